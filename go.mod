@@ -1,0 +1,3 @@
+module github.com/leidenzipper/zipper
+
+go 1.26
