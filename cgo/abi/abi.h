@@ -1,0 +1,131 @@
+/* What the C shim and the Go engine share. The shim (cgo/libmmpi) is compiled once per MPI library and knows MPI's
+ * handles; the engine is compiled once and knows none: handles of communicators, types and operators cross as uint64_t,
+ * buffers as plain addresses of contiguous bytes. The shim packs and unpacks what is not contiguous.
+ *
+ * Threads. Every ze_ function may be called from any thread that the program may call MPI from; the engine locks itself.
+ * The z_native callbacks are made only from inside a ze_ call, on that same thread (so native MPI stays on the program's
+ * threads); `fail` is the exception: it may come from the engine's background thread.
+ */
+#ifndef ZIPPER_ABI_H
+#define ZIPPER_ABI_H
+#include <stdint.h>
+
+#define Z_ABI_VERSION 1
+
+/* Portable values: no native constant crosses this border. */
+enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1 };
+enum z_error { Z_OK = 0, Z_ERR_TRUNCATE, Z_ERR_LINK, Z_ERR_ABORTED, Z_ERR_UNSUPPORTED, Z_ERR_INTERNAL, Z_ERR_ARG, Z_ERR_OP };
+enum z_mode { Z_STANDARD = 0, Z_SYNCHRONOUS = 1 };          /* ready = standard, buffered = standard of a copy the shim owns */
+enum z_kind { Z_P2P = 0, Z_COLLECTIVE = 1, Z_INTERNAL = 2 }; /* = wire.Kind… */
+
+/* One outstanding operation. The shim allocates it (it must stay in place until done and freed) and polls `done`; the engine
+ * fills in the result and stores done = 1 last (release). */
+typedef struct z_cell {
+  uint32_t done;
+  int32_t error;      /* enum z_error */
+  int32_t source;     /* rank in the communicator */
+  int32_t tag;
+  int64_t bytes;      /* received; for a probe: size of the message */
+  int32_t cancelled;  /* 1: cancelled before it began */
+  uint32_t stage;     /* the shim's own */
+  uint64_t request;   /* the engine's own: how to find its request again; 0 = none */
+  void *owner;        /* the shim's own: its request object; handed back in callbacks */
+} z_cell;
+
+/* The world this process joined. */
+typedef struct z_world {
+  int32_t size, rank;           /* virtual */
+  int32_t clusters, cluster;    /* number of clusters; index of mine */
+  int32_t offset;               /* virtual rank of my cluster's native rank 0 */
+  int32_t tag_ub;               /* minimum over all MPI libraries of the job */
+} z_world;
+
+/* A message that the native library matched for the engine (MPI_Improbe on the local part of a communicator). */
+typedef struct z_probe {
+  uint64_t message;   /* the shim's token for the native message handle */
+  int32_t source;     /* rank in the spanning communicator */
+  int32_t tag;
+  int64_t bytes;
+} z_probe;
+
+/* Collectives on a spanning communicator. Buffers are contiguous bytes (the shim packs), counts and displacements are bytes. */
+enum z_coll_op { Z_BARRIER = 0, Z_BCAST, Z_GATHERV, Z_SCATTERV, Z_ALLGATHERV, Z_ALLTOALLV, Z_REDUCE, Z_ALLREDUCE,
+                 Z_REDUCE_SCATTER, Z_SCAN, Z_EXSCAN };
+typedef struct z_coll {
+  int32_t op;               /* enum z_coll_op */
+  int32_t root;             /* rank in the communicator */
+  const void *send;         /* never "in place": the shim passes the place itself; may equal recv only for reductions */
+  void *recv;
+  int64_t send_bytes;       /* my contribution (gather, allgather, bcast: the buffer in `recv`) */
+  const int64_t *send_counts, *send_displs; /* [size]: scatterv at the root, alltoallv */
+  const int64_t *recv_counts, *recv_displs; /* [size]: gatherv at the root, allgatherv, alltoallv; reduce_scatter: counts in elements */
+  int64_t count;            /* reductions: elements */
+  int64_t extent;           /* reductions: bytes from one element to the next; buffers have count*extent bytes and are laid out as the type */
+  uint64_t type, mpi_op;    /* reductions: native handles, for z_native only */
+  int32_t commutative;
+} z_coll;
+
+/* One native collective inside this process's cluster, over the local part of the communicator. Same fields as z_coll, with
+ * ranks, counts and root in native ranks of that local part. Nonblocking: returns a token to test. */
+typedef struct z_native {
+  uint32_t abi;
+  volatile int32_t *busy;   /* the engine keeps this at 0 only while a thread may block inside native MPI (DESIGN: idle) */
+
+  /* Matching. `comm` is the pointer given to ze_comm_add. native_source is a rank of the local part or Z_ANY_SOURCE. */
+  int (*improbe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);   /* 1: found, 0: none, <0: -error */
+  int (*imrecv)(z_cell *cell, uint64_t message);  /* receive that message into cell->owner's buffer; then poll with `test` */
+  int (*irecv)(z_cell *cell);                     /* post cell->owner's receive natively after all; then poll with `test` */
+  int (*test)(z_cell *cell);                      /* 1: the native receive is over, result filled in except `done` */
+  int (*cancel)(z_cell *cell);                    /* cancel the native receive */
+
+  /* Collectives. */
+  int (*coll)(void *comm, const z_coll *args, uint64_t *token);
+  int (*coll_test)(uint64_t token);               /* 1: over (token is dead), 0: not yet, <0: -error */
+  int (*reduce_local)(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op); /* inout = in op inout */
+
+  /* The job is lost or aborted: print the reason and end this process with the code. Does not return. Any thread. */
+  void (*fail)(int32_t code, const char *reason);
+} z_native;
+
+/* The engine. All functions are exported by libmmpi-engine.so and looked up by name; in a Go program they are linked in and
+ * registered by the mmpi package. Functions that return int give Z_OK or an error from enum z_error; ze_error() says more. */
+typedef struct z_local {     /* what only native MPI knows, given to ze_start by every process */
+  int32_t rank, size;        /* native */
+  int32_t tag_ub;
+  int32_t threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
+  const char *library;       /* "Open MPI 4.1.4" */
+  const char *host;
+} z_local;
+
+#define Z_ENGINE_FUNCTIONS(F) \
+  F(int, ze_start, (const z_native *native, const z_local *local, z_world *out)) /* joins the job (environment ZIPPER_*); blocks until all clusters are in or the time-out ends; out->clusters = 1: nothing spans, stay out of the way */ \
+  F(int, ze_finish, (void))                       /* flush, wait for acks, barrier over all, BYE. Last call but ze_error */ \
+  F(void, ze_abort, (int32_t code))               /* end all clusters' jobs; returns once the forwarder has it or after 1 s */ \
+  F(const char *, ze_error, (void))               /* why the last failing call on this thread's engine failed; valid until the next call */ \
+  F(uint64_t, ze_next_context, (void))            /* a fresh context id made by this process */ \
+  F(int, ze_comm_add, (void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world, const int32_t *native, int32_t native_size, int32_t *id)) /* world[i]: virtual world rank of rank i; native[i]: rank in the local part or Z_REMOTE */ \
+  F(int, ze_comm_drop, (int32_t id))              /* no operation may be outstanding */ \
+  F(int, ze_isend, (int32_t comm, int32_t kind, const void *buf, int64_t bytes, int32_t dest, int32_t tag, int32_t mode, z_cell *cell)) /* dest is remote. May be done on return (cell->done) */ \
+  F(int, ze_irecv, (int32_t comm, int32_t kind, void *buf, int64_t bytes, int32_t source, int32_t tag, z_cell *cell)) /* remote source, Z_ANY_SOURCE, or a local source while ze_deferred. If the message comes natively the engine calls imrecv/irecv and `buf` is not used */ \
+  F(int, ze_shadowed, (int32_t comm, int32_t source, int32_t tag)) /* 1: a receive posted earlier may match what this local receive would: give it to ze_irecv. 0: post it natively at once */ \
+  F(int, ze_iprobe, (int32_t comm, int32_t source, int32_t tag, z_cell *out))  /* out->done = found; any source, local too */ \
+  F(int, ze_improbe, (int32_t comm, int32_t source, int32_t tag, z_cell *out, uint64_t *message, int32_t *native)) /* native=1: message is the shim's token from z_probe */ \
+  F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell)) /* a remote message found by ze_improbe */ \
+  F(int, ze_cancel, (z_cell *cell)) \
+  F(int, ze_release, (z_cell *cell))              /* the shim is through with a done cell (or, not done: engine may keep writing until done, owner polls) */ \
+  F(int, ze_progress, (int32_t block_us))         /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, sleep up to that long on the links */ \
+  F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell)) /* start; arrays in args are copied, buffers must stay */ \
+  F(int, ze_comm_counters, (uint64_t *messages, uint64_t *bytes)) /* sent to other clusters by this process so far */
+
+#define Z_DECLARE(R, N, A) typedef R(*N##_fn) A;
+Z_ENGINE_FUNCTIONS(Z_DECLARE)
+typedef struct z_engine {
+#define Z_FIELD(R, N, A) N##_fn N;
+  Z_ENGINE_FUNCTIONS(Z_FIELD)
+} z_engine;
+#undef Z_DECLARE
+#undef Z_FIELD
+
+/* Called by the mmpi Go package before MPI_Init: the engine is in this process already, do not open another Go runtime. */
+void mmpi_register_engine(const z_engine *engine);
+#endif

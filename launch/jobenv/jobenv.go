@@ -1,0 +1,152 @@
+// Package jobenv is how a launched process learns which job it belongs to: a handful of environment
+// variables, written by the launcher or by a batch script and read by the engine when MPI starts.
+package jobenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The variables. Ranks inside the cluster come from the cluster's own MPI, never from here.
+const (
+	VarJob        = "ZIPPER_JOB"         // job id, any word
+	VarSecret     = "ZIPPER_SECRET"      // shared secret of the job, or
+	VarSecretFile = "ZIPPER_SECRET_FILE" // a file that holds it
+	VarCluster    = "ZIPPER_CLUSTER"     // name of this process's cluster
+	VarLayout     = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
+	VarForwarders = "ZIPPER_FORWARDERS"  // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory
+	VarTimeout    = "ZIPPER_TIMEOUT"     // how long to wait for the other clusters, a Go duration; default 60s
+	VarLog        = "ZIPPER_LOG"         // debug, info, warn (default), error
+	VarPoll       = "ZIPPER_POLL"        // adaptive (default), busy, event
+	VarReport     = "ZIPPER_REPORT"      // if set, a file name prefix for per-rank traffic records
+)
+
+// DefaultPort is the forwarder's TCP port.
+const DefaultPort = 7475
+
+// Cluster is one entry of the layout.
+type Cluster struct {
+	Name string
+	Size int // ranks, at least 1
+}
+
+// Job is what the variables say.
+type Job struct {
+	ID         string
+	Secret     string
+	Cluster    string
+	Layout     []Cluster
+	Forwarders []string
+	Timeout    time.Duration
+	Log        string
+	Poll       string
+	Report     string
+}
+
+// ErrNoJob: none of the variables is set, the process is not part of a zipped job.
+var ErrNoJob = errors.New("not part of a zipped job (ZIPPER_JOB is not set)")
+
+// FromEnviron reads the job from the process's environment. The error says which variable is missing or
+// wrong and how it should look; it is ErrNoJob when there is no job at all.
+func FromEnviron() (Job, error) { return From(os.Getenv) }
+
+// From is FromEnviron with another source of variables.
+func From(get func(string) string) (Job, error) {
+	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: 60 * time.Second,
+		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport)}
+	if j.ID == "" {
+		return Job{}, ErrNoJob
+	}
+	if f := get(VarSecretFile); j.Secret == "" && f != "" {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return Job{}, fmt.Errorf("%s: %w", VarSecretFile, err)
+		}
+		j.Secret = strings.TrimSpace(string(b))
+	}
+	if j.Secret == "" {
+		return Job{}, fmt.Errorf("set %s or %s to the job's secret", VarSecret, VarSecretFile)
+	}
+	if j.Cluster == "" {
+		return Job{}, fmt.Errorf("set %s to the name of this cluster", VarCluster)
+	}
+	var err error
+	if j.Layout, err = ParseLayout(get(VarLayout)); err != nil {
+		return Job{}, err
+	}
+	found := false
+	for _, c := range j.Layout {
+		found = found || c.Name == j.Cluster
+	}
+	if !found {
+		return Job{}, fmt.Errorf("%s is %q, which %s=%q does not name", VarCluster, j.Cluster, VarLayout, get(VarLayout))
+	}
+	for _, f := range strings.Split(get(VarForwarders), ",") {
+		if f = strings.TrimSpace(f); f != "" {
+			j.Forwarders = append(j.Forwarders, f)
+		}
+	}
+	if len(j.Forwarders) == 0 && len(j.Layout) > 1 {
+		return Job{}, fmt.Errorf("set %s to the address of a forwarder, as in zip1:%d", VarForwarders, DefaultPort)
+	}
+	if t := get(VarTimeout); t != "" {
+		if j.Timeout, err = time.ParseDuration(t); err != nil || j.Timeout <= 0 {
+			return Job{}, fmt.Errorf("%s=%q: want a duration such as 60s", VarTimeout, t)
+		}
+	}
+	switch j.Poll {
+	case "":
+		j.Poll = "adaptive"
+	case "adaptive", "busy", "event":
+	default:
+		return Job{}, fmt.Errorf("%s=%q: want adaptive, busy or event", VarPoll, j.Poll)
+	}
+	return j, nil
+}
+
+// ParseLayout reads "a=4,b=2".
+func ParseLayout(s string) ([]Cluster, error) {
+	var l []Cluster
+	seen := map[string]bool{}
+	for _, part := range strings.Split(s, ",") {
+		name, num, ok := strings.Cut(strings.TrimSpace(part), "=")
+		n, err := strconv.Atoi(num)
+		if !ok || name == "" || err != nil || n < 1 || n > 1<<20 {
+			return nil, fmt.Errorf("%s=%q: want every cluster with its number of ranks, as in a=4,b=2", VarLayout, s)
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("%s=%q: cluster %q stands there twice", VarLayout, s, name)
+		}
+		seen[name] = true
+		l = append(l, Cluster{name, n})
+	}
+	return l, nil
+}
+
+// FormatLayout is the inverse of ParseLayout.
+func FormatLayout(l []Cluster) string {
+	var b strings.Builder
+	for i, c := range l {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s=%d", c.Name, c.Size)
+	}
+	return b.String()
+}
+
+// Environ returns the variables that make a child process part of the job.
+func (j Job) Environ() []string {
+	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout + "=" + FormatLayout(j.Layout),
+		VarForwarders + "=" + strings.Join(j.Forwarders, ","), VarTimeout + "=" + j.Timeout.String()}
+	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}} {
+		if v[1] != "" {
+			e = append(e, v[0]+"="+v[1])
+		}
+	}
+	return e
+}

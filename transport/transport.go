@@ -1,0 +1,61 @@
+// Package transport is the contract between the engine or the forwarder and whatever carries bytes.
+//
+// A Link is one established connection: an ordered, reliable, full-duplex stream of bytes with
+// non-blocking calls and a file descriptor to wait on. Framing, flow control and replay are above it;
+// TCP sockets, shared memory and verbs rings are below it.
+package transport
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrAgain: nothing could be moved now; wait for readiness on FD and call again.
+var ErrAgain = errors.New("transport: try again")
+
+// ErrClosed: the link was closed at this end.
+var ErrClosed = errors.New("transport: link closed")
+
+// Link is one connection.
+//
+// Concurrency: one reader and one writer at a time; reading and writing may happen at the same time on
+// different threads; Close may be called at any time and from any thread.
+type Link interface {
+	// TryRead moves up to len(p) > 0 bytes into p without blocking. n > 0 with a nil error, or n == 0 with
+	// ErrAgain, io.EOF (the peer closed), ErrClosed or the cause of a failure (which is final).
+	// p is not kept.
+	TryRead(p []byte) (n int, err error)
+
+	// TryWrite moves bytes from the slices, in order, without blocking. It may move only a part: n counts the
+	// bytes taken over all slices. ErrAgain only with n == 0. Neither bufs nor its slices are changed or kept.
+	TryWrite(bufs ...[]byte) (n int, err error)
+
+	// FD becomes readable (EPOLLIN) when TryRead may make progress. WriteFD becomes writable (EPOLLOUT) when
+	// TryWrite may make progress after an ErrAgain; for a socket both are the same descriptor. Level-triggered use.
+	FD() int
+	WriteFD() int
+
+	// Arm is called before sleeping on the descriptors and reports whether there is already something to read
+	// (then do not sleep). Sockets always answer false; rings in memory need it to ask the peer for a wake-up.
+	Arm() (ready bool)
+
+	// Close frees everything at once; later calls return ErrClosed. Bytes not yet delivered may be lost: the
+	// protocol's Bye makes sure that there are none. Closing twice is harmless.
+	Close() error
+
+	// Remote describes the peer for messages ("tcp 10.0.0.1:4000").
+	Remote() string
+}
+
+// Dialer opens links to one kind of address.
+type Dialer interface {
+	Dial(ctx context.Context, addr string) (Link, error)
+}
+
+// Listener takes incoming links.
+type Listener interface {
+	// Accept blocks for the next link; ErrClosed after Close.
+	Accept() (Link, error)
+	Addr() string
+	Close() error
+}

@@ -1,0 +1,123 @@
+// Package wire defines the frames that travel on a link between a rank and a forwarder, or between two
+// forwarders. All integers are little endian. A frame is a 32-byte header, a body whose size follows from
+// the type, and a payload:
+//
+//	 0  u8   type
+//	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame
+//	 2  u16  epoch      number of the connection this flow uses, 1 for the first (fail-over raises it)
+//	 4  u32  length     bytes after the header: body + payload, at most MaxLength
+//	 8  u32  src        virtual rank that made the frame; Nobody for a forwarder
+//	12  u32  dst        virtual rank it is for; Nobody for the forwarder at the other end of the link
+//	16  u64  seq        position in the flow src→dst, from 1; 0 for frames outside the sequence
+//	24  u64  ack        every sequenced frame of the flow dst→src up to this one has been taken
+//
+// Eager, RTS, CTS, Matched, Cancel, CancelReply and Fin are sequenced: a receiver handles them exactly
+// once and in order, whatever rails they took. Data frames are idempotent (they name a place), Credit and
+// Ack are cumulative; these are not sequenced.
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Version of the protocol; ends with different versions refuse each other.
+const Version = 1
+
+const (
+	HeaderLen  = 32      // bytes
+	MaxPayload = 1 << 20 // bytes of payload in one frame
+	MaxLength  = MaxPayload + 4096
+	Nobody     = 1<<32 - 1 // src or dst when it is not a rank
+)
+
+// Type says what a frame is.
+type Type uint8
+
+// Frames between ranks; a forwarder relays them by their destination and never looks inside.
+const (
+	TypeEager       Type = 1 // Envelope + payload: a whole message
+	TypeRTS         Type = 2 // Envelope: a large message waits at the sender (request to send)
+	TypeCTS         Type = 3 // CTS: the matching receive is posted (clear to send)
+	TypeData        Type = 4 // Data + payload: one segment of a large message
+	TypeFin         Type = 5 // Fin: the receiver has the whole large message
+	TypeMatched     Type = 6 // Matched: a synchronous eager message met its receive
+	TypeCredit      Type = 7 // Credit: how much payload may be on its way
+	TypeAck         Type = 8 // header only
+	TypeCancel      Type = 9 // Cancel: take back an unmatched RTS
+	TypeCancelReply Type = 10
+)
+
+// Frames between the two ends of one link.
+const (
+	TypeChallenge Type = 32 // forwarder → joiner: a nonce
+	TypeJoin      Type = 33 // joiner → forwarder: who I am, with proof of the job's secret
+	TypeLayout    Type = 34 // forwarder → joiner: the job is complete, this is everybody
+	TypeRefuse    Type = 35 // either way: no, and why
+	TypeAbort     Type = 36 // any → all: the job ends with this code, and why
+	TypeBye       Type = 37 // clean end of a link; the other end answers ByeAck and closes
+	TypeByeAck    Type = 38
+	TypePing      Type = 39
+	TypePong      Type = 40
+)
+
+// FlagSync marks an Eager frame whose sender waits for the match (MPI_Ssend).
+const FlagSync uint8 = 1
+
+// Header opens every frame.
+type Header struct {
+	Type     Type
+	Flags    uint8
+	Epoch    uint16
+	Length   uint32
+	Src, Dst uint32
+	Seq, Ack uint64
+}
+
+// ErrShort reports that more bytes are needed to parse.
+var ErrShort = errors.New("wire: short frame")
+
+// Append adds the header's 32 bytes to b.
+func (h *Header) Append(b []byte) []byte {
+	b = append(b, byte(h.Type), h.Flags)
+	b = binary.LittleEndian.AppendUint16(b, h.Epoch)
+	b = binary.LittleEndian.AppendUint32(b, h.Length)
+	b = binary.LittleEndian.AppendUint32(b, h.Src)
+	b = binary.LittleEndian.AppendUint32(b, h.Dst)
+	b = binary.LittleEndian.AppendUint64(b, h.Seq)
+	return binary.LittleEndian.AppendUint64(b, h.Ack)
+}
+
+// ParseHeader reads a header from the first HeaderLen bytes of b. The error is ErrShort when b is too
+// short, else it says what is wrong with a header no honest peer sends.
+func ParseHeader(b []byte) (Header, error) {
+	if len(b) < HeaderLen {
+		return Header{}, ErrShort
+	}
+	h := Header{
+		Type: Type(b[0]), Flags: b[1], Epoch: binary.LittleEndian.Uint16(b[2:]),
+		Length: binary.LittleEndian.Uint32(b[4:]), Src: binary.LittleEndian.Uint32(b[8:]), Dst: binary.LittleEndian.Uint32(b[12:]),
+		Seq: binary.LittleEndian.Uint64(b[16:]), Ack: binary.LittleEndian.Uint64(b[24:]),
+	}
+	if h.Length > MaxLength {
+		return Header{}, fmt.Errorf("wire: frame of %d bytes, at most %d allowed", h.Length, MaxLength)
+	}
+	if !h.Type.valid() {
+		return Header{}, fmt.Errorf("wire: unknown frame type %d", h.Type)
+	}
+	return h, nil
+}
+
+func (t Type) valid() bool {
+	return t >= TypeEager && t <= TypeCancelReply || t >= TypeChallenge && t <= TypePong
+}
+
+// Sequenced reports whether frames of this type carry a flow sequence number.
+func (t Type) Sequenced() bool {
+	switch t {
+	case TypeEager, TypeRTS, TypeCTS, TypeFin, TypeMatched, TypeCancel, TypeCancelReply:
+		return true
+	}
+	return false
+}
