@@ -1,0 +1,63 @@
+/* MPI's macros and handle types behind plain C, for cgo: handles are uintptr_t in both MPI libraries. */
+#ifndef ZIPPER_BINDING_H
+#define ZIPPER_BINDING_H
+#include <stdint.h>
+
+typedef struct b_status { int source, tag, cancelled; int64_t bytes; } b_status;
+
+enum b_type { B_INT8, B_INT16, B_INT32, B_INT64, B_UINT8, B_UINT16, B_UINT32, B_UINT64, B_FLOAT32, B_FLOAT64, B_COMPLEX64, B_COMPLEX128, B_BYTE, B_TYPES };
+enum b_op { B_SUM, B_PROD, B_MIN, B_MAX, B_LAND, B_LOR, B_LXOR, B_BAND, B_BOR, B_BXOR, B_OPS };
+
+/* Gives libmmpi the engine inside this program; the name of a missing function, or 0. */
+const char *b_register_engine(void);
+
+int b_init(int required, int *provided);
+int b_initialized(void);
+int b_finalize(void);
+void b_abort(int code);
+double b_wtime(void);
+int b_library_version(char *buf, int len);
+int b_error(int code, char *buf, int len, int *class_);
+int b_class_truncate(void);
+
+uintptr_t b_world(void), b_self(void), b_comm_null(void);
+uintptr_t b_datatype(int type), b_predefined_op(int op);
+int b_undefined(void), b_any_source(void), b_any_tag(void), b_proc_null(void);
+
+int b_comm_rank(uintptr_t c, int *rank);
+int b_comm_size(uintptr_t c, int *size);
+int b_comm_idup(uintptr_t c, uintptr_t *out, uintptr_t *req);
+uintptr_t b_comm_take(uintptr_t pending); /* the communicator that b_comm_idup made; once, after its request */
+int b_comm_split(uintptr_t c, int color, int key, uintptr_t *out);
+int b_comm_split_host(uintptr_t c, int key, uintptr_t *out);
+int b_comm_create(uintptr_t c, const int *ranks, int n, uintptr_t *out);
+int b_comm_free(uintptr_t *c);
+int b_comm_tag_ub(uintptr_t c, int *ub);
+
+int b_send(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c);
+int b_ssend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c);
+int b_recv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c, b_status *st);
+int b_isend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c, uintptr_t *r);
+int b_issend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c, uintptr_t *r);
+int b_irecv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c, uintptr_t *r);
+int b_iprobe(int src, int tag, uintptr_t c, int *flag, b_status *st);
+int b_test(uintptr_t *r, int *flag, b_status *st);
+int b_wait(uintptr_t *r, b_status *st);
+int b_cancel(uintptr_t *r);
+
+/* Collectives: each starts a request. in == 0 with in_place: MPI_IN_PLACE. */
+int b_ibarrier(uintptr_t c, uintptr_t *r);
+int b_ibcast(void *p, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
+int b_ireduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int root, uintptr_t c, uintptr_t *r);
+int b_iallreduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r);
+int b_iscan(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int exclusive, uintptr_t c, uintptr_t *r);
+int b_ireduce_scatter(const void *in, int in_place, void *out, const int *counts, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r);
+int b_igatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
+int b_iscatterv(const void *in, const int *counts, const int *displs, void *out, int in_place, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
+int b_iallgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, uintptr_t c, uintptr_t *r);
+int b_ialltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts, const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r);
+
+int b_op_create(int slot, int commute, uintptr_t *op);   /* slot < B_OP_SLOTS calls goReduce(slot, …) */
+int b_op_free(uintptr_t *op);
+#define B_OP_SLOTS 16
+#endif

@@ -1,0 +1,21 @@
+//go:build openmpi || mpich
+
+#define _GNU_SOURCE
+#include "../abi/abi.h"
+#include "binding.h"
+#include <dlfcn.h>
+
+/* Absent when the program is linked with the MPI library alone: then there is nothing to zip. */
+extern void mmpi_register_engine(const z_engine *) __attribute__((weak));
+
+/* The engine's functions are exported by this very program (package cgo/abi); cgo cannot link them across packages, the
+ * dynamic linker can. */
+const char *b_register_engine(void) {
+  static z_engine engine;
+  if (!mmpi_register_engine) return 0;
+#define FIND(R, N, A) \
+  if (!(engine.N = (N##_fn)dlsym(RTLD_DEFAULT, #N))) return #N;
+  Z_ENGINE_FUNCTIONS(FIND)
+  mmpi_register_engine(&engine);
+  return 0;
+}

@@ -1,0 +1,167 @@
+//go:build openmpi || mpich
+
+package mmpi
+
+import (
+	"context"
+	"runtime"
+	"unsafe"
+
+	"github.com/leidenzipper/zipper/cgo/mpi"
+)
+
+// Status of a finished receive or a probe.
+type Status struct {
+	Source int // rank in the communicator
+	Tag    int
+	Bytes  int // size of the message in bytes
+}
+
+// Request is an operation under way. It is done when Wait or Test says so; then its buffer is the caller's again.
+type Request struct {
+	p    *Process
+	r    mpi.Request
+	pin  runtime.Pinner
+	keep any // what C still reads: arrays of counts
+	done bool
+	st   Status
+	err  error
+}
+
+func status(s mpi.Status) Status {
+	src, t := s.Source, s.Tag
+	switch src {
+	case mpi.ProcNull():
+		src = ProcNull
+	case mpi.AnySource():
+		src = AnySource
+	}
+	if t == mpi.AnyTag() {
+		t = AnyTag
+	}
+	return Status{src, t, int(s.Bytes)}
+}
+
+// Start makes a Request out of a nonblocking call and pins what it uses until it is done.
+func start(p *Process, call func() (mpi.Request, error), pinned ...unsafe.Pointer) (*Request, error) {
+	q := &Request{p: p}
+	for _, m := range pinned {
+		if m != nil {
+			q.pin.Pin(m)
+		}
+	}
+	unlock := p.lock()
+	r, err := call()
+	unlock()
+	if err != nil {
+		q.pin.Unpin()
+		return nil, err
+	}
+	q.r = r
+	return q, nil
+}
+
+func (q *Request) finish(s mpi.Status, err error) {
+	q.done, q.err, q.st = true, err, status(s)
+	q.pin.Unpin()
+	q.keep = nil
+}
+
+// try tests once; the caller holds the lock.
+func (q *Request) try() (bool, error) {
+	if q.done {
+		return true, q.err
+	}
+	s, done, err := q.r.Test()
+	if done || err != nil {
+		q.finish(s, err)
+		return true, err
+	}
+	return false, nil
+}
+
+// Test reports whether the operation is done, without blocking.
+func (q *Request) Test() (Status, bool, error) {
+	unlock := q.p.lock()
+	defer unlock()
+	done, err := q.try()
+	return q.st, done, err
+}
+
+// Wait blocks until the operation is done. If ctx ends first, Wait returns its error and the operation
+// goes on: Wait again, or Cancel it.
+func (q *Request) Wait(ctx context.Context) (Status, error) {
+	if !q.done && q.p.direct() && ctx.Done() == nil {
+		q.finish(q.r.Wait())
+	}
+	err := q.p.await(ctx, q.try)
+	return q.st, err
+}
+
+// Cancel tries to take back a receive that no message has met; cancelled says whether it did. The request is
+// done afterwards either way. A send is never taken back: Cancel waits for it.
+func (q *Request) Cancel() (cancelled bool, err error) {
+	if q.done {
+		return false, q.err
+	}
+	unlock := q.p.lock()
+	err = q.r.Cancel()
+	unlock()
+	if err != nil {
+		return false, err
+	}
+	err = q.p.await(context.Background(), func() (bool, error) {
+		s, done, err := q.r.Test()
+		if done || err != nil {
+			cancelled = s.Cancelled
+			q.finish(s, err)
+		}
+		return done, err
+	})
+	return cancelled, err
+}
+
+// WaitAll waits for all requests (nil ones are skipped) and returns the first error, after all are done or ctx has ended.
+func WaitAll(ctx context.Context, reqs ...*Request) error {
+	var first error
+	for _, q := range reqs {
+		if q == nil {
+			continue
+		}
+		if _, err := q.Wait(ctx); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// WaitAny waits until one of the requests is done and returns its index. It returns -1 without error when there is nothing to
+// wait for: every request is nil.
+func WaitAny(ctx context.Context, reqs ...*Request) (int, Status, error) {
+	var p *Process
+	for _, q := range reqs {
+		if q != nil {
+			p = q.p
+		}
+	}
+	if p == nil {
+		return -1, Status{}, nil
+	}
+	found := -1
+	err := p.await(ctx, func() (bool, error) {
+		for i, q := range reqs {
+			if q == nil {
+				continue
+			}
+			if done, err := q.try(); done {
+				found = i
+				return true, err
+			}
+		}
+		return false, nil
+	})
+	if found < 0 {
+		return -1, Status{}, err
+	}
+	return found, reqs[found].st, err
+}
