@@ -1,0 +1,21 @@
+// Package contention is the root of the models that predict how long transfers
+// between zipped clusters take and which resource is the bottleneck. It holds
+// no code; see docs/contention.md and the packages below it:
+//
+//	num        one algorithm, exact or with floats
+//	penalty    Martinasso–Méhaut penalties for InfiniBand
+//	ethernet   the networks of Zhu's hierarchical Ethernet model
+//	sharing    the resource graph and the sharing rules: max-min, Zhu, penalty
+//	solve      transfers through time; who limits whom; what doubling would gain
+//	catalogue  the survey's 25 point-to-point models and its collectives
+//	fit        parameters of those models from measured data, with errors
+//	platform   the platform file and the resource graph made from it
+//	pattern    pattern files and generators
+//	trace      recorded traffic
+//	predict    platform + pattern or trace = prediction; tables and pictures
+//	plan       placement of ranks on clusters and zipper nodes
+//
+// testdata/vectors.json has worked examples of all models, computed with exact
+// rationals from the published papers; the tests in this directory check every
+// one of them.
+package contention

@@ -1,0 +1,119 @@
+package sharing
+
+import (
+	"container/heap"
+
+	"github.com/leidenzipper/zipper/contention/num"
+)
+
+// MaxMin is progressive filling: the rates of all flows rise together; when a
+// resource is full the flows using it stop. It is the baseline the other rules
+// must beat. Cost: O((n*path + resources) log resources).
+type MaxMin[T num.Number[T]] struct{}
+
+func (MaxMin[T]) Name() string { return "max-min" }
+
+// level is the common rate at which a resource would be full.
+type level[T num.Number[T]] struct {
+	resource int
+	rate     T
+}
+
+type levels[T num.Number[T]] []level[T]
+
+func (l levels[T]) Len() int           { return len(l) }
+func (l levels[T]) Less(i, j int) bool { return l[i].rate.Cmp(l[j].rate) < 0 }
+func (l levels[T]) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *levels[T]) Push(x any)        { *l = append(*l, x.(level[T])) }
+func (l *levels[T]) Pop() any {
+	last := (*l)[len(*l)-1]
+	*l = (*l)[:len(*l)-1]
+	return last
+}
+
+func (MaxMin[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
+	if err := n.needClaims(active); err != nil {
+		return Allocation[T]{}, err
+	}
+	free := make([]T, len(n.Resources))   // capacity less what stopped flows take
+	demand := make([]T, len(n.Resources)) // weights of the flows still rising
+	users := make([][]int32, len(n.Resources))
+	rising := make([]int, len(n.Resources))
+	for _, f := range active {
+		for _, c := range n.claims[f] {
+			rising[c.resource]++
+			demand[c.resource] = demand[c.resource].Add(c.weight)
+		}
+	}
+	total := 0
+	for _, k := range rising {
+		total += k
+	}
+	arena := make([]int32, total)
+	var queue levels[T]
+	for r, k := range rising {
+		users[r], arena = arena[:0:k], arena[k:]
+		free[r] = n.Resources[r].Capacity
+		if k > 0 {
+			queue = append(queue, level[T]{r, free[r].Div(demand[r])})
+		}
+	}
+	heap.Init(&queue)
+	for i, f := range active {
+		for _, c := range n.claims[f] {
+			users[c.resource] = append(users[c.resource], int32(i))
+		}
+	}
+	a := Allocation[T]{Rate: make([]T, len(active)), Limits: make([][]Limit, len(active))}
+	stopped := make([]bool, len(active))
+	limits := make([]Limit, 0, len(active)) // all Limits share it
+	full := make([]bool, len(n.Resources))
+	var fullNow []int
+	for queue.Len() > 0 {
+		// Levels only rise while flows stop, so an entry is at worst too low:
+		// bring the first up to date until it stays first.
+		fullNow = fullNow[:0]
+		var rate T
+		for queue.Len() > 0 {
+			top := &queue[0]
+			if rising[top.resource] == 0 {
+				heap.Pop(&queue)
+				continue
+			}
+			if now := free[top.resource].Div(demand[top.resource]); now.Cmp(top.rate) > 0 {
+				top.rate = now
+				heap.Fix(&queue, 0)
+				continue
+			}
+			if len(fullNow) > 0 && top.rate.Cmp(rate) > 0 {
+				break
+			}
+			if len(fullNow) == 0 {
+				rate = top.rate
+			}
+			fullNow = append(fullNow, top.resource)
+			full[top.resource] = true
+			heap.Pop(&queue)
+		}
+		for _, r := range fullNow {
+			for _, i := range users[r] {
+				if stopped[i] {
+					continue
+				}
+				stopped[i] = true
+				a.Rate[i] = rate
+				from := len(limits)
+				for _, c := range n.claims[active[i]] {
+					if full[c.resource] {
+						limits = append(limits, Limit{Resource: c.resource})
+					}
+					free[c.resource] = free[c.resource].Sub(c.weight.Mul(rate))
+					demand[c.resource] = demand[c.resource].Sub(c.weight)
+					rising[c.resource]--
+				}
+				a.Limits[i] = limits[from:len(limits):len(limits)]
+			}
+		}
+	}
+	return a, nil
+}

@@ -1,0 +1,93 @@
+package sharing
+
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/penalty"
+)
+
+// Penalty is the model of Martinasso and Méhaut carried over to zipped
+// clusters: one contention graph per switch domain, in which a zipper is an
+// ordinary vertex; a crossing flow is an edge in each domain it passes. The
+// time per byte of a hop is rho/capacity of the domain, that of a forwarder the
+// total weight of its flows per capacity. A cut-through flow proceeds at its
+// slowest term, a Serial one at the sum of its terms.
+//
+// A flow slowed in one domain still counts in full in the others, and ports,
+// NICs, backbones and memory are not looked at (a domain stands for them): use
+// Overloads to find promises beyond a capacity.
+type Penalty[T num.Number[T]] struct {
+	// Reading of rule (b), per domain resource; missing means Unmixed.
+	Reading map[int]penalty.Reading
+	// Clamp divides the rates into an oversubscribed receiving link by its
+	// load. It is an extension without a source.
+	Clamp bool
+}
+
+func (Penalty[T]) Name() string { return "penalty" }
+
+func (p Penalty[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
+	type place struct{ active, hop int }
+	edges := make(map[int][]penalty.Edge)
+	places := make(map[int][]place)
+	var domains []int // in order of first use
+	forwarding := make([]T, len(n.Resources))
+	for i, f := range active {
+		for j, h := range n.Flows[f].Hops {
+			if edges[h.Domain] == nil {
+				domains = append(domains, h.Domain)
+			}
+			edges[h.Domain] = append(edges[h.Domain], penalty.Edge{From: h.From, To: h.To})
+			places[h.Domain] = append(places[h.Domain], place{i, j})
+		}
+		for _, c := range n.claims[f] {
+			if n.Resources[c.resource].Kind.Forwarder() {
+				forwarding[c.resource] = forwarding[c.resource].Add(c.weight)
+			}
+		}
+	}
+	type term struct {
+		resource int
+		perByte  T
+	}
+	terms := make([][]term, len(active))
+	for _, d := range domains {
+		rho := penalty.Rho[T](edges[d], p.Reading[d])
+		var loads map[int]T
+		if p.Clamp {
+			loads = penalty.Loads(edges[d], rho)
+		}
+		for i, at := range places[d] {
+			if load, ok := loads[edges[d][i].To]; ok && load.Cmp(num.Int[T](1)) > 0 {
+				rho[i] = rho[i].Mul(load)
+			}
+			terms[at.active] = append(terms[at.active], term{d, rho[i].Div(n.Resources[d].Capacity)})
+		}
+	}
+	a := Allocation[T]{Rate: make([]T, len(active)), Limits: make([][]Limit, len(active))}
+	for i, f := range active {
+		for _, c := range n.claims[f] {
+			if n.Resources[c.resource].Kind.Forwarder() {
+				terms[i] = append(terms[i], term{c.resource, forwarding[c.resource].Div(n.Resources[c.resource].Capacity)})
+			}
+		}
+		if len(terms[i]) == 0 {
+			return Allocation[T]{}, fmt.Errorf("transfer %s passes neither a switch domain nor a forwarder: the penalty rule cannot place it", n.Flows[f].Name)
+		}
+		var slowest, sum T
+		for _, t := range terms[i] {
+			slowest, sum = num.Max(slowest, t.perByte), sum.Add(t.perByte)
+		}
+		for _, t := range terms[i] {
+			if t.perByte.Cmp(slowest) == 0 {
+				a.Limits[i] = append(a.Limits[i], Limit{Resource: t.resource})
+			}
+		}
+		if !n.Flows[f].Serial {
+			sum = slowest
+		}
+		a.Rate[i] = num.Int[T](1).Div(sum)
+	}
+	return a, nil
+}

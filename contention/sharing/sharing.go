@@ -1,0 +1,270 @@
+// Package sharing answers one question for a set of transfers under way: at
+// which rate does each proceed, and what limits it? Three rules answer it over
+// the same resource graph: MaxMin (progressive filling, the baseline), Zhu
+// (hierarchical Ethernet with asymmetric traffic) and Penalty (InfiniBand).
+//
+// Rates are in bytes per second. Everything is pure and safe for concurrent
+// use. Network and rules are generic over num.Number: exact rationals are the
+// reference, floats the fast path.
+package sharing
+
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/contention/num"
+)
+
+// Kind says what a resource is.
+type Kind int
+
+const (
+	NIC      Kind = iota // one direction of a host's adapter
+	Backbone             // one direction of a cluster's network towards the zippers, or of a rack
+	Port                 // one direction of one of a zipper's two adapters
+	Copy                 // a forwarder's copy rate
+	Thread               // a forwarder's threads: capacity is their number, weights are seconds of one thread per byte
+	Memory               // a zipper's memory bus; weights are crossings per byte
+	Domain               // a switch under the penalty rule: capacity is 1/alpha, the rate of a lone transfer
+)
+
+var kindNames = [...]string{"nic", "backbone", "port", "copy", "thread", "memory", "domain"}
+
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("Kind(%d)", int(k))
+}
+
+// Forwarder tells whether the resource is a zipper's relaying work.
+func (k Kind) Forwarder() bool { return k == Copy || k == Thread }
+
+// Resource is something transfers share.
+type Resource[T any] struct {
+	Name string
+	Kind Kind
+	// Capacity in bytes per second; of a Thread in seconds per second.
+	Capacity T
+	// Twin is the index of the resource for the reverse direction, or -1.
+	Twin int
+	// Asymmetric says that traffic of the reverse direction slows this one (a
+	// finding on Ethernet with TCP; see Zhu). It needs a Twin.
+	Asymmetric bool
+}
+
+// Use is a transfer's claim on a resource: Weight units for every byte, plus
+// 1/capacity for each resource in Per (a thread that receives and sends
+// blockingly is busy for 1/r_in + 1/r_out per byte). Doubling a resource in Per
+// changes the weight.
+type Use[T any] struct {
+	Resource int
+	Weight   T
+	Per      []int
+}
+
+// Hop is the edge a transfer forms in one switch under the penalty rule.
+type Hop struct {
+	Domain   int // index of a resource of kind Domain
+	From, To int // vertices, numbered per domain
+}
+
+// Flow is the way of a transfer through the network.
+type Flow[T any] struct {
+	Name string
+	Uses []Use[T]
+	Hops []Hop
+	// Serial adds the times of the hops and of the forwarder (store and
+	// forward seen as one flow) instead of taking the slowest. Penalty only.
+	Serial bool
+}
+
+type claim[T any] struct {
+	resource int
+	weight   T
+}
+
+// Network is a checked set of resources and flows with the weights worked out.
+// It is immutable.
+type Network[T num.Number[T]] struct {
+	Resources []Resource[T]
+	Flows     []Flow[T]
+	claims    [][]claim[T]
+}
+
+// New checks resources and flows: capacities positive, indices in range, no
+// self hops, every flow uses something. The slices are kept, not copied.
+func New[T num.Number[T]](resources []Resource[T], flows []Flow[T]) (*Network[T], error) {
+	for i, r := range resources {
+		if r.Capacity.Sign() <= 0 || !num.Finite(r.Capacity) {
+			return nil, fmt.Errorf("resource %s has capacity %v: must be positive and finite", r.Name, r.Capacity)
+		}
+		if r.Twin < -1 || r.Twin >= len(resources) || r.Twin == i {
+			return nil, fmt.Errorf("resource %s: no twin %d", r.Name, r.Twin)
+		}
+	}
+	n := &Network[T]{Resources: resources, Flows: flows, claims: make([][]claim[T], len(flows))}
+	total := 0
+	for i := range flows {
+		total += len(flows[i].Uses)
+	}
+	arena := make([]claim[T], 0, total)
+	one := num.Int[T](1)
+	for i := range flows {
+		f := &flows[i]
+		if len(f.Uses) == 0 && len(f.Hops) == 0 {
+			return nil, fmt.Errorf("transfer %s uses no resource", f.Name)
+		}
+		from := len(arena)
+		for j, u := range f.Uses {
+			if u.Resource < 0 || u.Resource >= len(resources) {
+				return nil, fmt.Errorf("transfer %s uses resource number %d: there are %d", f.Name, u.Resource, len(resources))
+			}
+			for _, earlier := range f.Uses[:j] {
+				if earlier.Resource == u.Resource {
+					return nil, fmt.Errorf("transfer %s uses resource %s twice: its route has a cycle", f.Name, resources[u.Resource].Name)
+				}
+			}
+			w := u.Weight
+			for _, p := range u.Per {
+				if p < 0 || p >= len(resources) {
+					return nil, fmt.Errorf("transfer %s: weight depends on resource number %d: there are %d", f.Name, p, len(resources))
+				}
+				w = w.Add(one.Div(resources[p].Capacity))
+			}
+			if w.Sign() <= 0 || !num.Finite(w) {
+				return nil, fmt.Errorf("transfer %s uses resource %s with weight %v: must be positive and finite", f.Name, resources[u.Resource].Name, w)
+			}
+			arena = append(arena, claim[T]{u.Resource, w})
+		}
+		for _, h := range f.Hops {
+			if h.Domain < 0 || h.Domain >= len(resources) || resources[h.Domain].Kind != Domain {
+				return nil, fmt.Errorf("transfer %s: resource number %d is not a switch domain", f.Name, h.Domain)
+			}
+			if h.From == h.To || h.From < 0 || h.To < 0 {
+				return nil, fmt.Errorf("transfer %s goes from vertex %d to vertex %d of %s", f.Name, h.From, h.To, resources[h.Domain].Name)
+			}
+		}
+		n.claims[i] = arena[from:len(arena):len(arena)]
+	}
+	return n, nil
+}
+
+// needClaims refuses flows that only have hops: capacities say nothing of them.
+func (n *Network[T]) needClaims(active []int) error {
+	for _, f := range active {
+		if len(n.claims[f]) == 0 {
+			return fmt.Errorf("transfer %s uses no resource with a capacity", n.Flows[f].Name)
+		}
+	}
+	return nil
+}
+
+// Scale returns the network with the capacity of the named resources
+// multiplied by factor and the weights derived from them refreshed.
+func (n *Network[T]) Scale(factor T, resources ...int) (*Network[T], error) {
+	rs := append([]Resource[T](nil), n.Resources...)
+	for _, r := range resources {
+		rs[r].Capacity = rs[r].Capacity.Mul(factor)
+	}
+	return New(rs, n.Flows)
+}
+
+// Weight is the units of resource r that flow takes per byte; 0 if none.
+func (n *Network[T]) Weight(flow, r int) T {
+	for _, c := range n.claims[flow] {
+		if c.resource == r {
+			return c.weight
+		}
+	}
+	var z T
+	return z
+}
+
+// AddUse adds amount bytes of the flow to used, in the resources' units.
+func (n *Network[T]) AddUse(flow int, amount T, used []T) {
+	for _, c := range n.claims[flow] {
+		used[c.resource] = used[c.resource].Add(c.weight.Mul(amount))
+	}
+}
+
+// Alone is the rate of the flow with nothing else under way: capacity bound
+// only, no penalty.
+func (n *Network[T]) Alone(flow int) T {
+	var best T
+	lower := func(x T) {
+		if best.Sign() == 0 || x.Cmp(best) < 0 {
+			best = x
+		}
+	}
+	for _, c := range n.claims[flow] {
+		lower(n.Resources[c.resource].Capacity.Div(c.weight))
+	}
+	for _, h := range n.Flows[flow].Hops {
+		lower(n.Resources[h.Domain].Capacity)
+	}
+	return best
+}
+
+// Limit is one reason for a rate: a resource, and whether it limits by the
+// traffic against the transfer's own direction.
+type Limit struct {
+	Resource int
+	Contra   bool
+}
+
+// Allocation gives each active flow, in the order asked, a rate in bytes per
+// second and what limits it (at least one Limit, several when tied).
+type Allocation[T any] struct {
+	Rate   []T
+	Limits [][]Limit
+}
+
+// Overload is a resource, or the receiving link of a vertex of a switch domain,
+// to which a rule promised more than it has.
+type Overload[T any] struct {
+	Resource int
+	Vertex   int // of the domain, or -1
+	Load     T   // relative to the capacity, > 1
+}
+
+// Rule shares a network among the active flows (indices into Network.Flows;
+// the same flow may be active several times).
+type Rule[T num.Number[T]] interface {
+	Name() string
+	Share(n *Network[T], active []int) (Allocation[T], error)
+}
+
+// Overloads checks an allocation against all capacities and, for flows with
+// hops, against the receiving links of the switches.
+func Overloads[T num.Number[T]](n *Network[T], active []int, a Allocation[T]) []Overload[T] {
+	one := num.Int[T](1)
+	used := make([]T, len(n.Resources))
+	type vertex struct{ domain, v int }
+	var entering map[vertex]T
+	var order []vertex
+	for i, f := range active {
+		n.AddUse(f, a.Rate[i], used)
+		for _, h := range n.Flows[f].Hops {
+			if entering == nil {
+				entering = make(map[vertex]T)
+			}
+			key := vertex{h.Domain, h.To}
+			if _, ok := entering[key]; !ok {
+				order = append(order, key)
+			}
+			entering[key] = entering[key].Add(a.Rate[i])
+		}
+	}
+	var over []Overload[T]
+	for r, u := range used {
+		if u.Cmp(n.Resources[r].Capacity) > 0 {
+			over = append(over, Overload[T]{r, -1, u.Div(n.Resources[r].Capacity)})
+		}
+	}
+	for _, key := range order {
+		if load := entering[key].Div(n.Resources[key.domain].Capacity); load.Cmp(one) > 0 {
+			over = append(over, Overload[T]{key.domain, key.v, load})
+		}
+	}
+	return over
+}

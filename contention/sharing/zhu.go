@@ -1,0 +1,246 @@
+package sharing
+
+import (
+	"container/heap"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/contention/num"
+)
+
+// Zhu is Algorithm 1 of Zhu et al. 2013 (bandwidth of hierarchical Ethernet
+// under concurrent traffic), corrected and carried over to weighted resources.
+//
+// A transfer is ranked by its congestion: k is the greatest total weight per
+// capacity among the resources of its path, kbar the same among their reverse
+// twins. Those most congested are settled first. If the own direction decides,
+// the transfer gets an equal share of what is left of the resource; if the
+// reverse direction decides and is really saturated, it is slowed to the rate
+// of that direction (the asymmetric property); if it is not saturated, that
+// reverse congestion is dropped and the transfer queued again.
+//
+// The default is strict: no rate may exceed the equal share left on any
+// resource of the path, so nothing is oversubscribed. Paper is the printed
+// algorithm, which oversubscribes a link in some patterns and divides by zero
+// in a few. Ties are settled by the order of the flows (the paper has none).
+type Zhu[T num.Number[T]] struct {
+	Paper bool
+	// Fair leaves the asymmetric property out, for comparison.
+	Fair bool
+	// Pops, if set, receives the number of times a transfer was taken from the
+	// queue.
+	Pops *int
+}
+
+func (z Zhu[T]) Name() string {
+	if z.Paper {
+		return "zhu-paper"
+	}
+	return "zhu"
+}
+
+type zhuEntry[T num.Number[T]] struct {
+	index   int // into active
+	k, kbar T
+	dropped uint64 // bit i: reverse congestion of the i-th claim is dropped
+}
+
+type zhuQueue[T num.Number[T]] []zhuEntry[T]
+
+func (q zhuQueue[T]) Len() int { return len(q) }
+func (q zhuQueue[T]) Less(i, j int) bool {
+	a, b := &q[i], &q[j]
+	if c := num.Max(a.k, a.kbar).Cmp(num.Max(b.k, b.kbar)); c != 0 {
+		return c > 0
+	}
+	if c := a.k.Cmp(b.k); c != 0 {
+		return c > 0
+	}
+	if c := a.kbar.Cmp(b.kbar); c != 0 {
+		return c > 0
+	}
+	return a.index < b.index
+}
+func (q zhuQueue[T]) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *zhuQueue[T]) Push(x any)   { *q = append(*q, x.(zhuEntry[T])) }
+func (q *zhuQueue[T]) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// zhuState is the progress of one run; all slices are per resource.
+type zhuState[T num.Number[T]] struct {
+	n          *Network[T]
+	congestion []T // total weight of the users per capacity
+	waiting    []T // weight of the users not settled
+	used       []T // what the settled users take
+	fastest    []T // least inverse rate among the settled users, 0 = none
+	reverse    []int
+}
+
+func (z Zhu[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
+	if err := n.needClaims(active); err != nil {
+		return Allocation[T]{}, err
+	}
+	size := len(n.Resources)
+	s := &zhuState[T]{n: n, congestion: make([]T, size), waiting: make([]T, size),
+		used: make([]T, size), fastest: make([]T, size), reverse: make([]int, size)}
+	for r := range n.Resources {
+		s.reverse[r] = -1
+		if res := &n.Resources[r]; res.Asymmetric && !z.Fair {
+			s.reverse[r] = res.Twin
+		}
+	}
+	for _, f := range active {
+		for _, c := range n.claims[f] {
+			s.waiting[c.resource] = s.waiting[c.resource].Add(c.weight)
+		}
+	}
+	for r := range n.Resources {
+		s.congestion[r] = s.waiting[r].Div(n.Resources[r].Capacity)
+	}
+	queue := make(zhuQueue[T], len(active))
+	for i, f := range active {
+		if len(n.claims[f]) > 64 {
+			return Allocation[T]{}, fmt.Errorf("transfer %s uses %d resources: at most 64", n.Flows[f].Name, len(n.claims[f]))
+		}
+		e := zhuEntry[T]{index: i}
+		for _, c := range n.claims[f] {
+			e.k = num.Max(e.k, s.congestion[c.resource])
+		}
+		e.kbar = s.contraCongestion(f, 0)
+		queue[i] = e
+	}
+	heap.Init(&queue)
+	a := Allocation[T]{Rate: make([]T, len(active)), Limits: make([][]Limit, len(active))}
+	pops := 0
+	for queue.Len() > 0 {
+		e := heap.Pop(&queue).(zhuEntry[T])
+		pops++
+		f := active[e.index]
+		inverse, limits, err := s.settle(f, &e, z.Paper)
+		if err != nil {
+			return Allocation[T]{}, err
+		}
+		if inverse.Sign() == 0 {
+			e.kbar = s.contraCongestion(f, e.dropped)
+			heap.Push(&queue, e)
+			continue
+		}
+		a.Rate[e.index] = num.Int[T](1).Div(inverse)
+		a.Limits[e.index] = limits
+		for _, c := range n.claims[f] {
+			r := c.resource
+			s.waiting[r] = s.waiting[r].Sub(c.weight)
+			s.used[r] = s.used[r].Add(c.weight.Div(inverse))
+			if s.fastest[r].Sign() == 0 || inverse.Cmp(s.fastest[r]) < 0 {
+				s.fastest[r] = inverse
+			}
+		}
+	}
+	if z.Pops != nil {
+		*z.Pops = pops
+	}
+	return a, nil
+}
+
+// contraCongestion is kbar of the flow without the dropped claims.
+func (s *zhuState[T]) contraCongestion(f int, dropped uint64) T {
+	var kbar T
+	for i, c := range s.n.claims[f] {
+		if t := s.reverse[c.resource]; t >= 0 && dropped&(1<<i) == 0 {
+			kbar = num.Max(kbar, s.congestion[t])
+		}
+	}
+	return kbar
+}
+
+// floor is the flow's inverse rate with nothing else under way.
+func (s *zhuState[T]) floor(f int) T {
+	var floor T
+	for _, c := range s.n.claims[f] {
+		floor = num.Max(floor, c.weight.Div(s.n.Resources[c.resource].Capacity))
+	}
+	return floor
+}
+
+// left is the inverse of the equal share of what the settled flows leave of r.
+func (s *zhuState[T]) left(f, r int) (T, error) {
+	rest := s.n.Resources[r].Capacity.Sub(s.used[r])
+	if rest.Sign() <= 0 {
+		var z T
+		return z, fmt.Errorf("transfer %s: nothing is left of %s (the printed algorithm fails on this pattern; use the strict one)",
+			s.n.Flows[f].Name, s.n.Resources[r].Name)
+	}
+	return s.waiting[r].Div(rest), nil
+}
+
+// settle returns the flow's inverse rate, 0 if it must be queued again.
+func (s *zhuState[T]) settle(f int, e *zhuEntry[T], paper bool) (inverse T, limits []Limit, err error) {
+	claims := s.n.claims[f]
+	floor := s.floor(f)
+	if e.k.Cmp(e.kbar) >= 0 {
+		for _, c := range claims {
+			if s.congestion[c.resource].Cmp(e.k) == 0 {
+				share, err := s.left(f, c.resource)
+				if err != nil {
+					return inverse, nil, err
+				}
+				inverse = num.Max(inverse, num.Max(floor, share))
+			}
+		}
+	} else {
+		for i, c := range claims {
+			t := s.reverse[c.resource]
+			if t < 0 || e.dropped&(1<<i) != 0 || s.congestion[t].Cmp(e.kbar) != 0 {
+				continue
+			}
+			if s.used[t].Cmp(s.n.Resources[t].Capacity) == 0 {
+				inverse = num.Max(inverse, s.fastest[t])
+				limits = append(limits, Limit{t, true})
+			} else {
+				e.dropped |= 1 << i
+			}
+		}
+		if inverse.Sign() == 0 {
+			return inverse, nil, nil
+		}
+	}
+	if !paper {
+		raised := floor
+		for _, c := range claims {
+			share, err := s.left(f, c.resource)
+			if err != nil {
+				return inverse, nil, err
+			}
+			raised = num.Max(raised, share)
+		}
+		if raised.Cmp(inverse) > 0 {
+			inverse, limits = raised, nil
+		}
+	}
+	if limits == nil {
+		limits = s.with(f, inverse)
+	}
+	return inverse, limits, nil
+}
+
+// with names the resources of the path that account for the inverse rate: those
+// whose share it is, or else those too slow for more.
+func (s *zhuState[T]) with(f int, inverse T) (limits []Limit) {
+	for _, c := range s.n.claims[f] {
+		share, err := s.left(f, c.resource)
+		if err == nil && share.Cmp(inverse) == 0 {
+			limits = append(limits, Limit{Resource: c.resource})
+		}
+	}
+	if limits != nil {
+		return limits
+	}
+	for _, c := range s.n.claims[f] {
+		if c.weight.Div(s.n.Resources[c.resource].Capacity).Cmp(inverse) == 0 {
+			limits = append(limits, Limit{Resource: c.resource})
+		}
+	}
+	return limits
+}

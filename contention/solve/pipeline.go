@@ -1,0 +1,85 @@
+package solve
+
+import (
+	"errors"
+
+	"github.com/leidenzipper/zipper/contention/num"
+)
+
+// Pipelined is the time a message takes through a relay that receives and sends
+// segments of at most segment bytes with a thread for each side:
+//
+//	in_k = in_(k-1) + S_k/in;  out_k = max(in_k, out_(k-1)) + S_k/out
+//
+// in and out are the rates of the two sides. One segment for the whole message
+// is store and forward.
+func Pipelined[T num.Number[T]](bytes, segment, in, out T) (T, error) {
+	var received, sent T
+	if bytes.Sign() < 0 || segment.Sign() <= 0 || in.Sign() <= 0 || out.Sign() <= 0 {
+		return sent, errors.New("segment size and rates must be positive")
+	}
+	// All segments but the last are equal: after the first they leave one per
+	// max(S/in, S/out).
+	full := int64(bytes.Div(segment).Float64())
+	for full > 0 && num.Int[T](full).Mul(segment).Cmp(bytes) > 0 {
+		full--
+	}
+	if full > 0 {
+		k := num.Int[T](full)
+		received = k.Mul(segment).Div(in)
+		slower := num.Max(segment.Div(in), segment.Div(out))
+		sent = segment.Div(in).Add(segment.Div(out)).Add(k.Sub(num.Int[T](1)).Mul(slower))
+	}
+	if last := bytes.Sub(num.Int[T](full).Mul(segment)); last.Sign() > 0 {
+		received = received.Add(last.Div(in))
+		sent = num.Max(received, sent).Add(last.Div(out))
+	}
+	return sent, nil
+}
+
+// Blocking is the time through a relay whose one thread receives a segment,
+// then sends it: the same for every segment size.
+func Blocking[T num.Number[T]](bytes, in, out T) T {
+	return bytes.Div(in).Add(bytes.Div(out))
+}
+
+// UsefulZippers is the largest number of equal zippers worth having (N*): what
+// the clusters can send, carry and take, over what one zipper passes. All are
+// rates in the crossing direction; a backbone of 0 means none.
+func UsefulZippers[T num.Number[T]](senders, up, receivers, down, portIn, forwarder, portOut T) int {
+	least := func(xs ...T) T {
+		var m T
+		for _, x := range xs {
+			if x.Sign() > 0 && (m.Sign() == 0 || x.Cmp(m) < 0) {
+				m = x
+			}
+		}
+		return m
+	}
+	clusters, one := least(senders, up, receivers, down), least(portIn, forwarder, portOut)
+	if clusters.Sign() == 0 || one.Sign() == 0 {
+		return 0
+	}
+	n := int(clusters.Div(one).Float64())
+	for num.Int[T](int64(n)).Mul(one).Cmp(clusters) < 0 {
+		n++
+	}
+	for n > 1 && num.Int[T](int64(n-1)).Mul(one).Cmp(clusters) >= 0 {
+		n--
+	}
+	return n
+}
+
+// Split gives the optimal static stripes of bytes over paths that would carry
+// the given rates at the same time: in proportion to the rates.
+func Split[T num.Number[T]](bytes T, rates []T) []T {
+	var sum T
+	for _, r := range rates {
+		sum = sum.Add(r)
+	}
+	parts := make([]T, len(rates))
+	for i, r := range rates {
+		parts[i] = bytes.Mul(r).Div(sum)
+	}
+	return parts
+}

@@ -1,0 +1,350 @@
+// Package solve runs transfers through time: rates are those of a sharing rule
+// for the transfers under way, worked out anew whenever one starts or finishes.
+// It is the step solver of Martinasso and Méhaut with start times,
+// dependencies and any rule. Times are in seconds, sizes in bytes.
+package solve
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/sharing"
+)
+
+// Transfer is one message, or one stage or stripe of one.
+type Transfer[T any] struct {
+	Name string
+	Flow int // index into Network.Flows
+	// Bytes is 0 or more.
+	Bytes T
+	// Start is the earliest start; After are transfers that must have finished.
+	Start T
+	After []int
+	// Delay passes between start and the first byte (handshake, compute time),
+	// Tail between the last byte on the slowest resource and the finish
+	// (latency, draining of a pipeline).
+	Delay, Tail T
+}
+
+// Options of a run. The zero value is exact and records nothing.
+type Options struct {
+	// Record keeps every step. It costs memory for each active transfer and
+	// step: leave it off for patterns of more than some thousand transfers.
+	Record bool
+	// Grain lets events so near together that no transfer's duration changes by
+	// more than this fraction be handled at once; 0 handles each event on its
+	// own. The number of steps then is at most about
+	// ln(longest/shortest)/Grain instead of the number of transfers.
+	Grain float64
+}
+
+// Step is a span of time in which all rates are constant.
+type Step[T any] struct {
+	From, To T
+	Active   []int // indices of transfers, ascending
+	Rate     []T
+	Limits   [][]sharing.Limit
+}
+
+// Share is time a transfer spent limited by a resource.
+type Share[T any] struct {
+	Limit sharing.Limit
+	Time  T
+}
+
+// Result of a run. Slices are per transfer unless they say otherwise.
+type Result[T any] struct {
+	Start, Finish []T // Start is before Delay, Finish after Tail
+	Steps         []Step[T]
+	// Limited sums up which resources a transfer waited for: steps limited by
+	// several count for each in equal parts, so the times add up to the time
+	// its bytes moved.
+	Limited  [][]Share[T]
+	Used     []T // per resource: units taken, to be divided by capacity*makespan
+	Makespan T   // last Finish
+	Events   int // number of times the rule was asked
+	Overload []sharing.Overload[T]
+}
+
+// Run solves the transfers. Errors: bad indices, negative sizes or times,
+// circular dependencies, a rule that fails or stalls a transfer.
+func Run[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options) (*Result[T], error) {
+	s, err := newState(n, transfers, o)
+	if err != nil {
+		return nil, err
+	}
+	for s.finished < len(transfers) {
+		if err := s.step(rule); err != nil {
+			return nil, err
+		}
+	}
+	s.result.Overload = s.overloads()
+	return s.result, nil
+}
+
+type start[T num.Number[T]] struct {
+	at       T
+	transfer int
+}
+
+type starts[T num.Number[T]] []start[T]
+
+func (q starts[T]) Len() int { return len(q) }
+func (q starts[T]) Less(i, j int) bool {
+	if c := q[i].at.Cmp(q[j].at); c != 0 {
+		return c < 0
+	}
+	return q[i].transfer < q[j].transfer
+}
+func (q starts[T]) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *starts[T]) Push(x any)   { *q = append(*q, x.(start[T])) }
+func (q *starts[T]) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+type state[T num.Number[T]] struct {
+	n          *sharing.Network[T]
+	transfers  []Transfer[T]
+	o          Options
+	result     *Result[T]
+	now        T
+	waiting    []int   // per transfer: predecessors not finished
+	successors [][]int // per transfer
+	queue      starts[T]
+	active     []int // transfers
+	flows      []int // their flows
+	rest       []T   // per transfer: bytes to go
+	began      []T   // per transfer: first byte
+	grain      T     // Options.Grain, 0 = none
+	finished   int
+	worst      map[overloadKey]sharing.Overload[T]
+	order      []overloadKey
+}
+
+type overloadKey struct{ resource, vertex int }
+
+func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o Options) (*state[T], error) {
+	if o.Grain < 0 || o.Grain > 0.1 || o.Grain != o.Grain {
+		return nil, fmt.Errorf("grain %v: must be from 0 to 0.1", o.Grain)
+	}
+	k := len(transfers)
+	s := &state[T]{n: n, transfers: transfers, o: o,
+		result: &Result[T]{Start: make([]T, k), Finish: make([]T, k), Limited: make([][]Share[T], k),
+			Used: make([]T, len(n.Resources))},
+		waiting: make([]int, k), successors: make([][]int, k), rest: make([]T, k), began: make([]T, k),
+		worst: make(map[overloadKey]sharing.Overload[T])}
+	if o.Grain > 0 {
+		s.grain = num.Int[T](int64(o.Grain * 1e9)).Div(num.Int[T](1e9))
+	}
+	for i := range transfers {
+		t := &transfers[i]
+		if t.Flow < 0 || t.Flow >= len(n.Flows) {
+			return nil, fmt.Errorf("transfer %s: no flow %d", t.Name, t.Flow)
+		}
+		for what, v := range map[string]T{"size": t.Bytes, "start": t.Start, "delay": t.Delay, "tail": t.Tail} {
+			if v.Sign() < 0 || !num.Finite(v) {
+				return nil, fmt.Errorf("transfer %s: %s %v: must be finite and 0 or more", t.Name, what, v)
+			}
+		}
+		for _, p := range t.After {
+			if p < 0 || p >= k {
+				return nil, fmt.Errorf("transfer %s waits for transfer number %d: there are %d", t.Name, p, k)
+			}
+			s.successors[p] = append(s.successors[p], i)
+		}
+		s.waiting[i] = len(t.After)
+		s.rest[i] = t.Bytes
+	}
+	for i := range transfers {
+		if s.waiting[i] == 0 {
+			s.ready(i, transfers[i].Start)
+		}
+	}
+	return s, nil
+}
+
+// ready lets a transfer start at the given time.
+func (s *state[T]) ready(i int, at T) {
+	s.result.Start[i] = at
+	heap.Push(&s.queue, start[T]{at.Add(s.transfers[i].Delay), i})
+}
+
+// finish ends the transfer whose last byte moved at the given time.
+func (s *state[T]) finish(i int, at T) {
+	t := &s.transfers[i]
+	s.finished++
+	at = at.Add(t.Tail)
+	s.result.Finish[i] = at
+	s.result.Makespan = num.Max(s.result.Makespan, at)
+	s.n.AddUse(t.Flow, t.Bytes, s.result.Used)
+	for _, next := range s.successors[i] {
+		if s.waiting[next]--; s.waiting[next] > 0 {
+			continue
+		}
+		ready := s.transfers[next].Start
+		for _, p := range s.transfers[next].After {
+			ready = num.Max(ready, s.result.Finish[p])
+		}
+		s.ready(next, ready)
+	}
+}
+
+// admit starts what is due. With a grain, it also starts what would begin
+// within that fraction of its own lone duration.
+func (s *state[T]) admit() {
+	for s.queue.Len() > 0 {
+		next := s.queue[0]
+		if next.at.Cmp(s.now) > 0 {
+			if s.grain.Sign() == 0 {
+				return
+			}
+			t := &s.transfers[next.transfer]
+			slack := s.grain.Mul(t.Bytes).Div(s.n.Alone(t.Flow))
+			if next.at.Sub(s.now).Cmp(slack) > 0 {
+				return
+			}
+		}
+		heap.Pop(&s.queue)
+		i := next.transfer
+		s.began[i] = next.at
+		if s.transfers[i].Bytes.Sign() == 0 {
+			s.finish(i, next.at)
+			continue
+		}
+		s.active = append(s.active, i)
+	}
+}
+
+func (s *state[T]) step(rule sharing.Rule[T]) error {
+	if len(s.active) == 0 {
+		if s.queue.Len() == 0 {
+			return s.circular()
+		}
+		if s.queue[0].at.Cmp(s.now) > 0 {
+			s.now = s.queue[0].at
+		}
+	}
+	s.admit()
+	if len(s.active) == 0 {
+		return nil // only empty transfers were due
+	}
+	s.flows = s.flows[:0]
+	for _, i := range s.active {
+		s.flows = append(s.flows, s.transfers[i].Flow)
+	}
+	a, err := rule.Share(s.n, s.flows)
+	if err != nil {
+		return err
+	}
+	s.result.Events++
+	// ends[j] is how long active[j] still takes at its rate.
+	ends := make([]T, len(s.active))
+	var dt T
+	for j, i := range s.active {
+		if a.Rate[j].Sign() <= 0 {
+			return fmt.Errorf("transfer %s stalls: rule %s gives it the rate %v", s.transfers[i].Name, rule.Name(), a.Rate[j])
+		}
+		ends[j] = s.rest[i].Div(a.Rate[j])
+		if j == 0 || ends[j].Cmp(dt) < 0 {
+			dt = ends[j]
+		}
+	}
+	if s.queue.Len() > 0 {
+		if gap := s.queue[0].at.Sub(s.now); gap.Cmp(dt) < 0 {
+			dt = gap
+		}
+	}
+	s.advance(a, ends, dt)
+	return nil
+}
+
+// advance moves time by dt and ends the transfers that have then sent all.
+func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
+	from, to := s.now, s.now.Add(dt)
+	if s.o.Record {
+		s.result.Steps = append(s.result.Steps, Step[T]{From: from, To: to,
+			Active: append([]int(nil), s.active...), Rate: a.Rate, Limits: a.Limits})
+	}
+	s.noteOverloads(a)
+	s.now = to
+	kept := s.active[:0]
+	var done []int
+	for j, i := range s.active {
+		spent, end := dt, ends[j].Cmp(dt) <= 0
+		if !end && s.grain.Sign() > 0 {
+			finish := from.Add(ends[j])
+			if finish.Sub(to).Cmp(s.grain.Mul(finish.Sub(s.began[i]))) <= 0 {
+				spent, end = ends[j], true
+			}
+		}
+		part := spent.Div(num.Int[T](int64(len(a.Limits[j]))))
+		for _, l := range a.Limits[j] {
+			s.charge(i, l, part)
+		}
+		if !end {
+			s.rest[i] = s.rest[i].Sub(dt.Mul(a.Rate[j]))
+			// Floats may leave a rounding error of the size.
+			size := s.transfers[i].Bytes
+			end = s.rest[i].Sign() <= 0 || size.Sub(s.rest[i]).Cmp(size) == 0
+		}
+		if end {
+			s.began[i] = from.Add(spent) // from here on: the last byte
+			done = append(done, i)
+			continue
+		}
+		kept = append(kept, i)
+	}
+	s.active = kept
+	for _, i := range done {
+		s.finish(i, s.began[i])
+	}
+}
+
+func (s *state[T]) charge(i int, l sharing.Limit, time T) {
+	shares := s.result.Limited[i]
+	for k := range shares {
+		if shares[k].Limit == l {
+			shares[k].Time = shares[k].Time.Add(time)
+			return
+		}
+	}
+	s.result.Limited[i] = append(shares, Share[T]{l, time})
+}
+
+// noteOverloads keeps the worst load of each resource. Only recorded runs look:
+// the check costs as much as a step.
+func (s *state[T]) noteOverloads(a sharing.Allocation[T]) {
+	if !s.o.Record {
+		return
+	}
+	for _, o := range sharing.Overloads(s.n, s.flows, a) {
+		key := overloadKey{o.Resource, o.Vertex}
+		if old, ok := s.worst[key]; !ok {
+			s.order = append(s.order, key)
+		} else if old.Load.Cmp(o.Load) >= 0 {
+			continue
+		}
+		s.worst[key] = o
+	}
+}
+
+func (s *state[T]) overloads() []sharing.Overload[T] {
+	var list []sharing.Overload[T]
+	for _, key := range s.order {
+		list = append(list, s.worst[key])
+	}
+	return list
+}
+
+func (s *state[T]) circular() error {
+	for i, w := range s.waiting {
+		if w > 0 {
+			return fmt.Errorf("transfer %s can never start: the transfers wait for each other in a circle", s.transfers[i].Name)
+		}
+	}
+	return errors.New("solver: nothing to do and not finished") // not reached
+}
