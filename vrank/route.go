@@ -1,0 +1,133 @@
+package vrank
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// Zipper is a zipper node in a net of clusters: it has an adapter on the network of every cluster in Clusters, and may
+// have its own connections to other zippers. Two zippers on the same cluster's network reach each other over it.
+type Zipper struct {
+	Name     string
+	Clusters []int // indices of clusters
+	Peers    []int // indices of zippers; a connection counts both ways
+}
+
+// Routes holds the shortest ways from every zipper to every cluster, counted in zippers.
+type Routes struct {
+	zippers  []Zipper
+	clusters int
+	next     [][]int // neighbours of each zipper, ascending
+	distance [][]int // [cluster][zipper]: zippers still to pass after this one; -1 unreachable
+}
+
+// NewRoutes works out the routes for clusters 0 … clusters-1. It is an error when an index is out of range,
+// or when the zippers leave two clusters without a way to each other; the error names them by index.
+func NewRoutes(clusters int, zippers []Zipper) (*Routes, error) {
+	r := &Routes{clusters: clusters, zippers: make([]Zipper, len(zippers)), next: make([][]int, len(zippers))}
+	on := make([][]int, clusters) // zippers on each cluster's network
+	for i, z := range zippers {
+		r.zippers[i] = Zipper{z.Name, unique(z.Clusters), unique(z.Peers)}
+		for _, c := range r.zippers[i].Clusters {
+			if c < 0 || c >= clusters {
+				return nil, fmt.Errorf("vrank: zipper %q is on cluster %d of %d", z.Name, c, clusters)
+			}
+			on[c] = append(on[c], i)
+		}
+		for _, p := range r.zippers[i].Peers {
+			if p < 0 || p >= len(zippers) || p == i {
+				return nil, fmt.Errorf("vrank: zipper %q has peer %d of %d", z.Name, p, len(zippers))
+			}
+			r.next[i] = append(r.next[i], p)
+			r.next[p] = append(r.next[p], i)
+		}
+	}
+	for _, shared := range on {
+		for _, i := range shared {
+			for _, j := range shared {
+				if i != j {
+					r.next[i] = append(r.next[i], j)
+				}
+			}
+		}
+	}
+	for i := range r.next {
+		r.next[i] = unique(r.next[i])
+	}
+	for c := range clusters {
+		r.distance = append(r.distance, r.search(on[c]))
+	}
+	for from := range clusters {
+		for to := range clusters {
+			if from != to && len(r.Rails(from, to)) == 0 {
+				return nil, fmt.Errorf("vrank: no zipper leads from cluster %d to cluster %d", from, to)
+			}
+		}
+	}
+	return r, nil
+}
+
+// search is a breadth-first search from the zippers at distance 0.
+func (r *Routes) search(start []int) []int {
+	d := make([]int, len(r.zippers))
+	for i := range d {
+		d[i] = -1
+	}
+	for _, z := range start {
+		d[z] = 0
+	}
+	for queue := slices.Clone(start); len(queue) > 0; queue = queue[1:] {
+		for _, n := range r.next[queue[0]] {
+			if d[n] < 0 {
+				d[n] = d[queue[0]] + 1
+				queue = append(queue, n)
+			}
+		}
+	}
+	return d
+}
+
+// Distance is the number of zippers a message passes after this one on its way to the cluster: 0 when the
+// zipper delivers itself, -1 when there is no way.
+func (r *Routes) Distance(zipper, cluster int) int { return r.distance[cluster][zipper] }
+
+// Next returns the zippers that come next on shortest ways from a zipper to a cluster, in ascending order: several
+// when there is a choice, none when the zipper is on the cluster's network itself. Following any of them ends:
+// each is one nearer.
+func (r *Routes) Next(zipper, cluster int) []int {
+	d := r.distance[cluster]
+	var hops []int
+	for _, n := range r.next[zipper] {
+		if d[n] >= 0 && d[n] == d[zipper]-1 {
+			hops = append(hops, n)
+		}
+	}
+	return hops
+}
+
+// Rails returns the zippers on cluster from's network that begin shortest ways to cluster to, in ascending
+// order: what a rank may spread its messages over.
+func (r *Routes) Rails(from, to int) []int {
+	var rails []int
+	best := -1
+	for i, z := range r.zippers {
+		d := r.distance[to][i]
+		if d < 0 || !slices.Contains(z.Clusters, from) {
+			continue
+		}
+		if best < 0 || d < best {
+			best, rails = d, nil
+		}
+		if d == best {
+			rails = append(rails, i)
+		}
+	}
+	return rails
+}
+
+func unique(s []int) []int {
+	s = slices.Clone(s)
+	sort.Ints(s)
+	return slices.Compact(s)
+}
