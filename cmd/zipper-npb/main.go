@@ -15,7 +15,9 @@ import (
 
 func main() {
 	asJSON := flag.Bool("json", false, "print the result as one line of JSON")
-	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: zipper-npb [-json] KERNEL CLASS   (cg, ep, ft, is, lu, mg; S, W, A, B, C)") }
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: zipper-npb [-json] KERNEL CLASS   (cg, ep, ft, is, lu, mg; S, W, A, B, C)")
+	}
 	flag.Parse()
 	if flag.NArg() != 2 {
 		flag.Usage()
