@@ -1,0 +1,144 @@
+// Package stat has the statistics that performance measurements need, after Hoefler and Belli, "Scientific Benchmarking of
+// Parallel Computing Systems" (SC 2015): medians beside means, confidence intervals, repetition until the interval is narrow,
+// autocorrelation, and a test before a difference is claimed. All functions are pure; none changes its input.
+package stat
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Confidence of all intervals.
+const Confidence = 0.95
+
+// Summary of a sample. Units are the sample's.
+type Summary struct {
+	N        int     `json:"n"`
+	Mean     float64 `json:"mean"`
+	Median   float64 `json:"median"`
+	Min      float64 `json:"min"`
+	Max      float64 `json:"max"`
+	Q1       float64 `json:"q1"`
+	Q3       float64 `json:"q3"`
+	StdDev   float64 `json:"stddev"`    // of the sample, n-1 degrees of freedom
+	CI       float64 `json:"ci95"`      // half width of the mean's 95 % interval (Student t); +Inf for n < 2 becomes -1 in JSON
+	MedianLo float64 `json:"median_lo"` // 95 % interval of the median, by ranks; no assumption on the distribution
+	MedianHi float64 `json:"median_hi"`
+	Outliers int     `json:"outliers"` // beyond 1.5 interquartile ranges from the quartiles (Tukey); counted, never dropped
+	Lag1     float64 `json:"lag1"`     // autocorrelation at lag 1, 0 for n < 3
+}
+
+// Summarize describes a sample; the zero Summary for an empty one.
+func Summarize(x []float64) Summary {
+	if len(x) == 0 {
+		return Summary{}
+	}
+	s := slices.Sorted(slices.Values(x))
+	n := len(s)
+	sum := Summary{N: n, Min: s[0], Max: s[n-1], Median: Quantile(s, 0.5), Q1: Quantile(s, 0.25), Q3: Quantile(s, 0.75), CI: -1, Lag1: Autocorrelation(x, 1)}
+	sum.Mean = stat.Mean(s, nil)
+	if n > 1 {
+		sum.StdDev = stat.StdDev(s, nil)
+		sum.CI = HalfWidth(x)
+	}
+	sum.MedianLo, sum.MedianHi = medianInterval(s)
+	reach := 1.5 * (sum.Q3 - sum.Q1)
+	for _, v := range s {
+		if v < sum.Q1-reach || v > sum.Q3+reach {
+			sum.Outliers++
+		}
+	}
+	return sum
+}
+
+// Quantile of a sorted sample, linear between the two nearest ranks (type 7 of Hyndman and Fan 1996).
+func Quantile(sorted []float64, p float64) float64 {
+	at := p * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// Median of a sample in any order; NaN for an empty one.
+func Median(x []float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	return Quantile(slices.Sorted(slices.Values(x)), 0.5)
+}
+
+// HalfWidth of the mean's confidence interval by Student's t; +Inf for fewer than two values.
+func HalfWidth(x []float64) float64 {
+	n := float64(len(x))
+	if n < 2 {
+		return math.Inf(1)
+	}
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Quantile(1 - (1-Confidence)/2)
+	return t * stat.StdDev(x, nil) / math.Sqrt(n)
+}
+
+// medianInterval is the order-statistic interval of the median (binomial, normal approximation of the ranks as in Le Boudec 2011).
+func medianInterval(sorted []float64) (lo, hi float64) {
+	n := float64(len(sorted))
+	z := distuv.UnitNormal.Quantile(1 - (1-Confidence)/2)
+	i := int(math.Floor((n - z*math.Sqrt(n)) / 2))
+	j := int(math.Ceil(1+(n+z*math.Sqrt(n))/2)) - 1
+	return sorted[max(i-1, 0)], sorted[min(j, len(sorted)-1)]
+}
+
+// Autocorrelation of the sequence at a lag, in -1 … 1; 0 for a constant or too short a one.
+func Autocorrelation(x []float64, lag int) float64 {
+	if len(x) < lag+2 {
+		return 0
+	}
+	m := stat.Mean(x, nil)
+	var num, den float64
+	for i, v := range x {
+		den += (v - m) * (v - m)
+		if i+lag < len(x) {
+			num += (v - m) * (x[i+lag] - m)
+		}
+	}
+	if den == 0 {
+		return 0
+	}
+	return num / den
+}
+
+// Subsample takes every k-th value with the smallest k up to a quarter of the sequence for which neighbours no longer correlate at the
+// 5 % level (|autocorrelation| < 1.96/√n), since intervals assume independent values. It returns the sequence itself if it is fine
+// already, and k.
+func Subsample(x []float64) (kept []float64, k int) {
+	for k = 1; ; k++ {
+		kept = kept[:0:0]
+		for i := 0; i < len(x); i += k {
+			kept = append(kept, x[i])
+		}
+		if math.Abs(Autocorrelation(kept, 1)) < 1.96/math.Sqrt(float64(len(kept))) || len(kept) < 8 || k >= max(1, len(x)/4) {
+			return kept, k
+		}
+	}
+}
+
+// Rule says when enough has been measured.
+type Rule struct {
+	Min, Max int     // repetitions, 2 ≤ Min ≤ Max
+	Width    float64 // stop when the interval's half width is at most this share of the mean
+}
+
+// DefaultRule: the 95 % interval within ±2.5 % of the mean, 10 to 200 repetitions.
+var DefaultRule = Rule{Min: 10, Max: 200, Width: 0.025}
+
+// Enough reports whether to stop, and whether the width was reached (false when only Max was).
+func (r Rule) Enough(x []float64) (stop, reached bool) {
+	if len(x) < r.Min {
+		return false, false
+	}
+	reached = HalfWidth(x) <= r.Width*math.Abs(stat.Mean(x, nil))
+	return reached || len(x) >= r.Max, reached
+}
