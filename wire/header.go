@@ -103,14 +103,73 @@ func ParseHeader(b []byte) (Header, error) {
 	if h.Length > MaxLength {
 		return Header{}, fmt.Errorf("wire: frame of %d bytes, at most %d allowed", h.Length, MaxLength)
 	}
-	if !h.Type.valid() {
+	if int(h.Type) >= len(lengths) || lengths[h.Type].max == 0 {
 		return Header{}, fmt.Errorf("wire: unknown frame type %d", h.Type)
+	}
+	// One more than the length, so that zero marks the types that do not exist.
+	if r := &lengths[h.Type]; h.Length+1 < r.min || h.Length+1 > r.max {
+		return Header{}, fmt.Errorf("wire: frame of type %v with %d bytes, want %d to %d", h.Type, h.Length, r.min-1, r.max-1)
 	}
 	return h, nil
 }
 
-func (t Type) valid() bool {
-	return t >= TypeEager && t <= TypeCancelReply || t >= TypeChallenge && t <= TypePong
+// lengths gives for each type the least and most bytes after the header, plus one.
+var lengths = [TypePong + 1]struct{ min, max uint32 }{
+	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
+	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
+	TypeCTS:         {CTSLen + 1, CTSLen + 1},
+	TypeData:        {DataLen + 1, DataLen + MaxPayload + 1},
+	TypeFin:         {FinLen + 1, FinLen + 1},
+	TypeMatched:     {MatchedLen + 1, MatchedLen + 1},
+	TypeCredit:      {CreditLen + 1, CreditLen + 1},
+	TypeAck:         {1, 1},
+	TypeCancel:      {CancelLen + 1, CancelLen + 1},
+	TypeCancelReply: {CancelReplyLen + 1, CancelReplyLen + 1},
+	TypeChallenge:   {4 + 1, MaxJoin + 1}, // another version's may be longer
+	TypeJoin:        {4 + 1, MaxJoin + 1},
+	TypeLayout:      {1, MaxLength + 1},
+	TypeRefuse:      {1, 6 + MaxString + 1},
+	TypeAbort:       {1, 10 + MaxString + 1},
+	TypeBye:         {1, 1},
+	TypeByeAck:      {1, 1},
+	TypePing:        {1, 1},
+	TypePong:        {1, 1},
+}
+
+// BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for others.
+func (t Type) BodyLen() int {
+	if t.BetweenRanks() {
+		return int(lengths[t].min - 1)
+	}
+	return 0
+}
+
+// BetweenRanks reports whether a forwarder relays frames of this type by their destination.
+func (t Type) BetweenRanks() bool { return t >= TypeEager && t <= TypeCancelReply }
+
+// HasPayload reports whether a payload may follow the body.
+func (t Type) HasPayload() bool { return t == TypeEager || t == TypeData }
+
+// Payload returns the number of payload bytes in the frame.
+func (h *Header) Payload() int {
+	if h.Type.HasPayload() {
+		return int(h.Length) - h.Type.BodyLen()
+	}
+	return 0
+}
+
+var typeNames = [TypePong + 1]string{
+	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
+	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
+	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
+	TypePing: "Ping", TypePong: "Pong",
+}
+
+func (t Type) String() string {
+	if int(t) < len(typeNames) && typeNames[t] != "" {
+		return typeNames[t]
+	}
+	return fmt.Sprintf("Type(%d)", uint8(t))
 }
 
 // Sequenced reports whether frames of this type carry a flow sequence number.

@@ -1,0 +1,95 @@
+package handshake
+
+import (
+	"crypto/ed25519"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Acceptor is the forwarder's end of the join exchange on one link. Not safe for concurrent use.
+type Acceptor struct {
+	queue
+	nonce  [wire.NonceLen]byte
+	secret string
+	state  acceptorState
+}
+
+type acceptorState int
+
+const (
+	awaitJoin     acceptorState = iota // Challenge is sent; only Join or Refuse may come
+	awaitDecision                      // the owner decides with Admit or Refuse; only Refuse and Pong may come
+	acceptorDone
+)
+
+// NewAcceptor starts an exchange for a link that has just come in. The nonce must be fresh random bytes.
+// With a secret that is not empty only jobs made from it are let in.
+func NewAcceptor(nonce [wire.NonceLen]byte, secret string) *Acceptor {
+	a := &Acceptor{nonce: nonce, secret: secret}
+	a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeChallenge), &wire.Challenge{Version: wire.Version, Nonce: nonce})})
+	return a
+}
+
+// HandleMessage takes a frame from the joiner. body is not kept.
+func (a *Acceptor) HandleMessage(h wire.Header, body []byte) {
+	switch {
+	case a.state == acceptorDone:
+	case h.Type == wire.TypeRefuse:
+		r, err := wire.ParseRefuse(body)
+		if err != nil {
+			a.malformed(h, err)
+			return
+		}
+		a.end(&Refused{r.Code, r.Reason, true})
+	case h.Type == wire.TypePong && a.state == awaitDecision:
+	case h.Type == wire.TypeJoin && a.state == awaitJoin:
+		a.handleJoin(h, body)
+	default:
+		a.malformed(h, fmt.Errorf("not expected now"))
+	}
+}
+
+func (a *Acceptor) handleJoin(h wire.Header, body []byte) {
+	j, err := wire.ParseJoin(body)
+	switch {
+	case err != nil:
+		a.malformed(h, err)
+	case j.Version != wire.Version:
+		a.Refuse(wire.RefuseVersion, versions(wire.Version, j.Version))
+	case !verify(&j, a.nonce):
+		a.Refuse(wire.RefuseSecret, "the signature does not fit the Join")
+	case a.secret != "" && !ed25519.PublicKey(j.PublicKey[:]).Equal(Key(j.Job, a.secret).Public()):
+		a.Refuse(wire.RefuseSecret, "the job's secret is not the one this forwarder was started with")
+	default:
+		a.state = awaitDecision
+		a.push(Event{Kind: Verified, Join: j})
+	}
+}
+
+// Admit lets a verified joiner in.
+func (a *Acceptor) Admit(l *wire.Layout) {
+	if a.state != awaitDecision {
+		return
+	}
+	a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeLayout), l)})
+	a.state = acceptorDone
+}
+
+// Refuse ends the exchange with a reason; harmless when it has ended already.
+func (a *Acceptor) Refuse(code wire.RefuseCode, reason string) {
+	if a.state == acceptorDone {
+		return
+	}
+	a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeRefuse), &wire.Refuse{Code: code, Reason: reason})})
+	a.end(&Refused{code, reason, false})
+}
+
+func (a *Acceptor) malformed(h wire.Header, err error) {
+	a.Refuse(wire.RefuseMalformed, fmt.Sprintf("bad %v frame: %v", h.Type, err))
+}
+
+func (a *Acceptor) end(err *Refused) {
+	a.push(Event{Kind: Ended, Err: err})
+	a.state = acceptorDone
+}

@@ -1,0 +1,175 @@
+package handshake
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Gather collects the verified Joins of one job at a forwarder until every rank of every cluster is in.
+// Not safe for concurrent use.
+type Gather struct {
+	job       string
+	key       [wire.PublicKeyLen]byte
+	layout    []wire.Cluster
+	base      []int // first virtual rank of each cluster
+	ranks     []rank
+	libraries []string // per cluster, of its first joiner
+	in        int
+	model     string
+	modelOf   string // the cluster that set the model
+}
+
+type rank struct {
+	in   bool
+	host string
+	lib  string
+	tag  uint32
+}
+
+// NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
+func NewGather(j *wire.Join) *Gather {
+	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, model: j.Model, modelOf: j.Cluster}
+	n := 0
+	for _, c := range j.Layout {
+		g.base = append(g.base, n)
+		n += int(c.Size)
+	}
+	g.ranks = make([]rank, n)
+	return g
+}
+
+// Add takes a rank in and returns its virtual rank, or why it is refused. Nothing changes then.
+func (g *Gather) Add(j *wire.Join) (int, *Refused) {
+	if j.PublicKey != g.key {
+		return 0, &Refused{wire.RefuseSecret, fmt.Sprintf("job %q was opened with another secret", g.job), false}
+	}
+	if s := g.disagree(j.Layout); s != "" {
+		return 0, &Refused{wire.RefuseLayout, s, false}
+	}
+	c := 0
+	for g.layout[c].Name != j.Cluster {
+		c++
+	}
+	v := g.base[c] + int(j.Rank)
+	if g.ranks[v].in {
+		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
+			j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
+	}
+	if j.Model != g.model {
+		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster, g.model, g.modelOf), false}
+	}
+	g.ranks[v] = rank{true, j.Host, j.Library, j.TagUB}
+	g.in++
+	return v, nil
+}
+
+// Remove gives a virtual rank's place free again, before the job is complete.
+func (g *Gather) Remove(v int) {
+	if g.ranks[v].in {
+		g.ranks[v] = rank{}
+		g.in--
+	}
+}
+
+// Joined returns how many ranks are in.
+func (g *Gather) Joined() int { return g.in }
+
+// Ranks returns how many ranks the job has.
+func (g *Gather) Ranks() int { return len(g.ranks) }
+
+// Complete reports whether everybody is in.
+func (g *Gather) Complete() bool { return g.in == len(g.ranks) }
+
+// Layout returns the answer for all joiners; the caller sets Rank for each. The slices are shared.
+func (g *Gather) Layout() wire.Layout {
+	l := wire.Layout{TagUB: 1<<32 - 1, Clusters: g.layout}
+	for _, b := range g.base {
+		l.Libraries = append(l.Libraries, g.ranks[b].lib)
+	}
+	index := map[string]uint32{}
+	for _, r := range g.ranks {
+		l.TagUB = min(l.TagUB, r.tag)
+		i, ok := index[r.host]
+		if !ok {
+			i = uint32(len(l.Hosts))
+			index[r.host] = i
+			l.Hosts = append(l.Hosts, r.host)
+		}
+		l.Where = append(l.Where, i)
+	}
+	return l
+}
+
+// Missing names what is not there: "cluster b (4 ranks), ranks 1-2,5 of cluster a".
+func (g *Gather) Missing() string {
+	var whole, parts []string
+	for c, cl := range g.layout {
+		var gone []int
+		for r := range int(cl.Size) {
+			if !g.ranks[g.base[c]+r].in {
+				gone = append(gone, r)
+			}
+		}
+		switch {
+		case len(gone) == int(cl.Size):
+			whole = append(whole, fmt.Sprintf("cluster %s (%s)", cl.Name, count(len(gone), "rank")))
+		case len(gone) == 1:
+			parts = append(parts, fmt.Sprintf("rank %d of cluster %s", gone[0], cl.Name))
+		case len(gone) > 1:
+			parts = append(parts, fmt.Sprintf("ranks %s of cluster %s", spans(gone), cl.Name))
+		}
+	}
+	return strings.Join(append(whole, parts...), ", ")
+}
+
+func (g *Gather) disagree(l []wire.Cluster) string {
+	same := len(l) == len(g.layout)
+	for i := 0; same && i < len(l); i++ {
+		same = l[i] == g.layout[i]
+	}
+	if same {
+		return ""
+	}
+	return fmt.Sprintf("layout %s here, but %s in the ranks of job %q already there: start all clusters with the same layout", format(l), format(g.layout), g.job)
+}
+
+// format writes a layout as users write it: "a=4,b=2".
+func format(l []wire.Cluster) string {
+	var b strings.Builder
+	for i, c := range l {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s=%d", c.Name, c.Size)
+	}
+	return b.String()
+}
+
+// spans writes increasing numbers as "1-2,5".
+func spans(n []int) string {
+	var b strings.Builder
+	for i := 0; i < len(n); {
+		k := i
+		for k+1 < len(n) && n[k+1] == n[k]+1 {
+			k++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%d", n[i])
+		if k > i {
+			fmt.Fprintf(&b, "-%d", n[k])
+		}
+		i = k + 1
+	}
+	return b.String()
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

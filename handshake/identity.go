@@ -1,0 +1,88 @@
+// Package handshake joins a rank to a job at a forwarder, as state machines without sockets, goroutines or
+// clocks: HandleMessage takes a frame in, NextEvent gives what is to be done.
+//
+//	forwarder (Acceptor)                      rank (Joiner)
+//	Challenge{version, nonce}        ──►
+//	                                 ◄──      Join{who, layout, public key, signature}
+//	Layout, when all are in (Gather) ──►      joined
+//	or Refuse{code, reason}          ──►      refused (the rank may refuse too: other version)
+//
+// The job's key pair is Ed25519 with the seed SHA-256("zipper job" ‖ job id ‖ 0 ‖ secret). The signature covers
+// "zipper join" ‖ 0 ‖ nonce ‖ the Join without its signature, so it is good for one link only and shows that
+// the joiner knows the secret without showing the secret. Nothing is encrypted.
+package handshake
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Identity is what a rank says about itself and its job.
+type Identity struct {
+	Job     string
+	Secret  string
+	Cluster string         // name of this rank's cluster
+	Rank    int            // native rank in that cluster
+	Layout  []wire.Cluster // all clusters in order of virtual rank
+	TagUB   int            // highest tag of the native library
+	Library string         // the native library with its version, for people
+	Model   string         // data model; must agree in the whole job
+	Host    string
+	Timeout time.Duration // how long to wait for the others at the forwarder; whole milliseconds
+}
+
+// Validate says what is missing or out of range.
+func (id *Identity) Validate() error {
+	switch {
+	case id.Job == "":
+		return errors.New("handshake: the job has no id")
+	case id.Secret == "":
+		return errors.New("handshake: the job has no secret")
+	case id.TagUB < 0 || id.TagUB > 1<<31-1:
+		return fmt.Errorf("handshake: highest tag %d is out of range", id.TagUB)
+	case id.Timeout < time.Millisecond || id.Timeout.Milliseconds() > 1<<32-1:
+		return fmt.Errorf("handshake: time-out %v is out of range", id.Timeout)
+	case id.Rank < 0:
+		return fmt.Errorf("handshake: rank %d is out of range", id.Rank)
+	}
+	for _, s := range []string{id.Job, id.Cluster, id.Library, id.Model, id.Host} {
+		if len(s) > wire.MaxString {
+			return fmt.Errorf("handshake: %.20q… is longer than %d bytes", s, wire.MaxString)
+		}
+	}
+	return nil
+}
+
+// Key returns the job's key pair.
+func Key(job, secret string) ed25519.PrivateKey {
+	h := sha256.New()
+	h.Write([]byte("zipper job" + job + "\x00" + secret))
+	return ed25519.NewKeyFromSeed(h.Sum(nil))
+}
+
+// join makes the signed Join for one link.
+func (id *Identity) join(nonce [wire.NonceLen]byte) wire.Join {
+	key := Key(id.Job, id.Secret)
+	j := wire.Join{
+		Version: wire.Version, TimeoutMS: uint32(id.Timeout.Milliseconds()), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
+		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Host: id.Host, Layout: id.Layout,
+	}
+	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
+	copy(j.Signature[:], ed25519.Sign(key, signed(&j, nonce)))
+	return j
+}
+
+// verify reports whether the Join's signature is by its own public key and for this nonce.
+func verify(j *wire.Join, nonce [wire.NonceLen]byte) bool {
+	return ed25519.Verify(j.PublicKey[:], signed(j, nonce), j.Signature[:])
+}
+
+func signed(j *wire.Join, nonce [wire.NonceLen]byte) []byte {
+	b := append([]byte("zipper join\x00"), nonce[:]...)
+	return j.AppendUnsigned(b)
+}

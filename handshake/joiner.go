@@ -1,0 +1,106 @@
+package handshake
+
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Joiner is the rank's end of the join exchange. Not safe for concurrent use.
+type Joiner struct {
+	queue
+	id    Identity
+	state joinerState
+}
+
+type joinerState int
+
+const (
+	awaitChallenge joinerState = iota // the forwarder speaks first
+	awaitLayout                       // Join is sent; Layout or Refuse decides, Pings may come before
+	joinerDone
+)
+
+// NewJoiner starts an exchange for a link that has just been made.
+func NewJoiner(id Identity) (*Joiner, error) {
+	if err := id.Validate(); err != nil {
+		return nil, err
+	}
+	return &Joiner{id: id}, nil
+}
+
+// HandleMessage takes a frame from the forwarder. body is not kept.
+func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
+	switch {
+	case j.state == joinerDone:
+	case h.Type == wire.TypeRefuse:
+		r, err := wire.ParseRefuse(body)
+		if err != nil {
+			j.malformed(h, err)
+			return
+		}
+		j.end(&Refused{r.Code, r.Reason, true})
+	case h.Type == wire.TypePing:
+		pong := control(wire.TypePong)
+		j.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, pong, nil)})
+	case h.Type == wire.TypeChallenge && j.state == awaitChallenge:
+		c, err := wire.ParseChallenge(body)
+		if err != nil {
+			j.malformed(h, err)
+			return
+		}
+		if c.Version != wire.Version {
+			j.refuse(wire.RefuseVersion, versions(wire.Version, c.Version))
+			return
+		}
+		join := j.id.join(c.Nonce)
+		j.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeJoin), &join)})
+		j.state = awaitLayout
+	case h.Type == wire.TypeLayout && j.state == awaitLayout:
+		l, err := wire.ParseLayout(body)
+		if err == nil {
+			err = j.check(&l)
+		}
+		if err != nil {
+			j.malformed(h, err)
+			return
+		}
+		j.push(Event{Kind: Joined, Layout: l})
+		j.state = joinerDone
+	default:
+		j.malformed(h, fmt.Errorf("not expected now"))
+	}
+}
+
+// check compares the forwarder's layout with ours: the engine computes with it.
+func (j *Joiner) check(l *wire.Layout) error {
+	if len(l.Clusters) != len(j.id.Layout) {
+		return fmt.Errorf("layout of %d clusters, expected %d", len(l.Clusters), len(j.id.Layout))
+	}
+	for i, c := range l.Clusters {
+		if c != j.id.Layout[i] {
+			return fmt.Errorf("cluster %d is %q of %d, expected %q of %d", i, c.Name, c.Size, j.id.Layout[i].Name, j.id.Layout[i].Size)
+		}
+	}
+	if c, r := l.ClusterOf(int(l.Rank)); l.Clusters[c].Name != j.id.Cluster || r != j.id.Rank {
+		return fmt.Errorf("virtual rank %d is rank %d of %q, expected %d of %q", l.Rank, r, l.Clusters[c].Name, j.id.Rank, j.id.Cluster)
+	}
+	if int(l.TagUB) > j.id.TagUB {
+		return fmt.Errorf("highest tag %d is above ours, %d", l.TagUB, j.id.TagUB)
+	}
+	return nil
+}
+
+func (j *Joiner) malformed(h wire.Header, err error) {
+	j.refuse(wire.RefuseMalformed, fmt.Sprintf("bad %v frame: %v (is that a Zipper forwarder?)", h.Type, err))
+}
+
+func (j *Joiner) refuse(code wire.RefuseCode, reason string) {
+	j.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeRefuse), &wire.Refuse{Code: code, Reason: reason})})
+	j.end(&Refused{code, reason, false})
+}
+
+func (j *Joiner) end(err *Refused) {
+	j.push(Event{Kind: Ended, Err: err})
+	j.state = joinerDone
+}

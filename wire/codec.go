@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+var le = binary.LittleEndian
+
+// ErrTrailing reports bytes after the end of a body.
+var ErrTrailing = errors.New("wire: bytes after the end of the frame")
+
+// MaxString bounds every string in a body, in bytes.
+const MaxString = 4096
+
+// exactly checks that a body of fixed size has that size.
+func exactly(b []byte, n int) error {
+	switch {
+	case len(b) < n:
+		return ErrShort
+	case len(b) > n:
+		return ErrTrailing
+	}
+	return nil
+}
+
+func parseHandle(b []byte) (uint64, error) {
+	if err := exactly(b, 8); err != nil {
+		return 0, err
+	}
+	return le.Uint64(b), nil
+}
+
+// appendString writes a u16 length and the bytes; a string that is too long is cut at a rune's border.
+func appendString(b []byte, s string) []byte {
+	s = clip(s)
+	return append(le.AppendUint16(b, uint16(len(s))), s...)
+}
+
+func clip(s string) string {
+	if len(s) <= MaxString {
+		return s
+	}
+	n := MaxString
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// reader takes a body apart; the first failure sticks and all later results are zero.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) take(n int) []byte {
+	if r.err == nil && len(r.b) < n {
+		r.err = ErrShort
+	}
+	if r.err != nil {
+		return nil
+	}
+	p := r.b[:n]
+	r.b = r.b[n:]
+	return p
+}
+
+func (r *reader) u16() uint16 {
+	if p := r.take(2); p != nil {
+		return le.Uint16(p)
+	}
+	return 0
+}
+
+func (r *reader) u32() uint32 {
+	if p := r.take(4); p != nil {
+		return le.Uint32(p)
+	}
+	return 0
+}
+
+func (r *reader) u64() uint64 {
+	if p := r.take(8); p != nil {
+		return le.Uint64(p)
+	}
+	return 0
+}
+
+func (r *reader) bytes(p []byte) { copy(p, r.take(len(p))) }
+
+func (r *reader) string() string {
+	n := int(r.u16())
+	if n > MaxString {
+		r.fail(fmt.Errorf("wire: string of %d bytes, at most %d allowed", n, MaxString))
+	}
+	p := r.take(n)
+	if !utf8.Valid(p) {
+		r.fail(errors.New("wire: string is not UTF-8"))
+		return ""
+	}
+	return string(p)
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// end returns the first failure, or ErrTrailing when bytes are left.
+func (r *reader) end() error {
+	if r.err == nil && len(r.b) > 0 {
+		r.err = ErrTrailing
+	}
+	return r.err
+}
+
+// Body is what AppendFrame puts after a header.
+type Body interface{ Append(b []byte) []byte }
+
+// AppendFrame adds a whole frame to b: the header with its Length filled in, and the body (nil for none).
+// For frames without a payload; the data path appends header and body itself.
+func AppendFrame(b []byte, h Header, body Body) []byte {
+	start := len(b)
+	b = h.Append(b)
+	if body != nil {
+		b = body.Append(b)
+	}
+	le.PutUint32(b[start+4:], uint32(len(b)-start-HeaderLen))
+	return b
+}

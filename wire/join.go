@@ -1,0 +1,142 @@
+package wire
+
+import (
+	"fmt"
+)
+
+// Limits of what a Join may announce.
+const (
+	MaxClusters = 256
+	MaxRanks    = 1 << 17 // virtual ranks of one job, so that a Layout fits in one frame
+	MaxJoin     = 64 << 10
+)
+
+// Sizes of keys and signatures (Ed25519) in bytes.
+const (
+	PublicKeyLen = 32
+	SignatureLen = 64
+)
+
+// Cluster is one entry of a job's layout.
+type Cluster struct {
+	Name string
+	Size uint32 // ranks, at least 1
+}
+
+// Join asks to be let into a job as one native rank of one cluster.
+//
+//	u32       version
+//	u32       timeout_ms  how long the joiner waits for the others
+//	string    job         strings are a u16 length and UTF-8 bytes
+//	string    cluster
+//	u32       rank        native rank in that cluster
+//	u32       tag_ub      highest tag the cluster's MPI library allows
+//	string    library     such as "Open MPI 4.1.4", for people
+//	string    model       data model, must agree in all clusters ("x86_64 lp64")
+//	string    host
+//	u16       clusters    then for each: string name, u32 size
+//	byte[32]  public key  of the pair made from job and secret
+//	byte[64]  signature   by that pair over the nonce and all of the above
+type Join struct {
+	Version   uint32
+	TimeoutMS uint32
+	Job       string
+	Cluster   string
+	Rank      uint32
+	TagUB     uint32
+	Library   string
+	Model     string
+	Host      string
+	Layout    []Cluster
+	PublicKey [PublicKeyLen]byte
+	Signature [SignatureLen]byte
+}
+
+// AppendUnsigned adds everything but the signature: what is signed.
+func (j *Join) AppendUnsigned(b []byte) []byte {
+	b = le.AppendUint32(b, j.Version)
+	b = le.AppendUint32(b, j.TimeoutMS)
+	b = appendString(b, j.Job)
+	b = appendString(b, j.Cluster)
+	b = le.AppendUint32(b, j.Rank)
+	b = le.AppendUint32(b, j.TagUB)
+	b = appendString(b, j.Library)
+	b = appendString(b, j.Model)
+	b = appendString(b, j.Host)
+	b = appendClusters(b, j.Layout)
+	return append(b, j.PublicKey[:]...)
+}
+
+// Append adds the body's bytes to b.
+func (j *Join) Append(b []byte) []byte {
+	return append(j.AppendUnsigned(b), j.Signature[:]...)
+}
+
+// ParseJoin reads a Join that fills b. Of another version's only Version is read. A Join that parses names a
+// cluster of its own layout and a rank inside it; the signature is not checked here.
+func ParseJoin(b []byte) (Join, error) {
+	r := reader{b: b}
+	j := Join{Version: r.u32()}
+	if r.err == nil && j.Version != Version {
+		return j, nil
+	}
+	j.TimeoutMS = r.u32()
+	j.Job = r.string()
+	j.Cluster = r.string()
+	j.Rank = r.u32()
+	j.TagUB = r.u32()
+	j.Library = r.string()
+	j.Model = r.string()
+	j.Host = r.string()
+	j.Layout = r.clusters()
+	r.bytes(j.PublicKey[:])
+	r.bytes(j.Signature[:])
+	if err := r.end(); err != nil {
+		return Join{Version: j.Version}, err
+	}
+	for _, c := range j.Layout {
+		if c.Name == j.Cluster {
+			if j.Rank >= c.Size {
+				return j, fmt.Errorf("wire: rank %d in cluster %q of %d", j.Rank, c.Name, c.Size)
+			}
+			return j, nil
+		}
+	}
+	return j, fmt.Errorf("wire: cluster %q is not in its own layout", j.Cluster)
+}
+
+func appendClusters(b []byte, l []Cluster) []byte {
+	b = le.AppendUint16(b, uint16(len(l)))
+	for _, c := range l {
+		b = le.AppendUint32(appendString(b, c.Name), c.Size)
+	}
+	return b
+}
+
+// clusters reads a layout and checks it: 1 to MaxClusters different names, none empty, at most MaxRanks ranks.
+func (r *reader) clusters() []Cluster {
+	n := int(r.u16())
+	if r.err == nil && (n == 0 || n > MaxClusters) {
+		r.fail(fmt.Errorf("wire: layout of %d clusters, want 1 to %d", n, MaxClusters))
+	}
+	if r.err != nil {
+		return nil
+	}
+	l := make([]Cluster, 0, n)
+	seen := make(map[string]bool, n)
+	total := uint64(0)
+	for range n {
+		c := Cluster{r.string(), r.u32()}
+		total += uint64(c.Size)
+		switch {
+		case r.err != nil:
+			return nil
+		case c.Name == "" || c.Size == 0 || seen[c.Name] || total > MaxRanks:
+			r.fail(fmt.Errorf("wire: bad layout at cluster %q of %d ranks (names must differ, sizes be at least 1, the sum at most %d)", c.Name, c.Size, MaxRanks))
+			return nil
+		}
+		seen[c.Name] = true
+		l = append(l, c)
+	}
+	return l
+}

@@ -1,0 +1,97 @@
+package wire
+
+import "fmt"
+
+// Layout tells a joiner that the job is complete, and who is in it. Virtual ranks count through the clusters
+// in this order.
+//
+//	u32     rank      the joiner's virtual rank
+//	u32     tag_ub    the lowest of all ranks' tag_ub
+//	u16     clusters  then for each: string name, u32 size
+//	u16     libraries one per cluster: string library
+//	u32     hosts     then for each a string: the different hosts
+//	u32[N]  where     for each virtual rank the index of its host
+type Layout struct {
+	Rank      uint32
+	TagUB     uint32
+	Clusters  []Cluster
+	Libraries []string // per cluster
+	Hosts     []string
+	Where     []uint32 // per virtual rank, an index into Hosts
+}
+
+// Ranks returns the number of virtual ranks.
+func (l *Layout) Ranks() int {
+	n := 0
+	for _, c := range l.Clusters {
+		n += int(c.Size)
+	}
+	return n
+}
+
+// Host returns the host of a virtual rank below Ranks().
+func (l *Layout) Host(rank int) string { return l.Hosts[l.Where[rank]] }
+
+// ClusterOf returns the index of the cluster of a virtual rank below Ranks(), and its native rank there.
+func (l *Layout) ClusterOf(rank int) (cluster, native int) {
+	for i, c := range l.Clusters {
+		if rank < int(c.Size) {
+			return i, rank
+		}
+		rank -= int(c.Size)
+	}
+	return -1, -1
+}
+
+// Append adds the body's bytes to b.
+func (l *Layout) Append(b []byte) []byte {
+	b = le.AppendUint32(b, l.Rank)
+	b = le.AppendUint32(b, l.TagUB)
+	b = appendClusters(b, l.Clusters)
+	b = le.AppendUint16(b, uint16(len(l.Libraries)))
+	for _, s := range l.Libraries {
+		b = appendString(b, s)
+	}
+	b = le.AppendUint32(b, uint32(len(l.Hosts)))
+	for _, s := range l.Hosts {
+		b = appendString(b, s)
+	}
+	for _, w := range l.Where {
+		b = le.AppendUint32(b, w)
+	}
+	return b
+}
+
+// ParseLayout reads a Layout that fills b; every index in the result is in range.
+func ParseLayout(b []byte) (Layout, error) {
+	r := reader{b: b}
+	l := Layout{Rank: r.u32(), TagUB: r.u32(), Clusters: r.clusters()}
+	if n := int(r.u16()); r.err == nil && n != len(l.Clusters) {
+		r.fail(fmt.Errorf("wire: %d libraries for %d clusters", n, len(l.Clusters)))
+	}
+	for range l.Clusters {
+		l.Libraries = append(l.Libraries, r.string())
+	}
+	ranks := l.Ranks()
+	hosts := int(r.u32())
+	if r.err == nil && (hosts == 0 || hosts > ranks) {
+		r.fail(fmt.Errorf("wire: %d hosts for %d ranks", hosts, ranks))
+	}
+	for i := 0; i < hosts && r.err == nil; i++ {
+		l.Hosts = append(l.Hosts, r.string())
+	}
+	for i := 0; i < ranks && r.err == nil; i++ {
+		w := r.u32()
+		if int(w) >= hosts {
+			r.fail(fmt.Errorf("wire: rank %d on host %d of %d", i, w, hosts))
+		}
+		l.Where = append(l.Where, w)
+	}
+	if r.err == nil && int(l.Rank) >= ranks {
+		r.fail(fmt.Errorf("wire: rank %d of %d", l.Rank, ranks))
+	}
+	if err := r.end(); err != nil {
+		return Layout{}, err
+	}
+	return l, nil
+}

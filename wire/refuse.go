@@ -1,0 +1,53 @@
+package wire
+
+import "fmt"
+
+// RefuseCode says why a link was refused; programs switch on it, people read Reason.
+type RefuseCode uint32
+
+// Why a join failed.
+const (
+	RefuseMalformed RefuseCode = 1 // a frame that no honest peer of this version sends
+	RefuseVersion   RefuseCode = 2 // other protocol version
+	RefuseSecret    RefuseCode = 3 // the signature is wrong, or made from another secret
+	RefuseJob       RefuseCode = 4 // the forwarder does not serve this job
+	RefuseLayout    RefuseCode = 5 // clusters or sizes differ from those of the ranks already there
+	RefuseTaken     RefuseCode = 6 // this rank of this cluster is already there
+	RefuseModel     RefuseCode = 7 // data model differs
+	RefuseTimeout   RefuseCode = 8 // ranks are missing at the end of the time-out
+	RefuseShutdown  RefuseCode = 9 // the forwarder is ending
+)
+
+var refuseNames = [...]string{"", "malformed", "wrong version", "wrong secret", "wrong job", "layout differs", "rank taken",
+	"data model differs", "time-out", "shutting down"}
+
+func (c RefuseCode) String() string {
+	if c >= 1 && int(c) < len(refuseNames) {
+		return refuseNames[c]
+	}
+	return fmt.Sprintf("code %d", uint32(c))
+}
+
+// Refuse ends a link before or instead of a job, with the reason. The sender closes after it.
+//
+//	0  u32     code
+//	4  string  reason  a sentence that says what to do
+type Refuse struct {
+	Code   RefuseCode
+	Reason string
+}
+
+// Append adds the body's bytes to b.
+func (f *Refuse) Append(b []byte) []byte {
+	return appendString(le.AppendUint32(b, uint32(f.Code)), f.Reason)
+}
+
+// ParseRefuse reads a Refuse that fills b. Unknown codes are kept.
+func ParseRefuse(b []byte) (Refuse, error) {
+	r := reader{b: b}
+	f := Refuse{RefuseCode(r.u32()), r.string()}
+	if err := r.end(); err != nil {
+		return Refuse{}, err
+	}
+	return f, nil
+}
