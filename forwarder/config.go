@@ -1,0 +1,90 @@
+package forwarder
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Config says how a forwarder works. Zero values mean the default in parentheses.
+type Config struct {
+	Listeners []transport.Listener // where links come in, at least one; Serve closes them
+	Log       *zap.Logger          // (no logging)
+
+	Loops      int    // event-loop threads (number of CPUs, at most 4); run with GOMAXPROCS at least Loops + 1
+	ReadBuffer int    // bytes a loop reads at once; one buffer per loop, not per link (256 KiB)
+	Poll       string // how a loop waits: event (default), adaptive (spins a little first), busy (never sleeps)
+
+	Secret string   // if not empty, only jobs with this secret are served
+	Jobs   []string // if not empty, only these job ids are served
+
+	JoinTimeout  time.Duration // from a link's start to its Join (10 s)
+	PingInterval time.Duration // a link from which nothing came for this long is pinged (10 s)
+	PeerTimeout  time.Duration // a link from which nothing came for this long, though pinged, is dead (60 s)
+	Linger       time.Duration // how long a link may take to close after Bye, Refuse or Abort (5 s)
+
+	FlowLimit    int // payload bytes from one rank queued for another before its link is ended (wire.MaxWindow)
+	ControlLimit int // the same for headers and control frames (64 MiB)
+
+	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not block.
+	JobEnd func(Summary)
+}
+
+// Values of Config.Poll.
+const (
+	PollEvent    = "event"
+	PollAdaptive = "adaptive"
+	PollBusy     = "busy"
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if len(c.Listeners) == 0 {
+		return c, errors.New("forwarder: no listener")
+	}
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.Loops == 0 {
+		c.Loops = DefaultLoops()
+	}
+	if c.Poll == "" {
+		c.Poll = PollEvent
+	}
+	for _, d := range []struct {
+		v   *int
+		def int
+	}{{&c.ReadBuffer, 256 << 10}, {&c.FlowLimit, wire.MaxWindow}, {&c.ControlLimit, 64 << 20}} {
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+	}
+	for _, d := range []struct {
+		v   *time.Duration
+		def time.Duration
+	}{{&c.JoinTimeout, 10 * time.Second}, {&c.PingInterval, 10 * time.Second}, {&c.PeerTimeout, time.Minute}, {&c.Linger, 5 * time.Second}} {
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+		if *d.v < 0 {
+			return c, fmt.Errorf("forwarder: negative time-out %v", *d.v)
+		}
+	}
+	switch {
+	case c.Loops < 0 || c.ReadBuffer < 4<<10 || c.FlowLimit < 0 || c.ControlLimit < 0:
+		return c, fmt.Errorf("forwarder: %d loops, read buffer of %d bytes, limits %d and %d: out of range", c.Loops, c.ReadBuffer, c.FlowLimit, c.ControlLimit)
+	case c.Poll != PollEvent && c.Poll != PollAdaptive && c.Poll != PollBusy:
+		return c, fmt.Errorf("forwarder: poll %q: want event, adaptive or busy", c.Poll)
+	case c.PeerTimeout <= c.PingInterval:
+		return c, fmt.Errorf("forwarder: peer time-out %v must be longer than the ping interval %v", c.PeerTimeout, c.PingInterval)
+	}
+	return c, nil
+}
+
+// DefaultLoops is the number of event loops when Config does not say: one per CPU, at most 4.
+func DefaultLoops() int { return min(runtime.NumCPU(), 4) }

@@ -1,0 +1,82 @@
+package forwarder
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// ended does for the jobs what the end of a link means. The link is closed. Its own loop only.
+func (f *Forwarder) ended(c *conn, cause error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.conns, c)
+	c.joining = nil
+	if m := c.member.Load(); m != nil {
+		f.lost(c, m, cause)
+		if m.job.live--; m.job.live == 0 {
+			f.finish(m.job)
+		}
+	} else {
+		f.leave(c)
+		f.log.Debug("link closed before its job began", zap.Object("peer", c), zap.Error(cause))
+	}
+	if f.stopping && len(f.conns) == 0 {
+		close(f.empty)
+	}
+}
+
+// lost fails the job of a rank whose link ended without Bye. With f.mu.
+func (f *Forwarder) lost(c *conn, m *member, cause error) {
+	m.job.table[m.rank].CompareAndSwap(c, nil)
+	if c.departed || m.job.state != running {
+		return
+	}
+	cluster, native := m.job.place(m.rank)
+	f.fail(m.job, 1, m.rank, fmt.Sprintf("virtual rank %d (rank %d of cluster %s on host %s, link %s) is lost: %v",
+		m.rank, native, cluster, m.job.hosts[m.rank], c.link.Remote(), cause), c)
+}
+
+// fail ends a running job: everybody but the cause gets Abort. With f.mu.
+func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *conn) {
+	if b.state != running {
+		return
+	}
+	b.state, b.code, b.reason = failed, code, reason
+	f.log.Error("job aborted", zap.String("job", b.id), zap.Int32("code", code), zap.String("reason", reason))
+	frame := abortFrame(code, rank, reason)
+	for i := range b.table {
+		if c := b.table[i].Swap(nil); c != nil && c != cause {
+			c.loop.post(func() { c.linger(frame) })
+		}
+	}
+}
+
+// finish forgets a job without links. With f.mu.
+func (f *Forwarder) finish(b *job) {
+	b.state = finished
+	delete(f.jobs, b.id)
+	s := b.summary(time.Now())
+	if f.past = append(f.past, s); len(f.past) > keepSummaries {
+		f.past = append(f.past[:0], f.past[1:]...)
+	}
+	f.log.Info("job ended", zap.String("job", s.Job), zap.Bool("ok", s.OK), zap.Int32("code", s.Code), zap.Duration("ran", s.Ended.Sub(s.Started)), zap.Any("traffic", s.Traffic))
+	if f.cfg.JobEnd != nil {
+		f.cfg.JobEnd(s)
+	}
+}
+
+// abort fails a job because a rank asked for it; that rank hears it too, as an answer.
+func (f *Forwarder) abort(b *job, code int32, rank uint32, reason string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail(b, code, rank, reason, nil)
+}
+
+// breach fails the job of a rank that broke the protocol.
+func (f *Forwarder) breach(c *conn, m *member, reason string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost(c, m, fmt.Errorf("it broke the protocol: %s", reason))
+}

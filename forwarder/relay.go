@@ -1,0 +1,104 @@
+package forwarder
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// run is a sequence of frames in a read buffer that go to the same rank: one write takes them all.
+type run struct {
+	c        *conn
+	m        *member
+	dst      uint32
+	from, to int // bytes in the read buffer; empty when equal
+	count    tally
+}
+
+func (r *run) add(p []byte, h *wire.Header, off, end int) {
+	if r.m == nil {
+		r.m = r.c.member.Load()
+	}
+	if r.from != r.to && r.dst != h.Dst {
+		r.flush(p)
+	}
+	if r.from == r.to {
+		r.from, r.to, r.dst = off, off, h.Dst
+	}
+	r.to = end
+	r.count.add(h)
+}
+
+func (r *run) flush(p []byte) {
+	if r.from == r.to {
+		return
+	}
+	b := p[r.from:r.to]
+	r.from = r.to
+	r.c.relay(r.m, r.dst, b, nil, &r.count)
+	r.count = tally{}
+}
+
+// relay sends whole frames for dst on their way. kept reports that owner now belongs to a queue.
+func (c *conn) relay(m *member, dst uint32, b []byte, owner *buffer, count *tally) (kept bool) {
+	m.job.traffic(m.cluster, int(dst)).add(count)
+	d := m.job.table[dst].Load()
+	if d == nil {
+		return false // has said Bye, or is dead and the job ends: late credit and acknowledgements
+	}
+	kept, err := d.out.write(c.loop.one, m.rank, b, owner)
+	if err != nil {
+		c.bad(fmt.Sprintf("for rank %d: %v", dst, err))
+	}
+	return kept
+}
+
+// relayOne handles the frame that fills buf and reports whether buf is kept.
+func (c *conn) relayOne(buf *buffer) (kept bool) {
+	h, err := wire.ParseHeader(buf.b)
+	if err != nil {
+		c.bad(err.Error())
+		return false
+	}
+	if !h.Type.BetweenRanks() {
+		c.control(&h, buf.b[wire.HeaderLen:])
+		return false
+	}
+	var count tally
+	count.add(&h)
+	return c.relay(c.member.Load(), h.Dst, buf.b, buf, &count)
+}
+
+// control handles a frame for the forwarder itself. allowed has let it through.
+func (c *conn) control(h *wire.Header, body []byte) {
+	m := c.member.Load()
+	if m == nil {
+		c.f.join(c, *h, body)
+		return
+	}
+	switch h.Type {
+	case wire.TypePing:
+		c.out.write(c.loop.one, wire.Nobody, frame(wire.TypePong), nil)
+	case wire.TypePong:
+	case wire.TypeBye:
+		c.depart(m)
+	case wire.TypeAbort:
+		a, err := wire.ParseAbort(body)
+		if err != nil {
+			c.bad(err.Error())
+			return
+		}
+		c.log.Warn("rank aborts the job", zap.Object("peer", c), zap.Int32("code", a.Code), zap.String("reason", a.Reason))
+		c.f.abort(m.job, a.Code, m.rank, a.Reason)
+	}
+}
+
+// depart answers Bye: what is queued for the rank goes out first, then ByeAck.
+func (c *conn) depart(m *member) {
+	c.departed = true
+	m.job.table[m.rank].Store(nil)
+	c.out.lastly(c.loop.one, frame(wire.TypeByeAck))
+	c.settle()
+}

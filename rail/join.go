@@ -1,0 +1,143 @@
+package rail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Join runs the rank's end of the join exchange on a new link and blocks until the job is complete, refused, or
+// ctx ends. It reads not one byte beyond the Layout. The link stays open in any case.
+func Join(ctx context.Context, l transport.Link, id handshake.Identity) (wire.Layout, error) {
+	m, err := handshake.NewJoiner(id)
+	if err != nil {
+		return wire.Layout{}, err
+	}
+	b, err := newBlocking(ctx, l)
+	if err != nil {
+		return wire.Layout{}, err
+	}
+	defer b.close()
+	for {
+		h, body, err := b.readFrame()
+		if err != nil {
+			return wire.Layout{}, err
+		}
+		m.HandleMessage(h, body)
+		for {
+			e, ok := m.NextEvent()
+			if !ok {
+				break
+			}
+			switch e.Kind {
+			case handshake.Send:
+				if err := b.write(e.Frame); err != nil {
+					return wire.Layout{}, err
+				}
+			case handshake.Joined:
+				return e.Layout, nil
+			case handshake.Ended:
+				return wire.Layout{}, e.Err
+			}
+		}
+	}
+}
+
+// blocking turns a link's calls into blocking ones that end with a context.
+type blocking struct {
+	ctx    context.Context
+	link   transport.Link
+	cancel int // eventfd that ctx's end makes readable
+	stop   func() bool
+	done   chan struct{} // closed when the context's callback has run
+}
+
+func newBlocking(ctx context.Context, l transport.Link) (*blocking, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	b := &blocking{ctx: ctx, link: l, cancel: fd, done: make(chan struct{})}
+	b.stop = context.AfterFunc(ctx, func() {
+		defer close(b.done)
+		unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail: the counter is 0
+	})
+	return b, nil
+}
+
+func (b *blocking) close() {
+	if !b.stop() {
+		<-b.done
+	}
+	unix.Close(b.cancel)
+}
+
+func (b *blocking) wait(fd int, events int16) error {
+	p := [2]unix.PollFd{{Fd: int32(fd), Events: events}, {Fd: int32(b.cancel), Events: unix.POLLIN}}
+	for {
+		_, err := unix.Poll(p[:], -1)
+		if b.ctx.Err() != nil {
+			return b.ctx.Err()
+		}
+		if err == nil {
+			return nil
+		}
+		if err != unix.EINTR {
+			return fmt.Errorf("poll %s: %w", b.link.Remote(), err)
+		}
+	}
+}
+
+func (b *blocking) readFull(p []byte) error {
+	for len(p) > 0 {
+		n, err := b.link.TryRead(p)
+		switch {
+		case err == transport.ErrAgain:
+			if !b.link.Arm() {
+				if err := b.wait(b.link.FD(), unix.POLLIN); err != nil {
+					return err
+				}
+			}
+		case errors.Is(err, io.EOF):
+			return errors.New("closed the connection during the join (its log says why)")
+		case err != nil:
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+func (b *blocking) readFrame() (wire.Header, []byte, error) {
+	var head [wire.HeaderLen]byte
+	if err := b.readFull(head[:]); err != nil {
+		return wire.Header{}, nil, err
+	}
+	h, err := wire.ParseHeader(head[:])
+	if err != nil {
+		return wire.Header{}, nil, fmt.Errorf("answers, but not as a forwarder does: %w", err)
+	}
+	body := make([]byte, h.Length)
+	return h, body, b.readFull(body)
+}
+
+func (b *blocking) write(p []byte) error {
+	for len(p) > 0 {
+		n, err := b.link.TryWrite(p)
+		if err == transport.ErrAgain {
+			err = b.wait(b.link.WriteFD(), unix.POLLOUT)
+		}
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}

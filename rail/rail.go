@@ -1,0 +1,99 @@
+// Package rail opens a rank's way to a forwarder: it dials the forwarder's address, runs the join exchange and
+// returns the link ready for frames between ranks.
+package rail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Bounds of the pause between attempts to reach a forwarder.
+const (
+	firstPause = 20 * time.Millisecond
+	maxPause   = 500 * time.Millisecond
+)
+
+// Dialer opens rails. The zero value works. Safe for concurrent use.
+type Dialer struct {
+	// Transport, if not nil, makes the links; else the address decides (see Dial).
+	Transport transport.Dialer
+	// Notify, if not nil, is told why an attempt to connect failed, before the next one.
+	Notify func(err error)
+}
+
+// Dial connects to a forwarder at "host:port" (TCP) or "unix:/path" (shared memory, same host), joins the job
+// and waits until all ranks of all clusters are in. A forwarder that is not there yet is tried again until
+// id.Timeout, so that the pieces of a job can start in any order; after that the forwarder bounds the waiting.
+//
+// The error is a *handshake.Refused when one end refused, ctx's error when that ended, else it names the address.
+// After success the link carries frames between ranks and belongs to the caller.
+func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (transport.Link, wire.Layout, error) {
+	if err := id.Validate(); err != nil {
+		return nil, wire.Layout{}, err
+	}
+	td, target := d.Transport, addr
+	if td == nil {
+		var err error
+		if td, target, err = pick(addr); err != nil {
+			return nil, wire.Layout{}, err
+		}
+	}
+	l, err := d.connect(ctx, td, target, id.Timeout)
+	if err != nil {
+		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", addr, err)
+	}
+	layout, err := Join(ctx, l, id)
+	if err != nil {
+		l.Close()
+		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", addr, err)
+	}
+	return l, layout, nil
+}
+
+// pick chooses the transport by the form of the address.
+func pick(addr string) (transport.Dialer, string, error) {
+	if _, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return nil, "", fmt.Errorf("forwarder %s: shared memory links are not supported", addr)
+	}
+	return tcp.Dialer{}, addr, nil
+}
+
+func (d *Dialer) connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration) (transport.Link, error) {
+	tctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	pause := firstPause
+	for {
+		l, err := td.Dial(tctx, addr)
+		if err == nil {
+			return l, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var dns *net.DNSError
+		var bad *net.AddrError
+		if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &bad) {
+			return nil, err
+		}
+		if tctx.Err() == nil && d.Notify != nil {
+			d.Notify(err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tctx.Done():
+			return nil, fmt.Errorf("not reachable within %v (is it running, is the address right?): %w", limit, err)
+		case <-time.After(pause):
+			pause = min(2*pause, maxPause)
+		}
+	}
+}

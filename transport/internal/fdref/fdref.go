@@ -1,0 +1,45 @@
+// Package fdref guards file descriptors against use after close: a number that the kernel has given to
+// another file meanwhile must never be read or written by mistake.
+package fdref
+
+import "sync/atomic"
+
+const closed = 1 << 62
+
+// Ref counts the calls that use a set of descriptors. The zero value is open and unused. Safe for concurrent use.
+type Ref struct{ n atomic.Int64 }
+
+// Acquire reports whether the descriptors may be used; the caller must Release then (and only then).
+func (r *Ref) Acquire(free func()) bool {
+	if r.n.Add(1)&closed == 0 {
+		return true
+	}
+	r.Release(free)
+	return false
+}
+
+// Release ends a use. The last one after Close calls free.
+func (r *Ref) Release(free func()) {
+	if r.n.Add(-1) == closed && r.n.CompareAndSwap(closed, closed|1<<61) {
+		free()
+	}
+}
+
+// Close forbids further use and calls free at once or when the last running use ends. It reports false, and
+// does nothing, when it was called before.
+func (r *Ref) Close(free func()) bool {
+	for {
+		n := r.n.Load()
+		if n&closed != 0 {
+			return false
+		}
+		if r.n.CompareAndSwap(n, n|closed) {
+			r.n.Add(1)
+			r.Release(free)
+			return true
+		}
+	}
+}
+
+// Closed reports whether Close was called.
+func (r *Ref) Closed() bool { return r.n.Load()&closed != 0 }

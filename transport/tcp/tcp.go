@@ -1,0 +1,178 @@
+// Package tcp is the transport over TCP sockets: raw, non-blocking, without delay, outside of Go's netpoller,
+// so that the thread that waits for a message is the thread that reads it.
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/internal/fdref"
+)
+
+// maxVec is how many slices one writev takes; more wait for the next call. Small, so that it fits on the stack.
+const maxVec = 64
+
+type link struct {
+	fd     int
+	ref    fdref.Ref
+	free   func()
+	remote string
+}
+
+var _ transport.Link = (*link)(nil)
+
+func (l *link) TryRead(p []byte) (int, error) {
+	if !l.ref.Acquire(l.free) {
+		return 0, transport.ErrClosed
+	}
+	// Raw: the socket does not block, so the scheduler need not know.
+	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+	l.ref.Release(l.free)
+	switch {
+	case e == unix.EAGAIN || e == unix.EINTR:
+		return 0, transport.ErrAgain
+	case e != 0:
+		return 0, l.fail("read", e)
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	}
+	return int(n), nil
+}
+
+func (l *link) TryWrite(bufs ...[]byte) (int, error) {
+	var vec [maxVec]unix.Iovec
+	k := 0
+	for _, b := range bufs {
+		if len(b) == 0 {
+			continue
+		}
+		if k == maxVec {
+			break
+		}
+		vec[k].Base = unsafe.SliceData(b)
+		vec[k].SetLen(len(b))
+		k++
+	}
+	if k == 0 {
+		return 0, nil
+	}
+	if !l.ref.Acquire(l.free) {
+		return 0, transport.ErrClosed
+	}
+	msg := unix.Msghdr{Iov: &vec[0]}
+	msg.SetIovlen(k)
+	n, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(l.fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	l.ref.Release(l.free)
+	switch e {
+	case 0:
+		return int(n), nil
+	case unix.EAGAIN, unix.EINTR, unix.ENOBUFS:
+		return 0, transport.ErrAgain
+	}
+	return 0, l.fail("write", e)
+}
+
+func (l *link) fail(op string, e syscall.Errno) error {
+	return fmt.Errorf("%s %s: %w", op, l.remote, e)
+}
+
+func (l *link) FD() int        { return l.fd }
+func (l *link) WriteFD() int   { return l.fd }
+func (l *link) Arm() bool      { return false }
+func (l *link) Remote() string { return l.remote }
+
+func (l *link) Close() error {
+	l.ref.Close(l.free)
+	return nil
+}
+
+// newLink takes a connection away from Go's netpoller.
+func newLink(c *net.TCPConn) (*link, error) {
+	defer c.Close()
+	if err := errors.Join(c.SetNoDelay(true), c.SetKeepAlive(false)); err != nil {
+		return nil, err
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	fd := -1
+	var dupErr error
+	if err := raw.Control(func(s uintptr) { fd, dupErr = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+		return nil, err
+	}
+	if dupErr != nil {
+		return nil, fmt.Errorf("duplicate socket: %w", dupErr)
+	}
+	l := &link{fd: fd, remote: "tcp " + c.RemoteAddr().String()}
+	l.free = func() { unix.Close(fd) }
+	return l, nil
+}
+
+// Dialer opens links to "host:port" addresses. The zero value works. Safe for concurrent use.
+type Dialer struct {
+	// LocalAddr, if not empty, is the local IP address to use.
+	LocalAddr string
+}
+
+var _ transport.Dialer = Dialer{}
+
+// Dial connects; the context bounds the time.
+func (d Dialer) Dial(ctx context.Context, addr string) (transport.Link, error) {
+	nd := net.Dialer{KeepAlive: -1}
+	nd.SetMultipathTCP(false)
+	if d.LocalAddr != "" {
+		ip := net.ParseIP(d.LocalAddr)
+		if ip == nil {
+			return nil, fmt.Errorf("tcp: local address %q is not an IP address", d.LocalAddr)
+		}
+		nd.LocalAddr = &net.TCPAddr{IP: ip}
+	}
+	c, err := nd.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return newLink(c.(*net.TCPConn))
+}
+
+// Listener takes links in. Safe for concurrent use.
+type Listener struct{ l *net.TCPListener }
+
+var _ transport.Listener = (*Listener)(nil)
+
+// Listen waits for links at "host:port"; an empty host means all addresses, port 0 any free port.
+func Listen(addr string) (*Listener, error) {
+	lc := net.ListenConfig{KeepAlive: -1}
+	lc.SetMultipathTCP(false)
+	l, err := lc.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{l.(*net.TCPListener)}, nil
+}
+
+// Accept blocks for the next link.
+func (l *Listener) Accept() (transport.Link, error) {
+	c, err := l.l.AcceptTCP()
+	if errors.Is(err, net.ErrClosed) {
+		return nil, transport.ErrClosed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newLink(c)
+}
+
+// Addr returns "ip:port" as listened on.
+func (l *Listener) Addr() string { return l.l.Addr().String() }
+
+// Close ends Accept; links that were accepted stay.
+func (l *Listener) Close() error { return l.l.Close() }
