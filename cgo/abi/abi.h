@@ -56,13 +56,14 @@ typedef struct z_coll {
   int32_t root;             /* rank in the communicator */
   const void *send;         /* never "in place": the shim passes the place itself; may equal recv only for reductions */
   void *recv;
-  int64_t send_bytes;       /* my contribution (gather, allgather, bcast: the buffer in `recv`) */
+  int64_t send_bytes;       /* my own block: gather, allgather: what I send; scatter: what I receive; bcast: the buffer in `recv` */
   const int64_t *send_counts, *send_displs; /* [size]: scatterv at the root, alltoallv */
   const int64_t *recv_counts, *recv_displs; /* [size]: gatherv at the root, allgatherv, alltoallv; reduce_scatter: counts in elements */
   int64_t count;            /* reductions: elements */
   int64_t extent;           /* reductions: bytes from one element to the next; buffers have count*extent bytes and are laid out as the type */
   uint64_t type, mpi_op;    /* reductions: native handles, for z_native only */
   int32_t commutative;
+  int32_t uniform;          /* every rank has the same count and knows so (MPI_Gather, not MPI_Gatherv) */
 } z_coll;
 
 /* One native collective inside this process's cluster, over the local part of the communicator. Same fields as z_coll, with
