@@ -1,0 +1,317 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// sample is one body with its bytes: the specification of the format.
+type sample struct {
+	name  string
+	typ   Type
+	body  Body
+	hex   string
+	parse func([]byte) (any, error)
+	// tail: a payload may follow, so more bytes are no error.
+	tail bool
+}
+
+func parser[T any](f func([]byte) (T, error)) func([]byte) (any, error) {
+	return func(b []byte) (any, error) {
+		v, err := f(b)
+		return &v, err
+	}
+}
+
+func ramp[A [32]byte | [64]byte](first byte) A {
+	var a A
+	for i := range len(a) {
+		a[i] = first + byte(i)
+	}
+	return a
+}
+
+const ramp32 = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+var samples = []sample{
+	{"envelope", TypeEager, &Envelope{Context: 0xFFFFFFFF00000000, Tag: -2, Kind: KindCollective, Size: 0x0102030405060708, Handle: 9},
+		"00000000ffffffff" + "feffffff" + "01000000" + "0807060504030201" + "0900000000000000", parser(ParseEnvelope), true},
+	{"cts", TypeCTS, &CTS{1, 2, 0x1000}, "0100000000000000" + "0200000000000000" + "0010000000000000", parser(ParseCTS), false},
+	{"data", TypeData, &Data{3, 0x10000}, "0300000000000000" + "0000010000000000", parser(ParseData), true},
+	{"fin", TypeFin, &Fin{4}, "0400000000000000", parser(ParseFin), false},
+	{"matched", TypeMatched, &Matched{5}, "0500000000000000", parser(ParseMatched), false},
+	{"credit", TypeCredit, &Credit{6, 7}, "0600000000000000" + "0700000000000000", parser(ParseCredit), false},
+	{"cancel", TypeCancel, &Cancel{8}, "0800000000000000", parser(ParseCancel), false},
+	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
+	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
+	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0)}, "01000000" + ramp32, parser(ParseChallenge), false},
+	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Host: "h2",
+		Layout: []Cluster{{"a", 1}, {"b", 2}}, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
+		"01000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0200" + "6832" +
+			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + ramp32 + ramp32 +
+			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
+	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}}, Libraries: []string{"X", ""}, Hosts: []string{"h1", "h2"}, Where: []uint32{0, 1, 1}},
+		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" + "58" + "0000" +
+			"02000000" + "0200" + "6831" + "0200" + "6832" + "00000000" + "01000000" + "01000000", parser(ParseLayout), false},
+	{"refuse", TypeRefuse, &Refuse{RefuseSecret, "né"}, "03000000" + "0300" + "6ec3a9", parser(ParseRefuse), false},
+	{"abort", TypeAbort, &Abort{-1, 3, "why"}, "ffffffff" + "03000000" + "0300" + "776879", parser(ParseAbort), false},
+}
+
+func TestGolden(t *testing.T) {
+	for _, s := range samples {
+		t.Run(s.name, func(t *testing.T) {
+			want, err := hex.DecodeString(s.hex)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.body.Append([]byte("before")); !bytes.Equal(got, append([]byte("before"), want...)) {
+				t.Errorf("bytes %x, want %s", got[6:], s.hex)
+			}
+			got, err := s.parse(want)
+			if err != nil || !reflect.DeepEqual(got, s.body) {
+				t.Errorf("parsed %+v, %v; want %+v", got, err, s.body)
+			}
+			for n := range len(want) {
+				if v, err := s.parse(want[:n]); err == nil {
+					t.Errorf("prefix of %d bytes parsed as %+v", n, v)
+				}
+			}
+			_, err = s.parse(append(bytes.Clone(want), 0))
+			if s.tail && err != nil || !s.tail && !errors.Is(err, ErrTrailing) {
+				t.Errorf("with a byte more: %v", err)
+			}
+			if s.typ.BetweenRanks() && s.typ.BodyLen() != len(want) {
+				t.Errorf("BodyLen is %d, the body has %d bytes", s.typ.BodyLen(), len(want))
+			}
+			f := AppendFrame(nil, Header{Type: s.typ, Src: 1, Dst: 2}, s.body)
+			h, err := ParseHeader(f)
+			if err != nil || int(h.Length) != len(want) || len(f) != HeaderLen+len(want) || h.Payload() != 0 {
+				t.Errorf("frame of %d bytes with header %+v, %v", len(f), h, err)
+			}
+		})
+	}
+}
+
+func TestHeader(t *testing.T) {
+	h := Header{Type: TypeData, Flags: FlagSync, Epoch: 0x0102, Length: 0x10010, Src: 3, Dst: Nobody, Seq: 0x0102030405060708, Ack: 9}
+	const want = "0401020110000100" + "03000000" + "ffffffff" + "0807060504030201" + "0900000000000000"
+	b := h.Append(nil)
+	if hex.EncodeToString(b) != want {
+		t.Errorf("bytes %x, want %s", b, want)
+	}
+	if got, err := ParseHeader(b); err != nil || got != h || got.Payload() != 0x10000 {
+		t.Errorf("parsed %+v, %v", got, err)
+	}
+	for n := range HeaderLen {
+		if _, err := ParseHeader(b[:n]); err != ErrShort {
+			t.Errorf("prefix of %d bytes: %v", n, err)
+		}
+	}
+}
+
+// TestHeaderLengths checks for every type that exactly the sizes which its body and payload allow are taken.
+func TestHeaderLengths(t *testing.T) {
+	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen, TypeCredit: CreditLen, TypeAck: 0,
+		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0}
+	ok := func(typ Type, n uint32) bool {
+		h := Header{Type: typ, Length: n}
+		_, err := ParseHeader(h.Append(nil))
+		return err == nil
+	}
+	for typ, n := range fixed {
+		if !ok(typ, n) || ok(typ, n+1) || n > 0 && ok(typ, n-1) {
+			t.Errorf("%v: want exactly %d bytes", typ, n)
+		}
+	}
+	for typ, n := range map[Type]uint32{TypeEager: EnvelopeLen, TypeData: DataLen} {
+		if !ok(typ, n) || ok(typ, n-1) || !ok(typ, n+MaxPayload) || ok(typ, n+MaxPayload+1) {
+			t.Errorf("%v: want %d bytes and at most %d of payload", typ, n, MaxPayload)
+		}
+	}
+	for typ := range 256 {
+		typ := Type(typ)
+		if ok(typ, MaxLength+1) || ok(typ, 1<<32-1) {
+			t.Errorf("%v: larger than any frame, but taken", typ)
+		}
+		known := strings.HasPrefix(typ.String(), "Type(") == false
+		any := false
+		for _, n := range []uint32{0, 8, 16, 24, 32, 100} {
+			any = any || ok(typ, n)
+		}
+		if any != known {
+			t.Errorf("%v: taken %v, named %v", typ, any, known)
+		}
+	}
+}
+
+func TestSequenced(t *testing.T) {
+	for typ := range Type(64) {
+		want := typ >= TypeEager && typ <= TypeCancelReply && typ != TypeData && typ != TypeCredit && typ != TypeAck
+		if typ.Sequenced() != want {
+			t.Errorf("%v: %v", typ, !want)
+		}
+	}
+}
+
+// TestHostile gives bodies that are well formed but must not be believed.
+func TestHostile(t *testing.T) {
+	two := []Cluster{{"a", 1}, {"b", 2}}
+	many := make([]Cluster, MaxClusters+1)
+	for i := range many {
+		many[i] = Cluster{strings.Repeat("x", i+1), 1}
+	}
+	join := func(change func(*Join)) []byte {
+		j := Join{Version: Version, Job: "j", Cluster: "b", Rank: 1, Layout: two}
+		change(&j)
+		return j.Append(nil)
+	}
+	layout := func(change func(*Layout)) []byte {
+		l := Layout{Clusters: two, Libraries: []string{"", ""}, Hosts: []string{"h"}, Where: []uint32{0, 0, 0}}
+		change(&l)
+		return l.Append(nil)
+	}
+	pj, pl := parser(ParseJoin), parser(ParseLayout)
+	for _, c := range []struct {
+		name  string
+		b     []byte
+		parse func([]byte) (any, error)
+		want  string // part of the error; empty: none
+	}{
+		{"good join", join(func(*Join) {}), pj, ""},
+		{"rank outside", join(func(j *Join) { j.Rank = 2 }), pj, "rank 2"},
+		{"foreign cluster", join(func(j *Join) { j.Cluster = "c" }), pj, "not in its own layout"},
+		{"no clusters", join(func(j *Join) { j.Layout = nil }), pj, "0 clusters"},
+		{"many clusters", join(func(j *Join) { j.Layout = many }), pj, "257 clusters"},
+		{"same name", join(func(j *Join) { j.Layout = []Cluster{{"b", 2}, {"b", 2}} }), pj, "bad layout"},
+		{"no name", join(func(j *Join) { j.Layout = []Cluster{{"", 2}, {"b", 2}} }), pj, "bad layout"},
+		{"no ranks", join(func(j *Join) { j.Layout = []Cluster{{"a", 0}, {"b", 2}} }), pj, "bad layout"},
+		{"too many ranks", join(func(j *Join) { j.Layout = []Cluster{{"a", MaxRanks}, {"b", 2}} }), pj, "bad layout"},
+		{"sum overflows", join(func(j *Join) { j.Layout = []Cluster{{"a", 1<<32 - 1}, {"b", 2}} }), pj, "bad layout"},
+		{"not UTF-8", join(func(j *Join) { j.Host = "\xff" }), pj, "UTF-8"},
+		{"other version", join(func(j *Join) { j.Version = 2; j.Layout = nil }), pj, ""},
+		{"good layout", layout(func(*Layout) {}), pl, ""},
+		{"rank outside", layout(func(l *Layout) { l.Rank = 3 }), pl, "rank 3 of 3"},
+		{"host outside", layout(func(l *Layout) { l.Where[2] = 1 }), pl, "host 1 of 1"},
+		{"no hosts", layout(func(l *Layout) { l.Hosts = nil }), pl, "0 hosts"},
+		{"more hosts than ranks", layout(func(l *Layout) { l.Hosts = make([]string, 4) }), pl, "4 hosts"},
+		{"libraries", layout(func(l *Layout) { l.Libraries = l.Libraries[:1] }), pl, "1 libraries"},
+		{"string too long", append([]byte{1, 0, 0, 0, 1, 0x10}, make([]byte, 4097)...), parser(ParseRefuse), "at most 4096"},
+		{"neither yes nor no", []byte{0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}, parser(ParseCancelReply), "neither"},
+	} {
+		_, err := c.parse(c.b)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+func TestLongStringIsCut(t *testing.T) {
+	r := Refuse{RefuseLayout, "x" + strings.Repeat("é", MaxString)}
+	got, err := ParseRefuse(r.Append(nil))
+	if err != nil || len(got.Reason) != MaxString-1 || !strings.HasPrefix(r.Reason, got.Reason) {
+		t.Errorf("%d bytes, %v", len(got.Reason), err)
+	}
+}
+
+func TestClusterOf(t *testing.T) {
+	l := Layout{Clusters: []Cluster{{"a", 2}, {"b", 1}, {"c", 3}}}
+	for rank, want := range [][2]int{{0, 0}, {0, 1}, {1, 0}, {2, 0}, {2, 1}, {2, 2}, {-1, -1}} {
+		if c, n := l.ClusterOf(rank); c != want[0] || n != want[1] {
+			t.Errorf("rank %d: %d, %d", rank, c, n)
+		}
+	}
+}
+
+func TestRefuseCodeNames(t *testing.T) {
+	for c := RefuseMalformed; c <= RefuseShutdown; c++ {
+		if s := c.String(); s == "" || strings.HasPrefix(s, "code") {
+			t.Errorf("%d has no name", uint32(c))
+		}
+	}
+	if s := RefuseCode(99).String(); s != "code 99" {
+		t.Error(s)
+	}
+}
+
+// FuzzFrame cuts the input into frames as a reader does. Whatever is accepted must encode to the same bytes.
+func FuzzFrame(f *testing.F) {
+	for _, s := range samples {
+		f.Add(AppendFrame(nil, Header{Type: s.typ, Src: 1, Dst: 2, Seq: 3, Ack: 4, Epoch: 5}, s.body))
+	}
+	h := Header{Type: TypeEager, Length: EnvelopeLen + 3}
+	e := Envelope{Size: 3}
+	f.Add(append(e.Append(h.Append(nil)), "abc"...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for {
+			h, err := ParseHeader(b)
+			if err != nil {
+				return
+			}
+			if got := h.Append(nil); !bytes.Equal(got, b[:HeaderLen]) {
+				t.Fatalf("header %x encodes as %x", b[:HeaderLen], got)
+			}
+			if h.Payload() < 0 || h.Payload() > MaxPayload || h.Length > MaxLength {
+				t.Fatalf("header %+v is out of bounds", h)
+			}
+			b = b[HeaderLen:]
+			if len(b) < int(h.Length) {
+				return
+			}
+			body := b[:h.Length]
+			b = b[h.Length:]
+			var v any
+			switch h.Type {
+			case TypeEager, TypeRTS:
+				v, err = parser(ParseEnvelope)(body)
+			case TypeCTS:
+				v, err = parser(ParseCTS)(body)
+			case TypeData:
+				v, err = parser(ParseData)(body)
+			case TypeFin:
+				v, err = parser(ParseFin)(body)
+			case TypeMatched:
+				v, err = parser(ParseMatched)(body)
+			case TypeCredit:
+				v, err = parser(ParseCredit)(body)
+			case TypeCancel:
+				v, err = parser(ParseCancel)(body)
+			case TypeCancelReply:
+				v, err = parser(ParseCancelReply)(body)
+			case TypeChallenge:
+				v, err = parser(ParseChallenge)(body)
+				if err == nil && v.(*Challenge).Version != Version {
+					continue
+				}
+			case TypeJoin:
+				v, err = parser(ParseJoin)(body)
+				if err == nil && v.(*Join).Version != Version {
+					continue
+				}
+			case TypeLayout:
+				v, err = parser(ParseLayout)(body)
+			case TypeRefuse:
+				v, err = parser(ParseRefuse)(body)
+			case TypeAbort:
+				v, err = parser(ParseAbort)(body)
+			default:
+				if h.Length != 0 {
+					t.Fatalf("%v frame with a body", h.Type)
+				}
+				continue
+			}
+			if h.Type.BetweenRanks() && h.Type != TypeCancelReply && err != nil {
+				t.Fatalf("%v: %v: a header that was accepted promises a body that parses", h.Type, err)
+			}
+			if err != nil {
+				continue
+			}
+			if got := v.(Body).Append(nil); !bytes.Equal(got, body[:len(body)-h.Payload()]) {
+				t.Fatalf("%v body %x encodes as %x", h.Type, body, got)
+			}
+		}
+	})
+}
