@@ -1,0 +1,129 @@
+/* Datatypes. A type is contiguous if it is a predefined type without gaps, or made of one by dup, contiguous or a resizing
+ * that leaves no gap; such buffers are sent as they are. Everything else goes through the native library's
+ * MPI_Pack, whose bytes are the same in all MPI libraries on one kind of processor (DESIGN.md section 3); no layout is
+ * interpreted here. */
+#include "shim.h"
+#include <limits.h>
+#include <stdlib.h>
+
+#define PIECE (1 << 30) /* bytes in one call of MPI_Pack, whose sizes are int */
+
+zmap z_types;
+
+static int keyval = MPI_KEYVAL_INVALID; /* its delete callback removes a freed type from the cache */
+static MPI_Comm self = MPI_COMM_NULL;   /* private: partial elements are received through it */
+static pthread_mutex_t self_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int forget(MPI_Datatype type, int key, void *value, void *extra) {
+  (void)key, (void)extra;
+  zmap_remove(&z_types, z_key(type));
+  free(value);
+  return MPI_SUCCESS;
+}
+
+int ztype_start(void) {
+  int rc = real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, NULL);
+  return rc ? rc : real.Comm_dup(MPI_COMM_SELF, &self);
+}
+
+void ztype_stop(void) {
+  real.Comm_free(&self);
+  real.Type_free_keyval(&keyval);
+}
+
+static int contiguous(MPI_Datatype type, int *yes, int *predefined);
+
+/* The single type that a dup, contiguous or resized type was made of. */
+static int inner(MPI_Datatype type, int ni, int na, int *yes) {
+  int ints[1], predefined;
+  MPI_Aint addresses[2];
+  MPI_Datatype of;
+  int rc = real.Type_get_contents(type, ni, na, 1, ints, addresses, &of);
+  if (rc) return rc;
+  rc = contiguous(of, yes, &predefined);
+  if (!predefined) real.Type_free(&of);
+  return rc;
+}
+
+static int contiguous(MPI_Datatype type, int *yes, int *predefined) {
+  int ni, na, nt, combiner, size, rc = real.Type_get_envelope(type, &ni, &na, &nt, &combiner);
+  MPI_Aint lb, extent;
+  if (!rc) rc = real.Type_size(type, &size);
+  if (!rc) rc = real.Type_get_extent(type, &lb, &extent);
+  if (rc) return rc;
+  int tight = size != MPI_UNDEFINED && lb == 0 && extent == size;
+  *predefined = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
+                combiner == MPI_COMBINER_F90_INTEGER;
+  *yes = *predefined && tight;
+  if (tight && (combiner == MPI_COMBINER_DUP || combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_RESIZED))
+    return inner(type, ni, na, yes);
+  return MPI_SUCCESS;
+}
+
+static int learn(MPI_Datatype type, ztype *t) {
+  MPI_Count size;
+  MPI_Aint lb, extent, true_lb, true_extent;
+  int rc = real.Type_size_x(type, &size);
+  if (!rc) rc = real.Type_get_extent(type, &lb, &extent);
+  if (!rc) rc = real.Type_get_true_extent(type, &true_lb, &true_extent);
+  if (!rc) rc = contiguous(type, &t->contiguous, &t->predefined);
+  if (rc) return rc;
+  t->size = size, t->extent = extent, t->true_lb = true_lb, t->true_extent = true_extent;
+  if (t->predefined) return MPI_SUCCESS; /* cannot be freed: nothing need tell us so */
+  return real.Type_set_attr(type, keyval, t);
+}
+
+const ztype *ztype_learn(MPI_Datatype type) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  if (type == MPI_DATATYPE_NULL) return NULL;
+  z_lock(&lock);
+  ztype *t = zmap_get(&z_types, z_key(type)); /* another thread may have been first */
+  if (!t && (t = malloc(sizeof *t))) {
+    if (learn(type, t)) free(t), t = NULL;
+    else zmap_put(&z_types, z_key(type), t);
+  }
+  z_unlock(&lock);
+  return t;
+}
+
+/* Elements that one call can take: its byte counts are int. An element above that is an error of MPI_Pack. */
+static int64_t at_once(const ztype *t) { return t->size > PIECE ? 1 : t->size > 0 ? PIECE / t->size : INT_MAX; }
+
+int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm) {
+  const ztype *t = ztype_get(type);
+  if (!t) return MPI_ERR_TYPE;
+  if (t->size > INT_MAX) return MPI_ERR_COUNT;
+  if (t->size == 0) return MPI_SUCCESS;
+  int64_t piece = at_once(t);
+  int rc = MPI_SUCCESS;
+  for (int64_t i = 0; i < count && !rc; i += piece) {
+    int n = (int)(count - i < piece ? count - i : piece), position = 0;
+    rc = real.Pack((const char *)buf + i * t->extent, n, type, (char *)out + i * t->size, (int)(n * t->size), &position, comm);
+  }
+  return rc;
+}
+
+/* Part of one element: a receive of the bytes by the native library itself, which knows where they go. */
+static int unpack_part(const char *packed, int bytes, char *buf, MPI_Datatype type) {
+  z_lock(&self_lock);
+  int rc = real.Sendrecv(packed, bytes, MPI_PACKED, 0, 0, buf, 1, type, 0, 0, self, MPI_STATUS_IGNORE);
+  z_unlock(&self_lock);
+  return rc;
+}
+
+int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm) {
+  const ztype *t = ztype_get(type);
+  if (!t) return MPI_ERR_TYPE;
+  if (t->size > INT_MAX) return MPI_ERR_COUNT;
+  if (bytes > count * t->size) return MPI_ERR_TRUNCATE;
+  if (bytes == 0) return MPI_SUCCESS;
+  int64_t whole = bytes / t->size, piece = at_once(t);
+  int rc = MPI_SUCCESS;
+  for (int64_t i = 0; i < whole && !rc; i += piece) {
+    int n = (int)(whole - i < piece ? whole - i : piece), position = 0;
+    rc = real.Unpack((const char *)packed + i * t->size, (int)(n * t->size), &position, (char *)buf + i * t->extent, n, type, comm);
+  }
+  if (!rc && bytes % t->size)
+    rc = unpack_part((const char *)packed + whole * t->size, (int)(bytes % t->size), (char *)buf + whole * t->extent, type);
+  return rc;
+}

@@ -1,0 +1,35 @@
+/* Datatypes: which are contiguous bytes, and how the others become so. Owner: comms. */
+#ifndef ZIPPER_TYPE_H
+#define ZIPPER_TYPE_H
+#include "map.h"
+#include <mpi.h>
+#include <stdint.h>
+
+typedef struct ztype {
+  int64_t size;         /* bytes of data in one element */
+  int64_t extent;       /* bytes from one element to the next */
+  int64_t true_lb;      /* where an element's first byte lies, and how far it reaches from there */
+  int64_t true_extent;
+  int contiguous;       /* count elements are count * size bytes from the buffer's address on, without gaps, in order */
+  int predefined;       /* the program cannot free it */
+} ztype;
+
+extern zmap z_types; /* handle → ztype */
+
+const ztype *ztype_learn(MPI_Datatype type);
+
+/* What the type is; NULL if the handle is none (MPI_DATATYPE_NULL, MPI_ERR_TYPE is due). Valid until the program frees the type. */
+static inline const ztype *ztype_get(MPI_Datatype type) {
+  const ztype *t = (const ztype *)zmap_get(&z_types, z_key(type));
+  return t ? t : ztype_learn(type);
+}
+
+/* Packs count elements into out (count * size bytes). comm is any native communicator. MPI error code, not raised. */
+int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm);
+
+/* Unpacks bytes (at most count elements, else MPI_ERR_TRUNCATE; the last may be there in part) into buf. */
+int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm);
+
+int ztype_start(void); /* after native MPI_Init */
+void ztype_stop(void); /* before native MPI_Finalize */
+#endif
