@@ -74,6 +74,7 @@ typedef struct z_native {
 
   /* Matching. `comm` is the pointer given to ze_comm_add. native_source is a rank of the local part or Z_ANY_SOURCE. */
   int (*improbe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);   /* 1: found, 0: none, <0: -error */
+  int (*iprobe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);    /* the same, leaving the message (out->message = 0) */
   int (*imrecv)(z_cell *cell, uint64_t message);  /* receive that message into cell->owner's buffer; then poll with `test` */
   int (*irecv)(z_cell *cell);                     /* post cell->owner's receive natively after all; then poll with `test` */
   int (*test)(z_cell *cell);                      /* 1: the native receive is over, result filled in except `done` */
@@ -109,11 +110,11 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_isend, (int32_t comm, int32_t kind, const void *buf, int64_t bytes, int32_t dest, int32_t tag, int32_t mode, z_cell *cell)) /* dest is remote. May be done on return (cell->done) */ \
   F(int, ze_irecv, (int32_t comm, int32_t kind, void *buf, int64_t bytes, int32_t source, int32_t tag, z_cell *cell)) /* remote source, Z_ANY_SOURCE, or a local source while ze_deferred. If the message comes natively the engine calls imrecv/irecv and `buf` is not used */ \
   F(int, ze_shadowed, (int32_t comm, int32_t source, int32_t tag)) /* 1: a receive posted earlier may match what this local receive would: give it to ze_irecv. 0: post it natively at once */ \
-  F(int, ze_iprobe, (int32_t comm, int32_t source, int32_t tag, z_cell *out))  /* out->done = found; any source, local too */ \
+  F(int, ze_iprobe, (int32_t comm, int32_t source, int32_t tag, z_cell *out))  /* out->done = found; any source, local too (native iprobe; a hit that matches an entry of D is received into that entry, then again) */ \
   F(int, ze_improbe, (int32_t comm, int32_t source, int32_t tag, z_cell *out, uint64_t *message, int32_t *native)) /* native=1: message is the shim's token from z_probe */ \
   F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell)) /* a remote message found by ze_improbe */ \
   F(int, ze_cancel, (z_cell *cell)) \
-  F(int, ze_release, (z_cell *cell))              /* the shim is through with a done cell (or, not done: engine may keep writing until done, owner polls) */ \
+  F(int, ze_release, (z_cell *cell))              /* the shim is through with a done cell; needed only if cell->request is not 0, so the engine may save itself the call by storing 0 before done */ \
   F(int, ze_progress, (int32_t block_us))         /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, sleep up to that long on the links */ \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell)) /* start; arrays in args are copied, buffers must stay */ \
   F(int, ze_comm_counters, (uint64_t *messages, uint64_t *bytes)) /* sent to other clusters by this process so far */

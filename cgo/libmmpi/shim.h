@@ -1,0 +1,163 @@
+/* What the files of the shim share. The shim is compiled once for each MPI library.
+ *
+ * Owners. shim: shim.h map.[ch] init.c p2p.c probe.c request.c status.c progress.c errors.c, ../mpi/gen, policy/shim.txt
+ *         comms: type.[ch] comm.c group.[ch] coll*.[ch] attr.c topo.c, policy/comms.txt
+ *
+ * Rules. Native MPI is called through `real` only, never by name (our own symbols would answer). A function z_X has the
+ * signature of MPI_X, is named `own` in a policy file and called by the generated wrapper when the job spans clusters; it
+ * handles communicators that do not span too. Memory of an operation in flight is not moved. Names that start with
+ * z_ or with z and a thing (zcomm_, zreq_, ztype_, zmap_) are the shim's; ze_ is the engine.
+ */
+#ifndef ZIPPER_SHIM_H
+#define ZIPPER_SHIM_H
+#include <mpi.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include "abi.h"
+#include "map.h"
+#include "real.h" /* generated: struct z_real with one pointer for each function of this mpi.h, Z_HAVE_X, prototypes of z_X */
+#include "type.h"
+
+/* ---- state of the process ---- */
+extern struct z_real real;          /* the native functions (dlsym RTLD_NEXT "PMPI_X"), filled when the library is loaded */
+extern z_engine z_eng;              /* the engine's functions: z_eng.ze_isend(…) */
+extern z_world z_layout;            /* size, rank, clusters, offset, tag_ub */
+extern MPI_Comm z_private;          /* a dup of the native world for the shim's own traffic */
+extern int z_on;                    /* 1: this process is in a job of more than one cluster. 0: everything is passed through */
+extern int z_threads;               /* 1: MPI_THREAD_MULTIPLE was granted */
+extern volatile int32_t z_busy;     /* the engine's: not 0 while no thread may block inside native MPI */
+extern _Thread_local int z_inside;  /* > 0: this thread is in a native call whose internals may come through our symbols */
+
+/* Locks cost nothing below MPI_THREAD_MULTIPLE. */
+static inline void z_lock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_lock(m); }
+static inline void z_unlock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_unlock(m); }
+
+/* Whether this thread may block inside native MPI (DESIGN: the engine is idle). With MPI_THREAD_MULTIPLE another thread could
+ * end the idleness meanwhile, so never. */
+static inline int z_may_block(void) { return !z_busy && !z_threads; }
+
+/* A native call whose internals may come back through our symbols with handles that are not what they look like:
+ * z_enter(); rc = real.X(…); z_leave(); */
+static inline void z_enter(void) { z_inside++; }
+static inline void z_leave(void) { z_inside--; }
+
+/* ---- spanning communicators (comm.c) ---- */
+typedef struct zcomm {
+  MPI_Comm native;        /* the local part; its handle is the user's handle */
+  uint64_t context;
+  int32_t id;             /* the engine's */
+  int32_t size, rank;
+  int32_t native_size, native_rank;
+  int32_t *world;         /* [size] rank → virtual world rank */
+  int32_t *native_of;     /* [size] rank → rank in the local part, or Z_REMOTE */
+  int32_t *rank_of;       /* [native_size] the other way */
+  int32_t refs;           /* the user's handle, and each operation or message in flight */
+  int32_t freed;          /* the user has freed it: native free waits for the last reference */
+  void *extra;            /* comms's own */
+} zcomm;
+
+extern zmap z_comms; /* native handle → zcomm; only spanning ones */
+
+/* The spanning communicator of a handle, or NULL: not spanning (or no communicator at all: native MPI will say so). */
+static inline zcomm *zcomm_find(MPI_Comm comm) { return (zcomm *)zmap_get(&z_comms, z_key(comm)); }
+
+static inline zcomm *zcomm_retain(zcomm *c) {
+  __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
+  return c;
+}
+void zcomm_destroy(zcomm *c);  /* refs are 0: drop it in the engine, free the native communicator and c */
+static inline void zcomm_release(zcomm *c) {
+  if (!__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL)) zcomm_destroy(c);
+}
+
+int zcomm_start(void);         /* after ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000). MPI error code */
+void zcomm_stop(void);         /* before native finalize */
+
+/* group.h: the native group with the same members, to be freed unless MPI_GROUP_EMPTY; MPI_ERR_GROUP if one is in another cluster. */
+int zgroup_native(MPI_Group group, MPI_Group *native);
+
+/* ---- errors (errors.c) ---- */
+/* Raises an error of a class on a communicator (NULL: MPI_COMM_WORLD) through its error handler. function: "MPI_Send".
+ * Returns the code that the MPI function is to return. */
+int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
+int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
+int z_unsupported(MPI_Comm comm, const char *function);      /* …on a communicator that spans clusters */
+int z_error_class(int z_error);                              /* enum z_error → native class */
+int z_raise_engine(zcomm *c, int z_error, const char *function); /* … with the text of ze_error() */
+
+/* ---- waiting (progress.c) ---- */
+/* Moves what can be moved, natively too, until over(arg) is not 0. The only wait loop; never blocks natively. */
+void z_wait(int (*over)(void *), void *arg);
+void z_wait_cell(z_cell *cell);
+int z_wait_native(MPI_Request *request, MPI_Status *status); /* a native request; MPI error code, not raised by us */
+int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]);
+int z_native_barrier(MPI_Comm comm); /* before a native call without an I-form that blocks: all of comm are there, and meanwhile we served them */
+void z_poll(void);                   /* once, never blocking */
+
+/* ---- requests (request.c) ---- */
+enum zreq_kind { ZREQ_SEND, ZREQ_RECV, ZREQ_COLL, ZREQ_PERSISTENT };
+
+/* A request of the shim behind a native placeholder handle. */
+typedef struct zreq {
+  z_cell cell;             /* cell.owner = this */
+  MPI_Request handle;      /* the placeholder that the user holds; MPI_REQUEST_NULL if the user has none */
+  zcomm *comm;             /* referenced */
+  int32_t kind;
+  int32_t released;        /* the user has freed it: finish and free when done */
+  /* What the program gave. */
+  void *buf;
+  int64_t count;
+  MPI_Datatype type;       /* own dup, or predefined */
+  int32_t type_owned;
+  int32_t peer, tag;
+  /* Packed copy of buf, or NULL when the type is contiguous. */
+  void *packed;
+  /* Native receive that the engine started (imrecv, irecv), and its status. */
+  MPI_Request native;
+  int32_t is_native;
+  MPI_Status status;
+  const char *function;    /* "MPI_Irecv", for errors */
+  /* Collectives: moves a multi-stage operation on and returns 1 when it is over; NULL: over when cell.done. Called by a
+   * thread of the program, one at a time. */
+  int (*poll)(struct zreq *);
+  /* After it is over, once: copies results to the user, frees extra; error class or MPI_SUCCESS. NULL: nothing to do. */
+  int (*finish)(struct zreq *);
+  void *extra;
+  struct zreq *inner;      /* persistent: the operation started last, NULL = inactive */
+  struct zreq *next;       /* lists: free objects, released requests */
+} zreq;
+
+extern zmap z_requests; /* placeholder handle → zreq */
+
+/* A fresh request on c (takes a reference), with a placeholder handle for the user. Fields not named are 0. */
+zreq *zreq_new(zcomm *c, int kind, const char *function);
+/* … without a handle, for blocking calls; z_wait_cell, then zreq_finish, then zreq_free. */
+zreq *zreq_new_blocking(zcomm *c, int kind, const char *function);
+int zreq_over(zreq *r);                       /* polls this request once */
+int zreq_finish(zreq *r, MPI_Status *status); /* it is over: results and status to the user; error class */
+void zreq_free(zreq *r);                      /* gives back handle, type, packed copy, reference and object */
+/* Keeps a type alive: r->type = type or a dup of it (the program may free its own at once). */
+void zreq_hold_type(zreq *r, MPI_Datatype type);
+
+/* ---- statuses (status.c) ---- */
+void z_status_set(MPI_Status *status, int source, int tag, int error, int64_t bytes, int cancelled); /* status may be MPI_STATUS_IGNORE */
+void z_status_empty(MPI_Status *status);
+void z_status_translate(const zcomm *c, MPI_Status *status); /* native MPI_SOURCE → rank of c */
+int64_t z_status_bytes(const MPI_Status *status);
+
+/* ---- native callbacks of the engine ---- */
+int z_cb_improbe(void *comm, int32_t native_source, int32_t tag, z_probe *out);      /* probe.c */
+int z_cb_iprobe(void *comm, int32_t native_source, int32_t tag, z_probe *out);       /* probe.c */
+int z_cb_imrecv(z_cell *cell, uint64_t message);                                     /* p2p.c */
+int z_cb_irecv(z_cell *cell);                                                        /* p2p.c */
+int z_cb_test(z_cell *cell);                                                         /* p2p.c */
+int z_cb_cancel(z_cell *cell);                                                       /* p2p.c */
+int z_cb_coll(void *comm, const z_coll *args, uint64_t *token);                      /* coll.c */
+int z_cb_coll_test(uint64_t token);                                                  /* coll.c */
+int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op); /* coll.c */
+
+/* ---- start and end (init.c) ---- */
+int z_coll_start(void); /* coll.c */
+void z_coll_stop(void); /* coll.c */
+#endif

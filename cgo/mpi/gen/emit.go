@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+const notice = "/* Made by cgo/mpi/gen from mpi.h and the policy files: do not edit. */\n"
+
+func (f function) prototype(name string) string {
+	var list []string
+	for _, a := range f.params {
+		if a.typ == "..." {
+			list = append(list, "...")
+			continue
+		}
+		list = append(list, strings.TrimSpace(a.typ+" "+a.name+a.suffix))
+	}
+	if list == nil {
+		list = []string{"void"}
+	}
+	return fmt.Sprintf("%s %s(%s)", f.result, name, strings.Join(list, ", "))
+}
+
+func (f function) arguments(but map[string]string) string {
+	var list []string
+	for _, a := range f.params {
+		name := a.name
+		if other, ok := but[name]; ok {
+			name = other
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// header is real.h: the table of native functions, what exists, prototypes of hand-written functions.
+func header(functions []function, p map[string]string) string {
+	var b strings.Builder
+	b.WriteString(notice + "#ifndef ZIPPER_REAL_H\n#define ZIPPER_REAL_H\n#include <mpi.h>\n\nstruct z_real {\n")
+	for _, f := range functions {
+		fmt.Fprintf(&b, "  __typeof__(&%s) %s;\n", f.pmpi(), f.name)
+	}
+	b.WriteString("};\n\n")
+	for _, f := range functions {
+		fmt.Fprintf(&b, "#define Z_HAVE_%s 1\n", f.name)
+	}
+	b.WriteString("\n")
+	for _, f := range functions {
+		if p[f.name] == own || p[f.name] == always {
+			fmt.Fprintf(&b, "%s;\n", f.prototype("z_"+f.name))
+		}
+	}
+	b.WriteString("\n/* The names of the native functions, in the order of struct z_real. */\nextern const char *const z_real_names[];\nenum { Z_REAL_COUNT = ")
+	fmt.Fprintf(&b, "%d };\n#endif\n", len(functions))
+	return b.String()
+}
+
+// wrappers is wrap.c: PMPI_X and its alias MPI_X for every function.
+func wrappers(functions []function, p map[string]string) string {
+	nonblocking := map[string]function{}
+	for _, f := range functions {
+		nonblocking[f.name] = f
+	}
+	var b strings.Builder
+	b.WriteString(notice + "#include \"shim.h\"\n\nconst char *const z_real_names[] = {\n")
+	for _, f := range functions {
+		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
+	}
+	b.WriteString("};\n\n#define WRAPPER __attribute__((visibility(\"default\")))\n#define ALIAS(R, P, X) extern __typeof__(P) X __attribute__((alias(#P), visibility(\"default\")));\n" +
+		"#define BYPASS (__builtin_expect(!z_on, 1) || __builtin_expect(z_inside, 0))\n\n")
+	for _, f := range functions {
+		if p[f.name] != skip {
+			b.WriteString(wrapper(f, p[f.name], nonblocking))
+		}
+	}
+	return b.String()
+}
+
+func wrapper(f function, policy string, all map[string]function) string {
+	var b strings.Builder
+	real := fmt.Sprintf("real.%s(%s)", f.name, f.arguments(nil))
+	fmt.Fprintf(&b, "WRAPPER %s {\n", f.prototype(f.pmpi()))
+	ret := "return "
+	if f.result == "void" {
+		ret = ""
+	}
+	switch policy {
+	case pass:
+		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
+	case always:
+		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
+	case own:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))
+	case guarded, synced:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
+		b.WriteString(checks(f, policy, all))
+	}
+	fmt.Fprintf(&b, "}\nALIAS(%s, %s, %s)\n\n", f.result, f.pmpi(), f.mpi())
+	return b.String()
+}
+
+// checks is the body of a guarded wrapper behind the bypass.
+func checks(f function, policy string, all map[string]function) string {
+	var b strings.Builder
+	groups := map[string]string{}
+	comm := ""
+	for _, a := range f.params {
+		if a.suffix != "" {
+			continue
+		}
+		switch a.typ {
+		case "MPI_Comm":
+			fmt.Fprintf(&b, "  if (zcomm_find(%s)) return z_unsupported(%s, %q);\n", a.name, a.name, f.mpi())
+			if comm == "" {
+				comm = a.name
+			}
+		case "MPI_Group":
+			groups[a.name] = "native_" + a.name
+		}
+	}
+	raise := "MPI_COMM_WORLD"
+	if comm != "" {
+		raise = comm
+	}
+	b.WriteString("  int rc;\n")
+	for _, a := range f.params {
+		if g, ok := groups[a.name]; ok {
+			fmt.Fprintf(&b, "  MPI_Group %s;\n  if ((rc = zgroup_native(%s, &%s))) return z_raise_on(%s, rc, %q, \"the group has members in other clusters\");\n",
+				g, a.name, g, raise, f.mpi())
+		}
+	}
+	switch {
+	case policy == synced:
+		fmt.Fprintf(&b, "  if (!z_may_block() && (rc = z_native_barrier(%s))) return rc;\n", comm)
+	case nonblockingForm(f, all):
+		fmt.Fprintf(&b, "  if (!z_may_block()) {\n    MPI_Request request;\n    rc = real.%s(%s, &request);\n    return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);\n  }\n",
+			iForm(f.name), f.arguments(groups))
+	}
+	fmt.Fprintf(&b, "  z_enter();\n  rc = real.%s(%s);\n  z_leave();\n", f.name, f.arguments(groups))
+	for _, a := range f.params {
+		if g, ok := groups[a.name]; ok {
+			fmt.Fprintf(&b, "  if (%s != MPI_GROUP_EMPTY) real.Group_free(&%s);\n", g, g)
+		}
+	}
+	b.WriteString("  return rc;\n")
+	return b.String()
+}
+
+// iForm is the name of a function's nonblocking form: Bcast, Ibcast; Neighbor_alltoallv_c, Ineighbor_alltoallv_c.
+func iForm(name string) string { return "I" + strings.ToLower(name[:1]) + name[1:] }
+
+// nonblockingForm tells whether the function has a form that takes the same arguments and a request.
+func nonblockingForm(f function, all map[string]function) bool {
+	i, ok := all[iForm(f.name)]
+	if !ok || len(i.params) != len(f.params)+1 {
+		return false
+	}
+	for k, a := range f.params {
+		if i.params[k].typ != a.typ {
+			return false
+		}
+	}
+	last := i.params[len(f.params)]
+	return strings.ReplaceAll(last.typ+last.suffix, " ", "") == "MPI_Request*"
+}
+
+// list is functions.tsv: one line a function, for the conformance table.
+func list(functions []function, p map[string]string) string {
+	var b strings.Builder
+	b.WriteString("function\tpolicy\ton_spanning\n")
+	for _, f := range functions {
+		fmt.Fprintf(&b, "%s\t%s\t%s\n", f.mpi(), p[f.name], onSpanning(f, p[f.name]))
+	}
+	return b.String()
+}

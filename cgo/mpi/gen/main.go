@@ -1,0 +1,68 @@
+// Command gen makes the wrappers of the shim (cgo/libmmpi) from one MPI library's own mpi.h.
+//
+//	mpicc -E mpi.h | gen -out DIR policy/shim.txt policy/comms.txt
+//
+// It writes to DIR: real.h (table of the native functions), wrap.c (PMPI_X and MPI_X for every function) and
+// functions.tsv (what each does on a communicator that spans clusters). A file whose contents would not change is not
+// touched, so that make does not compile again. MPI_T is not wrapped: it names no communicator.
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	out := flag.String("out", ".", "`directory` to write to")
+	flag.Parse()
+	if err := run(os.Stdin, *out, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in io.Reader, out string, policyFiles []string) error {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	all, err := parse(string(text))
+	if err != nil {
+		return err
+	}
+	named := policies{}
+	for _, file := range policyFiles {
+		if err := named.read(file); err != nil {
+			return err
+		}
+	}
+	var functions []function
+	chosen := map[string]string{}
+	for _, f := range all {
+		if strings.HasPrefix(f.name, "T_") {
+			continue
+		}
+		if chosen[f.name], err = named.of(f); err != nil {
+			return err
+		}
+		functions = append(functions, f)
+	}
+	for name, text := range map[string]string{"real.h": header(functions, chosen), "wrap.c": wrappers(functions, chosen), "functions.tsv": list(functions, chosen)} {
+		if err := write(filepath.Join(out, name), []byte(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(path string, data []byte) error {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
+		return nil
+	}
+	return os.WriteFile(path, data, 0o644)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// A param is one parameter of a function: its type and name as text, and what follows the name ("[]", "[][3]").
+type param struct{ typ, name, suffix string }
+
+// A function is one MPI function of an mpi.h, without its prefix MPI_ or PMPI_ (but with MPIX_'s X_).
+type function struct {
+	result string
+	name   string
+	params []param
+}
+
+// mpi is the name that programs use: MPI_Send, MPIX_Query_cuda_support.
+func (f function) mpi() string { return "MPI" + sep(f.name) + f.name }
+
+// pmpi is the name in the profiling interface: PMPI_Send.
+func (f function) pmpi() string { return "P" + f.mpi() }
+
+// sep is "_" except before the X_ of an extension: MPI + X_Name.
+func sep(name string) string {
+	if strings.HasPrefix(name, "X_") {
+		return ""
+	}
+	return "_"
+}
+
+var (
+	attribute   = regexp.MustCompile(`__attribute__\s*\(\(`)
+	lineMark    = regexp.MustCompile(`(?m)^#.*$`)
+	declaration = regexp.MustCompile(`(?:^|[;}\s])((?:const\s+)?[A-Za-z_]\w*\s*\**)\s*\bPMPI(X?)_([A-Za-z]\w*)\s*\(`)
+	declarator  = regexp.MustCompile(`^(.*?)\b([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)$`)
+)
+
+// parse finds the declarations of all PMPI functions in a preprocessed mpi.h.
+func parse(text string) ([]function, error) {
+	text = removeAttributes(lineMark.ReplaceAllString(text, ""))
+	var out []function
+	seen := map[string]bool{}
+	for _, m := range declaration.FindAllStringSubmatchIndex(text, -1) {
+		f := function{result: strings.TrimSpace(text[m[2]:m[3]]), name: text[m[6]:m[7]]}
+		if m[4] != m[5] {
+			f.name = "X_" + f.name
+		}
+		if f.result == "return" || f.result == "typedef" || seen[f.name] {
+			continue
+		}
+		seen[f.name] = true
+		end := closing(text, m[1])
+		if end < 0 {
+			return nil, fmt.Errorf("%s: no closing parenthesis", f.pmpi())
+		}
+		var err error
+		if f.params, err = parseParams(text[m[1]:end]); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.pmpi(), err)
+		}
+		out = append(out, f)
+	}
+	if len(out) < 300 {
+		return nil, fmt.Errorf("only %d functions found: is this a preprocessed mpi.h?", len(out))
+	}
+	return out, nil
+}
+
+// closing is where the parenthesis opened just before from closes, or -1.
+func closing(text string, from int) int {
+	depth := 1
+	for i := from; i < len(text); i++ {
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func removeAttributes(text string) string {
+	var b strings.Builder
+	for {
+		m := attribute.FindStringIndex(text)
+		if m == nil {
+			b.WriteString(text)
+			return b.String()
+		}
+		b.WriteString(text[:m[0]])
+		inner := closing(text, m[1])
+		if inner < 0 {
+			return b.String()
+		}
+		end := closing(text, inner+1)
+		if end < 0 {
+			return b.String()
+		}
+		text = text[end+1:]
+	}
+}
+
+func parseParams(list string) ([]param, error) {
+	list = strings.Join(strings.Fields(list), " ")
+	if list == "" || list == "void" {
+		return nil, nil
+	}
+	if strings.Contains(list, "(") {
+		return nil, errors.New("a parameter of function type without a name for it")
+	}
+	var out []param
+	for _, s := range strings.Split(list, ",") {
+		s = strings.TrimSpace(s)
+		if s == "..." {
+			out = append(out, param{typ: "..."})
+			continue
+		}
+		if m := declarator.FindStringSubmatch(s); m != nil && strings.TrimSpace(m[1]) != "" {
+			out = append(out, param{strings.TrimSpace(m[1]), m[2], strings.ReplaceAll(m[3], " ", "")})
+			continue
+		}
+		bracket := strings.IndexByte(s+"[", '[') // a type without a name
+		out = append(out, param{strings.TrimSpace(s[:bracket]), fmt.Sprintf("arg%d", len(out)), s[bracket:]})
+	}
+	return out, nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// What the wrapper of a function does.
+const (
+	own     = "own"     // z_X in a job that spans clusters, else native
+	always  = "always"  // z_X
+	pass    = "pass"    // native
+	skip    = "skip"    // no wrapper: the program reaches the native function itself
+	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
+	synced  = "synced"  // guarded, after a barrier that serves others while it waits: the function blocks and has no I-form
+)
+
+// policies maps a function's name without MPI_ to what its wrapper does; functions not named get what fallback says.
+type policies map[string]string
+
+// read adds one policy file: lines "policy Function Function…", # starts a comment.
+func (p policies) read(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	for n := 1; in.Scan(); n++ {
+		text, _, _ := strings.Cut(in.Text(), "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		if !slices.Contains([]string{own, always, pass, skip, guarded, synced}, words[0]) {
+			return fmt.Errorf("%s:%d: unknown policy %q", file, n, words[0])
+		}
+		for _, w := range words[1:] {
+			if was, twice := p[w]; twice {
+				return fmt.Errorf("%s:%d: %s has the policy %s already", file, n, w, was)
+			}
+			p[w] = words[0]
+		}
+	}
+	return in.Err()
+}
+
+// of is the policy of a function: the named one, or guarded when a communicator, group, window or file is among its
+// arguments, else pass. Functions with a variable number of arguments cannot be wrapped.
+func (p policies) of(f function) (string, error) {
+	if named, ok := p[f.name]; ok {
+		return named, nil
+	}
+	policy := pass
+	for _, a := range f.params {
+		switch a.typ {
+		case "...":
+			return "", fmt.Errorf("%s has a variable number of arguments: name it under skip", f.mpi())
+		case "MPI_Comm", "MPI_Group", "MPI_Win", "MPI_File":
+			policy = guarded
+		}
+	}
+	if f.result != "int" {
+		policy = pass
+	}
+	return policy, nil
+}
+
+// onSpanning says for the list of functions what happens where an argument spans clusters.
+func onSpanning(f function, policy string) string {
+	switch policy {
+	case own, always:
+		return "supported"
+	case guarded, synced:
+		for _, a := range f.params {
+			if a.typ == "MPI_Comm" || a.typ == "MPI_Group" {
+				return "unsupported"
+			}
+		}
+	}
+	return "local"
+}
