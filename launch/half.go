@@ -1,0 +1,237 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leidenzipper/zipper/launch/jobenv"
+)
+
+// Half is one cluster's part of a job, ready to be started on the host where this process runs. It is what
+// zipper join runs, and what zipper run runs once per cluster, here or through a remote shell.
+type Half struct {
+	Share   jobenv.Job
+	Cluster Cluster // Ranks, MPI, Hosts, Program, Mpirun, Args, Env, Zipper and Dir count
+	Env     map[string]string
+	Tag     bool   // put the virtual rank before each line of output
+	RunDir  string // where to keep temporary files; "" = the system's place
+}
+
+// Grace is how long processes have to end after they were told to, before they are killed.
+const Grace = 3 * time.Second
+
+// Prepare checks what can be checked before anything is started, and settles the MPI library and its
+// launcher. The error says what to do.
+func (h *Half) Prepare(ctx context.Context) error {
+	c := &h.Cluster
+	if err := h.expand(); err != nil {
+		return err
+	}
+	dir := c.Dir
+	if dir == "" {
+		dir, _ = os.Getwd()
+	}
+	p, err := InspectProgram(c.Program[0], dir)
+	switch {
+	case err == nil:
+		if c.MPI == "" && c.Mpirun != "" {
+			if m, _ := IdentifyMpirun(ctx, c.Mpirun); m != "" {
+				c.MPI = m
+			}
+		}
+		if c.MPI == "" {
+			c.MPI = p.MPI
+		}
+		if c.MPI != "" {
+			err = matchMPI(p, c.MPI, c.Name)
+		}
+		if err == nil {
+			err = p.Preloadable()
+		}
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	case c.Hosts == "": // with other hosts it may be there and not here: zipper exec will see
+		return fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	if c.Mpirun != "" {
+		if _, err := exec.LookPath(c.Mpirun); err != nil {
+			return fmt.Errorf("cluster %s: mpirun: %w", c.Name, err)
+		}
+		if c.MPI == "" {
+			return fmt.Errorf("cluster %s: cannot tell which MPI library %s belongs to: say mpi=openmpi or mpi=mpich", c.Name, c.Mpirun)
+		}
+	} else if err := h.findMPI(ctx); err != nil {
+		return fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	if _, err := ShimPath(c.MPI); err != nil && !p.MMPI {
+		return fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	if c.Hosts != "" {
+		if _, err := firstHost(c.Hosts); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// findMPI settles MPI and Mpirun where neither the job nor the program says: the first that is installed.
+func (h *Half) findMPI(ctx context.Context) (err error) {
+	c := &h.Cluster
+	if c.MPI != "" {
+		c.Mpirun, err = FindMpirun(ctx, c.MPI)
+		return err
+	}
+	for _, m := range []MPI{OpenMPI, MPICH} {
+		if path, err := FindMpirun(ctx, m); err == nil {
+			c.MPI, c.Mpirun = m, path
+			return nil
+		}
+	}
+	return errors.New("no MPI is installed here (on Debian: apt-get install openmpi-bin libopenmpi-dev, or mpich libmpich-dev)")
+}
+
+// Run starts the cluster's processes and waits for their end. When ctx ends they are told to end, then killed.
+// Nothing of them is left when it returns. The exit status is that of the native launcher (128 + signal if a
+// signal ended it); the error is set when it could not be started at all. Prepare must have gone well.
+func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, err error) {
+	c := h.Cluster
+	rd, err := newRundir(h.RunDir, h.Share.ID)
+	if err != nil {
+		return 1, fmt.Errorf("cluster %s: %w", c.Name, err)
+	}
+	defer rd.remove()
+	zipper := c.Zipper
+	if zipper == "" {
+		if zipper, err = os.Executable(); err != nil {
+			return 1, err
+		}
+	}
+	mark := randomHex(16)
+	env := h.variables(mark)
+	n := native{mpi: c.MPI, mpirun: c.Mpirun, ranks: c.Ranks, extra: c.Args, tag: h.Tag, env: env,
+		words: append([]string{zipper, "exec", "--"}, c.Program...)}
+	if c.Hosts != "" {
+		if n.hosts, err = filepath.Abs(c.Hosts); err != nil {
+			return 1, err
+		}
+	} else {
+		n.shared = rd.shared
+	}
+	cmd := exec.Command(n.mpirun, n.args()...)
+	cmd.Dir = c.Dir
+	environ := os.Environ()
+	for k, v := range env {
+		environ = setEnv(environ, k+"="+v)
+	}
+	cmd.Env = append(environ, n.environ(func(k string) string { return lookup(environ, k) })...)
+	if n.mpi == OpenMPI {
+		cmd.Env = setEnv(cmd.Env, "TMPDIR="+rd.dir) // the session directory goes where it will be removed
+		if old := os.Getenv("TMPDIR"); old != "" {
+			cmd.Env = setEnv(cmd.Env, "TMPDIR="+old)
+		}
+	}
+	offset := 0
+	for _, l := range h.Share.Layout {
+		if l.Name == c.Name {
+			break
+		}
+		offset += l.Size
+	}
+	var edit func([]byte) []byte
+	if h.Tag {
+		edit = retag(c.MPI, c.Name, offset, c.Ranks)
+	}
+	out, errs := NewMerger(stdout).Source(edit), NewMerger(stderr).Source(edit)
+	defer out.Close()
+	defer errs.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, out, errs
+	status, err = supervise(ctx, cmd, mark)
+	if err != nil {
+		err = fmt.Errorf("cluster %s: cannot start %s: %w", c.Name, n.mpirun, err)
+	}
+	return status, err
+}
+
+// variables are those that the processes need, on every node.
+func (h *Half) variables(mark string) map[string]string {
+	env := map[string]string{varMark: mark, VarMPI: string(h.Cluster.MPI)}
+	for _, m := range []map[string]string{h.Env, h.Cluster.Env} {
+		for k, v := range m {
+			env[k] = v
+		}
+	}
+	for _, kv := range h.Share.Environ() {
+		k, v, _ := strings.Cut(kv, "=")
+		env[k] = v
+	}
+	return env
+}
+
+// supervise runs cmd in a process group of its own until it and everything that bears the mark is gone.
+func supervise(ctx context.Context, cmd *exec.Cmd, mark string) (status int, err error) {
+	// The kernel sends Pdeathsig when the *thread* that started the child ends, so keep that thread until it is over.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	// Standard input must not keep Wait from returning: it is fed through a pipe by a goroutine that nobody waits for.
+	stdin := cmd.Stdin
+	cmd.Stdin = nil
+	var pipe io.WriteCloser
+	if stdin != nil {
+		if pipe, err = cmd.StdinPipe(); err != nil {
+			return 1, err
+		}
+	}
+	cmd.WaitDelay = Grace // output pipes still held by somebody after the end are closed then
+	if err := cmd.Start(); err != nil {
+		return 127, err
+	}
+	if pipe != nil {
+		go func() {
+			_, _ = io.Copy(pipe, stdin) // a program that does not read its input is no failure
+			pipe.Close()
+		}()
+	}
+	over := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+		}
+		_ = cmd.Process.Signal(syscall.SIGTERM) // mpirun passes it on and cleans up after itself
+		select {
+		case <-over:
+		case <-time.After(Grace):
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			sweep(mark)
+		}
+	}()
+	err = cmd.Wait()
+	close(over)
+	<-watched
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	sweep(mark)
+	if cmd.ProcessState == nil {
+		return 1, err
+	}
+	ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	switch {
+	case ok && ws.Signaled():
+		return 128 + int(ws.Signal()), nil
+	default:
+		return cmd.ProcessState.ExitCode(), nil
+	}
+}

@@ -1,0 +1,289 @@
+// Package launch starts the clusters of one job: from a job description it works out each cluster's native
+// command line, starts and watches it, and leaves nothing behind, whatever way the job ends.
+package launch
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leidenzipper/zipper/launch/jobenv"
+)
+
+// Job describes one MPI world over several clusters.
+type Job struct {
+	ID       string // any word; made up when empty
+	Secret   string // made up when empty
+	Clusters []Cluster
+	// Zippers are the forwarders. Empty: one is started on this host for the time of the job.
+	Zippers []Zipper
+	Program []string      // program and arguments, for clusters that have none of their own
+	Timeout time.Duration // how long a cluster waits for the others to join; 0 = 60 s
+	Poll    string        // ZIPPER_POLL of every process
+	Log     string        // ZIPPER_LOG of every process
+	Env     map[string]string
+	Rsh     []string // the remote shell for launcher ssh and zippers with a login; empty = ssh
+}
+
+// Cluster is one native MPI job.
+type Cluster struct {
+	Name     string
+	Ranks    int
+	MPI      MPI               // empty: found out from the program and from what is installed
+	Hosts    string            // host file in the native MPI's own form; empty: this host (ssh: the login host) alone
+	Launcher string            // "mpirun" (default): start it from here; "ssh": log in to Login and start it there
+	Login    string            // host for launcher ssh; empty: the first host of Hosts
+	Program  []string          // program and arguments; empty: those of the job
+	Mpirun   string            // the launcher program itself; empty: found on PATH
+	Args     []string          // extra arguments for it, after ours, so that they win
+	Env      map[string]string // for this cluster's processes
+	Zipper   string            // path of the zipper command on the cluster's nodes; empty: as here
+	Dir      string            // working directory; empty: the current one
+}
+
+// Zipper is one forwarder.
+type Zipper struct {
+	Address string            // HOST:PORT as the clusters reach it
+	Per     map[string]string // other addresses for some clusters: a zipper node is known by a different one on each network
+	Login   string            // if set: start it for this job by logging in there; empty: it runs already
+	Path    string            // with Login: path of the zipper command there; empty: as here
+}
+
+// MPI names a native MPI library.
+type MPI string
+
+// The libraries there is a shim for.
+const (
+	OpenMPI MPI = "openmpi"
+	MPICH   MPI = "mpich"
+)
+
+// ParseMPI checks a name.
+func ParseMPI(s string) (MPI, error) {
+	switch m := MPI(s); m {
+	case OpenMPI, MPICH:
+		return m, nil
+	}
+	return "", fmt.Errorf("mpi=%q: want openmpi or mpich", s)
+}
+
+// String is the library's own spelling.
+func (m MPI) String() string {
+	switch m {
+	case OpenMPI:
+		return "Open MPI"
+	case MPICH:
+		return "MPICH"
+	case "":
+		return "unknown MPI"
+	}
+	return string(m)
+}
+
+const clusterForm = "NAME=RANKS[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR]"
+
+// ParseCluster reads the value of a --cluster flag.
+func ParseCluster(s string) (Cluster, error) {
+	bad := func(why string) (Cluster, error) {
+		return Cluster{}, fmt.Errorf("--cluster %s: %s; the form is %s", s, why, clusterForm)
+	}
+	var c Cluster
+	for i, part := range strings.Split(s, ",") {
+		key, val, ok := strings.Cut(part, "=")
+		if !ok || val == "" {
+			return bad(fmt.Sprintf("%q is no KEY=VALUE", part))
+		}
+		if i == 0 {
+			n, err := strconv.Atoi(val)
+			if err != nil {
+				return bad(fmt.Sprintf("%q is no number of ranks", val))
+			}
+			c.Name, c.Ranks = key, n
+			continue
+		}
+		switch key {
+		case "mpi":
+			m, err := ParseMPI(val)
+			if err != nil {
+				return bad(err.Error())
+			}
+			c.MPI = m
+		case "hosts":
+			c.Hosts = val
+		case "program":
+			c.Program = []string{val}
+		case "launcher":
+			c.Launcher = val
+		case "login":
+			c.Login = val
+		case "dir":
+			c.Dir = val
+		default:
+			return bad(fmt.Sprintf("unknown key %q", key))
+		}
+	}
+	return c, nil
+}
+
+// ParseZipper reads HOST[:PORT].
+func ParseZipper(s string) (Zipper, error) {
+	a, err := address(s)
+	return Zipper{Address: a}, err
+}
+
+// address adds the default port where none is given.
+func address(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("an empty forwarder address; want HOST[:PORT]")
+	}
+	if strings.HasPrefix(s, "unix:") {
+		return s, nil
+	}
+	if ip := net.ParseIP(s); ip != nil || !strings.Contains(s, ":") {
+		return net.JoinHostPort(s, strconv.Itoa(jobenv.DefaultPort)), nil
+	}
+	host, port, err := net.SplitHostPort(s)
+	n, perr := strconv.Atoi(port)
+	if err != nil || perr != nil || host == "" || n < 1 || n > 65535 {
+		return "", fmt.Errorf("forwarder %q: want HOST[:PORT], as in zip1 or zip1:%d", s, jobenv.DefaultPort)
+	}
+	return s, nil
+}
+
+var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
+// Normalize fills in what is empty and checks the whole. The error says what to change.
+func (j *Job) Normalize() error {
+	if j.ID == "" {
+		j.ID = randomHex(6)
+	}
+	if j.Secret == "" {
+		j.Secret = randomHex(16)
+	}
+	if j.Timeout == 0 {
+		j.Timeout = 60 * time.Second
+	}
+	if !word.MatchString(j.ID) {
+		return fmt.Errorf("job id %q: use letters, digits, '.', '_' and '-'", j.ID)
+	}
+	if j.Timeout < 0 {
+		return fmt.Errorf("timeout %v: want a positive duration such as 60s", j.Timeout)
+	}
+	if len(j.Clusters) == 0 {
+		return errors.New("no clusters: give at least one, as in --cluster a=2 --cluster b=2,mpi=mpich")
+	}
+	names := map[string]bool{}
+	for i := range j.Clusters {
+		c := &j.Clusters[i]
+		if err := c.normalize(j); err != nil {
+			return err
+		}
+		if names[c.Name] {
+			return fmt.Errorf("cluster %q is given twice: every cluster needs a name of its own", c.Name)
+		}
+		names[c.Name] = true
+	}
+	for _, z := range j.Zippers {
+		for name := range z.Per {
+			if !names[name] {
+				return fmt.Errorf("zipper %s has an address for cluster %q, which the job does not have", z.Address, name)
+			}
+		}
+		for _, c := range j.Clusters {
+			if len(j.Clusters) > 1 && z.AddressFor(c.Name) == "" {
+				return fmt.Errorf("a zipper has no address for cluster %q: give it address: HOST[:PORT], or one under addresses:", c.Name)
+			}
+		}
+	}
+	if len(j.Rsh) == 0 {
+		j.Rsh = []string{"ssh"}
+	}
+	return nil
+}
+
+func (c *Cluster) normalize(j *Job) error {
+	if !word.MatchString(c.Name) {
+		return fmt.Errorf("cluster name %q: use letters, digits, '.', '_' and '-'", c.Name)
+	}
+	if c.Ranks < 1 || c.Ranks > 1<<20 {
+		return fmt.Errorf("cluster %s: %d ranks; want at least 1", c.Name, c.Ranks)
+	}
+	if c.MPI != "" {
+		if _, err := ParseMPI(string(c.MPI)); err != nil {
+			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	}
+	switch {
+	case c.Launcher == "" && c.Login != "":
+		c.Launcher = "ssh"
+	case c.Launcher == "":
+		c.Launcher = "mpirun"
+	}
+	if !slices.Contains([]string{"mpirun", "ssh"}, c.Launcher) {
+		return fmt.Errorf("cluster %s: launcher=%s: want mpirun (start it from this host) or ssh (log in to one of its hosts first)", c.Name, c.Launcher)
+	}
+	if c.Launcher == "mpirun" && c.Login != "" {
+		return fmt.Errorf("cluster %s: login=%s is for launcher=ssh", c.Name, c.Login)
+	}
+	switch {
+	case len(c.Program) == 0:
+		c.Program = slices.Clone(j.Program)
+	case len(c.Program) == 1 && len(j.Program) > 1:
+		c.Program = append(slices.Clone(c.Program), j.Program[1:]...) // program= replaces the program, not its arguments
+	}
+	if len(c.Program) == 0 || c.Program[0] == "" {
+		return fmt.Errorf("cluster %s has no program: give one after --, or program=PATH for this cluster", c.Name)
+	}
+	return nil
+}
+
+// AddressFor is the forwarder's address as the cluster reaches it.
+func (z Zipper) AddressFor(cluster string) string {
+	if a := z.Per[cluster]; a != "" {
+		return a
+	}
+	return z.Address
+}
+
+// Layout is the job's clusters in order of virtual rank.
+func (j *Job) Layout() []jobenv.Cluster {
+	var l []jobenv.Cluster
+	for _, c := range j.Clusters {
+		l = append(l, jobenv.Cluster{Name: c.Name, Size: c.Ranks})
+	}
+	return l
+}
+
+// Offset is the virtual rank of the cluster's native rank 0.
+func (j *Job) Offset(cluster string) int {
+	n := 0
+	for _, c := range j.Clusters {
+		if c.Name == cluster {
+			break
+		}
+		n += c.Ranks
+	}
+	return n
+}
+
+// Share is what the processes of one cluster learn of the job.
+func (j *Job) Share(cluster string) jobenv.Job {
+	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Timeout: j.Timeout, Log: j.Log, Poll: j.Poll}
+	for _, z := range j.Zippers {
+		s.Forwarders = append(s.Forwarders, z.AddressFor(cluster))
+	}
+	return s
+}
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // crypto/rand.Read never fails: it ends the process instead
+	return hex.EncodeToString(b)
+}

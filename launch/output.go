@@ -1,0 +1,99 @@
+package launch
+
+import (
+	"bytes"
+	"io"
+	"sync"
+	"time"
+)
+
+// Merger lets several sources write to one destination without mixing their lines. A line is passed on when
+// it is complete; what stays without a newline (a prompt) is passed on after a short while, as it is.
+// Safe for concurrent use.
+type Merger struct {
+	mu  sync.Mutex
+	dst io.Writer
+	err error
+}
+
+// partialAfter is how long an incomplete line waits for its rest; maxLine is when it is passed on at once.
+const (
+	partialAfter = 100 * time.Millisecond
+	maxLine      = 64 << 10
+)
+
+// NewMerger merges into dst.
+func NewMerger(dst io.Writer) *Merger { return &Merger{dst: dst} }
+
+// Source is one more writer. Each complete line, newline included, goes through edit if that is not nil.
+// Close passes on what is left.
+func (m *Merger) Source(edit func([]byte) []byte) io.WriteCloser {
+	return &source{m: m, edit: edit}
+}
+
+type source struct {
+	m     *Merger
+	edit  func([]byte) []byte
+	buf   []byte
+	timer *time.Timer
+	begun bool // the beginning of the line in buf is already out
+}
+
+func (s *source) Write(p []byte) (int, error) {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	s.buf = append(s.buf, p...)
+	if i := bytes.LastIndexByte(s.buf, '\n'); i >= 0 {
+		s.emit(i + 1)
+	}
+	if len(s.buf) > maxLine {
+		s.emit(len(s.buf))
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	if len(s.buf) > 0 {
+		s.timer = time.AfterFunc(partialAfter, func() {
+			s.m.mu.Lock()
+			defer s.m.mu.Unlock()
+			s.emit(len(s.buf))
+		})
+	}
+	return len(p), s.m.err
+}
+
+// emit passes on the first n bytes of buf.
+func (s *source) emit(n int) {
+	if n == 0 || n > len(s.buf) {
+		return
+	}
+	out := s.buf[:n]
+	if s.edit != nil {
+		var edited []byte
+		for line := range bytes.Lines(out) {
+			if s.begun {
+				edited = append(edited, line...)
+			} else {
+				edited = append(edited, s.edit(line)...)
+			}
+			s.begun = line[len(line)-1] != '\n'
+		}
+		out = edited
+	}
+	if s.m.err == nil {
+		_, s.m.err = s.m.dst.Write(out)
+	}
+	s.buf = append(s.buf[:0], s.buf[n:]...)
+}
+
+func (s *source) Close() error {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
+	s.emit(len(s.buf))
+	return s.m.err
+}
