@@ -20,4 +20,3 @@ func (h *Half) expand() error {
 	}
 	return nil
 }
-

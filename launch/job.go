@@ -52,8 +52,7 @@ type Cluster struct {
 type Zipper struct {
 	Address string            // HOST:PORT as the clusters reach it
 	Per     map[string]string // other addresses for some clusters: a zipper node is known by a different one on each network
-	Login   string            // if set: start it for this job by logging in there; empty: it runs already
-	Path    string            // with Login: path of the zipper command there; empty: as here
+
 }
 
 // MPI names a native MPI library.

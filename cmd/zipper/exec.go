@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/jobenv"
+)
+
+func execCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "exec",
+		Usage:     "become a program as one rank of a job (under mpirun or srun)",
+		ArgsUsage: "-- PROGRAM [ARGUMENT...]",
+		Description: `mpirun -n 4 zipper exec -- ./prog
+
+The job is described by the environment (ZIPPER_JOB, ZIPPER_SECRET or ZIPPER_SECRET_FILE, ZIPPER_CLUSTER,
+ZIPPER_LAYOUT, ZIPPER_FORWARDERS, ZIPPER_TIMEOUT), by a file of such lines (--env FILE), or by flags; flags win
+over the file, the file over the environment.`,
+		Flags:  append(shareFlags(), &cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{launch.VarMPI}}),
+		Action: execProgram,
+	}
+}
+
+func execProgram(c *cli.Context) error {
+	err := func() error {
+		r := launch.ExecRequest{Program: c.Args().Slice()}
+		if m := c.String("mpi"); m != "" {
+			var err error
+			if r.MPI, err = launch.ParseMPI(m); err != nil {
+				return usage(err)
+			}
+		}
+		var err error
+		r.Share, err = shareFromFlags(c)
+		if err != nil {
+			return usage(err)
+		}
+		r.Dir, _ = os.Getwd()
+		return r.Exec()
+	}()
+	// Every rank of the cluster meets the same error: one message is enough.
+	if _, rank, ok := launch.NativeRank(os.Getenv); ok && rank != "0" {
+		return statusError{exitFailure, nil}
+	}
+	return err
+}
+
+// shareFlags describe one cluster's share of a job; see jobenv.
+func shareFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "env", Usage: "`FILE` with lines such as ZIPPER_JOB=j1"},
+		&cli.StringFlag{Name: "job", Usage: "job `ID` (ZIPPER_JOB)"},
+		&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret (ZIPPER_SECRET_FILE)"},
+		&cli.StringFlag{Name: "cluster", Usage: "this cluster's `NAME` (ZIPPER_CLUSTER)"},
+		&cli.StringFlag{Name: "layout", Usage: "all clusters in order of virtual rank, `a=4,b=2` (ZIPPER_LAYOUT)"},
+		&cli.StringFlag{Name: "zipper", Usage: "`HOST[:PORT]`[,...] of the forwarders that this cluster reaches (ZIPPER_FORWARDERS)"},
+		&cli.StringFlag{Name: "timeout", Usage: "how long to wait for the other clusters (ZIPPER_TIMEOUT; default 60s)"},
+	}
+}
+
+// shareFromFlags puts flags before the file before the environment.
+func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
+	file := map[string]string{}
+	if f := c.String("env"); f != "" {
+		var err error
+		if file, err = readEnvFile(f); err != nil {
+			return jobenv.Job{}, err
+		}
+	}
+	flags := map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file", jobenv.VarCluster: "cluster",
+		jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout"}
+	j, err := jobenv.From(func(k string) string {
+		if f := flags[k]; f != "" && c.IsSet(f) {
+			return c.String(f)
+		}
+		if k == jobenv.VarSecret && c.IsSet("secret-file") {
+			return "" // the file that was asked for wins over a secret in the environment
+		}
+		if v, ok := file[k]; ok {
+			return v
+		}
+		return os.Getenv(k)
+	})
+	if err != nil {
+		return j, err
+	}
+	for i, f := range j.Forwarders {
+		z, err := launch.ParseZipper(f)
+		if err != nil {
+			return j, err
+		}
+		j.Forwarders[i] = z.Address
+	}
+	return j, nil
+}
+
+// readEnvFile reads lines NAME=VALUE; empty lines, comments and a leading "export" are allowed, and quotes
+// around the value.
+func readEnvFile(name string) (map[string]string, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("--env: %w", err)
+	}
+	m := map[string]string{}
+	for i, line := range strings.Split(string(b), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		k, v, ok := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, "export ")), "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("--env %s, line %d: %w", name, i+1, errors.New("want NAME=VALUE"))
+		}
+		if n := len(v); n >= 2 && (v[0] == '"' || v[0] == '\'') && v[n-1] == v[0] {
+			v = v[1 : n-1]
+		}
+		m[k] = v
+	}
+	return m, nil
+}

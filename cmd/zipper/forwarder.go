@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/tcp"
+)
+
+func forwarderCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "forwarder",
+		Usage: "relay between clusters, on a zipper node, until a signal ends it",
+		Description: `zipper forwarder                        on all addresses of this host
+zipper forwarder --listen 10.1.0.1 --listen 10.2.0.1 --secret-file /etc/zipper/secret
+
+It serves any number of jobs at a time. Every job has its own secret, which the forwarder need not know; with
+--secret-file only jobs with that secret are served.`,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "listen", Aliases: []string{"l"}, Value: &words{}, Usage: fmt.Sprintf("`[HOST][:PORT]` to listen on (default :%d); may be repeated", jobenv.DefaultPort)},
+			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
+			&cli.GenericFlag{Name: "job", Value: &words{}, Usage: "serve only job `ID`; may be repeated"},
+			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one per CPU, at most 4)"},
+			&cli.StringFlag{Name: "poll", Value: "event", Usage: "how a loop waits: event, adaptive (spins first), busy (never sleeps)"},
+			&cli.StringFlag{Name: "log", Value: "info", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
+		},
+		Action: serveForwarder,
+	}
+}
+
+func serveForwarder(c *cli.Context) (err error) {
+	if c.Args().Present() {
+		return usage(fmt.Errorf("unexpected argument %q", c.Args().First()))
+	}
+	log, err := newLogger(c.String("log"))
+	if err != nil {
+		return err
+	}
+	if c.Int("loops") < 0 {
+		return usage(errors.New("--loops: want a positive number"))
+	}
+	cfg := forwarder.Config{Log: log, Loops: c.Int("loops"), Poll: c.String("poll"), Jobs: c.Generic("job").(*words).list}
+	if f := c.String("secret-file"); f != "" {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return usage(fmt.Errorf("--secret-file: %w", err))
+		}
+		if cfg.Secret = strings.TrimSpace(string(b)); cfg.Secret == "" {
+			return usage(fmt.Errorf("--secret-file %s is empty", f))
+		}
+	}
+	specs := c.Generic("listen").(*words).list
+	if len(specs) == 0 {
+		specs = []string{""}
+	}
+	defer func() {
+		if err != nil {
+			for _, l := range cfg.Listeners {
+				err = errors.Join(err, l.Close())
+			}
+		}
+	}()
+	for _, s := range specs {
+		l, err := listen(s)
+		if err != nil {
+			return err
+		}
+		cfg.Listeners = append(cfg.Listeners, l)
+	}
+	if cfg.Loops == 0 {
+		cfg.Loops = forwarder.DefaultLoops()
+	}
+	setThreads(cfg.Loops)
+	f, err := forwarder.New(cfg)
+	if err != nil {
+		return usage(err)
+	}
+	ctx, cancel := untilSignal(c.Context)
+	defer cancel()
+	return f.Serve(ctx)
+}
+
+// listen opens [HOST][:PORT].
+func listen(s string) (transport.Listener, error) {
+	addr := s
+	switch {
+	case s == "" || net.ParseIP(s) != nil || !strings.Contains(s, ":"):
+		addr = net.JoinHostPort(s, strconv.Itoa(jobenv.DefaultPort))
+	default:
+		if _, _, err := net.SplitHostPort(s); err != nil {
+			return nil, usage(fmt.Errorf("--listen %s: want [HOST][:PORT]", s))
+		}
+	}
+	l, err := tcp.Listen(addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w; is another forwarder running? (choose another address or port with --listen)", addr, err)
+	}
+	return l, nil
+}

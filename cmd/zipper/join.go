@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/jobenv"
+)
+
+func joinCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "join",
+		Usage:     "run one cluster's half of a job, inside its own batch script",
+		ArgsUsage: "-- PROGRAM [ARGUMENT...]",
+		Description: `zipper join --job j1 --secret-file s --cluster a --layout a=4,b=2 --zipper zip1 -- ./prog
+
+The same as mpirun -n 4 zipper exec -- ./prog with the job in the environment, but it also finds mpirun, streams the
+output by lines and leaves nothing behind. The halves may start in any order, within the time-out.`,
+		Flags: append(shareFlags(),
+			&cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{launch.VarMPI}},
+			&cli.StringFlag{Name: "hosts", Usage: "host `FILE` for mpirun"},
+			&cli.StringFlag{Name: "mpirun", Usage: "the launcher's `PATH` (default: found on PATH)"},
+			&cli.GenericFlag{Name: "arg", Value: &words{}, Usage: "one more `ARGUMENT` for mpirun; may be repeated"},
+			&cli.BoolFlag{Name: "tag", Usage: "put the virtual rank before each line of output"},
+			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
+			&cli.BoolFlag{Name: "piped", Hidden: true},
+		),
+		Action: join,
+	}
+}
+
+func join(c *cli.Context) error {
+	ctx, cancel := untilSignal(c.Context)
+	defer cancel()
+	status, err := func() (int, error) {
+		if c.Bool("piped") {
+			// If the connection's server ends without closing the pipe, end as well.
+			_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0)
+			return launch.RunPiped(ctx, os.Stdin, os.Stdout, os.Stderr)
+		}
+		h, err := halfFromFlags(c)
+		if err != nil {
+			return exitUsage, err
+		}
+		if err := h.Prepare(ctx); err != nil {
+			return exitFailure, err
+		}
+		var stdin io.Reader
+		if h.Share.Layout[0].Name == h.Cluster.Name {
+			stdin = os.Stdin // of virtual rank 0, which is here
+		}
+		return h.Run(ctx, stdin, os.Stdout, os.Stderr)
+	}()
+	var sig errInterrupted
+	if errors.As(context.Cause(ctx), &sig) {
+		status, err = 128+int(sig.sig), nil
+	}
+	if status != 0 || err != nil {
+		return statusError{max(status, 1), err}
+	}
+	return nil
+}
+
+func halfFromFlags(c *cli.Context) (*launch.Half, error) {
+	share, err := shareFromFlags(c)
+	if errors.Is(err, jobenv.ErrNoJob) {
+		err = fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in the environment (%w)", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &launch.Half{Share: share, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
+		Cluster: launch.Cluster{Name: share.Cluster, Hosts: c.String("hosts"), Mpirun: c.String("mpirun"),
+			Args: c.Generic("arg").(*words).list, Program: c.Args().Slice()}}
+	for _, l := range share.Layout {
+		if l.Name == share.Cluster {
+			h.Cluster.Ranks = l.Size
+		}
+	}
+	if m := c.String("mpi"); m != "" {
+		if h.Cluster.MPI, err = launch.ParseMPI(m); err != nil {
+			return nil, err
+		}
+	}
+	if len(h.Cluster.Program) == 0 {
+		return nil, errors.New("no program: write it after --")
+	}
+	return h, nil
+}

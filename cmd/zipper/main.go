@@ -1,0 +1,111 @@
+// Command zipper joins clusters that share no network into one MPI world. Each command has a file of its own;
+// what they do is in the packages.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Exit statuses of our own; zipper run and join otherwise end with the program's.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	app := &cli.App{
+		Name:  "zipper",
+		Usage: "one MPI world over clusters that share no network",
+		Commands: []*cli.Command{
+			runCommand(), joinCommand(), execCommand(), forwarderCommand(),
+		},
+		HideVersion:            true,
+		UseShortOptionHandling: true,
+		ExitErrHandler:         func(*cli.Context, error) {}, // below, once
+		OnUsageError:           usageError,
+		CommandNotFound: func(c *cli.Context, name string) {
+			fmt.Fprintf(os.Stderr, "zipper: there is no command %q; zipper help lists them\n", name)
+			os.Exit(exitUsage)
+		},
+	}
+	for _, c := range app.Commands {
+		c.OnUsageError = usageError
+	}
+	err := app.Run(os.Args)
+	var status statusError
+	switch {
+	case err == nil:
+	case errors.As(err, &status):
+		if status.err != nil {
+			fmt.Fprintln(os.Stderr, "zipper:", status.err)
+		}
+		os.Exit(status.code)
+	default:
+		fmt.Fprintln(os.Stderr, "zipper:", err)
+		os.Exit(exitFailure)
+	}
+}
+
+// statusError ends the command with an exit status, and a message if err is not nil.
+type statusError struct {
+	code int
+	err  error
+}
+
+func (e statusError) Error() string { return fmt.Sprint(e.err) }
+
+func (e statusError) Unwrap() error { return e.err }
+
+// usage marks an error as the user's: wrong flags or arguments.
+func usage(err error) error { return statusError{exitUsage, err} }
+
+func usageError(c *cli.Context, err error, _ bool) error {
+	return usage(fmt.Errorf("%w (zipper %s --help shows the form)", err, c.Command.Name))
+}
+
+// newLogger writes human-readable lines to standard error.
+func newLogger(level string) (*zap.Logger, error) {
+	if level == "" {
+		level = "warn"
+	}
+	l, err := zapcore.ParseLevel(level)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--log %s: want debug, info, warn or error", level))
+	}
+	cfg := zap.NewDevelopmentEncoderConfig()
+	cfg.EncodeTime = zapcore.ISO8601TimeEncoder
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), l)
+	return zap.New(core), nil
+}
+
+// errInterrupted is the cause of a context that a signal ended.
+type errInterrupted struct{ sig syscall.Signal }
+
+func (e errInterrupted) Error() string { return "ended by " + e.sig.String() }
+
+// untilSignal gives a context that the usual signals to end cancel. A second signal changes nothing: what is
+// under way is bounded in time.
+func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case s := <-ch:
+			cancel(errInterrupted{s.(syscall.Signal)})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(ch); cancel(nil) }
+}
+
+var logFlag = &cli.StringFlag{Name: "log", Value: "warn", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}}

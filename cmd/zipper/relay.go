@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/tcp"
+)
+
+// ownRelay is a forwarder inside zipper run, for one job.
+type ownRelay struct {
+	f      *forwarder.Forwarder
+	port   string
+	cancel context.CancelFunc
+	served chan struct{}
+	ended  chan struct{} // closed with the first summary
+
+	mu      sync.Mutex
+	summary *forwarder.Summary
+}
+
+// startRelay starts a forwarder on a free port: of the loopback interface, or of all when processes on other
+// hosts have to reach it.
+func startRelay(local bool, log *zap.Logger) (launch.Relay, error) {
+	addr := ":0"
+	if local {
+		addr = "127.0.0.1:0"
+	}
+	ln, err := tcp.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(ln.Addr())
+	if err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	r := &ownRelay{port: port, served: make(chan struct{}), ended: make(chan struct{})}
+	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd}
+	setThreads(forwarder.DefaultLoops())
+	if r.f, err = forwarder.New(cfg); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go func() {
+		defer close(r.served)
+		if err := r.f.Serve(ctx); err != nil {
+			log.Error("the forwarder could not start", zap.Error(err))
+		}
+	}()
+	return r, nil
+}
+
+// setThreads gives every event loop a thread of its own, and one more for the rest.
+func setThreads(loops int) {
+	if runtime.GOMAXPROCS(0) < loops+1 {
+		runtime.GOMAXPROCS(loops + 1)
+	}
+}
+
+func (r *ownRelay) jobEnd(s forwarder.Summary) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.summary == nil {
+		r.summary = &s
+		close(r.ended)
+	}
+}
+
+func (r *ownRelay) Address(host string) string { return net.JoinHostPort(host, r.port) }
+
+func (r *ownRelay) View(job string) launch.View {
+	r.mu.Lock()
+	s := r.summary
+	r.mu.Unlock()
+	if s == nil {
+		return launch.View{Started: true}
+	}
+	v := launch.View{Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason}
+	for _, t := range s.Traffic {
+		v.Traffic = append(v.Traffic, launch.Traffic{From: t.From, To: t.To, Messages: t.Messages, Bytes: t.PayloadBytes, Overhead: t.HeaderBytes})
+	}
+	return v
+}
+
+// Settle waits until the forwarder has noticed that the job's links are gone.
+func (r *ownRelay) Settle() {
+	select {
+	case <-r.ended:
+	case <-time.After(500 * time.Millisecond):
+	}
+}
+
+func (r *ownRelay) Close() {
+	r.cancel()
+	<-r.served
+}

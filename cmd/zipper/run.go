@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/launch"
+)
+
+func runCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run a program as one MPI world over several clusters",
+		ArgsUsage: "-- PROGRAM [ARGUMENT...]",
+		Description: `zipper run --cluster a=2 --cluster b=2,mpi=mpich -- ./prog.{mpi} arguments
+zipper run --file job.yaml
+
+Virtual ranks count over the clusters in the order given. Standard input goes to virtual rank 0. The exit status is
+that of the program: of the first rank that failed, MPI_Abort's code, 128 + N for signal N; 1 when the job could not
+run, 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
+		Flags: []cli.Flag{
+			&cli.GenericFlag{Name: "cluster", Aliases: []string{"c"}, Value: &words{}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR]; once per cluster"},
+			&cli.GenericFlag{Name: "zipper", Aliases: []string{"z"}, Value: &words{}, Usage: "`HOST[:PORT]` of a forwarder that runs already; default: one on this host for this job"},
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`; flags add to it and win over it"},
+			&cli.BoolFlag{Name: "tag", Usage: "put the virtual rank before each line of output"},
+			&cli.BoolFlag{Name: "stats", Usage: "at the end: who got which virtual rank, and what crossed"},
+			&cli.BoolFlag{Name: "json", Usage: "at the end: the outcome as one JSON object on standard error"},
+			&cli.DurationFlag{Name: "timeout", Usage: "how long the clusters wait for each other to join (default 60s)"},
+			&cli.StringFlag{Name: "poll", Usage: "how waiting ranks wait: adaptive, busy or event"},
+			&cli.StringFlag{Name: "job", Usage: "job `ID`; default: made up"},
+			&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},
+			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
+			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` for launcher=ssh (default ssh)", EnvVars: []string{"ZIPPER_RSH"}},
+			logFlag,
+		},
+		Action: func(c *cli.Context) error { return run(c) },
+	}
+}
+
+func run(c *cli.Context) error {
+	log, err := newLogger(c.String("log"))
+	if err != nil {
+		return err
+	}
+	job, err := jobFromFlags(c)
+	if err != nil {
+		return usage(err)
+	}
+	if err := job.Normalize(); err != nil {
+		return usage(err)
+	}
+	ctx, cancel := untilSignal(c.Context)
+	defer cancel()
+	out, err := launch.Run(ctx, job, launch.Options{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
+		StartRelay: func(ctx context.Context, local bool) (launch.Relay, error) { return startRelay(local, log) },
+	})
+	var sig errInterrupted
+	if errors.As(context.Cause(ctx), &sig) {
+		out.Status, out.Reason = 128+int(sig.sig), sig.Error()
+		err = nil
+	}
+	if c.Bool("stats") {
+		printStats(os.Stderr, out)
+	}
+	if c.Bool("json") {
+		_ = json.NewEncoder(os.Stderr).Encode(out)
+	}
+	log.Debug("run is over", zap.Any("outcome", out))
+	if out.Status != 0 || err != nil {
+		return statusError{max(out.Status, 1), err}
+	}
+	return nil
+}
+
+// jobFromFlags reads the job file, if there is one, and lets the flags win over it.
+func jobFromFlags(c *cli.Context) (*launch.Job, error) {
+	job := &launch.Job{}
+	if f := c.String("file"); f != "" {
+		var err error
+		if job, err = launch.ReadFile(f); err != nil {
+			return nil, err
+		}
+	}
+	if specs := c.Generic("cluster").(*words).list; len(specs) > 0 {
+		job.Clusters = nil
+		for _, s := range specs {
+			cl, err := launch.ParseCluster(s)
+			if err != nil {
+				return nil, err
+			}
+			job.Clusters = append(job.Clusters, cl)
+		}
+	}
+	if specs := c.Generic("zipper").(*words).list; len(specs) > 0 {
+		job.Zippers = nil
+		for _, s := range specs {
+			z, err := launch.ParseZipper(s)
+			if err != nil {
+				return nil, err
+			}
+			job.Zippers = append(job.Zippers, z)
+		}
+	}
+	if c.Args().Present() {
+		job.Program = c.Args().Slice()
+	}
+	if c.IsSet("timeout") {
+		if job.Timeout = c.Duration("timeout"); job.Timeout <= 0 {
+			return nil, fmt.Errorf("--timeout %v: want a positive duration such as 60s", job.Timeout)
+		}
+	}
+	switch p := c.String("poll"); p {
+	case "":
+	case "adaptive", "busy", "event":
+		job.Poll = p
+	default:
+		return nil, fmt.Errorf("--poll %s: want adaptive, busy or event", p)
+	}
+	if c.IsSet("job") {
+		job.ID = c.String("job")
+	}
+	if f := c.String("secret-file"); f != "" {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return nil, fmt.Errorf("--secret-file: %w", err)
+		}
+		if job.Secret = strings.TrimSpace(string(b)); job.Secret == "" {
+			return nil, fmt.Errorf("--secret-file %s is empty", f)
+		}
+	}
+	if r := c.String("rsh"); r != "" {
+		job.Rsh = strings.Fields(r)
+	}
+	if c.IsSet("log") {
+		job.Log = c.String("log")
+	}
+	return job, nil
+}
+
+// printStats is the summary for people.
+func printStats(w io.Writer, out launch.Outcome) {
+	fmt.Fprintf(w, "job %s: exit status %d after %v\n", out.Job, out.Status, time.Duration(out.Seconds*float64(time.Second)).Round(time.Millisecond))
+	for _, e := range out.Clusters {
+		ranks := fmt.Sprintf("virtual ranks %d to %d", e.First, e.First+e.Ranks-1)
+		if e.Ranks == 1 {
+			ranks = fmt.Sprintf("virtual rank %d", e.First)
+		}
+		fmt.Fprintf(w, "  cluster %s (%s): %s\n", e.Cluster, e.MPI, ranks)
+	}
+	for _, t := range out.Traffic {
+		fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data, %d bytes of headers and control\n", t.From, t.To, t.Messages, t.Bytes, t.Overhead)
+	}
+	if out.Reason != "" {
+		fmt.Fprintf(w, "  reason: %s\n", out.Reason)
+	}
+}
+
+// words collects a flag that may be given several times; unlike cli.StringSlice it keeps commas.
+type words struct{ list []string }
+
+// Set adds a value.
+func (w *words) Set(s string) error { w.list = append(w.list, s); return nil }
+
+// String is for the help text.
+func (w *words) String() string { return strings.Join(w.list, " ") }

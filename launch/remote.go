@@ -1,0 +1,151 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+)
+
+// A half on another host: `rsh HOST zipper join --piped` there reads its description and then the program's
+// standard input from its own, framed, so that the end of the program's input and the end of the connection
+// are different things: when the connection is gone, the half ends.
+//
+//	u8 kind ('H' half as JSON, 'D' data, 'E' end of data)   u32 length, little-endian   bytes
+const (
+	pipeHalf = 'H'
+	pipeData = 'D'
+	pipeEnd  = 'E'
+	pipeMax  = 1 << 20 // bytes of one frame's body
+)
+
+func writePipe(w io.Writer, kind byte, body []byte) error {
+	b := binary.LittleEndian.AppendUint32([]byte{kind}, uint32(len(body)))
+	_, err := w.Write(append(b, body...))
+	return err
+}
+
+func readPipe(r io.Reader) (kind byte, body []byte, err error) {
+	var h [5]byte
+	if _, err := io.ReadFull(r, h[:]); err != nil {
+		return 0, nil, err
+	}
+	n := binary.LittleEndian.Uint32(h[1:])
+	if n > pipeMax {
+		return 0, nil, fmt.Errorf("frame of %d bytes on the pipe from the launcher", n)
+	}
+	body = make([]byte, n)
+	_, err = io.ReadFull(r, body)
+	return h[0], body, err
+}
+
+// runRemote runs the half over the remote shell (its last word is the host).
+func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	zipper := h.Cluster.Zipper
+	if zipper == "" {
+		var err error
+		if zipper, err = os.Executable(); err != nil {
+			return 1, err
+		}
+	}
+	desc := *h
+	if desc.Cluster.Dir == "" {
+		desc.Cluster.Dir, _ = os.Getwd() // as a process started here would have
+	}
+	body, err := json.Marshal(desc)
+	if err != nil {
+		return 1, err
+	}
+	if len(body) > pipeMax {
+		return 1, errors.New("the job's description is too large for the pipe")
+	}
+	pr, pw := io.Pipe()
+	defer pr.Close()
+	go func() {
+		// Errors mean that the remote side is gone; supervise sees that by itself.
+		if writePipe(pw, pipeHalf, body) != nil {
+			return
+		}
+		buf := make([]byte, 64<<10)
+		for stdin != nil {
+			n, err := stdin.Read(buf)
+			if n > 0 && writePipe(pw, pipeData, buf[:n]) != nil {
+				return
+			}
+			if err != nil {
+				break
+			}
+		}
+		_ = writePipe(pw, pipeEnd, nil) // and keep the pipe open: its end would end the half
+	}()
+	var words []string
+	words = append(words, rsh[1:]...)
+	words = append(words, quote(zipper), "join", "--piped")
+	cmd := exec.Command(rsh[0], words...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = pr, stdout, stderr
+	status, err := supervise(ctx, cmd, randomHex(16))
+	switch {
+	case err != nil:
+		err = fmt.Errorf("cluster %s: cannot start %s: %w", h.Cluster.Name, rsh[0], err)
+	case status == 255:
+		err = fmt.Errorf("cluster %s: %s %s failed (255): can you log in to that host without a password? (ssh -o BatchMode=yes %[3]s true)", h.Cluster.Name, rsh[0], rsh[len(rsh)-1])
+	case status == 127:
+		err = fmt.Errorf("cluster %s: host %s has no %s: install zipper there, or say where it is (zipper: PATH in the job file)", h.Cluster.Name, rsh[len(rsh)-1], zipper)
+	}
+	return status, err
+}
+
+// RunPiped is the other end: it reads a half and runs it until it ends or the connection does.
+func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, error) {
+	kind, body, err := readPipe(r)
+	if err != nil || kind != pipeHalf {
+		return 2, fmt.Errorf("join --piped is for zipper run, which describes the half on standard input: %w", errors.Join(err, fmt.Errorf("kind %q", kind)))
+	}
+	var h Half
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&h); err != nil {
+		return 2, fmt.Errorf("the half on standard input comes from another version of zipper: %w", err)
+	}
+	if h.Cluster.Dir != "" {
+		if _, err := os.Stat(h.Cluster.Dir); err != nil {
+			h.Cluster.Dir, _ = os.UserHomeDir()
+		}
+	}
+	if err := h.Prepare(ctx); err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	pr, pw := io.Pipe()
+	go func() {
+		defer cancel() // the launcher is gone
+		for {
+			kind, body, err := readPipe(r)
+			switch {
+			case err != nil:
+				pw.CloseWithError(io.EOF)
+				return
+			case kind == pipeData:
+				_, _ = pw.Write(body) // blocks while the program does not read; what it never reads is dropped at the end
+			case kind == pipeEnd:
+				pw.Close()
+			}
+		}
+	}()
+	defer pr.Close()
+	return h.Run(ctx, pr, stdout, stderr)
+}
+
+// quote makes one word for a POSIX shell.
+func quote(s string) string {
+	if s != "" && !bytes.ContainsAny([]byte(s), " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
+		return s
+	}
+	return "'" + string(bytes.ReplaceAll([]byte(s), []byte("'"), []byte(`'\''`))) + "'"
+}

@@ -1,0 +1,106 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// waiter watches the halves of a job end and decides when the rest has to follow, and what the whole comes to.
+// Not safe for concurrent use.
+type waiter struct {
+	job   *Job
+	relay Relay // nil: a forwarder that we did not start
+	stop  context.CancelCauseFunc
+
+	all    []Ended
+	first  int // index in all of the half that decides; -1: none failed
+	failed bool
+	err    error
+	timer  *time.Timer
+}
+
+// followTime is how long the other halves have to end by themselves once one has failed: the forwarder tells
+// their ranks, which end with the same code; this is only for those that cannot hear it.
+const followTime = 10 * time.Second
+
+func (w *waiter) ended(e Ended) {
+	e.Killed = w.failed
+	w.all = append(w.all, e)
+	if w.failed {
+		return
+	}
+	last := len(w.all) == len(w.job.Clusters)
+	switch {
+	case e.err != nil:
+		w.fail(e.err, 0)
+	case e.Status != 0:
+		wait := followTime
+		if !w.started() {
+			wait = 0 // nobody is there who could tell the others
+		}
+		w.fail(nil, wait)
+	case !w.started():
+		w.fail(fmt.Errorf("cluster %s %w", e.Cluster, ErrNotJoined), 0)
+	case last:
+	}
+}
+
+// started reports whether all ranks had joined; true if that cannot be known.
+func (w *waiter) started() bool {
+	return w.relay == nil || w.relay.View(w.job.ID).Started
+}
+
+func (w *waiter) fail(err error, wait time.Duration) {
+	w.failed, w.first, w.err = true, len(w.all)-1, err
+	cause := fmt.Errorf("cluster %s failed", w.all[w.first].Cluster)
+	if wait == 0 {
+		w.stop(cause)
+		return
+	}
+	w.timer = time.AfterFunc(wait, func() { w.stop(cause) })
+}
+
+func (w *waiter) close() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// verdict gives the job's exit status and, if it failed for a reason other than the program's status, the reason.
+func (w *waiter) verdict(ctx context.Context) (int, error) {
+	if !w.failed {
+		return 0, nil
+	}
+	status := w.all[w.first].Status
+	if w.relay != nil {
+		if v := w.relay.View(w.job.ID); v.Code > 1 {
+			status = v.Code & 0xff // MPI_Abort's own code, whichever cluster's launcher ended first
+		}
+	}
+	// A cluster whose own rank was killed says so with a larger status than one that was told to end.
+	if status == 1 {
+		for _, e := range w.all {
+			if e.Status > 128 && !e.Killed {
+				status = e.Status
+			}
+		}
+	}
+	if status == 0 {
+		status = 1
+	}
+	return status, w.err
+}
+
+// inOrder returns the halves in the job's order.
+func (w *waiter) inOrder() []Ended {
+	var out []Ended
+	for _, c := range w.job.Clusters {
+		for _, e := range w.all {
+			if e.Cluster == c.Name {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
