@@ -1,22 +1,21 @@
 package launch
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 )
 
 // expand replaces {mpi} and {cluster} in the program and its arguments, so that one command line serves
-// clusters with different builds: ./prog.{mpi}.
-func (h *Half) expand() error {
-	c := &h.Cluster
+// clusters with different builds: ./prog.{mpi}. The cluster's MPI must be known by then.
+func (c *Cluster) expand() {
+	r := strings.NewReplacer("{mpi}", string(c.MPI), "{cluster}", c.Name)
+	c.Program = slices.Clone(c.Program)
 	for i, w := range c.Program {
-		if strings.Contains(w, "{mpi}") {
-			if c.MPI == "" {
-				return fmt.Errorf("cluster %s: %q needs the cluster's MPI: say mpi=openmpi or mpi=mpich", c.Name, w)
-			}
-			w = strings.ReplaceAll(w, "{mpi}", string(c.MPI))
-		}
-		c.Program[i] = strings.ReplaceAll(w, "{cluster}", c.Name)
+		c.Program[i] = r.Replace(w)
 	}
-	return nil
+}
+
+// namesMPI reports whether the program depends on the cluster's MPI.
+func (c *Cluster) namesMPI() bool {
+	return slices.ContainsFunc(c.Program, func(w string) bool { return strings.Contains(w, "{mpi}") })
 }

@@ -32,10 +32,30 @@ const Grace = 3 * time.Second
 // Prepare checks what can be checked before anything is started, and settles the MPI library and its
 // launcher. The error says what to do.
 func (h *Half) Prepare(ctx context.Context) error {
-	c := &h.Cluster
-	if err := h.expand(); err != nil {
-		return err
+	if err := h.prepare(ctx); err != nil {
+		return fmt.Errorf("cluster %s: %w", h.Cluster.Name, err)
 	}
+	return nil
+}
+
+func (h *Half) prepare(ctx context.Context) error {
+	c := &h.Cluster
+	if c.Mpirun != "" {
+		if _, err := exec.LookPath(c.Mpirun); err != nil {
+			return fmt.Errorf("mpirun: %w", err)
+		}
+		if c.MPI == "" {
+			if c.MPI, _ = IdentifyMpirun(ctx, c.Mpirun); c.MPI == "" {
+				return fmt.Errorf("cannot tell which MPI library %s belongs to: say mpi=openmpi or mpi=mpich", c.Mpirun)
+			}
+		}
+	}
+	if c.MPI == "" && c.namesMPI() {
+		if err := c.findMPI(ctx); err != nil {
+			return err
+		}
+	}
+	c.expand()
 	dir := c.Dir
 	if dir == "" {
 		dir, _ = os.Getwd()
@@ -43,50 +63,38 @@ func (h *Half) Prepare(ctx context.Context) error {
 	p, err := InspectProgram(c.Program[0], dir)
 	switch {
 	case err == nil:
-		if c.MPI == "" && c.Mpirun != "" {
-			if m, _ := IdentifyMpirun(ctx, c.Mpirun); m != "" {
-				c.MPI = m
-			}
-		}
 		if c.MPI == "" {
 			c.MPI = p.MPI
 		}
 		if c.MPI != "" {
-			err = matchMPI(p, c.MPI, c.Name)
+			if err := matchMPI(p, c.MPI, c.Name); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = p.Preloadable()
-		}
-		if err != nil {
-			return fmt.Errorf("cluster %s: %w", c.Name, err)
+		if err := p.Preloadable(); err != nil {
+			return err
 		}
 	case c.Hosts == "": // with other hosts it may be there and not here: zipper exec will see
-		return fmt.Errorf("cluster %s: %w", c.Name, err)
+		return err
 	}
-	if c.Mpirun != "" {
-		if _, err := exec.LookPath(c.Mpirun); err != nil {
-			return fmt.Errorf("cluster %s: mpirun: %w", c.Name, err)
+	if c.Mpirun == "" {
+		if err := c.findMPI(ctx); err != nil {
+			return err
 		}
-		if c.MPI == "" {
-			return fmt.Errorf("cluster %s: cannot tell which MPI library %s belongs to: say mpi=openmpi or mpi=mpich", c.Name, c.Mpirun)
-		}
-	} else if err := h.findMPI(ctx); err != nil {
-		return fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
 	if _, err := ShimPath(c.MPI); err != nil && !p.MMPI {
-		return fmt.Errorf("cluster %s: %w", c.Name, err)
+		return err
 	}
 	if c.Hosts != "" {
 		if _, err := firstHost(c.Hosts); err != nil {
-			return fmt.Errorf("cluster %s: %w", c.Name, err)
+			return err
 		}
 	}
 	return nil
 }
 
-// findMPI settles MPI and Mpirun where neither the job nor the program says: the first that is installed.
-func (h *Half) findMPI(ctx context.Context) (err error) {
-	c := &h.Cluster
+// findMPI settles Mpirun, and MPI where neither the job nor the program says: the first that is installed.
+func (c *Cluster) findMPI(ctx context.Context) (err error) {
 	if c.MPI != "" {
 		c.Mpirun, err = FindMpirun(ctx, c.MPI)
 		return err
@@ -125,7 +133,7 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 			return 1, err
 		}
 	} else {
-		n.shared = rd.shared
+		n.session, n.shared = rd.dir, rd.shared
 	}
 	cmd := exec.Command(n.mpirun, n.args()...)
 	cmd.Dir = c.Dir
@@ -134,12 +142,6 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 		environ = setEnv(environ, k+"="+v)
 	}
 	cmd.Env = append(environ, n.environ(func(k string) string { return lookup(environ, k) })...)
-	if n.mpi == OpenMPI {
-		cmd.Env = setEnv(cmd.Env, "TMPDIR="+rd.dir) // the session directory goes where it will be removed
-		if old := os.Getenv("TMPDIR"); old != "" {
-			cmd.Env = setEnv(cmd.Env, "TMPDIR="+old)
-		}
-	}
 	offset := 0
 	for _, l := range h.Share.Layout {
 		if l.Name == c.Name {

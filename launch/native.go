@@ -64,9 +64,10 @@ type native struct {
 	hosts  string   // host file, "" = this host alone
 	extra  []string // the user's arguments
 	tag    bool
-	shared string            // a directory on this host for what the MPI library would strew about; "" = leave it
-	env    map[string]string // job's variables by name: the processes on other nodes need them too
-	words  []string          // program and arguments
+	// Directories of this host for what the MPI library would strew about, on disk and in memory; "" = leave it.
+	session, shared string
+	env             map[string]string // job's variables by name: the processes on other nodes need them too
+	words           []string          // program and arguments
 }
 
 // args is the command line after mpirun's own name.
@@ -122,8 +123,10 @@ func (n native) environ(get func(string) string) []string {
 		if _, err := exec.LookPath("ssh"); err != nil && n.hosts == "" {
 			set("OMPI_MCA_plm_rsh_agent", "true") // it looks for one even when all ranks are here
 		}
+		if n.session != "" {
+			set("OMPI_MCA_orte_tmpdir_base", n.session)
+		}
 		if n.shared != "" {
-			set("OMPI_MCA_orte_tmpdir_base", n.shared)
 			set("OMPI_MCA_btl_vader_backing_directory", n.shared)
 		}
 	case MPICH:

@@ -86,6 +86,12 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 		return Outcome{Status: 2}, err
 	}
 	out = Outcome{Job: job.ID, Status: 1}
+	defer func() {
+		out.Seconds = time.Since(begin).Seconds()
+		if err != nil && out.Reason == "" {
+			out.Reason = err.Error()
+		}
+	}()
 	halves, err := job.halves(ctx, o)
 	if err != nil {
 		return out, err
@@ -131,10 +137,6 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 		out.Traffic = v.Traffic
 		out.Reason = v.Reason
 	}
-	if err != nil && out.Reason == "" {
-		out.Reason = err.Error()
-	}
-	out.Seconds = time.Since(begin).Seconds()
 	return out, err
 }
 

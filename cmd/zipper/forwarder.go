@@ -26,9 +26,9 @@ zipper forwarder --listen 10.1.0.1 --listen 10.2.0.1 --secret-file /etc/zipper/s
 It serves any number of jobs at a time. Every job has its own secret, which the forwarder need not know; with
 --secret-file only jobs with that secret are served.`,
 		Flags: []cli.Flag{
-			&cli.GenericFlag{Name: "listen", Aliases: []string{"l"}, Value: &words{}, Usage: fmt.Sprintf("`[HOST][:PORT]` to listen on (default :%d); may be repeated", jobenv.DefaultPort)},
+			&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"}, Usage: fmt.Sprintf("`[HOST][:PORT]` to listen on (default :%d); may be repeated", jobenv.DefaultPort)},
 			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
-			&cli.GenericFlag{Name: "job", Value: &words{}, Usage: "serve only job `ID`; may be repeated"},
+			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
 			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one per CPU, at most 4)"},
 			&cli.StringFlag{Name: "poll", Value: "event", Usage: "how a loop waits: event, adaptive (spins first), busy (never sleeps)"},
 			&cli.StringFlag{Name: "log", Value: "info", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
@@ -48,7 +48,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	if c.Int("loops") < 0 {
 		return usage(errors.New("--loops: want a positive number"))
 	}
-	cfg := forwarder.Config{Log: log, Loops: c.Int("loops"), Poll: c.String("poll"), Jobs: c.Generic("job").(*words).list}
+	cfg := forwarder.Config{Log: log, Loops: c.Int("loops"), Poll: c.String("poll"), Jobs: c.StringSlice("job")}
 	if f := c.String("secret-file"); f != "" {
 		b, err := os.ReadFile(f)
 		if err != nil {
@@ -58,7 +58,7 @@ func serveForwarder(c *cli.Context) (err error) {
 			return usage(fmt.Errorf("--secret-file %s is empty", f))
 		}
 	}
-	specs := c.Generic("listen").(*words).list
+	specs := c.StringSlice("listen")
 	if len(specs) == 0 {
 		specs = []string{""}
 	}

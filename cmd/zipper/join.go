@@ -27,7 +27,7 @@ output by lines and leaves nothing behind. The halves may start in any order, wi
 			&cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{launch.VarMPI}},
 			&cli.StringFlag{Name: "hosts", Usage: "host `FILE` for mpirun"},
 			&cli.StringFlag{Name: "mpirun", Usage: "the launcher's `PATH` (default: found on PATH)"},
-			&cli.GenericFlag{Name: "arg", Value: &words{}, Usage: "one more `ARGUMENT` for mpirun; may be repeated"},
+			&cli.StringSliceFlag{Name: "arg", Usage: "one more `ARGUMENT` for mpirun; may be repeated"},
 			&cli.BoolFlag{Name: "tag", Usage: "put the virtual rank before each line of output"},
 			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
 			&cli.BoolFlag{Name: "piped", Hidden: true},
@@ -78,7 +78,7 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	}
 	h := &launch.Half{Share: share, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
 		Cluster: launch.Cluster{Name: share.Cluster, Hosts: c.String("hosts"), Mpirun: c.String("mpirun"),
-			Args: c.Generic("arg").(*words).list, Program: c.Args().Slice()}}
+			Args: c.StringSlice("arg"), Program: c.Args().Slice()}}
 	for _, l := range share.Layout {
 		if l.Name == share.Cluster {
 			h.Cluster.Ranks = l.Size

@@ -28,10 +28,11 @@ func main() {
 		Commands: []*cli.Command{
 			runCommand(), joinCommand(), execCommand(), forwarderCommand(),
 		},
-		HideVersion:            true,
-		UseShortOptionHandling: true,
-		ExitErrHandler:         func(*cli.Context, error) {}, // below, once
-		OnUsageError:           usageError,
+		HideVersion:               true,
+		UseShortOptionHandling:    true,
+		DisableSliceFlagSeparator: true,                         // commas are part of the values
+		ExitErrHandler:            func(*cli.Context, error) {}, // below, once
+		OnUsageError:              usageError,
 		CommandNotFound: func(c *cli.Context, name string) {
 			fmt.Fprintf(os.Stderr, "zipper: there is no command %q; zipper help lists them\n", name)
 			os.Exit(exitUsage)

@@ -28,8 +28,8 @@ Virtual ranks count over the clusters in the order given. Standard input goes to
 that of the program: of the first rank that failed, MPI_Abort's code, 128 + N for signal N; 1 when the job could not
 run, 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
 		Flags: []cli.Flag{
-			&cli.GenericFlag{Name: "cluster", Aliases: []string{"c"}, Value: &words{}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR]; once per cluster"},
-			&cli.GenericFlag{Name: "zipper", Aliases: []string{"z"}, Value: &words{}, Usage: "`HOST[:PORT]` of a forwarder that runs already; default: one on this host for this job"},
+			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR]; once per cluster"},
+			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]` of a forwarder that runs already; default: one on this host for this job"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`; flags add to it and win over it"},
 			&cli.BoolFlag{Name: "tag", Usage: "put the virtual rank before each line of output"},
 			&cli.BoolFlag{Name: "stats", Usage: "at the end: who got which virtual rank, and what crossed"},
@@ -91,7 +91,7 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 			return nil, err
 		}
 	}
-	if specs := c.Generic("cluster").(*words).list; len(specs) > 0 {
+	if specs := c.StringSlice("cluster"); len(specs) > 0 {
 		job.Clusters = nil
 		for _, s := range specs {
 			cl, err := launch.ParseCluster(s)
@@ -101,7 +101,7 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 			job.Clusters = append(job.Clusters, cl)
 		}
 	}
-	if specs := c.Generic("zipper").(*words).list; len(specs) > 0 {
+	if specs := c.StringSlice("zipper"); len(specs) > 0 {
 		job.Zippers = nil
 		for _, s := range specs {
 			z, err := launch.ParseZipper(s)
@@ -164,12 +164,3 @@ func printStats(w io.Writer, out launch.Outcome) {
 		fmt.Fprintf(w, "  reason: %s\n", out.Reason)
 	}
 }
-
-// words collects a flag that may be given several times; unlike cli.StringSlice it keeps commas.
-type words struct{ list []string }
-
-// Set adds a value.
-func (w *words) Set(s string) error { w.list = append(w.list, s); return nil }
-
-// String is for the help text.
-func (w *words) String() string { return strings.Join(w.list, " ") }
