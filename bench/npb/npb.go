@@ -58,3 +58,8 @@ func log2(n int) int {
 func closeTo(x, want, eps float64) bool { return math.Abs((x-want)/want) <= eps }
 
 func seconds(since time.Time) float64 { return time.Since(since).Seconds() }
+
+// String is the result for a person, in two lines.
+func (r Result) String() string {
+	return fmt.Sprintf("%s class %s, %s on %d ranks: %.3f s, %.1f Mop/s, verified: %v\n  %s", r.Kernel, r.Class, r.Size, r.Ranks, r.Seconds, r.Mops, r.Verified, r.Detail)
+}

@@ -160,32 +160,47 @@ int b_cancel(uintptr_t *r) {
   return e;
 }
 
-int b_ibarrier(uintptr_t c, uintptr_t *r) { OUT(r, MPI_Ibarrier(COMM(c), &r_)); }
-int b_ibcast(void *p, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r) { OUT(r, MPI_Ibcast(p, n, TYPE(t), root, COMM(c), &r_)); }
-int b_ireduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int root, uintptr_t c, uintptr_t *r) {
-  OUT(r, MPI_Ireduce(IN(in, in_place), out, n, TYPE(t), OP(op), root, COMM(c), &r_));
+/* Blocking when r is 0, else nonblocking. */
+#define BOTH(r, block, start, ...) do { if (!(r)) return block(__VA_ARGS__); OUT(r, start(__VA_ARGS__, &r_)); } while (0)
+
+int b_barrier(uintptr_t c, uintptr_t *r) { BOTH(r, MPI_Barrier, MPI_Ibarrier, COMM(c)); }
+int b_bcast(void *p, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r) { BOTH(r, MPI_Bcast, MPI_Ibcast, p, n, TYPE(t), root, COMM(c)); }
+int b_reduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int root, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Reduce, MPI_Ireduce, IN(in, in_place), out, n, TYPE(t), OP(op), root, COMM(c));
 }
-int b_iallreduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r) {
-  OUT(r, MPI_Iallreduce(IN(in, in_place), out, n, TYPE(t), OP(op), COMM(c), &r_));
+int b_allreduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Allreduce, MPI_Iallreduce, IN(in, in_place), out, n, TYPE(t), OP(op), COMM(c));
 }
-int b_iscan(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int exclusive, uintptr_t c, uintptr_t *r) {
-  if (exclusive) OUT(r, MPI_Iexscan(IN(in, in_place), out, n, TYPE(t), OP(op), COMM(c), &r_));
-  OUT(r, MPI_Iscan(IN(in, in_place), out, n, TYPE(t), OP(op), COMM(c), &r_));
+int b_scan(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int exclusive, uintptr_t c, uintptr_t *r) {
+  if (exclusive) BOTH(r, MPI_Exscan, MPI_Iexscan, IN(in, in_place), out, n, TYPE(t), OP(op), COMM(c));
+  BOTH(r, MPI_Scan, MPI_Iscan, IN(in, in_place), out, n, TYPE(t), OP(op), COMM(c));
 }
-int b_ireduce_scatter(const void *in, int in_place, void *out, const int *counts, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r) {
-  OUT(r, MPI_Ireduce_scatter(IN(in, in_place), out, counts, TYPE(t), OP(op), COMM(c), &r_));
+int b_reduce_scatter(const void *in, int in_place, void *out, const int *counts, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Reduce_scatter, MPI_Ireduce_scatter, IN(in, in_place), out, counts, TYPE(t), OP(op), COMM(c));
 }
-int b_igatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
-  OUT(r, MPI_Igatherv(IN(in, in_place), n, TYPE(t), out, counts, displs, TYPE(t), root, COMM(c), &r_));
+int b_gather(const void *in, int n, void *out, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Gather, MPI_Igather, in, n, TYPE(t), out, n, TYPE(t), root, COMM(c));
 }
-int b_iscatterv(const void *in, const int *counts, const int *displs, void *out, int in_place, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
-  OUT(r, MPI_Iscatterv(in, counts, displs, TYPE(t), IN(out, in_place), n, TYPE(t), root, COMM(c), &r_));
+int b_scatter(const void *in, void *out, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Scatter, MPI_Iscatter, in, n, TYPE(t), out, n, TYPE(t), root, COMM(c));
 }
-int b_iallgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, uintptr_t c, uintptr_t *r) {
-  OUT(r, MPI_Iallgatherv(IN(in, in_place), n, TYPE(t), out, counts, displs, TYPE(t), COMM(c), &r_));
+int b_allgather(const void *in, int n, void *out, uintptr_t t, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Allgather, MPI_Iallgather, in, n, TYPE(t), out, n, TYPE(t), COMM(c));
 }
-int b_ialltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts, const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r) {
-  OUT(r, MPI_Ialltoallv(IN(in, in_place), scounts, sdispls, TYPE(t), out, rcounts, rdispls, TYPE(t), COMM(c), &r_));
+int b_alltoall(const void *in, int n, void *out, uintptr_t t, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Alltoall, MPI_Ialltoall, in, n, TYPE(t), out, n, TYPE(t), COMM(c));
+}
+int b_gatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Gatherv, MPI_Igatherv, IN(in, in_place), n, TYPE(t), out, counts, displs, TYPE(t), root, COMM(c));
+}
+int b_scatterv(const void *in, const int *counts, const int *displs, void *out, int in_place, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Scatterv, MPI_Iscatterv, in, counts, displs, TYPE(t), IN(out, in_place), n, TYPE(t), root, COMM(c));
+}
+int b_allgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Allgatherv, MPI_Iallgatherv, IN(in, in_place), n, TYPE(t), out, counts, displs, TYPE(t), COMM(c));
+}
+int b_alltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts, const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Alltoallv, MPI_Ialltoallv, IN(in, in_place), scounts, sdispls, TYPE(t), out, rcounts, rdispls, TYPE(t), COMM(c));
 }
 
 /* User operators: MPI passes no user data to them, so each slot has its own function. */

@@ -45,17 +45,21 @@ int b_test(uintptr_t *r, int *flag, b_status *st);
 int b_wait(uintptr_t *r, b_status *st);
 int b_cancel(uintptr_t *r);
 
-/* Collectives: each starts a request. in == 0 with in_place: MPI_IN_PLACE. */
-int b_ibarrier(uintptr_t c, uintptr_t *r);
-int b_ibcast(void *p, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
-int b_ireduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int root, uintptr_t c, uintptr_t *r);
-int b_iallreduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r);
-int b_iscan(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int exclusive, uintptr_t c, uintptr_t *r);
-int b_ireduce_scatter(const void *in, int in_place, void *out, const int *counts, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r);
-int b_igatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
-int b_iscatterv(const void *in, const int *counts, const int *displs, void *out, int in_place, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
-int b_iallgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, uintptr_t c, uintptr_t *r);
-int b_ialltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts, const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r);
+/* Collectives: nonblocking with a request, blocking when r is 0. in == 0 with in_place: MPI_IN_PLACE. */
+int b_barrier(uintptr_t c, uintptr_t *r);
+int b_bcast(void *p, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
+int b_reduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int root, uintptr_t c, uintptr_t *r);
+int b_allreduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r);
+int b_scan(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int exclusive, uintptr_t c, uintptr_t *r);
+int b_reduce_scatter(const void *in, int in_place, void *out, const int *counts, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r);
+int b_gather(const void *in, int n, void *out, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
+int b_scatter(const void *in, void *out, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
+int b_allgather(const void *in, int n, void *out, uintptr_t t, uintptr_t c, uintptr_t *r);
+int b_alltoall(const void *in, int n, void *out, uintptr_t t, uintptr_t c, uintptr_t *r);
+int b_gatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
+int b_scatterv(const void *in, const int *counts, const int *displs, void *out, int in_place, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
+int b_allgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, uintptr_t c, uintptr_t *r);
+int b_alltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts, const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r);
 
 int b_op_create(int slot, int commute, uintptr_t *op);   /* slot < B_OP_SLOTS calls goReduce(slot, …) */
 int b_op_free(uintptr_t *op);

@@ -7,6 +7,8 @@ import "C"
 
 import "unsafe"
 
+// The collectives block if wait is set; else they start a request.
+
 func flag(b bool) C.int {
 	if b {
 		return 1
@@ -14,65 +16,96 @@ func flag(b bool) C.int {
 	return 0
 }
 
-func (r *Request) p() *C.uintptr_t { return (*C.uintptr_t)(r) }
-func (o Op) h() C.uintptr_t        { return C.uintptr_t(o) }
+// unless gives C the place of the request, or none for a blocking call.
+func (r *Request) unless(wait bool) *C.uintptr_t {
+	if wait {
+		return nil
+	}
+	return (*C.uintptr_t)(r)
+}
 
-// Ibarrier is MPI_Ibarrier.
-func (c Communicator) Ibarrier() (r Request, err error) {
-	err = check("MPI_Ibarrier", C.b_ibarrier(c.h(), r.p()))
+func (o Op) h() C.uintptr_t { return C.uintptr_t(o) }
+
+// Barrier is MPI_Ibarrier.
+func (c Communicator) Barrier(wait bool) (r Request, err error) {
+	err = check("MPI_Barrier", C.b_barrier(c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Ibcast is MPI_Ibcast.
-func (c Communicator) Ibcast(b Buffer, root int) (r Request, err error) {
-	err = check("MPI_Ibcast", C.b_ibcast(b.P, b.n(), b.t(), C.int(root), c.h(), r.p()))
+// Bcast is MPI_Ibcast.
+func (c Communicator) Bcast(b Buffer, root int, wait bool) (r Request, err error) {
+	err = check("MPI_Bcast", C.b_bcast(b.P, b.n(), b.t(), C.int(root), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Ireduce is MPI_Ireduce over out.N elements; in == nil with inPlace.
-func (c Communicator) Ireduce(in unsafe.Pointer, inPlace bool, out Buffer, op Op, root int) (r Request, err error) {
-	err = check("MPI_Ireduce", C.b_ireduce(in, flag(inPlace), out.P, out.n(), out.t(), op.h(), C.int(root), c.h(), r.p()))
+// Reduce is MPI_Ireduce over out.N elements; in == nil with inPlace.
+func (c Communicator) Reduce(in unsafe.Pointer, inPlace bool, out Buffer, op Op, root int, wait bool) (r Request, err error) {
+	err = check("MPI_Reduce", C.b_reduce(in, flag(inPlace), out.P, out.n(), out.t(), op.h(), C.int(root), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Iallreduce is MPI_Iallreduce over out.N elements.
-func (c Communicator) Iallreduce(in unsafe.Pointer, inPlace bool, out Buffer, op Op) (r Request, err error) {
-	err = check("MPI_Iallreduce", C.b_iallreduce(in, flag(inPlace), out.P, out.n(), out.t(), op.h(), c.h(), r.p()))
+// Allreduce is MPI_Iallreduce over out.N elements.
+func (c Communicator) Allreduce(in unsafe.Pointer, inPlace bool, out Buffer, op Op, wait bool) (r Request, err error) {
+	err = check("MPI_Allreduce", C.b_allreduce(in, flag(inPlace), out.P, out.n(), out.t(), op.h(), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Iscan is MPI_Iscan or, exclusive, MPI_Iexscan.
-func (c Communicator) Iscan(in unsafe.Pointer, inPlace bool, out Buffer, op Op, exclusive bool) (r Request, err error) {
-	err = check("MPI_Iscan", C.b_iscan(in, flag(inPlace), out.P, out.n(), out.t(), op.h(), flag(exclusive), c.h(), r.p()))
+// Scan is MPI_Iscan or, exclusive, MPI_Iexscan.
+func (c Communicator) Scan(in unsafe.Pointer, inPlace bool, out Buffer, op Op, exclusive bool, wait bool) (r Request, err error) {
+	err = check("MPI_Scan", C.b_scan(in, flag(inPlace), out.P, out.n(), out.t(), op.h(), flag(exclusive), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// IreduceScatter is MPI_Ireduce_scatter.
-func (c Communicator) IreduceScatter(in unsafe.Pointer, inPlace bool, out unsafe.Pointer, counts IntArray, t DataType, op Op) (r Request, err error) {
-	err = check("MPI_Ireduce_scatter", C.b_ireduce_scatter(in, flag(inPlace), out, counts.ptr(), C.uintptr_t(t), op.h(), c.h(), r.p()))
+// ReduceScatter is MPI_Ireduce_scatter.
+func (c Communicator) ReduceScatter(in unsafe.Pointer, inPlace bool, out unsafe.Pointer, counts IntArray, t DataType, op Op, wait bool) (r Request, err error) {
+	err = check("MPI_Reduce_scatter", C.b_reduce_scatter(in, flag(inPlace), out, counts.ptr(), C.uintptr_t(t), op.h(), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Igatherv is MPI_Igatherv; out, counts and displs matter at the root only. With inPlace the root's part is in out.
-func (c Communicator) Igatherv(in Buffer, inPlace bool, out unsafe.Pointer, counts, displs IntArray, root int) (r Request, err error) {
-	err = check("MPI_Igatherv", C.b_igatherv(in.P, flag(inPlace), in.n(), out, counts.ptr(), displs.ptr(), in.t(), C.int(root), c.h(), r.p()))
+// Gather is MPI_Gather of in.N elements from each.
+func (c Communicator) Gather(in Buffer, out unsafe.Pointer, root int, wait bool) (r Request, err error) {
+	err = check("MPI_Gather", C.b_gather(in.P, in.n(), out, in.t(), C.int(root), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Iscatterv is MPI_Iscatterv; in, counts and displs matter at the root only.
-func (c Communicator) Iscatterv(in unsafe.Pointer, counts, displs IntArray, out Buffer, inPlace bool, root int) (r Request, err error) {
-	err = check("MPI_Iscatterv", C.b_iscatterv(in, counts.ptr(), displs.ptr(), out.P, flag(inPlace), out.n(), out.t(), C.int(root), c.h(), r.p()))
+// Scatter is MPI_Scatter of out.N elements to each.
+func (c Communicator) Scatter(in unsafe.Pointer, out Buffer, root int, wait bool) (r Request, err error) {
+	err = check("MPI_Scatter", C.b_scatter(in, out.P, out.n(), out.t(), C.int(root), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Iallgatherv is MPI_Iallgatherv.
-func (c Communicator) Iallgatherv(in Buffer, inPlace bool, out unsafe.Pointer, counts, displs IntArray) (r Request, err error) {
-	err = check("MPI_Iallgatherv", C.b_iallgatherv(in.P, flag(inPlace), in.n(), out, counts.ptr(), displs.ptr(), in.t(), c.h(), r.p()))
+// Allgather is MPI_Allgather of in.N elements from each.
+func (c Communicator) Allgather(in Buffer, out unsafe.Pointer, wait bool) (r Request, err error) {
+	err = check("MPI_Allgather", C.b_allgather(in.P, in.n(), out, in.t(), c.h(), r.unless(wait)))
 	return r, err
 }
 
-// Ialltoallv is MPI_Ialltoallv with one type on both sides.
-func (c Communicator) Ialltoallv(in unsafe.Pointer, inPlace bool, scounts, sdispls IntArray, out unsafe.Pointer, rcounts, rdispls IntArray, t DataType) (r Request, err error) {
-	err = check("MPI_Ialltoallv", C.b_ialltoallv(in, flag(inPlace), scounts.ptr(), sdispls.ptr(), out, rcounts.ptr(), rdispls.ptr(), C.uintptr_t(t), c.h(), r.p()))
+// Alltoall is MPI_Alltoall of n elements between each two.
+func (c Communicator) Alltoall(in unsafe.Pointer, n int, out unsafe.Pointer, t DataType, wait bool) (r Request, err error) {
+	err = check("MPI_Alltoall", C.b_alltoall(in, C.int(n), out, C.uintptr_t(t), c.h(), r.unless(wait)))
+	return r, err
+}
+
+// Gatherv is MPI_Igatherv; out, counts and displs matter at the root only. With inPlace the root's part is in out.
+func (c Communicator) Gatherv(in Buffer, inPlace bool, out unsafe.Pointer, counts, displs IntArray, root int, wait bool) (r Request, err error) {
+	err = check("MPI_Gatherv", C.b_gatherv(in.P, flag(inPlace), in.n(), out, counts.ptr(), displs.ptr(), in.t(), C.int(root), c.h(), r.unless(wait)))
+	return r, err
+}
+
+// Scatterv is MPI_Iscatterv; in, counts and displs matter at the root only.
+func (c Communicator) Scatterv(in unsafe.Pointer, counts, displs IntArray, out Buffer, inPlace bool, root int, wait bool) (r Request, err error) {
+	err = check("MPI_Scatterv", C.b_scatterv(in, counts.ptr(), displs.ptr(), out.P, flag(inPlace), out.n(), out.t(), C.int(root), c.h(), r.unless(wait)))
+	return r, err
+}
+
+// Allgatherv is MPI_Iallgatherv.
+func (c Communicator) Allgatherv(in Buffer, inPlace bool, out unsafe.Pointer, counts, displs IntArray, wait bool) (r Request, err error) {
+	err = check("MPI_Allgatherv", C.b_allgatherv(in.P, flag(inPlace), in.n(), out, counts.ptr(), displs.ptr(), in.t(), c.h(), r.unless(wait)))
+	return r, err
+}
+
+// Alltoallv is MPI_Ialltoallv with one type on both sides.
+func (c Communicator) Alltoallv(in unsafe.Pointer, inPlace bool, scounts, sdispls IntArray, out unsafe.Pointer, rcounts, rdispls IntArray, t DataType, wait bool) (r Request, err error) {
+	err = check("MPI_Alltoallv", C.b_alltoallv(in, flag(inPlace), scounts.ptr(), sdispls.ptr(), out, rcounts.ptr(), rdispls.ptr(), C.uintptr_t(t), c.h(), r.unless(wait)))
 	return r, err
 }

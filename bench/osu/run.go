@@ -1,0 +1,157 @@
+//go:build openmpi || mpich
+
+package osu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leidenzipper/zipper/bench/stat"
+	"github.com/leidenzipper/zipper/mmpi"
+)
+
+var ctx = context.Background()
+
+// runner is one benchmark under way on one rank.
+type runner struct {
+	p    *mmpi.Process
+	w    *mmpi.Comm
+	o    Options
+	size int
+	send []byte
+	recv []byte
+}
+
+// benchmark measures iterations of its operation at r.size and returns this rank's seconds per operation (0 on ranks that only
+// take part).
+type benchmark struct {
+	unit     string
+	maxSize  int
+	even     bool // needs an even number of ranks, two at least
+	two      bool // exactly two ranks take part; further ones idle
+	noSize   bool
+	buffers  func(r *runner)
+	measure  func(r *runner, iterations int) (float64, error)
+	perRank  bool                                     // collectives: the value is the mean over ranks
+	convert  func(r *runner, seconds float64) float64 // to the unit
+	overlaps func(r *runner) (*mmpi.Request, error)   // nonblocking form
+}
+
+// Names lists all benchmarks.
+func Names() []string {
+	var n []string
+	for k := range benchmarks() {
+		n = append(n, k)
+	}
+	slices.Sort(n)
+	return n
+}
+
+// Run runs a benchmark on all processes of World; the Result is complete on rank 0. progress, if not nil, is called on rank 0 after
+// each size.
+func Run(p *mmpi.Process, name string, o Options, progress func(Row)) (*Result, error) {
+	b, ok := benchmarks()[name]
+	if !ok {
+		return nil, fmt.Errorf("osu: no benchmark %q; there are %s", name, strings.Join(Names(), ", "))
+	}
+	w := p.World()
+	if (b.even && w.Size()%2 != 0) || w.Size() < 2 {
+		return nil, fmt.Errorf("osu: %s needs an even number of ranks, at least 2 (there are %d)", name, w.Size())
+	}
+	hi := o.MaxSize
+	if hi == 0 {
+		hi = b.maxSize
+	}
+	list := sizes(o.MinSize, hi)
+	if b.noSize {
+		list = []int{0}
+	}
+	res := &Result{Name: name, Unit: b.unit, Ranks: w.Size()}
+	for _, n := range list {
+		r := &runner{p: p, w: w, o: o, size: n}
+		if b.buffers != nil {
+			b.buffers(r)
+		}
+		row, err := r.size1(b)
+		if err != nil {
+			return nil, err
+		}
+		if w.Rank() == 0 {
+			res.Rows = append(res.Rows, row)
+			if progress != nil {
+				progress(row)
+			}
+		}
+	}
+	return res, nil
+}
+
+// size1 measures one size: warm-up, then repetitions until rank 0 has enough.
+func (r *runner) size1(b benchmark) (Row, error) {
+	row := Row{Size: r.size}
+	if _, err := b.measure(r, r.o.Warmup); err != nil {
+		return row, err
+	}
+	each, err := b.measure(r, 2)
+	if err != nil {
+		return row, err
+	}
+	iterations := []int64{int64(max(1, min(10000, r.o.RepSeconds/max(each, 1e-7))))}
+	if err := mmpi.Bcast(r.w, iterations, 0); err != nil {
+		return row, err
+	}
+	var lows, highs []float64
+	for {
+		if err := r.w.Barrier(); err != nil {
+			return row, err
+		}
+		t, err := b.measure(r, int(iterations[0]))
+		if err != nil {
+			return row, err
+		}
+		if b.perRank {
+			all := make([]float64, r.w.Size())
+			if err := mmpi.Gather(r.w, []float64{t}, all, 0); err != nil {
+				return row, err
+			}
+			if r.w.Rank() == 0 {
+				t = 0
+				for _, v := range all {
+					t += v / float64(len(all))
+				}
+				lows, highs = append(lows, slices.Min(all)*1e6), append(highs, slices.Max(all)*1e6)
+			}
+		}
+		stop := []int8{0}
+		if r.w.Rank() == 0 {
+			row.Samples = append(row.Samples, b.convert(r, t))
+			enough, reached := r.o.Rule.Enough(row.Samples)
+			if enough {
+				stop[0], row.Reached = 1, reached
+			}
+		}
+		if err := mmpi.Bcast(r.w, stop, 0); err != nil {
+			return row, err
+		}
+		if stop[0] == 1 {
+			break
+		}
+	}
+	if r.w.Rank() == 0 {
+		row.Value = stat.Summarize(row.Samples)
+		if b.perRank {
+			row.MinRank, row.MaxRank = stat.Median(lows), stat.Median(highs)
+		}
+		if b.unit == "MB/s" {
+			row.Rate = row.Value.Mean * 1e6 / float64(r.size)
+		}
+	}
+	if b.overlaps != nil {
+		return row, r.overlap(b, &row, int(iterations[0]))
+	}
+	return row, nil
+}
+
+func microseconds(_ *runner, s float64) float64 { return s * 1e6 }

@@ -1,0 +1,98 @@
+//go:build openmpi || mpich
+
+// Zipper-mpibench is the MPI program behind `zipper bench osu` and `zipper bench npb`: it runs one benchmark on all ranks and rank 0 prints
+// the result. It is an ordinary MPI program and may be started by mpirun alone.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/leidenzipper/zipper/bench/npb"
+	"github.com/leidenzipper/zipper/bench/osu"
+	"github.com/leidenzipper/zipper/mmpi"
+	"github.com/urfave/cli/v2"
+)
+
+func main() {
+	format := &cli.StringFlag{Name: "format", Value: "table", Usage: "table, csv or json"}
+	o := osu.Defaults()
+	app := &cli.App{
+		Name: "zipper-mpibench", Usage: "benchmarks that run on MPI ranks", HideHelpCommand: true,
+		Commands: []*cli.Command{
+			{
+				Name: "npb", Usage: "a NAS parallel benchmark", ArgsUsage: "KERNEL CLASS", Flags: []cli.Flag{format},
+				Action: func(c *cli.Context) error {
+					if c.NArg() != 2 {
+						return cli.Exit("usage: npb KERNEL CLASS (cg, ep, ft, is, mg; S, W, A, B, C)", 2)
+					}
+					class, err := npb.ParseClass(c.Args().Get(1))
+					if err != nil {
+						return cli.Exit(err, 2)
+					}
+					return onRanks(func(p *mmpi.Process) error {
+						r, err := npb.Run(p, c.Args().First(), class)
+						if err != nil || p.World().Rank() != 0 {
+							return err
+						}
+						if c.String("format") == "json" {
+							err = json.NewEncoder(os.Stdout).Encode(r)
+						} else {
+							fmt.Println(r)
+						}
+						if err == nil && !r.Verified {
+							err = fmt.Errorf("%s class %s did not verify: %s", r.Kernel, r.Class, r.Detail)
+						}
+						return err
+					})
+				},
+			},
+			{
+				Name: "osu", Usage: "an OSU-style micro-benchmark", ArgsUsage: "NAME",
+				Flags: []cli.Flag{format,
+					&cli.IntFlag{Name: "min", Usage: "smallest message, bytes", Value: o.MinSize, Destination: &o.MinSize},
+					&cli.IntFlag{Name: "max", Usage: "largest message, bytes (0: the benchmark's own)", Destination: &o.MaxSize},
+					&cli.IntFlag{Name: "window", Usage: "messages in flight in bandwidth tests", Value: o.Window, Destination: &o.Window},
+					&cli.IntFlag{Name: "reps", Usage: "repetitions at most", Value: o.Rule.Max, Destination: &o.Rule.Max},
+					&cli.Float64Flag{Name: "rep-seconds", Usage: "length of one repetition", Value: o.RepSeconds, Destination: &o.RepSeconds},
+				},
+				Action: func(c *cli.Context) error {
+					if c.NArg() != 1 || o.MinSize < 1 || o.Window < 1 || o.Rule.Max < 1 {
+						return cli.Exit(fmt.Sprintf("usage: osu NAME; sizes, window and reps from 1; NAME is one of %v", osu.Names()), 2)
+					}
+					o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
+					write := map[string]func(*osu.Result, io.Writer) error{"table": (*osu.Result).Table, "csv": (*osu.Result).CSV, "json": (*osu.Result).JSON}[c.String("format")]
+					if write == nil {
+						return cli.Exit("--format is table, csv or json", 2)
+					}
+					return onRanks(func(p *mmpi.Process) error {
+						r, err := osu.Run(p, c.Args().First(), o, nil)
+						if err != nil || p.World().Rank() != 0 {
+							return err
+						}
+						return write(r, os.Stdout)
+					})
+				},
+			},
+		},
+	}
+	if err := app.Run(os.Args); err != nil {
+		fmt.Fprintln(os.Stderr, "zipper-mpibench:", err)
+		os.Exit(1)
+	}
+}
+
+// onRanks starts MPI around f; an error on one rank ends all.
+func onRanks(f func(*mmpi.Process) error) error {
+	p, err := mmpi.Init(mmpi.Funneled)
+	if err != nil {
+		return err
+	}
+	if err := f(p); err != nil {
+		fmt.Fprintln(os.Stderr, "zipper-mpibench:", err)
+		p.Abort(1)
+	}
+	return p.Finalize()
+}
