@@ -137,7 +137,7 @@ func TestMartinassoStatic(t *testing.T) {
 					t.Errorf("%d loads, want %d", len(loads), len(want.Load))
 				}
 				first := r.Steps[0]
-				over := sharing.Overloads(n, first.Active, sharing.Allocation[rat]{Rate: first.Rate, Limits: first.Limits})
+				over := sharing.Overloads(n, sharing.Each(first.Active...), sharing.Allocation[rat]{Rate: first.Rate, Limits: first.Limits})
 				for v, l := range loads {
 					wantExact(t, "load of "+hosts[v], l, want.Load[hosts[v]])
 					warned := false

@@ -46,10 +46,10 @@ func zhuNetwork(t *testing.T, x zhuVector) *sharing.Network[rat] {
 	return n
 }
 
-func all(n int) []int {
-	list := make([]int, n)
+func all(n int) []sharing.Active {
+	list := make([]sharing.Active, n)
 	for i := range list {
-		list[i] = i
+		list[i] = sharing.Active{Flow: i, Count: 1}
 	}
 	return list
 }

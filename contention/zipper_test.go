@@ -266,7 +266,7 @@ func TestZipperGainCaveats(t *testing.T) {
 	n = w.network()
 	r = run(t, n, w.transfers, sharing.MaxMin[rat]{})
 	replan := func(n *sharing.Network[rat]) ([]solve.Transfer[rat], error) {
-		a, err := sharing.MaxMin[rat]{}.Share(n, []int{0, 1})
+		a, err := sharing.MaxMin[rat]{}.Share(n, sharing.Each(0, 1))
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ package num
 import (
 	"math"
 	"math/big"
+	"strconv"
 )
 
 // Number is the arithmetic the models need. All operations return new values;
@@ -123,4 +124,4 @@ func (a Float) Sign() int {
 func (Float) FromInt(n int64) Float    { return Float(n) }
 func (Float) FromRat(r *big.Rat) Float { f, _ := r.Float64(); return Float(f) }
 func (a Float) Float64() float64       { return float64(a) }
-func (a Float) String() string         { return big.NewFloat(float64(a)).Text('g', 10) }
+func (a Float) String() string         { return strconv.FormatFloat(float64(a), 'g', 10, 64) }

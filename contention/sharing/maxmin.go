@@ -31,7 +31,7 @@ func (l *levels[T]) Pop() any {
 	return last
 }
 
-func (MaxMin[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
+func (MaxMin[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	if err := n.needClaims(active); err != nil {
 		return Allocation[T]{}, err
 	}
@@ -40,9 +40,10 @@ func (MaxMin[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
 	users := make([][]int32, len(n.Resources))
 	rising := make([]int, len(n.Resources))
 	for _, f := range active {
-		for _, c := range n.claims[f] {
+		count := num.Int[T](int64(f.Count))
+		for _, c := range n.claims[f.Flow] {
 			rising[c.resource]++
-			demand[c.resource] = demand[c.resource].Add(c.weight)
+			demand[c.resource] = demand[c.resource].Add(c.weight.Mul(count))
 		}
 	}
 	total := 0
@@ -60,7 +61,7 @@ func (MaxMin[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
 	}
 	heap.Init(&queue)
 	for i, f := range active {
-		for _, c := range n.claims[f] {
+		for _, c := range n.claims[f.Flow] {
 			users[c.resource] = append(users[c.resource], int32(i))
 		}
 	}
@@ -103,12 +104,14 @@ func (MaxMin[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
 				stopped[i] = true
 				a.Rate[i] = rate
 				from := len(limits)
-				for _, c := range n.claims[active[i]] {
+				count := num.Int[T](int64(active[i].Count))
+				for _, c := range n.claims[active[i].Flow] {
 					if full[c.resource] {
 						limits = append(limits, Limit{Resource: c.resource})
 					}
-					free[c.resource] = free[c.resource].Sub(c.weight.Mul(rate))
-					demand[c.resource] = demand[c.resource].Sub(c.weight)
+					weight := c.weight.Mul(count)
+					free[c.resource] = free[c.resource].Sub(weight.Mul(rate))
+					demand[c.resource] = demand[c.resource].Sub(weight)
 					rising[c.resource]--
 				}
 				a.Limits[i] = limits[from:len(limits):len(limits)]

@@ -27,23 +27,29 @@ type Penalty[T num.Number[T]] struct {
 
 func (Penalty[T]) Name() string { return "penalty" }
 
-func (p Penalty[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
-	type place struct{ active, hop int }
+func (p Penalty[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
+	type place struct {
+		active int
+		first  bool
+	}
 	edges := make(map[int][]penalty.Edge)
 	places := make(map[int][]place)
 	var domains []int // in order of first use
 	forwarding := make([]T, len(n.Resources))
-	for i, f := range active {
-		for j, h := range n.Flows[f].Hops {
+	for i, x := range active {
+		for _, h := range n.Flows[x.Flow].Hops {
 			if edges[h.Domain] == nil {
 				domains = append(domains, h.Domain)
 			}
-			edges[h.Domain] = append(edges[h.Domain], penalty.Edge{From: h.From, To: h.To})
-			places[h.Domain] = append(places[h.Domain], place{i, j})
+			// The first of equal edges carries the place, the others only count.
+			for k := range x.Count {
+				edges[h.Domain] = append(edges[h.Domain], penalty.Edge{From: h.From, To: h.To})
+				places[h.Domain] = append(places[h.Domain], place{i, k == 0})
+			}
 		}
-		for _, c := range n.claims[f] {
+		for _, c := range n.claims[x.Flow] {
 			if n.Resources[c.resource].Kind.Forwarder() {
-				forwarding[c.resource] = forwarding[c.resource].Add(c.weight)
+				forwarding[c.resource] = forwarding[c.resource].Add(c.weight.Mul(num.Int[T](int64(x.Count))))
 			}
 		}
 	}
@@ -59,6 +65,9 @@ func (p Penalty[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
 			loads = penalty.Loads(edges[d], rho)
 		}
 		for i, at := range places[d] {
+			if !at.first {
+				continue
+			}
 			if load, ok := loads[edges[d][i].To]; ok && load.Cmp(num.Int[T](1)) > 0 {
 				rho[i] = rho[i].Mul(load)
 			}
@@ -66,7 +75,8 @@ func (p Penalty[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
 		}
 	}
 	a := Allocation[T]{Rate: make([]T, len(active)), Limits: make([][]Limit, len(active))}
-	for i, f := range active {
+	for i, x := range active {
+		f := x.Flow
 		for _, c := range n.claims[f] {
 			if n.Resources[c.resource].Kind.Forwarder() {
 				terms[i] = append(terms[i], term{c.resource, forwarding[c.resource].Div(n.Resources[c.resource].Capacity)})

@@ -150,10 +150,10 @@ func New[T num.Number[T]](resources []Resource[T], flows []Flow[T]) (*Network[T]
 }
 
 // needClaims refuses flows that only have hops: capacities say nothing of them.
-func (n *Network[T]) needClaims(active []int) error {
+func (n *Network[T]) needClaims(active []Active) error {
 	for _, f := range active {
-		if len(n.claims[f]) == 0 {
-			return fmt.Errorf("transfer %s uses no resource with a capacity", n.Flows[f].Name)
+		if len(n.claims[f.Flow]) == 0 {
+			return fmt.Errorf("transfer %s uses no resource with a capacity", n.Flows[f.Flow].Name)
 		}
 	}
 	return nil
@@ -185,6 +185,16 @@ func (n *Network[T]) AddUse(flow int, amount T, used []T) {
 	for _, c := range n.claims[flow] {
 		used[c.resource] = used[c.resource].Add(c.weight.Mul(amount))
 	}
+}
+
+// Congestion is the time per byte the flow would have if its busiest resource
+// were shared equally, load being the units per byte claimed from each resource.
+func (n *Network[T]) Congestion(flow int, load []T) T {
+	worst := num.Int[T](1).Div(n.Alone(flow))
+	for _, c := range n.claims[flow] {
+		worst = num.Max(worst, load[c.resource].Div(n.Resources[c.resource].Capacity))
+	}
+	return worst
 }
 
 // Alone is the rate of the flow with nothing else under way: capacity bound
@@ -227,24 +237,41 @@ type Overload[T any] struct {
 	Load     T   // relative to the capacity, > 1
 }
 
-// Rule shares a network among the active flows (indices into Network.Flows;
-// the same flow may be active several times).
+// Active is a flow under way: Count transfers go its way at the same time.
+type Active struct {
+	Flow  int // index into Network.Flows
+	Count int // at least 1
+}
+
+// Each makes every listed flow active once.
+func Each(flows ...int) []Active {
+	list := make([]Active, len(flows))
+	for i, f := range flows {
+		list[i] = Active{f, 1}
+	}
+	return list
+}
+
+// Rule shares a network among the active flows. The rate it gives is that of
+// one transfer. A flow may be listed several times; listing it once with the
+// count is the same to MaxMin and Penalty, and to Zhu but for the order of ties.
 type Rule[T num.Number[T]] interface {
 	Name() string
-	Share(n *Network[T], active []int) (Allocation[T], error)
+	Share(n *Network[T], active []Active) (Allocation[T], error)
 }
 
 // Overloads checks an allocation against all capacities and, for flows with
 // hops, against the receiving links of the switches.
-func Overloads[T num.Number[T]](n *Network[T], active []int, a Allocation[T]) []Overload[T] {
+func Overloads[T num.Number[T]](n *Network[T], active []Active, a Allocation[T]) []Overload[T] {
 	one := num.Int[T](1)
 	used := make([]T, len(n.Resources))
 	type vertex struct{ domain, v int }
 	var entering map[vertex]T
 	var order []vertex
 	for i, f := range active {
-		n.AddUse(f, a.Rate[i], used)
-		for _, h := range n.Flows[f].Hops {
+		rate := a.Rate[i].Mul(num.Int[T](int64(f.Count)))
+		n.AddUse(f.Flow, rate, used)
+		for _, h := range n.Flows[f.Flow].Hops {
 			if entering == nil {
 				entering = make(map[vertex]T)
 			}
@@ -252,7 +279,7 @@ func Overloads[T num.Number[T]](n *Network[T], active []int, a Allocation[T]) []
 			if _, ok := entering[key]; !ok {
 				order = append(order, key)
 			}
-			entering[key] = entering[key].Add(a.Rate[i])
+			entering[key] = entering[key].Add(rate)
 		}
 	}
 	var over []Overload[T]

@@ -78,7 +78,7 @@ type zhuState[T num.Number[T]] struct {
 	reverse    []int
 }
 
-func (z Zhu[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
+func (z Zhu[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	if err := n.needClaims(active); err != nil {
 		return Allocation[T]{}, err
 	}
@@ -92,15 +92,17 @@ func (z Zhu[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
 		}
 	}
 	for _, f := range active {
-		for _, c := range n.claims[f] {
-			s.waiting[c.resource] = s.waiting[c.resource].Add(c.weight)
+		count := num.Int[T](int64(f.Count))
+		for _, c := range n.claims[f.Flow] {
+			s.waiting[c.resource] = s.waiting[c.resource].Add(c.weight.Mul(count))
 		}
 	}
 	for r := range n.Resources {
 		s.congestion[r] = s.waiting[r].Div(n.Resources[r].Capacity)
 	}
 	queue := make(zhuQueue[T], len(active))
-	for i, f := range active {
+	for i, x := range active {
+		f := x.Flow
 		if len(n.claims[f]) > 64 {
 			return Allocation[T]{}, fmt.Errorf("transfer %s uses %d resources: at most 64", n.Flows[f].Name, len(n.claims[f]))
 		}
@@ -117,7 +119,7 @@ func (z Zhu[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
 	for queue.Len() > 0 {
 		e := heap.Pop(&queue).(zhuEntry[T])
 		pops++
-		f := active[e.index]
+		f, count := active[e.index].Flow, num.Int[T](int64(active[e.index].Count))
 		inverse, limits, err := s.settle(f, &e, z.Paper)
 		if err != nil {
 			return Allocation[T]{}, err
@@ -130,9 +132,9 @@ func (z Zhu[T]) Share(n *Network[T], active []int) (Allocation[T], error) {
 		a.Rate[e.index] = num.Int[T](1).Div(inverse)
 		a.Limits[e.index] = limits
 		for _, c := range n.claims[f] {
-			r := c.resource
-			s.waiting[r] = s.waiting[r].Sub(c.weight)
-			s.used[r] = s.used[r].Add(c.weight.Div(inverse))
+			r, weight := c.resource, c.weight.Mul(count)
+			s.waiting[r] = s.waiting[r].Sub(weight)
+			s.used[r] = s.used[r].Add(weight.Div(inverse))
 			if s.fastest[r].Sign() == 0 || inverse.Cmp(s.fastest[r]) < 0 {
 				s.fastest[r] = inverse
 			}

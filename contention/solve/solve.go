@@ -33,9 +33,10 @@ type Options struct {
 	// Record keeps every step. It costs memory for each active transfer and
 	// step: leave it off for patterns of more than some thousand transfers.
 	Record bool
-	// Grain lets events so near together that no transfer's duration changes by
-	// more than this fraction be handled at once; 0 handles each event on its
-	// own. The number of steps then is at most about
+	// Grain lets events that are near together be handled at once: a transfer
+	// may end early by this fraction of its duration, and start early by this
+	// fraction of the duration expected from the load at that time. 0 handles
+	// each event on its own. The number of steps is then at most about
 	// ln(longest/shortest)/Grain instead of the number of transfers.
 	Grain float64
 }
@@ -115,11 +116,14 @@ type state[T num.Number[T]] struct {
 	waiting    []int   // per transfer: predecessors not finished
 	successors [][]int // per transfer
 	queue      starts[T]
-	active     []int // transfers
-	flows      []int // their flows
-	rest       []T   // per transfer: bytes to go
-	began      []T   // per transfer: first byte
-	grain      T     // Options.Grain, 0 = none
+	active     []int            // transfers
+	flows      []sharing.Active // their flows
+	class      []int            // per active transfer: index into flows
+	classOf    []int            // with a grain: per flow, index into flows + 1
+	rest       []T              // per transfer: bytes to go
+	began      []T              // per transfer: first byte
+	grain      T                // Options.Grain, 0 = none
+	load       []T              // with a grain: weights of the active flows, per resource
 	finished   int
 	worst      map[overloadKey]sharing.Overload[T]
 	order      []overloadKey
@@ -139,6 +143,8 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 		worst: make(map[overloadKey]sharing.Overload[T])}
 	if o.Grain > 0 {
 		s.grain = num.Int[T](int64(o.Grain * 1e9)).Div(num.Int[T](1e9))
+		s.load = make([]T, len(n.Resources))
+		s.classOf = make([]int, len(n.Flows))
 	}
 	for i := range transfers {
 		t := &transfers[i]
@@ -181,6 +187,9 @@ func (s *state[T]) finish(i int, at T) {
 	s.result.Finish[i] = at
 	s.result.Makespan = num.Max(s.result.Makespan, at)
 	s.n.AddUse(t.Flow, t.Bytes, s.result.Used)
+	if s.load != nil && t.Bytes.Sign() > 0 {
+		s.n.AddUse(t.Flow, num.Int[T](-1), s.load)
+	}
 	for _, next := range s.successors[i] {
 		if s.waiting[next]--; s.waiting[next] > 0 {
 			continue
@@ -193,8 +202,7 @@ func (s *state[T]) finish(i int, at T) {
 	}
 }
 
-// admit starts what is due. With a grain, it also starts what would begin
-// within that fraction of its own lone duration.
+// admit starts what is due, and with a grain what is nearly due.
 func (s *state[T]) admit() {
 	for s.queue.Len() > 0 {
 		next := s.queue[0]
@@ -203,7 +211,7 @@ func (s *state[T]) admit() {
 				return
 			}
 			t := &s.transfers[next.transfer]
-			slack := s.grain.Mul(t.Bytes).Div(s.n.Alone(t.Flow))
+			slack := s.grain.Mul(t.Bytes).Mul(s.n.Congestion(t.Flow, s.load))
 			if next.at.Sub(s.now).Cmp(slack) > 0 {
 				return
 			}
@@ -216,6 +224,9 @@ func (s *state[T]) admit() {
 			continue
 		}
 		s.active = append(s.active, i)
+		if s.load != nil {
+			s.n.AddUse(s.transfers[i].Flow, num.Int[T](1), s.load)
+		}
 	}
 }
 
@@ -232,10 +243,7 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 	if len(s.active) == 0 {
 		return nil // only empty transfers were due
 	}
-	s.flows = s.flows[:0]
-	for _, i := range s.active {
-		s.flows = append(s.flows, s.transfers[i].Flow)
-	}
+	s.classify()
 	a, err := rule.Share(s.n, s.flows)
 	if err != nil {
 		return err
@@ -245,10 +253,11 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 	ends := make([]T, len(s.active))
 	var dt T
 	for j, i := range s.active {
-		if a.Rate[j].Sign() <= 0 {
-			return fmt.Errorf("transfer %s stalls: rule %s gives it the rate %v", s.transfers[i].Name, rule.Name(), a.Rate[j])
+		rate := a.Rate[s.class[j]]
+		if rate.Sign() <= 0 {
+			return fmt.Errorf("transfer %s stalls: rule %s gives it the rate %v", s.transfers[i].Name, rule.Name(), rate)
 		}
-		ends[j] = s.rest[i].Div(a.Rate[j])
+		ends[j] = s.rest[i].Div(rate)
 		if j == 0 || ends[j].Cmp(dt) < 0 {
 			dt = ends[j]
 		}
@@ -266,33 +275,29 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
 	from, to := s.now, s.now.Add(dt)
 	if s.o.Record {
-		s.result.Steps = append(s.result.Steps, Step[T]{From: from, To: to,
-			Active: append([]int(nil), s.active...), Rate: a.Rate, Limits: a.Limits})
+		s.record(from, to, a)
 	}
 	s.noteOverloads(a)
 	s.now = to
 	kept := s.active[:0]
 	var done []int
 	for j, i := range s.active {
-		spent, end := dt, ends[j].Cmp(dt) <= 0
+		end := ends[j].Cmp(dt) <= 0
 		if !end && s.grain.Sign() > 0 {
 			finish := from.Add(ends[j])
-			if finish.Sub(to).Cmp(s.grain.Mul(finish.Sub(s.began[i]))) <= 0 {
-				spent, end = ends[j], true
-			}
+			end = finish.Sub(to).Cmp(s.grain.Mul(finish.Sub(s.began[i]))) <= 0
 		}
-		part := spent.Div(num.Int[T](int64(len(a.Limits[j]))))
-		for _, l := range a.Limits[j] {
+		part := dt.Div(num.Int[T](int64(len(a.Limits[s.class[j]]))))
+		for _, l := range a.Limits[s.class[j]] {
 			s.charge(i, l, part)
 		}
 		if !end {
-			s.rest[i] = s.rest[i].Sub(dt.Mul(a.Rate[j]))
+			s.rest[i] = s.rest[i].Sub(dt.Mul(a.Rate[s.class[j]]))
 			// Floats may leave a rounding error of the size.
 			size := s.transfers[i].Bytes
 			end = s.rest[i].Sign() <= 0 || size.Sub(s.rest[i]).Cmp(size) == 0
 		}
 		if end {
-			s.began[i] = from.Add(spent) // from here on: the last byte
 			done = append(done, i)
 			continue
 		}
@@ -300,8 +305,41 @@ func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
 	}
 	s.active = kept
 	for _, i := range done {
-		s.finish(i, s.began[i])
+		s.finish(i, to)
 	}
+}
+
+// classify lists the flows of the active transfers for the rule. With a grain,
+// transfers of one flow are one entry.
+func (s *state[T]) classify() {
+	s.flows, s.class = s.flows[:0], s.class[:0]
+	for _, i := range s.active {
+		f := s.transfers[i].Flow
+		if s.classOf != nil {
+			if k := s.classOf[f] - 1; k >= 0 {
+				s.flows[k].Count++
+				s.class = append(s.class, k)
+				continue
+			}
+			s.classOf[f] = len(s.flows) + 1
+		}
+		s.class = append(s.class, len(s.flows))
+		s.flows = append(s.flows, sharing.Active{Flow: f, Count: 1})
+	}
+	if s.classOf != nil {
+		for _, x := range s.flows {
+			s.classOf[x.Flow] = 0
+		}
+	}
+}
+
+func (s *state[T]) record(from, to T, a sharing.Allocation[T]) {
+	step := Step[T]{From: from, To: to, Active: append([]int(nil), s.active...)}
+	for _, k := range s.class {
+		step.Rate = append(step.Rate, a.Rate[k])
+		step.Limits = append(step.Limits, a.Limits[k])
+	}
+	s.result.Steps = append(s.result.Steps, step)
 }
 
 func (s *state[T]) charge(i int, l sharing.Limit, time T) {
