@@ -8,6 +8,7 @@ import (
 	"container/heap"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/leidenzipper/zipper/contention/num"
 	"github.com/leidenzipper/zipper/contention/sharing"
@@ -44,7 +45,7 @@ type Options struct {
 // Step is a span of time in which all rates are constant.
 type Step[T any] struct {
 	From, To T
-	Active   []int // indices of transfers, ascending
+	Active   []int // indices of transfers
 	Rate     []T
 	Limits   [][]sharing.Limit
 }
@@ -107,6 +108,35 @@ func (q *starts[T]) Pop() any {
 	return last
 }
 
+// class is the transfers under way over one flow. They share one rate, so one
+// account of bytes and of limits serves all. Without a grain every transfer is
+// a class of its own, and so an entry of its own for the rule.
+type class[T num.Number[T]] struct {
+	flow    int
+	moved   T // bytes each member has moved since the class was made
+	members members[T]
+	limited []Share[T]
+}
+
+type member[T num.Number[T]] struct {
+	transfer int
+	target   T // moved at which it ends
+	began    T // time of the first byte
+	before   []Share[T]
+}
+
+type members[T num.Number[T]] []member[T]
+
+func (m members[T]) Len() int           { return len(m) }
+func (m members[T]) Less(i, j int) bool { return m[i].target.Cmp(m[j].target) < 0 }
+func (m members[T]) Swap(i, j int)      { m[i], m[j] = m[j], m[i] }
+func (m *members[T]) Push(x any)        { *m = append(*m, x.(member[T])) }
+func (m *members[T]) Pop() any {
+	last := (*m)[len(*m)-1]
+	*m = (*m)[:len(*m)-1]
+	return last
+}
+
 type state[T num.Number[T]] struct {
 	n          *sharing.Network[T]
 	transfers  []Transfer[T]
@@ -116,14 +146,11 @@ type state[T num.Number[T]] struct {
 	waiting    []int   // per transfer: predecessors not finished
 	successors [][]int // per transfer
 	queue      starts[T]
-	active     []int            // transfers
-	flows      []sharing.Active // their flows
-	class      []int            // per active transfer: index into flows
-	classOf    []int            // with a grain: per flow, index into flows + 1
-	rest       []T              // per transfer: bytes to go
-	began      []T              // per transfer: first byte
+	active     []*class[T]
+	flows      []sharing.Active // of the active classes
 	grain      T                // Options.Grain, 0 = none
 	load       []T              // with a grain: weights of the active flows, per resource
+	classOf    []*class[T]      // with a grain: per flow, its class while active
 	finished   int
 	worst      map[overloadKey]sharing.Overload[T]
 	order      []overloadKey
@@ -139,12 +166,12 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 	s := &state[T]{n: n, transfers: transfers, o: o,
 		result: &Result[T]{Start: make([]T, k), Finish: make([]T, k), Limited: make([][]Share[T], k),
 			Used: make([]T, len(n.Resources))},
-		waiting: make([]int, k), successors: make([][]int, k), rest: make([]T, k), began: make([]T, k),
+		waiting: make([]int, k), successors: make([][]int, k),
 		worst: make(map[overloadKey]sharing.Overload[T])}
 	if o.Grain > 0 {
 		s.grain = num.Int[T](int64(o.Grain * 1e9)).Div(num.Int[T](1e9))
 		s.load = make([]T, len(n.Resources))
-		s.classOf = make([]int, len(n.Flows))
+		s.classOf = make([]*class[T], len(n.Flows))
 	}
 	for i := range transfers {
 		t := &transfers[i]
@@ -163,7 +190,6 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 			s.successors[p] = append(s.successors[p], i)
 		}
 		s.waiting[i] = len(t.After)
-		s.rest[i] = t.Bytes
 	}
 	for i := range transfers {
 		if s.waiting[i] == 0 {
@@ -217,17 +243,30 @@ func (s *state[T]) admit() {
 			}
 		}
 		heap.Pop(&s.queue)
-		i := next.transfer
-		s.began[i] = next.at
-		if s.transfers[i].Bytes.Sign() == 0 {
-			s.finish(i, next.at)
+		if s.transfers[next.transfer].Bytes.Sign() == 0 {
+			s.finish(next.transfer, next.at)
 			continue
 		}
-		s.active = append(s.active, i)
-		if s.load != nil {
-			s.n.AddUse(s.transfers[i].Flow, num.Int[T](1), s.load)
+		s.join(next)
+	}
+}
+
+// join puts a transfer into its class.
+func (s *state[T]) join(x start[T]) {
+	t := &s.transfers[x.transfer]
+	var c *class[T]
+	if s.classOf != nil {
+		c = s.classOf[t.Flow]
+		s.n.AddUse(t.Flow, num.Int[T](1), s.load)
+	}
+	if c == nil {
+		c = &class[T]{flow: t.Flow}
+		s.active = append(s.active, c)
+		if s.classOf != nil {
+			s.classOf[t.Flow] = c
 		}
 	}
+	heap.Push(&c.members, member[T]{x.transfer, c.moved.Add(t.Bytes), x.at, slices.Clone(c.limited)})
 }
 
 func (s *state[T]) step(rule sharing.Rule[T]) error {
@@ -243,23 +282,26 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 	if len(s.active) == 0 {
 		return nil // only empty transfers were due
 	}
-	s.classify()
+	s.flows = s.flows[:0]
+	for _, c := range s.active {
+		s.flows = append(s.flows, sharing.Active{Flow: c.flow, Count: len(c.members)})
+	}
 	a, err := rule.Share(s.n, s.flows)
 	if err != nil {
 		return err
 	}
 	s.result.Events++
-	// ends[j] is how long active[j] still takes at its rate.
+	// ends[k] is how long the first member of class k still takes.
 	ends := make([]T, len(s.active))
 	var dt T
-	for j, i := range s.active {
-		rate := a.Rate[s.class[j]]
-		if rate.Sign() <= 0 {
-			return fmt.Errorf("transfer %s stalls: rule %s gives it the rate %v", s.transfers[i].Name, rule.Name(), rate)
+	for k, c := range s.active {
+		first := c.members[0]
+		if a.Rate[k].Sign() <= 0 || len(a.Limits[k]) == 0 {
+			return fmt.Errorf("transfer %s stalls: rule %s gives it the rate %v", s.transfers[first.transfer].Name, rule.Name(), a.Rate[k])
 		}
-		ends[j] = s.rest[i].Div(rate)
-		if j == 0 || ends[j].Cmp(dt) < 0 {
-			dt = ends[j]
+		ends[k] = first.target.Sub(c.moved).Div(a.Rate[k])
+		if k == 0 || ends[k].Cmp(dt) < 0 {
+			dt = ends[k]
 		}
 	}
 	if s.queue.Len() > 0 {
@@ -271,94 +313,94 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 	return nil
 }
 
-// advance moves time by dt and ends the transfers that have then sent all.
+// advance moves time by dt and ends the transfers that have then moved all.
 func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
 	from, to := s.now, s.now.Add(dt)
 	if s.o.Record {
 		s.record(from, to, a)
+		s.noteOverloads(a)
 	}
-	s.noteOverloads(a)
 	s.now = to
-	kept := s.active[:0]
 	var done []int
-	for j, i := range s.active {
-		end := ends[j].Cmp(dt) <= 0
-		if !end && s.grain.Sign() > 0 {
-			finish := from.Add(ends[j])
-			end = finish.Sub(to).Cmp(s.grain.Mul(finish.Sub(s.began[i]))) <= 0
+	kept := s.active[:0]
+	for k, c := range s.active {
+		c.moved = c.moved.Add(dt.Mul(a.Rate[k]))
+		part := dt.Div(num.Int[T](int64(len(a.Limits[k]))))
+		for _, l := range a.Limits[k] {
+			c.limited = charge(c.limited, l, part)
 		}
-		part := dt.Div(num.Int[T](int64(len(a.Limits[s.class[j]]))))
-		for _, l := range a.Limits[s.class[j]] {
-			s.charge(i, l, part)
+		over := ends[k].Cmp(dt) <= 0 // whatever the rounding of moved says
+		for len(c.members) > 0 && (over || s.ended(c, a.Rate[k])) {
+			over = false
+			m := heap.Pop(&c.members).(member[T])
+			s.result.Limited[m.transfer] = since(c.limited, m.before)
+			done = append(done, m.transfer)
 		}
-		if !end {
-			s.rest[i] = s.rest[i].Sub(dt.Mul(a.Rate[s.class[j]]))
-			// Floats may leave a rounding error of the size.
-			size := s.transfers[i].Bytes
-			end = s.rest[i].Sign() <= 0 || size.Sub(s.rest[i]).Cmp(size) == 0
+		if len(c.members) > 0 {
+			kept = append(kept, c)
+		} else if s.classOf != nil {
+			s.classOf[c.flow] = nil
 		}
-		if end {
-			done = append(done, i)
-			continue
-		}
-		kept = append(kept, i)
 	}
+	clear(s.active[len(kept):])
 	s.active = kept
 	for _, i := range done {
 		s.finish(i, to)
 	}
 }
 
-// classify lists the flows of the active transfers for the rule. With a grain,
-// transfers of one flow are one entry.
-func (s *state[T]) classify() {
-	s.flows, s.class = s.flows[:0], s.class[:0]
-	for _, i := range s.active {
-		f := s.transfers[i].Flow
-		if s.classOf != nil {
-			if k := s.classOf[f] - 1; k >= 0 {
-				s.flows[k].Count++
-				s.class = append(s.class, k)
-				continue
-			}
-			s.classOf[f] = len(s.flows) + 1
-		}
-		s.class = append(s.class, len(s.flows))
-		s.flows = append(s.flows, sharing.Active{Flow: f, Count: 1})
+// ended tells whether the first member has moved all, or nearly so.
+func (s *state[T]) ended(c *class[T], rate T) bool {
+	first := c.members[0]
+	if c.moved.Cmp(first.target) >= 0 {
+		return true
 	}
-	if s.classOf != nil {
-		for _, x := range s.flows {
-			s.classOf[x.Flow] = 0
-		}
+	if s.grain.Sign() == 0 {
+		return false
 	}
+	left := first.target.Sub(c.moved).Div(rate)
+	return left.Cmp(s.grain.Mul(s.now.Add(left).Sub(first.began))) <= 0
 }
 
 func (s *state[T]) record(from, to T, a sharing.Allocation[T]) {
-	step := Step[T]{From: from, To: to, Active: append([]int(nil), s.active...)}
-	for _, k := range s.class {
-		step.Rate = append(step.Rate, a.Rate[k])
-		step.Limits = append(step.Limits, a.Limits[k])
+	step := Step[T]{From: from, To: to}
+	for k, c := range s.active {
+		for _, m := range c.members {
+			step.Active = append(step.Active, m.transfer)
+			step.Rate = append(step.Rate, a.Rate[k])
+			step.Limits = append(step.Limits, a.Limits[k])
+		}
 	}
 	s.result.Steps = append(s.result.Steps, step)
 }
 
-func (s *state[T]) charge(i int, l sharing.Limit, time T) {
-	shares := s.result.Limited[i]
+func charge[T num.Number[T]](shares []Share[T], l sharing.Limit, time T) []Share[T] {
 	for k := range shares {
 		if shares[k].Limit == l {
 			shares[k].Time = shares[k].Time.Add(time)
-			return
+			return shares
 		}
 	}
-	s.result.Limited[i] = append(shares, Share[T]{l, time})
+	return append(shares, Share[T]{l, time})
+}
+
+// since is the shares less those of before, which is a prefix of them.
+func since[T num.Number[T]](shares, before []Share[T]) []Share[T] {
+	var list []Share[T]
+	for k, s := range shares {
+		if k < len(before) {
+			s.Time = s.Time.Sub(before[k].Time)
+		}
+		if s.Time.Sign() > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // noteOverloads keeps the worst load of each resource. Only recorded runs look:
 // the check costs as much as a step.
 func (s *state[T]) noteOverloads(a sharing.Allocation[T]) {
-	if !s.o.Record {
-		return
-	}
 	for _, o := range sharing.Overloads(s.n, s.flows, a) {
 		key := overloadKey{o.Resource, o.Vertex}
 		if old, ok := s.worst[key]; !ok {
