@@ -1,39 +1,50 @@
 // Package collectives has one algorithm a file, each opening with what it costs between clusters. An
 // algorithm is a Schedule: a list of rounds, each starting operations and giving the requests that must be
-// over before the next round. The engine runs schedules; blocking and nonblocking collectives are the same
-// thing. All buffers are contiguous bytes.
+// over before the next round. A Runner steps a schedule; blocking and nonblocking collectives are the same
+// thing. All buffers are contiguous bytes. Nothing here blocks, starts goroutines or reads a clock.
+//
+// Symbols of the cost formulas: L seconds for one crossing, G seconds per byte that crosses, m bytes per
+// rank, n ranks in all, a and b ranks of two clusters, c clusters, λ seconds for one native collective of
+// small messages, s bytes of a segment. Bytes are given for each ordered pair of clusters.
 package collectives
 
-// Request is an operation that a round started.
+// Request is an operation that a round started. A nil Request is over.
 type Request interface {
+	// Done reports whether the operation is over, and then how it ended. It is called until it says true.
 	Done() (bool, error)
 }
 
-// Round starts operations without blocking and returns those to wait for.
+// Round starts operations without blocking and returns those to wait for before the next round: some it
+// started, some that earlier rounds did. Together with an error it returns what it did start.
 type Round func() ([]Request, error)
 
-// Schedule is a collective on one process. Rounds run one after the other.
+// Schedule is a collective on one process. Rounds run one after the other; the last round waits for all that
+// is still under way.
 type Schedule []Round
 
-// Comm is the communicator as the algorithms see it. Ranks are ranks of the spanning communicator.
+// Comm is a spanning communicator as the algorithms see it. Ranks are ranks of the communicator.
 type Comm interface {
-	Rank() int
-	Size() int
-	// Cluster of every rank, as an index from 0 in order of first appearance; shared, do not change.
-	ClusterOf() []int
+	Layout() *Layout
 	// Send and Recv move a message between clusters (remote ranks only) within this one collective; messages
-	// between the same two ranks with the same stage arrive in order. Buffers must stay until done.
+	// between the same two ranks with the same stage (0..255) arrive in order. Buffers must stay until done.
+	// A message longer than b is an error of the Recv.
 	Send(to int, stage int, b []byte) (Request, error)
 	Recv(from int, stage int, b []byte) (Request, error)
 	// Local is the part of the communicator in this process's cluster.
 	Local() Local
 	// Reduce computes inout = in op inout over count elements laid out as the collective's type.
 	Reduce(in, inout []byte, count int) error
+	// Scratch gives n bytes (contents arbitrary) that live until the schedule is over.
+	Scratch(n int) []byte
 }
 
 // Local runs native nonblocking collectives among the ranks of one cluster. Ranks, roots and the order of
 // counts are local: position among the communicator's ranks of this cluster, in order of rank. Every local process must
 // start the same calls in the same order. Counts and displacements are bytes, except where elements are said.
+//
+// In place: where a process's own block of recv is send itself (the same address), it is not copied:
+// Gatherv and Allgatherv (send is recv's block of this process), Scatterv at the root (recv is send's block),
+// reductions (send equals recv). Otherwise buffers do not overlap. What only the root needs is nil elsewhere.
 type Local interface {
 	Rank() int
 	Size() int
@@ -48,5 +59,5 @@ type Local interface {
 	Allreduce(send, recv []byte, count int) (Request, error)
 	ReduceScatter(send, recv []byte, counts []int64) (Request, error) // counts in elements
 	Scan(send, recv []byte, count int) (Request, error)
-	Exscan(send, recv []byte, count int) (Request, error)
+	Exscan(send, recv []byte, count int) (Request, error) // leaves recv of local rank 0 as it is
 }

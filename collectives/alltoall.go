@@ -1,0 +1,111 @@
+package collectives
+
+// alltoall, between clusters of a and b ranks; inside a cluster native.
+//
+// small blocks, all of the same count: native gather to the leader, which sorts by receiver; one message to each
+// other leader; native scatter.
+//
+//	time 2λ + L + a·b·m·G; bytes a·b·m, messages 1
+//
+// otherwise every pair of ranks by itself, blocks without bytes not at all. Ranks begin with different peers.
+//
+//	time L + a·b·m·G; bytes the blocks', messages a·b
+func alltoall(e *env, a Args) Schedule {
+	if a.Uniform && a.SendCounts[0] > 0 && a.SendCounts[0] <= int64(e.t.CombineBlock) && e.l.Size > 2 {
+		return alltoallCombined(e, a, int(a.SendCounts[0]))
+	}
+	ops := []op{}
+	me := e.local.Rank()
+	e.l.others(func(k int) {
+		n := len(e.l.Members[k])
+		for i := range n {
+			r := e.l.Members[k][(me+i)%n]
+			if b := block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]); len(b) > 0 {
+				ops = append(ops, func() (Request, error) { return e.Recv(r, 0, b) })
+			}
+		}
+		for i := range n {
+			r := e.l.Members[k][(me+i)%n]
+			if b := block(a.Send, a.SendCounts[r], a.SendDispls[r]); len(b) > 0 {
+				ops = append(ops, func() (Request, error) { return e.Send(r, 0, b) })
+			}
+		}
+	})
+	return Schedule{round(append(ops, alltoallLocal(e, a))...)}
+}
+
+func alltoallLocal(e *env, a Args) op {
+	k := e.l.Cluster
+	scounts, sdispls := e.l.pick(a.SendCounts, k), e.l.pick(a.SendDispls, k)
+	rcounts, rdispls := e.l.pick(a.RecvCounts, k), e.l.pick(a.RecvDispls, k)
+	return func() (Request, error) {
+		return e.local.Alltoallv(a.Send, scounts, sdispls, a.Recv, rcounts, rdispls)
+	}
+}
+
+func alltoallCombined(e *env, a Args, m int) Schedule {
+	n := e.local.Size()
+	remote := (e.l.Size - n) * m // bytes between one rank and all other clusters
+	out, in := e.Scratch(remote), e.Scratch(remote)
+	first := func() ([]Request, error) { // my blocks for the others, by cluster, then by rank
+		rest := out
+		e.l.others(func(k int) {
+			for _, r := range e.l.Members[k] {
+				rest = rest[copy(rest, block(a.Send, a.SendCounts[r], a.SendDispls[r])):]
+			}
+		})
+		return nil, nil
+	}
+	last := func() ([]Request, error) {
+		rest := in
+		e.l.others(func(k int) {
+			for _, r := range e.l.Members[k] {
+				rest = rest[copy(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), rest):]
+			}
+		})
+		return nil, nil
+	}
+	if e.local.Rank() != 0 {
+		return Schedule{first,
+			round(alltoallLocal(e, a), func() (Request, error) { return e.local.Gatherv(out, nil, nil, nil, 0) }),
+			round(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, in, 0) }),
+			last}
+	}
+
+	counts, displs, gathered := e.equal(remote)
+	byPeer, arrived, scattered := e.Scratch(n*remote), e.Scratch(n*remote), e.Scratch(n*remote)
+	// For peers in cluster k with kn ranks: byPeer and arrived have one area of n·kn blocks per cluster.
+	exchange := func() ([]Request, error) {
+		var b batch
+		before := 0 // bytes for the clusters before k, of one rank here
+		e.l.others(func(k int) {
+			kn := len(e.l.Members[k])
+			message := byPeer[n*before:][:n*kn*m]
+			for src := range n {
+				for dst := range kn {
+					copy(message[(dst*n+src)*m:][:m], gathered[src*remote+before+dst*m:])
+				}
+			}
+			b.add(e.Recv(e.l.Members[k][0], 0, arrived[n*before:][:n*kn*m]))
+			b.add(e.Send(e.l.Members[k][0], 0, message))
+			before += kn * m
+		})
+		return b.reqs, b.err
+	}
+	sorted := func() ([]Request, error) {
+		before := 0
+		e.l.others(func(k int) {
+			each := len(e.l.Members[k]) * m // bytes from cluster k for one rank here
+			for dst := range n {
+				copy(scattered[dst*remote+before:][:each], arrived[n*before+dst*each:])
+			}
+			before += each
+		})
+		return nil, nil
+	}
+	return Schedule{first,
+		round(alltoallLocal(e, a), func() (Request, error) { return e.local.Gatherv(out, gathered, counts, displs, 0) }),
+		exchange, sorted,
+		round(func() (Request, error) { return e.local.Scatterv(scattered, counts, displs, in, 0) }),
+		last}
+}

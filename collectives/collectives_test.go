@@ -1,0 +1,207 @@
+package collectives
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand"
+	"testing"
+)
+
+// shapes gives the cluster of every rank.
+func shapes() map[string][]int {
+	return map[string][]int{
+		"1+1":            {0, 1},
+		"2+2":            {0, 0, 1, 1},
+		"3+4":            {0, 0, 0, 1, 1, 1, 1},
+		"1+1+1":          {0, 1, 2},
+		"2+1+3":          {0, 0, 1, 2, 2, 2},
+		"1+6":            {7, 3, 3, 3, 3, 3, 3},
+		"interleaved 2":  {0, 1, 0, 1, 1, 0},
+		"interleaved 3":  {2, 0, 0, 1, 2, 2, 1, 0},
+		"inner 2":        {0, 1, 1, 0},
+		"1+1 of 4, ends": {0, 1, 1, 1, 2},
+	}
+}
+
+// run performs a call in a world; the error tells what went wrong.
+func run(w *world, c call, o operator, t Tuning) error {
+	w.op, w.extent = o.apply, o.extent
+	for r, p := range w.procs {
+		s, err := New(p, c.args[r], t)
+		if err != nil {
+			return err
+		}
+		p.runner = NewRunner(s)
+	}
+	if err := w.run(); err != nil {
+		return err
+	}
+	return c.check(o)
+}
+
+// TestAgainstReference compares every collective with a plain computation.
+func TestAgainstReference(t *testing.T) {
+	tunings := map[string]Tuning{
+		"default":      {},
+		"small pieces": {Segment: 48, Window: 96, LocalDepth: 1, Leaders: 2, Combine: 1, CombineBlock: 1},
+		"combined":     {Segment: 40, Window: 160, LocalDepth: 3, Leaders: 9, Combine: 1 << 20, CombineBlock: 1 << 20},
+	}
+	for shape, clusterOf := range shapes() {
+		for tuned, tuning := range tunings {
+			t.Run(shape+" "+tuned, func(t *testing.T) {
+				t.Parallel()
+				for op := OpBarrier; op <= OpExscan; op++ {
+					for _, m := range []int{0, 1, 5, 33, 300} {
+						trial(t, op, clusterOf, m, tuning)
+					}
+				}
+			})
+		}
+	}
+}
+
+func trial(t *testing.T, op Op, clusterOf []int, m int, tuning Tuning) {
+	t.Helper()
+	for root := range clusterOf {
+		for _, o := range operators() {
+			if op < OpReduce && o.name != "sum" {
+				continue
+			}
+			for variant := range 4 {
+				uniform, inPlace := variant&1 != 0, variant&2 != 0
+				seed := int64(root*100 + m*7 + variant)
+				rng := rand.New(rand.NewSource(seed))
+				c := newCall(rng, op, len(clusterOf), m, root, uniform, inPlace, o)
+				if err := run(newWorld(clusterOf, seed), c, o, tuning); err != nil {
+					t.Fatalf("%v of %s, %d per rank, root %d, uniform %v, in place %v, seed %d: %v", op, o.name, m, root, uniform, inPlace, seed, err)
+				}
+			}
+		}
+		if op == OpBarrier || op == OpAllgatherv || op == OpAlltoallv || op > OpReduce {
+			break // no root
+		}
+	}
+}
+
+// TestBarrierSeparates checks that nobody leaves before the last has come.
+func TestBarrierSeparates(t *testing.T) {
+	for shape, clusterOf := range shapes() {
+		for late := range clusterOf {
+			w := newWorld(clusterOf, int64(late))
+			for _, p := range w.procs {
+				s, err := New(p, Args{Op: OpBarrier}, Tuning{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.runner = NewRunner(s)
+			}
+			coming := false
+			rounds := w.procs[late].runner.rounds
+			w.procs[late].runner = NewRunner(append(Schedule{func() ([]Request, error) {
+				coming = true
+				return nil, nil
+			}}, rounds...))
+			for range 200 {
+				for r, p := range w.procs {
+					if r == late {
+						continue
+					}
+					if over, _ := p.runner.Step(); over {
+						t.Fatalf("%s: rank %d left the barrier before rank %d came", shape, r, late)
+					}
+				}
+				w.any()
+			}
+			if err := w.run(); err != nil || !coming {
+				t.Fatalf("%s: %v", shape, err)
+			}
+		}
+	}
+}
+
+// TestSameBitsEveryRun checks that timing does not change the order of a reduction.
+func TestSameBitsEveryRun(t *testing.T) {
+	o := operators()[2]
+	for shape, clusterOf := range shapes() {
+		for op := OpReduce; op <= OpExscan; op++ {
+			var first [][]byte
+			for seed := range int64(5) {
+				c := newCall(rand.New(rand.NewSource(1)), op, len(clusterOf), 100, 0, true, false, o)
+				if err := run(newWorld(clusterOf, seed), c, o, Tuning{Segment: 64}); err != nil {
+					t.Fatal(err)
+				}
+				for r := range c.args {
+					if seed == 0 {
+						first = append(first, c.args[r].Recv)
+					} else if !bytes.Equal(first[r], c.args[r].Recv) {
+						t.Fatalf("%v over %s: rank %d has other bits with seed %d", op, shape, r, seed)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestArgumentsAreChecked(t *testing.T) {
+	w := newWorld([]int{0, 1}, 1)
+	two, far := []int64{1, 1}, []int64{0, 9}
+	for _, a := range []Args{
+		{Op: 99},
+		{Op: OpBcast, Root: 2},
+		{Op: OpBcast, Root: -1},
+		{Op: OpGatherv, Recv: make([]byte, 2), RecvCounts: two, RecvDispls: far},
+		{Op: OpGatherv, Recv: make([]byte, 2), RecvCounts: two[:1], RecvDispls: far},
+		{Op: OpScatterv, Send: make([]byte, 2), SendCounts: []int64{-1, 1}, SendDispls: two},
+		{Op: OpAllgatherv, Recv: make([]byte, 2), RecvCounts: two, RecvDispls: []int64{0, 1}},
+		{Op: OpAlltoallv, Send: make([]byte, 2), SendCounts: two, SendDispls: far},
+		{Op: OpAllreduce, Count: 1, Extent: 4, Send: make([]byte, 4)},
+		{Op: OpReduce, Count: -1, Extent: 4},
+		{Op: OpReduceScatter, Extent: 4, RecvCounts: []int64{1}},
+		{Op: OpReduceScatter, Extent: 4, RecvCounts: two, Recv: make([]byte, 4), Send: make([]byte, 7)},
+	} {
+		if _, err := New(w.procs[0], a, Tuning{}); err == nil {
+			t.Errorf("%+v was accepted", a)
+		}
+	}
+}
+
+// TestErrorLetsOthersFinish: a failing operation is reported, and the schedule still goes through.
+func TestErrorLetsOthersFinish(t *testing.T) {
+	w := newWorld([]int{0, 0, 1, 1}, 1)
+	o := operators()[0]
+	c := newCall(rand.New(rand.NewSource(1)), OpBcast, 4, 100, 0, true, false, o)
+	c.args[2].Recv = c.args[2].Recv[:90] // the leader of the second cluster expects less
+	w.op, w.extent = o.apply, o.extent
+	for r, p := range w.procs {
+		s, err := New(p, c.args[r], Tuning{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.runner = NewRunner(s)
+	}
+	errs := 0
+	for range 100 {
+		for _, p := range w.procs {
+			if !p.over {
+				if p.over, p.err = p.runner.Step(); p.err != nil {
+					errs++
+				}
+			}
+		}
+		w.any()
+	}
+	for r, p := range w.procs {
+		if !p.over {
+			t.Errorf("rank %d hangs", r)
+		}
+	}
+	if errs == 0 {
+		t.Error("nobody saw the error")
+	}
+}
+
+func ExampleNewLayout() {
+	l := NewLayout([]int{4, 4, 2, 4}, 3)
+	fmt.Println(l.Cluster, l.Members, l.LocalOf, l.Contiguous)
+	// Output: 0 [[0 1 3] [2]] [0 1 0 2] false
+}

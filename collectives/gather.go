@@ -1,0 +1,130 @@
+package collectives
+
+// gather: inside the root's cluster native. From another cluster, when all know that its blocks are few bytes
+// together: native gather to its leader, one message to the root; else every rank sends its block to the root.
+//
+//	combined  time λ + L + b·m·G; bytes b·m, messages 1
+//	direct    time L + b·m·G;     bytes b·m, messages b
+func gather(e *env, a Args) Schedule {
+	home, rootLocal := e.l.ClusterOf[a.Root], e.l.LocalOf[a.Root]
+	if e.l.Rank == a.Root {
+		return gatherAtRoot(e, a)
+	}
+	if e.l.Cluster == home {
+		return Schedule{round(func() (Request, error) { return e.local.Gatherv(a.Send, nil, nil, nil, rootLocal) })}
+	}
+	if !e.combined(a.Uniform, len(a.Send), e.l.Cluster) {
+		if len(a.Send) == 0 {
+			return nil
+		}
+		return Schedule{round(func() (Request, error) { return e.Send(a.Root, 0, a.Send) })}
+	}
+	if e.local.Rank() != 0 {
+		return Schedule{round(func() (Request, error) { return e.local.Gatherv(a.Send, nil, nil, nil, 0) })}
+	}
+	counts, displs, all := e.equal(len(a.Send))
+	return Schedule{
+		round(func() (Request, error) { return e.local.Gatherv(a.Send, all, counts, displs, 0) }),
+		round(func() (Request, error) { return e.Send(a.Root, 0, all) }),
+	}
+}
+
+func gatherAtRoot(e *env, a Args) Schedule {
+	counts, displs := e.l.pick(a.RecvCounts, e.l.Cluster), e.l.pick(a.RecvDispls, e.l.Cluster)
+	first := []op{func() (Request, error) { return e.local.Gatherv(a.Send, a.Recv, counts, displs, e.local.Rank()) }}
+	var after []func()
+	e.l.others(func(k int) {
+		m := int(a.RecvCounts[e.l.Members[k][0]])
+		if !e.combined(a.Uniform, m, k) {
+			for _, r := range e.l.Members[k] {
+				if b := block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]); len(b) > 0 {
+					first = append(first, func() (Request, error) { return e.Recv(r, 0, b) })
+				}
+			}
+			return
+		}
+		together, spread := e.landing(k, a.Recv, a.RecvCounts, a.RecvDispls)
+		first = append(first, func() (Request, error) { return e.Recv(e.l.Members[k][0], 0, together) })
+		if spread != nil {
+			after = append(after, spread)
+		}
+	})
+	s := Schedule{round(first...)}
+	if len(after) > 0 {
+		s = append(s, compute(func() error {
+			for _, f := range after {
+				f()
+			}
+			return nil
+		}))
+	}
+	return s
+}
+
+// combined reports whether the blocks of m bytes of a cluster cross as one message.
+func (e *env) combined(uniform bool, m, cluster int) bool {
+	n := len(e.l.Members[cluster])
+	return uniform && m > 0 && n > 1 && m*n <= e.t.Combine
+}
+
+// equal gives counts, displacements and memory for a block of m bytes of every rank of this cluster.
+func (e *env) equal(m int) (counts, displs []int64, all []byte) {
+	n := len(e.l.mine())
+	counts, displs = make([]int64, n), make([]int64, n)
+	for i := range n {
+		counts[i], displs[i] = int64(m), int64(i*m)
+	}
+	return counts, displs, e.Scratch(n * m)
+}
+
+// landing gives the place for the blocks of a cluster, one behind the other in order of rank: in buf itself if they
+// lie there like that, else scratch memory, and then a function that copies them to their places.
+func (e *env) landing(cluster int, buf []byte, counts, displs []int64) (together []byte, spread func()) {
+	total, dense := extent(e.l.Members[cluster], counts, displs)
+	if dense {
+		return total.of(buf), nil
+	}
+	together = e.Scratch(int(total.bytes))
+	return together, func() {
+		rest := together
+		for _, r := range e.l.Members[cluster] {
+			n := copy(block(buf, counts[r], displs[r]), rest)
+			rest = rest[n:]
+		}
+	}
+}
+
+// packed gives the blocks of a cluster's ranks one behind the other: buf itself if they lie so, else a copy.
+func (e *env) packed(cluster int, buf []byte, counts, displs []int64) []byte {
+	total, dense := extent(e.l.Members[cluster], counts, displs)
+	if dense {
+		return total.of(buf)
+	}
+	b := e.Scratch(int(total.bytes))
+	rest := b
+	for _, r := range e.l.Members[cluster] {
+		rest = rest[copy(rest, block(buf, counts[r], displs[r])):]
+	}
+	return b
+}
+
+// area is a range of a buffer.
+type area struct{ at, bytes int64 }
+
+func (a area) of(b []byte) []byte { return block(b, a.bytes, a.at) }
+
+// extent gives the bytes that the blocks of the ranks have together, and whether they lie one behind the other.
+func extent(ranks []int, counts, displs []int64) (total area, dense bool) {
+	dense = true
+	for _, r := range ranks {
+		switch {
+		case counts[r] == 0:
+		case total.bytes == 0:
+			total = area{displs[r], counts[r]}
+		default:
+			dense = dense && displs[r] == total.at+total.bytes
+			total.bytes += counts[r]
+		}
+	}
+	return total, dense
+}

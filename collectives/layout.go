@@ -1,0 +1,75 @@
+package collectives
+
+// Layout is where the ranks of a communicator live. It is made once per communicator and does not change;
+// safe for concurrent use.
+type Layout struct {
+	Rank, Size int     // of this process in the communicator; ranks in all
+	Cluster    int     // this process's cluster, as an index from 0 in order of first appearance among the ranks
+	ClusterOf  []int   // [rank] → cluster
+	Members    [][]int // [cluster] → its ranks in ascending order
+	LocalOf    []int   // [rank] → position in Members of its cluster
+	Runs       []Run   // the maximal ranges of ranks of one cluster, in order of rank
+	Contiguous bool    // every cluster's ranks are one run: then cluster order is rank order
+}
+
+// Run is a range of ranks of one cluster.
+type Run struct {
+	Cluster, First, Count int
+}
+
+// NewLayout describes the communicator in which rank i lives in the cluster that clusterOf[i] names (any numbers),
+// seen from the process with the given rank.
+func NewLayout(clusterOf []int, rank int) *Layout {
+	l := &Layout{Rank: rank, Size: len(clusterOf), ClusterOf: make([]int, len(clusterOf)), LocalOf: make([]int, len(clusterOf))}
+	index := map[int]int{}
+	for r, name := range clusterOf {
+		k, known := index[name]
+		if !known {
+			k = len(index)
+			index[name] = k
+			l.Members = append(l.Members, nil)
+		}
+		l.ClusterOf[r], l.LocalOf[r] = k, len(l.Members[k])
+		l.Members[k] = append(l.Members[k], r)
+		if last := len(l.Runs) - 1; last >= 0 && l.Runs[last].Cluster == k {
+			l.Runs[last].Count++
+		} else {
+			l.Runs = append(l.Runs, Run{k, r, 1})
+		}
+	}
+	l.Cluster = l.ClusterOf[rank]
+	l.Contiguous = len(l.Runs) == len(l.Members)
+	return l
+}
+
+// mine gives the ranks of this process's cluster.
+func (l *Layout) mine() []int { return l.Members[l.Cluster] }
+
+// local gives this process's position in its cluster.
+func (l *Layout) local() int { return l.LocalOf[l.Rank] }
+
+// others calls f for every cluster but this process's, in order.
+func (l *Layout) others(f func(cluster int)) {
+	for k := range l.Members {
+		if k != l.Cluster {
+			f(k)
+		}
+	}
+}
+
+// leader gives the local rank of the i-th of want leaders of a cluster. Leaders are spread evenly over the
+// cluster's ranks (so over its hosts), beginning with first; clusters smaller than want have fewer.
+func (l *Layout) leader(cluster, i, want, first int) int {
+	size := len(l.Members[cluster])
+	have := min(want, size)
+	return (first + i%have*size/have) % size
+}
+
+// pick gives v[r] for the ranks of a cluster, in order.
+func (l *Layout) pick(v []int64, cluster int) []int64 {
+	out := make([]int64, len(l.Members[cluster]))
+	for i, r := range l.Members[cluster] {
+		out[i] = v[r]
+	}
+	return out
+}

@@ -1,0 +1,103 @@
+package collectives
+
+// scan and exscan where every cluster's ranks are contiguous: a native scan of every segment; the last rank of a cluster then
+// has the cluster's total and sends it to a leader of each later cluster, which combines the totals of the clusters
+// before it in order and broadcasts them natively; every rank puts them in front of its own prefix.
+//
+//	time λ(s) + L + mG + λ(s); bytes m from each cluster to each later one
+func scan(e *env, a Args) Schedule {
+	x := newScanner(e, a)
+	depth := e.t.LocalDepth
+	s := []stage{{x.prefix, depth}, {x.exchange, e.t.window()}}
+	if e.l.Cluster > 0 {
+		s = append(s, stage{x.spread, depth}, stage{x.combine, 1})
+	}
+	return pipeline(x.seg.n, s...)
+}
+
+type scanner struct {
+	*env
+	a         Args
+	seg       segments
+	inclusive bool
+	last      bool  // this process has its cluster's total
+	totals    ring  // of this cluster: exscan's last rank
+	before    parts // the totals of the clusters before this one; in spread the last of them becomes the prefix
+}
+
+func newScanner(e *env, a Args) *scanner {
+	x := &scanner{env: e, a: a, seg: cut(a.Count, e.extent, e.t), inclusive: a.Op == OpScan}
+	x.last = e.local.Rank() == e.local.Size()-1
+	under := slots(x.seg.n, e.t.LocalDepth, e.t.window(), e.t.LocalDepth, 1)
+	if x.last && !x.inclusive {
+		x.totals = e.newRing(x.seg.size*e.extent, under)
+	}
+	if k := e.l.Cluster; k > 0 {
+		x.before = parts{x.seg, e.extent, e.newRing(k*x.seg.size*e.extent, under), nil, k}
+	}
+	return x
+}
+
+// leader gives the local rank in a cluster that collects the totals for segment i.
+func (x *scanner) leader(cluster, i int) int { return x.l.leader(cluster, i, x.t.Leaders, 0) }
+
+func (x *scanner) segment(b []byte, i int) []byte { return x.seg.of(b, i, x.extent) }
+
+func (x *scanner) prefix(i int, b *batch) {
+	send, recv, n := x.segment(x.a.Send, i), x.segment(x.a.Recv, i), x.seg.count(i)
+	if x.inclusive {
+		b.add(x.local.Scan(send, recv, n))
+		return
+	}
+	if x.last { // Recv may be Send: keep what the total needs
+		copy(x.totals.at(i, len(send)), send)
+	}
+	b.add(x.local.Exscan(send, recv, n))
+}
+
+// total gives this cluster's total of segment i; only at its last rank.
+func (x *scanner) total(i int, b *batch) []byte {
+	recv := x.segment(x.a.Recv, i)
+	if x.inclusive {
+		return recv
+	}
+	t := x.totals.at(i, len(recv))
+	if x.local.Size() > 1 {
+		b.add(nil, x.Reduce(recv, t, x.seg.count(i)))
+	}
+	return t
+}
+
+func (x *scanner) exchange(i int, b *batch) {
+	mine := x.l.Cluster
+	if x.leader(mine, i) == x.local.Rank() && mine > 0 {
+		for k, part := range x.before.at(i) {
+			ranks := x.l.Members[k]
+			b.add(x.Recv(ranks[len(ranks)-1], 0, part))
+		}
+	}
+	if x.last && mine < len(x.l.Members)-1 {
+		t := x.total(i, b)
+		for k := mine + 1; k < len(x.l.Members); k++ {
+			b.add(x.Send(x.l.Members[k][x.leader(k, i)], 0, t))
+		}
+	}
+}
+
+func (x *scanner) spread(i int, b *batch) {
+	p := x.before.at(i)
+	leader := x.leader(x.l.Cluster, i)
+	if leader == x.local.Rank() {
+		b.add(nil, x.fold(p, x.seg.count(i)))
+	}
+	b.add(x.local.Bcast(p[len(p)-1], leader))
+}
+
+func (x *scanner) combine(i int, b *batch) {
+	p, recv := x.before.at(i), x.segment(x.a.Recv, i)
+	if !x.inclusive && x.local.Rank() == 0 {
+		copy(recv, p[len(p)-1])
+		return
+	}
+	b.add(nil, x.Reduce(p[len(p)-1], recv, x.seg.count(i)))
+}

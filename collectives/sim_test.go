@@ -1,0 +1,224 @@
+package collectives
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand"
+	"slices"
+)
+
+// world simulates processes in clusters: messages between clusters and native collectives finish in an order that
+// the seed decides, as early or as late as MPI allows. Time is virtual: a crossing takes 1, all else nothing.
+type world struct {
+	rng      *rand.Rand
+	procs    []*proc
+	pipes    map[pipe]*queue
+	natives  [][]*native   // [cluster] in order of call
+	pending  []func() bool // things that may happen; true: happened for good
+	crossed  [][]int       // [from cluster][to cluster] payload bytes
+	messages [][]int
+	eager    bool // every send is over at once, as with credit granted beforehand
+	op       func(in, inout []byte)
+	extent   int
+}
+
+type pipe struct{ from, to, stage int }
+
+type queue struct{ sends, recvs []*simOp }
+
+// simOp is a request: of a message or of a native collective.
+type simOp struct {
+	p       *proc
+	buf     []byte
+	started int // virtual time
+	over    bool
+	time    int // when it was over
+	err     error
+}
+
+func (o *simOp) Done() (bool, error) {
+	if o.over {
+		o.p.clock = max(o.p.clock, o.time)
+	}
+	return o.over, o.err
+}
+
+func (o *simOp) finish(time int) { o.over, o.time = true, max(time, o.started) }
+
+type proc struct {
+	w      *world
+	l      *Layout
+	clock  int
+	calls  int // native collectives so far
+	runner *Runner
+	over   bool
+	err    error
+}
+
+func newWorld(clusterOf []int, seed int64) *world {
+	w := &world{rng: rand.New(rand.NewSource(seed)), pipes: map[pipe]*queue{}}
+	for r := range clusterOf {
+		w.procs = append(w.procs, &proc{w: w, l: NewLayout(clusterOf, r)})
+	}
+	c := len(w.procs[0].l.Members)
+	w.natives = make([][]*native, c)
+	for range c {
+		w.crossed, w.messages = append(w.crossed, make([]int, c)), append(w.messages, make([]int, c))
+	}
+	return w
+}
+
+// run steps everybody until all are over; it fails when nothing can happen any more or something is left behind.
+func (w *world) run() error {
+	for {
+		left := false
+		for _, i := range w.rng.Perm(len(w.procs)) {
+			p := w.procs[i]
+			if !p.over && (w.rng.Intn(3) > 0 || len(w.pending) == 0) {
+				p.over, p.err = p.runner.Step()
+				if p.err != nil {
+					return fmt.Errorf("rank %d: %w", p.l.Rank, p.err)
+				}
+			}
+			left = left || !p.over
+		}
+		if !left {
+			break
+		}
+		happened := false
+		w.rng.Shuffle(len(w.pending), func(i, j int) { w.pending[i], w.pending[j] = w.pending[j], w.pending[i] })
+		todo := w.pending
+		w.pending = nil
+		for _, f := range todo {
+			if w.rng.Intn(4) == 0 || !f() {
+				w.pending = append(w.pending, f)
+			} else {
+				happened = true
+			}
+		}
+		if happened {
+			continue
+		}
+		// Nothing by chance: look in earnest.
+		if w.any() {
+			continue
+		}
+		progress := false
+		for _, p := range w.procs {
+			before := len(p.runner.rounds)
+			if !p.over {
+				p.over, p.err = p.runner.Step()
+				progress = progress || p.over || len(p.runner.rounds) != before
+			}
+		}
+		if !progress && !w.any() {
+			return fmt.Errorf("deadlock")
+		}
+	}
+	for k, q := range w.pipes {
+		if len(q.sends)+len(q.recvs) > 0 {
+			return fmt.Errorf("%d sends and %d receives left in %+v", len(q.sends), len(q.recvs), k)
+		}
+	}
+	for _, p := range w.procs {
+		if n := len(w.natives[p.l.Cluster]); p.calls != n {
+			return fmt.Errorf("rank %d made %d of its cluster's %d native collectives", p.l.Rank, p.calls, n)
+		}
+	}
+	return nil
+}
+
+// any makes the first thing happen that can.
+func (w *world) any() bool {
+	for i, f := range w.pending {
+		if f() {
+			w.pending = slices.Delete(w.pending, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+func (w *world) later(f func() bool) { w.pending = append(w.pending, f) }
+
+func (p *proc) Layout() *Layout { return p.l }
+func (p *proc) Local() Local    { return simLocal{p} }
+
+func (p *proc) Scratch(n int) []byte {
+	b := make([]byte, n)
+	poison(b)
+	return b
+}
+
+func poison(b []byte) {
+	for i := range b {
+		b[i] = 0xEE
+	}
+}
+
+func (p *proc) Reduce(in, inout []byte, count int) error {
+	return p.w.reduce(in, inout, count)
+}
+
+func (w *world) reduce(in, inout []byte, count int) error {
+	if len(in) != count*w.extent || len(inout) != count*w.extent {
+		return fmt.Errorf("reduce of %d elements with %d and %d bytes", count, len(in), len(inout))
+	}
+	for i := 0; i < len(in); i += w.extent {
+		w.op(in[i:i+w.extent], inout[i:i+w.extent])
+	}
+	return nil
+}
+
+func (w *world) queue(k pipe) *queue {
+	if w.pipes[k] == nil {
+		w.pipes[k] = &queue{}
+	}
+	return w.pipes[k]
+}
+
+func (p *proc) Send(to, stage int, b []byte) (Request, error) {
+	w := p.w
+	if p.l.ClusterOf[to] == p.l.Cluster {
+		return nil, fmt.Errorf("message to local rank %d", to)
+	}
+	w.crossed[p.l.Cluster][p.l.ClusterOf[to]] += len(b)
+	w.messages[p.l.Cluster][p.l.ClusterOf[to]]++
+	s, k := &simOp{p: p, buf: b, started: p.clock}, pipe{p.l.Rank, to, stage}
+	if w.eager || w.rng.Intn(2) == 0 {
+		s.buf = bytes.Clone(b)
+		s.finish(p.clock)
+	}
+	w.queue(k).sends = append(w.queue(k).sends, s)
+	w.later(func() bool { return w.transfer(k) })
+	return s, nil
+}
+
+func (p *proc) Recv(from, stage int, b []byte) (Request, error) {
+	if p.l.ClusterOf[from] == p.l.Cluster {
+		return nil, fmt.Errorf("message from local rank %d", from)
+	}
+	poison(b)
+	r, k := &simOp{p: p, buf: b, started: p.clock}, pipe{from, p.l.Rank, stage}
+	p.w.queue(k).recvs = append(p.w.queue(k).recvs, r)
+	return r, nil
+}
+
+// transfer moves the first message of a pipe, if there is a receive for it.
+func (w *world) transfer(k pipe) bool {
+	q := w.queue(k)
+	if len(q.sends) == 0 || len(q.recvs) == 0 {
+		return false
+	}
+	s, r := q.sends[0], q.recvs[0]
+	q.sends, q.recvs = q.sends[1:], q.recvs[1:]
+	if len(s.buf) != len(r.buf) {
+		r.err = fmt.Errorf("message of %d bytes for a receive of %d from %+v", len(s.buf), len(r.buf), k)
+	}
+	copy(r.buf, s.buf)
+	r.finish(s.started + 1)
+	if !s.over {
+		s.finish(r.time)
+	}
+	return true
+}

@@ -1,0 +1,41 @@
+package collectives
+
+// Tuning holds where one algorithm takes over from another. Every process of a job must use the same values;
+// zero means the default.
+//
+//	collective      small                                     large
+//	bcast, reduce,  one segment, one leader a cluster         segments of Segment bytes, pipelined: crossing and native
+//	allreduce,                                                collectives overlap; leaders take turns by segment
+//	scan, exscan
+//	gather,         cluster's blocks ≤ Combine bytes (uniform  every rank straight to or from the root
+//	scatter         counts only): one message per cluster
+//	allgather       all blocks ≤ Combine bytes: leaders        every rank sends its block (in segments) to one rank of each
+//	                exchange one message                      other cluster, native allgather there
+//	alltoall        block ≤ CombineBlock bytes (uniform counts every pair of ranks by itself
+//	                only): one message per pair of clusters
+//	reduce_scatter  all blocks ≤ Combine bytes: via leaders   native reduce_scatter, then straight to the owner
+type Tuning struct {
+	Segment      int // bytes; default 64 KiB, the eager limit: a segment crosses without a handshake
+	Window       int // bytes of segments that a pipeline keeps under way between clusters; default 16 MiB
+	LocalDepth   int // native collectives of one pipeline stage at a time; default 2
+	Leaders      int // most leaders per cluster; default 4
+	Combine      int // bytes; default 32 KiB
+	CombineBlock int // bytes; default 1 KiB
+}
+
+// withDefaults fills in what is zero.
+func (t Tuning) withDefaults() Tuning {
+	or := func(v, d int) int {
+		if v > 0 {
+			return v
+		}
+		return d
+	}
+	return Tuning{
+		Segment: or(t.Segment, 64<<10), Window: or(t.Window, 16<<20), LocalDepth: or(t.LocalDepth, 2),
+		Leaders: or(t.Leaders, 4), Combine: or(t.Combine, 32<<10), CombineBlock: or(t.CombineBlock, 1<<10),
+	}
+}
+
+// window is the number of segments under way between clusters.
+func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
