@@ -1,0 +1,31 @@
+/* The program that hangs when a rank blocks in the native library while it has a wildcard receive outstanding: rank 0 posts
+ * Irecv(ANY_SOURCE, tag 1) and waits in Recv(tag 2); its partner does Ssend(tag 1) and then Send(tag 2). Every ordered pair of ranks
+ * plays it (with tags of its own), so it comes with both in one cluster and in two.
+ */
+#include "check.h"
+
+int main(int argc, char **argv) {
+  start(&argc, &argv);
+  for (int a = 0; a < np; a++)
+    for (int b = 0; b < np; b++) {
+      if (a == b) continue;
+      int x = -1, y = -1, v = 100 * a + b, one = 2 * (a * np + b), two = one + 1;
+      MPI_Status status;
+      if (me == a) {
+        MPI_Request request;
+        MPI_Irecv(&x, 1, MPI_INT, MPI_ANY_SOURCE, one, MPI_COMM_WORLD, &request);
+        MPI_Recv(&y, 1, MPI_INT, b, two, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Wait(&request, &status);
+        SAME(x, v, "x");
+        SAME(y, v + 1, "y");
+        SAME(status.MPI_SOURCE, b, "source");
+        SAME(status.MPI_TAG, one, "tag");
+        line("%d %d: %d %d", a, b, x, y);
+      } else if (me == b) {
+        MPI_Ssend(&v, 1, MPI_INT, a, one, MPI_COMM_WORLD);
+        v++;
+        MPI_Send(&v, 1, MPI_INT, a, two, MPI_COMM_WORLD);
+      }
+    }
+  return finish();
+}
