@@ -2,6 +2,7 @@ package collectives
 
 import (
 	"bytes"
+	"crypto/subtle"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -19,23 +20,37 @@ type operator struct {
 	name        string
 	extent      int
 	commutative bool
-	apply       func(in, inout []byte) // inout = in op inout
+	apply       func(in, inout []byte) // inout = in op inout, any number of elements
+}
+
+// each makes an apply of one for single elements.
+func each(extent int, f func(in, inout []byte)) func(in, inout []byte) {
+	return func(in, inout []byte) {
+		for i := 0; i < len(in); i += extent {
+			f(in[i:i+extent], inout[i:i+extent])
+		}
+	}
 }
 
 func operators() []operator {
 	return []operator{
-		{"sum", 8, true, func(in, inout []byte) {
+		{"sum", 8, true, each(8, func(in, inout []byte) {
 			binary.LittleEndian.PutUint64(inout, binary.LittleEndian.Uint64(in)+binary.LittleEndian.Uint64(inout))
-		}},
-		{"matrix product", 4, false, func(a, b []byte) { // 2×2 over the integers modulo 256
+		})},
+		{"matrix product", 4, false, each(4, func(a, b []byte) { // 2×2 over the integers modulo 256
 			p, q, r, s := a[0]*b[0]+a[1]*b[2], a[0]*b[1]+a[1]*b[3], a[2]*b[0]+a[3]*b[2], a[2]*b[1]+a[3]*b[3]
 			b[0], b[1], b[2], b[3] = p, q, r, s
-		}},
-		{"float sum", 4, true, func(in, inout []byte) {
+		})},
+		{"float sum", 4, true, each(4, func(in, inout []byte) {
 			f := func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
 			binary.LittleEndian.PutUint32(inout, math.Float32bits(f(in)+f(inout)))
-		}},
+		})},
 	}
+}
+
+// xor is an operator that is fast on large buffers.
+func xor() operator {
+	return operator{"exclusive or", 8, true, func(in, inout []byte) { subtle.XORBytes(inout, inout, in) }}
 }
 
 func random(rng *rand.Rand, n int) []byte {
@@ -191,9 +206,7 @@ func reductions(rng *rand.Rand, c *call, m, root int, uniform, inPlace bool, o o
 	sum := func(to int) []byte { // of ranks below to
 		out := bytes.Clone(data[to-1])
 		for r := to - 2; r >= 0; r-- {
-			for i := 0; i < len(out); i += o.extent {
-				o.apply(data[r][i:i+o.extent], out[i:i+o.extent])
-			}
+			o.apply(data[r], out)
 		}
 		return out
 	}

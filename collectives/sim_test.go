@@ -151,8 +151,11 @@ func (p *proc) Scratch(n int) []byte {
 }
 
 func poison(b []byte) {
-	for i := range b {
-		b[i] = 0xEE
+	if len(b) > 0 {
+		b[0] = 0xEE
+		for n := 1; n < len(b); n *= 2 {
+			copy(b[n:], b[:n])
+		}
 	}
 }
 
@@ -164,9 +167,7 @@ func (w *world) reduce(in, inout []byte, count int) error {
 	if len(in) != count*w.extent || len(inout) != count*w.extent {
 		return fmt.Errorf("reduce of %d elements with %d and %d bytes", count, len(in), len(inout))
 	}
-	for i := 0; i < len(in); i += w.extent {
-		w.op(in[i:i+w.extent], inout[i:i+w.extent])
-	}
+	w.op(in, inout)
 	return nil
 }
 
