@@ -13,7 +13,7 @@ import (
 var kernels = []struct {
 	name string
 	run  func(*mmpi.Process, Class) (Result, error)
-}{{"EP", EP}, {"IS", IS}, {"CG", CG}, {"MG", MG}, {"FT", FT}}
+}{{"EP", EP}, {"IS", IS}, {"CG", CG}, {"MG", MG}, {"FT", FT}, {"LU", LU}}
 
 // Run runs the kernel of that name (any case) on all processes of World.
 func Run(p *mmpi.Process, kernel string, class Class) (Result, error) {
