@@ -91,6 +91,9 @@ func (r ExecRequest) Exec() error {
 	if err != nil {
 		return err
 	}
+	if err := r.stdin(); err != nil {
+		return err
+	}
 	// If mpirun or its daemon dies without a word (kill -9), so shall the program. The setting survives exec.
 	if _, _, started := NativeRank(os.Getenv); started {
 		runtime.LockOSThread() // the setting belongs to the thread, which must be the one that execs
@@ -103,6 +106,21 @@ func (r ExecRequest) Exec() error {
 		return fmt.Errorf("cannot run %s: %w", path, err)
 	}
 	return nil
+}
+
+// stdin leaves standard input to virtual rank 0 alone. Open MPI's other ranks read an empty file anyway; those of
+// MPICH would wait for ever on a pipe that nobody writes to.
+func (r ExecRequest) stdin() error {
+	_, rank, ok := NativeRank(os.Getenv)
+	if !ok || rank == "0" && len(r.Share.Layout) > 0 && r.Share.Layout[0].Name == r.Share.Cluster {
+		return nil
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	return unix.Dup2(int(null.Fd()), 0)
 }
 
 // matchMPI refuses a program that is linked to another MPI than its cluster starts.
