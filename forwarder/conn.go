@@ -60,6 +60,7 @@ type member struct {
 func (c *conn) start() {
 	c.heard = c.loop.now
 	c.deadline = c.loop.now.Add(c.f.cfg.JoinTimeout)
+	c.touch()
 	var nonce [wire.NonceLen]byte
 	rand.Read(nonce[:]) // never fails
 	c.f.mu.Lock()
@@ -76,10 +77,7 @@ func (c *conn) readable() {
 	if c.ended {
 		return
 	}
-	if !c.touched {
-		c.touched = true
-		c.loop.read = append(c.loop.read, c)
-	}
+	c.touch()
 	for range 4 {
 		full, err := c.input.fill(c)
 		if c.ended {
@@ -98,6 +96,14 @@ func (c *conn) readable() {
 			c.end(err)
 		}
 		return
+	}
+}
+
+// touch has the loop arm the link before it sleeps.
+func (c *conn) touch() {
+	if !c.touched {
+		c.touched = true
+		c.loop.read = append(c.loop.read, c)
 	}
 }
 

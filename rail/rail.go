@@ -12,6 +12,7 @@ import (
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/shm"
 	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -42,10 +43,7 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 	}
 	td, target := d.Transport, addr
 	if td == nil {
-		var err error
-		if td, target, err = pick(addr); err != nil {
-			return nil, wire.Layout{}, err
-		}
+		td, target = pick(addr)
 	}
 	l, err := d.connect(ctx, td, target, id.Timeout)
 	if err != nil {
@@ -60,11 +58,11 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 }
 
 // pick chooses the transport by the form of the address.
-func pick(addr string) (transport.Dialer, string, error) {
-	if _, ok := strings.CutPrefix(addr, "unix:"); ok {
-		return nil, "", fmt.Errorf("forwarder %s: shared memory links are not supported", addr)
+func pick(addr string) (transport.Dialer, string) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return shm.Dialer{}, path
 	}
-	return tcp.Dialer{}, addr, nil
+	return tcp.Dialer{}, addr
 }
 
 func (d *Dialer) connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration) (transport.Link, error) {

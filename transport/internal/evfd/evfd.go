@@ -1,0 +1,48 @@
+// Package evfd makes eventfds that stand for the two kinds of readiness a Link promises.
+package evfd
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// full is the highest value of an eventfd's counter: with it the descriptor is not writable (POLLOUT).
+const full = 1<<64 - 2
+
+// FD is an eventfd. Its calls never block.
+//
+// As a signal for reading it is readable (POLLIN) after Raise and until Lower. As a signal for writing it is
+// writable (POLLOUT) until Block and again after Lower.
+type FD int
+
+// New makes one, not readable and writable.
+func New() (FD, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return -1, fmt.Errorf("eventfd: %w", err)
+	}
+	return FD(fd), nil
+}
+
+// Raise makes it readable. Raising twice is harmless.
+func (f FD) Raise() { f.add(1) }
+
+// Block makes it not writable; it must be lowered.
+func (f FD) Block() { f.add(full) }
+
+// Lower takes back Raise or Block.
+func (f FD) Lower() {
+	var b [8]byte
+	rawRead(int(f), &b)
+}
+
+// Close frees it.
+func (f FD) Close() { unix.Close(int(f)) }
+
+func (f FD) add(v uint64) {
+	var b [8]byte
+	binary.NativeEndian.PutUint64(b[:], v)
+	rawWrite(int(f), &b)
+}

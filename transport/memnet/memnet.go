@@ -1,0 +1,146 @@
+// Package memnet is a network in memory for tests: links with a delay, a bounded buffer and, if wanted, reads and
+// writes that move only a part; links can be cut and held up. Time is Go's, so inside a testing/synctest
+// bubble a delay costs nothing and is exact.
+//
+// Links can be waited for by their descriptors (eventfds, made when first asked for), as with any transport,
+// or, in pure Go and inside a synctest bubble, with WaitRead and WaitWrite.
+package memnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/transport"
+)
+
+// ErrCut is the failure of a link that was cut.
+var ErrCut = errors.New("memnet: link cut")
+
+// errRefused: nobody listens.
+var errRefused = errors.New("memnet: connection refused")
+
+// Options describe the links of a network.
+type Options struct {
+	Delay  time.Duration // from write to visible; 0: at once
+	Buffer int           // bytes on their way in one direction before ErrAgain (64 KiB)
+	// Partial, if not 0, seeds the sizes of reads and writes that move only a part of what they could.
+	Partial uint64
+}
+
+// Network connects dialers and listeners by address. Safe for concurrent use.
+type Network struct {
+	opt       Options
+	mu        sync.Mutex
+	listeners map[string]*listener
+	links     int
+}
+
+var _ transport.Dialer = (*Network)(nil)
+
+// New makes an empty network.
+func New(opt Options) *Network {
+	return &Network{opt: opt, listeners: map[string]*listener{}}
+}
+
+// Listen waits for links at an address, any word.
+func (n *Network) Listen(addr string) (transport.Listener, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.listeners[addr] != nil {
+		return nil, fmt.Errorf("memnet: address %q in use", addr)
+	}
+	l := &listener{n: n, addr: addr, incoming: make(chan *Link, 1024), closed: make(chan struct{})}
+	n.listeners[addr] = l
+	return l, nil
+}
+
+// Dial opens a link; its concrete type is *Link.
+func (n *Network) Dial(ctx context.Context, addr string) (transport.Link, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.listeners[addr]
+	if l == nil {
+		return nil, fmt.Errorf("%w: %q", errRefused, addr)
+	}
+	n.links++
+	opt := n.opt
+	if opt.Partial != 0 {
+		opt.Partial += uint64(n.links)
+	}
+	a, b := pair(opt, fmt.Sprintf("memnet %s", addr), fmt.Sprintf("memnet link %d", n.links))
+	select {
+	case l.incoming <- b:
+		return a, nil
+	default:
+		return nil, fmt.Errorf("%w: %q has a full backlog", errRefused, addr)
+	}
+}
+
+// Pipe makes one link and returns both ends.
+func Pipe(opt Options) (a, b *Link) { return pair(opt, "memnet pipe b", "memnet pipe a") }
+
+func pair(opt Options, remoteA, remoteB string) (a, b *Link) {
+	if opt.Buffer == 0 {
+		opt.Buffer = 64 << 10
+	}
+	ab, ba := newPipe(opt, 1), newPipe(opt, 2)
+	return &Link{in: ba, out: ab, remote: remoteA}, &Link{in: ab, out: ba, remote: remoteB}
+}
+
+func newPipe(opt Options, stream uint64) *pipe {
+	p := &pipe{delay: opt.Delay, capacity: opt.Buffer, readable: -1, writable: -1}
+	p.changed.L = &p.mu
+	if opt.Partial != 0 {
+		p.partial = rand.New(rand.NewPCG(opt.Partial, stream))
+	}
+	return p
+}
+
+type listener struct {
+	n        *Network
+	addr     string
+	incoming chan *Link
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func (l *listener) Accept() (transport.Link, error) {
+	select {
+	case <-l.closed: // even if links wait
+		return nil, transport.ErrClosed
+	default:
+	}
+	select {
+	case link := <-l.incoming:
+		return link, nil
+	case <-l.closed:
+		return nil, transport.ErrClosed
+	}
+}
+
+func (l *listener) Addr() string { return l.addr }
+
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		l.n.mu.Lock()
+		delete(l.n.listeners, l.addr)
+		l.n.mu.Unlock()
+		close(l.closed)
+		for {
+			select {
+			case link := <-l.incoming:
+				link.Close()
+			default:
+				return
+			}
+		}
+	})
+	return nil
+}

@@ -1,0 +1,216 @@
+package memnet
+
+import (
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/internal/evfd"
+)
+
+// pipe is one direction of a link.
+type pipe struct {
+	mu       sync.Mutex
+	changed  sync.Cond
+	delay    time.Duration
+	capacity int
+	partial  *rand.Rand
+
+	arrived  []byte   // to be read
+	flying   []packet // on their way, in order
+	inFlight int      // bytes of flying
+	held     bool     // nothing arrives
+	eof      bool     // the writer's close has arrived
+	failure  error
+	reader   bool // closed by the reader
+	writer   bool // closed by the writer
+
+	readable, writable evfd.FD // -1: nobody asked; their state mirrors canRead and canWrite
+	raised, blocked    bool
+}
+
+// packet is one write on its way; without bytes it is the end of the stream.
+type packet struct {
+	due time.Time
+	b   []byte
+}
+
+func (p *pipe) canRead() bool  { return len(p.arrived) > 0 || p.eof || p.failure != nil || p.reader }
+func (p *pipe) canWrite() bool { return p.room() > 0 || p.reader || p.failure != nil || p.writer }
+func (p *pipe) room() int      { return p.capacity - len(p.arrived) - p.inFlight }
+
+// update brings descriptors and waiters up to date. With mu.
+func (p *pipe) update() {
+	if want := p.canRead(); p.readable >= 0 && want != p.raised {
+		p.raised = want
+		if want {
+			p.readable.Raise()
+		} else {
+			p.readable.Lower()
+		}
+	}
+	if want := !p.canWrite(); p.writable >= 0 && want != p.blocked {
+		p.blocked = want
+		if want {
+			p.writable.Block()
+		} else {
+			p.writable.Lower()
+		}
+	}
+	p.changed.Broadcast()
+}
+
+func (p *pipe) part(n int) int {
+	if p.partial != nil && n > 1 {
+		return 1 + p.partial.IntN(n)
+	}
+	return n
+}
+
+func (p *pipe) read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.reader:
+		return 0, transport.ErrClosed
+	case p.failure != nil:
+		return 0, p.failure
+	case len(p.arrived) > 0:
+		n := copy(b, p.arrived[:p.part(min(len(b), len(p.arrived)))])
+		if p.arrived = p.arrived[n:]; len(p.arrived) == 0 {
+			p.arrived = nil
+		}
+		p.update()
+		return n, nil
+	case p.eof:
+		return 0, io.EOF
+	}
+	return 0, transport.ErrAgain
+}
+
+func (p *pipe) write(bufs [][]byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	total := 0
+	for _, b := range bufs {
+		total += len(b)
+	}
+	switch {
+	case p.writer:
+		return 0, transport.ErrClosed
+	case p.failure != nil:
+		return 0, p.failure
+	case p.reader:
+		return 0, io.ErrClosedPipe
+	case total == 0:
+		return 0, nil
+	case p.room() <= 0:
+		return 0, transport.ErrAgain
+	}
+	n := p.part(min(total, p.room()))
+	m := make([]byte, 0, n)
+	for _, b := range bufs {
+		m = append(m, b[:min(len(b), n-len(m))]...)
+	}
+	p.launch(m)
+	return n, nil
+}
+
+// launch sends bytes, or the end of the stream, on their way.
+func (p *pipe) launch(b []byte) {
+	p.flying = append(p.flying, packet{time.Now().Add(p.delay), b})
+	p.inFlight += len(b)
+	if p.delay > 0 {
+		time.AfterFunc(p.delay, p.land)
+	} else {
+		p.landDue()
+	}
+	p.update()
+}
+
+func (p *pipe) land() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.landDue()
+	p.update()
+}
+
+func (p *pipe) landDue() {
+	now := time.Now()
+	for !p.held && len(p.flying) > 0 && !p.flying[0].due.After(now) {
+		m := p.flying[0]
+		p.flying = p.flying[1:]
+		p.inFlight -= len(m.b)
+		p.arrived = append(p.arrived, m.b...)
+		p.eof = m.b == nil
+	}
+}
+
+func (p *pipe) closeReader() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reader = true
+	p.arrived = nil
+	p.update()
+	if p.readable >= 0 {
+		p.readable.Close()
+		p.readable = -1
+	}
+}
+
+func (p *pipe) closeWriter() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.writer {
+		return
+	}
+	p.writer = true
+	p.launch(nil)
+	if p.writable >= 0 {
+		p.writable.Close()
+		p.writable = -1
+	}
+}
+
+func (p *pipe) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure == nil {
+		p.failure = err
+	}
+	p.update()
+}
+
+func (p *pipe) hold(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = on
+	p.landDue()
+	p.update()
+}
+
+// wait blocks until ready holds.
+func (p *pipe) wait(ready func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !ready() {
+		p.changed.Wait()
+	}
+}
+
+// descriptor returns one of the pipe's descriptors, made now if need be; -1 after close.
+func (p *pipe) descriptor(fd *evfd.FD, gone *bool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if *fd < 0 && !*gone {
+		e, err := evfd.New()
+		if err != nil {
+			panic(err) // out of descriptors: a test cannot go on
+		}
+		*fd = e
+		p.update()
+	}
+	return int(*fd)
+}

@@ -1,0 +1,255 @@
+package shm
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/internal/evfd"
+)
+
+// hello is what the listener sends with the descriptors: a mark, the version of the memory's layout, the size of
+// a ring.
+const (
+	magic    = 0x5a53484d
+	version  = 1
+	helloLen = 16
+	maxSize  = 1 << 28
+)
+
+// handOver bounds the time for handing over the descriptors.
+const handOver = 5 * time.Second
+
+// Listener takes links in at a unix socket. Safe for concurrent use.
+type Listener struct {
+	l    *net.UnixListener
+	size int
+}
+
+var _ transport.Listener = (*Listener)(nil)
+
+// Listen waits for links at a path, which only this user may open. size is the room of each ring in bytes, a power
+// of two of at least 4096; 0 means DefaultSize. A socket that a dead process has left at the path is replaced.
+func Listen(path string, size int) (*Listener, error) {
+	if size == 0 {
+		size = DefaultSize
+	}
+	if size < 4096 || size > maxSize || size&(size-1) != 0 {
+		return nil, fmt.Errorf("shm: ring of %d bytes, want a power of two from 4096 to %d", size, maxSize)
+	}
+	addr := &net.UnixAddr{Name: path, Net: "unix"}
+	l, err := net.ListenUnix("unix", addr)
+	if errors.Is(err, unix.EADDRINUSE) {
+		if c, dialErr := net.DialUnix("unix", nil, addr); dialErr == nil {
+			c.Close()
+			return nil, fmt.Errorf("shm: %s: another forwarder listens here: %w", path, err)
+		}
+		if st, statErr := os.Lstat(path); statErr == nil && st.Mode()&os.ModeSocket != 0 {
+			os.Remove(path)
+			l, err = net.ListenUnix("unix", addr)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("shm: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("shm: %w", err)
+	}
+	return &Listener{l, size}, nil
+}
+
+// Accept blocks for the next link.
+func (l *Listener) Accept() (transport.Link, error) {
+	for {
+		c, err := l.l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return nil, transport.ErrClosed
+		}
+		if err != nil {
+			return nil, err
+		}
+		link, err := l.serve(c)
+		if err == nil {
+			return link, nil
+		}
+		c.Close()
+		if !errors.Is(err, unix.EPIPE) && !errors.Is(err, os.ErrDeadlineExceeded) { // those are the dialer's fault
+			return nil, err
+		}
+	}
+}
+
+// Addr returns the path.
+func (l *Listener) Addr() string { return l.l.Addr().String() }
+
+// Close ends Accept and removes the path; links that were accepted stay.
+func (l *Listener) Close() error { return l.l.Close() }
+
+// serve makes the shared things and hands them over.
+func (l *Listener) serve(c *net.UnixConn) (transport.Link, error) {
+	memfd, err := unix.MemfdCreate("zipper-link", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("shm: memfd: %w", err)
+	}
+	defer unix.Close(memfd)
+	n := total(l.size)
+	if err := unix.Ftruncate(memfd, int64(n)); err != nil {
+		return nil, fmt.Errorf("shm: memfd of %d bytes: %w", n, err)
+	}
+	// No end can pull the memory away from under the other.
+	if _, err := unix.FcntlInt(uintptr(memfd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		return nil, fmt.Errorf("shm: seal: %w", err)
+	}
+	var fds [4]evfd.FD
+	made := 0
+	undo := func() {
+		for _, fd := range fds[:made] {
+			fd.Close()
+		}
+	}
+	for ; made < len(fds); made++ {
+		if fds[made], err = evfd.New(); err != nil {
+			undo()
+			return nil, err
+		}
+	}
+	mem, err := mmap(memfd, n)
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	var hello [helloLen]byte
+	binary.LittleEndian.PutUint32(hello[0:], magic)
+	binary.LittleEndian.PutUint32(hello[4:], version)
+	binary.LittleEndian.PutUint64(hello[8:], uint64(l.size))
+	rights := unix.UnixRights(memfd, int(fds[0]), int(fds[1]), int(fds[2]), int(fds[3]))
+	c.SetWriteDeadline(time.Now().Add(handOver))
+	if _, _, err := c.WriteMsgUnix(hello[:], rights, nil); err != nil {
+		undo()
+		unix.Munmap(mem)
+		return nil, fmt.Errorf("shm: hand over: %w", err)
+	}
+	return newLink(mem, true, fds, c, fmt.Sprintf("shm %s (%s)", l.Addr(), peer(c))), nil
+}
+
+// peer names the process at the other end.
+func peer(c *net.UnixConn) string {
+	name := "unknown process"
+	if raw, err := c.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) {
+			if u, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+				name = fmt.Sprintf("process %d", u.Pid)
+			}
+		})
+	}
+	return name
+}
+
+// Dialer opens links to a listener's path. The zero value works. Safe for concurrent use.
+type Dialer struct{}
+
+var _ transport.Dialer = Dialer{}
+
+// Dial connects; the context bounds the time.
+func (Dialer) Dial(ctx context.Context, path string) (transport.Link, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	c := nc.(*net.UnixConn)
+	stop := context.AfterFunc(ctx, func() { c.SetReadDeadline(time.Now()) })
+	l, err := receive(c, path)
+	if !stop() && err == nil {
+		l.Close()
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		c.Close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("shm %s: %w", path, err)
+	}
+	return l, nil
+}
+
+func receive(c *net.UnixConn, path string) (*link, error) {
+	var hello [helloLen]byte
+	oob := make([]byte, unix.CmsgSpace(5*4))
+	n, oobn, _, _, err := c.ReadMsgUnix(hello[:], oob)
+	if err != nil {
+		return nil, err
+	}
+	fds, err := rights(oob[:oobn])
+	if err != nil {
+		return nil, err
+	}
+	fail := func(format string, a ...any) (*link, error) {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		return nil, fmt.Errorf(format, a...)
+	}
+	size := binary.LittleEndian.Uint64(hello[8:])
+	switch {
+	case n != helloLen || binary.LittleEndian.Uint32(hello[0:]) != magic || len(fds) != 5:
+		return fail("this is not a forwarder's socket")
+	case binary.LittleEndian.Uint32(hello[4:]) != version:
+		return fail("version %d there, %d here: use the same release at both ends", binary.LittleEndian.Uint32(hello[4:]), version)
+	case size < 4096 || size > maxSize || size&(size-1) != 0:
+		return fail("ring of %d bytes", size)
+	}
+	var st unix.Stat_t
+	seals, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		return fail("the shared memory is not sealed against shrinking (%v)", err)
+	}
+	if err := unix.Fstat(fds[0], &st); err != nil || st.Size != int64(total(int(size))) {
+		return fail("the shared memory has %d bytes, want %d (%v)", st.Size, total(int(size)), err)
+	}
+	mem, err := mmap(fds[0], total(int(size)))
+	if err != nil {
+		return fail("%w", err)
+	}
+	unix.Close(fds[0])
+	return newLink(mem, false, [4]evfd.FD{evfd.FD(fds[1]), evfd.FD(fds[2]), evfd.FD(fds[3]), evfd.FD(fds[4])}, c, "shm "+path), nil
+}
+
+// rights takes the descriptors out of a control message.
+func rights(oob []byte) ([]int, error) {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, fmt.Errorf("control message: %w", err)
+	}
+	var fds []int
+	for i := range msgs {
+		got, err := unix.ParseUnixRights(&msgs[i])
+		if err != nil {
+			continue // some other kind of message
+		}
+		fds = append(fds, got...)
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	return fds, nil
+}
+
+func total(size int) int { return 2 * (offBytes + size) }
+
+func mmap(fd, n int) ([]byte, error) {
+	mem, err := unix.Mmap(fd, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("shm: map %d bytes: %w", n, err)
+	}
+	return mem, nil
+}

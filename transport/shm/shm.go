@@ -1,0 +1,180 @@
+// Package shm is the transport between processes of one host: a ring in shared memory for each direction.
+//
+// The listener waits at a unix socket. For each link it makes a memfd with two rings and four eventfds, and hands
+// them over the socket; the socket then only tells when a process has died. A peer is woken through
+// its eventfd, and only if it said that it sleeps. Whoever may open the socket's path is trusted not to
+// disturb the eventfds; what is in the rings is not trusted.
+package shm
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/internal/evfd"
+	"github.com/leidenzipper/zipper/transport/internal/fdref"
+)
+
+// DefaultSize is the room of each direction's ring in bytes.
+const DefaultSize = 1 << 20
+
+// link is one end.
+type link struct {
+	ref    fdref.Ref
+	mem    []byte
+	conn   *net.UnixConn
+	remote string
+
+	in, out ring
+	// Descriptors: data of the in ring and room of the out ring are ours to wait on, the other two the peer's.
+	data, room         evfd.FD
+	peerData, peerRoom evfd.FD
+
+	armed bool        // reader: the data descriptor may be raised
+	dead  atomic.Bool // the peer has closed
+}
+
+var _ transport.Link = (*link)(nil)
+
+// newLink takes over the memory, the descriptors and the connection.
+func newLink(mem []byte, inFirst bool, fds [4]evfd.FD, conn *net.UnixConn, remote string) *link {
+	half := len(mem) / 2
+	l := &link{mem: mem, conn: conn, remote: remote, in: newRing(mem[:half]), out: newRing(mem[half:])}
+	// fds: data and room of the first ring, data and room of the second.
+	l.data, l.peerRoom, l.peerData, l.room = fds[0], fds[1], fds[2], fds[3]
+	if !inFirst {
+		l.in, l.out = l.out, l.in
+		l.data, l.peerRoom, l.peerData, l.room = fds[2], fds[3], fds[0], fds[1]
+	}
+	go l.watch()
+	return l
+}
+
+// watch waits for the peer's end. The socket carries nothing any more.
+func (l *link) watch() {
+	var b [1]byte
+	l.conn.Read(b[:]) // any result means that the peer is gone, or breaks the rules
+	if !l.ref.Acquire(l.free) {
+		return
+	}
+	l.dead.Store(true)
+	l.data.Raise()
+	l.room.Lower()
+	l.ref.Release(l.free)
+}
+
+func (l *link) free() {
+	l.conn.Close()
+	for _, fd := range []evfd.FD{l.data, l.room, l.peerData, l.peerRoom} {
+		fd.Close()
+	}
+	unix.Munmap(l.mem)
+}
+
+func (l *link) TryRead(p []byte) (int, error) {
+	if !l.ref.Acquire(l.free) {
+		return 0, transport.ErrClosed
+	}
+	n, err := l.read(p)
+	l.ref.Release(l.free)
+	return n, err
+}
+
+func (l *link) read(p []byte) (int, error) {
+	dead := l.dead.Load() // before the ring: what was written before the end is still read
+	n, err := l.in.read(p)
+	if n == 0 && err == nil && l.armed && !dead {
+		l.data.Lower()
+		l.armed = false
+		if l.dead.Load() { // its signal must stay
+			l.data.Raise()
+		}
+		n, err = l.in.read(p)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0 && dead:
+		return 0, io.EOF
+	case n == 0:
+		return 0, transport.ErrAgain
+	}
+	if l.in.full.Load() == 1 && l.in.full.CompareAndSwap(1, 0) {
+		l.peerRoom.Lower()
+	}
+	return n, nil
+}
+
+func (l *link) TryWrite(bufs ...[]byte) (int, error) {
+	if !l.ref.Acquire(l.free) {
+		return 0, transport.ErrClosed
+	}
+	n, err := l.write(bufs)
+	l.ref.Release(l.free)
+	return n, err
+}
+
+func (l *link) write(bufs [][]byte) (int, error) {
+	if l.dead.Load() {
+		return 0, fmt.Errorf("write %s: %w", l.remote, unix.EPIPE)
+	}
+	n, err := l.out.write(bufs)
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 && !empty(bufs) {
+		// Full: block the descriptor, say so, and look again, because the reader may have missed it.
+		l.room.Block()
+		l.out.full.Store(1)
+		n, err = l.out.write(bufs)
+		if err != nil || n > 0 || l.dead.Load() {
+			l.out.full.Store(0)
+			l.room.Lower()
+		}
+		if n == 0 && err == nil {
+			return 0, transport.ErrAgain
+		}
+	}
+	if n > 0 && l.out.sleeping.Load() == 1 && l.out.sleeping.CompareAndSwap(1, 0) {
+		l.peerData.Raise()
+	}
+	return n, err
+}
+
+func empty(bufs [][]byte) bool {
+	for _, b := range bufs {
+		if len(b) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *link) Arm() bool {
+	if !l.ref.Acquire(l.free) {
+		return true
+	}
+	defer l.ref.Release(l.free)
+	l.armed = true
+	l.in.sleeping.Store(1)
+	if _, _, n, err := l.in.used(); n > 0 || err != nil || l.dead.Load() {
+		l.in.sleeping.Store(0)
+		return true
+	}
+	return false
+}
+
+func (l *link) FD() int        { return int(l.data) }
+func (l *link) WriteFD() int   { return int(l.room) }
+func (l *link) Remote() string { return l.remote }
+
+func (l *link) Close() error {
+	l.conn.CloseWrite() // wakes watch at both ends, whatever calls are still running here
+	l.conn.CloseRead()
+	l.ref.Close(l.free)
+	return nil
+}
