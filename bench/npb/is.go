@@ -89,7 +89,8 @@ type is struct {
 	scount, sdispl        []int
 	rcount, rdispl        []int
 	bucketSize, bucketSum []int64
-	before                int64 // keys of all ranks that are smaller than lo
+	next                  []int32 // where the next key of each bucket goes
+	before                int64   // keys of all ranks that are smaller than lo
 	shift                 uint
 }
 
@@ -112,6 +113,7 @@ func newIS(w *mmpi.Comm, par isClass) *is {
 	s.send = make([]int32, local)
 	s.scount, s.sdispl = make([]int, size), make([]int, size)
 	s.rcount, s.rdispl = make([]int, size), make([]int, size)
+	s.next = make([]int32, s.buckets)
 	s.bucketSize, s.bucketSum = make([]int64, s.buckets), make([]int64, s.buckets)
 	return s
 }
@@ -157,21 +159,18 @@ func (s *is) step(i int) error {
 		s.scount[owner[b]] += int(c)
 	}
 	prefix(s.scount, s.sdispl)
-	at := append([]int(nil), s.sdispl...)
+	// In order of buckets, which is in order of owners too; and keys of one bucket beside each other are counted in cache later.
+	next, sum32 := s.next[:s.buckets], int32(0)
+	for b, c := range s.bucketSize {
+		next[b] = sum32
+		sum32 += int32(c)
+	}
 	for _, k := range s.keys {
-		o := owner[k>>s.shift]
-		s.send[at[o]] = k
-		at[o]++
+		b := k >> s.shift
+		s.send[next[b]] = k
+		next[b]++
 	}
-	if err := mmpi.Alltoall(s.w, s.scount, s.rcount); err != nil {
-		return err
-	}
-	total := prefix(s.rcount, s.rdispl)
-	if cap(s.recv) < total {
-		s.recv = make([]int32, total+total/4)
-	}
-	s.mine = s.recv[:total]
-	if err := mmpi.Alltoallv(s.w, s.send, s.scount, s.sdispl, s.mine, s.rcount, s.rdispl); err != nil {
+	if err := s.exchange(); err != nil {
 		return err
 	}
 	s.before = 0
@@ -185,13 +184,36 @@ func (s *is) step(i int) error {
 	}
 	s.count = s.count[:hi-s.lo]
 	clear(s.count)
+	count, lo := s.count, int32(s.lo)
 	for _, k := range s.mine {
-		s.count[int(k)-s.lo]++
+		count[k-lo]++
 	}
-	for i := 1; i < len(s.count); i++ { // the rank of each value among this rank's keys
-		s.count[i] += s.count[i-1]
+	below := int32(0) // from numbers to ranks among this rank's keys
+	for i, c := range count {
+		below += c
+		count[i] = below
 	}
 	return s.check(i, tests, hi)
+}
+
+// exchange gives every rank the keys of its buckets.
+func (s *is) exchange() error {
+	if s.w.Size() == 1 {
+		s.mine = s.send
+		return nil
+	}
+	if err := mmpi.Alltoall(s.w, s.scount, s.rcount); err != nil {
+		return err
+	}
+	total := prefix(s.rcount, s.rdispl)
+	if cap(s.recv) < total {
+		s.recv = make([]int32, total+total/4)
+	}
+	s.mine = s.recv[:total]
+	if err := mmpi.Alltoallv(s.w, s.send, s.scount, s.sdispl, s.mine, s.rcount, s.rdispl); err != nil {
+		return err
+	}
+	return nil
 }
 
 // check compares the ranks of the five test keys after a step with the official ones.
