@@ -1,0 +1,230 @@
+/* Collectives that move data, on communicators that span clusters: blocking and nonblocking ones share their preparation. The
+ * engine does the work (package collectives); here the program's arguments become those of z_coll. Owner: comms. */
+#include "coll.h"
+
+static int finish(zreq *r) {
+  zcoll *j = r->extra;
+  if (r->cell.error && !j->rc) j->rc = z_error_class(r->cell.error);
+  int rc = zcoll_finish(j);
+  free(j);
+  r->extra = NULL;
+  return rc;
+}
+
+zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function) {
+  zreq *r = nonblocking ? zreq_new(c, ZREQ_COLL, function) : zreq_new_blocking(c, ZREQ_COLL, function);
+  zcoll *j = calloc(1, sizeof *j);
+  if (!j) abort();
+  j->comm = c;
+  j->nonblocking = nonblocking;
+  r->extra = j;
+  r->finish = finish;
+  return r;
+}
+
+/* Gives up before the engine knows of it. */
+static int refuse(zreq *r) {
+  zcomm *c = zcomm_retain(r->comm);
+  const char *function = r->function;
+  int rc = finish(r);
+  zreq_free(r);
+  rc = z_raise(c, rc, function, "the arguments do not describe a collective that can be done");
+  zcomm_release(c);
+  return rc;
+}
+
+int zcoll_start(zreq *r, MPI_Request *request) {
+  zcoll *j = r->extra;
+  if (j->rc) return refuse(r);
+  int failed = z_eng.ze_coll(r->comm->id, &j->args, &r->cell);
+  if (failed) {
+    int rc = z_raise_engine(r->comm, failed, r->function);
+    j->rc = rc;
+    finish(r);
+    zreq_free(r);
+    return rc;
+  }
+  if (request) *request = r->handle;
+  return MPI_SUCCESS;
+}
+
+int zcoll_run(zreq *r) {
+  int rc = zcoll_start(r, NULL);
+  if (rc) return rc;
+  zcomm *c = zcomm_retain(r->comm);
+  const char *function = r->function;
+  z_wait_cell(&r->cell);
+  rc = zreq_finish(r, MPI_STATUS_IGNORE);
+  zreq_free(r);
+  if (rc) rc = z_raise(c, rc, function, "the collective failed");
+  zcomm_release(c);
+  return rc;
+}
+
+int zcoll_check_count(zcoll *j, int64_t count) { return count < 0 ? zcoll_fail(j, MPI_ERR_COUNT) : j->rc; }
+
+int zcoll_check_root(zcoll *j, int root) {
+  j->args.root = root;
+  return root < 0 || root >= j->comm->size ? zcoll_fail(j, MPI_ERR_ROOT) : j->rc;
+}
+
+/* ---- barrier and broadcast ---- */
+
+int z_Barrier(MPI_Comm comm) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return z_may_block() ? real.Barrier(comm) : z_native_barrier(comm);
+  zreq *r = zcoll_begin(c, 0, "MPI_Barrier");
+  zcoll_of(r)->args.op = Z_BARRIER;
+  return zcoll_run(r);
+}
+
+int z_Ibarrier(MPI_Comm comm, MPI_Request *request) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Ibarrier(comm, request);
+  zreq *r = zcoll_begin(c, 1, "MPI_Ibarrier");
+  zcoll_of(r)->args.op = Z_BARRIER;
+  return zcoll_start(r, request);
+}
+
+static void bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root) {
+  j->args.op = Z_BCAST;
+  if (zcoll_check_root(j, root) || zcoll_check_count(j, count)) return;
+  if (j->comm->rank == root) j->args.recv = (void *)(uintptr_t)zcoll_send(j, buf, count, type, &j->args.send_bytes);
+  else j->args.recv = zcoll_recv(j, buf, count, type, &j->args.send_bytes);
+}
+
+Z_COLLECTIVE(Bcast, Ibcast, bcast, (void *buf, int count, MPI_Datatype type, int root), buf, count, type, root)
+
+/* ---- gather ---- */
+
+static void send_block(zcoll *j, const void *buf, int count, MPI_Datatype type) {
+  if (!zcoll_check_count(j, count)) j->args.send = zcoll_send(j, buf, count, type, &j->args.send_bytes);
+}
+
+/* My block of what is received is there already and is what I send. */
+static void send_in_place(zcoll *j) {
+  int me = j->comm->rank;
+  if (j->rc) return;
+  j->args.send = (char *)j->args.recv + j->args.recv_displs[me];
+  j->args.send_bytes = j->args.recv_counts[me];
+}
+
+static void receive_blocks(zcoll *j, const zblocks *to, int in_place) {
+  j->args.recv = zcoll_blocks(j, ZB_RECV, to, j->comm->size, in_place ? j->comm->rank : -1, &j->args.recv_counts, &j->args.recv_displs);
+  if (in_place) send_in_place(j);
+}
+
+static void gather_blocks(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root) {
+  j->args.op = Z_GATHERV;
+  if (zcoll_check_root(j, root)) return;
+  int at_root = j->comm->rank == root, in_place = at_root && in == MPI_IN_PLACE;
+  if (at_root) receive_blocks(j, to, in_place);
+  if (!in_place) send_block(j, in, count, type);
+}
+
+static void gather(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, int root) {
+  j->args.uniform = 1;
+  gather_blocks(j, in, n, type, &(zblocks){.buf = out, .count = m, .type = to}, root);
+}
+
+static void gatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts, const int *displs, MPI_Datatype to, int root) {
+  gather_blocks(j, in, n, type, &(zblocks){.buf = out, .counts = counts, .displs = displs, .type = to}, root);
+}
+
+Z_COLLECTIVE(Gather, Igather, gather, (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, int root), in, n, type, out, m,
+             to, root)
+Z_COLLECTIVE(Gatherv, Igatherv, gatherv,
+             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[], MPI_Datatype to, int root), in, n, type,
+             out, counts, displs, to, root)
+
+/* ---- scatter ---- */
+
+static void scatter_blocks(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root) {
+  j->args.op = Z_SCATTERV;
+  if (zcoll_check_root(j, root)) return;
+  int at_root = j->comm->rank == root;
+  if (at_root) {
+    j->args.send = zcoll_blocks(j, ZB_SEND, from, j->comm->size, -1, &j->args.send_counts, &j->args.send_displs);
+    if (j->rc) return;
+  }
+  if (at_root && out == MPI_IN_PLACE) { /* my block stays where it is */
+    j->args.recv = (char *)(uintptr_t)j->args.send + j->args.send_displs[root];
+    j->args.send_bytes = j->args.send_counts[root];
+  } else if (!zcoll_check_count(j, count)) {
+    j->args.recv = zcoll_recv(j, out, count, type, &j->args.send_bytes);
+  }
+}
+
+static void scatter(zcoll *j, const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root) {
+  j->args.uniform = 1;
+  scatter_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = n, .type = from}, out, m, type, root);
+}
+
+static void scatterv(zcoll *j, const void *in, const int *counts, const int *displs, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root) {
+  scatter_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = counts, .displs = displs, .type = from}, out, m, type, root);
+}
+
+Z_COLLECTIVE(Scatter, Iscatter, scatter, (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root), in, n, from, out,
+             m, type, root)
+Z_COLLECTIVE(Scatterv, Iscatterv, scatterv,
+             (const void *in, const int counts[], const int displs[], MPI_Datatype from, void *out, int m, MPI_Datatype type, int root), in, counts,
+             displs, from, out, m, type, root)
+
+/* ---- allgather ---- */
+
+static void allgather_blocks(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to) {
+  j->args.op = Z_ALLGATHERV;
+  receive_blocks(j, to, in == MPI_IN_PLACE);
+  if (in != MPI_IN_PLACE) send_block(j, in, count, type);
+}
+
+static void allgather(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to) {
+  j->args.uniform = 1;
+  allgather_blocks(j, in, n, type, &(zblocks){.buf = out, .count = m, .type = to});
+}
+
+static void allgatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts, const int *displs, MPI_Datatype to) {
+  allgather_blocks(j, in, n, type, &(zblocks){.buf = out, .counts = counts, .displs = displs, .type = to});
+}
+
+Z_COLLECTIVE(Allgather, Iallgather, allgather, (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to), in, n, type, out, m, to)
+Z_COLLECTIVE(Allgatherv, Iallgatherv, allgatherv,
+             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[], MPI_Datatype to), in, n, type, out,
+             counts, displs, to)
+
+/* ---- all to all ---- */
+
+static void alltoall_blocks(zcoll *j, const zblocks *from, const zblocks *to) {
+  j->args.op = Z_ALLTOALLV;
+  int in_place = from->buf == MPI_IN_PLACE, n = j->comm->size;
+  j->args.send = zcoll_blocks(j, in_place ? ZB_COPY : ZB_SEND, in_place ? to : from, n, -1, &j->args.send_counts, &j->args.send_displs);
+  if (!j->rc) j->args.recv = zcoll_blocks(j, ZB_RECV, to, n, -1, &j->args.recv_counts, &j->args.recv_displs);
+}
+
+static void alltoall(zcoll *j, const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to) {
+  j->args.uniform = 1;
+  alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = n, .type = from}, &(zblocks){.buf = out, .count = m, .type = to});
+}
+
+static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MPI_Datatype from, void *out, const int *rc, const int *rd, MPI_Datatype to) {
+  alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = sc, .displs = sd, .type = from},
+                  &(zblocks){.buf = out, .counts = rc, .displs = rd, .type = to});
+}
+
+static void alltoallw(zcoll *j, const void *in, const int *sc, const int *sd, const MPI_Datatype *from, void *out, const int *rc, const int *rd,
+                      const MPI_Datatype *to) {
+  alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = sc, .displs = sd, .types = from},
+                  &(zblocks){.buf = out, .counts = rc, .displs = rd, .types = to});
+}
+
+Z_COLLECTIVE(Alltoall, Ialltoall, alltoall, (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to), in, n, from, out, m, to)
+Z_COLLECTIVE(Alltoallv, Ialltoallv, alltoallv,
+             (const void *in, const int sc[], const int sd[], MPI_Datatype from, void *out, const int rc[], const int rd[], MPI_Datatype to), in, sc,
+             sd, from, out, rc, rd, to)
+Z_COLLECTIVE(Alltoallw, Ialltoallw, alltoallw,
+             (const void *in, const int sc[], const int sd[], const MPI_Datatype from[], void *out, const int rc[], const int rd[],
+              const MPI_Datatype to[]),
+             in, sc, sd, from, out, rc, rd, to)
+
+int z_coll_start(void) { return MPI_SUCCESS; }
+void z_coll_stop(void) {}

@@ -1,0 +1,86 @@
+/* Collectives on spanning communicators: the program's buffers as the engine wants them, contiguous bytes. */
+#ifndef ZIPPER_COLL_H
+#define ZIPPER_COLL_H
+#include "shim.h"
+
+/* n blocks of a buffer, one for each rank, as the program describes them. */
+typedef struct zblocks {
+  void *buf;
+  const int *counts;        /* elements; NULL: `count` in every block */
+  int64_t count;
+  const int *displs;        /* NULL: one block after the other. In elements, with `types` in bytes */
+  const MPI_Aint *addresses; /* instead of displs: in bytes */
+  const MPI_Datatype *types; /* NULL: `type` for every block */
+  MPI_Datatype type;
+} zblocks;
+
+/* Something to do with the results once they are there. */
+typedef struct zlater zlater;
+
+/* One collective on its way, from the program's call to the results in the program's buffers. */
+typedef struct zcoll {
+  zcomm *comm;
+  z_coll args;
+  int rc;             /* the first MPI error class met while preparing */
+  int nonblocking;    /* then the program may free types before the end */
+  void *memory;       /* chain of what zcoll_grab gave */
+  zlater *later;
+  MPI_Datatype type;  /* nonblocking reductions: ours to free; 0 = none */
+  MPI_Op op;          /* … and in use until the end; 0 = none */
+} zcoll;
+
+void *zcoll_grab(zcoll *j, int64_t bytes); /* zeroed, lives until the end; NULL sets rc */
+
+/* The bytes of what is sent, and a place for the bytes of what is received. */
+const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
+void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
+
+/* The same for a buffer of n blocks: counts and displacements in bytes from the result. ZB_COPY: what is sent is also received
+ * into (alltoall in place). Block `keep` of a ZB_RECV buffer (-1: none) is sent from there: in place. */
+enum { ZB_SEND, ZB_COPY, ZB_RECV };
+void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts, const int64_t **displs);
+
+/* Buffers of reductions: elements laid out as the type, NULL only with rc set or without elements. The result has room
+ * for `room` elements of which `results` are the program's at the end (untouched: none); in_place: `room` are there before. */
+const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type);
+void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
+void zop_release(MPI_Op op); /* a nonblocking reduction is over */
+
+/* The end: results into the program's buffers, everything freed but j itself. An MPI error code. */
+int zcoll_finish(zcoll *j);
+
+/* One call of a collective: a request with a zcoll to prepare, then started, or started and waited for. */
+zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function);
+static inline zcoll *zcoll_of(zreq *r) { return (zcoll *)r->extra; }
+int zcoll_start(zreq *r, MPI_Request *request);
+int zcoll_run(zreq *r);
+
+/* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`; on a communicator that does not span they are native. PARAMS is
+ * the list of parameters in parentheses without communicator and request, what follows it the same as arguments. */
+#define Z_LIST(...) __VA_ARGS__
+#define Z_COLLECTIVE(NAME, INAME, prepare, PARAMS, ...)                                \
+  int z_##NAME(Z_LIST PARAMS, MPI_Comm comm) {                                         \
+    zcomm *c = zcomm_find(comm);                                                       \
+    if (!c && z_may_block()) return real.NAME(__VA_ARGS__, comm);                      \
+    if (!c) {                                                                          \
+      MPI_Request request;                                                             \
+      int failed = real.INAME(__VA_ARGS__, comm, &request);                            \
+      return failed ? failed : z_wait_native(&request, MPI_STATUS_IGNORE);             \
+    }                                                                                  \
+    zreq *r = zcoll_begin(c, 0, "MPI_" #NAME);                                         \
+    prepare(zcoll_of(r), __VA_ARGS__);                                                 \
+    return zcoll_run(r);                                                               \
+  }                                                                                    \
+  int z_##INAME(Z_LIST PARAMS, MPI_Comm comm, MPI_Request *request) {                  \
+    zcomm *c = zcomm_find(comm);                                                       \
+    if (!c) return real.INAME(__VA_ARGS__, comm, request);                             \
+    zreq *r = zcoll_begin(c, 1, "MPI_" #INAME);                                        \
+    prepare(zcoll_of(r), __VA_ARGS__);                                                 \
+    return zcoll_start(r, request);                                                    \
+  }
+
+/* Checks while preparing: rc is set when one fails. */
+int zcoll_fail(zcoll *j, int class_);
+int zcoll_check_count(zcoll *j, int64_t count);
+int zcoll_check_root(zcoll *j, int root);
+#endif

@@ -1,0 +1,183 @@
+/* Communicators that span clusters: what they are, and their end. Owner: comms. */
+#include "comm.h"
+#include "coll.h"
+#include <string.h>
+
+zmap z_comms;
+
+/* A freed native handle may come back at once in another thread: removing the old entry and adding a new one exclude each other. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void discard(zcomm *c) {
+  free(c->world);
+  free(c->native_of);
+  free(c->rank_of);
+  free(c);
+}
+
+static zcomm *make(MPI_Comm native, uint64_t context, const int32_t *world, int size) {
+  zcomm *c = calloc(1, sizeof *c);
+  if (!c) return NULL;
+  *c = (zcomm){.native = native, .context = context, .size = size, .refs = 1, .rank = -1, .native_rank = -1};
+  c->world = malloc((size_t)size * sizeof *c->world);
+  c->native_of = malloc((size_t)size * sizeof *c->native_of);
+  c->rank_of = malloc((size_t)size * sizeof *c->rank_of);
+  if (!c->world || !c->native_of || !c->rank_of) {
+    discard(c);
+    return NULL;
+  }
+  memcpy(c->world, world, (size_t)size * sizeof *world);
+  for (int i = 0; i < size; i++) {
+    int local = zcluster_has(world[i]);
+    if (world[i] == z_layout.rank) c->rank = i, c->native_rank = c->native_size;
+    c->native_of[i] = local ? c->native_size : Z_REMOTE;
+    if (local) c->rank_of[c->native_size++] = i;
+  }
+  return c;
+}
+
+int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out) {
+  zcomm *c = make(native, context, world, size);
+  if (!c) return MPI_ERR_NO_MEM;
+  int failed = z_eng.ze_comm_add(c, context, size, c->rank, c->world, c->native_of, c->native_size, &c->id);
+  if (failed) {
+    discard(c);
+    return z_error_class(failed);
+  }
+  z_lock(&lock);
+  zmap_put(&z_comms, z_key(native), c);
+  z_unlock(&lock);
+  *out = c;
+  return MPI_SUCCESS;
+}
+
+void zcomm_destroy(zcomm *c) {
+  MPI_Comm native = c->native;
+  z_eng.ze_comm_drop(c->id);
+  real.Comm_free(&native); /* attribute callbacks may still ask c's size and rank */
+  z_lock(&lock);
+  if (zmap_get(&z_comms, z_key(c->native)) == c) zmap_remove(&z_comms, z_key(c->native));
+  z_unlock(&lock);
+  discard(c);
+}
+
+int zcomm_start(void) {
+  int rc = zgroup_start();
+  int32_t *all = malloc((size_t)z_layout.size * sizeof *all);
+  zcomm *world;
+  if (rc || !all) return rc ? rc : MPI_ERR_NO_MEM;
+  for (int i = 0; i < z_layout.size; i++) all[i] = i;
+  rc = zcomm_add(MPI_COMM_WORLD, 0xFFFFFFFF00000000u, all, z_layout.size, &world);
+  free(all);
+  return rc;
+}
+
+void zcomm_stop(void) {
+  zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD));
+  if (world) discard(world); /* the engine is gone by now, the native communicator goes with MPI */
+}
+
+/* ---- agreement ---- */
+
+int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function) {
+  zreq *r = zcoll_begin(c, 0, function);
+  z_coll *a = &zcoll_of(r)->args;
+  a->op = Z_BCAST, a->root = root, a->recv = data, a->send_bytes = bytes;
+  return zcoll_run(r);
+}
+
+int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function) {
+  zreq *r = zcoll_begin(c, 0, function);
+  zcoll *j = zcoll_of(r);
+  int64_t *counts = zcoll_grab(j, c->size * 8), *displs = zcoll_grab(j, c->size * 8);
+  for (int i = 0; i < c->size && !j->rc; i++) counts[i] = bytes, displs[i] = (int64_t)i * bytes;
+  z_coll *a = &j->args;
+  a->op = Z_ALLGATHERV, a->uniform = 1;
+  a->send = mine, a->send_bytes = bytes, a->recv = all, a->recv_counts = counts, a->recv_displs = displs;
+  return zcoll_run(r);
+}
+
+/* ---- what they are ---- */
+
+int z_Comm_size(MPI_Comm comm, int *size) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Comm_size(comm, size);
+  *size = c->size;
+  return MPI_SUCCESS;
+}
+
+int z_Comm_rank(MPI_Comm comm, int *rank) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Comm_rank(comm, rank);
+  *rank = c->rank;
+  return MPI_SUCCESS;
+}
+
+int z_Comm_compare(MPI_Comm a, MPI_Comm b, int *result) {
+  zcomm *ca = zcomm_find(a), *cb = zcomm_find(b);
+  if (!ca && !cb) return real.Comm_compare(a, b, result);
+  *result = MPI_UNEQUAL;
+  if (a == b) {
+    *result = MPI_IDENT;
+  } else if (ca && cb && ca->size == cb->size) {
+    int relation = zranks_compare(ca->world, cb->world, ca->size);
+    *result = relation == MPI_IDENT ? MPI_CONGRUENT : relation;
+  } else if (a == MPI_COMM_NULL || b == MPI_COMM_NULL) {
+    return z_raise(NULL, MPI_ERR_COMM, "MPI_Comm_compare", "a communicator is MPI_COMM_NULL");
+  }
+  return MPI_SUCCESS;
+}
+
+int z_Comm_test_inter(MPI_Comm comm, int *flag) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Comm_test_inter(comm, flag);
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+int z_Comm_remote_size(MPI_Comm comm, int *size) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Comm_remote_size(comm, size);
+  return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_size", "the communicator is no intercommunicator");
+}
+
+int z_Comm_group(MPI_Comm comm, MPI_Group *out) {
+  zcomm *c = zcomm_find(comm);
+  MPI_Group native;
+  int rc = c ? zgroup_new(c->world, c->size, out) : real.Comm_group(comm, &native);
+  if (!rc && !c) rc = zgroup_wrap(&native, out);
+  return rc ? z_raise_on(comm, rc, "MPI_Comm_group", "no group can be made") : MPI_SUCCESS;
+}
+
+int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
+  zcomm *c = zcomm_find(comm);
+  if (c) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_group", "the communicator is no intercommunicator");
+  MPI_Group native;
+  int rc = real.Comm_remote_group(comm, &native);
+  if (!rc) rc = zgroup_wrap(&native, out);
+  return rc ? z_raise_on(comm, rc, "MPI_Comm_remote_group", "no group can be made") : MPI_SUCCESS;
+}
+
+/* ---- the end ---- */
+
+static int only_mine(void *c) { return __atomic_load_n(&((zcomm *)c)->refs, __ATOMIC_ACQUIRE) == 1; }
+
+/* With `wait` only when nothing is under way on it any more, else the last operation ends it. */
+static int end(MPI_Comm *comm, int wait, const char *function) {
+  zcomm *c = zcomm_find(*comm);
+  if (*comm == MPI_COMM_WORLD) return z_raise(c, MPI_ERR_COMM, function, "MPI_COMM_WORLD lives until MPI_Finalize");
+  if (c->freed) return z_raise(NULL, MPI_ERR_COMM, function, "the communicator has been freed already");
+  if (wait) z_wait(only_mine, c);
+  c->freed = 1;
+  *comm = MPI_COMM_NULL;
+  zcomm_release(c);
+  return MPI_SUCCESS;
+}
+
+int z_Comm_free(MPI_Comm *comm) { return zcomm_find(*comm) ? end(comm, 0, "MPI_Comm_free") : real.Comm_free(comm); }
+
+int z_Comm_disconnect(MPI_Comm *comm) {
+  if (zcomm_find(*comm)) return end(comm, 1, "MPI_Comm_disconnect");
+  int rc = zcomm_meet(*comm);
+  return rc ? rc : real.Comm_disconnect(comm);
+}

@@ -1,0 +1,21 @@
+/* Making communicators. Owner: comms. */
+#ifndef ZIPPER_COMM_H
+#define ZIPPER_COMM_H
+#include "group.h"
+#include "shim.h"
+
+/* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a spanning communicator whose rank i
+ * is virtual rank world[i]. MPI error code. */
+int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
+
+/* All collectives that this process started on c before are over in it when this returns: native collectives
+ * on the local part come in the same order everywhere. Rank `root` gives bytes that all get. */
+int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function);
+int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function);
+
+/* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL without color. The error is raised. */
+int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
+
+/* Before a native function that blocks and has no nonblocking form, on a communicator that does not span. */
+static inline int zcomm_meet(MPI_Comm comm) { return z_may_block() ? MPI_SUCCESS : z_native_barrier(comm); }
+#endif
