@@ -1,19 +1,29 @@
 package engine
 
 // Native is what the engine asks of the cluster's own MPI library. The calls are made only from inside an
-// engine call, on the caller's thread. In a process they reach the C shim (package cgo/abi); tests bring a
-// simulated cluster.
+// engine call, on the caller's thread, with the engine locked: they must not call the engine. In a process they reach
+// the C shim (package cgo/abi); tests bring a simulated cluster. SetBusy and Fail may come from the background thread.
 type Native interface {
 	// Improbe looks for a message in the local part of the communicator; source is a native rank there or AnySource.
 	Improbe(comm *Comm, source, tag int) (Probe, bool, error)
+	// Iprobe is Improbe that leaves the message where it is; Probe.Message is 0.
+	Iprobe(comm *Comm, source, tag int) (Probe, bool, error)
 	// Imrecv starts to receive a message found by Improbe into the request's own buffer.
 	Imrecv(r *Request, message uint64) error
 	// Irecv posts the request's receive natively after all: nothing shadows it any more.
 	Irecv(r *Request) error
-	// Test reports whether a receive started by Imrecv or Irecv is over, and fills in the request's result.
+	// Test reports whether a receive started by Imrecv or Irecv is over, and fills in the cell but for Done.
 	Test(r *Request) (bool, error)
 	// Cancel cancels a receive started by Irecv.
 	Cancel(r *Request) error
+
+	// Coll starts a native nonblocking collective over the local part of the communicator; ranks and counts are local.
+	Coll(comm *Comm, c *Coll) (token uint64, err error)
+	// CollTest reports whether it is over; then the token is dead.
+	CollTest(token uint64) (bool, error)
+	// ReduceLocal computes inout = in op inout.
+	ReduceLocal(in, inout []byte, count int, typ, op uint64) error
+
 	// SetBusy(false) allows threads to block inside native MPI.
 	SetBusy(bool)
 	// Fail ends the process; it does not return.
@@ -22,7 +32,7 @@ type Native interface {
 
 // Probe is a message found in native MPI.
 type Probe struct {
-	Message uint64
+	Message uint64 // not 0 (except by Iprobe)
 	Source  int // rank in the spanning communicator
 	Tag     int
 	Bytes   int64

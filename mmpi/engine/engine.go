@@ -1,0 +1,196 @@
+// Package engine matches, sends and receives messages between clusters.
+//
+// Threads. All methods of Engine may be called from any thread the program may call MPI from, those marked "application threads only"
+// not from others, because they call native MPI. One lock guards everything; it is never held while sleeping. The thread
+// that waits for a message reads it from the link itself. A background thread moves bytes when no other thread has done so for a while;
+// it makes no native call.
+package engine
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Engine is one process's end of all flows. New starts it, Finish or Abort ends it.
+type Engine struct {
+	world     World
+	size      int
+	firstMine int // virtual ranks of this cluster: firstMine ≤ r < endMine
+	endMine   int
+	limits    Limits
+	native    Native
+	poll      Poll
+	start     time.Time
+
+	mu    sync.Mutex
+	rail  *rail
+	peers []*peer // by virtual rank; nil until first used
+
+	comms     []*Comm // by id
+	table     atomic.Pointer[[]*Comm]
+	freeIDs   []int32
+	contextOf map[uint64]*Comm
+	contexts  uint32
+	orphans   []*message // for communicators not known here yet
+	probed    map[uint64]*message
+	probes    uint64
+
+	requests []*Request // by index
+	idle     []*Request
+	natives  []*Request // being received by native MPI
+	frames   []*frame   // free
+	messages []*message // free
+	pool     pool
+	poolLeft int // eager credit that may still be granted beyond first windows
+	acks     []*peer
+
+	// What keeps the engine busy, in the sense of z_native.busy.
+	active    int // requests that somebody in another cluster has to do with, and the posted lists
+	collCount int // collectives
+	busy      bool
+
+	localPosted int // entries of all posted lists that a local message may match
+	flushes     int // communicators with flush set
+	unacked     int // retained frames
+	completions int // since the lock was taken
+	err         error
+
+	sleep sleepState
+}
+
+// New starts an engine on joined links.
+func New(cfg Config) (*Engine, error) {
+	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, start: time.Now(),
+		contextOf: map[uint64]*Comm{}, probed: map[uint64]*message{}}
+	mine, first := cfg.World.Place(cfg.World.Rank)
+	if mine < 0 || cfg.World.Rank < 0 {
+		return nil, failure(ErrArg, "rank %d in a world of %d", cfg.World.Rank, e.size)
+	}
+	if len(cfg.Links) != 1 {
+		return nil, failure(ErrUnsupported, "%d links to forwarders; one is supported", len(cfg.Links))
+	}
+	e.firstMine, e.endMine = first, first+int(cfg.World.Clusters[mine].Size)
+	e.limits = cfg.Limits.withDefaults(e.size)
+	e.poolLeft = e.limits.EagerPool
+	e.peers = make([]*peer, e.size)
+	e.rail = &rail{e: e, link: cfg.Links[0], in: input{buf: make([]byte, inputSize)}}
+	e.table.Store(new([]*Comm))
+	e.addControl()
+	if err := e.sleep.init(); err != nil {
+		return nil, failure(ErrInternal, "event descriptors: %v", err)
+	}
+	if !cfg.Quiet {
+		e.sleep.background = true
+		go e.background()
+	}
+	return e, nil
+}
+
+// sameCluster reports whether a virtual rank is in this process's cluster.
+func (e *Engine) sameCluster(rank int) bool { return rank >= e.firstMine && rank < e.endMine }
+
+// World is the job.
+func (e *Engine) World() World { return e.world }
+
+// Place gives a rank's cluster and the first virtual rank there.
+func (e *Engine) Place(rank int) (cluster, first int) { return e.world.Place(rank) }
+
+// lock takes the engine. Other holders are quick, so it tries a while before it lets the scheduler put the thread to sleep.
+func (e *Engine) lock() {
+	for range 100 {
+		if e.mu.TryLock() {
+			e.completions = 0
+			return
+		}
+	}
+	e.mu.Lock()
+	e.completions = 0
+}
+
+// unlock lets others see what has changed.
+func (e *Engine) unlock() {
+	if busy := e.active > 0 || e.rail.unsent > 0 || e.collCount > 0; busy != e.busy {
+		e.busy = busy
+		e.native.SetBusy(busy)
+	}
+	e.alert()
+	e.mu.Unlock()
+}
+
+// writeOut puts on the link what it takes, unless it took nothing the last time: then progress does it when there is room.
+func (e *Engine) writeOut() {
+	if e.err != nil || e.rail.blocked {
+		return
+	}
+	if _, err := e.rail.write(); err != nil {
+		e.lost(e.rail, err)
+	}
+}
+
+// fatal ends the job: every outstanding operation fails and the process ends, if Native.Fail does its work.
+func (e *Engine) fatal(code Code, status int, reason string) {
+	if e.err != nil {
+		return
+	}
+	e.err = failure(code, "%s", reason)
+	e.rail.link.Close()
+	for _, r := range e.requests {
+		if r.state == idle {
+			continue
+		}
+		if r.state.remote() {
+			e.active--
+		}
+		cell := r.cell
+		r.comm.outstanding--
+		*r = Request{index: r.index, gen: r.gen + 1}
+		e.idle = append(e.idle, r)
+		cell.Error = int32(code)
+		cell.finish()
+		e.completions++
+	}
+	e.natives = e.natives[:0]
+	for _, c := range e.comms {
+		if c != nil {
+			c.spaces = [kinds]space{}
+			c.localPosted = 0
+		}
+	}
+	e.localPosted = 0
+	e.native.Fail(status, reason)
+}
+
+// Err is why the engine has failed; nil if it has not.
+func (e *Engine) Err() error {
+	e.lock()
+	defer e.unlock()
+	return e.err
+}
+
+// Counters adds up what this process has sent to and received from other clusters.
+func (e *Engine) Counters() Counters {
+	e.lock()
+	defer e.unlock()
+	var sum Counters
+	for _, p := range e.peers {
+		if p != nil {
+			sum.SentMessages += p.counters.SentMessages
+			sum.SentBytes += p.counters.SentBytes
+			sum.ReceivedMessages += p.counters.ReceivedMessages
+			sum.ReceivedBytes += p.counters.ReceivedBytes
+		}
+	}
+	return sum
+}
+
+// PeerCounters calls f for every virtual rank that messages went to or came from.
+func (e *Engine) PeerCounters(f func(rank int, c Counters)) {
+	e.lock()
+	defer e.unlock()
+	for rank, p := range e.peers {
+		if p != nil {
+			f(rank, p.counters)
+		}
+	}
+}

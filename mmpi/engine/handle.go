@@ -1,0 +1,409 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// landing is what to do when a frame's payload is in place.
+type landing struct {
+	typ   wire.Type
+	peer  *peer
+	req   *Request // Eager: the receive it met; Data: the receive it is part of
+	msg   *message // Eager: the unexpected message it is
+	n     int      // payload bytes
+	early []byte   // a whole frame that is to be kept
+	seq   uint64
+}
+
+func (l *landing) some() bool { return l.typ != 0 }
+
+// begin handles a frame from another rank but for its payload. It returns where the payload goes (the rest of it is thrown away) and what
+// to do then. body is not kept. An error means a peer that breaks the protocol.
+func (e *Engine) begin(h wire.Header, body []byte, payload int) (dst []byte, l landing, err error) {
+	if int(h.Dst) != e.world.Rank || h.Dst == wire.Nobody {
+		return nil, l, fmt.Errorf("it is for rank %d, this is %d", h.Dst, e.world.Rank)
+	}
+	if h.Src >= uint32(e.size) || e.sameCluster(int(h.Src)) {
+		return nil, l, errors.New("no rank of another cluster")
+	}
+	p := e.peer(int(h.Src))
+	if err := e.acked(p, h.Ack); err != nil {
+		return nil, l, err
+	}
+	if !h.Type.Sequenced() {
+		return e.handle(p, h, body, payload)
+	}
+	place, err := p.order.Place(h.Seq)
+	if err != nil {
+		return nil, l, err
+	}
+	switch place {
+	case flow.Duplicate:
+		return nil, l, nil
+	case flow.Early:
+		b := h.Append(make([]byte, 0, wire.HeaderLen+len(body)+payload))
+		b = append(b, body...)
+		l = landing{typ: h.Type, peer: p, early: b[:cap(b)], seq: h.Seq}
+		return l.early[len(b):], l, nil
+	}
+	dst, l, err = e.handle(p, h, body, payload)
+	if err == nil && !l.some() {
+		e.taken(p)
+		err = e.catchUp(p)
+	}
+	return dst, l, err
+}
+
+// landed finishes a frame whose payload is in place.
+func (e *Engine) landed(l landing) error {
+	switch {
+	case !l.some():
+		return nil
+	case l.early != nil:
+		l.peer.order.Keep(l.seq, l.early)
+		return nil
+	}
+	e.finishPayload(l)
+	if l.typ.Sequenced() {
+		e.taken(l.peer)
+		return e.catchUp(l.peer)
+	}
+	return nil
+}
+
+// catchUp handles early frames whose turn has come.
+func (e *Engine) catchUp(p *peer) error {
+	for {
+		b, ok := p.order.Pop()
+		if !ok {
+			return nil
+		}
+		h, err := wire.ParseHeader(b)
+		if err != nil {
+			return err
+		}
+		n := len(b) - h.Payload()
+		dst, l, err := e.handle(p, h, b[wire.HeaderLen:n], h.Payload())
+		if err != nil {
+			return err
+		}
+		copy(dst, b[n:])
+		e.finishPayload(l)
+		e.taken(p)
+	}
+}
+
+// handle acts on a frame whose turn it is.
+func (e *Engine) handle(p *peer, h wire.Header, body []byte, payload int) (dst []byte, l landing, err error) {
+	switch h.Type {
+	case wire.TypeEager:
+		return e.handleEager(p, h, body, payload)
+	case wire.TypeData:
+		return e.handleData(p, body, payload)
+	case wire.TypeRTS:
+		err = e.handleRTS(p, body)
+	case wire.TypeCTS:
+		err = e.handleCTS(p, body)
+	case wire.TypeFin:
+		err = e.handleFin(p, body)
+	case wire.TypeMatched:
+		err = e.handleMatched(p, body)
+	case wire.TypeCancel:
+		err = e.handleCancel(p, body)
+	case wire.TypeCancelReply:
+		err = e.handleCancelReply(p, body)
+	case wire.TypeCredit:
+		err = e.handleCredit(p, body)
+	case wire.TypeAck: // the header says it
+	default:
+		err = errors.New("no such frame between ranks")
+	}
+	return nil, l, err
+}
+
+// envelope makes a message of an envelope; its communicator may be unknown yet (nil).
+func (e *Engine) envelope(p *peer, body []byte) (*message, *Comm, error) {
+	env, err := wire.ParseEnvelope(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if env.Kind >= kinds || env.Tag < 0 || env.Size > 1<<62 {
+		return nil, nil, fmt.Errorf("envelope of kind %d, tag %d, %d bytes", env.Kind, env.Tag, env.Size)
+	}
+	c := e.contextOf[env.Context]
+	source := -1
+	if c != nil {
+		if source = c.rankOf(p.rank); source < 0 {
+			return nil, nil, fmt.Errorf("it is not in the communicator with context %x", env.Context)
+		}
+	} else if p.orphans >= e.limits.Orphans {
+		return nil, nil, fmt.Errorf("%d messages for communicators unknown here", p.orphans)
+	}
+	m := e.newMessage()
+	m.peer, m.context, m.kind, m.source, m.tag, m.size, m.handle = p, env.Context, int(env.Kind), source, int(env.Tag), int64(env.Size), env.Handle
+	return m, c, nil
+}
+
+// unexpected keeps a message that no receive has met.
+func (e *Engine) unexpected(m *message, c *Comm) {
+	if c == nil {
+		m.peer.orphans++
+		e.orphans = append(e.orphans, m)
+		return
+	}
+	c.spaces[m.kind].unexpected.add(m)
+}
+
+// adopt hands the messages that came before their communicator to it.
+func (e *Engine) adopt(c *Comm) error {
+	left := e.orphans[:0]
+	for _, m := range e.orphans {
+		if m.context != c.context {
+			left = append(left, m)
+			continue
+		}
+		m.peer.orphans--
+		if m.source = c.rankOf(m.peer.rank); m.source < 0 {
+			e.fatal(ErrLink, 1, fmt.Sprintf("rank %d sent a message in communicator %x, which it is not in", m.peer.rank, c.context))
+			return e.err
+		}
+		c.spaces[m.kind].unexpected.add(m)
+	}
+	clear(e.orphans[len(left):])
+	e.orphans = left
+	return nil
+}
+
+func (e *Engine) handleEager(p *peer, h wire.Header, body []byte, payload int) ([]byte, landing, error) {
+	if err := p.eagerIn.Receive(uint64(payload)); err != nil {
+		return nil, landing{}, err
+	}
+	m, c, err := e.envelope(p, body)
+	if err != nil {
+		return nil, landing{}, err
+	}
+	if m.size != int64(payload) {
+		return nil, landing{}, fmt.Errorf("message of %d bytes with %d bytes of payload", m.size, payload)
+	}
+	m.sync = h.Flags&wire.FlagSync != 0
+	l := landing{typ: wire.TypeEager, peer: p, n: payload}
+	if c != nil {
+		if r := c.spaces[m.kind].posted.first(m.source, m.tag); r != nil {
+			e.meet(r, m)
+			e.unpost(r)
+			e.to(r, landingState)
+			e.freeMessage(m)
+			l.req = r
+			return r.buf[:min(payload, len(r.buf))], l, nil
+		}
+	}
+	m.buf = e.pool.get(payload)
+	e.unexpected(m, c)
+	l.msg = m
+	return m.buf, l, nil
+}
+
+// finishPayload acts on payload that is in place.
+func (e *Engine) finishPayload(l landing) {
+	switch {
+	case l.typ == wire.TypeData:
+		r := l.req
+		r.moved += int64(l.n)
+		l.peer.dataIn.Consume(uint64(l.n))
+		if l.peer.dataIn.Due() {
+			e.sendCredit(l.peer)
+		}
+		if r.moved == r.clear {
+			e.sendFin(l.peer, r.remote)
+			e.received(r)
+		}
+	case l.req != nil:
+		e.consumed(l.peer, l.n)
+		l.req.moved = min(int64(l.n), int64(len(l.req.buf)))
+		e.received(l.req)
+	case l.msg != nil:
+		l.msg.whole = true
+		switch {
+		case l.msg.dropped:
+			e.discard(l.msg)
+		case l.msg.req != nil:
+			e.deliver(l.msg.req, l.msg)
+		}
+	}
+}
+
+func (e *Engine) handleRTS(p *peer, body []byte) error {
+	m, c, err := e.envelope(p, body)
+	if err != nil {
+		return err
+	}
+	m.rts = true
+	if m.size <= int64(e.limits.Eager) {
+		e.widen(p) // it would have been eager, had there been credit
+	}
+	if c != nil {
+		if r := c.spaces[m.kind].posted.first(m.source, m.tag); r != nil {
+			e.unpost(r)
+			e.accept(r, m)
+			return nil
+		}
+	}
+	e.unexpected(m, c)
+	return nil
+}
+
+// sending gives a send of ours that a frame from the peer names.
+func (e *Engine) sending(p *peer, handle uint64, states ...state) (*Request, error) {
+	r := e.find(handle)
+	if r == nil || r.peer != p {
+		return nil, fmt.Errorf("no send %x to it is outstanding", handle)
+	}
+	for _, s := range states {
+		if r.state == s {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("send %x is in state %v", handle, r.state)
+}
+
+func (e *Engine) handleCTS(p *peer, body []byte) error {
+	c, err := wire.ParseCTS(body)
+	if err != nil {
+		return err
+	}
+	r, err := e.sending(p, c.Sender, announced, cancelling)
+	if err != nil {
+		return err
+	}
+	if c.Bytes == 0 || c.Bytes > uint64(len(r.buf)) {
+		return fmt.Errorf("it asks for %d of %d bytes", c.Bytes, len(r.buf))
+	}
+	e.to(r, clear2send)
+	r.remote, r.clear = c.Receiver, int64(c.Bytes)
+	if p.bulkTail == nil {
+		p.bulkHead = r
+	} else {
+		p.bulkTail.next = r
+	}
+	p.bulkTail = r
+	e.rail.schedule(p)
+	return nil
+}
+
+func (e *Engine) handleFin(p *peer, body []byte) error {
+	f, err := wire.ParseFin(body)
+	if err != nil {
+		return err
+	}
+	r, err := e.sending(p, f.Sender, sent, announced, cancelling)
+	if err != nil {
+		return err
+	}
+	e.over(r)
+	return nil
+}
+
+func (e *Engine) handleMatched(p *peer, body []byte) error {
+	m, err := wire.ParseMatched(body)
+	if err != nil {
+		return err
+	}
+	r, err := e.sending(p, m.Sender, waiting)
+	if err != nil {
+		return err
+	}
+	e.over(r)
+	return nil
+}
+
+// handleCancel takes back an RTS, if no receive and no matched probe has met it.
+func (e *Engine) handleCancel(p *peer, body []byte) error {
+	c, err := wire.ParseCancel(body)
+	if err != nil {
+		return err
+	}
+	reply := wire.CancelReply{Sender: c.Sender, OK: e.takeBack(p, c.Sender)}
+	f := e.newFrame(p, wire.TypeCancelReply, 0, wire.CancelReplyLen, 0)
+	f.buf = reply.Append(f.buf)
+	e.enqueue(p, f)
+	return nil
+}
+
+func (e *Engine) takeBack(p *peer, handle uint64) bool {
+	mine := func(m *message) bool { return m.rts && m.peer == p && m.handle == handle }
+	for i, m := range e.orphans {
+		if mine(m) {
+			p.orphans--
+			e.orphans = append(e.orphans[:i], e.orphans[i+1:]...)
+			e.freeMessage(m)
+			return true
+		}
+	}
+	for _, c := range e.comms {
+		if c == nil {
+			continue
+		}
+		for k := range c.spaces {
+			l := &c.spaces[k].unexpected
+			for prev, m := (*message)(nil), l.head; m != nil; prev, m = m, m.next {
+				if mine(m) {
+					l.remove(prev, m)
+					e.freeMessage(m)
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (e *Engine) handleCancelReply(p *peer, body []byte) error {
+	c, err := wire.ParseCancelReply(body)
+	if err != nil {
+		return err
+	}
+	if !c.OK {
+		return nil // the message was met: CTS and Fin do the rest, and may have done it
+	}
+	r, err := e.sending(p, c.Sender, cancelling)
+	if err != nil {
+		return err
+	}
+	r.cell.Cancelled = 1
+	e.over(r)
+	return nil
+}
+
+func (e *Engine) handleCredit(p *peer, body []byte) error {
+	c, err := wire.ParseCredit(body)
+	if err != nil {
+		return err
+	}
+	p.eagerOut.Raise(c.Eager)
+	if p.dataOut.Raise(c.Data) {
+		e.rail.schedule(p)
+	}
+	return nil
+}
+
+func (e *Engine) handleData(p *peer, body []byte, payload int) ([]byte, landing, error) {
+	d, err := wire.ParseData(body)
+	if err != nil {
+		return nil, landing{}, err
+	}
+	r := e.find(d.Receiver)
+	if r == nil || r.peer != p || r.state != cleared {
+		return nil, landing{}, fmt.Errorf("no receive %x from it is under way", d.Receiver)
+	}
+	if payload == 0 || d.Offset != uint64(r.moved) || int64(payload) > r.clear-r.moved {
+		return nil, landing{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived", payload, d.Offset, r.moved, r.clear)
+	}
+	if err := p.dataIn.Receive(uint64(payload)); err != nil {
+		return nil, landing{}, err
+	}
+	return r.buf[d.Offset : d.Offset+uint64(payload)], landing{typ: wire.TypeData, peer: p, req: r, n: payload}, nil
+}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Progress moves what can be moved: bytes to and from the link, native messages into posted receives, collectives. It returns more than 0
+// if anything happened. When nothing does it sleeps on the link for up to block. Application threads only.
+func (e *Engine) Progress(block time.Duration) int {
+	e.lock()
+	e.sleep.polls.Add(1)
+	n := e.advance()
+	if n == 0 && block > 0 && e.poll != PollBusy && e.err == nil {
+		e.doze(block)
+		n = e.advance()
+	}
+	e.unlock()
+	return n
+}
+
+// advance does everything once.
+func (e *Engine) advance() int {
+	if e.err != nil {
+		return 0
+	}
+	n := e.rail.step()
+	n += e.advanceNative()
+	n += e.advanceCollectives()
+	if e.rail.pending() && !e.rail.blocked {
+		e.writeOut()
+	}
+	return n
+}
+
+// advanceNative probes for posted receives and tests native ones.
+func (e *Engine) advanceNative() (n int) {
+	if e.localPosted > 0 || e.flushes > 0 {
+		for _, c := range e.comms {
+			if c != nil && (c.localPosted > 0 || c.flush) {
+				n += e.probeLocal(c)
+			}
+		}
+	}
+	if len(e.natives) == 0 {
+		return n
+	}
+	left := e.natives[:0]
+	for i, r := range e.natives {
+		over, err := e.native.Test(r)
+		if e.err != nil {
+			return n
+		}
+		if err != nil {
+			r.cell.Error = int32(CodeOf(err))
+			over = true
+		}
+		if !over {
+			left = append(left, e.natives[i])
+			continue
+		}
+		e.over(r)
+		n++
+	}
+	clear(e.natives[len(left):])
+	e.natives = left
+	return n
+}
+
+// tick does what has to be done from time to time: acknowledgements that found no frame to ride on, and pings.
+func (e *Engine) tick(now time.Duration) {
+	if e.err != nil {
+		return
+	}
+	e.flushAcks()
+	r := e.rail
+	switch {
+	case r.bye != running:
+	case r.fresh:
+		r.fresh, r.heard, r.pinged = false, now, 0
+	case r.pinged == 0:
+		if now-r.heard > e.limits.Ping {
+			r.pinged = now
+			r.push(e.newControl(wire.TypePing, nil))
+		}
+	case now-r.pinged > e.limits.Silence:
+		e.lost(r, failure(ErrLink, "no answer for %v", e.limits.Silence))
+		return
+	}
+	e.writeOut()
+}

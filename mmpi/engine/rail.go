@@ -1,0 +1,361 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// rail is a link to a forwarder with what waits to go out and the frame that is coming in.
+type rail struct {
+	e    *Engine
+	link transport.Link
+	in   input
+
+	queue   frameQueue // control and eager frames: they overtake segments, but do not interrupt one
+	bulk    []*peer    // peers with segments to send and credit for them, in turn
+	seg     segment    // the Data frame that is being written
+	unsent  int        // frames in queue that keep the engine busy
+	blocked bool       // the link took nothing more
+	iov     [][]byte
+
+	fresh  bool          // something came since the last tick
+	heard  time.Duration // tick at which something had come last
+	pinged time.Duration // tick at which an unanswered ping was sent; 0: none
+	bye    byeState
+}
+
+type byeState int
+
+const (
+	running  byeState = iota
+	byeSent           // we are through; ByeAck is still to come
+	byeAcked          // nothing more may be read or written
+)
+
+// segment is one Data frame on its way into the link.
+type segment struct {
+	req  *Request
+	n    int // payload bytes
+	buf  [wire.HeaderLen + wire.DataLen]byte
+	head []byte // what is left of buf
+	data []byte // what is left of the payload, in the user's buffer
+}
+
+const (
+	batch    = 16      // frames in one vectored write
+	turnSize = 1 << 20 // bytes written or read before the other direction has its turn
+)
+
+func (r *rail) push(f *frame) {
+	f.queued = true
+	if !f.background {
+		r.unsent++
+	}
+	r.queue.push(f)
+}
+
+// pending reports whether there is something to write.
+func (r *rail) pending() bool { return r.queue.head != nil || r.seg.req != nil || len(r.bulk) > 0 }
+
+// write puts on the link what it takes, without blocking.
+func (r *rail) write() (moved int, err error) {
+	r.blocked = false
+	for moved < turnSize {
+		iov := r.iov[:0]
+		if r.seg.req == nil && r.queue.head == nil {
+			r.nextSegment()
+		}
+		if r.seg.req != nil {
+			iov = append(iov, r.seg.head, r.seg.data)
+		}
+		for f := r.queue.head; f != nil && len(iov) < batch; f = f.nextOut {
+			iov = append(iov, f.buf[f.off:])
+		}
+		r.iov = iov
+		if len(iov) == 0 {
+			return moved, nil
+		}
+		n, err := r.link.TryWrite(iov...)
+		clear(iov)
+		if errors.Is(err, transport.ErrAgain) {
+			r.blocked = true
+			return moved, nil
+		}
+		if err != nil {
+			return moved, err
+		}
+		moved += n
+		r.wrote(n)
+	}
+	return moved, nil
+}
+
+// wrote accounts for n bytes that the link took, in the order of write's list.
+func (r *rail) wrote(n int) {
+	if s := &r.seg; s.req != nil {
+		k := min(n, len(s.head))
+		s.head, n = s.head[k:], n-k
+		k = min(n, len(s.data))
+		s.data, n = s.data[k:], n-k
+		if len(s.head) > 0 || len(s.data) > 0 {
+			return
+		}
+		r.segmentWritten()
+	}
+	for n > 0 {
+		f := r.queue.head
+		k := min(n, len(f.buf)-f.off)
+		f.off += k
+		n -= k
+		if f.off < len(f.buf) {
+			return
+		}
+		r.queue.pop()
+		f.queued = false
+		if !f.background {
+			r.unsent--
+		}
+		if f.seq == 0 {
+			r.e.freeFrame(f)
+		}
+	}
+}
+
+// nextSegment takes the next peer's turn, if one has bytes to send and credit.
+func (r *rail) nextSegment() {
+	for len(r.bulk) > 0 {
+		p := r.bulk[0]
+		copy(r.bulk, r.bulk[1:])
+		r.bulk = r.bulk[:len(r.bulk)-1]
+		p.running = false
+		q := p.bulkHead
+		n := int(min(q.clear-q.moved, int64(r.e.limits.Segment)))
+		if !p.dataOut.Take(uint64(n)) {
+			continue // a Credit frame brings it back
+		}
+		h := wire.Header{Type: wire.TypeData, Epoch: 1, Length: uint32(wire.DataLen + n), Src: uint32(r.e.world.Rank), Dst: uint32(p.rank), Ack: p.order.Ack()}
+		d := wire.Data{Receiver: q.remote, Offset: uint64(q.moved)}
+		s := &r.seg
+		s.req, s.n = q, n
+		s.head = d.Append(h.Append(s.buf[:0]))
+		s.data = q.buf[q.moved : q.moved+int64(n)]
+		return
+	}
+}
+
+func (r *rail) segmentWritten() {
+	q := r.seg.req
+	q.moved += int64(r.seg.n)
+	r.seg.req = nil
+	p := q.peer
+	if q.moved == q.clear {
+		p.bulkHead = q.next
+		if p.bulkHead == nil {
+			p.bulkTail = nil
+		}
+		q.next = nil
+		r.e.to(q, sent)
+	}
+	r.schedule(p)
+}
+
+// schedule gives a peer a place in the bulk ring if it has something to send; credit is seen to at its turn.
+func (r *rail) schedule(p *peer) {
+	if p.bulkHead != nil && !p.running && (r.seg.req == nil || r.seg.req.peer != p) {
+		p.running = true
+		r.bulk = append(r.bulk, p)
+	}
+}
+
+// input is what has been read and not handled.
+type input struct {
+	buf  []byte
+	r, w int // unread bytes are buf[r:w]
+
+	busy bool    // a payload is coming
+	dst  []byte  // its destination, the part not filled yet
+	skip int     // bytes after that to throw away
+	land landing // what to do when it is there
+	bulk bool    // segments are coming: read headers by themselves, so that payload is never copied
+}
+
+const inputSize = 64 << 10
+
+// read handles what the link has, without blocking, and returns how many bytes it took.
+func (r *rail) read() (moved int, err error) {
+	in := &r.in
+	dry := false // the last read took all there was
+	fill := func(p []byte) (int, error) {
+		n, err := r.link.TryRead(p)
+		switch {
+		case errors.Is(err, transport.ErrAgain):
+			dry = true
+			return 0, nil
+		case err != nil:
+			return 0, err
+		}
+		dry = n < len(p)
+		r.fresh = true
+		moved += n
+		return n, nil
+	}
+	for r.e.err == nil {
+		if in.busy {
+			if in.r < in.w {
+				k := copy(in.dst, in.buf[in.r:in.w])
+				in.dst = in.dst[k:]
+				in.r += k
+				k = min(in.skip, in.w-in.r)
+				in.skip -= k
+				in.r += k
+			}
+			switch {
+			case len(in.dst) > 0:
+				if dry || moved > turnSize {
+					return moved, nil
+				}
+				n, err := fill(in.dst)
+				if err != nil {
+					return moved, err
+				}
+				in.dst = in.dst[n:]
+			case in.skip > 0:
+				if dry || moved > turnSize {
+					return moved, nil
+				}
+				in.r, in.w = 0, 0
+				n, err := fill(in.buf[:min(in.skip, len(in.buf))])
+				if err != nil {
+					return moved, err
+				}
+				in.w = n
+			default:
+				in.busy, in.dst = false, nil
+				land := in.land
+				in.land = landing{}
+				if err := r.e.landed(land); err != nil {
+					return moved, err
+				}
+			}
+			continue
+		}
+		n, err := r.frame()
+		if err != nil {
+			return moved, err
+		}
+		if n > 0 {
+			continue
+		}
+		if dry || moved > turnSize || r.bye == byeAcked {
+			return moved, nil
+		}
+		if in.r > 0 {
+			copy(in.buf, in.buf[in.r:in.w])
+			in.r, in.w = 0, in.w-in.r
+		}
+		room := in.buf[in.w:]
+		if want := wire.HeaderLen + wire.DataLen; in.bulk && in.w < want {
+			room = in.buf[in.w:want]
+		}
+		if n, err = fill(room); err != nil {
+			return moved, err
+		}
+		in.w += n
+	}
+	return moved, nil
+}
+
+// frame handles the next frame but for its payload, if its head is there, and returns the bytes used.
+func (r *rail) frame() (int, error) {
+	in := &r.in
+	b := in.buf[in.r:in.w]
+	if len(b) < wire.HeaderLen {
+		return 0, nil
+	}
+	h, err := wire.ParseHeader(b)
+	if err != nil {
+		return 0, err
+	}
+	payload := h.Payload()
+	head := wire.HeaderLen + int(h.Length) - payload
+	if head > len(in.buf) {
+		return 0, fmt.Errorf("%v frame of %d bytes is too long here", h.Type, h.Length)
+	}
+	if len(b) < head {
+		in.bulk = in.bulk && h.Type == wire.TypeData
+		return 0, nil
+	}
+	in.bulk = h.Type == wire.TypeData
+	in.r += head
+	body := b[wire.HeaderLen:head]
+	if !h.Type.BetweenRanks() {
+		return head, r.control(h, body)
+	}
+	dst, land, err := r.e.begin(h, body, payload)
+	if err != nil {
+		return 0, fmt.Errorf("%v frame from rank %d: %w", h.Type, h.Src, err)
+	}
+	if payload > 0 || land.some() {
+		in.busy, in.dst, in.skip, in.land = true, dst, payload-len(dst), land
+	}
+	return head, nil
+}
+
+// control handles a frame of the forwarder.
+func (r *rail) control(h wire.Header, body []byte) error {
+	switch h.Type {
+	case wire.TypePing:
+		r.push(r.e.newControl(wire.TypePong, nil))
+	case wire.TypePong:
+	case wire.TypeByeAck:
+		if r.bye != byeSent {
+			return errors.New("the forwarder said good-bye unasked")
+		}
+		r.bye = byeAcked
+	case wire.TypeBye: // the forwarder shuts down, but not under us: a job in progress is lost
+		return errors.New("the forwarder is shutting down")
+	case wire.TypeAbort:
+		a, err := wire.ParseAbort(body)
+		if err != nil {
+			return err
+		}
+		r.e.fatal(ErrAborted, int(a.Code), abortReason(a))
+	default:
+		return fmt.Errorf("unexpected %v frame", h.Type)
+	}
+	return nil
+}
+
+func abortReason(a wire.Abort) string {
+	if a.Rank == wire.Nobody {
+		return fmt.Sprintf("job ended by the forwarder: %s", a.Reason)
+	}
+	return fmt.Sprintf("job ended by rank %d (exit status %d): %s", a.Rank, a.Code, a.Reason)
+}
+
+// step reads and writes once.
+func (r *rail) step() (moved int) {
+	n, err := r.read()
+	if err == nil && r.pending() {
+		var m int
+		m, err = r.write()
+		n += m
+	}
+	if err != nil && r.bye != byeAcked && r.e.err == nil {
+		r.e.lost(r, err)
+	}
+	return n
+}
+
+// lost ends the job: the only rail is gone.
+func (e *Engine) lost(r *rail, err error) {
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the forwarder closed it (killed, or the network went down)")
+	}
+	e.fatal(ErrLink, 1, fmt.Sprintf("link rank %d - forwarder %s lost: %v", e.world.Rank, r.link.Remote(), err))
+}

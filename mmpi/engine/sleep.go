@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sleepState is how threads wait and who takes over.
+//
+// Waiting application threads sleep in ppoll on the link and on wake, which a thread that completes something for another one
+// signals. The background thread sleeps by time alone while application threads poll, so messages do not wake it; when nobody has polled for
+// a tick it sleeps on the link itself, until somebody polls again. kick tells it that there is output it does not know of.
+type sleepState struct {
+	polls    atomic.Uint64 // calls of Progress
+	sleepers atomic.Int32  // application threads in ppoll
+	wake     int           // eventfd
+	kick     int           // eventfd
+
+	background bool // there is a background thread
+	watching   atomic.Bool // it sleeps on the link
+	forOutput  bool // and waits for room to write too
+	stop       bool
+	stopped    chan struct{}
+	ticked     time.Duration
+}
+
+const (
+	tickEvery  = 2 * time.Millisecond  // how long nobody has polled when the background thread takes over
+	watchFor   = 20 * time.Millisecond // longest sleep of the background thread, so that ticks go on
+	betweenAck = 10 * time.Millisecond // time between ticks
+)
+
+func (s *sleepState) init() (err error) {
+	s.stopped = make(chan struct{})
+	if s.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	s.kick, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	return err
+}
+
+func (s *sleepState) close() {
+	unix.Close(s.wake)
+	unix.Close(s.kick)
+}
+
+var one = [8]byte{1}
+
+func signal(fd int) { _, _ = unix.Write(fd, one[:]) } // fails only when the counter is full: then it is readable already
+
+func drain(fd int) {
+	var b [8]byte
+	_, _ = unix.Read(fd, b[:])
+}
+
+// alert wakes threads that sleep and should know of what has changed under the lock.
+func (e *Engine) alert() {
+	s := &e.sleep
+	if e.completions > 0 && s.sleepers.Load() > 0 {
+		signal(s.wake)
+	}
+	if s.watching.Load() && !s.forOutput && e.rail.pending() {
+		signal(s.kick)
+	}
+}
+
+// pollSet lists the link's descriptors; fd is one more to wait for.
+func (e *Engine) pollSet(set *[3]unix.PollFd, fd int) []unix.PollFd {
+	l := e.rail.link
+	set[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	set[1] = unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN}
+	if !e.rail.pending() {
+		return set[:2]
+	}
+	if l.WriteFD() == l.FD() {
+		set[1].Events |= unix.POLLOUT
+		return set[:2]
+	}
+	set[2] = unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT}
+	return set[:3]
+}
+
+func ppoll(set []unix.PollFd, d time.Duration) {
+	t := unix.NsecToTimespec(int64(max(d, 0)))
+	_, _ = unix.Ppoll(set, &t, nil) // an interrupted sleep is a short sleep
+}
+
+// doze sleeps on the link, unlocked meanwhile.
+func (e *Engine) doze(d time.Duration) {
+	s := &e.sleep
+	if e.rail.link.Arm() {
+		return
+	}
+	if s.sleepers.Load() > 0 {
+		d = min(d, time.Millisecond) // several sleepers may take each other's wake-ups
+	}
+	var set [3]unix.PollFd
+	p := e.pollSet(&set, s.wake)
+	s.sleepers.Add(1)
+	e.unlock()
+	ppoll(p, d)
+	e.lock()
+	s.sleepers.Add(-1)
+	s.polls.Add(1)
+	if p[0].Revents != 0 {
+		drain(s.wake)
+	}
+}
+
+func (e *Engine) now() time.Duration { return time.Since(e.start) }
+
+// background moves bytes when nobody else does.
+func (e *Engine) background() {
+	runtime.LockOSThread()
+	s := &e.sleep
+	defer close(s.stopped)
+	var seen uint64
+	kick := []unix.PollFd{{Fd: int32(s.kick), Events: unix.POLLIN}}
+	for {
+		polls := s.polls.Load()
+		if polls != seen || s.sleepers.Load() > 0 {
+			seen = polls
+			if e.now()-s.ticked >= betweenAck && e.backstage() {
+				return
+			}
+			ppoll(kick, tickEvery)
+			continue
+		}
+		if e.watch() {
+			return
+		}
+	}
+}
+
+// backstage ticks; it reports whether the engine has ended.
+func (e *Engine) backstage() bool {
+	e.lock()
+	defer e.unlock()
+	s := &e.sleep
+	if s.stop || e.err != nil {
+		return true
+	}
+	s.ticked = e.now()
+	e.tick(s.ticked)
+	return false
+}
+
+// watch moves bytes once and then sleeps on the link; it reports whether the engine has ended.
+func (e *Engine) watch() bool {
+	s := &e.sleep
+	if !e.mu.TryLock() {
+		ppoll(nil, 100*time.Microsecond) // somebody is at it
+		return false
+	}
+	e.completions = 0
+	if s.stop || e.err != nil {
+		e.unlock()
+		return true
+	}
+	moved := e.rail.step()
+	if now := e.now(); e.err == nil && now-s.ticked >= betweenAck {
+		s.ticked = now
+		e.tick(now)
+	}
+	if moved > 0 || e.err != nil || e.rail.link.Arm() {
+		e.unlock()
+		return false
+	}
+	var set [3]unix.PollFd
+	p := e.pollSet(&set, s.kick)
+	s.forOutput = e.rail.pending()
+	s.watching.Store(true)
+	e.unlock()
+	ppoll(p, watchFor)
+	s.watching.Store(false)
+	if p[0].Revents != 0 {
+		drain(s.kick)
+	}
+	return false
+}

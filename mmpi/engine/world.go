@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"math"
+	"time"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// World is who takes part in the job.
+type World struct {
+	Rank     int            // mine, virtual
+	Clusters []wire.Cluster // in order of virtual rank
+	TagUB    int
+}
+
+// Size is the number of virtual ranks.
+func (w *World) Size() int {
+	n := 0
+	for _, c := range w.Clusters {
+		n += int(c.Size)
+	}
+	return n
+}
+
+// Place gives the cluster of a virtual rank and the first virtual rank of that cluster; -1, -1 for none.
+func (w *World) Place(rank int) (cluster, first int) {
+	for i, c := range w.Clusters {
+		if rank < first+int(c.Size) {
+			return i, first
+		}
+		first += int(c.Size)
+	}
+	return -1, -1
+}
+
+// Config is what an engine starts with.
+type Config struct {
+	World  World
+	Native Native
+	Links  []transport.Link // joined links to forwarders; at least one if there is more than one cluster
+
+	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not (busy).
+	Poll Poll
+	// Quiet leaves out the background thread; somebody must call Progress often. For tests.
+	Quiet bool
+
+	Limits Limits // zero values: the defaults
+}
+
+// Poll is a way to wait.
+type Poll int
+
+// Ways to wait.
+const (
+	PollAdaptive Poll = iota
+	PollBusy
+	PollEvent
+)
+
+// Limits are sizes in bytes and times. Those marked * must be equal in all processes.
+type Limits struct {
+	Eager       int           // longest message sent without asking
+	EagerWindow int           // * eager payload a process may have unconsumed at another at first
+	DataWindow  int           // * rendezvous payload a process may have on its way to another
+	EagerPool   int           // unconsumed eager payload a process grants to all others together, beyond first windows
+	Segment     int           // payload of a Data frame
+	Orphans     int           // envelopes kept per peer for communicators not known here yet
+	Ping        time.Duration // silence after which a link is pinged
+	Silence     time.Duration // time without an answer after which a link is lost
+}
+
+// The most that flows may grant; see wire.MaxWindow for the bound on one flow.
+const (
+	receiverPool = 64 << 20 // bytes of eager payload per receiver
+	maxEager     = 256 << 10
+	maxData      = 4 << 20
+)
+
+// withDefaults fills in zero fields. Windows shrink as the world grows: they are what a receiver must be able to take from all at once.
+func (l Limits) withDefaults(world int) Limits {
+	share := receiverPool / max(1, world)
+	set := func(p *int, v int) {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	set(&l.Eager, 64<<10)
+	set(&l.EagerWindow, min(max(share/2, 16<<10), maxEager))
+	set(&l.DataWindow, min(max(share, 256<<10), maxData))
+	set(&l.EagerPool, receiverPool/2)
+	set(&l.Segment, 128<<10)
+	set(&l.Orphans, 1<<16)
+	if l.Ping == 0 {
+		l.Ping = 2 * time.Second
+	}
+	if l.Silence == 0 {
+		l.Silence = 6 * time.Second
+	}
+	l.Eager = min(l.Eager, wire.MaxPayload)
+	l.Segment = min(l.Segment, wire.MaxPayload, l.DataWindow/2)
+	return l
+}
+
+// Contexts made by no process.
+const (
+	WorldContext   uint64 = 0xFFFFFFFF00000000 // MPI_COMM_WORLD
+	controlContext uint64 = math.MaxUint64     // the engine's own
+)
