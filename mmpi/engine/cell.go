@@ -37,7 +37,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Reason }
 
-func failure(c Code, format string, args ...any) *Error { return &Error{c, fmt.Sprintf(format, args...)} }
+func failure(c Code, format string, args ...any) *Error {
+	return &Error{c, fmt.Sprintf(format, args...)}
+}
 
 // CodeOf gives the code of an error: OK for nil, ErrInternal for errors that are not of type Error.
 func CodeOf(err error) Code {

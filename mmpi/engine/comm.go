@@ -1,7 +1,5 @@
 package engine
 
-import "github.com/leidenzipper/zipper/collectives"
-
 // Kinds of traffic in a communicator; each has its own matching space. The numbers are wire.Kind….
 const (
 	KindP2P = iota
@@ -23,12 +21,11 @@ type Comm struct {
 	ranks   map[int32]int32
 
 	spaces      [kinds]space
-	localPosted int // entries of the p2p posted list that a local message may match
+	localPosted int  // entries of the p2p posted list that a local message may match
 	flush       bool // an entry left the posted list: local receives may be free to go to native MPI
 	outstanding int  // requests
 
-	layout *collectives.Layout // made when first needed
-	colls  collQueue
+	colls collQueue
 }
 
 // ID is the number that Engine.Comm takes.

@@ -33,7 +33,7 @@ type Native interface {
 // Probe is a message found in native MPI.
 type Probe struct {
 	Message uint64 // not 0 (except by Iprobe)
-	Source  int // rank in the spanning communicator
+	Source  int    // rank in the spanning communicator
 	Tag     int
 	Bytes   int64
 }

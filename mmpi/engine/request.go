@@ -12,16 +12,16 @@ import "fmt"
 type state uint8
 
 const (
-	idle       state = iota // not in use
-	announced               // RTS sent; no receive has met it as far as we know
-	cancelling              // like announced, and Cancel sent
-	clear2send              // CTS came: segments go out as credit allows
-	sent                    // the last segment is written; the buffer is the program's again at Fin
-	waiting                 // synchronous eager message sent, not known to be matched
-	posted                  // receive in the posted list
-	landingState            // receive matched, its eager payload is on its way from the link
-	cleared                 // receive matched, CTS sent, segments land
-	native                  // receive handed to native MPI
+	idle         state = iota // not in use
+	announced                 // RTS sent; no receive has met it as far as we know
+	cancelling                // like announced, and Cancel sent
+	clear2send                // CTS came: segments go out as credit allows
+	sent                      // the last segment is written; the buffer is the program's again at Fin
+	waiting                   // synchronous eager message sent, not known to be matched
+	posted                    // receive in the posted list
+	landingState              // receive matched, its eager payload is on its way from the link
+	cleared                   // receive matched, CTS sent, segments land
+	native                    // receive handed to native MPI
 )
 
 var stateNames = [...]string{"idle", "announced", "cancelling", "clear to send", "sent", "waiting", "posted", "landing", "cleared", "native"}
@@ -30,16 +30,16 @@ func (s state) String() string { return stateNames[s] }
 
 // legal[from] is the set of states that may follow.
 var legal = [...]uint16{
-	idle:       1<<announced | 1<<waiting | 1<<posted | 1<<landingState | 1<<cleared | 1<<native,
-	announced:  1<<cancelling | 1<<clear2send | 1<<idle,
-	cancelling: 1<<clear2send | 1<<idle,
-	clear2send: 1 << sent,
-	sent:       1 << idle,
-	waiting:    1 << idle,
-	posted:     1<<landingState | 1<<cleared | 1<<native | 1<<idle,
+	idle:         1<<announced | 1<<waiting | 1<<posted | 1<<landingState | 1<<cleared | 1<<native,
+	announced:    1<<cancelling | 1<<clear2send | 1<<idle,
+	cancelling:   1<<clear2send | 1<<idle,
+	clear2send:   1 << sent,
+	sent:         1 << idle,
+	waiting:      1 << idle,
+	posted:       1<<landingState | 1<<cleared | 1<<native | 1<<idle,
 	landingState: 1 << idle,
-	cleared:    1 << idle,
-	native:     1 << idle,
+	cleared:      1 << idle,
+	native:       1 << idle,
 }
 
 // remote reports whether the request keeps the engine busy: somebody in another cluster has to act, or native messages

@@ -19,9 +19,9 @@ type sleepState struct {
 	wake     int           // eventfd
 	kick     int           // eventfd
 
-	background bool // there is a background thread
+	background bool        // there is a background thread
 	watching   atomic.Bool // it sleeps on the link
-	forOutput  bool // and waits for room to write too
+	forOutput  bool        // and waits for room to write too
 	stop       bool
 	stopped    chan struct{}
 	ticked     time.Duration
