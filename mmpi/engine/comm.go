@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/leidenzipper/zipper/collectives"
+
 // Kinds of traffic in a communicator; each has its own matching space. The numbers are wire.Kind….
 const (
 	KindP2P = iota
@@ -25,7 +27,8 @@ type Comm struct {
 	flush       bool // an entry left the posted list: local receives may be free to go to native MPI
 	outstanding int  // requests
 
-	colls collQueue
+	layout *collectives.Layout // of collectives; made when first needed
+	colls  collQueue
 }
 
 // ID is the number that Engine.Comm takes.

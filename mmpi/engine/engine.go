@@ -49,6 +49,7 @@ type Engine struct {
 	active    int // requests that somebody in another cluster has to do with, and the posted lists
 	collCount int // collectives
 	busy      bool
+	collComms []*Comm // with collectives
 
 	localPosted int // entries of all posted lists that a local message may match
 	flushes     int // communicators with flush set
@@ -158,6 +159,7 @@ func (e *Engine) fatal(code Code, status int, reason string) {
 		}
 	}
 	e.localPosted = 0
+	e.failCollectives(code)
 	e.native.Fail(status, reason)
 }
 

@@ -21,7 +21,7 @@ type Native interface {
 	Coll(comm *Comm, c *Coll) (token uint64, err error)
 	// CollTest reports whether it is over; then the token is dead.
 	CollTest(token uint64) (bool, error)
-	// ReduceLocal computes inout = in op inout.
+	// ReduceLocal computes inout = in op inout over count elements; typ and op are native handles.
 	ReduceLocal(in, inout []byte, count int, typ, op uint64) error
 
 	// SetBusy(false) allows threads to block inside native MPI.

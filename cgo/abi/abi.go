@@ -1,0 +1,272 @@
+// Package abi is the Go side of abi.h: it exports the ze_ functions over package engine. A program that links it has
+// the engine inside; package lib makes libmmpi-engine.so of it.
+//
+// The C border needs one engine per process; it is this package's only state.
+package abi
+
+// #include <stdlib.h>
+// #include "abi.h"
+import "C"
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+)
+
+// engine.Cell is z_cell: these do not compile if sizes or places differ.
+const (
+	_ = uint(unsafe.Sizeof(engine.Cell{}) - C.sizeof_z_cell)
+	_ = uint(C.sizeof_z_cell - unsafe.Sizeof(engine.Cell{}))
+	_ = uint(unsafe.Offsetof(engine.Cell{}.Owner) - unsafe.Offsetof(C.z_cell{}.owner))
+	_ = uint(unsafe.Offsetof(C.z_cell{}.owner) - unsafe.Offsetof(engine.Cell{}.Owner))
+	_ = uint(unsafe.Offsetof(engine.Cell{}.Bytes) - unsafe.Offsetof(C.z_cell{}.bytes))
+	_ = uint(unsafe.Offsetof(engine.Cell{}.Stage) - unsafe.Offsetof(C.z_cell{}.stage))
+)
+
+// engineCell is z_cell in the exports.
+type engineCell C.z_cell
+
+func (c *engineCell) cell() *engine.Cell { return (*engine.Cell)(unsafe.Pointer(c)) }
+
+var (
+	running atomic.Pointer[engine.Engine]
+
+	errorLock sync.Mutex
+	lastError *C.char
+)
+
+// result turns an error into its code and keeps its text for ze_error.
+func result(err error) C.int {
+	if err == nil {
+		return C.Z_OK
+	}
+	errorLock.Lock()
+	defer errorLock.Unlock()
+	C.free(unsafe.Pointer(lastError))
+	lastError = C.CString(err.Error())
+	return C.int(engine.CodeOf(err))
+}
+
+var (
+	errNotStarted = &engine.Error{Code: engine.ErrArg, Reason: "the engine is not running"}
+	errNoComm     = &engine.Error{Code: engine.ErrArg, Reason: "no such communicator in the engine"}
+)
+
+// on calls f with the engine and a communicator.
+func on(comm int32, f func(*engine.Engine, *engine.Comm) error) C.int {
+	e := running.Load()
+	if e == nil {
+		return result(errNotStarted)
+	}
+	c := e.Comm(comm)
+	if c == nil {
+		return result(errNoComm)
+	}
+	if err := f(e, c); err != nil {
+		return result(err)
+	}
+	return C.Z_OK
+}
+
+// bytes is a buffer of C. Its address may be anything if it is empty, so it comes as a number.
+func bytes(p uintptr, n int64) []byte {
+	if n <= 0 || p == 0 {
+		return nil
+	}
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&p)), n)
+}
+
+//export ze_start
+func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
+	if n.abi != C.Z_ABI_VERSION {
+		return result(&engine.Error{Code: engine.ErrArg, Reason: "libmmpi and libmmpi-engine.so are of different releases: install both from one"})
+	}
+	if running.Load() != nil {
+		return result(&engine.Error{Code: engine.ErrArg, Reason: "the engine is running already"})
+	}
+	l := engine.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub), Library: C.GoString(loc.library), Host: C.GoString(loc.host)}
+	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
+	job, err := jobenv.FromEnviron()
+	if errors.Is(err, jobenv.ErrNoJob) {
+		return C.Z_OK
+	}
+	if err != nil {
+		return result(&engine.Error{Code: engine.ErrArg, Reason: err.Error()})
+	}
+	e, w, err := engine.Join(context.Background(), job, l, native{n})
+	if err != nil {
+		return result(err)
+	}
+	cluster, first := w.Place(w.Rank)
+	*out = C.z_world{size: C.int32_t(w.Size()), rank: C.int32_t(w.Rank), clusters: C.int32_t(len(w.Clusters)), cluster: C.int32_t(cluster),
+		offset: C.int32_t(first), tag_ub: C.int32_t(w.TagUB)}
+	if e != nil {
+		running.Store(e)
+	}
+	return C.Z_OK
+}
+
+//export ze_finish
+func ze_finish() C.int {
+	e := running.Load()
+	if e == nil {
+		return C.Z_OK
+	}
+	err := e.Finish()
+	running.Store(nil)
+	return result(err)
+}
+
+//export ze_abort
+func ze_abort(status int32) {
+	if e := running.Load(); e != nil {
+		e.Abort(int(status), "MPI_Abort")
+	}
+}
+
+//export ze_error
+func ze_error() *C.char {
+	errorLock.Lock()
+	defer errorLock.Unlock()
+	if lastError == nil {
+		lastError = C.CString("no error")
+	}
+	return lastError
+}
+
+//export ze_next_context
+func ze_next_context() uint64 {
+	e := running.Load()
+	if e == nil {
+		return 0
+	}
+	return e.NewContext()
+}
+
+//export ze_comm_add
+func ze_comm_add(user uintptr, context uint64, size, rank int32, world, local *int32, localSize int32, id *int32) C.int {
+	e := running.Load()
+	if e == nil {
+		return result(errNotStarted)
+	}
+	if size <= 0 {
+		return result(&engine.Error{Code: engine.ErrArg, Reason: "a communicator without ranks"})
+	}
+	c, err := e.AddComm(user, context, int(rank), unsafe.Slice(world, size), unsafe.Slice(local, size))
+	if err != nil {
+		return result(err)
+	}
+	*id = c.ID()
+	return C.Z_OK
+}
+
+//export ze_comm_drop
+func ze_comm_drop(comm int32) C.int {
+	return on(comm, func(e *engine.Engine, c *engine.Comm) error { return e.DropComm(c) })
+}
+
+//export ze_isend
+func ze_isend(comm, kind int32, buf uintptr, n int64, dest, tag, mode int32, cell *engineCell) C.int {
+	e := running.Load()
+	if e == nil {
+		return result(errNotStarted)
+	}
+	c := e.Comm(comm)
+	if c == nil {
+		return result(errNoComm)
+	}
+	if err := e.Isend(c, int(kind), bytes(buf, n), int(dest), int(tag), mode == C.Z_SYNCHRONOUS, cell.cell()); err != nil {
+		return result(err)
+	}
+	return C.Z_OK
+}
+
+//export ze_irecv
+func ze_irecv(comm, kind int32, buf uintptr, n int64, source, tag int32, cell *engineCell) C.int {
+	e := running.Load()
+	if e == nil {
+		return result(errNotStarted)
+	}
+	c := e.Comm(comm)
+	if c == nil {
+		return result(errNoComm)
+	}
+	if err := e.Irecv(c, int(kind), bytes(buf, n), int(source), int(tag), cell.cell()); err != nil {
+		return result(err)
+	}
+	return C.Z_OK
+}
+
+//export ze_shadowed
+func ze_shadowed(comm, source, tag int32) (yes C.int) {
+	e := running.Load()
+	if e == nil {
+		return 0
+	}
+	if c := e.Comm(comm); c != nil && e.Shadowed(c, int(source), int(tag)) {
+		return 1
+	}
+	return 0
+}
+
+//export ze_iprobe
+func ze_iprobe(comm, source, tag int32, out *engineCell) C.int {
+	return on(comm, func(e *engine.Engine, c *engine.Comm) error { return e.Iprobe(c, int(source), int(tag), out.cell()) })
+}
+
+//export ze_improbe
+func ze_improbe(comm, source, tag int32, out *engineCell, message *uint64, local *int32) C.int {
+	return on(comm, func(e *engine.Engine, c *engine.Comm) error {
+		h, nat, err := e.Improbe(c, int(source), int(tag), out.cell())
+		*message, *local = h, bool32(nat)
+		return err
+	})
+}
+
+//export ze_mrecv
+func ze_mrecv(message uint64, buf uintptr, n int64, cell *engineCell) C.int {
+	e := running.Load()
+	if e == nil {
+		return result(errNotStarted)
+	}
+	return result(e.Mrecv(message, bytes(buf, n), cell.cell()))
+}
+
+//export ze_cancel
+func ze_cancel(cell *engineCell) C.int {
+	e := running.Load()
+	if e == nil {
+		return result(errNotStarted)
+	}
+	return result(e.Cancel(cell.cell()))
+}
+
+//export ze_release
+func ze_release(*engineCell) C.int { return C.Z_OK } // a done cell's request is in the pool already
+
+//export ze_progress
+func ze_progress(blockMicroseconds int32) C.int {
+	e := running.Load()
+	if e == nil {
+		return 0
+	}
+	return C.int(e.Progress(time.Duration(blockMicroseconds) * time.Microsecond))
+}
+
+//export ze_comm_counters
+func ze_comm_counters(messages, payload *uint64) C.int {
+	e := running.Load()
+	if e == nil {
+		return result(errNotStarted)
+	}
+	c := e.Counters()
+	*messages, *payload = c.SentMessages, c.SentBytes
+	return C.Z_OK
+}

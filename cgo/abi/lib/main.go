@@ -1,0 +1,21 @@
+// Command lib is libmmpi-engine.so, which the C shim opens in MPI_Init:
+//
+//	go build -buildmode=c-shared -o lib/libmmpi-engine.so ./cgo/abi/lib
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	_ "github.com/leidenzipper/zipper/cgo/abi"
+)
+
+// The engine is a guest in a process whose cores belong to the program, and which may be bound to one: two running threads are enough (one
+// of the program, the background thread), and the heap stays near what flow control bounds.
+func init() {
+	runtime.GOMAXPROCS(2)
+	debug.SetGCPercent(100)
+	debug.SetMemoryLimit(512 << 20)
+}
+
+func main() {}

@@ -1,0 +1,112 @@
+package abi
+
+// #cgo noescape zn_coll
+// #include <stdlib.h>
+// #include "native.h"
+import "C"
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/leidenzipper/zipper/mmpi/engine"
+)
+
+// native calls the shim: it implements engine.Native over a z_native, which stays in place for good.
+type native struct{ n *C.z_native }
+
+func bool32(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func cellAt(c *engine.Cell) C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(c))) }
+
+// code makes an error of a callback's int: a portable error (enum z_error), perhaps negative.
+func code(what string, rc C.int) error {
+	if rc == 0 {
+		return nil
+	}
+	return &engine.Error{Code: engine.Code(max(rc, -rc)), Reason: fmt.Sprintf("native MPI: %s failed", what)}
+}
+
+func probe(what string, r C.zn_probe) (engine.Probe, bool, error) {
+	if r.found <= 0 {
+		return engine.Probe{}, false, code(what, C.int(r.found))
+	}
+	return engine.Probe{Message: uint64(r.probe.message), Source: int(r.probe.source), Tag: int(r.probe.tag), Bytes: int64(r.probe.bytes)}, true, nil
+}
+
+func (n native) Improbe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
+	return probe("improbe", C.zn_improbe(n.n, C.uintptr_t(c.User), C.int32_t(source), C.int32_t(tag)))
+}
+
+func (n native) Iprobe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
+	return probe("iprobe", C.zn_iprobe(n.n, C.uintptr_t(c.User), C.int32_t(source), C.int32_t(tag)))
+}
+
+func (n native) Imrecv(r *engine.Request, message uint64) error {
+	return code("imrecv", C.zn_imrecv(n.n, cellAt(r.Cell()), C.uint64_t(message)))
+}
+
+func (n native) Irecv(r *engine.Request) error {
+	return code("irecv", C.zn_irecv(n.n, cellAt(r.Cell())))
+}
+
+func (n native) Test(r *engine.Request) (bool, error) {
+	rc := C.zn_test(n.n, cellAt(r.Cell()))
+	if rc < 0 {
+		return true, code("test", rc)
+	}
+	return rc > 0, nil
+}
+
+func (n native) Cancel(r *engine.Request) error {
+	return code("cancel", C.zn_cancel(n.n, cellAt(r.Cell())))
+}
+
+func (n native) CollTest(token uint64) (bool, error) {
+	rc := C.zn_coll_test(n.n, C.uint64_t(token))
+	if rc < 0 {
+		return true, code("collective", rc)
+	}
+	return rc > 0, nil
+}
+
+func (n native) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
+	return code("reduce_local", C.zn_reduce_local(n.n, address(in), address(inout), C.int64_t(count), C.uint64_t(typ), C.uint64_t(op)))
+}
+
+func (n native) SetBusy(b bool) { atomic.StoreInt32((*int32)(unsafe.Pointer(n.n.busy)), bool32(b)) }
+
+func (n native) Fail(status int, reason string) {
+	s := C.CString(reason)
+	C.zn_fail(n.n, C.int32_t(status), s)
+	C.free(unsafe.Pointer(s)) // fail does not return in a program; tests may
+}
+
+// Coll passes a local collective on. Buffers are the program's or scratch, which is pinned; counts are read during the call only.
+func (n native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
+	own := len(a.Send)
+	switch a.Op {
+	case opBcast, opScatterv:
+		own = len(a.Recv)
+	}
+	r := C.zn_coll(n.n, C.uintptr_t(c.User), C.int32_t(a.Op), C.int32_t(a.Root), address(a.Send), address(a.Recv), C.int64_t(own),
+		ints(a.SendCounts), ints(a.SendDispls), ints(a.RecvCounts), ints(a.RecvDispls),
+		C.int64_t(a.Count), C.int64_t(a.Extent), C.uint64_t(a.Type), C.uint64_t(a.Operator), C.int32_t(bool32(a.Commutative)))
+	return uint64(r.token), code("collective", C.int(r.error))
+}
+
+func ints(v []int64) *C.int64_t { return (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(v))) }
+
+// address is where a buffer lies; 0 for an empty one.
+func address(b []byte) C.uintptr_t {
+	if len(b) == 0 {
+		return 0
+	}
+	return C.uintptr_t(uintptr(unsafe.Pointer(&b[0])))
+}

@@ -1,0 +1,21 @@
+/* Calls through z_native, for Go, which cannot call function pointers. Results come by value: nothing escapes. */
+#ifndef ZIPPER_ABI_NATIVE_H
+#define ZIPPER_ABI_NATIVE_H
+#include "abi.h"
+
+typedef struct zn_probe { int32_t found; z_probe probe; } zn_probe;
+typedef struct zn_token { int32_t error; uint64_t token; } zn_token;
+
+zn_probe zn_improbe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);
+zn_probe zn_iprobe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);
+int zn_imrecv(const z_native *n, uintptr_t cell, uint64_t message);
+int zn_irecv(const z_native *n, uintptr_t cell);
+int zn_test(const z_native *n, uintptr_t cell);
+int zn_cancel(const z_native *n, uintptr_t cell);
+zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, uintptr_t send, uintptr_t recv, int64_t send_bytes,
+                 const int64_t *send_counts, const int64_t *send_displs, const int64_t *recv_counts, const int64_t *recv_displs,
+                 int64_t count, int64_t extent, uint64_t type, uint64_t mpi_op, int32_t commutative);
+int zn_coll_test(const z_native *n, uint64_t token);
+int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op);
+void zn_fail(const z_native *n, int32_t code, const char *reason);
+#endif
