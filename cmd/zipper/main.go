@@ -13,6 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/launch"
 )
 
 // Exit statuses of our own; zipper run and join otherwise end with the program's.
@@ -27,6 +29,7 @@ func main() {
 		Usage: "one MPI world over clusters that share no network",
 		Commands: []*cli.Command{
 			runCommand(), joinCommand(), execCommand(), forwarderCommand(),
+			wrapperCommand("cc", launch.LangC), wrapperCommand("cxx", launch.LangCXX), wrapperCommand("fc", launch.LangFortran),
 		},
 		HideVersion:               true,
 		UseShortOptionHandling:    true,

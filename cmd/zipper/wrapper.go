@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/launch"
+)
+
+// wrapperCommand compiles with the native MPI's own wrapper and links MMPI.
+func wrapperCommand(name string, lang launch.Language) *cli.Command {
+	return &cli.Command{
+		Name:      name,
+		Usage:     fmt.Sprintf("compile and link a %s program with MMPI, so that it needs no preloading", lang),
+		ArgsUsage: "[--mpi openmpi|mpich] [--show] COMPILER-ARGUMENT...",
+		Description: fmt.Sprintf(`zipper %[1]s --mpi mpich -O2 -o prog prog.src
+
+All arguments but --mpi and --show go to the MPI library's own compiler wrapper. --show prints the command instead
+of running it. The library can also be chosen by ZIPPER_MPI.`, name),
+		SkipFlagParsing: true,
+		Action: func(c *cli.Context) error {
+			args := c.Args().Slice()
+			if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
+				if err := cli.ShowSubcommandHelp(c); err != nil {
+					return err
+				}
+				if len(args) == 0 {
+					return usage(errors.New("nothing to compile"))
+				}
+				return nil
+			}
+			show := false
+			if args[0] == "--show" {
+				show, args = true, args[1:]
+			}
+			m, args, err := launch.SplitMPI(args)
+			if err != nil {
+				return usage(err)
+			}
+			if v := os.Getenv(launch.VarMPI); m == "" && v != "" {
+				if m, err = launch.ParseMPI(v); err != nil {
+					return usage(fmt.Errorf("%s: %w", launch.VarMPI, err))
+				}
+			}
+			cmd, err := launch.CompilerCommand(lang, m, args)
+			if err != nil {
+				return err
+			}
+			if show {
+				fmt.Println(strings.Join(cmd, " "))
+				return nil
+			}
+			return fmt.Errorf("cannot run %s: %w", cmd[0], syscall.Exec(cmd[0], cmd, os.Environ()))
+		},
+	}
+}

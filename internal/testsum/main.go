@@ -1,0 +1,174 @@
+// Command testsum reads the output of go test -json and prints what a person wants of it: every failed test with its
+// output, packages that did not build, and one line of counts at the end, "N passed, N failed, N skipped".
+//
+// Counted are tests without subtests of their own; a package that fails without a failed test (it does not build, it
+// crashes) counts as one failure. The reasons of skipped tests are appended to the file of -skips.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+)
+
+type event struct {
+	Action, Package, ImportPath, Test, Output string
+	Elapsed                                   float64
+}
+
+// test is what is known of one test or, with an empty name, of one package.
+type test struct {
+	output   []string
+	result   string
+	children bool
+}
+
+type summary struct {
+	out, skips              io.Writer
+	tests                   map[[2]string]*test
+	passed, failed, skipped int
+}
+
+func main() {
+	skips := flag.String("skips", "", "append the reasons of skipped tests to this `file`")
+	flag.Parse()
+	s := &summary{out: os.Stdout, skips: io.Discard, tests: map[[2]string]*test{}}
+	if *skips != "" {
+		f, err := os.OpenFile(*skips, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "testsum:", err)
+			os.Exit(2)
+		}
+		defer f.Close()
+		s.skips = f
+	}
+	if err := s.read(os.Stdin); err != nil {
+		fmt.Fprintln(s.out, "testsum:", err)
+		s.failed++
+	}
+	fmt.Fprintf(s.out, "   %d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
+}
+
+func (s *summary) read(r io.Reader) error {
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadString('\n')
+		if line != "" {
+			var e event
+			if json.Unmarshal([]byte(line), &e) != nil {
+				fmt.Fprint(s.out, line) // not go test's: a build's message, a crash
+			} else {
+				s.take(e)
+			}
+		}
+		if err == io.EOF {
+			return s.unfinished()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *summary) take(e event) {
+	t := s.tests[[2]string{e.Package, e.Test}]
+	if t == nil {
+		t = &test{}
+		s.tests[[2]string{e.Package, e.Test}] = t
+	}
+	switch e.Action {
+	case "start", "run":
+		if i := strings.LastIndexByte(e.Test, '/'); i >= 0 {
+			if parent := s.tests[[2]string{e.Package, e.Test[:i]}]; parent != nil {
+				parent.children = true
+			}
+		}
+	case "output":
+		t.output = append(t.output, e.Output)
+	case "build-output":
+		fmt.Fprint(s.out, e.Output)
+	case "pass", "fail", "skip":
+		t.result = e.Action
+		s.end(e, t)
+	}
+}
+
+func (s *summary) end(e event, t *test) {
+	if e.Test == "" {
+		s.packageEnd(e, t)
+		return
+	}
+	switch e.Action {
+	case "pass":
+		if !t.children {
+			s.passed++
+		}
+		t.output = nil
+	case "skip":
+		s.skipped++
+		fmt.Fprintf(s.skips, "%s: %s\n", e.Test, reason(t.output))
+	case "fail":
+		if !s.childFailed(e) {
+			s.failed++
+		}
+		fmt.Fprintf(s.out, "FAILED %s %s (%.1f s)\n%s", e.Package, e.Test, e.Elapsed, strings.Join(t.output, ""))
+	}
+}
+
+// childFailed reports whether a failed test has a failed subtest, which is counted already.
+func (s *summary) childFailed(e event) bool {
+	for k, o := range s.tests {
+		if k[0] == e.Package && o.result == "fail" && strings.HasPrefix(k[1], e.Test+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// packageEnd counts a package that failed with none of its tests.
+func (s *summary) packageEnd(e event, t *test) {
+	if e.Action != "fail" {
+		return
+	}
+	for k, o := range s.tests {
+		if k[0] == e.Package && k[1] != "" && o.result == "fail" {
+			return
+		}
+	}
+	s.failed++
+	fmt.Fprintf(s.out, "FAILED %s\n%s", e.Package, strings.Join(t.output, ""))
+	for k, o := range s.tests {
+		if k[0] == e.Package && k[1] != "" && o.result == "" {
+			fmt.Fprintf(s.out, "it was running %s:\n%s", k[1], strings.Join(o.output, ""))
+			o.result = "fail"
+		}
+	}
+}
+
+// unfinished reports packages whose end never came: go test itself was killed.
+func (s *summary) unfinished() error {
+	for k, t := range s.tests {
+		if k[0] != "" && k[1] == "" && t.result == "" {
+			return fmt.Errorf("the output ends before %s does", k[0])
+		}
+	}
+	return nil
+}
+
+var where = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
+
+// reason is what the test said when it skipped.
+func reason(output []string) string {
+	var said []string
+	for _, l := range output {
+		if where.MatchString(l) {
+			said = append(said, strings.TrimSpace(where.ReplaceAllString(l, "")))
+		}
+	}
+	return strings.Join(said, "; ")
+}
