@@ -51,8 +51,27 @@ type proc struct {
 	clock  int
 	calls  int // native collectives so far
 	runner *Runner
+	ops    []*simOp // all so far
+	fail   error    // what the next send is to fail with
 	over   bool
 	err    error
+}
+
+// newOp makes an operation of this process, begun now.
+func (p *proc) newOp(buf []byte) *simOp {
+	o := &simOp{p: p, buf: buf, started: p.clock}
+	p.ops = append(p.ops, o)
+	return o
+}
+
+// idle reports whether all operations of the process are over.
+func (p *proc) idle() bool {
+	for _, o := range p.ops {
+		if !o.over {
+			return false
+		}
+	}
+	return true
 }
 
 func newWorld(clusterOf []int, seed int64) *world {
@@ -78,6 +97,9 @@ func (w *world) run() error {
 				p.over, p.err = p.runner.Step()
 				if p.err != nil {
 					return fmt.Errorf("rank %d: %w", p.l.Rank, p.err)
+				}
+				if p.over && !p.idle() {
+					return fmt.Errorf("rank %d is over while its operations use its buffers", p.l.Rank)
 				}
 			}
 			left = left || !p.over
@@ -185,7 +207,11 @@ func (p *proc) Send(to, stage int, b []byte) (Request, error) {
 	}
 	w.crossed[p.l.Cluster][p.l.ClusterOf[to]] += len(b)
 	w.messages[p.l.Cluster][p.l.ClusterOf[to]]++
-	s, k := &simOp{p: p, buf: b, started: p.clock}, pipe{p.l.Rank, to, stage}
+	if err := p.fail; err != nil {
+		p.fail = nil
+		return nil, err
+	}
+	s, k := p.newOp(b), pipe{p.l.Rank, to, stage}
 	if w.eager || w.rng.Intn(2) == 0 {
 		s.buf = bytes.Clone(b)
 		s.finish(p.clock)
@@ -200,7 +226,7 @@ func (p *proc) Recv(from, stage int, b []byte) (Request, error) {
 		return nil, fmt.Errorf("message from local rank %d", from)
 	}
 	poison(b)
-	r, k := &simOp{p: p, buf: b, started: p.clock}, pipe{from, p.l.Rank, stage}
+	r, k := p.newOp(b), pipe{from, p.l.Rank, stage}
 	p.w.queue(k).recvs = append(p.w.queue(k).recvs, r)
 	return r, nil
 }

@@ -43,7 +43,7 @@ func (s simLocal) start(kind string, root int, a nativeArgs) (Request, error) {
 		return nil, fmt.Errorf("native collective %d is %s root %d here, %s root %d elsewhere", p.calls, kind, root, n.kind, n.root)
 	}
 	p.calls++
-	a.op = &simOp{p: p, started: p.clock}
+	a.op = p.newOp(nil)
 	inPlace := same(a.send, a.recv) || a.counts != nil && kind != "scatterv" && same(a.send, block(a.recv, a.counts[s.Rank()], a.displs[s.Rank()]))
 	if n.early || inPlace {
 		a.send = bytes.Clone(a.send)
