@@ -1,0 +1,96 @@
+/* Threads: `threads LEVEL` with funneled, serialized or multiple. With multiple, several threads of every rank send, receive, probe and do
+ * collectives at once, each on a communicator of its own and all on one with a tag each. If the library grants less than asked the
+ * program does what is granted and says only whether it went well.
+ */
+#include "check.h"
+#include <pthread.h>
+
+enum { THREADS = 3, ROUNDS = 60 };
+static MPI_Comm own[THREADS];
+static long sums[THREADS];
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static void work(int t, int round, MPI_Comm comm, int tag) {
+  int n = round % 10 == 3 ? 30000 : 1 + round * 7, right = (me + 1) % np, left = (me + np - 1) % np;
+  int *out = malloc(n * sizeof *out), *in = malloc((n + 1) * sizeof *in), x = me + t + round, sum = -1;
+  MPI_Request r;
+  MPI_Status st;
+  fill(out, n * sizeof *out, me * 1000 + t * 100 + round);
+  MPI_Isend(out, n, MPI_INT, right, tag, comm, &r);
+  if (round % 3 == 0) {
+    int probed;
+    MPI_Probe(left, tag, comm, &st);
+    MPI_Get_count(&st, MPI_INT, &probed);
+    SAME(probed, n, "probed count");
+  }
+  if (round % 3 == 1) {
+    MPI_Message m;
+    MPI_Mprobe(MPI_ANY_SOURCE, tag, comm, &m, &st);
+    MPI_Mrecv(in, n, MPI_INT, &m, &st);
+  } else MPI_Recv(in, n, MPI_INT, round % 2 ? MPI_ANY_SOURCE : left, tag, comm, &st);
+  MPI_Wait(&r, MPI_STATUS_IGNORE);
+  if (!filled(in, n * sizeof *in, left * 1000 + t * 100 + round)) failed(__FILE__, __LINE__, "thread %d round %d: wrong data", t, round);
+  MPI_Allreduce(&x, &sum, 1, MPI_INT, MPI_SUM, own[t]);
+  SAME(sum, np * (np - 1) / 2 + np * (t + round), "sum of a thread");
+  sums[t] += sum + in[0] % 1000;
+  free(out), free(in);
+}
+
+static void *multiple(void *arg) {
+  int t = (int)(long)arg;
+  for (int round = 0; round < ROUNDS; round++) {
+    work(t, round, own[t], 1);
+    work(t, round, MPI_COMM_WORLD, 100 + t);
+  }
+  return NULL;
+}
+
+/* Each thread waits for its number to come up; the order is the same at every rank. */
+static int ticket;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static void *serialized(void *arg) {
+  int t = (int)(long)arg;
+  for (int round = 0; round < ROUNDS; round++) {
+    pthread_mutex_lock(&turn);
+    while (ticket % THREADS != t) pthread_cond_wait(&changed, &turn);
+    work(t, round, round % 2 ? own[t] : MPI_COMM_WORLD, 100 + t);
+    ticket++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&turn);
+  }
+  return NULL;
+}
+
+static volatile long computed;
+static void *compute(void *arg) {
+  for (long i = 0; i < 3000000; i++) computed += i % 3;
+  return arg;
+}
+
+int main(int argc, char **argv) {
+  const char *level = argc > 1 ? argv[1] : "funneled";
+  int want = !strcmp(level, "multiple") ? MPI_THREAD_MULTIPLE : !strcmp(level, "serialized") ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED, got, asked, main_thread = 0;
+  MPI_Init_thread(&argc, &argv, want, &got);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &np);
+  MPI_Query_thread(&asked);
+  SAME(asked, got, "Query_thread");
+  MPI_Is_thread_main(&main_thread);
+  SAME(main_thread, 1, "Is_thread_main");
+  int lowest;
+  MPI_Allreduce(&got, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (lowest > want) lowest = want;
+  pthread_t threads[THREADS];
+  for (int t = 0; t < THREADS; t++) MPI_Comm_dup(MPI_COMM_WORLD, &own[t]);
+  if (lowest >= MPI_THREAD_SERIALIZED) {
+    for (int t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, lowest == MPI_THREAD_MULTIPLE ? multiple : serialized, (void *)(long)t);
+    for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
+  } else {
+    for (int t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, compute, NULL);
+    for (int round = 0; round < ROUNDS; round++) work(0, round, MPI_COMM_WORLD, 100);
+    for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
+  }
+  for (int t = 0; t < THREADS; t++) MPI_Comm_free(&own[t]);
+  line("%s: %s", level, lowest == want ? "granted" : "not granted");
+  return finish();
+}
