@@ -31,8 +31,8 @@ type output struct {
 	current entry // rest of a frame whose beginning is written: goes first
 	small   fifo
 	bulk    fifo
-	skipped int // bytes of small frames written since the last bulk frame
-	flows   map[uint32]*flow
+	skipped int             // bytes of small frames written since the last bulk frame
+	flows   map[uint32]flow // by source
 	limits  limits
 	failure error // of the link; the owner tears it down
 }
@@ -198,28 +198,22 @@ func (o *output) charge(src uint32, payload, control int) error {
 		return nil // the forwarder's own
 	}
 	f := o.flows[src]
-	if f == nil {
-		if o.flows == nil {
-			o.flows = map[uint32]*flow{}
-		}
-		f = &flow{}
-		o.flows[src] = f
-	}
 	if f.payload+payload > o.limits.payload {
 		return fmt.Errorf("sent more than its credit: %d payload bytes wait here for a rank that does not read", f.payload+payload)
 	}
 	if f.control+control > o.limits.control {
 		return fmt.Errorf("sent too many messages: %d bytes of envelopes wait here for a rank that does not read", f.control+control)
 	}
-	f.payload += payload
-	f.control += control
+	if o.flows == nil {
+		o.flows = map[uint32]flow{}
+	}
+	o.flows[src] = flow{f.payload + payload, f.control + control}
 	return nil
 }
 
 func (o *output) release(e entry) {
-	if f := o.flows[e.src]; f != nil {
-		f.payload -= int(e.payload)
-		f.control -= int(e.control)
+	if f, ok := o.flows[e.src]; ok {
+		o.flows[e.src] = flow{f.payload - int(e.payload), f.control - int(e.control)}
 	}
 	if e.buf.refs--; e.buf.refs == 0 {
 		o.pool.put(e.buf)

@@ -64,7 +64,7 @@ func TestHostileCounters(t *testing.T) {
 			t.Errorf("tail %d: would sleep on a broken ring", tail)
 		}
 		// A head ahead of the tail; within the ring's size a wrong head is only the peer's own loss.
-		a.in.head.Store(tail &^ (1<<63 - 1) + 1)
+		a.in.head.Store(tail&^(1<<63-1) + 1)
 		if n, err := b.TryWrite(make([]byte, 100)); n != 0 || err != errCorrupt {
 			t.Errorf("head %d: write gives %d, %v", tail, n, err)
 		}

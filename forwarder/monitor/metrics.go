@@ -1,0 +1,67 @@
+package monitor
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leidenzipper/zipper/forwarder"
+)
+
+// collector turns the status into metrics when it is asked.
+type collector struct {
+	f                                 Source
+	links, jobs, queued               *prometheus.Desc
+	messages, payload, header, frames *prometheus.Desc
+}
+
+func registry(f Source) *prometheus.Registry {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("zipper_forwarder_"+name, help, labels, nil)
+	}
+	direction := []string{"job", "from", "to"}
+	c := &collector{
+		f:        f,
+		links:    desc("links", "Links that are open."),
+		jobs:     desc("jobs", "Jobs by state.", "state"),
+		queued:   desc("queued_bytes", "Bytes that wait for destinations which do not take them.", "job"),
+		messages: desc("messages_total", "Messages from one cluster to another.", direction...),
+		payload:  desc("payload_bytes_total", "Bytes of the programs' data.", direction...),
+		header:   desc("header_bytes_total", "Bytes of headers and control frames.", direction...),
+		frames:   desc("frames_total", "Frames.", direction...),
+	}
+	r := prometheus.NewRegistry()
+	r.MustRegister(c)
+	return r
+}
+
+// Describe is prometheus.Collector's.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+// Collect is prometheus.Collector's.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.f.Status()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, v uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	gauge(c.links, float64(s.Links))
+	states := map[string]int{"gathering": 0, "running": 0, "failed": 0}
+	for _, j := range s.Jobs {
+		states[j.State]++
+		gauge(c.queued, float64(j.QueuedBytes), j.Job)
+		c.traffic(j.Job, j.Traffic, count)
+	}
+	for state, n := range states {
+		gauge(c.jobs, float64(n), state)
+	}
+}
+
+func (c *collector) traffic(job string, traffic []forwarder.Traffic, count func(*prometheus.Desc, uint64, ...string)) {
+	for _, t := range traffic {
+		count(c.messages, t.Messages, job, t.From, t.To)
+		count(c.payload, t.PayloadBytes, job, t.From, t.To)
+		count(c.header, t.HeaderBytes, job, t.From, t.To)
+		count(c.frames, t.Frames, job, t.From, t.To)
+	}
+}

@@ -1,0 +1,75 @@
+// Package monitor shows a forwarder's status over HTTP: JSON at /status, and Prometheus metrics at /metrics if
+// wanted. It reveals job ids and counts, no secrets; let it listen on the loopback address unless the network
+// is trusted.
+package monitor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/leidenzipper/zipper/forwarder"
+)
+
+// DefaultPort is where a forwarder shows its status.
+const DefaultPort = 7476
+
+// maxStatus bounds what Fetch reads, in bytes.
+const maxStatus = 16 << 20
+
+// Source tells the status.
+type Source interface{ Status() forwarder.Status }
+
+// Handler answers GET /status, and GET /metrics when metrics is set.
+func Handler(f Source, metrics bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.Encode(f.Status()) // an error here means that the client has gone
+	})
+	if metrics {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(registry(f), promhttp.HandlerOpts{}))
+	}
+	return mux
+}
+
+// Serve answers on a listener until ctx ends; then it returns nil. It closes the listener.
+func Serve(ctx context.Context, ln net.Listener, f Source, metrics bool) error {
+	s := &http.Server{Handler: Handler(f, metrics), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	stop := context.AfterFunc(ctx, func() { s.Close() })
+	defer stop()
+	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("status server: %w", err)
+	}
+	return nil
+}
+
+// Fetch asks the forwarder whose status is shown at "host:port".
+func Fetch(ctx context.Context, addr string) (forwarder.Status, error) {
+	var s forwarder.Status
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/status", nil)
+	if err != nil {
+		return s, fmt.Errorf("status address %q: %w", addr, err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return s, fmt.Errorf("no forwarder shows its status at %s: %w", addr, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("status at %s: %s (is that a forwarder?)", addr, resp.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(&s); err != nil {
+		return s, fmt.Errorf("status at %s: %w (is that a forwarder?)", addr, err)
+	}
+	return s, nil
+}

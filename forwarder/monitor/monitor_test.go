@@ -1,0 +1,76 @@
+package monitor
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+)
+
+type fixed struct{ s forwarder.Status }
+
+func (f fixed) Status() forwarder.Status { return f.s }
+
+var sample = fixed{forwarder.Status{Protocol: 1, Started: time.Unix(1, 0).UTC(), Now: time.Unix(2, 0).UTC(), Addresses: []string{"127.0.0.1:7475"}, Loops: 2, Links: 3,
+	Jobs: []forwarder.JobStatus{{Job: "j", State: "running", Ranks: 4, Joined: 4, QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4}},
+		Traffic: []forwarder.Traffic{{From: "a", To: "b", Messages: 5, PayloadBytes: 60, HeaderBytes: 70, Frames: 8}}}},
+	Past: []forwarder.Summary{{Job: "old", OK: true, Traffic: []forwarder.Traffic{}}}}}
+
+func TestStatus(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, ln, sample, false) }()
+	got, err := Fetch(context.Background(), ln.Addr().String())
+	if err != nil || !reflect.DeepEqual(got, sample.s) {
+		t.Errorf("got %+v, %v; want %+v", got, err, sample.s)
+	}
+	if r, err := http.Get("http://" + ln.Addr().String() + "/metrics"); err != nil || r.StatusCode != http.StatusNotFound {
+		t.Errorf("metrics were not asked for: %v, %v", r, err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	if _, err := Fetch(context.Background(), ln.Addr().String()); err == nil || !strings.Contains(err.Error(), "no forwarder") {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	s := httptest.NewServer(Handler(sample, true))
+	defer s.Close()
+	r, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, _ := io.ReadAll(r.Body)
+	for _, want := range []string{
+		`zipper_forwarder_links 3`, `zipper_forwarder_jobs{state="running"} 1`, `zipper_forwarder_jobs{state="failed"} 0`, `zipper_forwarder_queued_bytes{job="j"} 77`,
+		`zipper_forwarder_messages_total{from="a",job="j",to="b"} 5`, `zipper_forwarder_payload_bytes_total{from="a",job="j",to="b"} 60`,
+		`zipper_forwarder_header_bytes_total{from="a",job="j",to="b"} 70`, `zipper_forwarder_frames_total{from="a",job="j",to="b"} 8`,
+	} {
+		if !strings.Contains(string(b), "\n"+want+"\n") {
+			t.Errorf("no line %q in\n%s", want, b)
+		}
+	}
+}
+
+func TestFetchElsewhere(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }))
+	defer s.Close()
+	if _, err := Fetch(context.Background(), strings.TrimPrefix(s.URL, "http://")); err == nil || !strings.Contains(err.Error(), "is that a forwarder?") {
+		t.Errorf("got %v", err)
+	}
+}
