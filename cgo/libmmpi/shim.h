@@ -1,6 +1,6 @@
 /* What the files of the shim share. The shim is compiled once for each MPI library.
  *
- * Owners. shim: shim.h map.[ch] init.c p2p.c probe.c request.c status.c progress.c errors.c, ../mpi/gen, policy/shim.txt
+ * Owners. shim: shim.h map.[ch] init.c p2p.c bsend.c persistent.c probe.c request.c complete.c status.c progress.c errors.c, ../mpi/gen, policy/shim.txt
  *         comms: type.[ch] comm.c group.[ch] coll*.[ch] attr.c topo.c, policy/comms.txt
  *
  * Rules. Native MPI is called through `real` only, never by name (our own symbols would answer). A function z_X has the
@@ -89,6 +89,7 @@ int z_raise_engine(zcomm *c, int z_error, const char *function); /* … with the
 /* ---- waiting (progress.c) ---- */
 /* Moves what can be moved, natively too, until over(arg) is not 0. The only wait loop; never blocks natively. */
 void z_wait(int (*over)(void *), void *arg);
+void z_wait_engine(int (*over)(void *), void *arg); /* … for something that may come from the engine although it is idle: a probe */
 void z_wait_cell(z_cell *cell);
 int z_wait_native(MPI_Request *request, MPI_Status *status); /* a native request; MPI error code, not raised by us */
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]);
@@ -104,16 +105,20 @@ typedef struct zreq {
   MPI_Request handle;      /* the placeholder that the user holds; MPI_REQUEST_NULL if the user has none */
   zcomm *comm;             /* referenced */
   int32_t kind;
-  int32_t released;        /* the user has freed it: finish and free when done */
+  int32_t finished;        /* zreq_finish has run; status and class_ hold what it found */
+  int32_t class_;          /* error class */
+  int32_t raised;          /* native MPI has raised the error already */
+  int32_t bsend;           /* a buffered send: counts against the attached buffer */
   /* What the program gave. */
   void *buf;
   int64_t count;
   MPI_Datatype type;       /* own dup, or predefined */
   int32_t type_owned;
   int32_t peer, tag;
-  /* Packed copy of buf, or NULL when the type is contiguous. */
-  void *packed;
-  /* Native receive that the engine started (imrecv, irecv), and its status. */
+  int64_t element;         /* bytes of data in one element of type */
+  void *packed;            /* packed copy of buf; NULL: none */
+  /* The native operation that does the work (local peer, or started by the engine: imrecv, irecv); is_native stays set
+   * when it is over and status is its status, with the source translated. */
   MPI_Request native;
   int32_t is_native;
   MPI_Status status;
@@ -129,13 +134,26 @@ typedef struct zreq {
 } zreq;
 
 extern zmap z_requests; /* placeholder handle → zreq */
+extern zmap z_receives; /* native receive on a spanning communicator → zcomm (referenced): its status needs translation */
+
+/* The shim's request behind a handle, or NULL: a native one. */
+static inline zreq *zreq_find(MPI_Request handle) { return zmap_count(&z_requests) ? (zreq *)zmap_get(&z_requests, z_key(handle)) : NULL; }
+/* Takes the entry of a native receive out; NULL: there is none. The reference is the caller's. */
+static inline zcomm *z_receives_take(MPI_Request handle) { return zmap_count(&z_receives) ? (zcomm *)zmap_remove(&z_receives, z_key(handle)) : NULL; }
 
 /* A fresh request on c (takes a reference), with a placeholder handle for the user. Fields not named are 0. */
 zreq *zreq_new(zcomm *c, int kind, const char *function);
 /* … without a handle, for blocking calls; z_wait_cell, then zreq_finish, then zreq_free. */
 zreq *zreq_new_blocking(zcomm *c, int kind, const char *function);
 int zreq_over(zreq *r);                       /* polls this request once */
-int zreq_finish(zreq *r, MPI_Status *status); /* it is over: results and status to the user; error class */
+int zreq_finish(zreq *r, MPI_Status *status); /* it is over: results and status to the user; error class. Again: the same */
+int zreq_raise(zreq *r);                      /* raises the error that zreq_finish found, if any; the code to return */
+int zreq_complete(zreq *r, MPI_Status *status); /* waits for a blocking call's request, finishes, raises, frees; the code to return */
+void zreq_release(zreq *r);                   /* the user has let it go: it is finished and freed when it is over */
+void zreq_reap(void);                         /* … that happens here */
+void zreq_finish_released(void);              /* waits for all of them */
+int64_t zreq_bsends(int64_t *bytes);          /* released buffered sends that are not over; *bytes: their sizes */
+void zreq_stop(void);                         /* frees the placeholders */
 void zreq_free(zreq *r);                      /* gives back handle, type, packed copy, reference and object */
 /* Keeps a type alive: r->type = type or a dup of it (the program may free its own at once). */
 void zreq_hold_type(zreq *r, MPI_Datatype type);
@@ -144,6 +162,7 @@ void zreq_hold_type(zreq *r, MPI_Datatype type);
 void z_status_set(MPI_Status *status, int source, int tag, int error, int64_t bytes, int cancelled); /* status may be MPI_STATUS_IGNORE */
 void z_status_empty(MPI_Status *status);
 void z_status_translate(const zcomm *c, MPI_Status *status); /* native MPI_SOURCE → rank of c */
+void z_status_copy(MPI_Status *to, const MPI_Status *from); /* all but MPI_ERROR; to may be MPI_STATUS_IGNORE */
 int64_t z_status_bytes(const MPI_Status *status);
 
 /* ---- native callbacks of the engine ---- */
@@ -158,6 +177,4 @@ int z_cb_coll_test(uint64_t token);                                             
 int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op); /* coll.c */
 
 /* ---- start and end (init.c) ---- */
-int z_coll_start(void); /* coll.c */
-void z_coll_stop(void); /* coll.c */
 #endif

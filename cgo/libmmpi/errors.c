@@ -1,0 +1,81 @@
+/* Errors: classes of the native library, raised through the communicator's error handler. Owner: shim. */
+#include "shim.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int z_error_class(int z_error) {
+  switch (z_error) {
+  case Z_OK: return MPI_SUCCESS;
+  case Z_ERR_TRUNCATE: return MPI_ERR_TRUNCATE;
+  case Z_ERR_UNSUPPORTED: return MPI_ERR_UNSUPPORTED_OPERATION;
+  case Z_ERR_ARG: return MPI_ERR_ARG;
+  case Z_ERR_OP: return MPI_ERR_OP;
+  case Z_ERR_INTERNAL: return MPI_ERR_INTERN;
+  default: return MPI_ERR_OTHER;
+  }
+}
+
+/* An error code of the class whose text is ours, so that MPI_Error_string names the function. Codes are never given back, so
+ * each text gets one, and when there are too many the class must do. */
+static int code_with_text(int class_, const char *text) {
+  enum { TEXTS = 256 };
+  static struct { int class_, code; char *text; } known[TEXTS];
+  static int n;
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  int code = class_;
+  pthread_mutex_lock(&lock);
+  int i = 0;
+  while (i < n && (known[i].class_ != class_ || strcmp(known[i].text, text))) i++;
+  if (i < n) code = known[i].code;
+  else if (n < TEXTS && !real.Add_error_code(class_, &code)) {
+    if (!real.Add_error_string(code, text) && (known[n].text = strdup(text))) known[n].class_ = class_, known[n].code = code, n++;
+    else code = class_;
+  }
+  pthread_mutex_unlock(&lock);
+  return code;
+}
+
+static int raise_text(MPI_Comm comm, int class_, const char *function, const char *text) {
+  char line[MPI_MAX_ERROR_STRING];
+  snprintf(line, sizeof line, "%s: %s", function, text);
+  /* Programs compare the return code with common classes directly; only for this one they need the text more. */
+  int code = class_ == MPI_ERR_UNSUPPORTED_OPERATION ? code_with_text(class_, line) : class_;
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (!real.Comm_get_errhandler(comm, &handler)) {
+    if (handler == MPI_ERRORS_ARE_FATAL) {
+      fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
+      if (z_on) z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1); /* all clusters end, not only this one */
+    }
+    if (handler != MPI_ERRHANDLER_NULL) real.Errhandler_free(&handler);
+  }
+  real.Comm_call_errhandler(comm, code);
+  return code;
+}
+
+int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...) {
+  char text[MPI_MAX_ERROR_STRING];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  return raise_text(comm, class_, function, text);
+}
+
+int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) {
+  char text[MPI_MAX_ERROR_STRING];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  return raise_text(c && !c->freed ? c->native : MPI_COMM_WORLD, class_, function, text);
+}
+
+int z_unsupported(MPI_Comm comm, const char *function) {
+  return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function, "%s is not supported by MMPI on a communicator that spans clusters", function);
+}
+
+int z_raise_engine(zcomm *c, int z_error, const char *function) {
+  const char *why = z_error == Z_ERR_TRUNCATE ? "the message is longer than the receive buffer" : z_eng.ze_error();
+  return z_raise(c, z_error_class(z_error), function, "%s", why && *why ? why : "the engine failed");
+}

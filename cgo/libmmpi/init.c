@@ -1,0 +1,206 @@
+/* Start and end: loading, joining in MPI_Init, leaving in MPI_Finalize, MPI_Abort. Owner: shim. */
+#define _GNU_SOURCE
+#include "shim.h"
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct z_real real;
+z_engine z_eng;
+z_world z_layout;
+MPI_Comm z_private = MPI_COMM_NULL;
+int z_on, z_threads;
+volatile int32_t z_busy;
+_Thread_local int z_inside;
+
+static int registered; /* a Go program brought its own engine */
+static int finalizing; /* native MPI_Finalize is running and all of this cluster are there */
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* ---- loading: thin, for any program may be preloaded with this ---- */
+
+static int missing(void) {
+  fputs("MMPI: this MPI library lacks a function that its mpi.h had when MMPI was built: build MMPI again (scripts/build)\n", stderr);
+  abort();
+}
+
+/* A child after fork is no MPI process: all it calls is passed through. */
+static void forked(void) { z_on = 0; }
+
+__attribute__((constructor)) static void load(void) {
+  void **slot = (void **)&real;
+  for (int i = 0; i < Z_REAL_COUNT; i++) {
+    slot[i] = dlsym(RTLD_NEXT, z_real_names[i]);
+    if (!slot[i]) slot[i] = (void *)missing;
+  }
+  pthread_atfork(NULL, NULL, forked);
+}
+
+EXPORT void mmpi_register_engine(const z_engine *engine) {
+  z_eng = *engine;
+  registered = 1;
+}
+
+/* ---- the engine ---- */
+
+static const char *open_engine(void) {
+  if (registered) return NULL;
+  static char path[PATH_MAX];
+  Dl_info self;
+  if (!dladdr((void *)load, &self) || !self.dli_fname) return "cannot find out where libmmpi lies";
+  const char *slash = strrchr(self.dli_fname, '/');
+  snprintf(path, sizeof path, "%.*slibmmpi-engine.so", slash ? (int)(slash - self.dli_fname + 1) : 0, self.dli_fname);
+  void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!lib) return dlerror();
+#define FIND(R, N, A) \
+  if (!(z_eng.N = (N##_fn)dlsym(lib, #N))) return "libmmpi-engine.so lacks " #N ": it and this library are of different builds (scripts/build)";
+  Z_ENGINE_FUNCTIONS(FIND)
+#undef FIND
+  return NULL;
+}
+
+/* The job is lost. Any thread, so native MPI is not asked; the launcher sees the exit code and ends the rest. */
+static void fail(int32_t code, const char *reason) {
+  if (reason && *reason) {
+    char line[1024];
+    int n = snprintf(line, sizeof line, "MMPI: virtual rank %d: %s\n", z_layout.rank, reason);
+    if (n > (int)sizeof line - 1) n = sizeof line - 1;
+    if (write(2, line, n) < 0) { /* nobody to tell */ }
+  }
+  if (!ftrylockfile(stdout)) fflush_unlocked(stdout);
+  _exit(code > 0 && code < 256 ? code : 1);
+}
+
+static const z_native callbacks = {
+    .abi = Z_ABI_VERSION, .busy = &z_busy,
+    .improbe = z_cb_improbe, .iprobe = z_cb_iprobe, .imrecv = z_cb_imrecv, .irecv = z_cb_irecv, .test = z_cb_test, .cancel = z_cb_cancel,
+    .coll = z_cb_coll, .coll_test = z_cb_coll_test, .reduce_local = z_cb_reduce_local, .fail = fail,
+};
+
+/* "Open MPI v4.1.4, package: …" and "MPICH Version:\t4.0.2\n…" in short. */
+static void library_name(char out[64]) {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int n;
+  if (real.Get_library_version(text, &n)) n = 0;
+  text[n] = 0;
+  char *version = strpbrk(text, "0123456789");
+  snprintf(out, 64, "%s %.*s", strstr(text, "MPICH") ? "MPICH" : strstr(text, "Open MPI") ? "Open MPI" : "MPI",
+           version ? (int)strcspn(version, " ,\t\n") : 0, version ? version : "");
+}
+
+/* Children of the program shall not carry us along. */
+static void leave_preload(void) {
+  const char *list = getenv("LD_PRELOAD");
+  if (!list || !strstr(list, "libmmpi-")) return;
+  char *copy = strdup(list), *keep = calloc(1, strlen(list) + 2), *rest = copy;
+  if (!copy || !keep) return;
+  for (char *s; (s = strsep(&rest, ": "));)
+    if (*s && !strstr(s, "libmmpi-")) strcat(*keep ? strcat(keep, ":") : keep, s);
+  if (*keep) setenv("LD_PRELOAD", keep, 1);
+  else unsetenv("LD_PRELOAD");
+  free(copy), free(keep);
+}
+
+/* ---- leaving: the delete callback of an attribute of MPI_COMM_SELF that was set first, so it runs last and MPI still works ---- */
+
+static int private_barrier(void) { return z_native_barrier(z_private); }
+
+static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
+  (void)self, (void)keyval, (void)value, (void)extra;
+  if (!z_on) return MPI_SUCCESS;
+  zreq_finish_released();
+  /* From here on nobody in this cluster needs our native progress, so the engine may block. */
+  int rc = private_barrier();
+  if (z_eng.ze_finish()) fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
+  z_on = 0;
+  zcomm_stop();
+  zreq_stop();
+  ztype_stop();
+  real.Comm_free(&z_private);
+  finalizing = 1;
+  return rc;
+}
+
+/* ---- joining ---- */
+
+static int join(void) {
+  z_local local = {0};
+  char library[64], host[256] = "";
+  int rc, found = 0, level = 0, *ub = NULL, keyval;
+  if ((rc = real.Comm_rank(MPI_COMM_WORLD, &local.rank)) || (rc = real.Comm_size(MPI_COMM_WORLD, &local.size))) return rc;
+  if ((rc = real.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &found)) || (rc = real.Query_thread(&level))) return rc;
+  local.tag_ub = found ? *ub : 32767;
+  local.threads = level == MPI_THREAD_MULTIPLE;
+  library_name(library);
+  local.library = library;
+  gethostname(host, sizeof host - 1);
+  local.host = host;
+
+  const char *problem = open_engine();
+  if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error();
+  if (problem) {
+    fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);
+    fflush(NULL);
+    return real.Abort(MPI_COMM_WORLD, 1);
+  }
+  if (z_layout.clusters <= 1) return MPI_SUCCESS;
+
+  z_threads = local.threads;
+  if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
+  if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
+  if ((rc = real.Comm_dup(MPI_COMM_WORLD, &z_private))) return rc;
+  if ((rc = ztype_start()) || (rc = zcomm_start())) return rc;
+  z_on = 1;
+  return MPI_SUCCESS;
+}
+
+static int after_init(int rc) {
+  if (rc) return rc;
+  const char *job = getenv("ZIPPER_JOB");
+  if (job && *job) {
+    z_enter();
+    rc = join();
+    z_leave();
+  }
+  leave_preload();
+  return rc;
+}
+
+int z_Init(int *argc, char ***argv) {
+  z_enter();
+  int rc = real.Init(argc, argv);
+  z_leave();
+  return after_init(rc);
+}
+
+int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  z_enter();
+  int rc = real.Init_thread(argc, argv, required, provided);
+  z_leave();
+  return after_init(rc);
+}
+
+int z_Finalize(void) { return real.Finalize(); }
+
+int z_Abort(MPI_Comm comm, int code) {
+  if (z_on) z_eng.ze_abort(code);
+  return real.Abort(comm, code);
+}
+
+#if defined(MPICH) && !defined(OPEN_MPI)
+/* UCX 1.13.1 below MPICH 4.0.2 (Debian 12) hangs in MPI_Finalize about one run in four over TCP, waiting for a
+ * disconnection that the peer has already gone through. All of the cluster have left our barrier by then, so nothing is in flight and
+ * the end of the process closes the connection. Only this version, only in a zipped job. */
+EXPORT void *ucp_disconnect_nb(void *endpoint);
+void *ucp_disconnect_nb(void *endpoint) {
+  unsigned major = 0, minor = 0, release = 0;
+  void (*version)(unsigned *, unsigned *, unsigned *) = (void (*)(unsigned *, unsigned *, unsigned *))dlsym(RTLD_NEXT, "ucp_get_version");
+  void *(*next)(void *) = (void *(*)(void *))dlsym(RTLD_NEXT, "ucp_disconnect_nb");
+  if (version) version(&major, &minor, &release);
+  if (!next || (finalizing && major == 1 && minor == 13 && release == 1)) return NULL;
+  return next(endpoint);
+}
+#endif

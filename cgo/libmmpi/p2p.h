@@ -1,0 +1,56 @@
+/* What the point-to-point files share. Owner: shim. */
+#ifndef ZIPPER_P2P_H
+#define ZIPPER_P2P_H
+#include "shim.h"
+#include <string.h>
+
+enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
+
+static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  switch (mode) {
+  case P2P_SYNCHRONOUS: return real.Ssend(buf, count, type, dest, tag, comm);
+  case P2P_READY: return real.Rsend(buf, count, type, dest, tag, comm);
+  case P2P_BUFFERED: return real.Bsend(buf, count, type, dest, tag, comm);
+  default: return real.Send(buf, count, type, dest, tag, comm);
+  }
+}
+
+static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
+  switch (mode) {
+  case P2P_SYNCHRONOUS: return real.Issend(buf, count, type, dest, tag, comm, request);
+  case P2P_READY: return real.Irsend(buf, count, type, dest, tag, comm, request);
+  case P2P_BUFFERED: return real.Ibsend(buf, count, type, dest, tag, comm, request);
+  default: return real.Isend(buf, count, type, dest, tag, comm, request);
+  }
+}
+
+/* The rank in the local part of a peer that is there, of MPI_PROC_NULL or of MPI_ANY_SOURCE. */
+static inline int p2p_native_rank(const zcomm *c, int peer) { return peer >= 0 ? c->native_of[peer] : peer; }
+
+/* Raises and returns the code of a wrong argument. */
+int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, int peer, int tag, int receiving);
+
+int p2p_receives_natively(const zcomm *c, int source, int tag);
+
+/* Starts an operation of r->comm (arguments checked), natively or in the engine. An MPI error code: then p2p_failed. */
+int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode);
+int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag);
+
+/* A buffered send of a persistent request; a failure has been raised if r->raised. */
+int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag);
+
+/* The communicator if dest is in another cluster (or no rank of it at all: p2p_check says so), else NULL. */
+static inline zcomm *p2p_remote_in(MPI_Comm comm, int dest) {
+  zcomm *c = dest == MPI_PROC_NULL ? NULL : zcomm_find(comm);
+  return c && !((uint32_t)dest < (uint32_t)c->size && c->native_of[dest] != Z_REMOTE) ? c : NULL;
+}
+
+/* The native rank of a dest that p2p_remote_in said is not remote. */
+static inline int p2p_native_dest(MPI_Comm comm, int dest) {
+  zcomm *c = dest < 0 ? NULL : zcomm_find(comm);
+  return c ? c->native_of[dest] : dest;
+}
+
+/* Raises that an operation did not start and frees it; the code to return. */
+int p2p_failed(zreq *r, int rc);
+#endif

@@ -1,0 +1,105 @@
+/* The wait loop. A waiting thread serves everything: native progress (a peer may need it for its own rendezvous), the links
+ * (through ze_progress, which also probes for deferred receives), and what the program has let go of. Owner: shim. */
+#include "shim.h"
+#include <sched.h>
+
+enum {
+  SPINS = 64,            /* turns before the first sleep: some tens of microseconds */
+  NATIVE_SPINS = 2000,   /* turns before yielding while only native MPI is waited for */
+  FIRST_SLEEP_US = 20,
+  LONGEST_SLEEP_US = 1000, /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
+};
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/* Native progress without any request of our own. */
+static void poke(void) {
+  int flag;
+  real.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, z_private, &flag, MPI_STATUS_IGNORE);
+}
+
+void z_poll(void) {
+  if (z_busy) z_eng.ze_progress(0);
+  zreq_reap();
+}
+
+static void wait(int (*over)(void *), void *arg, int engine) {
+  int sleep_us = FIRST_SLEEP_US;
+  for (unsigned turn = 1; !over(arg); turn++) {
+    poke();
+    zreq_reap();
+    if (!z_busy && !engine) { /* only native MPI can end this wait: behave as it does */
+      if (turn % NATIVE_SPINS == 0) sched_yield();
+      relax();
+      continue;
+    }
+    if (z_eng.ze_progress(0) > 0) {
+      turn = 0;
+      sleep_us = FIRST_SLEEP_US;
+    } else if (turn < SPINS) {
+      relax();
+    } else if (!over(arg)) {
+      if (z_eng.ze_progress(sleep_us) > 0) {
+        turn = 0;
+        sleep_us = FIRST_SLEEP_US;
+      } else if ((sleep_us *= 2) > LONGEST_SLEEP_US) {
+        sleep_us = LONGEST_SLEEP_US;
+      }
+    } else {
+      return;
+    }
+  }
+}
+
+void z_wait(int (*over)(void *), void *arg) { wait(over, arg, 0); }
+void z_wait_engine(int (*over)(void *), void *arg) { wait(over, arg, 1); }
+
+static int cell_over(void *arg) { return __atomic_load_n(&((z_cell *)arg)->done, __ATOMIC_ACQUIRE); }
+
+void z_wait_cell(z_cell *cell) {
+  if (!cell_over(cell)) z_wait(cell_over, cell);
+}
+
+typedef struct natives {
+  int n, rc;
+  MPI_Request *requests;
+  MPI_Status *statuses;
+} natives;
+
+static int native_over(void *arg) {
+  natives *w = arg;
+  int flag = 0;
+  w->rc = real.Test(w->requests, &flag, w->statuses);
+  return flag || w->rc;
+}
+
+static int natives_over(void *arg) {
+  natives *w = arg;
+  int flag = 0;
+  w->rc = real.Testall(w->n, w->requests, &flag, w->statuses);
+  return flag || w->rc;
+}
+
+int z_wait_native(MPI_Request *request, MPI_Status *status) {
+  if (z_may_block()) return real.Wait(request, status);
+  natives w = {1, MPI_SUCCESS, request, status};
+  z_wait(native_over, &w);
+  return w.rc;
+}
+
+int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]) {
+  if (z_may_block()) return real.Waitall(n, requests, statuses);
+  natives w = {n, MPI_SUCCESS, requests, statuses};
+  z_wait(natives_over, &w);
+  return w.rc;
+}
+
+int z_native_barrier(MPI_Comm comm) {
+  MPI_Request request;
+  int rc = real.Ibarrier(comm, &request);
+  return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
+}
