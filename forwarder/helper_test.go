@@ -107,7 +107,11 @@ type rank struct {
 }
 
 func (b *bench) dial(id handshake.Identity) (*rank, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	return b.dialContext(context.Background(), id)
+}
+
+func (b *bench) dialContext(ctx context.Context, id handshake.Identity) (*rank, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	d := rail.Dialer{Transport: b.dialer}
 	l, layout, err := d.Dial(ctx, b.ln.Addr(), id)
