@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// split is a way to divide a job's ranks over clusters.
+type split struct {
+	name     string
+	clusters []Cluster
+}
+
+func (s split) ranks() int {
+	n := 0
+	for _, c := range s.clusters {
+		n += c.Ranks
+	}
+	return n
+}
+
+// The splits. Clusters of more than two ranks use Open MPI: MPICH's ranks never yield.
+var (
+	oneOne      = split{"1+1", []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}
+	twoOne      = split{"2+1", []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}
+	oneThree    = split{"1+3", []Cluster{A(1, OpenMPI), B(3, OpenMPI)}}
+	threeFour   = split{"3+4", []Cluster{A(3, OpenMPI), B(4, OpenMPI)}}
+	oneOneOne   = split{"1+1+1", []Cluster{A(1, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}}
+	mixedPair   = split{"1+1 mixed", []Cluster{A(1, OpenMPI), B(1, MPICH)}}
+	mixed       = split{"2+2 mixed", []Cluster{A(2, OpenMPI), B(2, MPICH)}}
+	mpichPair   = split{"1+1 MPICH", []Cluster{A(1, MPICH), B(1, MPICH)}}
+	mixedThree  = split{"1+2+1 mixed", []Cluster{A(1, MPICH), B(2, OpenMPI), C(1, OpenMPI)}}
+	some        = []split{twoOne, mixed}
+	more        = []split{twoOne, oneOneOne, mixed}
+	every       = []split{oneOne, twoOne, oneThree, threeFour, oneOneOne, mixedPair, mixed, mpichPair, mixedThree}
+	openMPIOnly = []split{oneOne, twoOne, oneThree, threeFour, oneOneOne}
+)
+
+// program is one program of test/programs and how it is run.
+type program struct {
+	name   string // of the subtest; empty: the file's base name
+	file   string // below test/programs
+	args   []string
+	splits []split // in the short run; the long run takes them all
+	only   []split // if not nil, the long run takes these instead of all
+	flags  []string
+}
+
+func (p program) title() string {
+	if p.name != "" {
+		return p.name
+	}
+	base := filepath.Base(p.file)
+	return strings.TrimSuffix(base, filepath.Ext(base))
+}
+
+// programs must print the same zipped over every split as natively on as many ranks.
+var programs = []program{
+	{file: "c/deadlock.c", splits: every},
+	{file: "c/p2p_modes.c", splits: more},
+	{name: "p2p_modes_64MiB", file: "c/p2p_modes.c", args: []string{"67108864"}, only: []split{oneOne, twoOne, mixed}},
+	{name: "p2p_modes_256MiB", file: "c/p2p_modes.c", args: []string{"268435456"}, only: []split{oneOne}},
+	{file: "c/p2p_wildcard.c", splits: []split{twoOne, oneThree, oneOneOne, mixed}},
+	{file: "c/p2p_probe.c", splits: more},
+	{file: "c/p2p_complete.c", splits: more},
+	{file: "c/p2p_cancel.c", splits: some},
+	{file: "c/p2p_errors.c", splits: more},
+	{file: "c/p2p_self_null.c", splits: some},
+	{file: "c/datatypes.c", splits: more},
+	{file: "c/persistent.c", splits: some},
+	{file: "c/coll_basic.c", splits: []split{oneOne, twoOne, oneOneOne, mixed}},
+	{file: "c/coll_ops.c", splits: []split{twoOne, oneThree, mixed}},
+	{file: "c/coll_vector.c", splits: []split{twoOne, oneOneOne, mixed}},
+	{file: "c/coll_nonblocking.c", splits: some},
+	{file: "c/comm_make.c", splits: []split{twoOne, oneThree, mixed}},
+	{file: "c/comm_many.c", args: []string{"100"}, splits: some},
+	{file: "c/group_algebra.c", splits: more},
+	{file: "c/attributes.c", splits: some},
+	{name: "threads_funneled", file: "c/threads.c", args: []string{"funneled"}, splits: some},
+	{name: "threads_serialized", file: "c/threads.c", args: []string{"serialized"}, splits: some},
+	{name: "threads_multiple", file: "c/threads.c", args: []string{"multiple"}, splits: some},
+	{file: "fortran/f77.f", splits: some, flags: []string{"-fallow-argument-mismatch", "-w"}},
+	{file: "fortran/usempi.f90", splits: some, flags: []string{"-w"}},
+	{file: "fortran/f08.f90", splits: some},
+}
+
+// long tells whether the long tests are asked for.
+func long() bool { return os.Getenv("ZIPPER_LONG") != "" }
+
+// natives keeps what programs print natively: it is the same for every split of as many ranks.
+type natives struct {
+	mu sync.Mutex
+	of map[string]Result
+}
+
+var oracle natives
+
+func (n *natives) run(b *Bed, ranks int, argv ...string) Result {
+	b.T.Helper()
+	key := fmt.Sprint(ranks, argv)
+	n.mu.Lock()
+	r, ok := n.of[key]
+	n.mu.Unlock()
+	if ok {
+		return r
+	}
+	r = b.OK(b.Native(OpenMPI, ranks, argv...))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.of == nil {
+		n.of = map[string]Result{}
+	}
+	n.of[key] = r
+	return r
+}
+
+// compileFor builds a program for every MPI library of the split and gives its path with "{mpi}" in it.
+func compileFor(b *Bed, clusters []Cluster, file string, flags ...string) string {
+	b.T.Helper()
+	var path string
+	mpis := map[string]bool{OpenMPI: true}
+	for _, c := range clusters {
+		mpis[c.MPI] = true
+	}
+	for _, mpi := range slices.Sorted(maps.Keys(mpis)) {
+		path = strings.Replace(b.Compile(mpi, filepath.Join("test/programs", file), flags...), "/"+mpi+"/", "/{mpi}/", 1)
+	}
+	return path
+}
+
+// TestPrograms compares every program of test/programs with its native run. ZIPPER_SPLIT picks one split by name.
+func TestPrograms(t *testing.T) {
+	New(t)
+	for _, p := range programs {
+		t.Run(p.title(), func(t *testing.T) {
+			splits := p.splits
+			if long() {
+				if splits = every; p.only != nil {
+					splits = p.only
+				}
+			}
+			for _, s := range splits {
+				if want := os.Getenv("ZIPPER_SPLIT"); want != "" && want != s.name {
+					continue
+				}
+				t.Run(s.name, func(t *testing.T) {
+					b := New(t)
+					path := compileFor(b, s.clusters, p.file, p.flags...)
+					native := oracle.run(b, s.ranks(), append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)}, p.args...)...)
+					zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, append([]string{path}, p.args...)...))
+					b.Same(native, zipped, nil)
+				})
+			}
+		})
+	}
+}
+
+// TestTruncation asks for truncated messages longer than Open MPI itself gets right inside a host, so between remote ranks only.
+func TestTruncation(t *testing.T) {
+	for _, s := range []split{oneOne, oneOneOne, mixedPair} {
+		t.Run(s.name, func(t *testing.T) {
+			b := New(t)
+			path := compileFor(b, s.clusters, "c/p2p_errors.c")
+			b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "1000000"))
+		})
+	}
+}
+
+// python3 is Debian's, which has mpi4py for Open MPI; another one may come first in the path.
+const python3 = "/usr/bin/python3"
+
+// TestMPI4Py runs Python programs with pickled objects and with buffers.
+func TestMPI4Py(t *testing.T) {
+	New(t)
+	if _, err := os.Stat(python3); err != nil {
+		t.Fatalf("%v: install python3-mpi4py", err)
+	}
+	splits := []split{twoOne, oneOneOne}
+	if long() {
+		splits = openMPIOnly
+	}
+	for _, script := range []string{"objects.py", "buffers.py"} {
+		for _, s := range splits {
+			t.Run(script+" "+s.name, func(t *testing.T) {
+				b := New(t)
+				argv := []string{python3, filepath.Join(b.Root, "test/programs/python", script)}
+				native := oracle.run(b, s.ranks(), argv...)
+				zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, argv...))
+				b.Same(native, zipped, nil)
+			})
+		}
+	}
+}
