@@ -23,6 +23,7 @@ type Half struct {
 	Cluster Cluster // Ranks, MPI, Hosts, Program, Mpirun, Args, Env, Zipper and Dir count
 	Env     map[string]string
 	Tag     bool   // put the virtual rank before each line of output
+	Nodes   string // contents of the host file, for a half on a host that does not have it; "" = read Cluster.Hosts
 	RunDir  string // where to keep temporary files; "" = the system's place
 }
 
@@ -85,7 +86,7 @@ func (h *Half) prepare(ctx context.Context) error {
 	if _, err := ShimPath(c.MPI); err != nil && !p.MMPI {
 		return err
 	}
-	if c.Hosts != "" {
+	if c.Hosts != "" && h.Nodes == "" {
 		if _, err := firstHost(c.Hosts); err != nil {
 			return err
 		}
@@ -118,17 +119,16 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 		return 1, fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
 	defer rd.remove()
-	zipper := c.Zipper
-	if zipper == "" {
-		if zipper, err = os.Executable(); err != nil {
-			return 1, err
-		}
-	}
 	mark := randomHex(16)
 	env := h.variables(mark)
 	n := native{mpi: c.MPI, mpirun: c.Mpirun, ranks: c.Ranks, extra: c.Args, tag: h.Tag, env: env,
-		words: append([]string{zipper, "exec", "--"}, c.Program...)}
-	if c.Hosts != "" {
+		words: append([]string{c.ZipperPath(), "exec", "--"}, c.Program...)}
+	if h.Nodes != "" {
+		n.hosts = filepath.Join(rd.dir, "hosts")
+		if err := os.WriteFile(n.hosts, []byte(h.Nodes), 0o600); err != nil {
+			return 1, fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+	} else if c.Hosts != "" {
 		if n.hosts, err = filepath.Abs(c.Hosts); err != nil {
 			return 1, err
 		}

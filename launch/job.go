@@ -81,7 +81,7 @@ func (m MPI) String() string {
 	case MPICH:
 		return "MPICH"
 	case "":
-		return "unknown MPI"
+		return "its own MPI"
 	}
 	return string(m)
 }

@@ -46,13 +46,7 @@ func readPipe(r io.Reader) (kind byte, body []byte, err error) {
 
 // runRemote runs the half over the remote shell (its last word is the host).
 func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	zipper := h.Cluster.Zipper
-	if zipper == "" {
-		var err error
-		if zipper, err = os.Executable(); err != nil {
-			return 1, err
-		}
-	}
+	zipper := h.Cluster.ZipperPath()
 	desc := *h
 	if desc.Cluster.Dir == "" {
 		desc.Cluster.Dir, _ = os.Getwd() // as a process started here would have
@@ -85,7 +79,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	}()
 	var words []string
 	words = append(words, rsh[1:]...)
-	words = append(words, quote(zipper), "join", "--piped")
+	words = append(words, Quote(zipper), "join", "--piped")
 	cmd := exec.Command(rsh[0], words...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pr, stdout, stderr
 	status, err := supervise(ctx, cmd, randomHex(16))
@@ -142,8 +136,8 @@ func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, 
 	return h.Run(ctx, pr, stdout, stderr)
 }
 
-// quote makes one word for a POSIX shell.
-func quote(s string) string {
+// Quote makes one word for a POSIX shell.
+func Quote(s string) string {
 	if s != "" && !bytes.ContainsAny([]byte(s), " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
 		return s
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -158,18 +159,19 @@ func (j *Job) halves(ctx context.Context, o Options) ([]*runner, error) {
 	var rs []*runner
 	for _, c := range j.Clusters {
 		r := &runner{Half: Half{Cluster: c, Env: j.Env, Tag: o.Tag, RunDir: o.RunDir}}
-		if c.Launcher == "ssh" {
-			login := c.Login
-			if login == "" {
-				if c.Hosts == "" {
-					return nil, fmt.Errorf("cluster %s: launcher=ssh needs a host to log in to: login=HOST, or hosts=FILE with that host first", c.Name)
+		var err error
+		if r.rsh, err = j.login(c); err != nil {
+			return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
+		}
+		if r.rsh != nil {
+			// The rest is checked at the other end.
+			if c.Hosts != "" {
+				b, err := os.ReadFile(c.Hosts)
+				if err != nil {
+					return nil, fmt.Errorf("cluster %s: host file: %w", c.Name, err)
 				}
-				var err error
-				if login, err = firstHost(c.Hosts); err != nil {
-					return nil, fmt.Errorf("cluster %s: %w", c.Name, err)
-				}
+				r.Nodes = string(b)
 			}
-			r.rsh = append(append([]string{}, j.Rsh...), login)
 		} else if err := r.Prepare(ctx); err != nil {
 			return nil, err
 		}
@@ -190,7 +192,7 @@ func (j *Job) startRelay(ctx context.Context, halves []*runner, o Options) (rela
 		}
 		z := Zipper{Per: map[string]string{}}
 		for _, h := range halves {
-			z.Per[h.Cluster.Name] = relay.Address(h.seenFrom())
+			z.Per[h.Cluster.Name] = relay.Address(j.SeenFrom(h.Cluster))
 		}
 		j.Zippers = []Zipper{z}
 	}
@@ -200,15 +202,54 @@ func (j *Job) startRelay(ctx context.Context, halves []*runner, o Options) (rela
 	return relay, nil
 }
 
-// seenFrom is this host's address as the cluster's nodes reach it.
-func (r *runner) seenFrom() string {
-	peer := r.Cluster.Login
-	if peer == "" && r.Cluster.Hosts != "" {
-		peer, _ = firstHost(r.Cluster.Hosts)
+// login is the remote shell's command line up to the host where the cluster's launcher runs; nil: it runs here.
+func (j *Job) login(c Cluster) ([]string, error) {
+	if c.Launcher != "ssh" {
+		return nil, nil
+	}
+	host := c.Login
+	if host == "" {
+		if c.Hosts == "" {
+			return nil, errors.New("launcher=ssh needs a host to log in to: login=HOST, or hosts=FILE with that host first")
+		}
+		var err error
+		if host, err = firstHost(c.Hosts); err != nil {
+			return nil, err
+		}
+	}
+	return append(append([]string{}, j.Rsh...), host), nil
+}
+
+// LoginTo is the remote shell's command line up to a host of the cluster: that where its launcher runs or, if that
+// is this one, the first of its host file; nil: the cluster is on this host.
+func (j *Job) LoginTo(c Cluster) ([]string, error) {
+	if c.Launcher != "ssh" && c.Hosts != "" {
+		c.Launcher = "ssh"
+	}
+	return j.login(c)
+}
+
+// ZipperPath is the zipper command on the cluster's hosts.
+func (c Cluster) ZipperPath() string {
+	if c.Zipper != "" {
+		return c.Zipper
+	}
+	if self, err := os.Executable(); err == nil {
+		return self
+	}
+	return "zipper"
+}
+
+// SeenFrom is this host's address as the cluster's hosts reach it.
+func (j *Job) SeenFrom(c Cluster) string {
+	peer := c.Login
+	if peer == "" && c.Hosts != "" {
+		peer, _ = firstHost(c.Hosts)
 	}
 	if peer == "" {
 		return "127.0.0.1"
 	}
+	peer = peer[strings.LastIndexByte(peer, '@')+1:]
 	// Connecting a datagram socket sends nothing; it asks the kernel which way the peer is.
 	if c, err := net.Dial("udp", net.JoinHostPort(peer, "9")); err == nil {
 		defer c.Close()

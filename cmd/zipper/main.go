@@ -28,7 +28,7 @@ func main() {
 		Name:  "zipper",
 		Usage: "one MPI world over clusters that share no network",
 		Commands: []*cli.Command{
-			runCommand(), joinCommand(), execCommand(), forwarderCommand(),
+			runCommand(), joinCommand(), execCommand(), forwarderCommand(), doctorCommand(),
 			wrapperCommand("cc", launch.LangC), wrapperCommand("cxx", launch.LangCXX), wrapperCommand("fc", launch.LangFortran),
 		},
 		HideVersion:               true,

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/launch/doctor"
+)
+
+func doctorCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "doctor",
+		Usage:     "check this host, a program, or the networks of a job, and say what to do",
+		ArgsUsage: "[PROGRAM...]",
+		Description: `zipper doctor                       this host: MPI libraries, directories, addresses
+zipper doctor ./prog                and whether the program can be run zipped
+zipper doctor --file job.yaml       the job's networks: which cluster reaches which forwarder, that the clusters do
+                                    not reach each other, and addresses or fabrics that only seem to be shared
+
+The exit status is 1 if a problem was found.`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "as for zipper run"},
+			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "as for zipper run"},
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
+			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` (default ssh)", EnvVars: []string{"ZIPPER_RSH"}},
+			&cli.BoolFlag{Name: "json", Usage: "print the findings as JSON"},
+			&cli.BoolFlag{Name: "probe", Hidden: true},
+		},
+		Action: examine,
+	}
+}
+
+func examine(c *cli.Context) error {
+	ctx, cancel := untilSignal(c.Context)
+	defer cancel()
+	if c.Bool("probe") {
+		return doctor.Serve(ctx, os.Stdin, os.Stdout)
+	}
+	var r *doctor.Report
+	if c.IsSet("file") || c.IsSet("cluster") {
+		job, err := jobFromFlags(c)
+		if err != nil {
+			return usage(err)
+		}
+		if len(job.Program) == 0 {
+			job.Program = []string{"none"} // nothing will be run
+		}
+		if err := job.Normalize(); err != nil {
+			return usage(err)
+		}
+		r = doctor.Job(ctx, job)
+	} else {
+		if c.IsSet("zipper") {
+			return usage(errors.New("--zipper: say also which clusters use it (--cluster or --file)"))
+		}
+		r = doctor.Host(ctx, c.Args().Slice())
+	}
+	if c.Bool("json") {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		if err := e.Encode(r); err != nil {
+			return err
+		}
+	} else if err := r.Write(os.Stdout); err != nil {
+		return err
+	}
+	if n := r.Problems(); n > 0 {
+		return statusError{exitFailure, fmt.Errorf("%d problems found", n)}
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leidenzipper/zipper/launch"
+)
+
+// patient is one host under examination: that where a cluster's launcher runs.
+type patient struct {
+	cluster string
+	where   string // how it was reached: "this host" or the login
+	Hello
+	in   *json.Encoder
+	out  *json.Decoder
+	stop func()
+}
+
+// probe starts a probe here, or on another host through the remote shell.
+func probe(ctx context.Context, cluster string, rsh []string, zipper string) (*patient, error) {
+	p := &patient{cluster: cluster, where: "this host"}
+	if rsh == nil {
+		inR, inW := io.Pipe()
+		outR, outW := io.Pipe()
+		go func() { outW.CloseWithError(Serve(ctx, inR, outW)) }()
+		p.in, p.out, p.stop = json.NewEncoder(inW), json.NewDecoder(outR), func() { inW.Close(); outR.Close() }
+	} else {
+		p.where = rsh[len(rsh)-1]
+		cmd := exec.CommandContext(ctx, rsh[0], append(rsh[1:len(rsh):len(rsh)], launch.Quote(zipper)+" doctor --probe")...)
+		cmd.Stderr = os.Stderr
+		cmd.WaitDelay = launch.Grace
+		w, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		r, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		p.in, p.out, p.stop = json.NewEncoder(w), json.NewDecoder(r), func() { w.Close(); _ = cmd.Wait() }
+	}
+	if err := p.out.Decode(&p.Hello); err != nil {
+		p.stop()
+		return nil, fmt.Errorf("no probe on %s (%w): can you log in to it without a password, and is zipper installed there?", p.where, err)
+	}
+	return p, nil
+}
+
+// dial has the patient connect to the targets.
+func (p *patient) dial(targets []Target) ([]Answer, error) {
+	if err := p.in.Encode(targets); err != nil {
+		return nil, fmt.Errorf("the probe on %s is gone: %w", p.where, err)
+	}
+	var a []Answer
+	if err := p.out.Decode(&a); err != nil {
+		return nil, fmt.Errorf("the probe on %s is gone: %w", p.where, err)
+	}
+	if len(a) != len(targets) {
+		return nil, fmt.Errorf("the probe on %s gave %d answers to %d questions", p.where, len(a), len(targets))
+	}
+	return a, nil
+}
+
+// Host examines this host and, if not empty, a program.
+func Host(ctx context.Context, program []string) *Report {
+	r := &Report{}
+	h := Survey(ctx)
+	r.libraries(h.Host, h.MPI, "")
+	r.host(h)
+	for _, name := range program {
+		r.program(name)
+	}
+	return r
+}
+
+// Job examines the hosts of a job's clusters: which of them reach which, and the forwarders. The job must be normalized.
+func Job(ctx context.Context, job *launch.Job) *Report {
+	r := &Report{}
+	var ps []*patient
+	defer func() {
+		for _, p := range ps {
+			p.stop()
+		}
+	}()
+	for _, c := range job.Clusters {
+		rsh, err := job.LoginTo(c)
+		if err == nil {
+			var p *patient
+			if p, err = probe(ctx, c.Name, rsh, c.ZipperPath()); err == nil {
+				ps = append(ps, p)
+				r.cluster(p, c)
+				continue
+			}
+		}
+		r.add(Fail, "cluster "+c.Name, err.Error(), "")
+	}
+	here, err := probe(ctx, "", nil, "")
+	if err != nil {
+		r.add(Fail, "this host", err.Error(), "")
+		return r
+	}
+	defer here.stop()
+	for i, p := range ps {
+		r.forwarders(job, p, here)
+		for k, q := range ps {
+			if i != k {
+				r.between(p, q)
+			}
+		}
+	}
+	return r
+}
+
+// forwarders has the patient connect to each forwarder of the job, or to this host if zipper run would start one here.
+func (r *Report) forwarders(job *launch.Job, p, here *patient) {
+	var targets []Target
+	for _, z := range job.Zippers {
+		targets = append(targets, Target{Address: z.AddressFor(p.cluster)})
+	}
+	own := len(targets) == 0
+	if own {
+		for _, c := range job.Clusters {
+			if c.Name == p.cluster {
+				targets = []Target{{Address: net.JoinHostPort(job.SeenFrom(c), strconv.Itoa(here.Port)), Word: here.Word}}
+			}
+		}
+	}
+	answers, err := p.dial(targets)
+	if err != nil {
+		r.add(Fail, "cluster "+p.cluster, err.Error(), "")
+		return
+	}
+	for i, a := range answers {
+		to, what := targets[i].Address, "forwarder "+targets[i].Address
+		if own {
+			to, _, _ = net.SplitHostPort(to)
+			what = "this host (" + to + "), where zipper run starts a forwarder"
+		}
+		subject := p.cluster + " -> " + what
+		took := a.Took.Round(10 * time.Microsecond)
+		switch a.Kind {
+		case Reached:
+			r.add(OK, subject, fmt.Sprintf("%s reaches it (%v)", p.Host, took), "")
+		case Refused:
+			advice := "start it there: zipper forwarder"
+			if own {
+				advice = "open this host's firewall for its own clusters, or run a forwarder elsewhere and name it with --zipper"
+			}
+			r.add(Fail, subject, p.Host+": "+a.Detail, advice)
+		case Other:
+			r.add(Fail, subject, p.Host+": "+a.Detail, "check the address: it must be the zipper node's on this cluster's network")
+		case Silent:
+			r.add(Fail, subject, p.Host+": "+a.Detail, "the address must be the zipper node's on this cluster's own network (addresses: in the job file gives one per cluster); check routes and firewall")
+		}
+	}
+}
+
+// between finds out whether p's network reaches q's host.
+func (r *Report) between(p, q *patient) {
+	subject := p.cluster + " -> " + q.cluster
+	if p.Stack == q.Stack {
+		r.add(OK, subject, "both run on one host; the forwarder joins them over its loopback interface", "")
+		return
+	}
+	var targets []Target
+	for _, a := range q.Addresses {
+		targets = append(targets, Target{Address: net.JoinHostPort(a.IP(), strconv.Itoa(q.Port)), Word: q.Word})
+	}
+	answers, err := p.dial(targets)
+	if err != nil {
+		r.add(Fail, subject, err.Error(), "")
+		return
+	}
+	reached := false
+	for i, a := range answers {
+		to := fmt.Sprintf("%s (%s, %s)", q.Host, q.Addresses[i].IP(), q.Addresses[i].Interface)
+		near := sameNetwork(p.Addresses, q.Addresses[i].IP())
+		switch {
+		case a.Kind == Reached:
+			reached = true
+			r.add(OK, subject, p.Host+" reaches "+to+" directly", "a shared network joins them; what goes between the clusters still takes the forwarder")
+		case a.Kind == Other || a.Kind == Refused && near != "":
+			r.add(Warn, subject, fmt.Sprintf("false reachability: at %s's address %s another host answers %s", q.Host, q.Addresses[i].IP(), p.Host),
+				"the two networks use the same addresses: harmless for zipped jobs (each MPI stays in its cluster), but never put hosts of both in one host file")
+		case near != "":
+			r.add(Warn, subject, fmt.Sprintf("false reachability: %s takes %s to be on its own network (%s), but it does not answer", p.Host, to, near),
+				"the two networks use the same address range: make sure that each cluster's host file names only its own hosts")
+		}
+	}
+	if !reached {
+		r.add(OK, subject, fmt.Sprintf("%s does not reach %s: separate networks, messages go %s -> forwarder -> %s", p.Host, q.Host, p.cluster, q.cluster), "")
+	}
+	for _, f := range p.Fabrics {
+		for _, g := range q.Fabrics {
+			if f.Prefix == g.Prefix && f.Link == "InfiniBand" && g.Link == "InfiniBand" && !reached {
+				r.add(Warn, subject, fmt.Sprintf("false reachability: adapters %s on %s and %s on %s have the same subnet prefix %s though the networks are separate", f.Device, p.Host, g.Device, q.Host, f.Prefix),
+					"give each fabric a subnet prefix of its own in its subnet manager (OpenSM: subnet_prefix), or MPI libraries on a zipper node take them for one")
+			}
+		}
+	}
+}
+
+// sameNetwork names the interface's network that ip seems to belong to; empty: none.
+func sameNetwork(own []Address, ip string) string {
+	for _, a := range own {
+		if _, n, err := net.ParseCIDR(a.CIDR); err == nil && n.Contains(net.ParseIP(ip)) {
+			return a.Interface + " " + n.String()
+		}
+	}
+	return ""
+}
+
+// trim makes one line.
+func trim(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,253 @@
+// Package doctor finds out which networks reach which, and whether a host has what a job needs.
+//
+// A probe runs on one host of every cluster (zipper doctor starts it like a cluster with launcher ssh). It tells what
+// the host has and listens on a port where it says a random word to whoever connects; then it is asked to connect to
+// the others' addresses. Only the right word proves that an address belongs to the host it was taken from: two
+// separate networks may well use the same addresses.
+package doctor
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Hello is what a probe tells of its host.
+type Hello struct {
+	Version   int       `json:"version"` // of the zipper protocol
+	Host      string    `json:"host"`
+	Stack     string    `json:"stack"`     // identifies machine and network namespace
+	Addresses []Address `json:"addresses"` // without loopback and link-local ones
+	Fabrics   []Fabric  `json:"fabrics,omitempty"`
+	Port      int       `json:"port"` // where it says Word
+	Word      string    `json:"word"`
+	Cores     int       `json:"cores"`
+	MPI       []Library `json:"mpi"`
+}
+
+// Address is one of a host's.
+type Address struct {
+	Interface string `json:"interface"`
+	CIDR      string `json:"cidr"` // as in 10.0.0.5/24
+}
+
+// IP is the address without its network's length.
+func (a Address) IP() string { ip, _, _ := strings.Cut(a.CIDR, "/"); return ip }
+
+// Fabric is one port of a host channel adapter.
+type Fabric struct {
+	Device string `json:"device"` // as in mlx5_0/1
+	Prefix string `json:"prefix"` // subnet prefix of its first GID
+	Link   string `json:"link"`   // InfiniBand or Ethernet
+	State  string `json:"state"`
+}
+
+// Library is an MPI library on a host.
+type Library struct {
+	MPI     launch.MPI `json:"mpi"`
+	Mpirun  string     `json:"mpirun,omitempty"`
+	Version string     `json:"version,omitempty"`
+	Shim    string     `json:"shim,omitempty"`
+	Missing string     `json:"missing,omitempty"` // what is missing and what to do
+}
+
+// Target is an address to connect to.
+type Target struct {
+	Address string `json:"address"`        // host:port
+	Word    string `json:"word,omitempty"` // what a probe there says; empty: a forwarder is expected
+}
+
+// Answer is what came of it.
+type Answer struct {
+	Kind   Kind          `json:"kind"`
+	Took   time.Duration `json:"took_ns"`
+	Detail string        `json:"detail,omitempty"`
+}
+
+// Kind of an answer.
+type Kind string
+
+// The kinds.
+const (
+	Reached Kind = "reached" // the one that was meant
+	Other   Kind = "other"   // somebody answered, but not the one that was meant
+	Refused Kind = "refused" // the address answers, the port does not
+	Silent  Kind = "silent"  // no answer, no route
+)
+
+// dialTimeout bounds one connection attempt.
+const dialTimeout = 3 * time.Second
+
+// Serve is a probe: it writes Hello to w, then for every line of targets (a JSON array) on r a line of answers,
+// until r ends.
+func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
+	ln, err := net.Listen("tcp", ":0")
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	h := Survey(ctx)
+	h.Port = ln.Addr().(*net.TCPAddr).Port
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.SetDeadline(time.Now().Add(dialTimeout))
+			_, _ = io.WriteString(c, h.Word) // the dialler notices if it does not arrive
+			c.Close()
+		}
+	}()
+	out := json.NewEncoder(w)
+	if err := out.Encode(h); err != nil {
+		return err
+	}
+	in := json.NewDecoder(bufio.NewReader(r))
+	for {
+		var targets []Target
+		if err := in.Decode(&targets); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
+				return nil
+			}
+			return err
+		}
+		answers := make([]Answer, len(targets))
+		var wg sync.WaitGroup
+		for i, t := range targets {
+			wg.Go(func() { answers[i] = Dial(ctx, t) })
+		}
+		wg.Wait()
+		if err := out.Encode(answers); err != nil {
+			return err
+		}
+	}
+}
+
+// Dial connects to a target and judges who is there.
+func Dial(ctx context.Context, t Target) Answer {
+	begin := time.Now()
+	d := net.Dialer{Timeout: dialTimeout}
+	c, err := d.DialContext(ctx, "tcp", t.Address)
+	if err != nil {
+		kind := Silent
+		if strings.Contains(err.Error(), "refused") {
+			kind = Refused
+		}
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		return Answer{Kind: kind, Took: time.Since(begin), Detail: err.Error()}
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(dialTimeout))
+	if t.Word == "" {
+		return challenged(c, begin)
+	}
+	b, _ := io.ReadAll(io.LimitReader(c, int64(len(t.Word))+1))
+	if string(b) != t.Word {
+		return Answer{Kind: Other, Took: time.Since(begin), Detail: "another host has this address"}
+	}
+	return Answer{Kind: Reached, Took: time.Since(begin)}
+}
+
+// challenged reads a forwarder's first frame.
+func challenged(r io.Reader, begin time.Time) Answer {
+	other := func(why string) Answer {
+		return Answer{Kind: Other, Took: time.Since(begin), Detail: "what listens there is no forwarder: " + why}
+	}
+	b := make([]byte, wire.HeaderLen)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return other(err.Error())
+	}
+	h, err := wire.ParseHeader(b)
+	if err != nil || h.Type != wire.TypeChallenge || h.Length > wire.ChallengeLen {
+		return other("it does not speak the protocol")
+	}
+	body := make([]byte, h.Length)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return other(err.Error())
+	}
+	c, err := wire.ParseChallenge(body)
+	if err != nil {
+		return other(err.Error())
+	}
+	if c.Version != wire.Version {
+		return Answer{Kind: Other, Took: time.Since(begin), Detail: fmt.Sprintf("its protocol version is %d, ours is %d: install the same version of zipper everywhere", c.Version, wire.Version)}
+	}
+	return Answer{Kind: Reached, Took: time.Since(begin)}
+}
+
+// Survey tells what this host has.
+func Survey(ctx context.Context) Hello {
+	word := make([]byte, 16)
+	_, _ = rand.Read(word) // never fails
+	h := Hello{Version: int(wire.Version), Word: hex.EncodeToString(word), Cores: runtime.NumCPU(), Fabrics: fabrics("/sys/class/infiniband")}
+	h.Host, _ = os.Hostname()
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	space, _ := os.Readlink("/proc/self/ns/net")
+	h.Stack = strings.TrimSpace(string(boot)) + " " + space
+	ifs, _ := net.Interfaces()
+	for _, i := range ifs {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && i.Flags&net.FlagUp != 0 && n.IP.IsGlobalUnicast() {
+				h.Addresses = append(h.Addresses, Address{i.Name, n.String()})
+			}
+		}
+	}
+	for _, m := range []launch.MPI{launch.OpenMPI, launch.MPICH} {
+		h.MPI = append(h.MPI, library(ctx, m))
+	}
+	return h
+}
+
+func library(ctx context.Context, m launch.MPI) Library {
+	l := Library{MPI: m}
+	var err error
+	if l.Mpirun, err = launch.FindMpirun(ctx, m); err != nil {
+		l.Missing = err.Error()
+		return l
+	}
+	_, l.Version = launch.IdentifyMpirun(ctx, l.Mpirun)
+	if l.Shim, err = launch.ShimPath(m); err != nil {
+		l.Missing = err.Error()
+	}
+	return l
+}
+
+// fabrics reads the adapters' ports from sysfs.
+func fabrics(root string) []Fabric {
+	read := func(p ...string) string {
+		b, _ := os.ReadFile(filepath.Join(p...))
+		return strings.TrimSpace(string(b))
+	}
+	var out []Fabric
+	ports, _ := filepath.Glob(filepath.Join(root, "*", "ports", "*"))
+	for _, p := range ports {
+		gid := read(p, "gids", "0") // fe80:0000:0000:0000:0002:c903:00a0:1b2c
+		if len(gid) < 19 {
+			continue
+		}
+		_, state, _ := strings.Cut(read(p, "state"), ": ")
+		device := filepath.Base(filepath.Dir(filepath.Dir(p))) + "/" + filepath.Base(p)
+		out = append(out, Fabric{Device: device, Prefix: gid[:19], Link: read(p, "link_layer"), State: state})
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/leidenzipper/zipper/launch"
+)
+
+// Level of a finding.
+type Level string
+
+// The levels.
+const (
+	OK   Level = "ok"
+	Warn Level = "warning"
+	Fail Level = "problem"
+)
+
+// Finding is one thing found out.
+type Finding struct {
+	Level   Level  `json:"level"`
+	Subject string `json:"subject"`
+	Detail  string `json:"detail"`
+	Advice  string `json:"advice,omitempty"`
+}
+
+// Report is all that was found.
+type Report struct {
+	Findings []Finding `json:"findings"`
+}
+
+func (r *Report) add(l Level, subject, detail, advice string) {
+	r.Findings = append(r.Findings, Finding{l, subject, trim(detail), trim(advice)})
+}
+
+// Problems counts the findings that will keep a job from running.
+func (r *Report) Problems() int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Level == Fail {
+			n++
+		}
+	}
+	return n
+}
+
+// Write prints the report for people.
+func (r *Report) Write(w io.Writer) error {
+	for _, f := range r.Findings {
+		if _, err := fmt.Fprintf(w, "%-8s %s: %s\n", f.Level, f.Subject, f.Detail); err != nil {
+			return err
+		}
+		if f.Advice != "" {
+			if _, err := fmt.Fprintf(w, "%-8s -> %s\n", "", f.Advice); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, "%d findings, %d of them problems\n", len(r.Findings), r.Problems())
+	return err
+}
+
+// libraries judges a host's MPI libraries; want names the one that is needed, empty: any will do.
+func (r *Report) libraries(host string, libs []Library, want launch.MPI) {
+	usable := 0
+	for _, l := range libs {
+		if want != "" && l.MPI != want {
+			continue
+		}
+		subject := host + ", " + l.MPI.String()
+		if l.Missing == "" {
+			usable++
+			r.add(OK, subject, fmt.Sprintf("version %s (%s), joined by %s", l.Version, l.Mpirun, l.Shim), "")
+			continue
+		}
+		level := Warn
+		if want != "" {
+			level = Fail
+		}
+		r.add(level, subject, l.Missing, "")
+	}
+	if usable == 0 && want == "" {
+		r.add(Fail, host, "no MPI library can be used here", "install Open MPI or MPICH with their development files, then run scripts/build")
+	}
+}
+
+// cluster judges the host where a cluster is started.
+func (r *Report) cluster(p *patient, c launch.Cluster) {
+	r.libraries("cluster "+c.Name+" on "+p.Host, p.MPI, c.MPI)
+}
+
+// host judges what else this host has.
+func (r *Report) host(h Hello) {
+	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
+		f, err := os.CreateTemp(dir, "zipper-doctor-")
+		if err != nil {
+			r.add(Fail, h.Host, fmt.Sprintf("cannot write to %s: %v", dir, err), "give yourself access, or choose another directory with TMPDIR or --run-dir")
+			continue
+		}
+		f.Close()
+		os.Remove(f.Name())
+	}
+	level, advice := OK, ""
+	if h.Cores < 4 {
+		level, advice = Warn, "ranks that wait share a core: keep MPICH (which never yields) at 2 ranks here, and expect latencies to suffer"
+	}
+	r.add(level, h.Host, fmt.Sprintf("%d cores", h.Cores), advice)
+	for _, a := range h.Addresses {
+		r.add(OK, h.Host, fmt.Sprintf("address %s on %s", a.CIDR, a.Interface), "")
+	}
+	for _, f := range h.Fabrics {
+		r.add(OK, h.Host, fmt.Sprintf("adapter %s: %s, %s, subnet prefix %s", f.Device, f.Link, f.State, f.Prefix), "")
+	}
+}
+
+// program judges whether a program can be run zipped.
+func (r *Report) program(name string) {
+	dir, _ := os.Getwd()
+	p, err := launch.InspectProgram(name, dir)
+	if err == nil {
+		err = p.Preloadable()
+	}
+	switch {
+	case err != nil:
+		r.add(Fail, name, err.Error(), "")
+	case p.MMPI:
+		r.add(OK, name, "linked with MMPI for "+p.MPI.String(), "")
+	case p.MPI != "":
+		r.add(OK, name, "linked to "+p.MPI.String()+", dynamically: MMPI can be preloaded", "")
+	case p.ELF:
+		r.add(Warn, name, "not linked to an MPI library itself", "fine if it loads one later, as an interpreter does; otherwise it is no MPI program and will not join")
+	default:
+		r.add(OK, name, "a script: what it starts decides", "")
+	}
+}
