@@ -135,7 +135,9 @@ func (e *Engine) fatal(code Code, status int, reason string) {
 		return
 	}
 	e.err = failure(code, "%s", reason)
-	e.rail.link.Close()
+	r := e.rail
+	r.link.Close()
+	r.queue, r.unsent, r.bulk, r.seg.req = frameQueue{}, 0, nil, nil
 	for _, r := range e.requests {
 		if r.state == idle {
 			continue

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 
 	"github.com/leidenzipper/zipper/transport"
@@ -220,6 +221,7 @@ func describe(h wire.Header, frame []byte) string {
 
 // board is the native MPI of one cluster: messages that were sent and not received, in order.
 type board struct {
+	sync.Mutex
 	mail   []*mail
 	tokens uint64
 }
@@ -240,7 +242,6 @@ type fakeNative struct {
 	first  int           // virtual rank of native rank 0
 	recvs  []*nativeRecv // in posting order; posted ones take what matches first, as MPI does
 	busy   bool
-	calls  int
 	failed string
 	code   int
 }
@@ -283,7 +284,8 @@ func (n *fakeNative) settle() {
 }
 
 func (n *fakeNative) Iprobe(c *Comm, source, tag int) (Probe, bool, error) {
-	n.calls++
+	n.board.Lock()
+	defer n.board.Unlock()
 	m := n.look(c.User, source, tag)
 	if m == nil {
 		return Probe{}, false, nil
@@ -292,7 +294,8 @@ func (n *fakeNative) Iprobe(c *Comm, source, tag int) (Probe, bool, error) {
 }
 
 func (n *fakeNative) Improbe(c *Comm, source, tag int) (Probe, bool, error) {
-	n.calls++
+	n.board.Lock()
+	defer n.board.Unlock()
 	m := n.look(c.User, source, tag)
 	if m == nil {
 		return Probe{}, false, nil
@@ -303,6 +306,8 @@ func (n *fakeNative) Improbe(c *Comm, source, tag int) (Probe, bool, error) {
 }
 
 func (n *fakeNative) Imrecv(r *Request, message uint64) error {
+	n.board.Lock()
+	defer n.board.Unlock()
 	for i, m := range n.board.mail {
 		if m.token == message {
 			n.board.mail = append(n.board.mail[:i:i], n.board.mail[i+1:]...)
@@ -319,6 +324,8 @@ func (n *fakeNative) Irecv(r *Request) error {
 }
 
 func (n *fakeNative) Test(r *Request) (bool, error) {
+	n.board.Lock()
+	defer n.board.Unlock()
 	n.settle()
 	for i, v := range n.recvs {
 		if v.r != r {
@@ -363,12 +370,14 @@ func (n *fakeNative) CollTest(uint64) (bool, error) {
 func (n *fakeNative) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
 	return fmt.Errorf("no operators here")
 }
-func (n *fakeNative) SetBusy(b bool) { n.busy = b }
+func (n *fakeNative) SetBusy(b bool) { n.busy = b } // with the engine's lock
 func (n *fakeNative) Fail(code int, reason string) {
 	n.failed, n.code = reason, code
 }
 
 // send is MPI_Send inside the cluster.
 func (n *fakeNative) send(context uintptr, to, tag int, data []byte) {
+	n.board.Lock()
+	defer n.board.Unlock()
 	n.board.mail = append(n.board.mail, &mail{context: context, from: n.rank, to: to, tag: tag, data: data})
 }

@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/tcp"
+)
+
+// live starts a forwarder on loopback and joins a job of clusters of these sizes: real sockets, real threads, only native MPI is simulated.
+func live(t testing.TB, sizes ...int) []*Engine {
+	t.Helper()
+	ln, err := tcp.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- f.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	job := jobenv.Job{ID: "test", Secret: "s", Forwarders: []string{ln.Addr()}, Timeout: 20 * time.Second}
+	for i, n := range sizes {
+		job.Layout = append(job.Layout, jobenv.Cluster{Name: string(rune('a' + i)), Size: n})
+	}
+	type place struct {
+		cluster     string
+		size, local int
+		first       int
+		board       *board
+	}
+	var places []place
+	for _, c := range job.Layout {
+		b, first := &board{}, len(places)
+		for r := range c.Size {
+			places = append(places, place{c.Name, c.Size, r, first, b})
+		}
+	}
+	engines := make([]*Engine, len(places))
+	var wg sync.WaitGroup
+	for i, p := range places {
+		wg.Go(func() {
+			j := job
+			j.Cluster = p.cluster
+			e, _, err := Join(ctx, j, Local{Rank: p.local, Size: p.size, TagUB: 1 << 20, Library: "fake", Host: "here"}, &fakeNative{board: p.board, rank: p.local, first: p.first})
+			if err != nil {
+				t.Error(err)
+			}
+			engines[i] = e
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	return engines
+}
+
+// spanAll makes MPI_COMM_WORLD.
+func spanAll(t testing.TB, e *Engine) *Comm {
+	var world, native []int32
+	for r := range e.size {
+		world = append(world, int32(r))
+		native = append(native, Remote)
+		if e.sameCluster(r) {
+			native[r] = int32(r - e.firstMine)
+		}
+	}
+	c, err := e.AddComm(1, WorldContext, e.world.Rank, world, native)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// await is the shim's wait loop.
+func await(e *Engine, c *Cell) {
+	for spins := 0; !c.Done(); spins++ {
+		if spins < 20 {
+			e.Progress(0)
+		} else {
+			e.Progress(time.Millisecond)
+		}
+	}
+}
+
+// Everybody sends to everybody, near and far, eager and long, and receives with wildcards: all arrives whole, and from each source in order.
+func TestLiveRandom(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			engines := live(t, 2, 1, 2)
+			const each = 40 // messages for every pair
+			var wg sync.WaitGroup
+			for _, e := range engines {
+				wg.Go(func() {
+					if err := exchangeAll(t, e, each, rand.New(rand.NewPCG(seed, uint64(e.world.Rank)))); err != nil {
+						t.Errorf("rank %d: %v", e.world.Rank, err)
+					}
+					if err := e.Finish(); err != nil {
+						t.Errorf("rank %d: %v", e.world.Rank, err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+func exchangeAll(t *testing.T, e *Engine, each int, r *rand.Rand) error {
+	c := spanAll(t, e)
+	me := e.world.Rank
+	var to []int
+	for d := range e.size {
+		for range each {
+			if d != me {
+				to = append(to, d)
+			}
+		}
+	}
+	r.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
+	sent := make([]uint32, e.size)
+	got := make([]uint32, e.size)
+	var sends []*Cell
+	type recv struct {
+		cell Cell
+		buf  []byte
+	}
+	var recvs []*recv
+	check := func() error {
+		v := recvs[0]
+		recvs = recvs[1:]
+		await(e, &v.cell)
+		if err := v.cell.Err(); err != nil {
+			return err
+		}
+		b := v.buf[:v.cell.Bytes]
+		src, num := int(binary.LittleEndian.Uint32(b)), binary.LittleEndian.Uint32(b[4:])
+		if src != int(v.cell.Source) || num != got[src] || int(v.cell.Tag) != int(num%7) {
+			return fmt.Errorf("message %d of rank %d where %d of rank %d with tag %d was due", num, src, got[src], v.cell.Source, v.cell.Tag)
+		}
+		got[src]++
+		for i := 8; i < len(b); i++ {
+			if b[i] != byte(i*int(num+1)+src) {
+				return fmt.Errorf("message %d of rank %d: byte %d of %d is wrong", num, src, i, len(b))
+			}
+		}
+		return nil
+	}
+	for i := range to {
+		v := &recv{buf: make([]byte, 300<<10)}
+		if err := e.Irecv(c, KindP2P, v.buf, AnySource, AnyTag, &v.cell); err != nil {
+			return err
+		}
+		recvs = append(recvs, v)
+		size := 8 + r.IntN(100)
+		if r.IntN(4) == 0 {
+			size = 8 + r.IntN(300<<10-8)
+		}
+		d, b := to[i], make([]byte, size)
+		num := sent[d]
+		sent[d]++
+		binary.LittleEndian.PutUint32(b, uint32(me))
+		binary.LittleEndian.PutUint32(b[4:], num)
+		for i := 8; i < len(b); i++ {
+			b[i] = byte(i*int(num+1) + me)
+		}
+		if e.sameCluster(d) {
+			e.native.(*fakeNative).send(1, d-e.firstMine, int(num%7), b)
+		} else {
+			cell := new(Cell)
+			if err := e.Isend(c, KindP2P, b, d, int(num%7), r.IntN(5) == 0, cell); err != nil {
+				return err
+			}
+			sends = append(sends, cell)
+		}
+		for len(recvs) > 16 {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+	}
+	for len(recvs) > 0 {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	for _, s := range sends {
+		await(e, s)
+	}
+	return nil
+}
