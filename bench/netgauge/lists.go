@@ -1,0 +1,11 @@
+package netgauge
+
+// Patterns lists all patterns.
+func Patterns() []Pattern {
+	return []Pattern{oneToOne(), oneToN(), nToOne(), pingPing(), overlap(), logGP(), pLogP()}
+}
+
+// Modules lists all modules that need no MPI; package mpimod has the MPI ones.
+func Modules() []Module {
+	return []Module{tcpModule(), udpModule(), ipModule(), ethModule(), shmModule()}
+}

@@ -1,0 +1,219 @@
+// Package netgauge measures networks the way Netgauge does (Hoefler, Mehlan, Lumsdaine, Rehm: "Netgauge: A Network Performance Measurement
+// Framework", HPCC 2007): communication patterns on one side, modules that move bytes on the other, and every pair that fits
+// can be run. A pattern says what it needs, a module what it offers. A new pattern or module is one file and a line in the
+// list below.
+//
+// The original's modules for Myrinet/GM, ARMCI, SCI, EDP and ESP and verbs RD are missing because their hardware or libraries no longer exist.
+package netgauge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Offer is a set of properties of a module.
+type Offer uint
+
+// Properties.
+const (
+	Reliable    Offer = 1 << iota // every message arrives, once, in order
+	Nonblocking                   // the endpoint is a Starter
+	Many                          // more than two processes
+)
+
+var offerNames = []struct {
+	o    Offer
+	name string
+}{{Reliable, "reliable delivery"}, {Nonblocking, "nonblocking operations"}, {Many, "more than two processes"}}
+
+func (o Offer) String() string {
+	var s []string
+	for _, n := range offerNames {
+		if o&n.o != 0 {
+			s = append(s, n.name)
+		}
+	}
+	if s == nil {
+		return "nothing special"
+	}
+	return strings.Join(s, ", ")
+}
+
+// ErrLost: no message came in time. Only from modules that are not Reliable.
+var ErrLost = errors.New("netgauge: no message in time")
+
+// Endpoint is one process's end of a module. Not safe for concurrent use.
+type Endpoint interface {
+	Rank() int
+	Size() int
+	// Send gives b to a process; b may be used again on return.
+	Send(to int, b []byte) error
+	// Recv waits for exactly len(b) bytes, a whole message, from a process. A module that is not Reliable returns ErrLost after a
+	// tenth of a second and may deliver a message twice.
+	Recv(from int, b []byte) error
+	Close() error
+}
+
+// Starter is an Endpoint with nonblocking operations.
+type Starter interface {
+	Isend(to int, b []byte) (Pending, error)
+	Irecv(from int, b []byte) (Pending, error)
+}
+
+// Pending is a nonblocking operation; b belongs to it until Wait returns.
+type Pending interface{ Wait() error }
+
+// Place says which processes there are and which one this is.
+type Place struct {
+	Rank  int
+	Addrs []string // of all processes, in the module's form
+}
+
+// Module moves bytes.
+type Module struct {
+	Name   string
+	About  string
+	Offers Offer
+	// MaxMessage in bytes; 0 = no limit. MinMessage for headers of its own.
+	MinMessage, MaxMessage int
+	// Unusable says why the module cannot be used on this machine by this user; nil if it can.
+	Unusable func() error
+	// Open connects all processes; it blocks until they are there or ctx ends.
+	Open func(ctx context.Context, p Place) (Endpoint, error)
+}
+
+// Options of a run.
+type Options struct {
+	Sizes []int // message sizes in bytes, ascending; nil: 1 B … 1 MiB by doubling
+	Reps  int   // measurements per size, at least 2
+	Seed  uint64
+}
+
+// Defaults for a quick look.
+func Defaults() Options { return Options{Reps: 50, Seed: 1} }
+
+// Pattern is a way to communicate.
+type Pattern struct {
+	Name  string
+	About string
+	Needs Offer
+	Run   func(ep Endpoint, o Options, clock Clock) (*Report, error)
+}
+
+// Report is what a pattern measured; complete on rank 0.
+type Report struct {
+	Pattern string             `json:"pattern"`
+	Module  string             `json:"module"`
+	Ranks   int                `json:"ranks"`
+	Columns []string           `json:"columns"` // with units
+	Rows    [][]float64        `json:"rows"`
+	Values  map[string]float64 `json:"values,omitempty"` // fitted parameters, in seconds and bytes
+	Lost    int                `json:"lost,omitempty"`   // messages that had to be sent again
+	Notes   []string           `json:"notes,omitempty"`
+}
+
+// Fits says why a pattern cannot run over a module; nil if it can.
+func Fits(p Pattern, m Module) error {
+	if missing := p.Needs &^ m.Offers; missing != 0 {
+		return fmt.Errorf("pattern %s needs %v, which module %s does not offer", p.Name, missing, m.Name)
+	}
+	if m.Unusable != nil {
+		if err := m.Unusable(); err != nil {
+			return fmt.Errorf("module %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// Find looks a pattern and a module up by name; the error lists what there is.
+func Find(pattern, module string) (Pattern, Module, error) {
+	var names []string
+	for _, p := range Patterns() {
+		names = append(names, p.Name)
+		if p.Name != pattern {
+			continue
+		}
+		names = nil
+		for _, m := range Modules() {
+			names = append(names, m.Name)
+			if m.Name == module {
+				return p, m, nil
+			}
+		}
+		return p, Module{}, fmt.Errorf("netgauge: no module %q; there are %s", module, strings.Join(names, ", "))
+	}
+	return Pattern{}, Module{}, fmt.Errorf("netgauge: no pattern %q; there are %s", pattern, strings.Join(names, ", "))
+}
+
+// Run runs a pattern over a module, on every process alike.
+func Run(ctx context.Context, p Pattern, m Module, at Place, o Options) (*Report, error) {
+	if err := Fits(p, m); err != nil {
+		return nil, err
+	}
+	if n := len(at.Addrs); n < 2 || at.Rank < 0 || at.Rank >= n || n > 2 && m.Offers&Many == 0 {
+		return nil, fmt.Errorf("netgauge: rank %d of %d processes over module %s is not possible", at.Rank, n, m.Name)
+	}
+	if o.Reps < 2 {
+		return nil, fmt.Errorf("netgauge: %d repetitions; at least 2 are needed", o.Reps)
+	}
+	if o.Sizes == nil {
+		for n := 1; n <= 1<<20; n *= 2 {
+			o.Sizes = append(o.Sizes, n)
+		}
+	}
+	o.Sizes = clamp(o.Sizes, m.MinMessage, m.MaxMessage)
+	if len(o.Sizes) == 0 {
+		return nil, fmt.Errorf("netgauge: module %s moves messages of %d to %d bytes; none of the sizes is", m.Name, m.MinMessage, m.MaxMessage)
+	}
+	ep, err := m.Open(ctx, at)
+	if err != nil {
+		return nil, fmt.Errorf("module %s: %w", m.Name, err)
+	}
+	defer ep.Close()
+	r, err := p.Run(ep, o, NewClock())
+	if r != nil {
+		r.Pattern, r.Module, r.Ranks = p.Name, m.Name, len(at.Addrs)
+	}
+	return r, err
+}
+
+// clamp raises sizes to the least a module can do and drops those above the most.
+func clamp(sizes []int, lo, hi int) []int {
+	var out []int
+	for _, n := range sizes {
+		if n = max(n, lo); (hi == 0 || n <= hi) && (len(out) == 0 || n > out[len(out)-1]) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Clock reads time in seconds with its own cost known.
+type Clock struct {
+	start    time.Time
+	Overhead float64 // seconds one reading takes, subtracted by Since
+}
+
+// NewClock measures the clock's own cost: the smallest difference of consecutive readings, many times.
+func NewClock() Clock {
+	c := Clock{start: time.Now()}
+	least := 1.0
+	for range 1000 {
+		a := c.Now()
+		for range 9 {
+			c.Now()
+		}
+		least = min(least, (c.Now()-a)/10)
+	}
+	c.Overhead = least
+	return c
+}
+
+// Now is seconds since the clock was made.
+func (c Clock) Now() float64 { return time.Since(c.start).Seconds() }
+
+// Since is the time from a reading until now without the clock's own cost.
+func (c Clock) Since(t float64) float64 { return max(0, c.Now()-t-c.Overhead) }

@@ -1,0 +1,148 @@
+package netgauge
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// places gives n processes' addresses that are free now.
+func places(t *testing.T, module string, n int) []string {
+	t.Helper()
+	var addrs []string
+	for i := range n {
+		switch module {
+		case "tcp":
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			addrs = append(addrs, l.Addr().String())
+			l.Close()
+		case "udp":
+			c, err := net.ListenPacket("udp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			addrs = append(addrs, c.LocalAddr().String())
+			c.Close()
+		case "ip":
+			addrs = append(addrs, fmt.Sprintf("127.0.0.%d", 2+i))
+		case "shm":
+			addrs = append(addrs, filepath.Join(t.TempDir(), "s"))
+		}
+	}
+	return addrs
+}
+
+func runAll(t *testing.T, p Pattern, m Module, n int) *Report {
+	t.Helper()
+	addrs := places(t, m.Name, n)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	reports, errs := make([]*Report, n), make([]error, n)
+	var wg sync.WaitGroup
+	for r := range n {
+		wg.Go(func() {
+			o := Options{Sizes: []int{1, 64, 512, 1400}, Reps: 5, Seed: 7}
+			reports[r], errs[r] = Run(ctx, p, m, Place{r, addrs}, o)
+		})
+	}
+	wg.Wait()
+	for r, err := range errs {
+		if err != nil {
+			t.Fatalf("rank %d: %v", r, err)
+		}
+	}
+	return reports[0]
+}
+
+// Every pattern runs over every module that fits, on loopback, with figures that make sense.
+func TestEveryPair(t *testing.T) {
+	for _, p := range Patterns() {
+		for _, m := range Modules() {
+			t.Run(p.Name+"/"+m.Name, func(t *testing.T) {
+				if m.Name == "eth" {
+					t.Skip("raw Ethernet needs two interfaces: run in the namespace lab (scripts/test does, with root)")
+				}
+				if err := Fits(p, m); err != nil {
+					if m.Name == "ip" && os.Geteuid() != 0 || p.Needs&^m.Offers != 0 {
+						t.Skipf("does not fit: %v", err)
+					}
+					t.Fatal(err)
+				}
+				n := 2
+				if m.Offers&Many != 0 && p.Name != "loggp" && p.Name != "plogp" && p.Name != "overlap" {
+					n = 4
+				}
+				r := runAll(t, p, m, n)
+				if len(r.Rows) < 3 || r.Ranks != n {
+					t.Fatalf("report of %d rows: %+v", len(r.Rows), r)
+				}
+				for _, row := range r.Rows {
+					if len(row) != len(r.Columns) || row[1] <= 0 || row[1] > 1e6 {
+						t.Errorf("row %v under %v", row, r.Columns)
+					}
+				}
+				if p.Name == "loggp" && len(r.Values) != 4 {
+					t.Errorf("values %v", r.Values)
+				}
+			})
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	udp, tcp := udpModule(), tcpModule()
+	if err := Fits(logGP(), udp); err == nil || !strings.Contains(err.Error(), "reliable delivery") {
+		t.Errorf("loggp over udp: %v", err)
+	}
+	if err := Fits(pingPing(), shmModule()); err == nil || !strings.Contains(err.Error(), "nonblocking") {
+		t.Errorf("ping_ping over shm: %v", err)
+	}
+	if _, _, err := Find("nonsense", "tcp"); err == nil || !strings.Contains(err.Error(), "one_to_one") {
+		t.Errorf("unknown pattern: %v", err)
+	}
+	if _, _, err := Find("loggp", "gm"); err == nil || !strings.Contains(err.Error(), "tcp") {
+		t.Errorf("unknown module: %v", err)
+	}
+	ctx := context.Background()
+	for _, at := range []Place{{0, []string{"x"}}, {2, []string{"x", "y"}}, {-1, []string{"x", "y"}}} {
+		if _, err := Run(ctx, oneToOne(), tcp, at, Defaults()); err == nil {
+			t.Errorf("place %+v was accepted", at)
+		}
+	}
+	if _, err := Run(ctx, oneToOne(), udp, Place{0, []string{"a", "b", "c"}}, Defaults()); err == nil {
+		t.Error("three processes over udp were accepted")
+	}
+}
+
+// A process that is alone must not wait for ever.
+func TestAlone(t *testing.T) {
+	for _, m := range []Module{tcpModule(), udpModule(), shmModule()} {
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		addrs := places(t, m.Name, 2)
+		for r := range 2 {
+			if _, err := Run(ctx, oneToOne(), m, Place{r, addrs}, Defaults()); err == nil {
+				t.Errorf("%s: rank %d alone succeeded", m.Name, r)
+			}
+		}
+		cancel()
+	}
+}
+
+func TestClock(t *testing.T) {
+	c := NewClock()
+	if c.Overhead <= 0 || c.Overhead > 1e-4 {
+		t.Errorf("reading the clock takes %v s", c.Overhead)
+	}
+	if d := c.Since(c.Now()); d < 0 || d > 1e-2 {
+		t.Errorf("no time takes %v s", d)
+	}
+}
