@@ -1,0 +1,131 @@
+// Package pattern makes sets of messages: from a pattern file, from a generator
+// or from a recorded trace.
+//
+// A pattern file has one message a line:
+//
+//	FROM TO SIZE [start=TIME] [name=NAME] [after=NAME,NAME...]
+//
+// FROM and TO are hosts of the platform, zippers, or virtual ranks (numbers).
+// Messages named in after, on any line, must have finished before this one
+// starts. # begins a comment.
+package pattern
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/contention/quantity"
+)
+
+// Read reads a pattern file. places are the hosts of the ranks
+// (platform.Places, or another placement). Errors name the line.
+func Read(r io.Reader, places []string) ([]platform.Message, error) {
+	var list []platform.Message
+	waits := make(map[int][]string)
+	named := make(map[string]int)
+	s := bufio.NewScanner(r)
+	line := 0
+	for s.Scan() {
+		line++
+		text, _, _ := strings.Cut(s.Text(), "#")
+		f := strings.Fields(text)
+		if len(f) == 0 {
+			continue
+		}
+		m, after, err := parse(f, places)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		m.Line = line
+		if m.Name == "" {
+			m.Name = f[0] + ">" + f[1]
+		} else if _, ok := named[m.Name]; ok {
+			return nil, fmt.Errorf("line %d: two messages are named %s", line, m.Name)
+		} else {
+			named[m.Name] = len(list)
+		}
+		if after != nil {
+			waits[len(list)] = after
+		}
+		list = append(list, m)
+	}
+	if err := s.Err(); err != nil {
+		return nil, fmt.Errorf("line %d: %w", line+1, err)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("the pattern has no messages")
+	}
+	for i := range list {
+		for _, name := range waits[i] {
+			k, ok := named[name]
+			if !ok {
+				return nil, fmt.Errorf("line %d: after: no message is named %q", list[i].Line, name)
+			}
+			if k == i {
+				return nil, fmt.Errorf("line %d: the message waits for itself", list[i].Line)
+			}
+			list[i].After = append(list[i].After, k)
+		}
+	}
+	return list, nil
+}
+
+func parse(f []string, places []string) (m platform.Message, after []string, err error) {
+	if len(f) < 3 {
+		return m, nil, errors.New("want FROM TO SIZE")
+	}
+	if f[0] == f[1] {
+		return m, nil, fmt.Errorf("message from %s to itself", f[0])
+	}
+	if m.From, err = host(f[0], places); err != nil {
+		return m, nil, err
+	}
+	if m.To, err = host(f[1], places); err != nil {
+		return m, nil, err
+	}
+	m.SameHost = true // different ranks may share a host; equal names were refused
+	if m.Bytes, err = quantity.Size(f[2]); err != nil {
+		return m, nil, err
+	}
+	for _, option := range f[3:] {
+		key, value, ok := strings.Cut(option, "=")
+		switch {
+		case !ok || value == "":
+			return m, nil, fmt.Errorf("option %q: want key=value", option)
+		case key == "start":
+			if m.Start, err = quantity.Time(value); err != nil {
+				return m, nil, err
+			}
+		case key == "name":
+			m.Name = value
+		case key == "after":
+			after = strings.Split(value, ",")
+		default:
+			return m, nil, fmt.Errorf("unknown option %q: use start, name or after", key)
+		}
+	}
+	return m, after, nil
+}
+
+// host of an endpoint: a rank, or a name that the platform checks later.
+func host(s string, places []string) (string, error) {
+	if s[0] < '0' || s[0] > '9' {
+		return s, nil
+	}
+	r, err := strconv.Atoi(s)
+	if err != nil || r >= len(places) {
+		return "", fmt.Errorf("rank %s: the platform has room for %d ranks", s, len(places))
+	}
+	return places[r], nil
+}
+
+// message between two ranks.
+func message(from, to int, bytes *big.Rat, places []string) platform.Message {
+	return platform.Message{Name: fmt.Sprintf("%d>%d", from, to), From: places[from], To: places[to], Bytes: bytes, SameHost: true}
+}

@@ -1,0 +1,113 @@
+package pattern
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/contention/trace"
+)
+
+// Replay makes the messages of a recorded trace, to be run on any platform.
+//
+// Times of the recording are only used for order: a message starts after the
+// last message its sender had sent, and the last one it had received, when it
+// was recorded to start (a message still under way then, like one of a set of
+// nonblocking sends, is not waited for). What passed between is taken as
+// computation and repeated, multiplied by compute: 0 replays communication
+// only, 1 keeps the gaps. A trace without messages gives one message per pair
+// of its matrix, all at once.
+func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Message, error) {
+	if n := t.Ranks(); n > len(places) {
+		return nil, fmt.Errorf("the trace has %d ranks, the platform has room for %d", n, len(places))
+	}
+	var list []platform.Message
+	if len(t.Messages) == 0 {
+		m := t.Matrix()
+		for _, pair := range sortedPairs(m) {
+			list = append(list, message(pair[0], pair[1], big.NewRat(m[pair], 1), places))
+		}
+		if len(list) == 0 {
+			return nil, fmt.Errorf("the trace has no messages")
+		}
+		return list, nil
+	}
+	ms := slices.Clone(t.Messages)
+	slices.SortStableFunc(ms, func(a, b trace.Message) int {
+		if a.Start != b.Start {
+			return int(min(max(a.Start-b.Start, -1), 1))
+		}
+		return int(min(max(a.End-b.End, -1), 1))
+	})
+	ends := newHistory(t.Ranks(), ms)
+	for i, m := range ms {
+		x := message(m.Src, m.Dst, big.NewRat(m.Bytes, 1), places)
+		x.Line = m.Line
+		last := int64(0)
+		for _, h := range []*history{&ends.sent[m.Src], &ends.received[m.Src]} {
+			if k, ok := h.before(ms, m.Start, i); ok {
+				x.After = append(x.After, k)
+				last = max(last, ms[k].End)
+			}
+		}
+		if compute != nil && compute.Sign() > 0 {
+			x.Delay = new(big.Rat).Mul(big.NewRat(m.Start-last, 1e9), compute)
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}
+
+func sortedPairs(m map[[2]int]int64) [][2]int {
+	var pairs [][2]int
+	for p := range m {
+		pairs = append(pairs, p)
+	}
+	slices.SortFunc(pairs, func(a, b [2]int) int {
+		if a[0] != b[0] {
+			return a[0] - b[0]
+		}
+		return a[1] - b[1]
+	})
+	return pairs
+}
+
+// history is a rank's messages in one direction, by end; next is the first that
+// had not ended at the times asked so far, which only grow.
+type history struct {
+	messages []int
+	next     int
+}
+
+type histories struct{ sent, received []history }
+
+func newHistory(ranks int, ms []trace.Message) histories {
+	h := histories{make([]history, ranks), make([]history, ranks)}
+	for i, m := range ms {
+		h.sent[m.Src].messages = append(h.sent[m.Src].messages, i)
+		h.received[m.Dst].messages = append(h.received[m.Dst].messages, i)
+	}
+	for _, hs := range [][]history{h.sent, h.received} {
+		for r := range hs {
+			slices.SortStableFunc(hs[r].messages, func(a, b int) int {
+				return int(min(max(ms[a].End-ms[b].End, -1), 1))
+			})
+		}
+	}
+	return h
+}
+
+// before is the message that ended last at or before the time, of those sorted
+// before message i (so that no circle can arise).
+func (h *history) before(ms []trace.Message, at int64, i int) (int, bool) {
+	for h.next < len(h.messages) && ms[h.messages[h.next]].End <= at {
+		h.next++
+	}
+	for k := h.next - 1; k >= 0; k-- {
+		if h.messages[k] < i {
+			return h.messages[k], true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,322 @@
+package platform
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+
+	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/penalty"
+	"github.com/leidenzipper/zipper/contention/sharing"
+	"github.com/leidenzipper/zipper/contention/solve"
+)
+
+// Message is one transfer between hosts or zippers, before it is routed.
+type Message struct {
+	Name     string
+	From, To string
+	Bytes    *big.Rat
+	Start    *big.Rat // seconds; nil is 0
+	Delay    *big.Rat // seconds between start and first byte; nil is 0
+	After    []int    // indices of messages
+	// SameHost allows From = To: two ranks of one host.
+	SameHost bool
+	Line     int // of the pattern or trace, for errors; 0 if none
+}
+
+// Graph is messages on a platform: the network, and the transfers (stages and
+// stripes) that make up each message.
+type Graph[T num.Number[T]] struct {
+	Network   *sharing.Network[T]
+	Transfers []solve.Transfer[T]
+	// Parts are the transfers of each message; First those that start it, Last
+	// those that end it.
+	Parts, First, Last [][]int
+	Readings           map[int]penalty.Reading // rule (b), per domain resource
+
+	striped []stripes // messages whose split depends on the rates
+}
+
+type stripes struct {
+	flows []int   // of the first stage of each stripe
+	parts [][]int // transfers of each stripe
+	bytes *big.Rat
+}
+
+type builder[T num.Number[T]] struct {
+	p         *Platform
+	resources []sharing.Resource[T]
+	index     map[string]int
+	flows     []sharing.Flow[T]
+	flowOf    map[string][]hop[T] // by way
+	g         *Graph[T]
+	routes    map[[2]int][]step
+}
+
+// hop is one stage of a way: its flow, what passes before and after its bytes.
+type hop[T any] struct {
+	flow        int
+	delay, tail T
+	// fill is the share of a segment that drains after the last byte, in
+	// seconds per byte of the segment, at most segment bytes.
+	fill    T
+	segment *big.Rat
+}
+
+// Build makes the graph. Errors name the message's line.
+func Build[T num.Number[T]](p *Platform, messages []Message) (*Graph[T], error) {
+	k := len(messages)
+	b := &builder[T]{p: p, index: make(map[string]int), flowOf: make(map[string][]hop[T]), routes: make(map[[2]int][]step),
+		g: &Graph[T]{Parts: make([][]int, k), First: make([][]int, k), Last: make([][]int, k), Readings: make(map[int]penalty.Reading)}}
+	for i := range messages {
+		if err := b.message(i, &messages[i]); err != nil {
+			if messages[i].Line > 0 {
+				return nil, fmt.Errorf("line %d: %w", messages[i].Line, err)
+			}
+			return nil, fmt.Errorf("message %s: %w", messages[i].Name, err)
+		}
+	}
+	for i, m := range messages {
+		var after []int
+		for _, a := range m.After {
+			if a < 0 || a >= k {
+				return nil, fmt.Errorf("message %s waits for message number %d: there are %d", m.Name, a, k)
+			}
+			after = append(after, b.g.Last[a]...)
+		}
+		for _, t := range b.g.First[i] {
+			b.g.Transfers[t].After = append(b.g.Transfers[t].After, after...)
+		}
+	}
+	n, err := sharing.New(b.resources, b.flows)
+	if err != nil {
+		return nil, err
+	}
+	b.g.Network = n
+	return b.g, b.g.split(b.g.Transfers, n)
+}
+
+// Replan returns the transfers with stripes cut anew for a changed network.
+func (g *Graph[T]) Replan(n *sharing.Network[T]) ([]solve.Transfer[T], error) {
+	ts := slices.Clone(g.Transfers)
+	return ts, g.split(ts, n)
+}
+
+// split cuts proportional stripes: what a message's stripes would get alone.
+func (g *Graph[T]) split(ts []solve.Transfer[T], n *sharing.Network[T]) error {
+	var z T
+	for _, s := range g.striped {
+		a, err := sharing.MaxMin[T]{}.Share(n, sharing.Each(s.flows...))
+		if err != nil {
+			return err
+		}
+		for k, bytes := range solve.Split(z.FromRat(s.bytes), a.Rate) {
+			for _, t := range s.parts[k] {
+				ts[t].Bytes = bytes
+			}
+		}
+	}
+	return nil
+}
+
+func value[T num.Number[T]](r *big.Rat) T {
+	var z T
+	if r == nil {
+		return z
+	}
+	return z.FromRat(r)
+}
+
+// resource finds or makes a resource and, if back is given, its reverse twin.
+func (b *builder[T]) resource(kind sharing.Kind, name string, capacity *big.Rat, back string, backCapacity *big.Rat, asymmetric bool) int {
+	if i, ok := b.index[name]; ok {
+		return i
+	}
+	i := len(b.resources)
+	b.index[name] = i
+	r := sharing.Resource[T]{Name: name, Kind: kind, Capacity: value[T](capacity), Twin: -1}
+	if back == "" {
+		b.resources = append(b.resources, r)
+		return i
+	}
+	b.index[back] = i + 1
+	r.Twin, r.Asymmetric = i+1, asymmetric
+	b.resources = append(b.resources, r, sharing.Resource[T]{Name: back, Kind: kind, Capacity: value[T](backCapacity), Twin: i, Asymmetric: asymmetric})
+	return i
+}
+
+func (b *builder[T]) duplex(kind sharing.Kind, name, out, in string, d *Duplex, outward bool) int {
+	if outward {
+		return b.resource(kind, name+out, d.Out.Rat, name+in, d.In.Rat, d.Asymmetric)
+	}
+	return b.resource(kind, name+in, d.In.Rat, name+out, d.Out.Rat, d.Asymmetric)
+}
+
+func (b *builder[T]) nic(cluster, host int, outward bool) int {
+	c := &b.p.Clusters[cluster]
+	return b.duplex(sharing.NIC, c.Hosts.Names[host], ".out", ".in", &c.NIC, outward)
+}
+
+// port is the zipper's adapter on a cluster; outward is away from the zipper.
+func (b *builder[T]) port(zipper, cluster int, outward bool) int {
+	z, c := &b.p.Zippers[zipper], b.p.Clusters[cluster].Name
+	d := z.Ports[c]
+	return b.duplex(sharing.Port, z.Name+"."+c, ".out", ".in", &d, outward)
+}
+
+func (b *builder[T]) domain(cluster int) int {
+	c := &b.p.Clusters[cluster]
+	i := b.resource(sharing.Domain, "switch "+c.Name, c.Lone.Rat, "", nil, false)
+	b.g.Readings[i], _ = penalty.ParseReading(c.RuleB) // checked by Read
+	return i
+}
+
+func one[T num.Number[T]](resource int) sharing.Use[T] {
+	return sharing.Use[T]{Resource: resource, Weight: num.Int[T](1)}
+}
+
+func (b *builder[T]) message(i int, m *Message) error {
+	from, ok := b.p.hosts[m.From]
+	if !ok {
+		return fmt.Errorf("unknown host %q", m.From)
+	}
+	to, ok := b.p.hosts[m.To]
+	if !ok {
+		return fmt.Errorf("unknown host %q", m.To)
+	}
+	if m.Bytes == nil || m.Bytes.Sign() < 0 {
+		return fmt.Errorf("message from %s to %s has no size", m.From, m.To)
+	}
+	if m.From == m.To {
+		if !m.SameHost {
+			return fmt.Errorf("message from %s to itself", m.From)
+		}
+		return b.local(i, m, from)
+	}
+	ways, err := b.ways(from, to)
+	if err != nil {
+		return err
+	}
+	cut := len(ways) > 1 && b.p.Rails.Policy != "" && b.p.Rails.Policy != "spread" &&
+		(b.p.Rails.Min.Rat == nil || m.Bytes.Cmp(b.p.Rails.Min.Rat) >= 0)
+	if !cut {
+		// By turns over the ways: hosts of one cluster in step with those of the
+		// other do not all meet the same zipper.
+		b.part(i, m, from, to, ways[(max(from.index, 0)+max(to.index, 0))%len(ways)], m.Bytes)
+		return nil
+	}
+	s := stripes{bytes: m.Bytes}
+	bytes := new(big.Rat).Quo(m.Bytes, big.NewRat(int64(len(ways)), 1))
+	for _, w := range ways {
+		parts := b.part(i, m, from, to, w, bytes)
+		s.parts = append(s.parts, parts)
+		s.flows = append(s.flows, b.g.Transfers[parts[0]].Flow)
+	}
+	if b.p.Rails.Policy == "proportional" && m.Bytes.Sign() > 0 {
+		b.g.striped = append(b.g.striped, s)
+	}
+	return nil
+}
+
+// local is a message between ranks of one host.
+func (b *builder[T]) local(i int, m *Message, at place) error {
+	key := "local " + m.From
+	if b.flowOf[key] == nil {
+		f := sharing.Flow[T]{Name: m.From}
+		if at.cluster >= 0 && b.p.Clusters[at.cluster].Memory.Rat != nil {
+			f.Uses = append(f.Uses, one[T](b.resource(sharing.Memory, m.From+".mem", b.p.Clusters[at.cluster].Memory.Rat, "", nil, false)))
+		}
+		b.flowOf[key] = []hop[T]{{flow: len(b.flows)}}
+		if f.Uses == nil { // costs nothing: any flow serves an empty transfer
+			f.Uses = append(f.Uses, one[T](b.resource(sharing.Memory, "free", big.NewRat(1, 1), "", nil, false)))
+		}
+		b.flows = append(b.flows, f)
+	}
+	bytes := m.Bytes
+	if at.cluster < 0 || b.p.Clusters[at.cluster].Memory.Rat == nil {
+		bytes = new(big.Rat)
+	}
+	b.append(i, m, b.flowOf[key], bytes)
+	return nil
+}
+
+// ways are the choices of zippers, one list of zippers per choice.
+func (b *builder[T]) ways(from, to place) ([][]int, error) {
+	switch {
+	case from.cluster < 0 && to.cluster < 0:
+		return nil, fmt.Errorf("no messages between zippers")
+	case from.cluster < 0 || to.cluster < 0:
+		z, c := from, to
+		if to.cluster < 0 {
+			z, c = to, from
+		}
+		zipper, cluster := &b.p.Zippers[z.index], b.p.Clusters[c.cluster].Name
+		if _, ok := zipper.Ports[cluster]; !ok {
+			return nil, fmt.Errorf("zipper %s has no port to cluster %s", zipper.Name, cluster)
+		}
+		return [][]int{nil}, nil
+	case from.cluster == to.cluster:
+		return [][]int{nil}, nil
+	}
+	key := [2]int{from.cluster, to.cluster}
+	steps, ok := b.routes[key]
+	if !ok {
+		var err error
+		if steps, err = b.p.route(from.cluster, to.cluster); err != nil {
+			return nil, err
+		}
+		b.routes[key] = steps
+	}
+	// The k-th way takes the k-th zipper of every step; steps with fewer are
+	// taken round.
+	most := 0
+	for _, s := range steps {
+		most = max(most, len(s.zippers))
+	}
+	ways := make([][]int, most)
+	for k := range ways {
+		for _, s := range steps {
+			ways[k] = append(ways[k], s.zippers[k%len(s.zippers)])
+		}
+	}
+	return ways, nil
+}
+
+// part adds the transfers of a message, or of a stripe of it, over one way.
+func (b *builder[T]) part(i int, m *Message, from, to place, way []int, bytes *big.Rat) []int {
+	key := fmt.Sprint(m.From, " ", m.To, way)
+	hops, ok := b.flowOf[key]
+	if !ok {
+		hops = b.way(from, to, way)
+		b.flowOf[key] = hops
+	}
+	return b.append(i, m, hops, bytes)
+}
+
+func (b *builder[T]) append(i int, m *Message, hops []hop[T], bytes *big.Rat) []int {
+	var parts []int
+	for k, h := range hops {
+		t := solve.Transfer[T]{Name: m.Name, Flow: h.flow, Bytes: value[T](bytes), Delay: h.delay, Tail: h.tail}
+		if h.segment != nil && bytes.Sign() > 0 {
+			segment := h.segment
+			if bytes.Cmp(segment) < 0 {
+				segment = bytes
+			}
+			t.Tail = t.Tail.Add(h.fill.Mul(value[T](segment)))
+		}
+		at := len(b.g.Transfers)
+		if k == 0 {
+			t.Start, t.Delay = value[T](m.Start), t.Delay.Add(value[T](m.Delay))
+			b.g.First[i] = append(b.g.First[i], at)
+		} else {
+			t.After = []int{at - 1}
+		}
+		if k == len(hops)-1 {
+			b.g.Last[i] = append(b.g.Last[i], at)
+		}
+		b.g.Transfers = append(b.g.Transfers, t)
+		parts = append(parts, at)
+	}
+	b.g.Parts[i] = append(b.g.Parts[i], parts...)
+	return parts
+}

@@ -1,0 +1,197 @@
+package platform
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/sharing"
+)
+
+// way makes the flows of a way over zippers (none within a cluster): one flow,
+// or one per stage where a zipper stores and forwards.
+//
+// A crossing from A to B uses s.out, A's backbone, z.A.in, the forwarder, the
+// memory bus, z.B.out, B's backbone and d.in. From zipper to zipper a message
+// does not pass the backbone of the cluster between them.
+func (b *builder[T]) way(from, to place, way []int) []hop[T] {
+	w := &walker[T]{b: b, name: b.name(from) + ">" + b.name(to)}
+	if from.cluster >= 0 {
+		w.use(b.nic(from.cluster, from.index, true))
+		w.vertex = from.index
+	} else {
+		w.use(b.port(from.index, to.cluster, true))
+		w.vertex = b.vertex(to.cluster, from.index)
+	}
+	if len(way) > 0 {
+		w.backbone(from.cluster, true)
+		steps := b.routes[[2]int{from.cluster, to.cluster}]
+		for k, z := range way {
+			w.through(z, steps[k].from, steps[k].to)
+		}
+		w.backbone(to.cluster, false)
+	}
+	if to.cluster >= 0 {
+		w.use(b.nic(to.cluster, to.index, false))
+		w.arrive(to.cluster, to.index)
+	} else {
+		w.use(b.port(to.index, from.cluster, false))
+		w.arrive(from.cluster, b.vertex(from.cluster, to.index))
+	}
+	if from.cluster >= 0 {
+		w.now.tail = w.now.tail.Add(value[T](b.p.Clusters[from.cluster].Latency.Rat))
+	}
+	if to.cluster >= 0 && to.cluster != from.cluster {
+		w.now.tail = w.now.tail.Add(value[T](b.p.Clusters[to.cluster].Latency.Rat))
+	}
+	w.end()
+	return w.hops
+}
+
+func (b *builder[T]) name(at place) string {
+	if at.cluster < 0 {
+		return b.p.Zippers[at.index].Name
+	}
+	return b.p.Clusters[at.cluster].Hosts.Names[at.index]
+}
+
+// vertex of a zipper in a cluster's switch: after the hosts.
+func (b *builder[T]) vertex(cluster, zipper int) int {
+	return len(b.p.Clusters[cluster].Hosts.Names) + zipper
+}
+
+// walker collects the uses of the stage under way.
+type walker[T num.Number[T]] struct {
+	b      *builder[T]
+	name   string
+	flow   sharing.Flow[T]
+	now    hop[T]
+	hops   []hop[T]
+	vertex int // where the way enters the present switch
+	side   T   // slowest capacity since the last zipper, 0 = none yet
+	sides  []T // of the segmented stretches so far
+}
+
+func (w *walker[T]) use(resource int) {
+	w.flow.Uses = append(w.flow.Uses, one[T](resource))
+	c := w.b.resources[resource].Capacity
+	if w.side.Sign() == 0 || c.Cmp(w.side) < 0 {
+		w.side = c
+	}
+}
+
+// arrive ends the edge in the cluster's switch.
+func (w *walker[T]) arrive(cluster, vertex int) {
+	w.flow.Hops = append(w.flow.Hops, sharing.Hop{Domain: w.b.domain(cluster), From: w.vertex, To: vertex})
+	w.vertex = vertex
+}
+
+func (w *walker[T]) backbone(cluster int, outward bool) {
+	c := &w.b.p.Clusters[cluster]
+	if c.Backbone != nil {
+		w.use(w.b.duplex(sharing.Backbone, "backbone "+c.Name, ".up", ".down", c.Backbone, outward))
+	}
+}
+
+// end closes the stage: the pipeline drains what the faster sides hold of a
+// segment when the slowest has passed its last byte.
+func (w *walker[T]) end() {
+	if w.now.segment != nil {
+		w.sides = append(w.sides, w.side)
+		one := num.Int[T](1)
+		slowest := w.sides[0]
+		for _, s := range w.sides {
+			w.now.fill = w.now.fill.Add(one.Div(s))
+			if s.Cmp(slowest) < 0 {
+				slowest = s
+			}
+		}
+		w.now.fill = w.now.fill.Sub(one.Div(slowest))
+	}
+	w.flow.Name = w.name
+	w.now.flow = len(w.b.flows)
+	w.b.flows = append(w.b.flows, w.flow)
+	w.hops = append(w.hops, w.now)
+	w.flow, w.now, w.sides = sharing.Flow[T]{}, hop[T]{}, nil
+	var none T
+	w.side = none
+}
+
+func (w *walker[T]) through(zipper, from, to int) {
+	z := &w.b.p.Zippers[zipper]
+	in, out := w.b.port(zipper, from, false), w.b.port(zipper, to, true)
+	w.now.delay = w.now.delay.Add(value[T](z.Handshake.Rat))
+	w.use(in)
+	w.arrive(from, w.b.vertex(from, zipper))
+	if z.Relay == StoreAndForward {
+		w.thread(z, from, to, []int{in}, false)
+		w.memory(z, true)
+		w.end()
+		w.thread(z, from, to, []int{out}, true)
+		w.memory(z, true)
+	} else {
+		w.thread(z, from, to, []int{in, out}, true)
+		w.memory(z, false)
+		if z.Relay == Segmented {
+			if w.now.segment == nil || z.Segment.Cmp(w.now.segment) > 0 {
+				w.now.segment = z.Segment.Rat
+			}
+			w.sides = append(w.sides, w.side)
+			var none T
+			w.side = none
+		}
+	}
+	w.copy(z, from, to)
+	w.use(out)
+	w.now.tail = w.now.tail.Add(value[T](z.Latency.Rat))
+	w.vertex = w.b.vertex(to, zipper)
+}
+
+// direction names a crossing of a zipper, for resources of one direction.
+func (w *walker[T]) direction(from, to int) string {
+	return w.b.p.Clusters[from].Name + ">" + w.b.p.Clusters[to].Name
+}
+
+func (w *walker[T]) copy(z *Zipper, from, to int) {
+	f := &z.Forwarder
+	if f.Copy.Rat == nil {
+		return
+	}
+	name := z.Name + ".cpu"
+	if !f.Half {
+		name += "." + w.direction(from, to)
+	}
+	r := w.b.resource(sharing.Copy, name, f.Copy.Rat, "", nil, false)
+	w.flow.Uses = append(w.flow.Uses, one[T](r))
+}
+
+// thread is time of the forwarder's threads: 1/r for each port it waits on, and
+// the copy.
+func (w *walker[T]) thread(z *Zipper, from, to int, ports []int, copies bool) {
+	f := &z.Forwarder
+	if f.Threads == 0 {
+		return
+	}
+	name := z.Name + ".fwd"
+	if f.OneWay {
+		name += "." + w.direction(from, to)
+	}
+	r := w.b.resource(sharing.Thread, name, big.NewRat(int64(f.Threads), 1), "", nil, false)
+	u := sharing.Use[T]{Resource: r, Per: slices.Clone(ports)}
+	if copies {
+		u.Weight = value[T](f.CopyTime.Rat)
+	}
+	w.flow.Uses = append(w.flow.Uses, u)
+}
+
+func (w *walker[T]) memory(z *Zipper, half bool) {
+	if z.Memory == nil {
+		return
+	}
+	r := w.b.resource(sharing.Memory, z.Name+".mem", z.Memory.Bandwidth.Rat, "", nil, false)
+	weight := num.Int[T](int64(z.Memory.Crossings))
+	if half {
+		weight = weight.Div(num.Int[T](2))
+	}
+	w.flow.Uses = append(w.flow.Uses, sharing.Use[T]{Resource: r, Weight: weight})
+}

@@ -1,0 +1,304 @@
+// Package trace is the file that `zipper run --record FILE` writes: who sent how
+// much to whom, and when. It is text, one record a line, so that tools and
+// people can read it:
+//
+//	zipper-trace 1
+//	job NAME
+//	cluster NAME RANKS                       in order of virtual rank
+//	host RANK NAME                           optional
+//	total SRC DST MESSAGES BYTES             the communication matrix
+//	message START END SRC DST BYTES          a message
+//	end RECORDS
+//
+// SRC, DST and RANK are virtual ranks. START and END are nanoseconds since the
+// job's start on one clock, of the send call and of the receive's completion;
+// messages are in no particular order. total lines add up (every rank may write
+// its own). A file may have totals only, messages only, or both; the last line
+// counts all lines before it but the first, so that a file cut short is noticed.
+// Lines that are empty or begin with # are ignored and not counted.
+package trace
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// MaxRanks bounds what a file can make a reader allocate.
+const MaxRanks = 1 << 20
+
+// Cluster is a name and its number of ranks.
+type Cluster struct {
+	Name  string
+	Ranks int
+}
+
+// Total is what one rank sent another over the whole job.
+type Total struct {
+	Src, Dst        int
+	Messages, Bytes int64
+	Line            int // of the file read; not written
+}
+
+// Message is one message; times are nanoseconds since the start of the job.
+type Message struct {
+	Start, End int64
+	Src, Dst   int
+	Bytes      int64
+	Line       int
+}
+
+// Trace is a whole file.
+type Trace struct {
+	Job      string
+	Clusters []Cluster
+	Hosts    map[int]string
+	Totals   []Total
+	Messages []Message
+}
+
+// Ranks is the number of virtual ranks.
+func (t *Trace) Ranks() int {
+	n := 0
+	for _, c := range t.Clusters {
+		n += c.Ranks
+	}
+	return n
+}
+
+// Matrix is the communication matrix: bytes by pair, from the totals, or from
+// the messages if there are none.
+func (t *Trace) Matrix() map[[2]int]int64 {
+	m := make(map[[2]int]int64)
+	for _, x := range t.Totals {
+		m[[2]int{x.Src, x.Dst}] += x.Bytes
+	}
+	if len(t.Totals) == 0 {
+		for _, x := range t.Messages {
+			m[[2]int{x.Src, x.Dst}] += x.Bytes
+		}
+	}
+	return m
+}
+
+// Writer writes a trace record by record. It is not safe for concurrent use.
+// The first error sticks and is returned by Close.
+type Writer struct {
+	w       *bufio.Writer
+	records int
+	err     error
+}
+
+// NewWriter writes the head of a file. Names must be one word.
+func NewWriter(w io.Writer, job string, clusters []Cluster) (*Writer, error) {
+	t := &Writer{w: bufio.NewWriter(w)}
+	fmt.Fprintln(t.w, "zipper-trace 1")
+	if err := word(job); err != nil {
+		return nil, fmt.Errorf("job: %w", err)
+	}
+	t.line("job %s", job)
+	for _, c := range clusters {
+		if err := word(c.Name); err != nil {
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
+		t.line("cluster %s %d", c.Name, c.Ranks)
+	}
+	return t, t.err
+}
+
+func word(s string) error {
+	if s == "" || strings.ContainsAny(s, " \t\r\n") {
+		return fmt.Errorf("name %q: must be one word", s)
+	}
+	return nil
+}
+
+func (t *Writer) line(format string, args ...any) {
+	if _, err := fmt.Fprintf(t.w, format+"\n", args...); err != nil && t.err == nil {
+		t.err = err
+	}
+	t.records++
+}
+
+// Host says where a rank ran.
+func (t *Writer) Host(rank int, name string) error {
+	if err := word(name); err != nil {
+		return err
+	}
+	t.line("host %d %s", rank, name)
+	return t.err
+}
+
+// Total adds to the communication matrix.
+func (t *Writer) Total(x Total) error {
+	t.line("total %d %d %d %d", x.Src, x.Dst, x.Messages, x.Bytes)
+	return t.err
+}
+
+// Message adds a message.
+func (t *Writer) Message(m Message) error {
+	b := append(t.w.AvailableBuffer(), "message "...)
+	for i, v := range [...]int64{m.Start, m.End, int64(m.Src), int64(m.Dst), m.Bytes} {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = strconv.AppendInt(b, v, 10)
+	}
+	if _, err := t.w.Write(append(b, '\n')); err != nil && t.err == nil {
+		t.err = err
+	}
+	t.records++
+	return t.err
+}
+
+// Close writes the end record and flushes. It does not close the file.
+func (t *Writer) Close() error {
+	fmt.Fprintf(t.w, "end %d\n", t.records)
+	if err := t.w.Flush(); t.err == nil {
+		t.err = err
+	}
+	return t.err
+}
+
+// Read reads a whole file. Errors name the line.
+func Read(r io.Reader) (*Trace, error) {
+	p := parser{t: &Trace{Hosts: make(map[int]string)}}
+	s := bufio.NewScanner(r)
+	for s.Scan() {
+		p.line++
+		text := strings.TrimSpace(s.Text())
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		if err := p.record(strings.Fields(text)); err != nil {
+			return nil, fmt.Errorf("line %d: %w", p.line, err)
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, fmt.Errorf("line %d: %w", p.line+1, err)
+	}
+	if !p.ended {
+		return nil, fmt.Errorf("line %d: the trace ends without an end record: it was cut short", p.line)
+	}
+	return p.t, nil
+}
+
+type parser struct {
+	t                   *Trace
+	line, records       int
+	ranks               int
+	headed, data, ended bool
+}
+
+func (p *parser) record(f []string) error {
+	if !p.headed {
+		if len(f) != 2 || f[0] != "zipper-trace" {
+			return errors.New("not a trace: want the first line zipper-trace 1")
+		}
+		if f[1] != "1" {
+			return fmt.Errorf("trace of version %s: this program reads version 1", f[1])
+		}
+		p.headed = true
+		return nil
+	}
+	if p.ended {
+		return errors.New("records after the end record")
+	}
+	size, ok := map[string]int{"job": 2, "cluster": 3, "host": 3, "total": 5, "message": 6, "end": 2}[f[0]]
+	if !ok {
+		return fmt.Errorf("unknown record %q", f[0])
+	}
+	if len(f) != size {
+		return fmt.Errorf("%s has %d fields, want %d", f[0], len(f)-1, size-1)
+	}
+	var err error
+	switch f[0] {
+	case "job":
+		p.t.Job = f[1]
+	case "cluster":
+		err = p.cluster(f)
+	case "host":
+		var v [1]int64
+		if err = numbers(f[1:2], v[:]); err == nil {
+			if err = p.rank(v[0]); err == nil {
+				p.t.Hosts[int(v[0])] = f[2]
+			}
+		}
+	case "total":
+		p.data = true
+		var v [4]int64
+		if err = numbers(f[1:], v[:]); err == nil {
+			p.t.Totals = append(p.t.Totals, Total{int(v[0]), int(v[1]), v[2], v[3], p.line})
+			err = p.pair(v[0], v[1])
+		}
+	case "message":
+		p.data = true
+		var v [5]int64
+		if err = numbers(f[1:], v[:]); err == nil {
+			if v[1] < v[0] {
+				return fmt.Errorf("message ends at %d before it starts at %d", v[1], v[0])
+			}
+			p.t.Messages = append(p.t.Messages, Message{v[0], v[1], int(v[2]), int(v[3]), v[4], p.line})
+			err = p.pair(v[2], v[3])
+		}
+	case "end":
+		var v [1]int64
+		if err = numbers(f[1:], v[:]); err == nil && v[0] != int64(p.records) {
+			err = fmt.Errorf("the end record counts %d records, the file has %d: part of it is missing", v[0], p.records)
+		}
+		p.ended = true
+	}
+	p.records++
+	return err
+}
+
+func (p *parser) cluster(f []string) error {
+	if p.data {
+		return errors.New("clusters must come before totals and messages")
+	}
+	var v [1]int64
+	if err := numbers(f[2:], v[:]); err != nil {
+		return err
+	}
+	if v[0] < 1 || v[0] > MaxRanks || p.ranks+int(v[0]) > MaxRanks {
+		return fmt.Errorf("cluster %s has %d ranks: want 1 to %d in all", f[1], v[0], MaxRanks)
+	}
+	p.ranks += int(v[0])
+	p.t.Clusters = append(p.t.Clusters, Cluster{f[1], int(v[0])})
+	return nil
+}
+
+func (p *parser) rank(r int64) error {
+	if r >= int64(p.ranks) {
+		return fmt.Errorf("rank %d: the job has %d ranks", r, p.ranks)
+	}
+	return nil
+}
+
+func (p *parser) pair(src, dst int64) error {
+	if err := p.rank(src); err != nil {
+		return err
+	}
+	if err := p.rank(dst); err != nil {
+		return err
+	}
+	if src == dst {
+		return fmt.Errorf("rank %d sends to itself", src)
+	}
+	return nil
+}
+
+// numbers reads non-negative integers.
+func numbers(f []string, v []int64) error {
+	for i := range v {
+		n, err := strconv.ParseInt(f[i], 10, 64)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is no number of 0 or more", f[i])
+		}
+		v[i] = n
+	}
+	return nil
+}
