@@ -18,15 +18,17 @@ type Relay interface {
 	// View tells how the job stands, now or, when it has ended, how it ended.
 	View(job string) View
 	// Settle waits, a bounded time, until it has seen the links of ended processes close.
-	Settle()
+	Settle(job string)
 	// Close ends it.
 	Close()
 }
 
 // View is a forwarder's view of a job.
 type View struct {
-	Started bool   // all ranks of all clusters have joined
-	Joined  int    // ranks that have joined so far
+	Known   bool   // it is gathering or running
+	Ended   bool   // it ran and is over
+	Started bool   // all ranks of all clusters had joined
+	Missing string // while gathering: who has not joined
 	OK      bool   // ended, and every rank took its leave properly
 	Code    int    // of MPI_Abort, or 1 for a lost rank
 	Reason  string // why it failed; empty: it did not
@@ -129,7 +131,7 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 	}
 	w.close()
 	if relay != nil {
-		relay.Settle()
+		relay.Settle(job.ID)
 	}
 	out.Clusters = w.inOrder()
 	out.Status, err = w.verdict(ctx)

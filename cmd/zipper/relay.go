@@ -82,21 +82,32 @@ func (r *ownRelay) View(job string) launch.View {
 	r.mu.Lock()
 	s := r.summary
 	r.mu.Unlock()
-	if s == nil {
-		return launch.View{Started: true}
+	if s != nil {
+		return launch.View{Ended: true, Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason, Traffic: traffic(s.Traffic)}
 	}
-	v := launch.View{Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason}
-	for _, t := range s.Traffic {
-		v.Traffic = append(v.Traffic, launch.Traffic{From: t.From, To: t.To, Messages: t.Messages, Bytes: t.PayloadBytes, Overhead: t.HeaderBytes})
+	for _, j := range r.f.Status().Jobs {
+		if j.Job == job {
+			return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason, Traffic: traffic(j.Traffic)}
+		}
 	}
-	return v
+	return launch.View{}
+}
+
+func traffic(in []forwarder.Traffic) (out []launch.Traffic) {
+	for _, t := range in {
+		out = append(out, launch.Traffic{From: t.From, To: t.To, Messages: t.Messages, Bytes: t.PayloadBytes, Overhead: t.HeaderBytes})
+	}
+	return out
 }
 
 // Settle waits until the forwarder has noticed that the job's links are gone.
-func (r *ownRelay) Settle() {
+func (r *ownRelay) Settle(job string) {
+	if v := r.View(job); !v.Known {
+		return // never seen, or over
+	}
 	select {
 	case <-r.ended:
-	case <-time.After(500 * time.Millisecond):
+	case <-time.After(2 * time.Second):
 	}
 }
 
