@@ -1,6 +1,7 @@
 /* Collectives that move data, on communicators that span clusters: blocking and nonblocking ones share their preparation. The
  * engine does the work (package collectives); here the program's arguments become those of z_coll. Owner: comms. */
 #include "coll.h"
+#include "comm.h"
 
 static int finish(zreq *r) {
   zcoll *j = r->extra;
@@ -22,43 +23,77 @@ zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function) {
   return r;
 }
 
-/* Gives up before the engine knows of it. */
-static int refuse(zreq *r) {
+/* Gives up: the engine does not know of it. */
+static int refuse(zreq *r, const char *why) {
   zcomm *c = zcomm_retain(r->comm);
   const char *function = r->function;
   int rc = finish(r);
   zreq_free(r);
-  rc = z_raise(c, rc, function, "the arguments do not describe a collective that can be done");
+  rc = z_raise(c, rc, function, "%s", why);
   zcomm_release(c);
   return rc;
 }
 
+static void launch(zreq *r) {
+  zcoll *j = r->extra;
+  if (j->launch) {
+    j->launch(r);
+    return;
+  }
+  int failed = z_eng.ze_coll(r->comm->id, &j->args, &r->cell);
+  if (failed) j->rc = z_error_class(failed);
+}
+
+/* 1: r waits at the gate. */
+static int wait_at(zgate *g, zreq *r) {
+  z_lock(&g->lock);
+  int waits = g->closed || g->launching || g->first;
+  if (waits) {
+    r->next = NULL;
+    if (!g->first) g->end = &g->first;
+    *g->end = r;
+    g->end = &r->next;
+  }
+  z_unlock(&g->lock);
+  return waits;
+}
+
+void zgate_close(zgate *g) {
+  z_lock(&g->lock);
+  g->closed = 1;
+  z_unlock(&g->lock);
+}
+
+void zgate_open(zgate *g) {
+  z_lock(&g->lock);
+  g->closed = 0;
+  for (zreq *r; (r = g->first) && !g->closed;) {
+    g->first = r->next;
+    g->launching = 1;
+    z_unlock(&g->lock);
+    launch(r);
+    if (zcoll_of(r)->rc) __atomic_store_n(&r->cell.done, 1, __ATOMIC_RELEASE); /* finish() tells why */
+    z_lock(&g->lock);
+    g->launching = 0;
+  }
+  z_unlock(&g->lock);
+}
+
 int zcoll_start(zreq *r, MPI_Request *request) {
   zcoll *j = r->extra;
-  if (j->rc) return refuse(r);
-  int failed = z_eng.ze_coll(r->comm->id, &j->args, &r->cell);
-  if (failed) {
-    int rc = z_raise_engine(r->comm, failed, r->function);
-    j->rc = rc;
-    finish(r);
-    zreq_free(r);
-    return rc;
+  MPI_Request handle = r->handle;
+  if (j->rc) return refuse(r, "the arguments do not describe a collective that can be done");
+  if (!wait_at(&zcomm_more(r->comm)->gate, r)) {
+    launch(r);
+    if (j->rc) return refuse(r, z_eng.ze_error());
   }
-  if (request) *request = r->handle;
+  if (request) *request = handle;
   return MPI_SUCCESS;
 }
 
 int zcoll_run(zreq *r) {
   int rc = zcoll_start(r, NULL);
-  if (rc) return rc;
-  zcomm *c = zcomm_retain(r->comm);
-  const char *function = r->function;
-  z_wait_cell(&r->cell);
-  rc = zreq_finish(r, MPI_STATUS_IGNORE);
-  zreq_free(r);
-  if (rc) rc = z_raise(c, rc, function, "the collective failed");
-  zcomm_release(c);
-  return rc;
+  return rc ? rc : zreq_complete(r, MPI_STATUS_IGNORE);
 }
 
 int zcoll_check_count(zcoll *j, int64_t count) { return count < 0 ? zcoll_fail(j, MPI_ERR_COUNT) : j->rc; }

@@ -25,6 +25,7 @@ typedef struct zcoll {
   int nonblocking;    /* then the program may free types before the end */
   void *memory;       /* chain of what zcoll_grab gave */
   zlater *later;
+  void (*launch)(zreq *r); /* other than by ze_coll; sets rc when it fails */
   MPI_Datatype type;  /* nonblocking reductions: ours to free; 0 = none */
   MPI_Op op;          /* … and in use until the end; 0 = none */
 } zcoll;
@@ -48,6 +49,17 @@ void zop_release(MPI_Op op); /* a nonblocking reduction is over */
 
 /* The end: results into the program's buffers, everything freed but j itself. An MPI error code. */
 int zcoll_finish(zcoll *j);
+
+/* Collectives start in the program's order. While a nonblocking duplication is under way (idup.c) those started later wait at
+ * the communicator's gate: its native step must come before theirs in every process. */
+typedef struct zgate {
+  pthread_mutex_t lock;
+  int closed, launching;
+  zreq *first, **end; /* waiting, linked by `next` */
+} zgate;
+
+void zgate_close(zgate *g);
+void zgate_open(zgate *g); /* launches those that wait, until one of them closes the gate again */
 
 /* One call of a collective: a request with a zcoll to prepare, then started, or started and waited for. */
 zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function);

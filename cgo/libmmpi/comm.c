@@ -1,6 +1,5 @@
 /* Communicators that span clusters: what they are, and their end. Owner: comms. */
 #include "comm.h"
-#include "coll.h"
 #include <string.h>
 
 zmap z_comms;
@@ -12,6 +11,7 @@ static void discard(zcomm *c) {
   free(c->world);
   free(c->native_of);
   free(c->rank_of);
+  free(c->extra);
   free(c);
 }
 
@@ -22,10 +22,12 @@ static zcomm *make(MPI_Comm native, uint64_t context, const int32_t *world, int 
   c->world = malloc((size_t)size * sizeof *c->world);
   c->native_of = malloc((size_t)size * sizeof *c->native_of);
   c->rank_of = malloc((size_t)size * sizeof *c->rank_of);
-  if (!c->world || !c->native_of || !c->rank_of) {
+  c->extra = calloc(1, sizeof(zmore));
+  if (!c->world || !c->native_of || !c->rank_of || !c->extra) {
     discard(c);
     return NULL;
   }
+  pthread_mutex_init(&zcomm_more(c)->gate.lock, NULL);
   memcpy(c->world, world, (size_t)size * sizeof *world);
   for (int i = 0; i < size; i++) {
     int local = zcluster_has(world[i]);

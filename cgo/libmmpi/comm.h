@@ -1,8 +1,16 @@
 /* Making communicators. Owner: comms. */
 #ifndef ZIPPER_COMM_H
 #define ZIPPER_COMM_H
+#include "coll.h"
 #include "group.h"
 #include "shim.h"
+
+/* What else belongs to a spanning communicator. */
+typedef struct zmore {
+  zgate gate;
+} zmore;
+
+static inline zmore *zcomm_more(zcomm *c) { return (zmore *)c->extra; }
 
 /* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a spanning communicator whose rank i
  * is virtual rank world[i]. MPI error code. */

@@ -231,9 +231,3 @@ int z_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) 
   if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED) return MPI_SUCCESS;
   return create_group(c, comm, group, tag, out);
 }
-
-/* The copy is made at once; MPI allows that the call waits for the others only as long as none of them waits for this rank
- * to go on. */
-int z_Comm_idup(MPI_Comm comm, MPI_Comm *out, MPI_Request *request) {
-  return real.Comm_idup(comm, out, request);
-}

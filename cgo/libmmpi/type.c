@@ -11,7 +11,7 @@
 zmap z_types;
 
 static int keyval = MPI_KEYVAL_INVALID; /* its delete callback removes a freed type from the cache */
-static MPI_Comm self = MPI_COMM_NULL;   /* private: partial elements are received through it */
+static MPI_Comm self = MPI_COMM_NULL;   /* private */
 static pthread_mutex_t self_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int forget(MPI_Datatype type, int key, void *value, void *extra) {
@@ -89,6 +89,15 @@ const ztype *ztype_learn(MPI_Datatype type) {
 /* Elements that one call can take: its byte counts are int. An element above that is an error of MPI_Pack. */
 static int64_t at_once(const ztype *t) { return t->size > PIECE ? 1 : t->size > 0 ? PIECE / t->size : INT_MAX; }
 
+/* The native library moves the data itself, by a message to this very process: it knows where parts of an element go, and
+ * takes MPI_BOTTOM, which MPICH's MPI_Pack and MPI_Unpack refuse. */
+static int by_message(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as) {
+  z_lock(&self_lock);
+  int rc = real.Sendrecv(from, n, type, 0, 0, to, m, as, 0, 0, self, MPI_STATUS_IGNORE);
+  z_unlock(&self_lock);
+  return rc;
+}
+
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
@@ -97,17 +106,11 @@ int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI
   int64_t piece = at_once(t);
   int rc = MPI_SUCCESS;
   for (int64_t i = 0; i < count && !rc; i += piece) {
-    int n = (int)(count - i < piece ? count - i : piece), position = 0;
-    rc = real.Pack((const char *)buf + i * t->extent, n, type, (char *)out + i * t->size, (int)(n * t->size), &position, comm);
+    int n = (int)(count - i < piece ? count - i : piece), bytes = (int)(n * t->size), position = 0;
+    const char *from = (const char *)buf + i * t->extent;
+    char *to = (char *)out + i * t->size;
+    rc = from ? real.Pack(from, n, type, to, bytes, &position, comm) : by_message(MPI_BOTTOM, n, type, to, bytes, MPI_PACKED);
   }
-  return rc;
-}
-
-/* Part of one element: a receive of the bytes by the native library itself, which knows where they go. */
-static int unpack_part(const char *packed, int bytes, char *buf, MPI_Datatype type) {
-  z_lock(&self_lock);
-  int rc = real.Sendrecv(packed, bytes, MPI_PACKED, 0, 0, buf, 1, type, 0, 0, self, MPI_STATUS_IGNORE);
-  z_unlock(&self_lock);
   return rc;
 }
 
@@ -120,10 +123,12 @@ int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MP
   int64_t whole = bytes / t->size, piece = at_once(t);
   int rc = MPI_SUCCESS;
   for (int64_t i = 0; i < whole && !rc; i += piece) {
-    int n = (int)(whole - i < piece ? whole - i : piece), position = 0;
-    rc = real.Unpack((const char *)packed + i * t->size, (int)(n * t->size), &position, (char *)buf + i * t->extent, n, type, comm);
+    int n = (int)(whole - i < piece ? whole - i : piece), length = (int)(n * t->size), position = 0;
+    const char *from = (const char *)packed + i * t->size;
+    char *to = (char *)buf + i * t->extent;
+    rc = to ? real.Unpack(from, length, &position, to, n, type, comm) : by_message(from, length, MPI_PACKED, MPI_BOTTOM, n, type);
   }
   if (!rc && bytes % t->size)
-    rc = unpack_part((const char *)packed + whole * t->size, (int)(bytes % t->size), (char *)buf + whole * t->extent, type);
+    rc = by_message((const char *)packed + whole * t->size, (int)(bytes % t->size), MPI_PACKED, (char *)buf + whole * t->extent, 1, type);
   return rc;
 }
