@@ -33,9 +33,11 @@ extern _Thread_local int z_inside;  /* > 0: this thread is in a native call whos
 static inline void z_lock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_lock(m); }
 static inline void z_unlock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_unlock(m); }
 
+extern int32_t z_pending;           /* operations of ours that only our own steps move on (idup.c) */
+
 /* Whether this thread may block inside native MPI (DESIGN: the engine is idle). With MPI_THREAD_MULTIPLE another thread could
  * end the idleness meanwhile, so never. */
-static inline int z_may_block(void) { return !z_busy && !z_threads; }
+static inline int z_may_block(void) { return !z_busy && !z_threads && !z_pending; }
 
 /* A native call whose internals may come back through our symbols with handles that are not what they look like:
  * z_enter(); rc = real.X(…); z_leave(); */
