@@ -185,7 +185,7 @@ func TestErrorsLetOthersFinish(t *testing.T) {
 		w.op, w.extent = o.apply, o.extent
 		test.spoil(w, c)
 		for r, p := range w.procs {
-			s, err := New(p, c.args[r], Tuning{Segment: 50})
+			s, err := New(p, c.args[r], Tuning{Segment: 20})
 			if err != nil {
 				t.Fatal(err)
 			}
