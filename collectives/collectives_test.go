@@ -210,6 +210,21 @@ func TestErrorsLetOthersFinish(t *testing.T) {
 	}
 }
 
+func TestParseTuning(t *testing.T) {
+	got, err := ParseTuning(" segment=96K, leaders=2,window=8M,combine=100 ")
+	if want := (Tuning{Segment: 96 << 10, Leaders: 2, Window: 8 << 20, Combine: 100}); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := ParseTuning(""); err != nil || got != (Tuning{}) {
+		t.Errorf("empty: %+v, %v", got, err)
+	}
+	for _, bad := range []string{"segments=1", "segment", "segment=", "segment=0", "segment=-1", "leaders=x", "window=2000M", "combine=1KK1"} {
+		if _, err := ParseTuning(bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
 func ExampleNewLayout() {
 	l := NewLayout([]int{4, 4, 2, 4}, 3)
 	fmt.Println(l.Cluster, l.Members, l.LocalOf, l.Contiguous)

@@ -1,5 +1,11 @@
 package collectives
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // Tuning holds where one algorithm takes over from another. Every process of a job must use the same values;
 // zero means the default.
 //
@@ -39,3 +45,34 @@ func (t Tuning) withDefaults() Tuning {
 
 // window is the number of segments under way between clusters.
 func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
+
+// ParseTuning reads "segment=64K,leaders=2": any of segment, window, localdepth, leaders, combine, combineblock, each with a
+// positive number; sizes in bytes or with K or M. Empty gives the defaults.
+func ParseTuning(s string) (Tuning, error) {
+	var t Tuning
+	fields := map[string]*int{"segment": &t.Segment, "window": &t.Window, "localdepth": &t.LocalDepth, "leaders": &t.Leaders,
+		"combine": &t.Combine, "combineblock": &t.CombineBlock}
+	for _, part := range strings.Split(s, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(part, "=")
+		field := fields[name]
+		if field == nil {
+			return Tuning{}, fmt.Errorf("%q: no such setting of collectives; there are segment, window, localdepth, leaders, combine, combineblock", name)
+		}
+		unit := 1
+		switch {
+		case strings.HasSuffix(value, "K"):
+			unit = 1 << 10
+		case strings.HasSuffix(value, "M"):
+			unit = 1 << 20
+		}
+		n, err := strconv.Atoi(strings.TrimRight(value, "KM"))
+		if err != nil || n < 1 || n > 1<<30/unit {
+			return Tuning{}, fmt.Errorf("%s=%q: want a positive number below 1024M, as in segment=64K", name, value)
+		}
+		*field = n * unit
+	}
+	return t, nil
+}

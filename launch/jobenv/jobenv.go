@@ -13,16 +13,17 @@ import (
 
 // The variables. Ranks inside the cluster come from the cluster's own MPI, never from here.
 const (
-	VarJob        = "ZIPPER_JOB"         // job id, any word
-	VarSecret     = "ZIPPER_SECRET"      // shared secret of the job, or
-	VarSecretFile = "ZIPPER_SECRET_FILE" // a file that holds it
-	VarCluster    = "ZIPPER_CLUSTER"     // name of this process's cluster
-	VarLayout     = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
-	VarForwarders = "ZIPPER_FORWARDERS"  // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory
-	VarTimeout    = "ZIPPER_TIMEOUT"     // how long to wait for the other clusters, a Go duration; default 60s
-	VarLog        = "ZIPPER_LOG"         // debug, info, warn (default), error
-	VarPoll       = "ZIPPER_POLL"        // adaptive (default), busy, event
-	VarReport     = "ZIPPER_REPORT"      // if set, a file name prefix for per-rank traffic records
+	VarJob         = "ZIPPER_JOB"         // job id, any word
+	VarSecret      = "ZIPPER_SECRET"      // shared secret of the job, or
+	VarSecretFile  = "ZIPPER_SECRET_FILE" // a file that holds it
+	VarCluster     = "ZIPPER_CLUSTER"     // name of this process's cluster
+	VarLayout      = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
+	VarForwarders  = "ZIPPER_FORWARDERS"  // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory
+	VarTimeout     = "ZIPPER_TIMEOUT"     // how long to wait for the other clusters, a Go duration; default 60s
+	VarLog         = "ZIPPER_LOG"         // debug, info, warn (default), error
+	VarPoll        = "ZIPPER_POLL"        // adaptive (default), busy, event
+	VarCollectives = "ZIPPER_COLLECTIVES" // where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in all clusters
+	VarReport      = "ZIPPER_REPORT"      // if set, a file name prefix for per-rank traffic records
 )
 
 // DefaultPort is the forwarder's TCP port.
@@ -36,15 +37,16 @@ type Cluster struct {
 
 // Job is what the variables say.
 type Job struct {
-	ID         string
-	Secret     string
-	Cluster    string
-	Layout     []Cluster
-	Forwarders []string
-	Timeout    time.Duration
-	Log        string
-	Poll       string
-	Report     string
+	ID          string
+	Secret      string
+	Cluster     string
+	Layout      []Cluster
+	Forwarders  []string
+	Timeout     time.Duration
+	Log         string
+	Poll        string
+	Report      string
+	Collectives string
 }
 
 // ErrNoJob: none of the variables is set, the process is not part of a zipped job.
@@ -57,7 +59,7 @@ func FromEnviron() (Job, error) { return From(os.Getenv) }
 // From is FromEnviron with another source of variables.
 func From(get func(string) string) (Job, error) {
 	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: 60 * time.Second,
-		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport)}
+		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives)}
 	if j.ID == "" {
 		return Job{}, ErrNoJob
 	}
@@ -143,7 +145,7 @@ func FormatLayout(l []Cluster) string {
 func (j Job) Environ() []string {
 	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout + "=" + FormatLayout(j.Layout),
 		VarForwarders + "=" + strings.Join(j.Forwarders, ","), VarTimeout + "=" + j.Timeout.String()}
-	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}} {
+	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])
 		}

@@ -53,7 +53,7 @@ func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
 		c.layout = collectives.NewLayout(clusters, c.rank)
 	}
 	x := &collective{e: e, c: c, cell: cell, what: what, tag: int(c.colls.number&maxCollective) << 8}
-	s, err := collectives.New(x, what.Args, collectives.Tuning{})
+	s, err := collectives.New(x, what.Args, e.collTuning)
 	if err != nil {
 		return failure(ErrArg, "%v", err)
 	}
@@ -80,7 +80,9 @@ func (e *Engine) advanceCollectives() (n int) {
 		q := &c.colls
 		for len(q.waiting) > 0 && e.err == nil {
 			x := q.waiting[0]
+			left := x.run.Left()
 			over, err := x.run.Step()
+			n += left - x.run.Left()
 			if !over {
 				break
 			}
@@ -125,18 +127,25 @@ func (e *Engine) failCollectives(code Code) {
 
 func (x *collective) Layout() *collectives.Layout { return x.c.layout }
 
-// message is a send or receive of an algorithm.
-type collMessage struct{ cell Cell }
+// collMessage is a send or receive of an algorithm.
+type collMessage struct {
+	cell Cell
+	size int64 // of a receive; -1: a send
+}
 
 func (m *collMessage) Done() (bool, error) {
 	if !m.cell.Done() {
 		return false, nil
 	}
-	return true, m.cell.Err()
+	err := m.cell.Err()
+	if err == nil && m.size >= 0 && m.cell.Bytes != m.size {
+		err = failure(ErrTruncate, "collective: %d bytes came where the counts say %d", m.cell.Bytes, m.size)
+	}
+	return true, err
 }
 
 func (x *collective) Send(to, stage int, b []byte) (collectives.Request, error) {
-	m := new(collMessage)
+	m := &collMessage{size: -1}
 	if err := x.e.isend(x.c, KindCollective, b, to, x.tag|stage, false, &m.cell); err != nil {
 		return nil, err
 	}
@@ -144,7 +153,7 @@ func (x *collective) Send(to, stage int, b []byte) (collectives.Request, error) 
 }
 
 func (x *collective) Recv(from, stage int, b []byte) (collectives.Request, error) {
-	m := new(collMessage)
+	m := &collMessage{size: int64(len(b))}
 	if err := x.e.irecv(x.c, KindCollective, b, from, x.tag|stage, &m.cell); err != nil {
 		return nil, err
 	}
@@ -186,10 +195,13 @@ func (r *nativeColl) Done() (bool, error) {
 		return true, nil
 	}
 	over, err := r.e.native.CollTest(r.token)
+	if over || err != nil {
+		r.over = true
+		r.e.nativeColls--
+	}
 	if err != nil {
 		return true, failure(ErrInternal, "native collective: %v", err)
 	}
-	r.over = over
 	return over, nil
 }
 
@@ -200,6 +212,7 @@ func (l local) start(a collectives.Args) (collectives.Request, error) {
 	if err != nil {
 		return nil, failure(ErrInternal, "native collective: %v", err)
 	}
+	l.x.e.nativeColls++
 	return &nativeColl{e: l.x.e, token: token}, nil
 }
 

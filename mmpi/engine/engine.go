@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leidenzipper/zipper/collectives"
 )
 
 // Engine is one process's end of all flows. New starts it, Finish or Abort ends it.
@@ -46,10 +48,12 @@ type Engine struct {
 	acks     []*peer
 
 	// What keeps the engine busy, in the sense of z_native.busy.
-	active    int // requests that somebody in another cluster has to do with, and the posted lists
-	collCount int // collectives
-	busy      bool
-	collComms []*Comm // with collectives
+	active      int // requests that somebody in another cluster has to do with, and the posted lists
+	collCount   int // collectives
+	busy        bool
+	collComms   []*Comm // with collectives
+	collTuning  collectives.Tuning
+	nativeColls int // native collectives under way
 
 	localPosted int // entries of all posted lists that a local message may match
 	flushes     int // communicators with flush set
@@ -62,7 +66,7 @@ type Engine struct {
 
 // New starts an engine on joined links.
 func New(cfg Config) (*Engine, error) {
-	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, start: time.Now(),
+	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, collTuning: cfg.Collectives, start: time.Now(),
 		contextOf: map[uint64]*Comm{}, probed: map[uint64]*message{}}
 	mine, first := cfg.World.Place(cfg.World.Rank)
 	if mine < 0 || cfg.World.Rank < 0 {

@@ -224,6 +224,8 @@ type board struct {
 	sync.Mutex
 	mail   []*mail
 	tokens uint64
+	colls  map[collKey][]*Coll // native collectives that somebody has started, by local rank
+	tested map[uint64]collKey
 }
 
 type mail struct {
@@ -361,15 +363,6 @@ func (n *fakeNative) Cancel(r *Request) error {
 	return nil
 }
 
-func (n *fakeNative) Coll(*Comm, *Coll) (uint64, error) {
-	return 0, fmt.Errorf("no native collectives here")
-}
-func (n *fakeNative) CollTest(uint64) (bool, error) {
-	return false, fmt.Errorf("no native collectives here")
-}
-func (n *fakeNative) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
-	return fmt.Errorf("no operators here")
-}
 func (n *fakeNative) SetBusy(b bool) { n.busy = b } // with the engine's lock
 func (n *fakeNative) Fail(code int, reason string) {
 	n.failed, n.code = reason, code

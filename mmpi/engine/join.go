@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/launch/jobenv"
 	joining "github.com/leidenzipper/zipper/rail"
@@ -46,6 +47,10 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	if len(job.Layout) == 1 {
 		return nil, w, nil
 	}
+	tuning, err := collectives.ParseTuning(job.Collectives)
+	if err != nil {
+		return nil, w, failure(ErrArg, "%s: %v", jobenv.VarCollectives, err)
+	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank, Layout: w.Clusters, TagUB: loc.TagUB,
 		Library: loc.Library, Model: Model, Host: loc.Host, Timeout: job.Timeout}
 	link, layout, err := dial(ctx, job, id)
@@ -54,7 +59,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	}
 	w.TagUB = int(layout.TagUB)
 	poll := map[string]Poll{"busy": PollBusy, "event": PollEvent}[job.Poll]
-	e, err := New(Config{World: w, Native: native, Links: []transport.Link{link}, Poll: poll})
+	e, err := New(Config{World: w, Native: native, Links: []transport.Link{link}, Poll: poll, Collectives: tuning})
 	if err != nil {
 		link.Close()
 		return nil, w, err

@@ -13,12 +13,18 @@ func (e *Engine) Progress(block time.Duration) int {
 	e.sleep.polls.Add(1)
 	n := e.advance()
 	if n == 0 && block > 0 && e.poll != PollBusy && e.err == nil {
+		if e.nativeColls > 0 {
+			block = min(block, nativeNap) // the link does not tell when they are over
+		}
 		e.doze(block)
 		n = e.advance()
 	}
 	e.unlock()
 	return n
 }
+
+// nativeNap bounds sleep while a collective waits for native MPI. Not a spin: on a node with more processes than cores the others need ours.
+const nativeNap = 20 * time.Microsecond
 
 // advance does everything once.
 func (e *Engine) advance() int {

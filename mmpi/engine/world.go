@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	Quiet bool
 
 	Limits Limits // zero values: the defaults
+	// Collectives says which algorithm is used when; equal in all processes.
+	Collectives collectives.Tuning
 }
 
 // Poll is a way to wait.
