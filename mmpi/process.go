@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	_ "github.com/leidenzipper/zipper/cgo/abi" // the engine, for jobs of several clusters
 	"github.com/leidenzipper/zipper/cgo/mpi"
 )
 
