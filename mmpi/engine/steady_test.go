@@ -108,7 +108,7 @@ func (a *adder) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
 
 // Collectives of one communicator run in their order, nonblocking ones too, and overlap point to point. Clusters of one rank: native collectives are
 // not needed.
-func TestCollectives(t *testing.T) {
+func TestCollectivesOverlap(t *testing.T) {
 	engines := live(t, 1, 1, 1)
 	var wg sync.WaitGroup
 	for _, e := range engines {
