@@ -113,9 +113,9 @@ func (e *Engine) lock() {
 	e.completions = 0
 }
 
-// unlock lets others see what has changed.
+// unlock lets others see what has changed. Receives handed to native MPI keep the engine busy too: only its progress notices their end.
 func (e *Engine) unlock() {
-	if busy := e.active > 0 || e.rail.unsent > 0 || e.collCount > 0; busy != e.busy {
+	if busy := e.active > 0 || e.rail.unsent > 0 || e.collCount > 0 || len(e.natives) > 0; busy != e.busy {
 		e.busy = busy
 		e.native.SetBusy(busy)
 	}
