@@ -124,10 +124,12 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 		b.hosts[w.rank] = w.host
 	}
 	for c, w := range b.waiting {
-		c.member.Store(&member{b, uint32(w.rank), b.clusterOf[w.rank]})
 		layout.Rank = uint32(w.rank)
 		c.joining.Admit(&layout)
 		f.drive(c)
+	}
+	for c, w := range b.waiting { // only now: a link with its place does not wait for the lock
+		c.member.Store(&member{b, uint32(w.rank), b.clusterOf[w.rank]})
 		c.joining, c.waiting = nil, nil
 	}
 	b.waiting = nil
