@@ -9,6 +9,13 @@ import (
 
 // ended does for the jobs what the end of a link means. The link is closed. Its own loop only.
 func (f *Forwarder) ended(c *conn, cause error) {
+	if s := f.forget(c, cause); s != nil && f.cfg.JobEnd != nil {
+		f.cfg.JobEnd(*s)
+	}
+}
+
+// forget takes the link out of everything; the summary is that of a job which has ended with it, or nil.
+func (f *Forwarder) forget(c *conn, cause error) (ended *Summary) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.conns, c)
@@ -16,7 +23,7 @@ func (f *Forwarder) ended(c *conn, cause error) {
 	if m := c.member.Load(); m != nil {
 		f.lost(c, m, cause)
 		if m.job.live--; m.job.live == 0 {
-			f.finish(m.job)
+			ended = f.finish(m.job)
 		}
 	} else {
 		f.leave(c)
@@ -25,6 +32,7 @@ func (f *Forwarder) ended(c *conn, cause error) {
 	if f.stopping && len(f.conns) == 0 {
 		close(f.empty)
 	}
+	return ended
 }
 
 // lost fails the job of a rank whose link ended without Bye. With f.mu.
@@ -54,7 +62,7 @@ func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *
 }
 
 // finish forgets a job without links. With f.mu.
-func (f *Forwarder) finish(b *job) {
+func (f *Forwarder) finish(b *job) *Summary {
 	b.state = finished
 	delete(f.jobs, b.id)
 	s := b.summary(time.Now())
@@ -62,9 +70,7 @@ func (f *Forwarder) finish(b *job) {
 		f.past = append(f.past[:0], f.past[1:]...)
 	}
 	f.log.Info("job ended", zap.String("job", s.Job), zap.Bool("ok", s.OK), zap.Int32("code", s.Code), zap.Duration("ran", s.Ended.Sub(s.Started)), zap.Any("traffic", s.Traffic))
-	if f.cfg.JobEnd != nil {
-		f.cfg.JobEnd(s)
-	}
+	return &s
 }
 
 // abort fails a job because a rank asked for it; that rank hears it too, as an answer.

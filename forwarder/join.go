@@ -107,6 +107,13 @@ func (f *Forwarder) gather(c *conn, j *wire.Join) {
 // waits for (conn.running): every Layout is on its way before any frame is relayed.
 func (f *Forwarder) complete(b *job, now time.Time) {
 	b.timer.Stop()
+	layout, refused := b.gather.Layout()
+	if refused != nil {
+		for c := range b.waiting {
+			f.refuseLocked(c, refused.Code, refused.Reason)
+		}
+		return
+	}
 	n := b.gather.Ranks()
 	b.started, b.live = now, n
 	b.table = make([]atomic.Pointer[conn], n)
@@ -117,7 +124,6 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 			b.clusterOf = append(b.clusterOf, i)
 		}
 	}
-	layout := b.gather.Layout()
 	b.state = running
 	for c, w := range b.waiting {
 		b.table[w.rank].Store(c)

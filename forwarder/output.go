@@ -194,9 +194,6 @@ func (o *output) store(p []byte, bulk bool) (*buffer, int, int) {
 
 // charge books queued bytes to their source.
 func (o *output) charge(src uint32, payload, control int) error {
-	if src == wire.Nobody {
-		return nil // the forwarder's own
-	}
 	f := o.flows[src]
 	if f.payload+payload > o.limits.payload {
 		return fmt.Errorf("sent more than its credit: %d payload bytes wait here for a rank that does not read", f.payload+payload)

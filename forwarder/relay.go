@@ -80,7 +80,9 @@ func (c *conn) control(h *wire.Header, body []byte) {
 	}
 	switch h.Type {
 	case wire.TypePing:
-		c.out.write(c.loop.one, wire.Nobody, frame(wire.TypePong), nil)
+		if _, err := c.out.write(c.loop.one, wire.Nobody, frame(wire.TypePong), nil); err != nil {
+			c.bad("pings, but does not read the answers")
+		}
 	case wire.TypePong:
 	case wire.TypeBye:
 		c.depart(m)

@@ -661,3 +661,23 @@ func TestLateFrames(t *testing.T) {
 		t.Errorf("summary %+v", s)
 	}
 }
+
+// TestPingFlood: answers that nobody reads do not pile up for ever.
+func TestPingFlood(t *testing.T) {
+	b := start(t, memoryNetwork(memnet.Options{Buffer: 1000}), func(c *Config) { c.ControlLimit = 20_000; c.Linger = 200 * time.Millisecond })
+	r := b.join("j", twoClusters...)
+	go func() {
+		pings := bytes.Repeat(header(wire.TypePing, wire.Nobody, wire.Nobody), 30)
+		for r[0].write(pings) == nil {
+		}
+	}()
+	_, body := r[1].expect(wire.TypeAbort)
+	if a, err := wire.ParseAbort(body); err != nil || a.Rank != 0 || !strings.Contains(a.Reason, "does not read the answers") {
+		t.Errorf("abort %+v, %v", a, err)
+	}
+	for _, x := range r[1:] {
+		x.link.Close()
+	}
+	b.ended()
+	b.settled()
+}

@@ -10,19 +10,17 @@ import (
 // Gather collects the verified Joins of one job at a forwarder until every rank of every cluster is in.
 // Not safe for concurrent use.
 type Gather struct {
-	job       string
-	key       [wire.PublicKeyLen]byte
-	layout    []wire.Cluster
-	base      []int // first virtual rank of each cluster
-	ranks     []rank
-	libraries []string // per cluster, of its first joiner
-	in        int
-	model     string
-	modelOf   string // the cluster that set the model
+	job     string
+	key     [wire.PublicKeyLen]byte
+	layout  []wire.Cluster
+	base    []int        // first virtual rank of each cluster
+	size    int          // ranks of the job
+	ranks   map[int]rank // those that are in; a big layout alone takes no memory
+	model   string
+	modelOf string // the cluster that set the model
 }
 
 type rank struct {
-	in   bool
 	host string
 	lib  string
 	tag  uint32
@@ -36,7 +34,7 @@ func NewGather(j *wire.Join) *Gather {
 		g.base = append(g.base, n)
 		n += int(c.Size)
 	}
-	g.ranks = make([]rank, n)
+	g.size, g.ranks = n, map[int]rank{}
 	return g
 }
 
@@ -53,43 +51,39 @@ func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 		c++
 	}
 	v := g.base[c] + int(j.Rank)
-	if g.ranks[v].in {
+	if _, in := g.ranks[v]; in {
 		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
 			j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
 	}
 	if j.Model != g.model {
 		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster, g.model, g.modelOf), false}
 	}
-	g.ranks[v] = rank{true, j.Host, j.Library, j.TagUB}
-	g.in++
+	g.ranks[v] = rank{j.Host, j.Library, j.TagUB}
 	return v, nil
 }
 
 // Remove gives a virtual rank's place free again, before the job is complete.
-func (g *Gather) Remove(v int) {
-	if g.ranks[v].in {
-		g.ranks[v] = rank{}
-		g.in--
-	}
-}
+func (g *Gather) Remove(v int) { delete(g.ranks, v) }
 
 // Joined returns how many ranks are in.
-func (g *Gather) Joined() int { return g.in }
+func (g *Gather) Joined() int { return len(g.ranks) }
 
 // Ranks returns how many ranks the job has.
-func (g *Gather) Ranks() int { return len(g.ranks) }
+func (g *Gather) Ranks() int { return g.size }
 
 // Complete reports whether everybody is in.
-func (g *Gather) Complete() bool { return g.in == len(g.ranks) }
+func (g *Gather) Complete() bool { return len(g.ranks) == g.size }
 
-// Layout returns the answer for all joiners; the caller sets Rank for each. The slices are shared.
-func (g *Gather) Layout() wire.Layout {
+// Layout returns the answer for all joiners of a complete job; the caller sets Rank for each. The slices are
+// shared. It fails when the answer is too long for a frame.
+func (g *Gather) Layout() (wire.Layout, *Refused) {
 	l := wire.Layout{TagUB: 1<<32 - 1, Clusters: g.layout}
 	for _, b := range g.base {
 		l.Libraries = append(l.Libraries, g.ranks[b].lib)
 	}
 	index := map[string]uint32{}
-	for _, r := range g.ranks {
+	for v := range g.size {
+		r := g.ranks[v]
 		l.TagUB = min(l.TagUB, r.tag)
 		i, ok := index[r.host]
 		if !ok {
@@ -99,7 +93,10 @@ func (g *Gather) Layout() wire.Layout {
 		}
 		l.Where = append(l.Where, i)
 	}
-	return l
+	if n := len(l.Append(nil)); n > wire.MaxLength {
+		return wire.Layout{}, &Refused{wire.RefuseLayout, fmt.Sprintf("the layout of job %q with all host names has %d bytes, at most %d fit: use shorter host names", g.job, n, wire.MaxLength), false}
+	}
+	return l, nil
 }
 
 // Missing names what is not there: "cluster b (4 ranks), ranks 1-2,5 of cluster a".
@@ -108,7 +105,7 @@ func (g *Gather) Missing() string {
 	for c, cl := range g.layout {
 		var gone []int
 		for r := range int(cl.Size) {
-			if !g.ranks[g.base[c]+r].in {
+			if _, in := g.ranks[g.base[c]+r]; !in {
 				gone = append(gone, r)
 			}
 		}
@@ -147,10 +144,17 @@ func format(l []wire.Cluster) string {
 	return b.String()
 }
 
+// maxSpans bounds how much is listed.
+const maxSpans = 20
+
 // spans writes increasing numbers as "1-2,5".
 func spans(n []int) string {
 	var b strings.Builder
-	for i := 0; i < len(n); {
+	for i, listed := 0, 0; i < len(n); listed++ {
+		if listed == maxSpans {
+			fmt.Fprintf(&b, " and %d more", len(n)-i)
+			break
+		}
 		k := i
 		for k+1 < len(n) && n[k+1] == n[k]+1 {
 			k++

@@ -2,6 +2,7 @@ package handshake
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +84,10 @@ func TestJoin(t *testing.T) {
 	if !g.Complete() || g.Missing() != "" || g.Ranks() != 3 || g.Joined() != 3 {
 		t.Fatalf("not complete, missing %q", g.Missing())
 	}
-	l := g.Layout()
+	l, refused := g.Layout()
+	if refused != nil {
+		t.Fatal(refused)
+	}
 	for v, a := range machines {
 		l.Rank = uint32(v)
 		a.Admit(&l)
@@ -301,6 +305,39 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%d joined", g.Joined())
 	}
 	step(join("c", 1), "cluster b (1 rank), ranks 1-2,4-5 of cluster a, rank 0 of cluster c")
+}
+
+// TestHugeLayout: a stranger's layout takes memory only for the ranks that come, and what would not fit into the
+// answer is refused.
+func TestHugeLayout(t *testing.T) {
+	huge := []wire.Cluster{{Name: "a", Size: wire.MaxRanks}}
+	j := &wire.Join{Job: "j", Cluster: "a", Layout: huge}
+	if n := testing.AllocsPerRun(10, func() { NewGather(j).Add(j) }); n > 20 {
+		t.Errorf("%v allocations for the first of many", n)
+	}
+	g := NewGather(j)
+	for r := 0; r < wire.MaxRanks; r += 2 {
+		j.Rank = uint32(r)
+		g.Add(j)
+	}
+	if m := g.Missing(); len(m) > 200 || !strings.Contains(m, "ranks 1,3,5,") || !strings.Contains(m, "more of cluster a") {
+		t.Errorf("missing %q", m)
+	}
+	few := []wire.Cluster{{Name: "a", Size: 5000}}
+	for _, c := range []struct {
+		host int
+		ok   bool
+	}{{100, true}, {250, false}} {
+		g := NewGather(&wire.Join{Job: "j", Cluster: "a", Layout: few})
+		for r := range 5000 {
+			if _, refused := g.Add(&wire.Join{Job: "j", Cluster: "a", Layout: few, Rank: uint32(r), Host: fmt.Sprintf("%0*d", c.host, r)}); refused != nil {
+				t.Fatal(refused)
+			}
+		}
+		if _, refused := g.Layout(); c.ok != (refused == nil) {
+			t.Errorf("host names of %d bytes: %v", c.host, refused)
+		}
+	}
 }
 
 func TestKeyIsFixed(t *testing.T) {

@@ -51,8 +51,8 @@ func (id *Identity) Validate() error {
 		return fmt.Errorf("handshake: rank %d is out of range", id.Rank)
 	}
 	for _, s := range []string{id.Job, id.Cluster, id.Library, id.Model, id.Host} {
-		if len(s) > wire.MaxString {
-			return fmt.Errorf("handshake: %.20q… is longer than %d bytes", s, wire.MaxString)
+		if len(s) > wire.MaxName {
+			return fmt.Errorf("handshake: %.20q… is longer than %d bytes", s, wire.MaxName)
 		}
 	}
 	return nil

@@ -12,8 +12,11 @@ var le = binary.LittleEndian
 // ErrTrailing reports bytes after the end of a body.
 var ErrTrailing = errors.New("wire: bytes after the end of the frame")
 
-// MaxString bounds every string in a body, in bytes.
-const MaxString = 4096
+// Bounds of strings in bodies, in bytes.
+const (
+	MaxString = 4096 // any
+	MaxName   = 255  // job, cluster, host, library, data model
+)
 
 // exactly checks that a body of fixed size has that size.
 func exactly(b []byte, n int) error {
@@ -91,10 +94,14 @@ func (r *reader) u64() uint64 {
 
 func (r *reader) bytes(p []byte) { copy(p, r.take(len(p))) }
 
-func (r *reader) string() string {
+func (r *reader) string() string { return r.text(MaxString) }
+
+func (r *reader) name() string { return r.text(MaxName) }
+
+func (r *reader) text(limit int) string {
 	n := int(r.u16())
-	if n > MaxString {
-		r.fail(fmt.Errorf("wire: string of %d bytes, at most %d allowed", n, MaxString))
+	if n > limit {
+		r.fail(fmt.Errorf("wire: string of %d bytes, at most %d allowed", n, limit))
 	}
 	p := r.take(n)
 	if !utf8.Valid(p) {

@@ -27,7 +27,7 @@ type Cluster struct {
 //
 //	u32       version
 //	u32       timeout_ms  how long the joiner waits for the others
-//	string    job         strings are a u16 length and UTF-8 bytes
+//	string    job         strings are a u16 length and UTF-8 bytes, at most MaxName
 //	string    cluster
 //	u32       rank        native rank in that cluster
 //	u32       tag_ub      highest tag the cluster's MPI library allows
@@ -81,13 +81,13 @@ func ParseJoin(b []byte) (Join, error) {
 		return j, nil
 	}
 	j.TimeoutMS = r.u32()
-	j.Job = r.string()
-	j.Cluster = r.string()
+	j.Job = r.name()
+	j.Cluster = r.name()
 	j.Rank = r.u32()
 	j.TagUB = r.u32()
-	j.Library = r.string()
-	j.Model = r.string()
-	j.Host = r.string()
+	j.Library = r.name()
+	j.Model = r.name()
+	j.Host = r.name()
 	j.Layout = r.clusters()
 	r.bytes(j.PublicKey[:])
 	r.bytes(j.Signature[:])
@@ -126,7 +126,7 @@ func (r *reader) clusters() []Cluster {
 	seen := make(map[string]bool, n)
 	total := uint64(0)
 	for range n {
-		c := Cluster{r.string(), r.u32()}
+		c := Cluster{r.name(), r.u32()}
 		total += uint64(c.Size)
 		switch {
 		case r.err != nil:

@@ -70,7 +70,7 @@ func ParseLayout(b []byte) (Layout, error) {
 		r.fail(fmt.Errorf("wire: %d libraries for %d clusters", n, len(l.Clusters)))
 	}
 	for range l.Clusters {
-		l.Libraries = append(l.Libraries, r.string())
+		l.Libraries = append(l.Libraries, r.name())
 	}
 	ranks := l.Ranks()
 	hosts := int(r.u32())
@@ -78,7 +78,7 @@ func ParseLayout(b []byte) (Layout, error) {
 		r.fail(fmt.Errorf("wire: %d hosts for %d ranks", hosts, ranks))
 	}
 	for i := 0; i < hosts && r.err == nil; i++ {
-		l.Hosts = append(l.Hosts, r.string())
+		l.Hosts = append(l.Hosts, r.name())
 	}
 	for i := 0; i < ranks && r.err == nil; i++ {
 		w := r.u32()

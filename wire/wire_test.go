@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -162,7 +163,7 @@ func TestHostile(t *testing.T) {
 	two := []Cluster{{"a", 1}, {"b", 2}}
 	many := make([]Cluster, MaxClusters+1)
 	for i := range many {
-		many[i] = Cluster{strings.Repeat("x", i+1), 1}
+		many[i] = Cluster{strconv.Itoa(i), 1}
 	}
 	join := func(change func(*Join)) []byte {
 		j := Join{Version: Version, Job: "j", Cluster: "b", Rank: 1, Layout: two}
@@ -200,6 +201,7 @@ func TestHostile(t *testing.T) {
 		{"more hosts than ranks", layout(func(l *Layout) { l.Hosts = make([]string, 4) }), pl, "4 hosts"},
 		{"libraries", layout(func(l *Layout) { l.Libraries = l.Libraries[:1] }), pl, "1 libraries"},
 		{"string too long", append([]byte{1, 0, 0, 0, 1, 0x10}, make([]byte, 4097)...), parser(ParseRefuse), "at most 4096"},
+		{"name too long", join(func(j *Join) { j.Host = strings.Repeat("h", MaxName+1) }), pj, "at most 255"},
 		{"neither yes nor no", []byte{0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}, parser(ParseCancelReply), "neither"},
 	} {
 		_, err := c.parse(c.b)

@@ -1,0 +1,172 @@
+package rail
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/shm"
+	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+const patience = 20 * time.Second
+
+func identity(timeout time.Duration, layout ...wire.Cluster) handshake.Identity {
+	return handshake.Identity{Job: "j", Secret: "s", Cluster: layout[0].Name, Layout: layout, Timeout: timeout, Host: "h"}
+}
+
+var alone = wire.Cluster{Name: "a", Size: 1}
+
+// serve runs a forwarder on a listener for the rest of the test.
+func serve(t *testing.T, ln transport.Listener) {
+	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1, Linger: 100 * time.Millisecond})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- f.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAddresses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zip")
+	tl, err := tcp.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sl, err := shm.Listen(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, tl)
+	serve(t, sl)
+	for _, addr := range []string{tl.Addr(), "unix:" + path} {
+		l, layout, err := new(Dialer).Dial(context.Background(), addr, identity(patience, alone))
+		if err != nil {
+			t.Errorf("%s: %v", addr, err)
+			continue
+		}
+		if layout.Ranks() != 1 || layout.Host(0) != "h" {
+			t.Errorf("%s: %+v", addr, layout)
+		}
+		l.Close()
+	}
+}
+
+// TestForwarderComesLate: the pieces of a job may start in any order.
+func TestForwarderComesLate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "zip")
+	told := make(chan error, 1)
+	joined := make(chan error, 1)
+	go func() {
+		d := Dialer{Notify: func(err error) {
+			select {
+			case told <- err:
+			default:
+			}
+		}}
+		l, _, err := d.Dial(context.Background(), "unix:"+path, identity(patience, alone))
+		if err == nil {
+			l.Close()
+		}
+		joined <- err
+	}()
+	if err := <-told; !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("told %v", err)
+	}
+	ln, err := shm.Listen(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, ln)
+	if err := <-joined; err != nil {
+		t.Error(err)
+	}
+}
+
+// dead returns an address where nobody listens.
+func dead(t *testing.T) string {
+	ln, err := tcp.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr()
+}
+
+func TestNotReachable(t *testing.T) {
+	addr := dead(t)
+	began := time.Now()
+	_, _, err := new(Dialer).Dial(context.Background(), addr, identity(200*time.Millisecond, alone))
+	if err == nil || !strings.Contains(err.Error(), "forwarder "+addr) || !strings.Contains(err.Error(), "not reachable within 200ms") {
+		t.Errorf("got %v", err)
+	}
+	if d := time.Since(began); d < 200*time.Millisecond {
+		t.Errorf("given up after %v", d)
+	}
+	if _, _, err := new(Dialer).Dial(context.Background(), "no-port", identity(patience, alone)); err == nil {
+		t.Error("an address without port is taken")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, _, err := new(Dialer).Dial(ctx, addr, identity(patience, alone)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestNotAForwarder: something else answers, or hangs up, or says nothing.
+func TestNotAForwarder(t *testing.T) {
+	for name, c := range map[string]struct {
+		talk func(net.Conn)
+		want string
+	}{
+		"web server": {func(c net.Conn) { c.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")) }, "not as a forwarder does"},
+		"hangs up":   {func(net.Conn) {}, "closed the connection during the join"},
+		"wrong frame": {func(c net.Conn) {
+			c.Write(wire.AppendFrame(nil, wire.Header{Type: wire.TypePong}, nil))
+			c.Read(make([]byte, 1000))
+		}, "is that a Zipper forwarder?"},
+		"silent": {func(c net.Conn) { c.Read(make([]byte, 1)) }, "deadline exceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ln.Close()
+			go func() {
+				conn, err := ln.Accept()
+				if err == nil {
+					c.talk(conn)
+					conn.Close()
+				}
+			}()
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			if name == "silent" {
+				cancel()
+				ctx, cancel = context.WithTimeout(context.Background(), 200*time.Millisecond)
+			}
+			defer cancel()
+			_, _, err = new(Dialer).Dial(ctx, ln.Addr().String(), identity(patience, alone))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
