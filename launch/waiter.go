@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,11 +14,12 @@ type waiter struct {
 	relay Relay // nil: a forwarder that we did not start
 	stop  context.CancelCauseFunc
 
-	all    []Ended
-	first  int // index in all of the half that decides; -1: none failed
-	failed bool
-	err    error
-	timer  *time.Timer
+	all     []Ended
+	first   int // index in all of the half that decides; -1: none failed
+	failed  bool
+	err     error
+	timer   *time.Timer
+	stopped atomic.Bool // the rest was told to end, by us
 }
 
 // followTime is how long the other halves have to end by themselves once one has failed: the forwarder tells
@@ -25,12 +27,11 @@ type waiter struct {
 const followTime = 10 * time.Second
 
 func (w *waiter) ended(e Ended) {
-	e.Killed = w.failed
+	e.Killed = w.stopped.Load()
 	w.all = append(w.all, e)
 	if w.failed {
 		return
 	}
-	last := len(w.all) == len(w.job.Clusters)
 	switch {
 	case e.err != nil:
 		w.fail(e.err, 0)
@@ -42,7 +43,6 @@ func (w *waiter) ended(e Ended) {
 		w.fail(nil, wait)
 	case !w.started():
 		w.fail(fmt.Errorf("cluster %s %w", e.Cluster, ErrNotJoined), 0)
-	case last:
 	}
 }
 
@@ -55,10 +55,14 @@ func (w *waiter) fail(err error, wait time.Duration) {
 	w.failed, w.first, w.err = true, len(w.all)-1, err
 	cause := fmt.Errorf("cluster %s failed", w.all[w.first].Cluster)
 	if wait == 0 {
+		w.stopped.Store(true)
 		w.stop(cause)
 		return
 	}
-	w.timer = time.AfterFunc(wait, func() { w.stop(cause) })
+	w.timer = time.AfterFunc(wait, func() {
+		w.stopped.Store(true)
+		w.stop(cause)
+	})
 }
 
 func (w *waiter) close() {
@@ -78,12 +82,11 @@ func (w *waiter) verdict(ctx context.Context) (int, error) {
 			status = v.Code & 0xff // MPI_Abort's own code, whichever cluster's launcher ended first
 		}
 	}
-	// A cluster whose own rank was killed says so with a larger status than one that was told to end.
-	if status == 1 {
-		for _, e := range w.all {
-			if e.Status > 128 && !e.Killed {
-				status = e.Status
-			}
+	// Ranks that are told of a lost one end with 1, and their launcher may end first: then the status of the cluster
+	// that lost it says more.
+	for _, e := range w.all {
+		if status == 1 && !e.Killed {
+			status = max(e.Status, 1)
 		}
 	}
 	if status == 0 {

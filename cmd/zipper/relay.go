@@ -44,6 +44,9 @@ func startRelay(local bool, log *zap.Logger) (launch.Relay, error) {
 		return nil, errors.Join(err, ln.Close())
 	}
 	r := &ownRelay{port: port, served: make(chan struct{}), ended: make(chan struct{})}
+	if !log.Core().Enabled(zap.InfoLevel) {
+		log = zap.NewNop() // what goes wrong with the job, the run reports itself
+	}
 	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd}
 	setThreads(forwarder.DefaultLoops())
 	if r.f, err = forwarder.New(cfg); err != nil {

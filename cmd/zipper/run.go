@@ -67,10 +67,13 @@ func run(c *cli.Context) error {
 	var sig errInterrupted
 	if errors.As(context.Cause(ctx), &sig) {
 		out.Status, out.Reason = 128+int(sig.sig), sig.Error()
-		err = nil
+		err = sig
 	}
 	if c.Bool("stats") {
 		printStats(os.Stderr, out)
+	}
+	if err == nil && out.Status != 0 && out.Reason != "" {
+		err = errors.New(out.Reason)
 	}
 	if c.Bool("json") {
 		_ = json.NewEncoder(os.Stderr).Encode(out)

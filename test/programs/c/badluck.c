@@ -1,0 +1,124 @@
+/* Bad luck on demand, for the tests of launching and ending.
+ *
+ *   badluck finish           a barrier, then the normal end
+ *   badluck exit N RANK      rank RANK exits with N without MPI_Finalize, the others wait for ever
+ *   badluck abort N RANK     rank RANK calls MPI_Abort(N), the others wait for ever
+ *   badluck kill N RANK      rank RANK sends itself signal N
+ *   badluck wait             all wait for a message that never comes
+ *   badluck stdin            rank 0 prints its input after the number of bytes of it that every other rank could read
+ *   badluck noinit           never calls MPI_Init
+ *   badluck stopped RANK     ranks other than RANK and 0 exchange messages; rank 0 sends RANK 64 MiB nonblocking first
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size;
+
+static void wait_for_ever(void) {
+  int never;
+  printf("waiting %d\n", rank);
+  fflush(stdout);
+  MPI_Recv(&never, 1, MPI_INT, (rank + 1) % size, 4711, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  printf("got what was never sent\n");
+}
+
+static void standard_input(void) {
+  char line[1000];
+  int bytes = 0, others = 0;
+  if (rank != 0)
+    while (fgets(line, sizeof line, stdin)) bytes += (int)strlen(line);
+  MPI_Reduce(&bytes, &others, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0) {
+    printf("others read %d bytes\n", others);
+    while (fgets(line, sizeof line, stdin)) fputs(line, stdout);
+  }
+}
+
+/* A rank that the test has stopped (SIGSTOP) must not keep the others from exchanging messages over the same zipper. */
+static void stopped(int victim) {
+  int first = -1, last = -1, value = 0;
+  if (rank == victim) {
+    printf("stop me %d\n", (int)getpid());
+    fflush(stdout);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == victim) {
+    sleep(1); /* the test stops this process now; when it goes on it takes what has been sent meanwhile */
+  }
+  for (int r = 0; r < size; r++)
+    if (r != victim && r != 0) {
+      if (first < 0) first = r;
+      last = r;
+    }
+  if (rank == 0 || rank == victim) {
+    const int bytes = 64 << 20;
+    char *buf = calloc(1, (size_t)bytes);
+    MPI_Request q;
+    if (rank == 0) {
+      MPI_Isend(buf, bytes, MPI_CHAR, victim, 1, MPI_COMM_WORLD, &q);
+      for (int i = 0; i < 1000; i++) { /* small ones as well: credit must bound what the forwarder holds */
+        MPI_Request s;
+        MPI_Isend(&i, 1, MPI_INT, victim, 2, MPI_COMM_WORLD, &s);
+        MPI_Request_free(&s);
+      }
+      MPI_Recv(&value, 1, MPI_INT, last, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      printf("the others went on\n");
+      fflush(stdout);
+    } else {
+      MPI_Irecv(buf, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, &q);
+    }
+    MPI_Wait(&q, MPI_STATUS_IGNORE);
+    if (rank == victim)
+      for (int i = 0; i < 1000; i++) {
+        MPI_Recv(&value, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (value != i) printf("message %d says %d\n", i, value);
+      }
+    free(buf);
+    return;
+  }
+  for (int i = 0; i < 200; i++) { /* between the first and the last of the others, which are in different clusters */
+    if (rank == first) {
+      MPI_Send(&i, 1, MPI_INT, last, 4, MPI_COMM_WORLD);
+      MPI_Recv(&value, 1, MPI_INT, last, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else if (rank == last) {
+      MPI_Recv(&value, 1, MPI_INT, first, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(&value, 1, MPI_INT, first, 5, MPI_COMM_WORLD);
+    }
+  }
+  if (rank == last) MPI_Send(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv) {
+  const char *what = argc > 1 ? argv[1] : "finish";
+  int n = argc > 2 ? atoi(argv[2]) : 0, victim = argc > 3 ? atoi(argv[3]) : 0;
+  if (!strcmp(what, "noinit")) {
+    printf("no MPI here\n");
+    return 0;
+  }
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (!strcmp(what, "finish")) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("finished %d of %d\n", rank, size);
+  } else if (!strcmp(what, "stdin")) {
+    standard_input();
+  } else if (!strcmp(what, "stopped")) {
+    stopped(n);
+  } else {
+    if (rank == victim && strcmp(what, "wait")) {
+      if (!strcmp(what, "exit")) exit(n);
+      if (!strcmp(what, "abort")) MPI_Abort(MPI_COMM_WORLD, n);
+      if (!strcmp(what, "kill")) raise(n);
+      fprintf(stderr, "badluck: what is %s?\n", what);
+      MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    wait_for_ever();
+  }
+  MPI_Finalize();
+  return 0;
+}
