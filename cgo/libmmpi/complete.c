@@ -64,7 +64,7 @@ int z_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     return *flag ? conclude(r, request, status, 1) : MPI_SUCCESS;
   }
   int rc = test_native(request, flag, status);
-  if (!*flag) z_poll();
+  if (!*flag) z_poll_if_busy();
   return rc;
 }
 
@@ -160,21 +160,8 @@ static int all_over(void *arg) {
   return !a->left;
 }
 
-typedef struct natives { int n, rc, flag; MPI_Request *requests; MPI_Status *statuses; } natives;
-
-static int untouched_over(void *arg) {
-  natives *w = arg;
-  w->rc = real.Testall(w->n, w->requests, &w->flag, w->statuses);
-  return w->flag || w->rc;
-}
-
 int z_Waitall(int n, MPI_Request requests[], MPI_Status statuses[]) {
-  if (untouched(n, requests)) {
-    if (z_may_block()) return real.Waitall(n, requests, statuses);
-    natives w = {n, 0, 0, requests, statuses};
-    z_wait(untouched_over, &w);
-    return w.rc;
-  }
+  if (untouched(n, requests)) return z_wait_natives(n, requests, statuses);
   all a = {.statuses = statuses, .left = n};
   if (batch_open(&a.b, n, requests)) return no_memory("MPI_Waitall");
   if (!(a.done = calloc(n, 1))) {
@@ -206,7 +193,7 @@ static int all_requests_over(const batch *b) {
 int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   if (untouched(n, requests)) {
     int rc = real.Testall(n, requests, flag, statuses);
-    if (!*flag) z_poll();
+    if (!*flag) z_poll_if_busy();
     return rc;
   }
   batch b;
@@ -345,7 +332,7 @@ int z_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
     int rc = real.Request_get_status(request, flag, status);
     zcomm *c = *flag && zmap_count(&z_receives) ? zmap_get(&z_receives, z_key(request)) : NULL;
     if (c) z_status_translate(c, status);
-    if (!*flag) z_poll();
+    if (!*flag) z_poll_if_busy();
     return rc;
   }
   *flag = request_over(r) || (z_poll(), request_over(r));

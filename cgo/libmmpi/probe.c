@@ -123,7 +123,7 @@ static int try_once(void *arg) {
 
 static int once(probe p, int *flag) {
   if (p.c && (p.rc = p2p_check(p.c, p.function, 0, MPI_BYTE, p.source, p.tag, 1))) return p.rc;
-  if (!try_once(&p) && z_busy) {
+  if (!try_once(&p)) {
     z_poll();
     try_once(&p);
   }
@@ -140,7 +140,7 @@ static int until(probe p) {
     found_natively(&p);
   } else if (!try_once(&p)) {
     if (native) z_wait(try_once, &p);
-    else z_wait_engine(try_once, &p);
+    else z_wait_links(try_once, &p);
   }
   return p.rc;
 }

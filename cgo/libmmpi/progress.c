@@ -23,16 +23,28 @@ static void poke(void) {
 }
 
 void z_poll(void) {
-  if (z_busy) z_eng.ze_progress(0);
+  z_eng.ze_progress(0);
   zreq_reap();
 }
 
-static void wait(int (*over)(void *), void *arg, int engine) {
+void z_poll_if_busy(void) {
+  if (z_busy) z_poll();
+}
+
+/* What can end a wait. */
+enum wait_for {
+  NATIVE, /* native MPI alone */
+  ENGINE, /* an engine's request, which may be in native MPI's hands: then the engine is idle, but tests it in ze_progress */
+  LINKS,  /* a message that nobody asked the engine for yet */
+};
+
+static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   int sleep_us = FIRST_SLEEP_US;
   for (unsigned turn = 1; !over(arg); turn++) {
     poke();
     zreq_reap();
-    if (!z_busy && !engine) { /* only native MPI can end this wait: behave as it does */
+    if (!z_busy && what != LINKS) { /* only native MPI can end this wait: behave as it does */
+      if (what == ENGINE) z_eng.ze_progress(0);
       if (turn % NATIVE_SPINS == 0) sched_yield();
       relax();
       continue;
@@ -55,8 +67,8 @@ static void wait(int (*over)(void *), void *arg, int engine) {
   }
 }
 
-void z_wait(int (*over)(void *), void *arg) { wait(over, arg, 0); }
-void z_wait_engine(int (*over)(void *), void *arg) { wait(over, arg, 1); }
+void z_wait(int (*over)(void *), void *arg) { wait(over, arg, ENGINE); }
+void z_wait_links(int (*over)(void *), void *arg) { wait(over, arg, LINKS); }
 
 static int cell_over(void *arg) { return __atomic_load_n(&((z_cell *)arg)->done, __ATOMIC_ACQUIRE); }
 
@@ -87,14 +99,14 @@ static int natives_over(void *arg) {
 int z_wait_native(MPI_Request *request, MPI_Status *status) {
   if (z_may_block()) return real.Wait(request, status);
   natives w = {1, MPI_SUCCESS, request, status};
-  z_wait(native_over, &w);
+  wait(native_over, &w, NATIVE);
   return w.rc;
 }
 
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]) {
   if (z_may_block()) return real.Waitall(n, requests, statuses);
   natives w = {n, MPI_SUCCESS, requests, statuses};
-  z_wait(natives_over, &w);
+  wait(natives_over, &w, NATIVE);
   return w.rc;
 }
 

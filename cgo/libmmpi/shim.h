@@ -91,12 +91,13 @@ int z_raise_engine(zcomm *c, int z_error, const char *function); /* … with the
 /* ---- waiting (progress.c) ---- */
 /* Moves what can be moved, natively too, until over(arg) is not 0. The only wait loop; never blocks natively. */
 void z_wait(int (*over)(void *), void *arg);
-void z_wait_engine(int (*over)(void *), void *arg); /* … for something that may come from the engine although it is idle: a probe */
+void z_wait_links(int (*over)(void *), void *arg); /* … for a message that the engine was not asked for: a probe */
 void z_wait_cell(z_cell *cell);
 int z_wait_native(MPI_Request *request, MPI_Status *status); /* a native request; MPI error code, not raised by us */
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]);
 int z_native_barrier(MPI_Comm comm); /* before a native call without an I-form that blocks: all of comm are there, and meanwhile we served them */
 void z_poll(void);                   /* once, never blocking */
+void z_poll_if_busy(void);           /* … unless only native MPI has anything to do */
 
 /* ---- requests (request.c) ---- */
 enum zreq_kind { ZREQ_SEND, ZREQ_RECV, ZREQ_COLL, ZREQ_PERSISTENT };
