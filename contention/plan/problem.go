@@ -1,0 +1,242 @@
+// Package plan places the ranks of a job on clusters and zipper nodes so that
+// little has to cross the forwarders.
+//
+// Ranks are put on sites: a cluster with room for its hosts' cores, or a zipper
+// node with its spare cores. A zipper node is on several networks, so a rank on
+// it talks to all of them without a forwarder: the ranks on zipper nodes are a
+// vertex cut of the communication graph, those on clusters an edge cut (section
+// 2.2 of the Leiden Zipper thesis). The cost of a placement, in seconds, is
+//
+//	sum over pairs of bytes*crossings/Rate + mean over ranks of Work/speed
+//
+// Exact finds the least cost by branch and bound; Improve is a multilevel
+// partitioner (heavy-edge coarsening, Fiduccia-Mattheyses refinement) for large
+// graphs. All functions are pure and deterministic.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Site is a cluster or a zipper node.
+type Site struct {
+	Name  string
+	Room  int     // ranks
+	Speed float64 // relative; work/speed is the time of a rank's computation
+}
+
+// Edge is what two ranks send each other, both ways together.
+type Edge struct {
+	A, B  int
+	Bytes float64
+}
+
+// Problem is a graph to be placed.
+type Problem struct {
+	Ranks int
+	Edges []Edge
+	Sites []Site
+	// Crossings[s][t] is how many forwarders a message from s to t passes.
+	// Symmetric, 0 on the diagonal.
+	Crossings [][]float64
+	// Rate is what the forwarders pass in all, bytes/s: it weighs traffic
+	// against work. More than 0.
+	Rate float64
+	// Work is seconds of computation per rank at speed 1; nil is none.
+	Work []float64
+	// Allowed are the sites a rank may go to; ranks not listed may go anywhere.
+	Allowed map[int][]int
+	// Together are sets of ranks that must share a site.
+	Together [][]int
+}
+
+// Placement is the site of every rank.
+type Placement []int
+
+// vertex is a set of ranks that stay together, at some level of coarsening.
+type vertex struct {
+	ranks []int     // of the finest level: ranks; else vertices of the finer one
+	size  int       // in ranks
+	work  []float64 // cost of computing on each site; +Inf where not allowed
+	edges []arc
+}
+
+type arc struct {
+	to    int
+	bytes float64
+}
+
+// graph is the problem at one level.
+type graph struct {
+	p        *Problem
+	vertices []vertex
+}
+
+func (p *Problem) check() error {
+	if p.Ranks < 1 || len(p.Sites) == 0 || !(p.Rate > 0) || math.IsInf(p.Rate, 0) {
+		return errors.New("a plan needs ranks, sites and a crossing rate above 0")
+	}
+	room := 0
+	for _, s := range p.Sites {
+		if s.Room < 0 || !(s.Speed > 0) {
+			return fmt.Errorf("site %s: room %d, speed %v: want 0 or more, and more than 0", s.Name, s.Room, s.Speed)
+		}
+		room += s.Room
+	}
+	if room < p.Ranks {
+		return fmt.Errorf("%d ranks do not fit: the clusters and zipper nodes have room for %d", p.Ranks, room)
+	}
+	if len(p.Crossings) != len(p.Sites) || p.Work != nil && len(p.Work) != p.Ranks {
+		return errors.New("crossings must be given for every site and work for every rank")
+	}
+	for _, row := range p.Crossings {
+		if len(row) != len(p.Sites) {
+			return errors.New("crossings must be given between all sites")
+		}
+	}
+	for _, e := range p.Edges {
+		if e.A < 0 || e.B < 0 || e.A >= p.Ranks || e.B >= p.Ranks || !(e.Bytes >= 0) || math.IsInf(e.Bytes, 0) {
+			return fmt.Errorf("edge %d-%d with %v bytes: there are %d ranks", e.A, e.B, e.Bytes, p.Ranks)
+		}
+	}
+	return nil
+}
+
+// build merges the ranks that stay together and joins parallel edges.
+func (p *Problem) build() (*graph, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	leader := make([]int, p.Ranks)
+	for r := range leader {
+		leader[r] = r
+	}
+	find := func(r int) int {
+		for leader[r] != r {
+			leader[r] = leader[leader[r]]
+			r = leader[r]
+		}
+		return r
+	}
+	for _, set := range p.Together {
+		for _, r := range set {
+			if r < 0 || r >= p.Ranks {
+				return nil, fmt.Errorf("rank %d must stay with others: there are %d ranks", r, p.Ranks)
+			}
+			leader[find(r)] = find(set[0])
+		}
+	}
+	g := &graph{p: p}
+	index := make([]int, p.Ranks)
+	for r := range leader {
+		if find(r) == r {
+			index[r] = len(g.vertices)
+			g.vertices = append(g.vertices, vertex{work: make([]float64, len(p.Sites))})
+		}
+	}
+	for r := range leader {
+		index[r] = index[find(r)]
+		v := &g.vertices[index[r]]
+		v.ranks, v.size = append(v.ranks, r), v.size+1
+		for s := range p.Sites {
+			if p.Work != nil {
+				v.work[s] += p.Work[r] / p.Sites[s].Speed / float64(p.Ranks)
+			}
+			if sites, ok := p.Allowed[r]; ok && !slices.Contains(sites, s) {
+				v.work[s] = math.Inf(1)
+			}
+		}
+	}
+	for i, v := range g.vertices {
+		fits := false
+		for s, site := range p.Sites {
+			fits = fits || !math.IsInf(v.work[s], 1) && site.Room >= v.size
+		}
+		if !fits {
+			return nil, fmt.Errorf("ranks %v must stay together: no site they may go to has room for %d", g.vertices[i].ranks, v.size)
+		}
+	}
+	pairs := make(map[[2]int]float64)
+	for _, e := range p.Edges {
+		a, b := index[e.A], index[e.B]
+		if a != b && e.Bytes > 0 {
+			pairs[[2]int{min(a, b), max(a, b)}] += e.Bytes
+		}
+	}
+	g.connect(pairs)
+	return g, nil
+}
+
+func (g *graph) connect(pairs map[[2]int]float64) {
+	for pair, bytes := range pairs {
+		g.vertices[pair[0]].edges = append(g.vertices[pair[0]].edges, arc{pair[1], bytes})
+		g.vertices[pair[1]].edges = append(g.vertices[pair[1]].edges, arc{pair[0], bytes})
+	}
+	for i := range g.vertices { // maps have no order: a plan must
+		slices.SortFunc(g.vertices[i].edges, func(a, b arc) int { return a.to - b.to })
+	}
+}
+
+// at is what vertex v would cost on site s, as to the neighbours that are
+// placed (site >= 0).
+func (g *graph) at(v, s int, where []int) float64 {
+	cost := 0.0
+	for _, e := range g.vertices[v].edges {
+		if t := where[e.to]; t >= 0 {
+			cost += e.bytes * g.p.Crossings[s][t]
+		}
+	}
+	return cost/g.p.Rate + g.vertices[v].work[s]
+}
+
+// Cost of a placement in seconds; +Inf if it breaks a rule.
+func (p *Problem) Cost(at Placement) float64 {
+	cost := 0.0
+	used := make([]int, len(p.Sites))
+	for r, s := range at {
+		used[s]++
+		if sites, ok := p.Allowed[r]; ok && !slices.Contains(sites, s) {
+			return math.Inf(1)
+		}
+		if p.Work != nil {
+			cost += p.Work[r] / p.Sites[s].Speed / float64(p.Ranks)
+		}
+	}
+	for s, n := range used {
+		if n > p.Sites[s].Room {
+			return math.Inf(1)
+		}
+	}
+	for _, set := range p.Together {
+		for _, r := range set {
+			if at[r] != at[set[0]] {
+				return math.Inf(1)
+			}
+		}
+	}
+	return cost + p.Crossing(at)/p.Rate
+}
+
+// Crossing is the bytes that pass forwarders, once for each they pass.
+func (p *Problem) Crossing(at Placement) float64 {
+	bytes := 0.0
+	for _, e := range p.Edges {
+		if e.A != e.B {
+			bytes += e.Bytes * p.Crossings[at[e.A]][at[e.B]]
+		}
+	}
+	return bytes
+}
+
+func (g *graph) placement(where []int) Placement {
+	at := make(Placement, g.p.Ranks)
+	for v := range g.vertices {
+		for _, r := range g.vertices[v].ranks {
+			at[r] = where[v]
+		}
+	}
+	return at
+}

@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"container/heap"
+	"math"
+)
+
+// move is a candidate of a queue; it is stale if the vertex has another version.
+type move struct {
+	vertex  int
+	gain    float64
+	version int
+}
+
+type moves []move
+
+func (m moves) Len() int { return len(m) }
+func (m moves) Less(i, j int) bool {
+	if m[i].gain != m[j].gain {
+		return m[i].gain > m[j].gain
+	}
+	return m[i].vertex < m[j].vertex
+}
+func (m moves) Swap(i, j int) { m[i], m[j] = m[j], m[i] }
+func (m *moves) Push(x any)   { *m = append(*m, x.(move)) }
+func (m *moves) Pop() any {
+	last := (*m)[len(*m)-1]
+	*m = (*m)[:len(*m)-1]
+	return last
+}
+
+// refine runs passes of Fiduccia and Mattheyses until one gains nothing.
+func (g *graph) refine(where []int) {
+	for range 20 {
+		if !newPass(g, where).run() {
+			return
+		}
+	}
+}
+
+// pass moves vertices once each, the best first even if it costs, and keeps the
+// best prefix. A site may overflow by one vertex meanwhile; then only moves out
+// of it are made, so that a move and its answer are a swap.
+type pass struct {
+	g       *graph
+	sites   int
+	where   []int
+	used    []int     // per site, ranks
+	cost    []float64 // [vertex*sites+site], of the vertex there as things are
+	queues  []moves   // [from*sites+to]
+	version []int     // per vertex
+	locked  []bool
+}
+
+func newPass(g *graph, where []int) *pass {
+	n, k := len(g.vertices), len(g.p.Sites)
+	p := &pass{g: g, sites: k, where: where, used: make([]int, k), cost: make([]float64, n*k), queues: make([]moves, k*k),
+		version: make([]int, n), locked: make([]bool, n)}
+	for v, s := range where {
+		p.used[s] += g.vertices[v].size
+		for t := range k {
+			p.cost[v*k+t] = g.at(v, t, where)
+		}
+	}
+	for v := range where {
+		p.offer(v)
+	}
+	return p
+}
+
+// offer puts a vertex's moves into the queues; older ones become stale.
+func (p *pass) offer(v int) {
+	p.version[v]++
+	costs := p.cost[v*p.sites : (v+1)*p.sites]
+	here := costs[p.where[v]]
+	for t, c := range costs {
+		if t == p.where[v] || math.IsInf(c, 1) || p.g.vertices[v].size > p.g.p.Sites[t].Room {
+			continue
+		}
+		gain := math.MaxFloat64 / 1e6 // off a site it may not be on, at any cost
+		if !math.IsInf(here, 1) {
+			gain = here - c
+		}
+		heap.Push(&p.queues[p.where[v]*p.sites+t], move{v, gain, p.version[v]})
+	}
+}
+
+// overflow is the ranks too many in all, and the site with the most of them.
+func (p *pass) overflow() (total, worst int) {
+	most := 0
+	worst = -1
+	for s, site := range p.g.p.Sites {
+		over := p.used[s] - site.Room
+		total += max(0, over)
+		if over > most {
+			most, worst = over, s
+		}
+	}
+	return total, worst
+}
+
+// best is the most gainful move that may be made now; ok is false if none.
+func (p *pass) best() (m move, to int, ok bool) {
+	over, full := p.overflow()
+	for q := range p.queues {
+		from, t := q/p.sites, q%p.sites
+		if over > 0 && from != full {
+			continue
+		}
+		queue := &p.queues[q]
+		for queue.Len() > 0 && (p.locked[(*queue)[0].vertex] || (*queue)[0].version != p.version[(*queue)[0].vertex]) {
+			heap.Pop(queue)
+		}
+		if queue.Len() == 0 {
+			continue
+		}
+		top := (*queue)[0]
+		free := p.g.p.Sites[t].Room - p.used[t]
+		if free < p.g.vertices[top.vertex].size && over > 0 {
+			continue // only one overflow at a time
+		}
+		if !ok || top.gain > m.gain {
+			m, to, ok = top, t, true
+		}
+	}
+	return m, to, ok
+}
+
+func (p *pass) move(v, to int) {
+	from := p.where[v]
+	p.locked[v] = true
+	p.used[from] -= p.g.vertices[v].size
+	p.used[to] += p.g.vertices[v].size
+	p.where[v] = to
+	for _, e := range p.g.vertices[v].edges {
+		if p.locked[e.to] {
+			continue
+		}
+		costs := p.cost[e.to*p.sites : (e.to+1)*p.sites]
+		for t := range costs {
+			costs[t] += e.bytes * (p.g.p.Crossings[t][to] - p.g.p.Crossings[t][from]) / p.g.p.Rate
+		}
+		p.offer(e.to)
+	}
+}
+
+// run tells whether the placement became better.
+func (p *pass) run() bool {
+	type done struct{ vertex, from int }
+	var log []done
+	kept, keptGain := 0, 0.0
+	keptOver, _ := p.overflow()
+	gain, scale := 0.0, 0.0
+	for idle := 0; idle < 200+len(p.where)/20; idle++ {
+		m, to, ok := p.best()
+		if !ok {
+			break
+		}
+		log = append(log, done{m.vertex, p.where[m.vertex]})
+		p.move(m.vertex, to)
+		gain += m.gain
+		scale += math.Abs(m.gain)
+		// Less than rounding is no gain: passes must come to an end.
+		if over, _ := p.overflow(); over < keptOver || over == keptOver && gain > keptGain+1e-12*scale {
+			kept, keptGain, keptOver, idle = len(log), gain, over, 0
+		}
+	}
+	for k := len(log) - 1; k >= kept; k-- {
+		p.where[log[k].vertex] = log[k].from
+	}
+	return kept > 0
+}

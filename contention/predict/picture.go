@@ -1,0 +1,158 @@
+package predict
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"image/color"
+	"io"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// maxRows is how many messages and resources a picture shows: the longest and
+// the busiest.
+const maxRows = 60
+
+// Picture draws a timeline of the messages, coloured by what limits them, above
+// the utilisation of the resources. format is "svg" or "png".
+func (r *Report) Picture(w io.Writer, format string) error {
+	timeline, messages := r.timeline()
+	bars, resources, err := r.bars()
+	if err != nil {
+		return err
+	}
+	width := 24 * vg.Centimeter
+	upper := vg.Length(3+.45*float64(messages)) * vg.Centimeter
+	lower := vg.Length(2+.45*float64(resources)) * vg.Centimeter
+	var canvas interface {
+		vg.CanvasSizer
+		io.WriterTo
+	}
+	switch format {
+	case "svg":
+		canvas = vgsvg.New(width, upper+lower)
+	case "png":
+		canvas = vgimg.PngCanvas{Canvas: vgimg.New(width, upper+lower)}
+	default:
+		return fmt.Errorf("picture format %q: use svg or png", format)
+	}
+	whole := draw.New(canvas)
+	timeline.Draw(draw.Crop(whole, 0, -vg.Centimeter, lower, 0))
+	bars.Draw(draw.Crop(whole, 0, -vg.Centimeter, 0, -upper))
+	_, err = canvas.WriteTo(w)
+	return err
+}
+
+// rows draws horizontal bars between two times.
+type rows struct {
+	spans []row
+}
+
+type row struct {
+	y        int
+	from, to float64
+	fill     color.Color
+}
+
+func (b rows) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	for _, s := range b.spans {
+		c.FillPolygon(s.fill, []vg.Point{{X: x(s.from), Y: y(float64(s.y) - .35)}, {X: x(s.to), Y: y(float64(s.y) - .35)},
+			{X: x(s.to), Y: y(float64(s.y) + .35)}, {X: x(s.from), Y: y(float64(s.y) + .35)}})
+	}
+}
+
+// palette are colours that stay apart for most eyes (Okabe and Ito).
+func palette() []color.Color {
+	return []color.Color{color.RGBA{230, 159, 0, 255}, color.RGBA{86, 180, 233, 255}, color.RGBA{0, 158, 115, 255}, color.RGBA{0, 114, 178, 255},
+		color.RGBA{213, 94, 0, 255}, color.RGBA{204, 121, 167, 255}, color.RGBA{240, 228, 66, 255}}
+}
+
+func (r *Report) timeline() (*plot.Plot, int) {
+	p := plot.New()
+	p.Title.Text = fmt.Sprintf("%s, rule %s: %.4g s, bottleneck %s", r.Platform, r.Rule, r.Makespan, r.Bottleneck)
+	p.X.Label.Text = "seconds"
+	list := slices.Clone(r.Messages)
+	if len(list) > maxRows {
+		slices.SortStableFunc(list, func(a, b Message) int { return cmp.Compare(b.Finish-b.Start, a.Finish-a.Start) })
+		list = list[:maxRows]
+		p.Title.Text += fmt.Sprintf(" (the %d longest of %d messages)", maxRows, len(r.Messages))
+	}
+	slices.SortStableFunc(list, func(a, b Message) int { return cmp.Compare(b.Start, a.Start) })
+	colours := make(map[string]color.Color)
+	var bars rows
+	fill := func(limit string) color.Color {
+		c, ok := colours[limit]
+		if !ok {
+			c = color.Gray{170} // more limits than colours
+			if k := len(colours); k < len(palette()) {
+				c = palette()[k]
+				p.Legend.Add(limit, swatch{c})
+			}
+			colours[limit] = c
+		}
+		return c
+	}
+	var labels []plot.Tick
+	for y, m := range list {
+		labels = append(labels, plot.Tick{Value: float64(y), Label: m.Name})
+		bars.spans = append(bars.spans, row{y, m.Start, m.Finish, color.Gray{215}}) // waiting and latency
+		if len(m.Rates) == 0 && len(m.Limits) > 0 {
+			bars.spans = append(bars.spans, row{y, m.Start, m.Finish, fill(m.Limits[0].Resource)})
+		}
+		for _, s := range m.Rates {
+			bars.spans = append(bars.spans, row{y, s.From, s.To, fill(s.Limit)})
+		}
+	}
+	p.Add(bars)
+	p.Y.Tick.Marker = plot.ConstantTicks(labels)
+	p.Y.Min, p.Y.Max = -1, float64(len(list))
+	p.X.Min, p.X.Max = 0, math.Max(r.Makespan, 1e-9)
+	p.Legend.Top = true
+	p.Legend.XOffs = vg.Centimeter * .8
+	return p, len(list)
+}
+
+type swatch struct{ fill color.Color }
+
+func (s swatch) Thumbnail(c *draw.Canvas) {
+	c.FillPolygon(s.fill, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
+}
+
+func (r *Report) bars() (*plot.Plot, int, error) {
+	p := plot.New()
+	p.X.Label.Text = "mean utilisation, %"
+	list := slices.Clone(r.Resources)
+	slices.SortStableFunc(list, func(a, b Resource) int { return cmp.Compare(b.Utilisation, a.Utilisation) })
+	list = list[:min(len(list), maxRows)]
+	slices.Reverse(list)
+	if len(list) == 0 {
+		return nil, 0, errors.New("no resources to draw")
+	}
+	var values plotter.Values
+	var labels []plot.Tick
+	for i, x := range list {
+		values = append(values, 100*x.Utilisation)
+		labels = append(labels, plot.Tick{Value: float64(i), Label: x.Name})
+	}
+	b, err := plotter.NewBarChart(values, .3*vg.Centimeter)
+	if err != nil {
+		return nil, 0, err
+	}
+	b.Horizontal = true
+	b.Color = palette()[3]
+	b.LineStyle.Width = 0
+	p.Add(b)
+	p.Y.Tick.Marker = plot.ConstantTicks(labels)
+	p.Y.Min, p.Y.Max = -1, float64(len(list))
+	p.X.Min, p.X.Max = 0, math.Max(100, p.X.Max)
+	return p, len(list), nil
+}

@@ -1,0 +1,364 @@
+// Package predict puts the models together: messages on a platform in, a report
+// of who finishes when, what limits it and what would help out.
+package predict
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/contention/sharing"
+	"github.com/leidenzipper/zipper/contention/solve"
+)
+
+// Options of a prediction.
+type Options struct {
+	// Sharing is the rule: max-min, zhu, zhu-paper or penalty; empty takes the
+	// platform's, or max-min.
+	Sharing string
+	// Grain is solve.Options.Grain; negative chooses by the number of messages:
+	// 0 up to 2000, 0.1 % up to 20 000, 1 % beyond.
+	Grain float64
+	// Gains doubles each candidate resource in turn to see what it would help.
+	// It repeats the run up to MaxGains times.
+	Gains    bool
+	MaxGains int
+	// Rates keeps every message's rate over time. Off above 2000 messages.
+	Rates bool
+}
+
+// ExactLimit is the number of messages up to which exact rationals are used.
+const ExactLimit = 24
+
+// Share is the part of a message's time it waited for a resource.
+type Share struct {
+	Resource string `json:"resource"`
+	// Contra means that the traffic against the message's own direction is what
+	// limits it.
+	Contra bool    `json:"contra,omitempty"`
+	Share  float64 `json:"share"`
+}
+
+// Span is a time in which the rate did not change.
+type Span struct {
+	From  float64 `json:"from_s"`
+	To    float64 `json:"to_s"`
+	Rate  float64 `json:"bytes_per_s"` // of all stripes together
+	Limit string  `json:"limited_by"`
+}
+
+// Message is the prediction of one message.
+type Message struct {
+	Name   string  `json:"name"`
+	From   string  `json:"from"`
+	To     string  `json:"to"`
+	Bytes  float64 `json:"bytes"`
+	Start  float64 `json:"start_s"`
+	Finish float64 `json:"finish_s"`
+	Rate   float64 `json:"mean_bytes_per_s"` // 0 if it took no time
+	Limits []Share `json:"limits"`           // the greatest first
+	Rates  []Span  `json:"rates,omitempty"`
+}
+
+// Resource is the prediction for one resource.
+type Resource struct {
+	Name        string  `json:"name"`
+	Kind        string  `json:"kind"`
+	Capacity    float64 `json:"capacity"` // bytes/s; threads of a forwarder
+	Utilisation float64 `json:"utilisation"`
+	// Limiting is the time messages waited for it, as a part of all waiting.
+	Limiting float64 `json:"limiting"`
+}
+
+// Gain is what doubling resources together would save of the makespan.
+type Gain struct {
+	Resources []string `json:"resources"`
+	Makespan  float64  `json:"makespan_gain"`
+}
+
+// Report is a whole prediction. Times are in seconds.
+type Report struct {
+	Platform   string     `json:"platform"`
+	Rule       string     `json:"rule"`
+	Exact      bool       `json:"exact"`
+	Grain      float64    `json:"grain"`
+	Makespan   float64    `json:"makespan_s"`
+	Bottleneck string     `json:"bottleneck"`
+	Messages   []Message  `json:"messages"`
+	Resources  []Resource `json:"resources"`
+	Gains      []Gain     `json:"gains,omitempty"` // at least 1 %, the greatest first
+	Warnings   []string   `json:"warnings,omitempty"`
+	Events     int        `json:"events"`
+}
+
+// Rule is the sharing rule of a name.
+func Rule[T num.Number[T]](name string, g *platform.Graph[T]) (sharing.Rule[T], error) {
+	switch name {
+	case "", "max-min":
+		return sharing.MaxMin[T]{}, nil
+	case "zhu":
+		return sharing.Zhu[T]{}, nil
+	case "zhu-paper":
+		return sharing.Zhu[T]{Paper: true}, nil
+	case "penalty":
+		return sharing.Penalty[T]{Reading: g.Readings}, nil
+	}
+	return nil, fmt.Errorf("unknown sharing rule %q: use max-min, zhu, zhu-paper or penalty", name)
+}
+
+// Run predicts the messages on the platform. It is safe for concurrent use.
+func Run(p *platform.Platform, messages []platform.Message, o Options) (*Report, error) {
+	if len(messages) == 0 {
+		return nil, errors.New("no messages to predict")
+	}
+	if o.Sharing == "" {
+		o.Sharing = p.Sharing
+	}
+	if o.Grain < 0 {
+		switch n := len(messages); {
+		case n <= 2000:
+			o.Grain = 0
+		case n <= 20_000:
+			o.Grain = 1e-3
+		default:
+			o.Grain = 1e-2
+		}
+	}
+	if o.MaxGains <= 0 {
+		o.MaxGains = 32
+	}
+	if len(messages) <= ExactLimit && o.Grain == 0 {
+		return run[num.Rat](p, messages, o, true)
+	}
+	return run[num.Float](p, messages, o, false)
+}
+
+func run[T num.Number[T]](p *platform.Platform, messages []platform.Message, o Options, exact bool) (*Report, error) {
+	g, err := platform.Build[T](p, messages)
+	if err != nil {
+		return nil, err
+	}
+	rule, err := Rule(o.Sharing, g)
+	if err != nil {
+		return nil, err
+	}
+	record := len(messages) <= 2000
+	so := solve.Options{Record: record, Grain: o.Grain}
+	r, err := solve.Run(g.Network, g.Transfers, rule, so)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{Platform: p.Name, Rule: rule.Name(), Exact: exact, Grain: o.Grain, Makespan: r.Makespan.Float64(), Events: r.Events}
+	waiting := make([]float64, len(g.Network.Resources))
+	for i := range messages {
+		report.Messages = append(report.Messages, describe(g, r, &messages[i], i, waiting))
+	}
+	if record && o.Rates {
+		spans(g, r, report)
+	}
+	report.resources(names(g), kinds(g), capacities(g), used(r), waiting)
+	for _, x := range r.Overload {
+		where := g.Network.Resources[x.Resource].Name
+		if x.Vertex >= 0 {
+			where = fmt.Sprintf("a receiver (vertex %d) of %s", x.Vertex, where)
+		}
+		report.Warnings = append(report.Warnings, fmt.Sprintf("the rule promises %.1f %% of the capacity of %s", 100*x.Load.Float64(), where))
+	}
+	if o.Gains {
+		if err := gains(g, r, rule, so, o.MaxGains, waiting, report); err != nil {
+			return nil, err
+		}
+	}
+	report.name()
+	return report, report.check()
+}
+
+// describe sums up the parts of a message and adds its waiting to the
+// resources'.
+func describe[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], m *platform.Message, i int, waiting []float64) Message {
+	x := Message{Name: m.Name, From: m.From, To: m.To, Start: math.Inf(1)}
+	x.Bytes, _ = m.Bytes.Float64()
+	for _, t := range g.First[i] {
+		x.Start = math.Min(x.Start, r.Start[t].Float64())
+	}
+	for _, t := range g.Last[i] {
+		x.Finish = math.Max(x.Finish, r.Finish[t].Float64())
+	}
+	if x.Finish > x.Start {
+		x.Rate = x.Bytes / (x.Finish - x.Start)
+	}
+	total := 0.0
+	for _, t := range g.Parts[i] {
+		for _, s := range r.Limited[t] {
+			v := s.Time.Float64()
+			total += v
+			waiting[s.Limit.Resource] += v
+			name := g.Network.Resources[s.Limit.Resource].Name
+			k := slices.IndexFunc(x.Limits, func(l Share) bool { return l.Resource == name && l.Contra == s.Limit.Contra })
+			if k < 0 {
+				k = len(x.Limits)
+				x.Limits = append(x.Limits, Share{Resource: name, Contra: s.Limit.Contra})
+			}
+			x.Limits[k].Share += v
+		}
+	}
+	for k := range x.Limits {
+		x.Limits[k].Share /= total
+	}
+	slices.SortStableFunc(x.Limits, func(a, b Share) int { return cmp.Compare(b.Share, a.Share) })
+	return x
+}
+
+// spans fills in the rates over time: steps joined where nothing changed.
+func spans[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], report *Report) {
+	message := make([]int, len(g.Transfers))
+	for i, parts := range g.Parts {
+		for _, t := range parts {
+			message[t] = i
+		}
+	}
+	for _, s := range r.Steps {
+		from, to := s.From.Float64(), s.To.Float64()
+		for j, t := range s.Active {
+			m := &report.Messages[message[t]]
+			rate := s.Rate[j].Float64()
+			limit := g.Network.Resources[s.Limits[j][0].Resource].Name
+			last := len(m.Rates) - 1
+			switch {
+			case last >= 0 && m.Rates[last].From == from: // another stripe
+				m.Rates[last].Rate += rate
+			case last >= 0 && m.Rates[last].To == from && m.Rates[last].Limit == limit && math.Abs(m.Rates[last].Rate-rate) <= 1e-9*rate:
+				m.Rates[last].To = to
+			default:
+				m.Rates = append(m.Rates, Span{from, to, rate, limit})
+			}
+		}
+	}
+}
+
+func names[T num.Number[T]](g *platform.Graph[T]) (list []string) {
+	for _, r := range g.Network.Resources {
+		list = append(list, r.Name)
+	}
+	return list
+}
+
+func kinds[T num.Number[T]](g *platform.Graph[T]) (list []sharing.Kind) {
+	for _, r := range g.Network.Resources {
+		list = append(list, r.Kind)
+	}
+	return list
+}
+
+func capacities[T num.Number[T]](g *platform.Graph[T]) (list []float64) {
+	for _, r := range g.Network.Resources {
+		list = append(list, r.Capacity.Float64())
+	}
+	return list
+}
+
+func used[T num.Number[T]](r *solve.Result[T]) (list []float64) {
+	for _, u := range r.Used {
+		list = append(list, u.Float64())
+	}
+	return list
+}
+
+func (r *Report) resources(names []string, kinds []sharing.Kind, capacity, used, waiting []float64) {
+	total := 0.0
+	for _, w := range waiting {
+		total += w
+	}
+	for i, name := range names {
+		if kinds[i] == sharing.Domain && waiting[i] == 0 || name == "free" {
+			continue // a switch only means something to the penalty rule
+		}
+		x := Resource{Name: name, Kind: kinds[i].String(), Capacity: capacity[i]}
+		if r.Makespan > 0 {
+			x.Utilisation = used[i] / capacity[i] / r.Makespan
+		}
+		if total > 0 {
+			x.Limiting = waiting[i] / total
+		}
+		r.Resources = append(r.Resources, x)
+	}
+}
+
+// gains tries the resources most waited for, at most limit sets of them.
+func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule sharing.Rule[T], o solve.Options, limit int, waiting []float64, report *Report) error {
+	candidates := solve.Candidates(g.Network, r)
+	slices.SortStableFunc(candidates, func(a, b int) int { return cmp.Compare(waiting[b], waiting[a]) })
+	var sets [][]int
+	for _, c := range candidates {
+		sets = append(sets, []int{c})
+	}
+	if len(sets) > limit {
+		report.Warnings = append(report.Warnings, fmt.Sprintf("of %d resources that could be doubled only the %d most waited for were tried", len(sets), limit))
+		sets = sets[:limit]
+	}
+	tied := solve.TiedSets(r)
+	sets = append(sets, tied[:min(len(tied), limit)]...)
+	for _, set := range sets {
+		x, err := solve.Double(g.Network, g.Transfers, rule, o, r, g.Replan, set...)
+		if err != nil {
+			return err
+		}
+		if v := x.Makespan.Float64(); v >= 0.01 {
+			var list []string
+			for _, i := range set {
+				list = append(list, g.Network.Resources[i].Name)
+			}
+			report.Gains = append(report.Gains, Gain{list, v})
+		}
+	}
+	slices.SortStableFunc(report.Gains, func(a, b Gain) int {
+		if c := cmp.Compare(b.Makespan, a.Makespan); c != 0 {
+			return c
+		}
+		return cmp.Compare(len(a.Resources), len(b.Resources))
+	})
+	return nil
+}
+
+// name the bottleneck: what gains most when doubled; if nothing was tried or
+// nothing gains, what is most waited for.
+func (r *Report) name() {
+	if len(r.Gains) > 0 {
+		r.Bottleneck = r.Gains[0].Resources[0]
+		for _, x := range r.Gains[0].Resources[1:] {
+			r.Bottleneck += " with " + x
+		}
+		return
+	}
+	best := 0.0
+	for _, x := range r.Resources {
+		if x.Limiting > best {
+			best, r.Bottleneck = x.Limiting, x.Name
+		}
+	}
+}
+
+// check lets no NaN or infinity leave.
+func (r *Report) check() error {
+	bad := func(xs ...float64) bool {
+		return slices.ContainsFunc(xs, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+	}
+	if bad(r.Makespan) {
+		return errors.New("the makespan is too large to be a number: check the platform's units")
+	}
+	for _, m := range r.Messages {
+		if bad(m.Bytes, m.Start, m.Finish, m.Rate) {
+			return fmt.Errorf("message %s: times too large to be numbers: check the units", m.Name)
+		}
+	}
+	for _, x := range r.Resources {
+		if bad(x.Capacity, x.Utilisation, x.Limiting) {
+			return fmt.Errorf("resource %s: values too large to be numbers: check the units", x.Name)
+		}
+	}
+	return nil
+}
