@@ -244,7 +244,10 @@ func (b *builder[T]) local(i int, m *Message, at place) error {
 func (b *builder[T]) ways(from, to place) ([][]int, error) {
 	switch {
 	case from.cluster < 0 && to.cluster < 0:
-		return nil, fmt.Errorf("no messages between zippers")
+		if _, ok := b.p.common(from, to); !ok {
+			return nil, fmt.Errorf("zippers %s and %s have no network in common", b.name(from), b.name(to))
+		}
+		return [][]int{nil}, nil
 	case from.cluster < 0 || to.cluster < 0:
 		z, c := from, to
 		if to.cluster < 0 {

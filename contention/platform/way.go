@@ -16,6 +16,15 @@ import (
 // does not pass the backbone of the cluster between them.
 func (b *builder[T]) way(from, to place, way []int) []hop[T] {
 	w := &walker[T]{b: b, name: b.name(from) + ">" + b.name(to)}
+	if from.cluster < 0 && to.cluster < 0 {
+		c, _ := b.p.common(from, to) // ways has checked
+		w.use(b.port(from.index, c, true))
+		w.vertex = b.vertex(c, from.index)
+		w.use(b.port(to.index, c, false))
+		w.arrive(c, b.vertex(c, to.index))
+		w.end()
+		return w.hops
+	}
 	if from.cluster >= 0 {
 		w.use(b.nic(from.cluster, from.index, true))
 		w.vertex = from.index

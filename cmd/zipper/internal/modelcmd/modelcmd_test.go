@@ -1,0 +1,127 @@
+package modelcmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+const lab = `
+name: lab
+clusters:
+  - {name: a, hosts: 2, nic: 1000 MB/s}
+  - {name: b, hosts: 2, nic: 1000 MB/s}
+zippers:
+  - {name: z, cores: 1, ports: {a: 1000 MB/s, b: 1000 MB/s}, forwarder: {copy: 500 MB/s}}
+`
+
+// Ranks 0, 2 and 1, 3 are pairs; in order they would all cross.
+const recorded = `zipper-trace 1
+job pairs
+cluster a 2
+cluster b 2
+message 0 1000 0 2 100000000
+message 0 1000 1 3 100000000
+message 1000 2000 2 0 50000000
+end 6
+`
+
+var errUsage = errors.New("usage")
+
+func zipper(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	app := &cli.App{Name: "zipper", Writer: &out, ErrWriter: &out, DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {},
+		Commands: Commands(func(err error) error { return errors.Join(errUsage, err) })}
+	err := app.Run(append([]string{"zipper"}, args...))
+	return out.String(), err
+}
+
+func files(t *testing.T, contents map[string]string) func(string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, s := range contents {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(s), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func(name string) string { return filepath.Join(dir, name) }
+}
+
+func TestPredictAndPlan(t *testing.T) {
+	at := files(t, map[string]string{"lab.yaml": lab, "job.trace": recorded, "one.txt": "a1 b1 500MB name=one\n"})
+	out, err := zipper(t, "predict", at("lab.yaml"), at("one.txt"))
+	if err != nil || !strings.Contains(out, "1 messages in 1 s; bottleneck z.cpu.a>b") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, arg := range []string{"ring", "random:d=2,seed=5,size=3MB", at("job.trace")} {
+		for _, rule := range []string{"max-min", "zhu", "penalty"} {
+			if out, err := zipper(t, "predict", "--sharing", rule, at("lab.yaml"), arg); err != nil || !strings.Contains(out, "rule "+rule) {
+				t.Errorf("%s: %v\n%s", arg, err, out)
+			}
+		}
+	}
+	out, err = zipper(t, "plan", "--json", "--output", at("ranks"), at("lab.yaml"), at("job.trace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r planReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	// Before: 0>2 and 1>3 share 500 MB/s (0.4 s), then 2>0 alone (0.1 s).
+	// After: both at 1000 MB/s, then 2>0.
+	if !r.Exact || r.CrossingBefore != 250e6 || r.CrossingAfter != 0 || r.Before < .499 || r.Before > .501 || r.After < .149 || r.After > .151 {
+		t.Errorf("%+v", r)
+	}
+	out, err = zipper(t, "predict", "--json", "--ranks", at("ranks"), "--picture", at("p.svg"), at("lab.yaml"), at("job.trace"))
+	var p struct {
+		Makespan float64 `json:"makespan_s"`
+	}
+	if err != nil || json.Unmarshal([]byte(out), &p) != nil || p.Makespan != r.After {
+		t.Errorf("predicted %v with the plan, the plan says %v (%v)", p.Makespan, r.After, err)
+	}
+	if b, err := os.ReadFile(at("p.svg")); err != nil || !bytes.Contains(b, []byte("<svg")) {
+		t.Errorf("picture: %v", err)
+	}
+	out, err = zipper(t, "plan", "--pin", "0=a", "--pin", "2=b,z", "--together", "1,3", at("lab.yaml"), at("job.trace"))
+	if err != nil || !strings.Contains(out, "1 ranks on z") || !strings.Contains(out, "N*): 4") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestErrorsSayWhere(t *testing.T) {
+	at := files(t, map[string]string{"lab.yaml": lab, "bad.yaml": "clusters:\n  - {name: a, nic: 0}\n", "bad.trace": "zipper-trace 1\nnonsense\n",
+		"bad.txt": "a1 b1 5\na1 q7 5\n", "ranks": "0 a1\n0 a2\n"})
+	for _, x := range []struct {
+		want  string
+		usage bool
+		args  []string
+	}{
+		{"bad.yaml: line 2: capacity", false, []string{"predict", at("bad.yaml"), "ring"}},
+		{"bad.trace: line 2: unknown record", false, []string{"predict", at("lab.yaml"), at("bad.trace")}},
+		{"line 2: unknown host \"q7\"", false, []string{"predict", at("lab.yaml"), at("bad.txt")}},
+		{"ranks: line 2: rank 0 is placed twice", false, []string{"predict", "--ranks", at("ranks"), at("lab.yaml"), "ring"}},
+		{"neither a file nor a pattern", false, []string{"predict", at("lab.yaml"), "circle"}},
+		{"neither a trace nor a pattern", false, []string{"plan", at("lab.yaml"), "circle"}},
+		{"want PLATFORM", true, []string{"predict", at("lab.yaml")}},
+		{"want PLATFORM", true, []string{"plan"}},
+		{"--compute NaN", true, []string{"predict", "--compute", "NaN", at("lab.yaml"), "ring"}},
+		{"--pin 9=a", true, []string{"plan", "--pin", "9=a", at("lab.yaml"), "ring"}},
+		{"named \"q\"", true, []string{"plan", "--pin", "1=q", at("lab.yaml"), "ring"}},
+		{"--work", true, []string{"plan", "--work", "long", at("lab.yaml"), "ring"}},
+		{"use max-min", false, []string{"predict", "--sharing", "guess", at("lab.yaml"), "ring"}},
+		{"use svg or png", false, []string{"predict", "--picture", at("x.gif"), at("lab.yaml"), "ring"}},
+	} {
+		out, err := zipper(t, x.args...)
+		if err == nil || !strings.Contains(err.Error(), x.want) || errors.Is(err, errUsage) != x.usage {
+			t.Errorf("%v: error %v, want one with %q\n%s", x.args, err, x.want, out)
+		}
+	}
+}

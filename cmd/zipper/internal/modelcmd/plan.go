@@ -1,0 +1,317 @@
+package modelcmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/contention/pattern"
+	"github.com/leidenzipper/zipper/contention/plan"
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/contention/predict"
+	"github.com/leidenzipper/zipper/contention/quantity"
+	"github.com/leidenzipper/zipper/contention/trace"
+)
+
+func planCommand(usage func(error) error) *cli.Command {
+	return &cli.Command{
+		Name:      "plan",
+		Usage:     "choose which ranks go to which cluster and onto zipper nodes, so that little crosses the forwarders",
+		ArgsUsage: "PLATFORM TRACE|GENERATOR",
+		Description: "TRACE is a file that zipper run --record wrote (its communication matrix is used); GENERATOR is a pattern such as ring or\n" +
+			"random:d=2. The plan is exact for small jobs and by a multilevel partitioner for large ones.",
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "pin", Usage: "`RANK=SITE[,SITE...]`: the rank may only go to these clusters or zippers (repeat)"},
+			&cli.StringSliceFlag{Name: "together", Usage: "`RANK,RANK...`: these ranks stay on one site (repeat)"},
+			&cli.StringFlag{Name: "work", Usage: "`TIME` each rank computes at speed 1, to weigh faster clusters against traffic", Value: "0"},
+			&cli.StringFlag{Name: "sharing", Usage: "`RULE` for the predicted times (default: the platform's)"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the rank `FILE` (RANK HOST a line)"},
+			&cli.BoolFlag{Name: "json", Usage: "write JSON"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 2 {
+				return usage(errors.New("plan: want PLATFORM and TRACE or GENERATOR (flags come before them)"))
+			}
+			p, err := readPlatform(c.Args().Get(0))
+			if err != nil {
+				return err
+			}
+			job, err := readJob(c.Args().Get(1), p)
+			if err != nil {
+				return err
+			}
+			x, err := plan.FromPlatform(p, job.ranks, job.edges)
+			if err != nil {
+				return err
+			}
+			if err := constrain(x, c.StringSlice("pin"), c.StringSlice("together"), c.String("work")); err != nil {
+				return usage(fmt.Errorf("plan: %w", err))
+			}
+			r, err := makePlan(p, x, job, c.String("sharing"))
+			if err != nil {
+				return err
+			}
+			if name := c.String("output"); name != "" {
+				if err := writeRanks(name, r.Hosts); err != nil {
+					return err
+				}
+			}
+			if c.Bool("json") {
+				e := json.NewEncoder(c.App.Writer)
+				e.SetIndent("", "  ")
+				return e.Encode(r)
+			}
+			return r.table(c.App.Writer)
+		},
+	}
+}
+
+// job is a communication graph and how to replay it on a placement.
+type job struct {
+	ranks    int
+	edges    []plan.Edge
+	messages func(places []string) ([]platform.Message, error)
+}
+
+func readJob(arg string, p *platform.Platform) (*job, error) {
+	name, _, _ := strings.Cut(arg, ":")
+	if _, ok := pattern.Generators()[name]; ok {
+		return generated(arg, p)
+	}
+	t, err := read(arg, trace.Read)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s is neither a trace nor a pattern: patterns are ring, chain, alltoall, gather, scatter and random", arg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j := &job{ranks: t.Ranks(), messages: func(places []string) ([]platform.Message, error) { return pattern.Replay(t, places, nil) }}
+	j.add(t.Matrix())
+	return j, nil
+}
+
+// generated runs the generator once with ranks for names to see who talks to
+// whom.
+func generated(spec string, p *platform.Platform) (*job, error) {
+	room := 0
+	for _, s := range p.Sites() {
+		room += len(s.Slots)
+	}
+	names := make([]string, room)
+	for r := range names {
+		names[r] = strconv.Itoa(r)
+	}
+	ms, err := pattern.Generate(spec, names)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{messages: func(places []string) ([]platform.Message, error) {
+		list := slices.Clone(ms)
+		for i := range list {
+			from, _ := strconv.Atoi(ms[i].From)
+			to, _ := strconv.Atoi(ms[i].To)
+			list[i].From, list[i].To = places[from], places[to]
+		}
+		return list, nil
+	}}
+	m := make(map[[2]int]int64)
+	for _, x := range ms {
+		from, _ := strconv.Atoi(x.From)
+		to, _ := strconv.Atoi(x.To)
+		bytes, _ := x.Bytes.Float64()
+		m[[2]int{from, to}] += int64(math.Ceil(bytes))
+		j.ranks = max(j.ranks, from+1, to+1)
+	}
+	j.add(m)
+	return j, nil
+}
+
+func (j *job) add(matrix map[[2]int]int64) {
+	both := make(map[[2]int]float64)
+	for pair, bytes := range matrix {
+		both[[2]int{min(pair[0], pair[1]), max(pair[0], pair[1])}] += float64(bytes)
+	}
+	for pair, bytes := range both {
+		j.edges = append(j.edges, plan.Edge{A: pair[0], B: pair[1], Bytes: bytes})
+	}
+	slices.SortFunc(j.edges, func(a, b plan.Edge) int {
+		if a.A != b.A {
+			return a.A - b.A
+		}
+		return a.B - b.B
+	})
+}
+
+func constrain(x *plan.Problem, pins, together []string, work string) error {
+	number := func(s string) (int, error) {
+		r, err := strconv.Atoi(s)
+		if err != nil || r < 0 || r >= x.Ranks {
+			return 0, fmt.Errorf("%q is no rank: the job has %d", s, x.Ranks)
+		}
+		return r, nil
+	}
+	x.Allowed = make(map[int][]int)
+	for _, pin := range pins {
+		rank, sites, ok := strings.Cut(pin, "=")
+		r, err := number(rank)
+		if err != nil || !ok {
+			return fmt.Errorf("--pin %s: want RANK=SITE[,SITE...]", pin)
+		}
+		for _, name := range strings.Split(sites, ",") {
+			s := slices.IndexFunc(x.Sites, func(s plan.Site) bool { return s.Name == name })
+			if s < 0 {
+				return fmt.Errorf("--pin %s: no cluster, and no zipper with cores, is named %q", pin, name)
+			}
+			x.Allowed[r] = append(x.Allowed[r], s)
+		}
+	}
+	for _, set := range together {
+		var list []int
+		for _, rank := range strings.Split(set, ",") {
+			r, err := number(rank)
+			if err != nil {
+				return fmt.Errorf("--together %s: %w", set, err)
+			}
+			list = append(list, r)
+		}
+		x.Together = append(x.Together, list)
+	}
+	t, err := quantity.Time(work)
+	if err != nil {
+		return fmt.Errorf("--work: %w", err)
+	}
+	if seconds, _ := t.Float64(); seconds > 0 {
+		x.Work = slices.Repeat([]float64{seconds}, x.Ranks)
+	}
+	return nil
+}
+
+// planReport is the outcome; times in seconds. Before is ranks in order.
+type planReport struct {
+	Exact          bool           `json:"exact"`
+	Hosts          []string       `json:"hosts"` // by rank
+	Sites          map[string]int `json:"ranks_per_site"`
+	CrossingBefore float64        `json:"crossing_bytes_before"`
+	CrossingAfter  float64        `json:"crossing_bytes_after"`
+	Before         float64        `json:"predicted_before_s"`
+	After          float64        `json:"predicted_after_s"`
+	Bottleneck     string         `json:"bottleneck_after"`
+	// CutSet are ranks that, all on zipper nodes, would leave nothing to cross
+	// from the planned clusters; only for two clusters.
+	CutSet  []int          `json:"cut_set,omitempty"`
+	Zippers map[string]int `json:"useful_zippers"` // N* by direction
+}
+
+func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*planReport, error) {
+	before, err := plan.InOrder(x)
+	if err != nil {
+		return nil, err
+	}
+	after, exact, err := plan.Solve(x)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.Check(after); err != nil {
+		return nil, err
+	}
+	r := &planReport{Exact: exact, Sites: make(map[string]int), CrossingBefore: x.Crossing(before), CrossingAfter: x.Crossing(after),
+		Zippers: make(map[string]int)}
+	for _, s := range after {
+		r.Sites[x.Sites[s].Name]++
+	}
+	predicted := func(at plan.Placement) (*predict.Report, []string, error) {
+		hosts, err := plan.Hosts(p, at)
+		if err != nil {
+			return nil, nil, err
+		}
+		messages, err := j.messages(hosts)
+		if err != nil {
+			return nil, nil, err
+		}
+		report, err := predict.Run(p, messages, predict.Options{Sharing: sharing, Grain: -1})
+		return report, hosts, err
+	}
+	if x.Check(before) == nil {
+		report, _, err := predicted(before)
+		if err != nil {
+			return nil, err
+		}
+		r.Before = report.Makespan
+	}
+	report, hosts, err := predicted(after)
+	if err != nil {
+		return nil, err
+	}
+	r.After, r.Bottleneck, r.Hosts = report.Makespan, report.Bottleneck, hosts
+	if len(p.Clusters) == 2 && len(x.Edges) <= 20_000 {
+		r.CutSet = plan.VertexCut(x.Ranks, x.Edges, after) // sites 0 and 1 are the clusters
+	}
+	for _, a := range p.Clusters {
+		for _, b := range p.Clusters {
+			if n := p.UsefulZippers(a.Name, b.Name); n > 0 {
+				r.Zippers[a.Name+">"+b.Name] = n
+			}
+		}
+	}
+	return r, nil
+}
+
+func (r *planReport) table(w io.Writer) error {
+	how := "a heuristic plan"
+	if r.Exact {
+		how = "the best plan"
+	}
+	fmt.Fprintf(w, "%s: ", how)
+	for i, s := range slices.Sorted(maps.Keys(r.Sites)) {
+		if i > 0 {
+			fmt.Fprint(w, ", ")
+		}
+		fmt.Fprintf(w, "%d ranks on %s", r.Sites[s], s)
+	}
+	fmt.Fprint(w, "\n\n")
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\tin order\tplanned")
+	fmt.Fprintf(t, "bytes through forwarders\t%s\t%s\n", quantity.FormatSize(r.CrossingBefore), quantity.FormatSize(r.CrossingAfter))
+	fmt.Fprintf(t, "predicted communication\t%s\t%s\n", quantity.FormatTime(r.Before), quantity.FormatTime(r.After))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nbottleneck of the plan: %s\n", r.Bottleneck)
+	if n := len(r.CutSet); n > 0 {
+		fmt.Fprintf(w, "with %d more ranks on zipper nodes nothing would cross a forwarder: %v\n", n, r.CutSet[:min(n, 32)])
+	}
+	for _, d := range slices.Sorted(maps.Keys(r.Zippers)) {
+		fmt.Fprintf(w, "zippers worth having %s (N*): %d\n", d, r.Zippers[d])
+	}
+	fmt.Fprintln(w, "\nrank  host")
+	for rank, h := range r.Hosts {
+		if rank == 64 {
+			fmt.Fprintf(w, "... and %d more: write them with --output FILE\n", len(r.Hosts)-rank)
+			break
+		}
+		fmt.Fprintf(w, "%4d  %s\n", rank, h)
+	}
+	return nil
+}
+
+func writeRanks(name string, hosts []string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	err = pattern.WriteRanks(f, hosts)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/contention/platform"
+)
+
+// unreachable weighs traffic between places that cannot reach each other (a
+// zipper node and a cluster it does not join): a plan avoids it at nearly any
+// cost, and Check refuses what is left.
+const unreachable = 1e6
+
+// FromPlatform makes the problem of placing a communication graph on a
+// platform. Sites are p.Sites(), in order; the crossing rate is that of all
+// zippers in both directions.
+func FromPlatform(p *platform.Platform, ranks int, edges []Edge) (*Problem, error) {
+	x := &Problem{Ranks: ranks, Edges: edges}
+	sites := p.Sites()
+	for _, s := range sites {
+		x.Sites = append(x.Sites, Site{s.Name, len(s.Slots), s.Speed})
+		row := make([]float64, len(sites))
+		for k, t := range sites {
+			n, ok := p.Crossings(s, t)
+			row[k] = float64(n)
+			if !ok {
+				row[k] = unreachable
+			}
+		}
+		x.Crossings = append(x.Crossings, row)
+	}
+	for _, a := range p.Clusters {
+		for _, b := range p.Clusters {
+			x.Rate += p.CrossingRate(a.Name, b.Name)
+		}
+	}
+	if x.Rate == 0 {
+		if len(p.Clusters) > 1 {
+			return nil, errors.New("the platform's clusters are joined by no zipper")
+		}
+		x.Rate = 1 // one cluster: nothing crosses
+	}
+	return x, nil
+}
+
+// Hosts gives the ranks of a placement hosts: those of a site fill its hosts in
+// order of rank.
+func Hosts(p *platform.Platform, at Placement) ([]string, error) {
+	sites := p.Sites()
+	next := make([]int, len(sites))
+	places := make([]string, len(at))
+	for r, s := range at {
+		if next[s] >= len(sites[s].Slots) {
+			return nil, fmt.Errorf("site %s has room for %d ranks", sites[s].Name, len(sites[s].Slots))
+		}
+		places[r] = sites[s].Slots[next[s]]
+		next[s]++
+	}
+	return places, nil
+}
+
+// InOrder is the placement of a job that is not planned: ranks fill the
+// clusters in order.
+func InOrder(p *Problem) (Placement, error) {
+	at := make(Placement, 0, p.Ranks)
+	for s := range p.Sites {
+		for range p.Sites[s].Room {
+			if len(at) < p.Ranks {
+				at = append(at, s)
+			}
+		}
+	}
+	if len(at) < p.Ranks {
+		return nil, fmt.Errorf("%d ranks do not fit: there is room for %d", p.Ranks, len(at))
+	}
+	return at, nil
+}
+
+// Check refuses a placement in which ranks that talk cannot reach each other.
+func (p *Problem) Check(at Placement) error {
+	for _, e := range p.Edges {
+		if e.A != e.B && e.Bytes > 0 && p.Crossings[at[e.A]][at[e.B]] >= unreachable {
+			return fmt.Errorf("ranks %d on %s and %d on %s cannot reach each other", e.A, p.Sites[at[e.A]].Name, e.B, p.Sites[at[e.B]].Name)
+		}
+	}
+	return nil
+}
