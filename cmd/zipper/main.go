@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/modelcmd"
 	"github.com/leidenzipper/zipper/launch"
 )
 
@@ -41,6 +42,7 @@ func main() {
 			os.Exit(exitUsage)
 		},
 	}
+	app.Commands = append(app.Commands, modelcmd.Commands(usage)...)
 	for _, c := range app.Commands {
 		c.OnUsageError = usageError
 	}
