@@ -681,3 +681,64 @@ func TestPingFlood(t *testing.T) {
 	b.ended()
 	b.settled()
 }
+
+// slowLayouts is a network in which a Layout takes a while to write.
+type slowLayouts struct{ transport.Listener }
+
+func (s slowLayouts) Accept() (transport.Link, error) {
+	l, err := s.Listener.Accept()
+	return slowLayout{l}, err
+}
+
+type slowLayout struct{ transport.Link }
+
+func (s slowLayout) TryWrite(bufs ...[]byte) (int, error) {
+	if wire.Type(bufs[0][0]) == wire.TypeLayout {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return s.Link.TryWrite(bufs...)
+}
+
+// TestNoFrameBeforeLayout: the first rank that hears of the job's start writes to all others at once; each of them
+// must see its Layout before that.
+func TestNoFrameBeforeLayout(t *testing.T) {
+	b := start(t, tcpNetwork(), func(c *Config) {
+		c.Loops = 4
+		c.Listeners[0] = slowLayouts{c.Listeners[0]}
+	})
+	const ranks = 8
+	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: ranks - 1}}
+	for round := range 5 {
+		var wg sync.WaitGroup
+		for i := range ranks {
+			id := identity(name(round), "b", i-1, layout...)
+			if i == 0 {
+				id = identity(name(round), "a", 0, layout...)
+			}
+			wg.Go(func() {
+				x, err := b.dial(id)
+				if err != nil {
+					t.Errorf("rank %d: %v", i, err)
+					return
+				}
+				if i == 0 {
+					for k := 1; k < ranks; k++ {
+						x.send(eager(0, k, 1, nil))
+					}
+				} else if h, _, err := x.recv(); err != nil || h.Type != wire.TypeEager {
+					t.Errorf("rank %d gets %v, %v", i, h.Type, err)
+				}
+				x.send(header(wire.TypeBye, wire.Nobody, wire.Nobody))
+			})
+		}
+		wg.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+	for range 5 {
+		if s := b.ended(); !s.OK || s.Traffic[0].Messages != ranks-1 {
+			t.Errorf("summary %+v", s)
+		}
+	}
+}
