@@ -42,7 +42,7 @@ func TestNoAllocationPerMessage(t *testing.T) {
 		there, back := [][]byte{eager(0, 2, 1, make([]byte, size))}, [][]byte{eager(2, 0, 1, make([]byte, size))}
 		p := make([]byte, 1<<16)
 		// The count is of the whole process; something else in it may allocate now and then, a relay would always.
-		const messages = 400
+		const messages = 200
 		if n := testing.AllocsPerRun(messages/2, func() { relayed(t, r[0].link, r[2].link, there, back, p) }); n > 0 {
 			t.Errorf("%d bytes: %v allocations for two messages", size, n)
 		}

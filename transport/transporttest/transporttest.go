@@ -194,7 +194,7 @@ func exchange(t *testing.T, setup Setup) {
 // duplex sends random pieces both ways at once, reader and writer of an end on different threads.
 func duplex(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
-	const total = 4 << 20
+	const total = 2 << 20
 	var wg sync.WaitGroup
 	for i, dir := range [][2]transport.Link{{a, b}, {b, a}} {
 		want := random(total, uint64(100+i))
@@ -356,7 +356,7 @@ func vectored(t *testing.T, setup Setup) {
 // wakeUp plays ping-pong, sleeping for every message: a missed wake-up hangs it.
 func wakeUp(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
-	const rounds = 3000
+	const rounds = 1000
 	done := make(chan error, 1)
 	go func() {
 		p := make([]byte, 8)
