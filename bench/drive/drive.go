@@ -1,0 +1,113 @@
+// Package drive runs the MPI benchmarks (the program zipper-mpibench) on targets, which are jobs: a zipped one, a native one, a
+// routed one, and compares targets by running them in turn.
+package drive
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/leidenzipper/zipper/bench/npb"
+	"github.com/leidenzipper/zipper/bench/osu"
+	"github.com/leidenzipper/zipper/launch"
+)
+
+// Target is where a benchmark runs.
+type Target struct {
+	Name string
+	// Job gives a fresh description each time, without a program.
+	Job func() *launch.Job
+}
+
+// Native is one ordinary MPI job of n ranks on this host.
+func Native(mpi launch.MPI, n int) Target {
+	return Target{"native", func() *launch.Job {
+		return &launch.Job{Clusters: []launch.Cluster{{Name: "native", Ranks: n, MPI: mpi}}}
+	}}
+}
+
+// Runner starts benchmarks. Not safe for concurrent use: measurements do not run side by side.
+type Runner struct {
+	// Program is the path of zipper-mpibench with {mpi} for the library's name.
+	Program string
+	Options launch.Options // StartRelay, and where errors go; Stdout is taken by the runner
+}
+
+// Program finds zipper-mpibench beside the running executable; the error says how to build it.
+func Program() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	pattern := filepath.Join(filepath.Dir(self), "zipper-mpibench-{mpi}")
+	for _, m := range []launch.MPI{launch.OpenMPI, launch.MPICH} {
+		if _, err := os.Stat(strings.ReplaceAll(pattern, "{mpi}", string(m))); err == nil {
+			return pattern, nil
+		}
+	}
+	return "", fmt.Errorf("there is no zipper-mpibench-openmpi or -mpich beside %s: run scripts/build", self)
+}
+
+// run starts the program on a target and returns what rank 0 printed.
+func (r *Runner) run(ctx context.Context, t Target, args ...string) ([]byte, launch.Outcome, error) {
+	job := t.Job()
+	job.Program = append([]string{r.Program}, args...)
+	var out, errs bytes.Buffer
+	o := r.Options
+	o.Stdout, o.Stderr = &out, &errs
+	if r.Options.Stderr != nil {
+		o.Stderr = io.MultiWriter(&errs, r.Options.Stderr)
+	}
+	res, err := launch.Run(ctx, job, o)
+	if err == nil && res.Status != 0 {
+		err = fmt.Errorf("exit status %d: %s", res.Status, lastLines(errs.String(), 3))
+	}
+	if err != nil {
+		err = fmt.Errorf("%s on %s: %w", strings.Join(args, " "), t.Name, err)
+	}
+	return out.Bytes(), res, err
+}
+
+func lastLines(s string, n int) string {
+	l := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(l[max(0, len(l)-n):], " | ")
+}
+
+// OSU runs an OSU-style benchmark.
+func (r *Runner) OSU(ctx context.Context, t Target, name string, o osu.Options) (*osu.Result, launch.Outcome, error) {
+	args := []string{"osu", "--format", "json", "--min", strconv.Itoa(o.MinSize), "--max", strconv.Itoa(o.MaxSize), "--window", strconv.Itoa(o.Window),
+		"--reps", strconv.Itoa(o.Rule.Max), "--rep-seconds", strconv.FormatFloat(o.RepSeconds, 'g', -1, 64), name}
+	out, outcome, err := r.run(ctx, t, args...)
+	if err != nil {
+		return nil, outcome, err
+	}
+	res := &osu.Result{}
+	if err := json.Unmarshal(lastLine(out), res); err != nil {
+		return nil, outcome, fmt.Errorf("%s on %s: unreadable result: %w", name, t.Name, err)
+	}
+	return res, outcome, nil
+}
+
+// NPB runs a kernel.
+func (r *Runner) NPB(ctx context.Context, t Target, kernel, class string) (npb.Result, launch.Outcome, error) {
+	var res npb.Result
+	out, outcome, err := r.run(ctx, t, "npb", "--format", "json", kernel, class)
+	if err == nil {
+		if err = json.Unmarshal(lastLine(out), &res); err != nil {
+			err = fmt.Errorf("%s %s on %s: unreadable result: %w", kernel, class, t.Name, err)
+		}
+	}
+	return res, outcome, err
+}
+
+// lastLine skips what launchers print before the result.
+func lastLine(b []byte) []byte {
+	b = bytes.TrimSpace(b)
+	return b[bytes.LastIndexByte(b, '\n')+1:]
+}

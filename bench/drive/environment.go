@@ -1,0 +1,67 @@
+package drive
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Environment is what a reader must know to judge figures.
+type Environment struct {
+	Time     time.Time         `json:"time"`
+	Host     string            `json:"host"`
+	CPU      string            `json:"cpu"`
+	CPUs     int               `json:"cpus"`
+	MemoryMB uint64            `json:"memory_mb"`
+	Kernel   string            `json:"kernel"`
+	Go       string            `json:"go"`
+	Version  string            `json:"version"` // of this program
+	MPI      map[string]string `json:"mpi"`
+	Shaping  string            `json:"shaping"` // rate limit of the lab's links, "none" outside the lab
+	Load     string            `json:"load"`    // load averages at the start: not 0 means that others used the machine
+}
+
+// Describe looks at this machine.
+func Describe(shaping string) Environment {
+	e := Environment{Time: time.Now().UTC(), CPUs: runtime.NumCPU(), Go: runtime.Version(), MPI: map[string]string{}, Shaping: shaping}
+	e.Host, _ = os.Hostname()
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		e.Kernel = unix.ByteSliceToString(u.Sysname[:]) + " " + unix.ByteSliceToString(u.Release[:])
+	}
+	var si unix.Sysinfo_t
+	if unix.Sysinfo(&si) == nil {
+		e.MemoryMB = si.Totalram * uint64(si.Unit) >> 20
+	}
+	e.CPU = field("/proc/cpuinfo", "model name")
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		e.Load = strings.Join(strings.Fields(string(b))[:3], " ")
+	}
+	if i, ok := debug.ReadBuildInfo(); ok {
+		e.Version = i.Main.Version
+	}
+	for name, cmd := range map[string]string{"openmpi": "mpirun.openmpi", "mpich": "mpichversion"} {
+		if out, err := exec.Command(cmd, "--version").Output(); err == nil {
+			e.MPI[name], _, _ = strings.Cut(string(out), "\n")
+		}
+	}
+	return e
+}
+
+func field(file, name string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	for l := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(l, ":"); ok && strings.TrimSpace(k) == name {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,206 @@
+// Package lab gives benchmarks the namespace lab of scripts/lab: two clusters on separate networks with zipper nodes between
+// them on one Linux machine, and the targets to compare in it: zipped, routed (the zipper node routes IP and one ordinary MPI job covers
+// both clusters), native (one cluster alone). Needs root.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/launch"
+)
+
+// Config of a lab.
+type Config struct {
+	Name             string // prefix of the namespaces; several labs may exist
+	NodesA, NodesB   []string
+	Zippers          []string
+	Rate             string // "1gbit"; empty: no limit
+	ForwarderOptions []string
+	Log              *os.File // what the scripts and forwarders say; nil: nothing
+}
+
+// Small is two nodes a cluster and one zipper node.
+func Small() Config {
+	return Config{Name: "zb", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"z1"}}
+}
+
+// Lab is a running lab.
+type Lab struct {
+	cfg     Config
+	script  string
+	dir     string // host files
+	zipper  string
+	running []*exec.Cmd
+	routed  bool
+}
+
+// Up creates the lab, proves that the clusters do not reach each other, shapes the links and starts a forwarder on every zipper node. Call
+// Down in any case afterwards, also when ctx has ended.
+func Up(ctx context.Context, cfg Config) (*Lab, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("the lab needs root, for network namespaces")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	root := filepath.Dir(filepath.Dir(self))
+	l := &Lab{cfg: cfg, script: filepath.Join(root, "scripts", "lab"), zipper: filepath.Join(root, "bin", "zipper")}
+	for _, f := range []string{l.script, l.zipper} {
+		if _, err := os.Stat(f); err != nil {
+			return nil, fmt.Errorf("the lab needs %s: run zipper from its source tree, after scripts/build", f)
+		}
+	}
+	if l.dir, err = os.MkdirTemp("", "zipper-lab-"); err != nil {
+		return nil, err
+	}
+	steps := [][]string{{"up"}, {"prove"}}
+	if cfg.Rate != "" {
+		steps = append(steps, []string{"shape", cfg.Rate})
+	}
+	for _, s := range steps {
+		if err := l.lab(ctx, s...); err != nil {
+			l.Down()
+			return nil, err
+		}
+	}
+	for _, z := range cfg.Zippers {
+		cmd := l.command(context.Background(), append([]string{"on", z, l.zipper, "forwarder", "--log", "warn"}, cfg.ForwarderOptions...)...)
+		cmd.Stdout, cmd.Stderr = cfg.Log, cfg.Log
+		if err := cmd.Start(); err != nil {
+			l.Down()
+			return nil, err
+		}
+		l.running = append(l.running, cmd)
+	}
+	return l, nil
+}
+
+// Down ends everything in the lab and removes it.
+func (l *Lab) Down() error {
+	for _, c := range l.running {
+		c.Process.Signal(syscall.SIGTERM)
+		timer := time.AfterFunc(5*time.Second, func() { c.Process.Kill() })
+		c.Wait()
+		timer.Stop()
+	}
+	l.running = nil
+	os.RemoveAll(l.dir)
+	return l.lab(context.Background(), "down")
+}
+
+// Shape limits every link ("1gbit"; "off" lifts the limit).
+func (l *Lab) Shape(ctx context.Context, rate string) error { return l.lab(ctx, "shape", rate) }
+
+func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, l.script, args...)
+	cmd.Env = append(os.Environ(), l.settings()...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	return cmd
+}
+
+func (l *Lab) settings() []string {
+	return []string{"LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
+		"NODES_B=" + strings.Join(l.cfg.NodesB, " "), "ZIPPERS=" + strings.Join(l.cfg.Zippers, " ")}
+}
+
+func (l *Lab) lab(ctx context.Context, args ...string) error {
+	out, err := l.command(ctx, args...).CombinedOutput()
+	if l.cfg.Log != nil {
+		l.cfg.Log.Write(out)
+	}
+	if err != nil {
+		return fmt.Errorf("scripts/lab %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// route switches IP routing between the clusters for targets that want it.
+func (l *Lab) route(on bool) error {
+	if on == l.routed {
+		return nil
+	}
+	word := map[bool]string{true: "on", false: "off"}[on]
+	l.routed = on
+	return l.lab(context.Background(), "route", word)
+}
+
+// hostfile writes ranks over nodes evenly, the first nodes first.
+func (l *Lab) hostfile(name string, nodes []string, ranks int) string {
+	per := (ranks + len(nodes) - 1) / len(nodes)
+	var b strings.Builder
+	for _, n := range nodes {
+		fmt.Fprintf(&b, "%s slots=%d\n", n, per)
+	}
+	path := filepath.Join(l.dir, fmt.Sprintf("%s-%d", name, ranks))
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		panic(err) // our own directory, made by Up
+	}
+	return path
+}
+
+// args for Open MPI on nodes with several interfaces; the same in every target that is compared.
+func args(network string) []string {
+	return []string{"--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network, "--oversubscribe"}
+}
+
+func (l *Lab) rsh() []string {
+	return append(append([]string{"env"}, l.settings()...), l.script+"-rsh")
+}
+
+func (l *Lab) cluster(name string, nodes []string, ranks int, network string) launch.Cluster {
+	return launch.Cluster{Name: name, Ranks: ranks, MPI: launch.OpenMPI, Hosts: l.hostfile(name, nodes, ranks), Launcher: "ssh", Login: nodes[0], Args: args(network), Zipper: l.zipper}
+}
+
+// Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env is added to the ranks' environment.
+func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target {
+	return drive.Target{Name: name, Job: func() *launch.Job {
+		l.route(false)
+		j := &launch.Job{Rsh: l.rsh(), Env: env, Clusters: []launch.Cluster{
+			l.cluster("a", l.cfg.NodesA, a, "10.81.1.0/24"), l.cluster("b", l.cfg.NodesB, b, "10.81.2.0/24")}}
+		for _, z := range l.cfg.Zippers {
+			j.Zippers = append(j.Zippers, launch.Zipper{Address: z + ":7475"})
+		}
+		return j
+	}}
+}
+
+// Routed is one ordinary Open MPI job over both clusters, a ranks on the nodes of the first and b on those of the second, with the
+// first zipper node routing IP between them.
+func (l *Lab) Routed(a, b int) drive.Target {
+	return drive.Target{Name: "routed", Job: func() *launch.Job {
+		l.route(true)
+		hosts := l.hostfile("r", append(append([]string(nil), l.cfg.NodesA...), l.cfg.NodesB...), a+b)
+		var text strings.Builder
+		for _, part := range []struct {
+			nodes []string
+			ranks int
+			net   string
+		}{{l.cfg.NodesA, a, "10.81.1"}, {l.cfg.NodesB, b, "10.81.2"}} {
+			per := (part.ranks + len(part.nodes) - 1) / len(part.nodes)
+			for i := range part.nodes { // by address: the nodes know only the names of their own network
+				fmt.Fprintf(&text, "%s.%d slots=%d\n", part.net, 11+i, per)
+			}
+		}
+		os.WriteFile(hosts, []byte(text.String()), 0o644)
+		c := l.cluster("routed", l.cfg.NodesA, a+b, "10.81.0.0/16")
+		c.Hosts = hosts
+		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{c}}
+	}}
+}
+
+// Native is a job of n ranks inside cluster a.
+func (l *Lab) Native(n int) drive.Target {
+	return drive.Target{Name: "native", Job: func() *launch.Job {
+		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{l.cluster("native", l.cfg.NodesA, n, "10.81.1.0/24")}}
+	}}
+}

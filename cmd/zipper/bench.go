@@ -1,0 +1,306 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/bench/lab"
+	"github.com/leidenzipper/zipper/bench/npb"
+	"github.com/leidenzipper/zipper/bench/osu"
+	"github.com/leidenzipper/zipper/launch"
+)
+
+func benchCommand() *cli.Command {
+	return &cli.Command{
+		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",
+		Subcommands: []*cli.Command{benchOSUCommand(), benchNPBCommand(), benchCompareCommand(), benchNetCommand()},
+	}
+}
+
+// targetFlags choose where a benchmark runs.
+var targetFlags = []cli.Flag{
+	&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,...] as in zipper run; default a=1 and b=1 on this host"},
+	&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]` of a forwarder that runs already"},
+	&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
+	&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine with no route between the clusters (root)"},
+	&cli.StringFlag{Name: "rate", Usage: "limit of every link in the lab, such as `1gbit`"},
+	&cli.StringFlag{Name: "mode", Usage: "zipped, native (one cluster, no zipper), routed (lab only: the zipper node routes IP)", Value: "zipped"},
+	&cli.StringFlag{Name: "format", Usage: "table, csv or json", Value: "table"},
+	logFlag,
+}
+
+var osuFlags = []cli.Flag{
+	&cli.IntFlag{Name: "min", Usage: "smallest message, bytes", Value: 1},
+	&cli.IntFlag{Name: "max", Usage: "largest message, bytes (0: the benchmark's own)"},
+	&cli.IntFlag{Name: "window", Usage: "messages in flight in bandwidth tests", Value: 64},
+	&cli.IntFlag{Name: "reps", Usage: "repetitions at most, for each size", Value: 50},
+}
+
+// bench is what all benchmark commands need: a runner and the targets asked for.
+type bench struct {
+	ctx     context.Context
+	runner  *drive.Runner
+	targets []drive.Target
+	env     drive.Environment
+	close   func()
+}
+
+// openBench prepares a measurement on the modes named; close it.
+func openBench(c *cli.Context, modes []string) (*bench, error) {
+	log, err := newLogger(c.String("log"))
+	if err != nil {
+		return nil, err
+	}
+	program, err := drive.Program()
+	if err != nil {
+		return nil, err
+	}
+	switch c.String("format") {
+	case "table", "csv", "json":
+	default:
+		return nil, usage(fmt.Errorf("--format %s: want table, csv or json", c.String("format")))
+	}
+	job, err := benchJob(c)
+	if err != nil {
+		return nil, usage(err)
+	}
+	ctx, cancel := untilSignal(c.Context)
+	b := &bench{ctx: ctx, close: cancel, runner: &drive.Runner{Program: program, Options: launch.Options{
+		StartRelay: func(ctx context.Context, local bool) (launch.Relay, error) { return startRelay(local, log) }}}}
+	var l *lab.Lab
+	if c.Bool("lab") {
+		cfg := lab.Small()
+		cfg.Rate = c.String("rate")
+		if l, err = lab.Up(ctx, cfg); err != nil {
+			cancel()
+			return nil, err
+		}
+		b.close = func() {
+			if err := l.Down(); err != nil {
+				log.Warn("the lab was not removed cleanly", zap.Error(err))
+			}
+			cancel()
+		}
+	}
+	for _, m := range modes {
+		t, err := target(m, job, l)
+		if err != nil {
+			b.close()
+			return nil, usage(err)
+		}
+		b.targets = append(b.targets, t)
+	}
+	shaping := "none"
+	if r := c.String("rate"); r != "" {
+		shaping = r
+	}
+	b.env = drive.Describe(shaping)
+	return b, nil
+}
+
+// benchJob is the zipped job that the flags describe.
+func benchJob(c *cli.Context) (*launch.Job, error) {
+	if c.Bool("lab") && (c.String("file") != "" || len(c.StringSlice("zipper")) > 0) {
+		return nil, errors.New("--lab brings its own hosts and forwarders: leave --file and --zipper out")
+	}
+	if c.String("rate") != "" && !c.Bool("lab") {
+		return nil, errors.New("--rate shapes the lab's links: add --lab")
+	}
+	job := &launch.Job{}
+	if f := c.String("file"); f != "" {
+		var err error
+		if job, err = launch.ReadFile(f); err != nil {
+			return nil, err
+		}
+	}
+	specs := c.StringSlice("cluster")
+	if len(specs) == 0 && len(job.Clusters) == 0 {
+		specs = []string{"a=1", "b=1"}
+	}
+	if len(specs) > 0 {
+		job.Clusters = nil
+	}
+	for _, s := range specs {
+		cl, err := launch.ParseCluster(s)
+		if err != nil {
+			return nil, err
+		}
+		job.Clusters = append(job.Clusters, cl)
+	}
+	for _, s := range c.StringSlice("zipper") {
+		z, err := launch.ParseZipper(s)
+		if err != nil {
+			return nil, err
+		}
+		job.Zippers = append(job.Zippers, z)
+	}
+	if c.Bool("lab") && len(job.Clusters) != 2 {
+		return nil, errors.New("--lab has two clusters: give --cluster twice or not at all")
+	}
+	return job, nil
+}
+
+func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
+	total := 0
+	for _, cl := range job.Clusters {
+		total += cl.Ranks
+	}
+	switch {
+	case mode == "zipped" && l != nil:
+		return l.Zipped("zipped", job.Clusters[0].Ranks, job.Clusters[1].Ranks, nil), nil
+	case mode == "zipped":
+		return drive.Target{Name: "zipped", Job: func() *launch.Job {
+			j := *job
+			j.Clusters = append([]launch.Cluster(nil), job.Clusters...)
+			return &j
+		}}, nil
+	case mode == "native" && l != nil:
+		return l.Native(total), nil
+	case mode == "native":
+		mpi := job.Clusters[0].MPI
+		if mpi == "" {
+			mpi = launch.OpenMPI
+		}
+		return drive.Native(mpi, total), nil
+	case mode == "routed" && l != nil:
+		return l.Routed(job.Clusters[0].Ranks, job.Clusters[1].Ranks), nil
+	case mode == "routed":
+		return drive.Target{}, errors.New("mode routed needs --lab")
+	}
+	return drive.Target{}, fmt.Errorf("mode %q: want zipped, native or routed", mode)
+}
+
+func osuOptions(c *cli.Context) (osu.Options, error) {
+	o := osu.Defaults()
+	o.MinSize, o.MaxSize, o.Window, o.Rule.Max = c.Int("min"), c.Int("max"), c.Int("window"), c.Int("reps")
+	if o.MinSize < 1 || o.MaxSize < 0 || o.Window < 1 || o.Rule.Max < 2 {
+		return o, usage(errors.New("--min and --window start at 1, --reps at 2"))
+	}
+	o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
+	return o, nil
+}
+
+func benchOSUCommand() *cli.Command {
+	return &cli.Command{
+		Name: "osu", Usage: "an OSU-style micro-benchmark", ArgsUsage: "NAME",
+		Description: "NAME: latency, bw, bibw, mbw_mr, multi_lat; barrier, bcast, reduce, allreduce, alltoall, alltoallv, gather, scatter,\nallgather, allgatherv; and these with i in front: nonblocking, with the share of overlap.",
+		Flags:       append(append([]cli.Flag{}, targetFlags...), osuFlags...),
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return usage(errors.New("bench osu NAME"))
+			}
+			o, err := osuOptions(c)
+			if err != nil {
+				return err
+			}
+			b, err := openBench(c, []string{c.String("mode")})
+			if err != nil {
+				return err
+			}
+			defer b.close()
+			res, out, err := b.runner.OSU(b.ctx, b.targets[0], c.Args().First(), o)
+			if err != nil {
+				return err
+			}
+			if c.String("format") == "csv" {
+				return res.CSV(os.Stdout)
+			}
+			return emit(c, res.Table, map[string]any{"environment": b.env, "target": b.targets[0].Name, "result": res, "traffic": out.Traffic})
+		},
+	}
+}
+
+func emit(c *cli.Context, table func(io.Writer) error, v any) error {
+	if c.String("format") == "json" {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	}
+	return table(os.Stdout)
+}
+
+func benchNPBCommand() *cli.Command {
+	return &cli.Command{
+		Name: "npb", Usage: "a NAS parallel benchmark", ArgsUsage: "KERNEL CLASS",
+		Description: "KERNEL: ep, is, cg, mg, ft, lu. CLASS: S, W, A, B, C. Each checks its result against the official values.",
+		Flags:       targetFlags,
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 2 {
+				return usage(errors.New("bench npb KERNEL CLASS"))
+			}
+			if _, err := npb.ParseClass(c.Args().Get(1)); err != nil {
+				return usage(err)
+			}
+			b, err := openBench(c, []string{c.String("mode")})
+			if err != nil {
+				return err
+			}
+			defer b.close()
+			res, out, err := b.runner.NPB(b.ctx, b.targets[0], c.Args().First(), c.Args().Get(1))
+			if err != nil {
+				return err
+			}
+			return emit(c, func(w io.Writer) error {
+				fmt.Fprintln(w, res)
+				for _, t := range out.Traffic {
+					fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data\n", t.From, t.To, t.Messages, t.Bytes)
+				}
+				return nil
+			}, map[string]any{"environment": b.env, "target": b.targets[0].Name, "result": res, "traffic": out.Traffic})
+		},
+	}
+}
+
+func benchCompareCommand() *cli.Command {
+	return &cli.Command{
+		Name: "compare", Usage: "an OSU-style benchmark on several modes in turn, with a test of the difference", ArgsUsage: "NAME",
+		Flags: append(append([]cli.Flag{
+			&cli.StringFlag{Name: "modes", Usage: "`LIST` of modes, the first is compared with the others", Value: "zipped,native"},
+			&cli.IntFlag{Name: "rounds", Usage: "runs of each mode", Value: 10},
+			&cli.StringFlag{Name: "plot", Usage: "also draw `FILE` (.svg, .png or .pdf)"},
+		}, targetFlags...), osuFlags...),
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 || c.Int("rounds") < 1 {
+				return usage(errors.New("bench compare NAME, with at least one round"))
+			}
+			o, err := osuOptions(c)
+			if err != nil {
+				return err
+			}
+			b, err := openBench(c, strings.Split(c.String("modes"), ","))
+			if err != nil {
+				return err
+			}
+			defer b.close()
+			cmp, err := b.runner.Compare(b.ctx, b.targets, c.Args().First(), o, c.Int("rounds"), func(round int, t drive.Target) {
+				fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Int("rounds"), t.Name)
+			})
+			if err != nil {
+				return err
+			}
+			if f := c.String("plot"); f != "" {
+				pic, err := cmp.Figure().Draw(strings.TrimPrefix(filepath.Ext(f), "."))
+				if err != nil {
+					return err
+				}
+				if err := os.WriteFile(f, pic, 0o644); err != nil {
+					return err
+				}
+			}
+			if c.String("format") == "csv" {
+				return cmp.CSV(os.Stdout)
+			}
+			return emit(c, cmp.Table, map[string]any{"environment": b.env, "comparison": cmp})
+		},
+	}
+}

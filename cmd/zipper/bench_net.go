@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/bench/netgauge"
+)
+
+func benchNetCommand() *cli.Command {
+	return &cli.Command{
+		Name: "net", Usage: "a network, Netgauge-style: a pattern over a module", ArgsUsage: "PATTERN MODULE",
+		Description: `zipper bench net                               lists patterns, modules and which pairs fit
+zipper bench net loggp tcp --nodes h1:5000,h2:5000 --rank 0     (and the same with --rank 1 on h2)`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "nodes", Usage: "`ADDRESSES` of all processes in the module's form, separated by commas"},
+			&cli.IntFlag{Name: "rank", Usage: "which of them this one is"},
+			&cli.IntFlag{Name: "reps", Usage: "measurements per size", Value: netgauge.Defaults().Reps},
+			&cli.Uint64Flag{Name: "seed", Usage: "of random bisections", Value: 1},
+			&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for the others", Value: time.Minute},
+			&cli.BoolFlag{Name: "json", Usage: "print the report as JSON"},
+		},
+		Action: benchNet,
+	}
+}
+
+func benchNet(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return listNet()
+	}
+	if c.NArg() != 2 || c.String("nodes") == "" {
+		return usage(errors.New("bench net PATTERN MODULE --nodes ADDRESS,ADDRESS --rank N; without arguments it lists what there is"))
+	}
+	p, m, err := netgauge.Find(c.Args().Get(0), c.Args().Get(1))
+	if err != nil {
+		return usage(err)
+	}
+	ctx, cancel := untilSignal(c.Context)
+	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, c.Duration("timeout"))
+	defer stop()
+	o := netgauge.Defaults()
+	o.Reps, o.Seed = c.Int("reps"), c.Uint64("seed")
+	r, err := netgauge.Run(ctx, p, m, netgauge.Place{Rank: c.Int("rank"), Addrs: strings.Split(c.String("nodes"), ",")}, o)
+	if err != nil || c.Int("rank") != 0 {
+		return err
+	}
+	if c.Bool("json") {
+		return json.NewEncoder(os.Stdout).Encode(r)
+	}
+	fmt.Printf("# %s over %s, %d processes\n", r.Pattern, r.Module, r.Ranks)
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, strings.Join(r.Columns, "\t")+"\t")
+	for _, row := range r.Rows {
+		for i, v := range row {
+			if i == 0 {
+				fmt.Fprintf(t, "%.0f\t", v)
+			} else {
+				fmt.Fprintf(t, "%.3f\t", v)
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	var names []string
+	for k := range r.Values {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	for _, k := range names {
+		fmt.Printf("# %s = %.4g s\n", k, r.Values[k])
+	}
+	for _, n := range r.Notes {
+		fmt.Println("#", n)
+	}
+	if r.Lost > 0 {
+		fmt.Printf("# %d messages were lost and sent again\n", r.Lost)
+	}
+	return nil
+}
+
+func listNet() error {
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "patterns:")
+	for _, p := range netgauge.Patterns() {
+		fmt.Fprintf(t, "  %s\t%s; needs %v\n", p.Name, p.About, p.Needs)
+	}
+	fmt.Fprintln(t, "modules:")
+	for _, m := range netgauge.Modules() {
+		fmt.Fprintf(t, "  %s\t%s; offers %v\n", m.Name, m.About, m.Offers)
+	}
+	fmt.Fprintln(t, "impossible pairs:")
+	for _, p := range netgauge.Patterns() {
+		for _, m := range netgauge.Modules() {
+			if err := netgauge.Fits(p, m); err != nil {
+				fmt.Fprintf(t, "  %s over %s\t%v\n", p.Name, m.Name, err)
+			}
+		}
+	}
+	return t.Flush()
+}
