@@ -29,6 +29,7 @@ func (r *Report) Picture(w io.Writer, format string) error {
 	if err != nil {
 		return err
 	}
+	const margin = vg.Centimeter / 2
 	width := 24 * vg.Centimeter
 	upper := vg.Length(3+.45*float64(messages)) * vg.Centimeter
 	lower := vg.Length(2+.45*float64(resources)) * vg.Centimeter
@@ -45,8 +46,8 @@ func (r *Report) Picture(w io.Writer, format string) error {
 		return fmt.Errorf("picture format %q: use svg or png", format)
 	}
 	whole := draw.New(canvas)
-	timeline.Draw(draw.Crop(whole, 0, -vg.Centimeter, lower, 0))
-	bars.Draw(draw.Crop(whole, 0, -vg.Centimeter, 0, -upper))
+	timeline.Draw(draw.Crop(whole, margin, -vg.Centimeter, lower, 0))
+	bars.Draw(draw.Crop(whole, margin, -vg.Centimeter, 0, -upper))
 	_, err = canvas.WriteTo(w)
 	return err
 }
@@ -115,9 +116,8 @@ func (r *Report) timeline() (*plot.Plot, int) {
 	p.Add(bars)
 	p.Y.Tick.Marker = plot.ConstantTicks(labels)
 	p.Y.Min, p.Y.Max = -1, float64(len(list))
-	p.X.Min, p.X.Max = 0, math.Max(r.Makespan, 1e-9)
+	p.X.Min, p.X.Max = 0, 1.25*math.Max(r.Makespan, 1e-9) // room for the legend
 	p.Legend.Top = true
-	p.Legend.XOffs = vg.Centimeter * .8
 	return p, len(list)
 }
 

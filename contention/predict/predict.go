@@ -164,6 +164,9 @@ func run[T num.Number[T]](p *platform.Platform, messages []platform.Message, o O
 	for _, x := range r.Overload {
 		where := g.Network.Resources[x.Resource].Name
 		if x.Vertex >= 0 {
+			if o.Sharing != "penalty" {
+				continue // the switch's receivers are a notion of that rule
+			}
 			where = fmt.Sprintf("a receiver (vertex %d) of %s", x.Vertex, where)
 		}
 		report.Warnings = append(report.Warnings, fmt.Sprintf("the rule promises %.1f %% of the capacity of %s", 100*x.Load.Float64(), where))
@@ -274,8 +277,8 @@ func (r *Report) resources(names []string, kinds []sharing.Kind, capacity, used,
 		total += w
 	}
 	for i, name := range names {
-		if kinds[i] == sharing.Domain && waiting[i] == 0 || name == "free" {
-			continue // a switch only means something to the penalty rule
+		if used[i] == 0 && waiting[i] == 0 || name == "free" {
+			continue
 		}
 		x := Resource{Name: name, Kind: kinds[i].String(), Capacity: capacity[i]}
 		if r.Makespan > 0 {
@@ -286,6 +289,23 @@ func (r *Report) resources(names []string, kinds []sharing.Kind, capacity, used,
 		}
 		r.Resources = append(r.Resources, x)
 	}
+}
+
+// critical are the resources that limited the transfers that finish last: with
+// several such transfers, doubling what limits one of them saves nothing.
+func critical[T num.Number[T]](r *solve.Result[T]) (set []int) {
+	for i, f := range r.Finish {
+		if f.Cmp(r.Makespan) != 0 {
+			continue
+		}
+		for _, s := range r.Limited[i] {
+			if !slices.Contains(set, s.Limit.Resource) {
+				set = append(set, s.Limit.Resource)
+			}
+		}
+	}
+	slices.Sort(set)
+	return set
 }
 
 // gains tries the resources most waited for, at most limit sets of them.
@@ -302,7 +322,7 @@ func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule shari
 	}
 	tied := solve.TiedSets(r)
 	sets = append(sets, tied[:min(len(tied), limit)]...)
-	for _, set := range sets {
+	try := func(set []int) error {
 		x, err := solve.Double(g.Network, g.Transfers, rule, o, r, g.Replan, set...)
 		if err != nil {
 			return err
@@ -313,6 +333,17 @@ func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule shari
 				list = append(list, g.Network.Resources[i].Name)
 			}
 			report.Gains = append(report.Gains, Gain{list, v})
+		}
+		return nil
+	}
+	for _, set := range sets {
+		if err := try(set); err != nil {
+			return err
+		}
+	}
+	if set := critical(r); len(report.Gains) == 0 && len(set) > 1 {
+		if err := try(set); err != nil {
+			return err
 		}
 	}
 	slices.SortStableFunc(report.Gains, func(a, b Gain) int {

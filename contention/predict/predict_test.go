@@ -86,6 +86,23 @@ func TestWorkedExample(t *testing.T) {
 	}
 }
 
+// Two equal bottlenecks apart from each other: only doubling both helps.
+func TestCriticalSet(t *testing.T) {
+	p := read(t, lab)
+	ms, err := pattern.Read(strings.NewReader("a1 a2 500MB\na1 a3 500MB\nb1 b2 500MB\nb1 b3 500MB\n"), p.Places())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(p, ms, Options{Gains: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Gains) != 1 || r.Bottleneck != "a1.out with b1.out" {
+		t.Fatalf("gains %+v, bottleneck %s", r.Gains, r.Bottleneck)
+	}
+	near(t, "gain of both", r.Gains[0].Makespan, .5)
+}
+
 func TestRules(t *testing.T) {
 	for _, rule := range []string{"max-min", "zhu", "zhu-paper", "penalty"} {
 		if r := e4(t, Options{Sharing: rule}); r.Rule != rule || r.Makespan <= 0 {
@@ -138,7 +155,7 @@ func TestOutputs(t *testing.T) {
 	if err := e4(t, Options{Gains: true}).Table(&table, 2); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bottleneck z.cpu.a>b", "f1 ", "a1.out 55 %", "... and 1 more", "would save", "24.1 %"} {
+	for _, want := range []string{"bottleneck z.cpu.a>b", "f1 ", "a1.out 55 %", "... and 1 more", "... and 6 more", "would save", "24.1 %"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("table without %q:\n%s", want, table.String())
 		}

@@ -1,15 +1,18 @@
 package predict
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/leidenzipper/zipper/contention/quantity"
 )
 
-// Table writes the report for people: at most rows messages (0 = all).
+// Table writes the report for people: at most rows messages and resources (0 =
+// all), the resources most waited for first.
 func (r *Report) Table(w io.Writer, rows int) error {
 	exact := "floats"
 	if r.Exact {
@@ -32,7 +35,15 @@ func (r *Report) Table(w io.Writer, rows int) error {
 	}
 	fmt.Fprintln(t)
 	fmt.Fprintln(t, "resource\tkind\tcapacity\tutilisation\twaited for")
-	for _, x := range r.Resources {
+	busiest := slices.Clone(r.Resources)
+	slices.SortStableFunc(busiest, func(a, b Resource) int {
+		return cmp.Or(cmp.Compare(b.Limiting, a.Limiting), cmp.Compare(b.Utilisation, a.Utilisation))
+	})
+	for i, x := range busiest {
+		if rows > 0 && i == rows {
+			fmt.Fprintf(t, "... and %d more\n", len(busiest)-rows)
+			break
+		}
 		capacity := quantity.FormatRate(x.Capacity)
 		if x.Kind == "thread" {
 			capacity = fmt.Sprintf("%g threads", x.Capacity)

@@ -111,6 +111,10 @@ func generated(spec string, p *platform.Platform) (*job, error) {
 	for r := range names {
 		names[r] = strconv.Itoa(r)
 	}
+	// By default as many ranks as the clusters hold: zipper nodes are extra.
+	if name, options, _ := strings.Cut(spec, ":"); !strings.Contains(options, "ranks=") {
+		spec = fmt.Sprintf("%s:ranks=%d,%s", name, len(p.Places()), options)
+	}
 	ms, err := pattern.Generate(spec, names)
 	if err != nil {
 		return nil, err
