@@ -7,6 +7,7 @@ typedef struct zmessage {
   zcomm *comm;     /* referenced */
   int remote;      /* 1: engine is the engine's message and the handle a placeholder */
   uint64_t engine;
+  MPI_Request self; /* the placeholder's send: MPICH wants it alive until its message is received */
 } zmessage;
 
 static zmap messages; /* native handle → zmessage */
@@ -61,21 +62,19 @@ typedef struct probe {
 } probe;
 
 /* A native handle that stands for a remote message. */
-static int placeholder(MPI_Message *message) {
-  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* each takes its own message, whichever that is */
-  MPI_Request request;
-  int flag = 0, rc = real.Isend(NULL, 0, MPI_BYTE, z_layout.rank - z_layout.offset, 0, z_private, &request);
+static int placeholder(MPI_Message *message, MPI_Request *self) {
+  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* of two threads each gets a message, whichever's that is */
+  int flag = 0, rc = real.Isend(NULL, 0, MPI_BYTE, z_layout.rank - z_layout.offset, 0, z_private, self);
   z_lock(&one);
   while (!rc && !flag) rc = real.Improbe(z_layout.rank - z_layout.offset, 0, z_private, &flag, message, MPI_STATUS_IGNORE);
   z_unlock(&one);
-  real.Request_free(&request);
   return rc;
 }
 
-static int remember(probe *p, int remote, uint64_t engine) {
+static int remember(probe *p, int remote, uint64_t engine, MPI_Request self) {
   zmessage *m = malloc(sizeof *m);
   if (!m) return z_raise(p->c, MPI_ERR_NO_MEM, p->function, "no memory");
-  *m = (zmessage){zcomm_retain(p->c), remote, engine};
+  *m = (zmessage){zcomm_retain(p->c), remote, engine, self};
   zmap_put(&messages, z_key(*p->message), m);
   return MPI_SUCCESS;
 }
@@ -83,7 +82,7 @@ static int remember(probe *p, int remote, uint64_t engine) {
 static void found_natively(probe *p) {
   if (!p->c || p->rc || p->source == MPI_PROC_NULL) return;
   z_status_translate(p->c, p->status);
-  if (p->matched) p->rc = remember(p, 0, 0);
+  if (p->matched) p->rc = remember(p, 0, 0, MPI_REQUEST_NULL);
 }
 
 static void try_native(probe *p) {
@@ -107,9 +106,10 @@ static void try_engine(probe *p) {
   if (!p->flag) return;
   z_status_set(p->status, cell.source, cell.tag, MPI_SUCCESS, cell.bytes, 0);
   if (!p->matched) return;
+  MPI_Request self = MPI_REQUEST_NULL;
   if (native) *p->message = (MPI_Message)(uintptr_t)message;
-  else if ((p->rc = placeholder(p->message))) return;
-  p->rc = remember(p, !native, message);
+  else if ((p->rc = placeholder(p->message, &self))) return;
+  p->rc = remember(p, !native, message, self);
 }
 
 /* Remote messages and any source are the engine's; a local source is asked natively unless a deferred receive comes before. */
@@ -166,8 +166,9 @@ int z_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Statu
 /* Takes the message out of the map; NULL: not of a spanning communicator. */
 static zmessage *take(MPI_Message message) { return zmap_count(&messages) ? zmap_remove(&messages, z_key(message)) : NULL; }
 
-static int start_remote(zreq *r, const zmessage *m, void *buf, int count, MPI_Datatype type, MPI_Message *message) {
+static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype type, MPI_Message *message) {
   int rc = real.Mrecv(NULL, 0, MPI_BYTE, message, MPI_STATUS_IGNORE); /* the placeholder: it is here already */
+  if (!rc) rc = real.Wait(&m->self, MPI_STATUS_IGNORE);
   const ztype *t = ztype_get(type);
   if (rc) return rc;
   if (!t) return MPI_ERR_TYPE;

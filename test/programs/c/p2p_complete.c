@@ -66,6 +66,7 @@ static void complete(int form, int n, MPI_Request *r, int *done, MPI_Status *st,
   case 8: /* look with Request_get_status, which must leave the request, then wait */
     for (int i = 0; i < n; i++) {
       if (r[i] == MPI_REQUEST_NULL) continue;
+      one = st[i]; /* of a send, source and tag are undefined: MPI may leave them as they are */
       for (flag = 0; !flag;) MPI_Request_get_status(r[i], &flag, &one);
       CHECK(r[i] != MPI_REQUEST_NULL, "get_status freed the request");
       MPI_Wait(&r[i], &st[i]);
