@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/handshake"
@@ -59,7 +60,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	}
 	w.TagUB = int(layout.TagUB)
 	poll := map[string]Poll{"busy": PollBusy, "event": PollEvent}[job.Poll]
-	e, err := New(Config{World: w, Native: native, Links: []transport.Link{link}, Poll: poll, Collectives: tuning})
+	e, err := New(Config{World: w, Native: native, Links: []transport.Link{link}, Poll: poll, Collectives: tuning, Limits: Limits{Grace: time.Second}})
 	if err != nil {
 		link.Close()
 		return nil, w, err

@@ -324,6 +324,10 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		if err != nil {
 			return err
 		}
+		mine, _ := r.e.Place(r.e.world.Rank)
+		if c, _ := r.e.Place(int(a.Rank)); c == mine && int(a.Rank) != r.e.world.Rank {
+			time.Sleep(r.e.limits.Grace)
+		}
 		r.e.fatal(ErrAborted, int(a.Code), abortReason(a))
 	default:
 		return fmt.Errorf("unexpected %v frame", h.Type)

@@ -72,6 +72,7 @@ type Limits struct {
 	Orphans     int           // envelopes kept per peer for communicators not known here yet
 	Ping        time.Duration // silence after which a link is pinged
 	Silence     time.Duration // time without an answer after which a link is lost
+	Grace       time.Duration // how long the cluster's own launcher has to end this process when a rank of the cluster ends the job: it knows the exit status; zero: none
 }
 
 // The most that flows may grant; see wire.MaxWindow for the bound on one flow.
