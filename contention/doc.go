@@ -13,6 +13,8 @@
 //	pattern    pattern files and generators
 //	trace      recorded traffic
 //	predict    platform + pattern or trace = prediction; tables and pictures
+//	calibrate  measured rates into a platform file
+//	quantity   rates, sizes and times as people write them
 //	plan       placement of ranks on clusters and zipper nodes
 //
 // testdata/vectors.json has worked examples of all models, computed with exact

@@ -3,6 +3,7 @@ package platform
 import (
 	"math"
 	"math/big"
+	"os"
 	"strings"
 	"testing"
 
@@ -189,4 +190,21 @@ func FuzzRead(f *testing.F) {
 			t.Fatalf("makespan %v\n%s", r.Makespan, s)
 		}
 	})
+}
+
+// The example of the documentation must be one.
+func TestDocumentedExample(t *testing.T) {
+	b, err := os.ReadFile("../../docs/contention.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "```yaml\n")
+	example, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/contention.md has no yaml example")
+	}
+	p := parse(t, example)
+	if len(p.Clusters) != 2 || len(p.Zippers) != 1 || len(p.Routes) != 1 || p.Clusters[0].Backbone == nil {
+		t.Errorf("%+v", p)
+	}
 }

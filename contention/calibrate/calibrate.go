@@ -1,0 +1,251 @@
+// Package calibrate turns measured rates into a platform file. It does not
+// measure: whoever does gives Samples, taken in this order so that each step
+// can use the one before.
+//
+//  1. lone large messages: host to host, host to zipper and back, per cluster;
+//  2. one message out of a host with none and with many coming in;
+//  3. one message through a zipper, in each direction and both at once;
+//  4. many messages from different hosts through one zipper.
+//
+// Fit is pure; the file it writes says of every number how sure it is.
+package calibrate
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/leidenzipper/zipper/contention/fit"
+	"github.com/leidenzipper/zipper/contention/platform"
+)
+
+// Cluster are the measurements in one cluster. Rates are bytes/s, one per
+// repetition, latencies seconds.
+type Cluster struct {
+	Name  string
+	Hosts []string
+	Cores int
+	Lone  []float64 // a lone message from host to host
+	// OutAlone and OutBusy are the rate of a message out of a host that
+	// receives nothing, and that receives from several; empty if not measured.
+	OutAlone, OutBusy []float64
+	Latency           []float64 // of small messages, one way
+}
+
+// Zipper are the measurements of one zipper node. Maps are by cluster, or by
+// direction "a>b".
+type Zipper struct {
+	Name    string
+	Cores   int
+	In, Out map[string][]float64 // lone messages into and out of the zipper
+	// Single is one message through the forwarder; Both the same with one in the
+	// other direction; Many the sum of several from different hosts.
+	Single, Both, Many map[string][]float64
+	Latency            []float64 // a small message through, less the clusters' latencies
+}
+
+// Samples are a whole calibration.
+type Samples struct {
+	Name     string
+	Clusters []Cluster
+	Zippers  []Zipper
+}
+
+// Thresholds of the decisions below; rates nearer than this are the same.
+const (
+	near       = 0.10
+	asymmetric = 0.75 // reverse traffic that costs more than a quarter
+)
+
+// Write fits the samples and writes a platform file with comments. The result
+// is the file read again. Errors name what was not measured.
+func Write(w io.Writer, s Samples) (*platform.Platform, error) {
+	var b strings.Builder
+	if err := s.write(&b); err != nil {
+		return nil, err
+	}
+	p, err := platform.Read(strings.NewReader(b.String()))
+	if err != nil {
+		return nil, fmt.Errorf("the fitted platform is not valid: %w", err)
+	}
+	_, err = io.WriteString(w, b.String())
+	return p, err
+}
+
+// rate is a mean with its 95 % interval as a comment.
+func rate(what string, samples []float64) (fit.Value, string, error) {
+	m, err := fit.Mean(samples)
+	if err == nil && m.Value <= 0 {
+		err = fmt.Errorf("%v is not above 0", m.Value)
+	}
+	if err != nil {
+		return m, "", fmt.Errorf("%s: %w", what, err)
+	}
+	how := "one sample"
+	if h, err := fit.HalfWidth(samples, 0.95); err == nil {
+		how = fmt.Sprintf("±%.1f %% (95 %%, %d samples)", 100*h/m.Value, len(samples))
+	}
+	return m, how, nil
+}
+
+func (s *Samples) write(w io.Writer) error {
+	if len(s.Clusters) == 0 {
+		return errors.New("no clusters were measured")
+	}
+	name := s.Name
+	if name == "" {
+		name = "calibrated"
+	}
+	fmt.Fprintf(w, "# Written by zipper calibrate. Edit freely; docs/contention.md describes the fields.\nname: %q\n", name)
+	var ethernet []string
+	fmt.Fprintln(w, "clusters:")
+	for i := range s.Clusters {
+		skewed, err := s.Clusters[i].write(w)
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", s.Clusters[i].Name, err)
+		}
+		if skewed {
+			ethernet = append(ethernet, s.Clusters[i].Name)
+		}
+	}
+	if len(s.Zippers) > 0 {
+		fmt.Fprintln(w, "zippers:")
+	}
+	for i := range s.Zippers {
+		if err := s.Zippers[i].write(w); err != nil {
+			return fmt.Errorf("zipper %s: %w", s.Zippers[i].Name, err)
+		}
+	}
+	if len(ethernet) > 0 {
+		fmt.Fprintf(w, "sharing: zhu # reverse traffic slows the adapters of %s\n", strings.Join(ethernet, ", "))
+	} else {
+		fmt.Fprintln(w, "sharing: max-min # no adapter is slowed by reverse traffic")
+	}
+	return nil
+}
+
+func (c *Cluster) write(w io.Writer) (skewed bool, err error) {
+	lone, how, err := rate("lone message", c.Lone)
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprintf(w, "  - name: %q\n    hosts: [", c.Name)
+	for i, h := range c.Hosts {
+		if i > 0 {
+			fmt.Fprint(w, ", ")
+		}
+		fmt.Fprintf(w, "%q", h)
+	}
+	fmt.Fprintf(w, "]\n    cores: %d\n", max(1, c.Cores))
+	note := "reverse traffic was not tried"
+	if len(c.OutAlone) > 0 && len(c.OutBusy) > 0 {
+		alone, _, err := rate("message out of an idle host", c.OutAlone)
+		if err != nil {
+			return false, err
+		}
+		busy, _, err := rate("message out of a busy host", c.OutBusy)
+		if err != nil {
+			return false, err
+		}
+		skewed = busy.Value < asymmetric*alone.Value
+		note = fmt.Sprintf("with many messages coming in, %.0f %% of the rate goes out", 100*busy.Value/alone.Value)
+	}
+	fmt.Fprintf(w, "    nic: {in: %.0f, out: %.0f, asymmetric: %v} # bytes/s %s; %s\n", lone.Value, lone.Value, skewed, how, note)
+	if len(c.Latency) > 0 {
+		l, err := fit.Mean(c.Latency)
+		if err != nil || l.Value < 0 {
+			return false, fmt.Errorf("latency %v: %v", l, err)
+		}
+		fmt.Fprintf(w, "    latency: %.9f # seconds ± %.2g (standard error)\n", l.Value, l.Err)
+	}
+	return skewed, nil
+}
+
+func (z *Zipper) write(w io.Writer) error {
+	fmt.Fprintf(w, "  - name: %q\n    cores: %d\n    ports:\n", z.Name, z.Cores)
+	in, out := make(map[string]float64), make(map[string]float64)
+	var clusters []string
+	for c := range z.In {
+		clusters = append(clusters, c)
+	}
+	slices.Sort(clusters)
+	for _, c := range clusters {
+		i, how, err := rate("into the zipper from "+c, z.In[c])
+		if err != nil {
+			return err
+		}
+		o, howOut, err := rate("out of the zipper to "+c, z.Out[c])
+		if err != nil {
+			return err
+		}
+		in[c], out[c] = i.Value, o.Value
+		fmt.Fprintf(w, "      %q: {in: %.0f, out: %.0f} # in %s, out %s\n", c, i.Value, o.Value, how, howOut)
+	}
+	if err := z.forwarder(w, clusters, in, out); err != nil {
+		return err
+	}
+	if len(z.Latency) > 0 {
+		l, err := fit.Mean(z.Latency)
+		if err != nil || l.Value < 0 {
+			return fmt.Errorf("latency %v: %v", l, err)
+		}
+		fmt.Fprintf(w, "    latency: %.9f # seconds ± %.2g (standard error)\n", l.Value, l.Err)
+	}
+	return nil
+}
+
+// forwarder decides between a blocking thread (one message passes at
+// 1/(1/in+1/out), and many pass no more), a copy rate below what the ports
+// carry, and none. Of several directions the slowest decides. A copy rate that
+// happens to be what a blocking thread passes is taken for one: rates alone
+// cannot tell them apart.
+func (z *Zipper) forwarder(w io.Writer, clusters []string, in, out map[string]float64) error {
+	copyRate, blocking, half, measured := 0.0, true, true, false
+	for _, a := range clusters {
+		for _, b := range clusters {
+			d := a + ">" + b
+			if len(z.Single[d]) == 0 || a == b {
+				continue
+			}
+			measured = true
+			single, _, err := rate("one message "+d, z.Single[d])
+			if err != nil {
+				return err
+			}
+			most := single
+			if len(z.Many[d]) > 0 {
+				if most, _, err = rate("many messages "+d, z.Many[d]); err != nil {
+					return err
+				}
+			}
+			serial := 1 / (1/in[a] + 1/out[b])
+			blocking = blocking && math.Abs(single.Value-serial) < near*serial && most.Value < (1+near)*serial
+			if ports := min(in[a], out[b]); most.Value < (1-near)*ports && (copyRate == 0 || most.Value < copyRate) {
+				copyRate = most.Value
+			}
+			if len(z.Both[d]) == 0 {
+				half = false
+				continue
+			}
+			both, _, err := rate("both directions, "+d, z.Both[d])
+			if err != nil {
+				return err
+			}
+			half = half && both.Value < (0.5+near)*single.Value
+		}
+	}
+	switch {
+	case !measured:
+		fmt.Fprintln(w, "    # forwarder: not measured, taken as free")
+	case blocking:
+		fmt.Fprintf(w, "    forwarder: {threads: 1, one_way: %v} # passes what a thread does that receives, then sends\n", !half)
+	case copyRate > 0:
+		fmt.Fprintf(w, "    forwarder: {copy: %.0f, half: %v} # less than its ports carry\n", copyRate, half)
+	default:
+		fmt.Fprintln(w, "    # forwarder: as fast as its ports")
+	}
+	return nil
+}
