@@ -149,8 +149,8 @@ func (l *Lab) hostfile(name string, nodes []string, ranks int) string {
 }
 
 // args for Open MPI on nodes with several interfaces; the same in every target that is compared.
-func args(network string) []string {
-	return []string{"--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network, "--oversubscribe"}
+func (l *Lab) args(network string) []string {
+	return []string{"--mca", "plm_rsh_agent", l.script + "-rsh", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network, "--oversubscribe"}
 }
 
 func (l *Lab) rsh() []string {
@@ -158,7 +158,7 @@ func (l *Lab) rsh() []string {
 }
 
 func (l *Lab) cluster(name string, nodes []string, ranks int, network string) launch.Cluster {
-	return launch.Cluster{Name: name, Ranks: ranks, MPI: launch.OpenMPI, Hosts: l.hostfile(name, nodes, ranks), Launcher: "ssh", Login: nodes[0], Args: args(network), Zipper: l.zipper}
+	return launch.Cluster{Name: name, Ranks: ranks, MPI: launch.OpenMPI, Hosts: l.hostfile(name, nodes, ranks), Launcher: "ssh", Login: nodes[0], Args: l.args(network), Zipper: l.zipper}
 }
 
 // Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env is added to the ranks' environment.
@@ -184,14 +184,14 @@ func (l *Lab) Routed(a, b int) drive.Target {
 		for _, part := range []struct {
 			nodes []string
 			ranks int
-			net   string
-		}{{l.cfg.NodesA, a, "10.81.1"}, {l.cfg.NodesB, b, "10.81.2"}} {
-			per := (part.ranks + len(part.nodes) - 1) / len(part.nodes)
-			for i := range part.nodes { // by address: the nodes know only the names of their own network
-				fmt.Fprintf(&text, "%s.%d slots=%d\n", part.net, 11+i, per)
+		}{{l.cfg.NodesA, a}, {l.cfg.NodesB, b}} {
+			for _, n := range part.nodes {
+				fmt.Fprintf(&text, "%s slots=%d\n", n, (part.ranks+len(part.nodes)-1)/len(part.nodes))
 			}
 		}
-		os.WriteFile(hosts, []byte(text.String()), 0o644)
+		if err := os.WriteFile(hosts, []byte(text.String()), 0o644); err != nil {
+			panic(err) // our own directory, made by Up
+		}
 		c := l.cluster("routed", l.cfg.NodesA, a+b, "10.81.0.0/16")
 		c.Hosts = hosts
 		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{c}}
