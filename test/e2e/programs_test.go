@@ -78,7 +78,7 @@ var programs = []program{
 	{file: "c/coll_ops.c", splits: []split{twoOne, oneThree, mixed}},
 	{file: "c/coll_vector.c", splits: []split{twoOne, oneOneOne, mixed}},
 	{file: "c/coll_nonblocking.c", splits: some},
-	{file: "c/coll_shapes.c", splits: []split{twoOne, oneOneOne, mixed}},
+	{file: "c/coll_shapes.c", splits: []split{twoOne, oneOneOne}},
 	{file: "c/comm_make.c", splits: []split{twoOne, oneThree, mixed}},
 	{file: "c/comm_many.c", args: []string{"100"}, splits: some},
 	{file: "c/group_algebra.c", splits: more},

@@ -1,0 +1,26 @@
+package e2e
+
+import "testing"
+
+// TestCollectivesInSmallPieces runs the programs of collectives with settings under which ordinary sizes go the way of large ones:
+// many segments, turning leaders, nothing combined.
+func TestCollectivesInSmallPieces(t *testing.T) {
+	New(t)
+	env := []string{"ZIPPER_COLLECTIVES=segment=1K,window=8K,leaders=2,combine=1,combineblock=1,localdepth=1"}
+	for _, file := range []string{"c/coll_basic.c", "c/coll_ops.c", "c/coll_shapes.c"} {
+		splits := []split{twoOne, oneOneOne}
+		if file == "c/coll_basic.c" {
+			splits = append(splits, mixed)
+		}
+		if long() {
+			splits = every
+		}
+		for _, s := range splits {
+			t.Run(file+" "+s.name, func(t *testing.T) {
+				b := New(t)
+				path := compileFor(b, s.clusters, file)
+				b.OK(b.Zipped(Job{Clusters: s.clusters, Env: env}, path)) // the programs check what they get
+			})
+		}
+	}
+}
