@@ -12,6 +12,8 @@ typedef struct zblocks {
   const MPI_Aint *addresses; /* instead of displs: in bytes */
   const MPI_Datatype *types; /* NULL: `type` for every block */
   MPI_Datatype type;
+  int same;                 /* every block is the first */
+  int together;             /* one after the other in memory, whatever the types */
 } zblocks;
 
 /* Something to do with the results once they are there. */
@@ -39,6 +41,7 @@ void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t 
 /* The same for a buffer of n blocks: counts and displacements in bytes from the result. ZB_COPY: what is sent is also received
  * into (alltoall in place). Block `keep` of a ZB_RECV buffer (-1: none) is sent from there: in place. */
 enum { ZB_SEND, ZB_COPY, ZB_RECV };
+int64_t zcoll_place(zcoll *j, const zblocks *b, int i); /* where block i begins, in bytes from b->buf on */
 void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts, const int64_t **displs);
 
 /* Buffers of reductions: elements laid out as the type, NULL only with rc set or without elements. The result has room

@@ -79,8 +79,8 @@ void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t 
   return packed;
 }
 
-/* Where block i begins, in bytes from b->buf on. */
 static int64_t place(const zblocks *b, int i, int64_t extent) {
+  if (b->same) return 0;
   if (b->addresses) return b->addresses[i];
   if (b->displs) return b->types ? b->displs[i] : b->displs[i] * extent;
   return i * b->count * extent;
@@ -89,9 +89,14 @@ static int64_t place(const zblocks *b, int i, int64_t extent) {
 static int64_t elements(const zblocks *b, int i) { return b->counts ? b->counts[i] : b->count; }
 static MPI_Datatype kind(const zblocks *b, int i) { return b->types ? b->types[i] : b->type; }
 
+int64_t zcoll_place(zcoll *j, const zblocks *b, int i) {
+  const ztype *t = type_of(j, kind(b, i));
+  return t ? place(b, i, t->extent) : 0;
+}
+
 void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts, const int64_t **displs) {
   int64_t *bytes = zcoll_grab(j, n * 8), *at = zcoll_grab(j, n * 8), total = 0, lowest = INT64_MAX;
-  int contiguous = how != ZB_COPY;
+  int contiguous = how != ZB_COPY && !b->together;
   for (int i = 0; i < n && !j->rc; i++) {
     if (zcoll_check_count(j, elements(b, i)) || elements(b, i) == 0) continue; /* without elements type and place may be anything */
     const ztype *t = type_of(j, kind(b, i));

@@ -11,6 +11,7 @@ static void discard(zcomm *c) {
   free(c->world);
   free(c->native_of);
   free(c->rank_of);
+  if (c->extra) free(zcomm_more(c)->topo);
   free(c->extra);
   free(c);
 }
@@ -88,15 +89,24 @@ int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function)
   return zcoll_run(r);
 }
 
-int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function) {
+int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function) {
   zreq *r = zcoll_begin(c, 0, function);
   zcoll *j = zcoll_of(r);
-  int64_t *counts = zcoll_grab(j, c->size * 8), *displs = zcoll_grab(j, c->size * 8);
-  for (int i = 0; i < c->size && !j->rc; i++) counts[i] = bytes, displs[i] = (int64_t)i * bytes;
+  int64_t *displs = zcoll_grab(j, c->size * 8);
+  for (int i = 1; i < c->size && displs; i++) displs[i] = displs[i - 1] + bytes[i - 1];
   z_coll *a = &j->args;
-  a->op = Z_ALLGATHERV, a->uniform = 1;
-  a->send = mine, a->send_bytes = bytes, a->recv = all, a->recv_counts = counts, a->recv_displs = displs;
+  a->op = Z_ALLGATHERV;
+  a->send = mine, a->send_bytes = bytes[c->rank], a->recv = all, a->recv_counts = bytes, a->recv_displs = displs;
   return zcoll_run(r);
+}
+
+int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function) {
+  int64_t *counts = malloc((size_t)c->size * sizeof *counts);
+  if (!counts) return z_raise(c, MPI_ERR_NO_MEM, function, "no memory");
+  for (int i = 0; i < c->size; i++) counts[i] = bytes;
+  int rc = zcomm_allgatherv(c, mine, counts, all, function);
+  free(counts);
+  return rc;
 }
 
 /* ---- what they are ---- */

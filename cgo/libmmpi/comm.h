@@ -4,10 +4,12 @@
 #include "coll.h"
 #include "group.h"
 #include "shim.h"
+#include "topo.h"
 
 /* What else belongs to a spanning communicator. */
 typedef struct zmore {
   zgate gate;
+  ztopo *topo; /* NULL: none */
 } zmore;
 
 static inline zmore *zcomm_more(zcomm *c) { return (zmore *)c->extra; }
@@ -20,6 +22,7 @@ int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size,
  * on the local part come in the same order everywhere. Rank `root` gives bytes that all get. */
 int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function);
 int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function);
+int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function); /* bytes[i] of rank i */
 
 /* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL without color. The error is raised. */
 int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);

@@ -19,6 +19,7 @@ static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI
   if (!rc) rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);
   if (rc) return rc;
   if ((rc = zcomm_add(native, context, c->world, c->size, &made))) return failed(c->native, rc, function);
+  zcomm_more(made)->topo = ztopo_copy(zcomm_more(c)->topo);
   *out = native;
   return MPI_SUCCESS;
 }

@@ -15,7 +15,10 @@ typedef struct idup {
 
 static int over(zreq *r, idup *d, int rc) {
   zcomm *c = r->comm, *made;
-  if (!rc && !(rc = zcomm_add(d->made, d->context, c->world, c->size, &made))) *d->out = d->made;
+  if (!rc && !(rc = zcomm_add(d->made, d->context, c->world, c->size, &made))) {
+    zcomm_more(made)->topo = ztopo_copy(zcomm_more(c)->topo);
+    *d->out = d->made;
+  }
   zcoll_of(d->user)->rc = rc;
   __atomic_store_n(&d->user->cell.done, 1, __ATOMIC_RELEASE);
   __atomic_sub_fetch(&z_pending, 1, __ATOMIC_RELAXED);
