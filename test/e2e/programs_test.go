@@ -83,6 +83,7 @@ var programs = []program{
 	{file: "c/comm_many.c", args: []string{"100"}, splits: some},
 	{file: "c/group_algebra.c", splits: more},
 	{file: "c/attributes.c", splits: some},
+	{file: "c/topology.c", splits: more},
 	{name: "threads_funneled", file: "c/threads.c", args: []string{"funneled"}, splits: some},
 	{name: "threads_serialized", file: "c/threads.c", args: []string{"serialized"}, splits: some},
 	{name: "threads_multiple", file: "c/threads.c", args: []string{"multiple"}, splits: some},
