@@ -73,6 +73,11 @@ func TestExamplesFromFile(t *testing.T) {
 	for _, f := range finish(t, parse(t, oneway), maxmin, one, back) {
 		near(t, "E1 one forwarder a direction", f, 1.567766)
 	}
+	two := strings.Replace(blocking, "threads: 1", "threads: 2", 1)
+	near(t, "a second thread does not help one message", finish(t, parse(t, two), maxmin, one)[0], 1.567766)
+	for _, f := range finish(t, parse(t, two), maxmin, one, back) {
+		near(t, "two threads", f, 1.567766)
+	}
 	stored := strings.Replace(blocking, "forwarder: {threads: 1}", "relay: store-and-forward", 1)
 	near(t, "E7 whole message", finish(t, parse(t, stored), maxmin, Message{From: "a1", To: "h1", Bytes: mb(64)})[0], .100337)
 	segments := strings.Replace(blocking, "forwarder: {threads: 1}", "relay: segmented\n    segment: 16 MB", 1)

@@ -191,6 +191,10 @@ func (w *walker[T]) thread(z *Zipper, from, to int, ports []int, copies bool) {
 		u.Weight = value[T](f.CopyTime.Rat)
 	}
 	w.flow.Uses = append(w.flow.Uses, u)
+	if f.Threads > 1 { // the messages of a pair of hosts keep to one thread
+		u.Resource = w.b.resource(sharing.Thread, name+" thread of "+w.name, big.NewRat(1, 1), "", nil, false)
+		w.flow.Uses = append(w.flow.Uses, u)
+	}
 }
 
 func (w *walker[T]) memory(z *Zipper, half bool) {

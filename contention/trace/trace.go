@@ -110,7 +110,7 @@ func NewWriter(w io.Writer, job string, clusters []Cluster) (*Writer, error) {
 }
 
 func word(s string) error {
-	if s == "" || strings.ContainsAny(s, " \t\r\n") {
+	if f := strings.Fields(s); len(f) != 1 || f[0] != s {
 		return fmt.Errorf("name %q: must be one word", s)
 	}
 	return nil

@@ -10,24 +10,7 @@ import (
 func write(t testing.TB, x *Trace) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := NewWriter(&b, x.Job, x.Clusters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r := range x.Ranks() {
-		if h, ok := x.Hosts[r]; ok {
-			if err := w.Host(r, h); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, v := range x.Totals {
-		w.Total(v)
-	}
-	for _, v := range x.Messages {
-		w.Message(v)
-	}
-	if err := w.Close(); err != nil {
+	if err := x.Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

@@ -1,0 +1,109 @@
+package trace
+
+import (
+	"bytes"
+	"io"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestRecordAndMerge(t *testing.T) {
+	a, b := NewRecorder(0, 3), NewRecorder(1, 3)
+	a.Sent(10, 1, 100)
+	b.Received(15, 0)
+	a.Sent(20, 1, 200)
+	b.Received(19, 0) // a clock behind
+	b.Sent(30, 0, 5)
+	a.Received(40, 1)
+	a.Sent(50, 1, 1) // never received
+	a.Sent(60, 1, 2) // beyond the limit
+	var parts [2]bytes.Buffer
+	if err := a.Write(&parts[0], "h1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Write(&parts[1], "h2"); err != nil {
+		t.Fatal(err)
+	}
+	first := parts[0].String()
+	x, unmatched, err := Merge("job", []Cluster{{"c", 2}}, []io.Reader{&parts[0], &parts[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Message{{Start: 10, End: 15, Src: 0, Dst: 1, Bytes: 100}, {Start: 20, End: 20, Src: 0, Dst: 1, Bytes: 200}, {Start: 30, End: 40, Src: 1, Dst: 0, Bytes: 5}}
+	if !reflect.DeepEqual(x.Messages, want) || unmatched != 1 || x.Hosts[1] != "h2" || x.Matrix()[[2]int{0, 1}] != 303 {
+		t.Errorf("%+v, %d unmatched", x, unmatched)
+	}
+	var file bytes.Buffer
+	if err := x.Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(&file); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []struct{ old, new, want string }{
+		{"zipper-trace-part", "zipper-trace", "line 1: not a part"},
+		{"rank 0 h1", "rank 7 h1", "line 2: rank 7"},
+		{"rank 0 h1\n", "", "line 2: want one rank record first"},
+		{"sent 10 1 100", "sent 10 0 100", "rank 0 sends to itself"},
+		{"sent 10 1 100", "sent x 1 100", "is no number"},
+		{"sent 10 1 100", "\n", "unknown record"},
+		{"sent 10 1 100\n", "", "counts"},
+		{"end", "end 6\nend", "line"},
+		{"end 6\n", "", "cut short"},
+	} {
+		_, _, err := Merge("job", []Cluster{{"c", 2}}, []io.Reader{strings.NewReader(strings.Replace(first, bad.old, bad.new, 1))})
+		if err == nil || !strings.Contains(err.Error(), bad.want) || !strings.HasPrefix(err.Error(), "part 0: line ") {
+			t.Errorf("%q: error %v, want one with %q", bad.new, err, bad.want)
+		}
+	}
+	if _, _, err := Merge("job", []Cluster{{"c", 2}}, []io.Reader{strings.NewReader(first), strings.NewReader(first)}); err == nil {
+		t.Error("two parts of a rank were accepted")
+	}
+}
+
+func TestRecorderIsConcurrent(t *testing.T) {
+	r := NewRecorder(0, 1000)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 500 {
+				r.Sent(int64(i), 1, 1)
+				r.Received(int64(i), 1)
+			}
+		})
+	}
+	wg.Wait()
+	var b bytes.Buffer
+	if err := r.Write(&b, "h"); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); !strings.Contains(s, "total 1 2000 2000\n") || strings.Count(s, "sent ") != 1000 {
+		t.Errorf("%.80s", s)
+	}
+}
+
+func BenchmarkRecorder(b *testing.B) {
+	r := NewRecorder(0, 1<<20)
+	for b.Loop() {
+		r.Sent(1, 1, 1)
+	}
+}
+
+func FuzzMerge(f *testing.F) {
+	f.Add("zipper-trace-part 1\nrank 0 h\ntotal 1 2 3\nsent 1 1 3\nreceived 5 1\nend 4\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		x, _, err := Merge("job", []Cluster{{"c", 3}}, []io.Reader{strings.NewReader(s)})
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := x.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(&b); err != nil {
+			t.Fatalf("%v in\n%s", err, b.String())
+		}
+	})
+}
