@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/launch/jobenv"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
@@ -27,6 +30,8 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 --secret-file only jobs with that secret are served.`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"}, Usage: fmt.Sprintf("`[HOST][:PORT]` to listen on (default :%d); may be repeated", jobenv.DefaultPort)},
+			&cli.StringFlag{Name: "status", Value: fmt.Sprintf("127.0.0.1:%d", monitor.DefaultPort), Usage: "`HOST:PORT` where zipper status is answered; none: nowhere"},
+			&cli.BoolFlag{Name: "metrics", Usage: "answer Prometheus there as well (/metrics)"},
 			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
 			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one per CPU, at most 4)"},
@@ -86,7 +91,34 @@ func serveForwarder(c *cli.Context) (err error) {
 	}
 	ctx, cancel := untilSignal(c.Context)
 	defer cancel()
+	if err := serveStatus(ctx, c, f, log); err != nil {
+		return err
+	}
 	return f.Serve(ctx)
+}
+
+// serveStatus answers zipper status until ctx ends. Only an address that was asked for must be free: several
+// forwarders may run on one host.
+func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, log *zap.Logger) error {
+	addr := c.String("status")
+	if addr == "none" {
+		return nil
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		if c.IsSet("status") {
+			return fmt.Errorf("cannot show the status on %s: %w (choose another address with --status)", addr, err)
+		}
+		log.Warn("the status is not shown; choose another address with --status", zap.Error(err))
+		return nil
+	}
+	log.Info("status", zap.String("address", ln.Addr().String()))
+	go func() {
+		if err := monitor.Serve(ctx, ln, f, c.Bool("metrics")); err != nil {
+			log.Error("the status is no longer shown", zap.Error(err))
+		}
+	}()
+	return nil
 }
 
 // listen opens [HOST][:PORT].

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/monitor"
+)
+
+func statusCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "status",
+		Usage:     "show what a forwarder is doing: its jobs, who is missing, what crossed",
+		ArgsUsage: "[HOST[:PORT]]",
+		Description: fmt.Sprintf(`zipper status                  the forwarder on this host
+ssh zip1 zipper status         the one on a zipper node
+
+A forwarder answers on the loopback address, port %d, unless it was told otherwise (zipper forwarder --status).`, monitor.DefaultPort),
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print all of it as JSON"}},
+		Action: showStatus,
+	}
+}
+
+func showStatus(c *cli.Context) error {
+	if c.NArg() > 1 {
+		return usage(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
+	}
+	addr := c.Args().First()
+	if addr == "" {
+		addr = "127.0.0.1"
+	}
+	if !strings.Contains(addr, ":") {
+		addr = net.JoinHostPort(addr, strconv.Itoa(monitor.DefaultPort))
+	}
+	ctx, cancel := context.WithTimeout(c.Context, 10*time.Second)
+	defer cancel()
+	s, err := monitor.Fetch(ctx, addr)
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(s)
+	}
+	return writeStatus(os.Stdout, s)
+}
+
+func writeStatus(out io.Writer, s forwarder.Status) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "forwarder on %s: up %v, protocol version %d, %d event loops, %d links\n",
+		strings.Join(s.Addresses, ", "), s.Now.Sub(s.Started).Round(time.Second), s.Protocol, s.Loops, s.Links)
+	for _, j := range s.Jobs {
+		fmt.Fprintf(w, "job %s: %s, %d of %d ranks\n", j.Job, j.State, j.Joined, j.Ranks)
+		if j.Missing != "" {
+			fmt.Fprintf(w, "  waits for %s\n", j.Missing)
+		}
+		if j.Reason != "" {
+			fmt.Fprintf(w, "  reason: %s\n", j.Reason)
+		}
+		first := 0
+		for _, c := range j.Clusters {
+			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d\n", c.Name, first, first+c.Size-1)
+			first += c.Size
+		}
+		writeTraffic(w, j.Traffic)
+		if j.QueuedBytes > 0 {
+			fmt.Fprintf(w, "  %d bytes wait for slow destinations\n", j.QueuedBytes)
+		}
+	}
+	for i := len(s.Past) - 1; i >= 0; i-- {
+		p := s.Past[i]
+		how := "ended well"
+		if !p.OK {
+			how = fmt.Sprintf("failed (%d): %s", p.Code, p.Reason)
+		}
+		fmt.Fprintf(w, "past job %s, %v ago: %s\n", p.Job, s.Now.Sub(p.Ended).Round(time.Second), how)
+		writeTraffic(w, p.Traffic)
+	}
+	return w.Flush()
+}
+
+func writeTraffic(w io.Writer, traffic []forwarder.Traffic) {
+	for _, t := range traffic {
+		fmt.Fprintf(w, "  %s -> %s\t%d messages\t%d bytes of data\t%d bytes of headers and control\n", t.From, t.To, t.Messages, t.PayloadBytes, t.HeaderBytes)
+	}
+}
