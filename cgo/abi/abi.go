@@ -38,9 +38,14 @@ func (c *engineCell) cell() *engine.Cell { return (*engine.Cell)(unsafe.Pointer(
 var (
 	running atomic.Pointer[engine.Engine]
 
+	guest atomic.Bool
+
 	errorLock sync.Mutex
 	lastError *C.char
 )
+
+// Guest tells the package that this Go runtime has nothing to do but to run the engine in a program that is not Go's (engine.Config).
+func Guest() { guest.Store(true) }
 
 // result turns an error into its code and keeps its text for ze_error.
 func result(err error) C.int {
@@ -91,7 +96,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if running.Load() != nil {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: "the engine is running already"})
 	}
-	l := engine.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub), Library: C.GoString(loc.library), Host: C.GoString(loc.host)}
+	l := engine.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub), Library: C.GoString(loc.library), Host: C.GoString(loc.host), Guest: guest.Load()}
 	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
 	job, err := jobenv.FromEnviron()
 	if errors.Is(err, jobenv.ErrNoJob) {

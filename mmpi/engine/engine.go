@@ -23,6 +23,7 @@ type Engine struct {
 	limits    Limits
 	native    Native
 	poll      Poll
+	guest     bool
 	start     time.Time
 
 	mu    sync.Mutex
@@ -66,7 +67,7 @@ type Engine struct {
 
 // New starts an engine on joined links.
 func New(cfg Config) (*Engine, error) {
-	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, collTuning: cfg.Collectives, start: time.Now(),
+	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, guest: cfg.Guest, collTuning: cfg.Collectives, start: time.Now(),
 		contextOf: map[uint64]*Comm{}, probed: map[uint64]*message{}}
 	mine, first := cfg.World.Place(cfg.World.Rank)
 	if mine < 0 || cfg.World.Rank < 0 {

@@ -157,7 +157,7 @@ func (e *Engine) Abort(status int, reason string) {
 		}
 		if r.blocked {
 			var set [3]unix.PollFd
-			ppoll(e.pollSet(&set, e.sleep.wake), time.Millisecond)
+			ppoll(e.pollSet(&set, e.sleep.wake), time.Millisecond, false)
 		}
 	}
 }

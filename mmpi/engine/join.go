@@ -21,6 +21,7 @@ type Local struct {
 	TagUB      int
 	Library    string // "Open MPI 4.1.4"
 	Host       string
+	Guest      bool // see Config
 }
 
 // Model names the data model: two processes of a job must agree, since data crosses as it lies in memory.
@@ -60,7 +61,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	}
 	w.TagUB = int(layout.TagUB)
 	poll := map[string]Poll{"busy": PollBusy, "event": PollEvent}[job.Poll]
-	e, err := New(Config{World: w, Native: native, Links: []transport.Link{link}, Poll: poll, Collectives: tuning, Limits: Limits{Grace: time.Second}})
+	e, err := New(Config{World: w, Native: native, Links: []transport.Link{link}, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: Limits{Grace: time.Second}})
 	if err != nil {
 		link.Close()
 		return nil, w, err

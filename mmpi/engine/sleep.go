@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -83,9 +84,16 @@ func (e *Engine) pollSet(set *[3]unix.PollFd, fd int) []unix.PollFd {
 	return set[:3]
 }
 
-func ppoll(set []unix.PollFd, d time.Duration) {
+// ppoll sleeps; an interrupted sleep is a short sleep. With keep the thread sleeps behind the Go scheduler's back and keeps its P: else the
+// scheduler's monitor takes the P away after 20 µs, and then looks for more of that every 20 µs, which costs a core what a busy
+// forwarder would. Sleeps are short, and a signal ends them when the world has to stop. For guests only: a Go program has goroutines that need the P.
+func ppoll(set []unix.PollFd, d time.Duration, keep bool) {
 	t := unix.NsecToTimespec(int64(max(d, 0)))
-	_, _ = unix.Ppoll(set, &t, nil) // an interrupted sleep is a short sleep
+	if !keep {
+		_, _ = unix.Ppoll(set, &t, nil)
+		return
+	}
+	_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(set))), uintptr(len(set)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
 }
 
 // doze sleeps on the link, unlocked meanwhile.
@@ -94,14 +102,15 @@ func (e *Engine) doze(d time.Duration) {
 	if e.rail.link.Arm() {
 		return
 	}
+	keep := e.guest && d <= 5*time.Millisecond // a program may have blocked the signal that would end a longer one
 	if s.sleepers.Load() > 0 {
-		d = min(d, time.Millisecond) // several sleepers may take each other's wake-ups
+		d, keep = min(d, time.Millisecond), false // several sleepers may take each other's wake-ups
 	}
 	var set [3]unix.PollFd
 	p := e.pollSet(&set, s.wake)
 	s.sleepers.Add(1)
 	e.unlock()
-	ppoll(p, d)
+	ppoll(p, d, keep)
 	e.lock()
 	s.sleepers.Add(-1)
 	s.polls.Add(1)
@@ -126,7 +135,7 @@ func (e *Engine) background() {
 			if e.now()-s.ticked >= betweenAck && e.backstage() {
 				return
 			}
-			ppoll(kick, tickEvery)
+			ppoll(kick, tickEvery, e.guest)
 			continue
 		}
 		if e.watch() {
@@ -152,7 +161,7 @@ func (e *Engine) backstage() bool {
 func (e *Engine) watch() bool {
 	s := &e.sleep
 	if !e.mu.TryLock() {
-		ppoll(nil, 100*time.Microsecond) // somebody is at it
+		ppoll(nil, 100*time.Microsecond, e.guest) // somebody is at it
 		return false
 	}
 	e.completions = 0
@@ -174,7 +183,7 @@ func (e *Engine) watch() bool {
 	s.forOutput = e.rail.pending()
 	s.watching.Store(true)
 	e.unlock()
-	ppoll(p, watchFor)
+	ppoll(p, watchFor, e.guest)
 	s.watching.Store(false)
 	if p[0].Revents != 0 {
 		drain(s.kick)

@@ -44,6 +44,9 @@ type Config struct {
 
 	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not (busy).
 	Poll Poll
+	// Guest: this Go runtime serves the engine alone, in a program that is not Go's. Then sleeping threads keep their P; GOMAXPROCS has to be 3 at
+	// least: one for the background thread, one for a sleeper, one for others.
+	Guest bool
 	// Quiet leaves out the background thread; somebody must call Progress often. For tests.
 	Quiet bool
 

@@ -7,13 +7,14 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	_ "github.com/leidenzipper/zipper/cgo/abi"
+	"github.com/leidenzipper/zipper/cgo/abi"
 )
 
-// The engine is a guest in a process whose cores belong to the program, and which may be bound to one: two running threads are enough (one
-// of the program, the background thread), and the heap stays near what flow control bounds.
+// The engine is a guest in a process whose cores belong to the program, and which may be bound to one: the few running threads that engine.Config
+// asks for are enough, and the heap stays near what flow control bounds.
 func init() {
-	runtime.GOMAXPROCS(2)
+	abi.Guest()
+	runtime.GOMAXPROCS(3)
 	debug.SetGCPercent(100)
 	debug.SetMemoryLimit(512 << 20)
 }
