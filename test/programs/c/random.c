@@ -70,6 +70,16 @@ static void make_layouts(void) {
   for (int i = 2; i < k; i++) MPI_Type_commit(&layouts[i].type);
 }
 
+static int trace;
+/* With RANDOM_TRACE set each rank says what it does. */
+static void say(const comm_state *c, const char *what, int kind, int root, int n) {
+  char text[400];
+  int at = 0;
+  if (!trace) return;
+  for (int i = 0; i < c->n; i++) at += snprintf(text + at, sizeof text - at, " %d", c->world[i]);
+  fprintf(stderr, "rank %d: operation %d: %s %d root %d size %d in%s\n", me, operation, what, kind, root, n, text);
+}
+
 static inline int word(uint64_t id, int i) { return (int)mix(id * 0x9e3779b1u + (unsigned)i); }
 
 enum { GAP = 0x6b6b6b6b };
@@ -195,6 +205,7 @@ static void exchange(uint64_t *g) {
     m[i].id = draw(g);
   }
   if (rank < 0 || c->n == 1) return;
+  say(c, "exchange, hot rank", hot, -1, n);
   for (int phase = 0; phase < 3; phase++)
     for (int i = 0; i < n; i++) {
       int is_late = late[m[i].source][m[i].dest];
@@ -265,6 +276,7 @@ static void gather_any(uint64_t *g) {
   const comm_state *c = &comms[below(g, live)];
   int rank = my_rank(c), root = below(g, c->n), each = 1 + below(g, 6), ints = 2 + random_size(g) % 20000, tag = 5000 + operation % 20000, form = below(g, 3);
   if (rank < 0) return;
+  say(c, "gather from any, form", form, root, ints);
   int *out[8];
   MPI_Request r[8];
   for (int i = 0; i < each; i++) {
@@ -353,6 +365,7 @@ static void collective(uint64_t *g) {
     counts[p] = below(g, 3) ? below(g, n + 1) : 0;
   }
   if (rank < 0) return;
+  say(c, nonblocking ? "nonblocking collective" : "collective", kind, root, n);
   collectives++;
   for (int p = size - 1; p >= 0; p--) displs[p] = total, total += counts[p] + 3;
   int full = n * size * (pairs ? 2 : 1) + total + 16;
@@ -550,7 +563,8 @@ static int skipped(const char *list, int i) {
 int main(int argc, char **argv) {
   start(&argc, &argv);
   seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
-  int operations = argc > 2 ? atoi(argv[2]) : 1000, trace = getenv("RANDOM_TRACE") != NULL;
+  int operations = argc > 2 ? atoi(argv[2]) : 1000, say_all = getenv("RANDOM_TRACE") != NULL;
+  trace = say_all;
   make_layouts();
   MPI_Op_create(op_affine, 0, &affine);
   MPI_Type_contiguous(2, MPI_INT, &two_ints);
@@ -562,7 +576,6 @@ int main(int argc, char **argv) {
     uint64_t g = mix(seed) ^ mix(operation + 0x1000000);
     int kind = below(&g, 20);
     if (skipped(argc > 3 ? argv[3] : NULL, operation)) continue;
-    if (trace) fprintf(stderr, "rank %d: operation %d kind %d live %d pending %d\n", me, operation, kind, live, pendings);
     if (kind < 8) exchange(&g);
     else if (kind < 10) gather_any(&g);
     else if (kind < 17) collective(&g);
