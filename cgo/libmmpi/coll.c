@@ -107,7 +107,7 @@ int zcoll_check_root(zcoll *j, int root) {
 
 int z_Barrier(MPI_Comm comm) {
   zcomm *c = zcomm_find(comm);
-  if (!c) return z_may_block() ? real.Barrier(comm) : z_native_barrier(comm);
+  if (!c) return z_native_barrier(comm); /* all ranks in the same form, whether idle or not */
   zreq *r = zcoll_begin(c, 0, "MPI_Barrier");
   zcoll_of(r)->args.op = Z_BARRIER;
   return zcoll_run(r);

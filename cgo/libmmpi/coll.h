@@ -76,8 +76,7 @@ int zcoll_run(zreq *r);
 #define Z_COLLECTIVE(NAME, INAME, prepare, PARAMS, ...)                                \
   int z_##NAME(Z_LIST PARAMS, MPI_Comm comm) {                                         \
     zcomm *c = zcomm_find(comm);                                                       \
-    if (!c && z_may_block()) return real.NAME(__VA_ARGS__, comm);                      \
-    if (!c) {                                                                          \
+    if (!c) { /* never real.NAME: all ranks need the same form, and not all are idle */ \
       MPI_Request request;                                                             \
       int failed = real.INAME(__VA_ARGS__, comm, &request);                            \
       return failed ? failed : z_wait_native(&request, MPI_STATUS_IGNORE);             \

@@ -27,6 +27,7 @@ int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all
 /* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL without color. The error is raised. */
 int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
-/* Before a native function that blocks and has no nonblocking form, on a communicator that does not span. */
-static inline int zcomm_meet(MPI_Comm comm) { return z_may_block() ? MPI_SUCCESS : z_native_barrier(comm); }
+/* Before a native function that blocks and has no nonblocking form, on a communicator that does not span. Idle or not: it
+ * is a collective, so all ranks have to do it or none. */
+static inline int zcomm_meet(MPI_Comm comm) { return z_native_barrier(comm); }
 #endif

@@ -211,7 +211,7 @@ static int create_group(zcomm *c, MPI_Comm comm, MPI_Group group, int tag, MPI_C
     if (zcluster_has(m.g->rank[i])) near[local++] = m.g->rank[i];
   int spans = local < m.g->size;
   if (!rc && spans) rc = c ? agree(&m, ranks, &context) : MPI_ERR_GROUP;
-  if (!rc && (spans || !z_may_block())) rc = local_barrier(&m);
+  if (!rc) rc = local_barrier(&m); /* idle or not: all do it or none */
   if (!rc) rc = zgroup_new(near, local, &part);
   if (!rc) rc = zgroup_native(part, &native);
   if (!rc) rc = real.Comm_create_group(comm, native, tag, out);

@@ -130,12 +130,14 @@ func checks(f function, policy string, all map[string]function) string {
 				g, a.name, g, raise, f.mpi())
 		}
 	}
+	// Collectives, so all ranks take the same way, idle or not.
 	switch {
 	case policy == synced:
-		fmt.Fprintf(&b, "  if (!z_may_block() && (rc = z_native_barrier(%s))) return rc;\n", comm)
+		fmt.Fprintf(&b, "  if ((rc = z_native_barrier(%s))) return rc;\n", comm)
 	case nonblockingForm(f, all):
-		fmt.Fprintf(&b, "  if (!z_may_block()) {\n    MPI_Request request;\n    rc = real.%s(%s, &request);\n    return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);\n  }\n",
+		fmt.Fprintf(&b, "  MPI_Request request;\n  rc = real.%s(%s, &request);\n  return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);\n",
 			iForm(f.name), f.arguments(groups))
+		return b.String()
 	}
 	fmt.Fprintf(&b, "  z_enter();\n  rc = real.%s(%s);\n  z_leave();\n", f.name, f.arguments(groups))
 	for _, a := range f.params {
