@@ -58,7 +58,9 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
   int rc;
   if (c && (rc = check(c, "MPI_Sendrecv_replace", count, type, dest, sendtag, count, type, source, recvtag))) return rc;
   if (z_may_block() && (!c || (is_local(c, dest) && is_local(c, source)))) {
+    z_enter(); /* Open MPI calls PMPI_Sendrecv from there, with native ranks */
     rc = real.Sendrecv_replace(buf, count, type, c ? p2p_native_rank(c, dest) : dest, sendtag, c ? p2p_native_rank(c, source) : source, recvtag, comm, status);
+    z_leave();
     if (c) z_status_translate(c, status);
     return rc;
   }
