@@ -9,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// finishTimeout bounds how long Finish waits for one step of other processes that have nothing left to do but this.
+// byeTimeout bounds the steps of Finish after its barrier: nobody has anything else left to do.
 const byeTimeout = 10 * time.Second
 
 // addControl makes the communicator of the engine's own messages: all processes, no native part.

@@ -42,7 +42,7 @@ var legal = [...]uint16{
 	native:       1 << idle,
 }
 
-// remote reports whether the request keeps the engine busy: somebody in another cluster has to act, or native messages
+// remote reports whether somebody in another cluster has to act for the request to end, or native messages
 // must be probed for it (posted).
 func (s state) remote() bool { return s != idle && s != native }
 
