@@ -100,7 +100,11 @@ func planted(rng *rand.Rand, ranks, edges, across int) (*Problem, float64) {
 }
 
 func TestLargeGraph(t *testing.T) {
-	p, least := planted(rand.New(rand.NewPCG(2, 2)), 10_000, 100_000, 300)
+	ranks := 10_000
+	if underRace {
+		ranks = 1000
+	}
+	p, least := planted(rand.New(rand.NewPCG(2, 2)), ranks, 10*ranks, 300)
 	from := time.Now()
 	at, exact, err := Solve(p)
 	if err != nil || exact {
@@ -111,7 +115,7 @@ func TestLargeGraph(t *testing.T) {
 	if math.IsInf(p.Cost(at), 1) || p.Crossing(at) > 1.05*least {
 		t.Errorf("cut %v, planted %v", p.Crossing(at), least)
 	}
-	if took > time.Minute {
+	if took > time.Minute && !underRace {
 		t.Errorf("100 000 edges took %v", took)
 	}
 	again, _, _ := Solve(p)

@@ -88,6 +88,8 @@ func TestExamplesFromFile(t *testing.T) {
 	near(t, "E3 proportional", finish(t, parse(t, second+"rails: {policy: proportional}\n"), maxmin, big)[0], 2)
 	near(t, "not cut", finish(t, parse(t, second+"rails: {policy: equal, min: 7GB}\n"), maxmin, big)[0], 3)
 	near(t, "from the zipper", finish(t, parse(t, lab), maxmin, Message{From: "z1", To: "h1", Bytes: mb(3500)})[0], 1)
+	apart := second + "  - {name: z3, ports: {a: 3500 MB/s, b: 500 MB/s}}\n"
+	near(t, "zipper to zipper", finish(t, parse(t, apart), maxmin, Message{From: "z1", To: "z3", Bytes: mb(3500)})[0], 1)
 	late := strings.Replace(lab, "    forwarder:", "    handshake: 50us\n    latency: 10us\n    forwarder:", 1)
 	near(t, "handshake and latency", finish(t, parse(t, late), maxmin, Message{From: "a1", To: "h1", Bytes: mb(2)})[0], .00106)
 }

@@ -207,8 +207,8 @@ func TestBadTransfers(t *testing.T) {
 // The promise of the issue: 1000 transfers below a second, 100 000 below a
 // minute, on one core.
 func TestLargePatterns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
+	if testing.Short() || underRace {
+		t.Skip("measures time: run it without -short and -race")
 	}
 	for _, x := range []struct {
 		hosts, count int
