@@ -52,8 +52,9 @@ func CompilerCommand(lang Language, m MPI, args []string) ([]string, error) {
 		return nil, err
 	}
 	dir := filepath.Dir(shim)
-	// A Fortran program names no C function of MPI, so a linker that drops what seems unneeded must be told not to.
-	return append(cmd, "-L"+dir, "-Wl,-rpath,"+dir, "-Wl,--push-state,--no-as-needed", "-lmmpi-"+string(m), "-Wl,--pop-state"), nil
+	// A linker that drops what seems unneeded must be told not to: a Fortran program names no C function of MPI, and in
+	// a C program MMPI has them all, so that the MPI library below (which the wrapper names after this) looks idle.
+	return append(cmd, "-L"+dir, "-Wl,-rpath,"+dir, "-Wl,--no-as-needed", "-lmmpi-"+string(m)), nil
 }
 
 // links reports whether a compiler with these arguments goes on to link.

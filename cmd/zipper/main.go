@@ -103,7 +103,8 @@ func (e errInterrupted) Error() string { return "ended by " + e.sig.String() }
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	ch := make(chan os.Signal, 1)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	// SIGPIPE: nobody reads our output any more; without this the process would just end, and leave its children.
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	go func() {
 		select {
 		case s := <-ch:

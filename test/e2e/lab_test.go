@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// lab is a pair of clusters in network namespaces (scripts/lab).
+type lab struct {
+	b   *Bed
+	env []string
+	fwd *Proc
+}
+
+// newLab sets the lab up, proves that the clusters are apart, and starts a forwarder on the zipper node.
+func newLab(t *testing.T) *lab {
+	b := New(t)
+	if os.Geteuid() != 0 {
+		t.Skip("the isolated lab needs root")
+	}
+	name := fmt.Sprintf("ze%d", os.Getpid())
+	l := &lab{b: b, env: []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1 a2", "NODES_B=b1 b2", "ZIPPERS=z1"}}
+	b.OK(b.Run(nil, l.env, "scripts/lab", "up"))
+	t.Cleanup(func() { b.OK(b.Run(nil, l.env, "scripts/lab", "down")) })
+	r := b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
+	for _, want := range []string{"ok: a1 does not reach b1", "ok: b1 does not reach a1", "ok: a1 reaches zipper node z1", "ok: b1 reaches zipper node z1"} {
+		if !strings.Contains(r.Stdout, want) {
+			t.Fatalf("not proven: %s\n%v", want, r)
+		}
+	}
+	l.fwd = b.Start(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "forwarder", "--log", "info")
+	b.WaitFor(20*time.Second, "the forwarder on z1", func() bool { return strings.Contains(l.fwd.Stderr(), "listening") })
+	return l
+}
+
+// job writes a job file for the lab; a and b are the two clusters' own entries.
+func (l *lab) job(a, b string) string {
+	file := filepath.Join(l.b.T.TempDir(), "job.yaml")
+	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: 10.81.1.1, b: 10.81.2.1}\nclusters:\n- {name: a, login: a1, %s}\n- {name: b, login: b1, %s}\n", l.b.Root, a, b)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		l.b.T.Fatal(err)
+	}
+	return file
+}
+
+func TestLab(t *testing.T) {
+	l := newLab(t)
+	b := l.b
+	cg := strings.Replace(b.Compile(OpenMPI, "examples/c/cg.c"), "/"+OpenMPI+"/", "/{mpi}/", 1)
+	b.Compile(MPICH, "examples/c/cg.c")
+	mixed := l.job("ranks: 2, mpi: openmpi", "ranks: 2, mpi: mpich")
+	twoNodes := `args: [--bind-to, none, --map-by, node, --mca, plm_rsh_agent, "` + b.Root + `/scripts/lab-rsh", --mca, oob_tcp_if_include, %[1]s.0/24, --mca, btl_tcp_if_include, %[1]s.0/24]`
+	spread := l.job("ranks: 2, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(twoNodes, "10.81.1"),
+		"ranks: 2, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.B.openmpi, "+fmt.Sprintf(twoNodes, "10.81.2"))
+
+	t.Run("doctor", func(t *testing.T) {
+		r := b.OK(b.Run(nil, l.env, b.Zipper, "doctor", "--file", mixed))
+		for _, want := range []string{"a1 does not reach b1: separate networks", "b1 does not reach a1: separate networks", "a -> forwarder 10.81.1.1:7475: a1 reaches it", "0 of them problems"} {
+			if !strings.Contains(r.Stdout, want) {
+				t.Errorf("doctor does not say %q:\n%v", want, r)
+			}
+		}
+	})
+	for name, file := range map[string]string{"one node each": mixed, "two nodes each": spread} {
+		t.Run(name, func(t *testing.T) {
+			r := b.OK(b.Run(nil, l.env, b.Zipper, "run", "--file", file, "--stats", "--", cg, "64"))
+			if !strings.Contains(r.Stdout, "on 4 ranks") || !strings.Contains(r.Stdout, ": verified") {
+				t.Errorf("no verified result on 4 ranks:\n%v", r)
+			}
+		})
+	}
+	t.Run("status", func(t *testing.T) {
+		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "status"))
+		if strings.Count(r.Stdout, "ended well") != 2 || !strings.Contains(r.Stdout, "a -> b") {
+			t.Errorf("status of the forwarder:\n%v", r)
+		}
+	})
+	t.Run("false reachability", func(t *testing.T) {
+		b.OK(b.Run(nil, l.env, "scripts/lab", "route", "on"))
+		r := b.OK(b.Run(nil, l.env, b.Zipper, "doctor", "--file", mixed))
+		if !strings.Contains(r.Stdout, "directly") {
+			t.Errorf("doctor does not see that the clusters now reach each other:\n%v", r)
+		}
+	})
+}
+
+func (l *lab) name() string { return strings.TrimPrefix(l.env[0], "LAB=") }
