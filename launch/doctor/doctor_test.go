@@ -1,0 +1,148 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// listener says text to whoever connects.
+func listener(t *testing.T, text []byte) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write(text)
+			c.Close()
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func challenge(version uint32) []byte {
+	c := wire.Challenge{Version: version}
+	body := c.Append(nil)
+	h := wire.Header{Type: wire.TypeChallenge, Length: uint32(len(body))}
+	return append(h.Append(nil), body...)
+}
+
+func TestDial(t *testing.T) {
+	free := listener(t, nil)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := ln.Addr().String()
+	ln.Close()
+	for _, c := range []struct {
+		name   string
+		target Target
+		want   Kind
+	}{
+		{"the right word", Target{listener(t, []byte("w")), "w"}, Reached},
+		{"another word", Target{listener(t, []byte("v")), "w"}, Other},
+		{"more than the word", Target{listener(t, []byte("w!")), "w"}, Other},
+		{"no word", Target{free, "w"}, Other},
+		{"nobody", Target{closed, "w"}, Refused},
+		{"a forwarder", Target{listener(t, challenge(wire.Version)), ""}, Reached},
+		{"one of another version", Target{listener(t, challenge(wire.Version+1)), ""}, Other},
+		{"a web server", Target{listener(t, []byte(strings.Repeat("HTTP/1.1 400 Bad Request\r\n", 10))), ""}, Other},
+		{"silence", Target{free, ""}, Other},
+	} {
+		if a := Dial(context.Background(), c.target); a.Kind != c.want {
+			t.Errorf("%s: %+v, want %s", c.name, a, c.want)
+		}
+	}
+}
+
+func TestProbe(t *testing.T) {
+	p, err := probe(context.Background(), "a", nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	if p.Port == 0 || len(p.Word) != 32 || p.Stack == "" || len(p.MPI) != 2 {
+		t.Errorf("hello: %+v", p.Hello)
+	}
+	word := Target{net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)), p.Word}
+	wrong := word
+	wrong.Word = strings.Repeat("0", 32)
+	a, err := p.dial([]Target{word, wrong})
+	if err != nil || a[0].Kind != Reached || a[1].Kind != Other {
+		t.Errorf("answers %+v, %v", a, err)
+	}
+}
+
+func TestBetweenFindsFalseReachability(t *testing.T) {
+	// A patient that answers as told.
+	told := func(h Hello, answers ...Answer) *patient {
+		inR, inW := io.Pipe()
+		outR, outW := io.Pipe()
+		p := &patient{cluster: h.Host[:1], Hello: h, in: json.NewEncoder(inW), out: json.NewDecoder(outR)}
+		go func() {
+			_, _ = inR.Read(make([]byte, 1<<16))
+			_ = json.NewEncoder(outW).Encode(answers)
+		}()
+		return p
+	}
+	a := Hello{Host: "a1", Stack: "1", Addresses: []Address{{"eth0", "10.0.0.5/24"}}, Fabrics: []Fabric{{"mlx5_0/1", "fe80:0000:0000:0000", "InfiniBand", "ACTIVE"}}}
+	b := Hello{Host: "b1", Stack: "2", Addresses: []Address{{"eth0", "10.0.0.6/24"}}, Fabrics: a.Fabrics}
+	var r Report
+	r.between(told(a, Answer{Kind: Silent}), told(b))
+	var warnings []string
+	for _, f := range r.Findings {
+		if f.Level == Warn {
+			warnings = append(warnings, f.Detail)
+		}
+	}
+	if all := strings.Join(warnings, "\n"); len(warnings) != 2 || !strings.Contains(all, "takes b1") || !strings.Contains(all, "same subnet prefix") {
+		t.Errorf("warnings:\n%s", all)
+	}
+	b.Addresses[0].CIDR, b.Fabrics = "10.9.0.6/24", nil
+	r = Report{}
+	r.between(told(a, Answer{Kind: Silent}), told(b))
+	if len(r.Findings) != 1 || r.Findings[0].Level != OK || !strings.Contains(r.Findings[0].Detail, "separate networks") {
+		t.Errorf("separate networks: %+v", r.Findings)
+	}
+}
+
+func TestFabrics(t *testing.T) {
+	root := t.TempDir()
+	port := filepath.Join(root, "mlx5_0", "ports", "1")
+	if err := os.MkdirAll(filepath.Join(port, "gids"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"gids/0": "fe80:0000:0000:0001:0002:c903:00a0:1b2c\n", "state": "4: ACTIVE\n", "link_layer": "InfiniBand\n"} {
+		if err := os.WriteFile(filepath.Join(port, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := fabrics(root)
+	if len(got) != 1 || got[0] != (Fabric{"mlx5_0/1", "fe80:0000:0000:0001", "InfiniBand", "ACTIVE"}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestProgram(t *testing.T) {
+	var r Report
+	r.program("/nowhere/prog")
+	if r.Problems() != 1 {
+		t.Errorf("findings: %+v", r.Findings)
+	}
+}

@@ -1,0 +1,191 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/launch/jobenv"
+)
+
+// fake makes an mpirun that says it is Open MPI and then runs the script with its own arguments.
+func fake(t *testing.T, script string) string {
+	t.Helper()
+	p := filepath.Join(t.TempDir(), "mpirun")
+	text := "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'mpirun (Open MPI) 4.1.4'; exit; fi\n" + script + "\n"
+	if err := os.WriteFile(p, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func testHalf(t *testing.T, script string) *Half {
+	return &Half{RunDir: t.TempDir(), Share: jobenv.Job{ID: "j", Secret: "hush", Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 2}}, Timeout: time.Minute},
+		Cluster: Cluster{Name: "a", Ranks: 2, MPI: OpenMPI, Mpirun: fake(t, script), Program: []string{"/bin/true", "x y"}}}
+}
+
+func TestHalfRun(t *testing.T) {
+	h := testHalf(t, `echo "$ZIPPER_CLUSTER $ZIPPER_LAYOUT $ZIPPER_MPI"; ls -d "$OMPI_MCA_orte_tmpdir_base" >/dev/null || exit 9; for w; do echo "<$w>"; done; cat; exit 3`)
+	var out, errs bytes.Buffer
+	status, err := h.Run(context.Background(), strings.NewReader("input\n"), &out, &errs)
+	if err != nil || status != 3 {
+		t.Fatalf("status %d, %v\n%s%s", status, err, &out, &errs)
+	}
+	if !strings.HasPrefix(out.String(), "a a=2 openmpi\n") || !strings.HasSuffix(out.String(), "<exec>\n<-->\n</bin/true>\n<x y>\ninput\n") {
+		t.Errorf("output:\n%s", &out)
+	}
+	if strings.Contains(out.String(), "hush") {
+		t.Errorf("the secret is on the command line:\n%s", &out)
+	}
+	if left, _ := os.ReadDir(h.RunDir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestHalfLeavesNothing: processes that run on after their launcher, in other sessions, are found and killed.
+func TestHalfLeavesNothing(t *testing.T) {
+	h := testHalf(t, `setsid sleep 1000 >/dev/null 2>&1 & echo $!`)
+	var out bytes.Buffer
+	if status, err := h.Run(context.Background(), nil, &out, io.Discard); status != 0 || err != nil {
+		t.Fatal(status, err)
+	}
+	pid := strings.TrimSpace(out.String())
+	if b, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && !strings.Contains(string(b), ") Z ") {
+		t.Errorf("process %s is left: %s", pid, b)
+	}
+}
+
+func TestHalfEndsWithContext(t *testing.T) {
+	for _, script := range []string{"exec sleep 1000", "trap '' TERM; while :; do sleep 0.1; done"} {
+		h := testHalf(t, "echo ready; "+script)
+		ctx, cancel := context.WithCancel(context.Background())
+		r, w := io.Pipe()
+		go func() {
+			b := make([]byte, 6)
+			_, _ = io.ReadFull(r, b)
+			cancel()
+			_, _ = io.Copy(io.Discard, r)
+		}()
+		begin := time.Now()
+		status, err := h.Run(ctx, nil, w, io.Discard)
+		if status < 128 || err != nil || time.Since(begin) > 3*Grace {
+			t.Errorf("%s: status %d, %v after %v", script, status, err, time.Since(begin))
+		}
+		cancel()
+	}
+}
+
+func TestStaleRunDirectories(t *testing.T) {
+	base := t.TempDir()
+	gone := exec.Command("/bin/true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRundir(base, "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.remove()
+	stale := strings.Replace(r.dir, "-"+strconv.Itoa(os.Getpid())+"-", "-"+strconv.Itoa(gone.Process.Pid)+"-", 1)
+	if err := os.Mkdir(stale, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n, err := newRundir(base, "new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.remove()
+	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory of a dead launcher is still there: %v", err)
+	}
+	if _, err := os.Stat(r.dir); err != nil {
+		t.Errorf("the directory of a living launcher is gone: %v", err)
+	}
+	if _, err := newRundir(filepath.Join(base, "nowhere"), "j"); err == nil || !strings.Contains(err.Error(), "--run-dir") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNativeArguments(t *testing.T) {
+	n := native{mpi: OpenMPI, ranks: 3, tag: true, extra: []string{"--mca", "a", "b"}, env: map[string]string{"K": "secret"}, words: []string{"p", "x"}}
+	a := n.args()
+	if got := strings.Join(a, " "); !strings.Contains(got, "--oversubscribe --bind-to none") || !strings.Contains(got, "--tag-output") || !strings.Contains(got, "-x K ") || strings.Contains(got, "secret") || !strings.HasSuffix(got, "--mca a b -n 3 p x") {
+		t.Errorf("Open MPI here: %s", got)
+	}
+	n.hosts = "h"
+	if got := strings.Join(n.args(), " "); !strings.Contains(got, "--hostfile h") || strings.Contains(got, "--bind-to") {
+		t.Errorf("Open MPI on hosts: %s", got)
+	}
+	n.mpi = MPICH
+	if got := strings.Join(n.args(), " "); got != "-f h -prepend-rank --mca a b -n 3 p x" {
+		t.Errorf("MPICH on hosts: %s", got)
+	}
+	n.hosts = ""
+	if e := n.environ(func(string) string { return "" }); !slices.Contains(e, "UCX_TLS=self,posix,sysv,tcp") {
+		t.Errorf("MPICH's environment: %v", e)
+	}
+	if e := n.environ(func(string) string { return "mine" }); len(e) != 0 {
+		t.Errorf("the user's settings are overridden: %v", e)
+	}
+}
+
+func TestExecPlan(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "s")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	share := jobenv.Job{ID: "j", Secret: "s", Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}}, Timeout: time.Second}
+	for word, r := range map[string]ExecRequest{
+		"no program":     {Share: share},
+		"does not exist": {Share: share, Program: []string{"./nowhere"}, Dir: dir},
+		"not on PATH":    {Share: share, Program: []string{"no-such-program-anywhere"}},
+		"cannot tell":    {Share: share, Program: []string{script}},
+		"directory":      {Share: share, Program: []string{dir}},
+	} {
+		if _, _, err := r.Plan([]string{"PATH=/bin"}); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("want an error with %q, got %v", word, err)
+		}
+	}
+}
+
+func TestPipe(t *testing.T) {
+	var b bytes.Buffer
+	if err := writePipe(&b, pipeData, []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if want := "D\x05\x00\x00\x00hello"; b.String() != want {
+		t.Errorf("frame %q, want %q", b.String(), want)
+	}
+	whole := b.Bytes()
+	for i := range whole {
+		if _, _, err := readPipe(bytes.NewReader(whole[:i])); err == nil {
+			t.Errorf("%d of %d bytes are taken for a frame", i, len(whole))
+		}
+	}
+	if _, _, err := readPipe(strings.NewReader("D\xff\xff\xff\xff")); err == nil {
+		t.Error("a frame of 4 GiB is accepted")
+	}
+	if status, err := RunPiped(context.Background(), strings.NewReader("hello, this is a person"), io.Discard, io.Discard); status != 2 || err == nil {
+		t.Errorf("typed input: status %d, %v", status, err)
+	}
+}
+
+func TestQuote(t *testing.T) {
+	for _, s := range []string{"", "plain", "two words", "it's", `"$HOME" \ * ;`, "a\nb"} {
+		out, err := exec.Command("/bin/sh", "-c", "printf %s "+Quote(s)).Output()
+		if err != nil || string(out) != s {
+			t.Errorf("%q comes back as %q, %v", s, out, err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestMergerKeepsLinesWhole(t *testing.T) {
+	var out bytes.Buffer
+	m := NewMerger(&out)
+	var wg sync.WaitGroup
+	const sources, count = 8, 200
+	for s := range sources {
+		wg.Go(func() {
+			w := m.Source(nil)
+			for i := range count {
+				line := fmt.Sprintf("source %d line %d %s\n", s, i, strings.Repeat("x", i%50))
+				for _, half := range []string{line[:len(line)/2], line[len(line)/2:]} {
+					if _, err := w.Write([]byte(half)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			w.Close()
+		})
+	}
+	wg.Wait()
+	next := map[int]int{}
+	for l := range strings.Lines(out.String()) {
+		var s, i int
+		if n, err := fmt.Sscanf(l, "source %d line %d", &s, &i); n != 2 || err != nil || i != next[s] {
+			t.Fatalf("line %q of source %d, want number %d", l, s, next[s])
+		}
+		next[s]++
+	}
+	for s := range sources {
+		if next[s] != count {
+			t.Errorf("source %d: %d lines", s, next[s])
+		}
+	}
+}
+
+func TestMergerPassesPromptsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		m := NewMerger(&out)
+		said := func() string { m.mu.Lock(); defer m.mu.Unlock(); return out.String() }
+		w := m.Source(func(l []byte) []byte { return append([]byte("[0] "), l...) })
+		fmt.Fprint(w, "name? ")
+		if said() != "" {
+			t.Errorf("too early: %q", said())
+		}
+		time.Sleep(2 * partialAfter)
+		synctest.Wait()
+		if said() != "[0] name? " {
+			t.Errorf("got %q", said())
+		}
+		fmt.Fprint(w, "Ada\nbye")
+		w.Close()
+		if said() != "[0] name? Ada\n[0] bye" {
+			t.Errorf("got %q", said())
+		}
+	})
+}
+
+func TestRetag(t *testing.T) {
+	open, mpich := retag(OpenMPI, "a", 4, 2), retag(MPICH, "b", 0, 3)
+	for _, c := range []struct {
+		edit     func([]byte) []byte
+		in, want string
+	}{
+		{open, "[1,1]<stdout>:hello: [x]>:\n", "[5] hello: [x]>:\n"},
+		{open, "[1,0]<stderr>:\n", "[4] \n"},
+		{open, "[1,7]<stdout>:no such rank\n", "[a] [1,7]<stdout>:no such rank\n"},
+		{open, "mpirun says\n", "[a] mpirun says\n"},
+		{mpich, "[2] two\n", "[2] two\n"},
+		{mpich, "[mpiexec@h] oh\n", "[b] [mpiexec@h] oh\n"},
+	} {
+		if got := string(c.edit([]byte(c.in))); got != c.want {
+			t.Errorf("%q becomes %q, want %q", c.in, got, c.want)
+		}
+	}
+}
