@@ -112,7 +112,7 @@ clusters:
 		"clusterz: []":              "clusterz",
 		"poll: often":               "adaptive",
 		"timeout: -1s":              "positive",
-		"timeout: soon":             "duration",
+		"timeout: soon":             "Duration",
 		"secret_file: /nowhere":     "secret_file",
 		"zippers: [{address: h:x}]": "HOST[:PORT]",
 		"clusters: [{ranks: many}]": "many",
