@@ -209,7 +209,7 @@ func (e *Engine) probeLocal(c *Comm) (found int) {
 			r = r.next
 			continue
 		}
-		p, ok, err := e.native.Improbe(c, c.LocalRank(r.source), r.tag)
+		p, ok, err := e.native.Iprobe(c, c.LocalRank(r.source), r.tag)
 		if err != nil {
 			e.fatal(ErrInternal, 1, "native probe: "+err.Error())
 			return found
@@ -222,9 +222,21 @@ func (e *Engine) probeLocal(c *Comm) (found int) {
 			r = r.next
 			continue
 		}
-		found++
+		// Taking it by r's pattern could overtake: an earlier entry for any tag may have to take a message that this sender sent before
+		// and that came since that entry was probed for. So take the sender's first message for the first entry that takes this one: with
+		// AnyTag it is the sender's first of all, with a tag every message of that tag has the same first entry.
 		first := c.spaces[KindP2P].posted.first(p.Source, p.Tag)
-		e.take(first, p)
+		p, ok, err = e.native.Improbe(c, c.LocalRank(p.Source), first.tag)
+		if err != nil {
+			e.fatal(ErrInternal, 1, "native probe: "+err.Error())
+			return found
+		}
+		if !ok { // another thread was quicker
+			r = r.next
+			continue
+		}
+		found++
+		e.take(c.spaces[KindP2P].posted.first(p.Source, p.Tag), p)
 		r = c.spaces[KindP2P].posted.head // the list has changed
 	}
 	return found

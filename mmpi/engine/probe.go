@@ -6,7 +6,7 @@ func (e *Engine) Iprobe(c *Comm, source, tag int, out *Cell) error {
 	e.lock()
 	defer e.unlock()
 	out.done, out.Error, out.Cancelled = 0, 0, 0
-	m, h, err := e.probe(c, source, tag, e.native.Iprobe)
+	m, h, err := e.probe(c, source, tag, false)
 	switch {
 	case err != nil:
 		return err
@@ -27,7 +27,7 @@ func (e *Engine) Improbe(c *Comm, source, tag int, out *Cell) (handle uint64, na
 	e.lock()
 	defer e.unlock()
 	out.done, out.Error, out.Cancelled = 0, 0, 0
-	m, h, err := e.probe(c, source, tag, e.native.Improbe)
+	m, h, err := e.probe(c, source, tag, true)
 	switch {
 	case err != nil:
 		return 0, false, err
@@ -70,8 +70,8 @@ func (e *Engine) Mrecv(handle uint64, buf []byte, cell *Cell) error {
 	return nil
 }
 
-// probe finds the first message for a pattern that no posted receive wants: from another cluster, else by one of Native's probes.
-func (e *Engine) probe(c *Comm, source, tag int, look func(*Comm, int, int) (Probe, bool, error)) (*message, *Probe, error) {
+// probe finds the first message for a pattern that no posted receive wants: from another cluster, or a native one, which it takes if take is set.
+func (e *Engine) probe(c *Comm, source, tag int, take bool) (*message, *Probe, error) {
 	if e.err != nil {
 		return nil, nil, e.err
 	}
@@ -91,21 +91,26 @@ func (e *Engine) probe(c *Comm, source, tag int, look func(*Comm, int, int) (Pro
 		if e.err != nil {
 			return nil, nil, e.err
 		}
-		p, ok, err := look(c, c.LocalRank(source), tag)
+		p, ok, err := e.native.Iprobe(c, c.LocalRank(source), tag)
 		if err != nil {
 			return nil, nil, failure(ErrInternal, "native probe: %v", err)
 		}
 		if !ok {
 			return nil, nil, nil
 		}
-		first := c.spaces[KindP2P].posted.first(p.Source, p.Tag)
-		if first == nil {
+		if c.spaces[KindP2P].posted.first(p.Source, p.Tag) != nil {
+			continue // it came since: what a posted receive takes is not to be seen
+		}
+		if !take {
 			return nil, &p, nil
 		}
-		// It came since: what a posted receive takes is not to be seen. Only Improbe gave a message to hand over; after Iprobe the next
-		// round's probeLocal does.
-		if p.Message != 0 {
-			e.take(first, p)
+		// By its envelope, so that no other message comes, one that a posted receive takes.
+		p, ok, err = e.native.Improbe(c, c.LocalRank(p.Source), p.Tag)
+		if err != nil {
+			return nil, nil, failure(ErrInternal, "native probe: %v", err)
+		}
+		if ok { // else another thread was quicker
+			return nil, &p, nil
 		}
 	}
 }
