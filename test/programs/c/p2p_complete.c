@@ -70,8 +70,6 @@ static void complete(int form, int n, MPI_Request *r, int *done, MPI_Status *st,
       for (flag = 0; !flag;) MPI_Request_get_status(r[i], &flag, &one);
       CHECK(r[i] != MPI_REQUEST_NULL, "get_status freed the request");
       MPI_Wait(&r[i], &st[i]);
-      SAME(st[i].MPI_SOURCE, one.MPI_SOURCE, "source by get_status and by Wait");
-      SAME(st[i].MPI_TAG, one.MPI_TAG, "tag by get_status and by Wait");
       done[i]++, total++;
     }
     break;
