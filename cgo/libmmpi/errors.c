@@ -16,24 +16,40 @@ int z_error_class(int z_error) {
   }
 }
 
-/* An error code of the class whose text is ours, so that MPI_Error_string names the function. Codes are never given back, so
- * each text gets one, and when there are too many the class must do. */
+/* Error codes with a text of ours, so that MPI_Error_string names the function. Codes are never given back, so each text gets one,
+ * and when there are too many the class must do. The texts are kept here: MPICH does not find those of codes added to its own classes. */
+enum { TEXTS = 256 };
+static struct {
+  pthread_mutex_t lock;
+  int n;
+  struct { int class_, code; char *text; } of[TEXTS];
+} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 static int code_with_text(int class_, const char *text) {
-  enum { TEXTS = 256 };
-  static struct { int class_, code; char *text; } known[TEXTS];
-  static int n;
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  int code = class_;
-  pthread_mutex_lock(&lock);
-  int i = 0;
-  while (i < n && (known[i].class_ != class_ || strcmp(known[i].text, text))) i++;
-  if (i < n) code = known[i].code;
-  else if (n < TEXTS && !real.Add_error_code(class_, &code)) {
-    if (!real.Add_error_string(code, text) && (known[n].text = strdup(text))) known[n].class_ = class_, known[n].code = code, n++;
-    else code = class_;
+  int code = class_, i = 0;
+  z_lock(&known.lock);
+  while (i < known.n && (known.of[i].class_ != class_ || strcmp(known.of[i].text, text))) i++;
+  char *copy = i == known.n && i < TEXTS ? strdup(text) : NULL;
+  if (copy && !real.Add_error_code(class_, &code)) {
+    real.Add_error_string(code, text);
+    known.of[known.n].class_ = class_, known.of[known.n].code = code, known.of[known.n].text = copy;
+    known.n++;
+  } else {
+    free(copy);
+    if (i < known.n) code = known.of[i].code;
   }
-  pthread_mutex_unlock(&lock);
+  z_unlock(&known.lock);
   return code;
+}
+
+int z_Error_string(int code, char *string, int *length) {
+  z_lock(&known.lock);
+  int i = 0, n = known.n;
+  while (i < n && known.of[i].code != code) i++;
+  z_unlock(&known.lock);
+  if (i == n || code == known.of[i].class_) return real.Error_string(code, string, length);
+  *length = snprintf(string, MPI_MAX_ERROR_STRING, "%s", known.of[i].text);
+  return MPI_SUCCESS;
 }
 
 static int raise_text(MPI_Comm comm, int class_, const char *function, const char *text) {
@@ -72,7 +88,7 @@ int z_raise(zcomm *c, int class_, const char *function, const char *format, ...)
 }
 
 int z_unsupported(MPI_Comm comm, const char *function) {
-  return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function, "%s is not supported by MMPI on a communicator that spans clusters", function);
+  return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function, "not supported by MMPI on a communicator that spans clusters");
 }
 
 int z_raise_engine(zcomm *c, int z_error, const char *function) {
