@@ -26,6 +26,14 @@ int z_Buffer_detach(void *buffer, int *size) {
   return real.Buffer_detach(buffer, size);
 }
 
+#ifdef Z_HAVE_Buffer_detach_c
+int z_Buffer_detach_c(void *buffer, MPI_Count *size) {
+  z_wait(none_left, NULL);
+  attached.size = -1;
+  return real.Buffer_detach_c(buffer, size);
+}
+#endif
+
 /* Starts a buffered send to a remote peer; it ends by itself. */
 static int remote(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, int dest, int tag) {
   int rc = p2p_check(c, function, count, type, dest, tag, 0);

@@ -63,7 +63,7 @@ func wrappers(functions []function, p map[string]string) string {
 		nonblocking[f.name] = f
 	}
 	var b strings.Builder
-	b.WriteString(notice + "#include \"shim.h\"\n\nconst char *const z_real_names[] = {\n")
+	b.WriteString(notice + "#include \"shim.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
 	for _, f := range functions {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
@@ -95,6 +95,9 @@ func wrapper(f function, policy string, all map[string]function) string {
 	case guarded, synced:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
 		b.WriteString(checks(f, policy, all))
+	case narrow:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
+		b.WriteString(narrowed(f, all))
 	}
 	fmt.Fprintf(&b, "}\nALIAS(%s, %s, %s)\n\n", f.result, f.pmpi(), f.mpi())
 	return b.String()
@@ -147,6 +150,28 @@ func checks(f function, policy string, all map[string]function) string {
 	}
 	b.WriteString("  return rc;\n")
 	return b.String()
+}
+
+// narrowed is the body of a big-count function behind the bypass: its counts nearly always fit an int.
+func narrowed(f function, all map[string]function) string {
+	var fit []string
+	casts := map[string]string{}
+	comm := ""
+	for _, a := range f.params {
+		switch a.typ {
+		case "MPI_Count":
+			fit = append(fit, fmt.Sprintf("%s <= INT_MAX", a.name))
+			casts[a.name] = "(int)" + a.name
+		case "MPI_Comm":
+			comm = a.name
+		}
+	}
+	short := strings.TrimSuffix(f.name, "_c")
+	out := fmt.Sprintf("  if (%s) return z_%s(%s);\n", strings.Join(fit, " && "), short, f.arguments(casts))
+	if comm == "" {
+		return out + fmt.Sprintf("  return z_raise(NULL, MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n", f.mpi())
+	}
+	return out + checks(f, guarded, all)
 }
 
 // iForm is the name of a function's nonblocking form: Bcast, Ibcast; Neighbor_alltoallv_c, Ineighbor_alltoallv_c.

@@ -35,6 +35,9 @@ func run(in io.Reader, out string, policyFiles []string) error {
 	if err != nil {
 		return err
 	}
+	if len(all) < 300 {
+		return fmt.Errorf("only %d functions found: is this a preprocessed mpi.h?", len(all))
+	}
 	named := policies{}
 	for _, file := range policyFiles {
 		if err := named.read(file); err != nil {
@@ -43,14 +46,18 @@ func run(in io.Reader, out string, policyFiles []string) error {
 	}
 	var functions []function
 	chosen := map[string]string{}
+	byName := map[string]function{}
 	for _, f := range all {
 		if strings.HasPrefix(f.name, "T_") {
 			continue
 		}
-		if chosen[f.name], err = named.of(f); err != nil {
+		functions = append(functions, f)
+		byName[f.name] = f
+	}
+	for _, f := range functions {
+		if chosen[f.name], err = named.of(f, byName); err != nil {
 			return err
 		}
-		functions = append(functions, f)
 	}
 	for name, text := range map[string]string{"real.h": header(functions, chosen), "wrap.c": wrappers(functions, chosen), "functions.tsv": list(functions, chosen)} {
 		if err := write(filepath.Join(out, name), []byte(text)); err != nil {

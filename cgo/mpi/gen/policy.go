@@ -15,6 +15,7 @@ const (
 	pass    = "pass"    // native
 	skip    = "skip"    // no wrapper: the program reaches the native function itself
 	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
+	narrow  = "narrow"  // the big-count form X_c of an own function: z_X where the counts fit an int, else guarded; no policy file names it
 	synced  = "synced"  // guarded, after a barrier that serves others while it waits: the function blocks and has no I-form
 )
 
@@ -50,9 +51,14 @@ func (p policies) read(file string) error {
 
 // of is the policy of a function: the named one, or guarded when a communicator, group, window or file is among its
 // arguments, else pass. Functions with a variable number of arguments cannot be wrapped.
-func (p policies) of(f function) (string, error) {
+func (p policies) of(f function, all map[string]function) (string, error) {
 	if named, ok := p[f.name]; ok {
 		return named, nil
+	}
+	if short, ok := strings.CutSuffix(f.name, "_c"); ok && p[short] == own && narrows(f, all[short]) {
+		return narrow, nil
+	} else if ok && p[short] == pass {
+		return pass, nil
 	}
 	policy := pass
 	for _, a := range f.params {
@@ -69,10 +75,24 @@ func (p policies) of(f function) (string, error) {
 	return policy, nil
 }
 
+// narrows tells whether a big-count function differs from its short form in single counts only.
+func narrows(big, short function) bool {
+	if len(big.params) != len(short.params) {
+		return false
+	}
+	for i, a := range big.params {
+		b := short.params[i]
+		if a.suffix != b.suffix || a.typ != b.typ && (a.typ != "MPI_Count" || b.typ != "int" || a.suffix != "") {
+			return false
+		}
+	}
+	return true
+}
+
 // onSpanning says for the list of functions what happens where an argument spans clusters.
 func onSpanning(f function, policy string) string {
 	switch policy {
-	case own, always:
+	case own, always, narrow:
 		return "supported"
 	case guarded, synced:
 		for _, a := range f.params {

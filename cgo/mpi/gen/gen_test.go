@@ -1,0 +1,101 @@
+package main
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// What real headers do: attributes before and after, line marks, parameters without names, arrays, other prefixes.
+const sample = `
+# 12 "mpi.h" 3
+typedef int (MPI_Copy_function)(MPI_Comm, int, void *);
+__attribute__((visibility("default"))) int MPI_Send(const void *buf, int count, MPI_Comm comm);
+__attribute__((visibility("default"))) int PMPI_Send(const void *buf, int count, MPI_Comm comm)
+   __attribute__((__deprecated__("use (something) else")));
+int PMPI_Send_c(const void *buf, MPI_Count count, MPI_Comm comm)
+   __attribute__((pointer_with_type_tag(MPI,1,3)));
+int PMPI_Isend(const void *buf, int count, MPI_Comm comm, MPI_Request *request) ;
+int PMPI_Finalize(void);
+double PMPI_Wtime(void);
+int PMPI_Reduce_local(const void *, void *, int[], MPI_Op);
+int PMPI_Group_range_incl(MPI_Group group, int n, int ranges[][3], MPI_Group *newgroup);
+int PMPIX_Query(void);
+int PMPI_Pcontrol(const int level, ...);
+int QMPI_Send(QMPI_Context context, int tool_id, const void *buf);
+int PMPI_Sendv(const void *buf, const int counts[], MPI_Comm comm);
+int PMPI_Sendv_c(const void *buf, const MPI_Count counts[], MPI_Comm comm);
+`
+
+func sampleFunctions(t *testing.T) map[string]function {
+	t.Helper()
+	list, err := parse(sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]function{}
+	for _, f := range list {
+		out[f.name] = f
+	}
+	return out
+}
+
+func TestParse(t *testing.T) {
+	all := sampleFunctions(t)
+	for name, want := range map[string]string{
+		"Send":             "int PMPI_Send(const void * buf, int count, MPI_Comm comm)",
+		"Finalize":         "int PMPI_Finalize(void)",
+		"Wtime":            "double PMPI_Wtime(void)",
+		"Reduce_local":     "int PMPI_Reduce_local(const void * arg0, void * arg1, int arg2[], MPI_Op arg3)",
+		"Group_range_incl": "int PMPI_Group_range_incl(MPI_Group group, int n, int ranges[][3], MPI_Group * newgroup)",
+		"X_Query":          "int PMPIX_Query(void)",
+		"Pcontrol":         "int PMPI_Pcontrol(const int level, ...)",
+	} {
+		f, ok := all[name]
+		if got := f.prototype(f.pmpi()); !ok || got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if len(all) != 11 {
+		t.Errorf("%d functions, want 11", len(all))
+	}
+	if got := all["X_Query"].mpi(); got != "MPIX_Query" {
+		t.Error(got)
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	all := sampleFunctions(t)
+	p := policies{"Send": own, "Sendv": own, "Pcontrol": skip}
+	got := map[string]string{}
+	for name, f := range all {
+		var err error
+		if got[name], err = p.of(f, all); err != nil {
+			t.Error(err)
+		}
+	}
+	want := map[string]string{"Send": own, "Send_c": narrow, "Isend": guarded, "Finalize": pass, "Wtime": pass, "Reduce_local": pass,
+		"Group_range_incl": guarded, "X_Query": pass, "Pcontrol": skip, "Sendv": own, "Sendv_c": guarded}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if _, err := (policies{}).of(all["Pcontrol"], all); err == nil {
+		t.Error("a function with a variable number of arguments and no policy: no error")
+	}
+}
+
+// A spanning communicator must never reach a native function without an implementation of ours.
+func TestGuardedRefusesSpanning(t *testing.T) {
+	all := sampleFunctions(t)
+	for _, name := range []string{"Isend", "Sendv_c"} {
+		w := wrapper(all[name], guarded, all)
+		refuse := strings.Index(w, `if (zcomm_find(comm)) return z_unsupported(comm, "`+all[name].mpi()+`");`)
+		call := strings.LastIndex(w, "real."+name+"(")
+		if refuse < 0 || call < refuse {
+			t.Errorf("%s:\n%s", name, w)
+		}
+		if got := onSpanning(all[name], guarded); got != "unsupported" {
+			t.Errorf("%s is listed as %s", name, got)
+		}
+	}
+}
