@@ -19,6 +19,7 @@ type Comparison struct {
 	Benchmark string   `json:"benchmark"`
 	Unit      string   `json:"unit"`
 	Targets   []string `json:"targets"` // the first is compared with each other one
+	Ranks     int      `json:"ranks"`
 	Rounds    int      `json:"rounds"`
 	Rows      []Sizes  `json:"rows"`
 }
@@ -30,40 +31,51 @@ type Sizes struct {
 	Against []stat.Comparison `json:"against"`
 }
 
-// Compare runs the benchmark on all targets in turn, rounds times. progress, if not nil, is told before each run.
-func (r *Runner) Compare(ctx context.Context, targets []Target, name string, o osu.Options, rounds int, progress func(round int, t Target)) (*Comparison, error) {
-	c := &Comparison{Benchmark: name, Rounds: rounds}
-	at := map[int]int{} // size → row
-	for _, t := range targets {
-		c.Targets = append(c.Targets, t.Name)
+// Compare runs the benchmarks on all targets in turn, rounds times, each time in one job. progress, if not nil, is told before each run.
+func (r *Runner) Compare(ctx context.Context, targets []Target, o osu.Options, rounds int, progress func(round int, t Target), names ...string) ([]*Comparison, error) {
+	var cs []*Comparison
+	for _, name := range names {
+		c := &Comparison{Benchmark: name, Rounds: rounds}
+		for _, t := range targets {
+			c.Targets = append(c.Targets, t.Name)
+		}
+		cs = append(cs, c)
 	}
 	for round := range rounds {
 		for i, t := range targets {
 			if progress != nil {
 				progress(round, t)
 			}
-			res, _, err := r.OSU(ctx, t, name, o)
+			all, _, err := r.OSU(ctx, t, o, names...)
 			if err != nil {
 				return nil, err
 			}
-			c.Unit = res.Unit
-			for _, row := range res.Rows {
-				k, ok := at[row.Size]
-				if !ok {
-					k = len(c.Rows)
-					at[row.Size] = k
-					c.Rows = append(c.Rows, Sizes{Size: row.Size, Values: make([][]float64, len(targets))})
-				}
-				c.Rows[k].Values[i] = append(c.Rows[k].Values[i], row.Value.Median)
+			for n, res := range all {
+				cs[n].add(i, res)
 			}
 		}
 	}
-	for k := range c.Rows {
-		for _, other := range c.Rows[k].Values[1:] {
-			c.Rows[k].Against = append(c.Rows[k].Against, stat.Compare(c.Rows[k].Values[0], other))
+	for _, c := range cs {
+		for k, row := range c.Rows {
+			for _, other := range row.Values[1:] {
+				c.Rows[k].Against = append(c.Rows[k].Against, stat.Compare(row.Values[0], other))
+			}
 		}
 	}
-	return c, nil
+	return cs, nil
+}
+
+// add takes one round's result of a target.
+func (c *Comparison) add(target int, res *osu.Result) {
+	c.Unit, c.Ranks = res.Unit, res.Ranks
+	for _, row := range res.Rows {
+		k := slices.IndexFunc(c.Rows, func(s Sizes) bool { return s.Size == row.Size })
+		if k < 0 {
+			k = len(c.Rows)
+			c.Rows = append(c.Rows, Sizes{Size: row.Size, Values: make([][]float64, len(c.Targets))})
+		}
+		c.Rows[k].Values[target] = append(c.Rows[k].Values[target], row.Value.Median)
+	}
 }
 
 // Table writes medians and, for each further target, the ratio first/other with its 95 % interval and whether the difference is

@@ -79,19 +79,25 @@ func lastLines(s string, n int) string {
 	return strings.Join(l[max(0, len(l)-n):], " | ")
 }
 
-// OSU runs an OSU-style benchmark.
-func (r *Runner) OSU(ctx context.Context, t Target, name string, o osu.Options) (*osu.Result, launch.Outcome, error) {
+// OSU runs OSU-style benchmarks, one after the other in one job.
+func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options, names ...string) ([]*osu.Result, launch.Outcome, error) {
 	args := []string{"osu", "--format", "json", "--min", strconv.Itoa(o.MinSize), "--max", strconv.Itoa(o.MaxSize), "--window", strconv.Itoa(o.Window),
-		"--reps", strconv.Itoa(o.Rule.Max), "--rep-seconds", strconv.FormatFloat(o.RepSeconds, 'g', -1, 64), name}
-	out, outcome, err := r.run(ctx, t, args...)
+		"--reps", strconv.Itoa(o.Rule.Max), "--rep-seconds", strconv.FormatFloat(o.RepSeconds, 'g', -1, 64)}
+	out, outcome, err := r.run(ctx, t, append(args, names...)...)
 	if err != nil {
 		return nil, outcome, err
 	}
-	res := &osu.Result{}
-	if err := json.Unmarshal(lastLine(out), res); err != nil {
-		return nil, outcome, fmt.Errorf("%s on %s: unreadable result: %w", name, t.Name, err)
+	var all []*osu.Result
+	for line := range bytes.Lines(out) {
+		res := &osu.Result{}
+		if json.Unmarshal(line, res) == nil && res.Name != "" { // launchers may print lines of their own
+			all = append(all, res)
+		}
 	}
-	return res, outcome, nil
+	if len(all) != len(names) {
+		return nil, outcome, fmt.Errorf("%s on %s: %d results for %d benchmarks", strings.Join(names, " "), t.Name, len(all), len(names))
+	}
+	return all, outcome, nil
 }
 
 // NPB runs a kernel.

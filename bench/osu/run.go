@@ -88,13 +88,20 @@ func Run(p *mmpi.Process, name string, o Options, progress func(Row)) (*Result, 
 	return res, nil
 }
 
+// largeMessage in bytes: the original too does fewer iterations above it.
+const largeMessage = 8192
+
 // size1 measures one size: warm-up, then repetitions until rank 0 has enough.
 func (r *runner) size1(b benchmark) (Row, error) {
 	row := Row{Size: r.size}
-	if _, err := b.measure(r, r.o.Warmup); err != nil {
+	warmup := r.o.Warmup
+	if r.size > largeMessage {
+		warmup = max(1, warmup/10)
+	}
+	if _, err := b.measure(r, warmup); err != nil {
 		return row, err
 	}
-	each, err := b.measure(r, 2)
+	each, err := b.measure(r, 1)
 	if err != nil {
 		return row, err
 	}

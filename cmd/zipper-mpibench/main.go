@@ -50,7 +50,7 @@ func main() {
 				},
 			},
 			{
-				Name: "osu", Usage: "an OSU-style micro-benchmark", ArgsUsage: "NAME",
+				Name: "osu", Usage: "an OSU-style micro-benchmark", ArgsUsage: "NAME...",
 				Flags: []cli.Flag{format,
 					&cli.IntFlag{Name: "min", Usage: "smallest message, bytes", Value: o.MinSize, Destination: &o.MinSize},
 					&cli.IntFlag{Name: "max", Usage: "largest message, bytes (0: the benchmark's own)", Destination: &o.MaxSize},
@@ -59,8 +59,8 @@ func main() {
 					&cli.Float64Flag{Name: "rep-seconds", Usage: "length of one repetition", Value: o.RepSeconds, Destination: &o.RepSeconds},
 				},
 				Action: func(c *cli.Context) error {
-					if c.NArg() != 1 || o.MinSize < 1 || o.Window < 1 || o.Rule.Max < 1 {
-						return cli.Exit(fmt.Sprintf("usage: osu NAME; sizes, window and reps from 1; NAME is one of %v", osu.Names()), 2)
+					if c.NArg() < 1 || o.MinSize < 1 || o.Window < 1 || o.Rule.Max < 1 {
+						return cli.Exit(fmt.Sprintf("usage: osu NAME...; sizes, window and reps from 1; NAME is one of %v", osu.Names()), 2)
 					}
 					o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
 					write := map[string]func(*osu.Result, io.Writer) error{"table": (*osu.Result).Table, "csv": (*osu.Result).CSV, "json": (*osu.Result).JSON}[c.String("format")]
@@ -68,11 +68,16 @@ func main() {
 						return cli.Exit("--format is table, csv or json", 2)
 					}
 					return onRanks(func(p *mmpi.Process) error {
-						r, err := osu.Run(p, c.Args().First(), o, nil)
-						if err != nil || p.World().Rank() != 0 {
-							return err
+						for _, name := range c.Args().Slice() {
+							r, err := osu.Run(p, name, o, nil)
+							if err == nil && p.World().Rank() == 0 {
+								err = write(r, os.Stdout)
+							}
+							if err != nil {
+								return err
+							}
 						}
-						return write(r, os.Stdout)
+						return nil
 					})
 				},
 			},

@@ -23,7 +23,7 @@ import (
 func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",
-		Subcommands: []*cli.Command{benchOSUCommand(), benchNPBCommand(), benchCompareCommand(), benchNetCommand()},
+		Subcommands: []*cli.Command{benchOSUCommand(), benchNPBCommand(), benchCompareCommand(), benchNetCommand(), benchReportCommand()},
 	}
 }
 
@@ -75,8 +75,7 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 		return nil, usage(err)
 	}
 	ctx, cancel := untilSignal(c.Context)
-	b := &bench{ctx: ctx, close: cancel, runner: &drive.Runner{Program: program, Options: launch.Options{
-		StartRelay: func(ctx context.Context, local bool) (launch.Relay, error) { return startRelay(local, log) }}}}
+	b := &bench{ctx: ctx, close: cancel, runner: &drive.Runner{Program: program, Options: launch.Options{StartRelay: relayStarter(log)}}}
 	var l *lab.Lab
 	if c.Bool("lab") {
 		cfg := lab.Small()
@@ -106,6 +105,10 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 	}
 	b.env = drive.Describe(shaping)
 	return b, nil
+}
+
+func relayStarter(log *zap.Logger) func(context.Context, bool) (launch.Relay, error) {
+	return func(_ context.Context, local bool) (launch.Relay, error) { return startRelay(local, log) }
 }
 
 // benchJob is the zipped job that the flags describe.
@@ -208,10 +211,11 @@ func benchOSUCommand() *cli.Command {
 				return err
 			}
 			defer b.close()
-			res, out, err := b.runner.OSU(b.ctx, b.targets[0], c.Args().First(), o)
+			all, out, err := b.runner.OSU(b.ctx, b.targets[0], o, c.Args().First())
 			if err != nil {
 				return err
 			}
+			res := all[0]
 			if c.String("format") == "csv" {
 				return res.CSV(os.Stdout)
 			}
@@ -282,12 +286,13 @@ func benchCompareCommand() *cli.Command {
 				return err
 			}
 			defer b.close()
-			cmp, err := b.runner.Compare(b.ctx, b.targets, c.Args().First(), o, c.Int("rounds"), func(round int, t drive.Target) {
+			all, err := b.runner.Compare(b.ctx, b.targets, o, c.Int("rounds"), func(round int, t drive.Target) {
 				fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Int("rounds"), t.Name)
-			})
+			}, c.Args().First())
 			if err != nil {
 				return err
 			}
+			cmp := all[0]
 			if f := c.String("plot"); f != "" {
 				pic, err := cmp.Figure().Draw(strings.TrimPrefix(filepath.Ext(f), "."))
 				if err != nil {
