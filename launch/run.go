@@ -50,6 +50,7 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	Tag            bool
 	RunDir         string
+	Record         string // file for the job's recorded traffic (package contention/trace); empty: none
 	// StartRelay starts a forwarder on this host; local: for processes of this host alone.
 	StartRelay func(ctx context.Context, local bool) (Relay, error)
 }
@@ -74,6 +75,7 @@ type Outcome struct {
 	Seconds  float64   `json:"seconds"`
 	Clusters []Ended   `json:"clusters"`
 	Traffic  []Traffic `json:"traffic,omitempty"` // known when the forwarder was started by this run
+	Untimed  int       `json:"untimed,omitempty"` // recorded messages that are in the matrix only
 }
 
 // ErrNotJoined: the processes ended without having joined the job.
@@ -95,6 +97,10 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 			out.Reason = err.Error()
 		}
 	}()
+	recorded, err := newRecord(job, o.Record)
+	if err != nil {
+		return out, err
+	}
 	halves, err := job.halves(ctx, o)
 	if err != nil {
 		return out, err
@@ -107,6 +113,12 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 	}
 	if relay != nil {
 		defer relay.Close()
+	}
+	if recorded != nil {
+		for _, h := range halves {
+			h.Share.Report = recorded.prefix
+		}
+		defer recorded.clear()
 	}
 	ended := make(chan Ended)
 	stdout, stderr := NewMerger(o.Stdout), NewMerger(o.Stderr)
@@ -139,6 +151,11 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 		v := relay.View(job.ID)
 		out.Traffic = v.Traffic
 		out.Reason = v.Reason
+	}
+	if recorded != nil && out.Status == 0 && err == nil {
+		if out.Untimed, err = recorded.merge(); err != nil {
+			out.Status = 1
+		}
 	}
 	return out, err
 }

@@ -113,6 +113,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	*out = C.z_world{size: C.int32_t(w.Size()), rank: C.int32_t(w.Rank), clusters: C.int32_t(len(w.Clusters)), cluster: C.int32_t(cluster),
 		offset: C.int32_t(first), tag_ub: C.int32_t(w.TagUB)}
 	if e != nil {
+		out.recording = C.int32_t(bool32(e.Recording()))
 		running.Store(e)
 	}
 	return C.Z_OK
@@ -274,4 +275,11 @@ func ze_comm_counters(messages, payload *uint64) C.int {
 	c := e.Counters()
 	*messages, *payload = c.SentMessages, c.SentBytes
 	return C.Z_OK
+}
+
+//export ze_record
+func ze_record(rank int32, bytes int64) {
+	if e := running.Load(); e != nil {
+		e.RecordLocal(int(rank), bytes)
+	}
 }

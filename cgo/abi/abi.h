@@ -10,7 +10,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 1
+#define Z_ABI_VERSION 2
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1 };
@@ -38,6 +38,7 @@ typedef struct z_world {
   int32_t clusters, cluster;    /* number of clusters; index of mine */
   int32_t offset;               /* virtual rank of my cluster's native rank 0 */
   int32_t tag_ub;               /* minimum over all MPI libraries of the job */
+  int32_t recording;            /* 1: ze_record is to be told of messages inside the cluster */
 } z_world;
 
 /* A message that the native library matched for the engine (MPI_Improbe on the local part of a communicator). */
@@ -117,7 +118,8 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_release, (z_cell *cell))              /* the shim is through with a done cell; needed only if cell->request is not 0, so the engine may save itself the call by storing 0 before done */ \
   F(int, ze_progress, (int32_t block_us))         /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, sleep up to that long on the links */ \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell)) /* start; arrays in args are copied, buffers must stay */ \
-  F(int, ze_comm_counters, (uint64_t *messages, uint64_t *bytes)) /* sent to other clusters by this process so far */
+  F(int, ze_comm_counters, (uint64_t *messages, uint64_t *bytes)) /* sent to other clusters by this process so far */ \
+  F(void, ze_record, (int32_t rank, int64_t bytes)) /* recording is on: a message went to this virtual rank of the own cluster natively */
 
 #define Z_DECLARE(R, N, A) typedef R(*N##_fn) A;
 Z_ENGINE_FUNCTIONS(Z_DECLARE)

@@ -6,7 +6,14 @@
 
 enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
 
+/* zipper run --record: counts a message to a native rank of comm, a communicator of this cluster or a spanning one's local part. */
+void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type);
+static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
+  if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
+}
+
 static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  p2p_note(comm, dest, count, type);
   switch (mode) {
   case P2P_SYNCHRONOUS: return real.Ssend(buf, count, type, dest, tag, comm);
   case P2P_READY: return real.Rsend(buf, count, type, dest, tag, comm);
@@ -16,6 +23,7 @@ static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count
 }
 
 static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
+  p2p_note(comm, dest, count, type);
   switch (mode) {
   case P2P_SYNCHRONOUS: return real.Issend(buf, count, type, dest, tag, comm, request);
   case P2P_READY: return real.Irsend(buf, count, type, dest, tag, comm, request);

@@ -34,6 +34,7 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   int rc;
   if (c && (rc = check(c, "MPI_Sendrecv", sendcount, sendtype, dest, sendtag, recvcount, recvtype, source, recvtag))) return rc;
   if (z_may_block() && (!c || (is_local(c, dest) && is_local(c, source)))) {
+    p2p_note(comm, c ? p2p_native_rank(c, dest) : dest, sendcount, sendtype);
     rc = real.Sendrecv(sendbuf, sendcount, sendtype, c ? p2p_native_rank(c, dest) : dest, sendtag, recvbuf, recvcount, recvtype,
                        c ? p2p_native_rank(c, source) : source, recvtag, comm, status);
     if (c) z_status_translate(c, status);
@@ -42,7 +43,7 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   if (c) return both(c, "MPI_Sendrecv", sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, status);
   MPI_Request in, out;
   if ((rc = real.Irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, &in))) return rc;
-  if ((rc = real.Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm, &out))) {
+  if ((rc = p2p_native_isend(P2P_STANDARD, sendbuf, sendcount, sendtype, dest, sendtag, comm, &out))) {
     real.Cancel(&in);
     z_wait_native(&in, MPI_STATUS_IGNORE);
     return rc;
@@ -58,6 +59,7 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
   int rc;
   if (c && (rc = check(c, "MPI_Sendrecv_replace", count, type, dest, sendtag, count, type, source, recvtag))) return rc;
   if (z_may_block() && (!c || (is_local(c, dest) && is_local(c, source)))) {
+    p2p_note(comm, c ? p2p_native_rank(c, dest) : dest, count, type);
     z_enter(); /* Open MPI calls PMPI_Sendrecv from there, with native ranks */
     rc = real.Sendrecv_replace(buf, count, type, c ? p2p_native_rank(c, dest) : dest, sendtag, c ? p2p_native_rank(c, source) : source, recvtag, comm, status);
     z_leave();

@@ -34,6 +34,7 @@ run, 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stan
 			&cli.BoolFlag{Name: "tag", Usage: "put the virtual rank before each line of output"},
 			&cli.BoolFlag{Name: "stats", Usage: "at the end: who got which virtual rank, and what crossed"},
 			&cli.BoolFlag{Name: "json", Usage: "at the end: the outcome as one JSON object on standard error"},
+			&cli.StringFlag{Name: "record", Usage: "write who sent how much to whom, and when, to `FILE` (in a directory that all nodes share), for zipper predict and zipper plan"},
 			&cli.DurationFlag{Name: "timeout", Usage: "how long the clusters wait for each other to join (default 60s)"},
 			&cli.StringFlag{Name: "poll", Usage: "how waiting ranks wait: adaptive, busy or event"},
 			&cli.StringFlag{Name: "job", Usage: "job `ID`; default: made up"},
@@ -61,7 +62,7 @@ func run(c *cli.Context) error {
 	ctx, cancel := untilSignal(c.Context)
 	defer cancel()
 	out, err := launch.Run(ctx, job, launch.Options{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"), Record: c.String("record"),
 		StartRelay: func(ctx context.Context, local bool) (launch.Relay, error) { return startRelay(local, log) },
 	})
 	var sig errInterrupted
@@ -162,6 +163,9 @@ func printStats(w io.Writer, out launch.Outcome) {
 	}
 	for _, t := range out.Traffic {
 		fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data, %d bytes of headers and control\n", t.From, t.To, t.Messages, t.Bytes, t.Overhead)
+	}
+	if out.Untimed > 0 {
+		fmt.Fprintf(w, "  recorded: %d messages are in the matrix without their times\n", out.Untimed)
 	}
 	if out.Reason != "" {
 		fmt.Fprintf(w, "  reason: %s\n", out.Reason)

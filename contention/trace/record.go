@@ -40,6 +40,20 @@ func NewRecorder(rank, limit int) *Recorder {
 func (r *Recorder) Sent(at int64, dst int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.count(dst, bytes)
+	if len(r.sent) < r.limit {
+		r.sent = append(r.sent, event{at, int32(dst), bytes})
+	}
+}
+
+// Count adds a message to the matrix without its times.
+func (r *Recorder) Count(dst int, bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count(dst, bytes)
+}
+
+func (r *Recorder) count(dst int, bytes int64) {
 	t := r.totals[dst]
 	if t == nil {
 		t = new([2]int64)
@@ -47,9 +61,6 @@ func (r *Recorder) Sent(at int64, dst int, bytes int64) {
 	}
 	t[0]++
 	t[1] += bytes
-	if len(r.sent) < r.limit {
-		r.sent = append(r.sent, event{at, int32(dst), bytes})
-	}
 }
 
 // Received notes that a message from a rank has arrived completely.

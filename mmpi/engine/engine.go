@@ -62,6 +62,8 @@ type Engine struct {
 	completions int // since the lock was taken
 	err         error
 
+	recording *recording // nil: off
+
 	sleep sleepState
 }
 

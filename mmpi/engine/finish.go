@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,7 +41,7 @@ func (e *Engine) Finish() error {
 		err = e.wait(byeTimeout, "the forwarder's good-bye", func() bool { return e.rail.bye == byeAcked })
 	}
 	e.close()
-	return err
+	return errors.Join(err, e.writeRecord())
 }
 
 // close ends the background thread and the link.

@@ -66,6 +66,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 		link.Close()
 		return nil, w, err
 	}
+	e.record(job, loc.Host)
 	return e, w, nil
 }
 

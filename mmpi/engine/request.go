@@ -135,6 +135,7 @@ func (e *Engine) over(r *Request) {
 
 // received completes a receive from another cluster.
 func (e *Engine) received(r *Request) {
+	e.recordReceived(r)
 	c := r.cell
 	c.Source, c.Tag, c.Bytes = int32(r.source), int32(r.tag), r.moved
 	if r.size > r.moved {

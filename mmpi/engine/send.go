@@ -29,6 +29,7 @@ func (e *Engine) isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, 
 	p := e.peer(int(c.world[dest]))
 	p.counters.SentMessages++
 	p.counters.SentBytes += uint64(len(buf))
+	e.recordSent(c, p, len(buf))
 	env := wire.Envelope{Context: c.context, Tag: int32(tag), Kind: uint32(kind), Size: uint64(len(buf))}
 	cell.Error, cell.Cancelled, cell.Bytes = 0, 0, int64(len(buf))
 	if len(buf) <= e.limits.Eager && p.eagerOut.Take(uint64(len(buf))) {

@@ -1,0 +1,94 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/leidenzipper/zipper/contention/trace"
+)
+
+// record collects the traffic that the ranks note: each leaves its part beside the file that is wanted, under the prefix.
+type record struct {
+	job    *Job
+	path   string
+	prefix string // absolute
+	ranks  int
+}
+
+// newRecord checks what can be checked before the job runs. No path: nil.
+func newRecord(job *Job, path string) (*record, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if len(job.Clusters) < 2 {
+		return nil, errors.New("recording traffic needs a job of two clusters or more: in one alone the program's MPI is left alone")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{job: job, path: abs, prefix: abs + ".rank"}
+	for _, c := range job.Clusters {
+		r.ranks += c.Ranks
+	}
+	// Better now than after hours.
+	f, err := os.CreateTemp(filepath.Dir(abs), filepath.Base(abs)+".*")
+	if err != nil {
+		return nil, fmt.Errorf("recording traffic: %w", err)
+	}
+	f.Close()
+	os.Remove(f.Name())
+	return r, nil
+}
+
+// merge joins the ranks' parts to the file and reports how many messages have no times. The parts are removed in any case.
+func (r *record) merge() (untimed int, err error) {
+	defer r.clear()
+	var clusters []trace.Cluster
+	for _, c := range r.job.Clusters {
+		clusters = append(clusters, trace.Cluster{Name: c.Name, Ranks: c.Ranks})
+	}
+	var parts []io.Reader
+	var missing []string
+	for i := range r.ranks {
+		f, err := os.Open(r.prefix + strconv.Itoa(i))
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, strconv.Itoa(i))
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("recording traffic: %w", err)
+		}
+		defer f.Close()
+		parts = append(parts, f)
+	}
+	if missing != nil {
+		return 0, fmt.Errorf("recording traffic: virtual ranks %s left no record beside %s: that directory must be one that all nodes share, and the program must end with MPI_Finalize",
+			strings.Join(missing, ", "), r.path)
+	}
+	t, untimed, err := trace.Merge(r.job.ID, clusters, parts)
+	if err != nil {
+		return 0, fmt.Errorf("recording traffic: %w", err)
+	}
+	f, err := os.Create(r.path)
+	if err != nil {
+		return 0, fmt.Errorf("recording traffic: %w", err)
+	}
+	err = t.Write(f)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return untimed, err
+}
+
+func (r *record) clear() {
+	for i := range r.ranks {
+		os.Remove(r.prefix + strconv.Itoa(i))
+	}
+}

@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/contention/trace"
+)
+
+// The recorded matrix of NPB CG agrees with what the forwarder counted between the clusters.
+func TestRecordedMatrix(t *testing.T) {
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		t.Run(mpi, func(t *testing.T) {
+			b := New(t)
+			clusters := []Cluster{A(2, mpi), B(2, mpi)}
+			path := filepath.Join(t.TempDir(), "cg.trace")
+			r := b.OK(b.Zipped(Job{Clusters: clusters, Flags: []string{"--record", path, "--json"}},
+				filepath.Join(b.Root, "bin", "zipper-mpibench-{mpi}"), "npb", "cg", "S"))
+			f, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			x, err := trace.Read(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			matrix, local := x.Matrix(), int64(0)
+			var crossed [2]int64
+			for pair, bytes := range matrix {
+				if pair[0]/2 == pair[1]/2 {
+					local += bytes
+				} else {
+					crossed[pair[0]/2] += bytes
+				}
+			}
+			var out struct {
+				Traffic []struct {
+					From, To string
+					Bytes    int64
+				}
+			}
+			lines := strings.Split(strings.TrimSpace(r.Stderr), "\n")
+			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &out); err != nil || len(out.Traffic) != 2 {
+				t.Fatalf("%v\n%v", err, r)
+			}
+			for _, c := range out.Traffic {
+				if got := crossed[map[string]int{"a": 0, "b": 1}[c.From]]; got != c.Bytes || got == 0 {
+					t.Errorf("%s to %s: recorded %d bytes, the forwarder counted %d", c.From, c.To, got, c.Bytes)
+				}
+			}
+			if local == 0 {
+				t.Error("nothing was recorded inside the clusters")
+			}
+			if len(x.Messages) == 0 || len(x.Hosts) != 4 {
+				t.Errorf("%d messages with times, %d hosts", len(x.Messages), len(x.Hosts))
+			}
+			if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
+				t.Errorf("parts are left: %v", left)
+			}
+		})
+	}
+}
