@@ -179,6 +179,7 @@ func (j *Job) Normalize() error {
 		return errors.New("no clusters: give at least one, as in --cluster a=2 --cluster b=2,mpi=mpich")
 	}
 	names := map[string]bool{}
+	j.Clusters = slices.Clone(j.Clusters) // the caller's stay as they are
 	for i := range j.Clusters {
 		c := &j.Clusters[i]
 		if err := c.normalize(j); err != nil {
