@@ -47,6 +47,13 @@ type Kernel struct {
 	Bytes   uint64       `json:"bytes"` // of data across the zipper, both directions
 }
 
+func (s Scaling) title() string {
+	if s.Size == 0 {
+		return s.Benchmark + " over ranks"
+	}
+	return fmt.Sprintf("%s of %s over ranks", s.Benchmark, figure.Bytes(float64(s.Size)))
+}
+
 type section struct {
 	Title, Note string
 	SVG         template.URL
@@ -86,7 +93,7 @@ func (d *Data) sections() ([]section, error) {
 		out = append(out, s)
 	}
 	for _, sc := range d.Ranks {
-		f := figure.Figure{Title: fmt.Sprintf("%s of %s over ranks", sc.Benchmark, figure.Bytes(float64(sc.Size))), X: "ranks", Y: "time (us)", LogY: true}
+		f := figure.Figure{Title: sc.title(), X: "ranks", Y: "time (us)", LogY: true}
 		head := []string{"ranks"}
 		rows := make([][]string, len(sc.Ranks))
 		for i, n := range sc.Ranks {
