@@ -2,6 +2,8 @@ package forwarder
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,13 +39,20 @@ func (f *Forwarder) forget(c *conn, cause error) (ended *Summary) {
 
 // lost fails the job of a rank whose link ended without Bye. With f.mu.
 func (f *Forwarder) lost(c *conn, m *member, cause error) {
-	m.job.table[m.rank].CompareAndSwap(c, nil)
-	if c.departed || m.job.state != running {
+	if !m.job.table[m.rank].CompareAndSwap(c, nil) || m.job.state != running {
+		return // departed, or replaced
+	}
+	if m.job.gather.Rails() > 1 {
+		f.miss(m.job, m.rank, m.lostBy(c, cause))
 		return
 	}
+	f.fail(m.job, 1, m.rank, m.lostBy(c, cause), c)
+}
+
+// lostBy says whose link is lost and why.
+func (m *member) lostBy(c *conn, cause error) string {
 	cluster, native := m.job.place(m.rank)
-	f.fail(m.job, 1, m.rank, fmt.Sprintf("virtual rank %d (rank %d of cluster %s on host %s, link %s) is lost: %v",
-		m.rank, native, cluster, m.job.hosts[m.rank], c.link.Remote(), cause), c)
+	return fmt.Sprintf("virtual rank %d (rank %d of cluster %s on host %s, link %s) is lost: %v", m.rank, native, cluster, m.job.hosts[m.rank], c.link.Remote(), cause)
 }
 
 // fail ends a running job: everybody but the cause gets Abort. With f.mu.
@@ -63,6 +72,9 @@ func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *
 
 // finish forgets a job without links. With f.mu.
 func (f *Forwarder) finish(b *job) *Summary {
+	if b.state == running && len(b.absent) > 0 { // they may have lived on over another forwarder: here they never took their leave
+		b.code, b.reason = 1, b.absent[slices.Min(slices.Collect(maps.Keys(b.absent)))]
+	}
 	b.state = finished
 	delete(f.jobs, b.id)
 	s := b.summary(time.Now())
@@ -84,5 +96,7 @@ func (f *Forwarder) abort(b *job, code int32, rank uint32, reason string) {
 func (f *Forwarder) breach(c *conn, m *member, reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.lost(c, m, fmt.Errorf("it broke the protocol: %s", reason))
+	if m.job.table[m.rank].CompareAndSwap(c, nil) {
+		f.fail(m.job, 1, m.rank, m.lostBy(c, fmt.Errorf("it broke the protocol: %s", reason)), c)
+	}
 }

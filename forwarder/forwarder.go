@@ -145,7 +145,11 @@ func (f *Forwarder) shutdown() {
 	f.stopping = true
 	const why = "the forwarder is shutting down"
 	for _, j := range f.jobs {
-		if j.state == running {
+		switch {
+		case j.state != running:
+		case j.gather.Rails() > 1: // its ranks have other forwarders
+			f.release(j, why)
+		default:
 			f.fail(j, 1, wire.Nobody, why, nil)
 		}
 	}

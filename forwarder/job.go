@@ -32,7 +32,9 @@ type job struct {
 	code     int32
 	reason   string // why it failed
 	clusters []wire.Cluster
-	hosts    []string // per virtual rank
+	hosts    []string          // per virtual rank
+	layout   wire.Layout       // answer to those who come back
+	absent   map[uint32]string // ranks whose link is lost and that may come back: why; only in jobs of several rails
 
 	// Fixed when running starts; then read by all loops without a lock.
 	table     []atomic.Pointer[conn] // per virtual rank; nil: departed or dead

@@ -81,6 +81,10 @@ func (f *Forwarder) gather(c *conn, j *wire.Join) {
 		b.timer = time.AfterFunc(timeout, func() { f.expire(b) })
 		f.log.Info("job begins to gather", zap.String("job", b.id), zap.Int("ranks", b.gather.Ranks()), zap.Duration("timeout", timeout))
 	}
+	if b.state == running && b.gather.Rails() > 1 {
+		f.again(c, b, j)
+		return
+	}
 	rank, refused := b.gather.Add(j)
 	if refused == nil && b.state != gathering {
 		// A rank of a job that is ending has left its place: not before the job is gone.
@@ -115,7 +119,7 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 		return
 	}
 	n := b.gather.Ranks()
-	b.started, b.live = now, n
+	b.started, b.live, b.layout, b.absent = now, n, layout, map[uint32]string{}
 	b.table = make([]atomic.Pointer[conn], n)
 	b.hosts = make([]string, n)
 	b.counts = make([]counters, len(b.clusters)*len(b.clusters))

@@ -18,17 +18,19 @@ type Gather struct {
 	ranks   map[int]rank // those that are in; a big layout alone takes no memory
 	model   string
 	modelOf string // the cluster that set the model
+	rails   uint16 // forwarders that each rank joins
 }
 
 type rank struct {
-	host string
-	lib  string
-	tag  uint32
+	host     string
+	lib      string
+	tag      uint32
+	instance uint64
 }
 
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
-	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, model: j.Model, modelOf: j.Cluster}
+	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, model: j.Model, modelOf: j.Cluster, rails: j.Rails}
 	n := 0
 	for _, c := range j.Layout {
 		g.base = append(g.base, n)
@@ -40,26 +42,54 @@ func NewGather(j *wire.Join) *Gather {
 
 // Add takes a rank in and returns its virtual rank, or why it is refused. Nothing changes then.
 func (g *Gather) Add(j *wire.Join) (int, *Refused) {
+	v, refused := g.place(j)
+	if refused != nil {
+		return 0, refused
+	}
+	if _, in := g.ranks[v]; in {
+		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
+			j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
+	}
+	g.ranks[v] = rank{j.Host, j.Library, j.TagUB, j.Instance}
+	return v, nil
+}
+
+// Again checks the Join of a rank of a complete job that has lost its link, and returns its virtual rank. Only the process that joined
+// first may come back.
+func (g *Gather) Again(j *wire.Join) (int, *Refused) {
+	v, refused := g.place(j)
+	if refused != nil {
+		return 0, refused
+	}
+	if g.ranks[v].instance != j.Instance {
+		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("job %q is already running: give every run a new job id", g.job), false}
+	}
+	return v, nil
+}
+
+// Rails returns how many forwarders each rank of the job joins.
+func (g *Gather) Rails() int { return int(g.rails) }
+
+// place checks what all ranks must agree in and gives the joiner's virtual rank.
+func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	if j.PublicKey != g.key {
 		return 0, &Refused{wire.RefuseSecret, fmt.Sprintf("job %q was opened with another secret", g.job), false}
 	}
 	if s := g.disagree(j.Layout); s != "" {
 		return 0, &Refused{wire.RefuseLayout, s, false}
 	}
+	if j.Model != g.model {
+		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster, g.model, g.modelOf), false}
+	}
+	if j.Rails != g.rails {
+		return 0, &Refused{wire.RefuseLayout, fmt.Sprintf("cluster %q names %s, cluster %q %d: start all clusters with the same --zipper addresses",
+			j.Cluster, count(int(j.Rails), "forwarder"), g.modelOf, g.rails), false}
+	}
 	c := 0
 	for g.layout[c].Name != j.Cluster {
 		c++
 	}
-	v := g.base[c] + int(j.Rank)
-	if _, in := g.ranks[v]; in {
-		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
-			j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
-	}
-	if j.Model != g.model {
-		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster, g.model, g.modelOf), false}
-	}
-	g.ranks[v] = rank{j.Host, j.Library, j.TagUB}
-	return v, nil
+	return g.base[c] + int(j.Rank), nil
 }
 
 // Remove gives a virtual rank's place free again, before the job is complete.

@@ -160,7 +160,7 @@ func TestVersion(t *testing.T) {
 	})
 	deliver(t, j.NextEvent, a.HandleMessage)
 	e, _ := a.NextEvent()
-	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, "version 2 there, 1 here") {
+	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, "version 3 there, 2 here") {
 		t.Errorf("forwarder: %+v", e)
 	}
 	// A newer rank.

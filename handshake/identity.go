@@ -24,16 +24,18 @@ import (
 
 // Identity is what a rank says about itself and its job.
 type Identity struct {
-	Job     string
-	Secret  string
-	Cluster string         // name of this rank's cluster
-	Rank    int            // native rank in that cluster
-	Layout  []wire.Cluster // all clusters in order of virtual rank
-	TagUB   int            // highest tag of the native library
-	Library string         // the native library with its version, for people
-	Model   string         // data model; must agree in the whole job
-	Host    string
-	Timeout time.Duration // how long to wait for the others at the forwarder; whole milliseconds
+	Job      string
+	Secret   string
+	Cluster  string         // name of this rank's cluster
+	Rank     int            // native rank in that cluster
+	Layout   []wire.Cluster // all clusters in order of virtual rank
+	TagUB    int            // highest tag of the native library
+	Library  string         // the native library with its version, for people
+	Model    string         // data model; must agree in the whole job
+	Host     string
+	Rails    int           // forwarders this rank joins; 0 means 1
+	Instance uint64        // random, one per process: lets it, and nobody else, come back to a job after a lost link
+	Timeout  time.Duration // how long to wait for the others at the forwarder; whole milliseconds
 }
 
 // Validate says what is missing or out of range.
@@ -47,6 +49,8 @@ func (id *Identity) Validate() error {
 		return fmt.Errorf("handshake: highest tag %d is out of range", id.TagUB)
 	case id.Timeout < time.Millisecond || id.Timeout.Milliseconds() > 1<<32-1:
 		return fmt.Errorf("handshake: time-out %v is out of range", id.Timeout)
+	case id.Rails < 0 || id.Rails > 1<<16-1:
+		return fmt.Errorf("handshake: %d forwarders", id.Rails)
 	case id.Rank < 0:
 		return fmt.Errorf("handshake: rank %d is out of range", id.Rank)
 	}
@@ -70,7 +74,7 @@ func (id *Identity) join(nonce [wire.NonceLen]byte) wire.Join {
 	key := Key(id.Job, id.Secret)
 	j := wire.Join{
 		Version: wire.Version, TimeoutMS: uint32(id.Timeout.Milliseconds()), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
-		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Host: id.Host, Layout: id.Layout,
+		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
 	copy(j.Signature[:], ed25519.Sign(key, signed(&j, nonce)))

@@ -4,7 +4,7 @@
 //
 //	 0  u8   type
 //	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame
-//	 2  u16  epoch      number of the connection this flow uses, 1 for the first (fail-over raises it)
+//	 2  u16  epoch      Data and Landed: which connection of the flow over this rail, from 1 (a lost one raises it); else 1
 //	 4  u32  length     bytes after the header: body + payload, at most MaxLength
 //	 8  u32  src        virtual rank that made the frame; Nobody for a forwarder
 //	12  u32  dst        virtual rank it is for; Nobody for the forwarder at the other end of the link
@@ -12,8 +12,8 @@
 //	24  u64  ack        every sequenced frame of the flow dst→src up to this one has been taken
 //
 // Eager, RTS, CTS, Matched, Cancel, CancelReply and Fin are sequenced: a receiver handles them exactly
-// once and in order, whatever rails they took. Data frames are idempotent (they name a place), Credit and
-// Ack are cumulative; these are not sequenced.
+// once and in order, whatever rails they took. Data frames are idempotent (they name a place), Credit,
+// Ack and Landed are cumulative; these are not sequenced.
 package wire
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 // Version of the protocol; ends with different versions refuse each other.
-const Version = 1
+const Version = 2
 
 const (
 	HeaderLen  = 32      // bytes
@@ -47,6 +47,7 @@ const (
 	TypeAck         Type = 8 // header only
 	TypeCancel      Type = 9 // Cancel: take back an unmatched RTS
 	TypeCancelReply Type = 10
+	TypeLanded      Type = 11 // Landed: segments that came over this rail are in place
 )
 
 // Frames between the two ends of one link.
@@ -60,6 +61,7 @@ const (
 	TypeByeAck    Type = 38
 	TypePing      Type = 39
 	TypePong      Type = 40
+	TypeRailState Type = 41 // forwarder → rank, in jobs of several rails: another rank's link is lost, or is there again
 )
 
 // FlagSync marks an Eager frame whose sender waits for the match (MPI_Ssend).
@@ -114,7 +116,7 @@ func ParseHeader(b []byte) (Header, error) {
 }
 
 // lengths gives for each type the least and most bytes after the header, plus one.
-var lengths = [TypePong + 1]struct{ min, max uint32 }{
+var lengths = [TypeRailState + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -125,6 +127,7 @@ var lengths = [TypePong + 1]struct{ min, max uint32 }{
 	TypeAck:         {1, 1},
 	TypeCancel:      {CancelLen + 1, CancelLen + 1},
 	TypeCancelReply: {CancelReplyLen + 1, CancelReplyLen + 1},
+	TypeLanded:      {LandedLen + 1, LandedLen + 1},
 	TypeChallenge:   {4 + 1, MaxJoin + 1}, // another version's may be longer
 	TypeJoin:        {4 + 1, MaxJoin + 1},
 	TypeLayout:      {1, MaxLength + 1},
@@ -134,6 +137,7 @@ var lengths = [TypePong + 1]struct{ min, max uint32 }{
 	TypeByeAck:      {1, 1},
 	TypePing:        {1, 1},
 	TypePong:        {1, 1},
+	TypeRailState:   {1, 10 + MaxString + 1},
 }
 
 // BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for others.
@@ -145,7 +149,7 @@ func (t Type) BodyLen() int {
 }
 
 // BetweenRanks reports whether a forwarder relays frames of this type by their destination.
-func (t Type) BetweenRanks() bool { return t >= TypeEager && t <= TypeCancelReply }
+func (t Type) BetweenRanks() bool { return t >= TypeEager && t <= TypeLanded }
 
 // HasPayload reports whether a payload may follow the body.
 func (t Type) HasPayload() bool { return t == TypeEager || t == TypeData }
@@ -158,11 +162,11 @@ func (h *Header) Payload() int {
 	return 0
 }
 
-var typeNames = [TypePong + 1]string{
+var typeNames = [TypeRailState + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
 	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
-	TypePing: "Ping", TypePong: "Pong",
+	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeRailState: "RailState",
 }
 
 func (t Type) String() string {

@@ -34,6 +34,8 @@ type Cluster struct {
 //	string    library     such as "Open MPI 4.1.4", for people
 //	string    model       data model, must agree in all clusters ("x86_64 lp64")
 //	string    host
+//	u16       rails       forwarders the rank joins, this one included, at least 1
+//	u64       instance    random, the same in all Joins of one process: who may take a lost link's place
 //	u16       clusters    then for each: string name, u32 size
 //	byte[32]  public key  of the pair made from job and secret
 //	byte[64]  signature   by that pair over the nonce and all of the above
@@ -47,6 +49,8 @@ type Join struct {
 	Library   string
 	Model     string
 	Host      string
+	Rails     uint16
+	Instance  uint64
 	Layout    []Cluster
 	PublicKey [PublicKeyLen]byte
 	Signature [SignatureLen]byte
@@ -63,6 +67,8 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = appendString(b, j.Library)
 	b = appendString(b, j.Model)
 	b = appendString(b, j.Host)
+	b = le.AppendUint16(b, j.Rails)
+	b = le.AppendUint64(b, j.Instance)
 	b = appendClusters(b, j.Layout)
 	return append(b, j.PublicKey[:]...)
 }
@@ -88,11 +94,16 @@ func ParseJoin(b []byte) (Join, error) {
 	j.Library = r.name()
 	j.Model = r.name()
 	j.Host = r.name()
+	j.Rails = r.u16()
+	j.Instance = r.u64()
 	j.Layout = r.clusters()
 	r.bytes(j.PublicKey[:])
 	r.bytes(j.Signature[:])
 	if err := r.end(); err != nil {
 		return Join{Version: j.Version}, err
+	}
+	if j.Rails == 0 {
+		return j, fmt.Errorf("wire: a rank that joins no forwarder")
 	}
 	for _, c := range j.Layout {
 		if c.Name == j.Cluster {

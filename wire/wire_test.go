@@ -49,16 +49,19 @@ var samples = []sample{
 	{"cancel", TypeCancel, &Cancel{8}, "0800000000000000", parser(ParseCancel), false},
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
-	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0)}, "01000000" + ramp32, parser(ParseChallenge), false},
-	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Host: "h2",
+	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0)}, "02000000" + ramp32, parser(ParseChallenge), false},
+	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Host: "h2", Rails: 2, Instance: 0x0102030405060708,
 		Layout: []Cluster{{"a", 1}, {"b", 2}}, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"01000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0200" + "6832" +
+		"02000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0200" + "6832" + "0200" + "0807060504030201" +
 			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
 	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}}, Libraries: []string{"X", ""}, Hosts: []string{"h1", "h2"}, Where: []uint32{0, 1, 1}},
 		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" + "58" + "0000" +
 			"02000000" + "0200" + "6831" + "0200" + "6832" + "00000000" + "01000000" + "01000000", parser(ParseLayout), false},
 	{"refuse", TypeRefuse, &Refuse{RefuseSecret, "né"}, "03000000" + "0300" + "6ec3a9", parser(ParseRefuse), false},
+	{"landed", TypeLanded, &Landed{6}, "0600000000000000", parser(ParseLanded), false},
+	{"rail state", TypeRailState, &RailState{3, false, "why"}, "03000000" + "00000000" + "0300" + "776879", parser(ParseRailState), false},
+	{"rail state, up", TypeRailState, &RailState{4, true, ""}, "04000000" + "01000000" + "0000", parser(ParseRailState), false},
 	{"abort", TypeAbort, &Abort{-1, 3, "why"}, "ffffffff" + "03000000" + "0300" + "776879", parser(ParseAbort), false},
 }
 
@@ -117,7 +120,7 @@ func TestHeader(t *testing.T) {
 // TestHeaderLengths checks for every type that exactly the sizes which its body and payload allow are taken.
 func TestHeaderLengths(t *testing.T) {
 	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen, TypeCredit: CreditLen, TypeAck: 0,
-		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0}
+		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0}
 	ok := func(typ Type, n uint32) bool {
 		h := Header{Type: typ, Length: n}
 		_, err := ParseHeader(h.Append(nil))
@@ -166,7 +169,7 @@ func TestHostile(t *testing.T) {
 		many[i] = Cluster{strconv.Itoa(i), 1}
 	}
 	join := func(change func(*Join)) []byte {
-		j := Join{Version: Version, Job: "j", Cluster: "b", Rank: 1, Layout: two}
+		j := Join{Version: Version, Rails: 1, Job: "j", Cluster: "b", Rank: 1, Layout: two}
 		change(&j)
 		return j.Append(nil)
 	}
@@ -193,7 +196,8 @@ func TestHostile(t *testing.T) {
 		{"too many ranks", join(func(j *Join) { j.Layout = []Cluster{{"a", MaxRanks}, {"b", 2}} }), pj, "bad layout"},
 		{"sum overflows", join(func(j *Join) { j.Layout = []Cluster{{"a", 1<<32 - 1}, {"b", 2}} }), pj, "bad layout"},
 		{"not UTF-8", join(func(j *Join) { j.Host = "\xff" }), pj, "UTF-8"},
-		{"other version", join(func(j *Join) { j.Version = 2; j.Layout = nil }), pj, ""},
+		{"other version", join(func(j *Join) { j.Version = Version + 1; j.Layout = nil }), pj, ""},
+		{"no rails", join(func(j *Join) { j.Rails = 0 }), pj, "no forwarder"},
 		{"good layout", layout(func(*Layout) {}), pl, ""},
 		{"rank outside", layout(func(l *Layout) { l.Rank = 3 }), pl, "rank 3 of 3"},
 		{"host outside", layout(func(l *Layout) { l.Where[2] = 1 }), pl, "host 1 of 1"},
@@ -202,6 +206,7 @@ func TestHostile(t *testing.T) {
 		{"libraries", layout(func(l *Layout) { l.Libraries = l.Libraries[:1] }), pl, "1 libraries"},
 		{"string too long", append([]byte{1, 0, 0, 0, 1, 0x10}, make([]byte, 4097)...), parser(ParseRefuse), "at most 4096"},
 		{"name too long", join(func(j *Join) { j.Host = strings.Repeat("h", MaxName+1) }), pj, "at most 255"},
+		{"neither up nor down", []byte{0, 0, 0, 0, 2, 0, 0, 0, 0, 0}, parser(ParseRailState), "neither"},
 		{"neither yes nor no", []byte{0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}, parser(ParseCancelReply), "neither"},
 	} {
 		_, err := c.parse(c.b)
@@ -297,6 +302,10 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseLayout)(body)
 			case TypeRefuse:
 				v, err = parser(ParseRefuse)(body)
+			case TypeLanded:
+				v, err = parser(ParseLanded)(body)
+			case TypeRailState:
+				v, err = parser(ParseRailState)(body)
 			case TypeAbort:
 				v, err = parser(ParseAbort)(body)
 			default:
