@@ -214,6 +214,10 @@ static int create_group(zcomm *c, MPI_Comm comm, MPI_Group group, int tag, MPI_C
   if (!rc) rc = local_barrier(&m); /* idle or not: all do it or none */
   if (!rc) rc = zgroup_new(near, local, &part);
   if (!rc) rc = zgroup_native(part, &native);
+  /* MPICH 4.0 crashes on a communicator that nobody has asked for its group. */
+  MPI_Group asked = MPI_GROUP_NULL;
+  if (!rc) rc = real.Comm_group(comm, &asked);
+  if (asked != MPI_GROUP_NULL) real.Group_free(&asked);
   if (!rc) rc = real.Comm_create_group(comm, native, tag, out);
   if (native != MPI_GROUP_NULL && native != MPI_GROUP_EMPTY) real.Group_free(&native);
   if (part != MPI_GROUP_NULL) z_Group_free(&part);
