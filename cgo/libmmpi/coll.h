@@ -70,28 +70,44 @@ static inline zcoll *zcoll_of(zreq *r) { return (zcoll *)r->extra; }
 int zcoll_start(zreq *r, MPI_Request *request);
 int zcoll_run(zreq *r);
 
-/* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`; on a communicator that does not span they are native. PARAMS is
- * the list of parameters in parentheses without communicator and request, what follows it the same as arguments. */
+/* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`. PARAMS is the list of parameters in parentheses without
+ * communicator and request, what follows it the same as arguments. On a communicator that does not span they are native; the
+ * blocking one in the form that `inside` says, the same at all ranks, for not all may be idle. */
 #define Z_LIST(...) __VA_ARGS__
-#define Z_COLLECTIVE(NAME, INAME, prepare, PARAMS, ...)                                \
-  int z_##NAME(Z_LIST PARAMS, MPI_Comm comm) {                                         \
-    zcomm *c = zcomm_find(comm);                                                       \
-    if (!c) { /* never real.NAME: all ranks need the same form, and not all are idle */ \
-      MPI_Request request;                                                             \
-      int failed = real.INAME(__VA_ARGS__, comm, &request);                            \
-      return failed ? failed : z_wait_native(&request, MPI_STATUS_IGNORE);             \
-    }                                                                                  \
-    zreq *r = zcoll_begin(c, 0, "MPI_" #NAME);                                         \
-    prepare(zcoll_of(r), __VA_ARGS__);                                                 \
-    return zcoll_run(r);                                                               \
-  }                                                                                    \
-  int z_##INAME(Z_LIST PARAMS, MPI_Comm comm, MPI_Request *request) {                  \
-    zcomm *c = zcomm_find(comm);                                                       \
-    if (!c) return real.INAME(__VA_ARGS__, comm, request);                             \
-    zreq *r = zcoll_begin(c, 1, "MPI_" #INAME);                                        \
-    prepare(zcoll_of(r), __VA_ARGS__);                                                 \
-    return zcoll_start(r, request);                                                    \
+#define Z_COLLECTIVE_AS(inside, NAME, INAME, prepare, PARAMS, ...) \
+  int z_##NAME(Z_LIST PARAMS, MPI_Comm comm) {                     \
+    zcomm *c = zcomm_find(comm);                                           \
+    if (!c) inside(NAME, INAME, __VA_ARGS__, comm);                        \
+    zreq *r = zcoll_begin(c, 0, "MPI_" #NAME);                             \
+    prepare(zcoll_of(r), __VA_ARGS__);                                     \
+    return zcoll_run(r);                                                   \
+  }                                                                        \
+  int z_##INAME(Z_LIST PARAMS, MPI_Comm comm, MPI_Request *request) {      \
+    zcomm *c = zcomm_find(comm);                                           \
+    if (!c) return real.INAME(__VA_ARGS__, comm, request);                 \
+    zreq *r = zcoll_begin(c, 1, "MPI_" #INAME);                            \
+    prepare(zcoll_of(r), __VA_ARGS__);                                     \
+    return zcoll_start(r, request);                                        \
   }
+
+#define Z_BY_REQUEST(NAME, INAME, ...) do {                                \
+    MPI_Request request;                                                   \
+    int failed = real.INAME(__VA_ARGS__, &request);                        \
+    return failed ? failed : z_wait_native(&request, MPI_STATUS_IGNORE);   \
+  } while (0)
+
+/* After a barrier nobody waits long in the blocking form. */
+#define Z_BY_BARRIER(NAME, INAME, ...) do {                                \
+    int failed = z_native_barrier(comm);                                   \
+    if (!failed) {                                                         \
+      z_enter();                                                           \
+      failed = real.NAME(__VA_ARGS__);                                     \
+      z_leave();                                                           \
+    }                                                                      \
+    return failed;                                                         \
+  } while (0)
+
+#define Z_COLLECTIVE(...) Z_COLLECTIVE_AS(Z_BY_REQUEST, __VA_ARGS__)
 
 /* Checks while preparing: rc is set when one fails. */
 int zcoll_fail(zcoll *j, int class_);
