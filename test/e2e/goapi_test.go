@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/bench/npb"
+	"github.com/leidenzipper/zipper/bench/osu"
+)
+
+// goProgram builds a Go MPI program for an MPI library.
+func (b *Bed) goProgram(mpi, pkg string) string {
+	b.T.Helper()
+	out := filepath.Join(b.Root, "build", "e2e", mpi, filepath.Base(pkg))
+	cmd := exec.Command("go", "build", "-tags", mpi, "-o", out, pkg)
+	cmd.Dir = b.Root
+	cmd.Env = append(os.Environ(), "PKG_CONFIG_PATH="+filepath.Join(b.Root, "lib", "pkgconfig"))
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		b.T.Fatalf("%s: %v\n%s", cmd, err, msg)
+	}
+	return out
+}
+
+// The Go API gives the same natively and over clusters, at each thread level.
+func TestGoAPI(t *testing.T) {
+	b := New(t)
+	prog := b.goProgram(OpenMPI, "./test/programs/goapi")
+	for _, level := range []string{"serialized", "funneled", "multiple"} {
+		for _, n := range [][2]int{{1, 1}, {2, 1}} {
+			b.Differential(OpenMPI, []Cluster{A(n[0], OpenMPI), B(n[1], OpenMPI)}, nil, prog, level)
+		}
+	}
+	b.goProgram(MPICH, "./test/programs/goapi")
+	mixed := filepath.Join(b.Root, "build", "e2e", "{mpi}", "goapi")
+	native := b.OK(b.Native(OpenMPI, 3, prog, "serialized"))
+	b.Same(native, b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, MPICH)}}, mixed, "serialized")), nil)
+}
+
+func TestGoExample(t *testing.T) {
+	b := New(t)
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, b.goProgram(OpenMPI, "./examples/go/ring")))
+	if !strings.Contains(r.Stdout, "passed 4 processes and came back as 6") {
+		t.Error(r)
+	}
+}
+
+// Every NAS kernel verifies its result natively, over clusters, and with both MPI libraries in one job.
+func TestNPB(t *testing.T) {
+	b := New(t)
+	bench := filepath.Join(b.Root, "bin", "zipper-mpibench-{mpi}")
+	for _, k := range []string{"ep", "is", "cg", "mg", "ft", "lu"} {
+		for _, clusters := range [][]Cluster{{A(2, OpenMPI), B(2, OpenMPI)}, {A(1, OpenMPI), B(1, MPICH)}} {
+			classes := []string{"S"}
+			if os.Getenv("ZIPPER_LONG") != "" {
+				classes = []string{"S", "W"}
+			}
+			for _, class := range classes {
+				r := b.OK(b.Zipped(Job{Clusters: clusters}, bench, "npb", "--format", "json", k, class))
+				var res npb.Result
+				if err := json.Unmarshal([]byte(r.Stdout), &res); err != nil || !res.Verified || res.Ranks != clusters[0].Ranks+clusters[1].Ranks {
+					t.Errorf("%v: %s", err, r)
+				}
+			}
+		}
+	}
+}
+
+// Every OSU-style benchmark runs over clusters and gives a figure for every size.
+func TestOSU(t *testing.T) {
+	b := New(t)
+	bench := filepath.Join(b.Root, "bin", "zipper-mpibench-{mpi}")
+	names := []string{"latency", "bw", "bibw", "mbw_mr", "multi_lat", "barrier", "bcast", "reduce", "allreduce", "alltoall", "alltoallv", "gather", "scatter", "allgather", "allgatherv",
+		"ibarrier", "ibcast", "ireduce", "iallreduce", "ialltoall", "ialltoallv", "igather", "iscatter", "iallgather", "iallgatherv"}
+	args := append([]string{bench, "osu", "--format", "json", "--min", "4", "--max", "4096", "--window", "8", "--reps", "2", "--rep-seconds", "0.001"}, names...)
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, args...))
+	lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")
+	if len(lines) != len(names) {
+		t.Fatalf("%d results for %d benchmarks\n%s", len(lines), len(names), r)
+	}
+	for i, l := range lines {
+		var res osu.Result
+		if err := json.Unmarshal([]byte(l), &res); err != nil || res.Name != names[i] || res.Ranks != 4 {
+			t.Fatalf("%v: %s", err, l)
+		}
+		want := 11 // 4 … 4096
+		if strings.HasSuffix(res.Name, "barrier") {
+			want = 1
+		}
+		if len(res.Rows) != want {
+			t.Errorf("%s: %d sizes, want %d", res.Name, len(res.Rows), want)
+		}
+		for _, row := range res.Rows {
+			if row.Value.Median <= 0 || row.Value.N != 2 {
+				t.Errorf("%s of %d: %+v", res.Name, row.Size, row.Value)
+			}
+		}
+	}
+	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}, bench, "osu", "nonsense"), 1, "no benchmark")
+}
