@@ -24,6 +24,7 @@ type Config struct {
 	NodesA, NodesB   []string
 	Zippers          []string
 	Rate             string // "1gbit"; empty: no limit
+	Burst            string // what a limited link lets pass at once, such as "32kb"; empty: the script's default
 	ForwarderOptions []string
 	Log              *os.File // what the scripts and forwarders say; nil: nothing
 }
@@ -98,8 +99,26 @@ func (l *Lab) Down() error {
 	return l.lab(context.Background(), "down")
 }
 
-// Shape limits every link ("1gbit"; "off" lifts the limit).
-func (l *Lab) Shape(ctx context.Context, rate string) error { return l.lab(ctx, "shape", rate) }
+// Shape limits every link ("1gbit"; "off" lifts the limit), or those of some nodes; "z1.A" is zipper node z1's link to the first cluster.
+func (l *Lab) Shape(ctx context.Context, rate string, nodes ...string) error {
+	return l.lab(ctx, append([]string{"shape", rate}, nodes...)...)
+}
+
+// On is a command on a node, not started.
+func (l *Lab) On(node string, words ...string) *exec.Cmd {
+	return l.command(context.Background(), append([]string{"on", node}, words...)...)
+}
+
+// Zipper is the path of the zipper command, the same on all nodes.
+func (l *Lab) Zipper() string { return l.zipper }
+
+// Forwarders are the process ids of the forwarders, in the order of Config.Zippers.
+func (l *Lab) Forwarders() (pids []int) {
+	for _, c := range l.running {
+		pids = append(pids, c.Process.Pid)
+	}
+	return pids
+}
 
 func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, l.script, args...)
@@ -109,7 +128,11 @@ func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 func (l *Lab) settings() []string {
-	return []string{"LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
+	burst := l.cfg.Burst
+	if burst == "" {
+		burst = "128kb"
+	}
+	return []string{"BURST=" + burst, "LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
 		"NODES_B=" + strings.Join(l.cfg.NodesB, " "), "ZIPPERS=" + strings.Join(l.cfg.Zippers, " ")}
 }
 

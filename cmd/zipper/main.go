@@ -29,7 +29,7 @@ func main() {
 		Name:  "zipper",
 		Usage: "one MPI world over clusters that share no network",
 		Commands: []*cli.Command{
-			runCommand(), joinCommand(), execCommand(), forwarderCommand(), benchCommand(), statusCommand(), doctorCommand(),
+			runCommand(), joinCommand(), execCommand(), forwarderCommand(), benchCommand(), calibrateCommand(), statusCommand(), doctorCommand(),
 			wrapperCommand("cc", launch.LangC), wrapperCommand("cxx", launch.LangCXX), wrapperCommand("fc", launch.LangFortran),
 		},
 		HideVersion:               true,

@@ -1,0 +1,180 @@
+package contend
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/bench/transfer"
+	"github.com/leidenzipper/zipper/contention/calibrate"
+	"github.com/leidenzipper/zipper/contention/fit"
+)
+
+// Options of a calibration.
+type Options struct {
+	Bytes int // of a message: so large that start and buffers do not count
+	Most  int // repetitions at most, at least 2; fewer when the 95 % interval is within Within of the mean
+	// Within is a part of the mean; 0.02.
+	Within float64
+	// Say is told of each step; nil: nobody.
+	Say func(string)
+}
+
+// Calibrate measures a site in the order that package calibrate describes. Only the pattern under way is on the network, and never more
+// messages at a time than a cluster has hosts.
+func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, error) {
+	m := &measurer{ctx: ctx, site: s, Options: o}
+	out := calibrate.Samples{Name: s.Name}
+	for i := range s.Clusters {
+		c, err := m.cluster(i)
+		if err != nil {
+			return out, fmt.Errorf("cluster %s: %w", s.Clusters[i].Name, err)
+		}
+		out.Clusters = append(out.Clusters, c)
+	}
+	for k := range s.Zippers {
+		z, err := m.zipper(k)
+		if err != nil {
+			return out, fmt.Errorf("zipper %s: %w", s.Zippers[k].Name, err)
+		}
+		out.Zippers = append(out.Zippers, z)
+	}
+	return out, nil
+}
+
+type measurer struct {
+	Options
+	ctx  context.Context
+	site *Site
+}
+
+// rates repeats messages(turn) until the first message's rate is known well enough; rate turns the times into the sample. It is an error if the context
+// ends.
+func (m *measurer) rates(what string, messages func(turn int) []transfer.Message, rate func(seconds []float64) float64) ([]float64, error) {
+	if m.Say != nil {
+		m.Say(what)
+	}
+	var samples []float64
+	for turn := range m.Most {
+		if err := context.Cause(m.ctx); err != nil {
+			return nil, err
+		}
+		seconds, err := m.site.Session.Run(messages(turn))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		samples = append(samples, rate(seconds))
+		if len(samples) >= 3 && fit.Enough(samples, m.Within) {
+			break
+		}
+	}
+	return samples, nil
+}
+
+// first is the rate of the first message.
+func (m *measurer) first(seconds []float64) float64 { return float64(m.Bytes) / seconds[0] }
+
+// all is the rate of all messages together while the slowest ran.
+func (m *measurer) all(seconds []float64) float64 {
+	longest := 0.0
+	for _, t := range seconds {
+		longest = max(longest, t)
+	}
+	return float64(m.Bytes) * float64(len(seconds)) / longest
+}
+
+func (m *measurer) message(from, to string, via int) transfer.Message {
+	return transfer.Message{From: from, To: to, Via: via, Bytes: m.Bytes}
+}
+
+// cluster is steps 1 and 2.
+func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
+	c := m.site.Clusters[i]
+	n := len(c.Hosts)
+	out = calibrate.Cluster{Name: c.Name, Hosts: c.Hosts, Cores: c.Cores}
+	if n < 2 {
+		return out, fmt.Errorf("%d hosts; two are needed to measure an adapter", n)
+	}
+	// Other hosts in every turn: their spread belongs to the interval.
+	pair := func(turn int) (from, to string) { return c.Hosts[turn%n], c.Hosts[(turn+1)%n] }
+	lone := func(turn int) []transfer.Message {
+		from, to := pair(turn)
+		return []transfer.Message{m.message(from, to, transfer.Direct)}
+	}
+	if out.Lone, err = m.rates("lone message in "+c.Name, lone, m.first); err != nil {
+		return out, err
+	}
+	small := func(turn int) []transfer.Message {
+		x := lone(turn)
+		x[0].Bytes = 1
+		return x
+	}
+	if out.Latency, err = m.rates("latency in "+c.Name, small, func(seconds []float64) float64 { return seconds[0] }); err != nil {
+		return out, err
+	}
+	if n < 4 {
+		return out, nil
+	}
+	out.OutAlone = out.Lone
+	busy := func(turn int) []transfer.Message {
+		from, to := pair(turn)
+		list := []transfer.Message{m.message(from, to, transfer.Direct)}
+		for k := 2; k < n; k++ { // the others send to the sender
+			list = append(list, m.message(c.Hosts[(turn+k)%n], from, transfer.Direct))
+		}
+		return list
+	}
+	out.OutBusy, err = m.rates("out of a busy host in "+c.Name, busy, m.first)
+	return out, err
+}
+
+// zipper is steps 1, 3 and 4.
+func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
+	z, cs := m.site.Zippers[k], m.site.Clusters
+	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, In: map[string][]float64{}, Out: map[string][]float64{},
+		Single: map[string][]float64{}, Both: map[string][]float64{}, Many: map[string][]float64{}}
+	host := func(c, turn int) string { return cs[c].Hosts[turn%len(cs[c].Hosts)] }
+	for c := range cs {
+		in := func(turn int) []transfer.Message {
+			return []transfer.Message{m.message(host(c, turn), z.Name, transfer.Direct)}
+		}
+		if out.In[cs[c].Name], err = m.rates("from "+cs[c].Name+" into "+z.Name, in, m.first); err != nil {
+			return out, err
+		}
+		back := func(turn int) []transfer.Message {
+			return []transfer.Message{m.message(z.Name, host(c, turn), transfer.Direct)}
+		}
+		if out.Out[cs[c].Name], err = m.rates("out of "+z.Name+" to "+cs[c].Name, back, m.first); err != nil {
+			return out, err
+		}
+	}
+	for a := range cs {
+		for b := range cs {
+			if a == b {
+				continue
+			}
+			d := cs[a].Name + ">" + cs[b].Name
+			one := func(turn int) []transfer.Message {
+				return []transfer.Message{m.message(host(a, turn), host(b, turn), k)}
+			}
+			if out.Single[d], err = m.rates(d+" through "+z.Name, one, m.first); err != nil {
+				return out, err
+			}
+			both := func(turn int) []transfer.Message {
+				return append(one(turn), m.message(host(b, turn+1), host(a, turn+1), k))
+			}
+			if out.Both[d], err = m.rates(d+" and back through "+z.Name, both, m.first); err != nil {
+				return out, err
+			}
+			many := func(turn int) (list []transfer.Message) {
+				for i := range min(len(cs[a].Hosts), len(cs[b].Hosts)) {
+					list = append(list, m.message(host(a, i), host(b, i+turn), k))
+				}
+				return list
+			}
+			if out.Many[d], err = m.rates("many "+d+" through "+z.Name, many, m.all); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,123 @@
+package contend
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/bench/transfer"
+	"github.com/leidenzipper/zipper/contention/calibrate"
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/tcp"
+)
+
+// The test program is also the agent.
+func TestMain(m *testing.M) {
+	if os.Getenv("CONTEND_AGENT") != "" {
+		if err := transfer.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// loopback is a site of two hosts a cluster and a zipper, all on this host, with a real forwarder.
+func loopback(t *testing.T) *Site {
+	t.Helper()
+	ln, err := tcp.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- f.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	s := &Site{Name: "loopback", Clusters: []Cluster{{"a", []string{"a1", "a2"}, 1}, {"b", []string{"b1", "b2"}, 1}},
+		Zippers: []Zipper{{Name: "z"}}}
+	var hosts []transfer.Host
+	add := func(name, cluster string) {
+		c := exec.Command(os.Args[0])
+		c.Env = append(os.Environ(), "CONTEND_AGENT=1")
+		c.Stderr = os.Stderr
+		hosts = append(hosts, transfer.Host{Name: name, Address: "127.0.0.1", Cluster: cluster, Agent: c})
+	}
+	for _, c := range s.Clusters {
+		for _, h := range c.Hosts {
+			add(h, c.Name)
+		}
+	}
+	add("z", "")
+	s.Session, err = transfer.Open(hosts, []transfer.Forwarder{{Name: "z", Address: map[string]string{"a": ln.Addr(), "b": ln.Addr()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Session.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestCalibrateOnLoopback(t *testing.T) {
+	s := loopback(t)
+	steps := 0
+	samples, err := Calibrate(t.Context(), s, Options{Bytes: 200_000, Most: 3, Within: 0.02, Say: func(string) { steps++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	p, err := calibrate.Write(&out, samples)
+	if err != nil || len(p.Clusters) != 2 || len(p.Zippers) != 1 || !strings.Contains(out.String(), "95 %") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	if steps != 14 { // 2 for each cluster, 4 for ports, 6 through the forwarder
+		t.Errorf("%d steps", steps)
+	}
+	r := Random(s, Any, 2, 7, 100_000)
+	seconds, err := s.Session.Run(r.Messages)
+	if err != nil || len(seconds) != 8 {
+		t.Errorf("%d times, %v", len(seconds), err)
+	}
+	if _, err := s.Session.Run([]transfer.Message{{From: "a1", To: "nowhere", Bytes: 1}}); err == nil {
+		t.Error("a message to nowhere was accepted")
+	}
+	if _, err := s.Session.Run([]transfer.Message{{From: "a1", To: "a2", Via: 0, Bytes: 1}}); err == nil {
+		t.Error("a message within a cluster took the forwarder")
+	}
+}
+
+func TestRandomPatterns(t *testing.T) {
+	s := &Site{Clusters: []Cluster{{"a", []string{"a1", "a2", "a3"}, 1}, {"b", []string{"b1", "b2", "b3"}, 1}}, Zippers: make([]Zipper, 2)}
+	cluster := func(h string) byte { return h[0] }
+	for _, kind := range []Kind{Any, Cross, Local} {
+		for d := 1; d <= 2; d++ {
+			p := Random(s, kind, d, 3, 10)
+			if len(p.Messages) != 6*d {
+				t.Errorf("%s: %d messages", p.Name(), len(p.Messages))
+			}
+			seen := map[[2]string]bool{}
+			for _, m := range p.Messages {
+				crosses := cluster(m.From) != cluster(m.To)
+				if m.From == m.To || seen[[2]string{m.From, m.To}] || crosses != (m.Via != transfer.Direct) || kind == Local && crosses || kind == Cross && !crosses {
+					t.Errorf("%s: %+v", p.Name(), m)
+				}
+				seen[[2]string{m.From, m.To}] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,132 @@
+// Package contend measures contention: it calibrates a platform (zipper calibrate) and sets measured against predicted transfers, many at
+// once (zipper bench contention). Transfers are moved by package transfer, models are in contention/.
+package contend
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leidenzipper/zipper/bench/lab"
+	"github.com/leidenzipper/zipper/bench/transfer"
+)
+
+// Site is what can be measured: two or more clusters and the zippers between them.
+type Site struct {
+	Name     string
+	Clusters []Cluster
+	Zippers  []Zipper
+	Session  *transfer.Session
+}
+
+// Cluster is a cluster's hosts.
+type Cluster struct {
+	Name  string
+	Hosts []string
+	Cores int
+}
+
+// Zipper is a zipper node with an agent and a forwarder; its index is the Via of messages.
+type Zipper struct {
+	Name  string
+	Cores int
+}
+
+// Lab is a site in namespaces.
+type Lab struct {
+	Site
+	lab *lab.Lab
+}
+
+// OpenLab makes a lab of n hosts a cluster and z zippers, all links shaped to the rate. Close it in any case when the error is nil.
+func OpenLab(ctx context.Context, name string, n, z int, rate string, log *os.File) (l *Lab, err error) {
+	cfg := lab.Config{Name: name, Rate: rate, Burst: "32kb", Log: log}
+	for i := range n {
+		cfg.NodesA = append(cfg.NodesA, "a"+strconv.Itoa(i+1))
+		cfg.NodesB = append(cfg.NodesB, "b"+strconv.Itoa(i+1))
+	}
+	for i := range z {
+		cfg.Zippers = append(cfg.Zippers, "z"+strconv.Itoa(i+1))
+	}
+	l = &Lab{Site: Site{Name: "lab", Clusters: []Cluster{{"a", cfg.NodesA, 1}, {"b", cfg.NodesB, 1}}}}
+	if l.lab, err = lab.Up(ctx, cfg); err != nil {
+		return nil, err
+	}
+	var hosts []transfer.Host
+	add := func(node, cluster string) {
+		hosts = append(hosts, transfer.Host{Name: node, Cluster: cluster, Agent: l.lab.On(node, l.lab.Zipper(), "bench", "agent")})
+		hosts[len(hosts)-1].Agent.Stderr = os.Stderr
+	}
+	for _, c := range l.Clusters {
+		for _, h := range c.Hosts {
+			add(h, c.Name)
+		}
+	}
+	var forwarders []transfer.Forwarder
+	for _, node := range cfg.Zippers {
+		add(node, "")
+		l.Zippers = append(l.Zippers, Zipper{Name: node})
+		address := node + ":7475"
+		forwarders = append(forwarders, transfer.Forwarder{Name: node, Address: map[string]string{"a": address, "b": address}})
+	}
+	if l.Session, err = transfer.Open(hosts, forwarders); err != nil {
+		l.lab.Down()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close removes the lab.
+func (l *Lab) Close() error {
+	err := l.Session.Close()
+	if derr := l.lab.Down(); err == nil {
+		err = derr
+	}
+	return err
+}
+
+// usage is processor time, in seconds.
+type usage struct {
+	at          time.Time
+	busy, total float64 // of the whole machine
+	ours        float64 // of agents and forwarders
+}
+
+func (l *Lab) usage() (u usage, err error) {
+	const tick = 100.0 // USER_HZ
+	u.at = time.Now()
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return u, err
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	for i, f := range strings.Fields(line) {
+		v, err := strconv.ParseFloat(f, 64)
+		if i == 0 || err != nil || i > 8 { // guest time is in user time already
+			continue
+		}
+		u.total += v / tick
+		if i != 4 && i != 5 { // idle, iowait
+			u.busy += v / tick
+		}
+	}
+	u.ours = l.Session.CPU()
+	for _, pid := range l.lab.Forwarders() {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return u, err
+		}
+		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		for _, i := range []int{11, 12} { // utime, stime
+			v, err := strconv.ParseFloat(f[i], 64)
+			if err != nil {
+				return u, err
+			}
+			u.ours += v / tick
+		}
+	}
+	return u, nil
+}

@@ -1,0 +1,251 @@
+package transfer
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/launch/jobenv"
+)
+
+// Host is where an agent runs.
+type Host struct {
+	Name    string
+	Address string // as the hosts that it shares a network with know it; empty: its name
+	Cluster string // empty: a zipper node, on all networks
+	Agent   *exec.Cmd
+}
+
+// Forwarder is one that runs already.
+type Forwarder struct {
+	Name    string
+	Address map[string]string // HOST:PORT by cluster
+}
+
+// Message is a transfer between hosts.
+type Message struct {
+	From, To string
+	Via      int // index of the forwarder, or Direct
+	Bytes    int
+}
+
+// Session leads agents. Not safe for concurrent use.
+type Session struct {
+	agents map[string]*remote
+	order  []*remote
+	next   int // message id
+	cpu    map[string]float64
+}
+
+type remote struct {
+	Host
+	in   io.WriteCloser
+	out  *json.Decoder
+	port int
+	rank int // virtual; -1: none
+}
+
+// Open starts the agents and joins those of clusters to one job for each forwarder. Close the session in any case when the error is nil.
+func Open(hosts []Host, forwarders []Forwarder) (*Session, error) {
+	s := &Session{agents: make(map[string]*remote), cpu: make(map[string]float64)}
+	if err := s.open(hosts, forwarders); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
+	var layout []jobenv.Cluster
+	members := make(map[string]int) // hosts of a cluster so far
+	for _, h := range hosts {
+		if s.agents[h.Name] != nil {
+			return fmt.Errorf("two hosts are named %s", h.Name)
+		}
+		r := &remote{Host: h, rank: -1}
+		var err error
+		if r.in, err = h.Agent.StdinPipe(); err != nil {
+			return err
+		}
+		out, err := h.Agent.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		r.out = json.NewDecoder(out)
+		if err := h.Agent.Start(); err != nil {
+			return fmt.Errorf("host %s: %w", h.Name, err)
+		}
+		s.agents[h.Name] = r
+		s.order = append(s.order, r)
+		if h.Cluster == "" {
+			continue
+		}
+		if members[h.Cluster]++; members[h.Cluster] == 1 {
+			layout = append(layout, jobenv.Cluster{Name: h.Cluster})
+		}
+	}
+	first := make(map[string]int)
+	ranks := 0
+	for i := range layout {
+		layout[i].Size = members[layout[i].Name]
+		first[layout[i].Name] = ranks
+		ranks += layout[i].Size
+	}
+	for _, r := range s.order {
+		var a answer
+		if err := r.out.Decode(&a); err != nil || a.Port == 0 {
+			return fmt.Errorf("host %s: the agent did not start: %w", r.Name, err)
+		}
+		r.port = a.Port
+	}
+	if len(layout) < 2 || len(forwarders) == 0 {
+		return nil
+	}
+	jobs := make([]jobenv.Job, len(forwarders))
+	for k := range jobs {
+		jobs[k] = jobenv.Job{ID: "transfer-" + rand.Text(), Secret: rand.Text(), Layout: layout, Timeout: 30 * time.Second}
+	}
+	questions := make(map[*remote]request)
+	taken := make(map[string]int)
+	for _, r := range s.order {
+		if r.Cluster == "" {
+			continue
+		}
+		q := &joinRequest{Rank: taken[r.Cluster], Host: r.Name}
+		taken[r.Cluster]++
+		r.rank = first[r.Cluster] + q.Rank
+		for k, f := range forwarders {
+			j := jobs[k]
+			j.Cluster, j.Forwarders = r.Cluster, []string{f.Address[r.Cluster]}
+			if j.Forwarders[0] == "" {
+				return fmt.Errorf("forwarder %s has no address for cluster %s", f.Name, r.Cluster)
+			}
+			q.Jobs = append(q.Jobs, j)
+		}
+		questions[r] = request{Join: q}
+	}
+	_, err := s.ask(questions)
+	return err
+}
+
+// ask puts all questions at once and collects the answers.
+func (s *Session) ask(questions map[*remote]request) (map[*remote]answer, error) {
+	answers := make(map[*remote]answer)
+	var errs []error
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for r, q := range questions {
+		wg.Go(func() {
+			var a answer
+			err := json.NewEncoder(r.in).Encode(q)
+			if err == nil {
+				err = r.out.Decode(&a)
+			}
+			if err == nil && a.Error != "" {
+				err = errors.New(a.Error)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, fmt.Errorf("host %s: %w", r.Name, err))
+			}
+			answers[r] = a
+		})
+	}
+	wg.Wait()
+	return answers, errors.Join(errs...)
+}
+
+// Run starts all messages at once and returns how long each took, in seconds, until its last byte had arrived.
+func (s *Session) Run(messages []Message) ([]float64, error) {
+	batches := make(map[*remote]*batch)
+	at := func(r *remote) *batch {
+		if batches[r] == nil {
+			batches[r] = &batch{}
+		}
+		return batches[r]
+	}
+	base := s.next
+	for i, m := range messages {
+		from, to := s.agents[m.From], s.agents[m.To]
+		if from == nil || to == nil || from == to {
+			return nil, fmt.Errorf("there is no way for a message from %s to %s", m.From, m.To)
+		}
+		if m.Via != Direct && (from.rank < 0 || to.rank < 0 || from.Cluster == to.Cluster) {
+			return nil, fmt.Errorf("a message from %s to %s cannot take a forwarder", m.From, m.To)
+		}
+		p := part{ID: base + i, Via: m.Via, Bytes: m.Bytes, Addr: net.JoinHostPort(cmp.Or(to.Address, m.To), strconv.Itoa(to.port))}
+		p.Peer = to.rank
+		at(from).Sends = append(at(from).Sends, p)
+		p.Peer = from.rank
+		at(to).Receives = append(at(to).Receives, p)
+	}
+	s.next += len(messages)
+	ready, start := make(map[*remote]request), make(map[*remote]request)
+	for r, b := range batches {
+		ready[r], start[r] = request{Ready: b}, request{Go: true}
+	}
+	if _, err := s.ask(ready); err != nil {
+		return nil, err
+	}
+	answers, err := s.ask(start)
+	if err != nil {
+		return nil, err
+	}
+	seconds := make([]float64, len(messages))
+	for r, a := range answers {
+		s.cpu[r.Name] = a.CPU
+		for _, t := range a.Seconds {
+			if t.ID < base || t.ID >= s.next {
+				return nil, fmt.Errorf("host %s timed a message that it was not asked for", r.Name)
+			}
+			seconds[t.ID-base] = t.Seconds
+		}
+	}
+	for i, t := range seconds {
+		if t <= 0 {
+			return nil, fmt.Errorf("the message from %s to %s was not timed", messages[i].From, messages[i].To)
+		}
+	}
+	return seconds, nil
+}
+
+// CPU is what the agents have used so far, in seconds.
+func (s *Session) CPU() (sum float64) {
+	for _, t := range s.cpu {
+		sum += t
+	}
+	return sum
+}
+
+// Close takes leave of the forwarders and ends the agents.
+func (s *Session) Close() error {
+	q := make(map[*remote]request)
+	for _, r := range s.order {
+		if r.rank >= 0 {
+			q[r] = request{Leave: true}
+		}
+	}
+	_, err := s.ask(q)
+	s.end()
+	return err
+}
+
+func (s *Session) end() {
+	for _, r := range s.order {
+		r.in.Close() // its end
+	}
+	for _, r := range s.order {
+		timer := time.AfterFunc(5*time.Second, func() { r.Agent.Process.Kill() })
+		_ = r.Agent.Wait() // what went wrong has been said by then
+		timer.Stop()
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/bench/contend"
+	"github.com/leidenzipper/zipper/bench/transfer"
+	"github.com/leidenzipper/zipper/contention/calibrate"
+	"github.com/leidenzipper/zipper/contention/quantity"
+	"github.com/leidenzipper/zipper/launch"
+)
+
+var labFlags = []cli.Flag{
+	&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine (root)"},
+	&cli.StringFlag{Name: "rate", Value: "50mbit", Usage: "limit of every link in the lab, such as `100mbit`"},
+	&cli.IntFlag{Name: "hosts", Value: 4, Usage: "hosts of each of the lab's two clusters"},
+	&cli.IntFlag{Name: "zippers", Value: 2, Usage: "zipper nodes of the lab"},
+}
+
+func calibrateCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "calibrate",
+		Usage: "measure clusters and zippers and write the platform file for zipper predict and zipper plan",
+		Description: `zipper calibrate --lab --output lab.yaml
+zipper calibrate --file job.yaml --output site.yaml
+
+The job file (as for zipper run) names the clusters with their host files and the zippers, whose forwarders must run. An agent
+is started on every host and zipper node through the remote shell. One pattern at a time is on the network, each
+message repeated until its 95 % confidence interval is within 2 %, at most --repeat times.`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the platform `FILE` (default: standard output)"},
+			&cli.StringFlag{Name: "size", Value: "4MB", Usage: "bytes of a message"},
+			&cli.IntFlag{Name: "repeat", Value: 6, Usage: "repetitions at most, 2 or more"},
+			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "for the whole"},
+			logFlag,
+		}, labFlags...),
+		Action: runCalibrate,
+	}
+}
+
+// messageSize reads --size.
+func messageSize(c *cli.Context) (int, error) {
+	size, err := quantity.Size(c.String("size"))
+	if err != nil {
+		return 0, usage(err)
+	}
+	if f, _ := size.Float64(); f < 1 || f > 1<<30 || !size.IsInt() {
+		return 0, usage(fmt.Errorf("--size %s: want 1 byte to 1 GiB", c.String("size")))
+	}
+	return int(size.Num().Int64()), nil
+}
+
+func runCalibrate(c *cli.Context) error {
+	bytes, err := messageSize(c)
+	if err != nil {
+		return err
+	}
+	if c.Int("repeat") < 2 {
+		return usage(errors.New("--repeat: want 2 or more, for confidence intervals"))
+	}
+	ctx, cancel := untilSignal(c.Context)
+	defer cancel()
+	ctx, stop := context.WithTimeout(ctx, c.Duration("timeout"))
+	defer stop()
+	site, closeSite, err := openSite(ctx, c)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	samples, err := contend.Calibrate(ctx, site, contend.Options{Bytes: bytes, Most: c.Int("repeat"), Within: 0.02,
+		Say: func(what string) {
+			fmt.Fprintf(os.Stderr, "%5.1f s  %s\n", time.Since(begin).Seconds(), what)
+		}})
+	if cerr := closeSite(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	out := os.Stdout
+	if f := c.String("output"); f != "" {
+		if out, err = os.Create(f); err != nil {
+			return err
+		}
+		defer out.Close()
+	}
+	_, err = calibrate.Write(out, samples)
+	return err
+}
+
+// openSite is the lab or the site of the job file, with agents.
+func openSite(ctx context.Context, c *cli.Context) (*contend.Site, func() error, error) {
+	f := c.String("file")
+	switch {
+	case c.Bool("lab") == (f != ""):
+		return nil, nil, usage(errors.New("say what to measure: --lab, or --file JOB"))
+	case f != "":
+		job, err := launch.ReadFile(f)
+		if err != nil {
+			return nil, nil, usage(err)
+		}
+		s, err := contend.Open(job)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, s.Session.Close, nil
+	}
+	l, err := openLab(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &l.Site, l.Close, nil
+}
+
+func openLab(ctx context.Context, c *cli.Context) (*contend.Lab, error) {
+	if c.Int("hosts") < 2 || c.Int("hosts") > 64 || c.Int("zippers") < 1 || c.Int("zippers") > 8 {
+		return nil, usage(errors.New("--hosts: want 2 to 64; --zippers: want 1 to 8"))
+	}
+	return contend.OpenLab(ctx, "zc", c.Int("hosts"), c.Int("zippers"), c.String("rate"), nil)
+}
+
+// agentCommand is what sessions start on hosts.
+func agentCommand() *cli.Command {
+	return &cli.Command{Name: "agent", Hidden: true, Usage: "move messages as a session on standard input says",
+		Action: func(c *cli.Context) error { return transfer.Serve(c.Context, os.Stdin, os.Stdout) }}
+}
