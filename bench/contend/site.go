@@ -130,3 +130,12 @@ func (l *Lab) usage() (u usage, err error) {
 	}
 	return u, nil
 }
+
+// load is the machine's load averages.
+func load() string {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(string(b))[:3], " ")
+}

@@ -1,0 +1,155 @@
+package contend
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/leidenzipper/zipper/bench/transfer"
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/contention/predict"
+)
+
+// Rules are the sharing rules that are compared.
+func Rules() []string { return []string{"max-min", "zhu", "zhu-paper", "penalty"} }
+
+// Near is the error up to which a transfer counts as predicted well.
+const Near = 0.10
+
+// Timed is a transfer of a pattern, measured and predicted.
+type Timed struct {
+	From      string             `json:"from"`
+	To        string             `json:"to"`
+	Via       string             `json:"via,omitempty"` // the zipper
+	Measured  float64            `json:"measured_s"`
+	Predicted map[string]float64 `json:"predicted_s"` // by rule
+}
+
+// Error of a rule: predicted over measured, less 1.
+func (t *Timed) Error(rule string) float64 { return t.Predicted[rule]/t.Measured - 1 }
+
+// Outcome is a pattern's.
+type Outcome struct {
+	Pattern   string  `json:"pattern"`
+	Kind      Kind    `json:"kind"`
+	D         int     `json:"d"`
+	Seed      uint64  `json:"seed"`
+	Transfers []Timed `json:"transfers"`
+	CPU       float64 `json:"cpu"`     // of the whole machine while it ran, 0 to 1
+	OurCPU    float64 `json:"our_cpu"` // of that, agents and forwarders
+	Load      string  `json:"load"`
+}
+
+// Score sums up a rule over transfers.
+type Score struct {
+	Rule      string  `json:"rule"`
+	Transfers int     `json:"transfers"`
+	Near      float64 `json:"near"`  // part with an error of at most Near
+	Mean      float64 `json:"mean"`  // of |error|
+	Worst     float64 `json:"worst"` // |error|
+}
+
+// Seeds of the patterns, chosen before anything was measured; calibration uses none.
+func Seeds() (list []Pattern) {
+	for d := 1; d <= 3; d++ {
+		for i := range 6 {
+			list = append(list, Pattern{Kind: Any, D: d, Seed: uint64(1000*d + i)})
+		}
+		for i := range 4 {
+			list = append(list, Pattern{Kind: Cross, D: d, Seed: uint64(1000*d + 100 + i)})
+		}
+		for i := range 2 {
+			list = append(list, Pattern{Kind: Local, D: d, Seed: uint64(1000*d + 200 + i)})
+		}
+	}
+	return list
+}
+
+// Validate measures every pattern once and predicts it by every rule on the platform.
+func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pattern, bytes int, each func(Outcome)) ([]Outcome, error) {
+	var list []Outcome
+	for _, x := range patterns {
+		if err := context.Cause(ctx); err != nil {
+			return list, err
+		}
+		o, err := l.outcome(p, Random(&l.Site, x.Kind, x.D, x.Seed, bytes))
+		if err != nil {
+			return list, fmt.Errorf("%s: %w", x.Name(), err)
+		}
+		list = append(list, o)
+		if each != nil {
+			each(o)
+		}
+	}
+	return list, nil
+}
+
+func (l *Lab) outcome(p *platform.Platform, x Pattern) (Outcome, error) {
+	o := Outcome{Pattern: x.Name(), Kind: x.Kind, D: x.D, Seed: x.Seed, Load: load()}
+	before, err := l.usage()
+	if err != nil {
+		return o, err
+	}
+	begin := time.Now()
+	seconds, err := l.Session.Run(x.Messages)
+	if err != nil {
+		return o, err
+	}
+	took := time.Since(begin).Seconds()
+	after, err := l.usage()
+	if err != nil {
+		return o, err
+	}
+	if total := after.total - before.total; total > 0 {
+		o.CPU = (after.busy - before.busy) / total
+		o.OurCPU = (after.ours - before.ours) / took / cpus(total, took)
+	}
+	for i, m := range x.Messages {
+		t := Timed{From: m.From, To: m.To, Measured: seconds[i], Predicted: make(map[string]float64)}
+		if m.Via != transfer.Direct {
+			t.Via = l.Zippers[m.Via].Name
+		}
+		o.Transfers = append(o.Transfers, t)
+	}
+	for _, rule := range Rules() {
+		r, err := predict.Run(p, x.model(), predict.Options{Sharing: rule})
+		if err != nil {
+			return o, fmt.Errorf("predicting by %s: %w", rule, err)
+		}
+		for i, m := range r.Messages {
+			o.Transfers[i].Predicted[rule] = m.Finish - m.Start
+		}
+	}
+	return o, nil
+}
+
+// cpus is the number of processors that total processor seconds in a time come from.
+func cpus(total, took float64) float64 { return math.Max(1, math.Round(total/took)) }
+
+// Scores sums up the transfers that which chooses (nil: all) by every rule.
+func Scores(list []Outcome, which func(*Outcome) bool) (scores []Score) {
+	for _, rule := range Rules() {
+		s := Score{Rule: rule}
+		for i := range list {
+			if which != nil && !which(&list[i]) {
+				continue
+			}
+			for k := range list[i].Transfers {
+				e := math.Abs(list[i].Transfers[k].Error(rule))
+				s.Transfers++
+				s.Mean += e
+				s.Worst = math.Max(s.Worst, e)
+				if e <= Near {
+					s.Near++
+				}
+			}
+		}
+		if s.Transfers > 0 {
+			s.Mean /= float64(s.Transfers)
+			s.Near /= float64(s.Transfers)
+		}
+		scores = append(scores, s)
+	}
+	return scores
+}
