@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -121,8 +123,28 @@ func (r *Result) collective() bool {
 
 func (r *Result) nonblocking() bool { return r.collective() && strings.HasPrefix(r.Name, "i") }
 
-var collectiveNames = map[string]bool{"barrier": true, "bcast": true, "reduce": true, "allreduce": true, "alltoall": true, "alltoallv": true,
-	"gather": true, "scatter": true, "allgather": true, "allgatherv": true}
+var (
+	pointToPoint    = []string{"latency", "bw", "bibw", "mbw_mr", "multi_lat"}
+	collectiveNames = map[string]bool{"barrier": true, "bcast": true, "reduce": true, "allreduce": true, "alltoall": true, "alltoallv": true,
+		"gather": true, "scatter": true, "allgather": true, "allgatherv": true}
+)
+
+// Names lists all benchmarks: point to point, collectives, and these with an i in front for their nonblocking forms.
+func Names() []string {
+	var blocking, nonblocking []string
+	for _, n := range slices.Sorted(maps.Keys(collectiveNames)) {
+		blocking, nonblocking = append(blocking, n), append(nonblocking, "i"+n)
+	}
+	return slices.Concat(pointToPoint, blocking, nonblocking)
+}
+
+// Known is the error for a name that is no benchmark's, nil for one that is.
+func Known(name string) error {
+	if slices.Contains(Names(), name) {
+		return nil
+	}
+	return fmt.Errorf("osu: no benchmark %q; there are %s", name, strings.Join(Names(), ", "))
+}
 
 // Sizes from the smallest to the largest by doubling, both included if powers of two.
 func sizes(lo, hi int) []int {

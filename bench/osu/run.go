@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/leidenzipper/zipper/bench/stat"
 	"github.com/leidenzipper/zipper/mmpi"
@@ -39,22 +38,12 @@ type benchmark struct {
 	overlaps func(r *runner) (*mmpi.Request, error)   // nonblocking form
 }
 
-// Names lists all benchmarks.
-func Names() []string {
-	var n []string
-	for k := range benchmarks() {
-		n = append(n, k)
-	}
-	slices.Sort(n)
-	return n
-}
-
 // Run runs a benchmark on all processes of World; the Result is complete on rank 0. progress, if not nil, is called on rank 0 after
 // each size.
 func Run(p *mmpi.Process, name string, o Options, progress func(Row)) (*Result, error) {
 	b, ok := benchmarks()[name]
 	if !ok {
-		return nil, fmt.Errorf("osu: no benchmark %q; there are %s", name, strings.Join(Names(), ", "))
+		return nil, Known(name)
 	}
 	w := p.World()
 	if (b.even && w.Size()%2 != 0) || w.Size() < 2 {

@@ -119,33 +119,13 @@ func benchJob(c *cli.Context) (*launch.Job, error) {
 	if c.String("rate") != "" && !c.Bool("lab") {
 		return nil, errors.New("--rate shapes the lab's links: add --lab")
 	}
-	job := &launch.Job{}
-	if f := c.String("file"); f != "" {
-		var err error
-		if job, err = launch.ReadFile(f); err != nil {
-			return nil, err
-		}
+	job, err := jobFromFlags(c)
+	if err != nil {
+		return nil, err
 	}
-	specs := c.StringSlice("cluster")
-	if len(specs) == 0 && len(job.Clusters) == 0 {
-		specs = []string{"a=1", "b=1"}
-	}
-	if len(specs) > 0 {
-		job.Clusters = nil
-	}
-	for _, s := range specs {
-		cl, err := launch.ParseCluster(s)
-		if err != nil {
-			return nil, err
-		}
-		job.Clusters = append(job.Clusters, cl)
-	}
-	for _, s := range c.StringSlice("zipper") {
-		z, err := launch.ParseZipper(s)
-		if err != nil {
-			return nil, err
-		}
-		job.Zippers = append(job.Zippers, z)
+	job.Program = nil // the arguments name the benchmark
+	if len(job.Clusters) == 0 {
+		job.Clusters = []launch.Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}
 	}
 	if c.Bool("lab") && len(job.Clusters) != 2 {
 		return nil, errors.New("--lab has two clusters: give --cluster twice or not at all")
@@ -183,6 +163,19 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 	return drive.Target{}, fmt.Errorf("mode %q: want zipped, native or routed", mode)
 }
 
+// words are a benchmark command's arguments; the error shows the form and reminds of the order.
+func words(c *cli.Context, n int, form string) ([]string, error) {
+	for _, a := range c.Args().Slice() {
+		if strings.HasPrefix(a, "-") {
+			return nil, usage(fmt.Errorf("%s: flags come before the arguments: zipper bench %s [flags] %s", a, c.Command.Name, form))
+		}
+	}
+	if c.NArg() != n {
+		return nil, usage(fmt.Errorf("want zipper bench %s [flags] %s", c.Command.Name, form))
+	}
+	return c.Args().Slice(), nil
+}
+
 func osuOptions(c *cli.Context) (osu.Options, error) {
 	o := osu.Defaults()
 	o.MinSize, o.MaxSize, o.Window, o.Rule.Max = c.Int("min"), c.Int("max"), c.Int("window"), c.Int("reps")
@@ -199,8 +192,12 @@ func benchOSUCommand() *cli.Command {
 		Description: "NAME: latency, bw, bibw, mbw_mr, multi_lat; barrier, bcast, reduce, allreduce, alltoall, alltoallv, gather, scatter,\nallgather, allgatherv; and these with i in front: nonblocking, with the share of overlap.",
 		Flags:       append(append([]cli.Flag{}, targetFlags...), osuFlags...),
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 {
-				return usage(errors.New("bench osu NAME"))
+			name, err := words(c, 1, "NAME")
+			if err != nil {
+				return err
+			}
+			if err := osu.Known(name[0]); err != nil {
+				return usage(err)
 			}
 			o, err := osuOptions(c)
 			if err != nil {
@@ -211,7 +208,7 @@ func benchOSUCommand() *cli.Command {
 				return err
 			}
 			defer b.close()
-			all, out, err := b.runner.OSU(b.ctx, b.targets[0], o, c.Args().First())
+			all, out, err := b.runner.OSU(b.ctx, b.targets[0], o, name[0])
 			if err != nil {
 				return err
 			}
@@ -239,10 +236,11 @@ func benchNPBCommand() *cli.Command {
 		Description: "KERNEL: ep, is, cg, mg, ft, lu. CLASS: S, W, A, B, C. Each checks its result against the official values.",
 		Flags:       targetFlags,
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 2 {
-				return usage(errors.New("bench npb KERNEL CLASS"))
+			kernel, err := words(c, 2, "KERNEL CLASS")
+			if err != nil {
+				return err
 			}
-			if _, err := npb.ParseClass(c.Args().Get(1)); err != nil {
+			if _, err := npb.ParseClass(kernel[1]); err != nil {
 				return usage(err)
 			}
 			b, err := openBench(c, []string{c.String("mode")})
@@ -250,7 +248,7 @@ func benchNPBCommand() *cli.Command {
 				return err
 			}
 			defer b.close()
-			res, out, err := b.runner.NPB(b.ctx, b.targets[0], c.Args().First(), c.Args().Get(1))
+			res, out, err := b.runner.NPB(b.ctx, b.targets[0], kernel[0], kernel[1])
 			if err != nil {
 				return err
 			}
@@ -274,8 +272,15 @@ func benchCompareCommand() *cli.Command {
 			&cli.StringFlag{Name: "plot", Usage: "also draw `FILE` (.svg, .png or .pdf)"},
 		}, targetFlags...), osuFlags...),
 		Action: func(c *cli.Context) error {
-			if c.NArg() != 1 || c.Int("rounds") < 1 {
-				return usage(errors.New("bench compare NAME, with at least one round"))
+			name, err := words(c, 1, "NAME")
+			if err != nil {
+				return err
+			}
+			if err := osu.Known(name[0]); err != nil {
+				return usage(err)
+			}
+			if c.Int("rounds") < 1 {
+				return usage(errors.New("--rounds starts at 1"))
 			}
 			o, err := osuOptions(c)
 			if err != nil {
@@ -288,7 +293,7 @@ func benchCompareCommand() *cli.Command {
 			defer b.close()
 			all, err := b.runner.Compare(b.ctx, b.targets, o, c.Int("rounds"), func(round int, t drive.Target) {
 				fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Int("rounds"), t.Name)
-			}, c.Args().First())
+			}, name[0])
 			if err != nil {
 				return err
 			}

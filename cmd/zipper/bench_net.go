@@ -20,7 +20,7 @@ func benchNetCommand() *cli.Command {
 	return &cli.Command{
 		Name: "net", Usage: "a network, Netgauge-style: a pattern over a module", ArgsUsage: "PATTERN MODULE",
 		Description: `zipper bench net                               lists patterns, modules and which pairs fit
-zipper bench net loggp tcp --nodes h1:5000,h2:5000 --rank 0     (and the same with --rank 1 on h2)`,
+zipper bench net --nodes h1:5000,h2:5000 --rank 0 loggp tcp     (and the same with --rank 1 on h2)`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "nodes", Usage: "`ADDRESSES` of all processes in the module's form, separated by commas"},
 			&cli.IntFlag{Name: "rank", Usage: "which of them this one is"},
@@ -37,10 +37,14 @@ func benchNet(c *cli.Context) error {
 	if c.NArg() == 0 {
 		return listNet()
 	}
-	if c.NArg() != 2 || c.String("nodes") == "" {
-		return usage(errors.New("bench net PATTERN MODULE --nodes ADDRESS,ADDRESS --rank N; without arguments it lists what there is"))
+	pair, err := words(c, 2, "PATTERN MODULE")
+	if err != nil {
+		return err
 	}
-	p, m, err := netgauge.Find(c.Args().Get(0), c.Args().Get(1))
+	if c.String("nodes") == "" {
+		return usage(errors.New("--nodes ADDRESS,ADDRESS and --rank N say who takes part"))
+	}
+	p, m, err := netgauge.Find(pair[0], pair[1])
 	if err != nil {
 		return usage(err)
 	}
