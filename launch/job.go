@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/transport/verbs"
 )
 
 // Job describes one MPI world over several clusters.
@@ -144,6 +145,13 @@ func address(s string) (string, error) {
 	}
 	if strings.HasPrefix(s, "unix:") {
 		return s, nil
+	}
+	if strings.HasPrefix(s, verbs.Scheme) {
+		a, err := verbs.CompleteAddress(s, jobenv.DefaultPort)
+		if err != nil || strings.HasPrefix(a.TCP, ":") {
+			return "", fmt.Errorf("forwarder %q: want verbs:HOST[:PORT], as in verbs:zip1 or verbs:zip1:%d (%v)", s, jobenv.DefaultPort, err)
+		}
+		return a.String(), nil
 	}
 	if ip := net.ParseIP(s); ip != nil || !strings.Contains(s, ":") {
 		return net.JoinHostPort(s, strconv.Itoa(jobenv.DefaultPort)), nil

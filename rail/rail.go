@@ -14,6 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/shm"
 	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/transport/verbs"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -31,7 +32,8 @@ type Dialer struct {
 	Notify func(err error)
 }
 
-// Dial connects to a forwarder at "host:port" (TCP) or "unix:/path" (shared memory, same host), joins the job
+// Dial connects to a forwarder at "host:port" (TCP), "unix:/path" (shared memory, same host) or "verbs:host:port"
+// (InfiniBand or RoCE; see verbs.ParseAddress), joins the job
 // and waits until all ranks of all clusters are in. A forwarder that is not there yet is tried again until
 // id.Timeout, so that the pieces of a job can start in any order; after that the forwarder bounds the waiting.
 //
@@ -62,6 +64,9 @@ func pick(addr string) (transport.Dialer, string) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return shm.Dialer{}, path
 	}
+	if strings.HasPrefix(addr, verbs.Scheme) {
+		return verbs.Dialer{}, addr
+	}
 	return tcp.Dialer{}, addr
 }
 
@@ -79,7 +84,8 @@ func (d *Dialer) connect(ctx context.Context, td transport.Dialer, addr string, 
 		}
 		var dns *net.DNSError
 		var bad *net.AddrError
-		if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &bad) {
+		var final interface{ Permanent() bool } // of transports: trying again does not help
+		if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &bad) || errors.As(err, &final) && final.Permanent() {
 			return nil, err
 		}
 		if tctx.Err() == nil && d.Notify != nil {

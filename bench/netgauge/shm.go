@@ -10,6 +10,7 @@ import (
 
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/shm"
+	"github.com/leidenzipper/zipper/transport/verbs"
 )
 
 // linkEndpoint moves messages over one of our own transports, with the waiting that the engine uses: spin, then poll.
@@ -55,32 +56,50 @@ func (e *linkEndpoint) move(b []byte, events int16, fd int, try func([]byte) (in
 }
 
 func shmModule() Module {
-	return Module{Name: "shm", About: "the shared-memory transport, two processes of one host; the first address is a socket path", Offers: Reliable,
-		Open: func(ctx context.Context, p Place) (Endpoint, error) {
-			if p.Rank == 0 {
-				ln, err := shm.Listen(p.Addrs[0], 0)
-				if err != nil {
-					return nil, err
-				}
-				defer ln.Close()
-				stop := context.AfterFunc(ctx, func() { ln.Close() })
-				defer stop()
-				l, err := ln.Accept()
-				if err != nil {
-					return nil, first(ctx.Err(), err)
-				}
-				return &linkEndpoint{0, l}, nil
+	return linkModule("shm", "the shared-memory transport, two processes of one host; the first address is a socket path", shm.Dialer{},
+		func(addr string) (transport.Listener, error) { return shm.Listen(addr, 0) })
+}
+
+func verbsModule() Module {
+	m := linkModule("verbs", "the InfiniBand and RoCE transport, two processes; the first address is verbs:host:port", verbs.Dialer{},
+		func(addr string) (transport.Listener, error) { return verbs.Listen(addr, verbs.Options{}) })
+	m.Unusable = func() error {
+		ports, err := verbs.Survey()
+		if err == nil && len(ports) == 0 {
+			err = errors.New("this host has no RDMA device")
+		}
+		return err
+	}
+	return m
+}
+
+// linkModule is one of our transports between two processes: rank 0 listens at the first address.
+func linkModule(name, about string, d transport.Dialer, listen func(addr string) (transport.Listener, error)) Module {
+	return Module{Name: name, About: about, Offers: Reliable, Open: func(ctx context.Context, p Place) (Endpoint, error) {
+		if p.Rank == 0 {
+			ln, err := listen(p.Addrs[0])
+			if err != nil {
+				return nil, err
 			}
-			for {
-				l, err := shm.Dialer{}.Dial(ctx, p.Addrs[0])
-				if err == nil {
-					return &linkEndpoint{1, l}, nil
-				}
-				select {
-				case <-ctx.Done():
-					return nil, err
-				case <-time.After(20 * time.Millisecond):
-				}
+			defer ln.Close()
+			stop := context.AfterFunc(ctx, func() { ln.Close() })
+			defer stop()
+			l, err := ln.Accept()
+			if err != nil {
+				return nil, first(ctx.Err(), err)
 			}
-		}}
+			return &linkEndpoint{0, l}, nil
+		}
+		for {
+			l, err := d.Dial(ctx, p.Addrs[0])
+			if err == nil {
+				return &linkEndpoint{1, l}, nil
+			}
+			select {
+			case <-ctx.Done():
+				return nil, err
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}}
 }

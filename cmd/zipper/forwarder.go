@@ -17,6 +17,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/jobenv"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/transport/verbs"
 )
 
 func forwarderCommand() *cli.Command {
@@ -25,11 +26,12 @@ func forwarderCommand() *cli.Command {
 		Usage: "relay between clusters, on a zipper node, until a signal ends it",
 		Description: `zipper forwarder                        on all addresses of this host
 zipper forwarder --listen 10.1.0.1 --listen 10.2.0.1 --secret-file /etc/zipper/secret
+zipper forwarder --listen verbs:10.1.0.1 --listen verbs:10.2.0.1    over InfiniBand or RoCE, on the adapters of these addresses
 
 It serves any number of jobs at a time. Every job has its own secret, which the forwarder need not know; with
 --secret-file only jobs with that secret are served.`,
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"}, Usage: fmt.Sprintf("`[HOST][:PORT]` to listen on (default :%d); may be repeated", jobenv.DefaultPort)},
+			&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"}, Usage: fmt.Sprintf("`[verbs:][HOST][:PORT]` to listen on (default :%d); may be repeated", jobenv.DefaultPort)},
 			&cli.StringFlag{Name: "status", Value: fmt.Sprintf("127.0.0.1:%d", monitor.DefaultPort), Usage: "`HOST:PORT` where zipper status is answered; none: nowhere"},
 			&cli.BoolFlag{Name: "metrics", Usage: "answer Prometheus there as well (/metrics)"},
 			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
@@ -121,8 +123,19 @@ func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, lo
 	return nil
 }
 
-// listen opens [HOST][:PORT].
+// listen opens [HOST][:PORT], or with verbs: and its options.
 func listen(s string) (transport.Listener, error) {
+	if strings.HasPrefix(s, verbs.Scheme) {
+		a, err := verbs.CompleteAddress(s, jobenv.DefaultPort)
+		if err != nil {
+			return nil, usage(fmt.Errorf("--listen: %w", err))
+		}
+		l, err := verbs.Listen(a.String(), verbs.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("cannot listen on %s: %w", s, err)
+		}
+		return l, nil
+	}
 	addr := s
 	switch {
 	case s == "" || net.ParseIP(s) != nil || !strings.Contains(s, ":"):

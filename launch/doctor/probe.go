@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/transport/verbs"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -142,6 +143,9 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 // Dial connects to a target and judges who is there.
 func Dial(ctx context.Context, t Target) Answer {
 	begin := time.Now()
+	if strings.HasPrefix(t.Address, verbs.Scheme) {
+		return dialVerbs(ctx, t.Address, begin)
+	}
 	d := net.Dialer{Timeout: dialTimeout}
 	c, err := d.DialContext(ctx, "tcp", t.Address)
 	if err != nil {

@@ -1,0 +1,271 @@
+//go:build rdma && cgo
+
+package verbs
+
+/*
+#cgo LDFLAGS: -libverbs
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <infiniband/verbs.h>
+
+static int zv_query_port(struct ibv_context *c, uint8_t port, struct ibv_port_attr *a) { return ibv_query_port(c, port, a); }
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Built tells whether the bindings are in this program.
+const Built = true
+
+// forkInit makes registered memory safe against fork, once for the process.
+var forkInit = sync.OnceValue(func() error {
+	rc := C.ibv_fork_init()
+	if rc == 0 {
+		return nil
+	}
+	// Too late when somebody else (an MPI library) has registered memory before: fine if it made the call itself,
+	// or if this kernel copies pinned pages on fork.
+	if C.ibv_is_fork_initialized() != C.IBV_FORK_DISABLED {
+		return nil
+	}
+	return fmt.Errorf("ibv_fork_init: %w: memory was registered before; set RDMAV_FORK_SAFE=1 in the job's environment", syscall.Errno(rc))
+})
+
+// Devices returns the names of this host's RDMA devices.
+func Devices() ([]string, error) {
+	l, err := listDevices()
+	if err != nil {
+		return nil, err
+	}
+	defer l.free()
+	var names []string
+	for _, d := range l.devices {
+		names = append(names, C.GoString(C.ibv_get_device_name(d)))
+	}
+	return names, nil
+}
+
+type deviceList struct {
+	head    **C.struct_ibv_device
+	devices []*C.struct_ibv_device
+}
+
+func listDevices() (deviceList, error) {
+	var n C.int
+	head, err := C.ibv_get_device_list(&n)
+	if head == nil {
+		return deviceList{}, failed("ibv_get_device_list", err)
+	}
+	return deviceList{head, unsafe.Slice(head, int(n))}, nil
+}
+
+func (l deviceList) free() { C.ibv_free_device_list(l.head) }
+
+// Context is an open device.
+type Context struct {
+	c    *C.struct_ibv_context
+	name string
+}
+
+// Open opens the device with this name.
+func Open(name string) (*Context, error) {
+	if err := forkInit(); err != nil {
+		return nil, err
+	}
+	l, err := listDevices()
+	if err != nil {
+		return nil, err
+	}
+	defer l.free()
+	for _, d := range l.devices {
+		if C.GoString(C.ibv_get_device_name(d)) != name {
+			continue
+		}
+		c, err := C.ibv_open_device(d)
+		if c == nil {
+			return nil, failed("open device "+name, err)
+		}
+		x := &Context{c, name}
+		if err := unix.SetNonblock(x.AsyncFD(), true); err != nil {
+			return nil, errors.Join(fmt.Errorf("device %s: %w", name, err), x.Close())
+		}
+		return x, nil
+	}
+	return nil, fmt.Errorf("there is no RDMA device %s on this host", name)
+}
+
+// Name is the device's name.
+func (x *Context) Name() string { return x.name }
+
+// Close closes the device; nothing made from it may be left.
+func (x *Context) Close() error {
+	if rc, err := C.ibv_close_device(x.c); rc != 0 {
+		return failed("close device "+x.name, err)
+	}
+	return nil
+}
+
+// DeviceAttr are a device's limits.
+type DeviceAttr struct {
+	Ports                        int
+	MaxQP, MaxQPWR, MaxCQ, MaxMR int
+	MaxCQE, MaxSRQ, MaxSGE       int
+	Firmware                     string
+}
+
+// Query returns the device's limits.
+func (x *Context) Query() (DeviceAttr, error) {
+	var a C.struct_ibv_device_attr
+	if rc := C.ibv_query_device(x.c, &a); rc != 0 {
+		return DeviceAttr{}, failed("query device "+x.name, syscall.Errno(rc))
+	}
+	return DeviceAttr{Ports: int(a.phys_port_cnt), MaxQP: int(a.max_qp), MaxQPWR: int(a.max_qp_wr), MaxCQ: int(a.max_cq), MaxMR: int(a.max_mr),
+		MaxCQE: int(a.max_cqe), MaxSRQ: int(a.max_srq), MaxSGE: int(a.max_sge), Firmware: C.GoString(&a.fw_ver[0])}, nil
+}
+
+// LinkLayer is what is under a port.
+type LinkLayer uint8
+
+const (
+	InfiniBand LinkLayer = C.IBV_LINK_LAYER_INFINIBAND
+	Ethernet   LinkLayer = C.IBV_LINK_LAYER_ETHERNET // RoCE
+)
+
+// MTU is a path MTU as the verbs count it: 1 is 256 bytes, 5 is 4096.
+type MTU uint8
+
+// PortAttr is a port's state.
+type PortAttr struct {
+	Active    bool
+	State     string // of the logical port: PORT_ACTIVE, PORT_DOWN …
+	LinkLayer LinkLayer
+	LID       uint16 // 0 on Ethernet
+	SMLID     uint16
+	ActiveMTU MTU
+	GIDs      int // length of the GID table
+	PKeys     int // length of the partition key table
+}
+
+// QueryPort returns the state of a port, counted from 1.
+func (x *Context) QueryPort(port int) (PortAttr, error) {
+	var a C.struct_ibv_port_attr
+	if rc := C.zv_query_port(x.c, C.uint8_t(port), &a); rc != 0 {
+		return PortAttr{}, failed(fmt.Sprintf("query device %s port %d", x.name, port), syscall.Errno(rc))
+	}
+	layer := LinkLayer(a.link_layer)
+	if a.link_layer == C.IBV_LINK_LAYER_UNSPECIFIED { // old drivers, all of InfiniBand
+		layer = InfiniBand
+	}
+	return PortAttr{Active: a.state == C.IBV_PORT_ACTIVE, State: C.GoString(C.ibv_port_state_str(a.state)), LinkLayer: layer, LID: uint16(a.lid), SMLID: uint16(a.sm_lid),
+		ActiveMTU: MTU(a.active_mtu), GIDs: int(a.gid_tbl_len), PKeys: int(a.pkey_tbl_len)}, nil
+}
+
+// GID is a port's global identifier: 8 bytes subnet prefix, 8 bytes interface; on RoCE an IP address.
+type GID [16]byte
+
+// GIDType is the kind of a GID table entry.
+type GIDType uint8
+
+const (
+	GIDInfiniBand GIDType = C.IBV_GID_TYPE_IB
+	GIDRoCEv1     GIDType = C.IBV_GID_TYPE_ROCE_V1
+	GIDRoCEv2     GIDType = C.IBV_GID_TYPE_ROCE_V2
+)
+
+// GIDEntry is one entry of a port's GID table.
+type GIDEntry struct {
+	Index     int
+	GID       GID
+	Type      GIDType
+	Interface int // network interface's index; 0: none
+}
+
+// GIDs returns the entries of a port's GID table that are set.
+func (x *Context) GIDs(port int) ([]GIDEntry, error) {
+	a, err := x.QueryPort(port)
+	if err != nil {
+		return nil, err
+	}
+	var out []GIDEntry
+	if a.GIDs == 0 {
+		return out, nil
+	}
+	ports, err := x.Query()
+	if err != nil {
+		return nil, err
+	}
+	// One call for all that is set at all ports: tables have up to a thousand places.
+	n := C.size_t(a.GIDs * max(ports.Ports, 1))
+	table := (*C.struct_ibv_gid_entry)(C.calloc(n, C.sizeof_struct_ibv_gid_entry))
+	defer C.free(unsafe.Pointer(table))
+	got := C._ibv_query_gid_table(x.c, table, n, 0, C.sizeof_struct_ibv_gid_entry)
+	if got < 0 {
+		return nil, failed(fmt.Sprintf("query device %s GIDs", x.name), syscall.Errno(-got))
+	}
+	for _, e := range unsafe.Slice(table, int(got)) {
+		if int(e.port_num) == port {
+			out = append(out, GIDEntry{int(e.gid_index), GID(*(*[16]byte)(unsafe.Pointer(&e.gid))), GIDType(e.gid_type), int(e.ndev_ifindex)})
+		}
+	}
+	return out, nil
+}
+
+// PKey returns the partition key at an index of a port's table.
+func (x *Context) PKey(port, index int) (uint16, error) {
+	var k C.__be16
+	if rc, err := C.ibv_query_pkey(x.c, C.uint8_t(port), C.int(index), &k); rc != 0 {
+		return 0, failed(fmt.Sprintf("query device %s port %d partition key %d", x.name, port, index), err)
+	}
+	b := (*[2]byte)(unsafe.Pointer(&k))
+	return uint16(b[0])<<8 | uint16(b[1]), nil
+}
+
+// failed names what failed. errno may be nil when the library left none.
+func failed(what string, errno error) error {
+	if errno == nil {
+		errno = syscall.EIO
+	}
+	if errors.Is(errno, syscall.ENOMEM) || errors.Is(errno, syscall.EAGAIN) {
+		return &LockedMemoryError{what, errno, lockLimit()}
+	}
+	return fmt.Errorf("%s: %w", what, errno)
+}
+
+// LockedMemoryError says that the limit of locked memory is, most likely, too low.
+type LockedMemoryError struct {
+	What  string
+	Err   error
+	Limit string // in force: KiB or "unlimited", as ulimit -l prints it
+}
+
+func (e *LockedMemoryError) Error() string {
+	if e.Limit == "unlimited" {
+		return fmt.Sprintf("%s: %v (locked memory is not limited, so the device or the host has run out: fewer links, or smaller rings)", e.What, e.Err)
+	}
+	return fmt.Sprintf("%s: %v: the limit of locked memory, ulimit -l, is %s KiB: raise it (memlock in /etc/security/limits.conf, LimitMEMLOCK=infinity in a service file)", e.What, e.Err, e.Limit)
+}
+
+func (e *LockedMemoryError) Unwrap() error { return e.Err }
+
+// Local is true: the cause is on this host, not the peer's doing.
+func (e *LockedMemoryError) Local() bool { return true }
+
+func lockLimit() string {
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r); err != nil {
+		return "unknown"
+	}
+	if r.Cur == unix.RLIM_INFINITY {
+		return "unlimited"
+	}
+	return fmt.Sprint(r.Cur >> 10)
+}

@@ -1,0 +1,112 @@
+package verbs
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Scheme is what the addresses of this transport begin with.
+const Scheme = "verbs:"
+
+// Address is "verbs:HOST:PORT[?OPTION=VALUE[&…]]": where the queue pairs' data are exchanged over TCP, and which local
+// port of which device to use. Without options it is the one that the TCP connection's local address belongs to.
+type Address struct {
+	TCP    string // host:port
+	Device string // "" or a device's name, as ibv_devices prints it
+	Port   int    // of the device, from 1; 0: the one that fits
+	GID    int    // index in the port's table; -1: the one that fits
+	PKey   uint16 // partition key; 0: that of the IPoIB interface, else the port's first
+	SL     uint8  // service level, InfiniBand
+}
+
+// ParseAddress reads an address, with or without Scheme. Options: device=NAME[:PORT], gid=INDEX, pkey=0xKEY, sl=LEVEL.
+func ParseAddress(s string) (Address, error) {
+	a := Address{GID: -1}
+	rest, query, _ := strings.Cut(strings.TrimPrefix(s, Scheme), "?")
+	bad := func(format string, v ...any) (Address, error) {
+		return Address{}, fmt.Errorf("address %q: %s; want verbs:HOST:PORT[?device=NAME:PORT&gid=INDEX&pkey=0xKEY&sl=LEVEL]", s, fmt.Sprintf(format, v...))
+	}
+	if _, port, err := net.SplitHostPort(rest); err != nil {
+		return bad("%v", err)
+	} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return bad("port %q", port)
+	}
+	a.TCP = rest
+	options, err := url.ParseQuery(query)
+	if err != nil {
+		return bad("%v", err)
+	}
+	for k, vs := range options {
+		v := vs[len(vs)-1]
+		var n uint64
+		var err error
+		switch k {
+		case "device":
+			name, port, given := strings.Cut(v, ":")
+			if a.Device = name; name == "" {
+				return bad("device without a name")
+			}
+			if given {
+				if n, err = strconv.ParseUint(port, 10, 8); n == 0 {
+					return bad("device port %q", port)
+				}
+			}
+			a.Port = int(n)
+		case "gid":
+			n, err = strconv.ParseUint(v, 10, 8)
+			a.GID = int(n)
+		case "pkey":
+			n, err = strconv.ParseUint(v, 0, 16)
+			a.PKey = uint16(n)
+		case "sl":
+			n, err = strconv.ParseUint(v, 10, 4)
+			a.SL = uint8(n)
+		default:
+			return bad("there is no option %s", k)
+		}
+		if err != nil {
+			return bad("option %s=%q", k, v)
+		}
+	}
+	return a, nil
+}
+
+// CompleteAddress is ParseAddress for addresses in which the port, or host and port, may be left out.
+func CompleteAddress(s string, port int) (Address, error) {
+	host, query, given := strings.Cut(strings.TrimPrefix(s, Scheme), "?")
+	if net.ParseIP(host) != nil || !strings.Contains(host, ":") {
+		host = net.JoinHostPort(host, strconv.Itoa(port))
+	}
+	if given {
+		host += "?" + query
+	}
+	return ParseAddress(Scheme + host)
+}
+
+// String is the inverse of ParseAddress.
+func (a Address) String() string {
+	var o []string
+	if a.Device != "" {
+		d := "device=" + a.Device
+		if a.Port != 0 {
+			d += ":" + strconv.Itoa(a.Port)
+		}
+		o = append(o, d)
+	}
+	if a.GID >= 0 {
+		o = append(o, "gid="+strconv.Itoa(a.GID))
+	}
+	if a.PKey != 0 {
+		o = append(o, fmt.Sprintf("pkey=%#x", a.PKey))
+	}
+	if a.SL != 0 {
+		o = append(o, fmt.Sprintf("sl=%d", a.SL))
+	}
+	if len(o) == 0 {
+		return Scheme + a.TCP
+	}
+	return Scheme + a.TCP + "?" + strings.Join(o, "&")
+}

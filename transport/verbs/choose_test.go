@@ -1,0 +1,97 @@
+package verbs
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestAddress(t *testing.T) {
+	for s, want := range map[string]Address{
+		"h:7475":              {TCP: "h:7475", GID: -1},
+		"verbs:10.1.0.1:7475": {TCP: "10.1.0.1:7475", GID: -1},
+		"verbs:[fe80::1]:1":   {TCP: "[fe80::1]:1", GID: -1},
+		"verbs::0":            {TCP: ":0", GID: -1},
+		"verbs:h:1?device=mlx5_0:2&gid=3&pkey=0x8001&sl=4": {TCP: "h:1", Device: "mlx5_0", Port: 2, GID: 3, PKey: 0x8001, SL: 4},
+		"verbs:h:1?device=mlx5_0":                          {TCP: "h:1", Device: "mlx5_0", GID: -1},
+	} {
+		got, err := ParseAddress(s)
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v", s, got, err)
+			continue
+		}
+		if back, err := ParseAddress(got.String()); err != nil || back != want {
+			t.Errorf("%s became %s: %+v, %v", s, got, back, err)
+		}
+	}
+	for _, s := range []string{"", "verbs:h", "verbs:h:http", "h:1?device=", "h:1?device=x:0", "h:1?device=x:y", "h:1?gid=256", "h:1?sl=16", "h:1?pkey=no", "h:1?speed=9", "h:1?%zz"} {
+		if a, err := ParseAddress(s); err == nil {
+			t.Errorf("%q: %+v", s, a)
+		}
+	}
+}
+
+func TestCompleteAddress(t *testing.T) {
+	for s, want := range map[string]string{"verbs:zip1": "verbs:zip1:7475", "verbs:": "verbs::7475", "verbs:10.1.0.1?gid=3": "verbs:10.1.0.1:7475?gid=3",
+		"verbs:h:1?sl=2": "verbs:h:1?sl=2", "verbs:fe80::1": "verbs:[fe80::1]:7475"} {
+		if a, err := CompleteAddress(s, 7475); err != nil || a.String() != want {
+			t.Errorf("%s: %v, %v", s, a, err)
+		}
+	}
+}
+
+func gid(s string) GIDInfo { return GIDInfo{GID: netip.MustParseAddr(s).As16()} }
+
+func roce(i int, s string) GIDInfo { return GIDInfo{i, netip.MustParseAddr(s).As16(), true} }
+
+// ports of a host with an InfiniBand adapter of two ports and a RoCE one.
+func ports() []PortInfo {
+	return []PortInfo{
+		{Device: "mlx5_0", Port: 1, Active: true, State: "PORT_ACTIVE", InfiniBand: true, LID: 7, GIDs: []GIDInfo{gid("fe80::1:1")}, PKeys: []uint16{0xffff, 0x8005}},
+		{Device: "mlx5_0", Port: 2, State: "PORT_DOWN", InfiniBand: true, GIDs: []GIDInfo{gid("fe80::1:2")}, PKeys: []uint16{0xffff}},
+		{Device: "rxe0", Port: 1, Active: true, State: "PORT_ACTIVE", GIDs: []GIDInfo{{0, netip.MustParseAddr("fe80::2").As16(), true}, roce(1, "::ffff:10.1.0.1"), {2, netip.MustParseAddr("::ffff:10.1.0.1").As16(), false}}, PKeys: []uint16{0xffff}},
+	}
+}
+
+func TestChoose(t *testing.T) {
+	ipoib := local{ip: netip.MustParseAddr("10.9.0.1"), port: netip.MustParseAddr("fe80::1:1").As16(), pkey: 0x8005}
+	down := local{ip: netip.MustParseAddr("10.9.1.1"), port: netip.MustParseAddr("fe80::1:2").As16()}
+	eth := local{ip: netip.MustParseAddr("10.1.0.1")}
+	other := local{ip: netip.MustParseAddr("192.168.1.1")}
+	for _, c := range []struct {
+		addr            string
+		l               local
+		want            string // device:port gid-index pkey-index, or words of the error
+		port, gid, pkey int
+	}{
+		{"h:1", ipoib, "mlx5_0", 1, 0, 1},
+		{"h:1?pkey=0x7fff", ipoib, "mlx5_0", 1, 0, 0},
+		{"h:1?pkey=0x8006", ipoib, "error not in the partition 0x8006", 0, 0, 0},
+		{"h:1", down, "error mlx5_0:2 (InfiniBand, LID 0, GID fe80::1:2, DOWN) is not active", 0, 0, 0},
+		{"h:1", eth, "rxe0", 1, 1, 0},
+		{"h:1?gid=2", eth, "rxe0", 1, 2, 0},
+		{"h:1", other, "error no RDMA port belongs to 192.168.1.1", 0, 0, 0},
+		{"h:1?device=rxe0", other, "rxe0", 1, 1, 0},
+		{"h:1?device=rxe0:2", other, "error no RDMA port fits device=rxe0:2; this host has mlx5_0:1", 0, 0, 0},
+		{"h:1?device=mlx5_0", other, "mlx5_0", 1, 0, 0},
+		{"h:1?device=rxe0&gid=0", other, "rxe0", 1, 0, 0},
+	} {
+		a, err := ParseAddress(c.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := choose(a, c.l, ports())
+		if words, isError := strings.CutPrefix(c.want, "error "); isError {
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s from %s: %v, want %q", c.addr, c.l.ip, err, words)
+			}
+			continue
+		}
+		if err != nil || p.Device != c.want || p.Port != c.port || p.gid.Index != c.gid || p.pkey != c.pkey {
+			t.Errorf("%s from %s: %s:%d gid %d pkey %d, %v", c.addr, c.l.ip, p.Device, p.Port, p.gid.Index, p.pkey, err)
+		}
+	}
+	if _, err := choose(Address{GID: -1}, eth, nil); err == nil || !strings.Contains(err.Error(), "no RDMA device") {
+		t.Errorf("without devices: %v", err)
+	}
+}

@@ -1,0 +1,45 @@
+// Package verbs is the transport over InfiniBand and RoCE.
+//
+// A link is two reliable connected queue pairs, one for each direction, so that reader and writer share nothing. The
+// writer copies bytes into a registered slot and sends it; the reader has as many receives posted as the
+// writer has credit, copies the bytes out, posts the slot again and returns credit in batches, as a send without
+// payload whose immediate data count the slots. Nothing is polled for: completion channels' descriptors tell.
+//
+// Links are made over TCP (see hello.go): the address is that of the forwarder on the fabric's own IP network (IPoIB or RoCE).
+// Before a link is used, each end has sent the other a random number over the queue pair and been told over TCP that it
+// came: two fabrics that are not joined may look alike (same subnet prefix, same LIDs), and then the link is refused. The TCP
+// connection carries nothing after that; its end tells that the peer has closed or died.
+//
+// A link fails, as a TCP connection does, when the device gives up (retry exceeded), the port goes down, or the
+// device is gone.
+//
+// It is there when the program is built with the tag rdma; else Listen and Dial say so.
+package verbs
+
+import "time"
+
+// Options of the links. The zero value means the defaults in parentheses.
+type Options struct {
+	Slots    int // buffers of the receive ring, 4 to 4096 (64)
+	SlotSize int // bytes of each, 256 to 1 MiB (8 KiB); locked memory of a link is 2 · Slots · SlotSize
+	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout (16: 0.27 s); a packet is sent 8 times before the link fails.
+	Timeout uint8
+	// Proof bounds the connection exchange at either end (10 s).
+	Proof time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Slots == 0 {
+		o.Slots = 64
+	}
+	if o.SlotSize == 0 {
+		o.SlotSize = 8 << 10
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 16
+	}
+	if o.Proof == 0 {
+		o.Proof = 10 * time.Second
+	}
+	return o
+}

@@ -1,0 +1,140 @@
+package verbs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// The exchange over TCP before a link is up, the same from both ends: hello (or refuse) · ready · proven (or refuse).
+// Every message is: kind, 1 byte; length, 2 bytes little endian; that many bytes.
+//
+//	hello   68 or more bytes: magic "ZIPV" · version · link layer · MTU · 0 · LID 2 · 0 2 · slots 4 · slot size 4 ·
+//	        GID 16 · for each of two queue pairs number 4, first packet 4 · nonce 16        (the rest is for later versions)
+//	ready   nothing: queue pairs are connected, receives are posted
+//	proven  nothing: the peer's nonce has come over the queue pair
+//	refuse  the reason, UTF-8
+const (
+	kindHello  = 1
+	kindReady  = 2
+	kindProven = 3
+	kindRefuse = 4
+
+	helloLen   = 68
+	maxMessage = 1024
+	version    = 1
+)
+
+// Bounds of what a peer may ask for.
+const (
+	minSlots, maxSlots       = 4, 4096
+	minSlotSize, maxSlotSize = 256, 1 << 20
+)
+
+var magic = [4]byte{'Z', 'I', 'P', 'V'}
+
+// endpoint is one queue pair as the peer must know it.
+type endpoint struct{ qpn, psn uint32 }
+
+// hello is what one end tells the other.
+type hello struct {
+	layer    uint8  // link layer, as verbs number them
+	mtu      uint8  // 1 to 5
+	lid      uint16 // InfiniBand
+	slots    uint32 // of the receive ring
+	slotSize uint32 // bytes
+	gid      [16]byte
+	out, in  endpoint // queue pair that this end writes to, and the one it reads from
+	nonce    [16]byte
+}
+
+func (h *hello) append(b []byte) []byte {
+	b = append(b, magic[:]...)
+	b = append(b, version, h.layer, h.mtu, 0)
+	b = binary.LittleEndian.AppendUint16(b, h.lid)
+	b = append(b, 0, 0)
+	for _, v := range []uint32{h.slots, h.slotSize} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	b = append(b, h.gid[:]...)
+	for _, v := range []uint32{h.out.qpn, h.out.psn, h.in.qpn, h.in.psn} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return append(b, h.nonce[:]...)
+}
+
+var errForeign = errors.New("what answers there is not the verbs transport (is the port right, and --listen verbs:… at the forwarder?)")
+
+// parseHello checks everything that does not depend on the own end.
+func parseHello(b []byte) (h hello, err error) {
+	if len(b) < helloLen || [4]byte(b) != magic {
+		return h, errForeign
+	}
+	if b[4] != version {
+		return h, fmt.Errorf("version %d of the verbs transport there, %d here: use the same release at both ends", b[4], version)
+	}
+	le := binary.LittleEndian
+	h = hello{layer: b[5], mtu: b[6], lid: le.Uint16(b[8:]), slots: le.Uint32(b[12:]), slotSize: le.Uint32(b[16:]), gid: [16]byte(b[20:]),
+		out: endpoint{le.Uint32(b[36:]), le.Uint32(b[40:])}, in: endpoint{le.Uint32(b[44:]), le.Uint32(b[48:])}, nonce: [16]byte(b[52:])}
+	switch {
+	case h.mtu < 1 || h.mtu > 5:
+		return h, fmt.Errorf("hello with MTU %d", h.mtu)
+	case h.slots < minSlots || h.slots > maxSlots || h.slotSize < minSlotSize || h.slotSize > maxSlotSize:
+		return h, fmt.Errorf("hello with %d buffers of %d bytes, want %d to %d of %d to %d", h.slots, h.slotSize, minSlots, maxSlots, minSlotSize, maxSlotSize)
+	case (h.out.qpn|h.out.psn|h.in.qpn|h.in.psn)>>24 != 0:
+		return h, errors.New("hello with queue pair data of more than 24 bits")
+	}
+	return h, nil
+}
+
+// refusal is a reason that the peer gave.
+type refusal string
+
+func (r refusal) Error() string { return "refused: " + string(r) }
+
+// Permanent is true: trying again does not help.
+func (refusal) Permanent() bool { return true }
+
+// send writes one message of the exchange.
+func send(w io.Writer, kind byte, body []byte) error {
+	b := append(make([]byte, 0, 3+len(body)), kind, byte(len(body)), byte(len(body)>>8))
+	_, err := w.Write(append(b, body...))
+	return err
+}
+
+// refuse tells the peer why there is no link; nobody is told if that fails.
+func refuse(w io.Writer, reason error) {
+	s := reason.Error()
+	send(w, kindRefuse, []byte(s[:min(len(s), maxMessage)]))
+}
+
+// receive reads one message, which must be of this kind.
+func receive(r io.Reader, want byte) ([]byte, error) {
+	var head [3]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(head[1]) | int(head[2])<<8
+	if head[0] < kindHello || head[0] > kindRefuse || n > maxMessage {
+		return nil, errForeign
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return nil, err
+	}
+	switch {
+	case head[0] == kindRefuse:
+		return nil, refusal(strings.Map(func(c rune) rune {
+			if unicode.IsPrint(c) {
+				return c
+			}
+			return '?'
+		}, string(body)))
+	case head[0] != want:
+		return nil, fmt.Errorf("message %d of the connection exchange where %d was due", head[0], want)
+	}
+	return body, nil
+}

@@ -1,0 +1,261 @@
+//go:build rdma && cgo
+
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/cgo/verbs"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/internal/evfd"
+	"github.com/leidenzipper/zipper/transport/internal/fdref"
+)
+
+// flushLimit bounds how long a closed link stays to deliver what was written.
+const flushLimit = 5 * time.Second
+
+// link is one end. Reader and writer have nothing in common but the cause of a failure.
+type link struct {
+	ref    fdref.Ref
+	d      *device
+	place  place
+	conn   *net.TCPConn
+	remote string
+	mem    []byte
+	mr     *verbs.MR
+
+	in  reader
+	out writer
+
+	room   evfd.FD // writable when TryWrite may make progress
+	credit *waiter // for completions of out, on behalf of a writer that waits for room
+
+	cause   atomic.Pointer[error] // why the link has ended: io.EOF or a failure
+	closing chan struct{}         // closed when no call uses the link any more
+	watched chan struct{}         // closed when watch has returned
+}
+
+var _ transport.Link = (*link)(nil)
+
+// run starts the link's helpers: it is connected.
+func (l *link) run() {
+	l.closing, l.watched = make(chan struct{}), make(chan struct{})
+	go l.watch()
+	go l.keep()
+}
+
+// watch waits for the end of the TCP connection, which carries nothing any more.
+func (l *link) watch() {
+	defer close(l.watched)
+	var b [1]byte
+	switch n, err := l.conn.Read(b[:]); {
+	case n > 0:
+		l.fail(fmt.Errorf("%s: the peer breaks the rules: bytes on the TCP connection", l.remote))
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+		l.fail(io.EOF)
+	default:
+		l.fail(fmt.Errorf("%s: peer lost: %w", l.remote, err))
+	}
+}
+
+// fail ends the link; the first cause stays. Posted receives are flushed, which wakes a reader that sleeps.
+func (l *link) fail(cause error) {
+	if !l.cause.CompareAndSwap(nil, &cause) {
+		return
+	}
+	l.in.qp.Fail() // an error means that the device is gone: then there is nothing to flush
+	l.out.qp.Fail()
+	l.room.Lower()
+}
+
+// broken makes a failure of one half the link's and returns the cause.
+func (l *link) broken(err error) error {
+	if errors.Is(err, verbs.RetryExceeded) {
+		err = fmt.Errorf("the peer does not answer any more: %w", err)
+	}
+	l.fail(fmt.Errorf("%s: %w", l.remote, err))
+	return *l.cause.Load()
+}
+
+// keep lowers room when credit comes, and frees everything at the end.
+func (l *link) keep() {
+	for {
+		if err := l.credit.wait(l.out.ch.Event); err != nil { // stopped, or the device is gone
+			break
+		}
+		l.room.Lower()
+	}
+	<-l.closing
+	l.flush()
+	l.conn.Close()
+	<-l.watched
+	l.destroy()
+}
+
+// flush waits until the peer's adapter has what was written.
+func (l *link) flush() {
+	l.credit.until(time.Now().Add(flushLimit))
+	for l.out.completed < l.out.posted && l.cause.Load() == nil {
+		some, err := l.out.poll()
+		if err != nil {
+			return
+		}
+		if some {
+			continue
+		}
+		if l.out.cq.Notify(false) != nil {
+			return
+		}
+		if some, err = l.out.poll(); err != nil {
+			return
+		}
+		if !some && l.credit.wait(l.out.ch.Event) != nil {
+			return
+		}
+	}
+}
+
+// destroy frees what was made, also by an open that failed half-way.
+func (l *link) destroy() error {
+	l.d.remove(l)
+	errs := []error{l.in.close(), l.out.close()}
+	if l.mr != nil {
+		errs = append(errs, l.mr.Close())
+	}
+	if l.mem != nil {
+		errs = append(errs, unix.Munmap(l.mem))
+	}
+	if l.credit != nil {
+		errs = append(errs, l.credit.close())
+	}
+	if l.room >= 0 {
+		l.room.Close()
+	}
+	return errors.Join(append(errs, l.d.release())...)
+}
+
+func (l *link) free() {
+	l.credit.stop()
+	close(l.closing)
+}
+
+func (l *link) TryRead(p []byte) (int, error) {
+	if !l.ref.Acquire(l.free) {
+		return 0, transport.ErrClosed
+	}
+	n, err := l.read(p)
+	l.ref.Release(l.free)
+	return n, err
+}
+
+func (l *link) read(p []byte) (int, error) {
+	cause := l.cause.Load() // before looking: what came before the end is still read
+	n, err := l.in.read(p)
+	if n == 0 && err == nil && l.in.armed {
+		var taken bool
+		if taken, err = l.in.disarm(); taken {
+			n, err = l.in.read(p)
+		}
+	}
+	if err != nil {
+		err = l.broken(err)
+	}
+	switch {
+	case n > 0:
+		return n, nil
+	case err != nil:
+		return 0, err
+	case cause != nil && (*cause != io.EOF || l.in.flushed):
+		return 0, *cause
+	}
+	// After the peer's close the flushed receives come behind all messages: they, not the TCP connection, are the end.
+	return 0, transport.ErrAgain
+}
+
+func (l *link) TryWrite(bufs ...[]byte) (int, error) {
+	if !l.ref.Acquire(l.free) {
+		return 0, transport.ErrClosed
+	}
+	n, err := l.write(bufs)
+	l.ref.Release(l.free)
+	return n, err
+}
+
+func (l *link) write(bufs [][]byte) (int, error) {
+	if c := l.cause.Load(); c != nil {
+		return 0, l.unwritable(*c)
+	}
+	n, err := l.out.send(bufs)
+	if n == 0 && err == nil && !empty(bufs) {
+		// Full: block the descriptor, ask for an event, and look again, because one may have been missed.
+		l.room.Block()
+		if err = l.out.cq.Notify(false); err == nil {
+			n, err = l.out.send(bufs)
+		}
+		if n > 0 || err != nil || l.cause.Load() != nil {
+			l.room.Lower()
+		}
+		if n == 0 && err == nil {
+			return 0, transport.ErrAgain
+		}
+	}
+	if err != nil {
+		err = l.unwritable(l.broken(err))
+	}
+	if n > 0 {
+		return n, nil // an error comes with the next call
+	}
+	return 0, err
+}
+
+func (l *link) unwritable(cause error) error {
+	if cause == io.EOF {
+		return fmt.Errorf("write %s: %w", l.remote, unix.EPIPE)
+	}
+	return cause
+}
+
+func empty(bufs [][]byte) bool {
+	for _, b := range bufs {
+		if len(b) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *link) Arm() bool {
+	if !l.ref.Acquire(l.free) {
+		return true
+	}
+	defer l.ref.Release(l.free)
+	if err := l.in.arm(); err != nil {
+		l.broken(err)
+		return true
+	}
+	if l.in.head == l.in.tail {
+		if err := l.in.poll(); err != nil {
+			l.broken(err)
+			return true
+		}
+	}
+	c := l.cause.Load()
+	return l.in.head != l.in.tail || c != nil && (*c != io.EOF || l.in.flushed)
+}
+
+func (l *link) FD() int        { return l.in.ch.FD() }
+func (l *link) WriteFD() int   { return int(l.room) }
+func (l *link) Remote() string { return l.remote }
+
+func (l *link) Close() error {
+	l.ref.Close(l.free)
+	return nil
+}

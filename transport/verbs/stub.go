@@ -1,0 +1,41 @@
+//go:build !rdma || !cgo
+
+package verbs
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leidenzipper/zipper/transport"
+)
+
+// ErrNotBuilt is the answer of a program that was built without rdma-core.
+var ErrNotBuilt error = permanent{errors.New("this build of zipper has no verbs transport: install rdma-core's development files (apt-get install libibverbs-dev) and build again with scripts/build, which adds -tags rdma")}
+
+// Dialer opens links to "HOST:PORT" or "verbs:HOST:PORT" addresses.
+type Dialer struct{ Options Options }
+
+var _ transport.Dialer = Dialer{}
+
+// Dial fails with ErrNotBuilt.
+func (Dialer) Dial(context.Context, string) (transport.Link, error) { return nil, ErrNotBuilt }
+
+// Listener takes links in.
+type Listener struct{}
+
+var _ transport.Listener = (*Listener)(nil)
+
+// Listen fails with ErrNotBuilt.
+func Listen(string, Options) (*Listener, error) { return nil, ErrNotBuilt }
+
+// Accept fails with ErrNotBuilt.
+func (*Listener) Accept() (transport.Link, error) { return nil, ErrNotBuilt }
+
+// Addr is empty.
+func (*Listener) Addr() string { return "" }
+
+// Close does nothing.
+func (*Listener) Close() error { return nil }
+
+// Survey fails with ErrNotBuilt.
+func Survey() ([]PortInfo, error) { return nil, ErrNotBuilt }

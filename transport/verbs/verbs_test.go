@@ -1,0 +1,260 @@
+//go:build rdma && cgo
+
+package verbs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/cgo/verbs"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/transporttest"
+)
+
+// host address of an RDMA port of this host. ZIPPER_VERBS_ADDRESS names it and makes its absence a failure.
+func address(t *testing.T) string {
+	t.Helper()
+	if a := os.Getenv("ZIPPER_VERBS_ADDRESS"); a != "" {
+		return a
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("no network address")
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		ln, err := Listen(net.JoinHostPort(n.IP.String(), "0"), Options{})
+		if err == nil {
+			ln.Close()
+			return n.IP.String()
+		}
+		why = err
+	}
+	t.Skipf("no RDMA device to test with (scripts/verbs-lab makes some): %v", why)
+	return ""
+}
+
+func TestConformance(t *testing.T) {
+	host := address(t)
+	for name, o := range map[string]Options{"default": {}, "small": {Slots: 12, SlotSize: 256}} {
+		t.Run(name, func(t *testing.T) {
+			transporttest.Run(t, func(t *testing.T) (transport.Listener, transport.Dialer) {
+				ln, err := Listen(net.JoinHostPort(host, "0"), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ln, Dialer{o}
+			})
+		})
+	}
+}
+
+// pair opens a link whose ends may have rings of different sizes.
+func pair(t *testing.T, listen, dial Options) (dialed, accepted *link) {
+	t.Helper()
+	ln, err := Listen(net.JoinHostPort(address(t), "0"), listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	type result struct {
+		l   transport.Link
+		err error
+	}
+	got := make(chan result, 1)
+	go func() {
+		l, err := ln.Accept()
+		got <- result{l, err}
+	}()
+	d, err := Dialer{dial}.Dial(context.Background(), ln.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := <-got
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	t.Cleanup(func() { d.Close(); r.l.Close() })
+	return d.(*link), r.l.(*link)
+}
+
+// TestRingsOfDifferentSizes: credit works whichever end has the larger ring.
+func TestRingsOfDifferentSizes(t *testing.T) {
+	a, b := pair(t, Options{Slots: 4, SlotSize: 256}, Options{Slots: 100, SlotSize: 1000})
+	want := make([]byte, 100_000)
+	for i := range want {
+		want[i] = byte(i * 7 / 3)
+	}
+	for _, dir := range [][2]*link{{a, b}, {b, a}} {
+		sent := make(chan error, 1)
+		go func() { sent <- transporttest.WriteFull(dir[0], want) }()
+		got := make([]byte, len(want))
+		if err := transporttest.ReadFull(dir[1], got); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-sent; err != nil || string(got) != string(want) {
+			t.Fatalf("changed, %v", err)
+		}
+	}
+}
+
+// TestHostileCredit: a peer that gives back more than it was sent loses its link.
+func TestHostileCredit(t *testing.T) {
+	a, b := pair(t, Options{}, Options{})
+	if err := b.in.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: 5}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for err == nil {
+		if err = transporttest.WriteFull(a, make([]byte, 100_000)); err == nil {
+			transporttest.ReadFull(b, make([]byte, 100_000))
+		}
+	}
+	if !strings.Contains(err.Error(), "breaks the rules") {
+		t.Error(err)
+	}
+}
+
+// TestLargeMessage: one that is larger than a slot ends the link of the reader.
+func TestLargeMessage(t *testing.T) {
+	a, b := pair(t, Options{SlotSize: 256}, Options{SlotSize: 4096})
+	if err := a.out.post(0, 1000); err != nil {
+		t.Fatal(err)
+	}
+	if err := transporttest.ReadFull(b, make([]byte, 1)); err == nil || err == io.EOF || strings.Contains(err.Error(), "patience") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestForeign: what is at the other end of the TCP connection is something else, or silent.
+func TestForeign(t *testing.T) {
+	ln, err := net.Listen("tcp", net.JoinHostPort(address(t), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	answers := make(chan string, 2)
+	answers <- "220 mail.example.org ESMTP\r\n"
+	answers <- ""
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			c.Write([]byte(<-answers))
+			defer c.Close()
+		}
+	}()
+	for range 2 {
+		start := time.Now()
+		l, err := Dialer{Options{Proof: 500 * time.Millisecond}}.Dial(context.Background(), ln.Addr().String())
+		if err == nil {
+			l.Close()
+			t.Fatal("connected")
+		}
+		if d := time.Since(start); d > transporttest.Patience {
+			t.Errorf("took %v: %v", d, err)
+		}
+	}
+}
+
+// TestFabricIdentity: TCP connects, but the queue pair numbers lead nowhere: refused, with the reason.
+func TestFabricIdentity(t *testing.T) {
+	host := address(t)
+	ln, err := Listen(net.JoinHostPort(host, "0"), Options{Proof: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	between, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer between.Close()
+	target := strings.TrimPrefix(ln.Addr(), Scheme)
+	go func() { // changes the first byte of the listener's nonce, so that what comes is not what was announced
+		c, err := between.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		s, err := net.Dial("tcp", target)
+		if err != nil {
+			return
+		}
+		defer s.Close()
+		go io.Copy(s, c)
+		b := make([]byte, 3+helloLen)
+		if _, err := io.ReadFull(s, b); err != nil {
+			return
+		}
+		b[3+52]++
+		c.Write(b)
+		io.Copy(c, s)
+	}()
+	l, err := Dialer{Options{Proof: 3 * time.Second}}.Dial(context.Background(), between.Addr().String())
+	if err == nil {
+		l.Close()
+		t.Fatal("connected to a port that is not the one that answered")
+	}
+	if !strings.Contains(err.Error(), "fabric identity check") {
+		t.Error(err)
+	}
+}
+
+// TestMemlock: too low a limit gives an error that names it. In a process of its own, without the capability.
+func TestMemlock(t *testing.T) {
+	host := address(t)
+	if os.Getenv("ZIPPER_VERBS_CHILD") == "" {
+		if os.Getuid() != 0 {
+			t.Skip("needs root to give up the capability IPC_LOCK")
+		}
+		cmd := exec.Command("sh", "-c", `ulimit -l 64 && exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "$0" -test.run '^TestMemlock$'`, self(t))
+		cmd.Env = append(os.Environ(), "ZIPPER_VERBS_CHILD=1", "ZIPPER_VERBS_ADDRESS="+host)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	var r unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r); err != nil || r.Cur != 64<<10 {
+		t.Fatalf("limit is %d, %v", r.Cur, err)
+	}
+	ln, err := Listen(net.JoinHostPort(host, "0"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	l, err := Dialer{}.Dial(context.Background(), ln.Addr())
+	if err == nil {
+		l.Close()
+		t.Fatal("connected")
+	}
+	if !strings.Contains(err.Error(), "ulimit -l, is 64 KiB") {
+		t.Error(err)
+	}
+}
+
+func self(t *testing.T) string {
+	exe, err := filepath.EvalSymlinks("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}

@@ -1,0 +1,63 @@
+//go:build rdma && cgo
+
+package verbs
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// waiter lets a goroutine wait for a descriptor that belongs to the library, without a thread.
+type waiter struct {
+	f   *os.File
+	raw syscall.RawConn
+}
+
+func newWaiter(fd int, name string) (*waiter, error) {
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f := os.NewFile(uintptr(dup), name) // does not block: the flag is of the description, and set
+	raw, err := f.SyscallConn()
+	if err == nil {
+		err = f.SetReadDeadline(time.Time{}) // an error if it cannot be polled
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &waiter{f, raw}, nil
+}
+
+// wait calls take until it got something or failed, whenever the descriptor is readable. os.ErrDeadlineExceeded
+// after stop or at the time given to until.
+func (w *waiter) wait(take func() (bool, error)) error {
+	var failure error
+	err := w.raw.Read(func(uintptr) bool {
+		got, err := take()
+		failure = err
+		return got || err != nil
+	})
+	if err != nil {
+		return err
+	}
+	return failure
+}
+
+// sleep returns after stop.
+func (w *waiter) sleep() {
+	w.raw.Read(func(uintptr) bool { return false })
+}
+
+// stop ends wait and sleep, also future ones. Any thread.
+func (w *waiter) stop() { w.until(time.Unix(1, 0)) }
+
+// until bounds wait.
+func (w *waiter) until(t time.Time) { w.f.SetReadDeadline(t) } // cannot fail: newWaiter has tried
+
+func (w *waiter) close() error { return w.f.Close() }
