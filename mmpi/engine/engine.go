@@ -27,7 +27,10 @@ type Engine struct {
 	start     time.Time
 
 	mu    sync.Mutex
-	rail  *rail
+	rails []*rail
+	multi bool // more than one rail
+	turn  int  // bytes that a rail writes at a time
+	ways  waysState
 	peers []*peer // by virtual rank; nil until first used
 
 	comms     []*Comm // by id
@@ -75,18 +78,23 @@ func New(cfg Config) (*Engine, error) {
 	if mine < 0 || cfg.World.Rank < 0 {
 		return nil, failure(ErrArg, "rank %d in a world of %d", cfg.World.Rank, e.size)
 	}
-	if len(cfg.Links) != 1 {
-		return nil, failure(ErrUnsupported, "%d links to forwarders; one is supported", len(cfg.Links))
+	if n := len(cfg.Links); n == 0 || n > MaxRails {
+		return nil, failure(ErrUnsupported, "%d forwarders; want 1 to %d", n, MaxRails)
 	}
 	e.firstMine, e.endMine = first, first+int(cfg.World.Clusters[mine].Size)
 	e.limits = cfg.Limits.withDefaults(e.size)
 	e.poolLeft = e.limits.EagerPool
 	e.peers = make([]*peer, e.size)
-	e.rail = &rail{e: e, link: cfg.Links[0], in: input{buf: make([]byte, inputSize)}}
+	e.addRails(cfg)
 	e.table.Store(new([]*Comm))
 	e.addControl()
 	if err := e.sleep.init(); err != nil {
 		return nil, failure(ErrInternal, "event descriptors: %v", err)
+	}
+	for _, r := range e.rails {
+		if !r.up {
+			e.reconnect(r)
+		}
 	}
 	if !cfg.Quiet {
 		e.sleep.background = true
@@ -118,7 +126,7 @@ func (e *Engine) lock() {
 
 // unlock lets others see what has changed. Receives handed to native MPI keep the engine busy too: only its progress notices their end.
 func (e *Engine) unlock() {
-	if busy := e.active > 0 || e.rail.unsent > 0 || e.collCount > 0 || len(e.natives) > 0; busy != e.busy {
+	if busy := e.active > 0 || e.unsent() > 0 || e.collCount > 0 || len(e.natives) > 0; busy != e.busy {
 		e.busy = busy
 		e.native.SetBusy(busy)
 	}
@@ -126,13 +134,20 @@ func (e *Engine) unlock() {
 	e.mu.Unlock()
 }
 
-// writeOut puts on the link what it takes, unless it took nothing the last time: then progress does it when there is room.
+// writeOut puts on the links what they take, unless one took nothing the last time: then progress does it when there is room.
 func (e *Engine) writeOut() {
-	if e.err != nil || e.rail.blocked {
-		return
-	}
-	if _, err := e.rail.write(); err != nil {
-		e.lost(e.rail, err)
+	for more := true; more && e.err == nil; {
+		more = false
+		for _, r := range e.rails {
+			if r.blocked || e.err != nil || e.multi && !r.pending() {
+				continue
+			}
+			n, err := r.write()
+			if err != nil {
+				e.lost(r, err)
+			}
+			more = more || e.multi && n >= e.turn
+		}
 	}
 }
 
@@ -142,9 +157,7 @@ func (e *Engine) fatal(code Code, status int, reason string) {
 		return
 	}
 	e.err = failure(code, "%s", reason)
-	r := e.rail
-	r.link.Close()
-	r.queue, r.unsent, r.bulk, r.seg.req = frameQueue{}, 0, nil, nil
+	e.closeRails()
 	for _, r := range e.requests {
 		if r.state == idle {
 			continue

@@ -4,10 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // byeTimeout bounds the steps of Finish after its barrier: nobody has anything else left to do.
@@ -34,11 +30,10 @@ func (e *Engine) Finish() error {
 	if err == nil {
 		e.lock()
 		e.flushAcks()
-		e.rail.push(e.newControl(wire.TypeBye, nil))
-		e.rail.bye = byeSent
+		e.sayBye()
 		e.writeOut()
 		e.unlock()
-		err = e.wait(byeTimeout, "the forwarder's good-bye", func() bool { return e.rail.bye == byeAcked })
+		err = e.wait(byeTimeout, "the forwarder's good-bye", e.byeAcked)
 	}
 	e.close()
 	return errors.Join(err, e.writeRecord())
@@ -58,7 +53,7 @@ func (e *Engine) close() {
 	if e.err == nil {
 		e.err = failure(ErrArg, "the engine has ended")
 	}
-	e.rail.link.Close()
+	e.closeRails()
 	e.sleep.close()
 }
 
@@ -150,14 +145,20 @@ func (e *Engine) Abort(status int, reason string) {
 	if e.err != nil {
 		return
 	}
-	r := e.rail
-	r.push(e.newControl(wire.TypeAbort, &wire.Abort{Code: int32(status), Rank: uint32(e.world.Rank), Reason: reason}))
-	for end := e.now() + time.Second; r.pending() && e.now() < end; {
-		if _, err := r.write(); err != nil {
-			return
+	e.sendAbort(status, e.world.Rank, reason)
+	for end := e.now() + time.Second; e.pending() && e.now() < end; {
+		blocked := true
+		for _, r := range e.rails {
+			if !r.pending() {
+				continue
+			}
+			if _, err := r.write(); err != nil {
+				r.up = false
+			}
+			blocked = blocked && r.blocked
 		}
-		if r.blocked {
-			var set [3]unix.PollFd
+		if blocked {
+			var set pollList
 			ppoll(e.pollSet(&set, e.sleep.wake), time.Millisecond, false)
 		}
 	}

@@ -6,8 +6,11 @@ import "github.com/leidenzipper/zipper/wire"
 type frame struct {
 	buf        []byte // header, body, payload; pooled
 	off        int    // bytes written
-	seq        uint64 // 0: not sequenced
-	queued     bool   // in a rail's queue
+	seq        uint64 // 0: not sequenced, or no longer retained
+	peer       *peer  // nil: for the forwarder
+	rail       *rail  // that it was given to last; nil: none reached the peer
+	replayed   bool   // given to a rail more than once
+	queued     bool   // in the rail's queue
 	background bool   // does not keep the engine busy: the program does not wait for it
 	nextOut    *frame
 	nextKept   *frame
@@ -59,7 +62,7 @@ func (e *Engine) newFrame(p *peer, t wire.Type, flags uint8, body, payload int) 
 	if t.Sequenced() {
 		h.Seq = p.numbers.Next()
 	}
-	f.seq, f.background = h.Seq, !t.Sequenced()
+	f.peer, f.seq, f.background = p, h.Seq, !t.Sequenced()
 	f.buf = h.Append(f.buf)
 	return f
 }
@@ -91,11 +94,19 @@ func (e *Engine) freeFrame(f *frame) {
 	e.frames = append(e.frames, f)
 }
 
-// enqueue gives a frame to the rail; write puts it on the link.
+// enqueue gives a frame to a rail that reaches the peer; write puts it on the link. If there is none now, sequenced frames wait for one;
+// what others say is said again then.
 func (e *Engine) enqueue(p *peer, f *frame) {
 	if f.seq != 0 {
 		p.retained.pushRetained(f)
 		e.unacked++
 	}
-	e.rail.push(f)
+	r := e.way(p)
+	switch {
+	case r != nil:
+		f.rail = r
+		r.push(f)
+	case f.seq == 0:
+		e.freeFrame(f)
+	}
 }

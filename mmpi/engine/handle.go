@@ -17,13 +17,18 @@ type landing struct {
 	n     int      // payload bytes
 	early []byte   // a whole frame that is to be kept
 	seq   uint64
+
+	// Data: where it came from and its place. req is nil when the receive is over: then it only counts as landed.
+	rail   *rail
+	epoch  uint16
+	offset int64
 }
 
 func (l *landing) some() bool { return l.typ != 0 }
 
 // begin handles a frame from another rank but for its payload. It returns where the payload goes (the rest of it is thrown away) and what
 // to do then. body is not kept. An error means a peer that breaks the protocol.
-func (e *Engine) begin(h wire.Header, body []byte, payload int) (dst []byte, l landing, err error) {
+func (e *Engine) begin(r *rail, h wire.Header, body []byte, payload int) (dst []byte, l landing, err error) {
 	if int(h.Dst) != e.world.Rank || h.Dst == wire.Nobody {
 		return nil, l, fmt.Errorf("it is for rank %d, this is %d", h.Dst, e.world.Rank)
 	}
@@ -35,7 +40,13 @@ func (e *Engine) begin(h wire.Header, body []byte, payload int) (dst []byte, l l
 		return nil, l, err
 	}
 	if !h.Type.Sequenced() {
-		return e.handle(p, h, body, payload)
+		dst, l, err = e.handle(p, h, body, payload)
+		if l.typ == wire.TypeData {
+			l.rail, l.epoch = r, h.Epoch
+		} else if h.Type == wire.TypeLanded && err == nil {
+			err = e.handleLanded(r, p, h.Epoch, body)
+		}
+		return dst, l, err
 	}
 	place, err := p.order.Place(h.Seq)
 	if err != nil {
@@ -45,17 +56,42 @@ func (e *Engine) begin(h wire.Header, body []byte, payload int) (dst []byte, l l
 	case flow.Duplicate:
 		return nil, l, nil
 	case flow.Early:
-		b := h.Append(make([]byte, 0, wire.HeaderLen+len(body)+payload))
-		b = append(b, body...)
-		l = landing{typ: h.Type, peer: p, early: b[:cap(b)], seq: h.Seq}
-		return l.early[len(b):], l, nil
+		return e.beginEarly(p, h, body, payload)
+	}
+	if p.open.some() { // a copy of it has begun
+		if p.open.n != payload || p.open.typ != h.Type {
+			return nil, l, fmt.Errorf("frame %d comes again with %d bytes instead of %d", h.Seq, payload, p.open.n)
+		}
+		for _, o := range e.rails {
+			if o.readsOpen(p) { // which of them will come whole is not known: this one waits aside
+				return e.beginEarly(p, h, body, payload)
+			}
+		}
+		return p.openDst, p.open, nil // the rail that it came over is lost
 	}
 	dst, l, err = e.handle(p, h, body, payload)
-	if err == nil && !l.some() {
-		e.taken(p)
-		err = e.catchUp(p)
+	if err != nil {
+		return dst, l, err
 	}
-	return dst, l, err
+	if !l.some() {
+		e.taken(p)
+		return dst, l, e.catchUp(p)
+	}
+	l.seq = h.Seq
+	p.open, p.openDst = l, dst
+	return dst, l, nil
+}
+
+// beginEarly reads a frame aside. What may wait there is bounded by the sender's credit, for every rail that may bring a copy.
+func (e *Engine) beginEarly(p *peer, h wire.Header, body []byte, payload int) (dst []byte, l landing, err error) {
+	if most := len(e.rails) * int(p.eagerIn.Window()); p.earlyBytes+payload > most {
+		return nil, l, fmt.Errorf("%w: %d bytes ahead of their turn, at most %d allowed", flow.ErrOverrun, p.earlyBytes+payload, most)
+	}
+	p.earlyBytes += payload
+	b := h.Append(make([]byte, 0, wire.HeaderLen+len(body)+payload))
+	b = append(b, body...)
+	l = landing{typ: h.Type, peer: p, early: b[:cap(b)], n: payload, seq: h.Seq}
+	return l.early[len(b):][:payload], l, nil
 }
 
 // landed finishes a frame whose payload is in place.
@@ -64,15 +100,43 @@ func (e *Engine) landed(l landing) error {
 	case !l.some():
 		return nil
 	case l.early != nil:
-		l.peer.order.Keep(l.seq, l.early)
-		return nil
+		return e.keepEarly(l)
 	}
-	e.finishPayload(l)
+	if err := e.finishPayload(l); err != nil {
+		return err
+	}
 	if l.typ.Sequenced() {
+		l.peer.open, l.peer.openDst = landing{}, nil
 		e.taken(l.peer)
 		return e.catchUp(l.peer)
 	}
 	return nil
+}
+
+// keepEarly keeps a frame until its turn, which may have come while it was arriving: another copy may have been faster.
+func (e *Engine) keepEarly(l landing) error {
+	p := l.peer
+	place, err := p.order.Place(l.seq)
+	if err != nil {
+		return err
+	}
+	switch {
+	case place == flow.Duplicate:
+		p.earlyBytes -= l.n
+		return nil
+	case place == flow.Next && p.open.some(): // faster than the copy that began before
+		p.earlyBytes -= l.n
+		for _, o := range e.rails {
+			if o.readsOpen(p) {
+				o.toScratch()
+				o.in.land = landing{}
+			}
+		}
+		copy(p.openDst, l.early[len(l.early)-l.n:])
+		return e.landed(p.open)
+	}
+	p.order.Keep(l.seq, l.early)
+	return e.catchUp(p)
 }
 
 // catchUp handles early frames whose turn has come.
@@ -87,12 +151,15 @@ func (e *Engine) catchUp(p *peer) error {
 			return err
 		}
 		n := len(b) - h.Payload()
+		p.earlyBytes -= h.Payload()
 		dst, l, err := e.handle(p, h, b[wire.HeaderLen:n], h.Payload())
 		if err != nil {
 			return err
 		}
 		copy(dst, b[n:])
-		e.finishPayload(l)
+		if err := e.finishPayload(l); err != nil {
+			return err
+		}
 		e.taken(p)
 	}
 }
@@ -119,6 +186,7 @@ func (e *Engine) handle(p *peer, h wire.Header, body []byte, payload int) (dst [
 	case wire.TypeCredit:
 		err = e.handleCredit(p, body)
 	case wire.TypeAck: // the header says it
+	case wire.TypeLanded: // begin sees to it
 	default:
 		err = errors.New("no such frame between ranks")
 	}
@@ -208,19 +276,10 @@ func (e *Engine) handleEager(p *peer, h wire.Header, body []byte, payload int) (
 }
 
 // finishPayload acts on payload that is in place.
-func (e *Engine) finishPayload(l landing) {
+func (e *Engine) finishPayload(l landing) error {
 	switch {
 	case l.typ == wire.TypeData:
-		r := l.req
-		r.moved += int64(l.n)
-		l.peer.dataIn.Consume(uint64(l.n))
-		if l.peer.dataIn.Due() {
-			e.sendCredit(l.peer)
-		}
-		if r.moved == r.clear {
-			e.sendFin(l.peer, r.remote)
-			e.received(r)
-		}
+		return e.segmentLanded(l)
 	case l.req != nil:
 		e.consumed(l.peer, l.n)
 		l.req.moved = min(int64(l.n), int64(len(l.req.buf)))
@@ -234,6 +293,7 @@ func (e *Engine) finishPayload(l landing) {
 			e.deliver(l.msg.req, l.msg)
 		}
 	}
+	return nil
 }
 
 func (e *Engine) handleRTS(p *peer, body []byte) error {
@@ -290,7 +350,7 @@ func (e *Engine) handleCTS(p *peer, body []byte) error {
 		p.bulkTail.next = r
 	}
 	p.bulkTail = r
-	e.rail.schedule(p)
+	e.schedule(p)
 	return nil
 }
 
@@ -302,6 +362,11 @@ func (e *Engine) handleFin(p *peer, body []byte) error {
 	r, err := e.sending(p, f.Sender, sent, announced, cancelling)
 	if err != nil {
 		return err
+	}
+	for _, o := range e.rails { // replays that were not needed
+		if o.seg.active && o.seg.req == r {
+			o.seg.detach()
+		}
 	}
 	e.over(r)
 	return nil
@@ -385,25 +450,7 @@ func (e *Engine) handleCredit(p *peer, body []byte) error {
 	}
 	p.eagerOut.Raise(c.Eager)
 	if p.dataOut.Raise(c.Data) {
-		e.rail.schedule(p)
+		e.schedule(p)
 	}
 	return nil
-}
-
-func (e *Engine) handleData(p *peer, body []byte, payload int) ([]byte, landing, error) {
-	d, err := wire.ParseData(body)
-	if err != nil {
-		return nil, landing{}, err
-	}
-	r := e.find(d.Receiver)
-	if r == nil || r.peer != p || r.state != cleared {
-		return nil, landing{}, fmt.Errorf("no receive %x from it is under way", d.Receiver)
-	}
-	if payload == 0 || d.Offset != uint64(r.moved) || int64(payload) > r.clear-r.moved {
-		return nil, landing{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived", payload, d.Offset, r.moved, r.clear)
-	}
-	if err := p.dataIn.Receive(uint64(payload)); err != nil {
-		return nil, landing{}, err
-	}
-	return r.buf[d.Offset : d.Offset+uint64(payload)], landing{typ: wire.TypeData, peer: p, req: r, n: payload}, nil
 }

@@ -146,7 +146,7 @@ func TestLinkLost(t *testing.T) {
 	e := f.engines[1]
 	tick := func(at time.Duration) {
 		e.lock()
-		e.rail.step()
+		e.rails[0].step()
 		e.tick(at)
 		e.unlock()
 	}

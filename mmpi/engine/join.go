@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"runtime"
 	"time"
 
@@ -54,39 +55,99 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 		return nil, w, failure(ErrArg, "%s: %v", jobenv.VarCollectives, err)
 	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank, Layout: w.Clusters, TagUB: loc.TagUB,
-		Library: loc.Library, Model: Model, Host: loc.Host, Timeout: job.Timeout}
-	link, layout, err := dial(ctx, job, id)
+		Library: loc.Library, Model: Model, Host: loc.Host, Timeout: job.Timeout,
+		Rails: len(job.Forwarders), Instance: mathrand.Uint64()}
+	links, redial, layout, err := dial(ctx, job, id)
 	if err != nil {
 		return nil, w, failure(ErrLink, "cluster %s rank %d cannot join job %q: %v", job.Cluster, loc.Rank, job.ID, err)
 	}
 	w.TagUB = int(layout.TagUB)
 	poll := map[string]Poll{"busy": PollBusy, "event": PollEvent}[job.Poll]
-	e, err := New(Config{World: w, Native: native, Links: []transport.Link{link}, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: Limits{Grace: time.Second}})
+	e, err := New(Config{World: w, Native: native, Links: links, Redial: redial, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: Limits{Grace: time.Second}})
 	if err != nil {
-		link.Close()
+		for _, l := range links {
+			if l != nil {
+				l.Close()
+			}
+		}
 		return nil, w, err
 	}
 	e.record(job, loc.Host)
 	return e, w, nil
 }
 
-// dial joins at the first of the job's forwarders that can be reached.
-func dial(ctx context.Context, job jobenv.Job, id handshake.Identity) (transport.Link, wire.Layout, error) {
+// dial joins at all of the job's forwarders at once and returns when the first has let us in: the other links may come later (Config.Redial).
+func dial(ctx context.Context, job jobenv.Job, id handshake.Identity) ([]transport.Link, func(context.Context, int) (transport.Link, error), wire.Layout, error) {
+	n := len(job.Forwarders)
+	if n == 0 {
+		return nil, nil, wire.Layout{}, fmt.Errorf("no forwarder is named in %s", jobenv.VarForwarders)
+	}
+	if n > MaxRails {
+		return nil, nil, wire.Layout{}, fmt.Errorf("%s names %d forwarders, at most %d can be used", jobenv.VarForwarders, n, MaxRails)
+	}
+	type answer struct {
+		rail   int
+		link   transport.Link
+		layout wire.Layout
+		err    error
+	}
+	first := make([]chan answer, n) // of the first attempt at each
+	any := make(chan answer, n)
+	for i, addr := range job.Forwarders {
+		first[i] = make(chan answer, 1)
+		go func() {
+			l, layout, err := (&joining.Dialer{}).Dial(ctx, addr, id)
+			a := answer{i, l, layout, err}
+			first[i] <- a
+			any <- a
+		}()
+	}
+	// discard closes links that come too late.
+	discard := func() {
+		for i := range first {
+			go func() {
+				if a := <-first[i]; a.err == nil {
+					a.link.Close()
+				}
+			}()
+		}
+	}
 	var all []error
-	for _, addr := range job.Forwarders {
-		d := joining.Dialer{}
-		l, layout, err := d.Dial(ctx, addr, id)
-		if err == nil {
-			return l, layout, nil
-		}
+	for range n {
+		a := <-any
 		var refused *handshake.Refused
-		if errors.As(err, &refused) || ctx.Err() != nil {
-			return nil, wire.Layout{}, err
+		if errors.As(a.err, &refused) && refused.Code != wire.RefuseTimeout && refused.Code != wire.RefuseShutdown || ctx.Err() != nil {
+			discard()
+			return nil, nil, wire.Layout{}, errors.Join(a.err, ctx.Err())
 		}
-		all = append(all, err)
+		if a.err != nil {
+			all = append(all, a.err)
+			continue
+		}
+		<-first[a.rail]
+		links := make([]transport.Link, n)
+		links[a.rail] = a.link
+		tried := make([]bool, n)
+		tried[a.rail] = true
+		redial := func(ctx context.Context, rail int) (transport.Link, error) {
+			if !tried[rail] { // only one goroutine at a time works for a rail
+				tried[rail] = true
+				select {
+				case a := <-first[rail]:
+					return a.link, a.err
+				case <-ctx.Done():
+					go func() {
+						if a := <-first[rail]; a.err == nil {
+							a.link.Close()
+						}
+					}()
+					return nil, ctx.Err()
+				}
+			}
+			l, _, err := (&joining.Dialer{}).Dial(ctx, job.Forwarders[rail], id)
+			return l, err
+		}
+		return links, redial, a.layout, nil
 	}
-	if len(all) == 0 {
-		return nil, wire.Layout{}, fmt.Errorf("no forwarder is named in %s", jobenv.VarForwarders)
-	}
-	return nil, wire.Layout{}, errors.Join(all...)
+	return nil, nil, wire.Layout{}, errors.Join(all...)
 }

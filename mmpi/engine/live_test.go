@@ -18,11 +18,18 @@ import (
 // live starts a forwarder on loopback and joins a job of clusters of these sizes: real sockets, real threads, only native MPI is simulated.
 func live(t testing.TB, sizes ...int) []*Engine {
 	t.Helper()
+	_, addr := serve(t)
+	return joinAll(t, []string{addr}, sizes...)
+}
+
+// serve runs a forwarder on loopback until the test ends.
+func serve(t testing.TB) (*forwarder.Forwarder, string) {
+	t.Helper()
 	ln, err := tcp.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1})
+	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1, Linger: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +42,14 @@ func live(t testing.TB, sizes ...int) []*Engine {
 			t.Error(err)
 		}
 	})
-	job := jobenv.Job{ID: "test", Secret: "s", Forwarders: []string{ln.Addr()}, Timeout: 20 * time.Second}
+	return f, ln.Addr()
+}
+
+// joinAll joins all ranks of a job at these forwarders.
+func joinAll(t testing.TB, forwarders []string, sizes ...int) []*Engine {
+	t.Helper()
+	ctx := context.Background()
+	job := jobenv.Job{ID: "test", Secret: "s", Forwarders: forwarders, Timeout: 20 * time.Second}
 	for i, n := range sizes {
 		job.Layout = append(job.Layout, jobenv.Cluster{Name: string(rune('a' + i)), Size: n})
 	}

@@ -19,8 +19,13 @@ type peer struct {
 	dataIn  flow.Grant
 	ackDue  bool // in Engine.acks
 
-	bulkHead, bulkTail *Request // sends that are clear and have bytes left, in order of their CTS
-	running            bool     // in the rail's bulk ring
+	bulkHead, bulkTail *Request       // sends that are clear and have bytes left, in order of their CTS
+	replay             []flow.Segment // sent over a rail that is lost, perhaps not landed
+	lanes              []lane         // by rail
+	home               int            // the rail for everything but segments, if it reaches the peer
+	open               landing        // sequenced frame whose payload is coming
+	openDst            []byte         // where to
+	earlyBytes         int            // payload of early frames
 
 	orphans int // envelopes kept for unknown communicators
 
@@ -41,7 +46,7 @@ func (e *Engine) peer(rank int) *peer {
 	p := e.peers[rank]
 	if p == nil {
 		l := e.limits
-		p = &peer{rank: rank,
+		p = &peer{rank: rank, home: e.home(rank), lanes: newLanes(len(e.rails)),
 			eagerOut: flow.NewBudget(uint64(l.EagerWindow)), dataOut: flow.NewBudget(uint64(l.DataWindow)),
 			eagerIn: flow.NewGrant(uint64(l.EagerWindow)), dataIn: flow.NewGrant(uint64(l.DataWindow))}
 		e.peers[rank] = p
@@ -115,12 +120,16 @@ func (e *Engine) acked(p *peer, ack uint64) error {
 		return err
 	}
 	for f := p.retained.head; f != nil && f.seq <= ack; f = p.retained.head {
-		if f.queued {
+		p.retained.popRetained()
+		e.unacked--
+		switch {
+		case !f.queued:
+			e.freeFrame(f)
+		case f.replayed: // the first copy has come after all
+			f.seq = 0 // freed when it is written
+		default:
 			return failure(ErrLink, "acknowledged frame %d before it was sent", f.seq)
 		}
-		p.retained.popRetained()
-		e.freeFrame(f)
-		e.unacked--
 	}
 	return nil
 }

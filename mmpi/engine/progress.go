@@ -31,11 +31,14 @@ func (e *Engine) advance() int {
 	if e.err != nil {
 		return 0
 	}
-	n := e.rail.step()
+	n := e.stepRails()
 	n += e.advanceNative()
 	n += e.advanceCollectives()
-	if e.rail.pending() && !e.rail.blocked {
-		e.writeOut()
+	for _, r := range e.rails {
+		if r.pending() && !r.blocked {
+			e.writeOut()
+			break
+		}
 	}
 	return n
 }
@@ -80,19 +83,22 @@ func (e *Engine) tick(now time.Duration) {
 		return
 	}
 	e.flushAcks()
-	r := e.rail
-	switch {
-	case r.bye != running:
-	case r.fresh:
-		r.fresh, r.heard, r.pinged = false, now, 0
-	case r.pinged == 0:
-		if now-r.heard > e.limits.Ping {
-			r.pinged = now
-			r.push(e.newControl(wire.TypePing, nil))
+	for _, r := range e.rails {
+		switch {
+		case !r.up || r.bye != running:
+		case r.fresh:
+			r.fresh, r.heard, r.pinged = false, now, 0
+		case r.pinged == 0:
+			if now-r.heard > e.limits.Ping {
+				r.pinged = now
+				r.push(e.newControl(wire.TypePing, nil))
+			}
+		case now-r.pinged > e.limits.Silence:
+			e.lost(r, failure(ErrLink, "no answer for %v", e.limits.Silence))
 		}
-	case now-r.pinged > e.limits.Silence:
-		e.lost(r, failure(ErrLink, "no answer for %v", e.limits.Silence))
-		return
+	}
+	if e.multi {
+		e.giveUp(now)
 	}
 	e.writeOut()
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/leidenzipper/zipper/transport"
@@ -12,12 +11,15 @@ import (
 
 // rail is a link to a forwarder with what waits to go out and the frame that is coming in.
 type rail struct {
-	e    *Engine
-	link transport.Link
-	in   input
+	e     *Engine
+	index int // in Engine.rails
+	link  transport.Link
+	up    bool           // joined and not lost
+	down  map[int]string // virtual ranks to which the forwarder has no link, and why
+	in    input
 
 	queue   frameQueue // control and eager frames: they overtake segments, but do not interrupt one
-	bulk    []*peer    // peers with segments to send and credit for them, in turn
+	bulk    []*peer    // peers with segments to send, in turn
 	seg     segment    // the Data frame that is being written
 	unsent  int        // frames in queue that keep the engine busy
 	blocked bool       // the link took nothing more
@@ -39,16 +41,18 @@ const (
 
 // segment is one Data frame on its way into the link.
 type segment struct {
-	req  *Request
-	n    int // payload bytes
-	buf  [wire.HeaderLen + wire.DataLen]byte
-	head []byte // what is left of buf
-	data []byte // what is left of the payload, in the user's buffer
+	active bool
+	peer   *peer
+	req    *Request // nil: the request no longer cares
+	first  bool     // not a replay: the request waits for it to be written
+	buf    [wire.HeaderLen + wire.DataLen]byte
+	head   []byte // what is left of buf
+	data   []byte // what is left of the payload, in the user's buffer
 }
 
 const (
 	batch    = 16      // frames in one vectored write
-	turnSize = 1 << 20 // bytes written or read before the other direction has its turn
+	turnSize = 1 << 20 // bytes written or read before the other direction, or another rail, has its turn
 )
 
 func (r *rail) push(f *frame) {
@@ -60,17 +64,19 @@ func (r *rail) push(f *frame) {
 }
 
 // pending reports whether there is something to write.
-func (r *rail) pending() bool { return r.queue.head != nil || r.seg.req != nil || len(r.bulk) > 0 }
+func (r *rail) pending() bool {
+	return r.up && (r.queue.head != nil || r.seg.active || len(r.bulk) > 0)
+}
 
 // write puts on the link what it takes, without blocking.
 func (r *rail) write() (moved int, err error) {
 	r.blocked = false
-	for moved < turnSize {
+	for turn := r.e.turn; moved < turn; {
 		iov := r.iov[:0]
-		if r.seg.req == nil && r.queue.head == nil {
+		if !r.seg.active && r.queue.head == nil {
 			r.nextSegment()
 		}
-		if r.seg.req != nil {
+		if r.seg.active {
 			iov = append(iov, r.seg.head, r.seg.data)
 		}
 		for f := r.queue.head; f != nil && len(iov) < batch; f = f.nextOut {
@@ -97,7 +103,7 @@ func (r *rail) write() (moved int, err error) {
 
 // wrote accounts for n bytes that the link took, in the order of write's list.
 func (r *rail) wrote(n int) {
-	if s := &r.seg; s.req != nil {
+	if s := &r.seg; s.active {
 		k := min(n, len(s.head))
 		s.head, n = s.head[k:], n-k
 		k = min(n, len(s.data))
@@ -126,48 +132,49 @@ func (r *rail) wrote(n int) {
 	}
 }
 
-// nextSegment takes the next peer's turn, if one has bytes to send and credit.
+// nextSegment takes the next peer's turn, if one has bytes to send and this rail may carry them.
 func (r *rail) nextSegment() {
 	for len(r.bulk) > 0 {
 		p := r.bulk[0]
 		copy(r.bulk, r.bulk[1:])
 		r.bulk = r.bulk[:len(r.bulk)-1]
-		p.running = false
-		q := p.bulkHead
-		n := int(min(q.clear-q.moved, int64(r.e.limits.Segment)))
-		if !p.dataOut.Take(uint64(n)) {
-			continue // a Credit frame brings it back
+		p.lanes[r.index].enrolled = false
+		q, what, first := r.e.nextPiece(r, p)
+		if q == nil {
+			continue // Credit, Landed or another request brings it back
 		}
-		h := wire.Header{Type: wire.TypeData, Epoch: 1, Length: uint32(wire.DataLen + n), Src: uint32(r.e.world.Rank), Dst: uint32(p.rank), Ack: p.order.Ack()}
-		d := wire.Data{Receiver: q.remote, Offset: uint64(q.moved)}
+		h := wire.Header{Type: wire.TypeData, Epoch: p.lanes[r.index].out.Epoch(), Length: uint32(wire.DataLen + what.Bytes),
+			Src: uint32(r.e.world.Rank), Dst: uint32(p.rank), Ack: p.order.Ack()}
+		d := wire.Data{Receiver: q.remote, Offset: uint64(what.Offset)}
 		s := &r.seg
-		s.req, s.n = q, n
+		s.active, s.peer, s.req, s.first = true, p, q, first
 		s.head = d.Append(h.Append(s.buf[:0]))
-		s.data = q.buf[q.moved : q.moved+int64(n)]
+		s.data = q.buf[what.Offset : what.Offset+int64(what.Bytes)]
 		return
 	}
 }
 
 func (r *rail) segmentWritten() {
-	q := r.seg.req
-	q.moved += int64(r.seg.n)
-	r.seg.req = nil
-	p := q.peer
-	if q.moved == q.clear {
-		p.bulkHead = q.next
-		if p.bulkHead == nil {
-			p.bulkTail = nil
-		}
-		q.next = nil
-		r.e.to(q, sent)
-	}
-	r.schedule(p)
+	p := r.seg.peer
+	r.dropSegment()
+	r.enroll(p)
 }
 
-// schedule gives a peer a place in the bulk ring if it has something to send; credit is seen to at its turn.
-func (r *rail) schedule(p *peer) {
-	if p.bulkHead != nil && !p.running && (r.seg.req == nil || r.seg.req.peer != p) {
-		p.running = true
+// dropSegment forgets the segment that is, or need not be, written.
+func (r *rail) dropSegment() {
+	s := &r.seg
+	if q := s.req; q != nil && s.first {
+		q.writing--
+		r.e.checkSent(q)
+	}
+	s.active, s.peer, s.req, s.data = false, nil, nil, nil
+}
+
+// enroll gives a peer a place in the bulk ring if it has something to send; credit is seen to at its turn.
+func (r *rail) enroll(p *peer) {
+	l := &p.lanes[r.index]
+	if (p.bulkHead != nil || len(p.replay) > 0) && !l.enrolled && r.reaches(p.rank) && !(r.seg.active && r.seg.peer == p) {
+		l.enrolled = true
 		r.bulk = append(r.bulk, p)
 	}
 }
@@ -239,7 +246,7 @@ func (r *rail) read() (moved int, err error) {
 				land := in.land
 				in.land = landing{}
 				if err := r.e.landed(land); err != nil {
-					return moved, err
+					return moved, breach{err}
 				}
 			}
 			continue
@@ -279,12 +286,12 @@ func (r *rail) frame() (int, error) {
 	}
 	h, err := wire.ParseHeader(b)
 	if err != nil {
-		return 0, err
+		return 0, breach{err}
 	}
 	payload := h.Payload()
 	head := wire.HeaderLen + int(h.Length) - payload
 	if head > len(in.buf) {
-		return 0, fmt.Errorf("%v frame of %d bytes is too long here", h.Type, h.Length)
+		return 0, breach{fmt.Errorf("%v frame of %d bytes is too long here", h.Type, h.Length)}
 	}
 	if len(b) < head {
 		in.bulk = in.bulk && h.Type == wire.TypeData
@@ -296,9 +303,9 @@ func (r *rail) frame() (int, error) {
 	if !h.Type.BetweenRanks() {
 		return head, r.control(h, body)
 	}
-	dst, land, err := r.e.begin(h, body, payload)
+	dst, land, err := r.e.begin(r, h, body, payload)
 	if err != nil {
-		return 0, fmt.Errorf("%v frame from rank %d: %w", h.Type, h.Src, err)
+		return 0, breach{fmt.Errorf("%v frame from rank %d: %w", h.Type, h.Src, err)}
 	}
 	if payload > 0 || land.some() {
 		in.busy, in.dst, in.skip, in.land = true, dst, payload-len(dst), land
@@ -314,25 +321,35 @@ func (r *rail) control(h wire.Header, body []byte) error {
 	case wire.TypePong:
 	case wire.TypeByeAck:
 		if r.bye != byeSent {
-			return errors.New("the forwarder said good-bye unasked")
+			return breach{errors.New("the forwarder said good-bye unasked")}
 		}
 		r.bye = byeAcked
-	case wire.TypeBye: // the forwarder shuts down, but not under us: a job in progress is lost
+	case wire.TypeRailState:
+		s, err := wire.ParseRailState(body)
+		if err != nil {
+			return breach{err}
+		}
+		return r.e.railState(r, s)
+	case wire.TypeBye: // the forwarder shuts down: without another one the job is lost
 		return errors.New("the forwarder is shutting down")
 	case wire.TypeAbort:
 		a, err := wire.ParseAbort(body)
 		if err != nil {
-			return err
+			return breach{err}
 		}
-		mine, _ := r.e.Place(r.e.world.Rank)
-		if c, _ := r.e.Place(int(a.Rank)); c == mine && int(a.Rank) != r.e.world.Rank {
-			time.Sleep(r.e.limits.Grace)
-		}
+		r.e.giveWay(int(a.Rank))
 		r.e.fatal(ErrAborted, int(a.Code), abortReason(a))
 	default:
-		return fmt.Errorf("unexpected %v frame", h.Type)
+		return breach{fmt.Errorf("unexpected %v frame", h.Type)}
 	}
 	return nil
+}
+
+// giveWay lets the cluster's own launcher end this process when the cause is a rank of the same cluster.
+func (e *Engine) giveWay(cause int) {
+	if cause != e.world.Rank && e.sameCluster(cause) {
+		time.Sleep(e.limits.Grace)
+	}
 }
 
 func abortReason(a wire.Abort) string {
@@ -342,8 +359,14 @@ func abortReason(a wire.Abort) string {
 	return fmt.Sprintf("job ended by rank %d (exit status %d): %s", a.Rank, a.Code, a.Reason)
 }
 
+// breach is a fault of what came over a link rather than of the link.
+type breach struct{ error }
+
 // step reads and writes once.
 func (r *rail) step() (moved int) {
+	if !r.up {
+		return 0
+	}
 	n, err := r.read()
 	if err == nil && r.pending() {
 		var m int
@@ -354,12 +377,4 @@ func (r *rail) step() (moved int) {
 		r.e.lost(r, err)
 	}
 	return n
-}
-
-// lost ends the job: the only rail is gone.
-func (e *Engine) lost(r *rail, err error) {
-	if errors.Is(err, io.EOF) {
-		err = errors.New("the forwarder closed it (killed, or the network went down)")
-	}
-	e.fatal(ErrLink, 1, fmt.Sprintf("link rank %d - forwarder %s lost: %v", e.world.Rank, r.link.Remote(), err))
 }

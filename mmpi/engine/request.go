@@ -1,13 +1,17 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+)
 
 // state is where a request stands. The frames that move a request from state to state:
 //
 //	sender     announced ─CTS→ clear ─last segment written→ sent ─Fin→ over      announced ─Fin→ over (nothing to send)
 //	           announced ─(cancel)→ cancelling ─CancelReply yes→ over, ─CTS→ clear
 //	           waiting ─Matched→ over                                            (synchronous eager)
-//	receiver   posted ─Eager→ landing ─last byte→ over                           posted ─RTS→ cleared ─last segment→ over
+//	receiver   posted ─Eager→ landing ─last byte→ over                           posted ─RTS→ cleared ─all segments→ over
 //	           posted ─native message→ native ─test→ over
 type state uint8
 
@@ -57,13 +61,15 @@ type Request struct {
 	buf   []byte
 
 	// A send: where to, and what. A receive: the pattern, then what it met.
-	peer   *peer
-	source int // rank in the communicator or AnySource
-	tag    int // or AnyTag
-	size   int64
-	moved  int64  // bytes written or landed
-	clear  int64  // bytes that the CTS asked for
-	remote uint64 // the other end's request
+	peer    *peer
+	source  int // rank in the communicator or AnySource
+	tag     int // or AnyTag
+	size    int64
+	moved   int64      // bytes given to a rail, or landed
+	writing int        // segments being written
+	cover   flow.Cover // of a receive: what has landed
+	clear   int64      // bytes that the CTS asked for
+	remote  uint64     // the other end's request
 
 	prev, next *Request // in the posted list, or (next) in a peer's bulk queue
 	probed     bool     // native: came by Imrecv and cannot be cancelled

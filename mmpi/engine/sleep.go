@@ -63,25 +63,35 @@ func (e *Engine) alert() {
 	if e.completions > 0 && s.sleepers.Load() > 0 {
 		signal(s.wake)
 	}
-	if s.watching.Load() && !s.forOutput && e.rail.pending() {
+	if s.watching.Load() && !s.forOutput && e.pending() {
 		signal(s.kick)
 	}
 }
 
-// pollSet lists the link's descriptors; fd is one more to wait for.
-func (e *Engine) pollSet(set *[3]unix.PollFd, fd int) []unix.PollFd {
-	l := e.rail.link
+// pollList has room for the descriptors of all rails and one more.
+type pollList [1 + 2*MaxRails]unix.PollFd
+
+// pollSet lists the links' descriptors; fd is one more to wait for.
+func (e *Engine) pollSet(set *pollList, fd int) []unix.PollFd {
 	set[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	set[1] = unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN}
-	if !e.rail.pending() {
-		return set[:2]
+	n := 1
+	for _, r := range e.rails {
+		if !r.up {
+			continue
+		}
+		l := r.link
+		set[n] = unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN}
+		n++
+		switch {
+		case !r.pending():
+		case l.WriteFD() == l.FD():
+			set[n-1].Events |= unix.POLLOUT
+		default:
+			set[n] = unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT}
+			n++
+		}
 	}
-	if l.WriteFD() == l.FD() {
-		set[1].Events |= unix.POLLOUT
-		return set[:2]
-	}
-	set[2] = unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT}
-	return set[:3]
+	return set[:n]
 }
 
 // ppoll sleeps; an interrupted sleep is a short sleep. With keep the thread sleeps behind the Go scheduler's back and keeps its P: else the
@@ -99,14 +109,14 @@ func ppoll(set []unix.PollFd, d time.Duration, keep bool) {
 // doze sleeps on the link, unlocked meanwhile.
 func (e *Engine) doze(d time.Duration) {
 	s := &e.sleep
-	if e.rail.link.Arm() {
+	if e.arm() {
 		return
 	}
 	keep := e.guest && d <= 5*time.Millisecond // a program may have blocked the signal that would end a longer one
 	if s.sleepers.Load() > 0 {
 		d, keep = min(d, time.Millisecond), false // several sleepers may take each other's wake-ups
 	}
-	var set [3]unix.PollFd
+	var set pollList
 	p := e.pollSet(&set, s.wake)
 	s.sleepers.Add(1)
 	e.unlock()
@@ -169,18 +179,18 @@ func (e *Engine) watch() bool {
 		e.unlock()
 		return true
 	}
-	moved := e.rail.step()
+	moved := e.stepRails()
 	if now := e.now(); e.err == nil && now-s.ticked >= betweenAck {
 		s.ticked = now
 		e.tick(now)
 	}
-	if moved > 0 || e.err != nil || e.rail.link.Arm() {
+	if moved > 0 || e.err != nil || e.arm() {
 		e.unlock()
 		return false
 	}
-	var set [3]unix.PollFd
+	var set pollList
 	p := e.pollSet(&set, s.kick)
-	s.forOutput = e.rail.pending()
+	s.forOutput = e.pending()
 	s.watching.Store(true)
 	e.unlock()
 	ppoll(p, watchFor, e.guest)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"math"
 	"time"
 
@@ -40,7 +41,11 @@ func (w *World) Place(rank int) (cluster, first int) {
 type Config struct {
 	World  World
 	Native Native
-	Links  []transport.Link // joined links to forwarders; at least one if there is more than one cluster
+	// Links are joined links to forwarders, 1 to MaxRails; nil: not there yet. At least one is there.
+	Links []transport.Link
+	// Redial opens the link of a place in Links again after it was lost, or for the first time; it tries until ctx ends. It is called only if
+	// there are several. nil: never again.
+	Redial func(ctx context.Context, rail int) (transport.Link, error)
 
 	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not (busy).
 	Poll Poll
@@ -75,6 +80,7 @@ type Limits struct {
 	Orphans     int           // envelopes kept per peer for communicators not known here yet
 	Ping        time.Duration // silence after which a link is pinged
 	Silence     time.Duration // time without an answer after which a link is lost
+	NoRail      time.Duration // how long a job of several rails goes on when none is left, or none to some rank
 	Grace       time.Duration // how long the cluster's own launcher has to end this process when a rank of the cluster ends the job: it knows the exit status; zero: none
 }
 
@@ -104,6 +110,9 @@ func (l Limits) withDefaults(world int) Limits {
 	}
 	if l.Silence == 0 {
 		l.Silence = 6 * time.Second
+	}
+	if l.NoRail == 0 {
+		l.NoRail = 10 * time.Second
 	}
 	l.Eager = min(l.Eager, wire.MaxPayload)
 	l.Segment = min(l.Segment, wire.MaxPayload, l.DataWindow/2)

@@ -60,6 +60,9 @@ func (g *Grant) Receive(n uint64) error {
 	return nil
 }
 
+// Room is how much more payload may come.
+func (g *Grant) Room() uint64 { return g.told - g.received }
+
 // Consume counts payload whose memory is free again.
 func (g *Grant) Consume(n uint64) {
 	if n > g.received-g.consumed {

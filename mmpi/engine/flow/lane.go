@@ -1,0 +1,136 @@
+package flow
+
+import (
+	"fmt"
+	"time"
+)
+
+// Segment is a piece of a large message that was sent.
+type Segment struct {
+	Request uint64 // the sender's
+	Offset  int64
+	Bytes   int
+}
+
+// Lane is the sender's end of a flow's large messages over one rail: what is on its way, to be replayed if the rail is lost, and how fast
+// it goes. An epoch is the time between two losses.
+type Lane struct {
+	epoch uint16
+	sent  uint64    // bytes of this epoch
+	acked uint64    // of these
+	out   []Segment // not acknowledged, in order; out[0] up to cut bytes
+	cut   int
+
+	rate    float64       // bytes per second; 0: not known
+	since   time.Duration // when the running measurement began,
+	counted uint64        // and acked then
+}
+
+// NewLane starts in epoch 1.
+func NewLane() Lane { return Lane{epoch: 1} }
+
+// Epoch is what the lane's frames carry.
+func (l *Lane) Epoch() uint16 { return l.epoch }
+
+// OnWay is the payload in bytes sent and not acknowledged.
+func (l *Lane) OnWay() int { return int(l.sent - l.acked) }
+
+// Rate is the measured speed in bytes per second; 0: not known yet.
+func (l *Lane) Rate() float64 { return l.rate }
+
+// Send counts a segment that starts on its way at a time.
+func (l *Lane) Send(s Segment, now time.Duration) {
+	if l.sent == l.acked {
+		l.since, l.counted = now, l.acked
+	}
+	l.sent += uint64(s.Bytes)
+	l.out = append(l.out, s)
+}
+
+// Shortest measurement, and weight of a new one.
+const (
+	measureFor   = time.Millisecond
+	measureShare = 0.25
+)
+
+// Landed takes an acknowledgement: the payload landed since the epoch began. One of another epoch changes nothing.
+func (l *Lane) Landed(epoch uint16, bytes uint64, now time.Duration) error {
+	if epoch != l.epoch || bytes <= l.acked {
+		return nil
+	}
+	if bytes > l.sent {
+		return fmt.Errorf("flow: %d bytes landed, %d sent", bytes, l.sent)
+	}
+	n := int(bytes - l.acked)
+	l.acked = bytes
+	k := 0
+	for ; n > 0; k++ {
+		left := l.out[k].Bytes - l.cut
+		if n < left {
+			l.cut += n
+			break
+		}
+		n -= left
+		l.cut = 0
+	}
+	l.out = append(l.out[:0], l.out[k:]...)
+	if d := now - l.since; d >= measureFor {
+		r := float64(l.acked-l.counted) / d.Seconds()
+		if l.rate > 0 {
+			r = l.rate + measureShare*(r-l.rate)
+		}
+		l.rate, l.since, l.counted = r, now, l.acked
+	}
+	return nil
+}
+
+// Reset begins a new epoch and returns what may not have landed.
+func (l *Lane) Reset() []Segment {
+	lost := l.out
+	*l = Lane{epoch: l.epoch + 1, rate: 0}
+	return lost
+}
+
+// Arrivals is the receiver's end of a Lane.
+type Arrivals struct {
+	epoch  uint16
+	landed uint64
+	told   uint64
+}
+
+// Count counts a segment that has landed.
+func (a *Arrivals) Count(epoch uint16, bytes int) {
+	if epoch != a.epoch {
+		*a = Arrivals{epoch: epoch}
+	}
+	a.landed += uint64(bytes)
+}
+
+// Untold is the payload in bytes that the sender does not know to have landed.
+func (a *Arrivals) Untold() int { return int(a.landed - a.told) }
+
+// Tell returns what the sender should hear, and marks it as told.
+func (a *Arrivals) Tell() (epoch uint16, landed uint64) {
+	a.told = a.landed
+	return a.epoch, a.landed
+}
+
+// Share is how much of a window a lane may fill: in proportion to its rate, those not known counting as the mean of the known.
+func Share(window int, lane *Lane, all []*Lane) int {
+	sum, known := 0.0, 0
+	for _, l := range all {
+		if l.rate > 0 {
+			sum += l.rate
+			known++
+		}
+	}
+	if known == 0 {
+		return window / max(1, len(all))
+	}
+	mean := sum / float64(known)
+	r := lane.rate
+	if r == 0 {
+		r = mean
+	}
+	return int(float64(window) * r / (sum + mean*float64(len(all)-known)))
+}

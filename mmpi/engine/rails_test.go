@@ -1,0 +1,375 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+)
+
+// proxy is a network between ranks and a forwarder that can be cut.
+type proxy struct {
+	t      testing.TB
+	ln     net.Listener
+	target string
+
+	mu    sync.Mutex
+	dead  bool // refuses
+	conns map[net.Conn]net.Conn
+	bytes int64 // that went through
+}
+
+func newProxy(t testing.TB, target string) *proxy {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{t: t, ln: ln, target: target, conns: map[net.Conn]net.Conn{}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			a, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { p.carry(a) })
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		p.kill()
+		wg.Wait()
+	})
+	return p
+}
+
+func (p *proxy) carry(a net.Conn) {
+	b, err := net.Dial("tcp", p.target)
+	if err != nil {
+		a.Close()
+		return
+	}
+	p.mu.Lock()
+	if p.dead {
+		a.Close()
+		b.Close()
+	} else {
+		p.conns[a] = b
+	}
+	p.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, d := range [][2]net.Conn{{a, b}, {b, a}} {
+		wg.Go(func() {
+			buf := make([]byte, 64<<10)
+			for {
+				n, err := d[0].Read(buf)
+				if n > 0 {
+					p.mu.Lock()
+					p.bytes += int64(n)
+					p.mu.Unlock()
+					if _, err = d[1].Write(buf[:n]); err == nil {
+						continue
+					}
+				}
+				if err != nil {
+					if err != io.EOF { // a half-closed link still carries the other direction
+						d[0].Close()
+					}
+					d[1].Close()
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	p.mu.Lock()
+	delete(p.conns, a)
+	p.mu.Unlock()
+	a.Close()
+	b.Close()
+}
+
+// cut ends one link in the middle of whatever it carries.
+func (p *proxy) cut(r *rand.Rand) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := r.IntN(max(1, len(p.conns)))
+	for a, b := range p.conns {
+		if n--; n < 0 {
+			a.Close()
+			b.Close()
+			return
+		}
+	}
+}
+
+// kill ends all links, and no new ones come through until revive.
+func (p *proxy) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = true
+	for a, b := range p.conns {
+		a.Close()
+		b.Close()
+	}
+}
+
+func (p *proxy) revive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = false
+}
+
+func (p *proxy) carried() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bytes
+}
+
+// railed joins a job through n forwarders behind proxies.
+func railed(t testing.TB, n int, sizes ...int) ([]*Engine, []*proxy, []*forwarder.Forwarder) {
+	var proxies []*proxy
+	var forwarders []*forwarder.Forwarder
+	var addrs []string
+	for range n {
+		f, addr := serve(t)
+		p := newProxy(t, addr)
+		proxies, forwarders, addrs = append(proxies, p), append(forwarders, f), append(addrs, p.ln.Addr().String())
+	}
+	engines := joinAll(t, addrs, sizes...)
+	for _, f := range forwarders {
+		full(t, f, len(engines))
+	}
+	return engines, proxies, forwarders
+}
+
+// full waits until a forwarder has links to all ranks, and all ranks know.
+func full(t testing.TB, f *forwarder.Forwarder, ranks int) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		s := f.Status()
+		if len(s.Jobs) == 1 && s.Jobs[0].State == "running" && s.Jobs[0].Joined == ranks {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("a forwarder does not get its ranks back: %+v", s.Jobs)
+		}
+	}
+}
+
+// ready waits until every engine sees every other rank over every rail.
+func ready(t testing.TB, engines []*Engine) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		all := true
+		for _, e := range engines {
+			e.lock()
+			for _, r := range e.rails {
+				all = all && r.up && len(r.down) == 0
+			}
+			e.unlock()
+		}
+		if all {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("not all rails come back")
+		}
+	}
+}
+
+// finishAll runs f and Finish in every engine.
+func finishAll(t *testing.T, engines []*Engine, f func(e *Engine) error) {
+	var wg sync.WaitGroup
+	for _, e := range engines {
+		wg.Go(func() {
+			if err := f(e); err != nil {
+				t.Errorf("rank %d: %v (%v, %q)", e.world.Rank, err, e.Err(), e.native.(*fakeNative).failed)
+			}
+			if err := e.Finish(); err != nil {
+				t.Errorf("rank %d: %v", e.world.Rank, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Everything that TestLiveRandom sends, over two and three rails.
+func TestRailsRandom(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			engines, proxies, _ := railed(t, n, 2, 1, 2)
+			finishAll(t, engines, func(e *Engine) error {
+				return exchangeAll(t, e, 40, rand.New(rand.NewPCG(1, uint64(e.world.Rank))))
+			})
+			for i, p := range proxies {
+				if p.carried() < 1<<20 {
+					t.Errorf("rail %d carried only %d bytes", i, p.carried())
+				}
+			}
+		})
+	}
+}
+
+// The same while links are cut again and again, one at a time: nothing is lost, doubled or put out of order.
+func TestRailsCut(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			engines, proxies, _ := railed(t, 2, 2, 1, 2)
+			stop := make(chan struct{})
+			cuts := 0
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(seed, 99))
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Duration(r.IntN(20)) * time.Millisecond):
+					}
+					proxies[r.IntN(2)].cut(r)
+					cuts++
+					time.Sleep(2 * time.Millisecond) // let it be noticed
+					ready(t, engines)
+				}
+			})
+			var sent sync.WaitGroup
+			sent.Add(len(engines))
+			finishAll(t, engines, func(e *Engine) error {
+				err := exchangeAll(t, e, 150, rand.New(rand.NewPCG(seed, uint64(e.world.Rank))))
+				sent.Done()
+				if e.world.Rank == 0 {
+					sent.Wait()
+					close(stop)
+					wg.Wait()
+				}
+				return err
+			})
+			t.Logf("%d cuts", cuts)
+			if cuts < 3 {
+				t.Errorf("only %d cuts: nothing was tested", cuts)
+			}
+		})
+	}
+}
+
+// stream sends large messages both ways between the first ranks of two clusters and checks every byte; each calls back.
+func stream(e *Engine, c *Comm, messages, size int, each func(i int)) error {
+	other := 1 - e.world.Rank
+	for i := range messages {
+		out, in := make([]byte, size), make([]byte, size)
+		fill(out, i, e.world.Rank)
+		var s, r Cell
+		if err := e.Irecv(c, KindP2P, in, other, 1, &r); err != nil {
+			return err
+		}
+		if err := e.Isend(c, KindP2P, out, other, 1, false, &s); err != nil {
+			return err
+		}
+		await(e, &s)
+		await(e, &r)
+		if err := s.Err(); err != nil {
+			return err
+		}
+		if err := r.Err(); err != nil {
+			return err
+		}
+		want := make([]byte, size)
+		fill(want, i, other)
+		if string(in) != string(want) {
+			return fmt.Errorf("message %d is damaged", i)
+		}
+		clear(in) // late segments would show up in somebody else's memory
+		each(i)
+	}
+	return nil
+}
+
+func fill(b []byte, i, rank int) {
+	x := uint32(i*2654435761 + rank + 1)
+	for k := range b {
+		x = x*1664525 + 1013904223
+		b[k] = byte(x >> 24)
+	}
+}
+
+// One of two forwarders dies in the middle of a stream: it goes on at once; when the forwarder is there again it carries its share again.
+func TestForwarderDiesAndReturns(t *testing.T) {
+	engines, proxies, forwarders := railed(t, 2, 1, 1)
+	var worst time.Duration
+	var back int64
+	finishAll(t, engines, func(e *Engine) error {
+		last := time.Now()
+		return stream(e, spanAll(t, e), 40, 3<<20, func(i int) {
+			if e.world.Rank != 0 {
+				return
+			}
+			worst = max(worst, time.Since(last))
+			switch i {
+			case 10:
+				go proxies[0].kill()
+			case 20:
+				proxies[0].revive()
+				full(t, forwarders[0], 2)
+				ready(t, engines)
+				back = proxies[0].carried()
+			}
+			last = time.Now()
+		})
+	})
+	back = proxies[0].carried() - back
+	t.Logf("longest message %v; %d bytes over the forwarder after its return", worst, back)
+	if back < 10<<20 {
+		t.Errorf("only %d bytes over the forwarder after its return", back)
+	}
+}
+
+// A rank that every forwarder has lost is dead: everybody ends with an error that names it.
+func TestRailsRankDies(t *testing.T) {
+	engines, _, _ := railed(t, 2, 1, 2)
+	ready(t, engines)
+	e := engines[2]
+	e.lock()
+	e.closeRails() // as the kernel does when a process dies
+	e.err = failure(ErrArg, "dead")
+	e.unlock()
+	for _, e := range engines[:2] {
+		var cell Cell
+		if err := e.Irecv(spanAll(t, e), KindP2P, nil, 2-2*e.world.Rank, 1, &cell); err != nil && e.Err() == nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(5 * time.Second); e.Err() == nil && time.Now().Before(end); {
+			e.Progress(time.Millisecond)
+		}
+		if n := e.native.(*fakeNative); !strings.Contains(n.failed, "virtual rank 2") || n.code == 0 {
+			t.Errorf("rank %d: %d, %q", e.world.Rank, n.code, n.failed)
+		}
+	}
+}
+
+// No forwarder left: after the limit everybody ends with an error that names the link.
+func TestRailsAllGone(t *testing.T) {
+	engines, proxies, _ := railed(t, 2, 1, 1)
+	for _, e := range engines {
+		e.lock()
+		e.limits.NoRail = 300 * time.Millisecond
+		e.unlock()
+	}
+	proxies[0].kill()
+	proxies[1].kill()
+	for _, e := range engines {
+		begin := time.Now()
+		for e.Err() == nil && time.Since(begin) < 10*time.Second {
+			e.Progress(time.Millisecond)
+		}
+		if n := e.native.(*fakeNative); !strings.Contains(n.failed, "no forwarder could be reached") || !strings.Contains(n.failed, "link rank") {
+			t.Errorf("rank %d: %q", e.world.Rank, n.failed)
+		}
+	}
+}

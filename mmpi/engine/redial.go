@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/leidenzipper/zipper/transport"
+)
+
+// Pauses between attempts to have a rail back.
+const (
+	firstRedial = 50 * time.Millisecond
+	maxRedial   = 2 * time.Second
+)
+
+// reconnect has a goroutine of its own open the rail's link again, until it is there or the engine ends.
+func (e *Engine) reconnect(r *rail) {
+	redial, ctx := e.ways.redial, e.ways.ctx
+	if redial == nil {
+		return
+	}
+	go func() {
+		for pause := firstRedial; ; pause = min(2*pause, maxRedial) {
+			if redial(ctx, r.index) == nil || ctx.Err() != nil {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+		}
+	}()
+}
+
+// railUp takes a link into use; false: the engine does not want it any more.
+func (e *Engine) railUp(r *rail, l transport.Link) bool {
+	e.lock()
+	defer e.unlock()
+	if e.err != nil || e.ways.finishing || e.sleep.stop {
+		return false
+	}
+	now := e.now()
+	r.link, r.up, r.down, r.bye, r.blocked = l, true, nil, running, false
+	r.fresh, r.heard, r.pinged = true, now, 0
+	e.ways.none = 0
+	clear(e.ways.cut) // who is out of reach here too is told by the forwarder
+	for _, p := range e.peers {
+		if p != nil {
+			e.resend(p, nil)
+		}
+	}
+	e.review()
+	// Whoever sleeps does so on the old descriptors.
+	if e.sleep.sleepers.Load() > 0 {
+		signal(e.sleep.wake)
+	}
+	signal(e.sleep.kick)
+	return true
+}
