@@ -332,39 +332,40 @@ func (e *Engine) purge(r *rail, p *peer) {
 	r.bulk = bulk
 }
 
-// review finds the ranks that nobody can reach: a rank whose link every forwarder of the job has lost is dead; one that is out of reach while
-// some forwarder is not there either has some time left (giveUp).
+// review notes since when there is no rail, or none to some rank.
 func (e *Engine) review() {
-	all, any := true, false
-	for _, r := range e.rails {
-		all, any = all && r.up, any || r.up
-	}
-	if !any {
+	if e.upRails() == 0 {
 		if e.ways.none == 0 {
 			e.ways.none = e.now()
 		}
 		return
 	}
 	for _, r := range e.rails {
-		for rank, reason := range r.down {
+		for rank := range r.down {
 			reach := false
 			for _, o := range e.rails {
 				reach = reach || o.reaches(rank)
 			}
-			switch {
-			case reach:
+			if reach {
 				delete(e.ways.cut, rank)
-			case all && !e.ways.finishing:
-				e.condemn(rank, "job ended: "+reason)
-				return
-			default:
-				if _, ok := e.ways.cut[rank]; !ok {
-					e.ways.cut[rank] = e.now()
-				}
+			} else if _, ok := e.ways.cut[rank]; !ok {
+				e.ways.cut[rank] = e.now()
 			}
 		}
 	}
 }
+
+func (e *Engine) upRails() (n int) {
+	for _, r := range e.rails {
+		if r.up {
+			n++
+		}
+	}
+	return n
+}
+
+// deadAfter is how long a rank may be without any link while all forwarders are there: it is dead, most likely.
+const deadAfter = time.Second
 
 // giveUp ends the job when there has been no way for too long.
 func (e *Engine) giveUp(now time.Duration) {
@@ -376,13 +377,17 @@ func (e *Engine) giveUp(now time.Duration) {
 		e.fatal(ErrLink, 1, fmt.Sprintf("no forwarder could be reached for %v; the last: %s", e.limits.NoRail, w.lastErr))
 		return
 	}
+	limit := e.limits.NoRail
+	if e.upRails() == len(e.rails) {
+		limit = min(limit, deadAfter)
+	}
 	for rank, since := range w.cut {
-		if now-since <= e.limits.NoRail {
+		if now-since <= limit {
 			continue
 		}
 		for _, r := range e.rails {
 			if reason, ok := r.down[rank]; ok {
-				e.condemn(rank, fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, e.limits.NoRail, reason))
+				e.condemn(rank, fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, limit, reason))
 				return
 			}
 		}

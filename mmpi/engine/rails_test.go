@@ -23,6 +23,7 @@ type proxy struct {
 	dead  bool // refuses
 	conns map[net.Conn]net.Conn
 	bytes int64 // that went through
+	taken int   // links so far
 }
 
 func newProxy(t testing.TB, target string) *proxy {
@@ -61,6 +62,7 @@ func (p *proxy) carry(a net.Conn) {
 		b.Close()
 	} else {
 		p.conns[a] = b
+		p.taken++
 	}
 	p.mu.Unlock()
 	var wg sync.WaitGroup
@@ -95,9 +97,15 @@ func (p *proxy) carry(a net.Conn) {
 	b.Close()
 }
 
-// cut ends one link in the middle of whatever it carries.
+// cut ends one link in the middle of whatever it carries, and waits for the next.
 func (p *proxy) cut(r *rand.Rand) {
 	p.mu.Lock()
+	before := p.taken
+	defer func() {
+		for end := time.Now().Add(20 * time.Second); p.links() == before && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+	}()
 	defer p.mu.Unlock()
 	n := r.IntN(max(1, len(p.conns)))
 	for a, b := range p.conns {
@@ -124,6 +132,12 @@ func (p *proxy) revive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dead = false
+}
+
+func (p *proxy) links() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
 }
 
 func (p *proxy) carried() int64 {
@@ -206,10 +220,10 @@ func TestRailsRandom(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			engines, proxies, _ := railed(t, n, 2, 1, 2)
 			finishAll(t, engines, func(e *Engine) error {
-				return exchangeAll(t, e, 40, rand.New(rand.NewPCG(1, uint64(e.world.Rank))))
+				return exchangeAll(t, e, 30, rand.New(rand.NewPCG(1, uint64(e.world.Rank))))
 			})
 			for i, p := range proxies {
-				if p.carried() < 1<<20 {
+				if p.carried() < 1<<19 {
 					t.Errorf("rail %d carried only %d bytes", i, p.carried())
 				}
 			}
@@ -219,7 +233,7 @@ func TestRailsRandom(t *testing.T) {
 
 // The same while links are cut again and again, one at a time: nothing is lost, doubled or put out of order.
 func TestRailsCut(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			engines, proxies, _ := railed(t, 2, 2, 1, 2)
 			stop := make(chan struct{})
@@ -235,14 +249,13 @@ func TestRailsCut(t *testing.T) {
 					}
 					proxies[r.IntN(2)].cut(r)
 					cuts++
-					time.Sleep(2 * time.Millisecond) // let it be noticed
 					ready(t, engines)
 				}
 			})
 			var sent sync.WaitGroup
 			sent.Add(len(engines))
 			finishAll(t, engines, func(e *Engine) error {
-				err := exchangeAll(t, e, 150, rand.New(rand.NewPCG(seed, uint64(e.world.Rank))))
+				err := exchangeAll(t, e, 60, rand.New(rand.NewPCG(seed, uint64(e.world.Rank))))
 				sent.Done()
 				if e.world.Rank == 0 {
 					sent.Wait()
