@@ -31,6 +31,7 @@ type Cluster struct {
 	Ranks   int
 	MPI     string
 	Program string // empty: that of the job
+	Dir     string // working directory; empty: the repository's root
 }
 
 // A, B and C are the usual clusters.
@@ -173,6 +174,9 @@ func (b *Bed) runArgs(j Job) (args []string, id string) {
 		}
 		if c.Program != "" {
 			spec += ",program=" + c.Program
+		}
+		if c.Dir != "" {
+			spec += ",dir=" + c.Dir
 		}
 		args = append(args, "--cluster", spec)
 	}
