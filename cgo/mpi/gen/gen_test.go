@@ -1,7 +1,10 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -97,5 +100,42 @@ func TestGuardedRefusesSpanning(t *testing.T) {
 		if got := onSpanning(all[name], guarded); got != "unsupported" {
 			t.Errorf("%s is listed as %s", name, got)
 		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	var files []string
+	for column, text := range map[string]string{
+		"one": "function\tpolicy\ton_spanning\nMPI_Send\town\tsupported\nMPI_Win_create\tsynced\tunsupported\nMPI_Put\tguarded\tlocal\n",
+		"two": "function\tpolicy\ton_spanning\nMPI_Send\town\tsupported\nMPI_Win_create\tsynced\tunsupported\nMPI_Put\tguarded\tlocal\nMPI_Pcontrol\tskip\tlocal\n",
+	} {
+		dir := filepath.Join(t.TempDir(), column)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "functions.tsv")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, file)
+	}
+	slices.SortFunc(files, func(a, b string) int {
+		return strings.Compare(filepath.Base(filepath.Dir(a)), filepath.Base(filepath.Dir(b)))
+	})
+	got, err := table(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| function | one | two |", "| MPI_Send | spanning | spanning |", "| MPI_Win_create | error | error |",
+		"| MPI_Put | native, inside | native, inside |", "| MPI_Pcontrol | – | native |"} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("no line %q in\n%s", want, got)
+		}
+	}
+	if err := os.WriteFile(files[0], []byte("head\nMPI_X\tnew\tperhaps\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := table(files); err == nil {
+		t.Error("a policy without words: no error")
 	}
 }

@@ -5,7 +5,13 @@
 // It writes to DIR: real.h (table of the native functions), wrap.c (PMPI_X and MPI_X for every function) and
 // functions.tsv (what each does on a communicator that spans clusters). A file whose contents would not change is not
 // touched, so that make does not compile again. MPI_T is not wrapped: it names no communicator.
+//
+//	gen -table build/openmpi/functions.tsv build/mpich/functions.tsv
+//
+// prints the conformance table (docs/conformance.md).
 package main
+
+//go:generate sh -c "cd ../../.. && go run ./cgo/mpi/gen -table build/openmpi/functions.tsv build/mpich/functions.tsv > build/conformance.md && mv build/conformance.md docs/conformance.md"
 
 import (
 	"bytes"
@@ -19,8 +25,17 @@ import (
 
 func main() {
 	out := flag.String("out", ".", "`directory` to write to")
+	asTable := flag.Bool("table", false, "print the conformance table of the functions.tsv files given")
 	flag.Parse()
-	if err := run(os.Stdin, *out, flag.Args()); err != nil {
+	var err error
+	if *asTable {
+		var text string
+		text, err = table(flag.Args())
+		fmt.Print(text)
+	} else {
+		err = run(os.Stdin, *out, flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "gen:", err)
 		os.Exit(1)
 	}
