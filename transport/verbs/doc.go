@@ -24,7 +24,7 @@ type Options struct {
 	SlotSize int // bytes of each, 256 to 1 MiB (8 KiB); locked memory of a link is 2 · Slots · SlotSize
 	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout (16: 0.27 s); a packet is sent 8 times before the link fails.
 	Timeout uint8
-	// Proof bounds the connection exchange at either end (10 s).
+	// Proof bounds the connection exchange at either end (20 s).
 	Proof time.Duration
 }
 
@@ -39,7 +39,7 @@ func (o Options) withDefaults() Options {
 		o.Timeout = 16
 	}
 	if o.Proof == 0 {
-		o.Proof = 10 * time.Second
+		o.Proof = 20 * time.Second
 	}
 	return o
 }
