@@ -1,12 +1,20 @@
 /* The wait loop. A waiting thread serves everything: native progress (a peer may need it for its own rendezvous), the links
  * (through ze_progress, which also probes for deferred receives), and what the program has let go of. Owner: shim. */
 #include "shim.h"
+#include <limits.h>
 #include <sched.h>
+#include <string.h>
+#include <sys/prctl.h>
 
 enum {
-  SPINS = 64,            /* turns before the first sleep: some tens of microseconds */
+  SPINS = 64,            /* most turns before the first sleep: some tens of microseconds */
+  FEW_SPINS = 4,         /* and least */
+  EXPLORE = 32,          /* one wait in so many has all SPINS, to see whether they pay now */
   NATIVE_SPINS = 2000,   /* turns before yielding while only native MPI is waited for */
   FIRST_SLEEP_US = 20,
+  FIRST_NAP_US = 5,      /* the same while native MPI is waited for, which wakes nobody */
+  LONGEST_NAP_US = 200,
+  TIMER_SLACK_NS = 1000, /* Linux lets sleeps last 50 us longer than asked for, unless told otherwise */
   LONGEST_SLEEP_US = 1000, /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
 };
 
@@ -15,6 +23,34 @@ static inline void relax(void) {
   __builtin_ia32_pause();
 #endif
 }
+
+/* ZIPPER_POLL: adaptive spins as long as that has paid lately, then sleeps; event sleeps at once; busy never does. */
+static enum manner { ADAPTIVE, BUSY, EVENT } manner;
+
+void z_poll_start(void) {
+  prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+  const char *s = getenv("ZIPPER_POLL");
+  manner = !s ? ADAPTIVE : !strcmp(s, "busy") ? BUSY : !strcmp(s, "event") ? EVENT : ADAPTIVE;
+}
+
+/* How many turns this thread's waits spin. Where processes outnumber cores a spin keeps the core from those who would answer, so it seldom
+ * pays and becomes short; where the answer comes during the spin it becomes long. */
+static _Thread_local unsigned spins = SPINS, waits;
+
+static unsigned spin_limit(void) {
+  switch (manner) {
+  case BUSY: return UINT_MAX;
+  case EVENT: return 0;
+  default: return waits++ % EXPLORE == 0 ? SPINS : spins;
+  }
+}
+
+static void spin_paid(unsigned turns) {
+  unsigned want = 2 * turns + FEW_SPINS < SPINS ? 2 * turns + FEW_SPINS : SPINS;
+  spins = (3 * spins + want + 3) / 4;
+}
+
+static void spin_failed(void) { spins = (3 * spins + FEW_SPINS) / 4; }
 
 /* Native progress without any request of our own. */
 static void poke(void) {
@@ -39,7 +75,9 @@ enum wait_for {
 };
 
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
-  int sleep_us = FIRST_SLEEP_US;
+  const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US, longest = what == NATIVE ? LONGEST_NAP_US : LONGEST_SLEEP_US;
+  int sleep_us = first;
+  unsigned limit = spin_limit();
   for (unsigned turn = 1; !over(arg); turn++) {
     poke();
     zreq_reap();
@@ -49,21 +87,25 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
       relax();
       continue;
     }
-    if (z_eng.ze_progress(0) > 0) {
-      turn = 0;
-      sleep_us = FIRST_SLEEP_US;
-    } else if (turn < SPINS) {
-      relax();
-    } else if (!over(arg)) {
-      if (z_eng.ze_progress(sleep_us) > 0) {
-        turn = 0;
-        sleep_us = FIRST_SLEEP_US;
-      } else if ((sleep_us *= 2) > LONGEST_SLEEP_US) {
-        sleep_us = LONGEST_SLEEP_US;
+    int moved = z_eng.ze_progress(0);
+    if (moved <= 0) {
+      if (turn < limit) {
+        relax();
+        continue;
       }
-    } else {
-      return;
+      if (over(arg)) return;
+      if (turn == limit) spin_failed();
+      moved = z_eng.ze_progress(sleep_us);
+      if (moved <= 0) {
+        if ((sleep_us *= 2) > longest) sleep_us = longest;
+        continue;
+      }
+    } else if (turn < limit) {
+      spin_paid(turn);
     }
+    turn = 0;
+    sleep_us = first;
+    limit = spin_limit();
   }
 }
 

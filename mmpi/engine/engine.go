@@ -58,6 +58,7 @@ type Engine struct {
 	collComms   []*Comm // with collectives
 	collTuning  collectives.Tuning
 	nativeColls int // native collectives under way
+	naps        int // since something moved, while native MPI is waited for
 
 	localPosted int // entries of all posted lists that a local message may match
 	flushes     int // communicators with flush set

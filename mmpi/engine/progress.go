@@ -13,18 +13,34 @@ func (e *Engine) Progress(block time.Duration) int {
 	e.sleep.polls.Add(1)
 	n := e.advance()
 	if n == 0 && block > 0 && e.poll != PollBusy && e.err == nil {
-		if e.nativeColls > 0 {
-			block = min(block, nativeNap) // the link does not tell when they are over
+		if e.nativeColls > 0 || len(e.natives) > 0 {
+			block = min(block, e.nap()) // the link does not tell when they are over
 		}
 		e.doze(block)
 		n = e.advance()
+	}
+	if n > 0 {
+		e.naps = 0
 	}
 	e.unlock()
 	return n
 }
 
-// nativeNap bounds sleep while a collective waits for native MPI. Not a spin: on a node with more processes than cores the others need ours.
-const nativeNap = 20 * time.Microsecond
+// Sleeps while native MPI is waited for: nothing wakes the sleeper when it is done. Short ones at first, since native stages of collectives
+// last microseconds. Not a spin, and no yielding: on a node with more processes than cores the others need ours, and a sleeper is
+// scheduled sooner than one that has yielded (both measured).
+const (
+	shortNap  = 5 * time.Microsecond
+	shortNaps = 64
+	longNap   = 100 * time.Microsecond
+)
+
+func (e *Engine) nap() time.Duration {
+	if e.naps++; e.naps <= shortNaps {
+		return shortNap
+	}
+	return longNap
+}
 
 // advance does everything once.
 func (e *Engine) advance() int {
