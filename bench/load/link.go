@@ -1,0 +1,210 @@
+package load
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// link is one simulated rank. Ranks of the first half start messages, those of the second send each one back.
+type link struct {
+	conn   net.Conn
+	in     *bufio.Reader
+	rank   uint32
+	peer   uint32
+	starts bool
+
+	mu    sync.Mutex // of out: the measurement and the reader write
+	out   *bufio.Writer
+	frame []byte // the message, header and all
+	seq   uint64
+
+	going atomic.Bool // start a new message for each one that comes back
+	slow  atomic.Bool // stop reading at the next message until gate is closed
+	gate  chan struct{}
+	bye   chan struct{} // closed at ByeAck
+	idle  *sync.WaitGroup
+	ended chan error // the reader's
+
+	// The reader's own while messages are under way; the measurement's otherwise.
+	began   []time.Time // of the messages under way, in a ring
+	oldest  int
+	trips   int64           // round trips
+	latency []time.Duration // of the last trips, half of the round trip
+}
+
+// keep is how many latencies a link remembers.
+const keep = 1024
+
+func (l *link) join(id handshake.Identity) error {
+	m, err := handshake.NewJoiner(id)
+	if err != nil {
+		return err
+	}
+	for {
+		h, body, err := l.read()
+		if err != nil {
+			return fmt.Errorf("rank %d joins: %w", l.rank, err)
+		}
+		m.HandleMessage(h, body)
+		for {
+			e, ok := m.NextEvent()
+			if !ok {
+				break
+			}
+			switch e.Kind {
+			case handshake.Send:
+				if _, err := l.conn.Write(e.Frame); err != nil {
+					return err
+				}
+			case handshake.Joined:
+				return nil
+			case handshake.Ended:
+				return e.Err
+			}
+		}
+	}
+}
+
+// read takes one frame; the body is a copy.
+func (l *link) read() (wire.Header, []byte, error) {
+	h, err := l.header()
+	if err != nil {
+		return h, nil, err
+	}
+	body := make([]byte, h.Length)
+	_, err = io.ReadFull(l.in, body)
+	return h, body, err
+}
+
+func (l *link) header() (wire.Header, error) {
+	b, err := l.in.Peek(wire.HeaderLen)
+	if err != nil {
+		return wire.Header{}, err
+	}
+	h, err := wire.ParseHeader(b)
+	if err == nil {
+		_, err = l.in.Discard(wire.HeaderLen)
+	}
+	return h, err
+}
+
+// serve reads until the link ends.
+func (l *link) serve() {
+	l.ended <- l.frames()
+}
+
+func (l *link) frames() error {
+	for {
+		h, err := l.header()
+		if err != nil {
+			select {
+			case <-l.bye:
+				return nil
+			default:
+				return fmt.Errorf("rank %d: %w", l.rank, err)
+			}
+		}
+		switch h.Type {
+		case wire.TypePing:
+			err = l.control(wire.TypePong)
+		case wire.TypeByeAck:
+			close(l.bye)
+			return nil
+		case wire.TypeAbort, wire.TypeBye:
+			return fmt.Errorf("rank %d: the forwarder ended the job", l.rank)
+		case wire.TypeEager:
+			if _, err = l.in.Discard(int(h.Length)); err == nil {
+				err = l.message()
+			}
+		case wire.TypeData:
+			_, err = l.in.Discard(int(h.Length))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (l *link) message() error {
+	if l.slow.Load() {
+		<-l.gate
+	}
+	if l.starts {
+		going := l.going.Load() // before the fields that were written before it was set
+		l.latency[l.trips%keep] = time.Since(l.began[l.oldest]) / 2
+		l.trips++
+		if !going {
+			l.oldest = (l.oldest + 1) % len(l.began)
+			err := l.send(0, l.in.Buffered() < wire.HeaderLen) // what waits in the buffer
+			l.idle.Done()
+			return err
+		}
+		l.began[l.oldest] = time.Now()
+		l.oldest = (l.oldest + 1) % len(l.began)
+	}
+	return l.send(1, l.in.Buffered() < wire.HeaderLen)
+}
+
+// send writes n messages; they may wait in the buffer for the next ones.
+func (l *link) send(n int, flush bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for range n {
+		l.seq++
+		h := wire.Header{Type: wire.TypeEager, Epoch: 1, Length: uint32(len(l.frame) - wire.HeaderLen), Src: l.rank, Dst: l.peer, Seq: l.seq}
+		h.Append(l.frame[:0])
+		if _, err := l.out.Write(l.frame); err != nil {
+			return err
+		}
+	}
+	if !flush {
+		return nil
+	}
+	return l.out.Flush()
+}
+
+func (l *link) control(t wire.Type) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.out.Write(wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, nil)) // Flush tells errors
+	return l.out.Flush()
+}
+
+// flood sends segments to a peer that does not read, as many as a rank's credit allows; it ends when they are written.
+func (l *link) flood(total int) error {
+	const segment = 64 << 10
+	d := wire.Data{}
+	for sent := 0; sent < total; sent += segment {
+		h := wire.Header{Type: wire.TypeData, Epoch: 1, Length: wire.DataLen + segment, Src: l.rank, Dst: l.peer}
+		b := append(d.Append(h.Append(nil)), make([]byte, segment)...)
+		l.mu.Lock()
+		_, err := l.conn.Write(b)
+		l.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave says good-bye and waits for the answer.
+func (l *link) leave(patience time.Duration) error {
+	if err := l.control(wire.TypeBye); err != nil {
+		return err
+	}
+	select {
+	case err := <-l.ended:
+		return err
+	case <-time.After(patience):
+		return errors.New("no answer to Bye")
+	}
+}

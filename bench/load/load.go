@@ -1,0 +1,300 @@
+// Package load puts a forwarder under the load of many simulated ranks in one process: pairs of links, one in each of two clusters, that send
+// messages to and fro. It measures round trips per second, latency, fairness between the pairs, what a receiver that stops reading costs the others,
+// and the forwarder's memory and processor time.
+//
+// The generator works on the same machine as the forwarder when that is local, and takes its part of the processors: rates are those of both together,
+// while processor time per message and memory per link are the forwarder's alone.
+package load
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/bench/stat"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Options of a measurement.
+type Options struct {
+	Addr     string        // the forwarder's, host:port
+	PID      int           // of the forwarder on this host, for memory and processor time; 0: not known
+	Links    int           // even, at least 2
+	Size     int           // payload of a message, bytes
+	Window   int           // messages under way for each pair in the rate phase
+	Duration time.Duration // of each phase
+	Slow     bool          // also the phase with a receiver that does not read; needs 4 links
+	Job      string        // id
+	Secret   string
+}
+
+// Row is the result for one number of links.
+type Row struct {
+	Links     int     `json:"links"`
+	JoinS     float64 `json:"join_s"`       // until all were in, s
+	LatencyUS float64 `json:"latency_us"`   // one pair active, the others idle: one-way time, median, us
+	Latency99 float64 `json:"latency99_us"` // 99th percentile
+	LoadedUS  float64 `json:"loaded_us"`    // all pairs active with one message each: one-way time, median, us
+	Loaded99  float64 `json:"loaded99_us"`
+	Rate      float64 `json:"rate"`           // all pairs active with a window: messages relayed per second
+	Jain      float64 `json:"jain"`           // fairness between pairs in that phase, 1: all equal, 1/pairs: one has all
+	SlowRatio float64 `json:"slow_ratio"`     // rate of the other pairs while one receiver does not read, over their rate before; 0: not measured
+	CPU       float64 `json:"cpu_us"`         // forwarder's processor time per message in the rate phase, us; 0: not known
+	IdleKiB   float64 `json:"rss_kib"`        // forwarder's resident set after traffic, all links idle, KiB; 0: not known
+	BeforeKiB float64 `json:"rss_before_kib"` // and before the links came
+}
+
+// Jain's fairness index (Jain, Chiu, Hawe: A Quantitative Measure of Fairness and Discrimination, DEC-TR-301, 1984): (Σx)² / (n Σx²).
+func Jain(x []float64) float64 {
+	var sum, squares float64
+	for _, v := range x {
+		sum += v
+		squares += v * v
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(x)) * squares)
+}
+
+// Slope is the memory per link over rows with different numbers of links, least squares, KiB. Each row has to be of a fresh forwarder. False for fewer than two
+// numbers of links or unknown memory.
+func Slope(rows []Row) (float64, bool) {
+	var n, sx, sy, sxx, sxy float64
+	for _, r := range rows {
+		if r.IdleKiB == 0 {
+			return 0, false
+		}
+		x, y := float64(r.Links), r.IdleKiB-r.BeforeKiB
+		n, sx, sy, sxx, sxy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y
+	}
+	d := n*sxx - sx*sx
+	if n < 2 || d == 0 {
+		return 0, false
+	}
+	return (n*sxy - sx*sy) / d, true
+}
+
+// flood is what the slow receiver's peer sends before its credit would be spent.
+const flood = 4 << 20
+
+// world is all links of one job.
+type world struct {
+	o     Options
+	links []*link
+	idle  sync.WaitGroup // the slow pair's message
+	gate  chan struct{}  // of the slow receiver
+}
+
+// Run measures with one number of links. It returns when the links are closed.
+func Run(ctx context.Context, o Options) (Row, error) {
+	row := Row{Links: o.Links}
+	if o.Links < 2 || o.Links%2 != 0 || o.Size < 0 || o.Size > wire.MaxPayload || o.Window < 1 || o.Duration <= 0 {
+		return row, fmt.Errorf("load: %d links, messages of %d bytes, window %d, %v: links come in pairs, windows and durations are positive", o.Links, o.Size, o.Window, o.Duration)
+	}
+	row.BeforeKiB = resident(o.PID)
+	w := &world{o: o}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	start := time.Now()
+	if err := w.join(ctx); err != nil {
+		w.close()
+		return row, err
+	}
+	row.JoinS = time.Since(start).Seconds()
+	stop := context.AfterFunc(ctx, w.close) // unblocks everything
+	defer stop()
+	err := w.measure(ctx, &row)
+	if err == nil {
+		err = w.leave()
+	}
+	w.close()
+	return row, errors.Join(err, context.Cause(ctx))
+}
+
+func (w *world) measure(ctx context.Context, row *Row) error {
+	pairs := w.links[:len(w.links)/2]
+	p, err := w.phase(ctx, pairs[:1], 1)
+	if err != nil {
+		return err
+	}
+	row.LatencyUS, row.Latency99 = p.median, p.p99
+	if p, err = w.phase(ctx, pairs, 1); err != nil {
+		return err
+	}
+	row.LoadedUS, row.Loaded99 = p.median, p.p99
+	cpu := processor(w.o.PID)
+	if p, err = w.phase(ctx, pairs, w.o.Window); err != nil {
+		return err
+	}
+	row.Rate, row.Jain = p.rate, p.jain
+	if p.messages > 0 && w.o.PID != 0 {
+		row.CPU = (processor(w.o.PID) - cpu) / p.messages * 1e6
+	}
+	row.IdleKiB = resident(w.o.PID)
+	if w.o.Slow && len(pairs) > 1 {
+		before, err := w.phase(ctx, pairs[1:], w.o.Window)
+		if err != nil {
+			return err
+		}
+		slow := pairs[0]
+		w.idle.Add(1)
+		slow.idle, slow.oldest, slow.began[0] = &w.idle, 0, time.Now()
+		slow.going.Store(false)
+		w.links[slow.peer].slow.Store(true)
+		flooded := make(chan error, 1)
+		go func() { // apart, in case the forwarder does not take it all
+			err := slow.send(1, true) // stops the receiver at its gate
+			if err == nil {
+				err = slow.flood(flood)
+			}
+			flooded <- err
+		}()
+		during, err := w.phase(ctx, pairs[1:], w.o.Window)
+		w.links[slow.peer].slow.Store(false)
+		close(w.gate)
+		if err = errors.Join(err, <-flooded); err != nil {
+			return err
+		}
+		w.idle.Wait()
+		row.SlowRatio = during.rate / before.rate
+	}
+	return nil
+}
+
+// phase is what came of one.
+type phase struct {
+	messages    float64
+	rate, jain  float64
+	median, p99 float64 // us
+}
+
+func (w *world) phase(ctx context.Context, active []*link, window int) (p phase, err error) {
+	var under sync.WaitGroup
+	old := make([]int64, len(active))
+	for i, l := range active {
+		old[i] = l.trips
+		l.oldest, l.idle = 0, &under
+		l.began = l.began[:window]
+		for k := range l.began {
+			l.began[k] = time.Now()
+		}
+		l.going.Store(true)
+		under.Add(window)
+	}
+	start := time.Now()
+	for _, l := range active {
+		if err := l.send(window, true); err != nil {
+			return p, err
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return p, ctx.Err()
+	case <-time.After(w.o.Duration):
+	}
+	for _, l := range active {
+		l.going.Store(false)
+	}
+	done := make(chan struct{})
+	go func() { under.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return p, ctx.Err()
+	case <-time.After(w.o.Duration + time.Minute):
+		return p, w.why()
+	}
+	took := time.Since(start).Seconds()
+	counts := make([]float64, len(active))
+	var samples []float64
+	for i, l := range active {
+		n := l.trips - old[i]
+		counts[i] = float64(n)
+		p.messages += 2 * float64(n)
+		for k := range min(n, keep, int64(max(1, 1<<20/len(active)))) {
+			samples = append(samples, float64(l.latency[(l.trips-1-k)%keep])/1e3)
+		}
+	}
+	slices.Sort(samples)
+	p.rate, p.jain = p.messages/took, Jain(counts)
+	p.median, p.p99 = stat.Quantile(samples, 0.5), stat.Quantile(samples, 0.99)
+	return p, nil
+}
+
+// why tells what ended a link, if one has ended.
+func (w *world) why() error {
+	for _, l := range w.links {
+		select {
+		case err := <-l.ended:
+			return err
+		default:
+		}
+	}
+	return errors.New("load: messages do not come back")
+}
+
+func (w *world) join(ctx context.Context) error {
+	half := w.o.Links / 2
+	layout := []wire.Cluster{{Name: "a", Size: uint32(half)}, {Name: "b", Size: uint32(half)}}
+	w.gate = make(chan struct{})
+	envelope := wire.Envelope{Size: uint64(w.o.Size)}
+	for i := range w.o.Links {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.o.Addr)
+		if err != nil {
+			return err
+		}
+		l := &link{conn: c, in: bufio.NewReaderSize(c, 4<<10), out: bufio.NewWriterSize(c, 4<<10), rank: uint32(i), peer: uint32((i + half) % w.o.Links),
+			starts: i < half, gate: w.gate, bye: make(chan struct{}), ended: make(chan error, 1)}
+		l.frame = append(envelope.Append(make([]byte, wire.HeaderLen, wire.HeaderLen+wire.EnvelopeLen+w.o.Size)), make([]byte, w.o.Size)...)
+		if l.starts {
+			l.began, l.latency = make([]time.Time, w.o.Window), make([]time.Duration, keep)
+		}
+		w.links = append(w.links, l)
+	}
+	stop := context.AfterFunc(ctx, w.close)
+	defer stop()
+	joined := make(chan error, len(w.links))
+	for i, l := range w.links {
+		go func() {
+			c := layout[i/half]
+			joined <- l.join(handshake.Identity{Job: w.o.Job, Secret: w.o.Secret, Cluster: c.Name, Rank: i % half, Layout: layout, TagUB: 1 << 28,
+				Library: "load generator", Model: "none", Host: "load", Timeout: time.Minute})
+		}()
+	}
+	for range w.links {
+		if err := <-joined; err != nil {
+			return err
+		}
+	}
+	for _, l := range w.links {
+		go l.serve()
+	}
+	return nil
+}
+
+func (w *world) leave() error {
+	errs := make(chan error)
+	for _, l := range w.links {
+		go func() { errs <- l.leave(time.Minute) }()
+	}
+	var err error
+	for range w.links {
+		if e := <-errs; e != nil && err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+func (w *world) close() {
+	for _, l := range w.links {
+		l.conn.Close()
+	}
+}

@@ -1,0 +1,43 @@
+package load
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// resident is a process's resident set, KiB; 0 if it is not known.
+func resident(pid int) float64 {
+	f := statFields(pid, "statm")
+	if len(f) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseFloat(string(f[1]), 64)
+	return pages * float64(os.Getpagesize()) / 1024
+}
+
+// ticksPerSecond is USER_HZ, 100 on every architecture that Go supports on Linux.
+const ticksPerSecond = 100
+
+// processor is the time a process has used, s; 0 if it is not known.
+func processor(pid int) float64 {
+	f := statFields(pid, "stat")
+	if len(f) < 13 { // counted from the state, after the name in parentheses
+		return 0
+	}
+	user, _ := strconv.ParseFloat(string(f[11]), 64)
+	system, _ := strconv.ParseFloat(string(f[12]), 64)
+	return (user + system) / ticksPerSecond
+}
+
+func statFields(pid int, file string) [][]byte {
+	if pid == 0 {
+		return nil
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		return nil
+	}
+	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+}
