@@ -104,6 +104,11 @@ func (l *link) serve() {
 
 func (l *link) frames() error {
 	for {
+		if l.in.Buffered() < wire.HeaderLen { // about to wait
+			if err := l.flush(); err != nil {
+				return err
+			}
+		}
 		h, err := l.header()
 		if err != nil {
 			select {
@@ -144,18 +149,17 @@ func (l *link) message() error {
 		l.trips++
 		if !going {
 			l.oldest = (l.oldest + 1) % len(l.began)
-			err := l.send(0, l.in.Buffered() < wire.HeaderLen) // what waits in the buffer
 			l.idle.Done()
-			return err
+			return nil
 		}
 		l.began[l.oldest] = time.Now()
 		l.oldest = (l.oldest + 1) % len(l.began)
 	}
-	return l.send(1, l.in.Buffered() < wire.HeaderLen)
+	return l.send(1)
 }
 
-// send writes n messages; they may wait in the buffer for the next ones.
-func (l *link) send(n int, flush bool) error {
+// send writes n messages; they may wait in the buffer until flush.
+func (l *link) send(n int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for range n {
@@ -166,9 +170,12 @@ func (l *link) send(n int, flush bool) error {
 			return err
 		}
 	}
-	if !flush {
-		return nil
-	}
+	return nil
+}
+
+func (l *link) flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.out.Flush()
 }
 

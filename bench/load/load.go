@@ -150,7 +150,10 @@ func (w *world) measure(ctx context.Context, row *Row) error {
 		w.links[slow.peer].slow.Store(true)
 		flooded := make(chan error, 1)
 		go func() { // apart, in case the forwarder does not take it all
-			err := slow.send(1, true) // stops the receiver at its gate
+			err := slow.send(1) // stops the receiver at its gate
+			if err == nil {
+				err = slow.flush()
+			}
 			if err == nil {
 				err = slow.flood(flood)
 			}
@@ -190,7 +193,10 @@ func (w *world) phase(ctx context.Context, active []*link, window int) (p phase,
 	}
 	start := time.Now()
 	for _, l := range active {
-		if err := l.send(window, true); err != nil {
+		if err := l.send(window); err != nil {
+			return p, err
+		}
+		if err := l.flush(); err != nil {
 			return p, err
 		}
 	}

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -73,8 +74,8 @@ func TestRunEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if _, err := Run(ctx, Options{Addr: serve(t), Links: 4, Window: 1, Duration: time.Hour, Job: "long"}); err == nil {
-		t.Error("no error")
+	if _, err := Run(ctx, Options{Addr: serve(t), Links: 4, Window: 1, Duration: time.Hour, Job: "long", Secret: "s"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
 	}
 	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("took %v", took)
