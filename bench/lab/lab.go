@@ -23,8 +23,10 @@ type Config struct {
 	Name             string // prefix of the namespaces; several labs may exist
 	NodesA, NodesB   []string
 	Zippers          []string
-	Rate             string // "1gbit"; empty: no limit
-	Burst            string // what a limited link lets pass at once, such as "32kb"; empty: the script's default
+	Rate             string   // "1gbit"; empty: no limit
+	Burst            string   // what a limited link lets pass at once, such as "32kb"; empty: the script's default
+	Latency          string   // how long a limited link queues, such as "500ms"; empty: the script's default
+	Sysctl           []string // NAME=VALUE of the nodes' network settings
 	ForwarderOptions []string
 	Log              *os.File // what the scripts and forwarders say; nil: nothing
 }
@@ -72,6 +74,16 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 		if err := l.lab(ctx, s...); err != nil {
 			l.Down()
 			return nil, err
+		}
+	}
+	for _, s := range cfg.Sysctl {
+		for _, nodes := range [][]string{cfg.NodesA, cfg.NodesB, cfg.Zippers} {
+			for _, n := range nodes {
+				if out, err := l.On(n, "sysctl", "-qw", s).CombinedOutput(); err != nil {
+					l.Down()
+					return nil, fmt.Errorf("sysctl %s on %s: %w: %s", s, n, err, strings.TrimSpace(string(out)))
+				}
+			}
 		}
 	}
 	for _, z := range cfg.Zippers {
@@ -128,11 +140,7 @@ func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 func (l *Lab) settings() []string {
-	burst := l.cfg.Burst
-	if burst == "" {
-		burst = "128kb"
-	}
-	return []string{"BURST=" + burst, "LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
+	return []string{"BURST=" + l.cfg.Burst, "LATENCY=" + l.cfg.Latency, "LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
 		"NODES_B=" + strings.Join(l.cfg.NodesB, " "), "ZIPPERS=" + strings.Join(l.cfg.Zippers, " ")}
 }
 

@@ -23,7 +23,7 @@ import (
 func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",
-		Subcommands: []*cli.Command{benchOSUCommand(), benchNPBCommand(), benchCompareCommand(), benchNetCommand(), agentCommand(), benchLoadCommand(), benchReportCommand()},
+		Subcommands: []*cli.Command{benchOSUCommand(), benchNPBCommand(), benchCompareCommand(), benchNetCommand(), agentCommand(), benchContentionCommand(), benchLoadCommand(), benchReportCommand()},
 	}
 }
 

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/bench/contend"
+	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/contention/calibrate"
+)
+
+func benchContentionCommand() *cli.Command {
+	return &cli.Command{
+		Name: "contention", Usage: "check the contention models: patterns measured in the lab against their prediction",
+		Description: `zipper bench contention --output DIR
+
+Calibrates the lab, then measures random patterns of fixed seeds and compares every transfer's time with each sharing rule's prediction;
+then makes one resource scarce in each of a number of runs, calibrates and lets the model name the bottleneck. DIR gets report.json with
+every transfer, errors.svg and platform.yaml. Needs root.`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`DIR` for the report and its figure", Required: true},
+			&cli.StringFlag{Name: "size", Value: "4MB", Usage: "bytes of a transfer"},
+			&cli.IntFlag{Name: "patterns", Value: len(contend.Seeds()), Usage: "of the fixed list, evenly chosen"},
+			&cli.IntFlag{Name: "scarce", Value: 30, Usage: "runs with a scarce resource"},
+			&cli.BoolFlag{Name: "verbose", Usage: "print every transfer"},
+			logFlag,
+		}, labFlags[1:]...),
+		Action: benchContention,
+	}
+}
+
+// contentionReport is report.json.
+type contentionReport struct {
+	Environment drive.Environment          `json:"environment"`
+	Bytes       int                        `json:"bytes"`
+	Scores      map[string][]contend.Score `json:"scores"`
+	MeanCPU     float64                    `json:"mean_cpu"`
+	MeanOurCPU  float64                    `json:"mean_our_cpu"`
+	Patterns    []contend.Outcome          `json:"patterns"`
+	Scarce      []contend.Scarce           `json:"scarce"`
+	Named       int                        `json:"scarce_named"`
+}
+
+func benchContention(c *cli.Context) error {
+	bytes, err := messageSize(c)
+	if err != nil {
+		return err
+	}
+	patterns := contend.Seeds()
+	n := c.Int("patterns")
+	if n < 0 || n > len(patterns) || c.Int("scarce") < 0 {
+		return usage(fmt.Errorf("--patterns: want 0 to %d; --scarce: 0 or more", len(patterns)))
+	}
+	for i := range n {
+		patterns[i] = patterns[i*len(patterns)/n]
+	}
+	patterns = patterns[:n]
+	dir := c.String("output")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	ctx, cancel := untilSignal(c.Context)
+	defer cancel()
+	lab, err := openLab(ctx, c)
+	if err != nil {
+		return err
+	}
+	r := contentionReport{Environment: drive.Describe(c.String("rate")), Bytes: bytes, Scores: map[string][]contend.Score{}}
+	err = func() error {
+		say := func(what string) { fmt.Fprintln(os.Stderr, what) }
+		if n > 0 {
+			samples, err := contend.Calibrate(ctx, &lab.Site, contend.Options{Bytes: bytes, Most: 4, Within: 0.02, Say: say})
+			if err != nil {
+				return err
+			}
+			f, err := os.Create(filepath.Join(dir, "platform.yaml"))
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			p, err := calibrate.Write(f, samples)
+			if err != nil {
+				return err
+			}
+			r.Patterns, err = lab.Validate(ctx, p, patterns, bytes, func(o contend.Outcome) { printPattern(o, c.Bool("verbose")) })
+			if err != nil {
+				return err
+			}
+		}
+		var err error
+		r.Scarce, err = lab.Scarcity(ctx, c.Int("scarce"), bytes/4, c.String("rate"), func(s contend.Scarce) {
+			fmt.Printf("scarce %-12s named %-24s %v\n", s.Made, s.Named, s.Right)
+		})
+		return err
+	}()
+	if cerr := lab.Close(); err == nil {
+		err = cerr
+	}
+	r.sum()
+	return errors.Join(err, r.write(dir))
+}
+
+func printPattern(o contend.Outcome, verbose bool) {
+	s := contend.Scores([]contend.Outcome{o}, nil)
+	fmt.Printf("%-24s cpu %3.0f %% (ours %3.0f %%)", o.Pattern, 100*o.CPU, 100*o.OurCPU)
+	for _, x := range s {
+		fmt.Printf("  %s %3.0f %% near, mean %4.1f %%", x.Rule, 100*x.Near, 100*x.Mean)
+	}
+	fmt.Println()
+	for _, t := range o.Transfers {
+		if verbose {
+			fmt.Printf("    %s>%s %s measured %.3f s, %s %.3f s (%+.0f %%)\n", t.From, t.To, t.Via, t.Measured, s[0].Rule, t.Predicted[s[0].Rule], 100*t.Error(s[0].Rule))
+		}
+	}
+}
+
+func (r *contentionReport) sum() {
+	r.Scores["all"] = contend.Scores(r.Patterns, nil)
+	for d := 1; d <= 3; d++ {
+		r.Scores[fmt.Sprintf("d=%d", d)] = contend.Scores(r.Patterns, func(o *contend.Outcome) bool { return o.D == d })
+	}
+	for _, k := range []contend.Kind{contend.Any, contend.Cross, contend.Local} {
+		r.Scores[string(k)] = contend.Scores(r.Patterns, func(o *contend.Outcome) bool { return o.Kind == k })
+	}
+	for _, o := range r.Patterns {
+		r.MeanCPU += o.CPU / float64(len(r.Patterns))
+		r.MeanOurCPU += o.OurCPU / float64(len(r.Patterns))
+	}
+	for _, s := range r.Scarce {
+		if s.Right {
+			r.Named++
+		}
+	}
+}
+
+// write leaves the files and prints the tables. A run that was broken off is reported as far as it went.
+func (r *contentionReport) write(dir string) error {
+	fmt.Printf("\n%d patterns, load %s at the start, processors %.0f %% busy (%.0f %% ours)\n", len(r.Patterns), r.Environment.Load, 100*r.MeanCPU, 100*r.MeanOurCPU)
+	fmt.Printf("%-8s %-10s %9s %12s %8s %8s\n", "", "rule", "transfers", "within 10 %", "mean", "worst")
+	for _, group := range []string{"all", "d=1", "d=2", "d=3", "any", "cross", "local"} {
+		for _, s := range r.Scores[group] {
+			if s.Transfers > 0 {
+				fmt.Printf("%-8s %-10s %9d %10.1f %% %6.1f %% %6.1f %%\n", group, s.Rule, s.Transfers, 100*s.Near, 100*s.Mean, 100*s.Worst)
+			}
+		}
+	}
+	if len(r.Scarce) > 0 {
+		fmt.Printf("scarce resource named in %d of %d runs\n", r.Named, len(r.Scarce))
+	}
+	b, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "report.json"), append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	if len(r.Patterns) == 0 {
+		return nil
+	}
+	title := fmt.Sprintf("%d patterns, links of %s", len(r.Patterns), strings.TrimSpace(r.Environment.Shaping))
+	b, err = contend.Histogram(title, r.Patterns, "svg")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "errors.svg"), b, 0o644)
+}
