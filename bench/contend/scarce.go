@@ -85,7 +85,7 @@ func (l *Lab) scarce(ctx context.Context, s *Scarce, kind int, rng *rand.Rand, b
 		}
 		defer func() { err = errors.Join(err, l.lab.Shape(context.WithoutCancel(ctx), rate, nodes...)) }()
 	}
-	samples, err := Calibrate(ctx, &l.Site, Options{Bytes: bytes, Most: 2, Within: 0.02})
+	samples, err := Calibrate(ctx, &l.Site, Options{Bytes: bytes, Most: 2, Within: 0.02, Quick: true})
 	if err != nil {
 		return err
 	}
