@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// One of two forwarders is killed in the middle of a transfer: the job goes on, and every byte is right. Started again, the forwarder is used again.
+func TestForwarderKilledAndRestarted(t *testing.T) {
+	b := New(t)
+	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	one, two := b.StartForwarder(), b.StartForwarder()
+	stop := filepath.Join(t.TempDir(), "stop")
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}, Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
+	p := b.Start(nil, nil, append(args, "--", prog, stop)...)
+	rounds := func() int { return strings.Count(p.Stdout(), "round ") }
+	more := func(what string) {
+		from := rounds()
+		b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
+	}
+	more("the stream to run")
+	b.WaitFor(time.Minute, "all to join the first forwarder", func() bool { return strings.Contains(one.Stderr(), "job runs") })
+	more("the stream to run over both")
+	one.Signal(syscall.SIGKILL)
+	one.Wait()
+	more("the stream to go on without the first forwarder")
+	one = b.StartForwarder("--listen", one.Addr)
+	b.WaitFor(time.Minute, "all to join the forwarder that is back", func() bool { return strings.Contains(one.Stderr(), "job runs") })
+	more("the stream to go on")
+	// Now the other one goes: the first must be in use.
+	two.Signal(syscall.SIGKILL)
+	two.Wait()
+	more("the stream to go on over the forwarder that is back")
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := b.OK(p.Wait())
+	b.NothingLeft(id)
+	_, worst, _ := strings.Cut(r.Stdout, "longest ")
+	t.Log("longest", strings.TrimSpace(worst))
+}
