@@ -1,0 +1,99 @@
+/* Communicators that span clusters: what MMPI refuses is refused at every rank, by the documented class, through the communicator's
+ * error handler; error handlers and info objects themselves work; nothing is broken afterwards. Not for native runs. */
+#include "check.h"
+
+static int calls, last;
+static MPI_Comm on = MPI_COMM_NULL;
+static void handler(MPI_Comm *comm, int *code, ...) { calls++, on = *comm, MPI_Error_class(*code, &last); }
+
+static void refused(const char *what, int rc) {
+  int class_ = -1, length = 0;
+  char text[MPI_MAX_ERROR_STRING];
+  MPI_Error_class(rc, &class_);
+  SAME(class_, MPI_ERR_UNSUPPORTED_OPERATION, what);
+  SAME(MPI_Error_string(rc, text, &length), MPI_SUCCESS, "Error_string");
+  CHECK(length > 0, "no text");
+  line("%s is refused", what);
+}
+
+static void each(MPI_Comm c) {
+  MPI_Win w;
+  MPI_File f;
+  MPI_Comm other;
+  int cell = 0, codes[1];
+  void *memory;
+  refused("Win_create", MPI_Win_create(&cell, sizeof cell, 1, MPI_INFO_NULL, c, &w));
+  refused("Win_allocate", MPI_Win_allocate(8, 1, MPI_INFO_NULL, c, &memory, &w));
+  refused("Win_allocate_shared", MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, c, &memory, &w));
+  refused("Win_create_dynamic", MPI_Win_create_dynamic(MPI_INFO_NULL, c, &w));
+  refused("Comm_spawn", MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, c, &other, codes));
+  refused("Intercomm_create", MPI_Intercomm_create(MPI_COMM_SELF, 0, c, (me + 1) % np, 5, &other));
+  refused("Comm_accept", MPI_Comm_accept("nowhere", MPI_INFO_NULL, 0, c, &other));
+  refused("Comm_connect", MPI_Comm_connect("nowhere", MPI_INFO_NULL, 0, c, &other));
+  refused("File_open", MPI_File_open(c, "/nonexistent/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
+}
+
+int main(int argc, char **argv) {
+  start(&argc, &argv);
+  MPI_Comm c, d;
+  MPI_Errhandler mine, set;
+  MPI_Comm_dup(MPI_COMM_WORLD, &c);
+  MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  each(c);
+  each(MPI_COMM_WORLD);
+
+  /* A handler of the program's own gets the communicator and the code; a dup inherits it. */
+  MPI_Comm_create_errhandler(handler, &mine);
+  MPI_Comm_set_errhandler(c, mine);
+  MPI_Comm_get_errhandler(c, &set);
+  CHECK(set == mine, "Comm_get_errhandler");
+  MPI_Errhandler_free(&set);
+  MPI_Errhandler_free(&mine); /* in use by c all the same */
+  MPI_Win w;
+  MPI_Win_create_dynamic(MPI_INFO_NULL, c, &w);
+  SAME(calls, 1, "calls of the handler");
+  CHECK(on == c, "the handler's communicator");
+  SAME(last, MPI_ERR_UNSUPPORTED_OPERATION, "the handler's error class");
+  int x = me;
+  MPI_Send(&x, 1, MPI_INT, np, 0, c);
+  SAME(calls, 2, "calls after a wrong rank");
+  SAME(last, MPI_ERR_RANK, "class of a wrong rank");
+  MPI_Bcast(&x, 1, MPI_INT, -5, c);
+  SAME(calls, 3, "calls after a wrong root");
+  SAME(last, MPI_ERR_ROOT, "class of a wrong root");
+  MPI_Comm_call_errhandler(c, MPI_ERR_OTHER);
+  SAME(calls, 4, "calls after Comm_call_errhandler");
+  MPI_Comm_dup(c, &d);
+  MPI_Send(&x, 1, MPI_INT, np, 0, d);
+  SAME(calls, 5, "calls of the dup's handler");
+  CHECK(on == d, "the dup's communicator");
+  MPI_Comm_free(&d);
+
+  /* Info objects go along. */
+  MPI_Info info, used;
+  char value[64];
+  int flag;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "a_hint_of_nobody", "17");
+  SAME(MPI_Comm_dup_with_info(c, info, &d), MPI_SUCCESS, "Comm_dup_with_info");
+  SAME(MPI_Comm_set_info(d, info), MPI_SUCCESS, "Comm_set_info");
+  SAME(MPI_Comm_get_info(d, &used), MPI_SUCCESS, "Comm_get_info");
+  MPI_Info_get(info, "a_hint_of_nobody", sizeof value - 1, value, &flag);
+  CHECK(flag && !strcmp(value, "17"), "Info_get");
+  MPI_Info_free(&info), MPI_Info_free(&used);
+
+  /* What stays inside a host stays inside a cluster. */
+  MPI_Comm inside;
+  MPI_Comm_split_type(d, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &inside);
+  int size;
+  MPI_Comm_size(inside, &size);
+  CHECK(size < np, "a host's communicator of all clusters");
+  MPI_Comm_free(&inside);
+
+  int sum = 0;
+  MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, d);
+  SAME(sum, np * (np - 1) / 2, "sum at the end");
+  MPI_Comm_free(&d), MPI_Comm_free(&c);
+  return finish();
+}
