@@ -28,7 +28,7 @@ func (e *Engine) Progress(block time.Duration) int {
 
 // Sleeps while native MPI is waited for: nothing wakes the sleeper when it is done. Short ones at first, since native stages of collectives
 // last microseconds. Not a spin, and no yielding: on a node with more processes than cores the others need ours, and a sleeper is
-// scheduled sooner than one that has yielded (both measured).
+// scheduled sooner than one that has yielded.
 const (
 	shortNap  = 5 * time.Microsecond
 	shortNaps = 64
