@@ -126,6 +126,19 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
 
 /* ---- joining ---- */
 
+#ifdef OPEN_MPI
+/* Open MPI 4.1's libnbc takes its progress function off the list when the last communicator that ever ran a nonblocking collective is freed, even
+ * if one is still pending there: that one never completes. Natively MPI_COMM_WORLD mostly prevents this; zipped, the program's world is not
+ * used for native nonblocking collectives, so ours is. Of those that are no empty operation for a cluster of one process, this is the least. */
+static int keep_collectives_progressing(MPI_Comm comm, int size) {
+  MPI_Request request;
+  int in[size], out = 0;
+  memset(in, 0, sizeof in);
+  int rc = real.Ireduce_scatter_block(in, &out, 1, MPI_INT, MPI_SUM, comm, &request);
+  return rc ? rc : real.Wait(&request, MPI_STATUS_IGNORE);
+}
+#endif
+
 static int join(void) {
   z_local local = {0};
   char library[64], host[256] = "";
@@ -153,6 +166,9 @@ static int join(void) {
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
   if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
   if ((rc = real.Comm_dup(MPI_COMM_WORLD, &z_private))) return rc;
+#ifdef OPEN_MPI
+  if ((rc = keep_collectives_progressing(z_private, local.size))) return rc;
+#endif
   if ((rc = ztype_start()) || (rc = zcomm_start())) return rc;
   z_on = 1;
   return MPI_SUCCESS;

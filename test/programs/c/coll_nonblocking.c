@@ -75,6 +75,19 @@ int main(int argc, char **argv) {
   MPI_Comm dup;
   MPI_Comm_dup(MPI_COMM_WORLD, &dup);
   MPI_Status st;
+  /* freed with an operation pending in a communicator of one: Open MPI 4.1 alone never completes it unless another communicator has been at this */
+  int one = me + 1, same = 0;
+  MPI_Comm alone;
+  MPI_Request last;
+  operation first;
+  begin(&first, 0, 3, 0, MPI_COMM_WORLD, &last);
+  MPI_Wait(&last, &st);
+  end(&first);
+  MPI_Comm_split(MPI_COMM_WORLD, me, 0, &alone);
+  MPI_Ireduce_scatter_block(&one, &same, 1, MPI_INT, MPI_SUM, alone, &last);
+  MPI_Comm_free(&alone);
+  MPI_Wait(&last, &st);
+  SAME(same, one, "in a communicator that is gone");
   /* one at a time */
   for (int kind = 0; kind < KINDS; kind++)
     for (int s = 0; s < 3; s++)
