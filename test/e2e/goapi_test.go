@@ -15,8 +15,14 @@ import (
 // goProgram builds a Go MPI program for an MPI library.
 func (b *Bed) goProgram(mpi, pkg string) string {
 	b.T.Helper()
+	return b.goBuild(mpi, pkg, "build")
+}
+
+// goBuild runs go build, or go test -c for the package's tests.
+func (b *Bed) goBuild(mpi, pkg string, command ...string) string {
+	b.T.Helper()
 	out := filepath.Join(b.Root, "build", "e2e", mpi, filepath.Base(pkg))
-	cmd := exec.Command("go", "build", "-tags", mpi, "-o", out, pkg)
+	cmd := exec.Command("go", append(command, "-tags", mpi, "-o", out, pkg)...)
 	cmd.Dir = b.Root
 	cmd.Env = append(os.Environ(), "PKG_CONFIG_PATH="+filepath.Join(b.Root, "lib", "pkgconfig"))
 	if msg, err := cmd.CombinedOutput(); err != nil {
@@ -45,6 +51,20 @@ func TestGoExample(t *testing.T) {
 	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, b.goProgram(OpenMPI, "./examples/go/ring")))
 	if !strings.Contains(r.Stdout, "passed 4 processes and came back as 6") {
 		t.Error(r)
+	}
+}
+
+// The examples of the package's documentation, natively and over clusters.
+func TestGoDocExamples(t *testing.T) {
+	b := New(t)
+	prog := b.goBuild(OpenMPI, "./mmpi", "test", "-c")
+	for _, r := range []Result{
+		b.OK(b.Native(OpenMPI, 2, prog, "-test.v")),
+		b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, prog, "-test.v")),
+	} {
+		if !strings.Contains(r.Stdout, "PASS: ExampleIsend") {
+			t.Errorf("ran no examples:\n%v", r)
+		}
 	}
 }
 

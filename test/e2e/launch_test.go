@@ -122,6 +122,29 @@ func TestLinkedProgram(t *testing.T) {
 	}
 }
 
+// The examples in each language, linked by the wrapper for it, run with a different MPI library per cluster; each verifies its own result.
+func TestExamplePrograms(t *testing.T) {
+	b := New(t)
+	for _, e := range []struct{ wrapper, source, want string }{
+		{"cc", "examples/c/cg.c", "verified"},
+		{"cxx", "examples/cpp/sort.cpp", "80000 numbers, sorted"},
+		{"fc", "examples/fortran/heat.f90", "steps on 4 processes the temperature is a straight line"},
+	} {
+		dir := t.TempDir()
+		for _, mpi := range []string{OpenMPI, MPICH} {
+			b.OK(b.Run(nil, nil, b.Zipper, e.wrapper, "--mpi", mpi, "-O2", "-o", filepath.Join(dir, mpi), filepath.Join(b.Root, e.source), "-lm"))
+		}
+		r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}}, filepath.Join(dir, "{mpi}")))
+		if !strings.Contains(r.Stdout, e.want) {
+			t.Errorf("%s: want %q:\n%v", e.source, e.want, r)
+		}
+	}
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, "python3", filepath.Join(b.Root, "examples/python/pi.py")))
+	if !strings.Contains(r.Stdout, "pi is about 3.1") {
+		t.Error(r)
+	}
+}
+
 func TestManyClusters(t *testing.T) {
 	b := New(t)
 	for _, clusters := range [][]Cluster{

@@ -1,0 +1,129 @@
+//go:build openmpi || mpich
+
+package mmpi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/mmpi"
+)
+
+// A program has one Init and one Finalize; the examples share them. `world` is what p.World() gave. Every process runs them all and compares
+// its own output, so they print the same everywhere:
+//
+//	go test -c -tags openmpi -o examples.test ./mmpi && zipper run --cluster a=2 --cluster b=2 -- ./examples.test
+var world *mmpi.Comm
+
+func TestMain(m *testing.M) {
+	p, err := mmpi.Init(mmpi.Serialized)
+	if err != nil {
+		log.Fatal(err)
+	}
+	world = p.World()
+	code := m.Run()
+	if code != 0 {
+		p.Abort(code) // the others may wait for this one
+	}
+	if err := p.Finalize(); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(code)
+}
+
+// Everyone gives its rank to the right-hand neighbour. The receive is posted first, and nobody waits before sending.
+func ExampleIsend() {
+	ctx := context.Background()
+	right := (world.Rank() + 1) % world.Size()
+	left := (world.Rank() + world.Size() - 1) % world.Size()
+	from := make([]int64, 1)
+	receive, err := mmpi.Irecv(world, from, left, 7)
+	if err != nil {
+		log.Fatal(err)
+	}
+	send, err := mmpi.Isend(world, []int64{int64(world.Rank())}, right, 7)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := mmpi.WaitAll(ctx, receive, send); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("got my neighbour's rank:", from[0] == int64(left))
+	// Output: got my neighbour's rank: true
+}
+
+// A receive that gives up: the context ends it, and the message that it would have taken stays for the next receive.
+func ExampleRecv() {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := mmpi.Recv(ctx, world, make([]byte, 8), world.Rank(), 99) // nobody sends this
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	// Output: true
+}
+
+// The status says who sent and how much came.
+func ExampleComm_Probe() {
+	ctx := context.Background()
+	to := (world.Rank() + 1) % world.Size()
+	send, err := mmpi.Isend(world, []float64{1, 2, 3}, to, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	status, err := world.Probe(ctx, mmpi.AnySource, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	buf := make([]float64, status.Bytes/8)
+	if _, err := mmpi.Recv(ctx, world, buf, status.Source, status.Tag); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := send.Wait(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(buf)
+	// Output: [1 2 3]
+}
+
+func ExampleAllreduce() {
+	top := make([]int32, 1)
+	if err := mmpi.Allreduce(world, []int32{int32(world.Rank())}, top, mmpi.Max); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(int(top[0]) == world.Size()-1)
+	// Output: true
+}
+
+// An operator of one's own; this one is not commutative, so it is applied in order of rank.
+func ExampleNewOp() {
+	last, err := mmpi.NewOp(func(in, inout []int64) {}, false) // in op inout = inout
+	if err != nil {
+		log.Fatal(err)
+	}
+	out := make([]int64, 1)
+	if err := mmpi.Allreduce(world, []int64{int64(world.Rank())}, out, last); err != nil {
+		log.Fatal(err)
+	}
+	if err := last.Free(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(int(out[0]) == world.Size()-1)
+	// Output: true
+}
+
+// The even and the odd ranks get a communicator each.
+func ExampleComm_Split() {
+	half, err := world.Split(world.Rank()%2, world.Rank())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(half.Rank() == world.Rank()/2)
+	if err := half.Free(); err != nil {
+		log.Fatal(err)
+	}
+	// Output: true
+}
