@@ -43,6 +43,12 @@ func (t Tuning) withDefaults() Tuning {
 	}
 }
 
+// String is the whole of it, defaults filled in, in the form that ParseTuning reads: equal for equal behaviour.
+func (t Tuning) String() string {
+	t = t.withDefaults()
+	return fmt.Sprintf("segment=%d,window=%d,localdepth=%d,leaders=%d,combine=%d,combineblock=%d", t.Segment, t.Window, t.LocalDepth, t.Leaders, t.Combine, t.CombineBlock)
+}
+
 // window is the number of segments under way between clusters.
 func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 

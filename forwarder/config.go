@@ -19,6 +19,7 @@ type Config struct {
 
 	Loops      int    // event-loop threads (number of CPUs, at most 4); run with GOMAXPROCS at least Loops + 1
 	ReadBuffer int    // bytes a loop reads at once; one buffer per loop, not per link (256 KiB)
+	Protocol   string // "" or Classic: only jobs with the same protocol are served; Classic has one loop
 	Poll       string // how a loop waits: event (default), adaptive (spins a little first), busy (never sleeps)
 
 	Secret string   // if not empty, only jobs with this secret are served
@@ -53,6 +54,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Loops == 0 {
 		c.Loops = DefaultLoops()
 	}
+	if c.Protocol == Classic {
+		c.Loops = 1
+	}
 	if c.Poll == "" {
 		c.Poll = PollEvent
 	}
@@ -78,6 +82,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Loops < 0 || c.ReadBuffer < 4<<10 || c.FlowLimit < 0 || c.ControlLimit < 0:
 		return c, fmt.Errorf("forwarder: %d loops, read buffer of %d bytes, limits %d and %d: out of range", c.Loops, c.ReadBuffer, c.FlowLimit, c.ControlLimit)
+	case c.Protocol != "" && c.Protocol != Classic:
+		return c, fmt.Errorf("forwarder: protocol %q: want %s, or nothing for the usual one", c.Protocol, Classic)
 	case c.Poll != PollEvent && c.Poll != PollAdaptive && c.Poll != PollBusy:
 		return c, fmt.Errorf("forwarder: poll %q: want event, adaptive or busy", c.Poll)
 	case c.PeerTimeout <= c.PingInterval:

@@ -40,6 +40,7 @@ type job struct {
 	table     []atomic.Pointer[conn] // per virtual rank; nil: departed or dead
 	clusterOf []int                  // per virtual rank
 	counts    []counters             // from cluster * clusters + to cluster
+	classic   *classic               // nil: frames go on as they come
 }
 
 // waiting is a link's place in a job that gathers.

@@ -72,6 +72,10 @@ func (f *Forwarder) gather(c *conn, j *wire.Join) {
 		c.joining.Refuse(wire.RefuseJob, fmt.Sprintf("this forwarder does not serve job %q: check the job id and the forwarder's address", j.Job))
 		return
 	}
+	if j.Protocol != f.cfg.Protocol {
+		c.joining.Refuse(wire.RefuseSettings, fmt.Sprintf("this forwarder has protocol %q, the job %q: start both with the same --protocol", f.cfg.Protocol, j.Protocol))
+		return
+	}
 	now := time.Now()
 	timeout := time.Duration(j.TimeoutMS) * time.Millisecond
 	b := f.jobs[j.Job]
@@ -127,6 +131,9 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 		for range c.Size {
 			b.clusterOf = append(b.clusterOf, i)
 		}
+	}
+	if f.cfg.Protocol == Classic {
+		b.classic = &classic{}
 	}
 	b.state = running
 	for c, w := range b.waiting {

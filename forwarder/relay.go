@@ -44,6 +44,10 @@ func (r *run) flush(p []byte) {
 // relay sends whole frames for dst on their way. kept reports that owner now belongs to a queue.
 func (c *conn) relay(m *member, dst uint32, b []byte, owner *buffer, count *tally) (kept bool) {
 	m.job.traffic(m.cluster, int(dst)).add(count)
+	if s := m.job.classic; s != nil {
+		s.relay(c, m, b)
+		return false
+	}
 	d := m.job.table[dst].Load()
 	if d == nil {
 		return false // has said Bye, or is dead and the job ends: late credit and acknowledgements

@@ -17,7 +17,9 @@ type Gather struct {
 	size    int          // ranks of the job
 	ranks   map[int]rank // those that are in; a big layout alone takes no memory
 	model   string
-	modelOf string // the cluster that set the model
+	modelOf string // the cluster that set the model, the protocol and the settings
+	proto   string
+	setting string
 	rails   uint16 // forwarders that each rank joins
 }
 
@@ -30,7 +32,7 @@ type rank struct {
 
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
-	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, model: j.Model, modelOf: j.Cluster, rails: j.Rails}
+	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, model: j.Model, modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, rails: j.Rails}
 	n := 0
 	for _, c := range j.Layout {
 		g.base = append(g.base, n)
@@ -80,6 +82,12 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	}
 	if j.Model != g.model {
 		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster, g.model, g.modelOf), false}
+	}
+	if j.Protocol != g.proto {
+		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("protocol %q in cluster %q, %q in %q: start all clusters with the same --protocol", j.Protocol, j.Cluster, g.proto, g.modelOf), false}
+	}
+	if j.Settings != g.setting {
+		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("settings %q in cluster %q, %q in %q: they must be equal in all clusters", j.Settings, j.Cluster, g.setting, g.modelOf), false}
 	}
 	if j.Rails != g.rails {
 		return 0, &Refused{wire.RefuseLayout, fmt.Sprintf("cluster %q names %s, cluster %q %d: start all clusters with the same --zipper addresses",

@@ -32,6 +32,8 @@ type Identity struct {
 	TagUB    int            // highest tag of the native library
 	Library  string         // the native library with its version, for people
 	Model    string         // data model; must agree in the whole job
+	Protocol string         // how messages travel: empty, or "classic"
+	Settings string         // what must be equal in the whole job besides, as NAME=VALUE words
 	Host     string
 	Rails    int           // forwarders this rank joins; 0 means 1
 	Instance uint64        // random, one per process: lets it, and nobody else, come back to a job after a lost link
@@ -54,7 +56,7 @@ func (id *Identity) Validate() error {
 	case id.Rank < 0:
 		return fmt.Errorf("handshake: rank %d is out of range", id.Rank)
 	}
-	for _, s := range []string{id.Job, id.Cluster, id.Library, id.Model, id.Host} {
+	for _, s := range []string{id.Job, id.Cluster, id.Library, id.Model, id.Protocol, id.Settings, id.Host} {
 		if len(s) > wire.MaxName {
 			return fmt.Errorf("handshake: %.20q… is longer than %d bytes", s, wire.MaxName)
 		}
@@ -74,7 +76,7 @@ func (id *Identity) join(nonce [wire.NonceLen]byte) wire.Join {
 	key := Key(id.Job, id.Secret)
 	j := wire.Join{
 		Version: wire.Version, TimeoutMS: uint32(id.Timeout.Milliseconds()), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
-		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
+		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
 	copy(j.Signature[:], ed25519.Sign(key, signed(&j, nonce)))

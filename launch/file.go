@@ -19,6 +19,7 @@ type file struct {
 	Program  command           `yaml:"program"`
 	Timeout  time.Duration     `yaml:"timeout"`
 	Poll     string            `yaml:"poll"`
+	Protocol string            `yaml:"protocol"`
 	Log      string            `yaml:"log"`
 	Env      map[string]string `yaml:"env"`
 	Rsh      command           `yaml:"rsh"`
@@ -81,7 +82,7 @@ func parseFile(b []byte) (*Job, error) {
 		}
 		return nil, err
 	}
-	j := &Job{ID: f.Job, Program: f.Program, Timeout: f.Timeout, Poll: f.Poll, Log: f.Log, Env: f.Env, Rsh: f.Rsh}
+	j := &Job{ID: f.Job, Program: f.Program, Timeout: f.Timeout, Poll: f.Poll, Protocol: f.Protocol, Log: f.Log, Env: f.Env, Rsh: f.Rsh}
 	if f.Timeout < 0 {
 		return nil, fmt.Errorf("timeout: %v: want a positive duration such as 60s", f.Timeout)
 	}

@@ -24,13 +24,15 @@ type Job struct {
 	Secret   string // made up when empty
 	Clusters []Cluster
 	// Zippers are the forwarders. Empty: one is started on this host for the time of the job.
-	Zippers []Zipper
-	Program []string      // program and arguments, for clusters that have none of their own
-	Timeout time.Duration // how long a cluster waits for the others to join; 0 = 60 s
-	Poll    string        // ZIPPER_POLL of every process
-	Log     string        // ZIPPER_LOG of every process
-	Env     map[string]string
-	Rsh     []string // the remote shell for launcher ssh and zippers with a login; empty = ssh
+	Zippers     []Zipper
+	Program     []string      // program and arguments, for clusters that have none of their own
+	Timeout     time.Duration // how long a cluster waits for the others to join; 0 = 60 s
+	Poll        string        // ZIPPER_POLL of every process
+	Protocol    string        // ZIPPER_PROTOCOL of every process and, if it is started here, of the forwarder
+	Collectives string        // ZIPPER_COLLECTIVES of every process
+	Log         string        // ZIPPER_LOG of every process
+	Env         map[string]string
+	Rsh         []string // the remote shell for launcher ssh and zippers with a login; empty = ssh
 }
 
 // Cluster is one native MPI job.
@@ -180,6 +182,12 @@ func (j *Job) Normalize() error {
 	if !word.MatchString(j.ID) {
 		return fmt.Errorf("job id %q: use letters, digits, '.', '_' and '-'", j.ID)
 	}
+	if err := jobenv.ParseProtocol(j.Protocol); err != nil {
+		return err
+	}
+	if j.Protocol != "" && len(j.Zippers) > 1 {
+		return fmt.Errorf("protocol %s works with one zipper; the job has %d", j.Protocol, len(j.Zippers))
+	}
 	if j.Timeout < 0 {
 		return fmt.Errorf("timeout %v: want a positive duration such as 60s", j.Timeout)
 	}
@@ -283,7 +291,7 @@ func (j *Job) Offset(cluster string) int {
 
 // Share is what the processes of one cluster learn of the job.
 func (j *Job) Share(cluster string) jobenv.Job {
-	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Timeout: j.Timeout, Log: j.Log, Poll: j.Poll}
+	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Collectives: j.Collectives}
 	for _, z := range j.Zippers {
 		s.Forwarders = append(s.Forwarders, z.AddressFor(cluster))
 	}

@@ -51,8 +51,8 @@ type Options struct {
 	Tag            bool
 	RunDir         string
 	Record         string // file for the job's recorded traffic (package contention/trace); empty: none
-	// StartRelay starts a forwarder on this host; local: for processes of this host alone.
-	StartRelay func(ctx context.Context, local bool) (Relay, error)
+	// StartRelay starts a forwarder on this host; local: for processes of this host alone; protocol: that of the job.
+	StartRelay func(ctx context.Context, local bool, protocol string) (Relay, error)
 }
 
 // Ended is how one cluster's half came out.
@@ -206,7 +206,7 @@ func (j *Job) startRelay(ctx context.Context, halves []*runner, o Options) (rela
 		for _, h := range halves {
 			local = local && h.rsh == nil && h.Cluster.Hosts == ""
 		}
-		if relay, err = o.StartRelay(ctx, local); err != nil {
+		if relay, err = o.StartRelay(ctx, local, j.Protocol); err != nil {
 			return nil, fmt.Errorf("cannot start a forwarder on this host: %w", err)
 		}
 		z := Zipper{Per: map[string]string{}}

@@ -33,6 +33,8 @@ type Cluster struct {
 //	u32       tag_ub      highest tag the cluster's MPI library allows
 //	string    library     such as "Open MPI 4.1.4", for people
 //	string    model       data model, must agree in all clusters ("x86_64 lp64")
+//	string    protocol    how messages travel: empty, or "classic"; the forwarder must work the same way
+//	string    settings    what must be equal in the whole job besides, as NAME=VALUE words
 //	string    host
 //	u16       rails       forwarders the rank joins, this one included, at least 1
 //	u64       instance    random, the same in all Joins of one process: who may take a lost link's place
@@ -48,6 +50,8 @@ type Join struct {
 	TagUB     uint32
 	Library   string
 	Model     string
+	Protocol  string
+	Settings  string
 	Host      string
 	Rails     uint16
 	Instance  uint64
@@ -66,6 +70,8 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, j.TagUB)
 	b = appendString(b, j.Library)
 	b = appendString(b, j.Model)
+	b = appendString(b, j.Protocol)
+	b = appendString(b, j.Settings)
 	b = appendString(b, j.Host)
 	b = le.AppendUint16(b, j.Rails)
 	b = le.AppendUint64(b, j.Instance)
@@ -93,6 +99,8 @@ func ParseJoin(b []byte) (Join, error) {
 	j.TagUB = r.u32()
 	j.Library = r.name()
 	j.Model = r.name()
+	j.Protocol = r.name()
+	j.Settings = r.name()
 	j.Host = r.name()
 	j.Rails = r.u16()
 	j.Instance = r.u64()

@@ -7,19 +7,20 @@ type RefuseCode uint32
 
 // Why a join failed.
 const (
-	RefuseMalformed RefuseCode = 1 // a frame that no honest peer of this version sends
-	RefuseVersion   RefuseCode = 2 // other protocol version
-	RefuseSecret    RefuseCode = 3 // the signature is wrong, or made from another secret
-	RefuseJob       RefuseCode = 4 // the forwarder does not serve this job
-	RefuseLayout    RefuseCode = 5 // clusters or sizes differ from those of the ranks already there
-	RefuseTaken     RefuseCode = 6 // this rank of this cluster is already there
-	RefuseModel     RefuseCode = 7 // data model differs
-	RefuseTimeout   RefuseCode = 8 // ranks are missing at the end of the time-out
-	RefuseShutdown  RefuseCode = 9 // the forwarder is ending
+	RefuseMalformed RefuseCode = 1  // a frame that no honest peer of this version sends
+	RefuseVersion   RefuseCode = 2  // other protocol version
+	RefuseSecret    RefuseCode = 3  // the signature is wrong, or made from another secret
+	RefuseJob       RefuseCode = 4  // the forwarder does not serve this job
+	RefuseLayout    RefuseCode = 5  // clusters or sizes differ from those of the ranks already there
+	RefuseTaken     RefuseCode = 6  // this rank of this cluster is already there
+	RefuseModel     RefuseCode = 7  // data model differs
+	RefuseTimeout   RefuseCode = 8  // ranks are missing at the end of the time-out
+	RefuseShutdown  RefuseCode = 9  // the forwarder is ending
+	RefuseSettings  RefuseCode = 10 // protocol or settings differ
 )
 
 var refuseNames = [...]string{"", "malformed", "wrong version", "wrong secret", "wrong job", "layout differs", "rank taken",
-	"data model differs", "time-out", "shutting down"}
+	"data model differs", "time-out", "shutting down", "settings differ"}
 
 func (c RefuseCode) String() string {
 	if c >= 1 && int(c) < len(refuseNames) {

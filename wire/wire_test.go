@@ -49,10 +49,10 @@ var samples = []sample{
 	{"cancel", TypeCancel, &Cancel{8}, "0800000000000000", parser(ParseCancel), false},
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
-	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0)}, "02000000" + ramp32, parser(ParseChallenge), false},
-	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Host: "h2", Rails: 2, Instance: 0x0102030405060708,
+	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0)}, "03000000" + ramp32, parser(ParseChallenge), false},
+	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Rails: 2, Instance: 0x0102030405060708,
 		Layout: []Cluster{{"a", 1}, {"b", 2}}, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"02000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0200" + "6832" + "0200" + "0807060504030201" +
+		"03000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0200" + "0807060504030201" +
 			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
 	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}}, Libraries: []string{"X", ""}, Hosts: []string{"h1", "h2"}, Where: []uint32{0, 1, 1}},

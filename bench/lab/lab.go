@@ -16,6 +16,7 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 // Config of a lab.
@@ -43,6 +44,7 @@ type Lab struct {
 	dir     string // host files
 	zipper  string
 	running []*exec.Cmd
+	classic bool // a forwarder of that protocol runs on the first zipper node
 	routed  bool
 }
 
@@ -87,15 +89,22 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 		}
 	}
 	for _, z := range cfg.Zippers {
-		cmd := l.command(context.Background(), append([]string{"on", z, l.zipper, "forwarder", "--log", "warn"}, cfg.ForwarderOptions...)...)
-		cmd.Stdout, cmd.Stderr = cfg.Log, cfg.Log
-		if err := cmd.Start(); err != nil {
+		if err := l.forwarder(z, cfg.ForwarderOptions...); err != nil {
 			l.Down()
 			return nil, err
 		}
-		l.running = append(l.running, cmd)
 	}
 	return l, nil
+}
+
+func (l *Lab) forwarder(node string, options ...string) error {
+	cmd := l.command(context.Background(), append([]string{"on", node, l.zipper, "forwarder", "--log", "warn"}, options...)...)
+	cmd.Stdout, cmd.Stderr = l.cfg.Log, l.cfg.Log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	l.running = append(l.running, cmd)
+	return nil
 }
 
 // Down ends everything in the lab and removes it.
@@ -204,6 +213,25 @@ func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target 
 		return j
 	}}
 }
+
+// Classic is the same job with the protocol of the original middleware, over a forwarder of its own on the first zipper node.
+func (l *Lab) Classic(a, b int) (drive.Target, error) {
+	if !l.classic {
+		if err := l.forwarder(l.cfg.Zippers[0], "--listen", classicPort, "--status", "none", "--protocol", jobenv.Classic); err != nil {
+			return drive.Target{}, err
+		}
+		l.classic = true
+	}
+	zipped := l.Zipped("classic", a, b, nil)
+	return drive.Target{Name: "classic", Job: func() *launch.Job {
+		j := zipped.Job()
+		j.Protocol = jobenv.Classic
+		j.Zippers = []launch.Zipper{{Address: l.cfg.Zippers[0] + classicPort}}
+		return j
+	}}, nil
+}
+
+const classicPort = ":7485"
 
 // Routed is one ordinary Open MPI job over both clusters, a ranks on the nodes of the first and b on those of the second, with the
 // first zipper node routing IP between them.

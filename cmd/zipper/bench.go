@@ -18,6 +18,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/npb"
 	"github.com/leidenzipper/zipper/bench/osu"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 func benchCommand() *cli.Command {
@@ -34,7 +35,7 @@ var targetFlags = []cli.Flag{
 	&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
 	&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine with no route between the clusters (root)"},
 	&cli.StringFlag{Name: "rate", Usage: "limit of every link in the lab, such as `1gbit`"},
-	&cli.StringFlag{Name: "mode", Usage: "zipped, native (one cluster, no zipper), routed (lab only: the zipper node routes IP)", Value: "zipped"},
+	&cli.StringFlag{Name: "mode", Usage: "zipped, classic (the original's protocol), native (one cluster, no zipper), routed (lab only: the zipper node routes IP)", Value: "zipped"},
 	&cli.StringFlag{Name: "format", Usage: "table, csv or json", Value: "table"},
 	logFlag,
 }
@@ -107,8 +108,10 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 	return b, nil
 }
 
-func relayStarter(log *zap.Logger) func(context.Context, bool) (launch.Relay, error) {
-	return func(_ context.Context, local bool) (launch.Relay, error) { return startRelay(local, log) }
+func relayStarter(log *zap.Logger) func(context.Context, bool, string) (launch.Relay, error) {
+	return func(_ context.Context, local bool, protocol string) (launch.Relay, error) {
+		return startRelay(local, protocol, log)
+	}
 }
 
 // benchJob is the zipped job that the flags describe.
@@ -141,10 +144,15 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 	switch {
 	case mode == "zipped" && l != nil:
 		return l.Zipped("zipped", job.Clusters[0].Ranks, job.Clusters[1].Ranks, nil), nil
-	case mode == "zipped":
-		return drive.Target{Name: "zipped", Job: func() *launch.Job {
+	case mode == "classic" && l != nil:
+		return l.Classic(job.Clusters[0].Ranks, job.Clusters[1].Ranks)
+	case mode == "zipped", mode == "classic":
+		return drive.Target{Name: mode, Job: func() *launch.Job {
 			j := *job
 			j.Clusters = append([]launch.Cluster(nil), job.Clusters...)
+			if mode == "classic" {
+				j.Protocol = jobenv.Classic
+			}
 			return &j
 		}}, nil
 	case mode == "native" && l != nil:
@@ -160,7 +168,7 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 	case mode == "routed":
 		return drive.Target{}, errors.New("mode routed needs --lab")
 	}
-	return drive.Target{}, fmt.Errorf("mode %q: want zipped, native or routed", mode)
+	return drive.Target{}, fmt.Errorf("mode %q: want zipped, classic, native or routed", mode)
 }
 
 // words are a benchmark command's arguments; the error shows the form and reminds of the order.

@@ -15,6 +15,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/report"
 	"github.com/leidenzipper/zipper/bench/stat"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 // reportSet is how much a report measures.
@@ -42,7 +43,7 @@ func reportSets(name string) (reportSet, error) {
 func benchReportCommand() *cli.Command {
 	return &cli.Command{
 		Name: "report", Usage: "measure a chosen set and write one page (HTML, Markdown, JSON inside)",
-		Description: "With root in the namespace lab: zipped, routed (the zipper node routes IP) and native. Without, on loopback: zipped and native.",
+		Description: "With root in the namespace lab: zipped, classic (the original's protocol), routed (the zipper node routes IP) and native. Without, on loopback: zipped, classic and native.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "set", Usage: "quick (under 5 minutes) or full", Value: "quick"},
 			&cli.StringFlag{Name: "out", Usage: "`DIR` for report.html and report.md", Value: "."},
@@ -74,13 +75,15 @@ func benchReport(c *cli.Context) error {
 	r := &drive.Runner{Program: program, Options: launch.Options{StartRelay: relayStarter(log)}}
 	d := &report.Data{Title: "Leiden Zipper: measurements", Set: c.String("set")}
 	targets := func(a, b int) []drive.Target {
-		zipped := func() *launch.Job {
-			return &launch.Job{Clusters: []launch.Cluster{{Name: "a", Ranks: a, MPI: launch.OpenMPI}, {Name: "b", Ranks: b, MPI: launch.OpenMPI}}}
+		zipped := func(protocol string) func() *launch.Job {
+			return func() *launch.Job {
+				return &launch.Job{Protocol: protocol, Clusters: []launch.Cluster{{Name: "a", Ranks: a, MPI: launch.OpenMPI}, {Name: "b", Ranks: b, MPI: launch.OpenMPI}}}
+			}
 		}
-		return []drive.Target{{Name: "zipped", Job: zipped}, drive.Native(launch.OpenMPI, a+b)}
+		return []drive.Target{{Name: "zipped", Job: zipped("")}, {Name: "classic", Job: zipped(jobenv.Classic)}, drive.Native(launch.OpenMPI, a+b)}
 	}
 	shaping := "loopback, none"
-	d.Setting = "Zipped: two clusters on loopback, joined by a forwarder. Native: one MPI job over shared memory on the same machine."
+	d.Setting = "Zipped: two clusters on loopback, joined by a forwarder. Classic: the same with a handshake for every message, half duplex, store and forward, as in the original middleware. Native: one MPI job over shared memory on the same machine."
 	if os.Geteuid() == 0 {
 		cfg := lab.Small()
 		if cfg.Rate = c.String("rate"); cfg.Rate == "off" {
@@ -91,11 +94,15 @@ func benchReport(c *cli.Context) error {
 			return err
 		}
 		defer l.Down()
+		if _, err := l.Classic(1, 1); err != nil {
+			return err
+		}
 		targets = func(a, b int) []drive.Target {
-			return []drive.Target{l.Zipped("zipped", a, b, nil), l.Routed(a, b), l.Native(a + b)}
+			classic, _ := l.Classic(a, b) // it runs
+			return []drive.Target{l.Zipped("zipped", a, b, nil), classic, l.Routed(a, b), l.Native(a + b)}
 		}
 		shaping = c.String("rate")
-		d.Setting = "Zipped: two clusters in namespaces with no route between them, joined by a forwarder. Routed: one Open MPI job over both, the zipper node routes IP. Native: one Open MPI job inside one cluster."
+		d.Setting = "Zipped: two clusters in namespaces with no route between them, joined by a forwarder. Classic: the same with a handshake for every message, half duplex, store and forward, as in the original middleware. Routed: one Open MPI job over both, the zipper node routes IP. Native: one Open MPI job inside one cluster."
 	}
 	d.Environment = drive.Describe(shaping)
 	begin := time.Now()

@@ -60,6 +60,7 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cluster", Usage: "this cluster's `NAME` (ZIPPER_CLUSTER)"},
 		&cli.StringFlag{Name: "layout", Usage: "all clusters in order of virtual rank, `a=4,b=2` (ZIPPER_LAYOUT)"},
 		&cli.StringFlag{Name: "zipper", Usage: "`HOST[:PORT]`[,...] of the forwarders that this cluster reaches (ZIPPER_FORWARDERS)"},
+		&cli.StringFlag{Name: "protocol", Usage: "classic, if the forwarder and the other clusters have it too (ZIPPER_PROTOCOL)"},
 		&cli.StringFlag{Name: "timeout", Usage: "how long to wait for the other clusters (ZIPPER_TIMEOUT; default 60s)"},
 	}
 }
@@ -74,7 +75,7 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 		}
 	}
 	flags := map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file", jobenv.VarCluster: "cluster",
-		jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout"}
+		jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout", jobenv.VarProtocol: "protocol"}
 	j, err := jobenv.From(func(k string) string {
 		if f := flags[k]; f != "" && c.IsSet(f) {
 			return c.String(f)

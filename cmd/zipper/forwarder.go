@@ -36,6 +36,7 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 			&cli.BoolFlag{Name: "metrics", Usage: "answer Prometheus there as well (/metrics)"},
 			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
+			&cli.StringFlag{Name: "protocol", Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
 			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one per CPU, at most 4)"},
 			&cli.StringFlag{Name: "poll", Value: "event", Usage: "how a loop waits: event, adaptive (spins first), busy (never sleeps)"},
 			&cli.StringFlag{Name: "log", Value: "info", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
@@ -55,7 +56,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	if c.Int("loops") < 0 {
 		return usage(errors.New("--loops: want a positive number"))
 	}
-	cfg := forwarder.Config{Log: log, Loops: c.Int("loops"), Poll: c.String("poll"), Jobs: c.StringSlice("job")}
+	cfg := forwarder.Config{Log: log, Loops: c.Int("loops"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
 	if f := c.String("secret-file"); f != "" {
 		b, err := os.ReadFile(f)
 		if err != nil {
@@ -83,10 +84,7 @@ func serveForwarder(c *cli.Context) (err error) {
 		}
 		cfg.Listeners = append(cfg.Listeners, l)
 	}
-	if cfg.Loops == 0 {
-		cfg.Loops = forwarder.DefaultLoops()
-	}
-	setThreads(cfg.Loops)
+	setThreads(max(cfg.Loops, forwarder.DefaultLoops()))
 	f, err := forwarder.New(cfg)
 	if err != nil {
 		return usage(err)

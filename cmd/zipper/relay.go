@@ -30,7 +30,7 @@ type ownRelay struct {
 
 // startRelay starts a forwarder on a free port: of the loopback interface, or of all when processes on other
 // hosts have to reach it.
-func startRelay(local bool, log *zap.Logger) (launch.Relay, error) {
+func startRelay(local bool, protocol string, log *zap.Logger) (launch.Relay, error) {
 	addr := ":0"
 	if local {
 		addr = "127.0.0.1:0"
@@ -47,7 +47,7 @@ func startRelay(local bool, log *zap.Logger) (launch.Relay, error) {
 	if !log.Core().Enabled(zap.InfoLevel) {
 		log = zap.NewNop() // what goes wrong with the job, the run reports itself
 	}
-	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd}
+	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd, Protocol: protocol}
 	setThreads(forwarder.DefaultLoops())
 	if r.f, err = forwarder.New(cfg); err != nil {
 		return nil, errors.Join(err, ln.Close())

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 func runCommand() *cli.Command {
@@ -37,6 +38,7 @@ run, 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stan
 			&cli.StringFlag{Name: "record", Usage: "write who sent how much to whom, and when, to `FILE` (in a directory that all nodes share), for zipper predict and zipper plan"},
 			&cli.DurationFlag{Name: "timeout", Usage: "how long the clusters wait for each other to join (default 60s)"},
 			&cli.StringFlag{Name: "poll", Usage: "how waiting ranks wait: adaptive, busy or event"},
+			&cli.StringFlag{Name: "protocol", Usage: "classic: a handshake for every message, half duplex, store and forward, to compare with (a forwarder that runs already needs the same flag)"},
 			&cli.StringFlag{Name: "job", Usage: "job `ID`; default: made up"},
 			&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},
 			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
@@ -63,7 +65,7 @@ func run(c *cli.Context) error {
 	defer cancel()
 	out, err := launch.Run(ctx, job, launch.Options{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"), Record: c.String("record"),
-		StartRelay: func(ctx context.Context, local bool) (launch.Relay, error) { return startRelay(local, log) },
+		StartRelay: relayStarter(log),
 	})
 	var sig errInterrupted
 	if errors.As(context.Cause(ctx), &sig) {
@@ -130,6 +132,10 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 	default:
 		return nil, fmt.Errorf("--poll %s: want adaptive, busy or event", p)
 	}
+	if c.IsSet("protocol") {
+		job.Protocol = c.String("protocol")
+	}
+	job.Collectives = os.Getenv(jobenv.VarCollectives)
 	if c.IsSet("job") {
 		job.ID = c.String("job")
 	}

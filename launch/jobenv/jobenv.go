@@ -22,6 +22,7 @@ const (
 	VarTimeout     = "ZIPPER_TIMEOUT"     // how long to wait for the other clusters, a Go duration; default 60s
 	VarLog         = "ZIPPER_LOG"         // debug, info, warn (default), error
 	VarPoll        = "ZIPPER_POLL"        // adaptive (default), busy, event
+	VarProtocol    = "ZIPPER_PROTOCOL"    // classic: a handshake for every message, one transfer at a time, for comparison; equal in all clusters and in the forwarder
 	VarCollectives = "ZIPPER_COLLECTIVES" // where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in all clusters
 	VarReport      = "ZIPPER_REPORT"      // if set, a file name prefix for per-rank traffic records
 )
@@ -47,6 +48,18 @@ type Job struct {
 	Poll        string
 	Report      string
 	Collectives string
+	Protocol    string // empty or Classic
+}
+
+// Classic is the protocol of the original middleware: a handshake for every message, half duplex, store and forward.
+const Classic = "classic"
+
+// ParseProtocol checks the name of a protocol.
+func ParseProtocol(s string) error {
+	if s != "" && s != Classic {
+		return fmt.Errorf("protocol %q: want %s, or nothing for the usual one", s, Classic)
+	}
+	return nil
 }
 
 // ErrNoJob: none of the variables is set, the process is not part of a zipped job.
@@ -59,7 +72,7 @@ func FromEnviron() (Job, error) { return From(os.Getenv) }
 // From is FromEnviron with another source of variables.
 func From(get func(string) string) (Job, error) {
 	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: 60 * time.Second,
-		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives)}
+		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives), Protocol: get(VarProtocol)}
 	if j.ID == "" {
 		return Job{}, ErrNoJob
 	}
@@ -99,6 +112,12 @@ func From(get func(string) string) (Job, error) {
 		if j.Timeout, err = time.ParseDuration(t); err != nil || j.Timeout <= 0 {
 			return Job{}, fmt.Errorf("%s=%q: want a duration such as 60s", VarTimeout, t)
 		}
+	}
+	if err := ParseProtocol(j.Protocol); err != nil {
+		return Job{}, fmt.Errorf("%s: %w", VarProtocol, err)
+	}
+	if j.Protocol != "" && len(j.Forwarders) > 1 {
+		return Job{}, fmt.Errorf("%s=%s works with one forwarder, %s names %d", VarProtocol, j.Protocol, VarForwarders, len(j.Forwarders))
 	}
 	switch j.Poll {
 	case "":
@@ -145,7 +164,7 @@ func FormatLayout(l []Cluster) string {
 func (j Job) Environ() []string {
 	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout + "=" + FormatLayout(j.Layout),
 		VarForwarders + "=" + strings.Join(j.Forwarders, ","), VarTimeout + "=" + j.Timeout.String()}
-	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}} {
+	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])
 		}

@@ -56,6 +56,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank, Layout: w.Clusters, TagUB: loc.TagUB,
 		Library: loc.Library, Model: Model, Host: loc.Host, Timeout: job.Timeout,
+		Protocol: job.Protocol, Settings: jobenv.VarCollectives + "=" + tuning.String(),
 		Rails: len(job.Forwarders), Instance: mathrand.Uint64()}
 	links, redial, layout, err := dial(ctx, job, id)
 	if err != nil {
@@ -63,7 +64,11 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	}
 	w.TagUB = int(layout.TagUB)
 	poll := map[string]Poll{"busy": PollBusy, "event": PollEvent}[job.Poll]
-	e, err := New(Config{World: w, Native: native, Links: links, Redial: redial, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: Limits{Grace: time.Second}})
+	limits := Limits{Grace: time.Second}
+	if job.Protocol == jobenv.Classic {
+		limits.classic()
+	}
+	e, err := New(Config{World: w, Native: native, Links: links, Redial: redial, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: limits})
 	if err != nil {
 		for _, l := range links {
 			if l != nil {

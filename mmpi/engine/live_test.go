@@ -23,13 +23,17 @@ func live(t testing.TB, sizes ...int) []*Engine {
 }
 
 // serve runs a forwarder on loopback until the test ends.
-func serve(t testing.TB) (*forwarder.Forwarder, string) {
+func serve(t testing.TB, change ...func(*forwarder.Config)) (*forwarder.Forwarder, string) {
 	t.Helper()
 	ln, err := tcp.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1, Linger: time.Second})
+	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1, Linger: time.Second}
+	for _, c := range change {
+		c(&cfg)
+	}
+	f, err := forwarder.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +52,12 @@ func serve(t testing.TB) (*forwarder.Forwarder, string) {
 // joinAll joins all ranks of a job at these forwarders.
 func joinAll(t testing.TB, forwarders []string, sizes ...int) []*Engine {
 	t.Helper()
+	return joinJob(t, jobenv.Job{ID: "test", Secret: "s", Forwarders: forwarders, Timeout: 20 * time.Second}, sizes...)
+}
+
+func joinJob(t testing.TB, job jobenv.Job, sizes ...int) []*Engine {
+	t.Helper()
 	ctx := context.Background()
-	job := jobenv.Job{ID: "test", Secret: "s", Forwarders: forwarders, Timeout: 20 * time.Second}
 	for i, n := range sizes {
 		job.Layout = append(job.Layout, jobenv.Cluster{Name: string(rune('a' + i)), Size: n})
 	}
@@ -117,23 +125,29 @@ func await(e *Engine, c *Cell) {
 // Everybody sends to everybody, near and far, eager and long, and receives with wildcards: all arrives whole, and from each source in order.
 func TestLiveRandom(t *testing.T) {
 	for seed := range uint64(3) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			engines := live(t, 2, 1, 2)
-			const each = 40 // messages for every pair
-			var wg sync.WaitGroup
-			for _, e := range engines {
-				wg.Go(func() {
-					if err := exchangeAll(t, e, each, rand.New(rand.NewPCG(seed, uint64(e.world.Rank)))); err != nil {
-						t.Errorf("rank %d: %v", e.world.Rank, err)
-					}
-					if err := e.Finish(); err != nil {
-						t.Errorf("rank %d: %v", e.world.Rank, err)
-					}
-				})
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { randomTraffic(t, live(t, 2, 1, 2), seed) })
+	}
+	t.Run("classic", func(t *testing.T) {
+		_, addr := serve(t, func(c *forwarder.Config) { c.Protocol = forwarder.Classic })
+		job := jobenv.Job{ID: "test", Secret: "s", Forwarders: []string{addr}, Timeout: 20 * time.Second, Protocol: jobenv.Classic}
+		randomTraffic(t, joinJob(t, job, 2, 1, 2), 1)
+	})
+}
+
+func randomTraffic(t *testing.T, engines []*Engine, seed uint64) {
+	const each = 40 // messages for every pair
+	var wg sync.WaitGroup
+	for _, e := range engines {
+		wg.Go(func() {
+			if err := exchangeAll(t, e, each, rand.New(rand.NewPCG(seed, uint64(e.world.Rank)))); err != nil {
+				t.Errorf("rank %d: %v", e.world.Rank, err)
 			}
-			wg.Wait()
+			if err := e.Finish(); err != nil {
+				t.Errorf("rank %d: %v", e.world.Rank, err)
+			}
 		})
 	}
+	wg.Wait()
 }
 
 func exchangeAll(t *testing.T, e *Engine, each int, r *rand.Rand) error {

@@ -72,7 +72,7 @@ const (
 
 // Limits are sizes in bytes and times. Those marked * must be equal in all processes.
 type Limits struct {
-	Eager       int           // longest message sent without asking
+	Eager       int           // longest message sent without asking; -1: none
 	EagerWindow int           // * eager payload a process may have unconsumed at another at first
 	DataWindow  int           // * rendezvous payload a process may have on its way to another
 	EagerPool   int           // unconsumed eager payload a process grants to all others together, beyond first windows

@@ -1,0 +1,85 @@
+package forwarder
+
+import "github.com/leidenzipper/zipper/wire"
+
+// Classic is the protocol of the original middleware, for comparison.
+const Classic = "classic"
+
+// storeLimit bounds what is stored of one message, in bytes; a longer one goes on in pieces of this size. Below half of a window, so that the sender
+// never waits for credit which the receiver can only give for what is stored here.
+const storeLimit = 16 << 20
+
+// classic relays a job's frames as the original middleware did: one transfer at a time for all ranks and both directions, a message stored whole
+// before it is sent on. A transfer begins with the CTS that lets the sender go and ends with the receiver's Fin; a CTS that comes meanwhile waits for
+// its turn. All of it on the forwarder's one loop. What is different from the original: the handshake goes end to end rather than to the forwarder.
+type classic struct {
+	busy             bool
+	sender, receiver uint32
+	handle           uint64 // of the send
+	left             uint64 // bytes to come
+	store            []byte // frames that have come
+	waiting          [][]byte
+}
+
+// relay takes whole frames from c.
+func (s *classic) relay(c *conn, m *member, b []byte) {
+	for len(b) > 0 {
+		h, err := wire.ParseHeader(b)
+		if err != nil {
+			return // cannot be: the reader has parsed it
+		}
+		n := wire.HeaderLen + int(h.Length)
+		s.one(c, m.job, &h, b[:n])
+		b = b[n:]
+	}
+}
+
+func (s *classic) one(c *conn, j *job, h *wire.Header, frame []byte) {
+	switch h.Type {
+	case wire.TypeCTS:
+		s.waiting = append(s.waiting, append([]byte(nil), frame...))
+		s.next(c, j)
+		return
+	case wire.TypeData:
+		if s.busy && h.Src == s.sender && h.Dst == s.receiver {
+			s.store = append(s.store, frame...)
+			s.left -= min(s.left, uint64(h.Payload()))
+			if s.left == 0 || len(s.store) >= storeLimit {
+				send(c, j, s.sender, s.receiver, s.store)
+				s.store = s.store[:0]
+			}
+			return
+		}
+	}
+	send(c, j, h.Src, h.Dst, frame)
+	if h.Type == wire.TypeFin && s.busy && h.Src == s.receiver && h.Dst == s.sender {
+		if f, err := wire.ParseFin(frame[wire.HeaderLen:]); err == nil && f.Sender == s.handle {
+			s.busy = false
+			s.next(c, j)
+		}
+	}
+}
+
+// next begins a transfer if none is under way.
+func (s *classic) next(c *conn, j *job) {
+	for !s.busy && len(s.waiting) > 0 {
+		frame := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		h, _ := wire.ParseHeader(frame) // it was parsed when it came
+		cts, err := wire.ParseCTS(frame[wire.HeaderLen:])
+		if err != nil || j.table[h.Dst].Load() == nil || j.table[h.Src].Load() == nil {
+			continue // the sender or the receiver is gone
+		}
+		s.busy, s.sender, s.receiver, s.handle, s.left = true, h.Dst, h.Src, cts.Sender, cts.Bytes
+		send(c, j, h.Src, h.Dst, frame)
+	}
+}
+
+// send puts frames on the link of a rank.
+func send(c *conn, j *job, src, dst uint32, b []byte) {
+	if d := j.table[dst].Load(); d != nil {
+		if _, err := d.out.write(c.loop.one, src, b, nil); err != nil {
+			c.bad(err.Error())
+		}
+	}
+}
