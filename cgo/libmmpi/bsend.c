@@ -58,15 +58,17 @@ static int remote(zcomm *c, const char *function, const void *buf, int count, MP
 }
 
 int z_Bsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
-  zcomm *c = p2p_remote_in(comm, dest);
+  int native;
+  zcomm *c = p2p_route(comm, dest, &native);
   if (c) return remote(c, "MPI_Bsend", buf, count, type, dest, tag);
-  return p2p_native_send(P2P_BUFFERED, buf, count, type, p2p_native_dest(comm, dest), tag, comm); /* never blocks */
+  return p2p_native_send(P2P_BUFFERED, buf, count, type, native, tag, comm); /* never blocks */
 }
 
 /* The copy is taken at once, so the request is over as soon as it is made. */
 int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
-  zcomm *c = p2p_remote_in(comm, dest);
-  if (!c) return p2p_native_isend(P2P_BUFFERED, buf, count, type, p2p_native_dest(comm, dest), tag, comm, request);
+  int native;
+  zcomm *c = p2p_route(comm, dest, &native);
+  if (!c) return p2p_native_isend(P2P_BUFFERED, buf, count, type, native, tag, comm, request);
   int rc = remote(c, "MPI_Ibsend", buf, count, type, dest, tag);
   if (rc) return rc;
   zreq *r = zreq_new(c, ZREQ_SEND, "MPI_Ibsend");

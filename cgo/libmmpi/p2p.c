@@ -137,20 +137,30 @@ int z_cb_cancel(z_cell *cell) {
 
 /* ---- blocking ---- */
 
-static int send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, enum p2p_mode mode, const char *function) {
-  zcomm *c = p2p_remote_in(comm, dest);
-  int rc;
-  if (!c) {
-    int native = p2p_native_dest(comm, dest);
-    if (z_may_block()) return p2p_native_send(mode, buf, count, type, native, tag, comm);
-    MPI_Request request;
-    rc = p2p_native_isend(mode, buf, count, type, native, tag, comm, &request);
-    return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
-  }
-  if ((rc = p2p_check(c, function, count, type, dest, tag, 0))) return rc;
+/* The ways that are not taken in a hurry stay out of line: a local message while nothing else is under way costs few instructions. */
+#define UNHURRIED static __attribute__((noinline))
+
+UNHURRIED int send_while_busy(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, enum p2p_mode mode) {
+  MPI_Request request;
+  int rc = p2p_native_isend(mode, buf, count, type, dest, tag, comm, &request);
+  return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
+}
+
+UNHURRIED int send_remote(const void *buf, int count, MPI_Datatype type, int dest, int tag, zcomm *c, enum p2p_mode mode, const char *function) {
+  int rc = p2p_check(c, function, count, type, dest, tag, 0);
+  if (rc) return rc;
   zreq *r = zreq_new_blocking(c, ZREQ_SEND, function);
   if ((rc = start_engine_send(r, buf, count, type, dest, tag, mode))) return p2p_failed(r, rc);
   return zreq_complete(r, MPI_STATUS_IGNORE);
+}
+
+static inline __attribute__((always_inline)) int send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, enum p2p_mode mode,
+                                                      const char *function) {
+  int native;
+  zcomm *c = p2p_route(comm, dest, &native);
+  if (c) return send_remote(buf, count, type, dest, tag, c, mode, function);
+  if (z_may_block()) return p2p_native_send(mode, buf, count, type, native, tag, comm);
+  return send_while_busy(buf, count, type, native, tag, comm, mode);
 }
 
 int z_Send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
@@ -165,19 +175,14 @@ int z_Rsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MP
   return send(buf, count, type, dest, tag, comm, P2P_READY, "MPI_Rsend");
 }
 
-int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
+UNHURRIED int receive(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
   zcomm *c = zcomm_find(comm);
   int rc;
   if (c && (rc = p2p_check(c, "MPI_Recv", count, type, source, tag, 1))) return rc;
   if (!c || p2p_receives_natively(c, source, tag)) {
-    int native = c ? p2p_native_rank(c, source) : source;
-    if (z_may_block()) {
-      rc = real.Recv(buf, count, type, native, tag, comm, status);
-    } else {
-      MPI_Request request;
-      rc = real.Irecv(buf, count, type, native, tag, comm, &request);
-      if (!rc) rc = z_wait_native(&request, status);
-    }
+    MPI_Request request;
+    rc = real.Irecv(buf, count, type, c ? p2p_native_rank(c, source) : source, tag, comm, &request);
+    if (!rc) rc = z_wait_native(&request, status);
     if (c) z_status_translate(c, status);
     return rc;
   }
@@ -186,12 +191,23 @@ int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Com
   return zreq_complete(r, status);
 }
 
+/* While the engine has nothing to do no deferred receive can want the message of a local source. */
+int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
+  if (!z_may_block()) return receive(buf, count, type, source, tag, comm, status);
+  zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
+  if (!c) return real.Recv(buf, count, type, source, tag, comm, status);
+  if ((uint32_t)source >= (uint32_t)c->size || c->native_of[source] == Z_REMOTE) return receive(buf, count, type, source, tag, comm, status);
+  int rc = real.Recv(buf, count, type, c->native_of[source], tag, comm, status);
+  if (status != MPI_STATUS_IGNORE) z_status_translate(c, status);
+  return rc;
+}
+
 /* ---- nonblocking ---- */
 
 static int isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request, enum p2p_mode mode, const char *function) {
-  zcomm *c = p2p_remote_in(comm, dest);
-  int rc;
-  if (!c) return p2p_native_isend(mode, buf, count, type, p2p_native_dest(comm, dest), tag, comm, request);
+  int rc, native;
+  zcomm *c = p2p_route(comm, dest, &native);
+  if (!c) return p2p_native_isend(mode, buf, count, type, native, tag, comm, request);
   if ((rc = p2p_check(c, function, count, type, dest, tag, 0))) return rc;
   zreq *r = zreq_new(c, ZREQ_SEND, function);
   if ((rc = start_engine_send(r, buf, count, type, dest, tag, mode))) return p2p_failed(r, rc);

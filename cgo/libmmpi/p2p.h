@@ -47,16 +47,14 @@ int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int sou
 /* A buffered send of a persistent request; a failure has been raised if r->raised. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag);
 
-/* The communicator if dest is in another cluster (or no rank of it at all: p2p_check says so), else NULL. */
-static inline zcomm *p2p_remote_in(MPI_Comm comm, int dest) {
+/* Where a message to dest goes: NULL for a rank of this cluster (or a communicator that does not span) and *native, the rank for native
+ * MPI; else the communicator, also if it has no rank dest: p2p_check says so. */
+static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
+  *native = dest;
   zcomm *c = dest == MPI_PROC_NULL ? NULL : zcomm_find(comm);
-  return c && !((uint32_t)dest < (uint32_t)c->size && c->native_of[dest] != Z_REMOTE) ? c : NULL;
-}
-
-/* The native rank of a dest that p2p_remote_in said is not remote. */
-static inline int p2p_native_dest(MPI_Comm comm, int dest) {
-  zcomm *c = dest < 0 ? NULL : zcomm_find(comm);
-  return c ? c->native_of[dest] : dest;
+  if (!c || (uint32_t)dest >= (uint32_t)c->size || c->native_of[dest] == Z_REMOTE) return c;
+  *native = c->native_of[dest];
+  return NULL;
 }
 
 /* Raises that an operation did not start and frees it; the code to return. */

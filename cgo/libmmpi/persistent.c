@@ -22,8 +22,9 @@ static int init_request(zcomm *c, const char *function, const void *buf, int cou
 
 #define SEND_INIT(X, MODE) \
   int z_##X(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) { \
-    zcomm *c = p2p_remote_in(comm, dest); \
-    if (!c) return real.X(buf, count, type, p2p_native_dest(comm, dest), tag, comm, request); \
+    int native; \
+    zcomm *c = p2p_route(comm, dest, &native); \
+    if (!c) return real.X(buf, count, type, native, tag, comm, request); \
     return init_request(c, "MPI_" #X, buf, count, type, dest, tag, (persistent){0, MODE}, request); \
   }
 SEND_INIT(Send_init, P2P_STANDARD)
