@@ -79,7 +79,7 @@ int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, M
 
 /* For a persistent buffered send: r is over at once too. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag) {
-  if (r->comm->native_of[dest] != Z_REMOTE) return p2p_start_send(r, buf, count, type, dest, tag, P2P_BUFFERED);
+  if (p2p_native_rank(r->comm, dest) != Z_REMOTE) return p2p_start_send(r, buf, count, type, dest, tag, P2P_BUFFERED);
   int rc = remote(r->comm, r->function, buf, count, type, dest, tag);
   r->raised = rc != MPI_SUCCESS;
   r->cell.done = 1;

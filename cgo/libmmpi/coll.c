@@ -122,6 +122,7 @@ int z_Ibarrier(MPI_Comm comm, MPI_Request *request) {
 }
 
 static void bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root) {
+  if (j->comm->inter) return zinter_bcast(j, buf, count, type, root);
   j->args.op = Z_BCAST;
   if (zcoll_check_root(j, root) || zcoll_check_count(j, count)) return;
   if (j->comm->rank == root) j->args.recv = (void *)(uintptr_t)zcoll_send(j, buf, count, type, &j->args.send_bytes);
@@ -150,6 +151,7 @@ static void receive_blocks(zcoll *j, const zblocks *to, int in_place) {
 }
 
 static void gather_blocks(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root) {
+  if (j->comm->inter) return zinter_gather(j, in, count, type, to, root);
   j->args.op = Z_GATHERV;
   if (zcoll_check_root(j, root)) return;
   int at_root = j->comm->rank == root, in_place = at_root && in == MPI_IN_PLACE;
@@ -175,6 +177,7 @@ Z_COLLECTIVE(Gatherv, Igatherv, gatherv,
 /* ---- scatter ---- */
 
 static void scatter_blocks(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root) {
+  if (j->comm->inter) return zinter_scatter(j, from, out, count, type, root);
   j->args.op = Z_SCATTERV;
   if (zcoll_check_root(j, root)) return;
   int at_root = j->comm->rank == root;
@@ -208,6 +211,7 @@ Z_COLLECTIVE(Scatterv, Iscatterv, scatterv,
 /* ---- allgather ---- */
 
 static void allgather_blocks(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to) {
+  if (j->comm->inter) return zinter_exchange(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = count, .type = type, .same = 1}, to);
   j->args.op = Z_ALLGATHERV;
   receive_blocks(j, to, in == MPI_IN_PLACE);
   if (in != MPI_IN_PLACE) send_block(j, in, count, type);
@@ -230,6 +234,7 @@ Z_COLLECTIVE(Allgatherv, Iallgatherv, allgatherv,
 /* ---- all to all ---- */
 
 static void alltoall_blocks(zcoll *j, const zblocks *from, const zblocks *to) {
+  if (j->comm->inter) return zinter_exchange(j, from, to);
   j->args.op = Z_ALLTOALLV;
   int in_place = from->buf == MPI_IN_PLACE, n = j->comm->size;
   j->args.send = zcoll_blocks(j, in_place ? ZB_COPY : ZB_SEND, in_place ? to : from, n, -1, &j->args.send_counts, &j->args.send_displs);

@@ -27,6 +27,8 @@ typedef struct zcoll {
   int nonblocking;    /* then the program may free types before the end */
   void *memory;       /* chain of what zcoll_grab gave */
   zlater *later;
+  int (*combine)(struct zcoll *); /* done before the results go to the program; error class. NULL: nothing to do */
+  void *operands;     /* … its own */
   void (*launch)(zreq *r); /* other than by ze_coll; sets rc when it fails */
   MPI_Datatype type;  /* nonblocking reductions: ours to free; 0 = none */
   MPI_Op op;          /* … and in use until the end; 0 = none */
@@ -48,7 +50,18 @@ void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const i
  * for `room` elements of which `results` are the program's at the end (untouched: none); in_place: `room` are there before. */
 const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type);
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
+/* What all reductions have in common: op is the engine's (enum z_coll_op), mpi_op the program's. rc, if that is set. */
+int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op);
 void zop_release(MPI_Op op); /* a nonblocking reduction is over */
+
+/* The same collectives over an intercommunicator (intercoll.c); arguments as the program's. */
+void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root);
+void zinter_gather(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root);
+void zinter_scatter(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root);
+void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to); /* a block to each of the other group, one from each */
+void zinter_reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root);
+void zinter_allreduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op);
+void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type, MPI_Op op);
 
 /* The end: results into the program's buffers, everything freed but j itself. An MPI error code. */
 int zcoll_finish(zcoll *j);

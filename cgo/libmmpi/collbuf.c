@@ -165,6 +165,7 @@ void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datat
 
 int zcoll_finish(zcoll *j) {
   int rc = j->rc;
+  if (!rc && j->combine) rc = j->combine(j);
   for (zlater *l = j->later; l; l = l->next) {
     if (!rc && l->bytes < 0) rc = copy(l->from, l->to, l->count, l->type, ztype_get(l->type), j->comm->native);
     else if (!rc) rc = ztype_unpack(l->from, l->bytes, l->to, l->count, l->type, j->comm->native);

@@ -42,8 +42,7 @@ int z_Op_free(MPI_Op *op) {
   return MPI_SUCCESS;
 }
 
-/* What all reductions have in common. */
-static int reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op) {
+int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op) {
   const ztype *t = ztype_get(type);
   int commutative = 0;
   if (!t) return zcoll_fail(j, MPI_ERR_TYPE);
@@ -73,25 +72,33 @@ static void operands(zcoll *j, const void *in, void *out, int64_t count, int64_t
 }
 
 static void reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root) {
-  if (zcoll_check_root(j, root) || reduction(j, Z_REDUCE, count, type, op)) return;
+  if (j->comm->inter) return zinter_reduce(j, in, out, count, type, op, root);
+  if (zcoll_check_root(j, root) || zcoll_reduction(j, Z_REDUCE, count, type, op)) return;
   if (j->comm->rank == root) operands(j, in, out, count, count, type, 0);
   else j->args.send = zcoll_operand(j, in, count, type);
 }
 
 static void allreduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
-  if (!reduction(j, Z_ALLREDUCE, count, type, op)) operands(j, in, out, count, count, type, 0);
+  if (j->comm->inter) return zinter_allreduce(j, in, out, count, type, op);
+  if (!zcoll_reduction(j, Z_ALLREDUCE, count, type, op)) operands(j, in, out, count, count, type, 0);
 }
 
+/* Scans have no meaning between two groups. */
+static int no_inter(zcoll *j) { return j->comm->inter ? zcoll_fail(j, MPI_ERR_COMM) : 0; }
+
 static void scan(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
-  if (!reduction(j, Z_SCAN, count, type, op)) operands(j, in, out, count, count, type, 0);
+  if (no_inter(j)) return;
+  if (!zcoll_reduction(j, Z_SCAN, count, type, op)) operands(j, in, out, count, count, type, 0);
 }
 
 static void exscan(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
-  if (!reduction(j, Z_EXSCAN, count, type, op)) operands(j, in, out, count, count, type, j->comm->rank == 0);
+  if (no_inter(j)) return;
+  if (!zcoll_reduction(j, Z_EXSCAN, count, type, op)) operands(j, in, out, count, count, type, j->comm->rank == 0);
 }
 
 /* counts NULL: `count` for every rank. */
 static void scatter_reduced(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type, MPI_Op op) {
+  if (j->comm->inter) return zinter_reduce_scatter(j, in, out, counts, count, type, op);
   int n = j->comm->size;
   int64_t *all = zcoll_grab(j, n * 8), total = 0;
   for (int i = 0; i < n && all && !j->rc; i++) {
@@ -99,7 +106,7 @@ static void scatter_reduced(zcoll *j, const void *in, void *out, const int *coun
     zcoll_check_count(j, all[i]);
     total += all[i];
   }
-  if (j->rc || reduction(j, Z_REDUCE_SCATTER, total, type, op)) return;
+  if (j->rc || zcoll_reduction(j, Z_REDUCE_SCATTER, total, type, op)) return;
   j->args.recv_counts = all;
   operands(j, in, out, total, all[j->comm->rank], type, 0);
 }

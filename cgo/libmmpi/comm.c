@@ -29,6 +29,7 @@ static zcomm *make(MPI_Comm native, uint64_t context, const int32_t *world, int 
     return NULL;
   }
   pthread_mutex_init(&zcomm_more(c)->gate.lock, NULL);
+  c->peers = size;
   memcpy(c->world, world, (size_t)size * sizeof *world);
   for (int i = 0; i < size; i++) {
     int local = zcluster_has(world[i]);
@@ -52,6 +53,11 @@ int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size,
   z_unlock(&lock);
   *out = c;
   return MPI_SUCCESS;
+}
+
+void zcomm_like(zcomm *made, const zcomm *c) {
+  zcomm_more(made)->topo = ztopo_copy(((zmore *)c->extra)->topo);
+  made->inter = c->inter, made->base = c->base, made->peers = c->peers;
 }
 
 void zcomm_destroy(zcomm *c) {
@@ -114,14 +120,14 @@ int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char
 int z_Comm_size(MPI_Comm comm, int *size) {
   zcomm *c = zcomm_find(comm);
   if (!c) return real.Comm_size(comm, size);
-  *size = c->size;
+  *size = zcomm_members(c);
   return MPI_SUCCESS;
 }
 
 int z_Comm_rank(MPI_Comm comm, int *rank) {
   zcomm *c = zcomm_find(comm);
   if (!c) return real.Comm_rank(comm, rank);
-  *rank = c->rank;
+  *rank = c->rank - zcomm_first(c);
   return MPI_SUCCESS;
 }
 
@@ -131,9 +137,11 @@ int z_Comm_compare(MPI_Comm a, MPI_Comm b, int *result) {
   *result = MPI_UNEQUAL;
   if (a == b) {
     *result = MPI_IDENT;
-  } else if (ca && cb && ca->size == cb->size) {
-    int relation = zranks_compare(ca->world, cb->world, ca->size);
-    *result = relation == MPI_IDENT ? MPI_CONGRUENT : relation;
+  } else if (ca && cb && ca->inter == cb->inter && ca->size == cb->size && ca->peers == cb->peers) {
+    int relation = zranks_compare(ca->world + zcomm_first(ca), cb->world + zcomm_first(cb), zcomm_members(ca));
+    int others = ca->inter ? zranks_compare(ca->world + ca->base, cb->world + cb->base, ca->peers) : MPI_IDENT;
+    if (relation == MPI_IDENT && others == MPI_IDENT) *result = MPI_CONGRUENT;
+    else if (relation != MPI_UNEQUAL && others != MPI_UNEQUAL) *result = MPI_SIMILAR;
   } else if (a == MPI_COMM_NULL || b == MPI_COMM_NULL) {
     return z_raise(NULL, MPI_ERR_COMM, "MPI_Comm_compare", "a communicator is MPI_COMM_NULL");
   }
@@ -143,30 +151,32 @@ int z_Comm_compare(MPI_Comm a, MPI_Comm b, int *result) {
 int z_Comm_test_inter(MPI_Comm comm, int *flag) {
   zcomm *c = zcomm_find(comm);
   if (!c) return real.Comm_test_inter(comm, flag);
-  *flag = 0;
+  *flag = c->inter;
   return MPI_SUCCESS;
 }
 
 int z_Comm_remote_size(MPI_Comm comm, int *size) {
   zcomm *c = zcomm_find(comm);
   if (!c) return real.Comm_remote_size(comm, size);
-  return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_size", "the communicator is no intercommunicator");
+  if (!c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_size", "the communicator is no intercommunicator");
+  *size = c->peers;
+  return MPI_SUCCESS;
 }
 
 int z_Comm_group(MPI_Comm comm, MPI_Group *out) {
   zcomm *c = zcomm_find(comm);
   MPI_Group native;
-  int rc = c ? zgroup_new(c->world, c->size, out) : real.Comm_group(comm, &native);
+  int rc = c ? zgroup_new(c->world + zcomm_first(c), zcomm_members(c), out) : real.Comm_group(comm, &native);
   if (!rc && !c) rc = zgroup_wrap(&native, out);
   return rc ? z_raise_on(comm, rc, "MPI_Comm_group", "no group can be made") : MPI_SUCCESS;
 }
 
 int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
   zcomm *c = zcomm_find(comm);
-  if (c) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_group", "the communicator is no intercommunicator");
+  if (c && !c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_group", "the communicator is no intercommunicator");
   MPI_Group native;
-  int rc = real.Comm_remote_group(comm, &native);
-  if (!rc) rc = zgroup_wrap(&native, out);
+  int rc = c ? zgroup_new(c->world + c->base, c->peers, out) : real.Comm_remote_group(comm, &native);
+  if (!rc && !c) rc = zgroup_wrap(&native, out);
   return rc ? z_raise_on(comm, rc, "MPI_Comm_remote_group", "no group can be made") : MPI_SUCCESS;
 }
 

@@ -18,6 +18,9 @@ static inline zmore *zcomm_more(zcomm *c) { return (zmore *)c->extra; }
  * is virtual rank world[i]. MPI error code. */
 int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
+/* What a duplicate of c has of it besides its ranks: topology, groups. */
+void zcomm_like(zcomm *made, const zcomm *c);
+
 /* All collectives that this process started on c before are over in it when this returns: native collectives
  * on the local part come in the same order everywhere. Rank `root` gives bytes that all get. */
 int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function);
@@ -26,6 +29,19 @@ int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all
 
 /* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL without color. The error is raised. */
 int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
+
+/* The same with the result an intercommunicator (c is one): the members of the two groups each in order. MPI_COMM_NULL if a group is empty. */
+int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
+
+/* A native communicator of those of the n virtual ranks that are in this cluster, in that order, made from one that has them all. Called
+ * by all of them, this process among them; meanwhile each serves the others. MPI error code. */
+int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out);
+int zcomm_meet_members(const int32_t *world, int n, int tag); /* the first half of it: all of them in this cluster are there */
+
+/* Intercommunicators (intercomm.c). c has the members of two groups, the `low` first of one; both know it as such. */
+void zinter_set(zcomm *c, int low);
+/* The same where nothing spans: *comm, a native communicator of the members of both groups, becomes a native intercommunicator. */
+int zinter_native(MPI_Comm *comm, int low);
 
 /* Before a native function that blocks and has no nonblocking form, on a communicator that does not span. Idle or not: it
  * is a collective, so all ranks have to do it or none. */

@@ -19,7 +19,7 @@ static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI
   if (!rc) rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);
   if (rc) return rc;
   if ((rc = zcomm_add(native, context, c->world, c->size, &made))) return failed(c->native, rc, function);
-  zcomm_more(made)->topo = ztopo_copy(zcomm_more(c)->topo);
+  zcomm_like(made, c);
   *out = native;
   return MPI_SUCCESS;
 }
@@ -42,18 +42,20 @@ int z_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *out) {
 
 typedef struct wish {
   uint64_t context; /* used if this rank becomes rank 0 */
-  int32_t color, key, rank, unused;
+  int32_t color, key, rank;
+  int32_t half; /* of an intercommunicator: 0 is the group whose ranks come first */
 } wish;
 
 static int by_key(const void *a, const void *b) {
   const wish *x = a, *y = b;
+  if (x->half != y->half) return x->half < y->half ? -1 : 1;
   return x->key != y->key ? (x->key < y->key ? -1 : 1) : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out) {
-  wish mine = {z_eng.ze_next_context(), color < 0 ? -1 : color, key, c->rank, 0}, *all = malloc((size_t)c->size * sizeof *all);
+static int divide(zcomm *c, int color, int key, int groups, const char *function, MPI_Comm *out) {
+  wish mine = {z_eng.ze_next_context(), color < 0 ? -1 : color, key, c->rank, groups && zcomm_first(c) > 0}, *all = malloc((size_t)c->size * sizeof *all);
   int32_t *world = malloc((size_t)c->size * sizeof *world);
-  int n = 0, new_rank = 0, spans = 0;
+  int n = 0, low = 0, new_rank = 0, spans = 0;
   MPI_Comm native = MPI_COMM_NULL;
   int rc = all && world ? zcomm_allgather(c, &mine, sizeof mine, all, function) : failed(c->native, MPI_ERR_NO_MEM, function);
   if (rc) goto end;
@@ -62,18 +64,28 @@ int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *ou
   qsort(all, (size_t)n, sizeof *all, by_key);
   for (int i = 0; i < n; i++) {
     world[i] = c->world[all[i].rank];
+    low += !all[i].half;
     spans |= c->native_of[all[i].rank] == Z_REMOTE;
     if (all[i].rank == c->rank) new_rank = i;
   }
+  if (groups && (low == 0 || low == n)) color = -1; /* the other group has none of that color */
   if (!(rc = z_native_barrier(c->native))) rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
   zcomm *made;
-  if (!rc && spans && (rc = zcomm_add(native, all[0].context, world, n, &made))) failed(c->native, rc, function);
+  if (!rc && color >= 0) {
+    if (spans) rc = zcomm_add(native, all[0].context, world, n, &made);
+    if (!rc && spans && groups) zinter_set(made, low);
+    if (!rc && !spans && groups) rc = zinter_native(&native, low);
+    if (rc) failed(c->native, rc, function);
+  }
   *out = native;
 end:
   free(all);
   free(world);
   return rc;
 }
+
+int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out) { return divide(c, color, key, 0, function, out); }
+int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out) { return divide(c, color, key, 1, function, out); }
 
 int z_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
@@ -83,13 +95,14 @@ int z_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out) {
   }
   if (color < 0 && color != MPI_UNDEFINED)
     return z_raise(c, MPI_ERR_ARG, "MPI_Comm_split", "color %d: want 0 or more, or MPI_UNDEFINED", color);
-  return zcomm_split(c, color == MPI_UNDEFINED ? -1 : color, key, "MPI_Comm_split", out);
+  return divide(c, color == MPI_UNDEFINED ? -1 : color, key, c->inter, "MPI_Comm_split", out);
 }
 
 /* Ranks that share memory, or any other piece of hardware, are in one cluster: the native library knows them. */
 int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   char nothing = 0;
+  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_split_type", "not for an intercommunicator");
   int rc = c ? zcomm_bcast(c, &nothing, 1, 0, "MPI_Comm_split_type") : MPI_SUCCESS; /* what was started before is over */
   if (!rc) rc = c ? z_native_barrier(comm) : zcomm_meet(comm);
   return rc ? rc : real.Comm_split_type(comm, type, key, info, out);
@@ -123,10 +136,10 @@ int z_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *out) {
     return rc;
   }
   int *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks), rc = ranks ? members(c, g, ranks) : MPI_ERR_NO_MEM;
-  int me = zgroup_rank(g, z_layout.rank), color = !rc && me != MPI_UNDEFINED ? ranks[0] : -1;
+  int me = zgroup_rank(g, z_layout.rank), color = rc || me == MPI_UNDEFINED ? -1 : c->inter ? 0 : ranks[0];
   free(ranks);
   if (rc) return z_raise(c, rc, "MPI_Comm_create", "the group has members that are not in the communicator");
-  return zcomm_split(c, color, me, "MPI_Comm_create", out); /* groups are disjoint: their first members tell them apart */
+  return divide(c, color, me, c->inter, "MPI_Comm_create", out); /* groups are disjoint: their first members tell them apart */
 }
 
 /* ---- create_group: only the members know of it ---- */
@@ -151,20 +164,20 @@ static int wait_all(int n, MPI_Request *requests) {
 
 static int native_of(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
-/* All members of this cluster have come, and meanwhile each served the others: the first collects and answers. */
-static int local_barrier(const meeting *m) {
-  int n = 0, first = -1, tag = TAG_MEET | (m->tag & TAG_MASK), rc = MPI_SUCCESS;
-  MPI_Request *requests = malloc((size_t)m->g->size * sizeof *requests);
+/* The first collects and answers. */
+int zcomm_meet_members(const int32_t *world, int size, int tag) {
+  int n = 0, first = -1, rc = MPI_SUCCESS;
+  MPI_Request *requests = malloc((size_t)size * sizeof *requests);
   if (!requests) return MPI_ERR_NO_MEM;
   for (int round = 0; round < 2 && !rc; round++) { /* to the first, and back */
     n = 0, first = -1;
-    for (int i = 0; i < m->g->size && !rc; i++) {
-      if (!zcluster_has(m->g->rank[i])) continue;
-      if (first < 0) first = i;
-      int peer = m->me == first ? i : first;
-      if (i == first ? 1 : m->me != first && m->me != i) continue;
-      if ((m->me == first) == (round == 0)) rc = real.Irecv(NULL, 0, MPI_BYTE, native_of(m->g->rank[peer]), tag, z_private, &requests[n++]);
-      else rc = real.Isend(NULL, 0, MPI_BYTE, native_of(m->g->rank[peer]), tag, z_private, &requests[n++]);
+    for (int i = 0; i < size && !rc; i++) {
+      if (!zcluster_has(world[i])) continue;
+      if (first < 0) first = world[i];
+      int is_first = z_layout.rank == first, peer = native_of(is_first ? world[i] : first);
+      if (world[i] == first || (!is_first && world[i] != z_layout.rank)) continue;
+      if (is_first == (round == 0)) rc = real.Irecv(NULL, 0, MPI_BYTE, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
+      else rc = real.Isend(NULL, 0, MPI_BYTE, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
     }
     if (!rc) rc = wait_all(n, requests);
   }
@@ -198,33 +211,38 @@ static int agree(const meeting *m, const int *ranks, uint64_t *context) {
   return failed ? z_error_class(failed) : rc;
 }
 
-static int create_group(zcomm *c, MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) {
-  meeting m = {c, zgroup_get(group), 0, tag};
-  uint64_t context = 0;
-  int local = 0, *ranks = malloc(((size_t)m.g->size + 1) * sizeof *ranks);
-  int32_t *near = malloc(((size_t)m.g->size + 1) * sizeof *near);
+int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out) {
+  int near = 0;
+  int32_t *ranks = malloc(((size_t)n + 1) * sizeof *ranks);
   MPI_Group part = MPI_GROUP_NULL, native = MPI_GROUP_NULL;
-  int rc = ranks && near ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-  if (!rc && c) rc = members(c, m.g, ranks);
-  m.me = zgroup_rank(m.g, z_layout.rank);
-  for (int i = 0; i < m.g->size && !rc; i++)
-    if (zcluster_has(m.g->rank[i])) near[local++] = m.g->rank[i];
-  int spans = local < m.g->size;
-  if (!rc && spans) rc = c ? agree(&m, ranks, &context) : MPI_ERR_GROUP;
-  if (!rc) rc = local_barrier(&m); /* idle or not: all do it or none */
-  if (!rc) rc = zgroup_new(near, local, &part);
+  for (int i = 0; i < n && ranks; i++)
+    if (zcluster_has(world[i])) ranks[near++] = world[i];
+  int rc = ranks ? zcomm_meet_members(ranks, near, tag) : MPI_ERR_NO_MEM; /* idle or not: all do it or none */
+  if (!rc) rc = zgroup_new(ranks, near, &part);
   if (!rc) rc = zgroup_native(part, &native);
   /* MPICH 4.0 crashes on a communicator that nobody has asked for its group. */
   MPI_Group asked = MPI_GROUP_NULL;
-  if (!rc) rc = real.Comm_group(comm, &asked);
+  if (!rc) rc = real.Comm_group(from, &asked);
   if (asked != MPI_GROUP_NULL) real.Group_free(&asked);
-  if (!rc) rc = real.Comm_create_group(comm, native, tag, out);
+  if (!rc) rc = real.Comm_create_group(from, native, tag, out);
   if (native != MPI_GROUP_NULL && native != MPI_GROUP_EMPTY) real.Group_free(&native);
   if (part != MPI_GROUP_NULL) z_Group_free(&part);
+  free(ranks);
+  return rc;
+}
+
+static int create_group(zcomm *c, MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) {
+  meeting m = {c, zgroup_get(group), 0, tag};
+  uint64_t context = 0;
+  int spans = 0, *ranks = malloc(((size_t)m.g->size + 1) * sizeof *ranks), rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  if (!rc && c) rc = members(c, m.g, ranks);
+  m.me = zgroup_rank(m.g, z_layout.rank);
+  for (int i = 0; i < m.g->size && !rc; i++) spans |= !zcluster_has(m.g->rank[i]);
+  if (!rc && spans) rc = c ? agree(&m, ranks, &context) : MPI_ERR_GROUP;
+  if (!rc) rc = zcomm_part(comm, m.g->rank, m.g->size, tag, out);
   zcomm *made;
   if (!rc && spans) rc = zcomm_add(*out, context, m.g->rank, m.g->size, &made);
   free(ranks);
-  free(near);
   return rc ? failed(comm, rc, "MPI_Comm_create_group") : rc;
 }
 
@@ -232,6 +250,7 @@ int z_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) 
   zcomm *c = zcomm_find(comm);
   const zgroup *g = zgroup_get(group);
   if (!g) return z_raise_on(comm, MPI_ERR_GROUP, "MPI_Comm_create_group", "that is no group");
+  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_create_group", "not for an intercommunicator");
   *out = MPI_COMM_NULL;
   if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED) return MPI_SUCCESS;
   return create_group(c, comm, group, tag, out);

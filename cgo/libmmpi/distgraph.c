@@ -15,6 +15,7 @@ int z_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], con
     int rc = zcomm_meet(comm);
     return rc ? rc : real.Dist_graph_create_adjacent(comm, in, sources, sweights, out, dests, dweights, info, reorder, result);
   }
+  if (c->inter) return ztopo_no_inter(c, function);
   int ok = in >= 0 && out >= 0;
   for (int i = 0; ok && i < in; i++) ok = sources[i] >= 0 && sources[i] < c->size;
   for (int i = 0; ok && i < out; i++) ok = dests[i] >= 0 && dests[i] < c->size;
@@ -84,6 +85,7 @@ int z_Dist_graph_create(MPI_Comm comm, int n, const int nodes[], const int degre
     int rc = zcomm_meet(comm);
     return rc ? rc : real.Dist_graph_create(comm, n, nodes, degrees, targets, weights, info, reorder, result);
   }
+  if (c->inter) return ztopo_no_inter(c, function);
   int m = 0, k = 0, ok = n >= 0, weighted = weights != MPI_UNWEIGHTED, count = 0, has_weights = weighted && weights != MPI_WEIGHTS_EMPTY;
   for (int i = 0; ok && i < n; i++) ok = degrees[i] >= 0 && nodes[i] >= 0 && nodes[i] < c->size, m += degrees[i];
   for (int i = 0; ok && i < m; i++) ok = targets[i] >= 0 && targets[i] < c->size;

@@ -16,7 +16,7 @@ typedef struct idup {
 static int over(zreq *r, idup *d, int rc) {
   zcomm *c = r->comm, *made;
   if (!rc && !(rc = zcomm_add(d->made, d->context, c->world, c->size, &made))) {
-    zcomm_more(made)->topo = ztopo_copy(zcomm_more(c)->topo);
+    zcomm_like(made, r->comm);
     *d->out = d->made;
   }
   zcoll_of(d->user)->rc = rc;

@@ -9,8 +9,8 @@ int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, 
   if (type == MPI_DATATYPE_NULL) return z_raise(c, MPI_ERR_TYPE, function, "the datatype is MPI_DATATYPE_NULL");
   if (!(receiving && tag == MPI_ANY_TAG) && (tag < 0 || tag > z_layout.tag_ub))
     return z_raise(c, MPI_ERR_TAG, function, "the tag is %d; tags of this job go from 0 to %d", tag, z_layout.tag_ub);
-  if (!(receiving && peer == MPI_ANY_SOURCE) && peer != MPI_PROC_NULL && (peer < 0 || peer >= c->size))
-    return z_raise(c, MPI_ERR_RANK, function, "the rank is %d; the communicator has ranks 0 to %d", peer, c->size - 1);
+  if (!(receiving && peer == MPI_ANY_SOURCE) && peer != MPI_PROC_NULL && (peer < 0 || peer >= c->peers))
+    return z_raise(c, MPI_ERR_RANK, function, "the rank is %d; the communicator has ranks 0 to %d", peer, c->peers - 1);
   return MPI_SUCCESS;
 }
 
@@ -52,12 +52,12 @@ static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Dataty
     data = r->packed;
   }
   r->count = bytes;
-  rc = z_eng.ze_isend(r->comm->id, Z_P2P, data, bytes, dest, tag, mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell);
+  rc = z_eng.ze_isend(r->comm->id, Z_P2P, data, bytes, zcomm_at(r->comm, dest), tag, mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell);
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {
-  int native = dest == MPI_PROC_NULL ? MPI_PROC_NULL : r->comm->native_of[dest];
+  int native = p2p_native_rank(r->comm, dest);
   if (native == Z_REMOTE && dest != MPI_PROC_NULL) return start_engine_send(r, buf, count, type, dest, tag, mode);
   now_native(r);
   return p2p_native_isend(mode, buf, (int)count, type, native, tag, r->comm->native, &r->native);
@@ -78,15 +78,15 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
     if (r->handle == MPI_REQUEST_NULL) r->type = type; /* blocking: the program cannot free it meanwhile */
     else zreq_hold_type(r, type);
   }
-  int rc = z_eng.ze_irecv(r->comm->id, Z_P2P, data, bytes, source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : source, tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell);
+  int rc = z_eng.ze_irecv(r->comm->id, Z_P2P, data, bytes, source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(r->comm, source), tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell);
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
 /* Whether a receive can be posted natively at once: the source is here and no earlier deferred receive could want its message. */
 int p2p_receives_natively(const zcomm *c, int source, int tag) {
   if (source == MPI_PROC_NULL) return 1;
-  if (source == MPI_ANY_SOURCE || c->native_of[source] == Z_REMOTE) return 0;
-  return !z_busy || !z_eng.ze_shadowed(c->id, source, tag == MPI_ANY_TAG ? Z_ANY_TAG : tag);
+  if (source == MPI_ANY_SOURCE || p2p_native_rank(c, source) == Z_REMOTE) return 0;
+  return !z_busy || !z_eng.ze_shadowed(c->id, zcomm_at(c, source), tag == MPI_ANY_TAG ? Z_ANY_TAG : tag);
 }
 
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag) {
@@ -95,7 +95,7 @@ int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int sou
     now_native(r);
     return real.Irecv(buf, (int)count, type, p2p_native_rank(c, source), tag, c->native, &r->native);
   }
-  return start_engine_recv(r, buf, count, type, source, tag, source == MPI_ANY_SOURCE || c->native_of[source] != Z_REMOTE);
+  return start_engine_recv(r, buf, count, type, source, tag, source == MPI_ANY_SOURCE || p2p_native_rank(c, source) != Z_REMOTE);
 }
 
 /* ---- callbacks: receives that the engine had, done natively after all ---- */
@@ -110,7 +110,7 @@ int z_cb_imrecv(z_cell *cell, uint64_t token) {
 int z_cb_irecv(z_cell *cell) {
   zreq *r = cell->owner;
   r->is_native = 1;
-  return real.Irecv(r->buf, (int)r->count, r->type, r->comm->native_of[r->peer], r->tag, r->comm->native, &r->native) ? Z_ERR_INTERNAL : Z_OK;
+  return real.Irecv(r->buf, (int)r->count, r->type, p2p_native_rank(r->comm, r->peer), r->tag, r->comm->native, &r->native) ? Z_ERR_INTERNAL : Z_OK;
 }
 
 int z_cb_test(z_cell *cell) {
@@ -233,7 +233,7 @@ int z_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Co
   if (!c || source == MPI_PROC_NULL) return real.Irecv(buf, count, type, source, tag, comm, request);
   if ((rc = p2p_check(c, "MPI_Irecv", count, type, source, tag, 1))) return rc;
   if (p2p_receives_natively(c, source, tag)) {
-    rc = real.Irecv(buf, count, type, c->native_of[source], tag, comm, request);
+    rc = real.Irecv(buf, count, type, p2p_native_rank(c, source), tag, comm, request);
     if (!rc) zmap_put(&z_receives, z_key(*request), zcomm_retain(c));
     return rc;
   }

@@ -33,7 +33,7 @@ static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int coun
 }
 
 /* The rank in the local part of a peer that is there, of MPI_PROC_NULL or of MPI_ANY_SOURCE. */
-static inline int p2p_native_rank(const zcomm *c, int peer) { return peer >= 0 ? c->native_of[peer] : peer; }
+static inline int p2p_native_rank(const zcomm *c, int peer) { return peer >= 0 ? c->native_of[c->base + peer] : peer; }
 
 /* Raises and returns the code of a wrong argument. */
 int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, int peer, int tag, int receiving);
@@ -52,8 +52,8 @@ int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int 
 static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
   *native = dest;
   zcomm *c = dest == MPI_PROC_NULL ? NULL : zcomm_find(comm);
-  if (!c || (uint32_t)dest >= (uint32_t)c->size || c->native_of[dest] == Z_REMOTE) return c;
-  *native = c->native_of[dest];
+  if (!c || (uint32_t)dest >= (uint32_t)c->peers || p2p_native_rank(c, dest) == Z_REMOTE) return c;
+  *native = p2p_native_rank(c, dest);
   return NULL;
 }
 

@@ -12,7 +12,7 @@ typedef struct zmessage {
 
 static zmap messages; /* native handle → zmessage */
 
-static int to_z_source(int source) { return source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : source; }
+static int to_z_source(const zcomm *c, int source) { return source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(c, source); }
 static int to_z_tag(int tag) { return tag == MPI_ANY_TAG ? Z_ANY_TAG : tag; }
 static int from_z_source(int source) { return source == Z_ANY_SOURCE ? MPI_ANY_SOURCE : source; }
 static int from_z_tag(int tag) { return tag == Z_ANY_TAG ? MPI_ANY_TAG : tag; }
@@ -96,15 +96,15 @@ static void try_engine(probe *p) {
   z_cell cell = {0};
   uint64_t message = 0;
   int32_t native = 0;
-  int e = p->matched ? z_eng.ze_improbe(p->c->id, to_z_source(p->source), to_z_tag(p->tag), &cell, &message, &native)
-                     : z_eng.ze_iprobe(p->c->id, to_z_source(p->source), to_z_tag(p->tag), &cell);
+  int e = p->matched ? z_eng.ze_improbe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell, &message, &native)
+                     : z_eng.ze_iprobe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell);
   if (e) {
     p->rc = z_raise_engine(p->c, e, p->function);
     return;
   }
   p->flag = cell.done;
   if (!p->flag) return;
-  z_status_set(p->status, cell.source, cell.tag, MPI_SUCCESS, cell.bytes, 0);
+  z_status_set(p->status, cell.source - p->c->base, cell.tag, MPI_SUCCESS, cell.bytes, 0);
   if (!p->matched) return;
   MPI_Request self = MPI_REQUEST_NULL;
   if (native) *p->message = (MPI_Message)(uintptr_t)message;

@@ -95,7 +95,7 @@ int zreq_finish(zreq *r, MPI_Status *status) {
       int rc = deliver(r);
       if (!r->class_ && rc) real.Error_class(rc, &r->class_);
       if (r->kind == ZREQ_RECV) {
-        z_status_set(&r->status, r->cell.source, r->cell.tag, MPI_SUCCESS, r->cell.bytes, r->cell.cancelled);
+        z_status_set(&r->status, r->cell.source < 0 ? r->cell.source : r->cell.source - r->comm->base, r->cell.tag, MPI_SUCCESS, r->cell.bytes, r->cell.cancelled);
       } else {
         z_status_set(&r->status, Z_ANY_SOURCE, Z_ANY_TAG, MPI_SUCCESS, 0, r->cell.cancelled);
       }

@@ -2,7 +2,7 @@
 #include "p2p.h"
 #include <limits.h>
 
-static int is_local(const zcomm *c, int peer) { return peer == MPI_PROC_NULL || (peer >= 0 && c->native_of[peer] != Z_REMOTE); }
+static int is_local(const zcomm *c, int peer) { return peer == MPI_PROC_NULL || (peer >= 0 && p2p_native_rank(c, peer) != Z_REMOTE); }
 
 /* Both parts at once. A part that does not start leaves the other to be waited for, or memory would go while in use. */
 static int both(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, int dest, int sendtag,

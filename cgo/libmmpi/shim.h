@@ -54,10 +54,20 @@ typedef struct zcomm {
   int32_t *world;         /* [size] rank → virtual world rank */
   int32_t *native_of;     /* [size] rank → rank in the local part, or Z_REMOTE */
   int32_t *rank_of;       /* [native_size] the other way */
+  /* An intercommunicator has the ranks of both its groups, one group after the other. What the program calls rank p of the other
+   * group, the peers of point to point, is rank base + p. In an intracommunicator all are peers. */
+  int32_t inter;          /* 1: it is one */
+  int32_t base, peers;    /* rank of the first peer; how many there are */
   int32_t refs;           /* the user's handle, and each operation or message in flight */
   int32_t freed;          /* the user has freed it: native free waits for the last reference */
   void *extra;            /* comms's own */
 } zcomm;
+
+/* The rank of a peer; MPI_PROC_NULL and MPI_ANY_SOURCE stay. */
+static inline int zcomm_at(const zcomm *c, int peer) { return peer < 0 ? peer : c->base + peer; }
+/* The process's own group: all, or the other half of an intercommunicator. */
+static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c->peers : 0; }
+static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
 
 extern zmap z_comms; /* native handle → zcomm; only spanning ones */
 
@@ -165,7 +175,7 @@ void zreq_hold_type(zreq *r, MPI_Datatype type);
 /* ---- statuses (status.c) ---- */
 void z_status_set(MPI_Status *status, int source, int tag, int error, int64_t bytes, int cancelled); /* status may be MPI_STATUS_IGNORE */
 void z_status_empty(MPI_Status *status);
-void z_status_translate(const zcomm *c, MPI_Status *status); /* native MPI_SOURCE → rank of c */
+void z_status_translate(const zcomm *c, MPI_Status *status); /* native MPI_SOURCE → peer of c */
 void z_status_copy(MPI_Status *to, const MPI_Status *from); /* all but MPI_ERROR; to may be MPI_STATUS_IGNORE */
 int64_t z_status_bytes(const MPI_Status *status);
 

@@ -64,6 +64,7 @@ int ztopo_neighbors(const ztopo *t, int rank, int *indegree, int **in, int *outd
 /* ---- making ---- */
 
 int ztopo_fails(zcomm *c, int class_, const char *function, const char *why) { return z_raise(c, class_, function, "%s", why); }
+int ztopo_no_inter(zcomm *c, const char *function) { return ztopo_fails(c, MPI_ERR_COMM, function, "an intercommunicator has no topology"); }
 
 int ztopo_comm(zcomm *c, ztopo *t, int color, int position, const char *function, MPI_Comm *out) {
   MPI_Comm plain;
@@ -113,6 +114,7 @@ int z_Cart_create(MPI_Comm comm, int nd, const int dims[], const int periods[], 
     int rc = zcomm_meet(comm);
     return rc ? rc : real.Cart_create(comm, nd, dims, periods, reorder, out);
   }
+  if (c->inter) return ztopo_no_inter(c, "MPI_Cart_create");
   int64_t n = 1;
   if (nd < 0) return ztopo_fails(c, MPI_ERR_DIMS, "MPI_Cart_create", "the number of dimensions is negative");
   for (int d = 0; d < nd; d++) {
@@ -130,6 +132,7 @@ int z_Graph_create(MPI_Comm comm, int n, const int index[], const int edges[], i
     int rc = zcomm_meet(comm);
     return rc ? rc : real.Graph_create(comm, n, index, edges, reorder, out);
   }
+  if (c->inter) return ztopo_no_inter(c, "MPI_Graph_create");
   int m = n > 0 ? index[n - 1] : 0, ok = n >= 0 && n <= c->size && m >= 0;
   for (int i = 0; ok && i < n; i++) ok = index[i] >= (i ? index[i - 1] : 0);
   for (int i = 0; ok && i < m; i++) ok = edges[i] >= 0 && edges[i] < n;
@@ -170,6 +173,7 @@ int z_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *out) {
 
 /* The native library's answers are good enough: this process keeps its rank. */
 static int map(zcomm *c, int64_t n, int *newrank, const char *function) {
+  if (c->inter) return ztopo_no_inter(c, function);
   if (n > c->size) return ztopo_fails(c, MPI_ERR_TOPOLOGY, function, "the topology has more positions than the communicator has ranks");
   *newrank = c->rank < n ? c->rank : MPI_UNDEFINED;
   return MPI_SUCCESS;

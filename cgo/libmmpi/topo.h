@@ -33,5 +33,6 @@ struct zcomm;
 int ztopo_comm(struct zcomm *c, ztopo *t, int color, int position, const char *function, MPI_Comm *out);
 /* Which position each of the first n ranks of c takes: its rank, or with `reorder` one near its neighbours. */
 int ztopo_place(struct zcomm *c, const ztopo *t, int n, int reorder, const char *function, int *position);
+int ztopo_no_inter(struct zcomm *c, const char *function);
 int ztopo_fails(struct zcomm *c, int class_, const char *function, const char *why);
 #endif

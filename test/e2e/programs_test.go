@@ -81,6 +81,8 @@ var programs = []program{
 	{file: "c/coll_shapes.c", splits: []split{twoOne, oneOneOne}},
 	{file: "c/comm_make.c", splits: []split{twoOne, oneThree, mixed}},
 	{file: "c/comm_many.c", args: []string{"100"}, splits: some},
+	{file: "c/intercomm.c", splits: []split{oneOne, oneThree, mixed}},
+	{file: "c/intercoll.c", splits: more},
 	{file: "c/group_algebra.c", splits: some},
 	{file: "c/attributes.c", splits: some},
 	{file: "c/topology.c", splits: more},
@@ -170,6 +172,21 @@ func TestTruncation(t *testing.T) {
 			b := New(t)
 			path := compileFor(b, s.clusters, "c/p2p_errors.c")
 			b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "1000000"))
+		})
+	}
+}
+
+// TestIntercollRoots checks nonblocking collectives with a root between two groups, in which Open MPI itself may hang: the program knows what
+// is right.
+func TestIntercollRoots(t *testing.T) {
+	splits := some
+	if long() {
+		splits = every
+	}
+	for _, s := range splits {
+		t.Run(s.name, func(t *testing.T) {
+			b := New(t)
+			b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/intercoll.c"), "all"))
 		})
 	}
 }
