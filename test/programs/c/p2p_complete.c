@@ -181,5 +181,36 @@ int main(int argc, char **argv) {
     SAME(x, 7, "received");
     check_empty(&st[0], "Waitall of a null request");
   }
+  /* Rank 0 only tests until the last rank's message is here, which comes when 1 has got all of 0's: in all the forms testing has to move the
+   * large local message on. */
+  for (int form = 0; form < 4 && np > 2; form++) {
+    enum { LARGE = 200000 };
+    int *large = calloc(LARGE, sizeof *large), token = form, got = -1, flag = 0, index, some, indices[2], last = np - 1;
+    MPI_Status st[2];
+    if (me == 0) {
+      MPI_Request r[2];
+      MPI_Irecv(&got, 1, MPI_INT, last, 5001, MPI_COMM_WORLD, &r[0]);
+      large[LARGE - 1] = form;
+      MPI_Isend(large, LARGE, MPI_INT, 1, 5000, MPI_COMM_WORLD, &r[1]);
+      while (r[0] != MPI_REQUEST_NULL)
+        switch (form) {
+        case 0: MPI_Testall(2, r, &flag, st); break;
+        case 1: MPI_Test(&r[0], &flag, st); break;
+        case 2: MPI_Testany(1, r, &index, &flag, st); break;
+        case 3: MPI_Testsome(1, r, &some, indices, st); break;
+        }
+      MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+      SAME(got, form, "what came when the large message was through");
+    } else if (me == 1) {
+      MPI_Recv(large, LARGE, MPI_INT, 0, 5000, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      SAME(large[LARGE - 1], form, "end of the large message");
+      MPI_Send(&token, 1, MPI_INT, last, 5000, MPI_COMM_WORLD);
+    }
+    if (me == last) {
+      MPI_Recv(&token, 1, MPI_INT, 1, 5000, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(&token, 1, MPI_INT, 0, 5001, MPI_COMM_WORLD);
+    }
+    free(large);
+  }
   return finish();
 }
