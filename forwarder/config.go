@@ -22,6 +22,8 @@ type Config struct {
 	Protocol   string // "" or Classic: only jobs with the same protocol are served; Classic has one loop
 	Poll       string // how a loop waits: event (default), adaptive (spins a little first), busy (never sleeps)
 
+	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
+
 	Secret string   // if not empty, only jobs with this secret are served
 	Jobs   []string // if not empty, only these job ids are served
 

@@ -1,6 +1,7 @@
 package forwarder
 
 import (
+	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -37,6 +38,8 @@ type conn struct {
 	member  atomic.Pointer[member] // set when the job is complete
 	joining *handshake.Acceptor    // guarded by f.mu: nil once the join is decided
 	waiting *waiting               // guarded by f.mu: place in a job that gathers
+	bridge  *bridge                // guarded by f.mu: the link is one to another forwarder
+	bridger *handshake.Bridger     // guarded by f.mu: which has not been introduced yet
 
 	// The rest belongs to the loop.
 	input     input
@@ -51,9 +54,9 @@ type conn struct {
 
 // member is a link's place in a running job.
 type member struct {
-	job     *job
-	rank    uint32
-	cluster int
+	job    *job
+	rank   uint32  // Nobody for a bridge
+	bridge *bridge // nil for a rank
 }
 
 // start runs on the owner loop when the link is new.
@@ -61,11 +64,15 @@ func (c *conn) start() {
 	c.heard = c.loop.now
 	c.deadline = c.loop.now.Add(c.f.cfg.JoinTimeout)
 	c.touch()
-	var nonce [wire.NonceLen]byte
-	rand.Read(nonce[:]) // never fails
+	var seed [ed25519.SeedSize]byte
+	rand.Read(seed[:]) // never fails
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	c.joining = handshake.NewAcceptor(nonce, c.f.cfg.Secret)
+	if c.bridge != nil { // we have dialled: the other end begins
+		c.deadline = time.Time{}
+		return
+	}
+	c.joining = handshake.NewAcceptor(seed, c.f.cfg.Secret)
 	c.f.drive(c)
 	if c.f.stopping {
 		c.f.refuseLocked(c, wire.RefuseShutdown, "the forwarder is shutting down")

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // ended does for the jobs what the end of a link means. The link is closed. Its own loop only.
@@ -22,6 +24,9 @@ func (f *Forwarder) forget(c *conn, cause error) (ended *Summary) {
 	defer f.mu.Unlock()
 	delete(f.conns, c)
 	c.joining = nil
+	if c.bridge != nil {
+		f.bridgeLost(c.bridge, cause)
+	}
 	if m := c.member.Load(); m != nil {
 		f.lost(c, m, cause)
 		if m.job.live--; m.job.live == 0 {
@@ -39,6 +44,9 @@ func (f *Forwarder) forget(c *conn, cause error) (ended *Summary) {
 
 // lost fails the job of a rank whose link ended without Bye. With f.mu.
 func (f *Forwarder) lost(c *conn, m *member, cause error) {
+	if m.bridge != nil {
+		return // bridgeLost has seen to it
+	}
 	if !m.job.table[m.rank].CompareAndSwap(c, nil) || m.job.state != running {
 		return // departed, or replaced
 	}
@@ -63,8 +71,10 @@ func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *
 	b.state, b.code, b.reason = failed, code, reason
 	f.log.Error("job aborted", zap.String("job", b.id), zap.Int32("code", code), zap.String("reason", reason))
 	frame := abortFrame(code, rank, reason)
+	told := map[*conn]bool{nil: true, cause: true}
 	for i := range b.table {
-		if c := b.table[i].Swap(nil); c != nil && c != cause {
+		if c := b.table[i].Swap(nil); !told[c] {
+			told[c] = true // a bridge stands there for many
 			c.loop.post(func() { c.linger(frame) })
 		}
 	}
@@ -96,6 +106,10 @@ func (f *Forwarder) abort(b *job, code int32, rank uint32, reason string) {
 func (f *Forwarder) breach(c *conn, m *member, reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if m.bridge != nil {
+		f.fail(m.job, 1, wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", m.bridge.addr, reason), c)
+		return
+	}
 	if m.job.table[m.rank].CompareAndSwap(c, nil) {
 		f.fail(m.job, 1, m.rank, m.lostBy(c, fmt.Errorf("it broke the protocol: %s", reason)), c)
 	}

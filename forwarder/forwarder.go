@@ -99,7 +99,7 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 	for {
 		link, err := ln.Accept()
 		if err == nil {
-			f.take(link)
+			f.take(link, nil)
 			continue
 		}
 		if errors.Is(err, transport.ErrClosed) || ctx.Err() != nil {
@@ -113,13 +113,13 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 	}
 }
 
-// take gives a new link to the next loop.
-func (f *Forwarder) take(link transport.Link) {
+// take gives a new link to the next loop. prepare, if not nil, is called with f.mu before the link is used; false: it is not wanted any more.
+func (f *Forwarder) take(link transport.Link, prepare func(c *conn) bool) {
 	c := &conn{f: f, link: link, log: f.log}
 	c.out = output{link: link, pool: &f.pool, arm: c.armWrite, broken: c.broken, limits: limits{f.cfg.FlowLimit, f.cfg.ControlLimit}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.stopping {
+	if f.stopping || prepare != nil && !prepare(c) {
 		link.Close()
 		return
 	}
@@ -146,6 +146,8 @@ func (f *Forwarder) shutdown() {
 	const why = "the forwarder is shutting down"
 	for _, j := range f.jobs {
 		switch {
+		case j.state == gathering && j.hops != nil:
+			f.breakUp(j, wire.RefuseShutdown, why)
 		case j.state != running:
 		case j.gather.Rails() > 1: // its ranks have other forwarders
 			f.release(j, why)
@@ -169,7 +171,10 @@ func (f *Forwarder) shutdown() {
 // MarshalLogObject describes the link's peer. Any thread.
 func (c *conn) MarshalLogObject(e zapcore.ObjectEncoder) error {
 	e.AddString("link", c.link.Remote())
-	if m := c.member.Load(); m != nil {
+	if m := c.member.Load(); m != nil && m.bridge != nil {
+		e.AddString("job", m.job.id)
+		e.AddString("forwarder", m.bridge.addr)
+	} else if m != nil {
 		cluster, native := m.job.place(m.rank)
 		e.AddString("job", m.job.id)
 		e.AddUint32("virtual_rank", m.rank)

@@ -100,11 +100,14 @@ func (c *conn) allowed(h *wire.Header, m *member) error {
 	if m == nil {
 		if m = c.running(); m == nil {
 			switch h.Type {
-			case wire.TypeJoin, wire.TypeRefuse, wire.TypePong:
-				return nil
+			case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge, wire.TypeReady:
+				return nil // the exchange knows which of them may come
 			}
 			return fmt.Errorf("%v frame before the job is complete", h.Type)
 		}
+	}
+	if m.bridge != nil {
+		return m.bridge.allowed(h)
 	}
 	if !h.Type.BetweenRanks() {
 		switch h.Type {

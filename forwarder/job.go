@@ -34,12 +34,14 @@ type job struct {
 	clusters []wire.Cluster
 	hosts    []string          // per virtual rank
 	layout   wire.Layout       // answer to those who come back
+	hops     *hops             // nil: one hop
 	absent   map[uint32]string // ranks whose link is lost and that may come back: why; only in jobs of several rails
 
 	// Fixed when running starts; then read by all loops without a lock.
 	table     []atomic.Pointer[conn] // per virtual rank; nil: departed or dead
 	clusterOf []int                  // per virtual rank
 	counts    []counters             // from cluster * clusters + to cluster
+	via       []*bridge              // per virtual rank, in jobs of several hops: the way there; nil: a link of its own
 	classic   *classic               // nil: frames go on as they come
 }
 
@@ -47,7 +49,6 @@ type job struct {
 type waiting struct {
 	job  *job
 	rank int // virtual
-	host string
 }
 
 // traffic returns the counters from a cluster to a rank's cluster.

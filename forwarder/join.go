@@ -16,6 +16,10 @@ import (
 func (f *Forwarder) join(c *conn, h wire.Header, body []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if c.bridge != nil {
+		f.gatherOver(c, h, body)
+		return
+	}
 	if c.joining == nil {
 		return // decided already; the link is about to close
 	}
@@ -36,6 +40,8 @@ func (f *Forwarder) drive(c *conn) {
 			c.out.write(make([][]byte, 1), wire.Nobody, e.Frame, nil)
 		case handshake.Verified:
 			f.gather(c, &e.Join)
+		case handshake.Bridged:
+			f.bridgeIn(c, &e.Join, e.To)
 		case handshake.Ended:
 			f.log.Warn("join refused", zap.Object("peer", c), zap.Stringer("code", e.Err.Code), zap.String("reason", e.Err.Reason), zap.Bool("by_peer", e.Err.Remote))
 			c.joining = nil
@@ -64,32 +70,26 @@ func (f *Forwarder) refuseLocked(c *conn, code wire.RefuseCode, reason string) {
 
 // gather puts a verified joiner to its job. On the link's own loop, with f.mu.
 func (f *Forwarder) gather(c *conn, j *wire.Join) {
-	if f.stopping {
-		c.joining.Refuse(wire.RefuseShutdown, "the forwarder is shutting down")
-		return
-	}
-	if len(f.cfg.Jobs) > 0 && !slices.Contains(f.cfg.Jobs, j.Job) {
-		c.joining.Refuse(wire.RefuseJob, fmt.Sprintf("this forwarder does not serve job %q: check the job id and the forwarder's address", j.Job))
-		return
-	}
-	if j.Protocol != f.cfg.Protocol {
-		c.joining.Refuse(wire.RefuseSettings, fmt.Sprintf("this forwarder has protocol %q, the job %q: start both with the same --protocol", f.cfg.Protocol, j.Protocol))
-		return
-	}
-	now := time.Now()
-	timeout := time.Duration(j.TimeoutMS) * time.Millisecond
+	refused := f.serves(j)
 	b := f.jobs[j.Job]
-	if b == nil {
-		b = &job{id: j.Job, state: gathering, gather: handshake.NewGather(j), waiting: map[*conn]*waiting{}, created: now, clusters: j.Layout, expires: now.Add(timeout)}
-		f.jobs[j.Job] = b
-		b.timer = time.AfterFunc(timeout, func() { f.expire(b) })
-		f.log.Info("job begins to gather", zap.String("job", b.id), zap.Int("ranks", b.gather.Ranks()), zap.Duration("timeout", timeout))
+	if refused == nil && b == nil {
+		b, refused = f.open(j, int(j.Here))
+	}
+	if refused != nil {
+		c.joining.Refuse(refused.Code, refused.Reason)
+		return
 	}
 	if b.state == running && b.gather.Rails() > 1 {
 		f.again(c, b, j)
 		return
 	}
-	rank, refused := b.gather.Add(j)
+	if refused = b.gather.Fits(j); refused == nil && b.hops != nil {
+		refused = b.hops.welcome(b, j)
+	}
+	rank := 0
+	if refused == nil {
+		rank, refused = b.gather.Add(j)
+	}
 	if refused == nil && b.state != gathering {
 		// A rank of a job that is ending has left its place: not before the job is gone.
 		refused = &handshake.Refused{Code: wire.RefuseTaken, Reason: fmt.Sprintf("job %q is already running: give every run a new job id", b.id)}
@@ -98,17 +98,56 @@ func (f *Forwarder) gather(c *conn, j *wire.Join) {
 		c.joining.Refuse(refused.Code, refused.Reason)
 		return
 	}
+	now, timeout := time.Now(), time.Duration(j.TimeoutMS)*time.Millisecond
 	if t := now.Add(timeout); t.Before(b.expires) { // whoever is first at the end of its patience decides
 		b.expires = t
 		b.timer.Reset(timeout)
 	}
 	c.deadline = time.Time{}
-	c.waiting = &waiting{b, rank, j.Host}
+	c.waiting = &waiting{b, rank}
 	b.waiting[c] = c.waiting
 	f.log.Debug("rank joined", zap.String("job", b.id), zap.String("cluster", j.Cluster), zap.Uint32("rank", j.Rank), zap.Int("virtual_rank", rank), zap.String("host", j.Host), zap.String("link", c.link.Remote()))
-	if b.gather.Complete() {
+	if b.hops != nil {
+		f.joinedHere(b, j, c.joining.Certificate(j))
+	}
+	if b.gather.Complete() && b.state == gathering {
+		if b.hops != nil {
+			f.sees(b, b.hops.here)
+			return
+		}
 		f.complete(b, now)
 	}
+}
+
+// serves checks whether this forwarder serves a job at all. With f.mu.
+func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
+	switch {
+	case f.stopping:
+		return &handshake.Refused{Code: wire.RefuseShutdown, Reason: "the forwarder is shutting down"}
+	case len(f.cfg.Jobs) > 0 && !slices.Contains(f.cfg.Jobs, j.Job):
+		return &handshake.Refused{Code: wire.RefuseJob, Reason: fmt.Sprintf("this forwarder does not serve job %q: check the job id and the forwarder's address", j.Job)}
+	case j.Protocol != f.cfg.Protocol:
+		return &handshake.Refused{Code: wire.RefuseSettings, Reason: fmt.Sprintf("this forwarder has protocol %q, the job %q: start both with the same --protocol", f.cfg.Protocol, j.Protocol)}
+	case len(j.Zippers) > 0 && f.cfg.Dial == nil:
+		return &handshake.Refused{Code: wire.RefuseLayout, Reason: "this forwarder does not serve jobs of several hops"}
+	}
+	return nil
+}
+
+// open begins a job with its first Join; here is this forwarder's index in the job's zippers. With f.mu.
+func (f *Forwarder) open(j *wire.Join, here int) (*job, *handshake.Refused) {
+	now, timeout := time.Now(), time.Duration(j.TimeoutMS)*time.Millisecond
+	b := &job{id: j.Job, state: gathering, gather: handshake.NewGather(j), waiting: map[*conn]*waiting{}, created: now, clusters: j.Layout, expires: now.Add(timeout)}
+	if len(j.Zippers) > 0 {
+		var err error
+		if b.hops, err = newHops(j, here); err != nil {
+			return nil, &handshake.Refused{Code: wire.RefuseLayout, Reason: err.Error()}
+		}
+	}
+	f.jobs[j.Job] = b
+	b.timer = time.AfterFunc(timeout, func() { f.expire(b) })
+	f.log.Info("job begins to gather", zap.String("job", b.id), zap.Int("ranks", b.gather.Ranks()), zap.Duration("timeout", timeout))
+	return b, nil
 }
 
 // complete starts a job whose ranks are all in. With f.mu, which a loop that reads the first frames of the job
@@ -123,7 +162,7 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 		return
 	}
 	n := b.gather.Ranks()
-	b.started, b.live, b.layout, b.absent = now, n, layout, map[uint32]string{}
+	b.started, b.live, b.layout, b.absent = now, len(b.waiting), layout, map[uint32]string{}
 	b.table = make([]atomic.Pointer[conn], n)
 	b.hosts = make([]string, n)
 	b.counts = make([]counters, len(b.clusters)*len(b.clusters))
@@ -136,9 +175,14 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 		b.classic = &classic{}
 	}
 	b.state = running
+	for v := range b.hosts {
+		b.hosts[v] = layout.Host(v)
+	}
 	for c, w := range b.waiting {
 		b.table[w.rank].Store(c)
-		b.hosts[w.rank] = w.host
+	}
+	if b.hops != nil {
+		f.startBridges(b)
 	}
 	for c, w := range b.waiting {
 		layout.Rank = uint32(w.rank)
@@ -146,8 +190,14 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 		f.drive(c)
 	}
 	for c, w := range b.waiting { // only now: a link with its place does not wait for the lock
-		c.member.Store(&member{b, uint32(w.rank), b.clusterOf[w.rank]})
+		c.member.Store(&member{job: b, rank: uint32(w.rank)})
 		c.joining, c.waiting = nil, nil
+	}
+	if b.hops != nil {
+		for _, br := range b.hops.bridges {
+			b.live++
+			br.conn.member.Store(&member{job: b, rank: wire.Nobody, bridge: br})
+		}
 	}
 	b.waiting = nil
 	f.log.Info("job runs", zap.String("job", b.id), zap.Int("ranks", n), zap.Duration("gathered_in", now.Sub(b.created)), zap.Strings("libraries", layout.Libraries))
@@ -167,6 +217,10 @@ func (f *Forwarder) expire(b *job) {
 			break
 		}
 	}
+	if b.hops != nil {
+		f.breakUp(b, wire.RefuseTimeout, reason+b.hops.gaps())
+		return
+	}
 	for c := range b.waiting {
 		f.refuseLocked(c, wire.RefuseTimeout, reason)
 	}
@@ -183,6 +237,11 @@ func (f *Forwarder) leave(c *conn) {
 		return
 	}
 	delete(w.job.waiting, c)
+	if w.job.hops != nil {
+		cluster, native := w.job.place(uint32(w.rank))
+		f.breakUp(w.job, wire.RefuseTimeout, fmt.Sprintf("rank %d of cluster %s left while job %q was joining", native, cluster, w.job.id))
+		return
+	}
 	w.job.gather.Remove(w.rank)
 	if w.job.gather.Joined() == 0 {
 		w.job.timer.Stop()

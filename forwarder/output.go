@@ -134,6 +134,14 @@ func (o *output) more(vec [][]byte, b []byte, n int) (int, error) {
 	return n, nil
 }
 
+// widen raises the limits of every source for a link that leads to n ranks.
+func (o *output) widen(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.limits.payload *= n
+	o.limits.control *= n
+}
+
 // enqueue queues the frames in b, of which the first done bytes are written.
 func (o *output) enqueue(src uint32, b []byte, done int, owner *buffer) (taken bool, err error) {
 	for off := 0; off < len(b); {

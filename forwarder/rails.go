@@ -60,7 +60,7 @@ func (f *Forwarder) again(c *conn, b *job, j *wire.Join) {
 	}
 	b.live++
 	c.joining, c.waiting = nil, nil
-	c.member.Store(&member{b, v, b.clusterOf[v]})
+	c.member.Store(&member{job: b, rank: v})
 	b.table[v].Store(c)
 	f.log.Info("rank is back", zap.Object("peer", c))
 	f.tell(b, wire.RailState{Rank: v, Up: true})

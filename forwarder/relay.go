@@ -8,11 +8,11 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// run is a sequence of frames in a read buffer that go to the same rank: one write takes them all.
+// run is a sequence of frames in a read buffer that go from one rank to another: one write takes them all.
 type run struct {
 	c        *conn
 	m        *member
-	dst      uint32
+	src, dst uint32
 	from, to int // bytes in the read buffer; empty when equal
 	count    tally
 }
@@ -21,11 +21,11 @@ func (r *run) add(p []byte, h *wire.Header, off, end int) {
 	if r.m == nil {
 		r.m = r.c.member.Load()
 	}
-	if r.from != r.to && r.dst != h.Dst {
+	if r.from != r.to && (r.dst != h.Dst || r.src != h.Src) {
 		r.flush(p)
 	}
 	if r.from == r.to {
-		r.from, r.to, r.dst = off, off, h.Dst
+		r.from, r.to, r.src, r.dst = off, off, h.Src, h.Dst
 	}
 	r.to = end
 	r.count.add(h)
@@ -37,13 +37,13 @@ func (r *run) flush(p []byte) {
 	}
 	b := p[r.from:r.to]
 	r.from = r.to
-	r.c.relay(r.m, r.dst, b, nil, &r.count)
+	r.c.relay(r.m, r.src, r.dst, b, nil, &r.count)
 	r.count = tally{}
 }
 
-// relay sends whole frames for dst on their way. kept reports that owner now belongs to a queue.
-func (c *conn) relay(m *member, dst uint32, b []byte, owner *buffer, count *tally) (kept bool) {
-	m.job.traffic(m.cluster, int(dst)).add(count)
+// relay sends whole frames from src for dst on their way. kept reports that owner now belongs to a queue.
+func (c *conn) relay(m *member, src, dst uint32, b []byte, owner *buffer, count *tally) (kept bool) {
+	m.job.traffic(m.job.clusterOf[src], int(dst)).add(count)
 	if s := m.job.classic; s != nil {
 		s.relay(c, m, b)
 		return false
@@ -52,9 +52,9 @@ func (c *conn) relay(m *member, dst uint32, b []byte, owner *buffer, count *tall
 	if d == nil {
 		return false // has said Bye, or is dead and the job ends: late credit and acknowledgements
 	}
-	kept, err := d.out.write(c.loop.one, m.rank, b, owner)
+	kept, err := d.out.write(c.loop.one, src, b, owner)
 	if err != nil {
-		c.bad(fmt.Sprintf("for rank %d: %v", dst, err))
+		c.bad(fmt.Sprintf("from rank %d for rank %d: %v", src, dst, err))
 	}
 	return kept
 }
@@ -72,7 +72,7 @@ func (c *conn) relayOne(buf *buffer) (kept bool) {
 	}
 	var count tally
 	count.add(&h)
-	return c.relay(c.member.Load(), h.Dst, buf.b, buf, &count)
+	return c.relay(c.member.Load(), h.Src, h.Dst, buf.b, buf, &count)
 }
 
 // control handles a frame for the forwarder itself. allowed has let it through.
@@ -80,6 +80,10 @@ func (c *conn) control(h *wire.Header, body []byte) {
 	m := c.member.Load()
 	if m == nil {
 		c.f.join(c, *h, body)
+		return
+	}
+	if m.bridge != nil && h.Type != wire.TypePing {
+		c.bridgeControl(m.bridge, h, body)
 		return
 	}
 	switch h.Type {
@@ -107,4 +111,7 @@ func (c *conn) depart(m *member) {
 	m.job.table[m.rank].Store(nil)
 	c.out.lastly(c.loop.one, frame(wire.TypeByeAck))
 	c.settle()
+	if m.job.hops != nil {
+		c.f.departed(m.job)
+	}
 }

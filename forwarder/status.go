@@ -28,10 +28,11 @@ type JobStatus struct {
 	Started     time.Time       `json:"started"` // zero while gathering
 	Clusters    []ClusterStatus `json:"clusters"`
 	Ranks       int             `json:"ranks"`
-	Joined      int             `json:"joined"`            // links that are there
-	Missing     string          `json:"missing,omitempty"` // while gathering
-	Reason      string          `json:"reason,omitempty"`  // when failed
-	QueuedBytes int             `json:"queued_bytes"`      // waiting for destinations that do not take them
+	Joined      int             `json:"joined"`               // links that are there
+	Missing     string          `json:"missing,omitempty"`    // while gathering
+	Reason      string          `json:"reason,omitempty"`     // when failed
+	Forwarders  []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
+	QueuedBytes int             `json:"queued_bytes"`         // waiting for destinations that do not take them
 	Traffic     []Traffic       `json:"traffic"`
 }
 
@@ -64,8 +65,19 @@ func (j *job) status() JobStatus {
 	for _, c := range j.clusters {
 		s.Clusters = append(s.Clusters, ClusterStatus{c.Name, int(c.Size)})
 	}
+	if j.hops != nil {
+		for _, br := range j.hops.bridges {
+			s.Forwarders = append(s.Forwarders, br.addr)
+		}
+		slices.Sort(s.Forwarders)
+		if j.state != gathering {
+			s.Joined = max(0, s.Joined-len(s.Forwarders))
+		}
+	}
+	counted := map[*conn]bool{}
 	for i := range j.table {
-		if c := j.table[i].Load(); c != nil {
+		if c := j.table[i].Load(); c != nil && !counted[c] {
+			counted[c] = true // a bridge stands there for many
 			s.QueuedBytes += c.out.queued()
 		}
 	}

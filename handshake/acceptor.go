@@ -10,6 +10,7 @@ import (
 // Acceptor is the forwarder's end of the join exchange on one link. Not safe for concurrent use.
 type Acceptor struct {
 	queue
+	key    ed25519.PrivateKey // its public half is the nonce: a Join signed for it is this forwarder's Certificate
 	nonce  [wire.NonceLen]byte
 	secret string
 	state  acceptorState
@@ -23,11 +24,12 @@ const (
 	acceptorDone
 )
 
-// NewAcceptor starts an exchange for a link that has just come in. The nonce must be fresh random bytes.
+// NewAcceptor starts an exchange for a link that has just come in. The seed, fresh random bytes, gives the nonce.
 // With a secret that is not empty only jobs made from it are let in.
-func NewAcceptor(nonce [wire.NonceLen]byte, secret string) *Acceptor {
-	a := &Acceptor{nonce: nonce, secret: secret}
-	a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeChallenge), &wire.Challenge{Version: wire.Version, Nonce: nonce})})
+func NewAcceptor(seed [ed25519.SeedSize]byte, secret string) *Acceptor {
+	a := &Acceptor{key: ed25519.NewKeyFromSeed(seed[:]), secret: secret}
+	copy(a.nonce[:], a.key.Public().(ed25519.PublicKey))
+	a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeChallenge), &wire.Challenge{Version: wire.Version, Nonce: a.nonce})})
 	return a
 }
 
@@ -45,6 +47,8 @@ func (a *Acceptor) HandleMessage(h wire.Header, body []byte) {
 	case h.Type == wire.TypePong && a.state == awaitDecision:
 	case h.Type == wire.TypeJoin && a.state == awaitJoin:
 		a.handleJoin(h, body)
+	case h.Type == wire.TypeBridge && a.state == awaitJoin:
+		a.handleBridge(h, body)
 	default:
 		a.malformed(h, fmt.Errorf("not expected now"))
 	}
@@ -59,8 +63,8 @@ func (a *Acceptor) handleJoin(h wire.Header, body []byte) {
 		a.Refuse(wire.RefuseVersion, versions(wire.Version, j.Version))
 	case !verify(&j, a.nonce):
 		a.Refuse(wire.RefuseSecret, "the signature does not fit the Join")
-	case a.secret != "" && !ed25519.PublicKey(j.PublicKey[:]).Equal(Key(j.Job, a.secret).Public()):
-		a.Refuse(wire.RefuseSecret, "the job's secret is not the one this forwarder was started with")
+	case !a.wanted(&j):
+		a.Refuse(wire.RefuseSecret, otherSecret)
 	default:
 		a.state = awaitDecision
 		a.push(Event{Kind: Verified, Join: j})
@@ -83,6 +87,13 @@ func (a *Acceptor) Refuse(code wire.RefuseCode, reason string) {
 	}
 	a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeRefuse), &wire.Refuse{Code: code, Reason: reason})})
 	a.end(&Refused{code, reason, false})
+}
+
+const otherSecret = "the job's secret is not the one this forwarder was started with"
+
+// wanted reports whether the operator's secret, if there is one, is the job's.
+func (a *Acceptor) wanted(j *wire.Join) bool {
+	return a.secret == "" || ed25519.PublicKey(j.PublicKey[:]).Equal(Key(j.Job, a.secret).Public())
 }
 
 func (a *Acceptor) malformed(h wire.Header, err error) {

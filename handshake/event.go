@@ -10,7 +10,8 @@ import (
 type Event struct {
 	Kind   EventKind
 	Frame  []byte      // Send: a whole frame
-	Join   wire.Join   // Verified
+	Join   wire.Join   // Verified, Bridged
+	To     int         // Bridged: this forwarder's index in the job's zippers
 	Layout wire.Layout // Joined
 	Err    *Refused    // Ended
 }
@@ -21,6 +22,7 @@ type EventKind int
 // Kinds of events.
 const (
 	Send     EventKind = iota // send Frame
+	Bridged                   // Acceptor, Bridger: the link is one between forwarders of the Join's job, made by its forwarder Join.Here; the machine is done (Acceptor: after Refuse or Release)
 	Verified                  // Acceptor: Join is authentic; answer with Admit or Refuse
 	Joined                    // Joiner: the job is complete, Layout says who is in it; the machine is done
 	Ended                     // the join failed: close the link after what was to be sent; the machine is done

@@ -2,6 +2,7 @@ package handshake
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leidenzipper/zipper/wire"
@@ -20,6 +21,7 @@ type Gather struct {
 	modelOf string // the cluster that set the model, the protocol and the settings
 	proto   string
 	setting string
+	zippers []wire.Zipper
 	rails   uint16 // forwarders that each rank joins
 }
 
@@ -32,7 +34,7 @@ type rank struct {
 
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
-	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, model: j.Model, modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, rails: j.Rails}
+	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, zippers: j.Zippers, model: j.Model, modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, rails: j.Rails}
 	n := 0
 	for _, c := range j.Layout {
 		g.base = append(g.base, n)
@@ -69,6 +71,12 @@ func (g *Gather) Again(j *wire.Join) (int, *Refused) {
 	return v, nil
 }
 
+// Fits checks that a Join is for this job: secret, layout, forwarders and settings agree.
+func (g *Gather) Fits(j *wire.Join) *Refused {
+	_, refused := g.place(j)
+	return refused
+}
+
 // Rails returns how many forwarders each rank of the job joins.
 func (g *Gather) Rails() int { return int(g.rails) }
 
@@ -79,6 +87,9 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	}
 	if s := g.disagree(j.Layout); s != "" {
 		return 0, &Refused{wire.RefuseLayout, s, false}
+	}
+	if !slices.EqualFunc(j.Zippers, g.zippers, func(x, y wire.Zipper) bool { return slices.Equal(x.Ports, y.Ports) }) {
+		return 0, &Refused{wire.RefuseLayout, fmt.Sprintf("cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses", j.Cluster, g.modelOf), false}
 	}
 	if j.Model != g.model {
 		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster, g.model, g.modelOf), false}

@@ -118,6 +118,7 @@ func TestRefusals(t *testing.T) {
 		{"other order", set(func(i *Identity) { i.Layout = []wire.Cluster{{Name: "b", Size: 2}, {Name: "a", Size: 1}} }), "", wire.RefuseLayout, "b=2,a=1"},
 		{"one cluster less", set(func(i *Identity) { i.Layout = layout[1:] }), "", wire.RefuseLayout, "b=2 here"},
 		{"twice", member("a", 0), "", wire.RefuseTaken, `rank 0 of cluster "a"`},
+		{"other zippers", set(func(i *Identity) { i.Zippers = []wire.Zipper{{Ports: []wire.Port{{Address: "x"}}}} }), "", wire.RefuseLayout, "other forwarders"},
 		{"collective settings", set(func(i *Identity) { i.Settings = "X=2" }), "", wire.RefuseSettings, `"X=2" in cluster "b", "" in "a"`},
 		{"protocol", set(func(i *Identity) { i.Protocol = "classic" }), "", wire.RefuseSettings, `protocol "classic" in cluster "b", "" in "a"`},
 		{"data model", set(func(i *Identity) { i.Model = "be" }), "", wire.RefuseModel, `"be" in cluster "b", "lp64" in "a"`},
@@ -162,7 +163,7 @@ func TestVersion(t *testing.T) {
 	})
 	deliver(t, j.NextEvent, a.HandleMessage)
 	e, _ := a.NextEvent()
-	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, "version 4 there, 3 here") {
+	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, "version 5 there, 4 here") {
 		t.Errorf("forwarder: %+v", e)
 	}
 	// A newer rank.

@@ -37,6 +37,8 @@ type Identity struct {
 	Host     string
 	Rails    int           // forwarders this rank joins; 0 means 1
 	Instance uint64        // random, one per process: lets it, and nobody else, come back to a job after a lost link
+	Zippers  []wire.Zipper // all forwarders of a job with several hops
+	Here     int           // which of them this link goes to
 	Timeout  time.Duration // how long to wait for the others at the forwarder; whole milliseconds
 }
 
@@ -76,7 +78,7 @@ func (id *Identity) join(nonce [wire.NonceLen]byte) wire.Join {
 	key := Key(id.Job, id.Secret)
 	j := wire.Join{
 		Version: wire.Version, TimeoutMS: uint32(id.Timeout.Milliseconds()), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
-		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
+		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout, Zippers: id.Zippers, Here: uint16(id.Here),
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
 	copy(j.Signature[:], ed25519.Sign(key, signed(&j, nonce)))

@@ -30,6 +30,7 @@ type file struct {
 type fileZipper struct {
 	Address   string            `yaml:"address"`
 	Addresses map[string]string `yaml:"addresses"`
+	Clusters  []string          `yaml:"clusters"`
 }
 
 type fileCluster struct {
@@ -101,7 +102,7 @@ func parseFile(b []byte) (*Job, error) {
 		}
 	}
 	for i, z := range f.Zippers {
-		out := Zipper{Per: map[string]string{}}
+		out := Zipper{Per: map[string]string{}, Clusters: z.Clusters}
 		var err error
 		if z.Address != "" {
 			if out.Address, err = address(z.Address); err != nil {

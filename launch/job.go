@@ -55,7 +55,8 @@ type Cluster struct {
 type Zipper struct {
 	Address string            // HOST:PORT as the clusters reach it
 	Per     map[string]string // other addresses for some clusters: a zipper node is known by a different one on each network
-
+	// Clusters are those on whose networks it is; empty: those that have an address, which is all if Address is not empty.
+	Clusters []string
 }
 
 // MPI names a native MPI library.
@@ -134,10 +135,23 @@ func ParseCluster(s string) (Cluster, error) {
 	return c, nil
 }
 
-// ParseZipper reads HOST[:PORT].
+// ParseZipper reads HOST[:PORT], HOST[:PORT]=a,b or a@HOST[:PORT]+b@HOST[:PORT].
 func ParseZipper(s string) (Zipper, error) {
-	a, err := address(s)
-	return Zipper{Address: a}, err
+	plain, net, err := jobenv.ParseZipper(s)
+	if err != nil {
+		return Zipper{}, err
+	}
+	if len(net.Ports) == 0 {
+		a, err := address(plain)
+		return Zipper{Address: a}, err
+	}
+	z := Zipper{Per: map[string]string{}}
+	for _, p := range net.Ports {
+		if z.Per[p.Cluster], err = address(p.Address); err != nil {
+			return Zipper{}, err
+		}
+	}
+	return z, nil
 }
 
 // address adds the default port where none is given.
@@ -212,10 +226,18 @@ func (j *Job) Normalize() error {
 				return fmt.Errorf("zipper %s has an address for cluster %q, which the job does not have", z.Address, name)
 			}
 		}
-		for _, c := range j.Clusters {
-			if len(j.Clusters) > 1 && z.AddressFor(c.Name) == "" {
-				return fmt.Errorf("a zipper has no address for cluster %q: give it address: HOST[:PORT], or one under addresses:", c.Name)
+		for _, name := range z.Clusters {
+			if !names[name] {
+				return fmt.Errorf("zipper %s is said to be on the network of cluster %q, which the job does not have", z.Address, name)
 			}
+			if z.AddressFor(name) == "" {
+				return fmt.Errorf("a zipper has no address for cluster %q: give it address: HOST[:PORT], or one under addresses:", name)
+			}
+		}
+	}
+	if hops := j.hops(); hops != nil {
+		if _, err := jobenv.Routes(j.Layout(), hops); err != nil {
+			return fmt.Errorf("%w (a zipper that has no address for a cluster, or does not have it under clusters:, is not on its network)", err)
 		}
 	}
 	if len(j.Rsh) == 0 {
@@ -260,8 +282,11 @@ func (c *Cluster) normalize(j *Job) error {
 	return nil
 }
 
-// AddressFor is the forwarder's address as the cluster reaches it.
+// AddressFor is the forwarder's address as the cluster reaches it; empty: it is not on the cluster's network.
 func (z Zipper) AddressFor(cluster string) string {
+	if len(z.Clusters) > 0 && !slices.Contains(z.Clusters, cluster) {
+		return ""
+	}
 	if a := z.Per[cluster]; a != "" {
 		return a
 	}
@@ -292,10 +317,34 @@ func (j *Job) Offset(cluster string) int {
 // Share is what the processes of one cluster learn of the job.
 func (j *Job) Share(cluster string) jobenv.Job {
 	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Collectives: j.Collectives}
+	if hops := j.hops(); hops != nil {
+		s.WithZippers(hops)
+		return s
+	}
 	for _, z := range j.Zippers {
 		s.Forwarders = append(s.Forwarders, z.AddressFor(cluster))
 	}
 	return s
+}
+
+// hops are the zippers of a job with several hops; nil: all of them are on the networks of all clusters.
+func (j *Job) hops() []jobenv.Zipper {
+	some := false
+	var zippers []jobenv.Zipper
+	for _, z := range j.Zippers {
+		var out jobenv.Zipper
+		for _, c := range j.Clusters {
+			a := z.AddressFor(c.Name)
+			if some = some || a == "" && len(j.Clusters) > 1; a != "" {
+				out.Ports = append(out.Ports, jobenv.Port{Cluster: c.Name, Address: a})
+			}
+		}
+		zippers = append(zippers, out)
+	}
+	if !some {
+		return nil
+	}
+	return zippers
 }
 
 func randomHex(bytes int) string {

@@ -59,6 +59,16 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 	return l, layout, nil
 }
 
+// Open connects to a forwarder's address and tries until ctx ends; joining is the caller's. It is how forwarders reach each other.
+func Open(ctx context.Context, addr string) (transport.Link, error) {
+	td, target := pick(addr)
+	limit := time.Minute
+	if end, ok := ctx.Deadline(); ok {
+		limit = time.Until(end)
+	}
+	return (&Dialer{}).connect(ctx, td, target, limit)
+}
+
 // pick chooses the transport by the form of the address.
 func pick(addr string) (transport.Dialer, string) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {

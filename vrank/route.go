@@ -68,6 +68,47 @@ func NewRoutes(clusters int, zippers []Zipper) (*Routes, error) {
 	return r, nil
 }
 
+// Tree is NewRoutes for zippers that join named clusters in a chain or a tree, so that exactly one way leads from each cluster to each other:
+// on[i] are the clusters on whose networks zipper i is. A zipper that closes a loop is refused, and so is a cluster that is left alone.
+func Tree(names []string, on [][]int) (*Routes, error) {
+	joined := make([]int, len(names)) // union-find: clusters that the zippers so far join have the same root
+	for i := range joined {
+		joined[i] = i
+	}
+	root := func(c int) int {
+		for joined[c] != c {
+			c = joined[c]
+		}
+		return c
+	}
+	zippers := make([]Zipper, len(on))
+	for i, clusters := range on {
+		if clusters = unique(clusters); len(clusters) < 2 {
+			return nil, fmt.Errorf("zipper %d is on fewer than two clusters' networks: it joins nothing", i+1)
+		}
+		for _, c := range clusters {
+			if c < 0 || c >= len(names) {
+				return nil, fmt.Errorf("zipper %d is on cluster %d of %d", i+1, c, len(names))
+			}
+		}
+		for k, c := range clusters[1:] {
+			a, b := root(clusters[0]), root(c)
+			if a == b {
+				return nil, fmt.Errorf("zipper %d closes a loop: clusters %s and %s are joined by the zippers before it already; "+
+					"several hops need exactly one way between any two clusters (several zippers side by side must all be on the same clusters)", i+1, names[clusters[k]], names[c])
+			}
+			joined[b] = a
+		}
+		zippers[i] = Zipper{Clusters: clusters}
+	}
+	for c := range names {
+		if root(c) != root(0) {
+			return nil, fmt.Errorf("no zipper leads from cluster %s to cluster %s", names[0], names[c])
+		}
+	}
+	return NewRoutes(len(names), zippers)
+}
+
 // search is a breadth-first search from the zippers at distance 0.
 func (r *Routes) search(start []int) []int {
 	d := make([]int, len(r.zippers))

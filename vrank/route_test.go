@@ -112,3 +112,29 @@ func TestBadNets(t *testing.T) {
 		t.Error("one cluster needs no zipper")
 	}
 }
+
+func TestTree(t *testing.T) {
+	names := []string{"a", "b", "c", "d"}
+	r, err := Tree(names, [][]int{{0, 1}, {1, 2}, {2, 3}})
+	if err != nil || r.Distance(0, 3) != 2 || !slices.Equal(r.Next(0, 3), []int{1}) || !slices.Equal(r.Rails(3, 0), []int{2}) {
+		t.Errorf("chain: %v", err)
+	}
+	if _, err := Tree(names, [][]int{{0, 1, 2, 3}}); err != nil {
+		t.Errorf("one zipper: %v", err)
+	}
+	if r, err := Tree(names, [][]int{{0, 1}, {1, 2}, {1, 3}}); err != nil || !slices.Equal(r.Next(0, 3), []int{2}) {
+		t.Errorf("star: %v", err)
+	}
+	for want, on := range map[string][][]int{
+		"zipper 4 closes a loop: clusters a and d": {{0, 1}, {1, 2}, {2, 3}, {0, 3}},
+		"zipper 2 closes a loop":                   {{0, 1}, {0, 1}, {1, 2}, {2, 3}},
+		"zipper 2 closes":                          {{0, 1, 2}, {1, 2, 3}},
+		"from cluster a to cluster d":              {{0, 1}, {1, 2}},
+		"joins nothing":                            {{0, 1}, {1, 1}},
+		"cluster 4 of 4":                           {{0, 4}},
+	} {
+		if _, err := Tree(names, on); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", on, err, want)
+		}
+	}
+}

@@ -23,7 +23,7 @@ import (
 )
 
 // Version of the protocol; ends with different versions refuse each other.
-const Version = 3
+const Version = 4
 
 const (
 	HeaderLen  = 32      // bytes
@@ -61,6 +61,8 @@ const (
 	TypeByeAck    Type = 38
 	TypePing      Type = 39
 	TypePong      Type = 40
+	TypeBridge    Type = 42 // forwarder → forwarder: let me in as a link of a job with several hops
+	TypeReady     Type = 43 // forwarder ↔ forwarder: all ranks have joined, as this forwarder sees it
 	TypeRailState Type = 41 // forwarder → rank, in jobs of several rails: another rank's link is lost, or is there again
 )
 
@@ -116,7 +118,7 @@ func ParseHeader(b []byte) (Header, error) {
 }
 
 // lengths gives for each type the least and most bytes after the header, plus one.
-var lengths = [TypeRailState + 1]struct{ min, max uint32 }{
+var lengths = [TypeReady + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -138,6 +140,8 @@ var lengths = [TypeRailState + 1]struct{ min, max uint32 }{
 	TypePing:        {1, 1},
 	TypePong:        {1, 1},
 	TypeRailState:   {1, 10 + MaxString + 1},
+	TypeBridge:      {4 + 1, MaxJoin + MaxBridge + 1},
+	TypeReady:       {4 + 1, 4 + 1},
 }
 
 // BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for others.
@@ -162,11 +166,11 @@ func (h *Header) Payload() int {
 	return 0
 }
 
-var typeNames = [TypeRailState + 1]string{
+var typeNames = [TypeReady + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
 	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
-	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeRailState: "RailState",
+	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready",
 }
 
 func (t Type) String() string {

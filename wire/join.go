@@ -8,6 +8,7 @@ import (
 const (
 	MaxClusters = 256
 	MaxRanks    = 1 << 17 // virtual ranks of one job, so that a Layout fits in one frame
+	MaxZippers  = 64      // forwarders of a job with several hops
 	MaxJoin     = 64 << 10
 )
 
@@ -21,6 +22,15 @@ const (
 type Cluster struct {
 	Name string
 	Size uint32 // ranks, at least 1
+}
+
+// Zipper is a forwarder of a job with several hops: the clusters on whose networks it is.
+type Zipper struct{ Ports []Port }
+
+// Port is a forwarder's place on a cluster's network.
+type Port struct {
+	Cluster uint16 // index in the layout
+	Address string
 }
 
 // Join asks to be let into a job as one native rank of one cluster.
@@ -39,6 +49,8 @@ type Cluster struct {
 //	u16       rails       forwarders the rank joins, this one included, at least 1
 //	u64       instance    random, the same in all Joins of one process: who may take a lost link's place
 //	u16       clusters    then for each: string name, u32 size
+//	u16       zippers     forwarders of a job with several hops, 0 for others; then for each: u16 ports, for each: u16 cluster, string address
+//	u16       here        which of them this link goes to
 //	byte[32]  public key  of the pair made from job and secret
 //	byte[64]  signature   by that pair over the nonce and all of the above
 type Join struct {
@@ -56,6 +68,8 @@ type Join struct {
 	Rails     uint16
 	Instance  uint64
 	Layout    []Cluster
+	Zippers   []Zipper
+	Here      uint16
 	PublicKey [PublicKeyLen]byte
 	Signature [SignatureLen]byte
 }
@@ -76,6 +90,14 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint16(b, j.Rails)
 	b = le.AppendUint64(b, j.Instance)
 	b = appendClusters(b, j.Layout)
+	b = le.AppendUint16(b, uint16(len(j.Zippers)))
+	for _, z := range j.Zippers {
+		b = le.AppendUint16(b, uint16(len(z.Ports)))
+		for _, p := range z.Ports {
+			b = appendString(le.AppendUint16(b, p.Cluster), p.Address)
+		}
+	}
+	b = le.AppendUint16(b, j.Here)
 	return append(b, j.PublicKey[:]...)
 }
 
@@ -105,6 +127,11 @@ func ParseJoin(b []byte) (Join, error) {
 	j.Rails = r.u16()
 	j.Instance = r.u64()
 	j.Layout = r.clusters()
+	j.Zippers = r.zippers(len(j.Layout))
+	j.Here = r.u16()
+	if int(j.Here) >= max(1, len(j.Zippers)) {
+		r.fail(fmt.Errorf("wire: forwarder %d of %d", j.Here, len(j.Zippers)))
+	}
 	r.bytes(j.PublicKey[:])
 	r.bytes(j.Signature[:])
 	if err := r.end(); err != nil {
@@ -156,6 +183,31 @@ func (r *reader) clusters() []Cluster {
 		}
 		seen[c.Name] = true
 		l = append(l, c)
+	}
+	return l
+}
+
+// zippers reads the forwarders of a job with several hops and checks that they are on clusters of the job.
+func (r *reader) zippers(clusters int) []Zipper {
+	n := int(r.u16())
+	if r.err == nil && n > MaxZippers {
+		r.fail(fmt.Errorf("wire: %d zippers, at most %d allowed", n, MaxZippers))
+	}
+	var l []Zipper
+	for i := 0; i < n && r.err == nil; i++ {
+		ports := int(r.u16())
+		if r.err == nil && (ports == 0 || ports > clusters) {
+			r.fail(fmt.Errorf("wire: zipper on %d of %d clusters", ports, clusters))
+		}
+		var z Zipper
+		for k := 0; k < ports && r.err == nil; k++ {
+			p := Port{r.u16(), r.name()}
+			if r.err == nil && int(p.Cluster) >= clusters {
+				r.fail(fmt.Errorf("wire: zipper on cluster %d of %d", p.Cluster, clusters))
+			}
+			z.Ports = append(z.Ports, p)
+		}
+		l = append(l, z)
 	}
 	return l
 }

@@ -49,12 +49,19 @@ var samples = []sample{
 	{"cancel", TypeCancel, &Cancel{8}, "0800000000000000", parser(ParseCancel), false},
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
-	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0)}, "03000000" + ramp32, parser(ParseChallenge), false},
+	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0)}, "04000000" + ramp32, parser(ParseChallenge), false},
 	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Rails: 2, Instance: 0x0102030405060708,
-		Layout: []Cluster{{"a", 1}, {"b", 2}}, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"03000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0200" + "0807060504030201" +
-			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + ramp32 + ramp32 +
+		Layout: []Cluster{{"a", 1}, {"b", 2}}, Zippers: []Zipper{{[]Port{{0, "x"}, {1, "yz"}}}, {[]Port{{1, ""}}}}, Here: 1, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
+		"04000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0200" + "0807060504030201" +
+			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + "0100" + "0100" + "0000" + "0100" + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
+	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Nonce: ramp[[32]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j", Cluster: "b",
+		Layout: []Cluster{{"b", 1}}, Zippers: []Zipper{{[]Port{{0, "x"}}}, {[]Port{{0, "y"}}}}, Here: 1, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
+		"04000000" + "0100" + "0000" + ramp32 + ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
+			"04000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" + "0000" + "0000" + "0000" + "0100" + "0000000000000000" +
+			"0100" + "0100" + "62" + "01000000" + "0200" + "0100" + "0000" + "0100" + "78" + "0100" + "0000" + "0100" + "79" + "0100" + ramp32 + ramp32 +
+			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseBridge), false},
+	{"ready", TypeReady, &Ready{2}, "02000000", parser(ParseReady), false},
 	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}}, Libraries: []string{"X", ""}, Hosts: []string{"h1", "h2"}, Where: []uint32{0, 1, 1}},
 		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" + "58" + "0000" +
 			"02000000" + "0200" + "6831" + "0200" + "6832" + "00000000" + "01000000" + "01000000", parser(ParseLayout), false},
@@ -143,7 +150,7 @@ func TestHeaderLengths(t *testing.T) {
 		}
 		known := strings.HasPrefix(typ.String(), "Type(") == false
 		any := false
-		for _, n := range []uint32{0, 8, 16, 24, 32, 100} {
+		for _, n := range []uint32{0, 4, 8, 16, 24, 32, 100} {
 			any = any || ok(typ, n)
 		}
 		if any != known {
@@ -197,6 +204,9 @@ func TestHostile(t *testing.T) {
 		{"sum overflows", join(func(j *Join) { j.Layout = []Cluster{{"a", 1<<32 - 1}, {"b", 2}} }), pj, "bad layout"},
 		{"not UTF-8", join(func(j *Join) { j.Host = "\xff" }), pj, "UTF-8"},
 		{"other version", join(func(j *Join) { j.Version = Version + 1; j.Layout = nil }), pj, ""},
+		{"zipper outside", join(func(j *Join) { j.Zippers = []Zipper{{[]Port{{2, "x"}}}} }), pj, "cluster 2 of 2"},
+		{"zipper without ports", join(func(j *Join) { j.Zippers = []Zipper{{}} }), pj, "0 of 2 clusters"},
+		{"forwarder outside", join(func(j *Join) { j.Here = 1 }), pj, "forwarder 1 of 0"},
 		{"no rails", join(func(j *Join) { j.Rails = 0 }), pj, "no forwarder"},
 		{"good layout", layout(func(*Layout) {}), pl, ""},
 		{"rank outside", layout(func(l *Layout) { l.Rank = 3 }), pl, "rank 3 of 3"},
@@ -298,6 +308,13 @@ func FuzzFrame(f *testing.F) {
 				if err == nil && v.(*Join).Version != Version {
 					continue
 				}
+			case TypeBridge:
+				v, err = parser(ParseBridge)(body)
+				if err == nil && v.(*Bridge).Version != Version {
+					continue
+				}
+			case TypeReady:
+				v, err = parser(ParseReady)(body)
 			case TypeLayout:
 				v, err = parser(ParseLayout)(body)
 			case TypeRefuse:

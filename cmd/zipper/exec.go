@@ -59,7 +59,7 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret (ZIPPER_SECRET_FILE)"},
 		&cli.StringFlag{Name: "cluster", Usage: "this cluster's `NAME` (ZIPPER_CLUSTER)"},
 		&cli.StringFlag{Name: "layout", Usage: "all clusters in order of virtual rank, `a=4,b=2` (ZIPPER_LAYOUT)"},
-		&cli.StringFlag{Name: "zipper", Usage: "`HOST[:PORT]`[,...] of the forwarders that this cluster reaches (ZIPPER_FORWARDERS)"},
+		&cli.StringFlag{Name: "zipper", Usage: "`HOST[:PORT]`[,...] of the forwarders that this cluster reaches; for several hops all forwarders with their clusters, as in zip1=a+b,zip2=b+c (ZIPPER_FORWARDERS)"},
 		&cli.StringFlag{Name: "protocol", Usage: "classic, if the forwarder and the other clusters have it too (ZIPPER_PROTOCOL)"},
 		&cli.StringFlag{Name: "timeout", Usage: "how long to wait for the other clusters (ZIPPER_TIMEOUT; default 60s)"},
 	}
@@ -90,6 +90,19 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 	})
 	if err != nil {
 		return j, err
+	}
+	if len(j.Zippers) > 0 {
+		for _, z := range j.Zippers {
+			for i, p := range z.Ports {
+				full, err := launch.ParseZipper(p.Address)
+				if err != nil {
+					return j, err
+				}
+				z.Ports[i].Address = full.Address
+			}
+		}
+		j.WithZippers(j.Zippers)
+		return j, nil
 	}
 	for i, f := range j.Forwarders {
 		z, err := launch.ParseZipper(f)

@@ -15,6 +15,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/rail"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/transport/verbs"
@@ -56,7 +57,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	if c.Int("loops") < 0 {
 		return usage(errors.New("--loops: want a positive number"))
 	}
-	cfg := forwarder.Config{Log: log, Loops: c.Int("loops"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
+	cfg := forwarder.Config{Log: log, Dial: rail.Open, Loops: c.Int("loops"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
 	if f := c.String("secret-file"); f != "" {
 		b, err := os.ReadFile(f)
 		if err != nil {

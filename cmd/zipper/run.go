@@ -30,7 +30,7 @@ that of the program: of the first rank that failed, MPI_Abort's code, 128 + N fo
 run, 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR]; once per cluster"},
-			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]` of a forwarder that runs already; default: one on this host for this job"},
+			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]`[=CLUSTER,CLUSTER...] of a forwarder that runs already, and which clusters reach it if not all; may be repeated; default: one on this host for this job"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`; flags add to it and win over it"},
 			&cli.BoolFlag{Name: "tag", Usage: "put the virtual rank before each line of output"},
 			&cli.BoolFlag{Name: "stats", Usage: "at the end: who got which virtual rank, and what crossed"},

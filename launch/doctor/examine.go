@@ -127,9 +127,11 @@ func Job(ctx context.Context, job *launch.Job) *Report {
 func (r *Report) forwarders(job *launch.Job, p, here *patient) {
 	var targets []Target
 	for _, z := range job.Zippers {
-		targets = append(targets, Target{Address: z.AddressFor(p.cluster)})
+		if a := z.AddressFor(p.cluster); a != "" { // else it is on other networks
+			targets = append(targets, Target{Address: a})
+		}
 	}
-	own := len(targets) == 0
+	own := len(job.Zippers) == 0
 	if own {
 		for _, c := range job.Clusters {
 			if c.Name == p.cluster {

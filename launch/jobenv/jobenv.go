@@ -18,7 +18,7 @@ const (
 	VarSecretFile  = "ZIPPER_SECRET_FILE" // a file that holds it
 	VarCluster     = "ZIPPER_CLUSTER"     // name of this process's cluster
 	VarLayout      = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
-	VarForwarders  = "ZIPPER_FORWARDERS"  // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory
+	VarForwarders  = "ZIPPER_FORWARDERS"  // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory; for several hops all forwarders, as in host:port=a+b (ParseZipper)
 	VarTimeout     = "ZIPPER_TIMEOUT"     // how long to wait for the other clusters, a Go duration; default 60s
 	VarLog         = "ZIPPER_LOG"         // debug, info, warn (default), error
 	VarPoll        = "ZIPPER_POLL"        // adaptive (default), busy, event
@@ -42,7 +42,9 @@ type Job struct {
 	Secret      string
 	Cluster     string
 	Layout      []Cluster
-	Forwarders  []string
+	Forwarders  []string // addresses that this cluster reaches
+	Zippers     []Zipper // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
+	Here        []int    // for each of Forwarders its index in Zippers
 	Timeout     time.Duration
 	Log         string
 	Poll        string
@@ -100,10 +102,8 @@ func From(get func(string) string) (Job, error) {
 	if !found {
 		return Job{}, fmt.Errorf("%s is %q, which %s=%q does not name", VarCluster, j.Cluster, VarLayout, get(VarLayout))
 	}
-	for _, f := range strings.Split(get(VarForwarders), ",") {
-		if f = strings.TrimSpace(f); f != "" {
-			j.Forwarders = append(j.Forwarders, f)
-		}
+	if err := j.forwarders(get(VarForwarders)); err != nil {
+		return Job{}, err
 	}
 	if len(j.Forwarders) == 0 && len(j.Layout) > 1 {
 		return Job{}, fmt.Errorf("set %s to the address of a forwarder, as in zip1:%d", VarForwarders, DefaultPort)
@@ -116,7 +116,7 @@ func From(get func(string) string) (Job, error) {
 	if err := ParseProtocol(j.Protocol); err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarProtocol, err)
 	}
-	if j.Protocol != "" && len(j.Forwarders) > 1 {
+	if j.Protocol != "" && max(len(j.Forwarders), len(j.Zippers)) > 1 {
 		return Job{}, fmt.Errorf("%s=%s works with one forwarder, %s names %d", VarProtocol, j.Protocol, VarForwarders, len(j.Forwarders))
 	}
 	switch j.Poll {
@@ -163,7 +163,7 @@ func FormatLayout(l []Cluster) string {
 // Environ returns the variables that make a child process part of the job.
 func (j Job) Environ() []string {
 	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout + "=" + FormatLayout(j.Layout),
-		VarForwarders + "=" + strings.Join(j.Forwarders, ","), VarTimeout + "=" + j.Timeout.String()}
+		VarForwarders + "=" + j.forwarderList(), VarTimeout + "=" + j.Timeout.String()}
 	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])

@@ -28,9 +28,10 @@ type Engine struct {
 
 	mu    sync.Mutex
 	rails []*rail
-	multi bool // more than one rail
-	turn  int  // bytes that a rail writes at a time
+	multi bool // more than one rail leads to each process
 	ways  waysState
+	only  []int   // in a job of several hops: the rail that leads to a virtual rank; nil: all do
+	turn  int     // bytes that a rail writes at a time
 	peers []*peer // by virtual rank; nil until first used
 
 	comms     []*Comm // by id

@@ -58,6 +58,12 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 		Library: loc.Library, Model: Model, Host: loc.Host, Timeout: job.Timeout,
 		Protocol: job.Protocol, Settings: jobenv.VarCollectives + "=" + tuning.String(),
 		Rails: len(job.Forwarders), Instance: mathrand.Uint64()}
+	var ways []int
+	if len(job.Zippers) > 0 {
+		if ways, err = hopWays(job, &id); err != nil {
+			return nil, w, failure(ErrArg, "%s: %v", jobenv.VarForwarders, err)
+		}
+	}
 	links, redial, layout, err := dial(ctx, job, id)
 	if err != nil {
 		return nil, w, failure(ErrLink, "cluster %s rank %d cannot join job %q: %v", job.Cluster, loc.Rank, job.ID, err)
@@ -68,7 +74,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	if job.Protocol == jobenv.Classic {
 		limits.classic()
 	}
-	e, err := New(Config{World: w, Native: native, Links: links, Redial: redial, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: limits})
+	e, err := New(Config{World: w, Native: native, Links: links, Redial: redial, Ways: ways, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: limits})
 	if err != nil {
 		for _, l := range links {
 			if l != nil {
@@ -89,6 +95,10 @@ func dial(ctx context.Context, job jobenv.Job, id handshake.Identity) ([]transpo
 	}
 	if n > MaxRails {
 		return nil, nil, wire.Layout{}, fmt.Errorf("%s names %d forwarders, at most %d can be used", jobenv.VarForwarders, n, MaxRails)
+	}
+	if len(job.Zippers) > 0 {
+		links, layout, err := dialHops(ctx, job, id)
+		return links, nil, layout, err
 	}
 	type answer struct {
 		rail   int

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/launch/jobenv"
+	joining "github.com/leidenzipper/zipper/rail"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
 )
@@ -80,6 +81,9 @@ func joinJob(t testing.TB, job jobenv.Job, sizes ...int) []*Engine {
 		wg.Go(func() {
 			j := job
 			j.Cluster = p.cluster
+			if len(job.Zippers) > 0 {
+				j.WithZippers(job.Zippers)
+			}
 			e, _, err := Join(ctx, j, Local{Rank: p.local, Size: p.size, TagUB: 1 << 20, Library: "fake", Host: "here"}, &fakeNative{board: p.board, rank: p.local, first: p.first})
 			if err != nil {
 				t.Error(err)
@@ -132,6 +136,40 @@ func TestLiveRandom(t *testing.T) {
 		job := jobenv.Job{ID: "test", Secret: "s", Forwarders: []string{addr}, Timeout: 20 * time.Second, Protocol: jobenv.Classic}
 		randomTraffic(t, joinJob(t, job, 2, 1, 2), 1)
 	})
+}
+
+// chained starts forwarders between neighbours and joins clusters of these sizes, in a row.
+func chained(t testing.TB, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
+	t.Helper()
+	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second}
+	var zippers []jobenv.Zipper
+	var all []*forwarder.Forwarder
+	for i := range len(sizes) - 1 {
+		f, addr := serve(t, func(c *forwarder.Config) { c.Dial = joining.Open })
+		all = append(all, f)
+		zippers = append(zippers, jobenv.Zipper{Ports: []jobenv.Port{{Cluster: string(rune('a' + i)), Address: addr}, {Cluster: string(rune('b' + i)), Address: addr}}})
+	}
+	job.Zippers = zippers
+	return joinJob(t, job, sizes...), all
+}
+
+// Messages over up to three forwarders: as TestLiveRandom.
+func TestHopsRandom(t *testing.T) {
+	for seed, sizes := range [][]int{{2, 1, 2}, {1, 2, 1, 1}} {
+		t.Run(fmt.Sprint(sizes), func(t *testing.T) {
+			engines, forwarders := chained(t, sizes...)
+			randomTraffic(t, engines, uint64(seed))
+			for i, f := range forwarders {
+				end := time.Now().Add(10 * time.Second)
+				for len(f.Status().Past) == 0 && time.Now().Before(end) {
+					time.Sleep(time.Millisecond)
+				}
+				if p := f.Status().Past; len(p) != 1 || !p[0].OK {
+					t.Errorf("forwarder %d: %+v", i, p)
+				}
+			}
+		})
+	}
 }
 
 func randomTraffic(t *testing.T, engines []*Engine, seed uint64) {

@@ -29,7 +29,14 @@ type waysState struct {
 
 func (e *Engine) addRails(cfg Config) {
 	n := len(cfg.Links)
-	e.multi, e.turn = n > 1, turnSize
+	e.multi, e.turn = n > 1 && cfg.Ways == nil, turnSize
+	if cfg.Ways != nil {
+		for i, c := range cfg.World.Clusters {
+			for range c.Size {
+				e.only = append(e.only, cfg.Ways[i])
+			}
+		}
+	}
 	e.ways.ctx, e.ways.cancel = context.WithCancel(context.Background())
 	if e.multi {
 		e.turn = 2 * e.limits.Segment
@@ -53,6 +60,9 @@ func (e *Engine) addRails(cfg Config) {
 // home gives the rail that a peer's small messages take: pairs are spread evenly, whether processes talk to all of another cluster or each
 // to its like, and both directions of a pair take the same rail.
 func (e *Engine) home(rank int) int {
+	if e.only != nil {
+		return e.only[rank]
+	}
 	lo, hi := min(rank, e.world.Rank), max(rank, e.world.Rank)
 	_, first := e.world.Place(lo)
 	_, second := e.world.Place(hi)
@@ -62,7 +72,7 @@ func (e *Engine) home(rank int) int {
 
 // reaches reports whether both sides of the rail are there for a rank.
 func (r *rail) reaches(rank int) bool {
-	if !r.up {
+	if !r.up || r.e.only != nil && r.e.only[rank] != r.index {
 		return false
 	}
 	if len(r.down) == 0 {
@@ -75,7 +85,7 @@ func (r *rail) reaches(rank int) bool {
 // way gives the rail for everything but segments; nil: none reaches the peer.
 func (e *Engine) way(p *peer) *rail {
 	if !e.multi {
-		return e.rails[0]
+		return e.rails[p.home]
 	}
 	for i := range e.rails {
 		if r := e.rails[(p.home+i)%len(e.rails)]; r.reaches(p.rank) {
@@ -175,7 +185,7 @@ func (e *Engine) condemn(rank int, reason string) {
 	if e.err != nil {
 		return
 	}
-	if e.multi {
+	if len(e.rails) > 1 {
 		e.sendAbort(1, rank, reason)
 		for _, r := range e.rails {
 			if r.pending() {
@@ -198,7 +208,8 @@ func (e *Engine) lost(r *rail, err error) {
 	case errors.As(err, &b):
 		e.condemn(e.world.Rank, reason)
 	case !e.multi:
-		e.fatal(ErrLink, 1, reason)
+		r.up = false // nothing can be said there any more
+		e.condemn(e.world.Rank, reason)
 	default:
 		e.railDown(r, reason)
 	}

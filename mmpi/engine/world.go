@@ -47,6 +47,10 @@ type Config struct {
 	// there are several. nil: never again.
 	Redial func(ctx context.Context, rail int) (transport.Link, error)
 
+	// Ways, in a job of several hops, is for each cluster the place in Links of the one link that leads there (for one's own: any). nil: every link
+	// leads to all.
+	Ways []int
+
 	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not (busy).
 	Poll Poll
 	// Guest: this Go runtime serves the engine alone, in a program that is not Go's. Then sleeping threads keep their P; GOMAXPROCS has to be 3 at

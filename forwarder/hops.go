@@ -1,0 +1,352 @@
+package forwarder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/vrank"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// A job of several hops: its clusters and forwarders form a tree, every rank joins the forwarders on its own network, and forwarders that are on the
+// same network have a link (bridge.go) for the job. How such a job gathers:
+//
+//  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder dials its neighbours of a higher index and shows them
+//     that rank's Join (handshake.Bridger); those of a lower index dial it.
+//  2. Joins are passed on towards the forwarders that do not see the rank themselves: each gathers the whole job.
+//  3. A forwarder that has all tells the others (Ready); who has heard it of all starts. Ready goes out on every bridge before the forwarder starts,
+//     so no frame of the job overtakes it, and no frame comes to a forwarder that has not started.
+//
+// A job that loses a rank or a bridge while it gathers ends for everybody: there is no taking back of a Join.
+
+// hops is what such a job has beside. Guarded by Forwarder.mu; here, zippers and routes are fixed.
+type hops struct {
+	here    int // this forwarder's index in zippers
+	zippers []wire.Zipper
+	routes  *vrank.Routes
+	bridges map[int]*bridge // that are there, by the index of the other end
+	joins   []*wire.Join    // of all ranks so far, until the job runs
+	ready   []bool          // forwarders that see all ranks
+	dialled bool
+	ctx     context.Context // ends with the gathering
+	cancel  context.CancelFunc
+	staying int // ranks here that have not said Bye
+}
+
+func newHops(j *wire.Join, here int) (*hops, error) {
+	names := make([]string, len(j.Layout))
+	for i, c := range j.Layout {
+		names[i] = c.Name
+	}
+	on := make([][]int, len(j.Zippers))
+	for i, z := range j.Zippers {
+		for _, p := range z.Ports {
+			on[i] = append(on[i], int(p.Cluster))
+		}
+	}
+	routes, err := vrank.Tree(names, on)
+	if err != nil {
+		return nil, err
+	}
+	h := &hops{here: here, zippers: j.Zippers, routes: routes, bridges: map[int]*bridge{}, ready: make([]bool, len(j.Zippers))}
+	h.ctx, h.cancel = context.WithTimeout(context.Background(), time.Duration(j.TimeoutMS)*time.Millisecond)
+	return h, nil
+}
+
+// next is the forwarder that frames for a cluster go to from zipper; -1: it delivers them itself.
+func (h *hops) next(zipper, cluster int) int {
+	if n := h.routes.Next(zipper, cluster); len(n) > 0 {
+		return n[0] // in a tree there is one
+	}
+	return -1
+}
+
+// neighbour gives the network that zipper k and this one share, and k's address on it.
+func (h *hops) neighbour(k int) (cluster int, addr string, ok bool) {
+	for _, mine := range h.zippers[h.here].Ports {
+		for _, p := range h.zippers[k].Ports {
+			if p.Cluster == mine.Cluster && k != h.here {
+				return int(p.Cluster), p.Address, true
+			}
+		}
+	}
+	return 0, "", false
+}
+
+// gaps says which neighbours have no link.
+func (h *hops) gaps() string {
+	var b strings.Builder
+	for k := range h.zippers {
+		if _, addr, ok := h.neighbour(k); ok && h.bridges[k] == nil {
+			fmt.Fprintf(&b, "; no link to the forwarder %s", addr)
+		}
+	}
+	return b.String()
+}
+
+// clusterIndex finds a Join's cluster, which is in its layout.
+func (j *job) clusterIndex(name string) int {
+	return slices.IndexFunc(j.clusters, func(c wire.Cluster) bool { return c.Name == name })
+}
+
+// welcome checks that a rank belongs to this forwarder.
+func (h *hops) welcome(b *job, j *wire.Join) *handshake.Refused {
+	if int(j.Here) != h.here || h.next(h.here, b.clusterIndex(j.Cluster)) >= 0 {
+		return &handshake.Refused{Code: wire.RefuseLayout, Reason: fmt.Sprintf("job %q does not reach this forwarder from cluster %s: are the --zipper addresses right, and in the same order in all clusters?", b.id, j.Cluster)}
+	}
+	return nil
+}
+
+// joinedHere passes a rank's Join on and, with the first, begins to dial. With f.mu.
+func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate) {
+	h := b.hops
+	f.spread(b, j)
+	if h.dialled {
+		return
+	}
+	h.dialled = true
+	for k := h.here + 1; k < len(h.zippers); k++ {
+		if cluster, addr, ok := h.neighbour(k); ok {
+			go f.reachOut(b, &bridge{job: b, zipper: k, cluster: cluster, addr: addr}, cert)
+		}
+	}
+}
+
+// reachOut dials a neighbour.
+func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
+	link, err := f.cfg.Dial(b.hops.ctx, br.addr)
+	if err == nil {
+		f.take(link, func(c *conn) bool {
+			c.bridge, c.bridger, br.conn = br, handshake.NewBridger(cert, br.zipper), c
+			return b.state == gathering
+		})
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.breakUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q: this forwarder cannot reach the forwarder %s: %v", b.id, br.addr, err))
+}
+
+// spread keeps a new rank's Join and passes it on. With f.mu.
+func (f *Forwarder) spread(b *job, j *wire.Join) {
+	b.hops.joins = append(b.hops.joins, j)
+	for _, br := range b.hops.bridges {
+		br.announce(j)
+	}
+}
+
+// announce passes a Join on if the other end learns of that rank through us. With f.mu.
+func (br *bridge) announce(j *wire.Join) {
+	h := br.job.hops
+	if h.next(br.zipper, br.job.clusterIndex(j.Cluster)) == h.here {
+		br.send(wire.TypeJoin, j)
+	}
+}
+
+func (br *bridge) send(t wire.Type, body wire.Body) {
+	br.conn.out.write(make([][]byte, 1), wire.Nobody, wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, body), nil)
+}
+
+// bridgeIn takes a link that another forwarder has made. On the link's own loop, with f.mu.
+func (f *Forwarder) bridgeIn(c *conn, j *wire.Join, here int) {
+	if refused := f.serves(j); refused != nil {
+		c.joining.Refuse(refused.Code, refused.Reason)
+		return
+	}
+	b := f.jobs[j.Job]
+	var refused *handshake.Refused
+	if b == nil {
+		b, refused = f.open(j, here)
+	} else {
+		refused = b.gather.Fits(j)
+	}
+	if refused == nil {
+		refused = b.mayBridge(int(j.Here), here)
+	}
+	if refused != nil {
+		c.joining.Refuse(refused.Code, refused.Reason)
+		return
+	}
+	c.joining.Release()
+	c.joining, c.deadline = nil, time.Time{}
+	cluster, addr, _ := b.hops.neighbour(int(j.Here))
+	c.bridge = &bridge{job: b, zipper: int(j.Here), cluster: cluster, addr: addr, conn: c}
+	f.bridged(c.bridge)
+}
+
+func (j *job) mayBridge(from, here int) *handshake.Refused {
+	h := j.hops
+	_, _, ok := h.neighbour(from)
+	switch {
+	case j.state != gathering:
+		return &handshake.Refused{Code: wire.RefuseTaken, Reason: fmt.Sprintf("job %q is already running: give every run a new job id", j.id)}
+	case here != h.here || !ok || from > here:
+		return &handshake.Refused{Code: wire.RefuseLayout, Reason: fmt.Sprintf("job %q wants no link between these forwarders: are the --zipper addresses right?", j.id)}
+	case h.bridges[from] != nil:
+		return &handshake.Refused{Code: wire.RefuseTaken, Reason: fmt.Sprintf("job %q has a link between these forwarders already", j.id)}
+	}
+	return nil
+}
+
+// bridged takes a bridge into use for the gathering: the other end hears what we know. With f.mu.
+func (f *Forwarder) bridged(br *bridge) {
+	h := br.job.hops
+	h.bridges[br.zipper] = br
+	f.log.Info("link to another forwarder", zap.String("job", br.job.id), zap.String("forwarder", br.addr), zap.String("link", br.conn.link.Remote()))
+	for _, j := range h.joins {
+		br.announce(j)
+	}
+	for z, r := range h.ready {
+		if r {
+			br.send(wire.TypeReady, &wire.Ready{Zipper: uint32(z)})
+		}
+	}
+}
+
+// gatherOver handles a frame that comes over a bridge before the job runs. On the link's own loop, with f.mu.
+func (f *Forwarder) gatherOver(c *conn, h wire.Header, body []byte) {
+	br := c.bridge
+	if c.bridger != nil {
+		f.introduce(c, h, body)
+		return
+	}
+	var err error
+	switch h.Type {
+	case wire.TypePing:
+		br.send(wire.TypePong, nil)
+	case wire.TypePong:
+	case wire.TypeJoin:
+		var j wire.Join
+		if j, err = wire.ParseJoin(body); err == nil {
+			err = f.joinedThere(br, &j)
+		}
+	case wire.TypeReady:
+		var r wire.Ready
+		if r, err = wire.ParseReady(body); err == nil && int(r.Zipper) >= len(br.job.hops.zippers) {
+			err = fmt.Errorf("forwarder %d of %d", r.Zipper, len(br.job.hops.zippers))
+		}
+		if err == nil {
+			f.sees(br.job, int(r.Zipper))
+		}
+	case wire.TypeRefuse:
+		var r wire.Refuse
+		if r, err = wire.ParseRefuse(body); err == nil {
+			f.breakUp(br.job, r.Code, r.Reason)
+			c.loop.post(func() { c.end(fmt.Errorf("refused: %s", r.Reason)) })
+		}
+	default:
+		err = fmt.Errorf("not expected now")
+	}
+	if err != nil {
+		f.breakUp(br.job, wire.RefuseMalformed, fmt.Sprintf("bad %v frame from the forwarder %s: %v", h.Type, br.addr, err))
+	}
+}
+
+// introduce goes on with the exchange that opens a bridge which we dialled.
+func (f *Forwarder) introduce(c *conn, h wire.Header, body []byte) {
+	br, m := c.bridge, c.bridger
+	m.HandleMessage(h, body)
+	for {
+		e, ok := m.NextEvent()
+		if !ok {
+			return
+		}
+		switch e.Kind {
+		case handshake.Send:
+			c.out.write(make([][]byte, 1), wire.Nobody, e.Frame, nil)
+		case handshake.Bridged:
+			c.bridger = nil
+			f.bridged(br)
+		case handshake.Ended:
+			f.breakUp(br.job, e.Err.Code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr, e.Err.Reason))
+			c.loop.post(func() { c.end(e.Err) })
+		}
+	}
+}
+
+// joinedThere takes a rank that has joined another forwarder.
+func (f *Forwarder) joinedThere(br *bridge, j *wire.Join) error {
+	b := br.job
+	if b.state != gathering {
+		return nil
+	}
+	if refused := b.gather.Fits(j); refused != nil {
+		return refused
+	}
+	if b.hops.next(b.hops.here, b.clusterIndex(j.Cluster)) != br.zipper {
+		return fmt.Errorf("cluster %s is not there", j.Cluster)
+	}
+	if _, refused := b.gather.Add(j); refused != nil {
+		return refused
+	}
+	f.spread(b, j)
+	if b.gather.Complete() {
+		f.sees(b, b.hops.here)
+	}
+	return nil
+}
+
+// sees notes that a forwarder sees all ranks, tells the others, and starts the job when all do. With f.mu.
+func (f *Forwarder) sees(b *job, zipper int) {
+	h := b.hops
+	if b.state != gathering || h.ready[zipper] {
+		return
+	}
+	h.ready[zipper] = true
+	for _, br := range h.bridges {
+		br.send(wire.TypeReady, &wire.Ready{Zipper: uint32(zipper)})
+	}
+	if !slices.Contains(h.ready, false) {
+		f.complete(b, time.Now())
+	}
+}
+
+// breakUp ends the gathering for everybody. With f.mu.
+func (f *Forwarder) breakUp(b *job, code wire.RefuseCode, reason string) {
+	if b.state != gathering || f.jobs[b.id] != b {
+		return
+	}
+	b.state, b.reason = failed, reason
+	b.timer.Stop()
+	b.hops.cancel()
+	delete(f.jobs, b.id)
+	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))
+	for c := range b.waiting {
+		f.refuseLocked(c, code, reason)
+	}
+	refuse := wire.AppendFrame(nil, wire.Header{Type: wire.TypeRefuse, Src: wire.Nobody, Dst: wire.Nobody}, &wire.Refuse{Code: code, Reason: reason})
+	for _, br := range b.hops.bridges {
+		br.conn.loop.post(func() { br.conn.linger(refuse) })
+	}
+}
+
+// startBridges gives every bridge and the ranks behind it their place in the job that is about to run. With f.mu.
+func (f *Forwarder) startBridges(b *job) {
+	h := b.hops
+	h.cancel()
+	h.joins = nil
+	h.staying = len(b.waiting)
+	b.via = make([]*bridge, len(b.table))
+	for v := range b.table {
+		if k := h.next(h.here, b.clusterOf[v]); k >= 0 {
+			br := h.bridges[k]
+			b.via[v] = br
+			b.table[v].Store(br.conn)
+			br.ranks++
+		}
+	}
+	for _, br := range h.bridges {
+		// One sender may have as much on its way to each of them.
+		br.conn.out.widen(br.ranks)
+	}
+}
+
+// Dial opens a link to another forwarder's address; it tries until ctx ends.
+type Dial func(ctx context.Context, addr string) (transport.Link, error)

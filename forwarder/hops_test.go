@@ -1,0 +1,314 @@
+package forwarder
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/memnet"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// chain is forwarders on one simulated network that join clusters in a tree.
+type chain struct {
+	t       *testing.T
+	net     *memnet.Network
+	layout  []wire.Cluster
+	zippers []wire.Zipper
+	benches []*bench
+}
+
+// newChain starts a forwarder for each list of clusters, named z0, z1, …; without says which are not started.
+func newChain(t *testing.T, layout []wire.Cluster, on [][]uint16, without ...int) *chain {
+	ch := &chain{t: t, net: memnet.New(memnet.Options{Partial: 5, Buffer: 64 << 10}), layout: layout}
+	dial := func(ctx context.Context, addr string) (transport.Link, error) {
+		for {
+			l, err := ch.net.Dial(ctx, addr)
+			if err == nil || ctx.Err() != nil {
+				return l, err
+			}
+			select {
+			case <-ctx.Done():
+				return nil, err
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	for i, clusters := range on {
+		var z wire.Zipper
+		for _, c := range clusters {
+			z.Ports = append(z.Ports, wire.Port{Cluster: c, Address: fmt.Sprintf("z%d", i)})
+		}
+		ch.zippers = append(ch.zippers, z)
+	}
+start:
+	for i := range on {
+		for _, w := range without {
+			if w == i {
+				ch.benches = append(ch.benches, nil)
+				continue start
+			}
+		}
+		ch.benches = append(ch.benches, start(t, network{
+			listen: func(t *testing.T) transport.Listener {
+				ln, err := ch.net.Listen(fmt.Sprintf("z%d", i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ln
+			},
+			dial: func(transport.Listener) transport.Dialer { return ch.net },
+		}, func(c *Config) { c.Dial = dial }))
+	}
+	return ch
+}
+
+func (ch *chain) identity(job string, cluster, rank, zipper int) handshake.Identity {
+	id := identity(job, ch.layout[cluster].Name, rank, ch.layout...)
+	id.Zippers, id.Here = ch.zippers, zipper
+	return id
+}
+
+// joinAll joins every rank at every forwarder on its network: links[virtual rank][zipper].
+func (ch *chain) joinAll(job string) []map[int]*rank {
+	ch.t.Helper()
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var links []map[int]*rank
+	for c, cl := range ch.layout {
+		for r := range int(cl.Size) {
+			mine := map[int]*rank{}
+			links = append(links, mine)
+			for z := range ch.zippers {
+				for _, p := range ch.zippers[z].Ports {
+					if int(p.Cluster) != c {
+						continue
+					}
+					wg.Go(func() {
+						k, err := ch.benches[z].dial(ch.identity(job, c, r, z))
+						if err != nil {
+							ch.t.Error(err)
+							return
+						}
+						mu.Lock()
+						mine[z] = k
+						mu.Unlock()
+					})
+				}
+			}
+		}
+	}
+	wg.Wait()
+	if ch.t.Failed() {
+		ch.t.FailNow()
+	}
+	return links
+}
+
+var threeInARow = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}, {Name: "c", Size: 2}}
+
+// TestHops: everybody who has to pass two forwarders sends to everybody there, both ways at once, and to the middle.
+func TestHops(t *testing.T) {
+	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
+	links := ch.joinAll("j")
+	for v, l := range links {
+		for z, r := range l {
+			if int(r.Rank) != v || r.Ranks() != 5 || r.Host(0) != "host-a" || r.Host(4) != "host-c" || r.Libraries[2] != "lib-c" {
+				t.Fatalf("rank %d at forwarder %d: %+v", v, z, r.Layout)
+			}
+		}
+	}
+	a0, a1, b0, b1, c0, c1 := links[0][0], links[1][0], links[2][0], links[2][1], links[3][1], links[4][1]
+	const n = 60
+	var wg sync.WaitGroup
+	run := func(f func() error) {
+		wg.Go(func() {
+			if err := f(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	run(func() error { return a0.stream(n, 3, 4, 2) })
+	run(func() error { return a1.stream(n, 3, 4) })
+	run(func() error { return c0.stream(n, 0, 1) })
+	run(func() error { return c1.stream(n, 0, 1, 2) })
+	for _, r := range []*rank{a0, a1, c0, c1} {
+		run(func() error { return r.drain(2 * n) })
+	}
+	run(func() error { return b0.drain(n) })
+	run(func() error { return b1.drain(n) })
+	wg.Wait()
+	// Leave in an order in which the middle is gone first.
+	b0.bye()
+	b1.bye()
+	c0.bye()
+	// The last ones still reach each other over two forwarders whose other ranks have left.
+	c1.send(eager(4, 1, 1000, nil))
+	a1.expect(wire.TypeEager)
+	a1.send(eager(1, 4, 1000, nil))
+	c1.expect(wire.TypeEager)
+	c1.bye()
+	a0.bye()
+	a1.bye()
+	for i, b := range ch.benches {
+		s := b.ended()
+		if !s.OK {
+			t.Errorf("forwarder %d: %+v", i, s)
+		}
+		for _, tr := range s.Traffic {
+			if tr.From == "a" && tr.To == "c" && tr.Frames != 4*n+1 {
+				t.Errorf("forwarder %d: a to c %+v", i, tr)
+			}
+		}
+	}
+}
+
+// TestHopsTree: a star around one network and a chain behind it; ranks three forwarders apart.
+func TestHopsTree(t *testing.T) {
+	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}, {Name: "d", Size: 1}, {Name: "e", Size: 1}}
+	ch := newChain(t, layout, [][]uint16{{3, 4}, {0, 1}, {1, 2}, {1, 3}})
+	links := ch.joinAll("j")
+	at := []*rank{links[0][1], links[1][1], links[2][2], links[3][3], links[4][0]}
+	for i, from := range at {
+		for k, to := range at {
+			if i == k || i == 1 || k == 1 || i == 3 && k == 4 || i == 4 && k == 3 { // those have several links; the way is another's matter
+				continue
+			}
+			from.send(eager(i, k, 1, pattern(100, i)))
+			if h, _ := to.expect(wire.TypeEager); int(h.Src) != i {
+				t.Fatalf("%d -> %d: from %d", i, k, h.Src)
+			}
+		}
+	}
+	for _, l := range links {
+		for _, r := range l {
+			r.bye()
+		}
+	}
+	for _, b := range ch.benches {
+		if s := b.ended(); !s.OK {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+// TestHopsDeath: the end of a rank, or of a forwarder, reaches those two forwarders away, by name.
+func TestHopsDeath(t *testing.T) {
+	t.Run("rank", func(t *testing.T) {
+		links := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}).joinAll("j")
+		links[0][0].link.Close()
+		_, body := links[4][1].expect(wire.TypeAbort)
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 0 || !strings.Contains(a.Reason, "rank 0 of cluster a on host host-a") {
+			t.Errorf("%+v %v", a, err)
+		}
+	})
+	t.Run("abort", func(t *testing.T) {
+		links := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}).joinAll("j")
+		links[3][1].send(abortFrame(7, 3, "enough"))
+		_, body := links[1][0].expect(wire.TypeAbort)
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 || a.Code != 7 || a.Reason != "enough" {
+			t.Errorf("%+v %v", a, err)
+		}
+	})
+	t.Run("forwarder", func(t *testing.T) {
+		ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
+		links := ch.joinAll("j")
+		ch.benches[1].f.mu.Lock()
+		for c := range ch.benches[1].f.conns { // as if it were killed
+			c.loop.post(func() { c.link.Close() })
+		}
+		ch.benches[1].f.mu.Unlock()
+		_, body := links[0][0].expect(wire.TypeAbort)
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != wire.Nobody || !strings.Contains(a.Reason, "the link to the forwarder z1 is lost") {
+			t.Errorf("%+v %v", a, err)
+		}
+	})
+}
+
+// TestHopsRefused: what cannot work is refused where it is seen, and everybody who waits is told.
+func TestHopsRefused(t *testing.T) {
+	on := [][]uint16{{0, 1}, {1, 2}}
+	t.Run("loop", func(t *testing.T) {
+		ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}, {0, 2}}, 2)
+		if _, err := ch.benches[0].dial(ch.identity("j", 0, 0, 0)); err == nil || !strings.Contains(err.Error(), "closes a loop") {
+			t.Error(err)
+		}
+	})
+	t.Run("foreign cluster", func(t *testing.T) {
+		ch := newChain(t, threeInARow, on)
+		if _, err := ch.benches[0].dial(ch.identity("j", 2, 0, 0)); err == nil || !strings.Contains(err.Error(), "does not reach this forwarder") {
+			t.Error(err)
+		}
+	})
+	t.Run("other forwarder missing", func(t *testing.T) {
+		ch := newChain(t, threeInARow, on, 1)
+		id := ch.identity("j", 0, 0, 0)
+		id.Timeout = 300 * time.Millisecond
+		if _, err := ch.benches[0].dial(id); err == nil || !strings.Contains(err.Error(), "z1") {
+			t.Error(err)
+		}
+	})
+	t.Run("rank missing", func(t *testing.T) {
+		ch := newChain(t, threeInARow, on)
+		errs := make(chan error, 2)
+		for _, who := range [][2]int{{0, 0}, {2, 1}} {
+			go func() {
+				id := ch.identity("j", who[0], 0, who[1])
+				id.Timeout = time.Second
+				_, err := ch.benches[who[1]].dial(id)
+				errs <- err
+			}()
+		}
+		for range 2 {
+			if err := <-errs; err == nil || !strings.Contains(err.Error(), "cluster b (1 rank)") {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("rank leaves", func(t *testing.T) {
+		ch := newChain(t, threeInARow, on)
+		ctx, cancel := context.WithCancel(context.Background())
+		errs := make(chan error, 1)
+		go func() {
+			_, err := ch.benches[1].dial(ch.identity("j", 2, 0, 1))
+			errs <- err
+		}()
+		go ch.benches[0].dialContext(ctx, ch.identity("j", 0, 1, 0))
+		for ch.benches[1].f.Status().Jobs == nil || len(ch.benches[1].f.Status().Jobs) == 0 || ch.benches[1].f.Status().Jobs[0].Joined < 2 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		if err := <-errs; err == nil || !strings.Contains(err.Error(), "rank 1 of cluster a left while") {
+			t.Error(err)
+		}
+	})
+}
+
+// TestBridgeLies: a forwarder that sends what it must not loses the bridge, and the job ends with its name.
+func TestBridgeLies(t *testing.T) {
+	for name, frame := range map[string][]byte{
+		"source that is here": eager(0, 1, 1, nil),
+		"source outside":      eager(9, 1, 1, nil),
+		"back where it came":  eager(3, 4, 1, nil),
+		"destination outside": eager(3, 9, 1, nil),
+		"join when it runs":   wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: wire.Version}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
+			links := ch.joinAll("j")
+			liar := ch.benches[1].f
+			liar.mu.Lock()
+			liar.jobs["j"].hops.bridges[0].conn.out.write(make([][]byte, 1), wire.Nobody, frame, nil)
+			liar.mu.Unlock()
+			_, body := links[0][0].expect(wire.TypeAbort)
+			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, "the forwarder z1 broke the protocol") {
+				t.Errorf("%+v %v", a, err)
+			}
+		})
+	}
+}

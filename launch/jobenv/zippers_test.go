@@ -1,0 +1,71 @@
+package jobenv
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestParseZipper(t *testing.T) {
+	for in, want := range map[string]string{
+		"h:1=a+b":                      "a@h:1+b@h:1",
+		"h=a,b":                        "a@h+b@h",
+		"a@10.0.0.1:7475+b@[::1]:7475": "a@10.0.0.1:7475+b@[::1]:7475",
+		"a@verbs:h:1?device=mlx5_0:1+b@verbs:h2:1": "a@verbs:h:1?device=mlx5_0:1+b@verbs:h2:1",
+	} {
+		plain, z, err := ParseZipper(in)
+		if err != nil || plain != "" || z.String() != want {
+			t.Errorf("%s: %q, %v, %v", in, plain, z, err)
+			continue
+		}
+		if _, again, err := ParseZipper(z.String()); err != nil || !reflect.DeepEqual(again, z) {
+			t.Errorf("%s: %v, %v", z, again, err)
+		}
+	}
+	for _, in := range []string{"h:1", "verbs:h:1?device=mlx5_0:1"} {
+		if plain, z, err := ParseZipper(in); err != nil || plain != in || len(z.Ports) > 0 {
+			t.Errorf("%s: %q, %v, %v", in, plain, z, err)
+		}
+	}
+	for _, in := range []string{"=a", "h=", "h=a+a", "a@", "@h", "a@h+a@g", "a@h+b"} {
+		if plain, z, err := ParseZipper(in); err == nil {
+			t.Errorf("%s: %q, %v", in, plain, z)
+		}
+	}
+}
+
+func TestHops(t *testing.T) {
+	from := func(cluster, forwarders string) (Job, error) {
+		return From(func(k string) string {
+			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: cluster, VarLayout: "a=1,b=2,c=1", VarForwarders: forwarders}[k]
+		})
+	}
+	j, err := from("b", "x:1=a+b,b@y:2+c@z:3")
+	if err != nil || !reflect.DeepEqual(j.Forwarders, []string{"x:1", "y:2"}) || !reflect.DeepEqual(j.Here, []int{0, 1}) {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	// What a process tells its children is the same job.
+	env := map[string]string{}
+	for _, kv := range j.Environ() {
+		k, v, _ := strings.Cut(kv, "=")
+		env[k] = v
+	}
+	if again, err := From(func(k string) string { return env[k] }); err != nil || !reflect.DeepEqual(again, j) {
+		t.Errorf("%+v, %v; want %+v", again, err, j)
+	}
+	if c, err := from("c", "x:1=a+b,b@y:2+c@z:3"); err != nil || !reflect.DeepEqual(c.Forwarders, []string{"z:3"}) || !reflect.DeepEqual(c.Here, []int{1}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for list, want := range map[string]string{
+		"x=a+b,y=b+c,z=a+c": "zipper 3 closes a loop",
+		"x=a+b,y=a+b,z=b+c": "zipper 2 closes a loop",
+		"x=a+b":             "no zipper leads from cluster a to cluster c",
+		"x=a+b,y=b":         "fewer than two",
+		"x=a+b,y=b+d":       `cluster "d", which the job does not have`,
+		"x=a+b,y":           "or of none",
+	} {
+		if _, err := from("a", list); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", list, err, want)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package wire
+
+import "fmt"
+
+// MaxBridge is the most bytes of a Bridge beside its Join.
+const MaxBridge = 4 + 2 + 2 + NonceLen + SignatureLen
+
+// Bridge is the answer of a forwarder that has made a link to another one to its Challenge: it asks to carry the frames of a job. The Join is one that
+// a rank of the job has signed for the sender, over a nonce that is the public key of a pair which only the sender has: who can sign with that pair is a
+// forwarder that a member of the job has joined.
+//
+//	u32       version
+//	u16       from       the sender's index in the Join's zippers
+//	u16       to         the receiver's
+//	byte[32]  nonce      for which the Join is signed: the sender's public key (Ed25519)
+//	byte[64]  signature  by that pair over the receiver's nonce and all of the others
+//	...       Join       to the end
+type Bridge struct {
+	Version   uint32
+	From, To  uint16
+	Nonce     [NonceLen]byte
+	Signature [SignatureLen]byte
+	Join      Join
+}
+
+// AppendUnsigned adds everything but the signature: what is signed.
+func (f *Bridge) AppendUnsigned(b []byte) []byte {
+	b = le.AppendUint32(b, f.Version)
+	b = le.AppendUint16(b, f.From)
+	b = le.AppendUint16(b, f.To)
+	b = append(b, f.Nonce[:]...)
+	return f.Join.Append(b)
+}
+
+// Append adds the body's bytes to b.
+func (f *Bridge) Append(b []byte) []byte {
+	b = le.AppendUint32(b, f.Version)
+	b = le.AppendUint16(b, f.From)
+	b = le.AppendUint16(b, f.To)
+	b = append(b, f.Nonce[:]...)
+	b = append(b, f.Signature[:]...)
+	return f.Join.Append(b)
+}
+
+// ParseBridge reads a Bridge that fills b. Of another version's only Version is read. The signatures are not checked here.
+func ParseBridge(b []byte) (Bridge, error) {
+	r := reader{b: b}
+	f := Bridge{Version: r.u32()}
+	if r.err == nil && f.Version != Version {
+		return f, nil
+	}
+	f.From, f.To = r.u16(), r.u16()
+	r.bytes(f.Nonce[:])
+	r.bytes(f.Signature[:])
+	if r.err != nil {
+		return Bridge{Version: f.Version}, r.err
+	}
+	var err error
+	if f.Join, err = ParseJoin(r.b); err != nil {
+		return Bridge{Version: f.Version}, err
+	}
+	if n := len(f.Join.Zippers); f.Join.Version != Version || int(f.From) >= n || int(f.To) >= n || f.From == f.To || f.Join.Here != f.From {
+		return Bridge{Version: f.Version}, fmt.Errorf("wire: link from forwarder %d to %d of %d, with a Join for %d", f.From, f.To, n, f.Join.Here)
+	}
+	return f, nil
+}
+
+// Ready tells over a link between forwarders that all ranks of all clusters have joined, as one forwarder sees it; it is passed on.
+//
+//	0  u32  zipper  its index
+type Ready struct{ Zipper uint32 }
+
+// Append adds the body's bytes to b.
+func (f *Ready) Append(b []byte) []byte { return le.AppendUint32(b, f.Zipper) }
+
+// ParseReady reads a Ready that fills b.
+func ParseReady(b []byte) (Ready, error) {
+	r := reader{b: b}
+	f := Ready{r.u32()}
+	return f, r.end()
+}
