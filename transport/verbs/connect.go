@@ -20,35 +20,38 @@ import (
 )
 
 // newLink makes this end's queue pairs and memory. It takes over a reference of the device, not the connection.
-func newLink(d *device, p place, conn *net.TCPConn, o Options) (l *link, err error) {
-	l = &link{d: d, place: p, conn: conn, remote: "verbs " + conn.RemoteAddr().String(), room: -1}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, l.destroy())
-		}
-	}()
-	if err = d.add(l); err != nil {
-		return nil, err
+func newLink(d *device, p place, conn *net.TCPConn, o Options) (*link, error) {
+	l := &link{d: d, place: p, conn: conn, remote: "verbs " + conn.RemoteAddr().String(), room: -1}
+	if err := l.open(o); err != nil {
+		return nil, errors.Join(err, l.destroy())
+	}
+	return l, nil
+}
+
+// open makes the parts. After an error destroy frees what was made.
+func (l *link) open(o Options) (err error) {
+	if err = l.d.add(l); err != nil {
+		return err
 	}
 	ring := o.Slots * o.SlotSize
 	if l.mem, err = unix.Mmap(-1, 0, 2*ring, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
-		return nil, fmt.Errorf("map %d bytes: %w", 2*ring, err)
+		return fmt.Errorf("map %d bytes: %w", 2*ring, err)
 	}
-	if l.mr, err = d.pd.Register(l.mem, verbs.LocalWrite); err != nil {
-		return nil, err
+	if l.mr, err = l.d.pd.Register(l.mem, verbs.LocalWrite); err != nil {
+		return err
 	}
 	l.in.mr, l.out.mr, l.out.off = l.mr, l.mr, ring
-	if err = l.in.open(d, o.Slots, o.SlotSize); err != nil {
-		return nil, err
+	if err = l.in.open(l.d, o.Slots, o.SlotSize); err != nil {
+		return err
 	}
-	if err = l.out.open(d, o.Slots, o.SlotSize); err != nil {
-		return nil, err
+	if err = l.out.open(l.d, o.Slots, o.SlotSize); err != nil {
+		return err
 	}
 	if l.room, err = evfd.New(); err != nil {
-		return nil, err
+		return err
 	}
 	l.credit, err = newWaiter(l.out.ch.FD(), "completions")
-	return l, err
+	return err
 }
 
 // establish makes the link over a TCP connection, the same way at both ends. It takes over a reference of the
