@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,4 +95,38 @@ func TestHopsRefused(t *testing.T) {
 	ab := b.StartForwarder()
 	r := run("3s", "--zipper", ab.Addr+"=a,b", "--zipper", "127.0.0.1:9=b,c")
 	b.Fails(r, 1, "127.0.0.1:9")
+}
+
+// Three clusters on networks of their own, each zipper node known by a different address on each of its two: nothing but the forwarders joins them.
+func TestHopsLab(t *testing.T) {
+	b := New(t)
+	if os.Geteuid() != 0 {
+		t.Skip("the isolated lab needs root")
+	}
+	name := fmt.Sprintf("zh%d", os.Getpid())
+	env := []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1", "NODES_B=b1", "NODES_C=c1", "ZIPPERS=z1", "ZIPPERS_BC=z2"}
+	b.OK(b.Run(nil, env, "scripts/lab", "up"))
+	t.Cleanup(func() { b.OK(b.Run(nil, env, "scripts/lab", "down")) })
+	r := b.OK(b.Run(nil, env, "scripts/lab", "prove"))
+	for _, want := range []string{"a1 does not reach c1", "c1 does not reach a1", "b1 does not reach c1", "z1 does not reach c1", "z2 does not reach a1"} {
+		if !strings.Contains(r.Stdout, "ok: "+want) {
+			t.Fatalf("not proven: %s\n%v", want, r)
+		}
+	}
+	for _, z := range []string{"z1", "z2"} {
+		f := b.Start(nil, env, "scripts/lab", "on", z, b.Zipper, "forwarder", "--log", "info")
+		b.WaitFor(20*time.Second, "the forwarder on "+z, func() bool { return strings.Contains(f.Stderr(), "listening") })
+	}
+	file := filepath.Join(t.TempDir(), "job.yaml")
+	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: 10.81.1.1, b: 10.81.2.1}\n- addresses: {b: 10.81.2.101, c: 10.81.3.1}\nclusters:\n", b.Root)
+	for _, c := range []string{"a", "b", "c"} {
+		text += fmt.Sprintf("- {name: %s, login: %s1, ranks: %d, mpi: openmpi}\n", c, c, map[string]int{"a": 2, "b": 1, "c": 1}[c])
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r = b.OK(b.Run(nil, env, b.Zipper, "run", "--file", file, "--", b.Compile(OpenMPI, "examples/c/cg.c"), "64"))
+	if !strings.Contains(r.Stdout, "on 4 ranks") || !strings.Contains(r.Stdout, ": verified") {
+		t.Errorf("no verified result on 4 ranks:\n%v", r)
+	}
 }
