@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leidenzipper/zipper/bench/netgauge"
 	"github.com/leidenzipper/zipper/bench/npb"
 	"github.com/leidenzipper/zipper/bench/osu"
+	"github.com/leidenzipper/zipper/contention/trace"
 	"github.com/leidenzipper/zipper/launch"
 )
 
@@ -100,6 +102,38 @@ func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options, names ...stri
 	return all, outcome, nil
 }
 
+// Matrix runs a kernel on a target of several clusters and also gives how many bytes each rank sent each other, [from][to], start to end.
+func (r *Runner) Matrix(ctx context.Context, t Target, kernel, class string) (npb.Result, launch.Outcome, [][]int64, error) {
+	dir, err := os.MkdirTemp("", "zipper-matrix")
+	if err != nil {
+		return npb.Result{}, launch.Outcome{}, nil, err
+	}
+	defer os.RemoveAll(dir)
+	recording := *r
+	recording.Options.Record = filepath.Join(dir, "trace")
+	res, out, err := recording.NPB(ctx, t, kernel, class)
+	if err != nil {
+		return res, out, nil, err
+	}
+	f, err := os.Open(recording.Options.Record)
+	if err != nil {
+		return res, out, nil, err
+	}
+	defer f.Close()
+	recorded, err := trace.Read(f)
+	if err != nil {
+		return res, out, nil, err
+	}
+	bytes := make([][]int64, recorded.Ranks())
+	for i := range bytes {
+		bytes[i] = make([]int64, len(bytes))
+	}
+	for pair, n := range recorded.Matrix() {
+		bytes[pair[0]][pair[1]] = n
+	}
+	return res, out, bytes, nil
+}
+
 // NPB runs a kernel.
 func (r *Runner) NPB(ctx context.Context, t Target, kernel, class string) (npb.Result, launch.Outcome, error) {
 	var res npb.Result
@@ -110,6 +144,18 @@ func (r *Runner) NPB(ctx context.Context, t Target, kernel, class string) (npb.R
 		}
 	}
 	return res, outcome, err
+}
+
+// Net runs a pattern over an MPI module on the ranks of a target.
+func (r *Runner) Net(ctx context.Context, t Target, pattern, module string, o netgauge.Options) (*netgauge.Report, launch.Outcome, error) {
+	out, outcome, err := r.run(ctx, t, "net", "--reps", strconv.Itoa(o.Reps), "--seed", strconv.FormatUint(o.Seed, 10), pattern, module)
+	rep := &netgauge.Report{}
+	if err == nil {
+		if err = json.Unmarshal(lastLine(out), rep); err != nil {
+			err = fmt.Errorf("%s over %s on %s: unreadable result: %w", pattern, module, t.Name, err)
+		}
+	}
+	return rep, outcome, err
 }
 
 // lastLine skips what launchers print before the result.

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -81,7 +82,7 @@ type Module struct {
 	MinMessage, MaxMessage int
 	// Unusable says why the module cannot be used on this machine by this user; nil if it can.
 	Unusable func() error
-	// Open connects all processes; it blocks until they are there or ctx ends.
+	// Open connects all processes; it blocks until they are there or ctx ends. nil: only inside an MPI job.
 	Open func(ctx context.Context, p Place) (Endpoint, error)
 }
 
@@ -130,22 +131,28 @@ func Fits(p Pattern, m Module) error {
 
 // Find looks a pattern and a module up by name; the error lists what there is.
 func Find(pattern, module string) (Pattern, Module, error) {
-	var names []string
-	for _, p := range Patterns() {
-		names = append(names, p.Name)
-		if p.Name != pattern {
-			continue
-		}
-		names = nil
-		for _, m := range Modules() {
-			names = append(names, m.Name)
-			if m.Name == module {
-				return p, m, nil
-			}
-		}
-		return p, Module{}, fmt.Errorf("netgauge: no module %q; there are %s", module, strings.Join(names, ", "))
+	return FindIn(Patterns(), append(Modules(), MPIModules()...), pattern, module)
+}
+
+// FindIn is Find among some.
+func FindIn(patterns []Pattern, modules []Module, pattern, module string) (p Pattern, m Module, err error) {
+	i := slices.IndexFunc(patterns, func(p Pattern) bool { return p.Name == pattern })
+	if i < 0 {
+		return p, m, fmt.Errorf("netgauge: no pattern %q; there are %s", pattern, names(patterns, func(p Pattern) string { return p.Name }))
 	}
-	return Pattern{}, Module{}, fmt.Errorf("netgauge: no pattern %q; there are %s", pattern, strings.Join(names, ", "))
+	j := slices.IndexFunc(modules, func(m Module) bool { return m.Name == module })
+	if j < 0 {
+		return p, m, fmt.Errorf("netgauge: no module %q; there are %s", module, names(modules, func(m Module) string { return m.Name }))
+	}
+	return patterns[i], modules[j], nil
+}
+
+func names[T any](list []T, name func(T) string) string {
+	var s []string
+	for _, x := range list {
+		s = append(s, name(x))
+	}
+	return strings.Join(s, ", ")
 }
 
 // Run runs a pattern over a module, on every process alike.
@@ -167,6 +174,9 @@ func Run(ctx context.Context, p Pattern, m Module, at Place, o Options) (*Report
 	o.Sizes = clamp(o.Sizes, m.MinMessage, m.MaxMessage)
 	if len(o.Sizes) == 0 {
 		return nil, fmt.Errorf("netgauge: module %s moves messages of %d to %d bytes; none of the sizes is", m.Name, m.MinMessage, m.MaxMessage)
+	}
+	if m.Open == nil {
+		return nil, fmt.Errorf("netgauge: module %s needs an MPI job", m.Name)
 	}
 	ep, err := m.Open(ctx, at)
 	if err != nil {

@@ -24,7 +24,8 @@ type Summary struct {
 	Q1       float64 `json:"q1"`
 	Q3       float64 `json:"q3"`
 	StdDev   float64 `json:"stddev"`    // of the sample, n-1 degrees of freedom
-	CI       float64 `json:"ci95"`      // half width of the mean's 95 % interval (Student t); +Inf for n < 2 becomes -1 in JSON
+	CI       float64 `json:"ci95"`      // half width of the mean's 95 % interval (Student t) from every Stride-th value; +Inf for n < 2 becomes -1 in JSON
+	Stride   int     `json:"stride"`    // 1 unless neighbours correlate (Subsample)
 	MedianLo float64 `json:"median_lo"` // 95 % interval of the median, by ranks; no assumption on the distribution
 	MedianHi float64 `json:"median_hi"`
 	Outliers int     `json:"outliers"` // beyond 1.5 interquartile ranges from the quartiles (Tukey); counted, never dropped
@@ -42,7 +43,9 @@ func Summarize(x []float64) Summary {
 	sum.Mean = stat.Mean(s, nil)
 	if n > 1 {
 		sum.StdDev = stat.StdDev(s, nil)
-		sum.CI = HalfWidth(x)
+		var independent []float64
+		independent, sum.Stride = Subsample(x)
+		sum.CI = HalfWidth(independent)
 	}
 	sum.MedianLo, sum.MedianHi = medianInterval(s)
 	reach := 1.5 * (sum.Q3 - sum.Q1)
@@ -72,7 +75,7 @@ func Median(x []float64) float64 {
 	return Quantile(slices.Sorted(slices.Values(x)), 0.5)
 }
 
-// HalfWidth of the mean's confidence interval by Student's t; +Inf for fewer than two values.
+// HalfWidth of the mean's confidence interval by Student's t, for independent values; +Inf for fewer than two.
 func HalfWidth(x []float64) float64 {
 	n := float64(len(x))
 	if n < 2 {
@@ -139,6 +142,7 @@ func (r Rule) Enough(x []float64) (stop, reached bool) {
 	if len(x) < r.Min {
 		return false, false
 	}
-	reached = HalfWidth(x) <= r.Width*math.Abs(stat.Mean(x, nil))
+	independent, _ := Subsample(x)
+	reached = HalfWidth(independent) <= r.Width*math.Abs(stat.Mean(x, nil))
 	return reached || len(x) >= r.Max, reached
 }

@@ -120,3 +120,29 @@ func TestRule(t *testing.T) {
 		}
 	}
 }
+
+// The interval of the mean of a sequence whose neighbours correlate must not pretend that they do not.
+func TestIntervalOfCorrelatedValues(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	const runs = 1000
+	var thinned, naive int
+	for range runs {
+		x := make([]float64, 200)
+		for i := range x {
+			x[i] = rng.NormFloat64()
+			if i > 0 {
+				x[i] += 0.8 * x[i-1]
+			}
+		}
+		s := Summarize(x)
+		if math.Abs(s.Mean) <= s.CI {
+			thinned++
+		}
+		if math.Abs(s.Mean) <= HalfWidth(x) {
+			naive++
+		}
+	}
+	if float64(thinned) < 0.8*runs || float64(naive) > 0.6*runs {
+		t.Errorf("of %d intervals %d cover the mean, and %d without thinning", runs, thinned, naive)
+	}
+}

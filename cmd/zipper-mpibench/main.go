@@ -1,6 +1,6 @@
 //go:build openmpi || mpich
 
-// Zipper-mpibench is the MPI program behind `zipper bench osu` and `zipper bench npb`: it runs one benchmark on all ranks and rank 0 prints
+// Zipper-mpibench is the MPI program behind `zipper bench osu`, `npb` and `net`: it runs one benchmark on all ranks and rank 0 prints
 // the result. It is an ordinary MPI program and may be started by mpirun alone.
 package main
 
@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/leidenzipper/zipper/bench/netgauge"
+	"github.com/leidenzipper/zipper/bench/netgauge/mpimod"
 	"github.com/leidenzipper/zipper/bench/npb"
 	"github.com/leidenzipper/zipper/bench/osu"
 	"github.com/leidenzipper/zipper/mmpi"
@@ -18,7 +20,7 @@ import (
 
 func main() {
 	format := &cli.StringFlag{Name: "format", Value: "table", Usage: "table, csv or json"}
-	o := osu.Defaults()
+	o, n := osu.Defaults(), netgauge.Defaults()
 	app := &cli.App{
 		Name: "zipper-mpibench", Usage: "benchmarks that run on MPI ranks", HideHelpCommand: true,
 		Commands: []*cli.Command{
@@ -46,6 +48,25 @@ func main() {
 							err = fmt.Errorf("%s class %s did not verify: %s", r.Kernel, r.Class, r.Detail)
 						}
 						return err
+					})
+				},
+			},
+			{
+				Name: "net", Usage: "a Netgauge-style pattern over an MPI module; the report as JSON", ArgsUsage: "PATTERN MODULE",
+				Flags: []cli.Flag{
+					&cli.IntFlag{Name: "reps", Usage: "measurements per size", Value: n.Reps, Destination: &n.Reps},
+					&cli.Uint64Flag{Name: "seed", Usage: "of random bisections", Value: n.Seed, Destination: &n.Seed},
+				},
+				Action: func(c *cli.Context) error {
+					if c.NArg() != 2 {
+						return cli.Exit("usage: net PATTERN MODULE", 2)
+					}
+					return onRanks(func(p *mmpi.Process) error {
+						r, err := mpimod.Run(p.World(), c.Args().Get(0), c.Args().Get(1), n)
+						if err != nil || p.World().Rank() != 0 {
+							return err
+						}
+						return json.NewEncoder(os.Stdout).Encode(r)
 					})
 				},
 			},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
@@ -242,7 +243,7 @@ func benchNPBCommand() *cli.Command {
 	return &cli.Command{
 		Name: "npb", Usage: "a NAS parallel benchmark", ArgsUsage: "KERNEL CLASS",
 		Description: "KERNEL: ep, is, cg, mg, ft, lu. CLASS: S, W, A, B, C. Each checks its result against the official values.",
-		Flags:       targetFlags,
+		Flags:       append([]cli.Flag{&cli.BoolFlag{Name: "matrix", Usage: "also who sent how much to whom (jobs of several clusters)"}}, targetFlags...),
 		Action: func(c *cli.Context) error {
 			kernel, err := words(c, 2, "KERNEL CLASS")
 			if err != nil {
@@ -256,7 +257,14 @@ func benchNPBCommand() *cli.Command {
 				return err
 			}
 			defer b.close()
-			res, out, err := b.runner.NPB(b.ctx, b.targets[0], kernel[0], kernel[1])
+			var res npb.Result
+			var out launch.Outcome
+			var matrix [][]int64
+			if c.Bool("matrix") {
+				res, out, matrix, err = b.runner.Matrix(b.ctx, b.targets[0], kernel[0], kernel[1])
+			} else {
+				res, out, err = b.runner.NPB(b.ctx, b.targets[0], kernel[0], kernel[1])
+			}
 			if err != nil {
 				return err
 			}
@@ -265,10 +273,30 @@ func benchNPBCommand() *cli.Command {
 				for _, t := range out.Traffic {
 					fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data\n", t.From, t.To, t.Messages, t.Bytes)
 				}
-				return nil
-			}, map[string]any{"environment": b.env, "target": b.targets[0].Name, "result": res, "traffic": out.Traffic})
+				return printMatrix(w, matrix)
+			}, map[string]any{"environment": b.env, "target": b.targets[0].Name, "result": res, "traffic": out.Traffic, "matrix": matrix})
 		},
 	}
+}
+
+// printMatrix writes bytes by sender (rows) and receiver (columns); nothing for an empty matrix.
+func printMatrix(w io.Writer, bytes [][]int64) error {
+	if len(bytes) == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "  bytes from\\to\t")
+	for to := range bytes {
+		fmt.Fprintf(t, "%d\t", to)
+	}
+	for from, row := range bytes {
+		fmt.Fprintf(t, "\n%d\t", from)
+		for _, n := range row {
+			fmt.Fprintf(t, "%d\t", n)
+		}
+	}
+	fmt.Fprintln(t)
+	return t.Flush()
 }
 
 func benchCompareCommand() *cli.Command {

@@ -20,15 +20,16 @@ func benchNetCommand() *cli.Command {
 	return &cli.Command{
 		Name: "net", Usage: "a network, Netgauge-style: a pattern over a module", ArgsUsage: "PATTERN MODULE",
 		Description: `zipper bench net                               lists patterns, modules and which pairs fit
-zipper bench net --nodes h1:5000,h2:5000 --rank 0 loggp tcp     (and the same with --rank 1 on h2)`,
-		Flags: []cli.Flag{
+zipper bench net --nodes h1:5000,h2:5000 --rank 0 loggp tcp     (and the same with --rank 1 on h2)
+zipper bench net --cluster a=1 --cluster b=1 loggp mpi          the zipped path itself; --mode native for one cluster without it`,
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "nodes", Usage: "`ADDRESSES` of all processes in the module's form, separated by commas"},
 			&cli.IntFlag{Name: "rank", Usage: "which of them this one is"},
 			&cli.IntFlag{Name: "reps", Usage: "measurements per size", Value: netgauge.Defaults().Reps},
 			&cli.Uint64Flag{Name: "seed", Usage: "of random bisections", Value: 1},
 			&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for the others", Value: time.Minute},
 			&cli.BoolFlag{Name: "json", Usage: "print the report as JSON"},
-		},
+		}, targetFlags...),
 		Action: benchNet,
 	}
 }
@@ -41,23 +42,51 @@ func benchNet(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.String("nodes") == "" {
-		return usage(errors.New("--nodes ADDRESS,ADDRESS and --rank N say who takes part"))
-	}
 	p, m, err := netgauge.Find(pair[0], pair[1])
 	if err != nil {
 		return usage(err)
+	}
+	o := netgauge.Defaults()
+	o.Reps, o.Seed = c.Int("reps"), c.Uint64("seed")
+	if m.Open == nil {
+		return benchNetJob(c, p, m, o)
+	}
+	if c.String("nodes") == "" {
+		return usage(errors.New("--nodes ADDRESS,ADDRESS and --rank N say who takes part"))
 	}
 	ctx, cancel := untilSignal(c.Context)
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, c.Duration("timeout"))
 	defer stop()
-	o := netgauge.Defaults()
-	o.Reps, o.Seed = c.Int("reps"), c.Uint64("seed")
 	r, err := netgauge.Run(ctx, p, m, netgauge.Place{Rank: c.Int("rank"), Addrs: strings.Split(c.String("nodes"), ",")}, o)
 	if err != nil || c.Int("rank") != 0 {
 		return err
 	}
+	return showNet(c, r)
+}
+
+// benchNetJob measures on the ranks of a job.
+func benchNetJob(c *cli.Context, p netgauge.Pattern, m netgauge.Module, o netgauge.Options) error {
+	if c.String("nodes") != "" {
+		return usage(fmt.Errorf("module %s runs as a job: give --cluster, --file or --lab instead of --nodes", m.Name))
+	}
+	if err := netgauge.Fits(p, m); err != nil {
+		return usage(err)
+	}
+	b, err := openBench(c, []string{c.String("mode")})
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	r, _, err := b.runner.Net(b.ctx, b.targets[0], p.Name, m.Name, o)
+	if err != nil {
+		return err
+	}
+	r.Notes = append(r.Notes, "mode "+b.targets[0].Name)
+	return showNet(c, r)
+}
+
+func showNet(c *cli.Context, r *netgauge.Report) error {
 	if c.Bool("json") {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}
@@ -99,12 +128,13 @@ func listNet() error {
 		fmt.Fprintf(t, "  %s\t%s; needs %v\n", p.Name, p.About, p.Needs)
 	}
 	fmt.Fprintln(t, "modules:")
-	for _, m := range netgauge.Modules() {
+	modules := append(netgauge.Modules(), netgauge.MPIModules()...)
+	for _, m := range modules {
 		fmt.Fprintf(t, "  %s\t%s; offers %v\n", m.Name, m.About, m.Offers)
 	}
 	fmt.Fprintln(t, "impossible pairs:")
 	for _, p := range netgauge.Patterns() {
-		for _, m := range netgauge.Modules() {
+		for _, m := range modules {
 			if err := netgauge.Fits(p, m); err != nil {
 				fmt.Fprintf(t, "  %s over %s\t%v\n", p.Name, m.Name, err)
 			}

@@ -121,3 +121,51 @@ func TestOSU(t *testing.T) {
 	}
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}, bench, "osu", "nonsense"), 1, "no benchmark")
 }
+
+// Every Netgauge-style pattern runs over the MPI modules on the zipped path; a pair that cannot is refused with the reason.
+func TestBenchNet(t *testing.T) {
+	b := New(t)
+	for _, pattern := range []string{"one_to_one", "one_to_n", "n_to_one", "ping_ping", "overlap", "loggp", "plogp"} {
+		r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--json", "--reps", "2", "--cluster", "a=1", "--cluster", "b=1", pattern, "mpi_nb"))
+		var report struct {
+			Ranks   int
+			Rows    [][]float64
+			Columns []string
+		}
+		if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil || report.Ranks != 2 || len(report.Rows) == 0 || len(report.Rows[0]) != len(report.Columns) {
+			t.Errorf("%s: %v:\n%v", pattern, err, r)
+		}
+	}
+	b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--reps", "2", "--cluster", "a=2", "--cluster", "b=1", "one_to_n", "mpi"))
+	if r := b.Run(nil, nil, b.Zipper, "bench", "net", "overlap", "mpi"); r.Status == 0 || !strings.Contains(r.Stderr, "needs nonblocking operations") {
+		t.Error(r)
+	}
+}
+
+// What the matrix says crossed is what the forwarder counted.
+func TestNPBMatrix(t *testing.T) {
+	b := New(t)
+	r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "npb", "--matrix", "--format", "json", "--cluster", "a=2", "--cluster", "b=2", "cg", "S"))
+	var out struct {
+		Result  struct{ Verified bool }
+		Traffic []struct{ Bytes int64 }
+		Matrix  [][]int64
+	}
+	if err := json.Unmarshal([]byte(r.Stdout), &out); err != nil || !out.Result.Verified || len(out.Matrix) != 4 || len(out.Traffic) != 2 {
+		t.Fatalf("%v:\n%v", err, r)
+	}
+	var crossed, counted int64
+	for from, row := range out.Matrix {
+		for to, n := range row {
+			if from/2 != to/2 {
+				crossed += n
+			}
+		}
+	}
+	for _, way := range out.Traffic {
+		counted += way.Bytes
+	}
+	if crossed == 0 || crossed > counted || counted-crossed > counted/10 {
+		t.Errorf("%d bytes crossed by the matrix, %d by the forwarder's counters", crossed, counted)
+	}
+}
