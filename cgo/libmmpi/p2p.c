@@ -196,8 +196,8 @@ int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Com
   if (!z_may_block()) return receive(buf, count, type, source, tag, comm, status);
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
   if (!c) return real.Recv(buf, count, type, source, tag, comm, status);
-  if ((uint32_t)source >= (uint32_t)c->size || c->native_of[source] == Z_REMOTE) return receive(buf, count, type, source, tag, comm, status);
-  int rc = real.Recv(buf, count, type, c->native_of[source], tag, comm, status);
+  if ((uint32_t)source >= (uint32_t)c->peers || p2p_native_rank(c, source) == Z_REMOTE) return receive(buf, count, type, source, tag, comm, status);
+  int rc = real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, status);
   if (status != MPI_STATUS_IGNORE) z_status_translate(c, status);
   return rc;
 }

@@ -139,6 +139,14 @@ static void modes(MPI_Comm c) {
   MPI_Sendrecv_replace(&got, 1, MPI_INT, peer, 41, peer, 41, c, &one);
   line("sendrecv_replace: %d", got);
 
+  for (int p = 0; p < others; p++) MPI_Isend(&x, 1, MPI_INT, p, 60, c, &r[p]);
+  for (int p = 0; p < others; p++) {
+    MPI_Recv(&got, 1, MPI_INT, p, 60, c, &one);
+    SAME(one.MPI_SOURCE, p, "source of Recv");
+    line("received from %d: %d", p, got);
+  }
+  MPI_Waitall(others, r, MPI_STATUSES_IGNORE);
+
   /* A large one, and a type with gaps. */
   enum { LARGE = 400000 };
   static int big[LARGE], back[LARGE];
