@@ -237,15 +237,9 @@ int z_Group_free(MPI_Group *h) {
   return raise("MPI_Group_free", real.Group_free(h));
 }
 
-/* Groups of windows and files are of one cluster so far. */
+/* Groups of windows are of one cluster so far. */
 int z_Win_get_group(MPI_Win win, MPI_Group *out) {
   MPI_Group native;
   int rc = real.Win_get_group(win, &native);
   return rc ? rc : raise("MPI_Win_get_group", zgroup_wrap(&native, out));
-}
-
-int z_File_get_group(MPI_File file, MPI_Group *out) {
-  MPI_Group native;
-  int rc = real.File_get_group(file, &native);
-  return rc ? rc : raise("MPI_File_get_group", zgroup_wrap(&native, out));
 }

@@ -191,6 +191,26 @@ func TestIntercollRoots(t *testing.T) {
 	}
 }
 
+// TestFiles compares MPI-IO over clusters that see one directory with a native run: declared by the program, and by the user.
+func TestFiles(t *testing.T) {
+	splits := some
+	if long() {
+		splits = every
+	}
+	for _, s := range splits {
+		t.Run(s.name, func(t *testing.T) {
+			b := New(t)
+			path, dir := compileFor(b, s.clusters, "c/files.c"), t.TempDir()
+			native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), dir))
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "apart")), nil)
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + dir}}, path, dir, "environment")), nil)
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left in the directory: %v, %v", left, err)
+			}
+		})
+	}
+}
+
 // python3 is Debian's, which has mpi4py for Open MPI; another one may come first in the path.
 const python3 = "/usr/bin/python3"
 

@@ -63,7 +63,7 @@ func wrappers(functions []function, p map[string]string) string {
 		nonblocking[f.name] = f
 	}
 	var b strings.Builder
-	b.WriteString(notice + "#include \"shim.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
+	b.WriteString(notice + "#include \"shim.h\"\n#include \"file.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
 	for _, f := range functions {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
@@ -92,7 +92,7 @@ func wrapper(f function, policy string, all map[string]function) string {
 		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
 	case own:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))
-	case guarded, synced:
+	case guarded, apart, synced:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
 		b.WriteString(checks(f, policy, all))
 	case narrow:
@@ -117,6 +117,10 @@ func checks(f function, policy string, all map[string]function) string {
 			fmt.Fprintf(&b, "  if (zcomm_find(%s)) return z_unsupported(%s, %q);\n", a.name, a.name, f.mpi())
 			if comm == "" {
 				comm = a.name
+			}
+		case "MPI_File":
+			if policy == apart {
+				fmt.Fprintf(&b, "  if (zfile_find(%s)) return zfile_refuse(%s, %q);\n", a.name, a.name, f.mpi())
 			}
 		case "MPI_Group":
 			groups[a.name] = "native_" + a.name

@@ -16,6 +16,7 @@ const (
 	skip    = "skip"    // no wrapper: the program reaches the native function itself
 	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
 	narrow  = "narrow"  // the big-count form X_c of an own function: z_X where the counts fit an int, else guarded; no policy file names it
+	apart   = "apart"   // guarded; unsupported on a file that spans clusters too
 	synced  = "synced"  // guarded, after a barrier that serves others while it waits: the function blocks and has no I-form
 )
 
@@ -36,7 +37,7 @@ func (p policies) read(file string) error {
 		if len(words) == 0 {
 			continue
 		}
-		if !slices.Contains([]string{own, always, pass, skip, guarded, synced}, words[0]) {
+		if !slices.Contains([]string{own, always, pass, skip, guarded, apart, synced}, words[0]) {
 			return fmt.Errorf("%s:%d: unknown policy %q", file, n, words[0])
 		}
 		for _, w := range words[1:] {
@@ -94,6 +95,8 @@ func onSpanning(f function, policy string) string {
 	switch policy {
 	case own, always, narrow:
 		return "supported"
+	case apart:
+		return "unsupported"
 	case guarded, synced:
 		for _, a := range f.params {
 			if a.typ == "MPI_Comm" || a.typ == "MPI_Group" {

@@ -33,7 +33,7 @@ Made by ` + "`go generate ./cgo/mpi/gen`" + ` (after ` + "`scripts/build`" + `) 
 |---|---|
 | spanning | works on communicators and groups that span clusters |
 | native | goes straight to the native library: it needs no communicator, or only its handle |
-| native, inside | works on a window or file, which is always inside one cluster because making one that spans is an error |
+| native, inside | works natively on the part of a window or file that is in this cluster; a window is always inside one |
 | error | returns MPI_ERR_UNSUPPORTED_OPERATION through the error handler where a communicator or group spans clusters |
 | – | no function of this library (MPICH: c2f and f2c are macros) |
 

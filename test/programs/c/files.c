@@ -1,0 +1,206 @@
+/* MPI-IO by all processes together: modes of opening, explicit offsets, views, file pointers, collective and nonblocking calls, size,
+ * groups, what is left behind. argv[1] is a directory that all see. With "apart" as argv[2] the clusters have to refuse what they do not share;
+ * natively that part is not run. With "environment" nothing in the program says that the directory is shared. */
+#include "check.h"
+#include <unistd.h>
+
+static char path[512];
+static MPI_Info info = MPI_INFO_NULL;
+
+static MPI_File opened(MPI_Comm c, int amode) {
+  MPI_File f = MPI_FILE_NULL;
+  SAME(MPI_File_open(c, path, amode, info, &f), MPI_SUCCESS, "File_open");
+  return f;
+}
+
+static int open_class(MPI_Comm c, int amode) {
+  MPI_File f = MPI_FILE_NULL;
+  int class_;
+  MPI_Error_class(MPI_File_open(c, path, amode, info, &f), &class_);
+  CHECK(f == MPI_FILE_NULL, "a file in spite of an error");
+  return class_;
+}
+
+static long size_of(MPI_File f) {
+  MPI_Offset size;
+  MPI_File_get_size(f, &size);
+  return size;
+}
+
+/* Everybody may look after everybody has written. */
+static void settle(MPI_File f) {
+  MPI_File_sync(f);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_File_sync(f);
+}
+
+static int at(int rank, int i) { return rank * 1000 + i; }
+
+static void offsets(MPI_Comm c) {
+  enum { N = 100 };
+  int out[N], in[N], n;
+  MPI_Status s;
+  MPI_Request r;
+  MPI_File f = opened(c, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR);
+  for (int i = 0; i < N; i++) out[i] = at(me, i);
+  SAME(MPI_File_write_at(f, me * (MPI_Offset)sizeof out, out, N, MPI_INT, &s), MPI_SUCCESS, "write_at");
+  MPI_Get_count(&s, MPI_INT, &n);
+  SAME(n, N, "written");
+  settle(f);
+  SAME(size_of(f), np * sizeof out, "size");
+  int other = (me + 1) % np, k;
+  SAME(MPI_File_read_at(f, other * (MPI_Offset)sizeof out, in, N, MPI_INT, &s), MPI_SUCCESS, "read_at");
+  for (int i = 0; i < N; i++) SAME(in[i], at(other, i), "of the next");
+  SAME(MPI_File_read_at_all(f, ((me + 2) % np) * (MPI_Offset)sizeof out, in, N, MPI_INT, &s), MPI_SUCCESS, "read_at_all");
+  for (int i = 0; i < N; i++) SAME(in[i], at((me + 2) % np, i), "of the one after");
+  settle(f); /* nobody reads any more */
+  for (int i = 0; i < N; i++) out[i] = at(me + 50, i);
+  SAME(MPI_File_iwrite_at(f, (np - 1 - me) * (MPI_Offset)sizeof out, out, N, MPI_INT, &r), MPI_SUCCESS, "iwrite_at");
+  MPI_Wait(&r, &s);
+  settle(f);
+  MPI_File_iread_at(f, me * (MPI_Offset)sizeof out, in, N, MPI_INT, &r);
+  MPI_Wait(&r, &s);
+  for (int i = 0; i < N; i++) SAME(in[i], at(50 + np - 1 - me, i), "of the opposite");
+
+  MPI_Group g, w;
+  MPI_File_get_group(f, &g);
+  MPI_Comm_group(c, &w);
+  MPI_Group_compare(g, w, &k);
+  SAME(k, MPI_IDENT, "the file's group");
+  MPI_Group_free(&g), MPI_Group_free(&w);
+  MPI_File_get_amode(f, &k);
+  SAME(k, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR, "amode");
+  settle(f); /* all have read it */
+  MPI_File_set_size(f, 40);
+  SAME(size_of(f), 40, "size after set_size");
+  MPI_Barrier(c);
+  MPI_File_preallocate(f, 400);
+  SAME(size_of(f), 400, "size after preallocate");
+  MPI_File_close(&f);
+  CHECK(f == MPI_FILE_NULL, "the handle after close");
+  SAME(open_class(c, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR), MPI_ERR_FILE_EXISTS, "class of a file that exists");
+  line("offsets");
+}
+
+/* Elements of all ranks interleaved, written at once by all of them: nobody's may be lost. */
+static void views(MPI_Comm c) {
+  enum { N = 3000 };
+  static int out[N], in[N], all[64 * N];
+  MPI_Datatype mine;
+  MPI_Status s;
+  MPI_File f = opened(c, MPI_MODE_RDWR | MPI_MODE_CREATE);
+  MPI_File_set_size(f, 0);
+  MPI_Type_vector(N, 1, np, MPI_INT, &mine);
+  MPI_Type_commit(&mine);
+  for (int round = 0; round < 3; round++) {
+    MPI_File_set_view(f, me * (MPI_Offset)sizeof(int), MPI_INT, mine, "native", info);
+    for (int i = 0; i < N; i++) out[i] = at(me, i + round);
+    if (round == 1) SAME(MPI_File_write(f, out, N, MPI_INT, &s), MPI_SUCCESS, "write");
+    else SAME(MPI_File_write_all(f, out, N, MPI_INT, &s), MPI_SUCCESS, "write_all");
+    settle(f);
+    MPI_File_seek(f, 0, MPI_SEEK_SET);
+    SAME(MPI_File_read_all(f, in, N, MPI_INT, &s), MPI_SUCCESS, "read_all");
+    SAME(memcmp(in, out, sizeof in), 0, "through the view");
+    MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "native", info);
+    MPI_File_read_at_all(f, 0, all, N * np, MPI_INT, &s);
+    int wrong = 0;
+    for (int i = 0; i < N * np; i++) wrong += all[i] != at(i % np, i / np + round);
+    SAME(wrong, 0, "elements that are wrong in the whole file");
+    settle(f);
+  }
+  line("views: %016llx", (unsigned long long)digest(0, all, (size_t)N * np * sizeof *all));
+  MPI_Type_free(&mine);
+
+  /* Individual pointers. */
+  MPI_Offset where;
+  MPI_File_seek(f, 2 * me, MPI_SEEK_SET);
+  int two[2];
+  MPI_File_read(f, two, 2, MPI_INT, &s);
+  MPI_File_get_position(f, &where);
+  SAME(where, 2 * me + 2, "position");
+  MPI_File_seek(f, -2, MPI_SEEK_END);
+  MPI_File_get_position(f, &where);
+  SAME(where, (MPI_Offset)N * np - 2, "position from the end");
+  MPI_File_read_all_begin(f, two, 2, MPI_INT);
+  MPI_File_read_all_end(f, two, &s);
+  SAME(two[1], all[N * np - 1], "the last one");
+  MPI_File_close(&f);
+}
+
+/* Opening to append, one's own handler, a file that goes when it is closed, and one that is not there. */
+static void ends(MPI_Comm c) {
+  MPI_Offset where;
+  MPI_File f = opened(c, MPI_MODE_WRONLY | MPI_MODE_APPEND);
+  MPI_File_get_position(f, &where);
+  line("appends at %lld", (long long)where);
+  MPI_File_close(&f);
+  f = opened(c, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE);
+  int amode, atomic = 1;
+  MPI_File_get_amode(f, &amode);
+  CHECK(amode & MPI_MODE_DELETE_ON_CLOSE, "amode");
+  MPI_File_get_atomicity(f, &atomic);
+  SAME(atomic, 0, "atomicity");
+  MPI_Barrier(c);
+  MPI_File_close(&f);
+  CHECK(access(path, F_OK), "the file is still there");
+  SAME(open_class(c, MPI_MODE_RDONLY), MPI_ERR_NO_SUCH_FILE, "class of no file");
+  f = opened(c, MPI_MODE_RDWR | MPI_MODE_CREATE);
+  MPI_File_close(&f);
+  MPI_Barrier(c);
+  if (me == 0) SAME(MPI_File_delete(path, MPI_INFO_NULL), MPI_SUCCESS, "delete");
+  MPI_Barrier(c);
+  CHECK(access(path, F_OK), "the file is still there");
+}
+
+static void refused(const char *what, int rc) {
+  int class_;
+  MPI_Error_class(rc, &class_);
+  SAME(class_, MPI_ERR_UNSUPPORTED_OPERATION, what);
+}
+
+static void apart(MPI_Comm c) {
+  int x = 0;
+  MPI_Status s;
+  MPI_Request r;
+  MPI_Offset where;
+  MPI_Info_set(info, "zipper_shared", "false");
+  SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE), MPI_ERR_UNSUPPORTED_OPERATION, "not declared");
+  MPI_Info_set(info, "zipper_shared", "true");
+  SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_SEQUENTIAL), MPI_ERR_UNSUPPORTED_OPERATION, "sequential");
+  MPI_File f = opened(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE);
+  refused("write_shared", MPI_File_write_shared(f, &x, 1, MPI_INT, &s));
+  refused("read_shared", MPI_File_read_shared(f, &x, 1, MPI_INT, &s));
+  refused("iwrite_shared", MPI_File_iwrite_shared(f, &x, 1, MPI_INT, &r));
+  refused("write_ordered", MPI_File_write_ordered(f, &x, 1, MPI_INT, &s));
+  refused("read_ordered", MPI_File_read_ordered(f, &x, 1, MPI_INT, &s));
+  refused("write_ordered_begin", MPI_File_write_ordered_begin(f, &x, 1, MPI_INT));
+  refused("seek_shared", MPI_File_seek_shared(f, 0, MPI_SEEK_SET));
+  refused("get_position_shared", MPI_File_get_position_shared(f, &where));
+  refused("set_atomicity", MPI_File_set_atomicity(f, 1));
+  SAME(MPI_File_set_atomicity(f, 0), MPI_SUCCESS, "set_atomicity off");
+  MPI_File_close(&f);
+}
+
+int main(int argc, char **argv) {
+  start(&argc, &argv);
+  MPI_Comm c;
+  snprintf(path, sizeof path, "%s/file-%s", argv[1], argc > 2 ? argv[2] : "native");
+  int environment = argc > 2 && !strcmp(argv[2], "environment");
+  if (!environment) MPI_Info_create(&info);
+  if (!environment) MPI_Info_set(info, "zipper_shared", "true"); /* a hint that native libraries ignore */
+  MPI_Comm_dup(MPI_COMM_WORLD, &c);
+  offsets(c);
+  views(MPI_COMM_WORLD);
+  ends(c);
+  /* In the order of ranks reversed: the file's group and who opens first follow. */
+  MPI_Comm reversed;
+  MPI_Comm_split(c, 0, -me, &reversed);
+  offsets(reversed);
+  MPI_Comm_free(&reversed);
+  if (me == 0) MPI_File_delete(path, MPI_INFO_NULL);
+  MPI_Barrier(c);
+  if (argc > 2 && !environment) apart(c);
+  if (!environment) MPI_Info_free(&info);
+  MPI_Comm_free(&c);
+  return finish();
+}
