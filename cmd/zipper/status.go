@@ -74,6 +74,9 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d\n", c.Name, first, first+c.Size-1)
 			first += c.Size
 		}
+		if len(j.Forwarders) > 0 {
+			fmt.Fprintf(w, "  several hops: linked to the forwarders %s, which other ranks join\n", strings.Join(j.Forwarders, ", "))
+		}
 		writeTraffic(w, j.Traffic)
 		if j.QueuedBytes > 0 {
 			fmt.Fprintf(w, "  %d bytes wait for slow destinations\n", j.QueuedBytes)
