@@ -119,6 +119,9 @@ func (n native) environ(get func(string) string) []string {
 		}
 		if !crossMemoryAttach() {
 			set("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
+			if n.hosts == "" { // the other components for windows need single copy: they make none, or crash
+				set("OMPI_MCA_osc", "^rdma,ucx")
+			}
 		}
 		if _, err := exec.LookPath("ssh"); err != nil && n.hosts == "" {
 			set("OMPI_MCA_plm_rsh_agent", "true") // it looks for one even when all ranks are here

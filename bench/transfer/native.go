@@ -24,5 +24,6 @@ func (alone) Cancel(*engine.Request) error                          { return err
 func (alone) Coll(*engine.Comm, *engine.Coll) (uint64, error)       { return 0, errAlone }
 func (alone) CollTest(uint64) (bool, error)                         { return false, errAlone }
 func (alone) ReduceLocal([]byte, []byte, int, uint64, uint64) error { return errAlone }
+func (alone) Compute(uint8, uint8, []byte, []byte) error            { return errAlone }
 func (alone) SetBusy(bool)                                          {}
 func (a alone) Fail(_ int, reason string)                           { a.fail(reason) }

@@ -10,11 +10,12 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 2
+#define Z_ABI_VERSION 3
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1 };
-enum z_error { Z_OK = 0, Z_ERR_TRUNCATE, Z_ERR_LINK, Z_ERR_ABORTED, Z_ERR_UNSUPPORTED, Z_ERR_INTERNAL, Z_ERR_ARG, Z_ERR_OP };
+enum z_error { Z_OK = 0, Z_ERR_TRUNCATE, Z_ERR_LINK, Z_ERR_ABORTED, Z_ERR_UNSUPPORTED, Z_ERR_INTERNAL, Z_ERR_ARG, Z_ERR_OP, Z_ERR_RMA_SYNC,
+               Z_ERR_RMA_RANGE };
 enum z_mode { Z_STANDARD = 0, Z_SYNCHRONOUS = 1 };          /* ready = standard, buffered = standard of a copy the shim owns */
 enum z_kind { Z_P2P = 0, Z_COLLECTIVE = 1, Z_INTERNAL = 2 }; /* = wire.Kind… */
 
@@ -67,6 +68,45 @@ typedef struct z_coll {
   int32_t uniform;          /* every rank has the same count and knows so (MPI_Gather, not MPI_Gatherv) */
 } z_coll;
 
+/* One-sided operations on a window that spans clusters. Memory is described as count elements, extent bytes from one to the next, of the
+ * spans (off, len), in the order of the type map; offsets count from `base`, at the target from its displacement. */
+typedef struct z_span { int64_t off, len; } z_span;
+typedef struct z_view {
+  void *base;
+  int64_t count, extent;
+  const z_span *spans;
+  int64_t n;                /* spans */
+} z_view;
+
+/* = rma.Put… */
+enum z_verb { Z_PUT = 1, Z_GET, Z_ACCUMULATE, Z_FETCH, Z_SWAP };
+/* What accumulates compute, and with what: portable numbers, for the libraries' handles differ. */
+enum z_fn { Z_REPLACE = 1, Z_NO_OP = 2, Z_MAX, Z_MIN, Z_SUM, Z_PROD, Z_LAND, Z_BAND, Z_LOR, Z_BOR, Z_LXOR, Z_BXOR, Z_MAXLOC, Z_MINLOC };
+enum z_number { Z_BYTES = 0, Z_I8, Z_I16, Z_I32, Z_I64, Z_U8, Z_U16, Z_U32, Z_U64, Z_F32, Z_F64, Z_FLONG, Z_C32, Z_C64, Z_CLONG,
+                /* logical values, any but 0 being true */ Z_L8, Z_L16, Z_L32, Z_L64,
+                /* pairs for MAXLOC and MINLOC, as C lays them out */ Z_FLOAT_INT, Z_DOUBLE_INT, Z_LONG_INT, Z_2INT, Z_SHORT_INT,
+                Z_LONG_DOUBLE_INT, Z_2FLOAT, Z_2DOUBLE };
+typedef struct z_rma {
+  int32_t verb, fn, number, target;
+  int64_t disp;             /* in the target's displacement units; an address in dynamic windows */
+  z_view data;              /* sent. Z_SWAP: the new value, then the one to compare with */
+  z_view there;             /* base is not used */
+  z_view result;            /* received */
+} z_rma;
+
+/* What ze_win_sync does. Target, flag and group are for those that name them. */
+enum z_sync {
+  Z_SYNC_FENCE,     /* my operations are done; the caller adds a barrier. flag: an epoch may follow */
+  Z_SYNC_FLUSH,     /* target, -1: all */
+  Z_SYNC_LOCK,      /* target; flag: exclusive */
+  Z_SYNC_UNLOCK,    /* target */
+  Z_SYNC_LOCK_ALL, Z_SYNC_UNLOCK_ALL,
+  Z_SYNC_POST,      /* group. Over at once: cell is not used */
+  Z_SYNC_START,     /* group */
+  Z_SYNC_COMPLETE, Z_SYNC_WAIT,
+  Z_SYNC_IDLE,      /* an error if an epoch is open; cell is not used */
+};
+
 /* One native collective inside this process's cluster, over the local part of the communicator. Same fields as z_coll, with
  * ranks, counts and root in native ranks of that local part. Nonblocking: returns a token to test. */
 typedef struct z_native {
@@ -118,6 +158,14 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_release, (z_cell *cell))              /* the shim is through with a done cell; needed only if cell->request is not 0, so the engine may save itself the call by storing 0 before done */ \
   F(int, ze_progress, (int32_t block_us))         /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, sleep up to that long on the links */ \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell)) /* start; arrays in args are copied, buffers must stay */ \
+  F(int, ze_win_add, (uint64_t context, int32_t size, int32_t rank, const int32_t *world, void *base, int64_t bytes, int64_t unit, int32_t dynamic, int32_t *id)) /* a window of `bytes` at base; dynamic: of what is attached */ \
+  F(int, ze_win_drop, (int32_t win))              /* everybody has met after the last operation */ \
+  F(int, ze_win_attach, (int32_t win, void *base, int64_t bytes)) \
+  F(int, ze_win_detach, (int32_t win, void *base)) \
+  F(int, ze_win_op, (int32_t win, const z_rma *op, z_cell *cell, uint64_t *left)) /* what is sent is copied; cell (may be NULL) is done when results are there. *left is not 0 if too much is on its way to the target: then ze_win_more until it is */ \
+  F(int, ze_win_more, (int32_t win, uint64_t *left)) \
+  F(int, ze_win_sync, (int32_t win, int32_t what, int32_t target, int32_t flag, const int32_t *group, int32_t n, z_cell *cell)) /* cell is done when it is over */ \
+  F(int, ze_win_test, (int32_t win, int32_t *over)) /* MPI_Win_test */ \
   F(int, ze_comm_counters, (uint64_t *messages, uint64_t *bytes)) /* sent to other clusters by this process so far */ \
   F(void, ze_record, (int32_t rank, int64_t bytes)) /* recording is on: a message went to this virtual rank of the own cluster natively */
 

@@ -80,6 +80,13 @@ func (n native) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
 	return code("reduce_local", C.zn_reduce_local(n.n, address(in), address(inout), C.int64_t(count), C.uint64_t(typ), C.uint64_t(op)))
 }
 
+func (n native) Compute(fn, kind uint8, inout, in []byte) error {
+	if len(in) < len(inout) || C.zn_compute(C.int32_t(fn), C.int32_t(kind), address(inout), address(in), C.int64_t(len(inout))) != 0 {
+		return fmt.Errorf("no function %d of numbers %d over %d bytes", fn, kind, len(inout))
+	}
+	return nil
+}
+
 func (n native) SetBusy(b bool) { atomic.StoreInt32((*int32)(unsafe.Pointer(n.n.busy)), bool32(b)) }
 
 func (n native) Fail(status int, reason string) {

@@ -17,5 +17,7 @@ zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, ui
                  int64_t count, int64_t extent, uint64_t type, uint64_t mpi_op, int32_t commutative);
 int zn_coll_test(const z_native *n, uint64_t token);
 int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op);
+/* arith.c: inout = inout fn in, over bytes bytes of numbers; -1: no such function of such numbers. */
+int zn_compute(int32_t fn, int32_t number, uintptr_t inout, uintptr_t in, int64_t bytes);
 void zn_fail(const z_native *n, int32_t code, const char *reason);
 #endif

@@ -1,5 +1,5 @@
 /* Errors: classes of the native library, raised through the communicator's error handler. Owner: shim. */
-#include "shim.h"
+#include "win.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +11,8 @@ int z_error_class(int z_error) {
   case Z_ERR_UNSUPPORTED: return MPI_ERR_UNSUPPORTED_OPERATION;
   case Z_ERR_ARG: return MPI_ERR_ARG;
   case Z_ERR_OP: return MPI_ERR_OP;
+  case Z_ERR_RMA_SYNC: return MPI_ERR_RMA_SYNC;
+  case Z_ERR_RMA_RANGE: return MPI_ERR_RMA_RANGE;
   case Z_ERR_INTERNAL: return MPI_ERR_INTERN;
   default: return MPI_ERR_OTHER;
   }
@@ -52,21 +54,44 @@ int z_Error_string(int code, char *string, int *length) {
   return MPI_SUCCESS;
 }
 
+static int raise_line(int class_, const char *line, MPI_Errhandler handler) {
+  /* Programs compare the return code with common classes directly; only for this one they need the text more. */
+  int code = class_ == MPI_ERR_UNSUPPORTED_OPERATION ? code_with_text(class_, line) : class_;
+  if (handler == MPI_ERRORS_ARE_FATAL) {
+    fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
+    if (z_on) z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1); /* all clusters end, not only this one */
+  }
+  if (handler != MPI_ERRHANDLER_NULL) real.Errhandler_free(&handler);
+  return code;
+}
+
 static int raise_text(MPI_Comm comm, int class_, const char *function, const char *text) {
   char line[MPI_MAX_ERROR_STRING];
   snprintf(line, sizeof line, "%s: %s", function, text);
-  /* Programs compare the return code with common classes directly; only for this one they need the text more. */
-  int code = class_ == MPI_ERR_UNSUPPORTED_OPERATION ? code_with_text(class_, line) : class_;
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (!real.Comm_get_errhandler(comm, &handler)) {
-    if (handler == MPI_ERRORS_ARE_FATAL) {
-      fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
-      if (z_on) z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1); /* all clusters end, not only this one */
-    }
-    if (handler != MPI_ERRHANDLER_NULL) real.Errhandler_free(&handler);
-  }
+  if (real.Comm_get_errhandler(comm, &handler)) handler = MPI_ERRHANDLER_NULL;
+  int code = raise_line(class_, line, handler);
   real.Comm_call_errhandler(comm, code);
   return code;
+}
+
+int zwin_raise(zwin *w, int class_, const char *function, const char *why) {
+  char line[MPI_MAX_ERROR_STRING];
+  snprintf(line, sizeof line, "%s: %s", function, why);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (real.Win_get_errhandler(w->native, &handler)) handler = MPI_ERRHANDLER_NULL;
+  int code = raise_line(class_, line, handler);
+  real.Win_call_errhandler(w->native, code);
+  return code;
+}
+
+int zwin_raise_engine(zwin *w, int z_error, const char *function) {
+  const char *why = z_eng.ze_error();
+  return zwin_raise(w, z_error_class(z_error), function, why && *why ? why : "the engine failed");
+}
+
+int zwin_unsupported(MPI_Win win, const char *function) {
+  return zwin_raise(zwin_find(win), MPI_ERR_UNSUPPORTED_OPERATION, function, "not supported by MMPI on a window that spans clusters");
 }
 
 int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...) {

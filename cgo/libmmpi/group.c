@@ -236,10 +236,3 @@ int z_Group_free(MPI_Group *h) {
   free(g);
   return raise("MPI_Group_free", real.Group_free(h));
 }
-
-/* Groups of windows are of one cluster so far. */
-int z_Win_get_group(MPI_Win win, MPI_Group *out) {
-  MPI_Group native;
-  int rc = real.Win_get_group(win, &native);
-  return rc ? rc : raise("MPI_Win_get_group", zgroup_wrap(&native, out));
-}

@@ -1,6 +1,7 @@
 /* What the files of the shim share. The shim is compiled once for each MPI library.
  *
  * Owners. shim: shim.h map.[ch] init.c p2p.c bsend.c persistent.c probe.c request.c complete.c status.c progress.c errors.c, ../mpi/gen, policy/shim.txt
+ *         windows: win*.[ch], policy/windows.txt
  *         comms: type.[ch] comm.c group.[ch] coll*.[ch] attr.c topo.c, policy/comms.txt
  *
  * Rules. Native MPI is called through `real` only, never by name (our own symbols would answer). A function z_X has the

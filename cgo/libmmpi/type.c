@@ -16,7 +16,8 @@ static pthread_mutex_t self_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int forget(MPI_Datatype type, int key, void *value, void *extra) {
   (void)key, (void)extra;
-  zmap_remove(&z_types, z_key(type));
+  ztype *t = zmap_remove(&z_types, z_key(type));
+  if (t) free(t->flat[0]), free(t->flat[1]);
   free(value);
   return MPI_SUCCESS;
 }
@@ -78,7 +79,7 @@ const ztype *ztype_learn(MPI_Datatype type) {
   if (type == MPI_DATATYPE_NULL) return NULL;
   z_lock(&lock);
   ztype *t = zmap_get(&z_types, z_key(type)); /* another thread may have been first */
-  if (!t && (t = malloc(sizeof *t))) {
+  if (!t && (t = calloc(1, sizeof *t))) {
     if (learn(type, t)) free(t), t = NULL;
     else zmap_put(&z_types, z_key(type), t);
   }

@@ -23,6 +23,7 @@ var rules = []struct {
 	{"wire", []string{module, "net", "os"}, []string{"vrank"}},
 	{"handshake", []string{"net", module + "transport/tcp", module + "mmpi", module + "forwarder"}, nil},
 	{"collectives", []string{"net", module + "wire", module + "transport", module + "mmpi", "runtime/cgo"}, nil},
+	{"rma", []string{module, "net", "os", "sync", "time", "runtime/cgo"}, nil},
 	{"forwarder", []string{module + "mmpi", module + "cgo"}, nil},
 	{"mmpi/engine", []string{module + "forwarder", "runtime/cgo", module + "cgo"}, nil},
 	{"mmpi", []string{module + "forwarder"}, nil},

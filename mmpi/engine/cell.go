@@ -27,6 +27,8 @@ const (
 	ErrInternal         // a fault of the engine or of the native library
 	ErrArg              // a bad argument
 	ErrOp               // a reduction with this operator failed
+	ErrRMASync          // a one-sided call outside an epoch that allows it
+	ErrRMARange         // memory outside the window
 )
 
 // Error is a failure of an engine call.

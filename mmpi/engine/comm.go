@@ -27,6 +27,7 @@ type Comm struct {
 	flush       bool // an entry left the posted list: local receives may be free to go to native MPI
 	outstanding int  // requests
 
+	window *Window             // whose messages these are; nil: none
 	layout *collectives.Layout // of collectives; made when first needed
 	colls  collQueue
 }
@@ -68,6 +69,15 @@ func (c *Comm) rankOf(virtual int) int {
 		return int(r)
 	}
 	return -1
+}
+
+// remoteRank is rankOf for processes whose messages come through the engine; -1 for others.
+func (c *Comm) remoteRank(virtual int) int {
+	r := c.rankOf(virtual)
+	if r >= 0 && c.native[r] != Remote {
+		return -1
+	}
+	return r
 }
 
 // NewContext makes a context id that no other process makes, and not this one again.

@@ -61,6 +61,8 @@ type Engine struct {
 	nativeColls int // native collectives under way
 	naps        int // since something moved, while native MPI is waited for
 
+	windows []*Window
+
 	localPosted int // entries of all posted lists that a local message may match
 	flushes     int // communicators with flush set
 	unacked     int // retained frames
@@ -164,7 +166,7 @@ func (e *Engine) fatal(code Code, status int, reason string) {
 		if r.state == idle {
 			continue
 		}
-		if r.state.remote() {
+		if r.keepsBusy() {
 			e.active--
 		}
 		cell := r.cell
@@ -184,6 +186,7 @@ func (e *Engine) fatal(code Code, status int, reason string) {
 	}
 	e.localPosted = 0
 	e.failCollectives(code)
+	e.failWindows(code)
 	e.native.Fail(status, reason)
 }
 

@@ -58,6 +58,14 @@ func (n *fakeNative) CollTest(token uint64) (bool, error) {
 	return true, nil
 }
 
+// Compute adds bytes, whatever the function.
+func (n *fakeNative) Compute(_, _ uint8, inout, in []byte) error {
+	for i := range inout {
+		inout[i] += in[i]
+	}
+	return nil
+}
+
 func (n *fakeNative) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
 	if typ != 7 || op != 8 || len(in) != count || len(inout) != count {
 		return fmt.Errorf("reduction of %d with %d and %d bytes, type %d, operator %d", count, len(in), len(inout), typ, op)

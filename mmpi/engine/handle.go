@@ -32,8 +32,8 @@ func (e *Engine) begin(r *rail, h wire.Header, body []byte, payload int) (dst []
 	if int(h.Dst) != e.world.Rank || h.Dst == wire.Nobody {
 		return nil, l, fmt.Errorf("it is for rank %d, this is %d", h.Dst, e.world.Rank)
 	}
-	if h.Src >= uint32(e.size) || e.sameCluster(int(h.Src)) {
-		return nil, l, errors.New("no rank of another cluster")
+	if h.Src >= uint32(e.size) || int(h.Src) == e.world.Rank {
+		return nil, l, errors.New("no other rank")
 	}
 	p := e.peer(int(h.Src))
 	if err := e.acked(p, h.Ack); err != nil {
@@ -205,8 +205,8 @@ func (e *Engine) envelope(p *peer, body []byte) (*message, *Comm, error) {
 	c := e.contextOf[env.Context]
 	source := -1
 	if c != nil {
-		if source = c.rankOf(p.rank); source < 0 {
-			return nil, nil, fmt.Errorf("it is not in the communicator with context %x", env.Context)
+		if source = c.remoteRank(p.rank); source < 0 {
+			return nil, nil, fmt.Errorf("it is no rank of another cluster in the communicator with context %x", env.Context)
 		}
 	} else if p.orphans >= e.limits.Orphans {
 		return nil, nil, fmt.Errorf("%d messages for communicators unknown here", p.orphans)
@@ -235,7 +235,7 @@ func (e *Engine) adopt(c *Comm) error {
 			continue
 		}
 		m.peer.orphans--
-		if m.source = c.rankOf(m.peer.rank); m.source < 0 {
+		if m.source = c.remoteRank(m.peer.rank); m.source < 0 {
 			e.fatal(ErrLink, 1, fmt.Sprintf("rank %d sent a message in communicator %x, which it is not in", m.peer.rank, c.context))
 			return e.err
 		}

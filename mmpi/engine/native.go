@@ -24,6 +24,9 @@ type Native interface {
 	// ReduceLocal computes inout = in op inout over count elements; typ and op are native handles.
 	ReduceLocal(in, inout []byte, count int, typ, op uint64) error
 
+	// Compute makes inout = inout fn in over numbers of a kind (enum z_fn, enum z_number in cgo/abi/abi.h). It calls no native MPI; any thread.
+	Compute(fn, kind uint8, inout, in []byte) error
+
 	// SetBusy(false) allows threads to block inside native MPI.
 	SetBusy(bool)
 	// Fail ends the process; it does not return.

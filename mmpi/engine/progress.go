@@ -48,6 +48,7 @@ func (e *Engine) advance() int {
 		return 0
 	}
 	n := e.stepRails()
+	e.serveWindows()
 	n += e.advanceNative()
 	n += e.advanceCollectives()
 	for _, r := range e.rails {

@@ -50,6 +50,10 @@ var legal = [...]uint16{
 // must be probed for it (posted).
 func (s state) remote() bool { return s != idle && s != native }
 
+// keepsBusy reports whether a thread must not block in native MPI while the request stands: not for those of windows, which the background
+// thread serves too; who waits for an answer counts by himself (window.go).
+func (r *Request) keepsBusy() bool { return r.state.remote() && r.comm.window == nil }
+
 // Request is one outstanding operation. Requests are pooled; a handle names one for as long as it is in use.
 type Request struct {
 	state state
@@ -89,13 +93,13 @@ func (e *Engine) to(r *Request, s state) {
 	if legal[r.state]&(1<<s) == 0 {
 		panic(fmt.Sprintf("engine: request goes from %v to %v", r.state, s))
 	}
-	if r.state.remote() {
+	if r.keepsBusy() {
 		e.active--
 	}
-	if s.remote() {
+	r.state = s
+	if r.keepsBusy() {
 		e.active++
 	}
-	r.state = s
 }
 
 // request takes a request from the pool.

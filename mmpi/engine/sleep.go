@@ -180,6 +180,7 @@ func (e *Engine) watch() bool {
 		return true
 	}
 	moved := e.stepRails()
+	e.serveWindows()
 	if now := e.now(); e.err == nil && now-s.ticked >= betweenAck {
 		s.ticked = now
 		e.tick(now)

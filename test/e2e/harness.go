@@ -140,7 +140,8 @@ func (b *Bed) Native(mpi string, ranks int, argv ...string) Result {
 		}
 	}
 	args = append(append(args, "-n", fmt.Sprint(ranks)), argv...)
-	return b.Run(nil, []string{"OMPI_MCA_mpi_yield_when_idle=1"}, append([]string{"mpirun." + mpi}, args...)...)
+	// As zipper run: Open MPI's other components for windows crash or fail where a process may not read another one's memory.
+	return b.Run(nil, []string{"OMPI_MCA_mpi_yield_when_idle=1", "OMPI_MCA_osc=^rdma,ucx"}, append([]string{"mpirun." + mpi}, args...)...)
 }
 
 // Job describes a zipped run.

@@ -34,6 +34,16 @@ func (f function) arguments(but map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
+// window is the name of the argument that is a window; "" if there is none.
+func (f function) window() string {
+	for _, a := range f.params {
+		if a.typ == "MPI_Win" && a.suffix == "" {
+			return a.name
+		}
+	}
+	return ""
+}
+
 // header is real.h: the table of native functions, what exists, prototypes of hand-written functions.
 func header(functions []function, p map[string]string) string {
 	var b strings.Builder
@@ -47,7 +57,7 @@ func header(functions []function, p map[string]string) string {
 	}
 	b.WriteString("\n")
 	for _, f := range functions {
-		if p[f.name] == own || p[f.name] == always {
+		if p[f.name] == own || p[f.name] == always || p[f.name] == window {
 			fmt.Fprintf(&b, "%s;\n", f.prototype("z_"+f.name))
 		}
 	}
@@ -63,7 +73,7 @@ func wrappers(functions []function, p map[string]string) string {
 		nonblocking[f.name] = f
 	}
 	var b strings.Builder
-	b.WriteString(notice + "#include \"shim.h\"\n#include \"file.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
+	b.WriteString(notice + "#include \"win.h\"\n#include \"file.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
 	for _, f := range functions {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
@@ -92,6 +102,9 @@ func wrapper(f function, policy string, all map[string]function) string {
 		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
 	case own:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))
+	case window:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  if (zwin_find(%s)) return z_%s(%s);\n", real, f.window(), f.name, f.arguments(nil))
+		b.WriteString(checks(f, policy, all))
 	case guarded, apart, synced:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
 		b.WriteString(checks(f, policy, all))
@@ -121,6 +134,10 @@ func checks(f function, policy string, all map[string]function) string {
 		case "MPI_File":
 			if policy == apart {
 				fmt.Fprintf(&b, "  if (zfile_find(%s)) return zfile_refuse(%s, %q);\n", a.name, a.name, f.mpi())
+			}
+		case "MPI_Win":
+			if policy != window {
+				fmt.Fprintf(&b, "  if (zwin_find(%s)) return zwin_unsupported(%s, %q);\n", a.name, a.name, f.mpi())
 			}
 		case "MPI_Group":
 			groups[a.name] = "native_" + a.name
@@ -172,6 +189,10 @@ func narrowed(f function, all map[string]function) string {
 	}
 	short := strings.TrimSuffix(f.name, "_c")
 	out := fmt.Sprintf("  if (%s) return z_%s(%s);\n", strings.Join(fit, " && "), short, f.arguments(casts))
+	if w := f.window(); w != "" && comm == "" {
+		return fmt.Sprintf("  if (zwin_find(%s)) {\n  %s    return zwin_raise(zwin_find(%s), MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n  }\n",
+			w, out, w, f.mpi()) + checks(f, guarded, all)
+	}
 	if comm == "" {
 		return out + fmt.Sprintf("  return z_raise(NULL, MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n", f.mpi())
 	}

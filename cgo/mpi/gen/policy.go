@@ -15,6 +15,7 @@ const (
 	pass    = "pass"    // native
 	skip    = "skip"    // no wrapper: the program reaches the native function itself
 	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
+	window  = "window"  // z_X where the window among the arguments spans clusters, else guarded
 	narrow  = "narrow"  // the big-count form X_c of an own function: z_X where the counts fit an int, else guarded; no policy file names it
 	apart   = "apart"   // guarded; unsupported on a file that spans clusters too
 	synced  = "synced"  // guarded, after a barrier that serves others while it waits: the function blocks and has no I-form
@@ -37,7 +38,7 @@ func (p policies) read(file string) error {
 		if len(words) == 0 {
 			continue
 		}
-		if !slices.Contains([]string{own, always, pass, skip, guarded, apart, synced}, words[0]) {
+		if !slices.Contains([]string{own, always, pass, skip, guarded, window, apart, synced}, words[0]) {
 			return fmt.Errorf("%s:%d: unknown policy %q", file, n, words[0])
 		}
 		for _, w := range words[1:] {
@@ -56,7 +57,7 @@ func (p policies) of(f function, all map[string]function) (string, error) {
 	if named, ok := p[f.name]; ok {
 		return named, nil
 	}
-	if short, ok := strings.CutSuffix(f.name, "_c"); ok && p[short] == own && narrows(f, all[short]) {
+	if short, ok := strings.CutSuffix(f.name, "_c"); ok && (p[short] == own || p[short] == window) && narrows(f, all[short]) {
 		return narrow, nil
 	} else if ok && p[short] == pass {
 		return pass, nil
@@ -93,13 +94,13 @@ func narrows(big, short function) bool {
 // onSpanning says for the list of functions what happens where an argument spans clusters.
 func onSpanning(f function, policy string) string {
 	switch policy {
-	case own, always, narrow:
+	case own, always, narrow, window:
 		return "supported"
 	case apart:
 		return "unsupported"
 	case guarded, synced:
 		for _, a := range f.params {
-			if a.typ == "MPI_Comm" || a.typ == "MPI_Group" {
+			if a.typ == "MPI_Comm" || a.typ == "MPI_Group" || a.typ == "MPI_Win" {
 				return "unsupported"
 			}
 		}

@@ -31,10 +31,10 @@ Made by ` + "`go generate ./cgo/mpi/gen`" + ` (after ` + "`scripts/build`" + `) 
 
 | word | what the function does |
 |---|---|
-| spanning | works on communicators and groups that span clusters |
+| spanning | works on communicators, groups and windows that span clusters |
 | native | goes straight to the native library: it needs no communicator, or only its handle |
-| native, inside | works natively on the part of a window or file that is in this cluster; a window is always inside one |
-| error | returns MPI_ERR_UNSUPPORTED_OPERATION through the error handler where a communicator or group spans clusters |
+| native, inside | works natively on the part of a file that is in this cluster |
+| error | returns MPI_ERR_UNSUPPORTED_OPERATION through the error handler where a communicator, group or window spans clusters |
 | – | no function of this library (MPICH: c2f and f2c are macros) |
 
 The functions MPI_T_… go to the native library unwrapped. A big-count function (…_c) that is "spanning" needs counts below 2³¹.

@@ -1,0 +1,49 @@
+/* Windows (MPI-3 one-sided communication). One on a spanning communicator is the engine's: package rma. The program's handle is that
+ * of a native window of this process alone, which has the name, the attributes, the error handler and the info. */
+#ifndef ZIPPER_WIN_H
+#define ZIPPER_WIN_H
+#include "comm.h"
+
+typedef struct zshape {
+  uint64_t context;
+  int64_t bytes, unit;
+} zshape;
+
+typedef struct zwin {
+  MPI_Win native;      /* the handle */
+  zcomm *comm;         /* the window's own, spanning; NULL: the window is inside this cluster */
+  MPI_Comm inside;     /* else: the window's own native one, or MPI_COMM_NULL */
+  int32_t id;          /* the engine's */
+  zshape *shapes;      /* [size] */
+  int32_t *rank_of;    /* [z_layout.size] virtual rank → rank in the window, -1 */
+  /* Attributes: MPI wants addresses that stay. */
+  void *base;
+  MPI_Aint bytes;
+  int unit, flavor, model;
+} zwin;
+
+extern zmap z_windows; /* handle → zwin */
+
+/* The window if it spans clusters, else NULL. */
+static inline zwin *zwin_find(MPI_Win win) {
+  zwin *w = zmap_count(&z_windows) ? (zwin *)zmap_get(&z_windows, z_key(win)) : NULL;
+  return w && w->comm ? w : NULL;
+}
+
+/* Raises an error of a class, or of the engine, through the window's error handler; the code to return. */
+int zwin_raise(zwin *w, int class_, const char *function, const char *why);
+int zwin_raise_engine(zwin *w, int z_error, const char *function);
+int zwin_unsupported(MPI_Win win, const char *function);
+
+/* ---- types (wintype.c) ---- */
+
+/* A type as the spans of one element. elements: pairs (MPI_DOUBLE_INT) stay whole, gaps included. */
+typedef struct zflat {
+  int64_t n, room;
+  int number; /* enum z_number of all its elements; -1: there are several */
+  z_span spans[];
+} zflat;
+
+/* The flat form; NULL if there is none: *rc says why. Lives as long as the type. */
+const zflat *zflat_get(MPI_Datatype type, int elements, int *rc);
+#endif

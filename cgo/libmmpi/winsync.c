@@ -1,0 +1,127 @@
+/* Synchronization of windows. The engine keeps the epochs; a call that waits has a cell. */
+#include "win.h"
+
+static int sync_to(MPI_Win win, const char *function, int what, int target, int flag, const int32_t *group, int n) {
+  zwin *w = zwin_find(win);
+  z_cell cell = {0};
+  int failed = z_eng.ze_win_sync(w->id, what, target, flag, group, n, &cell);
+  if (failed) return zwin_raise_engine(w, failed, function);
+  z_wait_cell(&cell);
+  return cell.error ? zwin_raise_engine(w, cell.error, function) : MPI_SUCCESS;
+}
+
+static int simple(MPI_Win win, const char *function, int what) { return sync_to(win, function, what, 0, 0, NULL, 0); }
+
+/* With windows inside this cluster: a rank that waits natively would not receive what others of the cluster send it meanwhile, which
+ * they may need to come here. So first all meet in a barrier that serves. */
+int z_Win_fence(int assert, MPI_Win win) {
+  zwin *w = zmap_get(&z_windows, z_key(win));
+  if (w && w->comm) {
+    int rc = sync_to(win, "MPI_Win_fence", Z_SYNC_FENCE, 0, !(assert & MPI_MODE_NOSUCCEED), NULL, 0);
+    return rc ? rc : z_Barrier(w->comm->native);
+  }
+  int rc = w ? z_native_barrier(w->inside) : MPI_SUCCESS;
+  if (rc) return rc;
+  z_enter();
+  rc = real.Win_fence(assert, win);
+  z_leave();
+  return rc;
+}
+
+typedef struct exposure {
+  MPI_Win win;
+  int rc;
+} exposure;
+
+static int exposure_over(void *arg) {
+  exposure *x = arg;
+  int flag = 0;
+  z_enter();
+  x->rc = real.Win_test(x->win, &flag);
+  z_leave();
+  return flag || x->rc;
+}
+
+int z_Win_wait(MPI_Win win) {
+  if (zwin_find(win)) return simple(win, "MPI_Win_wait", Z_SYNC_WAIT);
+  exposure x = {win, MPI_SUCCESS};
+  z_wait(exposure_over, &x);
+  return x.rc;
+}
+
+int z_Win_test(MPI_Win win, int *flag) {
+  zwin *w = zwin_find(win);
+  int32_t over = 0;
+  z_poll();
+  int failed = z_eng.ze_win_test(w->id, &over);
+  *flag = over;
+  return failed ? zwin_raise_engine(w, failed, "MPI_Win_test") : MPI_SUCCESS;
+}
+
+/* Post and start. */
+static int with_group(MPI_Group group, MPI_Win win, const char *function, int what) {
+  zwin *w = zwin_find(win);
+  const zgroup *g = zgroup_get(group);
+  if (!g) return zwin_raise(w, MPI_ERR_GROUP, function, "that is no group");
+  int32_t *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks);
+  int rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  for (int i = 0; i < g->size && !rc; i++)
+    if ((ranks[i] = w->rank_of[g->rank[i]]) < 0) rc = MPI_ERR_GROUP;
+  if (rc) {
+    rc = zwin_raise(w, rc, function, "the group has members that are not in the window");
+  } else if (what == Z_SYNC_POST) {
+    int failed = z_eng.ze_win_sync(w->id, what, 0, 0, ranks, g->size, NULL);
+    if (failed) rc = zwin_raise_engine(w, failed, function);
+  } else {
+    rc = sync_to(win, function, what, 0, 0, ranks, g->size);
+  }
+  free(ranks);
+  return rc;
+}
+
+int z_Win_post(MPI_Group group, int assert, MPI_Win win) {
+  (void)assert;
+  return with_group(group, win, "MPI_Win_post", Z_SYNC_POST);
+}
+
+int z_Win_start(MPI_Group group, int assert, MPI_Win win) {
+  (void)assert;
+  return with_group(group, win, "MPI_Win_start", Z_SYNC_START);
+}
+
+int z_Win_complete(MPI_Win win) { return simple(win, "MPI_Win_complete", Z_SYNC_COMPLETE); }
+
+int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
+  (void)assert;
+  if (type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return zwin_raise(zwin_find(win), MPI_ERR_LOCKTYPE, "MPI_Win_lock", "no such type of lock");
+  if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+  return sync_to(win, "MPI_Win_lock", Z_SYNC_LOCK, rank, type == MPI_LOCK_EXCLUSIVE, NULL, 0);
+}
+
+int z_Win_unlock(int rank, MPI_Win win) {
+  return rank == MPI_PROC_NULL ? MPI_SUCCESS : sync_to(win, "MPI_Win_unlock", Z_SYNC_UNLOCK, rank, 0, NULL, 0);
+}
+
+int z_Win_lock_all(int assert, MPI_Win win) {
+  (void)assert;
+  return simple(win, "MPI_Win_lock_all", Z_SYNC_LOCK_ALL);
+}
+
+int z_Win_unlock_all(MPI_Win win) { return simple(win, "MPI_Win_unlock_all", Z_SYNC_UNLOCK_ALL); }
+
+static int flush(int rank, MPI_Win win, const char *function) {
+  return rank == MPI_PROC_NULL ? MPI_SUCCESS : sync_to(win, function, Z_SYNC_FLUSH, rank, 0, NULL, 0);
+}
+
+int z_Win_flush(int rank, MPI_Win win) { return flush(rank < 0 && rank != MPI_PROC_NULL ? -2 : rank, win, "MPI_Win_flush"); }
+int z_Win_flush_all(MPI_Win win) { return sync_to(win, "MPI_Win_flush_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
+/* What is sent has been copied, but results have to come: those of a target are there when it has answered. */
+int z_Win_flush_local(int rank, MPI_Win win) { return flush(rank < 0 && rank != MPI_PROC_NULL ? -2 : rank, win, "MPI_Win_flush_local"); }
+int z_Win_flush_local_all(MPI_Win win) { return sync_to(win, "MPI_Win_flush_local_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
+
+int z_Win_sync(MPI_Win win) {
+  (void)win;
+  z_poll();
+  __sync_synchronize();
+  return MPI_SUCCESS;
+}

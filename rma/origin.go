@@ -1,0 +1,319 @@
+package rma
+
+import "fmt"
+
+// Transfer is an operation that is being issued, message by message.
+type Transfer struct {
+	op                  Operation
+	data, there, result cursor
+	left                int64
+	w                   *waiter
+}
+
+// Begin checks an operation; Issue sends it. The token is in Done when the operation is locally complete: results are there.
+func (n *Node) Begin(op Operation, token any) (*Transfer, error) {
+	if err := n.reachable(op.Target); err != nil {
+		return nil, err
+	}
+	t := &Transfer{op: op, data: cursor{Layout: op.Data.Layout}, there: cursor{Layout: op.There}, result: cursor{Layout: op.Result.Layout}, left: op.There.Size(),
+		w: &waiter{1, token}}
+	data, result := t.left, t.left
+	switch op.Verb {
+	case Put, Accumulate:
+		result = 0
+	case Get:
+		data = 0
+	case Fetch:
+		if op.Fn == NoOp {
+			data = 0
+		}
+	case Swap:
+		if data *= 2; data > maxData {
+			return nil, fmt.Errorf("%w: %d bytes to be compared", ErrRange, t.left)
+		}
+	default:
+		return nil, fmt.Errorf("rma: verb %d", op.Verb)
+	}
+	if op.Data.Size() != data || op.Result.Size() != result {
+		return nil, fmt.Errorf("%w: %d bytes at the target, %d to send, %d to receive", ErrRange, t.left, op.Data.Size(), op.Result.Size())
+	}
+	return t, nil
+}
+
+// reachable checks that an access epoch to the target is open.
+func (n *Node) reachable(target int) error {
+	if target < 0 || target >= n.cfg.Size {
+		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
+	}
+	p := &n.peers[target]
+	switch {
+	case p.locked || p.started || n.fenced && n.access == nil && !n.lockAll:
+	case n.lockAll: // the lock is taken when it is first needed; the target keeps what follows until it is granted
+		p.locked = true
+		n.send(target, &message{verb: lock, id: n.expect(pending{target: target})})
+	default:
+		return fmt.Errorf("%w: no access epoch to rank %d is open", ErrSync, target)
+	}
+	return nil
+}
+
+// Full reports whether so much is on its way to the target that nothing should be issued before it has answered.
+func (n *Node) Full(target int) bool { return n.peers[target].flight >= maxFlight }
+
+// Issue sends the next part of an operation; it reports whether that was the last.
+func (n *Node) Issue(t *Transfer) bool {
+	op := &t.op
+	p := &n.peers[op.Target]
+	if t.left > 0 {
+		m := message{verb: op.Verb, fn: op.Fn, kind: op.Kind, disp: op.Disp}
+		var size int64
+		m.runs, size = t.there.take(min(t.left, maxData), maxRuns)
+		t.left -= size
+		switch op.Verb {
+		case Get, Fetch, Swap:
+			runs, _ := t.result.take(size, 0)
+			m.id = n.expect(pending{w: t.w, target: op.Target, space: op.Result.Space, runs: runs})
+			if op.Verb == Get {
+				m.want = size
+			}
+		}
+		b := m.appendHead(n.buffer())
+		if t.data.Count > 0 {
+			if op.Verb == Swap {
+				size *= 2
+			}
+			runs, _ := t.data.take(size, 0)
+			b = gather(b, op.Data.Space, runs)
+		}
+		n.out = append(n.out, Outgoing{op.Target, b})
+		p.sent++
+		p.flight += size
+		if p.fresh += size; p.fresh >= markEvery {
+			n.mark(op.Target, nil, flush)
+		}
+	}
+	if t.left == 0 {
+		n.finish(t.w)
+	}
+	return t.left == 0
+}
+
+// mark sends a message whose answer says that everything before it is done.
+func (n *Node) mark(target int, w *waiter, verb Verb) {
+	p := &n.peers[target]
+	id := n.expect(pending{w: w, target: target, sent: p.sent, bytes: p.fresh})
+	p.fresh = 0
+	n.send(target, &message{verb: verb, id: id})
+}
+
+// wait runs f with a waiter whose token is in Done when everything that f waits for, perhaps nothing, has happened.
+func (n *Node) wait(token any, f func(w *waiter)) {
+	w := &waiter{1, token}
+	f(w)
+	n.finish(w)
+}
+
+func (n *Node) flush(target int, w *waiter) {
+	if p := &n.peers[target]; p.sent != p.acked {
+		n.mark(target, w, flush)
+	}
+}
+
+// Flush waits until all operations to the target (-1: to all) are done there.
+func (n *Node) Flush(target int, token any) error {
+	if target < -1 || target >= n.cfg.Size {
+		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
+	}
+	if !n.lockAll && (target >= 0 && !n.peers[target].locked || target < 0 && !n.anyLocked()) {
+		return fmt.Errorf("%w: flush without a lock", ErrSync)
+	}
+	n.wait(token, func(w *waiter) {
+		for t := range n.peers {
+			if target < 0 || t == target {
+				n.flush(t, w)
+			}
+		}
+	})
+	return nil
+}
+
+func (n *Node) anyLocked() bool {
+	for i := range n.peers {
+		if n.peers[i].locked {
+			return true
+		}
+	}
+	return false
+}
+
+// Fence waits until all operations of this process are done; the processes have to meet then. open: an epoch may follow.
+func (n *Node) Fence(open bool, token any) error {
+	if n.access != nil || n.posted || n.lockAll || n.anyLocked() {
+		return fmt.Errorf("%w: fence inside another epoch", ErrSync)
+	}
+	n.fenced = open
+	n.wait(token, func(w *waiter) {
+		for t := range n.peers {
+			n.flush(t, w)
+		}
+	})
+	return nil
+}
+
+// Lock waits for the lock of the target.
+func (n *Node) Lock(target int, exclusive bool, token any) error {
+	if target < 0 || target >= n.cfg.Size {
+		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
+	}
+	if n.peers[target].locked || n.lockAll || n.access != nil {
+		return fmt.Errorf("%w: lock inside another access epoch", ErrSync)
+	}
+	n.wait(token, func(w *waiter) { n.request(target, exclusive, w) })
+	return nil
+}
+
+func (n *Node) request(target int, exclusive bool, w *waiter) {
+	n.peers[target].locked = true
+	m := message{verb: lock, id: n.expect(pending{w: w, target: target})}
+	if exclusive {
+		m.fn = 1
+	}
+	n.send(target, &m)
+}
+
+// LockAll opens an access epoch to all. Only the own lock is waited for (the program may use its memory by itself); others are
+// taken with the first operation.
+func (n *Node) LockAll(token any) error {
+	if n.lockAll || n.access != nil || n.anyLocked() {
+		return fmt.Errorf("%w: lock_all inside another access epoch", ErrSync)
+	}
+	n.lockAll = true
+	n.wait(token, func(w *waiter) { n.request(n.cfg.Rank, false, w) })
+	return nil
+}
+
+// Unlock waits until all operations to the target are done there and gives the lock back.
+func (n *Node) Unlock(target int, token any) error {
+	if target < 0 || target >= n.cfg.Size {
+		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
+	}
+	if n.lockAll || !n.peers[target].locked {
+		return fmt.Errorf("%w: unlock without lock", ErrSync)
+	}
+	n.peers[target].locked = false
+	n.wait(token, func(w *waiter) { n.mark(target, w, unlock) })
+	return nil
+}
+
+// UnlockAll ends what LockAll began.
+func (n *Node) UnlockAll(token any) error {
+	if !n.lockAll {
+		return fmt.Errorf("%w: unlock_all without lock_all", ErrSync)
+	}
+	n.lockAll = false
+	n.wait(token, func(w *waiter) {
+		for t := range n.peers {
+			if n.peers[t].locked {
+				n.peers[t].locked = false
+				n.mark(t, w, unlock)
+			}
+		}
+	})
+	return nil
+}
+
+// Start opens an access epoch to a group: it waits until they have called Post.
+func (n *Node) Start(group []int, token any) error {
+	if n.access != nil || n.lockAll || n.anyLocked() {
+		return fmt.Errorf("%w: start inside another access epoch", ErrSync)
+	}
+	n.access = append([]int{}, group...)
+	n.wait(token, func(w *waiter) {
+		n.start = w
+		for _, t := range group {
+			p := &n.peers[t]
+			p.started = true
+			if p.posts > 0 {
+				p.posts--
+			} else {
+				p.awaited = true
+				w.left++
+			}
+		}
+	})
+	return nil
+}
+
+// Complete ends the access epoch and waits until its operations are done.
+func (n *Node) Complete(token any) error {
+	if n.access == nil {
+		return fmt.Errorf("%w: complete without start", ErrSync)
+	}
+	group := n.access
+	n.access = nil
+	n.wait(token, func(w *waiter) {
+		for _, t := range group {
+			n.peers[t].started = false
+			n.mark(t, w, complete)
+		}
+	})
+	return nil
+}
+
+// Post opens an exposure epoch for a group.
+func (n *Node) Post(group []int) error {
+	if n.posted {
+		return fmt.Errorf("%w: post inside an exposure epoch", ErrSync)
+	}
+	n.posted, n.exposed = true, append([]int{}, group...)
+	for _, o := range group {
+		n.send(o, &message{verb: post})
+	}
+	return nil
+}
+
+// Wait ends the exposure epoch when all its origins have completed theirs.
+func (n *Node) Wait(token any) error {
+	if !n.posted {
+		return fmt.Errorf("%w: wait without post", ErrSync)
+	}
+	group := n.exposed
+	n.posted, n.exposed = false, nil
+	n.wait(token, func(w *waiter) {
+		n.closing = w
+		for _, o := range group {
+			p := &n.peers[o]
+			if p.completes > 0 {
+				p.completes--
+			} else {
+				p.expected = true
+				w.left++
+			}
+		}
+	})
+	return nil
+}
+
+// Test is Wait that does not wait: it reports whether the exposure epoch has ended.
+func (n *Node) Test() (bool, error) {
+	if !n.posted {
+		return false, fmt.Errorf("%w: test without post", ErrSync)
+	}
+	for _, o := range n.exposed {
+		if n.peers[o].completes == 0 {
+			return false, nil
+		}
+	}
+	return true, n.Wait(nil)
+}
+
+// Idle reports whether nothing is under way: the window may be freed.
+func (n *Node) Idle() error {
+	if n.access != nil || n.posted || n.lockAll || n.anyLocked() {
+		return fmt.Errorf("%w: an epoch is open", ErrSync)
+	}
+	return nil
+}
+
+// Target is the rank that the operation is about.
+func (t *Transfer) Target() int { return t.op.Target }

@@ -1,0 +1,153 @@
+package rma
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Receive handles a message from another process (or from this one: send what is for Rank here). b is not kept. An error
+// means a program or a peer that does what it must not; the job cannot go on.
+func (n *Node) Receive(from int, b []byte) error {
+	if from < 0 || from >= n.cfg.Size {
+		return fmt.Errorf("rma: message from rank %d of %d", from, n.cfg.Size)
+	}
+	if len(b) > 0 && Verb(b[0]) < post && n.locks.waits(from) {
+		n.stalled[from] = append(n.stalled[from], bytes.Clone(b))
+		return nil
+	}
+	m, err := parse(b, n.runs)
+	if err != nil {
+		return err
+	}
+	n.runs = m.runs
+	switch m.verb {
+	case Put, Get, Accumulate, Fetch, Swap:
+		err = n.serve(from, &m)
+	case lock:
+		if n.locks.request(lockRequest{from, m.id, m.fn != 0}) {
+			n.send(from, &message{verb: ack, id: m.id})
+		}
+	case unlock:
+		n.send(from, &message{verb: ack, id: m.id})
+		err = n.release(from)
+	case flush:
+		n.send(from, &message{verb: ack, id: m.id})
+	case complete:
+		n.send(from, &message{verb: ack, id: m.id})
+		if p := &n.peers[from]; p.expected {
+			p.expected = false
+			n.finish(n.closing)
+		} else {
+			p.completes++
+		}
+	case post:
+		if p := &n.peers[from]; p.awaited {
+			p.awaited = false
+			n.finish(n.start)
+		} else {
+			p.posts++
+		}
+	case ack, reply:
+		err = n.answer(from, &m)
+	default:
+		err = fmt.Errorf("rma: verb %d", m.verb)
+	}
+	return err
+}
+
+// release gives an origin's lock to those who wait for it, and does what they have sent meanwhile.
+func (n *Node) release(rank int) error {
+	granted, ok := n.locks.release(rank)
+	if !ok {
+		return fmt.Errorf("rma: rank %d unlocks what it has not locked", rank)
+	}
+	for _, g := range granted {
+		n.send(g.rank, &message{verb: ack, id: g.id})
+	}
+	for _, g := range granted {
+		kept := n.stalled[g.rank]
+		delete(n.stalled, g.rank)
+		for _, b := range kept {
+			if err := n.Receive(g.rank, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// answer handles what a target says about an operation of ours.
+func (n *Node) answer(from int, m *message) error {
+	p, ok := n.pending[m.id]
+	if !ok || p.target != from || (m.verb == reply) != (p.runs != nil) {
+		return fmt.Errorf("rma: rank %d answers what nobody has asked", from)
+	}
+	delete(n.pending, m.id)
+	if m.verb == reply {
+		if left := scatter(p.space, p.runs, m.data); len(left) > 0 {
+			return fmt.Errorf("rma: rank %d answers with %d bytes too many", from, len(left))
+		}
+	} else {
+		n.peers[from].acked = max(n.peers[from].acked, p.sent)
+		n.peers[from].flight -= p.bytes
+	}
+	n.finish(p.w)
+	return nil
+}
+
+// memory gives n bytes of the window, off bytes from a displacement.
+func (n *Node) memory(disp, off int64, size uint32) ([]byte, error) {
+	addr := disp + off
+	if !n.cfg.Dynamic {
+		addr = disp*n.cfg.Unit + off
+	}
+	for _, r := range n.regions {
+		if at := uint64(addr) - r.addr; at <= uint64(len(r.mem)) && uint64(size) <= uint64(len(r.mem))-at {
+			return r.mem[at:][:size], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %d bytes at displacement %d", ErrRange, size, disp)
+}
+
+// serve carries out an operation on this process's memory.
+func (n *Node) serve(from int, m *message) error {
+	var answer []byte
+	if m.verb != Put && m.verb != Accumulate {
+		r := message{verb: reply, id: m.id}
+		answer = r.appendHead(n.buffer())
+	}
+	data := m.data
+	for _, r := range m.runs {
+		for i := int64(0); i < int64(r.Count); i++ {
+			mem, err := n.memory(m.disp, r.Off+i*r.Stride, r.Len)
+			if err != nil {
+				return fmt.Errorf("operation of rank %d: %w", from, err)
+			}
+			if answer != nil {
+				answer = append(answer, mem...)
+			}
+			if m.verb == Get || m.verb == Fetch && m.fn == NoOp {
+				continue
+			}
+			in := data[:r.Len]
+			data = data[r.Len:]
+			switch {
+			case m.verb == Swap:
+				if bytes.Equal(mem, data[:r.Len]) {
+					copy(mem, in)
+				}
+				data = data[r.Len:]
+			case m.verb == Put || m.fn == Replace:
+				copy(mem, in)
+			case m.fn != NoOp:
+				if err := n.cfg.Compute(m.fn, m.kind, mem, in); err != nil {
+					return fmt.Errorf("operation of rank %d: %w", from, err)
+				}
+			}
+		}
+	}
+	if answer != nil {
+		n.out = append(n.out, Outgoing{from, answer})
+	}
+	return nil
+}
