@@ -83,6 +83,8 @@ var programs = []program{
 	{file: "c/comm_many.c", args: []string{"100"}, splits: some},
 	{file: "c/intercomm.c", splits: []split{oneOne, oneThree, mixed}},
 	{file: "c/intercoll.c", splits: more},
+	{file: "c/leak.c", args: []string{"20000"}, splits: []split{mixedPair}, only: []split{twoOne}},
+	{name: "leak_100000", file: "c/leak.c", args: []string{"100000"}, only: []split{oneOne, mixedPair}},
 	{file: "c/group_algebra.c", splits: some},
 	{file: "c/attributes.c", splits: some},
 	{file: "c/topology.c", splits: more},
