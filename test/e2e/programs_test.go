@@ -98,6 +98,7 @@ var programs = []program{
 	{file: "fortran/f77.f", splits: some, flags: []string{"-fallow-argument-mismatch", "-w"}},
 	{file: "fortran/usempi.f90", splits: some, flags: []string{"-w"}},
 	{file: "fortran/f08.f90", splits: some},
+	{name: "fortran_rma", file: "fortran/rma.f90", splits: some},
 }
 
 // long tells whether the long tests are asked for.
@@ -230,7 +231,7 @@ func TestMPI4Py(t *testing.T) {
 	if long() {
 		splits = openMPIOnly
 	}
-	for _, script := range []string{"objects.py", "buffers.py"} {
+	for _, script := range []string{"objects.py", "buffers.py", "rma.py"} {
 		for _, s := range splits {
 			t.Run(script+" "+s.name, func(t *testing.T) {
 				b := New(t)
