@@ -35,6 +35,8 @@ type conn struct {
 	log  *zap.Logger
 	out  output
 
+	lender transport.Lender // the link, if it has large pieces
+
 	member  atomic.Pointer[member] // set when the job is complete
 	joining *handshake.Acceptor    // guarded by f.mu: nil once the join is decided
 	waiting *waiting               // guarded by f.mu: place in a job that gathers

@@ -34,11 +34,12 @@ const keepSummaries = 32
 
 // Forwarder relays for any number of jobs at once.
 type Forwarder struct {
-	cfg   Config
-	log   *zap.Logger
-	pool  pool
-	loops []*loop
-	born  time.Time
+	cfg      Config
+	log      *zap.Logger
+	pool     pool
+	passages sync.Pool // of *passage
+	loops    []*loop
+	born     time.Time
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -116,7 +117,8 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 // take gives a new link to the next loop. prepare, if not nil, is called with f.mu before the link is used; false: it is not wanted any more.
 func (f *Forwarder) take(link transport.Link, prepare func(c *conn) bool) {
 	c := &conn{f: f, link: link, log: f.log}
-	c.out = output{link: link, pool: &f.pool, arm: c.armWrite, broken: c.broken, limits: limits{f.cfg.FlowLimit, f.cfg.ControlLimit}}
+	c.lender, _ = link.(transport.Lender)
+	c.out = output{link: link, lender: c.lender, pool: &f.pool, arm: c.armWrite, broken: c.broken, limits: limits{f.cfg.FlowLimit, f.cfg.ControlLimit}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stopping || prepare != nil && !prepare(c) {

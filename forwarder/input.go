@@ -20,6 +20,17 @@ func (in *input) fill(c *conn) (full bool, err error) {
 	if in.part != nil {
 		return in.finish(c)
 	}
+	if c.lender != nil && in.nhead == 0 {
+		b, err := c.lender.TryBorrow()
+		if err != nil {
+			return false, err
+		}
+		if b != nil {
+			c.heard, c.pinged = c.loop.now, false
+			c.pass(b)
+			return true, nil
+		}
+	}
 	p := c.loop.buf
 	have := copy(p, in.head[:in.nhead])
 	n, err := c.link.TryRead(p[have:])
@@ -28,7 +39,7 @@ func (in *input) fill(c *conn) (full bool, err error) {
 	}
 	c.heard, c.pinged = c.loop.now, false
 	in.nhead = 0
-	full = have+n == len(p)
+	full = have+n == len(p) || c.lender != nil // a block may be next
 	in.split(c, p[:have+n])
 	return full || in.part != nil, nil
 }

@@ -24,6 +24,7 @@ const (
 type output struct {
 	mu      sync.Mutex
 	link    transport.Link
+	lender  transport.Lender // the link, if it has large pieces
 	pool    *pool
 	arm     func(on bool) // asks the owner loop's epoll for writability
 	broken  func()        // tells the owner loop to tear the link down
@@ -43,10 +44,11 @@ type limits struct{ payload, control int }
 // flow is what one source has queued here, in bytes.
 type flow struct{ payload, control int }
 
-// entry is one queued frame or the rest of one.
+// entry is one queued frame or the rest of one: in buf, or whole in a block.
 type entry struct {
 	buf      *buffer
 	off, end int
+	pass     *passage
 	src      uint32
 	payload  uint32 // bytes charged to src: payload,
 	control  uint32 // and the rest
@@ -187,7 +189,7 @@ func (o *output) store(p []byte, bulk bool) (*buffer, int, int) {
 	}
 	var buf *buffer
 	if q.n > 0 {
-		if last := q.at(q.n - 1); last.end == len(last.buf.b) && cap(last.buf.b)-len(last.buf.b) >= len(p) {
+		if last := q.at(q.n - 1); last.buf != nil && last.end == len(last.buf.b) && cap(last.buf.b)-len(last.buf.b) >= len(p) {
 			buf = last.buf
 		}
 	}
@@ -216,9 +218,17 @@ func (o *output) charge(src uint32, payload, control int) error {
 	return nil
 }
 
-func (o *output) release(e entry) {
+func (o *output) uncharge(e entry) {
 	if f, ok := o.flows[e.src]; ok {
 		o.flows[e.src] = flow{f.payload - int(e.payload), f.control - int(e.control)}
+	}
+}
+
+func (o *output) release(e entry) {
+	o.uncharge(e)
+	if e.pass != nil {
+		e.pass.end()
+		return
 	}
 	if e.buf.refs--; e.buf.refs == 0 {
 		o.pool.put(e.buf)
@@ -238,6 +248,12 @@ func (o *output) flush(vec [][]byte) (done bool) {
 			o.arm(false)
 			clear(o.flows) // all zero; sources that are gone leave nothing behind
 			return true
+		}
+		if o.passNext() {
+			if !o.passQueued() {
+				return false
+			}
+			continue
 		}
 		k, total := o.gather(vec)
 		n, err := o.link.TryWrite(vec[:k]...)
@@ -283,7 +299,7 @@ func (o *output) gather(vec [][]byte) (k, total int) {
 	}
 	for s, b := 0, 0; s < o.small.n || b < o.bulk.n; {
 		if o.bulkTurn(o.small.n-s, o.bulk.n-b, skipped) {
-			if !add(o.bulk.at(b)) {
+			if o.bulk.at(b).pass != nil || !add(o.bulk.at(b)) {
 				return
 			}
 			b++

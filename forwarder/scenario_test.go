@@ -15,6 +15,7 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/memnet"
 	"github.com/leidenzipper/zipper/transport/shm"
+	"github.com/leidenzipper/zipper/transport/transporttest"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -48,7 +49,8 @@ func shmNetwork() network {
 }
 
 func networks() map[string]network {
-	return map[string]network{"tcp": tcpNetwork(), "shm": shmNetwork(), "memnet": memoryNetwork(memnet.Options{Partial: 7})}
+	return map[string]network{"tcp": tcpNetwork(), "shm": shmNetwork(), "memnet": memoryNetwork(memnet.Options{Partial: 7}),
+		"pieces": memoryNetwork(memnet.Options{Partial: 7, Pieces: 4})}
 }
 
 // stream sends n random frames to each of dst, interleaved: eager ones numbered in Seq, and Data numbered in Offset.
@@ -68,6 +70,12 @@ func (r *rank) stream(n int, dst ...int) error {
 			} else {
 				datas[d]++
 				f = data(int(r.Rank), d, uint64(datas[d]), pattern(size, datas[d]))
+				if l, ok := r.link.(transport.Lender); ok && size > 100 && len(f) <= l.MaxPiece() {
+					if err := transporttest.SendPiece(l, f[:passHead], f[passHead:]); err != nil {
+						return err
+					}
+					continue
+				}
 			}
 			if err := r.write(f); err != nil {
 				return err
@@ -157,6 +165,13 @@ func TestStreams(t *testing.T) {
 			}
 			if !s.OK || total != frames*12 || len(s.Traffic) != 7 { // 6 directions and a→a
 				t.Errorf("summary %+v", s)
+			}
+			passed := uint64(0)
+			for _, tr := range s.Traffic {
+				passed += tr.PassedBytes
+			}
+			if (passed > 0) != (name == "pieces") {
+				t.Errorf("%d bytes were passed on without a copy", passed)
 			}
 			if st := b.f.Status(); st.Links != 0 || len(st.Jobs) != 0 || len(st.Past) != 1 {
 				t.Errorf("left behind: %+v", st)

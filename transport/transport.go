@@ -47,6 +47,39 @@ type Link interface {
 	Remote() string
 }
 
+// Lender is a Link that carries large pieces beside the stream's bytes, in order with them, which can be passed on from where they have
+// arrived. TryRead reads them like any other bytes. Concurrency is that of Link.
+type Lender interface {
+	Link
+
+	// TryBorrow returns the piece that is next to read, nil if something else is: then TryRead reads it, and possibly
+	// more. Errors are those of TryRead.
+	TryBorrow() (Block, error)
+
+	// TrySend writes head and body as one piece, or nothing (ErrAgain). Together at most MaxPiece bytes. Neither is kept.
+	TrySend(head, body []byte) error
+
+	// TryLend writes head and what is in b from offset from on, as one piece, or nothing (ErrAgain). Together at most MaxPiece bytes. After success
+	// b belongs to the link, which reads from it without copying if b's link is of the same kind.
+	TryLend(head []byte, b Block, from int) error
+
+	// MaxPiece is how many bytes a piece may have.
+	MaxPiece() int
+}
+
+// Block is a piece that has come, in memory of the link that it came over. Until Release that link has one place less for others.
+// It stays when the link is closed.
+type Block interface {
+	// Bytes are what came. A hostile peer may still change them: copy what is checked before it is used.
+	Bytes() []byte
+
+	// Scarce tells that few places are left at the block's link: release soon.
+	Scarce() bool
+
+	// Release gives the place back; once, from any thread.
+	Release()
+}
+
 // Dialer opens links to one kind of address.
 type Dialer interface {
 	Dial(ctx context.Context, addr string) (Link, error)

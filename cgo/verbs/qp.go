@@ -8,9 +8,9 @@ package verbs
 #include <infiniband/verbs.h>
 
 static int zv_send(struct ibv_qp *qp, uint64_t id, int opcode, unsigned flags, uint32_t imm,
-		   uint64_t addr, uint32_t len, uint32_t lkey, uint64_t raddr, uint32_t rkey) {
-	struct ibv_sge sge = { .addr = addr, .length = len, .lkey = lkey };
-	struct ibv_send_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = len ? 1 : 0, .opcode = opcode, .send_flags = flags }, *bad;
+		   uint64_t addr, uint32_t len, uint32_t lkey, uint64_t addr2, uint32_t len2, uint32_t lkey2, uint64_t raddr, uint32_t rkey) {
+	struct ibv_sge sge[2] = { { .addr = addr, .length = len, .lkey = lkey }, { .addr = addr2, .length = len2, .lkey = lkey2 } };
+	struct ibv_send_wr wr = { .wr_id = id, .sg_list = sge, .num_sge = len2 ? 2 : len ? 1 : 0, .opcode = opcode, .send_flags = flags }, *bad;
 	wr.imm_data = htonl(imm);
 	wr.wr.rdma.remote_addr = raddr;
 	wr.wr.rdma.rkey = rkey;
@@ -26,7 +26,7 @@ static int zv_recv(struct ibv_qp *qp, struct ibv_srq *srq, uint64_t id, uint64_t
 static struct ibv_qp *zv_create(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, struct ibv_srq *srq,
 				uint32_t sends, uint32_t recvs, uint32_t *max_inline) {
 	struct ibv_qp_init_attr a = { .send_cq = scq, .recv_cq = rcq, .srq = srq, .qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = sends, .max_recv_wr = recvs, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = *max_inline } };
+		.cap = { .max_send_wr = sends, .max_recv_wr = recvs, .max_send_sge = 2, .max_recv_sge = 1, .max_inline_data = *max_inline } };
 	struct ibv_qp *qp = ibv_create_qp(pd, &a);
 	*max_inline = a.cap.max_inline_data;
 	return qp;
@@ -214,6 +214,7 @@ type Request struct {
 	Op    Op
 	Flags Flags
 	Local Range
+	More  Range // follows Local, if not empty; then Local is not empty either
 	Imm   uint32
 	// Of RDMA operations:
 	RemoteAddr uint64
@@ -223,7 +224,8 @@ type Request struct {
 // Post starts a request. It does not block or allocate.
 func (q *QP) Post(r Request) error {
 	addr, n, key := r.Local.sge()
-	if rc := C.zv_send(q.q, C.uint64_t(r.ID), C.int(r.Op), C.unsigned(r.Flags), C.uint32_t(r.Imm), addr, n, key, C.uint64_t(r.RemoteAddr), C.uint32_t(r.RKey)); rc != 0 {
+	addr2, n2, key2 := r.More.sge()
+	if rc := C.zv_send(q.q, C.uint64_t(r.ID), C.int(r.Op), C.unsigned(r.Flags), C.uint32_t(r.Imm), addr, n, key, addr2, n2, key2, C.uint64_t(r.RemoteAddr), C.uint32_t(r.RKey)); rc != 0 {
 		return fmt.Errorf("post send: %w", syscall.Errno(rc))
 	}
 	return nil

@@ -186,10 +186,13 @@ func TestRDMA(t *testing.T) {
 	check(t, k.a.Post(Request{ID: 1, Op: RDMAWrite, Flags: Signaled, Local: Range{k.mr, 0, 16}, RemoteAddr: addr, RKey: key}))
 	check(t, k.b.PostRecv(2, Range{}))
 	addr, key = at(8192)
-	check(t, k.a.Post(Request{ID: 3, Op: RDMAWriteImm, Flags: Signaled, Local: Range{k.mr, 0, 7}, Imm: 77, RemoteAddr: addr, RKey: key}))
+	check(t, k.a.Post(Request{ID: 3, Op: RDMAWriteImm, Flags: Signaled, Local: Range{k.mr, 0, 7}, More: Range{k.mr, 11, 4}, Imm: 77, RemoteAddr: addr, RKey: key}))
 	got := k.await(t, 3)
-	if c := got[2]; c.Status != 0 || !c.HasImm || c.Imm != 77 {
+	if c := got[2]; c.Status != 0 || !c.Recv || !c.HasImm || c.Imm != 77 || c.Len != 11 {
 		t.Errorf("write with immediate: %+v", c)
+	}
+	if s := string(k.mem[8192 : 8192+11]); s != "written"+string(k.mem[11:15]) {
+		t.Errorf("gathered %q", s)
 	}
 	addr, key = at(4096)
 	check(t, k.b.Post(Request{ID: 4, Op: RDMARead, Flags: Signaled | Fence, Local: Range{k.mr, 12288, 16}, RemoteAddr: addr, RKey: key}))

@@ -8,9 +8,9 @@ import (
 
 // collector turns the status into metrics when it is asked.
 type collector struct {
-	f                                 Source
-	links, jobs, queued               *prometheus.Desc
-	messages, payload, header, frames *prometheus.Desc
+	f                                         Source
+	links, jobs, queued                       *prometheus.Desc
+	messages, payload, header, frames, passed *prometheus.Desc
 }
 
 func registry(f Source) *prometheus.Registry {
@@ -27,6 +27,7 @@ func registry(f Source) *prometheus.Registry {
 		payload:  desc("payload_bytes_total", "Bytes of the programs' data.", direction...),
 		header:   desc("header_bytes_total", "Bytes of headers and control frames.", direction...),
 		frames:   desc("frames_total", "Frames.", direction...),
+		passed:   desc("passed_bytes_total", "Bytes of the programs' data that were sent from where they were received, without a copy (verbs).", direction...),
 	}
 	r := prometheus.NewRegistry()
 	r.MustRegister(c)
@@ -63,5 +64,6 @@ func (c *collector) traffic(job string, traffic []forwarder.Traffic, count func(
 		count(c.payload, t.PayloadBytes, job, t.From, t.To)
 		count(c.header, t.HeaderBytes, job, t.From, t.To)
 		count(c.frames, t.Frames, job, t.From, t.To)
+		count(c.passed, t.PassedBytes, job, t.From, t.To)
 	}
 }

@@ -11,12 +11,13 @@ import (
 
 // rail is a link to a forwarder with what waits to go out and the frame that is coming in.
 type rail struct {
-	e     *Engine
-	index int // in Engine.rails
-	link  transport.Link
-	up    bool           // joined and not lost
-	down  map[int]string // virtual ranks to which the forwarder has no link, and why
-	in    input
+	e      *Engine
+	index  int // in Engine.rails
+	link   transport.Link
+	lender transport.Lender // the link, if it has large pieces
+	up     bool             // joined and not lost
+	down   map[int]string   // virtual ranks to which the forwarder has no link, and why
+	in     input
 
 	queue   frameQueue // control and eager frames: they overtake segments, but do not interrupt one
 	bulk    []*peer    // peers with segments to send, in turn
@@ -55,6 +56,12 @@ const (
 	turnSize = 1 << 20 // bytes written or read before the other direction, or another rail, has its turn
 )
 
+// attach gives the rail its link, which may be nil.
+func (r *rail) attach(l transport.Link) {
+	r.link = l
+	r.lender, _ = l.(transport.Lender)
+}
+
 func (r *rail) push(f *frame) {
 	f.queued = true
 	if !f.background {
@@ -71,12 +78,26 @@ func (r *rail) pending() bool {
 // write puts on the link what it takes, without blocking.
 func (r *rail) write() (moved int, err error) {
 	r.blocked = false
+	full := false // no room for a large piece
 	for turn := r.e.turn; moved < turn; {
 		iov := r.iov[:0]
 		if !r.seg.active && r.queue.head == nil {
 			r.nextSegment()
 		}
-		if r.seg.active {
+		whole := r.whole()
+		if whole && !full && (r.queue.head == nil || r.queue.head.off == 0) {
+			switch err := r.lender.TrySend(r.seg.head, r.seg.data); {
+			case err == nil:
+				n := len(r.seg.head) + len(r.seg.data)
+				moved += n
+				r.wrote(n)
+				continue
+			case !errors.Is(err, transport.ErrAgain):
+				return moved, err
+			}
+			full = true
+		}
+		if r.seg.active && !whole {
 			iov = append(iov, r.seg.head, r.seg.data)
 		}
 		for f := r.queue.head; f != nil && len(iov) < batch; f = f.nextOut {
@@ -84,6 +105,7 @@ func (r *rail) write() (moved int, err error) {
 		}
 		r.iov = iov
 		if len(iov) == 0 {
+			r.blocked = full
 			return moved, nil
 		}
 		n, err := r.link.TryWrite(iov...)
@@ -96,9 +118,19 @@ func (r *rail) write() (moved int, err error) {
 			return moved, err
 		}
 		moved += n
-		r.wrote(n)
+		if whole {
+			r.framesWrote(n)
+		} else {
+			r.wrote(n)
+		}
 	}
 	return moved, nil
+}
+
+// whole reports whether the segment at hand goes out as one piece. While there is no room for it frames overtake it.
+func (r *rail) whole() bool {
+	s := &r.seg
+	return s.active && r.lender != nil && len(s.head) == wire.HeaderLen+wire.DataLen && len(s.head)+len(s.data) <= r.lender.MaxPiece()
 }
 
 // wrote accounts for n bytes that the link took, in the order of write's list.
@@ -113,6 +145,10 @@ func (r *rail) wrote(n int) {
 		}
 		r.segmentWritten()
 	}
+	r.framesWrote(n)
+}
+
+func (r *rail) framesWrote(n int) {
 	for n > 0 {
 		f := r.queue.head
 		k := min(n, len(f.buf)-f.off)

@@ -53,7 +53,9 @@ func (e *Engine) addRails(cfg Config) {
 		}
 	}
 	for i, l := range cfg.Links {
-		e.rails = append(e.rails, &rail{e: e, index: i, link: l, up: l != nil, in: input{buf: make([]byte, inputSize)}})
+		r := &rail{e: e, index: i, up: l != nil, in: input{buf: make([]byte, inputSize)}}
+		r.attach(l)
+		e.rails = append(e.rails, r)
 	}
 }
 

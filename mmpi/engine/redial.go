@@ -40,7 +40,8 @@ func (e *Engine) railUp(r *rail, l transport.Link) bool {
 		return false
 	}
 	now := e.now()
-	r.link, r.up, r.down, r.bye, r.blocked = l, true, nil, running, false
+	r.attach(l)
+	r.up, r.down, r.bye, r.blocked = true, nil, running, false
 	r.fresh, r.heard, r.pinged = true, now, 0
 	e.ways.none = 0
 	clear(e.ways.cut) // who is out of reach here too is told by the forwarder

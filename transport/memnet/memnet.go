@@ -29,6 +29,8 @@ type Options struct {
 	Buffer int           // bytes on their way in one direction before ErrAgain (64 KiB)
 	// Partial, if not 0, seeds the sizes of reads and writes that move only a part of what they could.
 	Partial uint64
+	// Pieces, if not 0, makes the links transport.Lenders with so many places for pieces in each direction, of 140000 bytes.
+	Pieces int
 }
 
 // Network connects dialers and listeners by address. Safe for concurrent use.
@@ -58,7 +60,7 @@ func (n *Network) Listen(addr string) (transport.Listener, error) {
 	return l, nil
 }
 
-// Dial opens a link; its concrete type is *Link.
+// Dial opens a link; its concrete type is *Link, or *PieceLink if the network has pieces.
 func (n *Network) Dial(ctx context.Context, addr string) (transport.Link, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -77,10 +79,18 @@ func (n *Network) Dial(ctx context.Context, addr string) (transport.Link, error)
 	a, b := pair(opt, fmt.Sprintf("memnet %s", addr), fmt.Sprintf("memnet link %d", n.links))
 	select {
 	case l.incoming <- b:
-		return a, nil
+		return n.dress(a), nil
 	default:
 		return nil, fmt.Errorf("%w: %q has a full backlog", errRefused, addr)
 	}
+}
+
+// dress gives a link what the network's options promise.
+func (n *Network) dress(l *Link) transport.Link {
+	if n.opt.Pieces > 0 {
+		return &PieceLink{l}
+	}
+	return l
 }
 
 // Pipe makes one link and returns both ends.
@@ -95,7 +105,7 @@ func pair(opt Options, remoteA, remoteB string) (a, b *Link) {
 }
 
 func newPipe(opt Options, stream uint64) *pipe {
-	p := &pipe{delay: opt.Delay, capacity: opt.Buffer, readable: -1, writable: -1}
+	p := &pipe{delay: opt.Delay, capacity: opt.Buffer, places: opt.Pieces, readable: -1, writable: -1}
 	p.changed.L = &p.mu
 	if opt.Partial != 0 {
 		p.partial = rand.New(rand.NewPCG(opt.Partial, stream))
@@ -119,7 +129,7 @@ func (l *listener) Accept() (transport.Link, error) {
 	}
 	select {
 	case link := <-l.incoming:
-		return link, nil
+		return l.n.dress(link), nil
 	case <-l.closed:
 		return nil, transport.ErrClosed
 	}

@@ -15,6 +15,7 @@ func TestConformance(t *testing.T) {
 	for name, opt := range map[string]Options{
 		"plain":   {},
 		"partial": {Partial: 42, Buffer: 20000},
+		"pieces":  {Pieces: 3, Partial: 11},
 		"delay":   {Delay: 50 * time.Microsecond},
 	} {
 		t.Run(name, func(t *testing.T) {

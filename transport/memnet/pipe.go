@@ -18,9 +18,13 @@ type pipe struct {
 	capacity int
 	partial  *rand.Rand
 
-	arrived  []byte   // to be read
+	arrived  []packet // to be read
+	here     int      // bytes of arrived
 	flying   []packet // on their way, in order
 	inFlight int      // bytes of flying
+	places   int      // for pieces that are on their way, arrived or borrowed
+	pieces   int      // of them taken
+	starved  bool     // a piece found no place
 	held     bool     // nothing arrives
 	eof      bool     // the writer's close has arrived
 	failure  error
@@ -33,13 +37,16 @@ type pipe struct {
 
 // packet is one write on its way; without bytes it is the end of the stream.
 type packet struct {
-	due time.Time
-	b   []byte
+	due   time.Time
+	b     []byte
+	piece bool // and nothing was read of it
 }
 
-func (p *pipe) canRead() bool  { return len(p.arrived) > 0 || p.eof || p.failure != nil || p.reader }
-func (p *pipe) canWrite() bool { return p.room() > 0 || p.reader || p.failure != nil || p.writer }
-func (p *pipe) room() int      { return p.capacity - len(p.arrived) - p.inFlight }
+func (p *pipe) canRead() bool { return p.here > 0 || p.eof || p.failure != nil || p.reader }
+func (p *pipe) canWrite() bool {
+	return p.room() > 0 && !p.starved || p.reader || p.failure != nil || p.writer
+}
+func (p *pipe) room() int { return p.capacity - p.here - p.inFlight }
 
 // update brings descriptors and waiters up to date. With mu.
 func (p *pipe) update() {
@@ -77,11 +84,22 @@ func (p *pipe) read(b []byte) (int, error) {
 		return 0, transport.ErrClosed
 	case p.failure != nil:
 		return 0, p.failure
-	case len(p.arrived) > 0:
-		n := copy(b, p.arrived[:p.part(min(len(b), len(p.arrived)))])
-		if p.arrived = p.arrived[n:]; len(p.arrived) == 0 {
-			p.arrived = nil
+	case p.here > 0:
+		most := p.part(min(len(b), p.here))
+		n := 0
+		for n < most {
+			m := &p.arrived[0]
+			if m.piece {
+				m.piece = false
+				p.free()
+			}
+			k := copy(b[n:most], m.b)
+			n += k
+			if m.b = m.b[k:]; len(m.b) == 0 {
+				p.arrived = p.arrived[1:]
+			}
 		}
+		p.here -= n
 		p.update()
 		return n, nil
 	case p.eof:
@@ -93,6 +111,8 @@ func (p *pipe) read(b []byte) (int, error) {
 func (p *pipe) write(bufs [][]byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.starved = false
+	defer p.update()
 	total := 0
 	for _, b := range bufs {
 		total += len(b)
@@ -114,13 +134,13 @@ func (p *pipe) write(bufs [][]byte) (int, error) {
 	for _, b := range bufs {
 		m = append(m, b[:min(len(b), n-len(m))]...)
 	}
-	p.launch(m)
+	p.launch(m, false)
 	return n, nil
 }
 
 // launch sends bytes, or the end of the stream, on their way.
-func (p *pipe) launch(b []byte) {
-	p.flying = append(p.flying, packet{time.Now().Add(p.delay), b})
+func (p *pipe) launch(b []byte, piece bool) {
+	p.flying = append(p.flying, packet{time.Now().Add(p.delay), b, piece})
 	p.inFlight += len(b)
 	if p.delay > 0 {
 		time.AfterFunc(p.delay, p.land)
@@ -143,8 +163,10 @@ func (p *pipe) landDue() {
 		m := p.flying[0]
 		p.flying = p.flying[1:]
 		p.inFlight -= len(m.b)
-		p.arrived = append(p.arrived, m.b...)
-		p.eof = m.b == nil
+		if p.eof = m.b == nil; !p.eof && !p.reader {
+			p.arrived = append(p.arrived, m)
+			p.here += len(m.b)
+		}
 	}
 }
 
@@ -152,7 +174,7 @@ func (p *pipe) closeReader() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reader = true
-	p.arrived = nil
+	p.arrived, p.here = nil, 0
 	p.update()
 	if p.readable >= 0 {
 		p.readable.Close()
@@ -167,7 +189,7 @@ func (p *pipe) closeWriter() {
 		return
 	}
 	p.writer = true
-	p.launch(nil)
+	p.launch(nil, false)
 	if p.writable >= 0 {
 		p.writable.Close()
 		p.writable = -1

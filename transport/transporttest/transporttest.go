@@ -53,6 +53,8 @@ func Run(t *testing.T, setup Setup) {
 		{"DialCancelled", dialCancelled},
 		{"Descriptors", descriptors},
 		{"Allocations", allocations},
+		{"Pieces", pieces},
+		{"PiecesHeld", piecesHeld},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, setup) })
 	}

@@ -37,14 +37,25 @@ func (l *link) open(o Options) (err error) {
 	if l.mem, err = unix.Mmap(-1, 0, 2*ring, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
 		return fmt.Errorf("map %d bytes: %w", 2*ring, err)
 	}
-	if l.mr, err = l.d.pd.Register(l.mem, verbs.LocalWrite); err != nil {
+	if l.arena, err = newArena(o.Blocks, o.BlockSize); err != nil {
 		return err
 	}
-	l.in.mr, l.out.mr, l.out.off = l.mr, l.mr, ring
-	if err = l.in.open(l.d, o.Slots, o.SlotSize); err != nil {
+	if l.pd, err = l.d.ctx.NewPD(); err != nil {
 		return err
 	}
-	if err = l.out.open(l.d, o.Slots, o.SlotSize); err != nil {
+	if l.in.mr, err = l.pd.Register(l.mem[:ring], verbs.LocalWrite); err != nil {
+		return err
+	}
+	if l.window, err = l.pd.Register(l.arena.mem, verbs.LocalWrite|verbs.RemoteWrite); err != nil {
+		return err
+	}
+	if l.out.mr, err = l.d.pd.Register(l.mem[ring:], verbs.LocalWrite); err != nil {
+		return err
+	}
+	if err = l.in.open(l, o); err != nil {
+		return err
+	}
+	if err = l.out.open(l.d, o); err != nil {
 		return err
 	}
 	if l.room, err = evfd.New(); err != nil {
@@ -86,7 +97,8 @@ func establish(ctx context.Context, conn *net.TCPConn, d *device, p place, o Opt
 // connect runs the exchange of hello.go.
 func (l *link) connect(ctx context.Context, o Options) error {
 	me := hello{mtu: l.place.MTU, lid: l.place.LID, slots: uint32(o.Slots), slotSize: uint32(o.SlotSize), gid: l.place.gid.GID,
-		out: endpoint{l.out.qp.Num(), number()}, in: endpoint{l.in.qp.Num(), number()}}
+		out: endpoint{l.out.qp.Num(), number()}, in: endpoint{l.in.qp.Num(), number()},
+		blocks: remoteBlocks{uint32(o.Blocks), uint32(o.BlockSize), l.window.Addr(), l.window.RKey()}}
 	if me.layer = uint8(verbs.Ethernet); l.place.InfiniBand {
 		me.layer = uint8(verbs.InfiniBand)
 	}
@@ -111,9 +123,10 @@ func (l *link) connect(ctx context.Context, o Options) error {
 	for _, half := range []struct {
 		qp         *verbs.QP
 		mine, them endpoint
-	}{{l.in.qp, me.in, peer.out}, {l.out.qp, me.out, peer.in}} {
+		remote     verbs.Access // what the peer may do: write to this link's blocks, the only such memory of its domain
+	}{{l.in.qp, me.in, peer.out, verbs.RemoteWrite}, {l.out.qp, me.out, peer.in, 0}} {
 		path.QPN, path.SendPSN, path.RecvPSN = half.them.qpn, half.mine.psn, half.them.psn
-		if err := half.qp.Init(l.place.Port, l.place.pkey, 0); err != nil {
+		if err := half.qp.Init(l.place.Port, l.place.pkey, half.remote); err != nil {
 			return err
 		}
 		if err := half.qp.Connect(path); err != nil {
@@ -123,7 +136,7 @@ func (l *link) connect(ctx context.Context, o Options) error {
 	if err := l.in.start(int(peer.slots)); err != nil {
 		return err
 	}
-	if err := l.out.start(int(peer.slots), int(peer.slotSize)); err != nil {
+	if err := l.out.start(&peer); err != nil {
 		return err
 	}
 	if err := send(l.conn, kindReady, nil); err != nil {

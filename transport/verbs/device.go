@@ -145,6 +145,13 @@ func (d *device) retain() bool {
 	return true
 }
 
+// lost is why retain failed.
+func (d *device) lost() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.gone
+}
+
 // release takes a reference away.
 func (d *device) release() error {
 	d.mu.Lock()

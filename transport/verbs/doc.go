@@ -5,6 +5,10 @@
 // writer has credit, copies the bytes out, posts the slot again and returns credit in batches, as a send without
 // payload whose immediate data count the slots. Nothing is polled for: completion channels' descriptors tell.
 //
+// Large pieces (transport.Lender) do not go through the slots: the writer puts them into one of the reader's blocks by an RDMA
+// write whose immediate data name the block; a credit of its own gives the block back. A forwarder sends a block on from where it came
+// in, with the adapter of the other network, so it copies nothing (block.go).
+//
 // Links are made over TCP (see hello.go): the address is that of the forwarder on the fabric's own IP network (IPoIB or RoCE).
 // Before a link is used, each end has sent the other a random number over the queue pair and been told over TCP that it
 // came: two fabrics that are not joined may look alike (same subnet prefix, same LIDs), and then the link is refused. The TCP
@@ -21,7 +25,10 @@ import "time"
 // Options of the links. The zero value means the defaults in parentheses.
 type Options struct {
 	Slots    int // buffers of the receive ring, 4 to 4096 (64)
-	SlotSize int // bytes of each, 256 to 1 MiB (8 KiB); locked memory of a link is 2 · Slots · SlotSize
+	SlotSize int // bytes of each, 256 to 1 MiB (8 KiB)
+	// Blocks for the peer's large pieces, 1 to 256 (8), of BlockSize bytes, 4 KiB to 8 MiB (132 KiB: a segment with its header).
+	// A link locks 2 · Slots · SlotSize + Blocks · BlockSize bytes, and the peer's Blocks · BlockSize when it first sends a large piece of its own.
+	Blocks, BlockSize int
 	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout (16: 0.27 s); a packet is sent 8 times before the link fails.
 	Timeout uint8
 	// Proof bounds the connection exchange at either end (20 s).
@@ -34,6 +41,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SlotSize == 0 {
 		o.SlotSize = 8 << 10
+	}
+	if o.Blocks == 0 {
+		o.Blocks = 8
+	}
+	if o.BlockSize == 0 {
+		o.BlockSize = 132 << 10
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 16

@@ -12,8 +12,9 @@ import (
 // The exchange over TCP before a link is up, the same from both ends: hello (or refuse) · ready · proven (or refuse).
 // Every message is: kind, 1 byte; length, 2 bytes little endian; that many bytes.
 //
-//	hello   68 or more bytes: magic "ZIPV" · version · link layer · MTU · 0 · LID 2 · 0 2 · slots 4 · slot size 4 ·
-//	        GID 16 · for each of two queue pairs number 4, first packet 4 · nonce 16        (the rest is for later versions)
+//	hello   88 or more bytes: magic "ZIPV" · version · link layer · MTU · 0 · LID 2 · 0 2 · slots 4 · slot size 4 ·
+//	        GID 16 · for each of two queue pairs number 4, first packet 4 · nonce 16 ·
+//	        blocks 4 · block size 4 · address of the first block 8 · its key 4        (the rest is for later versions)
 //	ready   nothing: queue pairs are connected, receives are posted
 //	proven  nothing: the peer's nonce has come over the queue pair
 //	refuse  the reason, UTF-8
@@ -23,15 +24,17 @@ const (
 	kindProven = 3
 	kindRefuse = 4
 
-	helloLen   = 68
+	helloLen   = 88
 	maxMessage = 1024
-	version    = 1
+	version    = 2
 )
 
 // Bounds of what a peer may ask for.
 const (
 	minSlots, maxSlots       = 4, 4096
 	minSlotSize, maxSlotSize = 256, 1 << 20
+	minBlocks, maxBlocks     = 1, 256
+	minBlock, maxBlock       = 4 << 10, 8 << 20
 )
 
 var magic = [4]byte{'Z', 'I', 'P', 'V'}
@@ -49,6 +52,14 @@ type hello struct {
 	gid      [16]byte
 	out, in  endpoint // queue pair that this end writes to, and the one it reads from
 	nonce    [16]byte
+	blocks   remoteBlocks
+}
+
+// remoteBlocks are the blocks of one end as the other must know them.
+type remoteBlocks struct {
+	n, size uint32 // size in bytes
+	addr    uint64 // of the first; they follow each other
+	key     uint32
 }
 
 func (h *hello) append(b []byte) []byte {
@@ -63,7 +74,11 @@ func (h *hello) append(b []byte) []byte {
 	for _, v := range []uint32{h.out.qpn, h.out.psn, h.in.qpn, h.in.psn} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
-	return append(b, h.nonce[:]...)
+	b = append(b, h.nonce[:]...)
+	b = binary.LittleEndian.AppendUint32(b, h.blocks.n)
+	b = binary.LittleEndian.AppendUint32(b, h.blocks.size)
+	b = binary.LittleEndian.AppendUint64(b, h.blocks.addr)
+	return binary.LittleEndian.AppendUint32(b, h.blocks.key)
 }
 
 var errForeign = errors.New("what answers there is not the verbs transport (is the port right, and --listen verbs:… at the forwarder?)")
@@ -78,12 +93,15 @@ func parseHello(b []byte) (h hello, err error) {
 	}
 	le := binary.LittleEndian
 	h = hello{layer: b[5], mtu: b[6], lid: le.Uint16(b[8:]), slots: le.Uint32(b[12:]), slotSize: le.Uint32(b[16:]), gid: [16]byte(b[20:]),
-		out: endpoint{le.Uint32(b[36:]), le.Uint32(b[40:])}, in: endpoint{le.Uint32(b[44:]), le.Uint32(b[48:])}, nonce: [16]byte(b[52:])}
+		out: endpoint{le.Uint32(b[36:]), le.Uint32(b[40:])}, in: endpoint{le.Uint32(b[44:]), le.Uint32(b[48:])}, nonce: [16]byte(b[52:]),
+		blocks: remoteBlocks{le.Uint32(b[68:]), le.Uint32(b[72:]), le.Uint64(b[76:]), le.Uint32(b[84:])}}
 	switch {
 	case h.mtu < 1 || h.mtu > 5:
 		return h, fmt.Errorf("hello with MTU %d", h.mtu)
 	case h.slots < minSlots || h.slots > maxSlots || h.slotSize < minSlotSize || h.slotSize > maxSlotSize:
 		return h, fmt.Errorf("hello with %d buffers of %d bytes, want %d to %d of %d to %d", h.slots, h.slotSize, minSlots, maxSlots, minSlotSize, maxSlotSize)
+	case h.blocks.n < minBlocks || h.blocks.n > maxBlocks || h.blocks.size < minBlock || h.blocks.size > maxBlock:
+		return h, fmt.Errorf("hello with %d blocks of %d bytes, want %d to %d of %d to %d", h.blocks.n, h.blocks.size, minBlocks, maxBlocks, minBlock, maxBlock)
 	case (h.out.qpn|h.out.psn|h.in.qpn|h.in.psn)>>24 != 0:
 		return h, errors.New("hello with queue pair data of more than 24 bits")
 	}

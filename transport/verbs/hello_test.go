@@ -10,7 +10,8 @@ import (
 )
 
 func example() hello {
-	h := hello{layer: 2, mtu: 3, lid: 0x1234, slots: 64, slotSize: 8192, out: endpoint{0x11, 0xabcdef}, in: endpoint{0x12, 0x1}}
+	h := hello{layer: 2, mtu: 3, lid: 0x1234, slots: 64, slotSize: 8192, out: endpoint{0x11, 0xabcdef}, in: endpoint{0x12, 0x1},
+		blocks: remoteBlocks{8, 132 << 10, 0x7f0102030405, 0x1a2b}}
 	for i := range h.gid {
 		h.gid[i], h.nonce[i] = byte(i), byte(0xf0+i)
 	}
@@ -18,8 +19,9 @@ func example() hello {
 }
 
 func TestHelloGolden(t *testing.T) {
-	const want = "5a495056" + "01020300" + "34120000" + "40000000" + "00200000" + "000102030405060708090a0b0c0d0e0f" +
-		"11000000" + "efcdab00" + "12000000" + "01000000" + "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
+	const want = "5a495056" + "02020300" + "34120000" + "40000000" + "00200000" + "000102030405060708090a0b0c0d0e0f" +
+		"11000000" + "efcdab00" + "12000000" + "01000000" + "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff" +
+		"08000000" + "00100200" + "0504030201" + "7f0000" + "2b1a0000"
 	h := example()
 	b := h.append(nil)
 	if got := hex.EncodeToString(b); got != want {
@@ -38,14 +40,18 @@ func TestHelloGolden(t *testing.T) {
 
 func TestHelloBounds(t *testing.T) {
 	for name, spoil := range map[string]func(*hello){
-		"mtu 0":       func(h *hello) { h.mtu = 0 },
-		"mtu 6":       func(h *hello) { h.mtu = 6 },
-		"few slots":   func(h *hello) { h.slots = minSlots - 1 },
-		"many slots":  func(h *hello) { h.slots = 1 << 31 },
-		"small slots": func(h *hello) { h.slotSize = 0 },
-		"large slots": func(h *hello) { h.slotSize = maxSlotSize + 1 },
-		"qpn":         func(h *hello) { h.in.qpn = 1 << 24 },
-		"psn":         func(h *hello) { h.out.psn = 1 << 31 },
+		"mtu 0":        func(h *hello) { h.mtu = 0 },
+		"mtu 6":        func(h *hello) { h.mtu = 6 },
+		"few slots":    func(h *hello) { h.slots = minSlots - 1 },
+		"many slots":   func(h *hello) { h.slots = 1 << 31 },
+		"small slots":  func(h *hello) { h.slotSize = 0 },
+		"large slots":  func(h *hello) { h.slotSize = maxSlotSize + 1 },
+		"no blocks":    func(h *hello) { h.blocks.n = 0 },
+		"many blocks":  func(h *hello) { h.blocks.n = maxBlocks + 1 },
+		"small blocks": func(h *hello) { h.blocks.size = minBlock - 1 },
+		"large blocks": func(h *hello) { h.blocks.size = maxBlock + 1 },
+		"qpn":          func(h *hello) { h.in.qpn = 1 << 24 },
+		"psn":          func(h *hello) { h.out.psn = 1 << 31 },
 	} {
 		h := example()
 		spoil(&h)

@@ -29,8 +29,12 @@ type link struct {
 	place  place
 	conn   *net.TCPConn
 	remote string
-	mem    []byte
-	mr     *verbs.MR
+	mem    []byte // both rings
+	arena  *arena // the blocks that the peer writes to
+
+	// The receiving queue pair has a protection domain of its own, so that the peer can write to this link's blocks and to nothing else.
+	pd     *verbs.PD
+	window *verbs.MR // the arena in it
 
 	in  reader
 	out writer
@@ -91,6 +95,9 @@ func (l *link) keep() {
 		if err := l.credit.wait(l.out.ch.Event); err != nil { // stopped, or the device is gone
 			break
 		}
+		if err := l.out.event(); err != nil {
+			l.broken(err)
+		}
 		l.room.Lower()
 	}
 	<-l.closing
@@ -127,8 +134,21 @@ func (l *link) flush() {
 func (l *link) destroy() error {
 	l.d.remove(l)
 	errs := []error{l.in.close(), l.out.close()}
-	if l.mr != nil {
-		errs = append(errs, l.mr.Close())
+	if l.window != nil {
+		errs = append(errs, l.window.Close())
+	}
+	if l.pd != nil {
+		errs = append(errs, l.pd.Close())
+	}
+	for _, b := range l.out.lent {
+		if b != nil {
+			b.Release()
+		}
+	}
+	for _, a := range []*arena{l.arena, l.out.own} {
+		if a != nil {
+			errs = append(errs, a.release())
+		}
 	}
 	if l.mem != nil {
 		errs = append(errs, unix.Munmap(l.mem))
@@ -156,28 +176,37 @@ func (l *link) TryRead(p []byte) (int, error) {
 	return n, err
 }
 
-func (l *link) read(p []byte) (int, error) {
+func (l *link) read(p []byte) (n int, err error) {
+	err = l.get(func() (bool, error) {
+		n, err = l.in.read(p)
+		return n > 0, err
+	})
+	if n > 0 {
+		return n, nil // an error comes with the next call
+	}
+	return 0, err
+}
+
+// get has the reader look for something, and for it again when an event says so.
+func (l *link) get(look func() (got bool, err error)) error {
 	cause := l.cause.Load() // before looking: what came before the end is still read
-	n, err := l.in.read(p)
-	if n == 0 && err == nil && l.in.armed {
+	got, err := look()
+	if !got && err == nil && l.in.armed {
 		var taken bool
 		if taken, err = l.in.disarm(); taken {
-			n, err = l.in.read(p)
+			got, err = look()
 		}
 	}
-	if err != nil {
-		err = l.broken(err)
-	}
 	switch {
-	case n > 0:
-		return n, nil
 	case err != nil:
-		return 0, err
+		return l.broken(err)
+	case got:
+		return nil
 	case cause != nil && (*cause != io.EOF || l.in.flushed):
-		return 0, *cause
+		return *cause
 	}
 	// After the peer's close the flushed receives come behind all messages: they, not the TCP connection, are the end.
-	return 0, transport.ErrAgain
+	return transport.ErrAgain
 }
 
 func (l *link) TryWrite(bufs ...[]byte) (int, error) {
@@ -189,31 +218,42 @@ func (l *link) TryWrite(bufs ...[]byte) (int, error) {
 	return n, err
 }
 
-func (l *link) write(bufs [][]byte) (int, error) {
-	if c := l.cause.Load(); c != nil {
-		return 0, l.unwritable(*c)
-	}
-	n, err := l.out.send(bufs)
-	if n == 0 && err == nil && !empty(bufs) {
-		// Full: block the descriptor, ask for an event, and look again, because one may have been missed.
-		l.room.Block()
-		if err = l.out.cq.Notify(false); err == nil {
-			n, err = l.out.send(bufs)
-		}
-		if n > 0 || err != nil || l.cause.Load() != nil {
-			l.room.Lower()
-		}
-		if n == 0 && err == nil {
-			return 0, transport.ErrAgain
-		}
-	}
-	if err != nil {
-		err = l.unwritable(l.broken(err))
-	}
+func (l *link) write(bufs [][]byte) (n int, err error) {
+	err = l.put(func() (bool, error) {
+		n, err = l.out.send(bufs)
+		return n > 0 || empty(bufs), err
+	})
 	if n > 0 {
 		return n, nil // an error comes with the next call
 	}
 	return 0, err
+}
+
+// put has the writer do something, unless it is full.
+func (l *link) put(do func() (done bool, err error)) error {
+	if c := l.cause.Load(); c != nil {
+		return l.unwritable(*c)
+	}
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
+	done, err := do()
+	if !done && err == nil {
+		// Full: block the descriptor, ask for an event, and look again, because one may have been missed.
+		l.room.Block()
+		if err = l.out.notify(); err == nil {
+			done, err = do()
+		}
+		if done || err != nil || l.cause.Load() != nil {
+			l.room.Lower()
+		}
+	}
+	switch {
+	case err != nil:
+		return l.unwritable(l.broken(err))
+	case !done:
+		return transport.ErrAgain
+	}
+	return nil
 }
 
 func (l *link) unwritable(cause error) error {

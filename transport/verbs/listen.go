@@ -129,6 +129,9 @@ func Listen(addr string, o Options) (*Listener, error) {
 	if o.Slots < minSlots || o.Slots > maxSlots || o.SlotSize < minSlotSize || o.SlotSize > maxSlotSize {
 		return nil, fmt.Errorf("verbs: %d slots of %d bytes, want %d to %d of %d to %d", o.Slots, o.SlotSize, minSlots, maxSlots, minSlotSize, maxSlotSize)
 	}
+	if o.Blocks < minBlocks || o.Blocks > maxBlocks || o.BlockSize < minBlock || o.BlockSize > maxBlock {
+		return nil, fmt.Errorf("verbs: %d blocks of %d bytes, want %d to %d of %d to %d", o.Blocks, o.BlockSize, minBlocks, maxBlocks, minBlock, maxBlock)
+	}
 	lc := net.ListenConfig{}
 	lc.SetMultipathTCP(false)
 	tl, err := lc.Listen(context.Background(), "tcp", a.TCP)

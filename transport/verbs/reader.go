@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
 )
@@ -15,19 +16,34 @@ type reader struct {
 	head, tail uint64    // of it: next to read, next to fill
 	off        int       // bytes read of the first one
 	freed      int       // slots that are posted again and of which the peer does not know
-	telling    int       // credit messages on their way
 	batch      int       // slots worth a credit message
 	armed      bool      // an event is asked for and not yet taken
 	flushed    bool      // an error has ended the queue: no message comes any more
+
+	mu      sync.Mutex // of the rest: blocks are given back from any thread
+	blocks  []block
+	away    int   // blocks that have come and are not given back
+	owed    []int // of them: given back, but the peer could not be told yet
+	telling int   // credit messages on their way
 }
 
-// arrival is a message in a slot.
-type arrival struct{ slot, n int }
+// arrival is a message in a slot, or a piece in a block that used up a slot.
+type arrival struct {
+	slot, n int
+	block   *block
+}
 
-func (r *reader) open(d *device, slots, slotSize int) error {
-	r.slots, r.slotSize = slots, slotSize
-	r.ready = make([]arrival, slots)
-	return r.half.open(d, verbs.QPConfig{Sends: slots, Recvs: slots})
+// Immediate data of a credit message: how many slots, or this and which block.
+const creditBlock = 1 << 31
+
+func (r *reader) open(l *link, o Options) error {
+	r.slots, r.slotSize = o.Slots, o.SlotSize
+	r.ready = make([]arrival, o.Slots)
+	r.blocks = make([]block, o.Blocks)
+	for i := range r.blocks {
+		r.blocks[i] = block{l: l, i: i}
+	}
+	return r.half.open(l.d, l.pd, verbs.QPConfig{Sends: o.Slots + o.Blocks, Recvs: o.Slots})
 }
 
 // start posts all slots. The peer, which has this many slots to send from, lacks less than a quarter of the smaller
@@ -59,13 +75,40 @@ func (r *reader) poll() error {
 			}
 			return c.Status
 		case !c.Recv:
+			r.mu.Lock()
 			r.telling--
+			r.mu.Unlock()
 		default:
-			r.ready[r.tail%uint64(r.slots)] = arrival{int(c.ID), c.Len}
+			a := arrival{slot: int(c.ID), n: c.Len}
+			if c.HasImm {
+				if a.block, err = r.arrived(c); err != nil {
+					return err
+				}
+			}
+			r.ready[r.tail%uint64(r.slots)] = a
 			r.tail++
 		}
 	}
 	return nil
+}
+
+// arrived notes a piece that the peer has written.
+func (r *reader) arrived(c *verbs.Completion) (*block, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if int64(c.Imm) >= int64(len(r.blocks)) || r.blocks[c.Imm].here || c.Len == 0 || c.Len > r.blocks[c.Imm].l.arena.size {
+		return nil, fmt.Errorf("the peer breaks the rules: %d bytes in block %d", c.Len, c.Imm)
+	}
+	b := &r.blocks[c.Imm]
+	b.n, b.here = c.Len, true
+	r.away++
+	return b, nil
+}
+
+func (r *reader) lent() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.away
 }
 
 // read moves what is there into p.
@@ -76,19 +119,25 @@ func (r *reader) read(p []byte) (n int, err error) {
 				break
 			}
 		}
-		a := r.ready[r.head%uint64(r.slots)]
-		k := copy(p[n:], r.bytes(a.slot, a.n)[r.off:])
+		a := &r.ready[r.head%uint64(r.slots)]
+		var from []byte
+		if a.block != nil {
+			from = a.block.Bytes()
+		} else {
+			from = r.bytes(a.slot, a.n)
+		}
+		k := copy(p[n:], from[r.off:])
 		n += k
 		if r.off += k; r.off < a.n {
 			break
 		}
-		r.off = 0
-		r.head++
-		if e := r.repost(a.slot); e != nil {
-			err = e
+		b := a.block
+		if err = r.shift(); err == nil && b != nil {
+			err = r.giveBack(b)
+		}
+		if err != nil {
 			break
 		}
-		r.freed++
 	}
 	if e := r.tell(); err == nil {
 		err = e
@@ -96,17 +145,67 @@ func (r *reader) read(p []byte) (n int, err error) {
 	return n, err
 }
 
+// shift is done with the first arrival; its block is not.
+func (r *reader) shift() error {
+	a := &r.ready[r.head%uint64(r.slots)]
+	a.block, r.off = nil, 0
+	r.head++
+	r.freed++
+	return r.repost(a.slot)
+}
+
+// next takes the first arrival if it is a block that nothing was read of.
+func (r *reader) next() (b *block, err error) {
+	if r.head == r.tail {
+		err = r.poll()
+	}
+	if r.head != r.tail && r.off == 0 {
+		if b = r.ready[r.head%uint64(r.slots)].block; b != nil {
+			if err = r.shift(); err == nil {
+				err = r.tell()
+			}
+		}
+	}
+	return b, err
+}
+
 // tell gives credit back when it is worth a message.
 func (r *reader) tell() error {
-	if r.freed < r.batch || r.telling == r.slots {
-		return nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.freed >= r.batch && r.telling < r.slots {
+		if err := r.credit(uint32(r.freed)); err != nil {
+			return err
+		}
+		r.freed = 0
 	}
-	if err := r.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(r.freed)}); err != nil {
-		return err
+	return r.settle()
+}
+
+// giveBack tells the peer that it may write to a block again. Any thread.
+func (r *reader) giveBack(b *block) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b.here = false
+	r.away--
+	r.owed = append(r.owed, b.i)
+	return r.settle()
+}
+
+// settle tells of the blocks given back, as far as there is room; the rest when messages have ended.
+func (r *reader) settle() error {
+	for len(r.owed) > 0 && r.telling < r.slots+len(r.blocks) {
+		if err := r.credit(creditBlock | uint32(r.owed[0])); err != nil {
+			return err
+		}
+		r.owed = append(r.owed[:0], r.owed[1:]...)
 	}
-	r.freed = 0
-	r.telling++
 	return nil
+}
+
+func (r *reader) credit(imm uint32) error {
+	r.telling++
+	return r.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: imm})
 }
 
 // arm asks for an event with the next completion.

@@ -50,7 +50,7 @@ func address(t *testing.T) string {
 
 func TestConformance(t *testing.T) {
 	host := address(t)
-	for name, o := range map[string]Options{"default": {}, "small": {Slots: 5, SlotSize: 1000}} {
+	for name, o := range map[string]Options{"default": {}, "small": {Slots: 5, SlotSize: 1000, Blocks: 2, BlockSize: 5000}} {
 		t.Run(name, func(t *testing.T) {
 			transporttest.Run(t, func(t *testing.T) (transport.Listener, transport.Dialer) {
 				ln, err := Listen(net.JoinHostPort(host, "0"), o)
@@ -127,6 +127,46 @@ func TestHostileCredit(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "breaks the rules") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestHostilePieces: a peer that writes to a block which is not free, or to none, loses its link; what is outside of its blocks is out of its reach.
+func TestHostilePieces(t *testing.T) {
+	write := func(l *link, imm uint32, at uint64, key uint32) error {
+		return l.out.qp.Post(verbs.Request{Op: verbs.RDMAWriteImm, Flags: verbs.Signaled, Local: l.out.slot(0, 100), Imm: imm, RemoteAddr: at, RKey: key})
+	}
+	for name, post := range map[string]func(a, b *link) error{
+		"no block": func(a, b *link) error { return write(a, 1000, a.out.remote.addr, a.out.remote.key) },
+		"twice": func(a, b *link) error {
+			return errors.Join(write(a, 0, a.out.remote.addr, a.out.remote.key), write(a, 0, a.out.remote.addr, a.out.remote.key))
+		},
+		"outside": func(a, b *link) error {
+			return write(a, 0, a.out.remote.addr+uint64(len(b.arena.mem)), a.out.remote.key)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, Options{}, Options{})
+			if err := post(a, b); err != nil {
+				t.Fatal(err)
+			}
+			if err := transporttest.ReadFull(b, make([]byte, 1000)); err == nil || strings.Contains(err.Error(), "not ready") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("another link's", func(t *testing.T) {
+		a, b := pair(t, Options{}, Options{})
+		c, d := pair(t, Options{}, Options{})
+		copy(d.arena.mem, "untouched")
+		if err := write(a, 0, c.out.remote.addr, c.out.remote.key); err != nil {
+			t.Fatal(err)
+		}
+		if err := transporttest.ReadFull(b, make([]byte, 1000)); err == nil || strings.Contains(err.Error(), "not ready") {
+			t.Errorf("got %v", err)
+		}
+		if s := string(d.arena.mem[:9]); s != "untouched" {
+			t.Errorf("another link's memory is now %q", s)
+		}
+	})
 }
 
 // TestLargeMessage: one that is larger than a slot ends the link of the reader.

@@ -5,6 +5,8 @@ package verbs
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
 )
@@ -15,15 +17,14 @@ type half struct {
 	ch       *verbs.CompChannel
 	cq       *verbs.CQ
 	qp       *verbs.QP
-	mr       *verbs.MR // of the link
-	off      int       // of the ring in mr
+	mr       *verbs.MR // of the ring
 	slots    int
 	slotSize int
 	got      [32]verbs.Completion
 }
 
 // open makes the parts. After an error close frees what was made.
-func (h *half) open(d *device, c verbs.QPConfig) (err error) {
+func (h *half) open(d *device, pd *verbs.PD, c verbs.QPConfig) (err error) {
 	if h.ch, err = d.ctx.NewCompChannel(); err != nil {
 		return err
 	}
@@ -31,7 +32,7 @@ func (h *half) open(d *device, c verbs.QPConfig) (err error) {
 		return err
 	}
 	c.SendCQ, c.RecvCQ = h.cq, h.cq
-	h.qp, err = d.pd.NewQP(c)
+	h.qp, err = pd.NewQP(c)
 	return err
 }
 
@@ -46,42 +47,58 @@ func (h *half) close() error {
 	if h.ch != nil {
 		errs = append(errs, h.ch.Close())
 	}
+	if h.mr != nil {
+		errs = append(errs, h.mr.Close())
+	}
 	return errors.Join(errs...)
 }
 
 func (h *half) slot(i, n int) verbs.Range {
-	return verbs.Range{MR: h.mr, Off: h.off + i*h.slotSize, Len: n}
+	return verbs.Range{MR: h.mr, Off: i * h.slotSize, Len: n}
 }
 
 func (h *half) bytes(i, n int) []byte {
-	at := h.off + i*h.slotSize
+	at := i * h.slotSize
 	return h.mr.Bytes()[at : at+n]
 }
 
-// writer is the sending direction. Counters count messages since the link began.
+// writer is the sending direction. Counters count messages since the link began; a piece is a message, too.
 //
 //	completed ≤ posted ≤ allowed ≤ posted + window, posted − completed ≤ slots
 type writer struct {
+	mu sync.Mutex // of everything: besides the thread that writes, keep takes completions
 	half
 	window    uint64 // the peer's receive slots
 	size      int    // bytes of a message: the smaller of both slot sizes
 	posted    uint64
 	completed uint64
 	allowed   uint64 // credit
+
+	remote remoteBlocks
+	free   []uint32 // blocks of the peer that may be written to
+	own    *arena   // memory to send pieces from that are not in a block here; as large as the peer's, made when needed
+	lent   []*block // by slot: the block that its message is sent from
+	lents  int      // of them on their way
+	armed  bool     // an event is asked for and not yet taken
 }
 
 // open makes the queue pair. It never has more messages on their way than it has slots, and a credit message gives
-// at least one back, so as many receives are enough for credit.
-func (w *writer) open(d *device, slots, slotSize int) error {
-	w.slots, w.slotSize = slots, slotSize
-	return w.half.open(d, verbs.QPConfig{Sends: slots, Recvs: slots, Inline: 64})
+// at least one back, or a block; so as many receives are enough for credit.
+func (w *writer) open(d *device, o Options) error {
+	w.slots, w.slotSize = o.Slots, o.SlotSize
+	w.lent = make([]*block, o.Slots)
+	return w.half.open(d, d.pd, verbs.QPConfig{Sends: o.Slots, Recvs: o.Slots + maxBlocks, Inline: 64})
 }
 
 // start posts the receives for credit; the peer has told how many receives it posts.
-func (w *writer) start(peerSlots, peerSize int) error {
-	w.window, w.size = uint64(min(peerSlots, w.slots)), min(w.slotSize, peerSize)
+func (w *writer) start(peer *hello) error {
+	w.window, w.size = uint64(min(int(peer.slots), w.slots)), min(w.slotSize, int(peer.slotSize))
 	w.allowed = w.window
-	for range w.slots {
+	w.remote = peer.blocks
+	for i := range peer.blocks.n {
+		w.free = append(w.free, i)
+	}
+	for range w.slots + int(peer.blocks.n) {
 		if err := w.qp.PostRecv(0, verbs.Range{}); err != nil {
 			return err
 		}
@@ -105,17 +122,96 @@ func (w *writer) poll() (bool, error) {
 		case c.Status != 0:
 			return true, c.Status
 		case !c.Recv:
-			w.completed = c.ID + 1
-		case !c.HasImm || c.Len != 0 || uint64(c.Imm) > w.window-(w.allowed-w.posted) || c.Imm == 0:
-			return true, fmt.Errorf("the peer breaks the rules: credit for %d slots, %d of %d are in use", c.Imm, w.posted+w.window-w.allowed, w.window)
+			w.finished(c.ID)
 		default:
-			w.allowed += uint64(c.Imm)
+			if err := w.credit(c); err != nil {
+				return true, err
+			}
 			if err := w.qp.PostRecv(0, verbs.Range{}); err != nil {
 				return true, err
 			}
 		}
 	}
 	return n > 0, nil
+}
+
+// finished notes that the peer has a message.
+func (w *writer) finished(id uint64) {
+	w.completed = id + 1
+	if i := id % uint64(w.slots); w.lent[i] != nil {
+		w.lent[i].Release()
+		w.lent[i] = nil
+		w.lents--
+	}
+}
+
+// credit takes what a credit message gives.
+func (w *writer) credit(c *verbs.Completion) error {
+	switch i := c.Imm &^ creditBlock; {
+	case !c.HasImm || c.Len != 0:
+	case c.Imm&creditBlock != 0:
+		if i < w.remote.n && !slices.Contains(w.free, i) {
+			w.free = append(w.free, i)
+			return nil
+		}
+	case i != 0 && uint64(i) <= w.window-(w.allowed-w.posted):
+		w.allowed += uint64(i)
+		return nil
+	}
+	return fmt.Errorf("the peer breaks the rules: credit %#x, %d of %d slots and %d of %d blocks are in use", c.Imm, w.posted+w.window-w.allowed, w.window, int(w.remote.n)-len(w.free), w.remote.n)
+}
+
+// notify asks for an event with the next completion. Look for completions again after it.
+func (w *writer) notify() error {
+	if w.armed {
+		return nil
+	}
+	w.armed = true
+	return w.cq.Notify(false)
+}
+
+// event takes completions after an event, and asks for the next while blocks wait to be given back.
+func (w *writer) event() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed = false
+	_, err := w.poll()
+	if err == nil && w.lents > 0 {
+		if err = w.notify(); err == nil {
+			_, err = w.poll()
+		}
+	}
+	return err
+}
+
+// piece writes head and what body gives into a block of the peer, if there is room for it.
+func (w *writer) piece(head []byte, body func() (verbs.Range, *block, error)) (bool, error) {
+	if w.room() == 0 || len(w.free) == 0 {
+		if _, err := w.poll(); err != nil || w.room() == 0 || len(w.free) == 0 {
+			return false, err
+		}
+	}
+	more, b, err := body()
+	if err != nil {
+		return false, err
+	}
+	at := int(w.posted % uint64(w.slots))
+	r := verbs.Request{ID: w.posted, Op: verbs.RDMAWriteImm, Flags: verbs.Signaled, Local: w.slot(at, copy(w.bytes(at, w.slotSize), head)), More: more, Imm: w.free[0],
+		RemoteAddr: w.remote.addr + uint64(w.free[0])*uint64(w.remote.size), RKey: w.remote.key}
+	if r.Local.Len < len(head) || r.Local.Len+more.Len > int(w.remote.size) {
+		return false, fmt.Errorf("piece of %d and %d bytes: too long", len(head), more.Len)
+	}
+	if err := w.qp.Post(r); err != nil {
+		return false, err
+	}
+	w.posted++
+	w.free = append(w.free[:0], w.free[1:]...)
+	if b == nil {
+		return true, nil
+	}
+	w.lent[at] = b
+	w.lents++
+	return true, w.notify()
 }
 
 // send copies what it can of bufs into slots and posts them.
