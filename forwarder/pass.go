@@ -69,7 +69,7 @@ func (c *conn) pass(b transport.Block) {
 		m = c.member.Load()
 	}
 	d := m.job.table[h.Dst].Load()
-	if d == nil || d.lender == nil || n > d.lender.MaxPiece() {
+	if d == nil || d.lender == nil || m.job.classic != nil || n > d.lender.MaxPiece() {
 		buf := p.copy(&c.f.pool)
 		if !c.relayOne(buf) {
 			c.f.pool.put(buf)

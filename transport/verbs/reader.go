@@ -60,20 +60,29 @@ func (r *reader) start(peerSlots int) error {
 
 func (r *reader) repost(i int) error { return r.qp.PostRecv(uint64(i), r.slot(i, r.slotSize)) }
 
-// poll takes completions: messages, and ends of credit messages.
+// poll takes completions: messages, and ends of credit messages. It leaves some only if there are messages to read, because an event tells of
+// later ones only.
 func (r *reader) poll() error {
-	n, err := r.cq.Poll(r.got[:])
-	if err != nil {
-		return err
+	for {
+		n, err := r.take()
+		if err != nil || n < len(r.got) || r.head != r.tail {
+			return err
+		}
+	}
+}
+
+func (r *reader) take() (n int, err error) {
+	if n, err = r.cq.Poll(r.got[:]); err != nil {
+		return n, err
 	}
 	for i := range r.got[:n] {
 		switch c := &r.got[i]; {
 		case c.Status != 0:
 			r.flushed = true
 			if c.Status == verbs.LengthError {
-				return fmt.Errorf("the peer breaks the rules: a message of more than %d bytes", r.slotSize)
+				return n, fmt.Errorf("the peer breaks the rules: a message of more than %d bytes", r.slotSize)
 			}
-			return c.Status
+			return n, c.Status
 		case !c.Recv:
 			r.mu.Lock()
 			r.telling--
@@ -82,14 +91,14 @@ func (r *reader) poll() error {
 			a := arrival{slot: int(c.ID), n: c.Len}
 			if c.HasImm {
 				if a.block, err = r.arrived(c); err != nil {
-					return err
+					return n, err
 				}
 			}
 			r.ready[r.tail%uint64(r.slots)] = a
 			r.tail++
 		}
 	}
-	return nil
+	return n, nil
 }
 
 // arrived notes a piece that the peer has written.

@@ -111,28 +111,37 @@ func (w *writer) room() int {
 	return int(min(w.allowed-w.posted, uint64(w.slots)-(w.posted-w.completed)))
 }
 
-// poll takes completions: ends of sends, and credit. It reports whether there were some.
-func (w *writer) poll() (bool, error) {
-	n, err := w.cq.Poll(w.got[:])
-	if err != nil {
-		return false, err
+// poll takes all completions: ends of sends, and credit. It reports whether there were some.
+func (w *writer) poll() (some bool, err error) {
+	for n := len(w.got); n == len(w.got); {
+		if n, err = w.take(); err != nil {
+			return true, err
+		}
+		some = some || n > 0
+	}
+	return some, nil
+}
+
+func (w *writer) take() (n int, err error) {
+	if n, err = w.cq.Poll(w.got[:]); err != nil {
+		return n, err
 	}
 	for i := range w.got[:n] {
 		switch c := &w.got[i]; {
 		case c.Status != 0:
-			return true, c.Status
+			return n, c.Status
 		case !c.Recv:
 			w.finished(c.ID)
 		default:
 			if err := w.credit(c); err != nil {
-				return true, err
+				return n, err
 			}
 			if err := w.qp.PostRecv(0, verbs.Range{}); err != nil {
-				return true, err
+				return n, err
 			}
 		}
 	}
-	return n > 0, nil
+	return n, nil
 }
 
 // finished notes that the peer has a message.
@@ -201,17 +210,21 @@ func (w *writer) piece(head []byte, body func() (verbs.Range, *block, error)) (b
 	if r.Local.Len < len(head) || r.Local.Len+more.Len > int(w.remote.size) {
 		return false, fmt.Errorf("piece of %d and %d bytes: too long", len(head), more.Len)
 	}
+	if b != nil { // it goes back when the peer has it, which may be at once
+		if err := w.notify(); err != nil {
+			return false, err
+		}
+	}
 	if err := w.qp.Post(r); err != nil {
 		return false, err
 	}
 	w.posted++
 	w.free = append(w.free[:0], w.free[1:]...)
-	if b == nil {
-		return true, nil
+	if b != nil {
+		w.lent[at] = b
+		w.lents++
 	}
-	w.lent[at] = b
-	w.lents++
-	return true, w.notify()
+	return true, nil
 }
 
 // send copies what it can of bufs into slots and posts them.
