@@ -78,10 +78,10 @@ func (c *conn) pass(b transport.Block) {
 	}
 	var count tally
 	count.add(&h)
-	p.count, p.bytes = m.job.traffic(m.cluster, int(h.Dst)), h.Payload()
+	p.count, p.bytes = m.job.traffic(m.job.clusterOf[h.Src], int(h.Dst)), h.Payload()
 	p.count.add(&count)
-	if err := d.out.pass(m.rank, p); err != nil {
-		c.bad(fmt.Sprintf("for rank %d: %v", h.Dst, err))
+	if err := d.out.pass(h.Src, p); err != nil {
+		c.bad(fmt.Sprintf("from rank %d for rank %d: %v", h.Src, h.Dst, err))
 	}
 }
 
