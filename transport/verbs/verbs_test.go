@@ -5,6 +5,7 @@ package verbs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -137,7 +138,19 @@ func TestHostilePieces(t *testing.T) {
 	for name, post := range map[string]func(a, b *link) error{
 		"no block": func(a, b *link) error { return write(a, 1000, a.out.remote.addr, a.out.remote.key) },
 		"twice": func(a, b *link) error {
-			return errors.Join(write(a, 0, a.out.remote.addr, a.out.remote.key), write(a, 0, a.out.remote.addr, a.out.remote.key))
+			if err := write(a, 0, a.out.remote.addr, a.out.remote.key); err != nil {
+				return err
+			}
+			for { // the block is not given back
+				k, err := b.TryBorrow()
+				if err == transport.ErrAgain {
+					continue
+				}
+				if k == nil || err != nil {
+					return fmt.Errorf("borrow: %v, %v", k, err)
+				}
+				return write(a, 0, a.out.remote.addr, a.out.remote.key)
+			}
 		},
 		"outside": func(a, b *link) error {
 			return write(a, 0, a.out.remote.addr+uint64(len(b.arena.mem)), a.out.remote.key)
