@@ -52,7 +52,8 @@ const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
 /* What all reductions have in common: op is the engine's (enum z_coll_op), mpi_op the program's. rc, if that is set. */
 int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op);
-void zop_release(MPI_Op op); /* a nonblocking reduction is over */
+void zop_retain(MPI_Op op);  /* until zop_release the program's MPI_Op_free only notes that it was called */
+void zop_release(MPI_Op op);
 
 /* The same collectives over an intercommunicator (intercoll.c); arguments as the program's. */
 void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root);

@@ -1,7 +1,7 @@
 /* Reductions on communicators that span clusters. Elements keep the layout of their type. Owner: comms. */
 #include "coll.h"
 
-/* Operators in use by nonblocking reductions: the program may free them meanwhile, the native library must not. */
+/* Operators in use by nonblocking and persistent reductions: the program may free them meanwhile, the native library must not. */
 typedef struct use {
   MPI_Op op;
   int count, freed;
@@ -10,7 +10,7 @@ typedef struct use {
 static zmap uses; /* operator → use */
 static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void op_retain(MPI_Op op) {
+void zop_retain(MPI_Op op) {
   z_lock(&uses_lock);
   use *u = zmap_get(&uses, z_key(op));
   if (!u && (u = calloc(1, sizeof *u))) {
@@ -59,7 +59,7 @@ int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op m
     if (zcoll_fail(j, real.Type_dup(type, &j->type))) return j->rc;
     j->args.type = z_key(j->type);
   }
-  op_retain(mpi_op);
+  zop_retain(mpi_op);
   j->op = mpi_op;
   return MPI_SUCCESS;
 }

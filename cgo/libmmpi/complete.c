@@ -1,6 +1,6 @@
 /* Wait and Test × one, any, all, some; Request_free, Request_get_status, Cancel. Arrays may mix the shim's requests and native ones:
  * such an array never goes whole to native MPI. Owner: shim. */
-#include "shim.h"
+#include "persistent.h"
 #include <string.h>
 
 /* ---- one of the shim's requests ---- */
@@ -358,7 +358,9 @@ int z_Request_free(MPI_Request *request) {
       zreq_release(r->inner);
     }
     r->inner = NULL;
-    free(r->extra);
+    zpersistent *p = r->extra;
+    if (p->end) p->end(r);
+    free(p);
     zreq_free(r);
   } else {
     zreq_release(r);

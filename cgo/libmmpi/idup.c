@@ -1,4 +1,4 @@
-/* MPI_Comm_idup: first the engine brings the new context id to all, then the native library duplicates the local part, then the
+/* MPI_Comm_idup and MPI_Comm_idup_with_info: first the engine brings the new context id to all, then the native library duplicates the local part, then the
  * copy exists. Whoever waits for anything moves it on; collectives that the program starts meanwhile wait. Owner: comms. */
 #include "comm.h"
 
@@ -11,10 +11,20 @@ typedef struct idup {
   MPI_Comm made;
   MPI_Request native;
   int copying;       /* the native library is at it */
+  int with_info;
+  MPI_Info info;     /* a duplicate */
 } idup;
+
+static int copy(idup *d, MPI_Comm from) {
+#ifdef Z_HAVE_Comm_idup_with_info
+  if (d->with_info) return real.Comm_idup_with_info(from, d->info, &d->made, &d->native);
+#endif
+  return real.Comm_idup(from, &d->made, &d->native);
+}
 
 static int over(zreq *r, idup *d, int rc) {
   zcomm *c = r->comm, *made;
+  if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
   if (!rc && !(rc = zcomm_add(d->made, d->context, c->world, c->size, &made))) {
     zcomm_like(made, r->comm);
     *d->out = d->made;
@@ -32,7 +42,7 @@ static int move(zreq *r) {
   if (!d->copying) {
     if (!__atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE)) return 0;
     if (r->cell.error) return over(r, d, z_error_class(r->cell.error));
-    int rc = real.Comm_idup(r->comm->native, &d->made, &d->native);
+    int rc = copy(d, r->comm->native);
     if (rc) return over(r, d, rc);
     d->copying = 1;
   }
@@ -54,6 +64,7 @@ static void launch(zreq *user) {
   int failed = z_eng.ze_coll(c->id, &a, &r->cell);
   if (failed) {
     j->rc = z_error_class(failed);
+    if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
     zreq_free(r);
     return;
   }
@@ -62,14 +73,27 @@ static void launch(zreq *user) {
   zreq_release(r);
 }
 
-int z_Comm_idup(MPI_Comm comm, MPI_Comm *out, MPI_Request *request) {
-  zcomm *c = zcomm_find(comm);
-  if (!c) return real.Comm_idup(comm, out, request);
-  zreq *user = zcoll_begin(c, 1, "MPI_Comm_idup");
+static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out, MPI_Request *request) {
+  zreq *user = zcoll_begin(c, 1, function);
   zcoll *j = zcoll_of(user);
   idup *d = zcoll_grab(j, sizeof *d);
-  if (d) d->out = out;
+  if (d) {
+    *d = (idup){.out = out, .with_info = with_info, .info = MPI_INFO_NULL};
+    if (info != MPI_INFO_NULL) zcoll_fail(j, real.Info_dup(info, &d->info));
+  }
   j->args.recv = d;
   j->launch = launch;
   return zcoll_start(user, request);
 }
+
+int z_Comm_idup(MPI_Comm comm, MPI_Comm *out, MPI_Request *request) {
+  zcomm *c = zcomm_find(comm);
+  return c ? duplicate(c, 0, MPI_INFO_NULL, "MPI_Comm_idup", out, request) : real.Comm_idup(comm, out, request);
+}
+
+#ifdef Z_HAVE_Comm_idup_with_info
+int z_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *out, MPI_Request *request) {
+  zcomm *c = zcomm_find(comm);
+  return c ? duplicate(c, 1, info, "MPI_Comm_idup_with_info", out, request) : real.Comm_idup_with_info(comm, info, out, request);
+}
+#endif

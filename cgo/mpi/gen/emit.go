@@ -73,12 +73,17 @@ func wrappers(functions []function, p map[string]string) string {
 		nonblocking[f.name] = f
 	}
 	var b strings.Builder
-	b.WriteString(notice + "#include \"win.h\"\n#include \"file.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
+	b.WriteString(notice + "#include \"win.h\"\n#include \"file.h\"\n#include \"kept.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
 	for _, f := range functions {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
 	b.WriteString("};\n\n#define WRAPPER __attribute__((visibility(\"default\")))\n#define ALIAS(R, P, X) extern __typeof__(P) X __attribute__((alias(#P), visibility(\"default\")));\n" +
 		"#define BYPASS (__builtin_expect(!z_on, 1) || __builtin_expect(z_inside, 0))\n\n")
+	for _, f := range functions { // before the wrappers, of which two may call each
+		if start, ok := policies(p).starts(f, nonblocking); ok && p[f.name] == persist {
+			b.WriteString(persistentBody(f, start))
+		}
+	}
 	for _, f := range functions {
 		if p[f.name] != skip {
 			b.WriteString(wrapper(f, p[f.name], nonblocking))
@@ -100,7 +105,7 @@ func wrapper(f function, policy string, all map[string]function) string {
 		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
 	case always:
 		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
-	case own:
+	case own, persist:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))
 	case window:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  if (zwin_find(%s)) return z_%s(%s);\n", real, f.window(), f.name, f.arguments(nil))
@@ -111,6 +116,9 @@ func wrapper(f function, policy string, all map[string]function) string {
 	case narrow:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
 		b.WriteString(narrowed(f, all))
+	case arrays:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
+		b.WriteString(narrowedArrays(f, all))
 	}
 	fmt.Fprintf(&b, "}\nALIAS(%s, %s, %s)\n\n", f.result, f.pmpi(), f.mpi())
 	return b.String()

@@ -28,6 +28,11 @@ int PMPI_Pcontrol(const int level, ...);
 int QMPI_Send(QMPI_Context context, int tool_id, const void *buf);
 int PMPI_Sendv(const void *buf, const int counts[], MPI_Comm comm);
 int PMPI_Sendv_c(const void *buf, const MPI_Count counts[], MPI_Comm comm);
+int PMPI_Scatterv(const void *sendbuf, const int sendcounts[], const int displs[], MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
+int PMPI_Scatterv_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint displs[], MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm);
+int PMPI_Iscatterv(const void *sendbuf, const int sendcounts[], const int displs[], MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request *request);
+int PMPI_Scatterv_init(const void *sendbuf, const int sendcounts[], const int displs[], MPI_Datatype sendtype, void *recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Scatterv_init_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint displs[], MPI_Datatype sendtype, void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 `
 
 func sampleFunctions(t *testing.T) map[string]function {
@@ -59,8 +64,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if len(all) != 11 {
-		t.Errorf("%d functions, want 11", len(all))
+	if len(all) != 16 {
+		t.Errorf("%d functions, want 16", len(all))
 	}
 	if got := all["X_Query"].mpi(); got != "MPIX_Query" {
 		t.Error(got)
@@ -69,7 +74,7 @@ func TestParse(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	all := sampleFunctions(t)
-	p := policies{"Send": own, "Sendv": own, "Pcontrol": skip}
+	p := policies{"Send": own, "Sendv": own, "Pcontrol": skip, "Scatterv": own, "Iscatterv": own}
 	got := map[string]string{}
 	for name, f := range all {
 		var err error
@@ -78,7 +83,8 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 	want := map[string]string{"Send": own, "Send_c": narrow, "Isend": guarded, "Finalize": pass, "Wtime": pass, "Reduce_local": pass,
-		"Group_range_incl": guarded, "X_Query": pass, "Pcontrol": skip, "Sendv": own, "Sendv_c": guarded}
+		"Group_range_incl": guarded, "X_Query": pass, "Pcontrol": skip, "Sendv": own, "Sendv_c": guarded,
+		"Scatterv": own, "Iscatterv": own, "Scatterv_c": arrays, "Scatterv_init": persist, "Scatterv_init_c": arrays}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
@@ -99,6 +105,26 @@ func TestGuardedRefusesSpanning(t *testing.T) {
 		}
 		if got := onSpanning(all[name], guarded); got != "unsupported" {
 			t.Errorf("%s is listed as %s", name, got)
+		}
+	}
+}
+
+// What counts where, how long arrays are, and for how long they live.
+func TestCollectives(t *testing.T) {
+	all := sampleFunctions(t)
+	for what, lines := range map[string][]string{
+		wrapper(all["Scatterv_c"], arrays, all): {
+			"const int *int_displs = zkept_ints(&k, displs, zkept_root(c, root), Z_PEERS);", "int int_recvcount = zkept_int(&k, recvcount);",
+			"z_Scatterv(sendbuf, int_sendcounts, int_displs, sendtype, recvbuf, int_recvcount, recvtype, root, comm);\n    zkept_free(&k);"},
+		wrapper(all["Scatterv_init_c"], arrays, all): {"if (!rc) zpersist_keep(*request, &k);"},
+		persistentBody(all["Scatterv_init"], all["Iscatterv"]): {
+			"a.sendtype = zkept_type(&k, sendtype, zkept_root(c, root));", "a.recvtype = zkept_type(&k, recvtype, zkept_leaf(c, root) && recvbuf != MPI_IN_PLACE);",
+			"return z_Iscatterv(a->sendbuf, a->sendcounts, a->displs, a->sendtype, a->recvbuf, a->recvcount, a->recvtype, a->root, comm, request);"},
+	} {
+		for _, line := range lines {
+			if !strings.Contains(what, line) {
+				t.Errorf("no %q in\n%s", line, what)
+			}
 		}
 	}
 }

@@ -17,6 +17,8 @@ const (
 	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
 	window  = "window"  // z_X where the window among the arguments spans clusters, else guarded
 	narrow  = "narrow"  // the big-count form X_c of an own function: z_X where the counts fit an int, else guarded; no policy file names it
+	arrays  = "arrays"  // the big-count form of a collective with arrays: likewise, the arrays narrowed; no policy file names it
+	persist = "persist" // a persistent collective that starts an own nonblocking one: z_X, generated; no policy file names it
 	apart   = "apart"   // guarded; unsupported on a file that spans clusters too
 	synced  = "synced"  // guarded, after a barrier that serves others while it waits: the function blocks and has no I-form
 )
@@ -57,10 +59,21 @@ func (p policies) of(f function, all map[string]function) (string, error) {
 	if named, ok := p[f.name]; ok {
 		return named, nil
 	}
-	if short, ok := strings.CutSuffix(f.name, "_c"); ok && (p[short] == own || p[short] == window) && narrows(f, all[short]) {
-		return narrow, nil
-	} else if ok && p[short] == pass {
-		return pass, nil
+	if _, ok := p.starts(f, all); ok {
+		return persist, nil
+	}
+	if name, ok := strings.CutSuffix(f.name, "_c"); ok {
+		short := all[name]
+		_, persistent := p.starts(short, all)
+		ours := p[name] == own || p[name] == window || persistent
+		switch {
+		case ours && narrows(f, short):
+			return narrow, nil
+		case ours && narrowsArrays(f, short):
+			return arrays, nil
+		case p[name] == pass:
+			return pass, nil
+		}
 	}
 	policy := pass
 	for _, a := range f.params {
@@ -94,7 +107,7 @@ func narrows(big, short function) bool {
 // onSpanning says for the list of functions what happens where an argument spans clusters.
 func onSpanning(f function, policy string) string {
 	switch policy {
-	case own, always, narrow, window:
+	case own, always, narrow, arrays, persist, window:
 		return "supported"
 	case apart:
 		return "unsupported"

@@ -37,7 +37,7 @@ Made by ` + "`go generate ./cgo/mpi/gen`" + ` (after ` + "`scripts/build`" + `) 
 | error | returns MPI_ERR_UNSUPPORTED_OPERATION through the error handler where a communicator, group or window spans clusters |
 | – | no function of this library (MPICH: c2f and f2c are macros) |
 
-The functions MPI_T_… go to the native library unwrapped. A big-count function (…_c) that is "spanning" needs counts below 2³¹.
+The functions MPI_T_… go to the native library unwrapped. A big-count function (…_c) that is "spanning" needs counts and displacements below 2³¹.
 `
 
 // table writes the conformance table of functions.tsv files, each in a directory named after its MPI library: first
