@@ -186,17 +186,17 @@ func narrowed(f function, all map[string]function) string {
 	var fit []string
 	casts := map[string]string{}
 	comm := ""
-	for _, a := range f.params {
-		switch a.typ {
-		case "MPI_Count":
+	short := all[strings.TrimSuffix(f.name, "_c")]
+	for i, a := range f.params {
+		switch {
+		case a.typ != short.params[i].typ:
 			fit = append(fit, fmt.Sprintf("%s <= INT_MAX", a.name))
 			casts[a.name] = "(int)" + a.name
-		case "MPI_Comm":
+		case a.typ == "MPI_Comm":
 			comm = a.name
 		}
 	}
-	short := strings.TrimSuffix(f.name, "_c")
-	out := fmt.Sprintf("  if (%s) return z_%s(%s);\n", strings.Join(fit, " && "), short, f.arguments(casts))
+	out := fmt.Sprintf("  if (%s) return z_%s(%s);\n", strings.Join(fit, " && "), short.name, f.arguments(casts))
 	if w := f.window(); w != "" && comm == "" {
 		return fmt.Sprintf("  if (zwin_find(%s)) {\n  %s    return zwin_raise(zwin_find(%s), MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n  }\n",
 			w, out, w, f.mpi()) + checks(f, guarded, all)

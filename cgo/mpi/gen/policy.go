@@ -97,7 +97,7 @@ func narrows(big, short function) bool {
 	}
 	for i, a := range big.params {
 		b := short.params[i]
-		if a.suffix != b.suffix || a.typ != b.typ && (a.typ != "MPI_Count" || b.typ != "int" || a.suffix != "") {
+		if a.suffix != b.suffix || a.typ != b.typ && (a.typ != "MPI_Count" && a.typ != "MPI_Aint" || b.typ != "int" || a.suffix != "") {
 			return false
 		}
 	}
