@@ -10,15 +10,17 @@ static zreq *work(zreq *r) { return r->kind == ZREQ_PERSISTENT ? r->inner : r; }
 static int request_over(zreq *r) { return !is_active(r) || zreq_over(work(r)); }
 static int over(void *r) { return request_over(r); }
 
-/* It is over: status and handle to the user. The error class; the error is raised if raise is set, and then the code. */
-static int conclude(zreq *r, MPI_Request *handle, MPI_Status *status, int raise) {
+/* It is over: status and handle to the user. Without blame an error is raised and its code returned; else its class, and *blame is the
+ * communicator, referenced, of the first request whose error nobody has raised yet. */
+static int conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zcomm **blame) {
   zreq *w = work(r);
   if (!w) { /* an inactive persistent request */
     z_status_empty(status);
     return MPI_SUCCESS;
   }
   int rc = zreq_finish(w, status);
-  if (rc && raise) rc = zreq_raise(w);
+  if (rc && !blame) rc = zreq_raise(w);
+  else if (rc && !*blame && !w->raised) *blame = zcomm_retain(r->comm);
   if (r->kind == ZREQ_PERSISTENT) {
     r->inner = NULL;
     zreq_free(w);
@@ -49,7 +51,7 @@ int z_Wait(MPI_Request *request, MPI_Status *status) {
   zreq *r = zreq_find(*request);
   if (r) {
     if (!request_over(r)) z_wait(over, r);
-    return conclude(r, request, status, 1);
+    return conclude(r, request, status, NULL);
   }
   MPI_Request was = *request;
   int rc = z_wait_native(request, status);
@@ -61,7 +63,7 @@ int z_Test(MPI_Request *request, int *flag, MPI_Status *status) {
   zreq *r = zreq_find(*request);
   if (r) {
     *flag = request_over(r) || (z_poll(), request_over(r));
-    return *flag ? conclude(r, request, status, 1) : MPI_SUCCESS;
+    return *flag ? conclude(r, request, status, NULL) : MPI_SUCCESS;
   }
   int rc = test_native(request, flag, status);
   if (!*flag) z_poll_if_busy();
@@ -122,6 +124,14 @@ static int untouched(int n, const MPI_Request requests[]) {
 
 static int no_memory(const char *function) { return z_raise(NULL, MPI_ERR_NO_MEM, function, "no memory for the array of requests"); }
 
+/* What a call for several requests returns after a failure. MPI_COMM_WORLD has nothing to do with it. */
+static int in_status(zcomm *blame, const char *function) {
+  if (!blame) return MPI_ERR_IN_STATUS; /* native MPI has raised it */
+  int rc = z_raise(blame, MPI_ERR_IN_STATUS, function, "an operation failed: see the statuses");
+  zcomm_release(blame);
+  return rc;
+}
+
 static MPI_Status *nth(MPI_Status statuses[], int i) { return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i]; }
 
 static void set_error(MPI_Status statuses[], int i, int rc) {
@@ -135,6 +145,7 @@ typedef struct all {
   MPI_Status *statuses;
   char *done;
   int left, failed;
+  zcomm *blame;
 } all;
 
 /* Concludes whatever is over; true when all is. */
@@ -149,7 +160,7 @@ static int all_over(void *arg) {
       rc = test_native(&a->b.requests[i], &flag, status);
     } else if (request_over(r)) {
       flag = 1;
-      rc = conclude(r, &a->b.requests[i], status, 0);
+      rc = conclude(r, &a->b.requests[i], status, &a->blame);
     }
     if (!flag && !rc) continue;
     a->done[i] = 1;
@@ -171,7 +182,7 @@ int z_Waitall(int n, MPI_Request requests[], MPI_Status statuses[]) {
   if (!all_over(&a)) z_wait(all_over, &a);
   free(a.done);
   batch_close(&a.b);
-  return a.failed ? z_raise(NULL, MPI_ERR_IN_STATUS, "MPI_Waitall", "an operation failed: see the statuses") : MPI_SUCCESS;
+  return a.failed ? in_status(a.blame, "MPI_Waitall") : MPI_SUCCESS;
 }
 
 /* Native ones that are over: handles, statuses and entries of all in the batch. */
@@ -198,6 +209,7 @@ int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   }
   batch b;
   int rc = MPI_SUCCESS, failed = 0;
+  zcomm *blame = NULL;
   if (batch_open(&b, n, requests)) return no_memory("MPI_Testall");
   *flag = all_requests_over(&b) || (z_poll(), all_requests_over(&b));
   if (*flag) rc = real.Testall(b.natives, b.native, flag, b.status);
@@ -205,7 +217,7 @@ int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
     for (int k = 0; k < b.natives; k++) native_done(&b, k, nth(statuses, b.at[k]));
     for (int i = 0; i < n && *flag; i++) {
       if (!b.ours[i]) continue;
-      int rc2 = conclude(b.ours[i], &requests[i], nth(statuses, i), 0);
+      int rc2 = conclude(b.ours[i], &requests[i], nth(statuses, i), &blame);
       set_error(statuses, i, rc2);
       if (rc2) failed = 1;
     }
@@ -214,7 +226,7 @@ int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   }
   batch_close(&b);
   if (rc) return rc; /* raised natively */
-  return failed ? z_raise(NULL, MPI_ERR_IN_STATUS, "MPI_Testall", "an operation failed: see the statuses") : MPI_SUCCESS;
+  return failed ? in_status(blame, "MPI_Testall") : MPI_SUCCESS;
 }
 
 /* ---- any and some ---- */
@@ -223,6 +235,7 @@ typedef struct some {
   batch b;
   int most;             /* 1: any; else as many as are over */
   int count, rc, failed;
+  zcomm *blame;
   int *indices;
   MPI_Status *statuses; /* [count], in the order of indices; for any: the one status, MPI_ERROR untouched */
 } some;
@@ -242,7 +255,7 @@ static int some_over(void *arg) {
     zreq *r = b->ours[i];
     if (!r || !is_active(r) || !request_over(r)) continue;
     MPI_Status *to = s->most == 1 ? s->statuses : nth(s->statuses, s->count);
-    int rc = conclude(r, &b->requests[i], to, s->most == 1);
+    int rc = conclude(r, &b->requests[i], to, s->most == 1 ? NULL : &s->blame);
     if (s->most > 1) set_error(s->statuses, s->count, rc);
     if (rc) s->failed = 1, s->rc = rc;
     s->indices[s->count++] = i;
@@ -312,7 +325,7 @@ static int several(int n, MPI_Request requests[], int *count, int indices[], MPI
   some s = {.most = n > 1 ? n : 2, .indices = indices, .statuses = statuses};
   int found = some_run(&s, n, requests, blocking, function);
   *count = found && !s.count ? MPI_UNDEFINED : s.count;
-  return s.failed ? z_raise(NULL, MPI_ERR_IN_STATUS, function, "an operation failed: see the statuses") : MPI_SUCCESS;
+  return s.failed ? in_status(s.blame, function) : MPI_SUCCESS;
 }
 
 int z_Waitsome(int n, MPI_Request requests[], int *count, int indices[], MPI_Status statuses[]) {
