@@ -223,7 +223,7 @@ func TestFiles(t *testing.T) {
 // python3 is Debian's, which has mpi4py for Open MPI; another one may come first in the path.
 const python3 = "/usr/bin/python3"
 
-// TestMPI4Py runs Python programs with pickled objects and with buffers.
+// TestMPI4Py runs Python programs: pickled objects, buffers, windows, pools of workers (mpi4py.futures).
 func TestMPI4Py(t *testing.T) {
 	New(t)
 	if _, err := os.Stat(python3); err != nil {
@@ -233,11 +233,17 @@ func TestMPI4Py(t *testing.T) {
 	if long() {
 		splits = openMPIOnly
 	}
-	for _, script := range []string{"objects.py", "buffers.py", "rma.py"} {
+	for _, line := range []string{"objects.py", "buffers.py", "rma.py", "futures.py", "-m mpi4py.futures futures.py pool"} {
 		for _, s := range splits {
-			t.Run(script+" "+s.name, func(t *testing.T) {
+			t.Run(line+" "+s.name, func(t *testing.T) {
 				b := New(t)
-				argv := []string{python3, filepath.Join(b.Root, "test/programs/python", script)}
+				argv := []string{python3}
+				for _, word := range strings.Fields(line) {
+					if strings.HasSuffix(word, ".py") {
+						word = filepath.Join(b.Root, "test/programs/python", word)
+					}
+					argv = append(argv, word)
+				}
 				native := oracle.run(b, s.ranks(), argv...)
 				zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, argv...))
 				b.Same(native, zipped, nil)
