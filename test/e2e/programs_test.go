@@ -200,6 +200,16 @@ func TestIntercollRoots(t *testing.T) {
 	}
 }
 
+// TestReorder checks that reorder = 1 leaves few edges of a topology between clusters.
+func TestReorder(t *testing.T) {
+	for _, s := range []split{oneThree, threeFour, oneOneOne} {
+		t.Run(s.name, func(t *testing.T) {
+			b := New(t)
+			b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/reorder.c")))
+		})
+	}
+}
+
 // TestFiles compares MPI-IO over clusters that see one directory with a native run: declared by the program, and by the user.
 func TestFiles(t *testing.T) {
 	splits := some
