@@ -29,7 +29,7 @@ static int crossing(MPI_Comm c) {
   return all;
 }
 
-/* 0: a ring. 1: a grid. 2: a graph of two chains. 3: a distributed graph, a ring. */
+/* 0: a ring. 1: a grid. 2: a graph of two chains. 3 and 4: a distributed graph, a ring; 4 by neighbours. */
 static MPI_Comm topology(int which, MPI_Comm from, int reorder) {
   int n, rank, on[2] = {1, 0}, dims[2] = {0, 0};
   MPI_Comm c;
@@ -50,6 +50,18 @@ static MPI_Comm topology(int which, MPI_Comm from, int reorder) {
     int near[2] = {(rank + n - 1) % n, (rank + 1) % n}, degree = 2;
     MPI_Dist_graph_create(from, 1, &rank, &degree, near, MPI_UNWEIGHTED, MPI_INFO_NULL, reorder, &c);
   }
+  if (which == 4) {
+    int near[2] = {(rank + n - 1) % n, (rank + 1) % n}, weights[2] = {rank, rank + 100}, from_[2], to[2], w[2], v[2], mine;
+    MPI_Dist_graph_create_adjacent(from, 2, near, weights, 2, near, weights, MPI_INFO_NULL, reorder, &c);
+    MPI_Dist_graph_neighbors(c, 2, from_, w, 2, to, v);
+    MPI_Comm_rank(c, &mine);
+    for (int i = 0; i < 2; i++) {
+      SAME(from_[i], (mine + n + 2 * i - 1) % n, "source");
+      SAME(to[i], from_[i], "destination");
+      SAME(w[i], mine + 100 * i, "weight of a source");
+      SAME(v[i], w[i], "weight of a destination");
+    }
+  }
   return c;
 }
 
@@ -65,11 +77,11 @@ int main(int argc, char **argv) {
   CHECK(clusters > 1, "one cluster");
   MPI_Comm_split(MPI_COMM_WORLD, 0, inside, &turned); /* the clusters in turn */
   for (int k = 0; k < 2; k++)
-    for (int which = 0; which < 4; which++) {
+    for (int which = 0; which < 5; which++) {
       MPI_Comm from = k ? turned : MPI_COMM_WORLD, plain = topology(which, from, 0), better = topology(which, from, 1);
       int without = crossing(plain), with = crossing(better), relation;
       CHECK(with <= without, "topology %d: %d edges cross with reorder, %d without", which, with, without);
-      if (which == 0 || which == 3) SAME(with, 2 * clusters, "edges of a ring, both ways, that cross");
+      if (which == 0 || which >= 3) SAME(with, 2 * clusters, "edges of a ring, both ways, that cross");
       MPI_Comm_compare(from, plain, &relation);
       SAME(relation, MPI_CONGRUENT, "no reorder");
       if (!me) line("%s topology %d: %d with, %d without", k ? "turned" : "in order", which, with, without);
