@@ -221,8 +221,18 @@ int z_File_close(MPI_File *file) {
     return rc ? rc : rc2;                        \
   }
 TOGETHER(File_set_size, (MPI_File file, MPI_Offset size), file, size)
-TOGETHER(File_preallocate, (MPI_File file, MPI_Offset size), file, size)
 TOGETHER(File_sync, (MPI_File file), file)
+
+/* In the cluster of rank 0 only: the libraries look where the file ends and write from there on, so two at once would add up. */
+int z_File_preallocate(MPI_File file, MPI_Offset size) {
+  zfile *f = zfile_find(file);
+  int rc = f ? z_Barrier(f->comm) : MPI_SUCCESS, class_ = MPI_SUCCESS, rc2;
+  if (!rc && (!f || zcomm_find(f->comm)->native_of[0] != Z_REMOTE)) INSIDE(File_preallocate(file, size));
+  if (!f) return rc;
+  if (rc) real.Error_class(rc, &class_);
+  if ((rc2 = z_Bcast(&class_, 1, MPI_INT, 0, f->comm)) || (rc2 = z_Barrier(f->comm))) return rc ? rc : rc2;
+  return rc ? rc : class_;
+}
 
 /* ---- the rest ---- */
 
