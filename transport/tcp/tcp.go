@@ -20,6 +20,10 @@ import (
 // maxVec is how many slices one writev takes; more wait for the next call. Small, so that it fits on the stack.
 const maxVec = 64
 
+// unsent is how many bytes a socket holds that it cannot send yet. The kernel would take megabytes, and what overtakes bulk in the queues above
+// (small messages, the go-ahead for messages in the other direction) would wait behind them: seconds, where a slow link is shared.
+const unsent = 128 << 10
+
 type link struct {
 	fd     int
 	ref    fdref.Ref
@@ -106,11 +110,16 @@ func newLink(c *net.TCPConn) (*link, error) {
 	}
 	fd := -1
 	var dupErr error
-	if err := raw.Control(func(s uintptr) { fd, dupErr = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
+	err = raw.Control(func(s uintptr) {
+		if dupErr = unix.SetsockoptInt(int(s), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent); dupErr == nil {
+			fd, dupErr = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0)
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
 	if dupErr != nil {
-		return nil, fmt.Errorf("duplicate socket: %w", dupErr)
+		return nil, fmt.Errorf("prepare socket: %w", dupErr)
 	}
 	l := &link{fd: fd, remote: "tcp " + c.RemoteAddr().String()}
 	l.free = func() { unix.Close(fd) }
