@@ -139,16 +139,23 @@ func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 		Single: map[string][]float64{}, Both: map[string][]float64{}, Many: map[string][]float64{}}
 	host := func(c, turn int) string { return cs[c].Hosts[turn%len(cs[c].Hosts)] }
 	for c := range cs {
-		in := func(turn int) []transfer.Message {
-			return []transfer.Message{m.message(host(c, turn), z.Name, transfer.Direct)}
+		// All hosts at once: one alone shows its own adapter if that is slower than the port.
+		in := func(int) (list []transfer.Message) {
+			for _, h := range cs[c].Hosts {
+				list = append(list, m.message(h, z.Name, transfer.Direct))
+			}
+			return list
 		}
-		if out.In[cs[c].Name], err = m.rates("from "+cs[c].Name+" into "+z.Name, in, m.first); err != nil {
+		if out.In[cs[c].Name], err = m.rates("from "+cs[c].Name+" into "+z.Name, in, m.all); err != nil {
 			return out, err
 		}
-		back := func(turn int) []transfer.Message {
-			return []transfer.Message{m.message(z.Name, host(c, turn), transfer.Direct)}
+		back := func(int) (list []transfer.Message) {
+			for _, h := range cs[c].Hosts {
+				list = append(list, m.message(z.Name, h, transfer.Direct))
+			}
+			return list
 		}
-		if out.Out[cs[c].Name], err = m.rates("out of "+z.Name+" to "+cs[c].Name, back, m.first); err != nil {
+		if out.Out[cs[c].Name], err = m.rates("out of "+z.Name+" to "+cs[c].Name, back, m.all); err != nil {
 			return out, err
 		}
 	}

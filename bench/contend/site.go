@@ -41,12 +41,12 @@ type Lab struct {
 	lab *lab.Lab
 }
 
-// OpenLab makes a lab of n hosts a cluster and z zippers, all links shaped to the rate. Close it in any case when the error is nil.
-func OpenLab(ctx context.Context, name string, n, z int, rate string, log *os.File) (l *Lab, err error) {
+// OpenLab makes a lab of n hosts a cluster and z zippers, all links shaped to the rate with a queue of the kind ("fifo" or "peers", see scripts/lab). Close it in any case when the error is nil.
+func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log *os.File) (l *Lab, err error) {
 	// Streams that share a link should share it evenly within the seconds that transfers take. Of the usual congestion controls Reno comes nearest to that;
 	// BBR takes tens of seconds. (Small fixed windows over long queues would share evenly too, but then acknowledgements queue behind the
 	// traffic the other way and slow a stream down to a fraction of its share.)
-	cfg := lab.Config{Name: name, Rate: rate, Burst: "32kb", Log: log, Sysctl: []string{"net.ipv4.tcp_congestion_control=reno"}}
+	cfg := lab.Config{Name: name, Rate: rate, Burst: "32kb", Queue: queue, Log: log, Sysctl: []string{"net.ipv4.tcp_congestion_control=reno"}}
 	for i := range n {
 		cfg.NodesA = append(cfg.NodesA, "a"+strconv.Itoa(i+1))
 		cfg.NodesB = append(cfg.NodesB, "b"+strconv.Itoa(i+1))

@@ -12,7 +12,7 @@ import (
 )
 
 // Rules are the sharing rules that are compared.
-func Rules() []string { return []string{"max-min", "zhu", "zhu-paper", "penalty"} }
+func Rules() []string { return []string{"max-min", "streams", "zhu", "zhu-paper", "penalty"} }
 
 // Near is the error up to which a transfer counts as predicted well.
 const Near = 0.10

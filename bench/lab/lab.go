@@ -27,6 +27,7 @@ type Config struct {
 	Rate             string   // "1gbit"; empty: no limit
 	Burst            string   // what a limited link lets pass at once, such as "32kb"; empty: the script's default
 	Latency          string   // how long a limited link queues, such as "500ms"; empty: the script's default
+	Queue            string   // "fifo" or "peers": limited links serve the nodes at their far ends in turn; empty: the script's default
 	Sysctl           []string // NAME=VALUE of the nodes' network settings
 	ForwarderOptions []string
 	Log              *os.File // what the scripts and forwarders say; nil: nothing
@@ -149,7 +150,7 @@ func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 func (l *Lab) settings() []string {
-	return []string{"BURST=" + l.cfg.Burst, "LATENCY=" + l.cfg.Latency, "LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
+	return []string{"BURST=" + l.cfg.Burst, "LATENCY=" + l.cfg.Latency, "QUEUE=" + l.cfg.Queue, "LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
 		"NODES_B=" + strings.Join(l.cfg.NodesB, " "), "ZIPPERS=" + strings.Join(l.cfg.Zippers, " ")}
 }
 

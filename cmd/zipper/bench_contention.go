@@ -75,7 +75,7 @@ func benchContention(c *cli.Context) error {
 	err = func() error {
 		say := func(what string) { fmt.Fprintln(os.Stderr, what) }
 		if n > 0 {
-			samples, err := contend.Calibrate(ctx, &lab.Site, contend.Options{Bytes: bytes, Most: 4, Within: 0.02, Say: say})
+			samples, err := contend.Calibrate(ctx, &lab.Site, contend.Options{Bytes: bytes, Most: 10, Within: 0.02, Say: say})
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ import (
 var labFlags = []cli.Flag{
 	&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine (root)"},
 	&cli.StringFlag{Name: "rate", Value: "50mbit", Usage: "limit of every link in the lab, such as `100mbit`"},
+	&cli.StringFlag{Name: "queue", Value: "fifo", Usage: "of a limited link: fifo, or peers: nodes are served in turn, as fq_codel does for connections (takes more processor time)"},
 	&cli.IntFlag{Name: "hosts", Value: 4, Usage: "hosts of each of the lab's two clusters"},
 	&cli.IntFlag{Name: "zippers", Value: 2, Usage: "zipper nodes of the lab"},
 }
@@ -123,7 +124,10 @@ func openLab(ctx context.Context, c *cli.Context) (*contend.Lab, error) {
 	if c.Int("hosts") < 2 || c.Int("hosts") > 64 || c.Int("zippers") < 1 || c.Int("zippers") > 8 {
 		return nil, usage(errors.New("--hosts: want 2 to 64; --zippers: want 1 to 8"))
 	}
-	return contend.OpenLab(ctx, "zc", c.Int("hosts"), c.Int("zippers"), c.String("rate"), nil)
+	if q := c.String("queue"); q != "fifo" && q != "peers" {
+		return nil, usage(fmt.Errorf("--queue %s: want fifo or peers", q))
+	}
+	return contend.OpenLab(ctx, "zc", c.Int("hosts"), c.Int("zippers"), c.String("rate"), c.String("queue"), nil)
 }
 
 // agentCommand is what sessions start on hosts.

@@ -200,7 +200,7 @@ type Rails struct {
 // Platform is the whole file.
 type Platform struct {
 	Name     string
-	Sharing  string // max-min (default), zhu, zhu-paper or penalty
+	Sharing  string // max-min (default), streams, zhu, zhu-paper or penalty
 	Clusters []Cluster
 	Zippers  []Zipper
 	Routes   []Route
@@ -302,9 +302,9 @@ func (p *Platform) check() error {
 		return errors.New("the platform has no clusters")
 	}
 	switch p.Sharing {
-	case "", "max-min", "zhu", "zhu-paper", "penalty":
+	case "", "max-min", "streams", "zhu", "zhu-paper", "penalty":
 	default:
-		return fmt.Errorf("sharing %q: use max-min, zhu, zhu-paper or penalty", p.Sharing)
+		return fmt.Errorf("sharing %q: use max-min, streams, zhu, zhu-paper or penalty", p.Sharing)
 	}
 	switch p.Rails.Policy {
 	case "", "spread", "equal", "proportional":

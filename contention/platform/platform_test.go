@@ -130,7 +130,7 @@ func TestBadPlatforms(t *testing.T) {
 		{"[h1, h2, h3, h4]", "[h1, h1]", "named twice"},
 		{"[h1, h2, h3, h4]", "[1, 2]", "must not start with a digit"},
 		{"hosts: 4", "hosts: 100000000", "line 5: hosts"},
-		{"name: lab", "name: lab\nsharing: fair", "max-min, zhu"},
+		{"name: lab", "name: lab\nsharing: fair", "max-min, streams, zhu"},
 		{"{copy: 2000 MB/s}", "{copy: 2000 MB/s, threads: 1}", "not both"},
 		{"cores: 2", "cores: -1", "must not be negative"},
 	} {

@@ -82,7 +82,9 @@ type walker[T num.Number[T]] struct {
 }
 
 func (w *walker[T]) use(resource int) {
-	w.flow.Uses = append(w.flow.Uses, one[T](resource))
+	u := one[T](resource)
+	u.Hop = len(w.flow.Hops) + 1 // the edge that the next arrive ends
+	w.flow.Uses = append(w.flow.Uses, u)
 	c := w.b.resources[resource].Capacity
 	if w.side.Sign() == 0 || c.Cmp(w.side) < 0 {
 		w.side = c

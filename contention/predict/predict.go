@@ -17,7 +17,7 @@ import (
 
 // Options of a prediction.
 type Options struct {
-	// Sharing is the rule: max-min, zhu, zhu-paper or penalty; empty takes the
+	// Sharing is the rule: max-min, streams, zhu, zhu-paper or penalty; empty takes the
 	// platform's, or max-min.
 	Sharing string
 	// Grain is solve.Options.Grain; negative chooses by the number of messages:
@@ -100,6 +100,8 @@ func Rule[T num.Number[T]](name string, g *platform.Graph[T]) (sharing.Rule[T], 
 	switch name {
 	case "", "max-min":
 		return sharing.MaxMin[T]{}, nil
+	case "streams":
+		return sharing.Streams[T]{}, nil
 	case "zhu":
 		return sharing.Zhu[T]{}, nil
 	case "zhu-paper":
@@ -107,7 +109,7 @@ func Rule[T num.Number[T]](name string, g *platform.Graph[T]) (sharing.Rule[T], 
 	case "penalty":
 		return sharing.Penalty[T]{Reading: g.Readings}, nil
 	}
-	return nil, fmt.Errorf("unknown sharing rule %q: use max-min, zhu, zhu-paper or penalty", name)
+	return nil, fmt.Errorf("unknown sharing rule %q: use max-min, streams, zhu, zhu-paper or penalty", name)
 }
 
 // Run predicts the messages on the platform. It is safe for concurrent use.

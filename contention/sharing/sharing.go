@@ -1,7 +1,8 @@
 // Package sharing answers one question for a set of transfers under way: at
-// which rate does each proceed, and what limits it? Three rules answer it over
-// the same resource graph: MaxMin (progressive filling, the baseline), Zhu
-// (hierarchical Ethernet with asymmetric traffic) and Penalty (InfiniBand).
+// which rate does each proceed, and what limits it? Four rules answer it over
+// the same resource graph: MaxMin (progressive filling, the baseline), Streams
+// (the same among connections), Zhu (hierarchical Ethernet with asymmetric
+// traffic) and Penalty (InfiniBand).
 //
 // Rates are in bytes per second. Everything is pure and safe for concurrent
 // use. Network and rules are generic over num.Number: exact rationals are the
@@ -60,6 +61,9 @@ type Use[T any] struct {
 	Resource int
 	Weight   T
 	Per      []int
+	// Hop is 1 + the index in the flow's Hops of the connection by which it uses
+	// the resource; 0: none (a forwarder's work). For Streams.
+	Hop int
 }
 
 // Hop is the edge a transfer forms in one switch under the penalty rule.

@@ -1,0 +1,256 @@
+package sharing
+
+import (
+	"container/heap"
+	"slices"
+
+	"github.com/leidenzipper/zipper/contention/num"
+)
+
+// Streams is max-min sharing among connections instead of transfers. What a
+// host sends through a zipper travels over its one connection to that zipper,
+// what a zipper sends a host over another, so on a resource the connections get
+// equal parts, not the transfers; a connection's transfers divide its part.
+// What a transfer or a connection cannot use, being limited elsewhere, the
+// others get. Transfers without Hops, and uses that belong to no hop (a
+// forwarder's), count as connections of their own.
+//
+// Filling: of all open transfers the one whose share on some resource is least
+// is settled at that rate; then again. A transfer of a shared connection may be
+// settled before another connection turns out to leave something on the same
+// resource; so those that no full resource limits are opened again and share
+// what is left, until there is none. Cost: for each transfer settled, the users
+// of its resources; seldom more than three rounds.
+type Streams[T num.Number[T]] struct{}
+
+func (Streams[T]) Name() string { return "streams" }
+
+// stream is one connection's part of one resource.
+type stream[T num.Number[T]] struct {
+	settled T // units that settled transfers take
+	open    T // weight of the others
+	count   int
+}
+
+// edge names a connection: a hop, or transfer i alone.
+type edge struct{ domain, from, to int }
+
+func (f *Flow[T]) edge(u *Use[T], i int) edge {
+	if u.Hop > 0 && u.Hop <= len(f.Hops) {
+		h := f.Hops[u.Hop-1]
+		return edge{h.Domain, h.From, h.To}
+	}
+	return edge{-1, i, -1}
+}
+
+type streamUser struct{ active, stream int }
+
+type streamResource[T num.Number[T]] struct {
+	capacity T
+	streams  []stream[T]
+	users    []streamUser
+	open     int // transfers
+}
+
+// level is what a connection with open transfers gets: the connections' parts
+// add up to the capacity when none takes less than its settled transfers do.
+func (r *streamResource[T]) level() T {
+	left, n := r.capacity, int64(0)
+	for i := range r.streams {
+		if s := &r.streams[i]; s.count > 0 {
+			n++
+		} else {
+			left = left.Sub(s.settled)
+		}
+	}
+	level := left.Div(num.Int[T](n))
+	for { // connections whose settled transfers take more than that keep it
+		left, rest := left, int64(0)
+		for i := range r.streams {
+			s := &r.streams[i]
+			if s.count == 0 {
+				continue
+			}
+			if s.settled.Cmp(level) > 0 {
+				left = left.Sub(s.settled)
+			} else {
+				rest++
+			}
+		}
+		if rest == 0 {
+			return level
+		}
+		next := left.Div(num.Int[T](rest))
+		if next.Cmp(level) >= 0 {
+			return next
+		}
+		level = next
+	}
+}
+
+// least is the smallest share of an open transfer and the streams that give it.
+func (r *streamResource[T]) least() (rate T, narrow []int) {
+	level := r.level()
+	for i := range r.streams {
+		s := &r.streams[i]
+		if s.count == 0 {
+			continue
+		}
+		share := num.Max(level.Sub(s.settled), num.Int[T](0)).Div(s.open)
+		switch {
+		case narrow == nil || share.Cmp(rate) < 0:
+			rate, narrow = share, append(narrow[:0], i)
+		case share.Cmp(rate) == 0:
+			narrow = append(narrow, i)
+		}
+	}
+	return rate, narrow
+}
+
+// streamState is a sharing under way.
+type streamState[T num.Number[T]] struct {
+	n         *Network[T]
+	active    []Active
+	resources []streamResource[T]
+	at        [][]int // [active][claim] index of its stream on that resource
+	open      []bool
+	rate      []T
+	limit     []int
+}
+
+func newStreamState[T num.Number[T]](n *Network[T], active []Active) *streamState[T] {
+	s := &streamState[T]{n: n, active: active, resources: make([]streamResource[T], len(n.Resources)), at: make([][]int, len(active)),
+		open: make([]bool, len(active)), rate: make([]T, len(active)), limit: make([]int, len(active))}
+	known := make([]map[edge]int, len(n.Resources))
+	for i, f := range active {
+		flow := &n.Flows[f.Flow]
+		for j, c := range n.claims[f.Flow] {
+			r := &s.resources[c.resource]
+			if known[c.resource] == nil {
+				known[c.resource] = make(map[edge]int)
+				r.capacity = n.Resources[c.resource].Capacity
+			}
+			e := flow.edge(&flow.Uses[j], i)
+			k, ok := known[c.resource][e]
+			if !ok {
+				k = len(r.streams)
+				known[c.resource][e] = k
+				r.streams = append(r.streams, stream[T]{})
+			}
+			s.at[i] = append(s.at[i], k)
+			r.users = append(r.users, streamUser{i, k})
+		}
+		s.reopen(i)
+	}
+	return s
+}
+
+// reopen takes back what transfer i was given.
+func (s *streamState[T]) reopen(i int) {
+	s.move(i, true)
+	var none T
+	s.rate[i] = none
+}
+
+func (s *streamState[T]) settle(i int, rate T, limit int) {
+	s.rate[i], s.limit[i] = rate, limit
+	s.move(i, false)
+}
+
+func (s *streamState[T]) move(i int, open bool) {
+	s.open[i] = open
+	f := s.active[i]
+	for j, c := range s.n.claims[f.Flow] {
+		r := &s.resources[c.resource]
+		x := &r.streams[s.at[i][j]]
+		weight := c.weight.Mul(num.Int[T](int64(f.Count)))
+		taken := weight.Mul(s.rate[i])
+		if open {
+			x.open, x.settled, x.count, r.open = x.open.Add(weight), x.settled.Sub(taken), x.count+1, r.open+1
+		} else {
+			x.open, x.settled, x.count, r.open = x.open.Sub(weight), x.settled.Add(taken), x.count-1, r.open-1
+		}
+	}
+}
+
+// fill settles all open transfers.
+func (s *streamState[T]) fill() {
+	var queue levels[T]
+	for i := range s.resources {
+		if s.resources[i].open > 0 {
+			rate, _ := s.resources[i].least()
+			queue = append(queue, level[T]{i, rate})
+		}
+	}
+	heap.Init(&queue)
+	for queue.Len() > 0 {
+		top := &queue[0]
+		r := &s.resources[top.resource]
+		if r.open == 0 {
+			heap.Pop(&queue)
+			continue
+		}
+		// Shares only rise, so an entry is at worst too low.
+		rate, narrow := r.least()
+		if rate.Cmp(top.rate) > 0 {
+			top.rate = rate
+			heap.Fix(&queue, 0)
+			continue
+		}
+		for _, u := range r.users {
+			if s.open[u.active] && slices.Contains(narrow, u.stream) {
+				s.settle(u.active, rate, top.resource)
+			}
+		}
+	}
+}
+
+// full tells whether all of a resource is given away but for rounding.
+func (s *streamState[T]) full(resource int) bool {
+	r := &s.resources[resource]
+	left := r.capacity
+	for i := range r.streams {
+		left = left.Sub(r.streams[i].settled)
+	}
+	return left.Mul(num.Int[T](1e9)).Cmp(r.capacity) <= 0
+}
+
+// limited finds a full resource that i uses, the one that settled it if possible.
+func (s *streamState[T]) limited(i int) (resource int, ok bool) {
+	if s.full(s.limit[i]) {
+		return s.limit[i], true
+	}
+	for _, c := range s.n.claims[s.active[i].Flow] {
+		if s.full(c.resource) {
+			return c.resource, true
+		}
+	}
+	return 0, false
+}
+
+func (Streams[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
+	if err := n.needClaims(active); err != nil {
+		return Allocation[T]{}, err
+	}
+	s := newStreamState(n, active)
+	for again := true; again; {
+		s.fill()
+		var free []int
+		for i := range active {
+			if r, ok := s.limited(i); ok {
+				s.limit[i] = r
+			} else {
+				free = append(free, i)
+			}
+		}
+		for _, i := range free { // the last one settled filled its resource, so each round has fewer
+			s.reopen(i)
+		}
+		again = len(free) > 0
+	}
+	a := Allocation[T]{Rate: s.rate, Limits: make([][]Limit, len(active))}
+	for i, r := range s.limit {
+		a.Limits[i] = []Limit{{Resource: r}}
+	}
+	return a, nil
+}
