@@ -202,6 +202,17 @@ int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
 
 int z_Finalize(void) { return real.Finalize(); }
 
+#ifdef Z_HAVE_Session_init
+/* A program of sessions alone would run in its cluster alone, unnoticed. */
+int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
+  const char *layout = getenv("ZIPPER_LAYOUT");
+  if (!layout || !strchr(layout, ',')) return real.Session_init(info, handler, session);
+  fputs("MMPI: MPI_Session_init: sessions do not span clusters: start with MPI_Init or MPI_Init_thread in a zipped job\n", stderr);
+  *session = MPI_SESSION_NULL;
+  return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+#endif
+
 int z_Abort(MPI_Comm comm, int code) {
   if (z_on) z_eng.ze_abort(code);
   return real.Abort(comm, code);

@@ -57,7 +57,7 @@ func header(functions []function, p map[string]string) string {
 	}
 	b.WriteString("\n")
 	for _, f := range functions {
-		if p[f.name] == own || p[f.name] == always || p[f.name] == window {
+		if p[f.name] == own || p[f.name] == always || p[f.name] == refused || p[f.name] == window {
 			fmt.Fprintf(&b, "%s;\n", f.prototype("z_"+f.name))
 		}
 	}
@@ -103,7 +103,7 @@ func wrapper(f function, policy string, all map[string]function) string {
 	switch policy {
 	case pass:
 		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
-	case always:
+	case always, refused:
 		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
 	case own, persist:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))

@@ -12,6 +12,7 @@ import (
 const (
 	own     = "own"     // z_X in a job that spans clusters, else native
 	always  = "always"  // z_X
+	refused = "refused" // z_X, which refuses in a job that spans clusters
 	pass    = "pass"    // native
 	skip    = "skip"    // no wrapper: the program reaches the native function itself
 	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
@@ -40,7 +41,7 @@ func (p policies) read(file string) error {
 		if len(words) == 0 {
 			continue
 		}
-		if !slices.Contains([]string{own, always, pass, skip, guarded, window, apart, synced}, words[0]) {
+		if !slices.Contains([]string{own, always, refused, pass, skip, guarded, window, apart, synced}, words[0]) {
 			return fmt.Errorf("%s:%d: unknown policy %q", file, n, words[0])
 		}
 		for _, w := range words[1:] {
@@ -109,7 +110,7 @@ func onSpanning(f function, policy string) string {
 	switch policy {
 	case own, always, narrow, arrays, persist, window:
 		return "supported"
-	case apart:
+	case apart, refused:
 		return "unsupported"
 	case guarded, synced:
 		for _, a := range f.params {

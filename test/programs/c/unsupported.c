@@ -39,6 +39,12 @@ int main(int argc, char **argv) {
   each(c);
   each(MPI_COMM_WORLD);
 
+#if MPI_VERSION >= 4
+  MPI_Session session;
+  refused("Session_init", MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+  CHECK(session == MPI_SESSION_NULL, "a session all the same");
+#endif
+
   /* A handler of the program's own gets the communicator and the code; a dup inherits it. */
   MPI_Comm_create_errhandler(handler, &mine);
   MPI_Comm_set_errhandler(c, mine);
