@@ -39,9 +39,9 @@ int main(int argc, char **argv) {
   each(c);
   each(MPI_COMM_WORLD);
 
-#if MPI_VERSION >= 4
+#if MPI_VERSION >= 4 /* no line: the clusters' libraries may differ in this */
   MPI_Session session;
-  refused("Session_init", MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session));
+  SAME(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session), MPI_ERR_UNSUPPORTED_OPERATION, "Session_init");
   CHECK(session == MPI_SESSION_NULL, "a session all the same");
 #endif
 
