@@ -30,6 +30,7 @@ func half(b *Bed, job, secret, cluster, layout, forwarder string, argv ...string
 }
 
 func TestWrongSecret(t *testing.T) {
+	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
 	f := b.StartForwarder()
@@ -115,6 +116,7 @@ func TestWrongProtocolVersion(t *testing.T) {
 }
 
 func TestClusterMissing(t *testing.T) {
+	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
 	f := b.StartForwarder()
@@ -128,6 +130,7 @@ func TestClusterMissing(t *testing.T) {
 }
 
 func TestClusterTwice(t *testing.T) {
+	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
 	r := b.Run(nil, nil, b.Zipper, "run", "--cluster", "a=1", "--cluster", "a=1", "--", prog)
@@ -146,6 +149,7 @@ func TestClusterTwice(t *testing.T) {
 }
 
 func TestSizesDisagree(t *testing.T) {
+	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
 	f := b.StartForwarder()
@@ -162,6 +166,7 @@ func TestSizesDisagree(t *testing.T) {
 }
 
 func TestForwarderUnreachable(t *testing.T) {
+	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is certainly free again
 	if err != nil {

@@ -28,6 +28,7 @@ func TestClassic(t *testing.T) {
 
 // Settings that must be equal in all clusters are compared when they join.
 func TestSettingsDiffer(t *testing.T) {
+	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	f := b.StartForwarder()
 	prog := b.Compile(OpenMPI, "examples/c/cg.c")
