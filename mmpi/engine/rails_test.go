@@ -160,10 +160,11 @@ func railed(t testing.TB, n int, sizes ...int) ([]*Engine, []*proxy, []*forwarde
 	for _, f := range forwarders {
 		full(t, f, len(engines))
 	}
+	ready(t, engines) // only what is sent from then on is spread over all rails
 	return engines, proxies, forwarders
 }
 
-// full waits until a forwarder has links to all ranks, and all ranks know.
+// full waits until a forwarder has links to all ranks; those may not know yet (ready).
 func full(t testing.TB, f *forwarder.Forwarder, ranks int) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
