@@ -67,7 +67,14 @@ func (l *link) watch() {
 	l.ref.Release(l.free)
 }
 
+// hangUp wakes watch at both ends, even if a forked process has the socket too.
+func (l *link) hangUp() {
+	l.conn.CloseWrite()
+	l.conn.CloseRead()
+}
+
 func (l *link) free() {
+	l.hangUp()
 	l.conn.Close()
 	for _, fd := range []evfd.FD{l.data, l.room, l.peerData, l.peerRoom} {
 		fd.Close()
@@ -173,8 +180,7 @@ func (l *link) WriteFD() int   { return int(l.room) }
 func (l *link) Remote() string { return l.remote }
 
 func (l *link) Close() error {
-	l.conn.CloseWrite() // wakes watch at both ends, whatever calls are still running here
-	l.conn.CloseRead()
-	l.ref.Close(l.free)
+	l.ref.Close(l.free) // first: watch must not take this end's close for the peer's
+	l.hangUp()          // at once, whatever calls are still running here
 	return nil
 }

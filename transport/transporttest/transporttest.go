@@ -465,6 +465,8 @@ func afterClose(t *testing.T, setup Setup) {
 // closeWhileInUse closes links under a reader and a writer on other threads: they get ErrClosed and touch nothing
 // that belongs to others meanwhile. For the race detector above all.
 func closeWhileInUse(t *testing.T, setup Setup) {
+	// More threads than processors: they are interrupted anywhere.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
 	for range 20 {
 		a, b := connect(t, setup)
 		var wg sync.WaitGroup
