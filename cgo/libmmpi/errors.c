@@ -115,18 +115,11 @@ int z_raise(zcomm *c, int class_, const char *function, const char *format, ...)
 int z_raise_file(MPI_File file, int class_, const char *function, const char *text) {
   char line[MPI_MAX_ERROR_STRING];
   snprintf(line, sizeof line, "%s: %s", function, text);
-  int code = class_ == MPI_ERR_UNSUPPORTED_OPERATION ? code_with_text(class_, line) : class_;
-  if (file != MPI_FILE_NULL) {
-    real.File_call_errhandler(file, code);
-    return code;
-  }
-  /* Open MPI calls no handler for MPI_FILE_NULL, so one of the program's own is not called. */
-  MPI_Errhandler handler = MPI_ERRORS_RETURN;
-  if (!real.File_get_errhandler(file, &handler) && handler == MPI_ERRORS_ARE_FATAL) {
-    fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
-    z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1);
-    real.Abort(MPI_COMM_WORLD, class_);
-  }
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (real.File_get_errhandler(file, &handler)) handler = MPI_ERRHANDLER_NULL;
+  int fatal = handler == MPI_ERRORS_ARE_FATAL, code = raise_line(class_, line, handler);
+  if (file != MPI_FILE_NULL) real.File_call_errhandler(file, code);
+  else if (fatal) real.Abort(MPI_COMM_WORLD, class_); /* Open MPI calls no handler for MPI_FILE_NULL, so one of the program's own is not called either */
   return code;
 }
 

@@ -223,15 +223,24 @@ int z_File_close(MPI_File *file) {
 TOGETHER(File_set_size, (MPI_File file, MPI_Offset size), file, size)
 TOGETHER(File_sync, (MPI_File file), file)
 
-/* In the cluster of rank 0 only: the libraries look where the file ends and write from there on, so two at once would add up. */
+/* In the cluster of rank 0 only: the libraries look where the file ends and write from there on, so two at once would add up. The others hear
+ * from it how it went. */
 int z_File_preallocate(MPI_File file, MPI_Offset size) {
+  static const char function[] = "MPI_File_preallocate";
   zfile *f = zfile_find(file);
-  int rc = f ? z_Barrier(f->comm) : MPI_SUCCESS, class_ = MPI_SUCCESS, rc2;
-  if (!rc && (!f || zcomm_find(f->comm)->native_of[0] != Z_REMOTE)) INSIDE(File_preallocate(file, size));
-  if (!f) return rc;
-  if (rc) real.Error_class(rc, &class_);
-  if ((rc2 = z_Bcast(&class_, 1, MPI_INT, 0, f->comm)) || (rc2 = z_Barrier(f->comm))) return rc ? rc : rc2;
-  return rc ? rc : class_;
+  int rc;
+  if (!f) {
+    INSIDE(File_preallocate(file, size));
+    return rc;
+  }
+  zcomm *c = zcomm_find(f->comm);
+  int first = zcluster_has(c->world[0]);
+  if ((rc = z_Barrier(f->comm))) return rc;
+  if (first) INSIDE(File_preallocate(file, size));
+  int32_t found = portable(rc);
+  int failed = zcomm_bcast(c, &found, sizeof found, 0, function), rc2 = z_Barrier(f->comm);
+  if (first || failed || !found) return rc ? rc : failed ? failed : rc2;
+  return z_raise_file(file, classes[found], function, "the cluster that does it for all could not");
 }
 
 /* ---- the rest ---- */

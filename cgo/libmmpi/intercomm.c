@@ -19,7 +19,9 @@ int zinter_native(MPI_Comm *comm, int low) {
   if (!rc) rc = real.Comm_split(both, rank < low, rank, &group);
   if (!rc) rc = z_native_barrier(both);
   if (rc) return rc;
+  z_enter();
   rc = real.Intercomm_create(group, 0, both, rank < low ? low : 0, 0, comm);
+  z_leave();
   real.Comm_free(&group);
   real.Comm_free(&both);
   return rc;
@@ -128,7 +130,11 @@ int z_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   if (!c) {
     int rc = zcomm_meet(comm);
-    return rc ? rc : real.Intercomm_merge(comm, high, out);
+    if (rc) return rc;
+    z_enter();
+    rc = real.Intercomm_merge(comm, high, out);
+    z_leave();
+    return rc;
   }
   if (!c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Intercomm_merge", "the communicator is no intercommunicator");
   return zcomm_split(c, 0, high ? c->size + c->rank : c->rank, "MPI_Intercomm_merge", out);
