@@ -17,10 +17,10 @@ type Config struct {
 	Listeners []transport.Listener // where links come in, at least one; Serve closes them
 	Log       *zap.Logger          // (no logging)
 
-	Loops      int    // event-loop threads (number of CPUs, at most 4); run with GOMAXPROCS at least Loops + 1
+	Loops      int    // event-loop threads (half the number of CPUs, 1 to 4); run with GOMAXPROCS at least Loops + 1
 	ReadBuffer int    // bytes a loop reads at once; one buffer per loop, not per link (256 KiB)
 	Protocol   string // "" or Classic: only jobs with the same protocol are served; Classic has one loop
-	Poll       string // how a loop waits: event (default), adaptive (spins a little first), busy (never sleeps)
+	Poll       string // how a loop waits: adaptive (default: spins a little first), event (sleeps at once), busy (never sleeps)
 
 	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
 
@@ -41,8 +41,8 @@ type Config struct {
 
 // Values of Config.Poll.
 const (
-	PollEvent    = "event"
 	PollAdaptive = "adaptive"
+	PollEvent    = "event"
 	PollBusy     = "busy"
 )
 
@@ -60,7 +60,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Loops = 1
 	}
 	if c.Poll == "" {
-		c.Poll = PollEvent
+		c.Poll = PollAdaptive
 	}
 	for _, d := range []struct {
 		v   *int
@@ -94,5 +94,5 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// DefaultLoops is the number of event loops when Config does not say: one per CPU, at most 4.
-func DefaultLoops() int { return min(runtime.NumCPU(), 4) }
+// DefaultLoops is the number of event loops when Config does not say: one for two CPUs, since loops that spin keep a CPU from others; 1 to 4.
+func DefaultLoops() int { return max(1, min(runtime.NumCPU()/2, 4)) }

@@ -129,7 +129,7 @@ func (c *conn) bad(reason string) {
 		return
 	}
 	c.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", c))
-	if m := c.member.Load(); m != nil {
+	if m := c.running(); m != nil { // not just Load: a job that is being started now must hear of this
 		c.linger(abortFrame(1, m.rank, reason))
 		c.f.breach(c, m, reason)
 		return

@@ -19,6 +19,7 @@ type loop struct {
 	empty []int   // free places in conns
 	read  []*conn // links read since the last Arm
 	now   time.Time
+	spin  spinner
 
 	buf []byte // what is being read
 	one [][]byte
@@ -35,9 +36,6 @@ const (
 	wakeSlot  = -1
 	writeFlag = 1 << 30
 )
-
-// spinFor is how long an adaptive loop looks again before it sleeps.
-const spinFor = 50 * time.Microsecond
 
 func newLoop(f *Forwarder) (*loop, error) {
 	l := &loop{f: f, buf: make([]byte, f.cfg.ReadBuffer), one: make([][]byte, 1), vec: make([][]byte, maxIov), now: time.Now()}
@@ -99,19 +97,16 @@ func (l *loop) run() {
 	var events [128]unix.EpollEvent
 	tick := min(time.Second, l.f.cfg.PingInterval/4, l.f.cfg.Linger/4, l.f.cfg.JoinTimeout/4)
 	next := time.Now().Add(tick)
-	spun := time.Now()
 	for {
 		ready := l.armAll()
 		n := l.poll(events[:], 0)
-		if n == 0 && !ready {
-			l.now = time.Now()
-			if l.mayBlock(l.now.Sub(spun)) {
-				n = l.poll(events[:], max(1, int(next.Sub(l.now)/time.Millisecond)))
-			}
-		}
 		l.now = time.Now()
+		if n == 0 && !ready && !l.lookAgain() {
+			n = l.poll(events[:], max(1, int(next.Sub(l.now)/time.Millisecond)))
+			l.now = time.Now()
+		}
 		if n > 0 || ready {
-			spun = l.now
+			l.spin.found(l.now)
 		}
 		woken := false
 		for _, e := range events[:n] {
@@ -144,13 +139,19 @@ func (l *loop) run() {
 	}
 }
 
-func (l *loop) mayBlock(idle time.Duration) bool {
+// lookAgain reports whether to look again at once, after others had their turn, instead of sleeping.
+func (l *loop) lookAgain() bool {
 	switch l.f.cfg.Poll {
 	case PollBusy:
+		return true
+	case PollEvent:
 		return false
-	case PollAdaptive:
-		return idle >= spinFor
 	}
+	if !l.spin.again(l.now) {
+		return false
+	}
+	// Behind the Go scheduler's back: it has nothing to run on this thread, and would take microseconds to find that out.
+	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	return true
 }
 

@@ -263,7 +263,11 @@ func ze_progress(blockMicroseconds int32) C.int {
 	if e == nil {
 		return 0
 	}
-	return C.int(e.Progress(time.Duration(blockMicroseconds) * time.Microsecond))
+	block := time.Duration(blockMicroseconds) * time.Microsecond
+	if blockMicroseconds == C.Z_GIVE_WAY {
+		block = engine.GiveWay
+	}
+	return C.int(e.Progress(block))
 }
 
 //export ze_comm_counters

@@ -1,15 +1,17 @@
 /* The wait loop. A waiting thread serves everything: native progress (a peer may need it for its own rendezvous), the links
  * (through ze_progress, which also probes for deferred receives), and what the program has let go of. Owner: shim. */
 #include "shim.h"
-#include <limits.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 enum {
-  SPINS = 64,            /* most turns before the first sleep: some tens of microseconds */
-  FEW_SPINS = 4,         /* and least */
-  EXPLORE = 32,          /* one wait in so many has all SPINS, to see whether they pay now */
+  SPIN_US = 250,         /* longest spin before the first sleep; waking a sleeper may take 50 us at each of three processes on the way and back */
+  SHORT_SPIN_US = 5,     /* and shortest */
+  CROWDED_US = 500,      /* whoever gives way for so long shares the core with somebody who computes */
+  EXPLORE = 32,          /* one wait in so many has all SPIN_US, to see whether they pay now; seldom if they never do */
+  SELDOM = 1024,
   NATIVE_SPINS = 2000,   /* turns before yielding while only native MPI is waited for */
   FIRST_SLEEP_US = 20,
   FIRST_NAP_US = 5,      /* the same while native MPI is waited for, which wakes nobody */
@@ -33,24 +35,47 @@ void z_poll_start(void) {
   manner = !s ? ADAPTIVE : !strcmp(s, "busy") ? BUSY : !strcmp(s, "event") ? EVENT : ADAPTIVE;
 }
 
-/* How many turns this thread's waits spin. Where processes outnumber cores a spin keeps the core from those who would answer, so it seldom
- * pays and becomes short; where the answer comes during the spin it becomes long. */
-static _Thread_local unsigned spins = SPINS, waits;
+static double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
 
-static unsigned spin_limit(void) {
-  switch (manner) {
-  case BUSY: return UINT_MAX;
-  case EVENT: return 0;
-  default: return waits++ % EXPLORE == 0 ? SPINS : spins;
+/* How long this thread's waits spin, giving way to others between turns. Where the answer comes during the spin it becomes long, else short. Where
+ * others compute on our core, giving way takes a slice of the scheduler's time and a sleeper is back sooner: then it is not even tried. */
+static _Thread_local struct spin {
+  double limit, began, last; /* us */
+  unsigned waits, explore;
+} spin = {.limit = SPIN_US, .explore = EXPLORE};
+
+static void spin_start(void) {
+  spin.began = spin.last = 0;
+  if (++spin.waits >= spin.explore) spin.waits = 0;
+}
+
+static void spin_over(double want) { spin.limit = (3 * spin.limit + want) / 4; }
+
+/* Whether to take another turn at once, after one that found nothing. */
+static int spin_on(void) {
+  if (manner == BUSY) return 1;
+  double now = now_us();
+  if (!spin.began) {
+    spin.began = spin.last = now;
+    return 1;
   }
+  int crowded = now - spin.last > CROWDED_US;
+  spin.last = now;
+  if (!crowded && now - spin.began < (spin.waits ? spin.limit : SPIN_US)) return 1;
+  spin_over(SHORT_SPIN_US);
+  if (!spin.waits && (spin.explore *= 2) > SELDOM) spin.explore = SELDOM;
+  return 0;
 }
 
-static void spin_paid(unsigned turns) {
-  unsigned want = 2 * turns + FEW_SPINS < SPINS ? 2 * turns + FEW_SPINS : SPINS;
-  spins = (3 * spins + want + 3) / 4;
+static void spin_paid(void) {
+  double took = spin.began ? now_us() - spin.began : 0;
+  spin_over(2 * took + SHORT_SPIN_US < SPIN_US ? 2 * took + SHORT_SPIN_US : SPIN_US);
+  spin.explore = EXPLORE;
 }
-
-static void spin_failed(void) { spins = (3 * spins + FEW_SPINS) / 4; }
 
 /* Native progress without any request of our own. */
 static void poke(void) {
@@ -78,36 +103,27 @@ enum wait_for {
 
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US, longest = what == NATIVE ? LONGEST_NAP_US : LONGEST_SLEEP_US;
-  int sleep_us = first;
-  unsigned limit = spin_limit();
-  for (unsigned turn = 1; !over(arg); turn++) {
+  int sleep_us = manner == EVENT ? first : 0; /* 0: spins */
+  unsigned turn = 0;
+  spin_start();
+  while (!over(arg)) {
     poke();
     zreq_reap();
     if (!z_busy && what != LINKS) { /* only native MPI can end this wait: behave as it does */
       if (what == ENGINE) z_eng.ze_progress(0);
-      if (turn % NATIVE_SPINS == 0) sched_yield();
+      if (++turn % NATIVE_SPINS == 0) sched_yield();
       relax();
       continue;
     }
-    int moved = z_eng.ze_progress(0);
-    if (moved <= 0) {
-      if (turn < limit) {
-        relax();
-        continue;
-      }
-      if (over(arg)) return;
-      if (turn == limit) spin_failed();
-      moved = z_eng.ze_progress(sleep_us);
-      if (moved <= 0) {
-        if ((sleep_us *= 2) > longest) sleep_us = longest;
-        continue;
-      }
-    } else if (turn < limit) {
-      spin_paid(turn);
+    if (z_eng.ze_progress(sleep_us ? sleep_us : manner == BUSY ? 0 : Z_GIVE_WAY) > 0) {
+      if (!sleep_us) spin_paid();
+      sleep_us = manner == EVENT ? first : 0;
+      spin_start();
+    } else if (sleep_us) {
+      if ((sleep_us *= 2) > longest) sleep_us = longest;
+    } else if (!spin_on()) {
+      sleep_us = first;
     }
-    turn = 0;
-    sleep_us = first;
-    limit = spin_limit();
   }
 }
 

@@ -39,7 +39,7 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
 			&cli.StringFlag{Name: "protocol", Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
 			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one per CPU, at most 4)"},
-			&cli.StringFlag{Name: "poll", Value: "event", Usage: "how a loop waits: event, adaptive (spins first), busy (never sleeps)"},
+			&cli.StringFlag{Name: "poll", Value: "adaptive", Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},
 			&cli.StringFlag{Name: "log", Value: "info", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 		},
 		Action: serveForwarder,

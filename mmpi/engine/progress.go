@@ -3,11 +3,13 @@ package engine
 import (
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/wire"
 )
 
 // Progress moves what can be moved: bytes to and from the link, native messages into posted receives, collectives. It returns more than 0
-// if anything happened. When nothing does it sleeps on the link for up to block. Application threads only.
+// if anything happened. When nothing does it sleeps on the link for up to block, or with GiveWay lets others have the core. Application threads only.
 func (e *Engine) Progress(block time.Duration) int {
 	e.lock()
 	e.sleep.polls.Add(1)
@@ -23,8 +25,15 @@ func (e *Engine) Progress(block time.Duration) int {
 		e.naps = 0
 	}
 	e.unlock()
+	if n == 0 && block == GiveWay {
+		// Not by way of the program, where Go's monitor would see a thread that is long in foreign code and look for more of that every 20 µs.
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
 	return n
 }
+
+// GiveWay instead of a time to sleep: give the core to other threads for a moment.
+const GiveWay time.Duration = -1
 
 // Sleeps while native MPI is waited for: nothing wakes the sleeper when it is done. Short ones at first, since native stages of collectives
 // last microseconds. Not a spin, and no yielding: on a node with more processes than cores the others need ours, and a sleeper is

@@ -31,6 +31,7 @@ type sleepState struct {
 const (
 	tickEvery  = 2 * time.Millisecond  // how long nobody has polled when the background thread takes over
 	watchFor   = 20 * time.Millisecond // longest sleep of the background thread, so that ticks go on
+	slack      = 50 * time.Microsecond // of its sleeps
 	betweenAck = 10 * time.Millisecond // time between ticks
 )
 
@@ -134,6 +135,7 @@ func (e *Engine) now() time.Duration { return time.Since(e.start) }
 // background moves bytes when nobody else does.
 func (e *Engine) background() {
 	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0) // a program's threads may have inherited more; old kernels and other systems do without
 	s := &e.sleep
 	defer close(s.stopped)
 	var seen uint64
