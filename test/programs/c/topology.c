@@ -128,7 +128,7 @@ static void cart(int reorder) {
 }
 
 static void graph(int reorder) {
-  int *index = malloc(np * sizeof(int)), *edges = malloc(np * 3 * sizeof(int)), m = 0, kind, nodes, count;
+  int *index = malloc(np * sizeof(int)), *edges = malloc(np * 4 * sizeof(int)), m = 0, kind, nodes, count;
   for (int i = 0; i < np; i++) { /* a star with a ring, no edge twice */
     if (i == 0) for (int k = 1; k < np; k++) edges[m++] = k;
     else edges[m++] = 0;
@@ -186,7 +186,7 @@ static void dist(int reorder) {
   MPI_Dist_graph_neighbors(c, 1, gs, MPI_UNWEIGHTED, 1, gd, MPI_UNWEIGHTED);
   if (!reorder) {
     SAME(gs[0], left, "source");
-  SAME(gd[0], right, "destination");
+    SAME(gd[0], right, "destination");
     neighbors("dist", c, 1, 1, gs);
   }
   MPI_Comm_free(&c);
