@@ -38,6 +38,13 @@ func TestHops(t *testing.T) {
 	}
 }
 
+// Windows over three clusters in a row.
+func TestWindowsHops(t *testing.T) {
+	b := New(t)
+	ab, bc := b.StartForwarder(), b.StartForwarder()
+	windows(b, hopFlags(ab, bc), []split{oneOneOne, mixedThree})
+}
+
 // A rank, or a forwarder, that is killed ends the job in all clusters, with an error that names it.
 func TestHopsKilled(t *testing.T) {
 	b := New(t)

@@ -200,6 +200,40 @@ func TestIntercollRoots(t *testing.T) {
 	}
 }
 
+// TestWindowThreads uses windows from several threads at once, without a native run: the program knows what is right.
+func TestWindowThreads(t *testing.T) {
+	splits := []split{twoOne, mixed}
+	if long() {
+		splits = every
+	}
+	for _, s := range splits {
+		t.Run(s.name, func(t *testing.T) {
+			b := New(t)
+			b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/rma_threads.c", "-pthread")))
+		})
+	}
+}
+
+// windows runs the programs with windows over the forwarders that the flags name.
+func windows(b *Bed, flags []string, splits []split) {
+	for _, s := range splits {
+		for _, file := range []string{"c/rma_fence.c", "c/rma_lock.c", "c/rma_epochs.c", "c/rma_types.c"} {
+			b.T.Run(file+" "+s.name, func(t *testing.T) {
+				b := *b
+				b.T = t
+				path := compileFor(&b, s.clusters, file)
+				native := oracle.run(&b, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI))
+				b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Flags: flags}, path)), nil)
+			})
+		}
+		b.T.Run("c/rma_threads.c "+s.name, func(t *testing.T) {
+			b := *b
+			b.T = t
+			b.OK(b.Zipped(Job{Clusters: s.clusters, Flags: flags}, compileFor(&b, s.clusters, "c/rma_threads.c", "-pthread")))
+		})
+	}
+}
+
 // TestReorder checks that reorder = 1 leaves few edges of a topology between clusters.
 func TestReorder(t *testing.T) {
 	for _, s := range []split{oneThree, threeFour, oneOneOne} {

@@ -9,10 +9,17 @@ import (
 	"time"
 )
 
-// One of two forwarders is killed in the middle of a transfer: the job goes on, and every byte is right. Started again, the forwarder is used again.
+// One of two forwarders is killed in the middle of transfers, of messages or of one-sided operations: the job goes on, and every byte is right. Started again, the
+// forwarder is used again.
 func TestForwarderKilledAndRestarted(t *testing.T) {
-	b := New(t)
-	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	for _, program := range []string{"stream.c", "rma_stream.c"} {
+		t.Run(program, func(t *testing.T) { killAndRestart(New(t), program) })
+	}
+}
+
+func killAndRestart(b *Bed, program string) {
+	t := b.T
+	prog := b.Compile(OpenMPI, "test/programs/c/"+program)
 	one, two := b.StartForwarder(), b.StartForwarder()
 	stop := filepath.Join(t.TempDir(), "stop")
 	args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}, Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
@@ -42,4 +49,11 @@ func TestForwarderKilledAndRestarted(t *testing.T) {
 	b.NothingLeft(id)
 	_, worst, _ := strings.Cut(r.Stdout, "longest ")
 	t.Log("longest", strings.TrimSpace(worst))
+}
+
+// Windows over two forwarders: operations arrive in order, whichever way they come.
+func TestWindowsRails(t *testing.T) {
+	b := New(t)
+	one, two := b.StartForwarder(), b.StartForwarder()
+	windows(b, []string{"--zipper", one.Addr, "--zipper", two.Addr}, some)
 }

@@ -100,7 +100,7 @@ func TestHPCC(t *testing.T) {
 	New(t)
 	splits := []split{oneOne, {"2+2", []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}}
 	if long() {
-		splits = append(splits, oneOneOne, oneThree)
+		splits = append(splits, twoOne, oneOneOne, oneThree, threeFour)
 	}
 	for _, s := range splits {
 		t.Run(s.name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestLAMMPS(t *testing.T) {
 	if !long() {
 		t.Skip("long test: scripts/test --long")
 	}
-	for _, s := range []split{oneOne, twoOne, oneOneOne, oneThree} {
+	for _, s := range openMPIOnly {
 		t.Run(s.name, func(t *testing.T) {
 			b := New(t)
 			in := filepath.Join(t.TempDir(), "melt.in")
