@@ -108,6 +108,25 @@ int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm 
   return rc ? rc : real.Comm_split_type(comm, type, key, info, out);
 }
 
+/* ---- not spanning, but as if ---- */
+
+int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out) {
+  uint64_t context = z_eng.ze_next_context();
+  int rank;
+  MPI_Group group;
+  MPI_Request request;
+  zcomm *made;
+  int rc = real.Comm_rank(comm, &rank);
+  if (rc || (rc = z_Comm_group(comm, &group))) return rc;
+  if (!(rc = real.Ibcast(&context, sizeof context, MPI_BYTE, 0, comm, &request))) rc = z_wait_native(&request, MPI_STATUS_IGNORE);
+  if (!rc) rc = zcomm_meet(comm);
+  if (!rc) rc = real.Comm_split(comm, 0, rank, out);
+  const zgroup *g = zgroup_get(group);
+  if (!rc && (rc = zcomm_add(*out, context, g->rank, g->size, &made))) failed(comm, rc, function);
+  z_Group_free(&group);
+  return rc;
+}
+
 /* ---- create ---- */
 
 /* Rank in c of every member of g; MPI_ERR_GROUP if one is not there. */

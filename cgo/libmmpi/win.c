@@ -12,8 +12,8 @@ static void discard(zwin *w) {
 
 /* ---- windows inside this cluster ---- */
 
-/* Before a native function that makes a window: all ranks are there, and each served the others meanwhile. Then, for MPI_Win_fence, the
- * window gets a communicator of its own. */
+/* Before a native function that makes a window: all ranks are there, and each served the others meanwhile. Then, for MPI_Win_fence, MPI_Win_start and
+ * MPI_Win_free, the window gets a communicator of its own. */
 static int inside_begin(MPI_Comm comm) { return z_native_barrier(comm); }
 
 static int inside_end(int rc, MPI_Comm comm, MPI_Win win) {
@@ -38,7 +38,16 @@ static int inside_end(int rc, MPI_Comm comm, MPI_Win win) {
     return inside_end(rc, comm, *(win));               \
   } while (0)
 
-/* ---- windows that span clusters ---- */
+/* Whether the user wants a window inside a cluster to be the engine's as well: the environment or the info key says so. */
+static int served(MPI_Info info) {
+  char text[MPI_MAX_INFO_VAL + 1] = "";
+  int flag = 0;
+  if (info != MPI_INFO_NULL) real.Info_get(info, "zipper_served", sizeof text - 1, text, &flag);
+  const char *s = flag ? text : getenv("ZIPPER_SERVED_WINDOWS");
+  return s && (!strcmp(s, "true") || !strcmp(s, "1"));
+}
+
+/* ---- windows of the engine ---- */
 
 /* Ranks agree on the context and tell each other how large their parts are. */
 static int agree(zwin *w, const char *function) {
@@ -61,15 +70,18 @@ static void end_comm(zcomm *c) {
 }
 
 /* *base: where the memory is, or for MPI_WIN_FLAVOR_ALLOCATE will be. */
-static int create(zcomm *on, int flavor, void **base, MPI_Aint bytes, int unit, MPI_Info info, const char *function, MPI_Win *out) {
-  if (on->inter) return z_raise(on, MPI_ERR_COMM, function, "a window needs an intracommunicator");
-  if (bytes < 0) return z_raise(on, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
-  if (unit <= 0) return z_raise(on, MPI_ERR_DISP, function, "a displacement unit of %d bytes", unit);
+static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int unit, MPI_Info info, const char *function, MPI_Win *out) {
+  zcomm *on = zcomm_find(comm);
+  int inter = on ? on->inter : 0;
+  if (!on) real.Comm_test_inter(comm, &inter);
+  if (inter) return z_raise_on(comm, MPI_ERR_COMM, function, "a window needs an intracommunicator");
+  if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
+  if (unit <= 0) return z_raise_on(comm, MPI_ERR_DISP, function, "a displacement unit of %d bytes", unit);
   zwin *w = calloc(1, sizeof *w);
-  if (!w) return z_raise(on, MPI_ERR_NO_MEM, function, "no memory");
+  if (!w) return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory");
   w->flavor = flavor, w->model = MPI_WIN_UNIFIED, w->bytes = bytes, w->unit = unit, w->inside = MPI_COMM_NULL;
   MPI_Comm own;
-  int rc = zcomm_split(on, 0, on->rank, function, &own), allocates = flavor == MPI_WIN_FLAVOR_ALLOCATE;
+  int rc = on ? zcomm_split(on, 0, on->rank, function, &own) : zcomm_adopt(comm, function, &own), allocates = flavor == MPI_WIN_FLAVOR_ALLOCATE;
   if (rc) {
     free(w);
     return rc;
@@ -80,7 +92,7 @@ static int create(zcomm *on, int flavor, void **base, MPI_Aint bytes, int unit, 
   rc = real.Win_allocate(allocates ? bytes : 0, allocates ? unit : 1, info, MPI_COMM_SELF, &memory, &w->native);
   z_leave();
   if (rc) {
-    rc = z_raise(on, rc, function, "the native library makes no window");
+    rc = z_raise_on(comm, rc, function, "the native library makes no window");
   } else {
     w->base = allocates ? memory : *base;
     if ((rc = agree(w, function))) real.Win_free(&w->native);
@@ -97,22 +109,19 @@ static int create(zcomm *on, int flavor, void **base, MPI_Aint bytes, int unit, 
 }
 
 int z_Win_create(void *base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *win) {
-  zcomm *c = zcomm_find(comm);
-  if (!c) Z_INSIDE(Win_create, comm, win, base, bytes, unit, info, comm, win);
-  return create(c, MPI_WIN_FLAVOR_CREATE, &base, bytes, unit, info, "MPI_Win_create", win);
+  if (!zcomm_find(comm) && !served(info)) Z_INSIDE(Win_create, comm, win, base, bytes, unit, info, comm, win);
+  return create(comm, MPI_WIN_FLAVOR_CREATE, &base, bytes, unit, info, "MPI_Win_create", win);
 }
 
 int z_Win_allocate(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win) {
-  zcomm *c = zcomm_find(comm);
-  if (!c) Z_INSIDE(Win_allocate, comm, win, bytes, unit, info, comm, base, win);
-  return create(c, MPI_WIN_FLAVOR_ALLOCATE, base, bytes, unit, info, "MPI_Win_allocate", win);
+  if (!zcomm_find(comm) && !served(info)) Z_INSIDE(Win_allocate, comm, win, bytes, unit, info, comm, base, win);
+  return create(comm, MPI_WIN_FLAVOR_ALLOCATE, base, bytes, unit, info, "MPI_Win_allocate", win);
 }
 
 int z_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win) {
-  zcomm *c = zcomm_find(comm);
   void *nowhere = MPI_BOTTOM;
-  if (!c) Z_INSIDE(Win_create_dynamic, comm, win, info, comm, win);
-  return create(c, MPI_WIN_FLAVOR_DYNAMIC, &nowhere, 0, 1, info, "MPI_Win_create_dynamic", win);
+  if (!zcomm_find(comm) && !served(info)) Z_INSIDE(Win_create_dynamic, comm, win, info, comm, win);
+  return create(comm, MPI_WIN_FLAVOR_DYNAMIC, &nowhere, 0, 1, info, "MPI_Win_create_dynamic", win);
 }
 
 int z_Win_allocate_shared(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win) {

