@@ -129,12 +129,10 @@ func (c *conn) bad(reason string) {
 		return
 	}
 	c.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", c))
-	if m := c.running(); m != nil { // not just Load: a job that is being started now must hear of this
+	if m := c.f.malformed(c, reason); m != nil {
 		c.linger(abortFrame(1, m.rank, reason))
 		c.f.breach(c, m, reason)
-		return
 	}
-	c.f.refuse(c, wire.RefuseMalformed, reason)
 }
 
 // linger sends a last frame and waits for the peer to close. Loop only.

@@ -1,6 +1,7 @@
 package forwarder
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -311,4 +312,60 @@ func TestBridgeLies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBridgeLiesEarly: nonsense from a forwarder ends a job that still gathers at once, before and after the forwarders know each other.
+func TestBridgeLiesEarly(t *testing.T) {
+	nonsense := bytes.Repeat([]byte{200}, wire.HeaderLen)
+	wait := func(ch *chain) <-chan error {
+		refused := make(chan error, 1)
+		go func() {
+			_, err := ch.benches[0].dial(ch.identity("j", 0, 0, 0))
+			refused <- err
+		}()
+		return refused
+	}
+	check := func(t *testing.T, refused <-chan error) {
+		t.Helper()
+		if err := <-refused; err == nil || !strings.Contains(err.Error(), "bad frame from the forwarder z1") {
+			t.Error(err)
+		}
+	}
+	t.Run("stranger", func(t *testing.T) {
+		ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}, 1)
+		ln, err := ch.net.Listen("z1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		refused := wait(ch)
+		l, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		x := &rank{t: t, link: l}
+		x.send(nonsense)
+		check(t, refused)
+		x.expectEOF()
+	})
+	t.Run("bridge", func(t *testing.T) {
+		ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
+		refused := wait(ch)
+		liar := ch.benches[1].f
+		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			liar.mu.Lock()
+			j := liar.jobs["j"]
+			if j != nil && j.hops.bridges[0] != nil {
+				j.hops.bridges[0].conn.out.write(make([][]byte, 1), wire.Nobody, nonsense, nil)
+				liar.mu.Unlock()
+				break
+			}
+			liar.mu.Unlock()
+			if time.Now().After(end) {
+				t.Fatal("the forwarders do not meet")
+			}
+		}
+		check(t, refused)
+	})
 }

@@ -1,6 +1,7 @@
 package forwarder
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -59,6 +60,24 @@ func (f *Forwarder) refuse(c *conn, code wire.RefuseCode, reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.refuseLocked(c, code, reason)
+}
+
+// malformed ends the joining of a link from which nonsense came. It returns the link's place if its job runs: another loop may just have started it.
+func (f *Forwarder) malformed(c *conn, reason string) *member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch br := c.bridge; {
+	case c.member.Load() != nil:
+		return c.member.Load()
+	case br == nil:
+		f.refuseLocked(c, wire.RefuseMalformed, reason)
+	default:
+		f.breakUp(br.job, wire.RefuseMalformed, fmt.Sprintf("bad frame from the forwarder %s: %s", br.addr, reason))
+		if c.bridger != nil { // breakUp does not know it yet
+			c.loop.post(func() { c.end(errors.New(reason)) })
+		}
+	}
+	return nil
 }
 
 func (f *Forwarder) refuseLocked(c *conn, code wire.RefuseCode, reason string) {
