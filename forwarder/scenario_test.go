@@ -569,54 +569,42 @@ func TestTwoJobs(t *testing.T) {
 
 // TestHalfDead: a peer that says nothing, though asked, is dead; one that answers is not, however idle.
 func TestHalfDead(t *testing.T) {
-	b := start(t, tcpNetwork(), func(c *Config) { c.PingInterval, c.PeerTimeout = 40*time.Millisecond, time.Second })
+	b := start(t, tcpNetwork(), func(c *Config) { c.Loops, c.PingInterval, c.PeerTimeout = 1, 10*time.Second, time.Minute })
 	r := b.join("j", twoClusters...)
-	pong := header(wire.TypePong, wire.Nobody, wire.Nobody)
-	var alive, lives sync.WaitGroup
-	for _, x := range r[:3] {
-		alive.Add(1)
-		lives.Go(func() {
-			pings := 0
-			for {
-				h, body, err := x.recv()
-				if err != nil {
-					t.Errorf("rank %d: %v", x.Rank, err)
-					return
-				}
-				if h.Type == wire.TypePing {
-					if pings++; pings == 2 { // the answer to the first was heard
-						alive.Done()
-					}
-					x.write(pong)
-					continue
-				}
-				if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 || !strings.Contains(a.Reason, "no answer for") || pings < 2 {
-					t.Errorf("rank %d after %d pings: %+v, %v", x.Rank, pings, a, err)
-				}
-				return
-			}
-		})
-	}
-	others := make(chan struct{})
-	go func() {
-		alive.Wait()
-		close(others)
-	}()
-	for silent := false; !silent; {
-		select {
-		case <-others:
-			silent = true
-		default:
-			if h, _, err := r[3].recv(); err != nil || h.Type != wire.TypePing {
-				t.Fatalf("rank 3 gets %v, %v", h.Type, err)
-			}
-			r[3].send(pong)
+	idle := func(d time.Duration, ranks ...*rank) { // has the forwarder believe that nothing came from them for that much longer
+		b.f.mu.Lock()
+		defer b.f.mu.Unlock()
+		for _, x := range ranks {
+			c := b.f.jobs["j"].table[x.Rank].Load()
+			c.loop.post(func() { c.heard = c.heard.Add(-d) })
 		}
 	}
-	began := time.Now()
-	lives.Wait()
-	if d := time.Since(began); d < 900*time.Millisecond { // the last answer may have gone a moment before
-		t.Errorf("given up after %v already", d)
+	gets := func(x *rank, want wire.Type) {
+		t.Helper()
+		if h, body, err := x.recv(); err != nil || h.Type != want {
+			t.Fatalf("rank %d gets %v %q, %v, want %v", x.Rank, h.Type, body, err, want)
+		}
+	}
+	answers := func(ranks ...*rank) {
+		t.Helper()
+		for _, x := range ranks {
+			gets(x, wire.TypePing)
+			x.send(header(wire.TypePong, wire.Nobody, wire.Nobody))
+			x.send(header(wire.TypePing, wire.Nobody, wire.Nobody))
+			gets(x, wire.TypePong) // now the forwarder has heard it
+		}
+	}
+	idle(10*time.Second, r...)
+	answers(r[:3]...)
+	gets(r[3], wire.TypePing)
+	idle(30*time.Second, r...)
+	answers(r[:3]...) // and nobody is dead
+	idle(30*time.Second, r...)
+	for _, x := range r[:3] {
+		_, body := x.expect(wire.TypeAbort)
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 || !strings.Contains(a.Reason, "no answer for 1m0s") {
+			t.Errorf("rank %d: %+v, %v", x.Rank, a, err)
+		}
 	}
 }
 
