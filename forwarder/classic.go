@@ -1,6 +1,10 @@
 package forwarder
 
-import "github.com/leidenzipper/zipper/wire"
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/wire"
+)
 
 // Classic is the protocol of the original middleware, for comparison.
 const Classic = "classic"
@@ -19,6 +23,8 @@ type classic struct {
 	left             uint64 // bytes to come
 	store            []byte // frames that have come
 	waiting          [][]byte
+	held             map[uint32]int // bytes of these by their source,
+	limit            int            // at most for one; who has more breaks the protocol
 }
 
 // relay takes whole frames from c.
@@ -37,6 +43,10 @@ func (s *classic) relay(c *conn, m *member, b []byte) {
 func (s *classic) one(c *conn, j *job, h *wire.Header, frame []byte) {
 	switch h.Type {
 	case wire.TypeCTS:
+		if s.held[h.Src] += len(frame); s.held[h.Src] > s.limit {
+			c.bad(fmt.Sprintf("from rank %d for rank %d: too many transfers wait for their turn (over %d bytes of CTS frames)", h.Src, h.Dst, s.limit))
+			return
+		}
 		s.waiting = append(s.waiting, append([]byte(nil), frame...))
 		s.next(c, j)
 		return
@@ -66,6 +76,7 @@ func (s *classic) next(c *conn, j *job) {
 		frame := s.waiting[0]
 		s.waiting = s.waiting[1:]
 		h, _ := wire.ParseHeader(frame) // it was parsed when it came
+		s.held[h.Src] -= len(frame)
 		cts, err := wire.ParseCTS(frame[wire.HeaderLen:])
 		if err != nil || j.table[h.Dst].Load() == nil || j.table[h.Src].Load() == nil {
 			continue // the sender or the receiver is gone

@@ -24,6 +24,24 @@ func (b *bench) dialClassic(id handshake.Identity) (*rank, error) {
 	return b.dial(id)
 }
 
+// joinClassic joins both ranks of a job of two clusters.
+func (b *bench) joinClassic(layout []wire.Cluster) (r0, r1 *rank) {
+	b.t.Helper()
+	first := make(chan *rank)
+	go func() {
+		r, err := b.dialClassic(identity("j", "a", 0, layout...))
+		if err != nil {
+			b.t.Error(err)
+		}
+		first <- r
+	}()
+	r1, err := b.dialClassic(identity("j", "b", 0, layout...))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return <-first, r1
+}
+
 // TestClassic: a message is stored whole before it goes on, and a second transfer, though it goes the other way, waits for the end of the first.
 func TestClassic(t *testing.T) {
 	b := start(t, memoryNetwork(memnet.Options{}), func(c *Config) { c.Protocol = Classic })
@@ -34,19 +52,7 @@ func TestClassic(t *testing.T) {
 	if _, err := b.dial(identity("plain", "a", 0, layout...)); err == nil || !strings.Contains(err.Error(), "protocol") {
 		t.Errorf("a job without the protocol: %v", err)
 	}
-	first := make(chan *rank)
-	go func() {
-		r, err := b.dialClassic(identity("j", "a", 0, layout...))
-		if err != nil {
-			t.Error(err)
-		}
-		first <- r
-	}()
-	r1, err := b.dialClassic(identity("j", "b", 0, layout...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r0 := <-first
+	r0, r1 := b.joinClassic(layout)
 	// Rank 1 lets rank 0 send 20 bytes, rank 0 lets rank 1 send 10.
 	r1.send(cts(1, 0, 7, 20))
 	r0.expect(wire.TypeCTS)
@@ -93,5 +99,28 @@ func TestClassicLongMessage(t *testing.T) {
 		if len(s.store) > storeLimit+len(p) {
 			t.Fatalf("%d bytes stored", len(s.store))
 		}
+	}
+}
+
+// TestClassicFlood: a rank that lets ever more transfers begin, and ends none, is put out before their list takes the memory.
+func TestClassicFlood(t *testing.T) {
+	b := start(t, memoryNetwork(memnet.Options{}), func(c *Config) { c.Protocol, c.ControlLimit = Classic, 10_000 })
+	r0, r1 := b.joinClassic([]wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}})
+	frame := cts(1, 0, 7, 20)
+	for range 10_000/len(frame) + 1 { // the first does not wait
+		r1.send(frame)
+	}
+	r1.send(header(wire.TypePing, wire.Nobody, wire.Nobody))
+	r1.expect(wire.TypePong)
+	r1.send(frame)
+	r0.expect(wire.TypeCTS)
+	_, body := r0.expect(wire.TypeAbort)
+	if a, err := wire.ParseAbort(body); err != nil || a.Rank != 1 || !strings.Contains(a.Reason, "too many transfers wait") {
+		t.Errorf("%+v, %v", a, err)
+	}
+	r0.link.Close()
+	r1.link.Close()
+	if s := b.ended(); s.OK {
+		t.Errorf("%+v", s)
 	}
 }

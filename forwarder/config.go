@@ -33,7 +33,7 @@ type Config struct {
 	Linger       time.Duration // how long a link may take to close after Bye, Refuse or Abort (5 s)
 
 	FlowLimit    int // payload bytes from one rank queued for another before its link is ended (wire.MaxWindow)
-	ControlLimit int // the same for headers and control frames (64 MiB)
+	ControlLimit int // the same for headers and control frames, and under Classic for CTS frames that wait for their turn (64 MiB)
 
 	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not block.
 	JobEnd func(Summary)

@@ -191,7 +191,7 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 		}
 	}
 	if f.cfg.Protocol == Classic {
-		b.classic = &classic{}
+		b.classic = &classic{held: map[uint32]int{}, limit: f.cfg.ControlLimit}
 	}
 	b.state = running
 	for v := range b.hosts {
