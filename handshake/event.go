@@ -11,7 +11,7 @@ type Event struct {
 	Kind   EventKind
 	Frame  []byte      // Send: a whole frame
 	Join   wire.Join   // Verified, Bridged
-	To     int         // Bridged: this forwarder's index in the job's zippers
+	To     int         // Bridged: this forwarder's index in the job's zippers; Met: the other end's virtual rank
 	Layout wire.Layout // Joined
 	Err    *Refused    // Ended
 }
@@ -25,7 +25,8 @@ const (
 	Bridged                   // Acceptor, Bridger: the link is one between forwarders of the Join's job, made by its forwarder Join.Here; the machine is done (Acceptor: after Refuse or Release)
 	Verified                  // Acceptor: Join is authentic; answer with Admit or Refuse
 	Joined                    // Joiner: the job is complete, Layout says who is in it; the machine is done
-	Ended                     // the join failed: close the link after what was to be sent; the machine is done
+	Met                       // Meeting: the other end is rank To of this job; the machine is done
+	Ended                     // it failed: close the link after what was to be sent; the machine is done
 )
 
 // Refused is why a join failed.

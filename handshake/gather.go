@@ -30,6 +30,7 @@ type rank struct {
 	lib      string
 	tag      uint32
 	instance uint64
+	doors    []wire.Port
 }
 
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
@@ -54,7 +55,7 @@ func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
 			j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
 	}
-	g.ranks[v] = rank{j.Host, j.Library, j.TagUB, j.Instance}
+	g.ranks[v] = rank{j.Host, j.Library, j.TagUB, j.Instance, j.Doors}
 	return v, nil
 }
 
@@ -141,9 +142,12 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 			l.Hosts = append(l.Hosts, r.host)
 		}
 		l.Where = append(l.Where, i)
+		for _, d := range r.doors {
+			l.Doors = append(l.Doors, wire.Door{Rank: uint32(v), Instance: r.instance, Port: d})
+		}
 	}
 	if n := len(l.Append(nil)); n > wire.MaxLength {
-		return wire.Layout{}, &Refused{wire.RefuseLayout, fmt.Sprintf("the layout of job %q with all host names has %d bytes, at most %d fit: use shorter host names", g.job, n, wire.MaxLength), false}
+		return wire.Layout{}, &Refused{wire.RefuseLayout, fmt.Sprintf("the layout of job %q with all host names and addresses has %d bytes, at most %d fit: use shorter host names, or fewer dual-homed ranks", g.job, n, wire.MaxLength), false}
 	}
 	return l, nil
 }

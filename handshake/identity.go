@@ -39,6 +39,7 @@ type Identity struct {
 	Instance uint64        // random, one per process: lets it, and nobody else, come back to a job after a lost link
 	Zippers  []wire.Zipper // all forwarders of a job with several hops
 	Here     int           // which of them this link goes to
+	Doors    []wire.Port   // where other clusters' ranks reach this one without a forwarder
 	Timeout  time.Duration // how long to wait for the others at the forwarder; whole milliseconds
 }
 
@@ -78,7 +79,7 @@ func (id *Identity) join(nonce [wire.NonceLen]byte) wire.Join {
 	key := Key(id.Job, id.Secret)
 	j := wire.Join{
 		Version: wire.Version, TimeoutMS: uint32(id.Timeout.Milliseconds()), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
-		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout, Zippers: id.Zippers, Here: uint16(id.Here),
+		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors,
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
 	copy(j.Signature[:], ed25519.Sign(key, signed(&j, nonce)))

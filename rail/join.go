@@ -20,17 +20,31 @@ func Join(ctx context.Context, l transport.Link, id handshake.Identity) (wire.La
 	if err != nil {
 		return wire.Layout{}, err
 	}
+	e, err := run(ctx, l, m, wire.MaxLength)
+	return e.Layout, err
+}
+
+// Meet runs either end of the exchange on a new direct link and blocks until the other end is known, refused, or ctx ends; it returns the other end's
+// virtual rank. It reads not one byte beyond the exchange. The link stays open in any case.
+func Meet(ctx context.Context, l transport.Link, m *handshake.Meeting) (rank int, err error) {
+	e, err := run(ctx, l, m, wire.MaxString+100)
+	return e.To, err
+}
+
+// machine is an exchange on a new link.
+type machine interface {
+	HandleMessage(h wire.Header, body []byte)
+	NextEvent() (e handshake.Event, ok bool)
+}
+
+// run does what the machine says until its last event, which it returns. No frame may have more than a number of bytes after its header.
+func run(ctx context.Context, l transport.Link, m machine, most int) (handshake.Event, error) {
 	b, err := newBlocking(ctx, l)
 	if err != nil {
-		return wire.Layout{}, err
+		return handshake.Event{}, err
 	}
 	defer b.close()
 	for {
-		h, body, err := b.readFrame()
-		if err != nil {
-			return wire.Layout{}, err
-		}
-		m.HandleMessage(h, body)
 		for {
 			e, ok := m.NextEvent()
 			if !ok {
@@ -39,14 +53,19 @@ func Join(ctx context.Context, l transport.Link, id handshake.Identity) (wire.La
 			switch e.Kind {
 			case handshake.Send:
 				if err := b.write(e.Frame); err != nil {
-					return wire.Layout{}, err
+					return handshake.Event{}, err
 				}
-			case handshake.Joined:
-				return e.Layout, nil
 			case handshake.Ended:
-				return wire.Layout{}, e.Err
+				return handshake.Event{}, e.Err
+			default:
+				return e, nil
 			}
 		}
+		h, body, err := b.readFrame(most)
+		if err != nil {
+			return handshake.Event{}, err
+		}
+		m.HandleMessage(h, body)
 	}
 }
 
@@ -115,12 +134,15 @@ func (b *blocking) readFull(p []byte) error {
 	return nil
 }
 
-func (b *blocking) readFrame() (wire.Header, []byte, error) {
+func (b *blocking) readFrame(most int) (wire.Header, []byte, error) {
 	var head [wire.HeaderLen]byte
 	if err := b.readFull(head[:]); err != nil {
 		return wire.Header{}, nil, err
 	}
 	h, err := wire.ParseHeader(head[:])
+	if err == nil && int(h.Length) > most {
+		err = fmt.Errorf("%v frame of %d bytes", h.Type, h.Length)
+	}
 	if err != nil {
 		return wire.Header{}, nil, fmt.Errorf("answers, but not as a forwarder does: %w", err)
 	}

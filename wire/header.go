@@ -1,5 +1,5 @@
-// Package wire defines the frames that travel on a link between a rank and a forwarder, or between two
-// forwarders. All integers are little endian. A frame is a 32-byte header, a body whose size follows from
+// Package wire defines the frames that travel on a link between a rank and a forwarder, between two
+// forwarders, or between two ranks that reach each other. All integers are little endian. A frame is a 32-byte header, a body whose size follows from
 // the type, and a payload:
 //
 //	 0  u8   type
@@ -23,7 +23,7 @@ import (
 )
 
 // Version of the protocol; ends with different versions refuse each other.
-const Version = 4
+const Version = 5
 
 const (
 	HeaderLen  = 32      // bytes
@@ -63,6 +63,7 @@ const (
 	TypePong      Type = 40
 	TypeBridge    Type = 42 // forwarder → forwarder: let me in as a link of a job with several hops
 	TypeReady     Type = 43 // forwarder ↔ forwarder: all ranks have joined, as this forwarder sees it
+	TypeMeet      Type = 44 // rank ↔ rank, on a direct link: who I am, with proof of the job's secret
 	TypeRailState Type = 41 // forwarder → rank, in jobs of several rails: another rank's link is lost, or is there again
 )
 
@@ -118,7 +119,7 @@ func ParseHeader(b []byte) (Header, error) {
 }
 
 // lengths gives for each type the least and most bytes after the header, plus one.
-var lengths = [TypeReady + 1]struct{ min, max uint32 }{
+var lengths = [TypeMeet + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -142,6 +143,7 @@ var lengths = [TypeReady + 1]struct{ min, max uint32 }{
 	TypeRailState:   {1, 10 + MaxString + 1},
 	TypeBridge:      {4 + 1, MaxJoin + MaxBridge + 1},
 	TypeReady:       {4 + 1, 4 + 1},
+	TypeMeet:        {MeetLen + 1, MeetLen + 1},
 }
 
 // BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for others.
@@ -166,11 +168,11 @@ func (h *Header) Payload() int {
 	return 0
 }
 
-var typeNames = [TypeReady + 1]string{
+var typeNames = [TypeMeet + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
 	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
-	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready",
+	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet",
 }
 
 func (t Type) String() string {

@@ -51,6 +51,7 @@ type Port struct {
 //	u16       clusters    then for each: string name, u32 size
 //	u16       zippers     forwarders of a job with several hops, 0 for others; then for each: u16 ports, for each: u16 cluster, string address
 //	u16       here        which of them this link goes to
+//	u16       doors       where ranks of other clusters reach this one without a forwarder, at most one per cluster; for each: u16 cluster, string address
 //	byte[32]  public key  of the pair made from job and secret
 //	byte[64]  signature   by that pair over the nonce and all of the above
 type Join struct {
@@ -70,6 +71,7 @@ type Join struct {
 	Layout    []Cluster
 	Zippers   []Zipper
 	Here      uint16
+	Doors     []Port
 	PublicKey [PublicKeyLen]byte
 	Signature [SignatureLen]byte
 }
@@ -92,12 +94,10 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = appendClusters(b, j.Layout)
 	b = le.AppendUint16(b, uint16(len(j.Zippers)))
 	for _, z := range j.Zippers {
-		b = le.AppendUint16(b, uint16(len(z.Ports)))
-		for _, p := range z.Ports {
-			b = appendString(le.AppendUint16(b, p.Cluster), p.Address)
-		}
+		b = appendPorts(b, z.Ports)
 	}
 	b = le.AppendUint16(b, j.Here)
+	b = appendPorts(b, j.Doors)
 	return append(b, j.PublicKey[:]...)
 }
 
@@ -132,6 +132,11 @@ func ParseJoin(b []byte) (Join, error) {
 	if int(j.Here) >= max(1, len(j.Zippers)) {
 		r.fail(fmt.Errorf("wire: forwarder %d of %d", j.Here, len(j.Zippers)))
 	}
+	doors := int(r.u16())
+	if r.err == nil && doors >= max(1, len(j.Layout)) {
+		r.fail(fmt.Errorf("wire: %d doors for %d other clusters", doors, len(j.Layout)-1))
+	}
+	j.Doors = r.ports(doors, len(j.Layout))
 	r.bytes(j.PublicKey[:])
 	r.bytes(j.Signature[:])
 	if err := r.end(); err != nil {
@@ -140,10 +145,15 @@ func ParseJoin(b []byte) (Join, error) {
 	if j.Rails == 0 {
 		return j, fmt.Errorf("wire: a rank that joins no forwarder")
 	}
-	for _, c := range j.Layout {
+	for i, c := range j.Layout {
 		if c.Name == j.Cluster {
 			if j.Rank >= c.Size {
 				return j, fmt.Errorf("wire: rank %d in cluster %q of %d", j.Rank, c.Name, c.Size)
+			}
+			for _, d := range j.Doors {
+				if int(d.Cluster) == i || d.Address == "" {
+					return j, fmt.Errorf("wire: door %q for the rank's own cluster, or without an address", d.Address)
+				}
 			}
 			return j, nil
 		}
@@ -199,15 +209,27 @@ func (r *reader) zippers(clusters int) []Zipper {
 		if r.err == nil && (ports == 0 || ports > clusters) {
 			r.fail(fmt.Errorf("wire: zipper on %d of %d clusters", ports, clusters))
 		}
-		var z Zipper
-		for k := 0; k < ports && r.err == nil; k++ {
-			p := Port{r.u16(), r.name()}
-			if r.err == nil && int(p.Cluster) >= clusters {
-				r.fail(fmt.Errorf("wire: zipper on cluster %d of %d", p.Cluster, clusters))
-			}
-			z.Ports = append(z.Ports, p)
+		l = append(l, Zipper{r.ports(ports, clusters)})
+	}
+	return l
+}
+
+func appendPorts(b []byte, ports []Port) []byte {
+	b = le.AppendUint16(b, uint16(len(ports)))
+	for _, p := range ports {
+		b = appendString(le.AppendUint16(b, p.Cluster), p.Address)
+	}
+	return b
+}
+
+// ports reads n of them.
+func (r *reader) ports(n, clusters int) (l []Port) {
+	for i := 0; i < n && r.err == nil; i++ {
+		p := Port{r.u16(), r.name()}
+		if r.err == nil && int(p.Cluster) >= clusters {
+			r.fail(fmt.Errorf("wire: address on the network of cluster %d of %d", p.Cluster, clusters))
 		}
-		l = append(l, z)
+		l = append(l, p)
 	}
 	return l
 }

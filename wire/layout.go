@@ -11,6 +11,7 @@ import "fmt"
 //	u16     libraries one per cluster: string library
 //	u32     hosts     then for each a string: the different hosts
 //	u32[N]  where     for each virtual rank the index of its host
+//	u32     doors     then for each: u32 rank, u64 instance, u16 cluster, string address
 type Layout struct {
 	Rank      uint32
 	TagUB     uint32
@@ -18,6 +19,14 @@ type Layout struct {
 	Libraries []string // per cluster
 	Hosts     []string
 	Where     []uint32 // per virtual rank, an index into Hosts
+	Doors     []Door
+}
+
+// Door is where the ranks of another cluster reach a rank without a forwarder.
+type Door struct {
+	Rank     uint32 // virtual
+	Instance uint64 // of its Join
+	Port
 }
 
 // Ranks returns the number of virtual ranks.
@@ -59,6 +68,11 @@ func (l *Layout) Append(b []byte) []byte {
 	for _, w := range l.Where {
 		b = le.AppendUint32(b, w)
 	}
+	b = le.AppendUint32(b, uint32(len(l.Doors)))
+	for _, d := range l.Doors {
+		b = le.AppendUint64(le.AppendUint32(b, d.Rank), d.Instance)
+		b = appendString(le.AppendUint16(b, d.Cluster), d.Address)
+	}
 	return b
 }
 
@@ -86,6 +100,14 @@ func ParseLayout(b []byte) (Layout, error) {
 			r.fail(fmt.Errorf("wire: rank %d on host %d of %d", i, w, hosts))
 		}
 		l.Where = append(l.Where, w)
+	}
+	doors := int(r.u32())
+	for i := 0; i < doors && r.err == nil; i++ {
+		d := Door{r.u32(), r.u64(), Port{r.u16(), r.name()}}
+		if r.err == nil && (int(d.Rank) >= ranks || int(d.Cluster) >= len(l.Clusters) || d.Address == "") {
+			r.fail(fmt.Errorf("wire: door %q of rank %d of %d for cluster %d of %d", d.Address, d.Rank, ranks, d.Cluster, len(l.Clusters)))
+		}
+		l.Doors = append(l.Doors, d)
 	}
 	if r.err == nil && int(l.Rank) >= ranks {
 		r.fail(fmt.Errorf("wire: rank %d of %d", l.Rank, ranks))

@@ -49,22 +49,25 @@ var samples = []sample{
 	{"cancel", TypeCancel, &Cancel{8}, "0800000000000000", parser(ParseCancel), false},
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
-	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0)}, "04000000" + ramp32, parser(ParseChallenge), false},
+	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0)}, "05000000" + ramp32, parser(ParseChallenge), false},
 	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Rails: 2, Instance: 0x0102030405060708,
-		Layout: []Cluster{{"a", 1}, {"b", 2}}, Zippers: []Zipper{{[]Port{{0, "x"}, {1, "yz"}}}, {[]Port{{1, ""}}}}, Here: 1, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"04000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0200" + "0807060504030201" +
-			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + "0100" + "0100" + "0000" + "0100" + ramp32 + ramp32 +
+		Layout: []Cluster{{"a", 1}, {"b", 2}}, Zippers: []Zipper{{[]Port{{0, "x"}, {1, "yz"}}}, {[]Port{{1, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
+		"05000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0200" + "0807060504030201" +
+			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + "0100" + "0100" + "0000" + "0100" + "0100" + "0000" + "0100" + "64" + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
 	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Nonce: ramp[[32]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j", Cluster: "b",
 		Layout: []Cluster{{"b", 1}}, Zippers: []Zipper{{[]Port{{0, "x"}}}, {[]Port{{0, "y"}}}}, Here: 1, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
-		"04000000" + "0100" + "0000" + ramp32 + ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
-			"04000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" + "0000" + "0000" + "0000" + "0100" + "0000000000000000" +
-			"0100" + "0100" + "62" + "01000000" + "0200" + "0100" + "0000" + "0100" + "78" + "0100" + "0000" + "0100" + "79" + "0100" + ramp32 + ramp32 +
+		"05000000" + "0100" + "0000" + ramp32 + ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
+			"05000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" + "0000" + "0000" + "0000" + "0100" + "0000000000000000" +
+			"0100" + "0100" + "62" + "01000000" + "0200" + "0100" + "0000" + "0100" + "78" + "0100" + "0000" + "0100" + "79" + "0100" + "0000" + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseBridge), false},
 	{"ready", TypeReady, &Ready{2}, "02000000", parser(ParseReady), false},
-	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}}, Libraries: []string{"X", ""}, Hosts: []string{"h1", "h2"}, Where: []uint32{0, 1, 1}},
+	{"meet", TypeMeet, &Meet{1, 2, 0x0102030405060708, ramp[[32]byte](0), ramp[[64]byte](0)}, "01000000" + "02000000" + "0807060504030201" + ramp32 + ramp32 +
+		"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseMeet), false},
+	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}}, Libraries: []string{"X", ""}, Hosts: []string{"h1", "h2"}, Where: []uint32{0, 1, 1},
+		Doors: []Door{{2, 0x0102030405060708, Port{0, "d"}}}},
 		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" + "58" + "0000" +
-			"02000000" + "0200" + "6831" + "0200" + "6832" + "00000000" + "01000000" + "01000000", parser(ParseLayout), false},
+			"02000000" + "0200" + "6831" + "0200" + "6832" + "00000000" + "01000000" + "01000000" + "01000000" + "02000000" + "0807060504030201" + "0000" + "0100" + "64", parser(ParseLayout), false},
 	{"refuse", TypeRefuse, &Refuse{RefuseSecret, "né"}, "03000000" + "0300" + "6ec3a9", parser(ParseRefuse), false},
 	{"landed", TypeLanded, &Landed{6}, "0600000000000000", parser(ParseLanded), false},
 	{"rail state", TypeRailState, &RailState{3, false, "why"}, "03000000" + "00000000" + "0300" + "776879", parser(ParseRailState), false},
@@ -127,7 +130,7 @@ func TestHeader(t *testing.T) {
 // TestHeaderLengths checks for every type that exactly the sizes which its body and payload allow are taken.
 func TestHeaderLengths(t *testing.T) {
 	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen, TypeCredit: CreditLen, TypeAck: 0,
-		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0}
+		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0, TypeMeet: MeetLen}
 	ok := func(typ Type, n uint32) bool {
 		h := Header{Type: typ, Length: n}
 		_, err := ParseHeader(h.Append(nil))
@@ -150,7 +153,7 @@ func TestHeaderLengths(t *testing.T) {
 		}
 		known := strings.HasPrefix(typ.String(), "Type(") == false
 		any := false
-		for _, n := range []uint32{0, 4, 8, 16, 24, 32, 100} {
+		for _, n := range []uint32{0, 4, 8, 16, 24, 32, 100, MeetLen} {
 			any = any || ok(typ, n)
 		}
 		if any != known {
@@ -207,6 +210,10 @@ func TestHostile(t *testing.T) {
 		{"zipper outside", join(func(j *Join) { j.Zippers = []Zipper{{[]Port{{2, "x"}}}} }), pj, "cluster 2 of 2"},
 		{"zipper without ports", join(func(j *Join) { j.Zippers = []Zipper{{}} }), pj, "0 of 2 clusters"},
 		{"forwarder outside", join(func(j *Join) { j.Here = 1 }), pj, "forwarder 1 of 0"},
+		{"door to its own cluster", join(func(j *Join) { j.Doors = []Port{{1, "x"}} }), pj, "own cluster"},
+		{"door without an address", join(func(j *Join) { j.Doors = []Port{{0, ""}} }), pj, "without an address"},
+		{"door outside", join(func(j *Join) { j.Doors = []Port{{2, "x"}} }), pj, "cluster 2 of 2"},
+		{"many doors", join(func(j *Join) { j.Doors = []Port{{0, "x"}, {0, "y"}} }), pj, "2 doors for 1"},
 		{"no rails", join(func(j *Join) { j.Rails = 0 }), pj, "no forwarder"},
 		{"good layout", layout(func(*Layout) {}), pl, ""},
 		{"rank outside", layout(func(l *Layout) { l.Rank = 3 }), pl, "rank 3 of 3"},
@@ -214,6 +221,9 @@ func TestHostile(t *testing.T) {
 		{"no hosts", layout(func(l *Layout) { l.Hosts = nil }), pl, "0 hosts"},
 		{"more hosts than ranks", layout(func(l *Layout) { l.Hosts = make([]string, 4) }), pl, "4 hosts"},
 		{"libraries", layout(func(l *Layout) { l.Libraries = l.Libraries[:1] }), pl, "1 libraries"},
+		{"door of nobody", layout(func(l *Layout) { l.Doors = []Door{{3, 0, Port{0, "x"}}} }), pl, "rank 3 of 3"},
+		{"door for no cluster", layout(func(l *Layout) { l.Doors = []Door{{0, 0, Port{2, "x"}}} }), pl, "cluster 2 of 2"},
+		{"door nowhere", layout(func(l *Layout) { l.Doors = []Door{{0, 0, Port{1, ""}}} }), pl, "door"},
 		{"string too long", append([]byte{1, 0, 0, 0, 1, 0x10}, make([]byte, 4097)...), parser(ParseRefuse), "at most 4096"},
 		{"name too long", join(func(j *Join) { j.Host = strings.Repeat("h", MaxName+1) }), pj, "at most 255"},
 		{"neither up nor down", []byte{0, 0, 0, 0, 2, 0, 0, 0, 0, 0}, parser(ParseRailState), "neither"},
@@ -315,6 +325,8 @@ func FuzzFrame(f *testing.F) {
 				}
 			case TypeReady:
 				v, err = parser(ParseReady)(body)
+			case TypeMeet:
+				v, err = parser(ParseMeet)(body)
 			case TypeLayout:
 				v, err = parser(ParseLayout)(body)
 			case TypeRefuse:
