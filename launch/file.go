@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 // file is the job file's form. Unknown keys are errors.
@@ -46,6 +48,7 @@ type fileCluster struct {
 	Env      map[string]string `yaml:"env"`
 	Zipper   string            `yaml:"zipper"`
 	Dir      string            `yaml:"dir"`
+	Dual     command           `yaml:"dual"`
 }
 
 // command is a list of words, or one string that is split at white space.
@@ -117,8 +120,12 @@ func parseFile(b []byte) (*Job, error) {
 		j.Zippers = append(j.Zippers, out)
 	}
 	for _, c := range f.Clusters {
+		dual, err := jobenv.ParseDual(strings.Join(c.Dual, "+"))
+		if err != nil {
+			return nil, fmt.Errorf("cluster %s, dual: %w", c.Name, err)
+		}
 		j.Clusters = append(j.Clusters, Cluster{Name: c.Name, Ranks: c.Ranks, MPI: c.MPI, Hosts: c.Hosts, Launcher: c.Launcher, Login: c.Login,
-			Program: c.Program, Mpirun: c.Mpirun, Args: c.Args, Env: c.Env, Zipper: c.Zipper, Dir: c.Dir})
+			Program: c.Program, Mpirun: c.Mpirun, Args: c.Args, Env: c.Env, Zipper: c.Zipper, Dir: c.Dir, Dual: dual})
 	}
 	return j, nil
 }

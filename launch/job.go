@@ -49,6 +49,7 @@ type Cluster struct {
 	Env      map[string]string // for this cluster's processes
 	Zipper   string            // path of the zipper command on the cluster's nodes; empty: as here
 	Dir      string            // working directory; empty: the current one
+	Dual     []jobenv.Dual     // addresses of its zipper nodes on the networks of other clusters: ranks there take direct links
 }
 
 // Zipper is one forwarder.
@@ -90,7 +91,7 @@ func (m MPI) String() string {
 	return string(m)
 }
 
-const clusterForm = "NAME=RANKS[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR]"
+const clusterForm = "NAME=RANKS[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]"
 
 // ParseCluster reads the value of a --cluster flag.
 func ParseCluster(s string) (Cluster, error) {
@@ -128,6 +129,11 @@ func ParseCluster(s string) (Cluster, error) {
 			c.Login = val
 		case "dir":
 			c.Dir = val
+		case "dual":
+			var err error
+			if c.Dual, err = jobenv.ParseDual(val); err != nil {
+				return bad("dual: " + err.Error())
+			}
 		default:
 			return bad(fmt.Sprintf("unknown key %q", key))
 		}
@@ -235,6 +241,15 @@ func (j *Job) Normalize() error {
 			}
 		}
 	}
+	for _, c := range j.Clusters {
+		err := jobenv.CheckDual(c.Dual, c.Name, j.Layout())
+		if err == nil && len(c.Dual) > 0 && j.Protocol != "" {
+			err = fmt.Errorf("protocol %s has no direct links", j.Protocol)
+		}
+		if err != nil {
+			return fmt.Errorf("cluster %s: dual: %w", c.Name, err)
+		}
+	}
 	if hops := j.hops(); hops != nil {
 		if _, err := jobenv.Routes(j.Layout(), hops); err != nil {
 			return fmt.Errorf("%w (a zipper that has no address for a cluster, or does not have it under clusters:, is not on its network)", err)
@@ -317,6 +332,11 @@ func (j *Job) Offset(cluster string) int {
 // Share is what the processes of one cluster learn of the job.
 func (j *Job) Share(cluster string) jobenv.Job {
 	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Collectives: j.Collectives}
+	for _, c := range j.Clusters {
+		if c.Name == cluster {
+			s.Dual = c.Dual
+		}
+	}
 	if hops := j.hops(); hops != nil {
 		s.WithZippers(hops)
 		return s

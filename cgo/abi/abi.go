@@ -11,6 +11,8 @@ import "C"
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,6 +106,9 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	}
 	if err != nil {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: err.Error()})
+	}
+	l.Warn = func(s string) {
+		fmt.Fprintf(os.Stderr, "MMPI: cluster %s rank %d: warning: %s\n", job.Cluster, l.Rank, s)
 	}
 	e, w, err := engine.Join(context.Background(), job, l, native{n})
 	if err != nil {

@@ -61,6 +61,7 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "layout", Usage: "all clusters in order of virtual rank, `a=4,b=2` (ZIPPER_LAYOUT)"},
 		&cli.StringFlag{Name: "zipper", Usage: "`HOST[:PORT]`[,...] of the forwarders that this cluster reaches; for several hops all forwarders with their clusters, as in zip1=a+b,zip2=b+c (ZIPPER_FORWARDERS)"},
 		&cli.StringFlag{Name: "protocol", Usage: "classic, if the forwarder and the other clusters have it too (ZIPPER_PROTOCOL)"},
+		&cli.StringFlag{Name: "dual", Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of others, whose ranks then reach the ranks there directly (ZIPPER_DUAL)"},
 		&cli.StringFlag{Name: "timeout", Usage: "how long to wait for the other clusters (ZIPPER_TIMEOUT; default 60s)"},
 	}
 }
@@ -75,7 +76,7 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 		}
 	}
 	flags := map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file", jobenv.VarCluster: "cluster",
-		jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout", jobenv.VarProtocol: "protocol"}
+		jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout", jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual"}
 	j, err := jobenv.From(func(k string) string {
 		if f := flags[k]; f != "" && c.IsSet(f) {
 			return c.String(f)

@@ -19,6 +19,7 @@ const (
 	VarCluster     = "ZIPPER_CLUSTER"     // name of this process's cluster
 	VarLayout      = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
 	VarForwarders  = "ZIPPER_FORWARDERS"  // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory; for several hops all forwarders, as in host:port=a+b (ParseZipper)
+	VarDual        = "ZIPPER_DUAL"        // for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
 	VarTimeout     = "ZIPPER_TIMEOUT"     // how long to wait for the other clusters, a Go duration; default 60s
 	VarLog         = "ZIPPER_LOG"         // debug, info, warn (default), error
 	VarPoll        = "ZIPPER_POLL"        // adaptive (default), busy, event
@@ -45,6 +46,7 @@ type Job struct {
 	Forwarders  []string // addresses that this cluster reaches
 	Zippers     []Zipper // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
 	Here        []int    // for each of Forwarders its index in Zippers
+	Dual        []Dual   // of this cluster's zipper nodes
 	Timeout     time.Duration
 	Log         string
 	Poll        string
@@ -119,6 +121,15 @@ func From(get func(string) string) (Job, error) {
 	if j.Protocol != "" && max(len(j.Forwarders), len(j.Zippers)) > 1 {
 		return Job{}, fmt.Errorf("%s=%s works with one forwarder, %s names %d", VarProtocol, j.Protocol, VarForwarders, len(j.Forwarders))
 	}
+	if j.Dual, err = ParseDual(get(VarDual)); err == nil {
+		err = CheckDual(j.Dual, j.Cluster, j.Layout)
+	}
+	if err == nil && j.Protocol != "" && len(j.Dual) > 0 {
+		err = fmt.Errorf("the protocol %s has no direct links", j.Protocol)
+	}
+	if err != nil {
+		return Job{}, fmt.Errorf("%s: %w", VarDual, err)
+	}
 	switch j.Poll {
 	case "":
 		j.Poll = "adaptive"
@@ -164,7 +175,7 @@ func FormatLayout(l []Cluster) string {
 func (j Job) Environ() []string {
 	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout + "=" + FormatLayout(j.Layout),
 		VarForwarders + "=" + j.forwarderList(), VarTimeout + "=" + j.Timeout.String()}
-	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol}} {
+	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol}, {VarDual, FormatDual(j.Dual)}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])
 		}

@@ -34,13 +34,15 @@ const (
 // nextPiece chooses what a rail sends next to a peer: first what was lost, then what is new; nil: nothing may go there now.
 func (e *Engine) nextPiece(r *rail, p *peer) (q *Request, s flow.Segment, first bool) {
 	l := &p.lanes[r.index].out
-	if e.multi && l.OnWay() >= max(e.share(p, l), minOnWay*e.limits.Segment) {
+	if r.tracked() && l.OnWay() >= max(e.share(r, p), minOnWay*e.limits.Segment) {
 		return nil, s, false
 	}
 	for len(p.replay) > 0 {
 		s, p.replay = p.replay[0], p.replay[1:]
 		if q = e.find(s.Request); q != nil && q.peer == p && (q.state == clear2send || q.state == sent) {
-			l.Send(s, e.now())
+			if r.tracked() {
+				l.Send(s, e.now())
+			}
 			return q, s, false
 		}
 	}
@@ -61,21 +63,24 @@ func (e *Engine) nextPiece(r *rail, p *peer) (q *Request, s flow.Segment, first 
 		}
 		q.next = nil
 	}
-	if e.multi {
+	if r.tracked() {
 		l.Send(s, e.now())
 	}
 	return q, s, true
 }
 
-// share is how much of the window a lane may fill.
-func (e *Engine) share(p *peer, l *flow.Lane) int {
+// share is how much of the window a rail may fill.
+func (e *Engine) share(r *rail, p *peer) int {
+	if r.peer != nil {
+		return e.limits.DataWindow
+	}
 	lanes := e.ways.lanes[:0]
-	for i, r := range e.rails {
+	for i, r := range e.forwarders {
 		if r.reaches(p.rank) {
 			lanes = append(lanes, &p.lanes[i].out)
 		}
 	}
-	return flow.Share(e.limits.DataWindow, l, lanes)
+	return flow.Share(e.limits.DataWindow, &p.lanes[r.index].out, lanes)
 }
 
 // checkSent notices that all of a send has been written.
@@ -91,10 +96,13 @@ func (s *segment) detach() {
 	s.req = nil
 }
 
-// schedule gives a peer its turn on all rails that reach it.
+// schedule gives a peer its turn on all rails that carry what is for it.
 func (e *Engine) schedule(p *peer) {
-	for _, r := range e.rails {
+	for _, r := range e.forwarders {
 		r.enroll(p)
+	}
+	if p.direct != nil {
+		p.direct.enroll(p)
 	}
 }
 
@@ -118,12 +126,12 @@ func (e *Engine) handleData(p *peer, body []byte, payload int) ([]byte, landing,
 	l := landing{typ: wire.TypeData, peer: p, n: payload}
 	r := e.find(d.Receiver)
 	if r == nil || r.peer != p || r.state != cleared {
-		if e.multi {
+		if e.several(p) {
 			return nil, l, nil // late, after a replay
 		}
 		return nil, landing{}, fmt.Errorf("no receive %x from it is under way", d.Receiver)
 	}
-	if payload == 0 || d.Offset > uint64(r.clear) || int64(payload) > r.clear-int64(d.Offset) || !e.multi && d.Offset != uint64(r.moved) {
+	if payload == 0 || d.Offset > uint64(r.clear) || int64(payload) > r.clear-int64(d.Offset) || !e.several(p) && d.Offset != uint64(r.moved) {
 		return nil, landing{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived", payload, d.Offset, r.moved, r.clear)
 	}
 	l.offset = int64(d.Offset)
@@ -166,7 +174,7 @@ func (e *Engine) segmentLanded(l landing) error {
 			e.received(r)
 		}
 	}
-	if e.multi && l.rail.up {
+	if l.rail.tracked() && l.rail.up {
 		a := &p.lanes[l.rail.index].in
 		if a.Count(l.epoch, l.n); over || a.Untold() >= landedEvery {
 			e.sendLanded(l.rail, p, a)

@@ -26,13 +26,16 @@ type Engine struct {
 	guest     bool
 	start     time.Time
 
-	mu    sync.Mutex
-	rails []*rail
-	multi bool // more than one rail leads to each process
-	ways  waysState
-	only  []int   // in a job of several hops: the rail that leads to a virtual rank; nil: all do
-	turn  int     // bytes that a rail writes at a time
-	peers []*peer // by virtual rank; nil until first used
+	mu         sync.Mutex
+	rails      []*rail // to the forwarders, then the direct ones
+	forwarders []*rail
+	direct     directState
+	slots      int  // rails that may lead to one process
+	multi      bool // more than one forwarder leads to each process
+	ways       waysState
+	only       []int   // in a job of several hops: the rail that leads to a virtual rank; nil: all do
+	turn       int     // bytes that a rail writes at a time
+	peers      []*peer // by virtual rank; nil until first used
 
 	comms     []*Comm // by id
 	table     atomic.Pointer[[]*Comm]
@@ -90,6 +93,9 @@ func New(cfg Config) (*Engine, error) {
 	e.poolLeft = e.limits.EagerPool
 	e.peers = make([]*peer, e.size)
 	e.addRails(cfg)
+	if err := e.addDirect(cfg.Direct); err != nil {
+		return nil, err
+	}
 	e.table.Store(new([]*Comm))
 	e.addControl()
 	if err := e.sleep.init(); err != nil {
@@ -143,7 +149,7 @@ func (e *Engine) writeOut() {
 	for more := true; more && e.err == nil; {
 		more = false
 		for _, r := range e.rails {
-			if r.blocked || e.err != nil || e.multi && !r.pending() {
+			if r.blocked || e.err != nil || len(e.rails) > 1 && !r.pending() {
 				continue
 			}
 			n, err := r.write()

@@ -36,6 +36,9 @@ func (e *Engine) begin(r *rail, h wire.Header, body []byte, payload int) (dst []
 		return nil, l, errors.New("no other rank")
 	}
 	p := e.peer(int(h.Src))
+	if r.peer != nil && r.peer != p {
+		return nil, l, fmt.Errorf("it came over the direct link of rank %d", r.peer.rank)
+	}
 	if err := e.acked(p, h.Ack); err != nil {
 		return nil, l, err
 	}
@@ -84,7 +87,7 @@ func (e *Engine) begin(r *rail, h wire.Header, body []byte, payload int) (dst []
 
 // beginEarly reads a frame aside. What may wait there is bounded by the sender's credit, for every rail that may bring a copy.
 func (e *Engine) beginEarly(p *peer, h wire.Header, body []byte, payload int) (dst []byte, l landing, err error) {
-	if most := len(e.rails) * int(p.eagerIn.Window()); p.earlyBytes+payload > most {
+	if most := e.slots * int(p.eagerIn.Window()); p.earlyBytes+payload > most {
 		return nil, l, fmt.Errorf("%w: %d bytes ahead of their turn, at most %d allowed", flow.ErrOverrun, p.earlyBytes+payload, most)
 	}
 	p.earlyBytes += payload

@@ -22,7 +22,8 @@ type Local struct {
 	TagUB      int
 	Library    string // "Open MPI 4.1.4"
 	Host       string
-	Guest      bool // see Config
+	Guest      bool         // see Config
+	Warn       func(string) // is told what the user should know though the job goes on; nil: nobody
 }
 
 // Model names the data model: two processes of a job must agree, since data crosses as it lies in memory.
@@ -64,8 +65,14 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 			return nil, w, failure(ErrArg, "%s: %v", jobenv.VarForwarders, err)
 		}
 	}
+	doors, err := openDoors(job)
+	if err != nil {
+		return nil, w, err
+	}
+	id.Doors = doors.ports
 	links, redial, layout, err := dial(ctx, job, id)
 	if err != nil {
+		doors.close()
 		return nil, w, failure(ErrLink, "cluster %s rank %d cannot join job %q: %v", job.Cluster, loc.Rank, job.ID, err)
 	}
 	w.TagUB = int(layout.TagUB)
@@ -74,15 +81,18 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	if job.Protocol == jobenv.Classic {
 		limits.classic()
 	}
-	e, err := New(Config{World: w, Native: native, Links: links, Redial: redial, Ways: ways, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: limits})
+	direct := openers(&id, &layout)
+	e, err := New(Config{World: w, Direct: direct, Native: native, Links: links, Redial: redial, Ways: ways, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: limits})
 	if err != nil {
 		for _, l := range links {
 			if l != nil {
 				l.Close()
 			}
 		}
+		doors.close()
 		return nil, w, err
 	}
+	doors.joinDirect(ctx, e, &id, direct, loc.Warn)
 	e.record(job, loc.Host)
 	return e, w, nil
 }

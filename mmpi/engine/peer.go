@@ -22,6 +22,7 @@ type peer struct {
 	bulkHead, bulkTail *Request       // sends that are clear and have bytes left, in order of their CTS
 	replay             []flow.Segment // sent over a rail that is lost, perhaps not landed
 	lanes              []lane         // by rail
+	direct             *rail          // that leads to it alone; nil: there can be none
 	home               int            // the rail for everything but segments, if it reaches the peer
 	open               landing        // sequenced frame whose payload is coming
 	openDst            []byte         // where to
@@ -31,6 +32,9 @@ type peer struct {
 
 	counters Counters
 }
+
+// several reports whether more than one rail may lead to the peer: then frames may overtake each other, and come twice.
+func (e *Engine) several(p *peer) bool { return e.multi || p.direct != nil }
 
 // Counters counts messages (not frames) and their payload in bytes.
 type Counters struct {
@@ -46,7 +50,7 @@ func (e *Engine) peer(rank int) *peer {
 	p := e.peers[rank]
 	if p == nil {
 		l := e.limits
-		p = &peer{rank: rank, home: e.home(rank), lanes: newLanes(len(e.rails)),
+		p = &peer{rank: rank, home: e.home(rank), lanes: newLanes(e.slots),
 			eagerOut: flow.NewBudget(uint64(l.EagerWindow)), dataOut: flow.NewBudget(uint64(l.DataWindow)),
 			eagerIn: flow.NewGrant(uint64(l.EagerWindow)), dataIn: flow.NewGrant(uint64(l.DataWindow))}
 		e.peers[rank] = p

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -9,15 +10,19 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// rail is a link to a forwarder with what waits to go out and the frame that is coming in.
+// rail is a link to a forwarder, or to one other process (direct.go), with what waits to go out and the frame that is coming in.
 type rail struct {
-	e      *Engine
-	index  int // in Engine.rails
-	link   transport.Link
-	lender transport.Lender // the link, if it has large pieces
-	up     bool             // joined and not lost
-	down   map[int]string   // virtual ranks to which the forwarder has no link, and why
-	in     input
+	e       *Engine
+	index   int                             // in Engine.forwarders and peer.lanes; the direct one is the last
+	peer    *peer                           // direct: the process at the other end
+	redial  func(ctx context.Context) error // opens the link and hands it over; nil: never, or the other end does
+	failed  error                           // direct: why the last attempt to open it failed
+	leaving bool                            // direct: the other process has said Bye
+	link    transport.Link
+	lender  transport.Lender // the link, if it has large pieces
+	up      bool             // joined and not lost
+	down    map[int]string   // virtual ranks to which the forwarder has no link, and why
+	in      input
 
 	queue   frameQueue // control and eager frames: they overtake segments, but do not interrupt one
 	bulk    []*peer    // peers with segments to send, in turn
@@ -175,6 +180,9 @@ func (r *rail) nextSegment() {
 		copy(r.bulk, r.bulk[1:])
 		r.bulk = r.bulk[:len(r.bulk)-1]
 		p.lanes[r.index].enrolled = false
+		if !r.carries(p) {
+			continue
+		}
 		q, what, first := r.e.nextPiece(r, p)
 		if q == nil {
 			continue // Credit, Landed or another request brings it back
@@ -209,7 +217,7 @@ func (r *rail) dropSegment() {
 // enroll gives a peer a place in the bulk ring if it has something to send; credit is seen to at its turn.
 func (r *rail) enroll(p *peer) {
 	l := &p.lanes[r.index]
-	if (p.bulkHead != nil || len(p.replay) > 0) && !l.enrolled && r.reaches(p.rank) && !(r.seg.active && r.seg.peer == p) {
+	if (p.bulkHead != nil || len(p.replay) > 0) && !l.enrolled && r.carries(p) && !(r.seg.active && r.seg.peer == p) {
 		l.enrolled = true
 		r.bulk = append(r.bulk, p)
 	}
@@ -351,6 +359,11 @@ func (r *rail) frame() (int, error) {
 
 // control handles a frame of the forwarder.
 func (r *rail) control(h wire.Header, body []byte) error {
+	if r.peer != nil && h.Type == wire.TypeBye { // the process at the other end is through, and we with it
+		r.leaving = true
+		r.push(r.e.newControl(wire.TypeByeAck, nil))
+		return nil
+	}
 	switch h.Type {
 	case wire.TypePing:
 		r.push(r.e.newControl(wire.TypePong, nil))

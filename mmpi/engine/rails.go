@@ -16,7 +16,6 @@ const MaxRails = 16
 
 // waysState is what the rails of a job of several have in common.
 type waysState struct {
-	redial func(ctx context.Context, rail int) error // opens a rail's link and hands it over; nil: never
 	ctx    context.Context
 	cancel context.CancelFunc
 	lanes  []*flow.Lane // scratch
@@ -29,6 +28,7 @@ type waysState struct {
 
 func (e *Engine) addRails(cfg Config) {
 	n := len(cfg.Links)
+	e.slots = n
 	e.multi, e.turn = n > 1 && cfg.Ways == nil, turnSize
 	if cfg.Ways != nil {
 		for i, c := range cfg.World.Clusters {
@@ -42,21 +42,22 @@ func (e *Engine) addRails(cfg Config) {
 		e.turn = 2 * e.limits.Segment
 		e.ways.lanes = make([]*flow.Lane, 0, n)
 		e.ways.cut = map[int]time.Duration{}
-		if cfg.Redial != nil {
-			e.ways.redial = func(ctx context.Context, rail int) error {
-				l, err := cfg.Redial(ctx, rail)
-				if err == nil && !e.railUp(e.rails[rail], l) {
+	}
+	for i, l := range cfg.Links {
+		r := &rail{e: e, index: i, up: l != nil, in: input{buf: make([]byte, inputSize)}}
+		r.attach(l)
+		if e.multi && cfg.Redial != nil {
+			r.redial = func(ctx context.Context) error {
+				l, err := cfg.Redial(ctx, r.index)
+				if err == nil && !e.railUp(r, l) {
 					l.Close()
 				}
 				return err
 			}
 		}
-	}
-	for i, l := range cfg.Links {
-		r := &rail{e: e, index: i, up: l != nil, in: input{buf: make([]byte, inputSize)}}
-		r.attach(l)
 		e.rails = append(e.rails, r)
 	}
+	e.forwarders = e.rails[:n:n]
 }
 
 // home gives the rail that a peer's small messages take: pairs are spread evenly, whether processes talk to all of another cluster or each
@@ -68,12 +69,15 @@ func (e *Engine) home(rank int) int {
 	lo, hi := min(rank, e.world.Rank), max(rank, e.world.Rank)
 	_, first := e.world.Place(lo)
 	_, second := e.world.Place(hi)
-	n := len(e.rails)
+	n := len(e.forwarders)
 	return (lo - first + (hi-second)/n) % n
 }
 
 // reaches reports whether both sides of the rail are there for a rank.
 func (r *rail) reaches(rank int) bool {
+	if r.peer != nil {
+		return r.up && !r.leaving && r.peer.rank == rank
+	}
 	if !r.up || r.e.only != nil && r.e.only[rank] != r.index {
 		return false
 	}
@@ -86,11 +90,14 @@ func (r *rail) reaches(rank int) bool {
 
 // way gives the rail for everything but segments; nil: none reaches the peer.
 func (e *Engine) way(p *peer) *rail {
-	if !e.multi {
-		return e.rails[p.home]
+	if d := p.direct; d != nil && d.reaches(p.rank) {
+		return d
 	}
-	for i := range e.rails {
-		if r := e.rails[(p.home+i)%len(e.rails)]; r.reaches(p.rank) {
+	if !e.multi {
+		return e.forwarders[p.home]
+	}
+	for i := range e.forwarders {
+		if r := e.forwarders[(p.home+i)%len(e.forwarders)]; r.reaches(p.rank) {
 			return r
 		}
 	}
@@ -130,20 +137,18 @@ func (e *Engine) arm() (ready bool) {
 	return ready
 }
 
-// sayBye ends the links cleanly. An acknowledgement that went down with a rail is repeated on the others: nobody is here to do it later.
+// sayBye ends the links cleanly. An acknowledgement that may go down with a rail is repeated on the others: nobody is here to do it later.
 func (e *Engine) sayBye() {
 	e.ways.finishing = true
 	for _, r := range e.rails {
-		if !r.up {
+		if !r.up || r.leaving {
 			continue
 		}
-		if e.multi {
-			for _, p := range e.peers {
-				if p != nil && r.reaches(p.rank) {
-					f := e.newFrame(p, wire.TypeAck, 0, 0, 0)
-					f.rail = r
-					r.push(f)
-				}
+		for _, p := range e.peers {
+			if p != nil && e.several(p) && r.reaches(p.rank) {
+				f := e.newFrame(p, wire.TypeAck, 0, 0, 0)
+				f.rail = r
+				r.push(f)
 			}
 		}
 		r.push(e.newControl(wire.TypeBye, nil))
@@ -153,7 +158,7 @@ func (e *Engine) sayBye() {
 
 func (e *Engine) byeAcked() bool {
 	for _, r := range e.rails {
-		if r.up && r.bye != byeAcked {
+		if r.up && r.bye != byeAcked && !(r.leaving && r.bye == running) {
 			return false
 		}
 	}
@@ -202,13 +207,15 @@ func (e *Engine) condemn(rank int, reason string) {
 // lost sees to a rail that has failed: without another one, or if it was the fault of what came over it, the job ends.
 func (e *Engine) lost(r *rail, err error) {
 	if errors.Is(err, io.EOF) {
-		err = errors.New("the forwarder closed it (killed, or the network went down)")
+		err = fmt.Errorf("the %s closed it (killed, or the network went down)", r.end())
 	}
-	reason := fmt.Sprintf("link rank %d - forwarder %s lost: %v", e.world.Rank, r.link.Remote(), err)
+	reason := fmt.Sprintf("link rank %d - %s %s lost: %v", e.world.Rank, r.end(), r.link.Remote(), err)
 	var b breach
 	switch {
 	case errors.As(err, &b):
 		e.condemn(e.world.Rank, reason)
+	case r.peer != nil:
+		e.railDown(r, reason)
 	case !e.multi:
 		r.up = false // nothing can be said there any more
 		e.condemn(e.world.Rank, reason)
@@ -217,10 +224,20 @@ func (e *Engine) lost(r *rail, err error) {
 	}
 }
 
+// end names what is at the other end of the rail.
+func (r *rail) end() string {
+	if r.peer != nil {
+		return fmt.Sprintf("rank %d", r.peer.rank)
+	}
+	return "forwarder"
+}
+
 // railDown takes a lost rail out of use. What it carried goes over the others: sequenced frames not acknowledged, segments not known to have
 // landed; receivers drop what they have. A frame whose payload was arriving is begun anew by its copy (peer.open).
 func (e *Engine) railDown(r *rail, reason string) {
-	e.ways.lastErr = reason
+	if r.peer == nil {
+		e.ways.lastErr = reason
+	}
 	r.up, r.down, r.blocked = false, nil, false
 	r.link.Close()
 	for f := r.queue.head; f != nil; f = r.queue.head {
@@ -240,14 +257,16 @@ func (e *Engine) railDown(r *rail, reason string) {
 	}
 	r.in.busy, r.in.dst, r.in.skip, r.in.land = false, nil, 0, landing{}
 	for _, p := range e.peers {
-		if p != nil {
+		if p != nil && (r.peer == nil || r.peer == p) {
 			e.laneDown(r, p)
 		}
 	}
-	if e.ways.finishing {
+	if e.ways.finishing || r.leaving {
 		return
 	}
-	e.review()
+	if r.peer == nil {
+		e.review()
+	}
 	if e.err == nil {
 		e.reconnect(r)
 	}
@@ -291,7 +310,7 @@ func (e *Engine) resend(p *peer, from *rail) {
 // railState takes a forwarder's word about another rank's link.
 func (e *Engine) railState(r *rail, s wire.RailState) error {
 	rank := int(s.Rank)
-	if !e.multi || rank >= e.size || rank == e.world.Rank {
+	if !e.multi || r.peer != nil || rank >= e.size || rank == e.world.Rank {
 		return breach{fmt.Errorf("unexpected RailState of rank %d", s.Rank)}
 	}
 	if s.Up {
@@ -353,10 +372,10 @@ func (e *Engine) review() {
 		}
 		return
 	}
-	for _, r := range e.rails {
+	for _, r := range e.forwarders {
 		for rank := range r.down {
 			reach := false
-			for _, o := range e.rails {
+			for _, o := range e.forwarders {
 				reach = reach || o.reaches(rank)
 			}
 			if reach {
@@ -369,7 +388,7 @@ func (e *Engine) review() {
 }
 
 func (e *Engine) upRails() (n int) {
-	for _, r := range e.rails {
+	for _, r := range e.forwarders {
 		if r.up {
 			n++
 		}
@@ -391,14 +410,14 @@ func (e *Engine) giveUp(now time.Duration) {
 		return
 	}
 	limit := e.limits.NoRail
-	if e.upRails() == len(e.rails) {
+	if e.upRails() == len(e.forwarders) {
 		limit = min(limit, deadAfter)
 	}
 	for rank, since := range w.cut {
 		if now-since <= limit {
 			continue
 		}
-		for _, r := range e.rails {
+		for _, r := range e.forwarders {
 			if reason, ok := r.down[rank]; ok {
 				e.condemn(rank, fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, limit, reason))
 				return

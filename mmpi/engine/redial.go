@@ -14,14 +14,20 @@ const (
 
 // reconnect has a goroutine of its own open the rail's link again, until it is there or the engine ends.
 func (e *Engine) reconnect(r *rail) {
-	redial, ctx := e.ways.redial, e.ways.ctx
+	redial, ctx := r.redial, e.ways.ctx
 	if redial == nil {
 		return
 	}
 	go func() {
 		for pause := firstRedial; ; pause = min(2*pause, maxRedial) {
-			if redial(ctx, r.index) == nil || ctx.Err() != nil {
+			err := redial(ctx)
+			if err == nil || ctx.Err() != nil {
 				return
+			}
+			if r.peer != nil {
+				e.lock()
+				e.directNews(r, err)
+				e.unlock()
 			}
 			select {
 			case <-ctx.Done():
@@ -51,10 +57,14 @@ func (e *Engine) railUp(r *rail, l transport.Link) bool {
 		}
 	}
 	e.review()
-	// Whoever sleeps does so on the old descriptors.
+	e.wakeAll()
+	return true
+}
+
+// wakeAll has whoever sleeps do so on the new descriptors.
+func (e *Engine) wakeAll() {
 	if e.sleep.sleepers.Load() > 0 {
 		signal(e.sleep.wake)
 	}
 	signal(e.sleep.kick)
-	return true
 }

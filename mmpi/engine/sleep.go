@@ -69,30 +69,27 @@ func (e *Engine) alert() {
 	}
 }
 
-// pollList has room for the descriptors of all rails and one more.
+// pollList has room for the descriptors of all forwarders' rails and one more; with many direct links the list grows beyond it.
 type pollList [1 + 2*MaxRails]unix.PollFd
 
 // pollSet lists the links' descriptors; fd is one more to wait for.
 func (e *Engine) pollSet(set *pollList, fd int) []unix.PollFd {
-	set[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	n := 1
+	p := append(set[:0], unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	for _, r := range e.rails {
 		if !r.up {
 			continue
 		}
 		l := r.link
-		set[n] = unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN}
-		n++
+		p = append(p, unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN})
 		switch {
 		case !r.pending():
 		case l.WriteFD() == l.FD():
-			set[n-1].Events |= unix.POLLOUT
+			p[len(p)-1].Events |= unix.POLLOUT
 		default:
-			set[n] = unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT}
-			n++
+			p = append(p, unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT})
 		}
 	}
-	return set[:n]
+	return p
 }
 
 // ppoll sleeps; an interrupted sleep is a short sleep. With keep the thread sleeps behind the Go scheduler's back and keeps its P: else the

@@ -51,6 +51,9 @@ type Config struct {
 	// leads to all.
 	Ways []int
 
+	// Direct has an entry for every process to which a link without a forwarder can be made; the other process has one for this.
+	Direct map[int]Opener
+
 	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not (busy).
 	Poll Poll
 	// Guest: this Go runtime serves the engine alone, in a program that is not Go's. Then sleeping threads keep their P; GOMAXPROCS has to be 3 at

@@ -1,0 +1,71 @@
+package jobenv
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Dual is an address of a zipper node on the network of other clusters: ranks of this cluster that are placed on that node take links there.
+type Dual struct {
+	Cluster string // whose ranks reach it; empty: those of all others
+	Address string // host:port; port 0: any free one
+}
+
+const dualForm = "[CLUSTER@]HOST[:PORT], as in b@10.2.0.1; several with '+' between them"
+
+// ParseDual reads [CLUSTER@]HOST[:PORT], several with '+' or ',' between them.
+func ParseDual(s string) (l []Dual, err error) {
+	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return r == '+' || r == ',' }) {
+		d := Dual{Address: strings.TrimSpace(part)}
+		if cluster, a, ok := strings.Cut(d.Address, "@"); ok {
+			if d.Cluster, d.Address = cluster, a; cluster == "" {
+				return nil, fmt.Errorf("%q: want %s", part, dualForm)
+			}
+		}
+		host, port := strings.Trim(d.Address, "[]"), "0"
+		if net.ParseIP(host) == nil && strings.Contains(d.Address, ":") {
+			if host, port, err = net.SplitHostPort(d.Address); err != nil {
+				return nil, fmt.Errorf("%q: want %s (a TCP address)", part, dualForm)
+			}
+		}
+		n, err := strconv.Atoi(port)
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			return nil, fmt.Errorf("%q: name the node's address on the other cluster's network: it is the one that the other cluster connects to", part)
+		}
+		if err != nil || n < 0 || n > 65535 {
+			return nil, fmt.Errorf("%q: want %s", part, dualForm)
+		}
+		d.Address = net.JoinHostPort(host, port)
+		l = append(l, d)
+	}
+	return l, nil
+}
+
+// FormatDual is the inverse of ParseDual.
+func FormatDual(l []Dual) string {
+	var parts []string
+	for _, d := range l {
+		if d.Cluster != "" {
+			parts = append(parts, d.Cluster+"@"+d.Address)
+		} else {
+			parts = append(parts, d.Address)
+		}
+	}
+	return strings.Join(parts, "+")
+}
+
+// CheckDual checks one cluster's addresses against the job.
+func CheckDual(l []Dual, cluster string, layout []Cluster) error {
+	for _, d := range l {
+		switch {
+		case d.Cluster == cluster:
+			return fmt.Errorf("%s@%s is for the cluster itself: name the other cluster, whose ranks reach that address", d.Cluster, d.Address)
+		case d.Cluster != "" && !slices.ContainsFunc(layout, func(c Cluster) bool { return c.Name == d.Cluster }):
+			return fmt.Errorf("%s@%s is for cluster %q, which the job does not have", d.Cluster, d.Address, d.Cluster)
+		}
+	}
+	return nil
+}

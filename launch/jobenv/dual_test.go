@@ -1,0 +1,62 @@
+package jobenv
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseDual(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                       "",
+		"10.2.0.1":               "10.2.0.1:0",
+		"b@10.2.0.1+c@zip:7500":  "b@10.2.0.1:0+c@zip:7500",
+		"10.2.0.1:7500, fe80::1": "10.2.0.1:7500+[fe80::1]:0",
+		"b@[fe80::1]:7,b@[::1]":  "b@[fe80::1]:7+b@[::1]:0",
+	} {
+		l, err := ParseDual(in)
+		if err != nil || FormatDual(l) != want {
+			t.Errorf("%s: %v, %v", in, l, err)
+			continue
+		}
+		if again, err := ParseDual(want); err != nil || FormatDual(again) != want {
+			t.Errorf("%s: %v, %v", want, again, err)
+		}
+	}
+	for in, want := range map[string]string{
+		"@h":            "CLUSTER@",
+		"b@":            "the other cluster connects to",
+		"0.0.0.0":       "the other cluster connects to",
+		"[::]:70":       "the other cluster connects to",
+		":7500":         "the other cluster connects to",
+		"h:x":           "HOST[:PORT]",
+		"h:70000":       "HOST[:PORT]",
+		"unix:/tmp/x:1": "TCP",
+		"verbs:h:7475":  "TCP",
+	} {
+		if l, err := ParseDual(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v, want %q", in, l, err, want)
+		}
+	}
+}
+
+func TestDual(t *testing.T) {
+	from := func(dual, protocol string) (Job, error) {
+		return From(func(k string) string {
+			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: "a", VarLayout: "a=1,b=2", VarForwarders: "h:1", VarDual: dual, VarProtocol: protocol}[k]
+		})
+	}
+	j, err := from("b@10.2.0.1", "")
+	if err != nil || len(j.Dual) != 1 || !strings.Contains(strings.Join(j.Environ(), " "), VarDual+"=b@10.2.0.1:0") {
+		t.Errorf("%+v, %v", j, err)
+	}
+	for _, c := range [][3]string{
+		{"a@10.2.0.1", "", "the cluster itself"},
+		{"c@10.2.0.1", "", `cluster "c", which the job does not have`},
+		{"h:x", "", VarDual},
+		{"10.2.0.1", Classic, "classic"},
+	} {
+		if _, err := from(c[0], c[1]); err == nil || !strings.Contains(err.Error(), c[2]) {
+			t.Errorf("%v: %v", c, err)
+		}
+	}
+}

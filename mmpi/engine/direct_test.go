@@ -1,0 +1,330 @@
+package engine
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// dual joins a job through n forwarders whose ranks outside a cluster have doors for that one's.
+func dual(t testing.TB, n int, cluster string, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
+	t.Helper()
+	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second, Dual: []jobenv.Dual{{Cluster: cluster, Address: "127.0.0.1:0"}}}
+	var all []*forwarder.Forwarder
+	for range n {
+		f, addr := serve(t)
+		all, job.Forwarders = append(all, f), append(job.Forwarders, addr)
+	}
+	engines := joinJob(t, job, sizes...)
+	for _, f := range all {
+		full(t, f, len(engines))
+	}
+	ready(t, engines)
+	return engines, all
+}
+
+// relayed adds up the payload that went from a cluster to another over the forwarders of the one job they have had.
+func relayed(t testing.TB, all []*forwarder.Forwarder, from, to string) (n uint64) {
+	t.Helper()
+	for _, f := range all {
+		for end := time.Now().Add(10 * time.Second); len(f.Status().Past) == 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		past := f.Status().Past
+		if len(past) != 1 || !past[0].OK {
+			t.Fatalf("jobs that ended: %+v", past)
+		}
+		for _, d := range past[0].Traffic {
+			if d.From == from && d.To == to {
+				n += d.PayloadBytes
+			}
+		}
+	}
+	return n
+}
+
+// What TestLiveRandom sends, where pairs with cluster b are linked directly: not a byte of theirs goes through the forwarders, all others' do.
+func TestDirectRandom(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			engines, all := dual(t, n, "b", 2, 2, 1)
+			randomTraffic(t, engines, 1)
+			for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}, {"b", "c"}, {"c", "b"}} {
+				if n := relayed(t, all, pair[0], pair[1]); n != 0 {
+					t.Errorf("%d bytes of payload from %s to %s through forwarders", n, pair[0], pair[1])
+				}
+			}
+			for _, pair := range [][2]string{{"a", "c"}, {"c", "a"}} {
+				if n := relayed(t, all, pair[0], pair[1]); n < 1<<18 {
+					t.Errorf("only %d bytes of payload from %s to %s through forwarders", n, pair[0], pair[1])
+				}
+			}
+		})
+	}
+}
+
+// Both ends of every pair have doors: there is one link all the same.
+func TestDirectBoth(t *testing.T) {
+	engines, all := dual(t, 1, "", 1, 2)
+	for _, e := range engines {
+		for _, r := range e.rails[1:] {
+			if dials := r.redial != nil; dials != (e.world.Rank > r.peer.rank) {
+				t.Errorf("rank %d dials rank %d: %v", e.world.Rank, r.peer.rank, dials)
+			}
+		}
+	}
+	randomTraffic(t, engines, 2)
+	if n := relayed(t, all, "a", "b") + relayed(t, all, "b", "a"); n != 0 {
+		t.Errorf("%d bytes through the forwarder", n)
+	}
+}
+
+// sever ends one direct link in the middle of whatever it carries.
+func sever(e *Engine, r *rand.Rand) {
+	e.lock()
+	defer e.unlock()
+	if d := e.rails[len(e.forwarders):]; len(d) > 0 {
+		if l := d[r.IntN(len(d))]; l.up {
+			_ = unix.Shutdown(l.link.FD(), unix.SHUT_RDWR)
+		}
+	}
+}
+
+// The same while direct links are cut again and again: nothing is lost, doubled or put out of order, and the links come back.
+func TestDirectCut(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		for seed := range uint64(2) {
+			t.Run(fmt.Sprint(n, seed), func(t *testing.T) {
+				engines, all := dual(t, n, "b", 2, 2, 1)
+				stop := make(chan struct{})
+				cuts := 0
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					r := rand.New(rand.NewPCG(seed, 99))
+					for {
+						select {
+						case <-stop:
+							return
+						case <-time.After(time.Duration(r.IntN(20)) * time.Millisecond):
+						}
+						sever(engines[r.IntN(len(engines))], r)
+						cuts++
+						if r.IntN(2) == 0 {
+							ready(t, engines)
+						}
+					}
+				})
+				var sent sync.WaitGroup
+				sent.Add(len(engines))
+				finishAll(t, engines, func(e *Engine) error {
+					err := exchangeAll(t, e, 60, rand.New(rand.NewPCG(seed, uint64(e.world.Rank))))
+					sent.Done()
+					if e.world.Rank == 0 {
+						sent.Wait()
+						close(stop)
+						wg.Wait()
+					}
+					return err
+				})
+				t.Logf("%d cuts; %d bytes from a to b through forwarders meanwhile", cuts, relayed(t, all, "a", "b"))
+				if cuts < 3 {
+					t.Errorf("only %d cuts: nothing was tested", cuts)
+				}
+			})
+		}
+	}
+}
+
+// A direct link is lost for good in the middle of a stream: the stream goes on through the forwarder.
+func TestDirectGone(t *testing.T) {
+	engines, all := dual(t, 1, "b", 1, 1)
+	for _, e := range engines {
+		e.lock()
+		e.rails[1].redial = nil
+		e.unlock()
+	}
+	finishAll(t, engines, func(e *Engine) error {
+		return stream(e, spanAll(t, e), 20, 3<<20, func(i int) {
+			if i == 10 && e.world.Rank == 0 {
+				sever(e, rand.New(rand.NewPCG(1, 1)))
+			}
+		})
+	})
+	if n := relayed(t, all, "a", "b"); n < 8*3<<20 || n > 12*3<<20 {
+		t.Errorf("%d bytes from a to b through the forwarder; want about 9 of 20 messages of 3 MiB", n)
+	}
+}
+
+// Strangers at the door: whatever they say, they are not let in, and the job does not notice.
+func TestDirectStrangers(t *testing.T) {
+	engines, all := dual(t, 1, "b", 1, 1)
+	e := engines[0]
+	e.lock()
+	addr := doorOf(t, engines[1])
+	e.unlock()
+	for name, say := range map[string][]byte{
+		"silence":     nil,
+		"web browser": []byte("GET / HTTP/1.1\r\n\r\n"),
+		"no proof":    wire.AppendFrame(nil, wire.Header{Type: wire.TypeMeet, Src: wire.Nobody, Dst: wire.Nobody}, &wire.Meet{From: 1}),
+		"much":        wire.AppendFrame(nil, wire.Header{Type: wire.TypeLayout, Src: wire.Nobody, Dst: wire.Nobody}, &wire.Refuse{Reason: "x"})[:wire.HeaderLen],
+		"data":        wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Src: 1, Dst: 0}, nil),
+	} {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = c.Write(say)
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		b := make([]byte, 4096)
+		for err == nil {
+			_, err = c.Read(b)
+		}
+		if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			t.Errorf("%s: the connection stays", name)
+		}
+	}
+	randomTraffic(t, engines, 3)
+	if n := relayed(t, all, "a", "b"); n != 0 {
+		t.Errorf("%d bytes through the forwarder", n)
+	}
+}
+
+// doorOf is the address that a rank's only direct link was dialled at.
+func doorOf(t testing.TB, e *Engine) string {
+	e.lock()
+	defer e.unlock()
+	sa, err := unix.Getpeername(e.rails[1].link.FD())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := sa.(*unix.SockaddrInet4)
+	return fmt.Sprintf("%s:%d", net.IP(a.Addr[:]), a.Port)
+}
+
+// A frame over the direct link of one rank that claims to be of another ends the job: its sender is a member, and broken.
+func TestDirectForged(t *testing.T) {
+	engines, _ := dual(t, 1, "b", 1, 1, 1)
+	e := engines[1] // of b: linked with 0 and 2
+	e.lock()
+	for _, r := range e.rails[1:] {
+		if r.peer.rank == 0 {
+			f := e.takeFrame(wire.HeaderLen)
+			f.buf = wire.AppendFrame(f.buf, wire.Header{Type: wire.TypeAck, Src: 2, Dst: 0}, nil)
+			r.push(f)
+		}
+	}
+	e.writeOut()
+	e.unlock()
+	for end := time.Now().Add(10 * time.Second); engines[0].Err() == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("taken")
+		}
+	}
+	for _, e := range engines {
+		for end := time.Now().Add(10 * time.Second); e.Err() == nil && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if e.Err() == nil {
+			t.Errorf("rank %d has not heard that the job is over", e.world.Rank)
+		}
+	}
+}
+
+var identityForTest = handshake.Identity{Job: "j", Secret: "s"}
+
+// Which links a process makes, by the Layout.
+func TestOpeners(t *testing.T) {
+	port := func(c int) wire.Port { return wire.Port{Cluster: uint16(c), Address: "x"} }
+	l := wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}, {Name: "c", Size: 1}},
+		Doors: []wire.Door{{Rank: 1, Port: port(1)}, {Rank: 2, Port: port(0)}, {Rank: 4, Port: port(0)}}}
+	for me, want := range [][]string{
+		{"2 dial", "4 dial"},
+		{"2 wait", "3 wait", "4 dial"},
+		{"0 wait", "1 dial"},
+		{"1 dial"},
+		{"0 wait", "1 wait"},
+	} {
+		l.Rank = uint32(me)
+		var got []string
+		for rank, open := range openers(&identityForTest, &l) {
+			what := "wait"
+			if open != nil {
+				what = "dial"
+			}
+			got = append(got, fmt.Sprint(rank, " ", what))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("rank %d: %v, want %v", me, got, want)
+		}
+	}
+}
+
+// Several ranks of a node listen at the same address, from a port on; a process on another node does not listen, and bad addresses are told.
+func TestOpenDoors(t *testing.T) {
+	job := jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	job.Dual = []jobenv.Dual{{Cluster: "c", Address: "192.0.2.1:0"}, {Address: free.Addr().String()}}
+	one, err := openDoors(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.close()
+	two, err := openDoors(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.close()
+	if len(one.ports) != 2 || one.ports[0].Cluster != 1 || one.ports[1].Cluster != 2 || len(one.listeners) != 1 || one.ports[0].Address == two.ports[0].Address {
+		t.Errorf("%+v, %+v", one.ports, two.ports)
+	}
+	job.Dual = []jobenv.Dual{{Cluster: "b", Address: "192.0.2.1:0"}}
+	if d, err := openDoors(job); err != nil || len(d.ports) != 0 {
+		t.Errorf("on another node: %+v, %v", d, err)
+	}
+	job.Dual = []jobenv.Dual{{Address: "no.such.host.invalid:0"}}
+	if d, err := openDoors(job); err == nil {
+		t.Errorf("an unknown name: %+v", d.ports)
+	}
+}
+
+// A door behind which nobody answers: the rank is told why there is no direct link, soon, and goes on.
+func TestDirectUnreachable(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	id := identityForTest
+	l := wire.Layout{Rank: 1, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, Doors: []wire.Door{{Rank: 0, Port: wire.Port{Cluster: 1, Address: closed.Addr().String()}}}}
+	eof := false
+	link := &memLink{in: new([]byte), out: new([]byte), eof: &eof}
+	guests := openers(&id, &l)
+	e, err := New(Config{World: World{Rank: 1, Clusters: l.Clusters, TagUB: 1 << 20}, Native: &fakeNative{board: &board{}}, Links: []transport.Link{link}, Quiet: true, Direct: guests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close()
+	var warning string
+	(&doors{}).joinDirect(t.Context(), e, &id, guests, func(s string) { warning = s })
+	if want := "no direct link with rank 0: dial tcp " + closed.Addr().String(); len(warning) < len(want) || warning[:len(want)] != want {
+		t.Errorf("%q, want %q…", warning, want)
+	}
+}
