@@ -10,7 +10,7 @@ const (
 	RefuseMalformed RefuseCode = 1  // a frame that no honest peer of this version sends
 	RefuseVersion   RefuseCode = 2  // other protocol version
 	RefuseSecret    RefuseCode = 3  // the signature is wrong, or made from another secret
-	RefuseJob       RefuseCode = 4  // the forwarder does not serve this job
+	RefuseJob       RefuseCode = 4  // the forwarder does not serve this job, or the rank that was dialled is of another run
 	RefuseLayout    RefuseCode = 5  // clusters or sizes differ from those of the ranks already there
 	RefuseTaken     RefuseCode = 6  // this rank of this cluster is already there
 	RefuseModel     RefuseCode = 7  // data model differs

@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+)
+
+// payload adds up what went through a forwarder from one cluster to another, in jobs that are over.
+func payload(s forwarder.Status, from, to string) (n uint64) {
+	for _, j := range s.Past {
+		for _, d := range j.Traffic {
+			if d.From == from && d.To == to {
+				n += d.PayloadBytes
+			}
+		}
+	}
+	return n
+}
+
+// over waits until a forwarder's jobs have ended, and checks that they did so well.
+func over(b *Bed, jobs int, status func() forwarder.Status) forwarder.Status {
+	b.T.Helper()
+	b.WaitFor(20*time.Second, "the forwarder to see its jobs end", func() bool { return len(status().Past) == jobs })
+	s := status()
+	for _, j := range s.Past {
+		if !j.OK {
+			b.T.Errorf("job %s: %s", j.Job, j.Reason)
+		}
+	}
+	return s
+}
+
+// The random tester gives the same output natively, and over clusters with direct links: from all ranks of a cluster (then no payload goes through the
+// forwarder), from one of two (then only the other one's does), and where both clusters are at home on both networks.
+func TestDual(t *testing.T) {
+	b := New(t)
+	const source = "test/programs/c/random.c"
+	prog := b.Compile(OpenMPI, source)
+	b.Compile(MPICH, source)
+	some := filepath.Join(t.TempDir(), "some")
+	script := fmt.Sprintf("#!/bin/sh\n[ \"$OMPI_COMM_WORLD_RANK\" = 0 ] || unset ZIPPER_DUAL\nexec %s \"$@\"\n", prog)
+	if err := os.WriteFile(some, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name     string
+		clusters []Cluster
+		dual     []string // by cluster
+		through  bool     // the forwarder has payload to carry
+	}{
+		{"all of a", []Cluster{A(2, OpenMPI), B(1, MPICH)}, []string{"127.0.0.1", ""}, false},
+		{"all of b", []Cluster{A(1, MPICH), B(2, OpenMPI)}, []string{"", "a@127.0.0.1:7610"}, false},
+		{"one of a", []Cluster{{Name: "a", Ranks: 2, MPI: OpenMPI, Program: some}, B(2, OpenMPI)}, []string{"b@127.0.0.1", ""}, true},
+		{"everywhere", []Cluster{A(1, OpenMPI), B(2, OpenMPI)}, []string{"127.0.0.1", "127.0.0.1"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := *b
+			b.T = t
+			f, addr := startForwarder(t)
+			ranks := 0
+			for i := range c.clusters {
+				ranks += c.clusters[i].Ranks
+				if c.dual[i] != "" {
+					c.clusters[i].MPI += ",dual=" + c.dual[i]
+				}
+			}
+			path := strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)
+			native := b.OK(b.Native(OpenMPI, ranks, prog, "11", "300"))
+			r := b.OK(b.Zipped(Job{Clusters: c.clusters, Flags: []string{"--zipper", addr}}, path, "11", "300"))
+			b.Same(native, r, nil)
+			if strings.Contains(r.Stderr, "no direct link") {
+				t.Errorf("%v", r)
+			}
+			s := over(&b, 1, f.Status)
+			if n := payload(s, "a", "b") + payload(s, "b", "a"); c.through != (n > 0) {
+				t.Errorf("%d bytes of payload through the forwarder", n)
+			}
+		})
+	}
+}
+
+// What cannot be meant is refused before anything starts.
+func TestDualRefused(t *testing.T) {
+	b := New(t)
+	for dual, want := range map[string]string{
+		"a@127.0.0.1":   "is for the cluster itself",
+		"x@127.0.0.1":   `cluster "x", which the job does not have`,
+		"0.0.0.0":       "the one that the other cluster connects to",
+		"127.0.0.1:abc": "want [CLUSTER@]HOST[:PORT]",
+	} {
+		b.Fails(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=" + dual}, B(1, OpenMPI)}}, "true"), 2, want)
+	}
+	b.Fails(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=127.0.0.1"}, B(1, OpenMPI)}, Flags: []string{"--protocol", "classic"}}, "true"), 2, "classic has no direct links")
+}
+
+// Clusters that share no network, one with a node's worth of ranks on the zipper node.
+func TestDualLab(t *testing.T) {
+	l := newLab(t)
+	b := l.b
+	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	job := func(dual, a string) string {
+		file := filepath.Join(t.TempDir(), "job.yaml")
+		text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: 10.81.1.1, b: 10.81.2.1}\nclusters:\n- {name: a, mpi: openmpi, dual: %q, %s}\n- {name: b, login: b1, ranks: 1, mpi: openmpi}\n", b.Root, dual, a)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	jobs := 0
+	status := func() (s forwarder.Status) {
+		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "status", "--json"))
+		if err := json.Unmarshal([]byte(r.Stdout), &s); err != nil {
+			t.Fatalf("%v: %v", err, r)
+		}
+		return s
+	}
+	carried := uint64(0)
+	last := func() uint64 { // payload of the last job
+		jobs++
+		s := over(b, jobs, status)
+		n := payload(s, "a", "b") + payload(s, "b", "a")
+		n, carried = n-carried, n
+		return n
+	}
+	run := func(file string, during func(p *Proc, more func(what string))) Result {
+		stop := filepath.Join(t.TempDir(), "stop")
+		p := b.Start(nil, l.env, b.Zipper, "run", "--file", file, "--", prog, stop)
+		rounds := func() int { return strings.Count(p.Stdout(), "round ") }
+		more := func(what string) {
+			from := rounds()
+			b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
+		}
+		more("the stream to run")
+		during(p, more)
+		if err := os.WriteFile(stop, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return b.OK(p.Wait())
+	}
+	none := func(*Proc, func(string)) {}
+
+	onZ1 := "login: z1, ranks: 1"
+	r := run(job("b@10.81.2.1:7500", onZ1), none)
+	if n := last(); n != 0 || strings.Contains(r.Stderr, "warning") {
+		t.Errorf("%d bytes of payload through the forwarder\n%v", n, r)
+	}
+	// The link is ended again and again, by the kernel: the stream does not notice, and goes back to the direct link.
+	r = run(job("b@10.81.2.1:7500", onZ1), func(p *Proc, more func(string)) {
+		for range 5 {
+			k := b.Run(nil, l.env, "scripts/lab", "on", "z1", "ss", "-K", "sport", "=", ":7500")
+			if !strings.Contains(k.Stdout, ":7500") {
+				t.Errorf("no direct link was ended (does the kernel have CONFIG_INET_DIAG_DESTROY?):\n%v", k)
+			}
+			more("the stream to go on after its direct link was ended")
+			b.WaitFor(10*time.Second, "the link to be back", func() bool {
+				return strings.Contains(b.Run(nil, l.env, "scripts/lab", "on", "z1", "ss", "-Htn", "sport", "=", ":7500").Stdout, "ESTAB")
+			})
+		}
+	})
+	total := uint64(strings.Count(r.Stdout, "round ")) * (8 << 20)
+	if n := last(); n > total/2 {
+		t.Errorf("%d of about %d bytes went through the forwarder: the direct link is not used again", n, total)
+	}
+	// An address that cluster b does not reach: said at both ends, and everything goes through the forwarder.
+	r = run(job("b@10.81.1.1", onZ1), none)
+	if n := last(); n < 8<<20 || strings.Count(r.Stderr, "no direct link with rank") != 2 {
+		t.Errorf("%d bytes of payload through the forwarder, warnings:\n%v", n, r)
+	}
+	// The ranks of a are on other nodes: nothing is different from without, and nothing is said.
+	r = run(job("b@10.81.2.1", "login: a1, ranks: 1"), none)
+	if n := last(); n < 8<<20 || strings.Contains(r.Stderr, "warning") {
+		t.Errorf("%d bytes of payload through the forwarder\n%v", n, r)
+	}
+}
