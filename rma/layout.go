@@ -116,12 +116,19 @@ func gather(b []byte, s Space, runs []Run) []byte {
 	return b
 }
 
-// scatter puts data where runs say, and returns what is left of it.
-func scatter(s Space, runs []Run, b []byte) []byte {
+// total is the number of bytes that runs describe.
+func total(runs []Run) (n int64) {
 	for _, r := range runs {
-		for i := int64(0); i < int64(r.Count) && len(b) > 0; i++ {
+		n += int64(r.Len) * int64(r.Count)
+	}
+	return n
+}
+
+// scatter puts as much data as runs describe where they say.
+func scatter(s Space, runs []Run, b []byte) {
+	for _, r := range runs {
+		for i := int64(0); i < int64(r.Count); i++ {
 			b = b[copy(s.At(r.Off+i*r.Stride, int(r.Len)), b):]
 		}
 	}
-	return b
 }

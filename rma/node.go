@@ -44,6 +44,7 @@ type Operation struct {
 const (
 	markEvery = 1 << 20
 	maxFlight = 4 << 20
+	maxKept   = 2 * maxFlight // of one origin that waits for the lock: it has sent more than maxFlight only by what says so
 )
 
 // Node is one process's end of a window.
@@ -68,13 +69,19 @@ type Node struct {
 
 	regions []region
 	locks   lockTable
-	stalled map[int][][]byte // messages of origins that wait for the lock
+	stalled map[int]*backlog // of origins that wait for the lock
+}
+
+// backlog is messages that have come and wait.
+type backlog struct {
+	messages [][]byte
+	bytes    int
 }
 
 // peer is what is known of another process.
 type peer struct {
 	sent, acked   uint64 // operations; acked: known to be done
-	flight, fresh int64  // bytes not known to have been taken; of them, since the last flush
+	flight, fresh int64  // bytes of messages, and of answers to them, not known to have been taken; of them, since the last flush
 	locked        bool
 	started       bool // in the access epoch of MPI_Win_start
 	posts         int  // exposure epochs that no MPI_Win_start has met
@@ -112,7 +119,7 @@ type pending struct {
 
 // NewNode makes a process's end of a window.
 func NewNode(cfg Config) *Node {
-	n := &Node{cfg: cfg, peers: make([]peer, cfg.Size), pending: map[uint64]pending{}, stalled: map[int][][]byte{}}
+	n := &Node{cfg: cfg, peers: make([]peer, cfg.Size), pending: map[uint64]pending{}, stalled: map[int]*backlog{}}
 	if !cfg.Dynamic {
 		n.regions = []region{{0, cfg.Memory}}
 	}

@@ -79,16 +79,21 @@ func (n *Node) Issue(t *Transfer) bool {
 		}
 		b := m.appendHead(n.buffer())
 		if t.data.Count > 0 {
+			sends := size
 			if op.Verb == Swap {
-				size *= 2
+				sends *= 2
 			}
-			runs, _ := t.data.take(size, 0)
+			runs, _ := t.data.take(sends, 0)
 			b = gather(b, op.Data.Space, runs)
 		}
 		n.out = append(n.out, Outgoing{op.Target, b})
 		p.sent++
-		p.flight += size
-		if p.fresh += size; p.fresh >= markEvery {
+		bytes := int64(len(b))
+		if m.id != 0 {
+			bytes += headLen + size // of the answer
+		}
+		p.flight += bytes
+		if p.fresh += bytes; p.fresh >= markEvery {
 			n.mark(op.Target, nil, flush)
 		}
 	}

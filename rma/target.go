@@ -12,8 +12,7 @@ func (n *Node) Receive(from int, b []byte) error {
 		return fmt.Errorf("rma: message from rank %d of %d", from, n.cfg.Size)
 	}
 	if len(b) > 0 && Verb(b[0]) < post && n.locks.waits(from) {
-		n.stalled[from] = append(n.stalled[from], bytes.Clone(b))
-		return nil
+		return n.keep(from, b)
 	}
 	m, err := parse(b, n.runs)
 	if err != nil {
@@ -55,6 +54,20 @@ func (n *Node) Receive(from int, b []byte) error {
 	return err
 }
 
+// keep puts a message off until its origin has the lock.
+func (n *Node) keep(from int, b []byte) error {
+	k := n.stalled[from]
+	if k == nil {
+		k = &backlog{}
+		n.stalled[from] = k
+	}
+	if k.bytes += len(b); k.bytes > maxKept {
+		return fmt.Errorf("rma: rank %d waits for the lock and has sent %d bytes, more than may be on their way", from, k.bytes)
+	}
+	k.messages = append(k.messages, bytes.Clone(b))
+	return nil
+}
+
 // release gives an origin's lock to those who wait for it, and does what they have sent meanwhile.
 func (n *Node) release(rank int) error {
 	granted, ok := n.locks.release(rank)
@@ -67,7 +80,10 @@ func (n *Node) release(rank int) error {
 	for _, g := range granted {
 		kept := n.stalled[g.rank]
 		delete(n.stalled, g.rank)
-		for _, b := range kept {
+		if kept == nil {
+			continue
+		}
+		for _, b := range kept.messages {
 			if err := n.Receive(g.rank, b); err != nil {
 				return err
 			}
@@ -84,9 +100,10 @@ func (n *Node) answer(from int, m *message) error {
 	}
 	delete(n.pending, m.id)
 	if m.verb == reply {
-		if left := scatter(p.space, p.runs, m.data); len(left) > 0 {
-			return fmt.Errorf("rma: rank %d answers with %d bytes too many", from, len(left))
+		if want := total(p.runs); int64(len(m.data)) != want {
+			return fmt.Errorf("rma: rank %d answers with %d bytes, want %d", from, len(m.data), want)
 		}
+		scatter(p.space, p.runs, m.data)
 	} else {
 		n.peers[from].acked = max(n.peers[from].acked, p.sent)
 		n.peers[from].flight -= p.bytes
