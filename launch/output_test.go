@@ -55,7 +55,7 @@ func TestMergerPassesPromptsOn(t *testing.T) {
 		if said() != "" {
 			t.Errorf("too early: %q", said())
 		}
-		time.Sleep(2 * partialAfter)
+		time.Sleep(2 * partialAfter) // of the bubble's clock
 		synctest.Wait()
 		if said() != "[0] name? " {
 			t.Errorf("got %q", said())

@@ -21,7 +21,7 @@ import (
 
 // Config of a lab.
 type Config struct {
-	Name             string // prefix of the namespaces; several labs may exist
+	Name             string // what the namespaces' names begin with, before the number that tells labs apart which are up at the same time
 	NodesA, NodesB   []string
 	Zippers          []string
 	Rate             string   // "1gbit"; empty: no limit
@@ -43,6 +43,7 @@ type Lab struct {
 	cfg     Config
 	script  string
 	dir     string // host files
+	claim   *os.File
 	zipper  string
 	running []*exec.Cmd
 	classic bool // a forwarder of that protocol runs on the first zipper node
@@ -66,7 +67,11 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 			return nil, fmt.Errorf("the lab needs %s: run zipper from its source tree, after scripts/build", f)
 		}
 	}
+	if l.cfg.Name, l.claim, err = claim(cfg.Name); err != nil {
+		return nil, err
+	}
 	if l.dir, err = os.MkdirTemp("", "zipper-lab-"); err != nil {
+		l.claim.Close()
 		return nil, err
 	}
 	steps := [][]string{{"up"}, {"prove"}}
@@ -98,6 +103,28 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	return l, nil
 }
 
+// claim finds the lowest number that no lab has which is up: a lock that ends with this process. So what a killed run has left behind has the name
+// of one of the next labs, whose start removes it.
+func claim(prefix string) (name string, lock *os.File, err error) {
+	for i := 1; i <= maxLabs; i++ {
+		name = fmt.Sprintf("%s%d", prefix, i)
+		if lock, err = os.OpenFile("/run/"+name+".lock", os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+			return "", nil, fmt.Errorf("a name for the lab: %w", err)
+		}
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return name, lock, nil
+		}
+		lock.Close()
+		if err != syscall.EWOULDBLOCK {
+			return "", nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
+		}
+	}
+	return "", nil, fmt.Errorf("%d labs are up on this machine already", maxLabs)
+}
+
+const maxLabs = 64
+
 func (l *Lab) forwarder(node string, options ...string) error {
 	cmd := l.command(context.Background(), append([]string{"on", node, l.zipper, "forwarder", "--log", "warn"}, options...)...)
 	cmd.Stdout, cmd.Stderr = l.cfg.Log, l.cfg.Log
@@ -118,6 +145,7 @@ func (l *Lab) Down() error {
 	}
 	l.running = nil
 	os.RemoveAll(l.dir)
+	defer l.claim.Close()
 	return l.lab(context.Background(), "down")
 }
 

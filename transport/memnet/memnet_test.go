@@ -36,7 +36,7 @@ func TestDelayIsExact(t *testing.T) {
 		a, b := Pipe(Options{Delay: time.Second})
 		start := time.Now()
 		a.TryWrite([]byte("x"))
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(300 * time.Millisecond) // of the bubble's clock
 		a.TryWrite([]byte("y"))
 		a.Close()
 		for _, want := range []time.Duration{time.Second, 1300 * time.Millisecond} {
