@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/leidenzipper/zipper/mmpi"
 )
@@ -126,4 +128,33 @@ func ExampleComm_Split() {
 		log.Fatal(err)
 	}
 	// Output: true
+}
+
+// Everyone writes to the right-hand neighbour's memory, first the value, then a flag that says it is there.
+func ExampleNewWindow() {
+	win, err := mmpi.NewWindow(world, 16)
+	if err != nil {
+		log.Fatal(err)
+	}
+	right := (world.Rank() + 1) % world.Size()
+	left := (world.Rank() + world.Size() - 1) % world.Size()
+	for at, b := range [][]byte{{byte(world.Rank())}, {1}} {
+		if err := win.Put(b, right, 8*at); err != nil {
+			log.Fatal(err)
+		}
+		if err := win.Flush(right); err != nil {
+			log.Fatal(err)
+		}
+	}
+	flag := (*atomic.Uint64)(unsafe.Pointer(&win.Memory()[8]))
+	for flag.Load() == 0 {
+		if err := win.Sync(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("my neighbour wrote its rank:", win.Memory()[0] == byte(left))
+	if err := win.Free(); err != nil {
+		log.Fatal(err)
+	}
+	// Output: my neighbour wrote its rank: true
 }

@@ -203,6 +203,30 @@ int b_alltoallv(const void *in, int in_place, const int *scounts, const int *sdi
   BOTH(r, MPI_Alltoallv, MPI_Ialltoallv, IN(in, in_place), scounts, sdispls, TYPE(t), out, rcounts, rdispls, TYPE(t), COMM(c));
 }
 
+#define WIN(x) ((MPI_Win)(x))
+int b_win_allocate(int64_t n, uintptr_t c, void **memory, uintptr_t *win) {
+  MPI_Win w = MPI_WIN_NULL;
+  int e = MPI_Win_allocate((MPI_Aint)n, 1, MPI_INFO_NULL, COMM(c), memory, &w);
+  if (!e) e = MPI_Win_set_errhandler(w, MPI_ERRORS_RETURN);
+  if (!e) e = MPI_Win_lock_all(0, w);
+  *win = (uintptr_t)w;
+  return e;
+}
+int b_win_free(uintptr_t *win) {
+  MPI_Win w = WIN(*win);
+  int e = MPI_Win_unlock_all(w);
+  if (!e) e = MPI_Win_free(&w);
+  *win = (uintptr_t)w;
+  return e;
+}
+int b_put(const void *p, int n, int target, int64_t at, uintptr_t win) { return MPI_Put(p, n, MPI_BYTE, target, (MPI_Aint)at, n, MPI_BYTE, WIN(win)); }
+int b_win_flush(int target, uintptr_t win) { return MPI_Win_flush(target, WIN(win)); }
+/* MPI_Win_sync alone moves nothing on in some libraries: a probe does. */
+int b_win_sync(uintptr_t win) {
+  int flag, e = MPI_Win_sync(WIN(win));
+  return e ? e : MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+}
+
 /* User operators: MPI passes no user data to them, so each slot has its own function. */
 extern void goReduce(int slot, void *in, void *inout, int n);
 #define SLOT(i) static void op##i(void *in, void *io, int *n, MPI_Datatype *t) { (void)t; goReduce(i, in, io, *n); }

@@ -61,6 +61,13 @@ int b_scatterv(const void *in, const int *counts, const int *displs, void *out, 
 int b_allgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, uintptr_t c, uintptr_t *r);
 int b_alltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts, const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r);
 
+/* A window of n bytes that MPI allocates, locked for all (shared) from here to b_win_free. */
+int b_win_allocate(int64_t n, uintptr_t c, void **memory, uintptr_t *win);
+int b_win_free(uintptr_t *win);
+int b_put(const void *p, int n, int target, int64_t at, uintptr_t win);
+int b_win_flush(int target, uintptr_t win);
+int b_win_sync(uintptr_t win);
+
 int b_op_create(int slot, int commute, uintptr_t *op);   /* slot < B_OP_SLOTS calls goReduce(slot, …) */
 int b_op_free(uintptr_t *op);
 #define B_OP_SLOTS 16

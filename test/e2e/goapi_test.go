@@ -136,8 +136,27 @@ func TestBenchNet(t *testing.T) {
 			t.Errorf("%s: %v:\n%v", pattern, err, r)
 		}
 	}
-	b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--reps", "2", "--cluster", "a=2", "--cluster", "b=1", "one_to_n", "mpi"))
+	for _, module := range []string{"mpi", "mpi_put"} {
+		b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--reps", "2", "--cluster", "a=2", "--cluster", "b=1", "one_to_n", module))
+	}
 	if r := b.Run(nil, nil, b.Zipper, "bench", "net", "overlap", "mpi"); r.Status == 0 || !strings.Contains(r.Stderr, "needs nonblocking operations") {
+		t.Error(r)
+	}
+}
+
+// One-sided puts with a flag carry the patterns natively and over clusters; what needs nonblocking operations is refused.
+func TestBenchNetPut(t *testing.T) {
+	b := New(t)
+	for _, mode := range []string{"native", "zipped"} {
+		for _, pattern := range []string{"one_to_one", "n_to_one", "loggp", "plogp"} {
+			r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--json", "--reps", "2", "--mode", mode, pattern, "mpi_put"))
+			var report struct{ Rows [][]float64 }
+			if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil || len(report.Rows) < 21 { // 1 B … 1 MiB
+				t.Errorf("%s %s: %v:\n%v", mode, pattern, err, r)
+			}
+		}
+	}
+	if r := b.Run(nil, nil, b.Zipper, "bench", "net", "ping_ping", "mpi_put"); r.Status == 0 || !strings.Contains(r.Stderr, "needs nonblocking operations") {
 		t.Error(r)
 	}
 }

@@ -13,18 +13,15 @@ import (
 
 // Modules are netgauge.MPIModules over w.
 func Modules(w *mmpi.Comm) []netgauge.Module {
+	opens := map[string]func() (netgauge.Endpoint, error){
+		"mpi":     func() (netgauge.Endpoint, error) { return endpoint{w}, w.Barrier() },
+		"mpi_nb":  func() (netgauge.Endpoint, error) { return starter{endpoint{w}}, w.Barrier() },
+		"mpi_put": func() (netgauge.Endpoint, error) { return openPut(w) },
+	}
 	all := netgauge.MPIModules()
 	for i := range all {
-		nonblocking := all[i].Offers&netgauge.Nonblocking != 0
-		all[i].Open = func(context.Context, netgauge.Place) (netgauge.Endpoint, error) {
-			if err := w.Barrier(); err != nil {
-				return nil, err
-			}
-			if nonblocking {
-				return starter{endpoint{w}}, nil
-			}
-			return endpoint{w}, nil
-		}
+		open := opens[all[i].Name]
+		all[i].Open = func(context.Context, netgauge.Place) (netgauge.Endpoint, error) { return open() }
 	}
 	return all
 }
