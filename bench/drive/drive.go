@@ -84,7 +84,7 @@ func lastLines(s string, n int) string {
 // OSU runs OSU-style benchmarks, one after the other in one job.
 func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options, names ...string) ([]*osu.Result, launch.Outcome, error) {
 	args := []string{"osu", "--format", "json", "--min", strconv.Itoa(o.MinSize), "--max", strconv.Itoa(o.MaxSize), "--window", strconv.Itoa(o.Window),
-		"--reps", strconv.Itoa(o.Rule.Max), "--rep-seconds", strconv.FormatFloat(o.RepSeconds, 'g', -1, 64)}
+		"--reps", strconv.Itoa(o.Rule.Max), "--warmup", strconv.Itoa(o.Warmup), "--rep-seconds", strconv.FormatFloat(o.RepSeconds, 'g', -1, 64)}
 	out, outcome, err := r.run(ctx, t, append(args, names...)...)
 	if err != nil {
 		return nil, outcome, err

@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Clocks states how times relate to each other, for reports.
+const Clocks = "not synchronized and no need to be: every interval is taken on one process by its own monotonic clock; collectives begin after a barrier that is not counted"
+
 // Environment is what a reader must know to judge figures.
 type Environment struct {
 	Time     time.Time         `json:"time"`

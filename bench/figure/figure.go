@@ -1,5 +1,5 @@
 // Package figure draws the curves of benchmarks with gonum/plot: one line per target, both axes logarithmic where sizes and times span
-// decades, and bands for the spread.
+// decades, and bars for the spread; and groups of bars, one per target. The legend stands below, where it hides nothing.
 package figure
 
 import (
@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
 // Point is one measured value with its spread; Lo = Hi = Y draws no bar.
@@ -28,6 +29,7 @@ type Series struct {
 type Figure struct {
 	Title, X, Y string // with units
 	LogX, LogY  bool
+	Groups      []string // instead of curves groups of bars with these names; the X of a point is its group's number
 	Series      []Series
 }
 
@@ -38,62 +40,116 @@ func (f Figure) Draw(format string) ([]byte, error) {
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
 	p.Title.TextStyle.Font.Size = vg.Points(13)
 	p.Title.Padding = vg.Points(6)
+	p.X.Padding, p.Y.Padding = 0, 0
 	p.BackgroundColor = color.White
-	if f.LogX {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizeTicks{}
-	}
-	if f.LogY {
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	}
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{225}, color.Gray{235}
 	p.Add(grid)
-	p.Legend.Left, p.Legend.Top = true, true
-	p.Legend.Padding = vg.Points(2)
-	drawn := 0
-	for i, s := range f.Series {
-		var xy plotter.XYs
-		var bars errorPoints
-		for _, q := range s.Points {
-			if !f.fits(q) {
-				continue
-			}
-			xy = append(xy, plotter.XY{X: q.X, Y: q.Y})
-			lo, hi := math.Max(0, q.Y-q.Lo), math.Max(0, q.Hi-q.Y)
-			if f.LogY && q.Lo <= 0 {
-				lo = 0
-			}
-			bars.XYs = append(bars.XYs, plotter.XY{X: q.X, Y: q.Y})
-			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{lo, hi})
-		}
-		if len(xy) == 0 {
-			continue
-		}
-		drawn++
-		line, points, err := plotter.NewLinePoints(xy)
-		if err != nil {
-			return nil, fmt.Errorf("figure %q: %w", f.Title, err)
-		}
-		line.Color, line.Width = plotutil.Color(i), vg.Points(1.3)
-		points.Color, points.Shape, points.Radius = plotutil.Color(i), plotutil.Shape(i), vg.Points(2.3)
-		eb, err := plotter.NewYErrorBars(bars)
-		if err != nil {
-			return nil, fmt.Errorf("figure %q: %w", f.Title, err)
-		}
-		eb.Color, eb.CapWidth = plotutil.Color(i), vg.Points(3)
-		p.Add(line, points, eb)
-		p.Legend.Add(s.Name, line, points)
+	add := f.curve
+	if f.Groups != nil {
+		add = f.bars
+		grid.Vertical.Width = 0
+		p.NominalX(f.Groups...)
+		p.Y.Min = 0
 	}
-	if drawn == 0 {
+	var legend []plot.Legend
+	for i, s := range f.Series {
+		shown, err := add(p, i, s)
+		if err != nil {
+			return nil, fmt.Errorf("figure %q: %w", f.Title, err)
+		}
+		if shown != nil {
+			l := plot.NewLegend()
+			l.Left, l.Top = true, true
+			l.Add(s.Name, shown...)
+			legend = append(legend, l)
+		}
+	}
+	if legend == nil {
 		return nil, fmt.Errorf("figure %q has nothing to show", f.Title)
 	}
-	w, err := p.WriterTo(font.Length(6.4*72), font.Length(4.2*72), format)
+	if f.LogX {
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizeTicks{}
+		widen(&p.X)
+	}
+	if f.LogY {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, logTicks{}
+		widen(&p.Y)
+	}
+	canvas, err := draw.NewFormattedCanvas(font.Length(6.4*72), font.Length(4.2*72), format)
 	if err != nil {
 		return nil, fmt.Errorf("figure %q: %w", f.Title, err)
 	}
+	all := draw.New(canvas)
+	all.SetColor(color.White)
+	all.Fill(all.Rectangle.Path())
+	const perLine, column, line = 4, 1.4 * 72, 16
+	below := vg.Length((len(legend)+perLine-1)/perLine)*line + vg.Points(4)
+	p.Draw(draw.Crop(all, 0, -vg.Points(8), below, 0))
+	for i, l := range legend {
+		left, top := vg.Length(i%perLine)*column+vg.Points(48), below-vg.Length(i/perLine)*line
+		l.Draw(draw.Canvas{Canvas: all.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left, Y: top - line}, Max: vg.Point{X: left + column, Y: top}}})
+	}
 	var b bytes.Buffer
-	_, err = w.WriteTo(&b)
+	_, err = canvas.WriteTo(&b)
 	return b.Bytes(), err
+}
+
+// curve adds a line with points and the spread; nil if it has no point that can be shown.
+func (f Figure) curve(p *plot.Plot, i int, s Series) ([]plot.Thumbnailer, error) {
+	var xy plotter.XYs
+	var bars errorPoints
+	for _, q := range s.Points {
+		if !f.fits(q) {
+			continue
+		}
+		xy = append(xy, plotter.XY{X: q.X, Y: q.Y})
+		lo, hi := math.Max(0, q.Y-q.Lo), math.Max(0, q.Hi-q.Y)
+		if f.LogY && q.Lo <= 0 {
+			lo = 0
+		}
+		bars.XYs = append(bars.XYs, plotter.XY{X: q.X, Y: q.Y})
+		bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{lo, hi})
+	}
+	if len(xy) == 0 {
+		return nil, nil
+	}
+	line, points, err := plotter.NewLinePoints(xy)
+	if err != nil {
+		return nil, err
+	}
+	line.Color, line.Width = plotutil.Color(i), vg.Points(1.3)
+	points.Color, points.Shape, points.Radius = plotutil.Color(i), plotutil.Shape(i), vg.Points(2.6)
+	eb, err := plotter.NewYErrorBars(bars)
+	if err != nil {
+		return nil, err
+	}
+	eb.Color, eb.CapWidth = plotutil.Color(i), vg.Points(3)
+	p.Add(line, points, eb)
+	return []plot.Thumbnailer{line, points}, nil
+}
+
+// bars adds one bar to every group.
+func (f Figure) bars(p *plot.Plot, i int, s Series) ([]plot.Thumbnailer, error) {
+	heights := make(plotter.Values, len(f.Groups))
+	shown := false
+	for _, q := range s.Points {
+		if g := int(q.X); f.fits(q) && g >= 0 && g < len(heights) {
+			heights[g], shown = q.Y, true
+		}
+	}
+	if !shown {
+		return nil, nil
+	}
+	width := vg.Points(300) / vg.Length(len(f.Groups)*(len(f.Series)+1))
+	b, err := plotter.NewBarChart(heights, width)
+	if err != nil {
+		return nil, err
+	}
+	b.Color, b.LineStyle.Width = plotutil.Color(i), 0
+	b.Offset = width * (vg.Length(i) - vg.Length(len(f.Series)-1)/2)
+	p.Add(b)
+	return []plot.Thumbnailer{b}, nil
 }
 
 func (f Figure) fits(q Point) bool {
@@ -103,6 +159,13 @@ func (f Figure) fits(q Point) bool {
 		}
 	}
 	return (!f.LogX || q.X > 0) && (!f.LogY || q.Y > 0)
+}
+
+// widen keeps an axis with one value from being made to begin at or below 0.
+func widen(a *plot.Axis) {
+	if a.Min == a.Max {
+		a.Min, a.Max = a.Min/2, a.Max*2
+	}
 }
 
 type errorPoints struct {
@@ -124,6 +187,33 @@ func (sizeTicks) Ticks(lo, hi float64) []plot.Tick {
 			label = Bytes(v)
 		}
 		t = append(t, plot.Tick{Value: v, Label: label})
+	}
+	return t
+}
+
+// logTicks marks 1 to 9 of every decade and labels so many of them that a narrow axis has some, a wide one not too many.
+type logTicks struct{}
+
+func (logTicks) Ticks(lo, hi float64) []plot.Tick {
+	labelled := map[int]bool{1: true}
+	if decades := math.Log10(hi / lo); decades < 1 {
+		labelled = map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 7: true}
+	} else if decades < 3 {
+		labelled = map[int]bool{1: true, 2: true, 5: true}
+	}
+	var t []plot.Tick
+	for decade := math.Floor(math.Log10(lo)); decade <= math.Ceil(math.Log10(hi)); decade++ {
+		for m := 1; m < 10; m++ {
+			v := float64(m) * math.Pow(10, decade)
+			if v < lo*0.999 || v > hi*1.001 {
+				continue
+			}
+			label := ""
+			if labelled[m] {
+				label = fmt.Sprintf("%.*f", int(max(0, -decade)), v)
+			}
+			t = append(t, plot.Tick{Value: v, Label: label})
+		}
 	}
 	return t
 }

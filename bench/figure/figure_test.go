@@ -58,3 +58,44 @@ func TestDrawOddValues(t *testing.T) {
 		t.Error("an unknown format was accepted")
 	}
 }
+
+// One value alone must not put the axis's beginning at 0, which has no logarithm; nor may all equal values.
+func TestDrawOneValue(t *testing.T) {
+	for _, y := range []float64{0.3, 1, 5e4} {
+		f := Figure{Title: "one", LogX: true, LogY: true, Series: []Series{{"a", []Point{{1, y, y, y}}}, {"b", []Point{{1, y, y, y}}}}}
+		if _, err := f.Draw("svg"); err != nil {
+			t.Errorf("%v: %v", y, err)
+		}
+	}
+}
+
+func TestDrawBars(t *testing.T) {
+	f := Figure{Title: "kernels", Y: "time", Groups: []string{"cg", "ep"}, Series: []Series{{"zipped", []Point{{0, 1.5, 1, 2}, {1, 1.1, 1, 1}}}, {"native", []Point{{0, 1, 1, 1}}}}}
+	svg, err := f.Draw("svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"cg", "ep", "zipped", "native"} {
+		if !strings.Contains(string(svg), want) {
+			t.Errorf("the SVG has no %q", want)
+		}
+	}
+}
+
+// An axis of less than a decade has labels too, a wide one only the powers of ten.
+func TestLogTicks(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		want   string
+	}{{220, 480, "300 400"}, {0.4, 6, "0.5 1 2 5"}, {0.01, 2000, "0.01 0.1 1 10 100 1000"}} {
+		var got []string
+		for _, tick := range (logTicks{}).Ticks(c.lo, c.hi) {
+			if tick.Label != "" {
+				got = append(got, tick.Label)
+			}
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%v to %v: %s, want %s", c.lo, c.hi, s, c.want)
+		}
+	}
+}

@@ -164,7 +164,7 @@ func (r *runner) overlap(b benchmark, row *Row, iterations int) error {
 	}
 	if r.w.Rank() == 0 && v[0] > 0 {
 		n := float64(r.w.Size())
-		row.Pure, row.Compute = v[0]/n*1e6, v[1]/n*1e6
+		row.Pure, row.Compute, row.Overall = v[0]/n*1e6, v[1]/n*1e6, v[2]/n*1e6
 		row.Overlap = 100 * min(1, max(0, 1-(v[2]-v[1])/v[0]))
 	}
 	return nil

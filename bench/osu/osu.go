@@ -23,14 +23,14 @@ import (
 type Options struct {
 	MinSize, MaxSize int // bytes; MaxSize 0: the benchmark's own (4 MiB point to point, 1 MiB collectives)
 	Window           int // messages in flight in bandwidth tests
-	Warmup           int // iterations before measuring
+	Warmup           int // iterations before measuring, at most; 0: as many as the original
 	RepSeconds       float64
 	Rule             stat.Rule
 }
 
 // Defaults are the original's where it has one.
 func Defaults() Options {
-	return Options{MinSize: 1, Window: 64, Warmup: 10, RepSeconds: 0.02, Rule: stat.Rule{Min: 10, Max: 50, Width: 0.025}}
+	return Options{MinSize: 1, Window: 64, RepSeconds: 0.02, Rule: stat.Rule{Min: 10, Max: 50, Width: 0.025}}
 }
 
 // Row is one message size's result.
@@ -42,7 +42,8 @@ type Row struct {
 	MinRank float64      `json:"min_rank"`       // collectives: fastest and slowest rank's mean
 	MaxRank float64      `json:"max_rank"`
 	Overlap float64      `json:"overlap,omitempty"` // nonblocking: share of the communication hidden behind computation, %
-	Compute float64      `json:"compute,omitempty"` // and the times it comes from, µs
+	Overall float64      `json:"overall,omitempty"` // and the times it comes from, µs
+	Compute float64      `json:"compute,omitempty"`
 	Pure    float64      `json:"pure,omitempty"`
 	Samples []float64    `json:"samples"`
 }
@@ -63,29 +64,39 @@ func (r *Result) Table(w io.Writer) error {
 		head = "Avg Latency(us)"
 	}
 	fmt.Fprintf(&b, "# Zipper MPI %s Test, OSU style, %d ranks\n", r.Name, r.Ranks)
-	fmt.Fprintf(&b, "%-10s%18s", "# Size", head)
 	extra := []string{}
 	switch {
 	case r.Name == "mbw_mr":
 		extra = []string{"Messages/s"}
 	case r.nonblocking():
-		extra = []string{"Compute(us)", "Pure Comm(us)", "Overlap(%)"}
+		head = "Overall(us)"
+		extra = []string{"Compute(us)", "Pure Comm.(us)", "Overlap(%)"}
 	case r.collective():
 		extra = []string{"Min Rank(us)", "Max Rank(us)"}
+	}
+	sized := !strings.HasSuffix(r.Name, "barrier") // the original's barrier has no column of sizes
+	if sized {
+		fmt.Fprintf(&b, "%-10s%18s", "# Size", head)
+	} else {
+		fmt.Fprintf(&b, "# %16s", head)
 	}
 	for _, h := range append(extra, "Median", "Min", "Max", "CI95 +-", "Reps") {
 		fmt.Fprintf(&b, "%16s", h)
 	}
 	b.WriteByte('\n')
 	for _, row := range r.Rows {
-		fmt.Fprintf(&b, "%-10d%18.2f", row.Size, row.Value.Mean)
+		if sized {
+			fmt.Fprintf(&b, "%-10d", row.Size)
+		}
 		switch {
 		case r.Name == "mbw_mr":
-			fmt.Fprintf(&b, "%16.2f", row.Rate)
+			fmt.Fprintf(&b, "%18.2f%16.2f", row.Value.Mean, row.Rate)
 		case r.nonblocking():
-			fmt.Fprintf(&b, "%16.2f%16.2f%16.2f", row.Compute, row.Pure, row.Overlap)
+			fmt.Fprintf(&b, "%18.2f%16.2f%16.2f%16.2f", row.Overall, row.Compute, row.Pure, row.Overlap)
 		case r.collective():
-			fmt.Fprintf(&b, "%16.2f%16.2f", row.MinRank, row.MaxRank)
+			fmt.Fprintf(&b, "%18.2f%16.2f%16.2f", row.Value.Mean, row.MinRank, row.MaxRank)
+		default:
+			fmt.Fprintf(&b, "%18.2f", row.Value.Mean)
 		}
 		v := row.Value
 		mark := ""
@@ -102,12 +113,12 @@ func (r *Result) Table(w io.Writer) error {
 // CSV writes one line per size with a header.
 func (r *Result) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"benchmark", "unit", "ranks", "size", "mean", "median", "min", "max", "ci95", "reps", "converged", "rate", "min_rank", "max_rank", "overlap"})
+	c.Write([]string{"benchmark", "unit", "ranks", "size", "mean", "median", "min", "max", "ci95", "reps", "converged", "rate", "min_rank", "max_rank", "overall", "compute", "pure", "overlap"})
 	f := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 	for _, row := range r.Rows {
 		v := row.Value
 		c.Write([]string{r.Name, r.Unit, strconv.Itoa(r.Ranks), strconv.Itoa(row.Size), f(v.Mean), f(v.Median), f(v.Min), f(v.Max), f(v.CI), strconv.Itoa(v.N),
-			strconv.FormatBool(row.Reached), f(row.Rate), f(row.MinRank), f(row.MaxRank), f(row.Overlap)})
+			strconv.FormatBool(row.Reached), f(row.Rate), f(row.MinRank), f(row.MaxRank), f(row.Overall), f(row.Compute), f(row.Pure), f(row.Overlap)})
 	}
 	c.Flush()
 	return c.Error()
@@ -144,6 +155,25 @@ func Known(name string) error {
 		return nil
 	}
 	return fmt.Errorf("osu: no benchmark %q; there are %s", name, strings.Join(Names(), ", "))
+}
+
+// largeMessage in bytes: above it the original does fewer iterations.
+const largeMessage = 8192
+
+// warmup is how many iterations come before the measured ones: as many as the original has, at most the wanted number.
+func warmup(name string, size, most int) int {
+	n, large := 100, 10
+	if name == "bw" || name == "bibw" || name == "mbw_mr" {
+		n, large = 10, 2
+	}
+	if size > largeMessage {
+		n = large
+		most = (most + 9) / 10
+	}
+	if most > 0 {
+		n = min(n, most)
+	}
+	return n
 }
 
 // Sizes from the smallest to the largest by doubling, both included if powers of two.

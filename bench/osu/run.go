@@ -17,6 +17,7 @@ var ctx = context.Background()
 type runner struct {
 	p    *mmpi.Process
 	w    *mmpi.Comm
+	name string
 	o    Options
 	size int
 	send []byte
@@ -59,7 +60,7 @@ func Run(p *mmpi.Process, name string, o Options, progress func(Row)) (*Result, 
 	}
 	res := &Result{Name: name, Unit: b.unit, Ranks: w.Size()}
 	for _, n := range list {
-		r := &runner{p: p, w: w, o: o, size: n}
+		r := &runner{p: p, w: w, name: name, o: o, size: n}
 		if b.buffers != nil {
 			b.buffers(r)
 		}
@@ -77,17 +78,10 @@ func Run(p *mmpi.Process, name string, o Options, progress func(Row)) (*Result, 
 	return res, nil
 }
 
-// largeMessage in bytes: the original too does fewer iterations above it.
-const largeMessage = 8192
-
 // size1 measures one size: warm-up, then repetitions until rank 0 has enough.
 func (r *runner) size1(b benchmark) (Row, error) {
 	row := Row{Size: r.size}
-	warmup := r.o.Warmup
-	if r.size > largeMessage {
-		warmup = max(1, warmup/10)
-	}
-	if _, err := b.measure(r, warmup); err != nil {
+	if _, err := b.measure(r, warmup(r.name, r.size, r.o.Warmup)); err != nil {
 		return row, err
 	}
 	each, err := b.measure(r, 1)

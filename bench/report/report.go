@@ -8,6 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/leidenzipper/zipper/bench/drive"
@@ -30,116 +33,241 @@ type Data struct {
 
 // Scaling is a collective at one message size over the number of ranks.
 type Scaling struct {
-	Benchmark string      `json:"benchmark"`
-	Size      int         `json:"size"`
-	Targets   []string    `json:"targets"`
-	Ranks     []int       `json:"ranks"`
-	Values    [][]float64 `json:"values"` // [target][number of ranks], microseconds; 0 = not measured
+	Benchmark string        `json:"benchmark"`
+	Size      int           `json:"size"`
+	Targets   []string      `json:"targets"`
+	Ranks     []int         `json:"ranks"`
+	Values    [][][]float64 `json:"values"` // [target][number of ranks][round], microseconds
 }
 
 // Kernel is an NPB kernel on all targets.
 type Kernel struct {
-	Name    string       `json:"name"`
-	Class   string       `json:"class"`
-	Ranks   int          `json:"ranks"`
-	Targets []string     `json:"targets"`
-	Results []npb.Result `json:"results"`
-	Bytes   uint64       `json:"bytes"` // of data across the zipper, both directions
+	Name    string         `json:"name"`
+	Class   string         `json:"class"`
+	Ranks   int            `json:"ranks"`
+	Targets []string       `json:"targets"`
+	Results [][]npb.Result `json:"results"` // [target][round]
+	Matrix  [][]int64      `json:"matrix"`  // bytes of data, from and to virtual ranks; nil: not measured
 }
 
-func (s Scaling) title() string {
-	if s.Size == 0 {
-		return s.Benchmark + " over ranks"
+// Across is how many bytes of data went from one cluster to the other, each with half of the ranks; -1: not measured.
+func (k Kernel) Across() int64 {
+	if k.Matrix == nil {
+		return -1
 	}
-	return fmt.Sprintf("%s of %s over ranks", s.Benchmark, figure.Bytes(float64(s.Size)))
+	var sum int64
+	for from, row := range k.Matrix {
+		for to, n := range row {
+			if from < k.Ranks/2 != (to < k.Ranks/2) {
+				sum += n
+			}
+		}
+	}
+	return sum
+}
+
+// seconds of each round on a target, and whether all were verified.
+func (k Kernel) seconds(target int) (s []float64, verified bool) {
+	verified = len(k.Results[target]) > 0
+	for _, r := range k.Results[target] {
+		s, verified = append(s, r.Seconds), verified && r.Verified
+	}
+	return s, verified
 }
 
 type section struct {
 	Title, Note string
 	SVG         template.URL
-	Alt         string
+	Wide        bool // a table with many columns
 	Head        []string
 	Rows        [][]string
+}
+
+var titles = map[string]string{"latency": "Latency", "bw": "Bandwidth", "bibw": "Bidirectional bandwidth", "barrier": "Barrier", "bcast": "Broadcast", "reduce": "Reduce",
+	"allreduce": "Allreduce", "alltoall": "All to all", "alltoallv": "All to all, vector"}
+
+func title(benchmark string) string {
+	if t := titles[benchmark]; t != "" {
+		return t
+	}
+	return benchmark
 }
 
 func (d *Data) sections() ([]section, error) {
 	var out []section
 	for _, c := range d.Sizes {
-		f := c.Figure()
-		f.Title = fmt.Sprintf("%s, %d ranks", c.Benchmark, c.Ranks)
-		s, err := draw(f)
+		s, err := overSize(c)
 		if err != nil {
 			return nil, err
-		}
-		s.Note = fmt.Sprintf("Median of %d round(s) each, run in turn; bars: range of the rounds. %s.", c.Rounds, c.Unit)
-		s.Head = append([]string{"size"}, c.Targets...)
-		for _, t := range c.Targets[1:] {
-			s.Head = append(s.Head, c.Targets[0]+"/"+t)
-		}
-		for _, row := range c.Rows {
-			r := []string{figure.Bytes(float64(row.Size))}
-			for _, v := range row.Values {
-				r = append(r, fmt.Sprintf("%.2f", stat.Median(v)))
-			}
-			for _, a := range row.Against {
-				cell := fmt.Sprintf("%.2f", a.Ratio)
-				if !a.Differs {
-					cell += " (n.s.)"
-				}
-				r = append(r, cell)
-			}
-			s.Rows = append(s.Rows, r)
 		}
 		out = append(out, s)
 	}
 	for _, sc := range d.Ranks {
-		f := figure.Figure{Title: sc.title(), X: "ranks", Y: "time (us)", LogY: true}
-		head := []string{"ranks"}
-		rows := make([][]string, len(sc.Ranks))
-		for i, n := range sc.Ranks {
-			rows[i] = []string{fmt.Sprint(n)}
-		}
-		for t, name := range sc.Targets {
-			head = append(head, name)
-			series := figure.Series{Name: name}
-			for i, n := range sc.Ranks {
-				v := sc.Values[t][i]
-				series.Points = append(series.Points, figure.Point{X: float64(n), Y: v, Lo: v, Hi: v})
-				rows[i] = append(rows[i], fmt.Sprintf("%.2f", v))
-			}
-			f.Series = append(f.Series, series)
-		}
-		s, err := draw(f)
+		s, err := overRanks(sc)
 		if err != nil {
 			return nil, err
 		}
-		s.Head, s.Rows, s.Note = head, rows, "Microseconds; half of the ranks in each cluster."
 		out = append(out, s)
 	}
-	if len(d.NPB) > 0 {
-		s := section{Title: "NAS parallel benchmarks", Note: "Seconds; every result is checked against the official values.", Head: []string{"kernel", "class", "ranks"}}
-		for _, t := range d.NPB[0].Targets {
-			s.Head = append(s.Head, t, "verified")
+	k, err := kernels(d.NPB)
+	return append(out, k...), err
+}
+
+func overSize(c *drive.Comparison) (section, error) {
+	f := c.Figure()
+	f.Title = ""
+	s, err := draw(fmt.Sprintf("%s, %d ranks", title(c.Benchmark), c.Ranks), f)
+	if err != nil {
+		return s, err
+	}
+	unit := map[string]string{"us": "Microseconds", "MB/s": "MB/s (10^6 bytes per second)"}[c.Unit]
+	s.Note = fmt.Sprintf("%s over message size (%s). ", unit, c.Benchmark) + rounds(c.Rounds)
+	s.Head = append([]string{"size"}, c.Targets...)
+	for _, t := range c.Targets[1:] {
+		s.Head = append(s.Head, c.Targets[0]+"/"+t)
+	}
+	for _, row := range c.Rows {
+		r := []string{figure.Bytes(float64(row.Size))}
+		for _, v := range row.Values {
+			r = append(r, number(stat.Median(v)))
 		}
-		s.Head = append(s.Head, "bytes across")
-		for _, k := range d.NPB {
-			row := []string{k.Name, k.Class, fmt.Sprint(k.Ranks)}
-			for _, r := range k.Results {
-				row = append(row, fmt.Sprintf("%.3f", r.Seconds), map[bool]string{true: "yes", false: "NO"}[r.Verified])
+		for _, a := range row.Against {
+			cell := fmt.Sprintf("%.2f", a.Ratio)
+			if c.Rounds > 1 && !a.Differs {
+				cell += " (n.s.)"
 			}
-			s.Rows = append(s.Rows, append(row, fmt.Sprint(k.Bytes)))
+			r = append(r, cell)
 		}
+		s.Rows = append(s.Rows, r)
+	}
+	return s, nil
+}
+
+// rounds says what the values and bars are.
+func rounds(n int) string {
+	if n == 1 {
+		return "One round: no spread, and no difference is tested; the full set does both."
+	}
+	return fmt.Sprintf("Medians of %d rounds, targets in turn; bars: range of the rounds; n.s.: no difference shown (Mann-Whitney, 5 %%).", n)
+}
+
+// number has about three digits.
+func number(v float64) string {
+	if math.Abs(v) < 1 {
+		return fmt.Sprintf("%.3g", v)
+	}
+	return fmt.Sprintf("%.*f", max(0, 2-int(math.Log10(math.Abs(v)))), v)
+}
+
+func overRanks(sc Scaling) (section, error) {
+	f := figure.Figure{X: "ranks", Y: "time (us)", LogY: true}
+	head := []string{"ranks"}
+	rows := make([][]string, len(sc.Ranks))
+	for i, n := range sc.Ranks {
+		rows[i] = []string{fmt.Sprint(n)}
+	}
+	n := 0
+	for t, name := range sc.Targets {
+		head = append(head, name)
+		series := figure.Series{Name: name}
+		for i, ranks := range sc.Ranks {
+			v := sc.Values[t][i]
+			n = len(v)
+			series.Points = append(series.Points, figure.Point{X: float64(ranks), Y: stat.Median(v), Lo: slices.Min(v), Hi: slices.Max(v)})
+			rows[i] = append(rows[i], number(stat.Median(v)))
+		}
+		f.Series = append(f.Series, series)
+	}
+	name := title(sc.Benchmark) + " over ranks"
+	if sc.Size > 0 {
+		name = fmt.Sprintf("%s of %s bytes over ranks", title(sc.Benchmark), figure.Bytes(float64(sc.Size)))
+	}
+	s, err := draw(name, f)
+	s.Head, s.Rows, s.Note = head, rows, "Microseconds; half of the ranks in each cluster. "+rounds(n)
+	return s, err
+}
+
+// kernels makes a figure for each number of ranks, and one table of all.
+func kernels(all []Kernel) ([]section, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	var out []section
+	targets := all[0].Targets
+	base := len(targets) - 1
+	byRanks := map[int][]Kernel{}
+	for _, k := range all {
+		byRanks[k.Ranks] = append(byRanks[k.Ranks], k)
+	}
+	for _, ranks := range slices.Sorted(maps.Keys(byRanks)) {
+		f := figure.Figure{Y: "time / time of " + targets[base]}
+		for t, name := range targets {
+			series := figure.Series{Name: name}
+			for i, k := range byRanks[ranks] {
+				if t == 0 {
+					f.Groups = append(f.Groups, k.Name+" "+k.Class)
+				}
+				v, _ := k.seconds(t)
+				reference, _ := k.seconds(base)
+				series.Points = append(series.Points, figure.Point{X: float64(i), Y: stat.Median(v) / stat.Median(reference)})
+			}
+			f.Series = append(f.Series, series)
+		}
+		s, err := draw(fmt.Sprintf("NAS kernels, %d ranks", ranks), f)
+		if err != nil {
+			return nil, err
+		}
+		s.Note = fmt.Sprintf("Time as a multiple of %s's, half of the ranks in each cluster; the seconds are in the table below.", targets[base])
 		out = append(out, s)
+	}
+	table := section{Title: "NAS kernels: seconds", Wide: true, Head: []string{"kernel", "class", "ranks"},
+		Note: "Medians of the rounds, targets in turn. Every result is checked against the official values (NO: one did not verify). Across: bytes of data between the clusters in one run, start to end."}
+	table.Head = append(append(table.Head, targets...), "verified", "across (bytes)")
+	for _, k := range all {
+		row := []string{k.Name, k.Class, fmt.Sprint(k.Ranks)}
+		verified := "yes"
+		for t := range targets {
+			v, ok := k.seconds(t)
+			if row = append(row, fmt.Sprintf("%.3f", stat.Median(v))); !ok {
+				verified = "NO"
+			}
+		}
+		across := "-"
+		if n := k.Across(); n >= 0 {
+			across = fmt.Sprint(n)
+		}
+		table.Rows = append(table.Rows, append(row, verified, across))
+	}
+	out = append(out, table)
+	for _, k := range all {
+		if k.Matrix != nil {
+			out = append(out, matrix(k))
+		}
 	}
 	return out, nil
 }
 
-func draw(f figure.Figure) (section, error) {
+func matrix(k Kernel) section {
+	s := section{Title: fmt.Sprintf("Traffic of %s %s, %d ranks", k.Name, k.Class, k.Ranks), Note: "Bytes of data from (rows) and to (columns) virtual ranks, start to end.", Head: []string{"from"}}
+	for to := range k.Matrix {
+		s.Head = append(s.Head, fmt.Sprint(to))
+	}
+	for from, row := range k.Matrix {
+		cells := []string{fmt.Sprint(from)}
+		for _, n := range row {
+			cells = append(cells, fmt.Sprint(n))
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	return s
+}
+
+func draw(title string, f figure.Figure) (section, error) {
 	svg, err := f.Draw("svg")
 	if err != nil {
-		return section{}, err
+		return section{}, fmt.Errorf("%s: %w", title, err)
 	}
-	return section{Title: f.Title, Alt: f.Title, SVG: template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg))}, nil
+	return section{Title: title, SVG: template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg))}, nil
 }
 
 //go:embed page.html
@@ -160,7 +288,7 @@ func (d *Data) HTML() ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	err = t.Execute(&b, map[string]any{"D": d, "Sections": sections, "JSON": string(raw)})
+	err = t.Execute(&b, map[string]any{"D": d, "Sections": sections, "Clocks": drive.Clocks, "JSON": string(raw)})
 	return b.Bytes(), err
 }
 
@@ -173,8 +301,8 @@ func (d *Data) Markdown() ([]byte, error) {
 	var b bytes.Buffer
 	e := d.Environment
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", d.Title, d.Setting)
-	fmt.Fprintf(&b, "Set: %s, %.0f s. %s, %s, %d CPUs (%s), %d MB, load %s at the start, links: %s. %s. MPI: %v.\n", d.Set, d.Seconds,
-		e.Time.Format("2006-01-02 15:04 UTC"), e.Kernel, e.CPUs, e.CPU, e.MemoryMB, e.Load, e.Shaping, e.Go, e.MPI)
+	fmt.Fprintf(&b, "Set: %s, %.0f s. %s, host %s, %s, %d CPUs (%s), %d MB, load %s at the start, links: %s. zipper %s, %s. MPI: %v. %s\n", d.Set, d.Seconds,
+		e.Time.Format("2006-01-02 15:04 UTC"), e.Host, e.Kernel, e.CPUs, e.CPU, e.MemoryMB, e.Load, e.Shaping, e.Version, e.Go, e.MPI, drive.Clocks)
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| %s |\n|%s\n", s.Title, s.Note, strings.Join(s.Head, " | "), strings.Repeat("---:|", len(s.Head)))
 		for _, r := range s.Rows {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/netgauge"
 )
 
@@ -28,7 +29,7 @@ zipper bench net --cluster a=1 --cluster b=1 loggp mpi          the zipped path 
 			&cli.IntFlag{Name: "reps", Usage: "measurements per size", Value: netgauge.Defaults().Reps},
 			&cli.Uint64Flag{Name: "seed", Usage: "of random bisections", Value: 1},
 			&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for the others", Value: time.Minute},
-			&cli.BoolFlag{Name: "json", Usage: "print the report as JSON"},
+			&cli.BoolFlag{Name: "json", Usage: "the same as --format json"},
 		}, targetFlags...),
 		Action: benchNet,
 	}
@@ -87,8 +88,15 @@ func benchNetJob(c *cli.Context, p netgauge.Pattern, m netgauge.Module, o netgau
 }
 
 func showNet(c *cli.Context, r *netgauge.Report) error {
-	if c.Bool("json") {
-		return json.NewEncoder(os.Stdout).Encode(r)
+	if c.Bool("json") || c.String("format") == "json" {
+		shaping := "none"
+		if rate := c.String("rate"); rate != "" {
+			shaping = rate
+		}
+		return json.NewEncoder(os.Stdout).Encode(struct {
+			*netgauge.Report
+			Environment drive.Environment `json:"environment"`
+		}{r, drive.Describe(shaping)})
 	}
 	fmt.Printf("# %s over %s, %d processes\n", r.Pattern, r.Module, r.Ranks)
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)

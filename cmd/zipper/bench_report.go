@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/lab"
+	"github.com/leidenzipper/zipper/bench/npb"
 	"github.com/leidenzipper/zipper/bench/osu"
 	"github.com/leidenzipper/zipper/bench/report"
 	"github.com/leidenzipper/zipper/bench/stat"
@@ -20,22 +22,30 @@ import (
 
 // reportSet is how much a report measures.
 type reportSet struct {
-	rounds  int
-	osu     osu.Options
-	p2pMax  int
-	collMax int
-	ranks   []int // per cluster
-	classes map[string]string
+	rounds    int // of the micro-benchmarks
+	osu       osu.Options
+	p2pMax    int
+	collMax   int
+	ranks     []int // per cluster
+	scaling   []int // message sizes over the number of ranks
+	npbRounds int
+	npbRanks  []int // per cluster
+	classes   map[string]string
 }
+
+var reportKernels = []string{"cg", "is", "mg", "ft", "lu", "ep"}
 
 func reportSets(name string) (reportSet, error) {
 	o := osu.Defaults()
 	switch name {
 	case "quick": // under five minutes on two cores
 		o.Rule, o.RepSeconds, o.Warmup = stat.Rule{Min: 5, Max: 5, Width: 0.025}, 0.005, 5
-		return reportSet{rounds: 1, osu: o, p2pMax: 256 << 10, collMax: 64 << 10, ranks: []int{1, 2, 3}, classes: map[string]string{"cg": "S", "is": "S", "mg": "S", "ft": "S", "lu": "S", "ep": "S"}}, nil
-	case "full":
-		return reportSet{rounds: 10, osu: o, p2pMax: 4 << 20, collMax: 1 << 20, ranks: []int{1, 2, 3, 4}, classes: map[string]string{"cg": "A", "is": "A", "mg": "A", "ft": "W", "lu": "W", "ep": "W"}}, nil
+		return reportSet{rounds: 1, osu: o, p2pMax: 256 << 10, collMax: 64 << 10, ranks: []int{1, 2, 3}, scaling: []int{1 << 10}, npbRounds: 1, npbRanks: []int{2},
+			classes: map[string]string{"cg": "S", "is": "S", "mg": "S", "ft": "S", "lu": "S", "ep": "S"}}, nil
+	case "full": // the spread comes from the rounds, so each is short
+		o.Rule, o.RepSeconds, o.Warmup = stat.Rule{Min: 10, Max: 10, Width: 0.025}, 0.01, 20
+		return reportSet{rounds: 10, osu: o, p2pMax: 4 << 20, collMax: 1 << 20, ranks: []int{1, 2, 3, 4}, scaling: []int{1 << 10, 64 << 10}, npbRounds: 3, npbRanks: []int{1, 2, 4},
+			classes: map[string]string{"cg": "A", "is": "A", "mg": "A", "ft": "W", "lu": "W", "ep": "W"}}, nil
 	}
 	return reportSet{}, fmt.Errorf("--set %s: want quick or full", name)
 }
@@ -105,76 +115,110 @@ func benchReport(c *cli.Context) error {
 		d.Setting = "Zipped: two clusters in namespaces with no route between them, joined by a forwarder. Classic: the same with a handshake for every message, half duplex, store and forward, as in the original middleware. Routed: one Open MPI job over both, the zipper node routes IP. Native: one Open MPI job inside one cluster."
 	}
 	d.Environment = drive.Describe(shaping)
-	begin := time.Now()
-	say := func(what string) func(int, drive.Target) {
-		return func(round int, t drive.Target) {
-			fmt.Fprintf(os.Stderr, "%4.0f s  %s: %s, round %d of %d\n", time.Since(begin).Seconds(), what, t.Name, round+1, set.rounds)
-		}
-	}
-	p2p := set.osu
-	p2p.MaxSize = set.p2pMax
-	cs, err := r.Compare(ctx, targets(1, 1), p2p, set.rounds, say("point to point"), "latency", "bw", "bibw")
-	if err != nil {
+	m := &reportMeasurement{ctx: ctx, runner: r, set: set, targets: targets, begin: time.Now(), data: d}
+	if err := errors.Join(m.pointToPoint(), m.collectives(), m.kernels()); err != nil {
 		return err
 	}
-	d.Sizes = cs
-	coll := set.osu
-	coll.MaxSize = set.collMax
-	names := []string{"barrier", "bcast", "reduce", "allreduce", "alltoall", "alltoallv"}
-	scaling := map[string]*report.Scaling{}
-	for _, n := range set.ranks {
-		cs, err := r.Compare(ctx, targets(n, n), coll, set.rounds, say(fmt.Sprintf("collectives on %d ranks", 2*n)), names...)
-		if err != nil {
-			return err
-		}
-		for _, cmp := range cs {
-			if n == 2 {
-				if cmp.Benchmark != "barrier" {
-					d.Sizes = append(d.Sizes, cmp)
-				}
-			}
-			addScaling(scaling, cmp, 2*n)
-		}
-	}
-	for _, n := range names {
-		d.Ranks = append(d.Ranks, *scaling[n])
-	}
-	for _, k := range []string{"cg", "is", "mg", "ft", "lu", "ep"} {
-		kernel := report.Kernel{Name: k, Class: set.classes[k], Ranks: 4}
-		for _, t := range targets(2, 2) {
-			say("NPB "+k)(0, t)
-			res, out, err := r.NPB(ctx, t, k, set.classes[k])
-			if err != nil {
-				return err
-			}
-			kernel.Targets, kernel.Results = append(kernel.Targets, t.Name), append(kernel.Results, res)
-			for _, x := range out.Traffic {
-				kernel.Bytes += x.Bytes
-			}
-		}
-		d.NPB = append(d.NPB, kernel)
-	}
-	d.Seconds = time.Since(begin).Seconds()
+	d.Seconds = time.Since(m.begin).Seconds()
 	return writeReport(c.String("out"), d)
 }
 
-// addScaling takes one collective's time at the smallest size for this number of ranks.
-func addScaling(all map[string]*report.Scaling, c *drive.Comparison, ranks int) {
-	s := all[c.Benchmark]
-	row := c.Rows[0]
-	for _, r := range c.Rows {
-		if r.Size == 1024 {
-			row = r
+// reportMeasurement fills a report's data.
+type reportMeasurement struct {
+	ctx     context.Context
+	runner  *drive.Runner
+	set     reportSet
+	targets func(a, b int) []drive.Target // with so many ranks in each cluster
+	begin   time.Time
+	data    *report.Data
+}
+
+func (m *reportMeasurement) say(what string, rounds int) func(int, drive.Target) {
+	return func(round int, t drive.Target) {
+		fmt.Fprintf(os.Stderr, "%4.0f s  %s: %s, round %d of %d\n", time.Since(m.begin).Seconds(), what, t.Name, round+1, rounds)
+	}
+}
+
+func (m *reportMeasurement) pointToPoint() error {
+	o := m.set.osu
+	o.MaxSize = m.set.p2pMax
+	cs, err := m.runner.Compare(m.ctx, m.targets(1, 1), o, m.set.rounds, m.say("point to point", m.set.rounds), "latency", "bw", "bibw")
+	m.data.Sizes = append(m.data.Sizes, cs...)
+	return err
+}
+
+func (m *reportMeasurement) collectives() error {
+	o := m.set.osu
+	o.MaxSize = m.set.collMax
+	names := []string{"barrier", "bcast", "reduce", "allreduce", "alltoall", "alltoallv"}
+	var all []*drive.Comparison
+	for _, n := range m.set.ranks {
+		cs, err := m.runner.Compare(m.ctx, m.targets(n, n), o, m.set.rounds, m.say(fmt.Sprintf("collectives on %d ranks", 2*n), m.set.rounds), names...)
+		if err != nil {
+			return err
+		}
+		all = append(all, cs...)
+	}
+	for _, c := range all {
+		if c.Ranks == 4 && c.Benchmark != "barrier" {
+			m.data.Sizes = append(m.data.Sizes, c)
 		}
 	}
-	if s == nil {
-		s = &report.Scaling{Benchmark: c.Benchmark, Size: row.Size, Targets: c.Targets, Values: make([][]float64, len(c.Targets))}
-		all[c.Benchmark] = s
+	m.data.Ranks = append(m.data.Ranks, overRanks(all, "barrier", 0))
+	for _, size := range m.set.scaling {
+		for _, name := range names[1:] {
+			m.data.Ranks = append(m.data.Ranks, overRanks(all, name, size))
+		}
 	}
-	s.Ranks = append(s.Ranks, ranks)
-	for t, v := range row.Values {
-		s.Values[t] = append(s.Values[t], stat.Median(v))
+	return nil
+}
+
+// overRanks takes one collective at one message size out of comparisons on different numbers of ranks.
+func overRanks(all []*drive.Comparison, name string, size int) report.Scaling {
+	s := report.Scaling{Benchmark: name, Size: size, Targets: all[0].Targets, Values: make([][][]float64, len(all[0].Targets))}
+	for _, c := range all {
+		for _, row := range c.Rows {
+			if c.Benchmark != name || row.Size != size {
+				continue
+			}
+			s.Ranks = append(s.Ranks, c.Ranks)
+			for t, v := range row.Values {
+				s.Values[t] = append(s.Values[t], v)
+			}
+		}
 	}
+	return s
+}
+
+// kernels runs every kernel on all targets in turn, and once more zipped, recorded, to see who sends how much to whom.
+func (m *reportMeasurement) kernels() error {
+	for _, n := range m.set.npbRanks {
+		for _, k := range reportKernels {
+			targets := m.targets(n, n)
+			kernel := report.Kernel{Name: k, Class: m.set.classes[k], Ranks: 2 * n, Results: make([][]npb.Result, len(targets))}
+			for _, t := range targets {
+				kernel.Targets = append(kernel.Targets, t.Name)
+			}
+			say := m.say(fmt.Sprintf("NPB %s on %d ranks", k, 2*n), m.set.npbRounds)
+			for round := range m.set.npbRounds {
+				for i, t := range targets {
+					say(round, t)
+					res, _, err := m.runner.NPB(m.ctx, t, k, kernel.Class)
+					if err != nil {
+						return err
+					}
+					kernel.Results[i] = append(kernel.Results[i], res)
+				}
+			}
+			_, _, matrix, err := m.runner.Matrix(m.ctx, targets[0], k, kernel.Class)
+			if err != nil {
+				return err
+			}
+			kernel.Matrix = matrix
+			m.data.NPB = append(m.data.NPB, kernel)
+		}
+	}
+	return nil
 }
 
 func writeReport(dir string, d *report.Data) error {

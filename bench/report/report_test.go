@@ -1,0 +1,72 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/bench/npb"
+	"github.com/leidenzipper/zipper/bench/stat"
+)
+
+func sample() *Data {
+	two := []string{"zipped", "native"}
+	zipped, native := []float64{40, 41, 42, 43}, []float64{20, 21, 22, 23}
+	return &Data{
+		Title: "measurements", Set: "full", Setting: "a setting",
+		Sizes: []*drive.Comparison{{Benchmark: "bibw", Unit: "MB/s", Targets: two, Ranks: 2, Rounds: 4, Rows: []drive.Sizes{
+			{Size: 1, Values: [][]float64{zipped, native}, Against: []stat.Comparison{stat.Compare(zipped, native)}},
+			{Size: 4096, Values: [][]float64{zipped, zipped}, Against: []stat.Comparison{stat.Compare(zipped, zipped)}},
+		}}},
+		Ranks: []Scaling{{Benchmark: "bcast", Size: 1024, Targets: two, Ranks: []int{2, 4}, Values: [][][]float64{{zipped, zipped}, {native, native}}}},
+		NPB: []Kernel{{Name: "cg", Class: "S", Ranks: 4, Targets: two, Results: [][]npb.Result{{{Seconds: 1.5, Verified: true}}, {{Seconds: 0.5, Verified: false}}},
+			Matrix: [][]int64{{0, 1, 10, 20}, {2, 0, 0, 0}, {100, 0, 0, 3}, {0, 0, 4, 0}}}},
+	}
+}
+
+// Both forms hold the numbers, what is not significant and what did not verify; the page has a figure for each set of curves and needs no
+// other file.
+func TestReport(t *testing.T) {
+	html, err := sample().HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	md, err := sample().Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Bidirectional bandwidth, 2 ranks", "Broadcast of 1K bytes over ranks", "41.5", "(n.s.)", "NO", "130", "a setting", drive.Clocks, "Traffic of cg S, 4 ranks"} {
+		for form, text := range map[string]string{"HTML": string(html), "Markdown": string(md)} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the %s has no %q", form, want)
+			}
+		}
+	}
+	if n := strings.Count(string(html), "data:image/svg"); n != 3 {
+		t.Errorf("%d figures, want 3", n)
+	}
+	for _, outside := range []string{"src=\"http", "href=\"http", "<script"} {
+		if strings.Contains(string(html), outside) {
+			t.Errorf("the page needs %s", outside)
+		}
+	}
+}
+
+func TestAcross(t *testing.T) {
+	k := sample().NPB[0]
+	if n := k.Across(); n != 130 {
+		t.Errorf("%d bytes across, want 130", n)
+	}
+	k.Matrix = nil
+	if n := k.Across(); n != -1 {
+		t.Errorf("not measured: %d", n)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{0.0123: "0.0123", 0: "0", 1.234: "1.23", 12.34: "12.3", 123.4: "123", 12345: "12345"} {
+		if got := number(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}
