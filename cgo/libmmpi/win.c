@@ -136,6 +136,13 @@ int z_Win_shared_query(MPI_Win win, int rank, MPI_Aint *bytes, int *unit, void *
   return zwin_raise(zwin_find(win), MPI_ERR_RMA_FLAVOR, "MPI_Win_shared_query", "the window is not of shared memory");
 }
 
+#ifdef Z_HAVE_Win_shared_query_c
+int z_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint *bytes, MPI_Aint *unit, void *base) {
+  (void)unit;
+  return z_Win_shared_query(win, rank, bytes, NULL, base);
+}
+#endif
+
 int z_Win_attach(MPI_Win win, void *base, MPI_Aint bytes) {
   zwin *w = zwin_find(win);
   if (w->flavor != MPI_WIN_FLAVOR_DYNAMIC || bytes < 0) return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", "the window is not dynamic, or the size negative");

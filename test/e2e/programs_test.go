@@ -80,6 +80,7 @@ var programs = []program{
 	{file: "c/coll_vector.c", splits: []split{twoOne, oneOneOne, mixed}},
 	{file: "c/coll_nonblocking.c", splits: some},
 	{file: "c/mpi4.c", splits: []split{oneOne, mpichPair}, only: append([]split{mpichPair}, openMPIOnly...)}, // a persistent collective needs MPI 4 everywhere
+	{file: "c/isendrecv.c", splits: []split{mpichPair, mixed}},
 	{file: "c/coll_shapes.c", splits: []split{twoOne, oneOneOne}},
 	{file: "c/comm_make.c", splits: []split{twoOne, oneThree, mixed}},
 	{file: "c/comm_many.c", args: []string{"100"}, splits: some},

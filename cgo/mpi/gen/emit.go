@@ -57,7 +57,7 @@ func header(functions []function, p map[string]string) string {
 	}
 	b.WriteString("\n")
 	for _, f := range functions {
-		if p[f.name] == own || p[f.name] == always || p[f.name] == refused || p[f.name] == window {
+		if p[f.name] == own || p[f.name] == inside || p[f.name] == always || p[f.name] == refused || p[f.name] == window {
 			fmt.Fprintf(&b, "%s;\n", f.prototype("z_"+f.name))
 		}
 	}
@@ -105,7 +105,7 @@ func wrapper(f function, policy string, all map[string]function) string {
 		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
 	case always, refused:
 		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
-	case own, persist:
+	case own, inside, persist:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))
 	case window:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  if (zwin_find(%s)) return z_%s(%s);\n", real, f.window(), f.name, f.arguments(nil))
@@ -230,7 +230,11 @@ func list(functions []function, p map[string]string) string {
 	var b strings.Builder
 	b.WriteString("function\tpolicy\ton_spanning\n")
 	for _, f := range functions {
-		fmt.Fprintf(&b, "%s\t%s\t%s\n", f.mpi(), p[f.name], onSpanning(f, p[f.name]))
+		spanning := onSpanning(f, p[f.name])
+		if p[f.name] == narrow && p[strings.TrimSuffix(f.name, "_c")] == inside {
+			spanning = onSpanning(f, inside)
+		}
+		fmt.Fprintf(&b, "%s\t%s\t%s\n", f.mpi(), p[f.name], spanning)
 	}
 	return b.String()
 }

@@ -93,6 +93,24 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// A function of ours that refuses is an error in the conformance table, its big-count form too.
+func TestInsideIsListed(t *testing.T) {
+	all := sampleFunctions(t)
+	p := policies{"Send": inside}
+	chosen := map[string]string{}
+	for _, name := range []string{"Send", "Send_c"} {
+		var err error
+		if chosen[name], err = p.of(all[name], all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := list([]function{all["Send"], all["Send_c"]}, chosen)
+	want := "function\tpolicy\ton_spanning\nMPI_Send\tinside\tunsupported\nMPI_Send_c\tnarrow\tunsupported\n"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A spanning communicator must never reach a native function without an implementation of ours.
 func TestGuardedRefusesSpanning(t *testing.T) {
 	all := sampleFunctions(t)

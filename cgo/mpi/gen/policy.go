@@ -11,6 +11,7 @@ import (
 // What the wrapper of a function does.
 const (
 	own     = "own"     // z_X in a job that spans clusters, else native
+	inside  = "inside"  // as own, but z_X refuses where an argument spans clusters
 	always  = "always"  // z_X
 	refused = "refused" // z_X, which refuses in a job that spans clusters
 	pass    = "pass"    // native
@@ -41,7 +42,7 @@ func (p policies) read(file string) error {
 		if len(words) == 0 {
 			continue
 		}
-		if !slices.Contains([]string{own, always, refused, pass, skip, guarded, window, apart, synced}, words[0]) {
+		if !slices.Contains([]string{own, inside, always, refused, pass, skip, guarded, window, apart, synced}, words[0]) {
 			return fmt.Errorf("%s:%d: unknown policy %q", file, n, words[0])
 		}
 		for _, w := range words[1:] {
@@ -66,7 +67,7 @@ func (p policies) of(f function, all map[string]function) (string, error) {
 	if name, ok := strings.CutSuffix(f.name, "_c"); ok {
 		short := all[name]
 		_, persistent := p.starts(short, all)
-		ours := p[name] == own || p[name] == window || persistent
+		ours := p[name] == own || p[name] == inside || p[name] == window || persistent
 		switch {
 		case ours && narrows(f, short):
 			return narrow, nil
@@ -110,7 +111,7 @@ func onSpanning(f function, policy string) string {
 	switch policy {
 	case own, always, narrow, arrays, persist, window:
 		return "supported"
-	case apart, refused:
+	case apart, refused, inside:
 		return "unsupported"
 	case guarded, synced:
 		for _, a := range f.params {

@@ -38,6 +38,8 @@ Made by ` + "`go generate ./cgo/mpi/gen`" + ` (after ` + "`scripts/build`" + `) 
 | – | no function of this library (MPICH: c2f and f2c are macros) |
 
 The functions MPI_T_… go to the native library unwrapped. A big-count function (…_c) that is "spanning" needs counts and displacements below 2³¹.
+MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (README), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
+that spans clusters is of shared memory.
 `
 
 // table writes the conformance table of functions.tsv files, each in a directory named after its MPI library: first
