@@ -290,3 +290,29 @@ func pattern(n, seed int) []byte {
 var twoClusters = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}}
 
 func name(i int) string { return fmt.Sprintf("job-%d", i) }
+
+func pingPong(t *testing.T, a, b *rank) {
+	t.Helper()
+	a.send(eager(int(a.Rank), int(b.Rank), 1, []byte("ping")))
+	if _, body := b.expect(wire.TypeEager); string(body[wire.EnvelopeLen:]) != "ping" {
+		t.Errorf("got %q", body)
+	}
+	b.send(eager(int(b.Rank), int(a.Rank), 1, []byte("pong")))
+	if _, body := a.expect(wire.TypeEager); string(body[wire.EnvelopeLen:]) != "pong" {
+		t.Errorf("got %q", body)
+	}
+}
+
+// settled waits until no link and no job is left.
+func (b *bench) settled() {
+	b.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		st := b.f.Status()
+		if st.Links == 0 && len(st.Jobs) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("left behind: %+v", st)
+		}
+	}
+}

@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,158 +25,6 @@ func half(b *Bed, job, secret, cluster, layout, forwarder string, argv ...string
 	b.T.Helper()
 	return b.Start(nil, []string{"ZIPPER_SECRET=" + secret}, append([]string{b.Zipper, "join", "--job", job, "--cluster", cluster, "--layout", layout,
 		"--zipper", forwarder, "--timeout", "10s", "--mpi", OpenMPI, "--"}, argv...)...)
-}
-
-func TestWrongSecret(t *testing.T) {
-	t.Parallel() // mostly waits for a time-out
-	b := New(t)
-	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	f := b.StartForwarder()
-	id := JobID(t)
-	a := half(b, id, "right", "a", "a=1,b=1", f.Addr, prog, "finish")
-	b.WaitFor(time.Minute, "cluster a to join", func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
-	z := half(b, id, "other", "b", "a=1,b=1", f.Addr, prog, "finish").Wait()
-	if z.Status == 0 {
-		t.Errorf("the wrong secret was accepted:\n%v", z)
-	}
-	b.Fails(z, z.Status, "secret")
-	r := a.Wait()
-	if r.Status == 0 {
-		t.Errorf("cluster a did not notice:\n%v", r)
-	}
-	b.NothingLeft(id)
-}
-
-func TestForwarderDemandsSecret(t *testing.T) {
-	b := New(t)
-	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte("the operator's\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f := b.StartForwarder("--secret-file", file)
-	j := Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}}
-	r := b.Zipped(j, bad(b), "finish")
-	if r.Status == 0 {
-		t.Errorf("a job without the forwarder's secret was served:\n%v", r)
-	}
-	b.Fails(r, r.Status, "secret")
-	j.Flags = append(j.Flags, "--secret-file", file)
-	b.OK(b.Zipped(j, bad(b), "finish"))
-}
-
-func TestWrongJob(t *testing.T) {
-	b := New(t)
-	f := b.StartForwarder("--job", "another")
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}}, bad(b), "finish")
-	if r.Status == 0 {
-		t.Errorf("a job that the forwarder was not told of was served:\n%v", r)
-	}
-	b.Fails(r, r.Status, "job")
-}
-
-func TestWrongProtocolVersion(t *testing.T) {
-	b := New(t)
-	// A forwarder of a future version: its challenge begins with the version, whatever comes after it.
-	f := b.StartForwarder()
-	c, err := net.Dial("tcp", f.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	frame := make([]byte, 4096)
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
-	n, err := c.Read(frame)
-	c.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	header := n - 36
-	binary.LittleEndian.PutUint32(frame[header:], 99)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			defer c.Close() // when the test ends
-			_, _ = c.Write(frame[:n])
-		}
-	}()
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", ln.Addr().String()}, Timeout: "20s"}, bad(b), "finish")
-	if r.Status == 0 {
-		t.Errorf("another version was taken for ours:\n%v", r)
-	}
-	b.Fails(r, r.Status, "version")
-}
-
-func TestClusterMissing(t *testing.T) {
-	t.Parallel() // mostly waits for a time-out
-	b := New(t)
-	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	f := b.StartForwarder()
-	id := JobID(t)
-	r := half(b, id, "s", "a", "a=2,tardy=3", f.Addr, prog, "finish").Wait()
-	if r.Status == 0 {
-		t.Errorf("ran without cluster tardy:\n%v", r)
-	}
-	b.Fails(r, r.Status, "tardy")
-	b.NothingLeft(id)
-}
-
-func TestClusterTwice(t *testing.T) {
-	t.Parallel() // mostly waits for a time-out
-	b := New(t)
-	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	r := b.Run(nil, nil, b.Zipper, "run", "--cluster", "a=1", "--cluster", "a=1", "--", prog)
-	b.Fails(r, 2, "twice")
-	f := b.StartForwarder()
-	id := JobID(t)
-	first := half(b, id, "s", "a", "a=1,b=1", f.Addr, prog, "finish")
-	b.WaitFor(time.Minute, "cluster a to join", func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
-	second := half(b, id, "s", "a", "a=1,b=1", f.Addr, prog, "finish").Wait()
-	if second.Status == 0 {
-		t.Errorf("cluster a joined twice:\n%v", second)
-	}
-	b.Fails(second, second.Status, "a")
-	first.Wait()
-	b.NothingLeft(id)
-}
-
-func TestSizesDisagree(t *testing.T) {
-	t.Parallel() // mostly waits for a time-out
-	b := New(t)
-	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	f := b.StartForwarder()
-	id := JobID(t)
-	a := half(b, id, "s", "a", "a=1,b=1", f.Addr, prog, "finish")
-	b.WaitFor(time.Minute, "cluster a to join", func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
-	r := half(b, id, "s", "b", "a=1,b=2", f.Addr, prog, "finish").Wait()
-	if r.Status == 0 {
-		t.Errorf("sizes that disagree were accepted:\n%v", r)
-	}
-	b.Fails(r, r.Status, "b=")
-	a.Wait()
-	b.NothingLeft(id)
-}
-
-func TestForwarderUnreachable(t *testing.T) {
-	t.Parallel() // mostly waits for a time-out
-	b := New(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // a port that is certainly free again
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	ln.Close()
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Flags: []string{"--zipper", addr}, Timeout: "5s"}, bad(b), "finish")
-	if r.Status == 0 {
-		t.Errorf("ran without a forwarder:\n%v", r)
-	}
-	b.Fails(r, r.Status, addr)
 }
 
 func TestForwarderKilled(t *testing.T) {
@@ -259,69 +105,6 @@ func TestExitStatus(t *testing.T) {
 	b := New(t)
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, bad(b), "exit", "7", "2"), 7)
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, bad(b), "kill", "9", "0"), 128+9)
-}
-
-func TestNeverInit(t *testing.T) {
-	b := New(t)
-	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}}, bad(b), "noinit"), 1, "MPI_Init")
-	// One cluster's program joins, the other's does not: the first must not wait for its time-out.
-	mpi := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	r := b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI, Program: mpi}, {Name: "b", Ranks: 1, MPI: OpenMPI, Program: "/bin/true"}}, Timeout: "100s"}, "-", "finish")
-	b.Fails(r, 1, "MPI_Init", "cluster b")
-}
-
-func TestStaticProgram(t *testing.T) {
-	b := New(t)
-	src := filepath.Join(t.TempDir(), "static.c")
-	if err := os.WriteFile(src, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	exe := strings.TrimSuffix(src, ".c")
-	b.OK(b.Run(nil, nil, "gcc", "-static", "-o", exe, src))
-	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}, exe), 1, "statically linked", "zipper cc")
-	// Behind a script it is found out by its ranks never joining.
-	script := exe + ".sh"
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+exe+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}, script), 1, "statically linked", "MPI_Init")
-}
-
-func TestProgramMissing(t *testing.T) {
-	b := New(t)
-	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	r := b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI, Program: prog}, {Name: "b", Ranks: 1, MPI: OpenMPI, Program: "/nowhere/prog"}}}, "-", "finish")
-	b.Fails(r, 1, "cluster b", "/nowhere/prog does not exist")
-}
-
-func TestWrongBuild(t *testing.T) {
-	b := New(t)
-	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}, prog), 1, "linked to Open MPI", "MPICH", "program=")
-}
-
-func TestMpirunMissing(t *testing.T) {
-	b := New(t)
-	dir := t.TempDir() // a PATH without MPICH
-	for _, tool := range []string{"mpirun.openmpi", "sh", "uname"} {
-		if p, err := filepath.EvalSymlinks("/usr/bin/" + tool); err == nil {
-			if err := os.Symlink(p, filepath.Join(dir, tool)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Env: []string{"PATH=" + dir}}, bad(b), "finish")
-	b.Fails(r, 1, "cluster b", "MPICH is not installed", "apt-get install")
-}
-
-func TestUnwritableRunDirectory(t *testing.T) {
-	b := New(t)
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Flags: []string{"--run-dir", file}}, bad(b), "finish")
-	b.Fails(r, 1, "run directory", "--run-dir")
 }
 
 func TestGarbageToForwarder(t *testing.T) {
@@ -439,20 +222,6 @@ func TestMpirunKilled(t *testing.T) {
 			}
 			b.NothingLeft(id)
 		})
-	}
-}
-
-func TestUsageErrors(t *testing.T) {
-	b := New(t)
-	for _, args := range [][]string{
-		{"run"}, {"run", "--cluster", "a", "--", "x"}, {"run", "--cluster", "a=0", "--", "x"}, {"run", "--cluster", "a=1,mpi=lam", "--", "x"},
-		{"run", "--cluster", "a=1,colour=red", "--", "x"}, {"run", "--cluster", "a=1"}, {"run", "--bogus"}, {"run", "--cluster", "a=1", "--zipper", "h:port", "--", "x"},
-		{"exec"}, {"exec", "--", "true"}, {"join", "--", "true"}, {"forwarder", "extra"}, {"cc"}, {"bogus"},
-	} {
-		r := b.Run(nil, nil, append([]string{b.Zipper}, args...)...)
-		if r.Status != 2 || r.Stderr == "" {
-			t.Errorf("exit status %d, want 2 with a message:\n%v", r.Status, r)
-		}
 	}
 }
 

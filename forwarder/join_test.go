@@ -1,0 +1,205 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/memnet"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+func TestRefusedJoins(t *testing.T) {
+	b := start(t, tcpNetwork(), func(c *Config) { c.Jobs = []string{"j"} })
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := b.dial(identity("j", "a", 0, twoClusters...))
+		waiting <- err
+	}()
+	for len(b.f.Status().Jobs) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for name, c := range map[string]struct {
+		change func(*handshake.Identity)
+		code   wire.RefuseCode
+	}{
+		"secret": {func(i *handshake.Identity) { i.Secret = "x" }, wire.RefuseSecret},
+		"job":    {func(i *handshake.Identity) { i.Job = "k" }, wire.RefuseJob},
+		"layout": {func(i *handshake.Identity) { i.Layout = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}} }, wire.RefuseLayout},
+		"taken":  {func(i *handshake.Identity) { i.Cluster, i.Rank = "a", 0 }, wire.RefuseTaken},
+		"model":  {func(i *handshake.Identity) { i.Model = "other" }, wire.RefuseModel},
+	} {
+		id := identity("j", "b", 1, twoClusters...)
+		c.change(&id)
+		_, err := b.dial(id)
+		var r *handshake.Refused
+		if !errors.As(err, &r) || r.Code != c.code || !r.Remote || !strings.Contains(err.Error(), b.ln.Addr()) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// None of them has left a trace.
+	last := identity("j", "a", 1, twoClusters...)
+	last.Timeout = 100 * time.Millisecond
+	_, err := b.dial(last)
+	for _, err := range []error{err, <-waiting} {
+		var r *handshake.Refused
+		if !errors.As(err, &r) || r.Code != wire.RefuseTimeout || !strings.HasSuffix(r.Reason, "missing: cluster b (2 ranks)") {
+			t.Errorf("at the time-out: %v", err)
+		}
+	}
+	b.settled()
+	if len(b.ends) != 0 {
+		t.Error("a job that never ran has a summary")
+	}
+}
+
+// TestTimeoutTellsEverybody: the first patience that ends counts for all.
+func TestTimeoutTellsEverybody(t *testing.T) {
+	b := start(t, tcpNetwork(), nil)
+	errs := make(chan error)
+	for i := range 2 {
+		go func() {
+			id := identity("j", "a", i, twoClusters...)
+			if i == 1 {
+				id.Timeout = 300 * time.Millisecond
+			}
+			_, err := b.dial(id)
+			errs <- err
+		}()
+	}
+	for range 2 {
+		if err := <-errs; err == nil || !strings.Contains(err.Error(), "missing: cluster b (2 ranks)") {
+			t.Errorf("got %v", err)
+		}
+	}
+	b.settled()
+	// The job id is free again, with another secret even.
+	r := b.join("j", twoClusters...)
+	pingPong(t, r[0], r[3])
+}
+
+// TestRankLeavesBeforeStart gives its place free: a half may be started again.
+func TestRankLeavesBeforeStart(t *testing.T) {
+	b := start(t, tcpNetwork(), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	gone := make(chan error, 1)
+	go func() {
+		_, err := b.dialContext(ctx, identity("j", "a", 0, twoClusters...))
+		gone <- err
+	}()
+	for len(b.f.Status().Jobs) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled join: %v", err)
+	}
+	b.settled()
+	b.join("j", twoClusters...)
+}
+
+// TestNoJoin: who connects and says nothing is shown out.
+func TestNoJoin(t *testing.T) {
+	b := start(t, tcpNetwork(), func(c *Config) { c.JoinTimeout = 100 * time.Millisecond })
+	l, err := b.dialer.Dial(context.Background(), b.ln.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	x := &rank{t: t, link: l}
+	x.expect(wire.TypeChallenge)
+	if _, body := x.expect(wire.TypeRefuse); !strings.Contains(string(body), "no Join within 100ms") {
+		t.Errorf("refused with %q", body)
+	}
+}
+
+// TestTwoJobs: same cluster names, other secrets, same time.
+func TestTwoJobs(t *testing.T) {
+	b := start(t, memoryNetwork(memnet.Options{Partial: 3}), nil)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			r := b.join(name(i), twoClusters...)
+			for range 100 {
+				pingPong(t, r[i%2], r[2+i/2])
+			}
+			for _, x := range r {
+				x.bye()
+			}
+		})
+	}
+	wg.Wait()
+	for range 4 {
+		s := b.ended()
+		if !s.OK || s.Traffic[0].Messages != 100 || s.Traffic[1].Messages != 100 || s.Traffic[0].PayloadBytes != 400 {
+			t.Errorf("summary %+v", s)
+		}
+	}
+	b.settled()
+}
+
+// slowLayouts is a network in which a Layout takes a while to write.
+type slowLayouts struct{ transport.Listener }
+
+func (s slowLayouts) Accept() (transport.Link, error) {
+	l, err := s.Listener.Accept()
+	return slowLayout{l}, err
+}
+
+type slowLayout struct{ transport.Link }
+
+func (s slowLayout) TryWrite(bufs ...[]byte) (int, error) {
+	if wire.Type(bufs[0][0]) == wire.TypeLayout {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return s.Link.TryWrite(bufs...)
+}
+
+// TestNoFrameBeforeLayout: the first rank that hears of the job's start writes to all others at once; each of them
+// must see its Layout before that.
+func TestNoFrameBeforeLayout(t *testing.T) {
+	b := start(t, tcpNetwork(), func(c *Config) {
+		c.Loops = 4
+		c.Listeners[0] = slowLayouts{c.Listeners[0]}
+	})
+	const ranks = 8
+	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: ranks - 1}}
+	for round := range 5 {
+		var wg sync.WaitGroup
+		for i := range ranks {
+			id := identity(name(round), "b", i-1, layout...)
+			if i == 0 {
+				id = identity(name(round), "a", 0, layout...)
+			}
+			wg.Go(func() {
+				x, err := b.dial(id)
+				if err != nil {
+					t.Errorf("rank %d: %v", i, err)
+					return
+				}
+				if i == 0 {
+					for k := 1; k < ranks; k++ {
+						x.send(eager(0, k, 1, nil))
+					}
+				} else if h, _, err := x.recv(); err != nil || h.Type != wire.TypeEager {
+					t.Errorf("rank %d gets %v, %v", i, h.Type, err)
+				}
+				x.send(header(wire.TypeBye, wire.Nobody, wire.Nobody))
+			})
+		}
+		wg.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+	for range 5 {
+		if s := b.ended(); !s.OK || s.Traffic[0].Messages != ranks-1 {
+			t.Errorf("summary %+v", s)
+		}
+	}
+}
