@@ -162,10 +162,20 @@ func (c *conn) tick() {
 		c.f.refuse(c, wire.RefuseTimeout, fmt.Sprintf("no Join within %v", cfg.JoinTimeout))
 	case idle >= cfg.PeerTimeout && c.pinged:
 		c.end(fmt.Errorf("no answer for %v", cfg.PeerTimeout))
+	case c.pinged && c.unheard() >= cfg.Unreachable:
+		c.end(fmt.Errorf("its host could not be reached for %v", cfg.Unreachable))
 	case idle >= cfg.PingInterval && !c.pinged:
 		c.pinged = true
 		c.out.write(c.loop.one, wire.Nobody, frame(wire.TypePing), nil)
 	}
+}
+
+// unheard is how long the network has not reached the other host, if it can tell.
+func (c *conn) unheard() time.Duration {
+	if l, ok := c.link.(transport.Listening); ok {
+		return l.Unheard()
+	}
+	return 0
 }
 
 // end frees the link and tells the job. cause is nil for a clean end. Loop only.

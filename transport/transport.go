@@ -8,6 +8,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // ErrAgain: nothing could be moved now; wait for readiness on FD and call again.
@@ -45,6 +46,15 @@ type Link interface {
 
 	// Remote describes the peer for messages ("tcp 10.0.0.1:4000").
 	Remote() string
+}
+
+// Listening is a Link whose network answers for the peer's host: it tells a peer that is cut off from one that is only stopped or busy.
+type Listening interface {
+	Link
+
+	// Unheard is how long the peer's host has not answered, though something sent to it waits for that and has been repeated; 0: it is there, or nobody
+	// can tell. Safe to call at any time, from any thread.
+	Unheard() time.Duration
 }
 
 // Lender is a Link that carries large pieces beside the stream's bytes, in order with them, which can be passed on from where they have

@@ -1,0 +1,47 @@
+package tcp
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/transport"
+)
+
+// A peer that does not read, as one that is stopped does not, is not taken for one that is cut off: its kernel answers.
+func TestUnheardStopped(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	l, err := Dialer{}.Dial(t.Context(), ln.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	peer, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	b := make([]byte, 1<<20)
+	var full time.Time
+	for ; full.IsZero() || time.Since(full) < 4*time.Second; time.Sleep(10 * time.Millisecond) {
+		if _, err := l.TryWrite(b); err != nil {
+			if !errors.Is(err, transport.ErrAgain) {
+				t.Fatal(err)
+			}
+			if full.IsZero() {
+				full = time.Now()
+			}
+		}
+		if d := l.(transport.Listening).Unheard(); d != 0 {
+			t.Fatalf("unheard for %v", d)
+		}
+	}
+	l.Close()
+	if d := l.(transport.Listening).Unheard(); d != 0 {
+		t.Errorf("closed: unheard for %v", d)
+	}
+}
