@@ -52,7 +52,7 @@ func TestCollectivesCrossOnce(t *testing.T) {
 			f, addr := startForwarder(t)
 			args, id := b.runArgs(Job{Clusters: s.clusters, Flags: []string{"--zipper", addr}})
 			args = append(args, "--", path, "8", "65536", "4194304")
-			ctx, cancel := context.WithTimeout(context.Background(), Limit)
+			ctx, cancel := context.WithTimeout(context.Background(), b.Limit)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 			cmd.Dir = b.Root

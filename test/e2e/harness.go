@@ -22,7 +22,7 @@ const (
 	MPICH   = "mpich"
 )
 
-// Limit bounds every run; one that takes longer is killed and fails its test.
+// Limit bounds every run; one that takes longer is killed and fails its test. In the long tests, which do more, it is four times as much.
 const Limit = 2 * time.Minute
 
 // Cluster is one cluster of a job. Clusters of more than two ranks should use Open MPI: MPICH's ranks never yield.
@@ -56,8 +56,9 @@ func (r Result) String() string {
 // Bed is where a test runs.
 type Bed struct {
 	T      *testing.T
-	Root   string // of the repository
-	Zipper string // bin/zipper
+	Root   string        // of the repository
+	Zipper string        // bin/zipper
+	Limit  time.Duration // of every run
 }
 
 // New skips the test unless end-to-end tests are asked for.
@@ -70,7 +71,10 @@ func New(t *testing.T) *Bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &Bed{T: t, Root: root, Zipper: filepath.Join(root, "bin", "zipper")}
+	b := &Bed{T: t, Root: root, Zipper: filepath.Join(root, "bin", "zipper"), Limit: Limit}
+	if long() {
+		b.Limit *= 4
+	}
 	for _, f := range []string{"bin/zipper", "lib/libmmpi-openmpi.so", "lib/libmmpi-mpich.so"} {
 		if _, err := os.Stat(filepath.Join(root, f)); err != nil {
 			t.Fatalf("%s is not there: run scripts/build", f)
@@ -206,7 +210,7 @@ func JobID(t *testing.T) string {
 	return fmt.Sprintf("e2e-%d-%d-%s", os.Getpid(), jobs.n, name)
 }
 
-// Run runs any command to its end, within Limit, from the repository's root.
+// Run runs any command to its end, within its limit, from the repository's root.
 func (b *Bed) Run(stdin []byte, env []string, argv ...string) Result {
 	b.T.Helper()
 	p := b.Start(stdin, env, argv...)
@@ -233,10 +237,10 @@ type buffer struct {
 func (w *buffer) Write(p []byte) (int, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.b.Write(p) }
 func (w *buffer) String() string              { w.mu.Lock(); defer w.mu.Unlock(); return w.b.String() }
 
-// Start starts a command in a process group of its own; it is killed when Limit or the test ends.
+// Start starts a command in a process group of its own; it is killed when its limit or the test ends.
 func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 	b.T.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Limit)
+	ctx, cancel := context.WithTimeout(context.Background(), b.Limit)
 	p := &Proc{b: b, begin: time.Now(), done: make(chan struct{}), cancel: cancel}
 	p.Cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	p.Cmd.Dir = b.Root
@@ -283,8 +287,8 @@ func (p *Proc) Wait() Result {
 	if ws, ok := p.Cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		r.Status = 128 + int(ws.Signal())
 	}
-	if took >= Limit {
-		p.b.T.Fatalf("did not end within %v:\n%v", Limit, r)
+	if took >= p.b.Limit {
+		p.b.T.Fatalf("did not end within %v:\n%v", p.b.Limit, r)
 	}
 	return r
 }

@@ -40,7 +40,7 @@ func TestRandom(t *testing.T) {
 				path := compileFor(b, s.clusters, "c/random.c")
 				t.Logf("seed %s, %d operations over %s", seed, operations, s.name)
 				native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), seed, fmt.Sprint(operations)))
-				zipped, over := zippedWithin(b, s, Limit-5*time.Second, path, seed, fmt.Sprint(operations))
+				zipped, over := zippedWithin(b, s, b.Limit-5*time.Second, path, seed, fmt.Sprint(operations))
 				if over && zipped.Status == 0 {
 					b.Same(native, zipped, nil)
 					continue
