@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/shm"
@@ -28,20 +29,8 @@ var alone = wire.Cluster{Name: "a", Size: 1}
 
 // serve runs a forwarder on a listener for the rest of the test.
 func serve(t *testing.T, ln transport.Listener) {
-	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1, Linger: 100 * time.Millisecond})
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- f.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
+	t.Helper()
+	forwardertest.Serve(t, forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1, Linger: 100 * time.Millisecond})
 }
 
 func TestAddresses(t *testing.T) {

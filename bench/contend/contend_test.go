@@ -11,8 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
 // The test program is also the agent.
@@ -29,23 +28,7 @@ func TestMain(m *testing.M) {
 // loopback is a site of two hosts a cluster and a zipper, all on this host, with a real forwarder.
 func loopback(t *testing.T) *Site {
 	t.Helper()
-	ln, err := tcp.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- f.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
+	_, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1})
 	s := &Site{Name: "loopback", Clusters: []Cluster{{"a", []string{"a1", "a2"}, 1}, {"b", []string{"b1", "b2"}, 1}},
 		Zippers: []Zipper{{Name: "z"}}}
 	var hosts []transfer.Host
@@ -61,8 +44,8 @@ func loopback(t *testing.T) *Site {
 		}
 	}
 	add("z", "")
-	s.Session, err = transfer.Open(hosts, []transfer.Forwarder{{Name: "z", Address: map[string]string{"a": ln.Addr(), "b": ln.Addr()}}})
-	if err != nil {
+	var err error
+	if s.Session, err = transfer.Open(hosts, []transfer.Forwarder{{Name: "z", Address: map[string]string{"a": addr, "b": addr}}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

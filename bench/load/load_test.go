@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
 func TestJain(t *testing.T) {
@@ -38,24 +37,8 @@ func TestSlope(t *testing.T) {
 
 func serve(t *testing.T) string {
 	t.Helper()
-	ln, err := tcp.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- f.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return ln.Addr()
+	_, addr := forwardertest.Serve(t, forwarder.Config{Loops: 2})
+	return addr
 }
 
 // Everything that was sent comes back, and a receiver that does not read holds nobody else up.

@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 	"github.com/leidenzipper/zipper/launch/jobenv"
 	joining "github.com/leidenzipper/zipper/rail"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
 )
 
 // live starts a forwarder on loopback and joins a job of clusters of these sizes: real sockets, real threads, only native MPI is simulated.
@@ -26,28 +25,11 @@ func live(t testing.TB, sizes ...int) []*Engine {
 // serve runs a forwarder on loopback until the test ends.
 func serve(t testing.TB, change ...func(*forwarder.Config)) (*forwarder.Forwarder, string) {
 	t.Helper()
-	ln, err := tcp.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1, Linger: time.Second}
+	cfg := forwarder.Config{Loops: 1, Linger: time.Second}
 	for _, c := range change {
 		c(&cfg)
 	}
-	f, err := forwarder.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- f.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return f, ln.Addr()
+	return forwardertest.Serve(t, cfg)
 }
 
 // joinAll joins all ranks of a job at these forwarders.

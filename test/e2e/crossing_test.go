@@ -13,8 +13,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
 // least gives the fewest payload bytes that a collective of m bytes per rank with root 0 sends from a cluster of a
@@ -49,7 +48,7 @@ func TestCollectivesCrossOnce(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			b := New(t)
 			path := compileFor(b, s.clusters, "c/coll_crossing.c")
-			f, addr := startForwarder(t)
+			f, addr := forwardertest.Serve(t, forwarder.Config{})
 			args, id := b.runArgs(Job{Clusters: s.clusters, Flags: []string{"--zipper", addr}})
 			args = append(args, "--", path, "8", "65536", "4194304")
 			ctx, cancel := context.WithTimeout(context.Background(), b.Limit)
@@ -77,27 +76,6 @@ func TestCollectivesCrossOnce(t *testing.T) {
 			b.NothingLeft(id)
 		})
 	}
-}
-
-func startForwarder(t *testing.T) (*forwarder.Forwarder, string) {
-	ln, err := tcp.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := forwarder.New(forwarder.Config{Listeners: []transport.Listener{ln}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- f.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return f, ln.Addr()
 }
 
 // follow reads what rank 0 of coll_crossing.c prints and compares counters from line to line.

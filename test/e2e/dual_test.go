@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
 // payload adds up what went through a forwarder from one cluster to another, in jobs that are over.
@@ -63,7 +64,7 @@ func TestDual(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := *b
 			b.T = t
-			f, addr := startForwarder(t)
+			f, addr := forwardertest.Serve(t, forwarder.Config{})
 			ranks := 0
 			for i := range c.clusters {
 				ranks += c.clusters[i].Ranks
