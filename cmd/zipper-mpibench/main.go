@@ -19,6 +19,7 @@ import (
 )
 
 func main() {
+	calm()
 	format := &cli.StringFlag{Name: "format", Value: "table", Usage: "table, csv or json"}
 	o, n := osu.Defaults(), netgauge.Defaults()
 	app := &cli.App{
@@ -28,7 +29,7 @@ func main() {
 				Name: "npb", Usage: "a NAS parallel benchmark", ArgsUsage: "KERNEL CLASS", Flags: []cli.Flag{format},
 				Action: func(c *cli.Context) error {
 					if c.NArg() != 2 {
-						return cli.Exit("usage: npb KERNEL CLASS (cg, ep, ft, is, mg; S, W, A, B, C)", 2)
+						return cli.Exit("usage: npb KERNEL CLASS (cg, ep, ft, is, lu, mg; S, W, A, B, C)", 2)
 					}
 					class, err := npb.ParseClass(c.Args().Get(1))
 					if err != nil {

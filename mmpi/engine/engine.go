@@ -75,6 +75,7 @@ type Engine struct {
 	recording *recording // nil: off
 
 	sleep sleepState
+	hold  hold
 }
 
 // New starts an engine on joined links.

@@ -13,6 +13,7 @@ import (
 func (e *Engine) Progress(block time.Duration) int {
 	e.lock()
 	e.sleep.polls.Add(1)
+	e.hold.over()
 	n := e.advance()
 	if n == 0 && block > 0 && e.poll != PollBusy && e.err == nil {
 		if e.nativeColls > 0 || len(e.natives) > 0 {

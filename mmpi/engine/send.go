@@ -4,7 +4,7 @@ import "github.com/leidenzipper/zipper/wire"
 
 // Isend starts to send buf to rank dest of the communicator, which is in another cluster. The steps of an eager message,
 // all on the calling thread: the payload is copied once, behind its header, into a frame that is kept until it is acknowledged; the frame
-// goes to the link if nothing is before it; the cell is done. A longer message (or one without credit) is announced by an RTS and
+// goes to the link if nothing is before it (or is held for those that follow, hold.go); the cell is done. A longer message (or one without credit) is announced by an RTS and
 // buf belongs to the engine until the cell is done.
 func (e *Engine) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, cell *Cell) error {
 	e.lock()
@@ -12,7 +12,7 @@ func (e *Engine) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, 
 	if err := e.isend(c, kind, buf, dest, tag, sync, cell); err != nil {
 		return err
 	}
-	e.writeOut()
+	e.writeSent(len(buf))
 	return nil
 }
 

@@ -19,6 +19,8 @@ type sleepState struct {
 	sleepers atomic.Int32  // application threads in ppoll
 	wake     int           // eventfd
 	kick     int           // eventfd
+	timer    int           // timerfd of the background thread, for held messages
+	timing   bool          // it is set
 
 	background bool        // there is a background thread
 	watching   atomic.Bool // it sleeps on the link
@@ -40,19 +42,34 @@ func (s *sleepState) init() (err error) {
 	if s.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return err
 	}
-	s.kick, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if s.kick, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	s.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	return err
 }
 
 func (s *sleepState) close() {
 	unix.Close(s.wake)
 	unix.Close(s.kick)
+	unix.Close(s.timer)
+}
+
+var soon = unix.ItimerSpec{Value: unix.NsecToTimespec(int64(holdFor))}
+
+// soon has the background thread write out what is held, after a while.
+func (s *sleepState) soon() {
+	if !s.timing {
+		s.timing = true
+		_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(s.timer), 0, uintptr(unsafe.Pointer(&soon)), 0, 0, 0) // cannot fail with these arguments
+	}
 }
 
 var one = [8]byte{1}
 
 func signal(fd int) { _, _ = unix.Write(fd, one[:]) } // fails only when the counter is full: then it is readable already
 
+// drain reads an eventfd or a timerfd.
 func drain(fd int) {
 	var b [8]byte
 	_, _ = unix.Read(fd, b[:])
@@ -64,13 +81,13 @@ func (e *Engine) alert() {
 	if e.completions > 0 && s.sleepers.Load() > 0 {
 		signal(s.wake)
 	}
-	if s.watching.Load() && !s.forOutput && e.pending() {
+	if s.watching.Load() && !s.forOutput && !e.hold.some && e.pending() {
 		signal(s.kick)
 	}
 }
 
-// pollList has room for the descriptors of all forwarders' rails and one more; with many direct links the list grows beyond it.
-type pollList [1 + 2*MaxRails]unix.PollFd
+// pollList has room for the descriptors of all forwarders' rails and two more; with many direct links the list grows beyond it.
+type pollList [2 + 2*MaxRails]unix.PollFd
 
 // pollSet lists the links' descriptors; fd is one more to wait for.
 func (e *Engine) pollSet(set *pollList, fd int) []unix.PollFd {
@@ -136,7 +153,7 @@ func (e *Engine) background() {
 	s := &e.sleep
 	defer close(s.stopped)
 	var seen uint64
-	kick := []unix.PollFd{{Fd: int32(s.kick), Events: unix.POLLIN}}
+	own := []unix.PollFd{{Fd: int32(s.kick), Events: unix.POLLIN}, {Fd: int32(s.timer), Events: unix.POLLIN}}
 	for {
 		polls := s.polls.Load()
 		if polls != seen || s.sleepers.Load() > 0 {
@@ -144,7 +161,10 @@ func (e *Engine) background() {
 			if e.now()-s.ticked >= betweenAck && e.backstage() {
 				return
 			}
-			ppoll(kick, tickEvery, e.guest)
+			ppoll(own, tickEvery, e.guest)
+			if own[1].Revents != 0 {
+				e.timeUp()
+			}
 			continue
 		}
 		if e.watch() {
@@ -166,6 +186,18 @@ func (e *Engine) backstage() bool {
 	return false
 }
 
+// timeUp writes out what is held: the program is busy with something else.
+func (e *Engine) timeUp() {
+	drain(e.sleep.timer)
+	e.lock()
+	defer e.unlock()
+	e.sleep.timing = false
+	if e.hold.some {
+		e.hold.over()
+		e.writeOut()
+	}
+}
+
 // watch moves bytes once and then sleeps on the link; it reports whether the engine has ended.
 func (e *Engine) watch() bool {
 	s := &e.sleep
@@ -178,6 +210,7 @@ func (e *Engine) watch() bool {
 		e.unlock()
 		return true
 	}
+	e.hold.over()
 	moved := e.stepRails()
 	e.serveWindows()
 	if now := e.now(); e.err == nil && now-s.ticked >= betweenAck {
@@ -190,6 +223,7 @@ func (e *Engine) watch() bool {
 	}
 	var set pollList
 	p := e.pollSet(&set, s.kick)
+	p = append(p, unix.PollFd{Fd: int32(s.timer), Events: unix.POLLIN})
 	s.forOutput = e.pending()
 	s.watching.Store(true)
 	e.unlock()
@@ -197,6 +231,9 @@ func (e *Engine) watch() bool {
 	s.watching.Store(false)
 	if p[0].Revents != 0 {
 		drain(s.kick)
+	}
+	if p[len(p)-1].Revents != 0 {
+		e.timeUp()
 	}
 	return false
 }

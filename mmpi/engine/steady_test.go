@@ -16,7 +16,9 @@ import (
 )
 
 // pair joins two engines by one socket, without a forwarder between them and without background threads.
-func pair(t testing.TB) (e [2]*Engine, c [2]*Comm) {
+func pair(t testing.TB) (e [2]*Engine, c [2]*Comm) { return pairOf(t, true) }
+
+func pairOf(t testing.TB, quiet bool) (e [2]*Engine, c [2]*Comm) {
 	ln, err := tcp.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -34,11 +36,11 @@ func pair(t testing.TB) (e [2]*Engine, c [2]*Comm) {
 	}
 	for i, l := range []transport.Link{a, b} {
 		w := World{Rank: i, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, TagUB: 1 << 20}
-		if e[i], err = New(Config{World: w, Native: &fakeNative{board: &board{}, first: i}, Links: []transport.Link{l}, Quiet: true}); err != nil {
+		if e[i], err = New(Config{World: w, Native: &fakeNative{board: &board{}, first: i}, Links: []transport.Link{l}, Quiet: quiet}); err != nil {
 			t.Fatal(err)
 		}
 		c[i] = spanAll(t, e[i])
-		t.Cleanup(func() { l.Close(); e[i].sleep.close() })
+		t.Cleanup(e[i].close)
 	}
 	return e, c
 }

@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestHoldKeeps(t *testing.T) {
+	var h hold
+	var out []int
+	for i := 1; i <= 130; i++ {
+		if !h.keep(8) {
+			out = append(out, i)
+		}
+	}
+	if want := []int{1, 2, 4, 8, 16, 32, 64, 96, 128}; !slices.Equal(out, want) {
+		t.Errorf("written out at messages %d, want %d", out, want)
+	}
+	h.over()
+	if h.keep(8) {
+		t.Error("held the first message after a wait")
+	}
+	h.keep(8)
+	for range 3 {
+		if h.keep(holdBytes) {
+			t.Errorf("held %d bytes", holdBytes)
+		}
+	}
+}
+
+// TestHeldMessagesArrive: what a program sends in a burst arrives though it makes no further call.
+func TestHeldMessagesArrive(t *testing.T) {
+	e, c := pairOf(t, false)
+	const n = 7 // the 5th to 7th are held
+	sent, got := make([]Cell, n), make([]Cell, n)
+	for i := range sent {
+		if err := e[0].Isend(c[0], KindP2P, []byte{byte(i)}, 1, i, false, &sent[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buf := make([]byte, n)
+	for i := range got {
+		if err := e[1].Irecv(c[1], KindP2P, buf[i:i+1], 0, i, &got[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := time.Now().Add(20 * time.Second)
+	for i := range got {
+		for !got[i].Done() {
+			if time.Now().After(end) {
+				t.Fatalf("message %d does not arrive", i)
+			}
+			e[1].Progress(time.Millisecond)
+		}
+	}
+	if !slices.Equal(buf, []byte{0, 1, 2, 3, 4, 5, 6}) {
+		t.Errorf("got %v", buf)
+	}
+}
