@@ -68,6 +68,9 @@ func (f Figure) Draw(format string) ([]byte, error) {
 	if legend == nil {
 		return nil, fmt.Errorf("figure %q has nothing to show", f.Title)
 	}
+	if f.Groups != nil {
+		p.Y.Max *= 1.05
+	}
 	if f.LogX {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, sizeTicks{}
 		widen(&p.X)
@@ -84,10 +87,10 @@ func (f Figure) Draw(format string) ([]byte, error) {
 	all.SetColor(color.White)
 	all.Fill(all.Rectangle.Path())
 	const perLine, column, line = 4, 1.4 * 72, 16
-	below := vg.Length((len(legend)+perLine-1)/perLine)*line + vg.Points(4)
+	below := vg.Length((len(legend)+perLine-1)/perLine)*line + vg.Points(8)
 	p.Draw(draw.Crop(all, 0, -vg.Points(8), below, 0))
 	for i, l := range legend {
-		left, top := vg.Length(i%perLine)*column+vg.Points(48), below-vg.Length(i/perLine)*line
+		left, top := vg.Length(i%perLine)*column+vg.Points(48), below-vg.Points(5)-vg.Length(i/perLine)*line
 		l.Draw(draw.Canvas{Canvas: all.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left, Y: top - line}, Max: vg.Point{X: left + column, Y: top}}})
 	}
 	var b bytes.Buffer

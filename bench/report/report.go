@@ -248,7 +248,7 @@ func kernels(all []Kernel) ([]section, error) {
 }
 
 func matrix(k Kernel) section {
-	s := section{Title: fmt.Sprintf("Traffic of %s %s, %d ranks", k.Name, k.Class, k.Ranks), Note: "Bytes of data from (rows) and to (columns) virtual ranks, start to end.", Head: []string{"from"}}
+	s := section{Title: fmt.Sprintf("Traffic of %s %s, %d ranks", k.Name, k.Class, k.Ranks), Note: "Bytes of data from (rows) and to (columns) virtual ranks, start to end. What native collectives do inside a cluster is not in it.", Head: []string{"from"}}
 	for to := range k.Matrix {
 		s.Head = append(s.Head, fmt.Sprint(to))
 	}
@@ -304,6 +304,9 @@ func (d *Data) Markdown() ([]byte, error) {
 	fmt.Fprintf(&b, "Set: %s, %.0f s. %s, host %s, %s, %d CPUs (%s), %d MB, load %s at the start, links: %s. zipper %s, %s. MPI: %v. %s\n", d.Set, d.Seconds,
 		e.Time.Format("2006-01-02 15:04 UTC"), e.Host, e.Kernel, e.CPUs, e.CPU, e.MemoryMB, e.Load, e.Shaping, e.Version, e.Go, e.MPI, drive.Clocks)
 	for _, s := range sections {
+		if s.Rows == nil { // a figure whose numbers are elsewhere
+			continue
+		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| %s |\n|%s\n", s.Title, s.Note, strings.Join(s.Head, " | "), strings.Repeat("---:|", len(s.Head)))
 		for _, r := range s.Rows {
 			fmt.Fprintf(&b, "| %s |\n", strings.Join(r, " | "))
