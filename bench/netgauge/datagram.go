@@ -24,10 +24,12 @@ type packets struct {
 	read  func(b []byte) (int, error) // one packet's payload; os.ErrDeadlineExceeded when none came
 	close func() error
 	in    []byte
+	limit int // bytes of a message, if less than the module's MaxMessage; 0: not
 }
 
 func (d *packets) Rank() int                  { return d.rank }
 func (d *packets) Size() int                  { return 2 }
+func (d *packets) MaxMessage() int            { return d.limit }
 func (d *packets) Send(_ int, b []byte) error { return d.write(b) }
 func (d *packets) Close() error               { return d.close() }
 func (d *packets) Recv(_ int, b []byte) error {

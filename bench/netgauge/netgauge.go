@@ -78,7 +78,7 @@ type Module struct {
 	Name   string
 	About  string
 	Offers Offer
-	// MaxMessage in bytes; 0 = no limit. MinMessage for headers of its own.
+	// MaxMessage in bytes; 0 = no limit (an Endpoint with a method MaxMessage may have a lower one). MinMessage for headers of its own.
 	MinMessage, MaxMessage int
 	// Unusable says why the module cannot be used on this machine by this user; nil if it can.
 	Unusable func() error
@@ -183,6 +183,11 @@ func Run(ctx context.Context, p Pattern, m Module, at Place, o Options) (*Report
 		return nil, fmt.Errorf("module %s: %w", m.Name, err)
 	}
 	defer ep.Close()
+	if narrow, ok := ep.(interface{ MaxMessage() int }); ok {
+		if o.Sizes = clamp(o.Sizes, m.MinMessage, narrow.MaxMessage()); len(o.Sizes) == 0 {
+			return nil, fmt.Errorf("netgauge: module %s moves messages of at most %d bytes here; none of the sizes is", m.Name, narrow.MaxMessage())
+		}
+	}
 	r, err := p.Run(ep, o, NewClock())
 	if r != nil {
 		r.Pattern, r.Module, r.Ranks = p.Name, m.Name, len(at.Addrs)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/shm"
-	"github.com/leidenzipper/zipper/transport/verbs"
 )
 
 // linkEndpoint moves messages over one of our own transports, with the waiting that the engine uses: spin, then poll.
@@ -58,19 +57,6 @@ func (e *linkEndpoint) move(b []byte, events int16, fd int, try func([]byte) (in
 func shmModule() Module {
 	return linkModule("shm", "the shared-memory transport, two processes of one host; the first address is a socket path", shm.Dialer{},
 		func(addr string) (transport.Listener, error) { return shm.Listen(addr, 0) })
-}
-
-func verbsModule() Module {
-	m := linkModule("verbs", "the InfiniBand and RoCE transport, two processes; the first address is verbs:host:port", verbs.Dialer{},
-		func(addr string) (transport.Listener, error) { return verbs.Listen(addr, verbs.Options{}) })
-	m.Unusable = func() error {
-		ports, err := verbs.Survey()
-		if err == nil && len(ports) == 0 {
-			err = errors.New("this host has no RDMA device")
-		}
-		return err
-	}
-	return m
 }
 
 // linkModule is one of our transports between two processes: rank 0 listens at the first address.

@@ -8,12 +8,19 @@ package verbs
 #include <infiniband/verbs.h>
 
 static int zv_send(struct ibv_qp *qp, uint64_t id, int opcode, unsigned flags, uint32_t imm,
-		   uint64_t addr, uint32_t len, uint32_t lkey, uint64_t addr2, uint32_t len2, uint32_t lkey2, uint64_t raddr, uint32_t rkey) {
+		   uint64_t addr, uint32_t len, uint32_t lkey, uint64_t addr2, uint32_t len2, uint32_t lkey2, uint64_t raddr, uint32_t rkey,
+		   struct ibv_ah *ah, uint32_t qpn, uint32_t qkey) {
 	struct ibv_sge sge[2] = { { .addr = addr, .length = len, .lkey = lkey }, { .addr = addr2, .length = len2, .lkey = lkey2 } };
 	struct ibv_send_wr wr = { .wr_id = id, .sg_list = sge, .num_sge = len2 ? 2 : len ? 1 : 0, .opcode = opcode, .send_flags = flags }, *bad;
 	wr.imm_data = htonl(imm);
-	wr.wr.rdma.remote_addr = raddr;
-	wr.wr.rdma.rkey = rkey;
+	if (ah) { // the same bytes as the RDMA fields
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = qpn;
+		wr.wr.ud.remote_qkey = qkey;
+	} else {
+		wr.wr.rdma.remote_addr = raddr;
+		wr.wr.rdma.rkey = rkey;
+	}
 	return ibv_post_send(qp, &wr, &bad);
 }
 
@@ -24,8 +31,8 @@ static int zv_recv(struct ibv_qp *qp, struct ibv_srq *srq, uint64_t id, uint64_t
 }
 
 static struct ibv_qp *zv_create(struct ibv_pd *pd, struct ibv_cq *scq, struct ibv_cq *rcq, struct ibv_srq *srq,
-				uint32_t sends, uint32_t recvs, uint32_t *max_inline) {
-	struct ibv_qp_init_attr a = { .send_cq = scq, .recv_cq = rcq, .srq = srq, .qp_type = IBV_QPT_RC,
+				int type, uint32_t sends, uint32_t recvs, uint32_t *max_inline) {
+	struct ibv_qp_init_attr a = { .send_cq = scq, .recv_cq = rcq, .srq = srq, .qp_type = type,
 		.cap = { .max_send_wr = sends, .max_recv_wr = recvs, .max_send_sge = 2, .max_recv_sge = 1, .max_inline_data = *max_inline } };
 	struct ibv_qp *qp = ibv_create_qp(pd, &a);
 	*max_inline = a.cap.max_inline_data;
@@ -71,18 +78,40 @@ func (s *SRQ) Close() error {
 	return nil
 }
 
+// Service is a queue pair's kind.
+type Service int
+
+const (
+	Reliable   Service = iota // RC: reliable connection
+	Unreliable                // UC: unreliable connection; messages may be lost as a whole; no reads
+	Datagram                  // UD: unreliable datagrams of one packet; sends only; a longer one is not sent, without an error
+)
+
+var services = [...]C.int{Reliable: C.IBV_QPT_RC, Unreliable: C.IBV_QPT_UC, Datagram: C.IBV_QPT_UD}
+
+// GRH is how many bytes of the receive buffer the network puts before a datagram's payload (global route header, if there is one).
+const GRH = 40
+
+// qkey lets datagrams in: they carry it. The highest bit, which only the privileged may set, is 0.
+const qkey = 0x0a7a6970
+
 // QPConfig describes a queue pair.
 type QPConfig struct {
+	Service        Service
 	SendCQ, RecvCQ *CQ
 	SRQ            *SRQ // or nil
 	Sends, Recvs   int  // requests that may be posted and not yet completed; Recvs is not used with an SRQ
 	Inline         int  // wanted bytes of an inline send
 }
 
-// QP is a reliable connected queue pair. After NewQP: Init, then Connect, then it can send.
+// QP is a queue pair, connected or for datagrams to one peer. After NewQP: Init, then Connect, then it can send.
 type QP struct {
-	q      *C.struct_ibv_qp
-	inline int
+	q       *C.struct_ibv_qp
+	inline  int
+	pd      *PD
+	service Service
+	ah      *C.struct_ibv_ah // of datagrams: the way to the peer, and its number
+	qpn     C.uint32_t
 }
 
 // NewQP makes a queue pair. A device that cannot send the wanted number of bytes inline does without.
@@ -93,15 +122,15 @@ func (p *PD) NewQP(c QPConfig) (*QP, error) {
 		srq, recvs = c.SRQ.s, 0
 	}
 	inline := C.uint32_t(c.Inline)
-	q, err := C.zv_create(p.p, c.SendCQ.q, c.RecvCQ.q, srq, C.uint32_t(c.Sends), recvs, &inline)
+	q, err := C.zv_create(p.p, c.SendCQ.q, c.RecvCQ.q, srq, services[c.Service], C.uint32_t(c.Sends), recvs, &inline)
 	if q == nil && c.Inline > 0 {
 		inline = 0
-		q, err = C.zv_create(p.p, c.SendCQ.q, c.RecvCQ.q, srq, C.uint32_t(c.Sends), recvs, &inline)
+		q, err = C.zv_create(p.p, c.SendCQ.q, c.RecvCQ.q, srq, services[c.Service], C.uint32_t(c.Sends), recvs, &inline)
 	}
 	if q == nil {
 		return nil, failed(fmt.Sprintf("create queue pair for %d sends and %d receives", c.Sends, c.Recvs), err)
 	}
-	return &QP{q, int(inline)}, nil
+	return &QP{q: q, inline: int(inline), pd: p, service: c.Service}, nil
 }
 
 // Num is the number that the peer must be told, Inline how many bytes a send with SendInline may have.
@@ -113,6 +142,11 @@ func (q *QP) Close() error {
 	if rc := C.ibv_destroy_qp(q.q); rc != 0 {
 		return failed("destroy queue pair", syscall.Errno(rc))
 	}
+	if q.ah != nil {
+		if rc := C.ibv_destroy_ah(q.ah); rc != 0 {
+			return failed("destroy address handle", syscall.Errno(rc))
+		}
+	}
 	return nil
 }
 
@@ -120,6 +154,10 @@ func (q *QP) Close() error {
 func (q *QP) Init(port, pkeyIndex int, remote Access) error {
 	var a C.struct_ibv_qp_attr
 	a.qp_state, a.port_num, a.pkey_index = C.IBV_QPS_INIT, C.uint8_t(port), C.uint16_t(pkeyIndex)
+	if q.service == Datagram {
+		a.qkey = qkey
+		return q.modify("INIT", &a, C.IBV_QP_STATE|C.IBV_QP_PORT|C.IBV_QP_PKEY_INDEX|C.IBV_QP_QKEY)
+	}
 	a.qp_access_flags = C.uint(remote)
 	return q.modify("INIT", &a, C.IBV_QP_STATE|C.IBV_QP_PORT|C.IBV_QP_PKEY_INDEX|C.IBV_QP_ACCESS_FLAGS)
 }
@@ -137,31 +175,45 @@ type Path struct {
 	QPN              uint32 // the peer's
 	SendPSN, RecvPSN uint32 // first packet sequence numbers, 24 bits
 
+	// Of Reliable only:
 	Timeout uint8 // of an acknowledgement: 4.096 µs · 2^Timeout
 	Retries uint8 // at most 7
 }
 
 // Connect takes it to ready-to-receive and ready-to-send. The peer must have posted receives before anything is sent.
 func (q *QP) Connect(p Path) error {
-	var a C.struct_ibv_qp_attr
-	a.qp_state = C.IBV_QPS_RTR
-	a.path_mtu = C.enum_ibv_mtu(p.MTU)
-	a.dest_qp_num, a.rq_psn = C.uint32_t(p.QPN), C.uint32_t(p.RecvPSN)
-	a.max_dest_rd_atomic, a.min_rnr_timer = 1, 12
-	a.ah_attr.dlid, a.ah_attr.sl, a.ah_attr.port_num = C.uint16_t(p.DLID), C.uint8_t(p.SL), C.uint8_t(p.Port)
+	var ah C.struct_ibv_ah_attr
+	ah.dlid, ah.sl, ah.port_num = C.uint16_t(p.DLID), C.uint8_t(p.SL), C.uint8_t(p.Port)
 	if p.Global {
-		a.ah_attr.is_global = 1
-		*(*GID)(unsafe.Pointer(&a.ah_attr.grh.dgid)) = p.DGID
-		a.ah_attr.grh.sgid_index, a.ah_attr.grh.hop_limit = C.uint8_t(p.GIDIndex), 64
+		ah.is_global = 1
+		*(*GID)(unsafe.Pointer(&ah.grh.dgid)) = p.DGID
+		ah.grh.sgid_index, ah.grh.hop_limit = C.uint8_t(p.GIDIndex), 64
 	}
-	if err := q.modify("ready to receive", &a, C.IBV_QP_STATE|C.IBV_QP_AV|C.IBV_QP_PATH_MTU|C.IBV_QP_DEST_QPN|C.IBV_QP_RQ_PSN|C.IBV_QP_MAX_DEST_RD_ATOMIC|C.IBV_QP_MIN_RNR_TIMER); err != nil {
+	var rtr, rts C.struct_ibv_qp_attr
+	rtr.qp_state, rts.qp_state = C.IBV_QPS_RTR, C.IBV_QPS_RTS
+	toReceive, toSend := C.int(C.IBV_QP_STATE), C.int(C.IBV_QP_STATE|C.IBV_QP_SQ_PSN)
+	rts.sq_psn = C.uint32_t(p.SendPSN)
+	if q.service == Datagram {
+		var err error
+		if q.ah, err = C.ibv_create_ah(q.pd.p, &ah); q.ah == nil {
+			return failed("create address handle", err)
+		}
+		q.qpn = C.uint32_t(p.QPN)
+	} else {
+		rtr.ah_attr, rtr.path_mtu = ah, C.enum_ibv_mtu(p.MTU)
+		rtr.dest_qp_num, rtr.rq_psn = C.uint32_t(p.QPN), C.uint32_t(p.RecvPSN)
+		toReceive |= C.IBV_QP_AV | C.IBV_QP_PATH_MTU | C.IBV_QP_DEST_QPN | C.IBV_QP_RQ_PSN
+	}
+	if q.service == Reliable {
+		rtr.max_dest_rd_atomic, rtr.min_rnr_timer = 1, 12
+		toReceive |= C.IBV_QP_MAX_DEST_RD_ATOMIC | C.IBV_QP_MIN_RNR_TIMER
+		rts.timeout, rts.retry_cnt, rts.rnr_retry, rts.max_rd_atomic = C.uint8_t(p.Timeout), C.uint8_t(p.Retries), 7, 1
+		toSend |= C.IBV_QP_TIMEOUT | C.IBV_QP_RETRY_CNT | C.IBV_QP_RNR_RETRY | C.IBV_QP_MAX_QP_RD_ATOMIC
+	}
+	if err := q.modify("ready to receive", &rtr, toReceive); err != nil {
 		return err
 	}
-	a = C.struct_ibv_qp_attr{}
-	a.qp_state = C.IBV_QPS_RTS
-	a.timeout, a.retry_cnt, a.rnr_retry = C.uint8_t(p.Timeout), C.uint8_t(p.Retries), 7
-	a.sq_psn, a.max_rd_atomic = C.uint32_t(p.SendPSN), 1
-	return q.modify("ready to send", &a, C.IBV_QP_STATE|C.IBV_QP_TIMEOUT|C.IBV_QP_RETRY_CNT|C.IBV_QP_RNR_RETRY|C.IBV_QP_SQ_PSN|C.IBV_QP_MAX_QP_RD_ATOMIC)
+	return q.modify("ready to send", &rts, toSend)
 }
 
 // Fail takes it to the error state: everything posted completes with Flushed.
@@ -225,7 +277,7 @@ type Request struct {
 func (q *QP) Post(r Request) error {
 	addr, n, key := r.Local.sge()
 	addr2, n2, key2 := r.More.sge()
-	if rc := C.zv_send(q.q, C.uint64_t(r.ID), C.int(r.Op), C.unsigned(r.Flags), C.uint32_t(r.Imm), addr, n, key, addr2, n2, key2, C.uint64_t(r.RemoteAddr), C.uint32_t(r.RKey)); rc != 0 {
+	if rc := C.zv_send(q.q, C.uint64_t(r.ID), C.int(r.Op), C.unsigned(r.Flags), C.uint32_t(r.Imm), addr, n, key, addr2, n2, key2, C.uint64_t(r.RemoteAddr), C.uint32_t(r.RKey), q.ah, q.qpn, qkey); rc != 0 {
 		return fmt.Errorf("post send: %w", syscall.Errno(rc))
 	}
 	return nil

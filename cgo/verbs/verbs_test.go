@@ -74,7 +74,9 @@ func need[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-func newBench(t *testing.T, srq func(*PD) *SRQ) *bench {
+func newBench(t *testing.T, srq func(*PD) *SRQ) *bench { return newBenchOf(t, Reliable, srq) }
+
+func newBenchOf(t *testing.T, service Service, srq func(*PD) *SRQ) *bench {
 	t.Helper()
 	x, gid := port(t)
 	k := &bench{x: x}
@@ -87,7 +89,7 @@ func newBench(t *testing.T, srq func(*PD) *SRQ) *bench {
 	t.Cleanup(func() { check(t, k.ch.Close()) })
 	k.cq = need[*CQ](t)(x.NewCQ(64, k.ch))
 	t.Cleanup(func() { check(t, k.cq.Close()) })
-	c := QPConfig{SendCQ: k.cq, RecvCQ: k.cq, Sends: 8, Recvs: 8, Inline: 32}
+	c := QPConfig{Service: service, SendCQ: k.cq, RecvCQ: k.cq, Sends: 8, Recvs: 8, Inline: 32}
 	if srq != nil {
 		c.SRQ = srq(k.pd)
 	}
@@ -175,6 +177,41 @@ func TestSendReceive(t *testing.T) {
 	}
 	if c := got[3]; c.Len != 0 || c.Imm != 5 {
 		t.Errorf("third: %+v", c)
+	}
+}
+
+// TestUnreliable: messages over an unreliable connection, of several packets and by RDMA write, and one that nobody wants, which is no error.
+func TestUnreliable(t *testing.T) {
+	k := newBenchOf(t, Unreliable, nil)
+	for i := range k.mem[:5000] {
+		k.mem[i] = byte(i * 7)
+	}
+	check(t, k.a.Post(Request{ID: 10, Op: Send, Flags: Signaled, Local: Range{k.mr, 0, 9}})) // no receive is posted: lost
+	if c := k.await(t, 1)[10]; c.Status != 0 {
+		t.Errorf("lost message: %v", c.Status)
+	}
+	check(t, k.b.PostRecv(1, Range{k.mr, 8192, 6000}))
+	check(t, k.a.Post(Request{ID: 11, Op: Send, Flags: Signaled, Local: Range{k.mr, 0, 5000}}))
+	got := k.await(t, 2)
+	if c := got[1]; c.Status != 0 || c.Len != 5000 || !bytes.Equal(k.mem[8192:8192+5000], k.mem[:5000]) {
+		t.Errorf("%+v", c)
+	}
+	check(t, k.b.PostRecv(2, Range{}))
+	check(t, k.a.Post(Request{ID: 12, Op: RDMAWriteImm, Flags: Signaled, Local: Range{k.mr, 0, 100}, Imm: 9, RemoteAddr: k.mr.Addr() + 20000, RKey: k.mr.RKey()}))
+	if c := k.await(t, 2)[2]; c.Status != 0 || c.Imm != 9 || !bytes.Equal(k.mem[20000:20100], k.mem[:100]) {
+		t.Errorf("write: %+v", c)
+	}
+}
+
+// TestDatagram: the payload comes behind room for the route header.
+func TestDatagram(t *testing.T) {
+	k := newBenchOf(t, Datagram, nil)
+	copy(k.mem, "a datagram")
+	check(t, k.b.PostRecv(1, Range{k.mr, 4096, GRH + 100}))
+	check(t, k.a.Post(Request{ID: 11, Op: Send, Flags: Signaled, Local: Range{k.mr, 0, 10}}))
+	got := k.await(t, 2)
+	if c := got[1]; c.Status != 0 || !c.Recv || c.Len != GRH+10 || string(k.mem[4096+GRH:4096+GRH+10]) != "a datagram" {
+		t.Errorf("%+v %q", c, k.mem[4096+GRH:4096+GRH+10])
 	}
 }
 

@@ -39,12 +39,12 @@ func (p PortInfo) String() string {
 	return fmt.Sprintf("%s:%d (%s, %s)", p.Device, p.Port, kind, strings.TrimPrefix(p.State, "PORT_"))
 }
 
-// place is where a link begins: a port with the entries of its tables.
-type place struct {
+// Place is where a link begins: a port with the entries of its tables.
+type Place struct {
 	PortInfo
-	gid  GIDInfo
-	pkey int // index
-	sl   uint8
+	GID  GIDInfo
+	PKey int // index
+	SL   uint8
 }
 
 // local is this host's end of the TCP connection.
@@ -55,7 +55,7 @@ type local struct {
 }
 
 // choose finds the port that the address names or, else, that the local IP address belongs to.
-func choose(a Address, l local, ports []PortInfo) (place, error) {
+func choose(a Address, l local, ports []PortInfo) (Place, error) {
 	var known []string
 	down := ""
 	for _, p := range ports {
@@ -73,19 +73,19 @@ func choose(a Address, l local, ports []PortInfo) (place, error) {
 		}
 		k, err := p.partition(a, l)
 		if err != nil {
-			return place{}, err
+			return Place{}, err
 		}
-		return place{p, g, k, a.SL}, nil
+		return Place{p, g, k, a.SL}, nil
 	}
 	switch {
 	case len(ports) == 0:
-		return place{}, fmt.Errorf("this host has no RDMA device (ibv_devices lists them; is the adapter's driver loaded?)")
+		return Place{}, fmt.Errorf("this host has no RDMA device (ibv_devices lists them; is the adapter's driver loaded?)")
 	case down != "":
-		return place{}, fmt.Errorf("RDMA port %s is not active (cable, switch, or no subnet manager?)", down)
+		return Place{}, fmt.Errorf("RDMA port %s is not active (cable, switch, or no subnet manager?)", down)
 	case a.Device != "":
-		return place{}, fmt.Errorf("no RDMA port fits device=%s; this host has %s", strings.TrimSuffix(fmt.Sprintf("%s:%d", a.Device, a.Port), ":0"), strings.Join(known, ", "))
+		return Place{}, fmt.Errorf("no RDMA port fits device=%s; this host has %s", strings.TrimSuffix(fmt.Sprintf("%s:%d", a.Device, a.Port), ":0"), strings.Join(known, ", "))
 	}
-	return place{}, fmt.Errorf("no RDMA port belongs to %s, this host's end of the TCP connection; this host has %s: use an address of the fabric's own IP network, or name the port with ?device=NAME:PORT", l.ip, strings.Join(known, ", "))
+	return Place{}, fmt.Errorf("no RDMA port belongs to %s, this host's end of the TCP connection; this host has %s: use an address of the fabric's own IP network, or name the port with ?device=NAME:PORT", l.ip, strings.Join(known, ", "))
 }
 
 // find is the GID to use, if the port fits at all.

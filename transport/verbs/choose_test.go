@@ -87,8 +87,8 @@ func TestChoose(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || p.Device != c.want || p.Port != c.port || p.gid.Index != c.gid || p.pkey != c.pkey {
-			t.Errorf("%s from %s: %s:%d gid %d pkey %d, %v", c.addr, c.l.ip, p.Device, p.Port, p.gid.Index, p.pkey, err)
+		if err != nil || p.Device != c.want || p.Port != c.port || p.GID.Index != c.gid || p.PKey != c.pkey {
+			t.Errorf("%s from %s: %s:%d gid %d pkey %d, %v", c.addr, c.l.ip, p.Device, p.Port, p.GID.Index, p.PKey, err)
 		}
 	}
 	if _, err := choose(Address{GID: -1}, eth, nil); err == nil || !strings.Contains(err.Error(), "no RDMA device") {

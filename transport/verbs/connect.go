@@ -20,7 +20,7 @@ import (
 )
 
 // newLink makes this end's queue pairs and memory. It takes over a reference of the device, not the connection.
-func newLink(d *device, p place, conn *net.TCPConn, o Options) (*link, error) {
+func newLink(d *device, p Place, conn *net.TCPConn, o Options) (*link, error) {
 	l := &link{d: d, place: p, conn: conn, remote: "verbs " + conn.RemoteAddr().String(), room: -1}
 	if err := l.open(o); err != nil {
 		return nil, errors.Join(err, l.destroy())
@@ -67,7 +67,7 @@ func (l *link) open(o Options) (err error) {
 
 // establish makes the link over a TCP connection, the same way at both ends. It takes over a reference of the
 // device and, if it succeeds, the connection.
-func establish(ctx context.Context, conn *net.TCPConn, d *device, p place, o Options) (*link, error) {
+func establish(ctx context.Context, conn *net.TCPConn, d *device, p Place, o Options) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Proof)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
@@ -96,7 +96,7 @@ func establish(ctx context.Context, conn *net.TCPConn, d *device, p place, o Opt
 
 // connect runs the exchange of hello.go.
 func (l *link) connect(ctx context.Context, o Options) error {
-	me := hello{mtu: l.place.MTU, lid: l.place.LID, slots: uint32(o.Slots), slotSize: uint32(o.SlotSize), gid: l.place.gid.GID,
+	me := hello{mtu: l.place.MTU, lid: l.place.LID, slots: uint32(o.Slots), slotSize: uint32(o.SlotSize), gid: l.place.GID.GID,
 		out: endpoint{l.out.qp.Num(), number()}, in: endpoint{l.in.qp.Num(), number()},
 		blocks: remoteBlocks{uint32(o.Blocks), uint32(o.BlockSize), l.window.Addr(), l.window.RKey()}}
 	if me.layer = uint8(verbs.Ethernet); l.place.InfiniBand {
@@ -117,7 +117,7 @@ func (l *link) connect(ctx context.Context, o Options) error {
 	if peer.layer != me.layer {
 		return permanent{errors.New("one port is InfiniBand, the other Ethernet (RoCE): they cannot be on one fabric")}
 	}
-	path := verbs.Path{Port: l.place.Port, GIDIndex: l.place.gid.Index, DGID: peer.gid, DLID: peer.lid, SL: l.place.sl, MTU: verbs.MTU(min(me.mtu, peer.mtu)),
+	path := verbs.Path{Port: l.place.Port, GIDIndex: l.place.GID.Index, DGID: peer.gid, DLID: peer.lid, SL: l.place.SL, MTU: verbs.MTU(min(me.mtu, peer.mtu)),
 		// On InfiniBand a global route is for another subnet.
 		Global: !l.place.InfiniBand || [8]byte(peer.gid[:]) != [8]byte(me.gid[:]), Timeout: o.Timeout, Retries: 7}
 	for _, half := range []struct {
@@ -126,7 +126,7 @@ func (l *link) connect(ctx context.Context, o Options) error {
 		remote     verbs.Access // what the peer may do: write to this link's blocks, the only such memory of its domain
 	}{{l.in.qp, me.in, peer.out, verbs.RemoteWrite}, {l.out.qp, me.out, peer.in, 0}} {
 		path.QPN, path.SendPSN, path.RecvPSN = half.them.qpn, half.mine.psn, half.them.psn
-		if err := half.qp.Init(l.place.Port, l.place.pkey, half.remote); err != nil {
+		if err := half.qp.Init(l.place.Port, l.place.PKey, half.remote); err != nil {
 			return err
 		}
 		if err := half.qp.Connect(path); err != nil {

@@ -67,6 +67,19 @@ func portsOf(x *verbs.Context) ([]PortInfo, error) {
 	return ports, nil
 }
 
+// Locate is the place that a link uses whose TCP connection has this local address.
+func Locate(a Address, from net.Addr) (Place, error) {
+	end, err := localEnd(from)
+	if err != nil {
+		return Place{}, err
+	}
+	ports, err := Survey()
+	if err != nil {
+		return Place{}, err
+	}
+	return choose(a, end, ports)
+}
+
 // localEnd describes the interface that has this address.
 func localEnd(a net.Addr) (local, error) {
 	ap, err := netip.ParseAddrPort(a.String())

@@ -26,7 +26,7 @@ const flushLimit = 5 * time.Second
 type link struct {
 	ref    fdref.Ref
 	d      *device
-	place  place
+	place  Place
 	conn   *net.TCPConn
 	remote string
 	mem    []byte // both rings

@@ -19,16 +19,16 @@ type host struct {
 }
 
 // pick opens the device for a connection and returns it with a reference for the caller.
-func (h *host) pick(a Address, l local) (*device, place, error) {
+func (h *host) pick(a Address, l local) (*device, Place, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ports, err := Survey()
 	if err != nil {
-		return nil, place{}, err
+		return nil, Place{}, err
 	}
 	p, err := choose(a, l, ports)
 	if err != nil {
-		return nil, place{}, permanent{err}
+		return nil, Place{}, permanent{err}
 	}
 	d := h.devices[p.Device]
 	if d != nil && d.retain() {

@@ -1,0 +1,35 @@
+package netgauge
+
+import (
+	"errors"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/verbs"
+)
+
+// needVerbs: this build has the verbs, and this host a device.
+func needVerbs() error {
+	ports, err := verbs.Survey()
+	if err == nil && len(ports) == 0 {
+		err = errors.New("this host has no RDMA device")
+	}
+	return err
+}
+
+func verbsModule() Module {
+	m := linkModule("verbs", "the InfiniBand and RoCE transport (reliable connection, RC), two processes; the first address is verbs:host:port", verbs.Dialer{},
+		func(addr string) (transport.Listener, error) { return verbs.Listen(addr, verbs.Options{}) })
+	m.Unusable = needVerbs
+	return m
+}
+
+// ucModule and udModule promise no delivery, so patterns that need it do not fit.
+func ucModule() Module {
+	return Module{Name: "verbs_uc", About: "InfiniBand and RoCE, unreliable connection (UC), two processes; the first address is verbs:host:port",
+		MinMessage: datagramHeader, MaxMessage: 64 << 10, Unusable: needVerbs, Open: openUC}
+}
+
+func udModule() Module {
+	return Module{Name: "verbs_ud", About: "InfiniBand and RoCE, unreliable datagrams (UD) of one packet, two processes; the first address is verbs:host:port",
+		MinMessage: datagramHeader, MaxMessage: 4096, Unusable: needVerbs, Open: openUD}
+}
