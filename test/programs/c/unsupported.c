@@ -43,6 +43,12 @@ int main(int argc, char **argv) {
   MPI_Session session;
   SAME(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session), MPI_ERR_UNSUPPORTED_OPERATION, "Session_init");
   CHECK(session == MPI_SESSION_NULL, "a session all the same");
+  MPI_Request part;
+  int piece = 0, why = -1;
+  MPI_Error_class(MPI_Psend_init(&piece, 1, 1, MPI_INT, 0, 0, c, MPI_INFO_NULL, &part), &why);
+  SAME(why, MPI_ERR_UNSUPPORTED_OPERATION, "Psend_init");
+  MPI_Error_class(MPI_Precv_init(&piece, 1, 1, MPI_INT, 0, 0, c, MPI_INFO_NULL, &part), &why);
+  SAME(why, MPI_ERR_UNSUPPORTED_OPERATION, "Precv_init");
 #endif
 
   /* A handler of the program's own gets the communicator and the code; a dup inherits it. */
@@ -85,6 +91,21 @@ int main(int argc, char **argv) {
   MPI_Info_get(info, "a_hint_of_nobody", sizeof value - 1, value, &flag);
   CHECK(flag && !strcmp(value, "17"), "Info_get");
   MPI_Info_free(&info), MPI_Info_free(&used);
+
+  /* No window that spans clusters is of shared memory. */
+  int rc, unit, class_of_query = -1;
+  MPI_Aint bytes;
+  MPI_Win_allocate(8, 1, MPI_INFO_NULL, d, &memory, &w);
+  MPI_Win_set_errhandler(w, MPI_ERRORS_RETURN);
+  rc = MPI_Win_shared_query(w, 0, &bytes, &unit, &memory);
+  MPI_Error_class(rc, &class_of_query);
+  SAME(class_of_query, MPI_ERR_RMA_FLAVOR, "Win_shared_query");
+#if MPI_VERSION >= 4
+  MPI_Aint units;
+  MPI_Error_class(MPI_Win_shared_query_c(w, 0, &bytes, &units, &memory), &class_of_query);
+  SAME(class_of_query, MPI_ERR_RMA_FLAVOR, "Win_shared_query_c");
+#endif
+  MPI_Win_free(&w);
 
   /* What stays inside a host stays inside a cluster. */
   MPI_Comm inside;
