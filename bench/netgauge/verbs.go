@@ -2,6 +2,7 @@ package netgauge
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/verbs"
@@ -10,7 +11,7 @@ import (
 // needVerbs: this build has the verbs, and this host a device.
 func needVerbs() error {
 	ports, err := verbs.Survey()
-	if err == nil && len(ports) == 0 {
+	if err == nil && len(ports) == 0 || errors.Is(err, syscall.ENOSYS) { // the kernel knows nothing of RDMA
 		err = errors.New("this host has no RDMA device")
 	}
 	return err
