@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/transport"
 )
 
@@ -79,11 +81,44 @@ func (r *rail) carries(p *peer) bool {
 	return r.reaches(p.rank)
 }
 
+// fewDirect is how many direct links are read one by one.
+const fewDirect = 2
+
+// stepDirect reads and writes direct links once. Which of many have something to read is asked with one system call.
+func (e *Engine) stepDirect() (n int) {
+	direct := e.rails[len(e.forwarders):]
+	if len(direct) <= fewDirect {
+		for _, r := range direct {
+			n += r.step()
+		}
+		return n
+	}
+	set := e.direct.set[:0]
+	for _, r := range direct {
+		fd := int32(-1) // is passed over
+		if r.up {
+			fd = int32(r.link.FD())
+		}
+		set = append(set, unix.PollFd{Fd: fd, Events: unix.POLLIN})
+	}
+	e.direct.set = set
+	ppoll(set, 0, true)
+	for i, r := range direct {
+		if set[i].Revents != 0 || r.pending() {
+			n += r.step()
+		}
+	}
+	return n
+}
+
 // tracked reports whether segments over this rail are acknowledged, because the job goes on when it is lost.
 func (r *rail) tracked() bool { return r.e.multi || r.peer != nil }
 
-// directState tells when pairs have become linked, or could not.
-type directState struct{ changed chan struct{} }
+// directState is what direct links have in common; changed tells when pairs have become linked, or could not.
+type directState struct {
+	changed chan struct{}
+	set     []unix.PollFd // scratch
+}
 
 func (e *Engine) directNews(r *rail, err error) {
 	r.failed = err

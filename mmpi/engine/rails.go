@@ -121,10 +121,10 @@ func (e *Engine) pending() bool {
 }
 
 func (e *Engine) stepRails() (n int) {
-	for _, r := range e.rails {
+	for _, r := range e.forwarders {
 		n += r.step()
 	}
-	return n
+	return n + e.stepDirect()
 }
 
 // arm prepares the links for sleeping on them; true: there is something to read.
