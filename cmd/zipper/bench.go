@@ -36,6 +36,8 @@ var targetFlags = []cli.Flag{
 	&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
 	&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine with no route between the clusters (root)"},
 	&cli.StringFlag{Name: "rate", Usage: "limit of every link in the lab, such as `1gbit`"},
+	&cli.IntFlag{Name: "lab-zippers", Usage: "zipper nodes of the lab, 1 to 8", Value: 1},
+	&cli.StringFlag{Name: "zipper-rate", Usage: "another limit of the links of the lab's zipper nodes"},
 	&cli.StringFlag{Name: "mode", Usage: "zipped, classic (the original's protocol), native (one cluster, no zipper), routed (lab only: the zipper node routes IP)", Value: "zipped"},
 	&cli.StringFlag{Name: "format", Usage: "table, csv or json", Value: "table"},
 	logFlag,
@@ -82,6 +84,10 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 	if c.Bool("lab") {
 		cfg := lab.Small()
 		cfg.Rate = c.String("rate")
+		cfg.Zippers = nil
+		for i := range c.Int("lab-zippers") {
+			cfg.Zippers = append(cfg.Zippers, fmt.Sprintf("z%d", i+1))
+		}
 		if l, err = lab.Up(ctx, cfg); err != nil {
 			cancel()
 			return nil, err
@@ -91,6 +97,12 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 				log.Warn("the lab was not removed cleanly", zap.Error(err))
 			}
 			cancel()
+		}
+		if r := c.String("zipper-rate"); r != "" {
+			if err := l.Shape(ctx, r, cfg.Zippers...); err != nil {
+				b.close()
+				return nil, err
+			}
 		}
 	}
 	for _, m := range modes {
@@ -104,6 +116,9 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 	shaping := "none"
 	if r := c.String("rate"); r != "" {
 		shaping = r
+	}
+	if r := c.String("zipper-rate"); r != "" {
+		shaping += ", zipper nodes " + r
 	}
 	b.env = drive.Describe(shaping)
 	return b, nil
@@ -120,8 +135,13 @@ func benchJob(c *cli.Context) (*launch.Job, error) {
 	if c.Bool("lab") && (c.String("file") != "" || len(c.StringSlice("zipper")) > 0) {
 		return nil, errors.New("--lab brings its own hosts and forwarders: leave --file and --zipper out")
 	}
-	if c.String("rate") != "" && !c.Bool("lab") {
-		return nil, errors.New("--rate shapes the lab's links: add --lab")
+	for _, name := range []string{"rate", "zipper-rate", "lab-zippers"} {
+		if c.IsSet(name) && !c.Bool("lab") {
+			return nil, fmt.Errorf("--%s is about the lab: add --lab", name)
+		}
+	}
+	if n := c.Int("lab-zippers"); c.Bool("lab") && (n < 1 || n > 8) {
+		return nil, fmt.Errorf("--lab-zippers %d: want 1 to 8", n)
 	}
 	job, err := jobFromFlags(c)
 	if err != nil {
