@@ -7,7 +7,7 @@
 #include <time.h>
 
 enum {
-  SPIN_US = 250,         /* longest spin before the first sleep; waking a sleeper may take 50 us at each of three processes on the way and back */
+  SPIN_US = 400,         /* longest spin before the first sleep: an answer takes that long where all on its way sleep and waking each takes 50 us */
   SHORT_SPIN_US = 5,     /* and shortest */
   CROWDED_US = 500,      /* whoever gives way for so long shares the core with somebody who computes */
   EXPLORE = 32,          /* one wait in so many has all SPIN_US, to see whether they pay now; seldom if they never do */
@@ -41,8 +41,8 @@ static double now_us(void) {
   return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-/* How long this thread's waits spin, giving way to others between turns. Where the answer comes during the spin it becomes long, else short. Where
- * others compute on our core, giving way takes a slice of the scheduler's time and a sleeper is back sooner: then it is not even tried. */
+/* How long this thread's waits spin, giving way to others between turns: as long as possible after a spin that paid, half as long after one that did not.
+ * Where others compute on our core, giving way takes a slice of the scheduler's time and a sleeper is back sooner: then the spin ends at once. */
 static _Thread_local struct spin {
   double limit, began, last; /* us */
   unsigned waits, explore;
@@ -52,8 +52,6 @@ static void spin_start(void) {
   spin.began = spin.last = 0;
   if (++spin.waits >= spin.explore) spin.waits = 0;
 }
-
-static void spin_over(double want) { spin.limit = (3 * spin.limit + want) / 4; }
 
 /* Whether to take another turn at once, after one that found nothing. */
 static int spin_on(void) {
@@ -66,14 +64,13 @@ static int spin_on(void) {
   int crowded = now - spin.last > CROWDED_US;
   spin.last = now;
   if (!crowded && now - spin.began < (spin.waits ? spin.limit : SPIN_US)) return 1;
-  spin_over(SHORT_SPIN_US);
+  spin.limit = spin.limit > 2 * SHORT_SPIN_US ? spin.limit / 2 : SHORT_SPIN_US;
   if (!spin.waits && (spin.explore *= 2) > SELDOM) spin.explore = SELDOM;
   return 0;
 }
 
 static void spin_paid(void) {
-  double took = spin.began ? now_us() - spin.began : 0;
-  spin_over(2 * took + SHORT_SPIN_US < SPIN_US ? 2 * took + SHORT_SPIN_US : SPIN_US);
+  spin.limit = SPIN_US;
   spin.explore = EXPLORE;
 }
 
