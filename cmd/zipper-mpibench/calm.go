@@ -24,7 +24,10 @@ func calm() {
 	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err == nil && slack != calmSlack {
 		if err = unix.Prctl(unix.PR_SET_TIMERSLACK, calmSlack, 0, 0, 0); err == nil {
-			err = unix.Exec("/proc/self/exe", os.Args, os.Environ()) // comes back only if it fails
+			var self string
+			if self, err = os.Executable(); err == nil {
+				err = unix.Exec(self, os.Args, os.Environ()) // comes back only if it fails
+			}
 		}
 	}
 	if err != nil {
