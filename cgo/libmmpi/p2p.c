@@ -143,7 +143,7 @@ int z_cb_cancel(z_cell *cell) {
 UNHURRIED int send_while_busy(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, enum p2p_mode mode) {
   MPI_Request request;
   int rc = p2p_native_isend(mode, buf, count, type, dest, tag, comm, &request);
-  return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
+  return rc ? rc : z_wait_for_call(comm, &request, MPI_STATUS_IGNORE);
 }
 
 UNHURRIED int send_remote(const void *buf, int count, MPI_Datatype type, int dest, int tag, zcomm *c, enum p2p_mode mode, const char *function) {
@@ -182,7 +182,7 @@ UNHURRIED int receive(void *buf, int count, MPI_Datatype type, int source, int t
   if (!c || p2p_receives_natively(c, source, tag)) {
     MPI_Request request;
     rc = real.Irecv(buf, count, type, c ? p2p_native_rank(c, source) : source, tag, comm, &request);
-    if (!rc) rc = z_wait_native(&request, status);
+    if (!rc) rc = z_wait_for_call(comm, &request, status);
     if (c) z_status_translate(c, status);
     return rc;
   }

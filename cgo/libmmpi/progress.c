@@ -160,6 +160,16 @@ int z_wait_native(MPI_Request *request, MPI_Status *status) {
   return w.rc;
 }
 
+int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status) {
+  int rc = z_wait_native(request, status);
+#ifdef MPICH_VERSION /* raises what fails in Wait and Test on MPI_COMM_WORLD alone */
+  if (rc && comm != MPI_COMM_WORLD) real.Comm_call_errhandler(comm, rc);
+#else
+  (void)comm;
+#endif
+  return rc;
+}
+
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]) {
   if (z_may_block()) return real.Waitall(n, requests, statuses);
   natives w = {n, MPI_SUCCESS, requests, statuses};

@@ -55,8 +55,8 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
     z_wait_native(&in, MPI_STATUS_IGNORE);
     return rc;
   }
-  rc = z_wait_native(&out, MPI_STATUS_IGNORE);
-  int rc2 = z_wait_native(&in, status);
+  rc = z_wait_for_call(comm, &out, MPI_STATUS_IGNORE);
+  int rc2 = z_wait_for_call(comm, &in, status);
   return rc ? rc : rc2;
 }
 
