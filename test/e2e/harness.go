@@ -61,6 +61,9 @@ type Bed struct {
 	Limit  time.Duration // of every run
 }
 
+// long tells whether the long tests are asked for.
+func long() bool { return os.Getenv("ZIPPER_LONG") != "" }
+
 // New skips the test unless end-to-end tests are asked for.
 func New(t *testing.T) *Bed {
 	t.Helper()

@@ -104,9 +104,6 @@ var programs = []program{
 	{name: "fortran_rma", file: "fortran/rma.f90", splits: some},
 }
 
-// long tells whether the long tests are asked for.
-func long() bool { return os.Getenv("ZIPPER_LONG") != "" }
-
 // natives keeps what programs print natively: it is the same for every split of as many ranks.
 type natives struct {
 	mu sync.Mutex
