@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -151,44 +150,4 @@ func TestPingFlood(t *testing.T) {
 	}
 	b.ended()
 	b.settled()
-}
-
-// TestBadFrameAtStart: nonsense from a rank that has its Layout before the others have theirs ends the job all the same.
-func TestBadFrameAtStart(t *testing.T) {
-	b := start(t, tcpNetwork(), func(c *Config) {
-		c.Loops = 4
-		c.Listeners[0] = slowLayouts{c.Listeners[0]}
-	})
-	const ranks = 8
-	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: ranks - 1}}
-	for round := range 5 {
-		var wg sync.WaitGroup
-		for i := range ranks {
-			id := identity(name(round), "b", i-1, layout...)
-			if i == 0 {
-				id = identity(name(round), "a", 0, layout...)
-			}
-			wg.Go(func() {
-				x, err := b.dial(id)
-				if err != nil {
-					t.Errorf("rank %d: %v", i, err)
-					return
-				}
-				if i == 0 {
-					x.send(bytes.Repeat([]byte{200}, wire.HeaderLen))
-				}
-				if h, _, err := x.recv(); err != nil || h.Type != wire.TypeAbort {
-					t.Errorf("rank %d gets %v, %v", i, h.Type, err)
-				}
-				x.link.Close()
-			})
-		}
-		wg.Wait()
-		if t.Failed() {
-			return
-		}
-		if s := b.ended(); s.OK || !strings.Contains(s.Reason, "broke the protocol") {
-			t.Errorf("summary %+v", s)
-		}
-	}
 }

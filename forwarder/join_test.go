@@ -1,6 +1,7 @@
 package forwarder
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -160,15 +161,14 @@ func (s slowLayout) TryWrite(bufs ...[]byte) (int, error) {
 	return s.Link.TryWrite(bufs...)
 }
 
-// TestNoFrameBeforeLayout: the first rank that hears of the job's start writes to all others at once; each of them
-// must see its Layout before that.
-func TestNoFrameBeforeLayout(t *testing.T) {
+// slowStarts starts jobs of ranks processes one after the other on a forwarder whose Layouts take a while to write. Rank 0, the
+// only one of its cluster, usually has its own before the others have theirs. play is each rank's part.
+func slowStarts(t *testing.T, ranks int, play func(i int, x *rank), end func(Summary)) {
 	b := start(t, tcpNetwork(), func(c *Config) {
 		c.Loops = 4
 		c.Listeners[0] = slowLayouts{c.Listeners[0]}
 	})
-	const ranks = 8
-	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: ranks - 1}}
+	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: uint32(ranks - 1)}}
 	for round := range 5 {
 		var wg sync.WaitGroup
 		for i := range ranks {
@@ -182,24 +182,50 @@ func TestNoFrameBeforeLayout(t *testing.T) {
 					t.Errorf("rank %d: %v", i, err)
 					return
 				}
-				if i == 0 {
-					for k := 1; k < ranks; k++ {
-						x.send(eager(0, k, 1, nil))
-					}
-				} else if h, _, err := x.recv(); err != nil || h.Type != wire.TypeEager {
-					t.Errorf("rank %d gets %v, %v", i, h.Type, err)
-				}
-				x.send(header(wire.TypeBye, wire.Nobody, wire.Nobody))
+				play(i, x)
 			})
 		}
 		wg.Wait()
 		if t.Failed() {
 			return
 		}
+		end(b.ended())
 	}
-	for range 5 {
-		if s := b.ended(); !s.OK || s.Traffic[0].Messages != ranks-1 {
+}
+
+// TestNoFrameBeforeLayout: the first rank that hears of the job's start writes to all others at once; each of them
+// must see its Layout before that.
+func TestNoFrameBeforeLayout(t *testing.T) {
+	const ranks = 8
+	slowStarts(t, ranks, func(i int, x *rank) {
+		if i == 0 {
+			for k := 1; k < ranks; k++ {
+				x.send(eager(0, k, 1, nil))
+			}
+		} else if h, _, err := x.recv(); err != nil || h.Type != wire.TypeEager {
+			t.Errorf("rank %d gets %v, %v", i, h.Type, err)
+		}
+		x.send(header(wire.TypeBye, wire.Nobody, wire.Nobody))
+	}, func(s Summary) {
+		if !s.OK || s.Traffic[0].Messages != ranks-1 {
 			t.Errorf("summary %+v", s)
 		}
-	}
+	})
+}
+
+// TestBadFrameAtStart: nonsense from a rank that has its Layout before the others have theirs ends the job all the same.
+func TestBadFrameAtStart(t *testing.T) {
+	slowStarts(t, 8, func(i int, x *rank) {
+		if i == 0 {
+			x.send(bytes.Repeat([]byte{200}, wire.HeaderLen))
+		}
+		if h, _, err := x.recv(); err != nil || h.Type != wire.TypeAbort {
+			t.Errorf("rank %d gets %v, %v", i, h.Type, err)
+		}
+		x.link.Close()
+	}, func(s Summary) {
+		if s.OK || !strings.Contains(s.Reason, "broke the protocol") {
+			t.Errorf("summary %+v", s)
+		}
+	})
 }

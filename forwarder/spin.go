@@ -11,6 +11,7 @@ type spinner struct {
 	penalty    int       // the next pause
 }
 
+// These and the constants at the top of cgo/libmmpi/progress.c, where ranks wait, belong together: change both, and measure both.
 const (
 	// spinFor is how long nothing is found before the loop sleeps. Both of a ping-pong's ranks are waited for in it, if they spin as well.
 	spinFor = 200 * time.Microsecond

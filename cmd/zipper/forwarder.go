@@ -38,7 +38,7 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
 			&cli.StringFlag{Name: "protocol", Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
-			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one per CPU, at most 4)"},
+			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one for two CPUs, 1 to 4)"},
 			&cli.StringFlag{Name: "poll", Value: "adaptive", Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},
 			&cli.StringFlag{Name: "log", Value: "info", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 		},

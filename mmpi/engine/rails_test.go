@@ -234,43 +234,51 @@ func TestRailsRandom(t *testing.T) {
 	}
 }
 
+// exchangeWhileCut runs rounds of exchangeAll while cut, which ends a link somewhere, is called again and again; it returns how often.
+func exchangeWhileCut(t *testing.T, engines []*Engine, seed uint64, cut func(r *rand.Rand)) (cuts int) {
+	t.Helper()
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		r := rand.New(rand.NewPCG(seed, 99))
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Duration(r.IntN(20)) * time.Millisecond):
+			}
+			cut(r)
+			cuts++
+		}
+	})
+	var sent sync.WaitGroup
+	sent.Add(len(engines))
+	finishAll(t, engines, func(e *Engine) error {
+		err := exchangeAll(t, e, 60, rand.New(rand.NewPCG(seed, uint64(e.world.Rank))))
+		sent.Done()
+		if e.world.Rank == 0 {
+			sent.Wait()
+			close(stop)
+			wg.Wait()
+		}
+		return err
+	})
+	if cuts < 3 {
+		t.Errorf("only %d cuts: nothing was tested", cuts)
+	}
+	return cuts
+}
+
 // The same while links are cut again and again, one at a time: nothing is lost, doubled or put out of order.
 func TestRailsCut(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			engines, proxies, _ := railed(t, 2, 2, 1, 2)
-			stop := make(chan struct{})
-			cuts := 0
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				r := rand.New(rand.NewPCG(seed, 99))
-				for {
-					select {
-					case <-stop:
-						return
-					case <-time.After(time.Duration(r.IntN(20)) * time.Millisecond):
-					}
-					proxies[r.IntN(2)].cut(r)
-					cuts++
-					ready(t, engines)
-				}
-			})
-			var sent sync.WaitGroup
-			sent.Add(len(engines))
-			finishAll(t, engines, func(e *Engine) error {
-				err := exchangeAll(t, e, 60, rand.New(rand.NewPCG(seed, uint64(e.world.Rank))))
-				sent.Done()
-				if e.world.Rank == 0 {
-					sent.Wait()
-					close(stop)
-					wg.Wait()
-				}
-				return err
+			cuts := exchangeWhileCut(t, engines, seed, func(r *rand.Rand) {
+				proxies[r.IntN(2)].cut(r)
+				ready(t, engines)
 			})
 			t.Logf("%d cuts", cuts)
-			if cuts < 3 {
-				t.Errorf("only %d cuts: nothing was tested", cuts)
-			}
 		})
 	}
 }

@@ -10,24 +10,33 @@ import (
 	"time"
 )
 
+// joinHalf is what a cluster's half of a job says when it joins.
+type joinHalf struct{ secret, cluster, layout string }
+
+// refusesSecond lets one half gather and then another join, which must be refused with the words; the first must end as well, and fail.
+func (b *Bed) refusesSecond(prog, what string, halves [2]joinHalf, words ...string) {
+	b.T.Helper()
+	f := b.StartForwarder()
+	id := JobID(b.T)
+	join := func(h joinHalf) *Proc { return half(b, id, h.secret, h.cluster, h.layout, f.Addr, prog, "finish") }
+	first := join(halves[0])
+	b.WaitFor(time.Minute, "the first half to join", func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
+	second := join(halves[1]).Wait()
+	if second.Status == 0 {
+		b.T.Errorf("%s: accepted:\n%v", what, second)
+	}
+	b.Fails(second, second.Status, words...)
+	if r := first.Wait(); r.Status == 0 {
+		b.T.Errorf("%s: the first half did not notice:\n%v", what, r)
+	}
+	b.NothingLeft(id)
+}
+
 func TestWrongSecret(t *testing.T) {
 	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	f := b.StartForwarder()
-	id := JobID(t)
-	a := half(b, id, "right", "a", "a=1,b=1", f.Addr, prog, "finish")
-	b.WaitFor(time.Minute, "cluster a to join", func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
-	z := half(b, id, "other", "b", "a=1,b=1", f.Addr, prog, "finish").Wait()
-	if z.Status == 0 {
-		t.Errorf("the wrong secret was accepted:\n%v", z)
-	}
-	b.Fails(z, z.Status, "secret")
-	r := a.Wait()
-	if r.Status == 0 {
-		t.Errorf("cluster a did not notice:\n%v", r)
-	}
-	b.NothingLeft(id)
+	b.refusesSecond(prog, "the wrong secret", [2]joinHalf{{"right", "a", "a=1,b=1"}, {"other", "b", "a=1,b=1"}}, "secret")
 }
 
 func TestForwarderDemandsSecret(t *testing.T) {
@@ -116,34 +125,14 @@ func TestClusterTwice(t *testing.T) {
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
 	r := b.Run(nil, nil, b.Zipper, "run", "--cluster", "a=1", "--cluster", "a=1", "--", prog)
 	b.Fails(r, 2, "twice")
-	f := b.StartForwarder()
-	id := JobID(t)
-	first := half(b, id, "s", "a", "a=1,b=1", f.Addr, prog, "finish")
-	b.WaitFor(time.Minute, "cluster a to join", func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
-	second := half(b, id, "s", "a", "a=1,b=1", f.Addr, prog, "finish").Wait()
-	if second.Status == 0 {
-		t.Errorf("cluster a joined twice:\n%v", second)
-	}
-	b.Fails(second, second.Status, "a")
-	first.Wait()
-	b.NothingLeft(id)
+	b.refusesSecond(prog, "cluster a twice", [2]joinHalf{{"s", "a", "a=1,b=1"}, {"s", "a", "a=1,b=1"}}, "a")
 }
 
 func TestSizesDisagree(t *testing.T) {
 	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	f := b.StartForwarder()
-	id := JobID(t)
-	a := half(b, id, "s", "a", "a=1,b=1", f.Addr, prog, "finish")
-	b.WaitFor(time.Minute, "cluster a to join", func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
-	r := half(b, id, "s", "b", "a=1,b=2", f.Addr, prog, "finish").Wait()
-	if r.Status == 0 {
-		t.Errorf("sizes that disagree were accepted:\n%v", r)
-	}
-	b.Fails(r, r.Status, "b=")
-	a.Wait()
-	b.NothingLeft(id)
+	b.refusesSecond(prog, "sizes that disagree", [2]joinHalf{{"s", "a", "a=1,b=1"}, {"s", "b", "a=1,b=2"}}, "b=")
 }
 
 func TestForwarderUnreachable(t *testing.T) {

@@ -1,17 +1,12 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -38,20 +33,6 @@ type Cluster struct {
 func A(ranks int, mpi string) Cluster { return Cluster{Name: "a", Ranks: ranks, MPI: mpi} }
 func B(ranks int, mpi string) Cluster { return Cluster{Name: "b", Ranks: ranks, MPI: mpi} }
 func C(ranks int, mpi string) Cluster { return Cluster{Name: "c", Ranks: ranks, MPI: mpi} }
-
-// Result is how a command came out.
-type Result struct {
-	Command string
-	Stdout  string
-	Stderr  string
-	Status  int // exit status; 128 + signal when a signal ended it
-	Took    time.Duration
-}
-
-// String shows the whole of it, for failure messages.
-func (r Result) String() string {
-	return fmt.Sprintf("%s\nexit status %d after %v\n--- stdout\n%s--- stderr\n%s---", r.Command, r.Status, r.Took.Round(time.Millisecond), r.Stdout, r.Stderr)
-}
 
 // Bed is where a test runs.
 type Bed struct {
@@ -213,208 +194,6 @@ func JobID(t *testing.T) string {
 	return fmt.Sprintf("e2e-%d-%d-%s", os.Getpid(), jobs.n, name)
 }
 
-// Run runs any command to its end, within its limit, from the repository's root.
-func (b *Bed) Run(stdin []byte, env []string, argv ...string) Result {
-	b.T.Helper()
-	p := b.Start(stdin, env, argv...)
-	return p.Wait()
-}
-
-// Proc is a command that runs.
-type Proc struct {
-	b      *Bed
-	Cmd    *exec.Cmd
-	out    buffer
-	errs   buffer
-	begin  time.Time
-	done   chan struct{}
-	cancel context.CancelFunc
-}
-
-// buffer is safe for concurrent use.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (w *buffer) Write(p []byte) (int, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.b.Write(p) }
-func (w *buffer) String() string              { w.mu.Lock(); defer w.mu.Unlock(); return w.b.String() }
-
-// Start starts a command in a process group of its own; it is killed when its limit or the test ends.
-func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
-	b.T.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), b.Limit)
-	p := &Proc{b: b, begin: time.Now(), done: make(chan struct{}), cancel: cancel}
-	p.Cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
-	p.Cmd.Dir = b.Root
-	p.Cmd.Env = append(os.Environ(), env...)
-	if stdin != nil {
-		p.Cmd.Stdin = bytes.NewReader(stdin)
-	}
-	p.Cmd.Stdout, p.Cmd.Stderr = &p.out, &p.errs
-	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p.Cmd.Cancel = func() error { return syscall.Kill(-p.Cmd.Process.Pid, syscall.SIGTERM) }
-	p.Cmd.WaitDelay = 10 * time.Second
-	if err := p.Cmd.Start(); err != nil {
-		cancel()
-		b.T.Fatal(err)
-	}
-	go func() {
-		_ = p.Cmd.Wait()
-		close(p.done)
-	}()
-	b.T.Cleanup(func() { cancel(); <-p.done })
-	return p
-}
-
-// Stdout is what it has written so far.
-func (p *Proc) Stdout() string { return p.out.String() }
-
-// Stderr is what it has written so far.
-func (p *Proc) Stderr() string { return p.errs.String() }
-
-// Signal sends one to the command itself.
-func (p *Proc) Signal(s syscall.Signal) {
-	p.b.T.Helper()
-	if err := p.Cmd.Process.Signal(s); err != nil {
-		p.b.T.Fatal(err)
-	}
-}
-
-// Wait waits for its end.
-func (p *Proc) Wait() Result {
-	p.b.T.Helper()
-	<-p.done
-	took := time.Since(p.begin)
-	r := Result{Command: p.Cmd.String(), Stdout: p.out.String(), Stderr: p.errs.String(), Status: p.Cmd.ProcessState.ExitCode(), Took: took}
-	if ws, ok := p.Cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		r.Status = 128 + int(ws.Signal())
-	}
-	if took >= p.b.Limit {
-		p.b.T.Fatalf("did not end within %v:\n%v", p.b.Limit, r)
-	}
-	return r
-}
-
-// WaitFor polls until ok; it fails the test after limit, with what it was waiting for.
-func (b *Bed) WaitFor(limit time.Duration, what string, ok func() bool) {
-	b.T.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.T.Fatalf("waited %v in vain for %s", limit, what)
-		}
-	}
-}
-
-// Processes lists the processes whose environment says that they belong to the job.
-func Processes(id string) []int {
-	var pids []int
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, f := range files {
-		env, err := os.ReadFile(f)
-		if err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00ZIPPER_JOB="+id+"\x00")) {
-			var pid int
-			if _, err := fmt.Sscanf(f, "/proc/%d/environ", &pid); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
-
-// NothingLeft fails the test if processes or files of the job are still there.
-func (b *Bed) NothingLeft(id string) {
-	b.T.Helper()
-	for _, p := range Processes(id) {
-		cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
-		b.T.Errorf("process %d of job %s is left: %q", p, id, cmd)
-	}
-	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
-		left, _ := filepath.Glob(filepath.Join(dir, "zipper*"+id+"*"))
-		if len(left) > 0 {
-			b.T.Errorf("files of job %s are left: %v", id, left)
-		}
-	}
-}
-
-// OK fails the test unless the command ended with status 0.
-func (b *Bed) OK(r Result) Result {
-	b.T.Helper()
-	if r.Status != 0 {
-		b.T.Fatalf("failed:\n%v", r)
-	}
-	return r
-}
-
-// Fails checks that the command ended with the status and said all the words on standard error.
-func (b *Bed) Fails(r Result, status int, words ...string) {
-	b.T.Helper()
-	if r.Status != status {
-		b.T.Errorf("exit status %d, want %d:\n%v", r.Status, status, r)
-	}
-	for _, w := range words {
-		if !strings.Contains(r.Stderr, w) {
-			b.T.Errorf("standard error does not say %q:\n%v", w, r)
-		}
-	}
-}
-
-// Same compares the lines of two outputs; ranks print in any order, so the lines are sorted first. edit, if not
-// nil, changes each line before (to drop timings); a line that it makes empty is left out.
-func (b *Bed) Same(native, zipped Result, edit func(string) string) {
-	b.T.Helper()
-	want, got := lines(native.Stdout, edit), lines(zipped.Stdout, edit)
-	if !slices.Equal(want, got) {
-		b.T.Errorf("zipped output differs from native output:\n%s\n\nnative: %v\n\nzipped: %v", firstDifference(want, got), native, zipped)
-	}
-}
-
-func lines(s string, edit func(string) string) []string {
-	var out []string
-	for l := range strings.Lines(s) {
-		l = strings.TrimRight(l, "\r\n")
-		if edit != nil {
-			if l = edit(l); l == "" {
-				continue
-			}
-		}
-		out = append(out, l)
-	}
-	slices.Sort(out)
-	return out
-}
-
-func firstDifference(want, got []string) string {
-	for i := range max(len(want), len(got)) {
-		switch {
-		case i >= len(want):
-			return fmt.Sprintf("only zipped: %q", got[i])
-		case i >= len(got):
-			return fmt.Sprintf("only native: %q", want[i])
-		case want[i] != got[i]:
-			return fmt.Sprintf("native %q\nzipped %q", want[i], got[i])
-		}
-	}
-	return "none"
-}
-
-// Differential runs a program natively with MPI library mpi and zipped over the clusters, both must succeed, and
-// compares what they print. argv may use "{mpi}".
-func (b *Bed) Differential(mpi string, clusters []Cluster, edit func(string) string, argv ...string) {
-	b.T.Helper()
-	ranks := 0
-	for _, c := range clusters {
-		ranks += c.Ranks
-	}
-	native := make([]string, len(argv))
-	for i, w := range argv {
-		native[i] = strings.ReplaceAll(w, "{mpi}", mpi)
-	}
-	n := b.OK(b.Native(mpi, ranks, native...))
-	z := b.OK(b.Zipped(Job{Clusters: clusters}, argv...))
-	b.Same(n, z, edit)
-}
-
 // Forwarder is a forwarder that runs by itself.
 type Forwarder struct {
 	*Proc
@@ -439,18 +218,4 @@ func (b *Bed) StartForwarder(flags ...string) *Forwarder {
 		return f.Addr != ""
 	})
 	return f
-}
-
-// errNoProcess tells that nothing matched.
-var errNoProcess = errors.New("no such process")
-
-// Victim finds a process of the job that runs the program.
-func Victim(id, program string) (int, error) {
-	for _, p := range Processes(id) {
-		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p))
-		if err == nil && exe == program {
-			return p, nil
-		}
-	}
-	return 0, errNoProcess
 }

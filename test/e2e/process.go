@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Run runs any command to its end, within its limit, from the repository's root.
+func (b *Bed) Run(stdin []byte, env []string, argv ...string) Result {
+	b.T.Helper()
+	p := b.Start(stdin, env, argv...)
+	return p.Wait()
+}
+
+// Proc is a command that runs.
+type Proc struct {
+	b      *Bed
+	Cmd    *exec.Cmd
+	out    buffer
+	errs   buffer
+	begin  time.Time
+	done   chan struct{}
+	cancel context.CancelFunc
+}
+
+// buffer is safe for concurrent use.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *buffer) Write(p []byte) (int, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.b.Write(p) }
+func (w *buffer) String() string              { w.mu.Lock(); defer w.mu.Unlock(); return w.b.String() }
+
+// Start starts a command in a process group of its own; it is killed when its limit or the test ends.
+func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
+	b.T.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), b.Limit)
+	p := &Proc{b: b, begin: time.Now(), done: make(chan struct{}), cancel: cancel}
+	p.Cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
+	p.Cmd.Dir = b.Root
+	p.Cmd.Env = append(os.Environ(), env...)
+	if stdin != nil {
+		p.Cmd.Stdin = bytes.NewReader(stdin)
+	}
+	p.Cmd.Stdout, p.Cmd.Stderr = &p.out, &p.errs
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.Cmd.Cancel = func() error { return syscall.Kill(-p.Cmd.Process.Pid, syscall.SIGTERM) }
+	p.Cmd.WaitDelay = 10 * time.Second
+	if err := p.Cmd.Start(); err != nil {
+		cancel()
+		b.T.Fatal(err)
+	}
+	go func() {
+		_ = p.Cmd.Wait()
+		close(p.done)
+	}()
+	b.T.Cleanup(func() { cancel(); <-p.done })
+	return p
+}
+
+// Stdout is what it has written so far.
+func (p *Proc) Stdout() string { return p.out.String() }
+
+// Stderr is what it has written so far.
+func (p *Proc) Stderr() string { return p.errs.String() }
+
+// Signal sends one to the command itself.
+func (p *Proc) Signal(s syscall.Signal) {
+	p.b.T.Helper()
+	if err := p.Cmd.Process.Signal(s); err != nil {
+		p.b.T.Fatal(err)
+	}
+}
+
+// Wait waits for its end.
+func (p *Proc) Wait() Result {
+	p.b.T.Helper()
+	<-p.done
+	took := time.Since(p.begin)
+	r := Result{Command: p.Cmd.String(), Stdout: p.out.String(), Stderr: p.errs.String(), Status: p.Cmd.ProcessState.ExitCode(), Took: took}
+	if ws, ok := p.Cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		r.Status = 128 + int(ws.Signal())
+	}
+	if took >= p.b.Limit {
+		p.b.T.Fatalf("did not end within %v:\n%v", p.b.Limit, r)
+	}
+	return r
+}
+
+// WaitFor polls until ok; it fails the test after limit, with what it was waiting for.
+func (b *Bed) WaitFor(limit time.Duration, what string, ok func() bool) {
+	b.T.Helper()
+	for end := time.Now().Add(limit); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.T.Fatalf("waited %v in vain for %s", limit, what)
+		}
+	}
+}
+
+// Processes lists the processes whose environment says that they belong to the job.
+func Processes(id string) []int {
+	var pids []int
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range files {
+		env, err := os.ReadFile(f)
+		if err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00ZIPPER_JOB="+id+"\x00")) {
+			var pid int
+			if _, err := fmt.Sscanf(f, "/proc/%d/environ", &pid); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// NothingLeft fails the test if processes or files of the job are still there.
+func (b *Bed) NothingLeft(id string) {
+	b.T.Helper()
+	for _, p := range Processes(id) {
+		cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
+		b.T.Errorf("process %d of job %s is left: %q", p, id, cmd)
+	}
+	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
+		left, _ := filepath.Glob(filepath.Join(dir, "zipper*"+id+"*"))
+		if len(left) > 0 {
+			b.T.Errorf("files of job %s are left: %v", id, left)
+		}
+	}
+}
+
+// errNoProcess tells that nothing matched.
+var errNoProcess = errors.New("no such process")
+
+// Victim finds a process of the job that runs the program.
+func Victim(id, program string) (int, error) {
+	for _, p := range Processes(id) {
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p))
+		if err == nil && exe == program {
+			return p, nil
+		}
+	}
+	return 0, errNoProcess
+}
