@@ -38,13 +38,14 @@ static int inside_end(int rc, MPI_Comm comm, MPI_Win win) {
     return inside_end(rc, comm, *(win));               \
   } while (0)
 
-/* Whether the user wants a window inside a cluster to be the engine's as well: the environment or the info key says so. */
+/* Whether a window inside a cluster is the engine's as well. A native one makes whoever waits for a lock wait natively, so nothing else of this process goes on that the
+ * holder of the lock may be waiting for. So only who asks for it gets one, by the environment or the info key, or needs one: for shared memory. */
 static int served(MPI_Info info) {
   char text[MPI_MAX_INFO_VAL + 1] = "";
   int flag = 0;
   if (info != MPI_INFO_NULL) real.Info_get(info, "zipper_served", sizeof text - 1, text, &flag);
   const char *s = flag ? text : getenv("ZIPPER_SERVED_WINDOWS");
-  return s && (!strcmp(s, "true") || !strcmp(s, "1"));
+  return !s || (strcmp(s, "false") && strcmp(s, "0"));
 }
 
 /* ---- windows of the engine ---- */

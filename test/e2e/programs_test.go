@@ -212,31 +212,19 @@ func TestWindowThreads(t *testing.T) {
 	}
 }
 
-// TestWindowsInside uses windows inside clusters while messages between clusters have to go on: native ones (of Open MPI: Debian's MPICH loses puts), and those that
-// the user wants MMPI to serve.
+// TestWindowsInside uses windows inside clusters while messages and collectives between clusters have to go on.
 func TestWindowsInside(t *testing.T) {
-	served := []split{twoOne, mixed}
-	native := []split{twoOne, oneThree}
+	splits := []split{twoOne, oneThree, mixed}
 	if long() {
-		served, native = every, openMPIOnly
+		splits = every
 	}
-	for _, run := range []struct {
-		splits []split
-		args   []string
-		env    []string
-	}{
-		{native, nil, nil},
-		{served, []string{"served"}, nil},
-		{served, []string{"environment"}, []string{"ZIPPER_SERVED_WINDOWS=1"}},
-	} {
-		for _, s := range run.splits {
-			t.Run(strings.Join(append(run.args, s.name), " "), func(t *testing.T) {
-				b := New(t)
-				path := compileFor(b, s.clusters, "c/rma_inside.c")
-				native := oracle.run(b, s.ranks(), append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)}, run.args...)...)
-				b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: run.env}, append([]string{path}, run.args...)...)), nil)
-			})
-		}
+	for _, s := range splits {
+		t.Run(s.name, func(t *testing.T) {
+			b := New(t)
+			path := compileFor(b, s.clusters, "c/rma_inside.c")
+			native := oracle.run(b, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI))
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path)), nil)
+		})
 	}
 }
 

@@ -27,7 +27,7 @@ func meaning(policy, spanning string) (string, error) {
 const tableHead = `# MPI functions on communicators that span clusters
 
 Made by ` + "`go generate ./cgo/mpi/gen`" + ` (after ` + "`scripts/build`" + `) from the functions of each library's ` + "`mpi.h`" + ` and the policy files in
-` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function.
+` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function, but for windows (README).
 
 | word | what the function does |
 |---|---|
