@@ -146,7 +146,7 @@ func overSize(c *drive.Comparison) (section, error) {
 // rounds says what the values and bars are.
 func rounds(n int) string {
 	if n == 1 {
-		return "One round: no spread, and no difference is tested; the full set does both."
+		return "One round: no spread, and no difference is tested; more rounds (--rounds, or the full set) do both."
 	}
 	return fmt.Sprintf("Medians of %d rounds, targets in turn; bars: range of the rounds; n.s.: no difference shown (Mann-Whitney, 5 %%).", n)
 }

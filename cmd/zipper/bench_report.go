@@ -56,6 +56,7 @@ func benchReportCommand() *cli.Command {
 		Description: "With root in the namespace lab: zipped, classic (the original's protocol), routed (the zipper node routes IP) and native. Without, on loopback: zipped, classic and native.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "set", Usage: "quick (under 5 minutes) or full", Value: "quick"},
+			&cli.IntFlag{Name: "rounds", Usage: "runs of each micro-benchmark and kernel on each target (default: the set's own; two or more show a spread)"},
 			&cli.StringFlag{Name: "out", Usage: "`DIR` for report.html and report.md", Value: "."},
 			&cli.StringFlag{Name: "rate", Usage: "limit of every link in the lab, such as `1gbit` (off: none)", Value: "1gbit"},
 			logFlag,
@@ -71,6 +72,12 @@ func benchReport(c *cli.Context) error {
 	set, err := reportSets(c.String("set"))
 	if err != nil {
 		return usage(err)
+	}
+	if c.IsSet("rounds") {
+		if c.Int("rounds") < 1 {
+			return usage(errors.New("--rounds starts at 1"))
+		}
+		set.rounds, set.npbRounds = c.Int("rounds"), c.Int("rounds")
 	}
 	log, err := newLogger(c.String("log"))
 	if err != nil {
