@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -76,11 +75,7 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 		if err != nil {
 			return "", nil, err
 		}
-		preload := shim
-		if old := get("LD_PRELOAD"); old != "" && !strings.Contains(old, filepath.Base(shim)) {
-			preload += ":" + old
-		}
-		env = setEnv(env, "LD_PRELOAD="+preload)
+		env = setEnv(env, "LD_PRELOAD="+preload(shim, get("LD_PRELOAD")))
 	}
 	return p.Path, env, nil
 }
