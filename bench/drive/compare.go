@@ -125,7 +125,7 @@ func (c *Comparison) CSV(w io.Writer) error {
 
 // Figure is a chart of the medians of all rounds with the range of the rounds.
 func (c *Comparison) Figure() figure.Figure {
-	f := figure.Figure{Title: c.Benchmark, X: "message size (bytes)", Y: map[string]string{"us": "time (us)", "MB/s": "bandwidth (MB/s)"}[c.Unit], LogX: true, LogY: true}
+	f := figure.Figure{Title: c.Benchmark, X: "message size (bytes)", Y: axis(c.Unit), LogX: true, LogY: true}
 	for i, name := range c.Targets {
 		s := figure.Series{Name: name}
 		for _, row := range c.Rows {

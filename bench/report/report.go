@@ -26,18 +26,9 @@ type Data struct {
 	Environment drive.Environment   `json:"environment"`
 	Setting     string              `json:"setting"` // what was compared with what, in a sentence
 	Sizes       []*drive.Comparison `json:"sizes"`   // benchmarks over message size
-	Ranks       []Scaling           `json:"ranks"`   // collectives over the number of ranks
+	Ranks       []drive.Scaling     `json:"ranks"`   // collectives over the number of ranks
 	NPB         []Kernel            `json:"npb"`
 	Seconds     float64             `json:"seconds"` // how long the measurements took
-}
-
-// Scaling is a collective at one message size over the number of ranks.
-type Scaling struct {
-	Benchmark string        `json:"benchmark"`
-	Size      int           `json:"size"`
-	Targets   []string      `json:"targets"`
-	Ranks     []int         `json:"ranks"`
-	Values    [][][]float64 `json:"values"` // [target][number of ranks][round], microseconds
 }
 
 // Kernel is an NPB kernel on all targets.
@@ -159,31 +150,23 @@ func number(v float64) string {
 	return fmt.Sprintf("%.*f", max(0, 2-int(math.Log10(math.Abs(v)))), v)
 }
 
-func overRanks(sc Scaling) (section, error) {
-	f := figure.Figure{X: "ranks", Y: "time (us)", LogY: true}
-	head := []string{"ranks"}
+func overRanks(sc drive.Scaling) (section, error) {
+	head := append([]string{"ranks"}, sc.Targets...)
 	rows := make([][]string, len(sc.Ranks))
 	for i, n := range sc.Ranks {
 		rows[i] = []string{fmt.Sprint(n)}
-	}
-	n := 0
-	for t, name := range sc.Targets {
-		head = append(head, name)
-		series := figure.Series{Name: name}
-		for i, ranks := range sc.Ranks {
-			v := sc.Values[t][i]
-			n = len(v)
-			series.Points = append(series.Points, figure.Point{X: float64(ranks), Y: stat.Median(v), Lo: slices.Min(v), Hi: slices.Max(v)})
-			rows[i] = append(rows[i], number(stat.Median(v)))
+		for t := range sc.Targets {
+			rows[i] = append(rows[i], number(stat.Median(sc.Values[t][i])))
 		}
-		f.Series = append(f.Series, series)
 	}
 	name := title(sc.Benchmark) + " over ranks"
 	if sc.Size > 0 {
 		name = fmt.Sprintf("%s of %s bytes over ranks", title(sc.Benchmark), figure.Bytes(float64(sc.Size)))
 	}
+	f := sc.Figure()
+	f.Title = ""
 	s, err := draw(name, f)
-	s.Head, s.Rows, s.Note = head, rows, "Microseconds; half of the ranks in each cluster. "+rounds(n)
+	s.Head, s.Rows, s.Note = head, rows, "Microseconds; half of the ranks in each cluster. "+rounds(sc.Rounds())
 	return s, err
 }
 

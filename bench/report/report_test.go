@@ -18,7 +18,7 @@ func sample() *Data {
 			{Size: 1, Values: [][]float64{zipped, native}, Against: []stat.Comparison{stat.Compare(zipped, native)}},
 			{Size: 4096, Values: [][]float64{zipped, zipped}, Against: []stat.Comparison{stat.Compare(zipped, zipped)}},
 		}}},
-		Ranks: []Scaling{{Benchmark: "bcast", Size: 1024, Targets: two, Ranks: []int{2, 4}, Values: [][][]float64{{zipped, zipped}, {native, native}}}},
+		Ranks: []drive.Scaling{{Benchmark: "bcast", Unit: "us", Size: 1024, Targets: two, Ranks: []int{2, 4}, Values: [][][]float64{{zipped, zipped}, {native, native}}}},
 		NPB: []Kernel{{Name: "cg", Class: "S", Ranks: 4, Targets: two, Results: [][]npb.Result{{{Seconds: 1.5, Verified: true}}, {{Seconds: 0.5, Verified: false}}},
 			Matrix: [][]int64{{0, 1, 10, 20}, {2, 0, 0, 0}, {100, 0, 0, 3}, {0, 0, 4, 0}}}},
 	}

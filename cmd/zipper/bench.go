@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/bench/figure"
 	"github.com/leidenzipper/zipper/bench/lab"
 	"github.com/leidenzipper/zipper/bench/npb"
 	"github.com/leidenzipper/zipper/bench/osu"
@@ -25,7 +26,7 @@ import (
 func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",
-		Subcommands: []*cli.Command{benchOSUCommand(), benchNPBCommand(), benchCompareCommand(), benchNetCommand(), agentCommand(), benchContentionCommand(), benchLoadCommand(), benchReportCommand()},
+		Subcommands: []*cli.Command{benchOSUCommand(), benchNPBCommand(), benchCompareCommand(), benchScaleCommand(), benchNetCommand(), agentCommand(), benchContentionCommand(), benchLoadCommand(), benchReportCommand()},
 	}
 }
 
@@ -52,15 +53,16 @@ var osuFlags = []cli.Flag{
 
 // bench is what all benchmark commands need: a runner and the targets asked for.
 type bench struct {
-	ctx     context.Context
-	runner  *drive.Runner
-	targets []drive.Target
-	env     drive.Environment
-	close   func()
+	ctx    context.Context
+	runner *drive.Runner
+	job    *launch.Job // zipped, as the flags describe it
+	lab    *lab.Lab    // nil without --lab
+	env    drive.Environment
+	close  func()
 }
 
-// openBench prepares a measurement on the modes named; close it.
-func openBench(c *cli.Context, modes []string) (*bench, error) {
+// openBench prepares a measurement; close it.
+func openBench(c *cli.Context) (*bench, error) {
 	log, err := newLogger(c.String("log"))
 	if err != nil {
 		return nil, err
@@ -79,8 +81,7 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 		return nil, usage(err)
 	}
 	ctx, cancel := untilSignal(c.Context)
-	b := &bench{ctx: ctx, close: cancel, runner: &drive.Runner{Program: program, Options: launch.Options{StartRelay: relayStarter(log)}}}
-	var l *lab.Lab
+	b := &bench{ctx: ctx, job: job, close: cancel, runner: &drive.Runner{Program: program, Options: launch.Options{StartRelay: relayStarter(log)}}}
 	if c.Bool("lab") {
 		cfg := lab.Small()
 		cfg.Rate = c.String("rate")
@@ -88,10 +89,12 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 		for i := range c.Int("lab-zippers") {
 			cfg.Zippers = append(cfg.Zippers, fmt.Sprintf("z%d", i+1))
 		}
-		if l, err = lab.Up(ctx, cfg); err != nil {
+		l, err := lab.Up(ctx, cfg)
+		if err != nil {
 			cancel()
 			return nil, err
 		}
+		b.lab = l
 		b.close = func() {
 			if err := l.Down(); err != nil {
 				log.Warn("the lab was not removed cleanly", zap.Error(err))
@@ -105,14 +108,6 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 			}
 		}
 	}
-	for _, m := range modes {
-		t, err := target(m, job, l)
-		if err != nil {
-			b.close()
-			return nil, usage(err)
-		}
-		b.targets = append(b.targets, t)
-	}
 	shaping := "none"
 	if r := c.String("rate"); r != "" {
 		shaping = r
@@ -122,6 +117,32 @@ func openBench(c *cli.Context, modes []string) (*bench, error) {
 	}
 	b.env = drive.Describe(shaping)
 	return b, nil
+}
+
+// targets are what the modes name, of a job like b.job.
+func (b *bench) targets(modes []string, job *launch.Job) (all []drive.Target, err error) {
+	for _, m := range modes {
+		t, err := target(m, job, b.lab)
+		if err != nil {
+			return nil, usage(err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// openTarget is openBench and the one target that --mode names.
+func openTarget(c *cli.Context) (*bench, drive.Target, error) {
+	b, err := openBench(c)
+	if err != nil {
+		return nil, drive.Target{}, err
+	}
+	all, err := b.targets([]string{c.String("mode")}, b.job)
+	if err != nil {
+		b.close()
+		return nil, drive.Target{}, err
+	}
+	return b, all[0], nil
 }
 
 func relayStarter(log *zap.Logger) func(context.Context, bool, string) (launch.Relay, error) {
@@ -232,12 +253,12 @@ func benchOSUCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			b, err := openBench(c, []string{c.String("mode")})
+			b, t, err := openTarget(c)
 			if err != nil {
 				return err
 			}
 			defer b.close()
-			all, out, err := b.runner.OSU(b.ctx, b.targets[0], o, name[0])
+			all, out, err := b.runner.OSU(b.ctx, t, o, name[0])
 			if err != nil {
 				return err
 			}
@@ -245,7 +266,7 @@ func benchOSUCommand() *cli.Command {
 			if c.String("format") == "csv" {
 				return res.CSV(os.Stdout)
 			}
-			return emit(c, res.Table, map[string]any{"environment": b.env, "target": b.targets[0].Name, "result": res, "traffic": out.Traffic})
+			return emit(c, res.Table, map[string]any{"environment": b.env, "target": t.Name, "result": res, "traffic": out.Traffic})
 		},
 	}
 }
@@ -272,7 +293,7 @@ func benchNPBCommand() *cli.Command {
 			if _, err := npb.ParseClass(kernel[1]); err != nil {
 				return usage(err)
 			}
-			b, err := openBench(c, []string{c.String("mode")})
+			b, t, err := openTarget(c)
 			if err != nil {
 				return err
 			}
@@ -281,20 +302,20 @@ func benchNPBCommand() *cli.Command {
 			var out launch.Outcome
 			var matrix [][]int64
 			if c.Bool("matrix") {
-				res, out, matrix, err = b.runner.Matrix(b.ctx, b.targets[0], kernel[0], kernel[1])
+				res, out, matrix, err = b.runner.Matrix(b.ctx, t, kernel[0], kernel[1])
 			} else {
-				res, out, err = b.runner.NPB(b.ctx, b.targets[0], kernel[0], kernel[1])
+				res, out, err = b.runner.NPB(b.ctx, t, kernel[0], kernel[1])
 			}
 			if err != nil {
 				return err
 			}
 			return emit(c, func(w io.Writer) error {
 				fmt.Fprintln(w, res)
-				for _, t := range out.Traffic {
-					fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data\n", t.From, t.To, t.Messages, t.Bytes)
+				for _, x := range out.Traffic {
+					fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data\n", x.From, x.To, x.Messages, x.Bytes)
 				}
 				return printMatrix(w, matrix)
-			}, map[string]any{"environment": b.env, "target": b.targets[0].Name, "result": res, "traffic": out.Traffic, "matrix": matrix})
+			}, map[string]any{"environment": b.env, "target": t.Name, "result": res, "traffic": out.Traffic, "matrix": matrix})
 		},
 	}
 }
@@ -319,13 +340,27 @@ func printMatrix(w io.Writer, bytes [][]int64) error {
 	return t.Flush()
 }
 
+var plotFlag = &cli.StringFlag{Name: "plot", Usage: "also draw `FILE` (.svg, .png or .pdf)"}
+
+// writePlot draws into a file, in the format that its name says; none without a name.
+func writePlot(file string, f figure.Figure) error {
+	if file == "" {
+		return nil
+	}
+	picture, err := f.Draw(strings.TrimPrefix(filepath.Ext(file), "."))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, picture, 0o644)
+}
+
 func benchCompareCommand() *cli.Command {
 	return &cli.Command{
 		Name: "compare", Usage: "an OSU-style benchmark on several modes in turn, with a test of the difference", ArgsUsage: "NAME",
 		Flags: append(append([]cli.Flag{
 			&cli.StringFlag{Name: "modes", Usage: "`LIST` of modes, the first is compared with the others", Value: "zipped,native"},
 			&cli.IntFlag{Name: "rounds", Usage: "runs of each mode", Value: 10},
-			&cli.StringFlag{Name: "plot", Usage: "also draw `FILE` (.svg, .png or .pdf)"},
+			plotFlag,
 		}, targetFlags...), osuFlags...),
 		Action: func(c *cli.Context) error {
 			name, err := words(c, 1, "NAME")
@@ -342,26 +377,24 @@ func benchCompareCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			b, err := openBench(c, strings.Split(c.String("modes"), ","))
+			b, err := openBench(c)
 			if err != nil {
 				return err
 			}
 			defer b.close()
-			all, err := b.runner.Compare(b.ctx, b.targets, o, c.Int("rounds"), func(round int, t drive.Target) {
+			targets, err := b.targets(strings.Split(c.String("modes"), ","), b.job)
+			if err != nil {
+				return err
+			}
+			all, err := b.runner.Compare(b.ctx, targets, o, c.Int("rounds"), func(round int, t drive.Target) {
 				fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Int("rounds"), t.Name)
 			}, name[0])
 			if err != nil {
 				return err
 			}
 			cmp := all[0]
-			if f := c.String("plot"); f != "" {
-				pic, err := cmp.Figure().Draw(strings.TrimPrefix(filepath.Ext(f), "."))
-				if err != nil {
-					return err
-				}
-				if err := os.WriteFile(f, pic, 0o644); err != nil {
-					return err
-				}
+			if err := writePlot(c.String("plot"), cmp.Figure()); err != nil {
+				return err
 			}
 			if c.String("format") == "csv" {
 				return cmp.CSV(os.Stdout)

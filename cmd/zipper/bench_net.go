@@ -74,16 +74,16 @@ func benchNetJob(c *cli.Context, p netgauge.Pattern, m netgauge.Module, o netgau
 	if err := netgauge.Fits(p, m); err != nil {
 		return usage(err)
 	}
-	b, err := openBench(c, []string{c.String("mode")})
+	b, t, err := openTarget(c)
 	if err != nil {
 		return err
 	}
 	defer b.close()
-	r, _, err := b.runner.Net(b.ctx, b.targets[0], p.Name, m.Name, o)
+	r, _, err := b.runner.Net(b.ctx, t, p.Name, m.Name, o)
 	if err != nil {
 		return err
 	}
-	r.Notes = append(r.Notes, "mode "+b.targets[0].Name)
+	r.Notes = append(r.Notes, "mode "+t.Name)
 	return showNet(c, r)
 }
 

@@ -171,30 +171,13 @@ func (m *reportMeasurement) collectives() error {
 			m.data.Sizes = append(m.data.Sizes, c)
 		}
 	}
-	m.data.Ranks = append(m.data.Ranks, overRanks(all, "barrier", 0))
+	m.data.Ranks = append(m.data.Ranks, drive.OverRanks(all, "barrier", 0))
 	for _, size := range m.set.scaling {
 		for _, name := range names[1:] {
-			m.data.Ranks = append(m.data.Ranks, overRanks(all, name, size))
+			m.data.Ranks = append(m.data.Ranks, drive.OverRanks(all, name, size))
 		}
 	}
 	return nil
-}
-
-// overRanks takes one collective at one message size out of comparisons on different numbers of ranks.
-func overRanks(all []*drive.Comparison, name string, size int) report.Scaling {
-	s := report.Scaling{Benchmark: name, Size: size, Targets: all[0].Targets, Values: make([][][]float64, len(all[0].Targets))}
-	for _, c := range all {
-		for _, row := range c.Rows {
-			if c.Benchmark != name || row.Size != size {
-				continue
-			}
-			s.Ranks = append(s.Ranks, c.Ranks)
-			for t, v := range row.Values {
-				s.Values[t] = append(s.Values[t], v)
-			}
-		}
-	}
-	return s
 }
 
 // kernels runs every kernel on all targets in turn, and once more zipped, recorded, to see who sends how much to whom.

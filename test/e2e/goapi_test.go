@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -187,4 +189,30 @@ func TestNPBMatrix(t *testing.T) {
 	if crossed == 0 || crossed > counted || counted-crossed > counted/10 {
 		t.Errorf("%d bytes crossed by the matrix, %d by the forwarder's counters", crossed, counted)
 	}
+}
+
+// TestBenchScale measures on several numbers of ranks, natively and zipped in turn, and draws it.
+func TestBenchScale(t *testing.T) {
+	b := New(t)
+	picture := filepath.Join(t.TempDir(), "scale.svg")
+	r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "scale", "--ranks", "1,2", "--rounds", "2", "--reps", "2", "--size", "64", "--format", "csv", "--plot", picture, "allreduce"))
+	var got []string
+	for l := range strings.Lines(r.Stdout) {
+		f := strings.Split(strings.TrimSpace(l), ",")
+		if v, err := strconv.ParseFloat(f[len(f)-1], 64); err == nil && v > 0 {
+			got = append(got, strings.Join(f[:len(f)-1], " "))
+		}
+	}
+	want := []string{"2 zipped 0", "2 zipped 1", "2 native 0", "2 native 1", "4 zipped 0", "4 zipped 1", "4 native 0", "4 native 1"}
+	for i, w := range want {
+		want[i] = "allreduce us 64 " + w
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("measured %q, want %q\n%v", got, want, r)
+	}
+	if svg, err := os.ReadFile(picture); err != nil || !strings.Contains(string(svg), "<svg") {
+		t.Errorf("no picture: %v, %.100s", err, svg)
+	}
+	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "scale", "--ranks", "0", "barrier"), 2, "--ranks 0")
+	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "scale", "--size", "3", "bcast"), 2, "power of two")
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/bench/osu"
+	"github.com/leidenzipper/zipper/launch"
+)
+
+func benchScaleCommand() *cli.Command {
+	return &cli.Command{
+		Name: "scale", Usage: "an OSU-style benchmark over the number of ranks, on several modes in turn", ArgsUsage: "NAME",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "modes", Usage: "`LIST` of modes, the first is compared with the others", Value: "zipped,native"},
+			&cli.IntSliceFlag{Name: "ranks", Usage: "`LIST` of ranks in each cluster, whatever --cluster says", Value: cli.NewIntSlice(1, 2, 4)},
+			&cli.IntFlag{Name: "size", Usage: "message, bytes", Value: 1024},
+			&cli.IntFlag{Name: "rounds", Usage: "runs of each mode", Value: 10},
+			&cli.IntFlag{Name: "window", Usage: "messages in flight in bandwidth tests", Value: 64},
+			&cli.IntFlag{Name: "reps", Usage: "repetitions at most", Value: 50},
+			plotFlag,
+		}, targetFlags...),
+		Action: benchScale,
+	}
+}
+
+func benchScale(c *cli.Context) error {
+	name, err := words(c, 1, "NAME")
+	if err != nil {
+		return err
+	}
+	if err := osu.Known(name[0]); err != nil {
+		return usage(err)
+	}
+	o := osu.Defaults()
+	o.MinSize, o.MaxSize, o.Window, o.Rule.Max = c.Int("size"), c.Int("size"), c.Int("window"), c.Int("reps")
+	if o.MinSize < 1 || o.Window < 1 || o.Rule.Max < 2 || c.Int("rounds") < 1 {
+		return usage(errors.New("--size, --window and --rounds start at 1, --reps at 2"))
+	}
+	if o.MinSize&(o.MinSize-1) != 0 {
+		return usage(fmt.Errorf("--size %d: want a power of two", o.MinSize))
+	}
+	o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
+	b, err := openBench(c)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	var all []*drive.Comparison
+	for _, n := range c.IntSlice("ranks") {
+		if n < 1 {
+			return usage(fmt.Errorf("--ranks %d: starts at 1", n))
+		}
+		job := *b.job
+		job.Clusters = append([]launch.Cluster(nil), b.job.Clusters...)
+		for i := range job.Clusters {
+			job.Clusters[i].Ranks = n
+		}
+		targets, err := b.targets(strings.Split(c.String("modes"), ","), &job)
+		if err != nil {
+			return err
+		}
+		cs, err := b.runner.Compare(b.ctx, targets, o, c.Int("rounds"), func(round int, t drive.Target) {
+			fmt.Fprintf(os.Stderr, "%d ranks in each cluster, round %d of %d: %s\n", n, round+1, c.Int("rounds"), t.Name)
+		}, name[0])
+		if err != nil {
+			return err
+		}
+		all = append(all, cs...)
+	}
+	size := o.MinSize
+	if len(all[0].Rows) == 1 {
+		size = all[0].Rows[0].Size // 0: the barrier's
+	}
+	s := drive.OverRanks(all, name[0], size)
+	if err := writePlot(c.String("plot"), s.Figure()); err != nil {
+		return err
+	}
+	if c.String("format") == "csv" {
+		return s.CSV(os.Stdout)
+	}
+	return emit(c, s.Table, map[string]any{"environment": b.env, "scaling": s})
+}
