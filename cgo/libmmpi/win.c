@@ -4,51 +4,48 @@
 
 zmap z_windows;
 
-static void discard(zwin *w) {
+/* A freed handle may come back at once in another thread: removing the old entry and adding a new one exclude each other. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void enlist(zwin *w) {
+  z_lock(&lock);
+  zmap_put(&z_windows, z_key(w->native), w);
+  z_unlock(&lock);
+}
+
+static void end(zwin *w) {
+  z_lock(&lock);
+  if (zwin_get(w->native) == w) zmap_remove(&z_windows, z_key(w->native));
+  z_unlock(&lock);
+  if (w->comm) {
+    w->comm->freed = 1;
+    zcomm_release(w->comm);
+  }
   free(w->shapes);
   free(w->rank_of);
   free(w);
 }
 
-/* ---- windows inside this cluster ---- */
+/* ---- the engine's part ---- */
 
-/* Before a native function that makes a window: all ranks are there, and each served the others meanwhile. Then, for MPI_Win_fence, MPI_Win_start and
- * MPI_Win_free, the window gets a communicator of its own. */
-static int inside_begin(MPI_Comm comm) { return z_native_barrier(comm); }
-
-static int inside_end(int rc, MPI_Comm comm, MPI_Win win) {
-  zwin *w = rc ? NULL : calloc(1, sizeof *w);
-  if (!w) return rc;
-  int rank;
-  w->native = win;
-  if ((rc = real.Comm_rank(comm, &rank)) || (rc = real.Comm_split(comm, 0, rank, &w->inside))) {
-    free(w);
+/* A window with a communicator of its own. */
+static int begin(MPI_Comm comm, const char *function, zwin **out) {
+  zcomm *on = zcomm_find(comm);
+  int inter = on ? on->inter : 0, rc = on ? MPI_SUCCESS : real.Comm_test_inter(comm, &inter);
+  if (rc) return rc;
+  if (inter) return z_raise_on(comm, MPI_ERR_COMM, function, "a window needs an intracommunicator");
+  zwin *w = calloc(1, sizeof *w);
+  if (!w) return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory");
+  w->native = MPI_WIN_NULL;
+  MPI_Comm own;
+  if ((rc = on ? zcomm_split(on, 0, on->rank, function, &own) : zcomm_adopt(comm, function, &own))) {
+    end(w);
     return rc;
   }
-  zmap_put(&z_windows, z_key(win), w);
+  w->comm = zcomm_find(own);
+  *out = w;
   return MPI_SUCCESS;
 }
-
-#define Z_INSIDE(NAME, comm, win, ...) do {            \
-    int rc = inside_begin(comm);                       \
-    if (rc) return rc;                                 \
-    z_enter();                                         \
-    rc = real.NAME(__VA_ARGS__);                       \
-    z_leave();                                         \
-    return inside_end(rc, comm, *(win));               \
-  } while (0)
-
-/* Whether a window inside a cluster is the engine's as well. A native one makes whoever waits for a lock wait natively, so nothing else of this process goes on that the
- * holder of the lock may be waiting for. So only who asks for it gets one, by the environment or the info key, or needs one: for shared memory. */
-static int served(MPI_Info info) {
-  char text[MPI_MAX_INFO_VAL + 1] = "";
-  int flag = 0;
-  if (info != MPI_INFO_NULL) real.Info_get(info, "zipper_served", sizeof text - 1, text, &flag);
-  const char *s = flag ? text : getenv("ZIPPER_SERVED_WINDOWS");
-  return !s || (strcmp(s, "false") && strcmp(s, "0"));
-}
-
-/* ---- windows of the engine ---- */
 
 /* Ranks agree on the context and tell each other how large their parts are. */
 static int agree(zwin *w, const char *function) {
@@ -65,29 +62,57 @@ static int agree(zwin *w, const char *function) {
   return failed ? z_raise_engine(c, failed, function) : MPI_SUCCESS;
 }
 
-static void end_comm(zcomm *c) {
-  c->freed = 1;
-  zcomm_release(c);
+/* ---- native windows ---- */
+
+/* Before the native function, which blocks: all ranks are there, and each served the others meanwhile. */
+static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
+  int rc = begin(comm, function, out);
+  if (rc) return rc;
+  (*out)->unit = 1;
+  if ((rc = agree(*out, function))) end(*out);
+  return rc;
 }
+
+static int native_end(int rc, zwin *w, MPI_Win win) {
+  if (rc) {
+    z_eng.ze_win_drop(w->id);
+    end(w);
+    return rc;
+  }
+  w->native = win;
+  enlist(w);
+  return MPI_SUCCESS;
+}
+
+#define Z_NATIVE(NAME, comm, win, ...) do {            \
+    zwin *w;                                           \
+    int rc = native_begin(comm, "MPI_" #NAME, &w);     \
+    if (rc) return rc;                                 \
+    z_enter();                                         \
+    rc = real.NAME(__VA_ARGS__);                       \
+    z_leave();                                         \
+    return native_end(rc, w, *(win));                  \
+  } while (0)
+
+/* Whether a window inside a cluster is to be served: that is right always, while native ones have their libraries' limits (README). */
+static int served(MPI_Info info) {
+  char text[MPI_MAX_INFO_VAL + 1] = "";
+  int flag = 0;
+  if (info != MPI_INFO_NULL) real.Info_get(info, "zipper_served", sizeof text - 1, text, &flag);
+  const char *s = flag ? text : getenv("ZIPPER_SERVED_WINDOWS");
+  return !s || (strcmp(s, "false") && strcmp(s, "0"));
+}
+
+/* ---- served windows ---- */
 
 /* *base: where the memory is, or for MPI_WIN_FLAVOR_ALLOCATE will be. */
 static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int unit, MPI_Info info, const char *function, MPI_Win *out) {
-  zcomm *on = zcomm_find(comm);
-  int inter = on ? on->inter : 0;
-  if (!on) real.Comm_test_inter(comm, &inter);
-  if (inter) return z_raise_on(comm, MPI_ERR_COMM, function, "a window needs an intracommunicator");
   if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
   if (unit <= 0) return z_raise_on(comm, MPI_ERR_DISP, function, "a displacement unit of %d bytes", unit);
-  zwin *w = calloc(1, sizeof *w);
-  if (!w) return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory");
-  w->flavor = flavor, w->model = MPI_WIN_UNIFIED, w->bytes = bytes, w->unit = unit, w->inside = MPI_COMM_NULL;
-  MPI_Comm own;
-  int rc = on ? zcomm_split(on, 0, on->rank, function, &own) : zcomm_adopt(comm, function, &own), allocates = flavor == MPI_WIN_FLAVOR_ALLOCATE;
-  if (rc) {
-    free(w);
-    return rc;
-  }
-  w->comm = zcomm_find(own);
+  zwin *w;
+  int rc = begin(comm, function, &w), allocates = flavor == MPI_WIN_FLAVOR_ALLOCATE;
+  if (rc) return rc;
+  w->served = 1, w->flavor = flavor, w->model = MPI_WIN_UNIFIED, w->bytes = bytes, w->unit = unit;
   void *memory = NULL;
   z_enter();
   rc = real.Win_allocate(allocates ? bytes : 0, allocates ? unit : 1, info, MPI_COMM_SELF, &memory, &w->native);
@@ -99,29 +124,28 @@ static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int un
     if ((rc = agree(w, function))) real.Win_free(&w->native);
   }
   if (rc) {
-    end_comm(w->comm);
-    discard(w);
+    end(w);
     return rc;
   }
-  zmap_put(&z_windows, z_key(w->native), w);
+  enlist(w);
   if (allocates) *base = memory;
   *out = w->native;
   return MPI_SUCCESS;
 }
 
 int z_Win_create(void *base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *win) {
-  if (!zcomm_find(comm) && !served(info)) Z_INSIDE(Win_create, comm, win, base, bytes, unit, info, comm, win);
+  if (!zcomm_find(comm) && !served(info)) Z_NATIVE(Win_create, comm, win, base, bytes, unit, info, comm, win);
   return create(comm, MPI_WIN_FLAVOR_CREATE, &base, bytes, unit, info, "MPI_Win_create", win);
 }
 
 int z_Win_allocate(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win) {
-  if (!zcomm_find(comm) && !served(info)) Z_INSIDE(Win_allocate, comm, win, bytes, unit, info, comm, base, win);
+  if (!zcomm_find(comm) && !served(info)) Z_NATIVE(Win_allocate, comm, win, bytes, unit, info, comm, base, win);
   return create(comm, MPI_WIN_FLAVOR_ALLOCATE, base, bytes, unit, info, "MPI_Win_allocate", win);
 }
 
 int z_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win) {
   void *nowhere = MPI_BOTTOM;
-  if (!zcomm_find(comm) && !served(info)) Z_INSIDE(Win_create_dynamic, comm, win, info, comm, win);
+  if (!zcomm_find(comm) && !served(info)) Z_NATIVE(Win_create_dynamic, comm, win, info, comm, win);
   return create(comm, MPI_WIN_FLAVOR_DYNAMIC, &nowhere, 0, 1, info, "MPI_Win_create_dynamic", win);
 }
 
@@ -129,7 +153,7 @@ int z_Win_allocate_shared(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm
   if (zcomm_find(comm))
     return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Win_allocate_shared",
                       "clusters share no memory: make the communicator by MPI_Comm_split_type(MPI_COMM_TYPE_SHARED)");
-  Z_INSIDE(Win_allocate_shared, comm, win, bytes, unit, info, comm, base, win);
+  Z_NATIVE(Win_allocate_shared, comm, win, bytes, unit, info, comm, base, win);
 }
 
 int z_Win_shared_query(MPI_Win win, int rank, MPI_Aint *bytes, int *unit, void *base) {
@@ -159,31 +183,17 @@ int z_Win_detach(MPI_Win win, const void *base) {
 
 /* ---- the end ---- */
 
-static int free_inside(zwin *w, MPI_Win *win) {
-  int rc = z_native_barrier(w->inside);
-  if (rc) return rc;
-  zmap_remove(&z_windows, z_key(*win)); /* before the handle may be used again */
-  rc = real.Win_free(win);
-  real.Comm_free(&w->inside);
-  free(w);
-  return rc;
-}
-
 int z_Win_free(MPI_Win *win) {
-  zwin *w = zmap_get(&z_windows, z_key(*win));
+  zwin *w = zwin_get(*win);
   if (!w) return real.Win_free(win);
-  if (!w->comm) return free_inside(w, win);
   int failed = z_eng.ze_win_sync(w->id, Z_SYNC_IDLE, 0, 0, NULL, 0, NULL);
   if (failed) return zwin_raise_engine(w, failed, "MPI_Win_free");
   int rc = z_Barrier(w->comm->native);
   if (rc) return rc;
   if ((failed = z_eng.ze_win_drop(w->id))) return zwin_raise_engine(w, failed, "MPI_Win_free");
   rc = real.Win_free(win); /* attribute callbacks may still ask for the window */
-  if (rc) return rc;
-  zmap_remove(&z_windows, z_key(w->native));
-  end_comm(w->comm);
-  discard(w);
-  return MPI_SUCCESS;
+  if (!rc) end(w);
+  return rc;
 }
 
 /* ---- what it is ---- */

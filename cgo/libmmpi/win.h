@@ -1,5 +1,6 @@
-/* Windows (MPI-3 one-sided communication). One on a spanning communicator is the engine's: package rma. The program's handle is that
- * of a native window of this process alone, which has the name, the attributes, the error handler and the info. */
+/* Windows (MPI-3 one-sided communication). Served ones are the engine's (package rma): all on spanning communicators, and those inside a cluster unless they are to be
+ * native. The program's handle of a served one is that of a native window of this process alone, which has the name, the attributes, the error handler and the info.
+ * Of a native one the engine has the locks alone: whoever waits for a lock there serves others meanwhile, and then takes the native one, for which nobody waits long. */
 #ifndef ZIPPER_WIN_H
 #define ZIPPER_WIN_H
 #include "comm.h"
@@ -11,8 +12,8 @@ typedef struct zshape {
 
 typedef struct zwin {
   MPI_Win native;      /* the handle */
-  zcomm *comm;         /* the window's own, spanning; NULL: the window is inside this cluster */
-  MPI_Comm inside;     /* else: the window's own native one, or MPI_COMM_NULL */
+  int served;
+  zcomm *comm;         /* the window's own */
   int32_t id;          /* the engine's */
   zshape *shapes;      /* [size] */
   int32_t *rank_of;    /* [z_layout.size] virtual rank → rank in the window, -1 */
@@ -24,10 +25,13 @@ typedef struct zwin {
 
 extern zmap z_windows; /* handle → zwin */
 
-/* The window if it spans clusters, else NULL. */
+/* The window, or NULL: none of the program's. */
+static inline zwin *zwin_get(MPI_Win win) { return zmap_count(&z_windows) ? (zwin *)zmap_get(&z_windows, z_key(win)) : NULL; }
+
+/* The window if it is served, else NULL. */
 static inline zwin *zwin_find(MPI_Win win) {
-  zwin *w = zmap_count(&z_windows) ? (zwin *)zmap_get(&z_windows, z_key(win)) : NULL;
-  return w && w->comm ? w : NULL;
+  zwin *w = zwin_get(win);
+  return w && w->served ? w : NULL;
 }
 
 /* Raises an error of a class, or of the engine, through the window's error handler; the code to return. */

@@ -91,6 +91,7 @@ static int operate(zwin *w, const call *k, z_cell *cell) {
   rest r = {.w = w};
   r.failed = z_eng.ze_win_op(w->id, &op, cell, &r.left);
   if (!r.failed && r.left) z_wait_links(issued, &r);
+  if (k->target == w->comm->rank) z_poll(); /* over at once: a program may do nothing else and wait */
   return r.failed ? zwin_raise_engine(w, r.failed, k->function) : MPI_SUCCESS;
 }
 

@@ -108,7 +108,7 @@ func wrapper(f function, policy string, all map[string]function) string {
 	case own, inside, persist:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))
 	case window:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  if (zwin_find(%s)) return z_%s(%s);\n", real, f.window(), f.name, f.arguments(nil))
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", real, f.window(), f.name, f.arguments(nil))
 		b.WriteString(checks(f, policy, all))
 	case guarded, apart, synced:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)

@@ -17,7 +17,7 @@ const (
 	pass    = "pass"    // native
 	skip    = "skip"    // no wrapper: the program reaches the native function itself
 	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
-	window  = "window"  // z_X where the window among the arguments spans clusters, else guarded
+	window  = "window"  // z_X where the window among the arguments is served, else guarded
 	narrow  = "narrow"  // the big-count form X_c of an own function: z_X where the counts fit an int, else guarded; no policy file names it
 	arrays  = "arrays"  // the big-count form of a collective with arrays: likewise, the arrays narrowed; no policy file names it
 	persist = "persist" // a persistent collective that starts an own nonblocking one: z_X, generated; no policy file names it

@@ -1,7 +1,8 @@
 /* Windows on communicators inside a cluster (natively: of all ranks), while a rank that is waited for must go on with MPI_COMM_WORLD: a receive from anybody that is posted
  * has to match, and a nonblocking collective to move on, although its process waits in a call of the window.
  *
- *   rma_inside [KEY=VALUE]     an info key for the windows, which native libraries ignore
+ *   rma_inside [shared | KEY=VALUE]     windows of shared memory; an info key for the windows, which native libraries ignore
+ *   rma_inside asks                     only what hangs in native libraries: asking without ever waiting
  */
 #include "check.h"
 
@@ -9,6 +10,16 @@ enum { N = 3000, ROUNDS = 5 };
 static MPI_Comm inside;
 static int who, size, first; /* first: rank 0, and there is a rank 1 */
 static MPI_Info info = MPI_INFO_NULL;
+static int shared;
+
+static MPI_Win window(long n, long **cells) {
+  MPI_Win w;
+  if (shared) MPI_Win_allocate_shared(n * sizeof **cells, sizeof **cells, info, inside, cells, &w);
+  else MPI_Win_allocate(n * sizeof **cells, sizeof **cells, info, inside, cells, &w);
+  memset(*cells, 0, n * sizeof **cells);
+  MPI_Barrier(inside);
+  return w;
+}
 
 /* The rank in MPI_COMM_WORLD of rank r inside. */
 static int in_world(int r) {
@@ -25,10 +36,9 @@ static int in_world(int r) {
 static void start_waits(void) {
   long *cell;
   int x = 41, y = -1, zero = 0, one = 1;
-  MPI_Win w;
+  MPI_Win w = window(N, &cell);
   MPI_Request r;
   MPI_Group all, other;
-  MPI_Win_allocate(N * sizeof *cell, sizeof *cell, info, inside, &cell, &w);
   MPI_Comm_group(inside, &all);
   if (who < 2) MPI_Group_incl(all, 1, who ? &zero : &one, &other);
   for (int round = 0; round < ROUNDS; round++) {
@@ -62,9 +72,8 @@ static void start_waits(void) {
 static void ring(void) {
   long *cell;
   int next = (who + 1) % size, left = (who + size - 1) % size;
-  MPI_Win w;
+  MPI_Win w = window(1, &cell);
   MPI_Group all, to, from;
-  MPI_Win_allocate(sizeof *cell, sizeof *cell, info, inside, &cell, &w);
   MPI_Comm_group(inside, &all);
   MPI_Group_incl(all, 1, &next, &to);
   MPI_Group_incl(all, 1, &left, &from);
@@ -96,9 +105,7 @@ static void leave(enum manner how, MPI_Win w) {
 static void lock_waits(enum manner how) {
   long *cell, add = 5, got = -1;
   int x = 42, y = -1;
-  MPI_Win w;
-  MPI_Win_allocate(N * sizeof *cell, sizeof *cell, info, inside, &cell, &w);
-  memset(cell, 0, N * sizeof *cell);
+  MPI_Win w = window(N, &cell);
   for (int round = 0; round < ROUNDS; round++) {
     MPI_Request receive, all;
     MPI_Barrier(inside);
@@ -129,9 +136,7 @@ static void lock_waits(enum manner how) {
 /* Rank 0 operates on rank 1, which waits for all of MPI_COMM_WORLD meanwhile, and then for a message from anybody. */
 static void target_waits(enum manner how) {
   long *cell;
-  MPI_Win w;
-  MPI_Win_allocate(N * sizeof *cell, sizeof *cell, info, inside, &cell, &w);
-  memset(cell, 0, N * sizeof *cell);
+  MPI_Win w = window(N, &cell);
   for (long round = 1; round <= ROUNDS; round++) {
     long out = 10 * round, in = -1, two = 2, was = -1, sum = -1;
     MPI_Barrier(inside);
@@ -156,13 +161,72 @@ static void target_waits(enum manner how) {
   MPI_Win_free(&w);
 }
 
+/* Rank 1 does not wait in a call: it asks again and again whether rank 0 has put something, which it does when rank 1 has received its message from anybody. */
+static void tests(void) {
+  long *cell, value = 9;
+  int x = 43, y = -1, other = 1 - who, over = 0;
+  MPI_Win w = window(N, &cell);
+  MPI_Request r;
+  MPI_Group all, peer;
+  MPI_Comm_group(inside, &all);
+  if (who < 2) MPI_Group_incl(all, 1, &other, &peer);
+  if (who == 0) {
+    MPI_Ssend(&x, 1, MPI_INT, in_world(1), 70, MPI_COMM_WORLD);
+    MPI_Win_start(peer, 0, w);
+    MPI_Put(&value, 1, MPI_LONG, 1, 0, 1, MPI_LONG, w);
+    MPI_Win_complete(w);
+  } else if (who == 1) {
+    MPI_Irecv(&y, 1, MPI_INT, MPI_ANY_SOURCE, 70, MPI_COMM_WORLD, &r);
+    MPI_Win_post(peer, 0, w);
+    while (!over) MPI_Win_test(w, &over);
+    SAME(cell[0], value, "put");
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    SAME(y, x, "the message");
+  }
+  if (who < 2) MPI_Group_free(&peer);
+  MPI_Group_free(&all);
+  MPI_Win_free(&w);
+}
+
+/* The same, with what rank 1 reads in its own memory: that is over at once, and Open MPI 4.1 and MPICH 4.0 do nothing else then. */
+static void looks(void) {
+  long *cell, one = 1, nothing = 0, seen;
+  int x = 44, y = -1;
+  MPI_Win w = window(N, &cell);
+  MPI_Request r;
+  MPI_Win_lock_all(0, w);
+  for (long turn = 1; turn <= 2 * ROUNDS; turn++) {
+    if (who == 0) {
+      MPI_Ssend(&x, 1, MPI_INT, in_world(1), 71, MPI_COMM_WORLD);
+      MPI_Accumulate(&one, 1, MPI_LONG, 1, 0, 1, MPI_LONG, MPI_SUM, w);
+      MPI_Win_flush(1, w);
+    } else if (who == 1) {
+      MPI_Irecv(&y, 1, MPI_INT, MPI_ANY_SOURCE, 71, MPI_COMM_WORLD, &r);
+      do {
+        if (turn % 2) {
+          MPI_Fetch_and_op(&nothing, &seen, MPI_LONG, 1, 0, MPI_NO_OP, w);
+          MPI_Win_flush(1, w);
+        } else {
+          MPI_Request q;
+          MPI_Rget(&seen, 1, MPI_LONG, 1, 0, 1, MPI_LONG, w, &q);
+          MPI_Wait(&q, MPI_STATUS_IGNORE);
+        }
+      } while (seen < turn);
+      SAME(seen, turn, "times added");
+      MPI_Wait(&r, MPI_STATUS_IGNORE);
+      SAME(y, x, "the message");
+    }
+  }
+  MPI_Win_unlock_all(w);
+  MPI_Win_free(&w);
+}
+
 /* Long blocks by fences and by locks, and what a window says of itself. */
 static void all_to_all(void) {
   long *cells, *out = malloc(N * sizeof *out), *in = malloc(N * sizeof *in), *base = NULL;
   int flag, members;
-  MPI_Win w;
+  MPI_Win w = window((long)size * N, &cells);
   MPI_Group g;
-  MPI_Win_allocate((MPI_Aint)size * N * sizeof *cells, sizeof *cells, info, inside, &cells, &w);
   MPI_Win_get_attr(w, MPI_WIN_BASE, &base, &flag);
   CHECK(flag && base == cells, "WIN_BASE");
   MPI_Win_get_group(w, &g);
@@ -187,10 +251,21 @@ static void all_to_all(void) {
   free(out), free(in);
 }
 
+static void all(void) {
+  if (size > 1) start_waits();
+  ring();
+  for (enum manner how = ONE; how <= ALL; how++) {
+    lock_waits(how);
+    target_waits(how);
+  }
+  all_to_all();
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
-  if (argc > 1) {
-    char *value = strchr(argv[1], '=');
+  char *value = argc > 1 ? strchr(argv[1], '=') : NULL;
+  shared = argc > 1 && !strcmp(argv[1], "shared");
+  if (value) {
     *value = 0;
     MPI_Info_create(&info);
     MPI_Info_set(info, argv[1], value + 1);
@@ -199,13 +274,8 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(inside, &who);
   MPI_Comm_size(inside, &size);
   first = who == 0 && size > 1;
-  if (size > 1) start_waits();
-  ring();
-  for (enum manner how = ONE; how <= ALL; how++) {
-    lock_waits(how);
-    target_waits(how);
-  }
-  all_to_all();
+  if (argc < 2 || strcmp(argv[1], "asks")) all();
+  else if (size > 1) tests(), looks();
   if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   MPI_Comm_free(&inside);
   return finish();
