@@ -18,7 +18,7 @@ type Config struct {
 	Log       *zap.Logger          // (no logging)
 
 	Loops      int    // event-loop threads (half the number of CPUs, 1 to 4); run with GOMAXPROCS at least Loops + 1
-	ReadBuffer int    // bytes a loop reads at once; one buffer per loop, not per link (256 KiB)
+	ReadBuffer int    // bytes a loop reads at once; one buffer per loop, not per link (260 KiB: two segments with all that is around them)
 	Protocol   string // "" or Classic: only jobs with the same protocol are served; Classic has one loop
 	Poll       string // how a loop waits: adaptive (default: spins a little first), event (sleeps at once), busy (never sleeps)
 
@@ -66,7 +66,7 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		v   *int
 		def int
-	}{{&c.ReadBuffer, 256 << 10}, {&c.FlowLimit, wire.MaxWindow}, {&c.ControlLimit, 64 << 20}} {
+	}{{&c.ReadBuffer, 260 << 10}, {&c.FlowLimit, wire.MaxWindow}, {&c.ControlLimit, 64 << 20}} {
 		if *d.v == 0 {
 			*d.v = d.def
 		}

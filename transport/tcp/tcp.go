@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -24,6 +25,13 @@ const maxVec = 64
 // unsent is how many bytes a socket holds that it cannot send yet. The kernel would take megabytes, and what overtakes bulk in the queues above
 // (small messages, the go-ahead for messages in the other direction) would wait behind them: seconds, where a slow link is shared.
 const unsent = 128 << 10
+
+// BBR, where it is the system's default, sets a timer for every packet that it lets go: at the speed of a cluster's network that takes more processor
+// time than the data (docs/performance.md). Reno is allowed to everybody. Other defaults stay.
+const (
+	pacing   = "bbr"
+	unpacing = "reno"
+)
 
 type link struct {
 	fd     int
@@ -129,6 +137,9 @@ func newLink(c *net.TCPConn) (*link, error) {
 	fd := -1
 	var dupErr error
 	err = raw.Control(func(s uintptr) {
+		if name, err := unix.GetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil && strings.HasPrefix(name, pacing) {
+			_ = unix.SetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION, unpacing) // a route may forbid it ("congctl lock")
+		}
 		if dupErr = unix.SetsockoptInt(int(s), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent); dupErr == nil {
 			fd, dupErr = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0)
 		}
