@@ -5,7 +5,7 @@
 //	num        one algorithm, exact or with floats
 //	penalty    Martinasso–Méhaut penalties for InfiniBand
 //	ethernet   the networks of Zhu's hierarchical Ethernet model
-//	sharing    the resource graph and the sharing rules: max-min, Zhu, penalty
+//	sharing    the resource graph and the sharing rules: max-min, streams, buffered, Zhu, penalty
 //	solve      transfers through time; who limits whom; what doubling would gain
 //	catalogue  the survey's 25 point-to-point models and its collectives
 //	fit        parameters of those models from measured data, with errors

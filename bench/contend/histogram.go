@@ -30,6 +30,9 @@ func Histogram(title string, list []Outcome, format string) ([]byte, error) {
 		}
 		for i := range list {
 			for j := range list[i].Transfers {
+				if list[i].Failed[rule] != "" {
+					continue
+				}
 				at := int(math.Floor(list[i].Transfers[j].Error(rule)/0.05)) + histogramBins/2
 				bins[min(max(at, 0), histogramBins-1)].Y++
 			}

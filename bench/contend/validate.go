@@ -12,7 +12,9 @@ import (
 )
 
 // Rules are the sharing rules that are compared.
-func Rules() []string { return []string{"max-min", "streams", "zhu", "zhu-paper", "penalty"} }
+func Rules() []string {
+	return []string{"max-min", "streams", "buffered", "zhu", "zhu-paper", "penalty"}
+}
 
 // Near is the error up to which a transfer counts as predicted well.
 const Near = 0.10
@@ -23,7 +25,7 @@ type Timed struct {
 	To        string             `json:"to"`
 	Via       string             `json:"via,omitempty"` // the zipper
 	Measured  float64            `json:"measured_s"`
-	Predicted map[string]float64 `json:"predicted_s"` // by rule
+	Predicted map[string]float64 `json:"predicted_s"` // by rule, but for those that failed
 }
 
 // Error of a rule: predicted over measured, less 1.
@@ -36,18 +38,21 @@ type Outcome struct {
 	D         int     `json:"d"`
 	Seed      uint64  `json:"seed"`
 	Transfers []Timed `json:"transfers"`
-	CPU       float64 `json:"cpu"`     // of the whole machine while it ran, 0 to 1
-	OurCPU    float64 `json:"our_cpu"` // of that, agents and forwarders
-	Load      string  `json:"load"`
+	// Failed are rules that cannot predict the pattern, and why: zhu-paper, where the printed algorithm divides what it has already given away.
+	Failed map[string]string `json:"failed,omitempty"`
+	CPU    float64           `json:"cpu"`     // of the whole machine while it ran, 0 to 1
+	OurCPU float64           `json:"our_cpu"` // of that, agents and forwarders
+	Load   string            `json:"load"`
 }
 
 // Score sums up a rule over transfers.
 type Score struct {
 	Rule      string  `json:"rule"`
 	Transfers int     `json:"transfers"`
-	Near      float64 `json:"near"`  // part with an error of at most Near
-	Mean      float64 `json:"mean"`  // of |error|
-	Worst     float64 `json:"worst"` // |error|
+	Failed    int     `json:"failed,omitempty"` // of these, not predicted
+	Near      float64 `json:"near"`             // part with an error of at most Near
+	Mean      float64 `json:"mean"`             // of |error|, where predicted
+	Worst     float64 `json:"worst"`            // |error|
 }
 
 // Seeds of the patterns, chosen before anything was measured; calibration uses none.
@@ -115,7 +120,11 @@ func (l *Lab) outcome(p *platform.Platform, x Pattern) (Outcome, error) {
 	for _, rule := range Rules() {
 		r, err := predict.Run(p, x.model(), predict.Options{Sharing: rule})
 		if err != nil {
-			return o, fmt.Errorf("predicting by %s: %w", rule, err)
+			if o.Failed == nil {
+				o.Failed = make(map[string]string)
+			}
+			o.Failed[rule] = err.Error()
+			continue
 		}
 		for i, m := range r.Messages {
 			o.Transfers[i].Predicted[rule] = m.Finish - m.Start
@@ -136,8 +145,12 @@ func Scores(list []Outcome, which func(*Outcome) bool) (scores []Score) {
 				continue
 			}
 			for k := range list[i].Transfers {
-				e := math.Abs(list[i].Transfers[k].Error(rule))
 				s.Transfers++
+				if list[i].Failed[rule] != "" {
+					s.Failed++
+					continue
+				}
+				e := math.Abs(list[i].Transfers[k].Error(rule))
 				s.Mean += e
 				s.Worst = math.Max(s.Worst, e)
 				if e <= Near {
@@ -145,8 +158,8 @@ func Scores(list []Outcome, which func(*Outcome) bool) (scores []Score) {
 				}
 			}
 		}
-		if s.Transfers > 0 {
-			s.Mean /= float64(s.Transfers)
+		if s.Transfers > s.Failed {
+			s.Mean /= float64(s.Transfers - s.Failed)
 			s.Near /= float64(s.Transfers)
 		}
 		scores = append(scores, s)

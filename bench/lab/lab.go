@@ -28,6 +28,7 @@ type Config struct {
 	Burst            string   // what a limited link lets pass at once, such as "32kb"; empty: the script's default
 	Latency          string   // how long a limited link queues, such as "500ms"; empty: the script's default
 	Queue            string   // "fifo" or "peers": limited links serve the nodes at their far ends in turn; empty: the script's default
+	MTU              string   // bytes of a packet; empty: the script's default
 	Sysctl           []string // NAME=VALUE of the nodes' network settings
 	ForwarderOptions []string
 	Log              *os.File // what the scripts and forwarders say; nil: nothing
@@ -173,12 +174,13 @@ func (l *Lab) Forwarders() (pids []int) {
 func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, l.script, args...)
 	cmd.Env = append(os.Environ(), l.settings()...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	// A session for each: the kernel's automatic groups share processors out by session, and nodes are not parts of one job.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setsid: true}
 	return cmd
 }
 
 func (l *Lab) settings() []string {
-	return []string{"BURST=" + l.cfg.Burst, "LATENCY=" + l.cfg.Latency, "QUEUE=" + l.cfg.Queue, "LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
+	return []string{"BURST=" + l.cfg.Burst, "LATENCY=" + l.cfg.Latency, "QUEUE=" + l.cfg.Queue, "MTU=" + l.cfg.MTU, "LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
 		"NODES_B=" + strings.Join(l.cfg.NodesB, " "), "ZIPPERS=" + strings.Join(l.cfg.Zippers, " ")}
 }
 

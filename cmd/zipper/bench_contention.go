@@ -25,12 +25,13 @@ then makes one resource scarce in each of a number of runs, calibrates and lets 
 every transfer, errors.svg and platform.yaml. Needs root.`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`DIR` for the report and its figure", Required: true},
-			&cli.StringFlag{Name: "size", Value: "4MB", Usage: "bytes of a transfer"},
+			&cli.StringFlag{Name: "size", Value: "8MB", Usage: "bytes of a transfer"},
 			&cli.IntFlag{Name: "patterns", Value: len(contend.Seeds()), Usage: "of the fixed list, evenly chosen"},
+			&cli.Uint64Flag{Name: "seeds", Usage: "a number added to the fixed seeds: other patterns, to try things on"},
 			&cli.IntFlag{Name: "scarce", Value: 30, Usage: "runs with a scarce resource"},
 			&cli.BoolFlag{Name: "verbose", Usage: "print every transfer"},
 			logFlag,
-		}, labFlags[1:]...),
+		}, labFlags("20mbit", "peers")...),
 		Action: benchContention,
 	}
 }
@@ -61,6 +62,9 @@ func benchContention(c *cli.Context) error {
 		patterns[i] = patterns[i*len(patterns)/n]
 	}
 	patterns = patterns[:n]
+	for i := range patterns {
+		patterns[i].Seed += c.Uint64("seeds")
+	}
 	dir := c.String("output")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -75,7 +79,7 @@ func benchContention(c *cli.Context) error {
 	err = func() error {
 		say := func(what string) { fmt.Fprintln(os.Stderr, what) }
 		if n > 0 {
-			samples, err := contend.Calibrate(ctx, &lab.Site, contend.Options{Bytes: bytes, Most: 10, Within: 0.02, Say: say})
+			samples, err := contend.Calibrate(ctx, &lab.Site, contend.Options{Bytes: max(1, bytes/4), Most: 10, Within: 0.02, Say: say})
 			if err != nil {
 				return err
 			}
@@ -115,7 +119,13 @@ func printPattern(o contend.Outcome, verbose bool) {
 	fmt.Println()
 	for _, t := range o.Transfers {
 		if verbose {
-			fmt.Printf("    %s>%s %s measured %.3f s, %s %.3f s (%+.0f %%)\n", t.From, t.To, t.Via, t.Measured, s[0].Rule, t.Predicted[s[0].Rule], 100*t.Error(s[0].Rule))
+			fmt.Printf("    %s>%s %s measured %.3f s", t.From, t.To, t.Via, t.Measured)
+			for _, x := range s {
+				if o.Failed[x.Rule] == "" {
+					fmt.Printf("  %s %.3f s (%+.0f %%)", x.Rule, t.Predicted[x.Rule], 100*t.Error(x.Rule))
+				}
+			}
+			fmt.Println()
 		}
 	}
 }

@@ -16,12 +16,14 @@ import (
 	"github.com/leidenzipper/zipper/launch"
 )
 
-var labFlags = []cli.Flag{
-	&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine (root)"},
-	&cli.StringFlag{Name: "rate", Value: "50mbit", Usage: "limit of every link in the lab, such as `100mbit`"},
-	&cli.StringFlag{Name: "queue", Value: "fifo", Usage: "of a limited link: fifo, or peers: nodes are served in turn, as fq_codel does for connections (takes more processor time)"},
-	&cli.IntFlag{Name: "hosts", Value: 4, Usage: "hosts of each of the lab's two clusters"},
-	&cli.IntFlag{Name: "zippers", Value: 2, Usage: "zipper nodes of the lab"},
+// labFlags describe the lab.
+func labFlags(rate, queue string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "rate", Value: rate, Usage: "limit of every link in the lab, such as `100mbit`"},
+		&cli.StringFlag{Name: "queue", Value: queue, Usage: "of a limited link: fifo, or peers: nodes are served in turn, as fq_codel does for connections (takes more processor time)"},
+		&cli.IntFlag{Name: "hosts", Value: 4, Usage: "hosts of each of the lab's two clusters"},
+		&cli.IntFlag{Name: "zippers", Value: 2, Usage: "zipper nodes of the lab"},
+	}
 }
 
 func calibrateCommand() *cli.Command {
@@ -35,13 +37,14 @@ The job file (as for zipper run) names the clusters with their host files and th
 is started on every host and zipper node through the remote shell. One pattern at a time is on the network, each
 message repeated until its 95 % confidence interval is within 2 %, at most --repeat times.`,
 		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine (root)"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the platform `FILE` (default: standard output)"},
 			&cli.StringFlag{Name: "size", Value: "4MB", Usage: "bytes of a message"},
 			&cli.IntFlag{Name: "repeat", Value: 6, Usage: "repetitions at most, 2 or more"},
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "for the whole"},
 			logFlag,
-		}, labFlags...),
+		}, labFlags("50mbit", "fifo")...),
 		Action: runCalibrate,
 	}
 }

@@ -57,9 +57,9 @@ func (p *Platform) check() error {
 		return errors.New("the platform has no clusters")
 	}
 	switch p.Sharing {
-	case "", "max-min", "streams", "zhu", "zhu-paper", "penalty":
+	case "", "max-min", "streams", "buffered", "zhu", "zhu-paper", "penalty":
 	default:
-		return fmt.Errorf("sharing %q: use max-min, streams, zhu, zhu-paper or penalty", p.Sharing)
+		return fmt.Errorf("sharing %q: use max-min, streams, buffered, zhu, zhu-paper or penalty", p.Sharing)
 	}
 	switch p.Rails.Policy {
 	case "", "spread", "equal", "proportional":
@@ -177,6 +177,12 @@ func (p *Platform) checkZipper(index int, z *Zipper) error {
 	}
 	if z.Segment.Rat == nil {
 		z.Segment.Rat = big.NewRat(1<<20, 1)
+	}
+	if z.Window.Rat == nil {
+		z.Window.Rat = big.NewRat(4<<20, 1)
+	}
+	if z.Window.Sign() == 0 {
+		return errors.New("window must be more than 0 bytes")
 	}
 	if z.Segment.Sign() == 0 {
 		return errors.New("segment must be more than 0 bytes")

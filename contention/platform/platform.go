@@ -74,6 +74,7 @@ type Zipper struct {
 	Memory    *Memory
 	Relay     Relay
 	Segment   Size // of Segmented; default 1 MiB
+	Window    Size // bytes of a pair of hosts that may be on the way, queued here; default 4 MiB. For sharing buffered
 	Handshake Time // before a message's first byte
 	Latency   Time
 	line      int
@@ -100,7 +101,7 @@ type Rails struct {
 // Platform is the whole file.
 type Platform struct {
 	Name     string
-	Sharing  string // max-min (default), streams, zhu, zhu-paper or penalty
+	Sharing  string // max-min (default), streams, buffered, zhu, zhu-paper or penalty
 	Clusters []Cluster
 	Zippers  []Zipper
 	Routes   []Route

@@ -17,7 +17,7 @@ import (
 
 // Options of a prediction.
 type Options struct {
-	// Sharing is the rule: max-min, streams, zhu, zhu-paper or penalty; empty takes the
+	// Sharing is the rule: max-min, streams, buffered, zhu, zhu-paper or penalty; empty takes the
 	// platform's, or max-min.
 	Sharing string
 	// Grain is solve.Options.Grain; negative chooses by the number of messages:
@@ -31,7 +31,7 @@ type Options struct {
 	Rates bool
 }
 
-// ExactLimit is the number of messages up to which exact rationals are used.
+// ExactLimit is the number of messages up to which exact rationals are used, except by the rule buffered, which is stepwise.
 const ExactLimit = 24
 
 // Share is the part of a message's time it waited for a resource.
@@ -102,6 +102,8 @@ func Rule[T num.Number[T]](name string, g *platform.Graph[T]) (sharing.Rule[T], 
 		return sharing.MaxMin[T]{}, nil
 	case "streams":
 		return sharing.Streams[T]{}, nil
+	case "buffered":
+		return sharing.Buffered[T]{}, nil
 	case "zhu":
 		return sharing.Zhu[T]{}, nil
 	case "zhu-paper":
@@ -109,7 +111,7 @@ func Rule[T num.Number[T]](name string, g *platform.Graph[T]) (sharing.Rule[T], 
 	case "penalty":
 		return sharing.Penalty[T]{Reading: g.Readings}, nil
 	}
-	return nil, fmt.Errorf("unknown sharing rule %q: use max-min, streams, zhu, zhu-paper or penalty", name)
+	return nil, fmt.Errorf("unknown sharing rule %q: use max-min, streams, buffered, zhu, zhu-paper or penalty", name)
 }
 
 // Run predicts the messages on the platform. It is safe for concurrent use.
@@ -133,7 +135,7 @@ func Run(p *platform.Platform, messages []platform.Message, o Options) (*Report,
 	if o.MaxGains <= 0 {
 		o.MaxGains = 32
 	}
-	if len(messages) <= ExactLimit && o.Grain == 0 {
+	if len(messages) <= ExactLimit && o.Grain == 0 && o.Sharing != "buffered" {
 		return run[num.Rat](p, messages, o, true)
 	}
 	return run[num.Float](p, messages, o, false)

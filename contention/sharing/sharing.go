@@ -1,7 +1,7 @@
 // Package sharing answers one question for a set of transfers under way: at
-// which rate does each proceed, and what limits it? Four rules answer it over
+// which rate does each proceed, and what limits it? Five rules answer it over
 // the same resource graph: MaxMin (progressive filling, the baseline), Streams
-// (the same among connections), Zhu (hierarchical Ethernet with asymmetric
+// (the same among connections), Buffered (Streams with the zippers' queues), Zhu (hierarchical Ethernet with asymmetric
 // traffic) and Penalty (InfiniBand).
 //
 // Rates are in bytes per second. Everything is pure and safe for concurrent
@@ -80,6 +80,8 @@ type Flow[T any] struct {
 	// Serial adds the times of the hops and of the forwarder (store and
 	// forward seen as one flow) instead of taking the slowest. Penalty only.
 	Serial bool
+	// Window is the bytes that may be on the way at a time, 0: any number. For Buffered.
+	Window T
 }
 
 type claim[T any] struct {

@@ -77,6 +77,9 @@ func Run[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule s
 	if err != nil {
 		return nil, err
 	}
+	if _, ok := rule.(sharing.Buffered[T]); ok {
+		return s.result, runBuffered(s)
+	}
 	for s.finished < len(transfers) {
 		if err := s.step(rule); err != nil {
 			return nil, err
