@@ -24,7 +24,7 @@ type Options struct {
 // Calibrate measures a site in the order that package calibrate describes. Only the pattern under way is on the network, and never more
 // messages at a time than a cluster has hosts.
 func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, error) {
-	m := &measurer{ctx: ctx, site: s, Options: o}
+	m := &measurer{ctx: ctx, site: s, Options: o, latency: make(map[string]float64)}
 	out := calibrate.Samples{Name: s.Name}
 	for i := range s.Clusters {
 		c, err := m.cluster(i)
@@ -45,8 +45,9 @@ func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, erro
 
 type measurer struct {
 	Options
-	ctx  context.Context
-	site *Site
+	ctx     context.Context
+	site    *Site
+	latency map[string]float64 // mean, of clusters
 }
 
 // rates repeats messages(turn) until the first message's rate is known well enough; rate turns the times into the sample. It is an error if the context
@@ -74,6 +75,8 @@ func (m *measurer) rates(what string, messages func(turn int) []transfer.Message
 
 // first is the rate of the first message.
 func (m *measurer) first(seconds []float64) float64 { return float64(m.Bytes) / seconds[0] }
+
+func (m *measurer) time(seconds []float64) float64 { return seconds[0] }
 
 // all is the rate of all messages together while the slowest ran.
 func (m *measurer) all(seconds []float64) float64 {
@@ -113,8 +116,11 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 		x[0].Bytes = 1
 		return x
 	}
-	if out.Latency, err = m.rates("latency in "+c.Name, small, func(seconds []float64) float64 { return seconds[0] }); err != nil {
+	if out.Latency, err = m.rates("latency in "+c.Name, small, m.time); err != nil {
 		return out, err
+	}
+	for _, t := range out.Latency {
+		m.latency[c.Name] += t / float64(len(out.Latency))
 	}
 	if n < 4 {
 		return out, nil
@@ -175,6 +181,18 @@ func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 				return append(one(turn), m.message(host(b, turn+1), host(a, turn+1), k))
 			}
 			if !m.Quick {
+				small := func(turn int) []transfer.Message {
+					x := one(turn)
+					x[0].Bytes = 1
+					return x
+				}
+				times, err := m.rates("latency "+d+" through "+z.Name, small, m.time)
+				if err != nil {
+					return out, err
+				}
+				for _, t := range times {
+					out.Latency = append(out.Latency, max(0, t-m.latency[cs[a].Name]-m.latency[cs[b].Name]))
+				}
 				if out.Both[d], err = m.rates(d+" and back through "+z.Name, both, m.first); err != nil {
 					return out, err
 				}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,7 +69,7 @@ func TestCalibrateOnLoopback(t *testing.T) {
 	if err != nil || len(p.Clusters) != 2 || len(p.Zippers) != 1 || !strings.Contains(out.String(), "95 %") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	if steps != 14 { // 2 for each cluster, 4 for ports, 6 through the forwarder
+	if steps != 16 { // 2 for each cluster, 4 for ports, 8 through the forwarder
 		t.Errorf("%d steps", steps)
 	}
 	r := Random(s, Any, 2, 7, 100_000)
@@ -81,6 +82,60 @@ func TestCalibrateOnLoopback(t *testing.T) {
 	}
 	if _, err := s.Session.Run([]transfer.Message{{From: "a1", To: "a2", Via: 0, Bytes: 1}}); err == nil {
 		t.Error("a message within a cluster took the forwarder")
+	}
+}
+
+// A program is played, and another one after it on the same engines; what a host cannot send or know of is refused.
+func TestPlay(t *testing.T) {
+	s := loopback(t)
+	var steps []transfer.Step
+	for i := range 40 {
+		x := transfer.Step{Message: transfer.Message{From: "a1", To: "b2", Bytes: 1 << 20}}
+		if i%2 == 1 {
+			x.From, x.To = x.To, x.From
+		}
+		if i > 0 {
+			x.After = []int{i - 1}
+		}
+		steps = append(steps, x)
+	}
+	small := transfer.Step{Message: transfer.Message{From: "a2", To: "b1", Bytes: 10}}
+	for range 100 {
+		steps = append(steps, small)
+	}
+	took, err := s.Session.Play(steps)
+	if err != nil || took <= 0 {
+		t.Fatalf("%v s, %v", took, err)
+	}
+	if again, err := s.Session.Play(steps[40:]); err != nil || again >= took {
+		t.Errorf("100 small messages took %v s, with 40 MB before them %v s; %v", again, took, err)
+	}
+	for what, bad := range map[string]transfer.Step{
+		"within a cluster":         {Message: transfer.Message{From: "a1", To: "a2", Bytes: 1}},
+		"without a forwarder":      {Message: transfer.Message{From: "a1", To: "b1", Bytes: 1, Via: transfer.Direct}},
+		"after what it cannot see": {Message: transfer.Message{From: "a2", To: "b2", Bytes: 1}, After: []int{0}},
+	} {
+		if _, err := s.Session.Play([]transfer.Step{steps[0], bad}); err == nil {
+			t.Errorf("a message %s was accepted", what)
+		}
+	}
+}
+
+// A recorded job's ranks are the lab's hosts in order; what cannot be placed is refused.
+func TestReplayRefuses(t *testing.T) {
+	l := &Lab{Site: *loopback(t)}
+	for what, text := range map[string]string{
+		"three ranks where there are two hosts": "zipper-trace 1\njob j\ncluster a 3\ncluster b 1\nmessage 0 1 0 3 5\nend 4\n",
+		"one cluster":                           "zipper-trace 1\njob j\ncluster a 2\nmessage 0 1 0 1 5\nend 3\n",
+		"no messages":                           "zipper-trace 1\njob j\ncluster a 1\ncluster b 1\ntotal 0 1 1 5\nend 4\n",
+	} {
+		file := filepath.Join(t.TempDir(), "trace")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Replay(t.Context(), nil, file, 1); err == nil {
+			t.Errorf("%s: accepted", what)
+		}
 	}
 }
 

@@ -22,6 +22,10 @@ func TestScores(t *testing.T) {
 	if s := Scores(list, func(o *Outcome) bool { return o.D == 1 })[0]; s.Transfers != 2 || s.Near != 0.5 {
 		t.Errorf("d=1: %+v", s)
 	}
+	list[1].Failed = map[string]string{"max-min": "no"}
+	if s := Scores(list, nil)[0]; s.Transfers != 3 || s.Failed != 1 || math.Abs(s.Near-1./3) > 1e-9 || math.Abs(s.Mean-(0.05+0.5)/2) > 1e-9 {
+		t.Errorf("with a failed pattern: %+v", s)
+	}
 	b, err := Histogram("test", list, "svg")
 	if err != nil || !bytes.Contains(b, []byte("<svg")) {
 		t.Errorf("histogram: %v", err)

@@ -59,6 +59,7 @@ type agent struct {
 	ctx     context.Context
 	engines []*peerEngine
 	batch   *running
+	player  *player
 
 	mu      sync.Mutex
 	arrived map[uint64]chan net.Conn // streams by message, from either side
@@ -82,6 +83,12 @@ func (a *agent) do(q request) (answer, error) {
 		return answer{}, a.join(q.Join)
 	case q.Ready != nil:
 		return answer{}, a.ready(q.Ready)
+	case q.Play != nil:
+		return answer{}, a.rehearse(q.Play)
+	case q.Go && a.player != nil:
+		x := a.player
+		a.player = nil
+		return x.play()
 	case q.Go:
 		return a.run()
 	case q.Leave:

@@ -23,6 +23,7 @@ type request struct {
 	Join  *joinRequest `json:"join,omitempty"`
 	Ready *batch       `json:"ready,omitempty"` // prepare to send and receive
 	Go    bool         `json:"go,omitempty"`
+	Play  *played      `json:"play,omitempty"` // the same for a program
 	Leave bool         `json:"leave,omitempty"`
 }
 
@@ -42,6 +43,7 @@ type answer struct {
 	Port    int     `json:"port,omitempty"`    // the first answer of all: where it listens
 	Seconds []timed `json:"seconds,omitempty"` // to go: of each receive
 	CPU     float64 `json:"cpu,omitempty"`     // seconds this process has used so far
+	Took    float64 `json:"took,omitempty"`    // to go, of a program: seconds
 	Error   string  `json:"error,omitempty"`
 }
 

@@ -29,6 +29,7 @@ every transfer, errors.svg and platform.yaml. Needs root.`,
 			&cli.IntFlag{Name: "patterns", Value: len(contend.Seeds()), Usage: "of the fixed list, evenly chosen"},
 			&cli.Uint64Flag{Name: "seeds", Usage: "a number added to the fixed seeds: other patterns, to try things on"},
 			&cli.IntFlag{Name: "scarce", Value: 30, Usage: "runs with a scarce resource"},
+			&cli.StringSliceFlag{Name: "replay", Usage: "play the messages of a trace `FILE` of zipper run --record, a rank on each host (may be repeated)"},
 			&cli.BoolFlag{Name: "verbose", Usage: "print every transfer"},
 			logFlag,
 		}, labFlags("20mbit", "peers")...),
@@ -44,6 +45,7 @@ type contentionReport struct {
 	MeanCPU     float64                    `json:"mean_cpu"`
 	MeanOurCPU  float64                    `json:"mean_our_cpu"`
 	Patterns    []contend.Outcome          `json:"patterns"`
+	Replayed    []contend.Replayed         `json:"replayed,omitempty"`
 	Scarce      []contend.Scarce           `json:"scarce"`
 	Named       int                        `json:"scarce_named"`
 }
@@ -78,7 +80,7 @@ func benchContention(c *cli.Context) error {
 	r := contentionReport{Environment: drive.Describe(c.String("rate")), Bytes: bytes, Scores: map[string][]contend.Score{}}
 	err = func() error {
 		say := func(what string) { fmt.Fprintln(os.Stderr, what) }
-		if n > 0 {
+		if files := c.StringSlice("replay"); n > 0 || len(files) > 0 {
 			samples, err := contend.Calibrate(ctx, &lab.Site, contend.Options{Bytes: max(1, bytes/4), Most: 10, Within: 0.02, Say: say})
 			if err != nil {
 				return err
@@ -95,6 +97,14 @@ func benchContention(c *cli.Context) error {
 			r.Patterns, err = lab.Validate(ctx, p, patterns, bytes, func(o contend.Outcome) { printPattern(o, c.Bool("verbose")) })
 			if err != nil {
 				return err
+			}
+			for _, file := range files {
+				x, err := lab.Replay(ctx, p, file, 3)
+				if err != nil {
+					return err
+				}
+				r.Replayed = append(r.Replayed, x)
+				printReplayed(x)
 			}
 		}
 		var err error
@@ -128,6 +138,20 @@ func printPattern(o contend.Outcome, verbose bool) {
 			fmt.Println()
 		}
 	}
+}
+
+func printReplayed(x contend.Replayed) {
+	fmt.Printf("%s: %d messages, %d bytes, cpu %.0f %%, measured", x.Trace, x.Messages, x.Bytes, 100*x.CPU)
+	for _, t := range x.Measured {
+		fmt.Printf(" %.3f", t)
+	}
+	fmt.Print(" s")
+	for _, rule := range contend.Rules() {
+		if t, ok := x.Predicted[rule]; ok {
+			fmt.Printf("  %s %.3f s (%+.0f %%)", rule, t, 100*x.Error(rule))
+		}
+	}
+	fmt.Println()
 }
 
 func (r *contentionReport) sum() {

@@ -100,8 +100,8 @@ func TestGenerate(t *testing.T) {
 func TestReplay(t *testing.T) {
 	tr := &trace.Trace{Clusters: []trace.Cluster{{Name: "a", Ranks: 4}}, Messages: []trace.Message{
 		{Start: 300, End: 400, Src: 1, Dst: 2, Bytes: 7}, // answer to the first
-		{Start: 0, End: 100, Src: 0, Dst: 1, Bytes: 5},   // first
-		{Start: 50, End: 200, Src: 0, Dst: 2, Bytes: 6},  // beside it
+		{Start: 0, End: 100, Src: 0, Dst: 1, Bytes: 5 + Eager},   // first
+		{Start: 50, End: 200, Src: 0, Dst: 2, Bytes: 6 + Eager},  // beside it
 		{Start: 250, End: 300, Src: 0, Dst: 3, Bytes: 8}, // after both
 	}}
 	ms, err := Replay(tr, places, big.NewRat(1, 1))
@@ -122,6 +122,10 @@ func TestReplay(t *testing.T) {
 	}
 	if _, err := Replay(tr, places[:3], nil); err == nil {
 		t.Error("too many ranks were accepted")
+	}
+	tr.Messages[2].Bytes = Eager // not waited for
+	if ms, err = Replay(tr, places, nil); err != nil || fmt.Sprint(ms[2].After) != "[0]" {
+		t.Errorf("after an eager message: %v, %v", ms[2].After, err)
 	}
 	matrix := &trace.Trace{Clusters: tr.Clusters, Totals: []trace.Total{{Src: 1, Dst: 0, Bytes: 4}, {Src: 0, Dst: 1, Bytes: 3}, {Src: 1, Dst: 0, Bytes: 4}}}
 	if ms, err := Replay(matrix, places, nil); err != nil || names(ms) != "0>1 1>0" || ms[1].Bytes.RatString() != "8" {

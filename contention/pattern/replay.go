@@ -9,12 +9,16 @@ import (
 	"github.com/leidenzipper/zipper/contention/trace"
 )
 
+// Eager is the size of the longest message, in bytes, that MMPI sends without waiting for the receiver.
+const Eager = 64 << 10
+
 // Replay makes the messages of a recorded trace, to be run on any platform.
 //
 // Times of the recording are only used for order: a message starts after the
-// last message its sender had sent, and the last one it had received, when it
-// was recorded to start (a message still under way then, like one of a set of
-// nonblocking sends, is not waited for). What passed between is taken as
+// last large message its sender had sent, and the last one it had received, when
+// it was recorded to start (a message still under way then, like one of a set of
+// nonblocking sends, is not waited for; nor are sent ones of up to Eager bytes,
+// which are sent off without waiting for the receiver). What passed between is taken as
 // computation and repeated, multiplied by compute: 0 replays communication
 // only, 1 keeps the gaps. A trace without messages gives one message per pair
 // of its matrix, all at once.
@@ -85,7 +89,9 @@ type histories struct{ sent, received []history }
 func newHistory(ranks int, ms []trace.Message) histories {
 	h := histories{make([]history, ranks), make([]history, ranks)}
 	for i, m := range ms {
-		h.sent[m.Src].messages = append(h.sent[m.Src].messages, i)
+		if m.Bytes > Eager {
+			h.sent[m.Src].messages = append(h.sent[m.Src].messages, i)
+		}
 		h.received[m.Dst].messages = append(h.received[m.Dst].messages, i)
 	}
 	for _, hs := range [][]history{h.sent, h.received} {

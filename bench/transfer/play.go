@@ -1,0 +1,215 @@
+package transfer
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/mmpi/engine"
+)
+
+// Step is a message of a program that hosts play: it starts when earlier ones, which its sender has sent or received, are over: received, or
+// sent as MPI_Send understands it. The steps of a host start in their order.
+type Step struct {
+	Message
+	After []int // indices of earlier steps
+}
+
+// played is a host's part of a program.
+type played struct {
+	Base     int    `json:"base"` // first message's id, the tag of all
+	Sends    []cue  `json:"sends"`
+	Receives []part `json:"receives"`
+}
+
+type cue struct {
+	part
+	After []int `json:"after"` // ids
+}
+
+// ahead is how many receives from one host by one forwarder are posted at a time.
+const ahead = 8
+
+// Play lets the hosts play a program of messages through forwarders and returns how long it took, in seconds.
+func (s *Session) Play(steps []Step) (float64, error) {
+	parts := make(map[*remote]*played)
+	base := s.next
+	at := func(r *remote) *played {
+		if parts[r] == nil {
+			parts[r] = &played{Base: base}
+		}
+		return parts[r]
+	}
+	for i, m := range steps {
+		from, to := s.agents[m.From], s.agents[m.To]
+		if from == nil || to == nil || m.Via == Direct || from.rank < 0 || to.rank < 0 || from.Cluster == to.Cluster {
+			return 0, fmt.Errorf("step %d: a message from %s to %s cannot take a forwarder", i, m.From, m.To)
+		}
+		p := part{ID: base + i, Via: m.Via, Bytes: max(1, m.Bytes)}
+		c := cue{part: p}
+		c.Peer, p.Peer = to.rank, from.rank
+		for _, a := range m.After {
+			if a < 0 || a >= i || steps[a].From != m.From && steps[a].To != m.From {
+				return 0, fmt.Errorf("step %d: %s cannot know of the end of step %d", i, m.From, a)
+			}
+			c.After = append(c.After, base+a)
+		}
+		at(from).Sends = append(at(from).Sends, c)
+		at(to).Receives = append(at(to).Receives, p)
+	}
+	s.next += len(steps)
+	questions := make(map[*remote]request)
+	for r, p := range parts {
+		questions[r] = request{Play: p}
+	}
+	if _, err := s.ask(questions); err != nil { // ready
+		return 0, err
+	}
+	for r := range questions {
+		questions[r] = request{Go: true}
+	}
+	answers, err := s.ask(questions)
+	took := 0.0
+	for r, a := range answers {
+		s.cpu[r.Name] = a.CPU
+		took = max(took, a.Took)
+	}
+	return took, err
+}
+
+// player plays an agent's part.
+type player struct {
+	a    *agent
+	p    *played
+	data []byte // of every message: nobody looks at it
+
+	mu      sync.Mutex
+	over    map[int]bool // messages
+	next    int          // send
+	left    int          // messages not over
+	waiting []map[int][]part
+	pending [][]waiting // by forwarder
+	err     error
+}
+
+func (a *agent) rehearse(p *played) error {
+	x := &player{a: a, p: p, over: make(map[int]bool), left: len(p.Sends) + len(p.Receives), pending: make([][]waiting, len(a.engines))}
+	largest := 1
+	for range a.engines {
+		x.waiting = append(x.waiting, make(map[int][]part))
+	}
+	check := func(p part) error {
+		if p.Bytes < 1 || p.Bytes > maxMessage || p.Via < 0 || p.Via >= len(a.engines) {
+			return fmt.Errorf("message %d of %d bytes by forwarder %d of %d", p.ID, p.Bytes, p.Via, len(a.engines))
+		}
+		largest = max(largest, p.Bytes)
+		return nil
+	}
+	for _, c := range p.Sends {
+		if err := check(c.part); err != nil {
+			return err
+		}
+	}
+	for _, r := range p.Receives {
+		if err := check(r); err != nil {
+			return err
+		}
+		x.waiting[r.Via][r.Peer] = append(x.waiting[r.Via][r.Peer], r)
+	}
+	x.data = make([]byte, largest)
+	for _, m := range x.waiting {
+		for peer := range m {
+			for range ahead {
+				x.post(m, peer)
+			}
+		}
+	}
+	a.player = x
+	return x.err
+}
+
+// post posts the next receive from a peer.
+func (x *player) post(m map[int][]part, peer int) {
+	if len(m[peer]) == 0 || x.err != nil {
+		return
+	}
+	r := m[peer][0]
+	m[peer] = m[peer][1:]
+	cell := new(engine.Cell)
+	e := x.a.engines[r.Via]
+	x.err = e.Irecv(e.comm, engine.KindP2P, x.data[:r.Bytes], peer, x.p.Base, cell)
+	x.pending[r.Via] = append(x.pending[r.Via], waiting{r.ID, cell, func(id int, err error) {
+		x.done(id, err)
+		x.post(m, peer)
+		x.send()
+	}})
+}
+
+func (x *player) done(id int, err error) {
+	if x.over[id], x.left = true, x.left-1; err != nil && x.err == nil {
+		x.err = fmt.Errorf("message %d: %w", id, err)
+	}
+}
+
+// send starts what may start.
+func (x *player) send() {
+	for ; x.next < len(x.p.Sends) && x.err == nil; x.next++ {
+		c := x.p.Sends[x.next]
+		for _, id := range c.After {
+			if !x.over[id] {
+				return
+			}
+		}
+		e, cell := x.a.engines[c.Via], new(engine.Cell)
+		if x.err = e.Isend(e.comm, engine.KindP2P, x.data[:c.Bytes], c.Peer, x.p.Base, false, cell); x.err != nil {
+			return
+		}
+		if cell.Done() {
+			x.done(c.ID, cell.Err())
+			continue
+		}
+		x.pending[c.Via] = append(x.pending[c.Via], waiting{c.ID, cell, func(id int, err error) {
+			x.done(id, err)
+			x.send()
+		}})
+	}
+}
+
+func (x *player) play() (answer, error) {
+	begin := time.Now()
+	deadline := begin.Add(10 * patience)
+	x.mu.Lock()
+	x.send()
+	x.mu.Unlock()
+	var wg sync.WaitGroup
+	for k := range x.a.engines {
+		wg.Go(func() {
+			for x.step(k) && time.Now().Before(deadline) {
+				x.a.engines[k].Progress(10 * time.Millisecond)
+			}
+		})
+	}
+	wg.Wait()
+	if x.err == nil && x.left > 0 {
+		x.err = errors.New(strconv.Itoa(x.left) + " messages were not over in time")
+	}
+	return answer{Took: time.Since(begin).Seconds()}, x.err
+}
+
+// step looks at what is over by one forwarder; false: there is nothing left.
+func (x *player) step(k int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	list := x.pending[k]
+	x.pending[k] = nil // callbacks add to it
+	for i, w := range list {
+		if !w.cell.Done() {
+			x.pending[k] = append(x.pending[k], list[i])
+			continue
+		}
+		w.over(w.id, w.cell.Err())
+	}
+	return x.left > 0 && x.err == nil
+}
