@@ -207,7 +207,9 @@ func TestWindowThreads(t *testing.T) {
 	for _, s := range splits {
 		t.Run(s.name, func(t *testing.T) {
 			b := New(t)
-			b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/rma_threads.c", "-pthread")))
+			path := compileFor(b, s.clusters, "c/rma_threads.c", "-pthread")
+			b.OK(b.Zipped(Job{Clusters: s.clusters}, path))
+			b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "inside"))
 		})
 	}
 }
