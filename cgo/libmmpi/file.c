@@ -11,13 +11,24 @@
 
 typedef struct zfile {
   MPI_Comm comm; /* private, of all processes that opened it */
+  int spans;     /* several clusters; else there is nothing more in here */
   int amode;
   char *name;
 } zfile;
 
-static zmap files; /* native handle → zfile */
+static zmap files; /* native handle → zfile; not those that a process has alone */
 
-zfile *zfile_find(MPI_File file) { return zmap_count(&files) ? zmap_get(&files, z_key(file)) : NULL; }
+static zfile *get(MPI_File file) { return zmap_count(&files) ? zmap_get(&files, z_key(file)) : NULL; }
+
+zfile *zfile_find(MPI_File file) {
+  zfile *f = get(file);
+  return f && f->spans ? f : NULL;
+}
+
+int zfile_meet(MPI_File file) {
+  zfile *f = get(file);
+  return !f ? MPI_SUCCESS : z_native_barrier(f->spans ? zcomm_find(f->comm)->native : f->comm);
+}
 
 int zfile_refuse(MPI_File file, const char *function) {
   return z_raise_file(file, MPI_ERR_UNSUPPORTED_OPERATION, function,
@@ -154,24 +165,33 @@ static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const c
   return rc;
 }
 
-int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *out) {
-  static const char function[] = "MPI_File_open";
-  zcomm *c = zcomm_find(comm);
-  if (!c) {
-    int rc = z_native_barrier(comm);
-    if (rc) return rc;
+static int open_inside(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *out) {
+  int size, rank, rc = real.Comm_size(comm, &size);
+  zfile *f = rc || size == 1 ? NULL : calloc(1, sizeof *f);
+  if (!rc) rc = real.Comm_rank(comm, &rank);
+  if (!rc && f) rc = z_Comm_split(comm, 0, rank, &f->comm);
+  if (!rc) {
     z_enter();
     rc = real.File_open(comm, name, amode, info, out);
     z_leave();
-    return rc;
+    if (rc && f) real.Comm_free(&f->comm);
   }
+  if (rc) free(f);
+  else if (f) zmap_put(&files, z_key(*out), f);
+  return rc;
+}
+
+int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *out) {
+  static const char function[] = "MPI_File_open";
+  zcomm *c = zcomm_find(comm);
+  if (!c) return open_inside(comm, name, amode, info, out);
   *out = MPI_FILE_NULL;
   if (c->inter) return z_raise_file(MPI_FILE_NULL, MPI_ERR_COMM, function, "not on an intercommunicator");
   const char *why = "no memory";
   int rc = verdict(c, name, amode, info, &why);
   if (rc) return z_raise_file(MPI_FILE_NULL, rc, function, why);
   zfile *f = calloc(1, sizeof *f);
-  if (f) f->amode = amode, f->name = strdup(name);
+  if (f) f->spans = 1, f->amode = amode, f->name = strdup(name);
   if (!f || !f->name) rc = MPI_ERR_NO_MEM;
   /* Its own communicator: the program's may be in use and be freed. */
   if (!rc) rc = zcomm_split(c, 0, c->rank, function, &f->comm);
@@ -190,15 +210,16 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
 #define INSIDE(call) do { z_enter(); rc = real.call; z_leave(); } while (0)
 
 int z_File_close(MPI_File *file) {
-  zfile *f = zfile_find(*file);
-  int rc;
-  if (!f) {
-    INSIDE(File_close(file));
+  zfile *f = get(*file);
+  int rc = f && f->spans ? z_Barrier(f->comm) : zfile_meet(*file);
+  zmap_remove(&files, z_key(*file));
+  if (!rc) INSIDE(File_close(file));
+  if (!f) return rc;
+  if (!f->spans) {
+    real.Comm_free(&f->comm);
+    free(f);
     return rc;
   }
-  zmap_remove(&files, z_key(*file));
-  rc = z_Barrier(f->comm);
-  if (!rc) INSIDE(File_close(file));
   int rc2 = z_Barrier(f->comm), rank = 0;
   if (!rc2 && f->amode & MPI_MODE_DELETE_ON_CLOSE) {
     z_Comm_rank(f->comm, &rank);
@@ -215,7 +236,7 @@ int z_File_close(MPI_File *file) {
 #define TOGETHER(NAME, PARAMS, ...)              \
   int z_##NAME PARAMS {                          \
     zfile *f = zfile_find(file);                 \
-    int rc = f ? z_Barrier(f->comm) : MPI_SUCCESS; \
+    int rc = f ? z_Barrier(f->comm) : zfile_meet(file); \
     if (!rc) INSIDE(NAME(__VA_ARGS__));          \
     int rc2 = f ? z_Barrier(f->comm) : MPI_SUCCESS; \
     return rc ? rc : rc2;                        \
@@ -230,7 +251,7 @@ int z_File_preallocate(MPI_File file, MPI_Offset size) {
   zfile *f = zfile_find(file);
   int rc;
   if (!f) {
-    INSIDE(File_preallocate(file, size));
+    if (!(rc = zfile_meet(file))) INSIDE(File_preallocate(file, size));
     return rc;
   }
   zcomm *c = zcomm_find(f->comm);
@@ -248,6 +269,7 @@ int z_File_preallocate(MPI_File file, MPI_Offset size) {
 int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Datatype type, const char *form, MPI_Info info) {
   MPI_Info hints = info;
   int rc = zfile_find(file) ? careful(info, &hints) : MPI_SUCCESS;
+  if (!rc) rc = zfile_meet(file);
   if (!rc) INSIDE(File_set_view(file, at, element, type, form, hints));
   if (hints != info) real.Info_free(&hints);
   return rc;
@@ -256,6 +278,7 @@ int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Data
 int z_File_set_info(MPI_File file, MPI_Info info) {
   MPI_Info hints = info;
   int rc = zfile_find(file) ? careful(info, &hints) : MPI_SUCCESS;
+  if (!rc) rc = zfile_meet(file);
   if (!rc) INSIDE(File_set_info(file, hints));
   if (hints != info) real.Info_free(&hints);
   return rc;
@@ -280,7 +303,7 @@ int z_File_get_group(MPI_File file, MPI_Group *out) {
 /* On is what clusters cannot keep; off is how they are. */
 int z_File_set_atomicity(MPI_File file, int on) {
   if (on && zfile_find(file)) return zfile_refuse(file, "MPI_File_set_atomicity");
-  int rc;
-  INSIDE(File_set_atomicity(file, on));
+  int rc = zfile_meet(file);
+  if (!rc) INSIDE(File_set_atomicity(file, on));
   return rc;
 }

@@ -34,10 +34,10 @@ func (f function) arguments(but map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// window is the name of the argument that is a window; "" if there is none.
-func (f function) window() string {
+// handle is the name of the first argument of the type; "" if there is none.
+func (f function) handle(typ string) string {
 	for _, a := range f.params {
-		if a.typ == "MPI_Win" && a.suffix == "" {
+		if a.typ == typ && a.suffix == "" {
 			return a.name
 		}
 	}
@@ -108,7 +108,7 @@ func wrapper(f function, policy string, all map[string]function) string {
 	case own, inside, persist:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))
 	case window:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", real, f.window(), f.name, f.arguments(nil))
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", real, f.handle("MPI_Win"), f.name, f.arguments(nil))
 		b.WriteString(checks(f, policy, all))
 	case guarded, apart, synced:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
@@ -164,8 +164,10 @@ func checks(f function, policy string, all map[string]function) string {
 	}
 	// Collectives, so all ranks take the same way, idle or not.
 	switch {
-	case policy == synced:
+	case policy == synced && comm != "":
 		fmt.Fprintf(&b, "  if ((rc = z_native_barrier(%s))) return rc;\n", comm)
+	case policy == synced:
+		fmt.Fprintf(&b, "  if ((rc = zfile_meet(%s))) return rc;\n", f.handle("MPI_File"))
 	case nonblockingForm(f, all):
 		fmt.Fprintf(&b, "  MPI_Request request;\n  rc = real.%s(%s, &request);\n  return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);\n",
 			iForm(f.name), f.arguments(groups))
@@ -197,7 +199,7 @@ func narrowed(f function, all map[string]function) string {
 		}
 	}
 	out := fmt.Sprintf("  if (%s) return z_%s(%s);\n", strings.Join(fit, " && "), short.name, f.arguments(casts))
-	if w := f.window(); w != "" && comm == "" {
+	if w := f.handle("MPI_Win"); w != "" && comm == "" {
 		return fmt.Sprintf("  if (zwin_find(%s)) {\n  %s    return zwin_raise(zwin_find(%s), MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n  }\n",
 			w, out, w, f.mpi()) + checks(f, guarded, all)
 	}

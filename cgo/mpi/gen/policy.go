@@ -22,7 +22,7 @@ const (
 	arrays  = "arrays"  // the big-count form of a collective with arrays: likewise, the arrays narrowed; no policy file names it
 	persist = "persist" // a persistent collective that starts an own nonblocking one: z_X, generated; no policy file names it
 	apart   = "apart"   // guarded; unsupported on a file that spans clusters too
-	synced  = "synced"  // guarded, after a barrier that serves others while it waits: the function blocks and has no I-form
+	synced  = "synced"  // guarded, after a barrier of the communicator or file that serves others while it waits: the function blocks and has no I-form
 )
 
 // policies maps a function's name without MPI_ to what its wrapper does; functions not named get what fallback says.

@@ -18,7 +18,7 @@ func meaning(policy, spanning string) (string, error) {
 		return "error", nil
 	case policy == pass || policy == skip:
 		return "native", nil
-	case policy == guarded && spanning == "local":
+	case (policy == guarded || policy == synced) && spanning == "local":
 		return "native, inside", nil
 	}
 	return "", fmt.Errorf("policy %q, %q: no words for it in the conformance table", policy, spanning)

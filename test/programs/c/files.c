@@ -1,6 +1,6 @@
 /* MPI-IO by all processes together: modes of opening, explicit offsets, views, file pointers, collective and nonblocking calls, size,
- * groups, what is left behind. argv[1] is a directory that all see. With "apart" as argv[2] the clusters have to refuse what they do not share;
- * natively that part is not run. With "environment" nothing in the program says that the directory is shared. */
+ * groups, what is left behind. argv[1] is a directory that all see. With "apart" as argv[2] the clusters have to refuse what they do not share, and
+ * nobody may wait natively in a collective call for somebody who waits for a message; natively that part is not run. With "environment" nothing in the program says that the directory is shared. */
 #include "check.h"
 #include <unistd.h>
 
@@ -152,6 +152,75 @@ static void ends(MPI_Comm c) {
   CHECK(access(path, F_OK), "the file is still there");
 }
 
+/* Whoever has an even rank in c waits in a collective call for the next one, which gets there only when its message, asked for from anybody, has been received. */
+static void waits(MPI_Comm c, const char *name) {
+  enum { N = 1000 };
+  static int out[N], in[N];
+  int rank, size, x = 5, y = -1, step = 0;
+  char kept[sizeof path];
+  MPI_File f;
+  MPI_Info none;
+  MPI_Status s;
+  MPI_Comm_rank(c, &rank);
+  MPI_Comm_size(c, &size);
+  strcpy(kept, path);
+  strcpy(path, name);
+  int odd = rank % 2, pair = odd || rank + 1 < size, with[1] = {rank ^ 1}, peer = MPI_PROC_NULL;
+  MPI_Group group, world;
+  MPI_Comm_group(c, &group);
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  if (pair) MPI_Group_translate_ranks(group, 1, with, world, &peer);
+  MPI_Group_free(&group), MPI_Group_free(&world);
+  MPI_Info_create(&none);
+#define WAITS(call) do {                                                                                     \
+    MPI_Request r = MPI_REQUEST_NULL;                                                                        \
+    step++;                                                                                                  \
+    if (pair && !odd) MPI_Irecv(&y, 1, MPI_INT, MPI_ANY_SOURCE, 100 + step, MPI_COMM_WORLD, &r);             \
+    MPI_Barrier(c);                                                                                          \
+    if (odd) MPI_Ssend(&x, 1, MPI_INT, peer, 100 + step, MPI_COMM_WORLD);                                    \
+    SAME(call, MPI_SUCCESS, #call);                                                                          \
+    MPI_Wait(&r, MPI_STATUS_IGNORE);                                                                         \
+  } while (0)
+  MPI_Datatype mine;
+  MPI_Type_vector(N, 1, size, MPI_INT, &mine);
+  MPI_Type_commit(&mine);
+  WAITS(MPI_File_open(c, path, MPI_MODE_RDWR | MPI_MODE_CREATE, info, &f));
+  WAITS(MPI_File_set_size(f, 16));
+  WAITS(MPI_File_preallocate(f, 64));
+  WAITS(MPI_File_set_view(f, rank * (MPI_Offset)sizeof(int), MPI_INT, mine, "native", info));
+  WAITS(MPI_File_set_info(f, none));
+  WAITS(MPI_File_set_atomicity(f, 0));
+  for (int i = 0; i < N; i++) out[i] = at(rank, i);
+  WAITS(MPI_File_write_all(f, out, N, MPI_INT, &s));
+  WAITS(MPI_File_write_at_all(f, 0, out, N, MPI_INT, &s));
+  WAITS(MPI_File_sync(f));
+  MPI_File_seek(f, 0, MPI_SEEK_SET);
+  WAITS(MPI_File_read_all(f, in, N, MPI_INT, &s));
+  SAME(memcmp(in, out, sizeof in), 0, "read_all");
+  memset(in, 0, sizeof in);
+  WAITS(MPI_File_read_at_all(f, 0, in, N, MPI_INT, &s));
+  SAME(memcmp(in, out, sizeof in), 0, "read_at_all");
+  WAITS(MPI_File_write_at_all_begin(f, 0, out, N, MPI_INT));
+  WAITS(MPI_File_write_at_all_end(f, out, &s));
+  memset(in, 0, sizeof in);
+  WAITS(MPI_File_read_at_all_begin(f, 0, in, N, MPI_INT));
+  WAITS(MPI_File_read_at_all_end(f, in, &s));
+  SAME(memcmp(in, out, sizeof in), 0, "read_at_all_begin");
+  MPI_File_seek(f, 0, MPI_SEEK_SET);
+  WAITS(MPI_File_write_all_begin(f, out, N, MPI_INT));
+  WAITS(MPI_File_write_all_end(f, out, &s));
+  MPI_File_seek(f, 0, MPI_SEEK_SET);
+  WAITS(MPI_File_read_all_begin(f, in, N, MPI_INT));
+  WAITS(MPI_File_read_all_end(f, in, &s));
+  WAITS(MPI_File_close(&f));
+  MPI_Barrier(c);
+  if (rank == 0) MPI_File_delete(path, MPI_INFO_NULL);
+  MPI_Barrier(c);
+  MPI_Info_free(&none);
+  MPI_Type_free(&mine);
+  strcpy(path, kept);
+}
+
 static void refused(const char *what, int rc) {
   int class_;
   MPI_Error_class(rc, &class_);
@@ -181,6 +250,19 @@ static void apart(MPI_Comm c) {
   MPI_File_close(&f);
 }
 
+/* On the communicators of hosts, and on all. */
+static void waiting(MPI_Comm c) {
+  MPI_Comm host;
+  int leader = me;
+  char name[sizeof path + 20];
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  MPI_Bcast(&leader, 1, MPI_INT, 0, host);
+  snprintf(name, sizeof name, "%s-%d", path, leader);
+  waits(host, name);
+  MPI_Comm_free(&host);
+  waits(c, path);
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Comm c;
@@ -199,7 +281,7 @@ int main(int argc, char **argv) {
   MPI_Comm_free(&reversed);
   if (me == 0) MPI_File_delete(path, MPI_INFO_NULL);
   MPI_Barrier(c);
-  if (argc > 2 && !environment) apart(c);
+  if (argc > 2 && !environment) waiting(c), apart(c);
   if (!environment) MPI_Info_free(&info);
   MPI_Comm_free(&c);
   return finish();
