@@ -46,7 +46,7 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 	// What is measured is the sharing of links, not TCP's search for its rate: receive windows are fixed and smaller than the queues, so nothing is ever lost
 	// and what a share is decided by is the queues alone. Long packets and forwarders that do not spin leave the processors idle for the most part.
 	cfg := lab.Config{Name: name, Rate: rate, Burst: "32kb", Queue: queue, MTU: "9000", Log: log, ForwarderOptions: []string{"--poll", "event"},
-		Sysctl: []string{"net.ipv4.tcp_congestion_control=reno", "net.ipv4.tcp_rmem=4096 262144 262144"}}
+		Sysctl: []string{lab.Reno, "net.ipv4.tcp_rmem=4096 262144 262144"}}
 	for i := range n {
 		cfg.NodesA = append(cfg.NodesA, "a"+strconv.Itoa(i+1))
 		cfg.NodesB = append(cfg.NodesB, "b"+strconv.Itoa(i+1))

@@ -34,9 +34,13 @@ type Config struct {
 	Log              *os.File // what the scripts and forwarders say; nil: nothing
 }
 
+// Reno makes a node's TCP like that of most clusters whatever this machine's default is, so that all that is compared has the same congestion control:
+// BBR, for one, costs more processor time than the data, and zipper's own links avoid it. Every system allows it in a namespace.
+const Reno = "net.ipv4.tcp_congestion_control=reno"
+
 // Small is two nodes a cluster and one zipper node.
 func Small() Config {
-	return Config{Name: "zb", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"z1"}}
+	return Config{Name: "zb", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"z1"}, Sysctl: []string{Reno}}
 }
 
 // Lab is a running lab.
