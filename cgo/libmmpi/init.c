@@ -3,6 +3,7 @@
 #include "shim.h"
 #include <dlfcn.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -68,6 +69,15 @@ static const char *open_engine(void) {
   Z_ENGINE_FUNCTIONS(FIND)
 #undef FIND
   return NULL;
+}
+
+/* What happens when the program crashes is its own affair, or MPI's: Go's handlers, which the engine brings, would call those that were there
+ * before, but no backtrace goes past them to the place of the crash. They may go: the engine does not recover from such signals. */
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE};
+enum { CRASHES = sizeof crashes / sizeof *crashes };
+
+static void crash_handlers(struct sigaction kept[CRASHES], int restore) {
+  for (int i = 0; i < CRASHES; i++) sigaction(crashes[i], restore ? &kept[i] : NULL, restore ? NULL : &kept[i]);
 }
 
 /* The job is lost. Any thread, so native MPI is not asked; the launcher sees the exit code and ends the rest. */
@@ -160,8 +170,11 @@ static int join(void) {
   gethostname(host, sizeof host - 1);
   local.host = host;
 
+  struct sigaction kept[CRASHES];
+  crash_handlers(kept, 0);
   const char *problem = open_engine();
-  if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error();
+  if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error(); /* the first call: Go's handlers are there now */
+  if (!registered) crash_handlers(kept, 1);
   if (problem) {
     fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);
     fflush(NULL);

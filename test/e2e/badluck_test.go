@@ -107,6 +107,17 @@ func TestExitStatus(t *testing.T) {
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, bad(b), "kill", "9", "0"), 128+9)
 }
 
+// TestCrash: the backtrace that Open MPI prints leads into the program, as it does natively.
+func TestCrash(t *testing.T) {
+	b := New(t)
+	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
+	frame := prog + "("
+	if native := b.Native(OpenMPI, 1, prog, "crash"); !strings.Contains(native.Stderr, frame) {
+		t.Fatalf("no backtrace natively:\n%v", native)
+	}
+	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(2, OpenMPI)}}, prog, "crash", "0", "1"), 128+11, frame)
+}
+
 func TestGarbageToForwarder(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder()

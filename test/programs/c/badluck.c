@@ -92,6 +92,9 @@ static void stopped(int victim) {
   if (rank == last) MPI_Send(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
 }
 
+/* Not static, nor inlined: its name is to be seen in a backtrace. */
+__attribute__((noinline)) void crash(void) { *(volatile int *)8 = 1; }
+
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "finish";
   int n = argc > 2 ? atoi(argv[2]) : 0, victim = argc > 3 ? atoi(argv[3]) : 0;
@@ -114,6 +117,7 @@ int main(int argc, char **argv) {
       if (!strcmp(what, "exit")) exit(n);
       if (!strcmp(what, "abort")) MPI_Abort(MPI_COMM_WORLD, n);
       if (!strcmp(what, "kill")) raise(n);
+      if (!strcmp(what, "crash")) crash();
       fprintf(stderr, "badluck: what is %s?\n", what);
       MPI_Abort(MPI_COMM_WORLD, 2);
     }
