@@ -20,7 +20,7 @@ func (t *tally) add(h *wire.Header) {
 }
 
 // counters are the shared counts of one direction. Safe for concurrent use.
-type counters struct{ frames, messages, payload, header, passed atomic.Uint64 }
+type counters struct{ frames, messages, payload, header, passed, placed atomic.Uint64 }
 
 func (c *counters) add(t *tally) {
 	c.frames.Add(t.frames)
@@ -42,8 +42,9 @@ type Traffic struct {
 	HeaderBytes  uint64 `json:"header_bytes"`  // everything else
 	Frames       uint64 `json:"frames"`
 	PassedBytes  uint64 `json:"passed_bytes"` // of the data: sent from where they were received, without a copy (verbs)
+	PlacedBytes  uint64 `json:"placed_bytes"` // of these: written straight into the receiving program's memory
 }
 
 func (c *counters) read(from, to string) Traffic {
-	return Traffic{from, to, c.messages.Load(), c.payload.Load(), c.header.Load(), c.frames.Load(), c.passed.Load()}
+	return Traffic{from, to, c.messages.Load(), c.payload.Load(), c.header.Load(), c.frames.Load(), c.passed.Load(), c.placed.Load()}
 }

@@ -119,6 +119,7 @@ func (f *Forwarder) take(link transport.Link, prepare func(c *conn) bool) {
 	c := &conn{f: f, link: link, log: f.log}
 	c.lender, _ = link.(transport.Lender)
 	c.out = output{link: link, lender: c.lender, pool: &f.pool, arm: c.armWrite, broken: c.broken, limits: limits{f.cfg.FlowLimit, f.cfg.ControlLimit}}
+	c.out.placer, _ = link.(transport.Placer)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stopping || prepare != nil && !prepare(c) {

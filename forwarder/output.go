@@ -25,6 +25,7 @@ type output struct {
 	mu      sync.Mutex
 	link    transport.Link
 	lender  transport.Lender // the link, if it has large pieces
+	placer  transport.Placer // the link, if it puts them where they belong
 	pool    *pool
 	arm     func(on bool) // asks the owner loop's epoll for writability
 	broken  func()        // tells the owner loop to tear the link down

@@ -29,9 +29,32 @@ func (p *passage) end() {
 }
 
 // sent is end when the outgoing link has taken the block.
-func (p *passage) sent() {
+func (p *passage) sent(placed bool) {
 	p.count.passed.Add(uint64(p.bytes))
+	if placed {
+		p.count.placed.Add(uint64(p.bytes))
+	}
 	p.recycle()
+}
+
+// lend gives the frame to the link, which puts the payload into the receive that it belongs to, if that has told the link where it is.
+func (o *output) lend(p *passage) error {
+	if o.placer == nil {
+		err := o.lender.TryLend(p.head[:], p.block, passHead)
+		if err == nil {
+			p.sent(false)
+		}
+		return err
+	}
+	d, err := wire.ParseData(p.head[wire.HeaderLen:])
+	if err != nil {
+		return err // cannot be: the head is whole
+	}
+	placed, err := o.placer.TryPlace(p.head[:], p.block, passHead, d.Receiver, int64(d.Offset))
+	if err == nil {
+		p.sent(placed)
+	}
+	return err
 }
 
 func (p *passage) recycle() {
@@ -104,10 +127,9 @@ func (o *output) pass(src uint32, p *passage) error {
 		return nil
 	}
 	if !o.pending() {
-		err := o.lender.TryLend(p.head[:], p.block, len(p.head))
+		err := o.lend(p)
 		switch err {
 		case nil:
-			p.sent()
 			return nil
 		case transport.ErrAgain:
 			o.arm(true)
@@ -141,7 +163,7 @@ func (o *output) passNext() bool {
 // passQueued sends the next frame, which is in a block; false if the link takes nothing now.
 func (o *output) passQueued() bool {
 	e := o.bulk.at(0)
-	switch err := o.lender.TryLend(e.pass.head[:], e.pass.block, passHead); err {
+	switch err := o.lend(e.pass); err {
 	case nil:
 	case transport.ErrAgain:
 		return false
@@ -151,7 +173,6 @@ func (o *output) passQueued() bool {
 	}
 	done := o.bulk.pop()
 	o.skipped = 0
-	done.pass.sent()
 	done.pass = nil
 	o.uncharge(done)
 	return true

@@ -70,12 +70,23 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 		env = setEnv(env, kv)
 	}
 	env = setEnv(env, VarMPI+"="+string(m))
+	load := get("LD_PRELOAD")
 	if !p.MMPI {
 		shim, err := ShimPath(m)
 		if err != nil {
 			return "", nil, err
 		}
-		env = setEnv(env, "LD_PRELOAD="+preload(shim, get("LD_PRELOAD")))
+		load = preload(shim, load)
+	}
+	if r.Share.Cache {
+		lib, err := unmapsPath()
+		if err != nil {
+			return "", nil, err
+		}
+		load = preloadFirst(lib, load)
+	}
+	if load != "" {
+		env = setEnv(env, "LD_PRELOAD="+load)
 	}
 	return p.Path, env, nil
 }

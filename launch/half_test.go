@@ -152,6 +152,7 @@ func TestExecPlan(t *testing.T) {
 		"not on PATH":    {Share: share, Program: []string{"no-such-program-anywhere"}},
 		"cannot tell":    {Share: share, Program: []string{script}},
 		"directory":      {Share: share, Program: []string{dir}},
+		"libmmpi":        {Share: share, Program: []string{script}, MPI: OpenMPI}, // is not next to the test
 	} {
 		if _, _, err := r.Plan([]string{"PATH=/bin"}); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("want an error with %q, got %v", word, err)

@@ -2,7 +2,9 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 // launchers are the usual names of each library's mpirun, the surest first.
@@ -176,6 +180,26 @@ func firstHost(file string) (string, error) {
 
 // ShimPath is where the library to preload lies, next to the zipper command: ../lib/libmmpi-MPI.so.
 func ShimPath(m MPI) (string, error) {
+	p, err := libraryPath("libmmpi-" + string(m) + ".so")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("the library for %s is not there (%s): install %s and run scripts/build", m, p, packages[m])
+	}
+	return p, err
+}
+
+// unmapsPath is where the library lies that watches the program's memory.
+func unmapsPath() (string, error) {
+	p, err := libraryPath(unmaps)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s=1 needs %s, which is not there: run scripts/build", jobenv.VarCache, p)
+	}
+	return p, err
+}
+
+const unmaps = "libmmpi-unmaps.so"
+
+// libraryPath is where a library of ours lies, and whether it is there.
+func libraryPath(name string) (string, error) {
 	self, err := os.Executable()
 	if err == nil {
 		self, err = filepath.EvalSymlinks(self)
@@ -183,9 +207,7 @@ func ShimPath(m MPI) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib", "libmmpi-"+string(m)+".so")
-	if _, err := os.Stat(p); err != nil {
-		return "", fmt.Errorf("the library for %s is not there (%s): install %s and run scripts/build", m, p, packages[m])
-	}
-	return p, nil
+	p := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib", name)
+	_, err = os.Stat(p)
+	return p, err
 }

@@ -12,7 +12,7 @@ import (
 // shim. Everything else comes after it: a preloaded MPI library would take its place.
 func preload(shim, old string) string {
 	var before, after []string
-	for _, lib := range strings.FieldsFunc(old, func(r rune) bool { return r == ':' || r == ' ' }) {
+	for _, lib := range libraries(old) {
 		switch {
 		case filepath.Base(lib) == filepath.Base(shim): // a zipper exec within another one's
 		case wrapsMPI(lib):
@@ -22,6 +22,17 @@ func preload(shim, old string) string {
 		}
 	}
 	return strings.Join(slices.Concat(before, []string{shim}, after), ":")
+}
+
+// libraries takes the value of LD_PRELOAD apart.
+func libraries(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ' ' })
+}
+
+// preloadFirst is LD_PRELOAD with a library before all others: nothing that these do escapes it.
+func preloadFirst(lib, old string) string {
+	rest := slices.DeleteFunc(libraries(old), func(l string) bool { return filepath.Base(l) == filepath.Base(lib) })
+	return strings.Join(append([]string{lib}, rest...), ":")
 }
 
 // wrapsMPI tells whether a shared object defines functions MPI_…, and none PMPI_…. A name that the loader has to search for is none: it is

@@ -38,3 +38,17 @@ func TestPreload(t *testing.T) {
 		}
 	}
 }
+
+func TestPreloadFirst(t *testing.T) {
+	const lib = "/lib/libmmpi-unmaps.so"
+	for old, want := range map[string]string{
+		"":                         lib,
+		"/a.so /b.so":              lib + ":/a.so:/b.so",
+		"/a.so:" + lib + ":/b.so":  lib + ":/a.so:/b.so",
+		"libmmpi-unmaps.so:/a.so:": lib + ":/a.so",
+	} {
+		if got := preloadFirst(lib, old); got != want {
+			t.Errorf("%q gives %q, want %q", old, got, want)
+		}
+	}
+}

@@ -28,6 +28,8 @@ const (
 type Dialer struct {
 	// Transport, if not nil, makes the links; else the address decides (see Dial).
 	Transport transport.Dialer
+	// Verbs are for links to verbs addresses.
+	Verbs verbs.Options
 	// Notify, if not nil, is told why an attempt to connect failed, before the next one.
 	Notify func(err error)
 }
@@ -45,7 +47,7 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 	}
 	td, target := d.Transport, addr
 	if td == nil {
-		td, target = pick(addr)
+		td, target = d.pick(addr)
 	}
 	l, err := d.connect(ctx, td, target, id.Timeout)
 	if err != nil {
@@ -61,21 +63,22 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 
 // Open connects to a forwarder's address and tries until ctx ends; joining is the caller's. It is how forwarders reach each other.
 func Open(ctx context.Context, addr string) (transport.Link, error) {
-	td, target := pick(addr)
+	d := &Dialer{}
+	td, target := d.pick(addr)
 	limit := time.Minute
 	if end, ok := ctx.Deadline(); ok {
 		limit = time.Until(end)
 	}
-	return (&Dialer{}).connect(ctx, td, target, limit)
+	return d.connect(ctx, td, target, limit)
 }
 
 // pick chooses the transport by the form of the address.
-func pick(addr string) (transport.Dialer, string) {
+func (d *Dialer) pick(addr string) (transport.Dialer, string) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return shm.Dialer{}, path
 	}
 	if strings.HasPrefix(addr, verbs.Scheme) {
-		return verbs.Dialer{}, addr
+		return verbs.Dialer{Options: d.Verbs}, addr
 	}
 	return tcp.Dialer{}, addr
 }

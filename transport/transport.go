@@ -77,6 +77,34 @@ type Lender interface {
 	MaxPiece() int
 }
 
+// Placer is a Lender that carries pieces from the caller's memory and into the reader's, with no copy at either end.
+//
+// The memory must not be Go's, and stays mapped until the Region is released and the peer has, as far as the caller knows, what was sent from it (or
+// has sent all that it expects). Errors of Pin and Expect end nothing: the caller does it with copies.
+type Placer interface {
+	Lender
+
+	// Pin prepares memory for TrySendPinned.
+	Pin(mem []byte) (Region, error)
+
+	// TrySendPinned is TrySend with the n bytes from offset off of the region on as body, which the link reads where they are, now or later.
+	TrySendPinned(head []byte, r Region, off, n int) error
+
+	// Expect lets the peer put what it has for key into mem, which are the bytes from offset from on there; what is written after this call comes
+	// to the peer later. Each byte may come once, in rising order; the peer may as well send it in an ordinary piece. ErrAgain: not now. TryRead into
+	// the place itself moves such bytes without touching them, and into another place is an error; a call returns what is before them alone.
+	Expect(key uint64, from int64, mem []byte) (Region, error)
+
+	// TryPlace is TryLend, for bytes that belong at offset at of what the peer expects for key; if it expects them they go there, and placed is true.
+	TryPlace(head []byte, b Block, from int, key uint64, at int64) (placed bool, err error)
+}
+
+// Region is memory that a link has been told of. It ends with the link at the latest.
+type Region interface {
+	// Release ends what it was made for; once, from any thread.
+	Release()
+}
+
 // Block is a piece that has come, in memory of the link that it came over. Until Release that link has one place less for others.
 // It stays when the link is closed.
 type Block interface {

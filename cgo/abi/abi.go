@@ -18,6 +18,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/leidenzipper/zipper/cgo/unmaps"
 	"github.com/leidenzipper/zipper/launch/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
@@ -109,6 +110,13 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	}
 	l.Warn = func(s string) {
 		fmt.Fprintf(os.Stderr, "MMPI: cluster %s rank %d: warning: %s\n", job.Cluster, l.Rank, s)
+	}
+	if job.Cache && l.Guest {
+		list, err := unmaps.Find()
+		if err != nil {
+			return result(&engine.Error{Code: engine.ErrArg, Reason: jobenv.VarCache + "=1: " + err.Error()})
+		}
+		l.Unmaps = list
 	}
 	e, w, err := engine.Join(context.Background(), job, l, native{n})
 	if err != nil {

@@ -40,6 +40,10 @@ var forkInit = sync.OnceValue(func() error {
 	return fmt.Errorf("ibv_fork_init: %w: memory was registered before; set RDMAV_FORK_SAFE=1 in the job's environment", syscall.Errno(rc))
 })
 
+// ForkCopies reports whether a child after fork has all of its memory although some is registered here: the kernel copies pinned pages. Else the library
+// keeps registered pages from children, with all that lies on them. Ask after the first device was opened.
+func ForkCopies() bool { return C.ibv_is_fork_initialized() == C.IBV_FORK_UNNEEDED }
+
 // Devices returns the names of this host's RDMA devices.
 func Devices() ([]string, error) {
 	l, err := listDevices()

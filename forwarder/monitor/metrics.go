@@ -10,7 +10,7 @@ import (
 type collector struct {
 	f                                         Source
 	links, jobs, queued                       *prometheus.Desc
-	messages, payload, header, frames, passed *prometheus.Desc
+	messages, payload, header, frames, passed, placed *prometheus.Desc
 }
 
 func registry(f Source) *prometheus.Registry {
@@ -28,6 +28,7 @@ func registry(f Source) *prometheus.Registry {
 		header:   desc("header_bytes_total", "Bytes of headers and control frames.", direction...),
 		frames:   desc("frames_total", "Frames.", direction...),
 		passed:   desc("passed_bytes_total", "Bytes of the programs' data that were sent from where they were received, without a copy (verbs).", direction...),
+		placed:   desc("placed_bytes_total", "Bytes of the programs' data that were written straight into the receiving program's memory (verbs).", direction...),
 	}
 	r := prometheus.NewRegistry()
 	r.MustRegister(c)
@@ -65,5 +66,6 @@ func (c *collector) traffic(job string, traffic []forwarder.Traffic, count func(
 		count(c.header, t.HeaderBytes, job, t.From, t.To)
 		count(c.frames, t.Frames, job, t.From, t.To)
 		count(c.passed, t.PassedBytes, job, t.From, t.To)
+		count(c.placed, t.PlacedBytes, job, t.From, t.To)
 	}
 }

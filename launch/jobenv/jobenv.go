@@ -13,19 +13,21 @@ import (
 
 // The variables. Ranks inside the cluster come from the cluster's own MPI, never from here.
 const (
-	VarJob         = "ZIPPER_JOB"         // job id, any word
-	VarSecret      = "ZIPPER_SECRET"      // shared secret of the job, or
-	VarSecretFile  = "ZIPPER_SECRET_FILE" // a file that holds it
-	VarCluster     = "ZIPPER_CLUSTER"     // name of this process's cluster
-	VarLayout      = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
-	VarForwarders  = "ZIPPER_FORWARDERS"  // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory; for several hops all forwarders, as in host:port=a+b (ParseZipper)
-	VarDual        = "ZIPPER_DUAL"        // for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
-	VarTimeout     = "ZIPPER_TIMEOUT"     // how long to wait for the other clusters, a Go duration; default 60s
-	VarLog         = "ZIPPER_LOG"         // debug, info, warn (default), error
-	VarPoll        = "ZIPPER_POLL"        // adaptive (default), busy, event
-	VarProtocol    = "ZIPPER_PROTOCOL"    // classic: a handshake for every message, one transfer at a time, for comparison; equal in all clusters and in the forwarder
-	VarCollectives = "ZIPPER_COLLECTIVES" // where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in all clusters
-	VarReport      = "ZIPPER_REPORT"      // if set, a file name prefix for per-rank traffic records
+	VarJob         = "ZIPPER_JOB"                // job id, any word
+	VarSecret      = "ZIPPER_SECRET"             // shared secret of the job, or
+	VarSecretFile  = "ZIPPER_SECRET_FILE"        // a file that holds it
+	VarCluster     = "ZIPPER_CLUSTER"            // name of this process's cluster
+	VarLayout      = "ZIPPER_LAYOUT"             // all clusters in order of virtual rank: "a=4,b=2"
+	VarForwarders  = "ZIPPER_FORWARDERS"         // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory; for several hops all forwarders, as in host:port=a+b (ParseZipper)
+	VarDual        = "ZIPPER_DUAL"               // for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
+	VarTimeout     = "ZIPPER_TIMEOUT"            // how long to wait for the other clusters, a Go duration; default 60s
+	VarLog         = "ZIPPER_LOG"                // debug, info, warn (default), error
+	VarPoll        = "ZIPPER_POLL"               // adaptive (default), busy, event
+	VarProtocol    = "ZIPPER_PROTOCOL"           // classic: a handshake for every message, one transfer at a time, for comparison; equal in all clusters and in the forwarder
+	VarCollectives = "ZIPPER_COLLECTIVES"        // where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in all clusters
+	VarInPlace     = "ZIPPER_IN_PLACE"           // bytes: messages at least so long are sent from the program's memory and received into it over verbs, without copies; 0: none; default 1 MiB, with VarCache 128 KiB
+	VarCache       = "ZIPPER_REGISTRATION_CACHE" // 1: registrations of that memory are kept, and a preloaded library watches what the program unmaps
+	VarReport      = "ZIPPER_REPORT"             // if set, a file name prefix for per-rank traffic records
 )
 
 // DefaultPort is the forwarder's TCP port.
@@ -53,6 +55,10 @@ type Job struct {
 	Report      string
 	Collectives string
 	Protocol    string // empty or Classic
+	InPlace     int    // bytes; 0: never
+	Cache       bool   // of registrations
+
+	inPlaceGiven string
 }
 
 // Classic is the protocol of the original middleware: a handshake for every message, half duplex, store and forward.
@@ -130,6 +136,9 @@ func From(get func(string) string) (Job, error) {
 	if err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarDual, err)
 	}
+	if err := j.memory(get); err != nil {
+		return Job{}, err
+	}
 	switch j.Poll {
 	case "":
 		j.Poll = "adaptive"
@@ -138,6 +147,33 @@ func From(get func(string) string) (Job, error) {
 		return Job{}, fmt.Errorf("%s=%q: want adaptive, busy or event", VarPoll, j.Poll)
 	}
 	return j, nil
+}
+
+// From these sizes on messages are sent and received in place. Registering memory costs a system call and some time for each page.
+const (
+	inPlace       = 1 << 20
+	inPlaceCached = 128 << 10
+)
+
+func (j *Job) memory(get func(string) string) error {
+	switch s := get(VarCache); s {
+	case "", "0":
+	case "1":
+		j.Cache = true
+	default:
+		return fmt.Errorf("%s=%q: want 1 or 0", VarCache, s)
+	}
+	if j.InPlace = inPlace; j.Cache {
+		j.InPlace = inPlaceCached
+	}
+	if s := get(VarInPlace); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%s=%q: want a number of bytes, or 0 for never", VarInPlace, s)
+		}
+		j.InPlace, j.inPlaceGiven = n, s
+	}
+	return nil
 }
 
 // ParseLayout reads "a=4,b=2".
@@ -175,7 +211,8 @@ func FormatLayout(l []Cluster) string {
 func (j Job) Environ() []string {
 	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout + "=" + FormatLayout(j.Layout),
 		VarForwarders + "=" + j.forwarderList(), VarTimeout + "=" + j.Timeout.String()}
-	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol}, {VarDual, FormatDual(j.Dual)}} {
+	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol}, {VarDual, FormatDual(j.Dual)},
+		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])
 		}

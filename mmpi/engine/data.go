@@ -159,6 +159,7 @@ func (e *Engine) segmentLanded(l landing) error {
 			return err
 		}
 		r.moved += fresh
+		e.arrived(r)
 		p.dataIn.Consume(uint64(fresh))
 		if p.dataIn.Due() {
 			e.sendCredit(p)

@@ -24,6 +24,8 @@ type Engine struct {
 	native    Native
 	poll      Poll
 	guest     bool
+	placeFrom int // bytes from which on messages are sent and received in place; 0: none are
+	warn      func(string)
 	start     time.Time
 
 	mu         sync.Mutex
@@ -72,7 +74,8 @@ type Engine struct {
 	completions int // since the lock was taken
 	err         error
 
-	recording *recording // nil: off
+	recording  *recording // nil: off
+	toldCopies bool
 
 	sleep sleepState
 	hold  hold
@@ -80,7 +83,7 @@ type Engine struct {
 
 // New starts an engine on joined links.
 func New(cfg Config) (*Engine, error) {
-	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, guest: cfg.Guest, collTuning: cfg.Collectives, start: time.Now(),
+	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, guest: cfg.Guest, placeFrom: cfg.PlaceFrom, warn: cfg.Warn, collTuning: cfg.Collectives, start: time.Now(),
 		contextOf: map[uint64]*Comm{}, probed: map[uint64]*message{}}
 	mine, first := cfg.World.Place(cfg.World.Rank)
 	if mine < 0 || cfg.World.Rank < 0 {
@@ -178,7 +181,7 @@ func (e *Engine) fatal(code Code, status int, reason string) {
 		}
 		cell := r.cell
 		r.comm.outstanding--
-		*r = Request{index: r.index, gen: r.gen + 1}
+		r.reset()
 		e.idle = append(e.idle, r)
 		cell.Error = int32(code)
 		cell.finish()

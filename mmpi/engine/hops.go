@@ -48,7 +48,7 @@ func hopWays(job jobenv.Job, id *handshake.Identity) ([]int, error) {
 }
 
 // dialHops joins at all forwarders of this cluster; every one is needed.
-func dialHops(ctx context.Context, job jobenv.Job, id handshake.Identity) ([]transport.Link, wire.Layout, error) {
+func dialHops(ctx context.Context, d *joining.Dialer, job jobenv.Job, id handshake.Identity) ([]transport.Link, wire.Layout, error) {
 	type answer struct {
 		rail   int
 		link   transport.Link
@@ -62,7 +62,7 @@ func dialHops(ctx context.Context, job jobenv.Job, id handshake.Identity) ([]tra
 		id := id
 		id.Here = job.Here[i]
 		go func() {
-			l, layout, err := (&joining.Dialer{}).Dial(ctx, addr, id)
+			l, layout, err := d.Dial(ctx, addr, id)
 			answers <- answer{i, l, layout, err}
 		}()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/launch/jobenv"
 	joining "github.com/leidenzipper/zipper/rail"
 	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/verbs"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -24,6 +25,7 @@ type Local struct {
 	Host       string
 	Guest      bool         // see Config
 	Warn       func(string) // is told what the user should know though the job goes on; nil: nobody
+	Unmaps     verbs.Unmaps // tells what the program unmaps, if registrations of its memory are to be kept
 }
 
 // Model names the data model: two processes of a job must agree, since data crosses as it lies in memory.
@@ -70,7 +72,8 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 		return nil, w, err
 	}
 	id.Doors = doors.ports
-	links, redial, layout, err := dial(ctx, job, id)
+	dialer := &joining.Dialer{Verbs: verbs.Options{Unmaps: loc.Unmaps}}
+	links, redial, layout, err := dial(ctx, dialer, job, id)
 	if err != nil {
 		doors.close()
 		return nil, w, failure(ErrLink, "cluster %s rank %d cannot join job %q: %v", job.Cluster, loc.Rank, job.ID, err)
@@ -82,7 +85,11 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 		limits.classic()
 	}
 	direct := openers(&id, &layout)
-	e, err := New(Config{World: w, Direct: direct, Native: native, Links: links, Redial: redial, Ways: ways, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: limits})
+	inPlace := 0
+	if loc.Guest { // else memory is Go's
+		inPlace = job.InPlace
+	}
+	e, err := New(Config{World: w, PlaceFrom: inPlace, Warn: loc.Warn, Direct: direct, Native: native, Links: links, Redial: redial, Ways: ways, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: limits})
 	if err != nil {
 		for _, l := range links {
 			if l != nil {
@@ -98,7 +105,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 }
 
 // dial joins at all of the job's forwarders at once and returns when the first has let us in: the other links may come later (Config.Redial).
-func dial(ctx context.Context, job jobenv.Job, id handshake.Identity) ([]transport.Link, func(context.Context, int) (transport.Link, error), wire.Layout, error) {
+func dial(ctx context.Context, d *joining.Dialer, job jobenv.Job, id handshake.Identity) ([]transport.Link, func(context.Context, int) (transport.Link, error), wire.Layout, error) {
 	n := len(job.Forwarders)
 	if n == 0 {
 		return nil, nil, wire.Layout{}, fmt.Errorf("no forwarder is named in %s", jobenv.VarForwarders)
@@ -107,7 +114,7 @@ func dial(ctx context.Context, job jobenv.Job, id handshake.Identity) ([]transpo
 		return nil, nil, wire.Layout{}, fmt.Errorf("%s names %d forwarders, at most %d can be used", jobenv.VarForwarders, n, MaxRails)
 	}
 	if len(job.Zippers) > 0 {
-		links, layout, err := dialHops(ctx, job, id)
+		links, layout, err := dialHops(ctx, d, job, id)
 		return links, nil, layout, err
 	}
 	type answer struct {
@@ -121,7 +128,7 @@ func dial(ctx context.Context, job jobenv.Job, id handshake.Identity) ([]transpo
 	for i, addr := range job.Forwarders {
 		first[i] = make(chan answer, 1)
 		go func() {
-			l, layout, err := (&joining.Dialer{}).Dial(ctx, addr, id)
+			l, layout, err := d.Dial(ctx, addr, id)
 			a := answer{i, l, layout, err}
 			first[i] <- a
 			any <- a
@@ -169,7 +176,7 @@ func dial(ctx context.Context, job jobenv.Job, id handshake.Identity) ([]transpo
 					return nil, ctx.Err()
 				}
 			}
-			l, _, err := (&joining.Dialer{}).Dial(ctx, job.Forwarders[rail], id)
+			l, _, err := d.Dial(ctx, job.Forwarders[rail], id)
 			return l, err
 		}
 		return links, redial, a.layout, nil

@@ -20,6 +20,7 @@ type rail struct {
 	leaving bool                            // direct: the other process has said Bye
 	link    transport.Link
 	lender  transport.Lender // the link, if it has large pieces
+	placer  transport.Placer // the link, if they need not be copied
 	up      bool             // joined and not lost
 	down    map[int]string   // virtual ranks to which the forwarder has no link, and why
 	in      input
@@ -50,6 +51,7 @@ type segment struct {
 	active bool
 	peer   *peer
 	req    *Request // nil: the request no longer cares
+	offset int64    // in the message
 	first  bool     // not a replay: the request waits for it to be written
 	buf    [wire.HeaderLen + wire.DataLen]byte
 	head   []byte // what is left of buf
@@ -65,6 +67,7 @@ const (
 func (r *rail) attach(l transport.Link) {
 	r.link = l
 	r.lender, _ = l.(transport.Lender)
+	r.placer, _ = l.(transport.Placer)
 }
 
 func (r *rail) push(f *frame) {
@@ -91,7 +94,7 @@ func (r *rail) write() (moved int, err error) {
 		}
 		whole := r.whole()
 		if whole && !full && (r.queue.head == nil || r.queue.head.off == 0) {
-			switch err := r.lender.TrySend(r.seg.head, r.seg.data); {
+			switch err := r.piece(); {
 			case err == nil:
 				n := len(r.seg.head) + len(r.seg.data)
 				moved += n
@@ -191,7 +194,7 @@ func (r *rail) nextSegment() {
 			Src: uint32(r.e.world.Rank), Dst: uint32(p.rank), Ack: p.order.Ack()}
 		d := wire.Data{Receiver: q.remote, Offset: uint64(what.Offset)}
 		s := &r.seg
-		s.active, s.peer, s.req, s.first = true, p, q, first
+		s.active, s.peer, s.req, s.offset, s.first = true, p, q, what.Offset, first
 		s.head = d.Append(h.Append(s.buf[:0]))
 		s.data = q.buf[what.Offset : what.Offset+int64(what.Bytes)]
 		return

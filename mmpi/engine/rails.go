@@ -251,6 +251,7 @@ func (e *Engine) railDown(r *rail, reason string) {
 	if r.seg.active {
 		r.dropSegment()
 	}
+	e.unpinRail(r)
 	r.in.r, r.in.w, r.in.bulk = 0, 0, false
 	if l := r.in.land; r.in.busy && l.early != nil {
 		l.peer.earlyBytes -= l.n // its copy brings it

@@ -86,6 +86,7 @@ func (e *Engine) accept(r *Request, m *message) {
 		e.received(r)
 		return
 	}
+	e.expect(r) // before the peer knows that it may send
 	f := e.newFrame(p, wire.TypeCTS, 0, wire.CTSLen, 0)
 	c := wire.CTS{Sender: r.remote, Receiver: r.handle(), Bytes: uint64(r.clear)}
 	f.buf = c.Append(f.buf)

@@ -75,6 +75,10 @@ type Request struct {
 	clear   int64      // bytes that the CTS asked for
 	remote  uint64     // the other end's request
 
+	pins     []pin // what links know of buf (place.go)
+	expected int64 // of a receive: up to where
+	copied   bool  // nothing more of buf is made known to links
+
 	prev, next *Request // in the posted list, or (next) in a peer's bulk queue
 	probed     bool     // native: came by Imrecv and cannot be cancelled
 }
@@ -137,10 +141,16 @@ func (e *Engine) over(r *Request) {
 	e.to(r, idle)
 	cell := r.cell
 	r.comm.outstanding--
-	*r = Request{index: r.index, gen: r.gen + 1}
+	r.reset()
 	e.idle = append(e.idle, r)
 	cell.finish()
 	e.completions++
+}
+
+// reset makes the request a new one.
+func (r *Request) reset() {
+	r.unpin()
+	*r = Request{index: r.index, gen: r.gen + 1, pins: r.pins}
 }
 
 // received completes a receive from another cluster.

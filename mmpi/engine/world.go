@@ -59,6 +59,11 @@ type Config struct {
 	// Guest: this Go runtime serves the engine alone, in a program that is not Go's. Then sleeping threads keep their P; GOMAXPROCS has to be 3 at
 	// least: one for the background thread, one for a sleeper, one for others.
 	Guest bool
+	// PlaceFrom is from how many bytes on messages of the program (KindP2P) are sent from its memory and received into it, over links that can; it must not
+	// be Go's. 0: never.
+	PlaceFrom int
+	// Warn is told what the user should know though the job goes on, with the engine locked; nil: nobody.
+	Warn func(string)
 	// Quiet leaves out the background thread; somebody must call Progress often. For tests.
 	Quiet bool
 

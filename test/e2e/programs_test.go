@@ -73,6 +73,7 @@ var programs = []program{
 	{file: "c/p2p_errors.c", splits: some},
 	{file: "c/p2p_self_null.c", splits: some},
 	{file: "c/datatypes.c", splits: more},
+	{file: "c/remap.c", splits: some},
 	{file: "c/requests.c", splits: more},
 	{file: "c/persistent.c", splits: some},
 	{file: "c/coll_basic.c", splits: []split{oneOne, twoOne, oneOneOne, mixed}},

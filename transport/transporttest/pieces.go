@@ -118,6 +118,128 @@ func pieces(t *testing.T, setup Setup) {
 	}
 }
 
+// outside is memory that is not Go's.
+func outside(t *testing.T, n int) []byte {
+	t.Helper()
+	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Munmap(m); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// placed sends pieces from the sender's memory by way of one between into the reader's: into places that it expects, and as ordinary pieces where
+// it does not, or not any more.
+func placed(t *testing.T, setup Setup) {
+	l1, l2, l3, l4, ok := lenders(t, setup)
+	from, direct := l1.(transport.Placer)
+	if !ok || !direct {
+		return
+	}
+	via, out, to := l2, l3.(transport.Placer), l4.(transport.Placer)
+	const head = 48
+	n := from.MaxPiece() - head
+	source, target := outside(t, 4*n+100), outside(t, 4*n+100)
+	copy(source, random(len(source), 3))
+	region, err := from.Pin(source[7:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := func() { // what the reader has said so far is known
+		t.Helper()
+		must(WriteFull(to, []byte{1}))
+		must(ReadFull(out, make([]byte, 1)))
+	}
+	// pass sends n bytes from offset off of the source for a key, and reads them at into.
+	pass := func(key uint64, off, n int, into []byte, inPlace bool) {
+		t.Helper()
+		h := random(head, uint64(off))
+		must(whenWritable(from, func() error { return from.TrySendPinned(h, region, off-7, n) }))
+		k, err := borrow(via)
+		if err != nil || k == nil {
+			t.Fatalf("borrow: %v %v", k, err)
+		}
+		put := false
+		must(whenWritable(out, func() error {
+			put, err = out.TryPlace(k.Bytes()[:head], k, head, key, int64(off))
+			return err
+		}))
+		if put != inPlace {
+			t.Errorf("%d bytes at %d for %d: in place: %v", n, off, key, put)
+		}
+		got := make([]byte, head)
+		must(ReadFull(to, got))
+		must(ReadFull(to, into[:n]))
+		if !bytes.Equal(got, h) || !bytes.Equal(into[:n], source[off:off+n]) {
+			t.Fatalf("%d bytes at %d for %d: changed", n, off, key)
+		}
+	}
+	all, err := to.Expect(5, 100, target[100:100+3*n])
+	must(err)
+	told()
+	aside := make([]byte, n)
+	pass(5, 100, n, target[100:], true)
+	pass(6, 100, n, aside, false)       // another key
+	pass(5, 100, n, aside, false)       // a second time
+	pass(5, 99, n, aside, false)        // before the place
+	pass(5, 100+2*n+1, n, aside, false) // and behind its end
+	must(WriteFull(out, []byte("between")))
+	must(ReadFull(to, make([]byte, 7)))
+	pass(5, 100+n+1, n, target[100+n+1:], true) // with a gap
+	all.Release()
+	told()
+	pass(5, 100+2*n, n, aside, false) // not any more
+	whole, err := to.Expect(5, int64(n), target[n:2*n])
+	must(err)
+	told()
+	pass(5, n, n/2, target[n:], true)
+	pass(5, n+n/2, n-n/2, target[n+n/2:], true)
+	pass(5, n, n, aside, false) // it is full
+	whole.Release()
+	region.Release()
+	if region, err = from.Pin(source[7:]); err != nil {
+		t.Fatal(err)
+	}
+	left, err := to.Expect(9, 0, target)
+	must(err)
+	told()
+	// What is in place is nobody else's: it cannot be read to another place.
+	must(whenWritable(from, func() error { return from.TrySendPinned(make([]byte, head), region, 0, n) }))
+	k, err := borrow(via)
+	if err != nil || k == nil {
+		t.Fatalf("borrow: %v %v", k, err)
+	}
+	if put, err := out.TryPlace(k.Bytes()[:head], k, head, 9, 0); !put || err != nil {
+		t.Fatal(put, err)
+	}
+	must(ReadFull(to, make([]byte, head)))
+	if err := ReadFull(to, aside); err == nil || err == errPatience {
+		t.Errorf("read to another place: %v", err)
+	}
+	for _, l := range []transport.Link{from, via, out, to} {
+		l.Close()
+	}
+	region.Release()
+	left.Release()
+	if _, err := from.Pin(source); err == nil {
+		t.Error("pinned after the end")
+	}
+	if _, err := to.Expect(1, 0, target); err == nil {
+		t.Error("expected after the end")
+	}
+}
+
 // piecesHeld: blocks that are not released hold up the sender, say that they are scarce, and outlive their link.
 func piecesHeld(t *testing.T, setup Setup) {
 	from, to, _, _, ok := lenders(t, setup)

@@ -46,6 +46,7 @@ func Run(t *testing.T, setup Setup) {
 		{"Allocations", allocations},
 		{"Pieces", pieces},
 		{"PiecesHeld", piecesHeld},
+		{"Placed", placed},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, setup) })
 	}

@@ -125,7 +125,7 @@ func (l *link) TryBorrow() (transport.Block, error) {
 }
 
 func (l *link) TrySend(head, body []byte) error {
-	return l.piece(head, len(body), func() (verbs.Range, *block, error) {
+	return l.piece(head, len(body), func() (verbs.Range, holder, error) {
 		// The place in our own memory that belongs to the peer's block: free when that is.
 		a, i := l.out.own, l.out.free[0]
 		if a == nil {
@@ -153,7 +153,7 @@ func (l *link) TryLend(head []byte, b transport.Block, from int) error {
 		}
 		return err
 	}
-	return l.piece(head, k.n-from, func() (verbs.Range, *block, error) {
+	return l.piece(head, k.n-from, func() (verbs.Range, holder, error) {
 		a := k.l.arena
 		mr, err := a.on(l.d)
 		return verbs.Range{MR: mr, Off: k.i*a.size + from, Len: k.n - from}, k, err
@@ -161,7 +161,7 @@ func (l *link) TryLend(head []byte, b transport.Block, from int) error {
 }
 
 // piece writes a piece of len(head) and n bytes when there is room for it. body gives the memory of the n.
-func (l *link) piece(head []byte, n int, body func() (verbs.Range, *block, error)) error {
+func (l *link) piece(head []byte, n int, body func() (verbs.Range, holder, error)) error {
 	if len(head)+n > l.MaxPiece() {
 		return fmt.Errorf("%s: piece of %d bytes, %d at most", l.remote, len(head)+n, l.MaxPiece())
 	}

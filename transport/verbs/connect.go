@@ -43,6 +43,7 @@ func (l *link) open(o Options) (err error) {
 	if l.pd, err = l.d.ctx.NewPD(); err != nil {
 		return err
 	}
+	l.sources, l.targets = registered(l.d.pd, 0, o.Unmaps), registered(l.pd, verbs.LocalWrite|verbs.RemoteWrite, o.Unmaps)
 	if l.in.mr, err = l.pd.Register(l.mem[:ring], verbs.LocalWrite); err != nil {
 		return err
 	}

@@ -7,7 +7,8 @@
 //
 // Large pieces (transport.Lender) do not go through the slots: the writer puts them into one of the reader's blocks by an RDMA
 // write whose immediate data name the block; a credit of its own gives the block back. A forwarder sends a block on from where it came
-// in, with the adapter of the other network, so it copies nothing (block.go).
+// in, with the adapter of the other network, so it copies nothing (block.go). Ranks send from the program's memory, and have what comes written
+// into it (transport.Placer, place.go): where that is the reader tells the writer in notes among its own messages.
 //
 // Links are made over TCP (see hello.go): the address is that of the forwarder on the fabric's own IP network (IPoIB or RoCE).
 // Before a link is used, each end has sent the other a random number over the queue pair and been told over TCP that it
@@ -31,6 +32,8 @@ type Options struct {
 	Blocks, BlockSize int
 	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout (16: 0.27 s); a packet is sent 8 times before the link fails.
 	Timeout uint8
+	// Unmaps makes a link keep registrations of the program's memory, and tells when they end. nil: none is kept.
+	Unmaps Unmaps
 	// Proof bounds the connection exchange at either end (20 s).
 	Proof time.Duration
 }

@@ -39,6 +39,8 @@ type link struct {
 	in  reader
 	out writer
 
+	sources, targets regions // the program's memory, to send from and to receive into
+
 	room   evfd.FD // writable when TryWrite may make progress
 	credit *waiter // for completions of out, on behalf of a writer that waits for room
 
@@ -133,7 +135,7 @@ func (l *link) flush() {
 // destroy frees what was made, also by an open that failed half-way.
 func (l *link) destroy() error {
 	l.d.remove(l)
-	errs := []error{l.in.close(), l.out.close()}
+	errs := []error{l.in.close(), l.out.close(), l.sources.close(), l.targets.close()}
 	if l.window != nil {
 		errs = append(errs, l.window.Close())
 	}

@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -20,24 +21,32 @@ type reader struct {
 	armed      bool      // an event is asked for and not yet taken
 	flushed    bool      // an error has ended the queue: no message comes any more
 
+	out *writer // of the same link: notes are for it
+
 	mu      sync.Mutex // of the rest: blocks are given back from any thread
 	blocks  []block
 	away    int   // blocks that have come and are not given back
 	owed    []int // of them: given back, but the peer could not be told yet
 	telling int   // credit messages on their way
+
+	expected map[uint32]*expected // places that the peer has been told of
+	places   uint32               // the last one's number
 }
 
-// arrival is a message in a slot, or a piece in a block that used up a slot.
+// arrival is a message in a slot, a piece in a block that used up a slot, or a piece of which the slot has only the head behind a note: its body is in place.
 type arrival struct {
-	slot, n int
+	slot, n int // n: bytes to read
 	block   *block
+	head    int // bytes of the note
+	body    []byte
 }
 
 // Immediate data of a credit message: how many slots, or this and which block.
 const creditBlock = 1 << 31
 
 func (r *reader) open(l *link, o Options) error {
-	r.slots, r.slotSize = o.Slots, o.SlotSize
+	r.slots, r.slotSize, r.out = o.Slots, o.SlotSize, &l.out
+	r.expected = map[uint32]*expected{}
 	r.ready = make([]arrival, o.Slots)
 	r.blocks = make([]block, o.Blocks)
 	for i := range r.blocks {
@@ -66,6 +75,9 @@ func (r *reader) poll() error {
 	for {
 		n, err := r.take()
 		if err != nil || n < len(r.got) || r.head != r.tail {
+			if err == nil && r.freed >= r.batch { // notes are read by nobody else
+				err = r.tell()
+			}
 			return err
 		}
 	}
@@ -89,7 +101,19 @@ func (r *reader) take() (n int, err error) {
 			r.mu.Unlock()
 		default:
 			a := arrival{slot: int(c.ID), n: c.Len}
-			if c.HasImm {
+			switch {
+			case c.HasImm && c.Imm >= noteExpect:
+				whole, err := r.note(c, &a)
+				if err != nil {
+					return n, err
+				}
+				if !whole {
+					if err := r.consumed(a.slot); err != nil {
+						return n, err
+					}
+					continue
+				}
+			case c.HasImm:
 				if a.block, err = r.arrived(c); err != nil {
 					return n, err
 				}
@@ -129,15 +153,27 @@ func (r *reader) read(p []byte) (n int, err error) {
 			}
 		}
 		a := &r.ready[r.head%uint64(r.slots)]
-		var from []byte
-		if a.block != nil {
-			from = a.block.Bytes()
-		} else {
-			from = r.bytes(a.slot, a.n)
+		var k int
+		switch head := a.n - len(a.body); {
+		case a.block != nil:
+			k = copy(p[n:], a.block.Bytes()[r.off:])
+		case r.off < head:
+			k = copy(p[n:], r.bytes(a.slot, a.head+head)[a.head+r.off:])
+		case n > 0: // what is in place is not read together with what is before it
+			return n, r.tell()
+		default:
+			body := a.body[r.off-head:]
+			if start(p) != start(body) {
+				err = errors.New("the peer breaks the rules: a piece was put where it does not belong")
+			} else {
+				k = min(len(p), len(body))
+			}
 		}
-		k := copy(p[n:], from[r.off:])
 		n += k
 		if r.off += k; r.off < a.n {
+			if len(a.body) > 0 && n < len(p) && err == nil {
+				continue
+			}
 			break
 		}
 		b := a.block
@@ -157,10 +193,16 @@ func (r *reader) read(p []byte) (n int, err error) {
 // shift is done with the first arrival; its block is not.
 func (r *reader) shift() error {
 	a := &r.ready[r.head%uint64(r.slots)]
-	a.block, r.off = nil, 0
+	slot := a.slot
+	*a, r.off = arrival{}, 0
 	r.head++
+	return r.consumed(slot)
+}
+
+// consumed posts a slot again.
+func (r *reader) consumed(slot int) error {
 	r.freed++
-	return r.repost(a.slot)
+	return r.repost(slot)
 }
 
 // next takes the first arrival if it is a block that nothing was read of.

@@ -77,17 +77,23 @@ type writer struct {
 	remote remoteBlocks
 	free   []uint32 // blocks of the peer that may be written to
 	own    *arena   // memory to send pieces from that are not in a block here; as large as the peer's, made when needed
-	lent   []*block // by slot: the block that its message is sent from
+	lent   []holder // by slot: the memory besides the slot that its message is sent from
 	lents  int      // of them on their way
 	armed  bool     // an event is asked for and not yet taken
+
+	places    []place  // where the peer expects pieces
+	withdrawn []uint32 // places of our own that the peer has to be told are no more
 }
 
+// holder is memory that is held while the adapter reads from it.
+type holder interface{ Release() }
+
 // open makes the queue pair. It never has more messages on their way than it has slots, and a credit message gives
-// at least one back, or a block; so as many receives are enough for credit.
+// at least one back, or a block; so as many receives are enough for credit. A message may have a write before it.
 func (w *writer) open(d *device, o Options) error {
 	w.slots, w.slotSize = o.Slots, o.SlotSize
-	w.lent = make([]*block, o.Slots)
-	return w.half.open(d, d.pd, verbs.QPConfig{Sends: o.Slots, Recvs: o.Slots + maxBlocks, Inline: 64})
+	w.lent = make([]holder, o.Slots)
+	return w.half.open(d, d.pd, verbs.QPConfig{Sends: 2 * o.Slots, Recvs: o.Slots + maxBlocks, Inline: 64})
 }
 
 // start posts the receives for credit; the peer has told how many receives it posts.
@@ -194,9 +200,12 @@ func (w *writer) event() error {
 }
 
 // piece writes head and what body gives into a block of the peer, if there is room for it.
-func (w *writer) piece(head []byte, body func() (verbs.Range, *block, error)) (bool, error) {
-	if w.room() == 0 || len(w.free) == 0 {
-		if _, err := w.poll(); err != nil || w.room() == 0 || len(w.free) == 0 {
+func (w *writer) piece(head []byte, body func() (verbs.Range, holder, error)) (bool, error) {
+	if ok, err := w.ready(); !ok || err != nil {
+		return false, err
+	}
+	if len(w.free) == 0 {
+		if _, err := w.poll(); err != nil || len(w.free) == 0 {
 			return false, err
 		}
 	}
@@ -210,21 +219,47 @@ func (w *writer) piece(head []byte, body func() (verbs.Range, *block, error)) (b
 	if r.Local.Len < len(head) || r.Local.Len+more.Len > int(w.remote.size) {
 		return false, fmt.Errorf("piece of %d and %d bytes: too long", len(head), more.Len)
 	}
-	if b != nil { // it goes back when the peer has it, which may be at once
+	if err := w.postHolding(r, b); err != nil {
+		return false, err
+	}
+	w.free = append(w.free[:0], w.free[1:]...)
+	return true, nil
+}
+
+// postHolding posts a message, and holds what it is sent from until the peer has it.
+func (w *writer) postHolding(r verbs.Request, b holder) error {
+	if b != nil { // it may be through at once
 		if err := w.notify(); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if err := w.qp.Post(r); err != nil {
-		return false, err
+		return err
 	}
-	w.posted++
-	w.free = append(w.free[:0], w.free[1:]...)
 	if b != nil {
-		w.lent[at] = b
+		w.lent[w.posted%uint64(w.slots)] = b
 		w.lents++
 	}
-	return true, nil
+	w.posted++
+	return nil
+}
+
+// ready reports whether there is room for a message, after notes that are due.
+func (w *writer) ready() (bool, error) {
+	for {
+		if w.room() == 0 {
+			if _, err := w.poll(); err != nil || w.room() == 0 {
+				return false, err
+			}
+		}
+		if len(w.withdrawn) == 0 {
+			return true, nil
+		}
+		if err := w.withdraw(w.withdrawn[0]); err != nil {
+			return false, err
+		}
+		w.withdrawn = append(w.withdrawn[:0], w.withdrawn[1:]...)
+	}
 }
 
 // send copies what it can of bufs into slots and posts them.
@@ -237,13 +272,8 @@ func (w *writer) send(bufs [][]byte) (n int, err error) {
 		if k == len(bufs) {
 			return n, nil
 		}
-		if w.room() == 0 {
-			if _, err := w.poll(); err != nil {
-				return n, err
-			}
-			if w.room() == 0 {
-				return n, nil
-			}
+		if ok, err := w.ready(); !ok || err != nil {
+			return n, err
 		}
 		i := int(w.posted % uint64(w.slots))
 		p := w.bytes(i, w.size)

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/transport"
+)
+
+// placeLink is a pieceLink that notes what it is told of.
+type placeLink struct {
+	*pieceLink
+	live     map[*placeRegion]bool
+	told     []string // "pin 0+4000 …", bytes by offset in buf
+	buf      []byte   // the program's
+	fail     error    // of the next Pin or Expect
+	inPlace  int      // bytes
+	released int
+}
+
+type placeRegion struct {
+	l   *placeLink
+	mem []byte
+}
+
+func (r *placeRegion) Release() {
+	if !r.l.live[r] {
+		panic("released twice")
+	}
+	delete(r.l.live, r)
+	r.l.released++
+}
+
+func (l *placeLink) know(what string, mem []byte) (transport.Region, error) {
+	if l.fail != nil {
+		return nil, l.fail
+	}
+	off := cap(l.buf) - cap(mem)
+	l.told = append(l.told, fmt.Sprintf("%s %d+%d", what, off, len(mem)))
+	r := &placeRegion{l, mem}
+	l.live[r] = true
+	return r, nil
+}
+
+func (l *placeLink) Pin(mem []byte) (transport.Region, error) { return l.know("pin", mem) }
+func (l *placeLink) Expect(key uint64, from int64, mem []byte) (transport.Region, error) {
+	return l.know(fmt.Sprintf("expect @%d", from), mem)
+}
+
+func (l *placeLink) TrySendPinned(head []byte, r transport.Region, off, n int) error {
+	p := r.(*placeRegion)
+	if !l.live[p] {
+		panic("sent from what is released")
+	}
+	err := l.TrySend(head, p.mem[off:off+n])
+	if err == nil {
+		l.inPlace += n
+	}
+	return err
+}
+
+func (l *placeLink) TryPlace([]byte, transport.Block, int, uint64, int64) (bool, error) {
+	return false, transport.ErrAgain
+}
+
+func placers(t *testing.T) (*fabric, [2]*placeLink) {
+	f := newFabric(t, []int{1, 1}, Limits{Eager: 500, DataWindow: 1 << 20, Segment: 1000})
+	var l [2]*placeLink
+	for i := range l {
+		l[i] = &placeLink{pieceLink: &pieceLink{memLink: f.links[i], places: 1 << 30}, live: map[*placeRegion]bool{}}
+		f.engines[i].rails[0].attach(l[i])
+		f.engines[i].placeFrom = 5000
+	}
+	return f, l
+}
+
+// exchange sends n bytes from rank 0 to rank 1.
+func exchange(t *testing.T, f *fabric, l [2]*placeLink, c []*Comm, kind, n int) {
+	t.Helper()
+	want := make([]byte, n)
+	for i := range want {
+		want[i] = byte(i * 7 / 5)
+	}
+	got := make([]byte, n)
+	for i, b := range [][]byte{want, got} {
+		l[i].buf, l[i].told, l[i].inPlace, l[i].released = b, nil, 0, 0
+	}
+	var sent, received Cell
+	if err := f.engines[0].Isend(c[0], kind, want, 1, 1, false, &sent); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.engines[1].Irecv(c[1], kind, got, 0, 1, &received); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	if !sent.Done() || !received.Done() || sent.Err() != nil || received.Err() != nil || !bytes.Equal(got, want) {
+		t.Fatalf("%d bytes: %+v %+v", n, sent, received)
+	}
+	for i := range l {
+		if len(l[i].live) > 0 {
+			t.Errorf("rank %d: %d regions are left", i, len(l[i].live))
+		}
+	}
+}
+
+// TestInPlace: large messages of the program are sent and received where they are, in parts; a receive is one part ahead. Others are copied.
+func TestInPlace(t *testing.T) {
+	f, l := placers(t)
+	c := f.world(1)
+	n := 2*part + 1500
+	exchange(t, f, l, c, KindP2P, n)
+	// Segments of 1000 bytes: one lies across the border of the first part, the one at 8388000 across that of the second.
+	if want := []string{fmt.Sprintf("pin 0+%d", part), fmt.Sprintf("pin 4194000+%d", part), fmt.Sprintf("pin %d+%d", 4194000+part/1000*1000, n-4194000-part/1000*1000)}; !slices.Equal(l[0].told, want) || l[0].inPlace != n {
+		t.Errorf("sender: %q, want %q; %d of %d bytes in place", l[0].told, want, l[0].inPlace, n)
+	}
+	if want := []string{fmt.Sprintf("expect @0 0+%d", part), fmt.Sprintf("expect @%d %d+%d", part, part, part), fmt.Sprintf("expect @%d %d+1500", 2*part, 2*part)}; !slices.Equal(l[1].told, want) {
+		t.Errorf("receiver: %q, want %q", l[1].told, want)
+	}
+	for _, x := range []struct{ kind, n int }{{KindP2P, 4999}, {KindCollective, 100_000}, {KindInternal, 100_000}} {
+		exchange(t, f, l, c, x.kind, x.n)
+		if len(l[0].told)+len(l[1].told) > 0 {
+			t.Errorf("kind %d, %d bytes: %q %q", x.kind, x.n, l[0].told, l[1].told)
+		}
+	}
+}
+
+// TestNotInPlace: memory that cannot be made known is copied, and the user is told once; a link that cannot now is asked again.
+func TestNotInPlace(t *testing.T) {
+	f, l := placers(t)
+	c := f.world(1)
+	var warnings []string
+	for _, e := range f.engines {
+		e.warn = func(s string) { warnings = append(warnings, s) }
+	}
+	l[1].fail = transport.ErrAgain
+	exchange(t, f, l, c, KindP2P, 20_000)
+	l[0].fail, l[1].fail = errors.New("ulimit -l"), errors.New("ulimit -l")
+	for range 2 {
+		exchange(t, f, l, c, KindP2P, 20_000)
+	}
+	if len(warnings) != 2 || !strings.Contains(warnings[0], "ulimit -l") {
+		t.Errorf("%q", warnings)
+	}
+	if l[0].inPlace != 0 {
+		t.Error("sent in place")
+	}
+}
+
+// TestInPlaceEnds: links forget what they knew when the job fails in the middle.
+func TestInPlaceEnds(t *testing.T) {
+	f, l := placers(t)
+	c := f.world(1)
+	buf := make([]byte, 3_000_000)
+	l[0].buf, l[1].buf = buf, buf
+	l[0].places = 100
+	var sent, received Cell
+	if err := f.engines[0].Isend(c[0], KindP2P, buf, 1, 1, false, &sent); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.engines[1].Irecv(c[1], KindP2P, make([]byte, len(buf)), 0, 1, &received); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	if received.Done() || len(l[0].live) != 1 || len(l[1].live) != 1 {
+		t.Fatalf("%d and %d regions", len(l[0].live), len(l[1].live))
+	}
+	for i, e := range f.engines {
+		f.eof[i] = true
+		e.Progress(0)
+		if len(l[i].live) != 0 || f.natives[i].failed == "" {
+			t.Errorf("rank %d: %d regions are left", i, len(l[i].live))
+		}
+	}
+}

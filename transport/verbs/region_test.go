@@ -1,0 +1,164 @@
+package verbs
+
+import (
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// notes is Unmaps by hand.
+type notes [][2]uintptr
+
+func (n *notes) Since(seen uint64, f func(from, to uintptr)) uint64 {
+	for _, r := range (*n)[seen:] {
+		f(r[0], r[1])
+	}
+	return uint64(len(*n))
+}
+
+// fakeMR counts what is registered.
+type fakeMR struct {
+	mem  []byte
+	live *int
+}
+
+func (m fakeMR) Bytes() []byte { return m.mem }
+func (m fakeMR) Close() error  { *m.live -= len(m.mem); return nil }
+
+type shelf struct {
+	regions
+	live, limit, calls int
+}
+
+func newShelf(u Unmaps) *shelf {
+	s := &shelf{limit: 1 << 40}
+	s.all, s.unmaps = map[*region]struct{}{}, u
+	s.register = func(mem []byte) (registration, error) {
+		s.calls++
+		if s.live+len(mem) > s.limit {
+			return nil, errors.New("ulimit")
+		}
+		s.live += len(mem)
+		return fakeMR{mem, &s.live}, nil
+	}
+	return s
+}
+
+func (s *shelf) must(t *testing.T, mem []byte) span {
+	t.Helper()
+	x, err := s.get(mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := x.r.mr.Bytes()[x.off:]; &got[0] != &mem[0] || len(got) < len(mem) {
+		t.Fatal("it is other memory")
+	}
+	return x
+}
+
+func pages(t *testing.T, n int) []byte {
+	t.Helper()
+	m, err := unix.Mmap(-1, 0, n<<12, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Munmap(m) })
+	return m
+}
+
+// TestWithoutCache: a region lives as long as it has users.
+func TestWithoutCache(t *testing.T) {
+	s := newShelf(nil)
+	m := pages(t, 4)
+	a, b := s.must(t, m[10:100]), s.must(t, m[10:100])
+	if s.calls != 2 || s.live != 180 {
+		t.Errorf("%d registrations, %d bytes", s.calls, s.live)
+	}
+	a.r.use()
+	for _, r := range []*region{a.r, b.r, a.r} {
+		if s.live == 0 {
+			t.Error("gone too early")
+		}
+		if err := r.put(); err != nil {
+			t.Error(err)
+		}
+	}
+	if s.live != 0 {
+		t.Errorf("%d bytes are left", s.live)
+	}
+}
+
+// TestCache: what was registered is found again until it is unmapped; then it is registered anew, and the old goes when nobody uses it.
+func TestCache(t *testing.T) {
+	n := &notes{}
+	s := newShelf(n)
+	m := pages(t, 8)
+	a := s.must(t, m[100:3<<12])
+	b := s.must(t, m[200:1000])
+	if s.calls != 1 || a.r != b.r || s.live != 3<<12 {
+		t.Errorf("%d registrations, %d bytes", s.calls, s.live)
+	}
+	b.r.put()
+	other := s.must(t, m[4<<12:5<<12])
+	other.r.put()
+	*n = append(*n, [2]uintptr{start(m) + 2<<12, start(m) + 4<<12}) // the third page of a, none of the other
+	c := s.must(t, m[200:1000])
+	if c.r == a.r || s.calls != 3 || s.live != 5<<12 {
+		t.Errorf("after unmapping: %d registrations, %d bytes", s.calls, s.live)
+	}
+	a.r.put()
+	if s.live != 2<<12 {
+		t.Errorf("%d bytes are registered, want two pages", s.live)
+	}
+	if o := s.must(t, m[4<<12:5<<12]); o.r != other.r {
+		t.Error("what was not unmapped is forgotten")
+	}
+	*n = append(*n, [2]uintptr{0, ^uintptr(0)})
+	c.r.put() // is enough to notice
+	if s.live != 1<<12 {
+		t.Errorf("%d bytes are registered, want the page in use", s.live)
+	}
+	if err := s.close(); err != nil || s.live != 0 {
+		t.Errorf("%v, %d bytes are left", err, s.live)
+	}
+	other.r.put() // after the end
+	if _, err := s.get(m[:10]); err == nil {
+		t.Error("registers after the end")
+	}
+}
+
+// TestCacheBounds: the least recently used goes first, what is in use stays, and a full memory limit empties the cache before it is an error.
+func TestCacheBounds(t *testing.T) {
+	s := newShelf(&notes{})
+	m := pages(t, 2*maxKept)
+	page := func(i int) []byte { return m[i<<12 : (i+1)<<12] }
+	held := s.must(t, page(0))
+	for i := 1; i < maxKept; i++ {
+		s.must(t, page(i)).r.put()
+	}
+	s.must(t, page(1)).r.put() // used again: 2 is the oldest now
+	s.must(t, page(maxKept)).r.put()
+	calls := s.calls
+	s.must(t, page(0)).r.put()
+	s.must(t, page(1)).r.put()
+	if s.calls != calls || s.live != maxKept<<12 {
+		t.Errorf("%d bytes are kept", s.live)
+	}
+	s.must(t, page(2)).r.put()
+	if s.calls != calls+1 {
+		t.Error("the oldest was kept")
+	}
+	s.limit = s.live
+	s.must(t, m[100<<12:110<<12]).r.put()
+	if s.live != 11<<12 {
+		t.Errorf("%d bytes are registered: the held page and ten are due", s.live)
+	}
+	s.limit = 5 << 12
+	if _, err := s.get(m[20<<12 : 30<<12]); err == nil {
+		t.Error("registered more than the limit")
+	}
+	if held.r.put(); s.live != 1<<12 { // in the list until something else needs its place
+		t.Errorf("%d bytes", s.live)
+	}
+}
