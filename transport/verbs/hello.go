@@ -26,7 +26,7 @@ const (
 
 	helloLen   = 88
 	maxMessage = 1024
-	version    = 2
+	version    = 3
 )
 
 // Bounds of what a peer may ask for.

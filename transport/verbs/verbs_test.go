@@ -3,7 +3,9 @@
 package verbs
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +117,78 @@ func TestRingsOfDifferentSizes(t *testing.T) {
 	}
 }
 
+// TestBusy: a reader and a writer that never sleep, nor ask for events (--poll busy), move bytes and pieces in both directions.
+func TestBusy(t *testing.T) {
+	a, b := pair(t, Options{}, Options{})
+	const pieces, small = 20, 1000
+	body := make([]byte, 100_000)
+	for i := range body {
+		body[i] = byte(i * 5 / 3)
+	}
+	end := time.Now().Add(transporttest.Patience)
+	again := func(try func() error) error {
+		for {
+			if err := try(); err != transport.ErrAgain {
+				return err
+			}
+			if time.Now().After(end) {
+				return errors.New("out of patience")
+			}
+			runtime.Gosched()
+		}
+	}
+	failed := make(chan error, 4)
+	for _, dir := range [][2]*link{{a, b}, {b, a}} {
+		go func() {
+			failed <- func() error {
+				for range pieces {
+					if err := again(func() error { return dir[0].TrySend(body[:50], body[50:]) }); err != nil {
+						return err
+					}
+					for rest := body[:small]; len(rest) > 0; {
+						if err := again(func() error {
+							n, err := dir[0].TryWrite(rest)
+							rest = rest[n:]
+							return err
+						}); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			}()
+		}()
+		go func() {
+			failed <- func() error {
+				got := make([]byte, pieces*(len(body)+small))
+				for rest := got; len(rest) > 0; {
+					if err := again(func() error {
+						n, err := dir[1].TryRead(rest)
+						rest = rest[n:]
+						return err
+					}); err != nil {
+						return err
+					}
+				}
+				if want := bytes.Repeat(append(slices.Clone(body), body[:small]...), pieces); !bytes.Equal(got, want) {
+					return errors.New("changed")
+				}
+				return nil
+			}()
+		}()
+	}
+	for range 4 {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, l := range []*link{a, b} {
+		if l.in.armed {
+			t.Error("an event was asked for")
+		}
+	}
+}
+
 // TestHostileCredit: a peer that gives back more than it was sent loses its link.
 func TestHostileCredit(t *testing.T) {
 	a, b := pair(t, Options{}, Options{})
@@ -182,6 +258,54 @@ func TestHostilePieces(t *testing.T) {
 			t.Errorf("another link's memory is now %q", s)
 		}
 	})
+}
+
+// TestHostileNotes: a peer that puts what was not expected, or expects in a way that cannot be, loses its link.
+func TestHostileNotes(t *testing.T) {
+	u32, u64 := binary.LittleEndian.AppendUint32, binary.LittleEndian.AppendUint64
+	expect := func(number uint32, from, n uint64) []byte {
+		return u32(u64(u64(u64(u64(u32(u32(nil, number), 0), 1), from), n), 4096), 1)
+	}
+	for name, note := range map[string]struct {
+		kind  uint32
+		notes [][]byte
+	}{
+		"unknown":         {1<<31 + 77, [][]byte{{1, 2, 3, 4}}},
+		"short":           {noteExpect, [][]byte{expect(1, 0, 10)[:40]}},
+		"empty place":     {noteExpect, [][]byte{expect(1, 0, 0)}},
+		"endless place":   {noteExpect, [][]byte{expect(1, 1<<62, 1<<62)}},
+		"before 0":        {noteExpect, [][]byte{expect(1, 1<<63, 10)}},
+		"the same number": {noteExpect, [][]byte{expect(1, 0, 10), expect(1, 0, 10)}},
+		"nowhere":         {notePlaced, [][]byte{append(u64(u32(u32(nil, 7), 10), 0), 1)}},
+		"no head":         {notePlaced, [][]byte{u64(u32(u32(nil, 7), 10), 0)}},
+		"behind its end":  {notePlaced, [][]byte{append(u64(u32(u32(nil, 1), 11), 0), 1)}},
+		"withdraws":       {noteWithdraw, [][]byte{{1, 2, 3}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, Options{}, Options{})
+			mem, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Munmap(mem)
+			r, err := b.Expect(1, 0, mem[:10]) // its number is 1
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Release()
+			for _, n := range note.notes {
+				a.out.mu.Lock()
+				err := a.out.note(note.kind, n)
+				a.out.mu.Unlock()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := transporttest.ReadFull(b, make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "breaks the rules") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
 }
 
 // TestLargeMessage: one that is larger than a slot ends the link of the reader.
