@@ -26,23 +26,28 @@ import (
 // Built tells whether the bindings are in this program.
 const Built = true
 
-// forkInit makes registered memory safe against fork, once for the process.
+// forkInit makes registered memory safe against fork, once for the process, unless the kernel sees to it: then the library (44 at least) would still keep
+// registered pages from children.
 var forkInit = sync.OnceValue(func() error {
+	if ForkCopies() {
+		return nil
+	}
 	rc := C.ibv_fork_init()
 	if rc == 0 {
 		return nil
 	}
-	// Too late when somebody else (an MPI library) has registered memory before: fine if it made the call itself,
-	// or if this kernel copies pinned pages on fork.
+	// Too late when somebody else (an MPI library) has registered memory before: fine if it made the call itself.
 	if C.ibv_is_fork_initialized() != C.IBV_FORK_DISABLED {
 		return nil
 	}
 	return fmt.Errorf("ibv_fork_init: %w: memory was registered before; set RDMAV_FORK_SAFE=1 in the job's environment", syscall.Errno(rc))
 })
 
-// ForkCopies reports whether a child after fork has all of its memory although some is registered here: the kernel copies pinned pages. Else the library
-// keeps registered pages from children, with all that lies on them. Ask after the first device was opened.
-func ForkCopies() bool { return C.ibv_is_fork_initialized() == C.IBV_FORK_UNNEEDED }
+// ForkCopies reports whether the kernel copies pinned pages for a child after fork, so that registered memory is safe, and the child has all of its own. Else the
+// library has to keep registered pages from children, with all that lies on them (ibv_fork_init).
+func ForkCopies() bool { return forkCopies() }
+
+var forkCopies = sync.OnceValue(func() bool { return C.ibv_is_fork_initialized() == C.IBV_FORK_UNNEEDED })
 
 // Devices returns the names of this host's RDMA devices.
 func Devices() ([]string, error) {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/cgo/verbs"
 	"github.com/leidenzipper/zipper/transport"
 )
@@ -84,6 +86,11 @@ func registered(pd *verbs.PD, a verbs.Access, u Unmaps) regions {
 		mr, err := pd.Register(mem, a)
 		if err != nil {
 			return nil, err // not a nil *MR
+		}
+		// Where somebody else in the process has called ibv_fork_init (UCX does), the library has just kept these pages from children, needlessly.
+		all, _ := wholePages(mem)
+		if err := unix.Madvise(all, unix.MADV_DOFORK); err != nil {
+			return nil, errors.Join(fmt.Errorf("madvise: %w", err), mr.Close())
 		}
 		return mr, nil
 	}}

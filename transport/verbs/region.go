@@ -60,6 +60,14 @@ func start(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(
 func (r *region) from() uintptr { return start(r.mr.Bytes()) }
 func (r *region) to() uintptr   { return r.from() + uintptr(len(r.mr.Bytes())) }
 
+// wholePages is the pages that memory lies on, and where on them it begins.
+func wholePages(mem []byte) (pages []byte, off int) {
+	page := os.Getpagesize()
+	off = int(start(mem) % uintptr(page))
+	n := (off + len(mem) + page - 1) &^ (page - 1)
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(mem)), -off)), n), off
+}
+
 var errEnded = errors.New("the link has ended")
 
 // get finds memory registered, or registers it, for one more user.
@@ -81,11 +89,8 @@ func (c *regions) get(mem []byte) (span, error) {
 			return span{r, int(at - r.from())}, nil
 		}
 	}
-	if c.unmaps != nil { // whole pages: the kernel pins no less
-		page := uintptr(os.Getpagesize())
-		off = int(at % page)
-		n := (uintptr(off+len(mem)) + page - 1) &^ (page - 1)
-		mem = unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(mem)), -off)), int(n))
+	if c.unmaps != nil { // the kernel pins no less
+		mem, off = wholePages(mem)
 		if err := c.shrink(maxKept-1, maxKeptBytes-len(mem)); err != nil {
 			return span{}, err
 		}

@@ -308,6 +308,49 @@ func TestHostileNotes(t *testing.T) {
 	}
 }
 
+// TestForkAfterInit: children have memory that is registered here, although an MPI library has called ibv_fork_init. In a process of its own.
+func TestForkAfterInit(t *testing.T) {
+	host := address(t)
+	if os.Getenv("ZIPPER_VERBS_CHILD") == "" {
+		cmd := exec.Command(self(t), "-test.run", "^TestForkAfterInit$")
+		cmd.Env = append(os.Environ(), "ZIPPER_VERBS_CHILD=1", "ZIPPER_VERBS_ADDRESS="+host, "RDMAV_FORK_SAFE=1") // the library calls it then
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	a, _ := pair(t, Options{}, Options{})
+	mem, err := unix.Mmap(-1, 0, 1<<16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(mem)
+	r, err := a.Pin(mem[5000:9000])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Release()
+	maps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Flag dc: not for children.
+	all, ours := 0, false
+	for _, line := range strings.Split(string(maps), "\n") {
+		var from, to uintptr
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			ours = from < start(mem)+1<<16 && start(mem) < to
+		} else if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok && ours {
+			if all++; slices.Contains(strings.Fields(flags), "dc") {
+				t.Errorf("kept from children: %s", line)
+			}
+		}
+	}
+	if all == 0 {
+		t.Error("no such memory in /proc/self/smaps")
+	}
+}
+
 // TestLargeMessage: one that is larger than a slot ends the link of the reader.
 func TestLargeMessage(t *testing.T) {
 	a, b := pair(t, Options{SlotSize: 256}, Options{SlotSize: 4096})
