@@ -8,8 +8,8 @@ import (
 
 // collector turns the status into metrics when it is asked.
 type collector struct {
-	f                                         Source
-	links, jobs, queued                       *prometheus.Desc
+	f                                                 Source
+	links, jobs, queued                               *prometheus.Desc
 	messages, payload, header, frames, passed, placed *prometheus.Desc
 }
 
