@@ -46,6 +46,9 @@ func (f *Forwarder) drive(c *conn) {
 		case handshake.Ended:
 			f.log.Warn("join refused", zap.Object("peer", c), zap.Stringer("code", e.Err.Code), zap.String("reason", e.Err.Reason), zap.Bool("by_peer", e.Err.Remote))
 			c.joining = nil
+			if c.waiting == nil && !e.Err.Remote {
+				f.turned(c, &e)
+			}
 			f.leave(c)
 			c.loop.post(func() {
 				if !c.ended {
@@ -236,13 +239,34 @@ func (f *Forwarder) expire(b *job) {
 			break
 		}
 	}
+	if s := b.gather.Refusals(); s != "" {
+		reason += "; refused: " + s
+	}
 	if b.hops != nil {
-		f.breakUp(b, wire.RefuseTimeout, reason+b.hops.gaps())
+		reason += b.hops.gaps()
+	}
+	f.giveUp(b, wire.RefuseTimeout, reason)
+}
+
+// giveUp refuses all that wait in a job that gathers. With f.mu.
+func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
+	if b.hops != nil {
+		f.breakUp(b, code, reason)
 		return
 	}
 	for c := range b.waiting {
-		f.refuseLocked(c, wire.RefuseTimeout, reason)
+		f.refuseLocked(c, code, reason)
 	}
+}
+
+// turned tells the job that a link which wanted to be of it was refused, and ends the gathering if the rest waits in vain. With f.mu.
+func (f *Forwarder) turned(c *conn, e *handshake.Event) {
+	b := f.jobs[e.Join.Job]
+	if b == nil || b.state != gathering || !b.gather.Turned(&e.Join, e.Err.Code) {
+		return
+	}
+	f.giveUp(b, e.Err.Code, fmt.Sprintf("job %q cannot become complete: rank %d of cluster %s on host %s (%s), which has the job's secret, was refused: %s",
+		b.id, e.Join.Rank, e.Join.Cluster, e.Join.Host, c.link.Remote(), e.Err.Reason))
 }
 
 // leave takes a link out of the job that it waits for. With f.mu.

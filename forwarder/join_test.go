@@ -31,9 +31,11 @@ func TestRefusedJoins(t *testing.T) {
 	}{
 		"secret": {func(i *handshake.Identity) { i.Secret = "x" }, wire.RefuseSecret},
 		"job":    {func(i *handshake.Identity) { i.Job = "k" }, wire.RefuseJob},
-		"layout": {func(i *handshake.Identity) { i.Layout = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}} }, wire.RefuseLayout},
 		"taken":  {func(i *handshake.Identity) { i.Cluster, i.Rank = "a", 0 }, wire.RefuseTaken},
-		"model":  {func(i *handshake.Identity) { i.Model = "other" }, wire.RefuseModel},
+		// Without the job's secret nothing that somebody says ends the job.
+		"layout of a stranger": {func(i *handshake.Identity) {
+			i.Secret, i.Layout = "x", []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}}
+		}, wire.RefuseSecret},
 	} {
 		id := identity("j", "b", 1, twoClusters...)
 		c.change(&id)
@@ -43,19 +45,61 @@ func TestRefusedJoins(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// None of them has left a trace.
+	if s := b.f.Status().Jobs[0]; s.Refused == "" {
+		t.Errorf("the status does not tell of them: %+v", s)
+	}
+	// They are all that the job remembers.
 	last := identity("j", "a", 1, twoClusters...)
 	last.Timeout = 100 * time.Millisecond
 	_, err := b.dial(last)
 	for _, err := range []error{err, <-waiting} {
 		var r *handshake.Refused
-		if !errors.As(err, &r) || r.Code != wire.RefuseTimeout || !strings.HasSuffix(r.Reason, "missing: cluster b (2 ranks)") {
+		if !errors.As(err, &r) || r.Code != wire.RefuseTimeout || !strings.Contains(r.Reason, "missing: cluster b (2 ranks); refused: ") ||
+			!strings.Contains(r.Reason, `2 ranks of cluster "b" (wrong secret)`) || !strings.Contains(r.Reason, `1 rank of cluster "a" (rank taken)`) {
 			t.Errorf("at the time-out: %v", err)
 		}
 	}
 	b.settled()
 	if len(b.ends) != 0 {
 		t.Error("a job that never ran has a summary")
+	}
+}
+
+// TestHopelessJobEnds: when a process with the job's secret was started for another layout, data model or settings, nobody waits for the time-out.
+func TestHopelessJobEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*handshake.Identity)
+		code   wire.RefuseCode
+	}{
+		"layout":   {func(i *handshake.Identity) { i.Layout = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}} }, wire.RefuseLayout},
+		"model":    {func(i *handshake.Identity) { i.Model = "other" }, wire.RefuseModel},
+		"settings": {func(i *handshake.Identity) { i.Settings = "X=1" }, wire.RefuseSettings},
+		"protocol": {func(i *handshake.Identity) { i.Protocol = Classic }, wire.RefuseSettings},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, tcpNetwork(), nil)
+			errs := make(chan error)
+			for i := range 2 {
+				go func() {
+					_, err := b.dial(identity("j", "a", i, twoClusters...))
+					errs <- err
+				}()
+			}
+			for s := b.f.Status().Jobs; len(s) == 0 || s[0].Joined < 2; s = b.f.Status().Jobs {
+				time.Sleep(time.Millisecond)
+			}
+			id := identity("j", "b", 1, twoClusters...)
+			c.change(&id)
+			_, err := b.dial(id)
+			for _, err := range []error{err, <-errs, <-errs} {
+				var r *handshake.Refused
+				if !errors.As(err, &r) || r.Code != c.code {
+					t.Errorf("got %v, want %v", err, c.code)
+				}
+			}
+			b.settled()
+			b.join("j", twoClusters...) // its id is free again
+		})
 	}
 }
 

@@ -30,6 +30,7 @@ type JobStatus struct {
 	Ranks       int             `json:"ranks"`
 	Joined      int             `json:"joined"`               // links that are there
 	Missing     string          `json:"missing,omitempty"`    // while gathering
+	Refused     string          `json:"refused,omitempty"`    // while gathering: who was not let in, and why
 	Reason      string          `json:"reason,omitempty"`     // when failed
 	Forwarders  []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
 	QueuedBytes int             `json:"queued_bytes"`         // waiting for destinations that do not take them
@@ -60,7 +61,7 @@ func (f *Forwarder) Status() Status {
 func (j *job) status() JobStatus {
 	s := JobStatus{Job: j.id, State: string(j.state), Created: j.created, Started: j.started, Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Traffic: j.readTraffic()}
 	if j.state == gathering {
-		s.Joined, s.Missing = j.gather.Joined(), j.gather.Missing()
+		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()
 	}
 	for _, c := range j.clusters {
 		s.Clusters = append(s.Clusters, ClusterStatus{c.Name, int(c.Size)})

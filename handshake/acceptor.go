@@ -13,6 +13,7 @@ type Acceptor struct {
 	key    ed25519.PrivateKey // its public half is the nonce: a Join signed for it is this forwarder's Certificate
 	nonce  [wire.NonceLen]byte
 	secret string
+	join   wire.Join // that came, authentic or not
 	state  acceptorState
 }
 
@@ -56,6 +57,7 @@ func (a *Acceptor) HandleMessage(h wire.Header, body []byte) {
 
 func (a *Acceptor) handleJoin(h wire.Header, body []byte) {
 	j, err := wire.ParseJoin(body)
+	a.join = j
 	switch {
 	case err != nil:
 		a.malformed(h, err)
@@ -101,6 +103,6 @@ func (a *Acceptor) malformed(h wire.Header, err error) {
 }
 
 func (a *Acceptor) end(err *Refused) {
-	a.push(Event{Kind: Ended, Err: err})
+	a.push(Event{Kind: Ended, Err: err, Join: a.join})
 	a.state = acceptorDone
 }

@@ -10,7 +10,7 @@ import (
 type Event struct {
 	Kind   EventKind
 	Frame  []byte      // Send: a whole frame
-	Join   wire.Join   // Verified, Bridged
+	Join   wire.Join   // Verified, Bridged; Acceptor's Ended: as far as one came, proven to be made with its key only if the Refused is not one of RefuseSecret or RefuseMalformed
 	To     int         // Bridged: this forwarder's index in the job's zippers; Met: the other end's virtual rank
 	Layout wire.Layout // Joined
 	Err    *Refused    // Ended

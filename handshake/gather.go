@@ -23,6 +23,7 @@ type Gather struct {
 	setting string
 	zippers []wire.Zipper
 	rails   uint16 // forwarders that each rank joins
+	refused []refusal
 }
 
 type rank struct {

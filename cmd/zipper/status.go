@@ -66,6 +66,9 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 		if j.Missing != "" {
 			fmt.Fprintf(w, "  waits for %s\n", j.Missing)
 		}
+		if j.Refused != "" {
+			fmt.Fprintf(w, "  refused: %s\n", j.Refused)
+		}
 		if j.Reason != "" {
 			fmt.Fprintf(w, "  reason: %s\n", j.Reason)
 		}

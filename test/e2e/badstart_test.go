@@ -13,7 +13,8 @@ import (
 // joinHalf is what a cluster's half of a job says when it joins.
 type joinHalf struct{ secret, cluster, layout string }
 
-// refusesSecond lets one half gather and then another join, which must be refused with the words; the first must end as well, and fail.
+// refusesSecond lets one half gather and then another join, which must be refused with the words; the first must end as well, and fail,
+// saying why.
 func (b *Bed) refusesSecond(prog, what string, halves [2]joinHalf, words ...string) {
 	b.T.Helper()
 	f := b.StartForwarder()
@@ -28,6 +29,8 @@ func (b *Bed) refusesSecond(prog, what string, halves [2]joinHalf, words ...stri
 	b.Fails(second, second.Status, words...)
 	if r := first.Wait(); r.Status == 0 {
 		b.T.Errorf("%s: the first half did not notice:\n%v", what, r)
+	} else {
+		b.Fails(r, r.Status, append(words, "refused")...)
 	}
 	b.NothingLeft(id)
 }
