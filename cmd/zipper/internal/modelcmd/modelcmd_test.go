@@ -125,3 +125,11 @@ func TestErrorsSayWhere(t *testing.T) {
 		}
 	}
 }
+
+// The example that the documentation refers to is a platform, and its bottleneck is what joins the clusters.
+func TestExamplePlatform(t *testing.T) {
+	out, err := zipper(t, "predict", "../../../../examples/contention/platform.yaml", "ring:size=10MB")
+	if err != nil || !strings.Contains(out, "10 messages") || !strings.Contains(out, "bottleneck z1.") {
+		t.Errorf("%v, %s", err, out)
+	}
+}
