@@ -77,7 +77,7 @@ func TestNPB(t *testing.T) {
 	for _, k := range []string{"ep", "is", "cg", "mg", "ft", "lu"} {
 		for _, clusters := range [][]Cluster{{A(2, OpenMPI), B(2, OpenMPI)}, {A(1, OpenMPI), B(1, MPICH)}} {
 			classes := []string{"S"}
-			if os.Getenv("ZIPPER_LONG") != "" {
+			if long() {
 				classes = []string{"S", "W"}
 			}
 			for _, class := range classes {

@@ -17,7 +17,7 @@ const (
 	MPICH   = "mpich"
 )
 
-// Limit bounds every run; one that takes longer is killed and fails its test. In the long tests, which do more, it is four times as much.
+// Limit bounds every run; one that takes longer is killed and fails its test. In the long tests, which do more, it is twice as much.
 const Limit = 2 * time.Minute
 
 // Cluster is one cluster of a job. Clusters of more than two ranks should use Open MPI: MPICH's ranks never yield.
@@ -57,7 +57,7 @@ func New(t *testing.T) *Bed {
 	}
 	b := &Bed{T: t, Root: root, Zipper: filepath.Join(root, "bin", "zipper"), Limit: Limit}
 	if long() {
-		b.Limit *= 4
+		b.Limit *= 2
 	}
 	for _, f := range []string{"bin/zipper", "lib/libmmpi-openmpi.so", "lib/libmmpi-mpich.so"} {
 		if _, err := os.Stat(filepath.Join(root, f)); err != nil {

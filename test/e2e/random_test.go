@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -12,31 +11,30 @@ import (
 )
 
 // TestRandom runs the randomized tester (test/programs/c/random.c): random graphs of sends and receives, collectives and communicators.
-// By default 600 operations with seed 1 and with a new seed on every run; --long: 10 000 operations, also with a seed per split. ZIPPER_SEED=n runs
+// 600 operations with seed 1 and with a new seed on every run; --long: over all splits, the new one with 10 000 operations. ZIPPER_SEED=n runs
 // that one only, ZIPPER_OPERATIONS=n as many. A failing seed is minimized: the test prints the command that shows the failure with the fewest
 // operations found.
 func TestRandom(t *testing.T) {
 	New(t)
-	operations, splits := 600, []split{twoOne, oneOneOne, mixed}
+	few, many, splits := 600, 600, []split{twoOne, oneOneOne, mixed}
 	if long() {
-		operations, splits = 10000, every
+		many, splits = 10000, every
 	}
 	if n, err := strconv.Atoi(os.Getenv("ZIPPER_OPERATIONS")); err == nil {
-		operations = n
+		few, many = n, n
+	}
+	type run struct {
+		seed       string
+		operations int
 	}
 	for _, s := range splits {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(s.name))
-		seeds := []string{"1", fmt.Sprint(rand.Uint32())}
-		if long() {
-			seeds = append(seeds, fmt.Sprint(h.Sum32()))
-		}
+		runs := []run{{"1", few}, {fmt.Sprint(rand.Uint32()), many}}
 		if s := os.Getenv("ZIPPER_SEED"); s != "" {
-			seeds = []string{s}
+			runs = []run{{s, many}}
 		}
 		t.Run(s.name, func(t *testing.T) {
-			for _, seed := range seeds {
-				b := New(t)
+			for _, r := range runs {
+				b, seed, operations := New(t), r.seed, r.operations
 				path := compileFor(b, s.clusters, "c/random.c")
 				t.Logf("seed %s, %d operations over %s", seed, operations, s.name)
 				native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), seed, fmt.Sprint(operations)))
@@ -46,7 +44,7 @@ func TestRandom(t *testing.T) {
 					continue
 				}
 				t.Errorf("seed %s fails:\n%v", seed, zipped)
-				skip := minimize(operations, 10*time.Minute, func(skip string) bool {
+				skip := minimize(operations, 5*time.Minute, func(skip string) bool {
 					r, over := zippedWithin(b, s, 30*time.Second, path, seed, fmt.Sprint(operations), skip)
 					return !over || r.Status != 0
 				})
