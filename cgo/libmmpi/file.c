@@ -1,20 +1,13 @@
 /* MPI-IO on a communicator that spans clusters. Where the user says that a path is on a file system that all clusters share, each
  * cluster opens the file natively for its own part, and reads and writes go to its native MPI-IO. What is agreed over all
- * clusters is here: opening (a new file is made by one cluster, then the others open it), closing and deleting, size, syncing. What needs a
- * state that clusters do not share, the shared file pointer and atomic mode, is refused. Owner: comms. */
+ * clusters is here: opening (a new file is made by one cluster, then the others open it), closing and deleting, size, syncing. The shared file pointer is ours
+ * (fileshared.c). Atomic mode, which needs locks that clusters do not share, is refused. Owner: comms. */
 #include "file.h"
 #include "comm.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-typedef struct zfile {
-  MPI_Comm comm; /* private, of all processes that opened it */
-  int spans;     /* several clusters; else there is nothing more in here */
-  int amode;
-  char *name;
-} zfile;
 
 static zmap files; /* native handle → zfile; not those that a process has alone */
 
@@ -28,11 +21,6 @@ zfile *zfile_find(MPI_File file) {
 int zfile_meet(MPI_File file) {
   zfile *f = get(file);
   return !f ? MPI_SUCCESS : z_native_barrier(f->spans ? zcomm_find(f->comm)->native : f->comm);
-}
-
-int zfile_refuse(MPI_File file, const char *function) {
-  return z_raise_file(file, MPI_ERR_UNSUPPORTED_OPERATION, function,
-                      "the file is open in several clusters, which share neither a file pointer nor locks: use explicit offsets, MPI_File_seek or a view in each process");
 }
 
 /* ---- what the user declares ---- */
@@ -161,7 +149,7 @@ static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const c
     }
   }
   free(all);
-  if (!rc && amode & MPI_MODE_SEQUENTIAL) rc = MPI_ERR_UNSUPPORTED_OPERATION, *why = "MPI_MODE_SEQUENTIAL needs a shared file pointer, which clusters do not have";
+  if (!rc && amode & MPI_MODE_SEQUENTIAL) rc = MPI_ERR_UNSUPPORTED_OPERATION, *why = "MPI_MODE_SEQUENTIAL leaves no access but by the native library's shared file pointer, which clusters do not have";
   return rc;
 }
 
@@ -202,7 +190,7 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
     return z_raise_file(MPI_FILE_NULL, rc, function, "the file cannot be opened in all clusters");
   }
   zmap_put(&files, z_key(*out), f);
-  return MPI_SUCCESS;
+  return zshared_open(f, *out);
 }
 
 /* ---- collective over all clusters ---- */
@@ -211,7 +199,7 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
 
 int z_File_close(MPI_File *file) {
   zfile *f = get(*file);
-  int rc = f && f->spans ? z_Barrier(f->comm) : zfile_meet(*file);
+  int rc = f && f->spans ? zshared_close(f) : zfile_meet(*file);
   zmap_remove(&files, z_key(*file));
   if (!rc) INSIDE(File_close(file));
   if (!f) return rc;
@@ -268,11 +256,16 @@ int z_File_preallocate(MPI_File file, MPI_Offset size) {
 
 int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Datatype type, const char *form, MPI_Info info) {
   MPI_Info hints = info;
-  int rc = zfile_find(file) ? careful(info, &hints) : MPI_SUCCESS;
+  zfile *f = zfile_find(file);
+  int rc = f ? careful(info, &hints) : MPI_SUCCESS;
   if (!rc) rc = zfile_meet(file);
   if (!rc) INSIDE(File_set_view(file, at, element, type, form, hints));
   if (hints != info) real.Info_free(&hints);
-  return rc;
+  if (!f) return rc;
+  int size = 0, rc2 = rc ? rc : real.Type_size(element, &size);
+  if (size > 0) f->element = size;
+  int rc3 = zshared_set(f, 0);
+  return rc2 ? rc2 : rc3;
 }
 
 int z_File_set_info(MPI_File file, MPI_Info info) {
@@ -302,7 +295,8 @@ int z_File_get_group(MPI_File file, MPI_Group *out) {
 
 /* On is what clusters cannot keep; off is how they are. */
 int z_File_set_atomicity(MPI_File file, int on) {
-  if (on && zfile_find(file)) return zfile_refuse(file, "MPI_File_set_atomicity");
+  if (on && zfile_find(file))
+    return z_raise_file(file, MPI_ERR_UNSUPPORTED_OPERATION, "MPI_File_set_atomicity", "the file is open in several clusters, which share no locks: use MPI_File_sync and barriers");
   int rc = zfile_meet(file);
   if (!rc) INSIDE(File_set_atomicity(file, on));
   return rc;

@@ -1,16 +1,27 @@
 /* Files. Owner: comms. */
 #ifndef ZIPPER_FILE_H
 #define ZIPPER_FILE_H
-#include <mpi.h>
+#include "shim.h"
 
-struct zfile;
+typedef struct zfile {
+  MPI_Comm comm; /* private, of all processes that opened it */
+  int spans;     /* several clusters; else there is nothing more in here */
+  int amode;
+  char *name;
+  /* The shared file pointer (fileshared.c). */
+  MPI_Win pointer;
+  int element;      /* bytes in an elementary type of the view */
+  MPI_Status split; /* of the ordered operation that has begun */
+} zfile;
 
 /* The spanning file behind a handle; NULL: inside one cluster, native. */
-struct zfile *zfile_find(MPI_File file);
+zfile *zfile_find(MPI_File file);
 
 /* Before a collective native call on a file: all who share it in this cluster are there, and each served the others meanwhile. */
 int zfile_meet(MPI_File file);
 
-/* Raises through the file's error handler that a function needs what clusters do not share. */
-int zfile_refuse(MPI_File file, const char *function);
+/* The shared file pointer; collective. */
+int zshared_open(zfile *f, MPI_File file);
+int zshared_set(zfile *f, int64_t to); /* all are at it when it returns */
+int zshared_close(zfile *f);
 #endif

@@ -110,7 +110,7 @@ func wrapper(f function, policy string, all map[string]function) string {
 	case window:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", real, f.handle("MPI_Win"), f.name, f.arguments(nil))
 		b.WriteString(checks(f, policy, all))
-	case guarded, apart, synced:
+	case guarded, synced:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
 		b.WriteString(checks(f, policy, all))
 	case narrow:
@@ -138,10 +138,6 @@ func checks(f function, policy string, all map[string]function) string {
 			fmt.Fprintf(&b, "  if (zcomm_find(%s)) return z_unsupported(%s, %q);\n", a.name, a.name, f.mpi())
 			if comm == "" {
 				comm = a.name
-			}
-		case "MPI_File":
-			if policy == apart {
-				fmt.Fprintf(&b, "  if (zfile_find(%s)) return zfile_refuse(%s, %q);\n", a.name, a.name, f.mpi())
 			}
 		case "MPI_Win":
 			if policy != window {
@@ -202,6 +198,10 @@ func narrowed(f function, all map[string]function) string {
 	if w := f.handle("MPI_Win"); w != "" && comm == "" {
 		return fmt.Sprintf("  if (zwin_find(%s)) {\n  %s    return zwin_raise(zwin_find(%s), MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n  }\n",
 			w, out, w, f.mpi()) + checks(f, guarded, all)
+	}
+	if file := f.handle("MPI_File"); file != "" {
+		return out + fmt.Sprintf("  if (zfile_find(%s)) return z_raise_file(%s, MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n",
+			file, file, f.mpi()) + checks(f, guarded, all)
 	}
 	if comm == "" {
 		return out + fmt.Sprintf("  return z_raise(NULL, MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n", f.mpi())

@@ -21,7 +21,6 @@ const (
 	narrow  = "narrow"  // the big-count form X_c of an own function: z_X where the counts fit an int, else guarded; no policy file names it
 	arrays  = "arrays"  // the big-count form of a collective with arrays: likewise, the arrays narrowed; no policy file names it
 	persist = "persist" // a persistent collective that starts an own nonblocking one: z_X, generated; no policy file names it
-	apart   = "apart"   // guarded; unsupported on a file that spans clusters too
 	synced  = "synced"  // guarded, after a barrier of the communicator or file that serves others while it waits: the function blocks and has no I-form
 )
 
@@ -42,7 +41,7 @@ func (p policies) read(file string) error {
 		if len(words) == 0 {
 			continue
 		}
-		if !slices.Contains([]string{own, inside, always, refused, pass, skip, guarded, window, apart, synced}, words[0]) {
+		if !slices.Contains([]string{own, inside, always, refused, pass, skip, guarded, window, synced}, words[0]) {
 			return fmt.Errorf("%s:%d: unknown policy %q", file, n, words[0])
 		}
 		for _, w := range words[1:] {
@@ -111,7 +110,7 @@ func onSpanning(f function, policy string) string {
 	switch policy {
 	case own, always, narrow, arrays, persist, window:
 		return "supported"
-	case apart, refused, inside:
+	case refused, inside:
 		return "unsupported"
 	case guarded, synced:
 		for _, a := range f.params {

@@ -152,6 +152,89 @@ static void ends(MPI_Comm c) {
   CHECK(access(path, F_OK), "the file is still there");
 }
 
+/* The shared file pointer: records of a rank and a number, from whoever comes first. */
+static void shared_pointer(MPI_Comm c) {
+  enum { RECORDS = 30, N = 7 };
+  int record[N], seen[64] = {0}, n;
+  long mine[2] = {0, 0}, all[2];
+  MPI_Offset where;
+  MPI_Status s;
+  MPI_Request r;
+  MPI_File f = opened(c, MPI_MODE_RDWR | MPI_MODE_CREATE);
+  MPI_File_set_view(f, 12, MPI_INT, MPI_INT, "native", info);
+  for (int k = 0; k < RECORDS; k++) {
+    for (int i = 0; i < N; i++) record[i] = at(me, k);
+    if (k % 3) {
+      SAME(MPI_File_write_shared(f, record, N, MPI_INT, &s), MPI_SUCCESS, "write_shared");
+    } else {
+      SAME(MPI_File_iwrite_shared(f, record, N, MPI_INT, &r), MPI_SUCCESS, "iwrite_shared");
+      MPI_Wait(&r, &s);
+    }
+    MPI_Get_count(&s, MPI_INT, &n);
+    SAME(n, N, "written");
+  }
+  settle(f);
+  MPI_File_get_position_shared(f, &where);
+  SAME(where, (MPI_Offset)np * RECORDS * N, "position after all");
+  SAME(size_of(f), 12 + 4 * where, "size");
+  for (int k = 0; k < np * RECORDS; k++) { /* each once, those of a rank in order */
+    MPI_File_read_at(f, (MPI_Offset)k * N, record, N, MPI_INT, &s);
+    int rank = record[0] / 1000;
+    for (int i = 1; i < N; i++) SAME(record[i], record[0], "word of a record");
+    CHECK(rank >= 0 && rank < np, "record of %d", rank);
+    if (rank >= 0 && rank < np) SAME(record[0], at(rank, seen[rank]++), "record");
+  }
+  MPI_Barrier(c);
+  SAME(MPI_File_seek_shared(f, N, MPI_SEEK_SET), MPI_SUCCESS, "seek_shared");
+  SAME(MPI_File_seek_shared(f, -N, MPI_SEEK_CUR), MPI_SUCCESS, "seek_shared");
+  for (int k = 0; k < RECORDS; k++) {
+    if (k % 2) SAME(MPI_File_read_shared(f, record, N, MPI_INT, &s), MPI_SUCCESS, "read_shared");
+    else MPI_File_iread_shared(f, record, N, MPI_INT, &r), MPI_Wait(&r, &s);
+    mine[0] += record[0], mine[1]++;
+  }
+  MPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, c);
+  long sum = 0;
+  for (int q = 0; q < np; q++)
+    for (int k = 0; k < RECORDS; k++) sum += at(q, k);
+  SAME(all[0], sum, "sum of the records");
+  SAME(all[1], (long)np * RECORDS, "records");
+
+  /* In order of rank in c: as many words as the rank has, and one more. */
+  int rank, total = 0, before = 0, out[64], *whole = malloc(sizeof *whole * 64 * 65);
+  MPI_Comm_rank(c, &rank);
+  for (int q = 0; q < np; q++) before += q < rank ? q + 1 : 0, total += q + 1;
+  MPI_File_set_view(f, 0, MPI_INT, MPI_INT, "native", info);
+  MPI_File_get_position_shared(f, &where);
+  SAME(where, 0, "position in a new view");
+  for (int i = 0; i <= rank; i++) out[i] = at(rank, i);
+  SAME(MPI_File_write_ordered(f, out, rank + 1, MPI_INT, &s), MPI_SUCCESS, "write_ordered");
+  for (int i = 0; i <= rank; i++) out[i] = at(rank, 100 + i);
+  MPI_File_write_ordered_begin(f, out, rank + 1, MPI_INT);
+  MPI_File_write_ordered_end(f, out, &s);
+  MPI_Get_count(&s, MPI_INT, &n);
+  SAME(n, rank + 1, "written in order");
+  settle(f);
+  MPI_File_read_at_all(f, 0, whole, 2 * total, MPI_INT, &s);
+  line("ordered: %016llx", (unsigned long long)digest(0, whole, 2 * total * sizeof *whole));
+  for (int half = 0; half < 2; half++)
+    for (int i = 0; i <= rank; i++) SAME(whole[half * total + before + i], at(rank, 100 * half + i), "word in order");
+  MPI_File_seek_shared(f, 0, MPI_SEEK_SET);
+  SAME(MPI_File_read_ordered(f, whole, rank + 1, MPI_INT, &s), MPI_SUCCESS, "read_ordered");
+  for (int i = 0; i <= rank; i++) SAME(whole[i], at(rank, i), "read in order");
+  MPI_File_read_ordered_begin(f, whole, rank + 1, MPI_INT);
+  MPI_File_read_ordered_end(f, whole, &s);
+  for (int i = 0; i <= rank; i++) SAME(whole[i], at(rank, 100 + i), "read in order");
+  free(whole);
+  MPI_File_set_size(f, 400);
+  MPI_File_seek_shared(f, -2, MPI_SEEK_END); /* in a view that begins elsewhere Open MPI 4.1 counts from another end */
+  MPI_File_get_position_shared(f, &where);
+  SAME(where, 98, "position from the end");
+  MPI_File_close(&f);
+  MPI_Barrier(c);
+  if (me == 0) MPI_File_delete(path, MPI_INFO_NULL);
+  MPI_Barrier(c);
+}
+
 /* Whoever has an even rank in c waits in a collective call for the next one, which gets there only when its message, asked for from anybody, has been received. */
 static void waits(MPI_Comm c, const char *name) {
   enum { N = 1000 };
@@ -228,23 +311,11 @@ static void refused(const char *what, int rc) {
 }
 
 static void apart(MPI_Comm c) {
-  int x = 0;
-  MPI_Status s;
-  MPI_Request r;
-  MPI_Offset where;
   MPI_Info_set(info, "zipper_shared", "false");
   SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE), MPI_ERR_UNSUPPORTED_OPERATION, "not declared");
   MPI_Info_set(info, "zipper_shared", "true");
   SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_SEQUENTIAL), MPI_ERR_UNSUPPORTED_OPERATION, "sequential");
   MPI_File f = opened(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE);
-  refused("write_shared", MPI_File_write_shared(f, &x, 1, MPI_INT, &s));
-  refused("read_shared", MPI_File_read_shared(f, &x, 1, MPI_INT, &s));
-  refused("iwrite_shared", MPI_File_iwrite_shared(f, &x, 1, MPI_INT, &r));
-  refused("write_ordered", MPI_File_write_ordered(f, &x, 1, MPI_INT, &s));
-  refused("read_ordered", MPI_File_read_ordered(f, &x, 1, MPI_INT, &s));
-  refused("write_ordered_begin", MPI_File_write_ordered_begin(f, &x, 1, MPI_INT));
-  refused("seek_shared", MPI_File_seek_shared(f, 0, MPI_SEEK_SET));
-  refused("get_position_shared", MPI_File_get_position_shared(f, &where));
   refused("set_atomicity", MPI_File_set_atomicity(f, 1));
   SAME(MPI_File_set_atomicity(f, 0), MPI_SUCCESS, "set_atomicity off");
   MPI_File_close(&f);
@@ -278,9 +349,11 @@ int main(int argc, char **argv) {
   MPI_Comm reversed;
   MPI_Comm_split(c, 0, -me, &reversed);
   offsets(reversed);
-  MPI_Comm_free(&reversed);
   if (me == 0) MPI_File_delete(path, MPI_INFO_NULL);
   MPI_Barrier(c);
+  shared_pointer(reversed);
+  MPI_Comm_free(&reversed);
+  shared_pointer(c);
   if (argc > 2 && !environment) waiting(c), apart(c);
   if (!environment) MPI_Info_free(&info);
   MPI_Comm_free(&c);
