@@ -63,6 +63,15 @@ func (m *member) lostBy(c *conn, cause error) string {
 	return fmt.Sprintf("virtual rank %d (rank %d of cluster %s on host %s, link %s) is lost: %v", m.rank, native, cluster, m.job.hosts[m.rank], c.link.Remote(), cause)
 }
 
+// abortedBy says which rank asked for the end and why; a rank that reports another's end has said all itself.
+func (m *member) abortedBy(a *wire.Abort) string {
+	if a.Rank != m.rank {
+		return a.Reason
+	}
+	cluster, native := m.job.place(m.rank)
+	return fmt.Sprintf("%s, by virtual rank %d (rank %d of cluster %s on host %s) with code %d", a.Reason, m.rank, native, cluster, m.job.hosts[m.rank], a.Code)
+}
+
 // fail ends a running job: everybody but the cause gets Abort. With f.mu.
 func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *conn) {
 	if b.state != running {

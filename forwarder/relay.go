@@ -101,7 +101,7 @@ func (c *conn) control(h *wire.Header, body []byte) {
 			return
 		}
 		c.log.Warn("rank aborts the job", zap.Object("peer", c), zap.Int32("code", a.Code), zap.String("reason", a.Reason))
-		c.f.abort(m.job, a.Code, m.rank, a.Reason)
+		c.f.abort(m.job, a.Code, m.rank, m.abortedBy(&a))
 	}
 }
 

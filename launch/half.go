@@ -111,7 +111,7 @@ func (c *Cluster) findMPI(ctx context.Context) (err error) {
 
 // Run starts the cluster's processes and waits for their end. When ctx ends they are told to end, then killed.
 // Nothing of them is left when it returns. The exit status is that of the native launcher (128 + signal if a
-// signal ended it); the error is set when it could not be started at all. Prepare must have gone well.
+// signal ended it or, where it tells, one of its processes); the error is set when it could not be started at all. Prepare must have gone well.
 func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, err error) {
 	c := h.Cluster
 	rd, err := newRundir(h.RunDir, h.Share.ID)
@@ -153,11 +153,16 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	if h.Tag {
 		edit = retag(c.MPI, c.Name, offset, c.Ranks)
 	}
+	var banner hydra
+	if c.MPI == MPICH {
+		edit = banner.watch(edit)
+	}
 	out, errs := NewMerger(stdout).Source(edit), NewMerger(stderr).Source(edit)
-	defer out.Close()
-	defer errs.Close()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, out, errs
 	status, err = supervise(ctx, cmd, mark)
+	out.Close()
+	errs.Close()
+	status = banner.status(status)
 	if err != nil {
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", c.Name, n.mpirun, err)
 	}

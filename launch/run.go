@@ -146,11 +146,14 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 		relay.Settle(job.ID)
 	}
 	out.Clusters = w.inOrder()
-	out.Status, err = w.verdict(ctx)
+	out.Status, err = w.verdict()
 	if relay != nil {
 		v := relay.View(job.ID)
 		out.Traffic = v.Traffic
 		out.Reason = v.Reason
+	}
+	if err == nil {
+		out.Reason = w.explain(out.Status, out.Reason)
 	}
 	if recorded != nil && out.Status == 0 && err == nil {
 		if out.Untimed, err = recorded.merge(); err != nil {

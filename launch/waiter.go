@@ -72,7 +72,7 @@ func (w *waiter) close() {
 }
 
 // verdict gives the job's exit status and, if it failed for a reason other than the program's status, the reason.
-func (w *waiter) verdict(ctx context.Context) (int, error) {
+func (w *waiter) verdict() (int, error) {
 	if !w.failed {
 		return 0, nil
 	}
@@ -93,6 +93,22 @@ func (w *waiter) verdict(ctx context.Context) (int, error) {
 		status = 1
 	}
 	return status, w.err
+}
+
+// explain adds to the forwarder's reason for a failure, which may be empty, what the launchers know: the status of the cluster that gave the job its own.
+func (w *waiter) explain(status int, reason string) string {
+	if status == 0 || reason != "" && w.relay.View(w.job.ID).Code > 1 {
+		return reason // MPI_Abort's code is in the reason
+	}
+	for _, e := range w.all {
+		if e.Status == status && !e.Killed {
+			if reason != "" {
+				reason += "; "
+			}
+			return reason + fmt.Sprintf("cluster %s ended with %s", e.Cluster, DescribeStatus(status))
+		}
+	}
+	return reason
 }
 
 // inOrder returns the halves in the job's order.

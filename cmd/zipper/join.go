@@ -60,7 +60,10 @@ func join(c *cli.Context) error {
 	}()
 	var sig errInterrupted
 	if errors.As(context.Cause(ctx), &sig) {
-		status, err = 128+int(sig.sig), nil
+		status, err = 128+int(sig.sig), sig
+	}
+	if status != 0 && err == nil && !c.Bool("piped") { // else zipper run says it
+		err = fmt.Errorf("this half ended with %s", launch.DescribeStatus(status))
 	}
 	if status != 0 || err != nil {
 		return statusError{max(status, 1), err}

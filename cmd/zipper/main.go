@@ -96,7 +96,7 @@ func newLogger(level string) (*zap.Logger, error) {
 // errInterrupted is the cause of a context that a signal ended.
 type errInterrupted struct{ sig syscall.Signal }
 
-func (e errInterrupted) Error() string { return "ended by " + e.sig.String() }
+func (e errInterrupted) Error() string { return "ended by " + launch.SignalName(e.sig) }
 
 // untilSignal gives a context that the usual signals to end cancel. A second signal changes nothing: what is
 // under way is bounded in time.

@@ -27,7 +27,7 @@ zipper run --file job.yaml
 
 Virtual ranks count over the clusters in the order given. Standard input goes to virtual rank 0. The exit status is
 that of the program: of the first rank that failed, MPI_Abort's code, 128 + N for signal N; 1 when the job could not
-run, 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
+run (255 or 127 from the remote shell: no login, no such command), 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT]]; once per cluster"},
 			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]`[=CLUSTER,CLUSTER...] of a forwarder that runs already, and which clusters reach it if not all; may be repeated; default: one on this host for this job"},

@@ -152,6 +152,9 @@ func TestForwarderUnreachable(t *testing.T) {
 		t.Errorf("ran without a forwarder:\n%v", r)
 	}
 	b.Fails(r, r.Status, addr)
+	if last := strings.TrimSpace(r.Stderr); !strings.HasPrefix(last[strings.LastIndexByte(last, '\n')+1:], "zipper: cluster ") {
+		t.Errorf("the last line does not say which cluster failed:\n%v", r)
+	}
 }
 
 func TestNeverInit(t *testing.T) {
