@@ -3,10 +3,12 @@ package contend
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/contention/fit"
+	"github.com/leidenzipper/zipper/contention/pattern"
 )
 
 // Options of a calibration.
@@ -76,7 +78,29 @@ func (m *measurer) rates(what string, messages func(turn int) []transfer.Message
 // first is the rate of the first message.
 func (m *measurer) first(seconds []float64) float64 { return float64(m.Bytes) / seconds[0] }
 
-func (m *measurer) time(seconds []float64) float64 { return seconds[0] }
+// latencies are medians of small messages: one that a host's scheduler held up says nothing of the network.
+func (m *measurer) latencies(what string, messages func(turn int) []transfer.Message) ([]float64, error) {
+	const odd = 9
+	small := func(turn int) []transfer.Message {
+		x := messages(turn)
+		x[0].Bytes = 1
+		return x
+	}
+	var list []float64
+	for turn := range min(m.Most, 4) {
+		few := measurer{ctx: m.ctx, site: m.site, Options: Options{Most: odd, Within: -1}}
+		if turn == 0 {
+			few.Say = m.Say
+		}
+		times, err := few.rates(what, func(int) []transfer.Message { return small(turn) }, func(seconds []float64) float64 { return seconds[0] })
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(times)
+		list = append(list, times[odd/2])
+	}
+	return list, nil
+}
 
 // all is the rate of all messages together while the slowest ran.
 func (m *measurer) all(seconds []float64) float64 {
@@ -111,12 +135,7 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 	if m.Quick {
 		return out, nil
 	}
-	small := func(turn int) []transfer.Message {
-		x := lone(turn)
-		x[0].Bytes = 1
-		return x
-	}
-	if out.Latency, err = m.rates("latency in "+c.Name, small, m.time); err != nil {
+	if out.Latency, err = m.latencies("latency in "+c.Name, lone); err != nil {
 		return out, err
 	}
 	for _, t := range out.Latency {
@@ -141,7 +160,7 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 // zipper is steps 1, 3 and 4.
 func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 	z, cs := m.site.Zippers[k], m.site.Clusters
-	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, In: map[string][]float64{}, Out: map[string][]float64{},
+	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, In: map[string][]float64{}, Out: map[string][]float64{},
 		Single: map[string][]float64{}, Both: map[string][]float64{}, Many: map[string][]float64{}}
 	host := func(c, turn int) string { return cs[c].Hosts[turn%len(cs[c].Hosts)] }
 	for c := range cs {
@@ -181,17 +200,13 @@ func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 				return append(one(turn), m.message(host(b, turn+1), host(a, turn+1), k))
 			}
 			if !m.Quick {
-				small := func(turn int) []transfer.Message {
-					x := one(turn)
-					x[0].Bytes = 1
-					return x
-				}
-				times, err := m.rates("latency "+d+" through "+z.Name, small, m.time)
+				times, err := m.latencies("latency "+d+" through "+z.Name, one)
 				if err != nil {
 					return out, err
 				}
 				for _, t := range times {
 					out.Latency = append(out.Latency, max(0, t-m.latency[cs[a].Name]-m.latency[cs[b].Name]))
+					out.Handshake = append(out.Handshake, 2*t) // the announcement, the go-ahead
 				}
 				if out.Both[d], err = m.rates(d+" and back through "+z.Name, both, m.first); err != nil {
 					return out, err

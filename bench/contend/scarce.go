@@ -72,7 +72,7 @@ func (l *Lab) scarce(ctx context.Context, s *Scarce, kind int, rng *rand.Rand, b
 		mine = func(r string) bool { return strings.HasPrefix(r, zipper+"."+c.Name+".") }
 	default:
 		s.Kind, s.Made = "forwarder", "forwarder "+zipper
-		mine = func(r string) bool { return strings.HasPrefix(r, zipper+".cpu") }
+		mine = func(r string) bool { return strings.HasPrefix(r, zipper+".cpu") || strings.HasPrefix(r, zipper+".fwd") }
 		free, err := quota(l.lab.Forwarders()[z])
 		if err != nil {
 			return err

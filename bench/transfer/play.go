@@ -187,7 +187,7 @@ func (x *player) play() (answer, error) {
 	for k := range x.a.engines {
 		wg.Go(func() {
 			for x.step(k) && time.Now().Before(deadline) {
-				x.a.engines[k].Progress(10 * time.Millisecond)
+				x.a.engines[k].Progress(time.Millisecond) // short: what another forwarder's messages let start here does not wake it
 			}
 		})
 	}

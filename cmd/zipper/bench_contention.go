@@ -108,7 +108,7 @@ func benchContention(c *cli.Context) error {
 			}
 		}
 		var err error
-		r.Scarce, err = lab.Scarcity(ctx, c.Int("scarce"), bytes/8, c.String("rate"), func(s contend.Scarce) {
+		r.Scarce, err = lab.Scarcity(ctx, c.Int("scarce"), max(1, bytes/16), c.String("rate"), func(s contend.Scarce) {
 			fmt.Printf("scarce %-12s named %-24s %v\n", s.Made, s.Named, s.Right)
 		})
 		return err

@@ -45,6 +45,9 @@ type Zipper struct {
 	// other direction; Many the sum of several from different hosts.
 	Single, Both, Many map[string][]float64
 	Latency            []float64 // a small message through, less the clusters' latencies
+	// Handshake is what a message of more than Eager bytes waits before its first one goes, seconds; empty if not known.
+	Handshake []float64
+	Eager     int
 }
 
 // Samples are a whole calibration.
@@ -193,6 +196,13 @@ func (z *Zipper) write(w io.Writer) error {
 			return fmt.Errorf("latency %v: %v", l, err)
 		}
 		fmt.Fprintf(w, "    latency: %.9f # seconds ± %.2g (standard error)\n", l.Value, l.Err)
+	}
+	if len(z.Handshake) > 0 {
+		h, err := fit.Mean(z.Handshake)
+		if err != nil || h.Value < 0 {
+			return fmt.Errorf("handshake %v: %v", h, err)
+		}
+		fmt.Fprintf(w, "    handshake: %.9f # seconds ± %.2g (standard error), of messages of more than\n    eager: %d\n", h.Value, h.Err, z.Eager)
 	}
 	return nil
 }

@@ -99,10 +99,10 @@ func TestGenerate(t *testing.T) {
 
 func TestReplay(t *testing.T) {
 	tr := &trace.Trace{Clusters: []trace.Cluster{{Name: "a", Ranks: 4}}, Messages: []trace.Message{
-		{Start: 300, End: 400, Src: 1, Dst: 2, Bytes: 7}, // answer to the first
-		{Start: 0, End: 100, Src: 0, Dst: 1, Bytes: 5 + Eager},   // first
-		{Start: 50, End: 200, Src: 0, Dst: 2, Bytes: 6 + Eager},  // beside it
-		{Start: 250, End: 300, Src: 0, Dst: 3, Bytes: 8}, // after both
+		{Start: 300, End: 400, Src: 1, Dst: 2, Bytes: 7},        // answer to the first
+		{Start: 0, End: 100, Src: 0, Dst: 1, Bytes: 5 + Eager},  // first
+		{Start: 50, End: 200, Src: 0, Dst: 2, Bytes: 6 + Eager}, // beside it
+		{Start: 250, End: 300, Src: 0, Dst: 3, Bytes: 8},        // after both
 	}}
 	ms, err := Replay(tr, places, big.NewRat(1, 1))
 	if err != nil {

@@ -56,7 +56,8 @@ type builder[T num.Number[T]] struct {
 // hop is one stage of a way: its flow, what passes before and after its bytes.
 type hop[T any] struct {
 	flow        int
-	delay, tail T
+	delay, tail T        // delay is that of messages of more than eager bytes
+	eager       *big.Rat // nil: 0
 	// fill is the share of a segment that drains after the last byte, in
 	// seconds per byte of the segment, at most segment bytes.
 	fill    T
@@ -299,7 +300,10 @@ func (b *builder[T]) part(i int, m *Message, from, to place, way []int, bytes *b
 func (b *builder[T]) append(i int, m *Message, hops []hop[T], bytes *big.Rat) []int {
 	var parts []int
 	for k, h := range hops {
-		t := solve.Transfer[T]{Name: m.Name, Flow: h.flow, Bytes: value[T](bytes), Delay: h.delay, Tail: h.tail}
+		t := solve.Transfer[T]{Name: m.Name, Flow: h.flow, Bytes: value[T](bytes), Tail: h.tail}
+		if h.eager == nil || bytes.Cmp(h.eager) > 0 {
+			t.Delay = h.delay
+		}
 		if h.segment != nil && bytes.Sign() > 0 {
 			segment := h.segment
 			if bytes.Cmp(segment) < 0 {

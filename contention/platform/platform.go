@@ -76,6 +76,7 @@ type Zipper struct {
 	Segment   Size // of Segmented; default 1 MiB
 	Window    Size // bytes of a pair of hosts that may be on the way, queued here; default 4 MiB. For sharing buffered
 	Handshake Time // before a message's first byte
+	Eager     Size // of the longest message that goes without a handshake; default: none does
 	Latency   Time
 	line      int
 }

@@ -130,7 +130,7 @@ func TestBadPlatforms(t *testing.T) {
 		{"[h1, h2, h3, h4]", "[h1, h1]", "named twice"},
 		{"[h1, h2, h3, h4]", "[1, 2]", "must not start with a digit"},
 		{"hosts: 4", "hosts: 100000000", "line 5: hosts"},
-		{"name: lab", "name: lab\nsharing: fair", "max-min, streams, zhu"},
+		{"name: lab", "name: lab\nsharing: fair", "max-min, streams, buffered, zhu"},
 		{"{copy: 2000 MB/s}", "{copy: 2000 MB/s, threads: 1}", "not both"},
 		{"cores: 2", "cores: -1", "must not be negative"},
 	} {
@@ -213,5 +213,13 @@ func TestDocumentedExample(t *testing.T) {
 	p := parse(t, example)
 	if len(p.Clusters) != 2 || len(p.Zippers) != 1 || len(p.Routes) != 1 || p.Clusters[0].Backbone == nil {
 		t.Errorf("%+v", p)
+	}
+}
+
+// Only messages longer than eager wait for the handshake.
+func TestEager(t *testing.T) {
+	eager := parse(t, strings.Replace(lab, "    forwarder:", "    eager: 64KiB\n    handshake: 50us\n    latency: 10us\n    forwarder:", 1))
+	for bytes, want := range map[int64]float64{65536: .00001 + 65536./2e9, 65537: .00006 + 65537./2e9} {
+		near(t, "eager", finish(t, eager, sharing.MaxMin[num.Rat]{}, Message{From: "a1", To: "h1", Bytes: big.NewRat(bytes, 1)})[0], want)
 	}
 }

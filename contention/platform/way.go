@@ -132,6 +132,9 @@ func (w *walker[T]) through(zipper, from, to int) {
 	z := &w.b.p.Zippers[zipper]
 	in, out := w.b.port(zipper, from, false), w.b.port(zipper, to, true)
 	w.now.delay = w.now.delay.Add(value[T](z.Handshake.Rat))
+	if w.now.eager == nil || z.Eager.Rat != nil && z.Eager.Cmp(w.now.eager) < 0 {
+		w.now.eager = z.Eager.Rat
+	}
 	if window := value[T](z.Window.Rat); w.flow.Window.Sign() == 0 || window.Cmp(w.flow.Window) < 0 {
 		w.flow.Window = window
 	}
