@@ -69,7 +69,7 @@ func BenchmarkPingPong(b *testing.B) {
 
 // BenchmarkStream is one direction at full speed, in segments.
 func BenchmarkStream(b *testing.B) {
-	for _, size := range []int{8, 4096, 65536, 262144} {
+	for _, size := range []int{8, 4096, 16384, 32768, 65536, 131072} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			l := pairUp(b)
 			frame := data(0, 1, 0, make([]byte, size))

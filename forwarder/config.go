@@ -36,6 +36,8 @@ type Config struct {
 	FlowLimit    int // payload bytes from one rank queued for another before its link is ended (wire.MaxWindow)
 	ControlLimit int // the same for headers and control frames, and under Classic for CTS frames that wait for their turn (64 MiB)
 
+	pipeFrom, pipeSize int // see pipe.go; others in tests
+
 	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not block.
 	JobEnd func(Summary)
 }
@@ -66,7 +68,7 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		v   *int
 		def int
-	}{{&c.ReadBuffer, 260 << 10}, {&c.FlowLimit, wire.MaxWindow}, {&c.ControlLimit, 64 << 20}} {
+	}{{&c.ReadBuffer, 260 << 10}, {&c.FlowLimit, wire.MaxWindow}, {&c.ControlLimit, 64 << 20}, {&c.pipeFrom, pipeFrom}, {&c.pipeSize, pipeSize}} {
 		if *d.v == 0 {
 			*d.v = d.def
 		}

@@ -36,6 +36,7 @@ type conn struct {
 	out  output
 
 	lender transport.Lender // the link, if it has large pieces
+	piper  transport.Piper  // the link, if pipes take what comes and give what goes
 
 	member  atomic.Pointer[member] // set when the job is complete
 	joining *handshake.Acceptor    // guarded by f.mu: nil once the join is decided

@@ -41,7 +41,7 @@ type Traffic struct {
 	PayloadBytes uint64 `json:"payload_bytes"` // the programs' data
 	HeaderBytes  uint64 `json:"header_bytes"`  // everything else
 	Frames       uint64 `json:"frames"`
-	PassedBytes  uint64 `json:"passed_bytes"` // of the data: sent from where they were received, without a copy (verbs)
+	PassedBytes  uint64 `json:"passed_bytes"` // of the data: sent from where they were received, without a copy (over verbs, or through pipes)
 	PlacedBytes  uint64 `json:"placed_bytes"` // of these: written straight into the receiving program's memory
 }
 

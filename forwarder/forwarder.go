@@ -5,6 +5,7 @@
 //  1. epoll says that a link is readable; the loop reads into its one buffer (input.fill);
 //  2. whole frames are found and their headers checked (input.split, allowed);
 //  3. frames in a row for the same rank are written, where they stand, to that rank's link (relay, output.write);
+//     a large segment after another goes from socket to socket through a pipe instead, once its head has been checked (pipe.go);
 //  4. only what the link does not take is copied to a queue (output.enqueue), which the link's own loop
 //     writes when epoll says that it is writable (output.flush).
 //
@@ -38,6 +39,7 @@ type Forwarder struct {
 	log      *zap.Logger
 	pool     pool
 	passages sync.Pool // of *passage
+	pipes    pipes
 	loops    []*loop
 	born     time.Time
 
@@ -93,6 +95,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 	for _, l := range f.loops {
 		l.free()
 	}
+	f.pipes.close()
 	return nil
 }
 
@@ -118,7 +121,8 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 func (f *Forwarder) take(link transport.Link, prepare func(c *conn) bool) {
 	c := &conn{f: f, link: link, log: f.log}
 	c.lender, _ = link.(transport.Lender)
-	c.out = output{link: link, lender: c.lender, pool: &f.pool, arm: c.armWrite, broken: c.broken, limits: limits{f.cfg.FlowLimit, f.cfg.ControlLimit}}
+	c.piper, _ = link.(transport.Piper)
+	c.out = output{link: link, lender: c.lender, piper: c.piper, pool: &f.pool, arm: c.armWrite, broken: c.broken, limits: limits{f.cfg.FlowLimit, f.cfg.ControlLimit}}
 	c.out.placer, _ = link.(transport.Placer)
 	f.mu.Lock()
 	defer f.mu.Unlock()

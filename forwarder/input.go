@@ -13,12 +13,19 @@ type input struct {
 	nhead int
 	part  *buffer // frame whose header is known and whose rest is to come
 	need  int     // its whole length
+
+	bulk    bool     // the last frame was one that a pipe could have taken: the next may be, too
+	piped   *passage // frame whose head is in a pipe and whose rest is to come
+	stalled bool     // nothing went into the pipe last time: is it full?
 }
 
 // fill reads once and handles the whole frames. full: there may be more to read at once.
 func (in *input) fill(c *conn) (full bool, err error) {
 	if in.part != nil {
 		return in.finish(c)
+	}
+	if in.piped != nil {
+		return in.pipe(c)
 	}
 	if c.lender != nil && in.nhead == 0 {
 		b, err := c.lender.TryBorrow()
@@ -32,6 +39,9 @@ func (in *input) fill(c *conn) (full bool, err error) {
 		}
 	}
 	p := c.loop.buf
+	if in.bulk {
+		p = p[:passHead]
+	}
 	have := copy(p, in.head[:in.nhead])
 	n, err := c.link.TryRead(p[have:])
 	if err != nil {
@@ -40,6 +50,9 @@ func (in *input) fill(c *conn) (full bool, err error) {
 	c.heard, c.pinged = c.loop.now, false
 	in.nhead = 0
 	full = have+n == len(p) || c.lender != nil // a block may be next
+	if in.bulk && have+n == passHead && in.begin(c, p) {
+		return in.pipe(c)
+	}
 	in.split(c, p[:have+n])
 	return full || in.part != nil, nil
 }
@@ -81,6 +94,7 @@ func (in *input) split(c *conn, p []byte) {
 			c.bad(err.Error())
 			return
 		}
+		in.bulk = c.pipeable(&h)
 		end := off + wire.HeaderLen + int(h.Length)
 		if end > len(p) {
 			run.flush(p)
@@ -149,6 +163,10 @@ func (in *input) drop(c *conn) {
 	if in.part != nil {
 		c.f.pool.put(in.part)
 		in.part = nil
+	}
+	if in.piped != nil {
+		in.piped.end()
+		in.piped = nil
 	}
 	in.nhead = 0
 }

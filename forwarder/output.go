@@ -26,6 +26,7 @@ type output struct {
 	link    transport.Link
 	lender  transport.Lender // the link, if it has large pieces
 	placer  transport.Placer // the link, if it puts them where they belong
+	piper   transport.Piper  // the link, if it takes what is in pipes
 	pool    *pool
 	arm     func(on bool) // asks the owner loop's epoll for writability
 	broken  func()        // tells the owner loop to tear the link down
@@ -45,7 +46,7 @@ type limits struct{ payload, control int }
 // flow is what one source has queued here, in bytes.
 type flow struct{ payload, control int }
 
-// entry is one queued frame or the rest of one: in buf, or whole in a block.
+// entry is one queued frame or the rest of one: in buf, or in a block or a pipe.
 type entry struct {
 	buf      *buffer
 	off, end int
@@ -88,7 +89,9 @@ func (q *fifo) pop() entry {
 	return e
 }
 
-func (o *output) pending() bool { return o.current.buf != nil || o.small.n > 0 || o.bulk.n > 0 }
+func (o *output) pending() bool {
+	return o.current.buf != nil || o.current.pass != nil || o.small.n > 0 || o.bulk.n > 0
+}
 
 // write sends whole frames from src, directly if it can. vec is the caller's scratch of length 1. When owner is
 // not nil it holds b and nothing else, and taken reports that the queue keeps it. The error blames the source.
@@ -389,7 +392,7 @@ func (o *output) close() {
 }
 
 func (o *output) discard() {
-	if o.current.buf != nil {
+	if o.current.buf != nil || o.current.pass != nil {
 		o.release(o.current)
 		o.current = entry{}
 	}

@@ -1,47 +1,77 @@
 package tcp
 
 import (
+	"context"
 	"net"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// A link does not pace its packets with timers, whatever the system's default is; a default that does not either stays.
-func TestNoPacing(t *testing.T) {
+func congestion(t *testing.T, fd int) string {
+	name, err := unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// A socket does not pace its packets with timers, whatever the system's default is; a default that does not either stays.
+func TestUnpaced(t *testing.T) {
 	for _, c := range []struct{ before, after string }{{"bbr", "reno"}, {"reno", "reno"}, {"cubic", "cubic"}} {
 		t.Run(c.before, func(t *testing.T) {
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			lc := net.ListenConfig{Control: func(network, addr string, raw syscall.RawConn) error {
+				var set error
+				var after string
+				if err := raw.Control(func(fd uintptr) {
+					set = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, c.before)
+				}); err != nil {
+					return err
+				}
+				if set != nil {
+					t.Skipf("this system does not offer %s: %v", c.before, set)
+				}
+				if err := unpaced(network, addr, raw); err != nil {
+					return err
+				}
+				if err := raw.Control(func(fd uintptr) { after = congestion(t, int(fd)) }); err != nil {
+					return err
+				}
+				if after != c.after {
+					t.Errorf("%q, want %q", after, c.after)
+				}
+				return nil
+			}}
+			ln, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer ln.Close()
-			conn, err := net.Dial("tcp", ln.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			raw, err := conn.(*net.TCPConn).SyscallConn()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var set error
-			if err := raw.Control(func(fd uintptr) {
-				set = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, c.before)
-			}); err != nil {
-				t.Fatal(err)
-			}
-			if set != nil {
-				conn.Close()
-				t.Skipf("this system does not offer %s: %v", c.before, set)
-			}
-			l, err := newLink(conn.(*net.TCPConn))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
-			if got, err := unix.GetsockoptString(l.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || got != c.after {
-				t.Fatalf("%q, %v; want %q", got, err, c.after)
-			}
+			ln.Close()
 		})
+	}
+}
+
+// TestLinksUnpaced: neither end of a link is under BBR, whatever the system's default is.
+func TestLinksUnpaced(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	dialled, err := Dialer{}.Dial(t.Context(), ln.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialled.Close()
+	accepted, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	for end, l := range map[string]interface{ FD() int }{"dialled": dialled, "accepted": accepted} {
+		if got := congestion(t, l.FD()); got == "bbr" {
+			t.Errorf("the %s end is under %s", end, got)
+		}
 	}
 }

@@ -40,7 +40,10 @@ type link struct {
 	remote string
 }
 
-var _ transport.Listening = (*link)(nil)
+var (
+	_ transport.Listening = (*link)(nil)
+	_ transport.Piper     = (*link)(nil)
+)
 
 func (l *link) TryRead(p []byte) (int, error) {
 	if !l.ref.Acquire(l.free) {
@@ -49,15 +52,41 @@ func (l *link) TryRead(p []byte) (int, error) {
 	// Raw: the socket does not block, so the scheduler need not know.
 	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 	l.ref.Release(l.free)
+	if n == 0 && len(p) == 0 {
+		return 0, nil
+	}
+	return l.read(int(n), e)
+}
+
+// read makes TryRead's results of the kernel's.
+func (l *link) read(n int, e syscall.Errno) (int, error) {
 	switch {
 	case e == unix.EAGAIN || e == unix.EINTR:
 		return 0, transport.ErrAgain
 	case e != 0:
 		return 0, l.fail("read", e)
-	case n == 0 && len(p) > 0:
+	case n == 0:
 		return 0, io.EOF
 	}
-	return int(n), nil
+	return n, nil
+}
+
+func (l *link) TryFill(p *transport.Pipe, n int) (int, error) {
+	if !l.ref.Acquire(l.free) {
+		return 0, transport.ErrClosed
+	}
+	k, e := p.Fill(l.fd, n)
+	l.ref.Release(l.free)
+	return l.read(k, e)
+}
+
+func (l *link) TryDrain(p *transport.Pipe) (int, error) {
+	if !l.ref.Acquire(l.free) {
+		return 0, transport.ErrClosed
+	}
+	n, e := p.Drain(l.fd)
+	l.ref.Release(l.free)
+	return l.written(n, e)
 }
 
 func (l *link) TryWrite(bufs ...[]byte) (int, error) {
@@ -84,9 +113,14 @@ func (l *link) TryWrite(bufs ...[]byte) (int, error) {
 	msg.SetIovlen(k)
 	n, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(l.fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	l.ref.Release(l.free)
+	return l.written(int(n), e)
+}
+
+// written makes TryWrite's results of the kernel's.
+func (l *link) written(n int, e syscall.Errno) (int, error) {
 	switch e {
 	case 0:
-		return int(n), nil
+		return n, nil
 	case unix.EAGAIN, unix.EINTR, unix.ENOBUFS:
 		return 0, transport.ErrAgain
 	}
@@ -137,9 +171,6 @@ func newLink(c *net.TCPConn) (*link, error) {
 	fd := -1
 	var dupErr error
 	err = raw.Control(func(s uintptr) {
-		if name, err := unix.GetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil && strings.HasPrefix(name, pacing) {
-			_ = unix.SetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION, unpacing) // a route may forbid it ("congctl lock")
-		}
 		if dupErr = unix.SetsockoptInt(int(s), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent); dupErr == nil {
 			fd, dupErr = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0)
 		}
@@ -155,6 +186,15 @@ func newLink(c *net.TCPConn) (*link, error) {
 	return l, nil
 }
 
+// unpaced is for sockets that are neither connected nor listening yet: one that BBR has begun to pace goes on pacing under another control.
+func unpaced(_, _ string, c syscall.RawConn) error {
+	return c.Control(func(s uintptr) {
+		if name, err := unix.GetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil && strings.HasPrefix(name, pacing) {
+			_ = unix.SetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION, unpacing) // a route may forbid it ("congctl lock")
+		}
+	})
+}
+
 // Dialer opens links to "host:port" addresses. The zero value works. Safe for concurrent use.
 type Dialer struct {
 	// LocalAddr, if not empty, is the local IP address to use.
@@ -165,7 +205,7 @@ var _ transport.Dialer = Dialer{}
 
 // Dial connects; the context bounds the time.
 func (d Dialer) Dial(ctx context.Context, addr string) (transport.Link, error) {
-	nd := net.Dialer{KeepAlive: -1}
+	nd := net.Dialer{KeepAlive: -1, Control: unpaced}
 	nd.SetMultipathTCP(false)
 	if d.LocalAddr != "" {
 		ip := net.ParseIP(d.LocalAddr)
@@ -188,7 +228,7 @@ var _ transport.Listener = (*Listener)(nil)
 
 // Listen waits for links at "host:port"; an empty host means all addresses, port 0 any free port.
 func Listen(addr string) (*Listener, error) {
-	lc := net.ListenConfig{KeepAlive: -1}
+	lc := net.ListenConfig{KeepAlive: -1, Control: unpaced}
 	lc.SetMultipathTCP(false)
 	l, err := lc.Listen(context.Background(), "tcp", addr)
 	if err != nil {
