@@ -20,7 +20,7 @@ type Comparison struct {
 	Unit      string   `json:"unit"`
 	Targets   []string `json:"targets"` // the first is compared with each other one
 	Ranks     int      `json:"ranks"`
-	Rounds    int      `json:"rounds"`
+	Rounds    int      `json:"rounds"` // whole ones, on all targets
 	Rows      []Sizes  `json:"rows"`
 }
 
@@ -32,37 +32,49 @@ type Sizes struct {
 }
 
 // Compare runs the benchmarks on all targets in turn, rounds times, each time in one job. progress, if not nil, is told before each run.
+// With an error, also when ctx ends it, come the comparisons of the rounds that were whole before; there may be none (Rounds 0, no Rows).
 func (r *Runner) Compare(ctx context.Context, targets []Target, o osu.Options, rounds int, progress func(round int, t Target), names ...string) ([]*Comparison, error) {
 	var cs []*Comparison
 	for _, name := range names {
-		c := &Comparison{Benchmark: name, Rounds: rounds}
+		c := &Comparison{Benchmark: name}
 		for _, t := range targets {
 			c.Targets = append(c.Targets, t.Name)
 		}
 		cs = append(cs, c)
 	}
+	defer func() {
+		for _, c := range cs {
+			c.test()
+		}
+	}()
 	for round := range rounds {
+		whole := make([][]*osu.Result, len(targets))
 		for i, t := range targets {
 			if progress != nil {
 				progress(round, t)
 			}
-			all, _, err := r.OSU(ctx, t, o, names...)
-			if err != nil {
-				return nil, err
-			}
-			for n, res := range all {
-				cs[n].add(i, res)
+			var err error
+			if whole[i], _, err = r.OSU(ctx, t, o, names...); err != nil {
+				return cs, err
 			}
 		}
-	}
-	for _, c := range cs {
-		for k, row := range c.Rows {
-			for _, other := range row.Values[1:] {
-				c.Rows[k].Against = append(c.Rows[k].Against, stat.Compare(row.Values[0], other))
+		for n, c := range cs {
+			c.Rounds++
+			for i, all := range whole {
+				c.add(i, all[n])
 			}
 		}
 	}
 	return cs, nil
+}
+
+// test compares the first target with each other one.
+func (c *Comparison) test() {
+	for k, row := range c.Rows {
+		for _, other := range row.Values[1:] {
+			c.Rows[k].Against = append(c.Rows[k].Against, stat.Compare(row.Values[0], other))
+		}
+	}
 }
 
 // add takes one round's result of a target.
@@ -78,8 +90,8 @@ func (c *Comparison) add(target int, res *osu.Result) {
 	}
 }
 
-// Table writes medians and, for each further target, the ratio first/other with its 95 % interval and whether the difference is
-// significant (Mann–Whitney, 5 %).
+// Table writes medians and, for each further target, the ratio first/other with its 95 % interval, Mann–Whitney's p and whether it shows a
+// difference (5 %).
 func (c *Comparison) Table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "# %s (%s), %d rounds of each in turn; medians of the rounds\n", c.Benchmark, c.Unit, c.Rounds)
@@ -87,25 +99,40 @@ func (c *Comparison) Table(w io.Writer) error {
 	for _, n := range c.Targets {
 		fmt.Fprintf(t, "%s\t", n)
 	}
-	for _, n := range c.Targets[1:] {
-		fmt.Fprintf(t, "%s/%s\t95 %%\t\t", c.Targets[0], n)
-	}
-	fmt.Fprintln(t)
+	fmt.Fprintln(t, againstHead(c.Targets))
 	for _, row := range c.Rows {
 		fmt.Fprintf(t, "%d\t", row.Size)
 		for _, v := range row.Values {
 			fmt.Fprintf(t, "%.2f\t", stat.Median(v))
 		}
 		for _, a := range row.Against {
-			verdict := "no difference shown"
-			if a.Differs {
-				verdict = fmt.Sprintf("p = %.3g", a.P)
-			}
-			fmt.Fprintf(t, "%.3f\t%.3f - %.3f\t%s\t", a.Ratio, a.RatioLo, a.RatioHi, verdict)
+			fmt.Fprint(t, against(a))
 		}
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
+}
+
+// againstHead is the head of the columns that against fills, for each further target.
+func againstHead(targets []string) (head string) {
+	for _, n := range targets[1:] {
+		head += fmt.Sprintf("%s/%s\t95 %%\t\t", targets[0], n)
+	}
+	return head
+}
+
+// against is the ratio, its interval (- where there are too few values for one) and the verdict.
+func against(c stat.Comparison) string {
+	interval, verdict := "-", fmt.Sprintf("p = %.3g", c.P)
+	if c.RatioHi > 0 {
+		interval = fmt.Sprintf("%.3f - %.3f", c.RatioLo, c.RatioHi)
+	}
+	if c.TooFew {
+		verdict = "too few rounds"
+	} else if !c.Differs {
+		verdict += ", no difference shown"
+	}
+	return fmt.Sprintf("%.3f\t%s\t%s\t", c.Ratio, interval, verdict)
 }
 
 // CSV writes every value: one line per size, target and round.

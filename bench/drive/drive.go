@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,10 +57,10 @@ func Program() (string, error) {
 	return "", fmt.Errorf("there is no zipper-mpibench-openmpi or -mpich beside %s: run scripts/build", self)
 }
 
-// run starts the program on a target and returns what rank 0 printed.
-func (r *Runner) run(ctx context.Context, t Target, args ...string) ([]byte, launch.Outcome, error) {
+// run starts the program on a target and returns what rank 0 printed. words name the benchmark, also in errors. If ctx ended, its cause is the error.
+func (r *Runner) run(ctx context.Context, t Target, flags []string, words ...string) ([]byte, launch.Outcome, error) {
 	job := t.Job()
-	job.Program = append([]string{r.Program}, args...)
+	job.Program = slices.Concat([]string{r.Program}, flags, words)
 	var out, errs bytes.Buffer
 	o := r.Options
 	o.Stdout, o.Stderr = &out, &errs
@@ -68,24 +69,38 @@ func (r *Runner) run(ctx context.Context, t Target, args ...string) ([]byte, lau
 	}
 	res, err := launch.Run(ctx, job, o)
 	if err == nil && res.Status != 0 {
-		err = fmt.Errorf("exit status %d: %s", res.Status, lastLines(errs.String(), 3))
+		err = fmt.Errorf("exit status %d", res.Status)
 	}
-	if err != nil {
-		err = fmt.Errorf("%s on %s: %w", strings.Join(args, " "), t.Name, err)
+	switch {
+	case err == nil:
+		return out.Bytes(), res, nil
+	case ctx.Err() != nil:
+		return nil, res, context.Cause(ctx)
 	}
-	return out.Bytes(), res, err
+	return nil, res, fmt.Errorf("%s on %s: %w%s", strings.Join(words, " "), t.Name, err, why(errs.String()))
 }
 
-func lastLines(s string, n int) string {
-	l := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.Join(l[max(0, len(l)-n):], " | ")
+// why picks from standard error what the benchmark says itself, once, since every rank may say it; the launcher's banner, which comes after it,
+// says nothing. If it said nothing: the last lines of all.
+func why(stderr string) string {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	var own []string
+	for _, l := range lines {
+		if _, said, ok := strings.Cut(l, "zipper-mpibench: "); ok && !slices.Contains(own, said) {
+			own = append(own, said)
+		}
+	}
+	if own != nil {
+		return ": " + strings.Join(own, "; ")
+	}
+	return "\n" + strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
 // OSU runs OSU-style benchmarks, one after the other in one job.
 func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options, names ...string) ([]*osu.Result, launch.Outcome, error) {
-	args := []string{"osu", "--format", "json", "--min", strconv.Itoa(o.MinSize), "--max", strconv.Itoa(o.MaxSize), "--window", strconv.Itoa(o.Window),
+	flags := []string{"osu", "--format", "json", "--min", strconv.Itoa(o.MinSize), "--max", strconv.Itoa(o.MaxSize), "--window", strconv.Itoa(o.Window),
 		"--reps", strconv.Itoa(o.Rule.Max), "--warmup", strconv.Itoa(o.Warmup), "--rep-seconds", strconv.FormatFloat(o.RepSeconds, 'g', -1, 64)}
-	out, outcome, err := r.run(ctx, t, append(args, names...)...)
+	out, outcome, err := r.run(ctx, t, flags, names...)
 	if err != nil {
 		return nil, outcome, err
 	}
@@ -137,7 +152,7 @@ func (r *Runner) Matrix(ctx context.Context, t Target, kernel, class string) (np
 // NPB runs a kernel.
 func (r *Runner) NPB(ctx context.Context, t Target, kernel, class string) (npb.Result, launch.Outcome, error) {
 	var res npb.Result
-	out, outcome, err := r.run(ctx, t, "npb", "--format", "json", kernel, class)
+	out, outcome, err := r.run(ctx, t, []string{"npb", "--format", "json"}, kernel, class)
 	if err == nil {
 		if err = json.Unmarshal(lastLine(out), &res); err != nil {
 			err = fmt.Errorf("%s %s on %s: unreadable result: %w", kernel, class, t.Name, err)
@@ -148,7 +163,7 @@ func (r *Runner) NPB(ctx context.Context, t Target, kernel, class string) (npb.R
 
 // Net runs a pattern over an MPI module on the ranks of a target.
 func (r *Runner) Net(ctx context.Context, t Target, pattern, module string, o netgauge.Options) (*netgauge.Report, launch.Outcome, error) {
-	out, outcome, err := r.run(ctx, t, "net", "--reps", strconv.Itoa(o.Reps), "--seed", strconv.FormatUint(o.Seed, 10), pattern, module)
+	out, outcome, err := r.run(ctx, t, []string{"net", "--reps", strconv.Itoa(o.Reps), "--seed", strconv.FormatUint(o.Seed, 10)}, pattern, module)
 	rep := &netgauge.Report{}
 	if err == nil {
 		if err = json.Unmarshal(lastLine(out), rep); err != nil {

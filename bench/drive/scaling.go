@@ -18,7 +18,7 @@ type Scaling struct {
 	Unit      string        `json:"unit"` // "us" or "MB/s" (10^6 bytes)
 	Size      int           `json:"size"` // bytes; 0: the barrier
 	Targets   []string      `json:"targets"`
-	Ranks     []int         `json:"ranks"`
+	Ranks     []int         `json:"ranks"`  // of all clusters together
 	Values    [][][]float64 `json:"values"` // [target][number of ranks][round]: the round's median
 }
 
@@ -50,25 +50,22 @@ func (s *Scaling) Rounds() int {
 	return len(s.Values[0][0])
 }
 
-// Table writes medians, a line for each number of ranks, and how they relate to the first target's.
+// Table writes medians, a line for each number of ranks in all clusters together, and how they relate to the first target's.
 func (s *Scaling) Table(w io.Writer) error {
 	fmt.Fprintf(w, "# %s of %d bytes (%s), %d rounds of each in turn; medians of the rounds\n", s.Benchmark, s.Size, s.Unit, s.Rounds())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "ranks\t")
+	fmt.Fprint(t, "ranks in all\t")
 	for _, n := range s.Targets {
 		fmt.Fprintf(t, "%s\t", n)
 	}
-	for _, n := range s.Targets[1:] {
-		fmt.Fprintf(t, "%s/%s\t95 %%\t", s.Targets[0], n)
-	}
+	fmt.Fprint(t, againstHead(s.Targets))
 	for i, n := range s.Ranks {
 		fmt.Fprintf(t, "\n%d\t", n)
 		for _, v := range s.Values {
 			fmt.Fprintf(t, "%.2f\t", stat.Median(v[i]))
 		}
 		for _, v := range s.Values[1:] {
-			c := stat.Compare(s.Values[0][i], v[i])
-			fmt.Fprintf(t, "%.3f\t%.3f - %.3f\t", c.Ratio, c.RatioLo, c.RatioHi)
+			fmt.Fprint(t, against(stat.Compare(s.Values[0][i], v[i])))
 		}
 	}
 	fmt.Fprintln(t)

@@ -2,6 +2,8 @@ package netgauge
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -96,6 +98,7 @@ func logGP() Pattern {
 		g, bigG := stat.LinearRegression(x, y, nil, false)
 		rep.Values = map[string]float64{"L": small/2 - 2*overhead, "o": overhead, "g": g, "G": bigG}
 		rep.Notes = append(rep.Notes, fmt.Sprintf("line g+(s-1)G: R² = %.4f over %d sizes", stat.RSquared(x, y, nil, g, bigG), len(x)))
+		rep.doubt()
 		return rep, nil
 	}}
 }
@@ -160,6 +163,17 @@ func pLogP() Pattern {
 			}
 		}
 		rep.Values = map[string]float64{"L": one/2 - g0, "g(0)": g0}
+		rep.doubt()
 		return rep, nil
 	}}
+}
+
+// doubt notes the parameters that came out negative. They are differences of measured times, so on a busy machine, or where they are small, the
+// variation of those is larger than they are.
+func (r *Report) doubt() {
+	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
+		if r.Values[name] < 0 {
+			r.Notes = append(r.Notes, name+" is negative: not measurable here, the times it is the difference of varied by more than it; try a quieter machine and more --reps")
+		}
+	}
 }

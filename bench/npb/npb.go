@@ -8,6 +8,8 @@ package npb
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -44,6 +46,21 @@ func powerOfTwo(kernel string, n int) error {
 		return fmt.Errorf("npb: %s runs on a power of two of ranks (1, 2, 4, 8 …), not on %d", kernel, n)
 	}
 	return nil
+}
+
+// names of the kernels.
+var names = []string{"EP", "IS", "CG", "MG", "FT", "LU"}
+
+// Check says why the kernel of that name (any case) cannot run on so many ranks. Limits that depend on the class show when it runs.
+func Check(kernel string, ranks int) error {
+	name := strings.ToUpper(kernel)
+	if !slices.Contains(names, name) {
+		return fmt.Errorf("npb: no kernel %q; there are %s", kernel, strings.Join(names, ", "))
+	}
+	if name == "EP" {
+		return nil
+	}
+	return powerOfTwo(name, ranks)
 }
 
 func log2(n int) int {

@@ -3,6 +3,7 @@ package npb
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -184,7 +185,19 @@ func TestClasses(t *testing.T) {
 			t.Errorf("class %q was accepted", s)
 		}
 	}
-	if err := powerOfTwo("CG", 6); err == nil {
-		t.Error("6 ranks were accepted")
+}
+
+// Which kernels run on how many ranks is known before any rank is started.
+func TestCheck(t *testing.T) {
+	for _, name := range names {
+		if err := Check(strings.ToLower(name), 4); err != nil {
+			t.Error(err)
+		}
+		if err := Check(name, 3); (err == nil) != (name == "EP") {
+			t.Errorf("%s on 3 ranks: %v", name, err)
+		}
+	}
+	if err := Check("bt", 4); err == nil || !strings.Contains(err.Error(), "there are EP") {
+		t.Errorf("a kernel that is not there: %v", err)
 	}
 }

@@ -28,7 +28,8 @@ type Data struct {
 	Sizes       []*drive.Comparison `json:"sizes"`   // benchmarks over message size
 	Ranks       []drive.Scaling     `json:"ranks"`   // collectives over the number of ranks
 	NPB         []Kernel            `json:"npb"`
-	Seconds     float64             `json:"seconds"` // how long the measurements took
+	Seconds     float64             `json:"seconds"`              // how long the measurements took
+	Incomplete  string              `json:"incomplete,omitempty"` // why something is missing; empty: nothing is
 }
 
 // Kernel is an NPB kernel on all targets.
@@ -124,7 +125,7 @@ func overSize(c *drive.Comparison) (section, error) {
 		}
 		for _, a := range row.Against {
 			cell := fmt.Sprintf("%.2f", a.Ratio)
-			if c.Rounds > 1 && !a.Differs {
+			if !a.TooFew && !a.Differs {
 				cell += " (n.s.)"
 			}
 			r = append(r, cell)
@@ -136,8 +137,11 @@ func overSize(c *drive.Comparison) (section, error) {
 
 // rounds says what the values and bars are.
 func rounds(n int) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "One round: no spread, and no difference is tested; more rounds (--rounds, or the full set) do both."
+	case n < 4:
+		return fmt.Sprintf("Medians of %d rounds, targets in turn; bars: range of the rounds; too few to test differences: that takes 4.", n)
 	}
 	return fmt.Sprintf("Medians of %d rounds, targets in turn; bars: range of the rounds; n.s.: no difference shown (Mann-Whitney, 5 %%).", n)
 }
@@ -284,6 +288,9 @@ func (d *Data) Markdown() ([]byte, error) {
 	var b bytes.Buffer
 	e := d.Environment
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", d.Title, d.Setting)
+	if d.Incomplete != "" {
+		fmt.Fprintf(&b, "**Incomplete:** %s\n\n", d.Incomplete)
+	}
 	fmt.Fprintf(&b, "Set: %s, %.0f s. %s, host %s, %s, %d CPUs (%s), %d MB, load %s at the start, links: %s. zipper %s, %s. MPI: %v. %s\n", d.Set, d.Seconds,
 		e.Time.Format("2006-01-02 15:04 UTC"), e.Host, e.Kernel, e.CPUs, e.CPU, e.MemoryMB, e.Load, e.Shaping, e.Version, e.Go, e.MPI, drive.Clocks)
 	for _, s := range sections {

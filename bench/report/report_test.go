@@ -52,6 +52,33 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// A report that was broken off says so; two or three rounds claim nothing about differences.
+func TestIncompleteReport(t *testing.T) {
+	d := sample()
+	d.Incomplete = "ended early"
+	c := d.Sizes[0]
+	c.Rounds = 2
+	for i, row := range c.Rows {
+		for k, v := range row.Values {
+			row.Values[k] = v[:2]
+		}
+		c.Rows[i].Against = []stat.Comparison{stat.Compare(row.Values[0], row.Values[1])}
+	}
+	html, err := d.HTML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	md, err := d.Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, text := range map[string]string{"HTML": string(html), "Markdown": string(md)} {
+		if !strings.Contains(text, "ended early") || !strings.Contains(text, "too few to test differences") || strings.Contains(text, "(n.s.)") {
+			t.Errorf("%s:\n%.3000s", form, text)
+		}
+	}
+}
+
 func TestAcross(t *testing.T) {
 	k := sample().NPB[0]
 	if n := k.Across(); n != 130 {

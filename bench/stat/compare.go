@@ -4,24 +4,31 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/combin"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Comparison of two configurations measured in turn.
 type Comparison struct {
 	A, B    Summary
-	Ratio   float64 `json:"ratio"` // median of the pairwise ratios a/b
-	RatioLo float64 `json:"ratio_lo"`
-	RatioHi float64 `json:"ratio_hi"` // its 95 % interval
-	P       float64 `json:"p"`        // two-sided Mann–Whitney
-	Differs bool    `json:"differs"`  // P < 0.05
+	Ratio   float64 `json:"ratio"`              // median of the pairwise ratios a/b
+	RatioLo float64 `json:"ratio_lo,omitempty"` // its 95 % interval; both 0 with fewer than MinPairs pairs
+	RatioHi float64 `json:"ratio_hi,omitempty"`
+	P       float64 `json:"p"`                 // two-sided Mann–Whitney
+	Differs bool    `json:"differs"`           // P < 0.05
+	TooFew  bool    `json:"too_few,omitempty"` // so few values that no P below 0.05 is possible, however they lie
 }
+
+// MinPairs is how many values an interval of a median by ranks needs at least: that all n lie on one side of the true median has the
+// chance 2·0.5^n, which is below 5 % from 6 on.
+const MinPairs = 6
 
 // Compare takes two samples measured interleaved: a[i] beside b[i]. Extra values of the longer one count only for its Summary and
 // the test. The ratio is of pairs because machines drift: what both members of a pair share cancels.
 func Compare(a, b []float64) Comparison {
 	c := Comparison{A: Summarize(a), B: Summarize(b), P: MannWhitney(a, b)}
 	c.Differs = c.P < 0.05
+	c.TooFew = 2/combin.GeneralizedBinomial(float64(len(a)+len(b)), float64(len(a))) >= 0.05 // the P of samples that do not overlap
 	ratios := make([]float64, 0, min(len(a), len(b)))
 	for i := range min(len(a), len(b)) {
 		ratios = append(ratios, a[i]/b[i])
@@ -29,7 +36,9 @@ func Compare(a, b []float64) Comparison {
 	if len(ratios) > 0 {
 		slices.Sort(ratios)
 		c.Ratio = Quantile(ratios, 0.5)
-		c.RatioLo, c.RatioHi = medianInterval(ratios)
+		if len(ratios) >= MinPairs {
+			c.RatioLo, c.RatioHi = medianInterval(ratios)
+		}
 	}
 	return c
 }

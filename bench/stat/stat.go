@@ -26,7 +26,7 @@ type Summary struct {
 	StdDev   float64 `json:"stddev"`    // of the sample, n-1 degrees of freedom
 	CI       float64 `json:"ci95"`      // half width of the mean's 95 % interval (Student t) from every Stride-th value; +Inf for n < 2 becomes -1 in JSON
 	Stride   int     `json:"stride"`    // 1 unless neighbours correlate (Subsample)
-	MedianLo float64 `json:"median_lo"` // 95 % interval of the median, by ranks; no assumption on the distribution
+	MedianLo float64 `json:"median_lo"` // 95 % interval of the median, by ranks; no assumption on the distribution. For n < MinPairs the range, which covers less
 	MedianHi float64 `json:"median_hi"`
 	Outliers int     `json:"outliers"` // beyond 1.5 interquartile ranges from the quartiles (Tukey); counted, never dropped
 	Lag1     float64 `json:"lag1"`     // autocorrelation at lag 1, 0 for n < 3

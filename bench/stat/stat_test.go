@@ -85,6 +85,24 @@ func TestCompareFindsAShift(t *testing.T) {
 	}
 }
 
+// What too few values cannot show is not claimed: no interval of the ratio, and no test, however far apart the samples are.
+func TestTooFewToCompare(t *testing.T) {
+	var a, b []float64
+	for n := 1; n <= 7; n++ {
+		a, b = append(a, float64(100+n)), append(b, float64(10+n))
+		c := Compare(a, b)
+		if c.TooFew != (n < 4) || c.Differs == c.TooFew {
+			t.Errorf("%d values each: too few: %v, p = %v, differs: %v", n, c.TooFew, c.P, c.Differs)
+		}
+		if interval := c.RatioLo != 0 || c.RatioHi != 0; interval != (n >= MinPairs) {
+			t.Errorf("%d values each: interval %v - %v", n, c.RatioLo, c.RatioHi)
+		}
+	}
+	if c := Compare(nil, nil); !c.TooFew {
+		t.Error("nothing is enough")
+	}
+}
+
 func TestSubsample(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	white, walk := make([]float64, 400), make([]float64, 400)

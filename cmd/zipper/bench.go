@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -15,7 +16,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/bench/drive"
-	"github.com/leidenzipper/zipper/bench/figure"
 	"github.com/leidenzipper/zipper/bench/lab"
 	"github.com/leidenzipper/zipper/bench/npb"
 	"github.com/leidenzipper/zipper/bench/osu"
@@ -39,10 +39,17 @@ var targetFlags = []cli.Flag{
 	&cli.StringFlag{Name: "rate", Usage: "limit of every link in the lab, such as `1gbit`"},
 	&cli.IntFlag{Name: "lab-zippers", Usage: "zipper nodes of the lab, 1 to 8", Value: 1},
 	&cli.StringFlag{Name: "zipper-rate", Usage: "another limit of the links of the lab's zipper nodes"},
-	&cli.StringFlag{Name: "mode", Usage: "zipped, classic (the original's protocol), native (one cluster, no zipper), routed (lab only: the zipper node routes IP)", Value: "zipped"},
 	&cli.StringFlag{Name: "format", Usage: "table, csv or json", Value: "table"},
 	logFlag,
 }
+
+const modes = "zipped, classic (the original's protocol), native (one cluster, no zipper), routed (lab only: the zipper node routes IP)"
+
+// modeFlag is of commands that measure on one target, modesFlag of those that compare.
+var (
+	modeFlag  = &cli.StringFlag{Name: "mode", Usage: modes, Value: "zipped"}
+	modesFlag = &cli.StringFlag{Name: "modes", Usage: "`LIST`, the first is compared with the others: " + modes, Value: "zipped,native"}
+)
 
 var osuFlags = []cli.Flag{
 	&cli.IntFlag{Name: "min", Usage: "smallest message, bytes", Value: 1},
@@ -92,7 +99,7 @@ func openBench(c *cli.Context) (*bench, error) {
 		l, err := lab.Up(ctx, cfg)
 		if err != nil {
 			cancel()
-			return nil, err
+			return nil, because(ctx, err)
 		}
 		b.lab = l
 		b.close = func() {
@@ -104,7 +111,7 @@ func openBench(c *cli.Context) (*bench, error) {
 		if r := c.String("zipper-rate"); r != "" {
 			if err := l.Shape(ctx, r, cfg.Zippers...); err != nil {
 				b.close()
-				return nil, err
+				return nil, because(ctx, err)
 			}
 		}
 	}
@@ -117,6 +124,14 @@ func openBench(c *cli.Context) (*bench, error) {
 	}
 	b.env = drive.Describe(shaping)
 	return b, nil
+}
+
+// because is err, or why ctx ended where that is the reason of it.
+func because(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // targets are what the modes name, of a job like b.job.
@@ -179,10 +194,7 @@ func benchJob(c *cli.Context) (*launch.Job, error) {
 }
 
 func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
-	total := 0
-	for _, cl := range job.Clusters {
-		total += cl.Ranks
-	}
+	total := ranks(job)
 	switch {
 	case mode == "zipped" && l != nil:
 		return l.Zipped("zipped", job.Clusters[0].Ranks, job.Clusters[1].Ranks, nil), nil
@@ -213,6 +225,25 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 	return drive.Target{}, fmt.Errorf("mode %q: want zipped, classic, native or routed", mode)
 }
 
+// numbers reads the LIST of a flag.
+func numbers(c *cli.Context, flag string, least int) (list []int, err error) {
+	for _, s := range strings.Split(c.String(flag), ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil || n < least {
+			return nil, fmt.Errorf("--%s %s: want numbers from %d on, separated by commas", flag, c.String(flag), least)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+func ranks(job *launch.Job) (total int) {
+	for _, cl := range job.Clusters {
+		total += cl.Ranks
+	}
+	return total
+}
+
 // words are a benchmark command's arguments; the error shows the form and reminds of the order.
 func words(c *cli.Context, n int, form string) ([]string, error) {
 	for _, a := range c.Args().Slice() {
@@ -240,7 +271,7 @@ func benchOSUCommand() *cli.Command {
 	return &cli.Command{
 		Name: "osu", Usage: "an OSU-style micro-benchmark", ArgsUsage: "NAME",
 		Description: "NAME: latency, bw, bibw, mbw_mr, multi_lat; barrier, bcast, reduce, allreduce, alltoall, alltoallv, gather, scatter,\nallgather, allgatherv; and these with i in front: nonblocking, with the share of overlap.",
-		Flags:       append(append([]cli.Flag{}, targetFlags...), osuFlags...),
+		Flags:       slices.Concat([]cli.Flag{modeFlag}, targetFlags, osuFlags),
 		Action: func(c *cli.Context) error {
 			name, err := words(c, 1, "NAME")
 			if err != nil {
@@ -283,8 +314,8 @@ func emit(c *cli.Context, table func(io.Writer) error, v any) error {
 func benchNPBCommand() *cli.Command {
 	return &cli.Command{
 		Name: "npb", Usage: "a NAS parallel benchmark", ArgsUsage: "KERNEL CLASS",
-		Description: "KERNEL: ep, is, cg, mg, ft, lu. CLASS: S, W, A, B, C. Each checks its result against the official values.",
-		Flags:       append([]cli.Flag{&cli.BoolFlag{Name: "matrix", Usage: "also who sent how much to whom (jobs of several clusters)"}}, targetFlags...),
+		Description: "KERNEL: ep, is, cg, mg, ft, lu. CLASS: S, W, A, B, C. Each checks its result against the official values.\nRanks in all: a power of two (1, 2, 4, 8 …), for ep any number.",
+		Flags:       append([]cli.Flag{modeFlag, &cli.BoolFlag{Name: "matrix", Usage: "also who sent how much to whom (jobs of several clusters)"}}, targetFlags...),
 		Action: func(c *cli.Context) error {
 			kernel, err := words(c, 2, "KERNEL CLASS")
 			if err != nil {
@@ -298,6 +329,9 @@ func benchNPBCommand() *cli.Command {
 				return err
 			}
 			defer b.close()
+			if err := npb.Check(kernel[0], ranks(b.job)); err != nil {
+				return usage(err)
+			}
 			var res npb.Result
 			var out launch.Outcome
 			var matrix [][]int64
@@ -338,68 +372,4 @@ func printMatrix(w io.Writer, bytes [][]int64) error {
 	}
 	fmt.Fprintln(t)
 	return t.Flush()
-}
-
-var plotFlag = &cli.StringFlag{Name: "plot", Usage: "also draw `FILE` (.svg, .png or .pdf)"}
-
-// writePlot draws into a file, in the format that its name says; none without a name.
-func writePlot(file string, f figure.Figure) error {
-	if file == "" {
-		return nil
-	}
-	picture, err := f.Draw(strings.TrimPrefix(filepath.Ext(file), "."))
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, picture, 0o644)
-}
-
-func benchCompareCommand() *cli.Command {
-	return &cli.Command{
-		Name: "compare", Usage: "an OSU-style benchmark on several modes in turn, with a test of the difference", ArgsUsage: "NAME",
-		Flags: append(append([]cli.Flag{
-			&cli.StringFlag{Name: "modes", Usage: "`LIST` of modes, the first is compared with the others", Value: "zipped,native"},
-			&cli.IntFlag{Name: "rounds", Usage: "runs of each mode", Value: 10},
-			plotFlag,
-		}, targetFlags...), osuFlags...),
-		Action: func(c *cli.Context) error {
-			name, err := words(c, 1, "NAME")
-			if err != nil {
-				return err
-			}
-			if err := osu.Known(name[0]); err != nil {
-				return usage(err)
-			}
-			if c.Int("rounds") < 1 {
-				return usage(errors.New("--rounds starts at 1"))
-			}
-			o, err := osuOptions(c)
-			if err != nil {
-				return err
-			}
-			b, err := openBench(c)
-			if err != nil {
-				return err
-			}
-			defer b.close()
-			targets, err := b.targets(strings.Split(c.String("modes"), ","), b.job)
-			if err != nil {
-				return err
-			}
-			all, err := b.runner.Compare(b.ctx, targets, o, c.Int("rounds"), func(round int, t drive.Target) {
-				fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Int("rounds"), t.Name)
-			}, name[0])
-			if err != nil {
-				return err
-			}
-			cmp := all[0]
-			if err := writePlot(c.String("plot"), cmp.Figure()); err != nil {
-				return err
-			}
-			if c.String("format") == "csv" {
-				return cmp.CSV(os.Stdout)
-			}
-			return emit(c, cmp.Table, map[string]any{"environment": b.env, "comparison": cmp})
-		},
-	}
 }

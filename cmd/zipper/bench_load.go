@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -45,13 +44,14 @@ small machine rates are those of both together.`,
 }
 
 func benchLoad(c *cli.Context) error {
-	var links []int
-	for _, s := range strings.Split(c.String("links"), ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil || n < 2 || n%2 != 0 {
-			return usage(fmt.Errorf("--links: %q: want even numbers from 2", s))
+	links, err := numbers(c, "links", 2)
+	if err != nil {
+		return usage(err)
+	}
+	for _, n := range links {
+		if n%2 != 0 {
+			return usage(fmt.Errorf("--links: %d: want even numbers, half of the links are in each cluster", n))
 		}
-		links = append(links, n)
 	}
 	ctx, cancel := untilSignal(c.Context)
 	defer cancel()
@@ -62,7 +62,7 @@ func benchLoad(c *cli.Context) error {
 			Job: fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: "load"}
 		row, err := loadRow(ctx, c, o)
 		if err != nil {
-			return err
+			return because(ctx, err)
 		}
 		rows = append(rows, row)
 	}
@@ -114,7 +114,7 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 	defer func() {
 		cmd.Process.Signal(syscall.SIGTERM)
 		cmd.Wait()
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			os.Stderr.Write(log.Bytes())
 		}
 	}()

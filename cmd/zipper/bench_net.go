@@ -24,6 +24,7 @@ func benchNetCommand() *cli.Command {
 zipper bench net --nodes h1:5000,h2:5000 --rank 0 loggp tcp     (and the same with --rank 1 on h2)
 zipper bench net --cluster a=1 --cluster b=1 loggp mpi          the zipped path itself; --mode native for one cluster without it`,
 		Flags: append([]cli.Flag{
+			modeFlag,
 			&cli.StringFlag{Name: "nodes", Usage: "`ADDRESSES` of all processes in the module's form, separated by commas"},
 			&cli.IntFlag{Name: "rank", Usage: "which of them this one is"},
 			&cli.IntFlag{Name: "reps", Usage: "measurements per size", Value: netgauge.Defaults().Reps},
@@ -61,7 +62,7 @@ func benchNet(c *cli.Context) error {
 	defer stop()
 	r, err := netgauge.Run(ctx, p, m, netgauge.Place{Rank: c.Int("rank"), Addrs: strings.Split(c.String("nodes"), ",")}, o)
 	if err != nil || c.Int("rank") != 0 {
-		return err
+		return because(ctx, err)
 	}
 	return showNet(c, r)
 }

@@ -56,7 +56,7 @@ func benchReportCommand() *cli.Command {
 		Description: "With root in the namespace lab: zipped, classic (the original's protocol), routed (the zipper node routes IP) and native. Without, on loopback: zipped, classic and native.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "set", Usage: "quick (under 5 minutes) or full", Value: "quick"},
-			&cli.IntFlag{Name: "rounds", Usage: "runs of each micro-benchmark and kernel on each target (default: the set's own; two or more show a spread)"},
+			&cli.IntFlag{Name: "rounds", Usage: "runs of each micro-benchmark and kernel on each target (default: the set's own; 2 or more show a spread, 4 or more can show a difference)"},
 			&cli.StringFlag{Name: "out", Usage: "`DIR` for report.html and report.md", Value: "."},
 			&cli.StringFlag{Name: "rate", Usage: "limit of every link in the lab, such as `1gbit` (off: none)", Value: "1gbit"},
 			logFlag,
@@ -87,6 +87,9 @@ func benchReport(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkReport(c.String("out")); err != nil {
+		return usage(fmt.Errorf("--out: %w", err))
+	}
 	ctx, cancel := untilSignal(c.Context)
 	defer cancel()
 	r := &drive.Runner{Program: program, Options: launch.Options{StartRelay: relayStarter(log)}}
@@ -108,7 +111,7 @@ func benchReport(c *cli.Context) error {
 		}
 		l, err := lab.Up(ctx, cfg)
 		if err != nil {
-			return err
+			return because(ctx, err)
 		}
 		defer l.Down()
 		if _, err := l.Classic(1, 1); err != nil {
@@ -123,11 +126,14 @@ func benchReport(c *cli.Context) error {
 	}
 	d.Environment = drive.Describe(shaping)
 	m := &reportMeasurement{ctx: ctx, runner: r, set: set, targets: targets, begin: time.Now(), data: d}
-	if err := errors.Join(m.pointToPoint(), m.collectives(), m.kernels()); err != nil {
-		return err
+	if err = m.all(); err != nil {
+		if len(d.Sizes)+len(d.Ranks)+len(d.NPB) == 0 {
+			return err
+		}
+		d.Incomplete = err.Error() + "; what had been measured until then follows."
 	}
 	d.Seconds = time.Since(m.begin).Seconds()
-	return writeReport(c.String("out"), d)
+	return errors.Join(err, writeReport(c.String("out"), d))
 }
 
 // reportMeasurement fills a report's data.
@@ -140,6 +146,17 @@ type reportMeasurement struct {
 	data    *report.Data
 }
 
+// all measures part by part. A part that fails does not stop the others, the end of the context does; what was measured stays in the data.
+func (m *reportMeasurement) all() (err error) {
+	for _, part := range []func() error{m.pointToPoint, m.collectives, m.kernels} {
+		err = errors.Join(err, part())
+		if m.ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
 func (m *reportMeasurement) say(what string, rounds int) func(int, drive.Target) {
 	return func(round int, t drive.Target) {
 		fmt.Fprintf(os.Stderr, "%4.0f s  %s: %s, round %d of %d\n", time.Since(m.begin).Seconds(), what, t.Name, round+1, rounds)
@@ -150,7 +167,9 @@ func (m *reportMeasurement) pointToPoint() error {
 	o := m.set.osu
 	o.MaxSize = m.set.p2pMax
 	cs, err := m.runner.Compare(m.ctx, m.targets(1, 1), o, m.set.rounds, m.say("point to point", m.set.rounds), "latency", "bw", "bibw")
-	m.data.Sizes = append(m.data.Sizes, cs...)
+	if cs[0].Rounds > 0 {
+		m.data.Sizes = append(m.data.Sizes, cs...)
+	}
 	return err
 }
 
@@ -159,12 +178,18 @@ func (m *reportMeasurement) collectives() error {
 	o.MaxSize = m.set.collMax
 	names := []string{"barrier", "bcast", "reduce", "allreduce", "alltoall", "alltoallv"}
 	var all []*drive.Comparison
+	var broken error
 	for _, n := range m.set.ranks {
 		cs, err := m.runner.Compare(m.ctx, m.targets(n, n), o, m.set.rounds, m.say(fmt.Sprintf("collectives on %d ranks", 2*n), m.set.rounds), names...)
-		if err != nil {
-			return err
+		if cs[0].Rounds > 0 {
+			all = append(all, cs...)
 		}
-		all = append(all, cs...)
+		if broken = err; err != nil {
+			break
+		}
+	}
+	if all == nil {
+		return broken
 	}
 	for _, c := range all {
 		if c.Ranks == 4 && c.Benchmark != "barrier" {
@@ -177,45 +202,60 @@ func (m *reportMeasurement) collectives() error {
 			m.data.Ranks = append(m.data.Ranks, drive.OverRanks(all, name, size))
 		}
 	}
-	return nil
+	return broken
 }
 
-// kernels runs every kernel on all targets in turn, and once more zipped, recorded, to see who sends how much to whom.
 func (m *reportMeasurement) kernels() error {
 	for _, n := range m.set.npbRanks {
-		for _, k := range reportKernels {
-			targets := m.targets(n, n)
-			kernel := report.Kernel{Name: k, Class: m.set.classes[k], Ranks: 2 * n, Results: make([][]npb.Result, len(targets))}
-			for _, t := range targets {
-				kernel.Targets = append(kernel.Targets, t.Name)
+		for _, name := range reportKernels {
+			k, err := m.kernel(name, n)
+			if len(k.Results) > 0 && len(k.Results[len(k.Results)-1]) > 0 { // ran on all targets
+				m.data.NPB = append(m.data.NPB, k)
 			}
-			say := m.say(fmt.Sprintf("NPB %s on %d ranks", k, 2*n), m.set.npbRounds)
-			for round := range m.set.npbRounds {
-				for i, t := range targets {
-					say(round, t)
-					res, _, err := m.runner.NPB(m.ctx, t, k, kernel.Class)
-					if err != nil {
-						return err
-					}
-					kernel.Results[i] = append(kernel.Results[i], res)
-				}
-			}
-			_, _, matrix, err := m.runner.Matrix(m.ctx, targets[0], k, kernel.Class)
 			if err != nil {
 				return err
 			}
-			kernel.Matrix = matrix
-			m.data.NPB = append(m.data.NPB, kernel)
 		}
 	}
 	return nil
 }
 
-func writeReport(dir string, d *report.Data) error {
+// kernel runs a kernel on all targets in turn, n ranks in each cluster, and once more zipped, recorded, to see who sends how much to whom.
+// With an error comes what was measured before it.
+func (m *reportMeasurement) kernel(name string, n int) (report.Kernel, error) {
+	targets := m.targets(n, n)
+	k := report.Kernel{Name: name, Class: m.set.classes[name], Ranks: 2 * n, Results: make([][]npb.Result, len(targets))}
+	for _, t := range targets {
+		k.Targets = append(k.Targets, t.Name)
+	}
+	say := m.say(fmt.Sprintf("NPB %s on %d ranks", name, 2*n), m.set.npbRounds)
+	for round := range m.set.npbRounds {
+		for i, t := range targets {
+			say(round, t)
+			res, _, err := m.runner.NPB(m.ctx, t, name, k.Class)
+			if err != nil {
+				return k, err
+			}
+			k.Results[i] = append(k.Results[i], res)
+		}
+	}
+	var err error
+	_, _, k.Matrix, err = m.runner.Matrix(m.ctx, targets[0], name, k.Class)
+	return k, err
+}
+
+const reportHTML, reportMarkdown = "report.html", "report.md"
+
+// checkReport makes the directory and tells whether the report can be written there, before anything is measured.
+func checkReport(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for name, make := range map[string]func() ([]byte, error){"report.html": d.HTML, "report.md": d.Markdown} {
+	return errors.Join(checkWritable(filepath.Join(dir, reportHTML)), checkWritable(filepath.Join(dir, reportMarkdown)))
+}
+
+func writeReport(dir string, d *report.Data) error {
+	for name, make := range map[string]func() ([]byte, error){reportHTML: d.HTML, reportMarkdown: d.Markdown} {
 		b, err := make()
 		if err != nil {
 			return err
@@ -224,6 +264,6 @@ func writeReport(dir string, d *report.Data) error {
 			return err
 		}
 	}
-	fmt.Printf("wrote %s and %s after %.0f s of measuring\n", filepath.Join(dir, "report.html"), filepath.Join(dir, "report.md"), d.Seconds)
+	fmt.Printf("wrote %s and %s after %.0f s of measuring\n", filepath.Join(dir, reportHTML), filepath.Join(dir, reportMarkdown), d.Seconds)
 	return nil
 }

@@ -17,10 +17,10 @@ func benchScaleCommand() *cli.Command {
 	return &cli.Command{
 		Name: "scale", Usage: "an OSU-style benchmark over the number of ranks, on several modes in turn", ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "modes", Usage: "`LIST` of modes, the first is compared with the others", Value: "zipped,native"},
-			&cli.IntSliceFlag{Name: "ranks", Usage: "`LIST` of ranks in each cluster, whatever --cluster says", Value: cli.NewIntSlice(1, 2, 4)},
+			modesFlag,
+			&cli.StringFlag{Name: "ranks", Usage: "`LIST` of ranks in each cluster, whatever --cluster says (the results name the ranks in all)", Value: "1,2,4"},
 			&cli.IntFlag{Name: "size", Usage: "message, bytes", Value: 1024},
-			&cli.IntFlag{Name: "rounds", Usage: "runs of each mode", Value: 10},
+			roundsFlag,
 			&cli.IntFlag{Name: "window", Usage: "messages in flight in bandwidth tests", Value: 64},
 			&cli.IntFlag{Name: "reps", Usage: "repetitions at most", Value: 50},
 			plotFlag,
@@ -46,16 +46,21 @@ func benchScale(c *cli.Context) error {
 		return usage(fmt.Errorf("--size %d: want a power of two", o.MinSize))
 	}
 	o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
+	ranks, err := numbers(c, "ranks", 1)
+	if err != nil {
+		return usage(err)
+	}
+	if err := checkPlot(c.String("plot")); err != nil {
+		return usage(err)
+	}
 	b, err := openBench(c)
 	if err != nil {
 		return err
 	}
 	defer b.close()
 	var all []*drive.Comparison
-	for _, n := range c.IntSlice("ranks") {
-		if n < 1 {
-			return usage(fmt.Errorf("--ranks %d: starts at 1", n))
-		}
+	var broken error // ended the measurement early
+	for _, n := range ranks {
 		job := *b.job
 		job.Clusters = append([]launch.Cluster(nil), b.job.Clusters...)
 		for i := range job.Clusters {
@@ -65,24 +70,31 @@ func benchScale(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		cs, err := b.runner.Compare(b.ctx, targets, o, c.Int("rounds"), func(round int, t drive.Target) {
+		var cs []*drive.Comparison
+		cs, broken = b.runner.Compare(b.ctx, targets, o, c.Int("rounds"), func(round int, t drive.Target) {
 			fmt.Fprintf(os.Stderr, "%d ranks in each cluster, round %d of %d: %s\n", n, round+1, c.Int("rounds"), t.Name)
 		}, name[0])
-		if err != nil {
-			return err
+		if cs[0].Rounds > 0 {
+			all = append(all, cs...)
 		}
-		all = append(all, cs...)
+		if broken != nil {
+			break
+		}
+	}
+	if all == nil {
+		return broken
+	}
+	if broken != nil {
+		broken = fmt.Errorf("%w; shown is what was measured before", broken)
 	}
 	size := o.MinSize
 	if len(all[0].Rows) == 1 {
 		size = all[0].Rows[0].Size // 0: the barrier's
 	}
 	s := drive.OverRanks(all, name[0], size)
-	if err := writePlot(c.String("plot"), s.Figure()); err != nil {
-		return err
-	}
+	show := func() error { return emit(c, s.Table, map[string]any{"environment": b.env, "scaling": s}) }
 	if c.String("format") == "csv" {
-		return s.CSV(os.Stdout)
+		show = func() error { return s.CSV(os.Stdout) }
 	}
-	return emit(c, s.Table, map[string]any{"environment": b.env, "scaling": s})
+	return errors.Join(broken, show(), writePlot(c.String("plot"), s.Figure()))
 }

@@ -43,11 +43,10 @@ func main() {
 		},
 	}
 	app.Commands = append(app.Commands, modelcmd.Commands(usage)...)
-	for _, c := range app.Commands {
-		c.OnUsageError = usageError
-	}
+	shortUsageErrors(app.Commands)
 	err := app.Run(os.Args)
 	var status statusError
+	var sig errInterrupted
 	switch {
 	case err == nil:
 	case errors.As(err, &status):
@@ -55,6 +54,9 @@ func main() {
 			fmt.Fprintln(os.Stderr, "zipper:", status.err)
 		}
 		os.Exit(status.code)
+	case errors.As(err, &sig):
+		fmt.Fprintln(os.Stderr, "zipper:", err)
+		os.Exit(128 + int(sig.sig))
 	default:
 		fmt.Fprintln(os.Stderr, "zipper:", err)
 		os.Exit(exitFailure)
@@ -75,7 +77,15 @@ func (e statusError) Unwrap() error { return e.err }
 func usage(err error) error { return statusError{exitUsage, err} }
 
 func usageError(c *cli.Context, err error, _ bool) error {
-	return usage(fmt.Errorf("%w (zipper %s --help shows the form)", err, c.Command.Name))
+	return usage(fmt.Errorf("%w (%s --help shows the form)", err, c.Command.HelpName))
+}
+
+// shortUsageErrors makes all commands, and theirs, answer wrong flags with one line.
+func shortUsageErrors(commands []*cli.Command) {
+	for _, c := range commands {
+		c.OnUsageError = usageError
+		shortUsageErrors(c.Subcommands)
+	}
 }
 
 // newLogger writes human-readable lines to standard error.

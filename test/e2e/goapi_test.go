@@ -213,6 +213,6 @@ func TestBenchScale(t *testing.T) {
 	if svg, err := os.ReadFile(picture); err != nil || !strings.Contains(string(svg), "<svg") {
 		t.Errorf("no picture: %v, %.100s", err, svg)
 	}
-	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "scale", "--ranks", "0", "barrier"), 2, "--ranks 0")
+	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "scale", "--ranks", "0", "barrier"), 2, "--ranks 0: want numbers from 1 on")
 	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "scale", "--size", "3", "bcast"), 2, "power of two")
 }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/bench/figure"
+	"github.com/leidenzipper/zipper/bench/osu"
+)
+
+func benchCompareCommand() *cli.Command {
+	return &cli.Command{
+		Name: "compare", Usage: "an OSU-style benchmark on several modes in turn, with a test of the difference", ArgsUsage: "NAME",
+		Flags:  slices.Concat([]cli.Flag{modesFlag, roundsFlag, plotFlag}, targetFlags, osuFlags),
+		Action: benchCompare,
+	}
+}
+
+var (
+	roundsFlag = &cli.IntFlag{Name: "rounds", Usage: "runs of each mode (a difference can show from 4 on, an interval from 6 on)", Value: 10}
+	plotFlag   = &cli.StringFlag{Name: "plot", Usage: "also draw `FILE` (.svg, .png or .pdf)"}
+)
+
+func benchCompare(c *cli.Context) error {
+	name, err := words(c, 1, "NAME")
+	if err != nil {
+		return err
+	}
+	if err := osu.Known(name[0]); err != nil {
+		return usage(err)
+	}
+	if c.Int("rounds") < 1 {
+		return usage(errors.New("--rounds starts at 1"))
+	}
+	o, err := osuOptions(c)
+	if err != nil {
+		return err
+	}
+	if err := checkPlot(c.String("plot")); err != nil {
+		return usage(err)
+	}
+	b, err := openBench(c)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	targets, err := b.targets(strings.Split(c.String("modes"), ","), b.job)
+	if err != nil {
+		return err
+	}
+	all, err := b.runner.Compare(b.ctx, targets, o, c.Int("rounds"), func(round int, t drive.Target) {
+		fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Int("rounds"), t.Name)
+	}, name[0])
+	cmp := all[0]
+	if cmp.Rounds == 0 {
+		return err
+	}
+	if err != nil {
+		err = fmt.Errorf("%w; shown are the %d of %d rounds before", err, cmp.Rounds, c.Int("rounds"))
+	}
+	show := func() error { return emit(c, cmp.Table, map[string]any{"environment": b.env, "comparison": cmp}) }
+	if c.String("format") == "csv" {
+		show = func() error { return cmp.CSV(os.Stdout) }
+	}
+	return errors.Join(err, show(), writePlot(c.String("plot"), cmp.Figure())) // first the numbers: a picture that fails must not cost them
+}
+
+// checkPlot says before anything is measured that a picture could not be written.
+func checkPlot(file string) error {
+	switch filepath.Ext(file) {
+	case ".svg", ".png", ".pdf":
+		return checkWritable(file)
+	}
+	if file == "" {
+		return nil
+	}
+	return fmt.Errorf("--plot %s: want a name that ends in .svg, .png or .pdf", file)
+}
+
+// checkWritable tells whether a file can be written, and leaves it as it is.
+func checkWritable(file string) error {
+	_, err := os.Stat(file)
+	isNew := errors.Is(err, os.ErrNotExist)
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("cannot write the result: %w", err)
+	}
+	f.Close()
+	if isNew {
+		os.Remove(file)
+	}
+	return nil
+}
+
+// writePlot draws into a file, in the format that its name says; none without a name.
+func writePlot(file string, f figure.Figure) error {
+	if file == "" {
+		return nil
+	}
+	picture, err := f.Draw(strings.TrimPrefix(filepath.Ext(file), "."))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, picture, 0o644)
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/bench/report"
+	"github.com/leidenzipper/zipper/launch"
+)
+
+// A signal ends a report's measurements at once: the other parts are not tried, and the reason is the signal alone.
+func TestReportInterrupted(t *testing.T) {
+	set, err := reportSets("quick")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errInterrupted{syscall.SIGINT})
+	jobs := 0
+	m := &reportMeasurement{ctx: ctx, runner: &drive.Runner{Program: "/bin/true"}, set: set, begin: time.Now(), data: &report.Data{},
+		targets: func(a, b int) []drive.Target {
+			jobs++
+			return []drive.Target{drive.Native(launch.OpenMPI, a+b)}
+		}}
+	err = m.all()
+	var sig errInterrupted
+	if !errors.As(err, &sig) || err.Error() != sig.Error() || jobs != 1 {
+		t.Errorf("ended with %v after %d parts", err, jobs)
+	}
+	if d := m.data; len(d.Sizes)+len(d.Ranks)+len(d.NPB) != 0 {
+		t.Errorf("measured nothing, has %+v", d)
+	}
+}
