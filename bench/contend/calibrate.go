@@ -160,7 +160,7 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 // zipper is steps 1, 3 and 4.
 func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 	z, cs := m.site.Zippers[k], m.site.Clusters
-	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, In: map[string][]float64{}, Out: map[string][]float64{},
+	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, Segment: pattern.Segment, In: map[string][]float64{}, Out: map[string][]float64{},
 		Single: map[string][]float64{}, Both: map[string][]float64{}, Many: map[string][]float64{}}
 	host := func(c, turn int) string { return cs[c].Hosts[turn%len(cs[c].Hosts)] }
 	for c := range cs {

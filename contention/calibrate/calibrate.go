@@ -48,6 +48,8 @@ type Zipper struct {
 	// Handshake is what a message of more than Eager bytes waits before its first one goes, seconds; empty if not known.
 	Handshake []float64
 	Eager     int
+	// Segment is the longest piece that the forwarder has wholly before it sends it on, bytes; 0: none.
+	Segment int
 }
 
 // Samples are a whole calibration.
@@ -196,6 +198,9 @@ func (z *Zipper) write(w io.Writer) error {
 			return fmt.Errorf("latency %v: %v", l, err)
 		}
 		fmt.Fprintf(w, "    latency: %.9f # seconds ± %.2g (standard error)\n", l.Value, l.Err)
+	}
+	if z.Segment > 0 {
+		fmt.Fprintf(w, "    relay: segmented # pieces are sent on when they are whole\n    segment: %d\n", z.Segment)
 	}
 	if len(z.Handshake) > 0 {
 		h, err := fit.Mean(z.Handshake)

@@ -12,6 +12,9 @@ import (
 // Eager is the size of the longest message, in bytes, that MMPI sends without waiting for the receiver.
 const Eager = 64 << 10
 
+// Segment is the length of the pieces that longer messages are sent in, in bytes; a forwarder sends on what is whole.
+const Segment = 128 << 10
+
 // Replay makes the messages of a recorded trace, to be run on any platform.
 //
 // Times of the recording are only used for order: a message starts after the
