@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/jobenv"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -89,18 +91,55 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func TestBetweenFindsFalseReachability(t *testing.T) {
-	// A patient that answers as told.
-	told := func(h Hello, answers ...Answer) *patient {
-		inR, inW := io.Pipe()
-		outR, outW := io.Pipe()
-		p := &patient{cluster: h.Host[:1], Hello: h, in: json.NewEncoder(inW), out: json.NewDecoder(outR)}
-		go func() {
-			_, _ = inR.Read(make([]byte, 1<<16))
-			_ = json.NewEncoder(outW).Encode(answers)
-		}()
-		return p
+// told is a patient that answers as told.
+func told(h Hello, answers ...Answer) *patient {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	p := &patient{cluster: h.Host[:1], Hello: h, in: json.NewEncoder(inW), out: json.NewDecoder(outR)}
+	go func() {
+		_, _ = inR.Read(make([]byte, 1<<16))
+		_ = json.NewEncoder(outW).Encode(answers)
+	}()
+	return p
+}
+
+func TestDual(t *testing.T) {
+	a := Hello{Host: "a1", Stack: "1", Addresses: []Address{{"eth0", "10.0.0.5/24"}, {"eth1", "10.9.0.5/24"}}}
+	b := Hello{Host: "b1", Stack: "2", Addresses: []Address{{"eth0", "10.9.0.6/24"}}}
+	for _, c := range []struct {
+		dual   string
+		answer Kind
+		stack  string
+		level  Level
+		says   string
+	}{
+		{"b@10.9.0.5", Silent, "2", OK, "an address of a1"},
+		{"10.9.0.7", Reached, "2", OK, "a zipper node"},
+		{"b@10.9.0.7", Refused, "2", Warn, "neither"},
+		{"b@10.99.9.9", Silent, "2", Warn, "nobody answers b1"},
+		{"b@127.0.0.1", Silent, "2", Warn, "loopback"},
+		{"b@127.0.0.1", Silent, "1", OK, "an address of a1"},
+	} {
+		d, err := jobenv.ParseDual(c.dual)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := &launch.Job{Clusters: []launch.Cluster{{Name: "a", Dual: d}, {Name: "b"}}}
+		b.Stack = c.stack
+		var r Report
+		r.dual(context.Background(), job, []*patient{told(a), told(b, Answer{Kind: c.answer})})
+		if len(r.Findings) != 1 || r.Findings[0].Level != c.level || !strings.Contains(r.Findings[0].Detail, c.says) {
+			t.Errorf("%s: %+v", c.dual, r.Findings)
+		}
 	}
+	var r Report
+	r.dual(context.Background(), &launch.Job{Clusters: []launch.Cluster{{Name: "a", Dual: []jobenv.Dual{{Cluster: "b", Address: "no.such.host.invalid:0"}}}, {Name: "b"}}}, []*patient{told(a), told(b)})
+	if len(r.Findings) != 1 || r.Findings[0].Level != Warn || !strings.Contains(r.Findings[0].Detail, "does not know") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+func TestBetweenFindsFalseReachability(t *testing.T) {
 	a := Hello{Host: "a1", Stack: "1", Addresses: []Address{{"eth0", "10.0.0.5/24"}}, Fabrics: []Fabric{{"mlx5_0/1", "fe80:0000:0000:0000", "InfiniBand", "ACTIVE"}}}
 	b := Hello{Host: "b1", Stack: "2", Addresses: []Address{{"eth0", "10.0.0.6/24"}}, Fabrics: a.Fabrics}
 	var r Report

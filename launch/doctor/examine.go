@@ -120,6 +120,7 @@ func Job(ctx context.Context, job *launch.Job) *Report {
 			}
 		}
 	}
+	r.dual(ctx, job, ps)
 	return r
 }
 

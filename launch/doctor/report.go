@@ -58,7 +58,11 @@ func (r *Report) Write(w io.Writer) error {
 			}
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d findings, %d of them problems\n", len(r.Findings), r.Problems())
+	problems := "problems"
+	if r.Problems() == 1 {
+		problems = "a problem"
+	}
+	_, err := fmt.Fprintf(w, "%d findings, %d of them %s\n", len(r.Findings), r.Problems(), problems)
 	return err
 }
 

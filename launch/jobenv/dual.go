@@ -57,14 +57,26 @@ func FormatDual(l []Dual) string {
 	return strings.Join(parts, "+")
 }
 
+// String is the address as people write it: without a port that was not given.
+func (d Dual) String() string {
+	s := d.Address
+	if host, ok := strings.CutSuffix(s, ":0"); ok {
+		s = strings.Trim(host, "[]")
+	}
+	if d.Cluster != "" {
+		return d.Cluster + "@" + s
+	}
+	return s
+}
+
 // CheckDual checks one cluster's addresses against the job.
 func CheckDual(l []Dual, cluster string, layout []Cluster) error {
 	for _, d := range l {
 		switch {
 		case d.Cluster == cluster:
-			return fmt.Errorf("%s@%s is for the cluster itself: name the other cluster, whose ranks reach that address", d.Cluster, d.Address)
+			return fmt.Errorf("%v is for the cluster itself: name the other cluster, whose ranks reach that address", d)
 		case d.Cluster != "" && !slices.ContainsFunc(layout, func(c Cluster) bool { return c.Name == d.Cluster }):
-			return fmt.Errorf("%s@%s is for cluster %q, which the job does not have", d.Cluster, d.Address, d.Cluster)
+			return fmt.Errorf("%v is for cluster %q, which the job does not have", d, d.Cluster)
 		}
 	}
 	return nil

@@ -51,7 +51,9 @@ func TestDual(t *testing.T) {
 	}
 	for _, c := range [][3]string{
 		{"a@10.2.0.1", "", "the cluster itself"},
-		{"c@10.2.0.1", "", `cluster "c", which the job does not have`},
+		{"c@10.2.0.1", "", `c@10.2.0.1 is for cluster "c", which the job does not have`},
+		{"c@fe80::1", "", "c@fe80::1 is for"},
+		{"c@h:7", "", "c@h:7 is for"},
 		{"h:x", "", VarDual},
 		{"10.2.0.1", Classic, "classic"},
 	} {

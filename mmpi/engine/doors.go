@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -61,6 +63,36 @@ func openDoors(job jobenv.Job) (*doors, error) {
 		has[dual.Cluster] = true
 	}
 	return d, nil
+}
+
+// unopened says which other clusters no rank of this cluster has a door for though addresses were given; empty: there are none.
+func unopened(job *jobenv.Job, layout *wire.Layout) string {
+	var addrs, closed []string
+	for i, c := range job.Layout {
+		var given []string
+		for _, d := range job.Dual {
+			if d.Cluster == c.Name || d.Cluster == "" {
+				given = append(given, jobenv.Dual{Address: d.Address}.String())
+			}
+		}
+		opened := slices.ContainsFunc(layout.Doors, func(d wire.Door) bool {
+			at, _ := layout.ClusterOf(int(d.Rank))
+			return int(d.Cluster) == i && layout.Clusters[at].Name == job.Cluster
+		})
+		if c.Name != job.Cluster && len(given) > 0 && !opened {
+			closed = append(closed, c.Name)
+			for _, a := range given {
+				if !slices.Contains(addrs, a) {
+					addrs = append(addrs, a)
+				}
+			}
+		}
+	}
+	if closed == nil {
+		return ""
+	}
+	return fmt.Sprintf("no rank of cluster %s takes direct links from cluster %s: no node where they run has the address %s (%s, dual=); messages go through the forwarder",
+		job.Cluster, strings.Join(closed, ", "), strings.Join(addrs, " or "), jobenv.VarDual)
 }
 
 // listenFrom listens at the address, or at one of the next ports: several ranks of a node have the same address.

@@ -99,6 +99,9 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 		doors.close()
 		return nil, w, err
 	}
+	if s := unopened(&job, &layout); s != "" && loc.Rank == 0 && loc.Warn != nil {
+		loc.Warn(s)
+	}
 	doors.joinDirect(ctx, e, &id, direct, loc.Warn)
 	e.record(job, loc.Host)
 	return e, w, nil

@@ -101,6 +101,15 @@ func TestDualRefused(t *testing.T) {
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=127.0.0.1"}, B(1, OpenMPI)}, Flags: []string{"--protocol", "classic"}}, "true"), 2, "classic has no direct links")
 }
 
+// An address of no node is told of; the job runs through the forwarder.
+func TestDualNobodysAddress(t *testing.T) {
+	b := New(t)
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=b@192.0.2.1"}, B(1, OpenMPI)}}, bad(b), "finish"))
+	if strings.Count(r.Stderr, "warning: no rank of cluster a takes direct links from cluster b: no node where they run has the address 192.0.2.1") != 1 {
+		t.Errorf("%v", r)
+	}
+}
+
 // Clusters that share no network, one with a node's worth of ranks on the zipper node.
 func TestDualLab(t *testing.T) {
 	l := newLab(t)
