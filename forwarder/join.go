@@ -149,7 +149,7 @@ func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
 	case len(f.cfg.Jobs) > 0 && !slices.Contains(f.cfg.Jobs, j.Job):
 		return &handshake.Refused{Code: wire.RefuseJob, Reason: fmt.Sprintf("this forwarder does not serve job %q: check the job id and the forwarder's address", j.Job)}
 	case j.Protocol != f.cfg.Protocol:
-		return &handshake.Refused{Code: wire.RefuseSettings, Reason: fmt.Sprintf("this forwarder has protocol %q, the job %q: start both with the same --protocol", f.cfg.Protocol, j.Protocol)}
+		return &handshake.Refused{Code: wire.RefuseSettings, Reason: fmt.Sprintf("this forwarder has %s, the job %s: start both with the same --protocol", handshake.ProtocolName(f.cfg.Protocol), handshake.ProtocolName(j.Protocol))}
 	case len(j.Zippers) > 0 && f.cfg.Dial == nil:
 		return &handshake.Refused{Code: wire.RefuseLayout, Reason: "this forwarder does not serve jobs of several hops"}
 	}

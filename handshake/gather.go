@@ -97,7 +97,7 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster, g.model, g.modelOf), false}
 	}
 	if j.Protocol != g.proto {
-		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("protocol %q in cluster %q, %q in %q: start all clusters with the same --protocol", j.Protocol, j.Cluster, g.proto, g.modelOf), false}
+		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("%s in cluster %q, %s in %q: start all clusters with the same --protocol", ProtocolName(j.Protocol), j.Cluster, ProtocolName(g.proto), g.modelOf), false}
 	}
 	if j.Settings != g.setting {
 		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("settings %q in cluster %q, %q in %q: they must be equal in all clusters", j.Settings, j.Cluster, g.setting, g.modelOf), false}
@@ -111,6 +111,14 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 		c++
 	}
 	return g.base[c] + int(j.Rank), nil
+}
+
+// ProtocolName is a Join's protocol for people.
+func ProtocolName(p string) string {
+	if p == "" {
+		return "the usual protocol"
+	}
+	return fmt.Sprintf("protocol %q", p)
 }
 
 // Remove gives a virtual rank's place free again, before the job is complete.

@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		{"twice", member("a", 0), "", wire.RefuseTaken, `rank 0 of cluster "a"`},
 		{"other zippers", set(func(i *Identity) { i.Zippers = []wire.Zipper{{Ports: []wire.Port{{Address: "x"}}}} }), "", wire.RefuseLayout, "other forwarders"},
 		{"collective settings", set(func(i *Identity) { i.Settings = "X=2" }), "", wire.RefuseSettings, `"X=2" in cluster "b", "" in "a"`},
-		{"protocol", set(func(i *Identity) { i.Protocol = "classic" }), "", wire.RefuseSettings, `protocol "classic" in cluster "b", "" in "a"`},
+		{"protocol", set(func(i *Identity) { i.Protocol = "classic" }), "", wire.RefuseSettings, `protocol "classic" in cluster "b", the usual protocol in "a"`},
 		{"data model", set(func(i *Identity) { i.Model = "be" }), "", wire.RefuseModel, `"be" in cluster "b", "lp64" in "a"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

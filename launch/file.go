@@ -84,7 +84,7 @@ func parseFile(b []byte) (*Job, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, errors.New("it is empty")
 		}
-		return nil, err
+		return nil, explain(err)
 	}
 	j := &Job{ID: f.Job, Program: f.Program, Timeout: f.Timeout, Poll: f.Poll, Protocol: f.Protocol, Log: f.Log, Env: f.Env, Rsh: f.Rsh}
 	if f.Timeout < 0 {
@@ -96,12 +96,9 @@ func parseFile(b []byte) (*Job, error) {
 		return nil, fmt.Errorf("poll: %s: want adaptive, busy or event", f.Poll)
 	}
 	if f.Secret != "" {
-		s, err := os.ReadFile(f.Secret)
-		if err != nil {
+		var err error
+		if j.Secret, _, err = jobenv.ReadSecret(f.Secret); err != nil {
 			return nil, fmt.Errorf("secret_file: %w", err)
-		}
-		if j.Secret = strings.TrimSpace(string(s)); j.Secret == "" {
-			return nil, fmt.Errorf("secret_file: %s is empty", f.Secret)
 		}
 	}
 	for i, z := range f.Zippers {

@@ -60,6 +60,8 @@ func (h *Half) prepare(ctx context.Context) error {
 	dir := c.Dir
 	if dir == "" {
 		dir, _ = os.Getwd()
+	} else if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("dir=%s: there is no such directory on the host where the cluster is started", dir)
 	}
 	p, err := InspectProgram(c.Program[0], dir)
 	switch {

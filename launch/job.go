@@ -229,12 +229,12 @@ func (j *Job) Normalize() error {
 	for _, z := range j.Zippers {
 		for name := range z.Per {
 			if !names[name] {
-				return fmt.Errorf("zipper %s has an address for cluster %q, which the job does not have", z.Address, name)
+				return fmt.Errorf("zipper %s is named for cluster %q, which the job does not have", z.Per[name], name)
 			}
 		}
 		for _, name := range z.Clusters {
 			if !names[name] {
-				return fmt.Errorf("zipper %s is said to be on the network of cluster %q, which the job does not have", z.Address, name)
+				return fmt.Errorf("a zipper is said to be on the network of cluster %q, which the job does not have", name)
 			}
 			if z.AddressFor(name) == "" {
 				return fmt.Errorf("a zipper has no address for cluster %q: give it address: HOST[:PORT], or one under addresses:", name)

@@ -68,8 +68,8 @@ func TestNormalize(t *testing.T) {
 		"for launcher=ssh": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "mpirun", Login: "h"}}},
 		"job id":           {ID: "a b", Program: []string{"p"}, Clusters: one},
 		"positive":         {Timeout: -1, Program: []string{"p"}, Clusters: one},
-		"does not have":    {Program: []string{"p"}, Clusters: one, Zippers: []Zipper{{Per: map[string]string{"x": "h:1"}}}},
-		"no address for":   {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}, Zippers: []Zipper{{Per: map[string]string{"a": "h:1"}}}},
+		"zipper h:1 is named for cluster \"x\", which the job does not have": {Program: []string{"p"}, Clusters: one, Zippers: []Zipper{{Per: map[string]string{"x": "h:1"}}}},
+		"no address for": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}, Zippers: []Zipper{{Per: map[string]string{"a": "h:1"}}}},
 	} {
 		if err := bad.Normalize(); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("want an error with %q, got %v", word, err)
@@ -116,6 +116,9 @@ clusters:
 		"secret_file: /nowhere":     "secret_file",
 		"zippers: [{address: h:x}]": "HOST[:PORT]",
 		"clusters: [{ranks: many}]": "many",
+		"timeout: 20":               "line 1: 20 is no duration: write the unit, as in 20s",
+		"clusters: [{rank: 2}]":     `there is no key "rank"; "ranks" is meant?`,
+		"zippers: [{port: 2}]":      `there is no key "port" here; known are address, addresses, clusters`,
 	} {
 		if _, err := parseFile([]byte(text)); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%q: %v; want an error with %q", text, err, word)

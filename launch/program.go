@@ -21,6 +21,14 @@ type Program struct {
 	MMPI   bool   // linked with libmmpi itself: needs no preloading
 }
 
+// missing says that there is no such file; errors.Is knows it as fs.ErrNotExist.
+type missing string
+
+func (m missing) Error() string { return string(m) }
+
+// Is makes it one.
+func (missing) Is(target error) bool { return target == fs.ErrNotExist }
+
 // InspectProgram finds name as execvp would (relative to dir when it has a slash) and looks at it. The error
 // says what is wrong with the file; it satisfies errors.Is(err, fs.ErrNotExist) when there is none.
 func InspectProgram(name, dir string) (Program, error) {
@@ -32,7 +40,7 @@ func InspectProgram(name, dir string) (Program, error) {
 	} else {
 		found, err := exec.LookPath(name)
 		if err != nil {
-			return Program{}, fmt.Errorf("program %q is not on PATH (write ./%s for one in the current directory): %w", name, name, fs.ErrNotExist)
+			return Program{}, missing(fmt.Sprintf("program %q is not on PATH (write ./%s for one in the current directory)", name, name))
 		}
 		path = found
 	}
@@ -43,7 +51,7 @@ func InspectProgram(name, dir string) (Program, error) {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Program{}, fmt.Errorf("program %s does not exist: %w", path, fs.ErrNotExist)
+		return Program{}, missing(fmt.Sprintf("program %s does not exist", path))
 	case err != nil:
 		return Program{}, fmt.Errorf("program: %w", err)
 	case st.IsDir():

@@ -37,9 +37,8 @@ func execProgram(c *cli.Context) error {
 			}
 		}
 		var err error
-		r.Share, err = shareFromFlags(c)
-		if err != nil {
-			return usage(err)
+		if r.Share, err = shareFromFlags(c); err != nil {
+			return usage(helpless(err))
 		}
 		r.Dir, _ = os.Getwd()
 		return r.Exec()
@@ -64,6 +63,14 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "dual", Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of others, whose ranks then reach the ranks there directly (ZIPPER_DUAL)"},
 		&cli.StringFlag{Name: "timeout", Usage: "how long to wait for the other clusters (ZIPPER_TIMEOUT; default 60s)"},
 	}
+}
+
+// helpless says what to do when there is no job at all.
+func helpless(err error) error {
+	if errors.Is(err, jobenv.ErrNoJob) {
+		return fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in the environment (%w)", err)
+	}
+	return err
 }
 
 // shareFromFlags puts flags before the file before the environment.

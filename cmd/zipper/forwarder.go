@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
@@ -59,12 +59,8 @@ func serveForwarder(c *cli.Context) (err error) {
 	}
 	cfg := forwarder.Config{Log: log, Dial: rail.Open, Loops: c.Int("loops"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
 	if f := c.String("secret-file"); f != "" {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			return usage(fmt.Errorf("--secret-file: %w", err))
-		}
-		if cfg.Secret = strings.TrimSpace(string(b)); cfg.Secret == "" {
-			return usage(fmt.Errorf("--secret-file %s is empty", f))
+		if cfg.Secret, err = readSecret(f); err != nil {
+			return usage(err)
 		}
 	}
 	specs := c.StringSlice("listen")
@@ -145,8 +141,13 @@ func listen(s string) (transport.Listener, error) {
 		}
 	}
 	l, err := tcp.Listen(addr)
-	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %w; is another forwarder running? (choose another address or port with --listen)", addr, err)
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("cannot listen on %s: this host does not have that address (zipper doctor lists those that it has)", addr)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("cannot listen on %s: the port is taken; is another forwarder running? (choose another address or port with --listen)", addr)
+	case err != nil:
+		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}
 	return l, nil
 }

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/launch"
-	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 func joinCommand() *cli.Command {
@@ -73,11 +72,13 @@ func join(c *cli.Context) error {
 
 func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	share, err := shareFromFlags(c)
-	if errors.Is(err, jobenv.ErrNoJob) {
-		err = fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in the environment (%w)", err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, helpless(err)
+	}
+	if f := c.String("secret-file"); f != "" { // read by now; this warns
+		if _, err := readSecret(f); err != nil {
+			return nil, err
+		}
 	}
 	h := &launch.Half{Share: share, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
 		Cluster: launch.Cluster{Name: share.Cluster, Hosts: c.String("hosts"), Mpirun: c.String("mpirun"),

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/modelcmd"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 // Exit statuses of our own; zipper run and join otherwise end with the program's.
@@ -76,7 +78,13 @@ func (e statusError) Unwrap() error { return e.err }
 // usage marks an error as the user's: wrong flags or arguments.
 func usage(err error) error { return statusError{exitUsage, err} }
 
+// bareNumber is how the flag package puts a duration without a unit; numbers in other flags do parse.
+var bareNumber = regexp.MustCompile(`^invalid value "([0-9]+)" for flag -([a-z-]+): parse error$`)
+
 func usageError(c *cli.Context, err error, _ bool) error {
+	if m := bareNumber.FindStringSubmatch(err.Error()); m != nil {
+		err = fmt.Errorf("--%s %s: want a duration with its unit, such as %[2]ss", m[2], m[1])
+	}
 	return usage(fmt.Errorf("%w (%s --help shows the form)", err, c.Command.HelpName))
 }
 
@@ -86,6 +94,18 @@ func shortUsageErrors(commands []*cli.Command) {
 		c.OnUsageError = usageError
 		shortUsageErrors(c.Subcommands)
 	}
+}
+
+// readSecret reads the file of --secret-file.
+func readSecret(name string) (string, error) {
+	secret, exposed, err := jobenv.ReadSecret(name)
+	if err != nil {
+		return "", fmt.Errorf("--secret-file: %w", err)
+	}
+	if exposed {
+		fmt.Fprintf(os.Stderr, "zipper: warning: everybody on this host can read the secret in %s: chmod o-r %[1]s\n", name)
+	}
+	return secret, nil
 }
 
 // newLogger writes human-readable lines to standard error.

@@ -29,14 +29,14 @@ Virtual ranks count over the clusters in the order given. Standard input goes to
 that of the program: of the first rank that failed, MPI_Abort's code, 128 + N for signal N; 1 when the job could not
 run (255 or 127 from the remote shell: no login, no such command), 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT]]; once per cluster"},
+			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]; once per cluster"},
 			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]`[=CLUSTER,CLUSTER...] of a forwarder that runs already, and which clusters reach it if not all; may be repeated; default: one on this host for this job"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`; flags add to it and win over it"},
 			&cli.BoolFlag{Name: "tag", Usage: "put the virtual rank before each line of output"},
 			&cli.BoolFlag{Name: "stats", Usage: "at the end: who got which virtual rank, and what crossed"},
 			&cli.BoolFlag{Name: "json", Usage: "at the end: the outcome as one JSON object on standard error"},
 			&cli.StringFlag{Name: "record", Usage: "write who sent how much to whom, and when, to `FILE` (in a directory that all nodes share), for zipper predict and zipper plan"},
-			&cli.DurationFlag{Name: "timeout", Usage: "how long the clusters wait for each other to join (default 60s)"},
+			&cli.DurationFlag{Name: "timeout", Usage: "how long the clusters wait for each other to join", DefaultText: "60s"},
 			&cli.StringFlag{Name: "poll", Usage: "how waiting ranks wait: adaptive, busy or event"},
 			&cli.StringFlag{Name: "protocol", Usage: "classic: a handshake for every message, half duplex, store and forward, to compare with (a forwarder that runs already needs the same flag)"},
 			&cli.StringFlag{Name: "job", Usage: "job `ID`; default: made up"},
@@ -63,6 +63,7 @@ func run(c *cli.Context) error {
 	}
 	ctx, cancel := untilSignal(c.Context)
 	defer cancel()
+	named := job.Zippers // Run adds its own
 	out, err := launch.Run(ctx, job, launch.Options{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"), Record: c.String("record"),
 		StartRelay: relayStarter(log),
@@ -73,7 +74,7 @@ func run(c *cli.Context) error {
 		err = sig
 	}
 	if c.Bool("stats") {
-		printStats(os.Stderr, out)
+		printStats(os.Stderr, out, named)
 	}
 	if err == nil && out.Status != 0 && out.Reason != "" {
 		err = errors.New(out.Reason)
@@ -140,12 +141,9 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 		job.ID = c.String("job")
 	}
 	if f := c.String("secret-file"); f != "" {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			return nil, fmt.Errorf("--secret-file: %w", err)
-		}
-		if job.Secret = strings.TrimSpace(string(b)); job.Secret == "" {
-			return nil, fmt.Errorf("--secret-file %s is empty", f)
+		var err error
+		if job.Secret, err = readSecret(f); err != nil {
+			return nil, err
 		}
 	}
 	if r := c.String("rsh"); r != "" {
@@ -158,7 +156,7 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 }
 
 // printStats is the summary for people.
-func printStats(w io.Writer, out launch.Outcome) {
+func printStats(w io.Writer, out launch.Outcome, forwarders []launch.Zipper) {
 	fmt.Fprintf(w, "job %s: exit status %d after %v\n", out.Job, out.Status, time.Duration(out.Seconds*float64(time.Second)).Round(time.Millisecond))
 	for _, e := range out.Clusters {
 		ranks := fmt.Sprintf("virtual ranks %d to %d", e.First, e.First+e.Ranks-1)
@@ -169,6 +167,9 @@ func printStats(w io.Writer, out launch.Outcome) {
 	}
 	for _, t := range out.Traffic {
 		fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data, %d bytes of headers and control\n", t.From, t.To, t.Messages, t.Bytes, t.Overhead)
+	}
+	if len(forwarders) > 0 && len(out.Clusters) > 1 {
+		fmt.Fprintln(w, "  crossed: the forwarders know, since they were not started by this command: run zipper status on their hosts")
 	}
 	if out.Untimed > 0 {
 		fmt.Fprintf(w, "  recorded: %d messages are in the matrix without their times\n", out.Untimed)

@@ -34,13 +34,13 @@ of running it. The library can also be chosen by ZIPPER_MPI.`, name),
 				}
 				return nil
 			}
-			show := false
-			if args[0] == "--show" {
-				show, args = true, args[1:]
-			}
 			m, args, err := launch.SplitMPI(args)
 			if err != nil {
 				return usage(err)
+			}
+			show := len(args) > 0 && args[0] == "--show" // before or after --mpi
+			if show {
+				args = args[1:]
 			}
 			if v := os.Getenv(launch.VarMPI); m == "" && v != "" {
 				if m, err = launch.ParseMPI(v); err != nil {

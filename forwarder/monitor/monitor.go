@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -53,6 +54,23 @@ func Serve(ctx context.Context, ln net.Listener, f Source, metrics bool) error {
 	return nil
 }
 
+// explain says what to do about an error of the connection.
+func explain(addr string, err error) string {
+	host, port, _ := net.SplitHostPort(addr)
+	advice := ": start one with zipper forwarder, or ask on the zipper node (ssh HOST zipper status)"
+	if ip := net.ParseIP(host); host != "localhost" && !ip.IsLoopback() {
+		advice = fmt.Sprintf("; it answers on the loopback address of its own host unless --status says otherwise (ssh %s zipper status)", host)
+	}
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op) && op.Op == "dial":
+		return op.Err.Error() + advice
+	case strings.Contains(err.Error(), "malformed HTTP"): // with the answer in it
+		return fmt.Sprintf("what listens at port %s does not speak HTTP; the status is at port %d, ranks connect to another", port, DefaultPort)
+	}
+	return err.Error()
+}
+
 // Fetch asks the forwarder whose status is shown at "host:port".
 func Fetch(ctx context.Context, addr string) (forwarder.Status, error) {
 	var s forwarder.Status
@@ -62,7 +80,7 @@ func Fetch(ctx context.Context, addr string) (forwarder.Status, error) {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return s, fmt.Errorf("no forwarder shows its status at %s: %w", addr, err)
+		return s, fmt.Errorf("no forwarder shows its status at %s: %s", addr, explain(addr, err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

@@ -74,3 +74,32 @@ func TestFetchElsewhere(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestFetchSaysWhatToDo(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := ln.Addr().String()
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(c, "\x01\x00\x00\x00\xff\xff\xff\xff\n\n") // as the port for ranks does
+			c.Close()
+		}
+	}()
+	ctx := context.Background()
+	if _, err := Fetch(ctx, addr); err == nil || !strings.Contains(err.Error(), "the status is at port 7476") || strings.Contains(err.Error(), "x00") {
+		t.Errorf("another port: %v", err)
+	}
+	ln.Close()
+	if _, err := Fetch(ctx, addr); err == nil || !strings.Contains(err.Error(), "start one with zipper forwarder") {
+		t.Errorf("nobody here: %v", err)
+	}
+	if _, err := Fetch(ctx, "no.such.host.invalid:7476"); err == nil || !strings.Contains(err.Error(), "(ssh no.such.host.invalid zipper status)") {
+		t.Errorf("nobody there: %v", err)
+	}
+}

@@ -87,11 +87,10 @@ func From(get func(string) string) (Job, error) {
 		return Job{}, ErrNoJob
 	}
 	if f := get(VarSecretFile); j.Secret == "" && f != "" {
-		b, err := os.ReadFile(f)
-		if err != nil {
+		var err error
+		if j.Secret, _, err = ReadSecret(f); err != nil {
 			return Job{}, fmt.Errorf("%s: %w", VarSecretFile, err)
 		}
-		j.Secret = strings.TrimSpace(string(b))
 	}
 	if j.Secret == "" {
 		return Job{}, fmt.Errorf("set %s or %s to the job's secret", VarSecret, VarSecretFile)
