@@ -220,6 +220,37 @@ func TestUnwritableRunDirectory(t *testing.T) {
 	b.Fails(r, 1, "run directory", "--run-dir")
 }
 
+// TestMessages: what a user gets wrong first says what to do.
+func TestMessages(t *testing.T) {
+	b := New(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args   []string
+		status int
+		word   string
+	}{
+		{[]string{"run", "--timeout", "10", "--cluster", "a=1", "--", "true"}, 2, "--timeout 10: want a duration with its unit, such as 10s"},
+		{[]string{"exec", "--", "true"}, 2, "no job: give --job"},
+		{[]string{"run", "--cluster", "a=1,dir=/nowhere", "--", "true"}, 1, "dir=/nowhere: there is no such directory"},
+		{[]string{"run", "--cluster", "a=1", "--zipper", "h=a,x", "--", "true"}, 2, `zipper h:7475 is named for cluster "x"`},
+		{[]string{"run", "--cluster", "a=1,dual=x@127.0.0.1", "--", "true"}, 2, `x@127.0.0.1 is for cluster "x"`},
+		{[]string{"run", "--secret-file", secret, "--cluster", "a=0", "--", "true"}, 2, "everybody on this host can read the secret"},
+		{[]string{"forwarder", "--listen", "192.0.2.1"}, 1, "this host does not have that address"},
+		{[]string{"status", "127.0.0.1:1"}, 1, "start one with zipper forwarder"},
+	} {
+		b.Fails(b.Run(nil, nil, append([]string{b.Zipper}, c.args...)...), c.status, c.word)
+	}
+	for _, args := range [][]string{{"--show", "--mpi", "mpich"}, {"--mpi", "mpich", "--show"}} {
+		r := b.OK(b.Run(nil, nil, append(append([]string{b.Zipper, "cc"}, args...), "-o", "x", "x.c")...))
+		if !strings.Contains(r.Stdout, "mpich -o x x.c ") || strings.Contains(r.Stdout, "--show") {
+			t.Errorf("%v", r)
+		}
+	}
+}
+
 func TestUsageErrors(t *testing.T) {
 	b := New(t)
 	for _, args := range [][]string{
