@@ -126,6 +126,22 @@ func TestErrorsSayWhere(t *testing.T) {
 	}
 }
 
+// A recorded job's ranks are in the clusters that it ran in, though the first has room for more.
+func TestRecordedClusters(t *testing.T) {
+	roomy := strings.Replace(lab, "hosts: 2", "hosts: 4", 1)
+	at := files(t, map[string]string{"roomy.yaml": roomy, "other.yaml": strings.ReplaceAll(strings.ReplaceAll(roomy, "name: b", "name: c"), "b: 1000", "c: 1000"), "job.trace": recorded})
+	out, err := zipper(t, "predict", at("roomy.yaml"), at("job.trace"))
+	if err != nil || !strings.Contains(out, "b1") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err = zipper(t, "plan", at("roomy.yaml"), at("job.trace")); err != nil || !strings.Contains(out, "as recorded") || !strings.Contains(out, "238.4 MiB") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err = zipper(t, "plan", at("other.yaml"), at("job.trace")); err != nil || !strings.Contains(out, "in order") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // The example that the documentation refers to is a platform, and its bottleneck is what joins the clusters.
 func TestExamplePlatform(t *testing.T) {
 	out, err := zipper(t, "predict", "../../../../examples/contention/platform.yaml", "ring:size=10MB")

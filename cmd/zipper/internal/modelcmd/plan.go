@@ -81,6 +81,7 @@ type job struct {
 	ranks    int
 	edges    []plan.Edge
 	messages func(places []string) ([]platform.Message, error)
+	clusters []trace.Cluster // of a recorded job
 }
 
 func readJob(arg string, p *platform.Platform) (*job, error) {
@@ -95,7 +96,7 @@ func readJob(arg string, p *platform.Platform) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{ranks: t.Ranks(), messages: func(places []string) ([]platform.Message, error) { return pattern.Replay(t, places, nil) }}
+	j := &job{ranks: t.Ranks(), clusters: t.Clusters, messages: func(places []string) ([]platform.Message, error) { return pattern.Replay(t, places, nil) }}
 	j.add(t.Matrix())
 	return j, nil
 }
@@ -200,8 +201,26 @@ func constrain(x *plan.Problem, pins, together []string, work string) error {
 	return nil
 }
 
-// planReport is the outcome; times in seconds. Before is ranks in order.
+// now is where the ranks are without a plan: where they were recorded, if the platform has those clusters with room for them, else in order.
+func (j *job) now(x *plan.Problem) (at plan.Placement, recorded bool, err error) {
+	for _, c := range j.clusters {
+		site := slices.IndexFunc(x.Sites, func(s plan.Site) bool { return s.Name == c.Name })
+		if site < 0 || c.Ranks > x.Sites[site].Room {
+			at = nil
+			break
+		}
+		at = append(at, slices.Repeat([]int{site}, c.Ranks)...)
+	}
+	if at != nil {
+		return at, true, nil
+	}
+	at, err = plan.InOrder(x)
+	return at, false, err
+}
+
+// planReport is the outcome; times in seconds. Before is ranks as they are (now).
 type planReport struct {
+	Recorded       bool           `json:"before_as_recorded"` // else in order
 	Exact          bool           `json:"exact"`
 	Hosts          []string       `json:"hosts"` // by rank
 	Sites          map[string]int `json:"ranks_per_site"`
@@ -217,7 +236,7 @@ type planReport struct {
 }
 
 func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*planReport, error) {
-	before, err := plan.InOrder(x)
+	before, recorded, err := j.now(x)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +247,7 @@ func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*p
 	if err := x.Check(after); err != nil {
 		return nil, err
 	}
-	r := &planReport{Exact: exact, Sites: make(map[string]int), CrossingBefore: x.Crossing(before), CrossingAfter: x.Crossing(after),
+	r := &planReport{Recorded: recorded, Exact: exact, Sites: make(map[string]int), CrossingBefore: x.Crossing(before), CrossingAfter: x.Crossing(after),
 		Zippers: make(map[string]int)}
 	for _, s := range after {
 		r.Sites[x.Sites[s].Name]++
@@ -284,7 +303,11 @@ func (r *planReport) table(w io.Writer) error {
 	}
 	fmt.Fprint(w, "\n\n")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tin order\tplanned")
+	before := "in order"
+	if r.Recorded {
+		before = "as recorded"
+	}
+	fmt.Fprintf(t, "\t%s\tplanned\n", before)
 	fmt.Fprintf(t, "bytes through forwarders\t%s\t%s\n", quantity.FormatSize(r.CrossingBefore), quantity.FormatSize(r.CrossingAfter))
 	fmt.Fprintf(t, "predicted communication\t%s\t%s\n", quantity.FormatTime(r.Before), quantity.FormatTime(r.After))
 	if err := t.Flush(); err != nil {

@@ -55,13 +55,13 @@ func predictCommand(usage func(error) error) *cli.Command {
 			if err != nil {
 				return err
 			}
-			places := p.Places()
+			var places []string
 			if name := c.String("ranks"); name != "" {
 				if places, err = readRanks(name, p); err != nil {
 					return err
 				}
 			}
-			messages, err := readMessages(c.Args().Get(1), places, new(big.Rat).SetFloat64(c.Float64("compute")))
+			messages, err := readMessages(c.Args().Get(1), p, places, new(big.Rat).SetFloat64(c.Float64("compute")))
 			if err != nil {
 				return err
 			}
@@ -130,11 +130,16 @@ func isTrace(name string) (bool, error) {
 	})
 }
 
-// readMessages takes a generator's name, a pattern file or a trace.
-func readMessages(arg string, places []string, compute *big.Rat) ([]platform.Message, error) {
+// readMessages takes a generator's name, a pattern file or a trace. Without places a trace's ranks are where they were recorded, if the platform has
+// those clusters; all others fill the platform in order.
+func readMessages(arg string, p *platform.Platform, places []string, compute *big.Rat) ([]platform.Message, error) {
+	inOrder := places
+	if inOrder == nil {
+		inOrder = p.Places()
+	}
 	name, _, _ := strings.Cut(arg, ":")
 	if _, ok := pattern.Generators()[name]; ok {
-		return pattern.Generate(arg, places)
+		return pattern.Generate(arg, inOrder)
 	}
 	recorded, err := isTrace(arg)
 	if errors.Is(err, os.ErrNotExist) {
@@ -144,11 +149,17 @@ func readMessages(arg string, places []string, compute *big.Rat) ([]platform.Mes
 		return nil, err
 	}
 	if !recorded {
-		return read(arg, func(r io.Reader) ([]platform.Message, error) { return pattern.Read(r, places) })
+		return read(arg, func(r io.Reader) ([]platform.Message, error) { return pattern.Read(r, inOrder) })
 	}
 	t, err := read(arg, trace.Read)
 	if err != nil {
 		return nil, err
+	}
+	if places == nil {
+		var ok bool
+		if places, ok = pattern.Recorded(t, p); !ok {
+			places = inOrder
+		}
 	}
 	return pattern.Replay(t, places, compute)
 }

@@ -1,0 +1,26 @@
+package pattern
+
+import (
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/contention/trace"
+)
+
+// Recorded are the hosts of a recorded job's ranks on a platform that has its clusters, by name, with room for its ranks: each cluster's ranks fill its
+// hosts in order. ok is false if the platform has not: then nothing is known of where they would be.
+func Recorded(t *trace.Trace, p *platform.Platform) (places []string, ok bool) {
+	room := make(map[string][]string)
+	for _, c := range p.Clusters {
+		for _, h := range c.Hosts.Names {
+			for range c.Cores {
+				room[c.Name] = append(room[c.Name], h)
+			}
+		}
+	}
+	for _, c := range t.Clusters {
+		if c.Ranks > len(room[c.Name]) {
+			return nil, false
+		}
+		places = append(places, room[c.Name][:c.Ranks]...)
+	}
+	return places, true
+}
