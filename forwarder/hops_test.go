@@ -212,7 +212,7 @@ func TestHopsDeath(t *testing.T) {
 		links := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}).joinAll("j")
 		links[3][1].send(abortFrame(7, 3, "enough"))
 		_, body := links[1][0].expect(wire.TypeAbort)
-		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 || a.Code != 7 || a.Reason != "enough" {
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 || a.Code != 7 || a.Reason != "enough, by virtual rank 3 (rank 0 of cluster c on host host-c) with code 7" {
 			t.Errorf("%+v %v", a, err)
 		}
 	})
