@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -65,10 +64,11 @@ func explain(addr string, err error) string {
 	switch {
 	case errors.As(err, &op) && op.Op == "dial":
 		return op.Err.Error() + advice
-	case strings.Contains(err.Error(), "malformed HTTP"): // with the answer in it
-		return fmt.Sprintf("what listens at port %s does not speak HTTP; the status is at port %d, ranks connect to another", port, DefaultPort)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err.Error()
 	}
-	return err.Error()
+	// The port for ranks speaks first and then says that it was no Join: which error that is depends on who was faster, and may hold all the bytes.
+	return fmt.Sprintf("what listens at port %s does not speak HTTP; the status is at port %d, ranks connect to another", port, DefaultPort)
 }
 
 // Fetch asks the forwarder whose status is shown at "host:port".
