@@ -195,8 +195,6 @@ int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_F
 
 /* ---- collective over all clusters ---- */
 
-#define INSIDE(call) do { z_enter(); rc = real.call; z_leave(); } while (0)
-
 int z_File_close(MPI_File *file) {
   zfile *f = get(*file);
   int rc = f && f->spans ? zshared_close(f) : zfile_meet(*file);

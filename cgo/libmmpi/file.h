@@ -14,6 +14,9 @@ typedef struct zfile {
   MPI_Status split; /* of the ordered operation that has begun */
 } zfile;
 
+/* A native call into rc, as a call of ours. */
+#define INSIDE(call) do { z_enter(); rc = real.call; z_leave(); } while (0)
+
 /* The spanning file behind a handle; NULL: inside one cluster, native. */
 zfile *zfile_find(MPI_File file);
 

@@ -3,8 +3,6 @@
 #include "file.h"
 #include "comm.h"
 
-#define INSIDE(call) do { z_enter(); rc = real.call; z_leave(); } while (0)
-
 /* ---- the pointer: in elementary types of the view ---- */
 
 static int move(zfile *f, int64_t by, MPI_Op op, int64_t *was) {

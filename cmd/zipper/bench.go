@@ -257,11 +257,24 @@ func words(c *cli.Context, n int, form string) ([]string, error) {
 	return c.Args().Slice(), nil
 }
 
-func osuOptions(c *cli.Context) (osu.Options, error) {
+// osuName is the argument of a command that takes one OSU-style benchmark.
+func osuName(c *cli.Context) (string, error) {
+	name, err := words(c, 1, "NAME")
+	if err != nil {
+		return "", err
+	}
+	if err := osu.Known(name[0]); err != nil {
+		return "", usage(err)
+	}
+	return name[0], nil
+}
+
+// osuOptions are those of the flags --window and --reps for messages of lo to hi bytes; hi 0: the benchmark's own.
+func osuOptions(c *cli.Context, lo, hi int) (osu.Options, error) {
 	o := osu.Defaults()
-	o.MinSize, o.MaxSize, o.Window, o.Rule.Max = c.Int("min"), c.Int("max"), c.Int("window"), c.Int("reps")
+	o.MinSize, o.MaxSize, o.Window, o.Rule.Max = lo, hi, c.Int("window"), c.Int("reps")
 	if o.MinSize < 1 || o.MaxSize < 0 || o.Window < 1 || o.Rule.Max < 2 {
-		return o, usage(errors.New("--min and --window start at 1, --reps at 2"))
+		return o, usage(errors.New("--min, --size and --window start at 1, --reps at 2"))
 	}
 	o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
 	return o, nil
@@ -273,14 +286,11 @@ func benchOSUCommand() *cli.Command {
 		Description: "NAME: latency, bw, bibw, mbw_mr, multi_lat; barrier, bcast, reduce, allreduce, alltoall, alltoallv, gather, scatter,\nallgather, allgatherv; and these with i in front: nonblocking, with the share of overlap.",
 		Flags:       slices.Concat([]cli.Flag{modeFlag}, targetFlags, osuFlags),
 		Action: func(c *cli.Context) error {
-			name, err := words(c, 1, "NAME")
+			name, err := osuName(c)
 			if err != nil {
 				return err
 			}
-			if err := osu.Known(name[0]); err != nil {
-				return usage(err)
-			}
-			o, err := osuOptions(c)
+			o, err := osuOptions(c, c.Int("min"), c.Int("max"))
 			if err != nil {
 				return err
 			}
@@ -289,17 +299,25 @@ func benchOSUCommand() *cli.Command {
 				return err
 			}
 			defer b.close()
-			all, out, err := b.runner.OSU(b.ctx, t, o, name[0])
+			all, out, err := b.runner.OSU(b.ctx, t, o, name)
 			if err != nil {
 				return err
 			}
 			res := all[0]
-			if c.String("format") == "csv" {
-				return res.CSV(os.Stdout)
-			}
-			return emit(c, res.Table, map[string]any{"environment": b.env, "target": t.Name, "result": res, "traffic": out.Traffic})
+			return show(c, res, map[string]any{"environment": b.env, "target": t.Name, "result": res, "traffic": out.Traffic})
 		},
 	}
+}
+
+// show writes a result in the form of --format; v is its JSON form.
+func show(c *cli.Context, r interface {
+	Table(io.Writer) error
+	CSV(io.Writer) error
+}, v any) error {
+	if c.String("format") == "csv" {
+		return r.CSV(os.Stdout)
+	}
+	return emit(c, r.Table, v)
 }
 
 func emit(c *cli.Context, table func(io.Writer) error, v any) error {

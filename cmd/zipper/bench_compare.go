@@ -12,7 +12,6 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/figure"
-	"github.com/leidenzipper/zipper/bench/osu"
 )
 
 func benchCompareCommand() *cli.Command {
@@ -29,17 +28,14 @@ var (
 )
 
 func benchCompare(c *cli.Context) error {
-	name, err := words(c, 1, "NAME")
+	name, err := osuName(c)
 	if err != nil {
 		return err
-	}
-	if err := osu.Known(name[0]); err != nil {
-		return usage(err)
 	}
 	if c.Int("rounds") < 1 {
 		return usage(errors.New("--rounds starts at 1"))
 	}
-	o, err := osuOptions(c)
+	o, err := osuOptions(c, c.Int("min"), c.Int("max"))
 	if err != nil {
 		return err
 	}
@@ -57,7 +53,7 @@ func benchCompare(c *cli.Context) error {
 	}
 	all, err := b.runner.Compare(b.ctx, targets, o, c.Int("rounds"), func(round int, t drive.Target) {
 		fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, c.Int("rounds"), t.Name)
-	}, name[0])
+	}, name)
 	cmp := all[0]
 	if cmp.Rounds == 0 {
 		return err
@@ -65,11 +61,8 @@ func benchCompare(c *cli.Context) error {
 	if err != nil {
 		err = fmt.Errorf("%w; shown are the %d of %d rounds before", err, cmp.Rounds, c.Int("rounds"))
 	}
-	show := func() error { return emit(c, cmp.Table, map[string]any{"environment": b.env, "comparison": cmp}) }
-	if c.String("format") == "csv" {
-		show = func() error { return cmp.CSV(os.Stdout) }
-	}
-	return errors.Join(err, show(), writePlot(c.String("plot"), cmp.Figure())) // first the numbers: a picture that fails must not cost them
+	shown := show(c, cmp, map[string]any{"environment": b.env, "comparison": cmp}) // before the picture, which must not cost the numbers if it fails
+	return errors.Join(err, shown, writePlot(c.String("plot"), cmp.Figure()))
 }
 
 // checkPlot says before anything is measured that a picture could not be written.

@@ -9,7 +9,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/leidenzipper/zipper/bench/drive"
-	"github.com/leidenzipper/zipper/bench/osu"
 	"github.com/leidenzipper/zipper/launch"
 )
 
@@ -30,22 +29,20 @@ func benchScaleCommand() *cli.Command {
 }
 
 func benchScale(c *cli.Context) error {
-	name, err := words(c, 1, "NAME")
+	name, err := osuName(c)
 	if err != nil {
 		return err
 	}
-	if err := osu.Known(name[0]); err != nil {
-		return usage(err)
+	o, err := osuOptions(c, c.Int("size"), c.Int("size"))
+	if err != nil {
+		return err
 	}
-	o := osu.Defaults()
-	o.MinSize, o.MaxSize, o.Window, o.Rule.Max = c.Int("size"), c.Int("size"), c.Int("window"), c.Int("reps")
-	if o.MinSize < 1 || o.Window < 1 || o.Rule.Max < 2 || c.Int("rounds") < 1 {
-		return usage(errors.New("--size, --window and --rounds start at 1, --reps at 2"))
+	if c.Int("rounds") < 1 {
+		return usage(errors.New("--rounds starts at 1"))
 	}
 	if o.MinSize&(o.MinSize-1) != 0 {
 		return usage(fmt.Errorf("--size %d: want a power of two", o.MinSize))
 	}
-	o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
 	ranks, err := numbers(c, "ranks", 1)
 	if err != nil {
 		return usage(err)
@@ -73,7 +70,7 @@ func benchScale(c *cli.Context) error {
 		var cs []*drive.Comparison
 		cs, broken = b.runner.Compare(b.ctx, targets, o, c.Int("rounds"), func(round int, t drive.Target) {
 			fmt.Fprintf(os.Stderr, "%d ranks in each cluster, round %d of %d: %s\n", n, round+1, c.Int("rounds"), t.Name)
-		}, name[0])
+		}, name)
 		if cs[0].Rounds > 0 {
 			all = append(all, cs...)
 		}
@@ -91,10 +88,7 @@ func benchScale(c *cli.Context) error {
 	if len(all[0].Rows) == 1 {
 		size = all[0].Rows[0].Size // 0: the barrier's
 	}
-	s := drive.OverRanks(all, name[0], size)
-	show := func() error { return emit(c, s.Table, map[string]any{"environment": b.env, "scaling": s}) }
-	if c.String("format") == "csv" {
-		show = func() error { return s.CSV(os.Stdout) }
-	}
-	return errors.Join(broken, show(), writePlot(c.String("plot"), s.Figure()))
+	s := drive.OverRanks(all, name, size)
+	shown := show(c, &s, map[string]any{"environment": b.env, "scaling": s})
+	return errors.Join(broken, shown, writePlot(c.String("plot"), s.Figure()))
 }

@@ -54,21 +54,7 @@ func TestUnpaced(t *testing.T) {
 
 // TestLinksUnpaced: neither end of a link is under BBR, whatever the system's default is.
 func TestLinksUnpaced(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	dialled, err := Dialer{}.Dial(t.Context(), ln.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dialled.Close()
-	accepted, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer accepted.Close()
+	dialled, accepted := pair(t)
 	for end, l := range map[string]interface{ FD() int }{"dialled": dialled, "accepted": accepted} {
 		if got := congestion(t, l.FD()); got == "bbr" {
 			t.Errorf("the %s end is under %s", end, got)

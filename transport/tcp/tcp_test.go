@@ -16,3 +16,22 @@ func TestConformance(t *testing.T) {
 		return ln, Dialer{}
 	})
 }
+
+// pair makes a link; its ends are closed with the test.
+func pair(t *testing.T) (dialled, accepted transport.Link) {
+	t.Helper()
+	ln, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if dialled, err = (Dialer{}).Dial(t.Context(), ln.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialled.Close() })
+	if accepted, err = ln.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { accepted.Close() })
+	return dialled, accepted
+}

@@ -10,21 +10,7 @@ import (
 
 // A peer that does not read, as one that is stopped does not, is not taken for one that is cut off: its kernel answers.
 func TestUnheardStopped(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	l, err := Dialer{}.Dial(t.Context(), ln.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	peer, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer peer.Close()
+	l, _ := pair(t)
 	b := make([]byte, 1<<20)
 	var full time.Time
 	for ; full.IsZero() || time.Since(full) < 4*time.Second; time.Sleep(10 * time.Millisecond) {
