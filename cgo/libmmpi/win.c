@@ -94,7 +94,7 @@ static int native_end(int rc, zwin *w, MPI_Win win) {
     return native_end(rc, w, *(win));                  \
   } while (0)
 
-/* Whether a window inside a cluster is to be served: that is right always, while native ones have their libraries' limits (README). */
+/* Whether a window inside a cluster is to be served: that is right always, while native ones have their libraries' limits (docs/guide.md). */
 static int served(MPI_Info info) {
   char text[MPI_MAX_INFO_VAL + 1] = "";
   int flag = 0;

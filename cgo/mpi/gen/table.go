@@ -27,7 +27,7 @@ func meaning(policy, spanning string) (string, error) {
 const tableHead = `# MPI functions on communicators that span clusters
 
 Made by ` + "`go generate ./cgo/mpi/gen`" + ` (after ` + "`scripts/build`" + `) from the functions of each library's ` + "`mpi.h`" + ` and the policy files in
-` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function, but for windows (README).
+` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function, but for windows (guide.md).
 
 | word | what the function does |
 |---|---|
@@ -38,7 +38,7 @@ Made by ` + "`go generate ./cgo/mpi/gen`" + ` (after ` + "`scripts/build`" + `) 
 | – | no function of this library (MPICH: c2f and f2c are macros) |
 
 The functions MPI_T_… go to the native library unwrapped. A big-count function (…_c) that is "spanning" needs counts and displacements below 2³¹.
-MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (README), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
+MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (guide.md), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
 that spans clusters is of shared memory.
 `
 
