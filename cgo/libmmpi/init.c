@@ -195,10 +195,29 @@ static int join(void) {
   return MPI_SUCCESS;
 }
 
+static int zipped(void) {
+  const char *job = getenv("ZIPPER_JOB");
+  return job && *job;
+}
+
+/* Open MPI's own MPI-IO writes small pieces by reading what lies around them and writing it back, without a lock that the other clusters would heed: what
+ * they have written meanwhile is undone. Both places that do so, data sieving and the collective component two_phase, heed no hint, unlike ROMIO (file.c), only
+ * parameters read at the start, which no user can want otherwise. */
+static void before_init(void) {
+  static const char variable[] = "OMPI_MCA_fcoll", without[] = "two_phase";
+  const char *components = getenv(variable);
+  char all_but[256];
+  if (!zipped()) return;
+  setenv("OMPI_MCA_fbtl_posix_write_datasieving", "0", 1);
+  int excluding = components && *components == '^';
+  if (components && *components && excluding == !!strstr(components, without)) return;
+  snprintf(all_but, sizeof all_but, "%s%s%s", excluding ? components : "^", excluding ? "," : "", without);
+  setenv(variable, all_but, 1);
+}
+
 static int after_init(int rc) {
   if (rc) return rc;
-  const char *job = getenv("ZIPPER_JOB");
-  if (job && *job) {
+  if (zipped()) {
     z_enter();
     rc = join();
     z_leave();
@@ -208,6 +227,7 @@ static int after_init(int rc) {
 }
 
 int z_Init(int *argc, char ***argv) {
+  before_init();
   z_enter();
   int rc = real.Init(argc, argv);
   z_leave();
@@ -215,6 +235,7 @@ int z_Init(int *argc, char ***argv) {
 }
 
 int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  before_init();
   z_enter();
   int rc = real.Init_thread(argc, argv, required, provided);
   z_leave();

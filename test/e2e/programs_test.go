@@ -290,6 +290,8 @@ func TestFiles(t *testing.T) {
 			native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), dir))
 			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "apart")), nil)
 			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + dir}}, path, dir, "environment")), nil)
+			// A choice of the user's that would undo what other clusters write: not followed.
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"OMPI_MCA_fcoll=two_phase", "OMPI_MCA_fbtl_posix_write_datasieving=1"}}, path, dir, "apart")), nil)
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 				t.Errorf("left in the directory: %v, %v", left, err)
 			}
