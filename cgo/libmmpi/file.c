@@ -27,12 +27,14 @@ int zfile_meet(MPI_File file) {
 
 static const char key[] = "zipper_shared", variable[] = "ZIPPER_SHARED_FS";
 
-/* Whether path is one of the colon-separated directories or below. */
+/* Whether path, which has no links, is one of the colon-separated directories or below. */
 static int below(const char *path, const char *directories) {
+  char one[PATH_MAX], directory[PATH_MAX];
   for (const char *d = directories; *d; d += strcspn(d, ":"), d += *d == ':') {
-    size_t n = strcspn(d, ":");
-    while (n > 1 && d[n - 1] == '/') n--;
-    if (n && !strncmp(path, d, n) && (path[n] == '/' || path[n] == 0 || d[n - 1] == '/')) return 1;
+    int n = snprintf(one, sizeof one, "%.*s", (int)strcspn(d, ":"), d);
+    if (n < 1 || n >= (int)sizeof one || !realpath(one, directory)) continue;
+    size_t length = strlen(directory);
+    if (!strncmp(path, directory, length) && (path[length] == '/' || path[length] == 0 || directory[length - 1] == '/')) return 1;
   }
   return 0;
 }
@@ -137,13 +139,15 @@ static int portable_amode(int amode) {
 
 /* The same verdict at all ranks: an error class, 0 to go on; *why is for the user. */
 static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const char **why) {
+  static _Thread_local char text[400];
   struct wish { int32_t shared, amode; } mine = {declared(name, info), portable_amode(amode)}, *all = malloc((size_t)c->size * sizeof *all);
   int rc = all ? zcomm_allgather(c, &mine, sizeof mine, all, "MPI_File_open") : MPI_ERR_NO_MEM;
   for (int i = 0; i < c->size && !rc; i++) {
     if (!all[i].shared) {
       rc = MPI_ERR_UNSUPPORTED_OPERATION;
-      *why = "the communicator spans clusters: if all of them see this path on one shared file system, say so with the info key zipper_shared=true or "
-             "the environment variable ZIPPER_SHARED_FS=/directory:/another in every cluster";
+      snprintf(text, sizeof text, "the communicator spans clusters, and virtual rank %d was not told that all of them see this path on one shared file system: if they do, say so with the info key "
+               "zipper_shared=true or the environment variable ZIPPER_SHARED_FS=/directory:/another in every cluster", c->world[i]);
+      *why = text;
     } else if (all[i].amode != all[0].amode) {
       rc = MPI_ERR_NOT_SAME, *why = "the access modes are not the same at all ranks";
     }

@@ -286,10 +286,13 @@ func TestFiles(t *testing.T) {
 	for _, s := range splits {
 		t.Run(s.name, func(t *testing.T) {
 			b := New(t)
-			path, dir := compileFor(b, s.clusters, "c/files.c"), t.TempDir()
+			path, dir, other := compileFor(b, s.clusters, "c/files.c"), t.TempDir(), filepath.Join(t.TempDir(), "by another name")
+			if err := os.Symlink(dir, other); err != nil {
+				t.Fatal(err)
+			}
 			native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), dir))
 			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "apart")), nil)
-			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + dir}}, path, dir, "environment")), nil)
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + other}}, path, dir, "environment")), nil)
 			// A choice of the user's that would undo what other clusters write: not followed.
 			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"OMPI_MCA_fcoll=two_phase", "OMPI_MCA_fbtl_posix_write_datasieving=1"}}, path, dir, "apart")), nil)
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
