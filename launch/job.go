@@ -170,7 +170,7 @@ func address(s string) (string, error) {
 	}
 	if strings.HasPrefix(s, verbs.Scheme) {
 		a, err := verbs.CompleteAddress(s, jobenv.DefaultPort)
-		if err != nil || strings.HasPrefix(a.TCP, ":") {
+		if err != nil || strings.HasPrefix(a.Host, ":") {
 			return "", fmt.Errorf("forwarder %q: want verbs:HOST[:PORT], as in verbs:zip1 or verbs:zip1:%d (%v)", s, jobenv.DefaultPort, err)
 		}
 		return a.String(), nil

@@ -51,7 +51,10 @@ func openVerbsPackets(ctx context.Context, p Place, service verbs.Service) (Endp
 	if err != nil {
 		return nil, err
 	}
-	conn, err := meetOverTCP(ctx, a.TCP, p.Rank)
+	if a.CM {
+		return nil, fmt.Errorf("%s: connect=cm is for reliable connections (verbs) only", p.Addrs[0])
+	}
+	conn, err := meetOverTCP(ctx, a.Host, p.Rank)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,6 @@
-// Package verbs binds rdma-core's libibverbs: devices, ports, GIDs, protection domains, memory regions, completion
-// channels and queues, queue pairs (reliable and unreliable connections, datagrams), shared receive queues, sends, receives, RDMA writes and reads.
+// Package verbs binds rdma-core's libibverbs and librdmacm: devices, ports, GIDs, protection domains, memory regions, completion
+// channels and queues, queue pairs (reliable and unreliable connections, datagrams), shared receive queues, sends, receives, RDMA writes and reads; and
+// connecting through the communication manager.
 //
 // It is there when the program is built with the tag rdma (scripts/build sets it when rdma-core's headers are
 // installed) and cgo; Built tells. Every return code of the library is checked and becomes an error that wraps the

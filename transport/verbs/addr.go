@@ -11,10 +11,11 @@ import (
 // Scheme is what the addresses of this transport begin with.
 const Scheme = "verbs:"
 
-// Address is "verbs:HOST:PORT[?OPTION=VALUE[&…]]": where the queue pairs' data are exchanged over TCP, and which local
-// port of which device to use. Without options it is the one that the TCP connection's local address belongs to.
+// Address is "verbs:HOST:PORT[?OPTION=VALUE[&…]]": where the queue pairs' data are exchanged, how, and which local
+// port of which device to use. Without options they are exchanged over TCP, and the port is the one that the TCP connection's local address belongs to.
 type Address struct {
-	TCP    string // host:port
+	Host   string // host:port, of TCP's ports or the communication manager's, which are different ones
+	CM     bool   // connect by the communication manager (librdmacm), which then chooses all of the rest; both ends must
 	Device string // "" or a device's name, as ibv_devices prints it
 	Port   int    // of the device, from 1; 0: the one that fits
 	GID    int    // index in the port's table; -1: the one that fits
@@ -22,19 +23,19 @@ type Address struct {
 	SL     uint8  // service level, InfiniBand
 }
 
-// ParseAddress reads an address, with or without Scheme. Options: device=NAME[:PORT], gid=INDEX, pkey=0xKEY, sl=LEVEL.
+// ParseAddress reads an address, with or without Scheme. Options: device=NAME[:PORT], gid=INDEX, pkey=0xKEY, sl=LEVEL; or connect=cm alone.
 func ParseAddress(s string) (Address, error) {
 	a := Address{GID: -1}
 	rest, query, _ := strings.Cut(strings.TrimPrefix(s, Scheme), "?")
 	bad := func(format string, v ...any) (Address, error) {
-		return Address{}, fmt.Errorf("address %q: %s; want verbs:HOST:PORT[?device=NAME:PORT&gid=INDEX&pkey=0xKEY&sl=LEVEL]", s, fmt.Sprintf(format, v...))
+		return Address{}, fmt.Errorf("address %q: %s; want verbs:HOST:PORT[?device=NAME:PORT&gid=INDEX&pkey=0xKEY&sl=LEVEL] or verbs:HOST:PORT?connect=cm", s, fmt.Sprintf(format, v...))
 	}
 	if _, port, err := net.SplitHostPort(rest); err != nil {
 		return bad("%v", err)
 	} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return bad("port %q", port)
 	}
-	a.TCP = rest
+	a.Host = rest
 	options, err := url.ParseQuery(query)
 	if err != nil {
 		return bad("%v", err)
@@ -44,6 +45,10 @@ func ParseAddress(s string) (Address, error) {
 		var n uint64
 		var err error
 		switch k {
+		case "connect":
+			if a.CM = v == "cm"; !a.CM && v != "tcp" {
+				return bad("connect=%s; there are connect=cm, by librdmacm, and connect=tcp", v)
+			}
 		case "device":
 			name, port, given := strings.Cut(v, ":")
 			if a.Device = name; name == "" {
@@ -71,6 +76,9 @@ func ParseAddress(s string) (Address, error) {
 			return bad("option %s=%q", k, v)
 		}
 	}
+	if a.CM && a != (Address{Host: a.Host, CM: true, GID: -1}) {
+		return bad("with connect=cm the device is the one that IP routing leads to, and the subnet manager gives partition and service level: leave the other options out")
+	}
 	return a, nil
 }
 
@@ -89,6 +97,9 @@ func CompleteAddress(s string, port int) (Address, error) {
 // String is the inverse of ParseAddress.
 func (a Address) String() string {
 	var o []string
+	if a.CM {
+		o = append(o, "connect=cm")
+	}
 	if a.Device != "" {
 		d := "device=" + a.Device
 		if a.Port != 0 {
@@ -106,7 +117,7 @@ func (a Address) String() string {
 		o = append(o, fmt.Sprintf("sl=%d", a.SL))
 	}
 	if len(o) == 0 {
-		return Scheme + a.TCP
+		return Scheme + a.Host
 	}
-	return Scheme + a.TCP + "?" + strings.Join(o, "&")
+	return Scheme + a.Host + "?" + strings.Join(o, "&")
 }

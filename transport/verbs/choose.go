@@ -81,11 +81,15 @@ func choose(a Address, l local, ports []PortInfo) (Place, error) {
 	case len(ports) == 0:
 		return Place{}, fmt.Errorf("this host has no RDMA device (ibv_devices lists them; is the adapter's driver loaded?)")
 	case down != "":
-		return Place{}, fmt.Errorf("RDMA port %s is not active (cable, switch, or no subnet manager?)", down)
+		return Place{}, notActive(down)
 	case a.Device != "":
 		return Place{}, fmt.Errorf("no RDMA port fits device=%s; this host has %s", strings.TrimSuffix(fmt.Sprintf("%s:%d", a.Device, a.Port), ":0"), strings.Join(known, ", "))
 	}
 	return Place{}, fmt.Errorf("no RDMA port belongs to %s, this host's end of the TCP connection; this host has %s: use an address of the fabric's own IP network, or name the port with ?device=NAME:PORT", l.ip, strings.Join(known, ", "))
+}
+
+func notActive(port string) error {
+	return fmt.Errorf("RDMA port %s is not active (cable, switch, or no subnet manager?)", port)
 }
 
 // find is the GID to use, if the port fits at all.

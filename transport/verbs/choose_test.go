@@ -8,12 +8,14 @@ import (
 
 func TestAddress(t *testing.T) {
 	for s, want := range map[string]Address{
-		"h:7475":              {TCP: "h:7475", GID: -1},
-		"verbs:10.1.0.1:7475": {TCP: "10.1.0.1:7475", GID: -1},
-		"verbs:[fe80::1]:1":   {TCP: "[fe80::1]:1", GID: -1},
-		"verbs::0":            {TCP: ":0", GID: -1},
-		"verbs:h:1?device=mlx5_0:2&gid=3&pkey=0x8001&sl=4": {TCP: "h:1", Device: "mlx5_0", Port: 2, GID: 3, PKey: 0x8001, SL: 4},
-		"verbs:h:1?device=mlx5_0":                          {TCP: "h:1", Device: "mlx5_0", GID: -1},
+		"h:7475":              {Host: "h:7475", GID: -1},
+		"verbs:10.1.0.1:7475": {Host: "10.1.0.1:7475", GID: -1},
+		"verbs:[fe80::1]:1":   {Host: "[fe80::1]:1", GID: -1},
+		"verbs::0":            {Host: ":0", GID: -1},
+		"verbs:h:1?device=mlx5_0:2&gid=3&pkey=0x8001&sl=4": {Host: "h:1", Device: "mlx5_0", Port: 2, GID: 3, PKey: 0x8001, SL: 4},
+		"verbs:h:1?device=mlx5_0":                          {Host: "h:1", Device: "mlx5_0", GID: -1},
+		"verbs:h:1?connect=cm":                             {Host: "h:1", CM: true, GID: -1},
+		"verbs:h:1?connect=tcp":                            {Host: "h:1", GID: -1},
 	} {
 		got, err := ParseAddress(s)
 		if err != nil || got != want {
@@ -24,7 +26,8 @@ func TestAddress(t *testing.T) {
 			t.Errorf("%s became %s: %+v, %v", s, got, back, err)
 		}
 	}
-	for _, s := range []string{"", "verbs:h", "verbs:h:http", "h:1?device=", "h:1?device=x:0", "h:1?device=x:y", "h:1?gid=256", "h:1?sl=16", "h:1?pkey=no", "h:1?speed=9", "h:1?%zz"} {
+	for _, s := range []string{"", "verbs:h", "verbs:h:http", "h:1?device=", "h:1?device=x:0", "h:1?device=x:y", "h:1?gid=256", "h:1?sl=16", "h:1?pkey=no", "h:1?speed=9", "h:1?%zz",
+		"h:1?connect=ib", "h:1?connect=cm&sl=4", "h:1?connect=cm&device=mlx5_0", "h:1?gid=3&connect=cm"} {
 		if a, err := ParseAddress(s); err == nil {
 			t.Errorf("%q: %+v", s, a)
 		}

@@ -8,10 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,9 +16,16 @@ import (
 	"github.com/leidenzipper/zipper/transport/internal/evfd"
 )
 
-// newLink makes this end's queue pairs and memory. It takes over a reference of the device, not the connection.
-func newLink(d *device, p Place, conn *net.TCPConn, o Options) (*link, error) {
-	l := &link{d: d, place: p, conn: conn, remote: "verbs " + conn.RemoteAddr().String(), room: -1}
+const (
+	retries = 7 // of a packet
+
+	// readerAccess is what the peer may do to memory of the reading half's domain: write to this link's blocks, and where a receive expects it.
+	readerAccess = verbs.RemoteWrite
+)
+
+// newLink makes this end's queue pairs and memory. It takes over a reference of the device, not the control.
+func newLink(d *device, p Place, c control, o Options) (*link, error) {
+	l := &link{d: d, place: p, control: c, remote: "verbs " + c.remote(), room: -1}
 	if err := l.open(o); err != nil {
 		return nil, errors.Join(err, l.destroy())
 	}
@@ -66,36 +70,34 @@ func (l *link) open(o Options) (err error) {
 	return err
 }
 
-// establish makes the link over a TCP connection, the same way at both ends. It takes over a reference of the
-// device and, if it succeeds, the connection.
-func establish(ctx context.Context, conn *net.TCPConn, d *device, p Place, o Options) (*link, error) {
+// establish makes the link, the same way at both ends. It takes over a reference of the device and the control, also if it fails.
+func establish(ctx context.Context, c control, d *device, p Place, o Options) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Proof)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, c.interrupt)
 	defer stop()
-	l, err := newLink(d, p, conn, o)
+	l, err := newLink(d, p, c, o)
 	if err != nil {
-		refuse(conn, err)
-		return nil, err
+		c.refuse(err)
+		return nil, errors.Join(err, c.close())
 	}
 	if err := l.connect(ctx, o); err != nil {
 		var told refusal
 		if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil {
-			err = fmt.Errorf("connection exchange with %s: %w", conn.RemoteAddr(), ctx.Err())
+			err = fmt.Errorf("connection exchange with %s: %w", c.remote(), ctx.Err())
 		} else if !errors.As(err, &told) {
-			conn.SetDeadline(time.Now().Add(time.Second))
-			refuse(conn, err)
+			c.refuse(err)
 		}
-		return nil, errors.Join(err, l.destroy())
+		return nil, errors.Join(err, c.close(), l.destroy())
 	}
-	if !stop() { // the context has ended: the deadline is set or about to be
-		return nil, errors.Join(ctx.Err(), l.destroy())
+	if !stop() { // the context has ended: what blocks is interrupted or about to be
+		return nil, errors.Join(ctx.Err(), c.close(), l.destroy())
 	}
 	l.run()
 	return l, nil
 }
 
-// connect runs the exchange of hello.go.
+// connect runs the exchange.
 func (l *link) connect(ctx context.Context, o Options) error {
 	me := hello{mtu: l.place.MTU, lid: l.place.LID, slots: uint32(o.Slots), slotSize: uint32(o.SlotSize), gid: l.place.GID.GID,
 		out: endpoint{l.out.qp.Num(), number()}, in: endpoint{l.in.qp.Num(), number()},
@@ -104,35 +106,12 @@ func (l *link) connect(ctx context.Context, o Options) error {
 		me.layer = uint8(verbs.InfiniBand)
 	}
 	rand.Read(me.nonce[:])
-	if err := send(l.conn, kindHello, me.append(nil)); err != nil {
-		return err
-	}
-	b, err := receive(l.conn, kindHello)
+	peer, err := l.control.greet(l, &me)
 	if err != nil {
 		return err
 	}
-	peer, err := parseHello(b)
-	if err != nil {
+	if err := l.control.join(l, &me, &peer, o); err != nil {
 		return err
-	}
-	if peer.layer != me.layer {
-		return permanent{errors.New("one port is InfiniBand, the other Ethernet (RoCE): they cannot be on one fabric")}
-	}
-	path := verbs.Path{Port: l.place.Port, GIDIndex: l.place.GID.Index, DGID: peer.gid, DLID: peer.lid, SL: l.place.SL, MTU: verbs.MTU(min(me.mtu, peer.mtu)),
-		// On InfiniBand a global route is for another subnet.
-		Global: !l.place.InfiniBand || [8]byte(peer.gid[:]) != [8]byte(me.gid[:]), Timeout: o.Timeout, Retries: 7}
-	for _, half := range []struct {
-		qp         *verbs.QP
-		mine, them endpoint
-		remote     verbs.Access // what the peer may do: write to this link's blocks, the only such memory of its domain
-	}{{l.in.qp, me.in, peer.out, verbs.RemoteWrite}, {l.out.qp, me.out, peer.in, 0}} {
-		path.QPN, path.SendPSN, path.RecvPSN = half.them.qpn, half.mine.psn, half.them.psn
-		if err := half.qp.Init(l.place.Port, l.place.PKey, half.remote); err != nil {
-			return err
-		}
-		if err := half.qp.Connect(path); err != nil {
-			return err
-		}
 	}
 	if err := l.in.start(int(peer.slots)); err != nil {
 		return err
@@ -140,22 +119,15 @@ func (l *link) connect(ctx context.Context, o Options) error {
 	if err := l.out.start(&peer); err != nil {
 		return err
 	}
-	if err := send(l.conn, kindReady, nil); err != nil {
-		return err
-	}
-	if _, err := receive(l.conn, kindReady); err != nil {
+	if err := l.control.ready(); err != nil {
 		return err
 	}
 	if err := l.prove(ctx, me.nonce, peer.nonce); err != nil {
-		return permanent{fmt.Errorf("fabric identity check: TCP connects, but no proof came over the queue pair between %s and the port with LID %d, GID %s: %w. "+
+		return permanent{fmt.Errorf("fabric identity check: %s answers, but no proof came over the queue pair between %s and the port there%s: %w. "+
 			"Are both ports on one fabric and in one partition? (Fabrics that are not joined may share a subnet prefix; RoCE needs UDP port 4791 open)",
-			l.place, peer.lid, netip.AddrFrom16(peer.gid), err)}
+			l.control.remote(), l.place, peer.where(), err)}
 	}
-	if err := send(l.conn, kindProven, nil); err != nil {
-		return err
-	}
-	_, err = receive(l.conn, kindProven)
-	return err
+	return l.control.proven()
 }
 
 // number makes a first packet sequence number.

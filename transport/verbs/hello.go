@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"unicode"
 )
 
-// The exchange over TCP before a link is up, the same from both ends: hello (or refuse) · ready · proven (or refuse).
+// The exchange over TCP before a link is up (private.go has the other way), the same from both ends: hello (or refuse) · ready · proven (or refuse).
 // Every message is: kind, 1 byte; length, 2 bytes little endian; that many bytes.
 //
 //	hello   88 or more bytes: magic "ZIPV" · version · link layer · MTU · 0 · LID 2 · 0 2 · slots 4 · slot size 4 ·
@@ -55,6 +56,14 @@ type hello struct {
 	blocks   remoteBlocks
 }
 
+// where is the peer's port, as far as it told.
+func (h *hello) where() string {
+	if h.gid == [16]byte{} {
+		return ""
+	}
+	return fmt.Sprintf(" with LID %d, GID %s", h.lid, netip.AddrFrom16(h.gid))
+}
+
 // remoteBlocks are the blocks of one end as the other must know them.
 type remoteBlocks struct {
 	n, size uint32 // size in bytes
@@ -85,11 +94,8 @@ var errForeign = errors.New("what answers there is not the verbs transport (is t
 
 // parseHello checks everything that does not depend on the own end.
 func parseHello(b []byte) (h hello, err error) {
-	if len(b) < helloLen || [4]byte(b) != magic {
-		return h, errForeign
-	}
-	if b[4] != version {
-		return h, fmt.Errorf("version %d of the verbs transport there, %d here: use the same release at both ends", b[4], version)
+	if err := foreign(b, helloLen); err != nil {
+		return h, err
 	}
 	le := binary.LittleEndian
 	h = hello{layer: b[5], mtu: b[6], lid: le.Uint16(b[8:]), slots: le.Uint32(b[12:]), slotSize: le.Uint32(b[16:]), gid: [16]byte(b[20:]),
@@ -98,20 +104,37 @@ func parseHello(b []byte) (h hello, err error) {
 	switch {
 	case h.mtu < 1 || h.mtu > 5:
 		return h, fmt.Errorf("hello with MTU %d", h.mtu)
-	case h.slots < minSlots || h.slots > maxSlots || h.slotSize < minSlotSize || h.slotSize > maxSlotSize:
-		return h, fmt.Errorf("hello with %d buffers of %d bytes, want %d to %d of %d to %d", h.slots, h.slotSize, minSlots, maxSlots, minSlotSize, maxSlotSize)
-	case h.blocks.n < minBlocks || h.blocks.n > maxBlocks || h.blocks.size < minBlock || h.blocks.size > maxBlock:
-		return h, fmt.Errorf("hello with %d blocks of %d bytes, want %d to %d of %d to %d", h.blocks.n, h.blocks.size, minBlocks, maxBlocks, minBlock, maxBlock)
 	case (h.out.qpn|h.out.psn|h.in.qpn|h.in.psn)>>24 != 0:
 		return h, errors.New("hello with queue pair data of more than 24 bits")
 	}
-	return h, nil
+	return h, h.check()
+}
+
+// check bounds what the peer asks for.
+func (h *hello) check() error {
+	switch {
+	case h.slots < minSlots || h.slots > maxSlots || h.slotSize < minSlotSize || h.slotSize > maxSlotSize:
+		return fmt.Errorf("hello with %d buffers of %d bytes, want %d to %d of %d to %d", h.slots, h.slotSize, minSlots, maxSlots, minSlotSize, maxSlotSize)
+	case h.blocks.n < minBlocks || h.blocks.n > maxBlocks || h.blocks.size < minBlock || h.blocks.size > maxBlock:
+		return fmt.Errorf("hello with %d blocks of %d bytes, want %d to %d of %d to %d", h.blocks.n, h.blocks.size, minBlocks, maxBlocks, minBlock, maxBlock)
+	}
+	return nil
 }
 
 // refusal is a reason that the peer gave.
 type refusal string
 
 func (r refusal) Error() string { return "refused: " + string(r) }
+
+// toldRefusal is a refusal in the peer's words, of which nothing reaches a terminal that it would act on.
+func toldRefusal(words []byte) refusal {
+	return refusal(strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return '?'
+	}, string(words)))
+}
 
 // Permanent is true: trying again does not help.
 func (refusal) Permanent() bool { return true }
@@ -145,12 +168,7 @@ func receive(r io.Reader, want byte) ([]byte, error) {
 	}
 	switch {
 	case head[0] == kindRefuse:
-		return nil, refusal(strings.Map(func(c rune) rune {
-			if unicode.IsPrint(c) {
-				return c
-			}
-			return '?'
-		}, string(body)))
+		return nil, toldRefusal(body)
 	case head[0] != want:
 		return nil, fmt.Errorf("message %d of the connection exchange where %d was due", head[0], want)
 	}

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,13 +22,13 @@ const flushLimit = 5 * time.Second
 
 // link is one end. Reader and writer have nothing in common but the cause of a failure.
 type link struct {
-	ref    fdref.Ref
-	d      *device
-	place  Place
-	conn   *net.TCPConn
-	remote string
-	mem    []byte // both rings
-	arena  *arena // the blocks that the peer writes to
+	ref     fdref.Ref
+	d       *device
+	place   Place
+	control control
+	remote  string
+	mem     []byte // both rings
+	arena   *arena // the blocks that the peer writes to
 
 	// The receiving queue pair has a protection domain of its own, so that the peer can write to this link's blocks and to nothing else.
 	pd     *verbs.PD
@@ -58,18 +56,14 @@ func (l *link) run() {
 	go l.keep()
 }
 
-// watch waits for the end of the TCP connection, which carries nothing any more.
+// watch waits for the end of the connection that the link was made over.
 func (l *link) watch() {
 	defer close(l.watched)
-	var b [1]byte
-	switch n, err := l.conn.Read(b[:]); {
-	case n > 0:
-		l.fail(fmt.Errorf("%s: the peer breaks the rules: bytes on the TCP connection", l.remote))
-	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
-		l.fail(io.EOF)
-	default:
-		l.fail(fmt.Errorf("%s: peer lost: %w", l.remote, err))
+	cause := l.control.end()
+	if cause != io.EOF {
+		cause = fmt.Errorf("%s: %w", l.remote, cause)
 	}
+	l.fail(cause)
 }
 
 // fail ends the link; the first cause stays. Posted receives are flushed, which wakes a reader that sleeps.
@@ -104,7 +98,7 @@ func (l *link) keep() {
 	}
 	<-l.closing
 	l.flush()
-	l.conn.Close()
+	l.control.close()
 	<-l.watched
 	l.destroy()
 }
@@ -207,7 +201,7 @@ func (l *link) get(look func() (got bool, err error)) error {
 	case cause != nil && (*cause != io.EOF || l.in.flushed):
 		return *cause
 	}
-	// After the peer's close the flushed receives come behind all messages: they, not the TCP connection, are the end.
+	// After the peer's close the flushed receives come behind all messages: they, not the control, are the end.
 	return transport.ErrAgain
 }
 

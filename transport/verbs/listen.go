@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 
 	"github.com/leidenzipper/zipper/transport"
@@ -18,15 +17,24 @@ type host struct {
 	devices map[string]*device
 }
 
-// pick opens the device for a connection and returns it with a reference for the caller.
-func (h *host) pick(a Address, l local) (*device, Place, error) {
+// any fails if this host has no RDMA port at all.
+func (h *host) any() error {
+	ports, err := Survey()
+	if err == nil && len(ports) == 0 {
+		_, err = choose(Address{}, local{}, nil)
+	}
+	return err
+}
+
+// pick opens the device of the place that is chosen, and returns it with a reference for the caller.
+func (h *host) pick(choice func([]PortInfo) (Place, error)) (*device, Place, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ports, err := Survey()
 	if err != nil {
 		return nil, Place{}, err
 	}
-	p, err := choose(a, l, ports)
+	p, err := choice(ports)
 	if err != nil {
 		return nil, Place{}, permanent{err}
 	}
@@ -72,31 +80,29 @@ func (d Dialer) Dial(ctx context.Context, addr string) (transport.Link, error) {
 	if err != nil {
 		return nil, permanent{err}
 	}
-	var nd net.Dialer
-	nd.SetMultipathTCP(false)
-	c, err := nd.DialContext(ctx, "tcp", a.TCP)
+	dial := dialTCP
+	if a.CM {
+		dial = dialCM
+	}
+	c, err := dial(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	conn := c.(*net.TCPConn)
-	l, err := dial(ctx, conn, a, d.Options.withDefaults())
+	l, err := new(host).link(ctx, c, d.Options.withDefaults())
 	if err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("verbs %s: %w", a.TCP, err)
+		return nil, fmt.Errorf("verbs %s: %w", a.Host, err)
 	}
 	return l, nil
 }
 
-func dial(ctx context.Context, conn *net.TCPConn, a Address, o Options) (*link, error) {
-	end, err := localEnd(conn.LocalAddr())
+// link makes the link over a control, which it takes over.
+func (h *host) link(ctx context.Context, c control, o Options) (*link, error) {
+	d, p, err := h.pick(c.place)
 	if err != nil {
-		return nil, err
+		c.refuse(err)
+		return nil, errors.Join(err, c.close())
 	}
-	dev, p, err := new(host).pick(a, end)
-	if err != nil {
-		return nil, err
-	}
-	return establish(ctx, conn, dev, p, o)
+	return establish(ctx, c, d, p, o)
 }
 
 // handshakes is how many connection exchanges a listener runs at a time.
@@ -104,7 +110,7 @@ const handshakes = 64
 
 // Listener takes links in. Safe for concurrent use.
 type Listener struct {
-	l      *net.TCPListener
+	from   acceptor
 	addr   Address
 	opt    Options
 	host   host
@@ -132,41 +138,23 @@ func Listen(addr string, o Options) (*Listener, error) {
 	if o.Blocks < minBlocks || o.Blocks > maxBlocks || o.BlockSize < minBlock || o.BlockSize > maxBlock {
 		return nil, fmt.Errorf("verbs: %d blocks of %d bytes, want %d to %d of %d to %d", o.Blocks, o.BlockSize, minBlocks, maxBlocks, minBlock, maxBlock)
 	}
-	lc := net.ListenConfig{}
-	lc.SetMultipathTCP(false)
-	tl, err := lc.Listen(context.Background(), "tcp", a.TCP)
+	listen := listenTCP
+	if a.CM {
+		listen = listenCM
+	}
+	from, err := listen(a)
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{l: tl.(*net.TCPListener), addr: a, opt: o, ready: make(chan *link), broken: make(chan error, 1)}
+	l := &Listener{from: from, addr: a, opt: o, ready: make(chan *link), broken: make(chan error, 1)}
 	l.host.devices = map[string]*device{}
-	if err := l.check(); err != nil {
-		return nil, errors.Join(err, tl.Close(), l.host.close())
+	if err := from.check(&l.host); err != nil {
+		return nil, errors.Join(err, from.close(), l.host.close())
 	}
-	l.addr.TCP = tl.Addr().String()
+	l.addr.Host = from.address()
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.wg.Go(l.serve)
 	return l, nil
-}
-
-// check sees early whether links can be made at all.
-func (l *Listener) check() error {
-	if ip := l.l.Addr().(*net.TCPAddr).IP; !ip.IsUnspecified() || l.addr.Device != "" {
-		end, err := localEnd(l.l.Addr())
-		if err != nil {
-			return err
-		}
-		d, _, err := l.host.pick(l.addr, end)
-		if err != nil {
-			return err
-		}
-		return d.release()
-	}
-	ports, err := Survey()
-	if err == nil && len(ports) == 0 {
-		_, err = choose(l.addr, local{}, nil)
-	}
-	return err
 }
 
 // serve runs the connection exchanges, each in a goroutine of its own, so that a slow peer holds up nobody.
@@ -174,7 +162,7 @@ func (l *Listener) serve() {
 	slots := make(chan struct{}, handshakes)
 	for {
 		slots <- struct{}{}
-		c, err := l.l.AcceptTCP()
+		c, err := l.from.accept()
 		if err != nil {
 			<-slots
 			select {
@@ -191,10 +179,9 @@ func (l *Listener) serve() {
 	}
 }
 
-func (l *Listener) take(c *net.TCPConn) {
-	k, err := l.establish(c)
+func (l *Listener) take(c control) {
+	k, err := l.host.link(l.ctx, c, l.opt)
 	if err != nil {
-		c.Close()
 		var mine interface{ Local() bool }
 		if errors.As(err, &mine) { // the peer knows; the operator should, too
 			select {
@@ -209,19 +196,6 @@ func (l *Listener) take(c *net.TCPConn) {
 	case <-l.ctx.Done():
 		k.Close()
 	}
-}
-
-func (l *Listener) establish(c *net.TCPConn) (*link, error) {
-	end, err := localEnd(c.LocalAddr())
-	if err != nil {
-		return nil, err
-	}
-	d, p, err := l.host.pick(l.addr, end)
-	if err != nil {
-		refuse(c, err)
-		return nil, err
-	}
-	return establish(l.ctx, c, d, p, l.opt)
 }
 
 // Accept blocks for the next link. An error that is not ErrClosed says why a link could not be made at this end.
@@ -247,7 +221,7 @@ func (l *Listener) Close() error {
 	var err error
 	l.once.Do(func() {
 		l.cancel()
-		err = l.l.Close()
+		err = l.from.close()
 		l.wg.Wait()
 		err = errors.Join(err, l.host.close())
 	})

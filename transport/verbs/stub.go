@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNotBuilt is the answer of a program that was built without rdma-core.
-var ErrNotBuilt error = permanent{errors.New("this build of zipper has no verbs transport: install rdma-core's development files (apt-get install libibverbs-dev) and build again with scripts/build, which adds -tags rdma")}
+var ErrNotBuilt error = permanent{errors.New("this build of zipper has no verbs transport: install rdma-core's development files (apt-get install libibverbs-dev librdmacm-dev) and build again with scripts/build, which adds -tags rdma")}
 
 // Dialer opens links to "HOST:PORT" or "verbs:HOST:PORT" addresses.
 type Dialer struct{ Options Options }
