@@ -71,6 +71,9 @@ type deviceList struct {
 func listDevices() (deviceList, error) {
 	var n C.int
 	head, err := C.ibv_get_device_list(&n)
+	if errors.Is(err, syscall.ENOSYS) && head == nil {
+		return deviceList{}, fmt.Errorf("this host has no RDMA device, nor the kernel module ib_uverbs (is the adapter's driver loaded?): %w", err)
+	}
 	if head == nil {
 		return deviceList{}, failed("ibv_get_device_list", err)
 	}

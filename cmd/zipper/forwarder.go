@@ -27,7 +27,7 @@ func forwarderCommand() *cli.Command {
 		Usage: "relay between clusters, on a zipper node, until a signal ends it",
 		Description: `zipper forwarder                        on all addresses of this host
 zipper forwarder --listen 10.1.0.1 --listen 10.2.0.1 --secret-file /etc/zipper/secret
-zipper forwarder --listen verbs:10.1.0.1 --listen verbs:10.2.0.1    over InfiniBand or RoCE, on the adapters of these addresses
+zipper forwarder --listen verbs:10.1.0.1 --listen verbs:10.2.0.1    over InfiniBand or RoCE, on the adapters of these addresses (options: docs/infiniband.md)
 
 It serves any number of jobs at a time. Every job has its own secret, which the forwarder need not know; with
 --secret-file only jobs with that secret are served.`,

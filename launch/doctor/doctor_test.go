@@ -178,6 +178,25 @@ func TestFabrics(t *testing.T) {
 	}
 }
 
+func TestObstacles(t *testing.T) {
+	dev := t.TempDir()
+	none := obstacles(dev, 64<<10)
+	if len(none) != 2 || !strings.Contains(none[0], "ib_uverbs") || !strings.Contains(none[1], "64 KiB (ulimit -l)") {
+		t.Errorf("got %q", none)
+	}
+	if err := os.WriteFile(filepath.Join(dev, "uverbs0"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := obstacles(dev, 1<<40); got != nil {
+		t.Errorf("got %q", got)
+	}
+	var r Report
+	r.obstacles("a1", Hello{Obstacles: none})
+	if len(r.Findings) != 2 || r.Problems() != 0 || !strings.Contains(r.Findings[0].Advice, "load the kernel module") {
+		t.Errorf("findings: %+v", r.Findings)
+	}
+}
+
 func TestProgram(t *testing.T) {
 	var r Report
 	r.program("/nowhere/prog")

@@ -23,6 +23,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/transport/verbs"
 	"github.com/leidenzipper/zipper/wire"
@@ -35,7 +37,8 @@ type Hello struct {
 	Stack     string    `json:"stack"`     // identifies machine and network namespace
 	Addresses []Address `json:"addresses"` // without loopback and link-local ones
 	Fabrics   []Fabric  `json:"fabrics,omitempty"`
-	Port      int       `json:"port"` // where it says Word
+	Obstacles []string  `json:"obstacles,omitempty"` // to links over the adapters: what is wrong and what to do
+	Port      int       `json:"port"`                // where it says Word
 	Word      string    `json:"word"`
 	Cores     int       `json:"cores"`
 	MPI       []Library `json:"mpi"`
@@ -203,6 +206,9 @@ func Survey(ctx context.Context) Hello {
 	word := make([]byte, 16)
 	_, _ = rand.Read(word) // never fails
 	h := Hello{Version: int(wire.Version), Word: hex.EncodeToString(word), Cores: runtime.NumCPU(), Fabrics: fabrics("/sys/class/infiniband")}
+	if len(h.Fabrics) > 0 {
+		h.Obstacles = obstacles("/dev/infiniband", lockable())
+	}
 	h.Host, _ = os.Hostname()
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, _ := os.Readlink("/proc/self/ns/net")
@@ -234,6 +240,35 @@ func library(ctx context.Context, m launch.MPI) Library {
 		l.Missing = err.Error()
 	}
 	return l
+}
+
+// enoughLocked is what a rank locks for one link over verbs and a few large messages, in bytes.
+const enoughLocked = 64 << 20
+
+// lockable is how many bytes of memory may be locked.
+func lockable() uint64 {
+	var r unix.Rlimit
+	if os.Geteuid() == 0 || unix.Getrlimit(unix.RLIMIT_MEMLOCK, &r) != nil { // root's memory is not counted
+		return unix.RLIM_INFINITY
+	}
+	return r.Cur
+}
+
+// obstacles looks whether this user can use adapters through the files in dev.
+func obstacles(dev string, locked uint64) (out []string) {
+	files, _ := filepath.Glob(filepath.Join(dev, "uverbs*"))
+	if len(files) == 0 {
+		out = append(out, "there is no "+dev+"/uverbs0: load the kernel module ib_uverbs")
+	}
+	for _, f := range files {
+		if err := unix.Access(f, unix.R_OK|unix.W_OK); err != nil {
+			out = append(out, f+": "+err.Error()+": give users read and write access (rdma-core's udev rules do)")
+		}
+	}
+	if locked < enoughLocked {
+		out = append(out, fmt.Sprintf("locked memory is limited to %d KiB (ulimit -l): raise it (memlock in /etc/security/limits.conf, LimitMEMLOCK=infinity in a service file), see docs/infiniband.md", locked>>10))
+	}
+	return out
 }
 
 // fabrics reads the adapters' ports from sysfs.

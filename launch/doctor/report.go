@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/leidenzipper/zipper/launch"
 )
@@ -92,7 +93,9 @@ func (r *Report) libraries(host string, libs []Library, want launch.MPI) {
 
 // cluster judges the host where a cluster is started.
 func (r *Report) cluster(p *patient, c launch.Cluster) {
-	r.libraries("cluster "+c.Name+" on "+p.Host, p.MPI, c.MPI)
+	subject := "cluster " + c.Name + " on " + p.Host
+	r.libraries(subject, p.MPI, c.MPI)
+	r.obstacles(subject, p.Hello)
 }
 
 // host judges what else this host has.
@@ -116,6 +119,15 @@ func (r *Report) host(h Hello) {
 	}
 	for _, f := range h.Fabrics {
 		r.add(OK, h.Host, fmt.Sprintf("adapter %s: %s, %s, subnet prefix %s", f.Device, f.Link, f.State, f.Prefix), "")
+	}
+	r.obstacles(h.Host, h)
+}
+
+// obstacles warns of what stands against links over a host's adapters, which a job may not want to use.
+func (r *Report) obstacles(subject string, h Hello) {
+	for _, o := range h.Obstacles {
+		what, advice, _ := strings.Cut(o, ": ")
+		r.add(Warn, subject, "adapters: "+what, advice)
 	}
 }
 

@@ -122,6 +122,40 @@ func TestPeerKilled(t *testing.T) {
 	})
 }
 
+// TestCutOff: the peer's adapter does not answer any more, while the connection that the link was made over stands: a reader hears of it when
+// it is asked for.
+func TestCutOff(t *testing.T) {
+	eachWay(t, func(t *testing.T, addr string) {
+		ln := must[*Listener](t)(Listen(addr, Options{}))
+		defer ln.Close()
+		a, b := connected(t, ln, Options{})
+		if a.Unheard() != 0 || a.cause.Load() != nil {
+			t.Errorf("ended: %v", a.cause.Load())
+		}
+		if err := b.in.qp.Fail(); err != nil { // it drops what comes
+			t.Fatal(err)
+		}
+		if err := transporttest.WriteFull(a, []byte("is there anybody")); err != nil {
+			t.Fatal(err)
+		}
+		failed := make(chan error, 1)
+		go func() { failed <- transporttest.ReadFull(a, make([]byte, 1)) }() // sleeps
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case err := <-failed:
+				if !strings.Contains(err.Error(), "the peer does not answer any more") || !errors.Is(err, verbs.RetryExceeded) {
+					t.Error(err)
+				}
+				return
+			case <-tick.C:
+				a.Unheard()
+			}
+		}
+	})
+}
+
 // TestConnectionsLeaveNothing: descriptors and goroutines of links, of dialling in vain and of listeners end.
 func TestConnectionsLeaveNothing(t *testing.T) {
 	eachWay(t, func(t *testing.T, addr string) {

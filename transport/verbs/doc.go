@@ -10,10 +10,11 @@
 // in, with the adapter of the other network, so it copies nothing (block.go). Ranks send from the program's memory, and have what comes written
 // into it (transport.Placer, place.go): where that is the reader tells the writer in notes among its own messages.
 //
-// Links are made over TCP (see hello.go): the address is that of the forwarder on the fabric's own IP network (IPoIB or RoCE).
-// Before a link is used, each end has sent the other a random number over the queue pair and been told over TCP that it
-// came: two fabrics that are not joined may look alike (same subnet prefix, same LIDs), and then the link is refused. The TCP
-// connection carries nothing after that; its end tells that the peer has closed or died.
+// Links are made over TCP (hello.go, bytcp.go) or by the communication manager (private.go, bycm.go); control.go is all that the two have to differ in. The
+// address is that of the forwarder on the fabric's own IP network (IPoIB or RoCE).
+// Before a link is used, each end has sent the other a random number over the queue pair and been told that it
+// came: two fabrics that are not joined may look alike (same subnet prefix, same LIDs), and then the link is refused. The
+// connection that it was made over carries nothing after that; its end tells that the peer has closed or died.
 //
 // A link fails, as a TCP connection does, when the device gives up (retry exceeded), the port goes down, or the
 // device is gone.

@@ -47,7 +47,7 @@ type link struct {
 	watched chan struct{}         // closed when watch has returned
 }
 
-var _ transport.Link = (*link)(nil)
+var _ transport.Listening = (*link)(nil)
 
 // run starts the link's helpers: it is connected.
 func (l *link) run() {
@@ -285,6 +285,22 @@ func (l *link) Arm() bool {
 	}
 	c := l.cause.Load()
 	return l.in.head != l.in.tail || c != nil && (*c != io.EOF || l.in.flushed)
+}
+
+// Unheard is always 0, because an adapter that is not answered gives up by itself, after about 2 s with the default Timeout. But a link of which nobody
+// writes any more does not hear of that unless it asks: this does, and if it was so ends the link.
+func (l *link) Unheard() time.Duration {
+	if !l.ref.Acquire(l.free) {
+		return 0
+	}
+	defer l.ref.Release(l.free)
+	l.out.mu.Lock()
+	_, err := l.out.poll()
+	l.out.mu.Unlock()
+	if err != nil {
+		l.broken(err)
+	}
+	return 0
 }
 
 func (l *link) FD() int        { return l.in.ch.FD() }
