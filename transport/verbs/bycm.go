@@ -214,7 +214,7 @@ func (c *cmControl) join(l *link, me, peer *hello, o Options) error {
 		first, second, theirs, mine = l.in.qp, l.out.qp, peer.in, me.out
 	}
 	for _, qp := range []*verbs.QP{first, second} {
-		path := verbs.Path{Timeout: o.Timeout, Retries: retries}
+		path := verbs.Path{Timeout: o.Timeout, Retries: o.Retries}
 		if qp == second {
 			path.QPN, path.SendPSN, path.RecvPSN = theirs.qpn, mine.psn, theirs.psn
 		}

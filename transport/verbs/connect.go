@@ -16,12 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/transport/internal/evfd"
 )
 
-const (
-	retries = 7 // of a packet
-
-	// readerAccess is what the peer may do to memory of the reading half's domain: write to this link's blocks, and where a receive expects it.
-	readerAccess = verbs.RemoteWrite
-)
+// readerAccess is what the peer may do to memory of the reading half's domain: write to this link's blocks, and where a receive expects it.
+const readerAccess = verbs.RemoteWrite
 
 // newLink makes this end's queue pairs and memory. It takes over a reference of the device, not the control.
 func newLink(d *device, p Place, c control, o Options) (*link, error) {

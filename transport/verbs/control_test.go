@@ -128,7 +128,7 @@ func TestCutOff(t *testing.T) {
 	eachWay(t, func(t *testing.T, addr string) {
 		ln := must[*Listener](t)(Listen(addr, Options{}))
 		defer ln.Close()
-		a, b := connected(t, ln, Options{})
+		a, b := connected(t, ln, Options{Timeout: 14, Retries: 6})
 		if a.Unheard() != 0 || a.cause.Load() != nil {
 			t.Errorf("ended: %v", a.cause.Load())
 		}
@@ -189,7 +189,7 @@ func settled(t *testing.T, files, routines int) (int, int) {
 		return len(must[[]os.DirEntry](t)(os.ReadDir("/proc/self/fd"))), runtime.NumGoroutine()
 	}
 	f, r := count()
-	for same := 0; same < 20 && (f > files || r > routines); same++ {
+	for same := 0; same < 10 && (f > files || r > routines); same++ {
 		time.Sleep(100 * time.Millisecond)
 		if f2, r2 := count(); f2 != f || r2 != r {
 			f, r, same = f2, r2, 0

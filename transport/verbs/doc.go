@@ -31,8 +31,9 @@ type Options struct {
 	// Blocks for the peer's large pieces, 1 to 256 (8), of BlockSize bytes, 4 KiB to 8 MiB (132 KiB: a segment with its header).
 	// A link locks 2 · Slots · SlotSize + Blocks · BlockSize bytes, and the peer's Blocks · BlockSize when it first sends a large piece of its own.
 	Blocks, BlockSize int
-	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout (16: 0.27 s); a packet is sent 8 times before the link fails.
-	Timeout uint8
+	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout (16: 0.27 s), and Retries, 1 to 7 (7), how often a packet is sent again before the link
+	// fails. Soft-RoCE takes 7 for without end.
+	Timeout, Retries uint8
 	// Unmaps makes a link keep registrations of the program's memory, and tells when they end. nil: none is kept.
 	Unmaps Unmaps
 	// Proof bounds the connection exchange at either end (20 s).
@@ -54,6 +55,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 16
+	}
+	if o.Retries == 0 {
+		o.Retries = 7
 	}
 	if o.Proof == 0 {
 		o.Proof = 20 * time.Second
