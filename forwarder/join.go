@@ -206,9 +206,10 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 	if b.hops != nil {
 		f.startBridges(b)
 	}
+	var frame []byte // one for all: with each of its own this would take memory in proportion to the square of the ranks
 	for c, w := range b.waiting {
 		layout.Rank = uint32(w.rank)
-		c.joining.Admit(&layout)
+		frame = c.joining.Admit(&layout, frame)
 		f.drive(c)
 	}
 	for c, w := range b.waiting { // only now: a link with its place does not wait for the lock

@@ -53,7 +53,7 @@ func (f *Forwarder) again(c *conn, b *job, j *wire.Join) {
 	delete(b.absent, v)
 	layout := b.layout
 	layout.Rank = v
-	c.joining.Admit(&layout)
+	c.joining.Admit(&layout, nil)
 	f.drive(c)
 	for r, reason := range b.absent {
 		c.out.write(make([][]byte, 1), wire.Nobody, railState(wire.RailState{Rank: r, Reason: reason}), nil)

@@ -73,13 +73,16 @@ func (a *Acceptor) handleJoin(h wire.Header, body []byte) {
 	}
 }
 
-// Admit lets a verified joiner in.
-func (a *Acceptor) Admit(l *wire.Layout) {
+// Admit lets a verified joiner in. The frame for it, which has some bytes for every rank of the job, is made in the memory of room if that is
+// large enough, and returned: when it has been sent it may be the room of the next one.
+func (a *Acceptor) Admit(l *wire.Layout, room []byte) []byte {
 	if a.state != awaitDecision {
-		return
+		return room
 	}
-	a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeLayout), l)})
+	frame := wire.AppendFrame(room[:0], control(wire.TypeLayout), l)
+	a.push(Event{Kind: Send, Frame: frame})
 	a.state = acceptorDone
+	return frame
 }
 
 // Refuse ends the exchange with a reason; harmless when it has ended already.

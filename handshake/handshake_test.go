@@ -90,7 +90,7 @@ func TestJoin(t *testing.T) {
 	}
 	for v, a := range machines {
 		l.Rank = uint32(v)
-		a.Admit(&l)
+		a.Admit(&l, nil)
 		deliver(t, a.NextEvent, joiners[v].HandleMessage)
 		e, ok := joiners[v].NextEvent()
 		if !ok || e.Kind != Joined || int(e.Layout.Rank) != v || e.Layout.TagUB != 1000 || e.Layout.Host(v) != []string{"host-a", "host-b", "host-b"}[v] || e.Layout.Libraries[1] != "lib b" {
@@ -254,7 +254,7 @@ func TestLayoutIsChecked(t *testing.T) {
 		deliver(t, a.NextEvent, j.HandleMessage)
 		l := wire.Layout{TagUB: 10, Clusters: layout, Libraries: []string{"", ""}, Hosts: []string{"h"}, Where: []uint32{0, 0, 0}}
 		change(&l)
-		a.Admit(&l)
+		a.Admit(&l, nil)
 		deliver(t, a.NextEvent, j.HandleMessage)
 		if e, _ := deliver(t, j.NextEvent, a.HandleMessage); e.Kind != Ended || e.Err.Code != wire.RefuseMalformed {
 			t.Errorf("%s: %+v", name, e)
