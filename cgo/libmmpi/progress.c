@@ -29,8 +29,14 @@ static inline void relax(void) {
 /* ZIPPER_POLL: adaptive spins as long as that has paid lately, then sleeps; event sleeps at once; busy never does. */
 static enum manner { ADAPTIVE, BUSY, EVENT } manner;
 
+static int native_yields; /* native MPI gives way itself when it finds nothing to do: twice is too much */
+
 void z_poll_start(void) {
   prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+#ifdef OPEN_MPI
+  const char *yields = getenv("OMPI_MCA_mpi_yield_when_idle");
+  native_yields = yields && strcmp(yields, "0");
+#endif
   const char *s = getenv("ZIPPER_POLL");
   manner = !s ? ADAPTIVE : !strcmp(s, "busy") ? BUSY : !strcmp(s, "event") ? EVENT : ADAPTIVE;
 }
@@ -74,6 +80,8 @@ static void spin_paid(void) {
   spin.explore = EXPLORE;
 }
 
+_Thread_local unsigned z_looks;
+
 /* Native progress without any request of our own. */
 static void poke(void) {
   int flag;
@@ -101,10 +109,11 @@ enum wait_for {
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US, longest = what == NATIVE ? LONGEST_NAP_US : LONGEST_SLEEP_US;
   int sleep_us = manner == EVENT ? first : 0; /* 0: spins */
-  unsigned turn = 0;
+  unsigned turn = 0, looks = z_looks;
   spin_start();
   while (!over(arg)) {
-    poke();
+    if (looks == z_looks) poke();
+    looks = z_looks;
     zreq_reap();
     if (!z_busy && what != LINKS) { /* only native MPI can end this wait: behave as it does */
       if (what == ENGINE) z_eng.ze_progress(0);
@@ -112,7 +121,7 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
       relax();
       continue;
     }
-    if (z_eng.ze_progress(sleep_us ? sleep_us : manner == BUSY ? 0 : Z_GIVE_WAY) > 0) {
+    if (z_eng.ze_progress(sleep_us ? sleep_us : manner == BUSY || native_yields ? 0 : Z_GIVE_WAY) > 0) {
       if (!sleep_us) spin_paid();
       sleep_us = manner == EVENT ? first : 0;
       spin_start();
@@ -143,6 +152,7 @@ static int native_over(void *arg) {
   natives *w = arg;
   int flag = 0;
   w->rc = real.Test(w->requests, &flag, w->statuses);
+  z_looks += !flag;
   return flag || w->rc;
 }
 
@@ -150,6 +160,7 @@ static int natives_over(void *arg) {
   natives *w = arg;
   int flag = 0;
   w->rc = real.Testall(w->n, w->requests, &flag, w->statuses);
+  z_looks += !flag;
   return flag || w->rc;
 }
 

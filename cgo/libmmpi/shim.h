@@ -27,6 +27,7 @@ extern z_world z_layout;            /* size, rank, clusters, offset, tag_ub */
 extern MPI_Comm z_private;          /* a dup of the native world for the shim's own traffic */
 extern int z_on;                    /* 1: this process is in a job of more than one cluster. 0: everything is passed through */
 extern int z_threads;               /* 1: MPI_THREAD_MULTIPLE was granted */
+extern _Thread_local unsigned z_looks; /* this thread's tests of native requests that were not over: each has driven native MPI */
 extern volatile int32_t z_busy;     /* the engine's: not 0 while no thread may block inside native MPI */
 extern _Thread_local int z_inside;  /* > 0: this thread is in a native call whose internals may come through our symbols */
 
