@@ -113,13 +113,7 @@ func (s stream) total() int64 { return s.starts[len(s.starts)-1] }
 func (s stream) piece(receiver, p int) (from, to int64) {
 	n := s.slices * s.pieces
 	i := int64(receiver)*s.pieces + int64(p)
-	return s.cut(i, n), s.cut(i+1, n)
-}
-
-// cut is total*i/n without overflow.
-func (s stream) cut(i, n int64) int64 {
-	t := s.total()
-	return t/n*i + t%n*i/n
+	return share(s.total(), i, n), share(s.total(), i+1, n)
 }
 
 // parts calls f for every part of a range that is in one sender's block.

@@ -44,8 +44,9 @@ func run(w *world, c call, o operator, t Tuning) error {
 func TestAgainstReference(t *testing.T) {
 	tunings := map[string]Tuning{
 		"default":      {},
-		"small pieces": {Segment: 48, Window: 96, LocalDepth: 1, Leaders: 2, Combine: 1, CombineBlock: 1},
-		"combined":     {Segment: 40, Window: 160, LocalDepth: 3, Leaders: 9, Combine: 1 << 20, CombineBlock: 1 << 20},
+		"small pieces": {Segment: 48, Window: 96, LocalDepth: 1, Leaders: 2, Slice: 1, Combine: 1, CombineBlock: 1},
+		"few bytes":    {Segment: 5, Window: 20, Slice: 1, Combine: 1, CombineBlock: 1},
+		"combined":     {Segment: 40, Window: 160, LocalDepth: 3, Leaders: 9, Slice: 200, Combine: 1 << 20, CombineBlock: 1 << 20},
 	}
 	for shape, clusterOf := range shapes() {
 		for tuned, tuning := range tunings {
@@ -128,7 +129,7 @@ func TestSameBitsEveryRun(t *testing.T) {
 			var first [][]byte
 			for seed := range int64(5) {
 				c := newCall(rand.New(rand.NewSource(1)), op, len(clusterOf), 100, 0, true, false, o)
-				if err := run(newWorld(clusterOf, seed), c, o, Tuning{Segment: 64}); err != nil {
+				if err := run(newWorld(clusterOf, seed), c, o, Tuning{Segment: 64, Slice: 32}); err != nil {
 					t.Fatal(err)
 				}
 				for r := range c.args {
@@ -211,8 +212,8 @@ func TestErrorsLetOthersFinish(t *testing.T) {
 }
 
 func TestParseTuning(t *testing.T) {
-	got, err := ParseTuning(" segment=96K, leaders=2,window=8M,combine=100 ")
-	if want := (Tuning{Segment: 96 << 10, Leaders: 2, Window: 8 << 20, Combine: 100}); err != nil || got != want {
+	got, err := ParseTuning(" segment=96K, leaders=2,window=8M,slice=5,combine=100 ")
+	if want := (Tuning{Segment: 96 << 10, Leaders: 2, Window: 8 << 20, Slice: 5, Combine: 100}); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := ParseTuning(""); err != nil || got != (Tuning{}) {

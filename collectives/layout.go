@@ -57,6 +57,15 @@ func (l *Layout) others(f func(cluster int)) {
 	}
 }
 
+// widest gives the number of ranks of the largest cluster.
+func (l *Layout) widest() int {
+	n := 0
+	for _, ranks := range l.Members {
+		n = max(n, len(ranks))
+	}
+	return n
+}
+
 // leader gives the local rank of the i-th of want leaders of a cluster. Leaders are spread evenly over the
 // cluster's ranks (so over its hosts), beginning with first; clusters smaller than want have fewer.
 func (l *Layout) leader(cluster, i, want, first int) int {

@@ -10,9 +10,11 @@ import (
 // zero means the default.
 //
 //	collective      small                                     large
-//	bcast, reduce,  one segment, one leader a cluster         segments of Segment bytes, pipelined: crossing and native
-//	allreduce,                                                collectives overlap; leaders take turns by segment
-//	scan, exscan
+//	reduce,         one segment, one leader a cluster         segments of Segment bytes, pipelined: crossing and native
+//	scan, exscan                                              collectives overlap; leaders take turns by segment
+//	bcast           as reduce, while the message has at most   a slice of every segment for each rank: native scatter, every
+//	                Segment bytes or a slice < Slice bytes    rank sends its slice, native alltoall and allgather
+//	allreduce       as reduce, while a slice < Slice bytes    the same with native alltoall, combining, native allgather
 //	gather,         cluster's blocks ≤ Combine bytes (uniform  every rank straight to or from the root
 //	scatter         counts only): one message per cluster
 //	allgather       all blocks ≤ Combine bytes: leaders        every rank sends its block (in segments) to one rank of each
@@ -25,6 +27,7 @@ type Tuning struct {
 	Window       int // bytes of segments that a pipeline keeps under way between clusters; default 16 MiB
 	LocalDepth   int // native collectives of one pipeline stage at a time; default 2
 	Leaders      int // most leaders per cluster; default 4
+	Slice        int // bytes of a rank's part of a message; default 2 KiB
 	Combine      int // bytes; default 32 KiB
 	CombineBlock int // bytes; default 1 KiB
 }
@@ -39,24 +42,24 @@ func (t Tuning) withDefaults() Tuning {
 	}
 	return Tuning{
 		Segment: or(t.Segment, 64<<10), Window: or(t.Window, 16<<20), LocalDepth: or(t.LocalDepth, 2),
-		Leaders: or(t.Leaders, 4), Combine: or(t.Combine, 32<<10), CombineBlock: or(t.CombineBlock, 1<<10),
+		Leaders: or(t.Leaders, 4), Slice: or(t.Slice, 2<<10), Combine: or(t.Combine, 32<<10), CombineBlock: or(t.CombineBlock, 1<<10),
 	}
 }
 
 // String is the whole of it, defaults filled in, in the form that ParseTuning reads: equal for equal behaviour.
 func (t Tuning) String() string {
 	t = t.withDefaults()
-	return fmt.Sprintf("segment=%d,window=%d,localdepth=%d,leaders=%d,combine=%d,combineblock=%d", t.Segment, t.Window, t.LocalDepth, t.Leaders, t.Combine, t.CombineBlock)
+	return fmt.Sprintf("segment=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d", t.Segment, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock)
 }
 
 // window is the number of segments under way between clusters.
 func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 
-// ParseTuning reads "segment=64K,leaders=2": any of segment, window, localdepth, leaders, combine, combineblock, each with a
+// ParseTuning reads "segment=64K,leaders=2": any of segment, window, localdepth, leaders, slice, combine, combineblock, each with a
 // positive number; sizes in bytes or with K or M. Empty gives the defaults.
 func ParseTuning(s string) (Tuning, error) {
 	var t Tuning
-	fields := map[string]*int{"segment": &t.Segment, "window": &t.Window, "localdepth": &t.LocalDepth, "leaders": &t.Leaders,
+	fields := map[string]*int{"segment": &t.Segment, "window": &t.Window, "localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,
 		"combine": &t.Combine, "combineblock": &t.CombineBlock}
 	for _, part := range strings.Split(s, ",") {
 		if part = strings.TrimSpace(part); part == "" {
@@ -65,7 +68,7 @@ func ParseTuning(s string) (Tuning, error) {
 		name, value, _ := strings.Cut(part, "=")
 		field := fields[name]
 		if field == nil {
-			return Tuning{}, fmt.Errorf("%q: no such setting of collectives; there are segment, window, localdepth, leaders, combine, combineblock", name)
+			return Tuning{}, fmt.Errorf("%q: no such setting of collectives; there are segment, window, localdepth, leaders, slice, combine, combineblock", name)
 		}
 		unit := 1
 		switch {

@@ -6,7 +6,7 @@ import "testing"
 // many segments, turning leaders, nothing combined.
 func TestCollectivesInSmallPieces(t *testing.T) {
 	New(t)
-	env := []string{"ZIPPER_COLLECTIVES=segment=1K,window=8K,leaders=2,combine=1,combineblock=1,localdepth=1"}
+	env := []string{"ZIPPER_COLLECTIVES=segment=1K,window=8K,leaders=2,slice=64,combine=1,combineblock=1,localdepth=1"}
 	for _, file := range []string{"c/coll_basic.c", "c/coll_ops.c", "c/coll_shapes.c"} {
 		splits := []split{twoOne, oneOneOne}
 		if file == "c/coll_basic.c" {
