@@ -2,7 +2,8 @@ package collectives
 
 // allgather, from a cluster of a ranks to one of b:
 //
-// few bytes: native allgather in every cluster, leaders exchange what theirs brought, native broadcast.
+// few bytes: native allgather in every cluster, leaders exchange what theirs brought, native broadcast. Of very few and few ranks: native gather,
+// the same exchange, native broadcast of everything; these are fewer messages.
 //
 //	time 2λ + L + a·m·G; bytes a·m, messages 1
 //
@@ -19,6 +20,9 @@ func allgather(e *env, a Args) Schedule {
 	}
 	if total == 0 {
 		return nil
+	}
+	if total <= int64(min(e.t.Combine, e.t.CombineBlock*e.l.Size)) && e.l.few() {
+		return allgatherFew(e, a)
 	}
 	if total <= int64(e.t.Combine) {
 		return allgatherLeaders(e, a)
@@ -78,6 +82,48 @@ func allgatherLeaders(e *env, a Args) Schedule {
 	return append(s, compute(func() error {
 		for _, f := range spread {
 			f()
+		}
+		return nil
+	}))
+}
+
+func allgatherFew(e *env, a Args) Schedule {
+	streams, at := make([]area, len(e.l.Members)), int64(0)
+	for k, ranks := range e.l.Members {
+		t, _ := extent(ranks, a.RecvCounts, a.RecvDispls)
+		streams[k] = area{at, t.bytes}
+		at += t.bytes
+	}
+	all := e.Scratch(int(at))
+	own := streams[e.l.Cluster].of(all)
+	s := Schedule{round(func() (Request, error) {
+		if e.local.Rank() != 0 {
+			return e.local.Gatherv(a.Send, nil, nil, nil, 0)
+		}
+		counts := e.l.pick(a.RecvCounts, e.l.Cluster)
+		displs := make([]int64, len(counts))
+		for i := range len(counts) - 1 {
+			displs[i+1] = displs[i] + counts[i]
+		}
+		return e.local.Gatherv(a.Send, own, counts, displs, 0)
+	})}
+	if e.local.Rank() == 0 {
+		s = append(s, func() ([]Request, error) {
+			var b batch
+			e.l.others(func(k int) {
+				if in := streams[k].of(all); len(in) > 0 {
+					b.add(e.Recv(e.l.Members[k][0], 0, in))
+				}
+				if len(own) > 0 {
+					b.add(e.Send(e.l.Members[k][0], 0, own))
+				}
+			})
+			return b.reqs, b.err
+		})
+	}
+	return append(s, round(func() (Request, error) { return e.local.Bcast(all, 0) }), compute(func() error {
+		for k := range e.l.Members {
+			e.spread(k, streams[k].of(all), a)
 		}
 		return nil
 	}))

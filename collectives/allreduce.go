@@ -2,7 +2,7 @@ package collectives
 
 // allreduce of a vector of m bytes.
 //
-// Slices of few bytes: a native reduction of every segment to a leader of each cluster, leaders exchange these parts and combine them in
+// Slices of few bytes: a native reduction of every segment to a leader of each cluster (of a few small operands: a gather), leaders exchange these parts and combine them in
 // cluster order, native broadcasts. Leaders take turns by segment.
 //
 //	time λ(s) + L + mG + λ(s); bytes m between each two clusters, each way; messages 1 a segment
@@ -31,8 +31,19 @@ func allreduceLeaders(e *env, a Args) Schedule {
 		parts = e.newParts(seg, slots(seg.n, e.t.LocalDepth, window, 1))
 		parts.last = a.Recv
 	}
+	// Few small operands are combined by the leader: a native reduction takes two steps already with three ranks.
+	n := a.Count * unit
+	gathers := seg.n == 1 && 0 < n && n <= e.t.CombineBlock && e.l.few()
+	var operands []byte
+	if gathers && leads(0) {
+		operands = e.Scratch(e.local.Size() * n)
+	}
 	return pipeline(seg.n,
 		stage{func(i int, b *batch) {
+			if gathers {
+				b.add(e.gatherSmall(a.Send[:n], operands)())
+				return
+			}
 			var to []byte
 			if leads(i) {
 				to = parts.at(i)[me]
@@ -42,6 +53,9 @@ func allreduceLeaders(e *env, a Args) Schedule {
 		stage{func(i int, b *batch) {
 			if leads(i) {
 				p := parts.at(i)
+				if gathers {
+					b.add(nil, e.foldTo(p[me], operands, a.Count))
+				}
 				e.l.others(func(k int) {
 					peer := e.l.Members[k][e.l.leader(k, i, e.t.Leaders, 0)]
 					b.add(e.Recv(peer, 0, p[k]))

@@ -1,12 +1,16 @@
 package collectives
 
-// barrier: a native barrier, leaders tell each other that their cluster is in, a native barrier that a leader
-// enters when all clusters are.
+// barrier: a native gather, in clusters of many ranks a native barrier; leaders tell each other that their cluster is in; a native broadcast by a
+// leader who knows that all clusters are.
 //
 //	time 2λ + L, bytes 0, messages 1
 func barrier(e *env) Schedule {
-	s := Schedule{round(e.local.Barrier)}
-	if e.l.local() == 0 {
+	first := e.local.Barrier
+	if e.l.few() {
+		first = e.gatherSmall(e.Scratch(1), e.Scratch(e.local.Size()))
+	}
+	s := Schedule{round(first)}
+	if e.local.Rank() == 0 {
 		var b []op
 		e.l.others(func(k int) {
 			peer := e.l.Members[k][0]
@@ -14,5 +18,6 @@ func barrier(e *env) Schedule {
 		})
 		s = append(s, round(b...))
 	}
-	return append(s, round(e.local.Barrier))
+	last := e.Scratch(1)
+	return append(s, round(func() (Request, error) { return e.local.Bcast(last, 0) }))
 }

@@ -77,6 +77,20 @@ func (e *env) equal(m int) (counts, displs []int64, all []byte) {
 	return counts, displs, e.Scratch(n * m)
 }
 
+// gatherSmall brings blocks of equal size to local rank 0, one behind the other.
+func (e *env) gatherSmall(own, all []byte) op {
+	return func() (Request, error) {
+		if e.local.Rank() != 0 {
+			return e.local.Gatherv(own, nil, nil, nil, 0)
+		}
+		counts, displs := make([]int64, e.local.Size()), make([]int64, e.local.Size())
+		for i := range counts {
+			counts[i], displs[i] = int64(len(own)), int64(i*len(own))
+		}
+		return e.local.Gatherv(own, all, counts, displs, 0)
+	}
+}
+
 // landing gives the place for the blocks of a cluster, one behind the other in order of rank: in buf itself if they
 // lie there like that, else scratch memory, and then a function that copies them to their places.
 func (e *env) landing(cluster int, buf []byte, counts, displs []int64) (together []byte, spread func()) {

@@ -57,6 +57,12 @@ func (l *Layout) others(f func(cluster int)) {
 	}
 }
 
+// fewRanks is how many ranks of a cluster send small messages straight to one of them: a tree takes fewer messages one after the other, but more steps.
+const fewRanks = 8
+
+// few reports whether this process's cluster has no more than that.
+func (l *Layout) few() bool { return len(l.mine()) <= fewRanks }
+
 // widest gives the number of ranks of the largest cluster.
 func (l *Layout) widest() int {
 	n := 0

@@ -147,3 +147,14 @@ func (e *env) fold(parts [][]byte, count int) error {
 	}
 	return nil
 }
+
+// foldTo computes the same of operands that lie one behind the other.
+func (e *env) foldTo(to, operands []byte, count int) error {
+	var parts [][]byte
+	for n := count * e.extent; len(operands) > 0; operands = operands[n:] {
+		parts = append(parts, operands[:n])
+	}
+	err := e.fold(parts, count)
+	copy(to, parts[len(parts)-1])
+	return err
+}
