@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,7 +74,33 @@ func Read(r io.Reader, places []string) ([]platform.Message, error) {
 			list[i].After = append(list[i].After, k)
 		}
 	}
+	if i := circular(list); i >= 0 {
+		return nil, fmt.Errorf("line %d: message %s can never start: it waits in a circle", list[i].Line, list[i].Name)
+	}
 	return list, nil
+}
+
+// circular is the first message that waits, or waits for some that wait, for each other in a circle; -1: there is none.
+func circular(list []platform.Message) int {
+	waits, next := make([]int, len(list)), make([][]int, len(list))
+	var free []int
+	for i, m := range list {
+		waits[i] = len(m.After)
+		for _, k := range m.After {
+			next[k] = append(next[k], i)
+		}
+		if waits[i] == 0 {
+			free = append(free, i)
+		}
+	}
+	for ; len(free) > 0; free = free[1:] {
+		for _, i := range next[free[0]] {
+			if waits[i]--; waits[i] == 0 {
+				free = append(free, i)
+			}
+		}
+	}
+	return slices.IndexFunc(waits, func(n int) bool { return n > 0 })
 }
 
 func parse(f []string, places []string) (m platform.Message, after []string, err error) {

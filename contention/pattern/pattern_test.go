@@ -29,19 +29,20 @@ b1 a2 5 name=y
 		t.Errorf("%+v", ms)
 	}
 	for in, want := range map[string]string{
-		"":                               "no messages",
-		"a1 b1":                          "line 1: want FROM TO SIZE",
-		"\na1 a1 5":                      "line 2: message from a1 to itself",
-		"2 2 5":                          "line 1: message from 2 to itself",
-		"0 9 5":                          "line 1: rank 9: the platform has room for 4",
-		"a1 b1 x":                        "line 1: \"x\" is no size",
-		"a1 b1 -5":                       "line 1",
-		"a1 b1 5 when=now":               "line 1: unknown option \"when\"",
-		"a1 b1 5 start":                  "line 1: option \"start\"",
-		"a1 b1 5 start=soon":             "line 1: \"soon\" is no time",
-		"a1 b1 5 after=z":                "line 1: after: no message is named \"z\"",
-		"a1 b1 5 name=z after=z":         "line 1: the message waits for itself",
-		"a1 b1 5 name=z\na1 b1 5 name=z": "line 2: two messages are named z",
+		"":                       "no messages",
+		"a1 b1":                  "line 1: want FROM TO SIZE",
+		"\na1 a1 5":              "line 2: message from a1 to itself",
+		"2 2 5":                  "line 1: message from 2 to itself",
+		"0 9 5":                  "line 1: rank 9: the platform has room for 4",
+		"a1 b1 x":                "line 1: \"x\" is no size",
+		"a1 b1 -5":               "line 1",
+		"a1 b1 5 when=now":       "line 1: unknown option \"when\"",
+		"a1 b1 5 start":          "line 1: option \"start\"",
+		"a1 b1 5 start=soon":     "line 1: \"soon\" is no time",
+		"a1 b1 5 after=z":        "line 1: after: no message is named \"z\"",
+		"a1 b1 5 name=z after=z": "line 1: the message waits for itself",
+		"a1 b1 5\na1 b1 5 name=x after=y\na1 b1 5 name=y after=x": "line 2: message x can never start",
+		"a1 b1 5 name=z\na1 b1 5 name=z":                          "line 2: two messages are named z",
 	} {
 		if _, err := Read(strings.NewReader(in), places); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", in, err, want)

@@ -51,7 +51,7 @@ func known(n *yaml.Node, t reflect.Type) error {
 	return nil
 }
 
-func (p *Platform) check() error {
+func (p *Platform) check(line func(field string) int) error {
 	p.hosts = make(map[string]place)
 	if len(p.Clusters) == 0 {
 		return errors.New("the platform has no clusters")
@@ -59,12 +59,12 @@ func (p *Platform) check() error {
 	switch p.Sharing {
 	case "", "max-min", "streams", "buffered", "zhu", "zhu-paper", "penalty":
 	default:
-		return fmt.Errorf("sharing %q: use max-min, streams, buffered, zhu, zhu-paper or penalty", p.Sharing)
+		return fmt.Errorf("line %d: sharing %q: use max-min, streams, buffered, zhu, zhu-paper or penalty", line("sharing"), p.Sharing)
 	}
 	switch p.Rails.Policy {
 	case "", "spread", "equal", "proportional":
 	default:
-		return fmt.Errorf("rails: policy %q: use spread, equal or proportional", p.Rails.Policy)
+		return fmt.Errorf("line %d: rails: policy %q: use spread, equal or proportional", line("rails"), p.Rails.Policy)
 	}
 	names := make(map[string]bool)
 	for i := range p.Clusters {

@@ -302,7 +302,7 @@ func (b *builder[T]) append(i int, m *Message, hops []hop[T], bytes *big.Rat) []
 	for k, h := range hops {
 		t := solve.Transfer[T]{Name: m.Name, Flow: h.flow, Bytes: value[T](bytes), Tail: h.tail}
 		if h.eager == nil || bytes.Cmp(h.eager) > 0 {
-			t.Delay = h.delay
+			t.Delay, t.Handshake = h.delay, h.delay
 		}
 		if h.segment != nil && bytes.Sign() > 0 {
 			segment := h.segment

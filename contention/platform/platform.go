@@ -75,6 +75,7 @@ type Zipper struct {
 	Relay     Relay
 	Segment   Size // of Segmented; default 1 MiB
 	Window    Size // bytes of a pair of hosts that may be on the way, queued here; default 4 MiB. For sharing buffered
+	Socket    Size // bytes of a connection to or from it that nothing overtakes: in the socket, on the way; default 0. For sharing buffered
 	Handshake Time // before a message's first byte
 	Eager     Size // of the longest message that goes without a handshake; default: none does
 	Latency   Time
@@ -153,7 +154,15 @@ func Read(r io.Reader) (*Platform, error) {
 	if err := n.Decode(p); err != nil {
 		return nil, err
 	}
-	if err := p.check(); err != nil {
+	line := func(field string) int { // of one of the file
+		for i := 0; i+1 < len(n.Content[0].Content); i += 2 {
+			if n.Content[0].Content[i].Value == field {
+				return n.Content[0].Content[i+1].Line
+			}
+		}
+		return n.Line
+	}
+	if err := p.check(line); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -130,7 +130,8 @@ func TestBadPlatforms(t *testing.T) {
 		{"[h1, h2, h3, h4]", "[h1, h1]", "named twice"},
 		{"[h1, h2, h3, h4]", "[1, 2]", "must not start with a digit"},
 		{"hosts: 4", "hosts: 100000000", "line 5: hosts"},
-		{"name: lab", "name: lab\nsharing: fair", "max-min, streams, buffered, zhu"},
+		{"name: lab", "name: lab\nsharing: fair", `line 3: sharing "fair": use max-min, streams, buffered, zhu`},
+		{"name: lab", "name: lab\nrails: {policy: none}", `line 3: rails: policy "none"`},
 		{"{copy: 2000 MB/s}", "{copy: 2000 MB/s, threads: 1}", "not both"},
 		{"cores: 2", "cores: -1", "must not be negative"},
 	} {
@@ -199,18 +200,13 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// The example of the documentation must be one.
+// The example that the documentation names must be one.
 func TestDocumentedExample(t *testing.T) {
-	b, err := os.ReadFile("../../docs/contention.md")
+	example, err := os.ReadFile("../../examples/contention/platform.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(b), "```yaml\n")
-	example, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatal("docs/contention.md has no yaml example")
-	}
-	p := parse(t, example)
+	p := parse(t, string(example))
 	if len(p.Clusters) != 2 || len(p.Zippers) != 1 || len(p.Routes) != 1 || p.Clusters[0].Backbone == nil {
 		t.Errorf("%+v", p)
 	}

@@ -138,6 +138,9 @@ func (w *walker[T]) through(zipper, from, to int) {
 	if window := value[T](z.Window.Rat); w.flow.Window.Sign() == 0 || window.Cmp(w.flow.Window) < 0 {
 		w.flow.Window = window
 	}
+	if socket := value[T](z.Socket.Rat); socket.Cmp(w.flow.Socket) > 0 {
+		w.flow.Socket = socket
+	}
 	w.use(in)
 	w.arrive(from, w.b.vertex(from, zipper))
 	if z.Relay == StoreAndForward {

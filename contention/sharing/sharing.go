@@ -82,6 +82,8 @@ type Flow[T any] struct {
 	Serial bool
 	// Window is the bytes that may be on the way at a time, 0: any number. For Buffered.
 	Window T
+	// Socket is the bytes of a connection that nothing overtakes: what its socket holds and what is on the way. For Buffered.
+	Socket T
 }
 
 type claim[T any] struct {

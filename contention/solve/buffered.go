@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/leidenzipper/zipper/contention/num"
-	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
 // How zipped clusters really move bytes, for the rule sharing.Buffered. A transfer through zippers is not one stream from end to end: every
@@ -22,13 +21,18 @@ import (
 //     transfers inside a network, which need no zipper, share their connection equally;
 //   - a zipper's outgoing connection is a queue, first in first out.
 //
-// Time goes in steps that end when a transfer has been sent or has arrived, when a queue is empty, and at the latest when the fastest connection
-// has moved a piece (or a part of the whole that keeps the number of steps bounded). Pieces are what programs move, too, so finer steps would not be truer.
+// Time goes in steps that end when all of a connection has been sent, when a transfer that others wait for has arrived, when a queue is empty, and at the
+// latest when the fastest connection has moved a piece (or a part of the whole that keeps the number of steps bounded). Pieces are what programs move, too,
+// so finer steps would not be truer. A step may last longer than until such an event by a quarter of Options.Grain of the time that the transfer has taken by then
+// (what each of a chain of transfers begins late adds up); the end of a transfer within a step is worked out from its rate.
 const (
-	piece     = 128 << 10 // bytes
-	mostSteps = 4000      // of equal length
-	leastStep = 1e-4      // of the longest step
-	rounds    = 8         // of working out the rates of one step
+	piece         = 128 << 10 // bytes
+	mostSteps     = 4000      // of equal length
+	stepsPerGrain = 10        // the same with a grain: this over it
+	leastStep     = 1e-4      // of the longest step
+	crowd         = 5000      // lanes that together let a step, with a grain, be as long as it may: the more there are, the less does one matter
+	windowSteps   = 4         // at the least
+	rounds        = 8         // of working out the rates of one step
 )
 
 // buffers is a run.
@@ -36,26 +40,35 @@ type buffers[T num.Number[T]] struct {
 	*state[T]
 	now      float64
 	step     float64 // the longest
+	long     bool    // longer than a piece takes
+	grain    float64
 	capacity []float64
+	legs     []uint8 // per transfer: of its handshake that are over
 	ways     []*way
 	conns    map[connectionKey]*connection
-	sorted   []*connection // those with lanes first, then by order
+	sorted   []*connection // those with lanes first, then by order, once rates has looked
+	unsorted bool
+	live     []*connection // of sorted: those that have something to move
 	lanes    []*lane
+	filler   filler
 }
 
 func runBuffered[T num.Number[T]](s *state[T]) error {
-	b := &buffers[T]{state: s, ways: make([]*way, len(s.n.Flows)), conns: make(map[connectionKey]*connection)}
+	b := &buffers[T]{state: s, grain: s.o.Grain, legs: make([]uint8, len(s.transfers)), ways: make([]*way, len(s.n.Flows)), conns: make(map[connectionKey]*connection)}
 	load := make([]T, len(s.n.Resources))
 	fastest := 0.0
 	for i := range s.transfers {
 		s.n.AddUse(s.transfers[i].Flow, s.transfers[i].Bytes, load)
 		fastest = math.Max(fastest, s.n.Alone(s.transfers[i].Flow).Float64())
 	}
+	most := math.Min(mostSteps, stepsPerGrain/b.grain)
 	for i, r := range s.n.Resources {
 		b.capacity = append(b.capacity, r.Capacity.Float64())
-		b.step = math.Max(b.step, load[i].Float64()/b.capacity[i]/mostSteps)
+		b.step = math.Max(b.step, load[i].Float64()/b.capacity[i]/most)
 	}
+	b.long = b.step > piece/fastest
 	b.step = math.Max(b.step, piece/fastest)
+	b.filler = newFiller(b.capacity)
 	for s.finished < len(s.transfers) {
 		if err := b.advance(); err != nil {
 			return err
@@ -87,28 +100,84 @@ func (b *buffers[T]) advance() error {
 	return nil
 }
 
-// admit starts what is due.
+// admit starts what is due, and with a grain what nearly is.
 func (b *buffers[T]) admit() {
-	for b.queue.Len() > 0 && b.queue[0].at.Float64() <= b.now {
+	for b.queue.Len() > 0 {
+		if wait := b.queue[0].at.Float64() - b.now; wait > 0 {
+			t := &b.transfers[b.queue[0].transfer]
+			if b.grain == 0 || wait > b.grain*t.Bytes.Float64()*b.n.Congestion(t.Flow, b.load).Float64() {
+				return
+			}
+		}
 		next := heap.Pop(&b.queue).(start[T])
+		if b.request(next) {
+			continue
+		}
 		t := &b.transfers[next.transfer]
 		if t.Bytes.Sign() == 0 {
 			b.finish(next.transfer, next.at)
 			continue
 		}
 		w := b.way(t.Flow)
-		l := w.lane
-		if l == nil {
-			l = &lane{way: w}
-			b.lanes = append(b.lanes, l)
-			w.stages[0].conn.lanes = append(w.stages[0].conn.lanes, l)
-			if len(w.stages) > 1 {
-				w.lane = l
-			}
+		if w.lane == nil {
+			w.lane = &lane{way: w, relayed: len(w.stages) > 1}
+			b.lanes = append(b.lanes, w.lane)
+			w.begin()
 		}
-		l.end += t.Bytes.Float64()
-		l.berths = append(l.berths, berth{next.transfer, l.end, make([]float64, len(b.capacity))})
+		if b.load != nil {
+			b.n.AddUse(t.Flow, num.Int[T](1), b.load)
+		}
+		w.lane.add(next.transfer, t.Bytes.Float64(), b.now, next.at.Float64()+t.Bytes.Float64()/b.n.Alone(t.Flow).Float64())
 	}
+}
+
+// request takes a due transfer, which is off the queue, one leg further towards its first byte and back into the queue; false: there is none left. Legs are
+// those of the request, by every hop, and of the go-ahead, back by every hop. Each takes an equal part of the handshake's time on an idle network and
+// waits for what its connection holds ahead of it; so does, at last, the first byte of any transfer, for what goes to others: a lane is in order by itself.
+// Without Flow.Socket nothing waits, and there is one leg.
+func (b *buffers[T]) request(x start[T]) bool {
+	t := &b.transfers[x.transfer]
+	f := &b.n.Flows[t.Flow]
+	socket, hops := f.Socket.Float64(), len(f.Hops)
+	leg, legs := int(b.legs[x.transfer]), 0
+	if t.Handshake.Sign() > 0 {
+		legs = 2 * hops
+	}
+	b.legs[x.transfer]++
+	if socket == 0 || hops == 0 {
+		if leg > 0 || t.Handshake.Sign() == 0 {
+			return false
+		}
+		heap.Push(&b.queue, start[T]{x.at.Add(t.Handshake), x.transfer})
+		return true
+	}
+	if leg > legs {
+		return false
+	}
+	key := connectionKey{flow: -1, first: leg == 0 || leg == hops || leg == legs}
+	var own *lane
+	switch {
+	case leg == legs:
+		key.hop = f.Hops[0]
+		if w := b.ways[t.Flow]; w != nil {
+			own = w.lane
+		}
+	case leg < hops:
+		key.hop = f.Hops[leg]
+	default:
+		key.hop = f.Hops[2*hops-1-leg]
+		key.hop.From, key.hop.To = key.hop.To, key.hop.From
+	}
+	wait := 0.0
+	if c := b.conns[key]; c != nil && c.rate > 0 {
+		wait = math.Min(socket, c.holds(own)) / c.rate
+	}
+	at := x.at.Add(real[T](wait))
+	if leg < legs {
+		at = at.Add(t.Handshake.Div(num.Int[T](int64(legs))))
+	}
+	heap.Push(&b.queue, start[T]{at, x.transfer})
+	return true
 }
 
 // way finds or makes a flow's way. A use without a hop, a forwarder's work, belongs to the hop before it: a busy forwarder reads less.
@@ -120,6 +189,9 @@ func (b *buffers[T]) way(flow int) *way {
 	w := &way{window: math.Inf(1)}
 	if x := f.Window.Float64(); x > 0 {
 		w.window = x
+		if b.long { // a window is not to be over within a step: a small part of all, then
+			w.window = math.Max(x, windowSteps*b.step*b.n.Alone(flow).Float64())
+		}
 	}
 	at := 1
 	for _, u := range f.Uses {
@@ -142,11 +214,8 @@ func (b *buffers[T]) way(flow int) *way {
 			b.sorted = append(b.sorted, c)
 		}
 		w.stages[k].conn, c.order = c, max(c.order, k)
-		if k > 0 {
-			c.ways = append(c.ways, w)
-		}
 	}
-	slices.SortStableFunc(b.sorted, func(x, y *connection) int { return cmp.Compare(x.order, y.order) })
+	b.unsorted = true
 	b.ways[flow] = w
 	return w
 }
@@ -154,69 +223,45 @@ func (b *buffers[T]) way(flow int) *way {
 // rates works out how fast each connection goes. What an empty queue can pass on is what arrives, which depends on the rates: repeated until
 // nothing changes.
 func (b *buffers[T]) rates() {
+	if b.unsorted {
+		slices.SortStableFunc(b.sorted, func(x, y *connection) int { return cmp.Compare(x.order, y.order) })
+		b.unsorted = false
+	}
+	b.live = b.live[:0]
 	for _, c := range b.sorted {
-		c.demand, c.uses = 0, c.uses[:0]
-		for _, l := range c.lanes {
-			l.cap = 0
-			if l.sent < l.end {
-				l.cap = math.Inf(1)
-			}
-			if room := l.way.window - (l.sent - l.delivered); room < l.end-l.sent {
-				l.cap = math.Max(0, room) / b.step
-			}
-			c.demand += l.cap
-		}
-		for _, l := range c.lanes {
-			if l.cap > 0 {
-				c.use(&l.way.stages[0], 1/float64(len(c.lanes)))
-			}
-		}
-		if c.queued > 0 {
-			c.demand = math.Inf(1)
-			for _, p := range c.queue[0].parts {
-				c.use(p.stage, p.bytes/c.queue[0].total)
-			}
-			continue
-		}
-		n := 0
-		for _, w := range c.ways {
-			if w.passes() {
-				n++
-			}
-		}
-		for _, w := range c.ways {
-			if w.passes() {
-				c.demand = math.Inf(1)
-				c.use(&w.stages[w.at(c)], 1/float64(n))
-			}
+		if c.rate, c.limits = 0, c.limits[:0]; len(c.lanes)+len(c.stages) > 0 || c.queued > 0 {
+			b.live = append(b.live, c)
+			c.ask(b.step)
 		}
 	}
-	for range rounds {
-		fill(b.sorted, b.capacity)
-		if !b.arrivals() {
-			return
+	for changed, k := true, 0; changed && k < rounds; k++ {
+		b.filler.fill(b.live)
+		changed = b.arrivals()
+	}
+	for _, c := range b.live {
+		if !c.feeds {
+			c.divide()
 		}
 	}
 }
 
 // arrivals follows the bytes from lane to queue to queue, lowers the demand of empty queues to what arrives, and reports whether that changed it.
 func (b *buffers[T]) arrivals() (changed bool) {
-	for _, c := range b.sorted {
+	for _, c := range b.live {
 		if c.key.first {
-			c.divide()
+			if c.feeds {
+				c.divide()
+			}
 			continue
 		}
 		arrives := 0.0
-		for _, w := range c.ways {
-			s := &w.stages[w.at(c)]
-			if s.rate = 0; w.passes() {
-				s.rate = w.stages[w.at(c)-1].rate
-				arrives += s.rate
-			}
+		for _, s := range c.stages {
+			s.rate = s.before.rate
+			arrives += s.rate
 		}
 		if c.queued > 0 {
-			for _, w := range c.ways {
-				w.stages[w.at(c)].rate = 0
+			for _, s := range c.stages {
+				s.rate = 0
 			}
 			for _, p := range c.queue[0].parts {
 				p.stage.rate = c.rate * p.bytes / c.queue[0].total
@@ -227,8 +272,8 @@ func (b *buffers[T]) arrivals() (changed bool) {
 			c.demand, changed = arrives, true
 		}
 		if arrives > c.rate {
-			for _, w := range c.ways {
-				w.stages[w.at(c)].rate *= c.rate / arrives
+			for _, s := range c.stages {
+				s.rate *= c.rate / arrives
 			}
 		}
 	}
@@ -238,69 +283,78 @@ func (b *buffers[T]) arrivals() (changed bool) {
 // duration is how long the rates hold.
 func (b *buffers[T]) duration() (float64, error) {
 	dt, moves := b.step, false
-	until := func(bytes, rate float64) {
+	until := func(bytes, rate, began float64) {
 		if rate > 0 && bytes > 0 {
-			dt, moves = math.Min(dt, bytes/rate), true
+			t := bytes / rate
+			dt, moves = math.Min(dt, t+b.grain/4*(b.now+t-began)), true
 		}
 	}
 	for _, l := range b.lanes {
-		until(l.end-l.sent, l.rate)
-		until(l.berths[0].target-l.delivered, l.arrival())
+		first := &l.berths[0]
+		if !l.relayed {
+			until(first.target-l.delivered, l.rate, first.began)
+			continue
+		}
+		until(l.end-l.sent, l.rate, l.berths[len(l.berths)-1].began)
+		if rate := l.arrival(); b.o.Record || len(b.successors[first.transfer]) > 0 {
+			until(first.target-l.delivered, rate, first.began)
+		} else {
+			moves = moves || rate > 0
+		}
 	}
-	for _, c := range b.sorted {
+	for _, c := range b.live {
 		if c.queued > 0 {
 			in := 0.0
-			for _, w := range c.ways {
-				in += w.stages[w.at(c)-1].rate
+			for _, s := range c.stages {
+				in += s.before.rate
 			}
-			until(c.queued, c.rate-in)
+			until(c.queued, c.rate-in, b.now)
 			moves = moves || c.rate > 0
 		}
 	}
 	if !moves {
 		return 0, fmt.Errorf("transfer %s stalls", b.transfers[b.lanes[0].berths[0].transfer].Name)
 	}
-	dt = math.Max(dt, leastStep*b.step)
-	if b.queue.Len() > 0 {
-		dt = math.Min(dt, math.Max(b.queue[0].at.Float64()-b.now, leastStep*b.step))
+	least := b.step * leastStep
+	if b.grain > 0 {
+		least = b.step * math.Min(1, math.Max(leastStep, float64(len(b.lanes))/crowd))
+	}
+	dt = math.Max(dt, least)
+	for b.queue.Len() > 0 && b.queue[0].at.Float64() < b.now+dt {
+		next := heap.Pop(&b.queue).(start[T])
+		if b.request(next) { // on its way at the rates of this step
+			continue
+		}
+		b.legs[next.transfer]--
+		heap.Push(&b.queue, next)
+		return math.Min(dt, math.Max(next.at.Float64()-b.now, least)), nil
 	}
 	return dt, nil
 }
 
 // move lets bytes move for a time.
 func (b *buffers[T]) move(dt float64) {
-	for _, c := range b.sorted {
+	for _, c := range b.live {
 		if c.key.first {
 			for _, l := range c.lanes {
-				bytes := math.Min(l.rate*dt, l.end-l.sent)
-				if l.end-l.sent-bytes < 1e-9*l.end {
-					bytes = l.end - l.sent
-				}
-				l.sent += bytes
-				l.way.stages[0].moved = bytes
-				if len(l.way.stages) == 1 {
-					l.delivered = l.sent
-				}
+				l.send(dt)
 			}
 			continue
 		}
 		budget := c.rate * dt
-		if c.queued == 0 && c.limits == nil {
+		if c.queued == 0 && len(c.limits) == 0 {
 			budget = math.Inf(1) // all that arrives
 		}
 		c.take()
 		c.serve(budget)
 	}
 	for _, l := range b.lanes {
-		if k := len(l.way.stages); k > 1 {
-			l.delivered += l.way.stages[k-1].moved
+		stages := l.way.stages
+		if l.relayed {
+			l.delivered += stages[len(stages)-1].moved
 		}
-	}
-	for _, w := range b.ways {
-		if w != nil {
-			for k := range w.stages {
-				w.stages[k].moved = 0
-			}
+		for k := range stages {
+			stages[k].moved = 0
 		}
 	}
 }
@@ -314,41 +368,31 @@ func (b *buffers[T]) account(dt float64) {
 	}
 	kept := b.lanes[:0]
 	for _, l := range b.lanes {
-		first := &l.berths[0]
-		limits := l.limits()
-		for _, r := range limits {
-			first.limited[r] += dt / float64(len(limits))
-		}
+		limits, arrival := l.limits(), l.arrival()
 		if step != nil && len(limits) > 0 {
-			list := make([]sharing.Limit, len(limits))
-			for i, r := range limits {
-				list[i].Resource = r
-			}
-			step.Active, step.Rate, step.Limits = append(step.Active, first.transfer), append(step.Rate, real[T](l.arrival())), append(step.Limits, list)
+			record(l, step, limits, arrival)
 		}
-		arrival := l.arrival()
+		charged := b.now
 		for len(l.berths) > 0 && l.delivered >= l.berths[0].target*(1-1e-9) {
 			x := l.berths[0]
-			l.berths = l.berths[1:]
-			late := 0.0
+			end := b.now + dt
 			if arrival > 0 {
-				late = math.Min(dt, math.Max(0, l.delivered-x.target)/arrival)
+				end = math.Max(charged, end-math.Max(0, l.delivered-x.target)/arrival)
 			}
-			for r, t := range x.limited {
-				if t > 0 {
-					b.result.Limited[x.transfer] = append(b.result.Limited[x.transfer], Share[T]{sharing.Limit{Resource: r}, real[T](t)})
-				}
+			l.charge(limits, end-charged)
+			charged = end
+			end = math.Max(end, x.least) // it may have begun early
+			for _, t := range l.pop() {
+				b.result.Limited[x.transfer] = append(b.result.Limited[x.transfer], Share[T]{t.Limit, real[T](float64(t.Time))})
 			}
-			b.finish(x.transfer, real[T](b.now+dt-late))
+			b.finish(x.transfer, real[T](end))
 		}
 		if len(l.berths) > 0 {
+			l.charge(limits, b.now+dt-charged)
 			kept = append(kept, l)
 			continue
 		}
-		l.way.lane = nil
-		c := l.way.stages[0].conn
-		c.lanes = slices.DeleteFunc(c.lanes, func(x *lane) bool { return x == l })
-		l.way.stages[0].rate = 0
+		l.way.over()
 	}
 	clear(b.lanes[len(kept):])
 	b.lanes = kept

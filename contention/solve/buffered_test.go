@@ -139,3 +139,25 @@ func TestBufferedRandom(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkBuffered(b *testing.B) {
+	for _, count := range []int{1000, 20_000, 100_000} {
+		n, ts := randomCase[num.Float](b, 1, 32, count)
+		relay(n, ts)
+		grain := 0.0
+		if count > 20_000 {
+			grain = 1e-2
+		} else if count > 2000 {
+			grain = 1e-3
+		}
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			for b.Loop() {
+				r, err := Run(n, ts, sharing.Rule[num.Float](sharing.Buffered[num.Float]{}), Options{Grain: grain})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(r.Events), "events")
+			}
+		})
+	}
+}

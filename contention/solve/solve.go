@@ -27,6 +27,9 @@ type Transfer[T any] struct {
 	// Tail between the last byte on the slowest resource and the finish
 	// (latency, draining of a pipeline).
 	Delay, Tail T
+	// Handshake is the part at the end of Delay in which a request goes to the receiver and the go-ahead comes back. By the rule buffered both, and the
+	// first byte, also wait for what the connections of the flow and of the way back hold (sharing.Flow.Socket).
+	Handshake T
 }
 
 // Options of a run. The zero value is exact and records nothing.
@@ -73,11 +76,12 @@ type Result[T any] struct {
 // Run solves the transfers. Errors: bad indices, negative sizes or times,
 // circular dependencies, a rule that fails or stalls a transfer.
 func Run[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options) (*Result[T], error) {
-	s, err := newState(n, transfers, o)
+	_, buffered := rule.(sharing.Buffered[T])
+	s, err := newState(n, transfers, o, buffered)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := rule.(sharing.Buffered[T]); ok {
+	if buffered {
 		return s.result, runBuffered(s)
 	}
 	for s.finished < len(transfers) {
@@ -146,6 +150,7 @@ type state[T num.Number[T]] struct {
 	o          Options
 	result     *Result[T]
 	now        T
+	requests   bool    // handshakes are worked out: a transfer comes into the queue when its request goes
 	waiting    []int   // per transfer: predecessors not finished
 	successors [][]int // per transfer
 	queue      starts[T]
@@ -161,12 +166,12 @@ type state[T num.Number[T]] struct {
 
 type overloadKey struct{ resource, vertex int }
 
-func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o Options) (*state[T], error) {
+func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o Options, requests bool) (*state[T], error) {
 	if o.Grain < 0 || o.Grain > 0.1 || o.Grain != o.Grain {
 		return nil, fmt.Errorf("grain %v: must be from 0 to 0.1", o.Grain)
 	}
 	k := len(transfers)
-	s := &state[T]{n: n, transfers: transfers, o: o,
+	s := &state[T]{n: n, transfers: transfers, o: o, requests: requests,
 		result: &Result[T]{Start: make([]T, k), Finish: make([]T, k), Limited: make([][]Share[T], k),
 			Used: make([]T, len(n.Resources))},
 		waiting: make([]int, k), successors: make([][]int, k),
@@ -181,7 +186,7 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 		if t.Flow < 0 || t.Flow >= len(n.Flows) {
 			return nil, fmt.Errorf("transfer %s: no flow %d", t.Name, t.Flow)
 		}
-		for what, v := range map[string]T{"size": t.Bytes, "start": t.Start, "delay": t.Delay, "tail": t.Tail} {
+		for what, v := range map[string]T{"size": t.Bytes, "start": t.Start, "delay": t.Delay, "tail": t.Tail, "handshake": t.Handshake, "delay before the handshake": t.Delay.Sub(t.Handshake)} {
 			if v.Sign() < 0 || !num.Finite(v) {
 				return nil, fmt.Errorf("transfer %s: %s %v: must be finite and 0 or more", t.Name, what, v)
 			}
@@ -205,7 +210,11 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 // ready lets a transfer start at the given time.
 func (s *state[T]) ready(i int, at T) {
 	s.result.Start[i] = at
-	heap.Push(&s.queue, start[T]{at.Add(s.transfers[i].Delay), i})
+	at = at.Add(s.transfers[i].Delay)
+	if s.requests {
+		at = at.Sub(s.transfers[i].Handshake)
+	}
+	heap.Push(&s.queue, start[T]{at, i})
 }
 
 // finish ends the transfer whose last byte moved at the given time.

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/leidenzipper/zipper/contention/num"
 	"github.com/leidenzipper/zipper/contention/sharing"
@@ -204,27 +203,63 @@ func TestBadTransfers(t *testing.T) {
 	}
 }
 
-// The promise of the issue: 1000 transfers below a second, 100 000 below a
-// minute, on one core.
-func TestLargePatterns(t *testing.T) {
-	if testing.Short() || underRace {
-		t.Skip("measures time: run it without -short and -race")
-	}
-	for _, x := range []struct {
-		hosts, count int
-		grain        float64
-		limit        time.Duration
-	}{{16, 1000, 0, time.Second}, {64, 100_000, 1e-2, time.Minute}} {
-		n, ts := randomCase[num.Float](t, 1, x.hosts, x.count)
-		from := time.Now()
-		r, err := Run(n, ts, sharing.MaxMin[num.Float]{}, Options{Grain: x.grain})
+// Many transfers with events handled together: everything moves, none sooner than alone, nothing is used beyond its capacity, and the times are near those of
+// each event on its own. BenchmarkRun and BenchmarkBuffered say how long 100 000 take.
+func TestManyTransfers(t *testing.T) {
+	const grain = 1e-2
+	n, ts := randomCase[num.Float](t, 1, 8, 1500)
+	relay(n, ts)
+	for _, rule := range []sharing.Rule[num.Float]{sharing.MaxMin[num.Float]{}, sharing.Buffered[num.Float]{}} {
+		fine, err := Run(n, ts, rule, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		took := time.Since(from)
-		t.Logf("%d transfers: %v, %d events", x.count, took, r.Events)
-		if took > x.limit {
-			t.Errorf("%d transfers took %v, limit %v", x.count, took, x.limit)
+		r, err := Run(n, ts, rule, Options{Grain: grain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum, worst float64
+		for i := range ts {
+			took := (r.Finish[i] - r.Start[i]).Float64()
+			if least := (ts[i].Bytes / n.Alone(ts[i].Flow)).Float64(); took < least*(1-grain) {
+				t.Errorf("%s: transfer %d took %v, alone it takes %v", rule.Name(), i, took, least)
+			}
+			e := math.Abs(took/(fine.Finish[i]-fine.Start[i]).Float64() - 1)
+			sum, worst = sum+e, math.Max(worst, e)
+		}
+		for k, u := range r.Used {
+			if float64(u) > float64(n.Resources[k].Capacity*r.Makespan)*(1+2*grain) {
+				t.Errorf("%s: %v units of resource %d in %v s", rule.Name(), u, k, r.Makespan)
+			}
+		}
+		mean, span := sum/float64(len(ts)), math.Abs((r.Makespan/fine.Makespan).Float64()-1)
+		t.Logf("%s: %d events instead of %d; times differ by %.2f %% in the mean, %.1f %% at most, the makespan by %.2f %%", rule.Name(), r.Events, fine.Events, 100*mean, 100*worst, 100*span)
+		if mean > grain || span > 2*grain {
+			t.Errorf("%s: times differ by %v in the mean, the makespan by %v", rule.Name(), mean, span)
+		}
+		if r.Events > fine.Events*2/3 {
+			t.Errorf("%s: %d events, each on its own %d", rule.Name(), r.Events, fine.Events)
+		}
+	}
+}
+
+// relay makes the flows of a random case ones over forwarders with windows, and sizes and capacities such that steps of buffered are pieces.
+func relay(n *sharing.Network[num.Float], ts []Transfer[num.Float]) {
+	const scale = 1e5
+	for i := range n.Resources {
+		n.Resources[i].Capacity *= scale
+	}
+	for i := range ts {
+		ts[i].Bytes *= scale
+	}
+	for i := range n.Flows {
+		f := &n.Flows[i]
+		if len(f.Hops) == 1 {
+			continue
+		}
+		f.Window = 4 << 20
+		for k, hop := range []int{1, 1, 0, 2} {
+			f.Uses[k].Hop = hop
 		}
 	}
 }
