@@ -17,7 +17,7 @@ type Options struct {
 	Most  int // repetitions at most, at least 2; fewer when the 95 % interval is within Within of the mean
 	// Within is a part of the mean; 0.02.
 	Within float64
-	// Quick leaves out latencies, busy hosts and both directions at once: rates only.
+	// Quick leaves out latencies, busy hosts, both directions at once, graphs, stripes and memory: rates only.
 	Quick bool
 	// Say is told of each step; nil: nobody.
 	Say func(string)
@@ -42,7 +42,12 @@ func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, erro
 		}
 		out.Zippers = append(out.Zippers, z)
 	}
-	return out, nil
+	if o.Quick || len(s.Zippers) < 2 {
+		return out, nil
+	}
+	var err error
+	out.Striped, err = m.striped()
+	return out, err
 }
 
 type measurer struct {
@@ -153,15 +158,76 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 		}
 		return list
 	}
-	out.OutBusy, err = m.rates("out of a busy host in "+c.Name, busy, m.first)
+	if out.OutBusy, err = m.rates("out of a busy host in "+c.Name, busy, m.first); err != nil {
+		return out, err
+	}
+	for _, g := range calibrate.Graphs() {
+		if g.Hosts <= n {
+			x, err := m.graph(c, g)
+			if err != nil {
+				return out, err
+			}
+			out.Graphs = append(out.Graphs, x)
+		}
+	}
+	return out, nil
+}
+
+// graph is step 3: the messages of a graph, a quarter as long as others since there are many, between other hosts in every turn.
+func (m *measurer) graph(c Cluster, g calibrate.Graph) (out calibrate.Timed, err error) {
+	few := *m
+	few.Bytes = max(1, m.Bytes/4)
+	out = calibrate.Timed{Graph: g, Bytes: few.Bytes}
+	messages := func(turn int) (list []transfer.Message) {
+		for _, e := range g.Edges {
+			list = append(list, few.message(c.Hosts[(turn+e.From)%len(c.Hosts)], c.Hosts[(turn+e.To)%len(c.Hosts)], transfer.Direct))
+		}
+		return list
+	}
+	_, err = few.rates(g.Name+" in "+c.Name, messages, func(seconds []float64) float64 {
+		out.Seconds = append(out.Seconds, seconds)
+		return few.all(seconds)
+	})
 	return out, err
 }
 
-// zipper is steps 1, 3 and 4.
+// striped is step 6: messages that would all take the first zipper if each pair of hosts took one by turns, in a job that has all zippers.
+func (m *measurer) striped() (out calibrate.Striped, err error) {
+	a, b, z := m.site.Clusters[0], m.site.Clusters[1], len(m.site.Zippers)
+	for i := range min(z, len(a.Hosts)) {
+		if k := (z - i) % z; k < len(b.Hosts) {
+			out.Pairs = append(out.Pairs, [2]string{a.Hosts[i], b.Hosts[k]})
+		}
+	}
+	out.Bytes, out.Min = m.Bytes, pattern.Segment
+	err = m.site.Session.Together(func(via int) error {
+		messages := func(int) (list []transfer.Message) {
+			for _, p := range out.Pairs {
+				list = append(list, m.message(p[0], p[1], via))
+			}
+			return list
+		}
+		out.Rates, err = m.rates("over all zippers", messages, m.all)
+		return err
+	})
+	return out, err
+}
+
+// zipper is steps 1, 4 and 5.
 func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 	z, cs := m.site.Zippers[k], m.site.Clusters
 	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, Segment: pattern.Segment, In: map[string][]float64{}, Out: map[string][]float64{},
 		Single: map[string][]float64{}, Both: map[string][]float64{}, Many: map[string][]float64{}}
+	for range m.Most {
+		if m.Quick {
+			break
+		}
+		rate, err := m.site.Session.CopyRate(z.Name)
+		if err != nil {
+			return out, err
+		}
+		out.Copies = append(out.Copies, rate)
+	}
 	host := func(c, turn int) string { return cs[c].Hosts[turn%len(cs[c].Hosts)] }
 	for c := range cs {
 		// All hosts at once: one alone shows its own adapter if that is slower than the port.

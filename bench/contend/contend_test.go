@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,12 +27,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// loopback is a site of two hosts a cluster and a zipper, all on this host, with a real forwarder.
-func loopback(t *testing.T) *Site {
+// loopback is a site of some hosts a cluster and zippers, all on this host, with real forwarders.
+func loopback(t *testing.T, size, zippers int) *Site {
 	t.Helper()
-	_, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1})
-	s := &Site{Name: "loopback", Clusters: []Cluster{{"a", []string{"a1", "a2"}, 1}, {"b", []string{"b1", "b2"}, 1}},
-		Zippers: []Zipper{{Name: "z"}}}
+	s := &Site{Name: "loopback", Clusters: []Cluster{{Name: "a", Cores: 1}, {Name: "b", Cores: 1}}}
+	for i := range s.Clusters {
+		c := &s.Clusters[i]
+		for k := range size {
+			c.Hosts = append(c.Hosts, c.Name+strconv.Itoa(k+1))
+		}
+	}
 	var hosts []transfer.Host
 	add := func(name, cluster string) {
 		c := exec.Command(os.Args[0])
@@ -44,9 +49,16 @@ func loopback(t *testing.T) *Site {
 			add(h, c.Name)
 		}
 	}
-	add("z", "")
+	var forwarders []transfer.Forwarder
+	for k := range zippers {
+		z := "z" + strconv.Itoa(k+1)
+		_, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1})
+		s.Zippers = append(s.Zippers, Zipper{Name: z})
+		forwarders = append(forwarders, transfer.Forwarder{Name: z, Address: map[string]string{"a": addr, "b": addr}})
+		add(z, "")
+	}
 	var err error
-	if s.Session, err = transfer.Open(hosts, []transfer.Forwarder{{Name: "z", Address: map[string]string{"a": addr, "b": addr}}}); err != nil {
+	if s.Session, err = transfer.Open(hosts, forwarders); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -58,7 +70,7 @@ func loopback(t *testing.T) *Site {
 }
 
 func TestCalibrateOnLoopback(t *testing.T) {
-	s := loopback(t)
+	s := loopback(t, 4, 2)
 	steps := 0
 	samples, err := Calibrate(t.Context(), s, Options{Bytes: 200_000, Most: 3, Within: 0.02, Say: func(string) { steps++ }})
 	if err != nil {
@@ -66,15 +78,15 @@ func TestCalibrateOnLoopback(t *testing.T) {
 	}
 	var out bytes.Buffer
 	p, err := calibrate.Write(&out, samples)
-	if err != nil || len(p.Clusters) != 2 || len(p.Zippers) != 1 || !strings.Contains(out.String(), "95 %") {
+	if err != nil || len(p.Clusters) != 2 || len(p.Zippers) != 2 || p.Rails.Policy == "" || p.Zippers[0].Memory == nil || !strings.Contains(out.String(), "95 %") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	if steps != 16 { // 2 for each cluster, 4 for ports, 8 through the forwarder
+	if want := 2*(3+3) + 2*(4+8) + 1; steps != want { // for each cluster, three of them graphs; for the ports of each zipper and through it; over both
 		t.Errorf("%d steps", steps)
 	}
 	r := Random(s, Any, 2, 7, 100_000)
 	seconds, err := s.Session.Run(r.Messages)
-	if err != nil || len(seconds) != 8 {
+	if err != nil || len(seconds) != 16 {
 		t.Errorf("%d times, %v", len(seconds), err)
 	}
 	if _, err := s.Session.Run([]transfer.Message{{From: "a1", To: "nowhere", Bytes: 1}}); err == nil {
@@ -87,7 +99,7 @@ func TestCalibrateOnLoopback(t *testing.T) {
 
 // A program is played, and another one after it on the same engines; what a host cannot send or know of is refused.
 func TestPlay(t *testing.T) {
-	s := loopback(t)
+	s := loopback(t, 2, 1)
 	var steps []transfer.Step
 	for i := range 40 {
 		x := transfer.Step{Message: transfer.Message{From: "a1", To: "b2", Bytes: 1 << 20}}
@@ -123,7 +135,7 @@ func TestPlay(t *testing.T) {
 
 // A recorded job's ranks are the lab's hosts in order; what cannot be placed is refused.
 func TestReplayRefuses(t *testing.T) {
-	l := &Lab{Site: *loopback(t)}
+	l := &Lab{Site: *loopback(t, 2, 1)}
 	for what, text := range map[string]string{
 		"three ranks where there are two hosts": "zipper-trace 1\njob j\ncluster a 3\ncluster b 1\nmessage 0 1 0 3 5\nend 4\n",
 		"one cluster":                           "zipper-trace 1\njob j\ncluster a 2\nmessage 0 1 0 1 5\nend 3\n",

@@ -72,7 +72,7 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 	}
 	r.Messages = len(messages)
 	for _, rule := range Rules() {
-		if x, err := predict.Run(p, messages, predict.Options{Sharing: rule, Grain: -1}); err == nil {
+		if x, err := predict.Run(spread(p), messages, predict.Options{Sharing: rule, Grain: -1}); err == nil {
 			r.Predicted[rule] = x.Makespan
 		}
 	}

@@ -95,7 +95,7 @@ func (l *Lab) scarce(ctx context.Context, s *Scarce, kind int, rng *rand.Rand, b
 		return nil
 	}
 	x := Random(&l.Site, Cross, 2, s.Seed, bytes)
-	r, err := predict.Run(p, x.model(), predict.Options{Gains: true})
+	r, err := predict.Run(p, x.model(), predict.Options{Sharing: "max-min", Gains: true})
 	if err != nil {
 		return err
 	}

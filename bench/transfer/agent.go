@@ -93,6 +93,12 @@ func (a *agent) do(q request) (answer, error) {
 		return a.run()
 	case q.Leave:
 		return answer{}, a.leave()
+	case q.Drop && len(a.engines) > 0:
+		last := a.engines[len(a.engines)-1]
+		a.engines = a.engines[:len(a.engines)-1]
+		return answer{}, last.Finish()
+	case q.Copy:
+		return answer{Rate: copyRate()}, nil
 	}
 	return answer{}, errors.New("an empty request")
 }
@@ -315,6 +321,17 @@ func (a *agent) accept(ln net.Listener) {
 			}
 		}()
 	}
+}
+
+// copyRate is how fast one thread copies what is too large for caches, bytes/s.
+func copyRate() float64 {
+	from, to := make([]byte, 32<<20), make([]byte, 32<<20)
+	clear(to[:copy(to, from)]) // the pages are there
+	begin, bytes := time.Now(), 0
+	for time.Since(begin) < 50*time.Millisecond {
+		bytes += copy(to, from)
+	}
+	return float64(bytes) / time.Since(begin).Seconds()
 }
 
 func (a *agent) leave() error {

@@ -25,6 +25,8 @@ type request struct {
 	Go    bool         `json:"go,omitempty"`
 	Play  *played      `json:"play,omitempty"` // the same for a program
 	Leave bool         `json:"leave,omitempty"`
+	Drop  bool         `json:"drop,omitempty"` // leave the job joined last
+	Copy  bool         `json:"copy,omitempty"` // time copies in memory
 }
 
 type joinRequest struct {
@@ -44,6 +46,7 @@ type answer struct {
 	Seconds []timed `json:"seconds,omitempty"` // to go: of each receive
 	CPU     float64 `json:"cpu,omitempty"`     // seconds this process has used so far
 	Took    float64 `json:"took,omitempty"`    // to go, of a program: seconds
+	Rate    float64 `json:"rate,omitempty"`    // to copy: bytes/s
 	Error   string  `json:"error,omitempty"`
 }
 

@@ -39,18 +39,21 @@ type Message struct {
 
 // Session leads agents. Not safe for concurrent use.
 type Session struct {
-	agents map[string]*remote
-	order  []*remote
-	next   int // message id
-	cpu    map[string]float64
+	agents     map[string]*remote
+	order      []*remote
+	layout     []jobenv.Cluster
+	forwarders []Forwarder
+	next       int // message id
+	cpu        map[string]float64
 }
 
 type remote struct {
 	Host
-	in   io.WriteCloser
-	out  *json.Decoder
-	port int
-	rank int // virtual; -1: none
+	in     io.WriteCloser
+	out    *json.Decoder
+	port   int
+	rank   int // virtual; -1: none
+	member int // number in its cluster
 }
 
 // Open starts the agents and joins those of clusters to one job for each forwarder. Close the session in any case when the error is nil.
@@ -64,7 +67,6 @@ func Open(hosts []Host, forwarders []Forwarder) (*Session, error) {
 }
 
 func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
-	var layout []jobenv.Cluster
 	members := make(map[string]int) // hosts of a cluster so far
 	for _, h := range hosts {
 		if s.agents[h.Name] != nil {
@@ -89,15 +91,15 @@ func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
 			continue
 		}
 		if members[h.Cluster]++; members[h.Cluster] == 1 {
-			layout = append(layout, jobenv.Cluster{Name: h.Cluster})
+			s.layout = append(s.layout, jobenv.Cluster{Name: h.Cluster})
 		}
 	}
 	first := make(map[string]int)
 	ranks := 0
-	for i := range layout {
-		layout[i].Size = members[layout[i].Name]
-		first[layout[i].Name] = ranks
-		ranks += layout[i].Size
+	for i := range s.layout {
+		s.layout[i].Size = members[s.layout[i].Name]
+		first[s.layout[i].Name] = ranks
+		ranks += s.layout[i].Size
 	}
 	for _, r := range s.order {
 		var a answer
@@ -106,27 +108,45 @@ func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
 		}
 		r.port = a.Port
 	}
-	if len(layout) < 2 || len(forwarders) == 0 {
+	if len(s.layout) < 2 || len(forwarders) == 0 {
 		return nil
 	}
-	jobs := make([]jobenv.Job, len(forwarders))
+	s.forwarders = forwarders
+	taken := make(map[string]int)
+	for _, r := range s.order {
+		if r.Cluster != "" {
+			r.member = taken[r.Cluster]
+			taken[r.Cluster]++
+			r.rank = first[r.Cluster] + r.member
+		}
+	}
+	var ways [][]Forwarder
+	for _, f := range forwarders {
+		ways = append(ways, []Forwarder{f})
+	}
+	return s.join(ways...)
+}
+
+// join lets the clusters' agents join a job for each set of forwarders.
+func (s *Session) join(ways ...[]Forwarder) error {
+	jobs := make([]jobenv.Job, len(ways))
 	for k := range jobs {
-		jobs[k] = jobenv.Job{ID: "transfer-" + rand.Text(), Secret: rand.Text(), Layout: layout, Timeout: 30 * time.Second}
+		jobs[k] = jobenv.Job{ID: "transfer-" + rand.Text(), Secret: rand.Text(), Layout: s.layout, Timeout: 30 * time.Second}
 	}
 	questions := make(map[*remote]request)
-	taken := make(map[string]int)
 	for _, r := range s.order {
 		if r.Cluster == "" {
 			continue
 		}
-		q := &joinRequest{Rank: taken[r.Cluster], Host: r.Name}
-		taken[r.Cluster]++
-		r.rank = first[r.Cluster] + q.Rank
-		for k, f := range forwarders {
+		q := &joinRequest{Rank: r.member, Host: r.Name}
+		for k, way := range ways {
 			j := jobs[k]
-			j.Cluster, j.Forwarders = r.Cluster, []string{f.Address[r.Cluster]}
-			if j.Forwarders[0] == "" {
-				return fmt.Errorf("forwarder %s has no address for cluster %s", f.Name, r.Cluster)
+			j.Cluster = r.Cluster
+			for _, f := range way {
+				if f.Address[r.Cluster] == "" {
+					return fmt.Errorf("forwarder %s has no address for cluster %s", f.Name, r.Cluster)
+				}
+				j.Forwarders = append(j.Forwarders, f.Address[r.Cluster])
 			}
 			q.Jobs = append(q.Jobs, j)
 		}
@@ -134,6 +154,32 @@ func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
 	}
 	_, err := s.ask(questions)
 	return err
+}
+
+// Together joins one more job, of all forwarders, for as long as f runs: messages that are given via take them as those of an MPI job would.
+func (s *Session) Together(f func(via int) error) error {
+	err := s.join(s.forwarders)
+	if err == nil {
+		err = f(len(s.forwarders))
+	}
+	questions := make(map[*remote]request)
+	for _, r := range s.order {
+		if r.rank >= 0 {
+			questions[r] = request{Drop: true}
+		}
+	}
+	_, derr := s.ask(questions)
+	return errors.Join(err, derr)
+}
+
+// CopyRate is how fast one thread of a host copies memory, in bytes/s.
+func (s *Session) CopyRate(host string) (float64, error) {
+	r := s.agents[host]
+	if r == nil {
+		return 0, fmt.Errorf("no host is named %s", host)
+	}
+	answers, err := s.ask(map[*remote]request{r: {Copy: true}})
+	return answers[r].Rate, err
 }
 
 // ask puts all questions at once and collects the answers.

@@ -4,8 +4,10 @@
 //
 //  1. lone large messages: host to host, host to zipper and back, per cluster;
 //  2. one message out of a host with none and with many coming in;
-//  3. one message through a zipper, in each direction and both at once;
-//  4. many messages from different hosts through one zipper.
+//  3. the graphs of messages that tell the readings of penalty rule (b) apart;
+//  4. one message through a zipper, in each direction and both at once;
+//  5. many messages from different hosts through one zipper, copies in its memory;
+//  6. messages that may use all zippers.
 //
 // Fit is pure; the file it writes says of every number how sure it is.
 package calibrate
@@ -33,6 +35,7 @@ type Cluster struct {
 	// receives nothing, and that receives from several; empty if not measured.
 	OutAlone, OutBusy []float64
 	Latency           []float64 // of small messages, one way
+	Graphs            []Timed
 }
 
 // Zipper are the measurements of one zipper node. Maps are by cluster, or by
@@ -48,6 +51,8 @@ type Zipper struct {
 	// Handshake is what a message of more than Eager bytes waits before its first one goes, seconds; empty if not known.
 	Handshake []float64
 	Eager     int
+	// Copies are rates at which one thread copies memory there, bytes/s.
+	Copies []float64
 	// Segment is the longest piece that the forwarder has wholly before it sends it on, bytes; 0: none.
 	Segment int
 }
@@ -57,6 +62,7 @@ type Samples struct {
 	Name     string
 	Clusters []Cluster
 	Zippers  []Zipper
+	Striped  Striped // without rates: not measured
 }
 
 // Thresholds of the decisions below; rates nearer than this are the same.
@@ -96,7 +102,7 @@ func rate(what string, samples []float64) (fit.Value, string, error) {
 	return m, how, nil
 }
 
-func (s *Samples) write(w io.Writer) error {
+func (s *Samples) write(w *strings.Builder) error {
 	if len(s.Clusters) == 0 {
 		return errors.New("no clusters were measured")
 	}
@@ -124,9 +130,15 @@ func (s *Samples) write(w io.Writer) error {
 			return fmt.Errorf("zipper %s: %w", s.Zippers[i].Name, err)
 		}
 	}
-	if len(ethernet) > 0 {
+	if err := s.rails(w, w.String()); err != nil {
+		return err
+	}
+	switch {
+	case len(ethernet) > 0:
 		fmt.Fprintf(w, "sharing: zhu # reverse traffic slows the adapters of %s\n", strings.Join(ethernet, ", "))
-	} else {
+	case len(s.Zippers) > 0:
+		fmt.Fprintln(w, "sharing: buffered # no adapter is slowed by reverse traffic; the forwarders queue")
+	default:
 		fmt.Fprintln(w, "sharing: max-min # no adapter is slowed by reverse traffic")
 	}
 	return nil
@@ -166,7 +178,7 @@ func (c *Cluster) write(w io.Writer) (skewed bool, err error) {
 		}
 		fmt.Fprintf(w, "    latency: %.9f # seconds ± %.2g (standard error)\n", l.Value, l.Err)
 	}
-	return skewed, nil
+	return skewed, c.ruleB(w, lone.Value)
 }
 
 func (z *Zipper) write(w io.Writer) error {
@@ -192,6 +204,9 @@ func (z *Zipper) write(w io.Writer) error {
 	if err := z.forwarder(w, clusters, in, out); err != nil {
 		return err
 	}
+	if err := z.memory(w); err != nil {
+		return err
+	}
 	if len(z.Latency) > 0 {
 		l, err := fit.Mean(z.Latency)
 		if err != nil || l.Value < 0 {
@@ -209,6 +224,33 @@ func (z *Zipper) write(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "    handshake: %.9f # seconds ± %.2g (standard error), of messages of more than\n    eager: %d\n", h.Value, h.Err, z.Eager)
 	}
+	return nil
+}
+
+// memory is what a zipper's memory carries, in copies: a relayed byte is copied out of the kernel and back into it.
+func (z *Zipper) memory(w io.Writer) error {
+	if len(z.Copies) == 0 {
+		return nil
+	}
+	m, how, err := rate("copies in memory", z.Copies)
+	if err != nil {
+		return err
+	}
+	most, at := 0.0, 0.0
+	for d, both := range z.Both {
+		a, b, _ := strings.Cut(d, ">")
+		x, err := fit.Mean(append(slices.Clone(both), z.Both[b+">"+a]...))
+		if err != nil {
+			return err
+		}
+		most = max(most, 2*x.Value)
+	}
+	at = 2 * most / m.Value
+	note := "the messages that were tried came nowhere near it"
+	if at > 0.5 {
+		note = "perhaps what limits, the messages cannot tell it from the forwarder"
+	}
+	fmt.Fprintf(w, "    memory: {bandwidth: %.0f, crossings: 2} # bytes/s %s that a thread copies; both directions at once took %.2g %% of it: %s\n", m.Value, how, 100*at, note)
 	return nil
 }
 

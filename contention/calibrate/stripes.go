@@ -1,0 +1,73 @@
+package calibrate
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"strings"
+
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/contention/predict"
+)
+
+// Striped are messages of a job that has all zippers, between pairs of hosts that would all take the same zipper if each took one by turns.
+type Striped struct {
+	Pairs [][2]string
+	Bytes int
+	Min   int       // the smallest message that is cut, bytes
+	Rates []float64 // of all together while the slowest ran, bytes/s
+}
+
+// rails writes the policy whose prediction on the platform written so far is nearest to what was measured.
+func (s *Samples) rails(w io.Writer, soFar string) error {
+	if len(s.Striped.Rates) == 0 {
+		return nil
+	}
+	m, how, err := rate("messages over all zippers", s.Striped.Rates)
+	if err != nil {
+		return err
+	}
+	policies := []string{"proportional", "equal", "spread"}
+	predicted := make([]float64, len(policies))
+	best := 0
+	for k, policy := range policies {
+		if predicted[k], err = s.Striped.predicted(soFar + "rails: {policy: " + policy + "}\n"); err != nil {
+			return fmt.Errorf("messages over all zippers: %w", err)
+		}
+		if math.Abs(predicted[k]-m.Value) < math.Abs(predicted[best]-m.Value)*(1-1e-9) {
+			best = k
+		}
+	}
+	fmt.Fprintf(w, "# %d messages that might use all zippers went at %.0f bytes/s together, %s; predicted: proportional %.0f, equal %.0f, spread %.0f\n",
+		len(s.Striped.Pairs), m.Value, how, predicted[0], predicted[1], predicted[2])
+	fmt.Fprintf(w, "rails: {policy: %s, min: %d}", policies[best], s.Striped.Min)
+	var alike []string
+	for k, policy := range policies {
+		if k != best && math.Abs(predicted[k]-predicted[best]) < near*predicted[best] {
+			alike = append(alike, policy)
+		}
+	}
+	if alike != nil {
+		fmt.Fprintf(w, " # %s predicts the same here: not told apart", strings.Join(alike, " and "))
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// predicted is the rate by max-min sharing on a platform.
+func (s *Striped) predicted(file string) (float64, error) {
+	p, err := platform.Read(strings.NewReader(file))
+	if err != nil {
+		return 0, err
+	}
+	var ms []platform.Message
+	for _, x := range s.Pairs {
+		ms = append(ms, platform.Message{From: x[0], To: x[1], Bytes: big.NewRat(int64(s.Bytes), 1)})
+	}
+	r, err := predict.Run(p, ms, predict.Options{Sharing: "max-min"})
+	if err != nil {
+		return 0, err
+	}
+	return float64(s.Bytes) * float64(len(ms)) / r.Makespan, nil
+}
