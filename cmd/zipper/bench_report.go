@@ -43,7 +43,7 @@ func reportSets(name string) (reportSet, error) {
 		return reportSet{rounds: 1, osu: o, p2pMax: 256 << 10, collMax: 64 << 10, ranks: []int{1, 2, 3}, scaling: []int{1 << 10}, npbRounds: 1, npbRanks: []int{2},
 			classes: map[string]string{"cg": "S", "is": "S", "mg": "S", "ft": "S", "lu": "S", "ep": "S"}}, nil
 	case "full": // the spread comes from the rounds, so each is short
-		o.Rule, o.RepSeconds, o.Warmup = stat.Rule{Min: 10, Max: 10, Width: 0.025}, 0.01, 20
+		o.Rule, o.RepSeconds, o.Warmup = stat.Rule{Min: 3, Max: 10, Width: 0.025}, 0.01, 20
 		return reportSet{rounds: 10, osu: o, p2pMax: 4 << 20, collMax: 1 << 20, ranks: []int{1, 2, 3, 4}, scaling: []int{1 << 10, 64 << 10}, npbRounds: 3, npbRanks: []int{1, 2, 4},
 			classes: map[string]string{"cg": "A", "is": "A", "mg": "A", "ft": "W", "lu": "W", "ep": "W"}}, nil
 	}
