@@ -10,9 +10,12 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
@@ -98,7 +101,8 @@ func (a *agent) do(q request) (answer, error) {
 		a.engines = a.engines[:len(a.engines)-1]
 		return answer{}, last.Finish()
 	case q.Copy:
-		return answer{Rate: copyRate()}, nil
+		rate, err := copyRate()
+		return answer{Rate: rate}, err
 	}
 	return answer{}, errors.New("an empty request")
 }
@@ -323,15 +327,24 @@ func (a *agent) accept(ln net.Listener) {
 	}
 }
 
-// copyRate is how fast one thread copies what is too large for caches, bytes/s.
-func copyRate() float64 {
+// copyRate is how fast one thread copies what is too large for caches, bytes/s of processor time: others may run, too.
+func copyRate() (float64, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	used := func() (time.Duration, error) {
+		var use syscall.Rusage
+		err := syscall.Getrusage(unix.RUSAGE_THREAD, &use)
+		return time.Duration(use.Utime.Nano() + use.Stime.Nano()), err
+	}
 	from, to := make([]byte, 32<<20), make([]byte, 32<<20)
 	clear(to[:copy(to, from)]) // the pages are there
-	begin, bytes := time.Now(), 0
-	for time.Since(begin) < 50*time.Millisecond {
+	begin, err := used()
+	now, bytes := begin, 0
+	for err == nil && now-begin < 50*time.Millisecond {
 		bytes += copy(to, from)
+		now, err = used()
 	}
-	return float64(bytes) / time.Since(begin).Seconds()
+	return float64(bytes) / (now - begin).Seconds(), err
 }
 
 func (a *agent) leave() error {
