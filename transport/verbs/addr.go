@@ -21,9 +21,11 @@ type Address struct {
 	GID    int    // index in the port's table; -1: the one that fits
 	PKey   uint16 // partition key; 0: that of the IPoIB interface, else the port's first
 	SL     uint8  // service level, InfiniBand
+	// Timeout is Options.Timeout for this end; 0: as there.
+	Timeout uint8
 }
 
-// ParseAddress reads an address, with or without Scheme. Options: device=NAME[:PORT], gid=INDEX, pkey=0xKEY, sl=LEVEL; or connect=cm alone.
+// ParseAddress reads an address, with or without Scheme. Options: device=NAME[:PORT], gid=INDEX, pkey=0xKEY, sl=LEVEL; or instead connect=cm; timeout=EXPONENT.
 func ParseAddress(s string) (Address, error) {
 	a := Address{GID: -1}
 	rest, query, _ := strings.Cut(strings.TrimPrefix(s, Scheme), "?")
@@ -66,6 +68,11 @@ func ParseAddress(s string) (Address, error) {
 		case "pkey":
 			n, err = strconv.ParseUint(v, 0, 16)
 			a.PKey = uint16(n)
+		case "timeout":
+			if n, err = strconv.ParseUint(v, 10, 8); n < 1 || n > 31 {
+				return bad("timeout=%s; want 1 to 31: an acknowledgement is awaited for 4.096 µs · 2^timeout", v)
+			}
+			a.Timeout = uint8(n)
 		case "sl":
 			n, err = strconv.ParseUint(v, 10, 4)
 			a.SL = uint8(n)
@@ -76,10 +83,18 @@ func ParseAddress(s string) (Address, error) {
 			return bad("option %s=%q", k, v)
 		}
 	}
-	if a.CM && a != (Address{Host: a.Host, CM: true, GID: -1}) {
+	if a.CM && a != (Address{Host: a.Host, CM: true, GID: -1, Timeout: a.Timeout}) {
 		return bad("with connect=cm the device is the one that IP routing leads to, and the subnet manager gives partition and service level: leave the other options out")
 	}
 	return a, nil
+}
+
+// options are o with what the address says.
+func (a Address) options(o Options) Options {
+	if a.Timeout != 0 {
+		o.Timeout = a.Timeout
+	}
+	return o.withDefaults()
 }
 
 // CompleteAddress is ParseAddress for addresses in which the port, or host and port, may be left out.
@@ -115,6 +130,9 @@ func (a Address) String() string {
 	}
 	if a.SL != 0 {
 		o = append(o, fmt.Sprintf("sl=%d", a.SL))
+	}
+	if a.Timeout != 0 {
+		o = append(o, fmt.Sprintf("timeout=%d", a.Timeout))
 	}
 	if len(o) == 0 {
 		return Scheme + a.Host

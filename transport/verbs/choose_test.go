@@ -15,6 +15,7 @@ func TestAddress(t *testing.T) {
 		"verbs:h:1?device=mlx5_0:2&gid=3&pkey=0x8001&sl=4": {Host: "h:1", Device: "mlx5_0", Port: 2, GID: 3, PKey: 0x8001, SL: 4},
 		"verbs:h:1?device=mlx5_0":                          {Host: "h:1", Device: "mlx5_0", GID: -1},
 		"verbs:h:1?connect=cm":                             {Host: "h:1", CM: true, GID: -1},
+		"verbs:h:1?connect=cm&timeout=19":                  {Host: "h:1", CM: true, GID: -1, Timeout: 19},
 		"verbs:h:1?connect=tcp":                            {Host: "h:1", GID: -1},
 	} {
 		got, err := ParseAddress(s)
@@ -27,7 +28,7 @@ func TestAddress(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "verbs:h", "verbs:h:http", "h:1?device=", "h:1?device=x:0", "h:1?device=x:y", "h:1?gid=256", "h:1?sl=16", "h:1?pkey=no", "h:1?speed=9", "h:1?%zz",
-		"h:1?connect=ib", "h:1?connect=cm&sl=4", "h:1?connect=cm&device=mlx5_0", "h:1?gid=3&connect=cm"} {
+		"h:1?connect=ib", "h:1?timeout=0", "h:1?timeout=32", "h:1?timeout=2s", "h:1?connect=cm&sl=4", "h:1?connect=cm&device=mlx5_0", "h:1?gid=3&connect=cm"} {
 		if a, err := ParseAddress(s); err == nil {
 			t.Errorf("%q: %+v", s, a)
 		}

@@ -88,7 +88,7 @@ func (d Dialer) Dial(ctx context.Context, addr string) (transport.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := new(host).link(ctx, c, d.Options.withDefaults())
+	l, err := new(host).link(ctx, c, a.options(d.Options))
 	if err != nil {
 		return nil, fmt.Errorf("verbs %s: %w", a.Host, err)
 	}
@@ -131,7 +131,7 @@ func Listen(addr string, o Options) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	o = o.withDefaults()
+	o = a.options(o)
 	if o.Slots < minSlots || o.Slots > maxSlots || o.SlotSize < minSlotSize || o.SlotSize > maxSlotSize {
 		return nil, fmt.Errorf("verbs: %d slots of %d bytes, want %d to %d of %d to %d", o.Slots, o.SlotSize, minSlots, maxSlots, minSlotSize, maxSlotSize)
 	}
