@@ -9,6 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/contention/fit"
 	"github.com/leidenzipper/zipper/contention/pattern"
+	"github.com/leidenzipper/zipper/transport/tcp"
 )
 
 // Options of a calibration.
@@ -216,7 +217,7 @@ func (m *measurer) striped() (out calibrate.Striped, err error) {
 // zipper is steps 1, 4 and 5.
 func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 	z, cs := m.site.Zippers[k], m.site.Clusters
-	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, Segment: pattern.Segment, In: map[string][]float64{}, Out: map[string][]float64{},
+	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, Segment: pattern.Segment, Socket: tcp.Unsent + m.site.InFlight, In: map[string][]float64{}, Out: map[string][]float64{},
 		Single: map[string][]float64{}, Both: map[string][]float64{}, Many: map[string][]float64{}}
 	for range m.Most {
 		if m.Quick {

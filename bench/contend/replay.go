@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/pattern"
@@ -67,7 +68,7 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 	for i, m := range messages {
 		bytes := int(m.Bytes.Num().Int64())
 		via := (at[m.From].host + at[m.To].host) % len(l.Zippers) // as package platform chooses
-		steps[i] = transfer.Step{Message: transfer.Message{From: m.From, To: m.To, Via: via, Bytes: bytes}, After: m.After}
+		steps[i] = transfer.Step{Message: transfer.Message{From: m.From, To: m.To, Via: via, Bytes: bytes}, After: slices.Concat(m.After, m.Sent)}
 		r.Bytes += int64(bytes)
 	}
 	r.Messages = len(messages)

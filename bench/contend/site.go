@@ -19,6 +19,7 @@ type Site struct {
 	Name     string
 	Clusters []Cluster
 	Zippers  []Zipper
+	InFlight int // bytes of a connection that are on the way at most, as far as is known
 	Session  *transfer.Session
 }
 
@@ -41,12 +42,15 @@ type Lab struct {
 	lab *lab.Lab
 }
 
+// window is the receive window in the lab, bytes.
+const window = 256 << 10
+
 // OpenLab makes a lab of n hosts a cluster and z zippers, all links shaped to the rate with a queue of the kind ("fifo" or "peers", see scripts/lab). Close it in any case when the error is nil.
 func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log *os.File) (l *Lab, err error) {
 	// What is measured is the sharing of links, not TCP's search for its rate: receive windows are fixed and smaller than the queues, so nothing is ever lost
 	// and what a share is decided by is the queues alone. Long packets and forwarders that do not spin leave the processors idle for the most part.
 	cfg := lab.Config{Name: name, Rate: rate, Burst: "32kb", Queue: queue, MTU: "9000", Log: log, ForwarderOptions: []string{"--poll", "event"},
-		Sysctl: []string{lab.Reno, "net.ipv4.tcp_rmem=4096 262144 262144"}}
+		Sysctl: []string{lab.Reno, fmt.Sprintf("net.ipv4.tcp_rmem=4096 %d %[1]d", window)}}
 	for i := range n {
 		cfg.NodesA = append(cfg.NodesA, "a"+strconv.Itoa(i+1))
 		cfg.NodesB = append(cfg.NodesB, "b"+strconv.Itoa(i+1))
@@ -54,7 +58,7 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 	for i := range z {
 		cfg.Zippers = append(cfg.Zippers, "z"+strconv.Itoa(i+1))
 	}
-	l = &Lab{Site: Site{Name: "lab", Clusters: []Cluster{{"a", cfg.NodesA, 1}, {"b", cfg.NodesB, 1}}}}
+	l = &Lab{Site: Site{Name: "lab", Clusters: []Cluster{{"a", cfg.NodesA, 1}, {"b", cfg.NodesB, 1}}, InFlight: window}}
 	if l.lab, err = lab.Up(ctx, cfg); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,8 @@ type Zipper struct {
 	Copies []float64
 	// Segment is the longest piece that the forwarder has wholly before it sends it on, bytes; 0: none.
 	Segment int
+	// Socket is the bytes of a connection that nothing overtakes: those that a socket holds unsent and, as far as is known, those on the way; 0: not known.
+	Socket int
 }
 
 // Samples are a whole calibration.
@@ -223,6 +225,9 @@ func (z *Zipper) write(w io.Writer) error {
 			return fmt.Errorf("handshake %v: %v", h, err)
 		}
 		fmt.Fprintf(w, "    handshake: %.9f # seconds ± %.2g (standard error), of messages of more than\n    eager: %d\n", h.Value, h.Err, z.Eager)
+	}
+	if z.Socket > 0 {
+		fmt.Fprintf(w, "    socket: %d # unsent in a socket and, where known, on the way\n", z.Socket)
 	}
 	return nil
 }

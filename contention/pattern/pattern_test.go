@@ -112,8 +112,8 @@ func TestReplay(t *testing.T) {
 	if names(ms) != "0>1 0>2 0>3 1>2" {
 		t.Fatal(names(ms))
 	}
-	if ms[0].After != nil || ms[1].After != nil || fmt.Sprint(ms[2].After, ms[3].After) != "[1] [0]" {
-		t.Errorf("after: %v %v %v %v", ms[0].After, ms[1].After, ms[2].After, ms[3].After)
+	if ms[0].After != nil || ms[1].After != nil || fmt.Sprint(ms[2].After, ms[2].Sent, ms[3].After, ms[3].Sent) != "[] [1] [0] []" {
+		t.Errorf("after: %v %v %v %v; sent: %v %v", ms[0].After, ms[1].After, ms[2].After, ms[3].After, ms[2].Sent, ms[3].Sent)
 	}
 	if ms[2].Delay.Cmp(big.NewRat(50, 1e9)) != 0 || ms[3].Delay.Cmp(big.NewRat(200, 1e9)) != 0 {
 		t.Errorf("delays %v %v", ms[2].Delay, ms[3].Delay)
@@ -125,8 +125,8 @@ func TestReplay(t *testing.T) {
 		t.Error("too many ranks were accepted")
 	}
 	tr.Messages[2].Bytes = Eager // not waited for
-	if ms, err = Replay(tr, places, nil); err != nil || fmt.Sprint(ms[2].After) != "[0]" {
-		t.Errorf("after an eager message: %v, %v", ms[2].After, err)
+	if ms, err = Replay(tr, places, nil); err != nil || fmt.Sprint(ms[2].Sent) != "[0]" {
+		t.Errorf("after an eager message: %v, %v", ms[2].Sent, err)
 	}
 	matrix := &trace.Trace{Clusters: tr.Clusters, Totals: []trace.Total{{Src: 1, Dst: 0, Bytes: 4}, {Src: 0, Dst: 1, Bytes: 3}, {Src: 1, Dst: 0, Bytes: 4}}}
 	if ms, err := Replay(matrix, places, nil); err != nil || names(ms) != "0>1 1>0" || ms[1].Bytes.RatString() != "8" {

@@ -17,8 +17,8 @@ const Segment = 128 << 10
 
 // Replay makes the messages of a recorded trace, to be run on any platform.
 //
-// Times of the recording are only used for order: a message starts after the
-// last large message its sender had sent, and the last one it had received, when
+// Times of the recording are only used for order: a message starts when
+// its sender is through with the last large message it had sent, and after the last one it had received, when
 // it was recorded to start (a message still under way then, like one of a set of
 // nonblocking sends, is not waited for; nor are sent ones of up to Eager bytes,
 // which are sent off without waiting for the receiver). What passed between is taken as
@@ -52,9 +52,9 @@ func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Messa
 		x := message(m.Src, m.Dst, big.NewRat(m.Bytes, 1), places)
 		x.Line = m.Line
 		last := int64(0)
-		for _, h := range []*history{&ends.sent[m.Src], &ends.received[m.Src]} {
+		for h, list := range map[*history]*[]int{&ends.sent[m.Src]: &x.Sent, &ends.received[m.Src]: &x.After} {
 			if k, ok := h.before(ms, m.Start, i); ok {
-				x.After = append(x.After, k)
+				*list = append(*list, k)
 				last = max(last, ms[k].End)
 			}
 		}

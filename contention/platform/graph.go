@@ -18,7 +18,8 @@ type Message struct {
 	Bytes    *big.Rat
 	Start    *big.Rat // seconds; nil is 0
 	Delay    *big.Rat // seconds between start and first byte; nil is 0
-	After    []int    // indices of messages
+	After    []int    // indices of messages that must have finished
+	Sent     []int    // and of those from the same host that it must be through with: solve.Transfer.Sent
 	// SameHost allows From = To: two ranks of one host.
 	SameHost bool
 	Line     int // of the pattern or trace, for errors; 0 if none
@@ -78,15 +79,21 @@ func Build[T num.Number[T]](p *Platform, messages []Message) (*Graph[T], error) 
 		}
 	}
 	for i, m := range messages {
-		var after []int
-		for _, a := range m.After {
+		var after, sent []int
+		for _, a := range slices.Concat(m.After, m.Sent) {
 			if a < 0 || a >= k {
 				return nil, fmt.Errorf("message %s waits for message number %d: there are %d", m.Name, a, k)
 			}
+		}
+		for _, a := range m.After {
 			after = append(after, b.g.Last[a]...)
+		}
+		for _, a := range m.Sent {
+			sent = append(sent, b.g.First[a]...)
 		}
 		for _, t := range b.g.First[i] {
 			b.g.Transfers[t].After = append(b.g.Transfers[t].After, after...)
+			b.g.Transfers[t].Sent = append(b.g.Transfers[t].Sent, sent...)
 		}
 	}
 	n, err := sharing.New(b.resources, b.flows)

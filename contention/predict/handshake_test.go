@@ -48,3 +48,34 @@ zippers: [{name: z, ports: {a: 100 MB/s, b: 100 MB/s}, handshake: 4ms, eager: 1K
 		}
 	}
 }
+
+// A sender is through with a message when all but what its socket holds has left it, by the rule buffered; by others when it has arrived.
+func TestSenderGoesOn(t *testing.T) {
+	const file = `
+clusters: [{name: a, hosts: 1, nic: 10 MB/s}, {name: b, hosts: 2, nic: 1 MB/s}]
+zippers: [{name: z, ports: {a: 100 MB/s, b: 100 MB/s}, eager: 10MB, socket: %s}]
+`
+	messages := []platform.Message{
+		{From: "a1", To: "b1", Bytes: big.NewRat(3e6, 1)},
+		{From: "a1", To: "b2", Bytes: big.NewRat(1000, 1), Sent: []int{0}},
+		{From: "a1", To: "b2", Bytes: big.NewRat(1000, 1), After: []int{0}},
+	}
+	for _, x := range []struct {
+		socket, sharing string
+		want            float64 // s
+	}{{"0B", "buffered", 0.3}, {"500KB", "buffered", 0.25}, {"500KB", "max-min", 3}} {
+		p, err := platform.Read(strings.NewReader(fmt.Sprintf(file, x.socket)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(p, messages, Options{Sharing: x.sharing})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []float64{0, x.want, 3} {
+			if got := r.Messages[i].Start; math.Abs(got-want) > 0.01*want {
+				t.Errorf("socket %s, %s: message %d started at %.4f s, want %.4f", x.socket, x.sharing, i, got, want)
+			}
+		}
+	}
+}

@@ -100,6 +100,27 @@ func (b *buffers[T]) advance() error {
 	return nil
 }
 
+// write tells of the transfers that their sender is through with after a step: of relayed ones, for others it is their end.
+func (b *buffers[T]) write(l *lane, dt float64) {
+	if !l.relayed {
+		return
+	}
+	for i := range l.berths {
+		x := &l.berths[i]
+		late := l.sent - (x.target - x.held)
+		if late < -1e-9*x.target {
+			return
+		}
+		if len(b.writers[x.transfer]) > 0 {
+			end := b.now + dt
+			if l.rate > 0 {
+				end = math.Max(math.Max(b.now, x.began), end-math.Max(0, late)/l.rate)
+			}
+			b.written(x.transfer, real[T](end))
+		}
+	}
+}
+
 // admit starts what is due, and with a grain what nearly is.
 func (b *buffers[T]) admit() {
 	for b.queue.Len() > 0 {
@@ -127,7 +148,7 @@ func (b *buffers[T]) admit() {
 		if b.load != nil {
 			b.n.AddUse(t.Flow, num.Int[T](1), b.load)
 		}
-		w.lane.add(next.transfer, t.Bytes.Float64(), b.now, next.at.Float64()+t.Bytes.Float64()/b.n.Alone(t.Flow).Float64())
+		w.lane.add(next.transfer, t.Bytes.Float64(), w.socket, b.now, next.at.Float64()+t.Bytes.Float64()/b.n.Alone(t.Flow).Float64())
 	}
 }
 
@@ -186,7 +207,7 @@ func (b *buffers[T]) way(flow int) *way {
 		return b.ways[flow]
 	}
 	f := &b.n.Flows[flow]
-	w := &way{window: math.Inf(1)}
+	w := &way{window: math.Inf(1), socket: f.Socket.Float64()}
 	if x := f.Window.Float64(); x > 0 {
 		w.window = x
 		if b.long { // a window is not to be over within a step: a small part of all, then
@@ -296,6 +317,9 @@ func (b *buffers[T]) duration() (float64, error) {
 			continue
 		}
 		until(l.end-l.sent, l.rate, l.berths[len(l.berths)-1].began)
+		if i := slices.IndexFunc(l.berths, func(x berth) bool { return len(b.writers[x.transfer]) > 0 }); i >= 0 {
+			until(l.berths[i].target-l.berths[i].held-l.sent, l.rate, l.berths[i].began)
+		}
 		if rate := l.arrival(); b.o.Record || len(b.successors[first.transfer]) > 0 {
 			until(first.target-l.delivered, rate, first.began)
 		} else {
@@ -369,6 +393,7 @@ func (b *buffers[T]) account(dt float64) {
 	kept := b.lanes[:0]
 	for _, l := range b.lanes {
 		limits, arrival := l.limits(), l.arrival()
+		b.write(l, dt)
 		if step != nil && len(limits) > 0 {
 			record(l, step, limits, arrival)
 		}

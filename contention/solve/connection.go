@@ -52,6 +52,7 @@ type use struct {
 type way struct {
 	stages []stage
 	window float64
+	socket float64
 	lane   *lane // of its transfers, if relayed
 }
 
@@ -105,13 +106,14 @@ type charged = Share[num.Float]
 type berth struct {
 	transfer int
 	target   float64   // delivered at which it ends
+	held     float64   // bytes of it that its sender need not see leave
 	began    float64   // time
 	least    float64   // time before which it cannot end
 	before   []charged // side by side: of the lane, when it began
 }
 
-func (l *lane) add(transfer int, bytes, now, least float64) {
-	x := berth{transfer: transfer, target: l.end + bytes, began: now, least: least}
+func (l *lane) add(transfer int, bytes, socket, now, least float64) {
+	x := berth{transfer: transfer, target: l.end + bytes, held: math.Min(socket, bytes), began: now, least: least}
 	at := len(l.berths)
 	if !l.relayed {
 		x.target, x.before = l.sent+bytes, slices.Clone(l.limited)

@@ -20,9 +20,10 @@ type Transfer[T any] struct {
 	Flow int // index into Network.Flows
 	// Bytes is 0 or more.
 	Bytes T
-	// Start is the earliest start; After are transfers that must have finished.
-	Start T
-	After []int
+	// Start is the earliest start; After are transfers that must have finished, Sent those of the same sender that it must be through with: by the rule
+	// buffered all but sharing.Flow.Socket bytes have left it, by others they have finished.
+	Start       T
+	After, Sent []int
 	// Delay passes between start and the first byte (handshake, compute time),
 	// Tail between the last byte on the slowest resource and the finish
 	// (latency, draining of a pipeline).
@@ -151,8 +152,10 @@ type state[T num.Number[T]] struct {
 	result     *Result[T]
 	now        T
 	requests   bool    // handshakes are worked out: a transfer comes into the queue when its request goes
-	waiting    []int   // per transfer: predecessors not finished
+	waiting    []int   // per transfer: predecessors not over
+	earliest   []T     // per transfer: when those that are over were
 	successors [][]int // per transfer
+	writers    [][]int // per transfer: those that wait for its sender
 	queue      starts[T]
 	active     []*class[T]
 	flows      []sharing.Active // of the active classes
@@ -174,7 +177,7 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 	s := &state[T]{n: n, transfers: transfers, o: o, requests: requests,
 		result: &Result[T]{Start: make([]T, k), Finish: make([]T, k), Limited: make([][]Share[T], k),
 			Used: make([]T, len(n.Resources))},
-		waiting: make([]int, k), successors: make([][]int, k),
+		waiting: make([]int, k), earliest: make([]T, k), successors: make([][]int, k), writers: make([][]int, k),
 		worst: make(map[overloadKey]sharing.Overload[T])}
 	if o.Grain > 0 {
 		s.grain = num.Int[T](int64(o.Grain * 1e9)).Div(num.Int[T](1e9))
@@ -197,7 +200,13 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 			}
 			s.successors[p] = append(s.successors[p], i)
 		}
-		s.waiting[i] = len(t.After)
+		for _, p := range t.Sent {
+			if p < 0 || p >= k {
+				return nil, fmt.Errorf("transfer %s waits for the sender of transfer number %d: there are %d", t.Name, p, k)
+			}
+			s.writers[p] = append(s.writers[p], i)
+		}
+		s.waiting[i], s.earliest[i] = len(t.After)+len(t.Sent), t.Start
 	}
 	for i := range transfers {
 		if s.waiting[i] == 0 {
@@ -228,15 +237,23 @@ func (s *state[T]) finish(i int, at T) {
 	if s.load != nil && t.Bytes.Sign() > 0 {
 		s.n.AddUse(t.Flow, num.Int[T](-1), s.load)
 	}
-	for _, next := range s.successors[i] {
-		if s.waiting[next]--; s.waiting[next] > 0 {
-			continue
+	s.release(s.successors[i], at)
+	s.written(i, at)
+}
+
+// written lets go on, once, what waits for the transfer's sender to be through with it.
+func (s *state[T]) written(i int, at T) {
+	s.release(s.writers[i], at)
+	s.writers[i] = nil
+}
+
+// release tells those that wait for something that it was over at the given time.
+func (s *state[T]) release(waiters []int, at T) {
+	for _, next := range waiters {
+		s.earliest[next] = num.Max(s.earliest[next], at)
+		if s.waiting[next]--; s.waiting[next] == 0 {
+			s.ready(next, s.earliest[next])
 		}
-		ready := s.transfers[next].Start
-		for _, p := range s.transfers[next].After {
-			ready = num.Max(ready, s.result.Finish[p])
-		}
-		s.ready(next, ready)
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 // maxVec is how many slices one writev takes; more wait for the next call. Small, so that it fits on the stack.
 const maxVec = 64
 
-// unsent is how many bytes a socket holds that it cannot send yet. The kernel would take megabytes, and what overtakes bulk in the queues above
+// Unsent is how many bytes a socket holds that it cannot send yet. The kernel would take megabytes, and what overtakes bulk in the queues above
 // (small messages, the go-ahead for messages in the other direction) would wait behind them: seconds, where a slow link is shared.
-const unsent = 128 << 10
+const Unsent = 128 << 10
 
 // BBR, where it is the system's default, sets a timer for every packet that it lets go: at the speed of a cluster's network that takes more processor
 // time than the data (docs/performance.md). Reno is allowed to everybody. Other defaults stay.
@@ -171,7 +171,7 @@ func newLink(c *net.TCPConn) (*link, error) {
 	fd := -1
 	var dupErr error
 	err = raw.Control(func(s uintptr) {
-		if dupErr = unix.SetsockoptInt(int(s), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsent); dupErr == nil {
+		if dupErr = unix.SetsockoptInt(int(s), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, Unsent); dupErr == nil {
 			fd, dupErr = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0)
 		}
 	})
