@@ -52,9 +52,12 @@ func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Messa
 		x := message(m.Src, m.Dst, big.NewRat(m.Bytes, 1), places)
 		x.Line = m.Line
 		last := int64(0)
-		for h, list := range map[*history]*[]int{&ends.sent[m.Src]: &x.Sent, &ends.received[m.Src]: &x.After} {
-			if k, ok := h.before(ms, m.Start, i); ok {
-				*list = append(*list, k)
+		for _, d := range []struct {
+			of   *history
+			list *[]int
+		}{{&ends.sent[m.Src], &x.Sent}, {&ends.received[m.Src], &x.After}} {
+			if k, ok := d.of.before(ms, m.Start, i); ok {
+				*d.list = append(*d.list, k)
 				last = max(last, ms[k].End)
 			}
 		}
