@@ -211,7 +211,7 @@ static void before_init(void) {
   setenv("OMPI_MCA_fbtl_posix_write_datasieving", "0", 1);
   int excluding = components && *components == '^';
   if (components && *components && excluding == !!strstr(components, without)) return;
-  snprintf(all_but, sizeof all_but, "%s%s%s", excluding ? components : "^", excluding ? "," : "", without);
+  snprintf(all_but, sizeof all_but, "^%s%s%s", without, excluding ? "," : "", excluding ? components + 1 : ""); /* what must not be is first, so it is never cut off */
   setenv(variable, all_but, 1);
 }
 

@@ -35,7 +35,7 @@ void z_poll_start(void) {
   prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 #ifdef OPEN_MPI
   const char *yields = getenv("OMPI_MCA_mpi_yield_when_idle");
-  native_yields = yields && strcmp(yields, "0");
+  native_yields = yields && (!strcmp(yields, "1") || !strcmp(yields, "true"));
 #endif
   const char *s = getenv("ZIPPER_POLL");
   manner = !s ? ADAPTIVE : !strcmp(s, "busy") ? BUSY : !strcmp(s, "event") ? EVENT : ADAPTIVE;

@@ -302,15 +302,20 @@ func (c *cmControl) close() error {
 			<-ended
 		}
 	}
+	return freeCM(c.id, c.events, c.ch)
+}
+
+// freeCM frees what there is, in the order in which one needs the other.
+func freeCM(id *verbs.CM, events *waiter, ch *verbs.CMChannel) error {
 	var errs []error
-	if c.id != nil {
-		errs = append(errs, c.id.Close())
+	if id != nil {
+		errs = append(errs, id.Close())
 	}
-	if c.events != nil {
-		errs = append(errs, c.events.close())
+	if events != nil {
+		errs = append(errs, events.close())
 	}
-	if c.ch != nil {
-		c.ch.Close()
+	if ch != nil {
+		ch.Close()
 	}
 	return errors.Join(errs...)
 }
@@ -424,15 +429,5 @@ func (l *cmAcceptor) close() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var errs []error
-	if l.id != nil {
-		errs = append(errs, l.id.Close())
-	}
-	if l.events != nil {
-		errs = append(errs, l.events.close())
-	}
-	if l.ch != nil {
-		l.ch.Close()
-	}
-	return errors.Join(errs...)
+	return freeCM(l.id, l.events, l.ch)
 }

@@ -1,0 +1,375 @@
+package solve
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/sharing"
+)
+
+type start[T num.Number[T]] struct {
+	at       T
+	transfer int
+}
+
+type starts[T num.Number[T]] []start[T]
+
+func (q starts[T]) Len() int { return len(q) }
+func (q starts[T]) Less(i, j int) bool {
+	if c := q[i].at.Cmp(q[j].at); c != 0 {
+		return c < 0
+	}
+	return q[i].transfer < q[j].transfer
+}
+func (q starts[T]) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *starts[T]) Push(x any)   { *q = append(*q, x.(start[T])) }
+func (q *starts[T]) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}
+
+// class is the transfers under way over one flow. They share one rate, so one
+// account of bytes and of limits serves all. Without a grain every transfer is
+// a class of its own, and so an entry of its own for the rule.
+type class[T num.Number[T]] struct {
+	flow    int
+	moved   T // bytes each member has moved since the class was made
+	members members[T]
+	limited []Share[T]
+}
+
+type member[T num.Number[T]] struct {
+	transfer int
+	target   T // moved at which it ends
+	began    T // time of the first byte
+	before   []Share[T]
+}
+
+type members[T num.Number[T]] []member[T]
+
+func (m members[T]) Len() int           { return len(m) }
+func (m members[T]) Less(i, j int) bool { return m[i].target.Cmp(m[j].target) < 0 }
+func (m members[T]) Swap(i, j int)      { m[i], m[j] = m[j], m[i] }
+func (m *members[T]) Push(x any)        { *m = append(*m, x.(member[T])) }
+func (m *members[T]) Pop() any {
+	last := (*m)[len(*m)-1]
+	*m = (*m)[:len(*m)-1]
+	return last
+}
+
+type state[T num.Number[T]] struct {
+	n          *sharing.Network[T]
+	transfers  []Transfer[T]
+	o          Options
+	result     *Result[T]
+	now        T
+	requests   bool    // handshakes are worked out: a transfer comes into the queue when its request goes
+	waiting    []int   // per transfer: predecessors not over
+	earliest   []T     // per transfer: when those that are over were
+	successors [][]int // per transfer
+	writers    [][]int // per transfer: those that wait for its sender
+	queue      starts[T]
+	active     []*class[T]
+	flows      []sharing.Active // of the active classes
+	grain      T                // Options.Grain, 0 = none
+	load       []T              // with a grain: weights of the active flows, per resource
+	classOf    []*class[T]      // with a grain: per flow, its class while active
+	finished   int
+	worst      map[overloadKey]sharing.Overload[T]
+	order      []overloadKey
+}
+
+type overloadKey struct{ resource, vertex int }
+
+func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o Options, requests bool) (*state[T], error) {
+	if o.Grain < 0 || o.Grain > 0.1 || o.Grain != o.Grain {
+		return nil, fmt.Errorf("grain %v: must be from 0 to 0.1", o.Grain)
+	}
+	k := len(transfers)
+	s := &state[T]{n: n, transfers: transfers, o: o, requests: requests,
+		result: &Result[T]{Start: make([]T, k), Finish: make([]T, k), Limited: make([][]Share[T], k),
+			Used: make([]T, len(n.Resources))},
+		waiting: make([]int, k), earliest: make([]T, k), successors: make([][]int, k), writers: make([][]int, k),
+		worst: make(map[overloadKey]sharing.Overload[T])}
+	if o.Grain > 0 {
+		s.grain = num.Int[T](int64(o.Grain * 1e9)).Div(num.Int[T](1e9))
+		s.load = make([]T, len(n.Resources))
+		s.classOf = make([]*class[T], len(n.Flows))
+	}
+	for i := range transfers {
+		t := &transfers[i]
+		if t.Flow < 0 || t.Flow >= len(n.Flows) {
+			return nil, fmt.Errorf("transfer %s: no flow %d", t.Name, t.Flow)
+		}
+		for what, v := range map[string]T{"size": t.Bytes, "start": t.Start, "delay": t.Delay, "tail": t.Tail, "handshake": t.Handshake, "delay before the handshake": t.Delay.Sub(t.Handshake)} {
+			if v.Sign() < 0 || !num.Finite(v) {
+				return nil, fmt.Errorf("transfer %s: %s %v: must be finite and 0 or more", t.Name, what, v)
+			}
+		}
+		for _, p := range t.After {
+			if p < 0 || p >= k {
+				return nil, fmt.Errorf("transfer %s waits for transfer number %d: there are %d", t.Name, p, k)
+			}
+			s.successors[p] = append(s.successors[p], i)
+		}
+		for _, p := range t.Sent {
+			if p < 0 || p >= k {
+				return nil, fmt.Errorf("transfer %s waits for the sender of transfer number %d: there are %d", t.Name, p, k)
+			}
+			s.writers[p] = append(s.writers[p], i)
+		}
+		s.waiting[i], s.earliest[i] = len(t.After)+len(t.Sent), t.Start
+	}
+	for i := range transfers {
+		if s.waiting[i] == 0 {
+			s.ready(i, transfers[i].Start)
+		}
+	}
+	return s, nil
+}
+
+// ready lets a transfer start at the given time.
+func (s *state[T]) ready(i int, at T) {
+	s.result.Start[i] = at
+	at = at.Add(s.transfers[i].Delay)
+	if s.requests {
+		at = at.Sub(s.transfers[i].Handshake)
+	}
+	heap.Push(&s.queue, start[T]{at, i})
+}
+
+// finish ends the transfer whose last byte moved at the given time.
+func (s *state[T]) finish(i int, at T) {
+	t := &s.transfers[i]
+	s.finished++
+	at = at.Add(t.Tail)
+	s.result.Finish[i] = at
+	s.result.Makespan = num.Max(s.result.Makespan, at)
+	s.n.AddUse(t.Flow, t.Bytes, s.result.Used)
+	if s.load != nil && t.Bytes.Sign() > 0 {
+		s.n.AddUse(t.Flow, num.Int[T](-1), s.load)
+	}
+	s.release(s.successors[i], at)
+	s.written(i, at)
+}
+
+// written lets go on, once, what waits for the transfer's sender to be through with it.
+func (s *state[T]) written(i int, at T) {
+	s.release(s.writers[i], at)
+	s.writers[i] = nil
+}
+
+// release tells those that wait for something that it was over at the given time.
+func (s *state[T]) release(waiters []int, at T) {
+	for _, next := range waiters {
+		s.earliest[next] = num.Max(s.earliest[next], at)
+		if s.waiting[next]--; s.waiting[next] == 0 {
+			s.ready(next, s.earliest[next])
+		}
+	}
+}
+
+// admit starts what is due, and with a grain what is nearly due.
+func (s *state[T]) admit() {
+	for s.queue.Len() > 0 {
+		next := s.queue[0]
+		if next.at.Cmp(s.now) > 0 {
+			if s.grain.Sign() == 0 {
+				return
+			}
+			t := &s.transfers[next.transfer]
+			slack := s.grain.Mul(t.Bytes).Mul(s.n.Congestion(t.Flow, s.load))
+			if next.at.Sub(s.now).Cmp(slack) > 0 {
+				return
+			}
+		}
+		heap.Pop(&s.queue)
+		if s.transfers[next.transfer].Bytes.Sign() == 0 {
+			s.finish(next.transfer, next.at)
+			continue
+		}
+		s.join(next)
+	}
+}
+
+// join puts a transfer into its class.
+func (s *state[T]) join(x start[T]) {
+	t := &s.transfers[x.transfer]
+	var c *class[T]
+	if s.classOf != nil {
+		c = s.classOf[t.Flow]
+		s.n.AddUse(t.Flow, num.Int[T](1), s.load)
+	}
+	if c == nil {
+		c = &class[T]{flow: t.Flow}
+		s.active = append(s.active, c)
+		if s.classOf != nil {
+			s.classOf[t.Flow] = c
+		}
+	}
+	heap.Push(&c.members, member[T]{x.transfer, c.moved.Add(t.Bytes), x.at, slices.Clone(c.limited)})
+}
+
+func (s *state[T]) step(rule sharing.Rule[T]) error {
+	if len(s.active) == 0 {
+		if s.queue.Len() == 0 {
+			return s.circular()
+		}
+		if s.queue[0].at.Cmp(s.now) > 0 {
+			s.now = s.queue[0].at
+		}
+	}
+	s.admit()
+	if len(s.active) == 0 {
+		return nil // only empty transfers were due
+	}
+	s.flows = s.flows[:0]
+	for _, c := range s.active {
+		s.flows = append(s.flows, sharing.Active{Flow: c.flow, Count: len(c.members)})
+	}
+	a, err := rule.Share(s.n, s.flows)
+	if err != nil {
+		return err
+	}
+	s.result.Events++
+	// ends[k] is how long the first member of class k still takes.
+	ends := make([]T, len(s.active))
+	var dt T
+	for k, c := range s.active {
+		first := c.members[0]
+		if a.Rate[k].Sign() <= 0 || len(a.Limits[k]) == 0 {
+			return fmt.Errorf("transfer %s stalls: rule %s gives it the rate %v", s.transfers[first.transfer].Name, rule.Name(), a.Rate[k])
+		}
+		ends[k] = first.target.Sub(c.moved).Div(a.Rate[k])
+		if k == 0 || ends[k].Cmp(dt) < 0 {
+			dt = ends[k]
+		}
+	}
+	if s.queue.Len() > 0 {
+		if gap := s.queue[0].at.Sub(s.now); gap.Cmp(dt) < 0 {
+			dt = gap
+		}
+	}
+	s.advance(a, ends, dt)
+	return nil
+}
+
+// advance moves time by dt and ends the transfers that have then moved all.
+func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
+	from, to := s.now, s.now.Add(dt)
+	if s.o.Record {
+		s.record(from, to, a)
+		s.noteOverloads(a)
+	}
+	s.now = to
+	var done []int
+	kept := s.active[:0]
+	for k, c := range s.active {
+		c.moved = c.moved.Add(dt.Mul(a.Rate[k]))
+		part := dt.Div(num.Int[T](int64(len(a.Limits[k]))))
+		for _, l := range a.Limits[k] {
+			c.limited = charge(c.limited, l, part)
+		}
+		over := ends[k].Cmp(dt) <= 0 // whatever the rounding of moved says
+		for len(c.members) > 0 && (over || s.ended(c, a.Rate[k])) {
+			over = false
+			m := heap.Pop(&c.members).(member[T])
+			s.result.Limited[m.transfer] = since(c.limited, m.before)
+			done = append(done, m.transfer)
+		}
+		if len(c.members) > 0 {
+			kept = append(kept, c)
+		} else if s.classOf != nil {
+			s.classOf[c.flow] = nil
+		}
+	}
+	clear(s.active[len(kept):])
+	s.active = kept
+	for _, i := range done {
+		s.finish(i, to)
+	}
+}
+
+// ended tells whether the first member has moved all, or nearly so.
+func (s *state[T]) ended(c *class[T], rate T) bool {
+	first := c.members[0]
+	if c.moved.Cmp(first.target) >= 0 {
+		return true
+	}
+	if s.grain.Sign() == 0 {
+		return false
+	}
+	left := first.target.Sub(c.moved).Div(rate)
+	return left.Cmp(s.grain.Mul(s.now.Add(left).Sub(first.began))) <= 0
+}
+
+func (s *state[T]) record(from, to T, a sharing.Allocation[T]) {
+	step := Step[T]{From: from, To: to}
+	for k, c := range s.active {
+		for _, m := range c.members {
+			step.Active = append(step.Active, m.transfer)
+			step.Rate = append(step.Rate, a.Rate[k])
+			step.Limits = append(step.Limits, a.Limits[k])
+		}
+	}
+	s.result.Steps = append(s.result.Steps, step)
+}
+
+func charge[T num.Number[T]](shares []Share[T], l sharing.Limit, time T) []Share[T] {
+	for k := range shares {
+		if shares[k].Limit == l {
+			shares[k].Time = shares[k].Time.Add(time)
+			return shares
+		}
+	}
+	return append(shares, Share[T]{l, time})
+}
+
+// since is the shares less those of before, which is a prefix of them.
+func since[T num.Number[T]](shares, before []Share[T]) []Share[T] {
+	var list []Share[T]
+	for k, s := range shares {
+		if k < len(before) {
+			s.Time = s.Time.Sub(before[k].Time)
+		}
+		if s.Time.Sign() > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// noteOverloads keeps the worst load of each resource. Only recorded runs look:
+// the check costs as much as a step.
+func (s *state[T]) noteOverloads(a sharing.Allocation[T]) {
+	for _, o := range sharing.Overloads(s.n, s.flows, a) {
+		key := overloadKey{o.Resource, o.Vertex}
+		if old, ok := s.worst[key]; !ok {
+			s.order = append(s.order, key)
+		} else if old.Load.Cmp(o.Load) >= 0 {
+			continue
+		}
+		s.worst[key] = o
+	}
+}
+
+func (s *state[T]) overloads() []sharing.Overload[T] {
+	var list []sharing.Overload[T]
+	for _, key := range s.order {
+		list = append(list, s.worst[key])
+	}
+	return list
+}
+
+func (s *state[T]) circular() error {
+	for i, w := range s.waiting {
+		if w > 0 {
+			return fmt.Errorf("transfer %s can never start: the transfers wait for each other in a circle", s.transfers[i].Name)
+		}
+	}
+	return errors.New("solver: nothing to do and not finished") // not reached
+}
