@@ -28,6 +28,10 @@ func (br *bridge) allowed(h *wire.Header) error {
 		switch h.Type {
 		case wire.TypeAbort, wire.TypeBye, wire.TypePing, wire.TypePong, wire.TypeReady: // Ready: the same by another way
 			return nil
+		case wire.TypeRailState:
+			if br.job.gather.Rails() > 1 {
+				return nil
+			}
 		}
 		return fmt.Errorf("%v frame over a link between forwarders", h.Type)
 	}
@@ -64,6 +68,20 @@ func (c *conn) bridgeControl(br *bridge, h *wire.Header, body []byte) {
 		c.f.fail(br.job, a.Code, a.Rank, a.Reason, c)
 		c.f.mu.Unlock()
 		c.end(fmt.Errorf("the job was aborted: %s", a.Reason))
+	case wire.TypeRailState:
+		s, err := wire.ParseRailState(body)
+		if err == nil && (s.Up || int64(s.Rank) >= int64(len(br.job.via)) || br.job.via[s.Rank] != br) {
+			err = fmt.Errorf("RailState of rank %d (up: %v), which is not behind that link", s.Rank, s.Up)
+		}
+		if err != nil {
+			c.bad(err.Error())
+			return
+		}
+		c.f.mu.Lock()
+		if br.job.state == running && br.job.table[s.Rank].CompareAndSwap(c, nil) {
+			c.f.without(br.job, s.Rank, s.Reason, br.cluster)
+		}
+		c.f.mu.Unlock()
 	}
 }
 
@@ -71,6 +89,10 @@ func (c *conn) bridgeControl(br *bridge, h *wire.Header, body []byte) {
 func (f *Forwarder) departed(b *job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.departedLocked(b)
+}
+
+func (f *Forwarder) departedLocked(b *job) {
 	b.hops.staying--
 	f.sayBye(b)
 }
@@ -112,7 +134,7 @@ func (c *conn) part() {
 	c.end(nil)
 }
 
-// bridgeLost fails the job of a bridge that is gone. With f.mu.
+// bridgeLost fails the job of a bridge that is gone, or the job goes on over its other rows. With f.mu.
 func (f *Forwarder) bridgeLost(br *bridge, cause error) {
 	b := br.job
 	if cause == nil {
@@ -125,6 +147,10 @@ func (f *Forwarder) bridgeLost(br *bridge, cause error) {
 		f.breakUp(b, wire.RefuseShutdown, reason)
 	case b.state == running && !(br.said && br.heard):
 		f.log.Error("a link between forwarders is lost", zap.String("job", b.id), zap.String("forwarder", br.addr), zap.Error(cause))
+		if b.gather.Rails() > 1 {
+			f.cutOff(br, reason)
+			return
+		}
 		f.fail(b, 1, wire.Nobody, reason, br.conn)
 	}
 }

@@ -87,6 +87,12 @@ func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *
 			c.loop.post(func() { c.linger(frame) })
 		}
 	}
+	for _, br := range b.bridges() { // one may lead to nobody any more
+		if c := br.conn; !told[c] {
+			told[c] = true
+			c.loop.post(func() { c.linger(frame) })
+		}
+	}
 }
 
 // finish forgets a job without links. With f.mu.

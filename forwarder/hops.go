@@ -91,6 +91,14 @@ func (h *hops) gaps() string {
 	return b.String()
 }
 
+// bridges are those of a job of several hops that are there.
+func (j *job) bridges() map[int]*bridge {
+	if j.hops == nil {
+		return nil
+	}
+	return j.hops.bridges
+}
+
 // clusterIndex finds a Join's cluster, which is in its layout.
 func (j *job) clusterIndex(name string) int {
 	return slices.IndexFunc(j.clusters, func(c wire.Cluster) bool { return c.Name == name })
@@ -161,8 +169,9 @@ func (f *Forwarder) bridgeIn(c *conn, j *wire.Join, here int) {
 		return
 	}
 	b := f.jobs[j.Job]
+	begins := b == nil
 	var refused *handshake.Refused
-	if b == nil {
+	if begins {
 		b, refused = f.open(j, here)
 	} else {
 		refused = b.gather.Fits(j)
@@ -172,6 +181,9 @@ func (f *Forwarder) bridgeIn(c *conn, j *wire.Join, here int) {
 	}
 	if refused != nil {
 		c.joining.Refuse(refused.Code, refused.Reason)
+		if begins && b != nil {
+			f.breakUp(b, refused.Code, refused.Reason) // nobody waits in it
+		}
 		return
 	}
 	c.joining.Release()
@@ -252,6 +264,10 @@ func (f *Forwarder) gatherOver(c *conn, h wire.Header, body []byte) {
 // introduce goes on with the exchange that opens a bridge which we dialled.
 func (f *Forwarder) introduce(c *conn, h wire.Header, body []byte) {
 	br, m := c.bridge, c.bridger
+	if br.job.state != gathering { // the other end need not begin
+		c.loop.post(func() { c.end(fmt.Errorf("job %q does not gather any more", br.job.id)) })
+		return
+	}
 	m.HandleMessage(h, body)
 	for {
 		e, ok := m.NextEvent()

@@ -22,6 +22,7 @@ type chain struct {
 	layout  []wire.Cluster
 	zippers []wire.Zipper
 	benches []*bench
+	rows    int // that the job says it has
 }
 
 // newChain starts a forwarder for each list of clusters, named z0, z1, …; without says which are not started.
@@ -71,7 +72,7 @@ start:
 
 func (ch *chain) identity(job string, cluster, rank, zipper int) handshake.Identity {
 	id := identity(job, ch.layout[cluster].Name, rank, ch.layout...)
-	id.Zippers, id.Here = ch.zippers, zipper
+	id.Zippers, id.Here, id.Rails = ch.zippers, zipper, ch.rows
 	return id
 }
 
@@ -368,4 +369,54 @@ func TestBridgeLiesEarly(t *testing.T) {
 		}
 		check(t, refused)
 	})
+}
+
+// TestBridgeRefused: a stranger whose link between forwarders is refused leaves no job behind, however long it says that it would wait.
+func TestBridgeRefused(t *testing.T) {
+	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}, 1)
+	b := ch.benches[0]
+	for i := range 3 {
+		id := ch.identity(name(i), 1, 0, 1)
+		id.Timeout = 1000 * time.Hour
+		l, err := ch.net.Dial(context.Background(), "z0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &rank{t: t, link: l}
+		h, challenge := x.expect(wire.TypeChallenge)
+		m := handshake.NewBridger(certificate(t, id), 0) // the other way round: z0 is the one to dial
+		m.HandleMessage(h, challenge)
+		e, _ := m.NextEvent()
+		x.send(e.Frame)
+		_, body := x.expect(wire.TypeRefuse)
+		if r, err := wire.ParseRefuse(body); err != nil || r.Code != wire.RefuseLayout {
+			t.Errorf("%+v, %v", r, err)
+		}
+		l.Close()
+	}
+	b.settled()
+}
+
+// certificate is what a forwarder has that such a rank has joined.
+func certificate(t *testing.T, id handshake.Identity) handshake.Certificate {
+	j, err := handshake.NewJoiner(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := handshake.NewAcceptor([32]byte{1}, "")
+	deliver := func(e handshake.Event, to func(wire.Header, []byte)) {
+		h, err := wire.ParseHeader(e.Frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to(h, e.Frame[wire.HeaderLen:])
+	}
+	e, _ := a.NextEvent()
+	deliver(e, j.HandleMessage)
+	e, _ = j.NextEvent()
+	deliver(e, a.HandleMessage)
+	if e, _ = a.NextEvent(); e.Kind != handshake.Verified {
+		t.Fatalf("%+v", e)
+	}
+	return a.Certificate(&e.Join)
 }

@@ -101,7 +101,7 @@ func (f *Forwarder) gather(c *conn, j *wire.Join) {
 		c.joining.Refuse(refused.Code, refused.Reason)
 		return
 	}
-	if b.state == running && b.gather.Rails() > 1 {
+	if b.state == running && b.gather.Rails() > 1 && b.hops == nil {
 		f.again(c, b, j)
 		return
 	}
@@ -146,7 +146,7 @@ func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
 	switch {
 	case f.stopping:
 		return &handshake.Refused{Code: wire.RefuseShutdown, Reason: "the forwarder is shutting down"}
-	case len(f.cfg.Jobs) > 0 && !slices.Contains(f.cfg.Jobs, j.Job):
+	case len(f.cfg.Jobs) > 0 && !slices.Contains(f.cfg.Jobs, j.Job) && !slices.Contains(f.cfg.Jobs, handshake.JobID(j.Job)):
 		return &handshake.Refused{Code: wire.RefuseJob, Reason: fmt.Sprintf("this forwarder does not serve job %q: check the job id and the forwarder's address", j.Job)}
 	case j.Protocol != f.cfg.Protocol:
 		return &handshake.Refused{Code: wire.RefuseSettings, Reason: fmt.Sprintf("this forwarder has %s, the job %s: start both with the same --protocol", handshake.ProtocolName(f.cfg.Protocol), handshake.ProtocolName(j.Protocol))}
@@ -235,7 +235,7 @@ func (f *Forwarder) expire(b *job) {
 	}
 	reason := fmt.Sprintf("job %q is not complete after %v; missing: %s", b.id, time.Since(b.created).Round(time.Millisecond), b.gather.Missing())
 	for _, o := range f.jobs {
-		if o != b && o.state == gathering {
+		if o != b && o.state == gathering && handshake.JobID(o.id) != handshake.JobID(b.id) {
 			reason += " (another job waits here too: do all clusters use the same job id?)"
 			break
 		}

@@ -22,7 +22,7 @@ type Status struct {
 
 // JobStatus is one job that has not ended.
 type JobStatus struct {
-	Job         string          `json:"job"`
+	Job         string          `json:"job"`   // its id; ID#2 for the second row of one of several hops
 	State       string          `json:"state"` // gathering, running or failed
 	Created     time.Time       `json:"created"`
 	Started     time.Time       `json:"started"` // zero while gathering

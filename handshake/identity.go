@@ -17,6 +17,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leidenzipper/zipper/wire"
@@ -42,6 +43,22 @@ type Identity struct {
 	Doors    []wire.Port   // where other clusters' ranks reach this one without a forwarder
 	Timeout  time.Duration // how long to wait for the others at the forwarder; whole milliseconds
 }
+
+// RowID is the id under which row k of a job of several hops joins (vrank.Rows), from 0: to the forwarders every row is a job of its own.
+func RowID(job string, k int) string {
+	if k == 0 {
+		return job
+	}
+	return fmt.Sprintf("%s%s%d", job, rowMark, k+1)
+}
+
+// JobID is the id of the job that joins under this one.
+func JobID(id string) string {
+	job, _, _ := strings.Cut(id, rowMark)
+	return job
+}
+
+const rowMark = "#" // users' job ids do not have it
 
 // Validate says what is missing or out of range.
 func (id *Identity) Validate() error {

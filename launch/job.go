@@ -251,7 +251,7 @@ func (j *Job) Normalize() error {
 		}
 	}
 	if hops := j.hops(); hops != nil {
-		if _, err := jobenv.Routes(j.Layout(), hops); err != nil {
+		if _, _, err := jobenv.Rows(j.Layout(), hops); err != nil {
 			return fmt.Errorf("%w (a zipper that has no address for a cluster, or does not have it under clusters:, is not on its network)", err)
 		}
 	}

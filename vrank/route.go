@@ -71,6 +71,51 @@ func NewRoutes(clusters int, zippers []Zipper) (*Routes, error) {
 // Tree is NewRoutes for zippers that join named clusters in a chain or a tree, so that exactly one way leads from each cluster to each other:
 // on[i] are the clusters on whose networks zipper i is. A zipper that closes a loop is refused, and so is a cluster that is left alone.
 func Tree(names []string, on [][]int) (*Routes, error) {
+	numbers := make([]int, len(on))
+	for i := range numbers {
+		numbers[i] = i
+	}
+	return tree(names, on, numbers)
+}
+
+// Rows is Tree for a net in which several zippers may stand side by side, on the networks of the same clusters: a stage. It takes such a net apart into
+// rows, each with one zipper of every stage, so that each row is a tree by itself: rows[k] are the indices of row k's zippers, in the same order of
+// stages, and the routes hold for the places in any row. There are as many rows as the largest stage has zippers; a smaller one gives its zippers to
+// several rows, in turn.
+func Rows(names []string, on [][]int) (rows [][]int, routes *Routes, err error) {
+	var stages [][]int // indices of the zippers on the same networks
+	var first []int    // of each stage
+	var of [][]int     // clusters of each stage
+next:
+	for i, clusters := range on {
+		clusters = unique(clusters)
+		for s := range stages {
+			if slices.Equal(of[s], clusters) {
+				stages[s] = append(stages[s], i)
+				continue next
+			}
+		}
+		stages, first, of = append(stages, []int{i}), append(first, i), append(of, clusters)
+	}
+	if routes, err = tree(names, of, first); err != nil {
+		return nil, nil, err
+	}
+	width := 0
+	for _, s := range stages {
+		width = max(width, len(s))
+	}
+	for k := range width {
+		var row []int
+		for _, s := range stages {
+			row = append(row, s[k%len(s)])
+		}
+		rows = append(rows, row)
+	}
+	return rows, routes, nil
+}
+
+// tree does Tree's work; numbers are what errors call the zippers, from 0.
+func tree(names []string, on [][]int, numbers []int) (*Routes, error) {
 	joined := make([]int, len(names)) // union-find: clusters that the zippers so far join have the same root
 	for i := range joined {
 		joined[i] = i
@@ -84,18 +129,18 @@ func Tree(names []string, on [][]int) (*Routes, error) {
 	zippers := make([]Zipper, len(on))
 	for i, clusters := range on {
 		if clusters = unique(clusters); len(clusters) < 2 {
-			return nil, fmt.Errorf("zipper %d is on fewer than two clusters' networks: it joins nothing", i+1)
+			return nil, fmt.Errorf("zipper %d is on fewer than two clusters' networks: it joins nothing", numbers[i]+1)
 		}
 		for _, c := range clusters {
 			if c < 0 || c >= len(names) {
-				return nil, fmt.Errorf("zipper %d is on cluster %d of %d", i+1, c, len(names))
+				return nil, fmt.Errorf("zipper %d is on cluster %d of %d", numbers[i]+1, c, len(names))
 			}
 		}
 		for k, c := range clusters[1:] {
 			a, b := root(clusters[0]), root(c)
 			if a == b {
 				return nil, fmt.Errorf("zipper %d closes a loop: clusters %s and %s are joined by the zippers before it already; "+
-					"several hops need exactly one way between any two clusters (several zippers side by side must all be on the same clusters)", i+1, names[clusters[k]], names[c])
+					"the zippers must join the clusters in a chain or a tree (zippers side by side, for redundancy, must be on exactly the same clusters)", numbers[i]+1, names[clusters[k]], names[c])
 			}
 			joined[b] = a
 		}

@@ -138,3 +138,28 @@ func TestTree(t *testing.T) {
 		}
 	}
 }
+
+func TestRows(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	rows, routes, err := Rows(names, [][]int{{0, 1}, {1, 2}, {1, 0}, {2, 1}, {0, 1}})
+	if err != nil || len(rows) != 3 || !slices.Equal(rows[0], []int{0, 1}) || !slices.Equal(rows[1], []int{2, 3}) || !slices.Equal(rows[2], []int{4, 1}) {
+		t.Fatalf("stages of three and two zippers: %v, %v", rows, err)
+	}
+	if !slices.Equal(routes.Rails(0, 2), []int{0}) || !slices.Equal(routes.Next(0, 2), []int{1}) {
+		t.Errorf("from a to c by %v, then %v", routes.Rails(0, 2), routes.Next(0, 2))
+	}
+	if rows, _, err := Rows(names, [][]int{{0, 1}, {1, 2}}); err != nil || len(rows) != 1 {
+		t.Errorf("chain: %v, %v", rows, err)
+	}
+	for want, on := range map[string][][]int{
+		"zipper 4 closes a loop: clusters a and c": {{0, 1}, {0, 1}, {1, 2}, {0, 2}},
+		"zipper 3 closes a loop":                   {{0, 1}, {0, 1}, {0, 1, 2}},
+		"from cluster a to cluster c":              {{0, 1}, {0, 1}},
+		"zipper 3 is on fewer than two":            {{0, 1}, {0, 1}, {1}, {1, 2}},
+		"zipper 3 is on cluster 5 of 3":            {{0, 1}, {0, 1}, {1, 5}},
+	} {
+		if _, _, err := Rows(names, on); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", on, err, want)
+		}
+	}
+}

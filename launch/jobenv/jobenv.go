@@ -47,7 +47,6 @@ type Job struct {
 	Layout      []Cluster
 	Forwarders  []string // addresses that this cluster reaches
 	Zippers     []Zipper // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
-	Here        []int    // for each of Forwarders its index in Zippers
 	Dual        []Dual   // of this cluster's zipper nodes
 	Timeout     time.Duration
 	Log         string

@@ -65,8 +65,8 @@ func ParseZipper(s string) (address string, z Zipper, err error) {
 	return "", z, nil
 }
 
-// Routes works out the ways between the clusters of a job with several hops. The error says why the zippers do not form a tree.
-func Routes(layout []Cluster, zippers []Zipper) (*vrank.Routes, error) {
+// Rows takes the zippers of a job with several hops apart into rows that are trees; see vrank.Rows. The error says why that cannot be done.
+func Rows(layout []Cluster, zippers []Zipper) ([][]int, *vrank.Routes, error) {
 	var names []string
 	for _, c := range layout {
 		names = append(names, c.Name)
@@ -76,12 +76,12 @@ func Routes(layout []Cluster, zippers []Zipper) (*vrank.Routes, error) {
 		for _, p := range z.Ports {
 			c := slices.Index(names, p.Cluster)
 			if c < 0 {
-				return nil, fmt.Errorf("zipper %v is on the network of cluster %q, which the job does not have", z, p.Cluster)
+				return nil, nil, fmt.Errorf("zipper %v is on the network of cluster %q, which the job does not have", z, p.Cluster)
 			}
 			on[i] = append(on[i], c)
 		}
 	}
-	return vrank.Tree(names, on)
+	return vrank.Rows(names, on)
 }
 
 // forwarders takes the list of forwarders apart: plain addresses, or zippers of which this cluster reaches some.
@@ -108,19 +108,19 @@ func (j *Job) forwarders(list string) error {
 	if plain > 0 {
 		return fmt.Errorf("%s=%q: say of every forwarder which clusters reach it, or of none", VarForwarders, list)
 	}
-	if _, err := Routes(j.Layout, j.Zippers); err != nil {
+	if _, _, err := Rows(j.Layout, j.Zippers); err != nil {
 		return fmt.Errorf("%s: %w", VarForwarders, err)
 	}
 	j.reach()
 	return nil
 }
 
-// reach sets Forwarders and Here from Zippers.
+// reach sets Forwarders from Zippers.
 func (j *Job) reach() {
-	j.Forwarders, j.Here = nil, nil
-	for i, z := range j.Zippers {
+	j.Forwarders = nil
+	for _, z := range j.Zippers {
 		if a := z.Address(j.Cluster); a != "" {
-			j.Forwarders, j.Here = append(j.Forwarders, a), append(j.Here, i)
+			j.Forwarders = append(j.Forwarders, a)
 		}
 	}
 }

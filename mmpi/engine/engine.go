@@ -35,9 +35,9 @@ type Engine struct {
 	slots      int  // rails that may lead to one process
 	multi      bool // more than one forwarder leads to each process
 	ways       waysState
-	only       []int   // in a job of several hops: the rail that leads to a virtual rank; nil: all do
-	turn       int     // bytes that a rail writes at a time
-	peers      []*peer // by virtual rank; nil until first used
+	paths      [][]*rail // in a job of several hops: the rails that lead to each virtual rank; nil: all do
+	turn       int       // bytes that a rail writes at a time
+	peers      []*peer   // by virtual rank; nil until first used
 
 	comms     []*Comm // by id
 	table     atomic.Pointer[[]*Comm]

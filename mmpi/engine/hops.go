@@ -1,92 +1,60 @@
 package engine
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/launch/jobenv"
-	joining "github.com/leidenzipper/zipper/rail"
-	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
 // In a job of several hops (clusters and forwarders form a tree) a process joins the forwarders on its own network, and exactly one of its links leads
 // to each other cluster. A message of two hops is to both ends the same as one of one hop: envelopes, credit and acknowledgements go end to end.
+//
+// Where forwarders stand side by side the net is taken apart into rows (vrank.Rows), each a tree by itself, which the forwarders serve as jobs of their
+// own. A process has links of its own in every row, also where two rows share a forwarder, so one link of each row leads to each other cluster: these
+// are the several rails of that pair, and both ends count the same rows. A rail that is lost does not come back in such a job: the forwarders of its
+// row go on without it.
 
-// hopWays puts the job's forwarders into the identity and gives for each cluster the place in job.Forwarders that leads there.
-func hopWays(job jobenv.Job, id *handshake.Identity) ([]int, error) {
-	routes, err := jobenv.Routes(job.Layout, job.Zippers)
+// hopWays gives the links that the process needs, row by row, and for each cluster the places of those that lead there, one in each row (to the own
+// cluster: any).
+func hopWays(job jobenv.Job, id handshake.Identity) (links []target, ways [][]int, err error) {
+	rows, routes, err := jobenv.Rows(job.Layout, job.Zippers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	index := func(name string) int {
 		return slices.IndexFunc(job.Layout, func(c jobenv.Cluster) bool { return c.Name == name })
 	}
-	for _, z := range job.Zippers {
-		var w wire.Zipper
-		for _, p := range z.Ports {
-			w.Ports = append(w.Ports, wire.Port{Cluster: uint16(index(p.Cluster)), Address: p.Address})
-		}
-		id.Zippers = append(id.Zippers, w)
-	}
-	id.Rails = 1
-	ways := make([]int, len(job.Layout))
-	for to := range ways {
-		from := index(job.Cluster)
-		if from == to {
-			continue
-		}
-		first := routes.Rails(from, to)
-		if ways[to] = slices.Index(job.Here, first[0]); ways[to] < 0 {
-			return nil, fmt.Errorf("no forwarder of cluster %s leads to %s", job.Cluster, job.Layout[to].Name)
-		}
-	}
-	return ways, nil
-}
-
-// dialHops joins at all forwarders of this cluster; every one is needed.
-func dialHops(ctx context.Context, d *joining.Dialer, job jobenv.Job, id handshake.Identity) ([]transport.Link, wire.Layout, error) {
-	type answer struct {
-		rail   int
-		link   transport.Link
-		layout wire.Layout
-		err    error
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan answer)
-	for i, addr := range job.Forwarders {
+	id.Rails = len(rows)
+	ways = make([][]int, len(job.Layout))
+	for k, row := range rows {
 		id := id
-		id.Here = job.Here[i]
-		go func() {
-			l, layout, err := d.Dial(ctx, addr, id)
-			answers <- answer{i, l, layout, err}
-		}()
-	}
-	links := make([]transport.Link, len(job.Forwarders))
-	var layout wire.Layout
-	var all error
-	for range links {
-		a := <-answers
-		if a.err != nil {
-			cancel() // without it the others are of no use
-			if !errors.Is(a.err, context.Canceled) || all == nil {
-				all = errors.Join(all, a.err)
-			}
-			continue
-		}
-		links[a.rail], layout = a.link, a.layout
-	}
-	if all != nil {
-		for _, l := range links {
-			if l != nil {
-				l.Close()
+		id.Job, id.Zippers = handshake.RowID(job.ID, k), make([]wire.Zipper, len(row))
+		for at, i := range row {
+			for _, p := range job.Zippers[i].Ports {
+				id.Zippers[at].Ports = append(id.Zippers[at].Ports, wire.Port{Cluster: uint16(index(p.Cluster)), Address: p.Address})
 			}
 		}
-		return nil, layout, all
+		begin, place := len(links), map[int]int{} // in links, of the row's forwarders on this network
+		for at, i := range row {
+			if a := job.Zippers[i].Address(job.Cluster); a != "" {
+				id.Here, place[at] = at, len(links)
+				links = append(links, target{a, k, id})
+			}
+		}
+		from := index(job.Cluster)
+		for to := range ways {
+			at := begin
+			if to != from {
+				at = place[routes.Rails(from, to)[0]]
+			}
+			ways[to] = append(ways[to], at)
+		}
 	}
-	return links, layout, nil
+	if len(links) > MaxRails {
+		return nil, nil, fmt.Errorf("cluster %s needs %d links to forwarders for %d rows of them, at most %d can be used: name fewer zippers side by side", job.Cluster, len(links), len(rows), MaxRails)
+	}
+	return links, ways, nil
 }

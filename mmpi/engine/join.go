@@ -61,19 +61,18 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 		Library: loc.Library, Model: Model, Host: loc.Host, Timeout: job.Timeout,
 		Protocol: job.Protocol, Settings: jobenv.VarCollectives + "=" + tuning.String(),
 		Rails: len(job.Forwarders), Instance: mathrand.Uint64()}
-	var ways []int
-	if len(job.Zippers) > 0 {
-		if ways, err = hopWays(job, &id); err != nil {
-			return nil, w, failure(ErrArg, "%s: %v", jobenv.VarForwarders, err)
-		}
-	}
 	doors, err := openDoors(job)
 	if err != nil {
 		return nil, w, err
 	}
 	id.Doors = doors.ports
+	targets, ways, err := targetsOf(job, id)
+	if err != nil {
+		doors.close()
+		return nil, w, failure(ErrArg, "%s: %v", jobenv.VarForwarders, err)
+	}
 	dialer := &joining.Dialer{Verbs: verbs.Options{Unmaps: loc.Unmaps}}
-	links, redial, layout, err := dial(ctx, dialer, job, id)
+	links, redial, layout, err := dial(ctx, dialer, targets)
 	if err != nil {
 		doors.close()
 		return nil, w, failure(ErrLink, "cluster %s rank %d cannot join job %q: %v", job.Cluster, loc.Rank, job.ID, err)
@@ -107,19 +106,34 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	return e, w, nil
 }
 
-// dial joins at all of the job's forwarders at once and returns when the first has let us in: the other links may come later (Config.Redial).
-func dial(ctx context.Context, d *joining.Dialer, job jobenv.Job, id handshake.Identity) ([]transport.Link, func(context.Context, int) (transport.Link, error), wire.Layout, error) {
+// target is a forwarder to join, and as whom.
+type target struct {
+	addr string
+	row  int // the links of one row are of use only together
+	id   handshake.Identity
+}
+
+// targetsOf gives the links to forwarders that the process needs; ways is nil unless the job has several hops (hopWays).
+func targetsOf(job jobenv.Job, id handshake.Identity) (targets []target, ways [][]int, err error) {
 	n := len(job.Forwarders)
-	if n == 0 {
-		return nil, nil, wire.Layout{}, fmt.Errorf("no forwarder is named in %s", jobenv.VarForwarders)
+	switch {
+	case n == 0:
+		return nil, nil, errors.New("no forwarder is named")
+	case len(job.Zippers) > 0:
+		return hopWays(job, id)
+	case n > MaxRails:
+		return nil, nil, fmt.Errorf("%d forwarders are named, at most %d can be used", n, MaxRails)
 	}
-	if n > MaxRails {
-		return nil, nil, wire.Layout{}, fmt.Errorf("%s names %d forwarders, at most %d can be used", jobenv.VarForwarders, n, MaxRails)
+	for i, addr := range job.Forwarders {
+		targets = append(targets, target{addr, i, id})
 	}
-	if len(job.Zippers) > 0 {
-		links, layout, err := dialHops(ctx, d, job, id)
-		return links, nil, layout, err
-	}
+	return targets, nil, nil
+}
+
+// dial joins at all forwarders at once and returns when a first row of them has let us in: the other links may come later (Config.Redial).
+func dial(ctx context.Context, d *joining.Dialer, targets []target) ([]transport.Link, func(context.Context, int) (transport.Link, error), wire.Layout, error) {
+	n := len(targets)
+	ctx, cancel := context.WithCancel(ctx)
 	type answer struct {
 		rail   int
 		link   transport.Link
@@ -128,61 +142,76 @@ func dial(ctx context.Context, d *joining.Dialer, job jobenv.Job, id handshake.I
 	}
 	first := make([]chan answer, n) // of the first attempt at each
 	any := make(chan answer, n)
-	for i, addr := range job.Forwarders {
+	waits := map[int]int{} // by row: links that are not there yet
+	for i, t := range targets {
+		waits[t.row]++
 		first[i] = make(chan answer, 1)
 		go func() {
-			l, layout, err := d.Dial(ctx, addr, id)
+			l, layout, err := d.Dial(ctx, t.addr, t.id)
 			a := answer{i, l, layout, err}
 			first[i] <- a
 			any <- a
 		}()
 	}
-	// discard closes links that come too late.
+	links, tried := make([]transport.Link, n), make([]bool, n) // tried: the first attempt has had its answer taken
+	// discard ends all that is there or under way.
 	discard := func() {
+		cancel() // after success it must not be called: other links are still on their way
 		for i := range first {
-			go func() {
-				if a := <-first[i]; a.err == nil {
-					a.link.Close()
-				}
-			}()
+			if links[i] != nil {
+				links[i].Close()
+			} else {
+				go func() {
+					if a := <-first[i]; a.err == nil {
+						a.link.Close()
+					}
+				}()
+			}
 		}
 	}
+	redial := func(ctx context.Context, rail int) (transport.Link, error) {
+		if !tried[rail] { // only one goroutine at a time works for a rail
+			tried[rail] = true
+			select {
+			case a := <-first[rail]:
+				return a.link, a.err
+			case <-ctx.Done():
+				go func() {
+					if a := <-first[rail]; a.err == nil {
+						a.link.Close()
+					}
+				}()
+				return nil, ctx.Err()
+			}
+		}
+		l, _, err := d.Dial(ctx, targets[rail].addr, targets[rail].id)
+		return l, err
+	}
 	var all []error
-	for range n {
+	for len(waits) > 0 {
 		a := <-any
 		var refused *handshake.Refused
 		if errors.As(a.err, &refused) && refused.Code != wire.RefuseTimeout && refused.Code != wire.RefuseShutdown || ctx.Err() != nil {
+			err := errors.Join(a.err, ctx.Err())
 			discard()
-			return nil, nil, wire.Layout{}, errors.Join(a.err, ctx.Err())
+			return nil, nil, wire.Layout{}, err
 		}
+		row := targets[a.rail].row
 		if a.err != nil {
 			all = append(all, a.err)
+			delete(waits, row)
 			continue
 		}
 		<-first[a.rail]
-		links := make([]transport.Link, n)
-		links[a.rail] = a.link
-		tried := make([]bool, n)
-		tried[a.rail] = true
-		redial := func(ctx context.Context, rail int) (transport.Link, error) {
-			if !tried[rail] { // only one goroutine at a time works for a rail
-				tried[rail] = true
-				select {
-				case a := <-first[rail]:
-					return a.link, a.err
-				case <-ctx.Done():
-					go func() {
-						if a := <-first[rail]; a.err == nil {
-							a.link.Close()
-						}
-					}()
-					return nil, ctx.Err()
-				}
-			}
-			l, _, err := d.Dial(ctx, job.Forwarders[rail], id)
-			return l, err
+		links[a.rail], tried[a.rail] = a.link, true
+		switch waits[row] {
+		case 0: // another of its row has failed
+		case 1:
+			return links, redial, a.layout, nil
+		default:
+			waits[row]--
 		}
-		return links, redial, a.layout, nil
 	}
+	discard()
 	return nil, nil, wire.Layout{}, errors.Join(all...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
@@ -29,14 +30,7 @@ type waysState struct {
 func (e *Engine) addRails(cfg Config) {
 	n := len(cfg.Links)
 	e.slots = n
-	e.multi, e.turn = n > 1 && cfg.Ways == nil, turnSize
-	if cfg.Ways != nil {
-		for i, c := range cfg.World.Clusters {
-			for range c.Size {
-				e.only = append(e.only, cfg.Ways[i])
-			}
-		}
-	}
+	e.multi, e.turn = n > 1 && (cfg.Ways == nil || len(cfg.Ways[0]) > 1), turnSize
 	e.ways.ctx, e.ways.cancel = context.WithCancel(context.Background())
 	if e.multi {
 		e.turn = 2 * e.limits.Segment
@@ -58,18 +52,35 @@ func (e *Engine) addRails(cfg Config) {
 		e.rails = append(e.rails, r)
 	}
 	e.forwarders = e.rails[:n:n]
+	if cfg.Ways == nil {
+		return
+	}
+	for i, c := range cfg.World.Clusters {
+		var there []*rail
+		for _, k := range cfg.Ways[i] {
+			there = append(there, e.rails[k])
+		}
+		for range c.Size {
+			e.paths = append(e.paths, there)
+		}
+	}
 }
 
-// home gives the rail that a peer's small messages take: pairs are spread evenly, whether processes talk to all of another cluster or each
-// to its like, and both directions of a pair take the same rail.
-func (e *Engine) home(rank int) int {
-	if e.only != nil {
-		return e.only[rank]
+// toward gives the rails that lead to a rank, up or not; both ends count them alike.
+func (e *Engine) toward(rank int) []*rail {
+	if e.paths == nil {
+		return e.forwarders
 	}
+	return e.paths[rank]
+}
+
+// home gives the place in toward of the rail that a peer's small messages take: pairs are spread evenly, whether processes talk to all of another
+// cluster or each to its like, and both directions of a pair take the same rail.
+func (e *Engine) home(rank int) int {
 	lo, hi := min(rank, e.world.Rank), max(rank, e.world.Rank)
 	_, first := e.world.Place(lo)
 	_, second := e.world.Place(hi)
-	n := len(e.forwarders)
+	n := len(e.toward(rank))
 	return (lo - first + (hi-second)/n) % n
 }
 
@@ -78,7 +89,7 @@ func (r *rail) reaches(rank int) bool {
 	if r.peer != nil {
 		return r.up && !r.leaving && r.peer.rank == rank
 	}
-	if !r.up || r.e.only != nil && r.e.only[rank] != r.index {
+	if !r.up || r.e.paths != nil && !slices.Contains(r.e.paths[rank], r) {
 		return false
 	}
 	if len(r.down) == 0 {
@@ -93,11 +104,12 @@ func (e *Engine) way(p *peer) *rail {
 	if d := p.direct; d != nil && d.reaches(p.rank) {
 		return d
 	}
+	rails := e.toward(p.rank)
 	if !e.multi {
-		return e.forwarders[p.home]
+		return rails[p.home]
 	}
-	for i := range e.forwarders {
-		if r := e.forwarders[(p.home+i)%len(e.forwarders)]; r.reaches(p.rank) {
+	for i := range rails {
+		if r := rails[(p.home+i)%len(rails)]; r.reaches(p.rank) {
 			return r
 		}
 	}
@@ -267,6 +279,9 @@ func (e *Engine) railDown(r *rail, reason string) {
 	}
 	if r.peer == nil {
 		e.review()
+		if e.paths != nil {
+			r.redial = nil // its row goes on without it
+		}
 	}
 	if e.err == nil {
 		e.reconnect(r)
@@ -314,6 +329,9 @@ func (e *Engine) railState(r *rail, s wire.RailState) error {
 	if !e.multi || r.peer != nil || rank >= e.size || rank == e.world.Rank {
 		return breach{fmt.Errorf("unexpected RailState of rank %d", s.Rank)}
 	}
+	if e.paths != nil && !slices.Contains(e.paths[rank], r) {
+		return nil // others go that way
+	}
 	if s.Up {
 		delete(r.down, rank)
 		delete(e.ways.cut, rank)
@@ -330,7 +348,7 @@ func (e *Engine) railState(r *rail, s wire.RailState) error {
 		e.purge(r, p)
 		e.laneDown(r, p)
 	}
-	e.review()
+	e.reviewRank(rank)
 	return nil
 }
 
@@ -373,18 +391,24 @@ func (e *Engine) review() {
 		}
 		return
 	}
-	for _, r := range e.forwarders {
-		for rank := range r.down {
-			reach := false
-			for _, o := range e.forwarders {
-				reach = reach || o.reaches(rank)
-			}
-			if reach {
-				delete(e.ways.cut, rank)
-			} else if _, ok := e.ways.cut[rank]; !ok {
-				e.ways.cut[rank] = e.now()
-			}
+	for rank := range e.size {
+		e.reviewRank(rank)
+	}
+}
+
+// reviewRank notes since when there is no rail to a rank.
+func (e *Engine) reviewRank(rank int) {
+	if rank == e.world.Rank {
+		return
+	}
+	for _, r := range e.toward(rank) {
+		if r.reaches(rank) {
+			delete(e.ways.cut, rank)
+			return
 		}
+	}
+	if _, ok := e.ways.cut[rank]; !ok {
+		e.ways.cut[rank] = e.now()
 	}
 }
 
@@ -397,7 +421,7 @@ func (e *Engine) upRails() (n int) {
 	return n
 }
 
-// deadAfter is how long a rank may be without any link while all forwarders are there: it is dead, most likely.
+// deadAfter is how long a rank may be without any link while no link that is lost can come back: it is dead, most likely.
 const deadAfter = time.Second
 
 // giveUp ends the job when there has been no way for too long.
@@ -406,24 +430,27 @@ func (e *Engine) giveUp(now time.Duration) {
 	if w.finishing {
 		return
 	}
-	if w.none > 0 && now-w.none > e.limits.NoRail {
-		e.fatal(ErrLink, 1, fmt.Sprintf("no forwarder could be reached for %v; the last: %s", e.limits.NoRail, w.lastErr))
-		return
+	limit := min(e.limits.NoRail, deadAfter)
+	for _, r := range e.forwarders {
+		if !r.up && (e.paths == nil || r.redial != nil) {
+			limit = e.limits.NoRail
+		}
 	}
-	limit := e.limits.NoRail
-	if e.upRails() == len(e.forwarders) {
-		limit = min(limit, deadAfter)
+	if w.none > 0 && now-w.none > limit {
+		e.fatal(ErrLink, 1, fmt.Sprintf("no forwarder could be reached for %v; the last: %s", limit, w.lastErr))
+		return
 	}
 	for rank, since := range w.cut {
 		if now-since <= limit {
 			continue
 		}
-		for _, r := range e.forwarders {
+		last := w.lastErr
+		for _, r := range e.toward(rank) {
 			if reason, ok := r.down[rank]; ok {
-				e.condemn(rank, fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, limit, reason))
-				return
+				last = reason
 			}
 		}
-		delete(w.cut, rank)
+		e.condemn(rank, fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, limit, last))
+		return
 	}
 }

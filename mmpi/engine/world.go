@@ -47,9 +47,9 @@ type Config struct {
 	// there are several. nil: never again.
 	Redial func(ctx context.Context, rail int) (transport.Link, error)
 
-	// Ways, in a job of several hops, is for each cluster the place in Links of the one link that leads there (for one's own: any). nil: every link
-	// leads to all.
-	Ways []int
+	// Ways, in a job of several hops, are for each cluster the places in Links of those that lead there, one for each row of forwarders (for one's own
+	// cluster: any). Then Redial is not called for a link that was there and is lost. nil: every link leads to all.
+	Ways [][]int
 
 	// Direct has an entry for every process to which a link without a forwarder can be made; the other process has one for this.
 	Direct map[int]Opener

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/forwardertest"
+	"github.com/leidenzipper/zipper/rail"
 )
 
 // hopFlags are zipper run's flags for clusters a - b - c in a row, where a and c share no forwarder.
@@ -87,6 +92,121 @@ func TestHopsKilled(t *testing.T) {
 		b.WaitFor(10*time.Second, "the other forwarder to end the job", func() bool { return strings.Contains(ab.Stderr(), "job ended") })
 		b.NothingLeft(id)
 	})
+}
+
+// rowFlags are zipper run's flags for the same row with several forwarders between a and b.
+func rowFlags(bc string, ab ...string) []string {
+	flags := []string{"--zipper", bc + "=b,c"}
+	for _, addr := range ab {
+		flags = append(flags, "--zipper", addr+"=a,b")
+	}
+	return flags
+}
+
+// Two forwarders side by side between a and b: both carry what goes from a to c and back, and the output is the native one.
+func TestHopsSideBySide(t *testing.T) {
+	b := New(t)
+	var forwarders []*forwarder.Forwarder
+	var addrs []string
+	for range 3 {
+		f, addr := forwardertest.Serve(t, forwarder.Config{Dial: rail.Open})
+		forwarders, addrs = append(forwarders, f), append(addrs, addr)
+	}
+	const source = "test/programs/c/random.c"
+	prog := b.Compile(OpenMPI, source)
+	b.Compile(MPICH, source)
+	native := b.OK(b.Native(OpenMPI, 4, prog, "7", "300"))
+	path := strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)
+	b.Same(native, b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, MPICH)}, Flags: rowFlags(addrs[0], addrs[1:]...)}, path, "7", "300")), nil)
+	for i, f := range forwarders {
+		jobs := 1
+		if i == 0 {
+			jobs = 2 // it is in both rows
+		}
+		s := over(b, jobs, f.Status)
+		for _, way := range [][2]string{{"a", "c"}, {"c", "a"}} {
+			if n := payload(s, way[0], way[1]); n < 10000 {
+				t.Errorf("forwarder %d carried %d bytes from %s to %s", i, n, way[0], way[1])
+			}
+		}
+	}
+}
+
+// Of two forwarders side by side one is killed in the middle of transfers over both stages: the job goes on over the other one, and every byte is right.
+// When that one is killed too the job ends, with an error that says why.
+func TestHopsSideBySideKilled(t *testing.T) {
+	b := New(t)
+	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	status := func(f *Forwarder) (s forwarder.Status) {
+		_, addr, _ := strings.Cut(f.Stderr(), "status")
+		addr = addr[strings.Index(addr, "127.0.0.1:"):]
+		addr, _, _ = strings.Cut(addr, `"`)
+		r := b.OK(b.Run(nil, nil, b.Zipper, "status", "--json", addr))
+		if err := json.Unmarshal([]byte(r.Stdout), &s); err != nil {
+			t.Fatalf("%v: %v", err, r)
+		}
+		return s
+	}
+	carried := func(f *Forwarder) uint64 { // from a to c, so far
+		s := status(f)
+		for _, j := range s.Jobs {
+			s.Past = append(s.Past, forwarder.Summary{Traffic: j.Traffic})
+		}
+		return payload(s, "a", "c")
+	}
+	bc := b.StartForwarder()
+	one, two := b.StartForwarder("--status", "127.0.0.1:0"), b.StartForwarder("--status", "127.0.0.1:0")
+	stop := filepath.Join(t.TempDir(), "stop")
+	// Pairs 0 - 2 and 1 - 3: one of them over both stages.
+	clusters := []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}
+	begin := func(flags []string) (p *Proc, id string, more func(what string)) {
+		args, id := b.runArgs(Job{Clusters: clusters, Flags: flags})
+		p = b.Start(nil, nil, append(args, "--", prog, stop)...)
+		rounds := func() int { return strings.Count(p.Stdout(), "round ") }
+		more = func(what string) {
+			from := rounds()
+			b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
+		}
+		more("the stream to run")
+		return p, id, more
+	}
+	p, id, more := begin(rowFlags(bc.Addr, one.Addr, two.Addr))
+	b.WaitFor(time.Minute, "both to carry from a to c", func() bool { return carried(one) > 1<<20 && carried(two) > 1<<20 })
+	one.Signal(syscall.SIGKILL)
+	one.Wait()
+	before := carried(two)
+	more("the stream to go on without the first forwarder")
+	if n := carried(two) - before; n < 4<<20 {
+		t.Errorf("%d bytes from a to c over the forwarder that is left, in three rounds", n)
+	}
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := b.OK(p.Wait())
+	b.NothingLeft(id)
+	_, worst, _ := strings.Cut(r.Stdout, "longest ")
+	t.Log("longest", strings.TrimSpace(worst))
+	ended := func(f *Forwarder, rows int) {
+		b.WaitFor(10*time.Second, "a forwarder to see its rows end", func() bool { return strings.Count(f.Stderr(), "job ended") == rows })
+	}
+	ended(two, 1)
+	ended(bc, 2)
+
+	if err := os.Remove(stop); err != nil {
+		t.Fatal(err)
+	}
+	one = b.StartForwarder()
+	p, id, more = begin(rowFlags(bc.Addr, one.Addr, two.Addr))
+	one.Signal(syscall.SIGKILL)
+	one.Wait()
+	more("the stream to go on without the first forwarder")
+	two.Signal(syscall.SIGKILL)
+	two.Wait()
+	if r := p.Wait(); r.Status == 0 || !strings.Contains(r.Stderr, "no forwarder could") || !strings.Contains(r.Stderr, two.Addr) {
+		t.Errorf("not told that no forwarder is left:\n%v", r)
+	}
+	b.NothingLeft(id)
+	ended(bc, 4)
 }
 
 // What cannot work is said before anything starts, or by those who wait in vain.

@@ -1,0 +1,165 @@
+package forwarder
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// row is threeInARow as one of two rows.
+func row(t *testing.T) (*chain, []map[int]*rank) {
+	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
+	ch.rows = 2
+	return ch, ch.joinAll("j")
+}
+
+// A job of several rows goes on without a rank's link: those who would have come through that forwarder are told, two forwarders away too, and others are not.
+func TestRowLosesLink(t *testing.T) {
+	ch, links := row(t)
+	a0, a1, b0, b1, c0, c1 := links[0][0], links[1][0], links[2][0], links[2][1], links[3][1], links[4][1]
+	a0.link.Close()
+	for _, r := range []*rank{a1, b0, c0, c1} {
+		if s := r.expectState(0, false); !strings.Contains(s.Reason, "rank 0 of cluster a on host host-a") {
+			t.Errorf("reason %q", s.Reason)
+		}
+	}
+	c0.send(eager(3, 0, 1, nil)) // thrown away
+	c0.send(eager(3, 1, 1, nil))
+	if h, _ := a1.expect(wire.TypeEager); h.Src != 3 {
+		t.Errorf("from %d", h.Src)
+	}
+	b1.expectState(0, false) // its way there is another; the engine knows
+	b0.link.Close()
+	a1.expectState(2, false)
+	c0.send(eager(3, 2, 1, nil)) // b1 is there: nobody behind z1 was told
+	b1.expect(wire.TypeEager)
+	a1.send(eager(1, 3, 1, nil))
+	c0.expect(wire.TypeEager)
+	for _, r := range []*rank{a1, b1, c0, c1} {
+		r.bye()
+	}
+	for i, b := range ch.benches {
+		if s := b.ended(); s.OK || !strings.Contains(s.Reason, "rank 0 of cluster a") {
+			t.Errorf("forwarder %d lost a link, but ended with %+v", i, s)
+		}
+		b.settled()
+	}
+}
+
+// The same without a bridge: each side loses the ranks behind it and nobody else.
+func TestRowLosesBridge(t *testing.T) {
+	for name, lose := range map[string]func(f *Forwarder){
+		"lost": func(f *Forwarder) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			c := f.jobs["j"].hops.bridges[0].conn
+			c.loop.post(func() { c.end(errors.New("cut")) })
+		},
+		"shut down": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ch, links := row(t)
+			a0, a1, b0 := links[0][0], links[1][0], links[2][0]
+			if lose != nil {
+				lose(ch.benches[1].f)
+				for _, v := range []uint32{0, 1} {
+					for _, r := range []*rank{links[3][1], links[4][1], links[2][1]} {
+						r.expectState(v, false)
+					}
+				}
+			} else {
+				go ch.benches[1].stop()
+				for _, r := range []*rank{links[3][1], links[4][1], links[2][1]} {
+					r.expect(wire.TypeBye)
+				}
+			}
+			for _, v := range []uint32{3, 4} {
+				for _, r := range []*rank{a0, a1, b0} {
+					if s := r.expectState(v, false); !strings.Contains(s.Reason, "the link to the forwarder z1 is lost") {
+						t.Errorf("reason %q", s.Reason)
+					}
+				}
+			}
+			a0.send(eager(0, 3, 1, nil)) // thrown away
+			pingPong(t, a0, b0)
+			for _, r := range []*rank{a0, a1, b0} {
+				r.bye()
+			}
+			if s := ch.benches[0].ended(); s.OK || !strings.Contains(s.Reason, "z1") {
+				t.Errorf("%+v", s)
+			}
+			if lose == nil {
+				return
+			}
+			for _, r := range []*rank{links[2][1], links[3][1], links[4][1]} {
+				r.bye()
+			}
+			for _, b := range ch.benches {
+				b.settled()
+			}
+		})
+	}
+}
+
+// An Abort in a row reaches a forwarder that has no rank left to reach.
+func TestRowAborts(t *testing.T) {
+	ch, links := row(t)
+	for v := range 2 {
+		links[v][0].link.Close()
+		links[4][1].expectState(uint32(v), false)
+	}
+	links[4][1].send(abortFrame(7, 4, "enough"))
+	b0 := links[2][0]
+	for _, v := range []uint32{0, 1} {
+		b0.expectState(v, false)
+	}
+	b0.expect(wire.TypeAbort)
+	for _, l := range links {
+		for _, r := range l {
+			r.link.Close()
+		}
+	}
+	for _, b := range ch.benches {
+		b.settled()
+	}
+}
+
+// A row's forwarder says nothing about ranks that are not behind it, and nothing of this kind in a job of one row.
+func TestRowLies(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows int
+		s    wire.RailState
+	}{
+		"rank here":    {2, wire.RailState{Rank: 0}},
+		"rank nowhere": {2, wire.RailState{Rank: 1 << 31}},
+		"is back":      {2, wire.RailState{Rank: 3, Up: true}},
+		"only one row": {1, wire.RailState{Rank: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
+			ch.rows = c.rows
+			links := ch.joinAll("j")
+			liar := ch.benches[1].f
+			liar.mu.Lock()
+			liar.jobs["j"].hops.bridges[0].send(wire.TypeRailState, &c.s)
+			liar.mu.Unlock()
+			_, body := links[0][0].expect(wire.TypeAbort)
+			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, "the forwarder z1 broke the protocol") {
+				t.Errorf("%+v %v", a, err)
+			}
+		})
+	}
+}
+
+// An operator who serves certain jobs serves all their rows.
+func TestRowsOfServedJobs(t *testing.T) {
+	f := &Forwarder{cfg: Config{Jobs: []string{"j"}}}
+	for id, ok := range map[string]bool{"j": true, handshake.RowID("j", 0): true, handshake.RowID("j", 2): true, "jj": false, handshake.RowID("k", 1): false} {
+		if refused := f.serves(&wire.Join{Job: id}); (refused == nil) != ok {
+			t.Errorf("%s: %v", id, refused)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/launch/jobenv"
+	joining "github.com/leidenzipper/zipper/rail"
+)
+
+// hopNet is clusters in a row with several forwarders between neighbours, each behind a proxy that ranks and other forwarders go through.
+type hopNet struct {
+	job        jobenv.Job
+	sizes      []int
+	proxies    []*proxy // stage by stage
+	forwarders []*forwarder.Forwarder
+}
+
+func newHopNet(t testing.TB, stages []int, sizes ...int) *hopNet {
+	n := &hopNet{job: jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second}, sizes: sizes}
+	for s, width := range stages {
+		for range width {
+			f, addr := serve(t, func(c *forwarder.Config) { c.Dial = joining.Open })
+			p := newProxy(t, addr)
+			a := p.ln.Addr().String()
+			n.proxies, n.forwarders = append(n.proxies, p), append(n.forwarders, f)
+			n.job.Zippers = append(n.job.Zippers, jobenv.Zipper{Ports: []jobenv.Port{{Cluster: string(rune('a' + s)), Address: a}, {Cluster: string(rune('b' + s)), Address: a}}})
+		}
+	}
+	return n
+}
+
+func (n *hopNet) join(t testing.TB) []*Engine {
+	engines := joinJob(t, n.job, n.sizes...)
+	ready(t, engines)
+	return engines
+}
+
+// Everything that TestLiveRandom sends, with two forwarders side by side in one stage and in all: all of them carry, and all their jobs end well.
+func TestRowsRandom(t *testing.T) {
+	for _, c := range []struct{ stages, jobs []int }{{[]int{2, 1}, []int{1, 1, 2}}, {[]int{2, 2}, []int{1, 1, 1, 1}}, {[]int{1, 3}, []int{3, 1, 1, 1}}} {
+		n := newHopNet(t, c.stages, 2, 1, 2)
+		randomTraffic(t, n.join(t), 1)
+		for i, p := range n.proxies {
+			if p.carried() < 1<<19 {
+				t.Errorf("stages %v: forwarder %d carried only %d bytes", c.stages, i, p.carried())
+			}
+			end := time.Now().Add(10 * time.Second)
+			for len(n.forwarders[i].Status().Past) < c.jobs[i] && time.Now().Before(end) {
+				time.Sleep(time.Millisecond)
+			}
+			past := n.forwarders[i].Status().Past
+			if len(past) != c.jobs[i] {
+				t.Errorf("stages %v: forwarder %d served %d rows, want %d", c.stages, i, len(past), c.jobs[i])
+			}
+			for _, s := range past {
+				if !s.OK {
+					t.Errorf("stages %v: forwarder %d: %+v", c.stages, i, s)
+				}
+			}
+		}
+	}
+}
+
+// Any one of the forwarders that stand side by side dies in the middle: nothing is lost, doubled or put out of order.
+func TestRowsForwarderDies(t *testing.T) {
+	for which, name := range []string{"a-b first", "a-b second", "b-c first", "b-c second"} {
+		t.Run(name, func(t *testing.T) {
+			n := newHopNet(t, []int{2, 2}, 2, 1, 2)
+			engines := n.join(t)
+			p := n.proxies[which]
+			from, killed := p.carried(), make(chan bool, 1)
+			go func() {
+				end := time.Now().Add(20 * time.Second)
+				for p.carried() < from+1<<18 && time.Now().Before(end) {
+					time.Sleep(100 * time.Microsecond)
+				}
+				killed <- time.Now().Before(end)
+				p.kill()
+			}()
+			finishAll(t, engines, func(e *Engine) error {
+				err := exchangeAll(t, e, 60, rand.New(rand.NewPCG(uint64(which), uint64(e.world.Rank))))
+				if e.world.Rank == 0 && !<-killed {
+					t.Error("the forwarder was not in use")
+				}
+				return err
+			})
+		})
+	}
+}
+
+// allFail waits until all engines have failed, with a reason that contains one of some words.
+func allFail(t *testing.T, engines []*Engine, words ...string) {
+	t.Helper()
+	for _, e := range engines {
+		begin := time.Now()
+		for e.Err() == nil && time.Since(begin) < 5*time.Second {
+			e.Progress(time.Millisecond)
+		}
+		failed, found := e.native.(*fakeNative).failed, false
+		for _, w := range words {
+			found = found || strings.Contains(failed, w)
+		}
+		if !found {
+			t.Errorf("rank %d: %q, want one of %q", e.world.Rank, failed, words)
+		}
+	}
+}
+
+// Without a whole row between two clusters everybody ends within seconds, with an error that says why, though some forwarders are left.
+func TestRowsBroken(t *testing.T) {
+	for name, dead := range map[string][]int{"a stage": {0, 1}, "one of each row": {0, 3}} {
+		t.Run(name, func(t *testing.T) {
+			n := newHopNet(t, []int{2, 2}, 1, 1, 1)
+			engines := n.join(t)
+			for _, i := range dead {
+				n.proxies[i].kill()
+			}
+			allFail(t, engines, "no forwarder could be reached", "no forwarder could reach rank")
+		})
+	}
+}
+
+// A rank that no row reaches any more is dead: everybody hears of it, two forwarders away too.
+func TestRowsRankDies(t *testing.T) {
+	n := newHopNet(t, []int{2, 1}, 2, 1, 1)
+	engines := n.join(t)
+	e := engines[0]
+	e.lock()
+	e.closeRails() // as the kernel does when a process dies
+	e.err = failure(ErrArg, "dead")
+	e.unlock()
+	allFail(t, engines[1:], "virtual rank 0")
+}
+
+// A row that is not complete at first is used when it is.
+func TestRowsLate(t *testing.T) {
+	n := newHopNet(t, []int{2, 1}, 1, 1, 1)
+	n.proxies[1].kill()
+	engines := joinJob(t, n.job, n.sizes...)
+	n.proxies[1].revive()
+	ready(t, engines)
+	before := n.proxies[1].carried()
+	randomTraffic(t, engines, 3)
+	if c := n.proxies[1].carried() - before; c < 1<<18 {
+		t.Errorf("only %d bytes over the row that came late", c)
+	}
+}
