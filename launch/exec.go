@@ -114,11 +114,11 @@ func (r ExecRequest) Exec() error {
 	return nil
 }
 
-// stdin leaves standard input to virtual rank 0 alone. Open MPI's other ranks read an empty file anyway; those of
+// stdin leaves standard input to rank 0 of MPI_COMM_WORLD alone. Open MPI's other ranks read an empty file anyway; those of
 // MPICH would wait for ever on a pipe that nobody writes to.
 func (r ExecRequest) stdin() error {
 	_, rank, ok := NativeRank(os.Getenv)
-	if !ok || rank == "0" && len(r.Share.Layout) > 0 && r.Share.Layout[0].Name == r.Share.Cluster {
+	if !ok || rank == "0" && r.Share.First() {
 		return nil
 	}
 	null, err := os.Open(os.DevNull)

@@ -22,7 +22,7 @@ type Half struct {
 	Share   jobenv.Job
 	Cluster Cluster // Ranks, MPI, Hosts, Program, Mpirun, Args, Env, Zipper and Dir count
 	Env     map[string]string
-	Tag     bool   // put the virtual rank before each line of output
+	Tag     bool   // put the rank in MPI_COMM_WORLD before each line of output
 	Nodes   string // contents of the host file, for a half on a host that does not have it; "" = read Cluster.Hosts
 	RunDir  string // where to keep temporary files; "" = the system's place
 }
@@ -123,7 +123,7 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	defer rd.remove()
 	mark := randomHex(16)
 	env := h.variables(mark)
-	n := native{mpi: c.MPI, mpirun: c.Mpirun, ranks: c.Ranks, extra: c.Args, tag: h.Tag, env: env,
+	n := native{mpi: c.MPI, mpirun: c.Mpirun, ranks: c.Ranks, inOrder: c.InOrder, extra: c.Args, tag: h.Tag, env: env,
 		words: append([]string{c.ZipperPath(), "exec", "--"}, c.Program...)}
 	if h.Nodes != "" {
 		n.hosts = filepath.Join(rd.dir, "hosts")
@@ -144,16 +144,9 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 		environ = setEnv(environ, k+"="+v)
 	}
 	cmd.Env = append(environ, n.environ(func(k string) string { return lookup(environ, k) })...)
-	offset := 0
-	for _, l := range h.Share.Layout {
-		if l.Name == c.Name {
-			break
-		}
-		offset += l.Size
-	}
 	var edit func([]byte) []byte
 	if h.Tag {
-		edit = retag(c.MPI, c.Name, offset, c.Ranks)
+		edit = retag(c.MPI, c.Name, jobenv.WorldRanks(h.Share.Order, h.Share.Layout, c.Name))
 	}
 	var banner hydra
 	if c.MPI == MPICH {

@@ -126,6 +126,10 @@ func TestNativeArguments(t *testing.T) {
 	if got := strings.Join(n.args(), " "); !strings.Contains(got, "--hostfile h") || strings.Contains(got, "--bind-to") {
 		t.Errorf("Open MPI on hosts: %s", got)
 	}
+	n.inOrder = true
+	if got := strings.Join(n.args(), " "); !strings.Contains(got, "--hostfile h --map-by seq ") {
+		t.Errorf("Open MPI, a host for each rank: %s", got)
+	}
 	n.mpi = MPICH
 	if got := strings.Join(n.args(), " "); got != "-f h -prepend-rank --mca a b -n 3 p x" {
 		t.Errorf("MPICH on hosts: %s", got)

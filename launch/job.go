@@ -23,6 +23,8 @@ type Job struct {
 	ID       string // any word; made up when empty
 	Secret   string // made up when empty
 	Clusters []Cluster
+	// Order is that of the ranks of MPI_COMM_WORLD: the cluster of each, in runs (jobenv.ParseOrder). Empty: that of virtual rank.
+	Order []jobenv.Cluster
 	// Zippers are the forwarders. Empty: one is started on this host for the time of the job.
 	Zippers     []Zipper
 	Program     []string      // program and arguments, for clusters that have none of their own
@@ -41,6 +43,7 @@ type Cluster struct {
 	Ranks    int
 	MPI      MPI               // empty: found out from the program and from what is installed
 	Hosts    string            // host file in the native MPI's own form; empty: this host (ssh: the login host) alone
+	InOrder  bool              // Hosts names a host for each native rank, one a line
 	Launcher string            // "mpirun" (default): start it from here; "ssh": log in to Login and start it there
 	Login    string            // host for launcher ssh; empty: the first host of Hosts
 	Program  []string          // program and arguments; empty: those of the job
@@ -226,6 +229,12 @@ func (j *Job) Normalize() error {
 		}
 		names[c.Name] = true
 	}
+	if err := jobenv.CheckOrder(j.Order, j.Layout()); err != nil {
+		return err
+	}
+	if jobenv.VirtualRanks(j.Order, j.Layout()) == nil {
+		j.Order = nil
+	}
 	for _, z := range j.Zippers {
 		for name := range z.Per {
 			if !names[name] {
@@ -331,7 +340,7 @@ func (j *Job) Offset(cluster string) int {
 
 // Share is what the processes of one cluster learn of the job.
 func (j *Job) Share(cluster string) jobenv.Job {
-	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Collectives: j.Collectives}
+	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Order: j.Order, Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Collectives: j.Collectives}
 	for _, c := range j.Clusters {
 		if c.Name == cluster {
 			s.Dual = c.Dual

@@ -62,12 +62,13 @@ func IdentifyMpirun(ctx context.Context, path string) (m MPI, version string) {
 
 // native is one cluster's native command.
 type native struct {
-	mpi    MPI
-	mpirun string
-	ranks  int
-	hosts  string   // host file, "" = this host alone
-	extra  []string // the user's arguments
-	tag    bool
+	mpi     MPI
+	mpirun  string
+	ranks   int
+	hosts   string   // host file, "" = this host alone
+	inOrder bool     // which has a host for each rank
+	extra   []string // the user's arguments
+	tag     bool
 	// Directories of this host for what the MPI library would strew about, on disk and in memory; "" = leave it.
 	session, shared string
 	env             map[string]string // job's variables by name: the processes on other nodes need them too
@@ -84,6 +85,9 @@ func (n native) args() []string {
 		}
 		if n.hosts != "" {
 			a = append(a, "--hostfile", n.hosts)
+			if n.inOrder {
+				a = append(a, "--map-by", "seq") // MPICH takes them so anyway
+			}
 		} else {
 			// Several clusters on this host do not know of each other: bound to cores they would sit on the same ones.
 			a = append(a, "--oversubscribe", "--bind-to", "none")

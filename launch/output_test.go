@@ -69,7 +69,7 @@ func TestMergerPassesPromptsOn(t *testing.T) {
 }
 
 func TestRetag(t *testing.T) {
-	open, mpich := retag(OpenMPI, "a", 4, 2), retag(MPICH, "b", 0, 3)
+	open, mpich := retag(OpenMPI, "a", []int{4, 5}), retag(MPICH, "b", []int{0, 1, 2})
 	for _, c := range []struct {
 		edit     func([]byte) []byte
 		in, want string

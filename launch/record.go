@@ -29,6 +29,9 @@ func newRecord(job *Job, path string) (*record, error) {
 	if len(job.Clusters) < 2 {
 		return nil, errors.New("recording traffic needs a job of two clusters or more: in one alone the program's MPI is left alone")
 	}
+	if len(job.Order) > 0 {
+		return nil, errors.New("a recorded job must have its ranks cluster by cluster, since zipper plan takes what is recorded so: record it without a plan or an order")
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err

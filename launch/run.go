@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 // Relay is a forwarder that was started for one job and knows how the job stands.
@@ -46,7 +48,7 @@ type Traffic struct {
 
 // Options say where a run's input and output go.
 type Options struct {
-	Stdin          io.Reader // to virtual rank 0; nil: none
+	Stdin          io.Reader // to rank 0 of MPI_COMM_WORLD; nil: none
 	Stdout, Stderr io.Writer
 	Tag            bool
 	RunDir         string
@@ -61,8 +63,9 @@ type Ended struct {
 	MPI     MPI     `json:"mpi,omitempty"`
 	First   int     `json:"first_virtual_rank"`
 	Ranks   int     `json:"ranks"`
-	Status  int     `json:"status"` // exit status of its native launcher
-	Killed  bool    `json:"killed"` // ended because the job had failed elsewhere
+	World   []int   `json:"world_ranks,omitempty"` // in MPI_COMM_WORLD, if its order is not that of virtual rank
+	Status  int     `json:"status"`                // exit status of its native launcher
+	Killed  bool    `json:"killed"`                // ended because the job had failed elsewhere
 	Seconds float64 `json:"seconds"`
 	err     error
 }
@@ -122,13 +125,16 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 	}
 	ended := make(chan Ended)
 	stdout, stderr := NewMerger(o.Stdout), NewMerger(o.Stderr)
-	for i, h := range halves {
+	for _, h := range halves {
 		var stdin io.Reader
-		if i == 0 {
-			stdin = o.Stdin // Open MPI and MPICH hand it to their rank 0, which is virtual rank 0
+		if h.Share.First() {
+			stdin = o.Stdin // Open MPI and MPICH hand it to their rank 0
 		}
 		go func() {
 			e := Ended{Cluster: h.Cluster.Name, MPI: h.Cluster.MPI, First: job.Offset(h.Cluster.Name), Ranks: h.Cluster.Ranks}
+			if len(job.Order) > 0 {
+				e.World = jobenv.WorldRanks(job.Order, job.Layout(), e.Cluster)
+			}
 			so, se := stdout.Source(nil), stderr.Source(nil)
 			e.Status, e.err = h.start(ctx, stdin, so, se)
 			so.Close()

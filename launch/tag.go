@@ -7,8 +7,8 @@ import (
 )
 
 // retag turns the tags that the native launchers put before each line ("[1,3]<stdout>:" of Open MPI, "[3] " of
-// MPICH) into the virtual rank: "[5] ". A line without one (the launcher's own words) gets the cluster's name.
-func retag(m MPI, cluster string, offset, ranks int) func([]byte) []byte {
+// MPICH) into the rank in MPI_COMM_WORLD, world of each native rank: "[5] ". A line without one (the launcher's own words) gets the cluster's name.
+func retag(m MPI, cluster string, world []int) func([]byte) []byte {
 	return func(line []byte) []byte {
 		var rank, text []byte
 		switch m {
@@ -23,8 +23,8 @@ func retag(m MPI, cluster string, offset, ranks int) func([]byte) []byte {
 				rank, text = head[1:], rest
 			}
 		}
-		if n, err := strconv.Atoi(string(rank)); err == nil && n >= 0 && n < ranks {
-			return append(fmt.Appendf(nil, "[%d] ", offset+n), text...)
+		if n, err := strconv.Atoi(string(rank)); err == nil && n >= 0 && n < len(world) {
+			return append(fmt.Appendf(nil, "[%d] ", world[n]), text...)
 		}
 		return append(fmt.Appendf(nil, "[%s] ", cluster), line...)
 	}

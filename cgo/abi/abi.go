@@ -127,9 +127,20 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		offset: C.int32_t(first), tag_ub: C.int32_t(w.TagUB)}
 	if e != nil {
 		out.recording = C.int32_t(bool32(e.Recording()))
+		out.order = kept(w.Order)
 		running.Store(e)
 	}
 	return C.Z_OK
+}
+
+// kept is a copy in memory of C that is never freed; NULL of nothing.
+func kept(list []int32) *C.int32_t {
+	if len(list) == 0 {
+		return nil
+	}
+	p := (*C.int32_t)(C.malloc(C.size_t(4 * len(list))))
+	copy(unsafe.Slice((*int32)(unsafe.Pointer(p)), len(list)), list)
+	return p
 }
 
 //export ze_finish

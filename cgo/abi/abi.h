@@ -10,7 +10,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 3
+#define Z_ABI_VERSION 4
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -40,6 +40,7 @@ typedef struct z_world {
   int32_t offset;               /* virtual rank of my cluster's native rank 0 */
   int32_t tag_ub;               /* minimum over all MPI libraries of the job */
   int32_t recording;            /* 1: ze_record is to be told of messages inside the cluster */
+  const int32_t *order;         /* [size] of every rank of MPI_COMM_WORLD the virtual rank; NULL: the same. Stays */
 } z_world;
 
 /* A message that the native library matched for the engine (MPI_Improbe on the local part of a communicator). */

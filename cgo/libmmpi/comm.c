@@ -75,7 +75,7 @@ int zcomm_start(void) {
   int32_t *all = malloc((size_t)z_layout.size * sizeof *all);
   zcomm *world;
   if (rc || !all) return rc ? rc : MPI_ERR_NO_MEM;
-  for (int i = 0; i < z_layout.size; i++) all[i] = i;
+  for (int i = 0; i < z_layout.size; i++) all[i] = z_layout.order ? z_layout.order[i] : i;
   rc = zcomm_add(MPI_COMM_WORLD, 0xFFFFFFFF00000000u, all, z_layout.size, &world);
   free(all);
   return rc;

@@ -23,7 +23,7 @@
 /* ---- state of the process ---- */
 extern struct z_real real;          /* the native functions (dlsym RTLD_NEXT "PMPI_X"), filled when the library is loaded */
 extern z_engine z_eng;              /* the engine's functions: z_eng.ze_isend(…) */
-extern z_world z_layout;            /* size, rank, clusters, offset, tag_ub */
+extern z_world z_layout;            /* size, rank, clusters, offset, tag_ub, order */
 extern MPI_Comm z_private;          /* a dup of the native world for the shim's own traffic */
 extern int z_on;                    /* 1: this process is in a job of more than one cluster. 0: everything is passed through */
 extern int z_threads;               /* 1: MPI_THREAD_MULTIPLE was granted */

@@ -50,6 +50,9 @@ func execProgram(c *cli.Context) error {
 	return err
 }
 
+// orderUsage is --order of run, join and exec.
+const orderUsage = "the clusters of the ranks of MPI_COMM_WORLD, `a,b=2,a`, as zipper plan says; equal in all clusters; default: cluster by cluster"
+
 // shareFlags describe one cluster's share of a job; see jobenv.
 func shareFlags() []cli.Flag {
 	return []cli.Flag{
@@ -58,6 +61,7 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret (ZIPPER_SECRET_FILE)"},
 		&cli.StringFlag{Name: "cluster", Usage: "this cluster's `NAME` (ZIPPER_CLUSTER)"},
 		&cli.StringFlag{Name: "layout", Usage: "all clusters in order of virtual rank, `a=4,b=2` (ZIPPER_LAYOUT)"},
+		&cli.StringFlag{Name: "order", Usage: orderUsage + " (ZIPPER_ORDER)"},
 		&cli.StringFlag{Name: "zipper", Usage: "`HOST[:PORT]`[,...] of the forwarders that this cluster reaches; for several hops all forwarders with their clusters, as in zip1=a+b,zip2=b+c (ZIPPER_FORWARDERS)"},
 		&cli.StringFlag{Name: "protocol", Usage: "classic, if the forwarder and the other clusters have it too (ZIPPER_PROTOCOL)"},
 		&cli.StringFlag{Name: "dual", Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of others, whose ranks then reach the ranks there directly (ZIPPER_DUAL)"},
@@ -83,7 +87,7 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 		}
 	}
 	flags := map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file", jobenv.VarCluster: "cluster",
-		jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout", jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual"}
+		jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout", jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order"}
 	j, err := jobenv.From(func(k string) string {
 		if f := flags[k]; f != "" && c.IsSet(f) {
 			return c.String(f)

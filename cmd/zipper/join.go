@@ -27,7 +27,7 @@ output by lines and leaves nothing behind. The halves may start in any order, wi
 			&cli.StringFlag{Name: "hosts", Usage: "host `FILE` for mpirun"},
 			&cli.StringFlag{Name: "mpirun", Usage: "the launcher's `PATH` (default: found on PATH)"},
 			&cli.StringSliceFlag{Name: "arg", Usage: "one more `ARGUMENT` for mpirun; may be repeated"},
-			&cli.BoolFlag{Name: "tag", Usage: "put the virtual rank before each line of output"},
+			&cli.BoolFlag{Name: "tag", Usage: "put the rank in MPI_COMM_WORLD before each line of output"},
 			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
 			&cli.BoolFlag{Name: "piped", Hidden: true},
 		),
@@ -52,8 +52,8 @@ func join(c *cli.Context) error {
 			return exitFailure, err
 		}
 		var stdin io.Reader
-		if h.Share.Layout[0].Name == h.Cluster.Name {
-			stdin = os.Stdin // of virtual rank 0, which is here
+		if h.Share.First() {
+			stdin = os.Stdin // of rank 0 of MPI_COMM_WORLD, which is here
 		}
 		return h.Run(ctx, stdin, os.Stdout, os.Stderr)
 	}()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,15 +25,19 @@ func runCommand() *cli.Command {
 		ArgsUsage: "-- PROGRAM [ARGUMENT...]",
 		Description: `zipper run --cluster a=2 --cluster b=2,mpi=mpich -- ./prog.{mpi} arguments
 zipper run --file job.yaml
+zipper run --plan ranks -- ./prog.{mpi} arguments
 
-Virtual ranks count over the clusters in the order given. Standard input goes to virtual rank 0. The exit status is
+Virtual ranks count over the clusters in the order given. They are the ranks of MPI_COMM_WORLD, unless --plan or --order
+gives those another order; error messages name virtual ranks. Standard input goes to rank 0 of MPI_COMM_WORLD. The exit status is
 that of the program: of the first rank that failed, MPI_Abort's code, 128 + N for signal N; 1 when the job could not
 run (255 or 127 from the remote shell: no login, no such command), 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]; once per cluster"},
 			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]`[=CLUSTER,CLUSTER...] of a forwarder that runs already, and which clusters reach it if not all; may be repeated; default: one on this host for this job"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`; flags add to it and win over it"},
-			&cli.BoolFlag{Name: "tag", Usage: "put the virtual rank before each line of output"},
+			&cli.StringFlag{Name: "plan", Usage: "run as the `FILE` says that zipper plan --output has written: its clusters (if no --cluster is given), hosts and order of ranks"},
+			&cli.StringFlag{Name: "order", Usage: orderUsage},
+			&cli.BoolFlag{Name: "tag", Usage: "put the rank in MPI_COMM_WORLD before each line of output"},
 			&cli.BoolFlag{Name: "stats", Usage: "at the end: who got which virtual rank, and what crossed"},
 			&cli.BoolFlag{Name: "json", Usage: "at the end: the outcome as one JSON object on standard error"},
 			&cli.StringFlag{Name: "record", Usage: "write who sent how much to whom, and when, to `FILE` (in a directory that all nodes share), for zipper predict and zipper plan"},
@@ -108,6 +113,9 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 			job.Clusters = append(job.Clusters, cl)
 		}
 	}
+	if err := orderFromFlags(c, job); err != nil {
+		return nil, err
+	}
 	if specs := c.StringSlice("zipper"); len(specs) > 0 {
 		job.Zippers = nil
 		for _, s := range specs {
@@ -155,6 +163,19 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 	return job, nil
 }
 
+// orderFromFlags takes the order of ranks from --plan, which has hosts as well, or from --order.
+func orderFromFlags(c *cli.Context, job *launch.Job) (err error) {
+	switch plan, order := c.String("plan"), c.String("order"); {
+	case plan != "" && order != "":
+		return errors.New("--plan and --order both give the order of ranks: leave one out")
+	case plan != "":
+		return job.Follow(plan)
+	case order != "":
+		job.Order, err = jobenv.ParseOrder(order, job.Layout())
+	}
+	return err
+}
+
 // printStats is the summary for people.
 func printStats(w io.Writer, out launch.Outcome, forwarders []launch.Zipper) {
 	fmt.Fprintf(w, "job %s: exit status %d after %v\n", out.Job, out.Status, time.Duration(out.Seconds*float64(time.Second)).Round(time.Millisecond))
@@ -162,6 +183,9 @@ func printStats(w io.Writer, out launch.Outcome, forwarders []launch.Zipper) {
 		ranks := fmt.Sprintf("virtual ranks %d to %d", e.First, e.First+e.Ranks-1)
 		if e.Ranks == 1 {
 			ranks = fmt.Sprintf("virtual rank %d", e.First)
+		}
+		if len(e.World) > 0 {
+			ranks += fmt.Sprintf(", in MPI_COMM_WORLD %s", intervals(e.World))
 		}
 		fmt.Fprintf(w, "  cluster %s (%s): %s\n", e.Cluster, e.MPI, ranks)
 	}
@@ -177,4 +201,22 @@ func printStats(w io.Writer, out launch.Outcome, forwarders []launch.Zipper) {
 	if out.Reason != "" {
 		fmt.Fprintf(w, "  reason: %s\n", out.Reason)
 	}
+}
+
+// intervals writes ascending numbers as 0, 2-5.
+func intervals(list []int) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		k := i + 1
+		for k < len(list) && list[k] == list[k-1]+1 {
+			k++
+		}
+		if k == i+1 {
+			parts = append(parts, strconv.Itoa(list[i]))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", list[i], list[k-1]))
+		}
+		i = k
+	}
+	return strings.Join(parts, ", ")
 }

@@ -142,11 +142,11 @@ func parse(f []string, places []string) (m platform.Message, after []string, err
 
 // host of an endpoint: a rank, or a name that the platform checks later.
 func host(s string, places []string) (string, error) {
-	if s[0] < '0' || s[0] > '9' {
+	r, err := strconv.Atoi(s)
+	if err != nil || r < 0 {
 		return s, nil
 	}
-	r, err := strconv.Atoi(s)
-	if err != nil || r >= len(places) {
+	if r >= len(places) {
 		return "", fmt.Errorf("rank %s: the platform has room for %d ranks", s, len(places))
 	}
 	return places[r], nil

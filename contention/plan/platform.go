@@ -60,6 +60,34 @@ func Hosts(p *platform.Platform, at Placement) ([]string, error) {
 	return places, nil
 }
 
+// Clusters names the cluster whose native job each rank of a placement is part of. Of a rank on a zipper node that is, among the clusters that the node
+// joins, the one with whose ranks it exchanges most (the first, if several): inside a cluster messages are the native library's.
+func Clusters(p *platform.Platform, x *Problem, at Placement) []string {
+	sites := p.Sites()
+	bytes := make(map[int]map[string]float64) // of ranks on zipper nodes, by cluster
+	add := func(r, other int, n float64) {
+		if sites[at[r]].Zipper && !sites[at[other]].Zipper {
+			if bytes[r] == nil {
+				bytes[r] = make(map[string]float64)
+			}
+			bytes[r][sites[at[other]].Name] += n
+		}
+	}
+	for _, e := range x.Edges {
+		add(e.A, e.B, e.Bytes)
+		add(e.B, e.A, e.Bytes)
+	}
+	names := make([]string, len(at))
+	for r, s := range at {
+		for i, name := range p.Networks(sites[s]) {
+			if i == 0 || bytes[r][name] > bytes[r][names[r]] {
+				names[r] = name
+			}
+		}
+	}
+	return names
+}
+
 // InOrder is the placement of a job that is not planned: ranks fill the
 // clusters in order.
 func InOrder(p *Problem) (Placement, error) {

@@ -45,6 +45,9 @@ func TestFromPlatform(t *testing.T) {
 	if err != nil || hosts[0] != "z" {
 		t.Errorf("%v %v", hosts, err)
 	}
+	if c := Clusters(p, x, at); c[0] != c[1] && c[0] != "a" && c[0] != "b" {
+		t.Errorf("%v", c)
+	}
 	order, err := InOrder(x)
 	if err != nil || order[0] != 0 || order[4] != 2 {
 		t.Errorf("%v %v", order, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -129,8 +130,8 @@ func (p *Platform) addHost(name string, at place) error {
 	if name == "" {
 		return errors.New("a host has no name")
 	}
-	if name[0] >= '0' && name[0] <= '9' {
-		return fmt.Errorf("host %s: names must not start with a digit (numbers are ranks)", name)
+	if _, err := strconv.Atoi(name); err == nil {
+		return fmt.Errorf("host %s: want a name or an address (a number is a rank)", name)
 	}
 	if _, ok := p.hosts[name]; ok {
 		return fmt.Errorf("host %s is named twice", name)

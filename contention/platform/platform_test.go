@@ -128,7 +128,7 @@ func TestBadPlatforms(t *testing.T) {
 		{"      a: 3500 MB/s\n", "", "joins at least two clusters"},
 		{"name: b", "name: a", "line 8: cluster \"a\""},
 		{"[h1, h2, h3, h4]", "[h1, h1]", "named twice"},
-		{"[h1, h2, h3, h4]", "[1, 2]", "must not start with a digit"},
+		{"[h1, h2, h3, h4]", "[1, 2]", "a number is a rank"},
 		{"hosts: 4", "hosts: 100000000", "line 5: hosts"},
 		{"name: lab", "name: lab\nsharing: fair", `line 3: sharing "fair": use max-min, streams, buffered, zhu`},
 		{"name: lab", "name: lab\nrails: {policy: none}", `line 3: rails: policy "none"`},

@@ -18,6 +18,7 @@ const (
 	VarSecretFile  = "ZIPPER_SECRET_FILE"        // a file that holds it
 	VarCluster     = "ZIPPER_CLUSTER"            // name of this process's cluster
 	VarLayout      = "ZIPPER_LAYOUT"             // all clusters in order of virtual rank: "a=4,b=2"
+	VarOrder       = "ZIPPER_ORDER"              // of the ranks of MPI_COMM_WORLD, if it is not that of virtual rank: the cluster of each, "a,b=2,a" (ParseOrder); equal in all clusters
 	VarForwarders  = "ZIPPER_FORWARDERS"         // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory; for several hops all forwarders, as in host:port=a+b (ParseZipper)
 	VarDual        = "ZIPPER_DUAL"               // for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
 	VarTimeout     = "ZIPPER_TIMEOUT"            // how long to wait for the other clusters, a Go duration; default 60s
@@ -45,9 +46,10 @@ type Job struct {
 	Secret      string
 	Cluster     string
 	Layout      []Cluster
-	Forwarders  []string // addresses that this cluster reaches
-	Zippers     []Zipper // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
-	Dual        []Dual   // of this cluster's zipper nodes
+	Order       []Cluster // of the ranks of MPI_COMM_WORLD, in runs; nil: that of virtual rank
+	Forwarders  []string  // addresses that this cluster reaches
+	Zippers     []Zipper  // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
+	Dual        []Dual    // of this cluster's zipper nodes
 	Timeout     time.Duration
 	Log         string
 	Poll        string
@@ -107,6 +109,9 @@ func From(get func(string) string) (Job, error) {
 	}
 	if !found {
 		return Job{}, fmt.Errorf("%s is %q, which %s=%q does not name", VarCluster, j.Cluster, VarLayout, get(VarLayout))
+	}
+	if j.Order, err = ParseOrder(get(VarOrder), j.Layout); err != nil {
+		return Job{}, fmt.Errorf("%s: %w", VarOrder, err)
 	}
 	if err := j.forwarders(get(VarForwarders)); err != nil {
 		return Job{}, err
@@ -209,7 +214,7 @@ func FormatLayout(l []Cluster) string {
 func (j Job) Environ() []string {
 	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout + "=" + FormatLayout(j.Layout),
 		VarForwarders + "=" + j.forwarderList(), VarTimeout + "=" + j.Timeout.String()}
-	for _, v := range [][2]string{{VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol}, {VarDual, FormatDual(j.Dual)},
+	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol}, {VarDual, FormatDual(j.Dual)},
 		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -34,7 +36,7 @@ const Model = runtime.GOARCH + " little endian"
 // Join makes this process part of the job and starts the engine. It blocks until all ranks of all clusters are in or the job's time-out ends.
 // The engine is nil if the job has one cluster only: nothing spans. The world is valid then too.
 func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engine, World, error) {
-	w := World{Clusters: make([]wire.Cluster, len(job.Layout)), TagUB: loc.TagUB}
+	w := World{Clusters: make([]wire.Cluster, len(job.Layout)), TagUB: loc.TagUB, Order: jobenv.VirtualRanks(job.Order, job.Layout)}
 	first, size := 0, -1
 	for i, c := range job.Layout {
 		w.Clusters[i] = wire.Cluster{Name: c.Name, Size: uint32(c.Size)}
@@ -57,9 +59,14 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	if err != nil {
 		return nil, w, failure(ErrArg, "%s: %v", jobenv.VarCollectives, err)
 	}
+	settings := jobenv.VarCollectives + "=" + tuning.String()
+	if w.Order != nil { // it may be long
+		sum := sha256.Sum256([]byte(jobenv.FormatOrder(job.Order)))
+		settings += " " + jobenv.VarOrder + "=#" + hex.EncodeToString(sum[:8])
+	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank, Layout: w.Clusters, TagUB: loc.TagUB,
 		Library: loc.Library, Model: Model, Host: loc.Host, Timeout: job.Timeout,
-		Protocol: job.Protocol, Settings: jobenv.VarCollectives + "=" + tuning.String(),
+		Protocol: job.Protocol, Settings: settings,
 		Rails: len(job.Forwarders), Instance: mathrand.Uint64()}
 	doors, err := openDoors(job)
 	if err != nil {

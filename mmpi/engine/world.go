@@ -15,6 +15,7 @@ type World struct {
 	Rank     int            // mine, virtual
 	Clusters []wire.Cluster // in order of virtual rank
 	TagUB    int
+	Order    []int32 // of every rank of MPI_COMM_WORLD the virtual rank; nil: the same
 }
 
 // Size is the number of virtual ranks.

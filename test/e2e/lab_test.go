@@ -79,6 +79,13 @@ func TestLab(t *testing.T) {
 			t.Errorf("status of the forwarder:\n%v", r)
 		}
 	})
+	t.Run("planned", func(t *testing.T) { // one native rank on each node, in the plan's order
+		rsh := b.Root + "/scripts/lab-rsh"
+		file := l.job("ranks: 2, mpi: openmpi, "+fmt.Sprintf(strings.Replace(twoNodes, "--map-by, node, ", "", 1), "10.81.1"),
+			"ranks: 2, mpi: mpich, args: [-launcher, ssh, -launcher-exec, "+rsh+", -iface, eth0], env: {UCX_TLS: \"tcp,self,posix,sysv\", UCX_NET_DEVICES: eth0}")
+		in := New(t)
+		planned(in, l.env, pairsPlan(in, [2][]string{{"a1", "a2"}, {"b1", "b2"}}), true, "--file", file)
+	})
 	t.Run("false reachability", func(t *testing.T) {
 		b.OK(b.Run(nil, l.env, "scripts/lab", "route", "on"))
 		r := b.OK(b.Run(nil, l.env, b.Zipper, "doctor", "--file", mixed))

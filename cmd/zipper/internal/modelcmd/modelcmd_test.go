@@ -80,6 +80,19 @@ func TestPredictAndPlan(t *testing.T) {
 	if !r.Exact || r.CrossingBefore != 250e6 || r.CrossingAfter != 0 || r.Before < .499 || r.Before > .501 || r.After < .149 || r.After > .151 {
 		t.Errorf("%+v", r)
 	}
+	if r.Order != "a,b,a,b" {
+		t.Errorf("order %s", r.Order)
+	}
+	for name, want := range map[string]string{
+		"ranks":            "# RANK HOST CLUSTER\n0 a1 a\n1 b1 b\n2 a2 a\n3 b2 b\n",
+		"ranks.a.hosts":    "a1\na2\n",
+		"ranks.b.hosts":    "b1\nb2\n",
+		"ranks.b.rankfile": "rank 0=b1 slot=0\nrank 1=b2 slot=0\n",
+	} {
+		if b, err := os.ReadFile(at(name)); err != nil || string(b) != want {
+			t.Errorf("%s: %v, %q, want %q", name, err, b, want)
+		}
+	}
 	out, err = zipper(t, "predict", "--json", "--ranks", at("ranks"), "--picture", at("p.svg"), at("lab.yaml"), at("job.trace"))
 	var p struct {
 		Makespan float64 `json:"makespan_s"`
@@ -91,7 +104,7 @@ func TestPredictAndPlan(t *testing.T) {
 		t.Errorf("picture: %v", err)
 	}
 	out, err = zipper(t, "plan", "--pin", "0=a", "--pin", "2=b,z", "--together", "1,3", at("lab.yaml"), at("job.trace"))
-	if err != nil || !strings.Contains(out, "1 ranks on z") || !strings.Contains(out, "N*): 4") {
+	if err != nil || !strings.Contains(out, "1 ranks on z") || !strings.Contains(out, "ranks on zipper nodes: [2]") || !strings.Contains(out, "N*): 4") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -20,7 +20,9 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
 	"github.com/leidenzipper/zipper/contention/quantity"
+	"github.com/leidenzipper/zipper/contention/rankfile"
 	"github.com/leidenzipper/zipper/contention/trace"
+	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 func planCommand(usage func(error) error) *cli.Command {
@@ -35,7 +37,7 @@ func planCommand(usage func(error) error) *cli.Command {
 			&cli.StringSliceFlag{Name: "together", Usage: "`RANK,RANK...`: these ranks stay on one site (repeat)"},
 			&cli.StringFlag{Name: "work", Usage: "`TIME` each rank computes at speed 1, to weigh faster clusters against traffic", Value: "0"},
 			&cli.StringFlag{Name: "sharing", Usage: "`RULE` for the predicted times (default: the platform's)"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the rank `FILE` (RANK HOST a line)"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the plan to `FILE` (RANK HOST CLUSTER a line), for zipper run --plan and zipper predict --ranks, and beside it for the clusters' launchers FILE.CLUSTER.hosts and FILE.CLUSTER.rankfile"},
 			&cli.BoolFlag{Name: "json", Usage: "write JSON"},
 		},
 		Action: func(c *cli.Context) error {
@@ -62,7 +64,7 @@ func planCommand(usage func(error) error) *cli.Command {
 				return err
 			}
 			if name := c.String("output"); name != "" {
-				if err := writeRanks(name, r.Hosts); err != nil {
+				if err := r.write(name); err != nil {
 					return err
 				}
 			}
@@ -71,7 +73,7 @@ func planCommand(usage func(error) error) *cli.Command {
 				e.SetIndent("", "  ")
 				return e.Encode(r)
 			}
-			return r.table(c.App.Writer)
+			return r.table(c.App.Writer, c.String("output"))
 		},
 	}
 }
@@ -222,7 +224,10 @@ func (j *job) now(x *plan.Problem) (at plan.Placement, recorded bool, err error)
 type planReport struct {
 	Recorded       bool           `json:"before_as_recorded"` // else in order
 	Exact          bool           `json:"exact"`
-	Hosts          []string       `json:"hosts"` // by rank
+	Hosts          []string       `json:"hosts"`    // by rank
+	Clusters       []string       `json:"clusters"` // by rank: whose native job it is part of
+	OnZippers      []int          `json:"ranks_on_zippers,omitempty"`
+	Order          string         `json:"order"` // of ranks, as zipper run --order takes it
 	Sites          map[string]int `json:"ranks_per_site"`
 	CrossingBefore float64        `json:"crossing_bytes_before"`
 	CrossingAfter  float64        `json:"crossing_bytes_after"`
@@ -249,8 +254,12 @@ func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*p
 	}
 	r := &planReport{Recorded: recorded, Exact: exact, Sites: make(map[string]int), CrossingBefore: x.Crossing(before), CrossingAfter: x.Crossing(after),
 		Zippers: make(map[string]int)}
-	for _, s := range after {
-		r.Sites[x.Sites[s].Name]++
+	sites := p.Sites() // as x.Sites
+	for rank, s := range after {
+		r.Sites[sites[s].Name]++
+		if sites[s].Zipper {
+			r.OnZippers = append(r.OnZippers, rank)
+		}
 	}
 	predicted := func(at plan.Placement) (*predict.Report, []string, error) {
 		hosts, err := plan.Hosts(p, at)
@@ -276,6 +285,8 @@ func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*p
 		return nil, err
 	}
 	r.After, r.Bottleneck, r.Hosts = report.Makespan, report.Bottleneck, hosts
+	r.Clusters = plan.Clusters(p, x, after)
+	r.Order = jobenv.FormatOrder(jobenv.OrderOf(r.Clusters))
 	if len(p.Clusters) == 2 && len(x.Edges) <= 20_000 {
 		r.CutSet = plan.VertexCut(x.Ranks, x.Edges, after) // sites 0 and 1 are the clusters
 	}
@@ -289,7 +300,8 @@ func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*p
 	return r, nil
 }
 
-func (r *planReport) table(w io.Writer) error {
+// table writes the plan for people; name is the file that it was written to, if any.
+func (r *planReport) table(w io.Writer, name string) error {
 	how := "a heuristic plan"
 	if r.Exact {
 		how = "the best plan"
@@ -320,23 +332,53 @@ func (r *planReport) table(w io.Writer) error {
 	for _, d := range slices.Sorted(maps.Keys(r.Zippers)) {
 		fmt.Fprintf(w, "zippers worth having %s (N*): %d\n", d, r.Zippers[d])
 	}
-	fmt.Fprintln(w, "\nrank  host")
+	if len(r.OnZippers) > 0 {
+		fmt.Fprintf(w, "ranks on zipper nodes: %v; they need dual=: the nodes' addresses on the other clusters' networks\n", r.OnZippers[:min(len(r.OnZippers), 32)])
+	}
+	if name != "" {
+		fmt.Fprintf(w, "\nzipper run --plan %s -- PROGRAM\n", name)
+		if len(r.Order) <= 200 {
+			fmt.Fprintf(w, "in batch scripts: ZIPPER_ORDER=%s\n", r.Order)
+		}
+	}
+	fmt.Fprintln(w, "\nrank  host  cluster")
 	for rank, h := range r.Hosts {
 		if rank == 64 {
 			fmt.Fprintf(w, "... and %d more: write them with --output FILE\n", len(r.Hosts)-rank)
 			break
 		}
-		fmt.Fprintf(w, "%4d  %s\n", rank, h)
+		fmt.Fprintf(w, "%4d  %s  %s\n", rank, h, r.Clusters[rank])
 	}
 	return nil
 }
 
-func writeRanks(name string, hosts []string) error {
+// write writes the plan and, for each cluster, the host lists of its launcher.
+func (r *planReport) write(name string) error {
+	places := make([]rankfile.Place, len(r.Hosts))
+	for rank, h := range r.Hosts {
+		places[rank] = rankfile.Place{Host: h, Cluster: r.Clusters[rank]}
+	}
+	if err := writeFile(name, func(w io.Writer) error { return rankfile.Write(w, places) }); err != nil {
+		return err
+	}
+	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(r.Clusters))) {
+		hosts := rankfile.Hosts(places, cluster)
+		if err := writeFile(name+"."+cluster+".hosts", func(w io.Writer) error { return rankfile.WriteHosts(w, hosts) }); err != nil {
+			return err
+		}
+		if err := writeFile(name+"."+cluster+".rankfile", func(w io.Writer) error { return rankfile.WriteOpenMPI(w, hosts) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}
-	err = pattern.WriteRanks(f, hosts)
+	err = write(f)
 	if e := f.Close(); err == nil {
 		err = e
 	}

@@ -1,0 +1,101 @@
+// Package rankfile has the files that say where the ranks of a job are: the one that zipper plan writes, and the lists of hosts that the launchers of the
+// clusters' own MPI libraries read.
+package rankfile
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Place is where a rank of the job runs.
+type Place struct {
+	Host    string
+	Cluster string // whose native job it is part of; empty: not said
+}
+
+// Read reads a plan: "RANK HOST [CLUSTER]" a line, every rank of the job from 0 on once, in any order; # begins a comment. The result has the place of
+// each rank. An error names the line.
+func Read(r io.Reader) ([]Place, error) {
+	at := make(map[int]Place)
+	s := bufio.NewScanner(r)
+	line := 0
+	for s.Scan() {
+		line++
+		text, _, _ := strings.Cut(s.Text(), "#")
+		f := strings.Fields(text)
+		if len(f) == 0 {
+			continue
+		}
+		if len(f) != 2 && len(f) != 3 {
+			return nil, fmt.Errorf("line %d: want RANK HOST CLUSTER", line)
+		}
+		rank, err := strconv.Atoi(f[0])
+		if err != nil || rank < 0 {
+			return nil, fmt.Errorf("line %d: %q is no rank", line, f[0])
+		}
+		if _, ok := at[rank]; ok {
+			return nil, fmt.Errorf("line %d: rank %d is placed twice", line, rank)
+		}
+		p := Place{Host: f[1]}
+		if len(f) == 3 {
+			p.Cluster = f[2]
+		}
+		at[rank] = p
+	}
+	if err := s.Err(); err != nil {
+		return nil, fmt.Errorf("line %d: %w", line+1, err)
+	}
+	places := make([]Place, len(at))
+	for rank := range places {
+		p, ok := at[rank]
+		if !ok {
+			return nil, fmt.Errorf("it places %d ranks but not rank %d", len(at), rank)
+		}
+		places[rank] = p
+	}
+	return places, nil
+}
+
+// Write writes what Read reads.
+func Write(w io.Writer, places []Place) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintln(b, "# RANK HOST CLUSTER")
+	for rank, p := range places {
+		fmt.Fprintln(b, strings.TrimSpace(fmt.Sprint(rank, " ", p.Host, " ", p.Cluster)))
+	}
+	return b.Flush()
+}
+
+// Hosts has the host of every native rank of a cluster: ranks of the job keep their order there.
+func Hosts(places []Place, cluster string) (hosts []string) {
+	for _, p := range places {
+		if p.Cluster == cluster {
+			hosts = append(hosts, p.Host)
+		}
+	}
+	return hosts
+}
+
+// WriteHosts writes a host for each native rank, one a line: what MPICH takes as -f, Slurm as SLURM_HOSTFILE with --distribution=arbitrary, and Open MPI as
+// --hostfile with --map-by seq.
+func WriteHosts(w io.Writer, hosts []string) error {
+	b := bufio.NewWriter(w)
+	for _, h := range hosts {
+		fmt.Fprintln(b, h)
+	}
+	return b.Flush()
+}
+
+// WriteOpenMPI writes Open MPI's rankfile: the k-th rank on a host is bound to its k-th slot, a core.
+func WriteOpenMPI(w io.Writer, hosts []string) error {
+	b := bufio.NewWriter(w)
+	taken := make(map[string]int)
+	for rank, h := range hosts {
+		fmt.Fprintf(b, "rank %d=%s slot=%d\n", rank, h, taken[h])
+		taken[h]++
+	}
+	return b.Flush()
+}

@@ -1,0 +1,126 @@
+package jobenv
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ParseOrder reads the order of the ranks of MPI_COMM_WORLD: of each its cluster, as in a,b,a or, the same in runs, a=1,b=1,a=1. Every cluster has as many
+// as the layout says. Within a cluster ranks keep the order that its own MPI gives them. Empty: the order of virtual rank.
+func ParseOrder(s string, layout []Cluster) ([]Cluster, error) {
+	if s == "" {
+		return nil, nil
+	}
+	var runs []Cluster
+	for _, part := range strings.Split(s, ",") {
+		name, number, many := strings.Cut(strings.TrimSpace(part), "=")
+		n := 1
+		if many {
+			var err error
+			if n, err = strconv.Atoi(number); err != nil || n < 1 || n > 1<<20 {
+				return nil, fmt.Errorf("order: %q: want CLUSTER or CLUSTER=RANKS, as in a,b=2,a", part)
+			}
+		}
+		runs = append(runs, Cluster{name, n})
+	}
+	return runs, CheckOrder(runs, layout)
+}
+
+// longestOrder is what fits into a variable of the environment, in bytes.
+const longestOrder = 128<<10 - 64
+
+// CheckOrder says what is wrong with an order of the layout's ranks.
+func CheckOrder(order, layout []Cluster) error {
+	if len(order) == 0 {
+		return nil
+	}
+	if n := len(FormatOrder(order)); n > longestOrder {
+		return fmt.Errorf("order: it changes cluster so often that it takes %d bytes to tell; at most %d can be told to a process", n, longestOrder)
+	}
+	count := map[string]int{}
+	for _, run := range order {
+		count[run.Name] += run.Size
+	}
+	for _, c := range layout {
+		if count[c.Name] != c.Size {
+			return fmt.Errorf("order: it has %d ranks of cluster %s, the job has %d there (%s)", count[c.Name], c.Name, c.Size, FormatLayout(layout))
+		}
+		delete(count, c.Name)
+	}
+	for name := range count {
+		return fmt.Errorf("order: it names cluster %q, which the job does not have (%s)", name, FormatLayout(layout))
+	}
+	return nil
+}
+
+// OrderOf puts the clusters of the ranks, one for each, into runs.
+func OrderOf(clusters []string) (runs []Cluster) {
+	for _, c := range clusters {
+		if n := len(runs); n > 0 && runs[n-1].Name == c {
+			runs[n-1].Size++
+			continue
+		}
+		runs = append(runs, Cluster{c, 1})
+	}
+	return runs
+}
+
+// FormatOrder is the inverse of ParseOrder.
+func FormatOrder(order []Cluster) string {
+	var parts []string
+	for _, run := range order {
+		if run.Size == 1 {
+			parts = append(parts, run.Name)
+			continue
+		}
+		parts = append(parts, run.Name+"="+strconv.Itoa(run.Size))
+	}
+	return strings.Join(parts, ",")
+}
+
+// VirtualRanks has for every rank of MPI_COMM_WORLD its virtual rank; nil if they are the same.
+func VirtualRanks(order, layout []Cluster) []int32 {
+	next, first := map[string]int32{}, int32(0)
+	for _, c := range layout {
+		next[c.Name] = first
+		first += int32(c.Size)
+	}
+	virtual := make([]int32, 0, first)
+	same := true
+	for _, run := range order {
+		for range run.Size {
+			v := next[run.Name]
+			next[run.Name]++
+			same = same && v == int32(len(virtual))
+			virtual = append(virtual, v)
+		}
+	}
+	if same {
+		return nil
+	}
+	return virtual
+}
+
+// WorldRanks has for every native rank of a cluster its rank in MPI_COMM_WORLD.
+func WorldRanks(order, layout []Cluster, cluster string) (ranks []int) {
+	if len(order) == 0 {
+		order = layout
+	}
+	world := 0
+	for _, run := range order {
+		for range run.Size {
+			if run.Name == cluster {
+				ranks = append(ranks, world)
+			}
+			world++
+		}
+	}
+	return ranks
+}
+
+// First tells whether rank 0 of MPI_COMM_WORLD, which reads the standard input, is in this cluster.
+func (j Job) First() bool {
+	all := append(append([]Cluster(nil), j.Order...), j.Layout...)
+	return len(all) > 0 && all[0].Name == j.Cluster
+}
