@@ -11,6 +11,24 @@ import (
 	"github.com/leidenzipper/zipper/contention/predict"
 )
 
+// Busy is the part of the machine's processor time from which on a measurement may have waited for processors.
+const Busy = 0.5
+
+// TooBusy names the patterns and traces in which the processors were more than Busy.
+func TooBusy(patterns []Outcome, traces []Replayed) (names []string) {
+	for _, o := range patterns {
+		if o.CPU > Busy {
+			names = append(names, fmt.Sprintf("%s (%.0f %%)", o.Pattern, 100*o.CPU))
+		}
+	}
+	for _, x := range traces {
+		if x.CPU > Busy {
+			names = append(names, fmt.Sprintf("%s (%.0f %%)", x.Trace, 100*x.CPU))
+		}
+	}
+	return names
+}
+
 // Rules are the sharing rules that are compared.
 func Rules() []string {
 	return []string{"max-min", "streams", "buffered", "zhu", "zhu-paper", "penalty"}

@@ -22,7 +22,8 @@ func benchContentionCommand() *cli.Command {
 
 Calibrates the lab, then measures random patterns of fixed seeds and compares every transfer's time with each sharing rule's prediction;
 then makes one resource scarce in each of a number of runs, calibrates and lets the model name the bottleneck. DIR gets report.json with
-every transfer, errors.svg and platform.yaml. Needs root.`,
+every transfer, errors.svg and platform.yaml. Patterns in which the processors were more than half busy are named: with a lower --rate they
+are not. Needs root.`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`DIR` for the report and its figure", Required: true},
 			&cli.StringFlag{Name: "size", Value: "8MB", Usage: "bytes of a transfer"},
@@ -44,6 +45,7 @@ type contentionReport struct {
 	Scores      map[string][]contend.Score `json:"scores"`
 	MeanCPU     float64                    `json:"mean_cpu"`
 	MeanOurCPU  float64                    `json:"mean_our_cpu"`
+	Busy        []string                   `json:"busy,omitempty"` // patterns and traces that had too little processor time to spare: contend.Busy
 	Patterns    []contend.Outcome          `json:"patterns"`
 	Replayed    []contend.Replayed         `json:"replayed,omitempty"`
 	Scarce      []contend.Scarce           `json:"scarce"`
@@ -166,6 +168,7 @@ func (r *contentionReport) sum() {
 		r.MeanCPU += o.CPU / float64(len(r.Patterns))
 		r.MeanOurCPU += o.OurCPU / float64(len(r.Patterns))
 	}
+	r.Busy = contend.TooBusy(r.Patterns, r.Replayed)
 	for _, s := range r.Scarce {
 		if s.Right {
 			r.Named++
@@ -176,6 +179,9 @@ func (r *contentionReport) sum() {
 // write leaves the files and prints the tables. A run that was broken off is reported as far as it went.
 func (r *contentionReport) write(dir string) error {
 	fmt.Printf("\n%d patterns, load %s at the start, processors %.0f %% busy (%.0f %% ours)\n", len(r.Patterns), r.Environment.Load, 100*r.MeanCPU, 100*r.MeanOurCPU)
+	if len(r.Busy) > 0 {
+		fmt.Printf("processors more than %.0f %% busy, so that they may have counted: %s; a lower --rate makes them idle\n", 100*contend.Busy, strings.Join(r.Busy, ", "))
+	}
 	fmt.Printf("%-8s %-10s %9s %12s %8s %8s\n", "", "rule", "transfers", "within 10 %", "mean", "worst")
 	for _, group := range []string{"all", "d=1", "d=2", "d=3", "any", "cross", "local"} {
 		for _, s := range r.Scores[group] {
