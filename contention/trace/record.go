@@ -109,8 +109,9 @@ func (r *Recorder) Write(w io.Writer, host string) error {
 // Merge joins the parts of all ranks into a trace. The n-th message a rank sent
 // another is the n-th one this received from it. Messages of which only one end
 // was kept (beyond a limit, or never received) are left out and counted in
-// unmatched; the totals have them. Where clocks differ so much that a message
-// ends before it starts, it ends when it starts.
+// unmatched; the totals have them. What the ranks' clocks seem to differ by is
+// taken out of the times (align); a message that ends before it starts even so
+// ends when it starts.
 func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatched int, err error) {
 	t = &Trace{Job: job, Clusters: clusters, Hosts: make(map[int]string)}
 	m := merger{t: t, sent: make(map[[2]int][]event), received: make(map[[2]int][]int64)}
@@ -119,6 +120,7 @@ func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatch
 			return nil, 0, fmt.Errorf("part %d: %w", i, err)
 		}
 	}
+	m.align()
 	for pair, sent := range m.sent {
 		ends := m.received[pair]
 		n := min(len(sent), len(ends))
@@ -137,6 +139,9 @@ func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatch
 	})
 	return t, unmatched, nil
 }
+
+// longest is the greatest time in a part, in ns: sums of them are numbers, too.
+const longest = 1 << 55
 
 type merger struct {
 	t        *Trace
@@ -169,6 +174,9 @@ func (m *merger) read(r io.Reader) error {
 		}
 		if err := numbers(numeric, v[:len(numeric)]); err != nil {
 			return err
+		}
+		if (f[0] == "sent" || f[0] == "received") && v[0] > longest {
+			return fmt.Errorf("%d ns is more than a year", v[0])
 		}
 		peer := map[string]int64{"rank": v[0], "total": v[0], "sent": v[1], "received": v[1]}[f[0]]
 		if peer >= int64(ranks) {

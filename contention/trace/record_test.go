@@ -31,7 +31,8 @@ func TestRecordAndMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Message{{Start: 10, End: 15, Src: 0, Dst: 1, Bytes: 100}, {Start: 20, End: 20, Src: 0, Dst: 1, Bytes: 200}, {Start: 30, End: 40, Src: 1, Dst: 0, Bytes: 5}}
+	// The fastest messages took -1 and 10: 1 is behind by 5.
+	want := []Message{{Start: 10, End: 20, Src: 0, Dst: 1, Bytes: 100}, {Start: 20, End: 24, Src: 0, Dst: 1, Bytes: 200}, {Start: 35, End: 40, Src: 1, Dst: 0, Bytes: 5}}
 	if !reflect.DeepEqual(x.Messages, want) || unmatched != 1 || x.Hosts[1] != "h2" || x.Matrix()[[2]int{0, 1}] != 303 {
 		t.Errorf("%+v, %d unmatched", x, unmatched)
 	}
@@ -48,6 +49,7 @@ func TestRecordAndMerge(t *testing.T) {
 		{"rank 0 h1\n", "", "line 2: want one rank record first"},
 		{"sent 10 1 100", "sent 10 0 100", "rank 0 sends to itself"},
 		{"sent 10 1 100", "sent x 1 100", "is no number"},
+		{"sent 10 1 100", "sent 99999999999999999 1 100", "more than a year"},
 		{"sent 10 1 100", "\n", "unknown record"},
 		{"sent 10 1 100\n", "", "counts"},
 		{"end", "end 6\nend", "line"},
@@ -60,6 +62,45 @@ func TestRecordAndMerge(t *testing.T) {
 	}
 	if _, _, err := Merge("job", []Cluster{{"c", 2}}, []io.Reader{strings.NewReader(first), strings.NewReader(first)}); err == nil {
 		t.Error("two parts of a rank were accepted")
+	}
+}
+
+// Four ranks whose clocks are apart, messages of known times: the trace has them as they passed. 3 sends nothing to 0, which does not matter; nobody sends 4 anything
+// in both directions, so its clock stays.
+func TestClocksAreAligned(t *testing.T) {
+	ahead := []int64{0, 5000, -7000, 90, 0}
+	rs := make([]*Recorder, len(ahead))
+	for r := range rs {
+		rs[r] = NewRecorder(r, 100)
+	}
+	var want []Message
+	pass := func(start, took int64, src, dst int) {
+		rs[src].Sent(start+ahead[src], dst, 1)
+		rs[dst].Received(start+took+ahead[dst], src)
+		want = append(want, Message{Start: start, End: start + took, Src: src, Dst: dst, Bytes: 1})
+	}
+	pass(10_000, 100, 0, 1)
+	pass(10_150, 100, 1, 0)
+	pass(10_300, 400, 1, 0) // a slow one says nothing
+	pass(10_800, 60, 1, 2)
+	pass(10_900, 60, 2, 1)
+	pass(11_000, 900, 0, 2) // nor does a pair of slow ones
+	pass(12_000, 300, 2, 0)
+	pass(13_000, 80, 2, 3)
+	pass(13_100, 80, 3, 2)
+	pass(14_000, 80, 0, 3)
+	pass(15_000, 80, 0, 4)
+	var parts []io.Reader
+	for _, r := range rs {
+		var b bytes.Buffer
+		if err := r.Write(&b, "h"); err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, &b)
+	}
+	x, unmatched, err := Merge("job", []Cluster{{"c", 5}}, parts)
+	if err != nil || unmatched != 0 || !reflect.DeepEqual(x.Messages, want) {
+		t.Errorf("%v, %d unmatched:\n%v\nwant\n%v", err, unmatched, x.Messages, want)
 	}
 }
 

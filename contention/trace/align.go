@@ -1,0 +1,93 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+)
+
+// offsets estimates how far the ranks' clocks are ahead of one another, in ns, from messages both ways between two ranks: if the fastest of each direction take
+// equally long, half of what they seem to differ by is the difference of the clocks. Pairs with the fastest messages are used first, as many as it takes to
+// compare all ranks that exchange any; of a set of ranks that do, the lowest has 0.
+func (m *merger) offsets() []int64 {
+	type edge struct {
+		a, b         int
+		round, ahead int64 // both ways together; of b, twice
+	}
+	least := make(map[[2]int]int64) // seeming time
+	for pair, sent := range m.sent {
+		ends := m.received[pair]
+		for k := range min(len(sent), len(ends)) {
+			if d, ok := least[pair]; !ok || ends[k]-sent[k].at < d {
+				least[pair] = ends[k] - sent[k].at
+			}
+		}
+	}
+	var edges []edge
+	for pair, there := range least {
+		if back, ok := least[[2]int{pair[1], pair[0]}]; ok && pair[0] < pair[1] {
+			edges = append(edges, edge{pair[0], pair[1], there + back, there - back})
+		}
+	}
+	slices.SortFunc(edges, func(x, y edge) int {
+		return cmp.Or(cmp.Compare(x.round, y.round), cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
+	})
+	ranks := m.t.Ranks()
+	set := make([]int, ranks) // that a rank is in
+	near := make([][]edge, ranks)
+	for r := range set {
+		set[r] = r
+	}
+	find := func(r int) int {
+		for set[r] != r {
+			set[r] = set[set[r]]
+			r = set[r]
+		}
+		return r
+	}
+	for _, e := range edges {
+		if a, b := find(e.a), find(e.b); a != b {
+			set[max(a, b)] = min(a, b)
+			near[e.a] = append(near[e.a], e)
+			near[e.b] = append(near[e.b], edge{e.b, e.a, e.round, -e.ahead})
+		}
+	}
+	twice := make([]int64, ranks)
+	for r := range ranks {
+		if find(r) != r {
+			continue
+		}
+		for next, from := []int{r}, map[int]int{r: -1}; len(next) > 0; next = next[1:] {
+			for _, e := range near[next[0]] {
+				if e.b != from[e.a] {
+					twice[e.b], from[e.b] = twice[e.a]+e.ahead, e.a
+					next = append(next, e.b)
+				}
+			}
+		}
+	}
+	for r := range twice {
+		twice[r] /= 2
+	}
+	return twice
+}
+
+// align sets all clocks to one, so that messages are in the order in which they passed; no time is below 0.
+func (m *merger) align() {
+	ahead := m.offsets()
+	first := int64(0)
+	for pair, sent := range m.sent {
+		for _, e := range sent {
+			first = min(first, e.at-ahead[pair[0]])
+		}
+	}
+	for pair, sent := range m.sent {
+		for k := range sent {
+			sent[k].at = max(0, sent[k].at-ahead[pair[0]]-first)
+		}
+	}
+	for pair, ends := range m.received {
+		for k := range ends {
+			ends[k] = max(0, ends[k]-ahead[pair[1]]-first)
+		}
+	}
+}
