@@ -27,7 +27,7 @@ type Options struct {
 // Calibrate measures a site in the order that package calibrate describes. Only the pattern under way is on the network, and never more
 // messages at a time than a cluster has hosts.
 func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, error) {
-	m := &measurer{ctx: ctx, site: s, Options: o, latency: make(map[string]float64)}
+	m := &measurer{ctx: ctx, site: s, Options: o}
 	out := calibrate.Samples{Name: s.Name}
 	for i := range s.Clusters {
 		c, err := m.cluster(i)
@@ -53,9 +53,8 @@ func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, erro
 
 type measurer struct {
 	Options
-	ctx     context.Context
-	site    *Site
-	latency map[string]float64 // mean, of clusters
+	ctx  context.Context
+	site *Site
 }
 
 // rates repeats messages(turn) until the first message's rate is known well enough; rate turns the times into the sample. It is an error if the context
@@ -143,9 +142,6 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 	}
 	if out.Latency, err = m.latencies("latency in "+c.Name, lone); err != nil {
 		return out, err
-	}
-	for _, t := range out.Latency {
-		m.latency[c.Name] += t / float64(len(out.Latency))
 	}
 	if n < 4 {
 		return out, nil
@@ -272,7 +268,7 @@ func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 					return out, err
 				}
 				for _, t := range times {
-					out.Latency = append(out.Latency, max(0, t-m.latency[cs[a].Name]-m.latency[cs[b].Name]))
+					out.Through = append(out.Through, t)
 					out.Handshake = append(out.Handshake, 2*t) // the announcement, the go-ahead
 				}
 				if out.Both[d], err = m.rates(d+" and back through "+z.Name, both, m.first); err != nil {

@@ -47,7 +47,7 @@ type Zipper struct {
 	// Single is one message through the forwarder; Both the same with one in the
 	// other direction; Many the sum of several from different hosts.
 	Single, Both, Many map[string][]float64
-	Latency            []float64 // a small message through, less the clusters' latencies
+	Through            []float64 // a small message from cluster to cluster, seconds
 	// Handshake is what a message of more than Eager bytes waits before its first one goes, seconds; empty if not known.
 	Handshake []float64
 	Eager     int
@@ -209,12 +209,12 @@ func (z *Zipper) write(w io.Writer) error {
 	if err := z.memory(w); err != nil {
 		return err
 	}
-	if len(z.Latency) > 0 {
-		l, err := fit.Mean(z.Latency)
+	if len(z.Through) > 0 {
+		l, err := fit.Mean(z.Through)
 		if err != nil || l.Value < 0 {
 			return fmt.Errorf("latency %v: %v", l, err)
 		}
-		fmt.Fprintf(w, "    latency: %.9f # seconds ± %.2g (standard error)\n", l.Value, l.Err)
+		fmt.Fprintf(w, "    through: %.9f # seconds ± %.2g (standard error), of a small message from cluster to cluster\n", l.Value, l.Err)
 	}
 	if z.Segment > 0 {
 		fmt.Fprintf(w, "    relay: segmented # pieces are sent on when they are whole\n    segment: %d\n", z.Segment)

@@ -78,7 +78,8 @@ type Zipper struct {
 	Socket    Size // bytes of a connection to or from it that nothing overtakes: in the socket, on the way; default 0. For sharing buffered
 	Handshake Time // before a message's first byte
 	Eager     Size // of the longest message that goes without a handshake; default: none does
-	Latency   Time
+	Latency   Time // that it adds to those of the clusters, or:
+	Through   Time // from cluster to cluster, of a small message, in place of all these
 	line      int
 }
 

@@ -33,6 +33,7 @@ func (b *builder[T]) way(from, to place, way []int) []hop[T] {
 		w.vertex = b.vertex(to.cluster, from.index)
 	}
 	if len(way) > 0 {
+		w.timed = !slices.ContainsFunc(way, func(z int) bool { return b.p.Zippers[z].Through.Rat == nil })
 		w.backbone(from.cluster, true)
 		steps := b.routes[[2]int{from.cluster, to.cluster}]
 		for k, z := range way {
@@ -47,10 +48,10 @@ func (b *builder[T]) way(from, to place, way []int) []hop[T] {
 		w.use(b.port(to.index, from.cluster, false))
 		w.arrive(from.cluster, b.vertex(from.cluster, to.index))
 	}
-	if from.cluster >= 0 {
+	if from.cluster >= 0 && !w.timed {
 		w.now.tail = w.now.tail.Add(value[T](b.p.Clusters[from.cluster].Latency.Rat))
 	}
-	if to.cluster >= 0 && to.cluster != from.cluster {
+	if to.cluster >= 0 && to.cluster != from.cluster && !w.timed {
 		w.now.tail = w.now.tail.Add(value[T](b.p.Clusters[to.cluster].Latency.Rat))
 	}
 	w.end()
@@ -76,9 +77,10 @@ type walker[T num.Number[T]] struct {
 	flow   sharing.Flow[T]
 	now    hop[T]
 	hops   []hop[T]
-	vertex int // where the way enters the present switch
-	side   T   // slowest capacity since the last zipper, 0 = none yet
-	sides  []T // of the segmented stretches so far
+	vertex int  // where the way enters the present switch
+	side   T    // slowest capacity since the last zipper, 0 = none yet
+	sides  []T  // of the segmented stretches so far
+	timed  bool // the zippers know how long a message takes through them
 }
 
 func (w *walker[T]) use(resource int) {
@@ -163,7 +165,11 @@ func (w *walker[T]) through(zipper, from, to int) {
 	}
 	w.copy(z, from, to)
 	w.use(out)
-	w.now.tail = w.now.tail.Add(value[T](z.Latency.Rat))
+	latency := z.Latency
+	if w.timed {
+		latency = z.Through
+	}
+	w.now.tail = w.now.tail.Add(value[T](latency.Rat))
 	w.vertex = w.b.vertex(to, zipper)
 }
 
