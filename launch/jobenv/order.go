@@ -121,6 +121,9 @@ func WorldRanks(order, layout []Cluster, cluster string) (ranks []int) {
 
 // First tells whether rank 0 of MPI_COMM_WORLD, which reads the standard input, is in this cluster.
 func (j Job) First() bool {
-	all := append(append([]Cluster(nil), j.Order...), j.Layout...)
-	return len(all) > 0 && all[0].Name == j.Cluster
+	order := j.Order
+	if len(order) == 0 {
+		order = j.Layout
+	}
+	return len(order) > 0 && order[0].Name == j.Cluster
 }

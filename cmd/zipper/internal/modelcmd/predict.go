@@ -36,7 +36,7 @@ func predictCommand(usage func(error) error) *cli.Command {
 			"docs/contention.md describes the files and the models.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "sharing", Usage: "`RULE` max-min, streams, buffered, zhu, zhu-paper or penalty (default: the platform's)"},
-			&cli.StringFlag{Name: "ranks", Usage: "rank `FILE` with one \"RANK HOST\" a line, as zipper plan writes it"},
+			&cli.StringFlag{Name: "ranks", Usage: "plan `FILE` with one \"RANK HOST\" a line, as zipper plan writes it"},
 			&cli.Float64Flag{Name: "compute", Usage: "keep the gaps between a trace's messages, times `FACTOR` (0 is communication only)"},
 			&cli.Float64Flag{Name: "grain", Value: -1, Usage: "handle events together that are within this `PART` of a duration (0 exact; default by size)"},
 			&cli.BoolFlag{Name: "no-gains", Usage: "do not try what doubling each resource would save"},
