@@ -28,6 +28,9 @@ b1 a2 5 name=y
 		ms[1].Start.RatString() != "3/2000" || ms[0].Bytes.RatString() != "65536" || ms[1].Line != 4 || ms[3].From != ms[3].To {
 		t.Errorf("%+v", ms)
 	}
+	if ms, err := Read(strings.NewReader("10.1.0.1 0 5\n"), places); err != nil || ms[0].From != "10.1.0.1" || ms[0].To != places[0] {
+		t.Errorf("an address: %+v, %v", ms, err)
+	}
 	for in, want := range map[string]string{
 		"":                       "no messages",
 		"a1 b1":                  "line 1: want FROM TO SIZE",
