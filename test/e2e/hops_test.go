@@ -132,81 +132,79 @@ func TestHopsSideBySide(t *testing.T) {
 	}
 }
 
-// Of two forwarders side by side one is killed in the middle of transfers over both stages: the job goes on over the other one, and every byte is right.
-// When that one is killed too the job ends, with an error that says why.
+// Of two forwarders side by side one is killed in the middle of transfers over both stages, of messages or of one-sided operations: the job goes on over
+// the other one, and every byte is right. When that one is killed too the job ends, with an error that says why.
 func TestHopsSideBySideKilled(t *testing.T) {
 	b := New(t)
-	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
-	status := func(f *Forwarder) (s forwarder.Status) {
+	carried := func(f *Forwarder) (n uint64) { // from a to c, in the job that runs
 		_, addr, _ := strings.Cut(f.Stderr(), "status")
 		addr = addr[strings.Index(addr, "127.0.0.1:"):]
 		addr, _, _ = strings.Cut(addr, `"`)
 		r := b.OK(b.Run(nil, nil, b.Zipper, "status", "--json", addr))
+		var s forwarder.Status
 		if err := json.Unmarshal([]byte(r.Stdout), &s); err != nil {
 			t.Fatalf("%v: %v", err, r)
 		}
-		return s
-	}
-	carried := func(f *Forwarder) uint64 { // from a to c, so far
-		s := status(f)
+		s.Past = nil
 		for _, j := range s.Jobs {
 			s.Past = append(s.Past, forwarder.Summary{Traffic: j.Traffic})
 		}
 		return payload(s, "a", "c")
 	}
-	bc := b.StartForwarder()
-	one, two := b.StartForwarder("--status", "127.0.0.1:0"), b.StartForwarder("--status", "127.0.0.1:0")
-	stop := filepath.Join(t.TempDir(), "stop")
+	bc, two := b.StartForwarder(), b.StartForwarder("--status", "127.0.0.1:0")
+	var one *Forwarder
+	var id string
+	rows := 0 // that bc has seen end
+	ended := func() {
+		rows += 2
+		b.WaitFor(10*time.Second, "the forwarder between b and c to see both rows end", func() bool { return strings.Count(bc.Stderr(), "job ended") == rows })
+		b.NothingLeft(id)
+	}
 	// Pairs 0 - 2 and 1 - 3: one of them over both stages.
-	clusters := []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}
-	begin := func(flags []string) (p *Proc, id string, more func(what string)) {
-		args, id := b.runArgs(Job{Clusters: clusters, Flags: flags})
-		p = b.Start(nil, nil, append(args, "--", prog, stop)...)
+	begin := func(program, stop string, first bool) (p *Proc, more func(what string)) {
+		one = b.StartForwarder("--status", "127.0.0.1:0")
+		flags := rowFlags(bc.Addr, two.Addr, one.Addr)
+		if first {
+			flags = rowFlags(bc.Addr, one.Addr, two.Addr)
+		}
+		var args []string
+		args, id = b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}, Flags: flags})
+		p = b.Start(nil, nil, append(args, "--", b.Compile(OpenMPI, "test/programs/c/"+program), stop)...)
 		rounds := func() int { return strings.Count(p.Stdout(), "round ") }
 		more = func(what string) {
 			from := rounds()
 			b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
 		}
 		more("the stream to run")
-		return p, id, more
+		b.WaitFor(time.Minute, "the forwarder that is to die to carry from a to c", func() bool { return carried(one) > 1<<20 })
+		one.Signal(syscall.SIGKILL)
+		one.Wait()
+		before := carried(two)
+		more("the stream to go on without the first forwarder")
+		if n := carried(two) - before; n < 4<<20 {
+			t.Errorf("%s: %d bytes from a to c over the forwarder that is left, in three rounds", program, n)
+		}
+		return p, more
 	}
-	p, id, more := begin(rowFlags(bc.Addr, one.Addr, two.Addr))
-	b.WaitFor(time.Minute, "both to carry from a to c", func() bool { return carried(one) > 1<<20 && carried(two) > 1<<20 })
-	one.Signal(syscall.SIGKILL)
-	one.Wait()
-	before := carried(two)
-	more("the stream to go on without the first forwarder")
-	if n := carried(two) - before; n < 4<<20 {
-		t.Errorf("%d bytes from a to c over the forwarder that is left, in three rounds", n)
+	for _, program := range []string{"stream.c", "rma_stream.c"} { // small pieces go by pair: those from 1 to 3 in the second row
+		stop := filepath.Join(t.TempDir(), "stop")
+		p, _ := begin(program, stop, program == "stream.c")
+		if err := os.WriteFile(stop, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := b.OK(p.Wait())
+		_, worst, _ := strings.Cut(r.Stdout, "longest ")
+		t.Log(program, "longest", strings.TrimSpace(worst))
+		ended()
 	}
-	if err := os.WriteFile(stop, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := b.OK(p.Wait())
-	b.NothingLeft(id)
-	_, worst, _ := strings.Cut(r.Stdout, "longest ")
-	t.Log("longest", strings.TrimSpace(worst))
-	ended := func(f *Forwarder, rows int) {
-		b.WaitFor(10*time.Second, "a forwarder to see its rows end", func() bool { return strings.Count(f.Stderr(), "job ended") == rows })
-	}
-	ended(two, 1)
-	ended(bc, 2)
-
-	if err := os.Remove(stop); err != nil {
-		t.Fatal(err)
-	}
-	one = b.StartForwarder()
-	p, id, more = begin(rowFlags(bc.Addr, one.Addr, two.Addr))
-	one.Signal(syscall.SIGKILL)
-	one.Wait()
-	more("the stream to go on without the first forwarder")
+	p, more := begin("stream.c", "/nonexistent", true)
+	more("the stream to go on")
 	two.Signal(syscall.SIGKILL)
 	two.Wait()
 	if r := p.Wait(); r.Status == 0 || !strings.Contains(r.Stderr, "no forwarder could") || !strings.Contains(r.Stderr, two.Addr) {
 		t.Errorf("not told that no forwarder is left:\n%v", r)
 	}
-	b.NothingLeft(id)
-	ended(bc, 4)
+	ended()
 }
 
 // What cannot work is said before anything starts, or by those who wait in vain.
