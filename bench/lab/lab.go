@@ -159,9 +159,12 @@ func (l *Lab) Shape(ctx context.Context, rate string, nodes ...string) error {
 	return l.lab(ctx, append([]string{"shape", rate}, nodes...)...)
 }
 
-// On is a command on a node, not started.
+// On is a command on a node, not started. It has a session of its own: the kernel's automatic groups (sched(7)) share processors out by session, and
+// these are nodes that have nothing to do with each other.
 func (l *Lab) On(node string, words ...string) *exec.Cmd {
-	return l.command(context.Background(), append([]string{"on", node}, words...)...)
+	cmd := l.command(context.Background(), append([]string{"on", node}, words...)...)
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Setsid = false, true
+	return cmd
 }
 
 // Zipper is the path of the zipper command, the same on all nodes.
@@ -178,8 +181,9 @@ func (l *Lab) Forwarders() (pids []int) {
 func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, l.script, args...)
 	cmd.Env = append(os.Environ(), l.settings()...)
-	// A session for each: the kernel's automatic groups share processors out by session, and nodes are not parts of one job.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setsid: true}
+	// Of this session, like the ranks of jobs: between sessions nobody can give way to another, and on Linux 6.18 a forwarder then waited seconds for
+	// a core on which ranks spin. Not of this process group: an interrupt from the terminal is for the caller, who ends forwarders when jobs are over.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	return cmd
 }
 

@@ -146,13 +146,15 @@ type reportMeasurement struct {
 	data    *report.Data
 }
 
-// all measures part by part. A part that fails does not stop the others, the end of the context does; what was measured stays in the data.
-func (m *reportMeasurement) all() (err error) {
-	for _, part := range []func() error{m.pointToPoint, m.collectives, m.kernels} {
-		err = errors.Join(err, part())
-		if m.ctx.Err() != nil {
-			break
-		}
+// all measures part by part; what was measured stays in the data.
+func (m *reportMeasurement) all() error {
+	return m.each(3, func(i int) error { return []func() error{m.pointToPoint, m.collectives, m.kernels}[i]() })
+}
+
+// each does n things one by one. One that fails does not stop the others, the end of the context does.
+func (m *reportMeasurement) each(n int, do func(i int) error) (err error) {
+	for i := 0; i < n && m.ctx.Err() == nil; i++ {
+		err = errors.Join(err, do(i))
 	}
 	return err
 }
@@ -178,18 +180,16 @@ func (m *reportMeasurement) collectives() error {
 	o.MaxSize = m.set.collMax
 	names := []string{"barrier", "bcast", "reduce", "allreduce", "alltoall", "alltoallv"}
 	var all []*drive.Comparison
-	var broken error
-	for _, n := range m.set.ranks {
+	err := m.each(len(m.set.ranks), func(i int) error {
+		n := m.set.ranks[i]
 		cs, err := m.runner.Compare(m.ctx, m.targets(n, n), o, m.set.rounds, m.say(fmt.Sprintf("collectives on %d ranks", 2*n), m.set.rounds), names...)
 		if cs[0].Rounds > 0 {
 			all = append(all, cs...)
 		}
-		if broken = err; err != nil {
-			break
-		}
-	}
+		return err
+	})
 	if all == nil {
-		return broken
+		return err
 	}
 	for _, c := range all {
 		if c.Ranks == 4 && c.Benchmark != "barrier" {
@@ -202,22 +202,17 @@ func (m *reportMeasurement) collectives() error {
 			m.data.Ranks = append(m.data.Ranks, drive.OverRanks(all, name, size))
 		}
 	}
-	return broken
+	return err
 }
 
 func (m *reportMeasurement) kernels() error {
-	for _, n := range m.set.npbRanks {
-		for _, name := range reportKernels {
-			k, err := m.kernel(name, n)
-			if len(k.Results) > 0 && len(k.Results[len(k.Results)-1]) > 0 { // ran on all targets
-				m.data.NPB = append(m.data.NPB, k)
-			}
-			if err != nil {
-				return err
-			}
+	return m.each(len(m.set.npbRanks)*len(reportKernels), func(i int) error {
+		k, err := m.kernel(reportKernels[i%len(reportKernels)], m.set.npbRanks[i/len(reportKernels)])
+		if len(k.Results) > 0 && len(k.Results[len(k.Results)-1]) > 0 { // ran on all targets
+			m.data.NPB = append(m.data.NPB, k)
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // kernel runs a kernel on all targets in turn, n ranks in each cluster, and once more zipped, recorded, to see who sends how much to whom.
