@@ -50,7 +50,8 @@ func Describe(shaping string) Environment {
 	}
 	for name, cmd := range map[string]string{"openmpi": "mpirun.openmpi", "mpich": "mpichversion"} {
 		if out, err := exec.Command(cmd, "--version").Output(); err == nil {
-			e.MPI[name], _, _ = strings.Cut(string(out), "\n")
+			first, _, _ := strings.Cut(string(out), "\n")
+			e.MPI[name] = strings.Join(strings.Fields(first), " ")
 		}
 	}
 	return e

@@ -289,10 +289,10 @@ func (d *Data) Markdown() ([]byte, error) {
 	e := d.Environment
 	fmt.Fprintf(&b, "# %s\n\n%s\n\n", d.Title, d.Setting)
 	if d.Incomplete != "" {
-		fmt.Fprintf(&b, "**Incomplete:** %s\n\n", d.Incomplete)
+		fmt.Fprintf(&b, "**Incomplete:** what was measured follows.\n\n```\n%s\n```\n\n", d.Incomplete)
 	}
-	fmt.Fprintf(&b, "Set: %s, %.0f s. %s, host %s, %s, %d CPUs (%s), %d MB, load %s at the start, links: %s. zipper %s, %s. MPI: %v. %s\n", d.Set, d.Seconds,
-		e.Time.Format("2006-01-02 15:04 UTC"), e.Host, e.Kernel, e.CPUs, e.CPU, e.MemoryMB, e.Load, e.Shaping, e.Version, e.Go, e.MPI, drive.Clocks)
+	fmt.Fprintf(&b, "Set: %s, %.0f s. %s, host %s, %s, %d CPUs (%s), %d MB, load %s at the start, links: %s. zipper %s, %s; %s. %s\n", d.Set, d.Seconds,
+		e.Time.Format("2006-01-02 15:04 UTC"), e.Host, e.Kernel, e.CPUs, e.CPU, e.MemoryMB, e.Load, e.Shaping, e.Version, e.Go, strings.Join(slices.Sorted(maps.Values(e.MPI)), "; "), drive.Clocks)
 	for _, s := range sections {
 		if s.Rows == nil { // a figure whose numbers are elsewhere
 			continue

@@ -130,7 +130,7 @@ func benchReport(c *cli.Context) error {
 		if len(d.Sizes)+len(d.Ranks)+len(d.NPB) == 0 {
 			return err
 		}
-		d.Incomplete = err.Error() + "; what had been measured until then follows."
+		d.Incomplete = err.Error()
 	}
 	d.Seconds = time.Since(m.begin).Seconds()
 	return errors.Join(err, writeReport(c.String("out"), d))
@@ -153,8 +153,11 @@ func (m *reportMeasurement) all() error {
 
 // each does n things one by one. One that fails does not stop the others, the end of the context does.
 func (m *reportMeasurement) each(n int, do func(i int) error) (err error) {
-	for i := 0; i < n && m.ctx.Err() == nil; i++ {
+	for i := range n {
 		err = errors.Join(err, do(i))
+		if m.ctx.Err() != nil {
+			break
+		}
 	}
 	return err
 }

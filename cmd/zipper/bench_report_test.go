@@ -35,3 +35,20 @@ func TestReportInterrupted(t *testing.T) {
 		t.Errorf("measured nothing, has %+v", d)
 	}
 }
+
+// A kernel that fails does not keep the others from being measured, and its failure is told.
+func TestReportGoesOn(t *testing.T) {
+	set, err := reportSets("quick")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	m := &reportMeasurement{ctx: context.Background(), runner: &drive.Runner{Program: "/bin/true"}, set: set, begin: time.Now(), data: &report.Data{},
+		targets: func(a, b int) []drive.Target {
+			tried++
+			return []drive.Target{{Name: "broken", Job: func() *launch.Job { return &launch.Job{} }}}
+		}}
+	if err := m.kernels(); err == nil || tried != len(reportKernels) {
+		t.Errorf("tried %d kernels of %d: %v", tried, len(reportKernels), err)
+	}
+}

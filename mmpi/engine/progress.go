@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -120,12 +122,23 @@ func (e *Engine) tick(now time.Duration) {
 				r.pinged = now
 				r.push(e.newControl(wire.TypePing, nil))
 			}
-		case now-r.pinged > e.limits.Silence:
-			e.lost(r, failure(ErrLink, "no answer for %v", e.limits.Silence))
+		case now-r.pinged > e.patience(r):
+			e.lost(r, failure(ErrLink, "no answer for %v", e.patience(r)))
 		}
 	}
 	if e.multi {
 		e.giveUp(now)
 	}
 	e.writeOut()
+}
+
+// patience is how long a ping may go unanswered. The last way out is not given up soon while the network still reaches the other host: the process there is stopped,
+// or waits for a core.
+func (e *Engine) patience(r *rail) time.Duration {
+	l, tells := r.link.(transport.Listening)
+	another := r.tracked() && slices.ContainsFunc(e.forwarders, func(o *rail) bool { return o != r && o.up })
+	if another || !tells || l.Unheard() >= e.limits.Silence {
+		return e.limits.Silence
+	}
+	return max(e.limits.Silence, e.limits.LastWay)
 }

@@ -93,6 +93,7 @@ type Limits struct {
 	Orphans     int           // envelopes kept per peer for communicators not known here yet
 	Ping        time.Duration // silence after which a link is pinged
 	Silence     time.Duration // time without an answer after which a link is lost
+	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
 	NoRail      time.Duration // how long a job of several rails goes on when none is left, or none to some rank
 	Grace       time.Duration // how long the cluster's own launcher has to end this process when a rank of the cluster ends the job: it knows the exit status; zero: none
 }
@@ -123,6 +124,9 @@ func (l Limits) withDefaults(world int) Limits {
 	}
 	if l.Silence == 0 {
 		l.Silence = 6 * time.Second
+	}
+	if l.LastWay == 0 {
+		l.LastWay = time.Minute
 	}
 	if l.NoRail == 0 {
 		l.NoRail = 10 * time.Second

@@ -46,6 +46,24 @@ func TestForwarderKilled(t *testing.T) {
 	b.NothingLeft(id)
 }
 
+// TestForwarderStopped: the only forwarder, stopped for longer than a silent link is kept where there is another one, takes no job with it.
+func TestForwarderStopped(t *testing.T) {
+	b := New(t)
+	f := b.StartForwarder()
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}})
+	p := b.Start(nil, nil, append(append(args, "--"), bad(b), "ring", "12")...)
+	b.waiting(p, 2)
+	f.Signal(syscall.SIGSTOP)
+	time.Sleep(11 * time.Second) // a ping after 2 s, 6 s for its answer
+	f.Signal(syscall.SIGCONT)
+	r := p.Wait()
+	b.OK(r)
+	if !strings.Contains(r.Stdout, "the ring was never broken") {
+		t.Errorf("want the end of the ring:\n%v", r)
+	}
+	b.NothingLeft(id)
+}
+
 // waiting waits until so many ranks of a job of badluck say that they wait.
 func (b *Bed) waiting(p *Proc, ranks int) {
 	b.T.Helper()

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,7 +39,7 @@ type link struct {
 	dead  atomic.Bool // the peer has closed
 }
 
-var _ transport.Link = (*link)(nil)
+var _ transport.Listening = (*link)(nil)
 
 // newLink takes over the memory, the descriptors and the connection.
 func newLink(mem []byte, inFirst bool, fds [4]evfd.FD, conn *net.UnixConn, remote string) *link {
@@ -175,9 +176,10 @@ func (l *link) Arm() bool {
 	return false
 }
 
-func (l *link) FD() int        { return int(l.data) }
-func (l *link) WriteFD() int   { return int(l.room) }
-func (l *link) Remote() string { return l.remote }
+func (l *link) FD() int                { return int(l.data) }
+func (l *link) WriteFD() int           { return int(l.room) }
+func (l *link) Unheard() time.Duration { return 0 } // the same host
+func (l *link) Remote() string         { return l.remote }
 
 func (l *link) Close() error {
 	l.ref.Close(l.free) // first: watch must not take this end's close for the peer's

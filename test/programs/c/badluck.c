@@ -7,6 +7,7 @@
  *   badluck wait             all wait for a message that never comes
  *   badluck stdin            rank 0 prints its input after the number of bytes of it that every other rank could read
  *   badluck noinit           never calls MPI_Init
+ *   badluck ring SECONDS     a counter goes round all ranks for so long
  *   badluck stopped RANK     ranks other than RANK and 0 exchange messages; rank 0 sends RANK 64 MiB nonblocking first
  */
 #include <mpi.h>
@@ -38,16 +39,38 @@ static void standard_input(void) {
   }
 }
 
+static void ring(int seconds) {
+  const double end = MPI_Wtime() + seconds;
+  printf("waiting %d\n", rank);
+  fflush(stdout);
+  for (long count = 0, next = 0; next >= 0; count++) { /* below 0: the last round */
+    if (rank == 0) {
+      next = MPI_Wtime() < end ? count * size : -1;
+      MPI_Send(&next, 1, MPI_LONG, 1, 0, MPI_COMM_WORLD);
+    }
+    MPI_Recv(&next, 1, MPI_LONG, (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank != 0) {
+      long on = next < 0 ? next : next + 1;
+      MPI_Send(&on, 1, MPI_LONG, (rank + 1) % size, 0, MPI_COMM_WORLD);
+    } else if (next >= 0 && next != count * size + size - 1) {
+      printf("round %ld came back as %ld\n", count, next);
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+  }
+  if (rank == 0) printf("the ring was never broken\n");
+}
+
 /* A rank that the test has stopped (SIGSTOP) must not keep the others from exchanging messages over the same zipper. */
 static void stopped(int victim) {
   int first = -1, last = -1, value = 0;
-  if (rank == victim) {
-    printf("stop me %d\n", (int)getpid());
-    fflush(stdout);
-  }
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == victim) {
+    for (int r = 1; r < size; r++) MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    printf("stop me %d\n", (int)getpid()); /* nobody is in the barrier any more, where he could need this process */
+    fflush(stdout);
     sleep(1); /* the test stops this process now; when it goes on it takes what has been sent meanwhile */
+  } else {
+    MPI_Send(&value, 1, MPI_INT, victim, 6, MPI_COMM_WORLD);
   }
   for (int r = 0; r < size; r++)
     if (r != victim && r != 0) {
@@ -110,6 +133,8 @@ int main(int argc, char **argv) {
     printf("finished %d of %d\n", rank, size);
   } else if (!strcmp(what, "stdin")) {
     standard_input();
+  } else if (!strcmp(what, "ring")) {
+    ring(n);
   } else if (!strcmp(what, "stopped")) {
     stopped(n);
   } else {
