@@ -128,6 +128,18 @@ func (p *proxy) kill() {
 	}
 }
 
+// spoil has a rank get what nobody has sent.
+func (p *proxy) spoil(t *testing.T) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for a := range p.conns {
+		if _, err := a.Write(make([]byte, 1000)); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+}
+
 func (p *proxy) revive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -372,6 +384,23 @@ func TestRailsRankDies(t *testing.T) {
 			e.Progress(time.Millisecond)
 		}
 		if n := e.native.(*fakeNative); !strings.Contains(n.failed, "virtual rank 2") || n.code == 0 {
+			t.Errorf("rank %d: %d, %q", e.world.Rank, n.code, n.failed)
+		}
+	}
+}
+
+// What nobody can have sent ends the job although another forwarder is left: what came before may be wrong, too, without anybody's noticing. A transport that
+// notices by itself that it spoils things just ends the link.
+func TestRailsBreach(t *testing.T) {
+	engines, proxies, _ := railed(t, 2, 1, 1)
+	proxies[0].spoil(t)
+	for _, e := range engines {
+		for end := time.Now().Add(10 * time.Second); e.Err() == nil && time.Now().Before(end); {
+			for _, e := range engines {
+				e.Progress(time.Millisecond)
+			}
+		}
+		if n := e.native.(*fakeNative); !strings.Contains(n.failed, "frame type 0") || !strings.Contains(n.failed, "link rank") || n.code == 0 {
 			t.Errorf("rank %d: %d, %q", e.world.Rank, n.code, n.failed)
 		}
 	}
