@@ -132,7 +132,10 @@ type DeviceAttr struct {
 	MaxQP, MaxQPWR, MaxCQ, MaxMR int
 	MaxCQE, MaxSRQ, MaxSGE       int
 	Firmware                     string
+	Soft                         bool // soft-RoCE, Linux's rdma_rxe: no adapter
 }
+
+const softVendor = 0xffffff // of rdma_rxe; adapters have their makers' OUI
 
 // Query returns the device's limits.
 func (x *Context) Query() (DeviceAttr, error) {
@@ -141,7 +144,7 @@ func (x *Context) Query() (DeviceAttr, error) {
 		return DeviceAttr{}, failed("query device "+x.name, syscall.Errno(rc))
 	}
 	return DeviceAttr{Ports: int(a.phys_port_cnt), MaxQP: int(a.max_qp), MaxQPWR: int(a.max_qp_wr), MaxCQ: int(a.max_cq), MaxMR: int(a.max_mr),
-		MaxCQE: int(a.max_cqe), MaxSRQ: int(a.max_srq), MaxSGE: int(a.max_sge), Firmware: C.GoString(&a.fw_ver[0])}, nil
+		MaxCQE: int(a.max_cqe), MaxSRQ: int(a.max_srq), MaxSGE: int(a.max_sge), Firmware: C.GoString(&a.fw_ver[0]), Soft: a.vendor_id == softVendor}, nil
 }
 
 // LinkLayer is what is under a port.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,6 +139,9 @@ func TestSurvey(t *testing.T) {
 	p := need[PortAttr](t)(x.QueryPort(1))
 	if a.Ports < 1 || a.MaxQP < 1 || a.MaxCQE < 1 || p.GIDs < 1 || p.ActiveMTU < 1 || p.State == "" || gid.GID == (GID{}) {
 		t.Errorf("%+v %+v %+v", a, p, gid)
+	}
+	if soft := strings.HasPrefix(x.Name(), "rxe"); a.Soft != soft {
+		t.Errorf("%s: soft-RoCE: %v", x.Name(), a.Soft)
 	}
 	if k := need[uint16](t)(x.PKey(1, 0)); k&0x7fff == 0 {
 		t.Errorf("partition key %#x", k)

@@ -13,6 +13,7 @@ type PortInfo struct {
 	Active     bool
 	State      string // PORT_ACTIVE, PORT_DOWN …
 	InfiniBand bool   // else Ethernet (RoCE)
+	Soft       bool   // soft-RoCE
 	LID        uint16
 	MTU        uint8 // active MTU, 1 to 5
 	GIDs       []GIDInfo
@@ -28,7 +29,10 @@ type GIDInfo struct {
 
 func (p PortInfo) String() string {
 	kind := "RoCE"
-	if p.InfiniBand {
+	switch {
+	case p.Soft:
+		kind = "soft-RoCE"
+	case p.InfiniBand:
 		kind = fmt.Sprintf("InfiniBand, LID %d", p.LID)
 	}
 	for _, g := range p.GIDs {
@@ -37,6 +41,15 @@ func (p PortInfo) String() string {
 		}
 	}
 	return fmt.Sprintf("%s:%d (%s, %s)", p.Device, p.Port, kind, strings.TrimPrefix(p.State, "PORT_"))
+}
+
+// timeout is Options.Timeout of a link that has none. Soft-RoCE may spoil what it sends again (docs/infiniband.md), so it is not to do that because
+// the peer's host is busy.
+func (p PortInfo) timeout() uint8 {
+	if p.Soft {
+		return 19
+	}
+	return 16
 }
 
 // Place is where a link begins: a port with the entries of its tables.

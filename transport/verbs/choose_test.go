@@ -99,3 +99,14 @@ func TestChoose(t *testing.T) {
 		t.Errorf("without devices: %v", err)
 	}
 }
+
+// Soft-RoCE is given more time to answer, and called what it is.
+func TestSoft(t *testing.T) {
+	p := PortInfo{Device: "rxe0", Port: 1, Soft: true}
+	if n, hard := p.timeout(), (PortInfo{}).timeout(); n <= hard || hard == 0 {
+		t.Errorf("%d; an adapter %d", n, hard)
+	}
+	if s := p.String(); !strings.Contains(s, "soft-RoCE") {
+		t.Error(s)
+	}
+}

@@ -72,6 +72,9 @@ func establish(ctx context.Context, c control, d *device, p Place, o Options) (*
 	defer cancel()
 	stop := context.AfterFunc(ctx, c.interrupt)
 	defer stop()
+	if o.Timeout == 0 {
+		o.Timeout = p.timeout()
+	}
 	l, err := newLink(d, p, c, o)
 	if err != nil {
 		c.refuse(err)

@@ -47,7 +47,7 @@ func portsOf(x *verbs.Context) ([]PortInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := PortInfo{Device: x.Name(), Port: n, Active: q.Active, State: q.State, InfiniBand: q.LinkLayer == verbs.InfiniBand, LID: q.LID, MTU: uint8(q.ActiveMTU)}
+		p := PortInfo{Device: x.Name(), Port: n, Active: q.Active, State: q.State, InfiniBand: q.LinkLayer == verbs.InfiniBand, Soft: a.Soft, LID: q.LID, MTU: uint8(q.ActiveMTU)}
 		gids, err := x.GIDs(n)
 		if err != nil {
 			return nil, err

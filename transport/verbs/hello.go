@@ -27,7 +27,7 @@ const (
 
 	helloLen   = 88
 	maxMessage = 1024
-	version    = 3
+	version    = 4
 )
 
 // Bounds of what a peer may ask for.

@@ -4,6 +4,7 @@ package verbs
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,26 +19,33 @@ import (
 // TestHostileCredit: a peer that gives back more than it was sent loses its link.
 func TestHostileCredit(t *testing.T) {
 	a, b := pair(t, Options{}, Options{})
-	if err := b.in.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(b.in.slots)}); err != nil {
+	if err := b.in.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(makeImmediate(creditSlots, b.in.slots, b.in.told))}); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // reads all that comes until the link ends
-		for transporttest.ReadFull(b, make([]byte, 1000)) == nil {
-		}
-	}()
-	var err error
-	for i := 0; err == nil && i < 100; i++ { // until the writer looks for credit
-		err = transporttest.WriteFull(a, make([]byte, 100_000))
-	}
-	if err == nil || !strings.Contains(err.Error(), "breaks the rules") {
+	if err := flood(a, b); err == nil || !strings.Contains(err.Error(), "breaks the rules") {
 		t.Errorf("got %v", err)
 	}
 }
 
+// flood writes from a to b until an error ends it, or much longer than until the writer has looked for credit.
+func flood(a, b *link) (err error) {
+	go func() {
+		for transporttest.ReadFull(b, make([]byte, 1000)) == nil {
+		}
+	}()
+	for i := 0; err == nil && i < 100; i++ {
+		err = transporttest.WriteFull(a, make([]byte, 100_000))
+	}
+	return err
+}
+
 // TestHostilePieces: a peer that writes to a block which is not free, or to none, loses its link; what is outside of its blocks is out of its reach.
 func TestHostilePieces(t *testing.T) {
-	write := func(l *link, imm uint32, at uint64, key uint32) error {
-		return l.out.qp.Post(verbs.Request{Op: verbs.RDMAWriteImm, Flags: verbs.Signaled, Local: l.out.slot(0, 100), Imm: imm, RemoteAddr: at, RKey: key})
+	write := func(l *link, block int, at uint64, key uint32) error {
+		l.out.mu.Lock()
+		defer l.out.mu.Unlock()
+		return l.out.postHolding(verbs.Request{ID: l.out.posted, Op: verbs.RDMAWriteImm, Flags: verbs.Signaled, Local: l.out.slot(0, 100),
+			Imm: uint32(makeImmediate(ofPiece, block, l.out.posted)), RemoteAddr: at, RKey: key}, nil)
 	}
 	for name, post := range map[string]func(a, b *link) error{
 		"no block": func(a, b *link) error { return write(a, 1000, a.out.remote.addr, a.out.remote.key) },
@@ -93,10 +101,10 @@ func TestHostileNotes(t *testing.T) {
 		return u32(u64(u64(u64(u64(u32(u32(nil, number), 0), 1), from), n), 4096), 1)
 	}
 	for name, note := range map[string]struct {
-		kind  uint32
+		kind  int
 		notes [][]byte
 	}{
-		"unknown":         {1<<31 + 77, [][]byte{{1, 2, 3, 4}}},
+		"unknown":         {7, [][]byte{{1, 2, 3, 4}}},
 		"short":           {noteExpect, [][]byte{expect(1, 0, 10)[:40]}},
 		"empty place":     {noteExpect, [][]byte{expect(1, 0, 0)}},
 		"endless place":   {noteExpect, [][]byte{expect(1, 1<<62, 1<<62)}},
@@ -131,5 +139,69 @@ func TestHostileNotes(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// TestSpoiled: a message that is lost, comes twice or is cut ends the link before anything of it is read, and so does credit that is lost.
+func TestSpoiled(t *testing.T) {
+	const want = "lost, repeated or cut"
+	for name, k := range map[string]struct {
+		post func(w *writer) error
+		good int // bytes that come before
+	}{
+		"lost":  {func(w *writer) error { w.posted++; return w.post(1, 100) }, 0},
+		"again": {func(w *writer) error { err := w.post(1, 100); w.posted--; return errors.Join(err, w.post(1, 100)) }, 100},
+		"cut": {func(w *writer) error {
+			r := w.noteIn(ofBytes, 1, 100)
+			r.Local = w.slot(1, 36)
+			return w.postHolding(r, nil)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, Options{}, Options{})
+			a.out.mu.Lock()
+			err := k.post(&a.out)
+			a.out.mu.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := transporttest.ReadFull(b, make([]byte, k.good)); err != nil {
+				t.Fatal(err)
+			}
+			if err := transporttest.ReadFull(b, make([]byte, 1)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("credit", func(t *testing.T) {
+		a, b := pair(t, Options{}, Options{})
+		b.in.told++
+		if err := flood(a, b); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestHeldUntilArrived: a piece's memory is not written to again before the adapter knows that the piece has arrived, although the peer, who has it, has given its
+// block back.
+func TestHeldUntilArrived(t *testing.T) {
+	a, b := pair(t, Options{Blocks: 1}, Options{Blocks: 1})
+	if err := b.in.qp.Fail(); err != nil { // it acknowledges nothing
+		t.Fatal(err)
+	}
+	if err := a.TrySend([]byte("head"), []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	a.out.mu.Lock()
+	err := a.out.credit(&verbs.Completion{HasImm: true, Imm: uint32(makeImmediate(creditBlock, 0, a.out.credits))})
+	a.out.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.TrySend([]byte("head"), []byte("second")); err != transport.ErrAgain {
+		t.Errorf("got %v", err)
+	}
+	if s := string(a.out.own.mem[:5]); s != "first" {
+		t.Errorf("the adapter would now send %q", s)
 	}
 }

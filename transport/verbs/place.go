@@ -14,8 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
-// A piece goes straight into memory of the reader's program when the reader has told of that place. Notes are messages in slots whose immediate
-// data say what they are:
+// A piece goes straight into memory of the reader's program when the reader has told of that place. Notes are messages in slots:
 //
 //	expect    number of the place 4 · 0 4 · key 8 · its first byte's offset for the key 8 · bytes 8 · address 8 · key of the memory 4
 //	withdraw  number of the place 4: nothing may be put there any more
@@ -24,10 +23,6 @@ import (
 // The writer puts every byte of a place once at most, in rising order, and both ends forget the place with its last byte. So a peer that
 // repeats itself cannot change what the program has already been given.
 const (
-	noteExpect   = 1<<31 + 1
-	noteWithdraw = 1<<31 + 2
-	notePlaced   = 1<<31 + 3
-
 	expectLen, withdrawLen, placedLen = 44, 4, 16
 
 	maxPlaces = 512 // of a link
@@ -213,22 +208,22 @@ func (r *reader) unexpect(x *expected) bool {
 }
 
 // note handles a note of the peer's; whole: it is a piece that is in place.
-func (r *reader) note(c *verbs.Completion, a *arrival) (whole bool, err error) {
-	b := r.bytes(a.slot, c.Len)
+func (r *reader) note(kind, n int, a *arrival) (whole bool, err error) {
+	b := r.bytes(a.slot, n)
 	le := binary.LittleEndian
-	bad := fmt.Errorf("the peer breaks the rules: note %d of %d bytes", c.Imm&^(1<<31), c.Len)
+	bad := fmt.Errorf("the peer breaks the rules: note %d of %d bytes", kind, n)
 	switch {
-	case c.Imm == noteExpect && len(b) == expectLen:
+	case kind == noteExpect && len(b) == expectLen:
 		p := place{number: le.Uint32(b), key: le.Uint64(b[8:]), from: int64(le.Uint64(b[16:])), base: le.Uint64(b[32:]) - le.Uint64(b[16:]), rkey: le.Uint32(b[40:])}
 		n := int64(le.Uint64(b[24:]))
 		if p.from < 0 || n <= 0 || p.from+n < p.from || !r.out.expects(p, n) {
 			return false, bad
 		}
 		return false, nil
-	case c.Imm == noteWithdraw && len(b) == withdrawLen:
+	case kind == noteWithdraw && len(b) == withdrawLen:
 		r.out.expectsNot(le.Uint32(b))
 		return false, nil
-	case c.Imm == notePlaced && len(b) > placedLen:
+	case kind == notePlaced && len(b) > placedLen:
 		number, n, at := le.Uint32(b), int64(le.Uint32(b[4:])), int64(le.Uint64(b[8:]))
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -271,9 +266,14 @@ func (w *writer) withdraw(number uint32) error {
 }
 
 // note sends a note; there is room for it.
-func (w *writer) note(kind uint32, b []byte) error {
+func (w *writer) note(kind int, b []byte) error {
 	i := int(w.posted % uint64(w.slots))
-	return w.postHolding(verbs.Request{ID: w.posted, Op: verbs.SendImm, Flags: verbs.Signaled, Imm: kind, Local: w.slot(i, copy(w.bytes(i, w.size), b))}, nil)
+	return w.postHolding(w.noteIn(kind, i, copy(w.bytes(i, w.size), b)), nil)
+}
+
+// noteIn is the request to send the note of n bytes in a slot.
+func (w *writer) noteIn(kind, slot, n int) verbs.Request {
+	return verbs.Request{ID: w.posted, Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(makeImmediate(kind, n, w.posted)), Local: w.slot(slot, n)}
 }
 
 // find gives the index of the place for n bytes at an offset for a key, or -1.
@@ -327,7 +327,7 @@ func (w *writer) place(head []byte, i int, at int64, body verbs.Range, k *block)
 	b := le.AppendUint32(w.bytes(s, w.size)[:0], p.number)
 	b = le.AppendUint32(b, uint32(body.Len))
 	b = append(le.AppendUint64(b, uint64(at)), head...)
-	if err := w.postHolding(verbs.Request{ID: w.posted, Op: verbs.SendImm, Flags: verbs.Signaled, Imm: notePlaced, Local: w.slot(s, len(b))}, k); err != nil {
+	if err := w.postHolding(w.noteIn(notePlaced, s, len(b)), k); err != nil {
 		return false, err
 	}
 	if p.from = at + int64(body.Len); p.from == p.to {

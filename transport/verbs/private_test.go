@@ -14,7 +14,7 @@ func told() (hello, endpoint) {
 }
 
 func TestPrivateGolden(t *testing.T) {
-	const want = "5a495056" + "0300" + "4000" + "00200000" + "563412" + "efcdab" + "0800" + "00100200" + "0504030201" + "7f0000" + "2b1a0000" +
+	const want = "5a495056" + "0400" + "4000" + "00200000" + "563412" + "efcdab" + "0800" + "00100200" + "0504030201" + "7f0000" + "2b1a0000" +
 		"f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
 	h, second := told()
 	b := h.appendPrivate(nil, second)

@@ -13,6 +13,7 @@ import (
 // reader is the receiving direction.
 type reader struct {
 	half
+	taken      uint64    // messages that have come
 	ready      []arrival // ring of messages that have come and are not read; as many places as slots
 	head, tail uint64    // of it: next to read, next to fill
 	off        int       // bytes read of the first one
@@ -20,14 +21,16 @@ type reader struct {
 	batch      int       // slots worth a credit message
 	armed      bool      // an event is asked for and not yet taken
 	flushed    bool      // an error has ended the queue: no message comes any more
+	failed     error     // of poll
 
 	out *writer // of the same link: notes are for it
 
 	mu      sync.Mutex // of the rest: blocks are given back from any thread
 	blocks  []block
-	away    int   // blocks that have come and are not given back
-	owed    []int // of them: given back, but the peer could not be told yet
-	telling int   // credit messages on their way
+	away    int    // blocks that have come and are not given back
+	owed    []int  // of them: given back, but the peer could not be told yet
+	told    uint64 // credit messages since the link began
+	telling int    // of them on their way
 
 	expected map[uint32]*expected // places that the peer has been told of
 	places   uint32               // the last one's number
@@ -40,9 +43,6 @@ type arrival struct {
 	head    int // bytes of the note
 	body    []byte
 }
-
-// Immediate data of a credit message: how many slots, or this and which block.
-const creditBlock = 1 << 31
 
 func (r *reader) open(l *link, o Options) error {
 	r.slots, r.slotSize, r.out = o.Slots, o.SlotSize, &l.out
@@ -70,10 +70,11 @@ func (r *reader) start(peerSlots int) error {
 func (r *reader) repost(i int) error { return r.qp.PostRecv(uint64(i), r.slot(i, r.slotSize)) }
 
 // poll takes completions: messages, and ends of credit messages. It leaves some only if there are messages to read, because an event tells of
-// later ones only.
+// later ones only. What has failed stays so, since messages before it may be read first.
 func (r *reader) poll() error {
-	for {
+	for r.failed == nil {
 		n, err := r.take()
+		r.failed = err
 		if err != nil || n < len(r.got) || r.head != r.tail {
 			if err == nil && r.freed >= r.batch { // notes are read by nobody else
 				err = r.tell()
@@ -81,6 +82,7 @@ func (r *reader) poll() error {
 			return err
 		}
 	}
+	return r.failed
 }
 
 func (r *reader) take() (n int, err error) {
@@ -100,10 +102,20 @@ func (r *reader) take() (n int, err error) {
 			r.telling--
 			r.mu.Unlock()
 		default:
+			imm := immediate(c.Imm)
+			if err := imm.whole(r.taken, c.Len); err != nil {
+				return n, err
+			}
+			r.taken++
 			a := arrival{slot: int(c.ID), n: c.Len}
-			switch {
-			case c.HasImm && c.Imm >= noteExpect:
-				whole, err := r.note(c, &a)
+			switch imm.kind() {
+			case ofBytes:
+			case ofPiece:
+				if a.block, err = r.arrived(c, imm.value()); err != nil {
+					return n, err
+				}
+			default:
+				whole, err := r.note(imm.kind(), c.Len, &a)
 				if err != nil {
 					return n, err
 				}
@@ -113,10 +125,6 @@ func (r *reader) take() (n int, err error) {
 					}
 					continue
 				}
-			case c.HasImm:
-				if a.block, err = r.arrived(c); err != nil {
-					return n, err
-				}
 			}
 			r.ready[r.tail%uint64(r.slots)] = a
 			r.tail++
@@ -125,14 +133,14 @@ func (r *reader) take() (n int, err error) {
 	return n, nil
 }
 
-// arrived notes a piece that the peer has written.
-func (r *reader) arrived(c *verbs.Completion) (*block, error) {
+// arrived notes a piece that the peer has written to a block.
+func (r *reader) arrived(c *verbs.Completion, i int) (*block, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if int64(c.Imm) >= int64(len(r.blocks)) || r.blocks[c.Imm].here || c.Len == 0 || c.Len > r.blocks[c.Imm].l.arena.size {
-		return nil, fmt.Errorf("the peer breaks the rules: %d bytes in block %d", c.Len, c.Imm)
+	if i >= len(r.blocks) || r.blocks[i].here || c.Len == 0 || c.Len > r.blocks[i].l.arena.size {
+		return nil, fmt.Errorf("the peer breaks the rules: %d bytes in block %d", c.Len, i)
 	}
-	b := &r.blocks[c.Imm]
+	b := &r.blocks[i]
 	b.n, b.here = c.Len, true
 	r.away++
 	return b, nil
@@ -225,7 +233,7 @@ func (r *reader) tell() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.freed >= r.batch && r.telling < r.slots {
-		if err := r.credit(uint32(r.freed)); err != nil {
+		if err := r.credit(creditSlots, r.freed); err != nil {
 			return err
 		}
 		r.freed = 0
@@ -246,7 +254,7 @@ func (r *reader) giveBack(b *block) error {
 // settle tells of the blocks given back, as far as there is room; the rest when messages have ended.
 func (r *reader) settle() error {
 	for len(r.owed) > 0 && r.telling < r.slots+len(r.blocks) {
-		if err := r.credit(creditBlock | uint32(r.owed[0])); err != nil {
+		if err := r.credit(creditBlock, r.owed[0]); err != nil {
 			return err
 		}
 		r.owed = append(r.owed[:0], r.owed[1:]...)
@@ -254,9 +262,11 @@ func (r *reader) settle() error {
 	return nil
 }
 
-func (r *reader) credit(imm uint32) error {
+func (r *reader) credit(kind, value int) error {
+	imm := makeImmediate(kind, value, r.told)
+	r.told++
 	r.telling++
-	return r.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: imm})
+	return r.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(imm)})
 }
 
 // arm asks for an event with the next completion.

@@ -73,9 +73,11 @@ type writer struct {
 	posted    uint64
 	completed uint64
 	allowed   uint64 // credit
+	credits   uint64 // credit messages that have come
 
 	remote remoteBlocks
 	free   []uint32 // blocks of the peer that may be written to
+	wrote  []uint64 // by block of the peer: how many messages had been posted with the last piece written to it
 	own    *arena   // memory to send pieces from that are not in a block here; as large as the peer's, made when needed
 	lent   []holder // by slot: the memory besides the slot that its message is sent from
 	lents  int      // of them on their way
@@ -100,7 +102,7 @@ func (w *writer) open(d *device, o Options) error {
 func (w *writer) start(peer *hello) error {
 	w.window, w.size = uint64(min(int(peer.slots), w.slots)), min(w.slotSize, int(peer.slotSize))
 	w.allowed = w.window
-	w.remote = peer.blocks
+	w.remote, w.wrote = peer.blocks, make([]uint64, peer.blocks.n)
 	for i := range peer.blocks.n {
 		w.free = append(w.free, i)
 	}
@@ -162,14 +164,18 @@ func (w *writer) finished(id uint64) {
 
 // credit takes what a credit message gives.
 func (w *writer) credit(c *verbs.Completion) error {
-	switch i := c.Imm &^ creditBlock; {
-	case !c.HasImm || c.Len != 0:
-	case c.Imm&creditBlock != 0:
+	imm := immediate(c.Imm)
+	if err := imm.whole(w.credits, c.Len); err != nil {
+		return err
+	}
+	w.credits++
+	switch i := uint32(imm.value()); {
+	case imm.kind() == creditBlock:
 		if i < w.remote.n && !slices.Contains(w.free, i) {
 			w.free = append(w.free, i)
 			return nil
 		}
-	case i != 0 && uint64(i) <= w.window-(w.allowed-w.posted):
+	case imm.kind() == creditSlots && i != 0 && uint64(i) <= w.window-(w.allowed-w.posted):
 		w.allowed += uint64(i)
 		return nil
 	}
@@ -204,8 +210,8 @@ func (w *writer) piece(head []byte, body func() (verbs.Range, holder, error)) (b
 	if ok, err := w.ready(); !ok || err != nil {
 		return false, err
 	}
-	if len(w.free) == 0 {
-		if _, err := w.poll(); err != nil || len(w.free) == 0 {
+	if !w.vacant() {
+		if _, err := w.poll(); err != nil || !w.vacant() {
 			return false, err
 		}
 	}
@@ -214,7 +220,7 @@ func (w *writer) piece(head []byte, body func() (verbs.Range, holder, error)) (b
 		return false, err
 	}
 	at := int(w.posted % uint64(w.slots))
-	r := verbs.Request{ID: w.posted, Op: verbs.RDMAWriteImm, Flags: verbs.Signaled, Local: w.slot(at, copy(w.bytes(at, w.slotSize), head)), More: more, Imm: w.free[0],
+	r := verbs.Request{ID: w.posted, Op: verbs.RDMAWriteImm, Flags: verbs.Signaled, Local: w.slot(at, copy(w.bytes(at, w.slotSize), head)), More: more, Imm: uint32(makeImmediate(ofPiece, int(w.free[0]), w.posted)),
 		RemoteAddr: w.remote.addr + uint64(w.free[0])*uint64(w.remote.size), RKey: w.remote.key}
 	if r.Local.Len < len(head) || r.Local.Len+more.Len > int(w.remote.size) {
 		return false, fmt.Errorf("piece of %d and %d bytes: too long", len(head), more.Len)
@@ -222,9 +228,14 @@ func (w *writer) piece(head []byte, body func() (verbs.Range, holder, error)) (b
 	if err := w.postHolding(r, b); err != nil {
 		return false, err
 	}
+	w.wrote[w.free[0]] = w.posted
 	w.free = append(w.free[:0], w.free[1:]...)
 	return true, nil
 }
+
+// vacant reports whether the next piece has a block. The peer may give one back before the adapter knows that the last piece in it has arrived: until then
+// what that was sent from, which goes with the block (TrySend), is the adapter's, to be sent again.
+func (w *writer) vacant() bool { return len(w.free) > 0 && w.wrote[w.free[0]] <= w.completed }
 
 // postHolding posts a message, and holds what it is sent from until the peer has it.
 func (w *writer) postHolding(r verbs.Request, b holder) error {
@@ -297,7 +308,7 @@ func (w *writer) post(i, m int) error {
 	if m <= w.qp.Inline() {
 		f |= verbs.SendInline
 	}
-	if err := w.qp.Post(verbs.Request{ID: w.posted, Op: verbs.Send, Flags: f, Local: w.slot(i, m)}); err != nil {
+	if err := w.qp.Post(verbs.Request{ID: w.posted, Op: verbs.SendImm, Flags: f, Local: w.slot(i, m), Imm: uint32(makeImmediate(ofBytes, m, w.posted))}); err != nil {
 		return err
 	}
 	w.posted++
