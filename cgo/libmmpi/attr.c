@@ -1,6 +1,8 @@
 /* Attributes of communicators are the native library's: the user's handle is its handle. Only the predefined ones that speak of
  * the whole job are answered here. Owner: comms. */
+#define _GNU_SOURCE
 #include "shim.h"
+#include <dlfcn.h>
 
 typedef struct predefined {
   int tag_ub, universe, wtime_is_global;
@@ -30,3 +32,35 @@ int z_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag) {
 }
 
 int z_Attr_get(MPI_Comm comm, int keyval, void *value, int *flag) { return z_Comm_get_attr(comm, keyval, value, flag); }
+
+/* ---- Fortran, whose functions do not come by those of C ---- */
+
+#ifdef OPEN_MPI
+enum { KEYVAL_OF_C = 0 }; /* less Fortran's number for the same attribute */
+#else
+enum { KEYVAL_OF_C = -1 };
+#endif
+
+typedef void get_attr(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr);
+
+/* 1: the native function has answered, but what we know goes before that. */
+static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr, int **own) {
+  get_attr *native = (get_attr *)dlsym(RTLD_NEXT, name);
+  native(comm, keyval, value, flag, ierr);
+  *own = z_on && !z_inside ? find(*keyval + KEYVAL_OF_C) : NULL;
+  if (!*own || (ierr && *ierr != MPI_SUCCESS)) return 0;
+  MPI_Fint there = MPI_TAG_UB - KEYVAL_OF_C;
+  MPI_Aint unused;
+  if (!*flag) native(comm, &there, &unused, flag, ierr); /* how this compiler writes .TRUE. */
+  return 1;
+}
+
+#define FORTRAN(NAME, VALUE)                                                                                                                    \
+  __attribute__((visibility("default"))) void NAME(MPI_Fint *comm, MPI_Fint *keyval, VALUE *value, MPI_Fint *flag, MPI_Fint *ierr);             \
+  void NAME(MPI_Fint *comm, MPI_Fint *keyval, VALUE *value, MPI_Fint *flag, MPI_Fint *ierr) {                                                   \
+    int *own;                                                                                                                                   \
+    if (answered(#NAME, comm, keyval, value, flag, ierr, &own)) *value = *own;                                                                  \
+  }
+FORTRAN(mpi_attr_get_, MPI_Fint)
+FORTRAN(mpi_comm_get_attr_, MPI_Aint)
+FORTRAN(mpi_comm_get_attr_f08_, MPI_Aint)

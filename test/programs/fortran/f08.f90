@@ -33,6 +33,7 @@ program f08
   type(MPI_Op) :: op
   type(MPI_Datatype) :: pair
   logical :: flag
+  integer(MPI_ADDRESS_KIND) :: tag_ub, least
 
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, me)
@@ -66,6 +67,10 @@ program f08
     call MPI_Test(requests(1), flag, status)
   end do
   if (x /= left .or. status%MPI_SOURCE /= left) failures = failures + 1
+
+  call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, tag_ub, flag)
+  call MPI_Allreduce(tag_ub, least, 1, MPI_AINT, MPI_MIN, MPI_COMM_WORLD)
+  if (.not. flag .or. tag_ub < 32767 .or. least /= tag_ub) failures = failures + 1
 
   call MPI_Op_create(compose, .false., op)
   call MPI_Type_contiguous(2, MPI_INTEGER, pair)

@@ -82,6 +82,10 @@ program usempi
 
   call MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, tag_ub, flag, ierr)
   if (.not. flag .or. tag_ub < 32767) failures = failures + 1
+  call MPI_Allreduce(tag_ub, lb, 1, MPI_AINT, MPI_MIN, MPI_COMM_WORLD, ierr)
+  if (lb /= tag_ub) failures = failures + 1
+  call MPI_Attr_get(MPI_COMM_WORLD, MPI_TAG_UB, i, flag, ierr)
+  if (.not. flag .or. i /= tag_ub) failures = failures + 1
   call MPI_Comm_set_errhandler(dup, MPI_ERRORS_RETURN, ierr)
   call MPI_Send(me, 1, MPI_INTEGER, np, 1, dup, code)
   call MPI_Error_class(code, class, ierr)
