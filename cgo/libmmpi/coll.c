@@ -265,6 +265,3 @@ Z_COLLECTIVE(Alltoallw, Ialltoallw, alltoallw,
              (const void *in, const int sc[], const int sd[], const MPI_Datatype from[], void *out, const int rc[], const int rd[],
               const MPI_Datatype to[]),
              in, sc, sd, from, out, rc, rd, to)
-
-int z_coll_start(void) { return MPI_SUCCESS; }
-void z_coll_stop(void) {}

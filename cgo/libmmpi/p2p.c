@@ -1,6 +1,7 @@
 /* Point to point. Every call has one branch: the peer is in this cluster (native MPI on the local part) or not (engine).
  * Owner: shim. */
 #include "p2p.h"
+#include <limits.h>
 
 /* ---- arguments of calls that do not reach native MPI ---- */
 
@@ -39,21 +40,36 @@ static void now_native(zreq *r) {
   r->poll = poll_native;
 }
 
-static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {
+/* The bytes to send, r->count of them: the program's memory or, of a buffered send and where it has gaps, a copy. */
+static int gather(zreq *r, const void *buf, int64_t count, MPI_Datatype type, enum p2p_mode mode, const void **data) {
   const ztype *t = ztype_get(type);
-  int rc;
   if (!t) return MPI_ERR_TYPE;
-  const void *data = buf;
-  int64_t bytes = count * t->size;
-  if (bytes && (!t->contiguous || mode == P2P_BUFFERED)) {
-    if (!(r->packed = malloc(bytes))) return MPI_ERR_NO_MEM;
-    if (t->contiguous) memcpy(r->packed, buf, bytes);
-    else if ((rc = ztype_pack(buf, count, type, r->packed, z_private))) return rc;
-    data = r->packed;
-  }
-  r->count = bytes;
-  rc = z_eng.ze_isend(r->comm->id, Z_P2P, data, bytes, zcomm_at(r->comm, dest), tag, mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell);
+  *data = buf;
+  r->count = count * t->size;
+  if (!r->count || (t->contiguous && mode != P2P_BUFFERED)) return MPI_SUCCESS;
+  if (!(r->packed = malloc(r->count))) return MPI_ERR_NO_MEM;
+  *data = r->packed;
+  if (!t->contiguous) return ztype_pack(buf, count, type, r->packed, z_private);
+  memcpy(r->packed, buf, r->count);
+  return MPI_SUCCESS;
+}
+
+static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {
+  const void *data;
+  int rc = gather(r, buf, count, type, mode, &data);
+  if (rc) return rc;
+  rc = z_eng.ze_isend(r->comm->id, Z_P2P, data, r->count, zcomm_at(r->comm, dest), tag, mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell);
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
+}
+
+int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm) {
+  const void *data;
+  int rc = gather(r, buf, count, type, P2P_BUFFERED, &data), contiguous = !rc && ztype_get(type)->contiguous;
+  if (!rc && !contiguous && r->count > INT_MAX) rc = MPI_ERR_COUNT;
+  if (rc) return rc;
+  now_native(r);
+  p2p_note(comm, native, count, type);
+  return contiguous ? real.Isend(data, count, type, native, tag, comm, &r->native) : real.Isend(data, (int)r->count, MPI_PACKED, native, tag, comm, &r->native);
 }
 
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {

@@ -17,7 +17,6 @@ static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count
   switch (mode) {
   case P2P_SYNCHRONOUS: return real.Ssend(buf, count, type, dest, tag, comm);
   case P2P_READY: return real.Rsend(buf, count, type, dest, tag, comm);
-  case P2P_BUFFERED: return real.Bsend(buf, count, type, dest, tag, comm);
   default: return real.Send(buf, count, type, dest, tag, comm);
   }
 }
@@ -27,7 +26,6 @@ static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int coun
   switch (mode) {
   case P2P_SYNCHRONOUS: return real.Issend(buf, count, type, dest, tag, comm, request);
   case P2P_READY: return real.Irsend(buf, count, type, dest, tag, comm, request);
-  case P2P_BUFFERED: return real.Ibsend(buf, count, type, dest, tag, comm, request);
   default: return real.Isend(buf, count, type, dest, tag, comm, request);
   }
 }
@@ -44,7 +42,10 @@ int p2p_receives_natively(const zcomm *c, int source, int tag);
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode);
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag);
 
-/* A buffered send of a persistent request; a failure has been raised if r->raised. */
+/* Starts a buffered send to a native rank of comm, for which r needs no communicator. */
+int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm);
+
+/* A buffered send of a persistent request, to a remote peer; a failure has been raised if r->raised. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag);
 
 /* Where a message to dest goes: NULL for a rank of this cluster (or a communicator that does not span) and *native, the rank for native

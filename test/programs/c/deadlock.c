@@ -1,6 +1,7 @@
 /* The program that hangs when a rank blocks in the native library while it has a wildcard receive outstanding: rank 0 posts
  * Irecv(ANY_SOURCE, tag 1) and waits in Recv(tag 2); its partner does Ssend(tag 1) and then Send(tag 2). Every ordered pair of ranks
- * plays it (with tags of its own), so it comes with both in one cluster and in two.
+ * plays it (with tags of its own), so it comes with both in one cluster and in two. Then the same with rank 0 in Buffer_detach, which waits
+ * for a large buffered send that its partner receives after the Ssend.
  */
 #include "check.h"
 
@@ -27,5 +28,30 @@ int main(int argc, char **argv) {
         MPI_Send(&v, 1, MPI_INT, a, two, MPI_COMM_WORLD);
       }
     }
+  enum { LARGE = 1 << 20 };
+  int *data = malloc(LARGE * sizeof *data), room = LARGE * sizeof *data + MPI_BSEND_OVERHEAD;
+  void *buffer = malloc(room), *back;
+  for (int a = 0; a < np; a++)
+    for (int b = 0; b < np; b++) {
+      if (a == b) continue;
+      int x = -1, v = 100 * a + b, one = 2 * (a * np + b), two = one + 1;
+      if (me == a) {
+        MPI_Request request;
+        MPI_Irecv(&x, 1, MPI_INT, MPI_ANY_SOURCE, one, MPI_COMM_WORLD, &request);
+        fill(data, LARGE * sizeof *data, a + 1);
+        MPI_Buffer_attach(buffer, room);
+        MPI_Bsend(data, LARGE, MPI_INT, b, two, MPI_COMM_WORLD);
+        memset(data, 0, LARGE * sizeof *data); /* it has been copied */
+        MPI_Buffer_detach(&back, &room);
+        CHECK(back == buffer, "another buffer comes back");
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        SAME(x, v, "x beside a buffered send");
+      } else if (me == b) {
+        MPI_Ssend(&v, 1, MPI_INT, a, one, MPI_COMM_WORLD);
+        MPI_Recv(data, LARGE, MPI_INT, a, two, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(filled(data, LARGE * sizeof *data, a + 1), "what was sent with a buffer");
+      }
+    }
+  free(data), free(buffer);
   return finish();
 }
