@@ -32,14 +32,30 @@ void ztype_stop(void) {
   real.Type_free_keyval(&keyval);
 }
 
+/* The short form does not take what a big-count function made: it raises an error. */
+int ztype_made(MPI_Datatype type, zmade *m) {
+#ifdef Z_HAVE_Type_get_envelope_c
+  return real.Type_get_envelope_c(type, &m->ints, &m->addresses, &m->counts, &m->types, &m->combiner);
+#else
+  int ints, addresses, types, rc = real.Type_get_envelope(type, &ints, &addresses, &types, &m->combiner);
+  m->ints = ints, m->addresses = addresses, m->counts = 0, m->types = types;
+  return rc;
+#endif
+}
+
 static int contiguous(MPI_Datatype type, int *yes, int *predefined);
 
 /* The single type that a dup, contiguous or resized type was made of. */
-static int inner(MPI_Datatype type, int ni, int na, int *yes) {
-  int ints[1], predefined;
+static int inner(MPI_Datatype type, const zmade *m, int *yes) {
+  int ints[1], predefined, rc;
   MPI_Aint addresses[2];
   MPI_Datatype of;
-  int rc = real.Type_get_contents(type, ni, na, 1, ints, addresses, &of);
+#ifdef Z_HAVE_Type_get_contents_c
+  MPI_Count counts[2];
+  rc = real.Type_get_contents_c(type, m->ints, m->addresses, m->counts, 1, ints, addresses, counts, &of);
+#else
+  rc = real.Type_get_contents(type, (int)m->ints, (int)m->addresses, 1, ints, addresses, &of);
+#endif
   if (rc) return rc;
   rc = contiguous(of, yes, &predefined);
   if (!predefined) real.Type_free(&of);
@@ -47,17 +63,19 @@ static int inner(MPI_Datatype type, int ni, int na, int *yes) {
 }
 
 static int contiguous(MPI_Datatype type, int *yes, int *predefined) {
-  int ni, na, nt, combiner, size, rc = real.Type_get_envelope(type, &ni, &na, &nt, &combiner);
+  zmade m;
+  MPI_Count size;
   MPI_Aint lb, extent;
-  if (!rc) rc = real.Type_size(type, &size);
+  int rc = ztype_made(type, &m), combiner = m.combiner;
+  if (!rc) rc = real.Type_size_x(type, &size);
   if (!rc) rc = real.Type_get_extent(type, &lb, &extent);
   if (rc) return rc;
-  int tight = size != MPI_UNDEFINED && lb == 0 && extent == size;
+  int tight = lb == 0 && extent == size;
   *predefined = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
                 combiner == MPI_COMBINER_F90_INTEGER;
   *yes = *predefined && tight;
   if (tight && (combiner == MPI_COMBINER_DUP || combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_RESIZED))
-    return inner(type, ni, na, yes);
+    return inner(type, &m, yes);
   return MPI_SUCCESS;
 }
 

@@ -31,6 +31,13 @@ int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI
 /* Unpacks bytes (at most count elements, else MPI_ERR_TRUNCATE; the last may be there in part) into buf. */
 int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm);
 
+/* What a type was made by and of how much; counts > 0: by a big-count function, and then its counts are not among the integers. */
+typedef struct zmade {
+  MPI_Count ints, addresses, counts, types;
+  int combiner;
+} zmade;
+int ztype_made(MPI_Datatype type, zmade *m);
+
 int ztype_start(void); /* after native MPI_Init */
 void ztype_stop(void); /* before native MPI_Finalize */
 #endif

@@ -237,15 +237,16 @@ static int contents(MPI_Datatype type, int elements, int ni, int na, int nt, int
 }
 
 static int flatten(MPI_Datatype type, int elements, zflat **out) {
-  int ni, na, nt, combiner, rc = real.Type_get_envelope(type, &ni, &na, &nt, &combiner);
-  if (rc) return rc;
-  switch (combiner) {
+  zmade m;
+  int rc = ztype_made(type, &m);
+  if (rc || m.counts) return rc ? rc : MPI_ERR_TYPE; /* of a big-count function: its contents have another form */
+  switch (m.combiner) {
   case MPI_COMBINER_NAMED: return leaf(type, elements, 0, out);
   case MPI_COMBINER_F90_REAL: return leaf(type, elements, 'r', out);
   case MPI_COMBINER_F90_COMPLEX: return leaf(type, elements, 'c', out);
   case MPI_COMBINER_F90_INTEGER: return leaf(type, elements, 'i', out);
   }
-  return contents(type, elements, ni, na, nt, combiner, out);
+  return contents(type, elements, (int)m.ints, (int)m.addresses, (int)m.types, m.combiner, out);
 }
 
 const zflat *zflat_get(MPI_Datatype type, int elements, int *rc) {

@@ -9,7 +9,7 @@
 #define P(X, IX, ...) MPI_##X##_init(__VA_ARGS__, MPI_INFO_NULL, r)
 #define P_C(X, IX, ...) MPI_##X##_init_c(__VA_ARGS__, MPI_INFO_NULL, r)
 #define C(X) MPI_##X##_c
-typedef MPI_Count count_;
+typedef MPI_Count count_, bytes_;
 typedef MPI_Aint place_;
 #else
 #define PERSISTENT 0
@@ -17,6 +17,7 @@ typedef MPI_Aint place_;
 #define P_C P
 #define C(X) MPI_##X
 typedef int count_;
+typedef MPI_Aint bytes_;
 typedef int place_;
 #endif
 
@@ -149,6 +150,32 @@ static void arrays(void) {
   C(Iscatterv)(i, big, places, MPI_INT, o, counts[me], gap, root, all, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), show("iscatterv");
 }
 
+/* Types that big-count functions made, between neighbours and to all. */
+static void types(void) {
+  enum { TYPES = 6 };
+  MPI_Datatype t[TYPES], of[2] = {MPI_INT, MPI_INT};
+  count_ lengths[2] = {2, 3}, at[2] = {0, 4};
+  bytes_ from[2] = {0, 16};
+  C(Type_contiguous)(3, MPI_INT, &t[0]);
+  C(Type_vector)(4, 1, 2, MPI_INT, &t[1]);
+  C(Type_indexed)(2, lengths, at, MPI_INT, &t[2]);
+  C(Type_create_hvector)(4, 1, 8, MPI_INT, &t[3]);
+  C(Type_create_resized)(MPI_INT, 0, 8, &t[4]);
+  C(Type_create_struct)(2, lengths, from, of, &t[5]);
+  prepare(78);
+  for (int k = 0; k < TYPES; k++) {
+    MPI_Status s;
+    int n = 0;
+    MPI_Type_commit(&t[k]);
+    SAME(MPI_Sendrecv(in[0], 5, t[k], (me + 1) % np, k, out[0], 5, t[k], (me + np - 1) % np, k, all, &s), MPI_SUCCESS, "Sendrecv");
+    MPI_Get_count(&s, t[k], &n);
+    SAME(n, 5, "elements");
+    MPI_Bcast(out[0], 7, t[k], np - 1, all);
+    show("a type of big counts");
+    MPI_Type_free(&t[k]);
+  }
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   int before = 0;
@@ -179,6 +206,7 @@ int main(int argc, char **argv) {
   MPI_Intercomm_create(half, 0, all, 1 - me % 2, 5, &other);
   MPI_Comm_free(&half);
   arrays();
+  types();
   for (int p = 0; p < MOST; p++) big[p] = 11;
   persistent();
   return finish();
