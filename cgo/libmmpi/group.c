@@ -58,7 +58,10 @@ int zgroup_wrap(MPI_Group *native, MPI_Group *out) {
   int *all = malloc((size_t)(size + 1) * sizeof *all);
   for (int i = 0; i < size; i++) all[i] = i;
   rc = real.Group_translate_ranks(*native, size, all, native_world, g->rank);
-  for (int i = 0; i < size; i++) g->rank[i] += z_layout.offset; /* all are of this cluster's world */
+  for (int i = 0; i < size; i++) {
+    if (g->rank[i] == MPI_UNDEFINED && !rc) rc = MPI_ERR_UNSUPPORTED_OPERATION; /* the program has spawned it, or connected to it */
+    g->rank[i] += z_layout.offset; /* all others are of this cluster's world */
+  }
   free(all);
   if (*native != MPI_GROUP_EMPTY) real.Group_free(native);
   if (rc) {

@@ -250,6 +250,10 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
   const char *layout = getenv("ZIPPER_LAYOUT");
   if (!layout || !strchr(layout, ',')) return real.Session_init(info, handler, session);
   fputs("MMPI: MPI_Session_init: sessions do not span clusters: start with MPI_Init or MPI_Init_thread in a zipped job\n", stderr);
+  if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) { /* the program will not look at the code, and with no session it crashes */
+    if (z_on) z_eng.ze_abort(1);
+    exit(1);
+  }
   *session = MPI_SESSION_NULL;
   return MPI_ERR_UNSUPPORTED_OPERATION;
 }

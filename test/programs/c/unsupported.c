@@ -38,6 +38,11 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   each(c);
   each(MPI_COMM_WORLD);
+  MPI_Comm spawned;
+  int code_of_spawn[1], class_of_spawn = -1;
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* inside a cluster too */
+  MPI_Error_class(MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &spawned, code_of_spawn), &class_of_spawn);
+  SAME(class_of_spawn, MPI_ERR_UNSUPPORTED_OPERATION, "Comm_spawn on MPI_COMM_SELF");
 
 #if MPI_VERSION >= 4 /* no line: the clusters' libraries may differ in this */
   MPI_Session session;
