@@ -39,6 +39,16 @@ func NativeRank(get func(string) string) (m MPI, rank string, ok bool) {
 	return "", "", false
 }
 
+// Speaks reports whether this process should say what is wrong: one for each host, because all ranks meet the same there, but not on all hosts.
+func Speaks(get func(string) string) bool {
+	for _, local := range []string{"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"} {
+		if r := get(local); r != "" {
+			return r == "0"
+		}
+	}
+	return true
+}
+
 // Plan checks the request and gives what to exec: the program's path and its whole environment.
 func (r ExecRequest) Plan(environ []string) (path string, env []string, err error) {
 	get := func(k string) string { return lookup(environ, k) }

@@ -97,7 +97,7 @@ func parseFile(b []byte) (*Job, error) {
 	}
 	if f.Secret != "" {
 		var err error
-		if j.Secret, _, err = jobenv.ReadSecret(f.Secret); err != nil {
+		if j.Secret, err = jobenv.ReadSecret(f.Secret); err != nil {
 			return nil, fmt.Errorf("secret_file: %w", err)
 		}
 	}

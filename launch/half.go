@@ -134,8 +134,8 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 		if n.hosts, err = filepath.Abs(c.Hosts); err != nil {
 			return 1, err
 		}
-	} else {
-		n.session, n.shared = rd.dir, rd.shared
+	} else if c.here() {
+		n.here, n.session, n.shared = true, rd.dir, rd.shared
 	}
 	cmd := exec.Command(n.mpirun, n.args()...)
 	cmd.Dir = c.Dir
@@ -152,9 +152,11 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	if c.MPI == MPICH {
 		edit = banner.watch(edit)
 	}
-	out, errs := NewMerger(stdout).Source(edit), NewMerger(stderr).Source(edit)
+	var said chorus
+	out, errs := NewMerger(stdout).Source(edit), NewMerger(stderr).Source(said.once(edit))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, out, errs
 	status, err = supervise(ctx, cmd, mark)
+	_, _ = errs.Write(said.rest(c.Name))
 	out.Close()
 	errs.Close()
 	status = banner.status(status)
@@ -166,7 +168,13 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 
 // variables are those that the processes need, on every node.
 func (h *Half) variables(mark string) map[string]string {
-	env := map[string]string{varMark: mark, VarMPI: string(h.Cluster.MPI)}
+	env := map[string]string{}
+	for _, kv := range os.Environ() { // ours that the user has set: on other hosts Open MPI's processes have only what is named
+		if k, v, _ := strings.Cut(kv, "="); strings.HasPrefix(k, "ZIPPER_") && k != jobenv.VarSecretFile {
+			env[k] = v
+		}
+	}
+	env[varMark], env[VarMPI] = mark, string(h.Cluster.MPI)
 	for _, m := range []map[string]string{h.Env, h.Cluster.Env} {
 		for k, v := range m {
 			env[k] = v

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -35,6 +36,7 @@ func testHalf(t *testing.T, script string) *Half {
 }
 
 func TestHalfRun(t *testing.T) {
+	t.Setenv("ZIPPER_SHARED_FS", "/scratch")
 	h := testHalf(t, `echo "$ZIPPER_CLUSTER $ZIPPER_LAYOUT $ZIPPER_MPI"; ls -d "$OMPI_MCA_orte_tmpdir_base" >/dev/null || exit 9; for w; do echo "<$w>"; done; cat; exit 3`)
 	var out, errs bytes.Buffer
 	status, err := h.Run(context.Background(), strings.NewReader("input\n"), &out, &errs)
@@ -43,6 +45,9 @@ func TestHalfRun(t *testing.T) {
 	}
 	if !strings.HasPrefix(out.String(), "a a=2 openmpi\n") || !strings.HasSuffix(out.String(), "<exec>\n<-->\n</bin/true>\n<x y>\ninput\n") {
 		t.Errorf("output:\n%s", &out)
+	}
+	if !strings.Contains(out.String(), "<-x>\n<ZIPPER_SHARED_FS>\n") {
+		t.Errorf("a variable of the user's does not reach other hosts:\n%s", &out)
 	}
 	if strings.Contains(out.String(), "hush") {
 		t.Errorf("the secret is on the command line:\n%s", &out)
@@ -100,6 +105,10 @@ func TestStaleRunDirectories(t *testing.T) {
 	if err := os.Mkdir(stale, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	elsewhere := filepath.Join(base, fmt.Sprintf("zipper-%d-00c0ffee-%d-j-1", os.Getuid(), gone.Process.Pid)) // of a launcher on another host
+	if err := os.Mkdir(elsewhere, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	n, err := newRundir(base, "new")
 	if err != nil {
 		t.Fatal(err)
@@ -108,8 +117,10 @@ func TestStaleRunDirectories(t *testing.T) {
 	if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory of a dead launcher is still there: %v", err)
 	}
-	if _, err := os.Stat(r.dir); err != nil {
-		t.Errorf("the directory of a living launcher is gone: %v", err)
+	for _, dir := range []string{r.dir, elsewhere} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("the directory of a living launcher, or of one on another host, is gone: %v", err)
+		}
 	}
 	if _, err := newRundir(filepath.Join(base, "nowhere"), "j"); err == nil || !strings.Contains(err.Error(), "--run-dir") {
 		t.Errorf("got %v", err)
@@ -117,12 +128,12 @@ func TestStaleRunDirectories(t *testing.T) {
 }
 
 func TestNativeArguments(t *testing.T) {
-	n := native{mpi: OpenMPI, ranks: 3, tag: true, extra: []string{"--mca", "a", "b"}, env: map[string]string{"K": "secret"}, words: []string{"p", "x"}}
+	n := native{mpi: OpenMPI, ranks: 3, here: true, tag: true, extra: []string{"--mca", "a", "b"}, env: map[string]string{"K": "secret"}, words: []string{"p", "x"}}
 	a := n.args()
 	if got := strings.Join(a, " "); !strings.Contains(got, "--oversubscribe --bind-to none") || !strings.Contains(got, "--tag-output") || !strings.Contains(got, "-x K ") || strings.Contains(got, "secret") || !strings.HasSuffix(got, "--mca a b -n 3 p x") {
 		t.Errorf("Open MPI here: %s", got)
 	}
-	n.hosts = "h"
+	n.hosts, n.here = "h", false
 	if got := strings.Join(n.args(), " "); !strings.Contains(got, "--hostfile h") || strings.Contains(got, "--bind-to") {
 		t.Errorf("Open MPI on hosts: %s", got)
 	}
@@ -134,7 +145,7 @@ func TestNativeArguments(t *testing.T) {
 	if got := strings.Join(n.args(), " "); got != "-f h -prepend-rank --mca a b -n 3 p x" {
 		t.Errorf("MPICH on hosts: %s", got)
 	}
-	n.hosts = ""
+	n.hosts, n.here = "", true
 	if e := n.environ(func(string) string { return "" }); !slices.Contains(e, "UCX_TLS=self,posix,sysv,tcp") {
 		t.Errorf("MPICH's environment: %v", e)
 	}

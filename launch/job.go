@@ -34,7 +34,7 @@ type Job struct {
 	Collectives string        // ZIPPER_COLLECTIVES of every process
 	Log         string        // ZIPPER_LOG of every process
 	Env         map[string]string
-	Rsh         []string // the remote shell for launcher ssh and zippers with a login; empty = ssh
+	Rsh         []string // the remote shell for launcher ssh and zippers with a login; empty = ssh -o BatchMode=yes
 }
 
 // Cluster is one native MPI job.
@@ -42,7 +42,7 @@ type Cluster struct {
 	Name     string
 	Ranks    int
 	MPI      MPI               // empty: found out from the program and from what is installed
-	Hosts    string            // host file in the native MPI's own form; empty: this host (ssh: the login host) alone
+	Hosts    string            // host file in the native MPI's own form; empty: the hosts that the batch system gave, or this one (ssh: the login host) alone
 	InOrder  bool              // Hosts names a host for each native rank, one a line
 	Launcher string            // "mpirun" (default): start it from here; "ssh": log in to Login and start it there
 	Login    string            // host for launcher ssh; empty: the first host of Hosts
@@ -265,7 +265,7 @@ func (j *Job) Normalize() error {
 		}
 	}
 	if len(j.Rsh) == 0 {
-		j.Rsh = []string{"ssh"}
+		j.Rsh = []string{"ssh", "-o", "BatchMode=yes"} // it has no terminal to ask on: a question for a password would only be waited for
 	}
 	return nil
 }

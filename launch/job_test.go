@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -107,8 +108,13 @@ clusters:
 	if !reflect.DeepEqual(j, want) {
 		t.Errorf("got %+v\nwant %+v", j, want)
 	}
+	exposed := filepath.Join(t.TempDir(), "exposed")
+	if err := errors.Join(os.WriteFile(exposed, []byte("hush"), 0o600), os.Chmod(exposed, 0o604)); err != nil {
+		t.Fatal(err)
+	}
 	for text, word := range map[string]string{
 		"":                          "empty",
+		"secret_file: " + exposed:   "secret_file: everybody on this host can read the secret",
 		"clusterz: []":              "clusterz",
 		"poll: often":               "adaptive",
 		"timeout: -1s":              "positive",

@@ -65,8 +65,9 @@ type native struct {
 	mpi     MPI
 	mpirun  string
 	ranks   int
-	hosts   string   // host file, "" = this host alone
+	hosts   string   // host file, "" = this host, or those of the batch system
 	inOrder bool     // which has a host for each rank
+	here    bool     // all ranks are on this host
 	extra   []string // the user's arguments
 	tag     bool
 	// Directories of this host for what the MPI library would strew about, on disk and in memory; "" = leave it.
@@ -88,7 +89,8 @@ func (n native) args() []string {
 			if n.inOrder {
 				a = append(a, "--map-by", "seq") // MPICH takes them so anyway
 			}
-		} else {
+		}
+		if n.here {
 			// Several clusters on this host do not know of each other: bound to cores they would sit on the same ones.
 			a = append(a, "--oversubscribe", "--bind-to", "none")
 		}
@@ -121,17 +123,17 @@ func (n native) environ(get func(string) string) []string {
 	}
 	switch n.mpi {
 	case OpenMPI:
-		if n.hosts == "" && n.ranks > 1 {
+		if n.here && n.ranks > 1 {
 			// Waiting ranks must give way to those that share their core, here and in the other clusters.
 			set("OMPI_MCA_mpi_yield_when_idle", "1")
 		}
 		if !crossMemoryAttach() {
 			set("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
-			if n.hosts == "" { // the other components for windows need single copy: they make none, or crash
+			if n.here { // the other components for windows need single copy: they make none, or crash
 				set("OMPI_MCA_osc", "^rdma,ucx")
 			}
 		}
-		if _, err := exec.LookPath("ssh"); err != nil && n.hosts == "" {
+		if _, err := exec.LookPath("ssh"); err != nil && n.here {
 			set("OMPI_MCA_plm_rsh_agent", "true") // it looks for one even when all ranks are here
 		}
 		if n.session != "" {
@@ -141,7 +143,7 @@ func (n native) environ(get func(string) string) []string {
 			set("OMPI_MCA_btl_vader_backing_directory", n.shared)
 		}
 	case MPICH:
-		if n.hosts == "" {
+		if n.here {
 			set("UCX_TLS", "self,posix,sysv,tcp")
 			set("HYDRA_IFACE", "lo")
 		}

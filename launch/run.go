@@ -213,7 +213,7 @@ func (j *Job) startRelay(ctx context.Context, halves []*runner, o Options) (rela
 	if len(j.Zippers) == 0 && len(halves) > 1 {
 		local := true
 		for _, h := range halves {
-			local = local && h.rsh == nil && h.Cluster.Hosts == ""
+			local = local && h.rsh == nil && h.Cluster.here()
 		}
 		if relay, err = o.StartRelay(ctx, local, j.Protocol); err != nil {
 			return nil, fmt.Errorf("cannot start a forwarder on this host: %w", err)
@@ -274,15 +274,16 @@ func (j *Job) SeenFrom(c Cluster) string {
 	if peer == "" && c.Hosts != "" {
 		peer, _ = firstHost(c.Hosts)
 	}
-	if peer == "" {
+	if peer == "" && c.here() {
 		return "127.0.0.1"
 	}
-	peer = peer[strings.LastIndexByte(peer, '@')+1:]
-	// Connecting a datagram socket sends nothing; it asks the kernel which way the peer is.
-	if c, err := net.Dial("udp", net.JoinHostPort(peer, "9")); err == nil {
-		defer c.Close()
-		if a, ok := c.LocalAddr().(*net.UDPAddr); ok {
-			return a.IP.String()
+	if peer = peer[strings.LastIndexByte(peer, '@')+1:]; peer != "" {
+		// Connecting a datagram socket sends nothing; it asks the kernel which way the peer is.
+		if c, err := net.Dial("udp", net.JoinHostPort(peer, "9")); err == nil {
+			defer c.Close()
+			if a, ok := c.LocalAddr().(*net.UDPAddr); ok {
+				return a.IP.String()
+			}
 		}
 	}
 	host, err := os.Hostname()

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -25,7 +26,7 @@ func newRundir(base, job string) (*rundir, error) {
 		base = os.TempDir()
 	}
 	removeStale(base)
-	name := fmt.Sprintf("zipper-%d-%d-%s", os.Getuid(), os.Getpid(), job)
+	name := fmt.Sprintf("%s%d-%s", mine(), os.Getpid(), job)
 	r := &rundir{}
 	dir, err := os.MkdirTemp(base, name+"-")
 	if err != nil {
@@ -46,8 +47,15 @@ func (r *rundir) remove() {
 	}
 }
 
+// mine begins the names of this user's directories that were made on this host: others may have theirs in the same place, on a file system
+// that all share, and their processes cannot be asked after from here. The host's name comes as a number because names of sockets below are limited.
+func mine() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("zipper-%d-%08x-", os.Getuid(), crc32.ChecksumIEEE([]byte(host)))
+}
+
 func removeStale(base string) {
-	prefix := fmt.Sprintf("zipper-%d-", os.Getuid())
+	prefix := mine()
 	entries, err := filepath.Glob(filepath.Join(base, prefix+"*"))
 	if err != nil {
 		return

@@ -19,7 +19,7 @@ import (
 func Open(job *launch.Job) (*Site, error) {
 	rsh := job.Rsh
 	if len(rsh) == 0 {
-		rsh = []string{"ssh"}
+		rsh = []string{"ssh", "-o", "BatchMode=yes"}
 	}
 	if len(job.Clusters) < 2 || len(job.Zippers) == 0 {
 		return nil, errors.New("the job file must name two clusters or more and the zippers between them")

@@ -69,13 +69,18 @@ func runCalibrate(c *cli.Context) error {
 	if c.Int("repeat") < 2 {
 		return usage(errors.New("--repeat: want 2 or more, for confidence intervals"))
 	}
+	if f := c.String("output"); f != "" {
+		if err := checkWritable(f); err != nil { // now, not after minutes
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
 	ctx, cancel := untilSignal(c.Context)
 	defer cancel()
-	ctx, stop := context.WithTimeout(ctx, c.Duration("timeout"))
+	ctx, stop := context.WithTimeoutCause(ctx, c.Duration("timeout"), fmt.Errorf("not done within %v: give it more --timeout", c.Duration("timeout")))
 	defer stop()
 	site, closeSite, err := openSite(ctx, c)
 	if err != nil {
-		return err
+		return because(ctx, err)
 	}
 	begin := time.Now()
 	samples, err := contend.Calibrate(ctx, site, contend.Options{Bytes: bytes, Most: c.Int("repeat"), Within: 0.02,
@@ -86,17 +91,16 @@ func runCalibrate(c *cli.Context) error {
 		err = cerr
 	}
 	if err != nil {
-		return err
+		return because(ctx, err)
 	}
 	out := os.Stdout
 	if f := c.String("output"); f != "" {
 		if out, err = os.Create(f); err != nil {
 			return err
 		}
-		defer out.Close()
 	}
 	_, err = calibrate.Write(out, samples)
-	return err
+	return errors.Join(err, out.Close())
 }
 
 // openSite is the lab or the site of the job file, with agents.

@@ -43,11 +43,17 @@ func execProgram(c *cli.Context) error {
 		r.Dir, _ = os.Getwd()
 		return r.Exec()
 	}()
-	// Every rank of the cluster meets the same error: one message is enough.
-	if _, rank, ok := launch.NativeRank(os.Getenv); ok && rank != "0" {
+	_, rank, started := launch.NativeRank(os.Getenv)
+	switch {
+	case !started || rank == "0":
+		return err
+	case !launch.Speaks(os.Getenv):
 		return statusError{exitFailure, nil}
 	}
-	return err
+	status := statusError{exitFailure, err}
+	errors.As(err, &status)
+	host, _ := os.Hostname()
+	return statusError{status.code, fmt.Errorf("rank %s, on %s: %w", rank, host, status.err)}
 }
 
 // orderUsage is --order of run, join and exec.
@@ -72,7 +78,7 @@ func shareFlags() []cli.Flag {
 // helpless says what to do when there is no job at all.
 func helpless(err error) error {
 	if errors.Is(err, jobenv.ErrNoJob) {
-		return fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in the environment (%w)", err)
+		return fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in a file (--env) or in the environment, which Open MPI takes to other hosts with mpirun -x alone (%w)", err)
 	}
 	return err
 }
@@ -147,6 +153,11 @@ func readEnvFile(name string) (map[string]string, error) {
 			v = v[1 : n-1]
 		}
 		m[k] = v
+	}
+	if m[jobenv.VarSecret] != "" {
+		if err := jobenv.CheckPrivate(name); err != nil {
+			return nil, fmt.Errorf("--env: %w", err)
+		}
 	}
 	return m, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
@@ -24,7 +26,7 @@ The same as mpirun -n 4 zipper exec -- ./prog with the job in the environment, b
 output by lines and leaves nothing behind. The halves may start in any order, within the time-out.`,
 		Flags: append(shareFlags(),
 			&cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{launch.VarMPI}},
-			&cli.StringFlag{Name: "hosts", Usage: "host `FILE` for mpirun"},
+			&cli.StringFlag{Name: "hosts", Usage: "host `FILE` for mpirun (default: the batch system's hosts, or this one)"},
 			&cli.StringFlag{Name: "mpirun", Usage: "the launcher's `PATH` (default: found on PATH)"},
 			&cli.StringSliceFlag{Name: "arg", Usage: "one more `ARGUMENT` for mpirun; may be repeated"},
 			&cli.BoolFlag{Name: "tag", Usage: "put the rank in MPI_COMM_WORLD before each line of output"},
@@ -51,6 +53,7 @@ func join(c *cli.Context) error {
 		if err := h.Prepare(ctx); err != nil {
 			return exitFailure, err
 		}
+		signal.Ignore(syscall.SIGTTIN) // in the background of a terminal: reading finds nothing, instead of stopping this process
 		var stdin io.Reader
 		if h.Share.First() {
 			stdin = os.Stdin // of rank 0 of MPI_COMM_WORLD, which is here
@@ -74,11 +77,6 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	share, err := shareFromFlags(c)
 	if err != nil {
 		return nil, helpless(err)
-	}
-	if f := c.String("secret-file"); f != "" { // read by now; this warns
-		if _, err := readSecret(f); err != nil {
-			return nil, err
-		}
 	}
 	h := &launch.Half{Share: share, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
 		Cluster: launch.Cluster{Name: share.Cluster, Hosts: c.String("hosts"), Mpirun: c.String("mpirun"),

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -18,6 +19,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/modelcmd"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // Exit statuses of our own; zipper run and join otherwise end with the program's.
@@ -27,26 +29,7 @@ const (
 )
 
 func main() {
-	app := &cli.App{
-		Name:  "zipper",
-		Usage: "one MPI world over clusters that share no network",
-		Commands: []*cli.Command{
-			runCommand(), joinCommand(), execCommand(), forwarderCommand(), benchCommand(), calibrateCommand(), statusCommand(), doctorCommand(),
-			wrapperCommand("cc", launch.LangC), wrapperCommand("cxx", launch.LangCXX), wrapperCommand("fc", launch.LangFortran),
-		},
-		HideVersion:               true,
-		UseShortOptionHandling:    true,
-		DisableSliceFlagSeparator: true,                         // commas are part of the values
-		ExitErrHandler:            func(*cli.Context, error) {}, // below, once
-		OnUsageError:              usageError,
-		CommandNotFound: func(c *cli.Context, name string) {
-			fmt.Fprintf(os.Stderr, "zipper: there is no command %q; zipper help lists them\n", name)
-			os.Exit(exitUsage)
-		},
-	}
-	app.Commands = append(app.Commands, modelcmd.Commands(usage)...)
-	shortUsageErrors(app.Commands)
-	err := app.Run(os.Args)
+	err := newApp().Run(os.Args)
 	var status statusError
 	var sig errInterrupted
 	switch {
@@ -63,6 +46,46 @@ func main() {
 		fmt.Fprintln(os.Stderr, "zipper:", err)
 		os.Exit(exitFailure)
 	}
+}
+
+// newApp is all commands.
+func newApp() *cli.App {
+	app := &cli.App{
+		Name:  "zipper",
+		Usage: "one MPI world over clusters that share no network",
+		Commands: []*cli.Command{
+			runCommand(), joinCommand(), execCommand(), forwarderCommand(), benchCommand(), calibrateCommand(), statusCommand(), doctorCommand(),
+			wrapperCommand("cc", launch.LangC), wrapperCommand("cxx", launch.LangCXX), wrapperCommand("fc", launch.LangFortran),
+		},
+		Version:                   version(),
+		UseShortOptionHandling:    true,
+		DisableSliceFlagSeparator: true,                         // commas are part of the values
+		ExitErrHandler:            func(*cli.Context, error) {}, // below, once
+		OnUsageError:              usageError,
+		CommandNotFound: func(c *cli.Context, name string) {
+			fmt.Fprintf(os.Stderr, "zipper: there is no command %q; zipper help lists them\n", name)
+			os.Exit(exitUsage)
+		},
+	}
+	app.Commands = append(app.Commands, modelcmd.Commands(usage)...)
+	shortUsageErrors(app.Commands)
+	return app
+}
+
+// version is what must be the same everywhere, and which source it was built from.
+func version() string {
+	built := "of unknown source"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				built = s.Value
+			case s.Key == "vcs.modified" && s.Value == "true":
+				built += ", changed"
+			}
+		}
+	}
+	return fmt.Sprintf("%s (protocol %d)", built, wire.Version)
 }
 
 // statusError ends the command with an exit status, and a message if err is not nil.
@@ -98,12 +121,9 @@ func shortUsageErrors(commands []*cli.Command) {
 
 // readSecret reads the file of --secret-file.
 func readSecret(name string) (string, error) {
-	secret, exposed, err := jobenv.ReadSecret(name)
+	secret, err := jobenv.ReadSecret(name)
 	if err != nil {
 		return "", fmt.Errorf("--secret-file: %w", err)
-	}
-	if exposed {
-		fmt.Fprintf(os.Stderr, "zipper: warning: everybody on this host can read the secret in %s: chmod o-r %[1]s\n", name)
 	}
 	return secret, nil
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -28,7 +30,8 @@ zipper run --file job.yaml
 zipper run --plan ranks -- ./prog.{mpi} arguments
 
 Virtual ranks count over the clusters in the order given. They are the ranks of MPI_COMM_WORLD, unless --plan or --order
-gives those another order; error messages name virtual ranks. Standard input goes to rank 0 of MPI_COMM_WORLD. The exit status is
+gives those another order; error messages name virtual ranks. Standard input goes to rank 0 of MPI_COMM_WORLD; in the
+background of a terminal it is empty. Ctrl-C ends the job, Ctrl-Z is ignored. The exit status is
 that of the program: of the first rank that failed, MPI_Abort's code, 128 + N for signal N; 1 when the job could not
 run (255 or 127 from the remote shell: no login, no such command), 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
 		Flags: []cli.Flag{
@@ -68,6 +71,8 @@ func run(c *cli.Context) error {
 	}
 	ctx, cancel := untilSignal(c.Context)
 	defer cancel()
+	// A terminal must not stop this process, by Ctrl-Z or because it reads in the background: the forwarder in it would be silent, and given up.
+	signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN)
 	named := job.Zippers // Run adds its own
 	out, err := launch.Run(ctx, job, launch.Options{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"), Record: c.String("record"),

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,6 +89,22 @@ func TestProbe(t *testing.T) {
 	a, err := p.dial([]Target{word, wrong})
 	if err != nil || a[0].Kind != Reached || a[1].Kind != Other {
 		t.Errorf("answers %+v, %v", a, err)
+	}
+}
+
+// TestGreeting: login scripts that print something do not keep a probe from being heard.
+func TestGreeting(t *testing.T) {
+	rsh := filepath.Join(t.TempDir(), "rsh")
+	if err := os.WriteFile(rsh, []byte("#!/bin/sh\necho Welcome to $1\necho '{\"host\": \"a1\"}'\ncat >/dev/null\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := probe(context.Background(), "a", []string{rsh, "head-a"}, "zipper")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	if p.Host != "a1" || p.where != "head-a" {
+		t.Errorf("%+v", p)
 	}
 }
 
@@ -194,6 +211,16 @@ func TestObstacles(t *testing.T) {
 	r.obstacles("a1", Hello{Obstacles: none})
 	if len(r.Findings) != 2 || r.Problems() != 0 || !strings.Contains(r.Findings[0].Advice, "load the kernel module") {
 		t.Errorf("findings: %+v", r.Findings)
+	}
+}
+
+func TestOtherVersion(t *testing.T) {
+	for version, want := range map[int]bool{int(wire.Version): false, int(wire.Version) - 1: true} {
+		var r Report
+		r.cluster(told(Hello{Host: "a1", Version: version}), launch.Cluster{Name: "a"})
+		if got := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level == Fail && strings.Contains(f.Advice, "same version") }); got != want {
+			t.Errorf("version %d: %+v", version, r.Findings)
+		}
 	}
 }
 

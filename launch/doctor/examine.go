@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,13 +50,26 @@ func probe(ctx context.Context, cluster string, rsh []string, zipper string) (*p
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}
-		p.in, p.out, p.stop = json.NewEncoder(w), json.NewDecoder(r), func() { w.Close(); _ = cmd.Wait() }
+		p.in, p.out, p.stop = json.NewEncoder(w), json.NewDecoder(pastGreeting(r)), func() { w.Close(); _ = cmd.Wait() }
 	}
 	if err := p.out.Decode(&p.Hello); err != nil {
 		p.stop()
 		return nil, fmt.Errorf("no probe on %s (%w): can you log in to it without a password, and is zipper installed there?", p.where, err)
 	}
 	return p, nil
+}
+
+// pastGreeting skips the lines that login scripts print before the probe speaks.
+func pastGreeting(r io.Reader) io.Reader {
+	b := bufio.NewReader(r)
+	for {
+		if c, err := b.Peek(1); err != nil || c[0] == '{' {
+			return b
+		}
+		if _, err := b.ReadString('\n'); err != nil {
+			return b
+		}
+	}
 }
 
 // dial has the patient connect to the targets.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // Level of a finding.
@@ -94,6 +95,9 @@ func (r *Report) libraries(host string, libs []Library, want launch.MPI) {
 // cluster judges the host where a cluster is started.
 func (r *Report) cluster(p *patient, c launch.Cluster) {
 	subject := "cluster " + c.Name + " on " + p.Host
+	if p.Version != int(wire.Version) {
+		r.add(Fail, subject, fmt.Sprintf("zipper there speaks version %d of the protocol, here %d", p.Version, wire.Version), "install the same version of zipper everywhere")
+	}
 	r.libraries(subject, p.MPI, c.MPI)
 	r.obstacles(subject, p.Hello)
 }

@@ -89,7 +89,7 @@ func From(get func(string) string) (Job, error) {
 	}
 	if f := get(VarSecretFile); j.Secret == "" && f != "" {
 		var err error
-		if j.Secret, _, err = ReadSecret(f); err != nil {
+		if j.Secret, err = ReadSecret(f); err != nil {
 			return Job{}, fmt.Errorf("%s: %w", VarSecretFile, err)
 		}
 	}

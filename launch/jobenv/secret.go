@@ -6,15 +6,28 @@ import (
 	"strings"
 )
 
-// ReadSecret reads a secret from a file. exposed: others than the owner and the group may read it too, which the user should know.
-func ReadSecret(name string) (secret string, exposed bool, err error) {
+// ReadSecret reads a secret from a file. A file that everybody on the host can read is refused, as ssh refuses such keys: who has
+// the secret can join the job, or run jobs on a forwarder that demands it.
+func ReadSecret(name string) (string, error) {
+	if err := CheckPrivate(name); err != nil {
+		return "", err
+	}
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
-	if secret = strings.TrimSpace(string(b)); secret == "" {
-		return "", false, fmt.Errorf("%s is empty", name)
+	secret := strings.TrimSpace(string(b))
+	if secret == "" {
+		return "", fmt.Errorf("%s is empty", name)
 	}
+	return secret, nil
+}
+
+// CheckPrivate refuses a file that others than its owner and group can read.
+func CheckPrivate(name string) error {
 	st, err := os.Stat(name)
-	return secret, err == nil && st.Mode().Perm()&0o004 != 0, nil
+	if err == nil && st.Mode().Perm()&0o004 != 0 {
+		err = fmt.Errorf("everybody on this host can read the secret in %s: chmod o-r %[1]s", name)
+	}
+	return err
 }
