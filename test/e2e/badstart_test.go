@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -166,6 +167,16 @@ func TestNeverInit(t *testing.T) {
 	b.Fails(r, 1, "MPI_Init", "cluster b")
 }
 
+// TestSession: a program that takes errors of sessions for fatal does not go on without one.
+func TestSession(t *testing.T) {
+	b := New(t)
+	r := b.Zipped(Job{Clusters: []Cluster{A(1, MPICH), B(1, MPICH)}}, bad(b), "session")
+	b.Fails(r, 1, "sessions do not span clusters")
+	if r.Stdout != "" {
+		t.Errorf("it went on:\n%v", r)
+	}
+}
+
 func TestStaticProgram(t *testing.T) {
 	b := New(t)
 	src := filepath.Join(t.TempDir(), "static.c")
@@ -227,6 +238,10 @@ func TestMessages(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("s"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	jobFile, envFile := filepath.Join(t.TempDir(), "job.yaml"), filepath.Join(t.TempDir(), "env")
+	if err := errors.Join(os.WriteFile(jobFile, []byte("secret_file: "+secret+"\n"), 0o644), os.WriteFile(envFile, []byte("ZIPPER_JOB=j\nZIPPER_SECRET=s\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args   []string
 		status int
@@ -238,15 +253,38 @@ func TestMessages(t *testing.T) {
 		{[]string{"run", "--cluster", "a=1", "--zipper", "h=a,x", "--", "true"}, 2, `zipper h:7475 is named for cluster "x"`},
 		{[]string{"run", "--cluster", "a=1,dual=x@127.0.0.1", "--", "true"}, 2, `x@127.0.0.1 is for cluster "x"`},
 		{[]string{"run", "--secret-file", secret, "--cluster", "a=0", "--", "true"}, 2, "everybody on this host can read the secret"},
+		{[]string{"run", "--file", jobFile, "--cluster", "a=1", "--", "true"}, 2, "secret_file: everybody on this host can read the secret in " + secret},
+		{[]string{"join", "--job", "j", "--secret-file", secret, "--cluster", "a", "--layout", "a=1", "--", "true"}, 2, "everybody on this host can read the secret"},
+		{[]string{"exec", "--env", envFile, "--", "true"}, 2, "everybody on this host can read the secret in " + envFile},
+		{[]string{"calibrate", "--file", jobFile, "--output", "/nowhere/platform.yaml"}, 1, "--output: cannot write the result"},
 		{[]string{"forwarder", "--listen", "192.0.2.1"}, 1, "this host does not have that address"},
 		{[]string{"status", "127.0.0.1:1"}, 1, "start one with zipper forwarder"},
 	} {
 		b.Fails(b.Run(nil, nil, append([]string{b.Zipper}, c.args...)...), c.status, c.word)
 	}
+	if r := b.OK(b.Run(nil, nil, b.Zipper, "--version")); !strings.Contains(r.Stdout, "(protocol ") {
+		t.Errorf("%v", r)
+	}
 	for _, args := range [][]string{{"--show", "--mpi", "mpich"}, {"--mpi", "mpich", "--show"}} {
 		r := b.OK(b.Run(nil, nil, append(append([]string{b.Zipper, "cc"}, args...), "-o", "x", "x.c")...))
 		if !strings.Contains(r.Stdout, "mpich -o x x.c ") || strings.Contains(r.Stdout, "--show") {
 			t.Errorf("%v", r)
+		}
+	}
+}
+
+// TestExecSpeaksForItsHost: what is wrong on one host only is told, once, though rank 0 is on another.
+func TestExecSpeaksForItsHost(t *testing.T) {
+	b := New(t)
+	job := []string{"ZIPPER_JOB=j", "ZIPPER_SECRET=s", "ZIPPER_CLUSTER=a", "ZIPPER_LAYOUT=a=4"}
+	exec := func(argv []string, env ...string) Result {
+		return b.Run(nil, append(env, job...), append([]string{b.Zipper, "exec"}, argv...)...)
+	}
+	for _, env := range [][2]string{{"OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_RANK="}, {"PMI_RANK=2", "MPI_LOCALRANKID="}} {
+		b.Fails(exec([]string{"--", "/nowhere/prog"}, env[0], env[1]+"0"), 1, "rank 2, on ", "program /nowhere/prog does not exist")
+		b.Fails(exec([]string{"--timeout", "soon", "--", "true"}, env[0], env[1]+"0"), 2, "rank 2, on ", "want a duration")
+		if r := exec([]string{"--", "/nowhere/prog"}, env[0], env[1]+"1"); r.Status != 1 || r.Stderr != "" {
+			t.Errorf("the second rank of a host says it too:\n%v", r)
 		}
 	}
 }
