@@ -174,7 +174,8 @@ func (c *conn) tick() {
 // unheard is how long the network has not reached the other host, if it can tell.
 func (c *conn) unheard() time.Duration {
 	if l, ok := c.link.(transport.Listening); ok {
-		return l.Unheard()
+		d, _ := l.Unheard()
+		return d
 	}
 	return 0
 }

@@ -52,9 +52,9 @@ type Link interface {
 type Listening interface {
 	Link
 
-	// Unheard is how long the peer's host has not answered, though something sent to it waits for that and has been repeated; 0: it is there, or nobody
-	// can tell. Safe to call at any time, from any thread.
-	Unheard() time.Duration
+	// Unheard is how long the peer's host has not answered, though something sent to it waits for that and has been repeated; 0: it is there, if known.
+	// Safe to call at any time, from any thread.
+	Unheard() (d time.Duration, known bool)
 }
 
 // Lender is a Link that carries large pieces beside the stream's bytes, in order with them, which can be passed on from where they have

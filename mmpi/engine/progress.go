@@ -135,10 +135,11 @@ func (e *Engine) tick(now time.Duration) {
 // patience is how long a ping may go unanswered. The last way out is not given up soon while the network still reaches the other host: the process there is stopped,
 // or waits for a core.
 func (e *Engine) patience(r *rail) time.Duration {
-	l, tells := r.link.(transport.Listening)
 	another := r.tracked() && slices.ContainsFunc(e.forwarders, func(o *rail) bool { return o != r && o.up })
-	if another || !tells || l.Unheard() >= e.limits.Silence {
-		return e.limits.Silence
+	if l, ok := r.link.(transport.Listening); ok && !another {
+		if unheard, known := l.Unheard(); known && unheard < e.limits.Silence {
+			return max(e.limits.Silence, e.limits.LastWay)
+		}
 	}
-	return max(e.limits.Silence, e.limits.LastWay)
+	return e.limits.Silence
 }

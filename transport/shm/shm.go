@@ -176,10 +176,10 @@ func (l *link) Arm() bool {
 	return false
 }
 
-func (l *link) FD() int                { return int(l.data) }
-func (l *link) WriteFD() int           { return int(l.room) }
-func (l *link) Unheard() time.Duration { return 0 } // the same host
-func (l *link) Remote() string         { return l.remote }
+func (l *link) FD() int                        { return int(l.data) }
+func (l *link) WriteFD() int                   { return int(l.room) }
+func (l *link) Unheard() (time.Duration, bool) { return 0, true } // the same host
+func (l *link) Remote() string                 { return l.remote }
 
 func (l *link) Close() error {
 	l.ref.Close(l.free) // first: watch must not take this end's close for the peer's

@@ -132,16 +132,16 @@ const repeats = 4
 
 // Unheard is from TCP's own acknowledgements, which the peer's kernel sends while the process is stopped. A closed window is not a segment that
 // waits: probes of it are answered.
-func (l *link) Unheard() time.Duration {
+func (l *link) Unheard() (time.Duration, bool) {
 	if !l.ref.Acquire(l.free) {
-		return 0
+		return 0, false
 	}
 	info, err := unix.GetsockoptTCPInfo(l.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	l.ref.Release(l.free)
 	if err != nil || info.Unacked == 0 || info.Retransmits < repeats {
-		return 0
+		return 0, err == nil
 	}
-	return time.Duration(info.Last_ack_recv) * time.Millisecond
+	return time.Duration(info.Last_ack_recv) * time.Millisecond, true
 }
 
 func (l *link) fail(op string, e syscall.Errno) error {

@@ -22,12 +22,12 @@ func TestUnheardStopped(t *testing.T) {
 				full = time.Now()
 			}
 		}
-		if d := l.(transport.Listening).Unheard(); d != 0 {
+		if d, known := l.(transport.Listening).Unheard(); d != 0 || !known {
 			t.Fatalf("unheard for %v", d)
 		}
 	}
 	l.Close()
-	if d := l.(transport.Listening).Unheard(); d != 0 {
+	if d, known := l.(transport.Listening).Unheard(); d != 0 || known {
 		t.Errorf("closed: unheard for %v", d)
 	}
 }

@@ -287,11 +287,11 @@ func (l *link) Arm() bool {
 	return l.in.head != l.in.tail || c != nil && (*c != io.EOF || l.in.flushed)
 }
 
-// Unheard is always 0, because an adapter that is not answered gives up by itself, after about 2 s with the default Timeout. But a link of which nobody
+// Unheard never knows, because an adapter that is not answered gives up by itself, after about 2 s with the default Timeout. But a link of which nobody
 // writes any more does not hear of that unless it asks: this does, and if it was so ends the link.
-func (l *link) Unheard() time.Duration {
+func (l *link) Unheard() (time.Duration, bool) {
 	if !l.ref.Acquire(l.free) {
-		return 0
+		return 0, false
 	}
 	defer l.ref.Release(l.free)
 	l.out.mu.Lock()
@@ -300,7 +300,7 @@ func (l *link) Unheard() time.Duration {
 	if err != nil {
 		l.broken(err)
 	}
-	return 0
+	return 0, false
 }
 
 func (l *link) FD() int        { return l.in.ch.FD() }
