@@ -148,13 +148,13 @@ type reportMeasurement struct {
 
 // all measures part by part; what was measured stays in the data.
 func (m *reportMeasurement) all() error {
-	return m.each(3, func(i int) error { return []func() error{m.pointToPoint, m.collectives, m.kernels}[i]() })
+	return m.each(m.pointToPoint, m.collectives, m.kernels)
 }
 
-// each does n things one by one. One that fails does not stop the others, the end of the context does.
-func (m *reportMeasurement) each(n int, do func(i int) error) (err error) {
-	for i := range n {
-		err = errors.Join(err, do(i))
+// each measures one part after the other. One that fails does not stop the others, the end of the context does.
+func (m *reportMeasurement) each(parts ...func() error) (err error) {
+	for _, measure := range parts {
+		err = errors.Join(err, measure())
 		if m.ctx.Err() != nil {
 			break
 		}
@@ -183,14 +183,17 @@ func (m *reportMeasurement) collectives() error {
 	o.MaxSize = m.set.collMax
 	names := []string{"barrier", "bcast", "reduce", "allreduce", "alltoall", "alltoallv"}
 	var all []*drive.Comparison
-	err := m.each(len(m.set.ranks), func(i int) error {
-		n := m.set.ranks[i]
-		cs, err := m.runner.Compare(m.ctx, m.targets(n, n), o, m.set.rounds, m.say(fmt.Sprintf("collectives on %d ranks", 2*n), m.set.rounds), names...)
-		if cs[0].Rounds > 0 {
-			all = append(all, cs...)
-		}
-		return err
-	})
+	var parts []func() error
+	for _, n := range m.set.ranks {
+		parts = append(parts, func() error {
+			cs, err := m.runner.Compare(m.ctx, m.targets(n, n), o, m.set.rounds, m.say(fmt.Sprintf("collectives on %d ranks", 2*n), m.set.rounds), names...)
+			if cs[0].Rounds > 0 {
+				all = append(all, cs...)
+			}
+			return err
+		})
+	}
+	err := m.each(parts...)
 	if all == nil {
 		return err
 	}
@@ -209,13 +212,19 @@ func (m *reportMeasurement) collectives() error {
 }
 
 func (m *reportMeasurement) kernels() error {
-	return m.each(len(m.set.npbRanks)*len(reportKernels), func(i int) error {
-		k, err := m.kernel(reportKernels[i%len(reportKernels)], m.set.npbRanks[i/len(reportKernels)])
-		if len(k.Results) > 0 && len(k.Results[len(k.Results)-1]) > 0 { // ran on all targets
-			m.data.NPB = append(m.data.NPB, k)
+	var parts []func() error
+	for _, n := range m.set.npbRanks {
+		for _, name := range reportKernels {
+			parts = append(parts, func() error {
+				k, err := m.kernel(name, n)
+				if len(k.Results) > 0 && len(k.Results[len(k.Results)-1]) > 0 { // ran on all targets
+					m.data.NPB = append(m.data.NPB, k)
+				}
+				return err
+			})
 		}
-		return err
-	})
+	}
+	return m.each(parts...)
 }
 
 // kernel runs a kernel on all targets in turn, n ranks in each cluster, and once more zipped, recorded, to see who sends how much to whom.

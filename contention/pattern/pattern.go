@@ -11,7 +11,6 @@
 package pattern
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leidenzipper/zipper/contention/internal/lines"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/quantity"
 )
@@ -30,24 +30,16 @@ func Read(r io.Reader, places []string) ([]platform.Message, error) {
 	var list []platform.Message
 	waits := make(map[int][]string)
 	named := make(map[string]int)
-	s := bufio.NewScanner(r)
-	line := 0
-	for s.Scan() {
-		line++
-		text, _, _ := strings.Cut(s.Text(), "#")
-		f := strings.Fields(text)
-		if len(f) == 0 {
-			continue
-		}
+	err := lines.Each(r, func(line int, f []string) error {
 		m, after, err := parse(f, places)
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
+			return err
 		}
 		m.Line = line
 		if m.Name == "" {
 			m.Name = f[0] + ">" + f[1]
 		} else if _, ok := named[m.Name]; ok {
-			return nil, fmt.Errorf("line %d: two messages are named %s", line, m.Name)
+			return fmt.Errorf("two messages are named %s", m.Name)
 		} else {
 			named[m.Name] = len(list)
 		}
@@ -55,9 +47,10 @@ func Read(r io.Reader, places []string) ([]platform.Message, error) {
 			waits[len(list)] = after
 		}
 		list = append(list, m)
-	}
-	if err := s.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", line+1, err)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(list) == 0 {
 		return nil, errors.New("the pattern has no messages")

@@ -19,6 +19,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/leidenzipper/zipper/contention/internal/disjoint"
 )
 
 // Site is a cluster or a zipper node.
@@ -110,35 +112,25 @@ func (p *Problem) build() (*graph, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	leader := make([]int, p.Ranks)
-	for r := range leader {
-		leader[r] = r
-	}
-	find := func(r int) int {
-		for leader[r] != r {
-			leader[r] = leader[leader[r]]
-			r = leader[r]
-		}
-		return r
-	}
+	joined := disjoint.New(p.Ranks)
 	for _, set := range p.Together {
 		for _, r := range set {
 			if r < 0 || r >= p.Ranks {
 				return nil, fmt.Errorf("rank %d must stay with others: there are %d ranks", r, p.Ranks)
 			}
-			leader[find(r)] = find(set[0])
+			joined.Join(r, set[0])
 		}
 	}
 	g := &graph{p: p}
 	index := make([]int, p.Ranks)
-	for r := range leader {
-		if find(r) == r {
+	for r := range joined {
+		if joined.Find(r) == r {
 			index[r] = len(g.vertices)
 			g.vertices = append(g.vertices, vertex{work: make([]float64, len(p.Sites))})
 		}
 	}
-	for r := range leader {
-		index[r] = index[find(r)]
+	for r := range joined {
+		index[r] = index[joined.Find(r)]
 		v := &g.vertices[index[r]]
 		v.ranks, v.size = append(v.ranks, r), v.size+1
 		for s := range p.Sites {

@@ -4,10 +4,13 @@ package rankfile
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/leidenzipper/zipper/contention/internal/lines"
 )
 
 // Place is where a rank of the job runs.
@@ -20,33 +23,26 @@ type Place struct {
 // each rank. An error names the line.
 func Read(r io.Reader) ([]Place, error) {
 	at := make(map[int]Place)
-	s := bufio.NewScanner(r)
-	line := 0
-	for s.Scan() {
-		line++
-		text, _, _ := strings.Cut(s.Text(), "#")
-		f := strings.Fields(text)
-		if len(f) == 0 {
-			continue
-		}
+	err := lines.Each(r, func(_ int, f []string) error {
 		if len(f) != 2 && len(f) != 3 {
-			return nil, fmt.Errorf("line %d: want RANK HOST CLUSTER", line)
+			return errors.New("want RANK HOST CLUSTER")
 		}
 		rank, err := strconv.Atoi(f[0])
 		if err != nil || rank < 0 {
-			return nil, fmt.Errorf("line %d: %q is no rank", line, f[0])
+			return fmt.Errorf("%q is no rank", f[0])
 		}
 		if _, ok := at[rank]; ok {
-			return nil, fmt.Errorf("line %d: rank %d is placed twice", line, rank)
+			return fmt.Errorf("rank %d is placed twice", rank)
 		}
 		p := Place{Host: f[1]}
 		if len(f) == 3 {
 			p.Cluster = f[2]
 		}
 		at[rank] = p
-	}
-	if err := s.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", line+1, err)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	places := make([]Place, len(at))
 	for rank := range places {

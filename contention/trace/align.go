@@ -3,6 +3,8 @@ package trace
 import (
 	"cmp"
 	"slices"
+
+	"github.com/leidenzipper/zipper/contention/internal/disjoint"
 )
 
 // offsets estimates how far the ranks' clocks are ahead of one another, in ns, from messages both ways between two ranks: if the fastest of each direction take
@@ -32,28 +34,17 @@ func (m *merger) offsets() []int64 {
 		return cmp.Or(cmp.Compare(x.round, y.round), cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b))
 	})
 	ranks := m.t.Ranks()
-	set := make([]int, ranks) // that a rank is in
+	compared := disjoint.New(ranks)
 	near := make([][]edge, ranks)
-	for r := range set {
-		set[r] = r
-	}
-	find := func(r int) int {
-		for set[r] != r {
-			set[r] = set[set[r]]
-			r = set[r]
-		}
-		return r
-	}
 	for _, e := range edges {
-		if a, b := find(e.a), find(e.b); a != b {
-			set[max(a, b)] = min(a, b)
+		if compared.Join(e.a, e.b) {
 			near[e.a] = append(near[e.a], e)
 			near[e.b] = append(near[e.b], edge{e.b, e.a, e.round, -e.ahead})
 		}
 	}
 	twice := make([]int64, ranks)
 	for r := range ranks {
-		if find(r) != r {
+		if compared.Find(r) != r {
 			continue
 		}
 		for next, from := []int{r}, map[int]int{r: -1}; len(next) > 0; next = next[1:] {

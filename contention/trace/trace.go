@@ -15,7 +15,7 @@
 // messages are in no particular order. total lines add up (every rank may write
 // its own). A file may have totals only, messages only, or both; the last line
 // counts all lines before it but the first, so that a file cut short is noticed.
-// Lines that are empty or begin with # are ignored and not counted.
+// Empty lines and what follows a # are ignored and not counted.
 package trace
 
 import (
@@ -25,6 +25,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/leidenzipper/zipper/contention/internal/lines"
 )
 
 // MaxRanks bounds what a file can make a reader allocate.
@@ -110,8 +112,8 @@ func NewWriter(w io.Writer, job string, clusters []Cluster) (*Writer, error) {
 }
 
 func word(s string) error {
-	if f := strings.Fields(s); len(f) != 1 || f[0] != s {
-		return fmt.Errorf("name %q: must be one word", s)
+	if f := strings.Fields(s); len(f) != 1 || f[0] != s || strings.Contains(s, "#") {
+		return fmt.Errorf("name %q: must be one word without #", s)
 	}
 	return nil
 }
@@ -166,19 +168,12 @@ func (t *Writer) Close() error {
 // Read reads a whole file. Errors name the line.
 func Read(r io.Reader) (*Trace, error) {
 	p := parser{t: &Trace{Hosts: make(map[int]string)}}
-	s := bufio.NewScanner(r)
-	for s.Scan() {
-		p.line++
-		text := strings.TrimSpace(s.Text())
-		if text == "" || text[0] == '#' {
-			continue
-		}
-		if err := p.record(strings.Fields(text)); err != nil {
-			return nil, fmt.Errorf("line %d: %w", p.line, err)
-		}
-	}
-	if err := s.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", p.line+1, err)
+	err := lines.Each(r, func(line int, f []string) error {
+		p.line = line
+		return p.record(f)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if !p.ended {
 		return nil, fmt.Errorf("line %d: the trace ends without an end record: it was cut short", p.line)

@@ -122,8 +122,10 @@ func (e *Engine) tick(now time.Duration) {
 				r.pinged = now
 				r.push(e.newControl(wire.TypePing, nil))
 			}
-		case now-r.pinged > e.patience(r):
-			e.lost(r, failure(ErrLink, "no answer for %v", e.patience(r)))
+		default:
+			if limit := e.patience(r); now-r.pinged > limit {
+				e.lost(r, failure(ErrLink, "no answer for %v", limit))
+			}
 		}
 	}
 	if e.multi {
