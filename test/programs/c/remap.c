@@ -14,9 +14,12 @@
 static size_t bytes = 2 << 20;
 static int raw, round_;
 
+/* Far below where the kernel puts what asks for no place: no other thread's memory (a new arena, a stack) gets into a hole that is made here for a moment. */
+static char *const place = (char *)0x200000000000;
+
 static void *fresh(void *at, size_t n) {
   void *p = mmap(at, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED || (at && p != at)) perror("mmap"), MPI_Abort(MPI_COMM_WORLD, 3);
+  if (p != at) fprintf(stderr, "remap: %zu bytes wanted at %p, got %p\n", n, at, p), MPI_Abort(MPI_COMM_WORLD, 3);
   return p;
 }
 static void away(void *p, size_t n) { raw ? (void)syscall(SYS_munmap, p, n) : (void)munmap(p, n); }
@@ -66,7 +69,7 @@ int main(int argc, char **argv) {
   if (argc > 1) bytes = strtoul(argv[1], NULL, 0) & -4096ul;
   raw = argc > 2 && !strcmp(argv[2], "raw");
   if (me < 2) {
-    char *out = fresh(NULL, 2 * bytes + 4096), *in = out + bytes; /* the last page stays: mremap cannot grow in place */
+    char *out = fresh(place, 2 * bytes + 4096), *in = out + bytes; /* the last page stays: mremap cannot grow in place */
     exchange("first", out, in, bytes);
     exchange("again", out, in, bytes);
     for (int i = 0; i < 2; i++) {
