@@ -16,6 +16,10 @@ func (e *Engine) Progress(block time.Duration) int {
 	e.lock()
 	e.sleep.polls.Add(1)
 	e.hold.over()
+	if e.sleep.due.Load() {
+		e.sleep.due.Store(false)
+		e.tick(e.now())
+	}
 	n := e.advance()
 	if n == 0 && block > 0 && e.poll != PollBusy && e.err == nil {
 		if e.nativeColls > 0 || len(e.natives) > 0 {

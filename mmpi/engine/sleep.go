@@ -28,6 +28,7 @@ type sleepState struct {
 	stop       bool
 	stopped    chan struct{}
 	ticked     time.Duration
+	due        atomic.Bool // whoever polls next ticks
 }
 
 const (
@@ -173,15 +174,21 @@ func (e *Engine) background() {
 	}
 }
 
-// backstage ticks; it reports whether the engine has ended.
+// backstage ticks, or leaves that to the thread that has the lock: native MPI gives way to other processes with the lock held, so that waiting for it could take
+// milliseconds, after which the mutex is handed over and both threads have to be woken. It reports whether the engine has ended.
 func (e *Engine) backstage() bool {
-	e.lock()
-	defer e.unlock()
 	s := &e.sleep
+	s.ticked = e.now()
+	if !e.mu.TryLock() {
+		s.due.Store(true)
+		return false
+	}
+	e.completions = 0
+	defer e.unlock()
 	if s.stop || e.err != nil {
 		return true
 	}
-	s.ticked = e.now()
+	s.due.Store(false)
 	e.tick(s.ticked)
 	return false
 }
