@@ -194,6 +194,23 @@ func TestStaticProgram(t *testing.T) {
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}, script), 1, "statically linked", "MPI_Init")
 }
 
+// TestAddressSpace: where a batch system limits it to less than the engine reserves, the ranks say so instead of crashing in Go's start.
+func TestAddressSpace(t *testing.T) {
+	b := New(t)
+	clusters := []Cluster{A(1, OpenMPI), B(1, MPICH)}
+	limited := func(kib string) Result {
+		return b.Zipped(Job{Clusters: clusters}, "/bin/sh", "-c", `ulimit -v "$0"; exec "$@"`, kib, bad(b), "finish")
+	}
+	for _, kib := range []string{"600000", "2000000"} {
+		r := limited(kib)
+		b.Fails(r, 1, "ulimit -v", "h_vmem", "raise it")
+		if strings.Contains(r.Stderr, "goroutine") || strings.Contains(r.Stderr, "runtime stack") {
+			t.Errorf("with %s KiB Go's own trace is shown:\n%v", kib, r)
+		}
+	}
+	b.OK(limited("3000000"))
+}
+
 func TestProgramMissing(t *testing.T) {
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
