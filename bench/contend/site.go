@@ -49,7 +49,7 @@ const window = 256 << 10
 func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log *os.File) (l *Lab, err error) {
 	// What is measured is the sharing of links, not TCP's search for its rate: receive windows are fixed and smaller than the queues, so nothing is ever lost
 	// and what a share is decided by is the queues alone. Long packets and forwarders that do not spin leave the processors idle for the most part.
-	cfg := lab.Config{Name: name, Rate: rate, Burst: "32kb", Queue: queue, MTU: "9000", Log: log, ForwarderOptions: []string{"--poll", "event"},
+	cfg := lab.Config{Name: name, Rate: rate, Burst: "16kb", Queue: queue, MTU: "9000", Log: log, ForwarderOptions: []string{"--poll", "event"},
 		Sysctl: []string{lab.Reno, fmt.Sprintf("net.ipv4.tcp_rmem=4096 %d %[1]d", window)}}
 	for i := range n {
 		cfg.NodesA = append(cfg.NodesA, "a"+strconv.Itoa(i+1))

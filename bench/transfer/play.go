@@ -187,7 +187,7 @@ func (x *player) play() (answer, error) {
 	for k := range x.a.engines {
 		wg.Go(func() {
 			for x.step(k) && time.Now().Before(deadline) {
-				x.a.engines[k].Progress(time.Millisecond) // short: what another forwarder's messages let start here does not wake it
+				x.a.engines[k].Progress(5 * time.Millisecond) // not long: the end of the last message at another forwarder does not wake it
 			}
 		})
 	}
