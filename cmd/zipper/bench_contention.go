@@ -180,7 +180,7 @@ func (r *contentionReport) sum() {
 func (r *contentionReport) write(dir string) error {
 	fmt.Printf("\n%d patterns, load %s at the start, processors %.0f %% busy (%.0f %% ours)\n", len(r.Patterns), r.Environment.Load, 100*r.MeanCPU, 100*r.MeanOurCPU)
 	if len(r.Busy) > 0 {
-		fmt.Printf("processors more than %.0f %% busy, so that they may have counted: %s; a lower --rate makes them idle\n", 100*contend.Busy, strings.Join(r.Busy, ", "))
+		fmt.Printf("processors more than %.0f %% busy, so that they may have counted: %s\n", 100*contend.Busy, strings.Join(r.Busy, ", "))
 	}
 	fmt.Printf("%-8s %-10s %9s %12s %8s %8s\n", "", "rule", "transfers", "within 10 %", "mean", "worst")
 	for _, group := range []string{"all", "d=1", "d=2", "d=3", "any", "cross", "local"} {
