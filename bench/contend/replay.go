@@ -20,8 +20,8 @@ type Replayed struct {
 	Bytes     int64              `json:"bytes"`
 	Measured  []float64          `json:"measured_s"`
 	Predicted map[string]float64 `json:"predicted_s"` // by rule
-	CPU       float64            `json:"cpu"`         // of the whole machine, 0 to 1
-	Load      string             `json:"load"`
+	Processors
+	Load string `json:"load"`
 }
 
 // Error of a rule: predicted over the mean of what was measured, less 1.
@@ -92,8 +92,6 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 		r.Measured = append(r.Measured, took)
 	}
 	after, err := l.usage()
-	if total := after.total - before.total; total > 0 {
-		r.CPU = (after.busy - before.busy) / total
-	}
+	r.Processors = after.since(before)
 	return r, err
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/leidenzipper/zipper/bench/lab"
 	"github.com/leidenzipper/zipper/bench/transfer"
@@ -93,56 +91,4 @@ func (l *Lab) Close() error {
 		err = derr
 	}
 	return err
-}
-
-// usage is processor time, in seconds.
-type usage struct {
-	at          time.Time
-	busy, total float64 // of the whole machine
-	ours        float64 // of agents and forwarders
-}
-
-func (l *Lab) usage() (u usage, err error) {
-	const tick = 100.0 // USER_HZ
-	u.at = time.Now()
-	b, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return u, err
-	}
-	line, _, _ := strings.Cut(string(b), "\n")
-	for i, f := range strings.Fields(line) {
-		v, err := strconv.ParseFloat(f, 64)
-		if i == 0 || err != nil || i > 8 { // guest time is in user time already
-			continue
-		}
-		u.total += v / tick
-		if i != 4 && i != 5 { // idle, iowait
-			u.busy += v / tick
-		}
-	}
-	u.ours = l.Session.CPU()
-	for _, pid := range l.lab.Forwarders() {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return u, err
-		}
-		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-		for _, i := range []int{11, 12} { // utime, stime
-			v, err := strconv.ParseFloat(f[i], 64)
-			if err != nil {
-				return u, err
-			}
-			u.ours += v / tick
-		}
-	}
-	return u, nil
-}
-
-// load is the machine's load averages.
-func load() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return ""
-	}
-	return strings.Join(strings.Fields(string(b))[:3], " ")
 }

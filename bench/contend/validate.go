@@ -4,30 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
 )
-
-// Busy is the part of the machine's processor time from which on a measurement may have waited for processors.
-const Busy = 0.5
-
-// TooBusy names the patterns and traces in which the processors were more than Busy.
-func TooBusy(patterns []Outcome, traces []Replayed) (names []string) {
-	for _, o := range patterns {
-		if o.CPU > Busy {
-			names = append(names, fmt.Sprintf("%s (%.0f %%)", o.Pattern, 100*o.CPU))
-		}
-	}
-	for _, x := range traces {
-		if x.CPU > Busy {
-			names = append(names, fmt.Sprintf("%s (%.0f %%)", x.Trace, 100*x.CPU))
-		}
-	}
-	return names
-}
 
 // Rules are the sharing rules that are compared.
 func Rules() []string {
@@ -58,9 +39,8 @@ type Outcome struct {
 	Transfers []Timed `json:"transfers"`
 	// Failed are rules that cannot predict the pattern, and why: zhu-paper, where the printed algorithm divides what it has already given away.
 	Failed map[string]string `json:"failed,omitempty"`
-	CPU    float64           `json:"cpu"`     // of the whole machine while it ran, 0 to 1
-	OurCPU float64           `json:"our_cpu"` // of that, agents and forwarders
-	Load   string            `json:"load"`
+	Processors
+	Load string `json:"load"`
 }
 
 // Score sums up a rule over transfers.
@@ -122,20 +102,15 @@ func (l *Lab) outcome(p *platform.Platform, x Pattern) (Outcome, error) {
 	if err != nil {
 		return o, err
 	}
-	begin := time.Now()
 	seconds, err := l.Session.Run(x.Messages)
 	if err != nil {
 		return o, err
 	}
-	took := time.Since(begin).Seconds()
 	after, err := l.usage()
 	if err != nil {
 		return o, err
 	}
-	if total := after.total - before.total; total > 0 {
-		o.CPU = (after.busy - before.busy) / total
-		o.OurCPU = (after.ours - before.ours) / took / cpus(total, took)
-	}
+	o.Processors = after.since(before)
 	for i, m := range x.Messages {
 		t := Timed{From: m.From, To: m.To, Measured: seconds[i], Predicted: make(map[string]float64)}
 		if m.Via != transfer.Direct {
@@ -158,9 +133,6 @@ func (l *Lab) outcome(p *platform.Platform, x Pattern) (Outcome, error) {
 	}
 	return o, nil
 }
-
-// cpus is the number of processors that total processor seconds in a time come from.
-func cpus(total, took float64) float64 { return math.Max(1, math.Round(total/took)) }
 
 // Scores sums up the transfers that which chooses (nil: all) by every rule.
 func Scores(list []Outcome, which func(*Outcome) bool) (scores []Score) {

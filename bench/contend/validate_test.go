@@ -3,7 +3,6 @@ package contend
 import (
 	"bytes"
 	"math"
-	"slices"
 	"testing"
 )
 
@@ -30,13 +29,6 @@ func TestScores(t *testing.T) {
 	b, err := Histogram("test", list, "svg")
 	if err != nil || !bytes.Contains(b, []byte("<svg")) {
 		t.Errorf("histogram: %v", err)
-	}
-}
-
-func TestTooBusy(t *testing.T) {
-	got := TooBusy([]Outcome{{Pattern: "idle", CPU: 0.5}, {Pattern: "any d=1", CPU: 0.63}}, []Replayed{{Trace: "is.A", CPU: 0.56}, {Trace: "cg.A", CPU: 0.26}})
-	if !slices.Equal(got, []string{"any d=1 (63 %)", "is.A (56 %)"}) {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	calm()
+	keepCalm()
 	format := &cli.StringFlag{Name: "format", Value: "table", Usage: "table, csv or json"}
 	o, n := osu.Defaults(), netgauge.Defaults()
 	app := &cli.App{

@@ -22,8 +22,8 @@ func benchContentionCommand() *cli.Command {
 
 Calibrates the lab, then measures random patterns of fixed seeds and compares every transfer's time with each sharing rule's prediction;
 then makes one resource scarce in each of a number of runs, calibrates and lets the model name the bottleneck. DIR gets report.json with
-every transfer, errors.svg and platform.yaml. Patterns in which the processors were more than half busy are named: with a lower --rate they
-are not. Needs root.`,
+every transfer, errors.svg and platform.yaml. Patterns during which more than half of the processor time was used, or taken by a hypervisor, are
+named. Needs root.`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`DIR` for the report and its figure", Required: true},
 			&cli.StringFlag{Name: "size", Value: "8MB", Usage: "bytes of a transfer"},
@@ -43,8 +43,7 @@ type contentionReport struct {
 	Environment drive.Environment          `json:"environment"`
 	Bytes       int                        `json:"bytes"`
 	Scores      map[string][]contend.Score `json:"scores"`
-	MeanCPU     float64                    `json:"mean_cpu"`
-	MeanOurCPU  float64                    `json:"mean_our_cpu"`
+	Processors  contend.Processors         `json:"processors"`     // mean over patterns
 	Busy        []string                   `json:"busy,omitempty"` // patterns and traces that had too little processor time to spare: contend.Busy
 	Patterns    []contend.Outcome          `json:"patterns"`
 	Replayed    []contend.Replayed         `json:"replayed,omitempty"`
@@ -124,7 +123,7 @@ func benchContention(c *cli.Context) error {
 
 func printPattern(o contend.Outcome, verbose bool) {
 	s := contend.Scores([]contend.Outcome{o}, nil)
-	fmt.Printf("%-24s cpu %3.0f %% (ours %3.0f %%)", o.Pattern, 100*o.CPU, 100*o.OurCPU)
+	fmt.Printf("%-24s %v", o.Pattern, o.Processors)
 	for _, x := range s {
 		fmt.Printf("  %s %3.0f %% near, mean %4.1f %%", x.Rule, 100*x.Near, 100*x.Mean)
 	}
@@ -143,7 +142,7 @@ func printPattern(o contend.Outcome, verbose bool) {
 }
 
 func printReplayed(x contend.Replayed) {
-	fmt.Printf("%s: %d messages, %d bytes, cpu %.0f %%, measured", x.Trace, x.Messages, x.Bytes, 100*x.CPU)
+	fmt.Printf("%s: %d messages, %d bytes, %v, measured", x.Trace, x.Messages, x.Bytes, x.Processors)
 	for _, t := range x.Measured {
 		fmt.Printf(" %.3f", t)
 	}
@@ -164,10 +163,7 @@ func (r *contentionReport) sum() {
 	for _, k := range []contend.Kind{contend.Any, contend.Cross, contend.Local} {
 		r.Scores[string(k)] = contend.Scores(r.Patterns, func(o *contend.Outcome) bool { return o.Kind == k })
 	}
-	for _, o := range r.Patterns {
-		r.MeanCPU += o.CPU / float64(len(r.Patterns))
-		r.MeanOurCPU += o.OurCPU / float64(len(r.Patterns))
-	}
+	r.Processors = contend.MeanProcessors(r.Patterns)
 	r.Busy = contend.TooBusy(r.Patterns, r.Replayed)
 	for _, s := range r.Scarce {
 		if s.Right {
@@ -178,9 +174,9 @@ func (r *contentionReport) sum() {
 
 // write leaves the files and prints the tables. A run that was broken off is reported as far as it went.
 func (r *contentionReport) write(dir string) error {
-	fmt.Printf("\n%d patterns, load %s at the start, processors %.0f %% busy (%.0f %% ours)\n", len(r.Patterns), r.Environment.Load, 100*r.MeanCPU, 100*r.MeanOurCPU)
+	fmt.Printf("\n%d patterns, load %s at the start, %v\n", len(r.Patterns), r.Environment.Load, r.Processors)
 	if len(r.Busy) > 0 {
-		fmt.Printf("processors more than %.0f %% busy, so that they may have counted: %s\n", 100*contend.Busy, strings.Join(r.Busy, ", "))
+		fmt.Printf("more than %.0f %% of the processor time used or stolen, so that they may have counted: %s\n", 100*contend.Busy, strings.Join(r.Busy, ", "))
 	}
 	fmt.Printf("%-8s %-10s %9s %12s %8s %8s\n", "", "rule", "transfers", "within 10 %", "mean", "worst")
 	for _, group := range []string{"all", "d=1", "d=2", "d=3", "any", "cross", "local"} {
