@@ -63,8 +63,9 @@ type Engine struct {
 	busy        bool
 	collComms   []*Comm // with collectives
 	collTuning  collectives.Tuning
-	nativeColls int // native collectives under way
-	naps        int // since something moved, while native MPI is waited for
+	nativeColls int           // native collectives under way
+	naps        int           // since something moved, while native MPI is waited for
+	napped      time.Duration // the longer ones of these
 
 	windows []*Window
 

@@ -95,7 +95,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	if loc.Guest { // else memory is Go's
 		inPlace = job.InPlace
 	}
-	e, err := New(Config{World: w, PlaceFrom: inPlace, Warn: loc.Warn, Direct: direct, Native: native, Links: links, Redial: redial, Ways: ways, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: limits})
+	e, err := New(Config{World: w, PlaceFrom: inPlace, Warn: loc.Warn, Direct: direct, Native: native, Links: links, Addresses: addresses(targets), Redial: redial, Ways: ways, Poll: poll, Guest: loc.Guest, Collectives: tuning, Limits: limits})
 	if err != nil {
 		for _, l := range links {
 			if l != nil {
@@ -118,6 +118,13 @@ type target struct {
 	addr string
 	row  int // the links of one row are of use only together
 	id   handshake.Identity
+}
+
+func addresses(targets []target) (list []string) {
+	for _, t := range targets {
+		list = append(list, t.addr)
+	}
+	return list
 }
 
 // targetsOf gives the links to forwarders that the process needs; ways is nil unless the job has several hops (hopWays).

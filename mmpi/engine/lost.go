@@ -93,6 +93,7 @@ func (e *Engine) railDown(r *rail, reason string) {
 		if e.paths != nil {
 			r.redial = nil // its row goes on without it
 		}
+		e.tellLost(r, reason)
 	}
 	if e.err == nil {
 		e.reconnect(r)

@@ -13,11 +13,13 @@ import (
 // rail is a link to a forwarder, or to one other process (direct.go), with what waits to go out and the frame that is coming in.
 type rail struct {
 	e       *Engine
+	addr    string                          // forwarder: as the job names it; empty: unknown
 	index   int                             // in Engine.forwarders and peer.lanes; the direct one is the last
 	peer    *peer                           // direct: the process at the other end
 	redial  func(ctx context.Context) error // opens the link and hands it over; nil: never, or the other end does
 	failed  error                           // direct: why the last attempt to open it failed
 	leaving bool                            // direct: the other process has said Bye
+	told    bool                            // forwarder: the user knows that it is not in use
 	link    transport.Link
 	lender  transport.Lender // the link, if it has large pieces
 	placer  transport.Placer // the link, if they need not be copied

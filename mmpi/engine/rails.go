@@ -22,6 +22,7 @@ type waysState struct {
 	none      time.Duration         // tick since which there is no rail; 0: there is one
 	cut       map[int]time.Duration // ranks that no rail reaches: since when
 	finishing bool
+	looked    bool // whether all forwarders have come
 }
 
 func (e *Engine) addRails(cfg Config) {
@@ -36,6 +37,9 @@ func (e *Engine) addRails(cfg Config) {
 	}
 	for i, l := range cfg.Links {
 		r := &rail{e: e, index: i, up: l != nil, in: input{buf: make([]byte, inputSize)}}
+		if i < len(cfg.Addresses) {
+			r.addr = cfg.Addresses[i]
+		}
 		r.attach(l)
 		if e.multi && cfg.Redial != nil {
 			r.redial = func(ctx context.Context) error {

@@ -49,6 +49,7 @@ func (e *Engine) railUp(r *rail, l transport.Link) bool {
 	r.attach(l)
 	r.up, r.down, r.bye, r.blocked = true, nil, running, false
 	r.fresh, r.heard, r.pinged = true, now, 0
+	e.tellBack(r)
 	e.ways.none = 0
 	clear(e.ways.cut) // who is out of reach here too is told by the forwarder
 	for _, p := range e.peers {

@@ -32,7 +32,7 @@ type sleepState struct {
 }
 
 const (
-	tickEvery  = 2 * time.Millisecond  // how long nobody has polled when the background thread takes over
+	tickEvery  = 2 * time.Millisecond  // how long nobody has polled when the background thread takes over; longer after a long wait
 	watchFor   = 20 * time.Millisecond // longest sleep of the background thread, so that ticks go on
 	slack      = 50 * time.Microsecond // of its sleeps
 	betweenAck = 10 * time.Millisecond // time between ticks
@@ -62,8 +62,12 @@ var soon = unix.ItimerSpec{Value: unix.NsecToTimespec(int64(holdFor))}
 func (s *sleepState) soon() {
 	if !s.timing {
 		s.timing = true
-		_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(s.timer), 0, uintptr(unsafe.Pointer(&soon)), 0, 0, 0) // cannot fail with these arguments
+		s.again()
 	}
+}
+
+func (s *sleepState) again() {
+	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(s.timer), 0, uintptr(unsafe.Pointer(&soon)), 0, 0, 0) // cannot fail with these arguments
 }
 
 var one = [8]byte{1}
@@ -154,20 +158,28 @@ func (e *Engine) background() {
 	s := &e.sleep
 	defer close(s.stopped)
 	var seen uint64
+	rest := tickEvery
 	own := []unix.PollFd{{Fd: int32(s.kick), Events: unix.POLLIN}, {Fd: int32(s.timer), Events: unix.POLLIN}}
 	for {
 		polls := s.polls.Load()
 		if polls != seen || s.sleepers.Load() > 0 {
+			// A thread that sleeps for milliseconds has waited for long (libmmpi's waits do) and needs us the less often.
+			if polls-seen > uint64(2*rest/tickEvery) {
+				rest = tickEvery
+			} else {
+				rest = min(2*rest, betweenAck)
+			}
 			seen = polls
 			if e.now()-s.ticked >= betweenAck && e.backstage() {
 				return
 			}
-			ppoll(own, tickEvery, e.guest)
+			ppoll(own, rest, e.guest)
 			if own[1].Revents != 0 {
 				e.timeUp()
 			}
 			continue
 		}
+		rest = tickEvery
 		if e.watch() {
 			return
 		}
@@ -193,10 +205,15 @@ func (e *Engine) backstage() bool {
 	return false
 }
 
-// timeUp writes out what is held: the program is busy with something else.
+// timeUp writes out what is held: the program is busy with something else. Whoever has the lock may be somebody who has given the core away (backstage): then it looks
+// again after as long a time.
 func (e *Engine) timeUp() {
 	drain(e.sleep.timer)
-	e.lock()
+	if !e.mu.TryLock() {
+		e.sleep.again()
+		return
+	}
+	e.completions = 0
 	defer e.unlock()
 	e.sleep.timing = false
 	if e.hold.some {

@@ -3,6 +3,8 @@ package engine
 import (
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestTickWhileLocked: a thread that has the lock may have given its core away, so the background thread does not wait for it; that thread ticks.
@@ -34,5 +36,42 @@ func TestTickWhileLocked(t *testing.T) {
 	e.rails[0].fresh = true
 	if e.Progress(0); !e.rails[0].fresh {
 		t.Error("the program ticks though nothing was left to it")
+	}
+}
+
+// TestHeldWhileLocked: nor does it wait for the lock with what is held; it comes again.
+func TestHeldWhileLocked(t *testing.T) {
+	pair, _ := pairOf(t, true)
+	e := pair[0]
+	over := make(chan bool)
+	e.mu.Lock()
+	go func() {
+		e.timeUp()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the background thread waits for the lock")
+	}
+	e.unlock()
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(e.sleep.timer), Events: unix.POLLIN}}, 10000); n != 1 {
+		t.Errorf("the timer does not fire again: %v", err)
+	}
+}
+
+// Sleeps grow with the time waited, but stay a small part of it.
+func TestNaps(t *testing.T) {
+	e := &Engine{}
+	var waited time.Duration
+	for waited < time.Second {
+		d := e.nap()
+		if d > max(longNap, waited/partOfWait) || d > longestNap {
+			t.Fatalf("a nap of %v after %v", d, waited)
+		}
+		waited += d
+	}
+	if d := e.nap(); d != longestNap {
+		t.Errorf("naps of %v after %v", d, waited)
 	}
 }

@@ -44,6 +44,8 @@ type Config struct {
 	Native Native
 	// Links are joined links to forwarders, 1 to MaxRails; nil: not there yet. At least one is there.
 	Links []transport.Link
+	// Addresses name the forwarders of Links to the user. May be nil.
+	Addresses []string
 	// Redial opens the link of a place in Links again after it was lost, or for the first time; it tries until ctx ends. It is called only if
 	// there are several. nil: never again.
 	Redial func(ctx context.Context, rail int) (transport.Link, error)

@@ -47,8 +47,32 @@ func killAndRestart(b *Bed, program string) {
 	}
 	r := b.OK(p.Wait())
 	b.NothingLeft(id)
+	for what, want := range map[string]int{"1 of 2 forwarders in use, it is tried again": 4, "is in use; 2 of 2": 2} { // two clusters, two losses
+		if n := strings.Count(r.Stderr, what); n != want {
+			t.Errorf("the user was told %q %d times, want %d", what, n, want)
+		}
+	}
 	_, worst, _ := strings.Cut(r.Stdout, "longest ")
 	t.Log("longest", strings.TrimSpace(worst))
+}
+
+// Of two forwarders one has not been started: the job runs over the other, and the user is told.
+func TestForwarderMissing(t *testing.T) {
+	b := New(t)
+	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	one, two := b.StartForwarder(), b.StartForwarder()
+	two.Signal(syscall.SIGKILL)
+	two.Wait()
+	stop := filepath.Join(t.TempDir(), "stop")
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
+	p := b.Start(nil, nil, append(args, "--", prog, stop)...)
+	told := "cannot join forwarder " + two.Addr + "; 1 of 2 forwarders in use, it is tried again"
+	b.WaitFor(time.Minute, "both clusters to tell of it", func() bool { return strings.Count(p.Stderr(), told) == 2 })
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.OK(p.Wait())
+	b.NothingLeft(id)
 }
 
 // Windows over two forwarders: operations arrive in order, whichever way they come.
