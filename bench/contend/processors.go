@@ -23,6 +23,12 @@ func (p Processors) String() string {
 // Busy is the part of the processor time, used or stolen, from which on a measurement may have waited for processors.
 const Busy = 0.5
 
+// Disturbed is the part of stolen time from which on a pattern is measured again, Attempts how often it is measured at most.
+const (
+	Disturbed = 0.25
+	Attempts  = 3
+)
+
 // TooBusy names the patterns and traces in which the processors were more than Busy.
 func TooBusy(patterns []Outcome, traces []Replayed) (names []string) {
 	look := func(name string, p Processors) {

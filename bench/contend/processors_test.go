@@ -36,6 +36,29 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// What is stolen alone decides, not how well anything is predicted, and all measurements stay in the report.
+func TestUndisturbed(t *testing.T) {
+	for _, x := range []struct{ stolen, others []float64 }{
+		{[]float64{0.2}, nil},
+		{[]float64{0.5, 0.1}, []float64{0.5}},
+		{[]float64{0.5, 0.3, 0.4}, []float64{0.5, 0.4}},
+		{[]float64{0.3, 0.5, 0.2}, []float64{0.5, 0.3}},
+	} {
+		n := 0
+		o, err := undisturbed(func() (Outcome, error) {
+			n++
+			return Outcome{Processors: Processors{Stolen: x.stolen[n-1]}}, nil
+		})
+		var others []float64
+		for _, d := range o.Disturbed {
+			others = append(others, d.Stolen)
+		}
+		if err != nil || n != len(x.stolen) || o.Stolen != slices.Min(x.stolen) || !slices.Equal(others, x.others) {
+			t.Errorf("%v: %d measurements, %v counts, others %v, %v", x.stolen, n, o.Stolen, others, err)
+		}
+	}
+}
+
 func near(a, b Processors) bool {
 	for _, d := range []float64{a.CPU - b.CPU, a.OurCPU - b.OurCPU, a.Stolen - b.Stolen} {
 		if d < -1e-9 || d > 1e-9 {

@@ -41,6 +41,8 @@ type Outcome struct {
 	Failed map[string]string `json:"failed,omitempty"`
 	Processors
 	Load string `json:"load"`
+	// Disturbed are measurements of the same pattern during which more was stolen.
+	Disturbed []Outcome `json:"disturbed,omitempty"`
 }
 
 // Score sums up a rule over transfers.
@@ -69,7 +71,8 @@ func Seeds() (list []Pattern) {
 	return list
 }
 
-// Validate measures every pattern once and predicts it by every rule on the platform.
+// Validate measures every pattern and predicts it by every rule on the platform. A measurement during which more than Disturbed of the processor time was stolen is
+// repeated, at most Attempts times in all, and the one with the least counts: what a link does while the hypervisor stops the whole machine is not what is predicted.
 func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pattern, bytes int, each func(Outcome)) ([]Outcome, error) {
 	var list []Outcome
 	p = spread(p)
@@ -77,7 +80,7 @@ func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pat
 		if err := context.Cause(ctx); err != nil {
 			return list, err
 		}
-		o, err := l.outcome(p, Random(&l.Site, x.Kind, x.D, x.Seed, bytes))
+		o, err := undisturbed(func() (Outcome, error) { return l.outcome(p, Random(&l.Site, x.Kind, x.D, x.Seed, bytes)) })
 		if err != nil {
 			return list, fmt.Errorf("%s: %w", x.Name(), err)
 		}
@@ -87,6 +90,24 @@ func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pat
 		}
 	}
 	return list, nil
+}
+
+// undisturbed measures until little is stolen.
+func undisturbed(measure func() (Outcome, error)) (Outcome, error) {
+	best, err := measure()
+	for n := 1; n < Attempts && err == nil && best.Stolen > Disturbed; n++ {
+		var o Outcome
+		if o, err = measure(); err != nil {
+			break
+		}
+		others := best.Disturbed
+		best.Disturbed = nil
+		if o.Stolen < best.Stolen {
+			best, o = o, best
+		}
+		best.Disturbed = append(others, o)
+	}
+	return best, err
 }
 
 // spread is the platform as the patterns use it: a message takes the one zipper that the pair of hosts decides.

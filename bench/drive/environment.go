@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"runtime"
@@ -27,6 +28,7 @@ type Environment struct {
 	MPI      map[string]string `json:"mpi"`
 	Shaping  string            `json:"shaping"` // rate limit of the lab's links, "none" outside the lab
 	Load     string            `json:"load"`    // load averages at the start: not 0 means that others used the machine
+	Awake    bool              `json:"awake"`   // idle processors do not sleep (the lab sees to it where it can)
 }
 
 // Describe looks at this machine.
@@ -45,6 +47,7 @@ func Describe(shaping string) Environment {
 	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
 		e.Load = strings.Join(strings.Fields(string(b))[:3], " ")
 	}
+	e.Awake = awake()
 	if i, ok := debug.ReadBuildInfo(); ok {
 		e.Version = i.Main.Version
 	}
@@ -68,4 +71,15 @@ func field(file, name string) string {
 		}
 	}
 	return ""
+}
+
+// awake asks Linux how long waking a processor may take, in microseconds (PM QoS).
+func awake() bool {
+	f, err := os.Open("/dev/cpu_dma_latency")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var limit int32
+	return binary.Read(f, binary.NativeEndian, &limit) == nil && limit == 0
 }

@@ -49,6 +49,7 @@ type Lab struct {
 	script  string
 	dir     string // host files
 	claim   *os.File
+	awake   *os.File // may be nil
 	zipper  string
 	running []*exec.Cmd
 	classic bool // a forwarder of that protocol runs on the first zipper node
@@ -99,6 +100,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 			}
 		}
 	}
+	l.awake = stayAwake()
 	for _, z := range cfg.Zippers {
 		if err := l.forwarder(z, cfg.ForwarderOptions...); err != nil {
 			l.Down()
@@ -150,6 +152,9 @@ func (l *Lab) Down() error {
 	}
 	l.running = nil
 	os.RemoveAll(l.dir)
+	if l.awake != nil {
+		l.awake.Close()
+	}
 	defer l.claim.Close()
 	return l.lab(context.Background(), "down")
 }

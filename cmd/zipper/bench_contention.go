@@ -22,8 +22,8 @@ func benchContentionCommand() *cli.Command {
 
 Calibrates the lab, then measures random patterns of fixed seeds and compares every transfer's time with each sharing rule's prediction;
 then makes one resource scarce in each of a number of runs, calibrates and lets the model name the bottleneck. DIR gets report.json with
-every transfer, errors.svg and platform.yaml. Patterns during which more than half of the processor time was used, or taken by a hypervisor, are
-named. Needs root.`,
+every transfer, errors.svg and platform.yaml. A pattern during which a hypervisor took much of the processor time is measured again, up to three
+times; those during which more than half was used or taken are named. Needs root.`,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`DIR` for the report and its figure", Required: true},
 			&cli.StringFlag{Name: "size", Value: "8MB", Usage: "bytes of a transfer"},
@@ -124,6 +124,9 @@ func benchContention(c *cli.Context) error {
 func printPattern(o contend.Outcome, verbose bool) {
 	s := contend.Scores([]contend.Outcome{o}, nil)
 	fmt.Printf("%-24s %v", o.Pattern, o.Processors)
+	for _, d := range o.Disturbed {
+		fmt.Printf(" not counted: stolen %.0f %%", 100*d.Stolen)
+	}
 	for _, x := range s {
 		fmt.Printf("  %s %3.0f %% near, mean %4.1f %%", x.Rule, 100*x.Near, 100*x.Mean)
 	}

@@ -64,7 +64,7 @@ func TestForwarderMissing(t *testing.T) {
 	two.Signal(syscall.SIGKILL)
 	two.Wait()
 	stop := filepath.Join(t.TempDir(), "stop")
-	args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
 	p := b.Start(nil, nil, append(args, "--", prog, stop)...)
 	told := "cannot join forwarder " + two.Addr + "; 1 of 2 forwarders in use, it is tried again"
 	b.WaitFor(time.Minute, "both clusters to tell of it", func() bool { return strings.Count(p.Stderr(), told) == 2 })
