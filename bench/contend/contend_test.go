@@ -119,8 +119,12 @@ func TestPlay(t *testing.T) {
 	if err != nil || took <= 0 {
 		t.Fatalf("%v s, %v", took, err)
 	}
+	before := s.Session.CPU()
 	if again, err := s.Session.Play(steps[40:]); err != nil || again <= 0 {
 		t.Errorf("another program: %v s, %v", again, err)
+	}
+	if after := s.Session.CPU(); before <= 0 || after <= before {
+		t.Errorf("agents used %v s of processor time, then %v s", before, after)
 	}
 	for what, bad := range map[string]transfer.Step{
 		"within a cluster":         {Message: transfer.Message{From: "a1", To: "a2", Bytes: 1}},

@@ -244,12 +244,16 @@ func (a *agent) run() (answer, error) {
 		}
 	}
 	wg.Wait()
+	used, err := processorTime(syscall.RUSAGE_SELF)
+	x.CPU = used.Seconds()
+	return x, errors.Join(append(errs, err)...)
+}
+
+// processorTime is what a process or thread has used so far.
+func processorTime(who int) (time.Duration, error) {
 	var use syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
-		errs = append(errs, err)
-	}
-	x.CPU = time.Duration(use.Utime.Nano() + use.Stime.Nano()).Seconds()
-	return x, errors.Join(errs...)
+	err := syscall.Getrusage(who, &use)
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano()), err
 }
 
 // waiting is an operation of an engine under way, and whom to tell of its end.
@@ -333,18 +337,13 @@ func (a *agent) accept(ln net.Listener) {
 func copyRate() (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	used := func() (time.Duration, error) {
-		var use syscall.Rusage
-		err := syscall.Getrusage(unix.RUSAGE_THREAD, &use)
-		return time.Duration(use.Utime.Nano() + use.Stime.Nano()), err
-	}
 	from, to := make([]byte, 32<<20), make([]byte, 32<<20)
 	clear(to[:copy(to, from)]) // the pages are there
-	begin, err := used()
+	begin, err := processorTime(unix.RUSAGE_THREAD)
 	now, bytes := begin, 0
 	for err == nil && now-begin < 50*time.Millisecond {
 		bytes += copy(to, from)
-		now, err = used()
+		now, err = processorTime(unix.RUSAGE_THREAD)
 	}
 	return float64(bytes) / (now - begin).Seconds(), err
 }

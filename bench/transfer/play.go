@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/leidenzipper/zipper/mmpi/engine"
@@ -195,7 +196,9 @@ func (x *player) play() (answer, error) {
 	if x.err == nil && x.left > 0 {
 		x.err = errors.New(strconv.Itoa(x.left) + " messages were not over in time")
 	}
-	return answer{Took: time.Since(begin).Seconds()}, x.err
+	took := time.Since(begin).Seconds()
+	used, err := processorTime(syscall.RUSAGE_SELF)
+	return answer{Took: took, CPU: used.Seconds()}, errors.Join(x.err, err)
 }
 
 // step looks at what is over by one forwarder; false: there is nothing left.
