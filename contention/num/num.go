@@ -24,9 +24,10 @@ type Number[T any] interface {
 	Cmp(T) int
 	// Sign is -1, 0 or 1.
 	Sign() int
-	// FromInt and FromRat convert and ignore the receiver.
+	// FromInt, FromRat and FromFloat convert and ignore the receiver. A float must be finite (Rat panics).
 	FromInt(int64) T
 	FromRat(*big.Rat) T
+	FromFloat(float64) T
 	Float64() float64
 	String() string
 }
@@ -75,17 +76,18 @@ func ParseRat(s string) (Rat, bool) {
 	return Rat{r}, ok
 }
 
-func (a Rat) Add(b Rat) Rat        { return Rat{new(big.Rat).Add(a.value(), b.value())} }
-func (a Rat) Sub(b Rat) Rat        { return Rat{new(big.Rat).Sub(a.value(), b.value())} }
-func (a Rat) Mul(b Rat) Rat        { return Rat{new(big.Rat).Mul(a.value(), b.value())} }
-func (a Rat) Div(b Rat) Rat        { return Rat{new(big.Rat).Quo(a.value(), b.value())} }
-func (a Rat) Cmp(b Rat) int        { return a.value().Cmp(b.value()) }
-func (a Rat) Sign() int            { return a.value().Sign() }
-func (Rat) FromInt(n int64) Rat    { return Rat{new(big.Rat).SetInt64(n)} }
-func (Rat) FromRat(r *big.Rat) Rat { return NewRat(r) }
-func (a Rat) Float64() float64     { f, _ := a.value().Float64(); return f }
-func (a Rat) String() string       { return a.value().RatString() }
-func (a Rat) Rat() *big.Rat        { return new(big.Rat).Set(a.value()) }
+func (a Rat) Add(b Rat) Rat         { return Rat{new(big.Rat).Add(a.value(), b.value())} }
+func (a Rat) Sub(b Rat) Rat         { return Rat{new(big.Rat).Sub(a.value(), b.value())} }
+func (a Rat) Mul(b Rat) Rat         { return Rat{new(big.Rat).Mul(a.value(), b.value())} }
+func (a Rat) Div(b Rat) Rat         { return Rat{new(big.Rat).Quo(a.value(), b.value())} }
+func (a Rat) Cmp(b Rat) int         { return a.value().Cmp(b.value()) }
+func (a Rat) Sign() int             { return a.value().Sign() }
+func (Rat) FromInt(n int64) Rat     { return Rat{new(big.Rat).SetInt64(n)} }
+func (Rat) FromRat(r *big.Rat) Rat  { return NewRat(r) }
+func (Rat) FromFloat(f float64) Rat { return NewRat(new(big.Rat).SetFloat64(f)) }
+func (a Rat) Float64() float64      { f, _ := a.value().Float64(); return f }
+func (a Rat) String() string        { return a.value().RatString() }
+func (a Rat) Rat() *big.Rat         { return new(big.Rat).Set(a.value()) }
 
 // Float is a float64 whose comparison has a relative tolerance of 1e-9.
 type Float float64
@@ -121,7 +123,8 @@ func (a Float) Sign() int {
 	return 0
 }
 
-func (Float) FromInt(n int64) Float    { return Float(n) }
-func (Float) FromRat(r *big.Rat) Float { f, _ := r.Float64(); return Float(f) }
-func (a Float) Float64() float64       { return float64(a) }
-func (a Float) String() string         { return strconv.FormatFloat(float64(a), 'g', 10, 64) }
+func (Float) FromInt(n int64) Float     { return Float(n) }
+func (Float) FromRat(r *big.Rat) Float  { f, _ := r.Float64(); return Float(f) }
+func (Float) FromFloat(f float64) Float { return Float(f) }
+func (a Float) Float64() float64        { return float64(a) }
+func (a Float) String() string          { return strconv.FormatFloat(float64(a), 'g', 10, 64) }

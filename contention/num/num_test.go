@@ -21,6 +21,9 @@ func TestRatIsExactAndImmutable(t *testing.T) {
 	if _, ok := ParseRat("x"); ok {
 		t.Fatal("x parsed")
 	}
+	if r := third.FromFloat(0.375); r.Cmp(Frac(3, 8)) != 0 {
+		t.Fatalf("0.375 became %v", r)
+	}
 }
 
 func TestFloatComparesWithTolerance(t *testing.T) {

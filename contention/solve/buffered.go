@@ -5,7 +5,6 @@ import (
 	"container/heap"
 	"fmt"
 	"math"
-	"math/big"
 	"slices"
 
 	"github.com/leidenzipper/zipper/contention/num"
@@ -426,5 +425,5 @@ func (b *buffers[T]) account(dt float64) {
 // real converts a float that is finite.
 func real[T num.Number[T]](x float64) T {
 	var z T
-	return z.FromRat(new(big.Rat).SetFloat64(x))
+	return z.FromFloat(x)
 }
