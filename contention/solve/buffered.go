@@ -58,15 +58,15 @@ func runBuffered[T num.Number[T]](s *state[T]) error {
 	fastest := 0.0
 	for i := range s.transfers {
 		s.n.AddUse(s.transfers[i].Flow, s.transfers[i].Bytes, load)
-		fastest = math.Max(fastest, s.n.Alone(s.transfers[i].Flow).Float64())
+		fastest = max(fastest, s.n.Alone(s.transfers[i].Flow).Float64())
 	}
-	most := math.Min(mostSteps, stepsPerGrain/b.grain)
+	most := min(mostSteps, stepsPerGrain/b.grain)
 	for i, r := range s.n.Resources {
 		b.capacity = append(b.capacity, r.Capacity.Float64())
-		b.step = math.Max(b.step, load[i].Float64()/b.capacity[i]/most)
+		b.step = max(b.step, load[i].Float64()/b.capacity[i]/most)
 	}
 	b.long = b.step > piece/fastest
-	b.step = math.Max(b.step, piece/fastest)
+	b.step = max(b.step, piece/fastest)
 	b.filler = newFiller(b.capacity)
 	for s.finished < len(s.transfers) {
 		if err := b.advance(); err != nil {
@@ -81,7 +81,7 @@ func (b *buffers[T]) advance() error {
 		if b.queue.Len() == 0 {
 			return b.circular()
 		}
-		b.now = math.Max(b.now, b.queue[0].at.Float64())
+		b.now = max(b.now, b.queue[0].at.Float64())
 	}
 	b.admit()
 	if len(b.lanes) == 0 {
@@ -113,7 +113,7 @@ func (b *buffers[T]) write(l *lane, dt float64) {
 		if len(b.writers[x.transfer]) > 0 {
 			end := b.now + dt
 			if l.rate > 0 {
-				end = math.Max(math.Max(b.now, x.began), end-math.Max(0, late)/l.rate)
+				end = max(max(b.now, x.began), end-max(0, late)/l.rate)
 			}
 			b.written(x.transfer, real[T](end))
 		}
@@ -190,7 +190,7 @@ func (b *buffers[T]) request(x start[T]) bool {
 	}
 	wait := 0.0
 	if c := b.conns[key]; c != nil && c.rate > 0 {
-		wait = math.Min(socket, c.holds(own)) / c.rate
+		wait = min(socket, c.holds(own)) / c.rate
 	}
 	at := x.at.Add(real[T](wait))
 	if leg < legs {
@@ -210,7 +210,7 @@ func (b *buffers[T]) way(flow int) *way {
 	if x := f.Window.Float64(); x > 0 {
 		w.window = x
 		if b.long { // a window is not to be over within a step: a small part of all, then
-			w.window = math.Max(x, windowSteps*b.step*b.n.Alone(flow).Float64())
+			w.window = max(x, windowSteps*b.step*b.n.Alone(flow).Float64())
 		}
 	}
 	at := 1
@@ -306,7 +306,7 @@ func (b *buffers[T]) duration() (float64, error) {
 	until := func(bytes, rate, began float64) {
 		if rate > 0 && bytes > 0 {
 			t := bytes / rate
-			dt, moves = math.Min(dt, t+b.grain/4*(b.now+t-began)), true
+			dt, moves = min(dt, t+b.grain/4*(b.now+t-began)), true
 		}
 	}
 	for _, l := range b.lanes {
@@ -340,9 +340,9 @@ func (b *buffers[T]) duration() (float64, error) {
 	}
 	least := b.step * leastStep
 	if b.grain > 0 {
-		least = b.step * math.Min(1, math.Max(leastStep, float64(len(b.lanes))/crowd))
+		least = b.step * min(1, max(leastStep, float64(len(b.lanes))/crowd))
 	}
-	dt = math.Max(dt, least)
+	dt = max(dt, least)
 	for b.queue.Len() > 0 && b.queue[0].at.Float64() < b.now+dt {
 		next := heap.Pop(&b.queue).(start[T])
 		if b.request(next) { // on its way at the rates of this step
@@ -350,7 +350,7 @@ func (b *buffers[T]) duration() (float64, error) {
 		}
 		b.legs[next.transfer]--
 		heap.Push(&b.queue, next)
-		return math.Min(dt, math.Max(next.at.Float64()-b.now, least)), nil
+		return min(dt, max(next.at.Float64()-b.now, least)), nil
 	}
 	return dt, nil
 }
@@ -401,11 +401,11 @@ func (b *buffers[T]) account(dt float64) {
 			x := l.berths[0]
 			end := b.now + dt
 			if arrival > 0 {
-				end = math.Max(charged, end-math.Max(0, l.delivered-x.target)/arrival)
+				end = max(charged, end-max(0, l.delivered-x.target)/arrival)
 			}
 			l.charge(limits, end-charged)
 			charged = end
-			end = math.Max(end, x.least) // it may have begun early
+			end = max(end, x.least) // it may have begun early
 			for _, t := range l.pop() {
 				b.result.Limited[x.transfer] = append(b.result.Limited[x.transfer], Share[T]{t.Limit, real[T](float64(t.Time))})
 			}

@@ -113,7 +113,7 @@ type berth struct {
 }
 
 func (l *lane) add(transfer int, bytes, socket, now, least float64) {
-	x := berth{transfer: transfer, target: l.end + bytes, held: math.Min(socket, bytes), began: now, least: least}
+	x := berth{transfer: transfer, target: l.end + bytes, held: min(socket, bytes), began: now, least: least}
 	at := len(l.berths)
 	if !l.relayed {
 		x.target, x.before = l.sent+bytes, slices.Clone(l.limited)
@@ -164,7 +164,7 @@ func (l *lane) side() float64 {
 
 // send lets bytes go for a time.
 func (l *lane) send(dt float64) {
-	bytes := math.Min(l.rate*dt, l.end-l.sent)
+	bytes := min(l.rate*dt, l.end-l.sent)
 	if l.end-l.sent-bytes < 1e-9*l.end {
 		bytes = l.end - l.sent
 	}
@@ -221,7 +221,7 @@ func (c *connection) ask(step float64) {
 			l.cap = math.Inf(1)
 		}
 		if room := l.way.window - (l.sent - l.delivered); room < l.end-l.sent {
-			l.cap = math.Max(0, room) / step
+			l.cap = max(0, room) / step
 		}
 		if l.cap > 0 {
 			c.demand += l.cap
@@ -252,7 +252,7 @@ func (c *connection) holds(own *lane) (bytes float64) {
 	bytes = c.queued
 	for _, l := range c.lanes {
 		if l.relayed && l != own {
-			bytes += math.Max(0, math.Min(l.end-l.sent, l.way.window-(l.sent-l.delivered)))
+			bytes += max(0, min(l.end-l.sent, l.way.window-(l.sent-l.delivered)))
 		}
 	}
 	return bytes

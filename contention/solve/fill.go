@@ -35,7 +35,7 @@ func (f *filler) fill(conns []*connection) {
 		for _, r := range f.open {
 			if f.rising[r] > 0 {
 				open = append(open, r)
-				level = math.Min(level, math.Max(0, f.free[r])/f.load[r])
+				level = min(level, max(0, f.free[r])/f.load[r])
 			}
 		}
 		f.open = open
@@ -43,7 +43,7 @@ func (f *filler) fill(conns []*connection) {
 			f.demands = f.demands[1:]
 		}
 		if len(f.demands) > 0 {
-			level = math.Min(level, f.demands[0].demand)
+			level = min(level, f.demands[0].demand)
 		}
 		if math.IsInf(level, 1) { // only hops that use nothing are left: nothing is known of their rate
 			for _, c := range conns {
@@ -53,7 +53,7 @@ func (f *filler) fill(conns []*connection) {
 		}
 		f.stop = f.stop[:0]
 		for _, r := range f.open {
-			if math.Max(0, f.free[r]) > level*f.load[r]*sameLevel {
+			if max(0, f.free[r]) > level*f.load[r]*sameLevel {
 				continue
 			}
 			for _, c := range f.users[r] {
@@ -74,7 +74,7 @@ func (f *filler) fill(conns []*connection) {
 			}
 		}
 		for _, c := range f.stop {
-			c.rate, c.risen = math.Min(level, c.demand), false
+			c.rate, c.risen = min(level, c.demand), false
 			left--
 			for _, u := range c.uses {
 				f.free[u.resource] -= u.weight * c.rate
