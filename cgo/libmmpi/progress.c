@@ -15,11 +15,9 @@ enum {
   NATIVE_SPINS = 2000,   /* turns before yielding while only native MPI is waited for */
   FIRST_SLEEP_US = 20,
   FIRST_NAP_US = 5,      /* the same while native MPI is waited for, which wakes nobody */
-  LONG_NAP_US = 200,
+  LONGEST_NAP_US = 200,
   TIMER_SLACK_NS = 1000, /* Linux lets sleeps last 50 us longer than asked for, unless told otherwise */
-  LONG_SLEEP_US = 1000,  /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
-  LONGEST_SLEEP_US = 5000, /* after a long wait sleeps are longer, but a small part of it: */
-  PART_OF_WAIT = 64,
+  LONGEST_SLEEP_US = 1000, /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
 };
 
 static inline void relax(void) {
@@ -108,15 +106,8 @@ enum wait_for {
   LINKS,  /* a message that nobody asked the engine for yet */
 };
 
-static int longest_sleep(enum wait_for what, long slept) {
-  const int usual = what == NATIVE ? LONG_NAP_US : LONG_SLEEP_US;
-  const long part = slept / PART_OF_WAIT;
-  return part < usual ? usual : part > LONGEST_SLEEP_US ? LONGEST_SLEEP_US : (int)part;
-}
-
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
-  const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US;
-  long slept = 0;
+  const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US, longest = what == NATIVE ? LONGEST_NAP_US : LONGEST_SLEEP_US;
   int sleep_us = manner == EVENT ? first : 0; /* 0: spins */
   unsigned turn = 0, looks = z_looks;
   spin_start();
@@ -133,11 +124,8 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
     if (z_eng.ze_progress(sleep_us ? sleep_us : manner == BUSY || native_yields ? 0 : Z_GIVE_WAY) > 0) {
       if (!sleep_us) spin_paid();
       sleep_us = manner == EVENT ? first : 0;
-      slept = 0;
       spin_start();
     } else if (sleep_us) {
-      slept += sleep_us;
-      const int longest = longest_sleep(what, slept);
       if ((sleep_us *= 2) > longest) sleep_us = longest;
     } else if (!spin_on()) {
       sleep_us = first;

@@ -63,9 +63,8 @@ type Engine struct {
 	busy        bool
 	collComms   []*Comm // with collectives
 	collTuning  collectives.Tuning
-	nativeColls int           // native collectives under way
-	naps        int           // since something moved, while native MPI is waited for
-	napped      time.Duration // the longer ones of these
+	nativeColls int // native collectives under way
+	naps        int // since something moved, while native MPI is waited for
 
 	windows []*Window
 

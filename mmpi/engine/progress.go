@@ -29,7 +29,7 @@ func (e *Engine) Progress(block time.Duration) int {
 		n = e.advance()
 	}
 	if n > 0 {
-		e.naps, e.napped = 0, 0
+		e.naps = 0
 	}
 	e.unlock()
 	if n == 0 && block == GiveWay {
@@ -46,20 +46,16 @@ const GiveWay time.Duration = -1
 // last microseconds. A wait comes here only after it has spun and given way for as long as that pays (cgo/libmmpi/progress.c, which has
 // its own naps): then others need the core, and a sleeper is scheduled sooner than one that has yielded.
 const (
-	shortNap   = 5 * time.Microsecond
-	shortNaps  = 64
-	longNap    = 100 * time.Microsecond
-	longestNap = 5 * time.Millisecond // after a long wait, of which it is a small part:
-	partOfWait = 64
+	shortNap  = 5 * time.Microsecond
+	shortNaps = 64
+	longNap   = 100 * time.Microsecond
 )
 
 func (e *Engine) nap() time.Duration {
 	if e.naps++; e.naps <= shortNaps {
 		return shortNap
 	}
-	d := min(max(longNap, e.napped/partOfWait), longestNap)
-	e.napped += d
-	return d
+	return longNap
 }
 
 // advance does everything once.

@@ -32,7 +32,7 @@ type sleepState struct {
 }
 
 const (
-	tickEvery  = 2 * time.Millisecond  // how long nobody has polled when the background thread takes over; longer after a long wait
+	tickEvery  = 2 * time.Millisecond  // how long nobody has polled when the background thread takes over; up to betweenAck after sleeps of milliseconds
 	watchFor   = 20 * time.Millisecond // longest sleep of the background thread, so that ticks go on
 	slack      = 50 * time.Microsecond // of its sleeps
 	betweenAck = 10 * time.Millisecond // time between ticks
@@ -163,7 +163,7 @@ func (e *Engine) background() {
 	for {
 		polls := s.polls.Load()
 		if polls != seen || s.sleepers.Load() > 0 {
-			// A thread that sleeps for milliseconds has waited for long (libmmpi's waits do) and needs us the less often.
+			// A thread that sleeps for milliseconds at a time serves the link itself and needs us the less often. libmmpi's waits sleep for one at most.
 			if polls-seen > uint64(2*rest/tickEvery) {
 				rest = tickEvery
 			} else {

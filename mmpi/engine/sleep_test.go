@@ -59,19 +59,3 @@ func TestHeldWhileLocked(t *testing.T) {
 		t.Errorf("the timer does not fire again: %v", err)
 	}
 }
-
-// Sleeps grow with the time waited, but stay a small part of it.
-func TestNaps(t *testing.T) {
-	e := &Engine{}
-	var waited time.Duration
-	for waited < time.Second {
-		d := e.nap()
-		if d > max(longNap, waited/partOfWait) || d > longestNap {
-			t.Fatalf("a nap of %v after %v", d, waited)
-		}
-		waited += d
-	}
-	if d := e.nap(); d != longestNap {
-		t.Errorf("naps of %v after %v", d, waited)
-	}
-}
