@@ -103,7 +103,7 @@ func (a Float) Cmp(b Float) int {
 	if a == b {
 		return 0
 	}
-	d, m := math.Abs(float64(a-b)), math.Max(math.Abs(float64(a)), math.Abs(float64(b)))
+	d, m := math.Abs(float64(a-b)), max(math.Abs(float64(a)), math.Abs(float64(b)))
 	switch {
 	case d <= tolerance*m && !math.IsInf(m, 0):
 		return 0
