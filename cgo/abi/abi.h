@@ -157,7 +157,7 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell)) /* a remote message found by ze_improbe */ \
   F(int, ze_cancel, (z_cell *cell)) \
   F(int, ze_release, (z_cell *cell))              /* the shim is through with a done cell; needed only if cell->request is not 0, so the engine may save itself the call by storing 0 before done */ \
-  F(int, ze_progress, (int32_t block_us))         /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, sleep up to that long on the links; Z_GIVE_WAY: give the core to others for a moment */ \
+  F(int, ze_progress, (int32_t block_us))         /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, sleep up to that long on the links; Z_GIVE_WAY: give the core to others for a moment first */ \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell)) /* start; arrays in args are copied, buffers must stay */ \
   F(int, ze_win_add, (uint64_t context, int32_t size, int32_t rank, const int32_t *world, void *base, int64_t bytes, int64_t unit, int32_t dynamic, int32_t *id)) /* a window of `bytes` at base; dynamic: of what is attached */ \
   F(int, ze_win_drop, (int32_t win))              /* everybody has met after the last operation */ \

@@ -1,7 +1,9 @@
 /* The wait loop. A waiting thread serves everything: native progress (a peer may need it for its own rendezvous), the links
  * (through ze_progress, which also probes for deferred receives), and what the program has let go of. Owner: shim. */
 #include "shim.h"
+#include <dlfcn.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -9,6 +11,7 @@
 enum {
   SPIN_US = 400,         /* longest spin before the first sleep: an answer takes that long where all on its way sleep and waking each takes 50 us */
   SHORT_SPIN_US = 5,     /* and shortest */
+  TURN_US = 5,           /* a turn that finds nothing takes no longer than that: the rest of the time others had the core */
   CROWDED_US = 500,      /* whoever gives way for so long shares the core with somebody who computes */
   EXPLORE = 32,          /* one wait in so many has all SPIN_US, to see whether they pay now; seldom if they never do */
   SELDOM = 1024,
@@ -29,13 +32,28 @@ static inline void relax(void) {
 /* ZIPPER_POLL: adaptive spins as long as that has paid lately, then sleeps; event sleeps at once; busy never does. */
 static enum manner { ADAPTIVE, BUSY, EVENT } manner;
 
-static int native_yields; /* native MPI gives way itself when it finds nothing to do: twice is too much */
+/* Open MPI with mpi_yield_when_idle gives the core away inside of its progress function, even when it has just received a message over TCP, and tells nobody.
+ * So our waits switch that off while they last, and give way themselves when they have found nothing anywhere. */
+int z_native_yields;            /* that cannot be switched off: giving way twice is too much */
+static bool (*let_yield)(bool); /* NULL: it does not yield, or cannot be told not to */
+static int waits;               /* of ours, of all threads, that have switched it off */
+
+static void begin_wait(void) {
+  if (let_yield && !__atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED)) let_yield(false);
+}
+
+static void end_wait(void) {
+  if (let_yield && !__atomic_sub_fetch(&waits, 1, __ATOMIC_RELAXED)) let_yield(true);
+}
 
 void z_poll_start(void) {
   prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 #ifdef OPEN_MPI
   const char *yields = getenv("OMPI_MCA_mpi_yield_when_idle");
-  native_yields = yields && (!strcmp(yields, "1") || !strcmp(yields, "true"));
+  if (yields && (!strcmp(yields, "1") || !strcmp(yields, "true"))) {
+    let_yield = (bool (*)(bool))dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
+    z_native_yields = !let_yield;
+  }
 #endif
   const char *s = getenv("ZIPPER_POLL");
   manner = !s ? ADAPTIVE : !strcmp(s, "busy") ? BUSY : !strcmp(s, "event") ? EVENT : ADAPTIVE;
@@ -47,29 +65,26 @@ static double now_us(void) {
   return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-/* How long this thread's waits spin, giving way to others between turns: as long as possible after a spin that paid, half as long after one that did not.
- * Where others compute on our core, giving way takes a slice of the scheduler's time and a sleeper is back sooner: then the spin ends at once. */
+/* How long this thread's waits spin, giving way to others between turns: as long as possible after a spin that paid, half as long after one that did not. What others
+ * had the core meanwhile is not counted: where many take turns, a sleep would end before the answer comes, and its timer can cost more than all their turns. Where
+ * others compute on our core, giving way takes a slice of the scheduler's time and a sleeper is back sooner: then the spin ends at once. */
 static _Thread_local struct spin {
-  double limit, began, last; /* us */
+  double limit, used, last; /* us */
   unsigned waits, explore;
 } spin = {.limit = SPIN_US, .explore = EXPLORE};
 
 static void spin_start(void) {
-  spin.began = spin.last = 0;
+  spin.used = spin.last = 0;
   if (++spin.waits >= spin.explore) spin.waits = 0;
 }
 
 /* Whether to take another turn at once, after one that found nothing. */
 static int spin_on(void) {
   if (manner == BUSY) return 1;
-  double now = now_us();
-  if (!spin.began) {
-    spin.began = spin.last = now;
-    return 1;
-  }
-  int crowded = now - spin.last > CROWDED_US;
+  double now = now_us(), turn = spin.last ? now - spin.last : 0;
   spin.last = now;
-  if (!crowded && now - spin.began < (spin.waits ? spin.limit : SPIN_US)) return 1;
+  spin.used += turn < TURN_US ? turn : TURN_US;
+  if (turn <= CROWDED_US && spin.used < (spin.waits ? spin.limit : SPIN_US)) return 1;
   spin.limit = spin.limit > 2 * SHORT_SPIN_US ? spin.limit / 2 : SHORT_SPIN_US;
   if (!spin.waits && (spin.explore *= 2) > SELDOM) spin.explore = SELDOM;
   return 0;
@@ -108,29 +123,32 @@ enum wait_for {
 
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US, longest = what == NATIVE ? LONGEST_NAP_US : LONGEST_SLEEP_US;
-  int sleep_us = manner == EVENT ? first : 0; /* 0: spins */
+  const int give_way = manner == BUSY || z_native_yields ? 0 : Z_GIVE_WAY, wait_us = manner == EVENT ? first : 0;
+  int block = wait_us; /* > 0: sleeps, else spins */
   unsigned turn = 0, looks = z_looks;
+  begin_wait();
   spin_start();
   while (!over(arg)) {
-    if (looks == z_looks) poke();
-    looks = z_looks;
     zreq_reap();
-    if (!z_busy && what != LINKS) { /* only native MPI can end this wait: behave as it does */
-      if (what == ENGINE) z_eng.ze_progress(0);
-      if (++turn % NATIVE_SPINS == 0) sched_yield();
-      relax();
+    int native = !z_busy && what != LINKS; /* only native MPI can end this wait: behave as it does */
+    if ((!native || what == ENGINE) && z_eng.ze_progress(native ? 0 : block) > 0 && !native) {
+      if (block <= 0) spin_paid();
+      block = wait_us;
+      spin_start();
       continue;
     }
-    if (z_eng.ze_progress(sleep_us ? sleep_us : manner == BUSY || native_yields ? 0 : Z_GIVE_WAY) > 0) {
-      if (!sleep_us) spin_paid();
-      sleep_us = manner == EVENT ? first : 0;
-      spin_start();
-    } else if (sleep_us) {
-      if ((sleep_us *= 2) > longest) sleep_us = longest;
-    } else if (!spin_on()) {
-      sleep_us = first;
+    if (looks == z_looks) poke();
+    looks = z_looks;
+    if (native) {
+      if (let_yield || ++turn % NATIVE_SPINS == 0) sched_yield();
+      relax();
+    } else if (block > 0) {
+      block = 2 * block < longest ? 2 * block : longest;
+    } else {
+      block = spin_on() ? give_way : first;
     }
   }
+  end_wait();
 }
 
 void z_wait(int (*over)(void *), void *arg) { wait(over, arg, ENGINE); }

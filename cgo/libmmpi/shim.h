@@ -113,6 +113,7 @@ int z_native_barrier(MPI_Comm comm); /* before a native call without an I-form t
 void z_poll_start(void);             /* reads how to wait from the environment; before the first wait */
 void z_poll(void);                   /* once, never blocking */
 void z_poll_if_busy(void);           /* … unless only native MPI has anything to do */
+extern int z_native_yields;          /* 1: each turn of native progress that finds nothing gives the core away */
 
 /* ---- requests (request.c) ---- */
 enum zreq_kind { ZREQ_SEND, ZREQ_RECV, ZREQ_COLL, ZREQ_PERSISTENT };

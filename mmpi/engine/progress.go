@@ -11,8 +11,12 @@ import (
 )
 
 // Progress moves what can be moved: bytes to and from the link, native messages into posted receives, collectives. It returns more than 0
-// if anything happened. When nothing does it sleeps on the link for up to block, or with GiveWay lets others have the core. Application threads only.
+// if anything happened. When nothing does it sleeps on the link for up to block. Application threads only.
 func (e *Engine) Progress(block time.Duration) int {
+	if block == GiveWay {
+		// Not in the program, where Go's monitor would see a thread that is long in foreign code and look for more of that every 20 µs.
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
 	e.lock()
 	e.sleep.polls.Add(1)
 	e.hold.over()
@@ -32,14 +36,10 @@ func (e *Engine) Progress(block time.Duration) int {
 		e.naps = 0
 	}
 	e.unlock()
-	if n == 0 && block == GiveWay {
-		// Not by way of the program, where Go's monitor would see a thread that is long in foreign code and look for more of that every 20 µs.
-		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-	}
 	return n
 }
 
-// GiveWay instead of a time to sleep: give the core to other threads for a moment.
+// GiveWay instead of a time to sleep: give the core to other threads for a moment first.
 const GiveWay time.Duration = -1
 
 // Sleeps while native MPI is waited for: nothing wakes the sleeper when it is done. Short ones at first, since native stages of collectives

@@ -59,3 +59,26 @@ func TestHeldWhileLocked(t *testing.T) {
 		t.Errorf("the timer does not fire again: %v", err)
 	}
 }
+
+// TestTogether: sleeps until multiples end at the same times in all processes.
+func TestTogether(t *testing.T) {
+	clock := func() time.Duration {
+		var at unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &at); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(at.Nano())
+	}
+	for _, d := range []time.Duration{time.Microsecond, tickEvery, 3 * tickEvery, betweenAck} {
+		before := clock()
+		wait := untilMultiple(d)
+		after := clock()
+		if wait <= 0 || wait > d {
+			t.Fatalf("%v until a multiple of %v", wait, d)
+		}
+		// The clock was read in between.
+		if next := before + d - before%d; before/d == after/d && (before+wait > next || after+wait < next) {
+			t.Errorf("between %v and %v: %v until a multiple of %v", before, after, wait, d)
+		}
+	}
+}
