@@ -198,7 +198,7 @@ static int join(void) {
   if (z_layout.clusters <= 1) return MPI_SUCCESS;
 
   z_threads = local.threads;
-  z_poll_start();
+  z_poll_start(local.size);
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
   if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
   if ((rc = real.Comm_dup(MPI_COMM_WORLD, &z_private))) return rc;

@@ -21,6 +21,7 @@ enum {
   LONGEST_NAP_US = 200,
   TIMER_SLACK_NS = 1000, /* Linux lets sleeps last 50 us longer than asked for, unless told otherwise */
   LONGEST_SLEEP_US = 1000, /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
+  ALONE_SLEEP_US = 5000,   /* there are none: nobody else is in this cluster, and no other thread calls MPI */
 };
 
 static inline void relax(void) {
@@ -46,7 +47,10 @@ static void end_wait(void) {
   if (let_yield && !__atomic_sub_fetch(&waits, 1, __ATOMIC_RELAXED)) let_yield(true);
 }
 
-void z_poll_start(void) {
+static int longest_sleep_us;
+
+void z_poll_start(int native_size) {
+  longest_sleep_us = native_size == 1 && !z_threads ? ALONE_SLEEP_US : LONGEST_SLEEP_US;
   prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 #ifdef OPEN_MPI
   const char *yields = getenv("OMPI_MCA_mpi_yield_when_idle");
@@ -122,7 +126,7 @@ enum wait_for {
 };
 
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
-  const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US, longest = what == NATIVE ? LONGEST_NAP_US : LONGEST_SLEEP_US;
+  const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US, longest = what == NATIVE ? LONGEST_NAP_US : longest_sleep_us;
   const int give_way = manner == BUSY || z_native_yields ? 0 : Z_GIVE_WAY, wait_us = manner == EVENT ? first : 0;
   int block = wait_us; /* > 0: sleeps, else spins */
   unsigned turn = 0, looks = z_looks;

@@ -110,7 +110,7 @@ int z_wait_native(MPI_Request *request, MPI_Status *status); /* a native request
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status); /* the same for a blocking call on comm, where errors are raised */
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]);
 int z_native_barrier(MPI_Comm comm); /* before a native call without an I-form that blocks: all of comm are there, and meanwhile we served them */
-void z_poll_start(void);             /* reads how to wait from the environment; before the first wait */
+void z_poll_start(int native_size);  /* of the native world. Reads how to wait from the environment; before the first wait */
 void z_poll(void);                   /* once, never blocking */
 void z_poll_if_busy(void);           /* … unless only native MPI has anything to do */
 extern int z_native_yields;          /* 1: each turn of native progress that finds nothing gives the core away */

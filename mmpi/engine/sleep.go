@@ -163,7 +163,7 @@ func (e *Engine) background() {
 	for {
 		polls := s.polls.Load()
 		if polls != seen || s.sleepers.Load() > 0 {
-			// A thread that sleeps for milliseconds at a time serves the link itself and needs us the less often. libmmpi's waits sleep for one at most.
+			// A thread that sleeps for milliseconds at a time serves the link itself and needs us the less often. libmmpi's do where no other process is in the cluster.
 			if polls-seen > uint64(2*rest/tickEvery) {
 				rest = tickEvery
 			} else {
