@@ -1,11 +1,13 @@
 /* The engine's collectives inside this cluster: native nonblocking collectives on the local part of a communicator. Ranks and
  * counts are local. Data is MPI_BYTE but for reductions. Called from inside the engine: nothing here may call it. Owner: comms. */
 #include "coll.h"
+#include "few.h"
 #include <limits.h>
 
 /* One on its way. MPI wants count arrays to stay until the end. */
 typedef struct running {
-  MPI_Request request;
+  MPI_Request request, lane;
+  zfew *few;        /* not NULL: it is done like that instead */
   MPI_Datatype big; /* of a broadcast too long for int */
   int ints[];
 } running;
@@ -72,22 +74,32 @@ static int reduction(running *r, const z_coll *a, MPI_Comm comm, int n, int rank
   }
 }
 
-int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
-  const zcomm *c = comm;
-  int n = c->native_size, rank = c->native_rank, rc;
-  running *r = malloc(sizeof *r + 4 * (size_t)n * sizeof(int));
-  if (!r) return -Z_ERR_INTERNAL;
-  r->request = MPI_REQUEST_NULL;
-  r->big = MPI_DATATYPE_NULL;
+static int begin(running *r, zcomm *c, const z_coll *a) {
+  int n = c->native_size, rank = c->native_rank;
+  if (zfew_takes(c, a)) {
+    if (zfew_ready(c)) return zfew_begin(c, a, &r->few);
+    int rc = zfew_ask(c, &r->lane);
+    if (rc) return rc;
+  }
   switch (a->op) {
-  case Z_BARRIER: rc = real.Ibarrier(c->native, &r->request); break;
-  case Z_BCAST: rc = broadcast(r, a, c->native); break;
+  case Z_BARRIER: return real.Ibarrier(c->native, &r->request);
+  case Z_BCAST: return broadcast(r, a, c->native);
   case Z_GATHERV:
   case Z_SCATTERV:
   case Z_ALLGATHERV:
-  case Z_ALLTOALLV: rc = blocks(r, a, c->native, n, rank); break;
-  default: rc = reduction(r, a, c->native, n, rank);
+  case Z_ALLTOALLV: return blocks(r, a, c->native, n, rank);
+  default: return reduction(r, a, c->native, n, rank);
   }
+}
+
+int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
+  zcomm *c = comm;
+  running *r = malloc(sizeof *r + 4 * (size_t)c->native_size * sizeof(int));
+  if (!r) return -Z_ERR_INTERNAL;
+  r->request = r->lane = MPI_REQUEST_NULL;
+  r->big = MPI_DATATYPE_NULL;
+  r->few = NULL;
+  int rc = begin(r, c, a);
   if (rc) {
     free(r);
     return rc == MPI_ERR_COUNT ? -Z_ERR_UNSUPPORTED : -Z_ERR_OP;
@@ -96,15 +108,22 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   return Z_OK;
 }
 
+static int test(running *r, int *over) {
+  if (r->few) return zfew_test(r->few, over);
+  int rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
+  if (!rc && !*over && !z_native_yields) rc = real.Test(&r->request, over, MPI_STATUS_IGNORE); /* only the second notices what the first has received */
+  return rc || !*over ? rc : real.Test(&r->lane, over, MPI_STATUS_IGNORE);
+}
+
 int z_cb_coll_test(uint64_t token) {
   running *r = (running *)(uintptr_t)token;
-  int over, rc = real.Test(&r->request, &over, MPI_STATUS_IGNORE);
-  if (!rc && !over && !z_native_yields) rc = real.Test(&r->request, &over, MPI_STATUS_IGNORE); /* only the second notices what the first has received */
+  int over, rc = test(r, &over);
   if (!rc && !over) {
     z_looks++;
     return 0;
   }
   if (r->big != MPI_DATATYPE_NULL) real.Type_free(&r->big);
+  free(r->few);
   free(r);
   return rc ? -Z_ERR_OP : 1;
 }

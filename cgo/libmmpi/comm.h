@@ -6,10 +6,17 @@
 #include "shim.h"
 #include "topo.h"
 
+/* What few.c tells its messages in a communicator by. */
+typedef struct zlane {
+  int32_t asked;
+  int32_t number; /* 0: not known yet; -1: there was none left */
+} zlane;
+
 /* What else belongs to a spanning communicator. */
 typedef struct zmore {
   zgate gate;
   ztopo *topo; /* NULL: none */
+  zlane lane;
 } zmore;
 
 static inline zmore *zcomm_more(zcomm *c) { return (zmore *)c->extra; }

@@ -1,6 +1,7 @@
 /* Start and end: loading, joining in MPI_Init, leaving in MPI_Finalize, MPI_Abort. Owner: shim. */
 #define _GNU_SOURCE
 #include "shim.h"
+#include "few.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <signal.h>
@@ -152,6 +153,7 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   zcomm_stop();
   zreq_stop();
   ztype_stop();
+  zfew_stop();
   real.Comm_free(&z_private);
   finalizing = 1;
   return rc;
@@ -201,7 +203,7 @@ static int join(void) {
   z_poll_start(local.size);
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
   if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
-  if ((rc = real.Comm_dup(MPI_COMM_WORLD, &z_private))) return rc;
+  if ((rc = real.Comm_dup(MPI_COMM_WORLD, &z_private)) || (rc = zfew_start(local.tag_ub))) return rc;
 #ifdef OPEN_MPI
   if ((rc = keep_collectives_progressing(z_private, local.size))) return rc;
 #endif
