@@ -3,7 +3,7 @@ package collectives
 // alltoall, between clusters of a and b ranks; inside a cluster native.
 //
 // small blocks, all of the same count: native gather to the leader, which sorts by receiver; one message to each
-// other leader; native scatter.
+// other leader; native scatter. Of few bytes in clusters of few ranks the blocks inside the cluster go the same way.
 //
 //	time 2λ + L + a·b·m·G; bytes a·b·m, messages 1
 //
@@ -45,11 +45,15 @@ func alltoallLocal(e *env, a Args) op {
 
 func alltoallCombined(e *env, a Args, m int) Schedule {
 	n := e.local.Size()
-	remote := (e.l.Size - n) * m // bytes between one rank and all other clusters
-	out, in := e.Scratch(remote), e.Scratch(remote)
-	first := func() ([]Request, error) { // my blocks for the others, by cluster, then by rank
+	// What goes through the leader: what is for other clusters; few bytes among few ranks all, in place of a native alltoall.
+	through, total, direct := e.l.others, (e.l.Size-n)*m, []op{alltoallLocal(e, a)}
+	if e.l.few() && e.l.Size*m <= e.t.Slice {
+		through, total, direct = e.l.clusters, e.l.Size*m, nil
+	}
+	out, in := e.Scratch(total), e.Scratch(total)
+	first := func() ([]Request, error) { // my blocks, by cluster, then by rank
 		rest := out
-		e.l.others(func(k int) {
+		through(func(k int) {
 			for _, r := range e.l.Members[k] {
 				rest = rest[copy(rest, block(a.Send, a.SendCounts[r], a.SendDispls[r])):]
 			}
@@ -58,7 +62,7 @@ func alltoallCombined(e *env, a Args, m int) Schedule {
 	}
 	last := func() ([]Request, error) {
 		rest := in
-		e.l.others(func(k int) {
+		through(func(k int) {
 			for _, r := range e.l.Members[k] {
 				rest = rest[copy(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), rest):]
 			}
@@ -67,44 +71,49 @@ func alltoallCombined(e *env, a Args, m int) Schedule {
 	}
 	if e.local.Rank() != 0 {
 		return Schedule{first,
-			round(alltoallLocal(e, a), func() (Request, error) { return e.local.Gatherv(out, nil, nil, nil, 0) }),
+			round(append(direct, func() (Request, error) { return e.local.Gatherv(out, nil, nil, nil, 0) })...),
 			round(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, in, 0) }),
 			last}
 	}
 
-	counts, displs, gathered := e.equal(remote)
-	byPeer, arrived, scattered := e.Scratch(n*remote), e.Scratch(n*remote), e.Scratch(n*remote)
+	counts, displs, gathered := e.equal(total)
+	byPeer, arrived, scattered := e.Scratch(n*total), e.Scratch(n*total), e.Scratch(n*total)
 	// For peers in cluster k with kn ranks: byPeer and arrived have one area of n·kn blocks per cluster.
 	exchange := func() ([]Request, error) {
 		var b batch
 		before := 0 // bytes for the clusters before k, of one rank here
-		e.l.others(func(k int) {
+		through(func(k int) {
 			kn := len(e.l.Members[k])
 			message := byPeer[n*before:][:n*kn*m]
 			for src := range n {
 				for dst := range kn {
-					copy(message[(dst*n+src)*m:][:m], gathered[src*remote+before+dst*m:])
+					copy(message[(dst*n+src)*m:][:m], gathered[src*total+before+dst*m:])
 				}
 			}
-			b.add(e.Recv(e.l.Members[k][0], 0, arrived[n*before:][:n*kn*m]))
-			b.add(e.Send(e.l.Members[k][0], 0, message))
+			from := arrived[n*before:][:n*kn*m]
+			if k == e.l.Cluster {
+				copy(from, message)
+			} else {
+				b.add(e.Recv(e.l.Members[k][0], 0, from))
+				b.add(e.Send(e.l.Members[k][0], 0, message))
+			}
 			before += kn * m
 		})
 		return b.reqs, b.err
 	}
 	sorted := func() ([]Request, error) {
 		before := 0
-		e.l.others(func(k int) {
+		through(func(k int) {
 			each := len(e.l.Members[k]) * m // bytes from cluster k for one rank here
 			for dst := range n {
-				copy(scattered[dst*remote+before:][:each], arrived[n*before+dst*each:])
+				copy(scattered[dst*total+before:][:each], arrived[n*before+dst*each:])
 			}
 			before += each
 		})
 		return nil, nil
 	}
 	return Schedule{first,
-		round(alltoallLocal(e, a), func() (Request, error) { return e.local.Gatherv(out, gathered, counts, displs, 0) }),
+		round(append(direct, func() (Request, error) { return e.local.Gatherv(out, gathered, counts, displs, 0) })...),
 		exchange, sorted,
 		round(func() (Request, error) { return e.local.Scatterv(scattered, counts, displs, in, 0) }),
 		last}

@@ -57,6 +57,13 @@ func (l *Layout) others(f func(cluster int)) {
 	}
 }
 
+// clusters calls f for every cluster, in order.
+func (l *Layout) clusters(f func(cluster int)) {
+	for k := range l.Members {
+		f(k)
+	}
+}
+
 // fewRanks is how many ranks of a cluster send small messages straight to one of them: a tree takes fewer messages one after the other, but more steps.
 const fewRanks = 8
 
