@@ -80,6 +80,7 @@ var programs = []program{
 	{file: "c/coll_ops.c", splits: []split{twoOne, oneThree, mixed}},
 	{file: "c/coll_vector.c", splits: []split{twoOne, oneOneOne, mixed}},
 	{file: "c/coll_nonblocking.c", splits: some},
+	{file: "c/coll_overlap.c", splits: []split{oneThree, threeFour, mixed}},
 	{file: "c/mpi4.c", splits: []split{oneOne, mpichPair}, only: append([]split{mpichPair}, openMPIOnly...)}, // a persistent collective needs MPI 4 everywhere
 	{file: "c/isendrecv.c", splits: []split{mpichPair, mixed}},
 	{file: "c/coll_shapes.c", splits: []split{twoOne, oneOneOne}},
