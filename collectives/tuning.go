@@ -20,7 +20,9 @@ import (
 //	allgather       all blocks ≤ Combine bytes: leaders        every rank sends its block (in segments) to one rank of each
 //	                exchange one message                      other cluster, native allgather there
 //	alltoall        block ≤ CombineBlock bytes (uniform counts every pair of ranks by itself
-//	                only): one message per pair of clusters
+//	                only): one message per pair of clusters;
+//	                a rank's blocks together ≤ Slice bytes, cluster of
+//	                at most 8 ranks: those inside it go with them
 //	reduce_scatter  all blocks ≤ Combine bytes: via leaders   native reduce_scatter, then straight to the owner
 type Tuning struct {
 	Segment      int // bytes; default 64 KiB, the eager limit: a segment crosses without a handshake
