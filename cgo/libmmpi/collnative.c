@@ -6,8 +6,9 @@
 
 /* One on its way. MPI wants count arrays to stay until the end. */
 typedef struct running {
-  MPI_Request request, lane;
+  MPI_Request request;
   zfew *few;        /* not NULL: it is done like that instead */
+  zcomm *asks;      /* not NULL: what few.c needs is brought beside it */
   MPI_Datatype big; /* of a broadcast too long for int */
   int ints[];
 } running;
@@ -78,8 +79,9 @@ static int begin(running *r, zcomm *c, const z_coll *a) {
   int n = c->native_size, rank = c->native_rank;
   if (zfew_takes(c, a)) {
     if (zfew_ready(c)) return zfew_begin(c, a, &r->few);
-    int rc = zfew_ask(c, &r->lane);
+    int rc = zfew_ask(c);
     if (rc) return rc;
+    r->asks = c;
   }
   switch (a->op) {
   case Z_BARRIER: return real.Ibarrier(c->native, &r->request);
@@ -96,7 +98,8 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   zcomm *c = comm;
   running *r = malloc(sizeof *r + 4 * (size_t)c->native_size * sizeof(int));
   if (!r) return -Z_ERR_INTERNAL;
-  r->request = r->lane = MPI_REQUEST_NULL;
+  r->request = MPI_REQUEST_NULL;
+  r->asks = NULL;
   r->big = MPI_DATATYPE_NULL;
   r->few = NULL;
   int rc = begin(r, c, a);
@@ -112,7 +115,7 @@ static int test(running *r, int *over) {
   if (r->few) return zfew_test(r->few, over);
   int rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
   if (!rc && !*over && !z_native_yields) rc = real.Test(&r->request, over, MPI_STATUS_IGNORE); /* only the second notices what the first has received */
-  return rc || !*over ? rc : real.Test(&r->lane, over, MPI_STATUS_IGNORE);
+  return rc || !*over || !r->asks ? rc : zfew_known(r->asks, over);
 }
 
 int z_cb_coll_test(uint64_t token) {

@@ -6,10 +6,12 @@
 #include "shim.h"
 #include "topo.h"
 
-/* What few.c tells its messages in a communicator by. */
+/* What few.c tells its messages in a communicator by, and the stages that wait for it. */
 typedef struct zlane {
-  int32_t asked;
-  int32_t number; /* 0: not known yet; -1: there was none left */
+  int asked, asking; /* asking: request is under way, and number not known yet */
+  int32_t number;    /* -1: there was none left */
+  MPI_Request request;
+  struct zfew *first, *last;
 } zlane;
 
 /* What else belongs to a spanning communicator. */

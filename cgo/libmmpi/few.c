@@ -1,9 +1,9 @@
-/* Native stages among few processes, from or to local rank 0: point-to-point messages on a communicator of ours. A native nonblocking collective makes a schedule
- * each time and notices late what has come; for few bytes both cost more than the messages.
+/* Native stages among few processes: point-to-point messages on a communicator of ours. A native nonblocking collective makes a schedule
+ * each time and notices late what has come; for few bytes both cost more than the messages, and for many among few its messages are the same.
  *
  * Tags. Two processes may be together in several communicators whose stages overlap in time. Local rank 0 of each gives it a number of its own, the lane, and tells the
- * others by a native broadcast beside the first stage, which is done natively. What goes to rank 0 has another tag than what comes from it, so for each pair of
- * processes and each direction a tag belongs to one communicator. Its stages start in the same order everywhere, and messages keep their order.
+ * others by a native broadcast beside the first stage, which is done natively. The tag is made of the lane and of who gave it, so it belongs to
+ * one communicator. Its stages start in the same order everywhere, and messages keep their order.
  *
  * Called with the engine's lock, like collnative.c. Owner: comms. */
 #include "few.h"
@@ -13,118 +13,172 @@
 
 enum {
   FEW = 8,      /* processes; with more, a tree has fewer messages one after the other. = collectives.fewRanks */
-  SMALL = 4096, /* bytes of a broadcast: of more, a tree sends less from one process. Gathers and scatters send everything from or to one anyway */
+  SMALL = 4096, /* bytes of a broadcast: of more, a tree sends less from one process. In the others every message carries what only its receiver lacks */
 };
 
 static MPI_Comm stages = MPI_COMM_NULL;
 static int32_t lanes, most_lanes; /* given by this process */
+static int32_t givers;            /* processes that give lanes */
 
-int zfew_start(int tag_ub) {
-  most_lanes = (tag_ub - 1) / 2;
+int zfew_start(int tag_ub, int native_size) {
+  givers = native_size;
+  most_lanes = tag_ub / native_size - 1;
   return real.Comm_dup(z_private, &stages);
 }
 
 void zfew_stop(void) { real.Comm_free(&stages); }
 
 int zfew_takes(const zcomm *c, const z_coll *a) {
-  if (c->native_size < 2 || c->native_size > FEW || a->root != 0) return 0;
-  return a->op == Z_GATHERV || a->op == Z_SCATTERV || (a->op == Z_BCAST && a->send_bytes <= SMALL);
+  if (c->native_size < 2 || c->native_size > FEW) return 0;
+  switch (a->op) {
+  case Z_ALLGATHERV:
+  case Z_ALLTOALLV: return 1;
+  case Z_GATHERV:
+  case Z_SCATTERV: return a->root == 0;
+  default: return a->op == Z_BCAST && a->root == 0 && a->send_bytes <= SMALL;
+  }
 }
 
-int zfew_ready(zcomm *c) { return zcomm_more(c)->lane.asked && zcomm_more(c)->lane.number >= 0; }
+int zfew_ready(zcomm *c) {
+  zlane *l = &zcomm_more(c)->lane;
+  return l->asked && (l->asking || l->number > 0);
+}
 
-int zfew_ask(zcomm *c, MPI_Request *request) {
+int zfew_ask(zcomm *c) {
   zlane *l = &zcomm_more(c)->lane;
   if (l->asked) return MPI_SUCCESS; /* there is none to be had */
-  l->asked = 1;
+  l->asked = l->asking = 1;
   if (c->native_rank == 0) l->number = lanes < most_lanes ? ++lanes : -1;
-  return real.Ibcast(&l->number, 1, MPI_INT32_T, 0, c->native, request);
+  return real.Ibcast(&l->number, 1, MPI_INT32_T, 0, c->native, &l->request);
+}
+
+int zfew_known(zcomm *c, int *known) {
+  zlane *l = &zcomm_more(c)->lane;
+  int rc = MPI_SUCCESS;
+  *known = 1;
+  if (l->asking && !(rc = real.Test(&l->request, known, MPI_STATUS_IGNORE))) l->asking = !*known;
+  return rc;
 }
 
 /* One message of a stage. */
 typedef struct part {
   void *at;
   int bytes, peer; /* rank in the native world */
-  int sends, up;   /* up: to local rank 0 */
+  int sends;
   MPI_Request request;
 } part;
 
 struct zfew {
   zcomm *comm;
-  int n, first, started; /* parts before `first` are over */
-  part parts[FEW];
+  zfew *next;   /* that waits for the lane as well */
+  int n, first; /* parts before `first` are over */
+  int started, rc;
+  part parts[2 * (FEW - 1)];
 };
 
-static int add(zfew *f, int local, void *at, int64_t bytes, int sends, int up) {
-  const zcomm *c = f->comm;
+static int world_rank(const zcomm *c, int local) { return c->world[c->rank_of[local]] - z_layout.offset; }
+
+static int add(zfew *f, int local, int sends, const void *at, int64_t bytes) {
   if (bytes > INT_MAX) return MPI_ERR_COUNT;
-  f->parts[f->n++] = (part){at, (int)bytes, c->world[c->rank_of[local]] - z_layout.offset, sends, up, MPI_REQUEST_NULL};
+  f->parts[f->n++] = (part){(void *)(uintptr_t)at, (int)bytes, world_rank(f->comm, local), sends, MPI_REQUEST_NULL};
   return MPI_SUCCESS;
 }
 
-/* What rank 0 has of local rank i: its block, or all of a broadcast. */
-static char *block(const z_coll *a, int i, int64_t *bytes) {
-  if (a->op == Z_BCAST) {
-    *bytes = a->send_bytes;
-    return a->recv;
+typedef struct block {
+  const char *at;
+  int64_t bytes;
+} block;
+
+/* What this process has for local rank i, and what it gets from it: 0 if they have no message for each other. */
+static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
+  int me = c->native_rank;
+  *b = (block){a->send, a->send_bytes};
+  switch (a->op) {
+  case Z_BCAST: b->at = a->recv; return me == 0;
+  case Z_GATHERV: return i == 0;
+  case Z_ALLGATHERV: return 1;
+  case Z_SCATTERV: if (me != 0) return 0; break;
+  default: break;
   }
-  int gathers = a->op == Z_GATHERV;
-  *bytes = (gathers ? a->recv_counts : a->send_counts)[i];
-  return (char *)(uintptr_t)(gathers ? a->recv : a->send) + (gathers ? a->recv_displs : a->send_displs)[i];
+  *b = (block){(const char *)a->send + a->send_displs[i], a->send_counts[i]};
+  return 1;
 }
 
-/* Copies a process's block to itself, unless it is there already. */
-static void keep_own(const z_coll *a) {
-  int64_t bytes;
-  char *own = block(a, 0, &bytes), *to = a->op == Z_GATHERV ? own : a->recv;
-  const char *from = a->op == Z_GATHERV ? a->send : own;
-  if (a->op != Z_BCAST && bytes > 0 && to != from) memcpy(to, from, (size_t)bytes);
+static int received(const zcomm *c, const z_coll *a, int i, block *b) {
+  int me = c->native_rank;
+  *b = (block){a->recv, a->send_bytes};
+  switch (a->op) {
+  case Z_BCAST:
+  case Z_SCATTERV: return i == 0;
+  case Z_GATHERV: if (me != 0) return 0; break;
+  default: break;
+  }
+  *b = (block){(char *)a->recv + a->recv_displs[i], a->recv_counts[i]};
+  return 1;
+}
+
+/* A process's block to itself, which may be there already. */
+static void keep_own(const zcomm *c, const z_coll *a) {
+  block from, to;
+  int me = c->native_rank;
+  if (a->op != Z_BCAST && sent(c, a, me, &from) && received(c, a, me, &to) && from.bytes > 0 && from.at != to.at)
+    memcpy((char *)(uintptr_t)to.at, from.at, (size_t)from.bytes);
+}
+
+static void start(zfew *f) {
+  int lane = zcomm_more(f->comm)->lane.number, tag = lane * givers + world_rank(f->comm, 0);
+  f->started = 1;
+  f->rc = lane < 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
+  for (part *p = f->parts; p < f->parts + f->n && !f->rc; p++)
+    f->rc = p->sends ? real.Isend(p->at, p->bytes, MPI_BYTE, p->peer, tag, stages, &p->request)
+                     : real.Irecv(p->at, p->bytes, MPI_BYTE, p->peer, tag, stages, &p->request);
+}
+
+/* Starts what has been begun, in that order, once the lane is known. */
+static int start_all(zcomm *c) {
+  zlane *l = &zcomm_more(c)->lane;
+  int known, rc = zfew_known(c, &known);
+  while (!rc && known && l->first) {
+    zfew *f = l->first;
+    if (!(l->first = f->next)) l->last = NULL;
+    start(f);
+  }
+  return rc;
 }
 
 int zfew_begin(zcomm *c, const z_coll *a, zfew **out) {
   zfew *f = malloc(sizeof *f);
   if (!f) return MPI_ERR_NO_MEM;
   f->comm = c;
+  f->next = NULL;
   f->n = f->first = f->started = 0;
-  int up = a->op == Z_GATHERV, rc = MPI_SUCCESS;
-  if (c->native_rank) {
-    rc = add(f, 0, up ? (void *)(uintptr_t)a->send : a->recv, a->send_bytes, up, up);
-  } else {
-    for (int i = 1; i < c->native_size && !rc; i++) {
-      int64_t bytes;
-      char *at = block(a, i, &bytes);
-      rc = add(f, i, at, bytes, !up, up);
+  f->rc = MPI_SUCCESS;
+  int rc = MPI_SUCCESS, whole = a->op != Z_ALLTOALLV; /* else ranks that have nothing for each other are silent: both know */
+  for (int sends = 0; sends < 2; sends++)
+    for (int k = 1; k < c->native_size && !rc; k++) { /* everyone begins with another one */
+      int i = (c->native_rank + (sends ? k : c->native_size - k)) % c->native_size;
+      block b;
+      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) rc = add(f, i, sends, b.at, b.bytes);
     }
-    if (!rc) keep_own(a);
-  }
   if (rc) {
     free(f);
     return rc;
   }
+  keep_own(c, a);
+  zlane *l = &zcomm_more(c)->lane;
+  if (l->last) l->last->next = f;
+  else l->first = f;
+  l->last = f;
   *out = f;
-  return MPI_SUCCESS;
-}
-
-static int start(zfew *f) {
-  int lane = zcomm_more(f->comm)->lane.number, rc = lane < 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
-  f->started = 1;
-  for (part *p = f->parts; p < f->parts + f->n && !rc; p++) {
-    int tag = 2 * lane + p->up;
-    rc = p->sends ? real.Isend(p->at, p->bytes, MPI_BYTE, p->peer, tag, stages, &p->request)
-                  : real.Irecv(p->at, p->bytes, MPI_BYTE, p->peer, tag, stages, &p->request);
-  }
-  return rc;
+  return start_all(c);
 }
 
 int zfew_test(zfew *f, int *over) {
   *over = 0;
-  if (!f->started) {
-    if (!zcomm_more(f->comm)->lane.number) return MPI_SUCCESS; /* the first stage brings it */
-    int rc = start(f);
-    if (rc) return rc;
-  }
+  int rc = f->started ? f->rc : start_all(f->comm);
+  if (rc || !f->started) return rc;
   for (int flag; f->first < f->n; f->first++) {
-    int rc = real.Test(&f->parts[f->first].request, &flag, MPI_STATUS_IGNORE);
+    rc = real.Test(&f->parts[f->first].request, &flag, MPI_STATUS_IGNORE);
     if (rc || !flag) return rc;
   }
   *over = 1;

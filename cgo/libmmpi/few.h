@@ -3,14 +3,15 @@
 #define ZIPPER_FEW_H
 #include "shim.h"
 
-int zfew_start(int tag_ub); /* the native one. MPI error code */
+int zfew_start(int tag_ub, int native_size); /* the native ones. MPI error code */
 void zfew_stop(void);
 
 typedef struct zfew zfew; /* a stage under way */
 
 int zfew_takes(const zcomm *c, const z_coll *a);              /* whether the stage may be done like this */
 int zfew_ready(zcomm *c);                                     /* whether the communicator has, or will have, what that needs; */
-int zfew_ask(zcomm *c, MPI_Request *request);                 /* if not, the stage is done natively, and this beside it */
+int zfew_ask(zcomm *c);                                       /* if not, the stage is done natively, and this beside it */
+int zfew_known(zcomm *c, int *known);                         /* until it is known there, or that there is none */
 int zfew_begin(zcomm *c, const z_coll *args, zfew **out);     /* MPI error code, as below. *out is to be freed when it is over or has failed */
 int zfew_test(zfew *f, int *over);
 #endif

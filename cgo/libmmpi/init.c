@@ -203,7 +203,7 @@ static int join(void) {
   z_poll_start(local.size);
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
   if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
-  if ((rc = real.Comm_dup(MPI_COMM_WORLD, &z_private)) || (rc = zfew_start(local.tag_ub))) return rc;
+  if ((rc = real.Comm_dup(MPI_COMM_WORLD, &z_private)) || (rc = zfew_start(local.tag_ub, local.size))) return rc;
 #ifdef OPEN_MPI
   if ((rc = keep_collectives_progressing(z_private, local.size))) return rc;
 #endif
