@@ -81,56 +81,101 @@ func (e *env) leads(n int) bool {
 	return false
 }
 
+// localSums is how the ranks of a cluster combine a segment: `in` brings each the operands of its slice, of which sum makes their sum (once; at gives its place again),
+// out takes the slice of the result back to all, in its first stage from the given bytes.
+type localSums struct {
+	in  []stage
+	sum func(i int) ([]byte, error)
+	at  func(i int) []byte
+	out func(i int, result []byte, b *batch)
+	// stages after that
+	after []stage
+}
+
 func allreduceSlices(e *env, a Args) Schedule {
-	me, n, unit := e.local.Rank(), e.local.Size(), e.extent
+	unit := e.extent
 	seg, window := e.cutWide(a.Count, unit)
 	most := max(1, e.t.Segment/unit)
-	widest, under := (seg.size+n-1)/n*unit, slots(seg.n, e.t.LocalDepth, window, 1)
-	operands := e.newRing(n*widest, under)
+	local := flatSums
+	if g := e.l.grid; g != nil && (a.Commutative || g.ordered) {
+		local = gridSums
+	}
+	sums := local(e, a, seg, window)
+	slice := func(i int) (from, to int) { return e.slicing(seg.count(i), e.l.Cluster).of(e.local.Rank()) }
+	widest := (seg.size + e.local.Size() - 1) / e.local.Size() * unit
 	parts := make([]ring, len(e.l.Members))
-	e.l.others(func(k int) { parts[k] = e.newRing(widest, under) })
-	slice := func(i int) (from, to int) { return e.slicing(seg.count(i), e.l.Cluster).of(me) }
+	e.l.others(func(k int) { parts[k] = e.newRing(widest, slots(seg.n, window, e.t.LocalDepth)) })
 
-	return pipeline(seg.n,
+	stages := append(sums.in,
 		stage{func(i int, b *batch) {
-			counts, displs := e.slicing(seg.count(i), e.l.Cluster).blocks(unit)
-			recv, at := make([]int64, n), make([]int64, n) // all operands of my slice, one behind the other
-			for r := range recv {
-				recv[r], at[r] = counts[me], int64(r)*counts[me]
-			}
-			b.add(e.local.Alltoallv(seg.of(a.Send, i, unit), counts, displs, operands.at(i, n*int(counts[me])), recv, at))
-		}, e.t.LocalDepth},
-		stage{func(i int, b *batch) {
+			mine, err := sums.sum(i)
+			b.add(nil, err)
 			from, to := slice(i)
-			bytes := (to - from) * unit
-			all := make([][]byte, n)
-			for r := range all {
-				all[r] = operands.at(i, n*bytes)[r*bytes:][:bytes]
-			}
-			b.add(nil, e.fold(all, to-from))
 			e.l.others(func(k int) {
-				theirs := parts[k].at(i, bytes)
+				theirs := parts[k].at(i, (to-from)*unit)
 				e.slicing(seg.count(i), k).common(from, to, most, func(r, lo, hi int) {
 					b.add(e.Recv(e.l.Members[k][r], 0, theirs[(lo-from)*unit:(hi-from)*unit]))
 				})
 			})
 			e.l.others(func(k int) {
 				e.slicing(seg.count(i), k).common(from, to, most, func(r, lo, hi int) {
-					b.add(e.Send(e.l.Members[k][r], 0, all[n-1][(lo-from)*unit:(hi-from)*unit]))
+					b.add(e.Send(e.l.Members[k][r], 0, mine[(lo-from)*unit:(hi-from)*unit]))
 				})
 			})
 		}, window},
 		stage{func(i int, b *batch) {
 			from, to := slice(i)
-			bytes := (to - from) * unit
-			sums := make([][]byte, len(e.l.Members))
-			e.l.others(func(k int) { sums[k] = parts[k].at(i, bytes) })
-			sums[e.l.Cluster] = operands.at(i, n*bytes)[(n-1)*bytes:]
-			b.add(nil, e.fold(sums, to-from))
-			all := seg.of(a.Recv, i, unit)
-			own := all[from*unit : to*unit]
-			copy(own, sums[len(sums)-1])
-			counts, displs := e.slicing(seg.count(i), e.l.Cluster).blocks(unit)
-			b.add(e.local.Allgatherv(own, all, counts, displs))
+			all := make([][]byte, len(e.l.Members))
+			e.l.others(func(k int) { all[k] = parts[k].at(i, (to-from)*unit) })
+			all[e.l.Cluster] = sums.at(i)
+			b.add(nil, e.fold(all, to-from))
+			result := all[len(all)-1]
+			copy(seg.of(a.Recv, i, unit)[from*unit:to*unit], result)
+			sums.out(i, result, b)
 		}, e.t.LocalDepth})
+	return pipeline(seg.n, append(stages, sums.after...)...)
+}
+
+// flatSums: a native alltoall of slices, a native allgather of results.
+func flatSums(e *env, a Args, seg segments, window int) localSums {
+	me, n, unit := e.local.Rank(), e.local.Size(), e.extent
+	slice := func(i int) slicing { return e.slicing(seg.count(i), e.l.Cluster) }
+	widest := (seg.size + n - 1) / n * unit
+	operands := e.newRing(n*widest, slots(seg.n, e.t.LocalDepth, window, 1)) // all of my slice, one behind the other
+	all := func(i int) (list [][]byte, units int) {
+		from, to := slice(i).of(me)
+		return cutEqually(operands.at(i, n*(to-from)*unit), n), to - from
+	}
+	return localSums{
+		in: []stage{{func(i int, b *batch) {
+			counts, displs := slice(i).blocks(unit)
+			recv, at := make([]int64, n), make([]int64, n)
+			for r := range recv {
+				recv[r], at[r] = counts[me], int64(r)*counts[me]
+			}
+			b.add(e.local.Alltoallv(seg.of(a.Send, i, unit), counts, displs, operands.at(i, n*int(counts[me])), recv, at))
+		}, e.t.LocalDepth}},
+		sum: func(i int) ([]byte, error) {
+			list, units := all(i)
+			return list[n-1], e.fold(list, units)
+		},
+		at: func(i int) []byte {
+			list, _ := all(i)
+			return list[n-1]
+		},
+		out: func(i int, _ []byte, b *batch) {
+			counts, displs := slice(i).blocks(unit)
+			to := seg.of(a.Recv, i, unit)
+			b.add(e.local.Allgatherv(block(to, counts[me], displs[me]), to, counts, displs))
+		},
+	}
+}
+
+// cutEqually cuts b into n pieces.
+func cutEqually(b []byte, n int) [][]byte {
+	list, size := make([][]byte, n), len(b)/n
+	for i := range list {
+		list[i] = b[i*size:][:size]
+	}
+	return list
 }

@@ -10,6 +10,8 @@ type Layout struct {
 	LocalOf    []int   // [rank] → position in Members of its cluster
 	Runs       []Run   // the maximal ranges of ranks of one cluster, in order of rank
 	Contiguous bool    // every cluster's ranks are one run: then cluster order is rank order
+
+	grid *grid // of this process's cluster; nil: none, or unknown
 }
 
 // Run is a range of ranks of one cluster.

@@ -17,7 +17,9 @@ type world struct {
 	pending  []func() bool // things that may happen; true: happened for good
 	crossed  [][]int       // [from cluster][to cluster] payload bytes
 	messages [][]int
-	eager    bool // every send is over at once, as with credit granted beforehand
+	hosts    [][]int // [cluster][local rank]
+	between  int     // bytes of native alltoalls between hosts
+	eager    bool    // every send is over at once, as with credit granted beforehand
 	op       func(in, inout []byte)
 	extent   int
 }
@@ -74,10 +76,24 @@ func (p *proc) idle() bool {
 	return true
 }
 
+// hostsOf puts a cluster's ranks on hosts: all on one, two neighbours on each, or in turn on two.
+func hostsOf(ranks int, seed int64) []int {
+	hosts := make([]int, ranks)
+	for r := range hosts {
+		hosts[r] = []int{0, r / 2, r % 2}[(seed%3+3)%3]
+	}
+	return hosts
+}
+
 func newWorld(clusterOf []int, seed int64) *world {
 	w := &world{rng: rand.New(rand.NewSource(seed)), pipes: map[pipe]*queue{}}
 	for r := range clusterOf {
-		w.procs = append(w.procs, &proc{w: w, l: NewLayout(clusterOf, r)})
+		l := NewLayout(clusterOf, r)
+		l.SetHosts(hostsOf(len(l.mine()), seed))
+		w.procs = append(w.procs, &proc{w: w, l: l})
+	}
+	for _, ranks := range w.procs[0].l.Members {
+		w.hosts = append(w.hosts, hostsOf(len(ranks), seed))
 	}
 	c := len(w.procs[0].l.Members)
 	w.natives = make([][]*native, c)

@@ -162,6 +162,9 @@ func (w *world) deliver(n *native, me int) {
 	case "alltoallv":
 		for i, s := range n.args {
 			place(block(a.recv, a.counts[i], a.displs[i]), block(s.send, s.sendc[me], s.sendd[me]))
+			if hosts := w.hosts[a.op.p.l.Cluster]; hosts[i] != hosts[me] {
+				w.between += int(s.sendc[me])
+			}
 		}
 	case "reduce":
 		if me == n.root {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,7 +100,8 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if running.Load() != nil {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: "the engine is running already"})
 	}
-	l := engine.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub), Library: C.GoString(loc.library), Host: C.GoString(loc.host), Guest: guest.Load()}
+	l := engine.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub), Library: C.GoString(loc.library), Host: C.GoString(loc.host), Guest: guest.Load(),
+		Hosts: slices.Clone(unsafe.Slice((*int32)(unsafe.Pointer(loc.hosts)), int(loc.size)))}
 	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
 	job, err := jobenv.FromEnviron()
 	if errors.Is(err, jobenv.ErrNoJob) {

@@ -10,7 +10,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 4
+#define Z_ABI_VERSION 5
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -139,6 +139,7 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   int32_t threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
   const char *library;       /* "Open MPI 4.1.4" */
   const char *host;
+  const int32_t *hosts;      /* [size]: of every native rank the first one on its host. Not kept */
 } z_local;
 
 #define Z_ENGINE_FUNCTIONS(F) \

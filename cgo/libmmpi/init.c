@@ -174,6 +174,15 @@ static int keep_collectives_progressing(MPI_Comm comm, int size) {
 }
 #endif
 
+/* hosts[i]: the first native rank on the host of native rank i. */
+static int find_hosts(int rank, int hosts[]) {
+  MPI_Comm host;
+  int first = rank, rc = real.Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
+  if (!rc) rc = real.Bcast(&first, 1, MPI_INT, 0, host);
+  if (!rc) rc = real.Allgather(&first, 1, MPI_INT, hosts, 1, MPI_INT, MPI_COMM_WORLD);
+  return rc ? rc : real.Comm_free(&host);
+}
+
 static int join(void) {
   z_local local = {0};
   char library[64], host[256] = "";
@@ -186,12 +195,17 @@ static int join(void) {
   local.library = library;
   gethostname(host, sizeof host - 1);
   local.host = host;
+  int *hosts = calloc((size_t)local.size, sizeof *hosts);
+  if (!hosts) return MPI_ERR_NO_MEM;
+  local.hosts = hosts;
+  if ((rc = find_hosts(local.rank, hosts))) return rc;
 
   struct sigaction kept[CRASHES];
   crash_handlers(kept, 0);
   const char *problem = open_engine();
   if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error(); /* the first call: Go's handlers are there now */
   if (!registered) crash_handlers(kept, 1);
+  free(hosts);
   if (problem) {
     fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);
     fflush(NULL);

@@ -11,6 +11,7 @@
 enum {
   SPIN_US = 400,         /* longest spin before the first sleep: an answer takes that long where all on its way sleep and waking each takes 50 us */
   SHORT_SPIN_US = 5,     /* and shortest */
+  NATIVE_SPIN_US = 20000, /* longest spin while native MPI has something under way */
   TURN_US = 5,           /* a turn that finds nothing takes no longer than that: the rest of the time others had the core */
   CROWDED_US = 500,      /* whoever gives way for so long shares the core with somebody who computes */
   EXPLORE = 32,          /* one wait in so many has all SPIN_US, to see whether they pay now; seldom if they never do */
@@ -82,12 +83,14 @@ static void spin_start(void) {
   if (++spin.waits >= spin.explore) spin.waits = 0;
 }
 
-/* Whether to take another turn at once, after one that found nothing. */
-static int spin_on(void) {
-  if (manner == BUSY) return 1;
+/* Whether to take another turn at once, after one that found nothing. While native MPI has something under way, nearly as in native MPI, which never sleeps: nothing would
+ * wake us, a long message takes many looks of both sides, and a short sleep takes more of the core than many looks. */
+static int spin_on(int native) {
+  if (manner != ADAPTIVE) return manner == BUSY;
   double now = now_us(), turn = spin.last ? now - spin.last : 0;
   spin.last = now;
   spin.used += turn < TURN_US ? turn : TURN_US;
+  if (native) return spin.used < NATIVE_SPIN_US;
   if (turn <= CROWDED_US && spin.used < (spin.waits ? spin.limit : SPIN_US)) return 1;
   spin.limit = spin.limit > 2 * SHORT_SPIN_US ? spin.limit / 2 : SHORT_SPIN_US;
   if (!spin.waits && (spin.explore *= 2) > SELDOM) spin.explore = SELDOM;
@@ -141,15 +144,16 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
       spin_start();
       continue;
     }
-    if (looks == z_looks) poke();
+    int looked = looks != z_looks; /* a native stage or receive is under way */
+    if (!looked) poke();
     looks = z_looks;
     if (native) {
       if (let_yield || ++turn % NATIVE_SPINS == 0) sched_yield();
       relax();
-    } else if (block > 0) {
-      block = 2 * block < longest ? 2 * block : longest;
+    } else if ((block <= 0 || looked) && spin_on(looked)) {
+      block = give_way;
     } else {
-      block = spin_on() ? give_way : first;
+      block = block <= 0 ? first : 2 * block < longest ? 2 * block : longest;
     }
   }
   end_wait();

@@ -46,11 +46,7 @@ func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
 		return e.err
 	}
 	if c.layout == nil {
-		clusters := make([]int, len(c.world))
-		for i, v := range c.world {
-			clusters[i], _ = e.world.Place(int(v))
-		}
-		c.layout = collectives.NewLayout(clusters, c.rank)
+		c.layout = e.layoutOf(c)
 	}
 	x := &collective{e: e, c: c, cell: cell, what: what, tag: int(c.colls.number&maxCollective) << 8}
 	s, err := collectives.New(x, what.Args, e.collTuning)
@@ -68,6 +64,23 @@ func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
 		e.writeOut()
 	}
 	return nil
+}
+
+func (e *Engine) layoutOf(c *Comm) *collectives.Layout {
+	clusters := make([]int, len(c.world))
+	for i, v := range c.world {
+		clusters[i], _ = e.world.Place(int(v))
+	}
+	l := collectives.NewLayout(clusters, c.rank)
+	if e.world.Hosts != nil {
+		_, first := e.world.Place(e.world.Rank)
+		hosts := make([]int, len(c.local))
+		for i, r := range c.local {
+			hosts[i] = int(e.world.Hosts[int(c.world[r])-first])
+		}
+		l.SetHosts(hosts)
+	}
+	return l
 }
 
 // advanceCollectives steps the first collective of every communicator.

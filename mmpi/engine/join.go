@@ -25,6 +25,7 @@ type Local struct {
 	TagUB      int
 	Library    string // "Open MPI 4.1.4"
 	Host       string
+	Hosts      []int32      // see World
 	Guest      bool         // see Config
 	Warn       func(string) // is told what the user should know though the job goes on; nil: nobody
 	Unmaps     verbs.Unmaps // tells what the program unmaps, if registrations of its memory are to be kept
@@ -36,7 +37,7 @@ const Model = runtime.GOARCH + " little endian"
 // Join makes this process part of the job and starts the engine. It blocks until all ranks of all clusters are in or the job's time-out ends.
 // The engine is nil if the job has one cluster only: nothing spans. The world is valid then too.
 func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engine, World, error) {
-	w := World{Clusters: make([]wire.Cluster, len(job.Layout)), TagUB: loc.TagUB, Order: jobenv.VirtualRanks(job.Order, job.Layout)}
+	w := World{Clusters: make([]wire.Cluster, len(job.Layout)), TagUB: loc.TagUB, Hosts: loc.Hosts, Order: jobenv.VirtualRanks(job.Order, job.Layout)}
 	first, size := 0, -1
 	for i, c := range job.Layout {
 		w.Clusters[i] = wire.Cluster{Name: c.Name, Size: uint32(c.Size)}

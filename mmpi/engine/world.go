@@ -15,6 +15,7 @@ type World struct {
 	Rank     int            // mine, virtual
 	Clusters []wire.Cluster // in order of virtual rank
 	TagUB    int
+	Hosts    []int32 // of every process of this cluster, by its rank there, the first one on its host; nil: unknown
 	Order    []int32 // of every rank of MPI_COMM_WORLD the virtual rank; nil: the same
 }
 

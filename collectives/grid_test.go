@@ -1,0 +1,51 @@
+package collectives
+
+import (
+	"math/rand"
+	"testing"
+)
+
+// TestHostsCombineFirst: of a large allreduce only what the ranks of a host have combined goes to other hosts of the cluster, and each part of the result once.
+func TestHostsCombineFirst(t *testing.T) {
+	clusterOf := []int{0, 0, 0, 0, 1, 1, 1, 1, 1, 1}
+	const m = 96 << 10
+	for _, tc := range []struct {
+		places int64 // of hostsOf
+		what   string
+		want   int // in and out: each of h hosts sends m·(1-1/h) bytes each way
+	}{{1, "two on each host", 2 * (m + 2*m)}, {2, "in turn on two hosts", 2 * (m + m)}} {
+		for _, op := range []operator{xor(), operators()[2]} {
+			w := newWorld(clusterOf, tc.places)
+			c := newCall(rand.New(rand.NewSource(1)), OpAllreduce, len(clusterOf), m/op.extent, 0, true, false, op)
+			if err := run(w, c, op, Tuning{Segment: 5000}); err != nil {
+				t.Fatal(err)
+			}
+			if w.between != tc.want {
+				t.Errorf("%s: %d bytes between hosts, want %d", tc.what, w.between, tc.want)
+			}
+		}
+	}
+}
+
+func TestGrids(t *testing.T) {
+	for _, tc := range []struct {
+		hosts           []int
+		grid, ordered   bool
+		myHost, myPlace int // of the last rank
+	}{
+		{hosts: []int{7, 7, 3, 3}, grid: true, ordered: true, myHost: 1, myPlace: 1},
+		{hosts: []int{1, 0, 1, 0, 1, 0}, grid: true, myHost: 1, myPlace: 2},
+		{hosts: []int{1, 1, 1, 1}}, // nothing between hosts
+		{hosts: []int{1, 2, 3, 4}}, // nothing to combine
+		{hosts: []int{1, 1, 2}},    // uneven
+		{hosts: []int{0}},
+	} {
+		l := NewLayout(make([]int, len(tc.hosts)), len(tc.hosts)-1)
+		l.SetHosts(tc.hosts)
+		if (l.grid != nil) != tc.grid {
+			t.Errorf("%v: grid %v", tc.hosts, l.grid)
+		} else if g := l.grid; g != nil && (g.ordered != tc.ordered || g.host != tc.myHost || g.place != tc.myPlace) {
+			t.Errorf("%v: %+v", tc.hosts, g)
+		}
+	}
+}
