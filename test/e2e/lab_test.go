@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,9 +74,21 @@ func TestLab(t *testing.T) {
 			}
 		})
 	}
+	t.Run("two ranks on each host", func(t *testing.T) { // in order in one cluster, in turn in the other: what each host combines first (collectives/grid.go)
+		file := l.job("ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(strings.Replace(twoNodes, "--map-by, node, ", "", 1), "10.81.1"),
+			"ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.B.openmpi, "+fmt.Sprintf(twoNodes, "10.81.2"))
+		for _, program := range []string{"coll_ops", "coll_shapes", "coll_overlap"} {
+			prog := b.Compile(OpenMPI, "test/programs/c/"+program+".c")
+			native := b.OK(b.Native(OpenMPI, 8, prog))
+			for _, tuning := range []string{"", smallPieces} {
+				env := append(slices.Clone(l.env), "ZIPPER_COLLECTIVES="+tuning)
+				b.Same(native, b.OK(b.Run(nil, env, b.Zipper, "run", "--file", file, "--", prog)), nil)
+			}
+		}
+	})
 	t.Run("status", func(t *testing.T) {
 		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "status"))
-		if strings.Count(r.Stdout, "ended well") != 2 || !strings.Contains(r.Stdout, "a -> b") {
+		if strings.Count(r.Stdout, "ended well") != 8 || !strings.Contains(r.Stdout, "a -> b") {
 			t.Errorf("status of the forwarder:\n%v", r)
 		}
 	})

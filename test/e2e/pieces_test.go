@@ -2,11 +2,13 @@ package e2e
 
 import "testing"
 
-// TestCollectivesInSmallPieces runs the programs of collectives with settings under which ordinary sizes go the way of large ones:
-// many segments, turning leaders, nothing combined.
+// smallPieces are settings under which ordinary sizes go the way of large ones: many segments, turning leaders, nothing combined.
+const smallPieces = "segment=1K,window=8K,leaders=2,slice=64,combine=1,combineblock=1,localdepth=1"
+
+// TestCollectivesInSmallPieces runs the programs of collectives with smallPieces.
 func TestCollectivesInSmallPieces(t *testing.T) {
 	New(t)
-	env := []string{"ZIPPER_COLLECTIVES=segment=1K,window=8K,leaders=2,slice=64,combine=1,combineblock=1,localdepth=1"}
+	env := []string{"ZIPPER_COLLECTIVES=" + smallPieces}
 	for _, file := range []string{"c/coll_basic.c", "c/coll_ops.c", "c/coll_shapes.c"} {
 		splits := []split{twoOne, oneOneOne}
 		if file == "c/coll_basic.c" {
