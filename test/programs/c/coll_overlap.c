@@ -1,5 +1,6 @@
 /* Small collectives under way on several communicators of the same processes at once: each has another order of ranks, so another rank 0 in every cluster; every process
- * starts them communicator by communicator in an order of its own; some communicators are freed and made anew.
+ * starts them communicator by communicator in an order of its own; some communicators are freed and made anew. Then large ones, the first on communicators just made: an
+ * allgather brings blocks of this cluster and of others by stages that are under way together.
  */
 #include "check.h"
 
@@ -41,6 +42,24 @@ static uint64_t end(const operation *o, MPI_Comm comm, int c, int round) {
   return mix(mix(o->sum) ^ (uint64_t)o->one ^ digest(0, o->all, sizeof(int) * np));
 }
 
+static void large_first(int round) {
+  enum { N = 16 << 10 };
+  MPI_Comm comm;
+  MPI_Request requests[2];
+  int rank, *in = malloc(sizeof(int) * N), *all = malloc(sizeof(int) * N * np), *sums = malloc(sizeof(int) * N);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, (me * 3 + round) % np, &comm);
+  MPI_Comm_rank(comm, &rank);
+  for (int i = 0; i < N; i++) in[i] = rank * N + i + round;
+  MPI_Iallgather(in, N, MPI_INT, all, N, MPI_INT, comm, &requests[0]);
+  MPI_Iallreduce(in, sums, N, MPI_INT, MPI_SUM, comm, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < N * np; i++) SAME(all[i], i + round, "large allgather");
+  for (int i = 0; i < N; i++) SAME(sums[i], np * (np - 1) / 2 * N + np * (i + round), "large allreduce");
+  line("large %d: %016llx", round, (unsigned long long)digest(digest(0, all, sizeof(int) * N * np), sums, sizeof(int) * N));
+  MPI_Comm_free(&comm);
+  free(in), free(all), free(sums);
+}
+
 int main(int argc, char **argv) {
   static operation o[COMMS];
   MPI_Comm comms[COMMS];
@@ -66,5 +85,6 @@ int main(int argc, char **argv) {
     }
   }
   for (int c = 0; c < COMMS; c++) MPI_Comm_free(&comms[c]);
+  for (int round = 0; round < 12; round++) large_first(round);
   return finish();
 }
