@@ -14,7 +14,8 @@ import (
 //	scan, exscan                                              collectives overlap; leaders take turns by segment
 //	bcast           as reduce, while the message has at most   a slice of every segment for each rank: native scatter, every
 //	                Segment bytes or a slice < Slice bytes    rank sends its slice, native alltoall and allgather
-//	allreduce       as reduce, while a slice < Slice bytes    the same with native alltoall, combining, native allgather
+//	allreduce       as reduce, while a slice < Slice bytes    the same with native alltoall, combining, native allgather; with
+//	                                                          equally many ranks on each of several hosts first inside each
 //	gather,         cluster's blocks ≤ Combine bytes (uniform  every rank straight to or from the root
 //	scatter         counts only): one message per cluster
 //	allgather       all blocks ≤ Combine bytes: leaders        every rank sends its block (in segments) to one rank of each
