@@ -12,24 +12,10 @@ type grid struct {
 
 // SetHosts says on which host, by any number, each rank of this process's cluster is. Before the layout is used; without it every algorithm treats the ranks alike.
 func (l *Layout) SetHosts(hostOf []int) {
-	index := map[int]int{}
-	g := &grid{ordered: true}
-	for r, name := range hostOf {
-		h, known := index[name]
-		if !known {
-			h = len(index)
-			index[name] = h
-			g.rows = append(g.rows, nil)
-		}
-		g.ordered = g.ordered && h == len(g.rows)-1
-		if r == l.local() {
-			g.host, g.place = h, len(g.rows[h])
-		}
-		g.rows[h] = append(g.rows[h], r)
-	}
-	each := len(g.rows[0])
-	if len(g.rows) > 1 && each > 1 && !slices.ContainsFunc(g.rows, func(row []int) bool { return len(row) != each }) {
-		l.grid = g
+	of, place, rows := grouped(hostOf)
+	me, each := l.local(), len(rows[0])
+	if len(rows) > 1 && each > 1 && !slices.ContainsFunc(rows, func(row []int) bool { return len(row) != each }) {
+		l.grid = &grid{rows: rows, host: of[me], place: place[me], ordered: slices.IsSorted(of)}
 	}
 }
 

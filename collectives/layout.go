@@ -22,17 +22,9 @@ type Run struct {
 // NewLayout describes the communicator in which rank i lives in the cluster that clusterOf[i] names (any numbers),
 // seen from the process with the given rank.
 func NewLayout(clusterOf []int, rank int) *Layout {
-	l := &Layout{Rank: rank, Size: len(clusterOf), ClusterOf: make([]int, len(clusterOf)), LocalOf: make([]int, len(clusterOf))}
-	index := map[int]int{}
-	for r, name := range clusterOf {
-		k, known := index[name]
-		if !known {
-			k = len(index)
-			index[name] = k
-			l.Members = append(l.Members, nil)
-		}
-		l.ClusterOf[r], l.LocalOf[r] = k, len(l.Members[k])
-		l.Members[k] = append(l.Members[k], r)
+	l := &Layout{Rank: rank, Size: len(clusterOf)}
+	l.ClusterOf, l.LocalOf, l.Members = grouped(clusterOf)
+	for r, k := range l.ClusterOf {
 		if last := len(l.Runs) - 1; last >= 0 && l.Runs[last].Cluster == k {
 			l.Runs[last].Count++
 		} else {
@@ -42,6 +34,23 @@ func NewLayout(clusterOf []int, rank int) *Layout {
 	l.Cluster = l.ClusterOf[rank]
 	l.Contiguous = len(l.Runs) == len(l.Members)
 	return l
+}
+
+// grouped numbers the groups that names stand for, from 0 in order of first appearance: each rank's group and place in it, and each group's ranks in ascending order.
+func grouped(names []int) (groupOf, placeOf []int, members [][]int) {
+	groupOf, placeOf = make([]int, len(names)), make([]int, len(names))
+	index := map[int]int{}
+	for r, name := range names {
+		g, known := index[name]
+		if !known {
+			g = len(index)
+			index[name] = g
+			members = append(members, nil)
+		}
+		groupOf[r], placeOf[r] = g, len(members[g])
+		members[g] = append(members[g], r)
+	}
+	return groupOf, placeOf, members
 }
 
 // mine gives the ranks of this process's cluster.
