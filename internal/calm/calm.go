@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 // Timer slacks in ns: Linux's own, and that of the Go runtime's threads in a calm program.
 const (
-	Usual = 50_000
+	usual = 50_000
 	slack = 5_000_000
 )
 
@@ -20,13 +21,16 @@ const (
 // first, before there is any goroutine or file that the new program would miss.
 //
 // Go's monitor thread looks every 20 µs for threads that stay in system calls or foreign code, as those do that wait for messages, for a millisecond and
-// more after each it finds. A process that wakes a few hundred times a second takes 5 to 10 % of a core that way. With a long slack the monitor's sleeps last longer, and
-// so do all others: threads that need shorter ones set Usual.
+// more after each it finds. A process that wakes a few hundred times a second takes 5 to 10 % of a core that way. With a long slack the monitor's sleeps last longer.
 func Start() error {
 	runtime.LockOSThread() // the slack is a thread's
 	defer runtime.UnlockOSThread()
-	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || now == slack {
+	switch now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); {
+	case err != nil:
 		return err
+	case now == slack:
+		Workers()
+		return nil
 	}
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, slack, 0, 0, 0); err != nil {
 		return err
@@ -41,3 +45,33 @@ func Start() error {
 	}
 	return unix.Exec(self, os.Args, os.Environ())
 }
+
+// Workers gives the Go runtime's threads their usual slack back: those that run Go, not the monitor. To be called before anything else where the runtime has started with a
+// long slack.
+//
+// A thread that looks for work sleeps for 3 µs when it is about to take some from another one (runqgrab in the runtime), as at the start of a garbage collection: with
+// the monitor's slack that took up to 5 ms, in which the program had none of Go's processors.
+func Workers() {
+	// With one processor a thread is waked or made only when the one before it blocks, so goroutines that block locked to their threads find all
+	// there are, and none is made that they do not find. What needs a thread later finds these idle: it would inherit the slack of a thread that we do not reach.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	reset := func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) }
+	reset()
+	var all, done sync.WaitGroup
+	all.Add(workers)
+	for range workers {
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			reset()
+			all.Done()
+			all.Wait()
+		}()
+	}
+	done.Wait()
+}
+
+// workers is more than the threads that the runtime starts with, and than run Go at a time afterwards where GOMAXPROCS is small.
+const workers = 4

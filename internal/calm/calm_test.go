@@ -1,0 +1,82 @@
+package calm
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestStart: in a program started calm only the runtime's monitor, and the thread that starts others in programs with cgo, have the long slack.
+func TestStart(t *testing.T) {
+	if os.Getenv("CALM_TEST") != "" {
+		calmProgram(t)
+		return
+	}
+	if !mayReadSlack() {
+		t.Skip("reading other threads' timer slack takes CAP_SYS_NICE")
+	}
+	for range 20 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestStart$", "-test.v")
+		cmd.Env = append(os.Environ(), "CALM_TEST=1", "GOMAXPROCS=3")
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "looked at") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+}
+
+func mayReadSlack() bool {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return false
+	}
+	for _, task := range tasks {
+		if _, err := os.ReadFile("/proc/" + task.Name() + "/timerslack_ns"); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func calmProgram(t *testing.T) {
+	if err := Start(); err != nil {
+		t.Fatal(err)
+	}
+	// Work for all processors, and collections, so that threads are needed.
+	var work sync.WaitGroup
+	for range 8 {
+		work.Go(func() {
+			for range 20 {
+				_ = make([]byte, 1<<20)
+				runtime.GC()
+			}
+		})
+	}
+	work.Wait()
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := 0
+	for _, task := range tasks {
+		b, err := os.ReadFile("/proc/" + task.Name() + "/timerslack_ns")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.TrimSpace(string(b)) == fmt.Sprint(slack) {
+			long++
+		}
+	}
+	if long < 1 || long > 2 {
+		t.Errorf("%d of %d threads have the long slack", long, len(tasks))
+	}
+	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || now != usual {
+		t.Errorf("this thread has a slack of %d ns (%v)", now, err)
+	}
+	fmt.Printf("looked at %d threads\n", len(tasks))
+}
