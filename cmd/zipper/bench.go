@@ -98,8 +98,9 @@ func openBench(c *cli.Context) (*bench, error) {
 		}
 		l, err := lab.Up(ctx, cfg)
 		if err != nil {
+			err = because(ctx, err)
 			cancel()
-			return nil, because(ctx, err)
+			return nil, err
 		}
 		b.lab = l
 		b.close = func() {
