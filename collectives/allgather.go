@@ -21,13 +21,18 @@ func allgather(e *env, a Args) Schedule {
 	if total == 0 {
 		return nil
 	}
-	if total <= int64(min(e.t.Combine, e.t.CombineBlock*e.l.Size)) && e.l.few() {
+	if e.gathersFew(total) {
 		return allgatherFew(e, a)
 	}
 	if total <= int64(e.t.Combine) {
 		return allgatherLeaders(e, a)
 	}
 	return allgatherDirect(e, a)
+}
+
+// gathersFew reports whether an allgather of so many bytes in all is done by allgatherFew.
+func (e *env) gathersFew(total int64) bool {
+	return total <= int64(min(e.t.Combine, e.t.CombineBlock*e.l.Size)) && e.l.few()
 }
 
 // allgatherLocal is the native allgather of this cluster's own blocks.
@@ -37,7 +42,7 @@ func allgatherLocal(e *env, a Args) op {
 }
 
 func allgatherLeaders(e *env, a Args) Schedule {
-	s := Schedule{round(allgatherLocal(e, a))}
+	s := Schedule{step(allgatherLocal(e, a))}
 	// The other clusters' streams, one behind the other, are broadcast at once.
 	streams, spread := make([]area, len(e.l.Members)), []func(){}
 	var all []byte
@@ -77,7 +82,7 @@ func allgatherLeaders(e *env, a Args) Schedule {
 		})
 	}
 	if len(all) > 0 {
-		s = append(s, round(func() (Request, error) { return e.local.Bcast(all, 0) }))
+		s = append(s, step(func() (Request, error) { return e.local.Bcast(all, 0) }))
 	}
 	return append(s, compute(func() error {
 		for _, f := range spread {
@@ -96,7 +101,7 @@ func allgatherFew(e *env, a Args) Schedule {
 	}
 	all := e.Scratch(int(at))
 	own := streams[e.l.Cluster].of(all)
-	s := Schedule{round(func() (Request, error) {
+	s := Schedule{step(func() (Request, error) {
 		if e.local.Rank() != 0 {
 			return e.local.Gatherv(a.Send, nil, nil, nil, 0)
 		}
@@ -121,7 +126,7 @@ func allgatherFew(e *env, a Args) Schedule {
 			return b.reqs, b.err
 		})
 	}
-	return append(s, round(func() (Request, error) { return e.local.Bcast(all, 0) }), compute(func() error {
+	return append(s, step(func() (Request, error) { return e.local.Bcast(all, 0) }), compute(func() error {
 		for k := range e.l.Members {
 			e.spread(k, streams[k].of(all), a)
 		}

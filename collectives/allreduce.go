@@ -17,10 +17,51 @@ package collectives
 //
 // The result has the same bits everywhere.
 func allreduce(e *env, a Args) Schedule {
-	if a.Count*e.extent >= e.t.Slice*e.l.widest() {
+	switch n := a.Count * e.extent; {
+	case n >= e.t.Slice*e.l.widest():
 		return allreduceSlices(e, a)
+	case e.sumsFew(n):
+		return allreduceFew(e, a, n)
 	}
 	return allreduceLeaders(e, a)
+}
+
+// sumsFew reports whether an allreduce of n bytes is done by allreduceFew.
+func (e *env) sumsFew(n int) bool {
+	return 0 < n && n <= e.t.CombineBlock && n < e.t.Slice*e.l.widest() && e.l.few()
+}
+
+// allreduceFew: the leader combines the operands of its cluster, n bytes each: a native reduction takes two steps already with three ranks.
+func allreduceFew(e *env, a Args, n int) Schedule {
+	send, result := a.Send[:n], a.Recv[:n]
+	last := step(func() (Request, error) { return e.local.Bcast(result, 0) })
+	if e.local.Rank() != 0 {
+		return Schedule{step(e.gatherSmall(send, nil)), last}
+	}
+	operands := e.Scratch(e.local.Size() * n)
+	parts, me := cutEqually(e.Scratch(len(e.l.Members)*n), len(e.l.Members)), e.l.Cluster
+	parts[len(parts)-1] = result
+	return Schedule{
+		step(e.gatherSmall(send, operands)),
+		func() ([]Request, error) {
+			var b batch
+			b.add(nil, e.foldTo(parts[me], operands, a.Count))
+			e.l.others(func(k int) {
+				peer := e.l.Members[k][0]
+				b.add(e.Recv(peer, 0, parts[k]))
+				b.add(e.Send(peer, 0, parts[me]))
+			})
+			return b.reqs, b.err
+		},
+		func() ([]Request, error) {
+			err := e.fold(parts, a.Count)
+			started, err2 := last()
+			if err == nil {
+				err = err2
+			}
+			return started, err
+		},
+	}
 }
 
 func allreduceLeaders(e *env, a Args) Schedule {
@@ -32,19 +73,8 @@ func allreduceLeaders(e *env, a Args) Schedule {
 		parts = e.newParts(seg, slots(seg.n, e.t.LocalDepth, window, 1))
 		parts.last = a.Recv
 	}
-	// Few small operands are combined by the leader: a native reduction takes two steps already with three ranks.
-	n := a.Count * unit
-	gathers := seg.n == 1 && 0 < n && n <= e.t.CombineBlock && e.l.few()
-	var operands []byte
-	if gathers && leads(0) {
-		operands = e.Scratch(e.local.Size() * n)
-	}
 	return pipeline(seg.n,
 		stage{func(i int, b *batch) {
-			if gathers {
-				b.add(e.gatherSmall(a.Send[:n], operands)())
-				return
-			}
 			var to []byte
 			if leads(i) {
 				to = parts.at(i)[me]
@@ -54,9 +84,6 @@ func allreduceLeaders(e *env, a Args) Schedule {
 		stage{func(i int, b *batch) {
 			if leads(i) {
 				p := parts.at(i)
-				if gathers {
-					b.add(nil, e.foldTo(p[me], operands, a.Count))
-				}
 				e.l.others(func(k int) {
 					peer := e.l.Members[k][e.l.leader(k, i, e.t.Leaders, 0)]
 					b.add(e.Recv(peer, 0, p[k]))

@@ -72,7 +72,7 @@ func alltoallCombined(e *env, a Args, m int) Schedule {
 	if e.local.Rank() != 0 {
 		return Schedule{first,
 			round(append(direct, func() (Request, error) { return e.local.Gatherv(out, nil, nil, nil, 0) })...),
-			round(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, in, 0) }),
+			step(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, in, 0) }),
 			last}
 	}
 
@@ -115,6 +115,6 @@ func alltoallCombined(e *env, a Args, m int) Schedule {
 	return Schedule{first,
 		round(append(direct, func() (Request, error) { return e.local.Gatherv(out, gathered, counts, displs, 0) })...),
 		exchange, sorted,
-		round(func() (Request, error) { return e.local.Scatterv(scattered, counts, displs, in, 0) }),
+		step(func() (Request, error) { return e.local.Scatterv(scattered, counts, displs, in, 0) }),
 		last}
 }

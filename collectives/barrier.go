@@ -9,7 +9,7 @@ func barrier(e *env) Schedule {
 	if e.l.few() {
 		first = e.gatherSmall(e.Scratch(1), e.Scratch(e.local.Size()))
 	}
-	s := Schedule{round(first)}
+	s := Schedule{step(first)}
 	if e.local.Rank() == 0 {
 		var b []op
 		e.l.others(func(k int) {
@@ -19,5 +19,5 @@ func barrier(e *env) Schedule {
 		s = append(s, round(b...))
 	}
 	last := e.Scratch(1)
-	return append(s, round(func() (Request, error) { return e.local.Bcast(last, 0) }))
+	return append(s, step(func() (Request, error) { return e.local.Bcast(last, 0) }))
 }

@@ -11,21 +11,21 @@ func gather(e *env, a Args) Schedule {
 		return gatherAtRoot(e, a)
 	}
 	if e.l.Cluster == home {
-		return Schedule{round(func() (Request, error) { return e.local.Gatherv(a.Send, nil, nil, nil, rootLocal) })}
+		return Schedule{step(func() (Request, error) { return e.local.Gatherv(a.Send, nil, nil, nil, rootLocal) })}
 	}
 	if !e.combined(a.Uniform, len(a.Send), e.l.Cluster) {
 		if len(a.Send) == 0 {
 			return nil
 		}
-		return Schedule{round(func() (Request, error) { return e.Send(a.Root, 0, a.Send) })}
+		return Schedule{step(func() (Request, error) { return e.Send(a.Root, 0, a.Send) })}
 	}
 	if e.local.Rank() != 0 {
-		return Schedule{round(func() (Request, error) { return e.local.Gatherv(a.Send, nil, nil, nil, 0) })}
+		return Schedule{step(func() (Request, error) { return e.local.Gatherv(a.Send, nil, nil, nil, 0) })}
 	}
 	counts, displs, all := e.equal(len(a.Send))
 	return Schedule{
-		round(func() (Request, error) { return e.local.Gatherv(a.Send, all, counts, displs, 0) }),
-		round(func() (Request, error) { return e.Send(a.Root, 0, all) }),
+		step(func() (Request, error) { return e.local.Gatherv(a.Send, all, counts, displs, 0) }),
+		step(func() (Request, error) { return e.Send(a.Root, 0, all) }),
 	}
 }
 

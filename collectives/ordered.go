@@ -21,11 +21,11 @@ type ordered struct {
 func gatherOrdered(e *env, send []byte, count, leader int) (Round, *ordered) {
 	send = send[:count*e.extent]
 	if e.local.Rank() != leader {
-		return round(func() (Request, error) { return e.local.Gatherv(send, nil, nil, nil, leader) }), nil
+		return step(func() (Request, error) { return e.local.Gatherv(send, nil, nil, nil, leader) }), nil
 	}
 	counts, displs, all := e.equal(len(send))
 	o := &ordered{env: e, count: count, bytes: len(send), gathered: all, in: make([][]byte, len(e.l.Members))}
-	return round(func() (Request, error) { return e.local.Gatherv(send, all, counts, displs, leader) }), o
+	return step(func() (Request, error) { return e.local.Gatherv(send, all, counts, displs, leader) }), o
 }
 
 // runs gives the number of runs of a cluster that begin before a rank.
@@ -141,7 +141,7 @@ func allreduceOrdered(e *env, a Args) Schedule {
 				return err
 			}))
 	}
-	return append(s, round(func() (Request, error) { return e.local.Bcast(recv, 0) }))
+	return append(s, step(func() (Request, error) { return e.local.Bcast(recv, 0) }))
 }
 
 func reduceScatterOrdered(e *env, a Args) Schedule {
@@ -152,7 +152,7 @@ func reduceScatterOrdered(e *env, a Args) Schedule {
 	gather, o := gatherOrdered(e, v.all, len(v.all)/e.extent, 0)
 	recv := a.Recv[:v.bytes[e.l.Rank]]
 	if o == nil {
-		return Schedule{gather, round(func() (Request, error) { return v.scatterLocal(nil, recv) })}
+		return Schedule{gather, step(func() (Request, error) { return v.scatterLocal(nil, recv) })}
 	}
 	mine := v.partBytes(e.l.Cluster)
 	// parts gives a cluster's part of the total of every run of ours.
@@ -188,7 +188,7 @@ func scanOrdered(e *env, a Args) Schedule {
 	}
 	gather, o := gatherOrdered(e, a.Send, a.Count, 0)
 	if o == nil {
-		return Schedule{gather, round(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, recv, 0) })}
+		return Schedule{gather, step(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, recv, 0) })}
 	}
 	last := func(k int) int { return e.l.Members[k][len(e.l.Members[k])-1] }
 	counts, displs, results := e.equal(o.bytes)

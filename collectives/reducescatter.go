@@ -71,14 +71,14 @@ func reduceScatterLeaders(e *env, a Args, v vector) Schedule {
 	count := len(v.all) / e.extent
 	if e.local.Rank() != 0 {
 		return Schedule{
-			round(func() (Request, error) { return e.local.Reduce(v.all, nil, count, 0) }),
-			round(func() (Request, error) { return v.scatterLocal(nil, recv) }),
+			step(func() (Request, error) { return e.local.Reduce(v.all, nil, count, 0) }),
+			step(func() (Request, error) { return v.scatterLocal(nil, recv) }),
 		}
 	}
 	mine := v.partBytes(e.l.Cluster)
 	reduced, parts := e.Scratch(len(v.all)), make([][]byte, len(e.l.Members))
 	return Schedule{
-		round(func() (Request, error) { return e.local.Reduce(v.all, reduced, count, 0) }),
+		step(func() (Request, error) { return e.local.Reduce(v.all, reduced, count, 0) }),
 		func() ([]Request, error) {
 			var b batch
 			parts[e.l.Cluster] = v.part(e.l.Cluster, reduced)

@@ -11,21 +11,21 @@ func scatter(e *env, a Args) Schedule {
 		return scatterAtRoot(e, a)
 	}
 	if e.l.Cluster == home {
-		return Schedule{round(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, a.Recv, rootLocal) })}
+		return Schedule{step(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, a.Recv, rootLocal) })}
 	}
 	if !e.combined(a.Uniform, len(a.Recv), e.l.Cluster) {
 		if len(a.Recv) == 0 {
 			return nil
 		}
-		return Schedule{round(func() (Request, error) { return e.Recv(a.Root, 0, a.Recv) })}
+		return Schedule{step(func() (Request, error) { return e.Recv(a.Root, 0, a.Recv) })}
 	}
 	if e.local.Rank() != 0 {
-		return Schedule{round(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, a.Recv, 0) })}
+		return Schedule{step(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, a.Recv, 0) })}
 	}
 	counts, displs, all := e.equal(len(a.Recv))
 	return Schedule{
-		round(func() (Request, error) { return e.Recv(a.Root, 0, all) }),
-		round(func() (Request, error) { return e.local.Scatterv(all, counts, displs, a.Recv, 0) }),
+		step(func() (Request, error) { return e.Recv(a.Root, 0, all) }),
+		step(func() (Request, error) { return e.local.Scatterv(all, counts, displs, a.Recv, 0) }),
 	}
 }
 

@@ -14,6 +14,17 @@ func round(ops ...op) Round {
 	}
 }
 
+// step is a round of one operation.
+func step(o op) Round {
+	return func() ([]Request, error) {
+		r, err := o()
+		if r == nil {
+			return nil, err
+		}
+		return []Request{r}, err
+	}
+}
+
 // compute is a round without operations.
 func compute(f func() error) Round {
 	return func() ([]Request, error) { return nil, f() }

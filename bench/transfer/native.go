@@ -25,5 +25,5 @@ func (alone) Coll(*engine.Comm, *engine.Coll) (uint64, error)       { return 0, 
 func (alone) CollTest(uint64) (bool, error)                         { return false, errAlone }
 func (alone) ReduceLocal([]byte, []byte, int, uint64, uint64) error { return errAlone }
 func (alone) Compute(uint8, uint8, []byte, []byte) error            { return errAlone }
-func (alone) SetBusy(bool)                                          {}
+func (alone) SetActivity(engine.Activity)                           {}
 func (a alone) Fail(_ int, reason string)                           { a.fail(reason) }

@@ -10,7 +10,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 5
+#define Z_ABI_VERSION 6
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -67,6 +67,7 @@ typedef struct z_coll {
   uint64_t type, mpi_op;    /* reductions: native handles, for z_native only */
   int32_t commutative;
   int32_t uniform;          /* every rank has the same count and knows so (MPI_Gather, not MPI_Gatherv) */
+  uint32_t skipped;         /* collectives on the communicator since the last ze_coll that this process has done without it (ze_coll_follows) */
 } z_coll;
 
 /* One-sided operations on a window that spans clusters. Memory is described as count elements, extent bytes from one to the next, of the
@@ -108,11 +109,18 @@ enum z_sync {
   Z_SYNC_IDLE,      /* an error if an epoch is open; cell is not used */
 };
 
+/* What the engine has under way. = engine.Idle … */
+enum z_activity {
+  Z_IDLE,    /* a thread may block inside native MPI */
+  Z_BUSY,
+  Z_STAGING, /* nothing is under way but native stages of collectives, which no message from another cluster can end */
+};
+
 /* One native collective inside this process's cluster, over the local part of the communicator. Same fields as z_coll, with
  * ranks, counts and root in native ranks of that local part. Nonblocking: returns a token to test. */
 typedef struct z_native {
   uint32_t abi;
-  volatile int32_t *busy;   /* the engine keeps this at 0 only while a thread may block inside native MPI (DESIGN: idle) */
+  volatile int32_t *busy;   /* kept by the engine: enum z_activity */
 
   /* Matching. `comm` is the pointer given to ze_comm_add. native_source is a rank of the local part or Z_ANY_SOURCE. */
   int (*improbe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);   /* 1: found, 0: none, <0: -error */
@@ -160,6 +168,7 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_release, (z_cell *cell))              /* the shim is through with a done cell; needed only if cell->request is not 0, so the engine may save itself the call by storing 0 before done */ \
   F(int, ze_progress, (int32_t block_us))         /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, sleep up to that long on the links; Z_GIVE_WAY: give the core to others for a moment first */ \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell)) /* start; arrays in args are copied, buffers must stay */ \
+  F(int, ze_coll_follows, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get)) /* 1: in this process it is no more than to give local rank 0 so many bytes of `send`, and to get so many into `recv` from it, natively, as the engine would; all in the same order */ \
   F(int, ze_win_add, (uint64_t context, int32_t size, int32_t rank, const int32_t *world, void *base, int64_t bytes, int64_t unit, int32_t dynamic, int32_t *id)) /* a window of `bytes` at base; dynamic: of what is attached */ \
   F(int, ze_win_drop, (int32_t win))              /* everybody has met after the last operation */ \
   F(int, ze_win_attach, (int32_t win, void *base, int64_t bytes)) \
@@ -181,5 +190,5 @@ typedef struct z_engine {
 #undef Z_FIELD
 
 /* Called by the mmpi Go package before MPI_Init: the engine is in this process already, do not open another Go runtime. */
-void mmpi_register_engine(const z_engine *engine);
+void mmpi_register_engine(uint32_t abi, const z_engine *engine);
 #endif

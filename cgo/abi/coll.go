@@ -77,10 +77,21 @@ func coll(a *C.z_coll, c *engine.Comm) engine.Coll {
 			r.Recv = bytes(recv, r.RecvCounts[c.Rank()]*int64(a.extent))
 		}
 	}
-	return engine.Coll{Args: r, Type: uint64(a._type), Operator: uint64(a.mpi_op)}
+	return engine.Coll{Args: r, Type: uint64(a._type), Operator: uint64(a.mpi_op), Skipped: uint32(a.skipped)}
 }
 
 //export ze_coll
 func ze_coll(comm int32, args *C.z_coll, cell *engineCell) C.int {
 	return on(comm, func(e *engine.Engine, c *engine.Comm) error { return e.Collective(c, coll(args, c), cell.cell()) })
+}
+
+//export ze_coll_follows
+func ze_coll_follows(comm int32, args *C.z_coll, give, get *int64) C.int {
+	rc := C.int(0)
+	on(comm, func(e *engine.Engine, c *engine.Comm) error {
+		part, ok := e.Follows(c, coll(args, c))
+		*give, *get, rc = int64(part.Give), int64(part.Get), C.int(bool32(ok))
+		return nil
+	})
+	return rc
 }

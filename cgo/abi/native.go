@@ -87,7 +87,9 @@ func (n native) Compute(fn, kind uint8, inout, in []byte) error {
 	return nil
 }
 
-func (n native) SetBusy(b bool) { atomic.StoreInt32((*int32)(unsafe.Pointer(n.n.busy)), bool32(b)) }
+func (n native) SetActivity(a engine.Activity) {
+	atomic.StoreInt32((*int32)(unsafe.Pointer(n.n.busy)), int32(a))
+}
 
 func (n native) Fail(status int, reason string) {
 	s := C.CString(reason)

@@ -2,6 +2,7 @@
  * engine does the work (package collectives); here the program's arguments become those of z_coll. Owner: comms. */
 #include "coll.h"
 #include "comm.h"
+#include "few.h"
 
 static int finish(zreq *r) {
   zcoll *j = r->extra;
@@ -34,13 +35,20 @@ static int refuse(zreq *r, const char *why) {
   return rc;
 }
 
+int zcomm_coll(zcomm *c, z_coll *args, z_cell *cell) {
+  zmore *m = zcomm_more(c);
+  args->skipped = m->skipped;
+  m->skipped = 0;
+  return z_eng.ze_coll(c->id, args, cell);
+}
+
 static void launch(zreq *r) {
   zcoll *j = r->extra;
   if (j->launch) {
     j->launch(r);
     return;
   }
-  int failed = z_eng.ze_coll(r->comm->id, &j->args, &r->cell);
+  int failed = zcomm_coll(r->comm, &j->args, &r->cell);
   if (failed) j->rc = z_error_class(failed);
 }
 
@@ -92,6 +100,10 @@ int zcoll_start(zreq *r, MPI_Request *request) {
 }
 
 int zcoll_run(zreq *r) {
+  if (zfollow(zcoll_of(r))) {
+    r->cell.done = 1;
+    return zreq_complete(r, MPI_STATUS_IGNORE);
+  }
   int rc = zcoll_start(r, NULL);
   return rc ? rc : zreq_complete(r, MPI_STATUS_IGNORE);
 }

@@ -6,12 +6,16 @@
 
 /* One on its way. MPI wants count arrays to stay until the end. */
 typedef struct running {
+  struct running *next;
+  int over, rc;
   MPI_Request request;
   zfew *few;        /* not NULL: it is done like that instead */
   zcomm *asks;      /* not NULL: what few.c needs is brought beside it */
   MPI_Datatype big; /* of a broadcast too long for int */
   int ints[];
 } running;
+
+static running *under_way;
 
 static int narrow(const int64_t *from, int n, int *to) {
   for (int i = 0; i < n; i++) {
@@ -107,24 +111,41 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
     free(r);
     return rc == MPI_ERR_COUNT ? -Z_ERR_UNSUPPORTED : -Z_ERR_OP;
   }
+  r->over = r->rc = 0;
+  r->next = under_way;
+  under_way = r;
   *token = (uint64_t)(uintptr_t)r;
   return Z_OK;
 }
 
-static int test(running *r, int *over) {
+static int progress(running *r, int *over) {
   if (r->few) return zfew_test(r->few, over);
   int rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
   if (!rc && !*over && !z_native_yields) rc = real.Test(&r->request, over, MPI_STATUS_IGNORE); /* only the second notices what the first has received */
   return rc || !*over || !r->asks ? rc : zfew_known(r->asks, over);
 }
 
+/* Whether it is over or has failed. */
+static int test(running *r) {
+  if (!r->over && !r->rc) r->rc = progress(r, &r->over);
+  return r->over || r->rc;
+}
+
+int zstages_moved(void) {
+  int moved = 0;
+  for (running *r = under_way; r; r = r->next) moved |= test(r);
+  return moved;
+}
+
 int z_cb_coll_test(uint64_t token) {
-  running *r = (running *)(uintptr_t)token;
-  int over, rc = test(r, &over);
-  if (!rc && !over) {
+  running *r = (running *)(uintptr_t)token, **at = &under_way;
+  if (!test(r)) {
     z_looks++;
     return 0;
   }
+  while (*at != r) at = &(*at)->next;
+  *at = r->next;
+  int rc = r->rc;
   if (r->big != MPI_DATATYPE_NULL) real.Type_free(&r->big);
   free(r->few);
   free(r);

@@ -14,14 +14,26 @@ typedef struct zlane {
   struct zfew *first, *last;
 } zlane;
 
+/* What this process does in a collective that it may only follow (follow.c). */
+typedef struct zpart {
+  int known, op, follows;
+  int64_t key, give, get;
+} zpart;
+enum { Z_PARTS = 16 };
+
 /* What else belongs to a spanning communicator. */
 typedef struct zmore {
   zgate gate;
   ztopo *topo; /* NULL: none */
   zlane lane;
+  zpart parts[Z_PARTS]; /* asked for lately */
+  uint32_t skipped; /* collectives done by follow.c since the last that the engine has done */
 } zmore;
 
 static inline zmore *zcomm_more(zcomm *c) { return (zmore *)c->extra; }
+
+/* Starts a collective in the engine. enum z_error. */
+int zcomm_coll(zcomm *c, z_coll *args, z_cell *cell);
 
 /* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a spanning communicator whose rank i
  * is virtual rank world[i]. MPI error code. */

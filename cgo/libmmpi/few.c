@@ -16,17 +16,17 @@ enum {
   SMALL = 4096, /* bytes of a broadcast: of more, a tree sends less from one process. In the others every message carries what only its receiver lacks */
 };
 
-static MPI_Comm stages = MPI_COMM_NULL;
+MPI_Comm zfew_stages = MPI_COMM_NULL;
 static int32_t lanes, most_lanes; /* given by this process */
 static int32_t givers;            /* processes that give lanes */
 
 int zfew_start(int tag_ub, int native_size) {
   givers = native_size;
   most_lanes = tag_ub / native_size - 1;
-  return real.Comm_dup(z_private, &stages);
+  return real.Comm_dup(z_private, &zfew_stages);
 }
 
-void zfew_stop(void) { real.Comm_free(&stages); }
+void zfew_stop(void) { real.Comm_free(&zfew_stages); }
 
 int zfew_takes(const zcomm *c, const z_coll *a) {
   if (c->native_size < 2 || c->native_size > FEW) return 0;
@@ -60,6 +60,16 @@ int zfew_known(zcomm *c, int *known) {
   return rc;
 }
 
+static int world_rank(const zcomm *c, int local) { return c->world[c->rank_of[local]] - z_layout.offset; }
+
+int zfew_leader(const zcomm *c) { return world_rank(c, 0); }
+
+int zfew_tag(zcomm *c, int *tag) {
+  const zlane *l = &zcomm_more(c)->lane;
+  *tag = l->number * givers + world_rank(c, 0);
+  return l->asked && !l->asking && l->number > 0;
+}
+
 /* One message of a stage. */
 typedef struct part {
   void *at;
@@ -75,8 +85,6 @@ struct zfew {
   int started, rc;
   part parts[2 * (FEW - 1)];
 };
-
-static int world_rank(const zcomm *c, int local) { return c->world[c->rank_of[local]] - z_layout.offset; }
 
 static int add(zfew *f, int local, int sends, const void *at, int64_t bytes) {
   if (bytes > INT_MAX) return MPI_ERR_COUNT;
@@ -126,12 +134,12 @@ static void keep_own(const zcomm *c, const z_coll *a) {
 }
 
 static void start(zfew *f) {
-  int lane = zcomm_more(f->comm)->lane.number, tag = lane * givers + world_rank(f->comm, 0);
+  int tag;
   f->started = 1;
-  f->rc = lane < 0 ? MPI_ERR_OTHER : MPI_SUCCESS;
+  f->rc = zfew_tag(f->comm, &tag) ? MPI_SUCCESS : MPI_ERR_OTHER;
   for (part *p = f->parts; p < f->parts + f->n && !f->rc; p++)
-    f->rc = p->sends ? real.Isend(p->at, p->bytes, MPI_BYTE, p->peer, tag, stages, &p->request)
-                     : real.Irecv(p->at, p->bytes, MPI_BYTE, p->peer, tag, stages, &p->request);
+    f->rc = p->sends ? real.Isend(p->at, p->bytes, MPI_BYTE, p->peer, tag, zfew_stages, &p->request)
+                     : real.Irecv(p->at, p->bytes, MPI_BYTE, p->peer, tag, zfew_stages, &p->request);
 }
 
 /* Starts what has been begun, in that order, once the lane is known. */

@@ -61,7 +61,7 @@ static void launch(zreq *user) {
   zreq *r = zreq_new_blocking(c, ZREQ_COLL, user->function);
   r->extra = d;
   r->poll = move;
-  int failed = z_eng.ze_coll(c->id, &a, &r->cell);
+  int failed = zcomm_coll(c, &a, &r->cell);
   if (failed) {
     j->rc = z_error_class(failed);
     if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);

@@ -20,7 +20,7 @@ int z_on, z_threads;
 volatile int32_t z_busy;
 _Thread_local int z_inside;
 
-static int registered; /* a Go program brought its own engine */
+static uint32_t registered; /* not 0: a Go program brought its own engine, of this Z_ABI_VERSION */
 static int finalizing; /* native MPI_Finalize is running and all of this cluster are there */
 
 #define EXPORT __attribute__((visibility("default")))
@@ -44,9 +44,9 @@ __attribute__((constructor)) static void load(void) {
   pthread_atfork(NULL, NULL, forked);
 }
 
-EXPORT void mmpi_register_engine(const z_engine *engine) {
-  z_eng = *engine;
-  registered = 1;
+EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
+  registered = abi;
+  if (abi == Z_ABI_VERSION) z_eng = *engine;
 }
 
 /* ---- the engine ---- */
@@ -64,7 +64,8 @@ static int room(void) {
 }
 
 static const char *open_engine(void) {
-  if (registered) return NULL;
+  if (registered == Z_ABI_VERSION) return NULL;
+  if (registered) return "the program was built with another release of MMPI: build it again (after go clean -cache, if it was built in this source tree)";
   if (!room())
     return "the limit of address space (ulimit -v; a batch system's h_vmem, vmem or pvmem) leaves less than the 2 GiB that MMPI reserves beside the program, "
            "of which it uses little: raise it";

@@ -16,6 +16,7 @@ enum {
   CROWDED_US = 500,      /* whoever gives way for so long shares the core with somebody who computes */
   EXPLORE = 32,          /* one wait in so many has all SPIN_US, to see whether they pay now; seldom if they never do */
   SELDOM = 1024,
+  ALONE_TURNS = 64,      /* turns for native stages alone, then one for all */
   NATIVE_SPINS = 2000,   /* turns before yielding while only native MPI is waited for */
   FIRST_SLEEP_US = 20,
   FIRST_NAP_US = 5,      /* the same while native MPI is waited for, which wakes nobody */
@@ -128,6 +129,15 @@ enum wait_for {
   LINKS,  /* a message that nobody asked the engine for yet */
 };
 
+/* A turn of a wait for native stages of collectives where nothing that comes over a link can help, without entering the engine, which costs several times as
+ * much. 1: nothing has come, and the wait goes on spinning. */
+static int stages_turn(int give_way) {
+  if (zstages_moved() || !spin_on(1)) return 0;
+  if (give_way) sched_yield();
+  relax();
+  return 1;
+}
+
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US, longest = what == NATIVE ? LONGEST_NAP_US : longest_sleep_us;
   const int give_way = manner == BUSY || z_native_yields ? 0 : Z_GIVE_WAY, wait_us = manner == EVENT ? first : 0;
@@ -137,6 +147,10 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   spin_start();
   while (!over(arg)) {
     zreq_reap();
+    if (z_busy == Z_STAGING && what == ENGINE && block <= 0 && !z_threads && !z_pending && ++turn % ALONE_TURNS) {
+      if (stages_turn(give_way)) continue;
+      block = 0;
+    }
     int native = !z_busy && what != LINKS; /* only native MPI can end this wait: behave as it does */
     if ((!native || what == ENGINE) && z_eng.ze_progress(native ? 0 : block) > 0 && !native) {
       if (block <= 0) spin_paid();
@@ -190,12 +204,17 @@ static int natives_over(void *arg) {
   return flag || w->rc;
 }
 
-int z_wait_native(MPI_Request *request, MPI_Status *status) {
-  if (z_may_block()) return real.Wait(request, status);
+static int wait_turns(MPI_Request *request, MPI_Status *status) {
   natives w = {1, MPI_SUCCESS, request, status};
   wait(native_over, &w, NATIVE);
   return w.rc;
 }
+
+int z_wait_native(MPI_Request *request, MPI_Status *status) {
+  return z_may_block() ? real.Wait(request, status) : wait_turns(request, status);
+}
+
+int z_wait_stage(MPI_Request *request) { return wait_turns(request, MPI_STATUS_IGNORE); }
 
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status) {
   int rc = z_wait_native(request, status);

@@ -28,7 +28,7 @@ extern MPI_Comm z_private;          /* a dup of the native world for the shim's 
 extern int z_on;                    /* 1: this process is in a job of more than one cluster. 0: everything is passed through */
 extern int z_threads;               /* 1: MPI_THREAD_MULTIPLE was granted */
 extern _Thread_local unsigned z_looks; /* this thread's tests of native requests that were not over: each has driven native MPI */
-extern volatile int32_t z_busy;     /* the engine's: not 0 while no thread may block inside native MPI */
+extern volatile int32_t z_busy;     /* the engine's: enum z_activity */
 extern _Thread_local int z_inside;  /* > 0: this thread is in a native call whose internals may come through our symbols */
 
 /* Locks cost nothing below MPI_THREAD_MULTIPLE. */
@@ -107,6 +107,7 @@ void z_wait(int (*over)(void *), void *arg);
 void z_wait_links(int (*over)(void *), void *arg); /* … for a message that the engine was not asked for: a probe */
 void z_wait_cell(z_cell *cell);
 int z_wait_native(MPI_Request *request, MPI_Status *status); /* a native request; MPI error code, not raised by us */
+int z_wait_stage(MPI_Request *request);                       /* of a collective: in turns of ours, which give the core away only when nothing has come, where native MPI may block too */
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status); /* the same for a blocking call on comm, where errors are raised */
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]);
 int z_native_barrier(MPI_Comm comm); /* before a native call without an I-form that blocks: all of comm are there, and meanwhile we served them */
@@ -193,6 +194,7 @@ int z_cb_test(z_cell *cell);                                                    
 int z_cb_cancel(z_cell *cell);                                                       /* p2p.c */
 int z_cb_coll(void *comm, const z_coll *args, uint64_t *token);                      /* coll.c */
 int z_cb_coll_test(uint64_t token);                                                  /* coll.c */
+int zstages_moved(void);                                                              /* whether a native stage is over: one application thread, no other one in the engine */
 int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op); /* coll.c */
 
 /* ---- start and end (init.c) ---- */

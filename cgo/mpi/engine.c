@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 
 /* Absent when the program is linked with the MPI library alone: then there is nothing to zip. */
-extern void mmpi_register_engine(const z_engine *) __attribute__((weak));
+extern void mmpi_register_engine(uint32_t abi, const z_engine *) __attribute__((weak));
 
 /* The engine's functions are exported by this very program (package cgo/abi); cgo cannot link them across packages, the
  * dynamic linker can. */
@@ -16,6 +16,6 @@ const char *b_register_engine(void) {
 #define FIND(R, N, A) \
   if (!(engine.N = (N##_fn)dlsym(RTLD_DEFAULT, #N))) return #N;
   Z_ENGINE_FUNCTIONS(FIND)
-  mmpi_register_engine(&engine);
+  mmpi_register_engine(Z_ABI_VERSION, &engine);
   return 0;
 }

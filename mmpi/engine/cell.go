@@ -45,11 +45,11 @@ func failure(c Code, format string, args ...any) *Error {
 
 // CodeOf gives the code of an error: OK for nil, ErrInternal for errors that are not of type Error.
 func CodeOf(err error) Code {
-	var e *Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return OK
-	case errors.As(err, &e):
+	}
+	var e *Error
+	if errors.As(err, &e) {
 		return e.Code
 	}
 	return ErrInternal

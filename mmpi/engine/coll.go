@@ -2,6 +2,7 @@ package engine
 
 import (
 	"runtime"
+	"slices"
 
 	"github.com/leidenzipper/zipper/collectives"
 )
@@ -11,6 +12,8 @@ import (
 type Coll struct {
 	collectives.Args
 	Type, Operator uint64
+	// Skipped is how many collectives before it this process has done without the engine since the last one: those that it follows.
+	Skipped uint32
 }
 
 // collQueue is a communicator's collectives in the order they were started. One runs at a time, so that their native stages start in the same
@@ -29,9 +32,11 @@ type collective struct {
 	cell    *Cell
 	tag     int // its number, shifted: the stage is added
 	what    Coll
-	run     *collectives.Runner
+	run     collectives.Runner
 	scratch [][]byte
 	pins    runtime.Pinner // scratch is handed to native MPI
+	first   [2]nativeColl  // small collectives have no more
+	started int
 }
 
 // maxCollective wraps the number of a collective in its tag: 23 bits of number, 8 of stage.
@@ -45,16 +50,15 @@ func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
 	if e.err != nil {
 		return e.err
 	}
-	if c.layout == nil {
-		c.layout = e.layoutOf(c)
-	}
+	e.layoutFor(c)
+	c.colls.number += what.Skipped
 	x := &collective{e: e, c: c, cell: cell, what: what, tag: int(c.colls.number&maxCollective) << 8}
 	s, err := collectives.New(x, what.Args, e.collTuning)
 	if err != nil {
 		return failure(ErrArg, "%v", err)
 	}
 	c.colls.number++
-	x.run = collectives.NewRunner(s)
+	x.run = *collectives.NewRunner(s)
 	cell.Error, cell.Cancelled, cell.Bytes, cell.request = 0, 0, 0, 0
 	c.colls.waiting = append(c.colls.waiting, x)
 	e.collCount++
@@ -64,6 +68,20 @@ func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
 		e.writeOut()
 	}
 	return nil
+}
+
+// Follows reports whether this process could do a collective by itself, without the engine, and what is to be done then; see collectives.Follow.
+func (e *Engine) Follows(c *Comm, what Coll) (collectives.Part, bool) {
+	e.lock()
+	defer e.unlock()
+	e.layoutFor(c)
+	return collectives.Follow(c.layout, what.Args, e.collTuning)
+}
+
+func (e *Engine) layoutFor(c *Comm) {
+	if c.layout == nil {
+		c.layout = e.layoutOf(c)
+	}
 }
 
 func (e *Engine) layoutOf(c *Comm) *collectives.Layout {
@@ -99,14 +117,12 @@ func (e *Engine) advanceCollectives() (n int) {
 			if !over {
 				break
 			}
-			q.waiting[0], q.waiting = nil, q.waiting[1:]
+			q.waiting = slices.Delete(q.waiting, 0, 1)
 			x.end(CodeOf(err))
 			n++
 		}
 		if len(q.waiting) > 0 {
 			left = append(left, c)
-		} else {
-			q.waiting = nil
 		}
 	}
 	clear(e.collComms[len(left):])
@@ -221,12 +237,22 @@ func (r *nativeColl) Done() (bool, error) {
 func (l local) start(a collectives.Args) (collectives.Request, error) {
 	w := l.x.what
 	a.Extent, a.Commutative = w.Extent, w.Commutative
-	token, err := l.x.e.native.Coll(l.x.c, &Coll{Args: a, Type: w.Type, Operator: w.Operator})
+	l.x.e.stage = Coll{Args: a, Type: w.Type, Operator: w.Operator}
+	token, err := l.x.e.native.Coll(l.x.c, &l.x.e.stage)
+	l.x.e.stage = Coll{}
 	if err != nil {
 		return nil, failure(ErrInternal, "native collective: %v", err)
 	}
 	l.x.e.nativeColls++
-	return &nativeColl{e: l.x.e, token: token}, nil
+	var r *nativeColl
+	if l.x.started < len(l.x.first) {
+		r = &l.x.first[l.x.started]
+		l.x.started++
+	} else {
+		r = new(nativeColl)
+	}
+	r.e, r.token = l.x.e, token
+	return r, nil
 }
 
 func (l local) Barrier() (collectives.Request, error) {

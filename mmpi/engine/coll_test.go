@@ -140,6 +140,71 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
+// TestActivity: what an engine says that it has under way is native stages alone exactly while nothing that comes over a link could help.
+func TestActivity(t *testing.T) {
+	f := newFabric(t, []int{2, 1}, Limits{})
+	comms := f.world(5)
+	step := func(what string, want ...Activity) {
+		t.Helper()
+		for r, e := range f.engines[:2] {
+			e.Progress(0)
+			if got := f.natives[r].does; got != want[r] {
+				t.Errorf("%s: rank %d says %d, want %d", what, r, got, want[r])
+			}
+		}
+	}
+	var cells [3]Cell
+	barrier := func(r int) {
+		t.Helper()
+		if err := f.engines[r].Collective(comms[r], newCollCase(collectives.OpBarrier, 3, 0, 0).args[r], &cells[r]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step("nothing", Idle, Idle)
+	barrier(1)
+	step("a native gather that waits for rank 0", Idle, Staging)
+	var got Cell
+	if err := f.engines[1].Irecv(comms[1], KindP2P, make([]byte, 8), 2, 3, &got); err != nil {
+		t.Fatal(err)
+	}
+	step("and a receive from the other cluster", Idle, Busy)
+	barrier(0)
+	f.engines[0].Progress(0)
+	step("rank 0 waits for the other cluster", Busy, Busy)
+	barrier(2)
+	var sent Cell
+	if err := f.engines[2].Isend(comms[2], KindP2P, make([]byte, 8), 1, 3, false, &sent); err != nil {
+		t.Fatal(err)
+	}
+	f.settle()
+	step("the end", Idle, Idle)
+	for r := range cells {
+		if !cells[r].Done() || !got.Done() {
+			t.Errorf("rank %d is not through", r)
+		}
+	}
+}
+
+// TestSkipped: collectives that some processes have done without the engine count for the others' messages.
+func TestSkipped(t *testing.T) {
+	f := newFabric(t, []int{1, 1}, Limits{})
+	comms := f.world(5)
+	c := newCollCase(collectives.OpAllreduce, 2, 8, 0)
+	var cells [2]Cell
+	c.args[0].Skipped, comms[1].colls.number = 3, 3
+	for r, e := range f.engines {
+		if err := e.Collective(comms[r], c.args[r], &cells[r]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.settle()
+	for r := range cells {
+		if !cells[r].Done() || !bytes.Equal(c.args[r].Recv, c.want[r]) {
+			t.Errorf("rank %d: done %v, %x", r, cells[r].Done(), c.args[r].Recv)
+		}
+	}
+}
+
 // TestCollectivePayload: what the frames carry between clusters is what DESIGN says it must be at least.
 func TestCollectivePayload(t *testing.T) {
 	for _, sizes := range [][]int{{1, 1}, {2, 2}, {3, 4}} {

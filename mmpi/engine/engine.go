@@ -57,14 +57,15 @@ type Engine struct {
 	poolLeft int // eager credit that may still be granted beyond first windows
 	acks     []*peer
 
-	// What keeps the engine busy, in the sense of z_native.busy.
+	// What the engine has under way.
 	active      int // requests that somebody in another cluster has to do with, and the posted lists
 	collCount   int // collectives
-	busy        bool
+	activity    Activity
 	collComms   []*Comm // with collectives
 	collTuning  collectives.Tuning
-	nativeColls int // native collectives under way
-	naps        int // since something moved, while native MPI is waited for
+	nativeColls int  // native collectives under way
+	stage       Coll // the one being started
+	naps        int  // since something moved, while native MPI is waited for
 
 	windows []*Window
 
@@ -138,11 +139,23 @@ func (e *Engine) lock() {
 	e.completions = 0
 }
 
-// unlock lets others see what has changed. Receives handed to native MPI keep the engine busy too: only its progress notices their end.
+func (e *Engine) underWay() Activity {
+	switch {
+	case e.active > 0 || e.unsent() > 0 || len(e.natives) > 0: // of receives handed to native MPI only our progress notices the end
+		return Busy
+	case e.collCount == 0:
+		return Idle
+	case len(e.windows) > 0 || e.nativeColls == 0:
+		return Busy
+	}
+	return Staging
+}
+
+// unlock lets others see what has changed.
 func (e *Engine) unlock() {
-	if busy := e.active > 0 || e.unsent() > 0 || e.collCount > 0 || len(e.natives) > 0; busy != e.busy {
-		e.busy = busy
-		e.native.SetBusy(busy)
+	if now := e.underWay(); now != e.activity {
+		e.activity = now
+		e.native.SetActivity(now)
 	}
 	e.alert()
 	e.mu.Unlock()

@@ -244,6 +244,7 @@ type fakeNative struct {
 	first  int           // virtual rank of native rank 0
 	recvs  []*nativeRecv // in posting order; posted ones take what matches first, as MPI does
 	busy   bool
+	does   Activity
 	failed string
 	code   int
 }
@@ -363,7 +364,7 @@ func (n *fakeNative) Cancel(r *Request) error {
 	return nil
 }
 
-func (n *fakeNative) SetBusy(b bool) { n.busy = b } // with the engine's lock
+func (n *fakeNative) SetActivity(a Activity) { n.does, n.busy = a, a != Idle } // with the engine's lock
 func (n *fakeNative) Fail(code int, reason string) {
 	n.failed, n.code = reason, code
 }

@@ -2,7 +2,7 @@ package engine
 
 // Native is what the engine asks of the cluster's own MPI library. The calls are made only from inside an
 // engine call, on the caller's thread, with the engine locked: they must not call the engine. In a process they reach
-// the C shim (package cgo/abi); tests bring a simulated cluster. SetBusy and Fail may come from the background thread.
+// the C shim (package cgo/abi); tests bring a simulated cluster. SetActivity and Fail may come from the background thread.
 type Native interface {
 	// Improbe looks for a message in the local part of the communicator; source is a native rank there or AnySource.
 	Improbe(comm *Comm, source, tag int) (Probe, bool, error)
@@ -17,7 +17,7 @@ type Native interface {
 	// Cancel cancels a receive started by Irecv.
 	Cancel(r *Request) error
 
-	// Coll starts a native nonblocking collective over the local part of the communicator; ranks and counts are local.
+	// Coll starts a native nonblocking collective over the local part of the communicator; ranks and counts are local. c is not kept, its buffers are until the end.
 	Coll(comm *Comm, c *Coll) (token uint64, err error)
 	// CollTest reports whether it is over; then the token is dead.
 	CollTest(token uint64) (bool, error)
@@ -27,11 +27,20 @@ type Native interface {
 	// Compute makes inout = inout fn in over numbers of a kind (enum z_fn, enum z_number in cgo/abi/abi.h). It calls no native MPI; any thread.
 	Compute(fn, kind uint8, inout, in []byte) error
 
-	// SetBusy(false) allows threads to block inside native MPI.
-	SetBusy(bool)
+	// SetActivity tells what the engine has under way, when that changes.
+	SetActivity(Activity)
 	// Fail ends the process; it does not return.
 	Fail(code int, reason string)
 }
+
+// Activity is what an engine has under way.
+type Activity int32
+
+const (
+	Idle Activity = iota // threads may block inside native MPI
+	Busy
+	Staging // nothing but native stages of collectives, which no message from another cluster can end: a wait may test them itself
+)
 
 // Probe is a message found in native MPI.
 type Probe struct {

@@ -1,0 +1,120 @@
+package collectives
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// watched notes the native calls and messages of one process. What its broadcast brings is kept.
+type watched struct {
+	l     *Layout
+	calls []string
+	got   []byte
+}
+
+func (w *watched) note(f string, a ...any) (Request, error) {
+	w.calls = append(w.calls, fmt.Sprintf(f, a...))
+	return nil, nil
+}
+
+func (w *watched) Layout() *Layout                        { return w.l }
+func (w *watched) Local() Local                           { return watchedLocal{w: w} }
+func (w *watched) Scratch(n int) []byte                   { return make([]byte, n) }
+func (w *watched) Reduce(_, _ []byte, _ int) error        { return nil }
+func (w *watched) Send(int, int, []byte) (Request, error) { return w.note("send") }
+func (w *watched) Recv(int, int, []byte) (Request, error) { return w.note("receive") }
+
+type watchedLocal struct {
+	Local // nil: any other call fails
+	w     *watched
+}
+
+func (l watchedLocal) Rank() int { return l.w.l.local() }
+func (l watchedLocal) Size() int { return len(l.w.l.mine()) }
+
+func (l watchedLocal) Gatherv(b, _ []byte, _, _ []int64, root int) (Request, error) {
+	return l.w.note("gather %x to %d", b, root)
+}
+
+func (l watchedLocal) Bcast(b []byte, root int) (Request, error) {
+	for i := range b {
+		b[i] = byte(i*7 + 1)
+	}
+	l.w.got = slices.Clone(b)
+	return l.w.note("bcast %d from %d", len(b), root)
+}
+
+// Where Follow says that a process only gives and gets, its schedule does exactly that.
+func TestFollow(t *testing.T) {
+	followed := map[Op]int{}
+	for _, clusters := range [][]int{{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1}, {0, 1, 0, 1}, {0, 0, 1}, {0, 1, 1, 2, 2, 2}, {0, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
+		for rank := range clusters {
+			l := NewLayout(clusters, rank)
+			for _, n := range []int{0, 1, 8, 1000, 1024, 1032, 2048, 5000, 8192} {
+				for _, c := range smallCalls(l, n) {
+					a, tuning := c.Args, c.tuning
+					p, ok := Follow(l, a, tuning)
+					if !ok {
+						continue
+					}
+					followed[a.Op]++
+					w := &watched{l: l}
+					s, err := New(w, a, tuning)
+					if err != nil {
+						t.Fatalf("%v of %d bytes on %v: Follow takes what New refuses: %v", a.Op, n, clusters, err)
+					}
+					if over, err := NewRunner(s).Step(); !over || err != nil {
+						t.Fatal(over, err)
+					}
+					give := a.Send
+					if a.Op == OpBarrier {
+						give = make([]byte, 1)
+					}
+					want := []string{fmt.Sprintf("gather %x to 0", give), fmt.Sprintf("bcast %d from 0", p.Get)}
+					if !slices.Equal(w.calls, want) || p.Give != len(give) {
+						t.Fatalf("%v of %d bytes, rank %d of %v: %+v, but the schedule does %q", a.Op, n, rank, clusters, p, w.calls)
+					}
+					if a.Op != OpBarrier && !bytes.Equal(a.Recv[:p.Get], w.got) {
+						t.Fatalf("%v of %d bytes, rank %d of %v: the result is not what was got", a.Op, n, rank, clusters)
+					}
+				}
+			}
+		}
+	}
+	for _, op := range []Op{OpBarrier, OpAllreduce, OpAllgatherv} {
+		if followed[op] == 0 {
+			t.Errorf("no %v was followed", op)
+		}
+	}
+}
+
+type tunedCall struct {
+	Args
+	tuning Tuning
+}
+
+// smallCalls are collectives of n bytes a rank that may be followed, and such that may not: blocks apart, or of several sizes.
+func smallCalls(l *Layout, n int) (calls []tunedCall) {
+	send := bytes.Repeat([]byte{byte(l.Rank + 1)}, n)
+	all := []Args{{Op: OpBarrier}, {Op: OpBcast, Recv: make([]byte, n)}}
+	for _, commutative := range []bool{true, false} {
+		all = append(all, Args{Op: OpAllreduce, Send: send, Recv: make([]byte, n), Count: n, Extent: 1, Commutative: commutative})
+	}
+	for _, apart := range []int{n, n + 3} {
+		for _, more := range []int{0, 2} {
+			counts, displs, at := make([]int64, l.Size), make([]int64, l.Size), 0
+			for r := range counts {
+				counts[r], displs[r] = int64(n+more*r), int64(at)
+				at += apart + more*r
+			}
+			own := bytes.Repeat([]byte{9}, int(counts[l.Rank]))
+			all = append(all, Args{Op: OpAllgatherv, Send: own, Recv: make([]byte, at), RecvCounts: counts, RecvDispls: displs, Uniform: more == 0})
+		}
+	}
+	for _, a := range all {
+		calls = append(calls, tunedCall{a, Tuning{}}, tunedCall{a, Tuning{Slice: 16, CombineBlock: 8 << 10, Combine: 1 << 10}})
+	}
+	return calls
+}
