@@ -125,6 +125,7 @@ void z_poll_if_busy(void) {
 /* What can end a wait. */
 enum wait_for {
   NATIVE, /* native MPI alone */
+  STAGE,  /* the same for a collective: it may take long, so the wait ends up sleeping as one in the engine does */
   ENGINE, /* an engine's request, which may be in native MPI's hands: then the engine is idle, but tests it in ze_progress */
   LINKS,  /* a message that nobody asked the engine for yet */
 };
@@ -138,8 +139,13 @@ static int stages_turn(int give_way) {
   return 1;
 }
 
+static void nap(int us) {
+  struct timespec t = {us / 1000000, us % 1000000 * 1000L};
+  nanosleep(&t, NULL);
+}
+
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
-  const int first = what == NATIVE ? FIRST_NAP_US : FIRST_SLEEP_US, longest = what == NATIVE ? LONGEST_NAP_US : longest_sleep_us;
+  const int naps = what == NATIVE || what == STAGE, first = naps ? FIRST_NAP_US : FIRST_SLEEP_US, longest = naps ? LONGEST_NAP_US : longest_sleep_us;
   const int give_way = manner == BUSY || z_native_yields ? 0 : Z_GIVE_WAY, wait_us = manner == EVENT ? first : 0;
   int block = wait_us; /* > 0: sleeps, else spins */
   unsigned turn = 0, looks = z_looks;
@@ -161,8 +167,11 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
     int looked = looks != z_looks; /* a native stage or receive is under way */
     if (!looked) poke();
     looks = z_looks;
-    if (native) {
-      if (let_yield || ++turn % NATIVE_SPINS == 0) sched_yield();
+    if (native && what == STAGE && !spin_on(1)) {
+      block = block <= 0 ? first : 2 * block < longest ? 2 * block : longest;
+      nap(block);
+    } else if (native) {
+      if (let_yield || (what == STAGE && give_way) || ++turn % NATIVE_SPINS == 0) sched_yield();
       relax();
     } else if ((block <= 0 || looked) && spin_on(looked)) {
       block = give_way;
@@ -204,17 +213,17 @@ static int natives_over(void *arg) {
   return flag || w->rc;
 }
 
-static int wait_turns(MPI_Request *request, MPI_Status *status) {
+static int wait_in_turns(MPI_Request *request, MPI_Status *status, enum wait_for what) {
   natives w = {1, MPI_SUCCESS, request, status};
-  wait(native_over, &w, NATIVE);
+  wait(native_over, &w, what);
   return w.rc;
 }
 
 int z_wait_native(MPI_Request *request, MPI_Status *status) {
-  return z_may_block() ? real.Wait(request, status) : wait_turns(request, status);
+  return z_may_block() ? real.Wait(request, status) : wait_in_turns(request, status, NATIVE);
 }
 
-int z_wait_stage(MPI_Request *request) { return wait_turns(request, MPI_STATUS_IGNORE); }
+int z_wait_stage(MPI_Request *request) { return wait_in_turns(request, MPI_STATUS_IGNORE, STAGE); }
 
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status) {
   int rc = z_wait_native(request, status);

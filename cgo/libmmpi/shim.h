@@ -107,7 +107,7 @@ void z_wait(int (*over)(void *), void *arg);
 void z_wait_links(int (*over)(void *), void *arg); /* … for a message that the engine was not asked for: a probe */
 void z_wait_cell(z_cell *cell);
 int z_wait_native(MPI_Request *request, MPI_Status *status); /* a native request; MPI error code, not raised by us */
-int z_wait_stage(MPI_Request *request);                       /* of a collective: in turns of ours, which give the core away only when nothing has come, where native MPI may block too */
+int z_wait_stage(MPI_Request *request);                       /* of a collective, a receive that may take long: spins, then sleeps */
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status); /* the same for a blocking call on comm, where errors are raised */
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]);
 int z_native_barrier(MPI_Comm comm); /* before a native call without an I-form that blocks: all of comm are there, and meanwhile we served them */
