@@ -22,7 +22,8 @@ static const zpart *part_of(zcomm *c, const z_coll *a) {
   zpart *p = &zcomm_more(c)->parts[((uint64_t)key / 16 + (uint64_t)key + (unsigned)a->op) % Z_PARTS];
   if (!p->known || p->op != a->op || p->key != key) {
     *p = (zpart){.known = 1, .op = a->op, .key = key};
-    p->follows = z_eng.ze_coll_follows(c->id, a, &p->give, &p->get);
+    p->follows = z_eng.ze_coll_follows(c->id, a, &p->give, &p->get) && zfew_takes(c, &(z_coll){.op = Z_GATHERV}) &&
+                 zfew_takes(c, &(z_coll){.op = Z_BCAST, .send_bytes = p->get}); /* else the leader's stages are native collectives */
   }
   return p->follows ? p : NULL;
 }
