@@ -2,7 +2,6 @@
  * engine does the work (package collectives); here the program's arguments become those of z_coll. Owner: comms. */
 #include "coll.h"
 #include "comm.h"
-#include "few.h"
 
 static int finish(zreq *r) {
   zcoll *j = r->extra;

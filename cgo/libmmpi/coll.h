@@ -78,6 +78,9 @@ typedef struct zgate {
 void zgate_close(zgate *g);
 void zgate_open(zgate *g); /* launches those that wait, until one of them closes the gate again */
 
+/* Does a blocking collective that is small and that another process leads (follow.c). 1: it is over in this process, or has failed: j->rc. 0: it is the engine's. */
+int zfollow(zcoll *j);
+
 /* One call of a collective: a request with a zcoll to prepare, then started, or started and waited for. */
 zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function);
 static inline zcoll *zcoll_of(zreq *r) { return (zcoll *)r->extra; }

@@ -1,7 +1,6 @@
 /* Native stages among few processes without native collectives (few.c). All processes of a local part decide alike. Owner: comms. */
 #ifndef ZIPPER_FEW_H
 #define ZIPPER_FEW_H
-#include "coll.h"
 #include "shim.h"
 
 int zfew_start(int tag_ub, int native_size); /* the native ones. MPI error code */
@@ -16,9 +15,8 @@ int zfew_known(zcomm *c, int *known);                         /* until it is kno
 int zfew_begin(zcomm *c, const z_coll *args, zfew **out);     /* MPI error code, as below. *out is to be freed when it is over or has failed */
 int zfew_test(zfew *f, int *over);
 
-/* A process's share of a small collective that another one leads (follow.c), by the same messages. */
+/* For follow.c, which sends the same messages. */
 extern MPI_Comm zfew_stages;
 int zfew_tag(zcomm *c, int *tag); /* 0: none is known */
 int zfew_leader(const zcomm *c);  /* local rank 0, as a rank of zfew_stages */
-int zfollow(zcoll *j);            /* 1: the collective is over in this process, or has failed: j->rc */
 #endif

@@ -19,7 +19,7 @@ static int64_t key_of(const z_coll *a, int size) {
 static const zpart *part_of(zcomm *c, const z_coll *a) {
   int64_t key = key_of(a, c->size);
   if (key < 0) return NULL;
-  zpart *p = &zcomm_more(c)->parts[((uint64_t)key / 16 + (uint64_t)key + (unsigned)a->op) % Z_PARTS];
+  zpart *p = &zcomm_more(c)->parts[((uint64_t)key / 16 + (uint64_t)key + (unsigned)a->op) % Z_PARTS]; /* numbers of bytes are mostly multiples of 8 */
   if (!p->known || p->op != a->op || p->key != key) {
     *p = (zpart){.known = 1, .op = a->op, .key = key};
     p->follows = z_eng.ze_coll_follows(c->id, a, &p->give, &p->get) && zfew_takes(c, &(z_coll){.op = Z_GATHERV}) &&

@@ -140,7 +140,7 @@ static int stages_turn(int give_way) {
 }
 
 static void nap(int us) {
-  struct timespec t = {us / 1000000, us % 1000000 * 1000L};
+  struct timespec t = {0, us * 1000L};
   nanosleep(&t, NULL);
 }
 

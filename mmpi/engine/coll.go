@@ -35,8 +35,8 @@ type collective struct {
 	run     collectives.Runner
 	scratch [][]byte
 	pins    runtime.Pinner // scratch is handed to native MPI
-	first   [2]nativeColl  // small collectives have no more
-	started int
+	stages  [2]nativeColl  // the first ones: small collectives have no more
+	started int            // of them
 }
 
 // maxCollective wraps the number of a collective in its tag: 23 bits of number, 8 of stage.
@@ -245,8 +245,8 @@ func (l local) start(a collectives.Args) (collectives.Request, error) {
 	}
 	l.x.e.nativeColls++
 	var r *nativeColl
-	if l.x.started < len(l.x.first) {
-		r = &l.x.first[l.x.started]
+	if l.x.started < len(l.x.stages) {
+		r = &l.x.stages[l.x.started]
 		l.x.started++
 	} else {
 		r = new(nativeColl)

@@ -64,7 +64,7 @@ type Engine struct {
 	collComms   []*Comm // with collectives
 	collTuning  collectives.Tuning
 	nativeColls int  // native collectives under way
-	stage       Coll // the one being started
+	stage       Coll // the one being started: kept here, so that it is not allocated each time
 	naps        int  // since something moved, while native MPI is waited for
 
 	windows []*Window
