@@ -1,8 +1,10 @@
 /* Communicators that span clusters: what they are, and their end. Owner: comms. */
 #include "comm.h"
+#include "few.h"
 #include <string.h>
 
 zmap z_comms;
+zcomm *z_whole;
 
 /* A freed native handle may come back at once in another thread: removing the old entry and adding a new one exclude each other. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -73,16 +75,17 @@ void zcomm_destroy(zcomm *c) {
 int zcomm_start(void) {
   int rc = zgroup_start();
   int32_t *all = malloc((size_t)z_layout.size * sizeof *all);
-  zcomm *world;
   if (rc || !all) return rc ? rc : MPI_ERR_NO_MEM;
   for (int i = 0; i < z_layout.size; i++) all[i] = z_layout.order ? z_layout.order[i] : i;
-  rc = zcomm_add(MPI_COMM_WORLD, 0xFFFFFFFF00000000u, all, z_layout.size, &world);
+  rc = zcomm_add(MPI_COMM_WORLD, 0xFFFFFFFF00000000u, all, z_layout.size, &z_whole);
+  if (!rc) zfew_world(z_whole);
   free(all);
   return rc;
 }
 
 void zcomm_stop(void) {
   zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD));
+  z_whole = NULL;
   if (world) discard(world); /* the engine is gone by now, the native communicator goes with MPI */
 }
 
@@ -196,7 +199,11 @@ static int end(MPI_Comm *comm, int wait, const char *function) {
   return MPI_SUCCESS;
 }
 
-int z_Comm_free(MPI_Comm *comm) { return zcomm_find(*comm) ? end(comm, 0, "MPI_Comm_free") : real.Comm_free(comm); }
+int z_Comm_free(MPI_Comm *comm) {
+  if (zcomm_find(*comm)) return end(comm, 0, "MPI_Comm_free");
+  zown_keep_progressing();
+  return real.Comm_free(comm);
+}
 
 int z_Comm_disconnect(MPI_Comm *comm) {
   if (zcomm_find(*comm)) return end(comm, 1, "MPI_Comm_disconnect");

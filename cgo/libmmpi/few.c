@@ -2,7 +2,7 @@
  * each time and notices late what has come; for few bytes both cost more than the messages, and for many among few its messages are the same.
  *
  * Tags. Two processes may be together in several communicators whose stages overlap in time. Local rank 0 of each gives it a number of its own, the lane, and tells the
- * others by a native broadcast beside the first stage, which is done natively. The tag is made of the lane and of who gave it, so it belongs to
+ * others by a native broadcast beside the first stage, which is done natively; MPI_COMM_WORLD has lane 1. The tag is made of the lane and of who gave it, so it belongs to
  * one communicator. Its stages start in the same order everywhere, and messages keep their order.
  *
  * Called with the engine's lock, like collnative.c. Owner: comms. */
@@ -23,7 +23,13 @@ static int32_t givers;            /* processes that give lanes */
 int zfew_start(int tag_ub, int native_size) {
   givers = native_size;
   most_lanes = tag_ub / native_size - 1;
-  return real.Comm_dup(z_private, &zfew_stages);
+  return zown_dup(z_private, &zfew_stages);
+}
+
+void zfew_world(zcomm *c) {
+  zlane *l = &zcomm_more(c)->lane;
+  l->asked = 1, l->number = most_lanes > 0 ? 1 : -1;
+  lanes = 1; /* more than need be where this process does not give the world its lane */
 }
 
 void zfew_stop(void) { real.Comm_free(&zfew_stages); }

@@ -4,6 +4,7 @@
 #include "shim.h"
 
 int zfew_start(int tag_ub, int native_size); /* the native ones. MPI error code */
+void zfew_world(zcomm *c);                             /* gives MPI_COMM_WORLD its lane */
 void zfew_stop(void);
 
 typedef struct zfew zfew; /* a stage under way */

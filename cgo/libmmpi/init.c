@@ -15,7 +15,6 @@
 struct z_real real;
 z_engine z_eng;
 z_world z_layout;
-MPI_Comm z_private = MPI_COMM_NULL;
 int z_on, z_threads;
 volatile int32_t z_busy;
 _Thread_local int z_inside;
@@ -155,33 +154,23 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   zreq_stop();
   ztype_stop();
   zfew_stop();
-  real.Comm_free(&z_private);
+  zown_stop();
   finalizing = 1;
   return rc;
 }
 
 /* ---- joining ---- */
 
-#ifdef OPEN_MPI
-/* Open MPI 4.1's libnbc takes its progress function off the list when the last communicator that ever ran a nonblocking collective is freed, even
- * if one is still pending there: that one never completes. Natively MPI_COMM_WORLD mostly prevents this; zipped, the program's world is not
- * used for native nonblocking collectives, so ours is. Of those that are no empty operation for a cluster of one process, this is the least. */
-static int keep_collectives_progressing(MPI_Comm comm, int size) {
-  MPI_Request request;
-  int in[size], out = 0;
-  memset(in, 0, sizeof in);
-  int rc = real.Ireduce_scatter_block(in, &out, 1, MPI_INT, MPI_SUM, comm, &request);
-  return rc ? rc : real.Wait(&request, MPI_STATUS_IGNORE);
-}
-#endif
-
-/* hosts[i]: the first native rank on the host of native rank i. */
+/* hosts[i]: the first native rank on the host of native rank i. On a communicator that goes again, for what zown_dup says. */
 static int find_hosts(int rank, int hosts[]) {
-  MPI_Comm host;
-  int first = rank, rc = real.Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
-  if (!rc) rc = real.Bcast(&first, 1, MPI_INT, 0, host);
-  if (!rc) rc = real.Allgather(&first, 1, MPI_INT, hosts, 1, MPI_INT, MPI_COMM_WORLD);
-  return rc ? rc : real.Comm_free(&host);
+  MPI_Comm all, host;
+  int first = rank, rc = zown_dup(MPI_COMM_WORLD, &all);
+  if (rc) return rc;
+  if ((rc = real.Comm_split_type(all, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host))) return rc;
+  if (!(rc = real.Bcast(&first, 1, MPI_INT, 0, host))) rc = real.Allgather(&first, 1, MPI_INT, hosts, 1, MPI_INT, all);
+  real.Comm_free(&host);
+  real.Comm_free(&all);
+  return rc;
 }
 
 static int join(void) {
@@ -218,10 +207,7 @@ static int join(void) {
   z_poll_start(local.size);
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
   if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
-  if ((rc = real.Comm_dup(MPI_COMM_WORLD, &z_private)) || (rc = zfew_start(local.tag_ub, local.size))) return rc;
-#ifdef OPEN_MPI
-  if ((rc = keep_collectives_progressing(z_private, local.size))) return rc;
-#endif
+  if ((rc = zown_start()) || (rc = zfew_start(local.tag_ub, local.size))) return rc;
   if ((rc = ztype_start()) || (rc = zcomm_start())) return rc;
   z_on = 1;
   return MPI_SUCCESS;

@@ -214,8 +214,9 @@ int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Com
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
   if (!c) return real.Recv(buf, count, type, source, tag, comm, status);
   if ((uint32_t)source >= (uint32_t)c->peers || p2p_native_rank(c, source) == Z_REMOTE) return receive(buf, count, type, source, tag, comm, status);
+  if (status == MPI_STATUS_IGNORE) return real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, MPI_STATUS_IGNORE);
   int rc = real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, status);
-  if (status != MPI_STATUS_IGNORE) z_status_translate(c, status);
+  z_status_translate(c, status);
   return rc;
 }
 

@@ -23,7 +23,7 @@ enum {
   LONGEST_NAP_US = 200,
   TIMER_SLACK_NS = 1000, /* Linux lets sleeps last 50 us longer than asked for, unless told otherwise */
   LONGEST_SLEEP_US = 1000, /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
-  ALONE_SLEEP_US = 5000,   /* there are none: nobody else is in this cluster, and no other thread calls MPI */
+  ALONE_SLEEP_US = 100000, /* there are none: nobody else is in this cluster, and no other thread calls MPI */
 };
 
 static inline void relax(void) {

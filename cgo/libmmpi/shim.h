@@ -1,6 +1,6 @@
 /* What the files of the shim share. The shim is compiled once for each MPI library.
  *
- * Owners. shim: shim.h map.[ch] init.c p2p.c bsend.c persistent.c probe.c request.c complete.c status.c progress.c errors.c, ../mpi/gen, policy/shim.txt
+ * Owners. shim: shim.h map.[ch] init.c own.c p2p.c bsend.c persistent.c probe.c request.c complete.c status.c progress.c errors.c, ../mpi/gen, policy/shim.txt
  *         windows: win*.[ch], policy/windows.txt
  *         comms: type.[ch] comm.c group.[ch] coll*.[ch] attr.c topo.c, policy/comms.txt
  *
@@ -20,11 +20,13 @@
 #include "real.h" /* generated: struct z_real with one pointer for each function of this mpi.h, Z_HAVE_X, prototypes of z_X */
 #include "type.h"
 
+#pragma GCC visibility push(hidden) /* of what is only declared, too: so its address is known when the library is linked */
+
 /* ---- state of the process ---- */
 extern struct z_real real;          /* the native functions (dlsym RTLD_NEXT "PMPI_X"), filled when the library is loaded */
 extern z_engine z_eng;              /* the engine's functions: z_eng.ze_isend(…) */
 extern z_world z_layout;            /* size, rank, clusters, offset, tag_ub, order */
-extern MPI_Comm z_private;          /* a dup of the native world for the shim's own traffic */
+extern MPI_Comm z_private, z_self;  /* dups of the native world and of MPI_COMM_SELF for the shim's own traffic (own.c) */
 extern int z_on;                    /* 1: this process is in a job of more than one cluster. 0: everything is passed through */
 extern int z_threads;               /* 1: MPI_THREAD_MULTIPLE was granted */
 extern _Thread_local unsigned z_looks; /* this thread's tests of native requests that were not over: each has driven native MPI */
@@ -45,6 +47,12 @@ static inline int z_may_block(void) { return !z_busy && !z_threads && !z_pending
  * z_enter(); rc = real.X(…); z_leave(); */
 static inline void z_enter(void) { z_inside++; }
 static inline void z_leave(void) { z_inside--; }
+
+/* ---- native communicators of our own (own.c) ---- */
+int zown_start(void); /* makes z_private and z_self. MPI error code */
+void zown_stop(void);
+int zown_dup(MPI_Comm from, MPI_Comm *out); /* MPI error code */
+void zown_keep_progressing(void);           /* before the program frees a communicator of the native library */
 
 /* ---- spanning communicators (comm.c) ---- */
 typedef struct zcomm {
@@ -71,10 +79,11 @@ static inline int zcomm_at(const zcomm *c, int peer) { return peer < 0 ? peer : 
 static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c->peers : 0; }
 static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
 
-extern zmap z_comms; /* native handle → zcomm; only spanning ones */
+extern zmap z_comms;    /* native handle → zcomm; only spanning ones */
+extern zcomm *z_whole;  /* that of MPI_COMM_WORLD, which most calls are on: no hash in their way. NULL: not started, or over */
 
 /* The spanning communicator of a handle, or NULL: not spanning (or no communicator at all: native MPI will say so). */
-static inline zcomm *zcomm_find(MPI_Comm comm) { return (zcomm *)zmap_get(&z_comms, z_key(comm)); }
+static inline zcomm *zcomm_find(MPI_Comm comm) { return comm == MPI_COMM_WORLD ? z_whole : (zcomm *)zmap_get(&z_comms, z_key(comm)); }
 
 static inline zcomm *zcomm_retain(zcomm *c) {
   __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
@@ -198,4 +207,5 @@ int zstages_moved(void);                                                        
 int z_cb_reduce_local(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op); /* coll.c */
 
 /* ---- start and end (init.c) ---- */
+#pragma GCC visibility pop
 #endif

@@ -11,7 +11,6 @@
 zmap z_types;
 
 static int keyval = MPI_KEYVAL_INVALID; /* its delete callback removes a freed type from the cache */
-static MPI_Comm self = MPI_COMM_NULL;   /* private */
 static pthread_mutex_t self_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int forget(MPI_Datatype type, int key, void *value, void *extra) {
@@ -23,14 +22,10 @@ static int forget(MPI_Datatype type, int key, void *value, void *extra) {
 }
 
 int ztype_start(void) {
-  int rc = real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, NULL);
-  return rc ? rc : real.Comm_dup(MPI_COMM_SELF, &self);
+  return real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, NULL);
 }
 
-void ztype_stop(void) {
-  real.Comm_free(&self);
-  real.Type_free_keyval(&keyval);
-}
+void ztype_stop(void) { real.Type_free_keyval(&keyval); }
 
 /* The short form does not take what a big-count function made: it raises an error. */
 int ztype_made(MPI_Datatype type, zmade *m) {
@@ -112,7 +107,7 @@ static int64_t at_once(const ztype *t) { return t->size > PIECE ? 1 : t->size > 
  * takes MPI_BOTTOM, which MPICH's MPI_Pack and MPI_Unpack refuse. */
 static int by_message(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as) {
   z_lock(&self_lock);
-  int rc = real.Sendrecv(from, n, type, 0, 0, to, m, as, 0, 0, self, MPI_STATUS_IGNORE);
+  int rc = real.Sendrecv(from, n, type, 0, 0, to, m, as, 0, 0, z_self, MPI_STATUS_IGNORE);
   z_unlock(&self_lock);
   return rc;
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -14,6 +15,9 @@ import (
 // Waiting application threads sleep in ppoll on the link and on wake, which a thread that completes something for another one
 // signals. The background thread sleeps by time alone while application threads poll, so messages do not wake it; when nobody has polled for
 // a tick it sleeps on the link itself, until somebody polls again. kick tells it that there is output it does not know of.
+//
+// Where nothing is left to do it rests: it sleeps long, and lets Go's monitor sleep too, so that a program that computes or talks inside its cluster
+// is not disturbed. kick ends that when an application thread leaves something for a tick, or no longer sleeps on the link in its place.
 type sleepState struct {
 	polls    atomic.Uint64 // calls of Progress
 	sleepers atomic.Int32  // application threads in ppoll
@@ -25,6 +29,8 @@ type sleepState struct {
 	background bool        // there is a background thread
 	watching   atomic.Bool // it sleeps on the link
 	forOutput  bool        // and waits for room to write too
+	still      bool        // and the last time nothing waked it
+	resting    atomic.Bool // it sleeps for longRest; set with the lock
 	stop       bool
 	stopped    chan struct{}
 	ticked     time.Duration
@@ -32,10 +38,11 @@ type sleepState struct {
 }
 
 const (
-	tickEvery  = 2 * time.Millisecond  // how long nobody has polled when the background thread takes over; up to betweenAck after sleeps of milliseconds
-	watchFor   = 20 * time.Millisecond // longest sleep of the background thread, so that ticks go on
-	slack      = 50 * time.Microsecond // of its sleeps
-	betweenAck = 10 * time.Millisecond // time between ticks
+	tickEvery  = 2 * time.Millisecond   // how long nobody has polled when the background thread takes over; up to betweenAck after sleeps of milliseconds
+	watchFor   = 20 * time.Millisecond  // longest sleep of the background thread, so that ticks go on,
+	longRest   = 160 * time.Millisecond // and where there is nothing for them to do but to notice that the link is silent
+	slack      = 50 * time.Microsecond  // of its sleeps
+	betweenAck = 10 * time.Millisecond  // time between ticks
 )
 
 func (s *sleepState) init() (err error) {
@@ -86,9 +93,28 @@ func (e *Engine) alert() {
 	if e.completions > 0 && s.sleepers.Load() > 0 {
 		signal(s.wake)
 	}
-	if s.watching.Load() && !s.forOutput && !e.hold.some && e.pending() {
-		signal(s.kick)
+	if s.watching.Load() && !s.forOutput && !e.hold.some && e.pending() || s.resting.Load() && !e.quiet() {
+		e.rouse()
 	}
+}
+
+// rouse ends the background thread's sleep.
+func (e *Engine) rouse() {
+	e.sleep.resting.Store(false)
+	signal(e.sleep.kick)
+}
+
+// quiet: a tick would find nothing to do.
+func (e *Engine) quiet() bool {
+	if len(e.acks) > 0 || e.hold.some || e.err != nil {
+		return false
+	}
+	for _, r := range e.rails {
+		if !r.up || r.pinged != 0 || r.pending() {
+			return false
+		}
+	}
+	return true
 }
 
 // pollList has room for the descriptors of all forwarders' rails and two more; with many direct links the list grows beyond it.
@@ -142,8 +168,10 @@ func (e *Engine) doze(d time.Duration) {
 	e.unlock()
 	ppoll(p, d, keep)
 	e.lock()
-	s.sleepers.Add(-1)
 	s.polls.Add(1)
+	if s.sleepers.Add(-1) == 0 && s.resting.Load() {
+		e.rouse()
+	}
 	if p[0].Revents != 0 {
 		drain(s.wake)
 	}
@@ -173,7 +201,18 @@ func (e *Engine) background() {
 			if e.now()-s.ticked >= betweenAck && e.backstage() {
 				return
 			}
-			ppoll(own, untilMultiple(rest), e.guest)
+			if rest == betweenAck && e.mayRest() {
+				ppoll(own, untilMultiple(longRest), false)
+				s.resting.Store(false)
+			} else {
+				ppoll(own, untilMultiple(rest), e.guest)
+			}
+			if own[0].Revents != 0 {
+				drain(s.kick)
+				if e.backstage() {
+					return
+				}
+			}
 			if own[1].Revents != 0 {
 				e.timeUp()
 			}
@@ -184,6 +223,17 @@ func (e *Engine) background() {
 			return
 		}
 	}
+}
+
+// mayRest: an application thread sleeps on the link and there is nothing to do beside it.
+func (e *Engine) mayRest() bool {
+	s := &e.sleep
+	if !e.mu.TryLock() {
+		return false
+	}
+	defer e.mu.Unlock()
+	s.resting.Store(s.sleepers.Load() > 0 && e.quiet() && !s.stop)
+	return s.resting.Load()
 }
 
 // untilMultiple is how long it takes until the host's monotonic clock shows a multiple of d. So the background threads of all processes of a host wake together, by one
@@ -261,9 +311,17 @@ func (e *Engine) watch() bool {
 	p = append(p, unix.PollFd{Fd: int32(s.timer), Events: unix.POLLIN})
 	s.forOutput = e.pending()
 	s.watching.Store(true)
+	rest := s.still && e.quiet()
+	s.resting.Store(rest)
 	e.unlock()
-	ppoll(p, watchFor, e.guest)
+	if rest {
+		ppoll(p, longRest, false)
+		s.resting.Store(false)
+	} else {
+		ppoll(p, watchFor, e.guest)
+	}
 	s.watching.Store(false)
+	s.still = !slices.ContainsFunc(p, func(f unix.PollFd) bool { return f.Revents != 0 })
 	if p[0].Revents != 0 {
 		drain(s.kick)
 	}

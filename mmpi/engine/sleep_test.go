@@ -82,3 +82,55 @@ func TestTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestRouse: whoever leaves something for a tick, or stops sleeping on the link, ends the background thread's long rest; nobody else does.
+func TestRouse(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		leave  func(e *Engine)
+		roused bool
+	}{
+		{"nothing", func(e *Engine) { e.lock(); e.unlock() }, false},
+		{"an acknowledgement", func(e *Engine) { e.lock(); e.acks = append(e.acks, e.peer(1)); e.unlock() }, true},
+		{"a held message", func(e *Engine) { e.lock(); e.hold.some = true; e.unlock() }, true},
+		{"a ping without an answer", func(e *Engine) { e.lock(); e.rails[0].pinged = 1; e.unlock() }, true},
+		{"a look", func(e *Engine) { e.Progress(0) }, false},
+		{"a sleep", func(e *Engine) { e.Progress(time.Millisecond) }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pair, _ := pairOf(t, true)
+			e := pair[0]
+			e.sleep.resting.Store(true)
+			c.leave(e)
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(e.sleep.kick), Events: unix.POLLIN}}, 0)
+			if err != nil || (n == 1) != c.roused || e.sleep.resting.Load() == c.roused {
+				t.Errorf("kicked %v, resting %v (%v), want roused: %v", n == 1, e.sleep.resting.Load(), err, c.roused)
+			}
+			e.hold.some = false
+		})
+	}
+}
+
+// TestRests: the background thread rests where there is nothing to do, and a message finds it at once: the sender gets its acknowledgement.
+func TestRests(t *testing.T) {
+	e, c := pairOf(t, false)
+	until := func(what string, over func() bool) {
+		for end := time.Now().Add(20 * time.Second); !over(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("never: ", what)
+			}
+		}
+	}
+	both := func() bool { return e[0].sleep.resting.Load() && e[1].sleep.resting.Load() }
+	until("rest", both)
+	var cell Cell
+	if err := e[0].Isend(c[0], KindP2P, []byte("x"), 1, 0, false, &cell); err != nil {
+		t.Fatal(err)
+	}
+	until("an acknowledgement", func() bool {
+		e[0].lock()
+		defer e[0].unlock()
+		return e[0].unacked == 0
+	})
+	until("rest again", both)
+}

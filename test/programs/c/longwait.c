@@ -16,7 +16,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &np);
-  for (int i = 0; i < 10; i++) MPI_Barrier(MPI_COMM_WORLD); /* the first ones are done in another way */
+  for (int i = 0; i < 10; i++) MPI_Barrier(MPI_COMM_WORLD); /* so that nobody is still busy with the start */
   long before = slept();
   if (me == 0) {
     struct timespec t = {LATE_S, 0};
