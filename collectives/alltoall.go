@@ -7,9 +7,9 @@ package collectives
 //
 //	time 2λ + L + a·b·m·G; bytes a·b·m, messages 1
 //
-// otherwise every pair of ranks by itself, blocks without bytes not at all. Ranks begin with different peers.
+// otherwise every pair of ranks by itself, blocks without bytes not at all, those of up to a segment in chunks of p bytes. Ranks begin with different peers.
 //
-//	time L + a·b·m·G; bytes the blocks', messages a·b
+//	time L + a·b·m·G; bytes the blocks', messages a·b·⌈m/p⌉
 func alltoall(e *env, a Args) Schedule {
 	if a.Uniform && a.SendCounts[0] > 0 && a.SendCounts[0] <= int64(e.t.CombineBlock) && e.l.Size > 2 {
 		return alltoallCombined(e, a, int(a.SendCounts[0]))
@@ -20,18 +20,27 @@ func alltoall(e *env, a Args) Schedule {
 		n := len(e.l.Members[k])
 		for i := range n {
 			r := e.l.Members[k][(me+i)%n]
-			if b := block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]); len(b) > 0 {
+			e.chunksOfBlock(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), func(b []byte) {
 				ops = append(ops, func() (Request, error) { return e.Recv(r, 0, b) })
-			}
+			})
 		}
 		for i := range n {
 			r := e.l.Members[k][(me+i)%n]
-			if b := block(a.Send, a.SendCounts[r], a.SendDispls[r]); len(b) > 0 {
+			e.chunksOfBlock(block(a.Send, a.SendCounts[r], a.SendDispls[r]), func(b []byte) {
 				ops = append(ops, func() (Request, error) { return e.Send(r, 0, b) })
-			}
+			})
 		}
 	})
 	return Schedule{round(append(ops, alltoallLocal(e, a))...)}
+}
+
+// chunksOfBlock: a block of more than a segment is cut by the engine, after a handshake.
+func (e *env) chunksOfBlock(b []byte, f func(chunk []byte)) {
+	if len(b) > e.t.Segment {
+		f(b)
+		return
+	}
+	e.chunks(b, f)
 }
 
 func alltoallLocal(e *env, a Args) op {

@@ -45,8 +45,8 @@ func run(w *world, c call, o operator, t Tuning) error {
 func TestAgainstReference(t *testing.T) {
 	tunings := map[string]Tuning{
 		"default":      {},
-		"small pieces": {Segment: 48, Window: 96, LocalDepth: 1, Leaders: 2, Slice: 1, Combine: 1, CombineBlock: 1},
-		"few bytes":    {Segment: 5, Window: 20, Slice: 1, Combine: 1, CombineBlock: 1},
+		"small pieces": {Segment: 48, Chunk: 20, Window: 96, LocalDepth: 1, Leaders: 2, Slice: 1, Combine: 1, CombineBlock: 1},
+		"few bytes":    {Segment: 5, Chunk: 3, Window: 20, Slice: 1, Combine: 1, CombineBlock: 1},
 		"combined":     {Segment: 40, Window: 160, LocalDepth: 3, Leaders: 9, Slice: 200, Combine: 1 << 20, CombineBlock: 1 << 20},
 	}
 	for shape, clusterOf := range shapes() {
@@ -214,8 +214,8 @@ func TestErrorsLetOthersFinish(t *testing.T) {
 }
 
 func TestParseTuning(t *testing.T) {
-	got, err := ParseTuning(" segment=96K, leaders=2,window=8M,slice=5,combine=100 ")
-	if want := (Tuning{Segment: 96 << 10, Leaders: 2, Window: 8 << 20, Slice: 5, Combine: 100}); err != nil || got != want {
+	got, err := ParseTuning(" segment=96K, leaders=2,window=8M,slice=5,combine=100,chunk=7 ")
+	if want := (Tuning{Segment: 96 << 10, Leaders: 2, Window: 8 << 20, Slice: 5, Combine: 100, Chunk: 7}); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := ParseTuning(""); err != nil || got != (Tuning{}) {

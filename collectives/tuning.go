@@ -18,15 +18,19 @@ import (
 //	                                                          equally many ranks on each of several hosts first inside each
 //	gather,         cluster's blocks ≤ Combine bytes (uniform  every rank straight to or from the root
 //	scatter         counts only): one message per cluster
-//	allgather       all blocks ≤ Combine bytes: leaders        every rank sends its block (in segments) to one rank of each
+//	allgather       all blocks ≤ Combine bytes: leaders        every rank sends its block, in chunks, to one rank of each
 //	                exchange one message                      other cluster, native allgather there
-//	alltoall        block ≤ CombineBlock bytes (uniform counts every pair of ranks by itself
-//	                only): one message per pair of clusters;
+//	alltoall        block ≤ CombineBlock bytes (uniform counts every pair of ranks by itself, a block of at most Segment
+//	                only): one message per pair of clusters;  bytes in chunks
 //	                a rank's blocks together ≤ Slice bytes, cluster of
 //	                at most 8 ranks: those inside it go with them
 //	reduce_scatter  all blocks ≤ Combine bytes: via leaders   native reduce_scatter, then straight to the owner
+//
+// Blocks of a large allgather or alltoall cross in messages of at most Chunk bytes: a forwarder relays whole frames, and many senders' frames arrive side by side, so whole
+// blocks would all come late and leave the second link idle meanwhile.
 type Tuning struct {
 	Segment      int // bytes; default 64 KiB, the eager limit: a segment crosses without a handshake
+	Chunk        int // bytes; default 16 KiB
 	Window       int // bytes of segments that a pipeline keeps under way between clusters; default 16 MiB
 	LocalDepth   int // native collectives of one pipeline stage at a time; default 2
 	Leaders      int // most leaders per cluster; default 4
@@ -44,7 +48,7 @@ func (t Tuning) withDefaults() Tuning {
 		return d
 	}
 	return Tuning{
-		Segment: or(t.Segment, 64<<10), Window: or(t.Window, 16<<20), LocalDepth: or(t.LocalDepth, 2),
+		Segment: or(t.Segment, 64<<10), Chunk: or(t.Chunk, 16<<10), Window: or(t.Window, 16<<20), LocalDepth: or(t.LocalDepth, 2),
 		Leaders: or(t.Leaders, 4), Slice: or(t.Slice, 2<<10), Combine: or(t.Combine, 32<<10), CombineBlock: or(t.CombineBlock, 1<<10),
 	}
 }
@@ -52,17 +56,17 @@ func (t Tuning) withDefaults() Tuning {
 // String is the whole of it, defaults filled in, in the form that ParseTuning reads: equal for equal behaviour.
 func (t Tuning) String() string {
 	t = t.withDefaults()
-	return fmt.Sprintf("segment=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d", t.Segment, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock)
+	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d", t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock)
 }
 
 // window is the number of segments under way between clusters.
 func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 
-// ParseTuning reads "segment=64K,leaders=2": any of segment, window, localdepth, leaders, slice, combine, combineblock, each with a
+// ParseTuning reads "segment=64K,leaders=2": any of segment, chunk, window, localdepth, leaders, slice, combine, combineblock, each with a
 // positive number; sizes in bytes or with K or M. Empty gives the defaults.
 func ParseTuning(s string) (Tuning, error) {
 	var t Tuning
-	fields := map[string]*int{"segment": &t.Segment, "window": &t.Window, "localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,
+	fields := map[string]*int{"segment": &t.Segment, "chunk": &t.Chunk, "window": &t.Window, "localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,
 		"combine": &t.Combine, "combineblock": &t.CombineBlock}
 	for _, part := range strings.Split(s, ",") {
 		if part = strings.TrimSpace(part); part == "" {
@@ -71,7 +75,7 @@ func ParseTuning(s string) (Tuning, error) {
 		name, value, _ := strings.Cut(part, "=")
 		field := fields[name]
 		if field == nil {
-			return Tuning{}, fmt.Errorf("%q: no such setting of collectives; there are segment, window, localdepth, leaders, slice, combine, combineblock", name)
+			return Tuning{}, fmt.Errorf("%q: no such setting of collectives; there are segment, chunk, window, localdepth, leaders, slice, combine, combineblock", name)
 		}
 		unit := 1
 		switch {
