@@ -29,6 +29,15 @@ type Process struct {
 	mu    sync.Mutex // taken around every call when Serialized
 	world *Comm
 	self  *Comm
+
+	pinners sync.Pool // of *runtime.Pinner: making one sets a finalizer, which costs more than a small message
+}
+
+func (p *Process) pinner() *runtime.Pinner {
+	if q, ok := p.pinners.Get().(*runtime.Pinner); ok {
+		return q
+	}
+	return new(runtime.Pinner)
 }
 
 // Init starts MPI, and joins the other clusters if the environment says so. It fails if MPI is already

@@ -21,7 +21,7 @@ type Status struct {
 type Request struct {
 	p    *Process
 	r    mpi.Request
-	pin  runtime.Pinner
+	pin  *runtime.Pinner
 	keep any // what C still reads: arrays of counts
 	done bool
 	st   Status
@@ -44,7 +44,7 @@ func status(s mpi.Status) Status {
 
 // Start makes a Request out of a nonblocking call and pins what it uses until it is done.
 func start(p *Process, call func() (mpi.Request, error), pinned ...unsafe.Pointer) (*Request, error) {
-	q := &Request{p: p}
+	q := &Request{p: p, pin: p.pinner()}
 	for _, m := range pinned {
 		if m != nil {
 			q.pin.Pin(m)
@@ -54,7 +54,7 @@ func start(p *Process, call func() (mpi.Request, error), pinned ...unsafe.Pointe
 	r, err := call()
 	unlock()
 	if err != nil {
-		q.pin.Unpin()
+		q.unpin()
 		return nil, err
 	}
 	q.r = r
@@ -63,8 +63,16 @@ func start(p *Process, call func() (mpi.Request, error), pinned ...unsafe.Pointe
 
 func (q *Request) finish(s mpi.Status, err error) {
 	q.done, q.err, q.st = true, err, status(s)
-	q.pin.Unpin()
+	q.unpin()
 	q.keep = nil
+}
+
+func (q *Request) unpin() {
+	if q.pin != nil {
+		q.pin.Unpin()
+		q.p.pinners.Put(q.pin)
+		q.pin = nil
+	}
 }
 
 // try tests once; the caller holds the lock.

@@ -122,36 +122,50 @@ int b_comm_tag_ub(uintptr_t c, int *ub) {
 
 int b_send(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c) { return MPI_Send(p, n, TYPE(t), dest, tag, COMM(c)); }
 int b_ssend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c) { return MPI_Ssend(p, n, TYPE(t), dest, tag, COMM(c)); }
-int b_recv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c, b_status *st) {
+b_outcome b_recv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c) {
   MPI_Status s;
-  int e = MPI_Recv(p, n, TYPE(t), src, tag, COMM(c), &s);
-  if (!e) from(st, &s);
-  return e;
+  b_outcome o = {.error = MPI_Recv(p, n, TYPE(t), src, tag, COMM(c), &s), .done = 1};
+  if (!o.error) from(&o.status, &s);
+  return o;
 }
-int b_isend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c, uintptr_t *r) { OUT(r, MPI_Isend(p, n, TYPE(t), dest, tag, COMM(c), &r_)); }
-int b_issend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c, uintptr_t *r) { OUT(r, MPI_Issend(p, n, TYPE(t), dest, tag, COMM(c), &r_)); }
-int b_irecv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c, uintptr_t *r) { OUT(r, MPI_Irecv(p, n, TYPE(t), src, tag, COMM(c), &r_)); }
+static b_request started(int error, MPI_Request r) { return (b_request){error, (uintptr_t)r}; }
+b_request b_isend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c) {
+  MPI_Request r = MPI_REQUEST_NULL;
+  int e = MPI_Isend(p, n, TYPE(t), dest, tag, COMM(c), &r);
+  return started(e, r);
+}
+b_request b_issend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c) {
+  MPI_Request r = MPI_REQUEST_NULL;
+  int e = MPI_Issend(p, n, TYPE(t), dest, tag, COMM(c), &r);
+  return started(e, r);
+}
+b_request b_irecv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c) {
+  MPI_Request r = MPI_REQUEST_NULL;
+  int e = MPI_Irecv(p, n, TYPE(t), src, tag, COMM(c), &r);
+  return started(e, r);
+}
 int b_iprobe(int src, int tag, uintptr_t c, int *flag, b_status *st) {
   MPI_Status s;
   int e = MPI_Iprobe(src, tag, COMM(c), flag, &s);
   if (!e && *flag) from(st, &s);
   return e;
 }
-int b_test(uintptr_t *r, int *flag, b_status *st) {
-  REQ(r);
+b_outcome b_test(uintptr_t r) {
+  MPI_Request r_ = (MPI_Request)r;
   MPI_Status s;
-  int e = MPI_Test(&r_, flag, &s);
-  if (!e && *flag) from(st, &s);
-  *r = (uintptr_t)r_;
-  return e;
+  b_outcome o = {0};
+  o.error = MPI_Test(&r_, &o.done, &s);
+  if (!o.error && o.done) from(&o.status, &s);
+  o.request = (uintptr_t)r_;
+  return o;
 }
-int b_wait(uintptr_t *r, b_status *st) {
-  REQ(r);
+b_outcome b_wait(uintptr_t r) {
+  MPI_Request r_ = (MPI_Request)r;
   MPI_Status s;
-  int e = MPI_Wait(&r_, &s);
-  if (!e) from(st, &s);
-  *r = (uintptr_t)r_;
-  return e;
+  b_outcome o = {.error = MPI_Wait(&r_, &s), .done = 1};
+  if (!o.error) from(&o.status, &s);
+  o.request = (uintptr_t)r_;
+  return o;
 }
 int b_cancel(uintptr_t *r) {
   REQ(r);

@@ -4,6 +4,9 @@
 #include <stdint.h>
 
 typedef struct b_status { int source, tag, cancelled; int64_t bytes; } b_status;
+/* What the calls that a message takes return: as values, for what C gets the address of Go has to allocate. */
+typedef struct b_request { int error; uintptr_t request; } b_request;
+typedef struct b_outcome { int error, done; uintptr_t request; b_status status; } b_outcome;
 
 enum b_type { B_INT8, B_INT16, B_INT32, B_INT64, B_UINT8, B_UINT16, B_UINT32, B_UINT64, B_FLOAT32, B_FLOAT64, B_COMPLEX64, B_COMPLEX128, B_BYTE, B_TYPES };
 enum b_op { B_SUM, B_PROD, B_MIN, B_MAX, B_LAND, B_LOR, B_LXOR, B_BAND, B_BOR, B_BXOR, B_OPS };
@@ -36,13 +39,13 @@ int b_comm_tag_ub(uintptr_t c, int *ub);
 
 int b_send(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c);
 int b_ssend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c);
-int b_recv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c, b_status *st);
-int b_isend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c, uintptr_t *r);
-int b_issend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c, uintptr_t *r);
-int b_irecv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c, uintptr_t *r);
+b_outcome b_recv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c);
+b_request b_isend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c);
+b_request b_issend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c);
+b_request b_irecv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c);
 int b_iprobe(int src, int tag, uintptr_t c, int *flag, b_status *st);
-int b_test(uintptr_t *r, int *flag, b_status *st);
-int b_wait(uintptr_t *r, b_status *st);
+b_outcome b_test(uintptr_t r);
+b_outcome b_wait(uintptr_t r);
 int b_cancel(uintptr_t *r);
 
 /* Collectives: nonblocking with a request, blocking when r is 0. in == 0 with in_place: MPI_IN_PLACE. */

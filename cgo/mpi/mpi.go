@@ -253,27 +253,27 @@ func (c Communicator) Ssend(b Buffer, dest, tag int) error {
 
 // Recv is MPI_Recv. It blocks.
 func (c Communicator) Recv(b Buffer, src, tag int) (Status, error) {
-	var s C.b_status
-	err := check("MPI_Recv", C.b_recv(b.P, b.n(), b.t(), C.int(src), C.int(tag), c.h(), &s))
-	return status(&s), err
+	o := C.b_recv(b.P, b.n(), b.t(), C.int(src), C.int(tag), c.h())
+	return status(&o.status), check("MPI_Recv", o.error)
+}
+
+func started(call string, r C.b_request) (Request, error) {
+	return Request(r.request), check(call, r.error)
 }
 
 // Isend is MPI_Isend.
-func (c Communicator) Isend(b Buffer, dest, tag int) (r Request, err error) {
-	err = check("MPI_Isend", C.b_isend(b.P, b.n(), b.t(), C.int(dest), C.int(tag), c.h(), (*C.uintptr_t)(&r)))
-	return r, err
+func (c Communicator) Isend(b Buffer, dest, tag int) (Request, error) {
+	return started("MPI_Isend", C.b_isend(b.P, b.n(), b.t(), C.int(dest), C.int(tag), c.h()))
 }
 
 // Issend is MPI_Issend.
-func (c Communicator) Issend(b Buffer, dest, tag int) (r Request, err error) {
-	err = check("MPI_Issend", C.b_issend(b.P, b.n(), b.t(), C.int(dest), C.int(tag), c.h(), (*C.uintptr_t)(&r)))
-	return r, err
+func (c Communicator) Issend(b Buffer, dest, tag int) (Request, error) {
+	return started("MPI_Issend", C.b_issend(b.P, b.n(), b.t(), C.int(dest), C.int(tag), c.h()))
 }
 
 // Irecv is MPI_Irecv.
-func (c Communicator) Irecv(b Buffer, src, tag int) (r Request, err error) {
-	err = check("MPI_Irecv", C.b_irecv(b.P, b.n(), b.t(), C.int(src), C.int(tag), c.h(), (*C.uintptr_t)(&r)))
-	return r, err
+func (c Communicator) Irecv(b Buffer, src, tag int) (Request, error) {
+	return started("MPI_Irecv", C.b_irecv(b.P, b.n(), b.t(), C.int(src), C.int(tag), c.h()))
 }
 
 // Iprobe is MPI_Iprobe.
@@ -286,17 +286,16 @@ func (c Communicator) Iprobe(src, tag int) (Status, bool, error) {
 
 // Test is MPI_Test; r becomes the null request when done.
 func (r *Request) Test() (Status, bool, error) {
-	var s C.b_status
-	var flag C.int
-	err := check("MPI_Test", C.b_test((*C.uintptr_t)(r), &flag, &s))
-	return status(&s), flag != 0, err
+	o := C.b_test(C.uintptr_t(*r))
+	*r = Request(o.request)
+	return status(&o.status), o.done != 0, check("MPI_Test", o.error)
 }
 
 // Wait is MPI_Wait. It blocks.
 func (r *Request) Wait() (Status, error) {
-	var s C.b_status
-	err := check("MPI_Wait", C.b_wait((*C.uintptr_t)(r), &s))
-	return status(&s), err
+	o := C.b_wait(C.uintptr_t(*r))
+	*r = Request(o.request)
+	return status(&o.status), check("MPI_Wait", o.error)
 }
 
 // Cancel is MPI_Cancel; complete the request afterwards.
