@@ -21,6 +21,7 @@ import (
 type sleepState struct {
 	polls    atomic.Uint64 // calls of Progress
 	sleepers atomic.Int32  // application threads in ppoll
+	dozes    time.Duration // how long the last of them wants to sleep
 	wake     int           // eventfd
 	kick     int           // eventfd
 	timer    int           // timerfd of the background thread, for held messages
@@ -165,6 +166,7 @@ func (e *Engine) doze(d time.Duration) {
 	var set pollList
 	p := e.pollSet(&set, s.wake)
 	s.sleepers.Add(1)
+	s.dozes = d
 	e.unlock()
 	ppoll(p, d, keep)
 	e.lock()
@@ -225,14 +227,14 @@ func (e *Engine) background() {
 	}
 }
 
-// mayRest: an application thread sleeps on the link and there is nothing to do beside it.
+// mayRest: an application thread sleeps on the link, for long, and there is nothing to do beside it.
 func (e *Engine) mayRest() bool {
 	s := &e.sleep
 	if !e.mu.TryLock() {
 		return false
 	}
 	defer e.mu.Unlock()
-	s.resting.Store(s.sleepers.Load() > 0 && e.quiet() && !s.stop)
+	s.resting.Store(s.sleepers.Load() > 0 && s.dozes > betweenAck && e.quiet() && !s.stop)
 	return s.resting.Load()
 }
 

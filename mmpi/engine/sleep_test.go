@@ -134,3 +134,32 @@ func TestRests(t *testing.T) {
 	})
 	until("rest again", both)
 }
+
+// TestMayRest: while somebody sleeps long on the link, and there is nothing else to do. After a short sleep the background thread would be roused at once.
+func TestMayRest(t *testing.T) {
+	pair, _ := pairOf(t, true)
+	e := pair[0]
+	s := &e.sleep
+	for _, c := range []struct {
+		sleepers int32
+		dozes    time.Duration
+		owed     bool
+		want     bool
+	}{
+		{1, 5 * betweenAck, false, true},
+		{1, time.Millisecond, false, false},
+		{0, 5 * betweenAck, false, false},
+		{1, 5 * betweenAck, true, false},
+	} {
+		s.sleepers.Store(c.sleepers)
+		s.dozes, e.acks = c.dozes, nil
+		if c.owed {
+			e.acks = append(e.acks, e.peer(1))
+		}
+		if got := e.mayRest(); got != c.want || s.resting.Load() != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	s.sleepers.Store(0)
+	s.resting.Store(false)
+}
