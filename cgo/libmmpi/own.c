@@ -1,8 +1,5 @@
 /* Native communicators of our own, and what Open MPI's libnbc, which has its nonblocking collectives, asks of us. Owner: shim. */
 #include "shim.h"
-#ifdef OPEN_MPI
-#include <stdatomic.h>
-#endif
 
 MPI_Comm z_private = MPI_COMM_NULL, z_self = MPI_COMM_NULL;
 
@@ -30,12 +27,17 @@ void zown_stop(void) {
 /* Open MPI 4.1's libnbc takes its progress function off the list when the last communicator that ever ran a nonblocking collective is freed, even
  * if one is still pending there: that one never completes. Natively MPI_COMM_WORLD mostly prevents this; zipped, a cluster of one process
  * does nothing on it. So ours does, before the program frees any. Of the collectives that are no empty operation for one process, this is the least. */
-void zown_keep_progressing(void) {
 #ifdef OPEN_MPI
-  static atomic_flag kept = ATOMIC_FLAG_INIT;
+static void keep_progressing(void) {
   int in = 0, out;
   MPI_Request request;
-  if (atomic_flag_test_and_set(&kept)) return;
   if (!real.Ireduce_scatter_block(&in, &out, 1, MPI_INT, MPI_SUM, z_self, &request)) real.Wait(&request, MPI_STATUS_IGNORE);
+}
+#endif
+
+void zown_keep_progressing(void) {
+#ifdef OPEN_MPI
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, keep_progressing);
 #endif
 }

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "check.h"
 #include <dirent.h>
-#include <sys/resource.h>
 #include <time.h>
 
 enum { BUSY_S = 3, SETTLE_MS = 500 };
