@@ -211,7 +211,7 @@ func allgatherDirect(e *env, a Args) Schedule {
 			u := units[i]
 			from, to := streams[u.cluster].piece(me, u.piece)
 			streams[u.cluster].parts(from, to, func(sender int, from, to int64) {
-				e.chunks(place[u.cluster][from:to], func(p []byte) { b.add(e.Recv(e.l.Members[u.cluster][sender], 0, p)) })
+				b.add(e.Recv(e.l.Members[u.cluster][sender], 0, place[u.cluster][from:to]))
 			})
 		}, e.t.window()},
 		stage{func(i int, b *batch) {
@@ -243,7 +243,7 @@ func sendSlices(e *env, a Args, to int, b *batch) {
 		for j := range e.l.Members[to] {
 			from, upto := st.piece(j, p)
 			if from, upto = max(from, start), min(upto, end); from < upto {
-				e.chunks(a.Send[from-start:upto-start], func(p []byte) { b.add(e.Send(e.l.Members[to][j], 0, p)) })
+				b.add(e.Send(e.l.Members[to][j], 0, a.Send[from-start:upto-start]))
 			}
 		}
 	}

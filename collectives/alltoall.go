@@ -20,13 +20,13 @@ func alltoall(e *env, a Args) Schedule {
 		n := len(e.l.Members[k])
 		for i := range n {
 			r := e.l.Members[k][(me+i)%n]
-			e.chunksOfBlock(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), func(b []byte) {
+			e.chunks(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), func(b []byte) {
 				ops = append(ops, func() (Request, error) { return e.Recv(r, 0, b) })
 			})
 		}
 		for i := range n {
 			r := e.l.Members[k][(me+i)%n]
-			e.chunksOfBlock(block(a.Send, a.SendCounts[r], a.SendDispls[r]), func(b []byte) {
+			e.chunks(block(a.Send, a.SendCounts[r], a.SendDispls[r]), func(b []byte) {
 				ops = append(ops, func() (Request, error) { return e.Send(r, 0, b) })
 			})
 		}
@@ -34,13 +34,17 @@ func alltoall(e *env, a Args) Schedule {
 	return Schedule{round(append(ops, alltoallLocal(e, a))...)}
 }
 
-// chunksOfBlock: a block of more than a segment is cut by the engine, after a handshake.
-func (e *env) chunksOfBlock(b []byte, f func(chunk []byte)) {
+// chunks calls f for the parts of a block that cross as messages of their own. One of more than a segment is cut by the engine, after a handshake.
+func (e *env) chunks(b []byte, f func(chunk []byte)) {
+	most := e.t.Chunk
 	if len(b) > e.t.Segment {
-		f(b)
-		return
+		most = len(b)
 	}
-	e.chunks(b, f)
+	for len(b) > 0 {
+		n := min(len(b), most)
+		f(b[:n])
+		b = b[n:]
+	}
 }
 
 func alltoallLocal(e *env, a Args) op {

@@ -51,14 +51,5 @@ func (s slicing) common(from, to, most int, f func(rank, from, to int)) {
 	}
 }
 
-// chunks calls f for the parts of b that cross as messages of their own.
-func (e *env) chunks(b []byte, f func(chunk []byte)) {
-	for len(b) > 0 {
-		n := min(len(b), e.t.Chunk)
-		f(b[:n])
-		b = b[n:]
-	}
-}
-
 // share is total*i/n without overflow: where the i-th of n equal shares begins.
 func share[T int | int64](total, i, n T) T { return total/n*i + total%n*i/n }

@@ -18,7 +18,7 @@ import (
 //	                                                          equally many ranks on each of several hosts first inside each
 //	gather,         cluster's blocks ≤ Combine bytes (uniform  every rank straight to or from the root
 //	scatter         counts only): one message per cluster
-//	allgather       all blocks ≤ Combine bytes: leaders        every rank sends its block, in chunks, to one rank of each
+//	allgather       all blocks ≤ Combine bytes: leaders        every rank sends its block (in segments) to one rank of each
 //	                exchange one message                      other cluster, native allgather there
 //	alltoall        block ≤ CombineBlock bytes (uniform counts every pair of ranks by itself, a block of at most Segment
 //	                only): one message per pair of clusters;  bytes in chunks
@@ -26,8 +26,8 @@ import (
 //	                at most 8 ranks: those inside it go with them
 //	reduce_scatter  all blocks ≤ Combine bytes: via leaders   native reduce_scatter, then straight to the owner
 //
-// Blocks of a large allgather or alltoall cross in messages of at most Chunk bytes: a forwarder relays whole frames, and many senders' frames arrive side by side, so whole
-// blocks would all come late and leave the second link idle meanwhile.
+// Blocks of up to Segment bytes of an alltoall cross in messages of at most Chunk bytes: a forwarder relays whole frames, and many senders' frames arrive side by side, so
+// whole blocks would all come late and leave the second link idle meanwhile.
 type Tuning struct {
 	Segment      int // bytes; default 64 KiB, the eager limit: a segment crosses without a handshake
 	Chunk        int // bytes; default 16 KiB
