@@ -31,7 +31,7 @@ type sleepState struct {
 	watching   atomic.Bool // it sleeps on the link
 	forOutput  bool        // and waits for room to write too
 	still      bool        // and the last time nothing waked it
-	resting    atomic.Bool // it sleeps for longRest; set with the lock
+	resting    atomic.Bool // it sleeps for longRest; set with the lock, ended by whoever rouses it
 	stop       bool
 	stopped    chan struct{}
 	ticked     time.Duration
@@ -203,12 +203,10 @@ func (e *Engine) background() {
 			if e.now()-s.ticked >= betweenAck && e.backstage() {
 				return
 			}
-			if rest == betweenAck && e.mayRest() {
-				ppoll(own, untilMultiple(longRest), false)
-				s.resting.Store(false)
-			} else {
-				ppoll(own, untilMultiple(rest), e.guest)
+			if rest == betweenAck {
+				e.mayRest()
 			}
+			e.pause(own, untilMultiple(rest))
 			if own[0].Revents != 0 {
 				drain(s.kick)
 				if e.backstage() {
@@ -227,15 +225,24 @@ func (e *Engine) background() {
 	}
 }
 
-// mayRest: an application thread sleeps on the link, for long, and there is nothing to do beside it.
-func (e *Engine) mayRest() bool {
+// mayRest lets the background thread rest if an application thread sleeps on the link, for long, and there is nothing to do beside it.
+func (e *Engine) mayRest() {
 	s := &e.sleep
 	if !e.mu.TryLock() {
-		return false
+		return
 	}
 	defer e.mu.Unlock()
 	s.resting.Store(s.sleepers.Load() > 0 && s.dozes > betweenAck && e.quiet() && !s.stop)
-	return s.resting.Load()
+}
+
+// pause sleeps for up to d, or rests. Who has roused the thread since it was to rest has kicked it too, so the sleep ends at once.
+func (e *Engine) pause(set []unix.PollFd, d time.Duration) {
+	if !e.sleep.resting.Load() {
+		ppoll(set, d, e.guest)
+		return
+	}
+	ppoll(set, untilMultiple(longRest), false)
+	e.sleep.resting.Store(false)
 }
 
 // untilMultiple is how long it takes until the host's monotonic clock shows a multiple of d. So the background threads of all processes of a host wake together, by one
@@ -313,15 +320,9 @@ func (e *Engine) watch() bool {
 	p = append(p, unix.PollFd{Fd: int32(s.timer), Events: unix.POLLIN})
 	s.forOutput = e.pending()
 	s.watching.Store(true)
-	rest := s.still && e.quiet()
-	s.resting.Store(rest)
+	s.resting.Store(s.still && e.quiet())
 	e.unlock()
-	if rest {
-		ppoll(p, longRest, false)
-		s.resting.Store(false)
-	} else {
-		ppoll(p, watchFor, e.guest)
-	}
+	e.pause(p, watchFor)
 	s.watching.Store(false)
 	s.still = !slices.ContainsFunc(p, func(f unix.PollFd) bool { return f.Revents != 0 })
 	if p[0].Revents != 0 {

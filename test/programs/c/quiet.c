@@ -6,7 +6,7 @@
 #include <time.h>
 
 enum { BUSY_S = 3, SETTLE_MS = 500 };
-enum { TURNS_PER_S = 100, WAITING = 400 }; /* seen: 20 to 30 and 130; with sleeps of milliseconds 260 and 1070 */
+enum { TURNS_PER_S = 100, WAITING = 400 }; /* a second. Seen: 20 to 30, and 130 to 180; with sleeps of milliseconds 260, and 900 to 1070 */
 
 /* How often all threads of this process have given up a core. */
 static long turns(void) {
