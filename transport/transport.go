@@ -57,6 +57,14 @@ type Listening interface {
 	Unheard() (d time.Duration, known bool)
 }
 
+// Packeted is a Link whose system cuts what is written into packets, and each costs the same, however short.
+type Packeted interface {
+	Link
+
+	// Packet is how many bytes one takes, 0 if unknown: what is written leaves no short one behind if it is a multiple.
+	Packet() int
+}
+
 // Lender is a Link that carries large pieces beside the stream's bytes, in order with them, which can be passed on from where they have
 // arrived. TryRead reads them like any other bytes. Concurrency is that of Link.
 type Lender interface {

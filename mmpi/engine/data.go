@@ -50,7 +50,7 @@ func (e *Engine) nextPiece(r *rail, p *peer) (q *Request, s flow.Segment, first 
 	if q = p.bulkHead; q == nil {
 		return nil, s, false
 	}
-	n := int(min(q.clear-q.moved, int64(e.limits.Segment)))
+	n := r.take(q.clear - q.moved)
 	if !p.dataOut.Take(uint64(n)) {
 		return nil, s, false
 	}

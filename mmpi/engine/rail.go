@@ -23,6 +23,8 @@ type rail struct {
 	link    transport.Link
 	lender  transport.Lender // the link, if it has large pieces
 	placer  transport.Placer // the link, if they need not be copied
+	most    int              // bytes of payload in a segment,
+	crumb   int              // and so few may be left for the last one to take too
 	up      bool             // joined and not lost
 	down    map[int]string   // virtual ranks to which the forwarder has no link, and why
 	in      input
@@ -70,6 +72,28 @@ func (r *rail) attach(l transport.Link) {
 	r.link = l
 	r.lender, _ = l.(transport.Lender)
 	r.placer, _ = l.(transport.Placer)
+	r.most, r.crumb = r.e.limits.Segment, 0
+	if p, ok := l.(transport.Packeted); ok && r.lender == nil {
+		r.most = fullPackets(r.most, p.Packet())
+		r.crumb = min(r.most/8, wire.MaxPayload-r.most)
+	}
+}
+
+// take is how many of the bytes that are left of a message go into the next segment.
+func (r *rail) take(left int64) int {
+	if left <= int64(r.most+r.crumb) {
+		return int(left)
+	}
+	return r.most
+}
+
+// fullPackets is how long segments of about n bytes are that leave no short packet behind.
+func fullPackets(n, packet int) int {
+	const head = wire.HeaderLen + wire.DataLen
+	if packet <= head || packet > n+head {
+		return n
+	}
+	return (n+head)/packet*packet - head
 }
 
 func (r *rail) push(f *frame) {

@@ -43,6 +43,7 @@ type link struct {
 var (
 	_ transport.Listening = (*link)(nil)
 	_ transport.Piper     = (*link)(nil)
+	_ transport.Packeted  = (*link)(nil)
 )
 
 func (l *link) TryRead(p []byte) (int, error) {
@@ -142,6 +143,23 @@ func (l *link) Unheard() (time.Duration, bool) {
 		return 0, err == nil
 	}
 	return time.Duration(info.Last_ack_recv) * time.Millisecond, true
+}
+
+// offload is what Linux puts into one packet at most, which the network card, or the kernel just before it, cuts into segments: a whole number of them
+// (64 KiB without the room for headers, net/ipv4/tcp.c, tcp_xmit_size_goal; a card may be set to take more).
+const offload = 64<<10 - 321
+
+// Packet is known from when the link is connected.
+func (l *link) Packet() int {
+	if !l.ref.Acquire(l.free) {
+		return 0
+	}
+	mss, err := unix.GetsockoptInt(l.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
+	l.ref.Release(l.free)
+	if err != nil || mss <= 0 {
+		return 0
+	}
+	return max(offload/mss, 1) * mss
 }
 
 func (l *link) fail(op string, e syscall.Errno) error {
