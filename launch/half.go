@@ -144,26 +144,38 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 		environ = setEnv(environ, k+"="+v)
 	}
 	cmd.Env = append(environ, n.environ(func(k string) string { return lookup(environ, k) })...)
-	var edit func([]byte) []byte
-	if h.Tag {
-		edit = retag(c.MPI, c.Name, jobenv.WorldRanks(h.Share.Order, h.Share.Layout, c.Name))
-	}
 	var banner hydra
-	if c.MPI == MPICH {
-		edit = banner.watch(edit)
-	}
 	var said chorus
-	out, errs := NewMerger(stdout).Source(edit), NewMerger(stderr).Source(said.once(edit))
+	out := h.output(stdout, &banner, func(edit func([]byte) []byte) func([]byte) []byte { return edit })
+	errs := h.output(stderr, &banner, said.once)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, out, errs
 	status, err = supervise(ctx, cmd, mark)
-	_, _ = errs.Write(said.rest(c.Name))
 	out.Close()
 	errs.Close()
+	last := h.output(stderr, &banner, said.once)
+	_, _ = last.Write(said.rest(c.Name))
+	last.Close()
 	status = banner.status(status)
 	if err != nil {
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", c.Name, n.mpirun, err)
 	}
 	return status, err
+}
+
+// output is where one of the native launcher's streams goes: whole lines reach dst, tagged if the user wants that, and watched.
+func (h *Half) output(dst io.Writer, banner *hydra, watch func(edit func([]byte) []byte) func([]byte) []byte) io.WriteCloser {
+	m := NewMerger(dst)
+	cluster, world := h.Cluster.Name, jobenv.WorldRanks(h.Share.Order, h.Share.Layout, h.Cluster.Name)
+	switch {
+	case h.Cluster.MPI == MPICH && h.Tag:
+		return m.Source(watch(banner.watch(retag(cluster, world))))
+	case h.Cluster.MPI == MPICH:
+		return m.Source(watch(banner.watch(nil)))
+	case h.Tag:
+		return newFragments(func(native int) io.WriteCloser { return m.Source(watch(tagged(cluster, world, native))) })
+	default:
+		return m.Source(watch(nil))
+	}
 }
 
 // variables are those that the processes need, on every node.

@@ -6,26 +6,24 @@ import (
 	"strconv"
 )
 
-// retag turns the tags that the native launchers put before each line ("[1,3]<stdout>:" of Open MPI, "[3] " of
-// MPICH) into the rank in MPI_COMM_WORLD, world of each native rank: "[5] ". A line without one (the launcher's own words) gets the cluster's name.
-func retag(m MPI, cluster string, world []int) func([]byte) []byte {
+// tagged puts the rank in MPI_COMM_WORLD before each line of a native rank's, of which world tells: "[5] ". One of the launcher's own words
+// (native rank launcher, or none that there is) gets the cluster's name.
+func tagged(cluster string, world []int, native int) func([]byte) []byte {
+	tag := "[" + cluster + "] "
+	if native >= 0 && native < len(world) {
+		tag = fmt.Sprintf("[%d] ", world[native])
+	}
+	return func(line []byte) []byte { return append([]byte(tag), line...) }
+}
+
+// retag turns the tags that MPICH's launcher puts before each line ("[3] ") into those of tagged.
+func retag(cluster string, world []int) func([]byte) []byte {
 	return func(line []byte) []byte {
-		var rank, text []byte
-		switch m {
-		case OpenMPI: // [jobid,rank]<stream>:text
-			if head, rest, ok := bytes.Cut(line, []byte(">:")); ok && bytes.HasPrefix(head, []byte("[1,")) {
-				if r, _, ok := bytes.Cut(head[3:], []byte("]<")); ok {
-					rank, text = r, rest
-				}
-			}
-		case MPICH: // [rank] text
-			if head, rest, ok := bytes.Cut(line, []byte("] ")); ok && bytes.HasPrefix(head, []byte("[")) {
-				rank, text = head[1:], rest
+		if head, text, ok := bytes.Cut(line, []byte("] ")); ok && bytes.HasPrefix(head, []byte("[")) {
+			if n, err := strconv.Atoi(string(head[1:])); err == nil && n >= 0 && n < len(world) {
+				return tagged(cluster, world, n)(text)
 			}
 		}
-		if n, err := strconv.Atoi(string(rank)); err == nil && n >= 0 && n < len(world) {
-			return append(fmt.Appendf(nil, "[%d] ", world[n]), text...)
-		}
-		return append(fmt.Appendf(nil, "[%s] ", cluster), line...)
+		return tagged(cluster, world, launcher)(line)
 	}
 }

@@ -9,6 +9,7 @@
  *   badluck noinit           never calls MPI_Init
  *   badluck ring SECONDS     a counter goes round all ranks for so long
  *   badluck session          begins with a session (MPI 4) whose errors are fatal
+ *   badluck lines            all write long lines in pieces, at the same time
  *   badluck stopped RANK     ranks other than RANK and 0 exchange messages; rank 0 sends RANK 64 MiB nonblocking first
  */
 #include <mpi.h>
@@ -59,6 +60,19 @@ static void ring(int seconds) {
     }
   }
   if (rank == 0) printf("the ring was never broken\n");
+}
+
+/* Line i of rank r is a number of times the letter of r, and i: Open MPI's launcher reads it in pieces of 4 KiB. */
+static void lines(void) {
+  static char line[20000];
+  setvbuf(stdout, NULL, _IOFBF, 3000);
+  for (int i = 0; i < 100; i++) {
+    int letters = i % 2 ? i : 150 * i + 1;
+    memset(line, 'a' + rank, (size_t)letters);
+    line[letters] = 0;
+    printf("%s %d %d\n", line, letters, i);
+  }
+  fflush(stdout);
 }
 
 /* A rank that the test has stopped (SIGSTOP) must not keep the others from exchanging messages over the same zipper. */
@@ -144,6 +158,8 @@ int main(int argc, char **argv) {
     standard_input();
   } else if (!strcmp(what, "ring")) {
     ring(n);
+  } else if (!strcmp(what, "lines")) {
+    lines();
   } else if (!strcmp(what, "stopped")) {
     stopped(n);
   } else {

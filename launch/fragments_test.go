@@ -1,0 +1,64 @@
+package launch
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// openTags gives what fragments make of Open MPI's output, written in pieces of n bytes.
+func openTags(in string, n int) string {
+	var out bytes.Buffer
+	m := NewMerger(&out)
+	f := newFragments(func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
+	for rest := in; rest != ""; {
+		k := min(n, len(rest))
+		_, _ = f.Write([]byte(rest[:k]))
+		rest = rest[k:]
+	}
+	f.Close()
+	return out.String()
+}
+
+func TestFragments(t *testing.T) {
+	long := strings.Repeat("x", 4000)
+	for in, want := range map[string]string{
+		"[1,1]<stdout>:hello: [x]>:\n":                       "[5] hello: [x]>:\n",
+		"[1,0]<stderr>:\n":                                   "[4] \n",
+		"[1,7]<stdout>:no such rank\n":                       "[a] no such rank\n",
+		"mpirun says\n[1,0]<stdout>:b\nmpirun says [1,\n":    "[a] mpirun says\n[4] b\n[a] mpirun says [1,\n",
+		"[1,0]<stdout>:" + long + "[1,0]<stdout>:yz\n":       "[4] " + long + "yz\n",
+		"[1,0]<stdout>:ab[1,1]<stdout>:c\n[1,0]<stdout>:d\n": "[5] c\n[4] abd\n",
+		"[1,0]<stdout>:no newline [1":                        "[4] no newline [1",
+	} {
+		for n := 1; n <= len(in); n = n*5/4 + 1 {
+			if got := openTags(in, n); got != want {
+				t.Errorf("%.60q in pieces of %d bytes becomes %.60q, want %.60q", in, n, got, want)
+			}
+		}
+		if got := openTags(in, len(in)); got != want {
+			t.Errorf("%.60q becomes %.60q, want %.60q", in, got, want)
+		}
+	}
+}
+
+func TestFragmentsPassPromptsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		m := NewMerger(&out)
+		f := newFragments(func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
+		_, _ = f.Write([]byte("[1,1]<stdout>:yes or no? ["))
+		time.Sleep(3 * partialAfter) // of the bubble's clock
+		synctest.Wait()
+		m.mu.Lock()
+		got := out.String()
+		m.mu.Unlock()
+		if got != "[5] yes or no? [" {
+			t.Errorf("got %q", got)
+		}
+		f.Close()
+	})
+}
