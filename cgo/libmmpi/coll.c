@@ -89,7 +89,7 @@ void zgate_open(zgate *g) {
 int zcoll_start(zreq *r, MPI_Request *request) {
   zcoll *j = r->extra;
   MPI_Request handle = r->handle;
-  if (j->rc) return refuse(r, "the arguments do not describe a collective that can be done");
+  if (j->rc) return refuse(r, zcoll_wrong(j->rc));
   if (!wait_at(&zcomm_more(r->comm)->gate, r)) {
     launch(r);
     if (j->rc) return refuse(r, z_eng.ze_error());
@@ -112,6 +112,10 @@ int zcoll_check_count(zcoll *j, int64_t count) { return count < 0 ? zcoll_fail(j
 int zcoll_check_root(zcoll *j, int root) {
   j->args.root = root;
   return root < 0 || root >= j->comm->size ? zcoll_fail(j, MPI_ERR_ROOT) : j->rc;
+}
+
+const char *zcoll_wrong(int rc) {
+  return rc == MPI_ERR_ROOT ? "the root is no rank that can be one" : "the arguments do not describe a collective that can be done";
 }
 
 /* ---- barrier and broadcast ---- */

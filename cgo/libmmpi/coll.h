@@ -130,4 +130,7 @@ int zcoll_run(zreq *r);
 int zcoll_fail(zcoll *j, int class_);
 int zcoll_check_count(zcoll *j, int64_t count);
 int zcoll_check_root(zcoll *j, int root);
+
+/* What is wrong with the arguments of a collective whose preparation ended with rc, in words. */
+const char *zcoll_wrong(int rc);
 #endif

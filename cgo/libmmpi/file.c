@@ -4,6 +4,7 @@
  * (fileshared.c). Atomic mode, which needs locks that clusters do not share, is refused. Owner: comms. */
 #include "file.h"
 #include "comm.h"
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,16 +40,20 @@ static int below(const char *path, const char *directories) {
   return 0;
 }
 
-/* The directory of the name without links and dots, as it is on this host. */
+/* The directory of the name without links and dots, as it is on this host; of one that does not exist, the deepest directory above that
+ * does: opening then fails in all clusters alike. */
 static int directory_of(const char *name, char *out) {
   char copy[PATH_MAX];
   const char *colon = strchr(name, ':'); /* "ufs:/path" names a file system's driver */
   if (colon && !memchr(name, '/', (size_t)(colon - name))) name = colon + 1;
   if (snprintf(copy, sizeof copy, "%s", name) >= (int)sizeof copy) return 0;
-  char *slash = strrchr(copy, '/');
-  if (!slash) strcpy(copy, ".");
-  else slash[slash == copy] = 0;
-  return realpath(copy, out) != NULL;
+  for (;;) {
+    char *slash = strrchr(copy, '/');
+    if (!slash) return realpath(".", out) != NULL;
+    slash[slash == copy] = 0;
+    if (realpath(copy, out)) return 1;
+    if (errno != ENOENT || slash == copy) return 0;
+  }
 }
 
 static int declared(const char *name, MPI_Info info) {
@@ -139,14 +144,14 @@ static int portable_amode(int amode) {
 
 /* The same verdict at all ranks: an error class, 0 to go on; *why is for the user. */
 static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const char **why) {
-  static _Thread_local char text[400];
+  static _Thread_local char text[200]; /* with the function's name below MPI_MAX_ERROR_STRING, which is 256 in Open MPI */
   struct wish { int32_t shared, amode; } mine = {declared(name, info), portable_amode(amode)}, *all = malloc((size_t)c->size * sizeof *all);
   int rc = all ? zcomm_allgather(c, &mine, sizeof mine, all, "MPI_File_open") : MPI_ERR_NO_MEM;
   for (int i = 0; i < c->size && !rc; i++) {
     if (!all[i].shared) {
       rc = MPI_ERR_UNSUPPORTED_OPERATION;
-      snprintf(text, sizeof text, "the communicator spans clusters, and virtual rank %d was not told that all of them see this path on one shared file system: if they do, say so with the info key "
-               "zipper_shared=true or the environment variable ZIPPER_SHARED_FS=/directory:/another in every cluster", c->world[i]);
+      snprintf(text, sizeof text, "virtual rank %d was not told that all clusters share the path's file system: if they do, set the info key zipper_shared=true "
+               "or ZIPPER_SHARED_FS=/directory:/another", c->world[i]);
       *why = text;
     } else if (all[i].amode != all[0].amode) {
       rc = MPI_ERR_NOT_SAME, *why = "the access modes are not the same at all ranks";

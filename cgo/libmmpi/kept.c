@@ -88,5 +88,5 @@ void zkept_free(zkept *k) {
 int zkept_refuse(zkept *k, const char *function) {
   zkept_free(k);
   return z_raise(k->comm, k->rc, function, "%s", k->rc == MPI_ERR_COUNT ? "counts and displacements above 2147483647 are not supported by MMPI on a communicator that spans clusters"
-                                                                        : "the arguments do not describe a collective that can be done");
+                                                                        : zcoll_wrong(k->rc));
 }

@@ -144,6 +144,10 @@ static void ends(MPI_Comm c) {
   MPI_File_close(&f);
   CHECK(access(path, F_OK), "the file is still there");
   SAME(open_class(c, MPI_MODE_RDONLY), MPI_ERR_NO_SUCH_FILE, "class of no file");
+  const size_t length = strlen(path);
+  strcat(path, "/none/deeper");
+  SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE), MPI_ERR_NO_SUCH_FILE, "class of no directory");
+  path[length] = 0;
   f = opened(c, MPI_MODE_RDWR | MPI_MODE_CREATE);
   MPI_File_close(&f);
   MPI_Barrier(c);
