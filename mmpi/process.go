@@ -30,6 +30,7 @@ type Process struct {
 	world *Comm
 	self  *Comm
 
+	batches sync.Pool // of *batch
 	pinners sync.Pool // of *runtime.Pinner: making one sets a finalizer, which costs more than a small message
 }
 
@@ -38,6 +39,19 @@ func (p *Process) pinner() *runtime.Pinner {
 		return q
 	}
 	return new(runtime.Pinner)
+}
+
+// batch is requests that wait together.
+type batch struct {
+	mpi.Batch
+	open []*Request
+}
+
+func (p *Process) batch() *batch {
+	if b, ok := p.batches.Get().(*batch); ok {
+		return b
+	}
+	return &batch{open: make([]*Request, 0, mpi.MaxBatch)}
 }
 
 // Init starts MPI, and joins the other clusters if the environment says so. It fails if MPI is already

@@ -131,6 +131,7 @@ func (q *Request) Cancel() (cancelled bool, err error) {
 
 // WaitAll waits for all requests (nil ones are skipped) and returns the first error, after all are done or ctx has ended.
 func WaitAll(ctx context.Context, reqs ...*Request) error {
+	waitTogether(ctx, reqs)
 	var first error
 	for _, q := range reqs {
 		if q == nil {
@@ -141,6 +142,30 @@ func WaitAll(ctx context.Context, reqs ...*Request) error {
 		}
 	}
 	return first
+}
+
+// waitTogether brings requests to their end that MPI itself may wait for: one call of C for many.
+func waitTogether(ctx context.Context, reqs []*Request) {
+	i := 0
+	for i < len(reqs) && reqs[i] == nil {
+		i++
+	}
+	if i == len(reqs) || ctx.Done() != nil || !reqs[i].p.direct() {
+		return
+	}
+	b := reqs[i].p.batch()
+	defer reqs[i].p.batches.Put(b)
+	for i < len(reqs) {
+		b.open = b.open[:0]
+		for ; i < len(reqs) && len(b.open) < cap(b.open); i++ {
+			if q := reqs[i]; q != nil && !q.done && b.Add(q.r) {
+				q.done = true // it may be here twice
+				b.open = append(b.open, q)
+			}
+		}
+		b.Wait(func(k int, s mpi.Status, err error) { b.open[k].finish(s, err) })
+	}
+	clear(b.open[:cap(b.open)])
 }
 
 // WaitAny waits until one of the requests is done and returns its index. It returns -1 without error when there is nothing to

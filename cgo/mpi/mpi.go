@@ -103,9 +103,22 @@ func Null() Communicator  { return Communicator(C.b_comm_null()) }
 
 // The library's values of MPI's special ranks, tags and colours.
 func Undefined() int { return int(C.b_undefined()) }
-func AnySource() int { return int(C.b_any_source()) }
-func AnyTag() int    { return int(C.b_any_tag()) }
-func ProcNull() int  { return int(C.b_proc_null()) }
+func AnySource() int { return anySource }
+func AnyTag() int    { return anyTag }
+func ProcNull() int  { return procNull }
+
+// What every message needs of the library's constants is asked for once: a call of C costs a good part of what a small message does.
+var (
+	anySource, anyTag, procNull = int(C.b_any_source()), int(C.b_any_tag()), int(C.b_proc_null())
+	types                       = predefined()
+)
+
+func predefined() (all [C.B_TYPES]DataType) {
+	for t := range all {
+		all[t] = DataType(C.b_datatype(C.int(t)))
+	}
+	return all
+}
 
 // Predefined types, in the order of Go's kinds that package mmpi knows.
 const (
@@ -125,7 +138,7 @@ const (
 )
 
 // Type gives the handle of a predefined type.
-func Type(t int) DataType { return DataType(C.b_datatype(C.int(t))) }
+func Type(t int) DataType { return types[t] }
 
 // Predefined operators.
 const (
@@ -296,6 +309,37 @@ func (r *Request) Wait() (Status, error) {
 	o := C.b_wait(C.uintptr_t(*r))
 	*r = Request(o.request)
 	return status(&o.status), check("MPI_Wait", o.error)
+}
+
+// MaxBatch is how many requests a Batch takes.
+const MaxBatch = C.B_BATCH
+
+// Batch is where requests wait together; it is for reuse, by one goroutine at a time.
+type Batch struct {
+	n        int
+	requests [C.B_BATCH]C.uintptr_t
+	outcomes [C.B_BATCH]C.b_outcome
+}
+
+// Add puts a request in and reports whether there was room.
+func (b *Batch) Add(r Request) bool {
+	if b.n == len(b.requests) {
+		return false
+	}
+	b.requests[b.n] = C.uintptr_t(r)
+	b.n++
+	return true
+}
+
+// Wait is MPI_Waitall. It blocks, and tells of each request what Request.Wait would; the batch is empty then.
+func (b *Batch) Wait(tell func(i int, s Status, err error)) {
+	n := b.n
+	b.n = 0
+	C.b_waitall(C.int(n), &b.requests[0], &b.outcomes[0])
+	for i := range b.outcomes[:n] {
+		o := &b.outcomes[i]
+		tell(i, status(&o.status), check("MPI_Waitall", o.error))
+	}
 }
 
 // Cancel is MPI_Cancel; complete the request afterwards.
