@@ -144,7 +144,7 @@ func WaitAll(ctx context.Context, reqs ...*Request) error {
 	return first
 }
 
-// waitTogether brings requests to their end that MPI itself may wait for: one call of C for many.
+// waitTogether brings requests to their end that MPI itself may wait for, with one call of C for many.
 func waitTogether(ctx context.Context, reqs []*Request) {
 	i := 0
 	for i < len(reqs) && reqs[i] == nil {

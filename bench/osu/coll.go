@@ -15,10 +15,7 @@ type (
 )
 
 func collectives() map[string]benchmark {
-	all := func(r *runner) { // room for everyone's part on both sides
-		n := r.size * r.w.Size()
-		r.send, r.recv = make([]byte, n), make([]byte, n)
-	}
+	all := func(r *runner) int { return r.size * r.w.Size() } // everyone's part on both sides
 	even := func(r *runner) (counts, displs []int) {
 		counts, displs = make([]int, r.w.Size()), make([]int, r.w.Size())
 		for i := range counts {
@@ -90,7 +87,7 @@ func collectives() map[string]benchmark {
 	}
 	b := map[string]benchmark{}
 	for name, f := range kinds {
-		base := benchmark{unit: "us", maxSize: 1 << 20, buffers: all, perRank: true, convert: microseconds, noSize: name == "barrier"}
+		base := benchmark{unit: "us", maxSize: 1 << 20, room: all, perRank: true, convert: microseconds, noSize: name == "barrier"}
 		base.measure = timed(f.block)
 		b[name] = base
 		base.measure = timed(func(r *runner) error {

@@ -22,6 +22,8 @@ type runner struct {
 	size int
 	send []byte
 	recv []byte
+
+	mapped [2][]byte // send and recv at the largest size
 }
 
 // benchmark measures iterations of its operation at r.size and returns this rank's seconds per operation (0 on ranks that only
@@ -32,7 +34,7 @@ type benchmark struct {
 	even     bool // needs an even number of ranks, two at least
 	two      bool // exactly two ranks take part; further ones idle
 	noSize   bool
-	buffers  func(r *runner)
+	room     func(r *runner) int // bytes that it sends, and receives, at r.size
 	measure  func(r *runner, iterations int) (float64, error)
 	perRank  bool                                     // collectives: the value is the mean over ranks
 	convert  func(r *runner, seconds float64) float64 // to the unit
@@ -59,11 +61,13 @@ func Run(p *mmpi.Process, name string, o Options, progress func(Row)) (*Result, 
 		list = []int{0}
 	}
 	res := &Result{Name: name, Unit: b.unit, Ranks: w.Size()}
+	r := &runner{p: p, w: w, name: name, o: o, size: slices.Max(list)}
+	if err := r.allocate(b.room(r)); err != nil {
+		return nil, err
+	}
 	for _, n := range list {
-		r := &runner{p: p, w: w, name: name, o: o, size: n}
-		if b.buffers != nil {
-			b.buffers(r)
-		}
+		r.size = n
+		r.fill(b.room(r))
 		row, err := r.size1(b)
 		if err != nil {
 			return nil, err

@@ -75,6 +75,7 @@ int z_Test(MPI_Request *request, int *flag, MPI_Status *status) {
 /* An array seen as the shim's requests and a compact array of the native ones. Small arrays live on the stack. */
 typedef struct batch {
   int n, natives, active; /* all; native ones; active ones of the shim's */
+  int looked_at;          /* so many move on only when they are looked at */
   MPI_Request *requests;
   zreq **ours;            /* [n] NULL: native */
   MPI_Request *native;    /* [natives] */
@@ -85,10 +86,12 @@ typedef struct batch {
 } batch;
 
 static void batch_load(batch *b) {
-  b->natives = b->active = 0;
+  b->natives = b->active = b->looked_at = 0;
   for (int i = 0; i < b->n; i++) {
-    if ((b->ours[i] = zreq_find(b->requests[i]))) {
-      b->active += is_active(b->ours[i]);
+    zreq *r = b->ours[i] = zreq_find(b->requests[i]);
+    b->looked_at += !r || (is_active(r) && work(r)->poll);
+    if (r) {
+      b->active += is_active(r);
       continue;
     }
     b->native[b->natives] = b->requests[i];
@@ -148,6 +151,22 @@ typedef struct all {
   zcomm *blame;
 } all;
 
+static void settle(all *a, int i, int rc) {
+  a->done[i] = 1;
+  a->left--;
+  set_error(a->statuses, i, rc);
+  if (rc) a->failed = 1;
+}
+
+/* One after the other, which is all that requests need that the engine completes by itself. */
+static void each_over(all *a) {
+  for (int i = 0; i < a->b.n; i++) {
+    zreq *r = a->b.ours[i];
+    if (!request_over(r)) z_wait(over, r);
+    settle(a, i, conclude(r, &a->b.requests[i], nth(a->statuses, i), &a->blame));
+  }
+}
+
 /* Concludes whatever is over; true when all is. */
 static int all_over(void *arg) {
   all *a = arg;
@@ -162,11 +181,7 @@ static int all_over(void *arg) {
       flag = 1;
       rc = conclude(r, &a->b.requests[i], status, &a->blame);
     }
-    if (!flag && !rc) continue;
-    a->done[i] = 1;
-    a->left--;
-    set_error(a->statuses, i, rc);
-    if (rc) a->failed = 1;
+    if (flag || rc) settle(a, i, rc);
   }
   return !a->left;
 }
@@ -179,7 +194,11 @@ int z_Waitall(int n, MPI_Request requests[], MPI_Status statuses[]) {
     batch_close(&a.b);
     return no_memory("MPI_Waitall");
   }
-  if (!all_over(&a)) z_wait(all_over, &a);
+  if (a.b.looked_at) {
+    if (!all_over(&a)) z_wait(all_over, &a);
+  } else {
+    each_over(&a);
+  }
   free(a.done);
   batch_close(&a.b);
   return a.failed ? in_status(a.blame, "MPI_Waitall") : MPI_SUCCESS;

@@ -47,7 +47,7 @@ int b_iprobe(int src, int tag, uintptr_t c, int *flag, b_status *st);
 b_outcome b_test(uintptr_t r);
 b_outcome b_wait(uintptr_t r);
 enum { B_BATCH = 64 };
-void b_waitall(int n, const uintptr_t *requests, b_outcome *out); /* at most B_BATCH, all of them to their end */
+void b_wait_each(int n, const uintptr_t *requests, b_outcome *out);
 int b_cancel(uintptr_t *r);
 
 /* Collectives: nonblocking with a request, blocking when r is 0. in == 0 with in_place: MPI_IN_PLACE. */

@@ -331,14 +331,14 @@ func (b *Batch) Add(r Request) bool {
 	return true
 }
 
-// Wait is MPI_Waitall. It blocks, and tells of each request what Request.Wait would; the batch is empty then.
+// Wait is Request.Wait for one after the other, and tells of each. It blocks; the batch is empty then.
 func (b *Batch) Wait(tell func(i int, s Status, err error)) {
 	n := b.n
 	b.n = 0
-	C.b_waitall(C.int(n), &b.requests[0], &b.outcomes[0])
+	C.b_wait_each(C.int(n), &b.requests[0], &b.outcomes[0])
 	for i := range b.outcomes[:n] {
 		o := &b.outcomes[i]
-		tell(i, status(&o.status), check("MPI_Waitall", o.error))
+		tell(i, status(&o.status), check("MPI_Wait", o.error))
 	}
 }
 
