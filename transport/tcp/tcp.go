@@ -27,7 +27,7 @@ const maxVec = 64
 const Unsent = 128 << 10
 
 // BBR, where it is the system's default, sets a timer for every packet that it lets go: at the speed of a cluster's network that takes more processor
-// time than the data (docs/performance.md). Reno is allowed to everybody. Other defaults stay.
+// time than the data (docs/measurements.md). Reno is allowed to everybody. Other defaults stay.
 const (
 	pacing   = "bbr"
 	unpacing = "reno"
