@@ -12,7 +12,7 @@ import (
 // source holds an output.
 
 const (
-	pipeFrom = 96 << 10  // bytes of payload from which on a pipe pays: a whole segment, not the last one of a message (docs/measurements.md)
+	pipeFrom = 96 << 10  // bytes of payload from which on a pipe pays: a whole segment (docs/measurements.md)
 	pipeTo   = 256 << 10 // and what one may take
 	pipeSize = 512 << 10 // of a pipe: a place for each page: twice and more what a segment takes in pieces as small as a network's packets
 	maxPipes = 32        // what an ordinary user may have, 16384 pages, is for several forwarders

@@ -11,9 +11,12 @@ import (
 
 // fragments undoes what Open MPI's --tag-output does to long lines: it puts "[1,RANK]<stdout>:" before every piece of at most 4 KiB that it
 // reads from a process, in the middle of lines too, and pieces of several processes take turns. Each process's text goes, without
-// tags, to a writer of its own; what stands where a tag belongs and has none is the launcher's own. Safe for concurrent use.
+// tags, to a writer of its own; what stands where a tag belongs and has none is the launcher's own. A tag that the processes themselves print
+// cannot be told from the launcher's if it is one of this stream and of a process that there is. Safe for concurrent use.
 type fragments struct {
-	open func(native int) io.WriteCloser // the writer of a native rank; launcher: of the launcher's own words
+	open  func(native int) io.WriteCloser // the writer of a native rank; launcher: of the launcher's own words
+	ranks int                             // so many there are
+	tag   *regexp.Regexp
 
 	mu    sync.Mutex
 	to    map[int]io.WriteCloser
@@ -27,13 +30,17 @@ const (
 	longestTag = 32 // bytes, and a little more
 )
 
-var (
-	fragmentTag  = regexp.MustCompile(`\[1,([0-9]{1,9})\]<std(?:out|err|diag)>:`)
-	fragmentHead = regexp.MustCompile(`\[(?:1(?:,(?:[0-9]{1,9}(?:\](?:<[a-z]{0,7}>?)?)?)?)?)?$`) // what may become one
+// fragmentHead is what may become a tag.
+var fragmentHead = regexp.MustCompile(`\[(?:1(?:,(?:[0-9]{1,9}(?:\](?:<[a-z]{0,7}>?)?)?)?)?)?$`)
+
+// What Open MPI calls the streams.
+const (
+	ofOutput = `stdout`
+	ofErrors = `stderr|stddiag`
 )
 
-func newFragments(open func(native int) io.WriteCloser) *fragments {
-	return &fragments{open: open, to: map[int]io.WriteCloser{}, now: launcher}
+func newFragments(streams string, ranks int, open func(native int) io.WriteCloser) *fragments {
+	return &fragments{open: open, ranks: ranks, tag: regexp.MustCompile(`\[1,([0-9]{1,9})\]<(?:` + streams + `)>:`), to: map[int]io.WriteCloser{}, now: launcher}
 }
 
 func (f *fragments) Write(p []byte) (int, error) {
@@ -45,28 +52,40 @@ func (f *fragments) Write(p []byte) (int, error) {
 	}
 	data := append(f.held, p...)
 	f.held = nil
+	from := 0 // where to look
 	for {
-		tag := fragmentTag.FindSubmatchIndex(data)
+		tag := f.tag.FindSubmatchIndex(data[from:])
 		if tag == nil {
 			break
 		}
-		if err := f.pass(data[:tag[0]]); err != nil {
+		rank, _ := strconv.Atoi(string(data[from+tag[2] : from+tag[3]]))
+		if rank >= f.ranks {
+			from += tag[1]
+			continue
+		}
+		if err := f.pass(data[:from+tag[0]]); err != nil {
 			return 0, err
 		}
-		f.now, _ = strconv.Atoi(string(data[tag[2]:tag[3]]))
-		data = data[tag[1]:]
+		f.now = rank
+		data, from = data[from+tag[1]:], 0
 	}
-	if head := fragmentHead.Find(data[max(0, len(data)-longestTag):]); head != nil {
+	if head := fragmentHead.Find(data[max(from, len(data)-longestTag):]); head != nil {
 		f.held = bytes.Clone(head)
 		data = data[:len(data)-len(head)]
-		f.timer = time.AfterFunc(partialAfter, func() { // a prompt may end so
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			_ = f.release()
-		})
 	}
 	if err := f.pass(data); err != nil {
 		return 0, err
+	}
+	if f.held != nil { // a prompt may end so
+		var t *time.Timer
+		t = time.AfterFunc(partialAfter, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.timer == t {
+				_ = f.release()
+			}
+		})
+		f.timer = t
 	}
 	return len(p), nil
 }

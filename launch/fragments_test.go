@@ -13,7 +13,7 @@ import (
 func openTags(in string, n int) string {
 	var out bytes.Buffer
 	m := NewMerger(&out)
-	f := newFragments(func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
+	f := newFragments(ofOutput, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
 	for rest := in; rest != ""; {
 		k := min(n, len(rest))
 		_, _ = f.Write([]byte(rest[:k]))
@@ -27,8 +27,8 @@ func TestFragments(t *testing.T) {
 	long := strings.Repeat("x", 4000)
 	for in, want := range map[string]string{
 		"[1,1]<stdout>:hello: [x]>:\n":                       "[5] hello: [x]>:\n",
-		"[1,0]<stderr>:\n":                                   "[4] \n",
-		"[1,7]<stdout>:no such rank\n":                       "[a] no such rank\n",
+		"[1,0]<stdout>:\n":                                   "[4] \n",
+		"[1,7]<stdout>:no such rank\n":                       "[a] [1,7]<stdout>:no such rank\n",
 		"mpirun says\n[1,0]<stdout>:b\nmpirun says [1,\n":    "[a] mpirun says\n[4] b\n[a] mpirun says [1,\n",
 		"[1,0]<stdout>:" + long + "[1,0]<stdout>:yz\n":       "[4] " + long + "yz\n",
 		"[1,0]<stdout>:ab[1,1]<stdout>:c\n[1,0]<stdout>:d\n": "[5] c\n[4] abd\n",
@@ -45,11 +45,68 @@ func TestFragments(t *testing.T) {
 	}
 }
 
+// TestFragmentsOfOthers: what looks like a tag and cannot be one stays.
+func TestFragmentsOfOthers(t *testing.T) {
+	const in = "[1,0]<stdout>:a log of [1,1]<stderr>:x and [1,2]<stdout>:y\n"
+	if got := openTags(in, len(in)); got != "[4] a log of [1,1]<stderr>:x and [1,2]<stdout>:y\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// slow takes its time.
+type slow struct{ bytes.Buffer }
+
+func (s *slow) Write(p []byte) (int, error) {
+	time.Sleep(2 * partialAfter)
+	return s.Buffer.Write(p)
+}
+
+// TestMergerSlowReader: while the reader keeps us waiting the rest of a line may be waiting, too, so the line is not cut.
+func TestMergerSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out slow
+		m := NewMerger(&out)
+		w := m.Source(nil)
+		_, _ = w.Write([]byte("one line\n"))
+		if m.freed != time.Now() {
+			t.Error("a reader that kept us waiting is not noticed")
+		}
+		m.freed = time.Time{}
+		_, _ = w.Write([]byte("half a "))
+		time.Sleep(partialAfter / 2)
+		m.mu.Lock()
+		m.freed = time.Now() // as after a write for another source, for which the lock cannot be held here
+		m.mu.Unlock()
+		time.Sleep(partialAfter * 3 / 4)
+		_, _ = w.Write([]byte("line\n"))
+		if got, want := out.String(), "one line\nhalf a line\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// TestTagAfterPause: a line that others interrupt has its tag again.
+func TestTagAfterPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		m := NewMerger(&out)
+		f := newFragments(ofOutput, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
+		for _, text := range []string{"[1,0]<stdout>:solving ...", "[1,1]<stdout>:hello\n", "[1,0]<stdout>: more", "[1,0]<stdout>: done\n"} {
+			_, _ = f.Write([]byte(text))
+			time.Sleep(2 * partialAfter)
+		}
+		f.Close()
+		if got, want := out.String(), "[4] solving ...[5] hello\n[4]  more done\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 func TestFragmentsPassPromptsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		m := NewMerger(&out)
-		f := newFragments(func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
+		f := newFragments(ofOutput, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
 		_, _ = f.Write([]byte("[1,1]<stdout>:yes or no? ["))
 		time.Sleep(3 * partialAfter) // of the bubble's clock
 		synctest.Wait()

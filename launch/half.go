@@ -146,13 +146,13 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	cmd.Env = append(environ, n.environ(func(k string) string { return lookup(environ, k) })...)
 	var banner hydra
 	var said chorus
-	out := h.output(stdout, &banner, func(edit func([]byte) []byte) func([]byte) []byte { return edit })
-	errs := h.output(stderr, &banner, said.once)
+	out := h.output(stdout, ofOutput, &banner, func(edit func([]byte) []byte) func([]byte) []byte { return edit })
+	errs := h.output(stderr, ofErrors, &banner, said.once)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, out, errs
 	status, err = supervise(ctx, cmd, mark)
 	out.Close()
 	errs.Close()
-	last := h.output(stderr, &banner, said.once)
+	last := h.output(stderr, ofErrors, &banner, said.once)
 	_, _ = last.Write(said.rest(c.Name))
 	last.Close()
 	status = banner.status(status)
@@ -163,7 +163,7 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 }
 
 // output is where one of the native launcher's streams goes: whole lines reach dst, tagged if the user wants that, and watched.
-func (h *Half) output(dst io.Writer, banner *hydra, watch func(edit func([]byte) []byte) func([]byte) []byte) io.WriteCloser {
+func (h *Half) output(dst io.Writer, streams string, banner *hydra, watch func(edit func([]byte) []byte) func([]byte) []byte) io.WriteCloser {
 	m := NewMerger(dst)
 	cluster, world := h.Cluster.Name, jobenv.WorldRanks(h.Share.Order, h.Share.Layout, h.Cluster.Name)
 	switch {
@@ -172,7 +172,7 @@ func (h *Half) output(dst io.Writer, banner *hydra, watch func(edit func([]byte)
 	case h.Cluster.MPI == MPICH:
 		return m.Source(watch(banner.watch(nil)))
 	case h.Tag:
-		return newFragments(func(native int) io.WriteCloser { return m.Source(watch(tagged(cluster, world, native))) })
+		return newFragments(streams, len(world), func(native int) io.WriteCloser { return m.Source(watch(tagged(cluster, world, native))) })
 	default:
 		return m.Source(watch(nil))
 	}

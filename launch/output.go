@@ -11,9 +11,11 @@ import (
 // it is complete; what stays without a newline (a prompt) is passed on after a short while, as it is.
 // Safe for concurrent use.
 type Merger struct {
-	mu  sync.Mutex
-	dst io.Writer
-	err error
+	mu    sync.Mutex
+	dst   io.Writer
+	err   error
+	last  *source   // who wrote last
+	freed time.Time // when dst took something that it had not taken at once
 }
 
 // partialAfter is how long an incomplete line waits for its rest; maxLine is when it is passed on at once.
@@ -36,12 +38,16 @@ type source struct {
 	edit  func([]byte) []byte
 	buf   []byte
 	timer *time.Timer
-	begun bool // the beginning of the line in buf is already out
+	begun bool // the beginning of the line in buf is already out, and nobody else's text after it
 }
 
 func (s *source) Write(p []byte) (int, error) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+		s.timer = nil
+	}
 	s.buf = append(s.buf, p...)
 	if i := bytes.LastIndexByte(s.buf, '\n'); i >= 0 {
 		s.emit(i + 1)
@@ -49,18 +55,27 @@ func (s *source) Write(p []byte) (int, error) {
 	if len(s.buf) > maxLine {
 		s.emit(len(s.buf))
 	}
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
-	}
 	if len(s.buf) > 0 {
-		s.timer = time.AfterFunc(partialAfter, func() {
-			s.m.mu.Lock()
-			defer s.m.mu.Unlock()
-			s.emit(len(s.buf))
-		})
+		s.wait()
 	}
 	return len(p), s.m.err
+}
+
+// wait passes on what is in buf if its line's rest does not come. While dst took nothing the rest may have waited, too.
+func (s *source) wait() {
+	var t *time.Timer
+	t = time.AfterFunc(partialAfter, func() {
+		s.m.mu.Lock()
+		defer s.m.mu.Unlock()
+		switch {
+		case s.timer != t: // the rest came meanwhile
+		case time.Since(s.m.freed) < partialAfter:
+			s.wait()
+		default:
+			s.emit(len(s.buf))
+		}
+	})
+	s.timer = t
 }
 
 // emit passes on the first n bytes of buf.
@@ -69,6 +84,7 @@ func (s *source) emit(n int) {
 		return
 	}
 	out := s.buf[:n]
+	s.begun = s.begun && s.m.last == s
 	if s.edit != nil {
 		var edited []byte
 		for line := range bytes.Lines(out) {
@@ -82,7 +98,12 @@ func (s *source) emit(n int) {
 		out = edited
 	}
 	if s.m.err == nil {
+		begin := time.Now()
 		_, s.m.err = s.m.dst.Write(out)
+		s.m.last = s
+		if time.Since(begin) > partialAfter/10 {
+			s.m.freed = time.Now()
+		}
 	}
 	s.buf = append(s.buf[:0], s.buf[n:]...)
 }

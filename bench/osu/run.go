@@ -22,8 +22,6 @@ type runner struct {
 	size int
 	send []byte
 	recv []byte
-
-	mapped [2][]byte // send and recv at the largest size
 }
 
 // benchmark measures iterations of its operation at r.size and returns this rank's seconds per operation (0 on ranks that only
@@ -41,9 +39,9 @@ type benchmark struct {
 	overlaps func(r *runner) (*mmpi.Request, error)   // nonblocking form
 }
 
-// Run runs a benchmark on all processes of World; the Result is complete on rank 0. progress, if not nil, is called on rank 0 after
+// Run runs a benchmark on all processes of World, with buffers in mem; the Result is complete on rank 0. progress, if not nil, is called on rank 0 after
 // each size.
-func Run(p *mmpi.Process, name string, o Options, progress func(Row)) (*Result, error) {
+func Run(p *mmpi.Process, mem *Memory, name string, o Options, progress func(Row)) (*Result, error) {
 	b, ok := benchmarks()[name]
 	if !ok {
 		return nil, Known(name)
@@ -58,16 +56,16 @@ func Run(p *mmpi.Process, name string, o Options, progress func(Row)) (*Result, 
 	}
 	list := sizes(o.MinSize, hi)
 	if b.noSize {
-		list = []int{0}
+		hi, list = 0, []int{0}
 	}
 	res := &Result{Name: name, Unit: b.unit, Ranks: w.Size()}
-	r := &runner{p: p, w: w, name: name, o: o, size: slices.Max(list)}
-	if err := r.allocate(b.room(r)); err != nil {
+	r := &runner{p: p, w: w, name: name, o: o, size: hi}
+	if err := mem.hold(b.room(r)); err != nil {
 		return nil, err
 	}
 	for _, n := range list {
 		r.size = n
-		r.fill(b.room(r))
+		r.send, r.recv = mem.fill(b.room(r))
 		row, err := r.size1(b)
 		if err != nil {
 			return nil, err

@@ -41,7 +41,7 @@ static int below(const char *path, const char *directories) {
 }
 
 /* The directory of the name without links and dots, as it is on this host; of one that does not exist, the deepest directory above that
- * does: opening then fails in all clusters alike. */
+ * does: native MPI then says what is wrong. */
 static int directory_of(const char *name, char *out) {
   char copy[PATH_MAX];
   const char *colon = strchr(name, ':'); /* "ufs:/path" names a file system's driver */
@@ -52,7 +52,7 @@ static int directory_of(const char *name, char *out) {
     if (!slash) return realpath(".", out) != NULL;
     slash[slash == copy] = 0;
     if (realpath(copy, out)) return 1;
-    if (errno != ENOENT || slash == copy) return 0;
+    if ((errno != ENOENT && errno != ENOTDIR && errno != ELOOP) || slash == copy) return 0;
   }
 }
 

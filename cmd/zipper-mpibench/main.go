@@ -91,8 +91,9 @@ func main() {
 						return cli.Exit("--format is table, csv or json", 2)
 					}
 					return onRanks(func(p *mmpi.Process) error {
+						var mem osu.Memory
 						for _, name := range c.Args().Slice() {
-							r, err := osu.Run(p, name, o, nil)
+							r, err := osu.Run(p, &mem, name, o, nil)
 							if err == nil && p.World().Rank() == 0 {
 								err = write(r, os.Stdout)
 							}

@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/modelcmd"
 	"github.com/leidenzipper/zipper/launch"
@@ -156,13 +157,26 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	// SIGPIPE: nobody reads our output any more; without this the process would just end, and leave its children.
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	go func() {
-		select {
-		case s := <-ch:
-			cancel(errInterrupted{s.(syscall.Signal)})
-		case <-ctx.Done():
+		for {
+			select {
+			case s := <-ch:
+				if s == syscall.SIGPIPE && !unread() {
+					continue // another pipe: a program that does not read its input to the end
+				}
+				cancel(errInterrupted{s.(syscall.Signal)})
+			case <-ctx.Done():
+			}
+			return
 		}
 	}()
 	return ctx, func() { signal.Stop(ch); cancel(nil) }
+}
+
+// unread reports whether standard output or standard error has lost its reader.
+func unread() bool {
+	fds := []unix.PollFd{{Fd: 1}, {Fd: 2}} // errors are told unasked
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && (fds[0].Revents|fds[1].Revents)&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
 var logFlag = &cli.StringFlag{Name: "log", Value: "warn", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}}

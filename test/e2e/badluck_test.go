@@ -263,6 +263,22 @@ func TestStandardInput(t *testing.T) {
 	}
 }
 
+// TestStandardInputUnread: input that nobody reads to its end is no failure.
+func TestStandardInputUnread(t *testing.T) {
+	b := New(t)
+	b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Stdin: make([]byte, 4<<20)}, bad(b), "finish"))
+}
+
+// TestOrderInEnvironment: zipper run knows of the order that its ranks find in the environment.
+func TestOrderInEnvironment(t *testing.T) {
+	b := New(t)
+	t.Setenv("ZIPPER_ORDER", "b,a")
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--tag"}, Stdin: []byte("one\n")}, bad(b), "stdin"))
+	if want := "[0] others read 0 bytes\n[0] one\n"; r.Stdout != want {
+		t.Errorf("got %q, want %q", r.Stdout, want)
+	}
+}
+
 func TestTaggedOutputAndSummary(t *testing.T) {
 	b := New(t)
 	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}, Flags: []string{"--tag", "--stats"}}, bad(b), "finish"))
