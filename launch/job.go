@@ -250,6 +250,16 @@ func (j *Job) Normalize() error {
 			}
 		}
 	}
+	for name := range names {
+		known := map[string]bool{}
+		for _, z := range j.Zippers {
+			a := z.AddressFor(name)
+			if a != "" && known[a] {
+				return fmt.Errorf("zipper %s is given twice", a)
+			}
+			known[a] = true
+		}
+	}
 	for _, c := range j.Clusters {
 		err := jobenv.CheckDual(c.Dual, c.Name, j.Layout())
 		if err == nil && len(c.Dual) > 0 && j.Protocol != "" {

@@ -41,6 +41,9 @@ func newRecord(job *Job, path string) (*record, error) {
 		r.ranks += c.Ranks
 	}
 	// Better now than after hours.
+	if st, err := os.Stat(abs); err == nil && st.IsDir() {
+		return nil, fmt.Errorf("recording traffic: %s is a directory", abs)
+	}
 	f, err := os.CreateTemp(filepath.Dir(abs), filepath.Base(abs)+".*")
 	if err != nil {
 		return nil, fmt.Errorf("recording traffic: %w", err)

@@ -56,6 +56,9 @@ func TestRecordMerges(t *testing.T) {
 
 func TestRecordRefusesEarly(t *testing.T) {
 	two := &Job{Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}}
+	if _, err := newRecord(two, t.TempDir()); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("a directory to record to: %v", err)
+	}
 	if _, err := newRecord(two, filepath.Join(t.TempDir(), "no", "such", "x")); err == nil {
 		t.Error("a directory that is not there was accepted")
 	}

@@ -37,7 +37,7 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]; once per cluster"},
 			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]`[=CLUSTER,CLUSTER...] of a forwarder that runs already, and which clusters reach it if not all; may be repeated; default: one on this host for this job"},
-			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`; flags add to it and win over it"},
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`; flags win over it, --cluster and --zipper over all that it has of them"},
 			&cli.StringFlag{Name: "plan", Usage: "run as the `FILE` says that zipper plan --output has written: its clusters (if no --cluster is given), hosts and order of ranks"},
 			&cli.StringFlag{Name: "order", Usage: orderUsage, EnvVars: []string{"ZIPPER_ORDER"}},
 			&cli.BoolFlag{Name: "tag", Usage: "put the rank in MPI_COMM_WORLD before each line of output"},
