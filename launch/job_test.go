@@ -71,7 +71,7 @@ func TestNormalize(t *testing.T) {
 		"positive":         {Timeout: -1, Program: []string{"p"}, Clusters: one},
 		"zipper h:1 is named for cluster \"x\", which the job does not have": {Program: []string{"p"}, Clusters: one, Zippers: []Zipper{{Per: map[string]string{"x": "h:1"}}}},
 		"zipper h:1 is given twice": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}, Zippers: []Zipper{{Address: "h:1"}, {Address: "h:2"}, {Address: "h:1"}}},
-		"no address for": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}, Zippers: []Zipper{{Per: map[string]string{"a": "h:1"}}}},
+		"no address for":            {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}, Zippers: []Zipper{{Per: map[string]string{"a": "h:1"}}}},
 	} {
 		if err := bad.Normalize(); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("want an error with %q, got %v", word, err)
