@@ -59,11 +59,21 @@ func Program() (string, error) {
 
 // run starts the program on a target and returns what rank 0 printed. words name the benchmark, also in errors. If ctx ended, its cause is the error.
 func (r *Runner) run(ctx context.Context, t Target, flags []string, words ...string) ([]byte, launch.Outcome, error) {
+	var out bytes.Buffer
+	o, err := r.runTo(ctx, &out, t, flags, words...)
+	if err != nil {
+		return nil, o, err
+	}
+	return out.Bytes(), o, nil
+}
+
+// runTo is run with what rank 0 prints going to stdout while it runs.
+func (r *Runner) runTo(ctx context.Context, stdout io.Writer, t Target, flags []string, words ...string) (launch.Outcome, error) {
 	job := t.Job()
 	job.Program = slices.Concat([]string{r.Program}, flags, words)
-	var out, errs bytes.Buffer
+	var errs bytes.Buffer
 	o := r.Options
-	o.Stdout, o.Stderr = &out, &errs
+	o.Stdout, o.Stderr = stdout, &errs
 	if r.Options.Stderr != nil {
 		o.Stderr = io.MultiWriter(&errs, r.Options.Stderr)
 	}
@@ -73,11 +83,11 @@ func (r *Runner) run(ctx context.Context, t Target, flags []string, words ...str
 	}
 	switch {
 	case err == nil:
-		return out.Bytes(), res, nil
+		return res, nil
 	case ctx.Err() != nil:
-		return nil, res, context.Cause(ctx)
+		return res, context.Cause(ctx)
 	}
-	return nil, res, fmt.Errorf("%s on %s: %w%s", strings.Join(words, " "), t.Name, err, why(errs.String()))
+	return res, fmt.Errorf("%s on %s: %w%s", strings.Join(words, " "), t.Name, err, why(errs.String()))
 }
 
 // why picks from standard error what the benchmark says itself, once, since every rank may say it; the launcher's banner, which comes after it,
@@ -96,11 +106,20 @@ func why(stderr string) string {
 	return "\n" + strings.Join(lines[max(0, len(lines)-20):], "\n")
 }
 
+func osuFlags(format string, o osu.Options) []string {
+	return []string{"osu", "--format", format, "--min", strconv.Itoa(o.MinSize), "--max", strconv.Itoa(o.MaxSize), "--window", strconv.Itoa(o.Window),
+		"--reps", strconv.Itoa(o.Rule.Max), "--warmup", strconv.Itoa(o.Warmup), "--rep-seconds", strconv.FormatFloat(o.RepSeconds, 'g', -1, 64)}
+}
+
+// OSUTable runs an OSU-style benchmark and writes its table to w, each line as soon as it is known.
+func (r *Runner) OSUTable(ctx context.Context, w io.Writer, t Target, o osu.Options, name string) error {
+	_, err := r.runTo(ctx, w, t, osuFlags("table", o), name)
+	return err
+}
+
 // OSU runs OSU-style benchmarks, one after the other in one job.
 func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options, names ...string) ([]*osu.Result, launch.Outcome, error) {
-	flags := []string{"osu", "--format", "json", "--min", strconv.Itoa(o.MinSize), "--max", strconv.Itoa(o.MaxSize), "--window", strconv.Itoa(o.Window),
-		"--reps", strconv.Itoa(o.Rule.Max), "--warmup", strconv.Itoa(o.Warmup), "--rep-seconds", strconv.FormatFloat(o.RepSeconds, 'g', -1, 64)}
-	out, outcome, err := r.run(ctx, t, flags, names...)
+	out, outcome, err := r.run(ctx, t, osuFlags("json", o), names...)
 	if err != nil {
 		return nil, outcome, err
 	}

@@ -56,8 +56,23 @@ type Result struct {
 	Rows  []Row  `json:"rows"`
 }
 
-// Table writes the result in the original's layout with further columns to the right.
+// Table writes the result in the original's layout with further columns to the right: TableHead, TableLine of each size, TableFoot.
 func (r *Result) Table(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(r.TableHead())
+	for i := range r.Rows {
+		b.WriteString(r.TableLine(&r.Rows[i]))
+	}
+	b.WriteString(TableFoot)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// sized: the original's barrier has no column of sizes.
+func (r *Result) sized() bool { return !strings.HasSuffix(r.Name, "barrier") }
+
+// TableHead is the title and the names of the columns.
+func (r *Result) TableHead() string {
 	var b strings.Builder
 	head := map[string]string{"us": "Latency (us)", "MB/s": "Bandwidth (MB/s)"}[r.Unit]
 	if r.collective() {
@@ -74,8 +89,7 @@ func (r *Result) Table(w io.Writer) error {
 	case r.collective():
 		extra = []string{"Min Rank(us)", "Max Rank(us)"}
 	}
-	sized := !strings.HasSuffix(r.Name, "barrier") // the original's barrier has no column of sizes
-	if sized {
+	if r.sized() {
 		fmt.Fprintf(&b, "%-10s%18s", "# Size", head)
 	} else {
 		fmt.Fprintf(&b, "# %16s", head)
@@ -84,31 +98,36 @@ func (r *Result) Table(w io.Writer) error {
 		fmt.Fprintf(&b, "%16s", h)
 	}
 	b.WriteByte('\n')
-	for _, row := range r.Rows {
-		if sized {
-			fmt.Fprintf(&b, "%-10d", row.Size)
-		}
-		switch {
-		case r.Name == "mbw_mr":
-			fmt.Fprintf(&b, "%18.2f%16.2f", row.Value.Mean, row.Rate)
-		case r.nonblocking():
-			fmt.Fprintf(&b, "%18.2f%16.2f%16.2f%16.2f", row.Overall, row.Compute, row.Pure, row.Overlap)
-		case r.collective():
-			fmt.Fprintf(&b, "%18.2f%16.2f%16.2f", row.Value.Mean, row.MinRank, row.MaxRank)
-		default:
-			fmt.Fprintf(&b, "%18.2f", row.Value.Mean)
-		}
-		v := row.Value
-		mark := ""
-		if !row.Reached {
-			mark = "*"
-		}
-		fmt.Fprintf(&b, "%16.2f%16.2f%16.2f%16s%16d\n", v.Median, v.Min, v.Max, fmt.Sprintf("%.2f%s", v.CI, mark), v.N)
-	}
-	b.WriteString("# *: the 95 % interval of the mean was still wider than wanted after the last repetition\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }
+
+// TableLine is one size.
+func (r *Result) TableLine(row *Row) string {
+	var b strings.Builder
+	if r.sized() {
+		fmt.Fprintf(&b, "%-10d", row.Size)
+	}
+	switch {
+	case r.Name == "mbw_mr":
+		fmt.Fprintf(&b, "%18.2f%16.2f", row.Value.Mean, row.Rate)
+	case r.nonblocking():
+		fmt.Fprintf(&b, "%18.2f%16.2f%16.2f%16.2f", row.Overall, row.Compute, row.Pure, row.Overlap)
+	case r.collective():
+		fmt.Fprintf(&b, "%18.2f%16.2f%16.2f", row.Value.Mean, row.MinRank, row.MaxRank)
+	default:
+		fmt.Fprintf(&b, "%18.2f", row.Value.Mean)
+	}
+	v := row.Value
+	mark := ""
+	if !row.Reached {
+		mark = "*"
+	}
+	fmt.Fprintf(&b, "%16.2f%16.2f%16.2f%16s%16d\n", v.Median, v.Min, v.Max, fmt.Sprintf("%.2f%s", v.CI, mark), v.N)
+	return b.String()
+}
+
+// TableFoot says what the mark is.
+const TableFoot = "# *: the 95 % interval of the mean was still wider than wanted after the last repetition\n"
 
 // CSV writes one line per size with a header.
 func (r *Result) CSV(w io.Writer) error {

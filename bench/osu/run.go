@@ -39,9 +39,9 @@ type benchmark struct {
 	overlaps func(r *runner) (*mmpi.Request, error)   // nonblocking form
 }
 
-// Run runs a benchmark on all processes of World, with buffers in mem; the Result is complete on rank 0. progress, if not nil, is called on rank 0 after
-// each size.
-func Run(p *mmpi.Process, mem *Memory, name string, o Options, progress func(Row)) (*Result, error) {
+// Run runs a benchmark on all processes of World, with buffers in mem; the Result is complete on rank 0. progress, if not nil, is called on rank 0 before
+// the first size and after each.
+func Run(p *mmpi.Process, mem *Memory, name string, o Options, progress func(*Result)) (*Result, error) {
 	b, ok := benchmarks()[name]
 	if !ok {
 		return nil, Known(name)
@@ -63,6 +63,10 @@ func Run(p *mmpi.Process, mem *Memory, name string, o Options, progress func(Row
 	if err := mem.hold(b.room(r)); err != nil {
 		return nil, err
 	}
+	if w.Rank() != 0 || progress == nil {
+		progress = func(*Result) {}
+	}
+	progress(res)
 	for _, n := range list {
 		r.size = n
 		r.send, r.recv = mem.fill(b.room(r))
@@ -72,10 +76,8 @@ func Run(p *mmpi.Process, mem *Memory, name string, o Options, progress func(Row
 		}
 		if w.Rank() == 0 {
 			res.Rows = append(res.Rows, row)
-			if progress != nil {
-				progress(row)
-			}
 		}
+		progress(res)
 	}
 	return res, nil
 }

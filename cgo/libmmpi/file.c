@@ -40,14 +40,14 @@ static int below(const char *path, const char *directories) {
   return 0;
 }
 
-/* The directory of the name without links and dots, as it is on this host; of one that does not exist, the deepest directory above that
- * does: native MPI then says what is wrong. */
-static int directory_of(const char *name, char *out) {
+/* The directory of the name without links and dots, as it is on this host; of one that does not exist (*missing) or cannot be one, the
+ * deepest directory above it. */
+static int directory_of(const char *name, char *out, int32_t *missing) {
   char copy[PATH_MAX];
   const char *colon = strchr(name, ':'); /* "ufs:/path" names a file system's driver */
   if (colon && !memchr(name, '/', (size_t)(colon - name))) name = colon + 1;
   if (snprintf(copy, sizeof copy, "%s", name) >= (int)sizeof copy) return 0;
-  for (;;) {
+  for (*missing = 0;; *missing |= errno == ENOENT) {
     char *slash = strrchr(copy, '/');
     if (!slash) return realpath(".", out) != NULL;
     slash[slash == copy] = 0;
@@ -56,13 +56,13 @@ static int directory_of(const char *name, char *out) {
   }
 }
 
-static int declared(const char *name, MPI_Info info) {
+static int declared(const char *name, MPI_Info info, int32_t *missing) {
   char text[MPI_MAX_INFO_VAL + 1] = "", directory[PATH_MAX];
-  int flag = 0;
+  int flag = 0, found = directory_of(name, directory, missing);
   if (info != MPI_INFO_NULL) real.Info_get(info, key, sizeof text - 1, text, &flag);
   if (flag) return !strcmp(text, "true");
   const char *directories = getenv(variable);
-  return directories && directory_of(name, directory) && below(directory, directories);
+  return directories && found && below(directory, directories);
 }
 
 /* ---- errors on their way between MPI libraries ---- */
@@ -145,13 +145,18 @@ static int portable_amode(int amode) {
 /* The same verdict at all ranks: an error class, 0 to go on; *why is for the user. */
 static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const char **why) {
   static _Thread_local char text[200]; /* with the function's name below MPI_MAX_ERROR_STRING, which is 256 in Open MPI */
-  struct wish { int32_t shared, amode; } mine = {declared(name, info), portable_amode(amode)}, *all = malloc((size_t)c->size * sizeof *all);
+  struct wish { int32_t shared, amode, missing; } mine = {.amode = portable_amode(amode)}, *all = malloc((size_t)c->size * sizeof *all);
+  mine.shared = declared(name, info, &mine.missing);
   int rc = all ? zcomm_allgather(c, &mine, sizeof mine, all, "MPI_File_open") : MPI_ERR_NO_MEM;
   for (int i = 0; i < c->size && !rc; i++) {
     if (!all[i].shared) {
       rc = MPI_ERR_UNSUPPORTED_OPERATION;
       snprintf(text, sizeof text, "virtual rank %d was not told that all clusters share the path's file system: if they do, set the info key zipper_shared=true "
                "or ZIPPER_SHARED_FS=/directory:/another", c->world[i]);
+      *why = text;
+    } else if (all[i].missing) { /* before the first cluster makes the file */
+      rc = MPI_ERR_NO_SUCH_FILE;
+      snprintf(text, sizeof text, "virtual rank %d does not find the path's directory", c->world[i]);
       *why = text;
     } else if (all[i].amode != all[0].amode) {
       rc = MPI_ERR_NOT_SAME, *why = "the access modes are not the same at all ranks";

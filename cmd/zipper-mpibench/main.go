@@ -86,14 +86,19 @@ func main() {
 						return cli.Exit(fmt.Sprintf("usage: osu NAME...; sizes, window and reps from 1; NAME is one of %v", osu.Names()), 2)
 					}
 					o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
-					write := map[string]func(*osu.Result, io.Writer) error{"table": (*osu.Result).Table, "csv": (*osu.Result).CSV, "json": (*osu.Result).JSON}[c.String("format")]
+					format := c.String("format")
+					write := map[string]func(*osu.Result, io.Writer) error{"table": tableFoot, "csv": (*osu.Result).CSV, "json": (*osu.Result).JSON}[format]
 					if write == nil {
 						return cli.Exit("--format is table, csv or json", 2)
+					}
+					var progress func(*osu.Result)
+					if format == "table" {
+						progress = tableSoFar
 					}
 					return onRanks(func(p *mmpi.Process) error {
 						var mem osu.Memory
 						for _, name := range c.Args().Slice() {
-							r, err := osu.Run(p, &mem, name, o, nil)
+							r, err := osu.Run(p, &mem, name, o, progress)
 							if err == nil && p.World().Rank() == 0 {
 								err = write(r, os.Stdout)
 							}
@@ -124,4 +129,18 @@ func onRanks(f func(*mmpi.Process) error) error {
 		p.Abort(1)
 	}
 	return p.Finalize()
+}
+
+// tableSoFar writes a table line by line: some sizes take minutes.
+func tableSoFar(r *osu.Result) {
+	line := r.TableHead()
+	if n := len(r.Rows); n > 0 {
+		line = r.TableLine(&r.Rows[n-1])
+	}
+	fmt.Print(line)
+}
+
+func tableFoot(_ *osu.Result, w io.Writer) error {
+	_, err := io.WriteString(w, osu.TableFoot)
+	return err
 }

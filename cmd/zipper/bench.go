@@ -300,6 +300,9 @@ func benchOSUCommand() *cli.Command {
 				return err
 			}
 			defer b.close()
+			if c.String("format") == "table" {
+				return b.runner.OSUTable(b.ctx, os.Stdout, t, o, name)
+			}
 			all, out, err := b.runner.OSU(b.ctx, t, o, name)
 			if err != nil {
 				return err

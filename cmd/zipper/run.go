@@ -32,7 +32,7 @@ zipper run --plan ranks -- ./prog.{mpi} arguments
 Virtual ranks count over the clusters in the order given. They are the ranks of MPI_COMM_WORLD, unless --plan or --order
 gives those another order; error messages name virtual ranks. Standard input goes to rank 0 of MPI_COMM_WORLD; in the
 background of a terminal it is empty. Ctrl-C ends the job, Ctrl-Z is ignored. The exit status is
-that of the program: of the first rank that failed, MPI_Abort's code, 128 + N for signal N; 1 when the job could not
+that of the program: of the first rank that failed, MPI_Abort's code (1 for 0), 128 + N for signal N; 1 when the job could not
 run (255 or 127 from the remote shell: no login, no such command), 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]; once per cluster"},
