@@ -146,25 +146,29 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	cmd.Env = append(environ, n.environ(func(k string) string { return lookup(environ, k) })...)
 	var banner hydra
 	var said chorus
-	out := h.output(stdout, ofOutput, &banner, func(edit func([]byte) []byte) func([]byte) []byte { return edit })
-	errs := h.output(stderr, ofErrors, &banner, said.once)
+	merged := NewMerger(stdout)
+	out := h.output(merged, ofOutput, &banner, func(edit func([]byte) []byte) func([]byte) []byte { return edit })
+	errs := h.output(NewMerger(stderr), ofErrors, &banner, said.once)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, out, errs
 	status, err = supervise(ctx, cmd, mark)
 	out.Close()
 	errs.Close()
-	last := h.output(stderr, ofErrors, &banner, said.once)
+	last := h.output(NewMerger(stderr), ofErrors, &banner, said.once)
 	_, _ = last.Write(said.rest(c.Name))
 	last.Close()
 	status = banner.status(status)
+	if lost := merged.Lost(); lost != nil {
+		fmt.Fprintf(stderr, "zipper: cluster %s: its output is lost: %v\n", c.Name, lost)
+		status = max(status, 1)
+	}
 	if err != nil {
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", c.Name, n.mpirun, err)
 	}
 	return status, err
 }
 
-// output is where one of the native launcher's streams goes: whole lines reach dst, tagged if the user wants that, and watched.
-func (h *Half) output(dst io.Writer, streams string, banner *hydra, watch func(edit func([]byte) []byte) func([]byte) []byte) io.WriteCloser {
-	m := NewMerger(dst)
+// output is where one of the native launcher's streams goes: whole lines reach m, tagged if the user wants that, and watched.
+func (h *Half) output(m *Merger, streams string, banner *hydra, watch func(edit func([]byte) []byte) func([]byte) []byte) io.WriteCloser {
 	cluster, world := h.Cluster.Name, jobenv.WorldRanks(h.Share.Order, h.Share.Layout, h.Cluster.Name)
 	switch {
 	case h.Cluster.MPI == MPICH && h.Tag:

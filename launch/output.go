@@ -2,8 +2,10 @@ package launch
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -27,8 +29,18 @@ const (
 // NewMerger merges into dst.
 func NewMerger(dst io.Writer) *Merger { return &Merger{dst: dst} }
 
+// Lost is why dst did not take all of what was written, nil if it did. That nobody reads any more does not count.
+func (m *Merger) Lost() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if errors.Is(m.err, syscall.EPIPE) {
+		return nil
+	}
+	return m.err
+}
+
 // Source is one more writer. Each complete line, newline included, goes through edit if that is not nil.
-// Close passes on what is left.
+// Close passes on what is left. Neither tells if dst fails (see Lost): a job need not end for that.
 func (m *Merger) Source(edit func([]byte) []byte) io.WriteCloser {
 	return &source{m: m, edit: edit}
 }
@@ -58,7 +70,7 @@ func (s *source) Write(p []byte) (int, error) {
 	if len(s.buf) > 0 {
 		s.wait()
 	}
-	return len(p), s.m.err
+	return len(p), nil
 }
 
 // wait passes on what is in buf if its line's rest does not come. While dst took nothing the rest may have waited, too.
@@ -116,5 +128,5 @@ func (s *source) Close() error {
 		s.timer = nil
 	}
 	s.emit(len(s.buf))
-	return s.m.err
+	return nil
 }

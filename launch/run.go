@@ -166,6 +166,9 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 			out.Status = 1
 		}
 	}
+	if lost := stdout.Lost(); lost != nil && out.Status == 0 && err == nil {
+		out.Status, err = 1, fmt.Errorf("the job's output is lost: %w", lost)
+	}
 	return out, err
 }
 

@@ -269,6 +269,15 @@ func TestStandardInputUnread(t *testing.T) {
 	b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Stdin: make([]byte, 4<<20)}, bad(b), "finish"))
 }
 
+// TestOutputLost: that output cannot be written is said, whatever the launcher makes of it.
+func TestOutputLost(t *testing.T) {
+	b := New(t)
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}})
+	r := b.Run(nil, nil, append(append([]string{"sh", "-c", `exec "$0" "$@" >/dev/full`}, args...), "--", bad(b), "lines")...)
+	b.Fails(r, 1, "output is lost", "no space left on device")
+	b.NothingLeft(id)
+}
+
 // TestOrderInEnvironment: zipper run knows of the order that its ranks find in the environment.
 func TestOrderInEnvironment(t *testing.T) {
 	b := New(t)
