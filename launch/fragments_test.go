@@ -9,11 +9,16 @@ import (
 	"time"
 )
 
+// tags are the fragments of a cluster of two ranks.
+func tags(m *Merger) *fragments {
+	return newFragments(ofOutput, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
+}
+
 // openTags gives what fragments make of Open MPI's output, written in pieces of n bytes.
 func openTags(in string, n int) string {
 	var out bytes.Buffer
 	m := NewMerger(&out)
-	f := newFragments(ofOutput, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
+	f := tags(m)
 	for rest := in; rest != ""; {
 		k := min(n, len(rest))
 		_, _ = f.Write([]byte(rest[:k]))
@@ -85,37 +90,28 @@ func TestMergerSlowReader(t *testing.T) {
 	})
 }
 
-// TestTagAfterPause: a line that others interrupt has its tag again.
-func TestTagAfterPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		m := NewMerger(&out)
-		f := newFragments(ofOutput, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
-		for _, text := range []string{"[1,0]<stdout>:solving ...", "[1,1]<stdout>:hello\n", "[1,0]<stdout>: more", "[1,0]<stdout>: done\n"} {
-			_, _ = f.Write([]byte(text))
-			time.Sleep(2 * partialAfter)
-		}
-		f.Close()
-		if got, want := out.String(), "[4] solving ...[5] hello\n[4]  more done\n"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	})
-}
-
-func TestFragmentsPassPromptsOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		m := NewMerger(&out)
-		f := newFragments(ofOutput, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
-		_, _ = f.Write([]byte("[1,1]<stdout>:yes or no? ["))
-		time.Sleep(3 * partialAfter) // of the bubble's clock
-		synctest.Wait()
-		m.mu.Lock()
-		got := out.String()
-		m.mu.Unlock()
-		if got != "[5] yes or no? [" {
-			t.Errorf("got %q", got)
-		}
-		f.Close()
-	})
+// TestFragmentsInPauses: a prompt is passed on, and a line that others interrupt has its tag again.
+func TestFragmentsInPauses(t *testing.T) {
+	for want, pieces := range map[string][]string{
+		"[5] yes or no? [":                           {"[1,1]<stdout>:yes or no? ["},
+		"[4] solving ...[5] hello\n[4]  more done\n": {"[1,0]<stdout>:solving ...", "[1,1]<stdout>:hello\n", "[1,0]<stdout>: more", "[1,0]<stdout>: done\n"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			m := NewMerger(&out)
+			f := tags(m)
+			for _, piece := range pieces {
+				_, _ = f.Write([]byte(piece))
+				time.Sleep(3 * partialAfter) // of the bubble's clock
+			}
+			synctest.Wait()
+			m.mu.Lock()
+			got := out.String()
+			m.mu.Unlock()
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			f.Close()
+		})
+	}
 }
