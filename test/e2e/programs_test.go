@@ -62,7 +62,7 @@ func (p program) title() string {
 
 // programs must print the same zipped over every split as natively on as many ranks.
 var programs = []program{
-	{file: "c/deadlock.c", splits: []split{oneOne, twoOne, threeFour, oneOneOne, mixed}},
+	{file: "c/deadlock.c", splits: []split{oneOne, twoOne, oneThree, threeFour, oneOneOne, mixed}},
 	{file: "c/p2p_modes.c", splits: more},
 	{name: "p2p_modes_64MiB", file: "c/p2p_modes.c", args: []string{"67108864"}, only: []split{oneOne, twoOne, mixed}},
 	{name: "p2p_modes_256MiB", file: "c/p2p_modes.c", args: []string{"268435456"}, only: []split{oneOne}},
