@@ -1,17 +1,17 @@
 /* The program that hangs when a rank blocks in the native library while it has a wildcard receive outstanding: rank 0 posts
  * Irecv(ANY_SOURCE, tag 1) and waits in Recv(tag 2); its partner does Ssend(tag 1) and then Send(tag 2). Every ordered pair of ranks
  * plays it (with tags of its own), so it comes with both in one cluster and in two. Then the same with rank 0 in Buffer_detach, which waits
- * for a large buffered send that its partner receives after the Ssend. Then one where a rank sends a long message beside its wait, and
- * somebody has come early to the making of a communicator.
+ * for a large buffered send that its partner receives after the Ssend. Then one where a rank sends a long message beside its wait, without
+ * and with somebody who has come early to the making of a communicator.
  */
 #include "check.h"
 #include <unistd.h>
 
 /* The sender waits for the far rank, which waits for the receiver, which waits for the sender's long message: that moves only if the sender's wait drives
- * the native library, also while what the early rank has sent for the making of the communicator lies there unreceived. */
-static void beside_an_early_rank(void) {
+ * the native library, also while what an early rank has sent for the making of the communicator lies there unreceived. */
+static void beside_a_long_message(int far, int sender, int receiver, int early) {
   enum { LONG = 1 << 20, TAG = 9000 };
-  int far = 0, sender = np - 3, early = np - 2, receiver = np - 1, token = me, members[] = {early, sender, far};
+  int token = me, members[] = {early >= 0 ? early : receiver, sender, far};
   char *data = malloc(LONG);
   MPI_Group world, group;
   MPI_Comm made;
@@ -25,7 +25,7 @@ static void beside_an_early_rank(void) {
     SAME(token, far, "token");
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else if (me == receiver) {
-    usleep(200000); /* until the early rank has sent */
+    usleep(200000); /* until the early rank has sent and the sender waits */
     MPI_Recv(data, LONG, MPI_BYTE, sender, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(filled(data, LONG, 1), "the long message");
     MPI_Send(&token, 1, MPI_INT, far, TAG, MPI_COMM_WORLD);
@@ -33,11 +33,11 @@ static void beside_an_early_rank(void) {
     MPI_Recv(&token, 1, MPI_INT, receiver, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Send(&me, 1, MPI_INT, sender, TAG, MPI_COMM_WORLD);
   }
-  if (me == sender || me == early || me == far) {
+  if (me == members[0] || me == members[1] || me == members[2]) {
     int sum;
     MPI_Comm_create_group(MPI_COMM_WORLD, group, 1, &made);
     MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, made);
-    SAME(sum, sender + early + far, "sum");
+    SAME(sum, members[0] + members[1] + members[2], "sum");
     MPI_Comm_free(&made);
   }
   MPI_Group_free(&group), MPI_Group_free(&world);
@@ -92,6 +92,7 @@ int main(int argc, char **argv) {
       }
     }
   free(data), free(buffer);
-  if (np >= 4) beside_an_early_rank();
+  if (np >= 3) beside_a_long_message(0, np - 2, np - 1, -1);
+  if (np >= 4) beside_a_long_message(0, np - 3, np - 1, np - 2);
   return finish();
 }
