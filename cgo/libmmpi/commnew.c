@@ -163,7 +163,7 @@ int z_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *out) {
 
 /* ---- create_group: only the members know of it ---- */
 
-/* Tags of the shim's private communicator: below those of every other use. */
+/* Tags of the shim's private communicator: below those of every other use, except 0, which is probe.c's, and 1, which no message has (progress.c). */
 enum { TAG_CONTEXT = 1 << 13, TAG_MEET = 1 << 14, TAG_MASK = (1 << 13) - 1 };
 
 typedef struct meeting {

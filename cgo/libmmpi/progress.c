@@ -23,7 +23,6 @@ enum {
   LONGEST_NAP_US = 200,
   TIMER_SLACK_NS = 1000, /* Linux lets sleeps last 50 us longer than asked for, unless told otherwise */
   LONGEST_SLEEP_US = 1000, /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
-  TAG_UNUSED = 1,        /* on z_private (its tags: commnew.c, probe.c) */
   ALONE_SLEEP_US = 100000, /* there are none: nobody else is in this cluster, and no other thread calls MPI */
 };
 
@@ -108,6 +107,7 @@ _Thread_local unsigned z_looks;
 
 /* Native progress without any request of our own: by a probe that finds nothing. One that finds a message moves nothing on, in Open MPI and in MPICH, and one for a later
  * call of ours may long lie there; so it is for a tag that nobody uses. On a communicator of one process MPICH moves nothing on either. */
+enum { TAG_UNUSED = 1 }; /* on z_private, whose other tags are in commnew.c and 0 in probe.c */
 static void poke(void) {
   int flag;
   real.Iprobe(MPI_ANY_SOURCE, TAG_UNUSED, z_private, &flag, MPI_STATUS_IGNORE);

@@ -25,7 +25,7 @@ static void beside_a_long_message(int far, int sender, int receiver, int early) 
     SAME(token, far, "token");
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else if (me == receiver) {
-    usleep(200000); /* until the early rank has sent and the sender waits */
+    usleep(200000); /* by then the early rank has sent and the sender waits; where not, nothing is tested, but nothing fails */
     MPI_Recv(data, LONG, MPI_BYTE, sender, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(filled(data, LONG, 1), "the long message");
     MPI_Send(&token, 1, MPI_INT, far, TAG, MPI_COMM_WORLD);
