@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"sync"
+	"sync/atomic"
 )
 
 // chorus lets what many ranks of a cluster say at once, the end of the job above all, be said once: the first line passes, how many more there
@@ -60,4 +61,23 @@ func (c *chorus) rest(cluster string) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// complaint keeps the first error that a rank of ours prints: where no forwarder of this process was reached, nobody else knows it. Safe for concurrent use.
+type complaint struct{ text atomic.Pointer[string] }
+
+// listen is an edit for a Merger's source that changes nothing.
+func (c *complaint) listen(line []byte) []byte {
+	if m := fromRank.FindSubmatch(line); m != nil && c.text.Load() == nil {
+		text := string(m[1])
+		c.text.CompareAndSwap(nil, &text)
+	}
+	return line
+}
+
+func (c *complaint) String() string {
+	if p := c.text.Load(); p != nil {
+		return *p
+	}
+	return ""
 }

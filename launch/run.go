@@ -68,6 +68,7 @@ type Ended struct {
 	Killed  bool    `json:"killed"`                // ended because the job had failed elsewhere
 	Seconds float64 `json:"seconds"`
 	err     error
+	said    string // the first error that one of its ranks printed
 }
 
 // Outcome is how a run came out.
@@ -135,10 +136,12 @@ func Run(ctx context.Context, job *Job, o Options) (out Outcome, err error) {
 			if len(job.Order) > 0 {
 				e.World = jobenv.WorldRanks(job.Order, job.Layout(), e.Cluster)
 			}
-			so, se := stdout.Source(nil), stderr.Source(nil)
+			var said complaint
+			so, se := stdout.Source(nil), stderr.Source(said.listen)
 			e.Status, e.err = h.start(ctx, stdin, so, se)
 			so.Close()
 			se.Close()
+			e.said = said.String()
 			e.Seconds = time.Since(begin).Seconds()
 			ended <- e
 		}()

@@ -95,17 +95,22 @@ func (w *waiter) verdict() (int, error) {
 	return status, w.err
 }
 
-// explain adds to the forwarder's reason for a failure, which may be empty, what the launchers know: the status of the cluster that gave the job its own.
+// explain adds to the forwarder's reason for a failure, which may be empty, what the launchers know: the status of the cluster that gave the job its own,
+// and, if the forwarder says nothing, what that cluster's ranks said.
 func (w *waiter) explain(status int, reason string) string {
 	if status == 0 || reason != "" && w.relay.View(w.job.ID).Code > 1 {
 		return reason // MPI_Abort's code is in the reason
 	}
 	for _, e := range w.all {
 		if e.Status == status && !e.Killed {
-			if reason != "" {
-				reason += "; "
+			ended := fmt.Sprintf("cluster %s ended with %s", e.Cluster, DescribeStatus(status))
+			switch {
+			case reason != "":
+				return reason + "; " + ended
+			case e.said != "":
+				return ended + ": " + e.said
 			}
-			return reason + fmt.Sprintf("cluster %s ended with %s", e.Cluster, DescribeStatus(status))
+			return ended
 		}
 	}
 	return reason

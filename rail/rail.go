@@ -3,6 +3,7 @@
 package rail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,11 @@ type Dialer struct {
 	Transport transport.Dialer
 	// Verbs are for links to verbs addresses.
 	Verbs verbs.Options
-	// Notify, if not nil, is told why an attempt to connect failed, before the next one.
-	Notify func(err error)
+	// Notify, if not nil, is told what Dial waits for, on a goroutine of its own: once if the forwarder is not reached after Patience, once if the job is not
+	// complete after five times that.
+	Notify func(what string)
+	// Patience; 0: 2 s.
+	Patience time.Duration
 }
 
 // Dial connects to a forwarder at "host:port" (TCP), "unix:/path" (shared memory, same host) or "verbs:host:port"
@@ -49,10 +53,15 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 	if td == nil {
 		td, target = d.pick(addr)
 	}
-	l, err := d.connect(ctx, td, target, id.Timeout)
+	w := wait{addr: addr, limit: id.Timeout}
+	if d.Notify != nil {
+		defer w.tell(d.Notify, cmp.Or(d.Patience, 2*time.Second))()
+	}
+	l, err := d.connect(ctx, td, target, id.Timeout, &w)
 	if err != nil {
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", addr, err)
 	}
+	w.reached()
 	layout, err := Join(ctx, l, id)
 	if err != nil {
 		l.Close()
@@ -69,7 +78,7 @@ func Open(ctx context.Context, addr string) (transport.Link, error) {
 	if end, ok := ctx.Deadline(); ok {
 		limit = time.Until(end)
 	}
-	return d.connect(ctx, td, target, limit)
+	return d.connect(ctx, td, target, limit, &wait{})
 }
 
 // pick chooses the transport by the form of the address.
@@ -83,7 +92,7 @@ func (d *Dialer) pick(addr string) (transport.Dialer, string) {
 	return tcp.Dialer{}, addr
 }
 
-func (d *Dialer) connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration) (transport.Link, error) {
+func (d *Dialer) connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration, w *wait) (transport.Link, error) {
 	tctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	pause := firstPause
@@ -101,8 +110,8 @@ func (d *Dialer) connect(ctx context.Context, td transport.Dialer, addr string, 
 		if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &bad) || errors.As(err, &final) && final.Permanent() {
 			return nil, err
 		}
-		if tctx.Err() == nil && d.Notify != nil {
-			d.Notify(err)
+		if tctx.Err() == nil {
+			w.failed(err)
 		}
 		select {
 		case <-ctx.Done():

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,23 +61,18 @@ func TestAddresses(t *testing.T) {
 // TestForwarderComesLate: the pieces of a job may start in any order.
 func TestForwarderComesLate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zip")
-	told := make(chan error, 1)
+	told := make(chan string, 2)
 	joined := make(chan error, 1)
 	go func() {
-		d := Dialer{Notify: func(err error) {
-			select {
-			case told <- err:
-			default:
-			}
-		}}
+		d := Dialer{Patience: 50 * time.Millisecond, Notify: func(what string) { told <- what }}
 		l, _, err := d.Dial(context.Background(), "unix:"+path, identity(patience, alone))
 		if err == nil {
 			l.Close()
 		}
 		joined <- err
 	}()
-	if err := <-told; !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("told %v", err)
+	if what := <-told; !strings.Contains(what, path+" is not reached yet: ") || !strings.Contains(what, syscall.ENOENT.Error()) {
+		t.Errorf("told %q", what)
 	}
 	ln, err := shm.Listen(path, 0)
 	if err != nil {
@@ -86,6 +81,28 @@ func TestForwarderComesLate(t *testing.T) {
 	serve(t, ln)
 	if err := <-joined; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWaitingIsTold: a rank that waits for others says so.
+func TestWaitingIsTold(t *testing.T) {
+	ln, err := tcp.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, ln)
+	ctx, cancel := context.WithCancel(t.Context())
+	told := make(chan string, 2)
+	d := Dialer{Patience: 10 * time.Millisecond, Notify: func(what string) {
+		told <- what
+		cancel()
+	}}
+	_, _, err = d.Dial(ctx, ln.Addr(), identity(patience, alone, wire.Cluster{Name: "b", Size: 1}))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if what := <-told; !strings.Contains(what, ln.Addr()+" is reached, but not all ranks") {
+		t.Errorf("told %q", what)
 	}
 }
 

@@ -80,10 +80,13 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 		return nil, w, failure(ErrArg, "%s: %v", jobenv.VarForwarders, err)
 	}
 	dialer := &joining.Dialer{Verbs: verbs.Options{Unmaps: loc.Unmaps}}
+	if loc.Rank == 0 {
+		dialer.Notify = loc.Warn
+	}
 	links, redial, layout, err := dial(ctx, dialer, targets)
 	if err != nil {
 		doors.close()
-		return nil, w, failure(ErrLink, "cluster %s rank %d cannot join job %q: %v", job.Cluster, loc.Rank, job.ID, err)
+		return nil, w, failure(ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err)
 	}
 	w.TagUB = int(layout.TagUB)
 	poll := map[string]Poll{"busy": PollBusy, "event": PollEvent}[job.Poll]
@@ -184,6 +187,8 @@ func dial(ctx context.Context, d *joining.Dialer, targets []target) ([]transport
 			}
 		}
 	}
+	again := *d
+	again.Notify = nil // the engine tells what it has lost (news.go)
 	redial := func(ctx context.Context, rail int) (transport.Link, error) {
 		if !tried[rail] { // only one goroutine at a time works for a rail
 			tried[rail] = true
@@ -199,7 +204,7 @@ func dial(ctx context.Context, d *joining.Dialer, targets []target) ([]transport
 				return nil, ctx.Err()
 			}
 		}
-		l, _, err := d.Dial(ctx, targets[rail].addr, targets[rail].id)
+		l, _, err := again.Dial(ctx, targets[rail].addr, targets[rail].id)
 		return l, err
 	}
 	var all []error

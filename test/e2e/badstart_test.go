@@ -55,9 +55,17 @@ func TestForwarderDemandsSecret(t *testing.T) {
 	if r.Status == 0 {
 		t.Errorf("a job without the forwarder's secret was served:\n%v", r)
 	}
-	b.Fails(r, r.Status, "secret")
+	b.Fails(r, r.Status, "\nzipper: cluster ", "ended with exit status 1: cluster ", "cannot join job ", "refused (wrong secret)")
 	j.Flags = append(j.Flags, "--secret-file", file)
 	b.OK(b.Zipped(j, bad(b), "finish"))
+}
+
+// TestForwarderNotThere: that nobody listens is said while ranks still try, and once more at the end, for the job.
+func TestForwarderNotThere(t *testing.T) {
+	b := New(t)
+	const addr = "127.0.0.1:1"
+	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", addr, "--timeout", "3s"}}, bad(b), "finish")
+	b.Fails(r, 1, "warning: forwarder "+addr+" is not reached yet: ", "trying for 3s", "\nzipper: cluster ", "not reachable within 3s")
 }
 
 func TestWrongJob(t *testing.T) {
