@@ -145,7 +145,7 @@ b_request b_irecv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c) {
   return started(e, r);
 }
 int b_iprobe(int src, int tag, uintptr_t c, int *flag, b_status *st) {
-  MPI_Status s;
+  MPI_Status s = {0}; /* MPICH leaves the mark of a cancelled one as it was */
   int e = MPI_Iprobe(src, tag, COMM(c), flag, &s);
   if (!e && *flag) from(st, &s);
   return e;
@@ -239,10 +239,11 @@ int b_win_free(uintptr_t *win) {
 }
 int b_put(const void *p, int n, int target, int64_t at, uintptr_t win) { return MPI_Put(p, n, MPI_BYTE, target, (MPI_Aint)at, n, MPI_BYTE, WIN(win)); }
 int b_win_flush(int target, uintptr_t win) { return MPI_Win_flush(target, WIN(win)); }
-/* MPI_Win_sync alone moves nothing on in some libraries: a probe does. */
+/* MPI_Win_sync alone moves nothing on in some libraries: a probe does, if it finds nothing and, in MPICH, its communicator has other processes. So it is for a
+ * tag that is hardly ever used, the highest that every library has. */
 int b_win_sync(uintptr_t win) {
   int flag, e = MPI_Win_sync(WIN(win));
-  return e ? e : MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+  return e ? e : MPI_Iprobe(MPI_ANY_SOURCE, 32767, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
 }
 
 /* User operators: MPI passes no user data to them, so each slot has its own function. */

@@ -45,6 +45,7 @@ func TestGoAPI(t *testing.T) {
 	b.goProgram(MPICH, "./test/programs/goapi")
 	mixed := filepath.Join(b.Root, "build", "e2e", "{mpi}", "goapi")
 	native := b.OK(b.Native(OpenMPI, 3, prog, "serialized"))
+	b.Same(native, b.OK(b.Native(MPICH, 3, filepath.Join(b.Root, "build", "e2e", MPICH, "goapi"), "serialized")), nil)
 	b.Same(native, b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, MPICH)}}, mixed, "serialized")), nil)
 }
 

@@ -16,10 +16,10 @@ import (
 	"github.com/leidenzipper/zipper/transport/transporttest"
 )
 
-// TestHostileCredit: a peer that gives back more than it was sent loses its link.
+// TestHostileCredit: a peer that gives back more than it was sent loses its link. It gives one slot more than there are: all of them may be in use when the writer looks.
 func TestHostileCredit(t *testing.T) {
 	a, b := pair(t, Options{}, Options{})
-	if err := b.in.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(makeImmediate(creditSlots, b.in.slots, b.in.told))}); err != nil {
+	if err := b.in.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(makeImmediate(creditSlots, b.in.slots+1, b.in.told))}); err != nil {
 		t.Fatal(err)
 	}
 	if err := flood(a, b); err == nil || !strings.Contains(err.Error(), "breaks the rules") {

@@ -31,7 +31,7 @@ func main() {
 	for _, part := range []struct {
 		name string
 		run  func(*mmpi.Process) (any, error)
-	}{{"point to point", pointToPoint}, {"together", together}, {"collectives", collectives}, {"operators", operators}, {"communicators", communicators}, {"errors", mistakes}, {"contexts", contexts}} {
+	}{{"point to point", pointToPoint}, {"together", together}, {"collectives", collectives}, {"operators", operators}, {"windows", windows}, {"communicators", communicators}, {"errors", mistakes}, {"contexts", contexts}} {
 		out, err := part.run(p)
 		if err != nil {
 			fail(p, fmt.Errorf("rank %d: %s: %w", p.World().Rank(), part.name, err))
