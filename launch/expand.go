@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,6 +15,16 @@ func (c *Cluster) expand() {
 	for i, w := range c.Program {
 		c.Program[i] = r.Replace(w)
 	}
+}
+
+var braces = regexp.MustCompile(`\{[A-Za-z]+\}`)
+
+// mistyped adds to the error about a program what may be meant by braces that nothing stands for.
+func (c *Cluster) mistyped(err error) error {
+	if b := braces.FindString(c.Program[0]); b != "" {
+		return fmt.Errorf("%w (%s stands for nothing: {mpi} and {cluster} do)", err, b)
+	}
+	return err
 }
 
 // namesMPI reports whether the program depends on the cluster's MPI.

@@ -78,7 +78,7 @@ func (h *Half) prepare(ctx context.Context) error {
 			return err
 		}
 	case c.Hosts == "": // with other hosts it may be there and not here: zipper exec will see
-		return err
+		return c.mistyped(err)
 	}
 	if c.Mpirun == "" {
 		if err := c.findMPI(ctx); err != nil {

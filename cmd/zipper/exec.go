@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -80,8 +82,23 @@ func helpless(err error) error {
 	if errors.Is(err, jobenv.ErrNoJob) {
 		return fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in a file (--env) or in the environment, which Open MPI takes to other hosts with mpirun -x alone (%w)", err)
 	}
+	var flags []string
+	for _, v := range variable.FindAllString(err.Error(), -1) {
+		if f := "--" + shareFlagOf[v]; f != "--" && !slices.Contains(flags, f) {
+			flags = append(flags, f)
+		}
+	}
+	if len(flags) > 0 {
+		return fmt.Errorf("%w (as flags: %s)", err, strings.Join(flags, ", "))
+	}
 	return err
 }
+
+var variable = regexp.MustCompile("ZIPPER_[A-Z_]+")
+
+// shareFlagOf gives the flag that says the same as a variable.
+var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file", jobenv.VarCluster: "cluster",
+	jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout", jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order"}
 
 // shareFromFlags puts flags before the file before the environment.
 func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
@@ -92,10 +109,8 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 			return jobenv.Job{}, err
 		}
 	}
-	flags := map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file", jobenv.VarCluster: "cluster",
-		jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout", jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order"}
 	j, err := jobenv.From(func(k string) string {
-		if f := flags[k]; f != "" && c.IsSet(f) {
+		if f := shareFlagOf[k]; f != "" && c.IsSet(f) {
 			return c.String(f)
 		}
 		if k == jobenv.VarSecret && c.IsSet("secret-file") {

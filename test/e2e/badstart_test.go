@@ -274,6 +274,8 @@ func TestMessages(t *testing.T) {
 	}{
 		{[]string{"run", "--timeout", "10", "--cluster", "a=1", "--", "true"}, 2, "--timeout 10: want a duration with its unit, such as 10s"},
 		{[]string{"exec", "--", "true"}, 2, "no job: give --job"},
+		{[]string{"join", "--job", "j", "--cluster", "a", "--layout", "a=1,b=1", "--", "true"}, 2, "set ZIPPER_SECRET or ZIPPER_SECRET_FILE to the job's secret (as flags: --secret-file)"},
+		{[]string{"run", "--cluster", "a=1", "--", "./prog.{mip}"}, 1, "{mip} stands for nothing: {mpi} and {cluster} do"},
 		{[]string{"run", "--cluster", "a=1,dir=/nowhere", "--", "true"}, 1, "dir=/nowhere: there is no such directory"},
 		{[]string{"run", "--cluster", "a=1", "--zipper", "h=a,x", "--", "true"}, 2, `zipper h:7475 is named for cluster "x"`},
 		{[]string{"run", "--cluster", "a=1,dual=x@127.0.0.1", "--", "true"}, 2, `x@127.0.0.1 is for cluster "x"`},
