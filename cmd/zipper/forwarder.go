@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -88,6 +89,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	}
 	ctx, cancel := untilSignal(c.Context)
 	defer cancel()
+	signal.Reset(syscall.SIGQUIT) // shows where all goroutines stand: nothing of a forwarder's is left behind by that
 	if err := serveStatus(ctx, c, f, log); err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func TestStoppedRank(t *testing.T) {
 }
 
 func TestSignals(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT} {
 		t.Run(s.String(), func(t *testing.T) {
 			b := New(t)
 			args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}})
