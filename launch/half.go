@@ -190,6 +190,11 @@ func (h *Half) variables(mark string) map[string]string {
 			env[k] = v
 		}
 	}
+	for _, k := range []string{jobenv.VarOrder, jobenv.VarProtocol, jobenv.VarDual, jobenv.VarReport} {
+		if env[k] != "" {
+			env[k] = "" // the share says what counts: zipper bench does not look at the environment
+		}
+	}
 	env[varMark], env[VarMPI] = mark, string(h.Cluster.MPI)
 	for _, m := range []map[string]string{h.Env, h.Cluster.Env} {
 		for k, v := range m {

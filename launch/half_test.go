@@ -37,7 +37,8 @@ func testHalf(t *testing.T, script string) *Half {
 
 func TestHalfRun(t *testing.T) {
 	t.Setenv("ZIPPER_SHARED_FS", "/scratch")
-	h := testHalf(t, `echo "$ZIPPER_CLUSTER $ZIPPER_LAYOUT $ZIPPER_MPI"; ls -d "$OMPI_MCA_orte_tmpdir_base" >/dev/null || exit 9; for w; do echo "<$w>"; done; cat; exit 3`)
+	t.Setenv(jobenv.VarProtocol, jobenv.Classic) // not what the share says
+	h := testHalf(t, `echo "$ZIPPER_CLUSTER $ZIPPER_LAYOUT $ZIPPER_MPI$ZIPPER_PROTOCOL"; ls -d "$OMPI_MCA_orte_tmpdir_base" >/dev/null || exit 9; for w; do echo "<$w>"; done; cat; exit 3`)
 	var out, errs bytes.Buffer
 	status, err := h.Run(context.Background(), strings.NewReader("input\n"), &out, &errs)
 	if err != nil || status != 3 {
