@@ -81,6 +81,27 @@ static void sources(int t) {
   }
 }
 
+/* The same with communicators: one thread frees those of all processes, the others get the handles for their own. */
+static volatile int made;
+static void communicators(int t) {
+  for (int i = 0; t == 0 && i < ROUNDS / 2; i++) {
+    MPI_Comm all;
+    MPI_Comm_dup(own[0], &all);
+    MPI_Comm_free(&all);
+  }
+  made += t == 0;
+  while (!made) {
+    MPI_Comm mine;
+    int size, rank;
+    MPI_Comm_dup(MPI_COMM_SELF, &mine);
+    MPI_Comm_size(mine, &size);
+    MPI_Comm_rank(mine, &rank);
+    SAME(size, 1, "size of a copy of MPI_COMM_SELF");
+    SAME(rank, 0, "rank there");
+    MPI_Comm_free(&mine);
+  }
+}
+
 static void *multiple(void *arg) {
   int t = (int)(long)arg;
   for (int round = 0; round < ROUNDS; round++) {
@@ -88,6 +109,7 @@ static void *multiple(void *arg) {
     work(t, round, MPI_COMM_WORLD, 100 + t);
   }
   sources(t);
+  communicators(t);
   return NULL;
 }
 
