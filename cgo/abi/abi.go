@@ -5,7 +5,7 @@
 package abi
 
 // #include <stdlib.h>
-// #include "abi.h"
+// #include "native.h"
 import "C"
 
 import (
@@ -158,7 +158,12 @@ func ze_finish() C.int {
 
 //export ze_abort
 func ze_abort(status int32) {
-	if e := running.Load(); e != nil {
+	e := running.Load()
+	switch {
+	case e == nil:
+	case C.zn_within() > 0:
+		e.AbortWithin(int(status), "MPI_Abort")
+	default:
 		e.Abort(int(status), "MPI_Abort")
 	}
 }

@@ -1,21 +1,43 @@
 #include "native.h"
 
+/* What native MPI finds wrong it tells the program's error handler, which may call MPI_Abort: then this thread has the engine's lock already. */
+static _Thread_local int within;
+
+int zn_within(void) { return within; }
+
 zn_probe zn_improbe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag) {
   zn_probe r = {0};
+  within++;
   r.found = n->improbe((void *)comm, source, tag, &r.probe);
+  within--;
   return r;
 }
 
 zn_probe zn_iprobe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag) {
   zn_probe r = {0};
+  within++;
   r.found = n->iprobe((void *)comm, source, tag, &r.probe);
+  within--;
   return r;
 }
 
-int zn_imrecv(const z_native *n, uintptr_t cell, uint64_t message) { return n->imrecv((z_cell *)cell, message); }
-int zn_irecv(const z_native *n, uintptr_t cell) { return n->irecv((z_cell *)cell); }
-int zn_test(const z_native *n, uintptr_t cell) { return n->test((z_cell *)cell); }
-int zn_cancel(const z_native *n, uintptr_t cell) { return n->cancel((z_cell *)cell); }
+#define WITHIN(CALL) (within++, rc = (CALL), within--, rc)
+int zn_imrecv(const z_native *n, uintptr_t cell, uint64_t message) {
+  int rc;
+  return WITHIN(n->imrecv((z_cell *)cell, message));
+}
+int zn_irecv(const z_native *n, uintptr_t cell) {
+  int rc;
+  return WITHIN(n->irecv((z_cell *)cell));
+}
+int zn_test(const z_native *n, uintptr_t cell) {
+  int rc;
+  return WITHIN(n->test((z_cell *)cell));
+}
+int zn_cancel(const z_native *n, uintptr_t cell) {
+  int rc;
+  return WITHIN(n->cancel((z_cell *)cell));
+}
 
 zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, uintptr_t send, uintptr_t recv, int64_t send_bytes,
                  const int64_t *send_counts, const int64_t *send_displs, const int64_t *recv_counts, const int64_t *recv_displs,
@@ -24,12 +46,18 @@ zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, ui
               .send_counts = send_counts, .send_displs = send_displs, .recv_counts = recv_counts, .recv_displs = recv_displs,
               .count = count, .extent = extent, .type = type, .mpi_op = mpi_op, .commutative = commutative};
   zn_token r = {0};
+  within++;
   r.error = n->coll((void *)comm, &c, &r.token);
+  within--;
   return r;
 }
 
-int zn_coll_test(const z_native *n, uint64_t token) { return n->coll_test(token); }
+int zn_coll_test(const z_native *n, uint64_t token) {
+  int rc;
+  return WITHIN(n->coll_test(token));
+}
 int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op) {
-  return n->reduce_local((const void *)in, (void *)inout, count, type, op);
+  int rc;
+  return WITHIN(n->reduce_local((const void *)in, (void *)inout, count, type, op));
 }
 void zn_fail(const z_native *n, int32_t code, const char *reason) { n->fail(code, reason); }

@@ -5,9 +5,7 @@
 
 zmap z_comms;
 zcomm *z_whole;
-
-/* A freed native handle may come back at once in another thread: removing the old entry and adding a new one exclude each other. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+_Thread_local zcomm *z_dying;
 
 static void discard(zcomm *c) {
   free(c->world);
@@ -50,9 +48,7 @@ int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size,
     discard(c);
     return z_error_class(failed);
   }
-  z_lock(&lock);
   zmap_put(&z_comms, z_key(native), c);
-  z_unlock(&lock);
   *out = c;
   return MPI_SUCCESS;
 }
@@ -64,11 +60,13 @@ void zcomm_like(zcomm *made, const zcomm *c) {
 
 void zcomm_destroy(zcomm *c) {
   MPI_Comm native = c->native;
+  zcomm *outer = z_dying;
   z_eng.ze_comm_drop(c->id);
+  if (z_threads) zmap_remove(&z_comms, z_key(native)); /* the handle may come back at once in another thread, for a communicator that does not span perhaps */
+  z_dying = c;
   real.Comm_free(&native); /* attribute callbacks may still ask c's size and rank */
-  z_lock(&lock);
-  if (zmap_get(&z_comms, z_key(c->native)) == c) zmap_remove(&z_comms, z_key(c->native));
-  z_unlock(&lock);
+  z_dying = outer;
+  if (!z_threads) zmap_remove(&z_comms, z_key(c->native));
   discard(c);
 }
 

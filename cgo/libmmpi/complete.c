@@ -39,11 +39,15 @@ static void translate(zcomm *c, MPI_Status *status) {
   zcomm_release(c);
 }
 
-/* Tests one native request. Once *flag is set its entry is gone. */
+/* Tests one native request. Once *flag is set its entry is gone. As soon as native MPI is through with a request another thread may be given its handle
+ * for a receive of its own: so with threads the entry is taken out first, and put back if the request is not over. */
 static int test_native(MPI_Request *request, int *flag, MPI_Status *status) {
   MPI_Request was = *request;
+  zcomm *c = z_threads ? z_receives_take(was) : NULL;
+  *flag = 0;
   int rc = real.Test(request, flag, status);
-  if ((*flag || rc) && was != MPI_REQUEST_NULL) translate(z_receives_take(was), status);
+  if (*flag || rc) translate(z_threads ? c : z_receives_take(was), status);
+  else if (c) zmap_put(&z_receives, z_key(was), c);
   return rc;
 }
 
@@ -53,9 +57,9 @@ int z_Wait(MPI_Request *request, MPI_Status *status) {
     if (!request_over(r)) z_wait(over, r);
     return conclude(r, request, status, NULL);
   }
-  MPI_Request was = *request;
+  zcomm *c = z_receives_take(*request); /* first: see test_native */
   int rc = z_wait_native(request, status);
-  translate(z_receives_take(was), status);
+  translate(c, status);
   return rc;
 }
 
@@ -80,7 +84,7 @@ typedef struct batch {
   zreq **ours;            /* [n] NULL: native */
   MPI_Request *native;    /* [natives] */
   MPI_Status *status;     /* [natives] */
-  zcomm **from;           /* [natives] for translation; borrowed, the entry stays until the request is over */
+  zcomm **from;           /* [natives] for translation: their entries, if batch_take has taken them out; NULL: none */
   int *at;                /* [natives] index in requests */
   void *memory;
 } batch;
@@ -111,8 +115,19 @@ static int batch_open(batch *b, int n, MPI_Request requests[]) {
   b->native = (MPI_Request *)(b->status + n);
   b->at = (int *)(b->native + n);
   memset(b->status, 0, n * sizeof *b->status);
+  memset(b->from, 0, n * sizeof *b->from);
   batch_load(b);
   return MPI_SUCCESS;
+}
+
+/* With threads the entries of native receives are taken out before native MPI looks at them (test_native), and those of what is not over are put back. */
+static void batch_take(batch *b) {
+  for (int k = 0; k < b->natives && z_threads; k++) b->from[k] = z_receives_take(b->native[k]);
+}
+
+static void batch_put_back(batch *b) {
+  for (int k = 0; k < b->natives && z_threads; k++)
+    if (b->from[k]) zmap_put(&z_receives, z_key(b->native[k]), b->from[k]);
 }
 
 static void batch_close(batch *b) { free(b->memory); }
@@ -209,7 +224,8 @@ static void native_done(batch *b, int k, MPI_Status *to) {
   int i = b->at[k];
   MPI_Request was = b->requests[i];
   b->requests[i] = b->native[k];
-  if (was != MPI_REQUEST_NULL) translate(z_receives_take(was), &b->status[k]);
+  translate(z_threads ? b->from[k] : z_receives_take(was), &b->status[k]);
+  b->from[k] = NULL;
   if (to != MPI_STATUS_IGNORE) *to = b->status[k];
 }
 
@@ -231,7 +247,11 @@ int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   zcomm *blame = NULL;
   if (batch_open(&b, n, requests)) return no_memory("MPI_Testall");
   *flag = all_requests_over(&b) || (z_poll(), all_requests_over(&b));
-  if (*flag) rc = real.Testall(b.natives, b.native, flag, b.status);
+  if (*flag) {
+    batch_take(&b);
+    rc = real.Testall(b.natives, b.native, flag, b.status);
+    if (!*flag && !rc) batch_put_back(&b);
+  }
   if (*flag || rc) {
     for (int k = 0; k < b.natives; k++) native_done(&b, k, nth(statuses, b.at[k]));
     for (int i = 0; i < n && *flag; i++) {
@@ -291,7 +311,7 @@ static int some_over(void *arg) {
       if (rc) s->rc = rc, s->failed = 1;
     } else {
       int *which = malloc(b->natives * sizeof *which);
-      MPI_Status *status = malloc(b->natives * sizeof *status);
+      MPI_Status *status = calloc(b->natives, sizeof *status); /* MPICH leaves MPI_ERROR as it was unless one has failed: no error */
       if (!which || !status) abort();
       rc = real.Testsome(b->natives, b->native, &out, which, status);
       nothing_native = out == MPI_UNDEFINED;
@@ -309,6 +329,7 @@ static int some_over(void *arg) {
 /* 0 and nothing to conclude: no request is active. */
 static int some_run(some *s, int n, MPI_Request requests[], int blocking, const char *function) {
   if (batch_open(&s->b, n, requests)) return no_memory(function);
+  batch_take(&s->b);
   int found = some_over(s);
   if (!found && blocking) {
     z_wait(some_over, s);
@@ -317,6 +338,7 @@ static int some_run(some *s, int n, MPI_Request requests[], int blocking, const 
     z_poll();
     found = some_over(s);
   }
+  batch_put_back(&s->b);
   batch_close(&s->b);
   return found;
 }
@@ -377,9 +399,8 @@ int z_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
 int z_Request_free(MPI_Request *request) {
   zreq *r = zreq_find(*request);
   if (!r) {
-    MPI_Request was = *request;
+    zcomm *c = z_receives_take(*request); /* first: see test_native */
     int rc = real.Request_free(request);
-    zcomm *c = z_receives_take(was);
     if (c) zcomm_release(c);
     return rc;
   }

@@ -63,9 +63,9 @@ typedef struct probe {
 
 /* A native handle that stands for a remote message. */
 static int placeholder(MPI_Message *message, MPI_Request *self) {
-  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* of two threads each gets a message, whichever's that is */
-  int flag = 0, rc = real.Isend(NULL, 0, MPI_BYTE, z_layout.rank - z_layout.offset, 0, z_private, self);
+  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* each thread gets its own message: in MPICH its send is over when that has been received, which another might do late */
   z_lock(&one);
+  int flag = 0, rc = real.Isend(NULL, 0, MPI_BYTE, z_layout.rank - z_layout.offset, 0, z_private, self);
   while (!rc && !flag) rc = real.Improbe(z_layout.rank - z_layout.offset, 0, z_private, &flag, message, MPI_STATUS_IGNORE);
   z_unlock(&one);
   return rc;

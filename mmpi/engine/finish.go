@@ -142,6 +142,11 @@ func (e *Engine) exchange(ranks []int, tag int, send bool) error {
 func (e *Engine) Abort(status int, reason string) {
 	e.lock()
 	defer e.unlock()
+	e.AbortWithin(status, reason)
+}
+
+// AbortWithin is Abort for a thread that comes from within a call of Native's, which has the lock.
+func (e *Engine) AbortWithin(status int, reason string) {
 	if e.err != nil {
 		return
 	}

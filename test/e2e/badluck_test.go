@@ -116,6 +116,16 @@ func TestAbort(t *testing.T) {
 	}
 }
 
+// TestAbortInHandler: the error handler is called with the engine's lock held.
+func TestAbortInHandler(t *testing.T) {
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		t.Run(mpi, func(t *testing.T) {
+			b := New(t)
+			b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, mpi), B(1, OpenMPI)}}, bad(b), "handler"), 43, "MPI_Abort, by virtual rank 0 ", "with code 43")
+		})
+	}
+}
+
 func TestExitStatus(t *testing.T) {
 	b := New(t)
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, bad(b), "exit", "7", "2"), 7, "virtual rank 2 ", "cluster b ended with exit status 7\n")

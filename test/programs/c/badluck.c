@@ -9,6 +9,7 @@
  *   badluck noinit           never calls MPI_Init
  *   badluck ring SECONDS     a counter goes round all ranks for so long
  *   badluck session          begins with a session (MPI 4) whose errors are fatal
+ *   badluck handler          rank 0's error handler calls MPI_Abort
  *   badluck lines            all write long lines in pieces, at the same time
  *   badluck stopped RANK     ranks other than RANK and 0 exchange messages; rank 0 sends RANK 64 MiB nonblocking first
  */
@@ -130,6 +131,26 @@ static void stopped(int victim) {
   if (rank == last) MPI_Send(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
 }
 
+/* A handler of the program's own that ends the job, of an error that native MPI finds while the engine asks it: a message from rank 1 that is too long for rank 0's
+ * receive from anybody. */
+static void ends(MPI_Comm *comm, int *code, ...) {
+  (void)code;
+  MPI_Abort(*comm, 43);
+}
+
+static void handler(void) {
+  char buf[16] = "";
+  MPI_Errhandler h;
+  MPI_Request r;
+  MPI_Comm_create_errhandler(ends, &h);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, h);
+  if (rank == 0) MPI_Irecv(buf, 4, MPI_CHAR, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &r);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) MPI_Wait(&r, MPI_STATUS_IGNORE);
+  if (rank == 1) MPI_Send(buf, 16, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+  wait_for_ever();
+}
+
 /* Not static, nor inlined: its name is to be seen in a backtrace. */
 __attribute__((noinline)) void crash(void) { *(volatile int *)8 = 1; }
 
@@ -160,6 +181,8 @@ int main(int argc, char **argv) {
     ring(n);
   } else if (!strcmp(what, "lines")) {
     lines();
+  } else if (!strcmp(what, "handler")) {
+    handler();
   } else if (!strcmp(what, "stopped")) {
     stopped(n);
   } else {

@@ -36,12 +36,80 @@ static void work(int t, int round, MPI_Comm comm, int tag) {
   free(out), free(in);
 }
 
+/* What is over in one thread the library gives to another at once, handle and all: each status must name its own sender all the same. Messages go round the
+ * processes of a host, which those of one cluster are, so that much is over in a short time. */
+static int right_here, left_here;
+
+static void neighbours(void) {
+  MPI_Comm host;
+  int n, i;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  MPI_Comm_size(host, &n);
+  MPI_Comm_rank(host, &i);
+  int *ranks = malloc(n * sizeof *ranks);
+  MPI_Allgather(&me, 1, MPI_INT, ranks, 1, MPI_INT, host);
+  right_here = ranks[(i + 1) % n], left_here = ranks[(i + n - 1) % n];
+  free(ranks);
+  MPI_Comm_free(&host);
+}
+
+static void sources(int t) {
+  for (int round = 0; round < 150 * ROUNDS; round++) {
+    int in = -1, flag = 0, some, indices[2], over = 0;
+    MPI_Request r[2];
+    MPI_Status st[2], now[2];
+    MPI_Irecv(&in, 1, MPI_INT, left_here, 200 + t, MPI_COMM_WORLD, &r[0]);
+    MPI_Isend(&round, 1, MPI_INT, right_here, 200 + t, MPI_COMM_WORLD, &r[1]);
+    switch (round % 5) {
+    case 0: MPI_Wait(&r[1], &st[1]), MPI_Wait(&r[0], &st[0]); break;
+    case 1: MPI_Waitall(2, r, st); break;
+    case 2:
+      while (!flag) MPI_Test(&r[0], &flag, &st[0]);
+      MPI_Wait(&r[1], &st[1]);
+      break;
+    case 3:
+      while (!flag) MPI_Testall(2, r, &flag, st);
+      break;
+    case 4:
+      for (; over < 2; over += some) {
+        MPI_Waitsome(2, r, &some, indices, now);
+        for (int i = 0; i < some; i++) st[indices[i]] = now[i];
+      }
+    }
+    SAME(st[0].MPI_SOURCE, left_here, "source");
+    SAME(in, round, "what came");
+  }
+}
+
+/* The same with communicators: one thread frees those of all processes, the others get the handles for their own. */
+static volatile int made;
+static void communicators(int t) {
+  for (int i = 0; t == 0 && i < ROUNDS / 2; i++) {
+    MPI_Comm all;
+    MPI_Comm_dup(own[0], &all);
+    MPI_Comm_free(&all);
+  }
+  made += t == 0;
+  while (!made) {
+    MPI_Comm mine;
+    int size, rank;
+    MPI_Comm_dup(MPI_COMM_SELF, &mine);
+    MPI_Comm_size(mine, &size);
+    MPI_Comm_rank(mine, &rank);
+    SAME(size, 1, "size of a copy of MPI_COMM_SELF");
+    SAME(rank, 0, "rank there");
+    MPI_Comm_free(&mine);
+  }
+}
+
 static void *multiple(void *arg) {
   int t = (int)(long)arg;
   for (int round = 0; round < ROUNDS; round++) {
     work(t, round, own[t], 1);
     work(t, round, MPI_COMM_WORLD, 100 + t);
   }
+  sources(t);
+  communicators(t);
   return NULL;
 }
 
@@ -80,6 +148,7 @@ int main(int argc, char **argv) {
   int lowest;
   MPI_Allreduce(&got, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (lowest > want) lowest = want;
+  neighbours();
   pthread_t threads[THREADS];
   for (int t = 0; t < THREADS; t++) MPI_Comm_dup(MPI_COMM_WORLD, &own[t]);
   if (lowest >= MPI_THREAD_SERIALIZED) {
