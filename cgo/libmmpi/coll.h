@@ -52,6 +52,7 @@ const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
 /* What all reductions have in common: op is the engine's (enum z_coll_op), mpi_op the program's. rc, if that is set. */
 int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op);
+int zop_fn(MPI_Op op);       /* z_fn; 0: not a predefined operator */
 void zop_retain(MPI_Op op);  /* until zop_release the program's MPI_Op_free only notes that it was called */
 void zop_release(MPI_Op op);
 

@@ -1,5 +1,6 @@
 /* Reductions on communicators that span clusters. Elements keep the layout of their type. Owner: comms. */
 #include "coll.h"
+#include <stddef.h>
 
 /* Operators in use by nonblocking and persistent reductions: the program may free them meanwhile, the native library must not. */
 typedef struct use {
@@ -42,11 +43,28 @@ int z_Op_free(MPI_Op *op) {
   return MPI_SUCCESS;
 }
 
+/* Whether a predefined operator is for a predefined type. Asked here, by a reduction of this process alone, since later only some processes would notice, in
+ * MPI_Reduce_local, which raises its error on MPI_COMM_WORLD. */
+static int undefined(const ztype *t, MPI_Datatype type, MPI_Op op) {
+  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+  int fn = t->predefined ? zop_fn(op) : 0, class_ = MPI_SUCCESS;
+  if (!fn || t->fns >> fn & 1) return MPI_SUCCESS;
+  _Alignas(max_align_t) char in[64] = {0}, out[64];
+  if (t->true_extent > (int64_t)sizeof in) return MPI_SUCCESS;
+  z_lock(&one);
+  int rc = real.Allreduce(in, out, 1, type, op, z_self);
+  z_unlock(&one);
+  if (rc) real.Error_class(rc, &class_);
+  else ((ztype *)t)->fns |= 1u << fn;
+  return class_;
+}
+
 int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op) {
   const ztype *t = ztype_get(type);
   int commutative = 0;
   if (!t) return zcoll_fail(j, MPI_ERR_TYPE);
   if (mpi_op == MPI_OP_NULL) return zcoll_fail(j, MPI_ERR_OP);
+  if (zcoll_fail(j, undefined(t, type, mpi_op))) return j->rc;
   if (zcoll_check_count(j, count) || zcoll_fail(j, real.Op_commutative(mpi_op, &commutative))) return j->rc;
   j->args.op = op;
   j->args.count = count;

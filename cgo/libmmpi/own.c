@@ -16,7 +16,9 @@ int zown_dup(MPI_Comm from, MPI_Comm *out) {
 
 int zown_start(void) {
   int rc = zown_dup(MPI_COMM_WORLD, &z_private);
-  return rc ? rc : zown_dup(MPI_COMM_SELF, &z_self);
+  if (!rc) rc = zown_dup(MPI_COMM_SELF, &z_self);
+  if (!rc) rc = real.Comm_set_errhandler(z_private, MPI_ERRORS_RETURN); /* else what fails here is raised on MPI_COMM_WORLD: MPICH does so */
+  return rc ? rc : real.Comm_set_errhandler(z_self, MPI_ERRORS_RETURN);
 }
 
 void zown_stop(void) {

@@ -12,6 +12,7 @@ typedef struct ztype {
   int64_t true_extent;
   int contiguous;       /* count elements are count * size bytes from the buffer's address on, without gaps, in order */
   int predefined;       /* the program cannot free it */
+  _Atomic uint32_t fns; /* of a predefined type: bit f is set if operator f (z_fn) is known to be defined for it */
   void *flat[2];        /* as spans, made when first needed (wintype.c) */
 } ztype;
 

@@ -113,8 +113,7 @@ static int by_request(MPI_Win win, const call *k, MPI_Request *request) {
 
 /* ---- operators ---- */
 
-/* 0: not a predefined one. */
-static int fn_of(MPI_Op op) {
+int zop_fn(MPI_Op op) {
   if (op == MPI_REPLACE) return Z_REPLACE;
   if (op == MPI_NO_OP) return Z_NO_OP;
   if (op == MPI_MAX) return Z_MAX;
@@ -158,28 +157,28 @@ int z_Rget(void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, M
   return by_request(win, &READS(Z_GET, Z_NO_OP, "MPI_Rget"), request);
 }
 int z_Accumulate(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op, MPI_Win win) {
-  int fn = fn_of(op);
+  int fn = zop_fn(op);
   return fn ? now(win, &WRITES(Z_ACCUMULATE, fn, "MPI_Accumulate")) : bad_operator(win, "MPI_Accumulate");
 }
 int z_Raccumulate(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op, MPI_Win win, MPI_Request *request) {
-  int fn = fn_of(op);
+  int fn = zop_fn(op);
   return fn ? by_request(win, &WRITES(Z_ACCUMULATE, fn, "MPI_Raccumulate"), request) : bad_operator(win, "MPI_Raccumulate");
 }
 int z_Get_accumulate(const void *from, int n, MPI_Datatype ft, void *result, int rn, MPI_Datatype rt, int rank, MPI_Aint disp, int m, MPI_Datatype tt,
                      MPI_Op op, MPI_Win win) {
-  int fn = fn_of(op);
+  int fn = zop_fn(op);
   return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Get_accumulate")) : bad_operator(win, "MPI_Get_accumulate");
 }
 int z_Rget_accumulate(const void *from, int n, MPI_Datatype ft, void *result, int rn, MPI_Datatype rt, int rank, MPI_Aint disp, int m, MPI_Datatype tt,
                       MPI_Op op, MPI_Win win, MPI_Request *request) {
-  int fn = fn_of(op);
+  int fn = zop_fn(op);
   return fn ? by_request(win, &BOTH(Z_FETCH, fn, "MPI_Rget_accumulate"), request) : bad_operator(win, "MPI_Rget_accumulate");
 }
 
 int z_Fetch_and_op(const void *from, void *result, MPI_Datatype type, int rank, MPI_Aint disp, MPI_Op op, MPI_Win win) {
   enum { n = 1, rn = 1, m = 1 };
   MPI_Datatype ft = type, rt = type, tt = type;
-  int fn = fn_of(op);
+  int fn = zop_fn(op);
   return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Fetch_and_op")) : bad_operator(win, "MPI_Fetch_and_op");
 }
 

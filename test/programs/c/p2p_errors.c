@@ -11,6 +11,12 @@ static int class_of(int code) {
 }
 #define CLASS(call, want) do { int code_ = (call); CHECK(class_of(code_) == (want), "class %d", class_of(code_)); } while (0)
 
+static int calls;
+static void count_call(MPI_Comm *comm, int *code, ...) {
+  (void)comm, (void)code;
+  calls++;
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   int limit = argc > 1 ? atoi(argv[1]) : 100;
@@ -70,6 +76,7 @@ int main(int argc, char **argv) {
       }
     MPI_Barrier(MPI_COMM_WORLD);
   }
+  char text[MPI_MAX_ERROR_STRING];
   int x = 0, other = (me + 1) % np;
   MPI_Request r;
   CLASS(MPI_Send(&x, 1, MPI_INT, np, 1, MPI_COMM_WORLD), MPI_ERR_RANK);
@@ -81,7 +88,31 @@ int main(int argc, char **argv) {
   CLASS(MPI_Bcast(&x, 1, MPI_INT, np, MPI_COMM_WORLD), MPI_ERR_ROOT);
   CLASS(MPI_Isend(&x, 1, MPI_INT, other, -5, MPI_COMM_WORLD, &r), MPI_ERR_TAG);
   CLASS(MPI_Send(&x, 1, MPI_INT, MPI_PROC_NULL, 1, MPI_COMM_WORLD), MPI_SUCCESS);
-  char text[MPI_MAX_ERROR_STRING];
+  for (int shift = 1; shift < np; shift++) { /* a buffer that is not there */
+    CLASS(MPI_Send(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER);
+    CLASS(MPI_Irecv(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD, &r), MPI_ERR_BUFFER);
+  }
+  /* an operator that is not for the type: the same at all ranks, raised once, on no other communicator (MPI_COMM_WORLD's would end the job) */
+  MPI_Comm own;
+  MPI_Errhandler handler;
+  double a = 1, b = 2;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_create_errhandler(count_call, &handler);
+  MPI_Comm_set_errhandler(own, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  CLASS(MPI_Allreduce(&a, &b, 1, MPI_DOUBLE, MPI_BXOR, own), MPI_ERR_OP);
+  CLASS(MPI_Reduce(&a, &b, 1, MPI_DOUBLE, MPI_BAND, 0, own), MPI_ERR_OP);
+  CLASS(MPI_Scan(&a, &b, 1, MPI_DOUBLE, MPI_BOR, own), MPI_ERR_OP);
+  SAME(calls, 3, "calls of the error handler");
+  MPI_Datatype uncommitted;
+  MPI_Type_vector(2, 1, 2, MPI_INT, &uncommitted);
+  for (int shift = 1; shift < np; shift++) CLASS(MPI_Send(text, 1, uncommitted, (me + shift) % np, 1, own), MPI_ERR_TYPE);
+  SAME(calls, 2 + np, "calls of the error handler");
+  CLASS(MPI_Allreduce(&a, &b, 1, MPI_DOUBLE, MPI_SUM, own), MPI_SUCCESS);
+  SAME(b, np, "the sum after that");
+  MPI_Type_free(&uncommitted);
+  MPI_Errhandler_free(&handler);
+  MPI_Comm_free(&own);
   int n = 0;
   MPI_Error_string(MPI_ERR_TRUNCATE, text, &n);
   CHECK(n > 0, "no text for MPI_ERR_TRUNCATE");
