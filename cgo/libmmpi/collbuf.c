@@ -74,7 +74,7 @@ void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t 
   const ztype *t = type_of(j, type);
   if (j->rc) return NULL;
   *bytes = count * t->size;
-  if (t->contiguous && *bytes && !buf) zcoll_fail(j, MPI_ERR_BUFFER); /* the engine would send nothing */
+  if (t->contiguous && *bytes && !buf) zcoll_fail(j, MPI_ERR_BUFFER); /* as in zcoll_send */
   if (t->contiguous) return buf;
   void *packed = zcoll_grab(j, *bytes);
   if (packed) later(j, packed, *bytes, buf, count, type);
