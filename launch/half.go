@@ -96,19 +96,21 @@ func (h *Half) prepare(ctx context.Context) error {
 	return nil
 }
 
-// findMPI settles Mpirun, and MPI where neither the job nor the program says: the first that is installed.
-func (c *Cluster) findMPI(ctx context.Context) (err error) {
+// findMPI settles Mpirun, and MPI where neither the job nor the program says: the first that is installed. Mpirun is the bare name, as one would type it: given a
+// path, Open MPI puts its own directories before those of the user's PATH and LD_LIBRARY_PATH.
+func (c *Cluster) findMPI(ctx context.Context) error {
 	if c.MPI != "" {
-		c.Mpirun, err = FindMpirun(ctx, c.MPI)
+		path, err := FindMpirun(ctx, c.MPI)
+		c.Mpirun = filepath.Base(path)
 		return err
 	}
 	for _, m := range []MPI{OpenMPI, MPICH} {
 		if path, err := FindMpirun(ctx, m); err == nil {
-			c.MPI, c.Mpirun = m, path
+			c.MPI, c.Mpirun = m, filepath.Base(path)
 			return nil
 		}
 	}
-	return errors.New("no MPI is installed here (on Debian: apt-get install openmpi-bin libopenmpi-dev, or mpich libmpich-dev)")
+	return errors.New("there is no mpirun on PATH: load the module of an MPI library, or install one (on Debian: apt-get install openmpi-bin libopenmpi-dev, or mpich libmpich-dev)")
 }
 
 // Run starts the cluster's processes and waits for their end. When ctx ends they are told to end, then killed.

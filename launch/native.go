@@ -35,7 +35,7 @@ func FindMpirun(ctx context.Context, m MPI) (path string, err error) {
 			return p, nil
 		}
 	}
-	return "", fmt.Errorf("%s is not installed here: no mpirun of it on PATH (on Debian: apt-get install %s), or name it in the job file (mpirun: PATH)", m, packages[m])
+	return "", fmt.Errorf("%s is not installed here: no mpirun of it on PATH; load its module, install it (on Debian: apt-get install %s), or name it in the job file (mpirun: PATH)", m, packages[m])
 }
 
 // IdentifyMpirun asks an mpirun which library it belongs to and its version.
@@ -188,7 +188,7 @@ func firstHost(file string) (string, error) {
 func ShimPath(m MPI) (string, error) {
 	p, err := libraryPath("libmmpi-" + string(m) + ".so")
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the library for %s is not there (%s): install %s and run scripts/build", m, p, packages[m])
+		return "", fmt.Errorf("the library for %s is not there (%s): install %s and run scripts/build; whoever copies bin/ copies lib/, too", m, p, packages[m])
 	}
 	return p, err
 }
@@ -214,6 +214,9 @@ func libraryPath(name string) (string, error) {
 		return "", err
 	}
 	p := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib", name)
+	if strings.ContainsAny(p, " :") {
+		return p, fmt.Errorf("%s cannot be preloaded, because of the space or colon in its path: install zipper elsewhere", p)
+	}
 	_, err = os.Stat(p)
 	return p, err
 }

@@ -125,7 +125,7 @@ func (b *blocking) readFull(p []byte) error {
 				}
 			}
 		case errors.Is(err, io.EOF):
-			return errors.New("closed the connection during the join (its log says why)")
+			return errors.New("closed the connection during the join (its log says why, if this is a port of a forwarder for ranks)")
 		case err != nil:
 			return err
 		}

@@ -181,3 +181,16 @@ func TestSeveralJobs(t *testing.T) {
 		b.NothingLeft(ids[i])
 	}
 }
+
+// TestUsersPath: ranks find programs and libraries where the user's shell does. Open MPI's mpirun, called by its path, puts its own directories first.
+func TestUsersPath(t *testing.T) {
+	b := New(t)
+	path := t.TempDir() + ":" + os.Getenv("PATH")
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, mpi), B(1, OpenMPI)}, Env: []string{"PATH=" + path, "LD_LIBRARY_PATH=/nowhere"}},
+			"sh", "-c", `echo "$PATH $LD_LIBRARY_PATH"; exec `+bad(b)+" finish"))
+		if got := strings.Count(r.Stdout, path+" /nowhere\n"); got != 2 {
+			t.Errorf("%s: %d of 2 ranks have the user's PATH and LD_LIBRARY_PATH:\n%v", mpi, got, r)
+		}
+	}
+}
