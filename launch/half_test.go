@@ -72,8 +72,8 @@ func TestHalfLeavesNothing(t *testing.T) {
 }
 
 func TestHalfEndsWithContext(t *testing.T) {
-	for _, script := range []string{"exec sleep 1000", "trap '' TERM; while :; do sleep 0.1; done"} {
-		h := testHalf(t, "echo ready; "+script)
+	for _, script := range []string{"echo ready; exec sleep 1000", "trap '' TERM; echo ready; while :; do sleep 0.1; done"} {
+		h := testHalf(t, script)
 		ctx, cancel := context.WithCancel(context.Background())
 		r, w := io.Pipe()
 		go func() {
