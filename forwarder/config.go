@@ -28,6 +28,7 @@ type Config struct {
 	Jobs   []string // if not empty, only these job ids are served
 
 	JoinTimeout  time.Duration // from a link's start to its Join (10 s)
+	Patience     time.Duration // how long ranks wait for others until they are told what is missing (5 s)
 	PingInterval time.Duration // a link from which nothing came for this long is pinged (2 s)
 	PeerTimeout  time.Duration // a link from which nothing came for this long, though pinged, is dead (60 s): so long may a process be stopped, in a debugger
 	Unreachable  time.Duration // a link whose other host the network has not reached for this long is dead (6 s)
@@ -76,7 +77,7 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		v   *time.Duration
 		def time.Duration
-	}{{&c.JoinTimeout, 10 * time.Second}, {&c.PingInterval, 2 * time.Second}, {&c.PeerTimeout, time.Minute}, {&c.Unreachable, 6 * time.Second}, {&c.Linger, 5 * time.Second}} {
+	}{{&c.JoinTimeout, 10 * time.Second}, {&c.Patience, 5 * time.Second}, {&c.PingInterval, 2 * time.Second}, {&c.PeerTimeout, time.Minute}, {&c.Unreachable, 6 * time.Second}, {&c.Linger, 5 * time.Second}} {
 		if *d.v == 0 {
 			*d.v = d.def
 		}

@@ -331,6 +331,7 @@ func (f *Forwarder) breakUp(b *job, code wire.RefuseCode, reason string) {
 	}
 	b.state, b.reason = failed, reason
 	b.timer.Stop()
+	b.notice.Stop()
 	b.hops.cancel()
 	delete(f.jobs, b.id)
 	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))

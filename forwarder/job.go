@@ -24,6 +24,8 @@ type job struct {
 	state    jobState
 	gather   *handshake.Gather // while gathering
 	waiting  map[*conn]*waiting
+	notice   *time.Timer // tells those that wait what is missing,
+	soon     bool        // before long, since somebody was refused
 	timer    *time.Timer // ends the gathering,
 	expires  time.Time   // then
 	created  time.Time

@@ -168,6 +168,7 @@ func (f *Forwarder) open(j *wire.Join, here int) (*job, *handshake.Refused) {
 	}
 	f.jobs[j.Job] = b
 	b.timer = time.AfterFunc(timeout, func() { f.expire(b) })
+	b.notice = time.AfterFunc(f.cfg.Patience, func() { f.notice(b) })
 	f.log.Info("job begins to gather", zap.String("job", b.id), zap.Int("ranks", b.gather.Ranks()), zap.Duration("timeout", timeout))
 	return b, nil
 }
@@ -176,6 +177,7 @@ func (f *Forwarder) open(j *wire.Join, here int) (*job, *handshake.Refused) {
 // waits for (conn.running): every Layout is on its way before any frame is relayed.
 func (f *Forwarder) complete(b *job, now time.Time) {
 	b.timer.Stop()
+	b.notice.Stop()
 	layout, refused := b.gather.Layout()
 	if refused != nil {
 		for c := range b.waiting {
@@ -233,7 +235,12 @@ func (f *Forwarder) expire(b *job) {
 	if b.state != gathering || f.jobs[b.id] != b {
 		return
 	}
-	reason := fmt.Sprintf("job %q is not complete after %v; missing: %s", b.id, time.Since(b.created).Round(time.Millisecond), b.gather.Missing())
+	f.giveUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q is not complete after %v; %s", b.id, time.Since(b.created).Round(time.Millisecond), f.missing(b)))
+}
+
+// missing says what keeps a job from being complete. With f.mu.
+func (f *Forwarder) missing(b *job) string {
+	reason := "missing: " + b.gather.Missing()
 	for _, o := range f.jobs {
 		if o != b && o.state == gathering && handshake.JobID(o.id) != handshake.JobID(b.id) {
 			reason += " (another job waits here too: do all clusters use the same job id?)"
@@ -246,7 +253,24 @@ func (f *Forwarder) expire(b *job) {
 	if b.hops != nil {
 		reason += b.hops.gaps()
 	}
-	f.giveUp(b, wire.RefuseTimeout, reason)
+	return reason
+}
+
+// notice tells the first rank of each cluster that waits what is missing.
+func (f *Forwarder) notice(b *job) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b.state != gathering || f.jobs[b.id] != b {
+		return
+	}
+	b.soon = false
+	text := fmt.Sprintf("job %q is not complete yet; %s", b.id, f.missing(b))
+	for c, w := range b.waiting {
+		if _, native := b.place(uint32(w.rank)); native == 0 {
+			c.joining.Notice(text)
+			f.drive(c)
+		}
+	}
 }
 
 // giveUp refuses all that wait in a job that gathers. With f.mu.
@@ -263,7 +287,14 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 // turned tells the job that a link which wanted to be of it was refused, and ends the gathering if the rest waits in vain. With f.mu.
 func (f *Forwarder) turned(c *conn, e *handshake.Event) {
 	b := f.jobs[e.Join.Job]
-	if b == nil || b.state != gathering || !b.gather.Turned(&e.Join, e.Err.Code) {
+	if b == nil || b.state != gathering {
+		return
+	}
+	if !b.soon { // not at once: more of them may follow
+		b.soon = true
+		b.notice.Reset(min(time.Second, f.cfg.Patience))
+	}
+	if !b.gather.Turned(&e.Join, e.Err.Code) {
 		return
 	}
 	f.giveUp(b, e.Err.Code, fmt.Sprintf("job %q cannot become complete: rank %d of cluster %s on host %s (%s), which has the job's secret, was refused: %s",
@@ -289,6 +320,7 @@ func (f *Forwarder) leave(c *conn) {
 	w.job.gather.Remove(w.rank)
 	if w.job.gather.Joined() == 0 {
 		w.job.timer.Stop()
+		w.job.notice.Stop()
 		delete(f.jobs, w.job.id)
 		f.log.Info("job never became complete", zap.String("job", w.job.id))
 	}

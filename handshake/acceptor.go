@@ -85,6 +85,13 @@ func (a *Acceptor) Admit(l *wire.Layout, room []byte) []byte {
 	return frame
 }
 
+// Notice tells a verified joiner what it waits for.
+func (a *Acceptor) Notice(text string) {
+	if a.state == awaitDecision {
+		a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeNotice), &wire.Notice{Text: text})})
+	}
+}
+
 // Refuse ends the exchange with a reason; harmless when it has ended already.
 func (a *Acceptor) Refuse(code wire.RefuseCode, reason string) {
 	if a.state == acceptorDone {

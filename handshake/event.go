@@ -13,6 +13,7 @@ type Event struct {
 	Join   wire.Join   // Verified, Bridged; Acceptor's Ended: as far as one came, proven to be made with its key only if the Refused is not one of RefuseSecret or RefuseMalformed
 	To     int         // Bridged: this forwarder's index in the job's zippers; Met: the other end's virtual rank
 	Layout wire.Layout // Joined
+	Text   string      // Told
 	Err    *Refused    // Ended
 }
 
@@ -25,6 +26,7 @@ const (
 	Bridged                   // Acceptor, Bridger: the link is one between forwarders of the Join's job, made by its forwarder Join.Here; the machine is done (Acceptor: after Refuse or Release)
 	Verified                  // Acceptor: Join is authentic; answer with Admit or Refuse
 	Joined                    // Joiner: the job is complete, Layout says who is in it; the machine is done
+	Told                      // Joiner: the forwarder says what is missing
 	Met                       // Meeting: the other end is rank To of this job; the machine is done
 	Ended                     // it failed: close the link after what was to be sent; the machine is done
 )

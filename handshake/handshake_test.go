@@ -163,7 +163,7 @@ func TestVersion(t *testing.T) {
 	})
 	deliver(t, j.NextEvent, a.HandleMessage)
 	e, _ := a.NextEvent()
-	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, "version 6 there, 5 here") {
+	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, "version 7 there, 6 here") {
 		t.Errorf("forwarder: %+v", e)
 	}
 	// A newer rank.

@@ -11,15 +11,19 @@ type Joiner struct {
 	queue
 	id    Identity
 	state joinerState
+	told  int // Notices that came
 }
 
 type joinerState int
 
 const (
 	awaitChallenge joinerState = iota // the forwarder speaks first
-	awaitLayout                       // Join is sent; Layout or Refuse decides, Pings may come before
+	awaitLayout                       // Join is sent; Layout or Refuse decides, Pings and Notices may come before
 	joinerDone
 )
+
+// maxTold is how many Notices of a forwarder are passed on.
+const maxTold = 10
 
 // NewJoiner starts an exchange for a link that has just been made.
 func NewJoiner(id Identity) (*Joiner, error) {
@@ -43,6 +47,15 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 	case h.Type == wire.TypePing:
 		pong := control(wire.TypePong)
 		j.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, pong, nil)})
+	case h.Type == wire.TypeNotice && j.state == awaitLayout:
+		n, err := wire.ParseNotice(body)
+		if err != nil {
+			j.malformed(h, err)
+			return
+		}
+		if j.told++; j.told <= maxTold {
+			j.push(Event{Kind: Told, Text: n.Text})
+		}
 	case h.Type == wire.TypeChallenge && j.state == awaitChallenge:
 		c, err := wire.ParseChallenge(body)
 		if err != nil {

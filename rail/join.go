@@ -14,20 +14,20 @@ import (
 )
 
 // Join runs the rank's end of the join exchange on a new link and blocks until the job is complete, refused, or
-// ctx ends. It reads not one byte beyond the Layout. The link stays open in any case.
-func Join(ctx context.Context, l transport.Link, id handshake.Identity) (wire.Layout, error) {
+// ctx ends; told, if not nil, hears what the forwarder says is missing. It reads not one byte beyond the Layout. The link stays open in any case.
+func Join(ctx context.Context, l transport.Link, id handshake.Identity, told func(string)) (wire.Layout, error) {
 	m, err := handshake.NewJoiner(id)
 	if err != nil {
 		return wire.Layout{}, err
 	}
-	e, err := run(ctx, l, m, wire.MaxLength)
+	e, err := run(ctx, l, m, wire.MaxLength, told)
 	return e.Layout, err
 }
 
 // Meet runs either end of the exchange on a new direct link and blocks until the other end is known, refused, or ctx ends; it returns the other end's
 // virtual rank. It reads not one byte beyond the exchange. The link stays open in any case.
 func Meet(ctx context.Context, l transport.Link, m *handshake.Meeting) (rank int, err error) {
-	e, err := run(ctx, l, m, wire.MaxString+100)
+	e, err := run(ctx, l, m, wire.MaxString+100, nil)
 	return e.To, err
 }
 
@@ -38,7 +38,7 @@ type machine interface {
 }
 
 // run does what the machine says until its last event, which it returns. No frame may have more than a number of bytes after its header.
-func run(ctx context.Context, l transport.Link, m machine, most int) (handshake.Event, error) {
+func run(ctx context.Context, l transport.Link, m machine, most int, told func(string)) (handshake.Event, error) {
 	b, err := newBlocking(ctx, l)
 	if err != nil {
 		return handshake.Event{}, err
@@ -54,6 +54,10 @@ func run(ctx context.Context, l transport.Link, m machine, most int) (handshake.
 			case handshake.Send:
 				if err := b.write(e.Frame); err != nil {
 					return handshake.Event{}, err
+				}
+			case handshake.Told:
+				if told != nil {
+					told(e.Text)
 				}
 			case handshake.Ended:
 				return handshake.Event{}, e.Err

@@ -31,8 +31,8 @@ type Dialer struct {
 	Transport transport.Dialer
 	// Verbs are for links to verbs addresses.
 	Verbs verbs.Options
-	// Notify, if not nil, is told what Dial waits for, on a goroutine of its own: once if the forwarder is not reached after Patience, once if the job is not
-	// complete after five times that.
+	// Notify, if not nil, is told what Dial waits for: once, on a goroutine of its own, if the forwarder is not reached after Patience, and what the forwarder says
+	// that is missing.
 	Notify func(what string)
 	// Patience; 0: 2 s.
 	Patience time.Duration
@@ -55,14 +55,23 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 	}
 	w := wait{addr: addr, limit: id.Timeout}
 	if d.Notify != nil {
-		defer w.tell(d.Notify, cmp.Or(d.Patience, 2*time.Second))()
+		t := time.AfterFunc(cmp.Or(d.Patience, 2*time.Second), func() {
+			if what := w.state(); what != "" {
+				d.Notify(what)
+			}
+		})
+		defer t.Stop()
 	}
 	l, err := d.connect(ctx, td, target, id.Timeout, &w)
 	if err != nil {
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", addr, err)
 	}
 	w.reached()
-	layout, err := Join(ctx, l, id)
+	layout, err := Join(ctx, l, id, func(missing string) {
+		if d.Notify != nil {
+			d.Notify(fmt.Sprintf("forwarder %s: %s", addr, missing))
+		}
+	})
 	if err != nil {
 		l.Close()
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", addr, err)

@@ -84,25 +84,43 @@ func TestForwarderComesLate(t *testing.T) {
 	}
 }
 
-// TestWaitingIsTold: a rank that waits for others says so.
+// TestWaitingIsTold: a rank that waits for others hears from the forwarder who is missing: after a while, and soon after somebody was refused.
 func TestWaitingIsTold(t *testing.T) {
-	ln, err := tcp.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	serve(t, ln)
-	ctx, cancel := context.WithCancel(t.Context())
-	told := make(chan string, 2)
-	d := Dialer{Patience: 10 * time.Millisecond, Notify: func(what string) {
-		told <- what
-		cancel()
-	}}
-	_, _, err = d.Dial(ctx, ln.Addr(), identity(patience, alone, wire.Cluster{Name: "b", Size: 1}))
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	if what := <-told; !strings.Contains(what, ln.Addr()+" is reached, but not all ranks") {
-		t.Errorf("told %q", what)
+	for _, c := range []struct {
+		patience time.Duration
+		stranger bool
+		want     string
+	}{
+		{10 * time.Millisecond, false, `: job "j" is not complete yet; missing: cluster b (1 rank)`},
+		{time.Hour, true, `: job "j" is not complete yet; missing: cluster b (1 rank); refused: 1 rank of cluster "b" (wrong secret)`},
+	} {
+		f, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1, Linger: 100 * time.Millisecond, Patience: c.patience})
+		ctx, cancel := context.WithCancel(t.Context())
+		told, ended := make(chan string, 1), make(chan error)
+		go func() {
+			d := Dialer{Notify: func(what string) {
+				told <- what
+				cancel()
+			}}
+			_, _, err := d.Dial(ctx, addr, identity(patience, alone, wire.Cluster{Name: "b", Size: 1}))
+			ended <- err
+		}()
+		if c.stranger {
+			for len(f.Status().Jobs) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			id := identity(patience, alone, wire.Cluster{Name: "b", Size: 1})
+			id.Cluster, id.Secret = "b", "another"
+			if _, _, err := new(Dialer).Dial(t.Context(), addr, id); err == nil {
+				t.Error("another secret is taken")
+			}
+		}
+		if what := <-told; !strings.HasSuffix(what, c.want) {
+			t.Errorf("told %q, want %q", what, c.want)
+		}
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 )
 
 // Version of the protocol; ends with different versions refuse each other.
-const Version = 5
+const Version = 6
 
 const (
 	HeaderLen  = 32      // bytes
@@ -64,6 +64,7 @@ const (
 	TypeBridge    Type = 42 // forwarder → forwarder: let me in as a link of a job with several hops
 	TypeReady     Type = 43 // forwarder ↔ forwarder: all ranks have joined, as this forwarder sees it
 	TypeMeet      Type = 44 // rank ↔ rank, on a direct link: who I am, with proof of the job's secret
+	TypeNotice    Type = 45 // forwarder → joiner that waits: what is missing
 	TypeRailState Type = 41 // forwarder → rank, in jobs of several rails: another rank's link is lost, or is there again
 )
 
@@ -119,7 +120,7 @@ func ParseHeader(b []byte) (Header, error) {
 }
 
 // lengths gives for each type the least and most bytes after the header, plus one.
-var lengths = [TypeMeet + 1]struct{ min, max uint32 }{
+var lengths = [TypeNotice + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -144,6 +145,7 @@ var lengths = [TypeMeet + 1]struct{ min, max uint32 }{
 	TypeBridge:      {4 + 1, MaxJoin + MaxBridge + 1},
 	TypeReady:       {4 + 1, 4 + 1},
 	TypeMeet:        {MeetLen + 1, MeetLen + 1},
+	TypeNotice:      {1, 2 + MaxString + 1},
 }
 
 // BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for others.
@@ -168,11 +170,11 @@ func (h *Header) Payload() int {
 	return 0
 }
 
-var typeNames = [TypeMeet + 1]string{
+var typeNames = [TypeNotice + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
 	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
-	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet",
+	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice",
 }
 
 func (t Type) String() string {
