@@ -168,6 +168,9 @@ func address(s string) (string, error) {
 	if s == "" {
 		return "", errors.New("an empty forwarder address; want HOST[:PORT]")
 	}
+	if strings.HasPrefix(s, "-") {
+		return "", fmt.Errorf("forwarder %q: that is a flag, no address; want HOST[:PORT], as in zip1 or zip1:%d", s, jobenv.DefaultPort)
+	}
 	if strings.HasPrefix(s, "unix:") {
 		return s, nil
 	}
@@ -280,12 +283,15 @@ func (j *Job) Normalize() error {
 	return nil
 }
 
+// maxRanks bounds what a mistyped number can ask for in one cluster.
+const maxRanks = 1 << 20
+
 func (c *Cluster) normalize(j *Job) error {
 	if !word.MatchString(c.Name) {
 		return fmt.Errorf("cluster name %q: use letters, digits, '.', '_' and '-'", c.Name)
 	}
-	if c.Ranks < 1 || c.Ranks > 1<<20 {
-		return fmt.Errorf("cluster %s: %d ranks; want at least 1", c.Name, c.Ranks)
+	if c.Ranks < 1 || c.Ranks > maxRanks {
+		return fmt.Errorf("cluster %s: %d ranks; want at least 1 and at most %d", c.Name, c.Ranks, maxRanks)
 	}
 	if c.MPI != "" {
 		if _, err := ParseMPI(string(c.MPI)); err != nil {

@@ -37,7 +37,7 @@ func TestParseZipper(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", s, z.Address, err, want)
 		}
 	}
-	for _, s := range []string{"", "zip1:", "zip1:0", "zip1:http", "zip1:70000", ":7475"} {
+	for _, s := range []string{"", "zip1:", "zip1:0", "zip1:http", "zip1:70000", ":7475", "--", "-z:1"} {
 		if z, err := ParseZipper(s); err == nil {
 			t.Errorf("%q is taken for %s", s, z.Address)
 		}
@@ -63,6 +63,7 @@ func TestNormalize(t *testing.T) {
 		"no clusters":      {Program: []string{"p"}},
 		"twice":            {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "a", Ranks: 1}}},
 		"at least 1":       {Program: []string{"p"}, Clusters: []Cluster{{Name: "a"}}},
+		"at most 1048576":  {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1e9}}},
 		"cluster name":     {Program: []string{"p"}, Clusters: []Cluster{{Name: "a,b", Ranks: 1}}},
 		"no program":       {Clusters: one},
 		"launcher=":        {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "fork"}}},

@@ -278,6 +278,7 @@ func TestMessages(t *testing.T) {
 		{[]string{"run", "--cluster", "a=1", "--", "./prog.{mip}"}, 1, "{mip} stands for nothing: {mpi} and {cluster} do"},
 		{[]string{"run", "--cluster", "a=1,dir=/nowhere", "--", "true"}, 1, "dir=/nowhere: there is no such directory"},
 		{[]string{"run", "--cluster", "a=1", "--zipper", "h=a,x", "--", "true"}, 2, `zipper h:7475 is named for cluster "x"`},
+		{[]string{"run", "--cluster", "a=1", "--zipper", "--", "true"}, 2, `--zipper: forwarder "--": that is a flag, no address`},
 		{[]string{"run", "--cluster", "a=1,dual=x@127.0.0.1", "--", "true"}, 2, `x@127.0.0.1 is for cluster "x"`},
 		{[]string{"run", "--secret-file", secret, "--cluster", "a=0", "--", "true"}, 2, "everybody on this host can read the secret"},
 		{[]string{"run", "--file", jobFile, "--cluster", "a=1", "--", "true"}, 2, "secret_file: everybody on this host can read the secret in " + secret},
