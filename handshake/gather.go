@@ -100,7 +100,7 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("%s in cluster %q, %s in %q: start all clusters with the same --protocol", ProtocolName(j.Protocol), j.Cluster, ProtocolName(g.proto), g.modelOf), false}
 	}
 	if j.Settings != g.setting {
-		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("settings %q in cluster %q, %q in %q: they must be equal in all clusters", j.Settings, j.Cluster, g.setting, g.modelOf), false}
+		return 0, &Refused{wire.RefuseSettings, unequal(j.Settings, j.Cluster, g.setting, g.modelOf), false}
 	}
 	if j.Rails != g.rails {
 		return 0, &Refused{wire.RefuseLayout, fmt.Sprintf("cluster %q names %s, cluster %q %d: start all clusters with the same --zipper addresses",
@@ -111,6 +111,23 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 		c++
 	}
 	return g.base[c] + int(j.Rank), nil
+}
+
+// unequal tells in what the settings of two clusters differ, and what to do.
+func unequal(these, cluster, those, other string) string {
+	words := func(s string) []string {
+		return strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' })
+	}
+	without := func(s, t string) string {
+		known := words(t)
+		return strings.Join(slices.DeleteFunc(words(s), func(w string) bool { return slices.Contains(known, w) }), " ")
+	}
+	these, those = without(these, those), without(those, these)
+	advice := ""
+	if strings.Contains(these+those, "ZIPPER_ORDER=") {
+		advice = "; give all halves the same --order"
+	}
+	return fmt.Sprintf("settings %q in cluster %q, %q in %q: they must be equal in all clusters%s", these, cluster, those, other, advice)
 }
 
 // ProtocolName is a Join's protocol for people.

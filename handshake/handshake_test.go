@@ -366,3 +366,14 @@ func TestIdentityIsChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestUnequalSettings(t *testing.T) {
+	for _, c := range []struct{ these, those, want string }{
+		{"C=x=1,y=2,z=3", "C=x=1,y=4,z=3", `settings "y=2" in cluster "b", "y=4" in "a": they must be equal in all clusters`},
+		{"C=x=1 ZIPPER_ORDER=#12", "C=x=1", `settings "ZIPPER_ORDER=#12" in cluster "b", "" in "a": they must be equal in all clusters; give all halves the same --order`},
+	} {
+		if got := unequal(c.these, "b", c.those, "a"); got != c.want {
+			t.Errorf("%s, %s: %s; want %s", c.these, c.those, got, c.want)
+		}
+	}
+}

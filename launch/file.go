@@ -19,7 +19,7 @@ type file struct {
 	Job      string            `yaml:"job"`
 	Secret   string            `yaml:"secret_file"`
 	Program  command           `yaml:"program"`
-	Timeout  time.Duration     `yaml:"timeout"`
+	Timeout  duration          `yaml:"timeout"`
 	Poll     string            `yaml:"poll"`
 	Protocol string            `yaml:"protocol"`
 	Log      string            `yaml:"log"`
@@ -37,7 +37,7 @@ type fileZipper struct {
 
 type fileCluster struct {
 	Name     string            `yaml:"name"`
-	Ranks    int               `yaml:"ranks"`
+	Ranks    count             `yaml:"ranks"`
 	MPI      MPI               `yaml:"mpi"`
 	Hosts    string            `yaml:"hosts"`
 	Launcher string            `yaml:"launcher"`
@@ -63,6 +63,37 @@ func (c *command) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(c))
 }
 
+// count is a whole number: the YAML package would cut the fraction off.
+type count int
+
+// UnmarshalYAML demands one.
+func (c *count) UnmarshalYAML(n *yaml.Node) error {
+	if n.ShortTag() != "!!int" || n.Decode((*int)(c)) != nil {
+		return unwanted(n, "ranks", "a whole number")
+	}
+	return nil
+}
+
+// duration is a positive one with its unit.
+type duration time.Duration
+
+// UnmarshalYAML demands one.
+func (d *duration) UnmarshalYAML(n *yaml.Node) error {
+	v, err := time.ParseDuration(n.Value)
+	if err != nil || v <= 0 {
+		return unwanted(n, "timeout", "a positive duration with its unit, such as 60s")
+	}
+	*d = duration(v)
+	return nil
+}
+
+// UnmarshalText takes a zipper that is no more than its address. (UnmarshalYAML would have to decode the other form itself, and then
+// accept unknown keys.)
+func (z *fileZipper) UnmarshalText(b []byte) error {
+	z.Address = string(b)
+	return nil
+}
+
 // ReadFile reads a job file. Paths in it are relative to the current directory, as on a command line.
 func ReadFile(name string) (*Job, error) {
 	b, err := os.ReadFile(name)
@@ -86,10 +117,7 @@ func parseFile(b []byte) (*Job, error) {
 		}
 		return nil, explain(err)
 	}
-	j := &Job{ID: f.Job, Program: f.Program, Timeout: f.Timeout, Poll: f.Poll, Protocol: f.Protocol, Log: f.Log, Env: f.Env, Rsh: f.Rsh}
-	if f.Timeout < 0 {
-		return nil, fmt.Errorf("timeout: %v: want a positive duration such as 60s", f.Timeout)
-	}
+	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol, Log: f.Log, Env: f.Env, Rsh: f.Rsh}
 	switch f.Poll {
 	case "", "adaptive", "busy", "event":
 	default:
@@ -104,7 +132,7 @@ func parseFile(b []byte) (*Job, error) {
 	for i, z := range f.Zippers {
 		out := Zipper{Per: map[string]string{}, Clusters: z.Clusters}
 		var err error
-		if z.Address != "" {
+		if z.Address != "" || len(z.Addresses) == 0 {
 			if out.Address, err = address(z.Address); err != nil {
 				return nil, fmt.Errorf("zippers[%d]: %w", i, err)
 			}
@@ -121,7 +149,7 @@ func parseFile(b []byte) (*Job, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s, dual: %w", c.Name, err)
 		}
-		j.Clusters = append(j.Clusters, Cluster{Name: c.Name, Ranks: c.Ranks, MPI: c.MPI, Hosts: c.Hosts, Launcher: c.Launcher, Login: c.Login,
+		j.Clusters = append(j.Clusters, Cluster{Name: c.Name, Ranks: int(c.Ranks), MPI: c.MPI, Hosts: c.Hosts, Launcher: c.Launcher, Login: c.Login,
 			Program: c.Program, Mpirun: c.Mpirun, Args: c.Args, Env: c.Env, Zipper: c.Zipper, Dir: c.Dir, Dual: dual})
 	}
 	return j, nil

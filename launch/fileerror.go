@@ -1,19 +1,34 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 var (
-	unknownKey   = regexp.MustCompile(`^line ([0-9]+): field (.*) not found in type launch\.(\w+)$`)
-	bareDuration = regexp.MustCompile("^line ([0-9]+): cannot unmarshal !!(?:int|float) `?([0-9.]+)`? into time.Duration$")
+	unknownKey = regexp.MustCompile(`^line ([0-9]+): field (.*) not found in type launch\.(\w+)$`)
+	wrongType  = regexp.MustCompile("^line ([0-9]+): cannot unmarshal (!!\\w+)(?: `(.*)`)? into (\\S+)$")
 )
+
+// wanted is what the file has in the place of each of our types.
+var wanted = map[string]string{
+	"launch.file":          "keys with their values, such as clusters: and program:",
+	"[]launch.fileZipper":  "a list of zippers, each an address or with address: or addresses:",
+	"launch.fileZipper":    "a zipper: its address, or keys such as address: and clusters:",
+	"[]launch.fileCluster": "a list of clusters, each with name: and ranks:",
+	"launch.fileCluster":   "a cluster, with name: and ranks:",
+	"launch.MPI":           "openmpi or mpich",
+	"string":               "one word",
+	"[]string":             "a list of words",
+	"map[string]string":    "NAME: VALUE pairs",
+}
 
 // explain puts what the YAML package says of a job file in the words of its author.
 func explain(err error) error {
@@ -24,19 +39,60 @@ func explain(err error) error {
 	var all []string
 	for _, s := range te.Errors {
 		if m := unknownKey.FindStringSubmatch(s); m != nil {
-			keys := keysOf(m[3])
-			s = fmt.Sprintf("line %s: there is no key %q here; known are %s", m[1], m[2], strings.Join(keys, ", "))
-			for _, k := range keys {
-				if k == m[2]+"s" || k+"s" == m[2] || strings.EqualFold(k, m[2]) {
-					s = fmt.Sprintf("line %s: there is no key %q; %q is meant?", m[1], m[2], k)
-				}
-			}
-		} else if m := bareDuration.FindStringSubmatch(s); m != nil {
-			s = fmt.Sprintf("line %s: %s is no duration: write the unit, as in %[2]ss", m[1], m[2])
+			s = fmt.Sprintf("line %s: %s", m[1], unknown(m[2], keysOf(m[3])))
+		} else if m := wrongType.FindStringSubmatch(s); m != nil && wanted[m[4]] != "" {
+			s = fmt.Sprintf("line %s: want %s, not %s", m[1], wanted[m[4]], found(m[2], m[3]))
 		}
 		all = append(all, s)
 	}
 	return errors.New(strings.Join(all, "; "))
+}
+
+// unwanted is the error of the value of a key.
+func unwanted(n *yaml.Node, key, want string) error {
+	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s: want %s, not %s", n.Line, key, want, found(n.ShortTag(), n.Value))}}
+}
+
+// found names a value of the file by its tag and, if it has one, its text.
+func found(tag, text string) string {
+	switch tag {
+	case "!!map":
+		return "NAME: VALUE pairs"
+	case "!!seq":
+		return "a list"
+	case "!!str":
+		return fmt.Sprintf("%q", text)
+	}
+	return text
+}
+
+// unknown says that there is no such key, and which may be meant.
+func unknown(key string, keys []string) string {
+	off := func(k string) int { return distance(strings.ToLower(key), k) }
+	if k := slices.MinFunc(keys, func(a, b string) int { return cmp.Compare(off(a), off(b)) }); off(k) <= min(2, len(key)/3) {
+		return fmt.Sprintf("there is no key %q; %q is meant?", key, k)
+	}
+	return fmt.Sprintf("there is no key %q here; known are %s", key, strings.Join(keys, ", "))
+}
+
+// distance is how many bytes must be put in, taken out or changed to make one word of the other.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1) // from what is seen of a to each beginning of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0]++
+		for j := range len(b) {
+			change := corner
+			if a[i] != b[j] {
+				change++
+			}
+			corner, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // keysOf lists the keys of a part of the file.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leidenzipper/zipper/launch/jobenv"
 	"github.com/leidenzipper/zipper/transport/verbs"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // Job describes one MPI world over several clusters.
@@ -168,6 +169,9 @@ func address(s string) (string, error) {
 	if s == "" {
 		return "", errors.New("an empty forwarder address; want HOST[:PORT]")
 	}
+	if strings.HasPrefix(s, "-") {
+		return "", fmt.Errorf("forwarder %q: that is a flag, no address; want HOST[:PORT], as in zip1 or zip1:%d", s, jobenv.DefaultPort)
+	}
 	if strings.HasPrefix(s, "unix:") {
 		return s, nil
 	}
@@ -217,7 +221,7 @@ func (j *Job) Normalize() error {
 	if len(j.Clusters) == 0 {
 		return errors.New("no clusters: give at least one, as in --cluster a=2 --cluster b=2,mpi=mpich")
 	}
-	names := map[string]bool{}
+	names, total := map[string]bool{}, 0
 	j.Clusters = slices.Clone(j.Clusters) // the caller's stay as they are
 	for i := range j.Clusters {
 		c := &j.Clusters[i]
@@ -228,6 +232,9 @@ func (j *Job) Normalize() error {
 			return fmt.Errorf("cluster %q is given twice: every cluster needs a name of its own", c.Name)
 		}
 		names[c.Name] = true
+		if total += c.Ranks; total > wire.MaxRanks {
+			return fmt.Errorf("the clusters have more than %d ranks together, which is the most in one job", wire.MaxRanks)
+		}
 	}
 	if err := jobenv.CheckOrder(j.Order, j.Layout()); err != nil {
 		return err
@@ -284,8 +291,8 @@ func (c *Cluster) normalize(j *Job) error {
 	if !word.MatchString(c.Name) {
 		return fmt.Errorf("cluster name %q: use letters, digits, '.', '_' and '-'", c.Name)
 	}
-	if c.Ranks < 1 || c.Ranks > 1<<20 {
-		return fmt.Errorf("cluster %s: %d ranks; want at least 1", c.Name, c.Ranks)
+	if c.Ranks < 1 || c.Ranks > wire.MaxRanks {
+		return fmt.Errorf("cluster %s: %d ranks; want at least 1 and at most %d", c.Name, c.Ranks, wire.MaxRanks)
 	}
 	if c.MPI != "" {
 		if _, err := ParseMPI(string(c.MPI)); err != nil {

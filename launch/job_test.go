@@ -37,7 +37,7 @@ func TestParseZipper(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", s, z.Address, err, want)
 		}
 	}
-	for _, s := range []string{"", "zip1:", "zip1:0", "zip1:http", "zip1:70000", ":7475"} {
+	for _, s := range []string{"", "zip1:", "zip1:0", "zip1:http", "zip1:70000", ":7475", "--", "-z:1"} {
 		if z, err := ParseZipper(s); err == nil {
 			t.Errorf("%q is taken for %s", s, z.Address)
 		}
@@ -63,6 +63,8 @@ func TestNormalize(t *testing.T) {
 		"no clusters":      {Program: []string{"p"}},
 		"twice":            {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "a", Ranks: 1}}},
 		"at least 1":       {Program: []string{"p"}, Clusters: []Cluster{{Name: "a"}}},
+		"ranks together":   {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1 << 16}, {Name: "b", Ranks: 1<<16 + 1}}},
+		"at most 131072":   {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1e9}}},
 		"cluster name":     {Program: []string{"p"}, Clusters: []Cluster{{Name: "a,b", Ranks: 1}}},
 		"no program":       {Clusters: one},
 		"launcher=":        {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "fork"}}},
@@ -93,6 +95,7 @@ rsh: [ssh, -p, "22"]
 zippers:
   - address: zip1
   - addresses: {a: 10.0.0.1, b: "10.1.0.1:99"}
+  - zip2:80
 clusters:
   - {name: a, ranks: 2, mpi: openmpi, hosts: h, args: [--mca, x, y], env: {K: v}}
   - {name: b, ranks: 1, mpi: mpich, launcher: ssh, login: l, program: [p, "an argument"], zipper: /z, mpirun: /m, dir: /d}
@@ -101,7 +104,7 @@ clusters:
 		t.Fatal(err)
 	}
 	want := &Job{ID: "j1", Secret: "hush", Program: []string{"./prog.{mpi}", "1", "2"}, Timeout: 90 * time.Second, Rsh: []string{"ssh", "-p", "22"},
-		Zippers: []Zipper{{Address: "zip1:7475", Per: map[string]string{}}, {Per: map[string]string{"a": "10.0.0.1:7475", "b": "10.1.0.1:99"}}},
+		Zippers: []Zipper{{Address: "zip1:7475", Per: map[string]string{}}, {Per: map[string]string{"a": "10.0.0.1:7475", "b": "10.1.0.1:99"}}, {Address: "zip2:80", Per: map[string]string{}}},
 		Clusters: []Cluster{
 			{Name: "a", Ranks: 2, MPI: OpenMPI, Hosts: "h", Args: []string{"--mca", "x", "y"}, Env: map[string]string{"K": "v"}},
 			{Name: "b", Ranks: 1, MPI: MPICH, Launcher: "ssh", Login: "l", Program: []string{"p", "an argument"}, Zipper: "/z", Mpirun: "/m", Dir: "/d"},
@@ -114,20 +117,40 @@ clusters:
 		t.Fatal(err)
 	}
 	for text, word := range map[string]string{
-		"":                          "empty",
-		"secret_file: " + exposed:   "secret_file: everybody on this host can read the secret",
-		"clusterz: []":              "clusterz",
-		"poll: often":               "adaptive",
-		"timeout: -1s":              "positive",
-		"timeout: soon":             "Duration",
-		"secret_file: /nowhere":     "secret_file",
-		"zippers: [{address: h:x}]": "HOST[:PORT]",
-		"clusters: [{ranks: many}]": "many",
-		"timeout: 20":               "line 1: 20 is no duration: write the unit, as in 20s",
-		"clusters: [{rank: 2}]":     `there is no key "rank"; "ranks" is meant?`,
-		"zippers: [{port: 2}]":      `there is no key "port" here; known are address, addresses, clusters`,
+		"":                                       "empty",
+		"secret_file: " + exposed:                "secret_file: everybody on this host can read the secret",
+		"clusterz: []":                           "clusterz",
+		"poll: often":                            "adaptive",
+		"timeout: -1s":                           "positive",
+		"timeout: soon":                          `line 1: timeout: want a positive duration with its unit, such as 60s, not "soon"`,
+		"timeout: 20":                            "such as 60s, not 20",
+		"timeout: 0s":                            "positive",
+		"timeout: 60sec":                         `not "60sec"`,
+		"timeout: [1s]":                          "not a list",
+		"secret_file: /nowhere":                  "secret_file",
+		"zippers: [{address: h:x}]":              "HOST[:PORT]",
+		"clusters: [{ranks: many}]":              "line 1: ranks: want a whole number, not \"many\"",
+		"clusters:\n - name: a\n   ranks: 2.5\n": "line 3: ranks: want a whole number, not 2.5",
+		"clusters: [{ranks: \"2\"}]":             `ranks: want a whole number, not "2"`,
+		"clusters: [{ranks: [2]}]":               "ranks: want a whole number, not a list",
+		"clusters: [{rank: 2}]":                  `there is no key "rank"; "ranks" is meant?`,
+		"clusters: [{Name: a}]":                  `there is no key "Name"; "name" is meant?`,
+		"programm: p":                            `there is no key "programm"; "program" is meant?`,
+		"clsuters: []":                           `there is no key "clsuters"; "clusters" is meant?`,
+		"zippers: [{port: 2}]":                   `there is no key "port" here; known are address, addresses, clusters`,
+		"zippers: [zip1, [zip2]]":                "line 1: want a zipper: its address, or keys such as address: and clusters:, not a list",
+		"zippers: zip1":                          `want a list of zippers, each an address or with address: or addresses:, not "zip1"`,
+		"zippers: [\"\"]":                        "empty",
+		"clusters: {a: 2}":                       "line 1: want a list of clusters, each with name: and ranks:, not NAME: VALUE pairs",
+		"clusters: [a=2]":                        `want a cluster, with name: and ranks:, not "a=2"`,
+		"clusters: [{name: [a]}]":                "want one word, not a list",
+		"clusters: [{mpi: [mpich]}]":             "want openmpi or mpich, not a list",
+		"clusters: [{args: -x}]":                 `want a list of words, not "-x"`,
+		"program: {a: b}":                        "want a list of words, not NAME: VALUE pairs",
+		"env: [A=1]":                             "want NAME: VALUE pairs, not a list",
+		"hello":                                  `want keys with their values, such as clusters: and program:, not "hello"`,
 	} {
-		if _, err := parseFile([]byte(text)); err == nil || !strings.Contains(err.Error(), word) {
+		if _, err := parseFile([]byte(text)); err == nil || !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "unmarshal") {
 			t.Errorf("%q: %v; want an error with %q", text, err, word)
 		}
 	}
@@ -135,7 +158,7 @@ clusters:
 
 func FuzzJobFile(f *testing.F) {
 	f.Add([]byte("program: p\nclusters: [{name: a, ranks: 2}]\n"))
-	f.Add([]byte("zippers: [{addresses: {a: h}}]\n"))
+	f.Add([]byte("zippers: [h, {addresses: {a: h}}]\ntimeout: 1s\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		j, err := parseFile(b)
 		if err != nil {

@@ -1,8 +1,13 @@
 // Package mmpi is MPI for Go programs, over one cluster or over several that are joined by a Leiden Zipper. A program does
 // not see the difference: every process has a virtual rank in World.
 //
-// Build with -tags openmpi or -tags mpich; `zipper env` prints the PKG_CONFIG_PATH that finds the library. Start the program
+// Build with -tags openmpi or -tags mpich, after scripts/build, with its lib/pkgconfig in PKG_CONFIG_PATH. Start the program
 // as any MPI program (mpirun, srun, or zipper run). Without the zipper's environment it is a plain MPI program of one cluster.
+// A module of your own takes the package from this source tree:
+//
+//	go mod edit -require github.com/leidenzipper/zipper@v0.0.0 -replace github.com/leidenzipper/zipper=/path/to/zipper
+//	go mod tidy
+//	PKG_CONFIG_PATH=/path/to/zipper/lib/pkgconfig go build -tags openmpi
 //
 //	p, err := mmpi.Init(mmpi.Serialized)
 //	…

@@ -28,6 +28,15 @@ int zfile_meet(MPI_File file) {
 
 static const char key[] = "zipper_shared", variable[] = "ZIPPER_SHARED_FS";
 
+void zfile_doubt(void) {
+  const char *directories = getenv(variable);
+  for (const char *d = directories ? directories : ""; *d; d += strcspn(d, ":"), d += *d == ':')
+    if (*d != '/' && *d != ':') {
+      fprintf(stderr, "MMPI: %s=%s: want whole paths from / on, separated by colons, as in /scratch:/home\n", variable, directories);
+      return;
+    }
+}
+
 /* Whether path, which has no links, is one of the colon-separated directories or below. */
 static int below(const char *path, const char *directories) {
   char one[PATH_MAX], directory[PATH_MAX];

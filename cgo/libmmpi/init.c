@@ -210,6 +210,7 @@ static int join(void) {
   if ((rc = zown_start()) || (rc = zfew_start(local.tag_ub, local.size))) return rc;
   if ((rc = ztype_start()) || (rc = zcomm_start())) return rc;
   z_on = 1;
+  if (z_layout.rank == 0) zwin_doubt(), zfile_doubt();
   return MPI_SUCCESS;
 }
 

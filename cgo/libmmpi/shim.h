@@ -100,6 +100,7 @@ static inline void zcomm_release(zcomm *c) {
   if (!__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL)) zcomm_destroy(c);
 }
 
+void zwin_doubt(void), zfile_doubt(void); /* say on standard error what in the user's variables for windows and files is not understood */
 int zcomm_start(void);         /* after ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000). MPI error code */
 void zcomm_stop(void);         /* before native finalize */
 

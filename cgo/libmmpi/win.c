@@ -1,6 +1,8 @@
 /* Windows: creation, end, attributes. */
 #include "win.h"
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 zmap z_windows;
 
@@ -94,13 +96,25 @@ static int native_end(int rc, zwin *w, MPI_Win win) {
     return native_end(rc, w, *(win));                  \
   } while (0)
 
+static const char variable[] = "ZIPPER_SERVED_WINDOWS";
+
+static int among(const char *s, const char *const list[3]) { return !strcasecmp(s, list[0]) || !strcasecmp(s, list[1]) || !strcasecmp(s, list[2]); }
+
+static int says_no(const char *s) { return among(s, (const char *const[]){"0", "false", "no"}); }
+
+void zwin_doubt(void) {
+  const char *s = getenv(variable);
+  if (s && *s && !says_no(s) && !among(s, (const char *const[]){"1", "true", "yes"}))
+    fprintf(stderr, "MMPI: %s=%s is neither 0 nor 1: windows inside clusters are served, as with 1\n", variable, s);
+}
+
 /* Whether a window inside a cluster is to be served: that is right always, while native ones have their libraries' limits (docs/guide.md). */
 static int served(MPI_Info info) {
   char text[MPI_MAX_INFO_VAL + 1] = "";
   int flag = 0;
   if (info != MPI_INFO_NULL) real.Info_get(info, "zipper_served", sizeof text - 1, text, &flag);
-  const char *s = flag ? text : getenv("ZIPPER_SERVED_WINDOWS");
-  return !s || (strcmp(s, "false") && strcmp(s, "0"));
+  const char *s = flag ? text : getenv(variable);
+  return !s || !says_no(s);
 }
 
 /* ---- served windows ---- */

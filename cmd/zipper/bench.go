@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,11 +38,26 @@ var targetFlags = []cli.Flag{
 	&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]` of a forwarder that runs already"},
 	&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
 	&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine with no route between the clusters (root)"},
-	&cli.StringFlag{Name: "rate", Usage: "limit of every link in the lab, such as `1gbit`"},
+	rateFlag("rate", "", "limit of every link in the lab, such as `1gbit`"),
 	&cli.IntFlag{Name: "lab-zippers", Usage: "zipper nodes of the lab, 1 to 8", Value: 1},
-	&cli.StringFlag{Name: "zipper-rate", Usage: "another limit of the links of the lab's zipper nodes"},
+	rateFlag("zipper-rate", "", "another limit of the links of the lab's zipper nodes"),
 	&cli.StringFlag{Name: "format", Usage: "table, csv or json", Value: "table"},
 	logFlag,
+}
+
+var rateForm = regexp.MustCompile(`(?i)^([0-9]+(?:\.[0-9]+)?)(?:[kmgt]i?)?bit$`)
+
+// rateFlag is one for tc's limit of links in the lab: what is wrong with it is told before the lab is up. Empty and off: no limit.
+func rateFlag(name, value, about string) cli.Flag {
+	return &cli.StringFlag{Name: name, Value: value, Usage: about, Action: func(_ *cli.Context, s string) error {
+		if s == "" || s == "off" {
+			return nil
+		}
+		if m := rateForm.FindStringSubmatch(s); m == nil || strings.Trim(m[1], "0.") == "" {
+			return usage(fmt.Errorf("--%s %s: want a number with the unit bit, kbit, mbit or gbit, such as 100mbit", name, s))
+		}
+		return nil
+	}}
 }
 
 const modes = "zipped, classic (the original's protocol), native (one cluster, no zipper), routed (lab only: the zipper node routes IP)"
@@ -74,10 +91,6 @@ func openBench(c *cli.Context) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	program, err := drive.Program()
-	if err != nil {
-		return nil, err
-	}
 	switch c.String("format") {
 	case "table", "csv", "json":
 	default:
@@ -86,6 +99,15 @@ func openBench(c *cli.Context) (*bench, error) {
 	job, err := benchJob(c)
 	if err != nil {
 		return nil, usage(err)
+	}
+	for _, m := range strings.Split(cmp.Or(c.String("modes"), c.String("mode")), ",") {
+		if err := checkMode(m, c.Bool("lab")); err != nil {
+			return nil, usage(err)
+		}
+	}
+	program, err := drive.Program()
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := untilSignal(c.Context)
 	b := &bench{ctx: ctx, job: job, close: cancel, runner: &drive.Runner{Program: program, Options: launch.Options{StartRelay: relayStarter(log)}}}
@@ -220,10 +242,19 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 		return drive.Native(mpi, total), nil
 	case mode == "routed" && l != nil:
 		return l.Routed(job.Clusters[0].Ranks, job.Clusters[1].Ranks), nil
-	case mode == "routed":
-		return drive.Target{}, errors.New("mode routed needs --lab")
 	}
-	return drive.Target{}, fmt.Errorf("mode %q: want zipped, classic, native or routed", mode)
+	return drive.Target{}, checkMode(mode, l != nil)
+}
+
+// checkMode tells whether there is such a mode.
+func checkMode(mode string, lab bool) error {
+	switch {
+	case mode == "routed" && !lab:
+		return errors.New("mode routed needs --lab")
+	case slices.Contains([]string{"zipped", "classic", "native", "routed"}, mode):
+		return nil
+	}
+	return fmt.Errorf("mode %q: want zipped, classic, native or routed", mode)
 }
 
 // numbers reads the LIST of a flag.

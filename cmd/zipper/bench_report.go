@@ -58,7 +58,7 @@ func benchReportCommand() *cli.Command {
 			&cli.StringFlag{Name: "set", Usage: "quick (under 5 minutes) or full", Value: "quick"},
 			&cli.IntFlag{Name: "rounds", Usage: "runs of each micro-benchmark and kernel on each target (default: the set's own; 2 or more show a spread, 4 or more can show a difference)"},
 			&cli.StringFlag{Name: "out", Usage: "`DIR` for report.html and report.md", Value: "."},
-			&cli.StringFlag{Name: "rate", Usage: "limit of every link in the lab, such as `1gbit` (off: none)", Value: "1gbit"},
+			rateFlag("rate", "1gbit", "limit of every link in the lab, such as `1gbit` (off: none)"),
 			logFlag,
 		},
 		Action: benchReport,

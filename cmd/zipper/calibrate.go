@@ -20,7 +20,7 @@ import (
 // labFlags describe the lab.
 func labFlags(rate, queue string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "rate", Value: rate, Usage: "limit of every link in the lab, such as `100mbit`"},
+		rateFlag("rate", rate, "limit of every link in the lab, such as `100mbit`"),
 		&cli.StringFlag{Name: "queue", Value: queue, Usage: "of a limited link: fifo, or peers: nodes are served in turn, as fq_codel does for connections (takes more processor time)"},
 		&cli.IntFlag{Name: "hosts", Value: 4, Usage: "hosts of each of the lab's two clusters"},
 		&cli.IntFlag{Name: "zippers", Value: 2, Usage: "zipper nodes of the lab"},

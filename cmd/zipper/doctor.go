@@ -15,11 +15,12 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "doctor",
 		Usage:     "check this host, a program, or the networks of a job, and say what to do",
-		ArgsUsage: "[PROGRAM...]",
+		ArgsUsage: "[PROGRAM...] (with --file or --cluster: [PROGRAM [ARGUMENT...]])",
 		Description: `zipper doctor                       this host: MPI libraries, directories, addresses
-zipper doctor ./prog                and whether the program can be run zipped
+zipper doctor ./prog.{mpi}          and whether the program can be run zipped, with each MPI library that is here
 zipper doctor --file job.yaml       the job's networks: which cluster reaches which forwarder, that the clusters do
-                                    not reach each other, and addresses or fabrics that only seem to be shared
+                                    not reach each other, and addresses or fabrics that only seem to be shared; and of
+                                    clusters that are started from this host, their programs, directories and launchers
 
 The exit status is 1 if a problem was found.`,
 		Flags: []cli.Flag{
@@ -47,7 +48,7 @@ func examine(c *cli.Context) error {
 			return usage(err)
 		}
 		if len(job.Program) == 0 {
-			job.Program = []string{"none"} // nothing will be run
+			job.Program = []string{"sh"} // nothing will be run; it is everywhere
 		}
 		if err := job.Normalize(); err != nil {
 			return usage(err)
@@ -68,8 +69,12 @@ func examine(c *cli.Context) error {
 	} else if err := r.Write(os.Stdout); err != nil {
 		return err
 	}
-	if n := r.Problems(); n > 0 {
+	switch n := r.Problems(); n {
+	case 0:
+		return nil
+	case 1:
+		return statusError{exitFailure, errors.New("1 problem found")}
+	default:
 		return statusError{exitFailure, fmt.Errorf("%d problems found", n)}
 	}
-	return nil
 }

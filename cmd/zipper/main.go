@@ -73,14 +73,17 @@ func newApp() *cli.App {
 	return app
 }
 
+// release is the version of the whole, which scripts/build gives to pkg-config as well.
+const release = "0.1.0"
+
 // version is what must be the same everywhere, and which source it was built from.
 func version() string {
-	built := "of unknown source"
+	built := release
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			switch {
 			case s.Key == "vcs.revision":
-				built = s.Value
+				built += " " + s.Value
 			case s.Key == "vcs.modified" && s.Value == "true":
 				built += ", changed"
 			}

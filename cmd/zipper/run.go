@@ -126,7 +126,7 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 		for _, s := range specs {
 			z, err := launch.ParseZipper(s)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("--zipper: %w", err)
 			}
 			job.Zippers = append(job.Zippers, z)
 		}

@@ -217,7 +217,7 @@ func TestObstacles(t *testing.T) {
 func TestOtherVersion(t *testing.T) {
 	for version, want := range map[int]bool{int(wire.Version): false, int(wire.Version) - 1: true} {
 		var r Report
-		r.cluster(told(Hello{Host: "a1", Version: version}), launch.Cluster{Name: "a"})
+		r.cluster(t.Context(), told(Hello{Host: "a1", Version: version}), launch.Cluster{Name: "a"})
 		if got := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level == Fail && strings.Contains(f.Advice, "same version") }); got != want {
 			t.Errorf("version %d: %+v", version, r.Findings)
 		}
@@ -226,8 +226,36 @@ func TestOtherVersion(t *testing.T) {
 
 func TestProgram(t *testing.T) {
 	var r Report
-	r.program("/nowhere/prog")
-	if r.Problems() != 1 {
+	r.program("/nowhere/prog", nil)
+	r.program("/nowhere/prog.{mpi}", []Library{{MPI: launch.OpenMPI, Mpirun: "/usr/bin/mpirun"}, {MPI: launch.MPICH}})
+	var missing []string
+	for _, f := range r.Findings {
+		missing = append(missing, f.Subject)
+	}
+	if r.Problems() != 2 || !slices.Equal(missing, []string{"/nowhere/prog", "/nowhere/prog.openmpi"}) {
 		t.Errorf("findings: %+v", r.Findings)
+	}
+}
+
+// TestClusterFiles: of a cluster that is started from this host, what it needs here is checked; of another one nothing can be.
+func TestClusterFiles(t *testing.T) {
+	for _, launcher := range []string{"mpirun", "ssh"} {
+		for _, c := range []struct {
+			cluster launch.Cluster
+			word    string
+		}{
+			{launch.Cluster{Name: "a", Program: []string{"/nowhere/prog.{cluster}"}}, "program /nowhere/prog.a does not exist"},
+			{launch.Cluster{Name: "a", Program: []string{"sh"}, Dir: "/nowhere"}, "dir=/nowhere: there is no such directory"},
+		} {
+			var r Report
+			c.cluster.Launcher = launcher
+			r.cluster(t.Context(), told(Hello{Host: "h", Version: int(wire.Version)}), c.cluster)
+			found := slices.ContainsFunc(r.Findings, func(f Finding) bool {
+				return f.Level == Fail && f.Subject == "cluster a" && strings.HasPrefix(f.Detail, c.word)
+			})
+			if found != (launcher == "mpirun") {
+				t.Errorf("%s, %s: %+v", launcher, c.word, r.Findings)
+			}
+		}
 	}
 }

@@ -94,7 +94,7 @@ func Host(ctx context.Context, program []string) *Report {
 	r.libraries(h.Host, h.MPI, "")
 	r.host(h)
 	for _, name := range program {
-		r.program(name)
+		r.program(name, h.MPI)
 	}
 	return r
 }
@@ -114,7 +114,7 @@ func Job(ctx context.Context, job *launch.Job) *Report {
 			var p *patient
 			if p, err = probe(ctx, c.Name, rsh, c.ZipperPath()); err == nil {
 				ps = append(ps, p)
-				r.cluster(p, c)
+				r.cluster(ctx, p, c)
 				continue
 			}
 		}

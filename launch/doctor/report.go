@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/leidenzipper/zipper/launch"
@@ -93,13 +95,23 @@ func (r *Report) libraries(host string, libs []Library, want launch.MPI) {
 }
 
 // cluster judges the host where a cluster is started.
-func (r *Report) cluster(p *patient, c launch.Cluster) {
+func (r *Report) cluster(ctx context.Context, p *patient, c launch.Cluster) {
 	subject := "cluster " + c.Name + " on " + p.Host
 	if p.Version != int(wire.Version) {
 		r.add(Fail, subject, fmt.Sprintf("zipper there speaks version %d of the protocol, here %d", p.Version, wire.Version), "install the same version of zipper everywhere")
 	}
 	r.libraries(subject, p.MPI, c.MPI)
 	r.obstacles(subject, p.Hello)
+	if c.Launcher != "mpirun" { // its files are elsewhere
+		return
+	}
+	h := launch.Half{Cluster: c}
+	if err := h.Prepare(ctx); err != nil {
+		detail := trim(strings.TrimPrefix(err.Error(), "cluster "+c.Name+": "))
+		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Detail == detail }) { // a library that is missing is told already
+			r.add(Fail, "cluster "+c.Name, detail, "")
+		}
+	}
 }
 
 // host judges what else this host has.
@@ -135,8 +147,16 @@ func (r *Report) obstacles(subject string, h Hello) {
 	}
 }
 
-// program judges whether a program can be run zipped.
-func (r *Report) program(name string) {
+// program judges whether a program can be run zipped; {mpi} stands for each of the libraries that are installed.
+func (r *Report) program(name string, libs []Library) {
+	if strings.Contains(name, "{mpi}") {
+		for _, l := range libs {
+			if l.Mpirun != "" {
+				r.program(strings.ReplaceAll(name, "{mpi}", string(l.MPI)), nil)
+			}
+		}
+		return
+	}
 	dir, _ := os.Getwd()
 	p, err := launch.InspectProgram(name, dir)
 	if err == nil {

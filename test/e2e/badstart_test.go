@@ -256,6 +256,22 @@ func TestUnwritableRunDirectory(t *testing.T) {
 	b.Fails(r, 1, "run directory", "--run-dir")
 }
 
+// TestDoubtfulVariables: what libmmpi does not understand in its variables is told once, and the job runs.
+func TestDoubtfulVariables(t *testing.T) {
+	b := New(t)
+	for setting, word := range map[string]string{
+		"ZIPPER_SERVED_WINDOWS=off":       "ZIPPER_SERVED_WINDOWS=off is neither 0 nor 1",
+		"ZIPPER_SERVED_WINDOWS=No":        "",
+		"ZIPPER_SHARED_FS=/scratch:there": "ZIPPER_SHARED_FS=/scratch:there: want whole paths",
+		"ZIPPER_SHARED_FS=/scratch::/tmp": "",
+	} {
+		r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, MPICH)}, Env: []string{setting}}, bad(b), "finish"))
+		if word == "" && strings.Contains(r.Stderr, "MMPI:") || word != "" && strings.Count(r.Stderr, word) != 1 {
+			t.Errorf("%s: want %q once:\n%v", setting, word, r)
+		}
+	}
+}
+
 // TestMessages: what a user gets wrong first says what to do.
 func TestMessages(t *testing.T) {
 	b := New(t)
@@ -274,10 +290,13 @@ func TestMessages(t *testing.T) {
 	}{
 		{[]string{"run", "--timeout", "10", "--cluster", "a=1", "--", "true"}, 2, "--timeout 10: want a duration with its unit, such as 10s"},
 		{[]string{"exec", "--", "true"}, 2, "no job: give --job"},
+		{[]string{"run", "--cluster", "a=1000000000", "--", "true"}, 2, "want at least 1 and at most 131072"},
+		{[]string{"doctor", "--cluster", "a=1", "/nowhere/prog.{mpi}"}, 1, "1 problem found"},
 		{[]string{"join", "--job", "j", "--cluster", "a", "--layout", "a=1,b=1", "--", "true"}, 2, "set ZIPPER_SECRET or ZIPPER_SECRET_FILE to the job's secret (as flags: --secret-file)"},
 		{[]string{"run", "--cluster", "a=1", "--", "./prog.{mip}"}, 1, "{mip} stands for nothing: {mpi} and {cluster} do"},
 		{[]string{"run", "--cluster", "a=1,dir=/nowhere", "--", "true"}, 1, "dir=/nowhere: there is no such directory"},
 		{[]string{"run", "--cluster", "a=1", "--zipper", "h=a,x", "--", "true"}, 2, `zipper h:7475 is named for cluster "x"`},
+		{[]string{"run", "--cluster", "a=1", "--zipper", "--", "true"}, 2, `--zipper: forwarder "--": that is a flag, no address`},
 		{[]string{"run", "--cluster", "a=1,dual=x@127.0.0.1", "--", "true"}, 2, `x@127.0.0.1 is for cluster "x"`},
 		{[]string{"run", "--secret-file", secret, "--cluster", "a=0", "--", "true"}, 2, "everybody on this host can read the secret"},
 		{[]string{"run", "--file", jobFile, "--cluster", "a=1", "--", "true"}, 2, "secret_file: everybody on this host can read the secret in " + secret},
@@ -289,7 +308,7 @@ func TestMessages(t *testing.T) {
 	} {
 		b.Fails(b.Run(nil, nil, append([]string{b.Zipper}, c.args...)...), c.status, c.word)
 	}
-	if r := b.OK(b.Run(nil, nil, b.Zipper, "--version")); !strings.Contains(r.Stdout, "(protocol ") {
+	if r := b.OK(b.Run(nil, nil, b.Zipper, "--version")); !strings.Contains(r.Stdout, "version 0.1.0 ") || !strings.Contains(r.Stdout, "(protocol ") {
 		t.Errorf("%v", r)
 	}
 	for _, args := range [][]string{{"--show", "--mpi", "mpich"}, {"--mpi", "mpich", "--show"}} {

@@ -162,3 +162,14 @@ func TestExamplePlatform(t *testing.T) {
 		t.Errorf("%v, %s", err, out)
 	}
 }
+
+// A plan that the prediction speaks against is not called the best.
+func TestPlanPredictedSlower(t *testing.T) {
+	for after, best := range map[float64]bool{1: true, 2: true, 3: false} {
+		var out strings.Builder
+		r := planReport{Exact: true, CrossingBefore: 2e6, CrossingAfter: 1e6, Before: 2, After: after}
+		if err := r.table(&out, ""); err != nil || strings.HasPrefix(out.String(), "the best plan") != best || strings.Contains(out.String(), "slower than ranks in order") == best {
+			t.Errorf("%v\n%s", err, &out)
+		}
+	}
+}

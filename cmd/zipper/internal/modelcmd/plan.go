@@ -303,7 +303,11 @@ func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*p
 // table writes the plan for people; name is the file that it was written to, if any.
 func (r *planReport) table(w io.Writer, name string) error {
 	how := "a heuristic plan"
-	if r.Exact {
+	slower := r.Before > 0 && r.After > r.Before && r.CrossingAfter <= r.CrossingBefore // else it pays in work
+	switch {
+	case r.Exact && slower:
+		how = "the plan with the fewest bytes through forwarders"
+	case r.Exact:
 		how = "the best plan"
 	}
 	fmt.Fprintf(w, "%s: ", how)
@@ -324,6 +328,9 @@ func (r *planReport) table(w io.Writer, name string) error {
 	fmt.Fprintf(t, "predicted communication\t%s\t%s\n", quantity.FormatTime(r.Before), quantity.FormatTime(r.After))
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if slower {
+		fmt.Fprintf(w, "\nThe plan is made for few bytes through forwarders, but is predicted to be slower than ranks %s, which may be the better choice.\n", before)
 	}
 	fmt.Fprintf(w, "\nbottleneck of the plan: %s\n", r.Bottleneck)
 	if n := len(r.CutSet); n > 0 {

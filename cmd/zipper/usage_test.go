@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// What is wrong with a benchmark's flags is told before anything is started: the context has ended, so that nothing can be.
+func TestBenchUsage(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for line, word := range map[string]string{
+		"bench compare --lab --rate fast latency":              "--rate fast: want a number with the unit",
+		"bench compare --lab --zipper-rate 5mbits latency":     "--zipper-rate 5mbits: want a number",
+		"bench net --lab --rate 100 loggp mpi":                 "--rate 100: want a number",
+		"bench report --rate 1bits":                            "--rate 1bits: want a number",
+		"bench contention --output /nowhere --rate 0.0mbit":    "--rate 0.0mbit: want a number",
+		"calibrate --lab --rate mbit":                          "--rate mbit: want a number",
+		"bench compare --lab --modes zipped,foo latency":       `mode "foo": want zipped`,
+		"bench compare --modes zipped,routed latency":          "mode routed needs --lab",
+		"bench osu --mode foo latency":                         `mode "foo": want zipped`,
+		"bench compare --lab --rate 1.5Gbit --modes x latency": `mode "x"`,
+		"bench compare --lab --rate off --modes x latency":     `mode "x"`,
+	} {
+		err := newApp().RunContext(ctx, strings.Fields("zipper "+line))
+		var status statusError
+		if !errors.As(err, &status) || status.code != exitUsage || !strings.Contains(err.Error(), word) {
+			t.Errorf("zipper %s: %v; want a usage error with %q", line, err, word)
+		}
+	}
+}
