@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -43,23 +42,17 @@ var (
 	running atomic.Pointer[engine.Engine]
 
 	guest atomic.Bool
-
-	errorLock sync.Mutex
-	lastError *C.char
 )
 
 // Guest tells the package that this Go runtime has nothing to do but to run the engine in a program that is not Go's (engine.Config).
 func Guest() { guest.Store(true) }
 
-// result turns an error into its code and keeps its text for ze_error.
+// result turns an error into its code and keeps its text for ze_error on this thread.
 func result(err error) C.int {
 	if err == nil {
 		return C.Z_OK
 	}
-	errorLock.Lock()
-	defer errorLock.Unlock()
-	C.free(unsafe.Pointer(lastError))
-	lastError = C.CString(err.Error())
+	C.zn_set_error(C.CString(err.Error()))
 	return C.int(engine.CodeOf(err))
 }
 
@@ -169,14 +162,7 @@ func ze_abort(status int32) {
 }
 
 //export ze_error
-func ze_error() *C.char {
-	errorLock.Lock()
-	defer errorLock.Unlock()
-	if lastError == nil {
-		lastError = C.CString("no error")
-	}
-	return lastError
-}
+func ze_error() *C.char { return C.zn_error() }
 
 //export ze_next_context
 func ze_next_context() uint64 {

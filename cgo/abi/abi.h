@@ -154,7 +154,7 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_start, (const z_native *native, const z_local *local, z_world *out)) /* joins the job (environment ZIPPER_*); blocks until all clusters are in or the time-out ends; out->clusters = 1: nothing spans, stay out of the way */ \
   F(int, ze_finish, (void))                       /* flush, wait for acks, barrier over all, BYE. Last call but ze_error */ \
   F(void, ze_abort, (int32_t code))               /* end all clusters' jobs; returns once the forwarder has it or after 1 s */ \
-  F(const char *, ze_error, (void))               /* why the last failing call on this thread's engine failed; valid until the next call */ \
+  F(const char *, ze_error, (void))               /* why the last failing call of this thread failed; valid until this thread's next call, whatever others do */ \
   F(uint64_t, ze_next_context, (void))            /* a fresh context id made by this process */ \
   F(int, ze_comm_add, (void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world, const int32_t *native, int32_t native_size, int32_t *id)) /* world[i]: virtual world rank of rank i; native[i]: rank in the local part or Z_REMOTE */ \
   F(int, ze_comm_drop, (int32_t id))              /* no operation may be outstanding */ \

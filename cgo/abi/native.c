@@ -1,4 +1,26 @@
 #include "native.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Why the last call of each thread failed. Of _Thread_local memory a library that is opened late has but a few hundred bytes: so a pointer, freed when the thread ends. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t why;
+static int kept;
+
+static void make_key(void) { kept = !pthread_key_create(&why, free); }
+
+void zn_set_error(char *text) {
+  pthread_once(&once, make_key);
+  char *last = kept ? pthread_getspecific(why) : NULL;
+  if (!kept || pthread_setspecific(why, text)) free(text);
+  else free(last);
+}
+
+const char *zn_error(void) {
+  pthread_once(&once, make_key);
+  const char *text = kept ? pthread_getspecific(why) : NULL;
+  return text ? text : "no error";
+}
 
 /* What native MPI finds wrong it tells the program's error handler, which may call MPI_Abort: then this thread has the engine's lock already. */
 static _Thread_local int within;

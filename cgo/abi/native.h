@@ -6,6 +6,10 @@
 typedef struct zn_probe { int32_t found; z_probe probe; } zn_probe;
 typedef struct zn_token { int32_t error; uint64_t token; } zn_token;
 
+/* ze_error's text, of the calling thread: an exported function and what it calls are on the thread that called it. zn_set_error takes text, which malloc made. */
+void zn_set_error(char *text);
+const char *zn_error(void);
+
 int zn_within(void); /* > 0: this thread is in one of the calls below */
 zn_probe zn_improbe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);
 zn_probe zn_iprobe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);

@@ -425,8 +425,5 @@ int z_Cancel(MPI_Request *request) {
   zreq *r = zreq_find(*request);
   if (!r) return real.Cancel(request);
   zreq *w = work(r);
-  if (!w || zreq_over(w)) return MPI_SUCCESS;
-  if (w->is_native) return real.Cancel(&w->native);
-  int e = z_eng.ze_cancel(&w->cell);
-  return e ? z_raise_engine(w->comm, e, "MPI_Cancel") : MPI_SUCCESS;
+  return w ? zreq_cancel(w) : MPI_SUCCESS;
 }

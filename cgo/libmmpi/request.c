@@ -122,6 +122,21 @@ int zreq_complete(zreq *r, MPI_Status *status) {
   return rc;
 }
 
+int zreq_cancel(zreq *r) {
+  if (zreq_over(r)) return MPI_SUCCESS;
+  /* What the shim started natively it polls itself. What the engine has another thread may be handing to native MPI just now, or ending there: the engine knows under its lock. */
+  if (r->poll && r->is_native) return real.Cancel(&r->native);
+  int e = z_eng.ze_cancel(&r->cell);
+  return e ? z_raise_engine(r->comm, e, "MPI_Cancel") : MPI_SUCCESS;
+}
+
+void zreq_withdraw(zreq *r) {
+  zreq_cancel(r);
+  if (!zreq_over(r)) z_wait(over, r);
+  zreq_finish(r, MPI_STATUS_IGNORE);
+  zreq_free(r);
+}
+
 /* ---- released ---- */
 
 void zreq_release(zreq *r) {

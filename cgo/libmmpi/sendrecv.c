@@ -4,7 +4,7 @@
 
 static int is_local(const zcomm *c, int peer) { return peer == MPI_PROC_NULL || (peer >= 0 && p2p_native_rank(c, peer) != Z_REMOTE); }
 
-/* Both parts at once. A part that does not start leaves the other to be waited for, or memory would go while in use. */
+/* Both parts at once. If the send does not start the receive is taken back, or a later message would go into memory that is the program's again. */
 static int begin(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, int dest, int sendtag,
                  void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, zreq **in, zreq **out) {
   *in = zreq_new_blocking(c, ZREQ_RECV, function), *out = zreq_new_blocking(c, ZREQ_SEND, function);
@@ -15,7 +15,7 @@ static int begin(zcomm *c, const char *function, const void *sendbuf, int64_t se
   }
   if ((rc = p2p_start_send(*out, sendbuf, sendcount, sendtype, dest, sendtag, P2P_STANDARD))) {
     rc = p2p_failed(*out, rc);
-    zreq_release(*in);
+    zreq_withdraw(*in);
   }
   return rc;
 }

@@ -185,6 +185,8 @@ int zreq_over(zreq *r);                       /* polls this request once */
 int zreq_finish(zreq *r, MPI_Status *status); /* it is over: results and status to the user; error class. Again: the same */
 int zreq_raise(zreq *r);                      /* raises the error that zreq_finish found, if any; the code to return */
 int zreq_complete(zreq *r, MPI_Status *status); /* waits for a blocking call's request, finishes, raises, frees; the code to return */
+int zreq_cancel(zreq *r);                     /* tries to; how it went is in the status when it is over. MPI error code, raised */
+void zreq_withdraw(zreq *r);                  /* cancels it, waits for its end, which may still be its message, and frees it. No error is raised for that */
 void zreq_release(zreq *r);                   /* the user has let it go: it is finished and freed when it is over */
 void zreq_reap(void);                         /* … that happens here */
 void zreq_finish_released(void);              /* waits for all of them */

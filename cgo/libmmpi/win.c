@@ -5,20 +5,12 @@
 #include <strings.h>
 
 zmap z_windows;
+_Thread_local zwin *zwin_dying;
 
-/* A freed handle may come back at once in another thread: removing the old entry and adding a new one exclude each other. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void enlist(zwin *w) { zmap_put(&z_windows, z_key(w->native), w); }
 
-static void enlist(zwin *w) {
-  z_lock(&lock);
-  zmap_put(&z_windows, z_key(w->native), w);
-  z_unlock(&lock);
-}
-
+/* It is in no map, or no more. */
 static void end(zwin *w) {
-  z_lock(&lock);
-  if (zwin_get(w->native) == w) zmap_remove(&z_windows, z_key(w->native));
-  z_unlock(&lock);
   if (w->comm) {
     w->comm->freed = 1;
     zcomm_release(w->comm);
@@ -205,9 +197,18 @@ int z_Win_free(MPI_Win *win) {
   int rc = z_Barrier(w->comm->native);
   if (rc) return rc;
   if ((failed = z_eng.ze_win_drop(w->id))) return zwin_raise_engine(w, failed, "MPI_Win_free");
+  zwin *outer = zwin_dying;
+  if (z_threads) zmap_remove(&z_windows, z_key(w->native)); /* the handle may come back at once in another thread, for a window that we do not list perhaps */
+  zwin_dying = w;
   rc = real.Win_free(win); /* attribute callbacks may still ask for the window */
-  if (!rc) end(w);
-  return rc;
+  zwin_dying = outer;
+  if (rc) {
+    if (z_threads) enlist(w);
+    return rc;
+  }
+  if (!z_threads) zmap_remove(&z_windows, z_key(w->native));
+  end(w);
+  return MPI_SUCCESS;
 }
 
 /* ---- what it is ---- */

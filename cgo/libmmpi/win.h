@@ -25,8 +25,13 @@ typedef struct zwin {
 
 extern zmap z_windows; /* handle → zwin */
 
+extern _Thread_local zwin *zwin_dying; /* with threads: the one that this thread is freeing natively, which z_windows has no more */
+
 /* The window, or NULL: none of the program's. */
-static inline zwin *zwin_get(MPI_Win win) { return zmap_count(&z_windows) ? (zwin *)zmap_get(&z_windows, z_key(win)) : NULL; }
+static inline zwin *zwin_get(MPI_Win win) {
+  zwin *w = zmap_count(&z_windows) ? (zwin *)zmap_get(&z_windows, z_key(win)) : NULL;
+  return w || !z_threads || !zwin_dying || zwin_dying->native != win ? w : zwin_dying;
+}
 
 /* The window if it is served, else NULL. */
 static inline zwin *zwin_find(MPI_Win win) {

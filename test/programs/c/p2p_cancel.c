@@ -46,6 +46,24 @@ int main(int argc, char **argv) {
       SAME(v[1], -1, "cancelled one");
       SAME(v[2], 10 * other + 1, "third");
     }
+    /* A receive that waited behind one for anybody, and goes on by itself when that one is cancelled, is cancelled too. */
+    MPI_Request behind;
+    int z = -1;
+    MPI_Irecv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 21, MPI_COMM_WORLD, &r);
+    MPI_Irecv(&z, 1, MPI_INT, other, 21, MPI_COMM_WORLD, &behind);
+    MPI_Cancel(&r);
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    MPI_Cancel(&behind);
+    MPI_Wait(&behind, &st);
+    MPI_Test_cancelled(&st, &flag);
+    SAME(flag, 1, "cancelled behind one for anybody");
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Isend(&y, 1, MPI_INT, other, 21, MPI_COMM_WORLD, &s);
+    MPI_Recv(&x, 1, MPI_INT, other, 21, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Wait(&s, MPI_STATUS_IGNORE);
+    SAME(x, other + 1000, "received after both");
+    SAME(z, -1, "in the cancelled one");
+    MPI_Barrier(MPI_COMM_WORLD);
     /* A receive that matched already cannot be cancelled: the synchronous send is over, so it has matched. */
     if (other != me) {
       x = -1;
@@ -98,7 +116,8 @@ int main(int argc, char **argv) {
     /* A receive is freed before its message comes; the message after it is for the next receive. */
     if (other != me) {
       static int hidden;
-      int z = -1, w[2] = {me, me + 1};
+      int w[2] = {me, me + 1};
+      z = -1;
       MPI_Irecv(&hidden, 1, MPI_INT, other, 20, MPI_COMM_WORLD, &r);
       MPI_Request_free(&r);
       MPI_Send(&w[0], 1, MPI_INT, other, 20, MPI_COMM_WORLD);

@@ -5,6 +5,7 @@
  *   rma_threads [inside]     of all processes, or of those of each host (zipped: inside a cluster)
  */
 #include "check.h"
+#include <limits.h>
 #include <pthread.h>
 
 enum { THREADS = 3, ROUNDS = 12, N = 4000, COUNTERS = 8, TURNS = 4 * ROUNDS * THREADS };
@@ -140,13 +141,29 @@ static void targets(int t) {
   }
 }
 
+/* An attribute of a window that is being freed goes while it is still that window. */
+static int passing_key = MPI_KEYVAL_INVALID;
+static int gone(MPI_Win w, int key, void *value, void *extra) {
+  MPI_Group g;
+  int n = -1;
+  (void)key, (void)extra;
+  MPI_Win_get_group(w, &g);
+  MPI_Group_size(g, &n);
+  MPI_Group_free(&g);
+  SAME(n, size, "processes of a window that is being freed");
+  *(int *)value = 1;
+  return MPI_SUCCESS;
+}
+
 /* Windows come and go while other threads use and make theirs. */
 static void passing(struct own *o, int t) {
   int next = (rank + 1) % size, left = (rank + size - 1) % size;
   for (int i = 0; i < ROUNDS; i++) {
     long *cell, value = 100 * t + i + 1000 * rank;
+    int asked = 0;
     MPI_Win w;
     MPI_Win_allocate(sizeof *cell, sizeof *cell, MPI_INFO_NULL, o->comm, &cell, &w);
+    MPI_Win_set_attr(w, passing_key, &asked);
     MPI_Win_lock_all(0, w);
     MPI_Put(&value, 1, MPI_LONG, next, 0, 1, MPI_LONG, w);
     MPI_Win_unlock_all(w);
@@ -155,7 +172,32 @@ static void passing(struct own *o, int t) {
     SAME(*cell, 100 * t + i + 1000 * left, "put into a window that is about to go");
     MPI_Win_unlock(rank, w);
     MPI_Win_free(&w);
+    SAME(asked, 1, "attributes deleted");
   }
+}
+
+/* One thread frees windows of all processes, the others get the handles for their own, of units that no int holds: those libmmpi leaves to the library. */
+static volatile int passed;
+static void handles(struct own *o, int t) {
+  for (int i = 0; t == 0 && i < 4 * ROUNDS; i++) {
+    long *cell;
+    MPI_Win w;
+    MPI_Win_allocate(3 * sizeof *cell, sizeof *cell, MPI_INFO_NULL, o->comm, &cell, &w);
+    MPI_Win_free(&w);
+  }
+  passed += t == 0;
+#if MPI_VERSION >= 4
+  while (!passed) {
+    long cell;
+    MPI_Aint *bytes = NULL;
+    int flag = 0;
+    MPI_Win w;
+    MPI_Win_create_c(&cell, sizeof cell, (MPI_Aint)INT_MAX + 1, MPI_INFO_NULL, MPI_COMM_SELF, &w);
+    MPI_Win_get_attr(w, MPI_WIN_SIZE, &bytes, &flag);
+    SAME(flag ? *bytes : -1, (MPI_Aint)sizeof cell, "size of an own window");
+    MPI_Win_free(&w);
+  }
+#endif
 }
 
 static void *work(void *arg) {
@@ -168,6 +210,7 @@ static void *work(void *arg) {
   together(&own[t], t);
   targets(t);
   passing(&own[t], t);
+  handles(&own[t], t);
   return NULL;
 }
 
@@ -190,6 +233,7 @@ int main(int argc, char **argv) {
   }
   MPI_Win_allocate(2 * THREADS * sizeof *mine, sizeof *mine, MPI_INFO_NULL, everyone, &mine, &shared);
   memset(mine, 0, 2 * THREADS * sizeof *mine);
+  MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, gone, &passing_key, NULL);
   MPI_Win_allocate(2 * sizeof *sums, sizeof *sums, MPI_INFO_NULL, everyone, &sums, &several);
   sums[0] = sums[1] = 0;
   MPI_Barrier(everyone);
@@ -210,6 +254,7 @@ int main(int argc, char **argv) {
   for (int k = 0; k < TURNS; k++) times += k % (size * THREADS) == rank;
   SAME(sums[0], times * all, "sum under exclusive locks of several targets");
   SAME(sums[1], times * all, "sum of accumulates under shared locks of several targets");
+  MPI_Win_free_keyval(&passing_key);
   MPI_Win_free(&several);
   MPI_Win_free(&shared);
   MPI_Comm_free(&everyone);
