@@ -54,7 +54,7 @@ static void neighbours(void) {
 }
 
 static void sources(int t) {
-  for (int round = 0; round < 150 * ROUNDS; round++) {
+  for (int round = 0; round < 40 * ROUNDS; round++) {
     int in = -1, flag = 0, some, indices[2], over = 0;
     MPI_Request r[2];
     MPI_Status st[2], now[2];
@@ -102,6 +102,8 @@ static void communicators(int t) {
   }
 }
 
+static pthread_barrier_t all_threads;
+
 static void *multiple(void *arg) {
   int t = (int)(long)arg;
   for (int round = 0; round < ROUNDS; round++) {
@@ -109,6 +111,7 @@ static void *multiple(void *arg) {
     work(t, round, MPI_COMM_WORLD, 100 + t);
   }
   sources(t);
+  pthread_barrier_wait(&all_threads); /* who makes communicators all the time leaves the others next to nothing */
   communicators(t);
   return NULL;
 }
@@ -150,6 +153,7 @@ int main(int argc, char **argv) {
   if (lowest > want) lowest = want;
   neighbours();
   pthread_t threads[THREADS];
+  pthread_barrier_init(&all_threads, NULL, THREADS);
   for (int t = 0; t < THREADS; t++) MPI_Comm_dup(MPI_COMM_WORLD, &own[t]);
   if (lowest >= MPI_THREAD_SERIALIZED) {
     for (int t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, lowest == MPI_THREAD_MULTIPLE ? multiple : serialized, (void *)(long)t);
