@@ -139,7 +139,7 @@ func TestExamplePrograms(t *testing.T) {
 			t.Errorf("%s: want %q:\n%v", e.source, e.want, r)
 		}
 	}
-	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, "python3", filepath.Join(b.Root, "examples/python/pi.py")))
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, python3, filepath.Join(b.Root, "examples/python/pi.py")))
 	if !strings.Contains(r.Stdout, "pi is about 3.1") {
 		t.Error(r)
 	}
