@@ -5,7 +5,13 @@
 
 zmap z_comms;
 zcomm *z_whole;
-_Thread_local zcomm *z_dying;
+
+static _Thread_local zcomm *dying; /* with threads: the one that this thread is freeing natively, which z_comms has no more */
+
+zcomm *zcomm_find_other(MPI_Comm comm) {
+  zcomm *c = (zcomm *)zmap_get(&z_comms, z_key(comm));
+  return c || !z_threads || !dying || dying->native != comm ? c : dying;
+}
 
 static void discard(zcomm *c) {
   free(c->world);
@@ -60,12 +66,12 @@ void zcomm_like(zcomm *made, const zcomm *c) {
 
 void zcomm_destroy(zcomm *c) {
   MPI_Comm native = c->native;
-  zcomm *outer = z_dying;
+  zcomm *outer = dying;
   z_eng.ze_comm_drop(c->id);
   if (z_threads) zmap_remove(&z_comms, z_key(native)); /* the handle may come back at once in another thread, for a communicator that does not span perhaps */
-  z_dying = c;
+  dying = c;
   real.Comm_free(&native); /* attribute callbacks may still ask c's size and rank */
-  z_dying = outer;
+  dying = outer;
   if (!z_threads) zmap_remove(&z_comms, z_key(c->native));
   discard(c);
 }

@@ -82,14 +82,9 @@ static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c-
 extern zmap z_comms;    /* native handle → zcomm; only spanning ones */
 extern zcomm *z_whole;  /* that of MPI_COMM_WORLD, which most calls are on: no hash in their way. NULL: not started, or over */
 
-extern _Thread_local zcomm *z_dying; /* with threads: the one that this thread is freeing natively, which z_comms has no more */
-
 /* The spanning communicator of a handle, or NULL: not spanning (or no communicator at all: native MPI will say so). */
-static inline zcomm *zcomm_find(MPI_Comm comm) {
-  if (comm == MPI_COMM_WORLD) return z_whole;
-  zcomm *c = (zcomm *)zmap_get(&z_comms, z_key(comm));
-  return c || !z_threads || !z_dying || z_dying->native != comm ? c : z_dying;
-}
+zcomm *zcomm_find_other(MPI_Comm comm); /* of any but MPI_COMM_WORLD: out of the way of most calls */
+static inline zcomm *zcomm_find(MPI_Comm comm) { return comm == MPI_COMM_WORLD ? z_whole : zcomm_find_other(comm); }
 
 static inline zcomm *zcomm_retain(zcomm *c) {
   __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
