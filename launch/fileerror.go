@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xrash/smetrics"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -68,31 +69,11 @@ func found(tag, text string) string {
 
 // unknown says that there is no such key, and which may be meant.
 func unknown(key string, keys []string) string {
-	off := func(k string) int { return distance(strings.ToLower(key), k) }
+	off := func(k string) int { return smetrics.WagnerFischer(strings.ToLower(key), k, 1, 1, 1) }
 	if k := slices.MinFunc(keys, func(a, b string) int { return cmp.Compare(off(a), off(b)) }); off(k) <= min(2, len(key)/3) {
 		return fmt.Sprintf("there is no key %q; %q is meant?", key, k)
 	}
 	return fmt.Sprintf("there is no key %q here; known are %s", key, strings.Join(keys, ", "))
-}
-
-// distance is how many bytes must be put in, taken out or changed to make one word of the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // from what is seen of a to each beginning of b
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0]++
-		for j := range len(b) {
-			change := corner
-			if a[i] != b[j] {
-				change++
-			}
-			corner, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // keysOf lists the keys of a part of the file.

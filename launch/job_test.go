@@ -136,6 +136,7 @@ clusters:
 		"clusters: [{rank: 2}]":                  `there is no key "rank"; "ranks" is meant?`,
 		"clusters: [{Name: a}]":                  `there is no key "Name"; "name" is meant?`,
 		"programm: p":                            `there is no key "programm"; "program" is meant?`,
+		"\"\": p":                                `there is no key "" here`,
 		"clsuters: []":                           `there is no key "clsuters"; "clusters" is meant?`,
 		"zippers: [{port: 2}]":                   `there is no key "port" here; known are address, addresses, clusters`,
 		"zippers: [zip1, [zip2]]":                "line 1: want a zipper: its address, or keys such as address: and clusters:, not a list",

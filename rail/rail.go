@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/leidenzipper/zipper/handshake"
@@ -34,7 +35,7 @@ type Dialer struct {
 	// Notify, if not nil, is told what Dial waits for: once, on a goroutine of its own, if the forwarder is not reached after Patience, and what the forwarder says
 	// that is missing.
 	Notify func(what string)
-	// Patience; 0: 2 s.
+	// Patience is how long it may take to reach the forwarder before Notify is told; 0: 2 s.
 	Patience time.Duration
 }
 
@@ -53,20 +54,21 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 	if td == nil {
 		td, target = d.pick(addr)
 	}
-	w := wait{addr: addr, limit: id.Timeout}
-	if d.Notify != nil {
-		t := time.AfterFunc(cmp.Or(d.Patience, 2*time.Second), func() {
-			if what := w.state(); what != "" {
-				d.Notify(what)
-			}
-		})
-		defer t.Stop()
-	}
-	l, err := d.connect(ctx, td, target, id.Timeout, &w)
+	var last atomic.Pointer[error] // of the attempts to connect
+	patience := time.AfterFunc(cmp.Or(d.Patience, 2*time.Second), func() {
+		why := errors.New("no answer so far")
+		if err := last.Load(); err != nil {
+			why = *err
+		}
+		if d.Notify != nil {
+			d.Notify(fmt.Sprintf("forwarder %s is not reached yet: %v; trying for %v in all", addr, why, id.Timeout))
+		}
+	})
+	l, err := d.connect(ctx, td, target, id.Timeout, func(err error) { last.Store(&err) })
+	patience.Stop() // from here on the forwarder says what is missing
 	if err != nil {
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", addr, err)
 	}
-	w.reached()
 	layout, err := Join(ctx, l, id, func(missing string) {
 		if d.Notify != nil {
 			d.Notify(fmt.Sprintf("forwarder %s: %s", addr, missing))
@@ -87,7 +89,7 @@ func Open(ctx context.Context, addr string) (transport.Link, error) {
 	if end, ok := ctx.Deadline(); ok {
 		limit = time.Until(end)
 	}
-	return d.connect(ctx, td, target, limit, &wait{})
+	return d.connect(ctx, td, target, limit, func(error) {})
 }
 
 // pick chooses the transport by the form of the address.
@@ -101,7 +103,7 @@ func (d *Dialer) pick(addr string) (transport.Dialer, string) {
 	return tcp.Dialer{}, addr
 }
 
-func (d *Dialer) connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration, w *wait) (transport.Link, error) {
+func (d *Dialer) connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration, failed func(error)) (transport.Link, error) {
 	tctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	pause := firstPause
@@ -120,7 +122,7 @@ func (d *Dialer) connect(ctx context.Context, td transport.Dialer, addr string, 
 			return nil, err
 		}
 		if tctx.Err() == nil {
-			w.failed(err)
+			failed(err)
 		}
 		select {
 		case <-ctx.Done():

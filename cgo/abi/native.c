@@ -27,38 +27,40 @@ static _Thread_local int within;
 
 int zn_within(void) { return within; }
 
+static int back(int rc) {
+  within--;
+  return rc;
+}
+
 zn_probe zn_improbe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag) {
   zn_probe r = {0};
   within++;
-  r.found = n->improbe((void *)comm, source, tag, &r.probe);
-  within--;
+  r.found = back(n->improbe((void *)comm, source, tag, &r.probe));
   return r;
 }
 
 zn_probe zn_iprobe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag) {
   zn_probe r = {0};
   within++;
-  r.found = n->iprobe((void *)comm, source, tag, &r.probe);
-  within--;
+  r.found = back(n->iprobe((void *)comm, source, tag, &r.probe));
   return r;
 }
 
-#define WITHIN(CALL) (within++, rc = (CALL), within--, rc)
 int zn_imrecv(const z_native *n, uintptr_t cell, uint64_t message) {
-  int rc;
-  return WITHIN(n->imrecv((z_cell *)cell, message));
+  within++;
+  return back(n->imrecv((z_cell *)cell, message));
 }
 int zn_irecv(const z_native *n, uintptr_t cell) {
-  int rc;
-  return WITHIN(n->irecv((z_cell *)cell));
+  within++;
+  return back(n->irecv((z_cell *)cell));
 }
 int zn_test(const z_native *n, uintptr_t cell) {
-  int rc;
-  return WITHIN(n->test((z_cell *)cell));
+  within++;
+  return back(n->test((z_cell *)cell));
 }
 int zn_cancel(const z_native *n, uintptr_t cell) {
-  int rc;
-  return WITHIN(n->cancel((z_cell *)cell));
+  within++;
+  return back(n->cancel((z_cell *)cell));
 }
 
 zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, uintptr_t send, uintptr_t recv, int64_t send_bytes,
@@ -69,17 +71,16 @@ zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, ui
               .count = count, .extent = extent, .type = type, .mpi_op = mpi_op, .commutative = commutative};
   zn_token r = {0};
   within++;
-  r.error = n->coll((void *)comm, &c, &r.token);
-  within--;
+  r.error = back(n->coll((void *)comm, &c, &r.token));
   return r;
 }
 
 int zn_coll_test(const z_native *n, uint64_t token) {
-  int rc;
-  return WITHIN(n->coll_test(token));
+  within++;
+  return back(n->coll_test(token));
 }
 int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op) {
-  int rc;
-  return WITHIN(n->reduce_local((const void *)in, (void *)inout, count, type, op));
+  within++;
+  return back(n->reduce_local((const void *)in, (void *)inout, count, type, op));
 }
 void zn_fail(const z_native *n, int32_t code, const char *reason) { n->fail(code, reason); }

@@ -63,7 +63,7 @@ const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype ty
   const ztype *t = type_of(j, type);
   if (j->rc) return NULL;
   *bytes = count * t->size;
-  if (t->contiguous && *bytes && !buf) zcoll_fail(j, MPI_ERR_BUFFER); /* the engine would send nothing */
+  if (ztype_nowhere(t, buf, *bytes)) zcoll_fail(j, MPI_ERR_BUFFER);
   if (t->contiguous) return buf;
   void *packed = zcoll_grab(j, *bytes);
   if (packed) zcoll_fail(j, ztype_pack(buf, count, type, packed, j->comm->native));
@@ -74,7 +74,7 @@ void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t 
   const ztype *t = type_of(j, type);
   if (j->rc) return NULL;
   *bytes = count * t->size;
-  if (t->contiguous && *bytes && !buf) zcoll_fail(j, MPI_ERR_BUFFER); /* as in zcoll_send */
+  if (ztype_nowhere(t, buf, *bytes)) zcoll_fail(j, MPI_ERR_BUFFER);
   if (t->contiguous) return buf;
   void *packed = zcoll_grab(j, *bytes);
   if (packed) later(j, packed, *bytes, buf, count, type);

@@ -46,7 +46,7 @@ static int gather(zreq *r, const void *buf, int64_t count, MPI_Datatype type, en
   if (!t) return MPI_ERR_TYPE;
   *data = buf;
   r->count = count * t->size;
-  if (r->count && t->contiguous && !buf) return MPI_ERR_BUFFER; /* the engine would send nothing */
+  if (ztype_nowhere(t, buf, r->count)) return MPI_ERR_BUFFER;
   if (!r->count || (t->contiguous && mode != P2P_BUFFERED)) return MPI_SUCCESS;
   if (!(r->packed = malloc(r->count))) return MPI_ERR_NO_MEM;
   *data = r->packed;
@@ -86,7 +86,7 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
   if (!t) return MPI_ERR_TYPE;
   void *data = buf;
   int64_t bytes = count * t->size;
-  if (bytes && t->contiguous && !buf) return MPI_ERR_BUFFER;
+  if (ztype_nowhere(t, buf, bytes)) return MPI_ERR_BUFFER;
   r->buf = buf, r->count = count, r->element = t->size, r->peer = source, r->tag = tag;
   if (bytes && !t->contiguous) {
     if (!(r->packed = malloc(bytes))) return MPI_ERR_NO_MEM;

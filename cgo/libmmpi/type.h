@@ -26,6 +26,9 @@ static inline const ztype *ztype_get(MPI_Datatype type) {
   return t ? t : ztype_learn(type);
 }
 
+/* Whether contiguous bytes are at no address: the engine would take them for an empty message, and MPI_ERR_BUFFER is due. */
+static inline int ztype_nowhere(const ztype *t, const void *buf, int64_t bytes) { return t->contiguous && bytes && !buf; }
+
 /* Packs count elements into out (count * size bytes). comm is any native communicator. MPI error code, not raised. */
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm);
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -312,8 +311,8 @@ func TestTaggedOutputAndSummary(t *testing.T) {
 		Status  int
 		Traffic []struct{ Messages uint64 }
 	}
-	if err := json.Unmarshal([]byte(r.Stderr), &out); err != nil || out.Status != 0 || len(out.Traffic) != 2 || out.Traffic[0].Messages == 0 {
-		t.Errorf("summary %+v, %v:\n%v", out, err, r)
+	if b.Summary(r, &out); out.Status != 0 || len(out.Traffic) != 2 || out.Traffic[0].Messages == 0 {
+		t.Errorf("summary %+v:\n%v", out, r)
 	}
 }
 

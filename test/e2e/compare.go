@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,6 +41,15 @@ func (b *Bed) Fails(r Result, status int, words ...string) {
 		if !strings.Contains(r.Stderr, w) {
 			b.T.Errorf("standard error does not say %q:\n%v", w, r)
 		}
+	}
+}
+
+// Summary reads the last line of standard error, which --json has written; others may come before it.
+func (b *Bed) Summary(r Result, out any) {
+	b.T.Helper()
+	text := strings.TrimSpace(r.Stderr)
+	if err := json.Unmarshal([]byte(text[strings.LastIndexByte(text, '\n')+1:]), out); err != nil {
+		b.T.Fatalf("%v\n%v", err, r)
 	}
 }
 

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -163,9 +162,8 @@ func planned(b *Bed, env []string, plan string, apart bool, args ...string) {
 		}
 		Traffic []struct{ Bytes int64 }
 	}
-	all := strings.Split(strings.TrimSpace(r.Stderr), "\n")
-	if err := json.Unmarshal([]byte(all[len(all)-1]), &out); err != nil || len(out.Clusters) != 2 {
-		b.T.Fatalf("%v\n%v", err, r)
+	if b.Summary(r, &out); len(out.Clusters) != 2 {
+		b.T.Fatal(r)
 	}
 	for _, c := range out.Clusters {
 		for _, rank := range c.World {

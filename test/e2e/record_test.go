@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/leidenzipper/zipper/contention/trace"
@@ -43,9 +41,8 @@ func TestRecordedMatrix(t *testing.T) {
 					Bytes    int64
 				}
 			}
-			lines := strings.Split(strings.TrimSpace(r.Stderr), "\n")
-			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &out); err != nil || len(out.Traffic) != 2 {
-				t.Fatalf("%v\n%v", err, r)
+			if b.Summary(r, &out); len(out.Traffic) != 2 {
+				t.Fatal(r)
 			}
 			for _, c := range out.Traffic {
 				if got := crossed[map[string]int{"a": 0, "b": 1}[c.From]]; got != c.Bytes || got == 0 {
