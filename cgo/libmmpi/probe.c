@@ -184,13 +184,19 @@ static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
-static int check(zcomm *c, const char *function, int count, MPI_Datatype type) { return p2p_check(c, function, count, type, MPI_PROC_NULL, 0, 1); }
+/* Before the message is taken: the program may receive it with better arguments. */
+static int check(const zmessage *m, const char *function, const void *buf, int count, MPI_Datatype type) {
+  int rc = p2p_check(m->comm, function, count, type, MPI_PROC_NULL, 0, 1);
+  const ztype *t = rc || !m->remote ? NULL : ztype_get(type);
+  if (t && ztype_nowhere(t, buf, count * t->size)) return z_raise(m->comm, MPI_ERR_BUFFER, function, "the receive buffer is NULL");
+  return rc;
+}
 
 int z_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status) {
   zmessage *m = take(*message);
   zcomm *c = m ? m->comm : NULL;
   int rc;
-  if (m && (rc = check(c, "MPI_Mrecv", count, type))) {
+  if (m && (rc = check(m, "MPI_Mrecv", buf, count, type))) {
     zmap_put(&messages, z_key(*message), m);
     return rc;
   }
@@ -217,7 +223,7 @@ int z_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_
   zcomm *c = m ? m->comm : NULL;
   int rc;
   if (!m) return real.Imrecv(buf, count, type, message, request);
-  if ((rc = check(c, "MPI_Imrecv", count, type))) {
+  if ((rc = check(m, "MPI_Imrecv", buf, count, type))) {
     zmap_put(&messages, z_key(*message), m);
     return rc;
   }
