@@ -14,6 +14,7 @@ static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI
   uint64_t context = c->rank == 0 ? z_eng.ze_next_context() : 0;
   MPI_Comm native;
   zcomm *made;
+  *out = MPI_COMM_NULL; /* what native libraries leave there when an attribute's copy callback fails */
   int rc = zcomm_bcast(c, &context, sizeof context, 0, function);
   if (!rc) rc = z_native_barrier(c->native);
   if (!rc) rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);

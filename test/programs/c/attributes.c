@@ -69,8 +69,10 @@ int main(int argc, char **argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &c);
   MPI_Comm_set_attr(c, k1, base);
   MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
+  d = c;
   int code = MPI_Comm_dup(c, &d);
   CHECK(code != MPI_SUCCESS, "dup whose copy callback fails");
+  CHECK(d == MPI_COMM_NULL, "communicator of a dup that failed");
   MPI_Comm_free(&c);
   MPI_Comm_free_keyval(&k1);
 
