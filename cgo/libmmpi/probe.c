@@ -104,7 +104,9 @@ static void try_engine(probe *p) {
   }
   p->flag = cell.done;
   if (!p->flag) return;
-  z_status_set(p->status, cell.source - p->c->base, cell.tag, MPI_SUCCESS, cell.bytes, 0);
+  MPI_Status status;
+  z_status_set(&status, cell.source - p->c->base, cell.tag, MPI_SUCCESS, cell.bytes, 0);
+  z_status_copy(p->status, &status);
   if (!p->matched) return;
   MPI_Request self = MPI_REQUEST_NULL;
   if (native) *p->message = (MPI_Message)(uintptr_t)message;
