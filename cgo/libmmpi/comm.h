@@ -67,7 +67,9 @@ void zinter_set(zcomm *c, int low);
 /* The same where nothing spans: *comm, a native communicator of the members of both groups, becomes a native intercommunicator. */
 int zinter_native(MPI_Comm *comm, int low);
 
-/* Before a native function that blocks and has no nonblocking form, on a communicator that does not span. Idle or not: it
- * is a collective, so all ranks have to do it or none. */
-static inline int zcomm_meet(MPI_Comm comm) { return z_native_barrier(comm); }
+/* Before a native function that blocks, has no nonblocking form and makes a communicator: all of comm are there, and no duplication is halfway in
+ * any of them (idup.c). Idle or not: it is a collective, so all ranks have to do it or none. */
+int zcomm_meet(MPI_Comm comm);
+int zidup_hold(void);         /* from here on no duplication starts its native part; whether one is at it, in this process */
+void zidup_go_on(int again);
 #endif

@@ -16,7 +16,7 @@ static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI
   zcomm *made;
   *out = MPI_COMM_NULL; /* what native libraries leave there when an attribute's copy callback fails */
   int rc = zcomm_bcast(c, &context, sizeof context, 0, function);
-  if (!rc) rc = z_native_barrier(c->native);
+  if (!rc) rc = zcomm_meet(c->native);
   if (!rc) rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);
   if (rc) return rc;
   if ((rc = zcomm_add(native, context, c->world, c->size, &made))) return failed(c->native, rc, function);
@@ -70,7 +70,7 @@ static int divide(zcomm *c, int color, int key, int groups, const char *function
     if (all[i].rank == c->rank) new_rank = i;
   }
   if (groups && (low == 0 || low == n)) color = -1; /* the other group has none of that color */
-  if (!(rc = z_native_barrier(c->native))) rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
+  if (!(rc = zcomm_meet(c->native))) rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
   zcomm *made;
   if (!rc && color >= 0) {
     if (spans) rc = zcomm_add(native, all[0].context, world, n, &made);
@@ -105,7 +105,7 @@ int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm 
   char nothing = 0;
   if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_split_type", "not for an intercommunicator");
   int rc = c ? zcomm_bcast(c, &nothing, 1, 0, "MPI_Comm_split_type") : MPI_SUCCESS; /* what was started before is over */
-  if (!rc) rc = c ? z_native_barrier(comm) : zcomm_meet(comm);
+  if (!rc) rc = zcomm_meet(comm);
   return rc ? rc : real.Comm_split_type(comm, type, key, info, out);
 }
 
@@ -184,11 +184,12 @@ static int wait_all(int n, MPI_Request *requests) {
 
 static int native_of(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
-/* The first collects and answers. */
-int zcomm_meet_members(const int32_t *world, int size, int tag) {
-  int n = 0, first = -1, rc = MPI_SUCCESS;
+/* The first collects who has a duplication under way (zcomm_meet), and answers. */
+static int meet_once(const int32_t *world, int size, int tag, int *any) {
+  int n = 0, first = -1, rc = MPI_SUCCESS, mine = *any;
   MPI_Request *requests = malloc((size_t)size * sizeof *requests);
-  if (!requests) return MPI_ERR_NO_MEM;
+  int *said = calloc((size_t)size, sizeof *said);
+  if (!requests || !said) rc = MPI_ERR_NO_MEM;
   for (int round = 0; round < 2 && !rc; round++) { /* to the first, and back */
     n = 0, first = -1;
     for (int i = 0; i < size && !rc; i++) {
@@ -196,12 +197,24 @@ int zcomm_meet_members(const int32_t *world, int size, int tag) {
       if (first < 0) first = world[i];
       int is_first = z_layout.rank == first, peer = native_of(is_first ? world[i] : first);
       if (world[i] == first || (!is_first && world[i] != z_layout.rank)) continue;
-      if (is_first == (round == 0)) rc = real.Irecv(NULL, 0, MPI_BYTE, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
-      else rc = real.Isend(NULL, 0, MPI_BYTE, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
+      if (is_first == (round == 0)) rc = real.Irecv(&said[i], 1, MPI_INT, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
+      else rc = real.Isend(is_first ? any : &mine, 1, MPI_INT, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
     }
     if (!rc) rc = wait_all(n, requests);
+    for (int i = 0; i < size && !rc; i++) *any |= said[i];
   }
   free(requests);
+  free(said);
+  return rc;
+}
+
+int zcomm_meet_members(const int32_t *world, int size, int tag) {
+  int any, rc;
+  do {
+    any = zidup_hold();
+    rc = meet_once(world, size, tag, &any);
+    zidup_go_on(any && !rc);
+  } while (any && !rc);
   return rc;
 }
 

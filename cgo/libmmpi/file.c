@@ -104,7 +104,7 @@ static int careful(MPI_Info info, MPI_Info *out) {
 static int open_native(const zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out) {
   MPI_Info hints;
   int rc = careful(info, &hints);
-  if (!rc) rc = z_native_barrier(c->native);
+  if (!rc) rc = zcomm_meet(c->native);
   if (rc) return rc;
   z_enter();
   rc = real.File_open(c->native, name, amode, hints, out);

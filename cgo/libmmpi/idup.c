@@ -3,11 +3,40 @@
 #include "comm.h"
 
 int32_t z_pending;
+static int32_t copies; /* that the native library is at, in this process */
+static int32_t held;   /* > 0: no other is started */
+
+int zidup_hold(void) {
+  __atomic_add_fetch(&held, 1, __ATOMIC_SEQ_CST);
+  return __atomic_load_n(&copies, __ATOMIC_SEQ_CST) > 0;
+}
+
+void zidup_go_on(int again) {
+  __atomic_sub_fetch(&held, 1, __ATOMIC_SEQ_CST);
+  if (again) z_poll(); /* else the native call comes next, and nothing may be started before */
+}
+
+/* Native libraries make new communicators one after the other, in an order of their own. So a function that blocks in there would wait for a duplication that others of
+ * comm have started and this process has not, and now could not. That one has been called everywhere (launch), so it comes to an end while all are here. */
+int zcomm_meet(MPI_Comm comm) {
+  int inter, any = 1, rc = real.Comm_test_inter(comm, &inter);
+  while (!rc && any) {
+    any = zidup_hold();
+    for (int round = 0; round <= inter && !rc; round++) { /* between two groups each hears of the other's first, then of its own too */
+      MPI_Request request;
+      int mine = any, others;
+      if (!(rc = real.Iallreduce(&mine, &others, 1, MPI_INT, MPI_MAX, comm, &request))) rc = z_wait_native(&request, MPI_STATUS_IGNORE);
+      any = mine | others;
+    }
+    zidup_go_on(any && !rc);
+  }
+  return rc;
+}
 
 typedef struct idup {
   zreq *user;        /* the program's request */
   MPI_Comm *out;     /* the program's variable */
-  uint64_t context;
+  uint64_t context, *contexts; /* rank 0's of all; what the others say tells that they have called it */
   MPI_Comm made;
   MPI_Request native;
   int copying;       /* the native library is at it */
@@ -42,12 +71,17 @@ static int move(zreq *r) {
   if (!d->copying) {
     if (!__atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE)) return 0;
     if (r->cell.error) return over(r, d, z_error_class(r->cell.error));
+    if (__atomic_load_n(&held, __ATOMIC_SEQ_CST)) return 0;
+    d->context = d->contexts[0];
     int rc = copy(d, r->comm->native);
     if (rc) return over(r, d, rc);
+    __atomic_add_fetch(&copies, 1, __ATOMIC_SEQ_CST);
     d->copying = 1;
   }
   int rc = real.Test(&d->native, &flag, MPI_STATUS_IGNORE);
-  return rc || flag ? over(r, d, rc) : 0;
+  if (!rc && !flag) return 0;
+  __atomic_sub_fetch(&copies, 1, __ATOMIC_SEQ_CST);
+  return over(r, d, rc);
 }
 
 /* The program's request waits; another, which the program does not see, goes through the steps. */
@@ -55,7 +89,12 @@ static void launch(zreq *user) {
   zcoll *j = user->extra;
   idup *d = j->args.recv;
   zcomm *c = user->comm;
-  z_coll a = {.op = Z_BCAST, .recv = &d->context, .send_bytes = sizeof d->context};
+  int64_t *counts = zcoll_grab(j, c->size * 8), *displs = zcoll_grab(j, c->size * 8);
+  d->contexts = zcoll_grab(j, c->size * 8);
+  if (j->rc && d->info != MPI_INFO_NULL) real.Info_free(&d->info);
+  if (j->rc) return;
+  for (int i = 0; i < c->size; i++) counts[i] = 8, displs[i] = i * 8;
+  z_coll a = {.op = Z_ALLGATHERV, .send = &d->context, .send_bytes = 8, .recv = d->contexts, .recv_counts = counts, .recv_displs = displs, .uniform = 1};
   d->user = user;
   if (c->rank == 0) d->context = z_eng.ze_next_context();
   zreq *r = zreq_new_blocking(c, ZREQ_COLL, user->function);

@@ -15,9 +15,9 @@ void zinter_set(zcomm *c, int low) {
 int zinter_native(MPI_Comm *comm, int low) {
   MPI_Comm group, both = *comm;
   int rank, rc = real.Comm_rank(both, &rank);
-  if (!rc) rc = z_native_barrier(both);
+  if (!rc) rc = zcomm_meet(both);
   if (!rc) rc = real.Comm_split(both, rank < low, rank, &group);
-  if (!rc) rc = z_native_barrier(both);
+  if (!rc) rc = zcomm_meet(both);
   if (rc) return rc;
   z_enter();
   rc = real.Intercomm_create(group, 0, both, rank < low ? low : 0, 0, comm);

@@ -69,6 +69,26 @@ int main(int argc, char **argv) {
   SAY("dup_with_info", use("dup_with_info", d, all, np));
   MPI_Comm_free(&d);
 
+  /* duplications of one communicator under way while others are made from another one, in calls that block */
+  for (int k = 0; k < 8; k++) {
+    MPI_Comm copies[3];
+    MPI_Request three[3];
+    MPI_Group group;
+    for (int i = 0; i < 3; i++) MPI_Comm_idup(MPI_COMM_WORLD, &copies[i], &three[i]);
+    if (k % 4 == 0) MPI_Comm_dup(c, &d);
+    if (k % 4 == 1) MPI_Comm_split(c, 0, me, &d);
+    if (k % 4 == 2) MPI_Comm_split_type(c, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &d);
+    if (k % 4 == 3) {
+      MPI_Comm_group(c, &group);
+      MPI_Comm_create_group(c, group, 5, &d);
+      MPI_Group_free(&group);
+    }
+    MPI_Comm_free(&d);
+    MPI_Waitall(3, three, MPI_STATUSES_IGNORE);
+    SAY("idup beside others", use("idup beside others", copies[k % 3], all, np));
+    for (int i = 0; i < 3; i++) MPI_Comm_free(&copies[i]);
+  }
+
   /* messages of one communicator do not show in another */
   int x = 1, y = 2, got = 0, right = (me + 1) % np, left = (me + np - 1) % np;
   MPI_Request q[2];
