@@ -16,7 +16,7 @@ func TestWaitingIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := n.LockAll(nil); err != nil {
+	if err := n.LockAll(false, nil); err != nil {
 		t.Fatal(err)
 	}
 	put := Operation{Verb: Put, Target: 1, Data: flat(make([]byte, 1)), There: flat(make([]byte, 1)).Layout}
@@ -88,7 +88,7 @@ func messages(f *testing.F) (there, back [][]byte) {
 			ok(origin.Receive(1, o.Message))
 		}
 	}
-	ok(origin.Lock(1, true, nil))
+	ok(origin.Lock(1, true, false, nil))
 	for _, op := range operations {
 		x, err := origin.Begin(op, nil)
 		ok(err)

@@ -61,6 +61,7 @@ type Node struct {
 
 	fenced  bool
 	lockAll bool
+	asked   bool  // lock_all takes locks; without, it is one of MPI_MODE_NOCHECK
 	access  []int // targets of MPI_Win_start; nil: none
 	start   *waiter
 	exposed []int // origins of MPI_Win_post
@@ -82,12 +83,12 @@ type backlog struct {
 type peer struct {
 	sent, acked   uint64 // operations; acked: known to be done
 	flight, fresh int64  // bytes of messages, and of answers to them, not known to have been taken; of them, since the last flush
-	locked        bool
-	started       bool // in the access epoch of MPI_Win_start
-	posts         int  // exposure epochs that no MPI_Win_start has met
-	awaited       bool // MPI_Win_start waits for its post, or
-	completes     int  // access epochs over that no MPI_Win_wait has met
-	expected      bool // MPI_Win_wait waits for its complete
+	locked, asked bool   // asked: the target knows of the lock; without, it is one of MPI_MODE_NOCHECK
+	started       bool   // in the access epoch of MPI_Win_start
+	posts         int    // exposure epochs that no MPI_Win_start has met
+	awaited       bool   // MPI_Win_start waits for its post, or
+	completes     int    // access epochs over that no MPI_Win_wait has met
+	expected      bool   // MPI_Win_wait waits for its complete
 }
 
 type region struct {

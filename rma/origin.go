@@ -49,8 +49,10 @@ func (n *Node) reachable(target int) error {
 	switch {
 	case p.locked || p.started || n.fenced && n.access == nil && !n.lockAll:
 	case n.lockAll: // the lock is taken when it is first needed; the target keeps what follows until it is granted
-		p.locked = true
-		n.send(target, &message{verb: lock, id: n.expect(pending{target: target})})
+		p.locked, p.asked = true, n.asked
+		if n.asked {
+			n.send(target, &message{verb: lock, id: n.expect(pending{target: target})})
+		}
 	default:
 		return fmt.Errorf("%w: no access epoch to rank %d is open", ErrSync, target)
 	}
@@ -165,20 +167,27 @@ func (n *Node) Fence(open bool, token any) error {
 	return nil
 }
 
-// Lock waits for the lock of the target.
-func (n *Node) Lock(target int, exclusive bool, token any) error {
+// Lock waits for the lock of the target. unchecked: the program promises that nobody wants one that conflicts (MPI_MODE_NOCHECK), so it is
+// not asked for: coarray libraries hold such a lock while they look at their own memory until others, with exclusive locks, have changed it.
+func (n *Node) Lock(target int, exclusive, unchecked bool, token any) error {
 	if target < 0 || target >= n.cfg.Size {
 		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
 	}
 	if n.peers[target].locked || n.lockAll || n.access != nil {
 		return fmt.Errorf("%w: lock inside another access epoch", ErrSync)
 	}
-	n.wait(token, func(w *waiter) { n.request(target, exclusive, w) })
+	n.wait(token, func(w *waiter) {
+		if unchecked {
+			n.peers[target].locked = true
+		} else {
+			n.request(target, exclusive, w)
+		}
+	})
 	return nil
 }
 
 func (n *Node) request(target int, exclusive bool, w *waiter) {
-	n.peers[target].locked = true
+	n.peers[target].locked, n.peers[target].asked = true, true
 	m := message{verb: lock, id: n.expect(pending{w: w, target: target})}
 	if exclusive {
 		m.fn = 1
@@ -187,13 +196,17 @@ func (n *Node) request(target int, exclusive bool, w *waiter) {
 }
 
 // LockAll opens an access epoch to all. Only the own lock is waited for (the program may use its memory by itself); others are
-// taken with the first operation.
-func (n *Node) LockAll(token any) error {
+// taken with the first operation. unchecked: as in Lock.
+func (n *Node) LockAll(unchecked bool, token any) error {
 	if n.lockAll || n.access != nil || n.anyLocked() {
 		return fmt.Errorf("%w: lock_all inside another access epoch", ErrSync)
 	}
-	n.lockAll = true
-	n.wait(token, func(w *waiter) { n.request(n.cfg.Rank, false, w) })
+	n.lockAll, n.asked = true, !unchecked
+	n.wait(token, func(w *waiter) {
+		if !unchecked {
+			n.request(n.cfg.Rank, false, w)
+		}
+	})
 	return nil
 }
 
@@ -205,9 +218,18 @@ func (n *Node) Unlock(target int, token any) error {
 	if n.lockAll || !n.peers[target].locked {
 		return fmt.Errorf("%w: unlock without lock", ErrSync)
 	}
-	n.peers[target].locked = false
-	n.wait(token, func(w *waiter) { n.mark(target, w, unlock) })
+	n.wait(token, func(w *waiter) { n.unlock(target, w) })
 	return nil
+}
+
+func (n *Node) unlock(target int, w *waiter) {
+	p := &n.peers[target]
+	if p.asked {
+		n.mark(target, w, unlock)
+	} else {
+		n.flush(target, w)
+	}
+	p.locked, p.asked = false, false
 }
 
 // UnlockAll ends what LockAll began.
@@ -219,8 +241,7 @@ func (n *Node) UnlockAll(token any) error {
 	n.wait(token, func(w *waiter) {
 		for t := range n.peers {
 			if n.peers[t].locked {
-				n.peers[t].locked = false
-				n.mark(t, w, unlock)
+				n.unlock(t, w)
 			}
 		}
 	})

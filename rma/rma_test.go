@@ -122,7 +122,7 @@ func TestTickets(t *testing.T) {
 		j := newJob(t, 4, 64, seed)
 		var tickets [][]byte
 		for i, n := range j.nodes {
-			j.ok(n.LockAll(fmt.Sprint("lock", i)))
+			j.ok(n.LockAll(false, fmt.Sprint("lock", i)))
 		}
 		for range 10 {
 			for i := range j.nodes {
@@ -175,7 +175,7 @@ func TestExclusive(t *testing.T) {
 			key = fmt.Sprint(i, a.round, a.state)
 			switch a.state {
 			case 1:
-				j.ok(n.Lock(1, true, key))
+				j.ok(n.Lock(1, true, false, key))
 			case 2:
 				a.value = make([]byte, 8)
 				j.operate(i, Operation{Verb: Get, Target: 1, There: flat(a.value).Layout, Result: flat(a.value)}, key)
@@ -198,9 +198,9 @@ func TestExclusive(t *testing.T) {
 // What waits for the lock of lock_all is kept, in order, and done when it is granted.
 func TestStalled(t *testing.T) {
 	j := newJob(t, 3, 8, 1)
-	j.ok(j.nodes[0].Lock(2, true, "held"))
+	j.ok(j.nodes[0].Lock(2, true, false, "held"))
 	j.run()
-	j.ok(j.nodes[1].LockAll("all"))
+	j.ok(j.nodes[1].LockAll(false, "all"))
 	for i := range uint64(3) {
 		j.operate(1, Operation{Verb: Put, Target: 2, Data: flat(u64(i + 7)), There: flat(make([]byte, 8)).Layout}, nil)
 	}
@@ -214,6 +214,42 @@ func TestStalled(t *testing.T) {
 	if !j.done["flushed"] || le.Uint64(j.mem[2]) != 9 {
 		t.Fatalf("after: %v, memory %d", j.done, j.mem[2])
 	}
+}
+
+// With MPI_MODE_NOCHECK nobody is asked, so nobody has to wait, and the target forgets nothing that it knows.
+func TestUnchecked(t *testing.T) {
+	j := newJob(t, 3, 8, 1)
+	j.ok(j.nodes[0].Lock(2, true, false, "held"))
+	j.run()
+	put := func(from int, v uint64) {
+		j.operate(from, Operation{Verb: Put, Target: 2, Data: flat(u64(v)), There: flat(make([]byte, 8)).Layout}, nil)
+	}
+	j.ok(j.nodes[1].Lock(2, true, true, "one"))
+	put(1, 7)
+	j.ok(j.nodes[1].Unlock(2, "put"))
+	j.run()
+	if !j.done["one"] || !j.done["put"] || le.Uint64(j.mem[2]) != 7 {
+		t.Fatalf("lock: %v, memory %d", j.done, j.mem[2])
+	}
+	j.ok(j.nodes[2].LockAll(true, "all"))
+	put(2, 8)
+	j.ok(j.nodes[2].UnlockAll("over"))
+	j.ok(j.nodes[0].Unlock(2, "free"))
+	j.ok(j.nodes[2].LockAll(true, "looking"))
+	j.ok(j.nodes[1].Lock(2, true, false, "beside")) // what coarray libraries do with events: they look at their own memory until another has changed it
+	j.run()
+	if !j.done["beside"] {
+		t.Fatal("an unchecked lock keeps others out")
+	}
+	j.ok(j.nodes[1].Unlock(2, "left"))
+	j.ok(j.nodes[2].UnlockAll("looked"))
+	j.ok(j.nodes[2].LockAll(false, "again"))
+	j.ok(j.nodes[2].UnlockAll("end"))
+	j.run()
+	if !j.done["over"] || !j.done["free"] || !j.done["end"] || le.Uint64(j.mem[2]) != 8 {
+		t.Fatalf("lock_all: %v, memory %d", j.done, j.mem[2])
+	}
+	j.ok(j.nodes[0].Idle())
 }
 
 // A reader does not overtake a waiting writer for ever.
@@ -333,8 +369,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	j.ok(n.Lock(1, true, nil))
-	for name, err := range map[string]error{"lock": n.Lock(1, true, nil), "fence": n.Fence(true, nil), "start": n.Start(nil, nil), "lock_all": n.LockAll(nil), "free": n.Idle()} {
+	j.ok(n.Lock(1, true, false, nil))
+	for name, err := range map[string]error{"lock": n.Lock(1, true, false, nil), "fence": n.Fence(true, nil), "start": n.Start(nil, nil), "lock_all": n.LockAll(false, nil), "free": n.Idle()} {
 		if !errors.Is(err, ErrSync) {
 			t.Errorf("%s under a lock: %v", name, err)
 		}
@@ -363,7 +399,7 @@ func TestDynamic(t *testing.T) {
 	if err := j.nodes[1].Attach(1<<47+8, mem[:8]); err == nil {
 		t.Error("attached twice")
 	}
-	j.ok(j.nodes[0].Lock(1, false, "lock"))
+	j.ok(j.nodes[0].Lock(1, false, false, "lock"))
 	j.operate(0, Operation{Verb: Put, Target: 1, Disp: 1<<47 + 8, Data: flat(u64(5)), There: flat(make([]byte, 8)).Layout}, nil)
 	j.run()
 	if le.Uint64(mem[8:]) != 5 {

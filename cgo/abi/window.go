@@ -118,11 +118,11 @@ func ze_win_sync(win, what, target, flag int32, group *int32, size int32, cell *
 			case C.Z_SYNC_FLUSH:
 				return n.Flush(int(target), token)
 			case C.Z_SYNC_LOCK:
-				return n.Lock(int(target), flag != 0, token)
+				return n.Lock(int(target), flag&C.Z_LOCK_EXCLUSIVE != 0, flag&C.Z_LOCK_UNCHECKED != 0, token)
 			case C.Z_SYNC_UNLOCK:
 				return n.Unlock(int(target), token)
 			case C.Z_SYNC_LOCK_ALL:
-				return n.LockAll(token)
+				return n.LockAll(flag&C.Z_LOCK_UNCHECKED != 0, token)
 			case C.Z_SYNC_UNLOCK_ALL:
 				return n.UnlockAll(token)
 			case C.Z_SYNC_POST:

@@ -133,11 +133,13 @@ int z_Win_complete(MPI_Win win) { return simple(win, "MPI_Win_complete", Z_SYNC_
 
 /* ---- locks: the engine's, then those of native windows ---- */
 
+static int unchecked(int assert) { return assert & MPI_MODE_NOCHECK ? Z_LOCK_UNCHECKED : 0; }
+
 int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
   int rc = MPI_SUCCESS;
   if (w && type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return zwin_raise(w, MPI_ERR_LOCKTYPE, "MPI_Win_lock", "no such type of lock");
-  if (w && rank != MPI_PROC_NULL) rc = sync_to(w, "MPI_Win_lock", Z_SYNC_LOCK, rank, type == MPI_LOCK_EXCLUSIVE, NULL, 0);
+  if (w && rank != MPI_PROC_NULL) rc = sync_to(w, "MPI_Win_lock", Z_SYNC_LOCK, rank, (type == MPI_LOCK_EXCLUSIVE ? Z_LOCK_EXCLUSIVE : 0) | unchecked(assert), NULL, 0);
   return rc || (w && w->served) ? rc : NATIVELY(Win_lock, type, rank, assert, win);
 }
 
@@ -148,11 +150,11 @@ int z_Win_unlock(int rank, MPI_Win win) {
 }
 
 /* The engine takes the locks of lock_all one by one with the first operation, of which it does not know in a native window. */
-static int every(zwin *w, const char *function, int what) {
+static int every(zwin *w, const char *function, int what, int flag) {
   int n = w->comm->size, failed = Z_OK, rc = MPI_SUCCESS, begun = 0;
   z_cell *cells = calloc((size_t)n, sizeof *cells);
   if (!cells) return zwin_raise(w, MPI_ERR_NO_MEM, function, "no memory");
-  for (; begun < n && !failed; begun++) failed = z_eng.ze_win_sync(w->id, what, begun, 0, NULL, 0, &cells[begun]);
+  for (; begun < n && !failed; begun++) failed = z_eng.ze_win_sync(w->id, what, begun, flag, NULL, 0, &cells[begun]);
   if (failed) rc = zwin_raise_engine(w, failed, function), begun--;
   for (int i = 0; i < begun; i++) {
     z_wait_cell(&cells[i]);
@@ -164,8 +166,8 @@ static int every(zwin *w, const char *function, int what) {
 
 int z_Win_lock_all(int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
-  if (w && w->served) return sync_to(w, "MPI_Win_lock_all", Z_SYNC_LOCK_ALL, 0, 0, NULL, 0);
-  int rc = w ? every(w, "MPI_Win_lock_all", Z_SYNC_LOCK) : MPI_SUCCESS;
+  if (w && w->served) return sync_to(w, "MPI_Win_lock_all", Z_SYNC_LOCK_ALL, 0, unchecked(assert), NULL, 0);
+  int rc = w ? every(w, "MPI_Win_lock_all", Z_SYNC_LOCK, unchecked(assert)) : MPI_SUCCESS;
   return rc ? rc : NATIVELY(Win_lock_all, assert, win);
 }
 
@@ -173,7 +175,7 @@ int z_Win_unlock_all(MPI_Win win) {
   zwin *w = zwin_get(win);
   if (w && w->served) return sync_to(w, "MPI_Win_unlock_all", Z_SYNC_UNLOCK_ALL, 0, 0, NULL, 0);
   int rc = NATIVELY(Win_unlock_all, win);
-  return rc || !w ? rc : every(w, "MPI_Win_unlock_all", Z_SYNC_UNLOCK);
+  return rc || !w ? rc : every(w, "MPI_Win_unlock_all", Z_SYNC_UNLOCK, 0);
 }
 
 static int flush(int rank, MPI_Win win, const char *function) {

@@ -171,6 +171,31 @@ static void absent(void) {
   line("absent target %ld", get(0, 11));
 }
 
+/* A promise that nobody wants a lock that conflicts: taking turns, or all together. */
+static void unchecked(void) {
+  long one = 1, v = -1;
+  clear();
+  for (int turn = 0; turn < np; turn++) {
+    if (turn == me) {
+      MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, MPI_MODE_NOCHECK, w);
+      MPI_Get(&v, 1, MPI_LONG, 0, 5, 1, MPI_LONG, w);
+      MPI_Win_flush(0, w);
+      SAME(v, turn, "turn");
+      v++;
+      MPI_Put(&v, 1, MPI_LONG, 0, 5, 1, MPI_LONG, w);
+      MPI_Win_unlock(0, w);
+    }
+    meet();
+  }
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, w);
+  for (int r = 0; r < np; r++) MPI_Accumulate(&one, 1, MPI_LONG, r, 6, 1, MPI_LONG, MPI_SUM, w);
+  MPI_Win_flush_all(w);
+  MPI_Accumulate(&one, 1, MPI_LONG, 0, 6, 1, MPI_LONG, MPI_SUM, w);
+  MPI_Win_unlock_all(w);
+  meet();
+  line("unchecked locks %ld %ld %ld", get(0, 5), get(0, 6), get(np - 1, 6));
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Win_allocate(N * sizeof *mine, sizeof *mine, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &w);
@@ -180,6 +205,7 @@ int main(int argc, char **argv) {
   contention();
   requests();
   absent();
+  unchecked();
   meet();
   MPI_Win_free(&w);
   return finish();
