@@ -1,6 +1,4 @@
-// Command lib is libmmpi-engine.so, which the C shim opens in MPI_Init:
-//
-//	go build -buildmode=c-shared -o lib/libmmpi-engine.so ./cgo/abi/lib
+// Command lib is libmmpi-engine.so, which scripts/build builds and the C shim opens in MPI_Init.
 package main
 
 import (
