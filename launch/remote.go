@@ -87,7 +87,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	case err != nil:
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", h.Cluster.Name, rsh[0], err)
 	case status == 255:
-		err = fmt.Errorf("cluster %s: %s %s failed (255): can you log in to that host without a password? (ssh -o BatchMode=yes %[3]s true)", h.Cluster.Name, rsh[0], rsh[len(rsh)-1])
+		err = fmt.Errorf("cluster %s: %s %s ended with 255: the program did, or you cannot log in to that host without a password (try ssh -o BatchMode=yes %[3]s true)", h.Cluster.Name, rsh[0], rsh[len(rsh)-1])
 	case status == 127:
 		err = fmt.Errorf("cluster %s: host %s has no %s: install zipper there, or say where it is (zipper: PATH in the job file)", h.Cluster.Name, rsh[len(rsh)-1], zipper)
 	}

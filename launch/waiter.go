@@ -33,7 +33,7 @@ func (w *waiter) ended(e Ended) {
 		return
 	}
 	switch {
-	case e.err != nil:
+	case e.err != nil && (w.relay == nil || !w.started()): // with all ranks there it has the program's status, not the remote shell's
 		w.fail(e.err, 0)
 	case e.Status != 0:
 		wait := followTime
@@ -71,6 +71,9 @@ func (w *waiter) close() {
 	}
 }
 
+// abortCode is the exit status that MPI_Abort's code, or why the forwarder ended the job, gives.
+func (w *waiter) abortCode() int { return w.relay.View(w.job.ID).Code & 0xff }
+
 // verdict gives the job's exit status and, if it failed for a reason other than the program's status, the reason.
 func (w *waiter) verdict() (int, error) {
 	if !w.failed {
@@ -78,8 +81,8 @@ func (w *waiter) verdict() (int, error) {
 	}
 	status := w.all[w.first].Status
 	if w.relay != nil {
-		if v := w.relay.View(w.job.ID); v.Code > 1 {
-			status = v.Code & 0xff // MPI_Abort's own code, whichever cluster's launcher ended first
+		if code := w.abortCode(); code > 1 {
+			status = code // MPI_Abort's own, whichever cluster's launcher ended first
 		}
 	}
 	// Ranks that are told of a lost one end with 1, and their launcher may end first: then the status of the cluster
@@ -98,7 +101,7 @@ func (w *waiter) verdict() (int, error) {
 // explain adds to the forwarder's reason for a failure, which may be empty, what the launchers know: the status of the cluster that gave the job its own,
 // and, if the forwarder says nothing, what that cluster's ranks said.
 func (w *waiter) explain(status int, reason string) string {
-	if status == 0 || reason != "" && w.relay.View(w.job.ID).Code > 1 {
+	if status == 0 || reason != "" && w.abortCode() > 1 {
 		return reason // MPI_Abort's code is in the reason
 	}
 	for _, e := range w.all {

@@ -105,7 +105,7 @@ static void fail(int32_t code, const char *reason) {
     if (write(2, line, n) < 0) { /* nobody to tell */ }
   }
   if (!ftrylockfile(stdout)) fflush_unlocked(stdout);
-  _exit(code > 0 && code < 256 ? code : 1);
+  _exit(code & 0xff ? code & 0xff : 1); /* a job that is lost does not end with 0 */
 }
 
 static const z_native callbacks = {

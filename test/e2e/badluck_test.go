@@ -104,13 +104,13 @@ func TestRankKilled(t *testing.T) {
 
 func TestAbort(t *testing.T) {
 	for _, c := range []struct {
-		mpi  string
-		rank int
-	}{{OpenMPI, 0}, {OpenMPI, 3}, {MPICH, 3}} {
-		t.Run(fmt.Sprintf("%s-%d", c.mpi, c.rank), func(t *testing.T) {
+		mpi        string
+		rank, code int
+	}{{OpenMPI, 0, 42}, {OpenMPI, 3, 42}, {MPICH, 3, 42}, {OpenMPI, 1, -1}, {MPICH, 2, 0x12c}} {
+		t.Run(fmt.Sprintf("%s-%d-%d", c.mpi, c.rank, c.code), func(t *testing.T) {
 			b := New(t)
-			r := b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, c.mpi)}}, bad(b), "abort", "42", fmt.Sprint(c.rank))
-			b.Fails(r, 42, fmt.Sprintf("MPI_Abort, by virtual rank %d ", c.rank), "with code 42")
+			r := b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, c.mpi)}}, bad(b), "abort", fmt.Sprint(c.code), fmt.Sprint(c.rank))
+			b.Fails(r, c.code&0xff, fmt.Sprintf("MPI_Abort, by virtual rank %d ", c.rank), fmt.Sprintf("with code %d", c.code))
 		})
 	}
 }
