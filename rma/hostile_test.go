@@ -88,7 +88,7 @@ func messages(f *testing.F) (there, back [][]byte) {
 			ok(origin.Receive(1, o.Message))
 		}
 	}
-	ok(origin.Lock(1, true, false, nil))
+	ok(origin.Lock(1, Exclusive, nil))
 	for _, op := range operations {
 		x, err := origin.Begin(op, nil)
 		ok(err)

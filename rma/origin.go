@@ -49,9 +49,10 @@ func (n *Node) reachable(target int) error {
 	switch {
 	case p.locked || p.started || n.fenced && n.access == nil && !n.lockAll:
 	case n.lockAll: // the lock is taken when it is first needed; the target keeps what follows until it is granted
-		p.locked, p.asked = true, n.asked
 		if n.asked {
-			n.send(target, &message{verb: lock, id: n.expect(pending{target: target})})
+			n.request(target, 0, nil)
+		} else {
+			p.locked = true
 		}
 	default:
 		return fmt.Errorf("%w: no access epoch to rank %d is open", ErrSync, target)
@@ -167,9 +168,20 @@ func (n *Node) Fence(open bool, token any) error {
 	return nil
 }
 
-// Lock waits for the lock of the target. unchecked: the program promises that nobody wants one that conflicts (MPI_MODE_NOCHECK), so it is
-// not asked for: coarray libraries hold such a lock while they look at their own memory until others, with exclusive locks, have changed it.
-func (n *Node) Lock(target int, exclusive, unchecked bool, token any) error {
+// How a lock is wanted.
+type How uint8
+
+const (
+	Exclusive How = 1 << iota
+	Unchecked     // the program promises that nobody wants one that conflicts (MPI_MODE_NOCHECK)
+	Awaited       // the token is in Done only when the lock is granted
+)
+
+// Lock takes the lock of the target. A shared one of another process is not waited for unless it is to be Awaited: the target keeps what follows
+// until it is granted. An Exclusive one is, for programs use them to guard other things, too, and the own, for then the program may use its memory by
+// itself. An Unchecked one is not asked for: coarray libraries hold such a lock while they look at their own memory until others, with exclusive
+// locks, have changed it.
+func (n *Node) Lock(target int, how How, token any) error {
 	if target < 0 || target >= n.cfg.Size {
 		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
 	}
@@ -177,19 +189,23 @@ func (n *Node) Lock(target int, exclusive, unchecked bool, token any) error {
 		return fmt.Errorf("%w: lock inside another access epoch", ErrSync)
 	}
 	n.wait(token, func(w *waiter) {
-		if unchecked {
+		switch {
+		case how&Unchecked != 0:
 			n.peers[target].locked = true
-		} else {
-			n.request(target, exclusive, w)
+		case how&(Exclusive|Awaited) != 0 || target == n.cfg.Rank:
+			n.request(target, how, w)
+		default:
+			n.request(target, how, nil)
 		}
 	})
 	return nil
 }
 
-func (n *Node) request(target int, exclusive bool, w *waiter) {
+// request asks for the lock; w waits for it.
+func (n *Node) request(target int, how How, w *waiter) {
 	n.peers[target].locked, n.peers[target].asked = true, true
 	m := message{verb: lock, id: n.expect(pending{w: w, target: target})}
-	if exclusive {
+	if how&Exclusive != 0 {
 		m.fn = 1
 	}
 	n.send(target, &m)
@@ -204,7 +220,7 @@ func (n *Node) LockAll(unchecked bool, token any) error {
 	n.lockAll, n.asked = true, !unchecked
 	n.wait(token, func(w *waiter) {
 		if !unchecked {
-			n.request(n.cfg.Rank, false, w)
+			n.request(n.cfg.Rank, 0, w)
 		}
 	})
 	return nil

@@ -175,7 +175,7 @@ func TestExclusive(t *testing.T) {
 			key = fmt.Sprint(i, a.round, a.state)
 			switch a.state {
 			case 1:
-				j.ok(n.Lock(1, true, false, key))
+				j.ok(n.Lock(1, Exclusive, key))
 			case 2:
 				a.value = make([]byte, 8)
 				j.operate(i, Operation{Verb: Get, Target: 1, There: flat(a.value).Layout, Result: flat(a.value)}, key)
@@ -195,36 +195,63 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// What waits for the lock of lock_all is kept, in order, and done when it is granted.
+// What waits for a lock that is not waited for is kept, in order, and done when it is granted.
 func TestStalled(t *testing.T) {
-	j := newJob(t, 3, 8, 1)
-	j.ok(j.nodes[0].Lock(2, true, false, "held"))
-	j.run()
-	j.ok(j.nodes[1].LockAll(false, "all"))
-	for i := range uint64(3) {
-		j.operate(1, Operation{Verb: Put, Target: 2, Data: flat(u64(i + 7)), There: flat(make([]byte, 8)).Layout}, nil)
+	for name, lock := range map[string]func(n *Node) error{
+		"lock_all": func(n *Node) error { return n.LockAll(false, "mine") },
+		"shared":   func(n *Node) error { return n.Lock(2, 0, "mine") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJob(t, 3, 8, 1)
+			j.ok(j.nodes[0].Lock(2, Exclusive, "held"))
+			j.run()
+			j.ok(lock(j.nodes[1]))
+			for i := range uint64(3) {
+				j.operate(1, Operation{Verb: Put, Target: 2, Data: flat(u64(i + 7)), There: flat(make([]byte, 8)).Layout}, nil)
+			}
+			j.ok(j.nodes[1].Flush(2, "flushed"))
+			j.run()
+			if !j.done["held"] || !j.done["mine"] || j.done["flushed"] || le.Uint64(j.mem[2]) != 0 {
+				t.Fatalf("before the lock is free: %v, memory %d", j.done, j.mem[2])
+			}
+			j.ok(j.nodes[0].Unlock(2, "free"))
+			j.run()
+			if !j.done["flushed"] || le.Uint64(j.mem[2]) != 9 {
+				t.Fatalf("after: %v, memory %d", j.done, j.mem[2])
+			}
+		})
 	}
-	j.ok(j.nodes[1].Flush(2, "flushed"))
+}
+
+// An exclusive lock, one that is to be awaited, and the own are there when the call is over.
+func TestAwaited(t *testing.T) {
+	j := newJob(t, 3, 8, 1)
+	j.ok(j.nodes[0].Lock(2, Exclusive, "held"))
 	j.run()
-	if !j.done["held"] || !j.done["all"] || j.done["flushed"] || le.Uint64(j.mem[2]) != 0 {
-		t.Fatalf("before the lock is free: %v, memory %d", j.done, j.mem[2])
+	j.ok(j.nodes[1].Lock(2, Awaited, "shared"))
+	j.ok(j.nodes[2].Lock(2, 0, "own"))
+	j.run()
+	if j.done["shared"] || j.done["own"] {
+		t.Fatalf("before the lock is free: %v", j.done)
 	}
 	j.ok(j.nodes[0].Unlock(2, "free"))
 	j.run()
-	if !j.done["flushed"] || le.Uint64(j.mem[2]) != 9 {
-		t.Fatalf("after: %v, memory %d", j.done, j.mem[2])
+	j.ok(j.nodes[0].Lock(2, Exclusive, "again"))
+	j.run()
+	if !j.done["shared"] || !j.done["own"] || j.done["again"] {
+		t.Fatalf("after: %v", j.done)
 	}
 }
 
 // With MPI_MODE_NOCHECK nobody is asked, so nobody has to wait, and the target forgets nothing that it knows.
 func TestUnchecked(t *testing.T) {
 	j := newJob(t, 3, 8, 1)
-	j.ok(j.nodes[0].Lock(2, true, false, "held"))
+	j.ok(j.nodes[0].Lock(2, Exclusive, "held"))
 	j.run()
 	put := func(from int, v uint64) {
 		j.operate(from, Operation{Verb: Put, Target: 2, Data: flat(u64(v)), There: flat(make([]byte, 8)).Layout}, nil)
 	}
-	j.ok(j.nodes[1].Lock(2, true, true, "one"))
+	j.ok(j.nodes[1].Lock(2, Exclusive|Unchecked, "one"))
 	put(1, 7)
 	j.ok(j.nodes[1].Unlock(2, "put"))
 	j.run()
@@ -236,7 +263,7 @@ func TestUnchecked(t *testing.T) {
 	j.ok(j.nodes[2].UnlockAll("over"))
 	j.ok(j.nodes[0].Unlock(2, "free"))
 	j.ok(j.nodes[2].LockAll(true, "looking"))
-	j.ok(j.nodes[1].Lock(2, true, false, "beside")) // what coarray libraries do with events: they look at their own memory until another has changed it
+	j.ok(j.nodes[1].Lock(2, Exclusive, "beside")) // what coarray libraries do with events: they look at their own memory until another has changed it
 	j.run()
 	if !j.done["beside"] {
 		t.Fatal("an unchecked lock keeps others out")
@@ -369,8 +396,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	j.ok(n.Lock(1, true, false, nil))
-	for name, err := range map[string]error{"lock": n.Lock(1, true, false, nil), "fence": n.Fence(true, nil), "start": n.Start(nil, nil), "lock_all": n.LockAll(false, nil), "free": n.Idle()} {
+	j.ok(n.Lock(1, Exclusive, nil))
+	for name, err := range map[string]error{"lock": n.Lock(1, Exclusive, nil), "fence": n.Fence(true, nil), "start": n.Start(nil, nil), "lock_all": n.LockAll(false, nil), "free": n.Idle()} {
 		if !errors.Is(err, ErrSync) {
 			t.Errorf("%s under a lock: %v", name, err)
 		}
@@ -399,7 +426,7 @@ func TestDynamic(t *testing.T) {
 	if err := j.nodes[1].Attach(1<<47+8, mem[:8]); err == nil {
 		t.Error("attached twice")
 	}
-	j.ok(j.nodes[0].Lock(1, false, false, "lock"))
+	j.ok(j.nodes[0].Lock(1, 0, "lock"))
 	j.operate(0, Operation{Verb: Put, Target: 1, Disp: 1<<47 + 8, Data: flat(u64(5)), There: flat(make([]byte, 8)).Layout}, nil)
 	j.run()
 	if le.Uint64(mem[8:]) != 5 {

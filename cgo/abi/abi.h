@@ -102,7 +102,7 @@ enum z_sync {
   Z_SYNC_FLUSH,     /* target, -1: all */
   Z_SYNC_LOCK,      /* target; flag: Z_LOCK_… */
   Z_SYNC_UNLOCK,    /* target */
-  Z_SYNC_LOCK_ALL,  /* flag: Z_LOCK_… */
+  Z_SYNC_LOCK_ALL,  /* flag: Z_LOCK_UNCHECKED or 0 */
   Z_SYNC_UNLOCK_ALL,
   Z_SYNC_POST,      /* group. Over at once: cell is not used */
   Z_SYNC_START,     /* group */
@@ -110,7 +110,7 @@ enum z_sync {
   Z_SYNC_IDLE,      /* an error if an epoch is open; cell is not used */
 };
 
-enum { Z_LOCK_EXCLUSIVE = 1, Z_LOCK_UNCHECKED = 2 }; /* unchecked: MPI_MODE_NOCHECK */
+enum { Z_LOCK_EXCLUSIVE = 1, Z_LOCK_UNCHECKED = 2, Z_LOCK_AWAITED = 4 }; /* = rma.Exclusive … */
 
 /* What the engine has under way. = engine.Idle … */
 enum z_activity {

@@ -118,7 +118,7 @@ func ze_win_sync(win, what, target, flag int32, group *int32, size int32, cell *
 			case C.Z_SYNC_FLUSH:
 				return n.Flush(int(target), token)
 			case C.Z_SYNC_LOCK:
-				return n.Lock(int(target), flag&C.Z_LOCK_EXCLUSIVE != 0, flag&C.Z_LOCK_UNCHECKED != 0, token)
+				return n.Lock(int(target), rma.How(flag), token)
 			case C.Z_SYNC_UNLOCK:
 				return n.Unlock(int(target), token)
 			case C.Z_SYNC_LOCK_ALL:

@@ -11,8 +11,8 @@ static int sync_to(zwin *w, const char *function, int what, int target, int flag
   z_cell cell = {0};
   int failed = z_eng.ze_win_sync(w->id, what, target, flag, group, n, &cell);
   if (failed) return zwin_raise_engine(w, failed, function);
-  if (cell.done) z_poll(); /* a program may do nothing else, with its own memory, until something else has happened */
-  else z_wait_cell(&cell);
+  if (!cell.done) z_wait_cell(&cell);
+  else if (what != Z_SYNC_LOCK) z_poll(); /* a program may do nothing else, with its own memory, until something else has happened */
   return cell.error ? zwin_raise_engine(w, cell.error, function) : MPI_SUCCESS;
 }
 
@@ -139,7 +139,8 @@ int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
   int rc = MPI_SUCCESS;
   if (w && type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return zwin_raise(w, MPI_ERR_LOCKTYPE, "MPI_Win_lock", "no such type of lock");
-  if (w && rank != MPI_PROC_NULL) rc = sync_to(w, "MPI_Win_lock", Z_SYNC_LOCK, rank, (type == MPI_LOCK_EXCLUSIVE ? Z_LOCK_EXCLUSIVE : 0) | unchecked(assert), NULL, 0);
+  int how = (type == MPI_LOCK_EXCLUSIVE ? Z_LOCK_EXCLUSIVE : 0) | unchecked(assert);
+  if (w && rank != MPI_PROC_NULL) rc = sync_to(w, "MPI_Win_lock", Z_SYNC_LOCK, rank, w->served ? how : how | Z_LOCK_AWAITED, NULL, 0);
   return rc || (w && w->served) ? rc : NATIVELY(Win_lock, type, rank, assert, win);
 }
 
@@ -167,7 +168,7 @@ static int every(zwin *w, const char *function, int what, int flag) {
 int z_Win_lock_all(int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
   if (w && w->served) return sync_to(w, "MPI_Win_lock_all", Z_SYNC_LOCK_ALL, 0, unchecked(assert), NULL, 0);
-  int rc = w ? every(w, "MPI_Win_lock_all", Z_SYNC_LOCK, unchecked(assert)) : MPI_SUCCESS;
+  int rc = w ? every(w, "MPI_Win_lock_all", Z_SYNC_LOCK, unchecked(assert) | Z_LOCK_AWAITED) : MPI_SUCCESS;
   return rc ? rc : NATIVELY(Win_lock_all, assert, win);
 }
 
