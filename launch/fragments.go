@@ -31,7 +31,7 @@ const (
 )
 
 // fragmentHead is what may become a tag.
-var fragmentHead = regexp.MustCompile(`\[(?:1(?:,(?:[0-9]{1,9}(?:\](?:<[a-z]{0,7}>?)?)?)?)?)?$`)
+var fragmentHead = regexp.MustCompile(`\[(?:1(?:,(?:[0-9]{1,9}(?:\](?:<[a-z]{0,7}(?:>:?)?)?)?)?)?)?$`)
 
 // What Open MPI calls the streams.
 const (
@@ -39,8 +39,13 @@ const (
 	ofErrors = `stderr|stddiag`
 )
 
-func newFragments(streams string, ranks int, open func(native int) io.WriteCloser) *fragments {
-	return &fragments{open: open, ranks: ranks, tag: regexp.MustCompile(`\[1,([0-9]{1,9})\]<(?:` + streams + `)>:`), to: map[int]io.WriteCloser{}, now: launcher}
+// space: a tag ends with a space after the colon (PRRTE).
+func newFragments(streams string, space bool, ranks int, open func(native int) io.WriteCloser) *fragments {
+	end := `)>:`
+	if space {
+		end += ` `
+	}
+	return &fragments{open: open, ranks: ranks, tag: regexp.MustCompile(`\[1,([0-9]{1,9})\]<(?:` + streams + end), to: map[int]io.WriteCloser{}, now: launcher}
 }
 
 func (f *fragments) Write(p []byte) (int, error) {

@@ -10,15 +10,15 @@ import (
 )
 
 // tags are the fragments of a cluster of two ranks.
-func tags(m *Merger) *fragments {
-	return newFragments(ofOutput, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
+func tags(m *Merger, space bool) *fragments {
+	return newFragments(ofOutput, space, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
 }
 
-// openTags gives what fragments make of Open MPI's output, written in pieces of n bytes.
+// openTags gives what fragments make of Open MPI's output, written in pieces of n bytes; its tags end with a space if the first one does.
 func openTags(in string, n int) string {
 	var out bytes.Buffer
 	m := NewMerger(&out)
-	f := tags(m)
+	f := tags(m, strings.HasPrefix(in, "[1,0]<stdout>: "))
 	for rest := in; rest != ""; {
 		k := min(n, len(rest))
 		_, _ = f.Write([]byte(rest[:k]))
@@ -31,13 +31,14 @@ func openTags(in string, n int) string {
 func TestFragments(t *testing.T) {
 	long := strings.Repeat("x", 4000)
 	for in, want := range map[string]string{
-		"[1,1]<stdout>:hello: [x]>:\n":                       "[5] hello: [x]>:\n",
-		"[1,0]<stdout>:\n":                                   "[4] \n",
-		"[1,7]<stdout>:no such rank\n":                       "[a] [1,7]<stdout>:no such rank\n",
-		"mpirun says\n[1,0]<stdout>:b\nmpirun says [1,\n":    "[a] mpirun says\n[4] b\n[a] mpirun says [1,\n",
-		"[1,0]<stdout>:" + long + "[1,0]<stdout>:yz\n":       "[4] " + long + "yz\n",
-		"[1,0]<stdout>:ab[1,1]<stdout>:c\n[1,0]<stdout>:d\n": "[5] c\n[4] abd\n",
-		"[1,0]<stdout>:no newline [1":                        "[4] no newline [1",
+		"[1,1]<stdout>:hello: [x]>:\n":                                            "[5] hello: [x]>:\n",
+		"[1,0]<stdout>:\n":                                                        "[4] \n",
+		"[1,7]<stdout>:no such rank\n":                                            "[a] [1,7]<stdout>:no such rank\n",
+		"mpirun says\n[1,0]<stdout>:b\nmpirun says [1,\n":                         "[a] mpirun says\n[4] b\n[a] mpirun says [1,\n",
+		"[1,0]<stdout>:" + long + "[1,0]<stdout>:yz\n":                            "[4] " + long + "yz\n",
+		"[1,0]<stdout>:ab[1,1]<stdout>:c\n[1,0]<stdout>:d\n":                      "[5] c\n[4] abd\n",
+		"[1,0]<stdout>:no newline [1":                                             "[4] no newline [1",
+		"[1,0]<stdout>: a\n[1,1]<stdout>:  b\n[1,0]<stdout>: \n[1,0]<stdout>:c\n": "[4] a\n[5]  b\n[4] \n[a] [1,0]<stdout>:c\n",
 	} {
 		for n := 1; n <= len(in); n = n*5/4 + 1 {
 			if got := openTags(in, n); got != want {
@@ -99,7 +100,7 @@ func TestFragmentsInPauses(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
 			m := NewMerger(&out)
-			f := tags(m)
+			f := tags(m, false)
 			for _, piece := range pieces {
 				_, _ = f.Write([]byte(piece))
 				time.Sleep(3 * partialAfter) // of the bubble's clock

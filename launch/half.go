@@ -25,6 +25,8 @@ type Half struct {
 	Tag     bool   // put the rank in MPI_COMM_WORLD before each line of output
 	Nodes   string // contents of the host file, for a half on a host that does not have it; "" = read Cluster.Hosts
 	RunDir  string // where to keep temporary files; "" = the system's place
+
+	prrte bool // byPRRTE, once prepared
 }
 
 // Grace is how long processes have to end after they were told to, before they are killed.
@@ -45,14 +47,17 @@ func (h *Half) prepare(ctx context.Context) error {
 		if _, err := exec.LookPath(c.Mpirun); err != nil {
 			return fmt.Errorf("mpirun: %w", err)
 		}
+		m, version := IdentifyMpirun(ctx, c.Mpirun)
 		if c.MPI == "" {
-			if c.MPI, _ = IdentifyMpirun(ctx, c.Mpirun); c.MPI == "" {
-				return fmt.Errorf("cannot tell which MPI library %s belongs to: say mpi=openmpi or mpi=mpich", c.Mpirun)
-			}
+			c.MPI = m
 		}
+		if c.MPI == "" {
+			return fmt.Errorf("cannot tell which MPI library %s belongs to: say mpi=openmpi or mpi=mpich", c.Mpirun)
+		}
+		h.prrte = byPRRTE(m, version)
 	}
 	if c.MPI == "" && c.namesMPI() {
-		if err := c.findMPI(ctx); err != nil {
+		if err := h.findMPI(ctx); err != nil {
 			return err
 		}
 	}
@@ -81,7 +86,7 @@ func (h *Half) prepare(ctx context.Context) error {
 		return c.mistyped(err)
 	}
 	if c.Mpirun == "" {
-		if err := c.findMPI(ctx); err != nil {
+		if err := h.findMPI(ctx); err != nil {
 			return err
 		}
 	}
@@ -98,17 +103,23 @@ func (h *Half) prepare(ctx context.Context) error {
 
 // findMPI settles Mpirun, and MPI where neither the job nor the program says: the first that is installed. Mpirun is the bare name, as one would type it: given a
 // path, Open MPI puts its own directories before those of the user's PATH and LD_LIBRARY_PATH.
-func (c *Cluster) findMPI(ctx context.Context) error {
+func (h *Half) findMPI(ctx context.Context) error {
+	c := &h.Cluster
+	among := []MPI{OpenMPI, MPICH}
 	if c.MPI != "" {
-		path, err := FindMpirun(ctx, c.MPI)
-		c.Mpirun = filepath.Base(path)
-		return err
+		among = []MPI{c.MPI}
 	}
-	for _, m := range []MPI{OpenMPI, MPICH} {
-		if path, err := FindMpirun(ctx, m); err == nil {
-			c.MPI, c.Mpirun = m, filepath.Base(path)
+	var missing error
+	for _, m := range among {
+		path, version, err := FindMpirun(ctx, m)
+		if err == nil {
+			c.MPI, c.Mpirun, h.prrte = m, filepath.Base(path), byPRRTE(m, version)
 			return nil
 		}
+		missing = err
+	}
+	if c.MPI != "" {
+		return missing
 	}
 	return errors.New("there is no mpirun on PATH: load the module of an MPI library, or install one (on Debian: apt-get install openmpi-bin libopenmpi-dev, or mpich libmpich-dev)")
 }
@@ -125,7 +136,7 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	defer rd.remove()
 	mark := randomHex(16)
 	env := h.variables(mark)
-	n := native{mpi: c.MPI, mpirun: c.Mpirun, ranks: c.Ranks, inOrder: c.InOrder, extra: c.Args, tag: h.Tag, env: env,
+	n := native{mpi: c.MPI, mpirun: c.Mpirun, prrte: h.prrte, ranks: c.Ranks, inOrder: c.InOrder, extra: c.Args, tag: h.Tag, env: env,
 		words: append([]string{c.ZipperPath(), "exec", "--"}, c.Program...)}
 	if h.Nodes != "" {
 		n.hosts = filepath.Join(rd.dir, "hosts")
@@ -178,7 +189,7 @@ func (h *Half) output(m *Merger, streams string, banner *hydra, watch func(edit 
 	case h.Cluster.MPI == MPICH:
 		return m.Source(watch(banner.watch(nil)))
 	case h.Tag:
-		return newFragments(streams, len(world), func(native int) io.WriteCloser { return m.Source(watch(tagged(cluster, world, native))) })
+		return newFragments(streams, h.prrte, len(world), func(native int) io.WriteCloser { return m.Source(watch(tagged(cluster, world, native))) })
 	default:
 		return m.Source(watch(nil))
 	}

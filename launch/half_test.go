@@ -138,6 +138,13 @@ func TestNativeArguments(t *testing.T) {
 	if got := strings.Join(n.args(), " "); !strings.Contains(got, "--hostfile h") || strings.Contains(got, "--bind-to") {
 		t.Errorf("Open MPI on hosts: %s", got)
 	}
+	n.session = "dir"
+	for _, prrte := range []bool{false, true} {
+		n.prrte = prrte
+		if e := n.environ(func(string) string { return "" }); slices.Contains(e, "PRTE_MCA_prte_tmpdir_base=dir") != prrte || slices.Contains(e, "OMPI_MCA_orte_tmpdir_base=dir") == prrte {
+			t.Errorf("Open MPI's environment, by PRRTE %v: %v", prrte, e)
+		}
+	}
 	n.inOrder = true
 	if got := strings.Join(n.args(), " "); !strings.Contains(got, "--hostfile h --map-by seq ") {
 		t.Errorf("Open MPI, a host for each rank: %s", got)

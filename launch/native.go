@@ -24,18 +24,18 @@ var launchers = map[MPI][]string{
 
 var packages = map[MPI]string{OpenMPI: "openmpi-bin libopenmpi-dev", MPICH: "mpich libmpich-dev"}
 
-// FindMpirun finds the launcher of an MPI library on PATH and asks each candidate which MPI it is.
-func FindMpirun(ctx context.Context, m MPI) (path string, err error) {
+// FindMpirun finds the launcher of an MPI library on PATH and asks each candidate which MPI it is, and its version.
+func FindMpirun(ctx context.Context, m MPI) (path, version string, err error) {
 	for _, name := range launchers[m] {
 		p, err := exec.LookPath(name)
 		if err != nil {
 			continue
 		}
-		if got, _ := IdentifyMpirun(ctx, p); got == m {
-			return p, nil
+		if got, version := IdentifyMpirun(ctx, p); got == m {
+			return p, version, nil
 		}
 	}
-	return "", fmt.Errorf("%s is not installed here: no mpirun of it on PATH; load its module, install it (on Debian: apt-get install %s), or name it in the job file (mpirun: PATH)", m, packages[m])
+	return "", "", fmt.Errorf("%s is not installed here: no mpirun of it on PATH; load its module, install it (on Debian: apt-get install %s), or name it in the job file (mpirun: PATH)", m, packages[m])
 }
 
 // IdentifyMpirun asks an mpirun which library it belongs to and its version.
@@ -60,10 +60,18 @@ func IdentifyMpirun(ctx context.Context, path string) (m MPI, version string) {
 	return "", first
 }
 
+// byPRRTE reports whether the launcher is Open MPI's since version 5, PRRTE: some of its settings have other names.
+func byPRRTE(m MPI, version string) bool {
+	major, _, _ := strings.Cut(version, ".")
+	n, _ := strconv.Atoi(major)
+	return m == OpenMPI && n >= 5
+}
+
 // native is one cluster's native command.
 type native struct {
 	mpi     MPI
 	mpirun  string
+	prrte   bool
 	ranks   int
 	hosts   string   // host file, "" = this host, or those of the batch system
 	inOrder bool     // which has a host for each rank
@@ -127,20 +135,25 @@ func (n native) environ(get func(string) string) []string {
 			// Waiting ranks must give way to those that share their core, here and in the other clusters.
 			set("OMPI_MCA_mpi_yield_when_idle", "1")
 		}
+		single, agent, session := "OMPI_MCA_btl_vader_single_copy_mechanism=none", "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_tmpdir_base"
+		if n.prrte {
+			single, agent, session = "OMPI_MCA_smsc=^cma", "PRTE_MCA_plm_ssh_agent", "PRTE_MCA_prte_tmpdir_base"
+		}
 		if !crossMemoryAttach() {
-			set("OMPI_MCA_btl_vader_single_copy_mechanism", "none")
-			if n.here { // the other components for windows need single copy: they make none, or crash
+			k, v, _ := strings.Cut(single, "=")
+			set(k, v)
+			if n.here && !n.prrte { // the other components for windows need single copy: they make none, or crash
 				set("OMPI_MCA_osc", "^rdma,ucx")
 			}
 		}
 		if _, err := exec.LookPath("ssh"); err != nil && n.here {
-			set("OMPI_MCA_plm_rsh_agent", "true") // it looks for one even when all ranks are here
+			set(agent, "true") // it looks for one even when all ranks are here
 		}
 		if n.session != "" {
-			set("OMPI_MCA_orte_tmpdir_base", n.session)
+			set(session, n.session)
 		}
 		if n.shared != "" {
-			set("OMPI_MCA_btl_vader_backing_directory", n.shared)
+			set("OMPI_MCA_btl_vader_backing_directory", n.shared) // version 5 knows the old name, too
 		}
 	case MPICH:
 		if n.here {

@@ -231,11 +231,10 @@ func Survey(ctx context.Context) Hello {
 func library(ctx context.Context, m launch.MPI) Library {
 	l := Library{MPI: m}
 	var err error
-	if l.Mpirun, err = launch.FindMpirun(ctx, m); err != nil {
+	if l.Mpirun, l.Version, err = launch.FindMpirun(ctx, m); err != nil {
 		l.Missing = err.Error()
 		return l
 	}
-	_, l.Version = launch.IdentifyMpirun(ctx, l.Mpirun)
 	if l.Shim, err = launch.ShimPath(m); err != nil {
 		l.Missing = err.Error()
 	}

@@ -241,7 +241,7 @@ func TestMpirunKilled(t *testing.T) {
 				comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 				env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 				name := strings.TrimSpace(string(comm))
-				if (strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec") || strings.HasPrefix(name, "orterun")) && strings.Contains(string(env), "\x00ZIPPER_CLUSTER=b\x00") {
+				if (strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec") || strings.HasPrefix(name, "orterun") || strings.HasPrefix(name, "prterun")) && strings.Contains(string(env), "\x00ZIPPER_CLUSTER=b\x00") {
 					n++
 					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 						t.Fatal(err)

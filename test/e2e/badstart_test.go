@@ -55,7 +55,7 @@ func TestForwarderDemandsSecret(t *testing.T) {
 	if r.Status == 0 {
 		t.Errorf("a job without the forwarder's secret was served:\n%v", r)
 	}
-	b.Fails(r, r.Status, "\nzipper: cluster ", "ended with exit status 1: cluster ", "cannot join job ", "refused (wrong secret)")
+	b.Fails(r, r.Status, "zipper: cluster ", "ended with exit status 1: cluster ", "cannot join job ", "refused (wrong secret)")
 	j.Flags = append(j.Flags, "--secret-file", file)
 	b.OK(b.Zipped(j, bad(b), "finish"))
 }
@@ -65,7 +65,7 @@ func TestForwarderNotThere(t *testing.T) {
 	b := New(t)
 	const addr = "127.0.0.1:1"
 	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", addr, "--timeout", "3s"}}, bad(b), "finish")
-	b.Fails(r, 1, "warning: forwarder "+addr+" is not reached yet: ", "trying for 3s", "\nzipper: cluster ", "not reachable within 3s")
+	b.Fails(r, 1, "warning: forwarder "+addr+" is not reached yet: ", "trying for 3s", "zipper: cluster ", "not reachable within 3s")
 }
 
 func TestWrongJob(t *testing.T) {

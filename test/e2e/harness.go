@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/launch"
 )
 
 // MPI libraries.
@@ -128,8 +131,24 @@ func (b *Bed) Native(mpi string, ranks int, argv ...string) Result {
 		}
 	}
 	args = append(append(args, "-n", fmt.Sprint(ranks)), argv...)
-	// As zipper run: Open MPI's other components for windows crash or fail where a process may not read another one's memory.
-	return b.Run(nil, []string{"OMPI_MCA_mpi_yield_when_idle=1", "OMPI_MCA_osc=^rdma,ucx"}, append([]string{"mpirun." + mpi}, args...)...)
+	env := []string{"OMPI_MCA_mpi_yield_when_idle=1"}
+	if strings.HasPrefix(version(OpenMPI), "4.") {
+		env = append(env, "OMPI_MCA_osc=^rdma,ucx") // as zipper run: its other components for windows crash or fail where a process may not read another one's memory
+	}
+	return b.Run(nil, env, append([]string{"mpirun." + mpi}, args...)...)
+}
+
+// version is that of the MPI library installed.
+func version(mpi string) string { return versions[mpi]() }
+
+var versions = map[string]func() string{
+	OpenMPI: sync.OnceValue(func() string { return ask("mpirun.openmpi") }),
+	MPICH:   sync.OnceValue(func() string { return ask("mpirun.mpich") }),
+}
+
+func ask(mpirun string) string {
+	_, version := launch.IdentifyMpirun(context.Background(), mpirun)
+	return version
 }
 
 // Job describes a zipped run.
