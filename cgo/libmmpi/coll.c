@@ -41,14 +41,12 @@ int zcomm_coll(zcomm *c, z_coll *args, z_cell *cell) {
   return z_eng.ze_coll(c->id, args, cell);
 }
 
-static void launch(zreq *r) {
+/* Why it failed, or MPI_SUCCESS: then another thread may be through with r by now. */
+static int launch(zreq *r) {
   zcoll *j = r->extra;
-  if (j->launch) {
-    j->launch(r);
-    return;
-  }
+  if (j->launch) return j->launch(r);
   int failed = zcomm_coll(r->comm, &j->args, &r->cell);
-  if (failed) j->rc = z_error_class(failed);
+  return failed ? j->rc = z_error_class(failed) : MPI_SUCCESS;
 }
 
 /* 1: r waits at the gate. */
@@ -74,13 +72,14 @@ void zgate_close(zgate *g) {
 void zgate_open(zgate *g) {
   z_lock(&g->lock);
   g->closed = 0;
-  for (zreq *r; (r = g->first) && !g->closed;) {
-    g->first = r->next;
+  if (!g->launching) { /* else the thread that launches goes on, so that one comes after the other */
     g->launching = 1;
-    z_unlock(&g->lock);
-    launch(r);
-    if (zcoll_of(r)->rc) __atomic_store_n(&r->cell.done, 1, __ATOMIC_RELEASE); /* finish() tells why */
-    z_lock(&g->lock);
+    for (zreq *r; (r = g->first) && !g->closed;) {
+      g->first = r->next;
+      z_unlock(&g->lock);
+      if (launch(r)) __atomic_store_n(&r->cell.done, 1, __ATOMIC_RELEASE); /* finish() tells why */
+      z_lock(&g->lock);
+    }
     g->launching = 0;
   }
   z_unlock(&g->lock);
@@ -90,10 +89,7 @@ int zcoll_start(zreq *r, MPI_Request *request) {
   zcoll *j = r->extra;
   MPI_Request handle = r->handle;
   if (j->rc) return refuse(r, zcoll_wrong(j->rc));
-  if (!wait_at(&zcomm_more(r->comm)->gate, r)) {
-    launch(r);
-    if (j->rc) return refuse(r, z_eng.ze_error());
-  }
+  if (!wait_at(&zcomm_more(r->comm)->gate, r) && launch(r)) return refuse(r, z_eng.ze_error());
   if (request) *request = handle;
   return MPI_SUCCESS;
 }

@@ -29,7 +29,7 @@ typedef struct zcoll {
   zlater *later;
   int (*combine)(struct zcoll *); /* done before the results go to the program; error class. NULL: nothing to do */
   void *operands;     /* … its own */
-  void (*launch)(zreq *r); /* other than by ze_coll; sets rc when it fails */
+  int (*launch)(zreq *r); /* other than by ze_coll; what it returns is in rc too when it fails */
   MPI_Datatype type;  /* nonblocking reductions: ours to free; 0 = none */
   MPI_Op op;          /* … and in use until the end; 0 = none */
 } zcoll;

@@ -85,14 +85,14 @@ static int move(zreq *r) {
 }
 
 /* The program's request waits; another, which the program does not see, goes through the steps. */
-static void launch(zreq *user) {
+static int launch(zreq *user) {
   zcoll *j = user->extra;
   idup *d = j->args.recv;
   zcomm *c = user->comm;
   int64_t *counts = zcoll_grab(j, c->size * 8), *displs = zcoll_grab(j, c->size * 8);
   d->contexts = zcoll_grab(j, c->size * 8);
   if (j->rc && d->info != MPI_INFO_NULL) real.Info_free(&d->info);
-  if (j->rc) return;
+  if (j->rc) return j->rc;
   for (int i = 0; i < c->size; i++) counts[i] = 8, displs[i] = i * 8;
   z_coll a = {.op = Z_ALLGATHERV, .send = &d->context, .send_bytes = 8, .recv = d->contexts, .recv_counts = counts, .recv_displs = displs, .uniform = 1};
   d->user = user;
@@ -105,11 +105,12 @@ static void launch(zreq *user) {
     j->rc = z_error_class(failed);
     if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
     zreq_free(r);
-    return;
+    return j->rc;
   }
   __atomic_add_fetch(&z_pending, 1, __ATOMIC_RELAXED);
   zgate_close(&zcomm_more(c)->gate);
   zreq_release(r);
+  return MPI_SUCCESS;
 }
 
 static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out, MPI_Request *request) {

@@ -102,6 +102,23 @@ static void communicators(int t) {
   }
 }
 
+/* Collectives that wait for a duplication, which any thread may bring to its end: it starts them, while their own thread waits for them. */
+static void duplicates(int t) {
+  for (int round = 0; round < ROUNDS; round++) {
+    MPI_Comm copy;
+    MPI_Request r[4];
+    int sum = -1, root = me == 0 ? round : -1;
+    MPI_Comm_idup(own[t], &copy, &r[0]);
+    MPI_Iallreduce(&me, &sum, 1, MPI_INT, MPI_SUM, own[t], &r[1]);
+    MPI_Ibcast(&root, 1, MPI_INT, 0, own[t], &r[2]);
+    MPI_Ibarrier(own[t], &r[3]);
+    for (int i = 3; i >= 0; i--) MPI_Wait(&r[i], MPI_STATUS_IGNORE);
+    SAME(sum, np * (np - 1) / 2, "sum beside a duplication");
+    SAME(root, round, "broadcast beside a duplication");
+    MPI_Comm_free(&copy);
+  }
+}
+
 static pthread_barrier_t all_threads;
 
 static void *multiple(void *arg) {
@@ -111,6 +128,7 @@ static void *multiple(void *arg) {
     work(t, round, MPI_COMM_WORLD, 100 + t);
   }
   sources(t);
+  duplicates(t);
   pthread_barrier_wait(&all_threads); /* who makes communicators all the time leaves the others next to nothing */
   communicators(t);
   return NULL;
