@@ -182,12 +182,19 @@ int z_Fetch_and_op(const void *from, void *result, MPI_Datatype type, int rank, 
   return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Fetch_and_op")) : bad_operator(win, "MPI_Fetch_and_op");
 }
 
+/* Compare and swap is for integers, logical values and bytes. -1 are some of those that have no arithmetic here. */
+static int swappable(MPI_Datatype type) {
+  int rc;
+  const zflat *f = zflat_get(type, 1, &rc);
+  return f && (f->number < Z_F32 || f->number > Z_CLONG) && f->number < Z_FLOAT_INT;
+}
+
 int z_Compare_and_swap(const void *value, const void *compare, void *result, MPI_Datatype type, int rank, MPI_Aint disp, MPI_Win win) {
   enum { rn = 1, m = 1, n = 2 };
   char from[64]; /* both, one after the other */
   MPI_Datatype ft = type, rt = type, tt = type;
   const ztype *t = ztype_get(type);
-  if (!t || !t->predefined || !t->contiguous || t->size > (int)sizeof from / 2)
+  if (!t || !t->predefined || !t->contiguous || t->size > (int)sizeof from / 2 || !swappable(type))
     return zwin_raise(zwin_find(win), MPI_ERR_TYPE, "MPI_Compare_and_swap", "the type has to be of integers, logical values or bytes");
   memcpy(from, value, (size_t)t->size);
   memcpy(from + t->size, compare, (size_t)t->size);

@@ -110,6 +110,11 @@ int main(int argc, char **argv) {
   MPI_Error_class(MPI_Win_shared_query_c(w, 0, &bytes, &units, &memory), &class_of_query);
   SAME(class_of_query, MPI_ERR_RMA_FLAVOR, "Win_shared_query_c");
 #endif
+  /* Compare and swap is not for floating point. */
+  double one = 1, was = 0;
+  rc = MPI_Compare_and_swap(&one, &one, &was, MPI_DOUBLE, 0, 0, w);
+  MPI_Error_class(rc, &class_of_query);
+  SAME(class_of_query, MPI_ERR_TYPE, "Compare_and_swap of MPI_DOUBLE");
   MPI_Win_free(&w);
 
   /* What stays inside a host stays inside a cluster. */
