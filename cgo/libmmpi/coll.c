@@ -272,7 +272,8 @@ Z_COLLECTIVE(Alltoall, Ialltoall, alltoall, (const void *in, int n, MPI_Datatype
 Z_COLLECTIVE(Alltoallv, Ialltoallv, alltoallv,
              (const void *in, const int sc[], const int sd[], MPI_Datatype from, void *out, const int rc[], const int rd[], MPI_Datatype to), in, sc,
              sd, from, out, rc, rd, to)
-Z_COLLECTIVE(Alltoallw, Ialltoallw, alltoallw,
+/* Open MPI's MPI_Ialltoallw takes the arrays of types to be as long as the communicator's topology has neighbours, and reads beyond them. */
+Z_COLLECTIVE_AS(Z_BY_BARRIER, Alltoallw, Ialltoallw, alltoallw,
              (const void *in, const int sc[], const int sd[], const MPI_Datatype from[], void *out, const int rc[], const int rd[],
               const MPI_Datatype to[]),
              in, sc, sd, from, out, rc, rd, to)

@@ -194,8 +194,42 @@ static void dist(int reorder) {
   MPI_Comm_free(&c);
 }
 
+/* All to all with a type for each rank, not each neighbour, on every line of a grid: some lines are inside one cluster. Behind the
+ * types is what is none. */
+static void lines_of_grid(void) {
+  int dims[2] = {0, 0}, periods[2] = {0, 0}, size, rank, n;
+  MPI_Comm grid, line_;
+  MPI_Datatype type;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Dims_create(size, 2, dims);
+  MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &grid);
+  MPI_Type_contiguous(3, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  for (int d = 0; d < 3; d++) { /* the third: grids of one rank */
+    int keep[2] = {d == 0, d == 1};
+    MPI_Cart_sub(grid, keep, &line_);
+    MPI_Comm_size(line_, &n);
+    MPI_Comm_rank(line_, &rank);
+    int *in = malloc(n * 3 * sizeof *in), *out = malloc(n * 3 * sizeof *out), *counts = malloc(n * sizeof *counts), *at = malloc(n * sizeof *at);
+    MPI_Datatype *types = malloc((n + 4) * sizeof *types);
+    memset(types, 0x11, (n + 4) * sizeof *types);
+    for (int i = 0; i < n; i++) {
+      counts[i] = 1, at[i] = i * 3 * (int)sizeof *in, types[i] = type;
+      for (int k = 0; k < 3; k++) in[3 * i + k] = 100 * rank + 10 * i + k, out[3 * i + k] = -1;
+    }
+    MPI_Alltoallw(in, counts, at, types, out, counts, at, types, line_);
+    for (int i = 0; i < n; i++)
+      for (int k = 0; k < 3; k++) SAME(out[3 * i + k], 100 * i + 10 * rank + k, "alltoallw on a line of a grid");
+    free(in), free(out), free(counts), free(at), free(types);
+    MPI_Comm_free(&line_);
+  }
+  MPI_Type_free(&type);
+  MPI_Comm_free(&grid);
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   for (int reorder = 0; reorder < 2; reorder++) cart(reorder), graph(reorder), dist(reorder);
+  lines_of_grid();
   return finish();
 }
