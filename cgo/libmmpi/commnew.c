@@ -64,6 +64,10 @@ static int divide(zcomm *c, int color, int key, int groups, const char *function
     if (color >= 0 && all[i].color == color) all[n++] = all[i];
   qsort(all, (size_t)n, sizeof *all, by_key);
   for (int i = 0; i < n; i++) {
+    if ((uint32_t)all[i].rank >= (uint32_t)c->size) { /* the answer to another question */
+      rc = z_raise(c, MPI_ERR_OTHER, function, "not all ranks of the communicator call the same collectives in the same order");
+      goto end;
+    }
     world[i] = c->world[all[i].rank];
     low += !all[i].half;
     spans |= c->native_of[all[i].rank] == Z_REMOTE;
