@@ -11,10 +11,12 @@
 //
 //	p, err := mmpi.Init(mmpi.Serialized)
 //	…
-//	defer p.Finalize()
 //	w := p.World()
 //	sum := make([]float64, 1)
 //	err = mmpi.Allreduce(w, []float64{float64(w.Rank())}, sum, mmpi.Sum)
+//	…
+//	err = p.Finalize()
+//	mmpi.Exit(0)
 //
 // # Buffers
 //

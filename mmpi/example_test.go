@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ func TestMain(m *testing.M) {
 	if err := p.Finalize(); err != nil {
 		log.Fatal(err)
 	}
-	os.Exit(code)
+	mmpi.Exit(code)
 }
 
 // Everyone gives its rank to the right-hand neighbour. The receive is posted first, and nobody waits before sending.

@@ -96,12 +96,18 @@ func (p *Process) World() *Comm { return p.world }
 // Self is the communicator of this process alone.
 func (p *Process) Self() *Comm { return p.self }
 
-// Finalize ends MPI; every process must call it, after its last request is done. The Process is dead afterwards.
+// Finalize ends MPI; every process must call it, after its last request is done. The Process is dead afterwards;
+// end with Exit.
 func (p *Process) Finalize() error {
 	unlock := p.lock()
 	defer unlock()
 	return mpi.Finalize()
 }
+
+// Exit ends the process as C's exit does, in place of os.Exit or of returning from main. Since version 4.2 MPICH tells its launcher in exit handlers, which Go
+// does not call, that a process has ended well: without them the launcher may kill those that are not quite through, and end the job with status 9.
+// Nothing deferred is run.
+func Exit(code int) { mpi.Exit(code) }
 
 // Abort ends all processes of all clusters with the exit code. It does not return.
 func (p *Process) Abort(code int) { mpi.Abort(code) }

@@ -3,6 +3,7 @@
 package mpi
 
 // #include "binding.h"
+// #include <stdlib.h>
 import "C"
 
 import (
@@ -79,6 +80,9 @@ func Initialized() bool { return C.b_initialized() != 0 }
 
 // Finalize ends MPI.
 func Finalize() error { return check("MPI_Finalize", C.b_finalize()) }
+
+// Exit ends this process as C's exit does.
+func Exit(code int) { C.exit(C.int(code)) }
 
 // Abort ends the whole job with an exit code.
 func Abort(code int) { C.b_abort(C.int(code)) }

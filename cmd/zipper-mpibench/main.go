@@ -114,8 +114,9 @@ func main() {
 	}
 	if err := app.Run(os.Args); err != nil {
 		fmt.Fprintln(os.Stderr, "zipper-mpibench:", err)
-		os.Exit(1)
+		mmpi.Exit(1)
 	}
+	mmpi.Exit(0)
 }
 
 // onRanks starts MPI around f; an error on one rank ends all.

@@ -17,6 +17,7 @@ func main() {
 	if err := run(); err != nil {
 		log.Fatal(err)
 	}
+	mmpi.Exit(0)
 }
 
 func run() error {

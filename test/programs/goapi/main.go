@@ -48,6 +48,7 @@ func main() {
 	if err := p.Finalize(); err != nil {
 		log.Fatal(err)
 	}
+	mmpi.Exit(0)
 }
 
 func fail(p *mmpi.Process, err error) {
