@@ -201,6 +201,16 @@ func TestIntercollRoots(t *testing.T) {
 	}
 }
 
+// TestThreadsDuplicate has collectives of several threads wait for duplications, without a native run, which Open MPI does not survive.
+func TestThreadsDuplicate(t *testing.T) {
+	for _, s := range []split{oneOneOne, mpichPair} {
+		t.Run(s.name, func(t *testing.T) {
+			b := New(t)
+			b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/threads.c", "-pthread"), "duplicates"))
+		})
+	}
+}
+
 // TestWindowThreads uses windows from several threads at once, without a native run: the program knows what is right.
 func TestWindowThreads(t *testing.T) {
 	splits := []split{twoOne, mixed}

@@ -1,4 +1,4 @@
-/* Threads: `threads LEVEL` with funneled, serialized or multiple. With multiple, several threads of every rank send, receive, probe and do
+/* Threads: `threads LEVEL` with funneled, serialized or multiple, or `threads duplicates` (multiple, too). With multiple, several threads of every rank send, receive, probe and do
  * collectives at once, each on a communicator of its own and all on one with a tag each. If the library grants less than asked the
  * program does what is granted and says only whether it went well.
  */
@@ -102,8 +102,10 @@ static void communicators(int t) {
   }
 }
 
-/* Collectives that wait for a duplication, which any thread may bring to its end: it starts them, while their own thread waits for them. */
-static void duplicates(int t) {
+/* Collectives that wait for a duplication, which any thread may bring to its end: it starts them, while their own thread waits for them. Natively Open MPI 4.1
+ * mixes them up, hangs or aborts. */
+static void *duplicates(void *arg) {
+  int t = (int)(long)arg;
   for (int round = 0; round < ROUNDS; round++) {
     MPI_Comm copy;
     MPI_Request r[4];
@@ -117,6 +119,7 @@ static void duplicates(int t) {
     SAME(root, round, "broadcast beside a duplication");
     MPI_Comm_free(&copy);
   }
+  return NULL;
 }
 
 static pthread_barrier_t all_threads;
@@ -128,7 +131,6 @@ static void *multiple(void *arg) {
     work(t, round, MPI_COMM_WORLD, 100 + t);
   }
   sources(t);
-  duplicates(t);
   pthread_barrier_wait(&all_threads); /* who makes communicators all the time leaves the others next to nothing */
   communicators(t);
   return NULL;
@@ -158,7 +160,7 @@ static void *compute(void *arg) {
 
 int main(int argc, char **argv) {
   const char *level = argc > 1 ? argv[1] : "funneled";
-  int want = !strcmp(level, "multiple") ? MPI_THREAD_MULTIPLE : !strcmp(level, "serialized") ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED, got, asked, main_thread = 0;
+  int duplicating = !strcmp(level, "duplicates"), want = duplicating || !strcmp(level, "multiple") ? MPI_THREAD_MULTIPLE : !strcmp(level, "serialized") ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED, got, asked, main_thread = 0;
   MPI_Init_thread(&argc, &argv, want, &got);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &np);
@@ -174,7 +176,7 @@ int main(int argc, char **argv) {
   pthread_barrier_init(&all_threads, NULL, THREADS);
   for (int t = 0; t < THREADS; t++) MPI_Comm_dup(MPI_COMM_WORLD, &own[t]);
   if (lowest >= MPI_THREAD_SERIALIZED) {
-    for (int t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, lowest == MPI_THREAD_MULTIPLE ? multiple : serialized, (void *)(long)t);
+    for (int t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, lowest < MPI_THREAD_MULTIPLE ? serialized : duplicating ? duplicates : multiple, (void *)(long)t);
     for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
   } else {
     for (int t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, compute, NULL);
