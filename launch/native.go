@@ -135,13 +135,12 @@ func (n native) environ(get func(string) string) []string {
 			// Waiting ranks must give way to those that share their core, here and in the other clusters.
 			set("OMPI_MCA_mpi_yield_when_idle", "1")
 		}
-		single, agent, session := "OMPI_MCA_btl_vader_single_copy_mechanism=none", "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_tmpdir_base"
+		single, off, agent, session := "OMPI_MCA_btl_vader_single_copy_mechanism", "none", "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_tmpdir_base"
 		if n.prrte {
-			single, agent, session = "OMPI_MCA_smsc=^cma", "PRTE_MCA_plm_ssh_agent", "PRTE_MCA_prte_tmpdir_base"
+			single, off, agent, session = "OMPI_MCA_smsc", "^cma", "PRTE_MCA_plm_ssh_agent", "PRTE_MCA_prte_tmpdir_base"
 		}
 		if !crossMemoryAttach() {
-			k, v, _ := strings.Cut(single, "=")
-			set(k, v)
+			set(single, off)
 			if n.here && !n.prrte { // the other components for windows need single copy: they make none, or crash
 				set("OMPI_MCA_osc", "^rdma,ucx")
 			}

@@ -168,7 +168,7 @@ func (n *Node) Fence(open bool, token any) error {
 	return nil
 }
 
-// How a lock is wanted.
+// How says how a lock is wanted, by bits that may be combined.
 type How uint8
 
 const (
