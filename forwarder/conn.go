@@ -101,7 +101,7 @@ func (c *conn) readable() {
 		case errors.Is(err, io.EOF) && c.departed:
 			c.end(nil)
 		case errors.Is(err, io.EOF):
-			c.end(errors.New("closed its link without Bye (the process ended?)"))
+			c.end(errors.New("its process ended before the job was over"))
 		default:
 			c.end(err)
 		}

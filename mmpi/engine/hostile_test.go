@@ -174,7 +174,7 @@ func TestAbort(t *testing.T) {
 	f.engines[2].Abort(42, "MPI_Abort")
 	f.settle()
 	for _, r := range []int{0, 1} {
-		if n := f.natives[r]; n.code != 42 || !strings.Contains(n.failed, "rank 2") {
+		if n := f.natives[r]; n.code != 42 || !strings.Contains(n.failed, "exit status 42: MPI_Abort") {
 			t.Errorf("rank %d: %d, %q", r, n.code, n.failed)
 		}
 	}

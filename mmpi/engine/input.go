@@ -189,11 +189,12 @@ func (e *Engine) giveWay(cause int) {
 	}
 }
 
+// abortReason is what the rank says that is told of the end; a reason that a rank is the cause of names that rank.
 func abortReason(a wire.Abort) string {
 	if a.Rank == wire.Nobody {
 		return fmt.Sprintf("job ended by the forwarder: %s", a.Reason)
 	}
-	return fmt.Sprintf("job ended by rank %d (exit status %d): %s", a.Rank, a.Code, a.Reason)
+	return fmt.Sprintf("job ended with exit status %d: %s", a.Code, a.Reason)
 }
 
 // breach is a fault of what came over a link rather than of the link.
