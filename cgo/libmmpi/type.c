@@ -74,6 +74,9 @@ static int contiguous(MPI_Datatype type, int *yes, int *predefined) {
   return MPI_SUCCESS;
 }
 
+/* No function tells; but one that sends nothing, and reads nothing, finds fault with a type that has not been committed. */
+static int committed(MPI_Datatype type) { return real.Send(&type, 1, type, MPI_PROC_NULL, 0, z_self); }
+
 static int learn(MPI_Datatype type, ztype *t) {
   MPI_Count size;
   MPI_Aint lb, extent, true_lb, true_extent;
@@ -84,7 +87,8 @@ static int learn(MPI_Datatype type, ztype *t) {
   if (rc) return rc;
   t->size = size, t->extent = extent, t->true_lb = true_lb, t->true_extent = true_extent;
   if (t->predefined) return MPI_SUCCESS; /* cannot be freed: nothing need tell us so */
-  return real.Type_set_attr(type, keyval, t);
+  rc = committed(type);
+  return rc ? rc : real.Type_set_attr(type, keyval, t);
 }
 
 const ztype *ztype_learn(MPI_Datatype type) {

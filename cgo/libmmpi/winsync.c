@@ -133,11 +133,16 @@ int z_Win_complete(MPI_Win win) { return simple(win, "MPI_Win_complete", Z_SYNC_
 
 /* ---- locks: the engine's, then those of native windows ---- */
 
+static int no_rank(zwin *w, int rank, const char *function) {
+  return rank == MPI_PROC_NULL || (rank >= 0 && rank < w->comm->size) ? MPI_SUCCESS : zwin_raise(w, MPI_ERR_RANK, function, "there is no such target");
+}
+
 static int unchecked(int assert) { return assert & MPI_MODE_NOCHECK ? Z_LOCK_UNCHECKED : 0; }
 
 int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
-  int rc = MPI_SUCCESS;
+  int rc = w ? no_rank(w, rank, "MPI_Win_lock") : MPI_SUCCESS;
+  if (rc) return rc;
   if (w && type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return zwin_raise(w, MPI_ERR_LOCKTYPE, "MPI_Win_lock", "no such type of lock");
   int how = (type == MPI_LOCK_EXCLUSIVE ? Z_LOCK_EXCLUSIVE : 0) | unchecked(assert);
   if (w && rank != MPI_PROC_NULL) rc = sync_to(w, "MPI_Win_lock", Z_SYNC_LOCK, rank, w->served ? how : how | Z_LOCK_AWAITED, NULL, 0);
@@ -146,7 +151,8 @@ int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
 
 int z_Win_unlock(int rank, MPI_Win win) {
   zwin *w = zwin_get(win);
-  int rc = w && w->served ? MPI_SUCCESS : NATIVELY(Win_unlock, rank, win);
+  int rc = w ? no_rank(w, rank, "MPI_Win_unlock") : MPI_SUCCESS;
+  if (!rc && !(w && w->served)) rc = NATIVELY(Win_unlock, rank, win);
   return rc || !w || rank == MPI_PROC_NULL ? rc : sync_to(w, "MPI_Win_unlock", Z_SYNC_UNLOCK, rank, 0, NULL, 0);
 }
 
@@ -180,13 +186,15 @@ int z_Win_unlock_all(MPI_Win win) {
 }
 
 static int flush(int rank, MPI_Win win, const char *function) {
-  return rank == MPI_PROC_NULL ? MPI_SUCCESS : sync_to(zwin_find(win), function, Z_SYNC_FLUSH, rank, 0, NULL, 0);
+  zwin *w = zwin_find(win);
+  int rc = no_rank(w, rank, function);
+  return rc || rank == MPI_PROC_NULL ? rc : sync_to(w, function, Z_SYNC_FLUSH, rank, 0, NULL, 0);
 }
 
-int z_Win_flush(int rank, MPI_Win win) { return flush(rank < 0 && rank != MPI_PROC_NULL ? -2 : rank, win, "MPI_Win_flush"); }
+int z_Win_flush(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush"); }
 int z_Win_flush_all(MPI_Win win) { return sync_to(zwin_find(win), "MPI_Win_flush_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
 /* What is sent has been copied, but results have to come: those of a target are there when it has answered. */
-int z_Win_flush_local(int rank, MPI_Win win) { return flush(rank < 0 && rank != MPI_PROC_NULL ? -2 : rank, win, "MPI_Win_flush_local"); }
+int z_Win_flush_local(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush_local"); }
 int z_Win_flush_local_all(MPI_Win win) { return sync_to(zwin_find(win), "MPI_Win_flush_local_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
 
 int z_Win_sync(MPI_Win win) {

@@ -112,6 +112,21 @@ int main(int argc, char **argv) {
   CLASS(MPI_Bcast(&x, 1, MPI_INT, np, MPI_COMM_WORLD), MPI_ERR_ROOT);
   CLASS(MPI_Isend(&x, 1, MPI_INT, other, -5, MPI_COMM_WORLD, &r), MPI_ERR_TAG);
   CLASS(MPI_Send(&x, 1, MPI_INT, MPI_PROC_NULL, 1, MPI_COMM_WORLD), MPI_SUCCESS);
+  for (int vector = 0; vector < 2; vector++) { /* committed only later */
+    int some[4] = {0};
+    MPI_Datatype t;
+    vector ? MPI_Type_vector(2, 1, 2, MPI_INT, &t) : MPI_Type_contiguous(2, MPI_INT, &t);
+    for (int shift = 1; shift < np; shift++) {
+      CLASS(MPI_Send(some, 1, t, (me + shift) % np, 1, MPI_COMM_WORLD), MPI_ERR_TYPE);
+      CLASS(MPI_Irecv(some, 1, t, (me + shift) % np, 1, MPI_COMM_WORLD, &r), MPI_ERR_TYPE);
+    }
+    CLASS(MPI_Bcast(some, 1, t, 0, MPI_COMM_WORLD), MPI_ERR_TYPE);
+    MPI_Type_commit(&t);
+    some[0] = me == 0 ? 5 : 0;
+    CLASS(MPI_Bcast(some, 1, t, 0, MPI_COMM_WORLD), MPI_SUCCESS);
+    SAME(some[0], 5, "from a type that is committed now");
+    MPI_Type_free(&t);
+  }
   for (int shift = 1; shift < np; shift++) { /* a buffer that is not there */
     CLASS(MPI_Send(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER);
     CLASS(MPI_Irecv(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD, &r), MPI_ERR_BUFFER);

@@ -131,6 +131,15 @@ static void belongings(void) {
   int rc = MPI_Win_unlock(0, w), class_ = -1;
   MPI_Error_class(rc, &class_);
   SAME(class_, MPI_ERR_RMA_SYNC, "unlock without lock");
+  for (int wrong = -7; wrong <= np; wrong += np + 7) {
+    MPI_Error_class(MPI_Win_lock(MPI_LOCK_SHARED, wrong, 0, w), &class_);
+    SAME(class_, MPI_ERR_RANK, "lock of no rank");
+  }
+  MPI_Win_fence(0, w);
+#ifdef OPEN_MPI /* MPICH refuses the buffers */
+  SAME(MPI_Compare_and_swap(NULL, NULL, NULL, MPI_INT, MPI_PROC_NULL, 0, w), MPI_SUCCESS, "compare and swap nothing with nobody");
+#endif
+  MPI_Win_fence(0, w);
   MPI_Win_free(&w);
   SAME(deletes, 1, "deleted attributes");
   SAME(copies, 0, "copies");
