@@ -1,7 +1,7 @@
 /* Attributes of communicators are the native library's: the user's handle is its handle. Only the predefined ones that speak of
- * the whole job are answered here. Owner: comms. */
+ * the whole job are answered here, and for Fortran those of windows (for C: win.c). Owner: comms. */
 #define _GNU_SOURCE
-#include "shim.h"
+#include "win.h"
 #include <dlfcn.h>
 
 typedef struct predefined {
@@ -64,3 +64,25 @@ static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *va
 FORTRAN(mpi_attr_get_, MPI_Fint)
 FORTRAN(mpi_comm_get_attr_, MPI_Aint)
 FORTRAN(mpi_comm_get_attr_f08_, MPI_Aint)
+
+/* What the native window, which has no memory, does not know; its function has said that the attribute is there. */
+static void of_window(MPI_Win win, int keyval, MPI_Aint *value) {
+  const zwin *w = z_on && !z_inside ? zwin_find(win) : NULL;
+  if (!w) return;
+  switch (keyval) {
+  case MPI_WIN_BASE: *value = (MPI_Aint)w->base; break;
+  case MPI_WIN_SIZE: *value = w->bytes; break;
+  case MPI_WIN_DISP_UNIT: *value = w->unit; break;
+  case MPI_WIN_CREATE_FLAVOR: *value = w->flavor; break;
+  case MPI_WIN_MODEL: *value = w->model; break;
+  }
+}
+
+#define FORTRAN_OF_WINDOWS(NAME)                                                                                                                \
+  __attribute__((visibility("default"))) void NAME(MPI_Fint *win, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *flag, MPI_Fint *ierr);           \
+  void NAME(MPI_Fint *win, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *flag, MPI_Fint *ierr) {                                                 \
+    ((get_attr *)dlsym(RTLD_NEXT, #NAME))(win, keyval, value, flag, ierr);                                                                      \
+    if (!ierr || *ierr == MPI_SUCCESS) of_window(MPI_Win_f2c(*win), *keyval + KEYVAL_OF_C, value);                                              \
+  }
+FORTRAN_OF_WINDOWS(mpi_win_get_attr_)
+FORTRAN_OF_WINDOWS(mpi_win_get_attr_f08_)

@@ -262,8 +262,17 @@ static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MP
                   &(zblocks){.buf = out, .counts = rc, .displs = rd, .type = to});
 }
 
+/* Handles for all peers, of a caller in Fortran whose own types are known. */
+static const MPI_Datatype *types_of(zcoll *j, const MPI_Fint *fortran, const MPI_Datatype *types) {
+  MPI_Datatype *all = fortran ? zcoll_grab(j, j->comm->peers * (int64_t)sizeof *all) : NULL;
+  for (int i = 0; all && i < j->comm->peers; i++) all[i] = MPI_Type_f2c(fortran[i]);
+  return all ? all : types;
+}
+
 static void alltoallw(zcoll *j, const void *in, const int *sc, const int *sd, const MPI_Datatype *from, void *out, const int *rc, const int *rd,
                       const MPI_Datatype *to) {
+  if (in != MPI_IN_PLACE) from = types_of(j, zfortran_types.send, from);
+  to = types_of(j, zfortran_types.receive, to);
   alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = sc, .displs = sd, .types = from},
                   &(zblocks){.buf = out, .counts = rc, .displs = rd, .types = to});
 }

@@ -127,6 +127,11 @@ int zcoll_run(zreq *r);
 
 #define Z_COLLECTIVE(...) Z_COLLECTIVE_AS(Z_BY_REQUEST, __VA_ARGS__)
 
+/* The types that this thread has given to MPI_Alltoallw or MPI_Ialltoallw in Fortran, while it is in there; else NULL (fortran.c). */
+extern _Thread_local struct zfortran_types {
+  const MPI_Fint *send, *receive;
+} zfortran_types;
+
 /* Checks while preparing: rc is set when one fails. */
 int zcoll_fail(zcoll *j, int class_);
 int zcoll_check_count(zcoll *j, int64_t count);

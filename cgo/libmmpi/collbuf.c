@@ -59,12 +59,17 @@ static void later(zcoll *j, const void *from, int64_t bytes, void *to, int64_t c
   j->later = l;
 }
 
+/* MPI_IN_PLACE comes here only where it is not allowed. */
+static void check_buffer(zcoll *j, const ztype *t, const void *buf, int64_t bytes) {
+  if (ztype_nowhere(t, buf, bytes) || (bytes && buf == MPI_IN_PLACE)) zcoll_fail(j, MPI_ERR_BUFFER);
+}
+
 const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes) {
   const ztype *t = type_of(j, type);
   if (j->rc) return NULL;
   *bytes = count * t->size;
-  if (ztype_nowhere(t, buf, *bytes)) zcoll_fail(j, MPI_ERR_BUFFER);
-  if (t->contiguous) return buf;
+  check_buffer(j, t, buf, *bytes);
+  if (j->rc || t->contiguous) return buf;
   void *packed = zcoll_grab(j, *bytes);
   if (packed) zcoll_fail(j, ztype_pack(buf, count, type, packed, j->comm->native));
   return packed;
@@ -74,8 +79,8 @@ void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t 
   const ztype *t = type_of(j, type);
   if (j->rc) return NULL;
   *bytes = count * t->size;
-  if (ztype_nowhere(t, buf, *bytes)) zcoll_fail(j, MPI_ERR_BUFFER);
-  if (t->contiguous) return buf;
+  check_buffer(j, t, buf, *bytes);
+  if (j->rc || t->contiguous) return buf;
   void *packed = zcoll_grab(j, *bytes);
   if (packed) later(j, packed, *bytes, buf, count, type);
   return packed;
@@ -150,6 +155,7 @@ static void *layout(zcoll *j, int64_t count, const ztype *t) {
 
 const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type) {
   const ztype *t = type_of(j, type);
+  if (!j->rc) check_buffer(j, t, buf, count * t->size);
   if (j->rc || t->contiguous) return buf;
   char *laid = layout(j, count, t);
   if (laid) zcoll_fail(j, copy(buf, laid - t->true_lb, count, type, t, j->comm->native));
@@ -158,6 +164,7 @@ const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype
 
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched) {
   const ztype *t = type_of(j, type);
+  if (!j->rc && !untouched) check_buffer(j, t, buf, results * t->size);
   if (j->rc || t->contiguous) return buf;
   char *laid = layout(j, room, t);
   if (laid && in_place) zcoll_fail(j, copy(buf, laid - t->true_lb, room, type, t, j->comm->native));

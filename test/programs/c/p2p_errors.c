@@ -127,6 +127,11 @@ int main(int argc, char **argv) {
     SAME(some[0], 5, "from a type that is committed now");
     MPI_Type_free(&t);
   }
+  if (me != 0) { /* in place is for the root; the others do not come */
+    CHECK(MPI_Reduce(MPI_IN_PLACE, &x, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD) != MPI_SUCCESS, "reduce");
+    CHECK(MPI_Gather(MPI_IN_PLACE, 1, MPI_INT, NULL, 0, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS, "gather");
+    CHECK(MPI_Scatter(NULL, 0, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS, "scatter");
+  }
   for (int shift = 1; shift < np; shift++) { /* a buffer that is not there */
     CLASS(MPI_Send(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER);
     CLASS(MPI_Irecv(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD, &r), MPI_ERR_BUFFER);

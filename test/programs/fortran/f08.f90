@@ -105,8 +105,28 @@ program f08
   call MPI_Comm_free(comm)
   call MPI_Exscan(me + 1, y, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
   if (me > 0 .and. y /= me * (me + 1) / 2) failures = failures + 1
+  call types_for_each(MPI_COMM_WORLD)
   call MPI_Allreduce(failures, all_failures, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
   if (me == 0) print '(a,i4,a,2i7,a,i4)', 'ranks', np, ' map', got, ' failures', all_failures
   call MPI_Finalize()
   if (all_failures /= 0) stop 1
+contains
+  ! Every type counts, not only those of the ranks of this cluster.
+  subroutine types_for_each(comm)
+    type(MPI_Comm), intent(in) :: comm
+    integer, asynchronous :: out(0:np-1), in(0:np-1)
+    integer :: counts(np), displs(np), k
+    type(MPI_Datatype) :: types(np)
+    type(MPI_Request) :: request
+    out = [(100 * me + k, k = 0, np - 1)]
+    counts = 1
+    displs = [(4 * k, k = 0, np - 1)]
+    types = MPI_INTEGER
+    in = -1
+    call MPI_Alltoallw(out, counts, displs, types, in, counts, displs, types, comm)
+    if (any(in /= [(100 * k + me, k = 0, np - 1)])) failures = failures + 1
+    call MPI_Ialltoallw(MPI_IN_PLACE, counts, displs, types, in, counts, displs, types, comm, request)
+    call MPI_Wait(request, MPI_STATUS_IGNORE)
+    if (any(in /= out)) failures = failures + 1
+  end subroutine
 end program

@@ -4,7 +4,8 @@ program rma
   implicit none
   integer, parameter :: n = 10
   integer :: me, np, i, right, left, ierr
-  integer(MPI_ADDRESS_KIND) :: bytes, disp
+  integer(MPI_ADDRESS_KIND) :: bytes, disp, known
+  logical :: there
   integer, asynchronous :: mine(n), out(n), one, ticket
   type(MPI_Win) :: win
   type(MPI_Group) :: all, around
@@ -18,6 +19,15 @@ program rma
   bytes = n * 4
   mine = 0
   call MPI_Win_create(mine, bytes, 4, MPI_INFO_NULL, MPI_COMM_WORLD, win)
+  call MPI_Win_get_attr(win, MPI_WIN_SIZE, known, there)
+  if (.not. there .or. known /= bytes) call fail("size")
+  call MPI_Win_get_attr(win, MPI_WIN_DISP_UNIT, known, there)
+  if (.not. there .or. known /= 4) call fail("unit of displacements")
+  call MPI_Win_get_attr(win, MPI_WIN_BASE, known, there)
+  call MPI_Get_address(mine, disp)
+  if (.not. there .or. known /= disp) call fail("base")
+  call MPI_Win_get_attr(win, MPI_WIN_CREATE_FLAVOR, known, there)
+  if (.not. there .or. known /= MPI_WIN_FLAVOR_CREATE) call fail("flavor")
 
   call MPI_Win_fence(0, win)
   out = [(100 * me + i, i = 1, n)]

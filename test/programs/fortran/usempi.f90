@@ -96,9 +96,29 @@ program usempi
   call MPI_Type_commit(t, ierr)
   call MPI_Bcast(everything, 1, t, 0, dup, ierr)
   call MPI_Type_free(t, ierr)
+  call types_for_each(dup)
   call MPI_Comm_free(dup, ierr)
   call MPI_Allreduce(failures, all_failures, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierr)
   if (me == 0) print '(a,i4,a,i4)', 'ranks', np, ' failures', all_failures
   call MPI_Finalize(ierr)
   if (all_failures /= 0) stop 1
+contains
+  ! Every type counts, not only those of the ranks of this cluster.
+  subroutine types_for_each(comm)
+    integer, intent(in) :: comm
+    integer, asynchronous :: out(0:np-1), in(0:np-1)
+    integer :: counts(np), displs(np), k
+    integer :: types(np)
+    integer :: request
+    out = [(100 * me + k, k = 0, np - 1)]
+    counts = 1
+    displs = [(4 * k, k = 0, np - 1)]
+    types = MPI_INTEGER
+    in = -1
+    call MPI_Alltoallw(out, counts, displs, types, in, counts, displs, types, comm, ierr)
+    if (any(in /= [(100 * k + me, k = 0, np - 1)])) failures = failures + 1
+    call MPI_Ialltoallw(MPI_IN_PLACE, counts, displs, types, in, counts, displs, types, comm, request, ierr)
+    call MPI_Wait(request, MPI_STATUS_IGNORE, ierr)
+    if (any(in /= out)) failures = failures + 1
+  end subroutine
 end program
