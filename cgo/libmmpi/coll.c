@@ -111,7 +111,12 @@ int zcoll_check_root(zcoll *j, int root) {
 }
 
 const char *zcoll_wrong(int rc) {
-  return rc == MPI_ERR_ROOT ? "the root is no rank that can be one" : "the arguments do not describe a collective that can be done";
+  switch (rc) {
+  case MPI_ERR_ROOT: return "the root is no rank that can be one";
+  case MPI_ERR_TYPE: return "a datatype is none, or has not been committed";
+  case MPI_ERR_BUFFER: return "a buffer is NULL, or MPI_IN_PLACE where that is not allowed";
+  }
+  return "the arguments do not describe a collective that can be done";
 }
 
 /* ---- barrier and broadcast ---- */
@@ -271,8 +276,10 @@ static const MPI_Datatype *types_of(zcoll *j, const MPI_Fint *fortran, const MPI
 
 static void alltoallw(zcoll *j, const void *in, const int *sc, const int *sd, const MPI_Datatype *from, void *out, const int *rc, const int *rd,
                       const MPI_Datatype *to) {
-  if (in != MPI_IN_PLACE) from = types_of(j, zfortran_types.send, from);
-  to = types_of(j, zfortran_types.receive, to);
+  struct zfortran_types fortran = zfortran_types;
+  zfortran_types = (struct zfortran_types){NULL, NULL};
+  if (in != MPI_IN_PLACE) from = types_of(j, fortran.send, from);
+  to = types_of(j, fortran.receive, to);
   alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = sc, .displs = sd, .types = from},
                   &(zblocks){.buf = out, .counts = rc, .displs = rd, .types = to});
 }

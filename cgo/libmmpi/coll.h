@@ -127,7 +127,7 @@ int zcoll_run(zreq *r);
 
 #define Z_COLLECTIVE(...) Z_COLLECTIVE_AS(Z_BY_REQUEST, __VA_ARGS__)
 
-/* The types that this thread has given to MPI_Alltoallw or MPI_Ialltoallw in Fortran, while it is in there; else NULL (fortran.c). */
+/* The types of the MPI_Alltoallw or MPI_Ialltoallw that this thread has called in Fortran on a spanning communicator, until that takes them; else NULL (fortran.c). */
 extern _Thread_local struct zfortran_types {
   const MPI_Fint *send, *receive;
 } zfortran_types;

@@ -14,9 +14,8 @@ _Thread_local struct zfortran_types zfortran_types;
   __attribute__((visibility("default"))) NAME##type NAME;                                                                                        \
   void NAME(BUFFERS, Z_LIST LAST) {                                                                                                              \
     NAME##type *native = (NAME##type *)dlsym(RTLD_NEXT, #NAME);                                                                                  \
-    zfortran_types = (struct zfortran_types){from, to};                                                                                          \
+    if (z_on && !z_inside && zcomm_find(MPI_Comm_f2c(*comm))) zfortran_types = (struct zfortran_types){from, to};                                 \
     native(in, sc, sd, from, out, rc, rd, to, comm, __VA_ARGS__);                                                                                \
-    zfortran_types = (struct zfortran_types){NULL, NULL};                                                                                        \
   }
 FORTRAN(mpi_alltoallw_, (MPI_Fint * ierr), ierr)
 FORTRAN(mpi_ialltoallw_, (MPI_Fint * request, MPI_Fint *ierr), request, ierr)

@@ -63,7 +63,7 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
 /* Where a buffer is replaced its data leave from a packed copy. The error is raised. */
 static int packed_copy(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, void **copy, int *bytes) {
   const ztype *t = ztype_get(type);
-  if (!t) return z_raise(c, MPI_ERR_TYPE, function, "not a datatype");
+  if (!t) return z_raise(c, MPI_ERR_TYPE, function, "the datatype is none, or has not been committed");
   int64_t all = count * t->size;
   if (all > INT_MAX) return z_raise(c, MPI_ERR_COUNT, function, "more than 2 GiB at once: use two buffers");
   if (!(*copy = malloc(all ? all : 1))) return z_raise(c, MPI_ERR_NO_MEM, function, "no memory for a copy of %lld bytes", (long long)all);

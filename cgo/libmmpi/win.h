@@ -42,6 +42,8 @@ static inline zwin *zwin_find(MPI_Win win) {
 /* Raises an error of a class, or of the engine, through the window's error handler; the code to return. */
 int zwin_raise(zwin *w, int class_, const char *function, const char *why);
 int zwin_raise_engine(zwin *w, int z_error, const char *function);
+/* Whether rank is MPI_PROC_NULL or one of the window's; if not, the error has been raised. */
+int zwin_check_target(zwin *w, int rank, const char *function);
 int zwin_unsupported(MPI_Win win, const char *function);
 
 /* ---- types (wintype.c) ---- */

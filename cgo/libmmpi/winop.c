@@ -63,7 +63,7 @@ static int prepare(zwin *w, const call *k, z_rma *op, side sides[3]) {
   if (!rc && k->verb != Z_PUT && k->verb != Z_ACCUMULATE) rc = describe(&sides[2], k->result, k->result_count, k->result_type, elements);
   if (rc) return zwin_raise(w, rc, k->function, "a count or datatype cannot be used");
   if (k->fn > Z_NO_OP && sides[0].number != sides[1].number) return zwin_raise(w, MPI_ERR_TYPE, k->function, "origin and target have different elements");
-  if (k->target < 0 || k->target >= w->comm->size) return zwin_raise(w, MPI_ERR_RANK, k->function, "there is no such target");
+  if ((rc = zwin_check_target(w, k->target, k->function))) return rc;
   if (!in_range(w, k, &first, &end)) return zwin_raise(w, MPI_ERR_RMA_RANGE, k->function, "the target's memory is not in its window");
   *op = (z_rma){.verb = k->verb, .fn = k->fn, .number = sides[1].number, .target = k->target, .disp = k->disp,
                 .data = sides[0].view, .there = sides[1].view, .result = sides[2].view};

@@ -133,15 +133,11 @@ int z_Win_complete(MPI_Win win) { return simple(win, "MPI_Win_complete", Z_SYNC_
 
 /* ---- locks: the engine's, then those of native windows ---- */
 
-static int no_rank(zwin *w, int rank, const char *function) {
-  return rank == MPI_PROC_NULL || (rank >= 0 && rank < w->comm->size) ? MPI_SUCCESS : zwin_raise(w, MPI_ERR_RANK, function, "there is no such target");
-}
-
 static int unchecked(int assert) { return assert & MPI_MODE_NOCHECK ? Z_LOCK_UNCHECKED : 0; }
 
 int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
-  int rc = w ? no_rank(w, rank, "MPI_Win_lock") : MPI_SUCCESS;
+  int rc = w ? zwin_check_target(w, rank, "MPI_Win_lock") : MPI_SUCCESS;
   if (rc) return rc;
   if (w && type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return zwin_raise(w, MPI_ERR_LOCKTYPE, "MPI_Win_lock", "no such type of lock");
   int how = (type == MPI_LOCK_EXCLUSIVE ? Z_LOCK_EXCLUSIVE : 0) | unchecked(assert);
@@ -151,7 +147,7 @@ int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
 
 int z_Win_unlock(int rank, MPI_Win win) {
   zwin *w = zwin_get(win);
-  int rc = w ? no_rank(w, rank, "MPI_Win_unlock") : MPI_SUCCESS;
+  int rc = w ? zwin_check_target(w, rank, "MPI_Win_unlock") : MPI_SUCCESS;
   if (!rc && !(w && w->served)) rc = NATIVELY(Win_unlock, rank, win);
   return rc || !w || rank == MPI_PROC_NULL ? rc : sync_to(w, "MPI_Win_unlock", Z_SYNC_UNLOCK, rank, 0, NULL, 0);
 }
@@ -187,7 +183,7 @@ int z_Win_unlock_all(MPI_Win win) {
 
 static int flush(int rank, MPI_Win win, const char *function) {
   zwin *w = zwin_find(win);
-  int rc = no_rank(w, rank, function);
+  int rc = zwin_check_target(w, rank, function);
   return rc || rank == MPI_PROC_NULL ? rc : sync_to(w, function, Z_SYNC_FLUSH, rank, 0, NULL, 0);
 }
 
