@@ -218,15 +218,24 @@ func (l *Lab) route(on bool) error {
 	return l.lab(context.Background(), "route", word)
 }
 
-// hostfile writes ranks over nodes evenly, the first nodes first.
-func (l *Lab) hostfile(name string, nodes []string, ranks int) string {
+// slots spreads ranks over nodes evenly, the first nodes first: a host file's lines for exactly so many ranks. With a slot more in one cluster
+// mpirun would put a rank there that belongs in the other.
+func slots(nodes []string, ranks int) string {
 	per := (ranks + len(nodes) - 1) / len(nodes)
 	var b strings.Builder
 	for _, n := range nodes {
-		fmt.Fprintf(&b, "%s slots=%d\n", n, per)
+		here := min(per, ranks)
+		if ranks -= here; here > 0 {
+			fmt.Fprintf(&b, "%s slots=%d\n", n, here)
+		}
 	}
+	return b.String()
+}
+
+// hostfile writes a host file.
+func (l *Lab) hostfile(name, text string, ranks int) string {
 	path := filepath.Join(l.dir, fmt.Sprintf("%s-%d", name, ranks))
-	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		panic(err) // our own directory, made by Up
 	}
 	return path
@@ -242,7 +251,7 @@ func (l *Lab) rsh() []string {
 }
 
 func (l *Lab) cluster(name string, nodes []string, ranks int, network string) launch.Cluster {
-	return launch.Cluster{Name: name, Ranks: ranks, MPI: launch.OpenMPI, Hosts: l.hostfile(name, nodes, ranks), Launcher: "ssh", Login: nodes[0], Args: l.args(network), Zipper: l.zipper}
+	return launch.Cluster{Name: name, Ranks: ranks, MPI: launch.OpenMPI, Hosts: l.hostfile(name, slots(nodes, ranks), ranks), Launcher: "ssh", Login: nodes[0], Args: l.args(network), Zipper: l.zipper}
 }
 
 // Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env is added to the ranks' environment.
@@ -282,21 +291,8 @@ const classicPort = ":7485"
 func (l *Lab) Routed(a, b int) drive.Target {
 	return drive.Target{Name: "routed", Job: func() *launch.Job {
 		l.route(true)
-		hosts := l.hostfile("r", append(append([]string(nil), l.cfg.NodesA...), l.cfg.NodesB...), a+b)
-		var text strings.Builder
-		for _, part := range []struct {
-			nodes []string
-			ranks int
-		}{{l.cfg.NodesA, a}, {l.cfg.NodesB, b}} {
-			for _, n := range part.nodes {
-				fmt.Fprintf(&text, "%s slots=%d\n", n, (part.ranks+len(part.nodes)-1)/len(part.nodes))
-			}
-		}
-		if err := os.WriteFile(hosts, []byte(text.String()), 0o644); err != nil {
-			panic(err) // our own directory, made by Up
-		}
 		c := l.cluster("routed", l.cfg.NodesA, a+b, "10.81.0.0/16")
-		c.Hosts = hosts
+		c.Hosts = l.hostfile("routed", slots(l.cfg.NodesA, a)+slots(l.cfg.NodesB, b), a+b)
 		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{c}}
 	}}
 }
