@@ -22,6 +22,8 @@ type Config struct {
 	Protocol   string // "" or Classic: only jobs with the same protocol are served; Classic has one loop
 	Poll       string // how a loop waits: adaptive (default: spins a little first), event (sleeps at once), busy (never sleeps)
 
+	NAT NAT // passes connections between ranks on in the kernel where it can (nat.go); nil: all frames are relayed here
+
 	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
 
 	Secret string   // if not empty, only jobs with this secret are served

@@ -75,7 +75,7 @@ func (c *conn) start() {
 		c.deadline = time.Time{}
 		return
 	}
-	c.joining = handshake.NewAcceptor(seed, c.f.cfg.Secret)
+	c.joining = handshake.NewAcceptor(seed, c.f.cfg.Secret, c.f.cfg.NAT != nil)
 	c.f.drive(c)
 	if c.f.stopping {
 		c.f.refuseLocked(c, wire.RefuseShutdown, "the forwarder is shutting down")

@@ -101,6 +101,11 @@ func (f *Forwarder) finish(b *job) *Summary {
 		b.code, b.reason = 1, b.absent[slices.Min(slices.Collect(maps.Keys(b.absent)))]
 	}
 	b.state = finished
+	if b.passage != nil {
+		if err := b.passage.Close(); err != nil {
+			f.log.Warn("what the kernel passed on for a job is not all taken back; it ends with this forwarder", zap.String("job", b.id), zap.Error(err))
+		}
+	}
 	delete(f.jobs, b.id)
 	s := b.summary(time.Now())
 	if f.past = append(f.past, s); len(f.past) > keepSummaries {

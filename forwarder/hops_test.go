@@ -403,7 +403,7 @@ func certificate(t *testing.T, id handshake.Identity) handshake.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := handshake.NewAcceptor([32]byte{1}, "")
+	a := handshake.NewAcceptor([32]byte{1}, "", false)
 	deliver := func(e handshake.Event, to func(wire.Header, []byte)) {
 		h, err := wire.ParseHeader(e.Frame)
 		if err != nil {

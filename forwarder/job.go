@@ -1,6 +1,8 @@
 package forwarder
 
 import (
+	"io"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +39,7 @@ type job struct {
 	hosts    []string          // per virtual rank
 	layout   wire.Layout       // answer to those who come back
 	hops     *hops             // nil: one hop
+	passage  io.Closer         // what the kernel passes on for it; nil: nothing
 	absent   map[uint32]string // ranks whose link is lost and that may come back: why; only in jobs of several rails
 
 	// Fixed when running starts; then read by all loops without a lock.
@@ -49,8 +52,10 @@ type job struct {
 
 // waiting is a link's place in a job that gathers.
 type waiting struct {
-	job  *job
-	rank int // virtual
+	job      *job
+	rank     int            // virtual
+	inside   netip.AddrPort // where it takes connections that the kernel passes on; invalid: nowhere
+	instance uint64
 }
 
 // traffic returns the counters from a cluster to a rank's cluster.

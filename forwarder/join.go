@@ -126,7 +126,7 @@ func (f *Forwarder) gather(c *conn, j *wire.Join) {
 		b.timer.Reset(timeout)
 	}
 	c.deadline = time.Time{}
-	c.waiting = &waiting{b, rank}
+	c.waiting = &waiting{b, rank, f.inside(c, j), j.Instance}
 	b.waiting[c] = c.waiting
 	f.log.Debug("rank joined", zap.String("job", b.id), zap.String("cluster", j.Cluster), zap.Uint32("rank", j.Rank), zap.Int("virtual_rank", rank), zap.String("host", j.Host), zap.String("link", c.link.Remote()))
 	if b.hops != nil {
@@ -208,6 +208,7 @@ func (f *Forwarder) complete(b *job, now time.Time) {
 	if b.hops != nil {
 		f.startBridges(b)
 	}
+	b.passage = f.pass(b, &layout)
 	var frame []byte // one for all: with each of its own this would take memory in proportion to the square of the ranks
 	for c, w := range b.waiting {
 		layout.Rank = uint32(w.rank)

@@ -26,11 +26,11 @@ const (
 )
 
 // NewAcceptor starts an exchange for a link that has just come in. The seed, fresh random bytes, gives the nonce.
-// With a secret that is not empty only jobs made from it are let in.
-func NewAcceptor(seed [ed25519.SeedSize]byte, secret string) *Acceptor {
+// With a secret that is not empty only jobs made from it are let in. With nat joiners are asked where they take connections.
+func NewAcceptor(seed [ed25519.SeedSize]byte, secret string, nat bool) *Acceptor {
 	a := &Acceptor{key: ed25519.NewKeyFromSeed(seed[:]), secret: secret}
 	copy(a.nonce[:], a.key.Public().(ed25519.PublicKey))
-	a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeChallenge), &wire.Challenge{Version: wire.Version, Nonce: a.nonce})})
+	a.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeChallenge), &wire.Challenge{Version: wire.Version, Nonce: a.nonce, NAT: nat})})
 	return a
 }
 

@@ -25,6 +25,7 @@ const (
 	Send     EventKind = iota // send Frame
 	Bridged                   // Acceptor, Bridger: the link is one between forwarders of the Join's job, made by its forwarder Join.Here; the machine is done (Acceptor: after Refuse or Release)
 	Verified                  // Acceptor: Join is authentic; answer with Admit or Refuse
+	Asked                     // Joiner: the forwarder's kernel can pass connections on to this process; answer with Inside
 	Joined                    // Joiner: the job is complete, Layout says who is in it; the machine is done
 	Told                      // Joiner: the forwarder says what is missing
 	Met                       // Meeting: the other end is rank To of this job; the machine is done

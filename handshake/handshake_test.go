@@ -46,7 +46,7 @@ func exchange(t *testing.T, id Identity, a *Acceptor) (*Joiner, Event) {
 }
 
 func acceptor(seed byte, secret string) *Acceptor {
-	return NewAcceptor([wire.NonceLen]byte{seed}, secret)
+	return NewAcceptor([wire.NonceLen]byte{seed}, secret, false)
 }
 
 // end takes the joiner's last event.
@@ -163,7 +163,7 @@ func TestVersion(t *testing.T) {
 	})
 	deliver(t, j.NextEvent, a.HandleMessage)
 	e, _ := a.NextEvent()
-	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, "version 7 there, 6 here") {
+	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, fmt.Sprintf("version %d there, %d here", wire.Version+1, wire.Version)) {
 		t.Errorf("forwarder: %+v", e)
 	}
 	// A newer rank.

@@ -2,8 +2,8 @@
 // clocks: HandleMessage takes a frame in, NextEvent gives what is to be done.
 //
 //	forwarder (Acceptor)                      rank (Joiner)
-//	Challenge{version, nonce}        ──►
-//	                                 ◄──      Join{who, layout, public key, signature}
+//	Challenge{version, nonce, nat}   ──►
+//	                                 ◄──      Join{who, layout, inside, public key, signature}
 //	Layout, when all are in (Gather) ──►      joined
 //	or Refuse{code, reason}          ──►      refused (the rank may refuse too: other version)
 //
@@ -92,11 +92,11 @@ func Key(job, secret string) ed25519.PrivateKey {
 }
 
 // join makes the signed Join for one link.
-func (id *Identity) join(nonce [wire.NonceLen]byte) wire.Join {
+func (id *Identity) join(nonce [wire.NonceLen]byte, inside string) wire.Join {
 	key := Key(id.Job, id.Secret)
 	j := wire.Join{
 		Version: wire.Version, TimeoutMS: uint32(id.Timeout.Milliseconds()), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
-		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors,
+		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
 	copy(j.Signature[:], ed25519.Sign(key, signed(&j, nonce)))

@@ -10,6 +10,7 @@ import (
 type Joiner struct {
 	queue
 	id    Identity
+	nonce [wire.NonceLen]byte
 	state joinerState
 	told  int // Notices that came
 }
@@ -18,6 +19,7 @@ type joinerState int
 
 const (
 	awaitChallenge joinerState = iota // the forwarder speaks first
+	awaitInside                       // the owner says where it takes connections; only Refuse and Ping may come before
 	awaitLayout                       // Join is sent; Layout or Refuse decides, Pings and Notices may come before
 	joinerDone
 )
@@ -66,9 +68,13 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 			j.refuse(wire.RefuseVersion, versions(wire.Version, c.Version))
 			return
 		}
-		join := j.id.join(c.Nonce)
-		j.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeJoin), &join)})
-		j.state = awaitLayout
+		j.nonce = c.Nonce
+		if c.NAT {
+			j.state = awaitInside
+			j.push(Event{Kind: Asked})
+			return
+		}
+		j.join("")
 	case h.Type == wire.TypeLayout && j.state == awaitLayout:
 		l, err := wire.ParseLayout(body)
 		if err == nil {
@@ -83,6 +89,19 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 	default:
 		j.malformed(h, fmt.Errorf("not expected now"))
 	}
+}
+
+// Inside answers Asked: the IP address and port where this process takes connections that the forwarder's kernel passes on; empty: it takes none.
+func (j *Joiner) Inside(address string) {
+	if j.state == awaitInside {
+		j.join(address)
+	}
+}
+
+func (j *Joiner) join(inside string) {
+	join := j.id.join(j.nonce, inside)
+	j.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeJoin), &join)})
+	j.state = awaitLayout
 }
 
 // check compares the forwarder's layout with ours: the engine computes with it.

@@ -14,13 +14,23 @@ import (
 )
 
 // Join runs the rank's end of the join exchange on a new link and blocks until the job is complete, refused, or
-// ctx ends; told, if not nil, hears what the forwarder says is missing. It reads not one byte beyond the Layout. The link stays open in any case.
-func Join(ctx context.Context, l transport.Link, id handshake.Identity, told func(string)) (wire.Layout, error) {
+// ctx ends; told, if not nil, hears what the forwarder says is missing; inside, if not nil, gives the IP address and port where connections are taken
+// that the forwarder's kernel passes on, empty if none are. It reads not one byte beyond the Layout. The link stays open in any case.
+func Join(ctx context.Context, l transport.Link, id handshake.Identity, told func(string), inside func() string) (wire.Layout, error) {
 	m, err := handshake.NewJoiner(id)
 	if err != nil {
 		return wire.Layout{}, err
 	}
-	e, err := run(ctx, l, m, wire.MaxLength, told)
+	e, err := run(ctx, l, m, wire.MaxLength, func(e handshake.Event) {
+		switch {
+		case e.Kind == handshake.Told && told != nil:
+			told(e.Text)
+		case e.Kind == handshake.Asked && inside != nil:
+			m.Inside(inside())
+		case e.Kind == handshake.Asked:
+			m.Inside("")
+		}
+	})
 	return e.Layout, err
 }
 
@@ -37,8 +47,8 @@ type machine interface {
 	NextEvent() (e handshake.Event, ok bool)
 }
 
-// run does what the machine says until its last event, which it returns. No frame may have more than a number of bytes after its header.
-func run(ctx context.Context, l transport.Link, m machine, most int, told func(string)) (handshake.Event, error) {
+// run does what the machine says until its last event, which it returns; others than Send are done by do. No frame may have more than a number of bytes after its header.
+func run(ctx context.Context, l transport.Link, m machine, most int, do func(handshake.Event)) (handshake.Event, error) {
 	b, err := newBlocking(ctx, l)
 	if err != nil {
 		return handshake.Event{}, err
@@ -55,10 +65,8 @@ func run(ctx context.Context, l transport.Link, m machine, most int, told func(s
 				if err := b.write(e.Frame); err != nil {
 					return handshake.Event{}, err
 				}
-			case handshake.Told:
-				if told != nil {
-					told(e.Text)
-				}
+			case handshake.Told, handshake.Asked:
+				do(e)
 			case handshake.Ended:
 				return handshake.Event{}, e.Err
 			default:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,9 @@ type Dialer struct {
 	// Notify, if not nil, is told what Dial waits for: once, on a goroutine of its own, if the forwarder is not reached after Patience, and what the forwarder says
 	// that is missing.
 	Notify func(what string)
+	// Inside, if not nil, gives the IP address and port where this process takes connections that the forwarder's kernel passes on; here is this
+	// end's address on the way to the forwarder. It is asked by forwarders that have this done only; empty: nowhere.
+	Inside func(here netip.Addr) string
 	// Patience is how long it may take to reach the forwarder before Notify is told; 0: 2 s.
 	Patience time.Duration
 }
@@ -73,6 +77,13 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 		if d.Notify != nil {
 			d.Notify(fmt.Sprintf("forwarder %s: %s", addr, missing))
 		}
+	}, func() string {
+		home, ok := l.(transport.Homed)
+		if !ok || d.Inside == nil {
+			return ""
+		}
+		here, _ := home.Home()
+		return d.Inside(here)
 	})
 	if err != nil {
 		l.Close()

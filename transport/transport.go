@@ -8,6 +8,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"time"
 )
 
@@ -63,6 +64,14 @@ type Packeted interface {
 
 	// Packet is how many bytes one takes, 0 if unknown: what is written leaves no short one behind if it is a multiple.
 	Packet() int
+}
+
+// Homed is a Link over an IP network.
+type Homed interface {
+	Link
+
+	// Home is this end's and the other end's address.
+	Home() (here, there netip.Addr)
 }
 
 // Lender is a Link that carries large pieces beside the stream's bytes, in order with them, which can be passed on from where they have

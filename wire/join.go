@@ -52,6 +52,7 @@ type Port struct {
 //	u16       zippers     forwarders of a job with several hops, 0 for others; then for each: u16 ports, for each: u16 cluster, string address
 //	u16       here        which of them this link goes to
 //	u16       doors       where ranks of other clusters reach this one without a forwarder, at most one per cluster; for each: u16 cluster, string address
+//	string    inside      IP address and port where the rank takes connections that the forwarder's kernel passes on; empty: nowhere
 //	byte[32]  public key  of the pair made from job and secret
 //	byte[64]  signature   by that pair over the nonce and all of the above
 type Join struct {
@@ -72,6 +73,7 @@ type Join struct {
 	Zippers   []Zipper
 	Here      uint16
 	Doors     []Port
+	Inside    string
 	PublicKey [PublicKeyLen]byte
 	Signature [SignatureLen]byte
 }
@@ -98,6 +100,7 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	}
 	b = le.AppendUint16(b, j.Here)
 	b = appendPorts(b, j.Doors)
+	b = appendString(b, j.Inside)
 	return append(b, j.PublicKey[:]...)
 }
 
@@ -137,6 +140,7 @@ func ParseJoin(b []byte) (Join, error) {
 		r.fail(fmt.Errorf("wire: %d doors for %d other clusters", doors, len(j.Layout)-1))
 	}
 	j.Doors = r.ports(doors, len(j.Layout))
+	j.Inside = r.name()
 	r.bytes(j.PublicKey[:])
 	r.bytes(j.Signature[:])
 	if err := r.end(); err != nil {

@@ -53,7 +53,8 @@ type Lab struct {
 	zipper  string
 	running []*exec.Cmd
 	classic bool // a forwarder of that protocol runs on the first zipper node
-	routed  bool
+	nat     bool // a forwarder that has the kernel pass connections on runs there
+	routing string
 }
 
 // Up creates the lab, proves that the clusters do not reach each other, shapes the links and starts a forwarder on every zipper node. Call
@@ -208,14 +209,13 @@ func (l *Lab) lab(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// route switches IP routing between the clusters for targets that want it.
-func (l *Lab) route(on bool) error {
-	if on == l.routed {
+// route switches IP routing between the clusters for targets that want it: on, off, or nat.
+func (l *Lab) route(how string) error {
+	if how == l.routing {
 		return nil
 	}
-	word := map[bool]string{true: "on", false: "off"}[on]
-	l.routed = on
-	return l.lab(context.Background(), "route", word)
+	l.routing = how
+	return l.lab(context.Background(), "route", how)
 }
 
 // slots spreads ranks over nodes evenly, the first nodes first: a host file's lines for exactly so many ranks. With a slot more in one cluster
@@ -257,7 +257,11 @@ func (l *Lab) cluster(name string, nodes []string, ranks int, network string) la
 // Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env is added to the ranks' environment.
 func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target {
 	return drive.Target{Name: name, Job: func() *launch.Job {
-		l.route(false)
+		if l.nat { // whose forwarder would miss it
+			l.route("nat")
+		} else {
+			l.route("off")
+		}
 		j := &launch.Job{Rsh: l.rsh(), Env: env, Clusters: []launch.Cluster{
 			l.cluster("a", l.cfg.NodesA, a, "10.81.1.0/24"), l.cluster("b", l.cfg.NodesB, b, "10.81.2.0/24")}}
 		for _, z := range l.cfg.Zippers {
@@ -284,13 +288,37 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 	}}, nil
 }
 
-const classicPort = ":7485"
+// NAT is the same job over a forwarder on the first zipper node that has the kernel pass connections on.
+func (l *Lab) NAT(a, b int) (drive.Target, error) {
+	if !l.nat {
+		l.nat = true
+		err := l.route("nat")
+		if err == nil {
+			err = l.forwarder(l.cfg.Zippers[0], "--listen", natPort, "--status", "none", "--nat")
+		}
+		if err != nil {
+			return drive.Target{}, err
+		}
+	}
+	zipped := l.Zipped("nat", a, b, nil)
+	return drive.Target{Name: "nat", Job: func() *launch.Job {
+		j := zipped.Job()
+		j.Zippers = []launch.Zipper{{Address: l.cfg.Zippers[0] + natPort}}
+		return j
+	}}, nil
+}
+
+// Ports of forwarders beside the ordinary one.
+const (
+	classicPort = ":7485"
+	natPort     = ":7486"
+)
 
 // Routed is one ordinary Open MPI job over both clusters, a ranks on the nodes of the first and b on those of the second, with the
 // first zipper node routing IP between them.
 func (l *Lab) Routed(a, b int) drive.Target {
 	return drive.Target{Name: "routed", Job: func() *launch.Job {
-		l.route(true)
+		l.route("on")
 		c := l.cluster("routed", l.cfg.NodesA, a+b, "10.81.0.0/16")
 		c.Hosts = l.hostfile("routed", slots(l.cfg.NodesA, a)+slots(l.cfg.NodesB, b), a+b)
 		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{c}}

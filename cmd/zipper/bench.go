@@ -60,7 +60,7 @@ func rateFlag(name, value, about string) cli.Flag {
 	}}
 }
 
-const modes = "zipped, classic (the original's protocol), native (one cluster, no zipper), routed (lab only: the zipper node routes IP)"
+const modes = "zipped, classic (the original's protocol), native (one cluster, no zipper), nat (lab only: zipper forwarder --nat), routed (lab only: the zipper node routes IP)"
 
 // modeFlag is of commands that measure on one target, modesFlag of those that compare.
 var (
@@ -242,6 +242,8 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 		return drive.Native(mpi, total), nil
 	case mode == "routed" && l != nil:
 		return l.Routed(job.Clusters[0].Ranks, job.Clusters[1].Ranks), nil
+	case mode == "nat" && l != nil:
+		return l.NAT(job.Clusters[0].Ranks, job.Clusters[1].Ranks)
 	}
 	return drive.Target{}, checkMode(mode, l != nil)
 }
@@ -249,12 +251,12 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 // checkMode tells whether there is such a mode.
 func checkMode(mode string, lab bool) error {
 	switch {
-	case mode == "routed" && !lab:
-		return errors.New("mode routed needs --lab")
-	case slices.Contains([]string{"zipped", "classic", "native", "routed"}, mode):
+	case (mode == "routed" || mode == "nat") && !lab:
+		return fmt.Errorf("mode %s needs --lab", mode)
+	case slices.Contains([]string{"zipped", "classic", "native", "nat", "routed"}, mode):
 		return nil
 	}
-	return fmt.Errorf("mode %q: want zipped, classic, native or routed", mode)
+	return fmt.Errorf("mode %q: want zipped, classic, native, nat or routed", mode)
 }
 
 // numbers reads the LIST of a flag.

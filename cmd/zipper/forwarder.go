@@ -15,6 +15,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
+	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/launch/jobenv"
 	"github.com/leidenzipper/zipper/rail"
 	"github.com/leidenzipper/zipper/transport"
@@ -36,6 +37,7 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 			&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"}, Usage: fmt.Sprintf("`[verbs:][HOST][:PORT]` to listen on (default :%d); may be repeated", jobenv.DefaultPort)},
 			&cli.StringFlag{Name: "status", Value: fmt.Sprintf("127.0.0.1:%d", monitor.DefaultPort), Usage: "`HOST:PORT` where zipper status is answered; none: nowhere"},
 			&cli.BoolFlag{Name: "metrics", Usage: "answer Prometheus there as well (/metrics)"},
+			&cli.BoolFlag{Name: "nat", Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/guide.md"},
 			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
 			&cli.StringFlag{Name: "protocol", Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
@@ -81,6 +83,14 @@ func serveForwarder(c *cli.Context) (err error) {
 			return err
 		}
 		cfg.Listeners = append(cfg.Listeners, l)
+	}
+	if c.Bool("nat") {
+		table, err := nat.Open()
+		if err != nil {
+			return fmt.Errorf("--nat: %w", err)
+		}
+		defer table.Close()
+		cfg.NAT = table
 	}
 	setThreads(max(cfg.Loops, forwarder.DefaultLoops()))
 	f, err := forwarder.New(cfg)

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,6 +37,20 @@ const (
 type doors struct {
 	listeners []*tcp.Listener
 	ports     []wire.Port
+	within    sync.Once
+	address   string
+}
+
+// inside opens a door on the own cluster's network, to which a forwarder's kernel passes connections on, and returns its address; empty: it cannot
+// be opened, so messages go through the forwarder.
+func (d *doors) inside(here netip.Addr) string {
+	d.within.Do(func() {
+		if l, err := tcp.Listen(netip.AddrPortFrom(here, 0).String()); err == nil {
+			d.listeners = append(d.listeners, l)
+			d.address = l.Addr()
+		}
+	})
+	return d.address
 }
 
 // openDoors listens wherever the job's addresses are this host's. A process on another node has none.

@@ -83,6 +83,9 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native Native) (*Engin
 	if loc.Rank == 0 {
 		dialer.Notify = loc.Warn
 	}
+	if len(targets) == 1 && job.Protocol != jobenv.Classic { // several share the load, and one may be lost
+		dialer.Inside = doors.inside
+	}
 	links, redial, layout, err := dial(ctx, dialer, targets)
 	if err != nil {
 		doors.close()

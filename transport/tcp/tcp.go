@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -38,12 +39,15 @@ type link struct {
 	ref    fdref.Ref
 	free   func()
 	remote string
+	here   netip.Addr
+	there  netip.Addr
 }
 
 var (
 	_ transport.Listening = (*link)(nil)
 	_ transport.Piper     = (*link)(nil)
 	_ transport.Packeted  = (*link)(nil)
+	_ transport.Homed     = (*link)(nil)
 )
 
 func (l *link) TryRead(p []byte) (int, error) {
@@ -166,6 +170,9 @@ func (l *link) fail(op string, e syscall.Errno) error {
 	return fmt.Errorf("%s %s: %w", op, l.remote, e)
 }
 
+// Home is without the zone of a link-local address.
+func (l *link) Home() (here, there netip.Addr) { return l.here, l.there }
+
 func (l *link) FD() int        { return l.fd }
 func (l *link) WriteFD() int   { return l.fd }
 func (l *link) Arm() bool      { return false }
@@ -199,9 +206,13 @@ func newLink(c *net.TCPConn) (*link, error) {
 	if dupErr != nil {
 		return nil, fmt.Errorf("prepare socket: %w", dupErr)
 	}
-	l := &link{fd: fd, remote: "tcp " + c.RemoteAddr().String()}
+	l := &link{fd: fd, remote: "tcp " + c.RemoteAddr().String(), here: address(c.LocalAddr()), there: address(c.RemoteAddr())}
 	l.free = func() { unix.Close(fd) }
 	return l, nil
+}
+
+func address(a net.Addr) netip.Addr {
+	return a.(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
 }
 
 // unpaced is for sockets that are neither connected nor listening yet: one that BBR has begun to pace goes on pacing under another control.

@@ -1,0 +1,116 @@
+package forwarder
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// NAT has the kernel pass connections on: a *nat.Table. Ranks of different clusters then have direct links that begin at a port of this host, and
+// frames are relayed here only while such a link is not there.
+type NAT interface {
+	// Pass opens ways until the closer is closed, and returns where each begins.
+	Pass(ways []nat.Way) ([]netip.AddrPort, io.Closer, error)
+}
+
+// maxPairs is for how many pairs of ranks of different clusters there are connections of their own. Each takes memory in both ranks, and is looked at.
+const maxPairs = 4096
+
+// inside is where a rank takes connections, if that may be believed: nobody opens a way to another host than the one that the rank is on, nor to a
+// system's service. A rank elsewhere only takes part in the job through this forwarder.
+func (f *Forwarder) inside(c *conn, j *wire.Join) netip.AddrPort {
+	if f.cfg.NAT == nil || j.Inside == "" {
+		return netip.AddrPort{}
+	}
+	a, err := netip.ParseAddrPort(j.Inside)
+	home, ok := c.link.(transport.Homed)
+	why := ""
+	switch {
+	case err != nil:
+		why = err.Error()
+	case !ok:
+		why = "the link is not one over TCP"
+	case a.Port() < 1024:
+		why = "ports below 1024 are not for ranks"
+	default:
+		if _, there := home.Home(); there != a.Addr() {
+			why = fmt.Sprintf("its link comes from %v", there)
+		}
+	}
+	if why != "" {
+		f.log.Warn("no connections are passed on to a rank", zap.String("job", j.Job), zap.String("cluster", j.Cluster), zap.Uint32("rank", j.Rank), zap.String("inside", j.Inside), zap.String("reason", why))
+		return netip.AddrPort{}
+	}
+	return a
+}
+
+// pass has the kernel pass on what ranks of other clusters, those that dial, send to ranks of a job that is complete, and adds where to the layout.
+// Without that all goes through this forwarder. With f.mu.
+func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
+	if f.cfg.NAT == nil || b.hops != nil || b.classic != nil || b.gather.Rails() > 1 {
+		return nil
+	}
+	pairs, before := 0, 0
+	for _, c := range b.clusters {
+		pairs += before * int(c.Size)
+		before += int(c.Size)
+	}
+	if pairs > maxPairs {
+		f.log.Info("too many pairs of ranks for connections of their own", zap.String("job", b.id), zap.Int("pairs", pairs), zap.Int("at_most", maxPairs))
+		return nil
+	}
+	here := make([]netip.Addr, len(b.clusters)) // on each cluster's network
+	ranks := make([]*waiting, len(b.hosts))
+	for c, w := range b.waiting {
+		ranks[w.rank] = w
+		home, ok := c.link.(transport.Homed)
+		if !ok {
+			continue
+		}
+		at := &here[b.clusterOf[w.rank]]
+		if a, _ := home.Home(); a.Is4() && (!at.IsValid() || a.Less(*at)) {
+			*at = a
+		}
+	}
+	type door struct{ rank, cluster int }
+	own := map[door]bool{} // without our help
+	for _, d := range layout.Doors {
+		own[door{int(d.Rank), int(d.Cluster)}] = true
+	}
+	var ways []nat.Way
+	var doors []wire.Door
+	for r, w := range ranks {
+		for c := b.clusterOf[r] + 1; c < len(b.clusters); c++ { // of each pair the higher rank dials
+			if w.inside.Addr().Is4() && here[c].IsValid() && !own[door{r, c}] {
+				ways = append(ways, nat.Way{At: here[c], To: w.inside})
+				doors = append(doors, wire.Door{Rank: uint32(r), Instance: w.instance, Port: wire.Port{Cluster: uint16(c)}})
+			}
+		}
+	}
+	if len(ways) == 0 {
+		return nil
+	}
+	at, passage, err := f.cfg.NAT.Pass(ways)
+	if err != nil {
+		f.log.Warn("the kernel passes nothing on for a job", zap.String("job", b.id), zap.Error(err))
+		return nil
+	}
+	for i := range doors {
+		doors[i].Address = at[i].String()
+	}
+	with := *layout
+	with.Doors = append(with.Doors[:len(with.Doors):len(with.Doors)], doors...)
+	if len(with.Append(nil)) > wire.MaxLength {
+		passage.Close()
+		return nil
+	}
+	*layout = with
+	f.log.Info("the kernel passes connections on", zap.String("job", b.id), zap.Int("doors", len(doors)))
+	return passage
+}

@@ -1,0 +1,205 @@
+// Package nat lets this host's kernel pass TCP connections on between networks that it is on: who connects to a port of this host is connected to
+// an address on another network, and each end sees only this host (nftables: destination NAT and masquerading). The bytes never come to user space.
+//
+// All rules are in one table that belongs to an open Table ("flags owner"): when its process ends, however that is, the kernel removes them.
+// Needs CAP_NET_ADMIN, Linux 5.12 and net.ipv4.ip_forward=1. IPv4 only.
+package nat
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"sync"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Way is one connection that may be passed on: from a port of this host, at an address of its own, to another host.
+type Way struct {
+	At netip.Addr
+	To netip.AddrPort
+}
+
+// Table is what one process has its kernel pass on. Safe for concurrent use.
+type Table struct {
+	mu    sync.Mutex
+	conn  *nftables.Conn
+	doors *nftables.Set // own address and port → the other host's
+	to    *nftables.Set // the other hosts' addresses and ports
+}
+
+const forwarding = "/proc/sys/net/ipv4/ip_forward" // of this process's network namespace
+
+// Open makes an empty table. The caller closes it.
+func Open() (*Table, error) {
+	on, err := os.ReadFile(forwarding)
+	if err != nil {
+		return nil, fmt.Errorf("is IP forwarding on? %w", err)
+	}
+	if string(bytes.TrimSpace(on)) != "1" {
+		return nil, errors.New("IP forwarding is off: sysctl -w net.ipv4.ip_forward=1 (docs/guide.md says what else to see to)")
+	}
+	t := &nftables.Table{Name: fmt.Sprintf("zipper-%d", os.Getpid()), Family: nftables.TableFamilyIPv4}
+	conn, err := nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(c *netlink.Conn) error { return create(c, t) }))
+	if err != nil {
+		return nil, fmt.Errorf("nftables: cannot make a table: %w (it takes CAP_NET_ADMIN, and Linux 5.12)", err)
+	}
+	key := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
+	n := &Table{conn: conn,
+		doors: &nftables.Set{Table: t, ID: 1, Name: "doors", IsMap: true, KeyType: key, DataType: key, Concatenation: true},
+		to:    &nftables.Set{Table: t, ID: 2, Name: "to", KeyType: key, Concatenation: true}}
+	if err := n.rules(t); err != nil {
+		conn.CloseLasting()
+		return nil, fmt.Errorf("nftables: %w", err)
+	}
+	return n, nil
+}
+
+// create makes the table. The library can neither give it an owner nor would another connection be the owner then.
+func create(c *netlink.Conn, t *nftables.Table) error {
+	attrs := netlink.NewAttributeEncoder()
+	attrs.String(unix.NFTA_TABLE_NAME, t.Name)
+	attrs.Bytes(unix.NFTA_TABLE_FLAGS, []byte{0, 0, 0, tableOwner})
+	table, err := attrs.Encode()
+	if err != nil {
+		return err
+	}
+	message := func(kind int, flags netlink.HeaderFlags, family byte, resource byte, data []byte) netlink.Message {
+		return netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(kind), Flags: netlink.Request | flags}, Data: append([]byte{family, 0, 0, resource}, data...)}
+	}
+	const subsystem = unix.NFNL_SUBSYS_NFTABLES
+	_, err = c.SendMessages([]netlink.Message{
+		message(unix.NFNL_MSG_BATCH_BEGIN, 0, 0, subsystem, nil),
+		message(subsystem<<8|unix.NFT_MSG_NEWTABLE, netlink.Acknowledge|netlink.Create|netlink.Excl, byte(t.Family), 0, table),
+		message(unix.NFNL_MSG_BATCH_END, 0, 0, subsystem, nil),
+	})
+	if err == nil {
+		_, err = c.Receive()
+	}
+	return err
+}
+
+const tableOwner = 0x2 // NFT_TABLE_F_OWNER, linux/netfilter/nf_tables.h
+
+func (n *Table) rules(t *nftables.Table) error {
+	for _, s := range []*nftables.Set{n.doors, n.to} {
+		if err := n.conn.AddSet(s, nil); err != nil {
+			return err
+		}
+	}
+	// A concatenation lies in consecutive registers of 4 bytes, the first of which is the whole of register 1.
+	const first, second = unix.NFT_REG_1, unix.NFT_REG32_01
+	destination := []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: first, Data: []byte{unix.IPPROTO_TCP}},
+		&expr.Payload{DestRegister: first, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 4},
+		&expr.Payload{DestRegister: second, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+	}
+	chain := func(name string, hook *nftables.ChainHook, priority *nftables.ChainPriority, then ...expr.Any) {
+		c := n.conn.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: priority})
+		n.conn.AddRule(&nftables.Rule{Table: t, Chain: c, Exprs: append(append([]expr.Any(nil), destination...), then...)})
+	}
+	pass := []expr.Any{
+		&expr.Lookup{SourceRegister: first, DestRegister: first, IsDestRegSet: true, SetName: n.doors.Name, SetID: n.doors.ID},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: first, RegProtoMin: second},
+	}
+	chain("prerouting", nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest, pass...)
+	chain("output", nftables.ChainHookOutput, nftables.ChainPriorityNATDest, pass...) // from processes of this host
+	chain("postrouting", nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource,
+		&expr.Lookup{SourceRegister: first, SetName: n.to.Name, SetID: n.to.ID}, &expr.Masq{})
+	return n.conn.Flush()
+}
+
+// passage is a number of ways that are open.
+type passage struct {
+	table *Table
+	ports []int // sockets that keep the ports from others
+	doors []nftables.SetElement
+	to    []nftables.SetElement
+}
+
+// Pass opens ways and returns where each begins: at its own address, at a free port. Closing lets no new connection pass; those that are open stay.
+func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
+	p := &passage{table: n}
+	var at []netip.AddrPort
+	seen := map[netip.AddrPort]bool{}
+	for _, w := range ways {
+		if !w.At.Is4() || !w.To.Addr().Is4() {
+			p.release()
+			return nil, nil, fmt.Errorf("from %v to %v: want IPv4 addresses", w.At, w.To)
+		}
+		fd, here, err := reserve(w.At)
+		if err != nil {
+			p.release()
+			return nil, nil, fmt.Errorf("a port at %v: %w", w.At, err)
+		}
+		p.ports = append(p.ports, fd)
+		at = append(at, here)
+		p.doors = append(p.doors, nftables.SetElement{Key: concat(here), Val: concat(w.To)})
+		if !seen[w.To] {
+			seen[w.To] = true
+			p.to = append(p.to, nftables.SetElement{Key: concat(w.To)})
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := errors.Join(n.conn.SetAddElements(n.doors, p.doors), n.conn.SetAddElements(n.to, p.to))
+	if err == nil {
+		err = n.conn.Flush()
+	}
+	if err != nil {
+		p.release()
+		return nil, nil, fmt.Errorf("nftables: %w", err)
+	}
+	return at, p, nil
+}
+
+// Close takes the ways back.
+func (p *passage) Close() error {
+	defer p.release()
+	n := p.table
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err := errors.Join(n.conn.SetDeleteElements(n.doors, p.doors), n.conn.SetDeleteElements(n.to, p.to))
+	if err == nil {
+		err = n.conn.Flush()
+	}
+	return err
+}
+
+func (p *passage) release() {
+	for _, fd := range p.ports {
+		unix.Close(fd)
+	}
+}
+
+// Close removes the table. Connections that it has passed on break.
+func (n *Table) Close() error { return n.conn.CloseLasting() }
+
+// reserve takes a free port. The socket does not listen: who comes when the table is gone is refused.
+func reserve(at netip.Addr) (fd int, here netip.AddrPort, err error) {
+	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, here, err
+	}
+	if err = unix.Bind(fd, &unix.SockaddrInet4{Addr: at.As4()}); err == nil {
+		var sa unix.Sockaddr
+		if sa, err = unix.Getsockname(fd); err == nil {
+			return fd, netip.AddrPortFrom(at, uint16(sa.(*unix.SockaddrInet4).Port)), nil
+		}
+	}
+	unix.Close(fd)
+	return -1, here, err
+}
+
+// concat is an address and a port as the kernel compares them: each filled up to 4 bytes.
+func concat(a netip.AddrPort) []byte {
+	ip := a.Addr().As4()
+	return append(ip[:], byte(a.Port()>>8), byte(a.Port()), 0, 0)
+}
