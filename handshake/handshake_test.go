@@ -99,6 +99,31 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// A joiner that is asked where it takes connections answers before it joins; who is not asked cannot tell.
+func TestInside(t *testing.T) {
+	for _, nat := range []bool{true, false} {
+		a := NewAcceptor([wire.NonceLen]byte{1}, "s", nat)
+		j, err := NewJoiner(member("a", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		deliver(t, a.NextEvent, j.HandleMessage)
+		want := ""
+		if nat {
+			if e, ok := deliver(t, j.NextEvent, a.HandleMessage); !ok || e.Kind != Asked {
+				t.Fatalf("%+v instead of the question", e)
+			}
+			want = "10.0.0.1:5000"
+		}
+		j.Inside("10.0.0.1:5000")
+		j.Inside("10.0.0.1:6000") // too late
+		deliver(t, j.NextEvent, a.HandleMessage)
+		if e, ok := deliver(t, a.NextEvent, j.HandleMessage); !ok || e.Kind != Verified || e.Join.Inside != want {
+			t.Errorf("asked %v: %+v", nat, e)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	set := func(change func(*Identity)) Identity {
 		id := member("b", 1)

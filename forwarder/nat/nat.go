@@ -7,6 +7,7 @@ package nat
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -30,8 +31,9 @@ type Way struct {
 type Table struct {
 	mu    sync.Mutex
 	conn  *nftables.Conn
-	doors *nftables.Set // own address and port → the other host's
-	to    *nftables.Set // the other hosts' addresses and ports
+	doors *nftables.Set          // own address and port → the other host's
+	to    *nftables.Set          // the other hosts' addresses and ports
+	uses  map[netip.AddrPort]int // of each in to
 }
 
 const forwarding = "/proc/sys/net/ipv4/ip_forward" // of this process's network namespace
@@ -51,7 +53,7 @@ func Open() (*Table, error) {
 		return nil, fmt.Errorf("nftables: cannot make a table: %w (it takes CAP_NET_ADMIN, and Linux 5.12)", err)
 	}
 	key := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
-	n := &Table{conn: conn,
+	n := &Table{conn: conn, uses: map[netip.AddrPort]int{},
 		doors: &nftables.Set{Table: t, ID: 1, Name: "doors", IsMap: true, KeyType: key, DataType: key, Concatenation: true},
 		to:    &nftables.Set{Table: t, ID: 2, Name: "to", KeyType: key, Concatenation: true}}
 	if err := n.rules(t); err != nil {
@@ -112,6 +114,9 @@ func (n *Table) rules(t *nftables.Table) error {
 	chain("prerouting", nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest, pass...)
 	chain("output", nftables.ChainHookOutput, nftables.ChainPriorityNATDest, pass...) // from processes of this host
 	chain("postrouting", nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource,
+		// Masquerading would drop what stays on this host: the loopback interface has no address that is good elsewhere.
+		&expr.Meta{Key: expr.MetaKeyOIFTYPE, Register: unix.NFT_REG_2},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_2, Data: binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_LOOPBACK)},
 		&expr.Lookup{SourceRegister: first, SetName: n.to.Name, SetID: n.to.ID}, &expr.Masq{})
 	return n.conn.Flush()
 }
@@ -121,14 +126,13 @@ type passage struct {
 	table *Table
 	ports []int // sockets that keep the ports from others
 	doors []nftables.SetElement
-	to    []nftables.SetElement
+	to    []netip.AddrPort
 }
 
 // Pass opens ways and returns where each begins: at its own address, at a free port. Closing lets no new connection pass; those that are open stay.
 func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 	p := &passage{table: n}
 	var at []netip.AddrPort
-	seen := map[netip.AddrPort]bool{}
 	for _, w := range ways {
 		if !w.At.Is4() || !w.To.Addr().Is4() {
 			p.release()
@@ -142,18 +146,16 @@ func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 		p.ports = append(p.ports, fd)
 		at = append(at, here)
 		p.doors = append(p.doors, nftables.SetElement{Key: concat(here), Val: concat(w.To)})
-		if !seen[w.To] {
-			seen[w.To] = true
-			p.to = append(p.to, nftables.SetElement{Key: concat(w.To)})
-		}
+		p.to = append(p.to, w.To)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err := errors.Join(n.conn.SetAddElements(n.doors, p.doors), n.conn.SetAddElements(n.to, p.to))
+	err := errors.Join(n.conn.SetAddElements(n.doors, p.doors), n.conn.SetAddElements(n.to, n.use(p.to, 1)))
 	if err == nil {
 		err = n.conn.Flush()
 	}
 	if err != nil {
+		n.use(p.to, -1)
 		p.release()
 		return nil, nil, fmt.Errorf("nftables: %w", err)
 	}
@@ -166,11 +168,24 @@ func (p *passage) Close() error {
 	n := p.table
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err := errors.Join(n.conn.SetDeleteElements(n.doors, p.doors), n.conn.SetDeleteElements(n.to, p.to))
+	err := errors.Join(n.conn.SetDeleteElements(n.doors, p.doors), n.conn.SetDeleteElements(n.to, n.use(p.to, -1)))
 	if err == nil {
 		err = n.conn.Flush()
 	}
 	return err
+}
+
+// use counts where ways lead to, and returns what is new, or no longer used.
+func (n *Table) use(to []netip.AddrPort, by int) (list []nftables.SetElement) {
+	for _, a := range to {
+		if n.uses[a] += by; n.uses[a] == max(by, 0) {
+			list = append(list, nftables.SetElement{Key: concat(a)})
+		}
+		if n.uses[a] == 0 {
+			delete(n.uses, a)
+		}
+	}
+	return list
 }
 
 func (p *passage) release() {

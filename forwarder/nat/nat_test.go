@@ -1,0 +1,186 @@
+package nat
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+)
+
+// Set in processes that this test starts of itself.
+const role = "ZIPPER_NAT_TEST"
+
+// The test runs in a network namespace of its own, in which it may change everything.
+func TestTable(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, for a network namespace")
+	}
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestInNamespace$", "-test.v")
+	cmd.Env = append(os.Environ(), role+"=test")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestInNamespace") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func TestInNamespace(t *testing.T) {
+	switch os.Getenv(role) {
+	case "":
+		t.Skip("is run by TestTable")
+	case "die": // with a table
+		if _, err := Open(); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("ready")
+		select {}
+	}
+	if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.WriteFile(forwarding, []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(); err == nil || !strings.Contains(err.Error(), "IP forwarding is off: sysctl -w net.ipv4.ip_forward=1") {
+		t.Errorf("without IP forwarding: %v", err)
+	}
+	if err := os.WriteFile(forwarding, []byte("1"), 0); err != nil {
+		t.Fatal(err)
+	}
+	table, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables(t, fmt.Sprintf("zipper-%d", os.Getpid()))
+
+	own, other := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")
+	one, two := echo(t, other, "one"), echo(t, other, "two")
+	at, first, err := table.Pass([]Way{{own, one}, {own, two}, {own, one}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"one", "two", "one"} {
+		if got := ask(at[i]); got != want {
+			t.Errorf("at %v there is %q, want %q", at[i], got, want)
+		}
+		if ln, err := net.Listen("tcp", at[i].String()); err == nil {
+			ln.Close()
+			t.Errorf("%v is still free", at[i])
+		}
+	}
+	// A second passage to one of the same places does not mind the first one's end.
+	again, second, err := table.Pass([]Way{{own, two}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := ask(at[0]); !strings.Contains(got, "refused") {
+		t.Errorf("at %v, which is closed, there is %q", at[0], got)
+	}
+	if got := ask(again[0]); got != "two" {
+		t.Errorf("at %v there is %q, want two", again[0], got)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := table.Pass([]Way{{own, one}, {netip.MustParseAddr("::1"), one}}); err == nil || !strings.Contains(err.Error(), "want IPv4") {
+		t.Errorf("IPv6: %v", err)
+	}
+	if _, _, err := table.Pass([]Way{{netip.MustParseAddr("192.0.2.1"), one}}); err == nil || !strings.Contains(err.Error(), "192.0.2.1") {
+		t.Errorf("an address that is not this host's: %v", err)
+	}
+	if err := table.Close(); err != nil {
+		t.Error(err)
+	}
+	tables(t)
+
+	// The table of a process that is killed goes with it.
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestInNamespace$")
+	cmd.Env = append(os.Environ(), role+"=die")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Errorf("the other process: %q, %v", line, err)
+	}
+	tables(t, fmt.Sprintf("zipper-%d", cmd.Process.Pid))
+	cmd.Process.Kill()
+	cmd.Wait()
+	tables(t)
+}
+
+// tables checks which tables there are.
+func tables(t *testing.T, want ...string) {
+	t.Helper()
+	conn, err := nftables.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) { // the kernel removes a dead owner's a moment later
+		list, err := conn.ListTables()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, l := range list {
+			names = append(names, l.Name)
+		}
+		if fmt.Sprint(names) == fmt.Sprint(want) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("tables %v, want %v", names, want)
+		}
+	}
+}
+
+// echo says its name to all who come.
+func echo(t *testing.T, host netip.Addr, name string) netip.AddrPort {
+	ln, err := net.Listen("tcp", netip.AddrPortFrom(host, 0).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(c, name)
+			c.Close()
+		}
+	}()
+	return netip.MustParseAddrPort(ln.Addr().String())
+}
+
+// ask returns what is said there, or why nobody is.
+func ask(at netip.AddrPort) string {
+	c, err := net.DialTimeout("tcp", at.String(), 5*time.Second)
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	b, err := io.ReadAll(c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}

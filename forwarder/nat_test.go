@@ -1,0 +1,162 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/rail"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// passed is a NAT that passes nothing on, and tells what it was asked for.
+type passed struct {
+	mu     sync.Mutex
+	ways   []nat.Way
+	closed int
+	err    error
+}
+
+func (p *passed) Pass(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ways = append(p.ways, ways...)
+	for i, w := range ways {
+		at = append(at, netip.AddrPortFrom(w.At, uint16(7001+i)))
+	}
+	return at, p, p.err
+}
+
+func (p *passed) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed++
+	return nil
+}
+
+// joinInside joins all ranks of a job, each with where it says it takes connections.
+func (b *bench) joinInside(inside func(v int) string, change func(*handshake.Identity), layout ...wire.Cluster) []*rank {
+	b.t.Helper()
+	var ids []handshake.Identity
+	for _, c := range layout {
+		for i := range int(c.Size) {
+			id := identity("j", c.Name, i, layout...)
+			if change != nil {
+				change(&id)
+			}
+			ids = append(ids, id)
+		}
+	}
+	ranks := make([]*rank, len(ids))
+	errs := make([]error, len(ids))
+	var all sync.WaitGroup
+	for v, id := range ids {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			d := rail.Dialer{Transport: b.dialer, Inside: func(here netip.Addr) string {
+				if here != netip.MustParseAddr("127.0.0.1") {
+					return "asked with " + here.String()
+				}
+				return inside(v)
+			}}
+			l, layout, err := d.Dial(ctx, b.ln.Addr(), id)
+			if errs[v] = err; err == nil {
+				b.t.Cleanup(func() { l.Close() })
+				ranks[v] = &rank{b.t, l, layout}
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		b.t.Fatal(err)
+	}
+	return ranks
+}
+
+// Ways lead to ranks that other ranks dial, on the hosts where their links come from, and nowhere else.
+func TestNAT(t *testing.T) {
+	table := &passed{}
+	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	inside := []string{"127.0.0.1:5000", "192.0.2.7:5000", "127.0.0.1:22", "", "nonsense", "127.0.0.1:5001"}
+	r := b.joinInside(func(v int) string { return inside[v] }, nil, wire.Cluster{Name: "a", Size: 2}, wire.Cluster{Name: "b", Size: 3}, wire.Cluster{Name: "c", Size: 1})
+	own := netip.MustParseAddr("127.0.0.1")
+	to := netip.MustParseAddrPort(inside[0])
+	if want := []nat.Way{{At: own, To: to}, {At: own, To: to}}; !slices.Equal(table.ways, want) {
+		t.Errorf("ways %v, want %v", table.ways, want)
+	}
+	for _, r := range r {
+		var doors []string
+		for _, d := range r.Doors {
+			doors = append(doors, fmt.Sprintf("%d for %d at %s", d.Rank, d.Cluster, d.Address))
+		}
+		if want := []string{"0 for 1 at 127.0.0.1:7001", "0 for 2 at 127.0.0.1:7002"}; !slices.Equal(doors, want) {
+			t.Errorf("rank %d is told of doors %q, want %q", r.Rank, doors, want)
+		}
+	}
+	pingPong(t, r[0], r[2]) // the forwarder relays as ever
+	if table.closed != 0 {
+		t.Error("closed while the job runs")
+	}
+	for _, r := range r {
+		r.bye()
+	}
+	b.ended()
+	if table.closed != 1 {
+		t.Errorf("closed %d times when the job has ended", table.closed)
+	}
+}
+
+// A rank with a door of its own for a cluster needs no other; who has several forwarders, or too many peers, or a kernel that refuses, gets none.
+func TestNATNot(t *testing.T) {
+	here := func(int) string { return "127.0.0.1:5000" }
+	for _, c := range []struct {
+		name   string
+		err    error
+		change func(*handshake.Identity)
+		layout []wire.Cluster
+		asked  int // ways
+	}{
+		{"own door", nil, func(id *handshake.Identity) {
+			if id.Cluster == "a" {
+				id.Doors = []wire.Port{{Cluster: 1, Address: "127.0.0.1:6000"}}
+			}
+		}, twoClusters, 0},
+		{"several forwarders", nil, func(id *handshake.Identity) { id.Rails = 2 }, twoClusters, 0},
+		{"too many", nil, nil, []wire.Cluster{{Name: "a", Size: 65}, {Name: "b", Size: 64}}, 0},
+		{"most", nil, nil, []wire.Cluster{{Name: "a", Size: 64}, {Name: "b", Size: 64}}, 64},
+		{"error", errors.New("no"), nil, twoClusters, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table := &passed{err: c.err}
+			b := start(t, tcpNetwork(), func(cfg *Config) { cfg.NAT = table })
+			r := b.joinInside(here, c.change, c.layout...)
+			if len(table.ways) != c.asked {
+				t.Errorf("%d ways, want %d", len(table.ways), c.asked)
+			}
+			for _, d := range r[0].Doors {
+				if (c.err != nil || c.asked == 0) && d.Address != "127.0.0.1:6000" {
+					t.Errorf("door %+v", d)
+				}
+			}
+			pingPong(t, r[0], r[len(r)-1])
+		})
+	}
+}
+
+// Ranks without the means answer that they take no connections.
+func TestNATUnanswered(t *testing.T) {
+	table := &passed{}
+	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	r := b.join("j", twoClusters...)
+	if len(table.ways) > 0 || len(r[0].Doors) > 0 {
+		t.Errorf("ways %v, doors %v", table.ways, r[0].Doors)
+	}
+}

@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+)
+
+// Clusters that share no network, with a forwarder whose kernel passes connections between ranks on.
+func TestNATLab(t *testing.T) {
+	l := newLab(t)
+	b := l.b
+	const source = "test/programs/c/random.c"
+	random, stream := b.Compile(OpenMPI, source), b.Compile(OpenMPI, "test/programs/c/stream.c")
+	b.Compile(MPICH, source)
+	fwd := []string{"scripts/lab", "on", "z1", b.Zipper, "forwarder", "--nat", "--listen", ":7486", "--status", "127.0.0.1:7487"}
+	b.Fails(b.Run(nil, l.env, fwd...), 1, "--nat: IP forwarding is off: sysctl -w net.ipv4.ip_forward=1")
+	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
+	b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
+	p := b.Start(nil, l.env, fwd...)
+	b.WaitFor(20*time.Second, "the forwarder with --nat", func() bool { return strings.Contains(p.Stderr(), "listening") })
+
+	job := func(a, z string) string {
+		file := filepath.Join(t.TempDir(), "job.yaml")
+		text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: \"10.81.1.1:7486\", b: \"10.81.2.1:7486\"}\nclusters:\n- {name: a, login: a1, %s}\n- {name: b, login: b1, %s}\n", b.Root, a, z)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	jobs, carried := 0, uint64(0)
+	last := func() uint64 { // payload of the last job through the forwarder
+		jobs++
+		s := over(b, jobs, func() (s forwarder.Status) {
+			r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "status", "--json", "127.0.0.1:7487"))
+			if err := json.Unmarshal([]byte(r.Stdout), &s); err != nil {
+				t.Fatalf("%v: %v", err, r)
+			}
+			return s
+		})
+		n := payload(s, "a", "b") + payload(s, "b", "a")
+		n, carried = n-carried, n
+		return n
+	}
+
+	t.Run("random", func(t *testing.T) {
+		b := *b
+		b.T = t
+		native := b.OK(b.Native(OpenMPI, 3, random, "11", "300"))
+		spread := `ranks: 2, mpi: openmpi, hosts: /run/` + l.name() + `/hosts.A.openmpi, args: [--bind-to, none, --map-by, node, --mca, plm_rsh_agent, "` + b.Root + `/scripts/lab-rsh", --mca, oob_tcp_if_include, 10.81.1.0/24, --mca, btl_tcp_if_include, 10.81.1.0/24]`
+		r := b.OK(b.Run(nil, l.env, b.Zipper, "run", "--file", job(spread, "ranks: 1, mpi: mpich"), "--", strings.Replace(random, "/"+OpenMPI+"/", "/{mpi}/", 1), "11", "300"))
+		b.Same(native, r, nil)
+		if n := last(); n != 0 || strings.Contains(r.Stderr, "no direct link") {
+			t.Errorf("%d bytes of payload through the forwarder\n%v", n, r)
+		}
+	})
+
+	one := "ranks: 1, mpi: openmpi"
+	run := func() (*Proc, func(string), string) {
+		stop := filepath.Join(t.TempDir(), "stop")
+		p := b.Start(nil, l.env, b.Zipper, "run", "--file", job(one, one), "--", stream, stop)
+		rounds := func() int { return strings.Count(p.Stdout(), "round ") }
+		more := func(what string) {
+			from := rounds()
+			b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
+		}
+		more("the stream to run")
+		return p, more, stop
+	}
+	// What is passed on is counted where a rank's connections are: those to the zipper node that do not lead to the forwarder.
+	direct := func() int {
+		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "b1", "ss", "-Htn", "state", "established", "dst", "10.81.2.1", "and", "dport", "!=", ":7486"))
+		return strings.Count(r.Stdout, "10.81.2.1:")
+	}
+	t.Run("cut", func(t *testing.T) { // the kernel passes nothing on any more, and says nothing: the stream goes on through the forwarder, and then back
+		p, more, stop := run()
+		if n := direct(); n != 1 {
+			t.Errorf("%d direct links", n)
+		}
+		b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sysctl", "-qw", "net.ipv4.ip_forward=0"))
+		more("the stream to go on through the forwarder")
+		b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sysctl", "-qw", "net.ipv4.ip_forward=1"))
+		b.WaitFor(30*time.Second, "the direct link to be back", func() bool { return direct() == 1 })
+		more("the stream to go on")
+		if err := os.WriteFile(stop, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.OK(p.Wait())
+		if n := last(); n < 8<<20 {
+			t.Errorf("%d bytes of payload through the forwarder, though nothing was passed on for a while", n)
+		}
+	})
+	t.Run("killed", func(t *testing.T) { // with the forwarder go its rules, and the job
+		r, _, _ := run()
+		pids := strings.Fields(b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sh", "-c", "ss -Hltnp sport = :7486 | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u")).Stdout)
+		if len(pids) != 1 {
+			t.Fatalf("forwarders %q", pids)
+		}
+		var pid int
+		fmt.Sscan(pids[0], &pid)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if e := r.Wait(); e.Status == 0 || !strings.Contains(e.Stderr, "forwarder") {
+			t.Errorf("%v", e)
+		}
+		b.WaitFor(10*time.Second, "the direct link to be gone", func() bool { return direct() == 0 })
+	})
+}
