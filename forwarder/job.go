@@ -40,6 +40,7 @@ type job struct {
 	layout   wire.Layout       // answer to those who come back
 	hops     *hops             // nil: one hop
 	passage  io.Closer         // what the kernel passes on for it; nil: nothing
+	doors    int               // ports for that
 	absent   map[uint32]string // ranks whose link is lost and that may come back: why; only in jobs of several rails
 
 	// Fixed when running starts; then read by all loops without a lock.

@@ -110,7 +110,7 @@ func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
 		passage.Close()
 		return nil
 	}
-	*layout = with
+	*layout, b.doors = with, len(doors)
 	f.log.Info("the kernel passes connections on", zap.String("job", b.id), zap.Int("doors", len(doors)))
 	return passage
 }

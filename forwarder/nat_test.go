@@ -101,6 +101,9 @@ func TestNAT(t *testing.T) {
 			t.Errorf("rank %d is told of doors %q, want %q", r.Rank, doors, want)
 		}
 	}
+	if s := b.f.Status(); s.Jobs[0].Doors != 2 {
+		t.Errorf("%d doors in the status, want 2", s.Jobs[0].Doors)
+	}
 	pingPong(t, r[0], r[2]) // the forwarder relays as ever
 	if table.closed != 0 {
 		t.Error("closed while the job runs")

@@ -33,6 +33,7 @@ type JobStatus struct {
 	Refused     string          `json:"refused,omitempty"`    // while gathering: who was not let in, and why
 	Reason      string          `json:"reason,omitempty"`     // when failed
 	Forwarders  []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
+	Doors       int             `json:"doors,omitempty"`      // ports to which the kernel passes connections on; what goes there is in no counter
 	QueuedBytes int             `json:"queued_bytes"`         // waiting for destinations that do not take them
 	Traffic     []Traffic       `json:"traffic"`
 }
@@ -59,7 +60,7 @@ func (f *Forwarder) Status() Status {
 }
 
 func (j *job) status() JobStatus {
-	s := JobStatus{Job: j.id, State: string(j.state), Created: j.created, Started: j.started, Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Traffic: j.readTraffic()}
+	s := JobStatus{Job: j.id, State: string(j.state), Created: j.created, Started: j.started, Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, Traffic: j.readTraffic()}
 	if j.state == gathering {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()
 	}

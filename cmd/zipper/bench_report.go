@@ -53,7 +53,7 @@ func reportSets(name string) (reportSet, error) {
 func benchReportCommand() *cli.Command {
 	return &cli.Command{
 		Name: "report", Usage: "measure a chosen set and write one page (HTML, Markdown, JSON inside)",
-		Description: "With root in the namespace lab: zipped, classic (the original's protocol), routed (the zipper node routes IP) and native. Without, on loopback: zipped, classic and native.",
+		Description: "With root in the namespace lab: zipped, nat (the zipper node's kernel passes connections on), classic (the original's protocol), routed (the zipper node routes IP) and native. Without, on loopback: zipped, classic and native.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "set", Usage: "quick (under 5 minutes) or full", Value: "quick"},
 			&cli.IntFlag{Name: "rounds", Usage: "runs of each micro-benchmark and kernel on each target (default: the set's own; 2 or more show a spread, 4 or more can show a difference)"},
@@ -117,12 +117,16 @@ func benchReport(c *cli.Context) error {
 		if _, err := l.Classic(1, 1); err != nil {
 			return err
 		}
+		if _, err := l.NAT(1, 1); err != nil {
+			return err
+		}
 		targets = func(a, b int) []drive.Target {
-			classic, _ := l.Classic(a, b) // it runs
-			return []drive.Target{l.Zipped("zipped", a, b, nil), classic, l.Routed(a, b), l.Native(a + b)}
+			classic, _ := l.Classic(a, b) // they run
+			nat, _ := l.NAT(a, b)
+			return []drive.Target{l.Zipped("zipped", a, b, nil), nat, classic, l.Routed(a, b), l.Native(a + b)}
 		}
 		shaping = c.String("rate")
-		d.Setting = "Zipped: two clusters in namespaces with no route between them, joined by a forwarder. Classic: the same with a handshake for every message, half duplex, store and forward, as in the original middleware. Routed: one Open MPI job over both, the zipper node routes IP. Native: one Open MPI job inside one cluster."
+		d.Setting = "Zipped: two clusters in namespaces with no route between them, joined by a forwarder. Nat: the same, the kernel of the forwarder's node passes connections between ranks on (zipper forwarder --nat). Classic: zipped with a handshake for every message, half duplex, store and forward, as in the original middleware. Routed: one Open MPI job over both, the zipper node routes IP. Native: one Open MPI job inside one cluster."
 	}
 	d.Environment = drive.Describe(shaping)
 	m := &reportMeasurement{ctx: ctx, runner: r, set: set, targets: targets, begin: time.Now(), data: d}

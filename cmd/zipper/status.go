@@ -81,6 +81,9 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 			fmt.Fprintf(w, "  several hops: linked to the forwarders %s, which other ranks join\n", strings.Join(j.Forwarders, ", "))
 		}
 		writeTraffic(w, j.Traffic)
+		if j.Doors > 0 {
+			fmt.Fprintf(w, "  the kernel passes connections on from %d ports; what takes them is not counted here\n", j.Doors)
+		}
 		if j.QueuedBytes > 0 {
 			fmt.Fprintf(w, "  %d bytes wait for slow destinations\n", j.QueuedBytes)
 		}
