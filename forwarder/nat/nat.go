@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/google/nftables"
@@ -121,30 +122,56 @@ func (n *Table) rules(t *nftables.Table) error {
 	return n.conn.Flush()
 }
 
+// Pass opens ways and returns where each begins: at its own address, at a free port. Closing lets no new connection pass; those that are open stay.
+func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
+	var at []netip.AddrPort
+	var all passages
+	for some := range slices.Chunk(ways, atOnce) {
+		p, err := n.pass(some)
+		if err != nil {
+			return nil, nil, errors.Join(err, all.Close())
+		}
+		all = append(all, p)
+		at = append(at, p.at...)
+	}
+	return at, all, nil
+}
+
+const atOnce = 256 // ways in one message to the kernel, which takes 64 KiB for a list, and as much for a message as the socket's buffer has
+
+type passages []*passage
+
+// Close takes the ways back.
+func (l passages) Close() (err error) {
+	for _, p := range l {
+		err = errors.Join(err, p.close())
+	}
+	return err
+}
+
 // passage is a number of ways that are open.
 type passage struct {
+	at    []netip.AddrPort
 	table *Table
 	ports []int // sockets that keep the ports from others
 	doors []nftables.SetElement
 	to    []netip.AddrPort
 }
 
-// Pass opens ways and returns where each begins: at its own address, at a free port. Closing lets no new connection pass; those that are open stay.
-func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
+func (n *Table) pass(ways []Way) (*passage, error) {
 	p := &passage{table: n}
-	var at []netip.AddrPort
 	for _, w := range ways {
 		if !w.At.Is4() || !w.To.Addr().Is4() {
 			p.release()
-			return nil, nil, fmt.Errorf("from %v to %v: want IPv4 addresses", w.At, w.To)
+			return nil, fmt.Errorf("from %v to %v: want IPv4 addresses", w.At, w.To)
 		}
 		fd, here, err := reserve(w.At)
 		if err != nil {
 			p.release()
-			return nil, nil, fmt.Errorf("a port at %v: %w", w.At, err)
+			return nil, fmt.Errorf("a port at %v: %w", w.At, err)
 		}
 		p.ports = append(p.ports, fd)
-		at = append(at, here)
+		p.at = append(p.at, here)
 		p.doors = append(p.doors, nftables.SetElement{Key: concat(here), Val: concat(w.To)})
 		p.to = append(p.to, w.To)
 	}
@@ -157,13 +184,12 @@ func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 	if err != nil {
 		n.use(p.to, -1)
 		p.release()
-		return nil, nil, fmt.Errorf("nftables: %w", err)
+		return nil, fmt.Errorf("nftables: %w", err)
 	}
-	return at, p, nil
+	return p, nil
 }
 
-// Close takes the ways back.
-func (p *passage) Close() error {
+func (p *passage) close() error {
 	defer p.release()
 	n := p.table
 	n.mu.Lock()

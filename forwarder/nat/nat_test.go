@@ -94,6 +94,22 @@ func TestInNamespace(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
+	// As many as a job can have (forwarder/nat.go, maxPairs), to as many places.
+	var ways []Way
+	for i := range 4096 {
+		ways = append(ways, Way{own, netip.AddrPortFrom(other, uint16(20000+i))})
+	}
+	ways[4095].To = two
+	many, all, err := table.Pass(ways)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(many[4095]); got != "two" {
+		t.Errorf("at the last of many there is %q, want two", got)
+	}
+	if err := all.Close(); err != nil {
+		t.Error(err)
+	}
 	if _, _, err := table.Pass([]Way{{own, one}, {netip.MustParseAddr("::1"), one}}); err == nil || !strings.Contains(err.Error(), "want IPv4") {
 		t.Errorf("IPv6: %v", err)
 	}
