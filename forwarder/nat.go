@@ -19,8 +19,12 @@ type NAT interface {
 	Pass(ways []nat.Way) ([]netip.AddrPort, io.Closer, error)
 }
 
-// maxPairs is for how many pairs of ranks of different clusters there are connections of their own. Each takes memory in both ranks, and is looked at.
-const maxPairs = 4096
+// For how many pairs of ranks of different clusters there are connections of their own, and how many of them a rank has: each takes memory at both ends,
+// 64 KiB and what the kernel keeps, and is looked at.
+const (
+	maxPairs = 4096
+	maxPeers = 256
+)
 
 // inside is where a rank takes connections, if that may be believed: nobody opens a way to another host than the one that the rank is on, nor to a
 // system's service. A rank elsewhere only takes part in the job through this forwarder.
@@ -36,6 +40,8 @@ func (f *Forwarder) inside(c *conn, j *wire.Join) netip.AddrPort {
 		why = err.Error()
 	case !ok:
 		why = "the link is not one over TCP"
+	case !a.Addr().Is4():
+		why = "only IPv4 is passed on"
 	case a.Port() < 1024:
 		why = "ports below 1024 are not for ranks"
 	default:
@@ -51,18 +57,19 @@ func (f *Forwarder) inside(c *conn, j *wire.Join) netip.AddrPort {
 }
 
 // pass has the kernel pass on what ranks of other clusters, those that dial, send to ranks of a job that is complete, and adds where to the layout.
-// Without that all goes through this forwarder. With f.mu.
+// Without that all goes through this forwarder. With f.mu: for a few hundred ways the kernel takes some milliseconds.
 func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
 	if f.cfg.NAT == nil || b.hops != nil || b.classic != nil || b.gather.Rails() > 1 {
 		return nil
 	}
-	pairs, before := 0, 0
+	pairs, peers := 0, 0
 	for _, c := range b.clusters {
-		pairs += before * int(c.Size)
-		before += int(c.Size)
+		others := len(b.hosts) - int(c.Size)
+		pairs += int(c.Size) * others
+		peers = max(peers, others)
 	}
-	if pairs > maxPairs {
-		f.log.Info("too many pairs of ranks for connections of their own", zap.String("job", b.id), zap.Int("pairs", pairs), zap.Int("at_most", maxPairs))
+	if pairs /= 2; pairs > maxPairs || peers > maxPeers {
+		f.log.Info("too many ranks for connections of their own", zap.String("job", b.id), zap.Int("pairs", pairs), zap.Int("at_most", maxPairs), zap.Int("peers", peers), zap.Int("peers_at_most", maxPeers))
 		return nil
 	}
 	here := make([]netip.Addr, len(b.clusters)) // on each cluster's network
@@ -74,20 +81,24 @@ func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
 			continue
 		}
 		at := &here[b.clusterOf[w.rank]]
-		if a, _ := home.Home(); a.Is4() && (!at.IsValid() || a.Less(*at)) {
+		if a, _ := home.Home(); a.Is4() && (!at.IsValid() || at.IsLoopback() && !a.IsLoopback() || at.IsLoopback() == a.IsLoopback() && a.Less(*at)) {
 			*at = a
 		}
 	}
 	type door struct{ rank, cluster int }
-	own := map[door]bool{} // without our help
+	own := map[door]bool{}                 // without our help
+	home := map[struct{ of, on int }]int{} // ranks of a cluster that have one for another
 	for _, d := range layout.Doors {
 		own[door{int(d.Rank), int(d.Cluster)}] = true
+		home[struct{ of, on int }{b.clusterOf[d.Rank], int(d.Cluster)}]++
 	}
 	var ways []nat.Way
 	var doors []wire.Door
 	for r, w := range ranks {
 		for c := b.clusterOf[r] + 1; c < len(b.clusters); c++ { // of each pair the higher rank dials
-			if w.inside.Addr().Is4() && here[c].IsValid() && !own[door{r, c}] {
+			dual := home[struct{ of, on int }{c, b.clusterOf[r]}] == int(b.clusters[c].Size) // all of them are dialled by us instead
+			// What begins on the loopback interface stays there, and nothing else may lead to it.
+			if w.inside.IsValid() && here[c].IsValid() && here[c].IsLoopback() == w.inside.Addr().IsLoopback() && !own[door{r, c}] && !dual {
 				ways = append(ways, nat.Way{At: here[c], To: w.inside})
 				doors = append(doors, wire.Door{Rank: uint32(r), Instance: w.instance, Port: wire.Port{Cluster: uint16(c)}})
 			}
@@ -107,7 +118,7 @@ func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
 	with := *layout
 	with.Doors = append(with.Doors[:len(with.Doors):len(with.Doors)], doors...)
 	if len(with.Append(nil)) > wire.MaxLength {
-		passage.Close()
+		f.log.Info("no room in the layout for connections of their own", zap.String("job", b.id), zap.Error(passage.Close()))
 		return nil
 	}
 	*layout, b.doors = with, len(doors)

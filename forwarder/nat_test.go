@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -115,6 +116,16 @@ func TestNAT(t *testing.T) {
 	if table.closed != 1 {
 		t.Errorf("closed %d times when the job has ended", table.closed)
 	}
+	r = b.joinInside(func(v int) string { return inside[v] }, nil, twoClusters...)
+	r[1].link.Close()
+	for _, v := range []int{0, 2, 3} {
+		r[v].expect(wire.TypeAbort)
+		r[v].link.Close()
+	}
+	b.ended()
+	if table.closed != 2 {
+		t.Errorf("closed %d times when a second job was aborted", table.closed)
+	}
 }
 
 // A rank with a door of its own for a cluster needs no other; who has several forwarders, or too many peers, or a kernel that refuses, gets none.
@@ -125,17 +136,29 @@ func TestNATNot(t *testing.T) {
 		err    error
 		change func(*handshake.Identity)
 		layout []wire.Cluster
-		asked  int // ways
+		asked  int      // ways
+		doors  []string // of the first rank
 	}{
 		{"own door", nil, func(id *handshake.Identity) {
 			if id.Cluster == "a" {
 				id.Doors = []wire.Port{{Cluster: 1, Address: "127.0.0.1:6000"}}
 			}
-		}, twoClusters, 0},
-		{"several forwarders", nil, func(id *handshake.Identity) { id.Rails = 2 }, twoClusters, 0},
-		{"too many", nil, nil, []wire.Cluster{{Name: "a", Size: 65}, {Name: "b", Size: 64}}, 0},
-		{"most", nil, nil, []wire.Cluster{{Name: "a", Size: 64}, {Name: "b", Size: 64}}, 64},
-		{"error", errors.New("no"), nil, twoClusters, 2},
+		}, twoClusters, 0, []string{"127.0.0.1:6000"}},
+		{"others' own doors", nil, func(id *handshake.Identity) {
+			if id.Cluster == "b" {
+				id.Doors = []wire.Port{{Cluster: 0, Address: "127.0.0.1:6000"}}
+			}
+		}, twoClusters, 0, nil},
+		{"some others' own doors", nil, func(id *handshake.Identity) {
+			if id.Cluster == "b" && id.Rank == 1 {
+				id.Doors = []wire.Port{{Cluster: 0, Address: "127.0.0.1:6000"}}
+			}
+		}, twoClusters, 2, []string{"127.0.0.1:700"}},
+		{"several forwarders", nil, func(id *handshake.Identity) { id.Rails = 2 }, twoClusters, 0, nil},
+		{"too many", nil, nil, []wire.Cluster{{Name: "a", Size: 65}, {Name: "b", Size: 64}}, 0, nil},
+		{"too many peers", nil, nil, []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 257}}, 0, nil},
+		{"most", nil, nil, []wire.Cluster{{Name: "a", Size: 64}, {Name: "b", Size: 64}}, 64, []string{"127.0.0.1:700"}},
+		{"error", errors.New("no"), nil, twoClusters, 2, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			table := &passed{err: c.err}
@@ -144,10 +167,14 @@ func TestNATNot(t *testing.T) {
 			if len(table.ways) != c.asked {
 				t.Errorf("%d ways, want %d", len(table.ways), c.asked)
 			}
+			var doors []string
 			for _, d := range r[0].Doors {
-				if (c.err != nil || c.asked == 0) && d.Address != "127.0.0.1:6000" {
-					t.Errorf("door %+v", d)
+				if d.Rank == 0 {
+					doors = append(doors, d.Address)
 				}
+			}
+			if !slices.EqualFunc(doors, c.doors, strings.HasPrefix) {
+				t.Errorf("doors %q, want %q", doors, c.doors)
 			}
 			pingPong(t, r[0], r[len(r)-1])
 		})

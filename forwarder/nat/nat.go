@@ -11,10 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -32,6 +34,9 @@ type Way struct {
 type Table struct {
 	mu    sync.Mutex
 	conn  *nftables.Conn
+	link  *netlink.Conn          // of conn
+	lost  error                  // why the table is gone
+	open  int                    // ways
 	doors *nftables.Set          // own address and port → the other host's
 	to    *nftables.Set          // the other hosts' addresses and ports
 	uses  map[netip.AddrPort]int // of each in to
@@ -48,18 +53,23 @@ func Open() (*Table, error) {
 	if string(bytes.TrimSpace(on)) != "1" {
 		return nil, errors.New("IP forwarding is off: sysctl -w net.ipv4.ip_forward=1 (docs/guide.md says what else to see to)")
 	}
-	t := &nftables.Table{Name: fmt.Sprintf("zipper-%d", os.Getpid()), Family: nftables.TableFamilyIPv4}
-	conn, err := nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(c *netlink.Conn) error { return create(c, t) }))
+	// In containers that share a network process ids may be the same.
+	t := &nftables.Table{Name: fmt.Sprintf("zipper-%d-%08x", os.Getpid(), rand.Uint32()), Family: nftables.TableFamilyIPv4}
+	var link *netlink.Conn
+	conn, err := nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(c *netlink.Conn) error {
+		link = c
+		return create(c, t)
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("nftables: cannot make a table: %w (it takes CAP_NET_ADMIN, and Linux 5.12)", err)
 	}
 	key := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
-	n := &Table{conn: conn, uses: map[netip.AddrPort]int{},
+	n := &Table{conn: conn, link: link, uses: map[netip.AddrPort]int{},
 		doors: &nftables.Set{Table: t, ID: 1, Name: "doors", IsMap: true, KeyType: key, DataType: key, Concatenation: true},
 		to:    &nftables.Set{Table: t, ID: 2, Name: "to", KeyType: key, Concatenation: true}}
 	if err := n.rules(t); err != nil {
-		conn.CloseLasting()
-		return nil, fmt.Errorf("nftables: %w", err)
+		n.Close()
+		return nil, err
 	}
 	return n, nil
 }
@@ -119,10 +129,25 @@ func (n *Table) rules(t *nftables.Table) error {
 		&expr.Meta{Key: expr.MetaKeyOIFTYPE, Register: unix.NFT_REG_2},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_2, Data: binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_LOOPBACK)},
 		&expr.Lookup{SourceRegister: first, SetName: n.to.Name, SetID: n.to.ID}, &expr.Masq{})
-	return n.conn.Flush()
+	return n.flush()
 }
 
+// flush has the kernel do what has been asked for. It answers at once; if it does not, or refuses, nobody knows any more what is in the table and which
+// answer is to come next, so the table is given up. With mu.
+func (n *Table) flush() error {
+	if n.lost == nil {
+		n.lost = errors.Join(n.link.SetDeadline(time.Now().Add(answerTime)), n.conn.Flush())
+		if n.lost != nil {
+			n.lost = fmt.Errorf("nftables: %w", errors.Join(n.lost, n.conn.CloseLasting()))
+		}
+	}
+	return n.lost
+}
+
+const answerTime = 2 * time.Second
+
 // Pass opens ways and returns where each begins: at its own address, at a free port. Closing lets no new connection pass; those that are open stay.
+// At most MaxWays are open at a time. It takes under 0.1 ms for each.
 func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 	var at []netip.AddrPort
 	var all passages
@@ -136,6 +161,9 @@ func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 	}
 	return at, all, nil
 }
+
+// MaxWays is how many ways a table has: each takes a port of its address, and a file descriptor that keeps it.
+const MaxWays = 1024
 
 const atOnce = 256 // ways in one message to the kernel, which takes 64 KiB for a list, and as much for a message as the socket's buffer has
 
@@ -159,6 +187,14 @@ type passage struct {
 }
 
 func (n *Table) pass(ways []Way) (*passage, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.lost != nil {
+		return nil, n.lost
+	}
+	if n.open+len(ways) > MaxWays {
+		return nil, fmt.Errorf("%d ways are open, and at most %d can be", n.open, MaxWays)
+	}
 	p := &passage{table: n}
 	for _, w := range ways {
 		if !w.At.Is4() || !w.To.Addr().Is4() {
@@ -175,17 +211,12 @@ func (n *Table) pass(ways []Way) (*passage, error) {
 		p.doors = append(p.doors, nftables.SetElement{Key: concat(here), Val: concat(w.To)})
 		p.to = append(p.to, w.To)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	err := errors.Join(n.conn.SetAddElements(n.doors, p.doors), n.conn.SetAddElements(n.to, n.use(p.to, 1)))
-	if err == nil {
-		err = n.conn.Flush()
-	}
+	err := errors.Join(n.conn.SetAddElements(n.doors, p.doors), n.conn.SetAddElements(n.to, n.use(p.to, 1)), n.flush())
 	if err != nil {
-		n.use(p.to, -1)
 		p.release()
-		return nil, fmt.Errorf("nftables: %w", err)
+		return nil, err
 	}
+	n.open += len(ways)
 	return p, nil
 }
 
@@ -194,11 +225,11 @@ func (p *passage) close() error {
 	n := p.table
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	err := errors.Join(n.conn.SetDeleteElements(n.doors, p.doors), n.conn.SetDeleteElements(n.to, n.use(p.to, -1)))
-	if err == nil {
-		err = n.conn.Flush()
+	if n.lost != nil {
+		return n.lost
 	}
-	return err
+	n.open -= len(p.doors)
+	return errors.Join(n.conn.SetDeleteElements(n.doors, p.doors), n.conn.SetDeleteElements(n.to, n.use(p.to, -1)), n.flush())
 }
 
 // use counts where ways lead to, and returns what is new, or no longer used.
@@ -220,8 +251,15 @@ func (p *passage) release() {
 	}
 }
 
-// Close removes the table. Connections that it has passed on break.
-func (n *Table) Close() error { return n.conn.CloseLasting() }
+// Close removes the table. Connections that it has passed on break, unless something else translates addresses on this host.
+func (n *Table) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.lost == nil {
+		n.lost = errors.New("the table is closed")
+	}
+	return n.conn.CloseLasting()
+}
 
 // reserve takes a free port. The socket does not listen: who comes when the table is gone is refused.
 func reserve(at netip.Addr) (fd int, here netip.AddrPort, err error) {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,7 +61,7 @@ func TestInNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables(t, fmt.Sprintf("zipper-%d", os.Getpid()))
+	tables(t, os.Getpid())
 
 	own, other := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")
 	one, two := echo(t, other, "one"), echo(t, other, "two")
@@ -94,18 +95,27 @@ func TestInNamespace(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
-	// As many as a job can have (forwarder/nat.go, maxPairs), to as many places.
+	// As many as there can be, to as many places.
 	var ways []Way
-	for i := range 4096 {
+	for i := range MaxWays {
 		ways = append(ways, Way{own, netip.AddrPortFrom(other, uint16(20000+i))})
 	}
-	ways[4095].To = two
+	ways[MaxWays-1].To = two
 	many, all, err := table.Pass(ways)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := ask(many[4095]); got != "two" {
+	if _, _, err := table.Pass([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(), "at most 1024") {
+		t.Errorf("more than there can be: %v", err)
+	}
+	if got := ask(many[MaxWays-1]); got != "two" {
 		t.Errorf("at the last of many there is %q, want two", got)
+	}
+	if err := all.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, all, err = table.Pass(ways); err != nil {
+		t.Fatal(err)
 	}
 	if err := all.Close(); err != nil {
 		t.Error(err)
@@ -116,8 +126,34 @@ func TestInNamespace(t *testing.T) {
 	if _, _, err := table.Pass([]Way{{netip.MustParseAddr("192.0.2.1"), one}}); err == nil || !strings.Contains(err.Error(), "192.0.2.1") {
 		t.Errorf("an address that is not this host's: %v", err)
 	}
+	_, third, err := table.Pass([]Way{{own, two}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := table.Close(); err != nil {
 		t.Error(err)
+	}
+	tables(t)
+	if _, _, err := table.Pass([]Way{{own, one}}); err == nil {
+		t.Error("a closed table passes connections on")
+	}
+	if err := third.Close(); err == nil {
+		t.Error("a way of a closed table is closed without an error")
+	}
+	// A kernel that refuses loses the table, rather than the answers' order.
+	if table, err = Open(); err != nil {
+		t.Fatal(err)
+	}
+	if _, third, err = table.Pass([]Way{{own, two}}); err != nil {
+		t.Fatal(err)
+	}
+	p := third.(passages)[0]
+	p.doors[0].Key = concat(one) // is not there
+	if err := third.Close(); err == nil {
+		t.Error("a way that is not there is closed without an error")
+	}
+	if _, _, err := table.Pass([]Way{{own, one}}); err == nil {
+		t.Error("a table that is lost passes connections on")
 	}
 	tables(t)
 
@@ -135,14 +171,14 @@ func TestInNamespace(t *testing.T) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
 		t.Errorf("the other process: %q, %v", line, err)
 	}
-	tables(t, fmt.Sprintf("zipper-%d", cmd.Process.Pid))
+	tables(t, cmd.Process.Pid)
 	cmd.Process.Kill()
 	cmd.Wait()
 	tables(t)
 }
 
-// tables checks which tables there are.
-func tables(t *testing.T, want ...string) {
+// tables checks whose tables there are.
+func tables(t *testing.T, want ...int) {
 	t.Helper()
 	conn, err := nftables.New()
 	if err != nil {
@@ -154,14 +190,18 @@ func tables(t *testing.T, want ...string) {
 			t.Fatal(err)
 		}
 		var names []string
+		var pids []int
 		for _, l := range list {
 			names = append(names, l.Name)
+			pid := 0
+			fmt.Sscanf(l.Name, "zipper-%d-", &pid)
+			pids = append(pids, pid)
 		}
-		if fmt.Sprint(names) == fmt.Sprint(want) {
+		if slices.Equal(pids, want) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("tables %v, want %v", names, want)
+			t.Fatalf("tables %v, want those of %v", names, want)
 		}
 	}
 }
