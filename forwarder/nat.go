@@ -86,17 +86,17 @@ func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
 		}
 	}
 	type door struct{ rank, cluster int }
-	own := map[door]bool{}                 // without our help
-	home := map[struct{ of, on int }]int{} // ranks of a cluster that have one for another
+	own := map[door]bool{}   // without our help
+	home := map[[2]int]int{} // ranks of a cluster that have one for another
 	for _, d := range layout.Doors {
 		own[door{int(d.Rank), int(d.Cluster)}] = true
-		home[struct{ of, on int }{b.clusterOf[d.Rank], int(d.Cluster)}]++
+		home[[2]int{b.clusterOf[d.Rank], int(d.Cluster)}]++
 	}
 	var ways []nat.Way
 	var doors []wire.Door
 	for r, w := range ranks {
 		for c := b.clusterOf[r] + 1; c < len(b.clusters); c++ { // of each pair the higher rank dials
-			dual := home[struct{ of, on int }{c, b.clusterOf[r]}] == int(b.clusters[c].Size) // all of them are dialled by us instead
+			dual := home[[2]int{c, b.clusterOf[r]}] == int(b.clusters[c].Size) // all of them are dialled by us instead
 			// What begins on the loopback interface stays there, and nothing else may lead to it.
 			if w.inside.IsValid() && here[c].IsValid() && here[c].IsLoopback() == w.inside.Addr().IsLoopback() && !own[door{r, c}] && !dual {
 				ways = append(ways, nat.Way{At: here[c], To: w.inside})

@@ -1,5 +1,6 @@
 // Package lab gives benchmarks the namespace lab of scripts/lab: two clusters on separate networks with zipper nodes between
-// them on one Linux machine, and the targets to compare in it: zipped, routed (the zipper node routes IP and one ordinary MPI job covers
+// them on one Linux machine, and the targets to compare in it: zipped, nat (the zipper node's
+// kernel passes connections on), classic (the original's protocol), routed (the zipper node routes IP and one ordinary MPI job covers
 // both clusters), native (one cluster alone). Needs root.
 package lab
 
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -52,8 +54,8 @@ type Lab struct {
 	awake   *os.File // may be nil
 	zipper  string
 	running []*exec.Cmd
-	classic bool // a forwarder of that protocol runs on the first zipper node
-	nat     bool // a forwarder that has the kernel pass connections on runs there
+	classic bool      // a forwarder of that protocol runs on the first zipper node
+	nat     *exec.Cmd // a forwarder that has the kernel pass connections on, there; nil: none runs
 	routing string
 }
 
@@ -146,10 +148,7 @@ func (l *Lab) forwarder(node string, options ...string) error {
 // Down ends everything in the lab and removes it.
 func (l *Lab) Down() error {
 	for _, c := range l.running {
-		c.Process.Signal(syscall.SIGTERM)
-		timer := time.AfterFunc(5*time.Second, func() { c.Process.Kill() })
-		c.Wait()
-		timer.Stop()
+		end(c)
 	}
 	l.running = nil
 	os.RemoveAll(l.dir)
@@ -158,6 +157,14 @@ func (l *Lab) Down() error {
 	}
 	defer l.claim.Close()
 	return l.lab(context.Background(), "down")
+}
+
+// end stops a forwarder.
+func end(c *exec.Cmd) {
+	c.Process.Signal(syscall.SIGTERM)
+	timer := time.AfterFunc(5*time.Second, func() { c.Process.Kill() })
+	c.Wait()
+	timer.Stop()
 }
 
 // Shape limits every link ("1gbit"; "off" lifts the limit), or those of some nodes; "z1.A" is zipper node z1's link to the first cluster.
@@ -214,8 +221,16 @@ func (l *Lab) route(how string) error {
 	if how == l.routing {
 		return nil
 	}
+	if l.nat != nil { // it needs what is switched here, and the others are measured without its rules
+		end(l.nat)
+		l.running = slices.DeleteFunc(l.running, func(c *exec.Cmd) bool { return c == l.nat })
+		l.nat = nil
+	}
+	if err := l.lab(context.Background(), "route", how); err != nil {
+		return err
+	}
 	l.routing = how
-	return l.lab(context.Background(), "route", how)
+	return nil
 }
 
 // slots spreads ranks over nodes evenly, the first nodes first: a host file's lines for exactly so many ranks. With a slot more in one cluster
@@ -250,20 +265,16 @@ func (l *Lab) rsh() []string {
 	return append(append([]string{"env"}, l.settings()...), l.script+"-rsh")
 }
 
-func (l *Lab) cluster(name string, nodes []string, ranks int, network string) launch.Cluster {
-	return launch.Cluster{Name: name, Ranks: ranks, MPI: launch.OpenMPI, Hosts: l.hostfile(name, slots(nodes, ranks), ranks), Launcher: "ssh", Login: nodes[0], Args: l.args(network), Zipper: l.zipper}
+func (l *Lab) cluster(name, slots, login string, ranks int, network string) launch.Cluster {
+	return launch.Cluster{Name: name, Ranks: ranks, MPI: launch.OpenMPI, Hosts: l.hostfile(name, slots, ranks), Launcher: "ssh", Login: login, Args: l.args(network), Zipper: l.zipper}
 }
 
 // Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env is added to the ranks' environment.
 func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target {
 	return drive.Target{Name: name, Job: func() *launch.Job {
-		if l.nat { // whose forwarder would miss it
-			l.route("nat")
-		} else {
-			l.route("off")
-		}
+		l.route("off")
 		j := &launch.Job{Rsh: l.rsh(), Env: env, Clusters: []launch.Cluster{
-			l.cluster("a", l.cfg.NodesA, a, "10.81.1.0/24"), l.cluster("b", l.cfg.NodesB, b, "10.81.2.0/24")}}
+			l.cluster("a", slots(l.cfg.NodesA, a), l.cfg.NodesA[0], a, "10.81.1.0/24"), l.cluster("b", slots(l.cfg.NodesB, b), l.cfg.NodesB[0], b, "10.81.2.0/24")}}
 		for _, z := range l.cfg.Zippers {
 			j.Zippers = append(j.Zippers, launch.Zipper{Address: z + ":7475"})
 		}
@@ -288,24 +299,23 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 	}}, nil
 }
 
-// NAT is the same job over a forwarder on the first zipper node that has the kernel pass connections on.
-func (l *Lab) NAT(a, b int) (drive.Target, error) {
-	if !l.nat {
-		l.nat = true
+// NAT is the same job over a forwarder on the first zipper node that has the kernel pass connections on, and runs for such jobs only.
+func (l *Lab) NAT(a, b int) drive.Target {
+	zipped := l.Zipped("nat", a, b, nil)
+	return drive.Target{Name: "nat", Job: func() *launch.Job {
+		j := zipped.Job()
 		err := l.route("nat")
 		if err == nil {
 			err = l.forwarder(l.cfg.Zippers[0], "--listen", natPort, "--status", "none", "--nat")
 		}
-		if err != nil {
-			return drive.Target{}, err
+		if err == nil {
+			l.nat = l.running[len(l.running)-1]
+		} else if l.cfg.Log != nil {
+			fmt.Fprintln(l.cfg.Log, err) // the job will not reach its forwarder
 		}
-	}
-	zipped := l.Zipped("nat", a, b, nil)
-	return drive.Target{Name: "nat", Job: func() *launch.Job {
-		j := zipped.Job()
 		j.Zippers = []launch.Zipper{{Address: l.cfg.Zippers[0] + natPort}}
 		return j
-	}}, nil
+	}}
 }
 
 // Ports of forwarders beside the ordinary one.
@@ -319,8 +329,7 @@ const (
 func (l *Lab) Routed(a, b int) drive.Target {
 	return drive.Target{Name: "routed", Job: func() *launch.Job {
 		l.route("on")
-		c := l.cluster("routed", l.cfg.NodesA, a+b, "10.81.0.0/16")
-		c.Hosts = l.hostfile("routed", slots(l.cfg.NodesA, a)+slots(l.cfg.NodesB, b), a+b)
+		c := l.cluster("routed", slots(l.cfg.NodesA, a)+slots(l.cfg.NodesB, b), l.cfg.NodesA[0], a+b, "10.81.0.0/16")
 		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{c}}
 	}}
 }
@@ -328,6 +337,6 @@ func (l *Lab) Routed(a, b int) drive.Target {
 // Native is a job of n ranks inside cluster a.
 func (l *Lab) Native(n int) drive.Target {
 	return drive.Target{Name: "native", Job: func() *launch.Job {
-		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{l.cluster("native", l.cfg.NodesA, n, "10.81.1.0/24")}}
+		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{l.cluster("native", slots(l.cfg.NodesA, n), l.cfg.NodesA[0], n, "10.81.1.0/24")}}
 	}}
 }

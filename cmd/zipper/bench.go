@@ -243,7 +243,7 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 	case mode == "routed" && l != nil:
 		return l.Routed(job.Clusters[0].Ranks, job.Clusters[1].Ranks), nil
 	case mode == "nat" && l != nil:
-		return l.NAT(job.Clusters[0].Ranks, job.Clusters[1].Ranks)
+		return l.NAT(job.Clusters[0].Ranks, job.Clusters[1].Ranks), nil
 	}
 	return drive.Target{}, checkMode(mode, l != nil)
 }

@@ -85,6 +85,9 @@ func serveForwarder(c *cli.Context) (err error) {
 		cfg.Listeners = append(cfg.Listeners, l)
 	}
 	if c.Bool("nat") {
+		if cfg.Protocol == forwarder.Classic {
+			return usage(errors.New("--nat: with --protocol classic everything is relayed"))
+		}
 		table, err := nat.Open()
 		if err != nil {
 			return fmt.Errorf("--nat: %w", err)

@@ -20,6 +20,8 @@ func TestBenchUsage(t *testing.T) {
 		"calibrate --lab --rate mbit":                          "--rate mbit: want a number",
 		"bench compare --lab --modes zipped,foo latency":       `mode "foo": want zipped`,
 		"bench compare --modes zipped,routed latency":          "mode routed needs --lab",
+		"bench compare --modes zipped,nat latency":             "mode nat needs --lab",
+		"forwarder --nat --protocol classic":                   "--nat: with --protocol classic everything is relayed",
 		"bench osu --mode foo latency":                         `mode "foo": want zipped`,
 		"bench compare --lab --rate 1.5Gbit --modes x latency": `mode "x"`,
 		"bench compare --lab --rate off --modes x latency":     `mode "x"`,

@@ -23,7 +23,8 @@ import (
 )
 
 // A rank on a zipper node has doors: it listens at the node's address on another cluster's network, and says so when it joins. The Layout tells all
-// ranks of all doors, and those of the other cluster dial. Forwarders carry the addresses and nothing else of this.
+// ranks of all doors, and those of the other cluster dial. A forwarder with --nat asks every rank for a door on its own network (inside) and has its kernel
+// pass on to it what comes to a port of its own, which then is the rank's door in the Layout. Otherwise forwarders carry the addresses and nothing else of this.
 
 // Bounds of making a direct link.
 const (

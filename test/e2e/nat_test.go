@@ -23,7 +23,11 @@ func TestNATLab(t *testing.T) {
 	fwd := []string{"scripts/lab", "on", "z1", b.Zipper, "forwarder", "--nat", "--listen", ":7486", "--status", "127.0.0.1:7487"}
 	b.Fails(b.Run(nil, l.env, fwd...), 1, "--nat: IP forwarding is off: sysctl -w net.ipv4.ip_forward=1")
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
+	// The firewall of docs/guide.md: nothing else is forwarded, for a node that has z1 as its gateway neither.
+	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "on"))
+	b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "nft", "add table inet guard; add chain inet guard forward { type filter hook forward priority 0; policy drop; }; add rule inet guard forward ct status dnat accept"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
+	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
 	p := b.Start(nil, l.env, fwd...)
 	b.WaitFor(20*time.Second, "the forwarder with --nat", func() bool { return strings.Contains(p.Stderr(), "listening") })
 
@@ -85,6 +89,7 @@ func TestNATLab(t *testing.T) {
 			t.Errorf("%d direct links", n)
 		}
 		b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sysctl", "-qw", "net.ipv4.ip_forward=0"))
+		b.WaitFor(30*time.Second, "the direct link to be given up", func() bool { return direct() == 0 })
 		more("the stream to go on through the forwarder")
 		b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sysctl", "-qw", "net.ipv4.ip_forward=1"))
 		b.WaitFor(30*time.Second, "the direct link to be back", func() bool { return direct() == 1 })
