@@ -46,12 +46,8 @@ const forwarding = "/proc/sys/net/ipv4/ip_forward" // of this process's network 
 
 // Open makes an empty table. The caller closes it.
 func Open() (*Table, error) {
-	on, err := os.ReadFile(forwarding)
-	if err != nil {
-		return nil, fmt.Errorf("is IP forwarding on? %w", err)
-	}
-	if string(bytes.TrimSpace(on)) != "1" {
-		return nil, errors.New("IP forwarding is off: sysctl -w net.ipv4.ip_forward=1 (docs/guide.md says what else to see to)")
+	if err := forwards(); err != nil {
+		return nil, err
 	}
 	// In containers that share a network process ids may be the same.
 	t := &nftables.Table{Name: fmt.Sprintf("zipper-%d-%08x", os.Getpid(), rand.Uint32()), Family: nftables.TableFamilyIPv4}
@@ -72,6 +68,18 @@ func Open() (*Table, error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// forwards reports whether anything can be passed on.
+func forwards() error {
+	on, err := os.ReadFile(forwarding)
+	if err != nil {
+		return fmt.Errorf("is IP forwarding on? %w", err)
+	}
+	if string(bytes.TrimSpace(on)) != "1" {
+		return errors.New("IP forwarding is off: sysctl -w net.ipv4.ip_forward=1 (docs/guide.md says what else to see to)")
+	}
+	return nil
 }
 
 // create makes the table. The library can neither give it an owner nor would another connection be the owner then.
@@ -149,6 +157,9 @@ const answerTime = 2 * time.Second
 // Pass opens ways and returns where each begins: at its own address, at a free port. Closing lets no new connection pass; those that are open stay.
 // At most MaxWays are open at a time. It takes under 0.1 ms for each.
 func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
+	if err := forwards(); err != nil { // switched off since
+		return nil, nil, err
+	}
 	var at []netip.AddrPort
 	var all passages
 	for some := range slices.Chunk(ways, atOnce) {

@@ -95,6 +95,15 @@ func TestInNamespace(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Error(err)
 	}
+	if err := os.WriteFile(forwarding, []byte("0"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := table.Pass([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(), "IP forwarding is off") {
+		t.Errorf("IP forwarding switched off: %v", err)
+	}
+	if err := os.WriteFile(forwarding, []byte("1"), 0); err != nil {
+		t.Fatal(err)
+	}
 	// As many as there can be, to as many places.
 	var ways []Way
 	for i := range MaxWays {

@@ -62,8 +62,9 @@ type segment struct {
 }
 
 const (
-	batch    = 16      // frames in one vectored write
-	turnSize = 1 << 20 // bytes written or read before the other direction, or another rail, has its turn
+	batch         = 16      // frames in one vectored write
+	directSegment = 4       // as long as others are segments of direct links
+	turnSize      = 1 << 20 // bytes written or read before the other direction, or another rail, has its turn
 )
 
 // attach gives the rail its link, which may be nil.
@@ -72,6 +73,9 @@ func (r *rail) attach(l transport.Link) {
 	r.lender, _ = l.(transport.Lender)
 	r.placer, _ = l.(transport.Placer)
 	r.most, r.crumb = r.e.limits.Segment, 0
+	if r.peer != nil { // nobody stores them on the way, and nobody else's messages wait
+		r.most = min(directSegment*r.most, wire.MaxPayload, r.e.limits.DataWindow/2)
+	}
 	if p, ok := l.(transport.Packeted); ok && r.lender == nil {
 		r.most = fullPackets(r.most, p.Packet())
 		r.crumb = min(r.most/8, wire.MaxPayload-r.most)
