@@ -42,6 +42,18 @@ func (p *passed) Close() error {
 	return nil
 }
 
+func (p *passed) asked() []nat.Way {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.ways)
+}
+
+func (p *passed) closings() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
 // joinInside joins all ranks of a job, each with where it says it takes connections.
 func (b *bench) joinInside(inside func(v int) string, change func(*handshake.Identity), layout ...wire.Cluster) []*rank {
 	b.t.Helper()
@@ -90,8 +102,8 @@ func TestNAT(t *testing.T) {
 	r := b.joinInside(func(v int) string { return inside[v] }, nil, wire.Cluster{Name: "a", Size: 2}, wire.Cluster{Name: "b", Size: 3}, wire.Cluster{Name: "c", Size: 1})
 	own := netip.MustParseAddr("127.0.0.1")
 	to := netip.MustParseAddrPort(inside[0])
-	if want := []nat.Way{{At: own, To: to}, {At: own, To: to}}; !slices.Equal(table.ways, want) {
-		t.Errorf("ways %v, want %v", table.ways, want)
+	if want := []nat.Way{{At: own, To: to}, {At: own, To: to}}; !slices.Equal(table.asked(), want) {
+		t.Errorf("ways %v, want %v", table.asked(), want)
 	}
 	for _, r := range r {
 		var doors []string
@@ -106,15 +118,15 @@ func TestNAT(t *testing.T) {
 		t.Errorf("%d doors in the status, want 2", s.Jobs[0].Doors)
 	}
 	pingPong(t, r[0], r[2]) // the forwarder relays as ever
-	if table.closed != 0 {
+	if table.closings() != 0 {
 		t.Error("closed while the job runs")
 	}
 	for _, r := range r {
 		r.bye()
 	}
 	b.ended()
-	if table.closed != 1 {
-		t.Errorf("closed %d times when the job has ended", table.closed)
+	if n := table.closings(); n != 1 {
+		t.Errorf("closed %d times when the job has ended", n)
 	}
 	r = b.joinInside(func(v int) string { return inside[v] }, nil, twoClusters...)
 	r[1].link.Close()
@@ -123,8 +135,8 @@ func TestNAT(t *testing.T) {
 		r[v].link.Close()
 	}
 	b.ended()
-	if table.closed != 2 {
-		t.Errorf("closed %d times when a second job was aborted", table.closed)
+	if n := table.closings(); n != 2 {
+		t.Errorf("closed %d times when a second job was aborted", n)
 	}
 }
 
@@ -164,8 +176,8 @@ func TestNATNot(t *testing.T) {
 			table := &passed{err: c.err}
 			b := start(t, tcpNetwork(), func(cfg *Config) { cfg.NAT = table })
 			r := b.joinInside(here, c.change, c.layout...)
-			if len(table.ways) != c.asked {
-				t.Errorf("%d ways, want %d", len(table.ways), c.asked)
+			if len(table.asked()) != c.asked {
+				t.Errorf("%d ways, want %d", len(table.asked()), c.asked)
 			}
 			var doors []string
 			for _, d := range r[0].Doors {
@@ -186,7 +198,7 @@ func TestNATUnanswered(t *testing.T) {
 	table := &passed{}
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
 	r := b.join("j", twoClusters...)
-	if len(table.ways) > 0 || len(r[0].Doors) > 0 {
-		t.Errorf("ways %v, doors %v", table.ways, r[0].Doors)
+	if len(table.asked()) > 0 || len(r[0].Doors) > 0 {
+		t.Errorf("ways %v, doors %v", table.asked(), r[0].Doors)
 	}
 }
