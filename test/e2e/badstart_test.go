@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // joinHalf is what a cluster's half of a job says when it joins.
@@ -93,7 +95,7 @@ func TestWrongProtocolVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := n - 36
+	header := n - wire.ChallengeLen
 	binary.LittleEndian.PutUint32(frame[header:], 99)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
