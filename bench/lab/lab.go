@@ -1,7 +1,7 @@
 // Package lab gives benchmarks the namespace lab of scripts/lab: two clusters on separate networks with zipper nodes between
-// them on one Linux machine, and the targets to compare in it: zipped, nat (the zipper node's
-// kernel passes connections on), classic (the original's protocol), routed (the zipper node routes IP and one ordinary MPI job covers
-// both clusters), native (one cluster alone). Needs root.
+// them on one Linux machine, and the targets to compare in it: zipped, nat (the zipper node's kernel
+// passes connections on), classic (the original's protocol), routed (the zipper node routes IP and one ordinary MPI job covers both
+// clusters), native (one cluster alone). Needs root.
 package lab
 
 import (

@@ -10,7 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
-// A direct link leads to one process of another cluster without a forwarder: one of the two is on a zipper node, or a zipper node's kernel passes it on. It is a rail that only this pair's
+// A direct link leads to one process of another cluster without a forwarder: one of the two is on a zipper node, or a zipper node's
+// kernel passes it on. It is a rail that only this pair's
 // frames take, and all of them while it is up. When it is lost they go through the forwarder, as what a lost rail carried does; the end that dialled it
 // opens it again. That a pair can have one is known to both from the start, so both are ready for frames that overtake each other.
 

@@ -63,7 +63,7 @@ type segment struct {
 
 const (
 	batch         = 16      // frames in one vectored write
-	directSegment = 4       // as long as others are segments of direct links
+	directSegment = 4       // segments of direct links are so many times as long as others (docs/measurements.md, Relaying in the kernel)
 	turnSize      = 1 << 20 // bytes written or read before the other direction, or another rail, has its turn
 )
 
