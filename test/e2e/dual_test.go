@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -116,45 +115,15 @@ func TestDualLab(t *testing.T) {
 	b := l.b
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
 	job := func(dual, a string) string {
-		file := filepath.Join(t.TempDir(), "job.yaml")
-		text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: 10.81.1.1, b: 10.81.2.1}\nclusters:\n- {name: a, mpi: openmpi, dual: %q, %s}\n- {name: b, login: b1, ranks: 1, mpi: openmpi}\n", b.Root, dual, a)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
+		return l.jobAt("7475", fmt.Sprintf("mpi: openmpi, dual: %q, %s", dual, a), "login: b1, ranks: 1, mpi: openmpi")
 	}
-	jobs := 0
-	status := func() (s forwarder.Status) {
-		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "status", "--json"))
-		if err := json.Unmarshal([]byte(r.Stdout), &s); err != nil {
-			t.Fatalf("%v: %v", err, r)
-		}
-		return s
+	last := l.relayed("127.0.0.1:7476")
+	run := func(file string, during func(more func(what string))) Result {
+		_, more, stop := l.stream(prog, file)
+		during(more)
+		return stop()
 	}
-	carried := uint64(0)
-	last := func() uint64 { // payload of the last job
-		jobs++
-		s := over(b, jobs, status)
-		n := payload(s, "a", "b") + payload(s, "b", "a")
-		n, carried = n-carried, n
-		return n
-	}
-	run := func(file string, during func(p *Proc, more func(what string))) Result {
-		stop := filepath.Join(t.TempDir(), "stop")
-		p := b.Start(nil, l.env, b.Zipper, "run", "--file", file, "--", prog, stop)
-		rounds := func() int { return strings.Count(p.Stdout(), "round ") }
-		more := func(what string) {
-			from := rounds()
-			b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
-		}
-		more("the stream to run")
-		during(p, more)
-		if err := os.WriteFile(stop, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return b.OK(p.Wait())
-	}
-	none := func(*Proc, func(string)) {}
+	none := func(func(string)) {}
 
 	onZ1 := "login: z1, ranks: 1"
 	r := run(job("b@10.81.2.1:7500", onZ1), none)
@@ -162,7 +131,7 @@ func TestDualLab(t *testing.T) {
 		t.Errorf("%d bytes of payload through the forwarder\n%v", n, r)
 	}
 	// The link is ended again and again, by the kernel: the stream does not notice, and goes back to the direct link.
-	r = run(job("b@10.81.2.1:7500", onZ1), func(p *Proc, more func(string)) {
+	r = run(job("b@10.81.2.1:7500", onZ1), func(more func(string)) {
 		for range 5 {
 			k := b.Run(nil, l.env, "scripts/lab", "on", "z1", "ss", "-K", "sport", "=", ":7500")
 			if !strings.Contains(k.Stdout, ":7500") {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
 )
 
 // lab is a pair of clusters in network namespaces (scripts/lab).
@@ -39,13 +42,53 @@ func newLab(t *testing.T) *lab {
 }
 
 // job writes a job file for the lab; a and b are the two clusters' own entries.
-func (l *lab) job(a, b string) string {
+func (l *lab) job(a, b string) string { return l.jobAt("7475", "login: a1, "+a, "login: b1, "+b) }
+
+// jobAt is the same for a forwarder at another port, with clusters that may begin elsewhere.
+func (l *lab) jobAt(port, a, b string) string {
 	file := filepath.Join(l.b.T.TempDir(), "job.yaml")
-	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: 10.81.1.1, b: 10.81.2.1}\nclusters:\n- {name: a, login: a1, %s}\n- {name: b, login: b1, %s}\n", l.b.Root, a, b)
+	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: \"10.81.1.1:%s\", b: \"10.81.2.1:%[2]s\"}\nclusters:\n- {name: a, %s}\n- {name: b, %s}\n", l.b.Root, port, a, b)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		l.b.T.Fatal(err)
 	}
 	return file
+}
+
+// relayed gives the payload of one job after the other that a forwarder has relayed; status is where z1 answers.
+func (l *lab) relayed(status string) func() uint64 {
+	jobs, before := 0, uint64(0)
+	return func() uint64 {
+		jobs++
+		s := over(l.b, jobs, func() (s forwarder.Status) {
+			r := l.b.OK(l.b.Run(nil, l.env, "scripts/lab", "on", "z1", l.b.Zipper, "status", "--json", status))
+			if err := json.Unmarshal([]byte(r.Stdout), &s); err != nil {
+				l.b.T.Fatalf("%v: %v", err, r)
+			}
+			return s
+		})
+		n := payload(s, "a", "b") + payload(s, "b", "a")
+		n, before = n-before, n
+		return n
+	}
+}
+
+// stream starts test/programs/c/stream.c. more waits for it to go on, stop has it end well.
+func (l *lab) stream(prog, job string) (p *Proc, more func(what string), stop func() Result) {
+	file := filepath.Join(l.b.T.TempDir(), "stop")
+	p = l.b.Start(nil, l.env, l.b.Zipper, "run", "--file", job, "--", prog, file)
+	rounds := func() int { return strings.Count(p.Stdout(), "round ") }
+	more = func(what string) {
+		from := rounds()
+		l.b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
+	}
+	stop = func() Result {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			l.b.T.Fatal(err)
+		}
+		return l.b.OK(p.Wait())
+	}
+	more("the stream to run")
+	return p, more, stop
 }
 
 func TestLab(t *testing.T) {

@@ -1,16 +1,11 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/leidenzipper/zipper/forwarder"
 )
 
 // Clusters that share no network, with a forwarder whose kernel passes connections between ranks on.
@@ -31,28 +26,8 @@ func TestNATLab(t *testing.T) {
 	p := b.Start(nil, l.env, fwd...)
 	b.WaitFor(20*time.Second, "the forwarder with --nat", func() bool { return strings.Contains(p.Stderr(), "listening") })
 
-	job := func(a, z string) string {
-		file := filepath.Join(t.TempDir(), "job.yaml")
-		text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: \"10.81.1.1:7486\", b: \"10.81.2.1:7486\"}\nclusters:\n- {name: a, login: a1, %s}\n- {name: b, login: b1, %s}\n", b.Root, a, z)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	jobs, carried := 0, uint64(0)
-	last := func() uint64 { // payload of the last job through the forwarder
-		jobs++
-		s := over(b, jobs, func() (s forwarder.Status) {
-			r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "status", "--json", "127.0.0.1:7487"))
-			if err := json.Unmarshal([]byte(r.Stdout), &s); err != nil {
-				t.Fatalf("%v: %v", err, r)
-			}
-			return s
-		})
-		n := payload(s, "a", "b") + payload(s, "b", "a")
-		n, carried = n-carried, n
-		return n
-	}
+	job := func(a, z string) string { return l.jobAt("7486", "login: a1, "+a, "login: b1, "+z) }
+	last := l.relayed("127.0.0.1:7487")
 
 	t.Run("random", func(t *testing.T) {
 		b := *b
@@ -67,24 +42,13 @@ func TestNATLab(t *testing.T) {
 	})
 
 	one := "ranks: 1, mpi: openmpi"
-	run := func() (*Proc, func(string), string) {
-		stop := filepath.Join(t.TempDir(), "stop")
-		p := b.Start(nil, l.env, b.Zipper, "run", "--file", job(one, one), "--", stream, stop)
-		rounds := func() int { return strings.Count(p.Stdout(), "round ") }
-		more := func(what string) {
-			from := rounds()
-			b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
-		}
-		more("the stream to run")
-		return p, more, stop
-	}
 	// What is passed on is counted where a rank's connections are: those to the zipper node that do not lead to the forwarder.
 	direct := func() int {
 		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "b1", "ss", "-Htn", "state", "established", "dst", "10.81.2.1", "and", "dport", "!=", ":7486"))
 		return strings.Count(r.Stdout, "10.81.2.1:")
 	}
 	t.Run("cut", func(t *testing.T) { // the kernel passes nothing on any more, and says nothing: the stream goes on through the forwarder, and then back
-		p, more, stop := run()
+		_, more, stop := l.stream(stream, job(one, one))
 		if n := direct(); n != 1 {
 			t.Errorf("%d direct links", n)
 		}
@@ -94,16 +58,13 @@ func TestNATLab(t *testing.T) {
 		b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sysctl", "-qw", "net.ipv4.ip_forward=1"))
 		b.WaitFor(30*time.Second, "the direct link to be back", func() bool { return direct() == 1 })
 		more("the stream to go on")
-		if err := os.WriteFile(stop, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		b.OK(p.Wait())
+		stop()
 		if n := last(); n < 8<<20 {
 			t.Errorf("%d bytes of payload through the forwarder, though nothing was passed on for a while", n)
 		}
 	})
 	t.Run("killed", func(t *testing.T) { // with the forwarder go its rules, and the job
-		r, _, _ := run()
+		r, _, _ := l.stream(stream, job(one, one))
 		pids := strings.Fields(b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sh", "-c", "ss -Hltnp sport = :7486 | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u")).Stdout)
 		if len(pids) != 1 {
 			t.Fatalf("forwarders %q", pids)
