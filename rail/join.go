@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,13 +16,14 @@ import (
 
 // Join runs the rank's end of the join exchange on a new link and blocks until the job is complete, refused, or
 // ctx ends; told, if not nil, hears what the forwarder says is missing; inside, if not nil, gives the IP address and port where connections are taken
-// that the forwarder's kernel passes on, empty if none are. It reads not one byte beyond the Layout. The link stays open in any case.
-func Join(ctx context.Context, l transport.Link, id handshake.Identity, told func(string), inside func() string) (wire.Layout, error) {
+// that the forwarder's kernel passes on, empty if none are. A forwarder of which nothing comes for the time silence is given up: it pings those that wait. It reads
+// not one byte beyond the Layout. The link stays open in any case.
+func Join(ctx context.Context, l transport.Link, id handshake.Identity, silence time.Duration, told func(string), inside func() string) (wire.Layout, error) {
 	m, err := handshake.NewJoiner(id)
 	if err != nil {
 		return wire.Layout{}, err
 	}
-	e, err := run(ctx, l, m, wire.MaxLength, func(e handshake.Event) {
+	e, err := run(ctx, l, m, wire.MaxLength, silence, func(e handshake.Event) {
 		switch {
 		case e.Kind == handshake.Told && told != nil:
 			told(e.Text)
@@ -37,7 +39,7 @@ func Join(ctx context.Context, l transport.Link, id handshake.Identity, told fun
 // Meet runs either end of the exchange on a new direct link and blocks until the other end is known, refused, or ctx ends; it returns the other end's
 // virtual rank. It reads not one byte beyond the exchange. The link stays open in any case.
 func Meet(ctx context.Context, l transport.Link, m *handshake.Meeting) (rank int, err error) {
-	e, err := run(ctx, l, m, wire.MaxString+100, nil)
+	e, err := run(ctx, l, m, wire.MaxString+100, 0, nil)
 	return e.To, err
 }
 
@@ -47,9 +49,10 @@ type machine interface {
 	NextEvent() (e handshake.Event, ok bool)
 }
 
-// run does what the machine says until its last event, which it returns; others than Send are done by do. No frame may have more than a number of bytes after its header.
-func run(ctx context.Context, l transport.Link, m machine, most int, do func(handshake.Event)) (handshake.Event, error) {
-	b, err := newBlocking(ctx, l)
+// run does what the machine says until its last event, which it returns; others than Send are done by do. No frame may have more than a number of bytes after its header,
+// and silence, if not 0, is the longest time between two bytes.
+func run(ctx context.Context, l transport.Link, m machine, most int, silence time.Duration, do func(handshake.Event)) (handshake.Event, error) {
+	b, err := newBlocking(ctx, l, silence)
 	if err != nil {
 		return handshake.Event{}, err
 	}
@@ -81,21 +84,22 @@ func run(ctx context.Context, l transport.Link, m machine, most int, do func(han
 	}
 }
 
-// blocking turns a link's calls into blocking ones that end with a context.
+// blocking turns a link's calls into blocking ones that end with a context, and when nothing can be read or written for too long.
 type blocking struct {
-	ctx    context.Context
-	link   transport.Link
-	cancel int // eventfd that ctx's end makes readable
-	stop   func() bool
-	done   chan struct{} // closed when the context's callback has run
+	ctx     context.Context
+	link    transport.Link
+	silence time.Duration // 0: no limit
+	cancel  int           // eventfd that ctx's end makes readable
+	stop    func() bool
+	done    chan struct{} // closed when the context's callback has run
 }
 
-func newBlocking(ctx context.Context, l transport.Link) (*blocking, error) {
+func newBlocking(ctx context.Context, l transport.Link, silence time.Duration) (*blocking, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	b := &blocking{ctx: ctx, link: l, cancel: fd, done: make(chan struct{})}
+	b := &blocking{ctx: ctx, link: l, silence: silence, cancel: fd, done: make(chan struct{})}
 	b.stop = context.AfterFunc(ctx, func() {
 		defer close(b.done)
 		unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail: the counter is 0
@@ -112,16 +116,23 @@ func (b *blocking) close() {
 
 func (b *blocking) wait(fd int, events int16) error {
 	p := [2]unix.PollFd{{Fd: int32(fd), Events: events}, {Fd: int32(b.cancel), Events: unix.POLLIN}}
+	began := time.Now()
 	for {
-		_, err := unix.Poll(p[:], -1)
-		if b.ctx.Err() != nil {
+		limit := -1
+		if b.silence > 0 {
+			limit = int(max(0, b.silence-time.Since(began)).Milliseconds()) + 1
+		}
+		n, err := unix.Poll(p[:], limit)
+		switch {
+		case b.ctx.Err() != nil:
 			return b.ctx.Err()
-		}
-		if err == nil {
-			return nil
-		}
-		if err != unix.EINTR {
+		case err == unix.EINTR:
+		case err != nil:
 			return fmt.Errorf("poll %s: %w", b.link.Remote(), err)
+		case n > 0:
+			return nil
+		default:
+			return fmt.Errorf("has taken the connection, but nothing has come from it for %v during the join: is it stopped, cut off, or not a forwarder's port for ranks?", b.silence)
 		}
 	}
 }

@@ -27,6 +27,9 @@ const (
 	maxPause   = 500 * time.Millisecond
 )
 
+// refusal is how long the forwarder's word may take that the others have not come in time.
+const refusal = 10 * time.Second
+
 // Dialer opens rails. The zero value works. Safe for concurrent use.
 type Dialer struct {
 	// Transport, if not nil, makes the links; else the address decides (see Dial).
@@ -41,6 +44,9 @@ type Dialer struct {
 	Inside func(here netip.Addr) string
 	// Patience is how long it may take to reach the forwarder before Notify is told; 0: 2 s.
 	Patience time.Duration
+	// Silence is how long nothing may come from a forwarder that has taken the connection; 0: one minute, as long as a forwarder waits for a process that
+	// is stopped, or 10 s more than others are waited for, if that is less. It pings those that wait every few seconds.
+	Silence time.Duration
 }
 
 // Dial connects to a forwarder at "host:port" (TCP), "unix:/path" (shared memory, same host) or "verbs:host:port"
@@ -73,7 +79,7 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 	if err != nil {
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", addr, err)
 	}
-	layout, err := Join(ctx, l, id, func(missing string) {
+	layout, err := Join(ctx, l, id, min(cmp.Or(d.Silence, time.Minute), id.Timeout+refusal), func(missing string) {
 		if d.Notify != nil {
 			d.Notify(fmt.Sprintf("forwarder %s: %s", addr, missing))
 		}

@@ -3,6 +3,7 @@ package rail
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"path/filepath"
 	"strings"
@@ -156,6 +157,8 @@ func TestNotReachable(t *testing.T) {
 
 // TestNotAForwarder: something else answers, or hangs up, or says nothing.
 func TestNotAForwarder(t *testing.T) {
+	nonce := wire.Challenge{Version: wire.Version}
+	challenge := wire.AppendFrame(nil, wire.Header{Type: wire.TypeChallenge, Dst: wire.Nobody, Src: wire.Nobody}, &nonce)
 	for name, c := range map[string]struct {
 		talk func(net.Conn)
 		want string
@@ -166,7 +169,10 @@ func TestNotAForwarder(t *testing.T) {
 			c.Write(wire.AppendFrame(nil, wire.Header{Type: wire.TypePong}, nil))
 			c.Read(make([]byte, 1000))
 		}, "is that a Zipper forwarder?"},
-		"silent": {func(c net.Conn) { c.Read(make([]byte, 1)) }, "deadline exceeded"},
+		"silent":                 {func(c net.Conn) { c.Read(make([]byte, 1)) }, "nothing has come from it for 200ms"},
+		"silent after the Join":  {func(c net.Conn) { c.Write(challenge); io.Copy(io.Discard, c) }, "nothing has come from it for 200ms"},
+		"silent within a header": {func(c net.Conn) { c.Write(challenge[:7]); io.Copy(io.Discard, c) }, "nothing has come from it for 200ms"},
+		"cancelled":              {func(c net.Conn) { c.Read(make([]byte, 1)) }, "deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -182,12 +188,14 @@ func TestNotAForwarder(t *testing.T) {
 				}
 			}()
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			if name == "silent" {
+			d := &Dialer{Silence: 200 * time.Millisecond}
+			if name == "cancelled" {
 				cancel()
 				ctx, cancel = context.WithTimeout(context.Background(), 200*time.Millisecond)
+				d.Silence = 0
 			}
 			defer cancel()
-			_, _, err = new(Dialer).Dial(ctx, ln.Addr().String(), identity(patience, alone))
+			_, _, err = d.Dial(ctx, ln.Addr().String(), identity(patience, alone))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
