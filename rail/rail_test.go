@@ -157,8 +157,8 @@ func TestNotReachable(t *testing.T) {
 
 // TestNotAForwarder: something else answers, or hangs up, or says nothing.
 func TestNotAForwarder(t *testing.T) {
-	nonce := wire.Challenge{Version: wire.Version}
-	challenge := wire.AppendFrame(nil, wire.Header{Type: wire.TypeChallenge, Dst: wire.Nobody, Src: wire.Nobody}, &nonce)
+	question := wire.Challenge{Version: wire.Version}
+	challenge := wire.AppendFrame(nil, wire.Header{Type: wire.TypeChallenge, Dst: wire.Nobody, Src: wire.Nobody}, &question)
 	for name, c := range map[string]struct {
 		talk func(net.Conn)
 		want string
