@@ -114,7 +114,7 @@ const char *zcoll_wrong(int rc) {
   switch (rc) {
   case MPI_ERR_ROOT: return "the root is no rank that can be one";
   case MPI_ERR_TYPE: return "a datatype is none, or has not been committed";
-  case MPI_ERR_BUFFER: return "a buffer is NULL, or MPI_IN_PLACE where that is not allowed";
+  case MPI_ERR_BUFFER: return "a buffer is NULL, or the same as the other one, or MPI_IN_PLACE where that is not allowed";
   }
   return "the arguments do not describe a collective that can be done";
 }

@@ -92,7 +92,9 @@ static void operands(zcoll *j, const void *in, void *out, int64_t count, int64_t
 static void reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root) {
   if (j->comm->inter) return zinter_reduce(j, in, out, count, type, op, root);
   if (zcoll_check_root(j, root) || zcoll_reduction(j, Z_REDUCE, count, type, op)) return;
-  if (j->comm->rank == root) operands(j, in, out, count, count, type, 0);
+  int at_root = j->comm->rank == root;
+  if (at_root && count && in == out && in != MPI_BOTTOM) zcoll_fail(j, MPI_ERR_BUFFER); /* so native libraries; of the other reductions only some refuse it */
+  else if (at_root) operands(j, in, out, count, count, type, 0);
   else j->args.send = zcoll_operand(j, in, count, type);
 }
 

@@ -105,19 +105,21 @@ func wrapper(f function, policy string, all map[string]function) string {
 		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
 	case always, refused:
 		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
-	case own, inside, persist:
+	case own, persist:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s  %sz_%s(%s);\n", real, nulls(f), ret, f.name, f.arguments(nil))
+	case inside:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))
 	case window:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", real, f.handle("MPI_Win"), f.name, f.arguments(nil))
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", real, nulls(f), f.handle("MPI_Win"), f.name, f.arguments(nil))
 		b.WriteString(checks(f, policy, all))
 	case guarded, synced:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
 		b.WriteString(checks(f, policy, all))
 	case narrow:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s", real, nulls(f))
 		b.WriteString(narrowed(f, all))
 	case arrays:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s", real, nulls(f))
 		b.WriteString(narrowedArrays(f, all))
 	}
 	fmt.Fprintf(&b, "}\nALIAS(%s, %s, %s)\n\n", f.result, f.pmpi(), f.mpi())

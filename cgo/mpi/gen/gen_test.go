@@ -147,6 +147,44 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
+// Where a result has no place to go our functions must say so, and only there: buffers, statuses and arrays may be NULL.
+func TestNulls(t *testing.T) {
+	all := sampleFunctions(t)
+	text := `
+int PMPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]);
+int PMPI_Recv(void *buf, int count, MPI_Comm comm, MPI_Status *status);
+int PMPI_Win_test(MPI_Win win, int *flag);
+int PMPI_File_iread_shared(MPI_File, void *, int, MPI_Datatype, MPI_Request *);
+int PMPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh);
+int PMPI_Spawn(char ***argv, const int *counts);
+`
+	more, err := parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range more {
+		all[f.name] = f
+	}
+	for name, want := range map[string]string{
+		"Send":  "",
+		"Recv":  "",
+		"Spawn": "",
+		"Isend": `  if (__builtin_expect(!request, 0)) return z_raise_on(comm, MPI_ERR_ARG, "MPI_Isend", "request is NULL");` + "\n",
+		"Testall": `  if (__builtin_expect(count > 0 && !array_of_requests, 0)) return z_raise_on(MPI_COMM_WORLD, MPI_ERR_ARG, "MPI_Testall", "array_of_requests is NULL");` + "\n" +
+			`  if (__builtin_expect(!flag, 0)) return z_raise_on(MPI_COMM_WORLD, MPI_ERR_ARG, "MPI_Testall", "flag is NULL");` + "\n",
+		"Win_test":          `  if (__builtin_expect(!flag && zwin_find(win), 0)) return zwin_raise(zwin_find(win), MPI_ERR_ARG, "MPI_Win_test", "flag is NULL");` + "\n",
+		"File_iread_shared": `  if (__builtin_expect(!arg4, 0)) return z_raise_file(arg0, MPI_ERR_ARG, "MPI_File_iread_shared", "argument 5 is NULL");` + "\n",
+		"File_open":         `  if (__builtin_expect(!fh, 0)) return z_raise_file(MPI_FILE_NULL, MPI_ERR_ARG, "MPI_File_open", "fh is NULL");` + "\n",
+	} {
+		if got := nulls(all[name]); got != want {
+			t.Errorf("%s:\n%swant\n%s", name, got, want)
+		}
+	}
+	if w := wrapper(all["Isend"], own, all); strings.Index(w, "BYPASS") > strings.Index(w, "is NULL") || strings.Index(w, "is NULL") > strings.Index(w, "z_Isend(") {
+		t.Errorf("Isend:\n%s", w)
+	}
+}
+
 func TestTable(t *testing.T) {
 	var files []string
 	for column, text := range map[string]string{

@@ -122,7 +122,10 @@ func parseParams(list string) ([]param, error) {
 			continue
 		}
 		bracket := strings.IndexByte(s+"[", '[') // a type without a name
-		out = append(out, param{strings.TrimSpace(s[:bracket]), fmt.Sprintf("arg%d", len(out)), s[bracket:]})
+		out = append(out, param{strings.TrimSpace(s[:bracket]), nameless(len(out)), s[bracket:]})
 	}
 	return out, nil
 }
+
+// nameless is what the parameter at place i is called if the header has no name for it.
+func nameless(i int) string { return fmt.Sprintf("arg%d", i) }
