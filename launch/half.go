@@ -161,7 +161,11 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	var said chorus
 	merged := NewMerger(stdout)
 	out := h.output(merged, ofOutput, &banner, func(edit func([]byte) []byte) func([]byte) []byte { return edit })
-	errs := h.output(NewMerger(stderr), ofErrors, &banner, said.once)
+	heard := said.once
+	if h.prrte {
+		heard = func(then func([]byte) []byte) func([]byte) []byte { return withoutNUL(said.once(then)) }
+	}
+	errs := h.output(NewMerger(stderr), ofErrors, &banner, heard)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, out, errs
 	status, err = supervise(ctx, cmd, mark)
 	out.Close()

@@ -100,12 +100,12 @@ func (s *source) emit(n int) {
 	if s.edit != nil {
 		var edited []byte
 		for line := range bytes.Lines(out) {
-			if s.begun {
-				edited = append(edited, line...)
-			} else {
-				edited = append(edited, s.edit(line)...)
+			text := line
+			if !s.begun {
+				text = s.edit(line)
 			}
-			s.begun = line[len(line)-1] != '\n'
+			edited = append(edited, text...)
+			s.begun = len(text) > 0 && line[len(line)-1] != '\n'
 		}
 		out = edited
 	}

@@ -68,6 +68,23 @@ func TestMergerPassesPromptsOn(t *testing.T) {
 	})
 }
 
+// A NUL that stands alone goes, whether more comes or not, and what comes then is edited as a line of its own; one within a line stays.
+func TestWithoutNUL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		m := NewMerger(&out)
+		w := m.Source(withoutNUL(func(l []byte) []byte { return append([]byte("> "), l...) }))
+		fmt.Fprint(w, "prterun has exited\n\x00")
+		time.Sleep(2 * partialAfter) // of the bubble's clock
+		synctest.Wait()
+		fmt.Fprint(w, "a\x00b\n\x00")
+		w.Close()
+		if want := "> prterun has exited\n> a\x00b\n"; out.String() != want {
+			t.Errorf("got %q, want %q", out.String(), want)
+		}
+	})
+}
+
 func TestRetag(t *testing.T) {
 	mpich := retag("b", []int{0, 1, 5})
 	for in, want := range map[string]string{

@@ -105,10 +105,8 @@ func wrapper(f function, policy string, all map[string]function) string {
 		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
 	case always, refused:
 		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
-	case own, persist:
+	case own, inside, persist:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s  %sz_%s(%s);\n", real, nulls(f), ret, f.name, f.arguments(nil))
-	case inside:
-		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n  %sz_%s(%s);\n", real, ret, f.name, f.arguments(nil))
 	case window:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", real, nulls(f), f.handle("MPI_Win"), f.name, f.arguments(nil))
 		b.WriteString(checks(f, policy, all))
