@@ -22,6 +22,8 @@ type Config struct {
 	Protocol   string // "" or Classic: only jobs with the same protocol are served; Classic has one loop
 	Poll       string // how a loop waits: adaptive (default: spins a little first), event (sleeps at once), busy (never sleeps)
 
+	Nice int // nice value of the loops' threads, -20 (before others) to 19, if the system lets them have it (0: that of the process)
+
 	NAT NAT // passes connections between ranks on in the kernel where it can (nat.go); nil: all frames are relayed here
 
 	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
@@ -90,6 +92,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Loops < 0 || c.ReadBuffer < 4<<10 || c.FlowLimit < 0 || c.ControlLimit < 0:
 		return c, fmt.Errorf("forwarder: %d loops, read buffer of %d bytes, limits %d and %d: out of range", c.Loops, c.ReadBuffer, c.FlowLimit, c.ControlLimit)
+	case c.Nice < -20 || c.Nice > 19:
+		return c, fmt.Errorf("forwarder: nice value %d: want -20 to 19", c.Nice)
 	case c.Protocol != "" && c.Protocol != Classic:
 		return c, fmt.Errorf("forwarder: protocol %q: want %s, or nothing for the usual one", c.Protocol, Classic)
 	case c.Poll != PollEvent && c.Poll != PollAdaptive && c.Poll != PollBusy:

@@ -23,7 +23,8 @@ enum {
   LONGEST_NAP_US = 200,
   TIMER_SLACK_NS = 1000, /* Linux lets sleeps last 50 us longer than asked for, unless told otherwise */
   LONGEST_SLEEP_US = 1000, /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
-  ALONE_SLEEP_US = 100000, /* there are none: nobody else is in this cluster, and no other thread calls MPI */
+  ALONE_SLEEP_US = 100000, /* there are none: nobody else is in this cluster, and no other thread calls MPI: */
+  ALONE_POKE = 64,         /* then one look into native MPI in so many turns */
 };
 
 static inline void relax(void) {
@@ -50,9 +51,12 @@ static void end_wait(void) {
 }
 
 static int longest_sleep_us;
+static unsigned poke_every = 1; /* turns */
 
 void z_poll_start(int native_size) {
-  longest_sleep_us = native_size == 1 && !z_threads ? ALONE_SLEEP_US : LONGEST_SLEEP_US;
+  const int alone = native_size == 1 && !z_threads;
+  longest_sleep_us = alone ? ALONE_SLEEP_US : LONGEST_SLEEP_US;
+  poke_every = alone ? ALONE_POKE : 1;
   prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
 #ifdef OPEN_MPI
   const char *yields = getenv("OMPI_MCA_mpi_yield_when_idle");
@@ -150,7 +154,7 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   const int naps = what == NATIVE || what == STAGE, first = naps ? FIRST_NAP_US : FIRST_SLEEP_US, longest = naps ? LONGEST_NAP_US : longest_sleep_us;
   const int give_way = manner == BUSY || z_native_yields ? 0 : Z_GIVE_WAY, wait_us = manner == EVENT ? first : 0;
   int block = wait_us; /* > 0: sleeps, else spins */
-  unsigned turn = 0, looks = z_looks;
+  unsigned turn = 0, since_poke = 0, looks = z_looks;
   begin_wait();
   spin_start();
   while (!over(arg)) {
@@ -167,7 +171,7 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
       continue;
     }
     int looked = looks != z_looks; /* a native stage or receive is under way */
-    if (!looked) poke();
+    if (!looked && ++since_poke >= poke_every) poke(), since_poke = 0;
     looks = z_looks;
     if (native && what == STAGE && !spin_on(1)) {
       block = block <= 0 ? first : 2 * block < longest ? 2 * block : longest;

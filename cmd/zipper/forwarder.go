@@ -43,6 +43,7 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 			&cli.StringFlag{Name: "protocol", Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
 			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one for two CPUs, 1 to 4)"},
 			&cli.StringFlag{Name: "poll", Value: "adaptive", Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},
+			&cli.IntFlag{Name: "nice", Value: -5, Usage: "nice value of the event loops, if the system lets them have it: -20 (before others) to 19, 0: that of the process"},
 			&cli.StringFlag{Name: "log", Value: "info", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 		},
 		Action: serveForwarder,
@@ -60,7 +61,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	if c.Int("loops") < 0 {
 		return usage(errors.New("--loops: want a positive number"))
 	}
-	cfg := forwarder.Config{Log: log, Dial: rail.Open, Loops: c.Int("loops"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
+	cfg := forwarder.Config{Log: log, Dial: rail.Open, Loops: c.Int("loops"), Nice: c.Int("nice"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
 	if f := c.String("secret-file"); f != "" {
 		if cfg.Secret, err = readSecret(f); err != nil {
 			return usage(err)

@@ -32,7 +32,7 @@ func (r *rail) read() (moved int, err error) {
 	fill := func(p []byte) (int, error) {
 		n, err := r.link.TryRead(p)
 		switch {
-		case errors.Is(err, transport.ErrAgain):
+		case err == transport.ErrAgain:
 			dry = true
 			return 0, nil
 		case err != nil:
