@@ -14,13 +14,19 @@
 enum {
   FEW = 8,      /* processes; with more, a tree has fewer messages one after the other. = collectives.fewRanks */
   SMALL = 4096, /* bytes of a broadcast: of more, a tree sends less from one process. In the others every message carries what only its receiver lacks */
+  /* Messages inside a host. Where it may not read another process's memory (containers) Open MPI sends what is longer than its eager limit, 4 KiB with its head, by a request, an answer and
+   * pieces, each of which waits for the other process's next look. Pieces of our own below the limit need no answer. */
+  PIECE = 4000,
+  PIECES = 17, /* at most: longer messages are native MPI's */
 };
 
 MPI_Comm zfew_stages = MPI_COMM_NULL;
 static int32_t lanes, most_lanes; /* given by this process */
 static int32_t givers;            /* processes that give lanes */
+static int *host_of;              /* of native ranks */
 
-int zfew_start(int tag_ub, int native_size) {
+int zfew_start(int tag_ub, int native_size, int hosts[]) {
+  host_of = hosts;
   givers = native_size;
   most_lanes = tag_ub / native_size - 1;
   return zown_dup(z_private, &zfew_stages);
@@ -32,7 +38,11 @@ void zfew_world(zcomm *c) {
   lanes = 1; /* more than need be where this process does not give the world its lane */
 }
 
-void zfew_stop(void) { real.Comm_free(&zfew_stages); }
+void zfew_stop(void) {
+  real.Comm_free(&zfew_stages);
+  free(host_of);
+  host_of = NULL;
+}
 
 int zfew_takes(const zcomm *c, const z_coll *a) {
   if (c->native_size < 2 || c->native_size > FEW) return 0;
@@ -76,7 +86,12 @@ int zfew_tag(zcomm *c, int *tag) {
   return l->asked && !l->asking && l->number > 0;
 }
 
-/* One message of a stage. */
+typedef struct block {
+  const char *at;
+  int64_t bytes;
+} block;
+
+/* A message of a stage, or a piece of one. */
 typedef struct part {
   void *at;
   int bytes, peer; /* rank in the native world */
@@ -89,19 +104,26 @@ struct zfew {
   zfew *next;   /* that waits for the lane as well */
   int n, first; /* parts before `first` are over */
   int started, rc;
-  part parts[2 * (FEW - 1)];
+  part parts[2 * (FEW - 1) * PIECES];
 };
 
-static int add(zfew *f, int local, int sends, const void *at, int64_t bytes) {
-  if (bytes > INT_MAX) return MPI_ERR_COUNT;
-  f->parts[f->n++] = (part){(void *)(uintptr_t)at, (int)bytes, world_rank(f->comm, local), sends, MPI_REQUEST_NULL};
-  return MPI_SUCCESS;
+/* How much of a message between this process and another goes at a time: both know it. */
+static int64_t piece(const zfew *f, const z_coll *a, int peer, int64_t bytes) {
+  int exchanged = a->op == Z_ALLTOALLV || a->op == Z_ALLGATHERV; /* the others' messages may meet those of follow.c */
+  return exchanged && bytes <= PIECES * PIECE && host_of[peer] == host_of[world_rank(f->comm, f->comm->native_rank)] ? PIECE : bytes;
 }
 
-typedef struct block {
-  const char *at;
-  int64_t bytes;
-} block;
+static int add(zfew *f, const z_coll *a, int local, int sends, block b) {
+  int peer = world_rank(f->comm, local);
+  int64_t most = piece(f, a, peer, b.bytes), done = 0;
+  if (most > INT_MAX) return MPI_ERR_COUNT;
+  do { /* an empty one, too */
+    int64_t n = b.bytes - done < most ? b.bytes - done : most;
+    f->parts[f->n++] = (part){(char *)(uintptr_t)b.at + done, (int)n, peer, sends, MPI_REQUEST_NULL};
+    done += n;
+  } while (done < b.bytes);
+  return MPI_SUCCESS;
+}
 
 /* What this process has for local rank i, and what it gets from it: 0 if they have no message for each other. */
 static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
@@ -172,7 +194,7 @@ int zfew_begin(zcomm *c, const z_coll *a, zfew **out) {
     for (int k = 1; k < c->native_size && !rc; k++) { /* everyone begins with another one */
       int i = (c->native_rank + (sends ? k : c->native_size - k)) % c->native_size;
       block b;
-      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) rc = add(f, i, sends, b.at, b.bytes);
+      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) rc = add(f, a, i, sends, b);
     }
   if (rc) {
     free(f);

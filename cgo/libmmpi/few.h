@@ -3,7 +3,7 @@
 #define ZIPPER_FEW_H
 #include "shim.h"
 
-int zfew_start(int tag_ub, int native_size); /* the native ones. MPI error code */
+int zfew_start(int tag_ub, int native_size, int hosts[]); /* the native ones; hosts[i] is that of native rank i, and freed in the end. MPI error code */
 void zfew_world(zcomm *c);                             /* gives MPI_COMM_WORLD its lane */
 void zfew_stop(void);
 

@@ -195,19 +195,22 @@ static int join(void) {
   const char *problem = open_engine();
   if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error(); /* the first call: Go's handlers are there now */
   if (!registered) crash_handlers(kept, 1);
-  free(hosts);
   if (problem) {
+    free(hosts);
     fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);
     fflush(NULL);
     return real.Abort(MPI_COMM_WORLD, 1);
   }
-  if (z_layout.clusters <= 1) return MPI_SUCCESS;
+  if (z_layout.clusters <= 1) {
+    free(hosts);
+    return MPI_SUCCESS;
+  }
 
   z_threads = local.threads;
   z_poll_start(local.size);
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
   if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
-  if ((rc = zown_start()) || (rc = zfew_start(local.tag_ub, local.size))) return rc;
+  if ((rc = zown_start()) || (rc = zfew_start(local.tag_ub, local.size, hosts))) return rc;
   if ((rc = ztype_start()) || (rc = zcomm_start())) return rc;
   z_on = 1;
   if (z_layout.rank == 0) zwin_doubt(), zfile_doubt();
