@@ -17,7 +17,10 @@ func TestNice(t *testing.T) {
 		}
 		return 20 - p // as Linux returns it
 	}
-	want := min(priority()+3, 19)
+	if priority() == 19 {
+		t.Skip("this process has the highest nice value already: run the tests with a lower one")
+	}
+	want := priority() + 1
 	f, err := New(Config{Listeners: make([]transport.Listener, 1), Nice: want})
 	if err != nil {
 		t.Fatal(err)
