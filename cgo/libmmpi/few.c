@@ -16,8 +16,8 @@ enum {
   SMALL = 4096, /* bytes of a broadcast: of more, a tree sends less from one process. In the others every message carries what only its receiver lacks */
   /* Messages inside a host. Where it may not read another process's memory (containers) Open MPI sends what is longer than its eager limit, 4 KiB with its head, by a request, an answer and
    * pieces, each of which waits for the other process's next look. Pieces of our own below the limit need no answer. */
-  PIECE = 4000,
-  PIECES = 17, /* at most: longer messages are native MPI's */
+  PIECE = 4000, /* bytes */
+  PIECES = 17,  /* of a message at most: longer ones are native MPI's */
 };
 
 MPI_Comm zfew_stages = MPI_COMM_NULL;
