@@ -53,7 +53,8 @@ func Start() error {
 // the monitor's slack that took up to 5 ms, in which the program had none of Go's processors.
 func Workers() {
 	// With one processor a thread is waked or made only when the one before it blocks, so goroutines that block locked to their threads find all
-	// there are, and none is made that they do not find. What needs a thread later finds these idle: it would inherit the slack of a thread that we do not reach.
+	// there are, and none is made that they do not find. What needs a thread later finds these idle: where there is none, the monitor itself makes one when it takes the processor of a
+	// thread that stays in a system call, and the new thread inherits the monitor's slack.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	reset := func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) }
 	reset()
@@ -73,5 +74,6 @@ func Workers() {
 	done.Wait()
 }
 
-// workers is more than the threads that the runtime starts with, and than run Go at a time afterwards where GOMAXPROCS is small.
-const workers = 4
+// workers is more than the threads that the runtime starts with, and than run Go or stay in system calls at a time afterwards where GOMAXPROCS is small: with 3 processors up
+// to 6 were seen on a busy machine.
+const workers = 8
