@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,6 +20,7 @@ type loop struct {
 	read  []*conn // links read since the last Arm
 	now   time.Time
 	spin  spinner
+	prio  priority
 
 	buf []byte // what is being read
 	one [][]byte
@@ -94,7 +94,7 @@ func (l *loop) stop() {
 // run is the loop; it returns after stop, with all links closed.
 func (l *loop) run() {
 	runtime.LockOSThread() // for good: a thread with a nice value of its own is of no use to others
-	l.renice()
+	l.prio.start(l)
 	var events [128]unix.EpollEvent
 	tick := min(time.Second, l.f.cfg.PingInterval/4, l.f.cfg.Linger/4, l.f.cfg.JoinTimeout/4)
 	next := time.Now().Add(tick)
@@ -129,6 +129,7 @@ func (l *loop) run() {
 		if woken && l.runInbox() {
 			return
 		}
+		l.prio.adapt(l.now)
 		if !l.now.Before(next) {
 			for _, c := range l.conns {
 				if c != nil {
@@ -137,18 +138,6 @@ func (l *loop) run() {
 			}
 			next = l.now.Add(tick)
 		}
-	}
-}
-
-// renice gives the thread its place among others that want the core. A loop that is put before them gets a core of its own where ranks that spin
-// share the host with it, since Linux weighs threads when it spreads them.
-func (l *loop) renice() {
-	n := l.f.cfg.Nice
-	if n == 0 {
-		return
-	}
-	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, n); err != nil && l == l.f.loops[0] { // Linux: of this thread
-		l.f.log.Info("the event loops keep the priority of the process: a nice value below it takes root, CAP_SYS_NICE or Nice= of a service", zap.Int("nice", n), zap.Error(err))
 	}
 }
 

@@ -1,26 +1,69 @@
 package forwarder
 
 import (
+	"runtime"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/transport"
 )
 
+// ownNice is the nice value of the calling thread.
+func ownNice(t *testing.T) int {
+	p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Error(err)
+	}
+	return 20 - p // as Linux returns it
+}
+
+// A loop that is put before others goes behind them while large segments come fast, and before them again afterwards.
+func TestBulk(t *testing.T) {
+	done, refused := make(chan struct{}), false
+	go func() { // a thread that ends with it
+		defer close(done)
+		runtime.LockOSThread()
+		before := ownNice(t)
+		if refused = setNice(before-1) != nil; refused {
+			return
+		}
+		now := time.Now()
+		p := priority{nice: before - 1, since: now}
+		for i, c := range []struct {
+			after time.Duration
+			moved int
+			want  int
+		}{
+			{bulkEvery / 2, 100 << 20, p.nice}, // too soon to say
+			{bulkEvery, 0, bulkNice},
+			{bulkEvery, 5 << 20, bulkNice}, // still half as fast
+			{bulkEvery, 1 << 20, p.nice},
+			{100 * bulkEvery, 100 << 20, p.nice}, // much, but slowly
+		} {
+			now = now.Add(c.after)
+			p.moved += c.moved
+			if p.adapt(now); ownNice(t) != c.want {
+				t.Errorf("step %d: nice value %d, want %d", i, ownNice(t), c.want)
+			}
+		}
+		p = priority{nice: before - 1, since: now, fixed: true, moved: 1 << 30}
+		if p.adapt(now.Add(bulkEvery)); ownNice(t) != before-1 {
+			t.Error("changed, although the system might not let it back")
+		}
+	}()
+	if <-done; refused {
+		t.Skip("a nice value below that of the process takes CAP_SYS_NICE")
+	}
+}
+
 // The loops' threads have the nice value, and no other thread has. One above that of the process is allowed to everybody.
 func TestNice(t *testing.T) {
-	priority := func() int {
-		p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-		if err != nil {
-			t.Error(err)
-		}
-		return 20 - p // as Linux returns it
-	}
-	if priority() == 19 {
+	if ownNice(t) == 19 {
 		t.Skip("this process has the highest nice value already: run the tests with a lower one")
 	}
-	want := priority() + 1
+	want := ownNice(t) + 1
 	f, err := New(Config{Listeners: make([]transport.Listener, 1), Nice: want})
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +75,7 @@ func TestNice(t *testing.T) {
 	f.loops = []*loop{l}
 	got, over := make(chan int, 1), make(chan struct{})
 	go func() { l.run(); close(over) }()
-	l.post(func() { got <- priority() })
+	l.post(func() { got <- ownNice(t) })
 	l.stop()
 	<-over
 	l.free()
@@ -41,7 +84,7 @@ func TestNice(t *testing.T) {
 	}
 	all := make(chan int)
 	for range 100 { // on whatever threads there are now
-		go func() { all <- priority() }()
+		go func() { all <- ownNice(t) }()
 	}
 	for range 100 {
 		if n := <-all; n == want {

@@ -18,6 +18,7 @@ type passage struct {
 	head  [passHead]byte
 	block transport.Block
 	pipe  *transport.Pipe
+	last  *transport.Pipe // which is filled: pipe, or a second one, because pieces as small as a network's packets take a place each
 	f     *Forwarder
 	count *counters // of its direction
 	bytes int       // of payload
@@ -48,11 +49,36 @@ func (p *passage) sent(placed bool) {
 }
 
 func (p *passage) recycle() {
+	if p.last != p.pipe {
+		p.f.pipes.put(p.last)
+	}
 	if p.pipe != nil {
 		p.f.pipes.put(p.pipe)
 	}
-	p.block, p.pipe, p.count = nil, nil, nil
+	p.block, p.pipe, p.last, p.count = nil, nil, nil, nil
 	p.f.passages.Put(p)
+}
+
+// left is how much of a frame in pipes is not there, yet or any more.
+func (p *passage) left() int {
+	n := passHead + p.bytes - p.pipe.Len()
+	if p.last != p.pipe {
+		n -= p.last.Len()
+	}
+	return n
+}
+
+// widen takes a second pipe if the first one has no more places.
+func (p *passage) widen() bool {
+	if p.last != p.pipe {
+		return false
+	}
+	more := p.f.pipes.get(p.f.cfg.pipeSize)
+	if more == nil {
+		return false
+	}
+	p.last = more
+	return true
 }
 
 // scarce tells that what holds it is needed by others.
@@ -72,16 +98,18 @@ func (p *passage) fits(d *conn) bool {
 }
 
 // begun reports whether a part has been written.
-func (p *passage) begun() bool { return p.pipe != nil && p.pipe.Len() < passHead+p.bytes }
+func (p *passage) begun() bool { return p.pipe != nil && p.left() > 0 }
 
 // send gives the frame to the link: one in a block as a whole or not at all, what is in a pipe as far as the link takes it (then ErrAgain).
 func (o *output) send(p *passage) error {
 	if p.pipe == nil {
 		return o.lend(p)
 	}
-	for p.pipe.Len() > 0 {
-		if _, err := o.piper.TryDrain(p.pipe); err != nil {
-			return err
+	for _, pipe := range [...]*transport.Pipe{p.pipe, p.last} {
+		for pipe.Len() > 0 {
+			if _, err := o.piper.TryDrain(pipe); err != nil {
+				return err
+			}
 		}
 	}
 	p.sent(false)
@@ -152,6 +180,7 @@ func (c *conn) passOn(p *passage, h *wire.Header, m *member) {
 		}
 		return
 	}
+	c.loop.prio.moved += p.bytes
 	var count tally
 	count.add(h)
 	p.count = m.job.traffic(m.job.clusterOf[h.Src], int(h.Dst))
@@ -169,8 +198,12 @@ func (p *passage) copy(pool *pool) (*buffer, error) {
 		buf.b = append(append(buf.b, p.head[:]...), p.block.Bytes()[passHead:]...)
 		return buf, nil
 	}
-	buf.b = buf.b[:p.pipe.Len()]
-	return buf, p.pipe.Read(buf.b)
+	n := p.pipe.Len()
+	buf.b = buf.b[:passHead+p.bytes-p.left()]
+	if err := p.pipe.Read(buf.b[:n]); err != nil {
+		return buf, err
+	}
+	return buf, p.last.Read(buf.b[n:])
 }
 
 // pass sends a frame from its block or pipe, or queues it. A block that its link is short of is not held in the queue, nor a pipe when few are left: the

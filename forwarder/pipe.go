@@ -13,9 +13,9 @@ import (
 
 const (
 	pipeFrom = 96 << 10  // bytes of payload from which on a pipe pays: a whole segment (docs/measurements.md)
-	pipeTo   = 256 << 10 // and what one may take
-	pipeSize = 512 << 10 // of a pipe: a place for each page: twice and more what a segment takes in pieces as small as a network's packets
-	maxPipes = 32        // what an ordinary user may have, 16384 pages, is for several forwarders
+	pipeTo   = 640 << 10 // and what two may take: the longest segment of a fast flow, and what is left of a message after it
+	pipeSize = 1 << 20   // of a pipe: a place for each page. That is as much as an ordinary user may give one
+	maxPipes = 32        // half of what an ordinary user may have: 16384 pages
 )
 
 // pipes are kept for reuse. Safe for concurrent use.
@@ -102,7 +102,7 @@ func (in *input) begin(c *conn, p []byte) bool {
 		return false
 	}
 	in.piped = c.f.passage()
-	in.piped.pipe, in.piped.bytes = pipe, h.Payload()
+	in.piped.pipe, in.piped.last, in.piped.bytes = pipe, pipe, h.Payload()
 	copy(in.piped.head[:], p)
 	in.stalled = false
 	return true
@@ -111,8 +111,12 @@ func (in *input) begin(c *conn, p []byte) bool {
 // pipe moves the rest of a frame into its pipe.
 func (in *input) pipe(c *conn) (full bool, err error) {
 	p := in.piped
-	n, err := c.piper.TryFill(p.pipe, passHead+p.bytes-p.pipe.Len())
+	n, err := c.piper.TryFill(p.last, p.left())
 	if err == transport.ErrAgain && in.stalled {
+		in.stalled = false
+		if p.widen() {
+			return true, nil
+		}
 		return true, in.spill(c)
 	}
 	in.stalled = err == transport.ErrAgain
@@ -120,7 +124,7 @@ func (in *input) pipe(c *conn) (full bool, err error) {
 		return false, err
 	}
 	c.heard, c.pinged = c.loop.now, false
-	if n == 0 || p.pipe.Len() < passHead+p.bytes {
+	if n == 0 || p.left() > 0 {
 		return false, nil
 	}
 	in.piped = nil
@@ -137,7 +141,7 @@ func (in *input) pipe(c *conn) (full bool, err error) {
 	return true, nil
 }
 
-// spill goes on without the pipe, which has no place for so many small pieces.
+// spill goes on without pipes, which have no place for so many small pieces.
 func (in *input) spill(c *conn) error {
 	p := in.piped
 	in.piped = nil

@@ -19,7 +19,8 @@ func TestPipes(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		size int
-	}{{"pipes", pipeSize}, {"too small", 4 << 10}, {"none", -1}} {
+		used bool
+	}{{"pipes", pipeSize, true}, {"two for a segment", 32 << 10, true}, {"too small", 4 << 10, false}, {"none", -1, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			b := start(t, tcpNetwork(), func(cfg *Config) { cfg.pipeSize = c.size })
 			r := b.join("j", twoClusters...)
@@ -50,7 +51,7 @@ func TestPipes(t *testing.T) {
 			for _, tr := range b.ended().Traffic {
 				passed += tr.PassedBytes
 			}
-			if (passed > 0) != (c.size == pipeSize) {
+			if (passed > 0) != c.used {
 				t.Errorf("%d bytes went through pipes", passed)
 			}
 			if n := b.f.pipes.inUse(); n != 0 {

@@ -50,12 +50,13 @@ func (e *Engine) nextPiece(r *rail, p *peer) (q *Request, s flow.Segment, first 
 	if q = p.bulkHead; q == nil {
 		return nil, s, false
 	}
-	n := r.take(q.clear - q.moved)
+	n := r.take(p, q.clear-q.moved)
 	if !p.dataOut.Take(uint64(n)) {
 		return nil, s, false
 	}
 	s = flow.Segment{Request: q.handle(), Offset: q.moved, Bytes: n}
 	q.moved += int64(n)
+	p.backlog -= int64(n)
 	q.writing++
 	if q.moved == q.clear {
 		if p.bulkHead = q.next; p.bulkHead == nil {

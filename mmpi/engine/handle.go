@@ -187,7 +187,9 @@ func (e *Engine) handleCTS(p *peer, body []byte) error {
 	}
 	e.to(r, clear2send)
 	r.remote, r.clear = c.Receiver, int64(c.Bytes)
+	p.backlog += r.clear
 	if p.bulkTail == nil {
+		p.pace.Begin(p.dataOut.Limit(), e.now())
 		p.bulkHead = r
 	} else {
 		p.bulkTail.next = r
@@ -293,6 +295,7 @@ func (e *Engine) handleCredit(p *peer, body []byte) error {
 	}
 	p.eagerOut.Raise(c.Eager)
 	if p.dataOut.Raise(c.Data) {
+		p.pace.Acked(c.Data, e.now())
 		e.schedule(p)
 	}
 	return nil

@@ -74,6 +74,7 @@ func (e *Engine) railDown(r *rail, reason string) {
 	if r.seg.active {
 		r.dropSegment()
 	}
+	r.dropPipe()
 	e.unpinRail(r)
 	r.in.r, r.in.w, r.in.bulk = 0, 0, false
 	if l := r.in.land; r.in.busy && l.early != nil {

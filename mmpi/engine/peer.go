@@ -20,6 +20,8 @@ type peer struct {
 	ackDue  bool // in Engine.acks
 
 	bulkHead, bulkTail *Request       // sends that are clear and have bytes left, in order of their CTS
+	backlog            int64          // bytes that these have left
+	pace               flow.Pace      // of what they send
 	replay             []flow.Segment // sent over a rail that is lost, perhaps not landed
 	lanes              []lane         // by rail
 	direct             *rail          // that leads to it alone; nil: there can be none

@@ -22,8 +22,13 @@ type rail struct {
 	link    transport.Link
 	lender  transport.Lender // the link, if it has large pieces
 	placer  transport.Placer // the link, if they need not be copied
+	piper   transport.Piper  // the link, if it takes what is in
+	pipe    *transport.Pipe  // which has pages of the segment at hand (give.go); nil: there is none yet
+	gives   bool             // long segments go that way
 	most    int              // bytes of payload in a segment,
+	long    int              // in one of a fast flow,
 	crumb   int              // and so few may be left for the last one to take too
+	packet  int              // bytes; 0: unknown
 	up      bool             // joined and not lost
 	down    map[int]string   // virtual ranks to which the forwarder has no link, and why
 	in      input
@@ -58,13 +63,14 @@ type segment struct {
 	first  bool     // not a replay: the request waits for it to be written
 	buf    [wire.HeaderLen + wire.DataLen]byte
 	head   []byte // what is left of buf
+	given  bool   // it goes through the rail's pipe
 	data   []byte // what is left of the payload, in the user's buffer
 }
 
 const (
-	batch         = 16      // frames in one vectored write
-	directSegment = 4       // segments of direct links are so many times as long as others (docs/measurements.md, Relaying in the kernel)
-	turnSize      = 1 << 20 // bytes written or read before the other direction, or another rail, has its turn
+	batch       = 16      // frames in one vectored write
+	longSegment = 4       // segments of direct links, and of fast flows, are so many times as long as others (docs/measurements.md)
+	turnSize    = 1 << 20 // bytes written or read before the other direction, or another rail, has its turn
 )
 
 // attach gives the rail its link, which may be nil.
@@ -72,22 +78,36 @@ func (r *rail) attach(l transport.Link) {
 	r.link = l
 	r.lender, _ = l.(transport.Lender)
 	r.placer, _ = l.(transport.Placer)
-	r.most, r.crumb = r.e.limits.Segment, 0
+	r.most, r.crumb, r.packet = r.e.limits.Segment, 0, 0
+	r.long = min(longSegment*r.most, wire.MaxPayload, r.e.limits.DataWindow/2)
 	if r.peer != nil { // nobody stores them on the way, and nobody else's messages wait
-		r.most = min(directSegment*r.most, wire.MaxPayload, r.e.limits.DataWindow/2)
+		r.most = r.long
 	}
 	if p, ok := l.(transport.Packeted); ok && r.lender == nil {
-		r.most = fullPackets(r.most, p.Packet())
+		r.packet = p.Packet()
+		r.most = fullPackets(r.most, r.packet)
 		r.crumb = min(r.most/8, wire.MaxPayload-r.most)
 	}
+	r.piper, r.gives = l.(transport.Piper)
 }
 
-// take is how many of the bytes that are left of a message go into the next segment.
-func (r *rail) take(left int64) int {
-	if left <= int64(r.most+r.crumb) {
+// A segment is longer than usual if it takes no more than longFor, as fast as its flow is, since a forwarder stores it whole and nothing overtakes it, and if
+// it is no more than one of longShare parts of what is left, since nothing goes out of the forwarder before the first is there.
+const (
+	longFor   = 100 * time.Microsecond
+	longShare = 16
+)
+
+// take is how many of the bytes that are left of a message go into the next segment to a peer.
+func (r *rail) take(p *peer, left int64) int {
+	n := r.most
+	if r.long > n && r.packet > 0 && !r.tracked() {
+		n = max(n, fullPackets(min(r.long, int(p.backlog/longShare), int(p.pace.Rate()*longFor.Seconds())), r.packet))
+	}
+	if left <= int64(n+r.crumb) {
 		return int(left)
 	}
-	return r.most
+	return n
 }
 
 // fullPackets is how long segments of about n bytes are that leave no short packet behind.
@@ -145,7 +165,12 @@ func (r *rail) write() (moved int, err error) {
 			r.blocked = full
 			return moved, nil
 		}
-		n, err := r.link.TryWrite(iov...)
+		var n int
+		if !whole && r.giving() {
+			n, err = r.give()
+		} else {
+			n, err = r.link.TryWrite(iov...)
+		}
 		clear(iov)
 		if errors.Is(err, transport.ErrAgain) {
 			r.blocked = true
@@ -243,7 +268,7 @@ func (r *rail) dropSegment() {
 		q.writing--
 		r.e.checkSent(q)
 	}
-	s.active, s.peer, s.req, s.data = false, nil, nil, nil
+	s.active, s.given, s.peer, s.req, s.data = false, false, nil, nil, nil
 }
 
 // enroll gives a peer a place in the bulk ring if it has something to send; credit is seen to at its turn.

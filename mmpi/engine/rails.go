@@ -195,6 +195,7 @@ func (e *Engine) closeRails() {
 		if r.link != nil {
 			r.link.Close()
 		}
+		r.dropPipe()
 		r.queue, r.unsent, r.bulk, r.seg = frameQueue{}, 0, nil, segment{}
 		r.in.busy, r.in.dst, r.in.land = false, nil, landing{}
 	}

@@ -19,6 +19,9 @@ type Budget struct {
 // NewBudget starts with the limit both ends know without asking.
 func NewBudget(limit uint64) Budget { return Budget{limit: limit} }
 
+// Limit is the highest limit heard.
+func (b *Budget) Limit() uint64 { return b.limit }
+
 // Left is how much may be sent now.
 func (b *Budget) Left() uint64 { return b.limit - b.used }
 

@@ -21,9 +21,7 @@ type Lane struct {
 	out   []Segment // not acknowledged, in order; out[0] up to cut bytes
 	cut   int
 
-	rate    float64       // bytes per second; 0: not known
-	since   time.Duration // when the running measurement began,
-	counted uint64        // and acked then
+	pace Pace
 }
 
 // NewLane starts in epoch 1.
@@ -36,22 +34,16 @@ func (l *Lane) Epoch() uint16 { return l.epoch }
 func (l *Lane) OnWay() int { return int(l.sent - l.acked) }
 
 // Rate is the measured speed in bytes per second; 0: not known yet.
-func (l *Lane) Rate() float64 { return l.rate }
+func (l *Lane) Rate() float64 { return l.pace.Rate() }
 
 // Send counts a segment that starts on its way at a time.
 func (l *Lane) Send(s Segment, now time.Duration) {
 	if l.sent == l.acked {
-		l.since, l.counted = now, l.acked
+		l.pace.Begin(l.acked, now)
 	}
 	l.sent += uint64(s.Bytes)
 	l.out = append(l.out, s)
 }
-
-// Shortest measurement, and weight of a new one.
-const (
-	measureFor   = time.Millisecond
-	measureShare = 0.25
-)
 
 // Landed takes an acknowledgement: the payload landed since the epoch began. One of another epoch changes nothing.
 func (l *Lane) Landed(epoch uint16, bytes uint64, now time.Duration) error {
@@ -74,20 +66,14 @@ func (l *Lane) Landed(epoch uint16, bytes uint64, now time.Duration) error {
 		l.cut = 0
 	}
 	l.out = append(l.out[:0], l.out[k:]...)
-	if d := now - l.since; d >= measureFor {
-		r := float64(l.acked-l.counted) / d.Seconds()
-		if l.rate > 0 {
-			r = l.rate + measureShare*(r-l.rate)
-		}
-		l.rate, l.since, l.counted = r, now, l.acked
-	}
+	l.pace.Acked(l.acked, now)
 	return nil
 }
 
 // Reset begins a new epoch and returns what may not have landed.
 func (l *Lane) Reset() []Segment {
 	lost := l.out
-	*l = Lane{epoch: l.epoch + 1, rate: 0}
+	*l = Lane{epoch: l.epoch + 1}
 	return lost
 }
 
@@ -119,8 +105,8 @@ func (a *Arrivals) Tell() (epoch uint16, landed uint64) {
 func Share(window int, lane *Lane, all []*Lane) int {
 	sum, known := 0.0, 0
 	for _, l := range all {
-		if l.rate > 0 {
-			sum += l.rate
+		if l.pace.rate > 0 {
+			sum += l.pace.rate
 			known++
 		}
 	}
@@ -128,7 +114,7 @@ func Share(window int, lane *Lane, all []*Lane) int {
 		return window / max(1, len(all))
 	}
 	mean := sum / float64(known)
-	r := lane.rate
+	r := lane.pace.rate
 	if r == 0 {
 		r = mean
 	}

@@ -102,7 +102,7 @@ func TestArrivals(t *testing.T) {
 }
 
 func TestShare(t *testing.T) {
-	fast, slow, fresh := Lane{rate: 300}, Lane{rate: 100}, Lane{}
+	fast, slow, fresh := Lane{pace: Pace{rate: 300}}, Lane{pace: Pace{rate: 100}}, Lane{}
 	both := []*Lane{&fast, &slow}
 	if a, b := Share(400, &fast, both), Share(400, &slow, both); a != 300 || b != 100 {
 		t.Errorf("300:100 shares 400 as %d:%d", a, b)

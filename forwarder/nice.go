@@ -1,0 +1,62 @@
+package forwarder
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// priority is the place of a loop's thread among others that want its core. For small messages it is put before them: Linux weighs threads when it spreads
+// them, so the loop gets a core of its own where ranks that spin share the host with it. While large ones go through as fast as processors can it is put
+// behind them: it finds more to do in each turn then, and the ranks, which copy, have a core each (docs/measurements.md).
+type priority struct {
+	nice  int       // for small messages
+	fixed bool      // the system lets it be no other
+	bulk  bool      // it is behind others
+	moved int       // bytes of large segments that came since
+	since time.Time // the last look
+}
+
+const (
+	bulkNice  = 3
+	bulkEvery = 10 * time.Millisecond // time between two looks
+	bulkRate  = 1e9                   // bytes per second that put the loop behind others; a quarter of it keeps it there
+)
+
+// start is called on the loop's thread, as adapt is.
+func (p *priority) start(l *loop) {
+	p.nice, p.since = l.f.cfg.Nice, l.now
+	if p.fixed = p.nice >= 0; p.nice == 0 {
+		return
+	}
+	if err := setNice(p.nice); err != nil {
+		p.fixed = true
+		if l == l.f.loops[0] {
+			l.f.log.Info("the event loops keep the priority of the process: a nice value below it takes root, CAP_SYS_NICE or Nice= of a service", zap.Int("nice", p.nice), zap.Error(err))
+		}
+	}
+}
+
+// adapt looks now and then how much has been moved.
+func (p *priority) adapt(now time.Time) {
+	d := now.Sub(p.since)
+	if p.fixed || d < bulkEvery {
+		return
+	}
+	rate := float64(p.moved) / d.Seconds()
+	bulk := rate >= bulkRate || p.bulk && rate >= bulkRate/4
+	p.moved, p.since = 0, now
+	if bulk == p.bulk {
+		return
+	}
+	n := p.nice
+	if bulk {
+		n = bulkNice
+	}
+	if setNice(n) == nil {
+		p.bulk = bulk
+	}
+}
+
+func setNice(n int) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, n) } // Linux: of this thread
