@@ -14,7 +14,7 @@ type priority struct {
 	nice  int       // for small messages
 	fixed bool      // the system lets it be no other
 	bulk  bool      // it is behind others
-	moved int       // bytes of large segments that came since
+	moved int       // bytes that went through pipes since
 	since time.Time // the last look
 }
 

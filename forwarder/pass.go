@@ -180,7 +180,9 @@ func (c *conn) passOn(p *passage, h *wire.Header, m *member) {
 		}
 		return
 	}
-	c.loop.prio.moved += p.bytes
+	if p.pipe != nil {
+		c.loop.prio.moved += p.bytes
+	}
 	var count tally
 	count.add(h)
 	p.count = m.job.traffic(m.job.clusterOf[h.Src], int(h.Dst))
