@@ -82,6 +82,7 @@ var programs = []program{
 	{file: "c/coll_nonblocking.c", splits: some},
 	{file: "c/coll_overlap.c", splits: []split{oneThree, threeFour, mixed}},
 	{file: "c/mpi4.c", splits: []split{oneOne, mpichPair}, only: append([]split{mpichPair}, openMPIOnly...)}, // a persistent collective needs MPI 4 everywhere
+	{file: "c/window.c", splits: []split{oneOne, twoOne, mixed}},
 	{file: "c/isendrecv.c", splits: []split{mpichPair, mixed}},
 	{file: "c/coll_shapes.c", splits: []split{twoOne, oneOneOne}},
 	{file: "c/comm_make.c", splits: []split{twoOne, oneThree, mixed}},
