@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/rail"
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/wire"
@@ -36,7 +36,7 @@ func pairUp(b *testing.B, readBuffer int) (links [2]transport.Link) {
 	errs := make(chan error)
 	for _, c := range layout {
 		go func() {
-			l, where, err := new(rail.Dialer).Dial(context.Background(), ln.Addr(), identity("bench", c.Name, 0, layout...))
+			l, where, err := new(dial.Dialer).Dial(context.Background(), ln.Addr(), identity("bench", c.Name, 0, layout...))
 			if err == nil {
 				links[where.Rank] = l
 			}

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap/zaptest"
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/rail"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/wire"
@@ -113,7 +113,7 @@ func (b *bench) dial(id handshake.Identity) (*rank, error) {
 func (b *bench) dialContext(ctx context.Context, id handshake.Identity) (*rank, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	d := rail.Dialer{Transport: b.dialer}
+	d := dial.Dialer{Transport: b.dialer}
 	l, layout, err := d.Dial(ctx, b.ln.Addr(), id)
 	if err != nil {
 		return nil, err

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/rail"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -74,7 +74,7 @@ func (b *bench) joinInside(inside func(v int) string, change func(*handshake.Ide
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			d := rail.Dialer{Transport: b.dialer, Inside: func(here netip.Addr) string {
+			d := dial.Dialer{Transport: b.dialer, Inside: func(here netip.Addr) string {
 				if here != netip.MustParseAddr("127.0.0.1") {
 					return "asked with " + here.String()
 				}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 )
 
 // VarMPI tells zipper exec which native MPI its cluster uses, when that is known beforehand.

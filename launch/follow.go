@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/leidenzipper/zipper/contention/rankfile"
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/traffic/rankfile"
 )
 
 // Follow makes the job run as a plan says, the file that zipper plan --output has written: its order of the ranks of MPI_COMM_WORLD, and each cluster's

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 )
 
 func TestFollow(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 )
 
 // Half is one cluster's part of a job, ready to be started on the host where this process runs. It is what

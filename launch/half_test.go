@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 )
 
 // fake makes an mpirun that says it is Open MPI and then runs the script with its own arguments.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 )
 
 // launchers are the usual names of each library's mpirun, the surest first.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leidenzipper/zipper/contention/trace"
+	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 // record collects the traffic that the ranks note: each leaves its part beside the file that is wanted, under the prefix.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/contention/trace"
+	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 func TestRecordMerges(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 )
 
 // Relay is a forwarder that was started for one job and knows how the job stands.

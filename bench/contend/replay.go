@@ -10,7 +10,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
-	"github.com/leidenzipper/zipper/contention/trace"
+	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 // Replayed is a recorded job's messages between clusters, moved again by the lab's hosts without the computation between, and predicted.

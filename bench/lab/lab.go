@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
-	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 // Config of a lab.

@@ -138,7 +138,7 @@ func (a *agent) join(q *joinRequest) error {
 		}
 		a.engines = append(a.engines, &peerEngine{e, comm})
 	}
-	// An engine has two threads that sleep in system calls, each of which keeps its P until Go's monitor takes that away, which a calm one does late.
+	// An engine has two threads that sleep in system calls, each of which keeps its P until Go's monitor takes that away, which one with a long timer slack does late.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2*len(a.engines)+2))
 	return nil
 }

@@ -4,7 +4,7 @@
 // MPI around it. Every forwarder is a job of its own, so the session chooses which one a message takes.
 package transfer
 
-import "github.com/leidenzipper/zipper/launch/jobenv"
+import "github.com/leidenzipper/zipper/jobenv"
 
 // Direct is the Via of a message that takes no forwarder.
 const Direct = -1

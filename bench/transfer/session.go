@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 )
 
 // Host is where an agent runs.

@@ -19,7 +19,7 @@ import (
 	"unsafe"
 
 	"github.com/leidenzipper/zipper/cgo/unmaps"
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 

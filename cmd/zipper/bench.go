@@ -21,8 +21,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/lab"
 	"github.com/leidenzipper/zipper/bench/npb"
 	"github.com/leidenzipper/zipper/bench/osu"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
-	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 func benchCommand() *cli.Command {

@@ -16,8 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/osu"
 	"github.com/leidenzipper/zipper/bench/report"
 	"github.com/leidenzipper/zipper/bench/stat"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
-	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 // reportSet is how much a report measures.

@@ -13,7 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/contention/quantity"
-	"github.com/leidenzipper/zipper/internal/calm"
+	"github.com/leidenzipper/zipper/internal/timerslack"
 	"github.com/leidenzipper/zipper/launch"
 )
 
@@ -142,7 +142,7 @@ func openLab(ctx context.Context, c *cli.Context) (*contend.Lab, error) {
 func agentCommand() *cli.Command {
 	return &cli.Command{Name: "agent", Hidden: true, Usage: "move messages as a session on standard input says",
 		Action: func(c *cli.Context) error {
-			if err := calm.Start(); err != nil {
+			if err := timerslack.Start(); err != nil {
 				fmt.Fprintf(os.Stderr, "zipper bench agent: %v: the Go runtime's monitor takes processor time from what is measured\n", err)
 			}
 			return transfer.Serve(c.Context, os.Stdin, os.Stdout)

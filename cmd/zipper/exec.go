@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
-	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 func execCommand() *cli.Command {

@@ -13,11 +13,11 @@ import (
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/nat"
-	"github.com/leidenzipper/zipper/launch/jobenv"
-	"github.com/leidenzipper/zipper/rail"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/transport/verbs"
@@ -61,7 +61,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	if c.Int("loops") < 0 {
 		return usage(errors.New("--loops: want a positive number"))
 	}
-	cfg := forwarder.Config{Log: log, Dial: rail.Open, Loops: c.Int("loops"), Nice: c.Int("nice"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
+	cfg := forwarder.Config{Log: log, Dial: dial.Open, Loops: c.Int("loops"), Nice: c.Int("nice"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
 	if f := c.String("secret-file"); f != "" {
 		if cfg.Secret, err = readSecret(f); err != nil {
 			return usage(err)

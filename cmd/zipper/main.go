@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/modelcmd"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
-	"github.com/leidenzipper/zipper/launch/jobenv"
 	"github.com/leidenzipper/zipper/wire"
 )
 

@@ -19,9 +19,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leidenzipper/zipper/contention/internal/lines"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/quantity"
+	"github.com/leidenzipper/zipper/internal/lines"
 )
 
 // Read reads a pattern file. places are the hosts of the ranks

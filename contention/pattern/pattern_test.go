@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/contention/trace"
+	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 var places = []string{"a1", "a1", "a2", "b1"}

@@ -2,7 +2,7 @@ package pattern
 
 import (
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/contention/trace"
+	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 // Recorded are the hosts of a recorded job's ranks on a platform that has its clusters, by name, with room for its ranks: each cluster's ranks fill its

@@ -20,7 +20,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/leidenzipper/zipper/contention/internal/disjoint"
+	"github.com/leidenzipper/zipper/internal/disjoint"
 )
 
 // Site is a cluster or a zipper node.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
-	"github.com/leidenzipper/zipper/launch/jobenv"
 	"github.com/leidenzipper/zipper/wire"
 )
 

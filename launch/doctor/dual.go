@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
-	"github.com/leidenzipper/zipper/launch/jobenv"
 )
 
 // dual judges the addresses at which ranks of a cluster shall take direct links: each must be that of a node on which such ranks run, as far as can be told

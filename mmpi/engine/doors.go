@@ -14,9 +14,9 @@ import (
 	"syscall"
 	"time"
 
+	joining "github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/launch/jobenv"
-	joining "github.com/leidenzipper/zipper/rail"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/wire"

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/wire"
 )
 

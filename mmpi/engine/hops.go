@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/wire"
 )
 

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/collectives"
+	joining "github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/handshake"
-	"github.com/leidenzipper/zipper/launch/jobenv"
-	joining "github.com/leidenzipper/zipper/rail"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/verbs"
 	"github.com/leidenzipper/zipper/wire"

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	joining "github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
-	"github.com/leidenzipper/zipper/launch/jobenv"
-	joining "github.com/leidenzipper/zipper/rail"
+	"github.com/leidenzipper/zipper/jobenv"
 )
 
 // live starts a forwarder on loopback and joins a job of clusters of these sizes: real sockets, real threads, only native MPI is simulated.

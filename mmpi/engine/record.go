@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/leidenzipper/zipper/contention/trace"
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 // recordLimit is how many messages of each direction a rank keeps with their times: 24 MiB each at most. Beyond it only the matrix goes on.

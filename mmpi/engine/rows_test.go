@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	joining "github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/launch/jobenv"
-	joining "github.com/leidenzipper/zipper/rail"
+	"github.com/leidenzipper/zipper/jobenv"
 )
 
 // hopNet is clusters in a row with several forwarders between neighbours, each behind a proxy that ranks and other forwarders go through.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
-	"github.com/leidenzipper/zipper/rail"
 )
 
 // hopFlags are zipper run's flags for clusters a - b - c in a row, where a and c share no forwarder.
@@ -109,7 +109,7 @@ func TestHopsSideBySide(t *testing.T) {
 	var forwarders []*forwarder.Forwarder
 	var addrs []string
 	for range 3 {
-		f, addr := forwardertest.Serve(t, forwarder.Config{Dial: rail.Open})
+		f, addr := forwardertest.Serve(t, forwarder.Config{Dial: dial.Open})
 		forwarders, addrs = append(forwarders, f), append(addrs, addr)
 	}
 	const source = "test/programs/c/random.c"

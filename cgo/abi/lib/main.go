@@ -6,13 +6,13 @@ import (
 	"runtime/debug"
 
 	"github.com/leidenzipper/zipper/cgo/abi"
-	"github.com/leidenzipper/zipper/internal/calm"
+	"github.com/leidenzipper/zipper/internal/timerslack"
 )
 
 // The engine is a guest in a process whose cores belong to the program, and which may be bound to one: the few running threads that engine.Config
 // asks for are enough, and the heap stays near what flow control bounds.
 func init() {
-	calm.Workers()
+	timerslack.Workers()
 	abi.Guest()
 	runtime.GOMAXPROCS(3)
 	debug.SetGCPercent(100)

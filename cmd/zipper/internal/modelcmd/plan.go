@@ -20,9 +20,9 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
 	"github.com/leidenzipper/zipper/contention/quantity"
-	"github.com/leidenzipper/zipper/contention/rankfile"
-	"github.com/leidenzipper/zipper/contention/trace"
-	"github.com/leidenzipper/zipper/launch/jobenv"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/traffic/rankfile"
+	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 func planCommand(usage func(error) error) *cli.Command {

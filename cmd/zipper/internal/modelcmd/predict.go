@@ -17,7 +17,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
-	"github.com/leidenzipper/zipper/contention/trace"
+	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
 // Commands are predict and plan. usage marks an error as the user's, for the

@@ -1,4 +1,4 @@
-package rail
+package dial
 
 import (
 	"context"

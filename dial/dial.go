@@ -1,6 +1,6 @@
-// Package rail opens a rank's way to a forwarder: it dials the forwarder's address, runs the join exchange and
+// Package dial opens a rank's way to a forwarder: it dials the forwarder's address, runs the join exchange and
 // returns the link ready for frames between ranks.
-package rail
+package dial
 
 import (
 	"cmp"

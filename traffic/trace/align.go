@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/leidenzipper/zipper/contention/internal/disjoint"
+	"github.com/leidenzipper/zipper/internal/disjoint"
 )
 
 // offsets estimates how far the ranks' clocks are ahead of one another, in ns, from messages both ways between two ranks: if the fastest of each direction take

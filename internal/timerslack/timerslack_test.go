@@ -1,4 +1,4 @@
-package calm
+package timerslack
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStart: in a program started calm only the runtime's monitor, and the thread that starts others in programs with cgo, have the long slack.
+// TestStart: in a program that Start has started again, only the runtime's monitor, and the thread that starts others in programs with cgo, have the long slack.
 func TestStart(t *testing.T) {
 	if os.Getenv("CALM_TEST") != "" {
-		calmProgram(t)
+		restarted(t)
 		return
 	}
 	if !mayReadSlack() {
@@ -51,7 +51,7 @@ func mayReadSlack() bool {
 	return true
 }
 
-func calmProgram(t *testing.T) {
+func restarted(t *testing.T) {
 	if err := Start(); err != nil {
 		t.Fatal(err)
 	}

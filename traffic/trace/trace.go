@@ -26,7 +26,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leidenzipper/zipper/contention/internal/lines"
+	"github.com/leidenzipper/zipper/internal/lines"
 )
 
 // MaxRanks bounds what a file can make a reader allocate.

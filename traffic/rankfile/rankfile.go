@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leidenzipper/zipper/contention/internal/lines"
+	"github.com/leidenzipper/zipper/internal/lines"
 )
 
 // Place is where a rank of the job runs.

@@ -1,5 +1,5 @@
-// Package calm keeps the Go runtime out of what a program measures: for main packages.
-package calm
+// Package timerslack keeps the Go runtime out of what a program measures: for main packages.
+package timerslack
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Timer slacks in ns: Linux's own, and that of the Go runtime's threads in a calm program.
+// Timer slacks in ns: Linux's own, and that of the Go runtime's threads in a program started by Start.
 const (
 	usual = 50_000
 	slack = 5_000_000
