@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
@@ -115,7 +116,7 @@ func (a *agent) join(q *joinRequest) error {
 				size = c.Size
 			}
 		}
-		e, w, err := engine.Join(a.ctx, job, engine.Local{Rank: q.Rank, Size: size, TagUB: 1<<31 - 1, Library: "none", Host: q.Host},
+		e, w, err := boot.Join(a.ctx, job, boot.Local{Rank: q.Rank, Size: size, TagUB: 1<<31 - 1, Library: "none", Host: q.Host},
 			alone{fail: func(reason string) { fmt.Fprintln(os.Stderr, "zipper:", reason) }})
 		if err != nil {
 			return err

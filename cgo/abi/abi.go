@@ -20,6 +20,7 @@ import (
 
 	"github.com/leidenzipper/zipper/cgo/unmaps"
 	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
@@ -93,7 +94,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if running.Load() != nil {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: "the engine is running already"})
 	}
-	l := engine.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub), Library: C.GoString(loc.library), Host: C.GoString(loc.host), Guest: guest.Load(),
+	l := boot.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub), Library: C.GoString(loc.library), Host: C.GoString(loc.host), Guest: guest.Load(),
 		Hosts: slices.Clone(unsafe.Slice((*int32)(unsafe.Pointer(loc.hosts)), int(loc.size)))}
 	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
 	job, err := jobenv.FromEnviron()
@@ -113,7 +114,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		}
 		l.Unmaps = list
 	}
-	e, w, err := engine.Join(context.Background(), job, l, native{n})
+	e, w, err := boot.Join(context.Background(), job, l, native{n})
 	if err != nil {
 		return result(err)
 	}

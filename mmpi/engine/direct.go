@@ -15,7 +15,7 @@ import (
 // frames take, and all of them while it is up. When it is lost they go through the forwarder, as what a lost rail carried does; the end that dialled it
 // opens it again. That a pair can have one is known to both from the start, so both are ready for frames that overtake each other.
 
-// Opener opens the link to a process that can be reached directly; nil: that process does so, and RailUp is called.
+// Opener opens the link to a process that can be reached directly; nil: that process does so, and DirectUp is called.
 type Opener func(ctx context.Context) (transport.Link, error)
 
 // addDirect makes the rails of pairs that can have a direct link, all of them down.

@@ -4,20 +4,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/forwarder"
-	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// dual joins a job through n forwarders whose ranks outside a cluster have doors for that one's.
+// dual joins a job through n forwarders whose ranks outside a cluster listen for that one's.
 func dual(t testing.TB, n int, cluster string, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
 	t.Helper()
 	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second, Dual: []jobenv.Dual{{Cluster: cluster, Address: "127.0.0.1:0"}}}
@@ -74,7 +71,7 @@ func TestDirectRandom(t *testing.T) {
 	}
 }
 
-// Both ends of every pair have doors: there is one link all the same.
+// Both ends of every pair listen: there is one link all the same.
 func TestDirectBoth(t *testing.T) {
 	engines, all := dual(t, 1, "", 1, 2)
 	for _, e := range engines {
@@ -139,12 +136,12 @@ func TestDirectGone(t *testing.T) {
 	}
 }
 
-// Strangers at the door: whatever they say, they are not let in, and the job does not notice.
+// Strangers connect: whatever they say, they are not let in, and the job does not notice.
 func TestDirectStrangers(t *testing.T) {
 	engines, all := dual(t, 1, "b", 1, 1)
 	e := engines[0]
 	e.lock()
-	addr := doorOf(t, engines[1])
+	addr := directAddress(t, engines[1])
 	e.unlock()
 	for name, say := range map[string][]byte{
 		"silence":     nil,
@@ -174,8 +171,8 @@ func TestDirectStrangers(t *testing.T) {
 	}
 }
 
-// doorOf is the address that a rank's only direct link was dialled at.
-func doorOf(t testing.TB, e *Engine) string {
+// directAddress is the address that a rank's only direct link was dialled at.
+func directAddress(t testing.TB, e *Engine) string {
 	e.lock()
 	defer e.unlock()
 	sa, err := unix.Getpeername(e.rails[1].link.FD())
@@ -212,91 +209,5 @@ func TestDirectForged(t *testing.T) {
 		if e.Err() == nil {
 			t.Errorf("rank %d has not heard that the job is over", e.world.Rank)
 		}
-	}
-}
-
-var identityForTest = handshake.Identity{Job: "j", Secret: "s"}
-
-// Which links a process makes, by the Layout.
-func TestOpeners(t *testing.T) {
-	port := func(c int) wire.Port { return wire.Port{Cluster: uint16(c), Address: "x"} }
-	l := wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}, {Name: "c", Size: 1}},
-		Doors: []wire.Door{{Rank: 1, Port: port(1)}, {Rank: 2, Port: port(0)}, {Rank: 4, Port: port(0)}}}
-	for me, want := range [][]string{
-		{"2 dial", "4 dial"},
-		{"2 wait", "3 wait", "4 dial"},
-		{"0 wait", "1 dial"},
-		{"1 dial"},
-		{"0 wait", "1 wait"},
-	} {
-		l.Rank = uint32(me)
-		var got []string
-		for rank, open := range openers(&identityForTest, &l) {
-			what := "wait"
-			if open != nil {
-				what = "dial"
-			}
-			got = append(got, fmt.Sprint(rank, " ", what))
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("rank %d: %v, want %v", me, got, want)
-		}
-	}
-}
-
-// Several ranks of a node listen at the same address, from a port on; a process on another node does not listen, and bad addresses are told.
-func TestOpenDoors(t *testing.T) {
-	job := jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer free.Close()
-	job.Dual = []jobenv.Dual{{Cluster: "c", Address: "192.0.2.1:0"}, {Address: free.Addr().String()}}
-	one, err := openDoors(job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer one.close()
-	two, err := openDoors(job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer two.close()
-	if len(one.ports) != 2 || one.ports[0].Cluster != 1 || one.ports[1].Cluster != 2 || len(one.listeners) != 1 || one.ports[0].Address == two.ports[0].Address {
-		t.Errorf("%+v, %+v", one.ports, two.ports)
-	}
-	job.Dual = []jobenv.Dual{{Cluster: "b", Address: "192.0.2.1:0"}}
-	if d, err := openDoors(job); err != nil || len(d.ports) != 0 {
-		t.Errorf("on another node: %+v, %v", d, err)
-	}
-	job.Dual = []jobenv.Dual{{Address: "no.such.host.invalid:0"}}
-	if d, err := openDoors(job); err == nil {
-		t.Errorf("an unknown name: %+v", d.ports)
-	}
-}
-
-// A door behind which nobody answers: the rank is told why there is no direct link, soon, and goes on.
-func TestDirectUnreachable(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	id := identityForTest
-	l := wire.Layout{Rank: 1, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, Doors: []wire.Door{{Rank: 0, Port: wire.Port{Cluster: 1, Address: closed.Addr().String()}}}}
-	eof := false
-	link := &memLink{in: new([]byte), out: new([]byte), eof: &eof}
-	guests := openers(&id, &l)
-	e, err := New(Config{World: World{Rank: 1, Clusters: l.Clusters, TagUB: 1 << 20}, Native: &fakeNative{board: &board{}}, Links: []transport.Link{link}, Quiet: true, Direct: guests})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.close()
-	var warning string
-	(&doors{}).joinDirect(t.Context(), e, &id, guests, func(s string) { warning = s })
-	if want := "no direct link with rank 0: dial tcp " + closed.Addr().String(); len(warning) < len(want) || warning[:len(want)] != want {
-		t.Errorf("%q, want %q…", warning, want)
 	}
 }

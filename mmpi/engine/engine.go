@@ -75,7 +75,7 @@ type Engine struct {
 	completions int // since the lock was taken
 	err         error
 
-	recording  *recording // nil: off
+	recorder   Recorder // nil: off
 	toldCopies bool
 
 	sleep sleepState
@@ -84,7 +84,7 @@ type Engine struct {
 
 // New starts an engine on joined links.
 func New(cfg Config) (*Engine, error) {
-	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, guest: cfg.Guest, placeFrom: cfg.PlaceFrom, warn: cfg.Warn, collTuning: cfg.Collectives, start: time.Now(),
+	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, guest: cfg.Guest, placeFrom: cfg.PlaceFrom, warn: cfg.Warn, collTuning: cfg.Collectives, recorder: cfg.Recorder, start: time.Now(),
 		contextOf: map[uint64]*Comm{}, probed: map[uint64]*message{}}
 	mine, first := cfg.World.Place(cfg.World.Rank)
 	if mine < 0 || cfg.World.Rank < 0 {

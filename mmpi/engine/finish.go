@@ -36,7 +36,7 @@ func (e *Engine) Finish() error {
 		err = e.wait(byeTimeout, "the forwarder's good-bye", e.byeAcked)
 	}
 	e.close()
-	return errors.Join(err, e.writeRecord())
+	return errors.Join(err, e.closeRecord())
 }
 
 // close ends the background thread and the link.

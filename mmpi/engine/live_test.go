@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -38,9 +37,11 @@ func joinAll(t testing.TB, forwarders []string, sizes ...int) []*Engine {
 	return joinJob(t, jobenv.Job{ID: "test", Secret: "s", Forwarders: forwarders, Timeout: 20 * time.Second}, sizes...)
 }
 
+// BootForTest is boot.Join: only the outer test package (boot_test.go) can import boot.
+var BootForTest func(job jobenv.Job, rank, size int, native Native) (*Engine, error)
+
 func joinJob(t testing.TB, job jobenv.Job, sizes ...int) []*Engine {
 	t.Helper()
-	ctx := context.Background()
 	for i, n := range sizes {
 		job.Layout = append(job.Layout, jobenv.Cluster{Name: string(rune('a' + i)), Size: n})
 	}
@@ -66,7 +67,7 @@ func joinJob(t testing.TB, job jobenv.Job, sizes ...int) []*Engine {
 			if len(job.Zippers) > 0 {
 				j.WithZippers(job.Zippers)
 			}
-			e, _, err := Join(ctx, j, Local{Rank: p.local, Size: p.size, TagUB: 1 << 20, Library: "fake", Host: "here"}, &fakeNative{board: p.board, rank: p.local, first: p.first})
+			e, err := BootForTest(j, p.local, p.size, &fakeNative{board: p.board, rank: p.local, first: p.first})
 			if err != nil {
 				t.Error(err)
 			}

@@ -25,6 +25,9 @@ type waysState struct {
 	looked    bool // whether all forwarders have come
 }
 
+// Context ends when the engine's links have been closed.
+func (e *Engine) Context() context.Context { return e.ways.ctx }
+
 func (e *Engine) addRails(cfg Config) {
 	n := len(cfg.Links)
 	e.slots = n

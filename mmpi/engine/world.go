@@ -68,6 +68,8 @@ type Config struct {
 	PlaceFrom int
 	// Warn is told what the user should know though the job goes on, with the engine locked; nil: nobody.
 	Warn func(string)
+	// Recorder is told of the traffic; nil: nobody. It belongs to the engine.
+	Recorder Recorder
 	// Quiet leaves out the background thread; somebody must call Progress often. For tests.
 	Quiet bool
 

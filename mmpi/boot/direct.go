@@ -1,0 +1,115 @@
+package boot
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// openers are the direct links that this process can have. Of two processes that listen for each
+// other the lower rank is dialled.
+func openers(id *handshake.Identity, layout *wire.Layout) map[int]engine.Opener {
+	key := handshake.Key(id.Job, id.Secret)
+	me := int(layout.Rank)
+	mine, _ := layout.ClusterOf(me)
+	hosting := map[int]bool{} // clusters that we listen for
+	theirs := map[int]wire.Door{}
+	for _, d := range layout.Doors {
+		c, _ := layout.ClusterOf(int(d.Rank))
+		switch {
+		case int(d.Rank) == me:
+			hosting[int(d.Cluster)] = true
+		case c != mine && int(d.Cluster) == mine:
+			theirs[int(d.Rank)] = d
+		}
+	}
+	all := map[int]engine.Opener{}
+	for rank := 0; len(hosting)+len(theirs) > 0 && rank < layout.Ranks(); rank++ {
+		c, _ := layout.ClusterOf(rank)
+		at, has := theirs[rank]
+		switch {
+		case c != mine && hosting[c] && (!has || me < rank):
+			all[rank] = nil
+		case has:
+			all[rank] = func(ctx context.Context) (transport.Link, error) {
+				return connect(ctx, at.Address, handshake.NewGuest(key, me, at, nonce()))
+			}
+		}
+	}
+	return all
+}
+
+// connect opens a direct link to a process that listens at the address.
+func connect(ctx context.Context, addr string, m *handshake.Meeting) (transport.Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, meetingTime)
+	defer cancel()
+	l, err := tcp.Dialer{}.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := dial.Meet(ctx, l, m); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("%s: %w", addr, err)
+	}
+	return l, nil
+}
+
+func nonce() (n [wire.NonceLen]byte) {
+	_, _ = rand.Read(n[:]) // never fails: it ends the process instead
+	return n
+}
+
+// joinDirect makes the direct links of a new engine and waits a moment for them; what is wrong with
+// them is told to warn, which may be nil.
+func (ln *listener) joinDirect(ctx context.Context, e *engine.Engine, id *handshake.Identity, direct map[int]engine.Opener, warn func(string)) {
+	ln.accept(e, id, direct)
+	if len(direct) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, directPatience)
+	defer cancel()
+	if err := e.AwaitDirect(ctx); err != nil && warn != nil {
+		warn(err.Error())
+	}
+}
+
+// unopened says for which other clusters no rank of this cluster listens though addresses were
+// given; empty: there are none.
+func unopened(job *jobenv.Job, layout *wire.Layout) string {
+	var addrs, closed []string
+	for i, c := range job.Layout {
+		var given []string
+		for _, d := range job.Dual {
+			if d.Cluster == c.Name || d.Cluster == "" {
+				given = append(given, jobenv.Dual{Address: d.Address}.String())
+			}
+		}
+		opened := slices.ContainsFunc(layout.Doors, func(d wire.Door) bool {
+			at, _ := layout.ClusterOf(int(d.Rank))
+			return int(d.Cluster) == i && layout.Clusters[at].Name == job.Cluster
+		})
+		if c.Name != job.Cluster && len(given) > 0 && !opened {
+			closed = append(closed, c.Name)
+			for _, a := range given {
+				if !slices.Contains(addrs, a) {
+					addrs = append(addrs, a)
+				}
+			}
+		}
+	}
+	if closed == nil {
+		return ""
+	}
+	return fmt.Sprintf("no rank of cluster %s takes direct links from cluster %s: no node where they run has the address %s (%s, dual=); messages go through the forwarder",
+		job.Cluster, strings.Join(closed, ", "), strings.Join(addrs, " or "), jobenv.VarDual)
+}

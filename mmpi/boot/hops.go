@@ -1,0 +1,63 @@
+package boot
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// In a job of several hops (clusters and forwarders form a tree) a process joins the forwarders on
+// its own network, and exactly one of its links leads to each other cluster. A message of two hops
+// is to both ends the same as one of one hop: envelopes, credit and acknowledgements go end to end.
+//
+// Where forwarders stand side by side the net is taken apart into rows (vrank.Rows), each a tree by
+// itself, which the forwarders serve as jobs of their own. A process has links of its own in every
+// row, also where two rows share a forwarder, so one link of each row leads to each other cluster:
+// these are the several rails of that pair, and both ends count the same rows. A rail that is lost
+// does not come back in such a job: the forwarders of its row go on without it.
+
+// hopRoutes gives the links that the process needs, row by row, and for each cluster the places of
+// those that lead there, one in each row (to the own cluster: any).
+func hopRoutes(job jobenv.Job, id handshake.Identity) (links []target, paths [][]int, err error) {
+	rows, routes, err := jobenv.Rows(job.Layout, job.Zippers)
+	if err != nil {
+		return nil, nil, err
+	}
+	index := func(name string) int {
+		return slices.IndexFunc(job.Layout, func(c jobenv.Cluster) bool { return c.Name == name })
+	}
+	id.Rails = len(rows)
+	paths = make([][]int, len(job.Layout))
+	for k, row := range rows {
+		id := id
+		id.Job, id.Zippers = handshake.RowID(job.ID, k), make([]wire.Zipper, len(row))
+		for at, i := range row {
+			for _, p := range job.Zippers[i].Ports {
+				id.Zippers[at].Ports = append(id.Zippers[at].Ports, wire.Port{Cluster: uint16(index(p.Cluster)), Address: p.Address})
+			}
+		}
+		begin, place := len(links), map[int]int{} // in links, of the row's forwarders on this network
+		for at, i := range row {
+			if a := job.Zippers[i].Address(job.Cluster); a != "" {
+				id.Here, place[at] = at, len(links)
+				links = append(links, target{a, k, id})
+			}
+		}
+		from := index(job.Cluster)
+		for to := range paths {
+			at := begin
+			if to != from {
+				at = place[routes.Rails(from, to)[0]]
+			}
+			paths[to] = append(paths[to], at)
+		}
+	}
+	if len(links) > engine.MaxRails {
+		return nil, nil, fmt.Errorf("cluster %s needs %d links to forwarders for %d rows of them, at most %d can be used: name fewer zippers side by side", job.Cluster, len(links), len(rows), engine.MaxRails)
+	}
+	return links, paths, nil
+}

@@ -1,0 +1,138 @@
+package boot
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	mathrand "math/rand/v2"
+	"runtime"
+
+	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/transport/verbs"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Local is what only native MPI knows of this process.
+type Local struct {
+	Rank, Size int // in the cluster's own MPI
+	TagUB      int
+	Library    string // "Open MPI 4.1.4"
+	Host       string
+	Hosts      []int32      // see engine.World
+	Guest      bool         // see engine.Config
+	Warn       func(string) // is told what the user should know though the job goes on; nil: nobody
+	Unmaps     verbs.Unmaps // tells what the program unmaps, if registrations of its memory are to be kept
+}
+
+// Model names the data model: two processes of a job must agree, since data crosses as it lies in memory.
+const Model = runtime.GOARCH + " little endian"
+
+// Join makes this process part of the job and starts the engine. It blocks until all ranks of all
+// clusters are in or the job's time-out ends. The engine is nil if the job has one cluster only:
+// nothing spans. The world is valid then too.
+func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) (*engine.Engine, engine.World, error) {
+	w, err := worldOf(&job, &loc)
+	if err != nil || len(job.Layout) == 1 {
+		return nil, w, err
+	}
+	tuning, err := collectives.ParseTuning(job.Collectives)
+	if err != nil {
+		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarCollectives, err)
+	}
+	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank, Layout: w.Clusters, TagUB: loc.TagUB,
+		Library: loc.Library, Model: Model, Host: loc.Host, Timeout: job.Timeout,
+		Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
+		Rails: len(job.Forwarders), Instance: mathrand.Uint64()}
+	ln, err := listen(job)
+	if err != nil {
+		return nil, w, err
+	}
+	id.Doors = ln.ports
+	targets, paths, err := targetsOf(job, id)
+	if err != nil {
+		ln.close()
+		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarForwarders, err)
+	}
+	dialer := &dial.Dialer{Verbs: verbs.Options{Unmaps: loc.Unmaps}}
+	if loc.Rank == 0 {
+		dialer.Notify = loc.Warn
+	}
+	if len(targets) == 1 && job.Protocol != jobenv.Classic { // several share the load, and one may be lost
+		dialer.Inside = ln.inside
+	}
+	links, redial, layout, err := joinFirst(ctx, dialer, targets)
+	if err != nil {
+		ln.close()
+		return nil, w, failure(engine.ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err)
+	}
+	w.TagUB = int(layout.TagUB)
+	direct := openers(&id, &layout)
+	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: links, Addresses: addresses(targets),
+		Redial: redial, Ways: paths, Guest: loc.Guest, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
+	cfg.Poll = map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[job.Poll]
+	if job.Protocol == jobenv.Classic {
+		classic(&cfg.Limits)
+	}
+	if loc.Guest { // else memory is Go's
+		cfg.PlaceFrom = job.InPlace
+	}
+	if job.Report != "" {
+		cfg.Recorder = newRecording(job.Report, w.Rank, loc.Host)
+	}
+	e, err := engine.New(cfg)
+	if err != nil {
+		for _, l := range links {
+			if l != nil {
+				l.Close()
+			}
+		}
+		ln.close()
+		return nil, w, err
+	}
+	if s := unopened(&job, &layout); s != "" && loc.Rank == 0 && loc.Warn != nil {
+		loc.Warn(s)
+	}
+	ln.joinDirect(ctx, e, &id, direct, loc.Warn)
+	return e, w, nil
+}
+
+// worldOf is who takes part, by the job's description alone.
+func worldOf(job *jobenv.Job, loc *Local) (engine.World, error) {
+	w := engine.World{Clusters: make([]wire.Cluster, len(job.Layout)), TagUB: loc.TagUB, Hosts: loc.Hosts, Order: jobenv.VirtualRanks(job.Order, job.Layout)}
+	first, size := 0, -1
+	for i, c := range job.Layout {
+		w.Clusters[i] = wire.Cluster{Name: c.Name, Size: uint32(c.Size)}
+		switch {
+		case c.Name == job.Cluster:
+			size = c.Size
+		case size < 0:
+			first += c.Size
+		}
+	}
+	if size != loc.Size {
+		return w, failure(engine.ErrArg, "cluster %s has %d ranks in its MPI, but %s says %s: start it with as many ranks as the layout says",
+			job.Cluster, loc.Size, jobenv.VarLayout, jobenv.FormatLayout(job.Layout))
+	}
+	w.Rank = first + loc.Rank
+	return w, nil
+}
+
+// settings are what all processes of the job must have been told alike, for the Join.
+func settings(job *jobenv.Job, tuning collectives.Tuning, ordered bool) string {
+	s := jobenv.VarCollectives + "=" + tuning.String()
+	if ordered { // the order may be long
+		sum := sha256.Sum256([]byte(jobenv.FormatOrder(job.Order)))
+		s += " " + jobenv.VarOrder + "=#" + hex.EncodeToString(sum[:8])
+	}
+	return s
+}
+
+// failure is an error for the program.
+func failure(code engine.Code, format string, args ...any) error {
+	return &engine.Error{Code: code, Reason: fmt.Sprintf(format, args...)}
+}

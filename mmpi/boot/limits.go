@@ -1,0 +1,34 @@
+package boot
+
+import "time"
+
+// Policy of direct links.
+const (
+	// meetingTime is for one attempt to make a direct link, connecting and proofs of both ends. A
+	// longer one keeps those who are nobody longer, a shorter one fails on a busy host.
+	meetingTime = 2 * time.Second
+
+	// directPatience is how long MPI_Init waits for all direct links of the process; then the rest
+	// begins through the forwarder.
+	directPatience = 3 * time.Second
+
+	// portsTried is how many ports a rank tries from the one that is named: as many ranks of one
+	// node as can listen at one address.
+	portsTried = 100
+
+	// maxPending is how many connections at a time may be there whose other end is not known yet:
+	// more wait in the kernel. It bounds what strangers can make the process hold.
+	maxPending = 64
+
+	// acceptPause is between attempts to accept where that fails, most likely for want of
+	// descriptors.
+	acceptPause = 2 * time.Second
+)
+
+// recordLimit is how many messages of each direction a rank keeps with their times: 24 bytes each,
+// so 24 MiB each at most. Beyond it only the matrix goes on.
+const recordLimit = 1 << 20
+
+// grace is how long the cluster's own launcher has to end this process when a rank of the cluster
+// ends the job: it knows the exit status.
+const grace = time.Second

@@ -1,0 +1,145 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// A rank on a zipper node listens for direct links at the node's address on another cluster's
+// network, and says so when it joins. The Layout tells all ranks of all listeners, and those of the
+// other cluster connect. A forwarder with --nat asks every rank for a listener on its own network
+// (inside) and has its kernel pass on to it what comes to a port of its own, which then is the
+// rank's listener in the Layout. Otherwise forwarders carry the addresses and nothing else of this.
+
+// listener is where this process takes direct links.
+type listener struct {
+	at      []*tcp.Listener
+	ports   []wire.Port // what the Join says of them
+	within  sync.Once
+	address string // inside's
+}
+
+// inside listens on the own cluster's network, where a forwarder's kernel passes connections on,
+// and returns the address; empty: that cannot be, so messages go through the forwarder.
+func (ln *listener) inside(here netip.Addr) string {
+	ln.within.Do(func() {
+		if l, err := tcp.Listen(netip.AddrPortFrom(here, 0).String()); err == nil {
+			ln.at = append(ln.at, l)
+			ln.address = l.Addr()
+		}
+	})
+	return ln.address
+}
+
+// listen listens wherever the job's addresses are this host's. A process on another node has none.
+func listen(job jobenv.Job) (*listener, error) {
+	ln := &listener{}
+	has := map[string]bool{job.Cluster: true}
+	for _, dual := range job.Dual {
+		if has[dual.Cluster] {
+			continue // several zipper nodes: the address that is this one's is enough
+		}
+		l, err := listenFrom(dual.Address)
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			continue
+		}
+		if err != nil {
+			ln.close()
+			return nil, failure(engine.ErrArg, "%s: cannot listen at %s: %v", jobenv.VarDual, dual.Address, err)
+		}
+		ln.at = append(ln.at, l)
+		for i, c := range job.Layout {
+			if (dual.Cluster == "" || dual.Cluster == c.Name) && !has[c.Name] {
+				has[c.Name] = true
+				ln.ports = append(ln.ports, wire.Port{Cluster: uint16(i), Address: l.Addr()})
+			}
+		}
+		has[dual.Cluster] = true
+	}
+	return ln, nil
+}
+
+// listenFrom listens at the address, or at one of the next ports: several ranks of a node have the
+// same address.
+func listenFrom(addr string) (*tcp.Listener, error) {
+	host, p, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	first, err := strconv.Atoi(p)
+	if err != nil {
+		return nil, err
+	}
+	for port := first; ; port++ {
+		l, err := tcp.Listen(net.JoinHostPort(host, strconv.Itoa(port)))
+		if first == 0 || !errors.Is(err, syscall.EADDRINUSE) || port-first == portsTried-1 || port == 65535 {
+			return l, err
+		}
+	}
+}
+
+func (ln *listener) close() {
+	for _, l := range ln.at {
+		l.Close()
+	}
+}
+
+// accept takes links of the ranks that are to connect (those without an Opener) into the engine
+// until it ends.
+func (ln *listener) accept(e *engine.Engine, id *handshake.Identity, direct map[int]engine.Opener) {
+	ctx := e.Context()
+	context.AfterFunc(ctx, ln.close)
+	key := handshake.Key(id.Job, id.Secret)
+	expected := func(rank int) bool {
+		open, ok := direct[rank]
+		return ok && open == nil
+	}
+	me := e.World().Rank
+	meet := func(l transport.Link) {
+		ctx, cancel := context.WithTimeout(ctx, meetingTime)
+		defer cancel()
+		rank, err := dial.Meet(ctx, l, handshake.NewHost(key, me, id.Instance, nonce(), expected))
+		if err != nil || !e.DirectUp(rank, l) {
+			l.Close()
+		}
+	}
+	pending := make(chan struct{}, maxPending)
+	for _, l := range ln.at {
+		go func() {
+			for {
+				pending <- struct{}{}
+				link, err := l.Accept()
+				if err != nil {
+					<-pending
+					if errors.Is(err, transport.ErrClosed) {
+						return
+					}
+					select { // out of descriptors, most likely
+					case <-ctx.Done():
+						return
+					case <-time.After(acceptPause):
+					}
+					continue
+				}
+				go func() {
+					defer func() { <-pending }()
+					meet(link)
+				}()
+			}
+		}()
+	}
+}

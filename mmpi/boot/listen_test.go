@@ -1,0 +1,141 @@
+package boot
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/memnet"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+func TestUnopened(t *testing.T) {
+	door := func(rank uint32, cluster uint16) wire.Door {
+		return wire.Door{Rank: rank, Port: wire.Port{Cluster: cluster, Address: "10.2.0.1:99"}}
+	}
+	for _, c := range []struct {
+		dual  string
+		doors []wire.Door
+		want  string
+	}{
+		{"", nil, ""},
+		{"b@10.2.0.1", []wire.Door{door(1, 1)}, ""},
+		{"b@10.2.0.1", nil, "from cluster b: no node where they run has the address 10.2.0.1 ("},
+		{"b@10.2.0.1", []wire.Door{door(2, 0)}, "from cluster b:"}, // another cluster's
+		{"b@10.2.0.1+b@10.2.0.2", []wire.Door{door(0, 1)}, ""},     // no ranks on the second node
+		{"10.2.0.1+c@10.3.0.1", []wire.Door{door(0, 1)}, "from cluster c: no node where they run has the address 10.2.0.1 or 10.3.0.1 ("},
+		{"10.2.0.1", nil, "from cluster b, c: no node where they run has the address 10.2.0.1 ("},
+	} {
+		d, err := jobenv.ParseDual(c.dual)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := &jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}, Dual: d}
+		layout := &wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}, Doors: c.doors}
+		if got := unopened(job, layout); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.dual, got, c.want)
+		}
+	}
+}
+
+var identityForTest = handshake.Identity{Job: "j", Secret: "s"}
+
+// Which links a process makes, by the Layout.
+func TestOpeners(t *testing.T) {
+	port := func(c int) wire.Port { return wire.Port{Cluster: uint16(c), Address: "x"} }
+	l := wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}, {Name: "c", Size: 1}},
+		Doors: []wire.Door{{Rank: 1, Port: port(1)}, {Rank: 2, Port: port(0)}, {Rank: 4, Port: port(0)}}}
+	for me, want := range [][]string{
+		{"2 dial", "4 dial"},
+		{"2 wait", "3 wait", "4 dial"},
+		{"0 wait", "1 dial"},
+		{"1 dial"},
+		{"0 wait", "1 wait"},
+	} {
+		l.Rank = uint32(me)
+		var got []string
+		for rank, open := range openers(&identityForTest, &l) {
+			what := "wait"
+			if open != nil {
+				what = "dial"
+			}
+			got = append(got, fmt.Sprint(rank, " ", what))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("rank %d: %v, want %v", me, got, want)
+		}
+	}
+}
+
+// Several ranks of a node listen at the same address, from a port on; a process on another node does not listen, and bad addresses are told.
+func TestListen(t *testing.T) {
+	job := jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	job.Dual = []jobenv.Dual{{Cluster: "c", Address: "192.0.2.1:0"}, {Address: free.Addr().String()}}
+	one, err := listen(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.close()
+	two, err := listen(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.close()
+	if len(one.ports) != 2 || one.ports[0].Cluster != 1 || one.ports[1].Cluster != 2 || len(one.at) != 1 || one.ports[0].Address == two.ports[0].Address {
+		t.Errorf("%+v, %+v", one.ports, two.ports)
+	}
+	job.Dual = []jobenv.Dual{{Cluster: "b", Address: "192.0.2.1:0"}}
+	if d, err := listen(job); err != nil || len(d.ports) != 0 {
+		t.Errorf("on another node: %+v, %v", d, err)
+	}
+	job.Dual = []jobenv.Dual{{Address: "no.such.host.invalid:0"}}
+	if d, err := listen(job); err == nil {
+		t.Errorf("an unknown name: %+v", d.ports)
+	}
+}
+
+// quiet is native MPI of a process that makes no call of it.
+type quiet struct{ engine.Native }
+
+func (quiet) SetActivity(engine.Activity) {}
+func (quiet) Fail(int, string)            {}
+
+// An address where nobody answers: the rank is told why there is no direct link, soon, and goes on.
+func TestDirectUnreachable(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	id := identityForTest
+	l := wire.Layout{Rank: 1, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, Doors: []wire.Door{{Rank: 0, Port: wire.Port{Cluster: 1, Address: closed.Addr().String()}}}}
+	direct := openers(&id, &l)
+	link, far := memnet.Pipe(memnet.Options{})
+	e, err := engine.New(engine.Config{World: engine.World{Rank: 1, Clusters: l.Clusters, TagUB: 1 << 20}, Native: quiet{}, Links: []transport.Link{link}, Quiet: true, Direct: direct})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		far.Close() // a lost forwarder ends the engine
+		for e.Err() == nil {
+			e.Progress(0)
+		}
+	}()
+	var warning string
+	(&listener{}).joinDirect(t.Context(), e, &id, direct, func(s string) { warning = s })
+	if want := "no direct link with rank 0: dial tcp " + closed.Addr().String(); len(warning) < len(want) || warning[:len(want)] != want {
+		t.Errorf("%q, want %q…", warning, want)
+	}
+}

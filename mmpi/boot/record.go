@@ -1,0 +1,44 @@
+package boot
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/leidenzipper/zipper/traffic/trace"
+)
+
+// recording is what `zipper run --record` asks for: this rank's traffic (an engine.Recorder), in
+// times since the engine's start. That is when the last rank had joined, at nearly the same moment
+// everywhere, so the clocks of the hosts do not matter.
+type recording struct {
+	trace *trace.Recorder
+	path  string
+	host  string
+}
+
+func newRecording(prefix string, rank int, host string) *recording {
+	return &recording{trace.NewRecorder(rank, recordLimit), fmt.Sprintf("%s%d", prefix, rank), host}
+}
+
+func (r *recording) Sent(at time.Duration, to, bytes int) { r.trace.Sent(int64(at), to, int64(bytes)) }
+
+func (r *recording) Received(at time.Duration, from int) { r.trace.Received(int64(at), from) }
+
+func (r *recording) Inside(to int, bytes int64) { r.trace.Count(to, bytes) }
+
+// Close leaves this rank's part where the launcher looks for it.
+func (r *recording) Close() error {
+	f, err := os.Create(r.path)
+	if err != nil {
+		return fmt.Errorf("recording traffic: %w", err)
+	}
+	err = r.trace.Write(f, r.host)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("recording traffic: %w", err)
+	}
+	return nil
+}
