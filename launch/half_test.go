@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // fake makes an mpirun that says it is Open MPI and then runs the script with its own arguments.
@@ -32,7 +32,7 @@ func fake(t *testing.T, script string) string {
 
 func testHalf(t *testing.T, script string) *Half {
 	return &Half{RunDir: t.TempDir(), Share: jobenv.Job{ID: "j", Secret: "hush", Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 2}}, Timeout: time.Minute},
-		Cluster: Cluster{Name: "a", Ranks: 2, MPI: OpenMPI, Mpirun: fake(t, script), Program: []string{"/bin/true", "x y"}}}
+		Cluster: spec.Cluster{Name: "a", Ranks: 2, MPI: spec.OpenMPI, Mpirun: fake(t, script), Program: []string{"/bin/true", "x y"}}}
 }
 
 func TestHalfRun(t *testing.T) {
@@ -58,7 +58,8 @@ func TestHalfRun(t *testing.T) {
 	}
 }
 
-// TestHalfLeavesNothing: processes that run on after their launcher, in other sessions, are found and killed.
+// TestHalfLeavesNothing: processes that run on after their launcher, in other sessions, are found
+// and killed.
 func TestHalfLeavesNothing(t *testing.T) {
 	h := testHalf(t, `setsid sleep 1000 >/dev/null 2>&1 & echo $!`)
 	var out bytes.Buffer
@@ -106,7 +107,8 @@ func TestStaleRunDirectories(t *testing.T) {
 	if err := os.Mkdir(stale, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := filepath.Join(base, fmt.Sprintf("zipper-%d-00c0ffee-%d-j-1", os.Getuid(), gone.Process.Pid)) // of a launcher on another host
+	// of a launcher on another host
+	elsewhere := filepath.Join(base, fmt.Sprintf("zipper-%d-00c0ffee-%d-j-1", os.Getuid(), gone.Process.Pid))
 	if err := os.Mkdir(elsewhere, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -125,61 +127,6 @@ func TestStaleRunDirectories(t *testing.T) {
 	}
 	if _, err := newRundir(filepath.Join(base, "nowhere"), "j"); err == nil || !strings.Contains(err.Error(), "--run-dir") {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestNativeArguments(t *testing.T) {
-	n := native{mpi: OpenMPI, ranks: 3, here: true, tag: true, extra: []string{"--mca", "a", "b"}, env: map[string]string{"K": "secret"}, words: []string{"p", "x"}}
-	a := n.args()
-	if got := strings.Join(a, " "); !strings.Contains(got, "--oversubscribe --bind-to none") || !strings.Contains(got, "--tag-output") || !strings.Contains(got, "-x K ") || strings.Contains(got, "secret") || !strings.HasSuffix(got, "--mca a b -n 3 p x") {
-		t.Errorf("Open MPI here: %s", got)
-	}
-	n.hosts, n.here = "h", false
-	if got := strings.Join(n.args(), " "); !strings.Contains(got, "--hostfile h") || strings.Contains(got, "--bind-to") {
-		t.Errorf("Open MPI on hosts: %s", got)
-	}
-	n.session = "dir"
-	for _, prrte := range []bool{false, true} {
-		n.prrte = prrte
-		if e := n.environ(func(string) string { return "" }); slices.Contains(e, "PRTE_MCA_prte_tmpdir_base=dir") != prrte || slices.Contains(e, "OMPI_MCA_orte_tmpdir_base=dir") == prrte {
-			t.Errorf("Open MPI's environment, by PRRTE %v: %v", prrte, e)
-		}
-	}
-	n.inOrder = true
-	if got := strings.Join(n.args(), " "); !strings.Contains(got, "--hostfile h --map-by seq ") {
-		t.Errorf("Open MPI, a host for each rank: %s", got)
-	}
-	n.mpi = MPICH
-	if got := strings.Join(n.args(), " "); got != "-f h -prepend-rank --mca a b -n 3 p x" {
-		t.Errorf("MPICH on hosts: %s", got)
-	}
-	n.hosts, n.here = "", true
-	if e := n.environ(func(string) string { return "" }); !slices.Contains(e, "UCX_TLS=self,posix,sysv,tcp") {
-		t.Errorf("MPICH's environment: %v", e)
-	}
-	if e := n.environ(func(string) string { return "mine" }); len(e) != 0 {
-		t.Errorf("the user's settings are overridden: %v", e)
-	}
-}
-
-func TestExecPlan(t *testing.T) {
-	dir := t.TempDir()
-	script := filepath.Join(dir, "s")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	share := jobenv.Job{ID: "j", Secret: "s", Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}}, Timeout: time.Second}
-	for word, r := range map[string]ExecRequest{
-		"no program":     {Share: share},
-		"does not exist": {Share: share, Program: []string{"./nowhere"}, Dir: dir},
-		"not on PATH":    {Share: share, Program: []string{"no-such-program-anywhere"}},
-		"cannot tell":    {Share: share, Program: []string{script}},
-		"directory":      {Share: share, Program: []string{dir}},
-		"libmmpi":        {Share: share, Program: []string{script}, MPI: OpenMPI}, // is not next to the test
-	} {
-		if _, _, err := r.Plan([]string{"PATH=/bin"}); err == nil || !strings.Contains(err.Error(), word) {
-			t.Errorf("want an error with %q, got %v", word, err)
-		}
 	}
 }
 

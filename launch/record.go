@@ -10,19 +10,21 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
-// record collects the traffic that the ranks note: each leaves its part beside the file that is wanted, under the prefix.
+// record collects the traffic that the ranks note: each leaves its part beside the file that is
+// wanted, under the prefix.
 type record struct {
-	job    *Job
+	job    *spec.Job
 	path   string
 	prefix string // absolute
 	ranks  int
 }
 
 // newRecord checks what can be checked before the job runs. No path: nil.
-func newRecord(job *Job, path string) (*record, error) {
+func newRecord(job *spec.Job, path string) (*record, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -53,7 +55,8 @@ func newRecord(job *Job, path string) (*record, error) {
 	return r, nil
 }
 
-// merge joins the ranks' parts to the file and reports how many messages have no times. The parts are removed in any case.
+// merge joins the ranks' parts to the file and reports how many messages have no times. The parts
+// are removed in any case.
 func (r *record) merge() (untimed int, err error) {
 	defer r.clear()
 	var clusters []trace.Cluster

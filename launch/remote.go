@@ -3,6 +3,7 @@ package launch
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -12,9 +13,9 @@ import (
 	"os/exec"
 )
 
-// A half on another host: `rsh HOST zipper join --piped` there reads its description and then the program's
-// standard input from its own, framed, so that the end of the program's input and the end of the connection
-// are different things: when the connection is gone, the half ends.
+// A half on another host: `rsh HOST zipper join --piped` there reads its description and then the
+// program's standard input from its own, framed, so that the end of the program's input and the end
+// of the connection are different things: when the connection is gone, the half ends.
 //
 //	u8 kind ('H' half as JSON, 'D' data, 'E' end of data)   u32 length, little-endian   bytes
 const (
@@ -82,7 +83,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	words = append(words, Quote(zipper), "join", "--piped")
 	cmd := exec.Command(rsh[0], words...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pr, stdout, stderr
-	status, err := supervise(ctx, cmd, randomHex(16))
+	status, err := supervise(ctx, cmd, rand.Text())
 	switch {
 	case err != nil:
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", h.Cluster.Name, rsh[0], err)
@@ -126,7 +127,8 @@ func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, 
 				pw.CloseWithError(io.EOF)
 				return
 			case kind == pipeData:
-				_, _ = pw.Write(body) // blocks while the program does not read; what it never reads is dropped at the end
+				// blocks while the program does not read; what it never reads is dropped at the end
+				_, _ = pw.Write(body)
 			case kind == pipeEnd:
 				pw.Close()
 			}

@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// rundir is what a launcher keeps on disk while its job runs: one directory in the temporary directory and one
-// in memory (/dev/shm), both private to the user and removed at the end.
+// rundir is what a launcher keeps on disk while its job runs: one directory in the temporary
+// directory and one in memory (/dev/shm), both private to the user and removed at the end.
 type rundir struct {
 	dir    string
 	shared string // "" if there is no /dev/shm to write to
 }
 
-// newRundir makes the directories under base ("" = the system's temporary directory). Directories of launchers
-// that were killed before they could clean up are removed on this occasion.
+// newRundir makes the directories under base ("" = the system's temporary directory). Directories
+// of launchers that were killed before they could clean up are removed on this occasion.
 func newRundir(base, job string) (*rundir, error) {
 	hint := "choose another place with --run-dir DIR or TMPDIR"
 	if base == "" {
@@ -47,8 +47,9 @@ func (r *rundir) remove() {
 	}
 }
 
-// mine begins the names of this user's directories that were made on this host: others may have theirs in the same place, on a file system
-// that all share, and their processes cannot be asked after from here. The host's name comes as a number because names of sockets below are limited.
+// mine begins the names of this user's directories that were made on this host: others may have
+// theirs in the same place, on a file system that all share, and their processes cannot be asked
+// after from here. The host's name comes as a number because names of sockets below are limited.
 func mine() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("zipper-%d-%08x-", os.Getuid(), crc32.ChecksumIEEE([]byte(host)))

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// waiter watches the halves of a job end and decides when the rest has to follow, and what the whole comes to.
-// Not safe for concurrent use.
+// waiter watches the halves of a job end and decides when the rest has to follow, and what the
+// whole comes to. Not safe for concurrent use.
 type waiter struct {
-	job   *Job
+	job   *spec.Job
 	relay Relay // nil: a forwarder that we did not start
 	stop  context.CancelCauseFunc
 
@@ -22,8 +24,9 @@ type waiter struct {
 	stopped atomic.Bool // the rest was told to end, by us
 }
 
-// followTime is how long the other halves have to end by themselves once one has failed: the forwarder tells
-// their ranks, which end with the same code; this is only for those that cannot hear it.
+// followTime is how long the other halves have to end by themselves once one has failed: the
+// forwarder tells their ranks, which end with the same code; this is only for those that cannot
+// hear it.
 const followTime = 10 * time.Second
 
 func (w *waiter) ended(e Ended) {
@@ -74,7 +77,8 @@ func (w *waiter) close() {
 // abortCode is the exit status that MPI_Abort's code, or why the forwarder ended the job, gives.
 func (w *waiter) abortCode() int { return w.relay.View(w.job.ID).Code & 0xff }
 
-// verdict gives the job's exit status and, if it failed for a reason other than the program's status, the reason.
+// verdict gives the job's exit status and, if it failed for a reason other than the program's
+// status, the reason.
 func (w *waiter) verdict() (int, error) {
 	if !w.failed {
 		return 0, nil
@@ -85,8 +89,8 @@ func (w *waiter) verdict() (int, error) {
 			status = code // MPI_Abort's own, whichever cluster's launcher ended first
 		}
 	}
-	// Ranks that are told of a lost one end with 1, and their launcher may end first: then the status of the cluster
-	// that lost it says more.
+	// Ranks that are told of a lost one end with 1, and their launcher may end first: then the
+	// status of the cluster that lost it says more.
 	for _, e := range w.all {
 		if status == 1 && !e.Killed {
 			status = max(e.Status, 1)
@@ -98,8 +102,9 @@ func (w *waiter) verdict() (int, error) {
 	return status, w.err
 }
 
-// explain adds to the forwarder's reason for a failure, which may be empty, what the launchers know: the status of the cluster that gave the job its own,
-// and, if the forwarder says nothing, what that cluster's ranks said.
+// explain adds to the forwarder's reason for a failure, which may be empty, what the launchers
+// know: the status of the cluster that gave the job its own, and, if the forwarder says nothing,
+// what that cluster's ranks said.
 func (w *waiter) explain(status int, reason string) string {
 	if status == 0 || reason != "" && w.abortCode() > 1 {
 		return reason // MPI_Abort's code is in the reason

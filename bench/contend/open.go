@@ -6,21 +6,17 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // Open starts agents on all hosts of a job's clusters and on its zipper nodes, through the job's remote shell. Host files and addresses of
 // zippers must be given; the names must be known in the networks. Close the site's session in any case when the error is nil.
-func Open(job *launch.Job) (*Site, error) {
-	rsh := job.Rsh
-	if len(rsh) == 0 {
-		rsh = []string{"ssh", "-o", "BatchMode=yes"}
-	}
+func Open(job *spec.Job) (*Site, error) {
+	rsh := job.RemoteShell()
 	if len(job.Clusters) < 2 || len(job.Zippers) == 0 {
 		return nil, errors.New("the job file must name two clusters or more and the zippers between them")
 	}
@@ -65,38 +61,23 @@ func Open(job *launch.Job) (*Site, error) {
 	return s, err
 }
 
-// hostFile reads Open MPI's and MPICH's form: a host a line, with slots=N or :N; cores is the least of these.
+// hostFile reads the hosts of a cluster; cores is the least number of slots of any.
 func hostFile(path string) (names []string, cores int, err error) {
-	path, _ = filepath.Abs(path)
-	b, err := os.ReadFile(path)
+	hosts, err := spec.ReadHosts(path)
 	if err != nil {
 		return nil, 0, err
 	}
-	for line := range strings.Lines(string(b)) {
-		line, _, _ = strings.Cut(line, "#")
-		f := strings.Fields(line)
-		if len(f) == 0 {
-			continue
-		}
-		name, n, ok := strings.Cut(f[0], ":")
-		for _, option := range f[1:] {
-			if v, found := strings.CutPrefix(option, "slots="); found {
-				n, ok = v, true
-			}
-		}
+	for _, h := range hosts {
 		slots := 1
-		if ok {
-			if slots, err = strconv.Atoi(n); err != nil || slots < 1 {
-				return nil, 0, fmt.Errorf("%s: %q is no number of slots", path, n)
+		if h.Slots != "" {
+			if slots, err = strconv.Atoi(h.Slots); err != nil || slots < 1 {
+				return nil, 0, fmt.Errorf("%s: %q is no number of slots", path, h.Slots)
 			}
 		}
-		names = append(names, name)
+		names = append(names, h.Name)
 		if cores == 0 || slots < cores {
 			cores = slots
 		}
-	}
-	if names == nil {
-		return nil, 0, fmt.Errorf("%s names no host", path)
 	}
 	return names, cores, nil
 }

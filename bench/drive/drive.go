@@ -18,6 +18,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/npb"
 	"github.com/leidenzipper/zipper/bench/osu"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
@@ -25,13 +26,13 @@ import (
 type Target struct {
 	Name string
 	// Job gives a fresh description each time, without a program.
-	Job func() *launch.Job
+	Job func() *spec.Job
 }
 
 // Native is one ordinary MPI job of n ranks on this host.
-func Native(mpi launch.MPI, n int) Target {
-	return Target{"native", func() *launch.Job {
-		return &launch.Job{Clusters: []launch.Cluster{{Name: "native", Ranks: n, MPI: mpi}}}
+func Native(mpi spec.MPI, n int) Target {
+	return Target{"native", func() *spec.Job {
+		return &spec.Job{Clusters: []spec.Cluster{{Name: "native", Ranks: n, MPI: mpi}}}
 	}}
 }
 
@@ -49,7 +50,7 @@ func Program() (string, error) {
 		return "", err
 	}
 	pattern := filepath.Join(filepath.Dir(self), "zipper-mpibench-{mpi}")
-	for _, m := range []launch.MPI{launch.OpenMPI, launch.MPICH} {
+	for _, m := range []spec.MPI{spec.OpenMPI, spec.MPICH} {
 		if _, err := os.Stat(strings.ReplaceAll(pattern, "{mpi}", string(m))); err == nil {
 			return pattern, nil
 		}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // Config of a lab.
@@ -265,18 +265,18 @@ func (l *Lab) rsh() []string {
 	return append(append([]string{"env"}, l.settings()...), l.script+"-rsh")
 }
 
-func (l *Lab) cluster(name, slots, login string, ranks int, network string) launch.Cluster {
-	return launch.Cluster{Name: name, Ranks: ranks, MPI: launch.OpenMPI, Hosts: l.hostfile(name, slots, ranks), Launcher: "ssh", Login: login, Args: l.args(network), Zipper: l.zipper}
+func (l *Lab) cluster(name, slots, login string, ranks int, network string) spec.Cluster {
+	return spec.Cluster{Name: name, Ranks: ranks, MPI: spec.OpenMPI, Hosts: l.hostfile(name, slots, ranks), Launcher: "ssh", Login: login, Args: l.args(network), Zipper: l.zipper}
 }
 
 // Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env is added to the ranks' environment.
 func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target {
-	return drive.Target{Name: name, Job: func() *launch.Job {
+	return drive.Target{Name: name, Job: func() *spec.Job {
 		l.route("off")
-		j := &launch.Job{Rsh: l.rsh(), Env: env, Clusters: []launch.Cluster{
+		j := &spec.Job{Rsh: l.rsh(), Env: env, Clusters: []spec.Cluster{
 			l.cluster("a", slots(l.cfg.NodesA, a), l.cfg.NodesA[0], a, "10.81.1.0/24"), l.cluster("b", slots(l.cfg.NodesB, b), l.cfg.NodesB[0], b, "10.81.2.0/24")}}
 		for _, z := range l.cfg.Zippers {
-			j.Zippers = append(j.Zippers, launch.Zipper{Address: z + ":7475"})
+			j.Zippers = append(j.Zippers, spec.Zipper{Address: z + ":7475"})
 		}
 		return j
 	}}
@@ -291,10 +291,10 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 		l.classic = true
 	}
 	zipped := l.Zipped("classic", a, b, nil)
-	return drive.Target{Name: "classic", Job: func() *launch.Job {
+	return drive.Target{Name: "classic", Job: func() *spec.Job {
 		j := zipped.Job()
 		j.Protocol = jobenv.Classic
-		j.Zippers = []launch.Zipper{{Address: l.cfg.Zippers[0] + classicPort}}
+		j.Zippers = []spec.Zipper{{Address: l.cfg.Zippers[0] + classicPort}}
 		return j
 	}}, nil
 }
@@ -302,7 +302,7 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 // NAT is the same job over a forwarder on the first zipper node that has the kernel pass connections on, and runs for such jobs only.
 func (l *Lab) NAT(a, b int) drive.Target {
 	zipped := l.Zipped("nat", a, b, nil)
-	return drive.Target{Name: "nat", Job: func() *launch.Job {
+	return drive.Target{Name: "nat", Job: func() *spec.Job {
 		j := zipped.Job()
 		err := l.route("nat")
 		if err == nil {
@@ -313,7 +313,7 @@ func (l *Lab) NAT(a, b int) drive.Target {
 		} else if l.cfg.Log != nil {
 			fmt.Fprintln(l.cfg.Log, err) // the job will not reach its forwarder
 		}
-		j.Zippers = []launch.Zipper{{Address: l.cfg.Zippers[0] + natPort}}
+		j.Zippers = []spec.Zipper{{Address: l.cfg.Zippers[0] + natPort}}
 		return j
 	}}
 }
@@ -327,16 +327,16 @@ const (
 // Routed is one ordinary Open MPI job over both clusters, a ranks on the nodes of the first and b on those of the second, with the
 // first zipper node routing IP between them.
 func (l *Lab) Routed(a, b int) drive.Target {
-	return drive.Target{Name: "routed", Job: func() *launch.Job {
+	return drive.Target{Name: "routed", Job: func() *spec.Job {
 		l.route("on")
 		c := l.cluster("routed", slots(l.cfg.NodesA, a)+slots(l.cfg.NodesB, b), l.cfg.NodesA[0], a+b, "10.81.0.0/16")
-		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{c}}
+		return &spec.Job{Rsh: l.rsh(), Clusters: []spec.Cluster{c}}
 	}}
 }
 
 // Native is a job of n ranks inside cluster a.
 func (l *Lab) Native(n int) drive.Target {
-	return drive.Target{Name: "native", Job: func() *launch.Job {
-		return &launch.Job{Rsh: l.rsh(), Clusters: []launch.Cluster{l.cluster("native", slots(l.cfg.NodesA, n), l.cfg.NodesA[0], n, "10.81.1.0/24")}}
+	return drive.Target{Name: "native", Job: func() *spec.Job {
+		return &spec.Job{Rsh: l.rsh(), Clusters: []spec.Cluster{l.cluster("native", slots(l.cfg.NodesA, n), l.cfg.NodesA[0], n, "10.81.1.0/24")}}
 	}}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/osu"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 func benchCommand() *cli.Command {
@@ -79,8 +80,8 @@ var osuFlags = []cli.Flag{
 type bench struct {
 	ctx    context.Context
 	runner *drive.Runner
-	job    *launch.Job // zipped, as the flags describe it
-	lab    *lab.Lab    // nil without --lab
+	job    *spec.Job // zipped, as the flags describe it
+	lab    *lab.Lab  // nil without --lab
 	env    drive.Environment
 	close  func()
 }
@@ -158,7 +159,7 @@ func because(ctx context.Context, err error) error {
 }
 
 // targets are what the modes name, of a job like b.job.
-func (b *bench) targets(modes []string, job *launch.Job) (all []drive.Target, err error) {
+func (b *bench) targets(modes []string, job *spec.Job) (all []drive.Target, err error) {
 	for _, m := range modes {
 		t, err := target(m, job, b.lab)
 		if err != nil {
@@ -190,7 +191,7 @@ func relayStarter(log *zap.Logger) func(context.Context, bool, string) (launch.R
 }
 
 // benchJob is the zipped job that the flags describe.
-func benchJob(c *cli.Context) (*launch.Job, error) {
+func benchJob(c *cli.Context) (*spec.Job, error) {
 	if c.Bool("lab") && (c.String("file") != "" || len(c.StringSlice("zipper")) > 0) {
 		return nil, errors.New("--lab brings its own hosts and forwarders: leave --file and --zipper out")
 	}
@@ -208,7 +209,7 @@ func benchJob(c *cli.Context) (*launch.Job, error) {
 	}
 	job.Program = nil // the arguments name the benchmark
 	if len(job.Clusters) == 0 {
-		job.Clusters = []launch.Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}
+		job.Clusters = []spec.Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}
 	}
 	if c.Bool("lab") && len(job.Clusters) != 2 {
 		return nil, errors.New("--lab has two clusters: give --cluster twice or not at all")
@@ -216,7 +217,7 @@ func benchJob(c *cli.Context) (*launch.Job, error) {
 	return job, nil
 }
 
-func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
+func target(mode string, job *spec.Job, l *lab.Lab) (drive.Target, error) {
 	total := ranks(job)
 	switch {
 	case mode == "zipped" && l != nil:
@@ -224,9 +225,9 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 	case mode == "classic" && l != nil:
 		return l.Classic(job.Clusters[0].Ranks, job.Clusters[1].Ranks)
 	case mode == "zipped", mode == "classic":
-		return drive.Target{Name: mode, Job: func() *launch.Job {
+		return drive.Target{Name: mode, Job: func() *spec.Job {
 			j := *job
-			j.Clusters = append([]launch.Cluster(nil), job.Clusters...)
+			j.Clusters = append([]spec.Cluster(nil), job.Clusters...)
 			if mode == "classic" {
 				j.Protocol = jobenv.Classic
 			}
@@ -237,7 +238,7 @@ func target(mode string, job *launch.Job, l *lab.Lab) (drive.Target, error) {
 	case mode == "native":
 		mpi := job.Clusters[0].MPI
 		if mpi == "" {
-			mpi = launch.OpenMPI
+			mpi = spec.OpenMPI
 		}
 		return drive.Native(mpi, total), nil
 	case mode == "routed" && l != nil:
@@ -271,7 +272,7 @@ func numbers(c *cli.Context, flag string, least int) (list []int, err error) {
 	return list, nil
 }
 
-func ranks(job *launch.Job) (total int) {
+func ranks(job *spec.Job) (total int) {
 	for _, cl := range job.Clusters {
 		total += cl.Ranks
 	}

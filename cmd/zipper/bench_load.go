@@ -19,7 +19,7 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/load"
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 func benchLoadCommand() *cli.Command {
@@ -87,7 +87,7 @@ func benchLoad(c *cli.Context) error {
 // loadRow measures on the forwarder given or on a fresh one.
 func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row, err error) {
 	if z := c.String("zipper"); z != "" {
-		zipper, err := launch.ParseZipper(z)
+		zipper, err := spec.ParseZipper(z)
 		if err != nil {
 			return load.Row{}, usage(err)
 		}

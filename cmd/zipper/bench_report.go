@@ -18,6 +18,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // reportSet is how much a report measures.
@@ -95,12 +96,12 @@ func benchReport(c *cli.Context) error {
 	r := &drive.Runner{Program: program, Options: launch.Options{StartRelay: relayStarter(log)}}
 	d := &report.Data{Title: "Leiden Zipper: measurements", Set: c.String("set")}
 	targets := func(a, b int) []drive.Target {
-		zipped := func(protocol string) func() *launch.Job {
-			return func() *launch.Job {
-				return &launch.Job{Protocol: protocol, Clusters: []launch.Cluster{{Name: "a", Ranks: a, MPI: launch.OpenMPI}, {Name: "b", Ranks: b, MPI: launch.OpenMPI}}}
+		zipped := func(protocol string) func() *spec.Job {
+			return func() *spec.Job {
+				return &spec.Job{Protocol: protocol, Clusters: []spec.Cluster{{Name: "a", Ranks: a, MPI: spec.OpenMPI}, {Name: "b", Ranks: b, MPI: spec.OpenMPI}}}
 			}
 		}
-		return []drive.Target{{Name: "zipped", Job: zipped("")}, {Name: "classic", Job: zipped(jobenv.Classic)}, drive.Native(launch.OpenMPI, a+b)}
+		return []drive.Target{{Name: "zipped", Job: zipped("")}, {Name: "classic", Job: zipped(jobenv.Classic)}, drive.Native(spec.OpenMPI, a+b)}
 	}
 	shaping := "loopback, none"
 	d.Setting = "Zipped: two clusters on loopback, joined by a forwarder. Classic: the same with a handshake for every message, half duplex, store and forward, as in the original middleware. Native: one MPI job over shared memory on the same machine."

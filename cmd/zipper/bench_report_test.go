@@ -9,7 +9,7 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/report"
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // A signal ends a report's measurements at once: the other parts are not tried, and the reason is the signal alone.
@@ -24,7 +24,7 @@ func TestReportInterrupted(t *testing.T) {
 	m := &reportMeasurement{ctx: ctx, runner: &drive.Runner{Program: "/bin/true"}, set: set, begin: time.Now(), data: &report.Data{},
 		targets: func(a, b int) []drive.Target {
 			jobs++
-			return []drive.Target{drive.Native(launch.OpenMPI, a+b)}
+			return []drive.Target{drive.Native(spec.OpenMPI, a+b)}
 		}}
 	err = m.all()
 	var sig errInterrupted
@@ -46,7 +46,7 @@ func TestReportGoesOn(t *testing.T) {
 	m := &reportMeasurement{ctx: context.Background(), runner: &drive.Runner{Program: "/bin/true"}, set: set, begin: time.Now(), data: &report.Data{},
 		targets: func(a, b int) []drive.Target {
 			tried++
-			return []drive.Target{{Name: "broken", Job: func() *launch.Job { return &launch.Job{} }}}
+			return []drive.Target{{Name: "broken", Job: func() *spec.Job { return &spec.Job{} }}}
 		}}
 	if err := m.kernels(); err == nil || tried != len(reportKernels) {
 		t.Errorf("tried %d kernels of %d: %v", tried, len(reportKernels), err)

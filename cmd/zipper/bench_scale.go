@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/leidenzipper/zipper/bench/drive"
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 func benchScaleCommand() *cli.Command {
@@ -59,7 +59,7 @@ func benchScale(c *cli.Context) error {
 	var broken error // ended the measurement early
 	for _, n := range ranks {
 		job := *b.job
-		job.Clusters = append([]launch.Cluster(nil), b.job.Clusters...)
+		job.Clusters = append([]spec.Cluster(nil), b.job.Clusters...)
 		for i := range job.Clusters {
 			job.Clusters[i].Ranks = n
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/contention/quantity"
 	"github.com/leidenzipper/zipper/internal/timerslack"
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // labFlags describe the lab.
@@ -111,7 +111,7 @@ func openSite(ctx context.Context, c *cli.Context) (*contend.Site, func() error,
 	case c.Bool("lab") == (f != ""):
 		return nil, nil, usage(errors.New("say what to measure: --lab, or --file JOB"))
 	case f != "":
-		job, err := launch.ReadFile(f)
+		job, err := spec.ReadFile(f)
 		if err != nil {
 			return nil, nil, usage(err)
 		}

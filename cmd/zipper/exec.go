@@ -11,7 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/native"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 func execCommand() *cli.Command {
@@ -24,17 +25,17 @@ func execCommand() *cli.Command {
 The job is described by the environment (ZIPPER_JOB, ZIPPER_SECRET or ZIPPER_SECRET_FILE, ZIPPER_CLUSTER,
 ZIPPER_LAYOUT, ZIPPER_FORWARDERS, ZIPPER_TIMEOUT), by a file of such lines (--env FILE), or by flags; flags win
 over the file, the file over the environment.`,
-		Flags:  append(shareFlags(), &cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{launch.VarMPI}}),
+		Flags:  append(shareFlags(), &cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{native.VarMPI}}),
 		Action: execProgram,
 	}
 }
 
 func execProgram(c *cli.Context) error {
 	err := func() error {
-		r := launch.ExecRequest{Program: c.Args().Slice()}
+		r := native.ExecRequest{Program: c.Args().Slice()}
 		if m := c.String("mpi"); m != "" {
 			var err error
-			if r.MPI, err = launch.ParseMPI(m); err != nil {
+			if r.MPI, err = spec.ParseMPI(m); err != nil {
 				return usage(err)
 			}
 		}
@@ -45,11 +46,11 @@ func execProgram(c *cli.Context) error {
 		r.Dir, _ = os.Getwd()
 		return r.Exec()
 	}()
-	_, rank, started := launch.NativeRank(os.Getenv)
+	_, rank, started := native.Rank(os.Getenv)
 	switch {
 	case !started || rank == "0":
 		return err
-	case !launch.Speaks(os.Getenv):
+	case !native.Speaks(os.Getenv):
 		return statusError{exitFailure, nil}
 	}
 	status := statusError{exitFailure, err}
@@ -127,7 +128,7 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 	if len(j.Zippers) > 0 {
 		for _, z := range j.Zippers {
 			for i, p := range z.Ports {
-				full, err := launch.ParseZipper(p.Address)
+				full, err := spec.ParseZipper(p.Address)
 				if err != nil {
 					return j, err
 				}
@@ -138,7 +139,7 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 		return j, nil
 	}
 	for i, f := range j.Forwarders {
-		z, err := launch.ParseZipper(f)
+		z, err := spec.ParseZipper(f)
 		if err != nil {
 			return j, err
 		}

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/native"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 func joinCommand() *cli.Command {
@@ -25,7 +27,7 @@ func joinCommand() *cli.Command {
 The same as mpirun -n 4 zipper exec -- ./prog with the job in the environment, but it also finds mpirun, streams the
 output by lines and leaves nothing behind. The halves may start in any order, within the time-out.`,
 		Flags: append(shareFlags(),
-			&cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{launch.VarMPI}},
+			&cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{native.VarMPI}},
 			&cli.StringFlag{Name: "hosts", Usage: "host `FILE` for mpirun (default: the batch system's hosts, or this one)"},
 			&cli.StringFlag{Name: "mpirun", Usage: "the launcher's `PATH` (default: found on PATH)"},
 			&cli.StringSliceFlag{Name: "arg", Usage: "one more `ARGUMENT` for mpirun; may be repeated"},
@@ -79,7 +81,7 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 		return nil, helpless(err)
 	}
 	h := &launch.Half{Share: share, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
-		Cluster: launch.Cluster{Name: share.Cluster, Hosts: c.String("hosts"), Mpirun: c.String("mpirun"),
+		Cluster: spec.Cluster{Name: share.Cluster, Hosts: c.String("hosts"), Mpirun: c.String("mpirun"),
 			Args: c.StringSlice("arg"), Program: c.Args().Slice()}}
 	for _, l := range share.Layout {
 		if l.Name == share.Cluster {
@@ -87,7 +89,7 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 		}
 	}
 	if m := c.String("mpi"); m != "" {
-		if h.Cluster.MPI, err = launch.ParseMPI(m); err != nil {
+		if h.Cluster.MPI, err = spec.ParseMPI(m); err != nil {
 			return nil, err
 		}
 	}

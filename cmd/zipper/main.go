@@ -20,6 +20,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/modelcmd"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -56,7 +57,7 @@ func newApp() *cli.App {
 		Usage: "one MPI world over clusters that share no network",
 		Commands: []*cli.Command{
 			runCommand(), joinCommand(), execCommand(), forwarderCommand(), benchCommand(), calibrateCommand(), statusCommand(), doctorCommand(),
-			wrapperCommand("cc", launch.LangC), wrapperCommand("cxx", launch.LangCXX), wrapperCommand("fc", launch.LangFortran),
+			wrapperCommand("cc", native.LangC), wrapperCommand("cxx", native.LangCXX), wrapperCommand("fc", native.LangFortran),
 		},
 		Version:                   version(),
 		UseShortOptionHandling:    true,

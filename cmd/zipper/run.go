@@ -18,6 +18,7 @@ import (
 
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 func runCommand() *cli.Command {
@@ -100,18 +101,18 @@ func run(c *cli.Context) error {
 }
 
 // jobFromFlags reads the job file, if there is one, and lets the flags win over it.
-func jobFromFlags(c *cli.Context) (*launch.Job, error) {
-	job := &launch.Job{}
+func jobFromFlags(c *cli.Context) (*spec.Job, error) {
+	job := &spec.Job{}
 	if f := c.String("file"); f != "" {
 		var err error
-		if job, err = launch.ReadFile(f); err != nil {
+		if job, err = spec.ReadFile(f); err != nil {
 			return nil, err
 		}
 	}
 	if specs := c.StringSlice("cluster"); len(specs) > 0 {
 		job.Clusters = nil
 		for _, s := range specs {
-			cl, err := launch.ParseCluster(s)
+			cl, err := spec.ParseCluster(s)
 			if err != nil {
 				return nil, err
 			}
@@ -124,7 +125,7 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 	if specs := c.StringSlice("zipper"); len(specs) > 0 {
 		job.Zippers = nil
 		for _, s := range specs {
-			z, err := launch.ParseZipper(s)
+			z, err := spec.ParseZipper(s)
 			if err != nil {
 				return nil, fmt.Errorf("--zipper: %w", err)
 			}
@@ -169,12 +170,12 @@ func jobFromFlags(c *cli.Context) (*launch.Job, error) {
 }
 
 // orderFromFlags takes the order of ranks from --plan, which has hosts as well, or from --order.
-func orderFromFlags(c *cli.Context, job *launch.Job) (err error) {
+func orderFromFlags(c *cli.Context, job *spec.Job) (err error) {
 	switch plan, order := c.String("plan"), c.String("order"); {
 	case plan != "" && order != "":
 		return errors.New("--plan and --order both give the order of ranks: leave one out")
 	case plan != "":
-		return job.Follow(plan)
+		return job.UsePlan(plan)
 	case order != "":
 		job.Order, err = jobenv.ParseOrder(order, job.Layout())
 	}
@@ -182,7 +183,7 @@ func orderFromFlags(c *cli.Context, job *launch.Job) (err error) {
 }
 
 // printStats is the summary for people.
-func printStats(w io.Writer, out launch.Outcome, forwarders []launch.Zipper) {
+func printStats(w io.Writer, out launch.Outcome, forwarders []spec.Zipper) {
 	fmt.Fprintf(w, "job %s: exit status %d after %v\n", out.Job, out.Status, time.Duration(out.Seconds*float64(time.Second)).Round(time.Millisecond))
 	for _, e := range out.Clusters {
 		ranks := fmt.Sprintf("virtual ranks %d to %d", e.First, e.First+e.Ranks-1)

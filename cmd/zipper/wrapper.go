@@ -7,13 +7,13 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/leidenzipper/zipper/launch/native"
+	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/urfave/cli/v2"
-
-	"github.com/leidenzipper/zipper/launch"
 )
 
 // wrapperCommand compiles with the native MPI's own wrapper and links MMPI.
-func wrapperCommand(name string, lang launch.Language) *cli.Command {
+func wrapperCommand(name string, lang native.Language) *cli.Command {
 	return &cli.Command{
 		Name:      name,
 		Usage:     fmt.Sprintf("compile and link a %s program with MMPI, so that it needs no preloading", lang),
@@ -34,7 +34,7 @@ of running it. The library can also be chosen by ZIPPER_MPI.`, name),
 				}
 				return nil
 			}
-			m, args, err := launch.SplitMPI(args)
+			m, args, err := native.SplitMPI(args)
 			if err != nil {
 				return usage(err)
 			}
@@ -42,12 +42,12 @@ of running it. The library can also be chosen by ZIPPER_MPI.`, name),
 			if show {
 				args = args[1:]
 			}
-			if v := os.Getenv(launch.VarMPI); m == "" && v != "" {
-				if m, err = launch.ParseMPI(v); err != nil {
-					return usage(fmt.Errorf("%s: %w", launch.VarMPI, err))
+			if v := os.Getenv(native.VarMPI); m == "" && v != "" {
+				if m, err = spec.ParseMPI(v); err != nil {
+					return usage(fmt.Errorf("%s: %w", native.VarMPI, err))
 				}
 			}
-			cmd, err := launch.CompilerCommand(lang, m, args)
+			cmd, err := native.CompilerCommand(lang, m, args)
 			if err != nil {
 				return err
 			}

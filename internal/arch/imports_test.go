@@ -30,7 +30,10 @@ var rules = []struct {
 	{"mmpi/boot", []string{module + "forwarder", "runtime/cgo", module + "cgo"}, nil},
 	{"mmpi", []string{module + "forwarder"}, nil},
 	{"contention", []string{"net", "runtime/cgo", module + "mmpi", module + "forwarder", module + "transport"}, nil},
-	{"launch", []string{module + "mmpi"}, nil},
+	{"launch", []string{module + "mmpi", module + "forwarder", module + "bench"}, nil},
+	{"launch/spec", []string{module + "launch"}, nil},
+	{"launch/native", []string{module + "launch"}, []string{"launch/spec"}},
+	{"launch/output", []string{module}, nil},
 }
 
 func TestImports(t *testing.T) {

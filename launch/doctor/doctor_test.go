@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -141,7 +141,7 @@ func TestDual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		job := &launch.Job{Clusters: []launch.Cluster{{Name: "a", Dual: d}, {Name: "b"}}}
+		job := &spec.Job{Clusters: []spec.Cluster{{Name: "a", Dual: d}, {Name: "b"}}}
 		b.Stack = c.stack
 		var r Report
 		r.dual(context.Background(), job, []*patient{told(a), told(b, Answer{Kind: c.answer})})
@@ -150,7 +150,7 @@ func TestDual(t *testing.T) {
 		}
 	}
 	var r Report
-	r.dual(context.Background(), &launch.Job{Clusters: []launch.Cluster{{Name: "a", Dual: []jobenv.Dual{{Cluster: "b", Address: "no.such.host.invalid:0"}}}, {Name: "b"}}}, []*patient{told(a), told(b)})
+	r.dual(context.Background(), &spec.Job{Clusters: []spec.Cluster{{Name: "a", Dual: []jobenv.Dual{{Cluster: "b", Address: "no.such.host.invalid:0"}}}, {Name: "b"}}}, []*patient{told(a), told(b)})
 	if len(r.Findings) != 1 || r.Findings[0].Level != Warn || !strings.Contains(r.Findings[0].Detail, "does not know") {
 		t.Errorf("%+v", r.Findings)
 	}
@@ -217,7 +217,7 @@ func TestObstacles(t *testing.T) {
 func TestOtherVersion(t *testing.T) {
 	for version, want := range map[int]bool{int(wire.Version): false, int(wire.Version) - 1: true} {
 		var r Report
-		r.cluster(t.Context(), told(Hello{Host: "a1", Version: version}), launch.Cluster{Name: "a"})
+		r.cluster(t.Context(), told(Hello{Host: "a1", Version: version}), spec.Cluster{Name: "a"})
 		if got := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level == Fail && strings.Contains(f.Advice, "same version") }); got != want {
 			t.Errorf("version %d: %+v", version, r.Findings)
 		}
@@ -227,7 +227,7 @@ func TestOtherVersion(t *testing.T) {
 func TestProgram(t *testing.T) {
 	var r Report
 	r.program("/nowhere/prog", nil)
-	r.program("/nowhere/prog.{mpi}", []Library{{MPI: launch.OpenMPI, Mpirun: "/usr/bin/mpirun"}, {MPI: launch.MPICH}})
+	r.program("/nowhere/prog.{mpi}", []Library{{MPI: spec.OpenMPI, Mpirun: "/usr/bin/mpirun"}, {MPI: spec.MPICH}})
 	var missing []string
 	for _, f := range r.Findings {
 		missing = append(missing, f.Subject)
@@ -237,15 +237,16 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestClusterFiles: of a cluster that is started from this host, what it needs here is checked; of another one nothing can be.
+// TestClusterFiles: of a cluster that is started from this host, what it needs here is checked; of
+// another one nothing can be.
 func TestClusterFiles(t *testing.T) {
 	for _, launcher := range []string{"mpirun", "ssh"} {
 		for _, c := range []struct {
-			cluster launch.Cluster
+			cluster spec.Cluster
 			word    string
 		}{
-			{launch.Cluster{Name: "a", Program: []string{"/nowhere/prog.{cluster}"}}, "program /nowhere/prog.a does not exist"},
-			{launch.Cluster{Name: "a", Program: []string{"sh"}, Dir: "/nowhere"}, "dir=/nowhere: there is no such directory"},
+			{spec.Cluster{Name: "a", Program: []string{"/nowhere/prog.{cluster}"}}, "program /nowhere/prog.a does not exist"},
+			{spec.Cluster{Name: "a", Program: []string{"sh"}, Dir: "/nowhere"}, "dir=/nowhere: there is no such directory"},
 		} {
 			var r Report
 			c.cluster.Launcher = launcher

@@ -8,12 +8,13 @@ import (
 	"strconv"
 
 	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// dual judges the addresses at which ranks of a cluster shall take direct links: each must be that of a node on which such ranks run, as far as can be told
-// without a job. Of a wrong one nothing is lost but speed, so there are only warnings.
-func (r *Report) dual(ctx context.Context, job *launch.Job, ps []*patient) {
+// dual judges the addresses at which ranks of a cluster shall take direct links: each must be that
+// of a node on which such ranks run, as far as can be told without a job. Of a wrong one nothing is
+// lost but speed, so there are only warnings.
+func (r *Report) dual(ctx context.Context, job *spec.Job, ps []*patient) {
 	for _, c := range job.Clusters {
 		for _, d := range c.Dual {
 			host, _, _ := net.SplitHostPort(d.Address) // is one: it was parsed
@@ -33,7 +34,7 @@ func (r *Report) dual(ctx context.Context, job *launch.Job, ps []*patient) {
 }
 
 // door judges one address as seen from p, whose cluster's ranks shall connect to it.
-func (r *Report) door(job *launch.Job, subject, cluster, host string, ips []string, ps []*patient, p *patient) {
+func (r *Report) door(job *spec.Job, subject, cluster, host string, ips []string, ps []*patient, p *patient) {
 	loopback := slices.ContainsFunc(ips, func(ip string) bool { return net.ParseIP(ip).IsLoopback() })
 	for _, own := range ps {
 		if own.cluster != cluster {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // patient is one host under examination: that where a cluster's launcher runs.
@@ -99,8 +100,9 @@ func Host(ctx context.Context, program []string) *Report {
 	return r
 }
 
-// Job examines the hosts of a job's clusters: which of them reach which, and the forwarders. The job must be normalized.
-func Job(ctx context.Context, job *launch.Job) *Report {
+// Job examines the hosts of a job's clusters: which of them reach which, and the forwarders. The
+// job must be normalized.
+func Job(ctx context.Context, job *spec.Job) *Report {
 	r := &Report{}
 	var ps []*patient
 	defer func() {
@@ -138,8 +140,9 @@ func Job(ctx context.Context, job *launch.Job) *Report {
 	return r
 }
 
-// forwarders has the patient connect to each forwarder of the job, or to this host if zipper run would start one here.
-func (r *Report) forwarders(job *launch.Job, p, here *patient) {
+// forwarders has the patient connect to each forwarder of the job, or to this host if zipper run
+// would start one here.
+func (r *Report) forwarders(job *spec.Job, p, here *patient) {
 	var targets []Target
 	for _, z := range job.Zippers {
 		if a := z.AddressFor(p.cluster); a != "" { // else it is on other networks
@@ -150,7 +153,7 @@ func (r *Report) forwarders(job *launch.Job, p, here *patient) {
 	if own {
 		for _, c := range job.Clusters {
 			if c.Name == p.cluster {
-				targets = []Target{{Address: net.JoinHostPort(job.SeenFrom(c), strconv.Itoa(here.Port)), Word: here.Word}}
+				targets = []Target{{Address: net.JoinHostPort(launch.SeenFrom(c), strconv.Itoa(here.Port)), Word: here.Word}}
 			}
 		}
 	}

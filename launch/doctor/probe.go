@@ -1,9 +1,10 @@
 // Package doctor finds out which networks reach which, and whether a host has what a job needs.
 //
-// A probe runs on one host of every cluster (zipper doctor starts it like a cluster with launcher ssh). It tells what
-// the host has and listens on a port where it says a random word to whoever connects; then it is asked to connect to
-// the others' addresses. Only the right word proves that an address belongs to the host it was taken from: two
-// separate networks may well use the same addresses.
+// A probe runs on one host of every cluster (zipper doctor starts it like a cluster with launcher
+// ssh). It tells what the host has and listens on a port where it says a random word to whoever
+// connects; then it is asked to connect to the others' addresses. Only the right word proves that
+// an address belongs to the host it was taken from: two separate networks may well use the same
+// addresses.
 package doctor
 
 import (
@@ -25,7 +26,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/native"
+	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/transport/verbs"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -63,11 +65,11 @@ type Fabric struct {
 
 // Library is an MPI library on a host.
 type Library struct {
-	MPI     launch.MPI `json:"mpi"`
-	Mpirun  string     `json:"mpirun,omitempty"`
-	Version string     `json:"version,omitempty"`
-	Shim    string     `json:"shim,omitempty"`
-	Missing string     `json:"missing,omitempty"` // what is missing and what to do
+	MPI     spec.MPI `json:"mpi"`
+	Mpirun  string   `json:"mpirun,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Shim    string   `json:"shim,omitempty"`
+	Missing string   `json:"missing,omitempty"` // what is missing and what to do
 }
 
 // Target is an address to connect to.
@@ -97,8 +99,8 @@ const (
 // dialTimeout bounds one connection attempt.
 const dialTimeout = 3 * time.Second
 
-// Serve is a probe: it writes Hello to w, then for every line of targets (a JSON array) on r a line of answers,
-// until r ends.
+// Serve is a probe: it writes Hello to w, then for every line of targets (a JSON array) on r a line
+// of answers, until r ends.
 func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	ln, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -222,20 +224,20 @@ func Survey(ctx context.Context) Hello {
 			}
 		}
 	}
-	for _, m := range []launch.MPI{launch.OpenMPI, launch.MPICH} {
+	for _, m := range []spec.MPI{spec.OpenMPI, spec.MPICH} {
 		h.MPI = append(h.MPI, library(ctx, m))
 	}
 	return h
 }
 
-func library(ctx context.Context, m launch.MPI) Library {
+func library(ctx context.Context, m spec.MPI) Library {
 	l := Library{MPI: m}
 	var err error
-	if l.Mpirun, l.Version, err = launch.FindMpirun(ctx, m); err != nil {
+	if l.Mpirun, l.Version, err = native.FindMpirun(ctx, m); err != nil {
 		l.Missing = err.Error()
 		return l
 	}
-	if l.Shim, err = launch.ShimPath(m); err != nil {
+	if l.Shim, err = native.ShimPath(m); err != nil {
 		l.Missing = err.Error()
 	}
 	return l

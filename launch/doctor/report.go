@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/native"
+	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -71,7 +73,7 @@ func (r *Report) Write(w io.Writer) error {
 }
 
 // libraries judges a host's MPI libraries; want names the one that is needed, empty: any will do.
-func (r *Report) libraries(host string, libs []Library, want launch.MPI) {
+func (r *Report) libraries(host string, libs []Library, want spec.MPI) {
 	usable := 0
 	for _, l := range libs {
 		if want != "" && l.MPI != want {
@@ -95,7 +97,7 @@ func (r *Report) libraries(host string, libs []Library, want launch.MPI) {
 }
 
 // cluster judges the host where a cluster is started.
-func (r *Report) cluster(ctx context.Context, p *patient, c launch.Cluster) {
+func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) {
 	subject := "cluster " + c.Name + " on " + p.Host
 	if p.Version != int(wire.Version) {
 		r.add(Fail, subject, fmt.Sprintf("zipper there speaks version %d of the protocol, here %d", p.Version, wire.Version), "install the same version of zipper everywhere")
@@ -108,7 +110,8 @@ func (r *Report) cluster(ctx context.Context, p *patient, c launch.Cluster) {
 	h := launch.Half{Cluster: c}
 	if err := h.Prepare(ctx); err != nil {
 		detail := trim(strings.TrimPrefix(err.Error(), "cluster "+c.Name+": "))
-		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Detail == detail }) { // a library that is missing is told already
+		// a library that is missing is told already
+		if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Detail == detail }) {
 			r.add(Fail, "cluster "+c.Name, detail, "")
 		}
 	}
@@ -139,7 +142,8 @@ func (r *Report) host(h Hello) {
 	r.obstacles(h.Host, h)
 }
 
-// obstacles warns of what stands against links over a host's adapters, which a job may not want to use.
+// obstacles warns of what stands against links over a host's adapters, which a job may not want to
+// use.
 func (r *Report) obstacles(subject string, h Hello) {
 	for _, o := range h.Obstacles {
 		what, advice, _ := strings.Cut(o, ": ")
@@ -147,7 +151,8 @@ func (r *Report) obstacles(subject string, h Hello) {
 	}
 }
 
-// program judges whether a program can be run zipped; {mpi} stands for each of the libraries that are installed.
+// program judges whether a program can be run zipped; {mpi} stands for each of the libraries that
+// are installed.
 func (r *Report) program(name string, libs []Library) {
 	if strings.Contains(name, "{mpi}") {
 		for _, l := range libs {
@@ -158,7 +163,7 @@ func (r *Report) program(name string, libs []Library) {
 		return
 	}
 	dir, _ := os.Getwd()
-	p, err := launch.InspectProgram(name, dir)
+	p, err := native.InspectProgram(name, dir)
 	if err == nil {
 		err = p.Preloadable()
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/native"
 )
 
 // MPI libraries.
@@ -147,7 +147,7 @@ var versions = map[string]func() string{
 }
 
 func ask(mpirun string) string {
-	_, version := launch.IdentifyMpirun(context.Background(), mpirun)
+	_, version := native.IdentifyMpirun(context.Background(), mpirun)
 	return version
 }
 

@@ -1,0 +1,56 @@
+package native
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+func TestNativeArguments(t *testing.T) {
+	n := Command{MPI: spec.OpenMPI, Ranks: 3, Here: true, Tag: true, Extra: []string{"--mca", "a", "b"}, Env: map[string]string{"K": "secret"}, Words: []string{"p", "x"}}
+	a := n.Args()
+	if got := strings.Join(a, " "); !strings.Contains(got, "--oversubscribe --bind-to none") || !strings.Contains(got, "--tag-output") || !strings.Contains(got, "-x K ") || strings.Contains(got, "secret") || !strings.HasSuffix(got, "--mca a b -n 3 p x") {
+		t.Errorf("Open MPI Here: %s", got)
+	}
+	n.Hosts, n.Here = "h", false
+	if got := strings.Join(n.Args(), " "); !strings.Contains(got, "--hostfile h") || strings.Contains(got, "--bind-to") {
+		t.Errorf("Open MPI on Hosts: %s", got)
+	}
+	n.Session = "dir"
+	for _, prrte := range []bool{false, true} {
+		n.PRRTE = prrte
+		if e := n.needs(func(string) string { return "" }); slices.Contains(e, "PRTE_MCA_prte_tmpdir_base=dir") != prrte || slices.Contains(e, "OMPI_MCA_orte_tmpdir_base=dir") == prrte {
+			t.Errorf("Open MPI's environment, by PRRTE %v: %v", prrte, e)
+		}
+	}
+	n.InOrder = true
+	if got := strings.Join(n.Args(), " "); !strings.Contains(got, "--hostfile h --map-by seq ") {
+		t.Errorf("Open MPI, a host for each rank: %s", got)
+	}
+	n.MPI = spec.MPICH
+	if got := strings.Join(n.Args(), " "); got != "-f h -prepend-rank --mca a b -n 3 p x" {
+		t.Errorf("MPICH on Hosts: %s", got)
+	}
+	n.Hosts, n.Here = "", true
+	if e := n.needs(func(string) string { return "" }); !slices.Contains(e, "UCX_TLS=self,posix,sysv,tcp") {
+		t.Errorf("MPICH's environment: %v", e)
+	}
+	if e := n.needs(func(string) string { return "mine" }); len(e) != 0 {
+		t.Errorf("the user's settings are overridden: %v", e)
+	}
+}
+
+// TestSeveralHosts: over several hosts nothing is set that holds for one host only.
+func TestSeveralHosts(t *testing.T) {
+	none := func(string) string { return "" }
+	for _, m := range []spec.MPI{spec.OpenMPI, spec.MPICH} {
+		n := Command{MPI: m, Ranks: 2}
+		for _, s := range append(n.Args(), n.needs(none)...) {
+			if slices.ContainsFunc([]string{"oversubscribe", "bind-to", "HYDRA_IFACE", "UCX_TLS", "yield"}, func(w string) bool { return strings.Contains(s, w) }) {
+				t.Errorf("%s over several hosts: %s", m, s)
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// VarMPI tells zipper exec which native MPI its cluster uses, when that is known beforehand.
+const VarMPI = "ZIPPER_MPI"
+
+// ExecRequest is one process that mpirun (or srun) has started and that is about to become the
+// program.
+type ExecRequest struct {
+	Share   jobenv.Job // the job, complete
+	MPI     spec.MPI   // empty: found out
+	Program []string   // program and arguments
+	Dir     string     // for a relative program
+}
+
+// Plan checks the request and gives what to exec: the program's path and its whole environment.
+func (r ExecRequest) Plan(environ []string) (path string, env []string, err error) {
+	get := func(k string) string { return lookup(environ, k) }
+	if len(r.Program) == 0 {
+		return "", nil, errors.New("no program: write it after --, as in: zipper exec -- ./prog")
+	}
+	p, err := InspectProgram(r.Program[0], r.Dir)
+	if err != nil {
+		return "", nil, err
+	}
+	m := r.MPI
+	if started, _, ok := Rank(get); ok && m == "" {
+		m = started
+	}
+	if m == "" {
+		m = p.MPI
+	}
+	if m == "" {
+		return "", nil, fmt.Errorf("cannot tell which MPI library %s uses: start it under mpirun, or say --mpi openmpi or --mpi mpich", p.Path)
+	}
+	if err := p.Match(m, r.Share.Cluster); err != nil {
+		return "", nil, err
+	}
+	if err := p.Preloadable(); err != nil {
+		return "", nil, err
+	}
+	env = without(environ, jobenv.VarSecretFile)
+	for _, kv := range r.Share.Environ() {
+		env = setEnv(env, kv)
+	}
+	env = setEnv(env, VarMPI+"="+string(m))
+	load := get("LD_PRELOAD")
+	if !p.MMPI {
+		shim, err := ShimPath(m)
+		if err != nil {
+			return "", nil, err
+		}
+		load = preload(shim, load)
+	}
+	if r.Share.Cache {
+		lib, err := unmapsPath()
+		if err != nil {
+			return "", nil, err
+		}
+		load = preloadFirst(lib, load)
+	}
+	if load != "" {
+		env = setEnv(env, "LD_PRELOAD="+load)
+	}
+	return p.Path, env, nil
+}
+
+// Exec replaces this process by the program; it returns only on failure.
+func (r ExecRequest) Exec() error {
+	path, env, err := r.Plan(os.Environ())
+	if err != nil {
+		return err
+	}
+	if err := r.stdin(); err != nil {
+		return err
+	}
+	// If mpirun or its daemon dies without a word (kill -9), so shall the program. The setting
+	// survives exec.
+	if _, _, started := Rank(os.Getenv); started {
+		runtime.LockOSThread() // the setting belongs to the thread, which must be the one that execs
+		parent := os.Getppid()
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err == nil && os.Getppid() != parent {
+			return errors.New("the launcher is gone already")
+		}
+	}
+	if err := syscall.Exec(path, r.Program, env); err != nil {
+		return fmt.Errorf("cannot run %s: %w", path, err)
+	}
+	return nil
+}
+
+// stdin leaves standard input to rank 0 of MPI_COMM_WORLD alone. Open MPI's other ranks read an
+// empty file anyway; those of MPICH would wait for ever on a pipe that nobody writes to.
+func (r ExecRequest) stdin() error {
+	_, rank, ok := Rank(os.Getenv)
+	if !ok || rank == "0" && r.Share.First() {
+		return nil
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	return unix.Dup2(int(null.Fd()), 0)
+}

@@ -1,0 +1,50 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// ShimPath is where the library to preload lies, next to the zipper command: ../lib/libmmpi-MPI.so.
+func ShimPath(m spec.MPI) (string, error) {
+	p, err := libraryPath("libmmpi-" + string(m) + ".so")
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("the library for %s is not there (%s): install %s and run scripts/build; whoever copies bin/ copies lib/, too", m, p, packages[m])
+	}
+	return p, err
+}
+
+// unmapsPath is where the library lies that watches the program's memory.
+func unmapsPath() (string, error) {
+	p, err := libraryPath(unmaps)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s=1 needs %s, which is not there: run scripts/build", jobenv.VarCache, p)
+	}
+	return p, err
+}
+
+const unmaps = "libmmpi-unmaps.so"
+
+// libraryPath is where a library of ours lies, and whether it is there.
+func libraryPath(name string) (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self)
+	}
+	if err != nil {
+		return "", err
+	}
+	p := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib", name)
+	if strings.ContainsAny(p, " :") {
+		return p, fmt.Errorf("%s cannot be preloaded, because of the space or colon in its path: install zipper elsewhere", p)
+	}
+	_, err = os.Stat(p)
+	return p, err
+}

@@ -1,0 +1,118 @@
+package native
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// Program is what can be told about an executable file without running it.
+type Program struct {
+	Path   string   // absolute
+	ELF    bool     // false: a script, or something else the kernel knows how to run
+	Static bool     // no dynamic loader: nothing can be preloaded
+	SetUID bool     // the loader ignores LD_PRELOAD
+	MPI    spec.MPI // the library it is linked to; empty: none directly (a script, Python, dlopen)
+	MMPI   bool     // linked with libmmpi itself: needs no preloading
+}
+
+// missing says that there is no such file; errors.Is knows it as fs.ErrNotExist.
+type missing string
+
+func (m missing) Error() string { return string(m) }
+
+// Is makes it one.
+func (missing) Is(target error) bool { return target == fs.ErrNotExist }
+
+// InspectProgram finds name as execvp would (relative to dir when it has a slash) and looks at it.
+// The error says what is wrong with the file; it satisfies errors.Is(err, fs.ErrNotExist) when
+// there is none.
+func InspectProgram(name, dir string) (Program, error) {
+	path := name
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+	} else {
+		found, err := exec.LookPath(name)
+		if err != nil {
+			return Program{}, missing(fmt.Sprintf("program %q is not on PATH (write ./%s for one in the current directory)", name, name))
+		}
+		path = found
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Program{}, err
+	}
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Program{}, missing(fmt.Sprintf("program %s does not exist", path))
+	case err != nil:
+		return Program{}, fmt.Errorf("program: %w", err)
+	case st.IsDir():
+		return Program{}, fmt.Errorf("program %s is a directory", path)
+	case st.Mode()&0o111 == 0:
+		return Program{}, fmt.Errorf("program %s is not executable (chmod +x %s)", path, path)
+	}
+	p := Program{Path: path, SetUID: st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0}
+	f, err := elf.Open(path)
+	if err != nil {
+		return p, nil // a script: its interpreter decides
+	}
+	defer f.Close()
+	p.ELF, p.Static = true, true
+	for _, s := range f.Progs {
+		if s.Type == elf.PT_INTERP {
+			p.Static = false
+		}
+	}
+	libs, err := f.ImportedLibraries()
+	if err != nil {
+		return p, nil // no dynamic section
+	}
+	for _, l := range libs {
+		switch {
+		case strings.HasPrefix(l, "libmmpi-openmpi.so"):
+			p.MMPI, p.MPI = true, spec.OpenMPI
+		case strings.HasPrefix(l, "libmmpi-mpich.so"):
+			p.MMPI, p.MPI = true, spec.MPICH
+		case p.MPI != "":
+		case strings.HasPrefix(l, "libmpi.so.40"), strings.HasPrefix(l, "libmpi.so.20"), strings.HasPrefix(l, "libmpi_mpifh.so"), strings.HasPrefix(l, "libmpi_usempif08.so"), strings.HasPrefix(l, "libmpi_cxx.so"):
+			p.MPI = spec.OpenMPI
+		case strings.HasPrefix(l, "libmpich"), strings.HasPrefix(l, "libmpi.so.12"), strings.HasPrefix(l, "libmpifort.so.12"):
+			p.MPI = spec.MPICH
+		}
+	}
+	return p, nil
+}
+
+// Preloadable tells whether the shim can get into the program; the error says why not and what to
+// do.
+func (p Program) Preloadable() error {
+	switch {
+	case p.MMPI:
+		return nil
+	case p.Static:
+		return fmt.Errorf("program %s is statically linked, so MMPI cannot be preloaded into it: link it dynamically, or with MMPI itself (zipper cc, zipper fc)", p.Path)
+	case p.SetUID && os.Getuid() != 0:
+		return fmt.Errorf("program %s is set-uid or set-gid, for which the loader ignores LD_PRELOAD: take that bit off, or link it with MMPI (zipper cc, zipper fc)", p.Path)
+	}
+	return nil
+}
+
+// Match refuses a program that is linked to another MPI than its cluster starts.
+func (p Program) Match(m spec.MPI, cluster string) error {
+	if p.MPI == "" || p.MPI == m {
+		return nil
+	}
+	return fmt.Errorf("program %s is linked to %s but cluster %s runs %s: give the cluster its own build (program=PATH) or the other library (mpi=%s)",
+		p.Path, p.MPI, cluster, m, string(p.MPI))
+}

@@ -1,0 +1,112 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// Language is one the compiler wrappers know.
+type Language string
+
+// The languages.
+const (
+	LangC       Language = "C"
+	LangCXX     Language = "C++"
+	LangFortran Language = "Fortran"
+)
+
+var compilers = map[Language]map[spec.MPI][]string{
+	LangC:       {spec.OpenMPI: {"mpicc.openmpi", "mpicc"}, spec.MPICH: {"mpicc.mpich", "mpicc"}},
+	LangCXX:     {spec.OpenMPI: {"mpicxx.openmpi", "mpicxx"}, spec.MPICH: {"mpicxx.mpich", "mpicxx"}},
+	LangFortran: {spec.OpenMPI: {"mpifort.openmpi", "mpifort"}, spec.MPICH: {"mpifort.mpich", "mpifort"}},
+}
+
+// CompilerCommand is the command that compiles or links with the MPI's own compiler wrapper and,
+// when it links, with MMPI, so that the program needs no preloading. m empty: the MPI that is
+// installed, Open MPI first.
+func CompilerCommand(lang Language, m spec.MPI, args []string) ([]string, error) {
+	if m == "" {
+		for _, try := range []spec.MPI{spec.OpenMPI, spec.MPICH} {
+			if _, err := findCompiler(lang, try); err == nil {
+				m = try
+				break
+			}
+		}
+	}
+	if m == "" {
+		return nil, errors.New("no MPI compiler is installed here (on Debian: apt-get install libopenmpi-dev, or libmpich-dev)")
+	}
+	path, err := findCompiler(lang, m)
+	if err != nil {
+		return nil, err
+	}
+	cmd := append([]string{path}, args...)
+	if !links(args) {
+		return cmd, nil
+	}
+	shim, err := ShimPath(m)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(shim)
+	// A linker that drops what seems unneeded must be told not to: a Fortran program names no C
+	// function of MPI, and in a C program MMPI has them all, so that the MPI library below (which
+	// the wrapper names after this) looks idle.
+	return append(cmd, "-L"+dir, "-Wl,-rpath,"+dir, "-Wl,--no-as-needed", "-lmmpi-"+string(m)), nil
+}
+
+// links reports whether a compiler with these arguments goes on to link.
+func links(args []string) bool {
+	inputs := false
+	for _, a := range args {
+		switch a {
+		case "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "--version", "-show", "-compile-info", "--showme":
+			return false
+		}
+		inputs = inputs || !strings.HasPrefix(a, "-")
+	}
+	return inputs
+}
+
+func findCompiler(lang Language, m spec.MPI) (string, error) {
+	for _, name := range compilers[lang][m] {
+		p, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if strings.HasSuffix(name, "."+string(m)) {
+			return p, nil
+		}
+		out, _ := exec.Command(p, "-show").CombinedOutput()
+		mpich := strings.Contains(string(out), "mpich") || strings.Contains(string(out), "-lmpi ") && !strings.Contains(string(out), "open-mpi") && !strings.Contains(string(out), "openmpi")
+		if mpich == (m == spec.MPICH) {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("no %s compiler of %s on PATH (on Debian: apt-get install lib%s-dev)", lang, m, m)
+}
+
+// SplitMPI takes --mpi VALUE or --mpi=VALUE out of a compiler's arguments.
+func SplitMPI(args []string) (m spec.MPI, rest []string, err error) {
+	rest = slices.Clone(args)
+	for i, a := range rest {
+		if v, ok := strings.CutPrefix(a, "--mpi="); ok {
+			m, err = spec.ParseMPI(v)
+			return m, slices.Delete(rest, i, i+1), err
+		}
+		if a == "--mpi" {
+			if i+1 == len(rest) {
+				return "", nil, errors.New("--mpi: want openmpi or mpich")
+			}
+			m, err = spec.ParseMPI(rest[i+1])
+			return m, slices.Delete(rest, i, i+2), err
+		}
+	}
+	return "", rest, nil
+}

@@ -1,0 +1,23 @@
+package output
+
+import "sync/atomic"
+
+// Complaint keeps the first error that a rank of ours prints: where no forwarder of this process
+// was reached, nobody else knows it. Safe for concurrent use.
+type Complaint struct{ text atomic.Pointer[string] }
+
+// Listen is an edit for a Merger's source that changes nothing.
+func (c *Complaint) Listen(line []byte) []byte {
+	if m := fromRank.FindSubmatch(line); m != nil && c.text.Load() == nil {
+		text := string(m[1])
+		c.text.CompareAndSwap(nil, &text)
+	}
+	return line
+}
+
+func (c *Complaint) String() string {
+	if p := c.text.Load(); p != nil {
+		return *p
+	}
+	return ""
+}

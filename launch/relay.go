@@ -1,0 +1,91 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// Relay is a forwarder that was started for one job and knows how the job stands.
+type Relay interface {
+	// Address returns HOST:PORT for a cluster whose nodes reach this host at host.
+	Address(host string) string
+	// View tells how the job stands, now or, when it has ended, how it ended.
+	View(job string) View
+	// Settle waits, a bounded time, until it has seen the links of ended processes close.
+	Settle(job string)
+	// Close ends it.
+	Close()
+}
+
+// View is a forwarder's view of a job.
+type View struct {
+	Known   bool   // it is gathering or running
+	Ended   bool   // it ran and is over
+	Started bool   // all ranks of all clusters had joined
+	Missing string // while gathering: who has not joined
+	OK      bool   // ended, and every rank took its leave properly
+	Code    int    // of MPI_Abort, or 1 for a lost rank
+	Reason  string // why it failed; empty: it did not
+	Traffic []Traffic
+}
+
+// Traffic is what went from the ranks of one cluster to those of another.
+type Traffic struct {
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Messages uint64 `json:"messages"`
+	Bytes    uint64 `json:"bytes"`    // the program's data
+	Overhead uint64 `json:"overhead"` // headers and control frames, bytes
+}
+
+// startRelay starts a forwarder if the job names none, and gives every half its addresses.
+func startRelay(ctx context.Context, j *spec.Job, halves []*runner, o Options) (relay Relay, err error) {
+	if len(j.Zippers) == 0 && len(halves) > 1 {
+		local := true
+		for _, h := range halves {
+			local = local && h.rsh == nil && h.Cluster.Here()
+		}
+		if relay, err = o.StartRelay(ctx, local, j.Protocol); err != nil {
+			return nil, fmt.Errorf("cannot start a forwarder on this host: %w", err)
+		}
+		z := spec.Zipper{Per: map[string]string{}}
+		for _, h := range halves {
+			z.Per[h.Cluster.Name] = relay.Address(SeenFrom(h.Cluster))
+		}
+		j.Zippers = []spec.Zipper{z}
+	}
+	for _, h := range halves {
+		h.Share = j.Share(h.Cluster.Name)
+	}
+	return relay, nil
+}
+
+// SeenFrom is this host's address as the cluster's hosts reach it.
+func SeenFrom(c spec.Cluster) string {
+	peer := c.Login
+	if peer == "" && c.Hosts != "" {
+		peer, _ = spec.FirstHost(c.Hosts)
+	}
+	if peer == "" && c.Here() {
+		return "127.0.0.1"
+	}
+	if peer = peer[strings.LastIndexByte(peer, '@')+1:]; peer != "" {
+		// Connecting a datagram socket sends nothing; it asks the kernel which way the peer is.
+		if c, err := net.Dial("udp", net.JoinHostPort(peer, "9")); err == nil {
+			defer c.Close()
+			if a, ok := c.LocalAddr().(*net.UDPAddr); ok {
+				return a.IP.String()
+			}
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "127.0.0.1"
+	}
+	return host
+}

@@ -1,0 +1,59 @@
+package spec
+
+import (
+	"os"
+	"strings"
+)
+
+// Here reports whether all processes of the cluster, if it is started from this host, are on it.
+func (c Cluster) Here() bool { return c.Hosts == "" && !spread(os.Getenv) }
+
+// spread reports whether the batch system has given this job other hosts than this one: mpirun
+// finds them itself and places ranks there, without a host file. get reads the environment.
+func spread(get func(string) string) bool {
+	self, err := os.Hostname()
+	if err != nil {
+		return true
+	}
+	for _, host := range allocation(get) {
+		if short(host) != short(self) {
+			return true
+		}
+	}
+	return false
+}
+
+// allocation is what the batch system says of the job's hosts; nil: there is none, or one that is
+// not known here. Parts of a pattern, as in Slurm's node[1,3-4], are no host's name either.
+func allocation(get func(string) string) []string {
+	file := func(name string) (hosts []string) {
+		b, _ := os.ReadFile(name) // mpirun complains if it cannot be read
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) > 0 {
+				hosts = append(hosts, f[0]) // slots may follow
+			}
+		}
+		return hosts
+	}
+	switch {
+	case get("SLURM_JOB_NODELIST") != "":
+		return strings.Split(get("SLURM_JOB_NODELIST"), ",")
+	case get("PBS_NODEFILE") != "":
+		return file(get("PBS_NODEFILE"))
+	case get("PE_HOSTFILE") != "": // Grid Engine
+		return file(get("PE_HOSTFILE"))
+	}
+	var hosts []string
+	for i, word := range strings.Fields(get("LSB_MCPU_HOSTS")) { // LSF: each host with its number of slots
+		if i%2 == 0 {
+			hosts = append(hosts, word)
+		}
+	}
+	return hosts
+}
+
+// short is a host's name without its domain.
+func short(host string) string {
+	name, _, _ := strings.Cut(host, ".")
+	return name
+}

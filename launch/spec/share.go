@@ -1,0 +1,63 @@
+package spec
+
+import "github.com/leidenzipper/zipper/jobenv"
+
+// Layout is the job's clusters in order of virtual rank.
+func (j *Job) Layout() []jobenv.Cluster {
+	var l []jobenv.Cluster
+	for _, c := range j.Clusters {
+		l = append(l, jobenv.Cluster{Name: c.Name, Size: c.Ranks})
+	}
+	return l
+}
+
+// Offset is the virtual rank of the cluster's native rank 0.
+func (j *Job) Offset(cluster string) int {
+	n := 0
+	for _, c := range j.Clusters {
+		if c.Name == cluster {
+			break
+		}
+		n += c.Ranks
+	}
+	return n
+}
+
+// Share is what the processes of one cluster learn of the job.
+func (j *Job) Share(cluster string) jobenv.Job {
+	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Order: j.Order, Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Collectives: j.Collectives}
+	for _, c := range j.Clusters {
+		if c.Name == cluster {
+			s.Dual = c.Dual
+		}
+	}
+	if hops := j.hops(); hops != nil {
+		s.WithZippers(hops)
+		return s
+	}
+	for _, z := range j.Zippers {
+		s.Forwarders = append(s.Forwarders, z.AddressFor(cluster))
+	}
+	return s
+}
+
+// hops are the zippers of a job with several hops; nil: all of them are on the networks of all
+// clusters.
+func (j *Job) hops() []jobenv.Zipper {
+	some := false
+	var zippers []jobenv.Zipper
+	for _, z := range j.Zippers {
+		var out jobenv.Zipper
+		for _, c := range j.Clusters {
+			a := z.AddressFor(c.Name)
+			if some = some || a == "" && len(j.Clusters) > 1; a != "" {
+				out.Ports = append(out.Ports, jobenv.Port{Cluster: c.Name, Address: a})
+			}
+		}
+		zippers = append(zippers, out)
+	}
+	if !some {
+		return nil
+	}
+	return zippers
+}

@@ -1,0 +1,33 @@
+package spec
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Expand replaces {mpi} and {cluster} in the program and its arguments, so that one command line
+// serves clusters with different builds: ./prog.{mpi}. The cluster's MPI must be known by then.
+func (c *Cluster) Expand() {
+	r := strings.NewReplacer("{mpi}", string(c.MPI), "{cluster}", c.Name)
+	c.Program = slices.Clone(c.Program)
+	for i, w := range c.Program {
+		c.Program[i] = r.Replace(w)
+	}
+}
+
+var braces = regexp.MustCompile(`\{[A-Za-z]+\}`)
+
+// Mistyped adds to the error about a program what may be meant by braces that nothing stands for.
+func (c *Cluster) Mistyped(err error) error {
+	if b := braces.FindString(c.Program[0]); b != "" {
+		return fmt.Errorf("%w (%s stands for nothing: {mpi} and {cluster} do)", err, b)
+	}
+	return err
+}
+
+// NamesMPI reports whether the program depends on the cluster's MPI.
+func (c *Cluster) NamesMPI() bool {
+	return slices.ContainsFunc(c.Program, func(w string) bool { return strings.Contains(w, "{mpi}") })
+}

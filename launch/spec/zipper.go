@@ -1,0 +1,83 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/transport/verbs"
+)
+
+// Zipper is one forwarder.
+type Zipper struct {
+	Address string // HOST:PORT as the clusters reach it
+	// other addresses for some clusters: a zipper node is known by a different one on each network
+	Per map[string]string
+	// Clusters are those on whose networks it is; empty: those that have an address, which is all
+	// if Address is not empty.
+	Clusters []string
+}
+
+// AddressFor is the forwarder's address as the cluster reaches it; empty: it is not on the
+// cluster's network.
+func (z Zipper) AddressFor(cluster string) string {
+	if len(z.Clusters) > 0 && !slices.Contains(z.Clusters, cluster) {
+		return ""
+	}
+	if a := z.Per[cluster]; a != "" {
+		return a
+	}
+	return z.Address
+}
+
+// ParseZipper reads HOST[:PORT], HOST[:PORT]=a,b or a@HOST[:PORT]+b@HOST[:PORT].
+func ParseZipper(s string) (Zipper, error) {
+	plain, net, err := jobenv.ParseZipper(s)
+	if err != nil {
+		return Zipper{}, err
+	}
+	if len(net.Ports) == 0 {
+		a, err := address(plain)
+		return Zipper{Address: a}, err
+	}
+	z := Zipper{Per: map[string]string{}}
+	for _, p := range net.Ports {
+		if z.Per[p.Cluster], err = address(p.Address); err != nil {
+			return Zipper{}, err
+		}
+	}
+	return z, nil
+}
+
+// address adds the default port where none is given.
+func address(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("an empty forwarder address; want HOST[:PORT]")
+	}
+	if strings.HasPrefix(s, "-") {
+		return "", fmt.Errorf("forwarder %q: that is a flag, no address; want HOST[:PORT], as in zip1 or zip1:%d", s, jobenv.DefaultPort)
+	}
+	if strings.HasPrefix(s, "unix:") {
+		return s, nil
+	}
+	if strings.HasPrefix(s, verbs.Scheme) {
+		a, err := verbs.CompleteAddress(s, jobenv.DefaultPort)
+		if err != nil || strings.HasPrefix(a.Host, ":") {
+			return "", fmt.Errorf("forwarder %q: want verbs:HOST[:PORT], as in verbs:zip1 or verbs:zip1:%d (%v)", s, jobenv.DefaultPort, err)
+		}
+		return a.String(), nil
+	}
+	if ip := net.ParseIP(s); ip != nil || !strings.Contains(s, ":") {
+		return net.JoinHostPort(s, strconv.Itoa(jobenv.DefaultPort)), nil
+	}
+	host, port, err := net.SplitHostPort(s)
+	n, perr := strconv.Atoi(port)
+	if err != nil || perr != nil || host == "" || n < 1 || n > 65535 {
+		return "", fmt.Errorf("forwarder %q: want HOST[:PORT], as in zip1 or zip1:%d", s, jobenv.DefaultPort)
+	}
+	return s, nil
+}

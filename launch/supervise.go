@@ -1,0 +1,75 @@
+package launch
+
+import (
+	"context"
+	"io"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Grace is how long processes have to end after they were told to, before they are killed.
+const Grace = 3 * time.Second
+
+// supervise runs cmd in a process group of its own until it and everything that bears the mark is
+// gone.
+func supervise(ctx context.Context, cmd *exec.Cmd, mark string) (status int, err error) {
+	// The kernel sends Pdeathsig when the *thread* that started the child ends, so keep that thread
+	// until it is over.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	// Standard input must not keep Wait from returning: it is fed through a pipe by a goroutine
+	// that nobody waits for.
+	stdin := cmd.Stdin
+	cmd.Stdin = nil
+	var pipe io.WriteCloser
+	if stdin != nil {
+		if pipe, err = cmd.StdinPipe(); err != nil {
+			return 1, err
+		}
+	}
+	cmd.WaitDelay = Grace // output pipes still held by somebody after the end are closed then
+	if err := cmd.Start(); err != nil {
+		return 127, err
+	}
+	if pipe != nil {
+		go func() {
+			_, _ = io.Copy(pipe, stdin) // a program that does not read its input is no failure
+			pipe.Close()
+		}()
+	}
+	over := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-over:
+			return
+		case <-ctx.Done():
+		}
+		_ = cmd.Process.Signal(syscall.SIGTERM) // mpirun passes it on and cleans up after itself
+		select {
+		case <-over:
+		case <-time.After(Grace):
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			reap(mark)
+		}
+	}()
+	err = cmd.Wait()
+	close(over)
+	<-watched
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	reap(mark)
+	if cmd.ProcessState == nil {
+		return 1, err
+	}
+	ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	switch {
+	case ok && ws.Signaled():
+		return 128 + int(ws.Signal()), nil
+	default:
+		return cmd.ProcessState.ExitCode(), nil
+	}
+}

@@ -1,0 +1,46 @@
+package launch
+
+import (
+	"testing"
+
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+func TestReason(t *testing.T) {
+	lost := View{Ended: true, Started: true, Code: 1, Reason: "virtual rank 2 is lost"}
+	for name, c := range map[string]struct {
+		relay Relay
+		ended []Ended
+		want  string
+	}{
+		"lost":         {viewed{v: lost}, []Ended{{Cluster: "a", Status: 1}, {Cluster: "b", Status: 139}}, "virtual rank 2 is lost; cluster b ended with exit status 139 (SIGSEGV)"},
+		"abort":        {viewed{v: View{Ended: true, Started: true, Code: 42, Reason: "MPI_Abort"}}, []Ended{{Cluster: "a", Status: 42}, {Cluster: "b", Status: 42}}, "MPI_Abort"},
+		"no forwarder": {nil, []Ended{{Cluster: "a", Status: 1}, {Cluster: "b", Status: 1}}, "cluster a ended with exit status 1"},
+		"refused": {nil, []Ended{{Cluster: "a", Status: 1, said: "wrong secret"}, {Cluster: "b", Status: 1}},
+			"cluster a ended with exit status 1: wrong secret"},
+		"a program's own":  {viewed{v: View{Ended: true, Started: true, OK: true}}, []Ended{{Cluster: "a"}, {Cluster: "b", Status: 3}}, "cluster b ended with exit status 3"},
+		"nothing happened": {nil, []Ended{{Cluster: "a"}, {Cluster: "b"}}, ""},
+	} {
+		w := waiter{job: &spec.Job{ID: "j"}, relay: c.relay, stop: func(error) {}}
+		for _, e := range c.ended {
+			w.ended(e)
+		}
+		w.close()
+		status, err := w.verdict()
+		reason := ""
+		if c.relay != nil {
+			reason = c.relay.View("j").Reason
+		}
+		if got := w.explain(status, reason); got != c.want || err != nil {
+			t.Errorf("%s: %q (%v), want %q", name, got, err, c.want)
+		}
+	}
+}
+
+// viewed is a forwarder that sees one thing.
+type viewed struct {
+	Relay
+	v View
+}
+
+func (v viewed) View(string) View { return v.v }
