@@ -32,6 +32,6 @@ func TestConformanceTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(kept) != made.Stdout {
-		t.Errorf("docs/conformance.md is out of date: go generate ./cgo/mpi/gen\n%s", firstDifference(lines(string(kept), nil), lines(made.Stdout, nil)))
+		t.Errorf("docs/conformance.md is out of date: go generate ./cgo/libmmpi/gen\n%s", firstDifference(lines(string(kept), nil), lines(made.Stdout, nil)))
 	}
 }

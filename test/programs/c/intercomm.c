@@ -1,5 +1,5 @@
 /* Intercommunicators between groups of every shape: making and merging them, what they are, point to point in all modes, and
- * what is made from them. Collectives over them are in intercoll.c. */
+ * what is made from them. Collectives over them are in coll/inter.c. */
 #include "check.h"
 
 static MPI_Comm world;

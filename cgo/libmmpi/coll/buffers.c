@@ -1,0 +1,190 @@
+/* From the program's buffers to contiguous bytes and back. A contiguous type costs no copy; any other is packed into memory
+ * that lives as long as the collective, and unpacked at its end. Reductions keep the layout of their type, gaps
+ * included, because operators work on elements; but gaps of the program's own buffers are never written. */
+#include "coll/coll.h"
+#include <stdlib.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef struct chunk {
+  struct chunk *next;
+  _Alignas(max_align_t) char bytes[];
+} chunk;
+
+struct zlater {
+  zlater *next;
+  const void *from;
+  int64_t bytes;        /* packed bytes; -1: `from` is laid out as the type */
+  void *to;
+  int64_t count;
+  MPI_Datatype type;
+  int held;             /* type is a duplicate of our own */
+};
+
+void *zcoll_grab(zcoll *j, int64_t bytes) {
+  chunk *c = bytes < 0 ? NULL : calloc(1, sizeof *c + (size_t)bytes + 1);
+  if (!c) {
+    if (!j->rc) j->rc = MPI_ERR_NO_MEM;
+    return NULL;
+  }
+  c->next = j->memory;
+  j->memory = c;
+  return c->bytes;
+}
+
+int zcoll_fail(zcoll *j, int rc) {
+  if (rc && !j->rc) j->rc = rc;
+  return j->rc;
+}
+
+static const ztype *type_of(zcoll *j, MPI_Datatype type) {
+  const ztype *t = ztype_get(type);
+  if (!t) zcoll_fail(j, MPI_ERR_TYPE);
+  return t;
+}
+
+/* The type under a handle that the program cannot free meanwhile. */
+static int hold(zcoll *j, MPI_Datatype type, MPI_Datatype *held) {
+  const ztype *t = ztype_get(type);
+  *held = type;
+  if (!t) return MPI_ERR_TYPE;
+  return !j->nonblocking || t->predefined ? MPI_SUCCESS : real.Type_dup(type, held);
+}
+
+static void later(zcoll *j, const void *from, int64_t bytes, void *to, int64_t count, MPI_Datatype type) {
+  zlater *l = zcoll_grab(j, sizeof *l);
+  MPI_Datatype held;
+  if (!l || zcoll_fail(j, hold(j, type, &held))) return;
+  *l = (zlater){j->later, from, bytes, to, count, held, held != type};
+  j->later = l;
+}
+
+/* MPI_IN_PLACE comes here only where it is not allowed. */
+static void check_buffer(zcoll *j, const ztype *t, const void *buf, int64_t bytes) {
+  if (ztype_nowhere(t, buf, bytes) || (bytes && buf == MPI_IN_PLACE)) zcoll_fail(j, MPI_ERR_BUFFER);
+}
+
+const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes) {
+  const ztype *t = type_of(j, type);
+  if (j->rc) return NULL;
+  *bytes = count * t->size;
+  check_buffer(j, t, buf, *bytes);
+  if (j->rc || t->contiguous) return buf;
+  void *packed = zcoll_grab(j, *bytes);
+  if (packed) zcoll_fail(j, ztype_pack(buf, count, type, packed, j->comm->native));
+  return packed;
+}
+
+void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t *bytes) {
+  const ztype *t = type_of(j, type);
+  if (j->rc) return NULL;
+  *bytes = count * t->size;
+  check_buffer(j, t, buf, *bytes);
+  if (j->rc || t->contiguous) return buf;
+  void *packed = zcoll_grab(j, *bytes);
+  if (packed) later(j, packed, *bytes, buf, count, type);
+  return packed;
+}
+
+static int64_t place(const zblocks *b, int i, int64_t extent) {
+  if (b->same) return 0;
+  if (b->addresses) return b->addresses[i];
+  if (b->displs) return b->types ? b->displs[i] : b->displs[i] * extent;
+  return i * b->count * extent;
+}
+
+static int64_t elements(const zblocks *b, int i) { return b->counts ? b->counts[i] : b->count; }
+static MPI_Datatype kind(const zblocks *b, int i) { return b->types ? b->types[i] : b->type; }
+
+int64_t zcoll_offset(zcoll *j, const zblocks *b, int i) {
+  const ztype *t = type_of(j, kind(b, i));
+  return t ? place(b, i, t->extent) : 0;
+}
+
+void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts, const int64_t **displs) {
+  int64_t *bytes = zcoll_grab(j, n * 8), *at = zcoll_grab(j, n * 8), total = 0, lowest = INT64_MAX;
+  int contiguous = how != ZB_COPY && !b->together;
+  for (int i = 0; i < n && !j->rc; i++) {
+    if (zcoll_check_count(j, elements(b, i)) || elements(b, i) == 0) continue; /* without elements type and place may be anything */
+    const ztype *t = type_of(j, kind(b, i));
+    if (!t || t->size == 0) continue;
+    bytes[i] = elements(b, i) * t->size;
+    at[i] = place(b, i, t->extent);
+    if (at[i] < lowest) lowest = at[i];
+    contiguous &= t->contiguous;
+    total += bytes[i];
+  }
+  *counts = bytes, *displs = at;
+  if (j->rc || total == 0) return b->buf;
+  if (contiguous) {
+    for (int i = 0; i < n; i++) at[i] = bytes[i] ? at[i] - lowest : 0;
+    return (char *)b->buf + lowest;
+  }
+  char *packed = zcoll_grab(j, total);
+  total = 0;
+  for (int i = 0; i < n && !j->rc; i++) {
+    if (bytes[i] == 0) continue;
+    char *user = (char *)b->buf + at[i];
+    int receives = how == ZB_RECV && i != keep;
+    if (receives) later(j, packed + total, bytes[i], user, elements(b, i), kind(b, i));
+    else zcoll_fail(j, ztype_pack(user, elements(b, i), kind(b, i), packed + total, j->comm->native));
+    at[i] = total;
+    total += bytes[i];
+  }
+  return packed;
+}
+
+/* Copies count elements, gaps untouched. Addresses as MPI's: of the type's origin. */
+static int copy(const void *from, void *to, int64_t count, MPI_Datatype type, const ztype *t, MPI_Comm comm) {
+  void *packed = malloc((size_t)(count * t->size) + 1);
+  if (!packed) return MPI_ERR_NO_MEM;
+  int rc = ztype_pack(from, count, type, packed, comm);
+  if (!rc) rc = ztype_unpack(packed, count * t->size, to, count, type, comm);
+  free(packed);
+  return rc;
+}
+
+/* Memory for count elements; the first byte of the first element is where the result points. */
+static void *layout(zcoll *j, int64_t count, const ztype *t) {
+  if (t->true_extent > t->extent) { /* elements reach into each other: no place of their own */
+    zcoll_fail(j, MPI_ERR_UNSUPPORTED_OPERATION);
+    return NULL;
+  }
+  return zcoll_grab(j, count * t->extent);
+}
+
+const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type) {
+  const ztype *t = type_of(j, type);
+  if (!j->rc) check_buffer(j, t, buf, count * t->size);
+  if (j->rc || t->contiguous) return buf;
+  char *laid = layout(j, count, t);
+  if (laid) zcoll_fail(j, copy(buf, laid - t->true_lb, count, type, t, j->comm->native));
+  return laid;
+}
+
+void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched) {
+  const ztype *t = type_of(j, type);
+  if (!j->rc && !untouched) check_buffer(j, t, buf, results * t->size);
+  if (j->rc || t->contiguous) return buf;
+  char *laid = layout(j, room, t);
+  if (laid && in_place) zcoll_fail(j, copy(buf, laid - t->true_lb, room, type, t, j->comm->native));
+  if (laid && !untouched) later(j, laid - t->true_lb, -1, buf, results, type);
+  return laid;
+}
+
+int zcoll_finish(zcoll *j) {
+  int rc = j->rc;
+  if (!rc && j->combine) rc = j->combine(j);
+  for (zlater *l = j->later; l; l = l->next) {
+    if (!rc && l->bytes < 0) rc = copy(l->from, l->to, l->count, l->type, ztype_get(l->type), j->comm->native);
+    else if (!rc) rc = ztype_unpack(l->from, l->bytes, l->to, l->count, l->type, j->comm->native);
+    if (l->held) real.Type_free(&l->type);
+  }
+  if (j->type) real.Type_free(&j->type);
+  if (j->op) zop_release(j->op);
+  for (chunk *c = j->memory, *next; c; c = next) {
+    next = c->next;
+    free(c);
+  }
+  return rc;
+}

@@ -1,0 +1,295 @@
+/* Collectives that move data, on communicators that span clusters: blocking and nonblocking ones share their preparation. The
+ * engine does the work (package collectives); here the program's arguments become those of z_coll. */
+#include "coll/coll.h"
+#include "comm/comm.h"
+
+static int finish(zreq *r) {
+  zcoll *j = r->extra;
+  if (r->cell.error && !j->rc) j->rc = z_error_class(r->cell.error);
+  int rc = zcoll_finish(j);
+  free(j);
+  r->extra = NULL;
+  return rc;
+}
+
+zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function) {
+  zreq *r = nonblocking ? zreq_new(c, ZREQ_COLL, function) : zreq_new_blocking(c, ZREQ_COLL, function);
+  zcoll *j = calloc(1, sizeof *j);
+  if (!j) abort();
+  j->comm = c;
+  j->nonblocking = nonblocking;
+  r->extra = j;
+  r->finish = finish;
+  return r;
+}
+
+/* Gives up: the engine does not know of it. */
+static int refuse(zreq *r, const char *why) {
+  zcomm *c = zcomm_retain(r->comm);
+  const char *function = r->function;
+  int rc = finish(r);
+  zreq_free(r);
+  rc = z_raise(c, rc, function, "%s", why);
+  zcomm_release(c);
+  return rc;
+}
+
+int zcomm_coll(zcomm *c, z_coll *args, z_cell *cell) {
+  zmore *m = zcomm_more(c);
+  args->skipped = m->skipped;
+  m->skipped = 0;
+  return z_eng.ze_coll(c->id, args, cell);
+}
+
+/* Why it failed, or MPI_SUCCESS: then another thread may be through with r by now. */
+static int launch(zreq *r) {
+  zcoll *j = r->extra;
+  if (j->launch) return j->launch(r);
+  int failed = zcomm_coll(r->comm, &j->args, &r->cell);
+  return failed ? j->rc = z_error_class(failed) : MPI_SUCCESS;
+}
+
+/* 1: r waits at the gate. */
+static int wait_at(zgate *g, zreq *r) {
+  z_lock(&g->lock);
+  int waits = g->closed || g->launching || g->first;
+  if (waits) {
+    r->next = NULL;
+    if (!g->first) g->end = &g->first;
+    *g->end = r;
+    g->end = &r->next;
+  }
+  z_unlock(&g->lock);
+  return waits;
+}
+
+void zgate_close(zgate *g) {
+  z_lock(&g->lock);
+  g->closed = 1;
+  z_unlock(&g->lock);
+}
+
+void zgate_open(zgate *g) {
+  z_lock(&g->lock);
+  g->closed = 0;
+  if (!g->launching) { /* else the thread that launches goes on, so that one comes after the other */
+    g->launching = 1;
+    for (zreq *r; (r = g->first) && !g->closed;) {
+      g->first = r->next;
+      z_unlock(&g->lock);
+      if (launch(r)) __atomic_store_n(&r->cell.done, 1, __ATOMIC_RELEASE); /* finish() tells why */
+      z_lock(&g->lock);
+    }
+    g->launching = 0;
+  }
+  z_unlock(&g->lock);
+}
+
+int zcoll_start(zreq *r, MPI_Request *request) {
+  zcoll *j = r->extra;
+  MPI_Request handle = r->handle;
+  if (j->rc) return refuse(r, zcoll_wrong(j->rc));
+  if (!wait_at(&zcomm_more(r->comm)->gate, r) && launch(r)) return refuse(r, z_eng.ze_error());
+  if (request) *request = handle;
+  return MPI_SUCCESS;
+}
+
+int zcoll_run(zreq *r) {
+  if (zleaf_try(zcoll_of(r))) {
+    r->cell.done = 1;
+    return zreq_complete(r, MPI_STATUS_IGNORE);
+  }
+  int rc = zcoll_start(r, NULL);
+  return rc ? rc : zreq_complete(r, MPI_STATUS_IGNORE);
+}
+
+int zcoll_check_count(zcoll *j, int64_t count) { return count < 0 ? zcoll_fail(j, MPI_ERR_COUNT) : j->rc; }
+
+int zcoll_check_root(zcoll *j, int root) {
+  j->args.root = root;
+  return root < 0 || root >= j->comm->size ? zcoll_fail(j, MPI_ERR_ROOT) : j->rc;
+}
+
+const char *zcoll_wrong(int rc) {
+  switch (rc) {
+  case MPI_ERR_ROOT: return "the root is no rank that can be one";
+  case MPI_ERR_TYPE: return "a datatype is none, or has not been committed";
+  case MPI_ERR_BUFFER: return "a buffer is NULL, or the same as the other one, or MPI_IN_PLACE where that is not allowed";
+  }
+  return "the arguments do not describe a collective that can be done";
+}
+
+/* ---- barrier and broadcast ---- */
+
+int z_Barrier(MPI_Comm comm) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return z_native_barrier(comm); /* all ranks in the same form, whether idle or not */
+  zreq *r = zcoll_begin(c, 0, "MPI_Barrier");
+  zcoll_of(r)->args.op = Z_BARRIER;
+  return zcoll_run(r);
+}
+
+int z_Ibarrier(MPI_Comm comm, MPI_Request *request) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Ibarrier(comm, request);
+  zreq *r = zcoll_begin(c, 1, "MPI_Ibarrier");
+  zcoll_of(r)->args.op = Z_BARRIER;
+  return zcoll_start(r, request);
+}
+
+static void bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root) {
+  if (j->comm->inter) return zinter_bcast(j, buf, count, type, root);
+  j->args.op = Z_BCAST;
+  if (zcoll_check_root(j, root) || zcoll_check_count(j, count)) return;
+  if (j->comm->rank == root) j->args.recv = (void *)(uintptr_t)zcoll_send(j, buf, count, type, &j->args.send_bytes);
+  else j->args.recv = zcoll_recv(j, buf, count, type, &j->args.send_bytes);
+}
+
+Z_COLLECTIVE(Bcast, Ibcast, bcast, (void *buf, int count, MPI_Datatype type, int root), buf, count, type, root)
+
+/* ---- gather ---- */
+
+static void send_block(zcoll *j, const void *buf, int count, MPI_Datatype type) {
+  if (!zcoll_check_count(j, count)) j->args.send = zcoll_send(j, buf, count, type, &j->args.send_bytes);
+}
+
+/* My block of what is received is there already and is what I send. */
+static void send_in_place(zcoll *j) {
+  int me = j->comm->rank;
+  if (j->rc) return;
+  j->args.send = (char *)j->args.recv + j->args.recv_displs[me];
+  j->args.send_bytes = j->args.recv_counts[me];
+}
+
+static void receive_blocks(zcoll *j, const zblocks *to, int in_place) {
+  j->args.recv = zcoll_blocks(j, ZB_RECV, to, j->comm->size, in_place ? j->comm->rank : -1, &j->args.recv_counts, &j->args.recv_displs);
+  if (in_place) send_in_place(j);
+}
+
+static void gather_blocks(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root) {
+  if (j->comm->inter) return zinter_gather(j, in, count, type, to, root);
+  j->args.op = Z_GATHERV;
+  if (zcoll_check_root(j, root)) return;
+  int at_root = j->comm->rank == root, in_place = at_root && in == MPI_IN_PLACE;
+  if (at_root) receive_blocks(j, to, in_place);
+  if (!in_place) send_block(j, in, count, type);
+}
+
+static void gather(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, int root) {
+  j->args.uniform = 1;
+  gather_blocks(j, in, n, type, &(zblocks){.buf = out, .count = m, .type = to}, root);
+}
+
+static void gatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts, const int *displs, MPI_Datatype to, int root) {
+  gather_blocks(j, in, n, type, &(zblocks){.buf = out, .counts = counts, .displs = displs, .type = to}, root);
+}
+
+Z_COLLECTIVE(Gather, Igather, gather, (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, int root), in, n, type, out, m,
+             to, root)
+Z_COLLECTIVE(Gatherv, Igatherv, gatherv,
+             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[], MPI_Datatype to, int root), in, n, type,
+             out, counts, displs, to, root)
+
+/* ---- scatter ---- */
+
+static void scatter_blocks(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root) {
+  if (j->comm->inter) return zinter_scatter(j, from, out, count, type, root);
+  j->args.op = Z_SCATTERV;
+  if (zcoll_check_root(j, root)) return;
+  int at_root = j->comm->rank == root;
+  if (at_root) {
+    j->args.send = zcoll_blocks(j, ZB_SEND, from, j->comm->size, -1, &j->args.send_counts, &j->args.send_displs);
+    if (j->rc) return;
+  }
+  if (at_root && out == MPI_IN_PLACE) { /* my block stays where it is */
+    j->args.recv = (char *)(uintptr_t)j->args.send + j->args.send_displs[root];
+    j->args.send_bytes = j->args.send_counts[root];
+  } else if (!zcoll_check_count(j, count)) {
+    j->args.recv = zcoll_recv(j, out, count, type, &j->args.send_bytes);
+  }
+}
+
+static void scatter(zcoll *j, const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root) {
+  j->args.uniform = 1;
+  scatter_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = n, .type = from}, out, m, type, root);
+}
+
+static void scatterv(zcoll *j, const void *in, const int *counts, const int *displs, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root) {
+  scatter_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = counts, .displs = displs, .type = from}, out, m, type, root);
+}
+
+Z_COLLECTIVE(Scatter, Iscatter, scatter, (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root), in, n, from, out,
+             m, type, root)
+Z_COLLECTIVE(Scatterv, Iscatterv, scatterv,
+             (const void *in, const int counts[], const int displs[], MPI_Datatype from, void *out, int m, MPI_Datatype type, int root), in, counts,
+             displs, from, out, m, type, root)
+
+/* ---- allgather ---- */
+
+static void allgather_blocks(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to) {
+  if (j->comm->inter) return zinter_exchange(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = count, .type = type, .same = 1}, to);
+  j->args.op = Z_ALLGATHERV;
+  receive_blocks(j, to, in == MPI_IN_PLACE);
+  if (in != MPI_IN_PLACE) send_block(j, in, count, type);
+}
+
+static void allgather(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to) {
+  j->args.uniform = 1;
+  allgather_blocks(j, in, n, type, &(zblocks){.buf = out, .count = m, .type = to});
+}
+
+static void allgatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts, const int *displs, MPI_Datatype to) {
+  allgather_blocks(j, in, n, type, &(zblocks){.buf = out, .counts = counts, .displs = displs, .type = to});
+}
+
+Z_COLLECTIVE(Allgather, Iallgather, allgather, (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to), in, n, type, out, m, to)
+Z_COLLECTIVE(Allgatherv, Iallgatherv, allgatherv,
+             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[], MPI_Datatype to), in, n, type, out,
+             counts, displs, to)
+
+/* ---- all to all ---- */
+
+static void alltoall_blocks(zcoll *j, const zblocks *from, const zblocks *to) {
+  if (j->comm->inter) return zinter_exchange(j, from, to);
+  j->args.op = Z_ALLTOALLV;
+  int in_place = from->buf == MPI_IN_PLACE, n = j->comm->size;
+  j->args.send = zcoll_blocks(j, in_place ? ZB_COPY : ZB_SEND, in_place ? to : from, n, -1, &j->args.send_counts, &j->args.send_displs);
+  if (!j->rc) j->args.recv = zcoll_blocks(j, ZB_RECV, to, n, -1, &j->args.recv_counts, &j->args.recv_displs);
+}
+
+static void alltoall(zcoll *j, const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to) {
+  j->args.uniform = 1;
+  alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = n, .type = from}, &(zblocks){.buf = out, .count = m, .type = to});
+}
+
+static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MPI_Datatype from, void *out, const int *rc, const int *rd, MPI_Datatype to) {
+  alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = sc, .displs = sd, .type = from},
+                  &(zblocks){.buf = out, .counts = rc, .displs = rd, .type = to});
+}
+
+/* Handles for all peers, of a caller in Fortran whose own types are known. */
+static const MPI_Datatype *types_of(zcoll *j, const MPI_Fint *fortran, const MPI_Datatype *types) {
+  MPI_Datatype *all = fortran ? zcoll_grab(j, j->comm->peers * (int64_t)sizeof *all) : NULL;
+  for (int i = 0; all && i < j->comm->peers; i++) all[i] = MPI_Type_f2c(fortran[i]);
+  return all ? all : types;
+}
+
+static void alltoallw(zcoll *j, const void *in, const int *sc, const int *sd, const MPI_Datatype *from, void *out, const int *rc, const int *rd,
+                      const MPI_Datatype *to) {
+  struct zfortran_types fortran = zfortran_types;
+  zfortran_types = (struct zfortran_types){NULL, NULL};
+  if (in != MPI_IN_PLACE) from = types_of(j, fortran.send, from);
+  to = types_of(j, fortran.receive, to);
+  alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = sc, .displs = sd, .types = from},
+                  &(zblocks){.buf = out, .counts = rc, .displs = rd, .types = to});
+}
+
+Z_COLLECTIVE(Alltoall, Ialltoall, alltoall, (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to), in, n, from, out, m, to)
+Z_COLLECTIVE(Alltoallv, Ialltoallv, alltoallv,
+             (const void *in, const int sc[], const int sd[], MPI_Datatype from, void *out, const int rc[], const int rd[], MPI_Datatype to), in, sc,
+             sd, from, out, rc, rd, to)
+/* Open MPI's MPI_Ialltoallw takes the arrays of types to be as long as the communicator's topology has neighbours, and reads beyond them. */
+Z_COLLECTIVE_AS(Z_BY_BARRIER, Alltoallw, Ialltoallw, alltoallw,
+             (const void *in, const int sc[], const int sd[], const MPI_Datatype from[], void *out, const int rc[], const int rd[],
+              const MPI_Datatype to[]),
+             in, sc, sd, from, out, rc, rd, to)

@@ -1,0 +1,173 @@
+/* Collectives over intercommunicators. Every process sends a block to each member of the other group and gets one from each, most
+ * of them empty: one exchange over the members of both groups (Z_ALLTOALLV), of which the processes that give MPI_PROC_NULL
+ * need to know nothing. Reductions exchange the operands and combine them where the result is wanted, in order of rank.
+ *
+ *	time L + blocks·m·G; bytes: broadcast from the root n·m for n members of the other group, allgather a·b·m, allreduce 2·a·b·m
+ *
+ * */
+#include "coll/coll.h"
+#include <string.h>
+
+/* What this process is to a collective with a root. */
+enum role { ROOT, IDLE, OTHER };
+
+static enum role role(zcoll *j, int root) {
+  if (root == MPI_ROOT) return ROOT;
+  if (root != MPI_PROC_NULL && (root < 0 || root >= j->comm->peers)) zcoll_fail(j, MPI_ERR_ROOT);
+  return root == MPI_PROC_NULL || j->rc ? IDLE : OTHER;
+}
+
+/* Blocks for the members of the other group as blocks for all. */
+static void widen(zcoll *j, const int64_t *counts, const int64_t *displs, const int64_t **wide_counts, const int64_t **wide_displs) {
+  int64_t *n = zcoll_grab(j, j->comm->size * 8), *at = zcoll_grab(j, j->comm->size * 8);
+  *wide_counts = n, *wide_displs = at;
+  if (!n || !at || !counts) return;
+  memcpy(n + j->comm->base, counts, (size_t)j->comm->peers * 8);
+  memcpy(at + j->comm->base, displs, (size_t)j->comm->peers * 8);
+}
+
+/* The parts that are not set otherwise are empty. */
+static void begin(zcoll *j) {
+  j->args.op = Z_ALLTOALLV;
+  j->args.root = 0;
+  j->args.uniform = 0;
+  widen(j, NULL, NULL, &j->args.send_counts, &j->args.send_displs);
+  widen(j, NULL, NULL, &j->args.recv_counts, &j->args.recv_displs);
+}
+
+static void send_blocks(zcoll *j, const zblocks *from) {
+  const int64_t *counts, *displs;
+  if (from->buf == MPI_IN_PLACE) zcoll_fail(j, MPI_ERR_BUFFER); /* not in an intercommunicator */
+  if (j->rc) return;
+  j->args.send = zcoll_blocks(j, ZB_SEND, from, j->comm->peers, -1, &counts, &displs);
+  if (!j->rc) widen(j, counts, displs, &j->args.send_counts, &j->args.send_displs);
+}
+
+static void recv_blocks(zcoll *j, const zblocks *to) {
+  const int64_t *counts, *displs;
+  if (j->rc) return;
+  j->args.recv = zcoll_blocks(j, ZB_RECV, to, j->comm->peers, -1, &counts, &displs);
+  if (!j->rc) widen(j, counts, displs, &j->args.recv_counts, &j->args.recv_displs);
+}
+
+static void send_one(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int to) {
+  if (buf == MPI_IN_PLACE) zcoll_fail(j, MPI_ERR_BUFFER);
+  if (zcoll_check_count(j, count)) return;
+  int64_t *counts = (int64_t *)(uintptr_t)j->args.send_counts;
+  j->args.send = zcoll_send(j, buf, count, type, &counts[zcomm_at(j->comm, to)]);
+}
+
+static void recv_one(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int from) {
+  if (zcoll_check_count(j, count)) return;
+  int64_t *counts = (int64_t *)(uintptr_t)j->args.recv_counts;
+  j->args.recv = zcoll_recv(j, buf, count, type, &counts[zcomm_at(j->comm, from)]);
+}
+
+void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root) {
+  begin(j);
+  switch (role(j, root)) {
+  case ROOT: send_blocks(j, &(zblocks){.buf = buf, .count = count, .type = type, .same = 1}); break;
+  case OTHER: recv_one(j, buf, count, type, root); break;
+  case IDLE: break;
+  }
+}
+
+void zinter_gather(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root) {
+  begin(j);
+  switch (role(j, root)) {
+  case ROOT: recv_blocks(j, to); break;
+  case OTHER: send_one(j, in, count, type, root); break;
+  case IDLE: break;
+  }
+}
+
+void zinter_scatter(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root) {
+  begin(j);
+  switch (role(j, root)) {
+  case ROOT: send_blocks(j, from); break;
+  case OTHER: recv_one(j, out, count, type, root); break;
+  case IDLE: break;
+  }
+}
+
+void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to) {
+  begin(j);
+  send_blocks(j, from);
+  recv_blocks(j, to);
+}
+
+/* ---- reductions ---- */
+
+/* The operands of the other group, to be combined when they are there. */
+typedef struct operands {
+  char *first;
+  int64_t count, take, results; /* elements of each; the result's first one; how many are wanted */
+  void *result;
+} operands;
+
+static int combine(zcoll *j) {
+  const operands *o = j->operands;
+  int64_t bytes = o->count * j->args.extent;
+  char *sum = o->first + (j->comm->peers - 1) * bytes;
+  for (char *x = sum; x > o->first;) {
+    x -= bytes;
+    if (z_cb_reduce_local(x, sum, o->count, j->args.type, j->args.mpi_op)) return MPI_ERR_OP;
+  }
+  if (o->results) memcpy(o->result, sum + o->take * j->args.extent, (size_t)(o->results * j->args.extent));
+  return MPI_SUCCESS;
+}
+
+/* Elements keep the layout of their type. */
+static void send_operand(zcoll *j, const void *in, int64_t count, MPI_Datatype type, int to) {
+  if (in == MPI_IN_PLACE) zcoll_fail(j, MPI_ERR_BUFFER);
+  if (j->rc) return;
+  int64_t *counts = (int64_t *)(uintptr_t)j->args.send_counts;
+  j->args.send = zcoll_operand(j, in, count, type);
+  for (int i = 0; i < j->comm->peers; i++)
+    if (to < 0 || i == to) counts[zcomm_at(j->comm, i)] = count * j->args.extent;
+}
+
+static void recv_operands(zcoll *j, void *out, int64_t count, int64_t take, int64_t results, MPI_Datatype type) {
+  if (j->rc || count == 0) return;
+  int64_t bytes = count * j->args.extent, *counts = (int64_t *)(uintptr_t)j->args.recv_counts, *at = (int64_t *)(uintptr_t)j->args.recv_displs;
+  operands *o = j->operands = zcoll_grab(j, sizeof *o);
+  char *all = zcoll_grab(j, bytes * j->comm->peers);
+  void *result = zcoll_result(j, out, results, results, type, 0, 0);
+  if (j->rc) return;
+  *o = (operands){all, count, take, results, result};
+  for (int i = 0; i < j->comm->peers; i++) {
+    counts[zcomm_at(j->comm, i)] = bytes;
+    at[zcomm_at(j->comm, i)] = i * bytes;
+  }
+  j->args.recv = all;
+  j->combine = combine;
+}
+
+void zinter_reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root) {
+  begin(j);
+  enum role r = role(j, root);
+  if (r == IDLE || zcoll_reduction(j, Z_ALLTOALLV, count, type, op)) return;
+  if (r == ROOT) recv_operands(j, out, count, 0, count, type);
+  else send_operand(j, in, count, type, root);
+}
+
+void zinter_allreduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
+  begin(j);
+  if (zcoll_reduction(j, Z_ALLTOALLV, count, type, op)) return;
+  send_operand(j, in, count, type, -1);
+  recv_operands(j, out, count, 0, count, type);
+}
+
+/* What one group has is scattered over the other: both have as many elements in all. counts NULL: `count` for every member of my group. */
+void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type, MPI_Op op) {
+  int64_t total = 0, take = 0;
+  int me = j->comm->rank - zcomm_first(j->comm), n = zcomm_members(j->comm);
+  begin(j);
+  for (int i = 0; i < n && !zcoll_check_count(j, counts ? counts[i] : count); i++) {
+    if (i == me) take = total;
+    total += counts ? counts[i] : count;
+  }
+  if (j->rc || zcoll_reduction(j, Z_ALLTOALLV, total, type, op)) return;
+  send_operand(j, in, total, type, -1);
+  recv_operands(j, out, total, take, counts ? counts[me] : count, type);
+}

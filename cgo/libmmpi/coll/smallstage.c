@@ -1,0 +1,222 @@
+/* Native stages among few processes: point-to-point messages on a communicator of ours. A native nonblocking collective makes a schedule
+ * each time and notices late what has come; for few bytes both cost more than the messages, and for many among few its messages are the same.
+ *
+ * Tags. Two processes may be together in several communicators whose stages overlap in time. Local rank 0 of each gives it a number of its own, the lane, and tells the
+ * others by a native broadcast beside the first stage, which is done natively; MPI_COMM_WORLD has lane 1. The tag is made of the lane and of who gave it, so it belongs to
+ * one communicator. Its stages start in the same order everywhere, and messages keep their order.
+ *
+ * Called with the engine's lock, like native.c. */
+#include "coll/smallstage.h"
+#include "comm/comm.h"
+#include <limits.h>
+#include <string.h>
+
+enum {
+  FEW = 8,      /* processes; with more, a tree has fewer messages one after the other. = collectives.fewRanks */
+  SMALL = 4096, /* bytes of a broadcast: of more, a tree sends less from one process. In the others every message carries what only its receiver lacks */
+  /* Messages inside a host. Where it may not read another process's memory (containers) Open MPI sends what is longer than its eager limit, 4 KiB with its head, by a request, an answer and
+   * pieces, each of which waits for the other process's next look. Pieces of our own below the limit need no answer. */
+  PIECE = 4000, /* bytes */
+  PIECES = 17,  /* of a message at most: longer ones are native MPI's */
+};
+
+MPI_Comm zsmall_comm = MPI_COMM_NULL;
+static int32_t lanes, most_lanes; /* given by this process */
+static int32_t givers;            /* processes that give lanes */
+static int *host_of;              /* of native ranks */
+
+int zsmall_start(int tag_ub, int native_size, int hosts[]) {
+  host_of = hosts;
+  givers = native_size;
+  most_lanes = tag_ub / native_size - 1;
+  return zprivate_dup(z_private, &zsmall_comm);
+}
+
+void zsmall_world(zcomm *c) {
+  zlane *l = &zcomm_more(c)->lane;
+  l->asked = 1, l->number = most_lanes > 0 ? 1 : -1;
+  lanes = 1; /* more than need be where this process does not give the world its lane */
+}
+
+void zsmall_stop(void) {
+  real.Comm_free(&zsmall_comm);
+  free(host_of);
+  host_of = NULL;
+}
+
+int zsmall_takes(const zcomm *c, const z_coll *a) {
+  if (c->native_size < 2 || c->native_size > FEW) return 0;
+  switch (a->op) {
+  case Z_ALLGATHERV:
+  case Z_ALLTOALLV: return 1;
+  case Z_GATHERV:
+  case Z_SCATTERV: return a->root == 0;
+  default: return a->op == Z_BCAST && a->root == 0 && a->send_bytes <= SMALL;
+  }
+}
+
+int zsmall_ready(zcomm *c) {
+  zlane *l = &zcomm_more(c)->lane;
+  return l->asked && (l->asking || l->number > 0);
+}
+
+int zsmall_ask(zcomm *c) {
+  zlane *l = &zcomm_more(c)->lane;
+  if (l->asked) return MPI_SUCCESS; /* there is none to be had */
+  l->asked = l->asking = 1;
+  if (c->native_rank == 0) l->number = lanes < most_lanes ? ++lanes : -1;
+  return real.Ibcast(&l->number, 1, MPI_INT32_T, 0, c->native, &l->request);
+}
+
+int zsmall_known(zcomm *c, int *known) {
+  zlane *l = &zcomm_more(c)->lane;
+  int rc = MPI_SUCCESS;
+  *known = 1;
+  if (l->asking && !(rc = real.Test(&l->request, known, MPI_STATUS_IGNORE))) l->asking = !*known;
+  return rc;
+}
+
+static int world_rank(const zcomm *c, int local) { return c->world[c->rank_of[local]] - z_layout.offset; }
+
+int zsmall_leader(const zcomm *c) { return world_rank(c, 0); }
+
+int zsmall_tag(zcomm *c, int *tag) {
+  const zlane *l = &zcomm_more(c)->lane;
+  *tag = l->number * givers + world_rank(c, 0);
+  return l->asked && !l->asking && l->number > 0;
+}
+
+typedef struct block {
+  const char *at;
+  int64_t bytes;
+} block;
+
+/* A message of a stage, or a piece of one. */
+typedef struct part {
+  void *at;
+  int bytes, peer; /* rank in the native world */
+  int sends;
+  MPI_Request request;
+} part;
+
+struct zsmall {
+  zcomm *comm;
+  zsmall *next;   /* that waits for the lane as well */
+  int n, first; /* parts before `first` are over */
+  int started, rc;
+  part parts[2 * (FEW - 1) * PIECES];
+};
+
+/* How much of a message between this process and another goes at a time: both know it. */
+static int64_t piece(const zsmall *f, const z_coll *a, int peer, int64_t bytes) {
+  int exchanged = a->op == Z_ALLTOALLV || a->op == Z_ALLGATHERV; /* the others' messages may meet those of leaffast.c */
+  return exchanged && bytes <= PIECES * PIECE && host_of[peer] == host_of[world_rank(f->comm, f->comm->native_rank)] ? PIECE : bytes;
+}
+
+static int add(zsmall *f, const z_coll *a, int local, int sends, block b) {
+  int peer = world_rank(f->comm, local);
+  int64_t most = piece(f, a, peer, b.bytes), done = 0;
+  if (most > INT_MAX) return MPI_ERR_COUNT;
+  do { /* an empty one, too */
+    int64_t n = b.bytes - done < most ? b.bytes - done : most;
+    f->parts[f->n++] = (part){(char *)(uintptr_t)b.at + done, (int)n, peer, sends, MPI_REQUEST_NULL};
+    done += n;
+  } while (done < b.bytes);
+  return MPI_SUCCESS;
+}
+
+/* What this process has for local rank i, and what it gets from it: 0 if they have no message for each other. */
+static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
+  int me = c->native_rank;
+  *b = (block){a->send, a->send_bytes};
+  switch (a->op) {
+  case Z_BCAST: b->at = a->recv; return me == 0;
+  case Z_GATHERV: return i == 0;
+  case Z_ALLGATHERV: return 1;
+  case Z_SCATTERV: if (me != 0) return 0; break;
+  default: break;
+  }
+  *b = (block){(const char *)a->send + a->send_displs[i], a->send_counts[i]};
+  return 1;
+}
+
+static int received(const zcomm *c, const z_coll *a, int i, block *b) {
+  int me = c->native_rank;
+  *b = (block){a->recv, a->send_bytes};
+  switch (a->op) {
+  case Z_BCAST:
+  case Z_SCATTERV: return i == 0;
+  case Z_GATHERV: if (me != 0) return 0; break;
+  default: break;
+  }
+  *b = (block){(char *)a->recv + a->recv_displs[i], a->recv_counts[i]};
+  return 1;
+}
+
+/* A process's block to itself, which may be there already. */
+static void keep_own(const zcomm *c, const z_coll *a) {
+  block from, to;
+  int me = c->native_rank;
+  if (a->op != Z_BCAST && sent(c, a, me, &from) && received(c, a, me, &to) && from.bytes > 0 && from.at != to.at)
+    memcpy((char *)(uintptr_t)to.at, from.at, (size_t)from.bytes);
+}
+
+static void start(zsmall *f) {
+  int tag;
+  f->started = 1;
+  f->rc = zsmall_tag(f->comm, &tag) ? MPI_SUCCESS : MPI_ERR_OTHER;
+  for (part *p = f->parts; p < f->parts + f->n && !f->rc; p++)
+    f->rc = p->sends ? real.Isend(p->at, p->bytes, MPI_BYTE, p->peer, tag, zsmall_comm, &p->request)
+                     : real.Irecv(p->at, p->bytes, MPI_BYTE, p->peer, tag, zsmall_comm, &p->request);
+}
+
+/* Starts what has been begun, in that order, once the lane is known. */
+static int start_all(zcomm *c) {
+  zlane *l = &zcomm_more(c)->lane;
+  int known, rc = zsmall_known(c, &known);
+  while (!rc && known && l->first) {
+    zsmall *f = l->first;
+    if (!(l->first = f->next)) l->last = NULL;
+    start(f);
+  }
+  return rc;
+}
+
+int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
+  zsmall *f = malloc(sizeof *f);
+  if (!f) return MPI_ERR_NO_MEM;
+  f->comm = c;
+  f->next = NULL;
+  f->n = f->first = f->started = 0;
+  f->rc = MPI_SUCCESS;
+  int rc = MPI_SUCCESS, whole = a->op != Z_ALLTOALLV; /* else ranks that have nothing for each other are silent: both know */
+  for (int sends = 0; sends < 2; sends++)
+    for (int k = 1; k < c->native_size && !rc; k++) { /* everyone begins with another one */
+      int i = (c->native_rank + (sends ? k : c->native_size - k)) % c->native_size;
+      block b;
+      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) rc = add(f, a, i, sends, b);
+    }
+  if (rc) {
+    free(f);
+    return rc;
+  }
+  keep_own(c, a);
+  zlane *l = &zcomm_more(c)->lane;
+  if (l->last) l->last->next = f;
+  else l->first = f;
+  l->last = f;
+  *out = f;
+  return start_all(c);
+}
+
+int zsmall_test(zsmall *f, int *over) {
+  *over = 0;
+  int rc = f->started ? f->rc : start_all(f->comm);
+  if (rc || !f->started) return rc;
+  for (int flag; f->first < f->n; f->first++) {
+    rc = real.Test(&f->parts[f->first].request, &flag, MPI_STATUS_IGNORE);
+    if (rc || !flag) return rc;
+  }
+  *over = 1;
+  return MPI_SUCCESS;
+}

@@ -1,0 +1,216 @@
+/* Communicators that span clusters: what they are, and their end. */
+#include "comm/comm.h"
+#include "coll/smallstage.h"
+#include <string.h>
+
+zmap z_comms;
+zcomm *z_whole;
+
+static _Thread_local zcomm *dying; /* with threads: the one that this thread is freeing natively, which z_comms has no more */
+
+zcomm *zcomm_find_other(MPI_Comm comm) {
+  zcomm *c = (zcomm *)zmap_get(&z_comms, z_key(comm));
+  return c || !z_threads || !dying || dying->native != comm ? c : dying;
+}
+
+static void discard(zcomm *c) {
+  free(c->world);
+  free(c->native_of);
+  free(c->rank_of);
+  if (c->extra) free(zcomm_more(c)->topo);
+  free(c->extra);
+  free(c);
+}
+
+static zcomm *make(MPI_Comm native, uint64_t context, const int32_t *world, int size) {
+  zcomm *c = calloc(1, sizeof *c);
+  if (!c) return NULL;
+  *c = (zcomm){.native = native, .context = context, .size = size, .refs = 1, .rank = -1, .native_rank = -1};
+  c->world = malloc((size_t)size * sizeof *c->world);
+  c->native_of = malloc((size_t)size * sizeof *c->native_of);
+  c->rank_of = malloc((size_t)size * sizeof *c->rank_of);
+  c->extra = calloc(1, sizeof(zmore));
+  if (!c->world || !c->native_of || !c->rank_of || !c->extra) {
+    discard(c);
+    return NULL;
+  }
+  pthread_mutex_init(&zcomm_more(c)->gate.lock, NULL);
+  c->peers = size;
+  memcpy(c->world, world, (size_t)size * sizeof *world);
+  for (int i = 0; i < size; i++) {
+    int local = zcluster_has(world[i]);
+    if (world[i] == z_layout.rank) c->rank = i, c->native_rank = c->native_size;
+    c->native_of[i] = local ? c->native_size : Z_REMOTE;
+    if (local) c->rank_of[c->native_size++] = i;
+  }
+  return c;
+}
+
+int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out) {
+  zcomm *c = make(native, context, world, size);
+  if (!c) return MPI_ERR_NO_MEM;
+  int failed = z_eng.ze_comm_add(c, context, size, c->rank, c->world, c->native_of, c->native_size, &c->id);
+  if (failed) {
+    discard(c);
+    return z_error_class(failed);
+  }
+  zmap_put(&z_comms, z_key(native), c);
+  *out = c;
+  return MPI_SUCCESS;
+}
+
+void zcomm_like(zcomm *made, const zcomm *c) {
+  zcomm_more(made)->topo = ztopo_copy(((zmore *)c->extra)->topo);
+  made->inter = c->inter, made->base = c->base, made->peers = c->peers;
+}
+
+void zcomm_destroy(zcomm *c) {
+  MPI_Comm native = c->native;
+  zcomm *outer = dying;
+  z_eng.ze_comm_drop(c->id);
+  if (z_threads) zmap_remove(&z_comms, z_key(native)); /* the handle may come back at once in another thread, for a communicator that does not span perhaps */
+  dying = c;
+  real.Comm_free(&native); /* attribute callbacks may still ask c's size and rank */
+  dying = outer;
+  if (!z_threads) zmap_remove(&z_comms, z_key(c->native));
+  discard(c);
+}
+
+int zcomm_start(void) {
+  int rc = zgroup_start();
+  int32_t *all = malloc((size_t)z_layout.size * sizeof *all);
+  if (rc || !all) return rc ? rc : MPI_ERR_NO_MEM;
+  for (int i = 0; i < z_layout.size; i++) all[i] = z_layout.order ? z_layout.order[i] : i;
+  rc = zcomm_add(MPI_COMM_WORLD, 0xFFFFFFFF00000000u, all, z_layout.size, &z_whole);
+  if (!rc) zsmall_world(z_whole);
+  free(all);
+  return rc;
+}
+
+void zcomm_stop(void) {
+  zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD));
+  z_whole = NULL;
+  if (world) discard(world); /* the engine is gone by now, the native communicator goes with MPI */
+}
+
+/* ---- agreement ---- */
+
+int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function) {
+  zreq *r = zcoll_begin(c, 0, function);
+  z_coll *a = &zcoll_of(r)->args;
+  a->op = Z_BCAST, a->root = root, a->recv = data, a->send_bytes = bytes;
+  return zcoll_run(r);
+}
+
+int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function) {
+  zreq *r = zcoll_begin(c, 0, function);
+  zcoll *j = zcoll_of(r);
+  int64_t *displs = zcoll_grab(j, c->size * 8);
+  for (int i = 1; i < c->size && displs; i++) displs[i] = displs[i - 1] + bytes[i - 1];
+  z_coll *a = &j->args;
+  a->op = Z_ALLGATHERV;
+  a->send = mine, a->send_bytes = bytes[c->rank], a->recv = all, a->recv_counts = bytes, a->recv_displs = displs;
+  return zcoll_run(r);
+}
+
+int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function) {
+  int64_t *counts = malloc((size_t)c->size * sizeof *counts);
+  if (!counts) return z_raise(c, MPI_ERR_NO_MEM, function, "no memory");
+  for (int i = 0; i < c->size; i++) counts[i] = bytes;
+  int rc = zcomm_allgatherv(c, mine, counts, all, function);
+  free(counts);
+  return rc;
+}
+
+/* ---- what they are ---- */
+
+int z_Comm_size(MPI_Comm comm, int *size) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Comm_size(comm, size);
+  *size = zcomm_members(c);
+  return MPI_SUCCESS;
+}
+
+int z_Comm_rank(MPI_Comm comm, int *rank) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Comm_rank(comm, rank);
+  *rank = c->rank - zcomm_first(c);
+  return MPI_SUCCESS;
+}
+
+int z_Comm_compare(MPI_Comm a, MPI_Comm b, int *result) {
+  zcomm *ca = zcomm_find(a), *cb = zcomm_find(b);
+  if (!ca && !cb) return real.Comm_compare(a, b, result);
+  *result = MPI_UNEQUAL;
+  if (a == b) {
+    *result = MPI_IDENT;
+  } else if (ca && cb && ca->inter == cb->inter && ca->size == cb->size && ca->peers == cb->peers) {
+    int relation = zranks_compare(ca->world + zcomm_first(ca), cb->world + zcomm_first(cb), zcomm_members(ca));
+    int others = ca->inter ? zranks_compare(ca->world + ca->base, cb->world + cb->base, ca->peers) : MPI_IDENT;
+    if (relation == MPI_IDENT && others == MPI_IDENT) *result = MPI_CONGRUENT;
+    else if (relation != MPI_UNEQUAL && others != MPI_UNEQUAL) *result = MPI_SIMILAR;
+  } else if (a == MPI_COMM_NULL || b == MPI_COMM_NULL) {
+    return z_raise(NULL, MPI_ERR_COMM, "MPI_Comm_compare", "a communicator is MPI_COMM_NULL");
+  }
+  return MPI_SUCCESS;
+}
+
+int z_Comm_test_inter(MPI_Comm comm, int *flag) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Comm_test_inter(comm, flag);
+  *flag = c->inter;
+  return MPI_SUCCESS;
+}
+
+int z_Comm_remote_size(MPI_Comm comm, int *size) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) return real.Comm_remote_size(comm, size);
+  if (!c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_size", "the communicator is no intercommunicator");
+  *size = c->peers;
+  return MPI_SUCCESS;
+}
+
+int z_Comm_group(MPI_Comm comm, MPI_Group *out) {
+  zcomm *c = zcomm_find(comm);
+  MPI_Group native;
+  int rc = c ? zgroup_new(c->world + zcomm_first(c), zcomm_members(c), out) : real.Comm_group(comm, &native);
+  if (!rc && !c) rc = zgroup_wrap(&native, out);
+  return rc ? z_raise_on(comm, rc, "MPI_Comm_group", "no group can be made") : MPI_SUCCESS;
+}
+
+int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
+  zcomm *c = zcomm_find(comm);
+  if (c && !c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_group", "the communicator is no intercommunicator");
+  MPI_Group native;
+  int rc = c ? zgroup_new(c->world + c->base, c->peers, out) : real.Comm_remote_group(comm, &native);
+  if (!rc && !c) rc = zgroup_wrap(&native, out);
+  return rc ? z_raise_on(comm, rc, "MPI_Comm_remote_group", "no group can be made") : MPI_SUCCESS;
+}
+
+/* ---- the end ---- */
+
+static int only_mine(void *c) { return __atomic_load_n(&((zcomm *)c)->refs, __ATOMIC_ACQUIRE) == 1; }
+
+/* With `wait` only when nothing is under way on it any more, else the last operation ends it. */
+static int end(MPI_Comm *comm, int wait, const char *function) {
+  zcomm *c = zcomm_find(*comm);
+  if (*comm == MPI_COMM_WORLD) return z_raise(c, MPI_ERR_COMM, function, "MPI_COMM_WORLD lives until MPI_Finalize");
+  if (c->freed) return z_raise(NULL, MPI_ERR_COMM, function, "the communicator has been freed already");
+  if (wait) z_wait(only_mine, c);
+  c->freed = 1;
+  *comm = MPI_COMM_NULL;
+  zcomm_release(c);
+  return MPI_SUCCESS;
+}
+
+int z_Comm_free(MPI_Comm *comm) {
+  if (zcomm_find(*comm)) return end(comm, 0, "MPI_Comm_free");
+  zprivate_keep_progressing();
+  return real.Comm_free(comm);
+}
+
+int z_Comm_disconnect(MPI_Comm *comm) {
+  if (zcomm_find(*comm)) return end(comm, 1, "MPI_Comm_disconnect");
+  int rc = zcomm_meet(*comm);
+  return rc ? rc : real.Comm_disconnect(comm);
+}

@@ -1,0 +1,77 @@
+/* Making communicators. */
+#ifndef ZIPPER_COMM_H
+#define ZIPPER_COMM_H
+#include "coll/coll.h"
+#include "comm/group.h"
+#include "topo/topo.h"
+
+/* What smallstage.c tells its messages in a communicator by, and the stages that wait for it. */
+typedef struct zlane {
+  int asked, asking; /* asking: request is under way, and number not known yet */
+  int32_t number;    /* -1: there was none left */
+  MPI_Request request;
+  struct zsmall *first, *last;
+} zlane;
+
+/* What this process does in a collective that it may only follow (leaffast.c). */
+typedef struct zpart {
+  int known, op, follows;
+  int64_t key, give, get;
+} zpart;
+enum { Z_PARTS = 16 };
+
+/* What else belongs to a spanning communicator. */
+typedef struct zmore {
+  zgate gate;
+  ztopo *topo; /* NULL: none */
+  zlane lane;
+  zpart parts[Z_PARTS]; /* asked for lately */
+  uint32_t skipped; /* collectives done by leaffast.c since the last that the engine has done */
+} zmore;
+
+static inline zmore *zcomm_more(zcomm *c) { return (zmore *)c->extra; }
+
+/* Starts a collective in the engine. enum z_error. */
+int zcomm_coll(zcomm *c, z_coll *args, z_cell *cell);
+
+/* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a spanning communicator whose rank i
+ * is virtual rank world[i]. MPI error code. */
+int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
+
+/* What a duplicate of c has of it besides its ranks: topology, groups. */
+void zcomm_like(zcomm *made, const zcomm *c);
+
+/* All collectives that this process started on c before are over in it when this returns: native collectives
+ * on the local part come in the same order everywhere. Rank `root` gives bytes that all get. */
+int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function);
+int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function);
+int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function); /* bytes[i] of rank i */
+
+/* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL without color. The error is raised. */
+int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
+
+/* The same with the result an intercommunicator (c is one): the members of the two groups each in order. MPI_COMM_NULL if a group is empty. */
+int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
+
+/* A copy of a communicator inside this cluster that the engine knows as it knows those that span: for what is to be served by it all the same. The error is raised. */
+int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out);
+
+/* A native communicator of those of the n virtual ranks that are in this cluster, in that order, made from one that has them all. Called
+ * by all of them, this process among them; meanwhile each serves the others. MPI error code. */
+int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out);
+int zcomm_meet_members(const int32_t *world, int n, int tag); /* the first half of it: all of them in this cluster are there */
+
+/* Intercommunicators (intercomm.c). c has the members of two groups, the `low` first of one; both know it as such. */
+void zinter_set(zcomm *c, int low);
+/* The same where nothing spans: *comm, a native communicator of the members of both groups, becomes a native intercommunicator. */
+int zinter_native(MPI_Comm *comm, int low);
+
+/* Before a native function that blocks, has no nonblocking form and makes a communicator: all of comm are there, and no duplication is halfway in
+ * any of them (idup.c). Idle or not: it is a collective, so all ranks have to do it or none. */
+int zcomm_meet(MPI_Comm comm);
+int zidup_hold(void);         /* from here on no duplication starts its native part; whether one is at it, in this process */
+void zidup_go_on(int again);
+
+int zcomm_start(void); /* after ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000). MPI error code */
+void zcomm_stop(void); /* before native finalize */
+#endif

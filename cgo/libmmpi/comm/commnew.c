@@ -1,0 +1,294 @@
+/* New communicators from old ones. First the engine agrees on what the new one is (and with that everything started before
+ * on the old one is over, so native collectives come in the same order everywhere); then all ranks of the cluster meet in a barrier
+ * during which each serves the others; then the native function, which blocks, has nobody left to wait for. A
+ * result inside one cluster is a plain native communicator. */
+#include "comm/comm.h"
+#include <limits.h>
+#include <string.h>
+
+static int failed(MPI_Comm comm, int rc, const char *function) { return z_raise_on(comm, rc, function, "no communicator can be made"); }
+
+/* ---- dup ---- */
+
+static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out) {
+  uint64_t context = c->rank == 0 ? z_eng.ze_next_context() : 0;
+  MPI_Comm native;
+  zcomm *made;
+  *out = MPI_COMM_NULL; /* what native libraries leave there when an attribute's copy callback fails */
+  int rc = zcomm_bcast(c, &context, sizeof context, 0, function);
+  if (!rc) rc = zcomm_meet(c->native);
+  if (!rc) rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);
+  if (rc) return rc;
+  if ((rc = zcomm_add(native, context, c->world, c->size, &made))) return failed(c->native, rc, function);
+  zcomm_like(made, c);
+  *out = native;
+  return MPI_SUCCESS;
+}
+
+int z_Comm_dup(MPI_Comm comm, MPI_Comm *out) {
+  zcomm *c = zcomm_find(comm);
+  if (c) return dup(c, 0, MPI_INFO_NULL, "MPI_Comm_dup", out);
+  int rc = zcomm_meet(comm);
+  return rc ? rc : real.Comm_dup(comm, out);
+}
+
+int z_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *out) {
+  zcomm *c = zcomm_find(comm);
+  if (c) return dup(c, 1, info, "MPI_Comm_dup_with_info", out);
+  int rc = zcomm_meet(comm);
+  return rc ? rc : real.Comm_dup_with_info(comm, info, out);
+}
+
+/* ---- split ---- */
+
+typedef struct wish {
+  uint64_t context; /* used if this rank becomes rank 0 */
+  int32_t color, key, rank;
+  int32_t half; /* of an intercommunicator: 0 is the group whose ranks come first */
+} wish;
+
+static int by_key(const void *a, const void *b) {
+  const wish *x = a, *y = b;
+  if (x->half != y->half) return x->half < y->half ? -1 : 1;
+  return x->key != y->key ? (x->key < y->key ? -1 : 1) : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int divide(zcomm *c, int color, int key, int groups, const char *function, MPI_Comm *out) {
+  wish mine = {z_eng.ze_next_context(), color < 0 ? -1 : color, key, c->rank, groups && zcomm_first(c) > 0}, *all = malloc((size_t)c->size * sizeof *all);
+  int32_t *world = malloc((size_t)c->size * sizeof *world);
+  int n = 0, low = 0, new_rank = 0, spans = 0;
+  MPI_Comm native = MPI_COMM_NULL;
+  int rc = all && world ? zcomm_allgather(c, &mine, sizeof mine, all, function) : failed(c->native, MPI_ERR_NO_MEM, function);
+  if (rc) goto end;
+  for (int i = 0; i < c->size; i++)
+    if (color >= 0 && all[i].color == color) all[n++] = all[i];
+  qsort(all, (size_t)n, sizeof *all, by_key);
+  for (int i = 0; i < n; i++) {
+    if ((uint32_t)all[i].rank >= (uint32_t)c->size) { /* the answer to another question */
+      rc = z_raise(c, MPI_ERR_OTHER, function, "not all ranks of the communicator call the same collectives in the same order");
+      goto end;
+    }
+    world[i] = c->world[all[i].rank];
+    low += !all[i].half;
+    spans |= c->native_of[all[i].rank] == Z_REMOTE;
+    if (all[i].rank == c->rank) new_rank = i;
+  }
+  if (groups && (low == 0 || low == n)) color = -1; /* the other group has none of that color */
+  if (!(rc = zcomm_meet(c->native))) rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
+  zcomm *made;
+  if (!rc && color >= 0) {
+    if (spans) rc = zcomm_add(native, all[0].context, world, n, &made);
+    if (!rc && spans && groups) zinter_set(made, low);
+    if (!rc && !spans && groups) rc = zinter_native(&native, low);
+    if (rc) failed(c->native, rc, function);
+  }
+  *out = native;
+end:
+  free(all);
+  free(world);
+  return rc;
+}
+
+int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out) { return divide(c, color, key, 0, function, out); }
+int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out) { return divide(c, color, key, 1, function, out); }
+
+int z_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) {
+    int rc = zcomm_meet(comm);
+    return rc ? rc : real.Comm_split(comm, color, key, out);
+  }
+  if (color < 0 && color != MPI_UNDEFINED)
+    return z_raise(c, MPI_ERR_ARG, "MPI_Comm_split", "color %d: want 0 or more, or MPI_UNDEFINED", color);
+  return divide(c, color == MPI_UNDEFINED ? -1 : color, key, c->inter, "MPI_Comm_split", out);
+}
+
+/* Ranks that share memory, or any other piece of hardware, are in one cluster: the native library knows them. */
+int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out) {
+  zcomm *c = zcomm_find(comm);
+  char nothing = 0;
+  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_split_type", "not for an intercommunicator");
+  int rc = c ? zcomm_bcast(c, &nothing, 1, 0, "MPI_Comm_split_type") : MPI_SUCCESS; /* what was started before is over */
+  if (!rc) rc = zcomm_meet(comm);
+  return rc ? rc : real.Comm_split_type(comm, type, key, info, out);
+}
+
+/* ---- not spanning, but as if ---- */
+
+int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out) {
+  uint64_t context = z_eng.ze_next_context();
+  int rank;
+  MPI_Group group;
+  MPI_Request request;
+  zcomm *made;
+  int rc = real.Comm_rank(comm, &rank);
+  if (rc || (rc = z_Comm_group(comm, &group))) return rc;
+  if (!(rc = real.Ibcast(&context, sizeof context, MPI_BYTE, 0, comm, &request))) rc = z_wait_native(&request, MPI_STATUS_IGNORE);
+  if (!rc) rc = zcomm_meet(comm);
+  if (!rc) rc = real.Comm_split(comm, 0, rank, out);
+  const zgroup *g = zgroup_get(group);
+  if (!rc && (rc = zcomm_add(*out, context, g->rank, g->size, &made))) failed(comm, rc, function);
+  z_Group_free(&group);
+  return rc;
+}
+
+/* ---- create ---- */
+
+/* Rank in c of every member of g; MPI_ERR_GROUP if one is not there. */
+static int members(const zcomm *c, const zgroup *g, int *ranks) {
+  int32_t *at = malloc((size_t)z_layout.size * sizeof *at);
+  if (!at) return MPI_ERR_NO_MEM;
+  memset(at, 0xff, (size_t)z_layout.size * sizeof *at);
+  for (int i = 0; i < c->size; i++) at[c->world[i]] = i;
+  int rc = MPI_SUCCESS;
+  for (int i = 0; i < g->size; i++)
+    if ((ranks[i] = at[g->rank[i]]) < 0) rc = MPI_ERR_GROUP;
+  free(at);
+  return rc;
+}
+
+int z_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *out) {
+  zcomm *c = zcomm_find(comm);
+  const zgroup *g = zgroup_get(group);
+  if (!g) return z_raise_on(comm, MPI_ERR_GROUP, "MPI_Comm_create", "that is no group");
+  if (!c) {
+    MPI_Group native;
+    int rc = zgroup_native(group, &native);
+    if (rc) return z_raise_on(comm, rc, "MPI_Comm_create", "the group has members that are not in the communicator");
+    if (!(rc = zcomm_meet(comm))) rc = real.Comm_create(comm, native, out);
+    if (native != group) real.Group_free(&native);
+    return rc;
+  }
+  int *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks), rc = ranks ? members(c, g, ranks) : MPI_ERR_NO_MEM;
+  int me = zgroup_rank(g, z_layout.rank), color = rc || me == MPI_UNDEFINED ? -1 : c->inter ? 0 : ranks[0];
+  free(ranks);
+  if (rc) return z_raise(c, rc, "MPI_Comm_create", "the group has members that are not in the communicator");
+  return divide(c, color, me, c->inter, "MPI_Comm_create", out); /* groups are disjoint: their first members tell them apart */
+}
+
+/* ---- create_group: only the members know of it ---- */
+
+/* Tags of the shim's private communicator: below those of every other use, except 0, which is probe.c's, and 1, which no message has (wait.c). */
+enum { TAG_CONTEXT = 1 << 13, TAG_MEET = 1 << 14, TAG_MASK = (1 << 13) - 1 };
+
+typedef struct meeting {
+  zcomm *c;
+  const zgroup *g;
+  int me, tag; /* my rank in g; the program's tag */
+} meeting;
+
+static int wait_all(int n, MPI_Request *requests) {
+  int rc = MPI_SUCCESS;
+  for (int i = 0; i < n; i++) {
+    int failed = z_wait_native(&requests[i], MPI_STATUS_IGNORE);
+    if (!rc) rc = failed;
+  }
+  return rc;
+}
+
+static int native_of(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
+
+/* The first collects who has a duplication under way (zcomm_meet), and answers. */
+static int meet_once(const int32_t *world, int size, int tag, int *any) {
+  int n = 0, first = -1, rc = MPI_SUCCESS, mine = *any;
+  MPI_Request *requests = malloc((size_t)size * sizeof *requests);
+  int *said = calloc((size_t)size, sizeof *said);
+  if (!requests || !said) rc = MPI_ERR_NO_MEM;
+  for (int round = 0; round < 2 && !rc; round++) { /* to the first, and back */
+    n = 0, first = -1;
+    for (int i = 0; i < size && !rc; i++) {
+      if (!zcluster_has(world[i])) continue;
+      if (first < 0) first = world[i];
+      int is_first = z_layout.rank == first, peer = native_of(is_first ? world[i] : first);
+      if (world[i] == first || (!is_first && world[i] != z_layout.rank)) continue;
+      if (is_first == (round == 0)) rc = real.Irecv(&said[i], 1, MPI_INT, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
+      else rc = real.Isend(is_first ? any : &mine, 1, MPI_INT, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
+    }
+    if (!rc) rc = wait_all(n, requests);
+    for (int i = 0; i < size && !rc; i++) *any |= said[i];
+  }
+  free(requests);
+  free(said);
+  return rc;
+}
+
+int zcomm_meet_members(const int32_t *world, int size, int tag) {
+  int any, rc;
+  do {
+    any = zidup_hold();
+    rc = meet_once(world, size, tag, &any);
+    zidup_go_on(any && !rc);
+  } while (any && !rc);
+  return rc;
+}
+
+/* The first member's context id to all. */
+static int agree(const meeting *m, const int *ranks, uint64_t *context) {
+  int tag = TAG_CONTEXT | (m->tag & TAG_MASK), rc = MPI_SUCCESS, n = 0, failed = 0, last = m->me == 0 ? m->g->size : 2;
+  MPI_Request *requests = malloc((size_t)m->g->size * sizeof *requests);
+  z_cell *cells = calloc((size_t)m->g->size, sizeof *cells);
+  if (m->me == 0) *context = z_eng.ze_next_context();
+  if (!requests || !cells) rc = MPI_ERR_NO_MEM;
+  for (int i = 1; i < last && !rc && !failed; i++) {
+    int peer = m->me == 0 ? i : 0, remote = !zcluster_has(m->g->rank[peer]), native = native_of(m->g->rank[peer]);
+    cells[i].done = !remote;
+    if (remote && m->me == 0) failed = z_eng.ze_isend(m->c->id, Z_INTERNAL, context, 8, ranks[peer], tag, Z_STANDARD, &cells[i]);
+    else if (remote) failed = z_eng.ze_irecv(m->c->id, Z_INTERNAL, context, 8, ranks[peer], tag, &cells[i]);
+    else if (m->me == 0) rc = real.Isend(context, 8, MPI_BYTE, native, tag, z_private, &requests[n++]);
+    else rc = real.Irecv(context, 8, MPI_BYTE, native, tag, z_private, &requests[n++]);
+  }
+  if (!rc && !failed) rc = wait_all(n, requests);
+  for (int i = 1; i < last && !rc && !failed; i++) {
+    z_wait_cell(&cells[i]);
+    failed = cells[i].error;
+    z_eng.ze_release(&cells[i]);
+  }
+  free(cells);
+  free(requests);
+  return failed ? z_error_class(failed) : rc;
+}
+
+int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out) {
+  int near = 0;
+  int32_t *ranks = malloc(((size_t)n + 1) * sizeof *ranks);
+  MPI_Group part = MPI_GROUP_NULL, native = MPI_GROUP_NULL;
+  for (int i = 0; i < n && ranks; i++)
+    if (zcluster_has(world[i])) ranks[near++] = world[i];
+  int rc = ranks ? zcomm_meet_members(ranks, near, tag) : MPI_ERR_NO_MEM; /* idle or not: all do it or none */
+  if (!rc) rc = zgroup_new(ranks, near, &part);
+  if (!rc) rc = zgroup_native(part, &native);
+  /* MPICH 4.0 crashes on a communicator that nobody has asked for its group. */
+  MPI_Group asked = MPI_GROUP_NULL;
+  if (!rc) rc = real.Comm_group(from, &asked);
+  if (asked != MPI_GROUP_NULL) real.Group_free(&asked);
+  if (!rc) rc = real.Comm_create_group(from, native, tag, out);
+  if (native != MPI_GROUP_NULL && native != MPI_GROUP_EMPTY) real.Group_free(&native);
+  if (part != MPI_GROUP_NULL) z_Group_free(&part);
+  free(ranks);
+  return rc;
+}
+
+static int create_group(zcomm *c, MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) {
+  meeting m = {c, zgroup_get(group), 0, tag};
+  uint64_t context = 0;
+  int spans = 0, *ranks = malloc(((size_t)m.g->size + 1) * sizeof *ranks), rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  if (!rc && c) rc = members(c, m.g, ranks);
+  m.me = zgroup_rank(m.g, z_layout.rank);
+  for (int i = 0; i < m.g->size && !rc; i++) spans |= !zcluster_has(m.g->rank[i]);
+  if (!rc && spans) rc = c ? agree(&m, ranks, &context) : MPI_ERR_GROUP;
+  if (!rc) rc = zcomm_part(comm, m.g->rank, m.g->size, tag, out);
+  zcomm *made;
+  if (!rc && spans) rc = zcomm_add(*out, context, m.g->rank, m.g->size, &made);
+  free(ranks);
+  return rc ? failed(comm, rc, "MPI_Comm_create_group") : rc;
+}
+
+int z_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) {
+  zcomm *c = zcomm_find(comm);
+  const zgroup *g = zgroup_get(group);
+  if (!g) return z_raise_on(comm, MPI_ERR_GROUP, "MPI_Comm_create_group", "that is no group");
+  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_create_group", "not for an intercommunicator");
+  *out = MPI_COMM_NULL;
+  if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED) return MPI_SUCCESS;
+  return create_group(c, comm, group, tag, out);
+}

@@ -1,0 +1,242 @@
+/* Groups are ordered sets of virtual ranks: small arrays in C, because no other process has a say in them. The handle is a
+ * native group of one rank, made only to be distinct (Group_incl makes a new one each time in every MPI library). */
+#include "comm/group.h"
+#include "core/error.h"
+#include "core/map.h"
+#include <stdlib.h>
+#include <string.h>
+
+static zmap groups;            /* handle → zgroup */
+static MPI_Group native_world;
+
+static const zgroup empty = {0};
+
+static int native_size;
+
+int zgroup_start(void) {
+  int rc = real.Comm_group(MPI_COMM_WORLD, &native_world);
+  return rc ? rc : real.Group_size(native_world, &native_size);
+}
+
+const zgroup *zgroup_get(MPI_Group handle) {
+  if (handle == MPI_GROUP_EMPTY) return &empty;
+  return zmap_get(&groups, z_key(handle));
+}
+
+int zgroup_rank(const zgroup *g, int32_t virtual_rank) {
+  for (int i = 0; i < g->size; i++)
+    if (g->rank[i] == virtual_rank) return i;
+  return MPI_UNDEFINED;
+}
+
+static zgroup *make(int size) {
+  zgroup *g = malloc(sizeof *g + (size_t)size * sizeof g->rank[0]);
+  if (g) g->size = size;
+  return g;
+}
+
+/* Takes g over. */
+static int publish(zgroup *g, MPI_Group *out) {
+  if (!g) return MPI_ERR_NO_MEM;
+  int rc = MPI_SUCCESS, first = 0;
+  if (g->size == 0) *out = MPI_GROUP_EMPTY;
+  else rc = real.Group_incl(native_world, 1, &first, out);
+  if (rc || g->size == 0) free(g);
+  else zmap_put(&groups, z_key(*out), g);
+  return rc;
+}
+
+int zgroup_new(const int32_t *rank, int size, MPI_Group *out) {
+  zgroup *g = make(size);
+  if (g) memcpy(g->rank, rank, (size_t)size * sizeof *rank);
+  return publish(g, out);
+}
+
+int zgroup_wrap(MPI_Group *native, MPI_Group *out) {
+  int size, rc = real.Group_size(*native, &size);
+  zgroup *g = rc ? NULL : make(size);
+  if (!g) return rc ? rc : MPI_ERR_NO_MEM;
+  int *all = malloc((size_t)(size + 1) * sizeof *all);
+  for (int i = 0; i < size; i++) all[i] = i;
+  rc = real.Group_translate_ranks(*native, size, all, native_world, g->rank);
+  for (int i = 0; i < size; i++) {
+    if (g->rank[i] == MPI_UNDEFINED && !rc) rc = MPI_ERR_UNSUPPORTED_OPERATION; /* the program has spawned it, or connected to it */
+    g->rank[i] += z_layout.offset; /* all others are of this cluster's world */
+  }
+  free(all);
+  if (*native != MPI_GROUP_EMPTY) real.Group_free(native);
+  if (rc) {
+    free(g);
+    return rc;
+  }
+  return publish(g, out);
+}
+
+int zcluster_has(int32_t v) { return v >= z_layout.offset && v < z_layout.offset + native_size; }
+
+int zgroup_native(MPI_Group handle, MPI_Group *out) {
+  const zgroup *g = zgroup_get(handle);
+  *out = handle;
+  if (!g) return MPI_ERR_GROUP;
+  if (g->size == 0) return MPI_SUCCESS;
+  int *rank = malloc((size_t)g->size * sizeof *rank), rc = rank ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  for (int i = 0; i < g->size && !rc; i++) {
+    if (!zcluster_has(g->rank[i])) rc = MPI_ERR_GROUP;
+    rank[i] = g->rank[i] - z_layout.offset;
+  }
+  if (!rc) rc = real.Group_incl(native_world, g->size, rank, out);
+  free(rank);
+  return rc;
+}
+
+static int raise(const char *function, int class_) {
+  return class_ ? z_raise(NULL, class_, function, class_ == MPI_ERR_GROUP ? "that is no group" : "wrong argument") : MPI_SUCCESS;
+}
+
+/* at[v] is the position of virtual rank v among the n, or -1. To be freed. */
+static int32_t *positions(const int32_t *rank, int n) {
+  int32_t *at = malloc((size_t)z_layout.size * sizeof *at);
+  if (!at) return NULL;
+  memset(at, 0xff, (size_t)z_layout.size * sizeof *at);
+  for (int i = 0; i < n; i++) at[rank[i]] = i;
+  return at;
+}
+
+/* Members of a that are (want = 1) or are not (0) in b; with `more` followed by those of b that are not in a. */
+static int combine(const char *function, MPI_Group ha, MPI_Group hb, int want, int more, MPI_Group *out) {
+  const zgroup *a = zgroup_get(ha), *b = zgroup_get(hb);
+  if (!a || !b) return raise(function, MPI_ERR_GROUP);
+  zgroup *g = make(a->size + (more ? b->size : 0));
+  int32_t *in = more ? positions(a->rank, a->size) : positions(b->rank, b->size);
+  int n = 0;
+  if (!g || !in) {
+    free(g), free(in);
+    return raise(function, MPI_ERR_NO_MEM);
+  }
+  for (int i = 0; i < a->size; i++)
+    if (more || (in[a->rank[i]] >= 0) == want) g->rank[n++] = a->rank[i];
+  for (int i = 0; more && i < b->size; i++)
+    if (in[b->rank[i]] < 0) g->rank[n++] = b->rank[i];
+  g->size = n;
+  free(in);
+  return raise(function, publish(g, out));
+}
+
+int z_Group_union(MPI_Group a, MPI_Group b, MPI_Group *out) { return combine("MPI_Group_union", a, b, 0, 1, out); }
+int z_Group_intersection(MPI_Group a, MPI_Group b, MPI_Group *out) { return combine("MPI_Group_intersection", a, b, 1, 0, out); }
+int z_Group_difference(MPI_Group a, MPI_Group b, MPI_Group *out) { return combine("MPI_Group_difference", a, b, 0, 0, out); }
+
+/* The members at (include) or not at the n given ranks. */
+static int pick(const zgroup *g, int n, const int ranks[], int include, MPI_Group *out) {
+  char *taken = calloc((size_t)g->size + 1, 1);
+  zgroup *r = make(include ? n : g->size);
+  int rc = taken && r ? MPI_SUCCESS : MPI_ERR_NO_MEM, kept = 0;
+  for (int i = 0; i < n && !rc; i++) {
+    if (ranks[i] < 0 || ranks[i] >= g->size || taken[ranks[i]]) rc = MPI_ERR_RANK;
+    else taken[ranks[i]] = 1;
+    if (!rc && include) r->rank[kept++] = g->rank[ranks[i]];
+  }
+  for (int i = 0; i < g->size && !rc && !include; i++)
+    if (!taken[i]) r->rank[kept++] = g->rank[i];
+  free(taken);
+  if (rc) {
+    free(r);
+    return rc;
+  }
+  r->size = kept;
+  return publish(r, out);
+}
+
+static int pick_ranks(const char *function, MPI_Group h, int n, const int ranks[], int include, MPI_Group *out) {
+  const zgroup *g = zgroup_get(h);
+  if (!g) return raise(function, MPI_ERR_GROUP);
+  if (n < 0 || (include && n > g->size)) return raise(function, n < 0 ? MPI_ERR_ARG : MPI_ERR_RANK);
+  return raise(function, pick(g, n, ranks, include, out));
+}
+
+int z_Group_incl(MPI_Group h, int n, const int ranks[], MPI_Group *out) { return pick_ranks("MPI_Group_incl", h, n, ranks, 1, out); }
+int z_Group_excl(MPI_Group h, int n, const int ranks[], MPI_Group *out) { return pick_ranks("MPI_Group_excl", h, n, ranks, 0, out); }
+
+/* The ranks that triplets (first, last, stride) name, at most max of them. */
+static int expand(const zgroup *g, int n, int triplets[][3], int *ranks, int *count) {
+  *count = 0;
+  for (int i = 0; i < n; i++) {
+    int first = triplets[i][0], last = triplets[i][1], stride = triplets[i][2];
+    if (stride == 0) return MPI_ERR_ARG;
+    if (first < 0 || first >= g->size) return MPI_ERR_RANK;
+    for (int64_t at = first; stride > 0 ? at <= last : at >= last; at += stride) {
+      if (at < 0 || at >= g->size || *count == g->size) return MPI_ERR_RANK;
+      ranks[(*count)++] = (int)at;
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+static int pick_ranges(const char *function, MPI_Group h, int n, int triplets[][3], int include, MPI_Group *out) {
+  const zgroup *g = zgroup_get(h);
+  if (!g) return raise(function, MPI_ERR_GROUP);
+  int *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks), count, rc = MPI_ERR_NO_MEM;
+  if (ranks) rc = expand(g, n, triplets, ranks, &count);
+  if (!rc) rc = pick(g, count, ranks, include, out);
+  free(ranks);
+  return raise(function, rc);
+}
+
+int z_Group_range_incl(MPI_Group h, int n, int ranges[][3], MPI_Group *out) { return pick_ranges("MPI_Group_range_incl", h, n, ranges, 1, out); }
+int z_Group_range_excl(MPI_Group h, int n, int ranges[][3], MPI_Group *out) { return pick_ranges("MPI_Group_range_excl", h, n, ranges, 0, out); }
+
+int z_Group_size(MPI_Group h, int *size) {
+  const zgroup *g = zgroup_get(h);
+  if (!g) return raise("MPI_Group_size", MPI_ERR_GROUP);
+  *size = g->size;
+  return MPI_SUCCESS;
+}
+
+int z_Group_rank(MPI_Group h, int *rank) {
+  const zgroup *g = zgroup_get(h);
+  if (!g) return raise("MPI_Group_rank", MPI_ERR_GROUP);
+  *rank = zgroup_rank(g, z_layout.rank);
+  return MPI_SUCCESS;
+}
+
+int z_Group_translate_ranks(MPI_Group ha, int n, const int ranks[], MPI_Group hb, int out[]) {
+  const zgroup *a = zgroup_get(ha), *b = zgroup_get(hb);
+  if (!a || !b) return raise("MPI_Group_translate_ranks", MPI_ERR_GROUP);
+  int32_t *at = positions(b->rank, b->size);
+  int rc = at ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  for (int i = 0; i < n && !rc; i++) {
+    if (ranks[i] == MPI_PROC_NULL) out[i] = MPI_PROC_NULL;
+    else if (ranks[i] < 0 || ranks[i] >= a->size) rc = MPI_ERR_RANK;
+    else out[i] = at[a->rank[ranks[i]]] < 0 ? MPI_UNDEFINED : at[a->rank[ranks[i]]];
+  }
+  free(at);
+  return raise("MPI_Group_translate_ranks", rc);
+}
+
+int zranks_compare(const int32_t *a, const int32_t *b, int n) {
+  if (!memcmp(a, b, (size_t)n * sizeof *a)) return MPI_IDENT;
+  int32_t *at = positions(b, n);
+  int result = MPI_SIMILAR;
+  for (int i = 0; i < n && at; i++)
+    if (at[a[i]] < 0) result = MPI_UNEQUAL;
+  free(at);
+  return result;
+}
+
+int z_Group_compare(MPI_Group ha, MPI_Group hb, int *result) {
+  const zgroup *a = zgroup_get(ha), *b = zgroup_get(hb);
+  if (!a || !b) return raise("MPI_Group_compare", MPI_ERR_GROUP);
+  *result = a->size == b->size ? zranks_compare(a->rank, b->rank, a->size) : MPI_UNEQUAL;
+  return MPI_SUCCESS;
+}
+
+int z_Group_free(MPI_Group *h) {
+  if (*h == MPI_GROUP_EMPTY) {
+    *h = MPI_GROUP_NULL;
+    return MPI_SUCCESS;
+  }
+  zgroup *g = zmap_remove(&groups, z_key(*h));
+  if (!g) return raise("MPI_Group_free", MPI_ERR_GROUP);
+  free(g);
+  return raise("MPI_Group_free", real.Group_free(h));
+}

@@ -1,0 +1,139 @@
+/* MPI_Comm_idup and MPI_Comm_idup_with_info: first the engine brings the new context id to all, then the native library duplicates the local part, then the
+ * copy exists. Whoever waits for anything moves it on; collectives that the program starts meanwhile wait. */
+#include "comm/comm.h"
+
+int32_t z_pending;
+static int32_t copies; /* that the native library is at, in this process */
+static int32_t held;   /* > 0: no other is started */
+
+int zidup_hold(void) {
+  __atomic_add_fetch(&held, 1, __ATOMIC_SEQ_CST);
+  return __atomic_load_n(&copies, __ATOMIC_SEQ_CST) > 0;
+}
+
+void zidup_go_on(int again) {
+  __atomic_sub_fetch(&held, 1, __ATOMIC_SEQ_CST);
+  if (again) z_poll(); /* else the native call comes next, and nothing may be started before */
+}
+
+/* Native libraries make new communicators one after the other, in an order of their own. So a function that blocks in there would wait for a duplication that others of
+ * comm have started and this process has not, and now could not. That one has been called everywhere (launch), so it comes to an end while all are here. */
+int zcomm_meet(MPI_Comm comm) {
+  int inter, any = 1, rc = real.Comm_test_inter(comm, &inter);
+  while (!rc && any) {
+    any = zidup_hold();
+    for (int round = 0; round <= inter && !rc; round++) { /* between two groups each hears of the other's first, then of its own too */
+      MPI_Request request;
+      int mine = any, others;
+      if (!(rc = real.Iallreduce(&mine, &others, 1, MPI_INT, MPI_MAX, comm, &request))) rc = z_wait_native(&request, MPI_STATUS_IGNORE);
+      any = mine | others;
+    }
+    zidup_go_on(any && !rc);
+  }
+  return rc;
+}
+
+typedef struct idup {
+  zreq *user;        /* the program's request */
+  MPI_Comm *out;     /* the program's variable */
+  uint64_t context, *contexts; /* rank 0's of all; what the others say tells that they have called it */
+  MPI_Comm made;
+  MPI_Request native;
+  int copying;       /* the native library is at it */
+  int with_info;
+  MPI_Info info;     /* a duplicate */
+} idup;
+
+static int copy(idup *d, MPI_Comm from) {
+#ifdef Z_HAVE_Comm_idup_with_info
+  if (d->with_info) return real.Comm_idup_with_info(from, d->info, &d->made, &d->native);
+#endif
+  return real.Comm_idup(from, &d->made, &d->native);
+}
+
+static int over(zreq *r, idup *d, int rc) {
+  zcomm *c = r->comm, *made;
+  if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
+  if (!rc && !(rc = zcomm_add(d->made, d->context, c->world, c->size, &made))) {
+    zcomm_like(made, r->comm);
+    *d->out = d->made;
+  }
+  zcoll_of(d->user)->rc = rc;
+  __atomic_store_n(&d->user->cell.done, 1, __ATOMIC_RELEASE);
+  __atomic_sub_fetch(&z_pending, 1, __ATOMIC_RELAXED);
+  zgate_open(&zcomm_more(c)->gate);
+  return 1;
+}
+
+static int move(zreq *r) {
+  idup *d = r->extra;
+  int flag;
+  if (!d->copying) {
+    if (!__atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE)) return 0;
+    if (r->cell.error) return over(r, d, z_error_class(r->cell.error));
+    if (__atomic_load_n(&held, __ATOMIC_SEQ_CST)) return 0;
+    d->context = d->contexts[0];
+    int rc = copy(d, r->comm->native);
+    if (rc) return over(r, d, rc);
+    __atomic_add_fetch(&copies, 1, __ATOMIC_SEQ_CST);
+    d->copying = 1;
+  }
+  int rc = real.Test(&d->native, &flag, MPI_STATUS_IGNORE);
+  if (!rc && !flag) return 0;
+  __atomic_sub_fetch(&copies, 1, __ATOMIC_SEQ_CST);
+  return over(r, d, rc);
+}
+
+/* The program's request waits; another, which the program does not see, goes through the steps. */
+static int launch(zreq *user) {
+  zcoll *j = user->extra;
+  idup *d = j->args.recv;
+  zcomm *c = user->comm;
+  int64_t *counts = zcoll_grab(j, c->size * 8), *displs = zcoll_grab(j, c->size * 8);
+  d->contexts = zcoll_grab(j, c->size * 8);
+  if (j->rc && d->info != MPI_INFO_NULL) real.Info_free(&d->info);
+  if (j->rc) return j->rc;
+  for (int i = 0; i < c->size; i++) counts[i] = 8, displs[i] = i * 8;
+  z_coll a = {.op = Z_ALLGATHERV, .send = &d->context, .send_bytes = 8, .recv = d->contexts, .recv_counts = counts, .recv_displs = displs, .uniform = 1};
+  d->user = user;
+  if (c->rank == 0) d->context = z_eng.ze_next_context();
+  zreq *r = zreq_new_blocking(c, ZREQ_COLL, user->function);
+  r->extra = d;
+  r->poll = move;
+  int failed = zcomm_coll(c, &a, &r->cell);
+  if (failed) {
+    j->rc = z_error_class(failed);
+    if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
+    zreq_free(r);
+    return j->rc;
+  }
+  __atomic_add_fetch(&z_pending, 1, __ATOMIC_RELAXED);
+  zgate_close(&zcomm_more(c)->gate);
+  zreq_release(r);
+  return MPI_SUCCESS;
+}
+
+static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out, MPI_Request *request) {
+  zreq *user = zcoll_begin(c, 1, function);
+  zcoll *j = zcoll_of(user);
+  idup *d = zcoll_grab(j, sizeof *d);
+  if (d) {
+    *d = (idup){.out = out, .with_info = with_info, .info = MPI_INFO_NULL};
+    if (info != MPI_INFO_NULL) zcoll_fail(j, real.Info_dup(info, &d->info));
+  }
+  j->args.recv = d;
+  j->launch = launch;
+  return zcoll_start(user, request);
+}
+
+int z_Comm_idup(MPI_Comm comm, MPI_Comm *out, MPI_Request *request) {
+  zcomm *c = zcomm_find(comm);
+  return c ? duplicate(c, 0, MPI_INFO_NULL, "MPI_Comm_idup", out, request) : real.Comm_idup(comm, out, request);
+}
+
+#ifdef Z_HAVE_Comm_idup_with_info
+int z_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *out, MPI_Request *request) {
+  zcomm *c = zcomm_find(comm);
+  return c ? duplicate(c, 1, info, "MPI_Comm_idup_with_info", out, request) : real.Comm_idup_with_info(comm, info, out, request);
+}
+#endif

@@ -1,0 +1,141 @@
+/* Intercommunicators whose two groups are not all in one cluster. One is a spanning communicator of the members of both groups
+ * that the program sees as two: point to point adds where the other group begins (zcomm_at), collectives are in coll/inter.c. Its
+ * handle is a native intracommunicator of those in this cluster. Where both groups are in one cluster it is native. */
+#include "comm/comm.h"
+#include <stddef.h>
+#include <string.h>
+
+void zinter_set(zcomm *c, int low) {
+  int is_low = c->rank < low;
+  c->inter = 1;
+  c->base = is_low ? low : 0;
+  c->peers = is_low ? c->size - low : low;
+}
+
+int zinter_native(MPI_Comm *comm, int low) {
+  MPI_Comm group, both = *comm;
+  int rank, rc = real.Comm_rank(both, &rank);
+  if (!rc) rc = zcomm_meet(both);
+  if (!rc) rc = real.Comm_split(both, rank < low, rank, &group);
+  if (!rc) rc = zcomm_meet(both);
+  if (rc) return rc;
+  z_enter();
+  rc = real.Intercomm_create(group, 0, both, rank < low ? low : 0, 0, comm);
+  z_leave();
+  real.Comm_free(&group);
+  real.Comm_free(&both);
+  return rc;
+}
+
+/* ---- create ---- */
+
+/* What a group's leader finds out for its group. */
+typedef struct plan {
+  uint64_t context;
+  int32_t n, low; /* members of both groups, and of the first */
+  int32_t failed; /* MPI error code, which the leader has raised */
+  int32_t *all;   /* virtual ranks of both groups' members */
+} plan;
+
+typedef struct hello {
+  uint64_t context;
+  int32_t size;
+} hello;
+
+static int no_memory(MPI_Comm comm, const char *function) { return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory"); }
+
+/* Tells the other leader, over whatever communicator they share, the members of this group, and hears of the other's. The group with
+ * the lowest virtual rank comes first, and its leader's context id is taken: both sides find the same. */
+static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *function, plan *p) {
+  MPI_Group handle;
+  int rc = z_Comm_group(comm, &handle), first = 1;
+  if (rc) return rc;
+  const zgroup *mine = zgroup_get(handle);
+  hello out = {z_eng.ze_next_context(), mine->size}, in;
+  rc = z_Sendrecv(&out, sizeof out, MPI_BYTE, leader, tag, &in, sizeof in, MPI_BYTE, leader, tag, peer, MPI_STATUS_IGNORE);
+  int32_t *others = rc ? NULL : malloc((size_t)in.size * sizeof *others);
+  if (!rc && others) rc = z_Sendrecv(mine->rank, mine->size * 4, MPI_BYTE, leader, tag, others, in.size * 4, MPI_BYTE, leader, tag, peer, MPI_STATUS_IGNORE);
+  if (!rc) p->n = mine->size + in.size, p->all = malloc((size_t)p->n * sizeof *p->all);
+  if (!rc && (!others || !p->all)) rc = no_memory(comm, function);
+  if (!rc) {
+    int32_t least = mine->rank[0];
+    for (int i = 1; i < mine->size; i++)
+      if (mine->rank[i] < least) least = mine->rank[i];
+    for (int i = 0; i < in.size; i++) {
+      first &= others[i] > least;
+      if (zgroup_rank(mine, others[i]) != MPI_UNDEFINED) rc = MPI_ERR_COMM;
+    }
+    p->low = first ? mine->size : in.size;
+    p->context = first ? out.context : in.context;
+    memcpy(p->all + (first ? 0 : p->low), mine->rank, (size_t)mine->size * sizeof *p->all);
+    memcpy(p->all + (first ? p->low : 0), others, (size_t)in.size * sizeof *p->all);
+    if (rc) rc = z_raise_on(comm, rc, function, "a process is in both groups");
+  }
+  free(others);
+  z_Group_free(&handle);
+  return rc;
+}
+
+static int spread(MPI_Comm comm, void *data, int bytes, int root, const char *function) {
+  zcomm *c = zcomm_find(comm);
+  if (c) return zcomm_bcast(c, data, bytes, root, function);
+  MPI_Request request;
+  int rc = real.Ibcast(data, bytes, MPI_BYTE, root, comm, &request);
+  return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
+}
+
+/* As MPI wants it: the new communicator has the error handler of the group's. */
+static int inherit_errhandler(MPI_Comm from, MPI_Comm to) {
+  MPI_Errhandler handler;
+  int rc = real.Comm_get_errhandler(from, &handler);
+  if (!rc) rc = real.Comm_set_errhandler(to, handler);
+  if (!rc && handler != MPI_ERRHANDLER_NULL) rc = real.Errhandler_free(&handler);
+  return rc;
+}
+
+int z_Intercomm_create(MPI_Comm comm, int root, MPI_Comm peer, int leader, int tag, MPI_Comm *out) {
+  static const char function[] = "MPI_Intercomm_create";
+  plan p = {0};
+  int rank, size, inter, spans = 0, rc = z_Comm_test_inter(comm, &inter);
+  if (rc || (rc = z_Comm_rank(comm, &rank)) || (rc = z_Comm_size(comm, &size))) return rc;
+  if (inter) return z_raise_on(comm, MPI_ERR_COMM, function, "the local communicator is an intercommunicator");
+  if (root < 0 || root >= size) return z_raise_on(comm, MPI_ERR_RANK, function, "the local leader is %d; the communicator has ranks 0 to %d", root, size - 1);
+  if (rank == root) p.failed = agree(comm, peer, leader, tag, function, &p);
+  int raised = p.failed;
+  if ((rc = spread(comm, &p, offsetof(plan, all), root, function))) goto end;
+  if ((rc = p.failed)) {
+    if (!raised) rc = z_raise_on(comm, MPI_ERR_OTHER, function, "the local leader did not reach the other group's");
+    goto end;
+  }
+  if (rank != root && !(p.all = malloc((size_t)p.n * sizeof *p.all))) rc = no_memory(comm, function);
+  if (rc || (rc = spread(comm, p.all, p.n * 4, root, function))) goto end;
+  for (int i = 0; i < p.n; i++) spans |= !zcluster_has(p.all[i]);
+  MPI_Comm made;
+  zcomm *c;
+  rc = zcomm_part(z_private, p.all, p.n, tag, &made);
+  if (!rc && spans && !(rc = zcomm_add(made, p.context, p.all, p.n, &c))) zinter_set(c, p.low);
+  if (!rc && !spans) rc = zinter_native(&made, p.low);
+  if (!rc) rc = inherit_errhandler(comm, made);
+  if (rc) rc = z_raise_on(comm, rc, function, "no communicator can be made");
+  else *out = made;
+end:
+  free(p.all);
+  return rc;
+}
+
+/* ---- merge ---- */
+
+/* The group that is `high` comes second; if both or none are, the order is the one that both sides know. */
+int z_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out) {
+  zcomm *c = zcomm_find(comm);
+  if (!c) {
+    int rc = zcomm_meet(comm);
+    if (rc) return rc;
+    z_enter();
+    rc = real.Intercomm_merge(comm, high, out);
+    z_leave();
+    return rc;
+  }
+  if (!c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Intercomm_merge", "the communicator is no intercommunicator");
+  return zcomm_split(c, 0, high ? c->size + c->rank : c->rank, "MPI_Intercomm_merge", out);
+}

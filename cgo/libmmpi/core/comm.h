@@ -1,0 +1,50 @@
+/* Communicators that span clusters. */
+#ifndef ZIPPER_CORE_COMM_H
+#define ZIPPER_CORE_COMM_H
+#include "core/job.h"
+#include "core/map.h"
+
+#pragma GCC visibility push(hidden)
+
+typedef struct zcomm {
+  MPI_Comm native;        /* the local part; its handle is the user's handle */
+  uint64_t context;
+  int32_t id;             /* the engine's */
+  int32_t size, rank;
+  int32_t native_size, native_rank;
+  int32_t *world;         /* [size] rank → virtual world rank */
+  int32_t *native_of;     /* [size] rank → rank in the local part, or Z_REMOTE */
+  int32_t *rank_of;       /* [native_size] the other way */
+  /* An intercommunicator has the ranks of both its groups, one group after the other. What the program calls rank p of the other
+   * group, the peers of point to point, is rank base + p. In an intracommunicator all are peers. */
+  int32_t inter;          /* 1: it is one */
+  int32_t base, peers;    /* rank of the first peer; how many there are */
+  int32_t refs;           /* the user's handle, and each operation or message in flight */
+  int32_t freed;          /* the user has freed it: native free waits for the last reference */
+  void *extra;            /* comms's own */
+} zcomm;
+
+/* The rank of a peer; MPI_PROC_NULL and MPI_ANY_SOURCE stay. */
+static inline int zcomm_at(const zcomm *c, int peer) { return peer < 0 ? peer : c->base + peer; }
+/* The process's own group: all, or the other half of an intercommunicator. */
+static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c->peers : 0; }
+static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
+
+extern zmap z_comms;    /* native handle → zcomm; only spanning ones */
+extern zcomm *z_whole;  /* that of MPI_COMM_WORLD, which most calls are on: no hash in their way. NULL: not started, or over */
+
+/* The spanning communicator of a handle, or NULL: not spanning (or no communicator at all: native MPI will say so). */
+zcomm *zcomm_find_other(MPI_Comm comm); /* of any but MPI_COMM_WORLD: out of the way of most calls */
+static inline zcomm *zcomm_find(MPI_Comm comm) { return comm == MPI_COMM_WORLD ? z_whole : zcomm_find_other(comm); }
+
+static inline zcomm *zcomm_retain(zcomm *c) {
+  __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
+  return c;
+}
+void zcomm_destroy(zcomm *c);  /* refs are 0: drop it in the engine, free the native communicator and c */
+static inline void zcomm_release(zcomm *c) {
+  if (!__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL)) zcomm_destroy(c);
+}
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,141 @@
+/* Errors: classes of the native library, raised through the communicator's error handler. */
+#include "core/error.h"
+#include "rma/win.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int z_error_class(int z_error) {
+  switch (z_error) {
+  case Z_OK: return MPI_SUCCESS;
+  case Z_ERR_TRUNCATE: return MPI_ERR_TRUNCATE;
+  case Z_ERR_UNSUPPORTED: return MPI_ERR_UNSUPPORTED_OPERATION;
+  case Z_ERR_ARG: return MPI_ERR_ARG;
+  case Z_ERR_OP: return MPI_ERR_OP;
+  case Z_ERR_RMA_SYNC: return MPI_ERR_RMA_SYNC;
+  case Z_ERR_RMA_RANGE: return MPI_ERR_RMA_RANGE;
+  case Z_ERR_INTERNAL: return MPI_ERR_INTERN;
+  default: return MPI_ERR_OTHER;
+  }
+}
+
+/* Error codes with a text of ours, so that MPI_Error_string names the function. Codes are never given back, so each text gets one,
+ * and when there are too many the class must do. The texts are kept here: MPICH does not find those of codes added to its own classes. */
+enum { TEXTS = 256 };
+static struct {
+  pthread_mutex_t lock;
+  int n;
+  struct { int class_, code; char *text; } of[TEXTS];
+} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int code_with_text(int class_, const char *text) {
+  int code = class_, i = 0;
+  z_lock(&known.lock);
+  while (i < known.n && (known.of[i].class_ != class_ || strcmp(known.of[i].text, text))) i++;
+  char *copy = i == known.n && i < TEXTS ? strdup(text) : NULL;
+  if (copy && !real.Add_error_code(class_, &code)) {
+    real.Add_error_string(code, text);
+    known.of[known.n].class_ = class_, known.of[known.n].code = code, known.of[known.n].text = copy;
+    known.n++;
+  } else {
+    free(copy);
+    if (i < known.n) code = known.of[i].code;
+  }
+  z_unlock(&known.lock);
+  return code;
+}
+
+int z_Error_string(int code, char *string, int *length) {
+  z_lock(&known.lock);
+  int i = 0, n = known.n;
+  while (i < n && known.of[i].code != code) i++;
+  z_unlock(&known.lock);
+  if (i == n || code == known.of[i].class_) return real.Error_string(code, string, length);
+  *length = snprintf(string, MPI_MAX_ERROR_STRING, "%s", known.of[i].text);
+  return MPI_SUCCESS;
+}
+
+static int raise_line(int class_, const char *line, MPI_Errhandler handler) {
+  /* Programs compare the return code with common classes directly; only for this one they need the text more. */
+  int code = class_ == MPI_ERR_UNSUPPORTED_OPERATION ? code_with_text(class_, line) : class_;
+  if (handler == MPI_ERRORS_ARE_FATAL) {
+    fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
+    if (z_on) z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1); /* all clusters end, not only this one */
+  }
+  if (handler != MPI_ERRHANDLER_NULL) real.Errhandler_free(&handler);
+  return code;
+}
+
+static int raise_text(MPI_Comm comm, int class_, const char *function, const char *text) {
+  char line[MPI_MAX_ERROR_STRING];
+  snprintf(line, sizeof line, "%s: %s", function, text);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (real.Comm_get_errhandler(comm, &handler)) handler = MPI_ERRHANDLER_NULL;
+  int code = raise_line(class_, line, handler);
+  real.Comm_call_errhandler(comm, code);
+  return code;
+}
+
+int zwin_raise(zwin *w, int class_, const char *function, const char *why) {
+  char line[MPI_MAX_ERROR_STRING];
+  snprintf(line, sizeof line, "%s: %s", function, why);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (real.Win_get_errhandler(w->native, &handler)) handler = MPI_ERRHANDLER_NULL;
+  int code = raise_line(class_, line, handler);
+  real.Win_call_errhandler(w->native, code);
+  return code;
+}
+
+int zwin_raise_engine(zwin *w, int z_error, const char *function) {
+  const char *why = z_eng.ze_error();
+  return zwin_raise(w, z_error_class(z_error), function, why && *why ? why : "the engine failed");
+}
+
+int zwin_check_target(zwin *w, int rank, const char *function) {
+  char why[80];
+  if (rank == MPI_PROC_NULL || (rank >= 0 && rank < w->comm->size)) return MPI_SUCCESS;
+  snprintf(why, sizeof why, "the target is %d; the window has ranks 0 to %d", rank, w->comm->size - 1);
+  return zwin_raise(w, MPI_ERR_RANK, function, why);
+}
+
+int zwin_unsupported(MPI_Win win, const char *function) {
+  return zwin_raise(zwin_find(win), MPI_ERR_UNSUPPORTED_OPERATION, function, "not supported by MMPI on a window that spans clusters");
+}
+
+int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...) {
+  char text[MPI_MAX_ERROR_STRING];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  return raise_text(comm, class_, function, text);
+}
+
+int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) {
+  char text[MPI_MAX_ERROR_STRING];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  return raise_text(c && !c->freed ? c->native : MPI_COMM_WORLD, class_, function, text);
+}
+
+int z_raise_file(MPI_File file, int class_, const char *function, const char *text) {
+  char line[MPI_MAX_ERROR_STRING];
+  snprintf(line, sizeof line, "%s: %s", function, text);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (real.File_get_errhandler(file, &handler)) handler = MPI_ERRHANDLER_NULL;
+  int fatal = handler == MPI_ERRORS_ARE_FATAL, code = raise_line(class_, line, handler);
+  if (file != MPI_FILE_NULL) real.File_call_errhandler(file, code);
+  else if (fatal) real.Abort(MPI_COMM_WORLD, class_); /* Open MPI calls no handler for MPI_FILE_NULL, so one of the program's own is not called either */
+  return code;
+}
+
+int z_unsupported(MPI_Comm comm, const char *function) {
+  return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function, "not supported by MMPI on a communicator that spans clusters");
+}
+
+int z_raise_engine(zcomm *c, int z_error, const char *function) {
+  const char *why = z_error == Z_ERR_TRUNCATE ? "the message is longer than the receive buffer" : z_eng.ze_error();
+  return z_raise(c, z_error_class(z_error), function, "%s", why && *why ? why : "the engine failed");
+}

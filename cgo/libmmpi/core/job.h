@@ -1,0 +1,28 @@
+/* What this process knows of its job, and its locks. */
+#ifndef ZIPPER_JOB_H
+#define ZIPPER_JOB_H
+#include "abi.h"
+#include "core/real.h"
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#pragma GCC visibility push(hidden)
+
+extern z_engine z_eng;          /* the engine's functions: z_eng.ze_isend(…) */
+extern z_world z_layout;        /* size, rank, clusters, offset, tag_ub, order */
+extern int z_on;                /* 1: this process is in a job of more than one cluster. 0: everything is passed through */
+extern int z_threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
+extern volatile int32_t z_busy; /* the engine's: enum z_activity */
+extern int32_t z_pending;       /* operations of ours that only our own steps move on (comm/idup.c) */
+
+/* Locks cost nothing below MPI_THREAD_MULTIPLE. */
+static inline void z_lock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_lock(m); }
+static inline void z_unlock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_unlock(m); }
+
+/* Whether this thread may block inside native MPI: the engine is idle. With MPI_THREAD_MULTIPLE another thread could
+ * end the idleness meanwhile, so never. */
+static inline int z_may_block(void) { return !z_busy && !z_threads && !z_pending; }
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,57 @@
+/* The writers of the hash: see map.h. */
+#include "core/map.h"
+#include "core/job.h"
+#include <stdio.h>
+
+static zslot *find(ztable *t, uint64_t key) {
+  for (uint32_t i = ZMAP_START(t, key);; i++) {
+    zslot *s = &t->slots[i & t->mask];
+    if (s->key == key || !s->key) return s;
+  }
+}
+
+/* Makes room for one more key: at most half of the slots are used after a rebuild, at most three quarters before. */
+static void rebuild(zmap *m) {
+  uint32_t bits = 6;
+  while ((1u << bits) < 2 * (m->live + 1)) bits++;
+  ztable *old = m->table, *t = calloc(1, sizeof *t + sizeof(zslot) * (1u << bits));
+  if (!t) {
+    fputs("MMPI: out of memory for a table of handles\n", stderr);
+    abort();
+  }
+  t->mask = (1u << bits) - 1, t->shift = 64 - bits;
+  m->used = 0;
+  for (uint32_t i = 0; old && i <= old->mask; i++)
+    if (old->slots[i].value) *find(t, old->slots[i].key) = old->slots[i], m->used++;
+  t->retired = z_threads ? old : NULL;
+  if (!z_threads) free(old);
+  __atomic_store_n(&m->table, t, __ATOMIC_RELEASE);
+}
+
+void zmap_put(zmap *m, uint64_t key, void *value) {
+  z_lock(&m->lock);
+  if (!m->table || 4 * (m->used + 1) > 3 * (m->table->mask + 1)) rebuild(m);
+  zslot *s = find(m->table, key);
+  if (!s->value) __atomic_store_n(&m->live, m->live + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&s->value, value, __ATOMIC_RELEASE);
+  if (!s->key) {
+    m->used++;
+    __atomic_store_n(&s->key, key, __ATOMIC_RELEASE);
+  }
+  z_unlock(&m->lock);
+}
+
+void *zmap_remove(zmap *m, uint64_t key) {
+  void *value = NULL;
+  z_lock(&m->lock);
+  if (m->table) {
+    zslot *s = find(m->table, key);
+    value = s->value;
+    if (value) {
+      __atomic_store_n(&s->value, NULL, __ATOMIC_RELEASE);
+      __atomic_store_n(&m->live, m->live - 1, __ATOMIC_RELAXED);
+    }
+  }
+  z_unlock(&m->lock);
+  return value;
+}

@@ -1,0 +1,16 @@
+/* Native communicators of the shim's own. */
+#ifndef ZIPPER_PRIVCOMM_H
+#define ZIPPER_PRIVCOMM_H
+#include "core/real.h"
+
+#pragma GCC visibility push(hidden)
+
+extern MPI_Comm z_private, z_self; /* dups of the native world and of MPI_COMM_SELF */
+
+int zprivate_start(void); /* makes both. MPI error code */
+void zprivate_stop(void);
+int zprivate_dup(MPI_Comm from, MPI_Comm *out); /* MPI error code */
+void zprivate_keep_progressing(void);           /* before the program frees a communicator of the native library */
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+const notice = "/* Made by cgo/libmmpi/gen from mpi.h and the policy files: do not edit. */\n"
+
+func (f function) prototype(name string) string {
+	var list []string
+	for _, a := range f.params {
+		if a.typ == "..." {
+			list = append(list, "...")
+			continue
+		}
+		list = append(list, strings.TrimSpace(a.typ+" "+a.name+a.suffix))
+	}
+	if list == nil {
+		list = []string{"void"}
+	}
+	return fmt.Sprintf("%s %s(%s)", f.result, name, strings.Join(list, ", "))
+}
+
+func (f function) arguments(but map[string]string) string {
+	var list []string
+	for _, a := range f.params {
+		name := a.name
+		if other, ok := but[name]; ok {
+			name = other
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// handle is the name of the first argument of the type; "" if there is none.
+func (f function) handle(typ string) string {
+	for _, a := range f.params {
+		if a.typ == typ && a.suffix == "" {
+			return a.name
+		}
+	}
+	return ""
+}
+
+// header is natives.h: the table of native functions, what exists, prototypes of hand-written functions.
+func header(functions []function, p map[string]string) string {
+	var b strings.Builder
+	b.WriteString(notice + "#ifndef ZIPPER_NATIVES_H\n#define ZIPPER_NATIVES_H\n#include <mpi.h>\n\nstruct z_real {\n")
+	for _, f := range functions {
+		fmt.Fprintf(&b, "  __typeof__(&%s) %s;\n", f.pmpi(), f.name)
+	}
+	b.WriteString("};\n\n")
+	for _, f := range functions {
+		fmt.Fprintf(&b, "#define Z_HAVE_%s 1\n", f.name)
+	}
+	b.WriteString("\n")
+	for _, f := range functions {
+		if p[f.name] == own || p[f.name] == inside || p[f.name] == always || p[f.name] == refused || p[f.name] == window {
+			fmt.Fprintf(&b, "%s;\n", f.prototype("z_"+f.name))
+		}
+	}
+	b.WriteString("\n/* The names of the native functions, in the order of struct z_real. */\nextern const char *const z_real_names[];\nenum { Z_REAL_COUNT = ")
+	fmt.Fprintf(&b, "%d };\n#endif\n", len(functions))
+	return b.String()
+}
+
+// wrappers is wrap.c: PMPI_X and its alias MPI_X for every function.
+func wrappers(functions []function, p map[string]string) string {
+	nonblocking := map[string]function{}
+	for _, f := range functions {
+		nonblocking[f.name] = f
+	}
+	var b strings.Builder
+	b.WriteString(notice + "#include \"io/file.h\"\n#include \"rma/win.h\"\n#include \"wrap/collargs.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
+	for _, f := range functions {
+		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
+	}
+	b.WriteString("};\n\n#define WRAPPER __attribute__((visibility(\"default\")))\n#define ALIAS(R, P, X) extern __typeof__(P) X __attribute__((alias(#P), visibility(\"default\")));\n" +
+		"#define BYPASS (__builtin_expect(!z_on, 1) || __builtin_expect(z_inside, 0))\n\n")
+	for _, f := range functions { // before the wrappers, of which two may call each
+		if start, ok := policies(p).starts(f, nonblocking); ok && p[f.name] == persist {
+			b.WriteString(persistentBody(f, start))
+		}
+	}
+	for _, f := range functions {
+		if p[f.name] != skip {
+			b.WriteString(wrapper(f, p[f.name], nonblocking))
+		}
+	}
+	return b.String()
+}
+
+func wrapper(f function, policy string, all map[string]function) string {
+	var b strings.Builder
+	real := fmt.Sprintf("real.%s(%s)", f.name, f.arguments(nil))
+	fmt.Fprintf(&b, "WRAPPER %s {\n", f.prototype("("+f.pmpi()+")")) // in parentheses, for some are macros too (MPICH 5)
+	ret := "return "
+	if f.result == "void" {
+		ret = ""
+	}
+	switch policy {
+	case pass:
+		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
+	case always, refused:
+		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
+	case own, inside, persist:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s  %sz_%s(%s);\n", real, nulls(f), ret, f.name, f.arguments(nil))
+	case window:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s  if (zwin_find(%s)) return z_%s(%s);\n  z_poll_if_busy(); /* a program may call nothing else and wait */\n", real, nulls(f), f.handle("MPI_Win"), f.name, f.arguments(nil))
+		b.WriteString(checks(f, policy, all))
+	case guarded, synced:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n", real)
+		b.WriteString(checks(f, policy, all))
+	case narrow:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s", real, nulls(f))
+		b.WriteString(narrowed(f, all))
+	case arrays:
+		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s", real, nulls(f))
+		b.WriteString(narrowedArrays(f, all))
+	}
+	fmt.Fprintf(&b, "}\nALIAS(%s, %s, %s)\n\n", f.result, f.pmpi(), f.mpi())
+	return b.String()
+}
+
+// checks is the body of a guarded wrapper behind the bypass.
+func checks(f function, policy string, all map[string]function) string {
+	var b strings.Builder
+	groups := map[string]string{}
+	comm := ""
+	for _, a := range f.params {
+		if a.suffix != "" {
+			continue
+		}
+		switch a.typ {
+		case "MPI_Comm":
+			fmt.Fprintf(&b, "  if (zcomm_find(%s)) return z_unsupported(%s, %q);\n", a.name, a.name, f.mpi())
+			if comm == "" {
+				comm = a.name
+			}
+		case "MPI_Win":
+			if policy != window {
+				fmt.Fprintf(&b, "  if (zwin_find(%s)) return zwin_unsupported(%s, %q);\n", a.name, a.name, f.mpi())
+			}
+		case "MPI_Group":
+			groups[a.name] = "native_" + a.name
+		}
+	}
+	raise := "MPI_COMM_WORLD"
+	if comm != "" {
+		raise = comm
+	}
+	b.WriteString("  int rc;\n")
+	for _, a := range f.params {
+		if g, ok := groups[a.name]; ok {
+			fmt.Fprintf(&b, "  MPI_Group %s;\n  if ((rc = zgroup_native(%s, &%s))) return z_raise_on(%s, rc, %q, \"the group has members in other clusters\");\n",
+				g, a.name, g, raise, f.mpi())
+		}
+	}
+	// Collectives, so all ranks take the same way, idle or not.
+	switch {
+	case policy == synced && comm != "":
+		fmt.Fprintf(&b, "  if ((rc = z_native_barrier(%s))) return rc;\n", comm)
+	case policy == synced:
+		fmt.Fprintf(&b, "  if ((rc = zfile_meet(%s))) return rc;\n", f.handle("MPI_File"))
+	case nonblockingForm(f, all):
+		fmt.Fprintf(&b, "  MPI_Request request;\n  rc = real.%s(%s, &request);\n  return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);\n",
+			iForm(f.name), f.arguments(groups))
+		return b.String()
+	}
+	fmt.Fprintf(&b, "  z_enter();\n  rc = real.%s(%s);\n  z_leave();\n", f.name, f.arguments(groups))
+	for _, a := range f.params {
+		if g, ok := groups[a.name]; ok {
+			fmt.Fprintf(&b, "  if (%s != MPI_GROUP_EMPTY) real.Group_free(&%s);\n", g, g)
+		}
+	}
+	b.WriteString("  return rc;\n")
+	return b.String()
+}
+
+// narrowed is the body of a big-count function behind the bypass: its counts nearly always fit an int.
+func narrowed(f function, all map[string]function) string {
+	var fit []string
+	casts := map[string]string{}
+	comm := ""
+	short := all[strings.TrimSuffix(f.name, "_c")]
+	for i, a := range f.params {
+		switch {
+		case a.typ != short.params[i].typ:
+			fit = append(fit, fmt.Sprintf("%s <= INT_MAX", a.name))
+			casts[a.name] = "(int)" + a.name
+		case a.typ == "MPI_Comm":
+			comm = a.name
+		}
+	}
+	out := fmt.Sprintf("  if (%s) return z_%s(%s);\n", strings.Join(fit, " && "), short.name, f.arguments(casts))
+	if w := f.handle("MPI_Win"); w != "" && comm == "" {
+		return fmt.Sprintf("  if (zwin_find(%s)) {\n  %s    return zwin_raise(zwin_find(%s), MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n  }\n",
+			w, out, w, f.mpi()) + checks(f, guarded, all)
+	}
+	if file := f.handle("MPI_File"); file != "" {
+		return out + fmt.Sprintf("  if (zfile_find(%s)) return z_raise_file(%s, MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n",
+			file, file, f.mpi()) + checks(f, guarded, all)
+	}
+	if comm == "" {
+		return out + fmt.Sprintf("  return z_raise(NULL, MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n", f.mpi())
+	}
+	return out + checks(f, guarded, all)
+}
+
+// iForm is the name of a function's nonblocking form: Bcast, Ibcast; Neighbor_alltoallv_c, Ineighbor_alltoallv_c.
+func iForm(name string) string { return "I" + strings.ToLower(name[:1]) + name[1:] }
+
+// nonblockingForm tells whether the function has a form that takes the same arguments and a request.
+func nonblockingForm(f function, all map[string]function) bool {
+	i, ok := all[iForm(f.name)]
+	if !ok || len(i.params) != len(f.params)+1 {
+		return false
+	}
+	for k, a := range f.params {
+		if i.params[k].typ != a.typ {
+			return false
+		}
+	}
+	last := i.params[len(f.params)]
+	return strings.ReplaceAll(last.typ+last.suffix, " ", "") == "MPI_Request*"
+}
+
+// list is functions.tsv: one line a function, for the conformance table.
+func list(functions []function, p map[string]string) string {
+	var b strings.Builder
+	b.WriteString("function\tpolicy\ton_spanning\n")
+	for _, f := range functions {
+		spanning := onSpanning(f, p[f.name])
+		if p[f.name] == narrow && p[strings.TrimSuffix(f.name, "_c")] == inside {
+			spanning = onSpanning(f, inside)
+		}
+		fmt.Fprintf(&b, "%s\t%s\t%s\n", f.mpi(), p[f.name], spanning)
+	}
+	return b.String()
+}

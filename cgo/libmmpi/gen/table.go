@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// meaning says in the words of the conformance table what a policy comes to where an argument spans clusters.
+func meaning(policy, spanning string) (string, error) {
+	switch {
+	case spanning == "supported":
+		return "spanning", nil
+	case spanning == "unsupported":
+		return "error", nil
+	case policy == pass || policy == skip:
+		return "native", nil
+	case (policy == guarded || policy == synced) && spanning == "local":
+		return "native, inside", nil
+	}
+	return "", fmt.Errorf("policy %q, %q: no words for it in the conformance table", policy, spanning)
+}
+
+const tableHead = `# MPI functions on communicators that span clusters
+
+Made by ` + "`go generate ./cgo/libmmpi/gen`" + ` (after ` + "`scripts/build`" + `) from the functions of each library's ` + "`mpi.h`" + ` and the policy files in
+` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function, but for windows (guide.md).
+
+| word | what the function does |
+|---|---|
+| spanning | works on communicators, groups and windows that span clusters |
+| native | goes straight to the native library: it needs no communicator, or only its handle |
+| native, inside | works natively on the part of a file that is in this cluster |
+| error | returns MPI_ERR_UNSUPPORTED_OPERATION through the error handler where a communicator, group or window spans clusters |
+| – | no function of this library (MPICH: c2f and f2c are macros) |
+
+The functions MPI_T_… go to the native library unwrapped. A big-count function (…_c) that is "spanning" needs counts and displacements below 2³¹.
+MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (guide.md), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
+that spans clusters is of shared memory.
+`
+
+// table writes the conformance table of functions.tsv files, each in a directory named after its MPI library: first
+// the functions that all have, then the others (newer than MPI 3.1, conversions of statuses, the library's own).
+func table(files []string) (string, error) {
+	var columns []string
+	entries := map[string]map[string]string{}
+	for _, file := range files {
+		column := filepath.Base(filepath.Dir(file))
+		columns = append(columns, column)
+		if err := readEntries(file, column, entries); err != nil {
+			return "", err
+		}
+	}
+	var common, others []string
+	for name, e := range entries {
+		if len(e) == len(columns) {
+			common = append(common, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	var b strings.Builder
+	b.WriteString(tableHead)
+	for _, part := range []struct {
+		title string
+		names []string
+	}{{"Functions of both libraries (MPI 3.1 and what it removed)", common}, {"Functions of one library only (MPI 4.0, conversions, extensions)", others}} {
+		slices.Sort(part.names)
+		fmt.Fprintf(&b, "\n## %s\n\n| function | %s |\n|---%s|\n", part.title, strings.Join(columns, " | "), strings.Repeat("|---", len(columns)))
+		for _, name := range part.names {
+			b.WriteString("| " + name + " |")
+			for _, c := range columns {
+				word := entries[name][c]
+				if word == "" {
+					word = "–"
+				}
+				b.WriteString(" " + word + " |")
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String(), nil
+}
+
+// readEntries adds what functions.tsv says, as entries[function][column].
+func readEntries(file, column string, entries map[string]map[string]string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return fmt.Errorf("%w: run scripts/build first", err)
+	}
+	defer f.Close()
+	in := bufio.NewScanner(f)
+	for n := 1; in.Scan(); n++ {
+		if n == 1 {
+			continue // the head
+		}
+		words := strings.Split(in.Text(), "\t")
+		if len(words) != 3 {
+			return fmt.Errorf("%s:%d: %d columns, want 3", file, n, len(words))
+		}
+		word, err := meaning(words[1], words[2])
+		if err != nil {
+			return fmt.Errorf("%s:%d: %s: %w", file, n, words[0], err)
+		}
+		if entries[words[0]] == nil {
+			entries[words[0]] = map[string]string{}
+		}
+		entries[words[0]][column] = word
+	}
+	return in.Err()
+}

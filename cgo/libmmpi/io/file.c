@@ -1,0 +1,324 @@
+/* MPI-IO on a communicator that spans clusters. Where the user says that a path is on a file system that all clusters share, each
+ * cluster opens the file natively for its own part, and reads and writes go to its native MPI-IO. What is agreed over all
+ * clusters is here: opening (a new file is made by one cluster, then the others open it), closing and deleting, size, syncing. The shared file pointer is ours
+ * (sharedpointer.c). Atomic mode, which needs locks that clusters do not share, is refused. */
+#include "io/file.h"
+#include "comm/comm.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static zmap files; /* native handle → zfile; not those that a process has alone */
+
+static zfile *get(MPI_File file) { return zmap_count(&files) ? zmap_get(&files, z_key(file)) : NULL; }
+
+zfile *zfile_find(MPI_File file) {
+  zfile *f = get(file);
+  return f && f->spans ? f : NULL;
+}
+
+int zfile_meet(MPI_File file) {
+  zfile *f = get(file);
+  return !f ? MPI_SUCCESS : z_native_barrier(f->spans ? zcomm_find(f->comm)->native : f->comm);
+}
+
+/* ---- what the user declares ---- */
+
+static const char key[] = "zipper_shared", variable[] = "ZIPPER_SHARED_FS";
+
+void zfile_doubt(void) {
+  const char *directories = getenv(variable);
+  for (const char *d = directories ? directories : ""; *d; d += strcspn(d, ":"), d += *d == ':')
+    if (*d != '/' && *d != ':') {
+      fprintf(stderr, "MMPI: %s=%s: want whole paths from / on, separated by colons, as in /scratch:/home\n", variable, directories);
+      return;
+    }
+}
+
+/* Whether path, which has no links, is one of the colon-separated directories or below. */
+static int below(const char *path, const char *directories) {
+  char one[PATH_MAX], directory[PATH_MAX];
+  for (const char *d = directories; *d; d += strcspn(d, ":"), d += *d == ':') {
+    int n = snprintf(one, sizeof one, "%.*s", (int)strcspn(d, ":"), d);
+    if (n < 1 || n >= (int)sizeof one || !realpath(one, directory)) continue;
+    size_t length = strlen(directory);
+    if (!strncmp(path, directory, length) && (path[length] == '/' || path[length] == 0 || directory[length - 1] == '/')) return 1;
+  }
+  return 0;
+}
+
+/* The directory of the name without links and dots, as it is on this host; of one that does not exist (*missing) or cannot be one, the
+ * deepest directory above it. */
+static int directory_of(const char *name, char *out, int32_t *missing) {
+  char copy[PATH_MAX];
+  const char *colon = strchr(name, ':'); /* "ufs:/path" names a file system's driver */
+  if (colon && !memchr(name, '/', (size_t)(colon - name))) name = colon + 1;
+  if (snprintf(copy, sizeof copy, "%s", name) >= (int)sizeof copy) return 0;
+  for (*missing = 0;; *missing |= errno == ENOENT) {
+    char *slash = strrchr(copy, '/');
+    if (!slash) return realpath(".", out) != NULL;
+    slash[slash == copy] = 0;
+    if (realpath(copy, out)) return 1;
+    if ((errno != ENOENT && errno != ENOTDIR && errno != ELOOP) || slash == copy) return 0;
+  }
+}
+
+static int declared(const char *name, MPI_Info info, int32_t *missing) {
+  char text[MPI_MAX_INFO_VAL + 1] = "", directory[PATH_MAX];
+  int flag = 0, found = directory_of(name, directory, missing);
+  if (info != MPI_INFO_NULL) real.Info_get(info, key, sizeof text - 1, text, &flag);
+  if (flag) return !strcmp(text, "true");
+  const char *directories = getenv(variable);
+  return directories && found && below(directory, directories);
+}
+
+/* ---- errors on their way between MPI libraries ---- */
+
+static const int classes[] = {MPI_SUCCESS, MPI_ERR_IO, MPI_ERR_NO_SUCH_FILE, MPI_ERR_FILE_EXISTS, MPI_ERR_ACCESS, MPI_ERR_AMODE, MPI_ERR_BAD_FILE,
+                              MPI_ERR_NO_SPACE, MPI_ERR_READ_ONLY, MPI_ERR_QUOTA, MPI_ERR_FILE_IN_USE, MPI_ERR_NO_MEM};
+enum { CLASSES = sizeof classes / sizeof *classes };
+
+static int portable(int rc) {
+  int class_ = rc, i = 0;
+  if (rc) real.Error_class(rc, &class_);
+  while (i < CLASSES && classes[i] != class_) i++;
+  return i < CLASSES ? i : 1;
+}
+
+/* ---- open ---- */
+
+/* The native libraries fill gaps between what a process writes with what they read there before, which in a file that another
+ * cluster writes to at the same time would undo its writes. */
+static int careful(MPI_Info info, MPI_Info *out) {
+  static const char *const off[] = {"romio_ds_write", "romio_cb_write"};
+  int rc = info == MPI_INFO_NULL ? real.Info_create(out) : real.Info_dup(info, out), flag;
+  int length;
+  for (int i = 0; i < 2 && !rc; i++) rc = real.Info_set(*out, off[i], "disable");
+  if (!rc) rc = real.Info_get_valuelen(*out, key, &length, &flag);
+  if (!rc && flag) rc = real.Info_delete(*out, key);
+  return rc;
+}
+
+static int open_native(const zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out) {
+  MPI_Info hints;
+  int rc = careful(info, &hints);
+  if (!rc) rc = zcomm_meet(c->native);
+  if (rc) return rc;
+  z_enter();
+  rc = real.File_open(c->native, name, amode, hints, out);
+  z_leave();
+  real.Info_free(&hints);
+  return rc;
+}
+
+/* The worst of what all found, as an index in classes; -1 if they could not tell each other. */
+static int worst(zcomm *c, int mine, const char *function) {
+  int *all = malloc((size_t)c->size * sizeof *all), found = -1;
+  if (all && !zcomm_allgather(c, &mine, sizeof mine, all, function)) {
+    found = 0;
+    for (int i = 0; i < c->size; i++)
+      if (all[i] > found) found = all[i];
+  }
+  free(all);
+  return found;
+}
+
+static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out) {
+  static const char function[] = "MPI_File_open";
+  int first = zcluster_has(c->world[0]), found = 0, native = amode & ~MPI_MODE_DELETE_ON_CLOSE, opened = 0;
+  if (first) found = portable(open_native(c, name, native, info, out)), opened = !found;
+  int32_t theirs = found;
+  if (zcomm_bcast(c, &theirs, sizeof theirs, 0, function)) return MPI_ERR_OTHER;
+  if (!first && !(found = theirs)) found = portable(open_native(c, name, native & ~MPI_MODE_EXCL, info, out)), opened = !found;
+  if ((found = worst(c, found, function)) == 0) return MPI_SUCCESS;
+  if (opened && !z_native_barrier(c->native)) {
+    z_enter();
+    real.File_close(out);
+    z_leave();
+  }
+  *out = MPI_FILE_NULL;
+  return found < 0 ? MPI_ERR_OTHER : classes[found];
+}
+
+/* Bits that the libraries may number differently. */
+static int portable_amode(int amode) {
+  static const int bits[] = {MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_MODE_RDWR, MPI_MODE_CREATE, MPI_MODE_EXCL, MPI_MODE_DELETE_ON_CLOSE, MPI_MODE_UNIQUE_OPEN, MPI_MODE_SEQUENTIAL, MPI_MODE_APPEND};
+  int set = 0;
+  for (unsigned i = 0; i < sizeof bits / sizeof *bits; i++)
+    if (amode & bits[i]) set |= 1 << i;
+  return set;
+}
+
+/* The same verdict at all ranks: an error class, 0 to go on; *why is for the user. */
+static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const char **why) {
+  static _Thread_local char text[200]; /* with the function's name below MPI_MAX_ERROR_STRING, which is 256 in Open MPI */
+  struct wish { int32_t shared, amode, missing; } mine = {.amode = portable_amode(amode)}, *all = malloc((size_t)c->size * sizeof *all);
+  mine.shared = declared(name, info, &mine.missing);
+  int rc = all ? zcomm_allgather(c, &mine, sizeof mine, all, "MPI_File_open") : MPI_ERR_NO_MEM;
+  for (int i = 0; i < c->size && !rc; i++) {
+    if (!all[i].shared) {
+      rc = MPI_ERR_UNSUPPORTED_OPERATION;
+      snprintf(text, sizeof text, "virtual rank %d was not told that all clusters share the path's file system: if they do, set the info key zipper_shared=true "
+               "or ZIPPER_SHARED_FS=/directory:/another", c->world[i]);
+      *why = text;
+    } else if (all[i].missing) { /* before the first cluster makes the file */
+      rc = MPI_ERR_NO_SUCH_FILE;
+      snprintf(text, sizeof text, "virtual rank %d does not find the path's directory", c->world[i]);
+      *why = text;
+    } else if (all[i].amode != all[0].amode) {
+      rc = MPI_ERR_NOT_SAME, *why = "the access modes are not the same at all ranks";
+    }
+  }
+  free(all);
+  if (!rc && amode & MPI_MODE_SEQUENTIAL) rc = MPI_ERR_UNSUPPORTED_OPERATION, *why = "MPI_MODE_SEQUENTIAL leaves no access but by the native library's shared file pointer, which clusters do not have";
+  return rc;
+}
+
+static int open_inside(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *out) {
+  int size, rank, rc = real.Comm_size(comm, &size);
+  zfile *f = rc || size == 1 ? NULL : calloc(1, sizeof *f);
+  if (!rc) rc = real.Comm_rank(comm, &rank);
+  if (!rc && f) rc = z_Comm_split(comm, 0, rank, &f->comm);
+  if (!rc) {
+    z_enter();
+    rc = real.File_open(comm, name, amode, info, out);
+    z_leave();
+    if (rc && f) real.Comm_free(&f->comm);
+  }
+  if (rc) free(f);
+  else if (f) zmap_put(&files, z_key(*out), f);
+  return rc;
+}
+
+int z_File_open(MPI_Comm comm, const char *name, int amode, MPI_Info info, MPI_File *out) {
+  static const char function[] = "MPI_File_open";
+  zcomm *c = zcomm_find(comm);
+  if (!c) return open_inside(comm, name, amode, info, out);
+  *out = MPI_FILE_NULL;
+  if (c->inter) return z_raise_file(MPI_FILE_NULL, MPI_ERR_COMM, function, "not on an intercommunicator");
+  const char *why = "no memory";
+  int rc = verdict(c, name, amode, info, &why);
+  if (rc) return z_raise_file(MPI_FILE_NULL, rc, function, why);
+  zfile *f = calloc(1, sizeof *f);
+  if (f) f->spans = 1, f->amode = amode, f->name = strdup(name);
+  if (!f || !f->name) rc = MPI_ERR_NO_MEM;
+  /* Its own communicator: the program's may be in use and be freed. */
+  if (!rc) rc = zcomm_split(c, 0, c->rank, function, &f->comm);
+  if (!rc && (rc = open_everywhere(zcomm_find(f->comm), name, amode, info, out))) z_Comm_free(&f->comm);
+  if (rc) {
+    if (f) free(f->name);
+    free(f);
+    return z_raise_file(MPI_FILE_NULL, rc, function, "the file cannot be opened in all clusters");
+  }
+  zmap_put(&files, z_key(*out), f);
+  return zshared_open(f, *out);
+}
+
+/* ---- collective over all clusters ---- */
+
+int z_File_close(MPI_File *file) {
+  zfile *f = get(*file);
+  int rc = f && f->spans ? zshared_close(f) : zfile_meet(*file);
+  zmap_remove(&files, z_key(*file));
+  if (!rc) INSIDE(File_close(file));
+  if (!f) return rc;
+  if (!f->spans) {
+    real.Comm_free(&f->comm);
+    free(f);
+    return rc;
+  }
+  int rc2 = z_Barrier(f->comm), rank = 0;
+  if (!rc2 && f->amode & MPI_MODE_DELETE_ON_CLOSE) {
+    z_Comm_rank(f->comm, &rank);
+    if (rank == 0) real.File_delete(f->name, MPI_INFO_NULL);
+    rc2 = z_Barrier(f->comm);
+  }
+  z_Comm_free(&f->comm);
+  free(f->name);
+  free(f);
+  return rc ? rc : rc2;
+}
+
+/* Nobody begins before all have come, nobody goes on before it is done everywhere. */
+#define TOGETHER(NAME, PARAMS, ...)              \
+  int z_##NAME PARAMS {                          \
+    zfile *f = zfile_find(file);                 \
+    int rc = f ? z_Barrier(f->comm) : zfile_meet(file); \
+    if (!rc) INSIDE(NAME(__VA_ARGS__));          \
+    int rc2 = f ? z_Barrier(f->comm) : MPI_SUCCESS; \
+    return rc ? rc : rc2;                        \
+  }
+TOGETHER(File_set_size, (MPI_File file, MPI_Offset size), file, size)
+TOGETHER(File_sync, (MPI_File file), file)
+
+/* In the cluster of rank 0 only: the libraries look where the file ends and write from there on, so two at once would add up. The others hear
+ * from it how it went. */
+int z_File_preallocate(MPI_File file, MPI_Offset size) {
+  static const char function[] = "MPI_File_preallocate";
+  zfile *f = zfile_find(file);
+  int rc;
+  if (!f) {
+    if (!(rc = zfile_meet(file))) INSIDE(File_preallocate(file, size));
+    return rc;
+  }
+  zcomm *c = zcomm_find(f->comm);
+  int first = zcluster_has(c->world[0]);
+  if ((rc = z_Barrier(f->comm))) return rc;
+  if (first) INSIDE(File_preallocate(file, size));
+  int32_t found = portable(rc);
+  int failed = zcomm_bcast(c, &found, sizeof found, 0, function), rc2 = z_Barrier(f->comm);
+  if (first || failed || !found) return rc ? rc : failed ? failed : rc2;
+  return z_raise_file(file, classes[found], function, "the cluster that does it for all could not");
+}
+
+/* ---- the rest ---- */
+
+int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Datatype type, const char *form, MPI_Info info) {
+  MPI_Info hints = info;
+  zfile *f = zfile_find(file);
+  int rc = f ? careful(info, &hints) : MPI_SUCCESS;
+  if (!rc) rc = zfile_meet(file);
+  if (!rc) INSIDE(File_set_view(file, at, element, type, form, hints));
+  if (hints != info) real.Info_free(&hints);
+  if (!f) return rc;
+  int size = 0, rc2 = rc ? rc : real.Type_size(element, &size);
+  if (size > 0) f->element = size;
+  int rc3 = zshared_set(f, 0);
+  return rc2 ? rc2 : rc3;
+}
+
+int z_File_set_info(MPI_File file, MPI_Info info) {
+  MPI_Info hints = info;
+  int rc = zfile_find(file) ? careful(info, &hints) : MPI_SUCCESS;
+  if (!rc) rc = zfile_meet(file);
+  if (!rc) INSIDE(File_set_info(file, hints));
+  if (hints != info) real.Info_free(&hints);
+  return rc;
+}
+
+int z_File_get_amode(MPI_File file, int *amode) {
+  zfile *f = zfile_find(file);
+  if (!f) return real.File_get_amode(file, amode);
+  *amode = f->amode;
+  return MPI_SUCCESS;
+}
+
+int z_File_get_group(MPI_File file, MPI_Group *out) {
+  zfile *f = zfile_find(file);
+  if (f) return z_Comm_group(f->comm, out);
+  MPI_Group native;
+  int rc = real.File_get_group(file, &native);
+  if (!rc && (rc = zgroup_wrap(&native, out))) rc = z_raise_file(file, rc, "MPI_File_get_group", "no group can be made");
+  return rc;
+}
+
+/* On is what clusters cannot keep; off is how they are. */
+int z_File_set_atomicity(MPI_File file, int on) {
+  if (on && zfile_find(file))
+    return z_raise_file(file, MPI_ERR_UNSUPPORTED_OPERATION, "MPI_File_set_atomicity", "the file is open in several clusters, which share no locks: use MPI_File_sync and barriers");
+  int rc = zfile_meet(file);
+  if (!rc) INSIDE(File_set_atomicity(file, on));
+  return rc;
+}

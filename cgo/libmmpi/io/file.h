@@ -1,0 +1,34 @@
+/* Files. */
+#ifndef ZIPPER_FILE_H
+#define ZIPPER_FILE_H
+#include "core/comm.h"
+#include "core/error.h"
+#include "request/wait.h"
+
+typedef struct zfile {
+  MPI_Comm comm; /* private, of all processes that opened it */
+  int spans;     /* several clusters; else there is nothing more in here */
+  int amode;
+  char *name;
+  /* The shared file pointer (sharedpointer.c). */
+  MPI_Win pointer;
+  int element;      /* bytes in an elementary type of the view */
+  MPI_Status split; /* of the ordered operation that has begun */
+} zfile;
+
+/* A native call into rc, as a call of ours. */
+#define INSIDE(call) do { z_enter(); rc = real.call; z_leave(); } while (0)
+
+/* The spanning file behind a handle; NULL: inside one cluster, native. */
+zfile *zfile_find(MPI_File file);
+
+/* Before a collective native call on a file: all who share it in this cluster are there, and each served the others meanwhile. */
+int zfile_meet(MPI_File file);
+
+/* The shared file pointer; collective. */
+int zshared_open(zfile *f, MPI_File file);
+int zshared_set(zfile *f, int64_t to); /* all are at it when it returns */
+int zshared_close(zfile *f);
+
+void zfile_doubt(void); /* says on standard error what in the user's variable for files is not understood */
+#endif

@@ -1,0 +1,278 @@
+/* Point to point. Every call has one branch: the peer is in this cluster (native MPI on the local part) or not (engine).
+ * */
+#include "p2p/p2p.h"
+#include <limits.h>
+
+/* ---- arguments of calls that do not reach native MPI ---- */
+
+int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, int peer, int tag, int receiving) {
+  if (count < 0) return z_raise(c, MPI_ERR_COUNT, function, "the count is negative: %lld", (long long)count);
+  if (type == MPI_DATATYPE_NULL) return z_raise(c, MPI_ERR_TYPE, function, "the datatype is MPI_DATATYPE_NULL");
+  if (!(receiving && tag == MPI_ANY_TAG) && (tag < 0 || tag > z_layout.tag_ub))
+    return z_raise(c, MPI_ERR_TAG, function, "the tag is %d; tags of this job go from 0 to %d", tag, z_layout.tag_ub);
+  if (!(receiving && peer == MPI_ANY_SOURCE) && peer != MPI_PROC_NULL && (peer < 0 || peer >= c->peers))
+    return z_raise(c, MPI_ERR_RANK, function, "the rank is %d; the communicator has ranks 0 to %d", peer, c->peers - 1);
+  return MPI_SUCCESS;
+}
+
+/* ---- recording ---- */
+
+void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
+  MPI_Group peers, world;
+  int inter = 0, size = 0, rank = MPI_UNDEFINED;
+  if (type == MPI_DATATYPE_NULL || real.Type_size(type, &size) || real.Comm_test_inter(comm, &inter)) return; /* native MPI says what is wrong */
+  if (inter ? real.Comm_remote_group(comm, &peers) : real.Comm_group(comm, &peers)) return;
+  if (!real.Comm_group(z_private, &world)) {
+    int n = 0;
+    if (!real.Group_size(peers, &n) && dest < n && !real.Group_translate_ranks(peers, 1, &dest, world, &rank) && rank != MPI_UNDEFINED)
+      z_eng.ze_record(z_layout.offset + rank, count * size);
+    real.Group_free(&world);
+  }
+  real.Group_free(&peers);
+}
+
+/* ---- starting ---- */
+
+static int poll_native(zreq *r) { return r->cell.done || (z_cb_test(&r->cell) && (r->cell.done = 1)); }
+
+static void now_native(zreq *r) {
+  r->is_native = 1;
+  r->poll = poll_native;
+}
+
+/* The bytes to send, r->count of them: the program's memory or, of a buffered send and where it has gaps, a copy. */
+static int gather(zreq *r, const void *buf, int64_t count, MPI_Datatype type, enum p2p_mode mode, const void **data) {
+  const ztype *t = ztype_get(type);
+  if (!t) return MPI_ERR_TYPE;
+  *data = buf;
+  r->count = count * t->size;
+  if (ztype_nowhere(t, buf, r->count)) return MPI_ERR_BUFFER;
+  if (!r->count || (t->contiguous && mode != P2P_BUFFERED)) return MPI_SUCCESS;
+  if (!(r->packed = malloc(r->count))) return MPI_ERR_NO_MEM;
+  *data = r->packed;
+  if (!t->contiguous) return ztype_pack(buf, count, type, r->packed, z_private);
+  memcpy(r->packed, buf, r->count);
+  return MPI_SUCCESS;
+}
+
+static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {
+  const void *data;
+  int rc = gather(r, buf, count, type, mode, &data);
+  if (rc) return rc;
+  rc = z_eng.ze_isend(r->comm->id, Z_P2P, data, r->count, zcomm_at(r->comm, dest), tag, mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell);
+  return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
+}
+
+int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm) {
+  const void *data;
+  int rc = gather(r, buf, count, type, P2P_BUFFERED, &data), contiguous = !rc && ztype_get(type)->contiguous;
+  if (!rc && !contiguous && r->count > INT_MAX) rc = MPI_ERR_COUNT;
+  if (rc) return rc;
+  now_native(r);
+  p2p_note(comm, native, count, type);
+  return contiguous ? real.Isend(data, count, type, native, tag, comm, &r->native) : real.Isend(data, (int)r->count, MPI_PACKED, native, tag, comm, &r->native);
+}
+
+int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {
+  int native = p2p_native_rank(r->comm, dest);
+  if (native == Z_REMOTE && dest != MPI_PROC_NULL) return start_engine_send(r, buf, count, type, dest, tag, mode);
+  now_native(r);
+  return p2p_native_isend(mode, buf, (int)count, type, native, tag, r->comm->native, &r->native);
+}
+
+/* A receive that the engine matches: of a remote message, or of any, or of a local one behind an earlier one of that kind. */
+static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag, int local) {
+  const ztype *t = ztype_get(type);
+  if (!t) return MPI_ERR_TYPE;
+  void *data = buf;
+  int64_t bytes = count * t->size;
+  if (ztype_nowhere(t, buf, bytes)) return MPI_ERR_BUFFER;
+  r->buf = buf, r->count = count, r->element = t->size, r->peer = source, r->tag = tag;
+  if (bytes && !t->contiguous) {
+    if (!(r->packed = malloc(bytes))) return MPI_ERR_NO_MEM;
+    data = r->packed;
+  }
+  if (local || r->packed) {
+    if (r->handle == MPI_REQUEST_NULL) r->type = type; /* blocking: the program cannot free it meanwhile */
+    else zreq_hold_type(r, type);
+  }
+  int rc = z_eng.ze_irecv(r->comm->id, Z_P2P, data, bytes, source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(r->comm, source), tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell);
+  return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
+}
+
+/* Whether a receive can be posted natively at once: the source is here and no earlier deferred receive could want its message. */
+int p2p_receives_natively(const zcomm *c, int source, int tag) {
+  if (source == MPI_PROC_NULL) return 1;
+  if (source == MPI_ANY_SOURCE || p2p_native_rank(c, source) == Z_REMOTE) return 0;
+  return !z_busy || !z_eng.ze_shadowed(c->id, zcomm_at(c, source), tag == MPI_ANY_TAG ? Z_ANY_TAG : tag);
+}
+
+int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag) {
+  const zcomm *c = r->comm;
+  if (p2p_receives_natively(c, source, tag)) {
+    now_native(r);
+    return real.Irecv(buf, (int)count, type, p2p_native_rank(c, source), tag, c->native, &r->native);
+  }
+  return start_engine_recv(r, buf, count, type, source, tag, source == MPI_ANY_SOURCE || p2p_native_rank(c, source) != Z_REMOTE);
+}
+
+/* ---- callbacks: receives that the engine had, done natively after all ---- */
+
+int z_cb_imrecv(z_cell *cell, uint64_t token) {
+  zreq *r = cell->owner;
+  MPI_Message message = (MPI_Message)(uintptr_t)token;
+  r->is_native = 1;
+  return real.Imrecv(r->buf, (int)r->count, r->type, &message, &r->native) ? Z_ERR_INTERNAL : Z_OK;
+}
+
+int z_cb_irecv(z_cell *cell) {
+  zreq *r = cell->owner;
+  r->is_native = 1;
+  return real.Irecv(r->buf, (int)r->count, r->type, p2p_native_rank(r->comm, r->peer), r->tag, r->comm->native, &r->native) ? Z_ERR_INTERNAL : Z_OK;
+}
+
+int z_cb_test(z_cell *cell) {
+  zreq *r = cell->owner;
+  int flag = 0, rc = real.Test(&r->native, &flag, &r->status);
+  if (rc) { /* native MPI has raised it */
+    r->raised = 1;
+    real.Error_class(rc, &cell->error);
+  } else if (!flag) {
+    z_looks++;
+    return 0;
+  }
+  if (r->comm) z_status_translate(r->comm, &r->status);
+  cell->source = r->status.MPI_SOURCE;
+  cell->tag = r->status.MPI_TAG;
+  if (r->kind == ZREQ_RECV) cell->bytes = z_status_bytes(&r->status);
+  real.Test_cancelled(&r->status, &cell->cancelled);
+  return 1;
+}
+
+int z_cb_cancel(z_cell *cell) {
+  zreq *r = cell->owner;
+  return real.Cancel(&r->native) ? Z_ERR_INTERNAL : Z_OK;
+}
+
+/* ---- blocking ---- */
+
+/* The ways that are not taken in a hurry stay out of line: a local message while nothing else is under way costs few instructions. */
+#define UNHURRIED static __attribute__((noinline))
+
+UNHURRIED int send_while_busy(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, enum p2p_mode mode) {
+  MPI_Request request;
+  int rc = p2p_native_isend(mode, buf, count, type, dest, tag, comm, &request);
+  return rc ? rc : z_wait_for_call(comm, &request, MPI_STATUS_IGNORE);
+}
+
+UNHURRIED int send_remote(const void *buf, int count, MPI_Datatype type, int dest, int tag, zcomm *c, enum p2p_mode mode, const char *function) {
+  int rc = p2p_check(c, function, count, type, dest, tag, 0);
+  if (rc) return rc;
+  zreq *r = zreq_new_blocking(c, ZREQ_SEND, function);
+  if ((rc = start_engine_send(r, buf, count, type, dest, tag, mode))) return p2p_failed(r, rc);
+  return zreq_complete(r, MPI_STATUS_IGNORE);
+}
+
+static inline __attribute__((always_inline)) int send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, enum p2p_mode mode,
+                                                      const char *function) {
+  int native;
+  zcomm *c = p2p_route(comm, dest, &native);
+  if (c) return send_remote(buf, count, type, dest, tag, c, mode, function);
+  if (z_may_block()) return p2p_native_send(mode, buf, count, type, native, tag, comm);
+  return send_while_busy(buf, count, type, native, tag, comm, mode);
+}
+
+int z_Send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  return send(buf, count, type, dest, tag, comm, P2P_STANDARD, "MPI_Send");
+}
+
+int z_Ssend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  return send(buf, count, type, dest, tag, comm, P2P_SYNCHRONOUS, "MPI_Ssend");
+}
+
+int z_Rsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  return send(buf, count, type, dest, tag, comm, P2P_READY, "MPI_Rsend");
+}
+
+UNHURRIED int receive(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
+  zcomm *c = zcomm_find(comm);
+  int rc;
+  if (c && (rc = p2p_check(c, "MPI_Recv", count, type, source, tag, 1))) return rc;
+  if (!c || p2p_receives_natively(c, source, tag)) {
+    MPI_Request request;
+    rc = real.Irecv(buf, count, type, c ? p2p_native_rank(c, source) : source, tag, comm, &request);
+    if (!rc) rc = z_wait_for_call(comm, &request, status);
+    if (c) z_status_translate(c, status);
+    return rc;
+  }
+  zreq *r = zreq_new_blocking(c, ZREQ_RECV, "MPI_Recv");
+  if ((rc = p2p_start_recv(r, buf, count, type, source, tag))) return p2p_failed(r, rc);
+  return zreq_complete(r, status);
+}
+
+/* While the engine has nothing to do no deferred receive can want the message of a local source. */
+int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
+  if (!z_may_block()) return receive(buf, count, type, source, tag, comm, status);
+  zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
+  if (!c) return real.Recv(buf, count, type, source, tag, comm, status);
+  if ((uint32_t)source >= (uint32_t)c->peers || p2p_native_rank(c, source) == Z_REMOTE) return receive(buf, count, type, source, tag, comm, status);
+  if (status == MPI_STATUS_IGNORE) return real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, MPI_STATUS_IGNORE);
+  int rc = real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, status);
+  z_status_translate(c, status);
+  return rc;
+}
+
+/* ---- nonblocking ---- */
+
+static int isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request, enum p2p_mode mode, const char *function) {
+  int rc, native;
+  zcomm *c = p2p_route(comm, dest, &native);
+  if (!c) return p2p_native_isend(mode, buf, count, type, native, tag, comm, request);
+  if ((rc = p2p_check(c, function, count, type, dest, tag, 0))) return rc;
+  zreq *r = zreq_new(c, ZREQ_SEND, function);
+  if ((rc = start_engine_send(r, buf, count, type, dest, tag, mode))) return p2p_failed(r, rc);
+  *request = r->handle;
+  return MPI_SUCCESS;
+}
+
+int z_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
+  return isend(buf, count, type, dest, tag, comm, request, P2P_STANDARD, "MPI_Isend");
+}
+
+int z_Issend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
+  return isend(buf, count, type, dest, tag, comm, request, P2P_SYNCHRONOUS, "MPI_Issend");
+}
+
+int z_Irsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
+  return isend(buf, count, type, dest, tag, comm, request, P2P_READY, "MPI_Irsend");
+}
+
+int z_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request) {
+  zcomm *c = zcomm_find(comm);
+  int rc;
+  if (!c || source == MPI_PROC_NULL) return real.Irecv(buf, count, type, source, tag, comm, request);
+  if ((rc = p2p_check(c, "MPI_Irecv", count, type, source, tag, 1))) return rc;
+  if (p2p_receives_natively(c, source, tag)) {
+    rc = real.Irecv(buf, count, type, p2p_native_rank(c, source), tag, comm, request);
+    if (!rc) zmap_put(&z_receives, z_key(*request), zcomm_retain(c));
+    return rc;
+  }
+  zreq *r = zreq_new(c, ZREQ_RECV, "MPI_Irecv");
+  if ((rc = p2p_start_recv(r, buf, count, type, source, tag))) return p2p_failed(r, rc);
+  *request = r->handle;
+  return MPI_SUCCESS;
+}
+
+int p2p_failed(zreq *r, int rc) {
+  if (r->cell.error) {
+    rc = z_raise_engine(r->comm, r->cell.error, r->function);
+  } else if (!r->is_native) { /* else native MPI has raised it */
+    int class_ = rc, n = 0;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    real.Error_class(rc, &class_);
+    real.Error_string(rc, text, &n);
+    rc = z_raise(r->comm, class_, r->function, "%s", text);
+  }
+  zreq_free(r);
+  return rc;
+}

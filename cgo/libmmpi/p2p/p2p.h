@@ -1,0 +1,76 @@
+/* What the point-to-point files share. */
+#ifndef ZIPPER_P2P_H
+#define ZIPPER_P2P_H
+#include "core/error.h"
+#include "core/privcomm.h"
+#include "core/status.h"
+#include "request/request.h"
+#include "request/wait.h"
+#include "type/type.h"
+#include <string.h>
+
+enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
+
+/* zipper run --record: counts a message to a native rank of comm, a communicator of this cluster or a spanning one's local part. */
+void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type);
+static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
+  if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
+}
+
+static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+  p2p_note(comm, dest, count, type);
+  switch (mode) {
+  case P2P_SYNCHRONOUS: return real.Ssend(buf, count, type, dest, tag, comm);
+  case P2P_READY: return real.Rsend(buf, count, type, dest, tag, comm);
+  default: return real.Send(buf, count, type, dest, tag, comm);
+  }
+}
+
+static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
+  p2p_note(comm, dest, count, type);
+  switch (mode) {
+  case P2P_SYNCHRONOUS: return real.Issend(buf, count, type, dest, tag, comm, request);
+  case P2P_READY: return real.Irsend(buf, count, type, dest, tag, comm, request);
+  default: return real.Isend(buf, count, type, dest, tag, comm, request);
+  }
+}
+
+/* The rank in the local part of a peer that is there, of MPI_PROC_NULL or of MPI_ANY_SOURCE. */
+static inline int p2p_native_rank(const zcomm *c, int peer) { return peer >= 0 ? c->native_of[c->base + peer] : peer; }
+
+/* Raises and returns the code of a wrong argument. */
+int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, int peer, int tag, int receiving);
+
+int p2p_receives_natively(const zcomm *c, int source, int tag);
+
+/* Starts an operation of r->comm (arguments checked), natively or in the engine. An MPI error code: then p2p_failed. */
+int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode);
+int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag);
+
+/* Starts a buffered send to a native rank of comm, for which r needs no communicator. */
+int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm);
+
+/* A buffered send of a persistent request, to a remote peer; a failure has been raised if r->raised. */
+int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag);
+
+/* Where a message to dest goes: NULL for a rank of this cluster (or a communicator that does not span) and *native, the rank for native
+ * MPI; else the communicator, also if it has no rank dest: p2p_check says so. */
+static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
+  *native = dest;
+  zcomm *c = dest == MPI_PROC_NULL ? NULL : zcomm_find(comm);
+  if (!c || (uint32_t)dest >= (uint32_t)c->peers || p2p_native_rank(c, dest) == Z_REMOTE) return c;
+  *native = p2p_native_rank(c, dest);
+  return NULL;
+}
+
+/* Raises that an operation did not start and frees it; the code to return. */
+int p2p_failed(zreq *r, int rc);
+
+/* Callbacks of the engine. */
+int z_cb_improbe(void *comm, int32_t native_source, int32_t tag, z_probe *out); /* probe.c */
+int z_cb_iprobe(void *comm, int32_t native_source, int32_t tag, z_probe *out);
+int z_cb_imrecv(z_cell *cell, uint64_t message);
+int z_cb_irecv(z_cell *cell);
+int z_cb_test(z_cell *cell);
+int z_cb_cancel(z_cell *cell);
+#endif

@@ -1,0 +1,69 @@
+/* Persistent sends and receives on spanning communicators: a placeholder that starts an inner request each time. A send to a local peer is
+ * a native persistent request, untouched. */
+#include "p2p/p2p.h"
+#include "request/persistent.h"
+
+typedef struct persistent {
+  zpersistent base;
+  int receive;
+  enum p2p_mode mode;
+} persistent;
+
+static int start(zreq *r) {
+  const persistent *p = r->extra;
+  zreq *in = zreq_new_blocking(r->comm, p->receive ? ZREQ_RECV : ZREQ_SEND, "MPI_Start");
+  int rc = p->receive                  ? p2p_start_recv(in, r->buf, r->count, r->type, r->peer, r->tag)
+           : p->mode == P2P_BUFFERED ? p2p_start_bsend(in, r->buf, (int)r->count, r->type, r->peer, r->tag)
+                                     : p2p_start_send(in, r->buf, r->count, r->type, r->peer, r->tag, p->mode);
+  if (rc) return in->raised ? (zreq_free(in), rc) : p2p_failed(in, rc);
+  r->inner = in;
+  return MPI_SUCCESS;
+}
+
+static int init_request(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, int peer, int tag, persistent what, MPI_Request *request) {
+  int rc = p2p_check(c, function, count, type, peer, tag, what.receive);
+  if (rc) return rc;
+  zreq *r = zreq_new(c, ZREQ_PERSISTENT, function);
+  persistent *p = r->extra = malloc(sizeof *p);
+  if (!p) return p2p_failed(r, MPI_ERR_NO_MEM);
+  *p = what;
+  p->base.start = start;
+  r->buf = (void *)buf, r->count = count, r->peer = peer, r->tag = tag;
+  zreq_hold_type(r, type);
+  *request = r->handle;
+  return MPI_SUCCESS;
+}
+
+#define SEND_INIT(X, MODE) \
+  int z_##X(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) { \
+    int native; \
+    zcomm *c = p2p_route(comm, dest, &native); \
+    if (!c) return real.X(buf, count, type, native, tag, comm, request); \
+    return init_request(c, "MPI_" #X, buf, count, type, dest, tag, (persistent){.mode = MODE}, request); \
+  }
+SEND_INIT(Send_init, P2P_STANDARD)
+SEND_INIT(Ssend_init, P2P_SYNCHRONOUS)
+SEND_INIT(Rsend_init, P2P_READY)
+SEND_INIT(Bsend_init, P2P_BUFFERED)
+
+/* A receive from a local peer too: whether it may go to native MPI shows only when it is started. */
+int z_Recv_init(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request) {
+  zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
+  if (!c) return real.Recv_init(buf, count, type, source, tag, comm, request);
+  return init_request(c, "MPI_Recv_init", buf, count, type, source, tag, (persistent){.receive = 1}, request);
+}
+
+int z_Start(MPI_Request *request) {
+  zreq *r = zreq_find(*request);
+  if (!r) return real.Start(request);
+  if (r->kind != ZREQ_PERSISTENT || r->inner) return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Start", "the request is not an inactive persistent request");
+  return ((zpersistent *)r->extra)->start(r);
+}
+
+int z_Startall(int n, MPI_Request requests[]) {
+  for (int i = 0; i < n; i++) {
+    int rc = z_Start(&requests[i]);
+    if (rc) return rc;
+  }
+  return MPI_SUCCESS;
+}

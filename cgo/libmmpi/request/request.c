@@ -1,0 +1,197 @@
+/* Request objects: pool, placeholders, what happens when one is over, requests that the program let go of. */
+#include "request/request.h"
+#include "core/error.h"
+#include "core/privcomm.h"
+#include "core/status.h"
+#include "request/wait.h"
+#include "type/type.h"
+
+zmap z_requests;
+zmap z_receives;
+
+/* Objects with a placeholder keep it for ever: a placeholder (Recv_init on MPI_PROC_NULL) is a native request with a Fortran index
+ * that no native call ever completes, and z_requests always knows it. */
+static struct {
+  pthread_mutex_t lock;
+  zreq *with_handle, *bare;
+} pool = {PTHREAD_MUTEX_INITIALIZER, NULL, NULL};
+
+static struct {
+  pthread_mutex_t lock;
+  zreq *first;
+} released = {PTHREAD_MUTEX_INITIALIZER, NULL};
+
+static zreq *fresh(zcomm *c, int kind, const char *function, int with_handle) {
+  z_lock(&pool.lock);
+  zreq **list = with_handle ? &pool.with_handle : &pool.bare, *r = *list;
+  if (r) *list = r->next;
+  z_unlock(&pool.lock);
+  MPI_Request handle = r ? r->handle : MPI_REQUEST_NULL;
+  if (!r && !(r = malloc(sizeof *r))) z_eng.ze_abort(1), abort();
+  *r = (zreq){.handle = handle, .kind = kind, .function = function, .type = MPI_DATATYPE_NULL, .native = MPI_REQUEST_NULL};
+  r->cell.owner = r;
+  if (c) r->comm = zcomm_retain(c);
+  if (with_handle && handle == MPI_REQUEST_NULL) {
+    real.Recv_init(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->handle);
+    zmap_put(&z_requests, z_key(r->handle), r);
+  }
+  return r;
+}
+
+zreq *zreq_new(zcomm *c, int kind, const char *function) { return fresh(c, kind, function, 1); }
+zreq *zreq_new_blocking(zcomm *c, int kind, const char *function) { return fresh(c, kind, function, 0); }
+
+void zreq_hold_type(zreq *r, MPI_Datatype type) {
+  const ztype *t = ztype_get(type);
+  r->type = type;
+  if (t && t->predefined) return;
+  if (!real.Type_dup(type, &r->type)) r->type_owned = 1;
+}
+
+void zreq_free(zreq *r) {
+  if (r->cell.request) z_eng.ze_release(&r->cell);
+  free(r->packed);
+  if (r->type_owned) real.Type_free(&r->type);
+  if (r->comm) zcomm_release(r->comm);
+  r->comm = NULL;
+  z_lock(&pool.lock);
+  zreq **list = r->handle != MPI_REQUEST_NULL ? &pool.with_handle : &pool.bare;
+  r->next = *list;
+  *list = r;
+  z_unlock(&pool.lock);
+}
+
+void zreq_stop(void) {
+  for (zreq *r; (r = pool.with_handle);) {
+    pool.with_handle = r->next;
+    zmap_remove(&z_requests, z_key(r->handle));
+    real.Request_free(&r->handle);
+    free(r);
+  }
+  for (zreq *r; (r = pool.bare);) {
+    pool.bare = r->next;
+    free(r);
+  }
+}
+
+/* ---- over ---- */
+
+int zreq_over(zreq *r) {
+  if (r->finished) return 1;
+  if (r->poll) return r->poll(r);
+  return __atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE);
+}
+
+/* What arrived packed goes to where the program wants it. */
+static int deliver(zreq *r) {
+  if (!r->packed || r->cell.cancelled || r->kind != ZREQ_RECV) return MPI_SUCCESS;
+  int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
+  return ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
+}
+
+int zreq_finish(zreq *r, MPI_Status *status) {
+  if (!r->finished) {
+    r->finished = 1;
+    if (r->finish) r->class_ = r->finish(r);
+    if (r->is_native) {
+      if (!r->class_) r->class_ = r->cell.error;
+    } else {
+      if (!r->class_) r->class_ = z_error_class(r->cell.error);
+      int rc = deliver(r);
+      if (!r->class_ && rc) real.Error_class(rc, &r->class_);
+      if (r->kind == ZREQ_RECV) {
+        z_status_set(&r->status, r->cell.source < 0 ? r->cell.source : r->cell.source - r->comm->base, r->cell.tag, MPI_SUCCESS, r->cell.bytes, r->cell.cancelled);
+      } else {
+        z_status_set(&r->status, Z_ANY_SOURCE, Z_ANY_TAG, MPI_SUCCESS, 0, r->cell.cancelled);
+      }
+    }
+  }
+  z_status_copy(status, &r->status);
+  return r->class_;
+}
+
+int zreq_raise(zreq *r) {
+  if (!r->class_ || r->raised) return r->class_;
+  r->raised = 1;
+  if (!r->is_native && r->cell.error) return z_raise_engine(r->comm, r->cell.error, r->function);
+  return z_raise(r->comm, r->class_, r->function, "the operation failed");
+}
+
+static int over(void *r) { return zreq_over(r); }
+
+int zreq_complete(zreq *r, MPI_Status *status) {
+  if (!zreq_over(r)) z_wait(over, r);
+  zreq_finish(r, status);
+  int rc = zreq_raise(r);
+  zreq_free(r);
+  return rc;
+}
+
+int zreq_cancel(zreq *r) {
+  if (zreq_over(r)) return MPI_SUCCESS;
+  /* What the shim started natively it polls itself. What the engine has another thread may be handing to native MPI just now, or ending there: the engine knows under its lock. */
+  if (r->poll && r->is_native) return real.Cancel(&r->native);
+  int e = z_eng.ze_cancel(&r->cell);
+  return e ? z_raise_engine(r->comm, e, "MPI_Cancel") : MPI_SUCCESS;
+}
+
+void zreq_withdraw(zreq *r) {
+  zreq_cancel(r);
+  if (!zreq_over(r)) z_wait(over, r);
+  zreq_finish(r, MPI_STATUS_IGNORE);
+  zreq_free(r);
+}
+
+/* ---- released ---- */
+
+void zreq_release(zreq *r) {
+  z_lock(&released.lock);
+  r->next = released.first;
+  __atomic_store_n(&released.first, r, __ATOMIC_RELEASE);
+  z_unlock(&released.lock);
+}
+
+void zreq_reap(void) {
+  if (!__atomic_load_n(&released.first, __ATOMIC_RELAXED)) return;
+  zreq *all = NULL, *keep = NULL, **end = &keep;
+  z_lock(&released.lock);
+  all = released.first;
+  released.first = NULL;
+  z_unlock(&released.lock);
+  for (zreq *r = all, *next; r; r = next) {
+    next = r->next;
+    if (zreq_over(r)) {
+      zreq_finish(r, MPI_STATUS_IGNORE);
+      zreq_free(r);
+    } else {
+      *end = r;
+      end = &r->next;
+    }
+  }
+  *end = NULL;
+  if (!keep) return;
+  z_lock(&released.lock);
+  *end = released.first;
+  __atomic_store_n(&released.first, keep, __ATOMIC_RELEASE);
+  z_unlock(&released.lock);
+}
+
+static int none_released(void *arg) {
+  (void)arg;
+  return !__atomic_load_n(&released.first, __ATOMIC_RELAXED);
+}
+
+void zreq_finish_released(void) {
+  zreq_reap();
+  z_wait(none_released, NULL);
+}
+
+int64_t zreq_bsends(int64_t *bytes) {
+  int64_t n = 0;
+  *bytes = 0;
+  z_lock(&released.lock);
+  for (zreq *r = released.first; r; r = r->next)
+    if (r->bsend) n++, *bytes += r->count;
+  z_unlock(&released.lock);
+  return n;
+}

@@ -1,0 +1,258 @@
+/* The wait loop. A waiting thread serves everything: native progress (a peer may need it for its own rendezvous), the links
+ * (through ze_progress, which also probes for deferred receives), and what the program has let go of. */
+#include "request/wait.h"
+#include "core/privcomm.h"
+#include "request/request.h"
+#include "coll/coll.h"
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+enum {
+  SPIN_US = 400,         /* longest spin before the first sleep: an answer takes that long where all on its way sleep and waking each takes 50 us */
+  SHORT_SPIN_US = 5,     /* and shortest */
+  NATIVE_SPIN_US = 20000, /* longest spin while native MPI has something under way */
+  TURN_US = 5,           /* a turn that finds nothing takes no longer than that: the rest of the time others had the core */
+  CROWDED_US = 500,      /* whoever gives way for so long shares the core with somebody who computes */
+  EXPLORE = 32,          /* one wait in so many has all SPIN_US, to see whether they pay now; seldom if they never do */
+  SELDOM = 1024,
+  ALONE_TURNS = 64,      /* turns for native stages alone, then one for all */
+  NATIVE_SPINS = 2000,   /* turns before yielding while only native MPI is waited for */
+  FIRST_SLEEP_US = 20,
+  FIRST_NAP_US = 5,      /* the same while native MPI is waited for, which wakes nobody */
+  LONGEST_NAP_US = 200,
+  TIMER_SLACK_NS = 1000, /* Linux lets sleeps last 50 us longer than asked for, unless told otherwise */
+  LONGEST_SLEEP_US = 1000, /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
+  ALONE_SLEEP_US = 100000, /* there are none: nobody else is in this cluster, and no other thread calls MPI: */
+  ALONE_POKE = 64,         /* then one look into native MPI in so many turns */
+};
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/* ZIPPER_POLL: adaptive spins as long as that has paid lately, then sleeps; event sleeps at once; busy never does. */
+static enum manner { ADAPTIVE, BUSY, EVENT } manner;
+
+/* Open MPI with mpi_yield_when_idle gives the core away inside of its progress function, even when it has just received a message over TCP, and tells nobody.
+ * So our waits switch that off while they last, and give way themselves when they have found nothing anywhere. */
+int z_native_yields;            /* that cannot be switched off: giving way twice is too much */
+static bool (*let_yield)(bool); /* NULL: it does not yield, or cannot be told not to */
+static int waits;               /* of ours, of all threads, that have switched it off */
+
+static void begin_wait(void) {
+  if (let_yield && !__atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED)) let_yield(false);
+}
+
+static void end_wait(void) {
+  if (let_yield && !__atomic_sub_fetch(&waits, 1, __ATOMIC_RELAXED)) let_yield(true);
+}
+
+static int longest_sleep_us;
+static unsigned poke_every = 1; /* turns */
+
+void z_poll_start(int native_size) {
+  const int alone = native_size == 1 && !z_threads;
+  longest_sleep_us = alone ? ALONE_SLEEP_US : LONGEST_SLEEP_US;
+  poke_every = alone ? ALONE_POKE : 1;
+  prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+#ifdef OPEN_MPI
+  const char *yields = getenv("OMPI_MCA_mpi_yield_when_idle");
+  if (yields && (!strcmp(yields, "1") || !strcmp(yields, "true"))) {
+    let_yield = (bool (*)(bool))dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
+    z_native_yields = !let_yield;
+  }
+#endif
+  const char *s = getenv("ZIPPER_POLL");
+  manner = !s ? ADAPTIVE : !strcmp(s, "busy") ? BUSY : !strcmp(s, "event") ? EVENT : ADAPTIVE;
+}
+
+static double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+}
+
+/* How long this thread's waits spin, giving way to others between turns: as long as possible after a spin that paid, half as long after one that did not. What others
+ * had the core meanwhile is not counted: where many take turns, a sleep would end before the answer comes, and its timer can cost more than all their turns. Where
+ * others compute on our core, giving way takes a slice of the scheduler's time and a sleeper is back sooner: then the spin ends at once. */
+static _Thread_local struct spin {
+  double limit, used, last; /* us */
+  unsigned waits, explore;
+} spin = {.limit = SPIN_US, .explore = EXPLORE};
+
+static void spin_start(void) {
+  spin.used = spin.last = 0;
+  if (++spin.waits >= spin.explore) spin.waits = 0;
+}
+
+/* Whether to take another turn at once, after one that found nothing. While native MPI has something under way, nearly as in native MPI, which never sleeps: nothing would
+ * wake us, a long message takes many looks of both sides, and a short sleep takes more of the core than many looks. */
+static int spin_on(int native) {
+  if (manner != ADAPTIVE) return manner == BUSY;
+  double now = now_us(), turn = spin.last ? now - spin.last : 0;
+  spin.last = now;
+  spin.used += turn < TURN_US ? turn : TURN_US;
+  if (native) return spin.used < NATIVE_SPIN_US;
+  if (turn <= CROWDED_US && spin.used < (spin.waits ? spin.limit : SPIN_US)) return 1;
+  spin.limit = spin.limit > 2 * SHORT_SPIN_US ? spin.limit / 2 : SHORT_SPIN_US;
+  if (!spin.waits && (spin.explore *= 2) > SELDOM) spin.explore = SELDOM;
+  return 0;
+}
+
+static void spin_paid(void) {
+  spin.limit = SPIN_US;
+  spin.explore = EXPLORE;
+}
+
+_Thread_local unsigned z_looks;
+
+/* Native progress without any request of our own: by a probe that finds nothing. One that finds a message moves nothing on, in Open MPI and in MPICH, and one for a later
+ * call of ours may long lie there; so it is for a tag that nobody uses. On a communicator of one process MPICH moves nothing on either. */
+enum { TAG_UNUSED = 1 }; /* on z_private, whose other tags are in commnew.c and 0 in probe.c */
+static void poke(void) {
+  int flag;
+  real.Iprobe(MPI_ANY_SOURCE, TAG_UNUSED, z_private, &flag, MPI_STATUS_IGNORE);
+}
+
+/* A program that only tests may be what a local peer waits for: native MPI moves on here too. */
+void z_poll(void) {
+  poke();
+  z_eng.ze_progress(0);
+  zreq_reap();
+}
+
+void z_poll_if_busy(void) {
+  if (z_busy) z_poll();
+}
+
+/* What can end a wait. */
+enum wait_for {
+  NATIVE, /* native MPI alone */
+  STAGE,  /* the same for a collective: it may take long, so the wait ends up sleeping as one in the engine does */
+  ENGINE, /* an engine's request, which may be in native MPI's hands: then the engine is idle, but tests it in ze_progress */
+  LINKS,  /* a message that nobody asked the engine for yet */
+};
+
+/* A turn of a wait for native stages of collectives where nothing that comes over a link can help, without entering the engine, which costs several times as
+ * much. 1: nothing has come, and the wait goes on spinning. */
+static int stages_turn(int give_way) {
+  if (zstages_moved() || !spin_on(1)) return 0;
+  if (give_way) sched_yield();
+  relax();
+  return 1;
+}
+
+static void nap(int us) {
+  struct timespec t = {0, us * 1000L};
+  nanosleep(&t, NULL);
+}
+
+static void wait(int (*over)(void *), void *arg, enum wait_for what) {
+  const int naps = what == NATIVE || what == STAGE, first = naps ? FIRST_NAP_US : FIRST_SLEEP_US, longest = naps ? LONGEST_NAP_US : longest_sleep_us;
+  const int give_way = manner == BUSY || z_native_yields ? 0 : Z_GIVE_WAY, wait_us = manner == EVENT ? first : 0;
+  int block = wait_us; /* > 0: sleeps, else spins */
+  unsigned turn = 0, since_poke = 0, looks = z_looks;
+  begin_wait();
+  spin_start();
+  while (!over(arg)) {
+    zreq_reap();
+    if (z_busy == Z_STAGING && what == ENGINE && block <= 0 && !z_threads && !z_pending && ++turn % ALONE_TURNS) {
+      if (stages_turn(give_way)) continue;
+      block = 0;
+    }
+    int native = !z_busy && what != LINKS; /* only native MPI can end this wait: behave as it does */
+    if ((!native || what == ENGINE) && z_eng.ze_progress(native ? 0 : block) > 0 && !native) {
+      if (block <= 0) spin_paid();
+      block = wait_us;
+      spin_start();
+      continue;
+    }
+    int looked = looks != z_looks; /* a native stage or receive is under way */
+    if (!looked && ++since_poke >= poke_every) poke(), since_poke = 0;
+    looks = z_looks;
+    if (native && what == STAGE && !spin_on(1)) {
+      block = block <= 0 ? first : 2 * block < longest ? 2 * block : longest;
+      nap(block);
+    } else if (native) {
+      if (let_yield || (what == STAGE && give_way) || ++turn % NATIVE_SPINS == 0) sched_yield();
+      relax();
+    } else if ((block <= 0 || looked) && spin_on(looked)) {
+      block = give_way;
+    } else {
+      block = block <= 0 ? first : 2 * block < longest ? 2 * block : longest;
+    }
+  }
+  end_wait();
+}
+
+void z_wait(int (*over)(void *), void *arg) { wait(over, arg, ENGINE); }
+void z_wait_links(int (*over)(void *), void *arg) { wait(over, arg, LINKS); }
+
+static int cell_over(void *arg) { return __atomic_load_n(&((z_cell *)arg)->done, __ATOMIC_ACQUIRE); }
+
+void z_wait_cell(z_cell *cell) {
+  if (!cell_over(cell)) z_wait(cell_over, cell);
+}
+
+typedef struct natives {
+  int n, rc;
+  MPI_Request *requests;
+  MPI_Status *statuses;
+} natives;
+
+static int native_over(void *arg) {
+  natives *w = arg;
+  int flag = 0;
+  w->rc = real.Test(w->requests, &flag, w->statuses);
+  z_looks += !flag;
+  return flag || w->rc;
+}
+
+static int natives_over(void *arg) {
+  natives *w = arg;
+  int flag = 0;
+  w->rc = real.Testall(w->n, w->requests, &flag, w->statuses);
+  z_looks += !flag;
+  return flag || w->rc;
+}
+
+static int wait_in_turns(MPI_Request *request, MPI_Status *status, enum wait_for what) {
+  natives w = {1, MPI_SUCCESS, request, status};
+  wait(native_over, &w, what);
+  return w.rc;
+}
+
+int z_wait_native(MPI_Request *request, MPI_Status *status) {
+  return z_may_block() ? real.Wait(request, status) : wait_in_turns(request, status, NATIVE);
+}
+
+int z_wait_stage(MPI_Request *request) { return wait_in_turns(request, MPI_STATUS_IGNORE, STAGE); }
+
+int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status) {
+  int rc = z_wait_native(request, status);
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION / 100000 == 400 /* 4.0 raises what fails in Wait and Test on MPI_COMM_WORLD alone */
+  if (rc && comm != MPI_COMM_WORLD) real.Comm_call_errhandler(comm, rc);
+#else
+  (void)comm;
+#endif
+  return rc;
+}
+
+int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]) {
+  if (z_may_block()) return real.Waitall(n, requests, statuses);
+  natives w = {n, MPI_SUCCESS, requests, statuses};
+  wait(natives_over, &w, NATIVE);
+  return w.rc;
+}
+
+int z_native_barrier(MPI_Comm comm) {
+  MPI_Request request;
+  int rc = real.Ibarrier(comm, &request);
+  return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
+}

@@ -1,0 +1,25 @@
+/* Waiting. There is one wait loop; whoever waits serves everything else meanwhile. */
+#ifndef ZIPPER_WAIT_H
+#define ZIPPER_WAIT_H
+#include "core/job.h"
+
+#pragma GCC visibility push(hidden)
+
+extern _Thread_local unsigned z_looks; /* this thread's tests of native requests that were not over: each has driven native MPI */
+
+/* Moves what can be moved, natively too, until over(arg) is not 0. The only wait loop; never blocks natively. */
+void z_wait(int (*over)(void *), void *arg);
+void z_wait_links(int (*over)(void *), void *arg); /* … for a message that the engine was not asked for: a probe */
+void z_wait_cell(z_cell *cell);
+int z_wait_native(MPI_Request *request, MPI_Status *status); /* a native request; MPI error code, not raised by us */
+int z_wait_stage(MPI_Request *request);                       /* of a collective, a receive that may take long: spins, then sleeps */
+int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status); /* the same for a blocking call on comm, where errors are raised */
+int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]);
+int z_native_barrier(MPI_Comm comm); /* before a native call without an I-form that blocks: all of comm are there, and meanwhile we served them */
+void z_poll_start(int native_size);  /* of the native world. Reads how to wait from the environment; before the first wait */
+void z_poll(void);                   /* once, never blocking */
+void z_poll_if_busy(void);           /* … unless only native MPI has anything to do */
+extern int z_native_yields;          /* 1: each turn of native progress that finds nothing gives the core away */
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,236 @@
+/* Windows: creation, end, attributes. */
+#include "rma/win.h"
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+zmap z_windows;
+_Thread_local zwin *zwin_dying;
+
+static void enlist(zwin *w) { zmap_put(&z_windows, z_key(w->native), w); }
+
+/* It is in no map, or no more. */
+static void end(zwin *w) {
+  if (w->comm) {
+    w->comm->freed = 1;
+    zcomm_release(w->comm);
+  }
+  free(w->shapes);
+  free(w->rank_of);
+  free(w);
+}
+
+/* ---- the engine's part ---- */
+
+/* A window with a communicator of its own. */
+static int begin(MPI_Comm comm, const char *function, zwin **out) {
+  zcomm *on = zcomm_find(comm);
+  int inter = on ? on->inter : 0, rc = on ? MPI_SUCCESS : real.Comm_test_inter(comm, &inter);
+  if (rc) return rc;
+  if (inter) return z_raise_on(comm, MPI_ERR_COMM, function, "a window needs an intracommunicator");
+  zwin *w = calloc(1, sizeof *w);
+  if (!w) return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory");
+  w->native = MPI_WIN_NULL;
+  MPI_Comm own;
+  if ((rc = on ? zcomm_split(on, 0, on->rank, function, &own) : zcomm_adopt(comm, function, &own))) {
+    end(w);
+    return rc;
+  }
+  w->comm = zcomm_find(own);
+  *out = w;
+  return MPI_SUCCESS;
+}
+
+/* Ranks agree on the context and tell each other how large their parts are. */
+static int agree(zwin *w, const char *function) {
+  zcomm *c = w->comm;
+  zshape mine = {z_eng.ze_next_context(), w->bytes, w->unit};
+  w->shapes = malloc((size_t)c->size * sizeof *w->shapes);
+  w->rank_of = malloc((size_t)z_layout.size * sizeof *w->rank_of);
+  if (!w->shapes || !w->rank_of) return z_raise(c, MPI_ERR_NO_MEM, function, "no memory");
+  memset(w->rank_of, 0xff, (size_t)z_layout.size * sizeof *w->rank_of);
+  for (int i = 0; i < c->size; i++) w->rank_of[c->world[i]] = i;
+  int rc = zcomm_allgather(c, &mine, sizeof mine, w->shapes, function);
+  if (rc) return rc;
+  int failed = z_eng.ze_win_add(w->shapes[0].context, c->size, c->rank, c->world, w->base, w->bytes, w->unit, w->flavor == MPI_WIN_FLAVOR_DYNAMIC, &w->id);
+  return failed ? z_raise_engine(c, failed, function) : MPI_SUCCESS;
+}
+
+/* ---- native windows ---- */
+
+/* Before the native function, which blocks: all ranks are there, and each served the others meanwhile. */
+static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
+  int rc = begin(comm, function, out);
+  if (rc) return rc;
+  (*out)->unit = 1;
+  if ((rc = agree(*out, function))) end(*out);
+  return rc;
+}
+
+static int native_end(int rc, zwin *w, MPI_Win win) {
+  if (rc) {
+    z_eng.ze_win_drop(w->id);
+    end(w);
+    return rc;
+  }
+  w->native = win;
+  enlist(w);
+  return MPI_SUCCESS;
+}
+
+#define Z_NATIVE(NAME, comm, win, ...) do {            \
+    zwin *w;                                           \
+    int rc = native_begin(comm, "MPI_" #NAME, &w);     \
+    if (rc) return rc;                                 \
+    z_enter();                                         \
+    rc = real.NAME(__VA_ARGS__);                       \
+    z_leave();                                         \
+    return native_end(rc, w, *(win));                  \
+  } while (0)
+
+static const char variable[] = "ZIPPER_SERVED_WINDOWS";
+
+static int among(const char *s, const char *const list[3]) { return !strcasecmp(s, list[0]) || !strcasecmp(s, list[1]) || !strcasecmp(s, list[2]); }
+
+static int says_no(const char *s) { return among(s, (const char *const[]){"0", "false", "no"}); }
+
+void zwin_doubt(void) {
+  const char *s = getenv(variable);
+  if (s && *s && !says_no(s) && !among(s, (const char *const[]){"1", "true", "yes"}))
+    fprintf(stderr, "MMPI: %s=%s is neither 0 nor 1: windows inside clusters are served, as with 1\n", variable, s);
+}
+
+/* Whether a window inside a cluster is to be served: that is right always, while native ones have their libraries' limits (docs/guide.md). */
+static int served(MPI_Info info) {
+  char text[MPI_MAX_INFO_VAL + 1] = "";
+  int flag = 0;
+  if (info != MPI_INFO_NULL) real.Info_get(info, "zipper_served", sizeof text - 1, text, &flag);
+  const char *s = flag ? text : getenv(variable);
+  return !s || !says_no(s);
+}
+
+/* ---- served windows ---- */
+
+/* *base: where the memory is, or for MPI_WIN_FLAVOR_ALLOCATE will be. */
+static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int unit, MPI_Info info, const char *function, MPI_Win *out) {
+  if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
+  if (unit <= 0) return z_raise_on(comm, MPI_ERR_DISP, function, "a displacement unit of %d bytes", unit);
+  zwin *w;
+  int rc = begin(comm, function, &w), allocates = flavor == MPI_WIN_FLAVOR_ALLOCATE;
+  if (rc) return rc;
+  w->served = 1, w->flavor = flavor, w->model = MPI_WIN_UNIFIED, w->bytes = bytes, w->unit = unit;
+  void *memory = NULL;
+  z_enter();
+  rc = real.Win_allocate(allocates ? bytes : 0, allocates ? unit : 1, info, MPI_COMM_SELF, &memory, &w->native);
+  z_leave();
+  if (rc) {
+    rc = z_raise_on(comm, rc, function, "the native library makes no window");
+  } else {
+    w->base = allocates ? memory : *base;
+    if ((rc = agree(w, function))) real.Win_free(&w->native);
+  }
+  if (rc) {
+    end(w);
+    return rc;
+  }
+  enlist(w);
+  if (allocates) *base = memory;
+  *out = w->native;
+  return MPI_SUCCESS;
+}
+
+int z_Win_create(void *base, MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, MPI_Win *win) {
+  if (!zcomm_find(comm) && !served(info)) Z_NATIVE(Win_create, comm, win, base, bytes, unit, info, comm, win);
+  return create(comm, MPI_WIN_FLAVOR_CREATE, &base, bytes, unit, info, "MPI_Win_create", win);
+}
+
+int z_Win_allocate(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win) {
+  if (!zcomm_find(comm) && !served(info)) Z_NATIVE(Win_allocate, comm, win, bytes, unit, info, comm, base, win);
+  return create(comm, MPI_WIN_FLAVOR_ALLOCATE, base, bytes, unit, info, "MPI_Win_allocate", win);
+}
+
+int z_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win *win) {
+  void *nowhere = MPI_BOTTOM;
+  if (!zcomm_find(comm) && !served(info)) Z_NATIVE(Win_create_dynamic, comm, win, info, comm, win);
+  return create(comm, MPI_WIN_FLAVOR_DYNAMIC, &nowhere, 0, 1, info, "MPI_Win_create_dynamic", win);
+}
+
+int z_Win_allocate_shared(MPI_Aint bytes, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win) {
+  if (zcomm_find(comm))
+    return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Win_allocate_shared",
+                      "clusters share no memory: make the communicator by MPI_Comm_split_type(MPI_COMM_TYPE_SHARED)");
+  Z_NATIVE(Win_allocate_shared, comm, win, bytes, unit, info, comm, base, win);
+}
+
+int z_Win_shared_query(MPI_Win win, int rank, MPI_Aint *bytes, int *unit, void *base) {
+  (void)rank, (void)bytes, (void)unit, (void)base;
+  return zwin_raise(zwin_find(win), MPI_ERR_RMA_FLAVOR, "MPI_Win_shared_query", "the window is not of shared memory");
+}
+
+#ifdef Z_HAVE_Win_shared_query_c
+int z_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint *bytes, MPI_Aint *unit, void *base) {
+  (void)unit;
+  return z_Win_shared_query(win, rank, bytes, NULL, base);
+}
+#endif
+
+int z_Win_attach(MPI_Win win, void *base, MPI_Aint bytes) {
+  zwin *w = zwin_find(win);
+  if (w->flavor != MPI_WIN_FLAVOR_DYNAMIC || bytes < 0) return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", "the window is not dynamic, or the size negative");
+  int failed = z_eng.ze_win_attach(w->id, base, bytes);
+  return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", z_eng.ze_error()) : MPI_SUCCESS;
+}
+
+int z_Win_detach(MPI_Win win, const void *base) {
+  zwin *w = zwin_find(win);
+  int failed = z_eng.ze_win_detach(w->id, (void *)(uintptr_t)base);
+  return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_detach", z_eng.ze_error()) : MPI_SUCCESS;
+}
+
+/* ---- the end ---- */
+
+int z_Win_free(MPI_Win *win) {
+  zwin *w = zwin_get(*win);
+  if (!w) return real.Win_free(win);
+  int failed = z_eng.ze_win_sync(w->id, Z_SYNC_IDLE, 0, 0, NULL, 0, NULL);
+  if (failed) return zwin_raise_engine(w, failed, "MPI_Win_free");
+  int rc = z_Barrier(w->comm->native);
+  if (rc) return rc;
+  if ((failed = z_eng.ze_win_drop(w->id))) return zwin_raise_engine(w, failed, "MPI_Win_free");
+  zwin *outer = zwin_dying;
+  if (z_threads) zmap_remove(&z_windows, z_key(w->native)); /* the handle may come back at once in another thread, for a window that we do not list perhaps */
+  zwin_dying = w;
+  rc = real.Win_free(win); /* attribute callbacks may still ask for the window */
+  zwin_dying = outer;
+  if (rc) {
+    if (z_threads) enlist(w);
+    return rc;
+  }
+  if (!z_threads) zmap_remove(&z_windows, z_key(w->native));
+  end(w);
+  return MPI_SUCCESS;
+}
+
+/* ---- what it is ---- */
+
+int z_Win_get_attr(MPI_Win win, int keyval, void *value, int *flag) {
+  zwin *w = zwin_find(win);
+  *flag = 1;
+  switch (keyval) {
+  case MPI_WIN_BASE: *(void **)value = w->base; return MPI_SUCCESS;
+  case MPI_WIN_SIZE: *(MPI_Aint **)value = &w->bytes; return MPI_SUCCESS;
+  case MPI_WIN_DISP_UNIT: *(int **)value = &w->unit; return MPI_SUCCESS;
+  case MPI_WIN_CREATE_FLAVOR: *(int **)value = &w->flavor; return MPI_SUCCESS;
+  case MPI_WIN_MODEL: *(int **)value = &w->model; return MPI_SUCCESS;
+  }
+  return real.Win_get_attr(win, keyval, value, flag);
+}
+
+int z_Win_get_group(MPI_Win win, MPI_Group *out) {
+  zwin *w = zwin_find(win);
+  MPI_Group native;
+  int rc = w ? zgroup_new(w->comm->world, w->comm->size, out) : real.Win_get_group(win, &native);
+  if (!rc && !w) rc = zgroup_wrap(&native, out);
+  if (!rc) return MPI_SUCCESS;
+  return w ? zwin_raise(w, rc, "MPI_Win_get_group", "no group can be made") : z_raise(NULL, rc, "MPI_Win_get_group", "no group can be made");
+}

@@ -1,0 +1,204 @@
+/* Operations on windows that span clusters: the program's arguments become those of z_rma. */
+#include "rma/win.h"
+#include <string.h>
+
+/* One side of an operation: memory and its layout. */
+typedef struct side {
+  z_view view;
+  z_span whole;
+  int number;
+} side;
+
+/* A call's arguments. */
+typedef struct call {
+  const char *function;
+  int verb, fn;
+  const void *data; /* sent */
+  int data_count;
+  MPI_Datatype data_type;
+  void *result;
+  int result_count;
+  MPI_Datatype result_type;
+  int target;
+  MPI_Aint disp;
+  int count; /* at the target */
+  MPI_Datatype type;
+} call;
+
+static int describe(side *s, const void *buf, int64_t count, MPI_Datatype type, int elements) {
+  const ztype *t = ztype_get(type);
+  int rc = MPI_ERR_TYPE;
+  if (count < 0) return MPI_ERR_COUNT;
+  if (!t) return rc;
+  s->view.base = (void *)(uintptr_t)buf;
+  const zflat *f = elements || !t->contiguous ? zflat_get(type, elements, &rc) : NULL;
+  if (!f && (elements || !t->contiguous)) return rc;
+  if (elements && f->number < 0) return MPI_ERR_TYPE;
+  s->number = f ? f->number : Z_BYTES;
+  if (t->contiguous) {
+    s->whole = (z_span){0, count * t->size};
+    s->view.spans = &s->whole, s->view.n = 1, s->view.count = 1;
+  } else {
+    s->view.spans = f->spans, s->view.n = f->n, s->view.count = count, s->view.extent = t->extent;
+  }
+  return MPI_SUCCESS;
+}
+
+/* Whether the target has that memory. Dynamic windows only the target knows. */
+static int in_range(const zwin *w, const call *k, int64_t *first, int64_t *end) {
+  const ztype *t = ztype_get(k->type);
+  const zshape *s = &w->shapes[k->target];
+  if (w->flavor == MPI_WIN_FLAVOR_DYNAMIC || k->count == 0 || t->size == 0) return 1;
+  int64_t at = k->disp * s->unit + t->true_lb, last = at + (k->count - 1) * t->extent;
+  *first = at < last ? at : last;
+  *end = (at < last ? last : at) + t->true_extent;
+  return *first >= 0 && *end <= s->bytes;
+}
+
+static int prepare(zwin *w, const call *k, z_rma *op, side sides[3]) {
+  int elements = k->verb == Z_ACCUMULATE || k->verb == Z_FETCH, sends = k->verb != Z_GET && !(k->verb == Z_FETCH && k->fn == Z_NO_OP);
+  int64_t first = 0, end = 0;
+  int rc = describe(&sides[1], NULL, k->count, k->type, elements);
+  if (!rc && sends) rc = describe(&sides[0], k->data, k->data_count, k->data_type, elements);
+  if (!rc && k->verb != Z_PUT && k->verb != Z_ACCUMULATE) rc = describe(&sides[2], k->result, k->result_count, k->result_type, elements);
+  if (rc) return zwin_raise(w, rc, k->function, "a count or datatype cannot be used");
+  if (k->fn > Z_NO_OP && sides[0].number != sides[1].number) return zwin_raise(w, MPI_ERR_TYPE, k->function, "origin and target have different elements");
+  if ((rc = zwin_check_target(w, k->target, k->function))) return rc;
+  if (!in_range(w, k, &first, &end)) return zwin_raise(w, MPI_ERR_RMA_RANGE, k->function, "the target's memory is not in its window");
+  *op = (z_rma){.verb = k->verb, .fn = k->fn, .number = sides[1].number, .target = k->target, .disp = k->disp,
+                .data = sides[0].view, .there = sides[1].view, .result = sides[2].view};
+  return MPI_SUCCESS;
+}
+
+/* An operation that is too long to be sent at once. */
+typedef struct rest {
+  zwin *w;
+  uint64_t left;
+  int failed;
+} rest;
+
+static int issued(void *arg) {
+  rest *r = arg;
+  if (r->left && !r->failed) r->failed = z_eng.ze_win_more(r->w->id, &r->left);
+  return !r->left || r->failed;
+}
+
+static int operate(zwin *w, const call *k, z_cell *cell) {
+  side sides[3] = {0};
+  z_rma op;
+  int rc = prepare(w, k, &op, sides);
+  if (rc) return rc;
+  rest r = {.w = w};
+  r.failed = z_eng.ze_win_op(w->id, &op, cell, &r.left);
+  if (!r.failed && r.left) z_wait_links(issued, &r);
+  if (k->target == w->comm->rank) z_poll(); /* over at once: a program may do nothing else and wait */
+  return r.failed ? zwin_raise_engine(w, r.failed, k->function) : MPI_SUCCESS;
+}
+
+static int now(MPI_Win win, const call *k) {
+  zwin *w = zwin_find(win);
+  return k->target == MPI_PROC_NULL ? MPI_SUCCESS : operate(w, k, NULL);
+}
+
+static int by_request(MPI_Win win, const call *k, MPI_Request *request) {
+  zwin *w = zwin_find(win);
+  zreq *r = zreq_new(w->comm, ZREQ_SEND, k->function);
+  int rc = MPI_SUCCESS;
+  if (k->target == MPI_PROC_NULL) r->cell.done = 1;
+  else rc = operate(w, k, &r->cell);
+  if (rc) zreq_free(r);
+  else *request = r->handle;
+  return rc;
+}
+
+/* ---- operators ---- */
+
+int zop_fn(MPI_Op op) {
+  if (op == MPI_REPLACE) return Z_REPLACE;
+  if (op == MPI_NO_OP) return Z_NO_OP;
+  if (op == MPI_MAX) return Z_MAX;
+  if (op == MPI_MIN) return Z_MIN;
+  if (op == MPI_SUM) return Z_SUM;
+  if (op == MPI_PROD) return Z_PROD;
+  if (op == MPI_LAND) return Z_LAND;
+  if (op == MPI_BAND) return Z_BAND;
+  if (op == MPI_LOR) return Z_LOR;
+  if (op == MPI_BOR) return Z_BOR;
+  if (op == MPI_LXOR) return Z_LXOR;
+  if (op == MPI_BXOR) return Z_BXOR;
+  if (op == MPI_MAXLOC) return Z_MAXLOC;
+  if (op == MPI_MINLOC) return Z_MINLOC;
+  return 0;
+}
+
+static int bad_operator(MPI_Win win, const char *function) {
+  return zwin_raise(zwin_find(win), MPI_ERR_OP, function, "only predefined operators can be used on windows");
+}
+
+/* ---- the functions ---- */
+
+#define WRITES(VERB, FN, NAME) (call){.function = NAME, .verb = VERB, .fn = FN, .data = from, .data_count = n, .data_type = ft, \
+                                      .target = rank, .disp = disp, .count = m, .type = tt}
+#define READS(VERB, FN, NAME) (call){.function = NAME, .verb = VERB, .fn = FN, .result = from, .result_count = n, .result_type = ft, \
+                                     .target = rank, .disp = disp, .count = m, .type = tt}
+#define BOTH(VERB, FN, NAME) (call){.function = NAME, .verb = VERB, .fn = FN, .data = from, .data_count = n, .data_type = ft, \
+                                    .result = result, .result_count = rn, .result_type = rt, .target = rank, .disp = disp, .count = m, .type = tt}
+
+int z_Put(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win) {
+  return now(win, &WRITES(Z_PUT, Z_REPLACE, "MPI_Put"));
+}
+int z_Rput(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win, MPI_Request *request) {
+  return by_request(win, &WRITES(Z_PUT, Z_REPLACE, "MPI_Rput"), request);
+}
+int z_Get(void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win) {
+  return now(win, &READS(Z_GET, Z_NO_OP, "MPI_Get"));
+}
+int z_Rget(void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win, MPI_Request *request) {
+  return by_request(win, &READS(Z_GET, Z_NO_OP, "MPI_Rget"), request);
+}
+int z_Accumulate(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op, MPI_Win win) {
+  int fn = zop_fn(op);
+  return fn ? now(win, &WRITES(Z_ACCUMULATE, fn, "MPI_Accumulate")) : bad_operator(win, "MPI_Accumulate");
+}
+int z_Raccumulate(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op, MPI_Win win, MPI_Request *request) {
+  int fn = zop_fn(op);
+  return fn ? by_request(win, &WRITES(Z_ACCUMULATE, fn, "MPI_Raccumulate"), request) : bad_operator(win, "MPI_Raccumulate");
+}
+int z_Get_accumulate(const void *from, int n, MPI_Datatype ft, void *result, int rn, MPI_Datatype rt, int rank, MPI_Aint disp, int m, MPI_Datatype tt,
+                     MPI_Op op, MPI_Win win) {
+  int fn = zop_fn(op);
+  return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Get_accumulate")) : bad_operator(win, "MPI_Get_accumulate");
+}
+int z_Rget_accumulate(const void *from, int n, MPI_Datatype ft, void *result, int rn, MPI_Datatype rt, int rank, MPI_Aint disp, int m, MPI_Datatype tt,
+                      MPI_Op op, MPI_Win win, MPI_Request *request) {
+  int fn = zop_fn(op);
+  return fn ? by_request(win, &BOTH(Z_FETCH, fn, "MPI_Rget_accumulate"), request) : bad_operator(win, "MPI_Rget_accumulate");
+}
+
+int z_Fetch_and_op(const void *from, void *result, MPI_Datatype type, int rank, MPI_Aint disp, MPI_Op op, MPI_Win win) {
+  enum { n = 1, rn = 1, m = 1 };
+  MPI_Datatype ft = type, rt = type, tt = type;
+  int fn = zop_fn(op);
+  return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Fetch_and_op")) : bad_operator(win, "MPI_Fetch_and_op");
+}
+
+/* Compare and swap is for integers, logical values and bytes. -1 are some of those that have no arithmetic here. */
+static int swappable(MPI_Datatype type) {
+  int rc;
+  const zflat *f = zflat_get(type, 1, &rc);
+  return f && (f->number < Z_F32 || f->number > Z_CLONG) && f->number < Z_FLOAT_INT;
+}
+
+int z_Compare_and_swap(const void *value, const void *compare, void *result, MPI_Datatype type, int rank, MPI_Aint disp, MPI_Win win) {
+  enum { rn = 1, m = 1, n = 2 };
+  char from[64]; /* both, one after the other */
+  MPI_Datatype ft = type, rt = type, tt = type;
+  const ztype *t = ztype_get(type);
+  if (!t || !t->predefined || !t->contiguous || t->size > (int)sizeof from / 2 || !swappable(type))
+    return zwin_raise(zwin_find(win), MPI_ERR_TYPE, "MPI_Compare_and_swap", "the type has to be of integers, logical values or bytes");
+  if (rank == MPI_PROC_NULL) return MPI_SUCCESS; /* the buffers may be NULL */
+  if (!value || !compare) return zwin_raise(zwin_find(win), MPI_ERR_BUFFER, "MPI_Compare_and_swap", "a buffer is NULL");
+  memcpy(from, value, (size_t)t->size);
+  memcpy(from + t->size, compare, (size_t)t->size);
+  return now(win, &BOTH(Z_SWAP, Z_REPLACE, "MPI_Compare_and_swap"));
+}

@@ -1,0 +1,201 @@
+/* Synchronization of windows. The engine keeps the epochs of served ones and the locks of all; a call that waits has a cell. */
+#include "rma/win.h"
+
+#define NATIVELY(NAME, ...) (z_enter(), natively(real.NAME(__VA_ARGS__)))
+static int natively(int rc) {
+  z_leave();
+  return rc;
+}
+
+static int sync_to(zwin *w, const char *function, int what, int target, int flag, const int32_t *group, int n) {
+  z_cell cell = {0};
+  int failed = z_eng.ze_win_sync(w->id, what, target, flag, group, n, &cell);
+  if (failed) return zwin_raise_engine(w, failed, function);
+  if (!cell.done) z_wait_cell(&cell);
+  else if (what != Z_SYNC_LOCK) z_poll(); /* a program may do nothing else, with its own memory, until something else has happened */
+  return cell.error ? zwin_raise_engine(w, cell.error, function) : MPI_SUCCESS;
+}
+
+static int simple(MPI_Win win, const char *function, int what) { return sync_to(zwin_find(win), function, what, 0, 0, NULL, 0); }
+
+/* With native windows: a rank that waits natively would not receive what others of the cluster send it meanwhile, which
+ * they may need to come here. So first all meet in a barrier that serves. */
+static int meet(zwin *w) { return w ? z_native_barrier(w->comm->native) : MPI_SUCCESS; }
+
+int z_Win_fence(int assert, MPI_Win win) {
+  zwin *w = zwin_get(win);
+  if (w && w->served) {
+    int rc = sync_to(w, "MPI_Win_fence", Z_SYNC_FENCE, 0, !(assert & MPI_MODE_NOSUCCEED), NULL, 0);
+    return rc ? rc : z_Barrier(w->comm->native);
+  }
+  int rc = meet(w);
+  return rc ? rc : NATIVELY(Win_fence, assert, win);
+}
+
+int z_Win_set_info(MPI_Win win, MPI_Info info) {
+  zwin *w = zwin_get(win);
+  int rc = w && w->served ? MPI_SUCCESS : meet(w);
+  return rc ? rc : NATIVELY(Win_set_info, win, info);
+}
+
+typedef struct exposure {
+  MPI_Win win;
+  int rc;
+} exposure;
+
+static int exposure_over(void *arg) {
+  exposure *x = arg;
+  int flag = 0;
+  x->rc = NATIVELY(Win_test, x->win, &flag);
+  return flag || x->rc;
+}
+
+int z_Win_wait(MPI_Win win) {
+  if (zwin_find(win)) return simple(win, "MPI_Win_wait", Z_SYNC_WAIT);
+  exposure x = {win, MPI_SUCCESS};
+  z_wait(exposure_over, &x);
+  return x.rc;
+}
+
+int z_Win_test(MPI_Win win, int *flag) {
+  zwin *w = zwin_find(win);
+  int32_t over = 0;
+  z_poll();
+  int failed = z_eng.ze_win_test(w->id, &over);
+  *flag = over;
+  return failed ? zwin_raise_engine(w, failed, "MPI_Win_test") : MPI_SUCCESS;
+}
+
+/* Post and start. */
+static int with_group(MPI_Group group, zwin *w, const char *function, int what) {
+  const zgroup *g = zgroup_get(group);
+  if (!g) return zwin_raise(w, MPI_ERR_GROUP, function, "that is no group");
+  int32_t *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks);
+  int rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  for (int i = 0; i < g->size && !rc; i++)
+    if ((ranks[i] = w->rank_of[g->rank[i]]) < 0) rc = MPI_ERR_GROUP;
+  if (rc) {
+    rc = zwin_raise(w, rc, function, "the group has members that are not in the window");
+  } else if (what == Z_SYNC_POST) {
+    int failed = z_eng.ze_win_sync(w->id, what, 0, 0, ranks, g->size, NULL);
+    if (failed) rc = zwin_raise_engine(w, failed, function);
+  } else {
+    rc = sync_to(w, function, what, 0, 0, ranks, g->size);
+  }
+  free(ranks);
+  return rc;
+}
+
+/* With native windows MPI_Win_start or MPI_Win_complete waits natively until the targets have called MPI_Win_post, for which they may need us
+ * to receive something. So with each post goes a message to the origins, and MPI_Win_start first waits for those, serving others. */
+static int meet_posts(MPI_Group native, zwin *w, int posts) {
+  int n, rc = real.Group_size(native, &n);
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Request *requests = malloc(((size_t)n + 1) * sizeof *requests);
+  int *ranks = malloc(2 * ((size_t)n + 1) * sizeof *ranks), *places = ranks + n;
+  if (!rc && (!requests || !ranks)) rc = MPI_ERR_NO_MEM;
+  if (!rc) rc = real.Comm_group(w->comm->native, &all);
+  for (int i = 0; i < n && !rc; i++) places[i] = i;
+  if (!rc) rc = real.Group_translate_ranks(native, n, places, all, ranks);
+  for (int i = 0; i < n && !rc; i++)
+    rc = posts ? real.Isend(NULL, 0, MPI_BYTE, ranks[i], 0, w->comm->native, &requests[i]) : real.Irecv(NULL, 0, MPI_BYTE, ranks[i], 0, w->comm->native, &requests[i]);
+  for (int i = 0; i < n && !rc; i++) rc = posts ? real.Request_free(&requests[i]) : z_wait_native(&requests[i], MPI_STATUS_IGNORE);
+  if (all != MPI_GROUP_NULL) real.Group_free(&all);
+  free(requests);
+  free(ranks);
+  return rc;
+}
+
+static int native_group(MPI_Group group, int assert, zwin *w, int posts) {
+  MPI_Group native;
+  int rc = zgroup_native(group, &native);
+  if (rc) return z_raise(NULL, rc, posts ? "MPI_Win_post" : "MPI_Win_start", "the group has members in other clusters");
+  if (!posts) rc = meet_posts(native, w, 0);
+  if (!rc) rc = posts ? NATIVELY(Win_post, native, assert, w->native) : NATIVELY(Win_start, native, assert, w->native);
+  if (!rc && posts) rc = meet_posts(native, w, 1);
+  if (native != MPI_GROUP_EMPTY) real.Group_free(&native);
+  return rc;
+}
+
+int z_Win_post(MPI_Group group, int assert, MPI_Win win) {
+  zwin *w = zwin_get(win);
+  if (!w) return real.Win_post(group, assert, win);
+  return w->served ? with_group(group, w, "MPI_Win_post", Z_SYNC_POST) : native_group(group, assert, w, 1);
+}
+
+int z_Win_start(MPI_Group group, int assert, MPI_Win win) {
+  zwin *w = zwin_get(win);
+  if (!w) return real.Win_start(group, assert, win);
+  return w->served ? with_group(group, w, "MPI_Win_start", Z_SYNC_START) : native_group(group, assert, w, 0);
+}
+
+int z_Win_complete(MPI_Win win) { return simple(win, "MPI_Win_complete", Z_SYNC_COMPLETE); }
+
+/* ---- locks: the engine's, then those of native windows ---- */
+
+static int unchecked(int assert) { return assert & MPI_MODE_NOCHECK ? Z_LOCK_UNCHECKED : 0; }
+
+int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
+  zwin *w = zwin_get(win);
+  int rc = w ? zwin_check_target(w, rank, "MPI_Win_lock") : MPI_SUCCESS;
+  if (rc) return rc;
+  if (w && type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return zwin_raise(w, MPI_ERR_LOCKTYPE, "MPI_Win_lock", "no such type of lock");
+  int how = (type == MPI_LOCK_EXCLUSIVE ? Z_LOCK_EXCLUSIVE : 0) | unchecked(assert);
+  if (w && rank != MPI_PROC_NULL) rc = sync_to(w, "MPI_Win_lock", Z_SYNC_LOCK, rank, w->served ? how : how | Z_LOCK_AWAITED, NULL, 0);
+  return rc || (w && w->served) ? rc : NATIVELY(Win_lock, type, rank, assert, win);
+}
+
+int z_Win_unlock(int rank, MPI_Win win) {
+  zwin *w = zwin_get(win);
+  int rc = w ? zwin_check_target(w, rank, "MPI_Win_unlock") : MPI_SUCCESS;
+  if (!rc && !(w && w->served)) rc = NATIVELY(Win_unlock, rank, win);
+  return rc || !w || rank == MPI_PROC_NULL ? rc : sync_to(w, "MPI_Win_unlock", Z_SYNC_UNLOCK, rank, 0, NULL, 0);
+}
+
+/* The engine takes the locks of lock_all one by one with the first operation, of which it does not know in a native window. */
+static int every(zwin *w, const char *function, int what, int flag) {
+  int n = w->comm->size, failed = Z_OK, rc = MPI_SUCCESS, begun = 0;
+  z_cell *cells = calloc((size_t)n, sizeof *cells);
+  if (!cells) return zwin_raise(w, MPI_ERR_NO_MEM, function, "no memory");
+  for (; begun < n && !failed; begun++) failed = z_eng.ze_win_sync(w->id, what, begun, flag, NULL, 0, &cells[begun]);
+  if (failed) rc = zwin_raise_engine(w, failed, function), begun--;
+  for (int i = 0; i < begun; i++) {
+    z_wait_cell(&cells[i]);
+    if (cells[i].error && !rc) rc = zwin_raise_engine(w, cells[i].error, function);
+  }
+  free(cells);
+  return rc;
+}
+
+int z_Win_lock_all(int assert, MPI_Win win) {
+  zwin *w = zwin_get(win);
+  if (w && w->served) return sync_to(w, "MPI_Win_lock_all", Z_SYNC_LOCK_ALL, 0, unchecked(assert), NULL, 0);
+  int rc = w ? every(w, "MPI_Win_lock_all", Z_SYNC_LOCK, unchecked(assert) | Z_LOCK_AWAITED) : MPI_SUCCESS;
+  return rc ? rc : NATIVELY(Win_lock_all, assert, win);
+}
+
+int z_Win_unlock_all(MPI_Win win) {
+  zwin *w = zwin_get(win);
+  if (w && w->served) return sync_to(w, "MPI_Win_unlock_all", Z_SYNC_UNLOCK_ALL, 0, 0, NULL, 0);
+  int rc = NATIVELY(Win_unlock_all, win);
+  return rc || !w ? rc : every(w, "MPI_Win_unlock_all", Z_SYNC_UNLOCK, 0);
+}
+
+static int flush(int rank, MPI_Win win, const char *function) {
+  zwin *w = zwin_find(win);
+  int rc = zwin_check_target(w, rank, function);
+  return rc || rank == MPI_PROC_NULL ? rc : sync_to(w, function, Z_SYNC_FLUSH, rank, 0, NULL, 0);
+}
+
+int z_Win_flush(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush"); }
+int z_Win_flush_all(MPI_Win win) { return sync_to(zwin_find(win), "MPI_Win_flush_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
+/* What is sent has been copied, but results have to come: those of a target are there when it has answered. */
+int z_Win_flush_local(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush_local"); }
+int z_Win_flush_local_all(MPI_Win win) { return sync_to(zwin_find(win), "MPI_Win_flush_local_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
+
+int z_Win_sync(MPI_Win win) {
+  (void)win;
+  z_poll();
+  __sync_synchronize();
+  return MPI_SUCCESS;
+}

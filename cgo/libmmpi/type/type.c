@@ -1,0 +1,154 @@
+/* Datatypes. A type is contiguous if it is a predefined type without gaps, or made of one by dup, contiguous or a resizing
+ * that leaves no gap; such buffers are sent as they are. Everything else goes through the native library's
+ * MPI_Pack, whose bytes are the same in all MPI libraries on one kind of processor (DESIGN.md section 3); no layout is
+ * interpreted here. */
+#include "type/type.h"
+#include "core/job.h"
+#include "core/privcomm.h"
+#include <limits.h>
+#include <stdlib.h>
+
+#define PIECE (1 << 30) /* bytes in one call of MPI_Pack, whose sizes are int */
+
+zmap z_types;
+
+static int keyval = MPI_KEYVAL_INVALID; /* its delete callback removes a freed type from the cache */
+static pthread_mutex_t self_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int forget(MPI_Datatype type, int key, void *value, void *extra) {
+  (void)key, (void)extra;
+  ztype *t = zmap_remove(&z_types, z_key(type));
+  if (t) free(t->flat[0]), free(t->flat[1]);
+  free(value);
+  return MPI_SUCCESS;
+}
+
+int ztype_start(void) {
+  return real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, NULL);
+}
+
+void ztype_stop(void) { real.Type_free_keyval(&keyval); }
+
+/* The short form does not take what a big-count function made: it raises an error. */
+int ztype_made(MPI_Datatype type, zmade *m) {
+#ifdef Z_HAVE_Type_get_envelope_c
+  return real.Type_get_envelope_c(type, &m->ints, &m->addresses, &m->counts, &m->types, &m->combiner);
+#else
+  int ints, addresses, types, rc = real.Type_get_envelope(type, &ints, &addresses, &types, &m->combiner);
+  m->ints = ints, m->addresses = addresses, m->counts = 0, m->types = types;
+  return rc;
+#endif
+}
+
+static int contiguous(MPI_Datatype type, int *yes, int *predefined);
+
+/* The single type that a dup, contiguous or resized type was made of. */
+static int inner(MPI_Datatype type, const zmade *m, int *yes) {
+  int ints[1], predefined, rc;
+  MPI_Aint addresses[2];
+  MPI_Datatype of;
+#ifdef Z_HAVE_Type_get_contents_c
+  MPI_Count counts[2];
+  rc = real.Type_get_contents_c(type, m->ints, m->addresses, m->counts, 1, ints, addresses, counts, &of);
+#else
+  rc = real.Type_get_contents(type, (int)m->ints, (int)m->addresses, 1, ints, addresses, &of);
+#endif
+  if (rc) return rc;
+  rc = contiguous(of, yes, &predefined);
+  if (!predefined) real.Type_free(&of);
+  return rc;
+}
+
+static int contiguous(MPI_Datatype type, int *yes, int *predefined) {
+  zmade m;
+  MPI_Count size;
+  MPI_Aint lb, extent;
+  int rc = ztype_made(type, &m), combiner = m.combiner;
+  if (!rc) rc = real.Type_size_x(type, &size);
+  if (!rc) rc = real.Type_get_extent(type, &lb, &extent);
+  if (rc) return rc;
+  int tight = lb == 0 && extent == size;
+  *predefined = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
+                combiner == MPI_COMBINER_F90_INTEGER;
+  *yes = *predefined && tight;
+  if (tight && (combiner == MPI_COMBINER_DUP || combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_RESIZED))
+    return inner(type, &m, yes);
+  return MPI_SUCCESS;
+}
+
+/* No function tells; but one that sends nothing, and reads nothing, finds fault with a type that has not been committed. */
+static int committed(MPI_Datatype type) { return real.Send(&type, 1, type, MPI_PROC_NULL, 0, z_self); }
+
+static int learn(MPI_Datatype type, ztype *t) {
+  MPI_Count size;
+  MPI_Aint lb, extent, true_lb, true_extent;
+  int rc = real.Type_size_x(type, &size);
+  if (!rc) rc = real.Type_get_extent(type, &lb, &extent);
+  if (!rc) rc = real.Type_get_true_extent(type, &true_lb, &true_extent);
+  if (!rc) rc = contiguous(type, &t->contiguous, &t->predefined);
+  if (rc) return rc;
+  t->size = size, t->extent = extent, t->true_lb = true_lb, t->true_extent = true_extent;
+  if (t->predefined) return MPI_SUCCESS; /* cannot be freed: nothing need tell us so */
+  rc = committed(type);
+  return rc ? rc : real.Type_set_attr(type, keyval, t);
+}
+
+const ztype *ztype_learn(MPI_Datatype type) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  if (type == MPI_DATATYPE_NULL) return NULL;
+  z_lock(&lock);
+  ztype *t = zmap_get(&z_types, z_key(type)); /* another thread may have been first */
+  if (!t && (t = calloc(1, sizeof *t))) {
+    if (learn(type, t)) free(t), t = NULL;
+    else zmap_put(&z_types, z_key(type), t);
+  }
+  z_unlock(&lock);
+  return t;
+}
+
+/* Elements that one call can take: its byte counts are int. An element above that is an error of MPI_Pack. */
+static int64_t at_once(const ztype *t) { return t->size > PIECE ? 1 : t->size > 0 ? PIECE / t->size : INT_MAX; }
+
+/* The native library moves the data itself, by a message to this very process: it knows where parts of an element go, and
+ * takes MPI_BOTTOM, which MPICH's MPI_Pack and MPI_Unpack refuse. */
+static int by_message(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as) {
+  z_lock(&self_lock);
+  int rc = real.Sendrecv(from, n, type, 0, 0, to, m, as, 0, 0, z_self, MPI_STATUS_IGNORE);
+  z_unlock(&self_lock);
+  return rc;
+}
+
+int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm) {
+  const ztype *t = ztype_get(type);
+  if (!t) return MPI_ERR_TYPE;
+  if (t->size > INT_MAX) return MPI_ERR_COUNT;
+  if (t->size == 0) return MPI_SUCCESS;
+  int64_t piece = at_once(t);
+  int rc = MPI_SUCCESS;
+  for (int64_t i = 0; i < count && !rc; i += piece) {
+    int n = (int)(count - i < piece ? count - i : piece), bytes = (int)(n * t->size), position = 0;
+    const char *from = (const char *)buf + i * t->extent;
+    char *to = (char *)out + i * t->size;
+    rc = from ? real.Pack(from, n, type, to, bytes, &position, comm) : by_message(MPI_BOTTOM, n, type, to, bytes, MPI_PACKED);
+  }
+  return rc;
+}
+
+int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm) {
+  const ztype *t = ztype_get(type);
+  if (!t) return MPI_ERR_TYPE;
+  if (t->size > INT_MAX) return MPI_ERR_COUNT;
+  if (bytes > count * t->size) return MPI_ERR_TRUNCATE;
+  if (bytes == 0) return MPI_SUCCESS;
+  int64_t whole = bytes / t->size, piece = at_once(t);
+  int rc = MPI_SUCCESS;
+  for (int64_t i = 0; i < whole && !rc; i += piece) {
+    int n = (int)(whole - i < piece ? whole - i : piece), length = (int)(n * t->size), position = 0;
+    const char *from = (const char *)packed + i * t->size;
+    char *to = (char *)buf + i * t->extent;
+    rc = to ? real.Unpack(from, length, &position, to, n, type, comm) : by_message(from, length, MPI_PACKED, MPI_BOTTOM, n, type);
+  }
+  if (!rc && bytes % t->size)
+    rc = by_message((const char *)packed + whole * t->size, (int)(bytes % t->size), MPI_PACKED, (char *)buf + whole * t->extent, 1, type);
+  return rc;
+}

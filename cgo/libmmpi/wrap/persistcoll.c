@@ -1,0 +1,63 @@
+/* Persistent collectives on spanning communicators. Each has a communicator of its own, for requests may be started in any order, another
+ * in every process (MPI 4.0, 6.13); starting one is the nonblocking collective on that. */
+#include "comm/comm.h"
+#include "request/persistent.h"
+#include "wrap/collargs.h"
+#include <stddef.h>
+#include <string.h>
+
+typedef struct collective {
+  zpersistent base;
+  zargs kept, more; /* more: what zpersist_keep gave */
+  zstarter *start;
+  MPI_Comm comm;
+  _Alignas(max_align_t) char args[];
+} collective;
+
+static int start(zreq *r) {
+  collective *p = r->extra;
+  MPI_Request inner;
+  int rc = p->start(p->args, p->comm, &inner);
+  if (!rc) r->inner = zreq_find(inner);
+  return rc;
+}
+
+static void end(zreq *r) {
+  collective *p = r->extra;
+  zargs_free(&p->kept);
+  zargs_free(&p->more);
+  z_Comm_free(&p->comm); /* what is under way on it ends it */
+}
+
+/* A communicator of the same processes with the same topology; attributes are not copied. */
+static int twin(zcomm *c, const char *function, MPI_Comm *out) {
+  int rc = c->inter ? zcomm_split_groups(c, 0, c->rank, function, out) : zcomm_split(c, 0, c->rank, function, out);
+  if (!rc) zcomm_like(zcomm_find(*out), c);
+  return rc;
+}
+
+int zpersist_new(zargs *k, const char *function, zstarter *starter, const void *args, size_t size, MPI_Request *request) {
+  collective *p = calloc(1, sizeof *p + size);
+  int rc = p ? twin(k->comm, function, &p->comm) : z_raise(k->comm, MPI_ERR_NO_MEM, function, "no memory for the request");
+  if (rc) {
+    zargs_free(k);
+    free(p);
+    return rc;
+  }
+  if (k->rc) {
+    z_Comm_free(&p->comm);
+    free(p);
+    return zargs_refuse(k, function);
+  }
+  p->base = (zpersistent){start, end};
+  p->kept = *k;
+  p->more = (zargs)ZARGS(k->comm);
+  p->start = starter;
+  memcpy(p->args, args, size);
+  zreq *r = zreq_new(k->comm, ZREQ_PERSISTENT, function);
+  r->extra = p;
+  *request = r->handle;
+  return MPI_SUCCESS;
+}
+
+void zpersist_keep(MPI_Request request, zargs *k) { ((collective *)zreq_find(request)->extra)->more = *k; }
