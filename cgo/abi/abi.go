@@ -272,9 +272,6 @@ func ze_cancel(cell *engineCell) C.int {
 	return result(e.Cancel(cell.cell()))
 }
 
-//export ze_release
-func ze_release(*engineCell) C.int { return C.Z_OK } // a done cell's request is in the pool already
-
 //export ze_progress
 func ze_progress(blockMicroseconds int32) C.int {
 	e := running.Load()
@@ -286,17 +283,6 @@ func ze_progress(blockMicroseconds int32) C.int {
 		block = engine.GiveWay
 	}
 	return C.int(e.Progress(block))
-}
-
-//export ze_comm_counters
-func ze_comm_counters(messages, payload *uint64) C.int {
-	e := running.Load()
-	if e == nil {
-		return result(errNotStarted)
-	}
-	c := e.Counters()
-	*messages, *payload = c.SentMessages, c.SentBytes
-	return C.Z_OK
 }
 
 //export ze_record

@@ -10,7 +10,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 6
+#define Z_ABI_VERSION 7
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -168,7 +168,6 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_improbe, (int32_t comm, int32_t source, int32_t tag, z_cell *out, uint64_t *message, int32_t *native)) /* native=1: message is the shim's token from z_probe */ \
   F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell)) /* a remote message found by ze_improbe */ \
   F(int, ze_cancel, (z_cell *cell)) \
-  F(int, ze_release, (z_cell *cell))              /* the shim is through with a done cell; needed only if cell->request is not 0, so the engine may save itself the call by storing 0 before done */ \
   F(int, ze_progress, (int32_t block_us))         /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, sleep up to that long on the links; Z_GIVE_WAY: give the core to others for a moment first */ \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell)) /* start; arrays in args are copied, buffers must stay */ \
   F(int, ze_coll_follows, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get)) /* 1: in this process it is no more than to give local rank 0 so many bytes of `send`, and to get so many into `recv` from it, natively, as the engine would; all in the same order */ \
@@ -180,7 +179,6 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_win_more, (int32_t win, uint64_t *left)) \
   F(int, ze_win_sync, (int32_t win, int32_t what, int32_t target, int32_t flag, const int32_t *group, int32_t n, z_cell *cell)) /* cell is done when it is over */ \
   F(int, ze_win_test, (int32_t win, int32_t *over)) /* MPI_Win_test */ \
-  F(int, ze_comm_counters, (uint64_t *messages, uint64_t *bytes)) /* sent to other clusters by this process so far */ \
   F(void, ze_record, (int32_t rank, int64_t bytes)) /* recording is on: a message went to this virtual rank of the own cluster natively */
 
 #define Z_DECLARE(R, N, A) typedef R(*N##_fn) A;

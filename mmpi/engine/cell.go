@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"errors"
-	"fmt"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // Wildcards and rank constants, as in cgo/abi/abi.h.
 const (
@@ -13,47 +9,6 @@ const (
 	ProcNull  = -2
 	Remote    = -1 // Comm.Native: that rank is in another cluster
 )
-
-// Code says how an operation ended; the numbers are those of enum z_error in cgo/abi/abi.h.
-type Code int32
-
-// The codes.
-const (
-	OK             Code = iota
-	ErrTruncate         // the message was longer than the buffer
-	ErrLink             // a link is lost
-	ErrAborted          // the job was aborted
-	ErrUnsupported      // the engine cannot do that
-	ErrInternal         // a fault of the engine or of the native library
-	ErrArg              // a bad argument
-	ErrOp               // a reduction with this operator failed
-	ErrRMASync          // a one-sided call outside an epoch that allows it
-	ErrRMARange         // memory outside the window
-)
-
-// Error is a failure of an engine call.
-type Error struct {
-	Code   Code
-	Reason string
-}
-
-func (e *Error) Error() string { return e.Reason }
-
-func failure(c Code, format string, args ...any) *Error {
-	return &Error{c, fmt.Sprintf(format, args...)}
-}
-
-// CodeOf gives the code of an error: OK for nil, ErrInternal for errors that are not of type Error.
-func CodeOf(err error) Code {
-	if err == nil {
-		return OK
-	}
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ErrInternal
-}
 
 // Cell is where an operation's owner sees its end: z_cell of cgo/abi/abi.h, field by field. The owner keeps it in
 // place from the start of the operation until Done; the engine writes it then and never again.
@@ -82,10 +37,5 @@ func (c *Cell) Err() error {
 	if c.Error == 0 {
 		return nil
 	}
-	return &Error{Code(c.Error), codeTexts[c.Error]}
-}
-
-var codeTexts = map[int32]string{
-	int32(ErrTruncate): "message is longer than the receive buffer", int32(ErrLink): "link lost", int32(ErrAborted): "job aborted",
-	int32(ErrUnsupported): "not supported", int32(ErrInternal): "internal error", int32(ErrArg): "bad argument", int32(ErrOp): "reduction failed",
+	return &Error{Code: Code(c.Error), Reason: Code(c.Error).String()}
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/transport"
 )
 
@@ -55,7 +56,7 @@ func (e *Engine) DirectUp(rank int, l transport.Link) bool {
 	e.lock()
 	defer e.unlock()
 	r := e.peers[rank].direct
-	if e.err != nil || e.ways.finishing || e.sleep.stop || r.leaving {
+	if e.err != nil || e.ways.finishing || e.stopping || r.leaving {
 		return false
 	}
 	if r.up { // the other end knew sooner
@@ -69,7 +70,7 @@ func (e *Engine) DirectUp(rank int, l transport.Link) bool {
 	r.fresh, r.heard, r.pinged = true, e.now(), 0
 	e.resend(r.peer, nil)
 	e.schedule(r.peer)
-	e.wakeAll()
+	e.wait.WakeAll()
 	e.directNews(r, nil)
 	return true
 }
@@ -103,7 +104,7 @@ func (e *Engine) stepDirect() (n int) {
 		set = append(set, unix.PollFd{Fd: fd, Events: unix.POLLIN})
 	}
 	e.direct.set = set
-	ppoll(set, 0, true)
+	wait.Ppoll(set, 0, true)
 	for i, r := range direct {
 		if set[i].Revents != 0 || r.pending() {
 			n += r.step()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 )
 
 // Engine is one process's end of all flows. New starts it, Finish or Abort ends it.
@@ -23,12 +24,12 @@ type Engine struct {
 	limits    Limits
 	native    Native
 	poll      Poll
-	guest     bool
 	placeFrom int // bytes from which on messages are sent and received in place; 0: none are
 	warn      func(string)
 	start     time.Time
 
 	mu         sync.Mutex
+	stopping   bool    // Finish is at its end: no links are taken any more
 	rails      []*rail // to the forwarders, then the direct ones
 	forwarders []*rail
 	direct     directState
@@ -78,13 +79,13 @@ type Engine struct {
 	recorder   Recorder // nil: off
 	toldCopies bool
 
-	sleep sleepState
-	hold  hold
+	wait wait.Waiter
+	hold hold
 }
 
 // New starts an engine on joined links.
 func New(cfg Config) (*Engine, error) {
-	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, guest: cfg.Guest, placeFrom: cfg.PlaceFrom, warn: cfg.Warn, collTuning: cfg.Collectives, recorder: cfg.Recorder, start: time.Now(),
+	e := &Engine{world: cfg.World, size: cfg.World.Size(), native: cfg.Native, poll: cfg.Poll, placeFrom: cfg.PlaceFrom, warn: cfg.Warn, collTuning: cfg.Collectives, recorder: cfg.Recorder, start: time.Now(),
 		contextOf: map[uint64]*Comm{}, probed: map[uint64]*message{}}
 	mine, first := cfg.World.Place(cfg.World.Rank)
 	if mine < 0 || cfg.World.Rank < 0 {
@@ -103,7 +104,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.table.Store(new([]*Comm))
 	e.addControl()
-	if err := e.sleep.init(); err != nil {
+	if err := e.wait.Open((*driver)(e), cfg.Guest); err != nil {
 		return nil, failure(ErrInternal, "event descriptors: %v", err)
 	}
 	for _, r := range e.rails {
@@ -112,8 +113,7 @@ func New(cfg Config) (*Engine, error) {
 		}
 	}
 	if !cfg.Quiet {
-		e.sleep.background = true
-		go e.background()
+		e.wait.Start()
 	}
 	return e, nil
 }
@@ -157,7 +157,7 @@ func (e *Engine) unlock() {
 		e.activity = now
 		e.native.SetActivity(now)
 	}
-	e.alert()
+	e.wait.Alert(e.completions > 0)
 	e.mu.Unlock()
 }
 
@@ -218,31 +218,4 @@ func (e *Engine) Err() error {
 	e.lock()
 	defer e.unlock()
 	return e.err
-}
-
-// Counters adds up what this process has sent to and received from other clusters.
-func (e *Engine) Counters() Counters {
-	e.lock()
-	defer e.unlock()
-	var sum Counters
-	for _, p := range e.peers {
-		if p != nil {
-			sum.SentMessages += p.counters.SentMessages
-			sum.SentBytes += p.counters.SentBytes
-			sum.ReceivedMessages += p.counters.ReceivedMessages
-			sum.ReceivedBytes += p.counters.ReceivedBytes
-		}
-	}
-	return sum
-}
-
-// PeerCounters calls f for every virtual rank that messages went to or came from.
-func (e *Engine) PeerCounters(f func(rank int, c Counters)) {
-	e.lock()
-	defer e.unlock()
-	for rank, p := range e.peers {
-		if p != nil {
-			f(rank, p.counters)
-		}
-	}
 }

@@ -87,7 +87,7 @@ func newFabric(t testing.TB, sizes []int, limits Limits) *fabric {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(e.sleep.close)
+			t.Cleanup(e.wait.Close)
 			f.engines, f.links, f.natives = append(f.engines, e), append(f.links, l), append(f.natives, nat)
 			rank++
 		}

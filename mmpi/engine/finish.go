@@ -25,7 +25,7 @@ func (e *Engine) addControl() {
 func (e *Engine) Finish() error {
 	err := e.barrier()
 	if err == nil {
-		err = e.wait(byeTimeout, "acknowledgements", func() bool { return e.unacked == 0 })
+		err = e.await(byeTimeout, "acknowledgements", func() bool { return e.unacked == 0 })
 	}
 	if err == nil {
 		e.lock()
@@ -33,7 +33,7 @@ func (e *Engine) Finish() error {
 		e.sayBye()
 		e.writeOut()
 		e.unlock()
-		err = e.wait(byeTimeout, "the forwarder's good-bye", e.byeAcked)
+		err = e.await(byeTimeout, "the forwarder's good-bye", e.byeAcked)
 	}
 	e.close()
 	return errors.Join(err, e.closeRecord())
@@ -42,23 +42,20 @@ func (e *Engine) Finish() error {
 // close ends the background thread and the link.
 func (e *Engine) close() {
 	e.lock()
-	e.sleep.stop = true
+	e.stopping = true
 	e.unlock()
-	if e.sleep.background {
-		signal(e.sleep.kick)
-		<-e.sleep.stopped
-	}
+	e.wait.Stop()
 	e.lock()
 	defer e.unlock()
 	if e.err == nil {
 		e.err = failure(ErrArg, "the engine has ended")
 	}
 	e.closeRails()
-	e.sleep.close()
+	e.wait.Close()
 }
 
-// wait makes progress until cond (called with the lock held) or until the time is over; 0: no limit.
-func (e *Engine) wait(limit time.Duration, what string, cond func() bool) error {
+// await makes progress until cond (called with the lock held) or until the time is over; 0: no limit.
+func (e *Engine) await(limit time.Duration, what string, cond func() bool) error {
 	begin := time.Now()
 	for {
 		e.lock()
@@ -131,7 +128,7 @@ func (e *Engine) exchange(ranks []int, tag int, send bool) error {
 		}
 	}
 	for i := range cells {
-		if err := e.wait(0, "", cells[i].Done); err != nil {
+		if err := e.await(0, "", cells[i].Done); err != nil {
 			return err
 		}
 	}
@@ -163,8 +160,7 @@ func (e *Engine) AbortWithin(status int, reason string) {
 			blocked = blocked && r.blocked
 		}
 		if blocked {
-			var set pollList
-			ppoll(e.pollSet(&set, e.sleep.wake), time.Millisecond, false)
+			e.wait.Pause(time.Millisecond)
 		}
 	}
 }

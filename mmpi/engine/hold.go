@@ -1,10 +1,8 @@
 package engine
 
-import "time"
-
 // hold gathers small messages that a program sends one after the other, so that one write to the link takes many. The first one after a wait
 // goes out at once, and the second; then every write takes as many as all before it, at most holdMost or holdBytes. What is held goes out when the
-// program waits, tests or probes. If it does neither, the background thread writes it out after holdFor.
+// program waits, tests or probes. If it does neither, the background thread writes it out after wait.FlushAfter.
 type hold struct {
 	sent  int  // messages since the program last looked for progress
 	next  int  // the message that goes out, with all that are held
@@ -15,7 +13,6 @@ type hold struct {
 const (
 	holdMost  = 32
 	holdBytes = 16 << 10
-	holdFor   = 200 * time.Microsecond
 )
 
 // keep: the program has sent a message of so many bytes; it reports whether to hold it.
@@ -34,8 +31,8 @@ func (h *hold) over() { *h = hold{} }
 
 // writeSent writes out what the program has just sent, or holds it.
 func (e *Engine) writeSent(bytes int) {
-	if e.sleep.background && e.hold.keep(bytes) {
-		e.sleep.soon()
+	if e.wait.Started() && e.hold.keep(bytes) {
+		e.wait.FlushSoon()
 		return
 	}
 	e.writeOut()

@@ -31,18 +31,10 @@ type peer struct {
 	earlyBytes         int            // payload of early frames
 
 	orphans int // envelopes kept for unknown communicators
-
-	counters Counters
 }
 
 // several reports whether more than one rail may lead to the peer: then frames may overtake each other, and come twice.
 func (e *Engine) several(p *peer) bool { return e.multi || p.direct != nil }
-
-// Counters counts messages (not frames) and their payload in bytes.
-type Counters struct {
-	SentMessages, SentBytes         uint64
-	ReceivedMessages, ReceivedBytes uint64
-}
 
 // maxEagerWindow bounds how far demand widens one peer's eager window.
 const maxEagerWindow = 8 << 20

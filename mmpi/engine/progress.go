@@ -18,10 +18,9 @@ func (e *Engine) Progress(block time.Duration) int {
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
 	e.lock()
-	e.sleep.polls.Add(1)
+	e.wait.Polled()
 	e.hold.over()
-	if e.sleep.due.Load() {
-		e.sleep.due.Store(false)
+	if e.wait.TakeDue() {
 		e.tick(e.now())
 	}
 	n := e.advance()
@@ -29,7 +28,7 @@ func (e *Engine) Progress(block time.Duration) int {
 		if e.nativeColls > 0 || len(e.natives) > 0 {
 			block = min(block, e.nap()) // the link does not tell when they are over
 		}
-		e.doze(block)
+		e.wait.Block(block)
 		n = e.advance()
 	}
 	if n > 0 {

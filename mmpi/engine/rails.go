@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -202,4 +204,36 @@ func (e *Engine) closeRails() {
 		r.queue, r.unsent, r.bulk, r.seg = frameQueue{}, 0, nil, segment{}
 		r.in.busy, r.in.dst, r.in.land = false, nil, landing{}
 	}
+}
+
+// pollLinks appends the links' descriptors.
+func (e *Engine) pollLinks(p []unix.PollFd) []unix.PollFd {
+	for _, r := range e.rails {
+		if !r.up {
+			continue
+		}
+		l := r.link
+		p = append(p, unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN})
+		switch {
+		case !r.pending():
+		case l.WriteFD() == l.FD():
+			p[len(p)-1].Events |= unix.POLLOUT
+		default:
+			p = append(p, unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT})
+		}
+	}
+	return p
+}
+
+// quiet: a tick would find nothing to do.
+func (e *Engine) quiet() bool {
+	if len(e.acks) > 0 || e.hold.some || e.err != nil {
+		return false
+	}
+	for _, r := range e.rails {
+		if !r.up || r.pinged != 0 || r.pending() {
+			return false
+		}
+	}
+	return true
 }

@@ -55,8 +55,6 @@ func (e *Engine) Shadowed(c *Comm, source, tag int) bool {
 // meet notes in a receive which message it has met.
 func (e *Engine) meet(r *Request, m *message) {
 	r.peer, r.source, r.tag, r.size, r.remote = m.peer, m.source, m.tag, m.size, m.handle
-	m.peer.counters.ReceivedMessages++
-	m.peer.counters.ReceivedBytes += uint64(m.size)
 	if m.sync {
 		f := e.newFrame(m.peer, wire.TypeMatched, 0, wire.MatchedLen, 0)
 		x := wire.Matched{Sender: m.handle}

@@ -42,7 +42,7 @@ func (e *Engine) reconnect(r *rail) {
 func (e *Engine) railUp(r *rail, l transport.Link) bool {
 	e.lock()
 	defer e.unlock()
-	if e.err != nil || e.ways.finishing || e.sleep.stop {
+	if e.err != nil || e.ways.finishing || e.stopping {
 		return false
 	}
 	now := e.now()
@@ -58,14 +58,6 @@ func (e *Engine) railUp(r *rail, l transport.Link) bool {
 		}
 	}
 	e.review()
-	e.wakeAll()
+	e.wait.WakeAll()
 	return true
-}
-
-// wakeAll has whoever sleeps do so on the new descriptors.
-func (e *Engine) wakeAll() {
-	if e.sleep.sleepers.Load() > 0 {
-		signal(e.sleep.wake)
-	}
-	signal(e.sleep.kick)
 }

@@ -27,8 +27,6 @@ func (e *Engine) isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, 
 		return failure(ErrArg, "tag %d, kind %d: tags go from 0 to %d", tag, kind, e.world.TagUB)
 	}
 	p := e.peer(int(c.world[dest]))
-	p.counters.SentMessages++
-	p.counters.SentBytes += uint64(len(buf))
 	e.recordSent(c, p, len(buf))
 	env := wire.Envelope{Context: c.context, Tag: int32(tag), Kind: uint32(kind), Size: uint64(len(buf))}
 	cell.Error, cell.Cancelled, cell.Bytes = 0, 0, int64(len(buf))

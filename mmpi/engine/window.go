@@ -70,7 +70,7 @@ func (e *Engine) Window(id int32) *Window {
 // Drop forgets a window. All processes have called it, or met after their last operation: it waits until what was sent has arrived.
 func (w *Window) Drop() error {
 	e := w.e
-	if err := e.wait(0, "", func() bool { return w.c.outstanding == windowRing }); err != nil {
+	if err := e.await(0, "", func() bool { return w.c.outstanding == windowRing }); err != nil {
 		return err
 	}
 	e.lock()

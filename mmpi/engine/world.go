@@ -6,38 +6,13 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/mmpi/engine/world"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
 // World is who takes part in the job.
-type World struct {
-	Rank     int            // mine, virtual
-	Clusters []wire.Cluster // in order of virtual rank
-	TagUB    int
-	Hosts    []int32 // of every process of this cluster, by its rank there, the first one on its host; nil: unknown
-	Order    []int32 // of every rank of MPI_COMM_WORLD the virtual rank; nil: the same
-}
-
-// Size is the number of virtual ranks.
-func (w *World) Size() int {
-	n := 0
-	for _, c := range w.Clusters {
-		n += int(c.Size)
-	}
-	return n
-}
-
-// Place gives the cluster of a virtual rank and the first virtual rank of that cluster; -1, -1 for none.
-func (w *World) Place(rank int) (cluster, first int) {
-	for i, c := range w.Clusters {
-		if rank < first+int(c.Size) {
-			return i, first
-		}
-		first += int(c.Size)
-	}
-	return -1, -1
-}
+type World = world.World
 
 // Config is what an engine starts with.
 type Config struct {
@@ -111,8 +86,8 @@ const (
 )
 
 // withDefaults fills in zero fields. Windows shrink as the world grows: they are what a receiver must be able to take from all at once.
-func (l Limits) withDefaults(world int) Limits {
-	share := receiverPool / max(1, world)
+func (l Limits) withDefaults(size int) Limits {
+	share := receiverPool / max(1, size)
 	set := func(p *int, v int) {
 		if *p == 0 {
 			*p = v

@@ -241,7 +241,6 @@ static int agree(const meeting *m, const int *ranks, uint64_t *context) {
   for (int i = 1; i < last && !rc && !failed; i++) {
     z_wait_cell(&cells[i]);
     failed = cells[i].error;
-    z_eng.ze_release(&cells[i]);
   }
   free(cells);
   free(requests);

@@ -49,7 +49,6 @@ void zreq_hold_type(zreq *r, MPI_Datatype type) {
 }
 
 void zreq_free(zreq *r) {
-  if (r->cell.request) z_eng.ze_release(&r->cell);
   free(r->packed);
   if (r->type_owned) real.Type_free(&r->type);
   if (r->comm) zcomm_release(r->comm);

@@ -1,0 +1,55 @@
+// Package list is a doubly linked list whose elements carry their own links, so that adding one
+// allocates nothing. An element has one Node for every list that it may be in at a time.
+package list
+
+// Node is an element's place in one list. Of is the element; whoever makes it sets it once.
+type Node[T any] struct {
+	prev, next *Node[T]
+	Of         T
+}
+
+// Next is the node after this one; nil: it is the last. A node that was removed has none.
+func (n *Node[T]) Next() *Node[T] { return n.next }
+
+// List is a list, the zero value an empty one. It is not safe for concurrent use.
+type List[T any] struct{ first, last *Node[T] }
+
+// First is the first node; nil: the list is empty.
+func (l *List[T]) First() *Node[T] { return l.first }
+
+// Empty reports whether nothing is in the list.
+func (l *List[T]) Empty() bool { return l.first == nil }
+
+// Push puts a node, which is in no list of its kind, at the end.
+func (l *List[T]) Push(n *Node[T]) {
+	n.prev, n.next = l.last, nil
+	if l.last == nil {
+		l.first = n
+	} else {
+		l.last.next = n
+	}
+	l.last = n
+}
+
+// Remove takes out a node that is in this list.
+func (l *List[T]) Remove(n *Node[T]) {
+	if n.prev == nil {
+		l.first = n.next
+	} else {
+		n.prev.next = n.next
+	}
+	if n.next == nil {
+		l.last = n.prev
+	} else {
+		n.next.prev = n.prev
+	}
+	n.prev, n.next = nil, nil
+}
+
+// Len counts the nodes.
+func (l *List[T]) Len() (n int) {
+	for x := l.first; x != nil; x = x.next {
+		n++
+	}
+	return n
+}

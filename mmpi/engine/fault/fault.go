@@ -1,0 +1,62 @@
+// Package fault has the errors of the engine and of its layers, with their codes in cgo/abi/abi.h.
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code says how an operation ended; the numbers are those of enum z_error in cgo/abi/abi.h.
+type Code int32
+
+// The codes.
+const (
+	OK          Code = iota
+	Truncate         // the message was longer than the buffer
+	Link             // a link is lost
+	Aborted          // the job was aborted
+	Unsupported      // the engine cannot do that
+	Internal         // a fault of the engine or of the native library
+	Arg              // a bad argument
+	Op               // a reduction with this operator failed
+	RMASync          // a one-sided call outside an epoch that allows it
+	RMARange         // memory outside the window
+)
+
+var texts = [...]string{
+	OK: "", Truncate: "message is longer than the receive buffer", Link: "link lost", Aborted: "job aborted",
+	Unsupported: "not supported", Internal: "internal error", Arg: "bad argument", Op: "reduction failed",
+	RMASync: "one-sided call outside an epoch", RMARange: "memory outside the window",
+}
+
+func (c Code) String() string {
+	if c < 0 || int(c) >= len(texts) {
+		return fmt.Sprintf("error %d", int32(c))
+	}
+	return texts[c]
+}
+
+// Error is a failure of an engine call.
+type Error struct {
+	Code   Code
+	Reason string
+}
+
+func (e *Error) Error() string { return e.Reason }
+
+// New makes an error.
+func New(c Code, format string, args ...any) *Error {
+	return &Error{c, fmt.Sprintf(format, args...)}
+}
+
+// CodeOf gives the code of an error: OK for nil, Internal for errors that are not of type Error.
+func CodeOf(err error) Code {
+	if err == nil {
+		return OK
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return Internal
+}

@@ -1,0 +1,201 @@
+package wait
+
+import (
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// progressThread moves bytes when nobody else does. It makes no native call.
+type progressThread struct {
+	started   bool
+	watching  atomic.Bool   // it sleeps on the links
+	forOutput bool          // and waits for room to write too
+	unwaked   bool          // and the last time nothing waked it
+	idle      atomic.Bool   // it sleeps for idleFor; set with the lock, ended by whoever rouses it
+	timing    bool          // the timer is set
+	ticked    time.Duration // when it ticked last
+	due       atomic.Bool   // whoever polls next ticks
+	set       []unix.PollFd // scratch
+	stopped   chan struct{}
+}
+
+// Start starts the progress thread.
+func (w *Waiter) Start() {
+	w.t.started = true
+	go w.run()
+}
+
+// Started reports whether there is a progress thread.
+func (w *Waiter) Started() bool { return w.t.started }
+
+// Stop waits until the progress thread has noticed that the driver has ended.
+func (w *Waiter) Stop() {
+	if w.t.started {
+		signal(w.ev.kick)
+		<-w.t.stopped
+	}
+}
+
+// Idle reports whether the progress thread sleeps long.
+func (w *Waiter) Idle() bool { return w.t.idle.Load() }
+
+// TakeDue reports whether the progress thread has left a tick to the caller.
+func (w *Waiter) TakeDue() bool {
+	if !w.t.due.Load() {
+		return false
+	}
+	w.t.due.Store(false)
+	return true
+}
+
+// FlushSoon has the progress thread write out what is held, after FlushAfter. The caller has the lock.
+func (w *Waiter) FlushSoon() {
+	if !w.t.timing {
+		w.t.timing = true
+		w.ev.setTimer()
+	}
+}
+
+// rouse ends the progress thread's sleep.
+func (w *Waiter) rouse() {
+	w.t.idle.Store(false)
+	signal(w.ev.kick)
+}
+
+func (w *Waiter) run() {
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0) // a program's threads may have inherited more; old kernels and other systems do without
+	defer close(w.t.stopped)
+	var seen uint64
+	every := TickEvery
+	own := []unix.PollFd{{Fd: int32(w.ev.kick), Events: unix.POLLIN}, {Fd: int32(w.ev.timer), Events: unix.POLLIN}}
+	for {
+		polls := w.polls.Load()
+		if polls != seen || w.sleepers.Load() > 0 {
+			// A thread that sleeps for milliseconds at a time serves the links itself and needs us the less often.
+			// libmmpi's do where no other process is in the cluster.
+			if polls-seen > uint64(2*every/TickEvery) {
+				every = TickEvery
+			} else {
+				every = min(2*every, AckEvery)
+			}
+			seen = polls
+			if w.d.Now()-w.t.ticked >= AckEvery && w.tick() {
+				return
+			}
+			if every == AckEvery {
+				w.mayIdle()
+			}
+			w.sleep(own, untilMultiple(every))
+			if own[0].Revents != 0 {
+				drain(w.ev.kick)
+				if w.tick() {
+					return
+				}
+			}
+			if own[1].Revents != 0 {
+				w.flush()
+			}
+			continue
+		}
+		every = TickEvery
+		if w.watch() {
+			return
+		}
+	}
+}
+
+// mayIdle lets the progress thread be idle if an application thread sleeps on the links, for long, and there is
+// nothing to do beside it.
+func (w *Waiter) mayIdle() {
+	if !w.d.TryLock() {
+		return
+	}
+	defer w.d.Unlock()
+	w.t.idle.Store(w.sleepers.Load() > 0 && w.longest > AckEvery && w.d.Quiet() && !w.d.Ended())
+}
+
+// sleep sleeps for up to d, or longer if idle. Who has roused the thread since it was to be idle has kicked it too, so
+// the sleep ends at once.
+func (w *Waiter) sleep(set []unix.PollFd, d time.Duration) {
+	if !w.t.idle.Load() {
+		Ppoll(set, d, w.keeps)
+		return
+	}
+	Ppoll(set, untilMultiple(idleFor), false)
+	w.t.idle.Store(false)
+}
+
+// tick ticks, or leaves that to the thread that has the lock: native MPI gives way to other processes with the lock
+// held, so that waiting for it could take milliseconds, after which the mutex is handed over and both threads have to
+// be woken. It reports whether the driver has ended.
+func (w *Waiter) tick() bool {
+	w.t.ticked = w.d.Now()
+	if !w.d.TryLock() {
+		w.t.due.Store(true)
+		return false
+	}
+	defer w.d.Unlock()
+	if w.d.Ended() {
+		return true
+	}
+	w.t.due.Store(false)
+	w.d.Tick(w.t.ticked)
+	return false
+}
+
+// flush writes out what is held: the program is busy with something else. Whoever has the lock may be somebody who
+// has given the core away (tick): then it looks again after as long a time.
+func (w *Waiter) flush() {
+	drain(w.ev.timer)
+	if !w.d.TryLock() {
+		w.ev.setTimer()
+		return
+	}
+	defer w.d.Unlock()
+	w.t.timing = false
+	w.d.Flush()
+}
+
+// watch moves bytes once and then sleeps on the links; it reports whether the driver has ended.
+func (w *Waiter) watch() bool {
+	t := &w.t
+	if !w.d.TryLock() {
+		Ppoll(nil, contendedFor, w.keeps) // somebody is at it
+		return false
+	}
+	if w.d.Ended() {
+		w.d.Unlock()
+		return true
+	}
+	moved := w.d.Step()
+	if now := w.d.Now(); !w.d.Ended() && now-t.ticked >= AckEvery {
+		t.ticked = now
+		w.d.Tick(now)
+	}
+	if moved > 0 || w.d.Ended() || w.d.Arm() {
+		w.d.Unlock()
+		return false
+	}
+	p := w.d.Poll(append(t.set[:0], unix.PollFd{Fd: int32(w.ev.kick), Events: unix.POLLIN}))
+	p = append(p, unix.PollFd{Fd: int32(w.ev.timer), Events: unix.POLLIN})
+	t.set = p
+	t.forOutput = w.d.Pending()
+	t.watching.Store(true)
+	t.idle.Store(t.unwaked && w.d.Quiet())
+	w.d.Unlock()
+	w.sleep(p, watchFor)
+	t.watching.Store(false)
+	t.unwaked = !slices.ContainsFunc(p, func(f unix.PollFd) bool { return f.Revents != 0 })
+	if p[0].Revents != 0 {
+		drain(w.ev.kick)
+	}
+	if p[len(p)-1].Revents != 0 {
+		w.flush()
+	}
+	return false
+}

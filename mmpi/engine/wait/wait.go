@@ -1,0 +1,124 @@
+// Package wait is how threads wait for the engine, and who moves bytes when nobody does: event descriptors, sleeps and
+// the progress thread. It knows neither links nor messages; what it drives is a Driver.
+//
+// Waiting application threads sleep in ppoll on the links and on an event, which a thread that completes something
+// for another one signals. The progress thread sleeps by time alone while application threads poll, so messages do
+// not wake it; when nobody has polled for a tick it sleeps on the links itself, until somebody polls again. An event
+// of its own tells it that there is output it does not know of.
+//
+// Where nothing is left to do it is idle: it sleeps long, and lets Go's monitor sleep too, so that a program that
+// computes or talks inside its cluster is not disturbed. The event ends that when an application thread leaves
+// something for a tick, or no longer sleeps on the links in its place.
+package wait
+
+import (
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Driver is what threads wait for. All but Lock, TryLock and Now are called with its lock. Unlock calls Waiter.Alert.
+type Driver interface {
+	Lock()
+	TryLock() bool
+	Unlock()
+
+	// Now is the time since the driver's start.
+	Now() time.Duration
+	// Step moves bytes once, without blocking, and returns how many.
+	Step() int
+	// Tick does what has to be done from time to time.
+	Tick(now time.Duration)
+	// Flush writes out what is held to go out together.
+	Flush()
+	// Ended reports whether there is nothing left to drive.
+	Ended() bool
+	// Quiet reports whether a tick would find nothing to do.
+	Quiet() bool
+	// Pending reports whether output waits for room.
+	Pending() bool
+	// Arm prepares the links for sleeping on them; true: there is something to read.
+	Arm() bool
+	// Poll appends the links' descriptors.
+	Poll([]unix.PollFd) []unix.PollFd
+}
+
+// Waiter is how the threads of one process wait.
+type Waiter struct {
+	d     Driver
+	keeps bool // see Open
+	ev    events
+
+	polls    atomic.Uint64   // calls of Polled
+	sleepers atomic.Int32    // application threads in ppoll
+	longest  time.Duration   // how long the last of them wants to sleep
+	sets     [][]unix.PollFd // free; under the lock
+
+	t progressThread
+}
+
+// Open prepares waiting for d. guest: this Go runtime serves the engine alone (Ppoll).
+func (w *Waiter) Open(d Driver, guest bool) error {
+	w.d, w.keeps = d, guest
+	w.t.stopped = make(chan struct{})
+	return w.ev.open()
+}
+
+// Close frees the descriptors. No thread waits any more.
+func (w *Waiter) Close() { w.ev.close() }
+
+// Polled notes that an application thread looks for progress.
+func (w *Waiter) Polled() { w.polls.Add(1) }
+
+// Alert wakes threads that sleep and should know of what has changed under the lock; completed: an operation is over.
+func (w *Waiter) Alert(completed bool) {
+	if completed && w.sleepers.Load() > 0 {
+		signal(w.ev.wake)
+	}
+	if w.t.watching.Load() && !w.t.forOutput && w.d.Pending() || w.t.idle.Load() && !w.d.Quiet() {
+		w.rouse()
+	}
+}
+
+// WakeAll has whoever sleeps do so on descriptors that are new.
+func (w *Waiter) WakeAll() {
+	if w.sleepers.Load() > 0 {
+		signal(w.ev.wake)
+	}
+	signal(w.ev.kick)
+}
+
+// Block sleeps on the links for up to d, unlocked meanwhile. The caller has the lock, and has it again afterwards.
+func (w *Waiter) Block(d time.Duration) {
+	if w.d.Arm() {
+		return
+	}
+	keep := w.keeps && d <= keptFor
+	if w.sleepers.Load() > 0 {
+		d, keep = min(d, sharedFor), false
+	}
+	var set []unix.PollFd
+	if n := len(w.sets); n > 0 {
+		set, w.sets = w.sets[n-1], w.sets[:n-1]
+	}
+	set = w.d.Poll(append(set, unix.PollFd{Fd: int32(w.ev.wake), Events: unix.POLLIN}))
+	w.sleepers.Add(1)
+	w.longest = d
+	w.d.Unlock()
+	Ppoll(set, d, keep)
+	w.d.Lock()
+	w.polls.Add(1)
+	if w.sleepers.Add(-1) == 0 && w.t.idle.Load() {
+		w.rouse()
+	}
+	if set[0].Revents != 0 {
+		drain(w.ev.wake)
+	}
+	w.sets = append(w.sets, set[:0])
+}
+
+// Pause sleeps with the lock until a link is ready, for up to d: at the end of the job only, when nothing else may happen.
+func (w *Waiter) Pause(d time.Duration) {
+	Ppoll(w.d.Poll([]unix.PollFd{{Fd: int32(w.ev.wake), Events: unix.POLLIN}}), d, false)
+}

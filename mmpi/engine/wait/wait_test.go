@@ -1,0 +1,198 @@
+package wait
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fakeDriver is a driver without links.
+type fakeDriver struct {
+	sync.Mutex
+	w       *Waiter
+	start   time.Time
+	ticks   int
+	flushes int
+	busy    bool // not quiet
+	ended   bool
+}
+
+func (d *fakeDriver) Unlock()                              { d.w.Alert(false); d.Mutex.Unlock() }
+func (d *fakeDriver) Now() time.Duration                   { return time.Since(d.start) }
+func (d *fakeDriver) Step() int                            { return 0 }
+func (d *fakeDriver) Tick(time.Duration)                   { d.ticks++ }
+func (d *fakeDriver) Flush()                               { d.flushes++ }
+func (d *fakeDriver) Ended() bool                          { return d.ended }
+func (d *fakeDriver) Quiet() bool                          { return !d.busy }
+func (d *fakeDriver) Pending() bool                        { return false }
+func (d *fakeDriver) Arm() bool                            { return false }
+func (d *fakeDriver) Poll(set []unix.PollFd) []unix.PollFd { return set }
+func (d *fakeDriver) look()                                { d.Lock(); d.w.Polled(); d.tickIfDue(); d.Unlock() }
+func (d *fakeDriver) sleep(t time.Duration)                { d.Lock(); d.w.Polled(); d.w.Block(t); d.Unlock() }
+func (d *fakeDriver) leave(f func())                       { d.Lock(); f(); d.Unlock() }
+func (d *fakeDriver) tickIfDue() {
+	if d.w.TakeDue() {
+		d.Tick(d.Now())
+	}
+}
+
+func newFake(t *testing.T) (*fakeDriver, *Waiter) {
+	w := new(Waiter)
+	d := &fakeDriver{w: w, start: time.Now()}
+	if err := w.Open(d, false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return d, w
+}
+
+// readable reports whether a descriptor becomes so within a time.
+func readable(t *testing.T, fd int, within time.Duration) bool {
+	t.Helper()
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(within.Milliseconds()))
+	if err != nil {
+		t.Error(err)
+	}
+	return n == 1
+}
+
+// TestTickWhileLocked: a thread that has the lock may have given its core away, so the progress thread does not wait
+// for it; that thread ticks.
+func TestTickWhileLocked(t *testing.T) {
+	d, w := newFake(t)
+	over := make(chan bool)
+	d.Mutex.Lock()
+	go func() { over <- w.tick() }()
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the progress thread waits for the lock")
+	}
+	d.Unlock()
+	if d.ticks != 0 {
+		t.Fatal("ticked without the lock")
+	}
+	if d.look(); d.ticks != 1 {
+		t.Error("nobody ticked")
+	}
+	if w.tick(); d.ticks != 2 {
+		t.Error("no tick though nobody had the lock")
+	}
+	if d.look(); d.ticks != 2 {
+		t.Error("the program ticks though nothing was left to it")
+	}
+}
+
+// TestHeldWhileLocked: nor does it wait for the lock with what is held; it comes again.
+func TestHeldWhileLocked(t *testing.T) {
+	d, w := newFake(t)
+	over := make(chan bool)
+	d.Mutex.Lock()
+	go func() {
+		w.flush()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the progress thread waits for the lock")
+	}
+	d.Unlock()
+	if !readable(t, w.ev.timer, 10*time.Second) {
+		t.Error("the timer does not fire again")
+	}
+	if w.flush(); d.flushes != 1 {
+		t.Errorf("flushed %d times", d.flushes)
+	}
+}
+
+// TestTogether: sleeps until multiples end at the same times in all processes.
+func TestTogether(t *testing.T) {
+	clock := func() time.Duration {
+		var at unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &at); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(at.Nano())
+	}
+	for _, d := range []time.Duration{time.Microsecond, TickEvery, 3 * TickEvery, AckEvery} {
+		before := clock()
+		wait := untilMultiple(d)
+		after := clock()
+		if wait <= 0 || wait > d {
+			t.Fatalf("%v until a multiple of %v", wait, d)
+		}
+		// The clock was read in between.
+		if next := before + d - before%d; before/d == after/d && (before+wait > next || after+wait < next) {
+			t.Errorf("between %v and %v: %v until a multiple of %v", before, after, wait, d)
+		}
+	}
+}
+
+// TestRouse: whoever leaves something for a tick, or stops sleeping on the links, ends the progress thread's long
+// sleep; nobody else does.
+func TestRouse(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		leave  func(d *fakeDriver)
+		roused bool
+	}{
+		{"nothing", func(d *fakeDriver) { d.leave(func() {}) }, false},
+		{"something for a tick", func(d *fakeDriver) { d.leave(func() { d.busy = true }) }, true},
+		{"a look", func(d *fakeDriver) { d.look() }, false},
+		{"a sleep", func(d *fakeDriver) { d.sleep(time.Millisecond) }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d, w := newFake(t)
+			w.t.idle.Store(true)
+			c.leave(d)
+			if kicked := readable(t, w.ev.kick, 0); kicked != c.roused || w.Idle() == c.roused {
+				t.Errorf("kicked %v, idle %v, want roused: %v", kicked, w.Idle(), c.roused)
+			}
+		})
+	}
+}
+
+// TestMayIdle: while somebody sleeps long on the links, and there is nothing else to do. After a short sleep the
+// progress thread would be roused at once.
+func TestMayIdle(t *testing.T) {
+	d, w := newFake(t)
+	for _, c := range []struct {
+		sleepers int32
+		longest  time.Duration
+		owed     bool
+		want     bool
+	}{
+		{1, 5 * AckEvery, false, true},
+		{1, time.Millisecond, false, false},
+		{0, 5 * AckEvery, false, false},
+		{1, 5 * AckEvery, true, false},
+	} {
+		w.sleepers.Store(c.sleepers)
+		w.longest, d.busy = c.longest, c.owed
+		if w.mayIdle(); w.Idle() != c.want {
+			t.Errorf("%+v: idle %v", c, !c.want)
+		}
+	}
+}
+
+// TestThread: it ticks where nobody polls, and ends with the driver.
+func TestThread(t *testing.T) {
+	d, w := newFake(t)
+	w.Start()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		d.Lock()
+		n := d.ticks
+		d.Unlock()
+		if n >= 3 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("no ticks")
+		}
+	}
+	d.leave(func() { d.ended = true })
+	w.Stop()
+}
