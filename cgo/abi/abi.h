@@ -162,7 +162,7 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_comm_add, (void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world, const int32_t *native, int32_t native_size, int32_t *id)) /* world[i]: virtual world rank of rank i; native[i]: rank in the local part or Z_REMOTE */ \
   F(int, ze_comm_drop, (int32_t id))              /* no operation may be outstanding */ \
   F(int, ze_isend, (int32_t comm, int32_t kind, const void *buf, int64_t bytes, int32_t dest, int32_t tag, int32_t mode, z_cell *cell)) /* dest is remote. May be done on return (cell->done) */ \
-  F(int, ze_irecv, (int32_t comm, int32_t kind, void *buf, int64_t bytes, int32_t source, int32_t tag, z_cell *cell)) /* remote source, Z_ANY_SOURCE, or a local source while ze_deferred. If the message comes natively the engine calls imrecv/irecv and `buf` is not used */ \
+  F(int, ze_irecv, (int32_t comm, int32_t kind, void *buf, int64_t bytes, int32_t source, int32_t tag, z_cell *cell)) /* remote source, Z_ANY_SOURCE, or a local source if ze_shadowed says 1. If the message comes natively the engine calls imrecv/irecv and `buf` is not used */ \
   F(int, ze_shadowed, (int32_t comm, int32_t source, int32_t tag)) /* 1: a receive posted earlier may match what this local receive would: give it to ze_irecv. 0: post it natively at once */ \
   F(int, ze_iprobe, (int32_t comm, int32_t source, int32_t tag, z_cell *out))  /* out->done = found; any source, local too (native iprobe; a hit that matches an entry of D is received into that entry, then again) */ \
   F(int, ze_improbe, (int32_t comm, int32_t source, int32_t tag, z_cell *out, uint64_t *message, int32_t *native)) /* native=1: message is the shim's token from z_probe */ \
