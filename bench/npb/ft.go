@@ -8,8 +8,9 @@ import (
 	"math/cmplx"
 	"time"
 
-	"github.com/leidenzipper/zipper/mmpi"
 	"gonum.org/v1/gonum/dsp/fourier"
+
+	"github.com/leidenzipper/zipper/mmpi"
 )
 
 // FT, a 3-D heat equation solved by FFT: in slabs of z; every step transforms back, with one all-to-all. Ranks: a power of two, at

@@ -1,7 +1,8 @@
 //go:build openmpi || mpich
 
-// Zipper-mpibench is the MPI program behind `zipper bench osu`, `npb` and `net`: it runs one benchmark on all ranks and rank 0 prints
-// the result. It is an ordinary MPI program and may be started by mpirun alone.
+// Zipper-mpibench is the MPI program behind `zipper bench osu`, `npb` and `net`: it runs one
+// benchmark on all ranks and rank 0 prints the result. It is an ordinary MPI program and may be
+// started by mpirun alone.
 package main
 
 import (

@@ -12,12 +12,14 @@ import (
 )
 
 var (
-	// A command line in a text: up to the end of the line, of the code, or to what belongs to the shell.
+	// A command line in a text: up to the end of the line, of the code, or to what belongs to the
+	// shell.
 	commandLine = regexp.MustCompile("(?m)(?:^|[^-/A-Za-z.])(?:bin/)?zipper ((?:[a-z]+ )+--[^`#|…\n]*)")
 	anyFlag     = regexp.MustCompile(`(?:^|[^-A-Za-z])--([a-z][a-z-]+)`)
 )
 
-// TestDocumentedFlags: every flag in the documentation exists, in a command line of zipper as a flag of that command.
+// TestDocumentedFlags: every flag in the documentation exists, in a command line of zipper as a
+// flag of that command.
 func TestDocumentedFlags(t *testing.T) {
 	others := []string{ // of scripts, launchers and other programs
 		"isolated", "long", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile", "distribution", "now"}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 )
 
-// What is wrong with a benchmark's flags is told before anything is started: the context has ended, so that nothing can be.
+// What is wrong with a benchmark's flags is told before anything is started: the context has ended,
+// so that nothing can be.
 func TestBenchUsage(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -27,8 +29,7 @@ func TestBenchUsage(t *testing.T) {
 		"bench compare --lab --rate off --modes x latency":     `mode "x"`,
 	} {
 		err := newApp().RunContext(ctx, strings.Fields("zipper "+line))
-		var status statusError
-		if !errors.As(err, &status) || status.code != exitUsage || !strings.Contains(err.Error(), word) {
+		if !clikit.IsUsage(err) || !strings.Contains(err.Error(), word) {
 			t.Errorf("zipper %s: %v; want a usage error with %q", line, err, word)
 		}
 	}

@@ -3,13 +3,14 @@ package modelcmd
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 )
 
 const lab = `
@@ -32,13 +33,11 @@ message 1000 2000 2 0 50000000
 end 6
 `
 
-var errUsage = errors.New("usage")
-
 func zipper(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	app := &cli.App{Name: "zipper", Writer: &out, ErrWriter: &out, DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {},
-		Commands: Commands(func(err error) error { return errors.Join(errUsage, err) })}
+		Commands: []*cli.Command{Predict(), Plan()}}
 	err := app.Run(append([]string{"zipper"}, args...))
 	return out.String(), err
 }
@@ -133,7 +132,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"use svg or png", false, []string{"predict", "--picture", at("x.gif"), at("lab.yaml"), "ring"}},
 	} {
 		out, err := zipper(t, x.args...)
-		if err == nil || !strings.Contains(err.Error(), x.want) || errors.Is(err, errUsage) != x.usage {
+		if err == nil || !strings.Contains(err.Error(), x.want) || clikit.IsUsage(err) != x.usage {
 			t.Errorf("%v: error %v, want one with %q\n%s", x.args, err, x.want, out)
 		}
 	}
@@ -155,7 +154,8 @@ func TestRecordedClusters(t *testing.T) {
 	}
 }
 
-// The example that the documentation refers to is a platform, and its bottleneck is what joins the clusters.
+// The example that the documentation refers to is a platform, and its bottleneck is what joins the
+// clusters.
 func TestExamplePlatform(t *testing.T) {
 	out, err := zipper(t, "predict", "../../../../examples/contention/platform.yaml", "ring:size=10MB")
 	if err != nil || !strings.Contains(out, "10 messages") || !strings.Contains(out, "bottleneck z1.") {

@@ -1,7 +1,6 @@
 package modelcmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/plan"
 	"github.com/leidenzipper/zipper/contention/platform"
@@ -25,7 +25,8 @@ import (
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
-func planCommand(usage func(error) error) *cli.Command {
+// Plan is zipper plan.
+func Plan() *cli.Command {
 	return &cli.Command{
 		Name:      "plan",
 		Usage:     "choose which ranks go to which cluster and onto zipper nodes, so that little crosses the forwarders",
@@ -42,7 +43,7 @@ func planCommand(usage func(error) error) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
-				return usage(errors.New("plan: want PLATFORM and TRACE or GENERATOR (flags come before them)"))
+				return clikit.Usage(errors.New("plan: want PLATFORM and TRACE or GENERATOR (flags come before them)"))
 			}
 			p, err := readPlatform(c.Args().Get(0))
 			if err != nil {
@@ -57,7 +58,7 @@ func planCommand(usage func(error) error) *cli.Command {
 				return err
 			}
 			if err := constrain(x, c.StringSlice("pin"), c.StringSlice("together"), c.String("work")); err != nil {
-				return usage(fmt.Errorf("plan: %w", err))
+				return clikit.Usage(fmt.Errorf("plan: %w", err))
 			}
 			r, err := makePlan(p, x, job, c.String("sharing"))
 			if err != nil {
@@ -69,9 +70,7 @@ func planCommand(usage func(error) error) *cli.Command {
 				}
 			}
 			if c.Bool("json") {
-				e := json.NewEncoder(c.App.Writer)
-				e.SetIndent("", "  ")
-				return e.Encode(r)
+				return clikit.WriteJSON(c.App.Writer, r)
 			}
 			return r.table(c.App.Writer, c.String("output"))
 		},
@@ -203,7 +202,8 @@ func constrain(x *plan.Problem, pins, together []string, work string) error {
 	return nil
 }
 
-// now is where the ranks are without a plan: where they were recorded, if the platform has those clusters with room for them, else in order.
+// now is where the ranks are without a plan: where they were recorded, if the platform has those
+// clusters with room for them, else in order.
 func (j *job) now(x *plan.Problem) (at plan.Placement, recorded bool, err error) {
 	for _, c := range j.clusters {
 		site := slices.IndexFunc(x.Sites, func(s plan.Site) bool { return s.Name == c.Name })
@@ -365,29 +365,17 @@ func (r *planReport) write(name string) error {
 	for rank, h := range r.Hosts {
 		places[rank] = rankfile.Place{Host: h, Cluster: r.Clusters[rank]}
 	}
-	if err := writeFile(name, func(w io.Writer) error { return rankfile.Write(w, places) }); err != nil {
+	if err := clikit.WriteFile(name, func(w io.Writer) error { return rankfile.Write(w, places) }); err != nil {
 		return err
 	}
 	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(r.Clusters))) {
 		hosts := rankfile.Hosts(places, cluster)
-		if err := writeFile(name+"."+cluster+".hosts", func(w io.Writer) error { return rankfile.WriteHosts(w, hosts) }); err != nil {
+		if err := clikit.WriteFile(name+"."+cluster+".hosts", func(w io.Writer) error { return rankfile.WriteHosts(w, hosts) }); err != nil {
 			return err
 		}
-		if err := writeFile(name+"."+cluster+".rankfile", func(w io.Writer) error { return rankfile.WriteOpenMPI(w, hosts) }); err != nil {
+		if err := clikit.WriteFile(name+"."+cluster+".rankfile", func(w io.Writer) error { return rankfile.WriteOpenMPI(w, hosts) }); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
 }

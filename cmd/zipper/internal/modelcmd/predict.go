@@ -3,7 +3,6 @@
 package modelcmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,19 +13,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
-// Commands are predict and plan. usage marks an error as the user's, for the
-// program's exit status.
-func Commands(usage func(error) error) []*cli.Command {
-	return []*cli.Command{predictCommand(usage), planCommand(usage)}
-}
-
-func predictCommand(usage func(error) error) *cli.Command {
+// Predict is zipper predict.
+func Predict() *cli.Command {
 	return &cli.Command{
 		Name:      "predict",
 		Usage:     "predict how long messages take on a platform, and what limits them",
@@ -46,10 +41,10 @@ func predictCommand(usage func(error) error) *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 2 {
-				return usage(errors.New("predict: want PLATFORM and PATTERN or TRACE (flags come before them)"))
+				return clikit.Usage(errors.New("predict: want PLATFORM and PATTERN or TRACE (flags come before them)"))
 			}
 			if f := c.Float64("compute"); !(f >= 0 && f <= 1e6) {
-				return usage(fmt.Errorf("predict: --compute %v: want 0 to 1e6", f))
+				return clikit.Usage(fmt.Errorf("predict: --compute %v: want 0 to 1e6", f))
 			}
 			p, err := readPlatform(c.Args().Get(0))
 			if err != nil {
@@ -76,9 +71,7 @@ func predictCommand(usage func(error) error) *cli.Command {
 				}
 			}
 			if c.Bool("json") {
-				e := json.NewEncoder(c.App.Writer)
-				e.SetIndent("", "  ")
-				return e.Encode(r)
+				return clikit.WriteJSON(c.App.Writer, r)
 			}
 			return r.Table(c.App.Writer, c.Int("rows"))
 		},
@@ -86,18 +79,13 @@ func predictCommand(usage func(error) error) *cli.Command {
 }
 
 func drawTo(name string, r *predict.Report) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	err = r.Picture(f, strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), "."))
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
+	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), ".")
+	return clikit.WriteFile(name, func(w io.Writer) error {
+		if err := r.Picture(w, format); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
 }
 
 // read opens a file for a reader whose errors name the line, and adds the
@@ -130,8 +118,9 @@ func isTrace(name string) (bool, error) {
 	})
 }
 
-// readMessages takes a generator's name, a pattern file or a trace. Without places a trace's ranks are where they were recorded, if the platform has
-// those clusters; all others fill the platform in order.
+// readMessages takes a generator's name, a pattern file or a trace. Without places a trace's ranks
+// are where they were recorded, if the platform has those clusters; all others fill the platform in
+// order.
 func readMessages(arg string, p *platform.Platform, places []string, compute *big.Rat) ([]platform.Message, error) {
 	inOrder := places
 	if inOrder == nil {

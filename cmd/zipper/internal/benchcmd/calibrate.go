@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/contend"
 	"github.com/leidenzipper/zipper/bench/transfer"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/contention/quantity"
 	"github.com/leidenzipper/zipper/internal/timerslack"
@@ -27,7 +28,8 @@ func labFlags(rate, queue string) []cli.Flag {
 	}
 }
 
-func calibrateCommand() *cli.Command {
+// Calibrate is zipper calibrate.
+func Calibrate() *cli.Command {
 	return &cli.Command{
 		Name:  "calibrate",
 		Usage: "measure clusters and zippers and write the platform file for zipper predict and zipper plan",
@@ -44,7 +46,7 @@ message repeated until its 95 % confidence interval is within 2 %, at most --rep
 			&cli.StringFlag{Name: "size", Value: "4MB", Usage: "bytes of a message"},
 			&cli.IntFlag{Name: "repeat", Value: 6, Usage: "repetitions at most, 2 or more"},
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "for the whole"},
-			logFlag,
+			clikit.LogFlag,
 		}, labFlags("50mbit", "fifo")...),
 		Action: runCalibrate,
 	}
@@ -54,10 +56,10 @@ message repeated until its 95 % confidence interval is within 2 %, at most --rep
 func messageSize(c *cli.Context) (int, error) {
 	size, err := quantity.Size(c.String("size"))
 	if err != nil {
-		return 0, usage(err)
+		return 0, clikit.Usage(err)
 	}
 	if f, _ := size.Float64(); f < 1 || f > 1<<30 || !size.IsInt() {
-		return 0, usage(fmt.Errorf("--size %s: want 1 byte to 1 GiB", c.String("size")))
+		return 0, clikit.Usage(fmt.Errorf("--size %s: want 1 byte to 1 GiB", c.String("size")))
 	}
 	return int(size.Num().Int64()), nil
 }
@@ -68,20 +70,20 @@ func runCalibrate(c *cli.Context) error {
 		return err
 	}
 	if c.Int("repeat") < 2 {
-		return usage(errors.New("--repeat: want 2 or more, for confidence intervals"))
+		return clikit.Usage(errors.New("--repeat: want 2 or more, for confidence intervals"))
 	}
 	if f := c.String("output"); f != "" {
-		if err := checkWritable(f); err != nil { // now, not after minutes
+		if err := clikit.CheckWritable(f); err != nil { // now, not after minutes
 			return fmt.Errorf("--output: %w", err)
 		}
 	}
-	ctx, cancel := untilSignal(c.Context)
+	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	ctx, stop := context.WithTimeoutCause(ctx, c.Duration("timeout"), fmt.Errorf("not done within %v: give it more --timeout", c.Duration("timeout")))
 	defer stop()
 	site, closeSite, err := openSite(ctx, c)
 	if err != nil {
-		return because(ctx, err)
+		return clikit.Because(ctx, err)
 	}
 	begin := time.Now()
 	samples, err := contend.Calibrate(ctx, site, contend.Options{Bytes: bytes, Most: c.Int("repeat"), Within: 0.02,
@@ -92,7 +94,7 @@ func runCalibrate(c *cli.Context) error {
 		err = cerr
 	}
 	if err != nil {
-		return because(ctx, err)
+		return clikit.Because(ctx, err)
 	}
 	out := os.Stdout
 	if f := c.String("output"); f != "" {
@@ -109,11 +111,11 @@ func openSite(ctx context.Context, c *cli.Context) (*contend.Site, func() error,
 	f := c.String("file")
 	switch {
 	case c.Bool("lab") == (f != ""):
-		return nil, nil, usage(errors.New("say what to measure: --lab, or --file JOB"))
+		return nil, nil, clikit.Usage(errors.New("say what to measure: --lab, or --file JOB"))
 	case f != "":
 		job, err := spec.ReadFile(f)
 		if err != nil {
-			return nil, nil, usage(err)
+			return nil, nil, clikit.Usage(err)
 		}
 		s, err := contend.Open(job)
 		if err != nil {
@@ -130,10 +132,10 @@ func openSite(ctx context.Context, c *cli.Context) (*contend.Site, func() error,
 
 func openLab(ctx context.Context, c *cli.Context) (*contend.Lab, error) {
 	if c.Int("hosts") < 2 || c.Int("hosts") > 64 || c.Int("zippers") < 1 || c.Int("zippers") > 8 {
-		return nil, usage(errors.New("--hosts: want 2 to 64; --zippers: want 1 to 8"))
+		return nil, clikit.Usage(errors.New("--hosts: want 2 to 64; --zippers: want 1 to 8"))
 	}
 	if q := c.String("queue"); q != "fifo" && q != "peers" {
-		return nil, usage(fmt.Errorf("--queue %s: want fifo or peers", q))
+		return nil, clikit.Usage(fmt.Errorf("--queue %s: want fifo or peers", q))
 	}
 	return contend.OpenLab(ctx, "zc", c.Int("hosts"), c.Int("zippers"), c.String("rate"), c.String("queue"), nil)
 }

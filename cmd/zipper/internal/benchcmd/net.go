@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"context"
@@ -15,9 +15,10 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/netgauge"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 )
 
-func benchNetCommand() *cli.Command {
+func netCommand() *cli.Command {
 	return &cli.Command{
 		Name: "net", Usage: "a network, Netgauge-style: a pattern over a module", ArgsUsage: "PATTERN MODULE",
 		Description: `zipper bench net                               lists patterns, modules and which pairs fit
@@ -46,34 +47,34 @@ func benchNet(c *cli.Context) error {
 	}
 	p, m, err := netgauge.Find(pair[0], pair[1])
 	if err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
 	o := netgauge.Defaults()
 	o.Reps, o.Seed = c.Int("reps"), c.Uint64("seed")
 	if m.Open == nil {
-		return benchNetJob(c, p, m, o)
+		return netJob(c, p, m, o)
 	}
 	if c.String("nodes") == "" {
-		return usage(errors.New("--nodes ADDRESS,ADDRESS and --rank N say who takes part"))
+		return clikit.Usage(errors.New("--nodes ADDRESS,ADDRESS and --rank N say who takes part"))
 	}
-	ctx, cancel := untilSignal(c.Context)
+	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, c.Duration("timeout"))
 	defer stop()
 	r, err := netgauge.Run(ctx, p, m, netgauge.Place{Rank: c.Int("rank"), Addrs: strings.Split(c.String("nodes"), ",")}, o)
 	if err != nil || c.Int("rank") != 0 {
-		return because(ctx, err)
+		return clikit.Because(ctx, err)
 	}
 	return showNet(c, r)
 }
 
-// benchNetJob measures on the ranks of a job.
-func benchNetJob(c *cli.Context, p netgauge.Pattern, m netgauge.Module, o netgauge.Options) error {
+// netJob measures on the ranks of a job.
+func netJob(c *cli.Context, p netgauge.Pattern, m netgauge.Module, o netgauge.Options) error {
 	if c.String("nodes") != "" {
-		return usage(fmt.Errorf("module %s runs as a job: give --cluster, --file or --lab instead of --nodes", m.Name))
+		return clikit.Usage(fmt.Errorf("module %s runs as a job: give --cluster, --file or --lab instead of --nodes", m.Name))
 	}
 	if err := netgauge.Fits(p, m); err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
 	b, t, err := openTarget(c)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"encoding/json"
@@ -12,10 +12,11 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/contend"
 	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/contention/calibrate"
 )
 
-func benchContentionCommand() *cli.Command {
+func contentionCommand() *cli.Command {
 	return &cli.Command{
 		Name: "contention", Usage: "check the contention models: patterns measured in the lab against their prediction",
 		Description: `zipper bench contention --output DIR
@@ -32,7 +33,7 @@ times; those during which more than half was used or taken are named. Needs root
 			&cli.IntFlag{Name: "scarce", Value: 30, Usage: "runs with a scarce resource"},
 			&cli.StringSliceFlag{Name: "replay", Usage: "play the messages of a trace `FILE` of zipper run --record, a rank on each host (may be repeated)"},
 			&cli.BoolFlag{Name: "verbose", Usage: "print every transfer"},
-			logFlag,
+			clikit.LogFlag,
 		}, labFlags("20mbit", "peers")...),
 		Action: benchContention,
 	}
@@ -43,12 +44,13 @@ type contentionReport struct {
 	Environment drive.Environment          `json:"environment"`
 	Bytes       int                        `json:"bytes"`
 	Scores      map[string][]contend.Score `json:"scores"`
-	Processors  contend.Processors         `json:"processors"`     // mean over patterns
-	Busy        []string                   `json:"busy,omitempty"` // patterns and traces that had too little processor time to spare: contend.Busy
-	Patterns    []contend.Outcome          `json:"patterns"`
-	Replayed    []contend.Replayed         `json:"replayed,omitempty"`
-	Scarce      []contend.Scarce           `json:"scarce"`
-	Named       int                        `json:"scarce_named"`
+	Processors  contend.Processors         `json:"processors"` // mean over patterns
+	// patterns and traces that had too little processor time to spare: contend.Busy
+	Busy     []string           `json:"busy,omitempty"`
+	Patterns []contend.Outcome  `json:"patterns"`
+	Replayed []contend.Replayed `json:"replayed,omitempty"`
+	Scarce   []contend.Scarce   `json:"scarce"`
+	Named    int                `json:"scarce_named"`
 }
 
 func benchContention(c *cli.Context) error {
@@ -59,7 +61,7 @@ func benchContention(c *cli.Context) error {
 	patterns := contend.Seeds()
 	n := c.Int("patterns")
 	if n < 0 || n > len(patterns) || c.Int("scarce") < 0 {
-		return usage(fmt.Errorf("--patterns: want 0 to %d; --scarce: 0 or more", len(patterns)))
+		return clikit.Usage(fmt.Errorf("--patterns: want 0 to %d; --scarce: 0 or more", len(patterns)))
 	}
 	for i := range n {
 		patterns[i] = patterns[i*len(patterns)/n]
@@ -72,7 +74,7 @@ func benchContention(c *cli.Context) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	ctx, cancel := untilSignal(c.Context)
+	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	lab, err := openLab(ctx, c)
 	if err != nil {
@@ -175,7 +177,8 @@ func (r *contentionReport) sum() {
 	}
 }
 
-// write leaves the files and prints the tables. A run that was broken off is reported as far as it went.
+// write leaves the files and prints the tables. A run that was broken off is reported as far as it
+// went.
 func (r *contentionReport) write(dir string) error {
 	fmt.Printf("\n%d patterns, load %s at the start, %v\n", len(r.Patterns), r.Environment.Load, r.Processors)
 	if len(r.Busy) > 0 {

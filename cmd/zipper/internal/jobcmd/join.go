@@ -1,7 +1,6 @@
-package main
+package jobcmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +11,14 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-func joinCommand() *cli.Command {
+// Join is zipper join.
+func Join() *cli.Command {
 	return &cli.Command{
 		Name:      "join",
 		Usage:     "run one cluster's half of a job, inside its own batch script",
@@ -40,7 +41,7 @@ output by lines and leaves nothing behind. The halves may start in any order, wi
 }
 
 func join(c *cli.Context) error {
-	ctx, cancel := untilSignal(c.Context)
+	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	status, err := func() (int, error) {
 		if c.Bool("piped") {
@@ -50,27 +51,27 @@ func join(c *cli.Context) error {
 		}
 		h, err := halfFromFlags(c)
 		if err != nil {
-			return exitUsage, err
+			return clikit.ExitUsage, err
 		}
 		if err := h.Prepare(ctx); err != nil {
-			return exitFailure, err
+			return clikit.ExitFailure, err
 		}
-		signal.Ignore(syscall.SIGTTIN) // in the background of a terminal: reading finds nothing, instead of stopping this process
+		// in the background of a terminal: reading finds nothing, instead of stopping this process
+		signal.Ignore(syscall.SIGTTIN)
 		var stdin io.Reader
 		if h.Share.First() {
 			stdin = os.Stdin // of rank 0 of MPI_COMM_WORLD, which is here
 		}
 		return h.Run(ctx, stdin, os.Stdout, os.Stderr)
 	}()
-	var sig errInterrupted
-	if errors.As(context.Cause(ctx), &sig) {
-		status, err = 128+int(sig.sig), sig
+	if sig, ok := clikit.InterruptOf(ctx); ok {
+		status, err = sig.Status(), sig
 	}
 	if status != 0 && err == nil && !c.Bool("piped") { // else zipper run says it
 		err = fmt.Errorf("this half ended with %s", launch.DescribeStatus(status))
 	}
 	if status != 0 || err != nil {
-		return statusError{max(status, 1), err}
+		return clikit.StatusError{Code: max(status, 1), Err: err}
 	}
 	return nil
 }

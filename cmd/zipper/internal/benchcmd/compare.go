@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"errors"
@@ -12,9 +12,10 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/figure"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 )
 
-func benchCompareCommand() *cli.Command {
+func compareCommand() *cli.Command {
 	return &cli.Command{
 		Name: "compare", Usage: "an OSU-style benchmark on several modes in turn, with a test of the difference", ArgsUsage: "NAME",
 		Flags:  slices.Concat([]cli.Flag{modesFlag, roundsFlag, plotFlag}, targetFlags, osuFlags),
@@ -33,14 +34,14 @@ func benchCompare(c *cli.Context) error {
 		return err
 	}
 	if c.Int("rounds") < 1 {
-		return usage(errors.New("--rounds starts at 1"))
+		return clikit.Usage(errors.New("--rounds starts at 1"))
 	}
 	o, err := osuOptions(c, c.Int("min"), c.Int("max"))
 	if err != nil {
 		return err
 	}
 	if err := checkPlot(c.String("plot")); err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
 	b, err := openBench(c)
 	if err != nil {
@@ -61,7 +62,8 @@ func benchCompare(c *cli.Context) error {
 	if err != nil {
 		err = fmt.Errorf("%w; shown are the %d of %d rounds before", err, cmp.Rounds, c.Int("rounds"))
 	}
-	shown := show(c, cmp, map[string]any{"environment": b.env, "comparison": cmp}) // before the picture, which must not cost the numbers if it fails
+	// before the picture, which must not cost the numbers if it fails
+	shown := show(c, cmp, map[string]any{"environment": b.env, "comparison": cmp})
 	return errors.Join(err, shown, writePlot(c.String("plot"), cmp.Figure()))
 }
 
@@ -69,27 +71,12 @@ func benchCompare(c *cli.Context) error {
 func checkPlot(file string) error {
 	switch filepath.Ext(file) {
 	case ".svg", ".png", ".pdf":
-		return checkWritable(file)
+		return clikit.CheckWritable(file)
 	}
 	if file == "" {
 		return nil
 	}
 	return fmt.Errorf("--plot %s: want a name that ends in .svg, .png or .pdf", file)
-}
-
-// checkWritable tells whether a file can be written, and leaves it as it is.
-func checkWritable(file string) error {
-	_, err := os.Stat(file)
-	isNew := errors.Is(err, os.ErrNotExist)
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return fmt.Errorf("cannot write the result: %w", err)
-	}
-	f.Close()
-	if isNew {
-		os.Remove(file)
-	}
-	return nil
 }
 
 // writePlot draws into a file, in the format that its name says; none without a name.

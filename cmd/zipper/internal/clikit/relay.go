@@ -1,4 +1,4 @@
-package main
+package clikit
 
 import (
 	"context"
@@ -28,8 +28,15 @@ type ownRelay struct {
 	summary *forwarder.Summary
 }
 
-// startRelay starts a forwarder on a free port: of the loopback interface, or of all when processes on other
-// hosts have to reach it.
+// RelayStarter gives launch.Run its forwarders: each in this process, for one job.
+func RelayStarter(log *zap.Logger) func(context.Context, bool, string) (launch.Relay, error) {
+	return func(_ context.Context, local bool, protocol string) (launch.Relay, error) {
+		return startRelay(local, protocol, log)
+	}
+}
+
+// startRelay starts a forwarder on a free port: of the loopback interface, or of all when processes
+// on other hosts have to reach it.
 func startRelay(local bool, protocol string, log *zap.Logger) (launch.Relay, error) {
 	addr := ":0"
 	if local {
@@ -48,7 +55,7 @@ func startRelay(local bool, protocol string, log *zap.Logger) (launch.Relay, err
 		log = zap.NewNop() // what goes wrong with the job, the run reports itself
 	}
 	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd, Protocol: protocol}
-	setThreads(forwarder.DefaultLoops())
+	SetThreads(forwarder.DefaultLoops())
 	if r.f, err = forwarder.New(cfg); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
@@ -63,8 +70,8 @@ func startRelay(local bool, protocol string, log *zap.Logger) (launch.Relay, err
 	return r, nil
 }
 
-// setThreads gives every event loop a thread of its own, and one more for the rest.
-func setThreads(loops int) {
+// SetThreads gives every event loop a thread of its own, and one more for the rest.
+func SetThreads(loops int) {
 	if runtime.GOMAXPROCS(0) < loops+1 {
 		runtime.GOMAXPROCS(loops + 1)
 	}

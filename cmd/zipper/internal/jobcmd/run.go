@@ -1,7 +1,6 @@
-package main
+package jobcmd
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,12 +15,13 @@ import (
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
 
-	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-func runCommand() *cli.Command {
+// Run is zipper run.
+func Run() *cli.Command {
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "run a program as one MPI world over several clusters",
@@ -52,36 +52,36 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 			&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},
 			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
 			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` for launcher=ssh (default ssh)", EnvVars: []string{"ZIPPER_RSH"}},
-			logFlag,
+			clikit.LogFlag,
 		},
 		Action: func(c *cli.Context) error { return run(c) },
 	}
 }
 
 func run(c *cli.Context) error {
-	log, err := newLogger(c.String("log"))
+	log, err := clikit.NewLogger(c.String("log"))
 	if err != nil {
 		return err
 	}
-	job, err := jobFromFlags(c)
+	job, err := clikit.JobFromFlags(c)
 	if err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
 	if err := job.Normalize(); err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
-	ctx, cancel := untilSignal(c.Context)
+	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
-	// A terminal must not stop this process, by Ctrl-Z or because it reads in the background: the forwarder in it would be silent, and given up.
+	// A terminal must not stop this process, by Ctrl-Z or because it reads in the background: the
+	// forwarder in it would be silent, and given up.
 	signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN)
 	named := job.Zippers // Run adds its own
 	out, err := launch.Run(ctx, job, launch.Options{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"), Record: c.String("record"),
-		StartRelay: relayStarter(log),
+		StartRelay: clikit.RelayStarter(log),
 	})
-	var sig errInterrupted
-	if errors.As(context.Cause(ctx), &sig) {
-		out.Status, out.Reason = 128+int(sig.sig), sig.Error()
+	if sig, ok := clikit.InterruptOf(ctx); ok {
+		out.Status, out.Reason = sig.Status(), sig.Error()
 		err = sig
 	}
 	if c.Bool("stats") {
@@ -95,91 +95,9 @@ func run(c *cli.Context) error {
 	}
 	log.Debug("run is over", zap.Any("outcome", out))
 	if out.Status != 0 || err != nil {
-		return statusError{max(out.Status, 1), err}
+		return clikit.StatusError{Code: max(out.Status, 1), Err: err}
 	}
 	return nil
-}
-
-// jobFromFlags reads the job file, if there is one, and lets the flags win over it.
-func jobFromFlags(c *cli.Context) (*spec.Job, error) {
-	job := &spec.Job{}
-	if f := c.String("file"); f != "" {
-		var err error
-		if job, err = spec.ReadFile(f); err != nil {
-			return nil, err
-		}
-	}
-	if specs := c.StringSlice("cluster"); len(specs) > 0 {
-		job.Clusters = nil
-		for _, s := range specs {
-			cl, err := spec.ParseCluster(s)
-			if err != nil {
-				return nil, err
-			}
-			job.Clusters = append(job.Clusters, cl)
-		}
-	}
-	if err := orderFromFlags(c, job); err != nil {
-		return nil, err
-	}
-	if specs := c.StringSlice("zipper"); len(specs) > 0 {
-		job.Zippers = nil
-		for _, s := range specs {
-			z, err := spec.ParseZipper(s)
-			if err != nil {
-				return nil, fmt.Errorf("--zipper: %w", err)
-			}
-			job.Zippers = append(job.Zippers, z)
-		}
-	}
-	if c.Args().Present() {
-		job.Program = c.Args().Slice()
-	}
-	if c.IsSet("timeout") {
-		if job.Timeout = c.Duration("timeout"); job.Timeout <= 0 {
-			return nil, fmt.Errorf("--timeout %v: want a positive duration such as 60s", job.Timeout)
-		}
-	}
-	switch p := c.String("poll"); p {
-	case "":
-	case "adaptive", "busy", "event":
-		job.Poll = p
-	default:
-		return nil, fmt.Errorf("--poll %s: want adaptive, busy or event", p)
-	}
-	if c.IsSet("protocol") {
-		job.Protocol = c.String("protocol")
-	}
-	job.Collectives = os.Getenv(jobenv.VarCollectives)
-	if c.IsSet("job") {
-		job.ID = c.String("job")
-	}
-	if f := c.String("secret-file"); f != "" {
-		var err error
-		if job.Secret, err = readSecret(f); err != nil {
-			return nil, err
-		}
-	}
-	if r := c.String("rsh"); r != "" {
-		job.Rsh = strings.Fields(r)
-	}
-	if c.IsSet("log") {
-		job.Log = c.String("log")
-	}
-	return job, nil
-}
-
-// orderFromFlags takes the order of ranks from --plan, which has hosts as well, or from --order.
-func orderFromFlags(c *cli.Context, job *spec.Job) (err error) {
-	switch plan, order := c.String("plan"), c.String("order"); {
-	case plan != "" && order != "":
-		return errors.New("--plan and --order both give the order of ranks: leave one out")
-	case plan != "":
-		return job.UsePlan(plan)
-	case order != "":
-		job.Order, err = jobenv.ParseOrder(order, job.Layout())
-	}
-	return err
 }
 
 // printStats is the summary for people.

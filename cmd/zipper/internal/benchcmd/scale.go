@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"errors"
@@ -9,10 +9,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-func benchScaleCommand() *cli.Command {
+func scaleCommand() *cli.Command {
 	return &cli.Command{
 		Name: "scale", Usage: "an OSU-style benchmark over the number of ranks, on several modes in turn", ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
@@ -38,17 +39,17 @@ func benchScale(c *cli.Context) error {
 		return err
 	}
 	if c.Int("rounds") < 1 {
-		return usage(errors.New("--rounds starts at 1"))
+		return clikit.Usage(errors.New("--rounds starts at 1"))
 	}
 	if o.MinSize&(o.MinSize-1) != 0 {
-		return usage(fmt.Errorf("--size %d: want a power of two", o.MinSize))
+		return clikit.Usage(fmt.Errorf("--size %d: want a power of two", o.MinSize))
 	}
 	ranks, err := numbers(c, "ranks", 1)
 	if err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
 	if err := checkPlot(c.String("plot")); err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
 	b, err := openBench(c)
 	if err != nil {

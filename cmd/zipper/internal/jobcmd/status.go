@@ -1,8 +1,7 @@
-package main
+package jobcmd
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -14,11 +13,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 )
 
-func statusCommand() *cli.Command {
+// Status is zipper status.
+func Status() *cli.Command {
 	return &cli.Command{
 		Name:      "status",
 		Usage:     "show what a forwarder is doing: its jobs, who is missing, what crossed",
@@ -34,7 +35,7 @@ A forwarder answers on the loopback address, port %d, unless it was told otherwi
 
 func showStatus(c *cli.Context) error {
 	if c.NArg() > 1 {
-		return usage(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
+		return clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
 	}
 	addr := c.Args().First()
 	if addr == "" {
@@ -50,9 +51,7 @@ func showStatus(c *cli.Context) error {
 		return err
 	}
 	if c.Bool("json") {
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(s)
+		return clikit.WriteJSON(os.Stdout, s)
 	}
 	return writeStatus(os.Stdout, s)
 }

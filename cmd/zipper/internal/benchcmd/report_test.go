@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"context"
@@ -9,17 +9,19 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/report"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// A signal ends a report's measurements at once: the other parts are not tried, and the reason is the signal alone.
+// A signal ends a report's measurements at once: the other parts are not tried, and the reason is
+// the signal alone.
 func TestReportInterrupted(t *testing.T) {
 	set, err := reportSets("quick")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(errInterrupted{syscall.SIGINT})
+	cancel(clikit.Interrupted{Signal: syscall.SIGINT})
 	jobs := 0
 	m := &reportMeasurement{ctx: ctx, runner: &drive.Runner{Program: "/bin/true"}, set: set, begin: time.Now(), data: &report.Data{},
 		targets: func(a, b int) []drive.Target {
@@ -27,7 +29,7 @@ func TestReportInterrupted(t *testing.T) {
 			return []drive.Target{drive.Native(spec.OpenMPI, a+b)}
 		}}
 	err = m.all()
-	var sig errInterrupted
+	var sig clikit.Interrupted
 	if !errors.As(err, &sig) || err.Error() != sig.Error() || jobs != 1 {
 		t.Errorf("ended with %v after %d parts", err, jobs)
 	}

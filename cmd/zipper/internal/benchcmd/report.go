@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/osu"
 	"github.com/leidenzipper/zipper/bench/report"
 	"github.com/leidenzipper/zipper/bench/stat"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/spec"
@@ -51,7 +52,7 @@ func reportSets(name string) (reportSet, error) {
 	return reportSet{}, fmt.Errorf("--set %s: want quick or full", name)
 }
 
-func benchReportCommand() *cli.Command {
+func reportCommand() *cli.Command {
 	return &cli.Command{
 		Name: "report", Usage: "measure a chosen set and write one page (HTML, Markdown, JSON inside)",
 		Description: "With root in the namespace lab: zipped, nat (the zipper node's kernel passes connections on), classic (the original's protocol), routed (the zipper node routes IP) and native. Without, on loopback: zipped, classic and native.",
@@ -60,7 +61,7 @@ func benchReportCommand() *cli.Command {
 			&cli.IntFlag{Name: "rounds", Usage: "runs of each micro-benchmark and kernel on each target (default: the set's own; 2 or more show a spread, 4 or more can show a difference)"},
 			&cli.StringFlag{Name: "out", Usage: "`DIR` for report.html and report.md", Value: "."},
 			rateFlag("rate", "1gbit", "limit of every link in the lab, such as `1gbit` (off: none)"),
-			logFlag,
+			clikit.LogFlag,
 		},
 		Action: benchReport,
 	}
@@ -68,19 +69,19 @@ func benchReportCommand() *cli.Command {
 
 func benchReport(c *cli.Context) error {
 	if c.NArg() > 0 {
-		return usage(errors.New("bench report takes no arguments"))
+		return clikit.Usage(errors.New("bench report takes no arguments"))
 	}
 	set, err := reportSets(c.String("set"))
 	if err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
 	if c.IsSet("rounds") {
 		if c.Int("rounds") < 1 {
-			return usage(errors.New("--rounds starts at 1"))
+			return clikit.Usage(errors.New("--rounds starts at 1"))
 		}
 		set.rounds, set.npbRounds = c.Int("rounds"), c.Int("rounds")
 	}
-	log, err := newLogger(c.String("log"))
+	log, err := clikit.NewLogger(c.String("log"))
 	if err != nil {
 		return err
 	}
@@ -89,11 +90,11 @@ func benchReport(c *cli.Context) error {
 		return err
 	}
 	if err := checkReport(c.String("out")); err != nil {
-		return usage(fmt.Errorf("--out: %w", err))
+		return clikit.Usage(fmt.Errorf("--out: %w", err))
 	}
-	ctx, cancel := untilSignal(c.Context)
+	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
-	r := &drive.Runner{Program: program, Options: launch.Options{StartRelay: relayStarter(log)}}
+	r := &drive.Runner{Program: program, Options: launch.Options{StartRelay: clikit.RelayStarter(log)}}
 	d := &report.Data{Title: "Leiden Zipper: measurements", Set: c.String("set")}
 	targets := func(a, b int) []drive.Target {
 		zipped := func(protocol string) func() *spec.Job {
@@ -112,7 +113,7 @@ func benchReport(c *cli.Context) error {
 		}
 		l, err := lab.Up(ctx, cfg)
 		if err != nil {
-			return because(ctx, err)
+			return clikit.Because(ctx, err)
 		}
 		defer l.Down()
 		if _, err := l.Classic(1, 1); err != nil {
@@ -152,7 +153,8 @@ func (m *reportMeasurement) all() error {
 	return m.each(m.pointToPoint, m.collectives, m.kernels)
 }
 
-// each measures one part after the other. One that fails does not stop the others, the end of the context does.
+// each measures one part after the other. One that fails does not stop the others, the end of the
+// context does.
 func (m *reportMeasurement) each(parts ...func() error) (err error) {
 	for _, measure := range parts {
 		err = errors.Join(err, measure())
@@ -228,8 +230,8 @@ func (m *reportMeasurement) kernels() error {
 	return m.each(parts...)
 }
 
-// kernel runs a kernel on all targets in turn, n ranks in each cluster, and once more zipped, recorded, to see who sends how much to whom.
-// With an error comes what was measured before it.
+// kernel runs a kernel on all targets in turn, n ranks in each cluster, and once more zipped,
+// recorded, to see who sends how much to whom. With an error comes what was measured before it.
 func (m *reportMeasurement) kernel(name string, n int) (report.Kernel, error) {
 	targets := m.targets(n, n)
 	k := report.Kernel{Name: name, Class: m.set.classes[name], Ranks: 2 * n, Results: make([][]npb.Result, len(targets))}
@@ -254,12 +256,13 @@ func (m *reportMeasurement) kernel(name string, n int) (report.Kernel, error) {
 
 const reportHTML, reportMarkdown = "report.html", "report.md"
 
-// checkReport makes the directory and tells whether the report can be written there, before anything is measured.
+// checkReport makes the directory and tells whether the report can be written there, before
+// anything is measured.
 func checkReport(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return errors.Join(checkWritable(filepath.Join(dir, reportHTML)), checkWritable(filepath.Join(dir, reportMarkdown)))
+	return errors.Join(clikit.CheckWritable(filepath.Join(dir, reportHTML)), clikit.CheckWritable(filepath.Join(dir, reportMarkdown)))
 }
 
 func writeReport(dir string, d *report.Data) error {

@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"bytes"
@@ -19,10 +19,11 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/load"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-func benchLoadCommand() *cli.Command {
+func loadCommand() *cli.Command {
 	return &cli.Command{
 		Name: "load", Usage: "a forwarder under thousands of simulated ranks: rates, latency, fairness, memory per link",
 		Description: `zipper bench load                              a forwarder of its own on this host, a fresh one for each number of links
@@ -46,14 +47,14 @@ small machine rates are those of both together.`,
 func benchLoad(c *cli.Context) error {
 	links, err := numbers(c, "links", 2)
 	if err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
 	for _, n := range links {
 		if n%2 != 0 {
-			return usage(fmt.Errorf("--links: %d: want even numbers, half of the links are in each cluster", n))
+			return clikit.Usage(fmt.Errorf("--links: %d: want even numbers, half of the links are in each cluster", n))
 		}
 	}
-	ctx, cancel := untilSignal(c.Context)
+	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	var rows []load.Row
 	for _, n := range links {
@@ -62,7 +63,7 @@ func benchLoad(c *cli.Context) error {
 			Job: fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: "load"}
 		row, err := loadRow(ctx, c, o)
 		if err != nil {
-			return because(ctx, err)
+			return clikit.Because(ctx, err)
 		}
 		rows = append(rows, row)
 	}
@@ -81,7 +82,7 @@ func benchLoad(c *cli.Context) error {
 			return loadTable(w, rows, slope, known)
 		}, v)
 	}
-	return usage(fmt.Errorf("--format %s: want table, csv or json", c.String("format")))
+	return clikit.Usage(fmt.Errorf("--format %s: want table, csv or json", c.String("format")))
 }
 
 // loadRow measures on the forwarder given or on a fresh one.
@@ -89,7 +90,7 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 	if z := c.String("zipper"); z != "" {
 		zipper, err := spec.ParseZipper(z)
 		if err != nil {
-			return load.Row{}, usage(err)
+			return load.Row{}, clikit.Usage(err)
 		}
 		o.Addr = zipper.Address
 		return load.Run(ctx, o)
@@ -105,7 +106,8 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 		return load.Row{}, err
 	}
 	cmd := exec.Command(self, append([]string{"forwarder", "--listen", o.Addr, "--status", "none", "--log", "error"}, c.StringSlice("forwarder")...)...)
-	var log bytes.Buffer // tells of links that are closed when it is stopped: of interest only when something went wrong
+	// tells of links that are closed when it is stopped: of interest only when something went wrong
+	var log bytes.Buffer
 	cmd.Stderr = &log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {

@@ -1,17 +1,18 @@
-package main
+package jobcmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/launch/doctor"
 )
 
-func doctorCommand() *cli.Command {
+// Doctor is zipper doctor.
+func Doctor() *cli.Command {
 	return &cli.Command{
 		Name:      "doctor",
 		Usage:     "check this host, a program, or the networks of a job, and say what to do",
@@ -36,34 +37,32 @@ The exit status is 1 if a problem was found.`,
 }
 
 func examine(c *cli.Context) error {
-	ctx, cancel := untilSignal(c.Context)
+	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	if c.Bool("probe") {
 		return doctor.Serve(ctx, os.Stdin, os.Stdout)
 	}
 	var r *doctor.Report
 	if c.IsSet("file") || c.IsSet("cluster") {
-		job, err := jobFromFlags(c)
+		job, err := clikit.JobFromFlags(c)
 		if err != nil {
-			return usage(err)
+			return clikit.Usage(err)
 		}
 		if len(job.Program) == 0 {
 			job.Program = []string{"sh"} // nothing will be run; it is everywhere
 		}
 		if err := job.Normalize(); err != nil {
-			return usage(err)
+			return clikit.Usage(err)
 		}
 		r = doctor.Job(ctx, job)
 	} else {
 		if c.IsSet("zipper") {
-			return usage(errors.New("--zipper: say also which clusters use it (--cluster or --file)"))
+			return clikit.Usage(errors.New("--zipper: say also which clusters use it (--cluster or --file)"))
 		}
 		r = doctor.Host(ctx, c.Args().Slice())
 	}
 	if c.Bool("json") {
-		e := json.NewEncoder(os.Stdout)
-		e.SetIndent("", "  ")
-		if err := e.Encode(r); err != nil {
+		if err := clikit.WriteJSON(os.Stdout, r); err != nil {
 			return err
 		}
 	} else if err := r.Write(os.Stdout); err != nil {
@@ -73,8 +72,8 @@ func examine(c *cli.Context) error {
 	case 0:
 		return nil
 	case 1:
-		return statusError{exitFailure, errors.New("1 problem found")}
+		return clikit.StatusError{Code: clikit.ExitFailure, Err: errors.New("1 problem found")}
 	default:
-		return statusError{exitFailure, fmt.Errorf("%d problems found", n)}
+		return clikit.StatusError{Code: clikit.ExitFailure, Err: fmt.Errorf("%d problems found", n)}
 	}
 }

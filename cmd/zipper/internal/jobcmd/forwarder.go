@@ -1,4 +1,4 @@
-package main
+package jobcmd
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
@@ -23,7 +24,8 @@ import (
 	"github.com/leidenzipper/zipper/transport/verbs"
 )
 
-func forwarderCommand() *cli.Command {
+// Forwarder is zipper forwarder.
+func Forwarder() *cli.Command {
 	return &cli.Command{
 		Name:  "forwarder",
 		Usage: "relay between clusters, on a zipper node, until a signal ends it",
@@ -52,19 +54,19 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 
 func serveForwarder(c *cli.Context) (err error) {
 	if c.Args().Present() {
-		return usage(fmt.Errorf("unexpected argument %q", c.Args().First()))
+		return clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().First()))
 	}
-	log, err := newLogger(c.String("log"))
+	log, err := clikit.NewLogger(c.String("log"))
 	if err != nil {
 		return err
 	}
 	if c.Int("loops") < 0 {
-		return usage(errors.New("--loops: want a positive number"))
+		return clikit.Usage(errors.New("--loops: want a positive number"))
 	}
 	cfg := forwarder.Config{Log: log, Dial: dial.Open, Loops: c.Int("loops"), Nice: c.Int("nice"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
 	if f := c.String("secret-file"); f != "" {
-		if cfg.Secret, err = readSecret(f); err != nil {
-			return usage(err)
+		if cfg.Secret, err = clikit.ReadSecret(f); err != nil {
+			return clikit.Usage(err)
 		}
 	}
 	specs := c.StringSlice("listen")
@@ -87,7 +89,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	}
 	if c.Bool("nat") {
 		if cfg.Protocol == forwarder.Classic {
-			return usage(errors.New("--nat: with --protocol classic everything is relayed"))
+			return clikit.Usage(errors.New("--nat: with --protocol classic everything is relayed"))
 		}
 		table, err := nat.Open()
 		if err != nil {
@@ -96,12 +98,12 @@ func serveForwarder(c *cli.Context) (err error) {
 		defer table.Close()
 		cfg.NAT = table
 	}
-	setThreads(max(cfg.Loops, forwarder.DefaultLoops()))
+	clikit.SetThreads(max(cfg.Loops, forwarder.DefaultLoops()))
 	f, err := forwarder.New(cfg)
 	if err != nil {
-		return usage(err)
+		return clikit.Usage(err)
 	}
-	ctx, cancel := untilSignal(c.Context)
+	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	signal.Reset(syscall.SIGQUIT) // shows where all goroutines stand: nothing of a forwarder's is left behind by that
 	if err := serveStatus(ctx, c, f, log); err != nil {
@@ -110,8 +112,8 @@ func serveForwarder(c *cli.Context) (err error) {
 	return f.Serve(ctx)
 }
 
-// serveStatus answers zipper status until ctx ends. Only an address that was asked for must be free: several
-// forwarders may run on one host.
+// serveStatus answers zipper status until ctx ends. Only an address that was asked for must be
+// free: several forwarders may run on one host.
 func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, log *zap.Logger) error {
 	addr := c.String("status")
 	if addr == "none" {
@@ -139,7 +141,7 @@ func listen(s string) (transport.Listener, error) {
 	if strings.HasPrefix(s, verbs.Scheme) {
 		a, err := verbs.CompleteAddress(s, jobenv.DefaultPort)
 		if err != nil {
-			return nil, usage(fmt.Errorf("--listen: %w", err))
+			return nil, clikit.Usage(fmt.Errorf("--listen: %w", err))
 		}
 		l, err := verbs.Listen(a.String(), verbs.Options{})
 		if err != nil {
@@ -153,7 +155,7 @@ func listen(s string) (transport.Listener, error) {
 		addr = net.JoinHostPort(s, strconv.Itoa(jobenv.DefaultPort))
 	default:
 		if _, _, err := net.SplitHostPort(s); err != nil {
-			return nil, usage(fmt.Errorf("--listen %s: want [HOST][:PORT]", s))
+			return nil, clikit.Usage(fmt.Errorf("--listen %s: want [HOST][:PORT]", s))
 		}
 	}
 	l, err := tcp.Listen(addr)

@@ -1,4 +1,4 @@
-package main
+package jobcmd
 
 import (
 	"errors"
@@ -7,13 +7,15 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
-	"github.com/urfave/cli/v2"
 )
 
-// wrapperCommand compiles with the native MPI's own wrapper and links MMPI.
-func wrapperCommand(name string, lang native.Language) *cli.Command {
+// Compiler compiles with the native MPI's own wrapper and links MMPI.
+func Compiler(name string, lang native.Language) *cli.Command {
 	return &cli.Command{
 		Name:      name,
 		Usage:     fmt.Sprintf("compile and link a %s program with MMPI, so that it needs no preloading", lang),
@@ -30,13 +32,13 @@ of running it. The library can also be chosen by ZIPPER_MPI.`, name),
 					return err
 				}
 				if len(args) == 0 {
-					return usage(errors.New("nothing to compile"))
+					return clikit.Usage(errors.New("nothing to compile"))
 				}
 				return nil
 			}
 			m, args, err := native.SplitMPI(args)
 			if err != nil {
-				return usage(err)
+				return clikit.Usage(err)
 			}
 			show := len(args) > 0 && args[0] == "--show" // before or after --mpi
 			if show {
@@ -44,7 +46,7 @@ of running it. The library can also be chosen by ZIPPER_MPI.`, name),
 			}
 			if v := os.Getenv(native.VarMPI); m == "" && v != "" {
 				if m, err = spec.ParseMPI(v); err != nil {
-					return usage(fmt.Errorf("%s: %w", native.VarMPI, err))
+					return clikit.Usage(fmt.Errorf("%s: %w", native.VarMPI, err))
 				}
 			}
 			cmd, err := native.CompilerCommand(lang, m, args)

@@ -1,4 +1,4 @@
-package main
+package jobcmd
 
 import (
 	"errors"
@@ -10,12 +10,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-func execCommand() *cli.Command {
+// Exec is zipper exec.
+func Exec() *cli.Command {
 	return &cli.Command{
 		Name:      "exec",
 		Usage:     "become a program as one rank of a job (under mpirun or srun)",
@@ -36,12 +38,12 @@ func execProgram(c *cli.Context) error {
 		if m := c.String("mpi"); m != "" {
 			var err error
 			if r.MPI, err = spec.ParseMPI(m); err != nil {
-				return usage(err)
+				return clikit.Usage(err)
 			}
 		}
 		var err error
 		if r.Share, err = shareFromFlags(c); err != nil {
-			return usage(helpless(err))
+			return clikit.Usage(helpless(err))
 		}
 		r.Dir, _ = os.Getwd()
 		return r.Exec()
@@ -51,12 +53,12 @@ func execProgram(c *cli.Context) error {
 	case !started || rank == "0":
 		return err
 	case !native.Speaks(os.Getenv):
-		return statusError{exitFailure, nil}
+		return clikit.StatusError{Code: clikit.ExitFailure, Err: nil}
 	}
-	status := statusError{exitFailure, err}
+	status := clikit.StatusError{Code: clikit.ExitFailure, Err: err}
 	errors.As(err, &status)
 	host, _ := os.Hostname()
-	return statusError{status.code, fmt.Errorf("rank %s, on %s: %w", rank, host, status.err)}
+	return clikit.StatusError{Code: status.Code, Err: fmt.Errorf("rank %s, on %s: %w", rank, host, status.Err)}
 }
 
 // orderUsage is --order of run, join and exec.
@@ -148,8 +150,8 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 	return j, nil
 }
 
-// readEnvFile reads lines NAME=VALUE; empty lines, comments and a leading "export" are allowed, and quotes
-// around the value.
+// readEnvFile reads lines NAME=VALUE; empty lines, comments and a leading "export" are allowed, and
+// quotes around the value.
 func readEnvFile(name string) (map[string]string, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {

@@ -1,0 +1,153 @@
+package benchcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/bench/lab"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/launch"
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// Bench is zipper bench.
+func Bench() *cli.Command {
+	return &cli.Command{
+		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",
+		Subcommands: []*cli.Command{osuCommand(), npbCommand(), compareCommand(), scaleCommand(), netCommand(), agentCommand(), contentionCommand(), loadCommand(), reportCommand()},
+	}
+}
+
+// bench is what all benchmark commands need: a runner and the targets asked for.
+type bench struct {
+	ctx    context.Context
+	runner *drive.Runner
+	job    *spec.Job // zipped, as the flags describe it
+	lab    *lab.Lab  // nil without --lab
+	env    drive.Environment
+	close  func()
+}
+
+// openBench prepares a measurement; close it.
+func openBench(c *cli.Context) (*bench, error) {
+	log, err := clikit.NewLogger(c.String("log"))
+	if err != nil {
+		return nil, err
+	}
+	switch c.String("format") {
+	case "table", "csv", "json":
+	default:
+		return nil, clikit.Usage(fmt.Errorf("--format %s: want table, csv or json", c.String("format")))
+	}
+	job, err := benchJob(c)
+	if err != nil {
+		return nil, clikit.Usage(err)
+	}
+	for _, m := range strings.Split(cmp.Or(c.String("modes"), c.String("mode")), ",") {
+		if err := checkMode(m, c.Bool("lab")); err != nil {
+			return nil, clikit.Usage(err)
+		}
+	}
+	program, err := drive.Program()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := clikit.UntilSignal(c.Context)
+	b := &bench{ctx: ctx, job: job, close: cancel, runner: &drive.Runner{Program: program, Options: launch.Options{StartRelay: clikit.RelayStarter(log)}}}
+	if c.Bool("lab") {
+		cfg := lab.Small()
+		cfg.Rate = c.String("rate")
+		cfg.Zippers = nil
+		for i := range c.Int("lab-zippers") {
+			cfg.Zippers = append(cfg.Zippers, fmt.Sprintf("z%d", i+1))
+		}
+		l, err := lab.Up(ctx, cfg)
+		if err != nil {
+			err = clikit.Because(ctx, err)
+			cancel()
+			return nil, err
+		}
+		b.lab = l
+		b.close = func() {
+			if err := l.Down(); err != nil {
+				log.Warn("the lab was not removed cleanly", zap.Error(err))
+			}
+			cancel()
+		}
+		if r := c.String("zipper-rate"); r != "" {
+			if err := l.Shape(ctx, r, cfg.Zippers...); err != nil {
+				b.close()
+				return nil, clikit.Because(ctx, err)
+			}
+		}
+	}
+	shaping := "none"
+	if r := c.String("rate"); r != "" {
+		shaping = r
+	}
+	if r := c.String("zipper-rate"); r != "" {
+		shaping += ", zipper nodes " + r
+	}
+	b.env = drive.Describe(shaping)
+	return b, nil
+}
+
+// targets are what the modes name, of a job like b.job.
+func (b *bench) targets(modes []string, job *spec.Job) (all []drive.Target, err error) {
+	for _, m := range modes {
+		t, err := target(m, job, b.lab)
+		if err != nil {
+			return nil, clikit.Usage(err)
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// openTarget is openBench and the one target that --mode names.
+func openTarget(c *cli.Context) (*bench, drive.Target, error) {
+	b, err := openBench(c)
+	if err != nil {
+		return nil, drive.Target{}, err
+	}
+	all, err := b.targets([]string{c.String("mode")}, b.job)
+	if err != nil {
+		b.close()
+		return nil, drive.Target{}, err
+	}
+	return b, all[0], nil
+}
+
+// benchJob is the zipped job that the flags describe.
+func benchJob(c *cli.Context) (*spec.Job, error) {
+	if c.Bool("lab") && (c.String("file") != "" || len(c.StringSlice("zipper")) > 0) {
+		return nil, errors.New("--lab brings its own hosts and forwarders: leave --file and --zipper out")
+	}
+	for _, name := range []string{"rate", "zipper-rate", "lab-zippers"} {
+		if c.IsSet(name) && !c.Bool("lab") {
+			return nil, fmt.Errorf("--%s is about the lab: add --lab", name)
+		}
+	}
+	if n := c.Int("lab-zippers"); c.Bool("lab") && (n < 1 || n > 8) {
+		return nil, fmt.Errorf("--lab-zippers %d: want 1 to 8", n)
+	}
+	job, err := clikit.JobFromFlags(c)
+	if err != nil {
+		return nil, err
+	}
+	job.Program = nil // the arguments name the benchmark
+	if len(job.Clusters) == 0 {
+		job.Clusters = []spec.Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}
+	}
+	if c.Bool("lab") && len(job.Clusters) != 2 {
+		return nil, errors.New("--lab has two clusters: give --cluster twice or not at all")
+	}
+	return job, nil
+}

@@ -1,0 +1,104 @@
+package clikit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// JobFromFlags reads the job file, if there is one, and lets the flags win over it.
+func JobFromFlags(c *cli.Context) (*spec.Job, error) {
+	job := &spec.Job{}
+	if f := c.String("file"); f != "" {
+		var err error
+		if job, err = spec.ReadFile(f); err != nil {
+			return nil, err
+		}
+	}
+	if specs := c.StringSlice("cluster"); len(specs) > 0 {
+		job.Clusters = nil
+		for _, s := range specs {
+			cl, err := spec.ParseCluster(s)
+			if err != nil {
+				return nil, err
+			}
+			job.Clusters = append(job.Clusters, cl)
+		}
+	}
+	if err := orderFromFlags(c, job); err != nil {
+		return nil, err
+	}
+	if specs := c.StringSlice("zipper"); len(specs) > 0 {
+		job.Zippers = nil
+		for _, s := range specs {
+			z, err := spec.ParseZipper(s)
+			if err != nil {
+				return nil, fmt.Errorf("--zipper: %w", err)
+			}
+			job.Zippers = append(job.Zippers, z)
+		}
+	}
+	if c.Args().Present() {
+		job.Program = c.Args().Slice()
+	}
+	if c.IsSet("timeout") {
+		if job.Timeout = c.Duration("timeout"); job.Timeout <= 0 {
+			return nil, fmt.Errorf("--timeout %v: want a positive duration such as 60s", job.Timeout)
+		}
+	}
+	switch p := c.String("poll"); p {
+	case "":
+	case "adaptive", "busy", "event":
+		job.Poll = p
+	default:
+		return nil, fmt.Errorf("--poll %s: want adaptive, busy or event", p)
+	}
+	if c.IsSet("protocol") {
+		job.Protocol = c.String("protocol")
+	}
+	job.Collectives = os.Getenv(jobenv.VarCollectives)
+	if c.IsSet("job") {
+		job.ID = c.String("job")
+	}
+	if f := c.String("secret-file"); f != "" {
+		var err error
+		if job.Secret, err = ReadSecret(f); err != nil {
+			return nil, err
+		}
+	}
+	if r := c.String("rsh"); r != "" {
+		job.Rsh = strings.Fields(r)
+	}
+	if c.IsSet("log") {
+		job.Log = c.String("log")
+	}
+	return job, nil
+}
+
+// orderFromFlags takes the order of ranks from --plan, which has hosts as well, or from --order.
+func orderFromFlags(c *cli.Context, job *spec.Job) (err error) {
+	switch plan, order := c.String("plan"), c.String("order"); {
+	case plan != "" && order != "":
+		return errors.New("--plan and --order both give the order of ranks: leave one out")
+	case plan != "":
+		return job.UsePlan(plan)
+	case order != "":
+		job.Order, err = jobenv.ParseOrder(order, job.Layout())
+	}
+	return err
+}
+
+// ReadSecret reads the file of --secret-file.
+func ReadSecret(name string) (string, error) {
+	secret, err := jobenv.ReadSecret(name)
+	if err != nil {
+		return "", fmt.Errorf("--secret-file: %w", err)
+	}
+	return secret, nil
+}

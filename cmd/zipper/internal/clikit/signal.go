@@ -1,0 +1,58 @@
+package clikit
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/launch"
+)
+
+// Interrupted is the cause of a context that a signal ended.
+type Interrupted struct{ Signal syscall.Signal }
+
+func (e Interrupted) Error() string { return "ended by " + launch.SignalName(e.Signal) }
+
+// Status is the exit status that says so.
+func (e Interrupted) Status() int { return 128 + int(e.Signal) }
+
+// InterruptOf is the signal that ended a context of UntilSignal, if one did.
+func InterruptOf(ctx context.Context) (sig Interrupted, ok bool) {
+	ok = errors.As(context.Cause(ctx), &sig)
+	return sig, ok
+}
+
+// UntilSignal gives a context that the usual signals to end cancel. A second signal changes
+// nothing: what is under way is bounded in time.
+func UntilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	ch := make(chan os.Signal, 1)
+	// SIGPIPE: nobody reads our output any more; without this the process would just end, and leave
+	// its children.
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	go func() {
+		for {
+			select {
+			case s := <-ch:
+				if s == syscall.SIGPIPE && !unread() {
+					continue // another pipe: a program that does not read its input to the end
+				}
+				cancel(Interrupted{s.(syscall.Signal)})
+			case <-ctx.Done():
+			}
+			return
+		}
+	}()
+	return ctx, func() { signal.Stop(ch); cancel(nil) }
+}
+
+// unread reports whether standard output or standard error has lost its reader.
+func unread() bool {
+	fds := []unix.PollFd{{Fd: 1}, {Fd: 2}} // errors are told unasked
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && (fds[0].Revents|fds[1].Revents)&(unix.POLLERR|unix.POLLHUP) != 0
+}
