@@ -52,7 +52,7 @@ type Dialer struct {
 // Dial connects to a forwarder at "host:port" (TCP), "unix:/path" (shared memory, same host) or "verbs:host:port"
 // (InfiniBand or RoCE; see verbs.ParseAddress), joins the job
 // and waits until all ranks of all clusters are in. A forwarder that is not there yet is tried again until
-// id.Timeout, so that the pieces of a job can start in any order; after that the forwarder bounds the waiting.
+// id.TimeoutMS, so that the pieces of a job can start in any order; after that the forwarder bounds the waiting.
 //
 // The error is a *handshake.Refused when one end refused, ctx's error when that ended, else it names the address.
 // After success the link carries frames between ranks and belongs to the caller.
@@ -60,6 +60,7 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 	if err := id.Validate(); err != nil {
 		return nil, wire.Layout{}, err
 	}
+	limit := time.Duration(id.TimeoutMS) * time.Millisecond
 	td, target := d.Transport, addr
 	if td == nil {
 		td, target = d.pick(addr)
@@ -71,15 +72,15 @@ func (d *Dialer) Dial(ctx context.Context, addr string, id handshake.Identity) (
 			why = *err
 		}
 		if d.Notify != nil {
-			d.Notify(fmt.Sprintf("forwarder %s is not reached yet: %v; trying for %v in all", addr, why, id.Timeout))
+			d.Notify(fmt.Sprintf("forwarder %s is not reached yet: %v; trying for %v in all", addr, why, limit))
 		}
 	})
-	l, err := d.connect(ctx, td, target, id.Timeout, func(err error) { last.Store(&err) })
+	l, err := d.connect(ctx, td, target, limit, func(err error) { last.Store(&err) })
 	patience.Stop() // from here on the forwarder says what is missing
 	if err != nil {
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", addr, err)
 	}
-	layout, err := Join(ctx, l, id, min(cmp.Or(d.Silence, time.Minute), id.Timeout+refusal), func(missing string) {
+	layout, err := Join(ctx, l, id, min(cmp.Or(d.Silence, time.Minute), limit+refusal), func(missing string) {
 		if d.Notify != nil {
 			d.Notify(fmt.Sprintf("forwarder %s: %s", addr, missing))
 		}

@@ -23,7 +23,7 @@ import (
 const patience = 20 * time.Second
 
 func identity(timeout time.Duration, layout ...wire.Cluster) handshake.Identity {
-	return handshake.Identity{Job: "j", Secret: "s", Cluster: layout[0].Name, Layout: layout, Timeout: timeout, Host: "h"}
+	return handshake.Identity{Job: "j", Secret: "s", Cluster: layout[0].Name, Layout: layout, TimeoutMS: timeout.Milliseconds(), Host: "h"}
 }
 
 var alone = wire.Cluster{Name: "a", Size: 1}

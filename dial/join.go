@@ -43,38 +43,30 @@ func Meet(ctx context.Context, l transport.Link, m *handshake.Meeting) (rank int
 	return e.To, err
 }
 
-// machine is an exchange on a new link.
-type machine interface {
-	HandleMessage(h wire.Header, body []byte)
-	NextEvent() (e handshake.Event, ok bool)
-}
-
 // run does what the machine says until its last event, which it returns; others than Send are done by do. No frame may have more than a number of bytes after its header,
 // and silence, if not 0, is the longest time between two bytes.
-func run(ctx context.Context, l transport.Link, m machine, most int, silence time.Duration, do func(handshake.Event)) (handshake.Event, error) {
+func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, silence time.Duration, do func(handshake.Event)) (handshake.Event, error) {
 	b, err := newBlocking(ctx, l, silence)
 	if err != nil {
 		return handshake.Event{}, err
 	}
 	defer b.close()
+	var last handshake.Event
+	over := false
+	on := func(e handshake.Event) error {
+		switch e.Kind {
+		case handshake.Told, handshake.Asked:
+			do(e)
+		case handshake.Ended:
+			return e.Err
+		default:
+			last, over = e, true
+		}
+		return nil
+	}
 	for {
-		for {
-			e, ok := m.NextEvent()
-			if !ok {
-				break
-			}
-			switch e.Kind {
-			case handshake.Send:
-				if err := b.write(e.Frame); err != nil {
-					return handshake.Event{}, err
-				}
-			case handshake.Told, handshake.Asked:
-				do(e)
-			case handshake.Ended:
-				return handshake.Event{}, e.Err
-			default:
-				return e, nil
-			}
+		if err := handshake.Drive(m, b.write, on); err != nil || over {
+			return last, err
 		}
 		h, body, err := b.readFrame(most)
 		if err != nil {

@@ -96,7 +96,7 @@ func (b *bench) ended() Summary {
 }
 
 func identity(job, cluster string, rank int, layout ...wire.Cluster) handshake.Identity {
-	return handshake.Identity{Job: job, Secret: "s3cret", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1 << 28, Library: "lib-" + cluster, Model: "m", Host: "host-" + cluster, Timeout: patience}
+	return handshake.Identity{Job: job, Secret: "s3cret", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1 << 28, Library: "lib-" + cluster, Model: "m", Host: "host-" + cluster, TimeoutMS: patience.Milliseconds()}
 }
 
 // rank is a joined rank.

@@ -269,14 +269,8 @@ func (f *Forwarder) introduce(c *conn, h wire.Header, body []byte) {
 		return
 	}
 	m.HandleMessage(h, body)
-	for {
-		e, ok := m.NextEvent()
-		if !ok {
-			return
-		}
+	_ = handshake.Drive(m, c.sendFrame, func(e handshake.Event) error { // neither of the two fails
 		switch e.Kind {
-		case handshake.Send:
-			c.out.write(make([][]byte, 1), wire.Nobody, e.Frame, nil)
 		case handshake.Bridged:
 			c.bridger = nil
 			f.bridged(br)
@@ -284,7 +278,8 @@ func (f *Forwarder) introduce(c *conn, h wire.Header, body []byte) {
 			f.breakUp(br.job, e.Err.Code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr, e.Err.Reason))
 			c.loop.post(func() { c.end(e.Err) })
 		}
-	}
+		return nil
+	})
 }
 
 // joinedThere takes a rank that has joined another forwarder.

@@ -250,7 +250,7 @@ func TestHopsRefused(t *testing.T) {
 	t.Run("other forwarder missing", func(t *testing.T) {
 		ch := newChain(t, threeInARow, on, 1)
 		id := ch.identity("j", 0, 0, 0)
-		id.Timeout = 300 * time.Millisecond
+		id.TimeoutMS = 300
 		if _, err := ch.benches[0].dial(id); err == nil || !strings.Contains(err.Error(), "z1") {
 			t.Error(err)
 		}
@@ -261,7 +261,7 @@ func TestHopsRefused(t *testing.T) {
 		for _, who := range [][2]int{{0, 0}, {2, 1}} {
 			go func() {
 				id := ch.identity("j", who[0], 0, who[1])
-				id.Timeout = time.Second
+				id.TimeoutMS = 1000
 				_, err := ch.benches[who[1]].dial(id)
 				errs <- err
 			}()
@@ -377,7 +377,7 @@ func TestBridgeRefused(t *testing.T) {
 	b := ch.benches[0]
 	for i := range 3 {
 		id := ch.identity(name(i), 1, 0, 1)
-		id.Timeout = 1000 * time.Hour
+		id.TimeoutMS = (1000 * time.Hour).Milliseconds()
 		l, err := ch.net.Dial(context.Background(), "z0")
 		if err != nil {
 			t.Fatal(err)

@@ -30,15 +30,8 @@ func (f *Forwarder) join(c *conn, h wire.Header, body []byte) {
 
 // drive does what the link's join exchange asks for. With f.mu.
 func (f *Forwarder) drive(c *conn) {
-	a := c.joining
-	for {
-		e, ok := a.NextEvent()
-		if !ok {
-			return
-		}
+	_ = handshake.Drive(c.joining, c.sendFrame, func(e handshake.Event) error { // neither of the two fails
 		switch e.Kind {
-		case handshake.Send:
-			c.out.write(make([][]byte, 1), wire.Nobody, e.Frame, nil)
 		case handshake.Verified:
 			f.gather(c, &e.Join)
 		case handshake.Bridged:
@@ -56,7 +49,14 @@ func (f *Forwarder) drive(c *conn) {
 				}
 			})
 		}
-	}
+		return nil
+	})
+}
+
+// sendFrame puts a frame of an exchange on the link. The error is always nil: what the link cannot take now waits.
+func (c *conn) sendFrame(frame []byte) error {
+	c.out.write(make([][]byte, 1), wire.Nobody, frame, nil)
+	return nil
 }
 
 func (f *Forwarder) refuse(c *conn, code wire.RefuseCode, reason string) {

@@ -50,7 +50,7 @@ func TestRefusedJoins(t *testing.T) {
 	}
 	// They are all that the job remembers.
 	last := identity("j", "a", 1, twoClusters...)
-	last.Timeout = 100 * time.Millisecond
+	last.TimeoutMS = 100
 	_, err := b.dial(last)
 	for _, err := range []error{err, <-waiting} {
 		var r *handshake.Refused
@@ -111,7 +111,7 @@ func TestTimeoutTellsEverybody(t *testing.T) {
 		go func() {
 			id := identity("j", "a", i, twoClusters...)
 			if i == 1 {
-				id.Timeout = 300 * time.Millisecond
+				id.TimeoutMS = 300
 			}
 			_, err := b.dial(id)
 			errs <- err

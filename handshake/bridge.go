@@ -2,7 +2,6 @@ package handshake
 
 import (
 	"crypto/ed25519"
-	"fmt"
 
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -21,50 +20,35 @@ type Certificate struct {
 //	                           ◄──   Bridge{certificate, signature over the nonce}
 //	or Refuse{code, reason}    ──►
 type Bridger struct {
-	queue
+	exchange
 	cert Certificate
-	to   uint16
-	done bool
+	peer uint16 // index of the other forwarder
 }
 
 // NewBridger starts an exchange with the forwarder that has the index to in the job's zippers.
-func NewBridger(cert Certificate, to int) *Bridger { return &Bridger{cert: cert, to: uint16(to)} }
+func NewBridger(cert Certificate, to int) *Bridger {
+	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to)}
+}
 
 // HandleMessage takes the first frame from the other forwarder. body is not kept.
 func (b *Bridger) HandleMessage(h wire.Header, body []byte) {
-	if b.done {
+	if b.ends(h, body) {
 		return
 	}
-	b.done = true
-	refuse := func(code wire.RefuseCode, reason string) {
-		b.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeRefuse), &wire.Refuse{Code: code, Reason: reason})})
-		b.push(Event{Kind: Ended, Err: &Refused{code, reason, false}})
+	if h.Type != wire.TypeChallenge {
+		b.unexpected(h)
+		return
 	}
-	switch h.Type {
-	case wire.TypeRefuse:
-		r, err := wire.ParseRefuse(body)
-		if err != nil {
-			refuse(wire.RefuseMalformed, err.Error())
-			return
-		}
-		b.push(Event{Kind: Ended, Err: &Refused{r.Code, r.Reason, true}})
-	case wire.TypeChallenge:
-		c, err := wire.ParseChallenge(body)
-		switch {
-		case err != nil:
-			refuse(wire.RefuseMalformed, err.Error())
-		case c.Version != wire.Version:
-			refuse(wire.RefuseVersion, versions(wire.Version, c.Version))
-		default:
-			f := wire.Bridge{Version: wire.Version, From: b.cert.join.Here, To: b.to, Join: b.cert.join}
-			copy(f.Nonce[:], b.cert.key.Public().(ed25519.PublicKey))
-			copy(f.Signature[:], ed25519.Sign(b.cert.key, signedBridge(&f, c.Nonce)))
-			b.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeBridge), &f)})
-			b.push(Event{Kind: Bridged, Join: b.cert.join})
-		}
-	default:
-		refuse(wire.RefuseMalformed, fmt.Sprintf("%v frame where a Challenge was due (is that a Zipper forwarder?)", h.Type))
+	c, ok := b.challenge(h, body)
+	if !ok {
+		return
 	}
+	f := wire.Bridge{Version: wire.Version, From: b.cert.join.Here, To: b.peer, Join: b.cert.join}
+	copy(f.Nonce[:], b.cert.key.Public().(ed25519.PublicKey))
+	copy(f.Signature[:], ed25519.Sign(b.cert.key, signedBridge(&f, c.Nonce)))
+	b.send(wire.TypeBridge, &f)
+	b.push(Event{Kind: Bridged, Join: b.cert.join})
+	b.to(over)
 }
 
 // handleBridge checks a forwarder's claim to serve a job.
@@ -74,13 +58,13 @@ func (a *Acceptor) handleBridge(h wire.Header, body []byte) {
 	case err != nil:
 		a.malformed(h, err)
 	case f.Version != wire.Version:
-		a.Refuse(wire.RefuseVersion, versions(wire.Version, f.Version))
+		a.otherVersion(f.Version)
 	case !verify(&f.Join, f.Nonce) || !ed25519.Verify(f.Nonce[:], signedBridge(&f, a.nonce), f.Signature[:]):
-		a.Refuse(wire.RefuseSecret, "the other forwarder cannot show that a rank of the job has joined it")
+		a.refuse(wire.RefuseSecret, "the other forwarder cannot show that a rank of the job has joined it")
 	case !a.wanted(&f.Join):
-		a.Refuse(wire.RefuseSecret, otherSecret)
+		a.refuse(wire.RefuseSecret, otherSecret)
 	default:
-		a.state = awaitDecision
+		a.to(awaitDecision)
 		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To)})
 	}
 }
@@ -89,7 +73,11 @@ func (a *Acceptor) handleBridge(h wire.Header, body []byte) {
 func (a *Acceptor) Certificate(j *wire.Join) Certificate { return Certificate{a.key, *j} }
 
 // Release ends the exchange without an answer: the link is one between forwarders.
-func (a *Acceptor) Release() { a.state = acceptorDone }
+func (a *Acceptor) Release() {
+	if a.state != over {
+		a.to(over)
+	}
+}
 
 func signedBridge(f *wire.Bridge, nonce [wire.NonceLen]byte) []byte {
 	b := append([]byte("zipper bridge\x00"), nonce[:]...)

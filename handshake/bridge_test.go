@@ -16,7 +16,7 @@ func hopped(here int) Identity {
 // certified is what a forwarder holds when a rank has joined it.
 func certified(t *testing.T, id Identity) Certificate {
 	a := acceptor(1, "")
-	_, e := exchange(t, id, a)
+	_, e := upToDecision(t, id, a)
 	if e.Kind != Verified {
 		t.Fatalf("%+v", e)
 	}

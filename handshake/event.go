@@ -1,6 +1,7 @@
 package handshake
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/leidenzipper/zipper/wire"
@@ -46,26 +47,4 @@ func (r *Refused) Error() string {
 	return fmt.Sprintf("refused (%v): %s", r.Code, r.Reason)
 }
 
-// queue holds events in order until NextEvent takes them.
-type queue struct{ events []Event }
-
-func (q *queue) push(e Event) { q.events = append(q.events, e) }
-
-// NextEvent takes the next event; ok is false when there is none until the next call into the machine.
-func (q *queue) NextEvent() (e Event, ok bool) {
-	if len(q.events) == 0 {
-		return Event{}, false
-	}
-	e = q.events[0]
-	q.events = q.events[1:]
-	return e, true
-}
-
-// control is the header of frames between the two ends of a link.
-func control(t wire.Type) wire.Header {
-	return wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}
-}
-
-func versions(ours, theirs uint32) string {
-	return fmt.Sprintf("protocol version %d there, %d here: install the same release of Zipper at both ends", theirs, ours)
-}
+var errUnexpected = errors.New("not expected now")

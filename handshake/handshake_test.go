@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -13,7 +12,7 @@ import (
 var layout = []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}
 
 func member(cluster string, rank int) Identity {
-	return Identity{Job: "j", Secret: "s", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1000 + rank, Library: "lib " + cluster, Model: "lp64", Host: "host-" + cluster, Timeout: time.Second}
+	return Identity{Job: "j", Secret: "s", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1000 + rank, Library: "lib " + cluster, Model: "lp64", Host: "host-" + cluster, TimeoutMS: 1000}
 }
 
 // deliver hands a machine's frames to a function until there is another event, which it returns.
@@ -32,8 +31,8 @@ func deliver(t *testing.T, next func() (Event, bool), to func(wire.Header, []byt
 	}
 }
 
-// exchange runs the join up to the forwarder's decision.
-func exchange(t *testing.T, id Identity, a *Acceptor) (*Joiner, Event) {
+// upToDecision runs the join up to the forwarder's decision.
+func upToDecision(t *testing.T, id Identity, a *Acceptor) (*Joiner, Event) {
 	t.Helper()
 	j, err := NewJoiner(id)
 	if err != nil {
@@ -65,7 +64,7 @@ func TestJoin(t *testing.T) {
 	joiners := map[int]*Joiner{}
 	for i, id := range []Identity{member("b", 1), member("a", 0), member("b", 0)} {
 		a := acceptor(byte(i), "s")
-		j, e := exchange(t, id, a)
+		j, e := upToDecision(t, id, a)
 		if e.Kind != Verified || e.Join.Cluster != id.Cluster || e.Join.TimeoutMS != 1000 || e.Join.Host != id.Host {
 			t.Fatalf("event %+v", e)
 		}
@@ -149,11 +148,11 @@ func TestRefusals(t *testing.T) {
 		{"data model", set(func(i *Identity) { i.Model = "be" }), "", wire.RefuseModel, `"be" in cluster "b", "lp64" in "a"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, first := exchange(t, member("a", 0), acceptor(1, ""))
+			_, first := upToDecision(t, member("a", 0), acceptor(1, ""))
 			g := NewGather(&first.Join)
 			g.Add(&first.Join)
 			a := acceptor(2, c.owner)
-			j, e := exchange(t, c.id, a)
+			j, e := upToDecision(t, c.id, a)
 			var here *Refused
 			if e.Kind == Verified {
 				_, here = g.Add(&e.Join)
@@ -289,7 +288,7 @@ func TestLayoutIsChecked(t *testing.T) {
 
 func TestPingWhileWaiting(t *testing.T) {
 	a := acceptor(0, "")
-	j, _ := exchange(t, member("a", 0), a)
+	j, _ := upToDecision(t, member("a", 0), a)
 	j.HandleMessage(wire.Header{Type: wire.TypePing}, nil)
 	sent := 0
 	deliver(t, j.NextEvent, func(h wire.Header, body []byte) {
@@ -382,7 +381,7 @@ func TestKeyIsFixed(t *testing.T) {
 func TestIdentityIsChecked(t *testing.T) {
 	for name, change := range map[string]func(*Identity){
 		"job": func(i *Identity) { i.Job = "" }, "secret": func(i *Identity) { i.Secret = "" }, "tag": func(i *Identity) { i.TagUB = 1 << 31 },
-		"time-out": func(i *Identity) { i.Timeout = 0 }, "rank": func(i *Identity) { i.Rank = -1 }, "host": func(i *Identity) { i.Host = strings.Repeat("h", 5000) },
+		"time-out": func(i *Identity) { i.TimeoutMS = 0 }, "rank": func(i *Identity) { i.Rank = -1 }, "host": func(i *Identity) { i.Host = strings.Repeat("h", 5000) },
 	} {
 		id := member("a", 0)
 		change(&id)

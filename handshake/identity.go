@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -41,7 +40,8 @@ type Identity struct {
 	Zippers  []wire.Zipper // all forwarders of a job with several hops
 	Here     int           // which of them this link goes to
 	Doors    []wire.Port   // where other clusters' ranks reach this one without a forwarder
-	Timeout  time.Duration // how long to wait for the others at the forwarder; whole milliseconds
+	// TimeoutMS is how long to wait for the others at the forwarder, in milliseconds: 1 to 2^32-1.
+	TimeoutMS int64
 }
 
 // RowID is the id under which row k of a job of several hops joins (vrank.Rows), from 0: to the forwarders every row is a job of its own.
@@ -69,8 +69,8 @@ func (id *Identity) Validate() error {
 		return errors.New("handshake: the job has no secret")
 	case id.TagUB < 0 || id.TagUB > 1<<31-1:
 		return fmt.Errorf("handshake: highest tag %d is out of range", id.TagUB)
-	case id.Timeout < time.Millisecond || id.Timeout.Milliseconds() > 1<<32-1:
-		return fmt.Errorf("handshake: time-out %v is out of range", id.Timeout)
+	case id.TimeoutMS < 1 || id.TimeoutMS > 1<<32-1:
+		return fmt.Errorf("handshake: time-out of %d ms is out of range", id.TimeoutMS)
 	case id.Rails < 0 || id.Rails > 1<<16-1:
 		return fmt.Errorf("handshake: %d forwarders", id.Rails)
 	case id.Rank < 0:
@@ -95,7 +95,7 @@ func Key(job, secret string) ed25519.PrivateKey {
 func (id *Identity) join(nonce [wire.NonceLen]byte, inside string) wire.Join {
 	key := Key(id.Job, id.Secret)
 	j := wire.Join{
-		Version: wire.Version, TimeoutMS: uint32(id.Timeout.Milliseconds()), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
+		Version: wire.Version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
 		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))

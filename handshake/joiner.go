@@ -8,21 +8,11 @@ import (
 
 // Joiner is the rank's end of the join exchange. Not safe for concurrent use.
 type Joiner struct {
-	queue
+	exchange
 	id    Identity
 	nonce [wire.NonceLen]byte
-	state joinerState
 	told  int // Notices that came
 }
-
-type joinerState int
-
-const (
-	awaitChallenge joinerState = iota // the forwarder speaks first
-	awaitInside                       // the owner says where it takes connections; only Refuse and Ping may come before
-	awaitLayout                       // Join is sent; Layout or Refuse decides, Pings and Notices may come before
-	joinerDone
-)
 
 // maxTold is how many Notices of a forwarder are passed on.
 const maxTold = 10
@@ -32,23 +22,19 @@ func NewJoiner(id Identity) (*Joiner, error) {
 	if err := id.Validate(); err != nil {
 		return nil, err
 	}
-	return &Joiner{id: id}, nil
+	return &Joiner{exchange: exchange{hint: forwarderHint}, id: id}, nil
 }
+
+const forwarderHint = " (is that a Zipper forwarder?)"
 
 // HandleMessage takes a frame from the forwarder. body is not kept.
 func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
+	if j.ends(h, body) {
+		return
+	}
 	switch {
-	case j.state == joinerDone:
-	case h.Type == wire.TypeRefuse:
-		r, err := wire.ParseRefuse(body)
-		if err != nil {
-			j.malformed(h, err)
-			return
-		}
-		j.end(&Refused{r.Code, r.Reason, true})
 	case h.Type == wire.TypePing:
-		pong := control(wire.TypePong)
-		j.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, pong, nil)})
+		j.send(wire.TypePong, nil)
 	case h.Type == wire.TypeNotice && j.state == awaitLayout:
 		n, err := wire.ParseNotice(body)
 		if err != nil {
@@ -59,18 +45,13 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 			j.push(Event{Kind: Told, Text: n.Text})
 		}
 	case h.Type == wire.TypeChallenge && j.state == awaitChallenge:
-		c, err := wire.ParseChallenge(body)
-		if err != nil {
-			j.malformed(h, err)
-			return
-		}
-		if c.Version != wire.Version {
-			j.refuse(wire.RefuseVersion, versions(wire.Version, c.Version))
+		c, ok := j.challenge(h, body)
+		if !ok {
 			return
 		}
 		j.nonce = c.Nonce
 		if c.NAT {
-			j.state = awaitInside
+			j.to(awaitInside)
 			j.push(Event{Kind: Asked})
 			return
 		}
@@ -85,9 +66,9 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 			return
 		}
 		j.push(Event{Kind: Joined, Layout: l})
-		j.state = joinerDone
+		j.to(over)
 	default:
-		j.malformed(h, fmt.Errorf("not expected now"))
+		j.unexpected(h)
 	}
 }
 
@@ -100,8 +81,8 @@ func (j *Joiner) Inside(address string) {
 
 func (j *Joiner) join(inside string) {
 	join := j.id.join(j.nonce, inside)
-	j.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeJoin), &join)})
-	j.state = awaitLayout
+	j.send(wire.TypeJoin, &join)
+	j.to(awaitLayout)
 }
 
 // check compares the forwarder's layout with ours: the engine computes with it.
@@ -121,18 +102,4 @@ func (j *Joiner) check(l *wire.Layout) error {
 		return fmt.Errorf("highest tag %d is above ours, %d", l.TagUB, j.id.TagUB)
 	}
 	return nil
-}
-
-func (j *Joiner) malformed(h wire.Header, err error) {
-	j.refuse(wire.RefuseMalformed, fmt.Sprintf("bad %v frame: %v (is that a Zipper forwarder?)", h.Type, err))
-}
-
-func (j *Joiner) refuse(code wire.RefuseCode, reason string) {
-	j.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(wire.TypeRefuse), &wire.Refuse{Code: code, Reason: reason})})
-	j.end(&Refused{code, reason, false})
-}
-
-func (j *Joiner) end(err *Refused) {
-	j.push(Event{Kind: Ended, Err: err})
-	j.state = joinerDone
 }

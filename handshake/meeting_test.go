@@ -8,13 +8,13 @@ import (
 )
 
 // meet runs a meeting of rank 1, which dials, with rank 0, and returns both ends' last events.
-func meet(t *testing.T, host, guest *Meeting) (h, g Event) {
+func meet(t *testing.T, responder, initiator *Meeting) (h, g Event) {
 	t.Helper()
-	deliver(t, host.NextEvent, guest.HandleMessage)
-	g, over := deliver(t, guest.NextEvent, host.HandleMessage)
-	h, _ = deliver(t, host.NextEvent, guest.HandleMessage)
+	deliver(t, responder.NextEvent, initiator.HandleMessage)
+	g, over := deliver(t, initiator.NextEvent, responder.HandleMessage)
+	h, _ = deliver(t, responder.NextEvent, initiator.HandleMessage)
 	if !over {
-		g, _ = deliver(t, guest.NextEvent, host.HandleMessage)
+		g, _ = deliver(t, initiator.NextEvent, responder.HandleMessage)
 	}
 	return h, g
 }
@@ -23,9 +23,9 @@ var door = wire.Door{Rank: 0, Instance: 7}
 
 func nonce(b byte) [wire.NonceLen]byte { return [wire.NonceLen]byte{b} }
 
-func host(secret string, guests ...int) *Meeting {
-	return NewHost(Key("j", secret), 0, 7, nonce(1), func(rank int) bool {
-		for _, g := range guests {
+func responder(secret string, expected ...int) *Meeting {
+	return NewResponder(Key("j", secret), 0, 7, nonce(1), func(rank int) bool {
+		for _, g := range expected {
 			if g == rank {
 				return true
 			}
@@ -35,47 +35,47 @@ func host(secret string, guests ...int) *Meeting {
 }
 
 func TestMeeting(t *testing.T) {
-	h, g := meet(t, host("s", 1, 2), NewGuest(Key("j", "s"), 1, door, nonce(2)))
+	h, g := meet(t, responder("s", 1, 2), NewInitiator(Key("j", "s"), 1, door, nonce(2)))
 	if h.Kind != Met || h.To != 1 || g.Kind != Met || g.To != 0 {
-		t.Fatalf("host %+v, guest %+v", h, g)
+		t.Fatalf("responder %+v, initiator %+v", h, g)
 	}
 	for _, c := range []struct {
-		name  string
-		host  *Meeting
-		guest *Meeting
-		code  wire.RefuseCode
+		name      string
+		responder *Meeting
+		initiator *Meeting
+		code      wire.RefuseCode
 	}{
-		{"other secret", host("x", 1), NewGuest(Key("j", "s"), 1, door, nonce(2)), wire.RefuseSecret},
-		{"other job", host("s", 1), NewGuest(Key("k", "s"), 1, door, nonce(2)), wire.RefuseSecret},
-		{"earlier run", host("s", 1), NewGuest(Key("j", "s"), 1, wire.Door{Rank: 0, Instance: 8}, nonce(2)), wire.RefuseJob},
-		{"another rank's door", host("s", 1), NewGuest(Key("j", "s"), 1, wire.Door{Rank: 5, Instance: 7}, nonce(2)), wire.RefuseJob},
-		{"not invited", host("s", 2), NewGuest(Key("j", "s"), 1, door, nonce(2)), wire.RefuseJob},
+		{"other secret", responder("x", 1), NewInitiator(Key("j", "s"), 1, door, nonce(2)), wire.RefuseSecret},
+		{"other job", responder("s", 1), NewInitiator(Key("k", "s"), 1, door, nonce(2)), wire.RefuseSecret},
+		{"earlier run", responder("s", 1), NewInitiator(Key("j", "s"), 1, wire.Door{Rank: 0, Instance: 8}, nonce(2)), wire.RefuseJob},
+		{"another rank's door", responder("s", 1), NewInitiator(Key("j", "s"), 1, wire.Door{Rank: 5, Instance: 7}, nonce(2)), wire.RefuseJob},
+		{"not invited", responder("s", 2), NewInitiator(Key("j", "s"), 1, door, nonce(2)), wire.RefuseJob},
 	} {
-		h, g := meet(t, c.host, c.guest)
+		h, g := meet(t, c.responder, c.initiator)
 		if h.Kind != Ended || h.Err.Code != c.code || h.Err.Remote || g.Kind != Ended || g.Err.Code != c.code || !g.Err.Remote {
-			t.Errorf("%s: host %+v, guest %+v", c.name, h, g)
+			t.Errorf("%s: responder %+v, initiator %+v", c.name, h, g)
 		}
 	}
 }
 
 // What was said on another link is not taken, at either end.
 func TestMeetingReplay(t *testing.T) {
-	var said []byte // the guest's Meet for nonce 1
-	a, g := host("s", 1), NewGuest(Key("j", "s"), 1, door, nonce(2))
+	var said []byte // the initiator's Meet for nonce 1
+	a, g := responder("s", 1), NewInitiator(Key("j", "s"), 1, door, nonce(2))
 	deliver(t, a.NextEvent, g.HandleMessage)
 	deliver(t, g.NextEvent, func(h wire.Header, body []byte) { said = append([]byte(nil), body...) })
-	b := NewHost(Key("j", "s"), 0, 7, nonce(9), func(int) bool { return true })
+	b := NewResponder(Key("j", "s"), 0, 7, nonce(9), func(int) bool { return true })
 	b.NextEvent()
 	b.HandleMessage(control(wire.TypeMeet), said)
 	b.NextEvent()
 	if e, _ := b.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseSecret {
-		t.Errorf("host: %+v", e)
+		t.Errorf("responder: %+v", e)
 	}
-	// The guest's own words come back as the host's.
+	// The initiator's own words come back as the responder's.
 	g.HandleMessage(control(wire.TypeMeet), said)
 	g.NextEvent()
 	if e, _ := g.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseSecret {
-		t.Errorf("guest: %+v", e)
+		t.Errorf("initiator: %+v", e)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestMeetingMalformed(t *testing.T) {
 		"short challenge":           func(m *Meeting) { m.HandleMessage(control(wire.TypeChallenge), []byte{wire.Version, 0, 0, 0, 1}) },
 		"something else":            func(m *Meeting) { m.HandleMessage(control(wire.TypeBye), nil) },
 	} {
-		m := NewGuest(Key("j", "s"), 1, door, nonce(2))
+		m := NewInitiator(Key("j", "s"), 1, door, nonce(2))
 		feed(m)
 		if e, ok := m.NextEvent(); !ok || e.Kind != Send {
 			t.Errorf("%s: no Refuse: %+v", name, e)
@@ -94,7 +94,7 @@ func TestMeetingMalformed(t *testing.T) {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
-	m := NewGuest(Key("j", "s"), 1, door, nonce(2))
+	m := NewInitiator(Key("j", "s"), 1, door, nonce(2))
 	m.HandleMessage(control(wire.TypeChallenge), (&wire.Challenge{Version: wire.Version + 1}).Append(nil))
 	m.NextEvent()
 	if e, _ := m.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, "same release") {

@@ -49,29 +49,28 @@ func (l *link) join(id handshake.Identity) error {
 	if err != nil {
 		return err
 	}
-	for {
+	joined := false
+	for !joined {
 		h, body, err := l.read()
 		if err != nil {
 			return fmt.Errorf("rank %d joins: %w", l.rank, err)
 		}
 		m.HandleMessage(h, body)
-		for {
-			e, ok := m.NextEvent()
-			if !ok {
-				break
-			}
-			switch e.Kind {
-			case handshake.Send:
-				if _, err := l.conn.Write(e.Frame); err != nil {
-					return err
-				}
-			case handshake.Joined:
-				return nil
-			case handshake.Ended:
+		err = handshake.Drive(m, func(frame []byte) error {
+			_, err := l.conn.Write(frame)
+			return err
+		}, func(e handshake.Event) error {
+			if e.Kind == handshake.Ended {
 				return e.Err
 			}
+			joined = e.Kind == handshake.Joined
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // read takes one frame; the body is a copy.

@@ -271,7 +271,7 @@ func (w *world) join(ctx context.Context) error {
 		go func() {
 			c := layout[i/half]
 			joined <- l.join(handshake.Identity{Job: w.o.Job, Secret: w.o.Secret, Cluster: c.Name, Rank: i % half, Layout: layout, TagUB: 1 << 28,
-				Library: "load generator", Model: "none", Host: "load", Timeout: time.Minute})
+				Library: "load generator", Model: "none", Host: "load", TimeoutMS: 60_000})
 		}()
 	}
 	for range w.links {

@@ -21,7 +21,7 @@ var rules = []struct {
 }{
 	{"vrank", []string{module, "net", "os"}, nil},
 	{"wire", []string{module, "net", "os"}, []string{"vrank"}},
-	{"handshake", []string{"net", module + "transport/tcp", module + "mmpi", module + "forwarder"}, nil},
+	{"handshake", []string{"net", "os", "time", module + "transport", module + "mmpi", module + "forwarder"}, nil},
 	{"collectives", []string{"net", module + "wire", module + "transport", module + "mmpi", "runtime/cgo"}, nil},
 	{"rma", []string{module, "net", "os", "sync", "time", "runtime/cgo"}, nil},
 	{"forwarder", []string{module + "mmpi", module + "cgo"}, nil},

@@ -42,7 +42,7 @@ func openers(id *handshake.Identity, layout *wire.Layout) map[int]engine.Opener 
 			all[rank] = nil
 		case has:
 			all[rank] = func(ctx context.Context) (transport.Link, error) {
-				return connect(ctx, at.Address, handshake.NewGuest(key, me, at, nonce()))
+				return connect(ctx, at.Address, handshake.NewInitiator(key, me, at, nonce()))
 			}
 		}
 	}

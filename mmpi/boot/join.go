@@ -45,7 +45,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarCollectives, err)
 	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank, Layout: w.Clusters, TagUB: loc.TagUB,
-		Library: loc.Library, Model: Model, Host: loc.Host, Timeout: job.Timeout,
+		Library: loc.Library, Model: Model, Host: loc.Host, TimeoutMS: job.Timeout.Milliseconds(),
 		Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Rails: len(job.Forwarders), Instance: mathrand.Uint64()}
 	ln, err := listen(job)

@@ -112,7 +112,7 @@ func (ln *listener) accept(e *engine.Engine, id *handshake.Identity, direct map[
 	meet := func(l transport.Link) {
 		ctx, cancel := context.WithTimeout(ctx, meetingTime)
 		defer cancel()
-		rank, err := dial.Meet(ctx, l, handshake.NewHost(key, me, id.Instance, nonce(), expected))
+		rank, err := dial.Meet(ctx, l, handshake.NewResponder(key, me, id.Instance, nonce(), expected))
 		if err != nil || !e.DirectUp(rank, l) {
 			l.Close()
 		}

@@ -1,0 +1,135 @@
+package handshake
+
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// state is where one end of an exchange stands. What moves it on:
+//
+//	Acceptor   awaitJoin ─Join or Bridge→ awaitDecision ─Admit or Release→ over
+//	Joiner     awaitChallenge ─Challenge→ awaitLayout ─Layout→ over
+//	           awaitChallenge ─Challenge with NAT→ awaitInside ─Inside→ awaitLayout
+//	Bridger    awaitChallenge ─Challenge→ over
+//	Meeting    awaitMeet ─Meet→ over                            (responder)
+//	           awaitChallenge ─Challenge→ awaitMeet ─Meet→ over  (initiator)
+//	all        ─Refuse of either end→ over
+type state uint8
+
+const (
+	awaitChallenge state = iota // the other end speaks first; only Challenge or Refuse may come
+	awaitJoin                   // Challenge is sent; only Join, Bridge or Refuse may come
+	awaitDecision               // the owner decides; only Refuse and Pong may come
+	awaitInside                 // the owner says where it takes connections; only Refuse and Ping may come
+	awaitLayout                 // Join is sent; Layout or Refuse decides, Pings and Notices may come before
+	awaitMeet                   // Challenge or Meet is sent; only Meet or Refuse may come
+	over                        // nothing that comes is heeded, nothing is sent any more
+)
+
+var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await layout", "await meet", "over"}
+
+func (s state) String() string { return stateNames[s] }
+
+// legal[from] is the set of states that may follow.
+var legal = [...]uint8{
+	awaitChallenge: 1<<awaitInside | 1<<awaitLayout | 1<<awaitMeet | 1<<over,
+	awaitJoin:      1<<awaitDecision | 1<<over,
+	awaitDecision:  1 << over,
+	awaitInside:    1<<awaitLayout | 1<<over,
+	awaitLayout:    1 << over,
+	awaitMeet:      1 << over,
+	over:           0,
+}
+
+// exchange is what all ends have in common: events in order, the state, and how an exchange fails.
+type exchange struct {
+	events []Event
+	state  state
+	hint   string    // after what is said of a bad frame, for the user
+	came   wire.Join // Acceptor: as far as one came, authentic or not
+}
+
+// to moves the exchange to the next state.
+func (x *exchange) to(s state) {
+	if legal[x.state]&(1<<s) == 0 {
+		panic(fmt.Sprintf("handshake: exchange goes from %v to %v", x.state, s))
+	}
+	x.state = s
+}
+
+func (x *exchange) push(e Event) { x.events = append(x.events, e) }
+
+// NextEvent takes the next event; ok is false when there is none until the next call into the machine.
+func (x *exchange) NextEvent() (e Event, ok bool) {
+	if len(x.events) == 0 {
+		return Event{}, false
+	}
+	e = x.events[0]
+	x.events = x.events[1:]
+	return e, true
+}
+
+// send has the owner send a frame between the two ends of the link; body may be nil.
+func (x *exchange) send(t wire.Type, body wire.Body) {
+	x.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(t), body)})
+}
+
+// control is the header of frames between the two ends of a link.
+func control(t wire.Type) wire.Header {
+	return wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}
+}
+
+// ends handles what every end does alike, and reports whether that was all: nothing is heeded after
+// the end, and the other end's Refuse is it.
+func (x *exchange) ends(h wire.Header, body []byte) bool {
+	if x.state == over {
+		return true
+	}
+	if h.Type != wire.TypeRefuse {
+		return false
+	}
+	r, err := wire.ParseRefuse(body)
+	if err != nil {
+		x.malformed(h, err)
+	} else {
+		x.fail(&Refused{r.Code, r.Reason, true})
+	}
+	return true
+}
+
+// refuse tells the other end why the exchange is over.
+func (x *exchange) refuse(code wire.RefuseCode, reason string) {
+	x.send(wire.TypeRefuse, &wire.Refuse{Code: code, Reason: reason})
+	x.fail(&Refused{code, reason, false})
+}
+
+func (x *exchange) otherVersion(theirs uint32) {
+	x.refuse(wire.RefuseVersion, fmt.Sprintf("protocol version %d there, %d here: install the same release of Zipper at both ends", theirs, wire.Version))
+}
+
+func (x *exchange) malformed(h wire.Header, err error) {
+	x.refuse(wire.RefuseMalformed, fmt.Sprintf("bad %v frame: %v%s", h.Type, err, x.hint))
+}
+
+// unexpected refuses a frame of a type that may not come in this state.
+func (x *exchange) unexpected(h wire.Header) { x.malformed(h, errUnexpected) }
+
+func (x *exchange) fail(why *Refused) {
+	x.to(over)
+	x.push(Event{Kind: Ended, Err: why, Join: x.came})
+}
+
+// challenge takes the first frame of the end that speaks first; ok: it is good.
+func (x *exchange) challenge(h wire.Header, body []byte) (c wire.Challenge, ok bool) {
+	c, err := wire.ParseChallenge(body)
+	switch {
+	case err != nil:
+		x.malformed(h, err)
+	case c.Version != wire.Version:
+		x.otherVersion(c.Version)
+	default:
+		return c, true
+	}
+	return c, false
+}
