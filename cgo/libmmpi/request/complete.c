@@ -284,8 +284,8 @@ typedef struct some {
 } some;
 
 static void take_native(some *s, int k) {
-  MPI_Status *to = s->most == 1 ? s->statuses : nth(s->statuses, s->count);
-  native_done(&s->b, k, to);
+  native_done(&s->b, k, s->most == 1 ? MPI_STATUS_IGNORE : nth(s->statuses, s->count));
+  if (s->most == 1) z_status_copy(s->statuses, &s->b.status[k]);
   s->indices[s->count++] = s->b.at[k];
 }
 
