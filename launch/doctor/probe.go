@@ -8,9 +8,11 @@
 package doctor
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +26,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/internal/agent"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/transport/verbs"
@@ -119,15 +120,29 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 			c.Close()
 		}
 	}()
-	return agent.Serve(r, w, h, func(targets []Target) []Answer {
+	out := json.NewEncoder(w)
+	if err := out.Encode(h); err != nil {
+		return err
+	}
+	in := json.NewDecoder(bufio.NewReader(r))
+	for {
+		var targets []Target
+		if err := in.Decode(&targets); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
+				return nil
+			}
+			return err
+		}
 		answers := make([]Answer, len(targets))
 		var wg sync.WaitGroup
 		for i, t := range targets {
 			wg.Go(func() { answers[i] = Dial(ctx, t) })
 		}
 		wg.Wait()
-		return answers
-	})
+		if err := out.Encode(answers); err != nil {
+			return err
+		}
+	}
 }
 
 // Dial connects to a target and judges who is there.

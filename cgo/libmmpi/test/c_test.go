@@ -1,0 +1,110 @@
+// Package libmmpi runs the C library's unit tests (unit/, over the fake in fake/) as tests of Go's: built for
+// each MPI library's header with the address and the undefined behaviour sanitizer.
+package libmmpi
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const root = "../../.."
+
+// TestUnits has one subtest for each MPI library, and in it one for each C test, named thing/what_it_shows.
+func TestUnits(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("make is not there: apt-get install make")
+	}
+	sources(t)
+	command(t, "go", "build", "-o", "build/gen", "./cgo/libmmpi/gen")
+	for _, mpi := range []string{"openmpi", "mpich"} {
+		t.Run(mpi, func(t *testing.T) {
+			compiler := compiler(mpi)
+			if compiler == "" {
+				t.Skipf("no compiler for %s: apt-get install lib%s-dev", mpi, mpi)
+			}
+			command(t, "make", "-s", "-j2", "-f", "cgo/libmmpi/test/Makefile", "MPI="+mpi, "MPICC="+compiler)
+			units := exec.Command("build/units/" + mpi + "/units")
+			units.Dir = root
+			out, err := units.CombinedOutput() // a sanitizer's report comes on standard error, before its test's line
+			report(t, out, err)
+		})
+	}
+}
+
+// report makes a subtest of each line of TAP; what stands before a failed one is why. The plan, which comes first
+// whether the tests run to the end or not, says how many there are to be.
+func report(t *testing.T, out []byte, ended error) {
+	var why strings.Builder
+	planned, ran, failed := "", 0, 0
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		line := lines.Text()
+		result, name, ok := strings.Cut(line, " - ")
+		switch {
+		case planned == "" && strings.HasPrefix(line, "1.."):
+			planned = line
+		case ok && (strings.HasPrefix(result, "ok ") || strings.HasPrefix(result, "not ok ")):
+			ran++
+			t.Run(strings.Replace(name, " ", "/", 1), func(t *testing.T) {
+				if strings.HasPrefix(result, "not ") {
+					failed++
+					t.Error(why.String())
+				}
+			})
+			why.Reset()
+		default:
+			why.WriteString(line + "\n")
+		}
+	}
+	t.Logf("%d tests in C", ran)
+	if planned != fmt.Sprintf("1..%d", ran) || ran == 0 {
+		t.Errorf("planned %q, but %d have run (%v):\n%s", planned, ran, ended, why.String())
+	} else if (ended != nil) != (failed > 0) {
+		t.Errorf("%d have failed, but the program says %v:\n%s", failed, ended, why.String())
+	}
+}
+
+// compiler is the one that scripts/build would take for that library: the variable, or Debian's name. Empty: none.
+func compiler(mpi string) string {
+	name := os.Getenv("MPICC_" + strings.ToUpper(mpi))
+	if name == "" {
+		name = "mpicc." + mpi
+	}
+	if _, err := exec.LookPath(name); err != nil {
+		return ""
+	}
+	return name
+}
+
+func command(t *testing.T, argv ...string) {
+	t.Helper()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	} else if len(out) > 0 {
+		t.Logf("%s", out)
+	}
+}
+
+// sources looks at every file that the units are made of, so that go test does not take an old result for one of
+// these: it notes what a test itself looks at, not what make does.
+func sources(t *testing.T) {
+	for _, dir := range []string{"..", "../../abi"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

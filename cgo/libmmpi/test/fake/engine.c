@@ -1,0 +1,146 @@
+/* The engine: it notes what it is asked for, and the test ends it. */
+#include "fake_install.h"
+#include "core/comm.h"
+#include <string.h>
+
+enum { OPS = 256 };
+
+static fake_op ops[OPS];
+static int made, refuse, next_comm;
+fake_others_fn *fake_others;
+
+fake_op *fake_last_op(void) {
+  FAKE_ASSERT(made, "the engine was asked for nothing");
+  return &ops[made - 1];
+}
+
+int fake_ops(void) {
+  int n = 0;
+  for (int i = 0; i < made; i++) n += ops[i].cell != NULL;
+  return n;
+}
+
+void fake_refuse(int z_error) { refuse = z_error; }
+
+static int start(fake_op op) {
+  int error = refuse;
+  refuse = Z_OK;
+  if (error) return error;
+  FAKE_ASSERT(made < OPS, "the fake has room for %d operations", OPS);
+  FAKE_ASSERT(op.cell && !op.cell->done && !op.cell->request,
+              "a cell in use, or of a request that is over, is given to the engine");
+  ops[made++] = op;
+  return Z_OK;
+}
+
+static void done(fake_op *op) {
+  z_cell *cell = op->cell;
+  FAKE_ASSERT(cell, "the operation is over already");
+  op->cell = NULL;
+  __atomic_store_n(&cell->done, 1, __ATOMIC_RELEASE);
+}
+
+void fake_sent(fake_op *op) { done(op); }
+
+void fake_arrive(fake_op *op, int source, int tag, const void *data, int64_t bytes) {
+  FAKE_ASSERT(op->what == 'r', "only for a receive something arrives");
+  int64_t room = bytes < op->bytes ? bytes : op->bytes;
+  if (room) memcpy((void *)(uintptr_t)op->data, data, (size_t)room);
+  op->cell->source = source, op->cell->tag = tag, op->cell->bytes = room;
+  if (bytes > op->bytes) op->cell->error = Z_ERR_TRUNCATE;
+  done(op);
+}
+
+void fake_op_fails(fake_op *op, int z_error) {
+  op->cell->error = z_error;
+  done(op);
+}
+
+/* ---- its functions ---- */
+
+static int ze_isend(int32_t comm, int32_t kind, const void *buf, int64_t bytes, int32_t dest, int32_t tag, int32_t mode,
+                    z_cell *cell) {
+  (void)kind;
+  return start((fake_op){
+      .what = 's', .cell = cell, .data = buf, .bytes = bytes, .peer = dest, .tag = tag, .mode = mode, .comm = comm});
+}
+
+static int ze_irecv(int32_t comm, int32_t kind, void *buf, int64_t bytes, int32_t source, int32_t tag, z_cell *cell) {
+  (void)kind;
+  return start(
+      (fake_op){.what = 'r', .cell = cell, .data = buf, .bytes = bytes, .peer = source, .tag = tag, .comm = comm});
+}
+
+static int ze_shadowed(int32_t comm, int32_t source, int32_t tag) {
+  (void)comm, (void)source, (void)tag;
+  return 0;
+}
+
+static int ze_cancel(z_cell *cell) {
+  for (int i = 0; i < made; i++)
+    if (ops[i].cell == cell) ops[i].cancelled = 1;
+  return Z_OK;
+}
+
+static int ze_progress(int32_t block_us) {
+  FAKE_ASSERT(!z_inside, "a native call of the shim's came back into the engine");
+  fake.calls.progress++;
+  fake.last_block = block_us;
+  fake_pass(fake.progress_us + (block_us > 0 ? block_us : block_us == Z_GIVE_WAY ? fake.yield_us : 0));
+  return fake.engine_moves > 0 ? fake.engine_moves-- : 0;
+}
+
+static int ze_comm_add(void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world,
+                       const int32_t *native, int32_t n, int32_t *id) {
+  (void)comm, (void)context, (void)size, (void)rank, (void)world, (void)native, (void)n;
+  int error = refuse;
+  refuse = Z_OK;
+  if (error) return error;
+  fake.calls.comm_add++;
+  *id = ++next_comm;
+  return Z_OK;
+}
+
+static int ze_comm_drop(int32_t id) {
+  FAKE_ASSERT(id > 0 && id <= next_comm, "ze_comm_drop got no communicator");
+  fake.calls.comm_drop++;
+  return Z_OK;
+}
+
+/* Over at once: what the others give is the test's. */
+static int ze_coll(int32_t comm, const z_coll *a, z_cell *cell) {
+  int rc = start((fake_op){.what = 'c', .cell = cell, .comm = comm});
+  if (rc) return rc;
+  const zcomm *c = z_whole;
+  if (a->op == Z_ALLGATHERV) {
+    for (int i = 0; i < c->size; i++) {
+      char *block = (char *)a->recv + a->recv_displs[i];
+      if (i == c->rank) memcpy(block, a->send, (size_t)a->send_bytes);
+      else if (memset(block, 0, (size_t)a->recv_counts[i]), fake_others) fake_others(i, block, a->recv_counts[i]);
+    }
+  } else {
+    FAKE_ASSERT(a->op == Z_BARRIER || a->op == Z_BCAST, "the fake has no collective %d", a->op);
+  }
+  done(fake_last_op());
+  return Z_OK;
+}
+
+static int ze_coll_follows(int32_t comm, const z_coll *args, int64_t *give, int64_t *get) {
+  (void)comm, (void)args, (void)give, (void)get;
+  return 0;
+}
+
+static uint64_t ze_next_context(void) {
+  static uint64_t last = 1000;
+  return ++last;
+}
+
+static const char *ze_error(void) { return "the fake engine says no"; }
+static void ze_abort(int32_t code) { (void)code, fake.calls.abort_engine++; }
+
+void fake_install_engine(void) {
+#define ENGINE(NAME) z_eng.NAME = NAME
+  ENGINE(ze_isend), ENGINE(ze_irecv), ENGINE(ze_shadowed), ENGINE(ze_cancel), ENGINE(ze_progress);
+  ENGINE(ze_comm_add), ENGINE(ze_comm_drop), ENGINE(ze_coll), ENGINE(ze_coll_follows), ENGINE(ze_next_context);
+  ENGINE(ze_error), ENGINE(ze_abort);
+}

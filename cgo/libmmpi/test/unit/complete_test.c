@@ -1,0 +1,280 @@
+/* Wait and Test of one request, Request_free, Request_get_status and Cancel (request/complete.c): native
+ * requests, the shim's, persistent ones and MPI_REQUEST_NULL. */
+#include "requests.h"
+
+/* ---- one ---- */
+
+TEST(wait_for_one_that_is_over) {
+  world();
+  fake_op *op;
+  MPI_Request r = from_afar(&op);
+  MPI_Status s = untouched_status;
+  arrives(op);
+  SAME(z_Wait(&r, &s), MPI_SUCCESS);
+  CHECK(r == MPI_REQUEST_NULL);
+  is_from_afar(&s);
+  SAME(s.MPI_ERROR, 77); /* calls for one request leave it alone */
+  CHECK(buffer[0] == 1 && buffer[1] == 2);
+  all_over();
+}
+
+TEST(wait_serves_until_it_is_over) {
+  world();
+  fake_op *op;
+  MPI_Request r = from_afar(&op);
+  fake_at(300, (void (*)(void *))arrives, op);
+  z_busy = Z_BUSY;
+  SAME(z_Wait(&r, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  CHECK(fake.now >= 300 && fake.now < 320);
+  all_over();
+}
+
+TEST(test_one) {
+  world();
+  fake_op *op;
+  MPI_Request r = from_afar(&op), before = r;
+  MPI_Status s = untouched_status;
+  int flag = 77;
+  SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
+  SAME(flag, 0);
+  CHECK(r == before);
+  SAME(s.MPI_SOURCE, 77);
+  SAME(fake.calls.progress, 1); /* a program that only tests is served too */
+  arrives(op);
+  SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
+  SAME(flag, 1);
+  CHECK(r == MPI_REQUEST_NULL);
+  is_from_afar(&s);
+  all_over();
+}
+
+TEST(a_test_may_find_what_its_own_progress_brings) {
+  world();
+  fake_op *op;
+  MPI_Request r = from_afar(&op);
+  int flag = 0;
+  fake_at(0.5, (void (*)(void *))arrives, op);
+  SAME(z_Test(&r, &flag, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  SAME(flag, 1);
+  all_over();
+}
+
+TEST(a_receive_inside_the_cluster_tells_the_rank_in_the_communicator) {
+  world();
+  MPI_Status s = untouched_status;
+  int flag = 0;
+  MPI_Request r = from_near();
+  fake_done(r, 2, 5, 8);
+  SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
+  CHECK(flag && r == MPI_REQUEST_NULL);
+  SAME(s.MPI_SOURCE, 4);
+  r = from_near();
+  fake_done(r, 0, 5, 8);
+  SAME(z_Wait(&r, &s), MPI_SUCCESS);
+  SAME(s.MPI_SOURCE, 2);
+  SAME(fake.calls.wait, 1); /* nothing is under way: natively, blocking */
+  all_over();
+}
+
+/* While its test has not ended it the request's entry stays; with threads it is out meanwhile, and put back. */
+TEST(a_test_that_finds_nothing_keeps_the_translation) {
+  for (int threads = 0; threads < 2; threads++) {
+    if (!threads) world();
+    z_threads = threads;
+    MPI_Request r = from_near();
+    MPI_Status s = untouched_status;
+    int flag = 1;
+    SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
+    SAME(flag, 0);
+    fake_done(r, 2, 5, 8);
+    SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
+    SAME(s.MPI_SOURCE, 4);
+    all_over();
+  }
+}
+
+TEST(null_requests_are_over) {
+  world();
+  MPI_Request r = MPI_REQUEST_NULL;
+  MPI_Status s = untouched_status;
+  int flag = 0;
+  SAME(z_Wait(&r, &s), MPI_SUCCESS);
+  CHECK(fake_is_empty(&s));
+  s = untouched_status;
+  SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
+  CHECK(flag && fake_is_empty(&s));
+}
+
+TEST(one_that_fails) {
+  world();
+  fake_op *op;
+  MPI_Request r = from_afar(&op);
+  fake_op_fails(op, Z_ERR_LINK);
+  SAME(z_Wait(&r, MPI_STATUS_IGNORE), MPI_ERR_OTHER);
+  CHECK(r == MPI_REQUEST_NULL);
+  SAME(fake.raised, 1);
+  CHECK(fake.raised_on == MPI_COMM_WORLD);
+  r = from_afar(&op);
+  fake_arrive(op, 1, 5, (int[]){1, 2, 3, 4, 5}, 20); /* there is room for four */
+  MPI_Status s = untouched_status;
+  int flag = 0;
+  SAME(z_Test(&r, &flag, &s), MPI_ERR_TRUNCATE);
+  CHECK(flag && r == MPI_REQUEST_NULL);
+  SAME(fake.raised, 2);
+  all_over();
+}
+
+TEST(a_native_one_that_fails_has_been_raised_natively) {
+  world();
+  MPI_Request r = from_near();
+  int flag = 0;
+  fake_fails(r, MPI_ERR_TRUNCATE);
+  SAME(z_Test(&r, &flag, MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE);
+  SAME(fake.raised, 0);
+  all_over();
+}
+
+/* ---- persistent ---- */
+
+TEST(a_persistent_one_goes_round) {
+  world();
+  MPI_Request r = persistent(), before = r;
+  MPI_Status s = untouched_status;
+  int flag = 0;
+  SAME(z_Wait(&r, &s), MPI_SUCCESS); /* inactive */
+  CHECK(fake_is_empty(&s) && r == before);
+  for (int round = 0; round < 3; round++) {
+    SAME(z_Start(&r), MPI_SUCCESS);
+    SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
+    SAME(flag, 0);
+    arrives(fake_last_op());
+    SAME(z_Wait(&r, &s), MPI_SUCCESS);
+    is_from_afar(&s);
+    CHECK(r == before);
+    SAME(z_Test(&r, &flag, &s), MPI_SUCCESS);
+    CHECK(flag && fake_is_empty(&s));
+  }
+  SAME(z_Request_free(&r), MPI_SUCCESS);
+  CHECK(r == MPI_REQUEST_NULL);
+  all_over();
+}
+
+TEST(starting_what_cannot_be_started) {
+  world();
+  MPI_Request r = persistent();
+  fake_op *op;
+  SAME(z_Start(&r), MPI_SUCCESS);
+  op = fake_last_op();
+  SAME(z_Start(&r), MPI_ERR_REQUEST);
+  arrives(op);
+  z_Wait(&r, MPI_STATUS_IGNORE);
+  MPI_Request once = from_afar(&op);
+  SAME(z_Start(&once), MPI_ERR_REQUEST);
+  arrives(op);
+  z_Wait(&once, MPI_STATUS_IGNORE);
+  fake_refuse(Z_ERR_LINK);
+  SAME(z_Start(&r), MPI_ERR_OTHER);
+  int flag = 0;
+  z_Test(&r, &flag, MPI_STATUS_IGNORE);
+  SAME(flag, 1); /* it has stayed inactive */
+  z_Request_free(&r);
+  all_over();
+}
+
+TEST(a_persistent_one_freed_while_it_is_active) {
+  world();
+  MPI_Request r = persistent();
+  z_Start(&r);
+  fake_op *op = fake_last_op();
+  SAME(z_Request_free(&r), MPI_SUCCESS);
+  SAME(fake_ops(), 1);
+  arrives(op);
+  zreq_finish_released();
+  SAME(buffer[1], 2);
+  all_over();
+}
+
+/* ---- the rest ---- */
+
+TEST(looking_at_one_does_not_end_it) {
+  world();
+  fake_op *op;
+  MPI_Request afar = from_afar(&op), near = from_near(), again = persistent(), null = MPI_REQUEST_NULL;
+  MPI_Status s = untouched_status;
+  int flag = 1;
+  SAME(z_Request_get_status(afar, &flag, &s), MPI_SUCCESS);
+  SAME(flag, 0);
+  arrives(op);
+  fake_done(near, 2, 5, 8);
+  for (int i = 0; i < 2; i++) {
+    SAME(z_Request_get_status(afar, &flag, &s), MPI_SUCCESS);
+    SAME(flag, 1);
+    is_from_afar(&s);
+    SAME(z_Request_get_status(near, &flag, &s), MPI_SUCCESS);
+    SAME(s.MPI_SOURCE, 4);
+  }
+  SAME(z_Request_get_status(again, &flag, &s), MPI_SUCCESS);
+  CHECK(flag && fake_is_empty(&s));
+  SAME(z_Request_get_status(null, &flag, &s), MPI_SUCCESS);
+  CHECK(flag && fake_is_empty(&s));
+  SAME(z_Wait(&afar, &s), MPI_SUCCESS);
+  is_from_afar(&s);
+  SAME(z_Wait(&near, &s), MPI_SUCCESS);
+  SAME(s.MPI_SOURCE, 4);
+  z_Request_free(&again);
+  all_over();
+}
+
+TEST(freed_requests_end_by_themselves) {
+  world();
+  fake_op *op;
+  MPI_Request afar = from_afar(&op), near = from_near();
+  SAME(z_Request_free(&afar), MPI_SUCCESS);
+  SAME(z_Request_free(&near), MPI_SUCCESS);
+  CHECK(afar == MPI_REQUEST_NULL && near == MPI_REQUEST_NULL);
+  SAME(z_whole->refs, 2); /* the first is not over */
+  arrives(op);
+  z_poll();
+  all_over();
+}
+
+TEST(cancelled_ones_say_so) {
+  world();
+  fake_op *op;
+  MPI_Request r = from_afar(&op), again = persistent();
+  MPI_Status s;
+  int flag = 0;
+  SAME(z_Cancel(&r), MPI_SUCCESS);
+  SAME(op->cancelled, 1);
+  op->cell->cancelled = 1;
+  fake_sent(op);
+  SAME(z_Wait(&r, &s), MPI_SUCCESS);
+  real.Test_cancelled(&s, &flag);
+  SAME(flag, 1);
+  SAME(z_Cancel(&again), MPI_SUCCESS); /* nothing is under way */
+  z_Request_free(&again);
+  MPI_Request native = fake_request();
+  SAME(z_Cancel(&native), MPI_SUCCESS);
+  SAME(fake.calls.cancel, 1);
+  fake_cancelled(native);
+  z_Wait(&native, &s);
+  all_over();
+}
+
+/* Placeholders are made once and used again. */
+TEST(requests_are_used_again) {
+  world();
+  fake_op *op;
+  MPI_Request first = from_afar(&op), r = first;
+  arrives(op);
+  z_Wait(&r, MPI_STATUS_IGNORE);
+  for (int i = 0; i < 10; i++) {
+    r = from_afar(&op);
+    CHECK(r == first);
+    arrives(op);
+    z_Wait(&r, MPI_STATUS_IGNORE);
+  }
+  SAME(fake_placeholders(), 1);
+  zreq_stop();
+  SAME(fake_placeholders(), 0);
+}

@@ -1,0 +1,69 @@
+/* Runs the tests, or those whose "thing name" contains the argument. The output is TAP: a plan, then a
+ * line for each test, and before one that failed comments that say where. */
+#include "test.h"
+#include <stdarg.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LIMIT_S = 60 }; /* real time: with the fake clock a test takes milliseconds */
+
+static test *tests, **last = &tests;
+
+void test_add(test *t) {
+  *last = t;
+  last = &t->next;
+}
+
+void test_fail(const char *file, int line, const char *format, ...) {
+  va_list list;
+  printf("# %s:%d: ", file, line);
+  va_start(list, format);
+  vprintf(format, list);
+  va_end(list);
+  putchar('\n');
+  fflush(stdout);
+  _exit(1); /* no leak check: it would only hide the reason */
+}
+
+/* "wintype" for …/wintype_test.c */
+static int thing(const char *file, const char **name) {
+  const char *slash = strrchr(file, '/');
+  *name = slash ? slash + 1 : file;
+  return (int)strcspn(*name, "_.");
+}
+
+static int run(const test *t) {
+  pid_t child = fork();
+  if (child < 0) test_fail(__FILE__, __LINE__, "no process can be made");
+  if (!child) {
+    alarm(LIMIT_S);
+    fake_begin();
+    t->run();
+    fake_end();
+    exit(0); /* with the leak check, and coverage written */
+  }
+  int status;
+  if (waitpid(child, &status, 0) != child) test_fail(__FILE__, __LINE__, "the test's process is lost");
+  if (WIFSIGNALED(status)) printf("# ended by signal %d\n", WTERMSIG(status));
+  return status == 0;
+}
+
+int main(int argc, char **argv) {
+  int n = 0, failed = 0;
+  for (const test *t = tests; t; t = t->next) n++;
+  if (argc < 2) printf("1..%d\n", n);
+  n = 0;
+  for (const test *t = tests; t; t = t->next) {
+    char full[200];
+    const char *file;
+    int length = thing(t->file, &file);
+    snprintf(full, sizeof full, "%.*s %s", length, file, t->name);
+    if (argc > 1 && !strstr(full, argv[1])) continue;
+    fflush(NULL);
+    int ok = run(t);
+    printf("%s %d - %s\n", ok ? "ok" : "not ok", ++n, full);
+    failed += !ok;
+  }
+  if (argc > 1) printf("1..%d\n", n);
+  return failed != 0;
+}

@@ -1,0 +1,36 @@
+/* A test is TEST(name) { ... } in a file thing_test.c, with CHECKs. Each runs in a child of its own,
+ * so whatever the units keep in static variables is new in each, and a crash ends one test alone. */
+#ifndef ZIPPER_TEST_H
+#define ZIPPER_TEST_H
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fake.h"
+
+typedef struct test {
+  const char *file, *name;
+  void (*run)(void);
+  struct test *next;
+} test;
+
+void test_add(test *t);
+
+#define TEST(NAME)                                            \
+  static void NAME(void);                                     \
+  __attribute__((constructor)) static void add_##NAME(void) { \
+    static test t = {__FILE__, #NAME, NAME, NULL};            \
+    test_add(&t);                                             \
+  }                                                           \
+  static void NAME(void)
+
+/* The first that does not hold ends the test. */
+#define CHECK(CONDITION) ((CONDITION) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", #CONDITION))
+
+#define SAME(GOT, WANT)                                                                           \
+  do {                                                                                            \
+    long long got_ = (long long)(GOT), want_ = (long long)(WANT);                                 \
+    if (got_ != want_) test_fail(__FILE__, __LINE__, "%s is %lld, want %lld", #GOT, got_, want_); \
+  } while (0)
+
+#define COUNT(ARRAY) ((int)(sizeof(ARRAY) / sizeof *(ARRAY)))
+#endif

@@ -1,0 +1,245 @@
+/* What a datatype is, found out once, and packing and unpacking (type.c). */
+#include "test.h"
+
+static const ztype *known(MPI_Datatype type) {
+  const ztype *t = ztype_get(type);
+  CHECK(t != NULL);
+  return t;
+}
+
+static MPI_Datatype contiguous(int n, MPI_Datatype of) {
+  return fake_type(MPI_COMBINER_CONTIGUOUS, FAKE_INTS(n), FAKE_NONE, FAKE_TYPES(of));
+}
+static MPI_Datatype dup(MPI_Datatype of) { return fake_type(MPI_COMBINER_DUP, FAKE_NONE, FAKE_NONE, FAKE_TYPES(of)); }
+
+static MPI_Datatype vector(int n, int length, int stride, MPI_Datatype of) {
+  return fake_type(MPI_COMBINER_VECTOR, FAKE_INTS(n, length, stride), FAKE_NONE, FAKE_TYPES(of));
+}
+
+static MPI_Datatype resized(MPI_Aint lb, MPI_Aint extent, MPI_Datatype of) {
+  return fake_type(MPI_COMBINER_RESIZED, FAKE_NONE, FAKE_AINTS(lb, extent), FAKE_TYPES(of));
+}
+
+/* ---- what they are ---- */
+
+TEST(predefined_types_without_gaps_are_contiguous) {
+  FAKE_WORLD(0, 2, 1);
+  const ztype *t = known(MPI_DOUBLE);
+  CHECK(t->contiguous && t->predefined);
+  SAME(t->size, 8);
+  SAME(t->extent, 8);
+  t = known(MPI_DOUBLE_INT);
+  CHECK(!t->contiguous && t->predefined);
+  SAME(t->size, 12);
+  SAME(t->extent, 16);
+  SAME(fake.calls.send, 0); /* nobody asks whether a predefined type is committed */
+}
+
+TEST(made_of_one_without_gaps_is_contiguous) {
+  FAKE_WORLD(0, 2, 1);
+  CHECK(known(contiguous(3, MPI_INT))->contiguous);
+  CHECK(known(dup(MPI_INT))->contiguous);
+  CHECK(known(dup(contiguous(3, dup(MPI_INT))))->contiguous);
+  CHECK(known(resized(0, 4, MPI_INT))->contiguous);
+  SAME(known(contiguous(3, MPI_INT))->size, 12);
+  CHECK(!known(contiguous(3, MPI_INT))->predefined);
+}
+
+TEST(gaps_and_other_constructors_are_not) {
+  FAKE_WORLD(0, 2, 1);
+  CHECK(!known(resized(0, 8, MPI_INT))->contiguous);                  /* a gap behind */
+  CHECK(!known(resized(-4, 4, MPI_INT))->contiguous);                 /* another lower bound */
+  CHECK(!known(contiguous(2, MPI_SHORT_INT))->contiguous);            /* gaps inside */
+  CHECK(!known(resized(0, 8, vector(2, 1, 2, MPI_INT)))->contiguous); /* tight, but its part has a gap */
+  CHECK(!known(vector(2, 1, 2, MPI_INT))->contiguous);
+  CHECK(!known(vector(2, 1, 1, MPI_INT))->contiguous); /* no gap: packed all the same, which is right, only slow */
+  /* Two integers the other way round: no gaps, but not in order. */
+  CHECK(!known(fake_type(MPI_COMBINER_INDEXED, FAKE_INTS(2, 1, 1, 1, 0), FAKE_NONE, FAKE_TYPES(MPI_INT)))->contiguous);
+}
+
+TEST(extents_are_the_native_ones) {
+  FAKE_WORLD(0, 2, 1);
+  const ztype *t = known(resized(-8, 32, vector(2, 1, 3, MPI_INT)));
+  SAME(t->size, 8);
+  SAME(t->extent, 32);
+  SAME(t->true_lb, 0);
+  SAME(t->true_extent, 16);
+}
+
+TEST(no_type_at_all) {
+  FAKE_WORLD(0, 2, 1);
+  CHECK(ztype_get(MPI_DATATYPE_NULL) == NULL);
+  MPI_Datatype type = contiguous(2, MPI_INT);
+  fake_uncommit(type);
+  long before = fake_blocks();
+  CHECK(ztype_get(type) == NULL);
+  SAME(fake_blocks(), before);
+  char bytes[8];
+  SAME(ztype_pack(bytes, 1, type, bytes, MPI_COMM_SELF), MPI_ERR_TYPE);
+  SAME(ztype_unpack(bytes, 8, bytes, 1, type, MPI_COMM_SELF), MPI_ERR_TYPE);
+}
+
+TEST(parameterized_types_of_fortran_are_predefined) {
+  FAKE_WORLD(0, 2, 1);
+  CHECK(known(fake_f90(MPI_COMBINER_F90_REAL, 8))->predefined);
+  CHECK(known(contiguous(2, fake_f90(MPI_COMBINER_F90_INTEGER, 4)))
+            ->contiguous); /* and its part is not freed: the fake would say so */
+}
+
+TEST(types_of_big_count_functions) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Datatype type = fake_big_count();
+#ifdef Z_HAVE_Type_get_envelope_c
+  CHECK(known(type)->contiguous);
+#else
+  CHECK(ztype_get(type) == NULL); /* this library has no such functions: the fake's answer is an error */
+#endif
+}
+
+/* ---- how long it is known ---- */
+
+TEST(looked_at_once) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Datatype type = contiguous(2, MPI_INT);
+  const ztype *t = known(type);
+  CHECK(known(type) == t);
+  SAME(fake.calls.send, 1);
+}
+
+TEST(forgotten_when_it_is_freed) {
+  FAKE_WORLD(0, 2, 1);
+  known(MPI_INT), known(MPI_SHORT_INT);
+  long before = fake_blocks();
+  int types = fake_types();
+  MPI_Datatype inner = vector(2, 1, 2, MPI_INT), type = contiguous(2, inner);
+  known(type);
+  SAME(zmap_count(&z_types), 3);
+  fake_type_free(type);
+  SAME(zmap_count(&z_types), 2);
+  fake_type_free(inner);
+  SAME(fake_types(), types); /* what looking into it took it has given back */
+  SAME(fake_blocks(), before);
+}
+
+TEST(without_memory_there_is_no_type) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Datatype type = contiguous(2, MPI_INT);
+  fake_no_memory(0);
+  CHECK(ztype_get(type) == NULL);
+  CHECK(fake_memory_failed());
+  CHECK(known(type)->contiguous); /* and the next time there is */
+}
+
+/* ---- pack and unpack ---- */
+
+TEST(packs_and_unpacks_what_has_gaps) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Datatype type = resized(0, 16, vector(2, 1, 2, MPI_INT)); /* ints 0 and 2 of four */
+  int in[12], packed[6], out[12];
+  for (int i = 0; i < 12; i++) in[i] = i, out[i] = -1;
+  SAME(ztype_pack(in, 3, type, packed, MPI_COMM_SELF), MPI_SUCCESS);
+  for (int i = 0; i < 6; i++) SAME(packed[i], 2 * i);
+  SAME(ztype_unpack(packed, sizeof packed, out, 3, type, MPI_COMM_SELF), MPI_SUCCESS);
+  for (int i = 0; i < 12; i++) SAME(out[i], i % 2 ? -1 : i);
+}
+
+TEST(less_than_the_buffer_has_room_for) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Datatype type = resized(0, 16, vector(2, 1, 2, MPI_INT));
+  int packed[3] = {7, 8, 9}, out[8] = {0};
+  /* One element and the first half of the second. */
+  SAME(ztype_unpack(packed, sizeof packed, out, 2, type, MPI_COMM_SELF), MPI_SUCCESS);
+  const int want[8] = {7, 0, 8, 0, 9, 0, 0, 0};
+  for (int i = 0; i < 8; i++) SAME(out[i], want[i]);
+  SAME(fake.calls.unpack, 1);
+  SAME(fake.calls.sendrecv, 1); /* a part of an element only the native library can place */
+}
+
+TEST(more_than_the_buffer_has_room_for) {
+  FAKE_WORLD(0, 2, 1);
+  int packed[3] = {7, 8, 9}, out[4] = {0};
+  SAME(ztype_unpack(packed, 12, out, 1, vector(2, 1, 2, MPI_INT), MPI_COMM_SELF), MPI_ERR_TRUNCATE);
+  for (int i = 0; i < 4; i++) SAME(out[i], 0);
+}
+
+TEST(nothing_is_moved_for_nothing) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Datatype type = vector(2, 1, 2, MPI_INT), hollow = contiguous(0, MPI_INT);
+  SAME(ztype_pack(NULL, 0, type, NULL, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(ztype_pack(NULL, 5, hollow, NULL, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(ztype_unpack(NULL, 0, NULL, 5, type, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(ztype_unpack(NULL, 0, NULL, 5, hollow, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(ztype_unpack(NULL, 1, NULL, 5, hollow, MPI_COMM_SELF), MPI_ERR_TRUNCATE);
+  SAME(fake.calls.pack + fake.calls.unpack + fake.calls.sendrecv, 0);
+}
+
+/* MPI_BOTTOM: the type has the addresses. */
+TEST(from_and_to_the_bottom_of_memory) {
+  FAKE_WORLD(0, 2, 1);
+  int a = 1, b = 2, packed[2] = {0, 0};
+  MPI_Datatype type =
+      fake_type(MPI_COMBINER_HINDEXED, FAKE_INTS(2, 1, 1), FAKE_AINTS((MPI_Aint)&b, (MPI_Aint)&a), FAKE_TYPES(MPI_INT));
+  SAME(ztype_pack(MPI_BOTTOM, 1, type, packed, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(packed[0], 2);
+  SAME(packed[1], 1);
+  packed[0] = 20, packed[1] = 10;
+  SAME(ztype_unpack(packed, 8, MPI_BOTTOM, 1, type, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(a, 10);
+  SAME(b, 20);
+  SAME(fake.calls.pack + fake.calls.unpack, 0);
+}
+
+/* ---- more than an int counts: pieces, whose memory is never touched ---- */
+
+enum { MEBI = 1 << 20 };
+static char *const in = (char *)0x100000000000, *const out = (char *)0x200000000000;
+static int64_t moved;
+static int pieces, fail_at;
+
+static int piece(const char *from, const char *to, int n, int bytes, int64_t from_step, int64_t to_step) {
+  CHECK(from == in + moved * from_step && to == out + moved * to_step);
+  CHECK(n > 0 && bytes == n * MEBI);
+  moved += n;
+  return ++pieces == fail_at ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+static int pack_piece(const void *from, int n, MPI_Datatype type, void *to, int bytes, int *position, MPI_Comm comm) {
+  (void)type, (void)comm;
+  SAME(*position, 0);
+  return piece(from, to, n, bytes, 2 * MEBI, MEBI);
+}
+
+static int unpack_piece(const void *from, int bytes, int *position, void *to, int n, MPI_Datatype type, MPI_Comm comm) {
+  (void)type, (void)comm;
+  SAME(*position, 0);
+  return piece(from, to, n, bytes, MEBI, 2 * MEBI);
+}
+
+TEST(large_counts_go_in_pieces) {
+  FAKE_WORLD(0, 2, 1);
+  real.Pack = pack_piece, real.Unpack = unpack_piece;
+  MPI_Datatype type = fake_gapped(MEBI, 2 * MEBI);
+  SAME(ztype_pack(in, 3000, type, out, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(moved, 3000);
+  SAME(pieces, 3);
+  moved = pieces = 0;
+  SAME(ztype_unpack(in, (int64_t)3000 * MEBI, out, 4000, type, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(moved, 3000);
+  SAME(pieces, 3);
+}
+
+TEST(the_first_piece_that_fails_is_the_last) {
+  FAKE_WORLD(0, 2, 1);
+  real.Pack = pack_piece, real.Unpack = unpack_piece;
+  MPI_Datatype type = fake_gapped(MEBI, 2 * MEBI);
+  fail_at = 2;
+  SAME(ztype_pack(in, 3000, type, out, MPI_COMM_SELF), MPI_ERR_OTHER);
+  SAME(pieces, 2);
+}
+
+TEST(an_element_beyond_an_int_is_refused) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Datatype type = fake_gapped((int64_t)1 << 31, (int64_t)1 << 32);
+  SAME(ztype_pack(in, 1, type, out, MPI_COMM_SELF), MPI_ERR_COUNT);
+  SAME(ztype_unpack(in, (int64_t)1 << 31, out, 1, type, MPI_COMM_SELF), MPI_ERR_COUNT);
+}
