@@ -11,8 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// Step is a message of a program that hosts play: it starts when earlier ones, which its sender has sent or received, are over: received, or
-// sent as MPI_Send understands it. The steps of a host start in their order.
+// Step is a message of a program that hosts play: it starts when earlier ones, which its sender has
+// sent or received, are over: received, or sent as MPI_Send understands it. The steps of a host
+// start in their order.
 type Step struct {
 	Message
 	After []int // indices of earlier steps
@@ -30,10 +31,8 @@ type cue struct {
 	After []int `json:"after"` // ids
 }
 
-// ahead is how many receives from one host by one forwarder are posted at a time.
-const ahead = 8
-
-// Play lets the hosts play a program of messages through forwarders and returns how long it took, in seconds.
+// Play lets the hosts play a program of messages through forwarders and returns how long it took,
+// in seconds.
 func (s *Session) Play(steps []Step) (float64, error) {
 	parts := make(map[*remote]*played)
 	base := s.next
@@ -82,7 +81,7 @@ func (s *Session) Play(steps []Step) (float64, error) {
 
 // player plays an agent's part.
 type player struct {
-	a    *agent
+	m    *mover
 	p    *played
 	data []byte // of every message: nobody looks at it
 
@@ -95,15 +94,15 @@ type player struct {
 	err     error
 }
 
-func (a *agent) rehearse(p *played) error {
-	x := &player{a: a, p: p, over: make(map[int]bool), left: len(p.Sends) + len(p.Receives), pending: make([][]waiting, len(a.engines))}
+func (m *mover) rehearse(p *played) error {
+	x := &player{m: m, p: p, over: make(map[int]bool), left: len(p.Sends) + len(p.Receives), pending: make([][]waiting, len(m.engines))}
 	largest := 1
-	for range a.engines {
+	for range m.engines {
 		x.waiting = append(x.waiting, make(map[int][]part))
 	}
 	check := func(p part) error {
-		if p.Bytes < 1 || p.Bytes > maxMessage || p.Via < 0 || p.Via >= len(a.engines) {
-			return fmt.Errorf("message %d of %d bytes by forwarder %d of %d", p.ID, p.Bytes, p.Via, len(a.engines))
+		if p.Bytes < 1 || p.Bytes > maxMessage || p.Via < 0 || p.Via >= len(m.engines) {
+			return fmt.Errorf("message %d of %d bytes by forwarder %d of %d", p.ID, p.Bytes, p.Via, len(m.engines))
 		}
 		largest = max(largest, p.Bytes)
 		return nil
@@ -120,14 +119,14 @@ func (a *agent) rehearse(p *played) error {
 		x.waiting[r.Via][r.Peer] = append(x.waiting[r.Via][r.Peer], r)
 	}
 	x.data = make([]byte, largest)
-	for _, m := range x.waiting {
-		for peer := range m {
+	for _, w := range x.waiting {
+		for peer := range w {
 			for range ahead {
-				x.post(m, peer)
+				x.post(w, peer)
 			}
 		}
 	}
-	a.player = x
+	m.player = x
 	return x.err
 }
 
@@ -139,7 +138,7 @@ func (x *player) post(m map[int][]part, peer int) {
 	r := m[peer][0]
 	m[peer] = m[peer][1:]
 	cell := new(engine.Cell)
-	e := x.a.engines[r.Via]
+	e := x.m.engines[r.Via]
 	x.err = e.Irecv(e.comm, engine.KindP2P, x.data[:r.Bytes], peer, x.p.Base, cell)
 	x.pending[r.Via] = append(x.pending[r.Via], waiting{r.ID, cell, func(id int, err error) {
 		x.done(id, err)
@@ -163,7 +162,7 @@ func (x *player) send() {
 				return
 			}
 		}
-		e, cell := x.a.engines[c.Via], new(engine.Cell)
+		e, cell := x.m.engines[c.Via], new(engine.Cell)
 		if x.err = e.Isend(e.comm, engine.KindP2P, x.data[:c.Bytes], c.Peer, x.p.Base, false, cell); x.err != nil {
 			return
 		}
@@ -180,15 +179,16 @@ func (x *player) send() {
 
 func (x *player) play() (answer, error) {
 	begin := time.Now()
-	deadline := begin.Add(10 * patience)
+	deadline := begin.Add(playPatience)
 	x.mu.Lock()
 	x.send()
 	x.mu.Unlock()
 	var wg sync.WaitGroup
-	for k := range x.a.engines {
+	for k := range x.m.engines {
 		wg.Go(func() {
 			for x.step(k) && time.Now().Before(deadline) {
-				x.a.engines[k].Progress(5 * time.Millisecond) // not long: the end of the last message at another forwarder does not wake it
+				// not long: the end of the last message at another forwarder does not wake it
+				x.m.engines[k].Progress(playTurn)
 			}
 		})
 	}

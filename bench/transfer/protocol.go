@@ -1,7 +1,9 @@
-// Package transfer moves messages between hosts, many at once, and times each: what `zipper calibrate` and `zipper bench contention` measure
-// with. An Agent runs on every host and obeys a Session over its standard input and output, one JSON object a line. Within a cluster
-// (or to a zipper node) a message is a TCP stream of its own; between clusters it goes through a forwarder with the engine that MPI programs use, without
-// MPI around it. Every forwarder is a job of its own, so the session chooses which one a message takes.
+// Package transfer moves messages between hosts, many at once, and times each: what `zipper
+// calibrate` and `zipper bench contention` measure with. An Agent runs on every host and obeys a
+// Session over its standard input and output, one JSON object a line. Within a cluster (or to a
+// zipper node) a message is a TCP stream of its own; between clusters it goes through a forwarder
+// with the engine that MPI programs use, without MPI around it. Every forwarder is a job of its
+// own, so the session chooses which one a message takes.
 package transfer
 
 import "github.com/leidenzipper/zipper/jobenv"

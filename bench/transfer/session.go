@@ -3,16 +3,14 @@ package transfer
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os/exec"
 	"strconv"
 	"sync"
-	"time"
 
+	"github.com/leidenzipper/zipper/internal/agent"
 	"github.com/leidenzipper/zipper/jobenv"
 )
 
@@ -49,14 +47,14 @@ type Session struct {
 
 type remote struct {
 	Host
-	in     io.WriteCloser
-	out    *json.Decoder
+	conn   *agent.Conn
 	port   int
 	rank   int // virtual; -1: none
 	member int // number in its cluster
 }
 
-// Open starts the agents and joins those of clusters to one job for each forwarder. Close the session in any case when the error is nil.
+// Open starts the agents and joins those of clusters to one job for each forwarder. Close the
+// session in any case when the error is nil.
 func Open(hosts []Host, forwarders []Forwarder) (*Session, error) {
 	s := &Session{agents: make(map[string]*remote), cpu: make(map[string]float64)}
 	if err := s.open(hosts, forwarders); err != nil {
@@ -74,15 +72,7 @@ func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
 		}
 		r := &remote{Host: h, rank: -1}
 		var err error
-		if r.in, err = h.Agent.StdinPipe(); err != nil {
-			return err
-		}
-		out, err := h.Agent.StdoutPipe()
-		if err != nil {
-			return err
-		}
-		r.out = json.NewDecoder(out)
-		if err := h.Agent.Start(); err != nil {
+		if r.conn, err = agent.Start(h.Agent); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
 		s.agents[h.Name] = r
@@ -103,7 +93,7 @@ func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
 	}
 	for _, r := range s.order {
 		var a answer
-		if err := r.out.Decode(&a); err != nil || a.Port == 0 {
+		if err := r.conn.Hello(&a); err != nil || a.Port == 0 {
 			return fmt.Errorf("host %s: the agent did not start: %w", r.Name, err)
 		}
 		r.port = a.Port
@@ -131,7 +121,7 @@ func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
 func (s *Session) join(ways ...[]Forwarder) error {
 	jobs := make([]jobenv.Job, len(ways))
 	for k := range jobs {
-		jobs[k] = jobenv.Job{ID: "transfer-" + rand.Text(), Secret: rand.Text(), Layout: s.layout, Timeout: 30 * time.Second}
+		jobs[k] = jobenv.Job{ID: "transfer-" + rand.Text(), Secret: rand.Text(), Layout: s.layout, Timeout: joinPatience}
 	}
 	questions := make(map[*remote]request)
 	for _, r := range s.order {
@@ -156,7 +146,8 @@ func (s *Session) join(ways ...[]Forwarder) error {
 	return err
 }
 
-// Together joins one more job, of all forwarders, for as long as f runs: messages that are given via take them as those of an MPI job would.
+// Together joins one more job, of all forwarders, for as long as f runs: messages that are given
+// via take them as those of an MPI job would.
 func (s *Session) Together(f func(via int) error) error {
 	err := s.join(s.forwarders)
 	if err == nil {
@@ -191,10 +182,7 @@ func (s *Session) ask(questions map[*remote]request) (map[*remote]answer, error)
 	for r, q := range questions {
 		wg.Go(func() {
 			var a answer
-			err := json.NewEncoder(r.in).Encode(q)
-			if err == nil {
-				err = r.out.Decode(&a)
-			}
+			err := r.conn.Ask(q, &a)
 			if err == nil && a.Error != "" {
 				err = errors.New(a.Error)
 			}
@@ -210,7 +198,8 @@ func (s *Session) ask(questions map[*remote]request) (map[*remote]answer, error)
 	return answers, errors.Join(errs...)
 }
 
-// Run starts all messages at once and returns how long each took, in seconds, until its last byte had arrived.
+// Run starts all messages at once and returns how long each took, in seconds, until its last byte
+// had arrived.
 func (s *Session) Run(messages []Message) ([]float64, error) {
 	batches := make(map[*remote]*batch)
 	at := func(r *remote) *batch {
@@ -287,11 +276,9 @@ func (s *Session) Close() error {
 
 func (s *Session) end() {
 	for _, r := range s.order {
-		r.in.Close() // its end
+		r.conn.Close()
 	}
 	for _, r := range s.order {
-		timer := time.AfterFunc(5*time.Second, func() { r.Agent.Process.Kill() })
-		_ = r.Agent.Wait() // what went wrong has been said by then
-		timer.Stop()
+		r.conn.Wait(endPatience)
 	}
 }

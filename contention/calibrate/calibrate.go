@@ -48,14 +48,17 @@ type Zipper struct {
 	// other direction; Many the sum of several from different hosts.
 	Single, Both, Many map[string][]float64
 	Through            []float64 // a small message from cluster to cluster, seconds
-	// Handshake is what a message of more than Eager bytes waits before its first one goes, seconds; empty if not known.
+	// Handshake is what a message of more than Eager bytes waits before its first one goes,
+	// seconds; empty if not known.
 	Handshake []float64
 	Eager     int
 	// Copies are rates at which one thread copies memory there, bytes/s.
 	Copies []float64
-	// Segment is the longest piece that the forwarder has wholly before it sends it on, bytes; 0: none.
+	// Segment is the longest piece that the forwarder has wholly before it sends it on, bytes; 0:
+	// none.
 	Segment int
-	// Socket is the bytes of a connection that nothing overtakes: those that a socket holds unsent and, as far as is known, those on the way; 0: not known.
+	// Socket is the bytes of a connection that nothing overtakes: those that a socket holds unsent
+	// and, as far as is known, those on the way; 0: not known.
 	Socket int
 }
 
@@ -232,7 +235,8 @@ func (z *Zipper) write(w io.Writer) error {
 	return nil
 }
 
-// memory is what a zipper's memory carries, in copies: a relayed byte is copied out of the kernel and back into it.
+// memory is what a zipper's memory carries, in copies: a relayed byte is copied out of the kernel
+// and back into it.
 func (z *Zipper) memory(w io.Writer) error {
 	if len(z.Copies) == 0 {
 		return nil

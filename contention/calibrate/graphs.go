@@ -22,8 +22,9 @@ type Graph struct {
 	Edges []penalty.Edge
 }
 
-// Graphs are those of Martinasso and Méhaut that tell the readings of rule (b) apart. Sending and receiving do not meet in that model, so hosts do both
-// where that saves some. The sources that send one message, and so fall under the rule, are in
+// Graphs are those of Martinasso and Méhaut that tell the readings of rule (b) apart. Sending and
+// receiving do not meet in that model, so hosts do both where that saves some. The sources that
+// send one message, and so fall under the rule, are in
 //   - Fig. 2.4 and Fig. 4 A (there the last): off has a penalty of 3/2, the others 4/3 and 5/4;
 //   - Fig. 3 (the last): R has 10/7, the others 3/2;
 //   - Fig. 4 B: none by any reading, but the receiver is promised more than it has.
@@ -43,7 +44,8 @@ type Timed struct {
 	Seconds [][]float64 // per repetition, per edge
 }
 
-// means are the messages' times and the greatest half width of a 95 % interval, as a part of its mean.
+// means are the messages' times and the greatest half width of a 95 % interval, as a part of its
+// mean.
 func (t *Timed) means() (means []float64, width float64, err error) {
 	for i := range t.Edges {
 		var list []float64
@@ -67,7 +69,8 @@ func (t *Timed) means() (means []float64, width float64, err error) {
 	return means, width, nil
 }
 
-// predicted are the times by a sharing rule, with a reading of rule (b), where a lone message has the rate.
+// predicted are the times by a sharing rule, with a reading of rule (b), where a lone message has
+// the rate.
 func (t *Timed) predicted(rule string, r penalty.Reading, lone float64) ([]float64, error) {
 	p, err := platform.Read(strings.NewReader(fmt.Sprintf("clusters: [{name: c, hosts: %d, nic: %.0f, rule_b: %q}]", t.Hosts, lone, r)))
 	if err != nil {
@@ -88,7 +91,8 @@ func (t *Timed) predicted(rule string, r penalty.Reading, lone float64) ([]float
 	return times, nil
 }
 
-// penalties of the first step, each with its standard error over the repetitions; those of later steps are the reading's.
+// penalties of the first step, each with its standard error over the repetitions; those of later
+// steps are the reading's.
 func (t *Timed) penalties(r penalty.Reading, lone float64) ([]fit.Value, error) {
 	samples := make([][]float64, len(t.Edges))
 	for _, s := range t.Seconds {
@@ -131,8 +135,8 @@ func off(predicted, measured []float64) float64 {
 	return math.Sqrt(sum / float64(len(measured)))
 }
 
-// ruleB writes the reading of rule (b) that is nearest to the measured times, and how sure that is. Where no reading is near the rule as a whole does not
-// hold, and the default stays.
+// ruleB writes the reading of rule (b) that is nearest to the measured times, and how sure that is.
+// Where no reading is near the rule as a whole does not hold, and the default stays.
 func (c *Cluster) ruleB(w io.Writer, lone float64) error {
 	if len(c.Graphs) == 0 {
 		return nil

@@ -31,7 +31,8 @@ func graphsTimed(t *testing.T, rule string, r penalty.Reading, spread float64) C
 	return c
 }
 
-// The reading by which the graphs took their times is found, and its penalties; so is that there is none, and that two are too near.
+// The reading by which the graphs took their times is found, and its penalties; so is that there is
+// none, and that two are too near.
 func TestRuleB(t *testing.T) {
 	for want, c := range map[string]Cluster{
 		`rule_b: "U" # the times of 4 graphs: U 0 %`: graphsTimed(t, "penalty", penalty.Unmixed, 0.001),

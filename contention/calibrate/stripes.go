@@ -11,7 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/predict"
 )
 
-// Striped are messages of a job that has all zippers, between pairs of hosts that would all take the same zipper if each took one by turns.
+// Striped are messages of a job that has all zippers, between pairs of hosts that would all take
+// the same zipper if each took one by turns.
 type Striped struct {
 	Pairs [][2]string
 	Bytes int
@@ -19,7 +20,8 @@ type Striped struct {
 	Rates []float64 // of all together while the slowest ran, bytes/s
 }
 
-// rails writes the policy whose prediction on the platform written so far is nearest to what was measured.
+// rails writes the policy whose prediction on the platform written so far is nearest to what was
+// measured.
 func (s *Samples) rails(w io.Writer, soFar string) error {
 	if len(s.Striped.Rates) == 0 {
 		return nil

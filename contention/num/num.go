@@ -24,7 +24,8 @@ type Number[T any] interface {
 	Cmp(T) int
 	// Sign is -1, 0 or 1.
 	Sign() int
-	// FromInt, FromRat and FromFloat convert and ignore the receiver. A float must be finite (Rat panics).
+	// FromInt, FromRat and FromFloat convert and ignore the receiver. A float must be finite (Rat
+	// panics).
 	FromInt(int64) T
 	FromRat(*big.Rat) T
 	FromFloat(float64) T

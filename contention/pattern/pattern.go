@@ -73,7 +73,8 @@ func Read(r io.Reader, places []string) ([]platform.Message, error) {
 	return list, nil
 }
 
-// circular is the first message that waits, or waits for some that wait, for each other in a circle; -1: there is none.
+// circular is the first message that waits, or waits for some that wait, for each other in a
+// circle; -1: there is none.
 func circular(list []platform.Message) int {
 	waits, next := make([]int, len(list)), make([][]int, len(list))
 	var free []int

@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/traffic/rankfile"
 )
 
-// ReadRanks reads a plan (package rankfile) whose hosts are those of the platform. The result has the host of each rank.
+// ReadRanks reads a plan (package rankfile) whose hosts are those of the platform. The result has
+// the host of each rank.
 func ReadRanks(r io.Reader, p *platform.Platform) ([]string, error) {
 	places, err := rankfile.Read(r)
 	if err != nil {

@@ -5,8 +5,9 @@ import (
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
-// Recorded are the hosts of a recorded job's ranks on a platform that has its clusters, by name, with room for its ranks: each cluster's ranks fill its
-// hosts in order. ok is false if the platform has not: then nothing is known of where they would be.
+// Recorded are the hosts of a recorded job's ranks on a platform that has its clusters, by name,
+// with room for its ranks: each cluster's ranks fill its hosts in order. ok is false if the
+// platform has not: then nothing is known of where they would be.
 func Recorded(t *trace.Trace, p *platform.Platform) (places []string, ok bool) {
 	room := make(map[string][]string)
 	for _, c := range p.Clusters {

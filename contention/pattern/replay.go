@@ -9,22 +9,23 @@ import (
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
-// Eager is the size of the longest message, in bytes, that MMPI sends without waiting for the receiver.
+// Eager is the size of the longest message, in bytes, that MMPI sends without waiting for the
+// receiver.
 const Eager = 64 << 10
 
-// Segment is the length of the pieces that longer messages are sent in, in bytes; a forwarder sends on what is whole. Over TCP they are up to 1 % shorter where that fills
-// packets, and the last one of a message up to 1/8 longer.
+// Segment is the length of the pieces that longer messages are sent in, in bytes; a forwarder sends
+// on what is whole. Over TCP they are up to 1 % shorter where that fills packets, and the last one
+// of a message up to 1/8 longer.
 const Segment = 128 << 10
 
 // Replay makes the messages of a recorded trace, to be run on any platform.
 //
-// Times of the recording are only used for order: a message starts when
-// its sender is through with the last large message it had sent, and after the last one it had received, when
-// it was recorded to start (a message still under way then, like one of a set of
-// nonblocking sends, is not waited for; nor are sent ones of up to Eager bytes,
-// which are sent off without waiting for the receiver). What passed between is taken as
-// computation and repeated, multiplied by compute: 0 replays communication
-// only, 1 keeps the gaps. A trace without messages gives one message per pair
+// Times of the recording are only used for order: a message starts when its sender is through with
+// the last large message it had sent, and after the last one it had received, when it was recorded
+// to start (a message still under way then, like one of a set of nonblocking sends, is not waited
+// for; nor are sent ones of up to Eager bytes, which are sent off without waiting for the
+// receiver). What passed between is taken as computation and repeated, multiplied by compute: 0
+// replays communication only, 1 keeps the gaps. A trace without messages gives one message per pair
 // of its matrix, all at once.
 func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Message, error) {
 	if n := t.Ranks(); n > len(places) {

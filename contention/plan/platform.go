@@ -60,8 +60,9 @@ func Hosts(p *platform.Platform, at Placement) ([]string, error) {
 	return places, nil
 }
 
-// Clusters names the cluster whose native job each rank of a placement is part of. Of a rank on a zipper node that is, among the clusters that the node
-// joins, the one with whose ranks it exchanges most (the first, if several): inside a cluster messages are the native library's.
+// Clusters names the cluster whose native job each rank of a placement is part of. Of a rank on a
+// zipper node that is, among the clusters that the node joins, the one with whose ranks it
+// exchanges most (the first, if several): inside a cluster messages are the native library's.
 func Clusters(p *platform.Platform, x *Problem, at Placement) []string {
 	sites := p.Sites()
 	bytes := make(map[int]map[string]float64) // of ranks on zipper nodes, by cluster

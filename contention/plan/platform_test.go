@@ -46,7 +46,8 @@ func TestFromPlatform(t *testing.T) {
 	if err != nil || hosts[0] != "z" {
 		t.Errorf("%v %v", hosts, err)
 	}
-	// Rank 0, on the zipper node, is of the cluster that it has most to do with, of a if both are alike.
+	// Rank 0, on the zipper node, is of the cluster that it has most to do with, of a if both are
+	// alike.
 	for _, heavy := range []int{-1, 0, 1} {
 		want := make([]string, len(at))
 		more := *x

@@ -49,12 +49,12 @@ type builder[T num.Number[T]] struct {
 	resources []sharing.Resource[T]
 	index     map[string]int
 	flows     []sharing.Flow[T]
-	flowOf    map[string][]hop[T] // by way
+	flowOf    map[string][]hop[T] // by path
 	g         *Graph[T]
 	routes    map[[2]int][]step
 }
 
-// hop is one stage of a way: its flow, what passes before and after its bytes.
+// hop is one stage of a path: its flow, what passes before and after its bytes.
 type hop[T any] struct {
 	flow        int
 	delay, tail T        // delay is that of messages of more than eager bytes
@@ -201,21 +201,21 @@ func (b *builder[T]) message(i int, m *Message) error {
 		}
 		return b.local(i, m, from)
 	}
-	ways, err := b.ways(from, to)
+	paths, err := b.paths(from, to)
 	if err != nil {
 		return err
 	}
-	cut := len(ways) > 1 && b.p.Rails.Policy != "" && b.p.Rails.Policy != "spread" &&
+	cut := len(paths) > 1 && b.p.Rails.Policy != "" && b.p.Rails.Policy != "spread" &&
 		(b.p.Rails.Min.Rat == nil || m.Bytes.Cmp(b.p.Rails.Min.Rat) >= 0)
 	if !cut {
-		// By turns over the ways: hosts of one cluster in step with those of the
+		// By turns over the paths: hosts of one cluster in step with those of the
 		// other do not all meet the same zipper.
-		b.part(i, m, from, to, ways[(max(from.index, 0)+max(to.index, 0))%len(ways)], m.Bytes)
+		b.part(i, m, from, to, paths[(max(from.index, 0)+max(to.index, 0))%len(paths)], m.Bytes)
 		return nil
 	}
 	s := stripes{bytes: m.Bytes}
-	bytes := new(big.Rat).Quo(m.Bytes, big.NewRat(int64(len(ways)), 1))
-	for _, w := range ways {
+	bytes := new(big.Rat).Quo(m.Bytes, big.NewRat(int64(len(paths)), 1))
+	for _, w := range paths {
 		parts := b.part(i, m, from, to, w, bytes)
 		s.parts = append(s.parts, parts)
 		s.flows = append(s.flows, b.g.Transfers[parts[0]].Flow)
@@ -248,8 +248,8 @@ func (b *builder[T]) local(i int, m *Message, at place) error {
 	return nil
 }
 
-// ways are the choices of zippers, one list of zippers per choice.
-func (b *builder[T]) ways(from, to place) ([][]int, error) {
+// paths are the choices of zippers, one list of zippers per choice.
+func (b *builder[T]) paths(from, to place) ([][]int, error) {
 	switch {
 	case from.cluster < 0 && to.cluster < 0:
 		if _, ok := b.p.common(from, to); !ok {
@@ -278,27 +278,27 @@ func (b *builder[T]) ways(from, to place) ([][]int, error) {
 		}
 		b.routes[key] = steps
 	}
-	// The k-th way takes the k-th zipper of every step; steps with fewer are
+	// The k-th path takes the k-th zipper of every step; steps with fewer are
 	// taken round.
 	most := 0
 	for _, s := range steps {
 		most = max(most, len(s.zippers))
 	}
-	ways := make([][]int, most)
-	for k := range ways {
+	paths := make([][]int, most)
+	for k := range paths {
 		for _, s := range steps {
-			ways[k] = append(ways[k], s.zippers[k%len(s.zippers)])
+			paths[k] = append(paths[k], s.zippers[k%len(s.zippers)])
 		}
 	}
-	return ways, nil
+	return paths, nil
 }
 
-// part adds the transfers of a message, or of a stripe of it, over one way.
-func (b *builder[T]) part(i int, m *Message, from, to place, way []int, bytes *big.Rat) []int {
-	key := fmt.Sprint(m.From, " ", m.To, way)
+// part adds the transfers of a message, or of a stripe of it, over one path.
+func (b *builder[T]) part(i int, m *Message, from, to place, path []int, bytes *big.Rat) []int {
+	key := fmt.Sprint(m.From, " ", m.To, path)
 	hops, ok := b.flowOf[key]
 	if !ok {
-		hops = b.way(from, to, way)
+		hops = b.path(from, to, path)
 		b.flowOf[key] = hops
 	}
 	return b.append(i, m, hops, bytes)

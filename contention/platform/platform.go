@@ -75,7 +75,9 @@ type Zipper struct {
 	Relay     Relay
 	Segment   Size // of Segmented; default 1 MiB
 	Window    Size // bytes of a pair of hosts that may be on the way, queued here; default 4 MiB. For sharing buffered
-	Socket    Size // bytes of a connection to or from it that nothing overtakes: in the socket, on the way; default 0. For sharing buffered
+	// bytes of a connection to or from it that nothing overtakes: in the socket, on the way;
+	// default 0. For sharing buffered
+	Socket    Size
 	Handshake Time // before a message's first byte
 	Eager     Size // of the longest message that goes without a handshake; default: none does
 	Latency   Time // that it adds to those of the clusters, or:

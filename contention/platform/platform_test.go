@@ -92,7 +92,8 @@ func TestExamplesFromFile(t *testing.T) {
 	near(t, "zipper to zipper", finish(t, parse(t, apart), maxmin, Message{From: "z1", To: "z3", Bytes: mb(3500)})[0], 1)
 	late := strings.Replace(lab, "    forwarder:", "    handshake: 50us\n    latency: 10us\n    forwarder:", 1)
 	near(t, "handshake and latency", finish(t, parse(t, late), maxmin, Message{From: "a1", To: "h1", Bytes: mb(2)})[0], .00106)
-	// A zipper's time from cluster to cluster is in place of its latency and the clusters'; inside a cluster nothing is different.
+	// A zipper's time from cluster to cluster is in place of its latency and the clusters'; inside
+	// a cluster nothing is different.
 	timed := strings.Replace(strings.Replace(late, "    latency: 10us", "    latency: 10us\n    through: 40us", 1), "nic: 3500 MB/s", "nic: 3500 MB/s\n    latency: 300us", 1)
 	near(t, "through", finish(t, parse(t, timed), maxmin, Message{From: "a1", To: "h1", Bytes: mb(2)})[0], .00109)
 	near(t, "latency inside", finish(t, parse(t, timed), maxmin, Message{From: "a1", To: "a2", Bytes: mb(7)})[0], .0023)

@@ -60,7 +60,8 @@ func (p *Platform) joined(at place) (list []int) {
 	return list
 }
 
-// Networks are the names of the clusters on whose network a site is: its own, or those that a zipper node joins.
+// Networks are the names of the clusters on whose network a site is: its own, or those that a
+// zipper node joins.
 func (p *Platform) Networks(s Site) (names []string) {
 	for _, c := range p.joined(s.at) {
 		names = append(names, p.Clusters[c].Name)

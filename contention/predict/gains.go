@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/solve"
 )
 
-// gains tries the resources most waited for, at most limit sets of them, on all processors: each costs as
-// much as the prediction itself.
+// gains tries the resources most waited for, at most limit sets of them, on all processors: each
+// costs as much as the prediction itself.
 func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule sharing.Rule[T], o solve.Options, limit int, waiting []float64, report *Report) error {
 	candidates := solve.Candidates(g.Network, r)
 	slices.SortStableFunc(candidates, func(a, b int) int { return cmp.Compare(waiting[b], waiting[a]) })

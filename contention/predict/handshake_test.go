@@ -10,7 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 )
 
-// The go-ahead for a message waits behind what the receiver's connection holds for others, by the rule buffered; so does a small message.
+// The go-ahead for a message waits behind what the receiver's connection holds for others, by the
+// rule buffered; so does a small message.
 func TestGoAheadWaits(t *testing.T) {
 	const file = `
 clusters: [{name: a, hosts: 2, nic: 10 MB/s}, {name: b, hosts: 2, nic: 10 MB/s}]
@@ -49,7 +50,8 @@ zippers: [{name: z, ports: {a: 100 MB/s, b: 100 MB/s}, handshake: 4ms, eager: 1K
 	}
 }
 
-// A sender is through with a message when all but what its socket holds has left it, by the rule buffered; by others when it has arrived.
+// A sender is through with a message when all but what its socket holds has left it, by the rule
+// buffered; by others when it has arrived.
 func TestSenderGoesOn(t *testing.T) {
 	const file = `
 clusters: [{name: a, hosts: 1, nic: 10 MB/s}, {name: b, hosts: 2, nic: 1 MB/s}]

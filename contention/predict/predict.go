@@ -31,7 +31,8 @@ type Options struct {
 	Rates bool
 }
 
-// ExactLimit is the number of messages up to which exact rationals are used, except by the rule buffered, which is stepwise.
+// ExactLimit is the number of messages up to which exact rationals are used, except by the rule
+// buffered, which is stepwise.
 const ExactLimit = 24
 
 // Share is the part of a message's time it waited for a resource.

@@ -1,8 +1,8 @@
-// Package sharing answers one question for a set of transfers under way: at
-// which rate does each proceed, and what limits it? Five rules answer it over
-// the same resource graph: MaxMin (progressive filling, the baseline), Streams
-// (the same among connections), Buffered (Streams with the zippers' queues), Zhu (hierarchical Ethernet with asymmetric
-// traffic) and Penalty (InfiniBand).
+// Package sharing answers one question for a set of transfers under way: at which rate does each
+// proceed, and what limits it? Five rules answer it over the same resource graph: MaxMin
+// (progressive filling, the baseline), Streams (the same among connections), Buffered (Streams with
+// the zippers' queues), Zhu (hierarchical Ethernet with asymmetric traffic) and Penalty
+// (InfiniBand).
 //
 // Rates are in bytes per second. Everything is pure and safe for concurrent
 // use. Network and rules are generic over num.Number: exact rationals are the
@@ -72,7 +72,7 @@ type Hop struct {
 	From, To int // vertices, numbered per domain
 }
 
-// Flow is the way of a transfer through the network.
+// Flow is the path of a transfer through the network.
 type Flow[T any] struct {
 	Name string
 	Uses []Use[T]
@@ -82,7 +82,8 @@ type Flow[T any] struct {
 	Serial bool
 	// Window is the bytes that may be on the way at a time, 0: any number. For Buffered.
 	Window T
-	// Socket is the bytes of a connection that nothing overtakes: what its socket holds and what is on the way. For Buffered.
+	// Socket is the bytes of a connection that nothing overtakes: what its socket holds and what is
+	// on the way. For Buffered.
 	Socket T
 }
 

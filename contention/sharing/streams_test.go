@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
-// star makes transfers between hosts of one switch, each host with one link in and one out; transfers of a pair share a connection.
+// star makes transfers between hosts of one switch, each host with one link in and one out;
+// transfers of a pair share a connection.
 func star[T num.Number[T]](hosts int, capacity func(link int) int64, pairs [][2]int) ([]Resource[T], []Flow[T]) {
 	rs := []Resource[T]{{Name: "switch", Kind: Domain, Capacity: num.Int[T](1000), Twin: -1}}
 	for link := range 2 * hosts {
@@ -23,7 +24,8 @@ func star[T num.Number[T]](hosts int, capacity func(link int) int64, pairs [][2]
 	return rs, flows
 }
 
-// Two transfers over one connection get together what a third over its own gets; what it cannot use they get.
+// Two transfers over one connection get together what a third over its own gets; what it cannot use
+// they get.
 func TestStreamsByHand(t *testing.T) {
 	for _, c := range []struct {
 		slow int64 // capacity of host 1's link out
@@ -54,8 +56,8 @@ func TestStreamsByHand(t *testing.T) {
 	}
 }
 
-// In random patterns no resource is promised twice, every transfer is limited by a full one, and where every connection has one transfer the
-// rule is max-min.
+// In random patterns no resource is promised twice, every transfer is limited by a full one, and
+// where every connection has one transfer the rule is max-min.
 func TestStreamsShare(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {

@@ -9,7 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// relayed is hosts of two networks around one zipper: h0, h1 … send to d0, d1 …, all links of the same capacity but the zipper's, which has plenty.
+// relayed is hosts of two networks around one zipper: h0, h1 … send to d0, d1 …, all links of the
+// same capacity but the zipper's, which has plenty.
 func relayed(t *testing.T, capacity, window float64, pairs [][2]int) (*sharing.Network[num.Float], []Transfer[num.Float]) {
 	t.Helper()
 	const hosts = 4
@@ -44,8 +45,9 @@ func relayed(t *testing.T, capacity, window float64, pairs [][2]int) (*sharing.N
 	return n, ts
 }
 
-// h0 sends to d0 and d1, h1 to d0. Nothing holds h1 back, so twice as much of it as of h0's arrives in the queue for d0 while both send: of 1 s of
-// h1's sending, 1.5 s of d0's receiving. A window of a few pieces holds it back: then all take the same time, as by max-min.
+// h0 sends to d0 and d1, h1 to d0. Nothing holds h1 back, so twice as much of it as of h0's arrives
+// in the queue for d0 while both send: of 1 s of h1's sending, 1.5 s of d0's receiving. A window of
+// a few pieces holds it back: then all take the same time, as by max-min.
 func TestBufferedQueue(t *testing.T) {
 	pairs := [][2]int{{0, 0}, {0, 1}, {1, 0}}
 	for _, c := range []struct {
@@ -81,7 +83,8 @@ func TestBufferedQueue(t *testing.T) {
 	}
 }
 
-// On an idle network a transfer takes what its slowest link takes, however small and however many follow each other.
+// On an idle network a transfer takes what its slowest link takes, however small and however many
+// follow each other.
 func TestBufferedAlone(t *testing.T) {
 	n, ts := relayed(t, 10e6, 4<<20, [][2]int{{0, 0}})
 	want := 0.0
@@ -103,7 +106,8 @@ func TestBufferedAlone(t *testing.T) {
 	}
 }
 
-// In random cases everything arrives, not sooner than alone, nothing is used beyond its capacity, and no resource is idle while all wait.
+// In random cases everything arrives, not sooner than alone, nothing is used beyond its capacity,
+// and no resource is idle while all wait.
 func TestBufferedRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		n, ts := randomCase[num.Float](t, seed, 4, 40)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// filler is max-min sharing among connections with a demand: all rates rise together until a resource is full or a demand is met. It keeps its memory from
-// one time to the next.
+// filler is max-min sharing among connections with a demand: all rates rise together until a
+// resource is full or a demand is met. It keeps its memory from one time to the next.
 type filler struct {
 	capacity []float64
 	free     []float64 // what those that have stopped leave

@@ -15,16 +15,18 @@ type Transfer[T any] struct {
 	Flow int // index into Network.Flows
 	// Bytes is 0 or more.
 	Bytes T
-	// Start is the earliest start; After are transfers that must have finished, Sent those of the same sender that it must be through with: by the rule
-	// buffered all but sharing.Flow.Socket bytes have left it, by others they have finished.
+	// Start is the earliest start; After are transfers that must have finished, Sent those of the
+	// same sender that it must be through with: by the rule buffered all but sharing.Flow.Socket
+	// bytes have left it, by others they have finished.
 	Start       T
 	After, Sent []int
 	// Delay passes between start and the first byte (handshake, compute time),
 	// Tail between the last byte on the slowest resource and the finish
 	// (latency, draining of a pipeline).
 	Delay, Tail T
-	// Handshake is the part at the end of Delay in which a request goes to the receiver and the go-ahead comes back. By the rule buffered both, and the
-	// first byte, also wait for what the connections of the flow and of the way back hold (sharing.Flow.Socket).
+	// Handshake is the part at the end of Delay in which a request goes to the receiver and the
+	// go-ahead comes back. By the rule buffered both, and the first byte, also wait for what the
+	// connections of the flow and of the way back hold (sharing.Flow.Socket).
 	Handshake T
 }
 

@@ -203,8 +203,9 @@ func TestBadTransfers(t *testing.T) {
 	}
 }
 
-// Many transfers with events handled together: everything moves, none sooner than alone, nothing is used beyond its capacity, and the times are near those of
-// each event on its own. BenchmarkRun and BenchmarkBuffered say how long 100 000 take.
+// Many transfers with events handled together: everything moves, none sooner than alone, nothing is
+// used beyond its capacity, and the times are near those of each event on its own. BenchmarkRun and
+// BenchmarkBuffered say how long 100 000 take.
 func TestManyTransfers(t *testing.T) {
 	const grain = 1e-2
 	n, ts := randomCase[num.Float](t, 1, 8, 1500)
@@ -243,7 +244,8 @@ func TestManyTransfers(t *testing.T) {
 	}
 }
 
-// relay makes the flows of a random case ones over forwarders with windows, and sizes and capacities such that steps of buffered are pieces.
+// relay makes the flows of a random case ones over forwarders with windows, and sizes and
+// capacities such that steps of buffered are pieces.
 func relay(n *sharing.Network[num.Float], ts []Transfer[num.Float]) {
 	const scale = 1e5
 	for i := range n.Resources {

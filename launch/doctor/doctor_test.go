@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/internal/agent"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/wire"
@@ -112,7 +113,7 @@ func TestGreeting(t *testing.T) {
 func told(h Hello, answers ...Answer) *patient {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	p := &patient{cluster: h.Host[:1], Hello: h, in: json.NewEncoder(inW), out: json.NewDecoder(outR)}
+	p := &patient{cluster: h.Host[:1], Hello: h, conn: agent.New(outR, inW)}
 	go func() {
 		_, _ = inR.Read(make([]byte, 1<<16))
 		_ = json.NewEncoder(outW).Encode(answers)

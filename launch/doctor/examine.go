@@ -1,9 +1,7 @@
 package doctor
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/agent"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -22,64 +21,41 @@ type patient struct {
 	cluster string
 	where   string // how it was reached: "this host" or the login
 	Hello
-	in   *json.Encoder
-	out  *json.Decoder
-	stop func()
+	conn *agent.Conn
 }
 
 // probe starts a probe here, or on another host through the remote shell.
-func probe(ctx context.Context, cluster string, rsh []string, zipper string) (*patient, error) {
-	p := &patient{cluster: cluster, where: "this host"}
+func probe(ctx context.Context, cluster string, rsh []string, zipper string) (p *patient, err error) {
+	p = &patient{cluster: cluster, where: "this host"}
 	if rsh == nil {
-		inR, inW := io.Pipe()
-		outR, outW := io.Pipe()
-		go func() { outW.CloseWithError(Serve(ctx, inR, outW)) }()
-		p.in, p.out, p.stop = json.NewEncoder(inW), json.NewDecoder(outR), func() { inW.Close(); outR.Close() }
+		p.conn = agent.Here(func(r io.Reader, w io.Writer) error { return Serve(ctx, r, w) })
 	} else {
 		p.where = rsh[len(rsh)-1]
-		cmd := exec.CommandContext(ctx, rsh[0], append(rsh[1:len(rsh):len(rsh)], launch.Quote(zipper)+" doctor --probe")...)
+		words := append(rsh[1:len(rsh):len(rsh)], launch.Quote(zipper)+" doctor --probe")
+		cmd := exec.CommandContext(ctx, rsh[0], words...)
 		cmd.Stderr = os.Stderr
 		cmd.WaitDelay = launch.Grace
-		w, err := cmd.StdinPipe()
-		if err != nil {
+		if p.conn, err = agent.Start(cmd); err != nil {
 			return nil, err
 		}
-		r, err := cmd.StdoutPipe()
-		if err != nil {
-			return nil, err
-		}
-		if err := cmd.Start(); err != nil {
-			return nil, err
-		}
-		p.in, p.out, p.stop = json.NewEncoder(w), json.NewDecoder(pastGreeting(r)), func() { w.Close(); _ = cmd.Wait() }
 	}
-	if err := p.out.Decode(&p.Hello); err != nil {
+	if err := p.conn.Hello(&p.Hello); err != nil {
 		p.stop()
 		return nil, fmt.Errorf("no probe on %s (%w): can you log in to it without a password, and is zipper installed there?", p.where, err)
 	}
 	return p, nil
 }
 
-// pastGreeting skips the lines that login scripts print before the probe speaks.
-func pastGreeting(r io.Reader) io.Reader {
-	b := bufio.NewReader(r)
-	for {
-		if c, err := b.Peek(1); err != nil || c[0] == '{' {
-			return b
-		}
-		if _, err := b.ReadString('\n'); err != nil {
-			return b
-		}
-	}
+// stop ends the probe.
+func (p *patient) stop() {
+	p.conn.Close()
+	p.conn.Wait(launch.Grace)
 }
 
 // dial has the patient connect to the targets.
 func (p *patient) dial(targets []Target) ([]Answer, error) {
-	if err := p.in.Encode(targets); err != nil {
-		return nil, fmt.Errorf("the probe on %s is gone: %w", p.where, err)
-	}
 	var a []Answer
-	if err := p.out.Decode(&a); err != nil {
+	if err := p.conn.Ask(targets, &a); err != nil {
 		return nil, fmt.Errorf("the probe on %s is gone: %w", p.where, err)
 	}
 	if len(a) != len(targets) {

@@ -8,11 +8,9 @@
 package doctor
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/internal/agent"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
 	"github.com/leidenzipper/zipper/transport/verbs"
@@ -120,29 +119,15 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 			c.Close()
 		}
 	}()
-	out := json.NewEncoder(w)
-	if err := out.Encode(h); err != nil {
-		return err
-	}
-	in := json.NewDecoder(bufio.NewReader(r))
-	for {
-		var targets []Target
-		if err := in.Decode(&targets); err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
-				return nil
-			}
-			return err
-		}
+	return agent.Serve(r, w, h, func(targets []Target) []Answer {
 		answers := make([]Answer, len(targets))
 		var wg sync.WaitGroup
 		for i, t := range targets {
 			wg.Go(func() { answers[i] = Dial(ctx, t) })
 		}
 		wg.Wait()
-		if err := out.Encode(answers); err != nil {
-			return err
-		}
-	}
+		return answers
+	})
 }
 
 // Dial connects to a target and judges who is there.

@@ -45,7 +45,8 @@ func TestForwarderKilled(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// TestForwarderStopped: the only forwarder, stopped for longer than a silent link is kept where there is another one, takes no job with it.
+// TestForwarderStopped: the only forwarder, stopped for longer than a silent link is kept where
+// there is another one, takes no job with it.
 func TestForwarderStopped(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder()
@@ -216,7 +217,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestLauncherKilled: kill -9 leaves nobody to clean up; the kernel and the broken links have to end everything.
+// TestLauncherKilled: kill -9 leaves nobody to clean up; the kernel and the broken links have to
+// end everything.
 func TestLauncherKilled(t *testing.T) {
 	b := New(t)
 	args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}})
@@ -316,8 +318,9 @@ func TestTaggedOutputAndSummary(t *testing.T) {
 	}
 }
 
-// TestTaggedLines: long lines that all ranks write at once keep their one tag and their order. Of the launchers of MPICH and of Open MPI since version 5 nothing
-// is asked: they mix lines that are written in pieces, and do not say whose a piece is.
+// TestTaggedLines: long lines that all ranks write at once keep their one tag and their order. Of
+// the launchers of MPICH and of Open MPI since version 5 nothing is asked: they mix lines that are
+// written in pieces, and do not say whose a piece is.
 func TestTaggedLines(t *testing.T) {
 	if v := version(OpenMPI); !strings.HasPrefix(v, "4.") {
 		t.Skipf("the launcher of Open MPI %s mixes pieces of lines and does not say whose they are", v)

@@ -16,8 +16,8 @@ import (
 // joinHalf is what a cluster's half of a job says when it joins.
 type joinHalf struct{ secret, cluster, layout string }
 
-// refusesSecond lets one half gather and then another join, which must be refused with the words; the first must end as well, and fail,
-// saying why.
+// refusesSecond lets one half gather and then another join, which must be refused with the words;
+// the first must end as well, and fail, saying why.
 func (b *Bed) refusesSecond(prog, what string, halves [2]joinHalf, words ...string) {
 	b.T.Helper()
 	f := b.StartForwarder()
@@ -62,7 +62,8 @@ func TestForwarderDemandsSecret(t *testing.T) {
 	b.OK(b.Zipped(j, bad(b), "finish"))
 }
 
-// TestForwarderNotThere: that nobody listens is said while ranks still try, and once more at the end, for the job.
+// TestForwarderNotThere: that nobody listens is said while ranks still try, and once more at the
+// end, for the job.
 func TestForwarderNotThere(t *testing.T) {
 	b := New(t)
 	const addr = "127.0.0.1:1"
@@ -82,7 +83,8 @@ func TestWrongJob(t *testing.T) {
 
 func TestWrongProtocolVersion(t *testing.T) {
 	b := New(t)
-	// A forwarder of a future version: its challenge begins with the version, whatever comes after it.
+	// A forwarder of a future version: its challenge begins with the version, whatever comes after
+	// it.
 	f := b.StartForwarder()
 	c, err := net.Dial("tcp", f.Addr)
 	if err != nil {
@@ -204,7 +206,8 @@ func TestStaticProgram(t *testing.T) {
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}, script), 1, "statically linked", "MPI_Init")
 }
 
-// TestAddressSpace: where a batch system limits it to less than the engine reserves, the ranks say so instead of crashing in Go's start.
+// TestAddressSpace: where a batch system limits it to less than the engine reserves, the ranks say
+// so instead of crashing in Go's start.
 func TestAddressSpace(t *testing.T) {
 	b := New(t)
 	clusters := []Cluster{A(1, OpenMPI), B(1, MPICH)}
@@ -258,7 +261,8 @@ func TestUnwritableRunDirectory(t *testing.T) {
 	b.Fails(r, 1, "run directory", "--run-dir")
 }
 
-// TestDoubtfulVariables: what libmmpi does not understand in its variables is told once, and the job runs.
+// TestDoubtfulVariables: what libmmpi does not understand in its variables is told once, and the
+// job runs.
 func TestDoubtfulVariables(t *testing.T) {
 	b := New(t)
 	for setting, word := range map[string]string{
@@ -322,7 +326,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestExecSpeaksForItsHost: what is wrong on one host only is told, once, though rank 0 is on another.
+// TestExecSpeaksForItsHost: what is wrong on one host only is told, once, though rank 0 is on
+// another.
 func TestExecSpeaksForItsHost(t *testing.T) {
 	b := New(t)
 	job := []string{"ZIPPER_JOB=j", "ZIPPER_SECRET=s", "ZIPPER_CLUSTER=a", "ZIPPER_LAYOUT=a=4"}

@@ -2,8 +2,8 @@ package e2e
 
 import "testing"
 
-// TestRegistrationCache: with the library that watches the program's memory preloaded, programs print what they print natively. Over TCP nothing is registered;
-// scripts/verbs-lab does the rest.
+// TestRegistrationCache: with the library that watches the program's memory preloaded, programs
+// print what they print natively. Over TCP nothing is registered; scripts/verbs-lab does the rest.
 func TestRegistrationCache(t *testing.T) {
 	b := New(t)
 	clusters := mixedPair.clusters

@@ -44,7 +44,8 @@ func (b *Bed) Fails(r Result, status int, words ...string) {
 	}
 }
 
-// Summary reads the last line of standard error, which --json has written; others may come before it.
+// Summary reads the last line of standard error, which --json has written; others may come before
+// it.
 func (b *Bed) Summary(r Result, out any) {
 	b.T.Helper()
 	text := strings.TrimSpace(r.Stderr)
@@ -53,8 +54,9 @@ func (b *Bed) Summary(r Result, out any) {
 	}
 }
 
-// Same compares the lines of two outputs; ranks print in any order, so the lines are sorted first. edit, if not
-// nil, changes each line before (to drop timings); a line that it makes empty is left out.
+// Same compares the lines of two outputs; ranks print in any order, so the lines are sorted first.
+// edit, if not nil, changes each line before (to drop timings); a line that it makes empty is left
+// out.
 func (b *Bed) Same(native, zipped Result, edit func(string) string) {
 	b.T.Helper()
 	want, got := lines(native.Stdout, edit), lines(zipped.Stdout, edit)
@@ -92,8 +94,8 @@ func firstDifference(want, got []string) string {
 	return "none"
 }
 
-// Differential runs a program natively with MPI library mpi and zipped over the clusters, both must succeed, and
-// compares what they print. argv may use "{mpi}".
+// Differential runs a program natively with MPI library mpi and zipped over the clusters, both must
+// succeed, and compares what they print. argv may use "{mpi}".
 func (b *Bed) Differential(mpi string, clusters []Cluster, edit func(string) string, argv ...string) {
 	b.T.Helper()
 	ranks := 0

@@ -16,8 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
-// least gives the fewest payload bytes that a collective of m bytes per rank with root 0 sends from a cluster of a
-// ranks to a later one of b, and back (DESIGN.md section 6).
+// least gives the fewest payload bytes that a collective of m bytes per rank with root 0 sends from
+// a cluster of a ranks to a later one of b, and back: what the other side needs, each byte once.
 func least(op string, a, b, m int) (there, back int) {
 	switch op {
 	case "bcast", "scan", "exscan":
@@ -40,42 +40,40 @@ func least(op string, a, b, m int) (there, back int) {
 	return 0, 0
 }
 
-// TestCollectivesCrossOnce counts with a forwarder of its own what each collective takes between the clusters.
+// TestCollectivesCrossOnce counts with a forwarder of its own what each collective takes between
+// the clusters.
 func TestCollectivesCrossOnce(t *testing.T) {
 	New(t)
-	splits := []split{oneOne, {"2+2", []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, threeFour}
-	for _, s := range splits {
-		t.Run(s.name, func(t *testing.T) {
-			b := New(t)
-			path := compileFor(b, s.clusters, "c/coll_crossing.c")
-			f, addr := forwardertest.Serve(t, forwarder.Config{})
-			args, id := b.runArgs(Job{Clusters: s.clusters, Flags: []string{"--zipper", addr}})
-			args = append(args, "--", path, "8", "65536", "4194304")
-			ctx, cancel := context.WithTimeout(context.Background(), b.Limit)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-			cmd.Dir = b.Root
-			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var stderr buffer
-			cmd.Stderr = &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			follow(t, bufio.NewScanner(stdout), stdin, f, id, s)
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("%v\n%s", err, stderr.String())
-			}
-			b.NothingLeft(id)
-		})
-	}
+	overSplits(t, "", []split{oneOne, twoTwo, threeFour}, func(b *Bed, s split) {
+		t := b.T
+		path := compileFor(b, s.clusters, "c/coll_crossing.c")
+		f, addr := forwardertest.Serve(t, forwarder.Config{})
+		args, id := b.runArgs(Job{Clusters: s.clusters, Flags: []string{"--zipper", addr}})
+		args = append(args, "--", path, "8", "65536", "4194304")
+		ctx, cancel := context.WithTimeout(context.Background(), b.Limit)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Dir = b.Root
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		follow(t, bufio.NewScanner(stdout), stdin, f, id, s)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v\n%s", err, stderr.String())
+		}
+		b.NothingLeft(id)
+	})
 }
 
 // follow reads what rank 0 of coll_crossing.c prints and compares counters from line to line.
@@ -107,7 +105,8 @@ func follow(t *testing.T, lines *bufio.Scanner, stdin io.Writer, f *forwarder.Fo
 		if op != "nothing" {
 			seen++
 			now := crossed()
-			// A forwarder counts a frame after it has sent it on: what is missing may be a moment late.
+			// A forwarder counts a frame after it has sent it on: what is missing may be a moment
+			// late.
 			for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && (now[0] < before[0]+there || now[1] < before[1]+back); now = crossed() {
 				time.Sleep(time.Millisecond)
 			}

@@ -37,8 +37,9 @@ func over(b *Bed, jobs int, status func() forwarder.Status) forwarder.Status {
 	return s
 }
 
-// The random tester gives the same output natively, and over clusters with direct links: from all ranks of a cluster (then no payload goes through the
-// forwarder), from one of two (then only the other one's does), and where both clusters are at home on both networks.
+// The random tester gives the same output natively, and over clusters with direct links: from all
+// ranks of a cluster (then no payload goes through the forwarder), from one of two (then only the
+// other one's does), and where both clusters are at home on both networks.
 func TestDual(t *testing.T) {
 	b := New(t)
 	const source = "test/programs/c/random.c"
@@ -130,7 +131,8 @@ func TestDualLab(t *testing.T) {
 	if n := last(); n != 0 || strings.Contains(r.Stderr, "warning") {
 		t.Errorf("%d bytes of payload through the forwarder\n%v", n, r)
 	}
-	// The link is ended again and again, by the kernel: the stream does not notice, and goes back to the direct link.
+	// The link is ended again and again, by the kernel: the stream does not notice, and goes back
+	// to the direct link.
 	r = run(job("b@10.81.2.1:7500", onZ1), func(more func(string)) {
 		for range 5 {
 			k := b.Run(nil, l.env, "scripts/lab", "on", "z1", "ss", "-K", "sport", "=", ":7500")
@@ -147,12 +149,14 @@ func TestDualLab(t *testing.T) {
 	if n := last(); n > total/2 {
 		t.Errorf("%d of about %d bytes went through the forwarder: the direct link is not used again", n, total)
 	}
-	// An address that cluster b does not reach: said at both ends, and everything goes through the forwarder.
+	// An address that cluster b does not reach: said at both ends, and everything goes through the
+	// forwarder.
 	r = run(job("b@10.81.1.1", onZ1), none)
 	if n := last(); n < 8<<20 || strings.Count(r.Stderr, "no direct link with rank") != 2 {
 		t.Errorf("%d bytes of payload through the forwarder, warnings:\n%v", n, r)
 	}
-	// The ranks of a are on other nodes: everything goes through the forwarder, and that is said once.
+	// The ranks of a are on other nodes: everything goes through the forwarder, and that is said
+	// once.
 	r = run(job("b@10.81.2.1", "login: a1, ranks: 1"), none)
 	if n := last(); n < 8<<20 || strings.Count(r.Stderr, "warning") != 1 || !strings.Contains(r.Stderr, "no rank of cluster a takes direct links from cluster b") {
 		t.Errorf("%d bytes of payload through the forwarder\n%v", n, r)

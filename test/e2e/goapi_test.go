@@ -71,7 +71,8 @@ func TestGoDocExamples(t *testing.T) {
 	}
 }
 
-// Every NAS kernel verifies its result natively, over clusters, and with both MPI libraries in one job.
+// Every NAS kernel verifies its result natively, over clusters, and with both MPI libraries in one
+// job.
 func TestNPB(t *testing.T) {
 	b := New(t)
 	bench := filepath.Join(b.Root, "bin", "zipper-mpibench-{mpi}")
@@ -125,7 +126,8 @@ func TestOSU(t *testing.T) {
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}, bench, "osu", "nonsense"), 1, "no benchmark")
 }
 
-// Every Netgauge-style pattern runs over the MPI modules on the zipped path; a pair that cannot is refused with the reason.
+// Every Netgauge-style pattern runs over the MPI modules on the zipped path; a pair that cannot is
+// refused with the reason.
 func TestBenchNet(t *testing.T) {
 	b := New(t)
 	for _, pattern := range []string{"one_to_one", "one_to_n", "n_to_one", "ping_ping", "overlap", "loggp", "plogp"} {
@@ -147,7 +149,8 @@ func TestBenchNet(t *testing.T) {
 	}
 }
 
-// One-sided puts with a flag carry the patterns natively and over clusters; what needs nonblocking operations is refused.
+// One-sided puts with a flag carry the patterns natively and over clusters; what needs nonblocking
+// operations is refused.
 func TestBenchNetPut(t *testing.T) {
 	b := New(t)
 	for _, mode := range []string{"native", "zipped"} {

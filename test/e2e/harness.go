@@ -20,10 +20,12 @@ const (
 	MPICH   = "mpich"
 )
 
-// Limit bounds every run; one that takes longer is killed and fails its test. In the long tests, which do more, it is twice as much.
+// Limit bounds every run; one that takes longer is killed and fails its test. In the long tests,
+// which do more, it is twice as much.
 const Limit = 2 * time.Minute
 
-// Cluster is one cluster of a job. Clusters of more than two ranks should use Open MPI: MPICH's ranks never yield.
+// Cluster is one cluster of a job. Clusters of more than two ranks should use Open MPI: MPICH's
+// ranks never yield.
 type Cluster struct {
 	Name    string
 	Ranks   int
@@ -77,8 +79,8 @@ type compilation struct {
 	err  error
 }
 
-// Compile builds a program of the repository with the MPI's own compiler wrapper (mpicc, mpicxx or mpifort, by
-// the source's suffix) and returns its path. Extra arguments go to the compiler.
+// Compile builds a program of the repository with the MPI's own compiler wrapper (mpicc, mpicxx or
+// mpifort, by the source's suffix) and returns its path. Extra arguments go to the compiler.
 func (b *Bed) Compile(mpi, source string, extra ...string) string {
 	b.T.Helper()
 	src := filepath.Join(b.Root, source)
@@ -133,7 +135,9 @@ func (b *Bed) Native(mpi string, ranks int, argv ...string) Result {
 	args = append(append(args, "-n", fmt.Sprint(ranks)), argv...)
 	env := []string{"OMPI_MCA_mpi_yield_when_idle=1"}
 	if strings.HasPrefix(version(OpenMPI), "4.") {
-		env = append(env, "OMPI_MCA_osc=^rdma,ucx") // as zipper run: its other components for windows crash or fail where a process may not read another one's memory
+		// as zipper run: its other components for windows crash or fail where a process may not
+		// read another one's memory
+		env = append(env, "OMPI_MCA_osc=^rdma,ucx")
 	}
 	return b.Run(nil, env, append([]string{"mpirun." + mpi}, args...)...)
 }
@@ -160,8 +164,8 @@ type Job struct {
 	Timeout  string   // for joining; default 60s
 }
 
-// Zipped runs a program as one job over the clusters and checks that nothing is left of it. "{mpi}" in argv
-// stands for each cluster's MPI library.
+// Zipped runs a program as one job over the clusters and checks that nothing is left of it. "{mpi}"
+// in argv stands for each cluster's MPI library.
 func (b *Bed) Zipped(j Job, argv ...string) Result {
 	b.T.Helper()
 	args, id := b.runArgs(j)

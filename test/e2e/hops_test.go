@@ -15,12 +15,14 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
 
-// hopFlags are zipper run's flags for clusters a - b - c in a row, where a and c share no forwarder.
+// hopFlags are zipper run's flags for clusters a - b - c in a row, where a and c share no
+// forwarder.
 func hopFlags(ab, bc *Forwarder) []string {
 	return []string{"--zipper", ab.Addr + "=a,b", "--zipper", bc.Addr + "=b,c"}
 }
 
-// Three clusters in a row: the same output as native, with point to point, collectives and communicators at random.
+// Three clusters in a row: the same output as native, with point to point, collectives and
+// communicators at random.
 func TestHops(t *testing.T) {
 	b := New(t)
 	ab, bc := b.StartForwarder(), b.StartForwarder()
@@ -54,7 +56,8 @@ func TestWindowsHops(t *testing.T) {
 func TestHopsKilled(t *testing.T) {
 	b := New(t)
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
-	clusters := []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)} // pairs 0 - 2 and 1 - 3: one of them over both forwarders
+	// pairs 0 - 2 and 1 - 3: one of them over both forwarders
+	clusters := []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}
 	begin := func(ab, bc *Forwarder) (*Proc, string) {
 		args, id := b.runArgs(Job{Clusters: clusters, Flags: hopFlags(ab, bc)})
 		p := b.Start(nil, nil, append(args, "--", prog, "/nonexistent")...)
@@ -103,7 +106,8 @@ func rowFlags(bc string, ab ...string) []string {
 	return flags
 }
 
-// Two forwarders side by side between a and b: both carry what goes from a to c and back, and the output is the native one.
+// Two forwarders side by side between a and b: both carry what goes from a to c and back, and the
+// output is the native one.
 func TestHopsSideBySide(t *testing.T) {
 	b := New(t)
 	var forwarders []*forwarder.Forwarder
@@ -132,8 +136,9 @@ func TestHopsSideBySide(t *testing.T) {
 	}
 }
 
-// Of two forwarders side by side one is killed in the middle of transfers over both stages, of messages or of one-sided operations: the job goes on over
-// the other one, and every byte is right. When that one is killed too the job ends, with an error that says why.
+// Of two forwarders side by side one is killed in the middle of transfers over both stages, of
+// messages or of one-sided operations: the job goes on over the other one, and every byte is right.
+// When that one is killed too the job ends, with an error that says why.
 func TestHopsSideBySideKilled(t *testing.T) {
 	b := New(t)
 	carried := func(f *Forwarder) (n uint64) { // from a to c, in the job that runs
@@ -186,7 +191,8 @@ func TestHopsSideBySideKilled(t *testing.T) {
 		}
 		return p, more
 	}
-	for _, program := range []string{"stream.c", "rma_stream.c"} { // small pieces go by pair: those from 1 to 3 in the second row
+	// small pieces go by pair: those from 1 to 3 in the second row
+	for _, program := range []string{"stream.c", "rma_stream.c"} {
 		stop := filepath.Join(t.TempDir(), "stop")
 		p, _ := begin(program, stop, program == "stream.c")
 		if err := os.WriteFile(stop, nil, 0o600); err != nil {
@@ -222,7 +228,8 @@ func TestHopsRefused(t *testing.T) {
 	b.Fails(r, 1, "127.0.0.1:9")
 }
 
-// Three clusters on networks of their own, each zipper node known by a different address on each of its two: nothing but the forwarders joins them.
+// Three clusters on networks of their own, each zipper node known by a different address on each of
+// its two: nothing but the forwarders joins them.
 func TestHopsLab(t *testing.T) {
 	b := New(t)
 	if os.Geteuid() != 0 {

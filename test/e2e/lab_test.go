@@ -20,7 +20,8 @@ type lab struct {
 	fwd *Proc
 }
 
-// newLab sets the lab up, proves that the clusters are apart, and starts a forwarder on the zipper node.
+// newLab sets the lab up, proves that the clusters are apart, and starts a forwarder on the zipper
+// node.
 func newLab(t *testing.T) *lab {
 	b := New(t)
 	if os.Geteuid() != 0 {
@@ -54,7 +55,8 @@ func (l *lab) jobAt(port, a, b string) string {
 	return file
 }
 
-// relayed gives the payload of one job after the other that a forwarder has relayed; status is where z1 answers.
+// relayed gives the payload of one job after the other that a forwarder has relayed; status is
+// where z1 answers.
 func (l *lab) relayed(status string) func() uint64 {
 	jobs, before := 0, uint64(0)
 	return func() uint64 {
@@ -117,7 +119,9 @@ func TestLab(t *testing.T) {
 			}
 		})
 	}
-	t.Run("two ranks on each host", func(t *testing.T) { // in order in one cluster, in turn in the other: what each host combines first (collectives/grid.go)
+	// in order in one cluster, in turn in the other: what each host combines first
+	// (collectives/grid.go)
+	t.Run("two ranks on each host", func(t *testing.T) {
 		file := l.job("ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(strings.Replace(twoNodes, "--map-by, node, ", "", 1), "10.81.1"),
 			"ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.B.openmpi, "+fmt.Sprintf(twoNodes, "10.81.2"))
 		for _, program := range []string{"coll_ops", "coll_shapes", "coll_overlap"} {

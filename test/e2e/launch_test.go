@@ -58,7 +58,8 @@ func TestTwoHalvesInAnyOrder(t *testing.T) {
 	}
 }
 
-// standIn writes a remote shell that runs its words on this host with ssh's manners: another directory, a fresh environment.
+// standIn writes a remote shell that runs its words on this host with ssh's manners: another
+// directory, a fresh environment.
 func standIn(t *testing.T) string {
 	rsh := filepath.Join(t.TempDir(), "rsh")
 	script := "#!/bin/sh\nshift\ncd /\nexec env -i HOME=\"$HOME\" PATH=\"$PATH\" sh -c \"$*\"\n"
@@ -122,7 +123,8 @@ func TestLinkedProgram(t *testing.T) {
 	}
 }
 
-// The examples in each language, linked by the wrapper for it, run with a different MPI library per cluster; each verifies its own result.
+// The examples in each language, linked by the wrapper for it, run with a different MPI library per
+// cluster; each verifies its own result.
 func TestExamplePrograms(t *testing.T) {
 	b := New(t)
 	for _, e := range []struct{ wrapper, source, want string }{
@@ -182,7 +184,8 @@ func TestSeveralJobs(t *testing.T) {
 	}
 }
 
-// TestUsersPath: ranks find programs and libraries where the user's shell does. Open MPI's mpirun, called by its path, puts its own directories first.
+// TestUsersPath: ranks find programs and libraries where the user's shell does. Open MPI's mpirun,
+// called by its path, puts its own directories first.
 func TestUsersPath(t *testing.T) {
 	b := New(t)
 	path := t.TempDir() + ":" + os.Getenv("PATH")

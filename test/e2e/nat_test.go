@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Clusters that share no network, with a forwarder whose kernel passes connections between ranks on.
+// Clusters that share no network, with a forwarder whose kernel passes connections between ranks
+// on.
 func TestNATLab(t *testing.T) {
 	l := newLab(t)
 	b := l.b
@@ -18,7 +19,8 @@ func TestNATLab(t *testing.T) {
 	fwd := []string{"scripts/lab", "on", "z1", b.Zipper, "forwarder", "--nat", "--listen", ":7486", "--status", "127.0.0.1:7487"}
 	b.Fails(b.Run(nil, l.env, fwd...), 1, "--nat: IP forwarding is off: sysctl -w net.ipv4.ip_forward=1")
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
-	// The firewall of docs/guide.md: nothing else is forwarded, for a node that has z1 as its gateway neither.
+	// The firewall of docs/guide.md: nothing else is forwarded, for a node that has z1 as its
+	// gateway neither.
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "on"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "nft", "add table inet guard; add chain inet guard forward { type filter hook forward priority 0; policy drop; }; add rule inet guard forward ct status dnat accept"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
@@ -42,12 +44,15 @@ func TestNATLab(t *testing.T) {
 	})
 
 	one := "ranks: 1, mpi: openmpi"
-	// What is passed on is counted where a rank's connections are: those to the zipper node that do not lead to the forwarder.
+	// What is passed on is counted where a rank's connections are: those to the zipper node that do
+	// not lead to the forwarder.
 	direct := func() int {
 		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "b1", "ss", "-Htn", "state", "established", "dst", "10.81.2.1", "and", "dport", "!=", ":7486"))
 		return strings.Count(r.Stdout, "10.81.2.1:")
 	}
-	t.Run("cut", func(t *testing.T) { // the kernel passes nothing on any more, and says nothing: the stream goes on through the forwarder, and then back
+	// the kernel passes nothing on any more, and says nothing: the stream goes on through the
+	// forwarder, and then back
+	t.Run("cut", func(t *testing.T) {
 		_, more, stop := l.stream(stream, job(one, one))
 		if n := direct(); n != 1 {
 			t.Errorf("%d direct links", n)

@@ -11,7 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/traffic/rankfile"
 )
 
-// woven has the clusters' ranks in another order than virtual rank: rank 0 of MPI_COMM_WORLD is in b.
+// woven has the clusters' ranks in another order than virtual rank: rank 0 of MPI_COMM_WORLD is in
+// b.
 var woven = struct {
 	clusters []Cluster
 	flags    []string
@@ -75,7 +76,8 @@ func TestOrdersDiffer(t *testing.T) {
 	b.NothingLeft(id)
 }
 
-// pairsPlan writes a platform whose clusters have these hosts, two each, and the plan for what pairs.c sends, as name and what stands beside it.
+// pairsPlan writes a platform whose clusters have these hosts, two each, and the plan for what
+// pairs.c sends, as name and what stands beside it.
 func pairsPlan(b *Bed, hosts [2][]string) (plan string) {
 	b.T.Helper()
 	dir := b.T.TempDir()
@@ -110,7 +112,8 @@ func thisHost(b *Bed) [2][]string {
 	return [2][]string{{name}, {"localhost"}}
 }
 
-// The launchers take the files of a plan as they are: a rankfile of Open MPI, which binds each rank to its slot, and a list of hosts of MPICH.
+// The launchers take the files of a plan as they are: a rankfile of Open MPI, which binds each rank
+// to its slot, and a list of hosts of MPICH.
 func TestLaunchersTakePlans(t *testing.T) {
 	b := New(t)
 	plan := pairsPlan(b, thisHost(b))
@@ -136,8 +139,8 @@ func TestLaunchersTakePlans(t *testing.T) {
 	}
 }
 
-// planned runs pairs.c by a plan and checks that every rank is where the plan says, if hosts can be told apart, and that nothing but the ends of the program
-// crosses.
+// planned runs pairs.c by a plan and checks that every rank is where the plan says, if hosts can be
+// told apart, and that nothing but the ends of the program crosses.
 func planned(b *Bed, env []string, plan string, apart bool, args ...string) {
 	b.T.Helper()
 	f, err := os.Open(plan)

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// One of two zipper nodes is cut off from one cluster's network in the middle of a transfer, without a word to anybody: no connection is closed. Both sides
-// notice within seconds, each by itself, and the job goes on over the other zipper node.
+// One of two zipper nodes is cut off from one cluster's network in the middle of a transfer,
+// without a word to anybody: no connection is closed. Both sides notice within seconds, each by
+// itself, and the job goes on over the other zipper node.
 func TestPartition(t *testing.T) {
 	b := New(t)
 	if os.Geteuid() != 0 {

@@ -2,7 +2,8 @@ package e2e
 
 import "testing"
 
-// smallPieces are settings under which ordinary sizes go the way of large ones: many segments, turning leaders, nothing combined.
+// smallPieces are settings under which ordinary sizes go the way of large ones: many segments,
+// turning leaders, nothing combined.
 const smallPieces = "segment=1K,chunk=300,window=8K,leaders=2,slice=64,combine=1,combineblock=1,localdepth=1"
 
 // TestCollectivesInSmallPieces runs the programs of collectives with smallPieces.
@@ -10,19 +11,13 @@ func TestCollectivesInSmallPieces(t *testing.T) {
 	New(t)
 	env := []string{"ZIPPER_COLLECTIVES=" + smallPieces}
 	for _, file := range []string{"c/coll_basic.c", "c/coll_ops.c", "c/coll_shapes.c"} {
-		splits := []split{twoOne, oneOneOne}
+		short := []split{twoOne, oneOneOne}
 		if file == "c/coll_basic.c" {
-			splits = append(splits, mixed)
+			short = append(short, mixed)
 		}
-		if long() {
-			splits = every
-		}
-		for _, s := range splits {
-			t.Run(file+" "+s.name, func(t *testing.T) {
-				b := New(t)
-				path := compileFor(b, s.clusters, file)
-				b.OK(b.Zipped(Job{Clusters: s.clusters, Env: env}, path)) // the programs check what they get
-			})
-		}
+		overSplits(t, file, byLength(short, every), func(b *Bed, s split) {
+			path := compileFor(b, s.clusters, file)
+			b.OK(b.Zipped(Job{Clusters: s.clusters, Env: env}, path)) // the programs check what they get
+		})
 	}
 }

@@ -40,7 +40,8 @@ type buffer struct {
 func (w *buffer) Write(p []byte) (int, error) { w.mu.Lock(); defer w.mu.Unlock(); return w.b.Write(p) }
 func (w *buffer) String() string              { w.mu.Lock(); defer w.mu.Unlock(); return w.b.String() }
 
-// Start starts a command in a process group of its own; it is killed when its limit or the test ends.
+// Start starts a command in a process group of its own; it is killed when its limit or the test
+// ends.
 func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), b.Limit)

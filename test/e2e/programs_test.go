@@ -1,45 +1,10 @@
 package e2e
 
 import (
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-)
-
-// split is a way to divide a job's ranks over clusters.
-type split struct {
-	name     string
-	clusters []Cluster
-}
-
-func (s split) ranks() int {
-	n := 0
-	for _, c := range s.clusters {
-		n += c.Ranks
-	}
-	return n
-}
-
-// The splits. Clusters of more than two ranks use Open MPI: MPICH's ranks never yield.
-var (
-	oneOne      = split{"1+1", []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}
-	twoOne      = split{"2+1", []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}
-	oneThree    = split{"1+3", []Cluster{A(1, OpenMPI), B(3, OpenMPI)}}
-	threeFour   = split{"3+4", []Cluster{A(3, OpenMPI), B(4, OpenMPI)}}
-	oneOneOne   = split{"1+1+1", []Cluster{A(1, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}}
-	mixedPair   = split{"1+1 mixed", []Cluster{A(1, OpenMPI), B(1, MPICH)}}
-	mixed       = split{"2+2 mixed", []Cluster{A(2, OpenMPI), B(2, MPICH)}}
-	mpichPair   = split{"1+1 MPICH", []Cluster{A(1, MPICH), B(1, MPICH)}}
-	mixedThree  = split{"1+2+1 mixed", []Cluster{A(1, MPICH), B(2, OpenMPI), C(1, OpenMPI)}}
-	some        = []split{twoOne, mixed}
-	more        = []split{twoOne, oneOneOne, mixed}
-	every       = []split{oneOne, twoOne, oneThree, threeFour, oneOneOne, mixedPair, mixed, mpichPair, mixedThree}
-	openMPIOnly = []split{oneOne, twoOne, oneThree, threeFour, oneOneOne}
 )
 
 // program is one program of test/programs and how it is run.
@@ -81,7 +46,8 @@ var programs = []program{
 	{file: "c/coll_vector.c", splits: []split{twoOne, oneOneOne, mixed}},
 	{file: "c/coll_nonblocking.c", splits: some},
 	{file: "c/coll_overlap.c", splits: []split{oneThree, threeFour, mixed}},
-	{file: "c/mpi4.c", splits: []split{oneOne, mpichPair}, only: append([]split{mpichPair}, openMPIOnly...)}, // a persistent collective needs MPI 4 everywhere
+	// a persistent collective needs MPI 4 everywhere
+	{file: "c/mpi4.c", splits: []split{oneOne, mpichPair}, only: append([]split{mpichPair}, openMPIOnly...)},
 	{file: "c/window.c", splits: []split{oneOne, twoOne, mixed}},
 	{file: "c/isendrecv.c", splits: []split{mpichPair, mixed}},
 	{file: "c/coll_shapes.c", splits: []split{twoOne, oneOneOne}},
@@ -108,128 +74,65 @@ var programs = []program{
 	{name: "fortran_rma", file: "fortran/rma.f90", splits: some},
 }
 
-// natives keeps what programs print natively: it is the same for every split of as many ranks.
-type natives struct {
-	mu sync.Mutex
-	of map[string]Result
-}
-
-var oracle natives
-
-func (n *natives) run(b *Bed, ranks int, argv ...string) Result {
-	b.T.Helper()
-	key := fmt.Sprint(ranks, argv)
-	n.mu.Lock()
-	r, ok := n.of[key]
-	n.mu.Unlock()
-	if ok {
-		return r
-	}
-	r = b.OK(b.Native(OpenMPI, ranks, argv...))
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.of == nil {
-		n.of = map[string]Result{}
-	}
-	n.of[key] = r
-	return r
-}
-
-// compileFor builds a program for every MPI library of the split and gives its path with "{mpi}" in it.
-func compileFor(b *Bed, clusters []Cluster, file string, flags ...string) string {
-	b.T.Helper()
-	var path string
-	mpis := map[string]bool{OpenMPI: true}
-	for _, c := range clusters {
-		mpis[c.MPI] = true
-	}
-	for _, mpi := range slices.Sorted(maps.Keys(mpis)) {
-		path = strings.Replace(b.Compile(mpi, filepath.Join("test/programs", file), flags...), "/"+mpi+"/", "/{mpi}/", 1)
-	}
-	return path
-}
-
-// TestPrograms compares every program of test/programs with its native run. ZIPPER_SPLIT picks one split by name.
+// TestPrograms compares every program of test/programs with its native run. ZIPPER_SPLIT picks one
+// split by name.
 func TestPrograms(t *testing.T) {
 	New(t)
 	for _, p := range programs {
 		t.Run(p.title(), func(t *testing.T) {
-			splits := p.splits
-			if long() {
-				if splits = every; p.only != nil {
-					splits = p.only
-				}
+			longer := every
+			if p.only != nil {
+				longer = p.only
 			}
-			for _, s := range splits {
-				if want := os.Getenv("ZIPPER_SPLIT"); want != "" && want != s.name {
-					continue
-				}
-				t.Run(s.name, func(t *testing.T) {
-					b := New(t)
-					path := compileFor(b, s.clusters, p.file, p.flags...)
-					native := oracle.run(b, s.ranks(), append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)}, p.args...)...)
-					zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, append([]string{path}, p.args...)...))
-					b.Same(native, zipped, nil)
-				})
-			}
+			overSplits(t, "", asked(byLength(p.splits, longer)), func(b *Bed, s split) {
+				path := compileFor(b, s.clusters, p.file, p.flags...)
+				native := oracle.run(b, s.ranks(), append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)}, p.args...)...)
+				zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, append([]string{path}, p.args...)...))
+				b.Same(native, zipped, nil)
+			})
 		})
 	}
 }
 
-// TestTruncation asks for truncated messages longer than Open MPI itself gets right inside a host, so between remote ranks only.
+// TestTruncation asks for truncated messages longer than Open MPI itself gets right inside a host,
+// so between remote ranks only.
 func TestTruncation(t *testing.T) {
-	for _, s := range []split{oneOne, oneOneOne, mixedPair} {
-		t.Run(s.name, func(t *testing.T) {
-			b := New(t)
-			path := compileFor(b, s.clusters, "c/p2p_errors.c")
-			b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "1000000"))
-		})
-	}
+	overSplits(t, "", []split{oneOne, oneOneOne, mixedPair}, func(b *Bed, s split) {
+		path := compileFor(b, s.clusters, "c/p2p_errors.c")
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "1000000"))
+	})
 }
 
-// TestIntercollRoots checks nonblocking collectives with a root between two groups without a native run, which hung on 3 ranks of Open MPI 4.1 (the cause was not
-// investigated): the program knows what is right.
+// TestIntercollRoots checks nonblocking collectives with a root between two groups without a native
+// run, which hung on 3 ranks of Open MPI 4.1 (the cause was not investigated): the program knows
+// what is right.
 func TestIntercollRoots(t *testing.T) {
-	splits := some
-	if long() {
-		splits = every
-	}
-	for _, s := range splits {
-		t.Run(s.name, func(t *testing.T) {
-			b := New(t)
-			b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/intercoll.c"), "all"))
-		})
-	}
+	overSplits(t, "", byLength(some, every), func(b *Bed, s split) {
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/intercoll.c"), "all"))
+	})
 }
 
-// TestThreadsDuplicate has collectives of several threads wait for duplications, without a native run, which Open MPI does not survive.
+// TestThreadsDuplicate has collectives of several threads wait for duplications, without a native
+// run, which Open MPI does not survive.
 func TestThreadsDuplicate(t *testing.T) {
-	for _, s := range []split{oneOneOne, mpichPair} {
-		t.Run(s.name, func(t *testing.T) {
-			b := New(t)
-			b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/threads.c", "-pthread"), "duplicates"))
-		})
-	}
+	overSplits(t, "", []split{oneOneOne, mpichPair}, func(b *Bed, s split) {
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/threads.c", "-pthread"), "duplicates"))
+	})
 }
 
-// TestWindowThreads uses windows from several threads at once, without a native run: the program knows what is right.
+// TestWindowThreads uses windows from several threads at once, without a native run: the program
+// knows what is right.
 func TestWindowThreads(t *testing.T) {
-	splits := []split{twoOne, mixed}
-	if long() {
-		splits = every
-	}
-	for _, s := range splits {
-		t.Run(s.name, func(t *testing.T) {
-			b := New(t)
-			path := compileFor(b, s.clusters, "c/rma_threads.c", "-pthread")
-			b.OK(b.Zipped(Job{Clusters: s.clusters}, path))
-			b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "inside"))
-		})
-	}
+	overSplits(t, "", byLength([]split{twoOne, mixed}, every), func(b *Bed, s split) {
+		path := compileFor(b, s.clusters, "c/rma_threads.c", "-pthread")
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, path))
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "inside"))
+	})
 }
 
-// TestWindowsInside uses windows inside clusters while messages and collectives between clusters have to go on: served ones, those of shared memory and native ones (of Open MPI: Debian's
-// MPICH loses puts).
+// TestWindowsInside uses windows inside clusters while messages and collectives between clusters
+// have to go on: served ones, those of shared memory and native ones (of Open MPI: Debian's MPICH
+// loses puts).
 func TestWindowsInside(t *testing.T) {
 	for _, run := range []struct {
 		arg    string
@@ -239,24 +142,18 @@ func TestWindowsInside(t *testing.T) {
 	}{
 		{"", []split{twoOne, oneThree, mixed}, every, false},
 		{"asks", []split{twoOne, mixed}, every, true},
-		{"shared", []split{twoOne, mixed}, every, true}, // Open MPI's own lock of shared memory serves nothing while it waits
+		// Open MPI's own lock of shared memory serves nothing while it waits
+		{"shared", []split{twoOne, mixed}, every, true},
 		{"zipper_served=false", []split{twoOne}, openMPIOnly, false},
 	} {
-		splits := run.splits
-		if long() {
-			splits = run.long
-		}
-		for _, s := range splits {
-			t.Run(strings.TrimSpace(run.arg+" "+s.name), func(t *testing.T) {
-				b := New(t)
-				argv := append([]string{compileFor(b, s.clusters, "c/rma_inside.c")}, strings.Fields(run.arg)...)
-				zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, argv...))
-				if !run.differ {
-					argv[0] = strings.ReplaceAll(argv[0], "{mpi}", OpenMPI)
-					b.Same(oracle.run(b, s.ranks(), argv...), zipped, nil)
-				}
-			})
-		}
+		overSplits(t, run.arg, byLength(run.splits, run.long), func(b *Bed, s split) {
+			argv := append([]string{compileFor(b, s.clusters, "c/rma_inside.c")}, strings.Fields(run.arg)...)
+			zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, argv...))
+			if !run.differ {
+				argv[0] = strings.ReplaceAll(argv[0], "{mpi}", OpenMPI)
+				b.Same(oracle.run(b, s.ranks(), argv...), zipped, nil)
+			}
+		})
 	}
 }
 
@@ -282,67 +179,53 @@ func windows(b *Bed, flags []string, splits []split) {
 
 // TestReorder checks that reorder = 1 leaves few edges of a topology between clusters.
 func TestReorder(t *testing.T) {
-	for _, s := range []split{oneThree, threeFour, oneOneOne} {
-		t.Run(s.name, func(t *testing.T) {
-			b := New(t)
-			b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/reorder.c")))
-		})
-	}
+	overSplits(t, "", []split{oneThree, threeFour, oneOneOne}, func(b *Bed, s split) {
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/reorder.c")))
+	})
 }
 
-// TestFiles compares MPI-IO over clusters that see one directory with a native run: declared by the program, and by the user.
+// TestFiles compares MPI-IO over clusters that see one directory with a native run: declared by the
+// program, and by the user.
 func TestFiles(t *testing.T) {
-	splits := some
-	if long() {
-		splits = every
-	}
-	for _, s := range splits {
-		t.Run(s.name, func(t *testing.T) {
-			b := New(t)
-			path, dir, other := compileFor(b, s.clusters, "c/files.c"), t.TempDir(), filepath.Join(t.TempDir(), "by another name")
-			if err := os.Symlink(dir, other); err != nil {
-				t.Fatal(err)
-			}
-			native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), dir))
-			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "apart")), nil)
-			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + other}}, path, dir, "environment")), nil)
-			// A choice of the user's that would undo what other clusters write: not followed.
-			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"OMPI_MCA_fcoll=two_phase", "OMPI_MCA_fbtl_posix_write_datasieving=1"}}, path, dir, "apart")), nil)
-			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-				t.Errorf("left in the directory: %v, %v", left, err)
-			}
-		})
-	}
+	overSplits(t, "", byLength(some, every), func(b *Bed, s split) {
+		t := b.T
+		path, dir, other := compileFor(b, s.clusters, "c/files.c"), t.TempDir(), filepath.Join(t.TempDir(), "by another name")
+		if err := os.Symlink(dir, other); err != nil {
+			t.Fatal(err)
+		}
+		native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), dir))
+		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "apart")), nil)
+		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + other}}, path, dir, "environment")), nil)
+		// A choice of the user's that would undo what other clusters write: not followed.
+		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"OMPI_MCA_fcoll=two_phase", "OMPI_MCA_fbtl_posix_write_datasieving=1"}}, path, dir, "apart")), nil)
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left in the directory: %v, %v", left, err)
+		}
+	})
 }
 
 // python3 is Debian's, which has mpi4py for Open MPI; another one may come first in the path.
 const python3 = "/usr/bin/python3"
 
-// TestMPI4Py runs Python programs: pickled objects, buffers, windows, pools of workers (mpi4py.futures).
+// TestMPI4Py runs Python programs: pickled objects, buffers, windows, pools of workers
+// (mpi4py.futures).
 func TestMPI4Py(t *testing.T) {
 	New(t)
 	if _, err := os.Stat(python3); err != nil {
 		t.Fatalf("%v: install python3-mpi4py", err)
 	}
-	splits := []split{twoOne, oneOneOne}
-	if long() {
-		splits = openMPIOnly
-	}
 	for _, line := range []string{"objects.py", "buffers.py", "rma.py", "futures.py", "-m mpi4py.futures futures.py pool"} {
-		for _, s := range splits {
-			t.Run(line+" "+s.name, func(t *testing.T) {
-				b := New(t)
-				argv := []string{python3}
-				for _, word := range strings.Fields(line) {
-					if strings.HasSuffix(word, ".py") {
-						word = filepath.Join(b.Root, "test/programs/python", word)
-					}
-					argv = append(argv, word)
+		overSplits(t, line, byLength([]split{twoOne, oneOneOne}, openMPIOnly), func(b *Bed, s split) {
+			argv := []string{python3}
+			for _, word := range strings.Fields(line) {
+				if strings.HasSuffix(word, ".py") {
+					word = filepath.Join(b.Root, "test/programs/python", word)
 				}
-				native := oracle.run(b, s.ranks(), argv...)
-				zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, argv...))
-				b.Same(native, zipped, nil)
-			})
-		}
+				argv = append(argv, word)
+			}
+			native := oracle.run(b, s.ranks(), argv...)
+			zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, argv...))
+			b.Same(native, zipped, nil)
+		})
 	}
 }

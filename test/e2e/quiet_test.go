@@ -2,7 +2,8 @@ package e2e
 
 import "testing"
 
-// TestQuiet: what MMPI has running in a process leaves the cores to the program when there is nothing to do.
+// TestQuiet: what MMPI has running in a process leaves the cores to the program when there is
+// nothing to do.
 func TestQuiet(t *testing.T) {
 	for _, job := range []Job{
 		{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}},

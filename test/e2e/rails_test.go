@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// One of two forwarders is killed in the middle of transfers, of messages or of one-sided operations: the job goes on, and every byte is right. Started again, the
-// forwarder is used again.
+// One of two forwarders is killed in the middle of transfers, of messages or of one-sided
+// operations: the job goes on, and every byte is right. Started again, the forwarder is used again.
 func TestForwarderKilledAndRestarted(t *testing.T) {
 	for _, program := range []string{"stream.c", "rma_stream.c"} {
 		t.Run(program, func(t *testing.T) { killAndRestart(New(t), program) })

@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// TestRandom runs the randomized tester (test/programs/c/random.c): random graphs of sends and receives, collectives and communicators.
-// 600 operations with seed 1 and with a new seed on every run; --long: over all splits, the new one with 10 000 operations. ZIPPER_SEED=n runs
-// that one only, ZIPPER_OPERATIONS=n as many. A failing seed is minimized: the test prints the command that shows the failure with the fewest
-// operations found.
+// TestRandom runs the randomized tester (test/programs/c/random.c): random graphs of sends and
+// receives, collectives and communicators. 600 operations with seed 1 and with a new seed on every
+// run; --long: over all splits, the new one with 10 000 operations. ZIPPER_SEED=n runs that one
+// only, ZIPPER_OPERATIONS=n as many. A failing seed is minimized: the test prints the command that
+// shows the failure with the fewest operations found.
 func TestRandom(t *testing.T) {
 	New(t)
 	few, many, splits := 600, 600, []split{twoOne, oneOneOne, mixed}
@@ -68,13 +69,15 @@ func zippedWithin(b *Bed, s split, limit time.Duration, argv ...string) (r Resul
 	}
 }
 
-// minimize finds operations that can be left out while fails stays true (delta debugging: halves, quarters, … then one by
-// one), and returns the list of what to leave out. It stops after about the time given.
+// minimize finds operations that can be left out while fails stays true (delta debugging: halves,
+// quarters, … then one by one), and returns the list of what to leave out. It stops after about the
+// time given.
 func minimize(operations int, within time.Duration, fails func(skip string) bool) string {
 	end := time.Now().Add(within)
 	out := make([]bool, operations)
 	for size := operations / 2; size >= 1; size /= 2 {
-		for from := operations - size; ; from = max(0, from-size) { // from the end: what comes after the failure goes first
+		// from the end: what comes after the failure goes first
+		for from := operations - size; ; from = max(0, from-size) {
 			tried := append([]bool(nil), out...)
 			changed := false
 			for i := from; i < from+size; i++ {

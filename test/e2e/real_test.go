@@ -98,41 +98,38 @@ func hpccProblems(report string) []string {
 // TestHPCC runs Debian's HPC Challenge unmodified; all its verifications must pass.
 func TestHPCC(t *testing.T) {
 	New(t)
-	splits := []split{oneOne, {"2+2", []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}}
-	if long() {
-		splits = append(splits, twoOne, oneOneOne, oneThree, threeFour)
-	}
-	for _, s := range splits {
-		t.Run(s.name, func(t *testing.T) {
-			b := New(t)
-			dir := t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "hpccinf.txt"), fmt.Appendf(nil, hpccinf, s.ranks()), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			var clusters []Cluster
-			for _, c := range s.clusters {
-				c.Dir = dir
-				clusters = append(clusters, c)
-			}
-			argv := []string{"hpcc"}
-			if s.ranks() > 4 {
-				// On more ranks MPIRandomAccess throws updates away under any MPI, natively too: hpcc_order.c says how, and hinders it.
-				tool := b.Compile(OpenMPI, "test/programs/c/hpcc_order.c", "-shared", "-fPIC")
-				argv = []string{"env", "LD_PRELOAD=" + tool + ":" + filepath.Join(b.Root, "lib", "libmmpi-openmpi.so"), "hpcc"}
-			}
-			r := b.OK(b.Zipped(Job{Clusters: clusters}, argv...))
-			report, err := os.ReadFile(filepath.Join(dir, "hpccoutf.txt"))
-			if err != nil {
-				t.Fatalf("%v\n%v", err, r)
-			}
-			if bad := hpccProblems(string(report)); len(bad) > 0 {
-				t.Errorf("%s\n%s", strings.Join(bad, "\n"), report)
-			}
-		})
-	}
+	short := []split{oneOne, twoTwo}
+	overSplits(t, "", byLength(short, append(short, twoOne, oneOneOne, oneThree, threeFour)), func(b *Bed, s split) {
+		t := b.T
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "hpccinf.txt"), fmt.Appendf(nil, hpccinf, s.ranks()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var clusters []Cluster
+		for _, c := range s.clusters {
+			c.Dir = dir
+			clusters = append(clusters, c)
+		}
+		argv := []string{"hpcc"}
+		if s.ranks() > 4 {
+			// On more ranks MPIRandomAccess throws updates away under any MPI, natively too:
+			// hpcc_order.c says how, and hinders it.
+			tool := b.Compile(OpenMPI, "test/programs/c/hpcc_order.c", "-shared", "-fPIC")
+			argv = []string{"env", "LD_PRELOAD=" + tool + ":" + filepath.Join(b.Root, "lib", "libmmpi-openmpi.so"), "hpcc"}
+		}
+		r := b.OK(b.Zipped(Job{Clusters: clusters}, argv...))
+		report, err := os.ReadFile(filepath.Join(dir, "hpccoutf.txt"))
+		if err != nil {
+			t.Fatalf("%v\n%v", err, r)
+		}
+		if bad := hpccProblems(string(report)); len(bad) > 0 {
+			t.Errorf("%s\n%s", strings.Join(bad, "\n"), report)
+		}
+	})
 }
 
-// TestNetPIPE runs Debian's NetPIPE: its Open MPI build in one cluster, its MPICH build in the other, one job.
+// TestNetPIPE runs Debian's NetPIPE: its Open MPI build in one cluster, its MPICH build in the
+// other, one job.
 func TestNetPIPE(t *testing.T) {
 	b := New(t)
 	out := filepath.Join(t.TempDir(), "netpipe.out")
@@ -154,7 +151,8 @@ func TestNetPIPE(t *testing.T) {
 	if _, err := fmt.Sscan(last, &size, &mbits, &seconds); err != nil {
 		t.Fatalf("last line %q: %v\n%v", last, err, r)
 	}
-	// Its Mbit/s are of 2²⁰ bits; both figures are of the same measurement, printed with six digits or more.
+	// Its Mbit/s are of 2²⁰ bits; both figures are of the same measurement, printed with six digits
+	// or more.
 	if want := float64(size) * 8 / seconds / (1 << 20); size < upper || !(seconds > 0) || math.Abs(mbits-want) > 0.01*want {
 		t.Errorf("last line %q: want a size of at least %d and %.3f Mbit/s", last, upper, want)
 	}
@@ -212,7 +210,8 @@ func thermo(t *testing.T, r Result) [][]float64 {
 	return rows
 }
 
-// TestLAMMPS compares the thermodynamic output of a melt, same decomposition, with the native run, within 1e-6 relative.
+// TestLAMMPS compares the thermodynamic output of a melt, same decomposition, with the native run,
+// within 1e-6 relative.
 func TestLAMMPS(t *testing.T) {
 	New(t)
 	if !long() {

@@ -36,7 +36,8 @@ func terminal(t *testing.T) *os.File {
 	return shell
 }
 
-// TestBackgroundOfTerminal: a job that was started with & in a shell at a terminal runs to its end, though its standard input is the terminal.
+// TestBackgroundOfTerminal: a job that was started with & in a shell at a terminal runs to its end,
+// though its standard input is the terminal.
 func TestBackgroundOfTerminal(t *testing.T) {
 	b := New(t)
 	id := JobID(t)

@@ -1,5 +1,5 @@
-// Package rankfile has the files that say where the ranks of a job are: the one that zipper plan writes, and the lists of hosts that the launchers of the
-// clusters' own MPI libraries read.
+// Package rankfile has the files that say where the ranks of a job are: the one that zipper plan
+// writes, and the lists of hosts that the launchers of the clusters' own MPI libraries read.
 package rankfile
 
 import (
@@ -19,8 +19,8 @@ type Place struct {
 	Cluster string // whose native job it is part of; empty: not said
 }
 
-// Read reads a plan: "RANK HOST [CLUSTER]" a line, every rank of the job from 0 on once, in any order; # begins a comment. The result has the place of
-// each rank. An error names the line.
+// Read reads a plan: "RANK HOST [CLUSTER]" a line, every rank of the job from 0 on once, in any
+// order; # begins a comment. The result has the place of each rank. An error names the line.
 func Read(r io.Reader) ([]Place, error) {
 	at := make(map[int]Place)
 	err := lines.Each(r, func(_ int, f []string) error {
@@ -75,8 +75,8 @@ func Hosts(places []Place, cluster string) (hosts []string) {
 	return hosts
 }
 
-// WriteHosts writes a host for each native rank, one a line: what MPICH takes as -f, Slurm as SLURM_HOSTFILE with --distribution=arbitrary, and Open MPI as
-// --hostfile with --map-by seq.
+// WriteHosts writes a host for each native rank, one a line: what MPICH takes as -f, Slurm as
+// SLURM_HOSTFILE with --distribution=arbitrary, and Open MPI as --hostfile with --map-by seq.
 func WriteHosts(w io.Writer, hosts []string) error {
 	b := bufio.NewWriter(w)
 	for _, h := range hosts {
@@ -85,7 +85,8 @@ func WriteHosts(w io.Writer, hosts []string) error {
 	return b.Flush()
 }
 
-// WriteOpenMPI writes Open MPI's rankfile: the k-th rank on a host is bound to its k-th slot, a core.
+// WriteOpenMPI writes Open MPI's rankfile: the k-th rank on a host is bound to its k-th slot, a
+// core.
 func WriteOpenMPI(w io.Writer, hosts []string) error {
 	b := bufio.NewWriter(w)
 	taken := make(map[string]int)

@@ -7,9 +7,11 @@ import (
 	"github.com/leidenzipper/zipper/internal/disjoint"
 )
 
-// offsets estimates how far the ranks' clocks are ahead of one another, in ns, from messages both ways between two ranks: if the fastest of each direction take
-// equally long, half of what they seem to differ by is the difference of the clocks. Pairs with the fastest messages are used first, as many as it takes to
-// compare all ranks that exchange any; of a set of ranks that do, the lowest has 0.
+// offsets estimates how far the ranks' clocks are ahead of one another, in ns, from messages both
+// ways between two ranks: if the fastest of each direction take equally long, half of what they
+// seem to differ by is the difference of the clocks. Pairs with the fastest messages are used
+// first, as many as it takes to compare all ranks that exchange any; of a set of ranks that do, the
+// lowest has 0.
 func (m *merger) offsets() []int64 {
 	type edge struct {
 		a, b         int
@@ -62,7 +64,8 @@ func (m *merger) offsets() []int64 {
 	return twice
 }
 
-// align sets all clocks to one, so that messages are in the order in which they passed; no time is below 0.
+// align sets all clocks to one, so that messages are in the order in which they passed; no time is
+// below 0.
 func (m *merger) align() {
 	ahead := m.offsets()
 	first := int64(0)

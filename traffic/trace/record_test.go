@@ -65,8 +65,9 @@ func TestRecordAndMerge(t *testing.T) {
 	}
 }
 
-// Four ranks whose clocks are apart, messages of known times: the trace has them as they passed. 3 sends nothing to 0, which does not matter; nobody sends 4 anything
-// in both directions, so its clock stays.
+// Four ranks whose clocks are apart, messages of known times: the trace has them as they passed. 3
+// sends nothing to 0, which does not matter; nobody sends 4 anything in both directions, so its
+// clock stays.
 func TestClocksAreAligned(t *testing.T) {
 	ahead := []int64{0, 5000, -7000, 90, 0}
 	rs := make([]*Recorder, len(ahead))

@@ -8,16 +8,16 @@ import (
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
-// way makes the flows of a way over zippers (none within a cluster): one flow,
+// path makes the flows of a path over zippers (none within a cluster): one flow,
 // or one per stage where a zipper stores and forwards.
 //
 // A crossing from A to B uses s.out, A's backbone, z.A.in, the forwarder, the
 // memory bus, z.B.out, B's backbone and d.in. From zipper to zipper a message
 // does not pass the backbone of the cluster between them.
-func (b *builder[T]) way(from, to place, way []int) []hop[T] {
+func (b *builder[T]) path(from, to place, path []int) []hop[T] {
 	w := &walker[T]{b: b, name: b.name(from) + ">" + b.name(to)}
 	if from.cluster < 0 && to.cluster < 0 {
-		c, _ := b.p.common(from, to) // ways has checked
+		c, _ := b.p.common(from, to) // paths has checked
 		w.use(b.port(from.index, c, true))
 		w.vertex = b.vertex(c, from.index)
 		w.use(b.port(to.index, c, false))
@@ -32,11 +32,11 @@ func (b *builder[T]) way(from, to place, way []int) []hop[T] {
 		w.use(b.port(from.index, to.cluster, true))
 		w.vertex = b.vertex(to.cluster, from.index)
 	}
-	if len(way) > 0 {
-		w.timed = !slices.ContainsFunc(way, func(z int) bool { return b.p.Zippers[z].Through.Rat == nil })
+	if len(path) > 0 {
+		w.timed = !slices.ContainsFunc(path, func(z int) bool { return b.p.Zippers[z].Through.Rat == nil })
 		w.backbone(from.cluster, true)
 		steps := b.routes[[2]int{from.cluster, to.cluster}]
-		for k, z := range way {
+		for k, z := range path {
 			w.through(z, steps[k].from, steps[k].to)
 		}
 		w.backbone(to.cluster, false)
@@ -77,7 +77,7 @@ type walker[T num.Number[T]] struct {
 	flow   sharing.Flow[T]
 	now    hop[T]
 	hops   []hop[T]
-	vertex int  // where the way enters the present switch
+	vertex int  // where the path enters the present switch
 	side   T    // slowest capacity since the last zipper, 0 = none yet
 	sides  []T  // of the segmented stretches so far
 	timed  bool // the zippers know how long a message takes through them

@@ -1,0 +1,64 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// realTime starts the program once more with all its threads going before those of other programs,
+// and returns in the program so started, or where that may not be: what comes of it is in the
+// lateness. All threads, since Go moves a goroutine's right to run from one to another, and on a
+// busy machine one that has to wait for the kernel's turn would hold it for tens of milliseconds.
+func realTime() error {
+	runtime.LockOSThread() // a thread has the policy, and those that it makes get it
+	defer runtime.UnlockOSThread()
+	switch now, err := unix.SchedGetAttr(0, 0); {
+	case err != nil:
+		return err
+	case now.Policy == unix.SCHED_FIFO:
+		return nil
+	}
+	want := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if unix.SchedSetAttr(0, &want, 0) != nil {
+		return nil // it may not
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return unix.Exec(self, os.Args, os.Environ())
+}
+
+// The calls of a carrier's thread do not tell Go's scheduler that they are calls: it would take
+// the right to run away in each, and the thread would have to get it back.
+
+func read(fd int, b []byte) (n int, errno unix.Errno) {
+	r, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return int(r), errno
+}
+
+// write writes a frame in two parts, of which the second may be empty.
+func write(fd int, head, payload []byte) unix.Errno {
+	if len(payload) == 0 {
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&head[0])), uintptr(len(head)))
+		return errno
+	}
+	parts := [2]unix.Iovec{{Base: &head[0]}, {Base: &payload[0]}}
+	parts[0].SetLen(len(head))
+	parts[1].SetLen(len(payload))
+	_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&parts)), 2)
+	return errno
+}
+
+// poll waits until fd can be read or so many nanoseconds have passed.
+func poll(fd int, ns int64) unix.Errno {
+	f := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	timeout := unix.NsecToTimespec(ns)
+	_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&f)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
+	return errno
+}

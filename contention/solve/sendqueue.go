@@ -1,0 +1,120 @@
+package solve
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/sharing"
+)
+
+// sendQueue is the transfers of one path under way. Relayed ones go one after the other; others
+// side by side, each with an equal part, so that one account of bytes serves all.
+type sendQueue struct {
+	path            *path
+	relayed         bool
+	end             float64 // target of the last entry
+	sent, delivered float64 // bytes since the queue began; of each, side by side
+	rate, most      float64 // bytes/s: of sending, and what its window allows; of each
+	entries         []entry // by target
+	limited         []charged
+}
+
+// charged is time that was spent waiting for a resource.
+type charged = Share[num.Float]
+
+// entry is a transfer in a send queue.
+type entry struct {
+	transfer int
+	target   float64   // delivered at which it ends
+	held     float64   // bytes of it that its sender need not see leave
+	began    float64   // time
+	least    float64   // time before which it cannot end
+	before   []charged // side by side: of the queue, when it began
+}
+
+func (q *sendQueue) add(transfer int, bytes, socket, now, least float64) {
+	x := entry{transfer: transfer, target: q.end + bytes, held: min(socket, bytes), began: now, least: least}
+	at := len(q.entries)
+	if !q.relayed {
+		x.target, x.before = q.sent+bytes, slices.Clone(q.limited)
+		at, _ = slices.BinarySearchFunc(q.entries, x.target, func(b entry, t float64) int { return cmp.Compare(b.target, t) })
+	}
+	q.entries = slices.Insert(q.entries, at, x)
+	q.end = q.entries[len(q.entries)-1].target
+}
+
+// pop ends the first entry and returns what it waited for.
+func (q *sendQueue) pop() []charged {
+	x := q.entries[0]
+	q.entries = q.entries[1:]
+	list := since(q.limited, x.before)
+	if q.relayed {
+		q.limited = q.limited[:0]
+	}
+	return list
+}
+
+func (q *sendQueue) charge(limits []int, time float64) {
+	if time <= 0 {
+		return
+	}
+	for _, r := range limits {
+		q.limited = charge(q.limited, sharing.Limit{Resource: r}, num.Float(time/float64(len(limits))))
+	}
+}
+
+// record adds the queue to a step of the whole.
+func record[T num.Number[T]](q *sendQueue, step *Step[T], limits []int, rate float64) {
+	list := make([]sharing.Limit, len(limits))
+	for i, r := range limits {
+		list[i].Resource = r
+	}
+	for _, x := range q.entries[:int(q.parallel())] {
+		step.Active, step.Rate, step.Limits = append(step.Active, x.transfer), append(step.Rate, finite[T](rate)), append(step.Limits, list)
+	}
+}
+
+// parallel is the number of transfers that go side by side.
+func (q *sendQueue) parallel() float64 {
+	if q.relayed {
+		return 1
+	}
+	return float64(len(q.entries))
+}
+
+// send lets bytes go for a time.
+func (q *sendQueue) send(dt float64) {
+	bytes := min(q.rate*dt, q.end-q.sent)
+	if q.end-q.sent-bytes < 1e-9*q.end {
+		bytes = q.end - q.sent
+	}
+	q.sent += bytes
+	q.path.stages[0].moved = bytes
+	if !q.relayed {
+		q.delivered = q.sent
+	}
+}
+
+// arrival is the rate at which the queue's bytes are delivered.
+func (q *sendQueue) arrival() float64 {
+	if !q.relayed {
+		return q.rate
+	}
+	return q.path.stages[len(q.path.stages)-1].rate
+}
+
+// limits are those of the last connection where bytes of the queue wait.
+func (q *sendQueue) limits() []int {
+	for k := len(q.path.stages) - 1; k > 0; k-- {
+		if s := &q.path.stages[k]; s.queued > 0 && len(s.conn.limits) > 0 {
+			return s.conn.limits
+		}
+	}
+	for k := range q.path.stages {
+		if c := q.path.stages[k].conn; len(c.limits) > 0 {
+			return c.limits
+		}
+	}
+	return nil
+}

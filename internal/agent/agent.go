@@ -1,0 +1,119 @@
+// Package agent talks with a process that answers questions, here or on another host: one JSON
+// value a line on its standard input and output. The agent speaks first, of itself; then an answer
+// follows every question, until its input ends.
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"time"
+)
+
+// Serve is an agent: it says hello on w, then answers the questions on r until r ends. A question
+// that cannot be read ends it with an error.
+func Serve[Q, A any](r io.Reader, w io.Writer, hello any, answer func(Q) A) error {
+	out := json.NewEncoder(w)
+	if err := out.Encode(hello); err != nil {
+		return err
+	}
+	in := json.NewDecoder(bufio.NewReader(r))
+	for {
+		var q Q
+		if err := in.Decode(&q); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
+				return nil
+			}
+			return err
+		}
+		if err := out.Encode(answer(q)); err != nil {
+			return err
+		}
+	}
+}
+
+// Conn is a connection to an agent. Not safe for concurrent use.
+type Conn struct {
+	questions io.WriteCloser
+	in        *json.Encoder
+	out       *json.Decoder
+	wait      func(time.Duration)
+}
+
+// New is a connection over two streams. Closing questions must end the agent.
+func New(answers io.Reader, questions io.WriteCloser) *Conn {
+	return &Conn{
+		questions: questions, in: json.NewEncoder(questions), out: json.NewDecoder(answers),
+		wait: func(time.Duration) {},
+	}
+}
+
+// Here runs an agent in this process, such as a function around Serve.
+func Here(serve func(r io.Reader, w io.Writer) error) *Conn {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	go func() { outW.CloseWithError(serve(inR, outW)) }()
+	c := New(outR, inW)
+	c.wait = func(time.Duration) { outR.Close() }
+	return c
+}
+
+// Start starts an agent as another process, perhaps through a remote shell. Lines that login
+// scripts print before it speaks are skipped. Close the connection and wait for it in any case when
+// the error is nil.
+func Start(cmd *exec.Cmd) (*Conn, error) {
+	w, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	r, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := New(&greeted{r: bufio.NewReader(r)}, w)
+	c.wait = func(patience time.Duration) {
+		timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait() // what went wrong has been said by then
+		timer.Stop()
+	}
+	return c, nil
+}
+
+// greeted is a stream after the lines before its first JSON object.
+type greeted struct {
+	r    *bufio.Reader
+	over bool
+}
+
+func (g *greeted) Read(p []byte) (int, error) {
+	for !g.over {
+		if c, err := g.r.Peek(1); err != nil || c[0] == '{' {
+			g.over = true
+		} else if _, err := g.r.ReadString('\n'); err != nil {
+			g.over = true
+		}
+	}
+	return g.r.Read(p)
+}
+
+// Hello reads what the agent says of itself, once, before any question.
+func (c *Conn) Hello(v any) error { return c.out.Decode(v) }
+
+// Ask puts a question and waits for its answer.
+func (c *Conn) Ask(question, answer any) error {
+	if err := c.in.Encode(question); err != nil {
+		return err
+	}
+	return c.out.Decode(answer)
+}
+
+// Close ends the agent's input, and with it the agent. Wait afterwards.
+func (c *Conn) Close() { c.questions.Close() }
+
+// Wait waits for the agent's end after Close; one that has not ended after patience is killed.
+func (c *Conn) Wait(patience time.Duration) { c.wait(patience) }
