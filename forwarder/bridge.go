@@ -1,29 +1,30 @@
 package forwarder
 
 import (
-	"errors"
 	"fmt"
-
-	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// bridge is the link to another forwarder for one job of several hops. Frames between ranks come and go on it as on a rank's link: the job's table has
-// it for all ranks that lie behind it. It ends with Bye from both ends: each says it when all ranks that could send something through it have left.
+// bridge is the link to another forwarder for one job of several hops. Frames between ranks come and go on it
+// as on a rank's link: the job's table has it for all ranks that lie behind it. It ends with Bye from both
+// ends: each says it when all ranks that could send something through it have left.
 type bridge struct {
 	job     *job
 	zipper  int    // the other end
 	cluster int    // the network that both are on
 	addr    string // the other end's, as known on it
-	conn    *conn
+	peer    *peer
 	ranks   int // that lie behind it
 
 	said, heard bool // Bye; guarded by Forwarder.mu
 }
 
+// send gives the other forwarder a frame. If it reads none it is found dead soon. Any thread.
+func (br *bridge) send(t wire.Type, body wire.Body) { _ = br.peer.conn.Send(frame(t, body)) }
+
 // allowed checks a header that comes over the bridge of a running job.
-func (br *bridge) allowed(h *wire.Header) error {
+func (br *bridge) allowed(h wire.Header) error {
 	if !h.Type.BetweenRanks() {
 		switch h.Type {
 		case wire.TypeAbort, wire.TypeBye, wire.TypePing, wire.TypePong, wire.TypeReady: // Ready: the same by another way
@@ -45,43 +46,33 @@ func (br *bridge) allowed(h *wire.Header) error {
 	return nil
 }
 
-// bridgeControl handles a frame for this forwarder over the bridge of a running job. Loop only.
-func (c *conn) bridgeControl(br *bridge, h *wire.Header, body []byte) {
-	switch h.Type {
-	case wire.TypeBye:
-		c.departed = true
-		c.f.mu.Lock()
-		br.heard = true
-		c.f.sayBye(br.job)
-		over := br.said
-		c.f.mu.Unlock()
-		if over {
-			c.part()
+// mayTell checks what the other forwarder says of a rank: only that one behind it cannot be reached.
+func (br *bridge) mayTell(s *wire.RailState) error {
+	if s.Up || int64(s.Rank) >= int64(len(br.job.via)) || br.job.via[s.Rank] != br {
+		return fmt.Errorf("RailState of rank %d (up: %v), which is not behind that link", s.Rank, s.Up)
+	}
+	return nil
+}
+
+// startBridges gives every bridge and the ranks behind it their place in the job that is about to run. With
+// Forwarder.mu.
+func (j *job) startBridges() {
+	h := j.hops
+	h.cancel()
+	h.joins = nil
+	h.staying = len(j.waiting)
+	j.via = make([]*bridge, len(j.table))
+	for v := range j.table {
+		if k := h.next(h.here, j.clusterOf[v]); k >= 0 {
+			br := h.bridges[k]
+			j.via[v] = br
+			j.table[v].Store(br.peer.conn)
+			br.ranks++
 		}
-	case wire.TypeAbort:
-		a, err := wire.ParseAbort(body)
-		if err != nil {
-			c.bad(err.Error())
-			return
-		}
-		c.f.mu.Lock()
-		c.f.fail(br.job, a.Code, a.Rank, a.Reason, c)
-		c.f.mu.Unlock()
-		c.end(fmt.Errorf("the job was aborted: %s", a.Reason))
-	case wire.TypeRailState:
-		s, err := wire.ParseRailState(body)
-		if err == nil && (s.Up || int64(s.Rank) >= int64(len(br.job.via)) || br.job.via[s.Rank] != br) {
-			err = fmt.Errorf("RailState of rank %d (up: %v), which is not behind that link", s.Rank, s.Up)
-		}
-		if err != nil {
-			c.bad(err.Error())
-			return
-		}
-		c.f.mu.Lock()
-		if br.job.state == running && br.job.table[s.Rank].CompareAndSwap(c, nil) {
-			c.f.without(br.job, s.Rank, s.Reason, br.cluster)
-		}
-		c.f.mu.Unlock()
+	}
+	for _, br := range h.bridges {
+		// One sender may have as much on its way to each of them.
+		br.peer.conn.Widen(br.ranks)
 	}
 }
 
@@ -89,68 +80,43 @@ func (c *conn) bridgeControl(br *bridge, h *wire.Header, body []byte) {
 func (f *Forwarder) departed(b *job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.departedLocked(b)
+	b.rankLeft()
 }
 
-func (f *Forwarder) departedLocked(b *job) {
-	b.hops.staying--
-	f.sayBye(b)
+// byeOver notes that the other end has said Bye, and reports whether both have. Any loop.
+func (f *Forwarder) byeOver(br *bridge) (both bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	br.heard = true
+	br.job.sayBye()
+	return br.said
 }
 
-// sayBye says Bye on bridges over which nothing more can go: the ranks here have left, and those behind bridges that lead to other networks. What comes
-// from a forwarder on the same network never goes on to another one there. With f.mu.
-func (f *Forwarder) sayBye(b *job) {
-	if b.state != running || b.hops.staying > 0 {
+// rankLeft counts a rank here that will not send any more. With Forwarder.mu.
+func (j *job) rankLeft() {
+	j.hops.staying--
+	j.sayBye()
+}
+
+// sayBye says Bye on bridges over which nothing more can go: the ranks here have left, and those behind bridges
+// that lead to other networks. What comes from a forwarder on the same network never goes on to another one
+// there. With Forwarder.mu.
+func (j *job) sayBye() {
+	if j.state != running || j.hops.staying > 0 {
 		return
 	}
-	for _, br := range b.hops.bridges {
+	for _, br := range j.hops.bridges {
 		still := br.said
-		for _, o := range b.hops.bridges {
+		for _, o := range j.hops.bridges {
 			still = still || o.cluster != br.cluster && !o.heard
 		}
 		if still {
 			continue
 		}
 		br.said = true
-		br.conn.out.lastly(make([][]byte, 1), frame(wire.TypeBye))
+		br.peer.conn.FinishWith(frame(wire.TypeBye, nil))
 		if br.heard {
-			br.conn.loop.post(br.conn.part)
+			br.peer.conn.Post(br.peer.conn.FinishNow)
 		}
-	}
-}
-
-// part ends a bridge that both ends have said Bye on. Loop only.
-func (c *conn) part() {
-	if c.ended || c.lingering {
-		return
-	}
-	c.out.mu.Lock()
-	waits := c.out.pending()
-	c.out.mu.Unlock()
-	if waits {
-		c.settle() // the other end closes
-		return
-	}
-	c.end(nil)
-}
-
-// bridgeLost fails the job of a bridge that is gone, or the job goes on over its other rows. With f.mu.
-func (f *Forwarder) bridgeLost(br *bridge, cause error) {
-	b := br.job
-	if cause == nil {
-		cause = errors.New("closed")
-	}
-	reason := fmt.Sprintf("the link to the forwarder %s is lost: %v", br.addr, cause)
-	switch {
-	case b.state == gathering:
-		delete(b.hops.bridges, br.zipper)
-		f.breakUp(b, wire.RefuseShutdown, reason)
-	case b.state == running && !(br.said && br.heard):
-		f.log.Error("a link between forwarders is lost", zap.String("job", b.id), zap.String("forwarder", br.addr), zap.Error(cause))
-		if b.gather.Rails() > 1 {
-			f.cutOff(br, reason)
-			return
-		}
-		f.fail(b, 1, wire.Nobody, reason, br.conn)
 	}
 }

@@ -3,7 +3,6 @@ package forwarder
 import (
 	"bytes"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/leidenzipper/zipper/handshake"
@@ -81,24 +80,6 @@ func TestClassic(t *testing.T) {
 	r1.bye()
 	if s := b.ended(); !s.OK || s.Traffic[0].PayloadBytes != 20 || s.Traffic[1].PayloadBytes != 10 {
 		t.Errorf("%+v", s)
-	}
-}
-
-// TestClassicLongMessage: what is stored of one message is bounded.
-func TestClassicLongMessage(t *testing.T) {
-	s := &classic{busy: true, sender: 0, receiver: 1, left: 1 << 30}
-	j := &job{}
-	j.table = make([]atomic.Pointer[conn], 2)
-	p := data(0, 1, 0, make([]byte, wire.MaxPayload))
-	for range 40 {
-		h, err := wire.ParseHeader(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.one(nil, j, &h, p)
-		if len(s.store) > storeLimit+len(p) {
-			t.Fatalf("%d bytes stored", len(s.store))
-		}
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/loop"
+	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/wire"
 )
 
 // Config says how a forwarder works. Zero values mean the default in parentheses.
@@ -41,17 +42,22 @@ type Config struct {
 	FlowLimit    int // payload bytes from one rank queued for another before its link is ended (wire.MaxWindow)
 	ControlLimit int // the same for headers and control frames, and under Classic for CTS frames that wait for their turn (64 MiB)
 
-	pipeFrom, pipeSize int // see pipe.go; others in tests
+	// Others in tests.
+	pipeFrom, pipeSize int // see package relay
+	clock              clock
 
 	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not block.
 	JobEnd func(Summary)
 }
 
+// Classic is the protocol of the original middleware, for comparison.
+const Classic = "classic"
+
 // Values of Config.Poll.
 const (
-	PollAdaptive = "adaptive"
-	PollEvent    = "event"
-	PollBusy     = "busy"
+	PollAdaptive = loop.Adaptive
+	PollEvent    = loop.Event
+	PollBusy     = loop.Busy
 )
 
 func (c Config) withDefaults() (Config, error) {
@@ -60,6 +66,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Log == nil {
 		c.Log = zap.NewNop()
+	}
+	if c.clock == nil {
+		c.clock = systemClock{}
 	}
 	if c.Loops == 0 {
 		c.Loops = DefaultLoops()
@@ -73,7 +82,7 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		v   *int
 		def int
-	}{{&c.ReadBuffer, 260 << 10}, {&c.FlowLimit, wire.MaxWindow}, {&c.ControlLimit, 64 << 20}, {&c.pipeFrom, pipeFrom}, {&c.pipeSize, pipeSize}} {
+	}{{&c.ReadBuffer, relay.ReadBuffer}, {&c.FlowLimit, relay.FlowLimit}, {&c.ControlLimit, relay.ControlLimit}, {&c.pipeFrom, relay.PipeFrom}, {&c.pipeSize, relay.PipeSize}} {
 		if *d.v == 0 {
 			*d.v = d.def
 		}
@@ -81,7 +90,7 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		v   *time.Duration
 		def time.Duration
-	}{{&c.JoinTimeout, 10 * time.Second}, {&c.Patience, 5 * time.Second}, {&c.PingInterval, 2 * time.Second}, {&c.PeerTimeout, time.Minute}, {&c.Unreachable, 6 * time.Second}, {&c.Linger, 5 * time.Second}} {
+	}{{&c.JoinTimeout, JoinTimeout}, {&c.Patience, Patience}, {&c.PingInterval, relay.PingInterval}, {&c.PeerTimeout, relay.PeerTimeout}, {&c.Unreachable, relay.Unreachable}, {&c.Linger, relay.Linger}} {
 		if *d.v == 0 {
 			*d.v = d.def
 		}
@@ -90,7 +99,7 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	switch {
-	case c.Loops < 0 || c.ReadBuffer < 4<<10 || c.FlowLimit < 0 || c.ControlLimit < 0:
+	case c.Loops < 0 || c.ReadBuffer < minReadBuffer || c.FlowLimit < 0 || c.ControlLimit < 0:
 		return c, fmt.Errorf("forwarder: %d loops, read buffer of %d bytes, limits %d and %d: out of range", c.Loops, c.ReadBuffer, c.FlowLimit, c.ControlLimit)
 	case c.Nice < -20 || c.Nice > 19:
 		return c, fmt.Errorf("forwarder: nice value %d: want -20 to 19", c.Nice)
@@ -105,4 +114,4 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // DefaultLoops is the number of event loops when Config does not say: one for two CPUs, since loops that spin keep a CPU from others; 1 to 4.
-func DefaultLoops() int { return max(1, min(runtime.NumCPU()/2, 4)) }
+func DefaultLoops() int { return max(1, min(runtime.NumCPU()/2, maxLoops)) }

@@ -1,136 +1,168 @@
 package forwarder
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// ended does for the jobs what the end of a link means. The link is closed. Its own loop only.
-func (f *Forwarder) ended(c *conn, cause error) {
-	if s := f.forget(c, cause); s != nil && f.cfg.JobEnd != nil {
+// How a job ends:
+//
+//  1. a connection has ended (forget): it is taken out of everything; a rank's without Bye, or a bridge's, is
+//     a loss (lost, bridgeLost), which fails the job if it has no other forwarder (fail), else rails.go tells
+//     the others;
+//  2. or a rank asks for the end (abort), or breaks the protocol (breach): that fails the job;
+//  3. a failed job's links get Abort and linger;
+//  4. when its last link is closed the kernel takes back, aside, what it has opened for it (finish);
+//  5. then it has ended, and Config.JobEnd is told (bury).
+
+// forget takes a connection that has ended out of everything.
+func (f *Forwarder) forget(p *peer, cause error) {
+	s := f.forgetLocked(p, cause)
+	if s != nil && f.cfg.JobEnd != nil {
 		f.cfg.JobEnd(*s)
 	}
 }
 
-// forget takes the link out of everything; the summary is that of a job which has ended with it, or nil.
-func (f *Forwarder) forget(c *conn, cause error) (ended *Summary) {
+// forgetLocked returns the summary of the job that has ended with the connection; nil: none has.
+func (f *Forwarder) forgetLocked(p *peer, cause error) (over *Summary) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.conns, c)
-	c.joining = nil
-	if c.bridge != nil {
-		f.bridgeLost(c.bridge, cause)
+	delete(f.peers, p)
+	p.joining = nil
+	if p.bridge != nil {
+		f.bridgeLost(p.bridge, cause)
 	}
-	if m := c.member.Load(); m != nil {
-		f.lost(c, m, cause)
+	if m := p.member.Load(); m != nil {
+		f.lost(p, m, cause)
 		if m.job.live--; m.job.live == 0 {
-			ended = f.finish(m.job)
+			over = f.finish(m.job)
 		}
 	} else {
-		f.leave(c)
-		f.log.Debug("link closed before its job began", zap.Object("peer", c), zap.Error(cause))
+		f.leave(p)
+		f.log.Debug("link closed before its job began", zap.Object("peer", p), zap.Error(cause))
 	}
-	if f.stopping && len(f.conns) == 0 {
+	if f.stopping && len(f.peers) == 0 {
 		close(f.empty)
 	}
-	return ended
+	return over
 }
 
 // lost fails the job of a rank whose link ended without Bye. With f.mu.
-func (f *Forwarder) lost(c *conn, m *member, cause error) {
+func (f *Forwarder) lost(p *peer, m *member, cause error) {
 	if m.bridge != nil {
 		return // bridgeLost has seen to it
 	}
-	if !m.job.table[m.rank].CompareAndSwap(c, nil) || m.job.state != running {
+	if !m.job.table[m.rank].CompareAndSwap(p.conn, nil) || m.job.state != running {
 		return // departed, or replaced
 	}
 	if m.job.gather.Rails() > 1 {
-		f.miss(m.job, m.rank, m.lostBy(c, cause))
+		f.linkLost(m.job, m.rank, m.lostBy(p, cause))
 		return
 	}
-	f.fail(m.job, 1, m.rank, m.lostBy(c, cause), c)
+	f.fail(m.job, 1, m.rank, m.lostBy(p, cause), p)
 }
 
-// lostBy says whose link is lost and why.
-func (m *member) lostBy(c *conn, cause error) string {
-	cluster, native := m.job.place(m.rank)
-	return fmt.Sprintf("virtual rank %d (rank %d of cluster %s on host %s, link %s) is lost: %v", m.rank, native, cluster, m.job.hosts[m.rank], c.link.Remote(), cause)
-}
-
-// abortedBy says which rank asked for the end and why; a rank that reports another's end has said all itself.
-func (m *member) abortedBy(a *wire.Abort) string {
-	if a.Rank != m.rank {
-		return a.Reason
+// bridgeLost fails the job of a bridge that is gone, or the job goes on over its other rows. With f.mu.
+func (f *Forwarder) bridgeLost(br *bridge, cause error) {
+	b := br.job
+	if cause == nil {
+		cause = errors.New("closed")
 	}
-	cluster, native := m.job.place(m.rank)
-	return fmt.Sprintf("%s, by virtual rank %d (rank %d of cluster %s on host %s) with code %d", a.Reason, m.rank, native, cluster, m.job.hosts[m.rank], a.Code)
+	reason := fmt.Sprintf("the link to the forwarder %s is lost: %v", br.addr, cause)
+	switch {
+	case b.state == gathering:
+		delete(b.hops.bridges, br.zipper)
+		f.giveUp(b, wire.RefuseShutdown, reason)
+	case b.state == running && !(br.said && br.heard):
+		f.log.Error("a link between forwarders is lost", zap.String("job", b.id), zap.String("forwarder", br.addr), zap.Error(cause))
+		if b.gather.Rails() > 1 {
+			f.cutOff(br, reason)
+			return
+		}
+		f.fail(b, 1, wire.Nobody, reason, br.peer)
+	}
+}
+
+// abort fails a job because a rank asked for it; everybody but from hears of it.
+func (f *Forwarder) abort(b *job, code int32, rank uint32, reason string, from *peer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail(b, code, rank, reason, from)
+}
+
+// breach fails the job of a peer that broke the protocol.
+func (f *Forwarder) breach(p *peer, m *member, reason string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m.bridge != nil {
+		f.fail(m.job, 1, wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", m.bridge.addr, reason), p)
+		return
+	}
+	if m.job.table[m.rank].CompareAndSwap(p.conn, nil) {
+		f.fail(m.job, 1, m.rank, m.lostBy(p, fmt.Errorf("it broke the protocol: %s", reason)), p)
+	}
 }
 
 // fail ends a running job: everybody but the cause gets Abort. With f.mu.
-func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *conn) {
+func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *peer) {
 	if b.state != running {
 		return
 	}
-	b.state, b.code, b.reason = failed, code, reason
+	f.to(b, ending)
+	b.code, b.reason = code, reason
 	f.log.Error("job aborted", zap.String("job", b.id), zap.Int32("code", code), zap.String("reason", reason))
-	frame := abortFrame(code, rank, reason)
-	told := map[*conn]bool{nil: true, cause: true}
+	last := abortFrame(code, rank, reason)
+	told := map[*peer]bool{nil: true, cause: true}
 	for i := range b.table {
-		if c := b.table[i].Swap(nil); !told[c] {
-			told[c] = true // a bridge stands there for many
-			c.loop.post(func() { c.linger(frame) })
+		if p := peerOf(b.table[i].Swap(nil)); !told[p] {
+			told[p] = true // a bridge stands there for many
+			p.abortWith(last)
 		}
 	}
 	for _, br := range b.bridges() { // one may lead to nobody any more
-		if c := br.conn; !told[c] {
-			told[c] = true
-			c.loop.post(func() { c.linger(frame) })
+		if !told[br.peer] {
+			told[br.peer] = true
+			br.peer.abortWith(last)
 		}
 	}
 }
 
-// finish forgets a job without links. With f.mu.
+// finish ends a job without links. The summary is nil if the kernel has to take something back first. With f.mu.
 func (f *Forwarder) finish(b *job) *Summary {
-	if b.state == running && len(b.absent) > 0 { // they may have lived on over another forwarder: here they never took their leave
-		b.code, b.reason = 1, b.absent[slices.Min(slices.Collect(maps.Keys(b.absent)))]
-	}
-	b.state = finished
-	if b.passage != nil {
-		if err := b.passage.Close(); err != nil {
-			f.log.Warn("what the kernel passed on for a job is not all taken back; it ends with this forwarder", zap.String("job", b.id), zap.Error(err))
+	if b.state == running {
+		if len(b.absent) > 0 { // they may have lived on over another forwarder: here they never took their leave
+			b.code, b.reason = 1, b.absent[slices.Min(slices.Collect(maps.Keys(b.absent)))]
 		}
+		f.to(b, ending)
 	}
+	if b.ways == nil {
+		return f.bury(b)
+	}
+	f.aside(func() { f.closeWays(b.id, b.ways) }, func() {
+		f.mu.Lock()
+		s := f.bury(b)
+		f.mu.Unlock()
+		if f.cfg.JobEnd != nil {
+			f.cfg.JobEnd(*s)
+		}
+	})
+	return nil
+}
+
+// bury forgets a job of which nothing is left. With f.mu.
+func (f *Forwarder) bury(b *job) *Summary {
+	f.to(b, ended)
 	delete(f.jobs, b.id)
-	s := b.summary(time.Now())
+	s := b.summary(f.cfg.clock.Now())
 	if f.past = append(f.past, s); len(f.past) > keepSummaries {
 		f.past = append(f.past[:0], f.past[1:]...)
 	}
 	f.log.Info("job ended", zap.String("job", s.Job), zap.Bool("ok", s.OK), zap.Int32("code", s.Code), zap.Duration("ran", s.Ended.Sub(s.Started)), zap.Any("traffic", s.Traffic))
 	return &s
-}
-
-// abort fails a job because a rank asked for it; that rank hears it too, as an answer.
-func (f *Forwarder) abort(b *job, code int32, rank uint32, reason string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.fail(b, code, rank, reason, nil)
-}
-
-// breach fails the job of a rank that broke the protocol.
-func (f *Forwarder) breach(c *conn, m *member, reason string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if m.bridge != nil {
-		f.fail(m.job, 1, wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", m.bridge.addr, reason), c)
-		return
-	}
-	if m.job.table[m.rank].CompareAndSwap(c, nil) {
-		f.fail(m.job, 1, m.rank, m.lostBy(c, fmt.Errorf("it broke the protocol: %s", reason)), c)
-	}
 }

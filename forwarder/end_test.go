@@ -80,16 +80,10 @@ func TestLingerEnds(t *testing.T) {
 
 // TestHalfDead: a peer that says nothing, though asked, is dead; one that answers is not, however idle.
 func TestHalfDead(t *testing.T) {
-	b := start(t, tcpNetwork(), func(c *Config) { c.Loops, c.PingInterval, c.PeerTimeout = 1, 10*time.Second, time.Minute })
+	now := new(shiftedClock)
+	b := start(t, tcpNetwork(), func(c *Config) { c.Loops, c.PingInterval, c.PeerTimeout, c.clock = 1, 10*time.Second, time.Minute, now })
 	r := b.join("j", twoClusters...)
-	idle := func(d time.Duration, ranks ...*rank) { // has the forwarder believe that nothing came from them for that much longer
-		b.f.mu.Lock()
-		defer b.f.mu.Unlock()
-		for _, x := range ranks {
-			c := b.f.jobs["j"].table[x.Rank].Load()
-			c.loop.post(func() { c.heard = c.heard.Add(-d) })
-		}
-	}
+	idle := func(d time.Duration) { now.by.Add(int64(d)) } // nothing came from anybody for that much longer
 	gets := func(x *rank, want wire.Type) {
 		t.Helper()
 		if h, body, err := x.recv(); err != nil || h.Type != want {
@@ -105,12 +99,12 @@ func TestHalfDead(t *testing.T) {
 			gets(x, wire.TypePong) // now the forwarder has heard it
 		}
 	}
-	idle(10*time.Second, r...)
+	idle(10 * time.Second)
 	answers(r[:3]...)
 	gets(r[3], wire.TypePing)
-	idle(30*time.Second, r...)
+	idle(30 * time.Second)
 	answers(r[:3]...) // and nobody is dead
-	idle(30*time.Second, r...)
+	idle(30 * time.Second)
 	for _, x := range r[:3] {
 		_, body := x.expect(wire.TypeAbort)
 		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 || !strings.Contains(a.Reason, "no answer for 1m0s") {

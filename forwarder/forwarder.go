@@ -1,19 +1,17 @@
 // Package forwarder relays frames between the ranks of a job that share no network.
 //
-// The way of a frame, all on one event-loop thread:
+// Its parts, each of which knows only those below it:
 //
-//  1. epoll says that a link is readable; the loop reads into its one buffer (input.fill);
-//  2. whole frames are found and their headers checked (input.split, allowed);
-//  3. frames in a row for the same rank are written, where they stand, to that rank's link (relay, output.write);
-//     a large segment after another goes from socket to socket through a pipe instead, once its head has been checked (pipe.go);
-//  4. only what the link does not take is copied to a queue (output.enqueue), which the link's own loop
-//     writes when epoll says that it is writable (output.flush).
+//	forwarder   jobs: who is in one, how it gathers (join.go, gather.go, layout.go), what several hops add
+//	            (hops.go, bridge.go) and several forwarders (rails.go), how it ends (end.go)
+//	relay       bytes from one connection to another
+//	loop        the event loops
+//	nat         the kernel's table of connections that it passes on
 //
-// Nothing here blocks, and no destination, however slow, keeps a loop from reading a source: credit between the
-// ranks bounds what can be queued, and a rank that sends more than its credit loses its link.
+// The way of a frame is in package relay. Nothing on an event loop blocks: dialling other forwarders and asking
+// the kernel are done aside (aside), and their completion is posted to a loop.
 //
-// Locks, in the order in which they may be taken: Forwarder.mu (joining and ending, never on a frame's way),
-// output.mu (one link's writing side), loop.mu (work posted to a loop).
+// Locks: Forwarder.mu (joining and ending, never on a frame's way), then those of package relay.
 package forwarder
 
 import (
@@ -24,30 +22,29 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
+	"github.com/leidenzipper/zipper/forwarder/loop"
+	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// keepSummaries is how many ended jobs Status remembers.
-const keepSummaries = 32
+const stopReason = "the forwarder is shutting down"
 
 // Forwarder relays for any number of jobs at once.
 type Forwarder struct {
-	cfg      Config
-	log      *zap.Logger
-	pool     pool
-	passages sync.Pool // of *passage
-	pipes    pipes
-	loops    []*loop
-	born     time.Time
+	cfg     Config
+	log     *zap.Logger
+	relay   *relay.Relay
+	workers []*relay.Worker
+	asides  sync.WaitGroup
+	born    time.Time
 
 	mu       sync.Mutex
-	conns    map[*conn]struct{}
-	jobs     map[string]*job // gathering, running and failed
+	peers    map[*peer]struct{}
+	jobs     map[string]*job // by id; all that have not ended
 	past     []Summary       // last ended jobs, oldest first
-	next     int             // loop for the next link
+	next     int             // worker for the next link
 	stopping bool
 	empty    chan struct{} // closed when stopping and the last link is gone
 }
@@ -58,25 +55,19 @@ func New(cfg Config) (*Forwarder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forwarder{cfg: cfg, log: cfg.Log, born: time.Now(), conns: map[*conn]struct{}{}, jobs: map[string]*job{}, empty: make(chan struct{})}, nil
+	return &Forwarder{cfg: cfg, log: cfg.Log, relay: relay.New(cfg.relay()), born: cfg.clock.Now(),
+		peers: map[*peer]struct{}{}, jobs: map[string]*job{}, empty: make(chan struct{})}, nil
 }
 
 // Serve takes links in and relays until ctx ends; then it refuses and aborts what is there, closes everything
 // and returns nil. Any other error means that it could not start. Call it once.
 func (f *Forwarder) Serve(ctx context.Context) error {
-	for range f.cfg.Loops {
-		l, err := newLoop(f)
-		if err != nil {
-			for _, l := range f.loops {
-				l.free()
-			}
-			return fmt.Errorf("forwarder: %w", err)
-		}
-		f.loops = append(f.loops, l)
+	if err := f.makeLoops(); err != nil {
+		return err
 	}
 	var loops, accepts sync.WaitGroup
-	for _, l := range f.loops {
-		loops.Go(l.run)
+	for _, w := range f.workers {
+		loops.Go(w.Loop.Run)
 	}
 	for _, ln := range f.cfg.Listeners {
 		accepts.Go(func() { f.accept(ctx, ln) })
@@ -88,15 +79,36 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 	}
 	accepts.Wait()
 	f.shutdown()
-	for _, l := range f.loops {
-		l.stop()
+	for _, w := range f.workers {
+		w.Loop.Stop()
 	}
 	loops.Wait()
-	for _, l := range f.loops {
-		l.free()
-	}
-	f.pipes.close()
+	f.asides.Wait()
+	f.freeLoops()
+	f.relay.Close()
 	return nil
+}
+
+func (f *Forwarder) makeLoops() error {
+	for i := range f.cfg.Loops {
+		c := loop.Config{Poll: f.cfg.Poll, Tick: f.cfg.tick(), Nice: f.cfg.Nice, Now: f.cfg.clock.Now}
+		if i == 0 {
+			c.Log = f.log // it says for all what the system does not grant
+		}
+		l, err := loop.New(c)
+		if err != nil {
+			f.freeLoops()
+			return fmt.Errorf("forwarder: %w", err)
+		}
+		f.workers = append(f.workers, f.relay.Worker(l))
+	}
+	return nil
+}
+
+func (f *Forwarder) freeLoops() {
+	for _, w := range f.workers {
+		w.Loop.Close()
+	}
 }
 
 func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
@@ -112,60 +124,64 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 		f.log.Error("cannot take a link in (too many open files?)", zap.Error(err))
 		select {
 		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond): // the cause may pass; do not spin on it
+		case <-time.After(acceptAgain): // the cause may pass; do not spin on it
 		}
 	}
 }
 
-// take gives a new link to the next loop. prepare, if not nil, is called with f.mu before the link is used; false: it is not wanted any more.
-func (f *Forwarder) take(link transport.Link, prepare func(c *conn) bool) {
-	c := &conn{f: f, link: link, log: f.log}
-	c.lender, _ = link.(transport.Lender)
-	c.piper, _ = link.(transport.Piper)
-	c.out = output{link: link, lender: c.lender, piper: c.piper, pool: &f.pool, arm: c.armWrite, broken: c.broken, limits: limits{f.cfg.FlowLimit, f.cfg.ControlLimit}}
-	c.out.placer, _ = link.(transport.Placer)
+// take gives a new link to the next loop. prepare, if not nil, is called with f.mu before the link is used;
+// false: it is not wanted any more. Any thread.
+func (f *Forwarder) take(link transport.Link, prepare func(p *peer) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.stopping || prepare != nil && !prepare(c) {
+	p := &peer{f: f}
+	p.conn = f.relay.Conn(f.workers[f.next%len(f.workers)], link, p)
+	if f.stopping || prepare != nil && !prepare(p) {
 		link.Close()
 		return
 	}
-	c.loop = f.loops[f.next%len(f.loops)]
 	f.next++
-	f.conns[c] = struct{}{}
-	c.loop.post(func() {
-		if err := c.loop.add(c); err != nil {
+	f.peers[p] = struct{}{}
+	p.conn.Post(func() {
+		if err := p.conn.Open(); err != nil {
 			f.log.Error("cannot watch a link", zap.Error(err))
-			c.out.close()
-			link.Close()
-			c.ended = true
-			f.ended(c, err)
 			return
 		}
-		c.start()
+		p.start()
 	})
 }
 
-// shutdown refuses and aborts everything and waits for the links to close, at most Linger.
+// aside runs work, which may block, on a goroutine of its own, and then done, which must not, on an event loop.
+// done may be nil. Any thread.
+func (f *Forwarder) aside(work, done func()) {
+	f.asides.Go(func() {
+		work()
+		if done != nil && !f.workers[0].Loop.Post(done) {
+			done() // the loops have ended: nobody is in its way
+		}
+	})
+}
+
+// shutdown refuses and aborts everything and waits for the links to close, at most Linger; then it closes them.
 func (f *Forwarder) shutdown() {
 	f.mu.Lock()
 	f.stopping = true
-	const why = "the forwarder is shutting down"
 	for _, j := range f.jobs {
 		switch {
 		case j.state == gathering && j.hops != nil:
-			f.breakUp(j, wire.RefuseShutdown, why)
+			f.giveUp(j, wire.RefuseShutdown, stopReason)
 		case j.state != running:
 		case j.gather.Rails() > 1: // its ranks have other forwarders
-			f.release(j, why)
+			f.release(j, stopReason)
 		default:
-			f.fail(j, 1, wire.Nobody, why, nil)
+			f.fail(j, 1, wire.Nobody, stopReason, nil)
 		}
 	}
-	for c := range f.conns {
-		f.refuseLocked(c, wire.RefuseShutdown, why)
+	for p := range f.peers {
+		p.refuse(wire.RefuseShutdown, stopReason)
+		f.leave(p)
 	}
-	if len(f.conns) == 0 {
+	if len(f.peers) == 0 {
 		close(f.empty)
 	}
 	f.mu.Unlock()
@@ -173,21 +189,11 @@ func (f *Forwarder) shutdown() {
 	case <-f.empty:
 	case <-time.After(f.cfg.Linger):
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for p := range f.peers {
+		p.end(errStopped)
+	}
 }
 
-// MarshalLogObject describes the link's peer. Any thread.
-func (c *conn) MarshalLogObject(e zapcore.ObjectEncoder) error {
-	e.AddString("link", c.link.Remote())
-	if m := c.member.Load(); m != nil && m.bridge != nil {
-		e.AddString("job", m.job.id)
-		e.AddString("forwarder", m.bridge.addr)
-	} else if m != nil {
-		cluster, native := m.job.place(m.rank)
-		e.AddString("job", m.job.id)
-		e.AddUint32("virtual_rank", m.rank)
-		e.AddString("cluster", cluster)
-		e.AddInt("rank", native)
-		e.AddString("host", m.job.hosts[m.rank])
-	}
-	return nil
-}
+var errStopped = errors.New("the forwarder has stopped")

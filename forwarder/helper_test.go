@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,14 @@ func tcpNetwork() network {
 		dial: func(transport.Listener) transport.Dialer { return tcp.Dialer{} },
 	}
 }
+
+// shiftedClock is the system's, put forward.
+type shiftedClock struct {
+	systemClock
+	by atomic.Int64 // nanoseconds
+}
+
+func (c *shiftedClock) Now() time.Time { return time.Now().Add(time.Duration(c.by.Load())) }
 
 // bench is a running forwarder.
 type bench struct {

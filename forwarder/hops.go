@@ -15,14 +15,18 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A job of several hops: its clusters and forwarders form a tree, every rank joins the forwarders on its own network, and forwarders that are on the
-// same network have a link (bridge.go) for the job. How such a job gathers:
+// A job of several hops: its clusters and forwarders form a tree, every rank joins the forwarders on its own
+// network, and forwarders that are on the same network have a link (bridge.go) for the job. How such a job
+// gathers:
 //
-//  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder dials its neighbours of a higher index and shows them
-//     that rank's Join (handshake.Bridger); those of a lower index dial it.
-//  2. Joins are passed on towards the forwarders that do not see the rank themselves: each gathers the whole job.
-//  3. A forwarder that has all tells the others (Ready); who has heard it of all starts. Ready goes out on every bridge before the forwarder starts,
-//     so no frame of the job overtakes it, and no frame comes to a forwarder that has not started.
+//  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder dials its
+//     neighbours of a higher index and shows them that rank's Join (joinedHere, reachOut, introduce); those
+//     of a lower index dial it (bridgeIn).
+//  2. Joins are passed on towards the forwarders that do not see the rank themselves: each gathers the whole
+//     job (spread, joinedThere).
+//  3. A forwarder that has all tells the others (sees, with Ready); who has heard it of all starts. Ready goes
+//     out on every bridge before the forwarder starts, so no frame of the job overtakes it, and no frame comes
+//     to a forwarder that has not started.
 //
 // A job that loses a rank or a bridge while it gathers ends for everybody: there is no taking back of a Join.
 
@@ -91,62 +95,61 @@ func (h *hops) gaps() string {
 	return b.String()
 }
 
-// bridges are those of a job of several hops that are there.
-func (j *job) bridges() map[int]*bridge {
-	if j.hops == nil {
-		return nil
-	}
-	return j.hops.bridges
-}
-
 // clusterIndex finds a Join's cluster, which is in its layout.
 func (j *job) clusterIndex(name string) int {
 	return slices.IndexFunc(j.clusters, func(c wire.Cluster) bool { return c.Name == name })
 }
 
-// welcome checks that a rank belongs to this forwarder.
-func (h *hops) welcome(b *job, j *wire.Join) *handshake.Refused {
-	if int(j.Here) != h.here || h.next(h.here, b.clusterIndex(j.Cluster)) >= 0 {
-		return &handshake.Refused{Code: wire.RefuseLayout, Reason: fmt.Sprintf("job %q does not reach this forwarder from cluster %s: are the --zipper addresses right, and in the same order in all clusters?", b.id, j.Cluster)}
+// belongs checks that a rank is one of this forwarder's.
+func (j *job) belongs(join *wire.Join) *handshake.Refused {
+	h := j.hops
+	if int(join.Here) != h.here || h.next(h.here, j.clusterIndex(join.Cluster)) >= 0 {
+		return &handshake.Refused{Code: wire.RefuseLayout, Reason: fmt.Sprintf("job %q does not reach this forwarder from cluster %s: are the --zipper addresses right, and in the same order in all clusters?", j.id, join.Cluster)}
 	}
 	return nil
 }
 
-// joinedHere passes a rank's Join on and, with the first, begins to dial. With f.mu.
+// joinedHere goes on with a rank's Join: it is passed on, with the first one the neighbours are dialled, and
+// with the last one they hear that this forwarder sees all. With f.mu.
 func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate) {
 	h := b.hops
-	f.spread(b, j)
-	if h.dialled {
-		return
-	}
-	h.dialled = true
-	for k := h.here + 1; k < len(h.zippers); k++ {
-		if cluster, addr, ok := h.neighbour(k); ok {
-			go f.reachOut(b, &bridge{job: b, zipper: k, cluster: cluster, addr: addr}, cert)
+	b.spread(j)
+	if !h.dialled {
+		h.dialled = true
+		for k := h.here + 1; k < len(h.zippers); k++ {
+			if cluster, addr, ok := h.neighbour(k); ok {
+				f.reachOut(b, &bridge{job: b, zipper: k, cluster: cluster, addr: addr}, cert)
+			}
 		}
 	}
-}
-
-// reachOut dials a neighbour.
-func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
-	link, err := f.cfg.Dial(b.hops.ctx, br.addr)
-	if err == nil {
-		f.take(link, func(c *conn) bool {
-			c.bridge, c.bridger, br.conn = br, handshake.NewBridger(cert, br.zipper), c
-			return b.state == gathering
-		})
-		return
+	if b.gather.Complete() {
+		f.sees(b, h.here)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.breakUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q: this forwarder cannot reach the forwarder %s: %v", b.id, br.addr, err))
 }
 
-// spread keeps a new rank's Join and passes it on. With f.mu.
-func (f *Forwarder) spread(b *job, j *wire.Join) {
-	b.hops.joins = append(b.hops.joins, j)
-	for _, br := range b.hops.bridges {
-		br.announce(j)
+// reachOut dials a neighbour, aside.
+func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
+	var link transport.Link
+	var err error
+	f.aside(func() { link, err = f.cfg.Dial(b.hops.ctx, br.addr) }, func() {
+		if err == nil {
+			f.take(link, func(p *peer) bool {
+				p.bridge, p.bridger, br.peer = br, handshake.NewBridger(cert, br.zipper), p
+				return b.state == gathering
+			})
+			return
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.giveUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q: this forwarder cannot reach the forwarder %s: %v", b.id, br.addr, err))
+	})
+}
+
+// spread keeps a new rank's Join and passes it on. With Forwarder.mu.
+func (j *job) spread(join *wire.Join) {
+	j.hops.joins = append(j.hops.joins, join)
+	for _, br := range j.hops.bridges {
+		br.announce(join)
 	}
 }
 
@@ -158,15 +161,10 @@ func (br *bridge) announce(j *wire.Join) {
 	}
 }
 
-func (br *bridge) send(t wire.Type, body wire.Body) {
-	br.conn.out.write(make([][]byte, 1), wire.Nobody, wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, body), nil)
-}
-
-// bridgeIn takes a link that another forwarder has made. On the link's own loop, with f.mu.
-func (f *Forwarder) bridgeIn(c *conn, j *wire.Join, here int) {
+// bridgeIn takes a link that another forwarder has made, or says why not. On its own loop, with f.mu.
+func (f *Forwarder) bridgeIn(p *peer, j *wire.Join, here int) *handshake.Refused {
 	if refused := f.serves(j); refused != nil {
-		c.joining.Refuse(refused.Code, refused.Reason)
-		return
+		return refused
 	}
 	b := f.jobs[j.Job]
 	begins := b == nil
@@ -180,19 +178,20 @@ func (f *Forwarder) bridgeIn(c *conn, j *wire.Join, here int) {
 		refused = b.mayBridge(int(j.Here), here)
 	}
 	if refused != nil {
-		c.joining.Refuse(refused.Code, refused.Reason)
 		if begins && b != nil {
-			f.breakUp(b, refused.Code, refused.Reason) // nobody waits in it
+			f.giveUp(b, refused.Code, refused.Reason) // nobody waits in it
 		}
-		return
+		return refused
 	}
-	c.joining.Release()
-	c.joining, c.deadline = nil, time.Time{}
+	p.joining.Release()
+	p.joining, p.deadline = nil, time.Time{}
 	cluster, addr, _ := b.hops.neighbour(int(j.Here))
-	c.bridge = &bridge{job: b, zipper: int(j.Here), cluster: cluster, addr: addr, conn: c}
-	f.bridged(c.bridge)
+	p.bridge = &bridge{job: b, zipper: int(j.Here), cluster: cluster, addr: addr, peer: p}
+	f.bridged(p.bridge)
+	return nil
 }
 
+// mayBridge checks that a forwarder may have a link with this one, as that one says they are numbered.
 func (j *job) mayBridge(from, here int) *handshake.Refused {
 	h := j.hops
 	_, _, ok := h.neighbour(from)
@@ -211,7 +210,7 @@ func (j *job) mayBridge(from, here int) *handshake.Refused {
 func (f *Forwarder) bridged(br *bridge) {
 	h := br.job.hops
 	h.bridges[br.zipper] = br
-	f.log.Info("link to another forwarder", zap.String("job", br.job.id), zap.String("forwarder", br.addr), zap.String("link", br.conn.link.Remote()))
+	f.log.Info("link to another forwarder", zap.String("job", br.job.id), zap.String("forwarder", br.addr), zap.String("link", br.peer.conn.Link().Remote()))
 	for _, j := range h.joins {
 		br.announce(j)
 	}
@@ -223,12 +222,8 @@ func (f *Forwarder) bridged(br *bridge) {
 }
 
 // gatherOver handles a frame that comes over a bridge before the job runs. On the link's own loop, with f.mu.
-func (f *Forwarder) gatherOver(c *conn, h wire.Header, body []byte) {
-	br := c.bridge
-	if c.bridger != nil {
-		f.introduce(c, h, body)
-		return
-	}
+func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
+	br := p.bridge
 	var err error
 	switch h.Type {
 	case wire.TypePing:
@@ -250,33 +245,33 @@ func (f *Forwarder) gatherOver(c *conn, h wire.Header, body []byte) {
 	case wire.TypeRefuse:
 		var r wire.Refuse
 		if r, err = wire.ParseRefuse(body); err == nil {
-			f.breakUp(br.job, r.Code, r.Reason)
-			c.loop.post(func() { c.end(fmt.Errorf("refused: %s", r.Reason)) })
+			f.giveUp(br.job, r.Code, r.Reason)
+			p.end(fmt.Errorf("refused: %s", r.Reason))
 		}
 	default:
 		err = fmt.Errorf("not expected now")
 	}
 	if err != nil {
-		f.breakUp(br.job, wire.RefuseMalformed, fmt.Sprintf("bad %v frame from the forwarder %s: %v", h.Type, br.addr, err))
+		f.giveUp(br.job, wire.RefuseMalformed, fmt.Sprintf("bad %v frame from the forwarder %s: %v", h.Type, br.addr, err))
 	}
 }
 
-// introduce goes on with the exchange that opens a bridge which we dialled.
-func (f *Forwarder) introduce(c *conn, h wire.Header, body []byte) {
-	br, m := c.bridge, c.bridger
+// introduce goes on with the exchange that opens a bridge which we dialled. With f.mu.
+func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
+	br, m := p.bridge, p.bridger
 	if br.job.state != gathering { // the other end need not begin
-		c.loop.post(func() { c.end(fmt.Errorf("job %q does not gather any more", br.job.id)) })
+		p.end(fmt.Errorf("job %q does not gather any more", br.job.id))
 		return
 	}
 	m.HandleMessage(h, body)
-	_ = handshake.Drive(m, c.sendFrame, func(e handshake.Event) error { // neither of the two fails
+	_ = handshake.Drive(m, p.sendFrame, func(e handshake.Event) error {
 		switch e.Kind {
 		case handshake.Bridged:
-			c.bridger = nil
+			p.bridger = nil
 			f.bridged(br)
 		case handshake.Ended:
-			f.breakUp(br.job, e.Err.Code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr, e.Err.Reason))
-			c.loop.post(func() { c.end(e.Err) })
+			f.giveUp(br.job, e.Err.Code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr, e.Err.Reason))
+			p.end(e.Err)
 		}
 		return nil
 	})
@@ -297,7 +292,7 @@ func (f *Forwarder) joinedThere(br *bridge, j *wire.Join) error {
 	if _, refused := b.gather.Add(j); refused != nil {
 		return refused
 	}
-	f.spread(b, j)
+	b.spread(j)
 	if b.gather.Complete() {
 		f.sees(b, b.hops.here)
 	}
@@ -315,48 +310,7 @@ func (f *Forwarder) sees(b *job, zipper int) {
 		br.send(wire.TypeReady, &wire.Ready{Zipper: uint32(zipper)})
 	}
 	if !slices.Contains(h.ready, false) {
-		f.complete(b, time.Now())
-	}
-}
-
-// breakUp ends the gathering for everybody. With f.mu.
-func (f *Forwarder) breakUp(b *job, code wire.RefuseCode, reason string) {
-	if b.state != gathering || f.jobs[b.id] != b {
-		return
-	}
-	b.state, b.reason = failed, reason
-	b.timer.Stop()
-	b.notice.Stop()
-	b.hops.cancel()
-	delete(f.jobs, b.id)
-	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))
-	for c := range b.waiting {
-		f.refuseLocked(c, code, reason)
-	}
-	refuse := wire.AppendFrame(nil, wire.Header{Type: wire.TypeRefuse, Src: wire.Nobody, Dst: wire.Nobody}, &wire.Refuse{Code: code, Reason: reason})
-	for _, br := range b.hops.bridges {
-		br.conn.loop.post(func() { br.conn.linger(refuse) })
-	}
-}
-
-// startBridges gives every bridge and the ranks behind it their place in the job that is about to run. With f.mu.
-func (f *Forwarder) startBridges(b *job) {
-	h := b.hops
-	h.cancel()
-	h.joins = nil
-	h.staying = len(b.waiting)
-	b.via = make([]*bridge, len(b.table))
-	for v := range b.table {
-		if k := h.next(h.here, b.clusterOf[v]); k >= 0 {
-			br := h.bridges[k]
-			b.via[v] = br
-			b.table[v].Store(br.conn)
-			br.ranks++
-		}
-	}
-	for _, br := range h.bridges {
-		// One sender may have as much on its way to each of them.
-		br.conn.out.widen(br.ranks)
+		f.complete(b)
 	}
 }
 

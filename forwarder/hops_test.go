@@ -221,8 +221,8 @@ func TestHopsDeath(t *testing.T) {
 		ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
 		links := ch.joinAll("j")
 		ch.benches[1].f.mu.Lock()
-		for c := range ch.benches[1].f.conns { // as if it were killed
-			c.loop.post(func() { c.link.Close() })
+		for p := range ch.benches[1].f.peers { // as if it were killed
+			p.conn.Post(func() { p.conn.Link().Close() })
 		}
 		ch.benches[1].f.mu.Unlock()
 		_, body := links[0][0].expect(wire.TypeAbort)
@@ -305,7 +305,7 @@ func TestBridgeLies(t *testing.T) {
 			links := ch.joinAll("j")
 			liar := ch.benches[1].f
 			liar.mu.Lock()
-			liar.jobs["j"].hops.bridges[0].conn.out.write(make([][]byte, 1), wire.Nobody, frame, nil)
+			_ = liar.jobs["j"].hops.bridges[0].peer.conn.Send(frame)
 			liar.mu.Unlock()
 			_, body := links[0][0].expect(wire.TypeAbort)
 			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, "the forwarder z1 broke the protocol") {
@@ -358,7 +358,7 @@ func TestBridgeLiesEarly(t *testing.T) {
 			liar.mu.Lock()
 			j := liar.jobs["j"]
 			if j != nil && j.hops.bridges[0] != nil {
-				j.hops.bridges[0].conn.out.write(make([][]byte, 1), wire.Nobody, nonsense, nil)
+				_ = j.hops.bridges[0].peer.conn.Send(nonsense)
 				liar.mu.Unlock()
 				break
 			}

@@ -1,67 +1,98 @@
 package forwarder
 
 import (
+	"fmt"
 	"io"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// jobState is where a job is in its life.
-type jobState string
+// jobState is where a job is in its life:
+//
+//	gathering ─all are in→ ready ─the kernel's ways are open, or none are wanted→ running
+//	ready ─a rank leaves→ gathering
+//	gathering ─time-out, hopeless, or all have left→ ended
+//	running ─abort, a rank or a bridge is lost, release→ ending ─last link closed→ ended
+//	running ─last link closed after Bye→ ending, while the kernel takes its ways back → ended
+type jobState uint8
 
 const (
-	gathering jobState = "gathering" // ranks join; frames between ranks are refused
-	running   jobState = "running"   // all are in; frames are relayed
-	failed    jobState = "failed"    // Abort was sent to everybody; waiting for the links to close
-	finished  jobState = "finished"  // no links any more
+	// gathering: ranks join. What they send is for the join exchange; they are sent Notice, Refuse and Ping.
+	gathering jobState = iota
+
+	// ready: all are in, and do not know it yet. As gathering, but that nobody more can join.
+	ready
+
+	// running: frames between ranks are relayed, and new links are taken in only if the job has several
+	// forwarders.
+	running
+
+	// ending: Abort was sent to everybody, or (release) Bye, or all have left. The links linger: nothing is
+	// relayed any more.
+	ending
+
+	// ended: no links any more. Its id is free.
+	ended
 )
 
-// job is a set of links that talk to each other. Guarded by Forwarder.mu except where noted.
+var jobStateNames = [...]string{"gathering", "ready", "running", "ending", "ended"}
+
+func (s jobState) String() string { return jobStateNames[s] }
+
+// legalJob[from] is the set of states that may follow.
+var legalJob = [...]uint8{
+	gathering: 1<<ready | 1<<ended,
+	ready:     1<<running | 1<<gathering,
+	running:   1 << ending,
+	ending:    1 << ended,
+	ended:     0,
+}
+
+// to moves a job to the next state. With f.mu.
+func (f *Forwarder) to(b *job, next jobState) {
+	if legalJob[b.state]&(1<<next) == 0 {
+		panic(fmt.Sprintf("forwarder: job goes from %v to %v", b.state, next))
+	}
+	f.log.Debug("job", zap.String("job", b.id), zap.Stringer("was", b.state), zap.Stringer("is", next))
+	b.state = next
+}
+
+// job is a set of connections that talk to each other. Guarded by Forwarder.mu except where noted.
 type job struct {
 	id       string
-	state    jobState
-	gather   *handshake.Gather // while gathering
-	waiting  map[*conn]*waiting
-	notice   *time.Timer // tells those that wait what is missing,
-	soon     bool        // before long, since somebody was refused
-	timer    *time.Timer // ends the gathering,
-	expires  time.Time   // then
+	state    jobState          // set by Forwarder.to
+	gather   *handshake.Gather // while it gathers; afterwards for who comes back
+	waiting  map[*peer]*waiting
+	notice   timer     // tells those that wait what is missing,
+	soon     bool      // before long, since somebody was refused
+	timer    timer     // ends the gathering,
+	expires  time.Time // then
 	created  time.Time
 	started  time.Time
 	live     int // links of the running job
 	code     int32
 	reason   string // why it failed
 	clusters []wire.Cluster
-	hosts    []string          // per virtual rank
-	layout   wire.Layout       // answer to those who come back
+	layout   wire.Layout       // answer to those who join; Rank is not set
 	hops     *hops             // nil: one hop
-	passage  io.Closer         // what the kernel passes on for it; nil: nothing
+	opening  *opening          // while the kernel is asked
+	ways     io.Closer         // that the kernel has open for it; nil: none
 	doors    int               // ports for that
 	absent   map[uint32]string // ranks whose link is lost and that may come back: why; only in jobs of several rails
 
-	// Fixed when running starts; then read by all loops without a lock.
-	table     []atomic.Pointer[conn] // per virtual rank; nil: departed or dead
-	clusterOf []int                  // per virtual rank
-	counts    []counters             // from cluster * clusters + to cluster
-	via       []*bridge              // per virtual rank, in jobs of several hops: the way there; nil: a link of its own
-	classic   *classic               // nil: frames go on as they come
-}
-
-// waiting is a link's place in a job that gathers.
-type waiting struct {
-	job      *job
-	rank     int            // virtual
-	inside   netip.AddrPort // where it takes connections that the kernel passes on; invalid: nowhere
-	instance uint64
-}
-
-// traffic returns the counters from a cluster to a rank's cluster.
-func (j *job) traffic(from, dst int) *counters {
-	return &j.counts[from*len(j.clusters)+j.clusterOf[dst]]
+	// Fixed when it is ready, or starts; then read by all loops without a lock.
+	hosts     []string                     // per virtual rank
+	clusterOf []int                        // per virtual rank
+	table     []atomic.Pointer[relay.Conn] // per virtual rank; nil: departed or dead
+	counts    *relay.Counts
+	via       []*bridge      // per virtual rank, in jobs of several hops: the way there; nil: a link of its own
+	classic   *relay.Classic // nil: frames go on as they come
 }
 
 // place says which cluster and native rank a virtual rank is.
@@ -76,30 +107,10 @@ func (j *job) place(rank uint32) (cluster string, native int) {
 	return "?", n
 }
 
-// Summary tells what became of a job.
-type Summary struct {
-	Job     string    `json:"job"`
-	Created time.Time `json:"created"` // first rank joined
-	Started time.Time `json:"started"` // last rank joined; zero if that never happened
-	Ended   time.Time `json:"ended"`
-	OK      bool      `json:"ok"` // every rank said Bye
-	Code    int32     `json:"code"`
-	Reason  string    `json:"reason,omitempty"`
-	Traffic []Traffic `json:"traffic"` // directions between different clusters first to last, then others that were used
-}
-
-func (j *job) summary(now time.Time) Summary {
-	return Summary{Job: j.id, Created: j.created, Started: j.started, Ended: now, OK: j.reason == "", Code: j.code, Reason: j.reason, Traffic: j.readTraffic()}
-}
-
-func (j *job) readTraffic() []Traffic {
-	t := []Traffic{}
-	for i := range j.counts {
-		from, to := i/len(j.clusters), i%len(j.clusters)
-		c := j.counts[i].read(j.clusters[from].Name, j.clusters[to].Name)
-		if from != to || c.Frames > 0 {
-			t = append(t, c)
-		}
+// bridges are those of a job of several hops that are there.
+func (j *job) bridges() map[int]*bridge {
+	if j.hops == nil {
+		return nil
 	}
-	return t
+	return j.hops.bridges
 }

@@ -12,28 +12,23 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// NAT has the kernel pass connections on: a *nat.Table. Ranks of different clusters then have direct links that begin at a port of this host, and
-// frames are relayed here only while such a link is not there.
+// NAT has the kernel pass connections on: a *nat.Table. Ranks of different clusters then have direct links that
+// begin at a port of this host, and frames are relayed here only while such a link is not there.
 type NAT interface {
-	// Pass opens ways until the closer is closed, and returns where each begins.
+	// Pass opens ways until the closer is closed, and returns where each begins. Both calls may take as long
+	// as the kernel does: neither is made on an event loop, nor with a lock held.
 	Pass(ways []nat.Way) ([]netip.AddrPort, io.Closer, error)
 }
 
-// For how many pairs of ranks of different clusters there are connections of their own, and how many of them a rank has: each takes memory at both ends,
-// 64 KiB and what the kernel keeps, and is looked at.
-const (
-	maxPairs = 4096
-	maxPeers = 256
-)
-
-// inside is where a rank takes connections, if that may be believed: nobody opens a way to another host than the one that the rank is on, nor to a
-// system's service. A rank elsewhere only takes part in the job through this forwarder.
-func (f *Forwarder) inside(c *conn, j *wire.Join) netip.AddrPort {
+// inside is where a rank takes connections, if that may be believed: nobody opens a way to another host than the
+// one that the rank is on, nor to a system's service. A rank elsewhere only takes part in the job through this
+// forwarder.
+func (f *Forwarder) inside(p *peer, j *wire.Join) netip.AddrPort {
 	if f.cfg.NAT == nil || j.Inside == "" {
 		return netip.AddrPort{}
 	}
 	a, err := netip.ParseAddrPort(j.Inside)
-	home, ok := c.link.(transport.Homed)
+	home, ok := p.conn.Link().(transport.Homed)
 	why := ""
 	switch {
 	case err != nil:
@@ -56,11 +51,12 @@ func (f *Forwarder) inside(c *conn, j *wire.Join) netip.AddrPort {
 	return a
 }
 
-// pass has the kernel pass on what ranks of other clusters, those that dial, send to ranks of a job that is complete, and adds where to the layout.
-// Without that all goes through this forwarder. With f.mu: for a few hundred ways the kernel takes some milliseconds.
-func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
-	if f.cfg.NAT == nil || b.hops != nil || b.classic != nil || b.gather.Rails() > 1 {
-		return nil
+// ways are what the kernel is to open for a job that is complete, and the doors in the layout that go with them:
+// for each rank that ranks of other clusters dial, one on each of their networks. None: all goes through this
+// forwarder. With f.mu.
+func (f *Forwarder) ways(b *job) (ways []nat.Way, doors []wire.Door) {
+	if f.cfg.NAT == nil || b.hops != nil || f.cfg.Protocol == Classic || b.gather.Rails() > 1 {
+		return nil, nil
 	}
 	pairs, peers := 0, 0
 	for _, c := range b.clusters {
@@ -70,13 +66,13 @@ func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
 	}
 	if pairs /= 2; pairs > maxPairs || peers > maxPeers {
 		f.log.Info("too many ranks for connections of their own", zap.String("job", b.id), zap.Int("pairs", pairs), zap.Int("at_most", maxPairs), zap.Int("peers", peers), zap.Int("peers_at_most", maxPeers))
-		return nil
+		return nil, nil
 	}
 	here := make([]netip.Addr, len(b.clusters)) // on each cluster's network
 	ranks := make([]*waiting, len(b.hosts))
-	for c, w := range b.waiting {
+	for p, w := range b.waiting {
 		ranks[w.rank] = w
-		home, ok := c.link.(transport.Homed)
+		home, ok := p.conn.Link().(transport.Homed)
 		if !ok {
 			continue
 		}
@@ -88,12 +84,10 @@ func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
 	type door struct{ rank, cluster int }
 	own := map[door]bool{}   // without our help
 	home := map[[2]int]int{} // ranks of a cluster that have one for another
-	for _, d := range layout.Doors {
+	for _, d := range b.layout.Doors {
 		own[door{int(d.Rank), int(d.Cluster)}] = true
 		home[[2]int{b.clusterOf[d.Rank], int(d.Cluster)}]++
 	}
-	var ways []nat.Way
-	var doors []wire.Door
 	for r, w := range ranks {
 		for c := b.clusterOf[r] + 1; c < len(b.clusters); c++ { // of each pair the higher rank dials
 			dual := home[[2]int{c, b.clusterOf[r]}] == int(b.clusters[c].Size) // all of them are dialled by us instead
@@ -104,24 +98,36 @@ func (f *Forwarder) pass(b *job, layout *wire.Layout) io.Closer {
 			}
 		}
 	}
-	if len(ways) == 0 {
-		return nil
+	return ways, doors
+}
+
+// opening is what the kernel is asked to open for a job.
+type opening struct {
+	doors  []wire.Door      // without their addresses
+	at     []netip.AddrPort // those
+	closer io.Closer
+	err    error
+}
+
+// addDoors puts what the kernel has opened into the layout, if there is room. With f.mu.
+func (f *Forwarder) addDoors(b *job, o *opening) {
+	for i := range o.doors {
+		o.doors[i].Address = o.at[i].String()
 	}
-	at, passage, err := f.cfg.NAT.Pass(ways)
-	if err != nil {
-		f.log.Warn("the kernel passes nothing on for a job", zap.String("job", b.id), zap.Error(err))
-		return nil
-	}
-	for i := range doors {
-		doors[i].Address = at[i].String()
-	}
-	with := *layout
-	with.Doors = append(with.Doors[:len(with.Doors):len(with.Doors)], doors...)
+	with := b.layout
+	with.Doors = append(with.Doors[:len(with.Doors):len(with.Doors)], o.doors...)
 	if len(with.Append(nil)) > wire.MaxLength {
-		f.log.Info("no room in the layout for connections of their own", zap.String("job", b.id), zap.Error(passage.Close()))
-		return nil
+		f.log.Info("no room in the layout for connections of their own", zap.String("job", b.id))
+		f.aside(func() { f.closeWays(b.id, o.closer) }, nil)
+		return
 	}
-	*layout, b.doors = with, len(doors)
-	f.log.Info("the kernel passes connections on", zap.String("job", b.id), zap.Int("doors", len(doors)))
-	return passage
+	b.layout, b.ways, b.doors = with, o.closer, len(o.doors)
+	f.log.Info("the kernel passes connections on", zap.String("job", b.id), zap.Int("doors", len(o.doors)))
+}
+
+// closeWays has the kernel take back what it has opened for a job. It may block.
+func (f *Forwarder) closeWays(id string, ways io.Closer) {
+	if err := ways.Close(); err != nil {
+		f.log.Warn("what the kernel passed on for a job is not all taken back; it ends with this forwarder", zap.String("job", id), zap.Error(err))
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder/nat"
@@ -201,4 +202,135 @@ func TestNATUnanswered(t *testing.T) {
 	if len(table.asked()) > 0 || len(r[0].Doors) > 0 {
 		t.Errorf("ways %v, doors %v", table.asked(), r[0].Doors)
 	}
+}
+
+// slowTable is a kernel that answers when it is told to.
+type slowTable struct {
+	passed
+	begun  chan bool // a call has come
+	answer chan bool // it may return
+}
+
+func newSlowTable() *slowTable {
+	return &slowTable{begun: make(chan bool, 16), answer: make(chan bool)}
+}
+
+func (s *slowTable) Pass(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
+	s.begun <- true
+	<-s.answer
+	at, _, err = s.passed.Pass(ways)
+	return at, s, err
+}
+
+func (s *slowTable) Close() error {
+	s.begun <- true
+	<-s.answer
+	return s.passed.Close()
+}
+
+// A kernel that takes long to open ways, or to take them back, keeps the job waiting that they are for, and no frame
+// of another one on the same loop.
+func TestSlowKernel(t *testing.T) {
+	table := newSlowTable()
+	b := start(t, tcpNetwork(), func(c *Config) { c.NAT, c.Loops = table, 1 })
+	other := b.join("other", twoClusters...) // takes no connections: nothing is opened for it
+	joined := make(chan []*rank)
+	go func() { joined <- b.joinInside(func(int) string { return "127.0.0.1:5000" }, nil, twoClusters...) }()
+	<-table.begun
+	pingPong(t, other[0], other[2])
+	if s := b.f.Status().Jobs[0]; s.Job != "j" || s.State != "gathering" || s.Joined != 4 {
+		t.Errorf("while the kernel is asked: %+v", s)
+	}
+	select {
+	case <-joined:
+		t.Error("the job runs before its doors are open")
+	default:
+	}
+	table.answer <- true
+	r := <-joined
+	if len(r[0].Doors) != 2 {
+		t.Errorf("doors %v", r[0].Doors)
+	}
+	pingPong(t, r[0], r[2])
+	for _, x := range r {
+		x.bye()
+	}
+	<-table.begun
+	pingPong(t, other[1], other[3])
+	if len(b.ends) != 0 {
+		t.Error("the job has ended before its doors are closed")
+	}
+	table.answer <- true
+	if s := b.ended(); !s.OK || s.Job != "j" {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+// A rank that leaves while the kernel is asked has the job wait again, and what was opened is closed.
+func TestLeavesWhileKernelIsAsked(t *testing.T) {
+	table := newSlowTable()
+	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}
+	join := func(ctx context.Context, cluster string) <-chan *rank {
+		c := make(chan *rank, 1)
+		go func() {
+			d := dial.Dialer{Transport: b.dialer, Inside: func(netip.Addr) string { return "127.0.0.1:5000" }}
+			l, layout, err := d.Dial(ctx, b.ln.Addr(), identity("j", cluster, 0, layout...))
+			if err != nil {
+				close(c)
+				return
+			}
+			t.Cleanup(func() { l.Close() })
+			c <- &rank{t, l, layout}
+		}()
+		return c
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stays, leaves := join(context.Background(), "a"), join(ctx, "b")
+	<-table.begun
+	cancel()
+	if r := <-leaves; r != nil {
+		t.Fatal("let in")
+	}
+	for b.f.Status().Jobs[0].Joined != 1 {
+		time.Sleep(time.Millisecond)
+	}
+	again := join(context.Background(), "b")
+	<-table.begun // asked once more
+	table.answer <- true
+	table.answer <- true
+	<-table.begun // to close what nobody uses
+	table.answer <- true
+	a, c := <-stays, <-again
+	if a == nil || c == nil {
+		t.Fatal("refused")
+	}
+	pingPong(t, a, c)
+	if n := table.closings(); n != 1 {
+		t.Errorf("closed %d times", n)
+	}
+	a.bye()
+	c.bye()
+	<-table.begun
+	table.answer <- true
+	b.ended()
+}
+
+// A job does not wait for the kernel longer than its ranks have time.
+func TestKernelAnswersTooLate(t *testing.T) {
+	table := newSlowTable()
+	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
+	r := b.joinInside(func(int) string { return "127.0.0.1:5000" }, func(id *handshake.Identity) { id.TimeoutMS = 200 }, twoClusters...)
+	if len(r[0].Doors) > 0 {
+		t.Errorf("doors %v", r[0].Doors)
+	}
+	pingPong(t, r[0], r[2])
+	<-table.begun
+	table.answer <- true
+	<-table.begun
+	table.answer <- true
+	for _, x := range r {
+		x.bye()
+	}
+	b.ended()
 }

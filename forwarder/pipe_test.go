@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-func (p *pipes) inUse() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.used
+// inUse is how many pipes hold something.
+func (b *bench) inUse() int {
+	n, _ := b.f.relay.Pipes()
+	return n
 }
 
 // TestPipes: segments for a rank that does not read for a while, more than there are pipes for, come whole and in order: through pipes, through pipes that
@@ -20,11 +21,11 @@ func TestPipes(t *testing.T) {
 		name string
 		size int
 		used bool
-	}{{"pipes", pipeSize, true}, {"two for a segment", 32 << 10, true}, {"too small", 4 << 10, false}, {"none", -1, false}} {
+	}{{"pipes", relay.PipeSize, true}, {"two for a segment", 32 << 10, true}, {"too small", 4 << 10, false}, {"none", -1, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			b := start(t, tcpNetwork(), func(cfg *Config) { cfg.pipeSize = c.size })
 			r := b.join("j", twoClusters...)
-			const frames, size = 3 * maxPipes, 128 << 10
+			const frames, size = 3 * relay.MaxPipes, 128 << 10
 			for i := range frames {
 				r[0].send(data(0, 2, uint64(i), pattern(size+i, i)))
 				if i%8 == 7 {
@@ -36,7 +37,7 @@ func TestPipes(t *testing.T) {
 					t.Fatalf("message %d: %+v", i, h)
 				}
 			}
-			if n := b.f.pipes.inUse(); c.size == pipeSize && (n == 0 || n > maxPipes) {
+			if n := b.inUse(); c.size == relay.PipeSize && (n == 0 || n > relay.MaxPipes) {
 				t.Errorf("%d pipes are in use", n)
 			}
 			for i := range frames {
@@ -54,7 +55,7 @@ func TestPipes(t *testing.T) {
 			if (passed > 0) != c.used {
 				t.Errorf("%d bytes went through pipes", passed)
 			}
-			if n := b.f.pipes.inUse(); n != 0 {
+			if n := b.inUse(); n != 0 {
 				t.Errorf("%d pipes are still in use", n)
 			}
 		})
@@ -65,7 +66,7 @@ func TestPipes(t *testing.T) {
 func TestPipesLost(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.join("j", twoClusters...)
-	for i := range 2 * maxPipes {
+	for i := range 2 * relay.MaxPipes {
 		r[0].send(data(0, 2, uint64(i), pattern(128<<10, i)))
 	}
 	f := data(1, 3, 0, pattern(128<<10, 0))
@@ -76,11 +77,11 @@ func TestPipesLost(t *testing.T) {
 	}
 	b.ended()
 	b.settled()
-	if n := b.f.pipes.inUse(); n != 0 {
+	if n := b.inUse(); n != 0 {
 		t.Errorf("%d pipes are still in use", n)
 	}
 	b.stop()
-	if n := len(b.f.pipes.free); n != 0 {
+	if _, n := b.f.relay.Pipes(); n != 0 {
 		t.Errorf("%d pipes are left", n)
 	}
 }

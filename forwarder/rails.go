@@ -6,21 +6,23 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// In a job whose ranks join several forwarders, a lost link is not the end: the rank may have another one. The forwarder tells the others
-// (RailState), who use another way and decide themselves when nobody can reach a rank any more; the rank may join again.
+// In a job whose ranks join several forwarders, a lost link is not the end: the rank may have another one. The
+// forwarder tells the others (RailState), who use another way and decide themselves when nobody can reach a
+// rank any more; the rank may join again.
 //
-// In a row of a job of several hops the word goes over the bridges to those whose way to the rank leads through here. What such a row has lost, a link or
-// a bridge, stays lost: the job has other rows.
+// In a row of a job of several hops the word goes over the bridges to those whose way to the rank leads through
+// here. What such a row has lost, a link or a bridge, stays lost: the job has other rows.
 
-// miss notes that a rank's link is lost. With f.mu.
-func (f *Forwarder) miss(b *job, rank uint32, reason string) {
+// linkLost notes that a rank's link is lost. With f.mu.
+func (f *Forwarder) linkLost(b *job, rank uint32, reason string) {
 	f.log.Warn("link lost; the job has other forwarders", zap.String("job", b.id), zap.Uint32("virtual_rank", rank), zap.String("reason", reason))
-	f.without(b, rank, reason, b.clusterOf[rank])
+	b.markUnreachable(rank, reason, b.clusterOf[rank])
 	if b.hops != nil {
-		f.departedLocked(b)
+		b.rankLeft()
 	}
 }
 
@@ -29,81 +31,89 @@ func (f *Forwarder) cutOff(br *bridge, reason string) {
 	b := br.job
 	delete(b.hops.bridges, br.zipper)
 	for v := range b.table {
-		if b.via[v] == br && b.table[v].CompareAndSwap(br.conn, nil) && !br.heard {
-			f.without(b, uint32(v), reason, br.cluster)
+		if b.via[v] == br && b.table[v].CompareAndSwap(br.peer.conn, nil) && !br.heard {
+			b.markUnreachable(uint32(v), reason, br.cluster)
 		}
 	}
-	f.sayBye(b)
+	b.sayBye()
 }
 
-// without notes that a rank cannot be reached from here; network is the one on which it is, or the way to it begins: others there do not come through here. With f.mu.
-func (f *Forwarder) without(b *job, rank uint32, reason string, network int) {
-	b.absent[rank] = reason
+// unreachableOver takes another forwarder's word that it cannot reach a rank behind it. Any loop.
+func (f *Forwarder) unreachableOver(br *bridge, s *wire.RailState) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b := br.job; b.state == running && b.table[s.Rank].CompareAndSwap(br.peer.conn, nil) {
+		b.markUnreachable(s.Rank, s.Reason, br.cluster)
+	}
+}
+
+// markUnreachable notes that a rank cannot be reached from here; network is the one on which it is, or the way
+// to it begins: others there do not come through here. With f.mu.
+func (j *job) markUnreachable(rank uint32, reason string, network int) {
+	j.absent[rank] = reason
 	s := wire.RailState{Rank: rank, Reason: reason}
-	f.tell(b, s)
-	for _, br := range b.bridges() {
+	j.tellRanks(&s)
+	for _, br := range j.bridges() {
 		if br.cluster != network && !br.said {
 			br.send(wire.TypeRailState, &s)
 		}
 	}
 }
 
-// tell sends a RailState to all ranks here but the one it is about. With f.mu.
-func (f *Forwarder) tell(b *job, s wire.RailState) {
-	p, vec := railState(s), make([][]byte, 1)
-	for i := range b.table {
-		if c := b.table[i].Load(); c != nil && uint32(i) != s.Rank && (b.via == nil || b.via[i] == nil) {
-			c.out.write(vec, wire.Nobody, p, nil)
+// tellRanks sends a RailState to all ranks here but the one it is about. With f.mu.
+func (j *job) tellRanks(s *wire.RailState) {
+	state := frame(wire.TypeRailState, s)
+	for v := range j.table {
+		if c := j.table[v].Load(); c != nil && uint32(v) != s.Rank && (j.via == nil || j.via[v] == nil) {
+			_ = c.Send(state) // a rank that reads nothing is found dead soon
 		}
 	}
 }
 
-func railState(s wire.RailState) []byte {
-	return wire.AppendFrame(nil, wire.Header{Type: wire.TypeRailState, Src: wire.Nobody, Dst: wire.Nobody}, &s)
-}
-
-// again lets a rank back into a running job. On the link's own loop, with f.mu.
-func (f *Forwarder) again(c *conn, b *job, j *wire.Join) {
+// again lets a rank back into a running job, or says why not. On its own loop, with f.mu.
+func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	rank, refused := b.gather.Again(j)
 	if refused != nil {
-		c.joining.Refuse(refused.Code, refused.Reason)
-		return
+		return refused
 	}
 	v := uint32(rank)
-	if old := b.table[v].Load(); old != nil { // the rank knows sooner than we that the link is dead
+	if old := peerOf(b.table[v].Load()); old != nil { // the rank knows sooner than we that the link is dead
 		cause := errors.New("the rank has opened another link")
-		f.lost(old, old.member.Load(), cause)
-		old.loop.post(func() { old.end(cause) })
+		if b.table[v].CompareAndSwap(old.conn, nil) {
+			f.linkLost(b, v, old.member.Load().lostBy(old, cause))
+		}
+		old.end(cause)
 	}
 	if _, ok := b.absent[v]; !ok {
-		c.joining.Refuse(wire.RefuseTaken, fmt.Sprintf("virtual rank %d has left job %q", v, b.id))
-		return
+		return &handshake.Refused{Code: wire.RefuseTaken, Reason: fmt.Sprintf("virtual rank %d has left job %q", v, b.id)}
 	}
 	delete(b.absent, v)
 	layout := b.layout
 	layout.Rank = v
-	c.joining.Admit(&layout, nil)
-	f.drive(c)
+	p.joining.Admit(&layout, nil)
+	p.say()
 	for r, reason := range b.absent {
-		c.out.write(make([][]byte, 1), wire.Nobody, railState(wire.RailState{Rank: r, Reason: reason}), nil)
+		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Reason: reason}))
 	}
 	b.live++
-	c.joining, c.waiting = nil, nil
-	c.member.Store(&member{job: b, rank: v})
-	b.table[v].Store(c)
-	f.log.Info("rank is back", zap.Object("peer", c))
-	f.tell(b, wire.RailState{Rank: v, Up: true})
+	p.run(&member{job: b, rank: v})
+	b.table[v].Store(p.conn)
+	f.log.Info("rank is back", zap.Object("peer", p))
+	b.tellRanks(&wire.RailState{Rank: v, Up: true})
+	return nil
 }
 
-// release ends the links of a job that goes on elsewhere: Bye tells its ranks so, to other forwarders it is a bridge that is lost. With f.mu.
+// release ends the links of a job that goes on elsewhere: Bye tells its ranks so, to other forwarders it is a
+// bridge that is lost. With f.mu.
 func (f *Forwarder) release(b *job, reason string) {
-	b.state, b.code, b.reason = failed, 1, reason
+	f.to(b, ending)
+	b.code, b.reason = 1, reason
 	for _, br := range b.bridges() {
-		br.conn.loop.post(func() { br.conn.end(errors.New(reason)) })
+		br.peer.end(errors.New(reason))
 	}
-	for i := range b.table {
-		if c := b.table[i].Swap(nil); c != nil && (b.via == nil || b.via[i] == nil) {
-			c.loop.post(func() { c.linger(frame(wire.TypeBye)) })
+	for v := range b.table {
+		if p := peerOf(b.table[v].Swap(nil)); p != nil && (b.via == nil || b.via[v] == nil) {
+			p.abortWith(frame(wire.TypeBye, nil))
 		}
 	}
 }

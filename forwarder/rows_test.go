@@ -55,8 +55,7 @@ func TestRowLosesBridge(t *testing.T) {
 		"lost": func(f *Forwarder) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			c := f.jobs["j"].hops.bridges[0].conn
-			c.loop.post(func() { c.end(errors.New("cut")) })
+			f.jobs["j"].hops.bridges[0].peer.end(errors.New("cut"))
 		},
 		"shut down": nil,
 	} {

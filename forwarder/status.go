@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -48,7 +49,7 @@ type ClusterStatus struct {
 func (f *Forwarder) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{Protocol: wire.Version, Started: f.born, Now: time.Now(), Loops: f.cfg.Loops, Links: len(f.conns), Jobs: []JobStatus{}, Past: slices.Clone(f.past), Addresses: []string{}}
+	s := Status{Protocol: wire.Version, Started: f.born, Now: f.cfg.clock.Now(), Loops: f.cfg.Loops, Links: len(f.peers), Jobs: []JobStatus{}, Past: slices.Clone(f.past), Addresses: []string{}}
 	for _, l := range f.cfg.Listeners {
 		s.Addresses = append(s.Addresses, l.Addr())
 	}
@@ -60,8 +61,8 @@ func (f *Forwarder) Status() Status {
 }
 
 func (j *job) status() JobStatus {
-	s := JobStatus{Job: j.id, State: string(j.state), Created: j.created, Started: j.started, Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, Traffic: j.readTraffic()}
-	if j.state == gathering {
+	s := JobStatus{Job: j.id, State: j.publicState(), Created: j.created, Started: j.started, Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, Traffic: j.readTraffic()}
+	if j.state <= ready {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()
 	}
 	for _, c := range j.clusters {
@@ -72,27 +73,72 @@ func (j *job) status() JobStatus {
 			s.Forwarders = append(s.Forwarders, br.addr)
 		}
 		slices.Sort(s.Forwarders)
-		if j.state != gathering {
+		if j.state > ready {
 			s.Joined = max(0, s.Joined-len(s.Forwarders))
 		}
 	}
-	counted := map[*conn]bool{}
+	counted := map[*relay.Conn]bool{}
 	for i := range j.table {
 		if c := j.table[i].Load(); c != nil && !counted[c] {
 			counted[c] = true // a bridge stands there for many
-			s.QueuedBytes += c.out.queued()
+			s.QueuedBytes += c.Queued()
 		}
 	}
 	return s
 }
 
-// queued returns the bytes that wait to be written.
-func (o *output) queued() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	n := 0
-	for _, f := range o.flows {
-		n += f.payload + f.control
+// publicState is the job's state as Status has it: whoever waits has not begun, and what ends for no reason is
+// still the job that ran.
+func (j *job) publicState() string {
+	switch {
+	case j.state <= ready:
+		return "gathering"
+	case j.reason != "":
+		return "failed"
 	}
-	return n
+	return "running"
+}
+
+// Summary tells what became of a job.
+type Summary struct {
+	Job     string    `json:"job"`
+	Created time.Time `json:"created"` // first rank joined
+	Started time.Time `json:"started"` // last rank joined; zero if that never happened
+	Ended   time.Time `json:"ended"`
+	OK      bool      `json:"ok"` // every rank said Bye
+	Code    int32     `json:"code"`
+	Reason  string    `json:"reason,omitempty"`
+	Traffic []Traffic `json:"traffic"` // directions between different clusters first to last, then others that were used
+}
+
+func (j *job) summary(now time.Time) Summary {
+	return Summary{Job: j.id, Created: j.created, Started: j.started, Ended: now, OK: j.reason == "", Code: j.code, Reason: j.reason, Traffic: j.readTraffic()}
+}
+
+// Traffic is what went from the ranks of one cluster to those of another.
+type Traffic struct {
+	From         string `json:"from"`
+	To           string `json:"to"`
+	Messages     uint64 `json:"messages"`      // Eager and RTS frames
+	PayloadBytes uint64 `json:"payload_bytes"` // the programs' data
+	HeaderBytes  uint64 `json:"header_bytes"`  // everything else
+	Frames       uint64 `json:"frames"`
+	PassedBytes  uint64 `json:"passed_bytes"` // of the data: sent from where they were received, without a copy (over verbs, or through pipes)
+	PlacedBytes  uint64 `json:"placed_bytes"` // of these: written straight into the receiving program's memory
+}
+
+func (j *job) readTraffic() []Traffic {
+	t := []Traffic{}
+	if j.counts == nil {
+		return t
+	}
+	for from := range j.clusters {
+		for to := range j.clusters {
+			c := j.counts.Read(from, to)
+			if from != to || c.Frames > 0 {
+				t = append(t, Traffic{j.clusters[from].Name, j.clusters[to].Name, c.Messages, c.Payload, c.Header, c.Frames, c.Passed, c.Placed})
+			}
+		}
+	}
+	return t
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
+// dataHead is the head of a Data frame.
+const dataHead = wire.HeaderLen + wire.DataLen
+
 // memoryNetwork keeps little on its way, so that queues fill early.
 func memoryNetwork(opt memnet.Options) network {
 	var n *memnet.Network
@@ -67,7 +70,7 @@ func (r *rank) stream(n int, dst ...int) error {
 				datas[d]++
 				f = data(int(r.Rank), d, uint64(datas[d]), pattern(size, datas[d]))
 				if l, ok := r.link.(transport.Lender); ok && size > 100 && len(f) <= l.MaxPiece() {
-					if err := transporttest.SendPiece(l, f[:passHead], f[passHead:]); err != nil {
+					if err := transporttest.SendPiece(l, f[:dataHead], f[dataHead:]); err != nil {
 						return err
 					}
 					continue

@@ -68,8 +68,8 @@ type segment struct {
 }
 
 const (
-	batch       = 16      // frames in one vectored write
-	longSegment = 4       // segments of direct links, and of fast flows, are so many times as long as others (docs/measurements.md)
+	batch       = 16 // frames in one vectored write
+	longSegment = wire.LongSegment
 	turnSize    = 1 << 20 // bytes written or read before the other direction, or another rail, has its turn
 )
 

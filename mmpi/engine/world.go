@@ -97,7 +97,7 @@ func (l Limits) withDefaults(size int) Limits {
 	set(&l.EagerWindow, min(max(share/2, 16<<10), maxEager))
 	set(&l.DataWindow, min(max(share, 256<<10), maxData))
 	set(&l.EagerPool, receiverPool/2)
-	set(&l.Segment, 128<<10)
+	set(&l.Segment, wire.SegmentSize)
 	set(&l.Orphans, 1<<16)
 	if l.Ping == 0 {
 		l.Ping = 2 * time.Second

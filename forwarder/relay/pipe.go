@@ -1,4 +1,4 @@
-package forwarder
+package relay
 
 import (
 	"sync"
@@ -7,16 +7,9 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A large segment goes from one socket to another through a pipe (transport.Piper) and is not copied to this process and back. Its head is read and
-// checked as always, and then put into the pipe before the payload. As everywhere, a frame goes out only when all of it is here, so that no slow
-// source holds an output.
-
-const (
-	pipeFrom = 96 << 10  // bytes of payload from which on a pipe pays: a whole segment (docs/measurements.md)
-	pipeTo   = 640 << 10 // and what two may take: the longest segment of a fast flow, and what is left of a message after it
-	pipeSize = 1 << 20   // of a pipe: a place for each page. That is as much as an ordinary user may give one
-	maxPipes = 32        // half of what an ordinary user may have: 16384 pages
-)
+// A large segment goes from one socket to another through a pipe (transport.Piper) and is not copied to this
+// process and back. Its head is read and checked as always, and then put into the pipe before the payload. As
+// everywhere, a frame goes out only when all of it is here, so that no slow source holds an output.
 
 // pipes are kept for reuse. Safe for concurrent use.
 type pipes struct {
@@ -37,7 +30,7 @@ func (p *pipes) get(size int) *transport.Pipe {
 		p.used++
 		return pipe
 	}
-	if p.used == maxPipes || p.none {
+	if p.used == MaxPipes || p.none {
 		return nil
 	}
 	pipe, err := transport.NewPipe(size)
@@ -64,7 +57,7 @@ func (p *pipes) put(pipe *transport.Pipe) {
 func (p *pipes) scarce() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.used > maxPipes/2
+	return p.used > MaxPipes/2
 }
 
 func (p *pipes) close() {
@@ -78,30 +71,30 @@ func (p *pipes) close() {
 }
 
 // pipeable reports whether a frame from the link could go through a pipe.
-func (c *conn) pipeable(h *wire.Header) bool {
+func (c *Conn) pipeable(h *wire.Header) bool {
 	n := h.Payload()
-	return c.piper != nil && h.Type == wire.TypeData && n >= c.f.cfg.pipeFrom && n <= pipeTo
+	return c.piper != nil && h.Type == wire.TypeData && n >= c.shared.cfg.PipeFrom && n <= pipeTo
 }
 
 // begin takes a pipe for the frame whose head is p; false: it is to be read in the usual way, which also says what is wrong with it.
-func (in *input) begin(c *conn, p []byte) bool {
+func (in *input) begin(c *Conn, p []byte) bool {
 	h, err := wire.ParseHeader(p)
-	m := c.member.Load()
-	if err != nil || m == nil || c.lingering || !c.pipeable(&h) || c.allowed(&h, m) != nil || m.job.classic != nil {
+	r := c.route.Load()
+	if err != nil || r == nil || !c.live() || !c.pipeable(&h) || c.allowed(&h, r) != nil || r.Classic != nil {
 		return false
 	}
-	if d := m.job.table[h.Dst].Load(); d == nil || d.piper == nil {
+	if d := r.Table[h.Dst].Load(); d == nil || d.piper == nil {
 		return false
 	}
-	pipe := c.f.pipes.get(c.f.cfg.pipeSize)
+	pipe := c.shared.pipes.get(c.shared.cfg.PipeSize)
 	if pipe == nil {
 		return false
 	}
 	if pipe.Write(p) != nil {
-		c.f.pipes.put(pipe)
+		c.shared.pipes.put(pipe)
 		return false
 	}
-	in.piped = c.f.passage()
+	in.piped = c.shared.zerocopy()
 	in.piped.pipe, in.piped.last, in.piped.bytes = pipe, pipe, h.Payload()
 	copy(in.piped.head[:], p)
 	in.stalled = false
@@ -109,7 +102,7 @@ func (in *input) begin(c *conn, p []byte) bool {
 }
 
 // pipe moves the rest of a frame into its pipe.
-func (in *input) pipe(c *conn) (full bool, err error) {
+func (in *input) pipe(c *Conn) (full bool, err error) {
 	p := in.piped
 	n, err := c.piper.TryFill(p.last, p.left())
 	if err == transport.ErrAgain && in.stalled {
@@ -123,12 +116,12 @@ func (in *input) pipe(c *conn) (full bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.heard, c.pinged = c.loop.now, false
+	c.heard, c.pinged = c.Now(), false
 	if n == 0 || p.left() > 0 {
 		return false, nil
 	}
 	in.piped = nil
-	if c.lingering {
+	if !c.live() {
 		p.end()
 		return true, nil
 	}
@@ -137,16 +130,16 @@ func (in *input) pipe(c *conn) (full bool, err error) {
 		p.end()
 		return false, err // cannot be: begin has parsed it
 	}
-	c.passOn(p, &h, c.member.Load())
+	c.forward(p, &h, c.route.Load())
 	return true, nil
 }
 
 // spill goes on without pipes, which have no place for so many small pieces.
-func (in *input) spill(c *conn) error {
+func (in *input) spill(c *Conn) error {
 	p := in.piped
 	in.piped = nil
-	in.need = passHead + p.bytes
+	in.need = dataHead + p.bytes
 	var err error
-	in.part, err = p.copy(&c.f.pool)
+	in.part, err = p.copy(&c.shared.pool)
 	return err
 }

@@ -1,4 +1,4 @@
-package forwarder
+package loop
 
 import (
 	"runtime"
@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/leidenzipper/zipper/transport"
 )
 
 // ownNice is the nice value of the calling thread.
@@ -64,21 +62,16 @@ func TestNice(t *testing.T) {
 		t.Skip("this process has the highest nice value already: run the tests with a lower one")
 	}
 	want := ownNice(t) + 1
-	f, err := New(Config{Listeners: make([]transport.Listener, 1), Nice: want})
+	l, err := New(Config{Nice: want, Tick: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLoop(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.loops = []*loop{l}
 	got, over := make(chan int, 1), make(chan struct{})
-	go func() { l.run(); close(over) }()
-	l.post(func() { got <- ownNice(t) })
-	l.stop()
+	go func() { l.Run(); close(over) }()
+	l.Post(func() { got <- ownNice(t) })
+	l.Stop()
 	<-over
-	l.free()
+	l.Close()
 	if n := <-got; n != want {
 		t.Errorf("the loop has nice value %d, want %d", n, want)
 	}
@@ -89,14 +82,6 @@ func TestNice(t *testing.T) {
 	for range 100 {
 		if n := <-all; n == want {
 			t.Fatal("the loop's thread was given to others")
-		}
-	}
-}
-
-func TestNiceRange(t *testing.T) {
-	for _, n := range []int{-21, 20} {
-		if _, err := New(Config{Listeners: make([]transport.Listener, 1), Nice: n}); err == nil {
-			t.Errorf("%d was taken", n)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package forwarder
+package relay
 
 import "sync"
 
@@ -9,13 +9,6 @@ type buffer struct {
 	refs  int
 	class int
 }
-
-// classes are the capacities that are kept for reuse. The slack takes a frame's header and body beside a payload
-// of a round size.
-var classes = [...]int{4 << 10, 16 << 10, 64<<10 + 256, 256<<10 + 256, 1<<20 + 4096 + 256}
-
-// chunk is the capacity class that small queued frames are packed into.
-const chunk = 1
 
 // pool hands out buffers. Safe for concurrent use.
 type pool struct{ free [len(classes)]sync.Pool }

@@ -1,19 +1,10 @@
-package forwarder
+package relay
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
-)
-
-// Bounds of one vectored write.
-const (
-	maxIov   = 64
-	maxFlush = 512 << 10 // bytes
-	// bulkShare: after this many bytes of small frames one bulk frame has its turn, so that neither class starves.
-	bulkShare = 1 << 20
 )
 
 // output is the writing side of a link. Any loop writes to it directly while nothing is queued; what the link
@@ -38,59 +29,6 @@ type output struct {
 	flows   map[uint32]flow // by source
 	limits  limits
 	failure error // of the link; the owner tears it down
-}
-
-// limits bound what one source may have queued at one output, in bytes.
-type limits struct{ payload, control int }
-
-// flow is what one source has queued here, in bytes.
-type flow struct{ payload, control int }
-
-// entry is one queued frame or the rest of one: in buf, or in a block or a pipe.
-type entry struct {
-	buf      *buffer
-	off, end int
-	pass     *passage
-	src      uint32
-	payload  uint32 // bytes charged to src: payload,
-	control  uint32 // and the rest
-}
-
-// fifo is a queue of entries in a ring that grows.
-type fifo struct {
-	ring    []entry
-	head, n int
-}
-
-func (q *fifo) push(e entry) {
-	if q.n == len(q.ring) {
-		bigger := make([]entry, max(16, 2*q.n))
-		for i := range q.n {
-			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
-		}
-		q.ring, q.head = bigger, 0
-	}
-	q.ring[(q.head+q.n)%len(q.ring)] = e
-	q.n++
-}
-
-func (q *fifo) at(i int) *entry { return &q.ring[(q.head+i)%len(q.ring)] }
-
-func (q *fifo) pop() entry {
-	e := q.ring[q.head]
-	q.ring[q.head] = entry{}
-	q.head = (q.head + 1) % len(q.ring)
-	if q.n--; q.n == 0 {
-		q.head = 0
-		if len(q.ring) > 1024 { // after a burst: an idle link keeps little memory
-			q.ring = nil
-		}
-	}
-	return e
-}
-
-func (o *output) pending() bool {
-	return o.current.buf != nil || o.current.pass != nil || o.small.n > 0 || o.bulk.n > 0
 }
 
 // write sends whole frames from src, directly if it can. vec is the caller's scratch of length 1. When owner is
@@ -140,111 +78,12 @@ func (o *output) more(vec [][]byte, b []byte, n int) (int, error) {
 	return n, nil
 }
 
-// widen raises the limits of every source for a link that leads to n ranks.
-func (o *output) widen(n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.limits.payload *= n
-	o.limits.control *= n
-}
-
-// enqueue queues the frames in b, of which the first done bytes are written.
-func (o *output) enqueue(src uint32, b []byte, done int, owner *buffer) (taken bool, err error) {
-	for off := 0; off < len(b); {
-		h, err := wire.ParseHeader(b[off:])
-		if err != nil {
-			return taken, err // cannot be: the reader has parsed it
-		}
-		end := off + wire.HeaderLen + int(h.Length)
-		if end > done {
-			payload := h.Payload()
-			control := end - off - payload
-			if err := o.charge(src, payload, control); err != nil {
-				return taken, err
-			}
-			e := entry{src: src, payload: uint32(payload), control: uint32(control)}
-			from := max(off, done)
-			if owner != nil {
-				e.buf, e.off, e.end = owner, from, end
-				owner.refs++
-				taken = true
-			} else {
-				e.buf, e.off, e.end = o.store(b[from:end], h.Type == wire.TypeData && from == off)
-			}
-			switch {
-			case from > off:
-				o.current = e
-			case h.Type == wire.TypeData:
-				o.bulk.push(e)
-			default:
-				o.small.push(e)
-			}
-		}
-		off = end
-	}
-	return taken, nil
-}
-
-// store copies queued bytes, behind those of the queue's last frame when there is room.
-func (o *output) store(p []byte, bulk bool) (*buffer, int, int) {
-	q := &o.small
-	if bulk {
-		q = &o.bulk
-	}
-	var buf *buffer
-	if q.n > 0 {
-		if last := q.at(q.n - 1); last.buf != nil && last.end == len(last.buf.b) && cap(last.buf.b)-len(last.buf.b) >= len(p) {
-			buf = last.buf
-		}
-	}
-	if buf == nil {
-		buf = o.pool.get(max(len(p), classes[chunk]))
-	}
-	off := len(buf.b)
-	buf.b = append(buf.b, p...)
-	buf.refs++
-	return buf, off, len(buf.b)
-}
-
-// charge books queued bytes to their source.
-func (o *output) charge(src uint32, payload, control int) error {
-	f := o.flows[src]
-	if f.payload+payload > o.limits.payload {
-		return fmt.Errorf("sent more than its credit: %d payload bytes wait here for a rank that does not read", f.payload+payload)
-	}
-	if f.control+control > o.limits.control {
-		return fmt.Errorf("sent too many messages: %d bytes of envelopes wait here for a rank that does not read", f.control+control)
-	}
-	if o.flows == nil {
-		o.flows = map[uint32]flow{}
-	}
-	o.flows[src] = flow{f.payload + payload, f.control + control}
-	return nil
-}
-
-func (o *output) uncharge(e entry) {
-	if f, ok := o.flows[e.src]; ok {
-		o.flows[e.src] = flow{f.payload - int(e.payload), f.control - int(e.control)}
-	}
-}
-
-func (o *output) release(e entry) {
-	o.uncharge(e)
-	if e.pass != nil {
-		e.pass.end()
-		return
-	}
-	if e.buf.refs--; e.buf.refs == 0 {
-		o.pool.put(e.buf)
-	}
-}
-
 // flush writes what is queued until the link takes no more or a fair share is done. Owner loop only; vec is its
 // scratch, of length maxIov. done reports that nothing is left.
 func (o *output) flush(vec [][]byte) (done bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for range 4 {
+	for range writeTurns {
 		if o.closed {
 			return true
 		}
@@ -253,8 +92,8 @@ func (o *output) flush(vec [][]byte) (done bool) {
 			clear(o.flows) // all zero; sources that are gone leave nothing behind
 			return true
 		}
-		if o.passNext() {
-			if !o.passQueued() {
+		if o.zerocopyNext() {
+			if !o.forwardQueued() {
 				return false
 			}
 			continue
@@ -303,7 +142,7 @@ func (o *output) gather(vec [][]byte) (k, total int) {
 	}
 	for s, b := 0, 0; s < o.small.n || b < o.bulk.n; {
 		if o.bulkTurn(o.small.n-s, o.bulk.n-b, skipped) {
-			if o.bulk.at(b).pass != nil || !add(o.bulk.at(b)) {
+			if o.bulk.at(b).zc != nil || !add(o.bulk.at(b)) {
 				return
 			}
 			b++
@@ -347,9 +186,9 @@ func (o *output) written(n int) {
 	}
 }
 
-// last drops what is queued, except the rest of a frame that has begun, and puts a final frame of the
+// abortWith drops what is queued, except the rest of a frame that has begun, and puts a final frame of the
 // forwarder behind it.
-func (o *output) last(vec [][]byte, frame []byte) {
+func (o *output) abortWith(frame []byte) {
 	o.mu.Lock()
 	for o.small.n > 0 {
 		o.release(o.small.pop())
@@ -358,11 +197,11 @@ func (o *output) last(vec [][]byte, frame []byte) {
 		o.release(o.bulk.pop())
 	}
 	o.mu.Unlock()
-	o.write(vec, wire.Nobody, frame, nil)
+	_, _ = o.write(make([][]byte, 1), wire.Nobody, frame, nil) // nothing waits, so it is not too much
 }
 
-// lastly puts a final frame behind everything that is queued.
-func (o *output) lastly(vec [][]byte, frame []byte) {
+// finishWith puts a final frame behind everything that is queued.
+func (o *output) finishWith(frame []byte) {
 	o.mu.Lock()
 	if !o.closed && o.pending() {
 		buf, off, end := o.store(frame, true)
@@ -372,7 +211,7 @@ func (o *output) lastly(vec [][]byte, frame []byte) {
 	}
 	o.mu.Unlock()
 	// Nobody else writes to a link that has said Bye.
-	o.write(vec, wire.Nobody, frame, nil)
+	_, _ = o.write(make([][]byte, 1), wire.Nobody, frame, nil)
 }
 
 // fail notes the link's failure and leaves the rest to the owner loop.
@@ -383,24 +222,24 @@ func (o *output) fail(err error) {
 	o.broken()
 }
 
+// cause is the link's failure.
+func (o *output) cause() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failure
+}
+
+// waits reports whether something is queued.
+func (o *output) waits() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pending()
+}
+
 // close ends the output and gives its buffers back.
 func (o *output) close() {
 	o.mu.Lock()
 	o.discard()
 	o.closed = true
 	o.mu.Unlock()
-}
-
-func (o *output) discard() {
-	if o.current.buf != nil || o.current.pass != nil {
-		o.release(o.current)
-		o.current = entry{}
-	}
-	for o.small.n > 0 {
-		o.release(o.small.pop())
-	}
-	for o.bulk.n > 0 {
-		o.release(o.bulk.pop())
-	}
-	o.flows = nil
 }

@@ -1,0 +1,148 @@
+package forwarder
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// What package relay asks a peer (relay.Control). A frame for the forwarder itself goes
+//
+//  1. to the join exchange, while the peer has no place in a running job (join.go, hops.go);
+//  2. else to fromRank or, over a bridge, to fromForwarder;
+//
+// and what it says is done by join.go, end.go, rails.go or bridge.go.
+
+var _ relay.Control = (*peer)(nil)
+
+// start begins the exchange with a new peer. On its loop.
+func (p *peer) start() {
+	f := p.f
+	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
+	var seed [ed25519.SeedSize]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p.bridge != nil { // we have dialled: the other end begins
+		p.deadline = time.Time{}
+		return
+	}
+	p.joining = handshake.NewAcceptor(seed, f.cfg.Secret, f.cfg.NAT != nil)
+	p.say()
+	if f.stopping {
+		p.refuse(wire.RefuseShutdown, stopReason)
+	}
+}
+
+// Frame handles a frame for the forwarder itself.
+func (p *peer) Frame(h wire.Header, body []byte) {
+	switch m := p.member.Load(); {
+	case m == nil:
+		p.f.join(p, h, body)
+	case m.bridge != nil:
+		p.fromForwarder(m.bridge, h, body)
+	default:
+		p.fromRank(m, h, body)
+	}
+}
+
+// fromRank handles what a rank of a running job says.
+func (p *peer) fromRank(m *member, h wire.Header, body []byte) {
+	switch h.Type {
+	case wire.TypeBye: // what is queued for the rank goes out first, then the answer
+		p.conn.Part()
+		m.job.table[m.rank].Store(nil)
+		p.conn.FinishWith(frame(wire.TypeByeAck, nil))
+		p.conn.Linger()
+		if m.job.hops != nil {
+			p.f.departed(m.job)
+		}
+	case wire.TypeAbort:
+		a, err := wire.ParseAbort(body)
+		if err != nil {
+			p.conn.Bad(err.Error())
+			return
+		}
+		p.f.log.Warn("rank aborts the job", zap.Object("peer", p), zap.Int32("code", a.Code), zap.String("reason", a.Reason))
+		p.f.abort(m.job, a.Code, m.rank, m.abortedBy(&a), nil) // the rank hears it too, as an answer
+	}
+}
+
+// fromForwarder handles what another forwarder says over the bridge of a running job.
+func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
+	switch h.Type {
+	case wire.TypeBye:
+		p.conn.Part()
+		if p.f.byeOver(br) {
+			p.conn.FinishNow()
+		}
+	case wire.TypeAbort:
+		a, err := wire.ParseAbort(body)
+		if err != nil {
+			p.conn.Bad(err.Error())
+			return
+		}
+		p.f.abort(br.job, a.Code, a.Rank, a.Reason, p)
+		p.conn.End(fmt.Errorf("the job was aborted: %s", a.Reason))
+	case wire.TypeRailState:
+		s, err := wire.ParseRailState(body)
+		if err == nil {
+			err = br.mayTell(&s)
+		}
+		if err != nil {
+			p.conn.Bad(err.Error())
+			return
+		}
+		p.f.unreachableOver(br, &s)
+	}
+}
+
+// Bad ends the connection of a peer that broke the protocol, and what it belongs to. The peer is told why.
+func (p *peer) Bad(reason string) {
+	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p))
+	if m := p.f.malformed(p, reason); m != nil {
+		p.conn.AbortWith(abortFrame(1, m.rank, reason))
+		p.f.breach(p, m, reason)
+	}
+}
+
+// Late refuses a peer that has not joined in time.
+func (p *peer) Late(now time.Time) bool {
+	if p.deadline.IsZero() || !now.After(p.deadline) {
+		return false
+	}
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	p.refuse(wire.RefuseTimeout, fmt.Sprintf("no Join within %v", p.f.cfg.JoinTimeout))
+	return true
+}
+
+// Ended does for the job what the end of a connection means.
+func (p *peer) Ended(cause error) { p.f.forget(p, cause) }
+
+// Route is the peer's in its job, or that of those who join. The first frames may come while another loop is
+// still busy with starting the job: the lock waits for that.
+func (p *peer) Route() *relay.Route {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	if m := p.member.Load(); m != nil {
+		return &m.route
+	}
+	return &relay.Route{Rank: wire.Nobody, Allowed: mayJoin}
+}
+
+// mayJoin lets frames through that belong to some join exchange; the exchange knows which of them may come.
+func mayJoin(h wire.Header) error {
+	switch h.Type {
+	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge, wire.TypeReady:
+		return nil
+	}
+	return fmt.Errorf("%v frame before the job is complete", h.Type)
+}

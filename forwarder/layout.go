@@ -1,0 +1,101 @@
+package forwarder
+
+import (
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// How a complete job starts:
+//
+//  1. its layout is made (complete); if that is too long for a frame everybody is refused;
+//  2. if the kernel may open ways between its ranks (nat.go) it is asked to, aside, and the job is ready
+//     until the answer comes, or the time-out (opened);
+//  3. every rank's Layout is sent, then every connection gets its route (start). Both under Forwarder.mu,
+//     which a loop that reads the first frames waits for (peer.Route), so no frame overtakes a Layout.
+
+// complete goes on with a job whose ranks are all in. With f.mu.
+func (f *Forwarder) complete(b *job) {
+	layout, refused := b.gather.Layout()
+	if refused != nil {
+		f.giveUp(b, refused.Code, refused.Reason)
+		return
+	}
+	f.to(b, ready)
+	b.layout = layout
+	b.hosts = make([]string, b.gather.Ranks())
+	b.clusterOf = nil
+	for i, c := range b.clusters {
+		for range c.Size {
+			b.clusterOf = append(b.clusterOf, i)
+		}
+	}
+	for v := range b.hosts {
+		b.hosts[v] = layout.Host(v)
+	}
+	ways, doors := f.ways(b)
+	if len(ways) == 0 {
+		f.start(b)
+		return
+	}
+	o := &opening{doors: doors}
+	b.opening = o
+	f.aside(func() { o.at, o.closer, o.err = f.cfg.NAT.Pass(ways) }, func() { f.opened(b, o) })
+}
+
+// opened takes the kernel's answer: the job starts.
+func (f *Forwarder) opened(b *job, o *opening) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case b.opening != o: // a rank has left meanwhile, or it took too long
+		if o.err == nil {
+			f.aside(func() { f.closeWays(b.id, o.closer) }, nil)
+		}
+		return
+	case o.err != nil:
+		f.log.Warn("the kernel passes nothing on for a job", zap.String("job", b.id), zap.Error(o.err))
+	default:
+		f.addDoors(b, o)
+	}
+	b.opening = nil
+	f.start(b)
+}
+
+// start has a job run. With f.mu.
+func (f *Forwarder) start(b *job) {
+	b.timer.Stop()
+	b.notice.Stop()
+	b.started, b.live, b.absent = f.cfg.clock.Now(), len(b.waiting), map[uint32]string{}
+	b.table = make([]atomic.Pointer[relay.Conn], len(b.hosts))
+	b.counts = relay.NewCounts(len(b.clusters), b.clusterOf)
+	if f.cfg.Protocol == Classic {
+		b.classic = relay.NewClassic(f.cfg.ControlLimit)
+	}
+	f.to(b, running)
+	for p, w := range b.waiting {
+		b.table[w.rank].Store(p.conn)
+	}
+	if b.hops != nil {
+		b.startBridges()
+	}
+	layout := b.layout
+	var room []byte // one for all: with each of its own this would take memory in proportion to the square of the ranks
+	for p, w := range b.waiting {
+		layout.Rank = uint32(w.rank)
+		room = p.joining.Admit(&layout, room)
+		p.say()
+	}
+	for p, w := range b.waiting { // only now: a connection with its place does not wait for the lock
+		p.run(&member{job: b, rank: uint32(w.rank)})
+	}
+	for _, br := range b.bridges() {
+		b.live++
+		br.peer.run(&member{job: b, rank: wire.Nobody, bridge: br})
+	}
+	b.waiting = nil
+	f.log.Info("job runs", zap.String("job", b.id), zap.Int("ranks", len(b.hosts)), zap.Duration("gathered_in", b.started.Sub(b.created)), zap.Strings("libraries", layout.Libraries))
+}

@@ -1,0 +1,34 @@
+package loop
+
+import "time"
+
+// How a loop waits. With the constants at the top of cgo/libmmpi/progress.c, where ranks wait, these
+// belong together: change both, and measure both.
+const (
+	// spinFor: so long nothing is found before the loop sleeps, 200 µs. Both of a ping-pong's ranks are
+	// waited for in it, if they spin as well. Longer: latency over slower ranks; shorter: processor time
+	// (docs/measurements.md).
+	spinFor = 200 * time.Microsecond
+
+	// crowded: whoever gives way for longer than 500 µs shares the core with somebody who computes, and
+	// a sleeper is back sooner.
+	crowded = 500 * time.Microsecond
+
+	// maxPenalty: at most so many waits without spinning follow one another on a crowded core.
+	maxPenalty = 1024
+
+	// firstPenalty: so many follow the first time that the core is found crowded.
+	firstPenalty = 16
+)
+
+// Where the loop's thread stands among others that want its core (docs/measurements.md, "A core for
+// the forwarder").
+const (
+	bulkNice  = 3                     // nice value while large segments come fast: behind the ranks, which copy
+	bulkEvery = 10 * time.Millisecond // time between two looks at the rate
+	bulkRate  = 1e9                   // bytes per second that put the loop there; a quarter of it keeps it there
+)
+
+// maxEvents is how many descriptors one look at epoll reports. More wait for the next look: work that
+// is posted and ticks are late by the time that so many take.
+const maxEvents = 128

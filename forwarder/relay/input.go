@@ -1,0 +1,132 @@
+package relay
+
+import (
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// input is the reading side of a link: it cuts the stream into whole frames. Between reads it keeps only a frame
+// that has begun, so an idle link has no buffer.
+type input struct {
+	head  [wire.HeaderLen]byte // beginning of a header
+	nhead int
+	part  *buffer // frame whose header is known and whose rest is to come
+	need  int     // its whole length
+
+	bulk    bool      // the last frame was one that a pipe could have taken: the next may be, too
+	piped   *zerocopy // frame whose head is in a pipe and whose rest is to come
+	stalled bool      // nothing went into the pipe last time: is it full?
+}
+
+// fill reads once and handles the whole frames. full: there may be more to read at once.
+func (in *input) fill(c *Conn) (full bool, err error) {
+	if in.part != nil {
+		return in.finish(c)
+	}
+	if in.piped != nil {
+		return in.pipe(c)
+	}
+	if c.lender != nil && in.nhead == 0 {
+		b, err := c.lender.TryBorrow()
+		if err != nil {
+			return false, err
+		}
+		if b != nil {
+			c.heard, c.pinged = c.Now(), false
+			c.forwardBlock(b)
+			return true, nil
+		}
+	}
+	p := c.worker.buf
+	if in.bulk {
+		p = p[:dataHead]
+	}
+	have := copy(p, in.head[:in.nhead])
+	n, err := c.link.TryRead(p[have:])
+	if err != nil {
+		return false, err
+	}
+	c.heard, c.pinged = c.Now(), false
+	in.nhead = 0
+	full = have+n == len(p) || c.lender != nil // a block may be next
+	if in.bulk && have+n == dataHead && in.begin(c, p) {
+		return in.pipe(c)
+	}
+	in.split(c, p[:have+n])
+	return full || in.part != nil, nil
+}
+
+// finish reads the rest of a frame straight to where its beginning is.
+func (in *input) finish(c *Conn) (full bool, err error) {
+	buf := in.part
+	have := len(buf.b)
+	n, err := c.link.TryRead(buf.b[have:in.need])
+	if err != nil {
+		return false, err
+	}
+	c.heard, c.pinged = c.Now(), false
+	buf.b = buf.b[:have+n]
+	if len(buf.b) < in.need {
+		return false, nil
+	}
+	in.part = nil
+	if !c.live() || !c.relayOne(buf) {
+		c.shared.pool.put(buf)
+	}
+	return true, nil
+}
+
+// split handles the frames in p: runs of frames for the same rank are relayed with one write.
+func (in *input) split(c *Conn, p []byte) {
+	off := 0
+	run := run{c: c, route: c.route.Load()}
+	for c.live() {
+		h, err := wire.ParseHeader(p[off:])
+		if err == wire.ErrShort {
+			break
+		}
+		if err == nil {
+			err = c.allowed(&h, run.route)
+		}
+		if err != nil {
+			run.flush(p)
+			c.Bad(err.Error())
+			return
+		}
+		in.bulk = c.pipeable(&h)
+		end := off + wire.HeaderLen + int(h.Length)
+		if end > len(p) {
+			run.flush(p)
+			if !c.live() {
+				return
+			}
+			in.part, in.need = c.shared.pool.get(end-off), end-off
+			in.part.b = append(in.part.b, p[off:]...)
+			return
+		}
+		if h.Type.BetweenRanks() {
+			run.add(p, &h, off, end)
+		} else {
+			run.flush(p)
+			c.own(&h, p[off+wire.HeaderLen:end])
+			run.route = c.route.Load()
+		}
+		off = end
+	}
+	run.flush(p)
+	if c.live() {
+		in.nhead = copy(in.head[:], p[off:])
+	}
+}
+
+// drop gives up a frame that has begun.
+func (in *input) drop(c *Conn) {
+	if in.part != nil {
+		c.shared.pool.put(in.part)
+		in.part = nil
+	}
+	if in.piped != nil {
+		in.piped.end()
+		in.piped = nil
+	}
+	in.nhead = 0
+}
