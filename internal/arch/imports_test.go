@@ -25,6 +25,8 @@ var rules = []struct {
 	{"collectives", []string{"net", module + "wire", module + "transport", module + "mmpi", "runtime/cgo"}, nil},
 	{"rma", []string{module, "net", "os", "sync", "time", "runtime/cgo"}, nil},
 	{"forwarder", []string{module + "mmpi", module + "cgo"}, nil},
+	{"forwarder/loop", []string{module}, nil},
+	{"forwarder/relay", []string{module}, []string{"forwarder/loop", "transport", "wire"}},
 	{"mmpi/engine", []string{module + "forwarder", "runtime/cgo", module + "cgo", module + "mmpi/boot", module + "jobenv", module + "dial",
 		module + "traffic", module + "transport/tcp", module + "transport/shm", module + "transport/verbs", module + "transport/memnet"}, nil},
 	{"mmpi/boot", []string{module + "forwarder", "runtime/cgo", module + "cgo"}, nil},
