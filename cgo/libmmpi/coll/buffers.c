@@ -2,6 +2,7 @@
  * that lives as long as the collective, and unpacked at its end. Reductions keep the layout of their type, gaps
  * included, because operators work on elements; but gaps of the program's own buffers are never written. */
 #include "coll/coll.h"
+#include "type/op.h"
 #include <stdlib.h>
 #include <stddef.h>
 #include <string.h>
@@ -35,6 +36,22 @@ void *zcoll_grab(zcoll *j, int64_t bytes) {
 int zcoll_fail(zcoll *j, int rc) {
   if (rc && !j->rc) j->rc = rc;
   return j->rc;
+}
+
+int zcoll_check_count(zcoll *j, int64_t count) { return count < 0 ? zcoll_fail(j, MPI_ERR_COUNT) : j->rc; }
+
+int zcoll_check_root(zcoll *j, int root) {
+  j->args.root = root;
+  return root < 0 || root >= j->comm->size ? zcoll_fail(j, MPI_ERR_ROOT) : j->rc;
+}
+
+const char *zcoll_wrong(int rc) {
+  switch (rc) {
+  case MPI_ERR_ROOT: return "the root is no rank that can be one";
+  case MPI_ERR_TYPE: return "a datatype is none, or has not been committed";
+  case MPI_ERR_BUFFER: return "a buffer is NULL, or the same as the other one, or MPI_IN_PLACE where that is not allowed";
+  }
+  return "the arguments do not describe a collective that can be done";
 }
 
 static const ztype *type_of(zcoll *j, MPI_Datatype type) {

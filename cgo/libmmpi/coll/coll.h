@@ -57,9 +57,6 @@ const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
 /* What all reductions have in common: op is the engine's (enum z_coll_op), mpi_op the program's. rc, if that is set. */
 int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op);
-int zop_fn(MPI_Op op);       /* z_fn; 0: not a predefined operator */
-void zop_retain(MPI_Op op);  /* until zop_release the program's MPI_Op_free only notes that it was called */
-void zop_release(MPI_Op op);
 
 /* The same collectives over an intercommunicator (coll/inter.c); arguments as the program's. */
 void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root);
@@ -80,6 +77,36 @@ typedef struct zgate {
   int closed, launching;
   zreq *first, **end; /* waiting, linked by `next` */
 } zgate;
+
+/* What smallstage.c tells its messages in a communicator by, and the stages that wait for it. */
+typedef struct zchannel {
+  int asked, asking; /* asking: request is under way, and number not known yet */
+  int32_t number;    /* -1: there was none left */
+  MPI_Request request;
+  struct zsmall *first, *last;
+} zchannel;
+
+/* What this process does in a collective that it may take only the leaf's part in (leaffast.c). */
+typedef struct zleaf {
+  int known, op, may;
+  int64_t key, give, get;
+} zleaf;
+enum { Z_LEAVES = 16 };
+
+/* What belongs to the collectives of a spanning communicator. */
+typedef struct zcollstate {
+  zattached base;
+  zgate gate;
+  zchannel channel;
+  zleaf leaves[Z_LEAVES]; /* asked for lately */
+  uint32_t skipped;       /* collectives done by leaffast.c since the last that the engine has done */
+} zcollstate;
+
+static inline zcollstate *zcollstate_of(const zcomm *c) { return (zcollstate *)c->coll; }
+zattached *zcollstate_make(void); /* NULL: no memory */
+
+/* Starts a collective in the engine. enum z_error. */
+int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell);
 
 void zgate_close(zgate *g);
 void zgate_open(zgate *g); /* launches those that wait, until one of them closes the gate again */

@@ -1,9 +1,8 @@
 /* Small collectives in a process that leads nobody: its block goes to local rank 0 of its cluster, and the result comes from there. Where nothing else is under way these are two native
  * messages and a native wait, without the engine, which would send the same ones (smallstage.c): whether another process, or this one the next time, does
  * it by way of the engine makes no difference to anybody. */
-#include "comm/comm.h"
+#include "coll/coll.h"
 #include "coll/smallstage.h"
-#include "rma/win.h"
 
 /* What ze_coll_follows is asked about, as far as that depends on more than the kind; -1: do not ask. */
 static int64_t key_of(const z_coll *a, int size) {
@@ -16,26 +15,26 @@ static int64_t key_of(const z_coll *a, int size) {
   }
 }
 
-static const zpart *part_of(zcomm *c, const z_coll *a) {
+static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   int64_t key = key_of(a, c->size);
   if (key < 0) return NULL;
-  zpart *p = &zcomm_more(c)->parts[((uint64_t)key / 16 + (uint64_t)key + (unsigned)a->op) % Z_PARTS]; /* numbers of bytes are mostly multiples of 8 */
+  zleaf *p = &zcollstate_of(c)->leaves[((uint64_t)key / 16 + (uint64_t)key + (unsigned)a->op) % Z_LEAVES]; /* numbers of bytes are mostly multiples of 8 */
   if (!p->known || p->op != a->op || p->key != key) {
-    *p = (zpart){.known = 1, .op = a->op, .key = key};
-    p->follows = z_eng.ze_coll_follows(c->id, a, &p->give, &p->get) && zsmall_takes(c, &(z_coll){.op = Z_GATHERV}) &&
+    *p = (zleaf){.known = 1, .op = a->op, .key = key};
+    p->may = z_eng.ze_coll_follows(c->id, a, &p->give, &p->get) && zsmall_takes(c, &(z_coll){.op = Z_GATHERV}) &&
                  zsmall_takes(c, &(z_coll){.op = Z_BCAST, .send_bytes = p->get}); /* else the leader's stages are native collectives */
   }
-  return p->follows ? p : NULL;
+  return p->may ? p : NULL;
 }
 
 int zleaf_try(zcoll *j) {
   zcomm *c = j->comm;
-  zmore *m = zcomm_more(c);
+  zcollstate *m = zcollstate_of(c);
   int tag;
   char nothing = 0;
   if (c->native_rank == 0 || j->rc || j->launch || c->inter || !zsmall_tag(c, &tag)) return 0;
-  if (!z_may_block() || m->gate.closed || m->gate.first || zmap_count(&z_windows)) return 0; /* who waits in the engine serves windows at once */
-  const zpart *p = part_of(c, &j->args);
+  if (!z_may_block() || m->gate.closed || m->gate.first || z_serving) return 0; /* who waits in the engine serves windows at once */
+  const zleaf *p = leaf_of(c, &j->args);
   if (!p) return 0;
   int barrier = j->args.op == Z_BARRIER, leader = zsmall_leader(c);
   m->skipped++;

@@ -1,47 +1,7 @@
 /* Reductions on communicators that span clusters. Elements keep the layout of their type. */
 #include "coll/coll.h"
+#include "type/op.h"
 #include <stddef.h>
-
-/* Operators in use by nonblocking and persistent reductions: the program may free them meanwhile, the native library must not. */
-typedef struct use {
-  MPI_Op op;
-  int count, freed;
-} use;
-
-static zmap uses; /* operator → use */
-static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
-
-void zop_retain(MPI_Op op) {
-  z_lock(&uses_lock);
-  use *u = zmap_get(&uses, z_key(op));
-  if (!u && (u = calloc(1, sizeof *u))) {
-    u->op = op;
-    zmap_put(&uses, z_key(op), u);
-  }
-  if (u) u->count++;
-  z_unlock(&uses_lock);
-}
-
-void zop_release(MPI_Op op) {
-  z_lock(&uses_lock);
-  use *u = zmap_get(&uses, z_key(op));
-  if (u && --u->count == 0) {
-    zmap_remove(&uses, z_key(op));
-    if (u->freed) real.Op_free(&u->op);
-    free(u);
-  }
-  z_unlock(&uses_lock);
-}
-
-int z_Op_free(MPI_Op *op) {
-  z_lock(&uses_lock);
-  use *u = zmap_get(&uses, z_key(*op));
-  if (u) u->freed = 1;
-  z_unlock(&uses_lock);
-  if (!u) return real.Op_free(op);
-  *op = MPI_OP_NULL;
-  return MPI_SUCCESS;
-}
 
 /* Whether a predefined operator is for a predefined type. Asked here, by a reduction of this process alone, since later only some processes would notice, in
  * MPI_Reduce_local, which raises its error on MPI_COMM_WORLD. */

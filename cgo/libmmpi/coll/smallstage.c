@@ -1,13 +1,13 @@
 /* Native stages among few processes: point-to-point messages on a communicator of ours. A native nonblocking collective makes a schedule
  * each time and notices late what has come; for few bytes both cost more than the messages, and for many among few its messages are the same.
  *
- * Tags. Two processes may be together in several communicators whose stages overlap in time. Local rank 0 of each gives it a number of its own, the lane, and tells the
- * others by a native broadcast beside the first stage, which is done natively; MPI_COMM_WORLD has lane 1. The tag is made of the lane and of who gave it, so it belongs to
+ * Tags. Two processes may be together in several communicators whose stages overlap in time. Local rank 0 of each gives it a number of its own, the channel, and tells the
+ * others by a native broadcast beside the first stage, which is done natively; MPI_COMM_WORLD has channel 1. The tag is made of the channel and of who gave it, so it belongs to
  * one communicator. Its stages start in the same order everywhere, and messages keep their order.
  *
  * Called with the engine's lock, like native.c. */
 #include "coll/smallstage.h"
-#include "comm/comm.h"
+#include "coll/coll.h"
 #include <limits.h>
 #include <string.h>
 
@@ -21,21 +21,21 @@ enum {
 };
 
 MPI_Comm zsmall_comm = MPI_COMM_NULL;
-static int32_t lanes, most_lanes; /* given by this process */
-static int32_t givers;            /* processes that give lanes */
+static int32_t channels, most_channels; /* given by this process */
+static int32_t givers;            /* processes that give channels */
 static int *host_of;              /* of native ranks */
 
 int zsmall_start(int tag_ub, int native_size, int hosts[]) {
   host_of = hosts;
   givers = native_size;
-  most_lanes = tag_ub / native_size - 1;
+  most_channels = tag_ub / native_size - 1;
   return zprivate_dup(z_private, &zsmall_comm);
 }
 
 void zsmall_world(zcomm *c) {
-  zlane *l = &zcomm_more(c)->lane;
-  l->asked = 1, l->number = most_lanes > 0 ? 1 : -1;
-  lanes = 1; /* more than need be where this process does not give the world its lane */
+  zchannel *ch = &zcollstate_of(c)->channel;
+  ch->asked = 1, ch->number = most_channels > 0 ? 1 : -1;
+  channels = 1; /* more than need be where this process does not give the world its channel */
 }
 
 void zsmall_stop(void) {
@@ -56,23 +56,23 @@ int zsmall_takes(const zcomm *c, const z_coll *a) {
 }
 
 int zsmall_ready(zcomm *c) {
-  zlane *l = &zcomm_more(c)->lane;
-  return l->asked && (l->asking || l->number > 0);
+  zchannel *ch = &zcollstate_of(c)->channel;
+  return ch->asked && (ch->asking || ch->number > 0);
 }
 
 int zsmall_ask(zcomm *c) {
-  zlane *l = &zcomm_more(c)->lane;
-  if (l->asked) return MPI_SUCCESS; /* there is none to be had */
-  l->asked = l->asking = 1;
-  if (c->native_rank == 0) l->number = lanes < most_lanes ? ++lanes : -1;
-  return real.Ibcast(&l->number, 1, MPI_INT32_T, 0, c->native, &l->request);
+  zchannel *ch = &zcollstate_of(c)->channel;
+  if (ch->asked) return MPI_SUCCESS; /* there is none to be had */
+  ch->asked = ch->asking = 1;
+  if (c->native_rank == 0) ch->number = channels < most_channels ? ++channels : -1;
+  return real.Ibcast(&ch->number, 1, MPI_INT32_T, 0, c->native, &ch->request);
 }
 
 int zsmall_known(zcomm *c, int *known) {
-  zlane *l = &zcomm_more(c)->lane;
+  zchannel *ch = &zcollstate_of(c)->channel;
   int rc = MPI_SUCCESS;
   *known = 1;
-  if (l->asking && !(rc = real.Test(&l->request, known, MPI_STATUS_IGNORE))) l->asking = !*known;
+  if (ch->asking && !(rc = real.Test(&ch->request, known, MPI_STATUS_IGNORE))) ch->asking = !*known;
   return rc;
 }
 
@@ -81,9 +81,9 @@ static int world_rank(const zcomm *c, int local) { return c->world[c->rank_of[lo
 int zsmall_leader(const zcomm *c) { return world_rank(c, 0); }
 
 int zsmall_tag(zcomm *c, int *tag) {
-  const zlane *l = &zcomm_more(c)->lane;
-  *tag = l->number * givers + world_rank(c, 0);
-  return l->asked && !l->asking && l->number > 0;
+  const zchannel *ch = &zcollstate_of(c)->channel;
+  *tag = ch->number * givers + world_rank(c, 0);
+  return ch->asked && !ch->asking && ch->number > 0;
 }
 
 typedef struct block {
@@ -101,7 +101,7 @@ typedef struct part {
 
 struct zsmall {
   zcomm *comm;
-  zsmall *next;   /* that waits for the lane as well */
+  zsmall *next;   /* that waits for the channel as well */
   int n, first; /* parts before `first` are over */
   int started, rc;
   part parts[2 * (FEW - 1) * PIECES];
@@ -170,13 +170,13 @@ static void start(zsmall *f) {
                      : real.Irecv(p->at, p->bytes, MPI_BYTE, p->peer, tag, zsmall_comm, &p->request);
 }
 
-/* Starts what has been begun, in that order, once the lane is known. */
+/* Starts what has been begun, in that order, once the channel is known. */
 static int start_all(zcomm *c) {
-  zlane *l = &zcomm_more(c)->lane;
+  zchannel *ch = &zcollstate_of(c)->channel;
   int known, rc = zsmall_known(c, &known);
-  while (!rc && known && l->first) {
-    zsmall *f = l->first;
-    if (!(l->first = f->next)) l->last = NULL;
+  while (!rc && known && ch->first) {
+    zsmall *f = ch->first;
+    if (!(ch->first = f->next)) ch->last = NULL;
     start(f);
   }
   return rc;
@@ -201,10 +201,10 @@ int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
     return rc;
   }
   keep_own(c, a);
-  zlane *l = &zcomm_more(c)->lane;
-  if (l->last) l->last->next = f;
-  else l->first = f;
-  l->last = f;
+  zchannel *ch = &zcollstate_of(c)->channel;
+  if (ch->last) ch->last->next = f;
+  else ch->first = f;
+  ch->last = f;
   *out = f;
   return start_all(c);
 }

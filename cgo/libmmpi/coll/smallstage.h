@@ -4,7 +4,7 @@
 #include "core/comm.h"
 
 int zsmall_start(int tag_ub, int native_size, int hosts[]); /* the native ones; hosts[i] is that of native rank i, and freed in the end. MPI error code */
-void zsmall_world(zcomm *c);                             /* gives MPI_COMM_WORLD its lane */
+void zsmall_world(zcomm *c);                             /* gives MPI_COMM_WORLD its channel */
 void zsmall_stop(void);
 
 typedef struct zsmall zsmall; /* a stage under way */

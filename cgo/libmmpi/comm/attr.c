@@ -1,8 +1,6 @@
 /* Attributes of communicators are the native library's: the user's handle is its handle. Only the predefined ones that speak of
- * the whole job are answered here, and for Fortran those of windows (for C: win.c). */
-#define _GNU_SOURCE
-#include "rma/win.h"
-#include <dlfcn.h>
+ * the whole job are answered here. */
+#include "comm/comm.h"
 
 typedef struct predefined {
   int tag_ub, universe, wtime_is_global;
@@ -11,7 +9,7 @@ typedef struct predefined {
 /* Filled the same by every thread: MPI wants the address of an int that stays. */
 static predefined values;
 
-static int *find(int keyval) {
+int *zattr_of_job(int keyval) {
   values.tag_ub = z_layout.tag_ub;
   values.universe = z_layout.size;
   values.wtime_is_global = 0; /* every host of every cluster has its own clock */
@@ -24,7 +22,7 @@ static int *find(int keyval) {
 }
 
 int z_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag) {
-  int *own = find(keyval), rc = real.Comm_get_attr(comm, keyval, value, flag);
+  int *own = zattr_of_job(keyval), rc = real.Comm_get_attr(comm, keyval, value, flag);
   if (rc || !own) return rc;
   *(int **)value = own;
   *flag = 1;
@@ -32,57 +30,3 @@ int z_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag) {
 }
 
 int z_Attr_get(MPI_Comm comm, int keyval, void *value, int *flag) { return z_Comm_get_attr(comm, keyval, value, flag); }
-
-/* ---- Fortran, whose functions do not come by those of C ---- */
-
-#ifdef OPEN_MPI
-enum { KEYVAL_OF_C = 0 }; /* less Fortran's number for the same attribute */
-#else
-enum { KEYVAL_OF_C = -1 };
-#endif
-
-typedef void get_attr(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr);
-
-/* 1: the native function has answered, but what we know goes before that. */
-static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr, int **own) {
-  get_attr *native = (get_attr *)dlsym(RTLD_NEXT, name);
-  native(comm, keyval, value, flag, ierr);
-  *own = z_on && !z_inside ? find(*keyval + KEYVAL_OF_C) : NULL;
-  if (!*own || (ierr && *ierr != MPI_SUCCESS)) return 0;
-  MPI_Fint there = MPI_TAG_UB - KEYVAL_OF_C;
-  MPI_Aint unused;
-  if (!*flag) native(comm, &there, &unused, flag, ierr); /* how this compiler writes .TRUE. */
-  return 1;
-}
-
-#define FORTRAN(NAME, VALUE)                                                                                                                    \
-  __attribute__((visibility("default"))) void NAME(MPI_Fint *comm, MPI_Fint *keyval, VALUE *value, MPI_Fint *flag, MPI_Fint *ierr);             \
-  void NAME(MPI_Fint *comm, MPI_Fint *keyval, VALUE *value, MPI_Fint *flag, MPI_Fint *ierr) {                                                   \
-    int *own;                                                                                                                                   \
-    if (answered(#NAME, comm, keyval, value, flag, ierr, &own)) *value = *own;                                                                  \
-  }
-FORTRAN(mpi_attr_get_, MPI_Fint)
-FORTRAN(mpi_comm_get_attr_, MPI_Aint)
-FORTRAN(mpi_comm_get_attr_f08_, MPI_Aint)
-
-/* What the native window, which has no memory, does not know; its function has said that the attribute is there. */
-static void of_window(MPI_Win win, int keyval, MPI_Aint *value) {
-  const zwin *w = z_on && !z_inside ? zwin_find(win) : NULL;
-  if (!w) return;
-  switch (keyval) {
-  case MPI_WIN_BASE: *value = (MPI_Aint)w->base; break;
-  case MPI_WIN_SIZE: *value = w->bytes; break;
-  case MPI_WIN_DISP_UNIT: *value = w->unit; break;
-  case MPI_WIN_CREATE_FLAVOR: *value = w->flavor; break;
-  case MPI_WIN_MODEL: *value = w->model; break;
-  }
-}
-
-#define FORTRAN_OF_WINDOWS(NAME)                                                                                                                \
-  __attribute__((visibility("default"))) void NAME(MPI_Fint *win, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *flag, MPI_Fint *ierr);           \
-  void NAME(MPI_Fint *win, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *flag, MPI_Fint *ierr) {                                                 \
-    ((get_attr *)dlsym(RTLD_NEXT, #NAME))(win, keyval, value, flag, ierr);                                                                      \
-    if (!ierr || *ierr == MPI_SUCCESS) of_window(MPI_Win_f2c(*win), *keyval + KEYVAL_OF_C, value);                                              \
-  }
-FORTRAN_OF_WINDOWS(mpi_win_get_attr_)
-FORTRAN_OF_WINDOWS(mpi_win_get_attr_f08_)

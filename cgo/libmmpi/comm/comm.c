@@ -1,57 +1,18 @@
-/* Communicators that span clusters: what they are, and their end. */
+/* Communicators that span clusters: how they begin, what they are, and their end. */
 #include "comm/comm.h"
 #include "coll/smallstage.h"
 #include <string.h>
 
-zmap z_comms;
-zcomm *z_whole;
-
-static _Thread_local zcomm *dying; /* with threads: the one that this thread is freeing natively, which z_comms has no more */
-
-zcomm *zcomm_find_other(MPI_Comm comm) {
-  zcomm *c = (zcomm *)zmap_get(&z_comms, z_key(comm));
-  return c || !z_threads || !dying || dying->native != comm ? c : dying;
-}
-
-static void discard(zcomm *c) {
-  free(c->world);
-  free(c->native_of);
-  free(c->rank_of);
-  if (c->extra) free(zcomm_more(c)->topo);
-  free(c->extra);
-  free(c);
-}
-
-static zcomm *make(MPI_Comm native, uint64_t context, const int32_t *world, int size) {
-  zcomm *c = calloc(1, sizeof *c);
-  if (!c) return NULL;
-  *c = (zcomm){.native = native, .context = context, .size = size, .refs = 1, .rank = -1, .native_rank = -1};
-  c->world = malloc((size_t)size * sizeof *c->world);
-  c->native_of = malloc((size_t)size * sizeof *c->native_of);
-  c->rank_of = malloc((size_t)size * sizeof *c->rank_of);
-  c->extra = calloc(1, sizeof(zmore));
-  if (!c->world || !c->native_of || !c->rank_of || !c->extra) {
-    discard(c);
-    return NULL;
-  }
-  pthread_mutex_init(&zcomm_more(c)->gate.lock, NULL);
-  c->peers = size;
-  memcpy(c->world, world, (size_t)size * sizeof *world);
-  for (int i = 0; i < size; i++) {
-    int local = zcluster_has(world[i]);
-    if (world[i] == z_layout.rank) c->rank = i, c->native_rank = c->native_size;
-    c->native_of[i] = local ? c->native_size : Z_REMOTE;
-    if (local) c->rank_of[c->native_size++] = i;
-  }
-  return c;
-}
-
 int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out) {
-  zcomm *c = make(native, context, world, size);
+  zcomm *c = zcomm_make(native, context, world, size);
   if (!c) return MPI_ERR_NO_MEM;
+  if (!(c->coll = zcollstate_make())) {
+    zcomm_discard(c);
+    return MPI_ERR_NO_MEM;
+  }
   int failed = z_eng.ze_comm_add(c, context, size, c->rank, c->world, c->native_of, c->native_size, &c->id);
   if (failed) {
-    discard(c);
+    zcomm_discard(c);
     return z_error_class(failed);
   }
   zmap_put(&z_comms, z_key(native), c);
@@ -60,20 +21,8 @@ int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size,
 }
 
 void zcomm_like(zcomm *made, const zcomm *c) {
-  zcomm_more(made)->topo = ztopo_copy(((zmore *)c->extra)->topo);
+  made->topo = c->topo ? c->topo->copy(c->topo) : NULL;
   made->inter = c->inter, made->base = c->base, made->peers = c->peers;
-}
-
-void zcomm_destroy(zcomm *c) {
-  MPI_Comm native = c->native;
-  zcomm *outer = dying;
-  z_eng.ze_comm_drop(c->id);
-  if (z_threads) zmap_remove(&z_comms, z_key(native)); /* the handle may come back at once in another thread, for a communicator that does not span perhaps */
-  dying = c;
-  real.Comm_free(&native); /* attribute callbacks may still ask c's size and rank */
-  dying = outer;
-  if (!z_threads) zmap_remove(&z_comms, z_key(c->native));
-  discard(c);
 }
 
 int zcomm_start(void) {
@@ -90,7 +39,7 @@ int zcomm_start(void) {
 void zcomm_stop(void) {
   zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD));
   z_whole = NULL;
-  if (world) discard(world); /* the engine is gone by now, the native communicator goes with MPI */
+  if (world) zcomm_discard(world); /* the engine is gone by now, the native communicator goes with MPI */
 }
 
 /* ---- agreement ---- */

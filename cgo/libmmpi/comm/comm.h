@@ -3,36 +3,6 @@
 #define ZIPPER_COMM_H
 #include "coll/coll.h"
 #include "comm/group.h"
-#include "topo/topo.h"
-
-/* What smallstage.c tells its messages in a communicator by, and the stages that wait for it. */
-typedef struct zlane {
-  int asked, asking; /* asking: request is under way, and number not known yet */
-  int32_t number;    /* -1: there was none left */
-  MPI_Request request;
-  struct zsmall *first, *last;
-} zlane;
-
-/* What this process does in a collective that it may only follow (leaffast.c). */
-typedef struct zpart {
-  int known, op, follows;
-  int64_t key, give, get;
-} zpart;
-enum { Z_PARTS = 16 };
-
-/* What else belongs to a spanning communicator. */
-typedef struct zmore {
-  zgate gate;
-  ztopo *topo; /* NULL: none */
-  zlane lane;
-  zpart parts[Z_PARTS]; /* asked for lately */
-  uint32_t skipped; /* collectives done by leaffast.c since the last that the engine has done */
-} zmore;
-
-static inline zmore *zcomm_more(zcomm *c) { return (zmore *)c->extra; }
-
-/* Starts a collective in the engine. enum z_error. */
-int zcomm_coll(zcomm *c, z_coll *args, z_cell *cell);
 
 /* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a spanning communicator whose rank i
  * is virtual rank world[i]. MPI error code. */
@@ -67,11 +37,13 @@ void zinter_set(zcomm *c, int low);
 int zinter_native(MPI_Comm *comm, int low);
 
 /* Before a native function that blocks, has no nonblocking form and makes a communicator: all of comm are there, and no duplication is halfway in
- * any of them (idup.c). Idle or not: it is a collective, so all ranks have to do it or none. */
+ * any of them (meet.c). Idle or not: it is a collective, so all ranks have to do it or none. */
 int zcomm_meet(MPI_Comm comm);
-int zidup_hold(void);         /* from here on no duplication starts its native part; whether one is at it, in this process */
-void zidup_go_on(int again);
+int zmeet_held(void);        /* no duplication may start its native part now */
+void zmeet_copying(int by);  /* so many more of them have, in this process */
 
 int zcomm_start(void); /* after ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000). MPI error code */
 void zcomm_stop(void); /* before native finalize */
+
+int *zattr_of_job(int keyval); /* where the value of a predefined attribute that speaks of the whole job lies; NULL: it is none */
 #endif

@@ -168,76 +168,28 @@ int z_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *out) {
 
 /* ---- create_group: only the members know of it ---- */
 
-/* Tags of the shim's private communicator: below those of every other use, except 0, which is probe.c's, and 1, which no message has (wait.c). */
-enum { TAG_CONTEXT = 1 << 13, TAG_MEET = 1 << 14, TAG_MASK = (1 << 13) - 1 };
-
 typedef struct meeting {
   zcomm *c;
   const zgroup *g;
   int me, tag; /* my rank in g; the program's tag */
 } meeting;
 
-static int wait_all(int n, MPI_Request *requests) {
-  int rc = MPI_SUCCESS;
-  for (int i = 0; i < n; i++) {
-    int failed = z_wait_native(&requests[i], MPI_STATUS_IGNORE);
-    if (!rc) rc = failed;
-  }
-  return rc;
-}
-
-static int native_of(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
-
-/* The first collects who has a duplication under way (zcomm_meet), and answers. */
-static int meet_once(const int32_t *world, int size, int tag, int *any) {
-  int n = 0, first = -1, rc = MPI_SUCCESS, mine = *any;
-  MPI_Request *requests = malloc((size_t)size * sizeof *requests);
-  int *said = calloc((size_t)size, sizeof *said);
-  if (!requests || !said) rc = MPI_ERR_NO_MEM;
-  for (int round = 0; round < 2 && !rc; round++) { /* to the first, and back */
-    n = 0, first = -1;
-    for (int i = 0; i < size && !rc; i++) {
-      if (!zcluster_has(world[i])) continue;
-      if (first < 0) first = world[i];
-      int is_first = z_layout.rank == first, peer = native_of(is_first ? world[i] : first);
-      if (world[i] == first || (!is_first && world[i] != z_layout.rank)) continue;
-      if (is_first == (round == 0)) rc = real.Irecv(&said[i], 1, MPI_INT, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
-      else rc = real.Isend(is_first ? any : &mine, 1, MPI_INT, peer, TAG_MEET | (tag & TAG_MASK), z_private, &requests[n++]);
-    }
-    if (!rc) rc = wait_all(n, requests);
-    for (int i = 0; i < size && !rc; i++) *any |= said[i];
-  }
-  free(requests);
-  free(said);
-  return rc;
-}
-
-int zcomm_meet_members(const int32_t *world, int size, int tag) {
-  int any, rc;
-  do {
-    any = zidup_hold();
-    rc = meet_once(world, size, tag, &any);
-    zidup_go_on(any && !rc);
-  } while (any && !rc);
-  return rc;
-}
-
 /* The first member's context id to all. */
 static int agree(const meeting *m, const int *ranks, uint64_t *context) {
-  int tag = TAG_CONTEXT | (m->tag & TAG_MASK), rc = MPI_SUCCESS, n = 0, failed = 0, last = m->me == 0 ? m->g->size : 2;
+  int tag = zprivate_tag(ZTAG_CONTEXT, m->tag), rc = MPI_SUCCESS, n = 0, failed = 0, last = m->me == 0 ? m->g->size : 2;
   MPI_Request *requests = malloc((size_t)m->g->size * sizeof *requests);
   z_cell *cells = calloc((size_t)m->g->size, sizeof *cells);
   if (m->me == 0) *context = z_eng.ze_next_context();
   if (!requests || !cells) rc = MPI_ERR_NO_MEM;
   for (int i = 1; i < last && !rc && !failed; i++) {
-    int peer = m->me == 0 ? i : 0, remote = !zcluster_has(m->g->rank[peer]), native = native_of(m->g->rank[peer]);
+    int peer = m->me == 0 ? i : 0, remote = !zcluster_has(m->g->rank[peer]), native = zcluster_rank(m->g->rank[peer]);
     cells[i].done = !remote;
     if (remote && m->me == 0) failed = z_eng.ze_isend(m->c->id, Z_INTERNAL, context, 8, ranks[peer], tag, Z_STANDARD, &cells[i]);
     else if (remote) failed = z_eng.ze_irecv(m->c->id, Z_INTERNAL, context, 8, ranks[peer], tag, &cells[i]);
     else if (m->me == 0) rc = real.Isend(context, 8, MPI_BYTE, native, tag, z_private, &requests[n++]);
     else rc = real.Irecv(context, 8, MPI_BYTE, native, tag, z_private, &requests[n++]);
   }
-  if (!rc && !failed) rc = wait_all(n, requests);
+  if (!rc && !failed) rc = z_wait_each(n, requests);
   for (int i = 1; i < last && !rc && !failed; i++) {
     z_wait_cell(&cells[i]);
     failed = cells[i].error;

@@ -11,12 +11,7 @@ static MPI_Group native_world;
 
 static const zgroup empty = {0};
 
-static int native_size;
-
-int zgroup_start(void) {
-  int rc = real.Comm_group(MPI_COMM_WORLD, &native_world);
-  return rc ? rc : real.Group_size(native_world, &native_size);
-}
+int zgroup_start(void) { return real.Comm_group(MPI_COMM_WORLD, &native_world); }
 
 const zgroup *zgroup_get(MPI_Group handle) {
   if (handle == MPI_GROUP_EMPTY) return &empty;
@@ -71,8 +66,6 @@ int zgroup_wrap(MPI_Group *native, MPI_Group *out) {
   }
   return publish(g, out);
 }
-
-int zcluster_has(int32_t v) { return v >= z_layout.offset && v < z_layout.offset + native_size; }
 
 int zgroup_native(MPI_Group handle, MPI_Group *out) {
   const zgroup *g = zgroup_get(handle);

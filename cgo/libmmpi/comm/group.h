@@ -22,9 +22,6 @@ int zgroup_wrap(MPI_Group *native, MPI_Group *out);
 /* The native group with the same members, to be freed unless MPI_GROUP_EMPTY; MPI_ERR_GROUP if one is in another cluster. */
 int zgroup_native(MPI_Group group, MPI_Group *native);
 
-/* Whether that virtual rank is in this process's cluster. */
-int zcluster_has(int32_t virtual_rank);
-
 /* Position of a virtual rank in the group, or MPI_UNDEFINED. */
 int zgroup_rank(const zgroup *g, int32_t virtual_rank);
 

@@ -2,37 +2,6 @@
  * copy exists. Whoever waits for anything moves it on; collectives that the program starts meanwhile wait. */
 #include "comm/comm.h"
 
-int32_t z_pending;
-static int32_t copies; /* that the native library is at, in this process */
-static int32_t held;   /* > 0: no other is started */
-
-int zidup_hold(void) {
-  __atomic_add_fetch(&held, 1, __ATOMIC_SEQ_CST);
-  return __atomic_load_n(&copies, __ATOMIC_SEQ_CST) > 0;
-}
-
-void zidup_go_on(int again) {
-  __atomic_sub_fetch(&held, 1, __ATOMIC_SEQ_CST);
-  if (again) z_poll(); /* else the native call comes next, and nothing may be started before */
-}
-
-/* Native libraries make new communicators one after the other, in an order of their own. So a function that blocks in there would wait for a duplication that others of
- * comm have started and this process has not, and now could not. That one has been called everywhere (launch), so it comes to an end while all are here. */
-int zcomm_meet(MPI_Comm comm) {
-  int inter, any = 1, rc = real.Comm_test_inter(comm, &inter);
-  while (!rc && any) {
-    any = zidup_hold();
-    for (int round = 0; round <= inter && !rc; round++) { /* between two groups each hears of the other's first, then of its own too */
-      MPI_Request request;
-      int mine = any, others;
-      if (!(rc = real.Iallreduce(&mine, &others, 1, MPI_INT, MPI_MAX, comm, &request))) rc = z_wait_native(&request, MPI_STATUS_IGNORE);
-      any = mine | others;
-    }
-    zidup_go_on(any && !rc);
-  }
-  return rc;
-}
-
 typedef struct idup {
   zreq *user;        /* the program's request */
   MPI_Comm *out;     /* the program's variable */
@@ -61,7 +30,7 @@ static int over(zreq *r, idup *d, int rc) {
   zcoll_of(d->user)->rc = rc;
   __atomic_store_n(&d->user->cell.done, 1, __ATOMIC_RELEASE);
   __atomic_sub_fetch(&z_pending, 1, __ATOMIC_RELAXED);
-  zgate_open(&zcomm_more(c)->gate);
+  zgate_open(&zcollstate_of(c)->gate);
   return 1;
 }
 
@@ -71,16 +40,16 @@ static int move(zreq *r) {
   if (!d->copying) {
     if (!__atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE)) return 0;
     if (r->cell.error) return over(r, d, z_error_class(r->cell.error));
-    if (__atomic_load_n(&held, __ATOMIC_SEQ_CST)) return 0;
+    if (zmeet_held()) return 0;
     d->context = d->contexts[0];
     int rc = copy(d, r->comm->native);
     if (rc) return over(r, d, rc);
-    __atomic_add_fetch(&copies, 1, __ATOMIC_SEQ_CST);
+    zmeet_copying(1);
     d->copying = 1;
   }
   int rc = real.Test(&d->native, &flag, MPI_STATUS_IGNORE);
   if (!rc && !flag) return 0;
-  __atomic_sub_fetch(&copies, 1, __ATOMIC_SEQ_CST);
+  zmeet_copying(-1);
   return over(r, d, rc);
 }
 
@@ -100,7 +69,7 @@ static int launch(zreq *user) {
   zreq *r = zreq_new_blocking(c, ZREQ_COLL, user->function);
   r->extra = d;
   r->poll = move;
-  int failed = zcomm_coll(c, &a, &r->cell);
+  int failed = zcoll_submit(c, &a, &r->cell);
   if (failed) {
     j->rc = z_error_class(failed);
     if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
@@ -108,7 +77,7 @@ static int launch(zreq *user) {
     return j->rc;
   }
   __atomic_add_fetch(&z_pending, 1, __ATOMIC_RELAXED);
-  zgate_close(&zcomm_more(c)->gate);
+  zgate_close(&zcollstate_of(c)->gate);
   zreq_release(r);
   return MPI_SUCCESS;
 }

@@ -6,6 +6,12 @@
 
 #pragma GCC visibility push(hidden)
 
+/* How what a higher chapter keeps with a communicator begins. */
+typedef struct zattached {
+  struct zattached *(*copy)(const struct zattached *); /* for a duplicate; NULL: no memory */
+  void (*drop)(struct zattached *);
+} zattached;
+
 typedef struct zcomm {
   MPI_Comm native;        /* the local part; its handle is the user's handle */
   uint64_t context;
@@ -21,7 +27,7 @@ typedef struct zcomm {
   int32_t base, peers;    /* rank of the first peer; how many there are */
   int32_t refs;           /* the user's handle, and each operation or message in flight */
   int32_t freed;          /* the user has freed it: native free waits for the last reference */
-  void *extra;            /* comms's own */
+  struct zattached *coll, *topo; /* what those chapters keep with it; NULL: nothing */
 } zcomm;
 
 /* The rank of a peer; MPI_PROC_NULL and MPI_ANY_SOURCE stay. */
@@ -41,7 +47,10 @@ static inline zcomm *zcomm_retain(zcomm *c) {
   __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
   return c;
 }
-void zcomm_destroy(zcomm *c);  /* refs are 0: drop it in the engine, free the native communicator and c */
+/* A communicator that nobody can find yet, whose rank i is virtual rank world[i] (copied); NULL: no memory. */
+zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int size);
+void zcomm_discard(zcomm *c); /* frees c, and nothing outside of it */
+void zcomm_destroy(zcomm *c); /* refs are 0: drop it in the engine, free the native communicator and c */
 static inline void zcomm_release(zcomm *c) {
   if (!__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL)) zcomm_destroy(c);
 }

@@ -1,6 +1,5 @@
 /* Errors: classes of the native library, raised through the communicator's error handler. */
 #include "core/error.h"
-#include "rma/win.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +54,9 @@ int z_Error_string(int code, char *string, int *length) {
   return MPI_SUCCESS;
 }
 
-static int raise_line(int class_, const char *line, MPI_Errhandler handler) {
+int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler) {
+  char line[MPI_MAX_ERROR_STRING];
+  snprintf(line, sizeof line, "%s: %s", function, text);
   /* Programs compare the return code with common classes directly; only for this one they need the text more. */
   int code = class_ == MPI_ERR_UNSUPPORTED_OPERATION ? code_with_text(class_, line) : class_;
   if (handler == MPI_ERRORS_ARE_FATAL) {
@@ -67,39 +68,11 @@ static int raise_line(int class_, const char *line, MPI_Errhandler handler) {
 }
 
 static int raise_text(MPI_Comm comm, int class_, const char *function, const char *text) {
-  char line[MPI_MAX_ERROR_STRING];
-  snprintf(line, sizeof line, "%s: %s", function, text);
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   if (real.Comm_get_errhandler(comm, &handler)) handler = MPI_ERRHANDLER_NULL;
-  int code = raise_line(class_, line, handler);
+  int code = z_error_begin(class_, function, text, handler);
   real.Comm_call_errhandler(comm, code);
   return code;
-}
-
-int zwin_raise(zwin *w, int class_, const char *function, const char *why) {
-  char line[MPI_MAX_ERROR_STRING];
-  snprintf(line, sizeof line, "%s: %s", function, why);
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (real.Win_get_errhandler(w->native, &handler)) handler = MPI_ERRHANDLER_NULL;
-  int code = raise_line(class_, line, handler);
-  real.Win_call_errhandler(w->native, code);
-  return code;
-}
-
-int zwin_raise_engine(zwin *w, int z_error, const char *function) {
-  const char *why = z_eng.ze_error();
-  return zwin_raise(w, z_error_class(z_error), function, why && *why ? why : "the engine failed");
-}
-
-int zwin_check_target(zwin *w, int rank, const char *function) {
-  char why[80];
-  if (rank == MPI_PROC_NULL || (rank >= 0 && rank < w->comm->size)) return MPI_SUCCESS;
-  snprintf(why, sizeof why, "the target is %d; the window has ranks 0 to %d", rank, w->comm->size - 1);
-  return zwin_raise(w, MPI_ERR_RANK, function, why);
-}
-
-int zwin_unsupported(MPI_Win win, const char *function) {
-  return zwin_raise(zwin_find(win), MPI_ERR_UNSUPPORTED_OPERATION, function, "not supported by MMPI on a window that spans clusters");
 }
 
 int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...) {
@@ -118,17 +91,6 @@ int z_raise(zcomm *c, int class_, const char *function, const char *format, ...)
   vsnprintf(text, sizeof text, format, list);
   va_end(list);
   return raise_text(c && !c->freed ? c->native : MPI_COMM_WORLD, class_, function, text);
-}
-
-int z_raise_file(MPI_File file, int class_, const char *function, const char *text) {
-  char line[MPI_MAX_ERROR_STRING];
-  snprintf(line, sizeof line, "%s: %s", function, text);
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (real.File_get_errhandler(file, &handler)) handler = MPI_ERRHANDLER_NULL;
-  int fatal = handler == MPI_ERRORS_ARE_FATAL, code = raise_line(class_, line, handler);
-  if (file != MPI_FILE_NULL) real.File_call_errhandler(file, code);
-  else if (fatal) real.Abort(MPI_COMM_WORLD, class_); /* Open MPI calls no handler for MPI_FILE_NULL, so one of the program's own is not called either */
-  return code;
 }
 
 int z_unsupported(MPI_Comm comm, const char *function) {

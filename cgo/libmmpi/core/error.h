@@ -9,7 +9,9 @@
  * Returns the code that the MPI function is to return. */
 int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
 int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
-int z_raise_file(MPI_File file, int class_, const char *function, const char *text); /* MPI_FILE_NULL: the handler of no file */
+/* What all raising has in common: the code to call the handler with and to return. `handler` is that of the thing
+ * that the call was on (MPI_ERRHANDLER_NULL: not known) and is freed; where it is fatal all clusters end. */
+int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler);
 int z_unsupported(MPI_Comm comm, const char *function);      /* …on a communicator that spans clusters */
 int z_error_class(int z_error);                              /* enum z_error → native class */
 int z_raise_engine(zcomm *c, int z_error, const char *function); /* … with the text of ze_error() */

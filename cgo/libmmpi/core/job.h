@@ -15,6 +15,16 @@ extern int z_on;                /* 1: this process is in a job of more than one 
 extern int z_threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
 extern volatile int32_t z_busy; /* the engine's: enum z_activity */
 extern int32_t z_pending;       /* operations of ours that only our own steps move on (comm/idup.c) */
+extern int32_t z_serving;       /* windows: whoever waits does so in the engine, which serves them at once */
+extern int z_native_size;       /* processes of this cluster */
+
+/* Whether that virtual rank is in this process's cluster. */
+static inline int zcluster_has(int32_t virtual_rank) {
+  return virtual_rank >= z_layout.offset && virtual_rank < z_layout.offset + z_native_size;
+}
+
+/* … and its rank in the native world. */
+static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
 /* Locks cost nothing below MPI_THREAD_MULTIPLE. */
 static inline void z_lock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_lock(m); }

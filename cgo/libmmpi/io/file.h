@@ -30,5 +30,8 @@ int zshared_open(zfile *f, MPI_File file);
 int zshared_set(zfile *f, int64_t to); /* all are at it when it returns */
 int zshared_close(zfile *f);
 
+/* Raises an error of a class through the file's handler (MPI_FILE_NULL: that of no file); the code to return. */
+int z_raise_file(MPI_File file, int class_, const char *function, const char *text);
+
 void zfile_doubt(void); /* says on standard error what in the user's variable for files is not understood */
 #endif

@@ -80,6 +80,21 @@ int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, i
   return p2p_native_isend(mode, buf, (int)count, type, native, tag, r->comm->native, &r->native);
 }
 
+void p2p_hold_type(zreq *r, MPI_Datatype type) {
+  const ztype *t = ztype_get(type);
+  r->type = type;
+  if (t && t->predefined) return;
+  if (!real.Type_dup(type, &r->type)) r->type_owned = 1;
+}
+
+int p2p_unpack(zreq *r) {
+  if (r->is_native || r->cell.cancelled) return MPI_SUCCESS; /* native MPI has used the program's buffer; there is nothing */
+  int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
+  int class_ = MPI_SUCCESS, rc = ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
+  if (rc && !r->cell.error) real.Error_class(rc, &class_); /* what the engine found goes before */
+  return class_;
+}
+
 /* A receive that the engine matches: of a remote message, or of any, or of a local one behind an earlier one of that kind. */
 static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag, int local) {
   const ztype *t = ztype_get(type);
@@ -90,11 +105,12 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
   r->buf = buf, r->count = count, r->element = t->size, r->peer = source, r->tag = tag;
   if (bytes && !t->contiguous) {
     if (!(r->packed = malloc(bytes))) return MPI_ERR_NO_MEM;
+    r->finish = p2p_unpack;
     data = r->packed;
   }
   if (local || r->packed) {
     if (r->handle == MPI_REQUEST_NULL) r->type = type; /* blocking: the program cannot free it meanwhile */
-    else zreq_hold_type(r, type);
+    else p2p_hold_type(r, type);
   }
   int rc = z_eng.ze_irecv(r->comm->id, Z_P2P, data, bytes, source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(r->comm, source), tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell);
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;

@@ -43,6 +43,12 @@ int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, 
 
 int p2p_receives_natively(const zcomm *c, int source, int tag);
 
+/* Keeps a type alive: r->type = type or a dup of it (the program may free its own at once). */
+void p2p_hold_type(zreq *r, MPI_Datatype type);
+
+/* Of a receive that the engine packs into r->packed: r->finish, which unpacks it. */
+int p2p_unpack(zreq *r);
+
 /* Starts an operation of r->comm (arguments checked), natively or in the engine. An MPI error code: then p2p_failed. */
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode);
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag);

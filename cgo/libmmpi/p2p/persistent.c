@@ -1,10 +1,8 @@
 /* Persistent sends and receives on spanning communicators: a placeholder that starts an inner request each time. A send to a local peer is
  * a native persistent request, untouched. */
 #include "p2p/p2p.h"
-#include "request/persistent.h"
 
 typedef struct persistent {
-  zpersistent base;
   int receive;
   enum p2p_mode mode;
 } persistent;
@@ -27,9 +25,9 @@ static int init_request(zcomm *c, const char *function, const void *buf, int cou
   persistent *p = r->extra = malloc(sizeof *p);
   if (!p) return p2p_failed(r, MPI_ERR_NO_MEM);
   *p = what;
-  p->base.start = start;
+  r->start = start;
   r->buf = (void *)buf, r->count = count, r->peer = peer, r->tag = tag;
-  zreq_hold_type(r, type);
+  p2p_hold_type(r, type);
   *request = r->handle;
   return MPI_SUCCESS;
 }
@@ -51,19 +49,4 @@ int z_Recv_init(void *buf, int count, MPI_Datatype type, int source, int tag, MP
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
   if (!c) return real.Recv_init(buf, count, type, source, tag, comm, request);
   return init_request(c, "MPI_Recv_init", buf, count, type, source, tag, (persistent){.receive = 1}, request);
-}
-
-int z_Start(MPI_Request *request) {
-  zreq *r = zreq_find(*request);
-  if (!r) return real.Start(request);
-  if (r->kind != ZREQ_PERSISTENT || r->inner) return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Start", "the request is not an inactive persistent request");
-  return ((zpersistent *)r->extra)->start(r);
-}
-
-int z_Startall(int n, MPI_Request requests[]) {
-  for (int i = 0; i < n; i++) {
-    int rc = z_Start(&requests[i]);
-    if (rc) return rc;
-  }
-  return MPI_SUCCESS;
 }

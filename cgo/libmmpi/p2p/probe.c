@@ -65,8 +65,8 @@ typedef struct probe {
 static int placeholder(MPI_Message *message, MPI_Request *self) {
   static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* each thread gets its own message: in MPICH its send is over when that has been received, which another might do late */
   z_lock(&one);
-  int flag = 0, rc = real.Isend(NULL, 0, MPI_BYTE, z_layout.rank - z_layout.offset, 0, z_private, self);
-  while (!rc && !flag) rc = real.Improbe(z_layout.rank - z_layout.offset, 0, z_private, &flag, message, MPI_STATUS_IGNORE);
+  int flag = 0, rc = real.Isend(NULL, 0, MPI_BYTE, zcluster_rank(z_layout.rank), ZTAG_PLACEHOLDER, z_private, self);
+  while (!rc && !flag) rc = real.Improbe(zcluster_rank(z_layout.rank), ZTAG_PLACEHOLDER, z_private, &flag, message, MPI_STATUS_IGNORE);
   z_unlock(&one);
   return rc;
 }
@@ -178,9 +178,10 @@ static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype
   r->buf = buf, r->count = count, r->element = t->size;
   if (count && !t->contiguous) {
     if (!(r->packed = malloc(count * t->size + 1))) return MPI_ERR_NO_MEM;
+    r->finish = p2p_unpack;
     data = r->packed;
     if (r->handle == MPI_REQUEST_NULL) r->type = type;
-    else zreq_hold_type(r, type);
+    else p2p_hold_type(r, type);
   }
   rc = z_eng.ze_mrecv(m->engine, data, count * t->size, &r->cell);
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;

@@ -130,7 +130,7 @@ static int start_pair(zcomm *c, const char *function, void *copy, const void *se
     free(copy);
     return p2p_failed(r, MPI_ERR_NO_MEM);
   }
-  zreq_hold_type(r, recvtype); /* the program may free its own at once */
+  p2p_hold_type(r, recvtype); /* the program may free its own at once */
   int rc = begin(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, r->type, source, recvtag, &p->in, &p->out);
   if (rc) {
     free(copy);

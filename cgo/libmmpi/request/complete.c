@@ -1,6 +1,5 @@
 /* Wait and Test × one, any, all, some; Request_free, Request_get_status, Cancel. Arrays may mix the shim's requests and native ones:
  * such an array never goes whole to native MPI. */
-#include "request/persistent.h"
 #include "core/error.h"
 #include "core/status.h"
 #include "request/request.h"
@@ -415,9 +414,8 @@ int z_Request_free(MPI_Request *request) {
       zreq_release(r->inner);
     }
     r->inner = NULL;
-    zpersistent *p = r->extra;
-    if (p->end) p->end(r);
-    free(p);
+    if (r->end) r->end(r);
+    free(r->extra);
     zreq_free(r);
   } else {
     zreq_release(r);
@@ -430,4 +428,19 @@ int z_Cancel(MPI_Request *request) {
   if (!r) return real.Cancel(request);
   zreq *w = work(r);
   return w ? zreq_cancel(w) : MPI_SUCCESS;
+}
+
+int z_Start(MPI_Request *request) {
+  zreq *r = zreq_find(*request);
+  if (!r) return real.Start(request);
+  if (r->kind != ZREQ_PERSISTENT || r->inner) return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Start", "the request is not an inactive persistent request");
+  return r->start(r);
+}
+
+int z_Startall(int n, MPI_Request requests[]) {
+  for (int i = 0; i < n; i++) {
+    int rc = z_Start(&requests[i]);
+    if (rc) return rc;
+  }
+  return MPI_SUCCESS;
 }

@@ -4,7 +4,6 @@
 #include "core/privcomm.h"
 #include "core/status.h"
 #include "request/wait.h"
-#include "type/type.h"
 
 zmap z_requests;
 zmap z_receives;
@@ -41,13 +40,6 @@ static zreq *fresh(zcomm *c, int kind, const char *function, int with_handle) {
 zreq *zreq_new(zcomm *c, int kind, const char *function) { return fresh(c, kind, function, 1); }
 zreq *zreq_new_blocking(zcomm *c, int kind, const char *function) { return fresh(c, kind, function, 0); }
 
-void zreq_hold_type(zreq *r, MPI_Datatype type) {
-  const ztype *t = ztype_get(type);
-  r->type = type;
-  if (t && t->predefined) return;
-  if (!real.Type_dup(type, &r->type)) r->type_owned = 1;
-}
-
 void zreq_free(zreq *r) {
   free(r->packed);
   if (r->type_owned) real.Type_free(&r->type);
@@ -81,13 +73,6 @@ int zreq_over(zreq *r) {
   return __atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE);
 }
 
-/* What arrived packed goes to where the program wants it. */
-static int deliver(zreq *r) {
-  if (!r->packed || r->cell.cancelled || r->kind != ZREQ_RECV) return MPI_SUCCESS;
-  int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
-  return ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
-}
-
 int zreq_finish(zreq *r, MPI_Status *status) {
   if (!r->finished) {
     r->finished = 1;
@@ -96,8 +81,6 @@ int zreq_finish(zreq *r, MPI_Status *status) {
       if (!r->class_) r->class_ = r->cell.error;
     } else {
       if (!r->class_) r->class_ = z_error_class(r->cell.error);
-      int rc = deliver(r);
-      if (!r->class_ && rc) real.Error_class(rc, &r->class_);
       if (r->kind == ZREQ_RECV) {
         z_status_set(&r->status, r->cell.source < 0 ? r->cell.source : r->cell.source - r->comm->base, r->cell.tag, MPI_SUCCESS, r->cell.bytes, r->cell.cancelled);
       } else {

@@ -38,6 +38,8 @@ typedef struct zreq {
   int (*finish)(struct zreq *);
   void *extra;
   struct zreq *inner;      /* persistent: the operation started last, NULL = inactive */
+  int (*start)(struct zreq *); /* persistent: sets inner; the code to return, raised */
+  void (*end)(struct zreq *);  /* persistent: the program frees it: what extra holds, before extra itself. NULL: nothing */
   struct zreq *next;       /* lists: free objects, released requests */
 } zreq;
 
@@ -65,8 +67,6 @@ void zreq_finish_released(void);              /* waits for all of them */
 int64_t zreq_bsends(int64_t *bytes);          /* released buffered sends that are not over; *bytes: their sizes */
 void zreq_stop(void);                         /* frees the placeholders */
 void zreq_free(zreq *r);                      /* gives back handle, type, packed copy, reference and object */
-/* Keeps a type alive: r->type = type or a dup of it (the program may free its own at once). */
-void zreq_hold_type(zreq *r, MPI_Datatype type);
 
 #pragma GCC visibility pop
 #endif

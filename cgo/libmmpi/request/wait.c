@@ -3,7 +3,6 @@
 #include "request/wait.h"
 #include "core/privcomm.h"
 #include "request/request.h"
-#include "coll/coll.h"
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -53,10 +52,12 @@ static void end_wait(void) {
   if (let_yield && !__atomic_sub_fetch(&waits, 1, __ATOMIC_RELAXED)) let_yield(true);
 }
 
+static int (*stages_moved)(void);
 static int longest_sleep_us;
 static unsigned poke_every = 1; /* turns */
 
-void z_poll_start(int native_size) {
+void z_poll_start(int native_size, int (*moved)(void)) {
+  stages_moved = moved;
   const int alone = native_size == 1 && !z_threads;
   longest_sleep_us = alone ? ALONE_SLEEP_US : LONGEST_SLEEP_US;
   poke_every = alone ? ALONE_POKE : 1;
@@ -114,10 +115,9 @@ _Thread_local unsigned z_looks;
 
 /* Native progress without any request of our own: by a probe that finds nothing. One that finds a message moves nothing on, in Open MPI and in MPICH, and one for a later
  * call of ours may long lie there; so it is for a tag that nobody uses. On a communicator of one process MPICH moves nothing on either. */
-enum { TAG_UNUSED = 1 }; /* on z_private, whose other tags are in commnew.c and 0 in probe.c */
 static void poke(void) {
   int flag;
-  real.Iprobe(MPI_ANY_SOURCE, TAG_UNUSED, z_private, &flag, MPI_STATUS_IGNORE);
+  real.Iprobe(MPI_ANY_SOURCE, ZTAG_NOBODY, z_private, &flag, MPI_STATUS_IGNORE);
 }
 
 /* A program that only tests may be what a local peer waits for: native MPI moves on here too. */
@@ -142,7 +142,7 @@ enum wait_for {
 /* A turn of a wait for native stages of collectives where nothing that comes over a link can help, without entering the engine, which costs several times as
  * much. 1: nothing has come, and the wait goes on spinning. */
 static int stages_turn(int give_way) {
-  if (zstages_moved() || !spin_on(1)) return 0;
+  if (stages_moved() || !spin_on(1)) return 0;
   if (give_way) sched_yield();
   relax();
   return 1;
@@ -255,4 +255,13 @@ int z_native_barrier(MPI_Comm comm) {
   MPI_Request request;
   int rc = real.Ibarrier(comm, &request);
   return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
+}
+
+int z_wait_each(int n, MPI_Request requests[]) {
+  int rc = MPI_SUCCESS;
+  for (int i = 0; i < n; i++) {
+    int failed = z_wait_native(&requests[i], MPI_STATUS_IGNORE);
+    if (!rc) rc = failed;
+  }
+  return rc;
 }

@@ -7,7 +7,15 @@
 zmap z_windows;
 _Thread_local zwin *zwin_dying;
 
-static void enlist(zwin *w) { zmap_put(&z_windows, z_key(w->native), w); }
+static void enlist(zwin *w) {
+  zmap_put(&z_windows, z_key(w->native), w);
+  __atomic_add_fetch(&z_serving, 1, __ATOMIC_RELAXED);
+}
+
+static void delist(zwin *w) {
+  zmap_remove(&z_windows, z_key(w->native));
+  __atomic_sub_fetch(&z_serving, 1, __ATOMIC_RELAXED);
+}
 
 /* It is in no map, or no more. */
 static void end(zwin *w) {
@@ -198,7 +206,7 @@ int z_Win_free(MPI_Win *win) {
   if (rc) return rc;
   if ((failed = z_eng.ze_win_drop(w->id))) return zwin_raise_engine(w, failed, "MPI_Win_free");
   zwin *outer = zwin_dying;
-  if (z_threads) zmap_remove(&z_windows, z_key(w->native)); /* the handle may come back at once in another thread, for a window that we do not list perhaps */
+  if (z_threads) delist(w); /* the handle may come back at once in another thread, for a window that we do not list perhaps */
   zwin_dying = w;
   rc = real.Win_free(win); /* attribute callbacks may still ask for the window */
   zwin_dying = outer;
@@ -206,7 +214,7 @@ int z_Win_free(MPI_Win *win) {
     if (z_threads) enlist(w);
     return rc;
   }
-  if (!z_threads) zmap_remove(&z_windows, z_key(w->native));
+  if (!z_threads) delist(w);
   end(w);
   return MPI_SUCCESS;
 }

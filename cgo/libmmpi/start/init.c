@@ -18,13 +18,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-struct z_real real;
-z_engine z_eng;
-z_world z_layout;
-int z_on, z_threads;
-volatile int32_t z_busy;
-_Thread_local int z_inside;
-
 static uint32_t registered; /* not 0: a Go program brought its own engine, of this Z_ABI_VERSION */
 static int finalizing; /* native MPI_Finalize is running and all of this cluster are there */
 
@@ -213,7 +206,8 @@ static int join(void) {
   }
 
   z_threads = local.threads;
-  z_poll_start(local.size);
+  z_native_size = local.size;
+  z_poll_start(local.size, zstages_moved);
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
   if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
   if ((rc = zprivate_start()) || (rc = zsmall_start(local.tag_ub, local.size, hosts))) return rc;

@@ -43,7 +43,7 @@ static void *fold(zcoll *j, int how, const zblocks *b, const int *neighbors, int
 }
 
 static void exchange(zcoll *j, const zblocks *out, const zblocks *in) {
-  const ztopo *t = zcomm_more(j->comm)->topo;
+  const ztopo *t = ztopo_of(j->comm);
   int indegree, outdegree, *sources = NULL, *dests = NULL;
   j->args.op = Z_ALLTOALLV;
   if (!t) {

@@ -4,18 +4,21 @@
 #include "comm/comm.h"
 #include <string.h>
 
+static zattached *copy_topo(const zattached *base) {
+  const ztopo *t = (const ztopo *)base;
+  ztopo *copy = ztopo_make(t->kind, t->n, t->m);
+  if (!copy) return NULL;
+  memcpy(copy, t, sizeof *t + (size_t)t->length * sizeof t->data[0]);
+  return &copy->base;
+}
+
+static void drop_topo(zattached *base) { free(base); }
+
 ztopo *ztopo_make(int kind, int n, int m) {
   int length = kind == MPI_CART ? 2 * n : kind == MPI_GRAPH ? n + m : 2 * (n + m);
   ztopo *t = calloc(1, sizeof *t + (size_t)length * sizeof t->data[0]);
-  if (t) t->kind = kind, t->n = n, t->m = m, t->length = length;
+  if (t) *t = (ztopo){.base = {copy_topo, drop_topo}, .kind = kind, .n = n, .m = m, .length = length};
   return t;
-}
-
-ztopo *ztopo_copy(const ztopo *t) {
-  if (!t) return NULL;
-  ztopo *copy = ztopo_make(t->kind, t->n, t->m);
-  if (copy) memcpy(copy, t, sizeof *t + (size_t)t->length * sizeof t->data[0]);
-  return copy;
 }
 
 /* ---- arithmetic ---- */
@@ -72,7 +75,7 @@ int ztopo_comm(zcomm *c, ztopo *t, int color, int position, const char *function
   zcomm *made = rc ? NULL : zcomm_find(plain);
   *out = rc ? MPI_COMM_NULL : plain;
   if (made) {
-    zcomm_more(made)->topo = t;
+    made->topo = &t->base;
     return MPI_SUCCESS;
   }
   if (!rc && plain != MPI_COMM_NULL) { /* inside one cluster: the native library's */
@@ -150,7 +153,7 @@ int z_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *out) {
     int rc = zcomm_meet(comm);
     return rc ? rc : real.Cart_sub(comm, remain, out);
   }
-  const ztopo *t = zcomm_more(c)->topo;
+  const ztopo *t = ztopo_of(c);
   if (!t || t->kind != MPI_CART) return ztopo_fails(c, MPI_ERR_TOPOLOGY, "MPI_Cart_sub", "the communicator has no Cartesian topology");
   int kept = 0, color = 0, key = 0, *coords = malloc((size_t)(t->n + 1) * sizeof *coords);
   for (int d = 0; d < t->n; d++) kept += remain[d] != 0;
@@ -197,14 +200,14 @@ int z_Graph_map(MPI_Comm comm, int n, const int index[], const int edges[], int 
 int z_Topo_test(MPI_Comm comm, int *kind) {
   zcomm *c = zcomm_find(comm);
   if (!c) return real.Topo_test(comm, kind);
-  const ztopo *t = zcomm_more(c)->topo;
+  const ztopo *t = ztopo_of(c);
   *kind = t ? t->kind : MPI_UNDEFINED;
   return MPI_SUCCESS;
 }
 
 /* The topology, or NULL after raising that it is not there. */
 static const ztopo *asked(zcomm *c, int kind, const char *function, int *rc) {
-  const ztopo *t = zcomm_more(c)->topo;
+  const ztopo *t = ztopo_of(c);
   *rc = MPI_SUCCESS;
   if (t && t->kind == kind) return t;
   *rc = ztopo_fails(c, MPI_ERR_TOPOLOGY, function, "the communicator has no such topology");

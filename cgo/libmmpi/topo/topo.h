@@ -1,9 +1,10 @@
 /* Virtual topologies of communicators that span clusters. */
 #ifndef ZIPPER_TOPO_H
 #define ZIPPER_TOPO_H
-#include <mpi.h>
+#include "core/comm.h"
 
 typedef struct ztopo {
+  zattached base;
   int kind;     /* MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
   int n, m;     /* cart: dimensions, 0; graph: nodes, edges; distributed graph: sources and destinations of this process */
   int weighted; /* distributed graph */
@@ -12,7 +13,7 @@ typedef struct ztopo {
 } ztopo;
 
 ztopo *ztopo_make(int kind, int n, int m); /* zeroed; NULL: no memory */
-ztopo *ztopo_copy(const ztopo *t);         /* NULL for NULL */
+static inline const ztopo *ztopo_of(const zcomm *c) { return (const ztopo *)c->topo; } /* NULL: c has none */
 
 /* Neighbours of a rank, PROC_NULL among them; *in and *out are to be freed (they may be the same). MPI error class. */
 int ztopo_neighbors(const ztopo *t, int rank, int *indegree, int **in, int *outdegree, int **out);
@@ -28,11 +29,10 @@ int zreorder_cart(const ztopo *t, int n, const int *cluster, int *position);
 int zreorder_graph(int n, const int *index, const int *edges, const int *cluster, int *position);
 
 /* Making (topo.c). Errors are raised. */
-struct zcomm;
 /* The communicator of those of c with that color (< 0: none), in order of position, with the topology t, which is taken over. */
-int ztopo_comm(struct zcomm *c, ztopo *t, int color, int position, const char *function, MPI_Comm *out);
+int ztopo_comm(zcomm *c, ztopo *t, int color, int position, const char *function, MPI_Comm *out);
 /* Which position each of the first n ranks of c takes: its rank, or with `reorder` one near its neighbours. */
-int ztopo_reorder(struct zcomm *c, const ztopo *t, int n, int reorder, const char *function, int *position);
-int ztopo_no_inter(struct zcomm *c, const char *function);
-int ztopo_fails(struct zcomm *c, int class_, const char *function, const char *why);
+int ztopo_reorder(zcomm *c, const ztopo *t, int n, int reorder, const char *function, int *position);
+int ztopo_no_inter(zcomm *c, const char *function);
+int ztopo_fails(zcomm *c, int class_, const char *function, const char *why);
 #endif

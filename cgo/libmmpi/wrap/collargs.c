@@ -1,6 +1,7 @@
 /* Arguments that are kept or narrowed: see collargs.h. */
 #include "wrap/collargs.h"
-#include "comm/comm.h"
+#include "topo/topo.h"
+#include "type/op.h"
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static void *grab(zargs *k, size_t bytes, MPI_Datatype type) {
 static int length(zargs *k, enum zeach each) {
   if (each == Z_PEERS) return k->comm->peers;
   if (each == Z_MEMBERS) return zcomm_members(k->comm);
-  const ztopo *t = zcomm_more(k->comm)->topo;
+  const ztopo *t = ztopo_of(k->comm);
   int in = 0, out = 0, *sources = NULL, *dests = NULL, rc = t ? ztopo_neighbors(t, k->comm->rank, &in, &sources, &out, &dests) : MPI_ERR_TOPOLOGY;
   if (rc && !k->rc) k->rc = rc;
   if (dests != sources) free(dests);

@@ -4,8 +4,6 @@
 #include "coll/coll.h"
 #include <dlfcn.h>
 
-_Thread_local struct zfortran_types zfortran_types;
-
 #ifdef OPEN_MPI
 #define BUFFERS                                                                                                                                  \
   void *in, MPI_Fint *sc, MPI_Fint *sd, MPI_Fint *from, void *out, MPI_Fint *rc, MPI_Fint *rd, MPI_Fint *to, MPI_Fint *comm

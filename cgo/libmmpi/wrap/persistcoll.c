@@ -1,13 +1,11 @@
 /* Persistent collectives on spanning communicators. Each has a communicator of its own, for requests may be started in any order, another
  * in every process (MPI 4.0, 6.13); starting one is the nonblocking collective on that. */
 #include "comm/comm.h"
-#include "request/persistent.h"
 #include "wrap/collargs.h"
 #include <stddef.h>
 #include <string.h>
 
 typedef struct collective {
-  zpersistent base;
   zargs kept, more; /* more: what zpersist_keep gave */
   zstarter *start;
   MPI_Comm comm;
@@ -49,13 +47,12 @@ int zpersist_new(zargs *k, const char *function, zstarter *starter, const void *
     free(p);
     return zargs_refuse(k, function);
   }
-  p->base = (zpersistent){start, end};
   p->kept = *k;
   p->more = (zargs)ZARGS(k->comm);
   p->start = starter;
   memcpy(p->args, args, size);
   zreq *r = zreq_new(k->comm, ZREQ_PERSISTENT, function);
-  r->extra = p;
+  r->extra = p, r->start = start, r->end = end;
   *request = r->handle;
   return MPI_SUCCESS;
 }

@@ -6,12 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-struct z_real real;
-z_engine z_eng;
-z_world z_layout;
-int z_on, z_threads;
-volatile int32_t z_busy;
-_Thread_local int z_inside;
 fake_state fake;
 
 enum { COMMS = 256, GROUPS = 1024, MEMBERS = 64, COMM = 0x100000, GROUP = 0x200000 };
@@ -233,7 +227,8 @@ void fake_world(int clusters, const int *sizes, int rank) {
   comms[0] = (members){.live = 1, .n = native_size};
   for (int i = 0; i < native_size; i++) comms[0].rank[i] = i;
   comms[1] = (members){.live = 1, .n = 1, .rank = {native_rank}};
-  z_poll_start(native_size);
+  z_native_size = native_size;
+  z_poll_start(native_size, zstages_moved);
   if (zprivate_start() || ztype_start() || zcomm_start()) test_fail(__FILE__, __LINE__, "the units do not start");
   z_on = 1;
   fake.comms -= 2, fake.groups--; /* z_private, z_self and the group of the world stay */

@@ -2,6 +2,7 @@
  * engine, a look into native MPI, giving way, sleeping. The numbers are those at the top of
  * request/wait.c. */
 #include "test.h"
+#include "coll/coll.h"
 #include "core/comm.h"
 #include <stdbool.h>
 
@@ -338,10 +339,10 @@ static int not_yielding(void *arg) {
 TEST(native_yielding_is_off_while_we_wait) {
   BEGIN(NULL, 0, 2, 2);
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 1);
-  z_poll_start(2);
+  z_poll_start(2, zstages_moved);
   CHECK(z_native_yields); /* it cannot be told not to */
   fake_symbol("opal_progress_set_yield_when_idle", (void *)let);
-  z_poll_start(2);
+  z_poll_start(2, zstages_moved);
   CHECK(!z_native_yields);
   fake_at(50, end, NULL);
   z_wait(not_yielding, NULL);

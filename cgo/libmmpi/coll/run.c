@@ -1,0 +1,114 @@
+/* One call of a collective, whichever it is: from the request to its start in the engine, or in this process alone, and to the end.
+ * Blocking and nonblocking ones share the way. */
+#include "coll/coll.h"
+
+static void drop_state(zattached *base) { free(base); }
+
+zattached *zcollstate_make(void) {
+  zcollstate *s = calloc(1, sizeof *s);
+  if (!s) return NULL;
+  s->base.drop = drop_state;
+  pthread_mutex_init(&s->gate.lock, NULL);
+  return &s->base;
+}
+
+static int finish(zreq *r) {
+  zcoll *j = r->extra;
+  if (r->cell.error && !j->rc) j->rc = z_error_class(r->cell.error);
+  int rc = zcoll_finish(j);
+  free(j);
+  r->extra = NULL;
+  return rc;
+}
+
+zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function) {
+  zreq *r = nonblocking ? zreq_new(c, ZREQ_COLL, function) : zreq_new_blocking(c, ZREQ_COLL, function);
+  zcoll *j = calloc(1, sizeof *j);
+  if (!j) abort();
+  j->comm = c;
+  j->nonblocking = nonblocking;
+  r->extra = j;
+  r->finish = finish;
+  return r;
+}
+
+/* Gives up: the engine does not know of it. */
+static int refuse(zreq *r, const char *why) {
+  zcomm *c = zcomm_retain(r->comm);
+  const char *function = r->function;
+  int rc = finish(r);
+  zreq_free(r);
+  rc = z_raise(c, rc, function, "%s", why);
+  zcomm_release(c);
+  return rc;
+}
+
+int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell) {
+  zcollstate *m = zcollstate_of(c);
+  args->skipped = m->skipped;
+  m->skipped = 0;
+  return z_eng.ze_coll(c->id, args, cell);
+}
+
+/* Why it failed, or MPI_SUCCESS: then another thread may be through with r by now. */
+static int launch(zreq *r) {
+  zcoll *j = r->extra;
+  if (j->launch) return j->launch(r);
+  int failed = zcoll_submit(r->comm, &j->args, &r->cell);
+  return failed ? j->rc = z_error_class(failed) : MPI_SUCCESS;
+}
+
+/* 1: r waits at the gate. */
+static int wait_at(zgate *g, zreq *r) {
+  z_lock(&g->lock);
+  int waits = g->closed || g->launching || g->first;
+  if (waits) {
+    r->next = NULL;
+    if (!g->first) g->end = &g->first;
+    *g->end = r;
+    g->end = &r->next;
+  }
+  z_unlock(&g->lock);
+  return waits;
+}
+
+void zgate_close(zgate *g) {
+  z_lock(&g->lock);
+  g->closed = 1;
+  z_unlock(&g->lock);
+}
+
+void zgate_open(zgate *g) {
+  z_lock(&g->lock);
+  g->closed = 0;
+  if (!g->launching) { /* else the thread that launches goes on, so that one comes after the other */
+    g->launching = 1;
+    for (zreq *r; (r = g->first) && !g->closed;) {
+      g->first = r->next;
+      z_unlock(&g->lock);
+      if (launch(r)) __atomic_store_n(&r->cell.done, 1, __ATOMIC_RELEASE); /* finish() tells why */
+      z_lock(&g->lock);
+    }
+    g->launching = 0;
+  }
+  z_unlock(&g->lock);
+}
+
+int zcoll_start(zreq *r, MPI_Request *request) {
+  zcoll *j = r->extra;
+  MPI_Request handle = r->handle;
+  if (j->rc) return refuse(r, zcoll_wrong(j->rc));
+  if (!wait_at(&zcollstate_of(r->comm)->gate, r) && launch(r)) return refuse(r, z_eng.ze_error());
+  if (request) *request = handle;
+  return MPI_SUCCESS;
+}
+
+int zcoll_run(zreq *r) {
+  if (zleaf_try(zcoll_of(r))) {
+    r->cell.done = 1;
+    return zreq_complete(r, MPI_STATUS_IGNORE);
+  }
+  int rc = zcoll_start(r, NULL);
+  return rc ? rc : zreq_complete(r, MPI_STATUS_IGNORE);
+}
+
