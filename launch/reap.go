@@ -12,22 +12,17 @@ import (
 // be found.
 const varMark = "ZIPPER_LAUNCH"
 
-// reap kills every process of this user whose environment bears the mark, until there is none left,
-// and says how many there were.
-func reap(mark string) int {
-	killed := 0
-	for range 20 { // a process may fork while it is looked for
+// reap kills every process of this user whose environment bears the mark, until there is none left.
+func reap(mark string) {
+	for range reapRounds {
 		pids := marked(mark)
 		if len(pids) == 0 {
-			break
+			return
 		}
 		for _, p := range pids {
-			if syscall.Kill(p, syscall.SIGKILL) == nil {
-				killed++
-			}
+			_ = syscall.Kill(p, syscall.SIGKILL) // it may have ended by itself
 		}
 	}
-	return killed
 }
 
 func marked(mark string) []int {

@@ -22,7 +22,6 @@ const (
 	pipeHalf = 'H'
 	pipeData = 'D'
 	pipeEnd  = 'E'
-	pipeMax  = 1 << 20 // bytes of one frame's body
 )
 
 func writePipe(w io.Writer, kind byte, body []byte) error {
@@ -66,7 +65,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 		if writePipe(pw, pipeHalf, body) != nil {
 			return
 		}
-		buf := make([]byte, 64<<10)
+		buf := make([]byte, stdinPiece)
 		for stdin != nil {
 			n, err := stdin.Read(buf)
 			if n > 0 && writePipe(pw, pipeData, buf[:n]) != nil {

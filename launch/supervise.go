@@ -9,9 +9,6 @@ import (
 	"time"
 )
 
-// Grace is how long processes have to end after they were told to, before they are killed.
-const Grace = 3 * time.Second
-
 // supervise runs cmd in a process group of its own until it and everything that bears the mark is
 // gone.
 func supervise(ctx context.Context, cmd *exec.Cmd, mark string) (status int, err error) {

@@ -24,11 +24,6 @@ type waiter struct {
 	stopped atomic.Bool // the rest was told to end, by us
 }
 
-// followTime is how long the other halves have to end by themselves once one has failed: the
-// forwarder tells their ranks, which end with the same code; this is only for those that cannot
-// hear it.
-const followTime = 10 * time.Second
-
 func (w *waiter) ended(e Ended) {
 	e.Killed = w.stopped.Load()
 	w.all = append(w.all, e)
@@ -39,7 +34,7 @@ func (w *waiter) ended(e Ended) {
 	case e.err != nil && (w.relay == nil || !w.started()): // with all ranks there it has the program's status, not the remote shell's
 		w.fail(e.err, 0)
 	case e.Status != 0:
-		wait := followTime
+		wait := othersTime
 		if !w.started() {
 			wait = 0 // nobody is there who could tell the others
 		}

@@ -18,14 +18,15 @@ type Options struct {
 	Most  int // repetitions at most, at least 2; fewer when the 95 % interval is within Within of the mean
 	// Within is a part of the mean; 0.02.
 	Within float64
-	// Quick leaves out latencies, busy hosts, both directions at once, graphs, stripes and memory: rates only.
+	// Quick leaves out latencies, busy hosts, both directions at once, graphs, stripes and memory:
+	// rates only.
 	Quick bool
 	// Say is told of each step; nil: nobody.
 	Say func(string)
 }
 
-// Calibrate measures a site in the order that package calibrate describes. Only the pattern under way is on the network, and never more
-// messages at a time than a cluster has hosts.
+// Calibrate measures a site in the order that package calibrate describes. Only the pattern under
+// way is on the network, and never more messages at a time than a cluster has hosts.
 func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, error) {
 	m := &measurer{ctx: ctx, site: s, Options: o}
 	out := calibrate.Samples{Name: s.Name}
@@ -57,8 +58,8 @@ type measurer struct {
 	site *Site
 }
 
-// rates repeats messages(turn) until the first message's rate is known well enough; rate turns the times into the sample. It is an error if the context
-// ends.
+// rates repeats messages(turn) until the first message's rate is known well enough; rate turns the
+// times into the sample. It is an error if the context ends.
 func (m *measurer) rates(what string, messages func(turn int) []transfer.Message, rate func(seconds []float64) float64) ([]float64, error) {
 	if m.Say != nil {
 		m.Say(what)
@@ -83,9 +84,9 @@ func (m *measurer) rates(what string, messages func(turn int) []transfer.Message
 // first is the rate of the first message.
 func (m *measurer) first(seconds []float64) float64 { return float64(m.Bytes) / seconds[0] }
 
-// latencies are medians of small messages: one that a host's scheduler held up says nothing of the network.
+// latencies are medians of small messages: one that a host's scheduler held up says nothing of the
+// network.
 func (m *measurer) latencies(what string, messages func(turn int) []transfer.Message) ([]float64, error) {
-	const odd = 9
 	small := func(turn int) []transfer.Message {
 		x := messages(turn)
 		x[0].Bytes = 1
@@ -93,7 +94,7 @@ func (m *measurer) latencies(what string, messages func(turn int) []transfer.Mes
 	}
 	var list []float64
 	for turn := range min(m.Most, 4) {
-		few := measurer{ctx: m.ctx, site: m.site, Options: Options{Most: odd, Within: -1}}
+		few := measurer{ctx: m.ctx, site: m.site, Options: Options{Most: latencySamples, Within: -1}}
 		if turn == 0 {
 			few.Say = m.Say
 		}
@@ -102,7 +103,7 @@ func (m *measurer) latencies(what string, messages func(turn int) []transfer.Mes
 			return nil, err
 		}
 		slices.Sort(times)
-		list = append(list, times[odd/2])
+		list = append(list, times[latencySamples/2])
 	}
 	return list, nil
 }
@@ -170,7 +171,8 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 	return out, nil
 }
 
-// graph is step 3: the messages of a graph, a quarter as long as others since there are many, between other hosts in every turn.
+// graph is step 3: the messages of a graph, a quarter as long as others since there are many,
+// between other hosts in every turn.
 func (m *measurer) graph(c Cluster, g calibrate.Graph) (out calibrate.Timed, err error) {
 	few := *m
 	few.Bytes = max(1, m.Bytes/4)
@@ -188,7 +190,8 @@ func (m *measurer) graph(c Cluster, g calibrate.Graph) (out calibrate.Timed, err
 	return out, err
 }
 
-// striped is step 6: messages that would all take the first zipper if each pair of hosts took one by turns, in a job that has all zippers.
+// striped is step 6: messages that would all take the first zipper if each pair of hosts took one
+// by turns, in a job that has all zippers.
 func (m *measurer) striped() (out calibrate.Striped, err error) {
 	a, b, z := m.site.Clusters[0], m.site.Clusters[1], len(m.site.Zippers)
 	for i := range min(z, len(a.Hosts)) {

@@ -81,7 +81,9 @@ func TestCalibrateOnLoopback(t *testing.T) {
 	if err != nil || len(p.Clusters) != 2 || len(p.Zippers) != 2 || p.Rails.Policy == "" || p.Zippers[0].Memory == nil || !strings.Contains(out.String(), "95 %") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	if want := 2*(3+3) + 2*(4+8) + 1; steps != want { // for each cluster, three of them graphs; for the ports of each zipper and through it; over both
+	// for each cluster, three of them graphs; for the ports of each zipper and through it; over
+	// both
+	if want := 2*(3+3) + 2*(4+8) + 1; steps != want {
 		t.Errorf("%d steps", steps)
 	}
 	r := Random(s, Any, 2, 7, 100_000)
@@ -97,7 +99,8 @@ func TestCalibrateOnLoopback(t *testing.T) {
 	}
 }
 
-// A program is played, and another one after it on the same engines; what a host cannot send or know of is refused.
+// A program is played, and another one after it on the same engines; what a host cannot send or
+// know of is refused.
 func TestPlay(t *testing.T) {
 	s := loopback(t, 2, 1)
 	var steps []transfer.Step

@@ -12,10 +12,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// histogramBins are of 5 % each, symmetric about 0; what is beyond counts in the outermost.
-const histogramBins = 20
-
-// Histogram draws how many transfers had which error, a line for each rule, as "svg", "png" or "pdf".
+// Histogram draws how many transfers had which error, a line for each rule, as "svg", "png" or
+// "pdf".
 func Histogram(title string, list []Outcome, format string) ([]byte, error) {
 	p := plot.New()
 	p.Title.Text = title

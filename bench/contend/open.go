@@ -13,8 +13,9 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Open starts agents on all hosts of a job's clusters and on its zipper nodes, through the job's remote shell. Host files and addresses of
-// zippers must be given; the names must be known in the networks. Close the site's session in any case when the error is nil.
+// Open starts agents on all hosts of a job's clusters and on its zipper nodes, through the job's
+// remote shell. Host files and addresses of zippers must be given; the names must be known in the
+// networks. Close the site's session in any case when the error is nil.
 func Open(job *spec.Job) (*Site, error) {
 	rsh := job.RemoteShell()
 	if len(job.Clusters) < 2 || len(job.Zippers) == 0 {

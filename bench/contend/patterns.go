@@ -30,7 +30,8 @@ type Pattern struct {
 // Name tells patterns apart.
 func (p *Pattern) Name() string { return fmt.Sprintf("%s d=%d seed=%d", p.Kind, p.D, p.Seed) }
 
-// Random makes a pattern of a site. The pair of hosts decides which zipper a message takes, as in package platform.
+// Random makes a pattern of a site. The pair of hosts decides which zipper a message takes, as in
+// package platform.
 func Random(s *Site, kind Kind, d int, seed uint64, bytes int) Pattern {
 	p := Pattern{Kind: kind, D: d, Seed: seed}
 	rng := rand.New(rand.NewPCG(seed, 0x636f6e74656e64))

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Processors is what became of a machine's processor time during a measurement, each as a part of all, 0 to 1.
+// Processors is what became of a machine's processor time during a measurement, each as a part of
+// all, 0 to 1.
 type Processors struct {
 	CPU    float64 `json:"cpu"`     // used
 	OurCPU float64 `json:"our_cpu"` // of that, by agents and forwarders
@@ -19,15 +20,6 @@ type Processors struct {
 func (p Processors) String() string {
 	return fmt.Sprintf("cpu %3.0f %% (ours %3.0f %%, stolen %2.0f %%)", 100*p.CPU, 100*p.OurCPU, 100*p.Stolen)
 }
-
-// Busy is the part of the processor time, used or stolen, from which on a measurement may have waited for processors.
-const Busy = 0.5
-
-// Disturbed is the part of stolen time from which on a pattern is measured again, Attempts how often it is measured at most.
-const (
-	Disturbed = 0.25
-	Attempts  = 3
-)
 
 // TooBusy names the patterns and traces in which the processors were more than Busy.
 func TooBusy(patterns []Outcome, traces []Replayed) (names []string) {
@@ -105,7 +97,8 @@ func (l *Lab) usage() (u usage, err error) {
 	return u, nil
 }
 
-// machine reads the first line of /proc/stat: user nice system idle iowait irq softirq steal guest guest_nice (proc_stat(5)).
+// machine reads the first line of /proc/stat: user nice system idle iowait irq softirq steal guest
+// guest_nice (proc_stat(5)).
 func (u *usage) machine(line string) error {
 	f := strings.Fields(line)
 	if len(f) < 9 || f[0] != "cpu" {

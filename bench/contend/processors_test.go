@@ -36,7 +36,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// What is stolen alone decides, not how well anything is predicted, and all measurements stay in the report.
+// What is stolen alone decides, not how well anything is predicted, and all measurements stay in
+// the report.
 func TestUndisturbed(t *testing.T) {
 	for _, x := range []struct{ stolen, others []float64 }{
 		{[]float64{0.2}, nil},

@@ -13,7 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
-// Replayed is a recorded job's messages between clusters, moved again by the lab's hosts without the computation between, and predicted.
+// Replayed is a recorded job's messages between clusters, moved again by the lab's hosts without
+// the computation between, and predicted.
 type Replayed struct {
 	Trace     string             `json:"trace"`
 	Messages  int                `json:"messages"`
@@ -33,7 +34,8 @@ func (r *Replayed) Error(rule string) float64 {
 	return r.Predicted[rule]*float64(len(r.Measured))/sum - 1
 }
 
-// Replay plays a recorded job some times on the site, a rank on each host, and predicts it by every rule that can.
+// Replay plays a recorded job some times on the site, a rank on each host, and predicts it by every
+// rule that can.
 func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, times int) (Replayed, error) {
 	r := Replayed{Trace: file, Predicted: make(map[string]float64), Load: load()}
 	f, err := os.Open(file)

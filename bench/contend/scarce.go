@@ -25,9 +25,9 @@ type Scarce struct {
 	Error string `json:"error,omitempty"` // the calibration failed
 }
 
-// Scarcity makes one resource scarce in each run (its kind in turn, which one by the run's seed), calibrates anew and lets the model name
-// the bottleneck of a random pattern through that resource: the name is right if it is of the scarce resource alone. rate is that of
-// all other links.
+// Scarcity makes one resource scarce in each run (its kind in turn, which one by the run's seed),
+// calibrates anew and lets the model name the bottleneck of a random pattern through that resource:
+// the name is right if it is of the scarce resource alone. rate is that of all other links.
 func (l *Lab) Scarcity(ctx context.Context, runs, bytes int, rate string, each func(Scarce)) (list []Scarce, err error) {
 	slow, err := fraction(rate, 5)
 	if err != nil {
@@ -118,12 +118,6 @@ func fraction(rate string, by float64) (string, error) {
 	}
 	return strconv.FormatFloat(v/by, 'f', -1, 64) + rate[at:], nil
 }
-
-// Time that a forwarder under quota has of a processor: per period, microseconds.
-const (
-	quotaPeriod = 100_000
-	quotaTime   = 1_000
-)
 
 // quota limits a process's processor time by a control group of its own; free lifts the limit.
 func quota(pid int) (free func() error, err error) {

@@ -1,5 +1,6 @@
-// Package contend measures contention: it calibrates a platform (zipper calibrate) and sets measured against predicted transfers, many at
-// once (zipper bench contention). Transfers are moved by package transfer, models are in contention/.
+// Package contend measures contention: it calibrates a platform (zipper calibrate) and sets
+// measured against predicted transfers, many at once (zipper bench contention). Transfers are moved
+// by package transfer, models are in contention/.
 package contend
 
 import (
@@ -40,13 +41,13 @@ type Lab struct {
 	lab *lab.Lab
 }
 
-// window is the receive window in the lab, bytes.
-const window = 256 << 10
-
-// OpenLab makes a lab of n hosts a cluster and z zippers, all links shaped to the rate with a queue of the kind ("fifo" or "peers", see scripts/lab). Close it in any case when the error is nil.
+// OpenLab makes a lab of n hosts a cluster and z zippers, all links shaped to the rate with a queue
+// of the kind ("fifo" or "peers", see scripts/lab). Close it in any case when the error is nil.
 func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log *os.File) (l *Lab, err error) {
-	// What is measured is the sharing of links, not TCP's search for its rate: receive windows are fixed and smaller than the queues, so nothing is ever lost
-	// and what a share is decided by is the queues alone. Long packets and forwarders that do not spin leave the processors idle for the most part.
+	// What is measured is the sharing of links, not TCP's search for its rate: receive windows are
+	// fixed and smaller than the queues, so nothing is ever lost and what a share is decided by is
+	// the queues alone. Long packets and forwarders that do not spin leave the processors idle for
+	// the most part.
 	cfg := lab.Config{Name: name, Rate: rate, Burst: "16kb", Queue: queue, MTU: "9000", Log: log, ForwarderOptions: []string{"--poll", "event"},
 		Sysctl: []string{lab.Reno, fmt.Sprintf("net.ipv4.tcp_rmem=4096 %d %[1]d", window)}}
 	for i := range n {

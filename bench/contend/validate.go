@@ -15,9 +15,6 @@ func Rules() []string {
 	return []string{"max-min", "streams", "buffered", "zhu", "zhu-paper", "penalty"}
 }
 
-// Near is the error up to which a transfer counts as predicted well.
-const Near = 0.10
-
 // Timed is a transfer of a pattern, measured and predicted.
 type Timed struct {
 	From      string             `json:"from"`
@@ -37,7 +34,8 @@ type Outcome struct {
 	D         int     `json:"d"`
 	Seed      uint64  `json:"seed"`
 	Transfers []Timed `json:"transfers"`
-	// Failed are rules that cannot predict the pattern, and why: zhu-paper, where the printed algorithm divides what it has already given away.
+	// Failed are rules that cannot predict the pattern, and why: zhu-paper, where the printed
+	// algorithm divides what it has already given away.
 	Failed map[string]string `json:"failed,omitempty"`
 	Processors
 	Load string `json:"load"`
@@ -71,8 +69,10 @@ func Seeds() (list []Pattern) {
 	return list
 }
 
-// Validate measures every pattern and predicts it by every rule on the platform. A measurement during which more than Disturbed of the processor time was stolen is
-// repeated, at most Attempts times in all, and the one with the least counts: what a link does while the hypervisor stops the whole machine is not what is predicted.
+// Validate measures every pattern and predicts it by every rule on the platform. A measurement
+// during which more than Disturbed of the processor time was stolen is repeated, at most Attempts
+// times in all, and the one with the least counts: what a link does while the hypervisor stops the
+// whole machine is not what is predicted.
 func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pattern, bytes int, each func(Outcome)) ([]Outcome, error) {
 	var list []Outcome
 	p = spread(p)
@@ -110,7 +110,8 @@ func undisturbed(measure func() (Outcome, error)) (Outcome, error) {
 	return best, err
 }
 
-// spread is the platform as the patterns use it: a message takes the one zipper that the pair of hosts decides.
+// spread is the platform as the patterns use it: a message takes the one zipper that the pair of
+// hosts decides.
 func spread(p *platform.Platform) *platform.Platform {
 	x := *p
 	x.Rails = platform.Rails{}

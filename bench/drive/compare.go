@@ -24,15 +24,17 @@ type Comparison struct {
 	Rows      []Sizes  `json:"rows"`
 }
 
-// Sizes is one message size: a value per target and round, and the comparisons with the first target.
+// Sizes is one message size: a value per target and round, and the comparisons with the first
+// target.
 type Sizes struct {
 	Size    int               `json:"size"`
 	Values  [][]float64       `json:"values"` // [target][round]: the round's median
 	Against []stat.Comparison `json:"against"`
 }
 
-// Compare runs the benchmarks on all targets in turn, rounds times, each time in one job. progress, if not nil, is told before each run.
-// With an error, also when ctx ends it, come the comparisons of the rounds that were whole before; there may be none (Rounds 0, no Rows).
+// Compare runs the benchmarks on all targets in turn, rounds times, each time in one job. progress,
+// if not nil, is told before each run. With an error, also when ctx ends it, come the comparisons
+// of the rounds that were whole before; there may be none (Rounds 0, no Rows).
 func (r *Runner) Compare(ctx context.Context, targets []Target, o osu.Options, rounds int, progress func(round int, t Target), names ...string) ([]*Comparison, error) {
 	var cs []*Comparison
 	for _, name := range names {
@@ -90,8 +92,8 @@ func (c *Comparison) add(target int, res *osu.Result) {
 	}
 }
 
-// Table writes medians and, for each further target, the ratio first/other with its 95 % interval, Mann–Whitney's p and whether it shows a
-// difference (5 %).
+// Table writes medians and, for each further target, the ratio first/other with its 95 % interval,
+// Mann–Whitney's p and whether it shows a difference (5 %).
 func (c *Comparison) Table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "# %s (%s), %d rounds of each in turn; medians of the rounds\n", c.Benchmark, c.Unit, c.Rounds)

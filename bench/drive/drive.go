@@ -1,5 +1,5 @@
-// Package drive runs the MPI benchmarks (the program zipper-mpibench) on targets, which are jobs: a zipped one, a native one, a
-// routed one, and compares targets by running them in turn.
+// Package drive runs the MPI benchmarks (the program zipper-mpibench) on targets, which are jobs: a
+// zipped one, a native one, a routed one, and compares targets by running them in turn.
 package drive
 
 import (
@@ -58,7 +58,8 @@ func Program() (string, error) {
 	return "", fmt.Errorf("there is no zipper-mpibench-openmpi or -mpich beside %s: run scripts/build", self)
 }
 
-// run starts the program on a target and returns what rank 0 printed. words name the benchmark, also in errors. If ctx ended, its cause is the error.
+// run starts the program on a target and returns what rank 0 printed. words name the benchmark,
+// also in errors. If ctx ended, its cause is the error.
 func (r *Runner) run(ctx context.Context, t Target, flags []string, words ...string) ([]byte, launch.Outcome, error) {
 	var out bytes.Buffer
 	o, err := r.runTo(ctx, &out, t, flags, words...)
@@ -91,8 +92,9 @@ func (r *Runner) runTo(ctx context.Context, stdout io.Writer, t Target, flags []
 	return res, fmt.Errorf("%s on %s: %w%s", strings.Join(words, " "), t.Name, err, why(errs.String()))
 }
 
-// why picks from standard error what the benchmark says itself, once, since every rank may say it; the launcher's banner, which comes after it,
-// says nothing. If it said nothing: the last lines of all.
+// why picks from standard error what the benchmark says itself, once, since every rank may say it;
+// the launcher's banner, which comes after it, says nothing. If it said nothing: the last lines of
+// all.
 func why(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	var own []string
@@ -137,7 +139,8 @@ func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options, names ...stri
 	return all, outcome, nil
 }
 
-// Matrix runs a kernel on a target of several clusters and also gives how many bytes each rank sent each other, [from][to], start to end.
+// Matrix runs a kernel on a target of several clusters and also gives how many bytes each rank sent
+// each other, [from][to], start to end.
 func (r *Runner) Matrix(ctx context.Context, t Target, kernel, class string) (npb.Result, launch.Outcome, [][]int64, error) {
 	dir, err := os.MkdirTemp("", "zipper-matrix")
 	if err != nil {

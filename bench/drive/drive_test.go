@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The reason of a failure is what the benchmark said, not the launcher's banner after it, and said once though every rank says it.
+// The reason of a failure is what the benchmark said, not the launcher's banner after it, and said
+// once though every rank says it.
 func TestWhy(t *testing.T) {
 	const banner = "-----\nmpirun detected that one or more processes exited with non-zero status\n  Process name: [[1,1],0]\n  Exit code:    1\n-----\n"
 	said := "zipper-mpibench: npb: CG runs on a power of two of ranks, not on 3\n"
@@ -27,7 +28,8 @@ func comparison(rounds int) *Comparison {
 	return c
 }
 
-// p is always printed; where the rounds are too few for an interval or for a test the table says so and claims nothing.
+// p is always printed; where the rounds are too few for an interval or for a test the table says so
+// and claims nothing.
 func TestTablesOfFewRounds(t *testing.T) {
 	for rounds, want := range map[int]string{1: "2.000 - too few rounds", 3: "2.000 - too few rounds", 4: "2.000 - p = 0.0286", 6: "2.000 2.000 - 2.000 p = 0.00216"} {
 		c := comparison(rounds)

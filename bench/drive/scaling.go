@@ -22,8 +22,8 @@ type Scaling struct {
 	Values    [][][]float64 `json:"values"` // [target][number of ranks][round]: the round's median
 }
 
-// OverRanks takes one benchmark at one message size out of comparisons on different numbers of ranks, in their order. Sizes that were not
-// measured leave it empty.
+// OverRanks takes one benchmark at one message size out of comparisons on different numbers of
+// ranks, in their order. Sizes that were not measured leave it empty.
 func OverRanks(all []*Comparison, name string, size int) Scaling {
 	s := Scaling{Benchmark: name, Size: size}
 	for _, c := range all {
@@ -50,7 +50,8 @@ func (s *Scaling) Rounds() int {
 	return len(s.Values[0][0])
 }
 
-// Table writes medians, a line for each number of ranks in all clusters together, and how they relate to the first target's.
+// Table writes medians, a line for each number of ranks in all clusters together, and how they
+// relate to the first target's.
 func (s *Scaling) Table(w io.Writer) error {
 	fmt.Fprintf(w, "# %s of %d bytes (%s), %d rounds of each in turn; medians of the rounds\n", s.Benchmark, s.Size, s.Unit, s.Rounds())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

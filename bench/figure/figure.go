@@ -1,5 +1,6 @@
-// Package figure draws the curves of benchmarks with gonum/plot: one line per target, both axes logarithmic where sizes and times span
-// decades, and bars for the spread; and groups of bars, one per target. The legend stands below, where it hides nothing.
+// Package figure draws the curves of benchmarks with gonum/plot: one line per target, both axes
+// logarithmic where sizes and times span decades, and bars for the spread; and groups of bars, one
+// per target. The legend stands below, where it hides nothing.
 package figure
 
 import (
@@ -33,8 +34,8 @@ type Figure struct {
 	Series      []Series
 }
 
-// Draw renders the figure as "svg", "png" or "pdf". Values that are not positive are left out on logarithmic axes, those that are not
-// finite always; a figure without any point is an error.
+// Draw renders the figure as "svg", "png" or "pdf". Values that are not positive are left out on
+// logarithmic axes, those that are not finite always; a figure without any point is an error.
 func (f Figure) Draw(format string) ([]byte, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = f.Title, f.X, f.Y
@@ -194,7 +195,8 @@ func (sizeTicks) Ticks(lo, hi float64) []plot.Tick {
 	return t
 }
 
-// logTicks marks 1 to 9 of every decade and labels so many of them that a narrow axis has some, a wide one not too many.
+// logTicks marks 1 to 9 of every decade and labels so many of them that a narrow axis has some, a
+// wide one not too many.
 type logTicks struct{}
 
 func (logTicks) Ticks(lo, hi float64) []plot.Tick {

@@ -59,7 +59,8 @@ func TestDrawOddValues(t *testing.T) {
 	}
 }
 
-// One value alone must not put the axis's beginning at 0, which has no logarithm; nor may all equal values.
+// One value alone must not put the axis's beginning at 0, which has no logarithm; nor may all equal
+// values.
 func TestDrawOneValue(t *testing.T) {
 	for _, y := range []float64{0.3, 1, 5e4} {
 		f := Figure{Title: "one", LogX: true, LogY: true, Series: []Series{{"a", []Point{{1, y, y, y}}}, {"b", []Point{{1, y, y, y}}}}}

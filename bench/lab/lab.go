@@ -1,7 +1,8 @@
-// Package lab gives benchmarks the namespace lab of scripts/lab: two clusters on separate networks with zipper nodes between
-// them on one Linux machine, and the targets to compare in it: zipped, nat (the zipper node's kernel
-// passes connections on), classic (the original's protocol), routed (the zipper node routes IP and one ordinary MPI job covers both
-// clusters), native (one cluster alone). Needs root.
+// Package lab gives benchmarks the namespace lab of scripts/lab: two clusters on separate networks
+// with zipper nodes between them on one Linux machine, and the targets to compare in it: zipped,
+// nat (the zipper node's kernel passes connections on), classic (the original's protocol), routed
+// (the zipper node routes IP and one ordinary MPI job covers both clusters), native (one cluster
+// alone). Needs root.
 package lab
 
 import (
@@ -23,21 +24,26 @@ import (
 
 // Config of a lab.
 type Config struct {
-	Name             string // what the namespaces' names begin with, before the number that tells labs apart which are up at the same time
-	NodesA, NodesB   []string
-	Zippers          []string
-	Rate             string   // "1gbit"; empty: no limit
-	Burst            string   // what a limited link lets pass at once, such as "32kb"; empty: the script's default
-	Latency          string   // how long a limited link queues, such as "500ms"; empty: the script's default
-	Queue            string   // "fifo" or "peers": limited links serve the nodes at their far ends in turn; empty: the script's default
+	// what the namespaces' names begin with, before the number that tells labs apart which are up
+	// at the same time
+	Name           string
+	NodesA, NodesB []string
+	Zippers        []string
+	Rate           string // "1gbit"; empty: no limit
+	Burst          string // what a limited link lets pass at once, such as "32kb"; empty: the script's default
+	Latency        string // how long a limited link queues, such as "500ms"; empty: the script's default
+	// "fifo" or "peers": limited links serve the nodes at their far ends in turn; empty: the
+	// script's default
+	Queue            string
 	MTU              string   // bytes of a packet; empty: the script's default
 	Sysctl           []string // NAME=VALUE of the nodes' network settings
 	ForwarderOptions []string
 	Log              *os.File // what the scripts and forwarders say; nil: nothing
 }
 
-// Reno makes a node's TCP like that of most clusters whatever this machine's default is, so that all that is compared has the same congestion control:
-// BBR, for one, costs more processor time than the data, and zipper's own links avoid it. Every system allows it in a namespace.
+// Reno makes a node's TCP like that of most clusters whatever this machine's default is, so that
+// all that is compared has the same congestion control: BBR, for one, costs more processor time
+// than the data, and zipper's own links avoid it. Every system allows it in a namespace.
 const Reno = "net.ipv4.tcp_congestion_control=reno"
 
 // Small is two nodes a cluster and one zipper node.
@@ -59,8 +65,8 @@ type Lab struct {
 	routing string
 }
 
-// Up creates the lab, proves that the clusters do not reach each other, shapes the links and starts a forwarder on every zipper node. Call
-// Down in any case afterwards, also when ctx has ended.
+// Up creates the lab, proves that the clusters do not reach each other, shapes the links and starts
+// a forwarder on every zipper node. Call Down in any case afterwards, also when ctx has ended.
 func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("the lab needs root, for network namespaces")
@@ -113,8 +119,8 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	return l, nil
 }
 
-// claim finds the lowest number that no lab has which is up: a lock that ends with this process. So what a killed run has left behind has the name
-// of one of the next labs, whose start removes it.
+// claim finds the lowest number that no lab has which is up: a lock that ends with this process. So
+// what a killed run has left behind has the name of one of the next labs, whose start removes it.
 func claim(prefix string) (name string, lock *os.File, err error) {
 	for i := 1; i <= maxLabs; i++ {
 		name = fmt.Sprintf("%s%d", prefix, i)
@@ -132,8 +138,6 @@ func claim(prefix string) (name string, lock *os.File, err error) {
 	}
 	return "", nil, fmt.Errorf("%d labs are up on this machine already", maxLabs)
 }
-
-const maxLabs = 64
 
 func (l *Lab) forwarder(node string, options ...string) error {
 	cmd := l.command(context.Background(), append([]string{"on", node, l.zipper, "forwarder", "--log", "warn"}, options...)...)
@@ -162,18 +166,20 @@ func (l *Lab) Down() error {
 // end stops a forwarder.
 func end(c *exec.Cmd) {
 	c.Process.Signal(syscall.SIGTERM)
-	timer := time.AfterFunc(5*time.Second, func() { c.Process.Kill() })
+	timer := time.AfterFunc(endTime, func() { c.Process.Kill() })
 	c.Wait()
 	timer.Stop()
 }
 
-// Shape limits every link ("1gbit"; "off" lifts the limit), or those of some nodes; "z1.A" is zipper node z1's link to the first cluster.
+// Shape limits every link ("1gbit"; "off" lifts the limit), or those of some nodes; "z1.A" is
+// zipper node z1's link to the first cluster.
 func (l *Lab) Shape(ctx context.Context, rate string, nodes ...string) error {
 	return l.lab(ctx, append([]string{"shape", rate}, nodes...)...)
 }
 
-// On is a command on a node, not started. It has a session of its own: the kernel's automatic groups (sched(7)) share processors out by session, and
-// these are nodes that have nothing to do with each other.
+// On is a command on a node, not started. It has a session of its own: the kernel's automatic
+// groups (sched(7)) share processors out by session, and these are nodes that have nothing to do
+// with each other.
 func (l *Lab) On(node string, words ...string) *exec.Cmd {
 	cmd := l.command(context.Background(), append([]string{"on", node}, words...)...)
 	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Setsid = false, true
@@ -194,8 +200,10 @@ func (l *Lab) Forwarders() (pids []int) {
 func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, l.script, args...)
 	cmd.Env = append(os.Environ(), l.settings()...)
-	// Of this session, like the ranks of jobs: between sessions nobody can give way to another, and on Linux 6.18 a forwarder then waited seconds for
-	// a core on which ranks spin. Not of this process group: an interrupt from the terminal is for the caller, who ends forwarders when jobs are over.
+	// Of this session, like the ranks of jobs: between sessions nobody can give way to another, and
+	// on Linux 6.18 a forwarder then waited seconds for a core on which ranks spin. Not of this
+	// process group: an interrupt from the terminal is for the caller, who ends forwarders when
+	// jobs are over.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	return cmd
 }
@@ -233,8 +241,9 @@ func (l *Lab) route(how string) error {
 	return nil
 }
 
-// slots spreads ranks over nodes evenly, the first nodes first: a host file's lines for exactly so many ranks. With a slot more in one cluster
-// mpirun would put a rank there that belongs in the other.
+// slots spreads ranks over nodes evenly, the first nodes first: a host file's lines for exactly so
+// many ranks. With a slot more in one cluster mpirun would put a rank there that belongs in the
+// other.
 func slots(nodes []string, ranks int) string {
 	per := (ranks + len(nodes) - 1) / len(nodes)
 	var b strings.Builder
@@ -269,7 +278,8 @@ func (l *Lab) cluster(name, slots, login string, ranks int, network string) spec
 	return spec.Cluster{Name: name, Ranks: ranks, MPI: spec.OpenMPI, Hosts: l.hostfile(name, slots, ranks), Launcher: "ssh", Login: login, Args: l.args(network), Zipper: l.zipper}
 }
 
-// Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env is added to the ranks' environment.
+// Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env
+// is added to the ranks' environment.
 func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target {
 	return drive.Target{Name: name, Job: func() *spec.Job {
 		l.route("off")
@@ -282,7 +292,8 @@ func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target 
 	}}
 }
 
-// Classic is the same job with the protocol of the original middleware, over a forwarder of its own on the first zipper node.
+// Classic is the same job with the protocol of the original middleware, over a forwarder of its own
+// on the first zipper node.
 func (l *Lab) Classic(a, b int) (drive.Target, error) {
 	if !l.classic {
 		if err := l.forwarder(l.cfg.Zippers[0], "--listen", classicPort, "--status", "none", "--protocol", jobenv.Classic); err != nil {
@@ -299,7 +310,8 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 	}}, nil
 }
 
-// NAT is the same job over a forwarder on the first zipper node that has the kernel pass connections on, and runs for such jobs only.
+// NAT is the same job over a forwarder on the first zipper node that has the kernel pass
+// connections on, and runs for such jobs only.
 func (l *Lab) NAT(a, b int) drive.Target {
 	zipped := l.Zipped("nat", a, b, nil)
 	return drive.Target{Name: "nat", Job: func() *spec.Job {
@@ -324,8 +336,8 @@ const (
 	natPort     = ":7486"
 )
 
-// Routed is one ordinary Open MPI job over both clusters, a ranks on the nodes of the first and b on those of the second, with the
-// first zipper node routing IP between them.
+// Routed is one ordinary Open MPI job over both clusters, a ranks on the nodes of the first and b
+// on those of the second, with the first zipper node routing IP between them.
 func (l *Lab) Routed(a, b int) drive.Target {
 	return drive.Target{Name: "routed", Job: func() *spec.Job {
 		l.route("on")

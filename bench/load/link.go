@@ -14,7 +14,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// link is one simulated rank. Ranks of the first half start messages, those of the second send each one back.
+// link is one simulated rank. Ranks of the first half start messages, those of the second send each
+// one back.
 type link struct {
 	conn   net.Conn
 	in     *bufio.Reader
@@ -40,9 +41,6 @@ type link struct {
 	trips   int64           // round trips
 	latency []time.Duration // of the last trips, half of the round trip
 }
-
-// keep is how many latencies a link remembers.
-const keep = 1024
 
 func (l *link) join(id handshake.Identity) error {
 	m, err := handshake.NewJoiner(id)
@@ -181,17 +179,18 @@ func (l *link) flush() error {
 func (l *link) control(t wire.Type) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.out.Write(wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, nil)) // Flush tells errors
+	// Flush tells errors
+	l.out.Write(wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, nil))
 	return l.out.Flush()
 }
 
-// flood sends segments to a peer that does not read, as many as a rank's credit allows; it ends when they are written.
+// flood sends segments to a peer that does not read, as many as a rank's credit allows; it ends
+// when they are written.
 func (l *link) flood(total int) error {
-	const segment = 64 << 10
 	d := wire.Data{}
-	for sent := 0; sent < total; sent += segment {
-		h := wire.Header{Type: wire.TypeData, Epoch: 1, Length: wire.DataLen + segment, Src: l.rank, Dst: l.peer}
-		b := append(d.Append(h.Append(nil)), make([]byte, segment)...)
+	for sent := 0; sent < total; sent += floodSegment {
+		h := wire.Header{Type: wire.TypeData, Epoch: 1, Length: wire.DataLen + floodSegment, Src: l.rank, Dst: l.peer}
+		b := append(d.Append(h.Append(nil)), make([]byte, floodSegment)...)
 		l.mu.Lock()
 		_, err := l.conn.Write(b)
 		l.mu.Unlock()

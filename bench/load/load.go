@@ -1,9 +1,11 @@
-// Package load puts a forwarder under the load of many simulated ranks in one process: pairs of links, one in each of two clusters, that send
-// messages to and fro. It measures round trips per second, latency, fairness between the pairs, what a receiver that stops reading costs the others,
+// Package load puts a forwarder under the load of many simulated ranks in one process: pairs of
+// links, one in each of two clusters, that send messages to and fro. It measures round trips per
+// second, latency, fairness between the pairs, what a receiver that stops reading costs the others,
 // and the forwarder's memory and processor time.
 //
-// The generator works on the same machine as the forwarder when that is local, and takes its part of the processors: rates are those of both together,
-// while processor time per message and memory per link are the forwarder's alone.
+// The generator works on the same machine as the forwarder when that is local, and takes its part
+// of the processors: rates are those of both together, while processor time per message and memory
+// per link are the forwarder's alone.
 package load
 
 import (
@@ -42,15 +44,21 @@ type Row struct {
 	Latency99 float64 `json:"latency99_us"` // 99th percentile
 	LoadedUS  float64 `json:"loaded_us"`    // all pairs active with one message each: one-way time, median, us
 	Loaded99  float64 `json:"loaded99_us"`
-	Rate      float64 `json:"rate"`           // all pairs active with a window: messages relayed per second
-	Jain      float64 `json:"jain"`           // fairness between pairs in that phase, 1: all equal, 1/pairs: one has all
-	SlowRatio float64 `json:"slow_ratio"`     // rate of the other pairs while one receiver does not read, over their rate before; 0: not measured
-	CPU       float64 `json:"cpu_us"`         // forwarder's processor time per message in the rate phase, us; 0: not known
-	IdleKiB   float64 `json:"rss_kib"`        // forwarder's resident set after traffic, all links idle, KiB; 0: not known
+	Rate      float64 `json:"rate"` // all pairs active with a window: messages relayed per second
+	// fairness between pairs in that phase, 1: all equal, 1/pairs: one has all
+	Jain float64 `json:"jain"`
+	// rate of the other pairs while one receiver does not read, over their rate before; 0: not
+	// measured
+	SlowRatio float64 `json:"slow_ratio"`
+	// forwarder's processor time per message in the rate phase, us; 0: not known
+	CPU float64 `json:"cpu_us"`
+	// forwarder's resident set after traffic, all links idle, KiB; 0: not known
+	IdleKiB   float64 `json:"rss_kib"`
 	BeforeKiB float64 `json:"rss_before_kib"` // and before the links came
 }
 
-// Jain's fairness index (Jain, Chiu, Hawe: A Quantitative Measure of Fairness and Discrimination, DEC-TR-301, 1984): (Σx)² / (n Σx²).
+// Jain's fairness index (Jain, Chiu, Hawe: A Quantitative Measure of Fairness and Discrimination,
+// DEC-TR-301, 1984): (Σx)² / (n Σx²).
 func Jain(x []float64) float64 {
 	var sum, squares float64
 	for _, v := range x {
@@ -63,8 +71,8 @@ func Jain(x []float64) float64 {
 	return sum * sum / (float64(len(x)) * squares)
 }
 
-// Slope is the memory per link over rows with different numbers of links, least squares, KiB. Each row has to be of a fresh forwarder. False for fewer than two
-// numbers of links or unknown memory.
+// Slope is the memory per link over rows with different numbers of links, least squares, KiB. Each
+// row has to be of a fresh forwarder. False for fewer than two numbers of links or unknown memory.
 func Slope(rows []Row) (float64, bool) {
 	var n, sx, sy, sxx, sxy float64
 	for _, r := range rows {
@@ -80,9 +88,6 @@ func Slope(rows []Row) (float64, bool) {
 	}
 	return (n*sxy - sx*sy) / d, true
 }
-
-// flood is what the slow receiver's peer sends before its credit would be spent.
-const flood = 4 << 20
 
 // world is all links of one job.
 type world struct {
@@ -214,7 +219,7 @@ func (w *world) phase(ctx context.Context, active []*link, window int) (p phase,
 	case <-done:
 	case <-ctx.Done():
 		return p, ctx.Err()
-	case <-time.After(w.o.Duration + time.Minute):
+	case <-time.After(w.o.Duration + patience):
 		return p, w.why()
 	}
 	took := time.Since(start).Seconds()
@@ -224,7 +229,7 @@ func (w *world) phase(ctx context.Context, active []*link, window int) (p phase,
 		n := l.trips - old[i]
 		counts[i] = float64(n)
 		p.messages += 2 * float64(n)
-		for k := range min(n, keep, int64(max(1, 1<<20/len(active)))) {
+		for k := range min(n, keep, int64(max(1, mostSamples/len(active)))) {
 			samples = append(samples, float64(l.latency[(l.trips-1-k)%keep])/1e3)
 		}
 	}
@@ -256,7 +261,7 @@ func (w *world) join(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l := &link{conn: c, in: bufio.NewReaderSize(c, 4<<10), out: bufio.NewWriterSize(c, 4<<10), rank: uint32(i), peer: uint32((i + half) % w.o.Links),
+		l := &link{conn: c, in: bufio.NewReaderSize(c, linkBuffer), out: bufio.NewWriterSize(c, linkBuffer), rank: uint32(i), peer: uint32((i + half) % w.o.Links),
 			starts: i < half, gate: w.gate, bye: make(chan struct{}), ended: make(chan error, 1)}
 		l.frame = append(envelope.Append(make([]byte, wire.HeaderLen, wire.HeaderLen+wire.EnvelopeLen+w.o.Size)), make([]byte, w.o.Size)...)
 		if l.starts {
@@ -288,7 +293,7 @@ func (w *world) join(ctx context.Context) error {
 func (w *world) leave() error {
 	errs := make(chan error)
 	for _, l := range w.links {
-		go func() { errs <- l.leave(time.Minute) }()
+		go func() { errs <- l.leave(patience) }()
 	}
 	var err error
 	for range w.links {

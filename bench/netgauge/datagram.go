@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Datagrams carry an 8-byte number first: the pattern's exchange uses it to tell a late answer from the right one.
+// Datagrams carry an 8-byte number first: the pattern's exchange uses it to tell a late answer from
+// the right one.
 const datagramHeader = 8
-
-const lossTimeout = 100 * time.Millisecond
 
 // packets is an endpoint for two processes over something that sends single packets.
 type packets struct {

@@ -10,11 +10,9 @@ import (
 	mystat "github.com/leidenzipper/zipper/bench/stat"
 )
 
-// burst is the number n of messages in a parametrized round trip.
-const burst = 16
-
-// prtt is a parametrized round trip: rank 0 sends n messages of len(b) bytes with a pause of d seconds after each but the last; rank 1 answers
-// the last with one of the same size. Seconds on rank 0, 0 elsewhere.
+// prtt is a parametrized round trip: rank 0 sends n messages of len(b) bytes with a pause of d
+// seconds after each but the last; rank 1 answers the last with one of the same size. Seconds on
+// rank 0, 0 elsewhere.
 func prtt(ep Endpoint, clock Clock, n int, d float64, b []byte) (float64, error) {
 	switch ep.Rank() {
 	case 0:
@@ -55,14 +53,16 @@ func medianPRTT(ep Endpoint, clock Clock, reps, n int, d float64, b []byte) (flo
 	return mystat.Median(t), nil
 }
 
-// logGP measures the LogGP parameters by parametrized round trips without saturating the network (Hoefler, Lichei, Rehm: "Low-Overhead LogGP
-// Parameter Assessment for Modern Interconnection Networks", IPDPS 2007):
+// logGP measures the LogGP parameters by parametrized round trips without saturating the network
+// (Hoefler, Lichei, Rehm: "Low-Overhead LogGP Parameter Assessment for Modern Interconnection
+// Networks", IPDPS 2007):
 //
 //	PRTT(1,0,s) = 2L + 4o + 2(s-1)G
 //	PRTT(n,d,s) = PRTT(1,0,s) + (n-1)·max(o+d, g+(s-1)G)
 //
-// g and G are the line through (PRTT(n,0,s) - PRTT(1,0,s))/(n-1) over s; o comes from a pause d = PRTT(1,0,s), longer than the gap;
-// L is half the shortest round trip less 2o, as the paper takes it.
+// g and G are the line through (PRTT(n,0,s) - PRTT(1,0,s))/(n-1) over s; o comes from a pause d =
+// PRTT(1,0,s), longer than the gap; L is half the shortest round trip less 2o, as the paper takes
+// it.
 func logGP() Pattern {
 	return Pattern{Name: "loggp", About: "LogGP parameters by parametrized round trips (PRTT)", Needs: Reliable, Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
 		rep := &Report{Columns: []string{"size (B)", "PRTT(1,0,s) (us)", "gap g+(s-1)G (us)", "o(s) (us)"}}
@@ -103,8 +103,9 @@ func logGP() Pattern {
 	}}
 }
 
-// pLogP measures the parametrized LogP of Kielmann, Bal and Verstoep ("Fast Measurement of LogP Parameters for Message Passing Platforms",
-// IPDPS 2000): os(m), or(m) and g(m) for each size, and L:
+// pLogP measures the parametrized LogP of Kielmann, Bal and Verstoep ("Fast Measurement of LogP
+// Parameters for Message Passing Platforms", IPDPS 2000): os(m), or(m) and g(m) for each size, and
+// L:
 //
 //	g(0) from a burst of the smallest messages; g(m) = RTT(m) - RTT(0) + g(0), with RTT(m) of m bytes there and the smallest back;
 //	os(m): how long the send call takes; or(m): how long the receive call takes for a message that is there already;
@@ -168,8 +169,8 @@ func pLogP() Pattern {
 	}}
 }
 
-// doubt notes the parameters that came out negative. They are differences of measured times, so on a busy machine, or where they are small, the
-// variation of those is larger than they are.
+// doubt notes the parameters that came out negative. They are differences of measured times, so on
+// a busy machine, or where they are small, the variation of those is larger than they are.
 func (r *Report) doubt() {
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		if r.Values[name] < 0 {

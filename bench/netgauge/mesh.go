@@ -56,7 +56,8 @@ func (m *mesh) Irecv(from int, b []byte) (Pending, error) {
 	return start(func() error { return m.Recv(from, b) }), nil
 }
 
-// openMesh connects all pairs: each process listens at its own address, dials those before it and tells them its rank.
+// openMesh connects all pairs: each process listens at its own address, dials those before it and
+// tells them its rank.
 func openMesh(ctx context.Context, network string, p Place) (Endpoint, error) {
 	m := &mesh{rank: p.Rank, conns: make([]net.Conn, len(p.Addrs))}
 	ok := false
@@ -91,7 +92,7 @@ func openMesh(ctx context.Context, network string, p Place) (Endpoint, error) {
 			}
 			return nil, err
 		}
-		c.SetReadDeadline(time.Now().Add(5 * time.Second))
+		c.SetReadDeadline(time.Now().Add(helloTime))
 		var r uint32
 		if err := binary.Read(c, binary.LittleEndian, &r); err != nil || r <= uint32(p.Rank) || int(r) >= len(p.Addrs) || m.conns[r] != nil {
 			c.Close()
@@ -115,7 +116,7 @@ func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 		select {
 		case <-ctx.Done():
 			return nil, err
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(dialAgain):
 		}
 	}
 }

@@ -1,9 +1,11 @@
-// Package netgauge measures networks the way Netgauge does (Hoefler, Mehlan, Lumsdaine, Rehm: "Netgauge: A Network Performance Measurement
-// Framework", HPCC 2007): communication patterns on one side, modules that move bytes on the other, and every pair that fits
-// can be run. A pattern says what it needs, a module what it offers. A new pattern or module is one file and a line in the
-// list below.
+// Package netgauge measures networks the way Netgauge does (Hoefler, Mehlan, Lumsdaine, Rehm:
+// "Netgauge: A Network Performance Measurement Framework", HPCC 2007): communication patterns on
+// one side, modules that move bytes on the other, and every pair that fits can be run. A pattern
+// says what it needs, a module what it offers. A new pattern or module is one file and a line in
+// the list below.
 //
-// The original's modules for Myrinet/GM, ARMCI, SCI, EDP and ESP and verbs RD are missing because their hardware or libraries no longer exist.
+// The original's modules for Myrinet/GM, ARMCI, SCI, EDP and ESP and verbs RD are missing because
+// their hardware or libraries no longer exist.
 package netgauge
 
 import (
@@ -52,8 +54,8 @@ type Endpoint interface {
 	Size() int
 	// Send gives b to a process; b may be used again on return.
 	Send(to int, b []byte) error
-	// Recv waits for exactly len(b) bytes, a whole message, from a process. A module that is not Reliable returns ErrLost after a
-	// tenth of a second and may deliver a message twice.
+	// Recv waits for exactly len(b) bytes, a whole message, from a process. A module that is not
+	// Reliable returns ErrLost after a tenth of a second and may deliver a message twice.
 	Recv(from int, b []byte) error
 	Close() error
 }
@@ -78,11 +80,13 @@ type Module struct {
 	Name   string
 	About  string
 	Offers Offer
-	// MaxMessage in bytes; 0 = no limit (an Endpoint with a method MaxMessage may have a lower one). MinMessage for headers of its own.
+	// MaxMessage in bytes; 0 = no limit (an Endpoint with a method MaxMessage may have a lower
+	// one). MinMessage for headers of its own.
 	MinMessage, MaxMessage int
 	// Unusable says why the module cannot be used on this machine by this user; nil if it can.
 	Unusable func() error
-	// Open connects all processes; it blocks until they are there or ctx ends. nil: only inside an MPI job.
+	// Open connects all processes; it blocks until they are there or ctx ends. nil: only inside an
+	// MPI job.
 	Open func(ctx context.Context, p Place) (Endpoint, error)
 }
 
@@ -167,7 +171,7 @@ func Run(ctx context.Context, p Pattern, m Module, at Place, o Options) (*Report
 		return nil, fmt.Errorf("netgauge: %d repetitions; at least 2 are needed", o.Reps)
 	}
 	if o.Sizes == nil {
-		for n := 1; n <= 1<<20; n *= 2 {
+		for n := 1; n <= largestSize; n *= 2 {
 			o.Sizes = append(o.Sizes, n)
 		}
 	}
@@ -212,7 +216,8 @@ type Clock struct {
 	Overhead float64 // seconds one reading takes, subtracted by Since
 }
 
-// NewClock measures the clock's own cost: the smallest difference of consecutive readings, many times.
+// NewClock measures the clock's own cost: the smallest difference of consecutive readings, many
+// times.
 func NewClock() Clock {
 	c := Clock{start: time.Now()}
 	least := 1.0

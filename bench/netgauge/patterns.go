@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/stat"
 )
 
-// meet lets all processes leave at about the same time: a token to rank 0 and back. Its error in time is one latency.
+// meet lets all processes leave at about the same time: a token to rank 0 and back. Its error in
+// time is one latency.
 func meet(ep Endpoint) error {
 	b := make([]byte, 64)
 	for r := 1; r < ep.Size(); r++ {
@@ -34,8 +35,9 @@ func meet(ep Endpoint) error {
 	return nil
 }
 
-// exchange is n round trips in a row from the first of a pair to the second, each answered; it works over modules that lose
-// messages too, by sending again. base numbers the messages: use each number once. It returns how many were lost.
+// exchange is n round trips in a row from the first of a pair to the second, each answered; it
+// works over modules that lose messages too, by sending again. base numbers the messages: use each
+// number once. It returns how many were lost.
 func exchange(ep Endpoint, peer int, firstOfPair bool, b []byte, n int, base uint64) (lost int, err error) {
 	for i := range uint64(n) {
 		want := base + i
@@ -82,7 +84,8 @@ func number(b []byte, n uint64) {
 	}
 }
 
-// read gives the number in a message; shorter messages come over reliable modules and are always the right ones.
+// read gives the number in a message; shorter messages come over reliable modules and are always
+// the right ones.
 func read(b []byte, want uint64) uint64 {
 	if len(b) < datagramHeader {
 		return want
@@ -101,13 +104,13 @@ func recvNumber(ep Endpoint, peer int, b []byte, want uint64) error {
 	}
 }
 
-// oneToOne is ping-pong between the halves of a random bisection, all pairs at once, drawn anew for each repetition (effective bisection
-// bandwidth). With two processes it is plain ping-pong and works over any module.
+// oneToOne is ping-pong between the halves of a random bisection, all pairs at once, drawn anew for
+// each repetition (effective bisection bandwidth). With two processes it is plain ping-pong and
+// works over any module.
 func oneToOne() Pattern {
 	return Pattern{Name: "one_to_one", About: "ping-pong of all pairs of random bisections", Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
 		rep := &Report{Columns: []string{"size (B)", "one-way median (us)", "min", "max", "ci95", "bandwidth (MB/s)"}}
 		rng := rand.New(rand.NewPCG(o.Seed, 0)) // the same on every process
-		const round = 4                         // round trips per measurement
 		base := uint64(1)
 		for _, size := range o.Sizes {
 			b := make([]byte, size)
@@ -132,16 +135,16 @@ func oneToOne() Pattern {
 						continue
 					}
 					at := clock.Now()
-					lost, err := exchange(ep, peer, firstOfPair, b, round, base)
+					lost, err := exchange(ep, peer, firstOfPair, b, roundTrips, base)
 					if err != nil {
 						return nil, err
 					}
 					rep.Lost += lost
 					if i > 0 && lost == 0 { // the first warms up
-						t = append(t, clock.Since(at)/(2*round))
+						t = append(t, clock.Since(at)/(2*roundTrips))
 					}
 				}
-				base += round
+				base += roundTrips
 			}
 			rep.Rows = append(rep.Rows, timing(size, t, 1))
 		}
@@ -272,7 +275,8 @@ func pingPing() Pattern {
 	}}
 }
 
-// overlap: how much of a transfer from rank 0 to rank 1 hides behind computation at rank 0 that takes as long.
+// overlap: how much of a transfer from rank 0 to rank 1 hides behind computation at rank 0 that
+// takes as long.
 func overlap() Pattern {
 	return Pattern{Name: "overlap", About: "share of a send that hides behind computation", Needs: Reliable | Nonblocking, Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
 		rep := &Report{Columns: []string{"size (B)", "transfer alone (us)", "with computation (us)", "overlap (%)"}}

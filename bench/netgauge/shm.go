@@ -12,7 +12,8 @@ import (
 	"github.com/leidenzipper/zipper/transport/shm"
 )
 
-// linkEndpoint moves messages over one of our own transports, with the waiting that the engine uses: spin, then poll.
+// linkEndpoint moves messages over one of our own transports, with the waiting that the engine
+// uses: spin, then poll.
 type linkEndpoint struct {
 	rank int
 	l    transport.Link
@@ -84,7 +85,7 @@ func linkModule(name, about string, d transport.Dialer, listen func(addr string)
 			select {
 			case <-ctx.Done():
 				return nil, err
-			case <-time.After(20 * time.Millisecond):
+			case <-time.After(dialAgain):
 			}
 		}
 	}}

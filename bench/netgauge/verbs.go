@@ -27,7 +27,7 @@ func verbsModule() Module {
 // ucModule and udModule promise no delivery, so patterns that need it do not fit.
 func ucModule() Module {
 	return Module{Name: "verbs_uc", About: "InfiniBand and RoCE, unreliable connection (UC), two processes; the first address is verbs:host:port",
-		MinMessage: datagramHeader, MaxMessage: 64 << 10, Unusable: needVerbs, Open: openUC}
+		MinMessage: datagramHeader, MaxMessage: verbsMessage, Unusable: needVerbs, Open: openUC}
 }
 
 func udModule() Module {

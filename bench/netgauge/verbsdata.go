@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	verbsSlots = 16 // receives that are posted
-	verbsSlot  = 64<<10 + verbs.GRH
+	sendTime   = 10 * time.Second // for the adapter to have sent
+	verbsSlots = 16               // receives that are posted
+	verbsSlot  = verbsMessage + verbs.GRH
 	verbsSend  = verbsSlots * verbsSlot // where the message to send is
 )
 
@@ -45,7 +46,8 @@ type verbsPackets struct {
 	arrived []verbs.Completion // receives that nobody has read yet
 }
 
-// openVerbsPackets connects two processes: they meet over TCP at the first address and tell each other their queue pairs.
+// openVerbsPackets connects two processes: they meet over TCP at the first address and tell each
+// other their queue pairs.
 func openVerbsPackets(ctx context.Context, p Place, service verbs.Service) (Endpoint, error) {
 	a, err := transport.ParseAddress(p.Addrs[0])
 	if err != nil {
@@ -148,7 +150,7 @@ func (v *verbsPackets) connect(conn net.Conn, at transport.Place, service verbs.
 		return errors.New("one port is InfiniBand, the other Ethernet (RoCE)")
 	}
 	mtu := min(mine.MTU, peer.MTU)
-	v.limit = 64 << 10
+	v.limit = verbsMessage
 	if service == verbs.Datagram {
 		v.head, v.limit = verbs.GRH, 128<<min(mtu, 5)
 	}
@@ -182,7 +184,7 @@ func (v *verbsPackets) write(b []byte) error {
 		return err
 	}
 	v.sending = true
-	return v.until(time.Now().Add(10*time.Second), func() bool { return !v.sending })
+	return v.until(time.Now().Add(sendTime), func() bool { return !v.sending })
 }
 
 func (v *verbsPackets) read(b []byte) (int, error) {

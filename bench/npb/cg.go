@@ -11,9 +11,10 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// CG, conjugate gradient: the smallest eigenvalue of a large sparse symmetric matrix by inverse power iteration. The matrix lies in
-// blocks on a grid of rows × cols ranks (cols = rows or 2·rows); every step sums along rows, then exchanges with the
-// transposed rank. Ranks: a power of two.
+// CG, conjugate gradient: the smallest eigenvalue of a large sparse symmetric matrix by inverse
+// power iteration. The matrix lies in blocks on a grid of rows × cols ranks (cols = rows or
+// 2·rows); every step sums along rows, then exchanges with the transposed rank. Ranks: a power of
+// two.
 func CG(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := map[Class]cgClass{
 		'S': {1400, 7, 15, 10, 8.5971775078648},
@@ -66,8 +67,8 @@ type cgClass struct {
 	shift, zeta      float64
 }
 
-// cg is one rank's part: its block of the matrix and its piece of each vector. Vectors are held per column block,
-// the same in all ranks of a grid column.
+// cg is one rank's part: its block of the matrix and its piece of each vector. Vectors are held per
+// column block, the same in all ranks of a grid column.
 type cg struct {
 	w                *mmpi.Comm
 	par              cgClass
@@ -93,8 +94,9 @@ func newCG(w *mmpi.Comm, par cgClass) *cg {
 	for d := s.cols / 2; d >= 1; d /= 2 {
 		s.partners = append(s.partners, s.row*s.cols+s.col^d)
 	}
-	// The rank that holds as row piece what this one needs as column piece. On a square grid that is the transposed
-	// place; on one twice as wide, columns 2i and 2i+1 split row block i between them.
+	// The rank that holds as row piece what this one needs as column piece. On a square grid that
+	// is the transposed place; on one twice as wide, columns 2i and 2i+1 split row block i between
+	// them.
 	if s.cols == s.rows {
 		s.transposed = s.col*s.cols + s.row
 		s.sendLo, s.sendSize = 0, s.r1-s.r0
@@ -112,7 +114,8 @@ func newCG(w *mmpi.Comm, par cgClass) *cg {
 	return s
 }
 
-// span is part i of n elements cut in parts pieces, nested: halves of a piece are pieces of the doubled cut.
+// span is part i of n elements cut in parts pieces, nested: halves of a piece are pieces of the
+// doubled cut.
 func span(n, parts, i int) (lo, hi int) {
 	lo, hi = 0, n
 	for bit := parts / 2; bit >= 1; bit /= 2 {
@@ -125,7 +128,8 @@ func span(n, parts, i int) (lo, hi int) {
 	return lo, hi
 }
 
-// power is one step of the inverse power iteration: solve A z = x, then x = z/|z|. It returns the eigenvalue estimate.
+// power is one step of the inverse power iteration: solve A z = x, then x = z/|z|. It returns the
+// eigenvalue estimate.
 func (s *cg) power() (zeta float64, err error) {
 	if err := s.solve(); err != nil {
 		return 0, err
@@ -198,7 +202,8 @@ func (s *cg) times(x, out []float64) error {
 	return err
 }
 
-// dots sums numbers over the ranks of this grid row, whose column pieces together are the whole vector.
+// dots sums numbers over the ranks of this grid row, whose column pieces together are the whole
+// vector.
 func (s *cg) dots(v ...float64) ([]float64, error) {
 	tmp := make([]float64, len(v))
 	for _, peer := range s.partners {

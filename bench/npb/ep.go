@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// EP, embarrassingly parallel: pairs of Gaussian deviates by the polar method, counted in square annuli. One reduction at the end.
-// Any number of ranks.
+// EP, embarrassingly parallel: pairs of Gaussian deviates by the polar method, counted in square
+// annuli. One reduction at the end. Any number of ranks.
 func EP(p *mmpi.Process, class Class) (Result, error) {
 	par := map[Class]struct {
 		m      uint

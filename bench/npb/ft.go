@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// FT, a 3-D heat equation solved by FFT: in slabs of z; every step transforms back, with one all-to-all. Ranks: a power of two, at
-// most min(ny, nz).
+// FT, a 3-D heat equation solved by FFT: in slabs of z; every step transforms back, with one
+// all-to-all. Ranks: a power of two, at most min(ny, nz).
 func FT(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := ftClasses[class]
 	if !ok {
@@ -62,8 +62,9 @@ func FT(p *mmpi.Process, class Class) (Result, error) {
 	}, err
 }
 
-// ft is one rank's part. In space a slab of z: value (x,y,z) at ((z-z0)·ny + y)·nx + x. In frequency, after the exchange,
-// a slab of y with z fastest: value (x,y,z) at ((y-y0)·nx + x)·nz + z.
+// ft is one rank's part. In space a slab of z: value (x,y,z) at ((z-z0)·ny + y)·nx + x. In
+// frequency, after the exchange, a slab of y with z fastest: value (x,y,z) at ((y-y0)·nx + x)·nz +
+// z.
 type ft struct {
 	w             *mmpi.Comm
 	par           ftClass

@@ -1,7 +1,7 @@
 package npb
 
-// grid is one rank's box of a periodic 3-D field with one layer of ghost cells all around: value (x,y,z), with x = 1…nx inside,
-// at (z·(ny+2) + y)·(nx+2) + x.
+// grid is one rank's box of a periodic 3-D field with one layer of ghost cells all around: value
+// (x,y,z), with x = 1…nx inside, at (z·(ny+2) + y)·(nx+2) + x.
 type grid struct {
 	nx, ny, nz int
 	v          []float64
@@ -26,8 +26,8 @@ func (g *grid) inside(f func(row []float64, y, z int)) {
 	}
 }
 
-// The four stencils of MG. t1 and t2 hold sums over the neighbours in y and z of one x line: t1 the four nearest, t2 the four
-// diagonal ones.
+// The four stencils of MG. t1 and t2 hold sums over the neighbours in y and z of one x line: t1 the
+// four nearest, t2 the four diagonal ones.
 
 func sums(g *grid, y, z int, t1, t2 []float64) {
 	n, s, u, d := g.row(y-1, z), g.row(y+1, z), g.row(y, z-1), g.row(y, z+1)
@@ -40,7 +40,8 @@ func sums(g *grid, y, z int, t1, t2 []float64) {
 	}
 }
 
-// residual: r = v - A·u, A with weights a0 (centre), 0 (faces), a2 (edges), a3 (corners). v may be r.
+// residual: r = v - A·u, A with weights a0 (centre), 0 (faces), a2 (edges), a3 (corners). v may be
+// r.
 func residual(u, v, r *grid, a0, a2, a3 float64, t1, t2 []float64) {
 	for z := 1; z <= u.nz; z++ {
 		for y := 1; y <= u.ny; y++ {

@@ -9,7 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// IS, integer sort: ranks keys with a roughly Gaussian distribution by buckets; all-to-all in every step. Ranks: a power of two.
+// IS, integer sort: ranks keys with a roughly Gaussian distribution by buckets; all-to-all in every
+// step. Ranks: a power of two.
 func IS(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := isClasses[class]
 	if !ok {
@@ -46,7 +47,8 @@ func IS(p *mmpi.Process, class Class) (Result, error) {
 	}, err
 }
 
-// isClass is a problem size with the official ranks of five keys; after a step each has shifted by up(key, step).
+// isClass is a problem size with the official ranks of five keys; after a step each has shifted by
+// up(key, step).
 type isClass struct {
 	keys, max   uint // powers of two
 	index, rank [5]int
@@ -159,7 +161,8 @@ func (s *is) step(i int) error {
 		s.scount[owner[b]] += int(c)
 	}
 	prefix(s.scount, s.sdispl)
-	// In order of buckets, which is in order of owners too; and keys of one bucket beside each other are counted in cache later.
+	// In order of buckets, which is in order of owners too; and keys of one bucket beside each
+	// other are counted in cache later.
 	next, sum32 := s.next[:s.buckets], int32(0)
 	for b, c := range s.bucketSize {
 		next[b] = sum32
@@ -235,7 +238,8 @@ func (s *is) check(step int, tests []int32, hi int) error {
 	return err
 }
 
-// sorted is the full verification: place the keys by their ranks, then compare neighbours, also across ranks, and count.
+// sorted is the full verification: place the keys by their ranks, then compare neighbours, also
+// across ranks, and count.
 func (s *is) sorted() (bool, error) {
 	place := append([]int32(nil), s.count...)
 	out := make([]int32, len(s.mine))

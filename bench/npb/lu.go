@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// LU, a lower-upper symmetric Gauss–Seidel solver: columns of a 2-D grid of ranks; in every plane of z a wave of many small messages runs from
-// one corner to the other. Ranks: a power of two.
+// LU, a lower-upper symmetric Gauss–Seidel solver: columns of a 2-D grid of ranks; in every plane
+// of z a wave of many small messages runs from one corner to the other. Ranks: a power of two.
 func LU(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := luClasses[class]
 	if !ok {
@@ -51,7 +51,8 @@ func LU(p *mmpi.Process, class Class) (Result, error) {
 	}, err
 }
 
-// luNorms are the figures that are verified: norms of the residual and of the error, and a surface integral of the pressure.
+// luNorms are the figures that are verified: norms of the residual and of the error, and a surface
+// integral of the pressure.
 type luNorms struct {
 	residual, err vec5
 	surface       float64
@@ -97,7 +98,8 @@ var luClasses = map[Class]luClass{
 		6.66404553572181300e+01}},
 }
 
-// lu is one rank's columns: points i0…i1-1 in x and j0…j1-1 in y, all of z, with two ghost layers in x and y.
+// lu is one rank's columns: points i0…i1-1 in x and j0…j1-1 in y, all of z, with two ghost layers
+// in x and y.
 type lu struct {
 	w              *mmpi.Comm
 	par            luClass
@@ -144,7 +146,8 @@ func newLU(w *mmpi.Comm, par luClass) (*lu, error) {
 	return s, nil
 }
 
-// at is the index of a point by its global coordinates; those up to two points outside the rank's columns are ghosts.
+// at is the index of a point by its global coordinates; those up to two points outside the rank's
+// columns are ghosts.
 func (s *lu) at(i, j, k int) int { return k*s.plane + (j-s.j0+2)*s.stride + i - s.i0 + 2 }
 
 func (s *lu) exact(i, j, k int) vec5 {
@@ -163,7 +166,8 @@ func (s *lu) interior(f func(i, j, k int)) {
 	}
 }
 
-// initial sets the border to the exact solution and the inside to a transfinite interpolation of it.
+// initial sets the border to the exact solution and the inside to a transfinite interpolation of
+// it.
 func (s *lu) initial() {
 	n := s.par.n
 	last := n - 1
@@ -297,7 +301,8 @@ func (s *lu) run(steps int) (luNorms, error) {
 	return s.norms()
 }
 
-// lower solves one plane of the block lower triangular system, in order of i and j, after the neighbours before.
+// lower solves one plane of the block lower triangular system, in order of i and j, after the
+// neighbours before.
 func (s *lu) lower(k int, omega float64) error {
 	if err := s.receive(k, s.west, s.i0-1, s.south, s.j0-1); err != nil {
 		return err

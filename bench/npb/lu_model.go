@@ -1,7 +1,8 @@
 package npb
 
-// The physics of LU: the compressible Navier–Stokes equations in five unknowns (density, three momenta, energy) on a cube,
-// discretized by central differences with fourth-order dissipation, as the benchmark's specification defines them.
+// The physics of LU: the compressible Navier–Stokes equations in five unknowns (density, three
+// momenta, energy) on a cube, discretized by central differences with fourth-order dissipation, as
+// the benchmark's specification defines them.
 
 type vec5 = [5]float64
 type mat5 [5][5]float64
@@ -18,7 +19,8 @@ const (
 // Diffusion coefficients in each direction, the same for all five equations.
 var luDiff = [3]float64{0.75, 0.75, 1.0}
 
-// The exact solution's polynomial coefficients: constant, linear in x, y, z, quadratic in x, y, z, and so on.
+// The exact solution's polynomial coefficients: constant, linear in x, y, z, quadratic in x, y, z,
+// and so on.
 var luCoef = [5][13]float64{
 	{2, 0, 0, 4, 5, 3, .5, .02, .01, .03, .5, .4, .3},
 	{1, 0, 0, 0, 1, 2, 3, .01, .03, .02, .4, .3, .5},
@@ -48,7 +50,8 @@ func luFlux(u *vec5, d int) (f vec5) {
 	return f
 }
 
-// luViscous is the viscous flux between neighbours a and b (b after a) in direction d; t3 is 1/spacing.
+// luViscous is the viscous flux between neighbours a and b (b after a) in direction d; t3 is
+// 1/spacing.
 func luViscous(a, b *vec5, d int, t3 float64) (f vec5) {
 	var va, vb [4]float64 // velocities and specific energy
 	for m := range 4 {
@@ -64,8 +67,8 @@ func luViscous(a, b *vec5, d int, t3 float64) (f vec5) {
 	return f
 }
 
-// luJacobian adds to b the matrix sign·dt·t2·A(u) - dt·t1·(V(u) + diffusion) of a neighbour with the state u in direction d: A is the
-// Jacobian of the convective flux, V of the viscous one.
+// luJacobian adds to b the matrix sign·dt·t2·A(u) - dt·t1·(V(u) + diffusion) of a neighbour with
+// the state u in direction d: A is the Jacobian of the convective flux, V of the viscous one.
 func luJacobian(b *mat5, u *vec5, d int, sign, dt, t1, t2 float64) {
 	*b = mat5{}
 	r := 1 / u[0]
@@ -115,7 +118,8 @@ func luJacobian(b *mat5, u *vec5, d int, sign, dt, t1, t2 float64) {
 	}
 }
 
-// luDiagonal is the diagonal block at state u: identity plus both neighbours' diffusive parts of all directions.
+// luDiagonal is the diagonal block at state u: identity plus both neighbours' diffusive parts of
+// all directions.
 func luDiagonal(b *mat5, u *vec5, dt float64, t1 [3]float64) {
 	*b = mat5{}
 	r := 1 / u[0]
@@ -145,7 +149,8 @@ func (b *mat5) subtract(x *vec5, f float64, y *vec5) {
 	}
 }
 
-// solve replaces x by B⁻¹·x, by elimination without pivoting (the blocks are diagonally dominant); B is destroyed.
+// solve replaces x by B⁻¹·x, by elimination without pivoting (the blocks are diagonally dominant);
+// B is destroyed.
 func (b *mat5) solve(x *vec5) {
 	for p := range 4 {
 		inv := 1 / b[p][p]

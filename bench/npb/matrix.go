@@ -2,8 +2,8 @@ package npb
 
 import "math"
 
-// sparse is one block of CG's matrix in compressed rows: row i (from 0, within the block) has values v[start[i]:start[i+1]]
-// in the columns col[...] (from 0, within the block).
+// sparse is one block of CG's matrix in compressed rows: row i (from 0, within the block) has
+// values v[start[i]:start[i+1]] in the columns col[...] (from 0, within the block).
 type sparse struct {
 	start []int32
 	col   []int32
@@ -23,9 +23,10 @@ func (a *sparse) times(x, out []float64) {
 	}
 }
 
-// makeMatrix builds the block [r0,r1)×[c0,c1) of NPB's CG matrix of order n: the sum of n outer products of sparse random
-// vectors with nonzer elements and one diagonal element, weighted so that the condition number is about 1/rcond, minus
-// shift on the diagonal. g is the benchmark's stream after its first number.
+// makeMatrix builds the block [r0,r1)×[c0,c1) of NPB's CG matrix of order n: the sum of n outer
+// products of sparse random vectors with nonzer elements and one diagonal element, weighted so that
+// the condition number is about 1/rcond, minus shift on the diagonal. g is the benchmark's stream
+// after its first number.
 func makeMatrix(n, nonzer int, rcond, shift float64, g *random, r0, r1, c0, c1 int) *sparse {
 	pow2 := 1
 	for pow2 < n {

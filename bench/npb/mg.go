@@ -12,9 +12,9 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// MG, multigrid: V-cycles on a 3-D Poisson problem with periodic borders. Each rank has a box; its faces are exchanged after
-// every operation. Levels too coarse to give every rank two points a side are gathered and solved by all ranks alike.
-// Ranks: a power of two.
+// MG, multigrid: V-cycles on a 3-D Poisson problem with periodic borders. Each rank has a box; its
+// faces are exchanged after every operation. Levels too coarse to give every rank two points a side
+// are gathered and solved by all ranks alike. Ranks: a power of two.
 func MG(p *mmpi.Process, class Class) (Result, error) {
 	par, ok := map[Class]mgClass{
 		'S': {32, 4, 0.5307707005734e-04, false},
@@ -210,7 +210,8 @@ func (s *mg) restrict(fine, coarse *level) error {
 	return s.exchange(coarse, coarse.r)
 }
 
-// above gives the coarse field below this rank's fine box: on the step from shared to boxes a cut-out with its ghosts.
+// above gives the coarse field below this rank's fine box: on the step from shared to boxes a
+// cut-out with its ghosts.
 func (s *mg) above(coarse, fine *level) *grid {
 	if fine.shared || !coarse.shared {
 		return coarse.u
@@ -225,7 +226,8 @@ func (s *mg) above(coarse, fine *level) *grid {
 	return box
 }
 
-// exchange fills the ghost layers: x, then y, then z, each with the ghosts of the ones before, so that edges and corners come right.
+// exchange fills the ghost layers: x, then y, then z, each with the ghosts of the ones before, so
+// that edges and corners come right.
 func (s *mg) exchange(l *level, g *grid) error {
 	for d, n := range [3]int{g.nx, g.ny, g.nz} {
 		if l.shared || s.procs[d] == 1 {
@@ -282,7 +284,8 @@ func face(g *grid, d, at int, line func([]float64), cell func(*float64)) {
 	}
 }
 
-// reset sets u to zero and v to +1 at the places of the ten largest of NPB's random numbers, -1 at the ten smallest.
+// reset sets u to zero and v to +1 at the places of the ten largest of NPB's random numbers, -1 at
+// the ten smallest.
 func (s *mg) reset() error {
 	for _, l := range s.levels {
 		clear(l.u.v)

@@ -1,8 +1,10 @@
-// Package npb has the NAS Parallel Benchmarks EP, IS, CG, MG, FT and LU in Go over package mmpi, written from the published
-// specification (Bailey et al., NASA Ames RNR-94-007 and NAS-99-011; official verification values and counts of operations of
-// release 3). A kernel runs on all processes of World and gives the same Result everywhere.
+// Package npb has the NAS Parallel Benchmarks EP, IS, CG, MG, FT and LU in Go over package mmpi,
+// written from the published specification (Bailey et al., NASA Ames RNR-94-007 and NAS-99-011;
+// official verification values and counts of operations of release 3). A kernel runs on all
+// processes of World and gives the same Result everywhere.
 //
-// Kernels need -tags openmpi or mpich; the parts without MPI (random numbers, classes, the sparse matrix, the FFT) are plain Go.
+// Kernels need -tags openmpi or mpich; the parts without MPI (random numbers, classes, the sparse
+// matrix, the FFT) are plain Go.
 package npb
 
 import (
@@ -51,7 +53,8 @@ func powerOfTwo(kernel string, n int) error {
 // names of the kernels.
 var names = []string{"EP", "IS", "CG", "MG", "FT", "LU"}
 
-// Check says why the kernel of that name (any case) cannot run on so many ranks. Limits that depend on the class show when it runs.
+// Check says why the kernel of that name (any case) cannot run on so many ranks. Limits that depend
+// on the class show when it runs.
 func Check(kernel string, ranks int) error {
 	name := strings.ToUpper(kernel)
 	if !slices.Contains(names, name) {

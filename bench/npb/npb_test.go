@@ -68,7 +68,8 @@ func TestMatrixBlocks(t *testing.T) {
 	}
 }
 
-// The convective part of LU's Jacobian is the derivative of the flux; the rest vanishes with the time step's other factor.
+// The convective part of LU's Jacobian is the derivative of the flux; the rest vanishes with the
+// time step's other factor.
 func TestLUJacobian(t *testing.T) {
 	u := vec5{1.2, 0.3, -0.4, 0.5, 3.1}
 	for d := range 3 {
@@ -136,7 +137,8 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// Interpolating a constant gives the constant, restricting it too, and the Poisson operator annihilates it.
+// Interpolating a constant gives the constant, restricting it too, and the Poisson operator
+// annihilates it.
 func TestGridStencilsOnConstants(t *testing.T) {
 	fill := func(g *grid, v float64) *grid {
 		for i := range g.v {
@@ -158,7 +160,8 @@ func TestGridStencilsOnConstants(t *testing.T) {
 	restrict(fine, coarse, t1, t2)
 	coarse.inside(func(row []float64, _, _ int) {
 		for _, v := range row {
-			if math.Abs(v-4*3) > 1e-13 { // the weights sum to 4: a coarse cell's residual stands for twice the spacing squared
+			// the weights sum to 4: a coarse cell's residual stands for twice the spacing squared
+			if math.Abs(v-4*3) > 1e-13 {
 				t.Fatalf("restricted %v", v)
 			}
 		}

@@ -87,7 +87,7 @@ func collectives() map[string]benchmark {
 	}
 	b := map[string]benchmark{}
 	for name, f := range kinds {
-		base := benchmark{unit: "us", maxSize: 1 << 20, room: all, perRank: true, convert: microseconds, noSize: name == "barrier"}
+		base := benchmark{unit: "us", maxSize: largestToAll, room: all, perRank: true, convert: microseconds, noSize: name == "barrier"}
 		base.measure = timed(f.block)
 		b[name] = base
 		base.measure = timed(func(r *runner) error {
@@ -103,7 +103,8 @@ func collectives() map[string]benchmark {
 	return b
 }
 
-// floats sees bytes as float32, as the original's reductions; sizes below 4 bytes reduce one number.
+// floats sees bytes as float32, as the original's reductions; sizes below 4 bytes reduce one
+// number.
 func (r *runner) floats(b []byte) []float32 {
 	if len(b) < 4 {
 		return []float32{0}
@@ -111,7 +112,8 @@ func (r *runner) floats(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), max(1, r.size/4))
 }
 
-// timed gives the mean time of the operation alone, with a barrier between iterations that is not counted.
+// timed gives the mean time of the operation alone, with a barrier between iterations that is not
+// counted.
 func timed(f block) func(*runner, int) (float64, error) {
 	return func(r *runner, iterations int) (float64, error) {
 		var sum float64
@@ -129,8 +131,8 @@ func timed(f block) func(*runner, int) (float64, error) {
 	}
 }
 
-// overlap measures how much of a nonblocking collective can hide behind computation that takes as long as it does alone:
-// 100·max(0, 1 - (total - compute)/pure).
+// overlap measures how much of a nonblocking collective can hide behind computation that takes as
+// long as it does alone: 100·max(0, 1 - (total - compute)/pure).
 func (r *runner) overlap(b benchmark, row *Row, iterations int) error {
 	pure, err := b.measure(r, iterations)
 	if err != nil {

@@ -1,9 +1,11 @@
-// Package osu has the point-to-point and collective benchmarks that MPI users know from the OSU micro-benchmarks: the same loops,
-// message sizes, units and columns, so that scripts and eyes that know them work, with medians and confidence intervals beside the means.
-// Written from their documentation; no code is shared.
+// Package osu has the point-to-point and collective benchmarks that MPI users know from the OSU
+// micro-benchmarks: the same loops, message sizes, units and columns, so that scripts and eyes that
+// know them work, with medians and confidence intervals beside the means. Written from their
+// documentation; no code is shared.
 //
-// What differs: the original runs a fixed number of iterations and prints one mean. Here the iterations are cut into repetitions of
-// about RepSeconds; their means are the sample that Summary describes, repeated by stat.Rule.
+// What differs: the original runs a fixed number of iterations and prints one mean. Here the
+// iterations are cut into repetitions of about RepSeconds; their means are the sample that Summary
+// describes, repeated by stat.Rule.
 package osu
 
 import (
@@ -41,11 +43,12 @@ type Row struct {
 	Rate    float64      `json:"rate,omitempty"` // mbw_mr: messages per second
 	MinRank float64      `json:"min_rank"`       // collectives: fastest and slowest rank's mean
 	MaxRank float64      `json:"max_rank"`
-	Overlap float64      `json:"overlap,omitempty"` // nonblocking: share of the communication hidden behind computation, %
-	Overall float64      `json:"overall,omitempty"` // and the times it comes from, µs
-	Compute float64      `json:"compute,omitempty"`
-	Pure    float64      `json:"pure,omitempty"`
-	Samples []float64    `json:"samples"`
+	// nonblocking: share of the communication hidden behind computation, %
+	Overlap float64   `json:"overlap,omitempty"`
+	Overall float64   `json:"overall,omitempty"` // and the times it comes from, µs
+	Compute float64   `json:"compute,omitempty"`
+	Pure    float64   `json:"pure,omitempty"`
+	Samples []float64 `json:"samples"`
 }
 
 // Result of one benchmark.
@@ -56,7 +59,8 @@ type Result struct {
 	Rows  []Row  `json:"rows"`
 }
 
-// Table writes the result in the original's layout with further columns to the right: TableHead, TableLine of each size, TableFoot.
+// Table writes the result in the original's layout with further columns to the right: TableHead,
+// TableLine of each size, TableFoot.
 func (r *Result) Table(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(r.TableHead())
@@ -159,7 +163,8 @@ var (
 		"gather": true, "scatter": true, "allgather": true, "allgatherv": true}
 )
 
-// Names lists all benchmarks: point to point, collectives, and these with an i in front for their nonblocking forms.
+// Names lists all benchmarks: point to point, collectives, and these with an i in front for their
+// nonblocking forms.
 func Names() []string {
 	var blocking, nonblocking []string
 	for _, n := range slices.Sorted(maps.Keys(collectiveNames)) {
@@ -176,14 +181,12 @@ func Known(name string) error {
 	return fmt.Errorf("osu: no benchmark %q; there are %s", name, strings.Join(Names(), ", "))
 }
 
-// largeMessage in bytes: above it the original does fewer iterations.
-const largeMessage = 8192
-
-// warmup is how many iterations come before the measured ones: as many as the original has, at most the wanted number.
+// warmup is how many iterations come before the measured ones: as many as the original has, at most
+// the wanted number.
 func warmup(name string, size, most int) int {
-	n, large := 100, 10
+	n, large := warmupSmall, warmupLarge
 	if name == "bw" || name == "bibw" || name == "mbw_mr" {
-		n, large = 10, 2
+		n, large = warmupSmallWindows, warmupLargeWindows
 	}
 	if size > largeMessage {
 		n = large

@@ -8,11 +8,11 @@ import (
 
 func benchmarks() map[string]benchmark {
 	b := map[string]benchmark{
-		"latency":   {unit: "us", maxSize: 4 << 20, room: oneMessage, measure: latency(1), convert: microseconds},
-		"multi_lat": {unit: "us", maxSize: 4 << 20, even: true, room: oneMessage, measure: latency(0), convert: microseconds},
-		"bw":        {unit: "MB/s", maxSize: 4 << 20, room: oneMessage, measure: bandwidth(1, false), convert: rate(1)},
-		"bibw":      {unit: "MB/s", maxSize: 4 << 20, room: oneMessage, measure: bandwidth(1, true), convert: rate(2)},
-		"mbw_mr":    {unit: "MB/s", maxSize: 4 << 20, even: true, room: oneMessage, measure: bandwidth(0, false), convert: pairRate},
+		"latency":   {unit: "us", maxSize: largestToOne, room: oneMessage, measure: latency(1), convert: microseconds},
+		"multi_lat": {unit: "us", maxSize: largestToOne, even: true, room: oneMessage, measure: latency(0), convert: microseconds},
+		"bw":        {unit: "MB/s", maxSize: largestToOne, room: oneMessage, measure: bandwidth(1, false), convert: rate(1)},
+		"bibw":      {unit: "MB/s", maxSize: largestToOne, room: oneMessage, measure: bandwidth(1, true), convert: rate(2)},
+		"mbw_mr":    {unit: "MB/s", maxSize: largestToOne, even: true, room: oneMessage, measure: bandwidth(0, false), convert: pairRate},
 	}
 	for name, c := range collectives() {
 		b[name] = c
@@ -22,8 +22,8 @@ func benchmarks() map[string]benchmark {
 
 func oneMessage(r *runner) int { return r.size }
 
-// pair finds this rank's partner: ranks 0 and 1 if pairs is 1, else rank i and i + Size/2. first tells the sending side; partner -1 takes
-// no part.
+// pair finds this rank's partner: rank 0 and the last one if pairs is 1, else rank i and i +
+// Size/2. first tells the sending side; partner -1 takes no part.
 func (r *runner) pair(pairs int) (partner int, first bool) {
 	n := r.w.Rank()
 	if pairs == 1 {

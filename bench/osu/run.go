@@ -24,8 +24,8 @@ type runner struct {
 	recv []byte
 }
 
-// benchmark measures iterations of its operation at r.size and returns this rank's seconds per operation (0 on ranks that only
-// take part).
+// benchmark measures iterations of its operation at r.size and returns this rank's seconds per
+// operation (0 on ranks that only take part).
 type benchmark struct {
 	unit     string
 	maxSize  int
@@ -39,8 +39,8 @@ type benchmark struct {
 	overlaps func(r *runner) (*mmpi.Request, error)   // nonblocking form
 }
 
-// Run runs a benchmark on all processes of World, with buffers in mem; the Result is complete on rank 0. progress, if not nil, is called on rank 0 before
-// the first size and after each.
+// Run runs a benchmark on all processes of World, with buffers in mem; the Result is complete on
+// rank 0. progress, if not nil, is called on rank 0 before the first size and after each.
 func Run(p *mmpi.Process, mem *Memory, name string, o Options, progress func(*Result)) (*Result, error) {
 	b, ok := benchmarks()[name]
 	if !ok {
@@ -92,7 +92,7 @@ func (r *runner) size1(b benchmark) (Row, error) {
 	if err != nil {
 		return row, err
 	}
-	iterations := []int64{int64(max(1, min(10000, r.o.RepSeconds/max(each, 1e-7))))}
+	iterations := []int64{int64(max(1, min(mostIterations, r.o.RepSeconds/max(each, shortestCall))))}
 	if err := mmpi.Bcast(r.w, iterations, 0); err != nil {
 		return row, err
 	}

@@ -1,4 +1,5 @@
-// Package report turns measurements into one page that stands alone (HTML with the figures inside) and the same in Markdown.
+// Package report turns measurements into one page that stands alone (HTML with the figures inside)
+// and the same in Markdown.
 package report
 
 import (
@@ -42,7 +43,8 @@ type Kernel struct {
 	Matrix  [][]int64      `json:"matrix"`  // bytes of data, from and to virtual ranks; nil: not measured
 }
 
-// Across is how many bytes of data went from one cluster to the other, each with half of the ranks; -1: not measured.
+// Across is how many bytes of data went from one cluster to the other, each with half of the ranks;
+// -1: not measured.
 func (k Kernel) Across() int64 {
 	if k.Matrix == nil {
 		return -1

@@ -24,8 +24,8 @@ func sample() *Data {
 	}
 }
 
-// Both forms hold the numbers, what is not significant and what did not verify; the page has a figure for each set of curves and needs no
-// other file.
+// Both forms hold the numbers, what is not significant and what did not verify; the page has a
+// figure for each set of curves and needs no other file.
 func TestReport(t *testing.T) {
 	html, err := sample().HTML()
 	if err != nil {

@@ -19,16 +19,14 @@ type Comparison struct {
 	TooFew  bool    `json:"too_few,omitempty"` // so few values that no P below 0.05 is possible, however they lie
 }
 
-// MinPairs is how many values an interval of a median by ranks needs at least: that all n lie on one side of the true median has the
-// chance 2·0.5^n, which is below 5 % from 6 on.
-const MinPairs = 6
-
-// Compare takes two samples measured interleaved: a[i] beside b[i]. Extra values of the longer one count only for its Summary and
-// the test. The ratio is of pairs because machines drift: what both members of a pair share cancels.
+// Compare takes two samples measured interleaved: a[i] beside b[i]. Extra values of the longer one
+// count only for its Summary and the test. The ratio is of pairs because machines drift: what both
+// members of a pair share cancels.
 func Compare(a, b []float64) Comparison {
 	c := Comparison{A: Summarize(a), B: Summarize(b), P: MannWhitney(a, b)}
-	c.Differs = c.P < 0.05
-	c.TooFew = 2/combin.GeneralizedBinomial(float64(len(a)+len(b)), float64(len(a))) >= 0.05 // the P of samples that do not overlap
+	c.Differs = c.P < significance
+	// the P of samples that do not overlap
+	c.TooFew = 2/combin.GeneralizedBinomial(float64(len(a)+len(b)), float64(len(a))) >= significance
 	ratios := make([]float64, 0, min(len(a), len(b)))
 	for i := range min(len(a), len(b)) {
 		ratios = append(ratios, a[i]/b[i])
@@ -43,9 +41,10 @@ func Compare(a, b []float64) Comparison {
 	return c
 }
 
-// MannWhitney is the two-sided p-value that the two samples come from one distribution, against one being shifted (Mann and
-// Whitney 1947). Exact for small samples without ties (product of sizes at most 1600), else the normal approximation with correction for ties
-// and continuity. 1 if either is empty.
+// MannWhitney is the two-sided p-value that the two samples come from one distribution, against one
+// being shifted (Mann and Whitney 1947). Exact for small samples without ties (product of sizes at
+// most 1600), else the normal approximation with correction for ties and continuity. 1 if either is
+// empty.
 func MannWhitney(a, b []float64) float64 {
 	n, m := len(a), len(b)
 	if n == 0 || m == 0 {
@@ -100,8 +99,8 @@ func MannWhitney(a, b []float64) float64 {
 	return min(1, 2*distuv.UnitNormal.Survival(z))
 }
 
-// exactP is 2·P(U ≤ u) from the exact distribution of U: the number of ways to choose which n of n+m ranks are a's with the given sum,
-// by the usual recursion over the ranks.
+// exactP is 2·P(U ≤ u) from the exact distribution of U: the number of ways to choose which n of
+// n+m ranks are a's with the given sum, by the usual recursion over the ranks.
 func exactP(n, m, u int) float64 {
 	ways := make([][]float64, n+1) // ways[k][s]: k ranks chosen, U so far s
 	for k := range ways {

@@ -1,6 +1,7 @@
-// Package stat has the statistics that performance measurements need, after Hoefler and Belli, "Scientific Benchmarking of
-// Parallel Computing Systems" (SC 2015): medians beside means, confidence intervals, repetition until the interval is narrow,
-// autocorrelation, and a test before a difference is claimed. All functions are pure; none changes its input.
+// Package stat has the statistics that performance measurements need, after Hoefler and Belli,
+// "Scientific Benchmarking of Parallel Computing Systems" (SC 2015): medians beside means,
+// confidence intervals, repetition until the interval is narrow, autocorrelation, and a test before
+// a difference is claimed. All functions are pure; none changes its input.
 package stat
 
 import (
@@ -11,25 +12,27 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Confidence of all intervals.
-const Confidence = 0.95
-
 // Summary of a sample. Units are the sample's.
 type Summary struct {
-	N        int     `json:"n"`
-	Mean     float64 `json:"mean"`
-	Median   float64 `json:"median"`
-	Min      float64 `json:"min"`
-	Max      float64 `json:"max"`
-	Q1       float64 `json:"q1"`
-	Q3       float64 `json:"q3"`
-	StdDev   float64 `json:"stddev"`    // of the sample, n-1 degrees of freedom
-	CI       float64 `json:"ci95"`      // half width of the mean's 95 % interval (Student t) from every Stride-th value; +Inf for n < 2 becomes -1 in JSON
-	Stride   int     `json:"stride"`    // 1 unless neighbours correlate (Subsample)
-	MedianLo float64 `json:"median_lo"` // 95 % interval of the median, by ranks; no assumption on the distribution. For n < MinPairs the range, which covers less
+	N      int     `json:"n"`
+	Mean   float64 `json:"mean"`
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	Q1     float64 `json:"q1"`
+	Q3     float64 `json:"q3"`
+	StdDev float64 `json:"stddev"` // of the sample, n-1 degrees of freedom
+	// half width of the mean's 95 % interval (Student t) from every Stride-th value; +Inf for n < 2
+	// becomes -1 in JSON
+	CI     float64 `json:"ci95"`
+	Stride int     `json:"stride"` // 1 unless neighbours correlate (Subsample)
+	// 95 % interval of the median, by ranks; no assumption on the distribution. For n < MinPairs
+	// the range, which covers less
+	MedianLo float64 `json:"median_lo"`
 	MedianHi float64 `json:"median_hi"`
-	Outliers int     `json:"outliers"` // beyond 1.5 interquartile ranges from the quartiles (Tukey); counted, never dropped
-	Lag1     float64 `json:"lag1"`     // autocorrelation at lag 1, 0 for n < 3
+	// beyond 1.5 interquartile ranges from the quartiles (Tukey); counted, never dropped
+	Outliers int     `json:"outliers"`
+	Lag1     float64 `json:"lag1"` // autocorrelation at lag 1, 0 for n < 3
 }
 
 // Summarize describes a sample; the zero Summary for an empty one.
@@ -57,7 +60,8 @@ func Summarize(x []float64) Summary {
 	return sum
 }
 
-// Quantile of a sorted sample, linear between the two nearest ranks (type 7 of Hyndman and Fan 1996).
+// Quantile of a sorted sample, linear between the two nearest ranks (type 7 of Hyndman and Fan
+// 1996).
 func Quantile(sorted []float64, p float64) float64 {
 	at := p * float64(len(sorted)-1)
 	i := int(at)
@@ -75,7 +79,8 @@ func Median(x []float64) float64 {
 	return Quantile(slices.Sorted(slices.Values(x)), 0.5)
 }
 
-// HalfWidth of the mean's confidence interval by Student's t, for independent values; +Inf for fewer than two.
+// HalfWidth of the mean's confidence interval by Student's t, for independent values; +Inf for
+// fewer than two.
 func HalfWidth(x []float64) float64 {
 	n := float64(len(x))
 	if n < 2 {
@@ -85,7 +90,8 @@ func HalfWidth(x []float64) float64 {
 	return t * stat.StdDev(x, nil) / math.Sqrt(n)
 }
 
-// medianInterval is the order-statistic interval of the median (binomial, normal approximation of the ranks as in Le Boudec 2011).
+// medianInterval is the order-statistic interval of the median (binomial, normal approximation of
+// the ranks as in Le Boudec 2011).
 func medianInterval(sorted []float64) (lo, hi float64) {
 	n := float64(len(sorted))
 	z := distuv.UnitNormal.Quantile(1 - (1-Confidence)/2)
@@ -113,9 +119,9 @@ func Autocorrelation(x []float64, lag int) float64 {
 	return num / den
 }
 
-// Subsample takes every k-th value with the smallest k up to a quarter of the sequence for which neighbours no longer correlate at the
-// 5 % level (|autocorrelation| < 1.96/√n), since intervals assume independent values. It returns the sequence itself if it is fine
-// already, and k.
+// Subsample takes every k-th value with the smallest k up to a quarter of the sequence for which
+// neighbours no longer correlate at the 5 % level (|autocorrelation| < 1.96/√n), since intervals
+// assume independent values. It returns the sequence itself if it is fine already, and k.
 func Subsample(x []float64) (kept []float64, k int) {
 	for k = 1; ; k++ {
 		kept = kept[:0:0]
@@ -133,9 +139,6 @@ type Rule struct {
 	Min, Max int     // repetitions, 2 ≤ Min ≤ Max
 	Width    float64 // stop when the interval's half width is at most this share of the mean
 }
-
-// DefaultRule: the 95 % interval within ±2.5 % of the mean, 10 to 200 repetitions.
-var DefaultRule = Rule{Min: 10, Max: 200, Width: 0.025}
 
 // Enough reports whether to stop, and whether the width was reached (false when only Max was).
 func (r Rule) Enough(x []float64) (stop, reached bool) {

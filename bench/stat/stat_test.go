@@ -51,7 +51,8 @@ func TestMedianIntervalCovers(t *testing.T) {
 	}
 }
 
-// The exact values are those of R's wilcox.test for its own examples; the one with ties by hand: U = 3, sigma² = 25/12·(11 - 60/90), z = 9/4.640.
+// The exact values are those of R's wilcox.test for its own examples; the one with ties by hand: U
+// = 3, sigma² = 25/12·(11 - 60/90), z = 9/4.640.
 func TestMannWhitney(t *testing.T) {
 	near(t, "exact", MannWhitney([]float64{1, 2, 3}, []float64{4, 5, 6}), 0.1, 1e-12)
 	near(t, "exact 2", MannWhitney([]float64{0.8, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46}, []float64{1.15, 0.88, 0.9, 0.74, 1.21}), 0.2544, 1e-4)
@@ -85,7 +86,8 @@ func TestCompareFindsAShift(t *testing.T) {
 	}
 }
 
-// What too few values cannot show is not claimed: no interval of the ratio, and no test, however far apart the samples are.
+// What too few values cannot show is not claimed: no interval of the ratio, and no test, however
+// far apart the samples are.
 func TestTooFewToCompare(t *testing.T) {
 	var a, b []float64
 	for n := 1; n <= 7; n++ {
@@ -139,7 +141,8 @@ func TestRule(t *testing.T) {
 	}
 }
 
-// The interval of the mean of a sequence whose neighbours correlate must not pretend that they do not.
+// The interval of the mean of a sequence whose neighbours correlate must not pretend that they do
+// not.
 func TestIntervalOfCorrelatedValues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	const runs = 1000

@@ -95,9 +95,6 @@ const (
 	Silent  Kind = "silent"  // no answer, no route
 )
 
-// dialTimeout bounds one connection attempt.
-const dialTimeout = 3 * time.Second
-
 // Serve is a probe: it writes Hello to w, then for every line of targets (a JSON array) on r a line
 // of answers, until r ends.
 func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
@@ -227,9 +224,6 @@ func library(ctx context.Context, m spec.MPI) Library {
 	}
 	return l
 }
-
-// enoughLocked is what a rank locks for one link over verbs and a few large messages, in bytes.
-const enoughLocked = 64 << 20
 
 // lockable is how many bytes of memory may be locked.
 func lockable() uint64 {

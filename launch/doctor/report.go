@@ -129,7 +129,7 @@ func (r *Report) host(h Hello) {
 		os.Remove(f.Name())
 	}
 	level, advice := OK, ""
-	if h.Cores < 4 {
+	if h.Cores < enoughCores {
 		level, advice = Warn, "ranks that wait share a core: keep MPICH (which never yields) at 2 ranks here, and expect latencies to suffer"
 	}
 	r.add(level, h.Host, fmt.Sprintf("%d cores", h.Cores), advice)

@@ -13,9 +13,6 @@ import (
 	"github.com/leidenzipper/zipper/transport/verbs"
 )
 
-// verbsTimeout bounds a connection over queue pairs: an adapter takes some seconds to give up.
-const verbsTimeout = 15 * time.Second
-
 // dialVerbs connects over the fabric: the link's own proof tells whether both ports are on one.
 func dialVerbs(ctx context.Context, addr string, begin time.Time) Answer {
 	ctx, cancel := context.WithTimeout(ctx, verbsTimeout)

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -38,7 +37,7 @@ func FindMpirun(ctx context.Context, m spec.MPI) (path, version string, err erro
 
 // IdentifyMpirun asks an mpirun which library it belongs to and its version.
 func IdentifyMpirun(ctx context.Context, path string) (m spec.MPI, version string) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
 	out, _ := exec.CommandContext(ctx, path, "--version").CombinedOutput()
 	text := string(out)

@@ -27,10 +27,8 @@ type fragments struct {
 	timer *time.Timer
 }
 
-const (
-	launcher   = -1
-	longestTag = 32 // bytes, and a little more
-)
+// launcher is whose text the native launcher's own is.
+const launcher = -1
 
 // fragmentHead is what may become a tag.
 var fragmentHead = regexp.MustCompile(`\[(?:1(?:,(?:[0-9]{1,9}(?:\](?:<[a-z]{0,7}(?:>:?)?)?)?)?)?)?$`)

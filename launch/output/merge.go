@@ -20,13 +20,6 @@ type Merger struct {
 	freed time.Time // when dst took something that it had not taken at once
 }
 
-// partialAfter is how long an incomplete line waits for its rest; maxLine is when it is passed on
-// at once.
-const (
-	partialAfter = 100 * time.Millisecond
-	maxLine      = 64 << 10
-)
-
 // NewMerger merges into dst.
 func NewMerger(dst io.Writer) *Merger { return &Merger{dst: dst} }
 
@@ -120,7 +113,7 @@ func (s *source) emit(n int) {
 		begin := time.Now()
 		_, s.m.err = s.m.dst.Write(out)
 		s.m.last = s
-		if time.Since(begin) > partialAfter/10 {
+		if time.Since(begin) > slowWrite {
 			s.m.freed = time.Now()
 		}
 	}

@@ -46,7 +46,7 @@ func (j *Job) Normalize() error {
 		j.Secret = randomHex(16)
 	}
 	if j.Timeout == 0 {
-		j.Timeout = 60 * time.Second
+		j.Timeout = defaultTimeout
 	}
 	if !word.MatchString(j.ID) {
 		return fmt.Errorf("job id %q: use letters, digits, '.', '_' and '-'", j.ID)
@@ -95,6 +95,7 @@ func (j *Job) Normalize() error {
 				return fmt.Errorf("a zipper is said to be on the network of cluster %q, which the job does not have", name)
 			}
 			if z.AddressFor(name) == "" {
+				//nolint:staticcheck // the colon at the end is the key's
 				return fmt.Errorf("a zipper has no address for cluster %q: give it address: HOST[:PORT], or one under addresses:", name)
 			}
 		}

@@ -13,9 +13,10 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// Each process's window has an inbox for each other process: one word in which that one says how many granules it has taken from the inbox
-// there that is ours, the flags, and a ring of granules. A message takes whole granules, one at least; its flag is in the word of its
-// first granule: where in the stream it starts, and its length. The flag is put when the message is known to be there.
+// Each process's window has an inbox for each other process: one word in which that one says how
+// many granules it has taken from the inbox there that is ours, the flags, and a ring of granules.
+// A message takes whole granules, one at least; its flag is in the word of its first granule: where
+// in the stream it starts, and its length. The flag is put when the message is known to be there.
 const (
 	granule     = 64 << 10
 	granules    = 64
@@ -26,7 +27,8 @@ const (
 	putPatience = time.Minute
 )
 
-// putEndpoint moves messages by MPI_Put with a flag: no call of the receiver is needed for them to arrive.
+// putEndpoint moves messages by MPI_Put with a flag: no call of the receiver is needed for them to
+// arrive.
 type putEndpoint struct {
 	w     *mmpi.Comm
 	win   *mmpi.Window

@@ -115,7 +115,7 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 	}
 	defer func() {
 		cmd.Process.Signal(syscall.SIGTERM)
-		cmd.Wait()
+		_ = cmd.Wait() // it was told to end
 		if err != nil && ctx.Err() == nil {
 			os.Stderr.Write(log.Bytes())
 		}

@@ -113,7 +113,9 @@ func showNet(c *cli.Context, r *netgauge.Report) error {
 		}
 		fmt.Fprintln(t)
 	}
-	t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
 	var names []string
 	for k := range r.Values {
 		names = append(names, k)

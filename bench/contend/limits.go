@@ -1,0 +1,31 @@
+package contend
+
+// Near is the error up to which a transfer counts as predicted well.
+const Near = 0.10
+
+// What says that processors, not the network, were measured, in parts of the processor time. From
+// Busy on, used or stolen, a measurement may have waited for processors: it is named. From Disturbed
+// on, stolen by a hypervisor, a pattern is measured again, Attempts times at most: the run takes
+// longer, and its result says nothing of other guests of the machine.
+const (
+	Busy      = 0.5
+	Disturbed = 0.25
+	Attempts  = 3
+)
+
+// latencySamples is of how many small messages a latency is the median: odd.
+const latencySamples = 9
+
+// window is the receive window in the lab, bytes: fixed, and smaller than the queues, so that nothing
+// is lost and what is measured is the sharing of links.
+const window = 256 << 10
+
+// A forwarder that is to be the bottleneck has quotaTime of a processor in each quotaPeriod, both in
+// microseconds.
+const (
+	quotaPeriod = 100_000
+	quotaTime   = 1_000
+)
+
+// histogramBins are of 5 % each, symmetric about 0; what is beyond counts in the outermost.
+const histogramBins = 20

@@ -1,0 +1,17 @@
+package doctor
+
+import "time"
+
+// How long one attempt to connect, and the answer, may take. Longer only makes the user wait for
+// each address that is silent. An adapter takes some seconds to give up by itself.
+const (
+	dialTimeout  = 3 * time.Second
+	verbsTimeout = 15 * time.Second
+)
+
+// enoughLocked is what a rank locks for one link over verbs and a few large messages, bytes.
+const enoughLocked = 64 << 20
+
+// enoughCores is from how many cores on a host is not warned about: with fewer even the ranks of two
+// clusters of two on one host share cores while they wait.
+const enoughCores = 4

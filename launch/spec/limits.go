@@ -1,0 +1,7 @@
+package spec
+
+import "time"
+
+// defaultTimeout is how long a cluster waits for the others to join. It suits clusters that
+// are started together; where each waits for its own batch system the user says more (--timeout).
+const defaultTimeout = 60 * time.Second
