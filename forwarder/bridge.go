@@ -70,7 +70,7 @@ func (j *job) startBridges() {
 			br.ranks++
 		}
 	}
-	for _, br := range h.bridges {
+	for _, br := range j.bridges() {
 		// One sender may have as much on its way to each of them.
 		br.peer.conn.Widen(br.ranks)
 	}
@@ -105,7 +105,7 @@ func (j *job) sayBye() {
 	if j.state != running || j.hops.staying > 0 {
 		return
 	}
-	for _, br := range j.hops.bridges {
+	for _, br := range j.bridges() {
 		still := br.said
 		for _, o := range j.hops.bridges {
 			still = still || o.cluster != br.cluster && !o.heard

@@ -45,6 +45,7 @@ type Config struct {
 	// Others in tests.
 	pipeFrom, pipeSize int // see package relay
 	clock              clock
+	spawn              func(fn func()) // runs what may block; a goroutine of its own
 
 	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not block.
 	JobEnd func(Summary)

@@ -18,6 +18,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,10 +43,10 @@ type Forwarder struct {
 	born    time.Time
 
 	mu       sync.Mutex
-	peers    map[*peer]struct{}
+	peers    map[*peer]int   // numbered as they came
 	jobs     map[string]*job // by id; all that have not ended
 	past     []Summary       // last ended jobs, oldest first
-	next     int             // worker for the next link
+	next     int             // links so far
 	stopping bool
 	empty    chan struct{} // closed when stopping and the last link is gone
 }
@@ -56,7 +58,7 @@ func New(cfg Config) (*Forwarder, error) {
 		return nil, err
 	}
 	return &Forwarder{cfg: cfg, log: cfg.Log, relay: relay.New(cfg.relay()), born: cfg.clock.Now(),
-		peers: map[*peer]struct{}{}, jobs: map[string]*job{}, empty: make(chan struct{})}, nil
+		peers: map[*peer]int{}, jobs: map[string]*job{}, empty: make(chan struct{})}, nil
 }
 
 // Serve takes links in and relays until ctx ends; then it refuses and aborts what is there, closes everything
@@ -141,7 +143,7 @@ func (f *Forwarder) take(link transport.Link, prepare func(p *peer) bool) {
 		return
 	}
 	f.next++
-	f.peers[p] = struct{}{}
+	f.peers[p] = f.next
 	p.conn.Post(func() {
 		if err := p.conn.Open(); err != nil {
 			f.log.Error("cannot watch a link", zap.Error(err))
@@ -154,7 +156,11 @@ func (f *Forwarder) take(link transport.Link, prepare func(p *peer) bool) {
 // aside runs work, which may block, on a goroutine of its own, and then done, which must not, on an event loop.
 // done may be nil. Any thread.
 func (f *Forwarder) aside(work, done func()) {
-	f.asides.Go(func() {
+	spawn := f.asides.Go
+	if f.cfg.spawn != nil {
+		spawn = f.cfg.spawn
+	}
+	spawn(func() {
 		work()
 		if done != nil && !f.workers[0].Loop.Post(done) {
 			done() // the loops have ended: nobody is in its way
@@ -166,8 +172,8 @@ func (f *Forwarder) aside(work, done func()) {
 func (f *Forwarder) shutdown() {
 	f.mu.Lock()
 	f.stopping = true
-	for _, j := range f.jobs {
-		switch {
+	for _, id := range slices.Sorted(maps.Keys(f.jobs)) {
+		switch j := f.jobs[id]; {
 		case j.state == gathering && j.hops != nil:
 			f.giveUp(j, wire.RefuseShutdown, stopReason)
 		case j.state != running:
@@ -177,7 +183,7 @@ func (f *Forwarder) shutdown() {
 			f.fail(j, 1, wire.Nobody, stopReason, nil)
 		}
 	}
-	for p := range f.peers {
+	for _, p := range f.inOrder() {
 		p.refuse(wire.RefuseShutdown, stopReason)
 		f.leave(p)
 	}
@@ -191,9 +197,14 @@ func (f *Forwarder) shutdown() {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for p := range f.peers {
+	for _, p := range f.inOrder() {
 		p.end(errStopped)
 	}
+}
+
+// inOrder is who is connected, as they came. With f.mu.
+func (f *Forwarder) inOrder() []*peer {
+	return slices.SortedFunc(maps.Keys(f.peers), func(p, q *peer) int { return f.peers[p] - f.peers[q] })
 }
 
 var errStopped = errors.New("the forwarder has stopped")

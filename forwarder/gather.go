@@ -145,8 +145,8 @@ func (f *Forwarder) notice(b *job) {
 	}
 	b.soon = false
 	text := fmt.Sprintf("job %q is not complete yet; %s", b.id, f.missing(b))
-	for p, w := range b.waiting {
-		if _, native := b.place(uint32(w.rank)); native == 0 {
+	for _, p := range b.inOrder() {
+		if _, native := b.place(uint32(p.waiting.rank)); native == 0 {
 			p.joining.Notice(text)
 			p.say()
 		}
@@ -210,15 +210,14 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 	b.notice.Stop()
 	delete(f.jobs, b.id)
 	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))
-	for p := range b.waiting {
+	for _, p := range b.inOrder() {
 		p.waiting = nil
 		p.refuse(code, reason)
 	}
-	if b.hops == nil {
-		return
+	if b.hops != nil {
+		b.hops.cancel()
 	}
-	b.hops.cancel()
-	for _, br := range b.hops.bridges {
+	for _, br := range b.bridges() {
 		br.peer.abortWith(frame(wire.TypeRefuse, &wire.Refuse{Code: code, Reason: reason}))
 	}
 }

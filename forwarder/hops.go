@@ -148,7 +148,7 @@ func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
 // spread keeps a new rank's Join and passes it on. With Forwarder.mu.
 func (j *job) spread(join *wire.Join) {
 	j.hops.joins = append(j.hops.joins, join)
-	for _, br := range j.hops.bridges {
+	for _, br := range j.bridges() {
 		br.announce(join)
 	}
 }
@@ -306,7 +306,7 @@ func (f *Forwarder) sees(b *job, zipper int) {
 		return
 	}
 	h.ready[zipper] = true
-	for _, br := range h.bridges {
+	for _, br := range b.bridges() {
 		br.send(wire.TypeReady, &wire.Ready{Zipper: uint32(zipper)})
 	}
 	if !slices.Contains(h.ready, false) {

@@ -3,6 +3,8 @@ package forwarder
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -107,10 +109,18 @@ func (j *job) place(rank uint32) (cluster string, native int) {
 	return "?", n
 }
 
-// bridges are those of a job of several hops that are there.
-func (j *job) bridges() map[int]*bridge {
+// inOrder is who waits, by rank.
+func (j *job) inOrder() []*peer {
+	return slices.SortedFunc(maps.Keys(j.waiting), func(p, q *peer) int { return j.waiting[p].rank - j.waiting[q].rank })
+}
+
+// bridges are those that are there, by the index of the other end; none in a job of one hop.
+func (j *job) bridges() (list []*bridge) {
 	if j.hops == nil {
 		return nil
 	}
-	return j.hops.bridges
+	for _, k := range slices.Sorted(maps.Keys(j.hops.bridges)) {
+		list = append(list, j.hops.bridges[k])
+	}
+	return list
 }

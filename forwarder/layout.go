@@ -76,21 +76,22 @@ func (f *Forwarder) start(b *job) {
 		b.classic = relay.NewClassic(f.cfg.ControlLimit)
 	}
 	f.to(b, running)
-	for p, w := range b.waiting {
-		b.table[w.rank].Store(p.conn)
+	ranks := b.inOrder()
+	for _, p := range ranks {
+		b.table[p.waiting.rank].Store(p.conn)
 	}
 	if b.hops != nil {
 		b.startBridges()
 	}
 	layout := b.layout
 	var room []byte // one for all: with each of its own this would take memory in proportion to the square of the ranks
-	for p, w := range b.waiting {
-		layout.Rank = uint32(w.rank)
+	for _, p := range ranks {
+		layout.Rank = uint32(p.waiting.rank)
 		room = p.joining.Admit(&layout, room)
 		p.say()
 	}
-	for p, w := range b.waiting { // only now: a connection with its place does not wait for the lock
-		p.run(&member{job: b, rank: uint32(w.rank)})
+	for _, p := range ranks { // only now: a connection with its place does not wait for the lock
+		p.run(&member{job: b, rank: uint32(p.waiting.rank)})
 	}
 	for _, br := range b.bridges() {
 		b.live++

@@ -3,6 +3,8 @@ package forwarder
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -92,8 +94,8 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	layout.Rank = v
 	p.joining.Admit(&layout, nil)
 	p.say()
-	for r, reason := range b.absent {
-		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Reason: reason}))
+	for _, r := range slices.Sorted(maps.Keys(b.absent)) {
+		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Reason: b.absent[r]}))
 	}
 	b.live++
 	p.run(&member{job: b, rank: v})

@@ -1,0 +1,574 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/memnet"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+var update = flag.Bool("update", false, "write the transcripts anew")
+
+// Every testdata/*.txt is a script: lines that begin with "> " are commands, the others what they give. One thread
+// drives all: forwarders' loops are stepped, the clock stands still but for "wait", and what forwarders do aside (dial,
+// ask the kernel) waits for "aside". Commands:
+//
+//	forwarder NAME [nat] [patience=D] [linger=D]        starts one
+//	job ID CLUSTER=N… [rails=N] [NAME:CLUSTER,CLUSTER…]  the job that ranks join; NAME:… are its forwarders if it has several hops
+//	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER=N,…] [inside]
+//	                                                     a process of the job opens a link (a0 is the first of cluster a)
+//	eager RANK TO SIZE, data RANK TO SIZE                sends a frame to a virtual rank
+//	bye RANK, abort RANK CODE, garbage RANK, close RANK  says so, or just closes its link
+//	stall RANK, read RANK                                does not read any more; does again
+//	deaf RANK                                            reads, but does not answer Pings
+//	cut NAME NAME                                        breaks the link between two forwarders
+//	aside [error]                                        does what was to be done aside, or has it fail
+//	wait D                                               lets time pass
+//	status NAME, stop NAME
+//
+// RANK is cluster and native rank, with @NAME if it joins more than one forwarder.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scripts", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &script{t: t, now: &steppedClock{now: time.Unix(1e9, 0)}, zips: map[string]*scripted{}, ends: map[string]*processEnd{}}
+			t.Cleanup(s.close)
+			for line := range strings.SplitSeq(strings.TrimRight(string(want), "\n"), "\n") {
+				switch {
+				case strings.HasPrefix(line, "> "):
+					s.printf("%s", line)
+					s.do(strings.Fields(line[2:]))
+				case strings.HasPrefix(line, "#"), line == "":
+					s.printf("%s", line)
+				}
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(s.out.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got := s.out.String(); got != string(want) {
+				t.Errorf("transcript differs; got:\n%s", got)
+			}
+		})
+	}
+}
+
+type script struct {
+	t      *testing.T
+	now    *steppedClock
+	zips   map[string]*scripted
+	order  []string // of zips
+	ends   map[string]*processEnd
+	joined []string // of ends
+	asides []func()
+	broken error // what is done aside fails with it
+	job    handshake.Identity
+	out    strings.Builder
+}
+
+// scripted is a forwarder without threads.
+type scripted struct {
+	f     *Forwarder
+	links map[string]*memnet.Link // to other forwarders
+}
+
+// processEnd is a process's end of its link.
+type processEnd struct {
+	name, zip string
+	link      *memnet.Link
+	joiner    *handshake.Joiner // nil: it has joined
+	rank      uint32            // virtual, then
+	inside    string            // where it takes connections that the kernel passes on
+	stalled   bool
+	deaf      bool
+	gone      bool
+	buf       []byte
+	seq       uint64
+}
+
+func (s *script) printf(format string, args ...any) {
+	s.out.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+}
+
+func (s *script) num(w string) int {
+	n, err := strconv.Atoi(w)
+	if err != nil {
+		s.t.Fatalf("%q is not a number", w)
+	}
+	return n
+}
+
+func (s *script) duration(w string) time.Duration {
+	d, err := time.ParseDuration(w)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+func (s *script) end(name string) *processEnd {
+	e := s.ends[name]
+	if e == nil {
+		s.t.Fatalf("nobody is called %s", name)
+	}
+	return e
+}
+
+func (s *script) do(w []string) {
+	var p []string
+	opt := map[string]string{}
+	for _, x := range w[1:] {
+		if k, v, ok := strings.Cut(x, "="); ok && w[0] != "job" {
+			opt[k] = v
+		} else {
+			p = append(p, x)
+		}
+	}
+	switch w[0] {
+	case "forwarder":
+		s.forwarder(p, opt)
+	case "job":
+		s.newJob(p)
+	case "join":
+		s.join(p, opt)
+	case "eager", "data":
+		e := s.end(p[0])
+		make := eager
+		if w[0] == "data" {
+			make = func(src, dst, seq int, b []byte) []byte { return data(src, dst, uint64(seq), b) }
+		}
+		e.seq++
+		s.send(e, make(int(e.rank), s.num(p[1]), int(e.seq), pattern(s.num(p[2]), 0)))
+	case "bye":
+		s.send(s.end(p[0]), frame(wire.TypeBye, nil))
+	case "abort":
+		e := s.end(p[0])
+		s.send(e, abortFrame(int32(s.num(p[1])), e.rank, "MPI_Abort"))
+	case "garbage":
+		s.send(s.end(p[0]), slices.Repeat([]byte{200}, wire.HeaderLen))
+	case "close":
+		s.leave(s.end(p[0]))
+	case "stall", "read":
+		s.end(p[0]).stalled = w[0] == "stall"
+	case "deaf":
+		s.end(p[0]).deaf = true
+	case "cut":
+		s.zips[p[0]].links[p[1]].Cut()
+	case "aside":
+		if len(p) > 0 {
+			s.broken = errors.New("does not work")
+		}
+		work := s.asides
+		s.asides = nil
+		for _, fn := range work {
+			fn()
+		}
+		s.broken = nil
+	case "wait":
+		s.wait(s.duration(p[0]))
+	case "status":
+		for _, j := range s.zips[p[0]].f.Status().Jobs {
+			s.printf("  %s: %s, %d of %d joined, %d doors, %d bytes wait; missing %q, refused %q, reason %q", j.Job, j.State, j.Joined, j.Ranks, j.Doors, j.QueuedBytes, j.Missing, j.Refused, j.Reason)
+		}
+	case "stop":
+		f := s.zips[p[0]].f
+		f.cfg.Linger = 0
+		f.shutdown()
+	default:
+		s.t.Fatalf("no command %q", w[0])
+	}
+	s.settle()
+}
+
+func (s *script) forwarder(p []string, opt map[string]string) {
+	name := p[0]
+	z := &scripted{links: map[string]*memnet.Link{}}
+	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}), clock: s.now,
+		spawn: func(fn func()) { s.asides = append(s.asides, fn) },
+		Dial: func(_ context.Context, addr string) (transport.Link, error) {
+			other := s.zips[addr]
+			if s.broken != nil {
+				return nil, s.broken
+			}
+			a, b := memnet.Pipe(memnet.Options{})
+			z.links[addr], other.links[name] = a, b
+			other.f.take(named{b, name}, nil)
+			return named{a, addr}, nil
+		},
+		JobEnd: func(j Summary) {
+			s.printf("  %s: job %s is over: ok=%v code=%d %s", name, j.Job, j.OK, j.Code, j.Reason)
+			for _, t := range j.Traffic {
+				if t.Frames > 0 {
+					s.printf("  %s: %s to %s: %d frames, %d bytes", name, t.From, t.To, t.Frames, t.PayloadBytes)
+				}
+			}
+		}}
+	if slices.Contains(p, "nat") {
+		cfg.NAT = scriptNAT{s}
+	}
+	if d := opt["patience"]; d != "" {
+		cfg.Patience = s.duration(d)
+	}
+	if d := opt["linger"]; d != "" {
+		cfg.Linger = s.duration(d)
+	}
+	var err error
+	if z.f, err = New(cfg); err == nil {
+		err = z.f.makeLoops()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.zips[name] = z
+	s.order = append(s.order, name)
+}
+
+func (s *script) newJob(p []string) {
+	s.job = identity(p[0], "", 0)
+	for _, x := range p[1:] {
+		if name, on, ok := strings.Cut(x, ":"); ok {
+			var z wire.Zipper
+			for _, c := range strings.Split(on, ",") {
+				z.Ports = append(z.Ports, wire.Port{Cluster: uint16(s.cluster(c)), Address: name})
+			}
+			s.job.Zippers = append(s.job.Zippers, z)
+			continue
+		}
+		k, v, _ := strings.Cut(x, "=")
+		if k == "rails" {
+			s.job.Rails = s.num(v)
+		} else {
+			s.job.Layout = append(s.job.Layout, wire.Cluster{Name: k, Size: uint32(s.num(v))})
+		}
+	}
+}
+
+func (s *script) cluster(name string) int {
+	return slices.IndexFunc(s.job.Layout, func(c wire.Cluster) bool { return c.Name == name })
+}
+
+func (s *script) join(p []string, opt map[string]string) {
+	who, zip, several := strings.Cut(p[0], "@")
+	if !several {
+		zip = s.order[0]
+	}
+	id := s.job
+	id.Cluster, id.Rank = who[:1], s.num(who[1:])
+	id.Library, id.Host, id.Instance = "lib-"+id.Cluster, "host-"+id.Cluster, uint64(id.Cluster[0])<<8+uint64(id.Rank)
+	for k, z := range id.Zippers {
+		if z.Ports[0].Address == zip {
+			id.Here = k
+		}
+	}
+	if v := opt["secret"]; v != "" {
+		id.Secret = v
+	}
+	if v := opt["timeout"]; v != "" {
+		id.TimeoutMS = s.duration(v).Milliseconds()
+	}
+	if v := opt["layout"]; v != "" {
+		c, n, _ := strings.Cut(v, ":")
+		id.Layout = slices.Clone(id.Layout)
+		id.Layout[s.cluster(c)].Size = uint32(s.num(n))
+	}
+	j, err := handshake.NewJoiner(id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	a, b := memnet.Pipe(memnet.Options{Buffer: 8 << 10})
+	e := &processEnd{name: p[0], zip: zip, link: a, joiner: j}
+	if slices.Contains(p, "inside") {
+		e.inside = "10.0.0.1:5000"
+	}
+	if old := s.ends[e.name]; old != nil && !old.gone {
+		old.name += "'"
+		s.ends[old.name] = old
+		s.joined[slices.Index(s.joined, e.name)] = old.name
+	}
+	s.ends[e.name] = e
+	if !slices.Contains(s.joined, e.name) {
+		s.joined = append(s.joined, e.name)
+	}
+	s.zips[zip].f.take(named{b, e.name}, nil)
+}
+
+func (s *script) send(e *processEnd, frame []byte) {
+	if n, err := e.link.TryWrite(frame); n != len(frame) {
+		s.t.Fatalf("%s cannot send: %d of %d bytes, %v", e.name, n, len(frame), err)
+	}
+}
+
+func (s *script) leave(e *processEnd) {
+	e.gone = true
+	e.link.Close()
+}
+
+// settle has forwarders and processes do what they can, until nobody can do more.
+func (s *script) settle() {
+	for busy := true; busy; {
+		busy = false
+		for _, name := range s.order {
+			for s.zips[name].f.workers[0].Loop.Step() {
+				busy = true
+			}
+		}
+		for _, name := range s.joined {
+			if e := s.ends[name]; !e.gone && !e.stalled && s.read(e) {
+				busy = true
+			}
+		}
+	}
+}
+
+// wait lets time pass, as often as the forwarders look at the clock.
+func (s *script) wait(d time.Duration) {
+	const step = 250 * time.Millisecond
+	for ; d > 0; d -= step {
+		s.now.advance(min(d, step))
+		s.settle()
+	}
+}
+
+// read takes what has come to a process.
+func (s *script) read(e *processEnd) bool {
+	p := make([]byte, 64<<10)
+	n, err := e.link.TryRead(p)
+	if err == transport.ErrAgain {
+		return false
+	}
+	if err != nil {
+		what := err.Error()
+		if errors.Is(err, io.EOF) {
+			what = "end of stream"
+		}
+		s.printf("  %s→%s %s", e.zip, e.name, what)
+		s.leave(e)
+		return true
+	}
+	e.buf = append(e.buf, p[:n]...)
+	for {
+		h, err := wire.ParseHeader(e.buf)
+		if err != nil || len(e.buf) < wire.HeaderLen+int(h.Length) {
+			return true
+		}
+		body := e.buf[wire.HeaderLen : wire.HeaderLen+int(h.Length)]
+		s.came(e, h, body)
+		e.buf = e.buf[wire.HeaderLen+int(h.Length):]
+	}
+}
+
+// came shows a frame and does with it what a process would. Pings and their answers are not shown.
+func (s *script) came(e *processEnd, h wire.Header, body []byte) {
+	if h.Type != wire.TypePing {
+		s.printf("  %s→%s %s", e.zip, e.name, describe(h, body))
+	}
+	switch {
+	case e.joiner != nil:
+		if h.Type == wire.TypePing && e.deaf {
+			return
+		}
+		e.joiner.HandleMessage(h, body)
+		_ = handshake.Drive(e.joiner, func(frame []byte) error { s.send(e, frame); return nil }, func(ev handshake.Event) error {
+			switch ev.Kind {
+			case handshake.Asked:
+				e.joiner.Inside(e.inside)
+			case handshake.Joined:
+				e.joiner, e.rank = nil, ev.Layout.Rank
+			case handshake.Ended:
+				s.leave(e)
+			}
+			return nil
+		})
+	case h.Type == wire.TypePing && !e.deaf:
+		s.send(e, frame(wire.TypePong, nil))
+	}
+}
+
+// describe shows a frame.
+func describe(h wire.Header, body []byte) string {
+	switch h.Type {
+	case wire.TypeEager, wire.TypeData:
+		return fmt.Sprintf("%v %d>%d size=%d", h.Type, h.Src, h.Dst, h.Payload())
+	case wire.TypeLayout:
+		l, err := wire.ParseLayout(body)
+		if err != nil {
+			return err.Error()
+		}
+		text := fmt.Sprintf("Layout rank=%d", l.Rank)
+		for _, d := range l.Doors {
+			text += fmt.Sprintf(" door(rank=%d for=%d at=%s)", d.Rank, d.Cluster, d.Address)
+		}
+		return text
+	case wire.TypeRefuse:
+		r, _ := wire.ParseRefuse(body)
+		return fmt.Sprintf("Refuse (%v) %s", r.Code, r.Reason)
+	case wire.TypeNotice:
+		n, _ := wire.ParseNotice(body)
+		return "Notice " + n.Text
+	case wire.TypeAbort:
+		a, _ := wire.ParseAbort(body)
+		who := "nobody"
+		if a.Rank != wire.Nobody {
+			who = fmt.Sprint(a.Rank)
+		}
+		return fmt.Sprintf("Abort code=%d rank=%s %s", a.Code, who, a.Reason)
+	case wire.TypeRailState:
+		r, _ := wire.ParseRailState(body)
+		return fmt.Sprintf("RailState rank=%d up=%v %s", r.Rank, r.Up, r.Reason)
+	}
+	return h.Type.String()
+}
+
+// close frees descriptors.
+func (s *script) close() {
+	for _, z := range s.zips {
+		for p := range z.f.peers {
+			p.conn.Link().Close()
+		}
+		z.f.freeLoops()
+	}
+	for _, e := range s.ends {
+		e.link.Close()
+	}
+}
+
+// silent is a listener that nobody asks: links are given to the forwarder.
+type silent struct{ addr string }
+
+func (silent) Accept() (transport.Link, error) { return nil, transport.ErrClosed }
+func (l silent) Addr() string                  { return l.addr }
+func (silent) Close() error                    { return nil }
+
+// named is a link of whose other end the name is known, on an IP network.
+type named struct {
+	*memnet.Link
+	name string
+}
+
+func (n named) Remote() string { return n.name }
+
+func (n named) Home() (here, there netip.Addr) {
+	return netip.MustParseAddr("10.0.0.254"), netip.MustParseAddr("10.0.0.1")
+}
+
+// scriptNAT is a kernel that opens all, or does not.
+type scriptNAT struct{ s *script }
+
+func (n scriptNAT) Pass(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
+	n.s.printf("  kernel: open %v", ways)
+	if n.s.broken != nil {
+		return nil, nil, n.s.broken
+	}
+	for i, w := range ways {
+		at = append(at, netip.AddrPortFrom(w.At, uint16(7001+i)))
+	}
+	return at, n, nil
+}
+
+func (n scriptNAT) Close() error {
+	n.s.printf("  kernel: close")
+	return nil
+}
+
+// steppedClock stands still but for advance.
+type steppedClock struct {
+	now    time.Time
+	timers []*steppedTimer
+}
+
+type steppedTimer struct {
+	c  *steppedClock
+	at time.Time // zero: stopped
+	fn func()
+}
+
+func (c *steppedClock) Now() time.Time { return c.now }
+
+func (c *steppedClock) AfterFunc(d time.Duration, fn func()) timer {
+	t := &steppedTimer{c, c.now.Add(d), fn}
+	c.timers = append(c.timers, t)
+	return t
+}
+
+func (t *steppedTimer) Stop() bool {
+	was := !t.at.IsZero()
+	t.at = time.Time{}
+	return was
+}
+
+func (t *steppedTimer) Reset(d time.Duration) bool {
+	was := t.Stop()
+	t.at = t.c.now.Add(d)
+	return was
+}
+
+func (c *steppedClock) advance(d time.Duration) {
+	c.now = c.now.Add(d)
+	for _, t := range slices.Clone(c.timers) {
+		if !t.at.IsZero() && !t.at.After(c.now) {
+			t.at = time.Time{}
+			t.fn()
+		}
+	}
+}
+
+// scriptLog shows what a forwarder logs.
+type scriptLog struct {
+	s   *script
+	zip string
+}
+
+func (l scriptLog) Enabled(zapcore.Level) bool        { return true }
+func (l scriptLog) With([]zapcore.Field) zapcore.Core { return l }
+func (l scriptLog) Sync() error                       { return nil }
+
+func (l scriptLog) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return c.AddCore(e, l)
+}
+
+func (l scriptLog) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	m := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(m)
+	}
+	who := m.Fields["job"]
+	if p, ok := m.Fields["peer"].(map[string]any); ok {
+		who = p["link"]
+	}
+	switch e.Level {
+	case zapcore.DebugLevel:
+		if m.Fields["was"] != nil {
+			l.s.printf("  %s: %s %v: %v → %v", l.zip, e.Message, who, m.Fields["was"], m.Fields["is"])
+		}
+	default:
+		l.s.printf("  %s: %v: %s", l.zip, who, e.Message)
+	}
+	return nil
+}
