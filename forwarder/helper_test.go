@@ -58,7 +58,6 @@ type bench struct {
 	ln     transport.Listener
 	dialer transport.Dialer
 	stop   func() // ends the forwarder and waits for it
-	mu     sync.Mutex
 	ends   chan Summary
 }
 

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,9 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
-	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/memnet"
@@ -411,41 +408,6 @@ func (s *script) came(e *processEnd, h wire.Header, body []byte) {
 	}
 }
 
-// describe shows a frame.
-func describe(h wire.Header, body []byte) string {
-	switch h.Type {
-	case wire.TypeEager, wire.TypeData:
-		return fmt.Sprintf("%v %d>%d size=%d", h.Type, h.Src, h.Dst, h.Payload())
-	case wire.TypeLayout:
-		l, err := wire.ParseLayout(body)
-		if err != nil {
-			return err.Error()
-		}
-		text := fmt.Sprintf("Layout rank=%d", l.Rank)
-		for _, d := range l.Doors {
-			text += fmt.Sprintf(" door(rank=%d for=%d at=%s)", d.Rank, d.Cluster, d.Address)
-		}
-		return text
-	case wire.TypeRefuse:
-		r, _ := wire.ParseRefuse(body)
-		return fmt.Sprintf("Refuse (%v) %s", r.Code, r.Reason)
-	case wire.TypeNotice:
-		n, _ := wire.ParseNotice(body)
-		return "Notice " + n.Text
-	case wire.TypeAbort:
-		a, _ := wire.ParseAbort(body)
-		who := "nobody"
-		if a.Rank != wire.Nobody {
-			who = fmt.Sprint(a.Rank)
-		}
-		return fmt.Sprintf("Abort code=%d rank=%s %s", a.Code, who, a.Reason)
-	case wire.TypeRailState:
-		r, _ := wire.ParseRailState(body)
-		return fmt.Sprintf("RailState rank=%d up=%v %s", r.Rank, r.Up, r.Reason)
-	}
-	return h.Type.String()
-}
-
 // close frees descriptors.
 func (s *script) close() {
 	for _, z := range s.zips {
@@ -457,118 +419,4 @@ func (s *script) close() {
 	for _, e := range s.ends {
 		e.link.Close()
 	}
-}
-
-// silent is a listener that nobody asks: links are given to the forwarder.
-type silent struct{ addr string }
-
-func (silent) Accept() (transport.Link, error) { return nil, transport.ErrClosed }
-func (l silent) Addr() string                  { return l.addr }
-func (silent) Close() error                    { return nil }
-
-// named is a link of whose other end the name is known, on an IP network.
-type named struct {
-	*memnet.Link
-	name string
-}
-
-func (n named) Remote() string { return n.name }
-
-func (n named) Home() (here, there netip.Addr) {
-	return netip.MustParseAddr("10.0.0.254"), netip.MustParseAddr("10.0.0.1")
-}
-
-// scriptNAT is a kernel that opens all, or does not.
-type scriptNAT struct{ s *script }
-
-func (n scriptNAT) Pass(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
-	n.s.printf("  kernel: open %v", ways)
-	if n.s.broken != nil {
-		return nil, nil, n.s.broken
-	}
-	for i, w := range ways {
-		at = append(at, netip.AddrPortFrom(w.At, uint16(7001+i)))
-	}
-	return at, n, nil
-}
-
-func (n scriptNAT) Close() error {
-	n.s.printf("  kernel: close")
-	return nil
-}
-
-// steppedClock stands still but for advance.
-type steppedClock struct {
-	now    time.Time
-	timers []*steppedTimer
-}
-
-type steppedTimer struct {
-	c  *steppedClock
-	at time.Time // zero: stopped
-	fn func()
-}
-
-func (c *steppedClock) Now() time.Time { return c.now }
-
-func (c *steppedClock) AfterFunc(d time.Duration, fn func()) timer {
-	t := &steppedTimer{c, c.now.Add(d), fn}
-	c.timers = append(c.timers, t)
-	return t
-}
-
-func (t *steppedTimer) Stop() bool {
-	was := !t.at.IsZero()
-	t.at = time.Time{}
-	return was
-}
-
-func (t *steppedTimer) Reset(d time.Duration) bool {
-	was := t.Stop()
-	t.at = t.c.now.Add(d)
-	return was
-}
-
-func (c *steppedClock) advance(d time.Duration) {
-	c.now = c.now.Add(d)
-	for _, t := range slices.Clone(c.timers) {
-		if !t.at.IsZero() && !t.at.After(c.now) {
-			t.at = time.Time{}
-			t.fn()
-		}
-	}
-}
-
-// scriptLog shows what a forwarder logs.
-type scriptLog struct {
-	s   *script
-	zip string
-}
-
-func (l scriptLog) Enabled(zapcore.Level) bool        { return true }
-func (l scriptLog) With([]zapcore.Field) zapcore.Core { return l }
-func (l scriptLog) Sync() error                       { return nil }
-
-func (l scriptLog) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	return c.AddCore(e, l)
-}
-
-func (l scriptLog) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	m := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		f.AddTo(m)
-	}
-	who := m.Fields["job"]
-	if p, ok := m.Fields["peer"].(map[string]any); ok {
-		who = p["link"]
-	}
-	switch e.Level {
-	case zapcore.DebugLevel:
-		if m.Fields["was"] != nil {
-			l.s.printf("  %s: %s %v: %v → %v", l.zip, e.Message, who, m.Fields["was"], m.Fields["is"])
-		}
-	default:
-		l.s.printf("  %s: %v: %s", l.zip, who, e.Message)
-	}
-	return nil
 }

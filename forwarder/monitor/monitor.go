@@ -34,7 +34,7 @@ func Handler(f Source, metrics bool) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		e.Encode(f.Status()) // an error here means that the client has gone
+		_ = e.Encode(f.Status()) // an error here means that the client has gone
 	})
 	if metrics {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(registry(f), promhttp.HandlerOpts{}))

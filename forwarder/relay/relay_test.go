@@ -1,0 +1,235 @@
+package relay
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/leidenzipper/zipper/forwarder/loop"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/memnet"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// controlled notes what a connection asks its control.
+type controlled struct {
+	conn  *Conn
+	route *Route // before the connection has its own
+	notes []string
+	late  bool
+}
+
+func (c *controlled) note(format string, args ...any) {
+	c.notes = append(c.notes, fmt.Sprintf(format, args...))
+}
+
+func (c *controlled) Frame(h wire.Header, body []byte)               { c.note("%v %d", h.Type, len(body)) }
+func (c *controlled) Bad(reason string)                              { c.note("bad: %s", reason) }
+func (c *controlled) Late(time.Time) bool                            { return c.late }
+func (c *controlled) Ended(cause error)                              { c.note("ended: %v", cause) }
+func (c *controlled) Route() *Route                                  { return c.route }
+func (c *controlled) MarshalLogObject(e zapcore.ObjectEncoder) error { return nil }
+
+func (c *controlled) told(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(c.notes, want) {
+		t.Errorf("told %q, want %q", c.notes, want)
+	}
+	c.notes = nil
+}
+
+// fixture is a relay with connections to two ranks, a clock that stands still, and no threads.
+type fixture struct {
+	l     *loop.Loop
+	now   time.Time
+	ranks [2]*memnet.Link
+	ctl   [2]*controlled
+}
+
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{now: time.Unix(1000, 0)}
+	var err error
+	if f.l, err = loop.New(loop.Config{Tick: time.Second, Now: func() time.Time { return f.now }}); err != nil {
+		t.Fatal(err)
+	}
+	r := New(Config{ReadBuffer: 4 << 10, FlowLimit: 10_000, ControlLimit: 10_000, PipeFrom: PipeFrom, PipeSize: PipeSize,
+		PingInterval: 2 * time.Second, PeerTimeout: time.Minute, Unreachable: time.Minute, Linger: 5 * time.Second, Log: zap.NewNop()})
+	w := r.Worker(f.l)
+	for i := range f.ranks {
+		a, b := memnet.Pipe(memnet.Options{Buffer: 1000})
+		f.ranks[i], f.ctl[i] = a, &controlled{route: &Route{Rank: wire.Nobody, Allowed: onlyType(wire.TypeJoin)}}
+		f.ctl[i].conn = r.Conn(w, b, f.ctl[i])
+		if err := f.ctl[i].conn.Open(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		for i := range f.ranks {
+			f.ctl[i].conn.End(nil)
+			f.ranks[i].Close()
+		}
+		f.l.Close()
+		r.Close()
+	})
+	return f
+}
+
+// onlyType lets one type of frame through.
+func onlyType(want wire.Type) func(wire.Header) error {
+	return func(h wire.Header) error {
+		if h.Type != want {
+			return fmt.Errorf("%v from %d for %d", h.Type, h.Src, h.Dst)
+		}
+		return nil
+	}
+}
+
+// run gives both connections their routes.
+func (f *fixture) run() {
+	table := make([]atomic.Pointer[Conn], 2)
+	counts := NewCounts(2, []int{0, 1})
+	for i := range table {
+		table[i].Store(f.ctl[i].conn)
+		f.ctl[i].conn.Run(&Route{Rank: uint32(i), Table: table, Counts: counts, Allowed: onlyType(wire.TypeBye)})
+	}
+}
+
+func (f *fixture) settle() {
+	for f.l.Step() {
+	}
+}
+
+// from has a rank send a frame with so many bytes of payload.
+func (f *fixture) from(t *testing.T, rank int, typ wire.Type, src, dst uint32, payload int) {
+	t.Helper()
+	h := wire.Header{Type: typ, Src: src, Dst: dst}
+	p := wire.AppendFrame(nil, h, nil)
+	if typ == wire.TypeEager {
+		h.Length = uint32(wire.EnvelopeLen + payload)
+		p = append(h.Append(nil), make([]byte, h.Length)...)
+	}
+	if n, err := f.ranks[rank].TryWrite(p); n != len(p) || err != nil {
+		t.Fatal(n, err)
+	}
+	f.settle()
+}
+
+// reads counts the bytes that a rank has got.
+func (f *fixture) reads(t *testing.T, rank int) (n int) {
+	t.Helper()
+	p := make([]byte, 4096)
+	for {
+		k, err := f.ranks[rank].TryRead(p)
+		if err == transport.ErrAgain {
+			return n
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += k
+		f.settle()
+	}
+}
+
+// What comes before a connection has its route is for the control, as the control allows; then frames between ranks
+// are relayed, pings answered, and all else is the control's again.
+func TestControl(t *testing.T) {
+	f := newFixture(t)
+	f.from(t, 0, wire.TypeBye, 0, 0, 0)
+	f.ctl[0].told(t, "bad: Bye from 0 for 0")
+	f.run()
+	if f.ctl[0].conn.State() != Running {
+		t.Errorf("state %v", f.ctl[0].conn.State())
+	}
+	f.from(t, 0, wire.TypeEager, 0, 1, 10)
+	if n := f.reads(t, 1); n != wire.HeaderLen+wire.EnvelopeLen+10 {
+		t.Errorf("%d bytes are relayed", n)
+	}
+	f.from(t, 0, wire.TypeBye, 0, 0, 0)
+	f.ctl[0].told(t, "Bye 0")
+	f.from(t, 0, wire.TypeEager, 1, 0, 1) // not its own source
+	f.ctl[0].told(t, "bad: Eager from 1 for 0")
+	f.ctl[1].told(t)
+}
+
+func TestPings(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	for range 2 {
+		f.now = f.now.Add(2 * time.Second)
+		f.settle()
+	}
+	if n := f.reads(t, 0); n != wire.HeaderLen {
+		t.Errorf("%d bytes of pings", n)
+	}
+	f.now = f.now.Add(time.Minute)
+	f.settle()
+	f.ctl[0].told(t, "ended: no answer for 1m0s")
+}
+
+// A connection that does not read is sent its last frame in place of what waits, or behind it; it is closed if it
+// does not close itself.
+func TestLastFrame(t *testing.T) {
+	size := wire.HeaderLen + wire.EnvelopeLen + 500
+	last := frame(wire.TypeByeAck)
+	for name, c := range map[string]struct {
+		end  func(*Conn)
+		want int
+	}{
+		"abort":  {func(c *Conn) { c.AbortWith(last) }, 2*size + len(last)}, // the second has begun
+		"finish": {func(c *Conn) { c.FinishWith(last); c.Linger() }, 4*size + len(last)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.run()
+			for range 4 {
+				f.from(t, 0, wire.TypeEager, 0, 1, 500)
+			}
+			if f.ctl[1].conn.Queued() == 0 {
+				t.Error("nothing waits")
+			}
+			c.end(f.ctl[1].conn)
+			if n := f.reads(t, 1); n != c.want {
+				t.Errorf("%d bytes come, want %d", n, c.want)
+			}
+			f.from(t, 1, wire.TypeEager, 1, 0, 1) // thrown away
+			f.now = f.now.Add(6 * time.Second)
+			f.settle()
+			f.ctl[1].told(t, "ended: did not close in time")
+		})
+	}
+}
+
+// Who sends more than may wait is bad, not who does not read.
+func TestFlood(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	for i := 0; i < 100 && len(f.ctl[0].notes) == 0; i++ {
+		f.from(t, 0, wire.TypeEager, 0, 1, 500)
+	}
+	f.ctl[0].told(t, "bad: from rank 0 for rank 1: sent more than its credit: 10500 payload bytes wait here for a rank that does not read")
+	f.ctl[1].told(t)
+}
+
+// A start and an end that meet leave the connection where it is further on.
+func TestStates(t *testing.T) {
+	f := newFixture(t)
+	c := f.ctl[0].conn
+	c.Linger()
+	f.run()
+	if c.State() != Lingering {
+		t.Errorf("state %v", c.State())
+	}
+	c.End(nil)
+	c.Linger()
+	c.End(nil)
+	if c.State() != Ended {
+		t.Errorf("state %v", c.State())
+	}
+	f.ctl[0].told(t, "ended: <nil>")
+}
