@@ -72,6 +72,7 @@ func run(args []string) error {
 		})
 	}
 	control := flags.String("control", "", "`path` of a socket for zipper-delayline tell")
+	check := flags.Bool("check", false, "only see whether the options are right")
 	owner := flags.String("owner", strconv.Itoa(os.Getppid()), "`process` id with which the line ends, or none")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -83,6 +84,11 @@ func run(args []string) error {
 		return usageError{wrong}
 	case err != nil:
 		return usageError{err}
+	case *check && flags.NArg() == 0:
+		if err := o.Check(); err != nil {
+			return usageError{err}
+		}
+		return nil
 	case flags.NArg() != 2:
 		return usageError{errors.New("want two devices: [NETNS:]DEVICE [NETNS:]DEVICE")}
 	case flags.Arg(0) == flags.Arg(1):
