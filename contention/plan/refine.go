@@ -1,8 +1,9 @@
 package plan
 
 import (
-	"container/heap"
 	"math"
+
+	"github.com/leidenzipper/zipper/contention/pqueue"
 )
 
 // move is a candidate of a queue; it is stale if the vertex has another version.
@@ -12,22 +13,15 @@ type move struct {
 	version int
 }
 
-type moves []move
-
-func (m moves) Len() int { return len(m) }
-func (m moves) Less(i, j int) bool {
-	if m[i].gain != m[j].gain {
-		return m[i].gain > m[j].gain
+// Before says which of two moves is better.
+func (m move) Before(other move) bool {
+	if m.gain != other.gain {
+		return m.gain > other.gain
 	}
-	return m[i].vertex < m[j].vertex
+	return m.vertex < other.vertex
 }
-func (m moves) Swap(i, j int) { m[i], m[j] = m[j], m[i] }
-func (m *moves) Push(x any)   { *m = append(*m, x.(move)) }
-func (m *moves) Pop() any {
-	last := (*m)[len(*m)-1]
-	*m = (*m)[:len(*m)-1]
-	return last
-}
+
+type moves = pqueue.Queue[move]
 
 // refine runs passes of Fiduccia and Mattheyses until one gains nothing.
 func (g *graph) refine(where []int) {
@@ -81,7 +75,7 @@ func (p *pass) offer(v int) {
 		if !math.IsInf(here, 1) {
 			gain = here - c
 		}
-		heap.Push(&p.queues[p.where[v]*p.sites+t], move{v, gain, p.version[v]})
+		p.queues[p.where[v]*p.sites+t].Add(move{v, gain, p.version[v]})
 	}
 }
 
@@ -108,10 +102,10 @@ func (p *pass) best() (m move, to int, ok bool) {
 			continue
 		}
 		queue := &p.queues[q]
-		for queue.Len() > 0 && (p.locked[(*queue)[0].vertex] || (*queue)[0].version != p.version[(*queue)[0].vertex]) {
-			heap.Pop(queue)
+		for len(*queue) > 0 && (p.locked[(*queue)[0].vertex] || (*queue)[0].version != p.version[(*queue)[0].vertex]) {
+			queue.Take()
 		}
-		if queue.Len() == 0 {
+		if len(*queue) == 0 {
 			continue
 		}
 		top := (*queue)[0]

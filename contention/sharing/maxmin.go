@@ -1,9 +1,8 @@
 package sharing
 
 import (
-	"container/heap"
-
 	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/pqueue"
 )
 
 // MaxMin is progressive filling: the rates of all flows rise together; when a
@@ -19,17 +18,8 @@ type level[T num.Number[T]] struct {
 	rate     T
 }
 
-type levels[T num.Number[T]] []level[T]
-
-func (l levels[T]) Len() int           { return len(l) }
-func (l levels[T]) Less(i, j int) bool { return l[i].rate.Cmp(l[j].rate) < 0 }
-func (l levels[T]) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
-func (l *levels[T]) Push(x any)        { *l = append(*l, x.(level[T])) }
-func (l *levels[T]) Pop() any {
-	last := (*l)[len(*l)-1]
-	*l = (*l)[:len(*l)-1]
-	return last
-}
+// Before says which of two resources is full at a lower rate.
+func (l level[T]) Before(other level[T]) bool { return l.rate.Cmp(other.rate) < 0 }
 
 func (MaxMin[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	if err := n.needClaims(active); err != nil {
@@ -51,7 +41,7 @@ func (MaxMin[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 		total += k
 	}
 	arena := make([]int32, total)
-	var queue levels[T]
+	var queue pqueue.Queue[level[T]]
 	for r, k := range rising {
 		users[r], arena = arena[:0:k], arena[k:]
 		free[r] = n.Resources[r].Capacity
@@ -59,7 +49,7 @@ func (MaxMin[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 			queue = append(queue, level[T]{r, free[r].Div(demand[r])})
 		}
 	}
-	heap.Init(&queue)
+	queue.Init()
 	for i, f := range active {
 		for _, c := range n.claims[f.Flow] {
 			users[c.resource] = append(users[c.resource], int32(i))
@@ -70,20 +60,20 @@ func (MaxMin[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	limits := make([]Limit, 0, len(active)) // all Limits share it
 	full := make([]bool, len(n.Resources))
 	var fullNow []int
-	for queue.Len() > 0 {
+	for len(queue) > 0 {
 		// Levels only rise while flows stop, so an entry is at worst too low:
 		// bring the first up to date until it stays first.
 		fullNow = fullNow[:0]
 		var rate T
-		for queue.Len() > 0 {
+		for len(queue) > 0 {
 			top := &queue[0]
 			if rising[top.resource] == 0 {
-				heap.Pop(&queue)
+				queue.Take()
 				continue
 			}
 			if now := free[top.resource].Div(demand[top.resource]); now.Cmp(top.rate) > 0 {
 				top.rate = now
-				heap.Fix(&queue, 0)
+				queue.Changed()
 				continue
 			}
 			if len(fullNow) > 0 && top.rate.Cmp(rate) > 0 {
@@ -94,7 +84,7 @@ func (MaxMin[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 			}
 			fullNow = append(fullNow, top.resource)
 			full[top.resource] = true
-			heap.Pop(&queue)
+			queue.Take()
 		}
 		for _, r := range fullNow {
 			for _, i := range users[r] {

@@ -1,10 +1,10 @@
 package sharing
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/pqueue"
 )
 
 // Streams is max-min sharing among connections instead of transfers. What a
@@ -175,26 +175,26 @@ func (s *streamState[T]) move(i int, open bool) {
 
 // fill settles all open transfers.
 func (s *streamState[T]) fill() {
-	var queue levels[T]
+	var queue pqueue.Queue[level[T]]
 	for i := range s.resources {
 		if s.resources[i].open > 0 {
 			rate, _ := s.resources[i].least()
 			queue = append(queue, level[T]{i, rate})
 		}
 	}
-	heap.Init(&queue)
-	for queue.Len() > 0 {
+	queue.Init()
+	for len(queue) > 0 {
 		top := &queue[0]
 		r := &s.resources[top.resource]
 		if r.open == 0 {
-			heap.Pop(&queue)
+			queue.Take()
 			continue
 		}
 		// Shares only rise, so an entry is at worst too low.
 		rate, narrow := r.least()
 		if rate.Cmp(top.rate) > 0 {
 			top.rate = rate
-			heap.Fix(&queue, 0)
+			queue.Changed()
 			continue
 		}
 		for _, u := range r.users {

@@ -1,10 +1,10 @@
 package sharing
 
 import (
-	"container/heap"
 	"fmt"
 
 	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/pqueue"
 )
 
 // Zhu is Algorithm 1 of Zhu et al. 2013 (bandwidth of hierarchical Ethernet
@@ -44,11 +44,9 @@ type zhuEntry[T num.Number[T]] struct {
 	dropped uint64 // bit i: reverse congestion of the i-th claim is dropped
 }
 
-type zhuQueue[T num.Number[T]] []zhuEntry[T]
-
-func (q zhuQueue[T]) Len() int { return len(q) }
-func (q zhuQueue[T]) Less(i, j int) bool {
-	a, b := &q[i], &q[j]
+// Before says which of two transfers is settled first: that with the greater congestion.
+func (e zhuEntry[T]) Before(other zhuEntry[T]) bool {
+	a, b := &e, &other
 	if c := num.Max(a.k, a.kbar).Cmp(num.Max(b.k, b.kbar)); c != 0 {
 		return c > 0
 	}
@@ -59,13 +57,6 @@ func (q zhuQueue[T]) Less(i, j int) bool {
 		return c > 0
 	}
 	return a.index < b.index
-}
-func (q zhuQueue[T]) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *zhuQueue[T]) Push(x any)   { *q = append(*q, x.(zhuEntry[T])) }
-func (q *zhuQueue[T]) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
 }
 
 // zhuState is the progress of one run; all slices are per resource.
@@ -100,7 +91,7 @@ func (z Zhu[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	for r := range n.Resources {
 		s.congestion[r] = s.waiting[r].Div(n.Resources[r].Capacity)
 	}
-	queue := make(zhuQueue[T], len(active))
+	queue := make(pqueue.Queue[zhuEntry[T]], len(active))
 	for i, x := range active {
 		f := x.Flow
 		if len(n.claims[f]) > 64 {
@@ -113,11 +104,11 @@ func (z Zhu[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 		e.kbar = s.contraCongestion(f, 0)
 		queue[i] = e
 	}
-	heap.Init(&queue)
+	queue.Init()
 	a := Allocation[T]{Rate: make([]T, len(active)), Limits: make([][]Limit, len(active))}
 	pops := 0
-	for queue.Len() > 0 {
-		e := heap.Pop(&queue).(zhuEntry[T])
+	for len(queue) > 0 {
+		e := queue.Take()
 		pops++
 		f, count := active[e.index].Flow, num.Int[T](int64(active[e.index].Count))
 		inverse, limits, err := s.settle(f, &e, z.Paper)
@@ -126,7 +117,7 @@ func (z Zhu[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 		}
 		if inverse.Sign() == 0 {
 			e.kbar = s.contraCongestion(f, e.dropped)
-			heap.Push(&queue, e)
+			queue.Add(e)
 			continue
 		}
 		a.Rate[e.index] = num.Int[T](1).Div(inverse)

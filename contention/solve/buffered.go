@@ -1,8 +1,6 @@
 package solve
 
 import (
-	"container/heap"
-
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
@@ -71,7 +69,7 @@ func runBuffered[T num.Number[T]](s *state[T]) error {
 
 func (b *buffers[T]) advance() error {
 	if len(b.sendQueues) == 0 {
-		if b.queue.Len() == 0 {
+		if len(b.queue) == 0 {
 			return b.circular()
 		}
 		b.now = max(b.now, b.queue[0].at.Float64())
@@ -94,14 +92,14 @@ func (b *buffers[T]) advance() error {
 
 // admit starts what is due, and with a grain what nearly is.
 func (b *buffers[T]) admit() {
-	for b.queue.Len() > 0 {
+	for len(b.queue) > 0 {
 		if wait := b.queue[0].at.Float64() - b.now; wait > 0 {
 			t := &b.transfers[b.queue[0].transfer]
 			if b.grain == 0 || wait > b.grain*t.Bytes.Float64()*b.n.Congestion(t.Flow, b.load).Float64() {
 				return
 			}
 		}
-		next := heap.Pop(&b.queue).(start[T])
+		next := b.queue.Take()
 		if b.request(next) {
 			continue
 		}

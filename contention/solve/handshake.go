@@ -1,8 +1,6 @@
 package solve
 
 import (
-	"container/heap"
-
 	"github.com/leidenzipper/zipper/contention/num"
 )
 
@@ -25,7 +23,7 @@ func (b *buffers[T]) request(x start[T]) bool {
 		if hop > 0 || t.Handshake.Sign() == 0 {
 			return false
 		}
-		heap.Push(&b.queue, start[T]{x.at.Add(t.Handshake), x.transfer})
+		b.queue.Add(start[T]{x.at.Add(t.Handshake), x.transfer})
 		return true
 	}
 	if hop > last {
@@ -53,6 +51,6 @@ func (b *buffers[T]) request(x start[T]) bool {
 	if hop < last {
 		at = at.Add(t.Handshake.Div(num.Int[T](int64(last))))
 	}
-	heap.Push(&b.queue, start[T]{at, x.transfer})
+	b.queue.Add(start[T]{at, x.transfer})
 	return true
 }

@@ -2,7 +2,6 @@ package solve
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"math"
 	"slices"
@@ -112,13 +111,13 @@ func (b *buffers[T]) duration() (float64, error) {
 		least = b.step * min(1, max(leastStep, float64(len(b.sendQueues))/manyQueues))
 	}
 	dt = max(dt, least)
-	for b.queue.Len() > 0 && b.queue[0].at.Float64() < b.now+dt {
-		next := heap.Pop(&b.queue).(start[T])
+	for len(b.queue) > 0 && b.queue[0].at.Float64() < b.now+dt {
+		next := b.queue.Take()
 		if b.request(next) { // on its way at the rates of this step
 			continue
 		}
 		b.handshakeHop[next.transfer]--
-		heap.Push(&b.queue, next)
+		b.queue.Add(next)
 		return min(dt, max(next.at.Float64()-b.now, least)), nil
 	}
 	return dt, nil

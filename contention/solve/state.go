@@ -1,12 +1,12 @@
 package solve
 
 import (
-	"container/heap"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/leidenzipper/zipper/contention/num"
+	"github.com/leidenzipper/zipper/contention/pqueue"
 	"github.com/leidenzipper/zipper/contention/sharing"
 )
 
@@ -15,21 +15,12 @@ type start[T num.Number[T]] struct {
 	transfer int
 }
 
-type starts[T num.Number[T]] []start[T]
-
-func (q starts[T]) Len() int { return len(q) }
-func (q starts[T]) Less(i, j int) bool {
-	if c := q[i].at.Cmp(q[j].at); c != 0 {
+// Before says which of two starts is due first.
+func (x start[T]) Before(y start[T]) bool {
+	if c := x.at.Cmp(y.at); c != 0 {
 		return c < 0
 	}
-	return q[i].transfer < q[j].transfer
-}
-func (q starts[T]) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *starts[T]) Push(x any)   { *q = append(*q, x.(start[T])) }
-func (q *starts[T]) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
+	return x.transfer < y.transfer
 }
 
 // class is the transfers under way over one flow. They share one rate, so one
@@ -38,7 +29,7 @@ func (q *starts[T]) Pop() any {
 type class[T num.Number[T]] struct {
 	flow    int
 	moved   T // bytes each member has moved since the class was made
-	members members[T]
+	members pqueue.Queue[member[T]]
 	limited []Share[T]
 }
 
@@ -49,17 +40,8 @@ type member[T num.Number[T]] struct {
 	before   []Share[T]
 }
 
-type members[T num.Number[T]] []member[T]
-
-func (m members[T]) Len() int           { return len(m) }
-func (m members[T]) Less(i, j int) bool { return m[i].target.Cmp(m[j].target) < 0 }
-func (m members[T]) Swap(i, j int)      { m[i], m[j] = m[j], m[i] }
-func (m *members[T]) Push(x any)        { *m = append(*m, x.(member[T])) }
-func (m *members[T]) Pop() any {
-	last := (*m)[len(*m)-1]
-	*m = (*m)[:len(*m)-1]
-	return last
-}
+// Before says which of two members ends first.
+func (m member[T]) Before(other member[T]) bool { return m.target.Cmp(other.target) < 0 }
 
 type state[T num.Number[T]] struct {
 	n          *sharing.Network[T]
@@ -72,7 +54,7 @@ type state[T num.Number[T]] struct {
 	earliest   []T     // per transfer: when those that are over were
 	successors [][]int // per transfer
 	writers    [][]int // per transfer: those that wait for its sender
-	queue      starts[T]
+	queue      pqueue.Queue[start[T]]
 	active     []*class[T]
 	flows      []sharing.Active // of the active classes
 	grain      T                // Options.Grain, 0 = none
@@ -139,7 +121,7 @@ func (s *state[T]) ready(i int, at T) {
 	if s.requests {
 		at = at.Sub(s.transfers[i].Handshake)
 	}
-	heap.Push(&s.queue, start[T]{at, i})
+	s.queue.Add(start[T]{at, i})
 }
 
 // finish ends the transfer whose last byte moved at the given time.
@@ -175,7 +157,7 @@ func (s *state[T]) release(waiters []int, at T) {
 
 // admit starts what is due, and with a grain what is nearly due.
 func (s *state[T]) admit() {
-	for s.queue.Len() > 0 {
+	for len(s.queue) > 0 {
 		next := s.queue[0]
 		if next.at.Cmp(s.now) > 0 {
 			if s.grain.Sign() == 0 {
@@ -187,7 +169,7 @@ func (s *state[T]) admit() {
 				return
 			}
 		}
-		heap.Pop(&s.queue)
+		s.queue.Take()
 		if s.transfers[next.transfer].Bytes.Sign() == 0 {
 			s.finish(next.transfer, next.at)
 			continue
@@ -211,12 +193,12 @@ func (s *state[T]) join(x start[T]) {
 			s.classOf[t.Flow] = c
 		}
 	}
-	heap.Push(&c.members, member[T]{x.transfer, c.moved.Add(t.Bytes), x.at, slices.Clone(c.limited)})
+	c.members.Add(member[T]{x.transfer, c.moved.Add(t.Bytes), x.at, slices.Clone(c.limited)})
 }
 
 func (s *state[T]) step(rule sharing.Rule[T]) error {
 	if len(s.active) == 0 {
-		if s.queue.Len() == 0 {
+		if len(s.queue) == 0 {
 			return s.circular()
 		}
 		if s.queue[0].at.Cmp(s.now) > 0 {
@@ -249,7 +231,7 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 			dt = ends[k]
 		}
 	}
-	if s.queue.Len() > 0 {
+	if len(s.queue) > 0 {
 		if gap := s.queue[0].at.Sub(s.now); gap.Cmp(dt) < 0 {
 			dt = gap
 		}
@@ -277,7 +259,7 @@ func (s *state[T]) advance(a sharing.Allocation[T], ends []T, dt T) {
 		over := ends[k].Cmp(dt) <= 0 // whatever the rounding of moved says
 		for len(c.members) > 0 && (over || s.ended(c, a.Rate[k])) {
 			over = false
-			m := heap.Pop(&c.members).(member[T])
+			m := c.members.Take()
 			s.result.Limited[m.transfer] = since(c.limited, m.before)
 			done = append(done, m.transfer)
 		}
