@@ -17,7 +17,7 @@ const (
 const (
 	lossTimeout = 100 * time.Millisecond
 	helloTime   = 5 * time.Second
-	dialAgain   = 20 * time.Millisecond
+	dialPause   = 20 * time.Millisecond
 )
 
 // verbsMessage is the largest message over unreliable verbs, bytes; verbsdata.go has the rest of that

@@ -105,20 +105,40 @@ func openMesh(ctx context.Context, network string, p Place) (Endpoint, error) {
 	return m, nil
 }
 
-// dial waits for a process that is not there yet.
+// dial connects to a process, which need not be there yet.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := net.Dialer{}
+	return dialAgain(ctx, func() (net.Conn, error) { return d.DialContext(ctx, network, addr) })
+}
+
+// dialAgain dials until somebody is there or ctx ends.
+func dialAgain[C any](ctx context.Context, dial func() (C, error)) (C, error) {
 	for {
-		c, err := d.DialContext(ctx, network, addr)
+		c, err := dial()
 		if err == nil {
 			return c, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
-		case <-time.After(dialAgain):
+			return c, err
+		case <-time.After(dialPause):
 		}
 	}
+}
+
+// acceptOne accepts one connection on a listener and closes that, at the latest when ctx ends.
+func acceptOne[C any](ctx context.Context, ln interface {
+	Accept() (C, error)
+	Close() error
+}) (C, error) {
+	defer ln.Close()
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	c, err := ln.Accept()
+	if err != nil {
+		err = first(ctx.Err(), err)
+	}
+	return c, err
 }
 
 func tcpModule() Module {

@@ -172,51 +172,39 @@ func timing(size int, seconds []float64, share float64) []float64 {
 
 // oneToN: rank 0 sends a message to each other process, all answer with a short one.
 func oneToN() Pattern {
-	return fan("one_to_n", "rank 0 sends to all others, which answer shortly", func(ep Endpoint, b, ack []byte) error {
-		if ep.Rank() > 0 {
-			if err := ep.Recv(0, b); err != nil {
-				return err
-			}
-			return ep.Send(0, ack)
-		}
-		for r := 1; r < ep.Size(); r++ {
-			if err := ep.Send(r, b); err != nil {
-				return err
-			}
-		}
-		for r := 1; r < ep.Size(); r++ {
-			if err := ep.Recv(r, ack); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return fan("one_to_n", "rank 0 sends to all others, which answer shortly",
+		func(b, ack []byte) (out, back []byte) { return b, ack })
 }
 
 // nToOne: rank 0 asks all others, which send to it at the same time.
 func nToOne() Pattern {
-	return fan("n_to_one", "all others send to rank 0 at once when it asks", func(ep Endpoint, b, ack []byte) error {
+	return fan("n_to_one", "all others send to rank 0 at once when it asks",
+		func(b, ack []byte) (out, back []byte) { return ack, b })
+}
+
+// fan has rank 0 send to all others, which then send back; which tells what of a message and a short
+// one goes in which direction.
+func fan(name, about string, which func(b, ack []byte) (out, back []byte)) Pattern {
+	round := func(ep Endpoint, b, ack []byte) error {
+		out, back := which(b, ack)
 		if ep.Rank() > 0 {
-			if err := ep.Recv(0, ack); err != nil {
+			if err := ep.Recv(0, out); err != nil {
 				return err
 			}
-			return ep.Send(0, b)
+			return ep.Send(0, back)
 		}
 		for r := 1; r < ep.Size(); r++ {
-			if err := ep.Send(r, ack); err != nil {
+			if err := ep.Send(r, out); err != nil {
 				return err
 			}
 		}
 		for r := 1; r < ep.Size(); r++ {
-			if err := ep.Recv(r, b); err != nil {
+			if err := ep.Recv(r, back); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
-}
-
-func fan(name, about string, round func(ep Endpoint, b, ack []byte) error) Pattern {
+	}
 	return Pattern{Name: name, About: about, Needs: Reliable, Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
 		rep := &Report{Columns: []string{"size (B)", "median (us)", "min", "max", "ci95", "bandwidth at rank 0 (MB/s)"}}
 		ack := make([]byte, 1)

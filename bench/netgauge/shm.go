@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -68,25 +67,16 @@ func linkModule(name, about string, d transport.Dialer, listen func(addr string)
 			if err != nil {
 				return nil, err
 			}
-			defer ln.Close()
-			stop := context.AfterFunc(ctx, func() { ln.Close() })
-			defer stop()
-			l, err := ln.Accept()
+			l, err := acceptOne(ctx, ln)
 			if err != nil {
-				return nil, first(ctx.Err(), err)
+				return nil, err
 			}
 			return &linkEndpoint{0, l}, nil
 		}
-		for {
-			l, err := d.Dial(ctx, p.Addrs[0])
-			if err == nil {
-				return &linkEndpoint{1, l}, nil
-			}
-			select {
-			case <-ctx.Done():
-				return nil, err
-			case <-time.After(dialAgain):
-			}
+		l, err := dialAgain(ctx, func() (transport.Link, error) { return d.Dial(ctx, p.Addrs[0]) })
+		if err != nil {
+			return nil, err
 		}
+		return &linkEndpoint{1, l}, nil
 	}}
 }

@@ -87,14 +87,7 @@ func meetOverTCP(ctx context.Context, addr string, rank int) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
-	stop := context.AfterFunc(ctx, func() { l.Close() })
-	defer stop()
-	c, err := l.Accept()
-	if err != nil {
-		return nil, first(ctx.Err(), err)
-	}
-	return c, nil
+	return acceptOne(ctx, l)
 }
 
 func (v *verbsPackets) open(at transport.Place, service verbs.Service) error {
