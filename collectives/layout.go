@@ -75,11 +75,13 @@ func (l *Layout) clusters(f func(cluster int)) {
 	}
 }
 
-// fewRanks is how many ranks of a cluster send small messages straight to one of them: a tree takes fewer messages one after the other, but more steps.
-const fewRanks = 8
+// FewRanks is how many ranks of a cluster send small messages straight to one of them. With more, a tree has
+// fewer messages one after the other, but more steps. All processes of a job have the same; libmmpi's native
+// stages are made for it, too (Z_FEW_RANKS in cgo/abi/abi.h: other values do not compile).
+const FewRanks = 8
 
 // few reports whether this process's cluster has no more than that.
-func (l *Layout) few() bool { return len(l.mine()) <= fewRanks }
+func (l *Layout) few() bool { return len(l.mine()) <= FewRanks }
 
 // widest gives the number of ranks of the largest cluster.
 func (l *Layout) widest() int {

@@ -14,6 +14,7 @@
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
+enum { Z_FEW_RANKS = 8 }; /* of a cluster: small messages go straight to one of them. With more, a tree has fewer one after the other, but more steps */
 enum z_error { Z_OK = 0, Z_ERR_TRUNCATE, Z_ERR_LINK, Z_ERR_ABORTED, Z_ERR_UNSUPPORTED, Z_ERR_INTERNAL, Z_ERR_ARG, Z_ERR_OP, Z_ERR_RMA_SYNC,
                Z_ERR_RMA_RANGE };
 enum z_mode { Z_STANDARD = 0, Z_SYNCHRONOUS = 1 };          /* ready = standard, buffered = standard of a copy the shim owns */
@@ -67,7 +68,7 @@ typedef struct z_coll {
   uint64_t type, mpi_op;    /* reductions: native handles, for z_native only */
   int32_t commutative;
   int32_t uniform;          /* every rank has the same count and knows so (MPI_Gather, not MPI_Gatherv) */
-  uint32_t skipped;         /* collectives on the communicator since the last ze_coll that this process has done without it (ze_coll_follows) */
+  uint32_t skipped;         /* collectives on the communicator since the last ze_coll that this process has done without it (ze_coll_leaf) */
 } z_coll;
 
 /* One-sided operations on a window that spans clusters. Memory is described as count elements, extent bytes from one to the next, of the
@@ -170,7 +171,7 @@ typedef struct z_local {     /* what only native MPI knows, given to ze_start by
   F(int, ze_cancel, (z_cell *cell)) \
   F(int, ze_progress, (int32_t block_us))         /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, sleep up to that long on the links; Z_GIVE_WAY: give the core to others for a moment first */ \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell)) /* start; arrays in args are copied, buffers must stay */ \
-  F(int, ze_coll_follows, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get)) /* 1: in this process it is no more than to give local rank 0 so many bytes of `send`, and to get so many into `recv` from it, natively, as the engine would; all in the same order */ \
+  F(int, ze_coll_leaf, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get)) /* 1: in this process it is no more than to give local rank 0 so many bytes of `send`, and to get so many into `recv` from it, natively, as the engine would; all in the same order */ \
   F(int, ze_win_add, (uint64_t context, int32_t size, int32_t rank, const int32_t *world, void *base, int64_t bytes, int64_t unit, int32_t dynamic, int32_t *id)) /* a window of `bytes` at base; dynamic: of what is attached */ \
   F(int, ze_win_drop, (int32_t win))              /* everybody has met after the last operation */ \
   F(int, ze_win_attach, (int32_t win, void *base, int64_t bytes)) \

@@ -85,11 +85,11 @@ func ze_coll(comm int32, args *C.z_coll, cell *engineCell) C.int {
 	return on(comm, func(e *engine.Engine, c *engine.Comm) error { return e.Collective(c, coll(args, c), cell.cell()) })
 }
 
-//export ze_coll_follows
-func ze_coll_follows(comm int32, args *C.z_coll, give, get *int64) C.int {
+//export ze_coll_leaf
+func ze_coll_leaf(comm int32, args *C.z_coll, give, get *int64) C.int {
 	rc := C.int(0)
 	on(comm, func(e *engine.Engine, c *engine.Comm) error {
-		part, ok := e.Follows(c, coll(args, c))
+		part, ok := e.Leaf(c, coll(args, c))
 		*give, *get, rc = int64(part.Give), int64(part.Get), C.int(bool32(ok))
 		return nil
 	})

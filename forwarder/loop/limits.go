@@ -2,7 +2,7 @@ package loop
 
 import "time"
 
-// How a loop waits. With the constants at the top of cgo/libmmpi/progress.c, where ranks wait, these
+// How a loop waits. With those of cgo/libmmpi/core/limits.h, by which ranks wait, these numbers
 // belong together: change both, and measure both.
 const (
 	// spinFor: so long nothing is found before the loop sleeps, 200 µs. Both of a ping-pong's ranks are

@@ -240,3 +240,28 @@ func circles(ties map[string][]string) [][]string {
 	}
 	return found
 }
+
+// TestSameNumbers compares what C and Go both have and no compiler sees: what cgo sees is compared in cgo/abi/agree.go.
+func TestSameNumbers(t *testing.T) {
+	for _, c := range []struct{ name, c, file, goes string }{
+		{"Z_CROWDED_US", `Z_CROWDED_US = (\d+),`, "forwarder/loop/limits.go", `crowded = (\d+) \* time\.Microsecond`},
+	} {
+		inC, inGo := number(t, "../../cgo/libmmpi/core/limits.h", c.c), number(t, "../../"+c.file, c.goes)
+		if inC != inGo {
+			t.Errorf("%s is %s in C, %s in %s", c.name, inC, inGo, c.file)
+		}
+	}
+}
+
+func number(t *testing.T, file, pattern string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(pattern).FindSubmatch(text)
+	if m == nil {
+		t.Fatalf("%s has nothing like %s", file, pattern)
+	}
+	return string(m[1])
+}

@@ -12,7 +12,7 @@ import (
 type Coll struct {
 	collectives.Args
 	Type, Operator uint64
-	// Skipped is how many collectives before it this process has done without the engine since the last one: those that it follows.
+	// Skipped is how many collectives before it this process has done without the engine since the last one: those in which it was a leaf.
 	Skipped uint32
 }
 
@@ -70,12 +70,12 @@ func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
 	return nil
 }
 
-// Follows reports whether this process could do a collective by itself, without the engine, and what is to be done then; see collectives.Follow.
-func (e *Engine) Follows(c *Comm, what Coll) (collectives.Part, bool) {
+// Leaf reports whether this process could do a collective by itself, without the engine, and what is to be done then; see collectives.Leaf.
+func (e *Engine) Leaf(c *Comm, what Coll) (collectives.Part, bool) {
 	e.lock()
 	defer e.unlock()
 	e.layoutFor(c)
-	return collectives.Follow(c.layout, what.Args, e.collTuning)
+	return collectives.Leaf(c.layout, what.Args, e.collTuning)
 }
 
 func (e *Engine) layoutFor(c *Comm) {

@@ -42,7 +42,7 @@ func (e *Engine) Progress(block time.Duration) int {
 const GiveWay time.Duration = -1
 
 // Sleeps while native MPI is waited for: nothing wakes the sleeper when it is done. Short ones at first, since native stages of collectives
-// last microseconds. A wait comes here only after it has spun and given way for as long as that pays (cgo/libmmpi/progress.c, which has
+// last microseconds. A wait comes here only after it has spun and given way for as long as that pays (cgo/libmmpi/request/wait.c, which has
 // its own naps): then others need the core, and a sleeper is scheduled sooner than one that has yielded.
 const (
 	shortNap  = 5 * time.Microsecond

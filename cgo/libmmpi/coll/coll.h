@@ -2,6 +2,7 @@
 #ifndef ZIPPER_COLL_H
 #define ZIPPER_COLL_H
 #include "core/error.h"
+#include "core/limits.h"
 #include "core/privcomm.h"
 #include "core/status.h"
 #include "request/request.h"
@@ -91,7 +92,6 @@ typedef struct zleaf {
   int known, op, may;
   int64_t key, give, get;
 } zleaf;
-enum { Z_LEAVES = 16 };
 
 /* What belongs to the collectives of a spanning communicator. */
 typedef struct zcollstate {

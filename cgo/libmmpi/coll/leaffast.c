@@ -4,7 +4,7 @@
 #include "coll/coll.h"
 #include "coll/smallstage.h"
 
-/* What ze_coll_follows is asked about, as far as that depends on more than the kind; -1: do not ask. */
+/* What ze_coll_leaf is asked about, as far as that depends on more than the kind; -1: do not ask. */
 static int64_t key_of(const z_coll *a, int size) {
   switch (a->op) {
   case Z_BARRIER: return 0;
@@ -21,7 +21,7 @@ static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   zleaf *p = &zcollstate_of(c)->leaves[((uint64_t)key / 16 + (uint64_t)key + (unsigned)a->op) % Z_LEAVES]; /* numbers of bytes are mostly multiples of 8 */
   if (!p->known || p->op != a->op || p->key != key) {
     *p = (zleaf){.known = 1, .op = a->op, .key = key};
-    p->may = z_eng.ze_coll_follows(c->id, a, &p->give, &p->get) && zsmall_takes(c, &(z_coll){.op = Z_GATHERV}) &&
+    p->may = z_eng.ze_coll_leaf(c->id, a, &p->give, &p->get) && zsmall_takes(c, &(z_coll){.op = Z_GATHERV}) &&
                  zsmall_takes(c, &(z_coll){.op = Z_BCAST, .send_bytes = p->get}); /* else the leader's stages are native collectives */
   }
   return p->may ? p : NULL;

@@ -7,18 +7,10 @@
  *
  * Called with the engine's lock, like native.c. */
 #include "coll/smallstage.h"
+#include "core/limits.h"
 #include "coll/coll.h"
 #include <limits.h>
 #include <string.h>
-
-enum {
-  FEW = 8,      /* processes; with more, a tree has fewer messages one after the other. = collectives.fewRanks */
-  SMALL = 4096, /* bytes of a broadcast: of more, a tree sends less from one process. In the others every message carries what only its receiver lacks */
-  /* Messages inside a host. Where it may not read another process's memory (containers) Open MPI sends what is longer than its eager limit, 4 KiB with its head, by a request, an answer and
-   * pieces, each of which waits for the other process's next look. Pieces of our own below the limit need no answer. */
-  PIECE = 4000, /* bytes */
-  PIECES = 17,  /* of a message at most: longer ones are native MPI's */
-};
 
 MPI_Comm zsmall_comm = MPI_COMM_NULL;
 static int32_t channels, most_channels; /* given by this process */
@@ -45,13 +37,13 @@ void zsmall_stop(void) {
 }
 
 int zsmall_takes(const zcomm *c, const z_coll *a) {
-  if (c->native_size < 2 || c->native_size > FEW) return 0;
+  if (c->native_size < 2 || c->native_size > Z_FEW_RANKS) return 0;
   switch (a->op) {
   case Z_ALLGATHERV:
   case Z_ALLTOALLV: return 1;
   case Z_GATHERV:
   case Z_SCATTERV: return a->root == 0;
-  default: return a->op == Z_BCAST && a->root == 0 && a->send_bytes <= SMALL;
+  default: return a->op == Z_BCAST && a->root == 0 && a->send_bytes <= Z_SMALL_BCAST;
   }
 }
 
@@ -104,13 +96,13 @@ struct zsmall {
   zsmall *next;   /* that waits for the channel as well */
   int n, first; /* parts before `first` are over */
   int started, rc;
-  part parts[2 * (FEW - 1) * PIECES];
+  part parts[2 * (Z_FEW_RANKS - 1) * Z_PIECES];
 };
 
 /* How much of a message between this process and another goes at a time: both know it. */
 static int64_t piece(const zsmall *f, const z_coll *a, int peer, int64_t bytes) {
   int exchanged = a->op == Z_ALLTOALLV || a->op == Z_ALLGATHERV; /* the others' messages may meet those of leaffast.c */
-  return exchanged && bytes <= PIECES * PIECE && host_of[peer] == host_of[world_rank(f->comm, f->comm->native_rank)] ? PIECE : bytes;
+  return exchanged && bytes <= Z_PIECES * Z_PIECE && host_of[peer] == host_of[world_rank(f->comm, f->comm->native_rank)] ? Z_PIECE : bytes;
 }
 
 static int add(zsmall *f, const z_coll *a, int local, int sends, block b) {

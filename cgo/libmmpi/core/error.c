@@ -1,5 +1,6 @@
 /* Errors: classes of the native library, raised through the communicator's error handler. */
 #include "core/error.h"
+#include "core/limits.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,18 +21,17 @@ int z_error_class(int z_error) {
 
 /* Error codes with a text of ours, so that MPI_Error_string names the function. Codes are never given back, so each text gets one,
  * and when there are too many the class must do. The texts are kept here: MPICH does not find those of codes added to its own classes. */
-enum { TEXTS = 256 };
 static struct {
   pthread_mutex_t lock;
   int n;
-  struct { int class_, code; char *text; } of[TEXTS];
+  struct { int class_, code; char *text; } of[Z_ERROR_TEXTS];
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int code_with_text(int class_, const char *text) {
   int code = class_, i = 0;
   z_lock(&known.lock);
   while (i < known.n && (known.of[i].class_ != class_ || strcmp(known.of[i].text, text))) i++;
-  char *copy = i == known.n && i < TEXTS ? strdup(text) : NULL;
+  char *copy = i == known.n && i < Z_ERROR_TEXTS ? strdup(text) : NULL;
   if (copy && !real.Add_error_code(class_, &code)) {
     real.Add_error_string(code, text);
     known.of[known.n].class_ = class_, known.of[known.n].code = code, known.of[known.n].text = copy;

@@ -1,6 +1,7 @@
 /* The wait loop. A waiting thread serves everything: native progress (a peer may need it for its own rendezvous), the links
  * (through ze_progress, which also probes for deferred receives), and what the program has let go of. */
 #include "request/wait.h"
+#include "core/limits.h"
 #include "core/privcomm.h"
 #include "request/request.h"
 #include <dlfcn.h>
@@ -9,25 +10,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
-
-enum {
-  SPIN_US = 400,         /* longest spin before the first sleep: an answer takes that long where all on its way sleep and waking each takes 50 us */
-  SHORT_SPIN_US = 5,     /* and shortest */
-  NATIVE_SPIN_US = 20000, /* longest spin while native MPI has something under way */
-  TURN_US = 5,           /* a turn that finds nothing takes no longer than that: the rest of the time others had the core */
-  CROWDED_US = 500,      /* whoever gives way for so long shares the core with somebody who computes */
-  EXPLORE = 32,          /* one wait in so many has all SPIN_US, to see whether they pay now; seldom if they never do */
-  SELDOM = 1024,
-  ALONE_TURNS = 64,      /* turns for native stages alone, then one for all */
-  NATIVE_SPINS = 2000,   /* turns before yielding while only native MPI is waited for */
-  FIRST_SLEEP_US = 20,
-  FIRST_NAP_US = 5,      /* the same while native MPI is waited for, which wakes nobody */
-  LONGEST_NAP_US = 200,
-  TIMER_SLACK_NS = 1000, /* Linux lets sleeps last 50 us longer than asked for, unless told otherwise */
-  LONGEST_SLEEP_US = 1000, /* native MPI has no descriptor to sleep on, so its messages wait as long as we sleep */
-  ALONE_SLEEP_US = 100000, /* there are none: nobody else is in this cluster, and no other thread calls MPI: */
-  ALONE_POKE = 64,         /* then one look into native MPI in so many turns */
-};
 
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -59,9 +41,9 @@ static unsigned poke_every = 1; /* turns */
 void z_poll_start(int native_size, int (*moved)(void)) {
   stages_moved = moved;
   const int alone = native_size == 1 && !z_threads;
-  longest_sleep_us = alone ? ALONE_SLEEP_US : LONGEST_SLEEP_US;
-  poke_every = alone ? ALONE_POKE : 1;
-  prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0, 0);
+  longest_sleep_us = alone ? Z_ALONE_SLEEP_US : Z_LONGEST_SLEEP_US;
+  poke_every = alone ? Z_ALONE_POKE_TURNS : 1;
+  prctl(PR_SET_TIMERSLACK, Z_TIMER_SLACK_NS, 0, 0, 0);
 #ifdef OPEN_MPI
   const char *yields = getenv("OMPI_MCA_mpi_yield_when_idle");
   if (yields && (!strcmp(yields, "1") || !strcmp(yields, "true"))) {
@@ -85,7 +67,7 @@ static double now_us(void) {
 static _Thread_local struct spin {
   double limit, used, last; /* us */
   unsigned waits, explore;
-} spin = {.limit = SPIN_US, .explore = EXPLORE};
+} spin = {.limit = Z_SPIN_US, .explore = Z_EXPLORE_WAITS};
 
 static void spin_start(void) {
   spin.used = spin.last = 0;
@@ -98,17 +80,17 @@ static int spin_on(int native) {
   if (manner != ADAPTIVE) return manner == BUSY;
   double now = now_us(), turn = spin.last ? now - spin.last : 0;
   spin.last = now;
-  spin.used += turn < TURN_US ? turn : TURN_US;
-  if (native) return spin.used < NATIVE_SPIN_US;
-  if (turn <= CROWDED_US && spin.used < (spin.waits ? spin.limit : SPIN_US)) return 1;
-  spin.limit = spin.limit > 2 * SHORT_SPIN_US ? spin.limit / 2 : SHORT_SPIN_US;
-  if (!spin.waits && (spin.explore *= 2) > SELDOM) spin.explore = SELDOM;
+  spin.used += turn < Z_TURN_US ? turn : Z_TURN_US;
+  if (native) return spin.used < Z_NATIVE_SPIN_US;
+  if (turn <= Z_CROWDED_US && spin.used < (spin.waits ? spin.limit : Z_SPIN_US)) return 1;
+  spin.limit = spin.limit > 2 * Z_SHORT_SPIN_US ? spin.limit / 2 : Z_SHORT_SPIN_US;
+  if (!spin.waits && (spin.explore *= 2) > Z_SELDOM_WAITS) spin.explore = Z_SELDOM_WAITS;
   return 0;
 }
 
 static void spin_paid(void) {
-  spin.limit = SPIN_US;
-  spin.explore = EXPLORE;
+  spin.limit = Z_SPIN_US;
+  spin.explore = Z_EXPLORE_WAITS;
 }
 
 _Thread_local unsigned z_looks;
@@ -154,7 +136,7 @@ static void nap(int us) {
 }
 
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
-  const int naps = what == NATIVE || what == STAGE, first = naps ? FIRST_NAP_US : FIRST_SLEEP_US, longest = naps ? LONGEST_NAP_US : longest_sleep_us;
+  const int naps = what == NATIVE || what == STAGE, first = naps ? Z_FIRST_NAP_US : Z_FIRST_SLEEP_US, longest = naps ? Z_LONGEST_NAP_US : longest_sleep_us;
   const int give_way = manner == BUSY || z_native_yields ? 0 : Z_GIVE_WAY, wait_us = manner == EVENT ? first : 0;
   int block = wait_us; /* > 0: sleeps, else spins */
   unsigned turn = 0, since_poke = 0, looks = z_looks;
@@ -162,7 +144,7 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   spin_start();
   while (!over(arg)) {
     zreq_reap();
-    if (z_busy == Z_STAGING && what == ENGINE && block <= 0 && !z_threads && !z_pending && ++turn % ALONE_TURNS) {
+    if (z_busy == Z_STAGING && what == ENGINE && block <= 0 && !z_threads && !z_pending && ++turn % Z_ALONE_TURNS) {
       if (stages_turn(give_way)) continue;
       block = 0;
     }
@@ -180,7 +162,7 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
       block = block <= 0 ? first : 2 * block < longest ? 2 * block : longest;
       nap(block);
     } else if (native) {
-      if (let_yield || (what == STAGE && give_way) || ++turn % NATIVE_SPINS == 0) sched_yield();
+      if (let_yield || (what == STAGE && give_way) || ++turn % Z_NATIVE_TURNS == 0) sched_yield();
       relax();
     } else if ((block <= 0 || looked) && spin_on(looked)) {
       block = give_way;

@@ -1,6 +1,7 @@
 /* Start and end: loading, joining in MPI_Init, leaving in MPI_Finalize, MPI_Abort. */
 #define _GNU_SOURCE
 #include "core/error.h"
+#include "core/limits.h"
 #include "core/privcomm.h"
 #include "coll/smallstage.h"
 #include "comm/comm.h"
@@ -49,12 +50,10 @@ EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
 
 /* ---- the engine ---- */
 
-enum { MONITOR_SLACK_NS = 5000000 };
-
 /* Go reserves address space, of which it uses little, and where a limit denies it, as batch systems set for memory, ends the process with a trace
- * of its own that says nothing to a user. With its threads' stacks the engine was seen to take 1.85 GiB. */
+ * of its own that says nothing to a user. */
 static int room(void) {
-  static const size_t wanted = (size_t)2 << 30;
+  static const size_t wanted = (size_t)Z_ENGINE_MIB << 20;
   struct rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return 1;
   void *space = mmap(NULL, wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -75,7 +74,7 @@ static const char *open_engine(void) {
   /* Threads inherit this. Go's monitor thread would wake every 20 us while a rank waits, because its thread never comes by the scheduler: on a
    * node whose ranks use all cores that is a tenth of one. */
   int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
-  prctl(PR_SET_TIMERSLACK, MONITOR_SLACK_NS, 0, 0, 0);
+  prctl(PR_SET_TIMERSLACK, Z_MONITOR_SLACK_NS, 0, 0, 0);
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
   if (!lib) return dlerror();

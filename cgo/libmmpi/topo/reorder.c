@@ -2,6 +2,7 @@
  * Processes in order of cluster take positions in an order that keeps neighbours together; the order with the fewest edges
  * between clusters wins, the given one when none is better. */
 #include "topo/topo.h"
+#include "core/limits.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,7 @@ int zreorder_graph(int n, const int *index, const int *edges, const int *cluster
   for (int i = 0; i < n; i++) best[i] = i;
   long least = cut(&g, cluster, best);
   by_cluster(n, cluster, sorted);
-  for (int start = 0; start < n && start < 16 && least > 0; start++) {
+  for (int start = 0; start < n && start < Z_REORDER_TRIES && least > 0; start++) {
     breadth_first(&g, start, order, seen);
     try(&g, cluster, sorted, order, at, best, &least);
   }

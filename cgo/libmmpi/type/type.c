@@ -4,11 +4,10 @@
  * interpreted here. */
 #include "type/type.h"
 #include "core/job.h"
+#include "core/limits.h"
 #include "core/privcomm.h"
 #include <limits.h>
 #include <stdlib.h>
-
-#define PIECE (1 << 30) /* bytes in one call of MPI_Pack, whose sizes are int */
 
 zmap z_types;
 
@@ -107,7 +106,7 @@ const ztype *ztype_learn(MPI_Datatype type) {
 }
 
 /* Elements that one call can take: its byte counts are int. An element above that is an error of MPI_Pack. */
-static int64_t at_once(const ztype *t) { return t->size > PIECE ? 1 : t->size > 0 ? PIECE / t->size : INT_MAX; }
+static int64_t at_once(const ztype *t) { return t->size > Z_PACK_BYTES ? 1 : t->size > 0 ? Z_PACK_BYTES / t->size : INT_MAX; }
 
 /* The native library moves the data itself, by a message to this very process: it knows where parts of an element go, and
  * takes MPI_BOTTOM, which MPICH's MPI_Pack and MPI_Unpack refuse. */

@@ -125,7 +125,7 @@ static int ze_coll(int32_t comm, const z_coll *a, z_cell *cell) {
   return Z_OK;
 }
 
-static int ze_coll_follows(int32_t comm, const z_coll *args, int64_t *give, int64_t *get) {
+static int ze_coll_leaf(int32_t comm, const z_coll *args, int64_t *give, int64_t *get) {
   (void)comm, (void)args, (void)give, (void)get;
   return 0;
 }
@@ -141,6 +141,6 @@ static void ze_abort(int32_t code) { (void)code, fake.calls.abort_engine++; }
 void fake_install_engine(void) {
 #define ENGINE(NAME) z_eng.NAME = NAME
   ENGINE(ze_isend), ENGINE(ze_irecv), ENGINE(ze_shadowed), ENGINE(ze_cancel), ENGINE(ze_progress);
-  ENGINE(ze_comm_add), ENGINE(ze_comm_drop), ENGINE(ze_coll), ENGINE(ze_coll_follows), ENGINE(ze_next_context);
+  ENGINE(ze_comm_add), ENGINE(ze_comm_drop), ENGINE(ze_coll), ENGINE(ze_coll_leaf), ENGINE(ze_next_context);
   ENGINE(ze_error), ENGINE(ze_abort);
 }

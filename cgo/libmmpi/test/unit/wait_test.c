@@ -1,12 +1,18 @@
 /* Progress: the wait loop, on a clock that moves only when something takes time, which is a turn of the
- * engine, a look into native MPI, giving way, sleeping. The numbers are those at the top of
- * request/wait.c. */
+ * engine, a look into native MPI, giving way, sleeping. The numbers are core/limits.h's. */
 #include "test.h"
 #include "coll/coll.h"
 #include "core/comm.h"
+#include "core/limits.h"
 #include <stdbool.h>
 
-enum { SPIN_US = 400, NATIVE_SPIN_US = 20000, FIRST_US = 20, LONGEST_US = 1000, ALONE_US = 100000 };
+enum {
+  SPIN_US = Z_SPIN_US,
+  NATIVE_SPIN_US = Z_NATIVE_SPIN_US,
+  FIRST_US = Z_FIRST_SLEEP_US,
+  LONGEST_US = Z_LONGEST_SLEEP_US,
+  ALONE_US = Z_ALONE_SLEEP_US,
+};
 
 static int over_now;
 static int over(void *arg) { return arg ? *(int *)arg : over_now; }

@@ -46,24 +46,24 @@ func (l watchedLocal) Bcast(b []byte, root int) (Request, error) {
 	return l.w.note("bcast %d from %d", len(b), root)
 }
 
-// Where Follow says that a process only gives and gets, its schedule does exactly that.
-func TestFollow(t *testing.T) {
-	followed := map[Op]int{}
+// Where Leaf says that a process only gives and gets, its schedule does exactly that.
+func TestLeaf(t *testing.T) {
+	taken := map[Op]int{}
 	for _, clusters := range [][]int{{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1}, {0, 1, 0, 1}, {0, 0, 1}, {0, 1, 1, 2, 2, 2}, {0, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
 		for rank := range clusters {
 			l := NewLayout(clusters, rank)
 			for _, n := range []int{0, 1, 8, 1000, 1024, 1032, 2048, 5000, 8192} {
 				for _, c := range smallCalls(l, n) {
 					a, tuning := c.Args, c.tuning
-					p, ok := Follow(l, a, tuning)
+					p, ok := Leaf(l, a, tuning)
 					if !ok {
 						continue
 					}
-					followed[a.Op]++
+					taken[a.Op]++
 					w := &watched{l: l}
 					s, err := New(w, a, tuning)
 					if err != nil {
-						t.Fatalf("%v of %d bytes on %v: Follow takes what New refuses: %v", a.Op, n, clusters, err)
+						t.Fatalf("%v of %d bytes on %v: Leaf takes what New refuses: %v", a.Op, n, clusters, err)
 					}
 					if over, err := NewRunner(s).Step(); !over || err != nil {
 						t.Fatal(over, err)
@@ -84,8 +84,8 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	for _, op := range []Op{OpBarrier, OpAllreduce, OpAllgatherv} {
-		if followed[op] == 0 {
-			t.Errorf("no %v was followed", op)
+		if taken[op] == 0 {
+			t.Errorf("no %v was taken", op)
 		}
 	}
 }
@@ -95,7 +95,7 @@ type tunedCall struct {
 	tuning Tuning
 }
 
-// smallCalls are collectives of n bytes a rank that may be followed, and such that may not: blocks apart, or of several sizes.
+// smallCalls are collectives of n bytes a rank that a leaf may take, and such that may not: blocks apart, or of several sizes.
 func smallCalls(l *Layout, n int) (calls []tunedCall) {
 	send := bytes.Repeat([]byte{byte(l.Rank + 1)}, n)
 	all := []Args{{Op: OpBarrier}, {Op: OpBcast, Recv: make([]byte, n)}}
