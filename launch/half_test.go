@@ -31,8 +31,10 @@ func fake(t *testing.T, script string) string {
 }
 
 func testHalf(t *testing.T, script string) *Half {
-	return &Half{RunDir: t.TempDir(), Share: jobenv.Job{ID: "j", Secret: "hush", Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 2}}, Timeout: time.Minute},
-		Cluster: spec.Cluster{Name: "a", Ranks: 2, MPI: spec.OpenMPI, Mpirun: fake(t, script), Program: []string{"/bin/true", "x y"}}}
+	return &Half{RunDir: t.TempDir(), Share: jobenv.Job{ID: "j", Secret: "hush", Cluster: "a",
+		Layout: []jobenv.Cluster{{Name: "a", Size: 2}}, Timeout: time.Minute},
+		Cluster: spec.Cluster{Name: "a", Ranks: 2, MPI: spec.OpenMPI, Mpirun: fake(t, script),
+			Program: []string{"/bin/true", "x y"}}}
 }
 
 func TestHalfRun(t *testing.T) {
@@ -44,7 +46,8 @@ func TestHalfRun(t *testing.T) {
 	if err != nil || status != 3 {
 		t.Fatalf("status %d, %v\n%s%s", status, err, &out, &errs)
 	}
-	if !strings.HasPrefix(out.String(), "a a=2 openmpi\n") || !strings.HasSuffix(out.String(), "<exec>\n<-->\n</bin/true>\n<x y>\ninput\n") {
+	if !strings.HasPrefix(out.String(), "a a=2 openmpi\n") ||
+		!strings.HasSuffix(out.String(), "<exec>\n<-->\n</bin/true>\n<x y>\ninput\n") {
 		t.Errorf("output:\n%s", &out)
 	}
 	if !strings.Contains(out.String(), "<-x>\n<ZIPPER_SHARED_FS>\n") {
@@ -73,7 +76,8 @@ func TestHalfLeavesNothing(t *testing.T) {
 }
 
 func TestHalfEndsWithContext(t *testing.T) {
-	for _, script := range []string{"echo ready; exec sleep 1000", "trap '' TERM; echo ready; while :; do sleep 0.1; done"} {
+	for _, script := range []string{"echo ready; exec sleep 1000",
+		"trap '' TERM; echo ready; while :; do sleep 0.1; done"} {
 		h := testHalf(t, script)
 		ctx, cancel := context.WithCancel(context.Background())
 		r, w := io.Pipe()
@@ -125,7 +129,8 @@ func TestStaleRunDirectories(t *testing.T) {
 			t.Errorf("the directory of a living launcher, or of one on another host, is gone: %v", err)
 		}
 	}
-	if _, err := newRundir(filepath.Join(base, "nowhere"), "j"); err == nil || !strings.Contains(err.Error(), "--run-dir") {
+	if _, err := newRundir(filepath.Join(base, "nowhere"), "j"); err == nil ||
+		!strings.Contains(err.Error(), "--run-dir") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -147,7 +152,8 @@ func TestPipe(t *testing.T) {
 	if _, _, err := readPipe(strings.NewReader("D\xff\xff\xff\xff")); err == nil {
 		t.Error("a frame of 4 GiB is accepted")
 	}
-	if status, err := RunPiped(context.Background(), strings.NewReader("hello, this is a person"), io.Discard, io.Discard); status != 2 || err == nil {
+	if status, err := RunPiped(context.Background(), strings.NewReader("hello, this is a person"), io.Discard,
+		io.Discard); status != 2 || err == nil {
 		t.Errorf("typed input: status %d, %v", status, err)
 	}
 }

@@ -14,7 +14,8 @@ import (
 func TestRecordMerges(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "job.trace")
-	r, err := newRecord(&spec.Job{ID: "j", Clusters: []spec.Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}}, path)
+	r, err := newRecord(&spec.Job{ID: "j", Clusters: []spec.Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}},
+		path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +65,13 @@ func TestRecordRefusesEarly(t *testing.T) {
 	if _, err := newRecord(two, filepath.Join(t.TempDir(), "no", "such", "x")); err == nil {
 		t.Error("a directory that is not there was accepted")
 	}
-	if _, err := newRecord(&spec.Job{Clusters: two.Clusters[:1]}, "x"); err == nil || !strings.Contains(err.Error(), "two clusters") {
+	if _, err := newRecord(&spec.Job{Clusters: two.Clusters[:1]}, "x"); err == nil ||
+		!strings.Contains(err.Error(), "two clusters") {
 		t.Errorf("one cluster: %v", err)
 	}
 	ordered := &spec.Job{Clusters: two.Clusters, Order: []jobenv.Cluster{{Name: "b", Size: 1}, {Name: "a", Size: 1}}}
-	if _, err := newRecord(ordered, filepath.Join(t.TempDir(), "trace")); err == nil || !strings.Contains(err.Error(), "without a plan") {
+	if _, err := newRecord(ordered, filepath.Join(t.TempDir(), "trace")); err == nil ||
+		!strings.Contains(err.Error(), "without a plan") {
 		t.Errorf("with an order of ranks: %v", err)
 	}
 }

@@ -87,9 +87,11 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	case err != nil:
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", h.Cluster.Name, rsh[0], err)
 	case status == 255:
-		err = fmt.Errorf("cluster %s: %s %s ended with 255: the program did, or you cannot log in to that host without a password (try ssh -o BatchMode=yes %[3]s true)", h.Cluster.Name, rsh[0], rsh[len(rsh)-1])
+		err = fmt.Errorf("cluster %s: %s %s ended with 255: the program did, or you cannot log in to that host without a password (try ssh -o BatchMode=yes %[3]s true)",
+			h.Cluster.Name, rsh[0], rsh[len(rsh)-1])
 	case status == 127:
-		err = fmt.Errorf("cluster %s: host %s has no %s: install zipper there, or say where it is (zipper: PATH in the job file)", h.Cluster.Name, rsh[len(rsh)-1], zipper)
+		err = fmt.Errorf("cluster %s: host %s has no %s: install zipper there, or say where it is (zipper: PATH in the job file)",
+			h.Cluster.Name, rsh[len(rsh)-1], zipper)
 	}
 	return status, err
 }
@@ -98,7 +100,8 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 func RunPiped(ctx context.Context, r io.Reader, stdout, stderr io.Writer) (int, error) {
 	kind, body, err := readPipe(r)
 	if err != nil || kind != pipeHalf {
-		return 2, fmt.Errorf("join --piped is for zipper run, which describes the half on standard input: %w", errors.Join(err, fmt.Errorf("kind %q", kind)))
+		return 2, fmt.Errorf("join --piped is for zipper run, which describes the half on standard input: %w",
+			errors.Join(err, fmt.Errorf("kind %q", kind)))
 	}
 	var h Half
 	d := json.NewDecoder(bytes.NewReader(body))

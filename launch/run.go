@@ -101,7 +101,8 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 			stdin = o.Stdin // Open MPI and MPICH hand it to their rank 0
 		}
 		go func() {
-			e := Ended{Cluster: h.Cluster.Name, MPI: h.Cluster.MPI, First: job.Offset(h.Cluster.Name), Ranks: h.Cluster.Ranks}
+			e := Ended{Cluster: h.Cluster.Name, MPI: h.Cluster.MPI, First: job.Offset(h.Cluster.Name),
+				Ranks: h.Cluster.Ranks}
 			if len(job.Order) > 0 {
 				e.World = jobenv.WorldRanks(job.Order, job.Layout(), e.Cluster)
 			}

@@ -6,7 +6,8 @@ import (
 )
 
 func TestDescribeStatus(t *testing.T) {
-	for status, want := range map[int]string{3: "exit status 3", 139: "exit status 139 (SIGSEGV)", 255: "exit status 255"} {
+	for status, want := range map[int]string{3: "exit status 3", 139: "exit status 139 (SIGSEGV)",
+		255: "exit status 255"} {
 		if got := DescribeStatus(status); got != want {
 			t.Errorf("%d: %q, want %q", status, got, want)
 		}

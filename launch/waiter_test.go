@@ -13,12 +13,16 @@ func TestReason(t *testing.T) {
 		ended []Ended
 		want  string
 	}{
-		"lost":         {viewed{v: lost}, []Ended{{Cluster: "a", Status: 1}, {Cluster: "b", Status: 139}}, "virtual rank 2 is lost; cluster b ended with exit status 139 (SIGSEGV)"},
-		"abort":        {viewed{v: View{Ended: true, Started: true, Code: 42, Reason: "MPI_Abort"}}, []Ended{{Cluster: "a", Status: 42}, {Cluster: "b", Status: 42}}, "MPI_Abort"},
-		"no forwarder": {nil, []Ended{{Cluster: "a", Status: 1}, {Cluster: "b", Status: 1}}, "cluster a ended with exit status 1"},
+		"lost": {viewed{v: lost}, []Ended{{Cluster: "a", Status: 1}, {Cluster: "b", Status: 139}},
+			"virtual rank 2 is lost; cluster b ended with exit status 139 (SIGSEGV)"},
+		"abort": {viewed{v: View{Ended: true, Started: true, Code: 42, Reason: "MPI_Abort"}},
+			[]Ended{{Cluster: "a", Status: 42}, {Cluster: "b", Status: 42}}, "MPI_Abort"},
+		"no forwarder": {nil, []Ended{{Cluster: "a", Status: 1}, {Cluster: "b", Status: 1}},
+			"cluster a ended with exit status 1"},
 		"refused": {nil, []Ended{{Cluster: "a", Status: 1, said: "wrong secret"}, {Cluster: "b", Status: 1}},
 			"cluster a ended with exit status 1: wrong secret"},
-		"a program's own":  {viewed{v: View{Ended: true, Started: true, OK: true}}, []Ended{{Cluster: "a"}, {Cluster: "b", Status: 3}}, "cluster b ended with exit status 3"},
+		"a program's own": {viewed{v: View{Ended: true, Started: true, OK: true}},
+			[]Ended{{Cluster: "a"}, {Cluster: "b", Status: 3}}, "cluster b ended with exit status 3"},
 		"nothing happened": {nil, []Ended{{Cluster: "a"}, {Cluster: "b"}}, ""},
 	} {
 		w := waiter{job: &spec.Job{ID: "j"}, relay: c.relay, stop: func(error) {}}

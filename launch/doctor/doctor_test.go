@@ -96,7 +96,8 @@ func TestProbe(t *testing.T) {
 // TestGreeting: login scripts that print something do not keep a probe from being heard.
 func TestGreeting(t *testing.T) {
 	rsh := filepath.Join(t.TempDir(), "rsh")
-	if err := os.WriteFile(rsh, []byte("#!/bin/sh\necho Welcome to $1\necho '{\"host\": \"a1\"}'\ncat >/dev/null\n"), 0o700); err != nil {
+	if err := os.WriteFile(rsh, []byte("#!/bin/sh\necho Welcome to $1\necho '{\"host\": \"a1\"}'\ncat >/dev/null\n"),
+		0o700); err != nil {
 		t.Fatal(err)
 	}
 	p, err := probe(context.Background(), "a", []string{rsh, "head-a"}, "zipper")
@@ -151,14 +152,17 @@ func TestDual(t *testing.T) {
 		}
 	}
 	var r Report
-	r.dual(context.Background(), &spec.Job{Clusters: []spec.Cluster{{Name: "a", Dual: []jobenv.Dual{{Cluster: "b", Address: "no.such.host.invalid:0"}}}, {Name: "b"}}}, []*patient{told(a), told(b)})
+	r.dual(context.Background(), &spec.Job{Clusters: []spec.Cluster{{Name: "a",
+		Dual: []jobenv.Dual{{Cluster: "b", Address: "no.such.host.invalid:0"}}}, {Name: "b"}}},
+		[]*patient{told(a), told(b)})
 	if len(r.Findings) != 1 || r.Findings[0].Level != Warn || !strings.Contains(r.Findings[0].Detail, "does not know") {
 		t.Errorf("%+v", r.Findings)
 	}
 }
 
 func TestBetweenFindsFalseReachability(t *testing.T) {
-	a := Hello{Host: "a1", Stack: "1", Addresses: []Address{{"eth0", "10.0.0.5/24"}}, Fabrics: []Fabric{{"mlx5_0/1", "fe80:0000:0000:0000", "InfiniBand", "ACTIVE"}}}
+	a := Hello{Host: "a1", Stack: "1", Addresses: []Address{{"eth0", "10.0.0.5/24"}},
+		Fabrics: []Fabric{{"mlx5_0/1", "fe80:0000:0000:0000", "InfiniBand", "ACTIVE"}}}
 	b := Hello{Host: "b1", Stack: "2", Addresses: []Address{{"eth0", "10.0.0.6/24"}}, Fabrics: a.Fabrics}
 	var r Report
 	r.between(told(a, Answer{Kind: Silent}), told(b))
@@ -168,13 +172,15 @@ func TestBetweenFindsFalseReachability(t *testing.T) {
 			warnings = append(warnings, f.Detail)
 		}
 	}
-	if all := strings.Join(warnings, "\n"); len(warnings) != 2 || !strings.Contains(all, "takes b1") || !strings.Contains(all, "same subnet prefix") {
+	if all := strings.Join(warnings, "\n"); len(warnings) != 2 || !strings.Contains(all, "takes b1") ||
+		!strings.Contains(all, "same subnet prefix") {
 		t.Errorf("warnings:\n%s", all)
 	}
 	b.Addresses[0].CIDR, b.Fabrics = "10.9.0.6/24", nil
 	r = Report{}
 	r.between(told(a, Answer{Kind: Silent}), told(b))
-	if len(r.Findings) != 1 || r.Findings[0].Level != OK || !strings.Contains(r.Findings[0].Detail, "separate networks") {
+	if len(r.Findings) != 1 || r.Findings[0].Level != OK ||
+		!strings.Contains(r.Findings[0].Detail, "separate networks") {
 		t.Errorf("separate networks: %+v", r.Findings)
 	}
 }
@@ -185,7 +191,8 @@ func TestFabrics(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(port, "gids"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"gids/0": "fe80:0000:0000:0001:0002:c903:00a0:1b2c\n", "state": "4: ACTIVE\n", "link_layer": "InfiniBand\n"} {
+	for name, text := range map[string]string{"gids/0": "fe80:0000:0000:0001:0002:c903:00a0:1b2c\n",
+		"state": "4: ACTIVE\n", "link_layer": "InfiniBand\n"} {
 		if err := os.WriteFile(filepath.Join(port, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +226,8 @@ func TestOtherVersion(t *testing.T) {
 	for version, want := range map[int]bool{int(wire.Version): false, int(wire.Version) - 1: true} {
 		var r Report
 		r.cluster(t.Context(), told(Hello{Host: "a1", Version: version}), spec.Cluster{Name: "a"})
-		if got := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Level == Fail && strings.Contains(f.Advice, "same version") }); got != want {
+		if got := slices.ContainsFunc(r.Findings,
+			func(f Finding) bool { return f.Level == Fail && strings.Contains(f.Advice, "same version") }); got != want {
 			t.Errorf("version %d: %+v", version, r.Findings)
 		}
 	}
@@ -246,8 +254,10 @@ func TestClusterFiles(t *testing.T) {
 			cluster spec.Cluster
 			word    string
 		}{
-			{spec.Cluster{Name: "a", Program: []string{"/nowhere/prog.{cluster}"}}, "program /nowhere/prog.a does not exist"},
-			{spec.Cluster{Name: "a", Program: []string{"sh"}, Dir: "/nowhere"}, "dir=/nowhere: there is no such directory"},
+			{spec.Cluster{Name: "a", Program: []string{"/nowhere/prog.{cluster}"}},
+				"program /nowhere/prog.a does not exist"},
+			{spec.Cluster{Name: "a", Program: []string{"sh"}, Dir: "/nowhere"},
+				"dir=/nowhere: there is no such directory"},
 		} {
 			var r Report
 			c.cluster.Launcher = launcher

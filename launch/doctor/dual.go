@@ -21,7 +21,8 @@ func (r *Report) dual(ctx context.Context, job *spec.Job, ps []*patient) {
 			subject := fmt.Sprintf("cluster %s, dual %s", c.Name, host)
 			ips, err := net.DefaultResolver.LookupHost(ctx, host)
 			if err != nil {
-				r.add(Warn, subject, "this host does not know the address: "+err.Error(), "name the zipper node's address on the other cluster's network by its number")
+				r.add(Warn, subject, "this host does not know the address: "+err.Error(),
+					"name the zipper node's address on the other cluster's network by its number")
 				continue
 			}
 			for _, p := range ps {
@@ -40,7 +41,8 @@ func (r *Report) door(job *spec.Job, subject, cluster, host string, ips []string
 		if own.cluster != cluster {
 			continue
 		}
-		if slices.ContainsFunc(own.Addresses, func(a Address) bool { return slices.Contains(ips, a.IP()) }) || loopback && own.Stack == p.Stack {
+		if slices.ContainsFunc(own.Addresses, func(a Address) bool { return slices.Contains(ips, a.IP()) }) ||
+			loopback && own.Stack == p.Stack {
 			r.add(OK, subject, fmt.Sprintf("an address of %s, where ranks of %s run", own.Host, cluster), "")
 			return
 		}
@@ -66,6 +68,7 @@ func (r *Report) door(job *spec.Job, subject, cluster, host string, ips []string
 	case answers[0].Kind == Silent:
 		r.add(Warn, subject, fmt.Sprintf("nobody answers %s there: %s", p.Host, answers[0].Detail), nobody)
 	default:
-		r.add(Warn, subject, fmt.Sprintf("%s reaches a host there, but neither the one where %s is started nor one with a forwarder at port %s", p.Host, cluster, port), "have ranks of "+cluster+" placed on that host, or else "+nobody)
+		r.add(Warn, subject, fmt.Sprintf("%s reaches a host there, but neither the one where %s is started nor one with a forwarder at port %s", p.Host, cluster, port),
+			"have ranks of "+cluster+" placed on that host, or else "+nobody)
 	}
 }

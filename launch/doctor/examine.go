@@ -41,7 +41,8 @@ func probe(ctx context.Context, cluster string, rsh []string, zipper string) (p 
 	}
 	if err := p.conn.Hello(&p.Hello); err != nil {
 		p.stop()
-		return nil, fmt.Errorf("no probe on %s (%w): can you log in to it without a password, and is zipper installed there?", p.where, err)
+		return nil, fmt.Errorf("no probe on %s (%w): can you log in to it without a password, and is zipper installed there?",
+			p.where, err)
 	}
 	return p, nil
 }
@@ -129,7 +130,8 @@ func (r *Report) forwarders(job *spec.Job, p, here *patient) {
 	if own {
 		for _, c := range job.Clusters {
 			if c.Name == p.cluster {
-				targets = []Target{{Address: net.JoinHostPort(launch.SeenFrom(c), strconv.Itoa(here.Port)), Word: here.Word}}
+				targets = []Target{{Address: net.JoinHostPort(launch.SeenFrom(c), strconv.Itoa(here.Port)),
+					Word: here.Word}}
 			}
 		}
 	}
@@ -156,9 +158,11 @@ func (r *Report) forwarders(job *spec.Job, p, here *patient) {
 			}
 			r.add(Fail, subject, p.Host+": "+a.Detail, advice)
 		case Other:
-			r.add(Fail, subject, p.Host+": "+a.Detail, "check the address: it must be the zipper node's on this cluster's network")
+			r.add(Fail, subject, p.Host+": "+a.Detail,
+				"check the address: it must be the zipper node's on this cluster's network")
 		case Silent:
-			r.add(Fail, subject, p.Host+": "+a.Detail, "the address must be the zipper node's on this cluster's own network (addresses: in the job file gives one per cluster); check routes and firewall")
+			r.add(Fail, subject, p.Host+": "+a.Detail,
+				"the address must be the zipper node's on this cluster's own network (addresses: in the job file gives one per cluster); check routes and firewall")
 		}
 	}
 }
@@ -186,22 +190,27 @@ func (r *Report) between(p, q *patient) {
 		switch {
 		case a.Kind == Reached:
 			reached = true
-			r.add(OK, subject, p.Host+" reaches "+to+" directly", "a shared network joins them; what goes between the clusters still takes the forwarder")
+			r.add(OK, subject, p.Host+" reaches "+to+" directly",
+				"a shared network joins them; what goes between the clusters still takes the forwarder")
 		case a.Kind == Other || a.Kind == Refused && near != "":
-			r.add(Warn, subject, fmt.Sprintf("false reachability: at %s's address %s another host answers %s", q.Host, q.Addresses[i].IP(), p.Host),
+			r.add(Warn, subject, fmt.Sprintf("false reachability: at %s's address %s another host answers %s", q.Host,
+				q.Addresses[i].IP(), p.Host),
 				"the two networks use the same addresses: harmless for zipped jobs (each MPI stays in its cluster), but never put hosts of both in one host file")
 		case near != "":
-			r.add(Warn, subject, fmt.Sprintf("false reachability: %s takes %s to be on its own network (%s), but it does not answer", p.Host, to, near),
+			r.add(Warn, subject, fmt.Sprintf("false reachability: %s takes %s to be on its own network (%s), but it does not answer",
+				p.Host, to, near),
 				"the two networks use the same address range: make sure that each cluster's host file names only its own hosts")
 		}
 	}
 	if !reached {
-		r.add(OK, subject, fmt.Sprintf("%s does not reach %s: separate networks, messages go %s -> forwarder -> %s", p.Host, q.Host, p.cluster, q.cluster), "")
+		r.add(OK, subject, fmt.Sprintf("%s does not reach %s: separate networks, messages go %s -> forwarder -> %s",
+			p.Host, q.Host, p.cluster, q.cluster), "")
 	}
 	for _, f := range p.Fabrics {
 		for _, g := range q.Fabrics {
 			if f.Prefix == g.Prefix && f.Link == "InfiniBand" && g.Link == "InfiniBand" && !reached {
-				r.add(Warn, subject, fmt.Sprintf("false reachability: adapters %s on %s and %s on %s have the same subnet prefix %s though the networks are separate", f.Device, p.Host, g.Device, q.Host, f.Prefix),
+				r.add(Warn, subject, fmt.Sprintf("false reachability: adapters %s on %s and %s on %s have the same subnet prefix %s though the networks are separate",
+					f.Device, p.Host, g.Device, q.Host, f.Prefix),
 					"give each fabric a subnet prefix of its own in its subnet manager (OpenSM: subnet_prefix), or MPI libraries on a zipper node take them for one")
 			}
 		}

@@ -180,7 +180,9 @@ func challenged(r io.Reader, begin time.Time) Answer {
 		return other(err.Error())
 	}
 	if c.Version != wire.Version {
-		return Answer{Kind: Other, Took: time.Since(begin), Detail: fmt.Sprintf("its protocol version is %d, ours is %d: install the same version of zipper everywhere", c.Version, wire.Version)}
+		return Answer{Kind: Other, Took: time.Since(begin),
+			Detail: fmt.Sprintf("its protocol version is %d, ours is %d: install the same version of zipper everywhere",
+				c.Version, wire.Version)}
 	}
 	return Answer{Kind: Reached, Took: time.Since(begin)}
 }
@@ -189,7 +191,8 @@ func challenged(r io.Reader, begin time.Time) Answer {
 func Survey(ctx context.Context) Hello {
 	word := make([]byte, 16)
 	_, _ = rand.Read(word) // never fails
-	h := Hello{Version: int(wire.Version), Word: hex.EncodeToString(word), Cores: runtime.NumCPU(), Fabrics: fabrics("/sys/class/infiniband")}
+	h := Hello{Version: int(wire.Version), Word: hex.EncodeToString(word), Cores: runtime.NumCPU(),
+		Fabrics: fabrics("/sys/class/infiniband")}
 	if len(h.Fabrics) > 0 {
 		h.Obstacles = obstacles("/dev/infiniband", lockable())
 	}
@@ -246,7 +249,8 @@ func obstacles(dev string, locked uint64) (out []string) {
 		}
 	}
 	if locked < enoughLocked {
-		out = append(out, fmt.Sprintf("locked memory is limited to %d KiB (ulimit -l): raise it (memlock in /etc/security/limits.conf, LimitMEMLOCK=infinity in a service file), see docs/infiniband.md", locked>>10))
+		out = append(out, fmt.Sprintf("locked memory is limited to %d KiB (ulimit -l): raise it (memlock in /etc/security/limits.conf, LimitMEMLOCK=infinity in a service file), see docs/infiniband.md",
+			locked>>10))
 	}
 	return out
 }

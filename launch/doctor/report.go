@@ -92,7 +92,8 @@ func (r *Report) libraries(host string, libs []Library, want spec.MPI) {
 		r.add(level, subject, l.Missing, "")
 	}
 	if usable == 0 && want == "" {
-		r.add(Fail, host, "no MPI library can be used here", "install Open MPI or MPICH with their development files, then run scripts/build")
+		r.add(Fail, host, "no MPI library can be used here",
+			"install Open MPI or MPICH with their development files, then run scripts/build")
 	}
 }
 
@@ -100,7 +101,8 @@ func (r *Report) libraries(host string, libs []Library, want spec.MPI) {
 func (r *Report) cluster(ctx context.Context, p *patient, c spec.Cluster) {
 	subject := "cluster " + c.Name + " on " + p.Host
 	if p.Version != int(wire.Version) {
-		r.add(Fail, subject, fmt.Sprintf("zipper there speaks version %d of the protocol, here %d", p.Version, wire.Version), "install the same version of zipper everywhere")
+		r.add(Fail, subject, fmt.Sprintf("zipper there speaks version %d of the protocol, here %d", p.Version,
+			wire.Version), "install the same version of zipper everywhere")
 	}
 	r.libraries(subject, p.MPI, c.MPI)
 	r.obstacles(subject, p.Hello)
@@ -122,7 +124,8 @@ func (r *Report) host(h Hello) {
 	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
 		f, err := os.CreateTemp(dir, "zipper-doctor-")
 		if err != nil {
-			r.add(Fail, h.Host, fmt.Sprintf("cannot write to %s: %v", dir, err), "give yourself access, or choose another directory with TMPDIR or --run-dir")
+			r.add(Fail, h.Host, fmt.Sprintf("cannot write to %s: %v", dir, err),
+				"give yourself access, or choose another directory with TMPDIR or --run-dir")
 			continue
 		}
 		f.Close()
@@ -175,7 +178,8 @@ func (r *Report) program(name string, libs []Library) {
 	case p.MPI != "":
 		r.add(OK, name, "linked to "+p.MPI.String()+", dynamically: MMPI can be preloaded", "")
 	case p.ELF:
-		r.add(Warn, name, "not linked to an MPI library itself", "fine if it loads one later, as an interpreter does; otherwise it is no MPI program and will not join")
+		r.add(Warn, name, "not linked to an MPI library itself",
+			"fine if it loads one later, as an interpreter does; otherwise it is no MPI program and will not join")
 	default:
 		r.add(OK, name, "a script: what it starts decides", "")
 	}

@@ -56,7 +56,8 @@ func (r *linkReader) Read(p []byte) (int, error) {
 		if left <= 0 {
 			return 0, errors.New("no answer in time")
 		}
-		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(r.l.FD()), Events: unix.POLLIN}}, int(left/time.Millisecond)+1); err != nil && err != unix.EINTR {
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(r.l.FD()), Events: unix.POLLIN}},
+			int(left/time.Millisecond)+1); err != nil && err != unix.EINTR {
 			return 0, err
 		}
 	}

@@ -90,7 +90,8 @@ func (n Command) needs(get func(string) string) []string {
 			// clusters.
 			set("OMPI_MCA_mpi_yield_when_idle", "1")
 		}
-		single, off, agent, session := "OMPI_MCA_btl_vader_single_copy_mechanism", "none", "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_orte_tmpdir_base"
+		single, off, agent, session := "OMPI_MCA_btl_vader_single_copy_mechanism", "none", "OMPI_MCA_plm_rsh_agent",
+			"OMPI_MCA_orte_tmpdir_base"
 		if n.PRRTE {
 			single, off, agent, session = "OMPI_MCA_smsc", "^cma", "PRTE_MCA_plm_ssh_agent", "PRTE_MCA_prte_tmpdir_base"
 		}

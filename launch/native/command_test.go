@@ -9,19 +9,24 @@ import (
 )
 
 func TestNativeArguments(t *testing.T) {
-	n := Command{MPI: spec.OpenMPI, Ranks: 3, Here: true, Tag: true, Extra: []string{"--mca", "a", "b"}, Env: map[string]string{"K": "secret"}, Words: []string{"p", "x"}}
+	n := Command{MPI: spec.OpenMPI, Ranks: 3, Here: true, Tag: true, Extra: []string{"--mca", "a", "b"},
+		Env: map[string]string{"K": "secret"}, Words: []string{"p", "x"}}
 	a := n.Args()
-	if got := strings.Join(a, " "); !strings.Contains(got, "--oversubscribe --bind-to none") || !strings.Contains(got, "--tag-output") || !strings.Contains(got, "-x K ") || strings.Contains(got, "secret") || !strings.HasSuffix(got, "--mca a b -n 3 p x") {
+	if got := strings.Join(a, " "); !strings.Contains(got, "--oversubscribe --bind-to none") ||
+		!strings.Contains(got, "--tag-output") || !strings.Contains(got, "-x K ") || strings.Contains(got, "secret") ||
+		!strings.HasSuffix(got, "--mca a b -n 3 p x") {
 		t.Errorf("Open MPI Here: %s", got)
 	}
 	n.Hosts, n.Here = "h", false
-	if got := strings.Join(n.Args(), " "); !strings.Contains(got, "--hostfile h") || strings.Contains(got, "--bind-to") {
+	if got := strings.Join(n.Args(), " "); !strings.Contains(got, "--hostfile h") ||
+		strings.Contains(got, "--bind-to") {
 		t.Errorf("Open MPI on Hosts: %s", got)
 	}
 	n.Session = "dir"
 	for _, prrte := range []bool{false, true} {
 		n.PRRTE = prrte
-		if e := n.needs(func(string) string { return "" }); slices.Contains(e, "PRTE_MCA_prte_tmpdir_base=dir") != prrte || slices.Contains(e, "OMPI_MCA_orte_tmpdir_base=dir") == prrte {
+		if e := n.needs(func(string) string { return "" }); slices.Contains(e, "PRTE_MCA_prte_tmpdir_base=dir") != prrte ||
+			slices.Contains(e, "OMPI_MCA_orte_tmpdir_base=dir") == prrte {
 			t.Errorf("Open MPI's environment, by PRRTE %v: %v", prrte, e)
 		}
 	}
@@ -48,7 +53,8 @@ func TestSeveralHosts(t *testing.T) {
 	for _, m := range []spec.MPI{spec.OpenMPI, spec.MPICH} {
 		n := Command{MPI: m, Ranks: 2}
 		for _, s := range append(n.Args(), n.needs(none)...) {
-			if slices.ContainsFunc([]string{"oversubscribe", "bind-to", "HYDRA_IFACE", "UCX_TLS", "yield"}, func(w string) bool { return strings.Contains(s, w) }) {
+			if slices.ContainsFunc([]string{"oversubscribe", "bind-to", "HYDRA_IFACE", "UCX_TLS", "yield"},
+				func(w string) bool { return strings.Contains(s, w) }) {
 				t.Errorf("%s over several hosts: %s", m, s)
 			}
 		}

@@ -43,7 +43,8 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 		m = p.MPI
 	}
 	if m == "" {
-		return "", nil, fmt.Errorf("cannot tell which MPI library %s uses: start it under mpirun, or say --mpi openmpi or --mpi mpich", p.Path)
+		return "", nil, fmt.Errorf("cannot tell which MPI library %s uses: start it under mpirun, or say --mpi openmpi or --mpi mpich",
+			p.Path)
 	}
 	if err := p.Match(m, r.Share.Cluster); err != nil {
 		return "", nil, err
@@ -91,7 +92,8 @@ func (r ExecRequest) Exec() error {
 	if _, _, started := Rank(os.Getenv); started {
 		runtime.LockOSThread() // the setting belongs to the thread, which must be the one that execs
 		parent := os.Getppid()
-		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err == nil && os.Getppid() != parent {
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err == nil &&
+			os.Getppid() != parent {
 			return errors.New("the launcher is gone already")
 		}
 	}

@@ -17,7 +17,8 @@ func TestExecPlan(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	share := jobenv.Job{ID: "j", Secret: "s", Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}}, Timeout: time.Second}
+	share := jobenv.Job{ID: "j", Secret: "s", Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}},
+		Timeout: time.Second}
 	for word, r := range map[string]ExecRequest{
 		"no program":     {Share: share},
 		"does not exist": {Share: share, Program: []string{"./nowhere"}, Dir: dir},

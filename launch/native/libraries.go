@@ -16,7 +16,8 @@ import (
 func ShimPath(m spec.MPI) (string, error) {
 	p, err := libraryPath("libmmpi-" + string(m) + ".so")
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("the library for %s is not there (%s): install %s and run scripts/build; whoever copies bin/ copies lib/, too", m, p, packages[m])
+		return "", fmt.Errorf("the library for %s is not there (%s): install %s and run scripts/build; whoever copies bin/ copies lib/, too",
+			m, p, packages[m])
 	}
 	return p, err
 }
@@ -43,7 +44,8 @@ func libraryPath(name string) (string, error) {
 	}
 	p := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib", name)
 	if strings.ContainsAny(p, " :") {
-		return p, fmt.Errorf("%s cannot be preloaded, because of the space or colon in its path: install zipper elsewhere", p)
+		return p, fmt.Errorf("%s cannot be preloaded, because of the space or colon in its path: install zipper elsewhere",
+			p)
 	}
 	_, err = os.Stat(p)
 	return p, err

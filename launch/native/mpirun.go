@@ -32,7 +32,8 @@ func FindMpirun(ctx context.Context, m spec.MPI) (path, version string, err erro
 			return p, version, nil
 		}
 	}
-	return "", "", fmt.Errorf("%s is not installed here: no mpirun of it on PATH; load its module, install it (on Debian: apt-get install %s), or name it in the job file (mpirun: PATH)", m, packages[m])
+	return "", "", fmt.Errorf("%s is not installed here: no mpirun of it on PATH; load its module, install it (on Debian: apt-get install %s), or name it in the job file (mpirun: PATH)",
+		m, packages[m])
 }
 
 // IdentifyMpirun asks an mpirun which library it belongs to and its version.

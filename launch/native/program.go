@@ -43,7 +43,8 @@ func InspectProgram(name, dir string) (Program, error) {
 	} else {
 		found, err := exec.LookPath(name)
 		if err != nil {
-			return Program{}, missing(fmt.Sprintf("program %q is not on PATH (write ./%s for one in the current directory)", name, name))
+			return Program{}, missing(fmt.Sprintf("program %q is not on PATH (write ./%s for one in the current directory)",
+				name, name))
 		}
 		path = found
 	}
@@ -85,9 +86,12 @@ func InspectProgram(name, dir string) (Program, error) {
 		case strings.HasPrefix(l, "libmmpi-mpich.so"):
 			p.MMPI, p.MPI = true, spec.MPICH
 		case p.MPI != "":
-		case strings.HasPrefix(l, "libmpi.so.40"), strings.HasPrefix(l, "libmpi.so.20"), strings.HasPrefix(l, "libmpi_mpifh.so"), strings.HasPrefix(l, "libmpi_usempif08.so"), strings.HasPrefix(l, "libmpi_cxx.so"):
+		case strings.HasPrefix(l, "libmpi.so.40"), strings.HasPrefix(l, "libmpi.so.20"),
+			strings.HasPrefix(l, "libmpi_mpifh.so"), strings.HasPrefix(l, "libmpi_usempif08.so"),
+			strings.HasPrefix(l, "libmpi_cxx.so"):
 			p.MPI = spec.OpenMPI
-		case strings.HasPrefix(l, "libmpich"), strings.HasPrefix(l, "libmpi.so.12"), strings.HasPrefix(l, "libmpifort.so.12"):
+		case strings.HasPrefix(l, "libmpich"), strings.HasPrefix(l, "libmpi.so.12"),
+			strings.HasPrefix(l, "libmpifort.so.12"):
 			p.MPI = spec.MPICH
 		}
 	}
@@ -101,9 +105,11 @@ func (p Program) Preloadable() error {
 	case p.MMPI:
 		return nil
 	case p.Static:
-		return fmt.Errorf("program %s is statically linked, so MMPI cannot be preloaded into it: link it dynamically, or with MMPI itself (zipper cc, zipper fc)", p.Path)
+		return fmt.Errorf("program %s is statically linked, so MMPI cannot be preloaded into it: link it dynamically, or with MMPI itself (zipper cc, zipper fc)",
+			p.Path)
 	case p.SetUID && os.Getuid() != 0:
-		return fmt.Errorf("program %s is set-uid or set-gid, for which the loader ignores LD_PRELOAD: take that bit off, or link it with MMPI (zipper cc, zipper fc)", p.Path)
+		return fmt.Errorf("program %s is set-uid or set-gid, for which the loader ignores LD_PRELOAD: take that bit off, or link it with MMPI (zipper cc, zipper fc)",
+			p.Path)
 	}
 	return nil
 }

@@ -84,7 +84,9 @@ func findCompiler(lang Language, m spec.MPI) (string, error) {
 			return p, nil
 		}
 		out, _ := exec.Command(p, "-show").CombinedOutput()
-		mpich := strings.Contains(string(out), "mpich") || strings.Contains(string(out), "-lmpi ") && !strings.Contains(string(out), "open-mpi") && !strings.Contains(string(out), "openmpi")
+		mpich := strings.Contains(string(out), "mpich") ||
+			strings.Contains(string(out), "-lmpi ") && !strings.Contains(string(out), "open-mpi") &&
+				!strings.Contains(string(out), "openmpi")
 		if mpich == (m == spec.MPICH) {
 			return p, nil
 		}

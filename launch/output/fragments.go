@@ -45,7 +45,8 @@ func newFragments(streams string, space bool, ranks int, open func(native int) i
 	if space {
 		end += ` `
 	}
-	return &fragments{open: open, ranks: ranks, tag: regexp.MustCompile(`\[1,([0-9]{1,9})\]<(?:` + streams + end), to: map[int]io.WriteCloser{}, now: launcher}
+	return &fragments{open: open, ranks: ranks, tag: regexp.MustCompile(`\[1,([0-9]{1,9})\]<(?:` + streams + end),
+		to: map[int]io.WriteCloser{}, now: launcher}
 }
 
 func (f *fragments) Write(p []byte) (int, error) {

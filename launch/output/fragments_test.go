@@ -11,7 +11,8 @@ import (
 
 // tags are the fragments of a cluster of two ranks.
 func tags(m *Merger, space bool) *fragments {
-	return newFragments(tagStdout, space, 2, func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
+	return newFragments(tagStdout, space, 2,
+		func(native int) io.WriteCloser { return m.Source(tagged("a", []int{4, 5}, native)) })
 }
 
 // openTags gives what fragments make of Open MPI's output, written in pieces of n bytes; its tags
@@ -96,8 +97,9 @@ func TestMergerSlowReader(t *testing.T) {
 // TestFragmentsInPauses: a prompt is passed on, and a line that others interrupt has its tag again.
 func TestFragmentsInPauses(t *testing.T) {
 	for want, pieces := range map[string][]string{
-		"[5] yes or no? [":                           {"[1,1]<stdout>:yes or no? ["},
-		"[4] solving ...[5] hello\n[4]  more done\n": {"[1,0]<stdout>:solving ...", "[1,1]<stdout>:hello\n", "[1,0]<stdout>: more", "[1,0]<stdout>: done\n"},
+		"[5] yes or no? [": {"[1,1]<stdout>:yes or no? ["},
+		"[4] solving ...[5] hello\n[4]  more done\n": {"[1,0]<stdout>:solving ...", "[1,1]<stdout>:hello\n",
+			"[1,0]<stdout>: more", "[1,0]<stdout>: done\n"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer

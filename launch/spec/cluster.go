@@ -102,7 +102,8 @@ func (c *Cluster) normalize(j *Job) error {
 		c.Launcher = "mpirun"
 	}
 	if !slices.Contains([]string{"mpirun", "ssh"}, c.Launcher) {
-		return fmt.Errorf("cluster %s: launcher=%s: want mpirun (start it from this host) or ssh (log in to one of its hosts first)", c.Name, c.Launcher)
+		return fmt.Errorf("cluster %s: launcher=%s: want mpirun (start it from this host) or ssh (log in to one of its hosts first)",
+			c.Name, c.Launcher)
 	}
 	if c.Launcher == "mpirun" && c.Login != "" {
 		return fmt.Errorf("cluster %s: login=%s is for launcher=ssh", c.Name, c.Login)

@@ -118,7 +118,8 @@ func parseFile(b []byte) (*Job, error) {
 		}
 		return nil, explain(err)
 	}
-	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol, Log: f.Log, Env: f.Env, Rsh: f.Rsh}
+	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol,
+		Log: f.Log, Env: f.Env, Rsh: f.Rsh}
 	switch f.Poll {
 	case "", "adaptive", "busy", "event":
 	default:
@@ -150,7 +151,8 @@ func parseFile(b []byte) (*Job, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cluster %s, dual: %w", c.Name, err)
 		}
-		j.Clusters = append(j.Clusters, Cluster{Name: c.Name, Ranks: int(c.Ranks), MPI: c.MPI, Hosts: c.Hosts, Launcher: c.Launcher, Login: c.Login,
+		j.Clusters = append(j.Clusters, Cluster{Name: c.Name, Ranks: int(c.Ranks), MPI: c.MPI, Hosts: c.Hosts,
+			Launcher: c.Launcher, Login: c.Login,
 			Program: c.Program, Mpirun: c.Mpirun, Args: c.Args, Env: c.Env, Zipper: c.Zipper, Dir: c.Dir, Dual: dual})
 	}
 	return j, nil

@@ -51,7 +51,8 @@ func explain(err error) error {
 
 // unwanted is the error of the value of a key.
 func unwanted(n *yaml.Node, key, want string) error {
-	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s: want %s, not %s", n.Line, key, want, found(n.ShortTag(), n.Value))}}
+	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s: want %s, not %s", n.Line, key, want,
+		found(n.ShortTag(), n.Value))}}
 }
 
 // found names a value of the file by its tag and, if it has one, its text.
@@ -70,7 +71,8 @@ func found(tag, text string) string {
 // unknown says that there is no such key, and which may be meant.
 func unknown(key string, keys []string) string {
 	off := func(k string) int { return smetrics.WagnerFischer(strings.ToLower(key), k, 1, 1, 1) }
-	if k := slices.MinFunc(keys, func(a, b string) int { return cmp.Compare(off(a), off(b)) }); off(k) <= min(2, len(key)/3) {
+	if k := slices.MinFunc(keys,
+		func(a, b string) int { return cmp.Compare(off(a), off(b)) }); off(k) <= min(2, len(key)/3) {
 		return fmt.Sprintf("there is no key %q; %q is meant?", key, k)
 	}
 	return fmt.Sprintf("there is no key %q here; known are %s", key, strings.Join(keys, ", "))
@@ -78,7 +80,8 @@ func unknown(key string, keys []string) string {
 
 // keysOf lists the keys of a part of the file.
 func keysOf(part string) (keys []string) {
-	for _, t := range []reflect.Type{reflect.TypeFor[file](), reflect.TypeFor[fileZipper](), reflect.TypeFor[fileCluster]()} {
+	for _, t := range []reflect.Type{reflect.TypeFor[file](), reflect.TypeFor[fileZipper](),
+		reflect.TypeFor[fileCluster]()} {
 		for i := 0; t.Name() == part && i < t.NumField(); i++ {
 			keys = append(keys, t.Field(i).Tag.Get("yaml"))
 		}

@@ -75,7 +75,8 @@ func (j *Job) Normalize() error {
 		}
 		names[c.Name] = true
 		if total += c.Ranks; total > wire.MaxRanks {
-			return fmt.Errorf("the clusters have more than %d ranks together, which is the most in one job", wire.MaxRanks)
+			return fmt.Errorf("the clusters have more than %d ranks together, which is the most in one job",
+				wire.MaxRanks)
 		}
 	}
 	if err := jobenv.CheckOrder(j.Order, j.Layout()); err != nil {
@@ -92,11 +93,13 @@ func (j *Job) Normalize() error {
 		}
 		for _, name := range z.Clusters {
 			if !names[name] {
-				return fmt.Errorf("a zipper is said to be on the network of cluster %q, which the job does not have", name)
+				return fmt.Errorf("a zipper is said to be on the network of cluster %q, which the job does not have",
+					name)
 			}
 			if z.AddressFor(name) == "" {
 				//nolint:staticcheck // the colon at the end is the key's
-				return fmt.Errorf("a zipper has no address for cluster %q: give it address: HOST[:PORT], or one under addresses:", name)
+				return fmt.Errorf("a zipper has no address for cluster %q: give it address: HOST[:PORT], or one under addresses:",
+					name)
 			}
 		}
 	}
@@ -121,7 +124,8 @@ func (j *Job) Normalize() error {
 	}
 	if hops := j.hops(); hops != nil {
 		if _, _, err := jobenv.Rows(j.Layout(), hops); err != nil {
-			return fmt.Errorf("%w (a zipper that has no address for a cluster, or does not have it under clusters:, is not on its network)", err)
+			return fmt.Errorf("%w (a zipper that has no address for a cluster, or does not have it under clusters:, is not on its network)",
+				err)
 		}
 	}
 	j.Rsh = j.RemoteShell()

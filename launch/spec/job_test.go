@@ -24,15 +24,18 @@ func TestParseCluster(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", s, got, err, want)
 		}
 	}
-	for s, word := range map[string]string{"": "KEY=VALUE", "a": "KEY=VALUE", "a=": "KEY=VALUE", "a=x": "number", "a=1,mpi=lam": "openmpi or mpich", "a=1,color=red": "unknown key", "a=1,mpi": "KEY=VALUE"} {
-		if _, err := ParseCluster(s); err == nil || !strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), "NAME=RANKS") {
+	for s, word := range map[string]string{"": "KEY=VALUE", "a": "KEY=VALUE", "a=": "KEY=VALUE", "a=x": "number",
+		"a=1,mpi=lam": "openmpi or mpich", "a=1,color=red": "unknown key", "a=1,mpi": "KEY=VALUE"} {
+		if _, err := ParseCluster(s); err == nil || !strings.Contains(err.Error(), word) ||
+			!strings.Contains(err.Error(), "NAME=RANKS") {
 			t.Errorf("%q: %v; want an error with %q and the form", s, err, word)
 		}
 	}
 }
 
 func TestParseZipper(t *testing.T) {
-	for s, want := range map[string]string{"zip1": "zip1:7475", "zip1:99": "zip1:99", "10.0.0.1": "10.0.0.1:7475", "fd00::1": "[fd00::1]:7475", "[fd00::1]:80": "[fd00::1]:80", "unix:/run/z": "unix:/run/z"} {
+	for s, want := range map[string]string{"zip1": "zip1:7475", "zip1:99": "zip1:99", "10.0.0.1": "10.0.0.1:7475",
+		"fd00::1": "[fd00::1]:7475", "[fd00::1]:80": "[fd00::1]:80", "unix:/run/z": "unix:/run/z"} {
 		if z, err := ParseZipper(s); err != nil || z.Address != want {
 			t.Errorf("%s: %v, %v; want %s", s, z.Address, err, want)
 		}
@@ -45,11 +48,13 @@ func TestParseZipper(t *testing.T) {
 }
 
 func TestNormalize(t *testing.T) {
-	j := Job{Program: []string{"./p", "x"}, Clusters: []Cluster{{Name: "a", Ranks: 2}, {Name: "b", Ranks: 3, Program: []string{"./q"}, Login: "h"}}}
+	j := Job{Program: []string{"./p", "x"}, Clusters: []Cluster{{Name: "a", Ranks: 2},
+		{Name: "b", Ranks: 3, Program: []string{"./q"}, Login: "h"}}}
 	if err := j.Normalize(); err != nil {
 		t.Fatal(err)
 	}
-	if j.ID == "" || len(j.Secret) < 32 || j.Timeout != time.Minute || j.Clusters[0].Launcher != "mpirun" || j.Clusters[1].Launcher != "ssh" {
+	if j.ID == "" || len(j.Secret) < 32 || j.Timeout != time.Minute || j.Clusters[0].Launcher != "mpirun" ||
+		j.Clusters[1].Launcher != "ssh" {
 		t.Errorf("defaults: %+v", j)
 	}
 	if got := j.Clusters[1].Program; !reflect.DeepEqual(got, []string{"./q", "x"}) {
@@ -60,20 +65,27 @@ func TestNormalize(t *testing.T) {
 	}
 	one := []Cluster{{Name: "a", Ranks: 1}}
 	for word, bad := range map[string]Job{
-		"no clusters":      {Program: []string{"p"}},
-		"twice":            {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "a", Ranks: 1}}},
-		"at least 1":       {Program: []string{"p"}, Clusters: []Cluster{{Name: "a"}}},
-		"ranks together":   {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1 << 16}, {Name: "b", Ranks: 1<<16 + 1}}},
-		"at most 131072":   {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1e9}}},
-		"cluster name":     {Program: []string{"p"}, Clusters: []Cluster{{Name: "a,b", Ranks: 1}}},
-		"no program":       {Clusters: one},
-		"launcher=":        {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "fork"}}},
-		"for launcher=ssh": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "mpirun", Login: "h"}}},
-		"job id":           {ID: "a b", Program: []string{"p"}, Clusters: one},
-		"positive":         {Timeout: -1, Program: []string{"p"}, Clusters: one},
-		"zipper h:1 is named for cluster \"x\", which the job does not have": {Program: []string{"p"}, Clusters: one, Zippers: []Zipper{{Per: map[string]string{"x": "h:1"}}}},
-		"zipper h:1 is given twice": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}, Zippers: []Zipper{{Address: "h:1"}, {Address: "h:2"}, {Address: "h:1"}}},
-		"no address for":            {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}, Zippers: []Zipper{{Per: map[string]string{"a": "h:1"}}}},
+		"no clusters": {Program: []string{"p"}},
+		"twice":       {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "a", Ranks: 1}}},
+		"at least 1":  {Program: []string{"p"}, Clusters: []Cluster{{Name: "a"}}},
+		"ranks together": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1 << 16},
+			{Name: "b", Ranks: 1<<16 + 1}}},
+		"at most 131072": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1e9}}},
+		"cluster name":   {Program: []string{"p"}, Clusters: []Cluster{{Name: "a,b", Ranks: 1}}},
+		"no program":     {Clusters: one},
+		"launcher=":      {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "fork"}}},
+		"for launcher=ssh": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "mpirun",
+			Login: "h"}}},
+		"job id":   {ID: "a b", Program: []string{"p"}, Clusters: one},
+		"positive": {Timeout: -1, Program: []string{"p"}, Clusters: one},
+		"zipper h:1 is named for cluster \"x\", which the job does not have": {Program: []string{"p"}, Clusters: one,
+			Zippers: []Zipper{{Per: map[string]string{"x": "h:1"}}}},
+		"zipper h:1 is given twice": {Program: []string{"p"},
+			Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}},
+			Zippers:  []Zipper{{Address: "h:1"}, {Address: "h:2"}, {Address: "h:1"}}},
+		"no address for": {Program: []string{"p"},
+			Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}},
+			Zippers:  []Zipper{{Per: map[string]string{"a": "h:1"}}}},
 	} {
 		if err := bad.Normalize(); err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("want an error with %q, got %v", word, err)
@@ -103,11 +115,16 @@ clusters:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Job{ID: "j1", Secret: "hush", Program: []string{"./prog.{mpi}", "1", "2"}, Timeout: 90 * time.Second, Rsh: []string{"ssh", "-p", "22"},
-		Zippers: []Zipper{{Address: "zip1:7475", Per: map[string]string{}}, {Per: map[string]string{"a": "10.0.0.1:7475", "b": "10.1.0.1:99"}}, {Address: "zip2:80", Per: map[string]string{}}},
+	want := &Job{ID: "j1", Secret: "hush", Program: []string{"./prog.{mpi}", "1", "2"}, Timeout: 90 * time.Second,
+		Rsh: []string{"ssh", "-p", "22"},
+		Zippers: []Zipper{{Address: "zip1:7475", Per: map[string]string{}},
+			{Per: map[string]string{"a": "10.0.0.1:7475", "b": "10.1.0.1:99"}},
+			{Address: "zip2:80", Per: map[string]string{}}},
 		Clusters: []Cluster{
-			{Name: "a", Ranks: 2, MPI: OpenMPI, Hosts: "h", Args: []string{"--mca", "x", "y"}, Env: map[string]string{"K": "v"}},
-			{Name: "b", Ranks: 1, MPI: MPICH, Launcher: "ssh", Login: "l", Program: []string{"p", "an argument"}, Zipper: "/z", Mpirun: "/m", Dir: "/d"},
+			{Name: "a", Ranks: 2, MPI: OpenMPI, Hosts: "h", Args: []string{"--mca", "x", "y"},
+				Env: map[string]string{"K": "v"}},
+			{Name: "b", Ranks: 1, MPI: MPICH, Launcher: "ssh", Login: "l", Program: []string{"p", "an argument"},
+				Zipper: "/z", Mpirun: "/m", Dir: "/d"},
 		}}
 	if !reflect.DeepEqual(j, want) {
 		t.Errorf("got %+v\nwant %+v", j, want)
@@ -151,7 +168,8 @@ clusters:
 		"env: [A=1]":                             "want NAME: VALUE pairs, not a list",
 		"hello":                                  `want keys with their values, such as clusters: and program:, not "hello"`,
 	} {
-		if _, err := parseFile([]byte(text)); err == nil || !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "unmarshal") {
+		if _, err := parseFile([]byte(text)); err == nil || !strings.Contains(err.Error(), word) ||
+			strings.Contains(err.Error(), "unmarshal") {
 			t.Errorf("%q: %v; want an error with %q", text, err, word)
 		}
 	}

@@ -40,7 +40,8 @@ func (j *Job) UsePlan(name string) error {
 		if c := &j.Clusters[i]; c.Hosts == "" {
 			c.Hosts, c.InOrder = name+"."+c.Name+".hosts", true
 			if _, err := os.Stat(c.Hosts); err != nil {
-				return fmt.Errorf("plan %s: the hosts of cluster %s should be beside it: %w (zipper plan --output writes both; or give hosts=FILE)", name, c.Name, err)
+				return fmt.Errorf("plan %s: the hosts of cluster %s should be beside it: %w (zipper plan --output writes both; or give hosts=FILE)",
+					name, c.Name, err)
 			}
 		}
 	}

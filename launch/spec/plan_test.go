@@ -24,12 +24,16 @@ func TestUsePlan(t *testing.T) {
 	write("ranks.b.hosts", "b1\nb2\n")
 	order := []jobenv.Cluster{{Name: "b", Size: 1}, {Name: "a", Size: 2}, {Name: "b", Size: 1}}
 	var j Job
-	if err := j.UsePlan(plan); err != nil || !reflect.DeepEqual(j.Order, order) || !reflect.DeepEqual(j.Clusters, []Cluster{
-		{Name: "b", Ranks: 2, Hosts: plan + ".b.hosts", InOrder: true}, {Name: "a", Ranks: 2, Hosts: plan + ".a.hosts", InOrder: true}}) {
+	if err := j.UsePlan(plan); err != nil || !reflect.DeepEqual(j.Order, order) ||
+		!reflect.DeepEqual(j.Clusters, []Cluster{
+			{Name: "b", Ranks: 2, Hosts: plan + ".b.hosts", InOrder: true},
+			{Name: "a", Ranks: 2, Hosts: plan + ".a.hosts", InOrder: true}}) {
 		t.Errorf("%+v, %v", j, err)
 	}
-	j = Job{Clusters: []Cluster{{Name: "a", Ranks: 2, Hosts: "mine"}, {Name: "b", Ranks: 2, MPI: MPICH}}, Program: []string{"p"}}
-	if err := j.UsePlan(plan); err != nil || j.Clusters[0].Hosts != "mine" || j.Clusters[0].InOrder || j.Clusters[1].Hosts != plan+".b.hosts" || j.Clusters[1].MPI != MPICH {
+	j = Job{Clusters: []Cluster{{Name: "a", Ranks: 2, Hosts: "mine"}, {Name: "b", Ranks: 2, MPI: MPICH}},
+		Program: []string{"p"}}
+	if err := j.UsePlan(plan); err != nil || j.Clusters[0].Hosts != "mine" || j.Clusters[0].InOrder ||
+		j.Clusters[1].Hosts != plan+".b.hosts" || j.Clusters[1].MPI != MPICH {
 		t.Errorf("%+v, %v", j, err)
 	}
 	if err := j.Normalize(); err != nil || !reflect.DeepEqual(j.Share("b").Order, order) {
@@ -52,7 +56,8 @@ func TestUsePlan(t *testing.T) {
 	if err := j.UsePlan(plan); err == nil || !strings.Contains(err.Error(), "2 ranks of cluster a, the job has 1") {
 		t.Errorf("other numbers of ranks: %v", err)
 	}
-	j = Job{Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}}, Order: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}}
+	j = Job{Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "b", Ranks: 1}},
+		Order: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}}
 	if err := j.Normalize(); err != nil || j.Order != nil {
 		t.Errorf("the usual order: %v, %v", j.Order, err)
 	}

@@ -25,7 +25,8 @@ func (j *Job) Offset(cluster string) int {
 
 // Share is what the processes of one cluster learn of the job.
 func (j *Job) Share(cluster string) jobenv.Job {
-	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Order: j.Order, Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Collectives: j.Collectives}
+	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Order: j.Order,
+		Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Collectives: j.Collectives}
 	for _, c := range j.Clusters {
 		if c.Name == cluster {
 			s.Dual = c.Dual

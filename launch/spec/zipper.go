@@ -59,7 +59,8 @@ func address(s string) (string, error) {
 		return "", errors.New("an empty forwarder address; want HOST[:PORT]")
 	}
 	if strings.HasPrefix(s, "-") {
-		return "", fmt.Errorf("forwarder %q: that is a flag, no address; want HOST[:PORT], as in zip1 or zip1:%d", s, jobenv.DefaultPort)
+		return "", fmt.Errorf("forwarder %q: that is a flag, no address; want HOST[:PORT], as in zip1 or zip1:%d", s,
+			jobenv.DefaultPort)
 	}
 	if strings.HasPrefix(s, "unix:") {
 		return s, nil
@@ -67,7 +68,8 @@ func address(s string) (string, error) {
 	if strings.HasPrefix(s, verbs.Scheme) {
 		a, err := verbs.CompleteAddress(s, jobenv.DefaultPort)
 		if err != nil || strings.HasPrefix(a.Host, ":") {
-			return "", fmt.Errorf("forwarder %q: want verbs:HOST[:PORT], as in verbs:zip1 or verbs:zip1:%d (%v)", s, jobenv.DefaultPort, err)
+			return "", fmt.Errorf("forwarder %q: want verbs:HOST[:PORT], as in verbs:zip1 or verbs:zip1:%d (%v)", s,
+				jobenv.DefaultPort, err)
 		}
 		return a.String(), nil
 	}
