@@ -26,13 +26,13 @@ import (
 type Target struct {
 	Name string
 	// Job gives a fresh description each time, without a program.
-	Job func() *spec.Job
+	Job func() (*spec.Job, error)
 }
 
 // Native is one ordinary MPI job of n ranks on this host.
 func Native(mpi spec.MPI, n int) Target {
-	return Target{"native", func() *spec.Job {
-		return &spec.Job{Clusters: []spec.Cluster{{Name: "native", Ranks: n, MPI: mpi}}}
+	return Target{"native", func() (*spec.Job, error) {
+		return &spec.Job{Clusters: []spec.Cluster{{Name: "native", Ranks: n, MPI: mpi}}}, nil
 	}}
 }
 
@@ -71,7 +71,10 @@ func (r *Runner) run(ctx context.Context, t Target, flags []string, words ...str
 
 // runTo is run with what rank 0 prints going to stdout while it runs.
 func (r *Runner) runTo(ctx context.Context, stdout io.Writer, t Target, flags []string, words ...string) (launch.Outcome, error) {
-	job := t.Job()
+	job, err := t.Job()
+	if err != nil {
+		return launch.Outcome{}, err
+	}
 	job.Program = slices.Concat([]string{r.Program}, flags, words)
 	var errs bytes.Buffer
 	o := r.Options

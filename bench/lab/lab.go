@@ -95,7 +95,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	}
 	for _, s := range steps {
 		if err := l.lab(ctx, s...); err != nil {
-			l.Down()
+			_ = l.Down() // the first error is the cause
 			return nil, err
 		}
 	}
@@ -103,7 +103,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 		for _, nodes := range [][]string{cfg.NodesA, cfg.NodesB, cfg.Zippers} {
 			for _, n := range nodes {
 				if out, err := l.On(n, "sysctl", "-qw", s).CombinedOutput(); err != nil {
-					l.Down()
+					_ = l.Down() // the first error is the cause
 					return nil, fmt.Errorf("sysctl %s on %s: %w: %s", s, n, err, strings.TrimSpace(string(out)))
 				}
 			}
@@ -112,7 +112,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	l.awake = stayAwake()
 	for _, z := range cfg.Zippers {
 		if err := l.forwarder(z, cfg.ForwarderOptions...); err != nil {
-			l.Down()
+			_ = l.Down() // the first error is the cause
 			return nil, err
 		}
 	}
@@ -167,7 +167,7 @@ func (l *Lab) Down() error {
 func end(c *exec.Cmd) {
 	c.Process.Signal(syscall.SIGTERM)
 	timer := time.AfterFunc(endTime, func() { c.Process.Kill() })
-	c.Wait()
+	_ = c.Wait() // that it was stopped is no news
 	timer.Stop()
 }
 
@@ -216,7 +216,7 @@ func (l *Lab) settings() []string {
 func (l *Lab) lab(ctx context.Context, args ...string) error {
 	out, err := l.command(ctx, args...).CombinedOutput()
 	if l.cfg.Log != nil {
-		l.cfg.Log.Write(out)
+		_, _ = l.cfg.Log.Write(out) // the error below has the text, too
 	}
 	if err != nil {
 		return fmt.Errorf("scripts/lab %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
@@ -281,14 +281,16 @@ func (l *Lab) cluster(name, slots, login string, ranks int, network string) spec
 // Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env
 // is added to the ranks' environment.
 func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target {
-	return drive.Target{Name: name, Job: func() *spec.Job {
-		l.route("off")
+	return drive.Target{Name: name, Job: func() (*spec.Job, error) {
+		if err := l.route("off"); err != nil {
+			return nil, err
+		}
 		j := &spec.Job{Rsh: l.rsh(), Env: env, Clusters: []spec.Cluster{
 			l.cluster("a", slots(l.cfg.NodesA, a), l.cfg.NodesA[0], a, "10.81.1.0/24"), l.cluster("b", slots(l.cfg.NodesB, b), l.cfg.NodesB[0], b, "10.81.2.0/24")}}
 		for _, z := range l.cfg.Zippers {
 			j.Zippers = append(j.Zippers, spec.Zipper{Address: z + ":7475"})
 		}
-		return j
+		return j, nil
 	}}
 }
 
@@ -302,11 +304,14 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 		l.classic = true
 	}
 	zipped := l.Zipped("classic", a, b, nil)
-	return drive.Target{Name: "classic", Job: func() *spec.Job {
-		j := zipped.Job()
+	return drive.Target{Name: "classic", Job: func() (*spec.Job, error) {
+		j, err := zipped.Job()
+		if err != nil {
+			return nil, err
+		}
 		j.Protocol = jobenv.Classic
 		j.Zippers = []spec.Zipper{{Address: l.cfg.Zippers[0] + classicPort}}
-		return j
+		return j, nil
 	}}, nil
 }
 
@@ -314,19 +319,20 @@ func (l *Lab) Classic(a, b int) (drive.Target, error) {
 // connections on, and runs for such jobs only.
 func (l *Lab) NAT(a, b int) drive.Target {
 	zipped := l.Zipped("nat", a, b, nil)
-	return drive.Target{Name: "nat", Job: func() *spec.Job {
-		j := zipped.Job()
-		err := l.route("nat")
-		if err == nil {
-			err = l.forwarder(l.cfg.Zippers[0], "--listen", natPort, "--status", "none", "--nat")
+	return drive.Target{Name: "nat", Job: func() (*spec.Job, error) {
+		j, err := zipped.Job()
+		if err != nil {
+			return nil, err
 		}
-		if err == nil {
-			l.nat = l.running[len(l.running)-1]
-		} else if l.cfg.Log != nil {
-			fmt.Fprintln(l.cfg.Log, err) // the job will not reach its forwarder
+		if err := l.route("nat"); err != nil {
+			return nil, err
 		}
+		if err := l.forwarder(l.cfg.Zippers[0], "--listen", natPort, "--status", "none", "--nat"); err != nil {
+			return nil, err
+		}
+		l.nat = l.running[len(l.running)-1]
 		j.Zippers = []spec.Zipper{{Address: l.cfg.Zippers[0] + natPort}}
-		return j
+		return j, nil
 	}}
 }
 
@@ -339,16 +345,18 @@ const (
 // Routed is one ordinary Open MPI job over both clusters, a ranks on the nodes of the first and b
 // on those of the second, with the first zipper node routing IP between them.
 func (l *Lab) Routed(a, b int) drive.Target {
-	return drive.Target{Name: "routed", Job: func() *spec.Job {
-		l.route("on")
+	return drive.Target{Name: "routed", Job: func() (*spec.Job, error) {
+		if err := l.route("on"); err != nil {
+			return nil, err
+		}
 		c := l.cluster("routed", slots(l.cfg.NodesA, a)+slots(l.cfg.NodesB, b), l.cfg.NodesA[0], a+b, "10.81.0.0/16")
-		return &spec.Job{Rsh: l.rsh(), Clusters: []spec.Cluster{c}}
+		return &spec.Job{Rsh: l.rsh(), Clusters: []spec.Cluster{c}}, nil
 	}}
 }
 
 // Native is a job of n ranks inside cluster a.
 func (l *Lab) Native(n int) drive.Target {
-	return drive.Target{Name: "native", Job: func() *spec.Job {
-		return &spec.Job{Rsh: l.rsh(), Clusters: []spec.Cluster{l.cluster("native", slots(l.cfg.NodesA, n), l.cfg.NodesA[0], n, "10.81.1.0/24")}}
+	return drive.Target{Name: "native", Job: func() (*spec.Job, error) {
+		return &spec.Job{Rsh: l.rsh(), Clusters: []spec.Cluster{l.cluster("native", slots(l.cfg.NodesA, n), l.cfg.NodesA[0], n, "10.81.1.0/24")}}, nil
 	}}
 }

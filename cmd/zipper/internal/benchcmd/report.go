@@ -97,9 +97,9 @@ func benchReport(c *cli.Context) error {
 	r := &drive.Runner{Program: program, Options: launch.Options{StartRelay: clikit.RelayStarter(log)}}
 	d := &report.Data{Title: "Leiden Zipper: measurements", Set: c.String("set")}
 	targets := func(a, b int) []drive.Target {
-		zipped := func(protocol string) func() *spec.Job {
-			return func() *spec.Job {
-				return &spec.Job{Protocol: protocol, Clusters: []spec.Cluster{{Name: "a", Ranks: a, MPI: spec.OpenMPI}, {Name: "b", Ranks: b, MPI: spec.OpenMPI}}}
+		zipped := func(protocol string) func() (*spec.Job, error) {
+			return func() (*spec.Job, error) {
+				return &spec.Job{Protocol: protocol, Clusters: []spec.Cluster{{Name: "a", Ranks: a, MPI: spec.OpenMPI}, {Name: "b", Ranks: b, MPI: spec.OpenMPI}}}, nil
 			}
 		}
 		return []drive.Target{{Name: "zipped", Job: zipped("")}, {Name: "classic", Job: zipped(jobenv.Classic)}, drive.Native(spec.OpenMPI, a+b)}

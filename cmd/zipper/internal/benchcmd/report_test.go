@@ -48,7 +48,7 @@ func TestReportGoesOn(t *testing.T) {
 	m := &reportMeasurement{ctx: context.Background(), runner: &drive.Runner{Program: "/bin/true"}, set: set, begin: time.Now(), data: &report.Data{},
 		targets: func(a, b int) []drive.Target {
 			tried++
-			return []drive.Target{{Name: "broken", Job: func() *spec.Job { return &spec.Job{} }}}
+			return []drive.Target{{Name: "broken", Job: func() (*spec.Job, error) { return &spec.Job{}, nil }}}
 		}}
 	if err := m.kernels(); err == nil || tried != len(reportKernels) {
 		t.Errorf("tried %d kernels of %d: %v", tried, len(reportKernels), err)

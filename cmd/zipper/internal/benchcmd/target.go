@@ -42,13 +42,13 @@ func target(mode string, job *spec.Job, l *lab.Lab) (drive.Target, error) {
 	case mode == "classic" && l != nil:
 		return l.Classic(job.Clusters[0].Ranks, job.Clusters[1].Ranks)
 	case mode == "zipped", mode == "classic":
-		return drive.Target{Name: mode, Job: func() *spec.Job {
+		return drive.Target{Name: mode, Job: func() (*spec.Job, error) {
 			j := *job
 			j.Clusters = append([]spec.Cluster(nil), job.Clusters...)
 			if mode == "classic" {
 				j.Protocol = jobenv.Classic
 			}
-			return &j
+			return &j, nil
 		}}, nil
 	case mode == "native" && l != nil:
 		return l.Native(total), nil
