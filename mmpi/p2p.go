@@ -85,7 +85,7 @@ func Sendrecv[T Scalar](ctx context.Context, c *Comm, send []T, to, stag int, re
 	}
 	s, err := Isend(c, send, to, stag)
 	if err != nil {
-		r.Cancel()
+		_, _ = r.Cancel() // the send's error is the cause
 		return Status{}, err
 	}
 	if _, err := s.Wait(ctx); err != nil {

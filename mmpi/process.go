@@ -77,7 +77,7 @@ func Init(level Level) (*Process, error) {
 		return nil, err
 	}
 	if got < w {
-		mpi.Finalize()
+		_ = mpi.Finalize() // the error that counts follows
 		return nil, fmt.Errorf("mmpi: the MPI library (%s) grants only thread level %d of the wanted %d", mpi.LibraryVersion(), got, w)
 	}
 	p := &Process{level: level}

@@ -79,7 +79,7 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 		forwarders = append(forwarders, transfer.Forwarder{Name: node, Address: map[string]string{"a": address, "b": address}})
 	}
 	if l.Session, err = transfer.Open(hosts, forwarders); err != nil {
-		l.lab.Down()
+		_ = l.lab.Down() // the first error is the cause
 		return nil, err
 	}
 	return l, nil

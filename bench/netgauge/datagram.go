@@ -91,7 +91,7 @@ func udpModule() Module {
 
 func greet(ctx context.Context, d *packets) (Endpoint, error) {
 	if err := d.hello(ctx); err != nil {
-		d.close()
+		_ = d.close() // the first error is the cause
 		return nil, err
 	}
 	return d, nil

@@ -125,7 +125,8 @@ func oneToOne() Pattern {
 					perm = []int{0, 1}
 				}
 				for k := 0; k+1 < len(perm); k += 2 {
-					peer, firstOfPair := -1, false
+					var peer int
+					firstOfPair := false
 					switch ep.Rank() {
 					case perm[k]:
 						peer, firstOfPair = perm[k+1], true

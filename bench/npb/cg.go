@@ -105,7 +105,7 @@ func newCG(w *mmpi.Comm, par cgClass) *cg {
 		lo, hi := span(par.n, s.cols, 2*s.row+s.col%2)
 		s.sendLo, s.sendSize = lo-s.r0, hi-lo
 	}
-	g := newRandom(314159265, mul5)
+	g := newRandom(314159265)
 	g.next()
 	s.a = makeMatrix(par.n, par.nonzer, 0.1, par.shift, g, s.r0, s.r1, s.c0, s.c1)
 	n := s.c1 - s.c0

@@ -33,7 +33,7 @@ func EP(p *mmpi.Process, class Class) (Result, error) {
 	var q [10]float64
 	var sx, sy float64
 	for k := w.Rank(); k < batches; k += w.Size() {
-		g := newRandom(271828183, mul5)
+		g := newRandom(271828183)
 		g.skip(2 * batch * uint64(k))
 		for range batch {
 			x, y := 2*g.next()-1, 2*g.next()-1

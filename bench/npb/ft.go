@@ -108,7 +108,7 @@ func newFT(w *mmpi.Comm, par ftClass) *ft {
 
 // initial fills space with NPB's random numbers, real and imaginary part in turn.
 func (s *ft) initial() {
-	g := newRandom(314159265, mul5)
+	g := newRandom(314159265)
 	g.skip(2 * uint64(s.par.nx*s.par.ny) * uint64(s.z0))
 	for i := range s.space {
 		re := g.next()

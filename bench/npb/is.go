@@ -102,7 +102,7 @@ func newIS(w *mmpi.Comm, par isClass) *is {
 	s.shift = uint(log2(maxKey / s.buckets))
 	size := w.Size()
 	local := n / size
-	g := newRandom(314159265, mul5)
+	g := newRandom(314159265)
 	g.skip(4 * uint64(local) * uint64(w.Rank()))
 	s.keys = make([]int32, local)
 	for i := range s.keys {

@@ -310,7 +310,7 @@ func (s *mg) reset() error {
 	x0, y0, z0 := uint64(s.at[0]*s.v.nx), uint64(s.at[1]*s.v.ny), uint64(s.at[2]*s.v.nz)
 	for z := range uint64(s.v.nz) {
 		for y := range uint64(s.v.ny) {
-			g := newRandom(314159265, mul5)
+			g := newRandom(314159265)
 			first := ((z0+z)*n+y0+y)*n + x0
 			g.skip(first)
 			for x := range uint64(s.v.nx) {

@@ -10,7 +10,7 @@ const (
 // random is a stream of the generator. The zero value is useless; seed it.
 type random struct{ x, a uint64 }
 
-func newRandom(seed, a uint64) *random { return &random{seed, a} }
+func newRandom(seed uint64) *random { return &random{seed, mul5} }
 
 // next advances the stream. The product is right modulo 2^46 although it overflows 64 bits.
 func (r *random) next() float64 {

@@ -30,7 +30,6 @@ type benchmark struct {
 	unit     string
 	maxSize  int
 	even     bool // needs an even number of ranks, two at least
-	two      bool // exactly two ranks take part; further ones idle
 	noSize   bool
 	room     func(r *runner) int // bytes that it sends, and receives, at r.size
 	measure  func(r *runner, iterations int) (float64, error)

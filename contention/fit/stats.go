@@ -20,7 +20,6 @@ type Value struct{ Value, Err float64 }
 
 func (v Value) String() string { return fmt.Sprintf("%.6g ± %.2g", v.Value, v.Err) }
 
-func (v Value) plus(w Value) Value    { return Value{v.Value + w.Value, math.Hypot(v.Err, w.Err)} }
 func (v Value) minus(w Value) Value   { return Value{v.Value - w.Value, math.Hypot(v.Err, w.Err)} }
 func (v Value) times(f float64) Value { return Value{v.Value * f, v.Err * math.Abs(f)} }
 

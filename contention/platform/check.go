@@ -30,7 +30,8 @@ func known(n *yaml.Node, t reflect.Type) error {
 		}
 	case n.Kind == yaml.MappingNode && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map):
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			key, value := n.Content[i], t
+			key := n.Content[i]
+			var value reflect.Type
 			if t.Kind() == reflect.Map {
 				value = t.Elem()
 			} else {

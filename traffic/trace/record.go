@@ -242,10 +242,14 @@ func (t *Trace) Write(w io.Writer) error {
 		}
 	}
 	for _, v := range t.Totals {
-		x.Total(v)
+		if err := x.Total(v); err != nil {
+			return err
+		}
 	}
 	for _, v := range t.Messages {
-		x.Message(v)
+		if err := x.Message(v); err != nil {
+			return err
+		}
 	}
 	return x.Close()
 }

@@ -128,7 +128,7 @@ func (e *putEndpoint) until(peer int, what string, there func() bool) error {
 		if spins%64 != 0 {
 			continue
 		}
-		syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // the peer may need this core
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // the peer may need this core
 		if now := time.Now(); limit.IsZero() {
 			limit = now.Add(putPatience)
 		} else if now.After(limit) {

@@ -82,10 +82,6 @@ func (f function) sends(a param) bool {
 	return strings.HasPrefix(a.name, "send") || a.name == "sdispls" || a.name == "displs" && f.hasName("sendcounts")
 }
 
-func (f function) receives(a param) bool {
-	return strings.HasPrefix(a.name, "recv") || a.name == "rdispls" || a.name == "displs" && f.hasName("recvcounts")
-}
-
 // counts is the condition in C, c being the communicator, under which an argument means anything.
 func (f function) counts(a param) string {
 	scatters := strings.Contains(f.name, "scatter") || strings.Contains(f.name, "Scatter")
