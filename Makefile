@@ -1,0 +1,20 @@
+# The few commands of every day; what they do is in scripts/. CONTRIBUTING.md says when to use which.
+.PHONY: build quick verify lint format generate
+
+build: # bin/ and lib/
+	scripts/build
+
+quick: # before every commit: format, linters, warnings of C, import rules, the pure tests that a change reaches
+	scripts/test quick
+
+verify: # before a release: everything
+	scripts/test --long
+
+lint: build
+	scripts/lint
+
+format: # writes what `make lint` asks for
+	scripts/lint --fix format
+
+generate: # the tables in ARCHITECTURE.md and docs/tuning.md
+	go generate ./internal/...
