@@ -6,9 +6,10 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// bridge is the link to another forwarder for one job of several hops. Frames between ranks come and go on it
-// as on a rank's link: the job's table has it for all ranks that lie behind it. It ends with Bye from both
-// ends: each says it when all ranks that could send something through it have left.
+// bridge is the link to another forwarder for one job of several hops. Frames between ranks come
+// and go on it as on a rank's link: the job's table has it for all ranks that lie behind it. It
+// ends with Bye from both ends: each says it when all ranks that could send something through it
+// have left.
 type bridge struct {
 	job     *job
 	zipper  int    // the other end
@@ -46,7 +47,8 @@ func (br *bridge) allowed(h wire.Header) error {
 	return nil
 }
 
-// mayTell checks what the other forwarder says of a rank: only that one behind it cannot be reached.
+// mayTell checks what the other forwarder says of a rank: only that one behind it cannot be
+// reached.
 func (br *bridge) mayTell(s *wire.RailState) error {
 	if s.Up || int64(s.Rank) >= int64(len(br.job.via)) || br.job.via[s.Rank] != br {
 		return fmt.Errorf("RailState of rank %d (up: %v), which is not behind that link", s.Rank, s.Up)
@@ -54,8 +56,8 @@ func (br *bridge) mayTell(s *wire.RailState) error {
 	return nil
 }
 
-// startBridges gives every bridge and the ranks behind it their place in the job that is about to run. With
-// Forwarder.mu.
+// startBridges gives every bridge and the ranks behind it their place in the job that is about to
+// run. With Forwarder.mu.
 func (j *job) startBridges() {
 	h := j.hops
 	h.cancel()
@@ -98,9 +100,9 @@ func (j *job) rankLeft() {
 	j.sayBye()
 }
 
-// sayBye says Bye on bridges over which nothing more can go: the ranks here have left, and those behind bridges
-// that lead to other networks. What comes from a forwarder on the same network never goes on to another one
-// there. With Forwarder.mu.
+// sayBye says Bye on bridges over which nothing more can go: the ranks here have left, and those
+// behind bridges that lead to other networks. What comes from a forwarder on the same network never
+// goes on to another one there. With Forwarder.mu.
 func (j *job) sayBye() {
 	if j.state != running || j.hops.staying > 0 {
 		return

@@ -18,15 +18,18 @@ type Config struct {
 	Listeners []transport.Listener // where links come in, at least one; Serve closes them
 	Log       *zap.Logger          // (no logging)
 
-	Loops      int    // event-loop threads (half the number of CPUs, 1 to 4); run with GOMAXPROCS at least Loops + 1
-	ReadBuffer int    // bytes a loop reads at once; one buffer per loop, not per link (260 KiB: two segments with all that is around them)
+	// Loops is how many event-loop threads there are (half the number of CPUs, 1 to 4). Run with
+	// GOMAXPROCS at least Loops + 1.
+	Loops      int
+	ReadBuffer int    // bytes a loop reads at once; one buffer per loop, not per link (260 KiB)
 	Protocol   string // "" or Classic: only jobs with the same protocol are served; Classic has one loop
-	Poll       string // how a loop waits: adaptive (default: spins a little first), event (sleeps at once), busy (never sleeps)
+	Poll       string // how a loop waits: PollAdaptive (default), PollEvent or PollBusy
 
-	Nice int // nice value of the loops' threads, -20 (before others) to 19, if the system lets them have it (0: that of the process)
+	// Nice is the nice value of the loops' threads, -20 (before others) to 19, if the system lets them
+	// have it (0: that of the process).
+	Nice int
 
-	NAT NAT // passes connections between ranks on in the kernel where it can (nat.go); nil: all frames are relayed here
-
+	NAT  NAT  // passes connections between ranks on in the kernel where it can; nil: all frames are relayed here
 	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
 
 	Secret string   // if not empty, only jobs with this secret are served
@@ -35,20 +38,23 @@ type Config struct {
 	JoinTimeout  time.Duration // from a link's start to its Join (10 s)
 	Patience     time.Duration // how long ranks wait for others until they are told what is missing (5 s)
 	PingInterval time.Duration // a link from which nothing came for this long is pinged (2 s)
-	PeerTimeout  time.Duration // a link from which nothing came for this long, though pinged, is dead (60 s): so long may a process be stopped, in a debugger
+	PeerTimeout  time.Duration // a link from which nothing came for this long, though pinged, is dead (60 s)
 	Unreachable  time.Duration // a link whose other host the network has not reached for this long is dead (6 s)
 	Linger       time.Duration // how long a link may take to close after Bye, Refuse or Abort (5 s)
 
-	FlowLimit    int // payload bytes from one rank queued for another before its link is ended (wire.MaxWindow)
-	ControlLimit int // the same for headers and control frames, and under Classic for CTS frames that wait for their turn (64 MiB)
+	// FlowLimit is how many bytes of payload from one rank may be queued for another before its link is
+	// ended (64 MiB); ControlLimit the same for headers and control frames, and under Classic for CTS
+	// frames that wait for their turn (64 MiB).
+	FlowLimit, ControlLimit int
+
+	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not
+	// block.
+	JobEnd func(Summary)
 
 	// Others in tests.
 	pipeFrom, pipeSize int // see package relay
 	clock              clock
 	spawn              func(fn func()) // runs what may block; a goroutine of its own
-
-	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not block.
-	JobEnd func(Summary)
 }
 
 // Classic is the protocol of the original middleware, for comparison.
@@ -83,7 +89,10 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		v   *int
 		def int
-	}{{&c.ReadBuffer, relay.ReadBuffer}, {&c.FlowLimit, relay.FlowLimit}, {&c.ControlLimit, relay.ControlLimit}, {&c.pipeFrom, relay.PipeFrom}, {&c.pipeSize, relay.PipeSize}} {
+	}{
+		{&c.ReadBuffer, relay.ReadBuffer}, {&c.FlowLimit, relay.FlowLimit}, {&c.ControlLimit, relay.ControlLimit},
+		{&c.pipeFrom, relay.PipeFrom}, {&c.pipeSize, relay.PipeSize},
+	} {
 		if *d.v == 0 {
 			*d.v = d.def
 		}
@@ -91,7 +100,10 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		v   *time.Duration
 		def time.Duration
-	}{{&c.JoinTimeout, JoinTimeout}, {&c.Patience, Patience}, {&c.PingInterval, relay.PingInterval}, {&c.PeerTimeout, relay.PeerTimeout}, {&c.Unreachable, relay.Unreachable}, {&c.Linger, relay.Linger}} {
+	}{
+		{&c.JoinTimeout, JoinTimeout}, {&c.Patience, Patience}, {&c.Linger, relay.Linger},
+		{&c.PingInterval, relay.PingInterval}, {&c.PeerTimeout, relay.PeerTimeout}, {&c.Unreachable, relay.Unreachable},
+	} {
 		if *d.v == 0 {
 			*d.v = d.def
 		}
@@ -101,7 +113,8 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.Loops < 0 || c.ReadBuffer < minReadBuffer || c.FlowLimit < 0 || c.ControlLimit < 0:
-		return c, fmt.Errorf("forwarder: %d loops, read buffer of %d bytes, limits %d and %d: out of range", c.Loops, c.ReadBuffer, c.FlowLimit, c.ControlLimit)
+		return c, fmt.Errorf("forwarder: %d loops, read buffer of %d bytes, limits %d and %d: out of range",
+			c.Loops, c.ReadBuffer, c.FlowLimit, c.ControlLimit)
 	case c.Nice < -20 || c.Nice > 19:
 		return c, fmt.Errorf("forwarder: nice value %d: want -20 to 19", c.Nice)
 	case c.Protocol != "" && c.Protocol != Classic:
@@ -109,10 +122,12 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Poll != PollEvent && c.Poll != PollAdaptive && c.Poll != PollBusy:
 		return c, fmt.Errorf("forwarder: poll %q: want event, adaptive or busy", c.Poll)
 	case c.PeerTimeout <= c.PingInterval:
-		return c, fmt.Errorf("forwarder: peer time-out %v must be longer than the ping interval %v", c.PeerTimeout, c.PingInterval)
+		return c, fmt.Errorf("forwarder: peer time-out %v must be longer than the ping interval %v",
+			c.PeerTimeout, c.PingInterval)
 	}
 	return c, nil
 }
 
-// DefaultLoops is the number of event loops when Config does not say: one for two CPUs, since loops that spin keep a CPU from others; 1 to 4.
+// DefaultLoops is the number of event loops when Config does not say: one for two CPUs, since loops
+// that spin keep a CPU from others; 1 to 4.
 func DefaultLoops() int { return max(1, min(runtime.NumCPU()/2, maxLoops)) }

@@ -1,15 +1,12 @@
 package forwarder
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
-	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -21,25 +18,6 @@ import (
 // and what it says is done by join.go, end.go, rails.go or bridge.go.
 
 var _ relay.Control = (*peer)(nil)
-
-// start begins the exchange with a new peer. On its loop.
-func (p *peer) start() {
-	f := p.f
-	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
-	var seed [ed25519.SeedSize]byte
-	_, _ = rand.Read(seed[:]) // never fails
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if p.bridge != nil { // we have dialled: the other end begins
-		p.deadline = time.Time{}
-		return
-	}
-	p.joining = handshake.NewAcceptor(seed, f.cfg.Secret, f.cfg.NAT != nil)
-	p.say()
-	if f.stopping {
-		p.refuse(wire.RefuseShutdown, stopReason)
-	}
-}
 
 // Frame handles a frame for the forwarder itself.
 func (p *peer) Frame(h wire.Header, body []byte) {
@@ -70,7 +48,8 @@ func (p *peer) fromRank(m *member, h wire.Header, body []byte) {
 			p.conn.Bad(err.Error())
 			return
 		}
-		p.f.log.Warn("rank aborts the job", zap.Object("peer", p), zap.Int32("code", a.Code), zap.String("reason", a.Reason))
+		p.f.log.Warn("rank aborts the job", zap.Object("peer", p), zap.Int32("code", a.Code),
+			zap.String("reason", a.Reason))
 		p.f.abort(m.job, a.Code, m.rank, m.abortedBy(&a), nil) // the rank hears it too, as an answer
 	}
 }
@@ -104,7 +83,8 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 	}
 }
 
-// Bad ends the connection of a peer that broke the protocol, and what it belongs to. The peer is told why.
+// Bad ends the connection of a peer that broke the protocol, and what it belongs to. The peer is
+// told why.
 func (p *peer) Bad(reason string) {
 	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p))
 	if m := p.f.malformed(p, reason); m != nil {
@@ -127,8 +107,8 @@ func (p *peer) Late(now time.Time) bool {
 // Ended does for the job what the end of a connection means.
 func (p *peer) Ended(cause error) { p.f.forget(p, cause) }
 
-// Route is the peer's in its job, or that of those who join. The first frames may come while another loop is
-// still busy with starting the job: the lock waits for that.
+// Route is the peer's in its job, or that of those who join. The first frames may come while
+// another loop is still busy with starting the job: the lock waits for that.
 func (p *peer) Route() *relay.Route {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
@@ -138,7 +118,8 @@ func (p *peer) Route() *relay.Route {
 	return &relay.Route{Rank: wire.Nobody, Allowed: mayJoin}
 }
 
-// mayJoin lets frames through that belong to some join exchange; the exchange knows which of them may come.
+// mayJoin lets frames through that belong to some join exchange; the exchange knows which of them
+// may come.
 func mayJoin(h wire.Header) error {
 	switch h.Type {
 	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge, wire.TypeReady:

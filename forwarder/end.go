@@ -68,7 +68,8 @@ func (f *Forwarder) lost(p *peer, m *member, cause error) {
 	f.fail(m.job, 1, m.rank, m.lostBy(p, cause), p)
 }
 
-// bridgeLost fails the job of a bridge that is gone, or the job goes on over its other rows. With f.mu.
+// bridgeLost fails the job of a bridge that is gone, or the job goes on over its other rows. With
+// f.mu.
 func (f *Forwarder) bridgeLost(br *bridge, cause error) {
 	b := br.job
 	if cause == nil {
@@ -80,7 +81,8 @@ func (f *Forwarder) bridgeLost(br *bridge, cause error) {
 		delete(b.hops.bridges, br.zipper)
 		f.giveUp(b, wire.RefuseShutdown, reason)
 	case b.state == running && !(br.said && br.heard):
-		f.log.Error("a link between forwarders is lost", zap.String("job", b.id), zap.String("forwarder", br.addr), zap.Error(cause))
+		f.log.Error("a link between forwarders is lost", zap.String("job", b.id),
+			zap.String("forwarder", br.addr), zap.Error(cause))
 		if b.gather.Rails() > 1 {
 			f.cutOff(br, reason)
 			return
@@ -133,7 +135,8 @@ func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *
 	}
 }
 
-// finish ends a job without links. The summary is nil if the kernel has to take something back first. With f.mu.
+// finish ends a job without links. The summary is nil if the kernel has to take something back
+// first. With f.mu.
 func (f *Forwarder) finish(b *job) *Summary {
 	if b.state == running {
 		if len(b.absent) > 0 { // they may have lived on over another forwarder: here they never took their leave
@@ -163,6 +166,7 @@ func (f *Forwarder) bury(b *job) *Summary {
 	if f.past = append(f.past, s); len(f.past) > keepSummaries {
 		f.past = append(f.past[:0], f.past[1:]...)
 	}
-	f.log.Info("job ended", zap.String("job", s.Job), zap.Bool("ok", s.OK), zap.Int32("code", s.Code), zap.Duration("ran", s.Ended.Sub(s.Started)), zap.Any("traffic", s.Traffic))
+	f.log.Info("job ended", zap.String("job", s.Job), zap.Bool("ok", s.OK), zap.Int32("code", s.Code),
+		zap.Duration("ran", s.Ended.Sub(s.Started)), zap.Any("traffic", s.Traffic))
 	return &s
 }

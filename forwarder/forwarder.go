@@ -2,14 +2,15 @@
 //
 // Its parts, each of which knows only those below it:
 //
-//	forwarder   jobs: who is in one, how it gathers (join.go, gather.go, layout.go), what several hops add
+//	forwarder   jobs: how a rank comes into one (join.go, gather.go, layout.go), what several hops add
 //	            (hops.go, bridge.go) and several forwarders (rails.go), how it ends (end.go)
 //	relay       bytes from one connection to another
 //	loop        the event loops
 //	nat         the kernel's table of connections that it passes on
 //
-// The way of a frame is in package relay. Nothing on an event loop blocks: dialling other forwarders and asking
-// the kernel are done aside (aside), and their completion is posted to a loop.
+// The way of a frame is in package relay. Nothing on an event loop blocks: dialling other
+// forwarders and asking the kernel are done aside (aside), and their completion is posted to a
+// loop.
 //
 // Locks: Forwarder.mu (joining and ending, never on a frame's way), then those of package relay.
 package forwarder
@@ -61,8 +62,8 @@ func New(cfg Config) (*Forwarder, error) {
 		peers: map[*peer]int{}, jobs: map[string]*job{}, empty: make(chan struct{})}, nil
 }
 
-// Serve takes links in and relays until ctx ends; then it refuses and aborts what is there, closes everything
-// and returns nil. Any other error means that it could not start. Call it once.
+// Serve takes links in and relays until ctx ends; then it refuses and aborts what is there, closes
+// everything and returns nil. Any other error means that it could not start. Call it once.
 func (f *Forwarder) Serve(ctx context.Context) error {
 	if err := f.makeLoops(); err != nil {
 		return err
@@ -117,7 +118,7 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 	for {
 		link, err := ln.Accept()
 		if err == nil {
-			f.take(link, nil)
+			f.take(link, nil, f.challenge)
 			continue
 		}
 		if errors.Is(err, transport.ErrClosed) || ctx.Err() != nil {
@@ -131,44 +132,8 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 	}
 }
 
-// take gives a new link to the next loop. prepare, if not nil, is called with f.mu before the link is used;
-// false: it is not wanted any more. Any thread.
-func (f *Forwarder) take(link transport.Link, prepare func(p *peer) bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p := &peer{f: f}
-	p.conn = f.relay.Conn(f.workers[f.next%len(f.workers)], link, p)
-	if f.stopping || prepare != nil && !prepare(p) {
-		link.Close()
-		return
-	}
-	f.next++
-	f.peers[p] = f.next
-	p.conn.Post(func() {
-		if err := p.conn.Open(); err != nil {
-			f.log.Error("cannot watch a link", zap.Error(err))
-			return
-		}
-		p.start()
-	})
-}
-
-// aside runs work, which may block, on a goroutine of its own, and then done, which must not, on an event loop.
-// done may be nil. Any thread.
-func (f *Forwarder) aside(work, done func()) {
-	spawn := f.asides.Go
-	if f.cfg.spawn != nil {
-		spawn = f.cfg.spawn
-	}
-	spawn(func() {
-		work()
-		if done != nil && !f.workers[0].Loop.Post(done) {
-			done() // the loops have ended: nobody is in its way
-		}
-	})
-}
-
-// shutdown refuses and aborts everything and waits for the links to close, at most Linger; then it closes them.
+// shutdown refuses and aborts everything and waits for the links to close, at most Linger; then it
+// closes them.
 func (f *Forwarder) shutdown() {
 	f.mu.Lock()
 	f.stopping = true

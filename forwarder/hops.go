@@ -4,20 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/vrank"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A job of several hops: its clusters and forwarders form a tree, every rank joins the forwarders on its own
-// network, and forwarders that are on the same network have a link (bridge.go) for the job. How such a job
-// gathers:
+// A job of several hops: its clusters and forwarders form a tree, every rank joins the forwarders
+// on its own network, and forwarders that are on the same network have a link (bridge.go) for the
+// job. How such a job gathers:
 //
 //  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder dials its
 //     neighbours of a higher index and shows them that rank's Join (joinedHere, reachOut, introduce); those
@@ -28,89 +26,11 @@ import (
 //     out on every bridge before the forwarder starts, so no frame of the job overtakes it, and no frame comes
 //     to a forwarder that has not started.
 //
-// A job that loses a rank or a bridge while it gathers ends for everybody: there is no taking back of a Join.
+// A job that loses a rank or a bridge while it gathers ends for everybody: there is no taking back
+// of a Join.
 
-// hops is what such a job has beside. Guarded by Forwarder.mu; here, zippers and routes are fixed.
-type hops struct {
-	here    int // this forwarder's index in zippers
-	zippers []wire.Zipper
-	routes  *vrank.Routes
-	bridges map[int]*bridge // that are there, by the index of the other end
-	joins   []*wire.Join    // of all ranks so far, until the job runs
-	ready   []bool          // forwarders that see all ranks
-	dialled bool
-	ctx     context.Context // ends with the gathering
-	cancel  context.CancelFunc
-	staying int // ranks here that have not said Bye
-}
-
-func newHops(j *wire.Join, here int) (*hops, error) {
-	names := make([]string, len(j.Layout))
-	for i, c := range j.Layout {
-		names[i] = c.Name
-	}
-	on := make([][]int, len(j.Zippers))
-	for i, z := range j.Zippers {
-		for _, p := range z.Ports {
-			on[i] = append(on[i], int(p.Cluster))
-		}
-	}
-	routes, err := vrank.Tree(names, on)
-	if err != nil {
-		return nil, err
-	}
-	h := &hops{here: here, zippers: j.Zippers, routes: routes, bridges: map[int]*bridge{}, ready: make([]bool, len(j.Zippers))}
-	h.ctx, h.cancel = context.WithTimeout(context.Background(), time.Duration(j.TimeoutMS)*time.Millisecond)
-	return h, nil
-}
-
-// next is the forwarder that frames for a cluster go to from zipper; -1: it delivers them itself.
-func (h *hops) next(zipper, cluster int) int {
-	if n := h.routes.Next(zipper, cluster); len(n) > 0 {
-		return n[0] // in a tree there is one
-	}
-	return -1
-}
-
-// neighbour gives the network that zipper k and this one share, and k's address on it.
-func (h *hops) neighbour(k int) (cluster int, addr string, ok bool) {
-	for _, mine := range h.zippers[h.here].Ports {
-		for _, p := range h.zippers[k].Ports {
-			if p.Cluster == mine.Cluster && k != h.here {
-				return int(p.Cluster), p.Address, true
-			}
-		}
-	}
-	return 0, "", false
-}
-
-// gaps says which neighbours have no link.
-func (h *hops) gaps() string {
-	var b strings.Builder
-	for k := range h.zippers {
-		if _, addr, ok := h.neighbour(k); ok && h.bridges[k] == nil {
-			fmt.Fprintf(&b, "; no link to the forwarder %s", addr)
-		}
-	}
-	return b.String()
-}
-
-// clusterIndex finds a Join's cluster, which is in its layout.
-func (j *job) clusterIndex(name string) int {
-	return slices.IndexFunc(j.clusters, func(c wire.Cluster) bool { return c.Name == name })
-}
-
-// belongs checks that a rank is one of this forwarder's.
-func (j *job) belongs(join *wire.Join) *handshake.Refused {
-	h := j.hops
-	if int(join.Here) != h.here || h.next(h.here, j.clusterIndex(join.Cluster)) >= 0 {
-		return &handshake.Refused{Code: wire.RefuseLayout, Reason: fmt.Sprintf("job %q does not reach this forwarder from cluster %s: are the --zipper addresses right, and in the same order in all clusters?", j.id, join.Cluster)}
-	}
-	return nil
-}
-
-// joinedHere goes on with a rank's Join: it is passed on, with the first one the neighbours are dialled, and
-// with the last one they hear that this forwarder sees all. With f.mu.
+// joinedHere goes on with a rank's Join: it is passed on, with the first one the neighbours are
+// dialled, and with the last one they hear that this forwarder sees all. With f.mu.
 func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate) {
 	h := b.hops
 	b.spread(j)
@@ -136,12 +56,13 @@ func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
 			f.take(link, func(p *peer) bool {
 				p.bridge, p.bridger, br.peer = br, handshake.NewBridger(cert, br.zipper), p
 				return b.state == gathering
-			})
+			}, nil)
 			return
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.giveUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q: this forwarder cannot reach the forwarder %s: %v", b.id, br.addr, err))
+		f.giveUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q: this forwarder cannot reach the forwarder %s: %v",
+			b.id, br.addr, err))
 	})
 }
 
@@ -161,7 +82,8 @@ func (br *bridge) announce(j *wire.Join) {
 	}
 }
 
-// bridgeIn takes a link that another forwarder has made, or says why not. On its own loop, with f.mu.
+// bridgeIn takes a link that another forwarder has made, or says why not. On its own loop, with
+// f.mu.
 func (f *Forwarder) bridgeIn(p *peer, j *wire.Join, here int) *handshake.Refused {
 	if refused := f.serves(j); refused != nil {
 		return refused
@@ -191,26 +113,12 @@ func (f *Forwarder) bridgeIn(p *peer, j *wire.Join, here int) *handshake.Refused
 	return nil
 }
 
-// mayBridge checks that a forwarder may have a link with this one, as that one says they are numbered.
-func (j *job) mayBridge(from, here int) *handshake.Refused {
-	h := j.hops
-	_, _, ok := h.neighbour(from)
-	switch {
-	case j.state != gathering:
-		return &handshake.Refused{Code: wire.RefuseTaken, Reason: fmt.Sprintf("job %q is already running: give every run a new job id", j.id)}
-	case here != h.here || !ok || from > here:
-		return &handshake.Refused{Code: wire.RefuseLayout, Reason: fmt.Sprintf("job %q wants no link between these forwarders: are the --zipper addresses right?", j.id)}
-	case h.bridges[from] != nil:
-		return &handshake.Refused{Code: wire.RefuseTaken, Reason: fmt.Sprintf("job %q has a link between these forwarders already", j.id)}
-	}
-	return nil
-}
-
 // bridged takes a bridge into use for the gathering: the other end hears what we know. With f.mu.
 func (f *Forwarder) bridged(br *bridge) {
 	h := br.job.hops
 	h.bridges[br.zipper] = br
-	f.log.Info("link to another forwarder", zap.String("job", br.job.id), zap.String("forwarder", br.addr), zap.String("link", br.peer.conn.Link().Remote()))
+	f.log.Info("link to another forwarder", zap.String("job", br.job.id), zap.String("forwarder", br.addr),
+		zap.String("link", br.peer.conn.Link().Remote()))
 	for _, j := range h.joins {
 		br.announce(j)
 	}
@@ -221,7 +129,8 @@ func (f *Forwarder) bridged(br *bridge) {
 	}
 }
 
-// gatherOver handles a frame that comes over a bridge before the job runs. On the link's own loop, with f.mu.
+// gatherOver handles a frame that comes over a bridge before the job runs. On the link's own loop,
+// with f.mu.
 func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 	br := p.bridge
 	var err error
@@ -252,7 +161,8 @@ func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 		err = fmt.Errorf("not expected now")
 	}
 	if err != nil {
-		f.giveUp(br.job, wire.RefuseMalformed, fmt.Sprintf("bad %v frame from the forwarder %s: %v", h.Type, br.addr, err))
+		f.giveUp(br.job, wire.RefuseMalformed, fmt.Sprintf("bad %v frame from the forwarder %s: %v", h.Type,
+			br.addr, err))
 	}
 }
 
@@ -270,7 +180,8 @@ func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
 			p.bridger = nil
 			f.bridged(br)
 		case handshake.Ended:
-			f.giveUp(br.job, e.Err.Code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr, e.Err.Reason))
+			f.giveUp(br.job, e.Err.Code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr,
+				e.Err.Reason))
 			p.end(e.Err)
 		}
 		return nil
@@ -299,7 +210,8 @@ func (f *Forwarder) joinedThere(br *bridge, j *wire.Join) error {
 	return nil
 }
 
-// sees notes that a forwarder sees all ranks, tells the others, and starts the job when all do. With f.mu.
+// sees notes that a forwarder sees all ranks, tells the others, and starts the job when all do.
+// With f.mu.
 func (f *Forwarder) sees(b *job, zipper int) {
 	h := b.hops
 	if b.state != gathering || h.ready[zipper] {

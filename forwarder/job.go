@@ -25,18 +25,19 @@ import (
 type jobState uint8
 
 const (
-	// gathering: ranks join. What they send is for the join exchange; they are sent Notice, Refuse and Ping.
+	// gathering: ranks join. What they send is for the join exchange; they are sent Notice, Refuse
+	// and Ping.
 	gathering jobState = iota
 
 	// ready: all are in, and do not know it yet. As gathering, but that nobody more can join.
 	ready
 
-	// running: frames between ranks are relayed, and new links are taken in only if the job has several
-	// forwarders.
+	// running: frames between ranks are relayed, and new links are taken in only if the job has
+	// several forwarders.
 	running
 
-	// ending: Abort was sent to everybody, or (release) Bye, or all have left. The links linger: nothing is
-	// relayed any more.
+	// ending: Abort was sent to everybody, or (release) Bye, or all have left. The links linger:
+	// nothing is relayed any more.
 	ending
 
 	// ended: no links any more. Its id is free.
@@ -111,7 +112,10 @@ func (j *job) place(rank uint32) (cluster string, native int) {
 
 // inOrder is who waits, by rank.
 func (j *job) inOrder() []*peer {
-	return slices.SortedFunc(maps.Keys(j.waiting), func(p, q *peer) int { return j.waiting[p].rank - j.waiting[q].rank })
+	byRank := func(p, q *peer) int {
+		return j.waiting[p].rank - j.waiting[q].rank
+	}
+	return slices.SortedFunc(maps.Keys(j.waiting), byRank)
 }
 
 // bridges are those that are there, by the index of the other end; none in a job of one hop.

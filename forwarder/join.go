@@ -1,6 +1,8 @@
 package forwarder
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
 	"fmt"
 
 	"github.com/leidenzipper/zipper/handshake"
@@ -9,16 +11,31 @@ import (
 
 // How a rank joins:
 //
-//  1. package relay gives a frame of a connection without a route to its peer (control.go, Frame), which
-//     gives it to join;
-//  2. join has the exchange (package handshake) look at it, and does what that asks for;
-//  3. a Join that is verified goes to its job (gather.go, gather), which is opened for the first one; in a
-//     job of several hops other forwarders hear of it (hops.go);
-//  4. with the last one the job is complete: layout.go has the kernel open ways between ranks, if it may,
+//  1. it gets a Challenge when its connection is there (challenge);
+//  2. package relay gives what it answers to its peer (control.go, Frame), as every frame of a connection
+//     without a route, and that to join;
+//  3. join has the exchange (package handshake) look at it, and does what that asks for;
+//  4. a Join that is verified goes to its job (gather.go); in a job of several hops other forwarders hear of
+//     it (hops.go);
+//  5. with the last one the job is complete: layout.go has the kernel open ways between ranks, if it may,
 //     then sends every rank its Layout and gives every connection its route.
 //
-// Whoever cannot be in is refused, with the reason, and its connection lingers. All with Forwarder.mu, on
-// the loop of the connection that the frame came over.
+// Whoever cannot be in is refused, with the reason, and its connection lingers. All with
+// Forwarder.mu, on the loop of the connection that the frame came over.
+
+// challenge begins the exchange with a new peer. On its loop.
+func (f *Forwarder) challenge(p *peer) {
+	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
+	var seed [ed25519.SeedSize]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p.joining = handshake.NewAcceptor(seed, f.cfg.Secret, f.cfg.NAT != nil)
+	p.say()
+	if f.stopping {
+		p.refuse(wire.RefuseShutdown, stopReason)
+	}
+}
 
 // join handles a frame of a peer that has no place in a running job.
 func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
@@ -62,8 +79,8 @@ func (f *Forwarder) notIn(p *peer, e *handshake.Event) {
 	f.leave(p)
 }
 
-// malformed ends the joining of a peer from which nonsense came. It returns the peer's place if its job runs:
-// another loop may just have started it.
+// malformed ends the joining of a peer from which nonsense came. It returns the peer's place if its
+// job runs: another loop may just have started it.
 func (f *Forwarder) malformed(p *peer, reason string) *member {
 	f.mu.Lock()
 	defer f.mu.Unlock()

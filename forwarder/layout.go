@@ -43,13 +43,27 @@ func (f *Forwarder) complete(b *job) {
 	}
 	o := &opening{doors: doors}
 	b.opening = o
+	o.timer = f.cfg.clock.AfterFunc(b.expires.Sub(f.cfg.clock.Now()), func() { f.tooLate(b, o) })
 	f.aside(func() { o.at, o.closer, o.err = f.cfg.NAT.Pass(ways) }, func() { f.opened(b, o) })
+}
+
+// tooLate starts a job whose ranks have no time left to wait for the kernel.
+func (f *Forwarder) tooLate(b *job, o *opening) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b.opening == o {
+		f.log.Warn("the kernel does not answer in time; a job starts without connections of its own",
+			zap.String("job", b.id))
+		b.opening = nil
+		f.start(b)
+	}
 }
 
 // opened takes the kernel's answer: the job starts.
 func (f *Forwarder) opened(b *job, o *opening) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	o.timer.Stop()
 	switch {
 	case b.opening != o: // a rank has left meanwhile, or it took too long
 		if o.err == nil {
@@ -98,5 +112,6 @@ func (f *Forwarder) start(b *job) {
 		br.peer.run(&member{job: b, rank: wire.Nobody, bridge: br})
 	}
 	b.waiting = nil
-	f.log.Info("job runs", zap.String("job", b.id), zap.Int("ranks", len(b.hosts)), zap.Duration("gathered_in", b.started.Sub(b.created)), zap.Strings("libraries", layout.Libraries))
+	f.log.Info("job runs", zap.String("job", b.id), zap.Int("ranks", len(b.hosts)),
+		zap.Duration("gathered_in", b.started.Sub(b.created)), zap.Strings("libraries", layout.Libraries))
 }

@@ -6,22 +6,23 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/relay"
 )
 
-// Defaults of Config that are about jobs; those about bytes are in package relay, those about how loops
-// wait in package loop.
+// Defaults of Config that are about jobs; those about bytes are in package relay, those about how
+// loops wait in package loop.
 const (
-	// JoinTimeout is from a link's start to its Join, 10 s. Longer: whoever connects and says nothing keeps
-	// a descriptor; shorter: a rank on a slow network is refused.
+	// JoinTimeout is from a link's start to its Join, 10 s. Longer: whoever connects and says
+	// nothing keeps a descriptor; shorter: a rank on a slow network is refused.
 	JoinTimeout = 10 * time.Second
 
-	// Patience is how long ranks wait for others until they are told what is missing, 5 s: longer than an
-	// ordinary start takes.
+	// Patience is how long ranks wait for others until they are told what is missing, 5 s: longer
+	// than an ordinary start takes.
 	Patience = 5 * time.Second
 
-	// noticeAfterRefusal: they are told so long after one was refused, 1 s, since more of them may follow.
+	// noticeAfterRefusal: they are told so long after one was refused, 1 s, since more of them may
+	// follow.
 	noticeAfterRefusal = time.Second
 
-	// maxTick is how often, at most, a loop looks at the clock for its connections, 1 s; ticksIn is how often
-	// it does in the shortest time-out.
+	// maxTick is how often, at most, a loop looks at the clock for its connections, 1 s; ticksIn is
+	// how often it does in the shortest time-out.
 	maxTick = time.Second
 	ticksIn = 4
 
@@ -34,13 +35,14 @@ const (
 	// minReadBuffer is the smallest Config.ReadBuffer, 4 KiB.
 	minReadBuffer = 4 << 10
 
-	// maxLoops is the most event loops that DefaultLoops gives; more do not pay before the network is the
-	// limit.
+	// maxLoops is the most event loops that DefaultLoops gives; more do not pay before the network
+	// is the limit.
 	maxLoops = 4
 )
 
-// For how many pairs of ranks of different clusters the kernel opens ways, and how many of them a rank has:
-// each connection takes memory at both ends, 64 KiB and what the kernel keeps, and is looked at.
+// For how many pairs of ranks of different clusters the kernel opens ways, and how many of them a
+// rank has: each connection takes memory at both ends, 64 KiB and what the kernel keeps, and is
+// looked at.
 const (
 	maxPairs = 4096
 	maxPeers = 256
@@ -53,6 +55,7 @@ func (c *Config) tick() time.Duration {
 
 // relay is the part of the configuration that is about bytes.
 func (c *Config) relay() relay.Config {
-	return relay.Config{ReadBuffer: c.ReadBuffer, FlowLimit: c.FlowLimit, ControlLimit: c.ControlLimit, PipeFrom: c.pipeFrom, PipeSize: c.pipeSize,
+	return relay.Config{ReadBuffer: c.ReadBuffer, FlowLimit: c.FlowLimit, ControlLimit: c.ControlLimit,
+		PipeFrom: c.pipeFrom, PipeSize: c.pipeSize,
 		PingInterval: c.PingInterval, PeerTimeout: c.PeerTimeout, Unreachable: c.Unreachable, Linger: c.Linger, Log: c.Log}
 }

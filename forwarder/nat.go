@@ -12,17 +12,18 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// NAT has the kernel pass connections on: a *nat.Table. Ranks of different clusters then have direct links that
-// begin at a port of this host, and frames are relayed here only while such a link is not there.
+// NAT has the kernel pass connections on: a *nat.Table. Ranks of different clusters then have
+// direct links that begin at a port of this host, and frames are relayed here only while such a
+// link is not there.
 type NAT interface {
-	// Pass opens ways until the closer is closed, and returns where each begins. Both calls may take as long
-	// as the kernel does: neither is made on an event loop, nor with a lock held.
+	// Pass opens ways until the closer is closed, and returns where each begins. Both calls may
+	// take as long as the kernel does: neither is made on an event loop, nor with a lock held.
 	Pass(ways []nat.Way) ([]netip.AddrPort, io.Closer, error)
 }
 
-// inside is where a rank takes connections, if that may be believed: nobody opens a way to another host than the
-// one that the rank is on, nor to a system's service. A rank elsewhere only takes part in the job through this
-// forwarder.
+// inside is where a rank takes connections, if that may be believed: nobody opens a way to another
+// host than the one that the rank is on, nor to a system's service. A rank elsewhere only takes
+// part in the job through this forwarder.
 func (f *Forwarder) inside(p *peer, j *wire.Join) netip.AddrPort {
 	if f.cfg.NAT == nil || j.Inside == "" {
 		return netip.AddrPort{}
@@ -45,15 +46,17 @@ func (f *Forwarder) inside(p *peer, j *wire.Join) netip.AddrPort {
 		}
 	}
 	if why != "" {
-		f.log.Warn("no connections are passed on to a rank", zap.String("job", j.Job), zap.String("cluster", j.Cluster), zap.Uint32("rank", j.Rank), zap.String("inside", j.Inside), zap.String("reason", why))
+		f.log.Warn("no connections are passed on to a rank", zap.String("job", j.Job),
+			zap.String("cluster", j.Cluster), zap.Uint32("rank", j.Rank), zap.String("inside",
+				j.Inside), zap.String("reason", why))
 		return netip.AddrPort{}
 	}
 	return a
 }
 
-// ways are what the kernel is to open for a job that is complete, and the doors in the layout that go with them:
-// for each rank that ranks of other clusters dial, one on each of their networks. None: all goes through this
-// forwarder. With f.mu.
+// ways are what the kernel is to open for a job that is complete, and the doors in the layout that
+// go with them: for each rank that ranks of other clusters dial, one on each of their networks.
+// None: all goes through this forwarder. With f.mu.
 func (f *Forwarder) ways(b *job) (ways []nat.Way, doors []wire.Door) {
 	if f.cfg.NAT == nil || b.hops != nil || f.cfg.Protocol == Classic || b.gather.Rails() > 1 {
 		return nil, nil
@@ -65,7 +68,9 @@ func (f *Forwarder) ways(b *job) (ways []nat.Way, doors []wire.Door) {
 		peers = max(peers, others)
 	}
 	if pairs /= 2; pairs > maxPairs || peers > maxPeers {
-		f.log.Info("too many ranks for connections of their own", zap.String("job", b.id), zap.Int("pairs", pairs), zap.Int("at_most", maxPairs), zap.Int("peers", peers), zap.Int("peers_at_most", maxPeers))
+		f.log.Info("too many ranks for connections of their own", zap.String("job", b.id),
+			zap.Int("pairs", pairs), zap.Int("at_most", maxPairs), zap.Int("peers",
+				peers), zap.Int("peers_at_most", maxPeers))
 		return nil, nil
 	}
 	here := make([]netip.Addr, len(b.clusters)) // on each cluster's network
@@ -77,7 +82,7 @@ func (f *Forwarder) ways(b *job) (ways []nat.Way, doors []wire.Door) {
 			continue
 		}
 		at := &here[b.clusterOf[w.rank]]
-		if a, _ := home.Home(); a.Is4() && (!at.IsValid() || at.IsLoopback() && !a.IsLoopback() || at.IsLoopback() == a.IsLoopback() && a.Less(*at)) {
+		if a, _ := home.Home(); a.Is4() && (!at.IsValid() || better(a, *at)) {
 			*at = a
 		}
 	}
@@ -92,13 +97,23 @@ func (f *Forwarder) ways(b *job) (ways []nat.Way, doors []wire.Door) {
 		for c := b.clusterOf[r] + 1; c < len(b.clusters); c++ { // of each pair the higher rank dials
 			dual := home[[2]int{c, b.clusterOf[r]}] == int(b.clusters[c].Size) // all of them are dialled by us instead
 			// What begins on the loopback interface stays there, and nothing else may lead to it.
-			if w.inside.IsValid() && here[c].IsValid() && here[c].IsLoopback() == w.inside.Addr().IsLoopback() && !own[door{r, c}] && !dual {
+			possible := w.inside.IsValid() && here[c].IsValid() && here[c].IsLoopback() == w.inside.Addr().IsLoopback()
+			if possible && !own[door{r, c}] && !dual {
 				ways = append(ways, nat.Way{At: here[c], To: w.inside})
-				doors = append(doors, wire.Door{Rank: uint32(r), Instance: w.instance, Port: wire.Port{Cluster: uint16(c)}})
+				doors = append(doors, wire.Door{Rank: uint32(r), Instance: w.instance,
+					Port: wire.Port{Cluster: uint16(c)}})
 			}
 		}
 	}
 	return ways, doors
+}
+
+// better says which of two addresses of this host on a network ways begin at: the first that is not loopback.
+func better(a, b netip.Addr) bool {
+	if a.IsLoopback() != b.IsLoopback() {
+		return b.IsLoopback()
+	}
+	return a.Less(b)
 }
 
 // opening is what the kernel is asked to open for a job.
@@ -107,6 +122,7 @@ type opening struct {
 	at     []netip.AddrPort // those
 	closer io.Closer
 	err    error
+	timer  timer // the job starts without
 }
 
 // addDoors puts what the kernel has opened into the layout, if there is room. With f.mu.
@@ -128,6 +144,7 @@ func (f *Forwarder) addDoors(b *job, o *opening) {
 // closeWays has the kernel take back what it has opened for a job. It may block.
 func (f *Forwarder) closeWays(id string, ways io.Closer) {
 	if err := ways.Close(); err != nil {
-		f.log.Warn("what the kernel passed on for a job is not all taken back; it ends with this forwarder", zap.String("job", id), zap.Error(err))
+		f.log.Warn("what the kernel passed on for a job is not all taken back; it ends with this forwarder",
+			zap.String("job", id), zap.Error(err))
 	}
 }

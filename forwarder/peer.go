@@ -11,11 +11,12 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// peer is the other end of a connection: somebody who wants to join, then a rank or another forwarder.
-// As the connection's relay.Control (control.go) it decides what becomes of it.
+// peer is the other end of a connection: somebody who wants to join, then a rank or another
+// forwarder. As the connection's relay.Control (control.go) it decides what becomes of it.
 type peer struct {
 	f    *Forwarder
 	conn *relay.Conn
@@ -39,14 +40,6 @@ type waiting struct {
 	instance uint64
 }
 
-// member is a peer's place in a running job.
-type member struct {
-	job    *job
-	rank   uint32  // wire.Nobody for a bridge
-	bridge *bridge // nil for a rank
-	route  relay.Route
-}
-
 // peerOf is who is at the other end of a connection; nil for none.
 func peerOf(c *relay.Conn) *peer {
 	if c == nil {
@@ -55,33 +48,8 @@ func peerOf(c *relay.Conn) *peer {
 	return c.Control().(*peer)
 }
 
-// run puts the peer into its place in a running job. With f.mu.
-func (p *peer) run(m *member) {
-	p.joining, p.waiting = nil, nil
-	m.route.Rank, m.route.Allowed = m.rank, m.allowed
-	m.route.Table, m.route.Counts, m.route.Classic = m.job.table, m.job.counts, m.job.classic
-	p.member.Store(m)
-	p.conn.Run(&m.route)
-}
-
-// allowed says of a header that is not one of a frame from the rank to another whether it may come.
-func (m *member) allowed(h wire.Header) error {
-	if m.bridge != nil {
-		return m.bridge.allowed(h)
-	}
-	switch {
-	case h.Type == wire.TypeAbort, h.Type == wire.TypeBye, h.Type == wire.TypePing, h.Type == wire.TypePong:
-		return nil
-	case !h.Type.BetweenRanks():
-		return fmt.Errorf("%v frame in a running job", h.Type)
-	case h.Src != m.rank:
-		return fmt.Errorf("%v frame with source %d from rank %d", h.Type, h.Src, m.rank)
-	}
-	return fmt.Errorf("%v frame for rank %d of %d", h.Type, h.Dst, len(m.job.table))
-}
-
-// sendFrame gives the peer a frame of an exchange. The error is always nil: what the link cannot take now
-// waits, and who lets too much wait does not get that far.
+// sendFrame gives the peer a frame of an exchange. The error is always nil: what the link cannot
+// take now waits, and who lets too much wait does not get that far.
 func (p *peer) sendFrame(frame []byte) error {
 	_ = p.conn.Send(frame)
 	return nil
@@ -92,7 +60,13 @@ func (p *peer) say() {
 	_ = handshake.Drive(p.joining, p.sendFrame, func(handshake.Event) error { return nil })
 }
 
-// refuse tells a peer whose join is not decided why it cannot be in; its connection lingers. With f.mu.
+// refusal is why somebody cannot be in, for refuse or the exchange.
+func refusal(code wire.RefuseCode, format string, args ...any) *handshake.Refused {
+	return &handshake.Refused{Code: code, Reason: fmt.Sprintf(format, args...)}
+}
+
+// refuse tells a peer whose join is not decided why it cannot be in; its connection lingers. With
+// f.mu.
 func (p *peer) refuse(code wire.RefuseCode, reason string) {
 	if p.joining == nil {
 		return
@@ -106,7 +80,8 @@ func (p *peer) refuse(code wire.RefuseCode, reason string) {
 
 // refused notes that the join exchange has failed. With f.mu.
 func (p *peer) refused(err *handshake.Refused) {
-	p.f.log.Warn("join refused", zap.Object("peer", p), zap.Stringer("code", err.Code), zap.String("reason", err.Reason), zap.Bool("by_peer", err.Remote))
+	p.f.log.Warn("join refused", zap.Object("peer", p), zap.Stringer("code", err.Code),
+		zap.String("reason", err.Reason), zap.Bool("by_peer", err.Remote))
 	p.joining = nil
 	p.conn.Post(p.conn.Linger)
 }
@@ -134,21 +109,6 @@ func (p *peer) MarshalLogObject(e zapcore.ObjectEncoder) error {
 	return nil
 }
 
-// lostBy says whose connection is lost and why.
-func (m *member) lostBy(p *peer, cause error) string {
-	cluster, native := m.job.place(m.rank)
-	return fmt.Sprintf("virtual rank %d (rank %d of cluster %s on host %s, link %s) is lost: %v", m.rank, native, cluster, m.job.hosts[m.rank], p.conn.Link().Remote(), cause)
-}
-
-// abortedBy says which rank asked for the end and why; a rank that reports another's end has said all itself.
-func (m *member) abortedBy(a *wire.Abort) string {
-	if a.Rank != m.rank {
-		return a.Reason
-	}
-	cluster, native := m.job.place(m.rank)
-	return fmt.Sprintf("%s, by virtual rank %d (rank %d of cluster %s on host %s) with code %d", a.Reason, m.rank, native, cluster, m.job.hosts[m.rank], a.Code)
-}
-
 // frame returns a frame between the two ends of a link; body may be nil.
 func frame(t wire.Type, body wire.Body) []byte {
 	return wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, body)
@@ -156,4 +116,29 @@ func frame(t wire.Type, body wire.Body) []byte {
 
 func abortFrame(code int32, rank uint32, reason string) []byte {
 	return frame(wire.TypeAbort, &wire.Abort{Code: code, Rank: rank, Reason: reason})
+}
+
+// take gives a new link to the next loop, which calls begin for it; nil: the other end does.
+// prepare, if not nil, is called with f.mu before the link is used; false: it is not wanted any
+// more. Any thread.
+func (f *Forwarder) take(link transport.Link, prepare func(p *peer) bool, begin func(p *peer)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := &peer{f: f}
+	p.conn = f.relay.Conn(f.workers[f.next%len(f.workers)], link, p)
+	if f.stopping || prepare != nil && !prepare(p) {
+		link.Close()
+		return
+	}
+	f.next++
+	f.peers[p] = f.next
+	p.conn.Post(func() {
+		if err := p.conn.Open(); err != nil {
+			f.log.Error("cannot watch a link", zap.Error(err))
+			return
+		}
+		if begin != nil {
+			begin(p)
+		}
+	})
 }

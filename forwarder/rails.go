@@ -2,7 +2,6 @@ package forwarder
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -12,23 +11,26 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// In a job whose ranks join several forwarders, a lost link is not the end: the rank may have another one. The
-// forwarder tells the others (RailState), who use another way and decide themselves when nobody can reach a
-// rank any more; the rank may join again.
+// In a job whose ranks join several forwarders, a lost link is not the end: the rank may have
+// another one. The forwarder tells the others (RailState), who use another way and decide
+// themselves when nobody can reach a rank any more; the rank may join again.
 //
-// In a row of a job of several hops the word goes over the bridges to those whose way to the rank leads through
-// here. What such a row has lost, a link or a bridge, stays lost: the job has other rows.
+// In a row of a job of several hops the word goes over the bridges to those whose way to the rank
+// leads through here. What such a row has lost, a link or a bridge, stays lost: the job has other
+// rows.
 
 // linkLost notes that a rank's link is lost. With f.mu.
 func (f *Forwarder) linkLost(b *job, rank uint32, reason string) {
-	f.log.Warn("link lost; the job has other forwarders", zap.String("job", b.id), zap.Uint32("virtual_rank", rank), zap.String("reason", reason))
+	f.log.Warn("link lost; the job has other forwarders", zap.String("job", b.id),
+		zap.Uint32("virtual_rank", rank), zap.String("reason", reason))
 	b.markUnreachable(rank, reason, b.clusterOf[rank])
 	if b.hops != nil {
 		b.rankLeft()
 	}
 }
 
-// cutOff takes a lost bridge out of use; the ranks behind it cannot be reached from here any more. With f.mu.
+// cutOff takes a lost bridge out of use; the ranks behind it cannot be reached from here any more.
+// With f.mu.
 func (f *Forwarder) cutOff(br *bridge, reason string) {
 	b := br.job
 	delete(b.hops.bridges, br.zipper)
@@ -49,8 +51,8 @@ func (f *Forwarder) unreachableOver(br *bridge, s *wire.RailState) {
 	}
 }
 
-// markUnreachable notes that a rank cannot be reached from here; network is the one on which it is, or the way
-// to it begins: others there do not come through here. With f.mu.
+// markUnreachable notes that a rank cannot be reached from here; network is the one on which it is,
+// or the way to it begins: others there do not come through here. With f.mu.
 func (j *job) markUnreachable(rank uint32, reason string, network int) {
 	j.absent[rank] = reason
 	s := wire.RailState{Rank: rank, Reason: reason}
@@ -87,7 +89,7 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 		old.end(cause)
 	}
 	if _, ok := b.absent[v]; !ok {
-		return &handshake.Refused{Code: wire.RefuseTaken, Reason: fmt.Sprintf("virtual rank %d has left job %q", v, b.id)}
+		return refusal(wire.RefuseTaken, "virtual rank %d has left job %q", v, b.id)
 	}
 	delete(b.absent, v)
 	layout := b.layout
@@ -105,8 +107,8 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	return nil
 }
 
-// release ends the links of a job that goes on elsewhere: Bye tells its ranks so, to other forwarders it is a
-// bridge that is lost. With f.mu.
+// release ends the links of a job that goes on elsewhere: Bye tells its ranks so, to other
+// forwarders it is a bridge that is lost. With f.mu.
 func (f *Forwarder) release(b *job, reason string) {
 	f.to(b, ending)
 	b.code, b.reason = 1, reason

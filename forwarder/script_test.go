@@ -24,21 +24,24 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts anew")
 
-// Every testdata/*.txt is a script: lines that begin with "> " are commands, the others what they give. One thread
-// drives all: forwarders' loops are stepped, the clock stands still but for "wait", and what forwarders do aside (dial,
-// ask the kernel) waits for "aside". Commands:
+// Every testdata/*.txt is a script: lines that begin with "> " are commands, the others what they
+// give. One thread drives all: forwarders' loops are stepped, the clock stands still but for
+// "wait", and what forwarders do aside (dial, ask the kernel) waits for "aside". Commands:
 //
-//	forwarder NAME [nat] [patience=D] [linger=D]        starts one
-//	job ID CLUSTER=N… [rails=N] [NAME:CLUSTER,CLUSTER…]  the job that ranks join; NAME:… are its forwarders if it has several hops
-//	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER=N,…] [inside]
-//	                                                     a process of the job opens a link (a0 is the first of cluster a)
-//	eager RANK TO SIZE, data RANK TO SIZE                sends a frame to a virtual rank
-//	bye RANK, abort RANK CODE, garbage RANK, close RANK  says so, or just closes its link
-//	stall RANK, read RANK                                does not read any more; does again
-//	deaf RANK                                            reads, but does not answer Pings
-//	cut NAME NAME                                        breaks the link between two forwarders
-//	aside [error]                                        does what was to be done aside, or has it fail
-//	wait D                                               lets time pass
+//	forwarder NAME [nat] [patience=D] [linger=D]   starts one
+//	job ID CLUSTER=N… [rails=N] [NAME:CLUSTER,…]…  the job that ranks join; NAME:… are its forwarders
+//	                                               if it has several hops
+//	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [inside]
+//	                                               a process of the job opens a link (a0 is the
+//	                                               first of cluster a)
+//	eager RANK TO SIZE, data RANK TO SIZE          sends a frame to a virtual rank
+//	bye RANK, abort RANK CODE, garbage RANK        says so, or sends what is no frame
+//	close RANK                                     closes its link
+//	stall RANK, read RANK                          does not read any more; does again
+//	deaf RANK                                      reads, but does not answer Pings
+//	cut NAME NAME                                  breaks the link between two forwarders
+//	aside [error]                                  does what was to be done aside, or has it fail
+//	wait D                                         lets time pass
 //	status NAME, stop NAME
 //
 // RANK is cluster and native rank, with @NAME if it joins more than one forwarder.
@@ -53,7 +56,8 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &script{t: t, now: &steppedClock{now: time.Unix(1e9, 0)}, zips: map[string]*scripted{}, ends: map[string]*processEnd{}}
+			s := &script{t: t, now: &steppedClock{now: time.Unix(1e9, 0)}, zips: map[string]*scripted{},
+				ends: map[string]*processEnd{}}
 			t.Cleanup(s.close)
 			for line := range strings.SplitSeq(strings.TrimRight(string(want), "\n"), "\n") {
 				switch {
@@ -192,7 +196,8 @@ func (s *script) do(w []string) {
 		s.wait(s.duration(p[0]))
 	case "status":
 		for _, j := range s.zips[p[0]].f.Status().Jobs {
-			s.printf("  %s: %s, %d of %d joined, %d doors, %d bytes wait; missing %q, refused %q, reason %q", j.Job, j.State, j.Joined, j.Ranks, j.Doors, j.QueuedBytes, j.Missing, j.Refused, j.Reason)
+			s.printf("  %s: %s, %d of %d joined, %d doors, %d bytes wait; missing %q, refused %q, reason %q",
+				j.Job, j.State, j.Joined, j.Ranks, j.Doors, j.QueuedBytes, j.Missing, j.Refused, j.Reason)
 		}
 	case "stop":
 		f := s.zips[p[0]].f
@@ -207,7 +212,8 @@ func (s *script) do(w []string) {
 func (s *script) forwarder(p []string, opt map[string]string) {
 	name := p[0]
 	z := &scripted{links: map[string]*memnet.Link{}}
-	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}), clock: s.now,
+	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}),
+		clock: s.now,
 		spawn: func(fn func()) { s.asides = append(s.asides, fn) },
 		Dial: func(_ context.Context, addr string) (transport.Link, error) {
 			other := s.zips[addr]
@@ -216,7 +222,7 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 			}
 			a, b := memnet.Pipe(memnet.Options{})
 			z.links[addr], other.links[name] = a, b
-			other.f.take(named{b, name}, nil)
+			other.f.take(named{b, name}, nil, other.f.challenge)
 			return named{a, addr}, nil
 		},
 		JobEnd: func(j Summary) {
@@ -313,7 +319,7 @@ func (s *script) join(p []string, opt map[string]string) {
 	if !slices.Contains(s.joined, e.name) {
 		s.joined = append(s.joined, e.name)
 	}
-	s.zips[zip].f.take(named{b, e.name}, nil)
+	s.zips[zip].f.take(named{b, e.name}, nil, s.zips[zip].f.challenge)
 }
 
 func (s *script) send(e *processEnd, frame []byte) {
@@ -392,17 +398,18 @@ func (s *script) came(e *processEnd, h wire.Header, body []byte) {
 			return
 		}
 		e.joiner.HandleMessage(h, body)
-		_ = handshake.Drive(e.joiner, func(frame []byte) error { s.send(e, frame); return nil }, func(ev handshake.Event) error {
-			switch ev.Kind {
-			case handshake.Asked:
-				e.joiner.Inside(e.inside)
-			case handshake.Joined:
-				e.joiner, e.rank = nil, ev.Layout.Rank
-			case handshake.Ended:
-				s.leave(e)
-			}
-			return nil
-		})
+		_ = handshake.Drive(e.joiner, func(frame []byte) error { s.send(e, frame); return nil },
+			func(ev handshake.Event) error {
+				switch ev.Kind {
+				case handshake.Asked:
+					e.joiner.Inside(e.inside)
+				case handshake.Joined:
+					e.joiner, e.rank = nil, ev.Layout.Rank
+				case handshake.Ended:
+					s.leave(e)
+				}
+				return nil
+			})
 	case h.Type == wire.TypePing && !e.deaf:
 		s.send(e, frame(wire.TypePong, nil))
 	}

@@ -34,7 +34,7 @@ type JobStatus struct {
 	Refused     string          `json:"refused,omitempty"`    // while gathering: who was not let in, and why
 	Reason      string          `json:"reason,omitempty"`     // when failed
 	Forwarders  []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
-	Doors       int             `json:"doors,omitempty"`      // ports to which the kernel passes connections on; what goes there is in no counter
+	Doors       int             `json:"doors,omitempty"`      // ports that the kernel passes on; that traffic is not counted
 	QueuedBytes int             `json:"queued_bytes"`         // waiting for destinations that do not take them
 	Traffic     []Traffic       `json:"traffic"`
 }
@@ -49,7 +49,8 @@ type ClusterStatus struct {
 func (f *Forwarder) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{Protocol: wire.Version, Started: f.born, Now: f.cfg.clock.Now(), Loops: f.cfg.Loops, Links: len(f.peers), Jobs: []JobStatus{}, Past: slices.Clone(f.past), Addresses: []string{}}
+	s := Status{Protocol: wire.Version, Started: f.born, Now: f.cfg.clock.Now(), Loops: f.cfg.Loops,
+		Links: len(f.peers), Jobs: []JobStatus{}, Past: slices.Clone(f.past), Addresses: []string{}}
 	for _, l := range f.cfg.Listeners {
 		s.Addresses = append(s.Addresses, l.Addr())
 	}
@@ -61,7 +62,8 @@ func (f *Forwarder) Status() Status {
 }
 
 func (j *job) status() JobStatus {
-	s := JobStatus{Job: j.id, State: j.publicState(), Created: j.created, Started: j.started, Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, Traffic: j.readTraffic()}
+	s := JobStatus{Job: j.id, State: j.publicState(), Created: j.created, Started: j.started,
+		Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, Traffic: j.readTraffic()}
 	if j.state <= ready {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()
 	}
@@ -87,8 +89,8 @@ func (j *job) status() JobStatus {
 	return s
 }
 
-// publicState is the job's state as Status has it: whoever waits has not begun, and what ends for no reason is
-// still the job that ran.
+// publicState is the job's state as Status has it: whoever waits has not begun, and what ends for
+// no reason is still the job that ran.
 func (j *job) publicState() string {
 	switch {
 	case j.state <= ready:
@@ -112,7 +114,8 @@ type Summary struct {
 }
 
 func (j *job) summary(now time.Time) Summary {
-	return Summary{Job: j.id, Created: j.created, Started: j.started, Ended: now, OK: j.reason == "", Code: j.code, Reason: j.reason, Traffic: j.readTraffic()}
+	return Summary{Job: j.id, Created: j.created, Started: j.started, Ended: now, OK: j.reason == "",
+		Code: j.code, Reason: j.reason, Traffic: j.readTraffic()}
 }
 
 // Traffic is what went from the ranks of one cluster to those of another.
@@ -123,7 +126,7 @@ type Traffic struct {
 	PayloadBytes uint64 `json:"payload_bytes"` // the programs' data
 	HeaderBytes  uint64 `json:"header_bytes"`  // everything else
 	Frames       uint64 `json:"frames"`
-	PassedBytes  uint64 `json:"passed_bytes"` // of the data: sent from where they were received, without a copy (over verbs, or through pipes)
+	PassedBytes  uint64 `json:"passed_bytes"` // of the data: sent without a copy (over verbs, or through pipes)
 	PlacedBytes  uint64 `json:"placed_bytes"` // of these: written straight into the receiving program's memory
 }
 
@@ -136,7 +139,8 @@ func (j *job) readTraffic() []Traffic {
 		for to := range j.clusters {
 			c := j.counts.Read(from, to)
 			if from != to || c.Frames > 0 {
-				t = append(t, Traffic{j.clusters[from].Name, j.clusters[to].Name, c.Messages, c.Payload, c.Header, c.Frames, c.Passed, c.Placed})
+				t = append(t, Traffic{j.clusters[from].Name, j.clusters[to].Name, c.Messages, c.Payload,
+					c.Header, c.Frames, c.Passed, c.Placed})
 			}
 		}
 	}

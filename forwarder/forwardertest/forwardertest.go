@@ -10,8 +10,9 @@ import (
 	"github.com/leidenzipper/zipper/transport/tcp"
 )
 
-// Serve runs a forwarder until the test ends, which it fails if the forwarder does. Without a listener it listens on loopback. The address is that
-// of the first listener. To be called by the test's own goroutine.
+// Serve runs a forwarder until the test ends, which it fails if the forwarder does. Without a
+// listener it listens on loopback. The address is that of the first listener. To be called by the
+// test's own goroutine.
 func Serve(t testing.TB, cfg forwarder.Config) (f *forwarder.Forwarder, addr string) {
 	t.Helper()
 	if len(cfg.Listeners) == 0 {

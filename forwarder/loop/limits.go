@@ -5,13 +5,13 @@ import "time"
 // How a loop waits. With those of cgo/libmmpi/core/limits.h, by which ranks wait, these numbers
 // belong together: change both, and measure both.
 const (
-	// spinFor: so long nothing is found before the loop sleeps, 200 µs. Both of a ping-pong's ranks are
-	// waited for in it, if they spin as well. Longer: latency over slower ranks; shorter: processor time
-	// (docs/measurements.md).
+	// spinFor: so long nothing is found before the loop sleeps, 200 µs. Both of a ping-pong's ranks
+	// are waited for in it, if they spin as well. Longer: latency over slower ranks; shorter:
+	// processor time (docs/measurements.md).
 	spinFor = 200 * time.Microsecond
 
-	// crowded: whoever gives way for longer than 500 µs shares the core with somebody who computes, and
-	// a sleeper is back sooner.
+	// crowded: whoever gives way for longer than 500 µs shares the core with somebody who computes,
+	// and a sleeper is back sooner.
 	crowded = 500 * time.Microsecond
 
 	// maxPenalty: at most so many waits without spinning follow one another on a crowded core.
@@ -29,6 +29,6 @@ const (
 	bulkRate  = 1e9                   // bytes per second that put the loop there; a quarter of it keeps it there
 )
 
-// maxEvents is how many descriptors one look at epoll reports. More wait for the next look: work that
-// is posted and ticks are late by the time that so many take.
+// maxEvents is how many descriptors one look at epoll reports. More wait for the next look: work
+// that is posted and ticks are late by the time that so many take.
 const maxEvents = 128

@@ -1,5 +1,5 @@
-// Package loop is an epoll reactor: one thread that waits for descriptors, calls their handlers, runs
-// work posted to it, and looks at the clock now and then.
+// Package loop is an epoll reactor: one thread that waits for descriptors, calls their handlers,
+// runs work posted to it, and looks at the clock now and then.
 //
 // One turn of the loop:
 //
@@ -10,8 +10,8 @@
 //  4. posted work is done (runInbox);
 //  5. if it is time, every handler's Tick is called.
 //
-// Handlers and posted work must not block. The thread is one of its own, with a nice value of its own
-// (nice.go).
+// Handlers and posted work must not block. The thread is one of its own, with a nice value of its
+// own (nice.go).
 package loop
 
 import (
@@ -26,8 +26,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handler is told what happens on its descriptors, on the loop's thread. What it does not do now it is
-// asked to do again in the next turn: descriptors are level-triggered.
+// Handler is told what happens on its descriptors, on the loop's thread. What it does not do now it
+// is asked to do again in the next turn: descriptors are level-triggered.
 type Handler interface {
 	Readable()          // there may be something to read
 	Writable()          // asked for with ArmWrite
@@ -52,9 +52,12 @@ const (
 type Config struct {
 	Poll string        // Adaptive, Event or Busy
 	Tick time.Duration // between two Ticks
-	Nice int           // nice value of the thread, -20 (before others) to 19, if the system lets it have that; 0: that of the process
-	Log  *zap.Logger   // told if the system does not; nil: nobody is
 	Now  func() time.Time
+
+	// Nice is the nice value of the thread, -20 (before others) to 19, if the system lets it have that;
+	// 0: that of the process. Log is told if the system does not; nil: nobody is.
+	Nice int
+	Log  *zap.Logger
 }
 
 // Loop is one event-loop thread. Methods are for its own thread, but for Post and Stop.
@@ -144,7 +147,8 @@ func (l *Loop) Post(fn func()) bool {
 	return true
 }
 
-// Stop makes Run return after the work that is posted; nothing can be posted afterwards. Any thread.
+// Stop makes Run return after the work that is posted; nothing can be posted afterwards. Any
+// thread.
 func (l *Loop) Stop() {
 	l.Post(func() {
 		l.mu.Lock()
@@ -156,15 +160,16 @@ func (l *Loop) Stop() {
 // Now is the time at which this turn began.
 func (l *Loop) Now() time.Time { return l.now }
 
-// Moved notes that n bytes went through without having been copied, which says how fast large segments
-// come (nice.go).
+// Moved notes that n bytes went through without having been copied, which says how fast large
+// segments come (nice.go).
 func (l *Loop) Moved(n int) { l.prio.moved += n }
 
 // Run is the loop; it returns after Stop.
 func (l *Loop) Run() {
 	runtime.LockOSThread() // for good: a thread with a nice value of its own is of no use to others
 	if err := l.prio.start(l.cfg.Nice, l.now); err != nil && l.cfg.Log != nil {
-		l.cfg.Log.Info("the event loops keep the priority of the process: a nice value below it takes root, CAP_SYS_NICE or Nice= of a service",
+		l.cfg.Log.Info("the event loops keep the priority of the process: "+
+			"a nice value below it takes root, CAP_SYS_NICE or Nice= of a service",
 			zap.Int("nice", l.cfg.Nice), zap.Error(err))
 	}
 	for !l.stopped {
@@ -222,7 +227,8 @@ func (l *Loop) turn(wait bool) (found bool) {
 	return found
 }
 
-// lookAgain reports whether to look again at once, after others had their turn, instead of sleeping.
+// lookAgain reports whether to look again at once, after others had their turn, instead of
+// sleeping.
 func (l *Loop) lookAgain() bool {
 	switch l.cfg.Poll {
 	case Busy:
@@ -233,13 +239,14 @@ func (l *Loop) lookAgain() bool {
 	if !l.spin.again(l.now) {
 		return false
 	}
-	// Behind the Go scheduler's back: it has nothing to run on this thread, and would take microseconds to find that out.
+	// Behind the Go scheduler's back: it has nothing to run on this thread, and would take
+	// microseconds to find that out.
 	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	return true
 }
 
-// armAll prepares the sources that were read since the last time for sleeping on their descriptors; the
-// ones that have something to read already are read, and ready says that there were some.
+// armAll prepares the sources that were read since the last time for sleeping on their descriptors;
+// the ones that have something to read already are read, and ready says that there were some.
 func (l *Loop) armAll() (ready bool) {
 	list := l.read
 	l.read = l.read[len(l.read):]
@@ -269,11 +276,12 @@ func (w *Watch) touch() {
 	}
 }
 
-// poll waits for events, at most ms milliseconds. Without waiting it is a raw call that the scheduler
-// does not see.
+// poll waits for events, at most ms milliseconds. Without waiting it is a raw call that the
+// scheduler does not see.
 func (l *Loop) poll(ms int) int {
 	if ms == 0 {
-		n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epfd), uintptr(unsafe.Pointer(&l.events)), maxEvents, 0, 0, 0)
+		n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epfd), uintptr(unsafe.Pointer(&l.events)),
+			maxEvents, 0, 0, 0)
 		if e != 0 {
 			return 0
 		}
@@ -343,7 +351,8 @@ func (w *Watch) ArmWrite(on bool) error {
 	return w.l.ctl(unix.EPOLL_CTL_MOD, w.src.WriteFD(), events, slot)
 }
 
-// Remove forgets a source, whose descriptors are still open. Nothing of its handler is called any more.
+// Remove forgets a source, whose descriptors are still open. Nothing of its handler is called any
+// more.
 func (w *Watch) Remove() error {
 	w.gone = true
 	err := w.l.ctl(unix.EPOLL_CTL_DEL, w.src.FD(), 0, 0)

@@ -133,7 +133,8 @@ func TestTicks(t *testing.T) {
 	f.a.told(t)
 }
 
-// Nothing of a handler is called when its source has been removed, whoever does that and when; its place is free for others.
+// Nothing of a handler is called when its source has been removed, whoever does that and when; its
+// place is free for others.
 func TestRemove(t *testing.T) {
 	f := newFixture(t)
 	f.a.on = func(string) {

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// priority is the place of a loop's thread among others that want its core. For small messages it is put
-// before them: Linux weighs threads when it spreads them, so the loop gets a core of its own where ranks
-// that spin share the host with it. While large ones go through as fast as processors can it is put behind
-// them: it finds more to do in each turn then, and the ranks, which copy, have a core each
-// (docs/measurements.md).
+// priority is the place of a loop's thread among others that want its core. For small messages it
+// is put before them: Linux weighs threads when it spreads them, so the loop gets a core of its own
+// where ranks that spin share the host with it. While large ones go through as fast as processors
+// can it is put behind them: it finds more to do in each turn then, and the ranks, which copy, have
+// a core each (docs/measurements.md).
 type priority struct {
 	nice  int       // for small messages
 	fixed bool      // the system lets it be no other
@@ -19,8 +19,8 @@ type priority struct {
 	since time.Time // the last look
 }
 
-// start is called on the loop's thread, as adapt is. The error says that the system does not grant the
-// nice value; then the thread has that of the process.
+// start is called on the loop's thread, as adapt is. The error says that the system does not grant
+// the nice value; then the thread has that of the process.
 func (p *priority) start(nice int, now time.Time) error {
 	p.nice, p.since = nice, now
 	if p.fixed = nice >= 0; nice == 0 {

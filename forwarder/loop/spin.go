@@ -2,8 +2,8 @@ package loop
 
 import "time"
 
-// spinner says how long a loop that finds nothing looks again before it sleeps: waking a sleeper takes
-// a message as long as several hops. It has no I/O and reads no clock.
+// spinner says how long a loop that finds nothing looks again before it sleeps: waking a sleeper
+// takes a message as long as several hops. It has no I/O and reads no clock.
 type spinner struct {
 	last, busy time.Time // the last look; the last one that found something
 	tired      bool      // until something is found

@@ -27,8 +27,10 @@ func registry(f Source) *prometheus.Registry {
 		payload:  desc("payload_bytes_total", "Bytes of the programs' data.", direction...),
 		header:   desc("header_bytes_total", "Bytes of headers and control frames.", direction...),
 		frames:   desc("frames_total", "Frames.", direction...),
-		passed:   desc("passed_bytes_total", "Bytes of the programs' data that were sent from where they were received, without a copy (over verbs, or through pipes).", direction...),
-		placed:   desc("placed_bytes_total", "Bytes of the programs' data that were written straight into the receiving program's memory (verbs).", direction...),
+		passed: desc("passed_bytes_total",
+			"Bytes of the programs' data that were sent from where they were received, without a copy (over verbs, or through pipes).", direction...),
+		placed: desc("placed_bytes_total",
+			"Bytes of the programs' data that were written straight into the receiving program's memory (verbs).", direction...),
 	}
 	r := prometheus.NewRegistry()
 	r.MustRegister(c)

@@ -1,6 +1,6 @@
-// Package monitor shows a forwarder's status over HTTP: JSON at /status, and Prometheus metrics at /metrics if
-// wanted. It reveals job ids and counts, no secrets; let it listen on the loopback address unless the network
-// is trusted.
+// Package monitor shows a forwarder's status over HTTP: JSON at /status, and Prometheus metrics at
+// /metrics if wanted. It reveals job ids and counts, no secrets; let it listen on the loopback
+// address unless the network is trusted.
 package monitor
 
 import (
@@ -44,7 +44,8 @@ func Handler(f Source, metrics bool) http.Handler {
 
 // Serve answers on a listener until ctx ends; then it returns nil. It closes the listener.
 func Serve(ctx context.Context, ln net.Listener, f Source, metrics bool) error {
-	s := &http.Server{Handler: Handler(f, metrics), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	s := &http.Server{Handler: Handler(f, metrics), ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
 	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
@@ -67,7 +68,8 @@ func explain(addr string, err error) string {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err.Error()
 	}
-	// The port for ranks speaks first and then says that it was no Join: which error that is depends on who was faster, and may hold all the bytes.
+	// The port for ranks speaks first and then says that it was no Join: which error that is
+	// depends on who was faster, and may hold all the bytes.
 	return fmt.Sprintf("what listens at port %s does not speak HTTP; the status is at port %d, ranks connect to another", port, DefaultPort)
 }
 

@@ -1,8 +1,10 @@
-// Package nat lets this host's kernel pass TCP connections on between networks that it is on: who connects to a port of this host is connected to
-// an address on another network, and each end sees only this host (nftables: destination NAT and masquerading). The bytes never come to user space.
+// Package nat lets this host's kernel pass TCP connections on between networks that it is on: who
+// connects to a port of this host is connected to an address on another network, and each end sees
+// only this host (nftables: destination NAT and masquerading). The bytes never come to user space.
 //
-// All rules are in one table that belongs to an open Table ("flags owner"): when its process ends, however that is, the kernel removes them.
-// Needs CAP_NET_ADMIN, Linux 5.12 and net.ipv4.ip_forward=1. IPv4 only.
+// All rules are in one table that belongs to an open Table ("flags owner"): when its process ends,
+// however that is, the kernel removes them. Needs CAP_NET_ADMIN, Linux 5.12 and
+// net.ipv4.ip_forward=1. IPv4 only.
 package nat
 
 import (
@@ -24,7 +26,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Way is one connection that may be passed on: from a port of this host, at an address of its own, to another host.
+// Way is one connection that may be passed on: from a port of this host, at an address of its own,
+// to another host.
 type Way struct {
 	At netip.Addr
 	To netip.AddrPort
@@ -50,7 +53,8 @@ func Open() (*Table, error) {
 		return nil, err
 	}
 	// In containers that share a network process ids may be the same.
-	t := &nftables.Table{Name: fmt.Sprintf("zipper-%d-%08x", os.Getpid(), rand.Uint32()), Family: nftables.TableFamilyIPv4}
+	t := &nftables.Table{Name: fmt.Sprintf("zipper-%d-%08x", os.Getpid(), rand.Uint32()),
+		Family: nftables.TableFamilyIPv4}
 	var link *netlink.Conn
 	conn, err := nftables.New(nftables.AsLasting(), nftables.WithSockOptions(func(c *netlink.Conn) error {
 		link = c
@@ -61,8 +65,9 @@ func Open() (*Table, error) {
 	}
 	key := nftables.MustConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
 	n := &Table{conn: conn, link: link, uses: map[netip.AddrPort]int{},
-		doors: &nftables.Set{Table: t, ID: 1, Name: "doors", IsMap: true, KeyType: key, DataType: key, Concatenation: true},
-		to:    &nftables.Set{Table: t, ID: 2, Name: "to", KeyType: key, Concatenation: true}}
+		doors: &nftables.Set{Table: t, ID: 1, Name: "doors", IsMap: true, KeyType: key, DataType: key,
+			Concatenation: true},
+		to: &nftables.Set{Table: t, ID: 2, Name: "to", KeyType: key, Concatenation: true}}
 	if err := n.rules(t); err != nil {
 		n.Close()
 		return nil, err
@@ -82,7 +87,8 @@ func forwards() error {
 	return nil
 }
 
-// create makes the table. The library can neither give it an owner nor would another connection be the owner then.
+// create makes the table. The library can neither give it an owner nor would another connection be
+// the owner then.
 func create(c *netlink.Conn, t *nftables.Table) error {
 	attrs := netlink.NewAttributeEncoder()
 	attrs.String(unix.NFTA_TABLE_NAME, t.Name)
@@ -92,12 +98,14 @@ func create(c *netlink.Conn, t *nftables.Table) error {
 		return err
 	}
 	message := func(kind int, flags netlink.HeaderFlags, family byte, resource byte, data []byte) netlink.Message {
-		return netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(kind), Flags: netlink.Request | flags}, Data: append([]byte{family, 0, 0, resource}, data...)}
+		return netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(kind),
+			Flags: netlink.Request | flags}, Data: append([]byte{family, 0, 0, resource}, data...)}
 	}
 	const subsystem = unix.NFNL_SUBSYS_NFTABLES
 	_, err = c.SendMessages([]netlink.Message{
 		message(unix.NFNL_MSG_BATCH_BEGIN, 0, 0, subsystem, nil),
-		message(subsystem<<8|unix.NFT_MSG_NEWTABLE, netlink.Acknowledge|netlink.Create|netlink.Excl, byte(t.Family), 0, table),
+		message(subsystem<<8|unix.NFT_MSG_NEWTABLE, netlink.Acknowledge|netlink.Create|netlink.Excl,
+			byte(t.Family), 0, table),
 		message(unix.NFNL_MSG_BATCH_END, 0, 0, subsystem, nil),
 	})
 	if err == nil {
@@ -114,7 +122,8 @@ func (n *Table) rules(t *nftables.Table) error {
 			return err
 		}
 	}
-	// A concatenation lies in consecutive registers of 4 bytes, the first of which is the whole of register 1.
+	// A concatenation lies in consecutive registers of 4 bytes, the first of which is the whole of
+	// register 1.
 	const first, second = unix.NFT_REG_1, unix.NFT_REG32_01
 	destination := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: first},
@@ -123,25 +132,31 @@ func (n *Table) rules(t *nftables.Table) error {
 		&expr.Payload{DestRegister: second, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
 	}
 	chain := func(name string, hook *nftables.ChainHook, priority *nftables.ChainPriority, then ...expr.Any) {
-		c := n.conn.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: priority})
-		n.conn.AddRule(&nftables.Rule{Table: t, Chain: c, Exprs: append(append([]expr.Any(nil), destination...), then...)})
+		c := n.conn.AddChain(&nftables.Chain{Name: name, Table: t, Type: nftables.ChainTypeNAT, Hooknum: hook,
+			Priority: priority})
+		n.conn.AddRule(&nftables.Rule{Table: t, Chain: c, Exprs: append(append([]expr.Any(nil), destination...),
+			then...)})
 	}
 	pass := []expr.Any{
-		&expr.Lookup{SourceRegister: first, DestRegister: first, IsDestRegSet: true, SetName: n.doors.Name, SetID: n.doors.ID},
+		&expr.Lookup{SourceRegister: first, DestRegister: first, IsDestRegSet: true, SetName: n.doors.Name,
+			SetID: n.doors.ID},
 		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: first, RegProtoMin: second},
 	}
 	chain("prerouting", nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest, pass...)
 	chain("output", nftables.ChainHookOutput, nftables.ChainPriorityNATDest, pass...) // from processes of this host
 	chain("postrouting", nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource,
-		// Masquerading would drop what stays on this host: the loopback interface has no address that is good elsewhere.
+		// Masquerading would drop what stays on this host: the loopback interface has no address
+		// that is good elsewhere.
 		&expr.Meta{Key: expr.MetaKeyOIFTYPE, Register: unix.NFT_REG_2},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_2, Data: binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_LOOPBACK)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: unix.NFT_REG_2,
+			Data: binary.NativeEndian.AppendUint16(nil, unix.ARPHRD_LOOPBACK)},
 		&expr.Lookup{SourceRegister: first, SetName: n.to.Name, SetID: n.to.ID}, &expr.Masq{})
 	return n.flush()
 }
 
-// flush has the kernel do what has been asked for. It answers at once; if it does not, or refuses, nobody knows any more what is in the table and which
-// answer is to come next, so the table is given up. With mu.
+// flush has the kernel do what has been asked for. It answers at once; if it does not, or refuses,
+// nobody knows any more what is in the table and which answer is to come next, so the table is
+// given up. With mu.
 func (n *Table) flush() error {
 	if n.lost == nil {
 		n.lost = errors.Join(n.link.SetDeadline(time.Now().Add(answerTime)), n.conn.Flush())
@@ -154,8 +169,9 @@ func (n *Table) flush() error {
 
 const answerTime = 2 * time.Second
 
-// Pass opens ways and returns where each begins: at its own address, at a free port. Closing lets no new connection pass; those that are open stay.
-// At most MaxWays are open at a time. It takes under 0.1 ms for each.
+// Pass opens ways and returns where each begins: at its own address, at a free port. Closing lets
+// no new connection pass; those that are open stay. At most MaxWays are open at a time. It takes
+// under 0.1 ms for each.
 func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 	if err := forwards(); err != nil { // switched off since
 		return nil, nil, err
@@ -173,10 +189,13 @@ func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 	return at, all, nil
 }
 
-// MaxWays is how many ways a table has: each takes a port of its address, and a file descriptor that keeps it.
+// MaxWays is how many ways a table has: each takes a port of its address, and a file descriptor
+// that keeps it.
 const MaxWays = 1024
 
-const atOnce = 256 // ways in one message to the kernel, which takes 64 KiB for a list, and as much for a message as the socket's buffer has
+// atOnce is how many ways are in one message to the kernel, which takes 64 KiB for a list, and as much
+// for a message as the socket's buffer has.
+const atOnce = 256
 
 type passages []*passage
 
@@ -240,7 +259,8 @@ func (p *passage) close() error {
 		return n.lost
 	}
 	n.open -= len(p.doors)
-	return errors.Join(n.conn.SetDeleteElements(n.doors, p.doors), n.conn.SetDeleteElements(n.to, n.use(p.to, -1)), n.flush())
+	return errors.Join(n.conn.SetDeleteElements(n.doors, p.doors),
+		n.conn.SetDeleteElements(n.to, n.use(p.to, -1)), n.flush())
 }
 
 // use counts where ways lead to, and returns what is new, or no longer used.
@@ -262,7 +282,8 @@ func (p *passage) release() {
 	}
 }
 
-// Close removes the table. Connections that it has passed on break, unless something else translates addresses on this host.
+// Close removes the table. Connections that it has passed on break, unless something else
+// translates addresses on this host.
 func (n *Table) Close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -272,7 +293,8 @@ func (n *Table) Close() error {
 	return n.conn.CloseLasting()
 }
 
-// reserve takes a free port. The socket does not listen: who comes when the table is gone is refused.
+// reserve takes a free port. The socket does not listen: who comes when the table is gone is
+// refused.
 func reserve(at netip.Addr) (fd int, here netip.AddrPort, err error) {
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

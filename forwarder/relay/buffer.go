@@ -2,8 +2,9 @@ package relay
 
 import "sync"
 
-// buffer holds queued bytes. It belongs to one frame, or to several small ones in a row; refs counts the queue
-// entries that point into it and is guarded by the mutex of the output that holds them.
+// buffer holds queued bytes. It belongs to one frame, or to several small ones in a row; refs
+// counts the queue entries that point into it and is guarded by the mutex of the output that holds
+// them.
 type buffer struct {
 	b     []byte // len: bytes in use
 	refs  int

@@ -6,9 +6,11 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Classic relays a job's frames as the original middleware did: one transfer at a time for all ranks and both directions, a message stored whole
-// before it is sent on. A transfer begins with the CTS that lets the sender go and ends with the receiver's Fin; a CTS that comes meanwhile waits for
-// its turn. All of it on the forwarder's one loop. What is different from the original: the handshake goes end to end rather than to the forwarder.
+// Classic relays a job's frames as the original middleware did: one transfer at a time for all
+// ranks and both directions, a message stored whole before it is sent on. A transfer begins with
+// the CTS that lets the sender go and ends with the receiver's Fin; a CTS that comes meanwhile
+// waits for its turn. All of it on the forwarder's one loop. What is different from the original:
+// the handshake goes end to end rather than to the forwarder.
 type Classic struct {
 	busy             bool
 	sender, receiver uint32
@@ -20,7 +22,8 @@ type Classic struct {
 	limit            int            // at most for one; who has more breaks the protocol
 }
 
-// NewClassic begins with no transfer. One rank may have at most limit bytes of CTS frames that wait.
+// NewClassic begins with no transfer. One rank may have at most limit bytes of CTS frames that
+// wait.
 func NewClassic(limit int) *Classic { return &Classic{held: map[uint32]int{}, limit: limit} }
 
 // relay takes whole frames from c.

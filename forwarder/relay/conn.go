@@ -2,8 +2,6 @@ package relay
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +14,9 @@ import (
 
 var errLinger = errors.New("did not close in time")
 
-// Conn is one connection. Its loop alone reads from it, writes what is queued for it and ends it; other
-// loops write to it directly while nothing is queued. Methods are for its own loop, except where noted.
+// Conn is one connection. Its loop alone reads from it, writes what is queued for it and ends it;
+// other loops write to it directly while nothing is queued. Methods are for its own loop, except
+// where noted.
 type Conn struct {
 	shared *Relay
 	worker *Worker
@@ -49,15 +48,6 @@ func (r *Relay) Conn(w *Worker, link transport.Link, control Control) *Conn {
 	return c
 }
 
-// Open has the loop wait for the link. If that fails the connection has ended.
-func (c *Conn) Open() (err error) {
-	c.heard = c.worker.Loop.Now()
-	if c.watch, err = c.worker.Loop.Add(c.link, c); err != nil {
-		c.End(err)
-	}
-	return err
-}
-
 // Post has the connection's loop run fn soon. Any thread.
 func (c *Conn) Post(fn func()) { c.worker.Loop.Post(fn) }
 
@@ -70,71 +60,6 @@ func (c *Conn) Link() transport.Link { return c.link }
 // Control is what decides about the connection. Any thread.
 func (c *Conn) Control() Control { return c.ctl }
 
-// Readable reads and handles what there is, within a fair share.
-func (c *Conn) Readable() {
-	for range readTurns {
-		full, err := c.input.fill(c)
-		if c.State() == Ended {
-			return
-		}
-		switch {
-		case err == nil && full:
-			continue // more may be there
-		case err == nil || err == transport.ErrAgain:
-			return
-		case errors.Is(err, io.EOF) && c.parting:
-			c.End(nil)
-		case errors.Is(err, io.EOF):
-			c.End(errors.New("its process ended before the job was over"))
-		default:
-			c.End(err)
-		}
-		return
-	}
-}
-
-// Writable writes what is queued.
-func (c *Conn) Writable() { c.out.flush(c.worker.vec) }
-
-// Tick looks at the clock.
-func (c *Conn) Tick(now time.Time) {
-	cfg := &c.shared.cfg
-	switch idle := now.Sub(c.heard); {
-	case c.State() == Lingering:
-		if now.After(c.deadline) {
-			c.End(errLinger)
-		}
-	case c.State() == Joining && c.ctl.Late(now):
-	case idle >= cfg.PeerTimeout && c.pinged:
-		c.End(fmt.Errorf("no answer for %v", cfg.PeerTimeout))
-	case c.pinged && c.unheard() >= cfg.Unreachable:
-		c.End(fmt.Errorf("its host could not be reached for %v", cfg.Unreachable))
-	case idle >= cfg.PingInterval && !c.pinged:
-		c.pinged = true
-		_ = c.Send(frame(wire.TypePing)) // whoever sends more than its credit is told so elsewhere
-	}
-}
-
-// unheard is how long the network has not reached the other host, if it can tell.
-func (c *Conn) unheard() time.Duration {
-	if l, ok := c.link.(transport.Listening); ok {
-		d, _ := l.Unheard()
-		return d
-	}
-	return 0
-}
-
-// allowed checks a header before anything is done, or memory taken, for the frame.
-func (c *Conn) allowed(h *wire.Header, r *Route) error {
-	if r == nil {
-		r = c.ctl.Route()
-	}
-	if n := int64(len(r.Table)); h.Src == r.Rank && int64(h.Src) < n && int64(h.Dst) < n && h.Type.BetweenRanks() {
-		return nil
-	}
-	return r.Allowed(*h)
-}
-
 // Bad ends the connection because of what came over it, with Control.Bad.
 func (c *Conn) Bad(reason string) {
 	if c.live() {
@@ -142,18 +67,19 @@ func (c *Conn) Bad(reason string) {
 	}
 }
 
-// Send writes a whole frame of the forwarder's own, or queues it. The error says that too many wait. Any
-// thread.
+// Send writes a whole frame of the forwarder's own, or queues it. The error says that too many
+// wait. Any thread.
 func (c *Conn) Send(frame []byte) error {
 	_, err := c.out.write(make([][]byte, 1), wire.Nobody, frame, nil)
 	return err
 }
 
-// FinishWith puts a last frame behind all that is queued. The caller sees to it that nothing is sent
-// afterwards. Any thread.
+// FinishWith puts a last frame behind all that is queued. The caller sees to it that nothing is
+// sent afterwards. Any thread.
 func (c *Conn) FinishWith(frame []byte) { c.out.finishWith(frame) }
 
-// AbortWith sends a last frame in place of what is queued, and lingers. Harmless if it does already.
+// AbortWith sends a last frame in place of what is queued, and lingers. Harmless if it does
+// already.
 func (c *Conn) AbortWith(frame []byte) {
 	if c.live() {
 		c.out.abortWith(frame)
@@ -203,6 +129,22 @@ func (c *Conn) Widen(n int) { c.out.widen(n) }
 // Queued is how many bytes wait to be written. Any thread.
 func (c *Conn) Queued() int { return c.out.queued() }
 
+// frame returns a frame without body between the two ends of a link.
+func frame(t wire.Type) []byte {
+	return wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, nil)
+}
+
+// allowed checks a header before anything is done, or memory taken, for the frame.
+func (c *Conn) allowed(h *wire.Header, r *Route) error {
+	if r == nil {
+		r = c.ctl.Route()
+	}
+	if n := int64(len(r.Table)); h.Src == r.Rank && int64(h.Src) < n && int64(h.Dst) < n && h.Type.BetweenRanks() {
+		return nil
+	}
+	return r.Allowed(*h)
+}
+
 // broken is called with out.mu held.
 func (c *Conn) broken() {
 	c.Post(func() { c.End(c.out.cause()) })
@@ -214,9 +156,4 @@ func (c *Conn) armWrite(on bool) {
 		c.shared.cfg.Log.Error("cannot wait for a link to become writable", zap.Error(err))
 		c.out.fail(err)
 	}
-}
-
-// frame returns a frame without body between the two ends of a link.
-func frame(t wire.Type) []byte {
-	return wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, nil)
 }

@@ -63,5 +63,6 @@ type Count struct {
 // Read tells what went from the ranks of one cluster to those of another.
 func (c *Counts) Read(from, to int) Count {
 	n := &c.cells[from*c.clusters+to]
-	return Count{n.messages.Load(), n.payload.Load(), n.header.Load(), n.frames.Load(), n.passed.Load(), n.placed.Load()}
+	return Count{n.messages.Load(), n.payload.Load(), n.header.Load(), n.frames.Load(), n.passed.Load(),
+		n.placed.Load()}
 }

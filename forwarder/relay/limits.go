@@ -6,26 +6,29 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// How much is done for one connection before the next one has its turn. Larger: fewer calls for each
-// byte; smaller: others wait less.
+// How much is done for one connection before the next one has its turn. Larger: fewer calls for
+// each byte; smaller: others wait less.
 const (
-	// ReadBuffer is how many bytes a loop reads at once; one buffer per loop, not per connection. 260 KiB:
-	// two segments with all that is around them (docs/measurements.md, "The forwarder's read buffer").
+	// ReadBuffer is how many bytes a loop reads at once; one buffer per loop, not per connection.
+	// 260 KiB: two segments with all that is around them (docs/measurements.md, "The forwarder's
+	// read buffer").
 	ReadBuffer = 2*wire.SegmentSize + 4<<10
 
-	// readTurns and writeTurns are how often a connection is read, or written, in one turn of the loop.
+	// readTurns and writeTurns are how often a connection is read, or written, in one turn of the
+	// loop.
 	readTurns, writeTurns = 4, 4
 
 	// maxIov and maxFlush bound one vectored write: pieces, and bytes (512 KiB).
 	maxIov   = 64
 	maxFlush = 512 << 10
 
-	// bulkShare: after 1 MiB of small frames one bulk frame has its turn, so that neither class starves.
+	// bulkShare: after 1 MiB of small frames one bulk frame has its turn, so that neither class
+	// starves.
 	bulkShare = 1 << 20
 )
 
-// What may wait for a connection that does not read, by source: who sends more breaks the protocol, and
-// its link ends. Larger: more memory that a hostile rank can take.
+// What may wait for a connection that does not read, by source: who sends more breaks the protocol,
+// and its link ends. Larger: more memory that a hostile rank can take.
 const (
 	// FlowLimit is bytes of payload: as much as credit between ranks ever allows.
 	FlowLimit = wire.MaxWindow
@@ -40,25 +43,26 @@ const (
 	// (docs/measurements.md).
 	PipeFrom = wire.SegmentSize * 3 / 4
 
-	// pipeTo is how many bytes of payload two pipes may take, 640 KiB: the longest segment of a fast
-	// flow, and what is left of a message after it.
+	// pipeTo is how many bytes of payload two pipes may take, 640 KiB: the longest segment of a
+	// fast flow, and what is left of a message after it.
 	pipeTo = wire.SegmentSize * (wire.LongSegment + 1)
 
 	// PipeSize is how many bytes a pipe takes, 1 MiB: a place for each page. That is as much as an
 	// ordinary user may give one.
 	PipeSize = 1 << 20
 
-	// MaxPipes is how many there are at most, 32: half of what an ordinary user may have (16384 pages).
+	// MaxPipes is how many there are at most, 32: half of what an ordinary user may have (16384
+	// pages).
 	MaxPipes = 32
 )
 
-// storeLimit bounds what the classic protocol stores of one message, 16 MiB; a longer one goes on in
-// pieces of this size. Below half of a window, so that the sender never waits for credit which the
-// receiver can only give for what is stored here.
+// storeLimit bounds what the classic protocol stores of one message, 16 MiB; a longer one goes on
+// in pieces of this size. Below half of a window, so that the sender never waits for credit which
+// the receiver can only give for what is stored here.
 const storeLimit = 16 << 20
 
-// classes are the capacities of buffers that are kept for reuse, in bytes. The slack takes a frame's
-// header and body beside a payload of a round size.
+// classes are the capacities of buffers that are kept for reuse, in bytes. The slack takes a
+// frame's header and body beside a payload of a round size.
 var classes = [...]int{4 << 10, 16 << 10, 64<<10 + 256, 256<<10 + 256, 1<<20 + 4096 + 256}
 
 // chunk is the class that small queued frames are packed into.
@@ -68,8 +72,8 @@ const chunk = 1
 // memory.
 const keepRing = 1024
 
-// When a connection is dead. Each is a default of Config; longer: a dead rank is noticed later; shorter: one
-// that is only slow is taken for dead.
+// When a connection is dead. Each is a default of Config; longer: a dead rank is noticed later;
+// shorter: one that is only slow is taken for dead.
 const (
 	PingInterval = 2 * time.Second // see Config
 	PeerTimeout  = time.Minute     // so long may a process be stopped, in a debugger

@@ -7,11 +7,12 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// output is the writing side of a link. Any loop writes to it directly while nothing is queued; what the link
-// does not take is queued, and from then on only the owner loop writes, when the link is writable again.
+// output is the writing side of a link. Any loop writes to it directly while nothing is queued;
+// what the link does not take is queued, and from then on only the owner loop writes, when the link
+// is writable again.
 //
-// Two queues: frames of bulk (Data) and all others, which overtake. Order inside a class is kept, so the
-// sequenced frames of a flow stay in order.
+// Two queues: frames of bulk (Data) and all others, which overtake. Order inside a class is kept,
+// so the sequenced frames of a flow stay in order.
 type output struct {
 	mu      sync.Mutex
 	link    transport.Link
@@ -31,8 +32,9 @@ type output struct {
 	failure error // of the link; the owner tears it down
 }
 
-// write sends whole frames from src, directly if it can. vec is the caller's scratch of length 1. When owner is
-// not nil it holds b and nothing else, and taken reports that the queue keeps it. The error blames the source.
+// write sends whole frames from src, directly if it can. vec is the caller's scratch of length 1.
+// When owner is not nil it holds b and nothing else, and taken reports that the queue keeps it. The
+// error blames the source.
 func (o *output) write(vec [][]byte, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,8 +80,8 @@ func (o *output) more(vec [][]byte, b []byte, n int) (int, error) {
 	return n, nil
 }
 
-// flush writes what is queued until the link takes no more or a fair share is done. Owner loop only; vec is its
-// scratch, of length maxIov. done reports that nothing is left.
+// flush writes what is queued until the link takes no more or a fair share is done. Owner loop
+// only; vec is its scratch, of length maxIov. done reports that nothing is left.
 func (o *output) flush(vec [][]byte) (done bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -159,11 +161,6 @@ func (o *output) gather(vec [][]byte) (k, total int) {
 	return
 }
 
-// bulkTurn decides which class goes next; small and bulk frames are left.
-func (o *output) bulkTurn(small, bulk, skipped int) bool {
-	return bulk > 0 && (small == 0 || skipped >= bulkShare)
-}
-
 // written takes n bytes off the queues.
 func (o *output) written(n int) {
 	for n > 0 {
@@ -186,8 +183,8 @@ func (o *output) written(n int) {
 	}
 }
 
-// abortWith drops what is queued, except the rest of a frame that has begun, and puts a final frame of the
-// forwarder behind it.
+// abortWith drops what is queued, except the rest of a frame that has begun, and puts a final frame
+// of the forwarder behind it.
 func (o *output) abortWith(frame []byte) {
 	o.mu.Lock()
 	for o.small.n > 0 {
@@ -212,14 +209,6 @@ func (o *output) finishWith(frame []byte) {
 	o.mu.Unlock()
 	// Nobody else writes to a link that has said Bye.
 	_, _ = o.write(make([][]byte, 1), wire.Nobody, frame, nil)
-}
-
-// fail notes the link's failure and leaves the rest to the owner loop.
-func (o *output) fail(err error) {
-	o.failure = err
-	o.discard()
-	o.closed = true
-	o.broken()
 }
 
 // cause is the link's failure.

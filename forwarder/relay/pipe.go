@@ -1,74 +1,14 @@
 package relay
 
 import (
-	"sync"
-
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A large segment goes from one socket to another through a pipe (transport.Piper) and is not copied to this
-// process and back. Its head is read and checked as always, and then put into the pipe before the payload. As
-// everywhere, a frame goes out only when all of it is here, so that no slow source holds an output.
-
-// pipes are kept for reuse. Safe for concurrent use.
-type pipes struct {
-	mu    sync.Mutex
-	free  []*transport.Pipe
-	used  int
-	none  bool // the system gives no more
-	ended bool
-}
-
-// get returns an empty pipe, made for size bytes if there is none yet, or nil: then the frame is copied.
-func (p *pipes) get(size int) *transport.Pipe {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n := len(p.free); n > 0 {
-		pipe := p.free[n-1]
-		p.free = p.free[:n-1]
-		p.used++
-		return pipe
-	}
-	if p.used == MaxPipes || p.none {
-		return nil
-	}
-	pipe, err := transport.NewPipe(size)
-	if err != nil {
-		p.none = true
-		return nil
-	}
-	p.used++
-	return pipe
-}
-
-func (p *pipes) put(pipe *transport.Pipe) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.used--
-	if pipe.Len() > 0 || p.ended {
-		pipe.Close()
-		return
-	}
-	p.free = append(p.free, pipe)
-}
-
-// scarce tells that pipes had better not wait in queues.
-func (p *pipes) scarce() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.used > MaxPipes/2
-}
-
-func (p *pipes) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ended = true
-	for _, pipe := range p.free {
-		pipe.Close()
-	}
-	p.free = nil
-}
+// A large segment goes from one socket to another through a pipe (transport.Piper) and is not
+// copied to this process and back. Its head is read and checked as always, and then put into the
+// pipe before the payload. As everywhere, a frame goes out only when all of it is here, so that no
+// slow source holds an output.
 
 // pipeable reports whether a frame from the link could go through a pipe.
 func (c *Conn) pipeable(h *wire.Header) bool {
@@ -76,7 +16,8 @@ func (c *Conn) pipeable(h *wire.Header) bool {
 	return c.piper != nil && h.Type == wire.TypeData && n >= c.shared.cfg.PipeFrom && n <= pipeTo
 }
 
-// begin takes a pipe for the frame whose head is p; false: it is to be read in the usual way, which also says what is wrong with it.
+// begin takes a pipe for the frame whose head is p; false: it is to be read in the usual way, which
+// also says what is wrong with it.
 func (in *input) begin(c *Conn, p []byte) bool {
 	h, err := wire.ParseHeader(p)
 	r := c.route.Load()

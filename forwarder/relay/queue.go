@@ -140,7 +140,8 @@ func (o *output) store(p []byte, bulk bool) (*buffer, int, int) {
 func (o *output) charge(src uint32, payload, control int) error {
 	f := o.flows[src]
 	if f.payload+payload > o.limits.payload {
-		return fmt.Errorf("sent more than its credit: %d payload bytes wait here for a rank that does not read", f.payload+payload)
+		return fmt.Errorf("sent more than its credit: %d payload bytes wait here for a rank that does not read",
+			f.payload+payload)
 	}
 	if f.control+control > o.limits.control {
 		return fmt.Errorf("sent too many messages: %d bytes of envelopes wait here for a rank that does not read", f.control+control)
@@ -181,4 +182,17 @@ func (o *output) discard() {
 		o.release(o.bulk.pop())
 	}
 	o.flows = nil
+}
+
+// bulkTurn decides which class goes next; small and bulk frames are left.
+func (o *output) bulkTurn(small, bulk, skipped int) bool {
+	return bulk > 0 && (small == 0 || skipped >= bulkShare)
+}
+
+// fail notes the link's failure and leaves the rest to the owner loop.
+func (o *output) fail(err error) {
+	o.failure = err
+	o.discard()
+	o.closed = true
+	o.broken()
 }

@@ -1,21 +1,23 @@
-// Package relay brings bytes from one connection to another. It knows frames and routes, not jobs: who
-// a connection belongs to, and what frames for the forwarder itself mean, its Control knows.
+// Package relay brings bytes from one connection to another. It knows frames and routes, not jobs:
+// who a connection belongs to, and what frames for the forwarder itself mean, its Control knows.
 //
 // The way of a frame, all on the event-loop thread of the connection that it comes over:
 //
-//  1. the loop says that the link is readable; the connection reads into the loop's one buffer (input.go, fill);
-//  2. whole frames are found and their headers checked (input.go, split; conn.go, allowed);
+//  1. the loop says that the link is readable (handler.go), and the connection reads into the loop's one
+//     buffer (input.go, fill);
+//  2. whole frames are found and their headers checked (split; conn.go, allowed);
 //  3. frames in a row for the same rank are written, where they stand, to that rank's connection (run.go;
-//     output.go, write); a large segment after another goes without a copy, from block to block or through
-//     a pipe, once its head has been checked (zerocopy.go, pipe.go);
+//     output.go, write); a large segment goes without a copy, from block to block or, after another one,
+//     through a pipe, once its head has been checked (forward.go, pipe.go, send.go);
 //  4. only what the link does not take is queued (queue.go); the other connection's own loop writes it when
 //     epoll says that its link is writable (output.go, flush).
 //
-// Nothing here blocks, and no destination, however slow, keeps a loop from reading a source: credit between
-// the ranks bounds what can be queued, and a rank that sends more than its credit loses its link.
+// Nothing here blocks, and no destination, however slow, keeps a loop from reading a source: credit
+// between the ranks bounds what can be queued, and a rank that sends more than its credit loses its
+// link.
 //
-// Locks, in the order in which they may be taken: what a Control takes, output.mu (one connection's writing
-// side), then the loop's (work posted to it).
+// Locks, in the order in which they may be taken: what a Control takes, output.mu (one connection's
+// writing side), then the loop's (work posted to it).
 package relay
 
 import (
@@ -30,8 +32,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Control decides what becomes of one connection. All of it is called on the connection's loop, with no
-// lock held, and must not block.
+// Control decides what becomes of one connection. All of it is called on the connection's loop,
+// with no lock held, and must not block.
 type Control interface {
 	// Frame handles a frame for the forwarder itself that Route allowed. body is not kept.
 	Frame(h wire.Header, body []byte)
@@ -45,8 +47,8 @@ type Control interface {
 	// Ended is the last call: the link is closed. cause is nil after a clean end.
 	Ended(cause error)
 
-	// Route says what may come over a connection that has none yet. It waits until a start that is under
-	// way is through, which gives the connection its own (Conn.Run).
+	// Route says what may come over a connection that has none yet. It waits until a start that is
+	// under way is through, which gives the connection its own (Conn.Run).
 	Route() *Route
 
 	// MarshalLogObject says who is at the other end. Any thread.
@@ -60,8 +62,8 @@ type Route struct {
 	Counts  *Counts
 	Classic *Classic // nil: frames go on as they come
 
-	// Allowed checks a header that is not one of a frame from Rank to a rank of the table, before anything
-	// is done, or memory taken, for the frame.
+	// Allowed checks a header that is not one of a frame from Rank to a rank of the table, before
+	// anything is done, or memory taken, for the frame.
 	Allowed func(h wire.Header) error
 }
 
@@ -100,7 +102,8 @@ func (r *Relay) Pipes() (used, kept int) {
 	return r.pipes.used, len(r.pipes.free)
 }
 
-// Worker is a loop and the memory that its connections share, since one at a time is read or written.
+// Worker is a loop and the memory that its connections share, since one at a time is read or
+// written.
 type Worker struct {
 	Loop *loop.Loop
 	buf  []byte   // what is being read

@@ -57,7 +57,8 @@ func newFixture(t *testing.T) *fixture {
 	if f.l, err = loop.New(loop.Config{Tick: time.Second, Now: func() time.Time { return f.now }}); err != nil {
 		t.Fatal(err)
 	}
-	r := New(Config{ReadBuffer: 4 << 10, FlowLimit: 10_000, ControlLimit: 10_000, PipeFrom: PipeFrom, PipeSize: PipeSize,
+	r := New(Config{ReadBuffer: 4 << 10, FlowLimit: 10_000, ControlLimit: 10_000, PipeFrom: PipeFrom,
+		PipeSize:     PipeSize,
 		PingInterval: 2 * time.Second, PeerTimeout: time.Minute, Unreachable: time.Minute, Linger: 5 * time.Second, Log: zap.NewNop()})
 	w := r.Worker(f.l)
 	for i := range f.ranks {
@@ -136,8 +137,8 @@ func (f *fixture) reads(t *testing.T, rank int) (n int) {
 	}
 }
 
-// What comes before a connection has its route is for the control, as the control allows; then frames between ranks
-// are relayed, pings answered, and all else is the control's again.
+// What comes before a connection has its route is for the control, as the control allows; then
+// frames between ranks are relayed, pings answered, and all else is the control's again.
 func TestControl(t *testing.T) {
 	f := newFixture(t)
 	f.from(t, 0, wire.TypeBye, 0, 0, 0)
@@ -172,8 +173,8 @@ func TestPings(t *testing.T) {
 	f.ctl[0].told(t, "ended: no answer for 1m0s")
 }
 
-// A connection that does not read is sent its last frame in place of what waits, or behind it; it is closed if it
-// does not close itself.
+// A connection that does not read is sent its last frame in place of what waits, or behind it; it
+// is closed if it does not close itself.
 func TestLastFrame(t *testing.T) {
 	size := wire.HeaderLen + wire.EnvelopeLen + 500
 	last := frame(wire.TypeByeAck)

@@ -6,7 +6,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// run is a sequence of frames in a read buffer that go from one rank to another: one write takes them all.
+// run is a sequence of frames in a read buffer that go from one rank to another: one write takes
+// them all.
 type run struct {
 	c        *Conn
 	route    *Route
@@ -39,7 +40,8 @@ func (r *run) flush(p []byte) {
 	r.count = tally{}
 }
 
-// relay sends whole frames from src for dst on their way. kept reports that owner now belongs to a queue.
+// relay sends whole frames from src for dst on their way. kept reports that owner now belongs to a
+// queue.
 func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *tally) (kept bool) {
 	r.Counts.between(src, dst).add(count)
 	if r.Classic != nil {

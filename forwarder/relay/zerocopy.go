@@ -1,15 +1,13 @@
 package relay
 
 import (
-	"fmt"
-
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A segment that comes as a block (transport.Lender) or through a pipe (pipe.go) is forwarded without copying
-// its payload: the outgoing link sends from where the incoming one received. Only its head is copied, because
-// the peer might change it after it has been checked.
+// A segment that comes as a block (transport.Lender) or through a pipe (pipe.go) is forwarded
+// without copying its payload: the outgoing link sends from where the incoming one received. Only
+// its head is copied, because the peer might change it after it has been checked.
 
 // dataHead is the head of a Data frame.
 const dataHead = wire.HeaderLen + wire.DataLen
@@ -101,100 +99,6 @@ func (p *zerocopy) fits(d *Conn) bool {
 // begun reports whether a part has been written.
 func (p *zerocopy) begun() bool { return p.pipe != nil && p.left() > 0 }
 
-// send gives the frame to the link: one in a block as a whole or not at all, what is in a pipe as far as the
-// link takes it (then ErrAgain).
-func (o *output) send(p *zerocopy) error {
-	if p.pipe == nil {
-		return o.lend(p)
-	}
-	for _, pipe := range [...]*transport.Pipe{p.pipe, p.last} {
-		for pipe.Len() > 0 {
-			if _, err := o.piper.TryDrain(pipe); err != nil {
-				return err
-			}
-		}
-	}
-	p.sent(false)
-	return nil
-}
-
-// lend gives the frame to the link, which puts the payload into the receive that it belongs to, if that has
-// told the link where it is.
-func (o *output) lend(p *zerocopy) error {
-	if o.placer == nil {
-		err := o.lender.TryLend(p.head[:], p.block, dataHead)
-		if err == nil {
-			p.sent(false)
-		}
-		return err
-	}
-	d, err := wire.ParseData(p.head[wire.HeaderLen:])
-	if err != nil {
-		return err // cannot be: the head is whole
-	}
-	placed, err := o.placer.TryPlace(p.head[:], p.block, dataHead, d.Receiver, int64(d.Offset))
-	if err == nil {
-		p.sent(placed)
-	}
-	return err
-}
-
-// forwardBlock relays the frame in a block.
-func (c *Conn) forwardBlock(b transport.Block) {
-	if !c.live() {
-		b.Release()
-		return
-	}
-	p := c.shared.zerocopy()
-	p.block = b
-	n := len(b.Bytes())
-	copy(p.head[:], b.Bytes())
-	r := c.route.Load()
-	h, err := wire.ParseHeader(p.head[:])
-	if err == nil && (h.Type != wire.TypeData || wire.HeaderLen+int(h.Length) != n) {
-		err = fmt.Errorf("%v frame of %d bytes in a block with %d", h.Type, wire.HeaderLen+int(h.Length), n)
-	}
-	if err == nil {
-		err = c.allowed(&h, r)
-	}
-	if err != nil {
-		p.end()
-		c.Bad(err.Error())
-		return
-	}
-	if r == nil {
-		r = c.route.Load()
-	}
-	p.bytes = h.Payload()
-	c.forward(p, &h, r)
-}
-
-// forward relays a frame that has been checked.
-func (c *Conn) forward(p *zerocopy, h *wire.Header, r *Route) {
-	d := r.Table[h.Dst].Load()
-	if d == nil || r.Classic != nil || !p.fits(d) {
-		buf, err := p.copy(&c.shared.pool)
-		if err != nil {
-			c.Bad(err.Error())
-			return
-		}
-		if !c.relayOne(buf) {
-			c.shared.pool.put(buf)
-		}
-		return
-	}
-	if p.pipe != nil {
-		c.worker.Loop.Moved(p.bytes)
-	}
-	var count tally
-	count.add(h)
-	p.count = r.Counts.between(h.Src, h.Dst)
-	p.count.add(&count)
-	if err := d.out.forward(h.Src, p); err != nil {
-		c.Bad(fmt.Sprintf("from rank %d for rank %d: %v", h.Src, h.Dst, err))
-	}
-}
-
 // copy makes the frame, or what is there of it, independent of the block or the pipe and ends it.
 func (p *zerocopy) copy(pool *pool) (*buffer, error) {
 	defer p.end()
@@ -209,84 +113,4 @@ func (p *zerocopy) copy(pool *pool) (*buffer, error) {
 		return buf, err
 	}
 	return buf, p.last.Read(buf.b[n:])
-}
-
-// forward sends a frame from its block or pipe, or queues it. A block that its link is short of is not held in
-// the queue, nor a pipe when few are left: the frame is copied then, so that one slow destination does not stop
-// what goes to others.
-func (o *output) forward(src uint32, p *zerocopy) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		p.end()
-		return nil
-	}
-	if !o.pending() {
-		switch err := o.send(p); err {
-		case nil:
-			return nil
-		case transport.ErrAgain:
-			o.arm(true)
-		default:
-			p.end()
-			o.fail(err)
-			return nil
-		}
-	}
-	payload := p.bytes
-	if err := o.charge(src, payload, dataHead); err != nil {
-		p.end()
-		return err
-	}
-	e := entry{src: src, payload: uint32(payload), control: dataHead, end: dataHead + payload, zc: p}
-	switch {
-	case p.begun():
-		o.current = e
-		return nil
-	case p.scarce():
-		buf, err := p.copy(o.pool)
-		if err != nil {
-			o.uncharge(e)
-			return err
-		}
-		e.zc, e.buf = nil, buf
-		e.buf.refs++
-	}
-	o.bulk.push(e)
-	return nil
-}
-
-// zerocopyNext reports whether what is next to write is in a block or a pipe.
-func (o *output) zerocopyNext() bool {
-	return o.current.zc != nil || o.current.buf == nil && o.bulkTurn(o.small.n, o.bulk.n, o.skipped) && o.bulk.at(0).zc != nil
-}
-
-// forwardQueued sends what is next, which is in a block or a pipe; false if the link takes no more now.
-func (o *output) forwardQueued() bool {
-	if o.current.zc == nil {
-		p := o.bulk.at(0).zc
-		err := o.send(p)
-		if err == transport.ErrAgain && !p.begun() {
-			return false
-		}
-		o.current = o.bulk.pop()
-		o.skipped = 0
-		return o.forwarded(err)
-	}
-	return o.forwarded(o.send(o.current.zc))
-}
-
-// forwarded notes what came of writing the current frame.
-func (o *output) forwarded(err error) bool {
-	switch err {
-	case nil:
-	case transport.ErrAgain:
-		return false
-	default:
-		o.fail(err)
-		return false
-	}
-	o.uncharge(o.current)
-	o.current = entry{}
-	return true
 }

@@ -1,0 +1,177 @@
+package forwarder
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// A job while it gathers:
+//
+//  1. the first Join opens it (open); what all must agree in is the first one's (handshake.Gather);
+//  2. somebody who waits is told what is missing, after a while and after a refusal (notice);
+//  3. it is given up when the time-out of a joiner is over (expire), when a refusal shows that it can never
+//     become complete (noteRefusal), or when the last one leaves (leave).
+
+// serves checks whether this forwarder serves a job at all. With f.mu.
+func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
+	switch {
+	case f.stopping:
+		return refusal(wire.RefuseShutdown, stopReason)
+	case len(f.cfg.Jobs) > 0 && !slices.Contains(f.cfg.Jobs, j.Job) &&
+		!slices.Contains(f.cfg.Jobs, handshake.JobID(j.Job)):
+		return refusal(wire.RefuseJob,
+			"this forwarder does not serve job %q: check the job id and the forwarder's address", j.Job)
+	case j.Protocol != f.cfg.Protocol:
+		return refusal(wire.RefuseSettings,
+			"this forwarder has %s, the job %s: start both with the same --protocol",
+			handshake.ProtocolName(f.cfg.Protocol), handshake.ProtocolName(j.Protocol))
+	case len(j.Zippers) > 0 && f.cfg.Dial == nil:
+		return refusal(wire.RefuseLayout, "this forwarder does not serve jobs of several hops")
+	}
+	return nil
+}
+
+// open begins a job with its first Join; here is this forwarder's index in the job's zippers. With
+// f.mu.
+func (f *Forwarder) open(j *wire.Join, here int) (*job, *handshake.Refused) {
+	now, timeout := f.cfg.clock.Now(), time.Duration(j.TimeoutMS)*time.Millisecond
+	b := &job{id: j.Job, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
+		clusters: j.Layout, expires: now.Add(timeout)}
+	if len(j.Zippers) > 0 {
+		var err error
+		if b.hops, err = newHops(j, here); err != nil {
+			return nil, refusal(wire.RefuseLayout, "%v", err)
+		}
+	}
+	f.jobs[j.Job] = b
+	b.timer = f.cfg.clock.AfterFunc(timeout, func() { f.expire(b) })
+	b.notice = f.cfg.clock.AfterFunc(f.cfg.Patience, func() { f.notice(b) })
+	f.log.Info("job begins to gather", zap.String("job", b.id), zap.Int("ranks", b.gather.Ranks()),
+		zap.Duration("timeout", timeout))
+	return b, nil
+}
+
+// expire refuses everybody in a job that is not complete in time. A job that is ready only waits
+// for the kernel: opened sees to that.
+func (f *Forwarder) expire(b *job) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b.state == gathering {
+		f.giveUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q is not complete after %v; %s", b.id,
+			f.cfg.clock.Now().Sub(b.created).Round(time.Millisecond), f.missing(b)))
+	}
+}
+
+// missing says what keeps a job from being complete. With f.mu.
+func (f *Forwarder) missing(b *job) string {
+	reason := "missing: " + b.gather.Missing()
+	for _, o := range f.jobs {
+		if o != b && o.state == gathering && handshake.JobID(o.id) != handshake.JobID(b.id) {
+			reason += " (another job waits here too: do all clusters use the same job id?)"
+			break
+		}
+	}
+	if s := b.gather.Refusals(); s != "" {
+		reason += "; refused: " + s
+	}
+	if b.hops != nil {
+		reason += b.hops.gaps()
+	}
+	return reason
+}
+
+// notice tells the first rank of each cluster that waits what is missing.
+func (f *Forwarder) notice(b *job) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if b.state != gathering || f.jobs[b.id] != b {
+		return
+	}
+	b.soon = false
+	text := fmt.Sprintf("job %q is not complete yet; %s", b.id, f.missing(b))
+	for _, p := range b.inOrder() {
+		if _, native := b.place(uint32(p.waiting.rank)); native == 0 {
+			p.joining.Notice(text)
+			p.say()
+		}
+	}
+}
+
+// noteRefusal tells the job that somebody who wanted to be in was refused, and ends the gathering
+// if the rest waits in vain. With f.mu.
+func (f *Forwarder) noteRefusal(p *peer, e *handshake.Event) {
+	b := f.jobs[e.Join.Job]
+	if b == nil || b.state != gathering {
+		return
+	}
+	if !b.soon { // not at once: more of them may follow
+		b.soon = true
+		b.notice.Reset(min(noticeAfterRefusal, f.cfg.Patience))
+	}
+	if !b.gather.Turned(&e.Join, e.Err.Code) {
+		return
+	}
+	f.giveUp(b, e.Err.Code, fmt.Sprintf("job %q cannot become complete: "+
+		"rank %d of cluster %s on host %s (%s), which has the job's secret, was refused: %s",
+		b.id, e.Join.Rank, e.Join.Cluster, e.Join.Host, p.conn.Link().Remote(), e.Err.Reason))
+}
+
+// leave takes a peer out of the job that it waits for. With f.mu.
+func (f *Forwarder) leave(p *peer) {
+	w := p.waiting
+	if w == nil {
+		return
+	}
+	b := w.job
+	p.waiting = nil
+	delete(b.waiting, p)
+	switch {
+	case b.state != gathering && b.state != ready:
+		return
+	case b.hops != nil:
+		cluster, native := b.place(uint32(w.rank))
+		f.giveUp(b, wire.RefuseTimeout, fmt.Sprintf("rank %d of cluster %s left while job %q was joining",
+			native, cluster, b.id))
+		return
+	}
+	b.gather.Remove(w.rank)
+	if b.state == ready { // it has to wait again; what the kernel opens meanwhile is not used
+		f.to(b, gathering)
+		b.opening = nil
+		b.notice.Reset(f.cfg.Patience)
+		b.timer.Reset(b.expires.Sub(f.cfg.clock.Now()))
+	}
+	if b.gather.Joined() == 0 {
+		f.giveUp(b, 0, "all have left")
+	}
+}
+
+// giveUp ends the gathering for everybody, on the other forwarders of a job of several hops too.
+// With f.mu.
+func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
+	if b.state != gathering || f.jobs[b.id] != b {
+		return
+	}
+	f.to(b, ended)
+	b.reason = reason
+	b.timer.Stop()
+	b.notice.Stop()
+	delete(f.jobs, b.id)
+	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))
+	for _, p := range b.inOrder() {
+		p.waiting = nil
+		p.refuse(code, reason)
+	}
+	if b.hops != nil {
+		b.hops.cancel()
+	}
+	for _, br := range b.bridges() {
+		br.peer.abortWith(frame(wire.TypeRefuse, &wire.Refuse{Code: code, Reason: reason}))
+	}
+}

@@ -1,0 +1,64 @@
+package relay
+
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// forwardBlock relays the frame in a block.
+func (c *Conn) forwardBlock(b transport.Block) {
+	if !c.live() {
+		b.Release()
+		return
+	}
+	p := c.shared.zerocopy()
+	p.block = b
+	n := len(b.Bytes())
+	copy(p.head[:], b.Bytes())
+	r := c.route.Load()
+	h, err := wire.ParseHeader(p.head[:])
+	if err == nil && (h.Type != wire.TypeData || wire.HeaderLen+int(h.Length) != n) {
+		err = fmt.Errorf("%v frame of %d bytes in a block with %d", h.Type, wire.HeaderLen+int(h.Length), n)
+	}
+	if err == nil {
+		err = c.allowed(&h, r)
+	}
+	if err != nil {
+		p.end()
+		c.Bad(err.Error())
+		return
+	}
+	if r == nil {
+		r = c.route.Load()
+	}
+	p.bytes = h.Payload()
+	c.forward(p, &h, r)
+}
+
+// forward relays a frame that has been checked.
+func (c *Conn) forward(p *zerocopy, h *wire.Header, r *Route) {
+	d := r.Table[h.Dst].Load()
+	if d == nil || r.Classic != nil || !p.fits(d) {
+		buf, err := p.copy(&c.shared.pool)
+		if err != nil {
+			c.Bad(err.Error())
+			return
+		}
+		if !c.relayOne(buf) {
+			c.shared.pool.put(buf)
+		}
+		return
+	}
+	if p.pipe != nil {
+		c.worker.Loop.Moved(p.bytes)
+	}
+	var count tally
+	count.add(h)
+	p.count = r.Counts.between(h.Src, h.Dst)
+	p.count.add(&count)
+	if err := d.out.forward(h.Src, p); err != nil {
+		c.Bad(fmt.Sprintf("from rank %d for rank %d: %v", h.Src, h.Dst, err))
+	}
+}

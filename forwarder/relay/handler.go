@@ -1,0 +1,81 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder/loop"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// What the event loop asks of a connection (loop.Handler). It reads from here down: fill (input.go)
+// cuts what comes into frames; frames in a row go to run (run.go), large segments to forward.go,
+// directly or by pipe.go; frames for the forwarder itself to the control.
+
+var _ loop.Handler = (*Conn)(nil)
+
+// Open has the loop wait for the link. If that fails the connection has ended.
+func (c *Conn) Open() (err error) {
+	c.heard = c.worker.Loop.Now()
+	if c.watch, err = c.worker.Loop.Add(c.link, c); err != nil {
+		c.End(err)
+	}
+	return err
+}
+
+// Readable reads and handles what there is, within a fair share.
+func (c *Conn) Readable() {
+	for range readTurns {
+		full, err := c.input.fill(c)
+		if c.State() == Ended {
+			return
+		}
+		switch {
+		case err == nil && full:
+			continue // more may be there
+		case err == nil || err == transport.ErrAgain:
+			return
+		case errors.Is(err, io.EOF) && c.parting:
+			c.End(nil)
+		case errors.Is(err, io.EOF):
+			c.End(errors.New("its process ended before the job was over"))
+		default:
+			c.End(err)
+		}
+		return
+	}
+}
+
+// Writable writes what is queued.
+func (c *Conn) Writable() { c.out.flush(c.worker.vec) }
+
+// Tick looks at the clock.
+func (c *Conn) Tick(now time.Time) {
+	cfg := &c.shared.cfg
+	switch idle := now.Sub(c.heard); {
+	case c.State() == Lingering:
+		if now.After(c.deadline) {
+			c.End(errLinger)
+		}
+	case c.State() == Joining && c.ctl.Late(now):
+	case idle >= cfg.PeerTimeout && c.pinged:
+		c.End(fmt.Errorf("no answer for %v", cfg.PeerTimeout))
+	case c.pinged && c.unheard() >= cfg.Unreachable:
+		c.End(fmt.Errorf("its host could not be reached for %v", cfg.Unreachable))
+	case idle >= cfg.PingInterval && !c.pinged:
+		c.pinged = true
+		_ = c.Send(frame(wire.TypePing)) // too much waits for it already: it will be found dead
+	}
+}
+
+// unheard is how long the network has not reached the other host, if it can tell.
+func (c *Conn) unheard() time.Duration {
+	if l, ok := c.link.(transport.Listening); ok {
+		d, _ := l.Unheard()
+		return d
+	}
+	return 0
+}

@@ -1,0 +1,128 @@
+package relay
+
+import (
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// The part of output that writes frames which are not copied: from a block, or out of a pipe.
+
+// forward sends a frame from its block or pipe, or queues it. A block that its link is short of is
+// not held in the queue, nor a pipe when few are left: the frame is copied then, so that one slow
+// destination does not stop what goes to others.
+func (o *output) forward(src uint32, p *zerocopy) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		p.end()
+		return nil
+	}
+	if !o.pending() {
+		switch err := o.send(p); err {
+		case nil:
+			return nil
+		case transport.ErrAgain:
+			o.arm(true)
+		default:
+			p.end()
+			o.fail(err)
+			return nil
+		}
+	}
+	payload := p.bytes
+	if err := o.charge(src, payload, dataHead); err != nil {
+		p.end()
+		return err
+	}
+	e := entry{src: src, payload: uint32(payload), control: dataHead, end: dataHead + payload, zc: p}
+	switch {
+	case p.begun():
+		o.current = e
+		return nil
+	case p.scarce():
+		buf, err := p.copy(o.pool)
+		if err != nil {
+			o.uncharge(e)
+			return err
+		}
+		e.zc, e.buf = nil, buf
+		e.buf.refs++
+	}
+	o.bulk.push(e)
+	return nil
+}
+
+// zerocopyNext reports whether what is next to write is in a block or a pipe.
+func (o *output) zerocopyNext() bool {
+	return o.current.zc != nil || o.current.buf == nil && o.bulkTurn(o.small.n, o.bulk.n,
+		o.skipped) && o.bulk.at(0).zc != nil
+}
+
+// forwardQueued sends what is next, which is in a block or a pipe; false if the link takes no more
+// now.
+func (o *output) forwardQueued() bool {
+	if o.current.zc == nil {
+		p := o.bulk.at(0).zc
+		err := o.send(p)
+		if err == transport.ErrAgain && !p.begun() {
+			return false
+		}
+		o.current = o.bulk.pop()
+		o.skipped = 0
+		return o.forwarded(err)
+	}
+	return o.forwarded(o.send(o.current.zc))
+}
+
+// forwarded notes what came of writing the current frame.
+func (o *output) forwarded(err error) bool {
+	switch err {
+	case nil:
+	case transport.ErrAgain:
+		return false
+	default:
+		o.fail(err)
+		return false
+	}
+	o.uncharge(o.current)
+	o.current = entry{}
+	return true
+}
+
+// send gives the frame to the link: one in a block as a whole or not at all, what is in a pipe as
+// far as the link takes it (then ErrAgain).
+func (o *output) send(p *zerocopy) error {
+	if p.pipe == nil {
+		return o.lend(p)
+	}
+	for _, pipe := range [...]*transport.Pipe{p.pipe, p.last} {
+		for pipe.Len() > 0 {
+			if _, err := o.piper.TryDrain(pipe); err != nil {
+				return err
+			}
+		}
+	}
+	p.sent(false)
+	return nil
+}
+
+// lend gives the frame to the link, which puts the payload into the receive that it belongs to, if
+// that has told the link where it is.
+func (o *output) lend(p *zerocopy) error {
+	if o.placer == nil {
+		err := o.lender.TryLend(p.head[:], p.block, dataHead)
+		if err == nil {
+			p.sent(false)
+		}
+		return err
+	}
+	d, err := wire.ParseData(p.head[wire.HeaderLen:])
+	if err != nil {
+		return err // cannot be: the head is whole
+	}
+	placed, err := o.placer.TryPlace(p.head[:], p.block, dataHead, d.Receiver, int64(d.Offset))
+	if err == nil {
+		p.sent(placed)
+	}
+	return err
+}

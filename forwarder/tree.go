@@ -1,0 +1,113 @@
+package forwarder
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/vrank"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// hops is what a job of several hops has beside: the tree of clusters and forwarders, and where this
+// one is in it. Guarded by Forwarder.mu; here, zippers and routes are fixed.
+type hops struct {
+	here    int // this forwarder's index in zippers
+	zippers []wire.Zipper
+	routes  *vrank.Routes
+	bridges map[int]*bridge // that are there, by the index of the other end
+	joins   []*wire.Join    // of all ranks so far, until the job runs
+	ready   []bool          // forwarders that see all ranks
+	dialled bool
+	ctx     context.Context // ends with the gathering
+	cancel  context.CancelFunc
+	staying int // ranks here that have not said Bye
+}
+
+func newHops(j *wire.Join, here int) (*hops, error) {
+	names := make([]string, len(j.Layout))
+	for i, c := range j.Layout {
+		names[i] = c.Name
+	}
+	on := make([][]int, len(j.Zippers))
+	for i, z := range j.Zippers {
+		for _, p := range z.Ports {
+			on[i] = append(on[i], int(p.Cluster))
+		}
+	}
+	routes, err := vrank.Tree(names, on)
+	if err != nil {
+		return nil, err
+	}
+	h := &hops{here: here, zippers: j.Zippers, routes: routes,
+		bridges: map[int]*bridge{}, ready: make([]bool, len(j.Zippers))}
+	h.ctx, h.cancel = context.WithTimeout(context.Background(), time.Duration(j.TimeoutMS)*time.Millisecond)
+	return h, nil
+}
+
+// next is the forwarder that frames for a cluster go to from zipper; -1: it delivers them itself.
+func (h *hops) next(zipper, cluster int) int {
+	if n := h.routes.Next(zipper, cluster); len(n) > 0 {
+		return n[0] // in a tree there is one
+	}
+	return -1
+}
+
+// neighbour gives the network that zipper k and this one share, and k's address on it.
+func (h *hops) neighbour(k int) (cluster int, addr string, ok bool) {
+	for _, mine := range h.zippers[h.here].Ports {
+		for _, p := range h.zippers[k].Ports {
+			if p.Cluster == mine.Cluster && k != h.here {
+				return int(p.Cluster), p.Address, true
+			}
+		}
+	}
+	return 0, "", false
+}
+
+// gaps says which neighbours have no link.
+func (h *hops) gaps() string {
+	var b strings.Builder
+	for k := range h.zippers {
+		if _, addr, ok := h.neighbour(k); ok && h.bridges[k] == nil {
+			fmt.Fprintf(&b, "; no link to the forwarder %s", addr)
+		}
+	}
+	return b.String()
+}
+
+// belongs checks that a rank is one of this forwarder's.
+func (j *job) belongs(join *wire.Join) *handshake.Refused {
+	h := j.hops
+	if int(join.Here) != h.here || h.next(h.here, j.clusterIndex(join.Cluster)) >= 0 {
+		return refusal(wire.RefuseLayout,
+			"job %q does not reach this forwarder from cluster %s: are the --zipper addresses right, "+
+				"and in the same order in all clusters?", j.id, join.Cluster)
+	}
+	return nil
+}
+
+// mayBridge checks that a forwarder may have a link with this one, as that one says they are
+// numbered.
+func (j *job) mayBridge(from, here int) *handshake.Refused {
+	h := j.hops
+	_, _, ok := h.neighbour(from)
+	switch {
+	case j.state != gathering:
+		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", j.id)
+	case here != h.here || !ok || from > here:
+		return refusal(wire.RefuseLayout,
+			"job %q wants no link between these forwarders: are the --zipper addresses right?", j.id)
+	case h.bridges[from] != nil:
+		return refusal(wire.RefuseTaken, "job %q has a link between these forwarders already", j.id)
+	}
+	return nil
+}
+
+// clusterIndex finds a Join's cluster, which is in its layout.
+func (j *job) clusterIndex(name string) int {
+	return slices.IndexFunc(j.clusters, func(c wire.Cluster) bool { return c.Name == name })
+}
