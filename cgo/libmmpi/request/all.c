@@ -1,0 +1,102 @@
+/* MPI_Waitall and MPI_Testall. */
+#include "request/completion.h"
+
+typedef struct all {
+  zbatch b;
+  MPI_Status *statuses;
+  char *done;
+  int left, failed;
+  zcomm *blame;
+} all;
+
+static void settle(all *a, int i, int rc) {
+  a->done[i] = 1;
+  a->left--;
+  zbatch_set_error(a->statuses, i, rc);
+  if (rc) a->failed = 1;
+}
+
+/* One after the other, which is all that requests need that the engine completes by itself. */
+static void each_over(all *a) {
+  for (int i = 0; i < a->b.n; i++) {
+    zreq *r = a->b.ours[i];
+    zdone_wait(r);
+    settle(a, i, zdone_conclude(r, &a->b.requests[i], zbatch_status(a->statuses, i), &a->blame));
+  }
+}
+
+/* Concludes whatever is over; true when all is. */
+static int all_over(void *arg) {
+  all *a = arg;
+  for (int i = 0; i < a->b.n; i++) {
+    int flag = 0, rc = MPI_SUCCESS;
+    MPI_Status *status = zbatch_status(a->statuses, i);
+    zreq *r = a->b.ours[i];
+    if (a->done[i]) continue;
+    if (!r) {
+      rc = zdone_test_native(&a->b.requests[i], &flag, status);
+    } else if (zdone_over(r)) {
+      flag = 1;
+      rc = zdone_conclude(r, &a->b.requests[i], status, &a->blame);
+    }
+    if (flag || rc) settle(a, i, rc);
+  }
+  return !a->left;
+}
+
+int z_Waitall(int n, MPI_Request requests[], MPI_Status statuses[]) {
+  if (zbatch_untouched(n, requests)) return z_wait_natives(n, requests, statuses);
+  all a = {.statuses = statuses, .left = n};
+  if (zbatch_open(&a.b, n, requests)) return zbatch_no_memory("MPI_Waitall");
+  if (!(a.done = calloc(n, 1))) {
+    zbatch_close(&a.b);
+    return zbatch_no_memory("MPI_Waitall");
+  }
+  if (a.b.looked_at) {
+    if (!all_over(&a)) z_wait(all_over, &a);
+  } else {
+    each_over(&a);
+  }
+  free(a.done);
+  zbatch_close(&a.b);
+  return a.failed ? zbatch_failed(a.blame, "MPI_Waitall") : MPI_SUCCESS;
+}
+
+static int all_requests_over(const zbatch *b) {
+  for (int i = 0; i < b->n; i++)
+    if (b->ours[i] && !zdone_over(b->ours[i])) return 0;
+  return 1;
+}
+
+/* The shim's first, whose being over lasts; then the native ones, all or none. */
+int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
+  if (zbatch_untouched(n, requests)) {
+    int rc = real.Testall(n, requests, flag, statuses);
+    if (!*flag) z_poll_if_busy();
+    return rc;
+  }
+  zbatch b;
+  int rc = MPI_SUCCESS, failed = 0;
+  zcomm *blame = NULL;
+  if (zbatch_open(&b, n, requests)) return zbatch_no_memory("MPI_Testall");
+  *flag = all_requests_over(&b) || (z_poll(), all_requests_over(&b));
+  if (*flag) {
+    zbatch_take(&b);
+    rc = real.Testall(b.natives, b.native, flag, b.status);
+    if (!*flag && !rc) zbatch_put_back(&b);
+  }
+  if (*flag || rc) {
+    for (int k = 0; k < b.natives; k++) zbatch_native_done(&b, k, zbatch_status(statuses, b.at[k]));
+    for (int i = 0; i < n && *flag; i++) {
+      if (!b.ours[i]) continue;
+      int rc2 = zdone_conclude(b.ours[i], &requests[i], zbatch_status(statuses, i), &blame);
+      zbatch_set_error(statuses, i, rc2);
+      if (rc2) failed = 1;
+    }
+  } else {
+    z_poll();
+  }
+  zbatch_close(&b);
+  if (rc) return rc; /* raised natively */
+  return failed ? zbatch_failed(blame, "MPI_Testall") : MPI_SUCCESS;
+}

@@ -1,0 +1,128 @@
+/* One request: MPI_Wait, MPI_Test, MPI_Request_free, MPI_Request_get_status, MPI_Cancel, MPI_Start. */
+#include "request/completion.h"
+
+static int over(void *r) { return zdone_over(r); }
+
+void zdone_wait(zreq *r) {
+  if (!zdone_over(r)) z_wait(over, r);
+}
+
+int zdone_conclude(zreq *r, MPI_Request *handle, MPI_Status *status, zcomm **blame) {
+  zreq *w = zdone_work(r);
+  if (!w) { /* an inactive persistent request */
+    z_status_empty(status);
+    return MPI_SUCCESS;
+  }
+  int rc = zreq_finish(w, status);
+  if (rc && !blame) rc = zreq_raise(w);
+  else if (rc && !*blame && !w->raised) *blame = zcomm_retain(r->comm);
+  if (r->kind == ZREQ_PERSISTENT) {
+    r->inner = NULL;
+    zreq_free(w);
+  } else {
+    *handle = MPI_REQUEST_NULL;
+    zreq_free(r);
+  }
+  return rc;
+}
+
+void zdone_translate(zcomm *c, MPI_Status *status) {
+  if (!c) return;
+  z_status_translate(c, status);
+  zcomm_release(c);
+}
+
+int zdone_test_native(MPI_Request *request, int *flag, MPI_Status *status) {
+  MPI_Request was = *request;
+  zcomm *c = z_threads ? z_receives_take(was) : NULL;
+  *flag = 0;
+  int rc = real.Test(request, flag, status);
+  if (*flag || rc) zdone_translate(z_threads ? c : z_receives_take(was), status);
+  else if (c) zmap_put(&z_receives, z_key(was), c);
+  return rc;
+}
+
+int z_Wait(MPI_Request *request, MPI_Status *status) {
+  zreq *r = zreq_find(*request);
+  if (r) {
+    zdone_wait(r);
+    return zdone_conclude(r, request, status, NULL);
+  }
+  zcomm *c = z_receives_take(*request); /* first: see zdone_test_native */
+  int rc = z_wait_native(request, status);
+  zdone_translate(c, status);
+  return rc;
+}
+
+int z_Test(MPI_Request *request, int *flag, MPI_Status *status) {
+  zreq *r = zreq_find(*request);
+  if (r) {
+    *flag = zdone_over(r) || (z_poll(), zdone_over(r));
+    return *flag ? zdone_conclude(r, request, status, NULL) : MPI_SUCCESS;
+  }
+  int rc = zdone_test_native(request, flag, status);
+  if (!*flag) z_poll_if_busy();
+  return rc;
+}
+
+int z_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
+  zreq *r = zreq_find(request);
+  if (!r) {
+    int rc = real.Request_get_status(request, flag, status);
+    zcomm *c = *flag && zmap_count(&z_receives) ? zmap_get(&z_receives, z_key(request)) : NULL;
+    if (c) z_status_translate(c, status);
+    if (!*flag) z_poll_if_busy();
+    return rc;
+  }
+  *flag = zdone_over(r) || (z_poll(), zdone_over(r));
+  if (!*flag) return MPI_SUCCESS;
+  if (!zdone_work(r)) z_status_empty(status);
+  else zreq_finish(zdone_work(r), status);
+  return MPI_SUCCESS;
+}
+
+int z_Request_free(MPI_Request *request) {
+  zreq *r = zreq_find(*request);
+  if (!r) {
+    zcomm *c = z_receives_take(*request); /* first: see zdone_test_native */
+    int rc = real.Request_free(request);
+    if (c) zcomm_release(c);
+    return rc;
+  }
+  *request = MPI_REQUEST_NULL;
+  if (r->kind == ZREQ_PERSISTENT) {
+    if (r->inner) {
+      if (r->type_owned) r->inner->type_owned = 1, r->type_owned = 0, r->inner->type = r->type; /* it may need it to unpack */
+      zreq_release(r->inner);
+    }
+    r->inner = NULL;
+    if (r->end) r->end(r);
+    free(r->extra);
+    zreq_free(r);
+  } else {
+    zreq_release(r);
+  }
+  return MPI_SUCCESS;
+}
+
+int z_Cancel(MPI_Request *request) {
+  zreq *r = zreq_find(*request);
+  if (!r) return real.Cancel(request);
+  zreq *w = zdone_work(r);
+  return w ? zreq_cancel(w) : MPI_SUCCESS;
+}
+
+int z_Start(MPI_Request *request) {
+  zreq *r = zreq_find(*request);
+  if (!r) return real.Start(request);
+  if (r->kind != ZREQ_PERSISTENT || r->inner) return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Start", "the request is not an inactive persistent request");
+  return r->start(r);
+}
+
+int z_Startall(int n, MPI_Request requests[]) {
+  for (int i = 0; i < n; i++) {
+    int rc = z_Start(&requests[i]);
+    if (rc) return rc;
+  }
+  return MPI_SUCCESS;
+}

@@ -1,0 +1,120 @@
+/* Some of an array, or any: MPI_Waitany, MPI_Testany, MPI_Waitsome, MPI_Testsome. */
+#include "request/completion.h"
+#include <string.h>
+
+typedef struct some {
+  zbatch b;
+  int most; /* 1: any; else as many as are over */
+  int count, rc, failed;
+  zcomm *blame;
+  int *indices;
+  MPI_Status *statuses; /* [count], in the order of indices; for any: the one status, MPI_ERROR untouched */
+} some;
+
+static MPI_Status *next_status(some *s) { return s->most == 1 ? s->statuses : zbatch_status(s->statuses, s->count); }
+
+/* Concludes those of the shim's that are over. */
+static void conclude_ours(some *s) {
+  zbatch *b = &s->b;
+  for (int i = 0; i < b->n && s->count < s->most; i++) {
+    zreq *r = b->ours[i];
+    if (!r || !zdone_active(r) || !zdone_over(r)) continue;
+    int rc = zdone_conclude(r, &b->requests[i], next_status(s), s->most == 1 ? NULL : &s->blame);
+    if (s->most > 1) zbatch_set_error(s->statuses, s->count, rc);
+    if (rc) s->failed = 1, s->rc = rc;
+    s->indices[s->count++] = i;
+  }
+}
+
+static void conclude_native(some *s, int k) {
+  zbatch_native_done(&s->b, k, s->most == 1 ? MPI_STATUS_IGNORE : next_status(s));
+  if (s->most == 1) z_status_copy(s->statuses, &s->b.status[k]);
+  s->indices[s->count++] = s->b.at[k];
+}
+
+/* Concludes a native one that is over. Whether none of them is active. */
+static int any_native(some *s) {
+  zbatch *b = &s->b;
+  int index = MPI_UNDEFINED, flag = 0, rc = real.Testany(b->natives, b->native, &index, &flag, b->status);
+  if ((flag || rc) && index != MPI_UNDEFINED) {
+    b->status[index] = b->status[0]; /* the one status belongs to that request */
+    conclude_native(s, index);
+  }
+  if (rc) s->rc = rc, s->failed = 1;
+  return flag && index == MPI_UNDEFINED;
+}
+
+/* The same for all that are over. */
+static int some_native(some *s) {
+  zbatch *b = &s->b;
+  int out = 0;
+  memset(b->status_of, 0, b->natives * sizeof *b->status_of); /* MPICH leaves MPI_ERROR as it was unless one has failed: no error */
+  if (real.Testsome(b->natives, b->native, &out, b->which, b->status_of)) s->failed = 1;
+  for (int j = 0; j < out; j++) {
+    b->status[b->which[j]] = b->status_of[j];
+    conclude_native(s, b->which[j]);
+  }
+  return out == MPI_UNDEFINED;
+}
+
+/* Concludes what is over, at most s->most; true when there is something or nothing is active. */
+static int some_over(void *arg) {
+  some *s = arg;
+  int nothing_native = 1;
+  conclude_ours(s);
+  if (s->b.natives && s->count < s->most) nothing_native = s->most == 1 ? any_native(s) : some_native(s);
+  return s->count || s->rc || (nothing_native && !s->b.active);
+}
+
+/* *found and nothing concluded: no request is active. MPI_ERR_NO_MEM has been raised. */
+static int some_run(some *s, int n, MPI_Request requests[], int blocking, const char *function, int *found) {
+  if (zbatch_open(&s->b, n, requests)) return zbatch_no_memory(function);
+  zbatch_take(&s->b);
+  *found = some_over(s);
+  if (!*found && blocking) {
+    z_wait(some_over, s);
+    *found = 1;
+  } else if (!*found) {
+    z_poll();
+    *found = some_over(s);
+  }
+  zbatch_put_back(&s->b);
+  zbatch_close(&s->b);
+  return MPI_SUCCESS;
+}
+
+static int any(int n, MPI_Request requests[], int *index, int *flag, MPI_Status *status, const char *function) {
+  int at = MPI_UNDEFINED, found = 0;
+  some s = {.most = 1, .indices = &at, .statuses = status};
+  int rc = some_run(&s, n, requests, !flag, function, &found);
+  if (flag) *flag = found;
+  *index = at;
+  if (found && at == MPI_UNDEFINED && !s.rc) z_status_empty(status);
+  return rc ? rc : s.rc;
+}
+
+int z_Waitany(int n, MPI_Request requests[], int *index, MPI_Status *status) {
+  if (z_may_block() && zbatch_untouched(n, requests)) return real.Waitany(n, requests, index, status);
+  return any(n, requests, index, NULL, status, "MPI_Waitany");
+}
+
+int z_Testany(int n, MPI_Request requests[], int *index, int *flag, MPI_Status *status) {
+  return any(n, requests, index, flag, status, "MPI_Testany");
+}
+
+static int several(int n, MPI_Request requests[], int *count, int indices[], MPI_Status statuses[], int blocking, const char *function) {
+  some s = {.most = n > 1 ? n : 2, .indices = indices, .statuses = statuses};
+  int found = 0, rc = some_run(&s, n, requests, blocking, function, &found);
+  *count = found && !s.count ? MPI_UNDEFINED : s.count;
+  if (rc) return rc;
+  return s.failed ? zbatch_failed(s.blame, function) : MPI_SUCCESS;
+}
+
+int z_Waitsome(int n, MPI_Request requests[], int *count, int indices[], MPI_Status statuses[]) {
+  if (z_may_block() && zbatch_untouched(n, requests)) return real.Waitsome(n, requests, count, indices, statuses);
+  return several(n, requests, count, indices, statuses, 1, "MPI_Waitsome");
+}
+
+int z_Testsome(int n, MPI_Request requests[], int *count, int indices[], MPI_Status statuses[]) {
+  return several(n, requests, count, indices, statuses, 0, "MPI_Testsome");
+}
