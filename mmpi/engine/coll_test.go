@@ -205,7 +205,7 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// TestCollectivePayload: what the frames carry between clusters is what DESIGN says it must be at least.
+// TestCollectivePayload: what the frames carry between clusters is what each collective needs at least.
 func TestCollectivePayload(t *testing.T) {
 	for _, sizes := range [][]int{{1, 1}, {2, 2}, {3, 4}} {
 		for _, m := range []int{8, 64 << 10, 200 << 10} {

@@ -24,7 +24,7 @@ static int finish(zreq *r) {
 zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function) {
   zreq *r = nonblocking ? zreq_new(c, ZREQ_COLL, function) : zreq_new_blocking(c, ZREQ_COLL, function);
   zcoll *j = calloc(1, sizeof *j);
-  if (!j) abort();
+  if (!j) z_no_memory("a collective");
   j->comm = c;
   j->nonblocking = nonblocking;
   r->extra = j;

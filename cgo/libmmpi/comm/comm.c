@@ -20,9 +20,18 @@ int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size,
   return MPI_SUCCESS;
 }
 
-void zcomm_like(zcomm *made, const zcomm *c) {
-  made->topo = c->topo ? c->topo->copy(c->topo) : NULL;
+int zcomm_like(zcomm *made, const zcomm *c) {
   made->inter = c->inter, made->base = c->base, made->peers = c->peers;
+  if (!c->topo) return MPI_SUCCESS;
+  made->topo = c->topo->copy(c->topo);
+  return made->topo ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c) {
+  zcomm *made;
+  int rc = zcomm_add(native, context, c->world, c->size, &made);
+  if (!rc && (rc = zcomm_like(made, c))) zcomm_release(made);
+  return rc;
 }
 
 int zcomm_start(void) {

@@ -8,8 +8,9 @@
  * is virtual rank world[i]. MPI error code. */
 int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
-/* What a duplicate of c has of it besides its ranks: topology, groups. */
-void zcomm_like(zcomm *made, const zcomm *c);
+/* What a duplicate of c has of it besides its ranks: topology, groups. MPI_ERR_NO_MEM: no topology. */
+int zcomm_like(zcomm *made, const zcomm *c);
+int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c); /* zcomm_add of such a duplicate */
 
 /* All collectives that this process started on c before are over in it when this returns: native collectives
  * on the local part come in the same order everywhere. Rank `root` gives bytes that all get. */

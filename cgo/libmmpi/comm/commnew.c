@@ -13,14 +13,12 @@ static int failed(MPI_Comm comm, int rc, const char *function) { return z_raise_
 static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out) {
   uint64_t context = c->rank == 0 ? z_eng.ze_next_context() : 0;
   MPI_Comm native;
-  zcomm *made;
   *out = MPI_COMM_NULL; /* what native libraries leave there when an attribute's copy callback fails */
   int rc = zcomm_bcast(c, &context, sizeof context, 0, function);
   if (!rc) rc = zcomm_meet(c->native);
   if (!rc) rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);
   if (rc) return rc;
-  if ((rc = zcomm_add(native, context, c->world, c->size, &made))) return failed(c->native, rc, function);
-  zcomm_like(made, c);
+  if ((rc = zcomm_add_like(native, context, c))) return failed(c->native, rc, function);
   *out = native;
   return MPI_SUCCESS;
 }

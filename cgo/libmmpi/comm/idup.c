@@ -21,12 +21,9 @@ static int copy(idup *d, MPI_Comm from) {
 }
 
 static int over(zreq *r, idup *d, int rc) {
-  zcomm *c = r->comm, *made;
+  zcomm *c = r->comm;
   if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
-  if (!rc && !(rc = zcomm_add(d->made, d->context, c->world, c->size, &made))) {
-    zcomm_like(made, r->comm);
-    *d->out = d->made;
-  }
+  if (!rc && !(rc = zcomm_add_like(d->made, d->context, c))) *d->out = d->made;
   zcoll_of(d->user)->rc = rc;
   __atomic_store_n(&d->user->cell.done, 1, __ATOMIC_RELEASE);
   __atomic_sub_fetch(&z_pending, 1, __ATOMIC_RELAXED);

@@ -1,5 +1,6 @@
 /* The state of the process that everything reads; start/ and the engine set it. */
 #include "core/job.h"
+#include <stdio.h>
 
 struct z_real real;
 z_engine z_eng;
@@ -8,3 +9,9 @@ int z_on, z_threads, z_native_size;
 volatile int32_t z_busy;
 int32_t z_pending, z_serving;
 _Thread_local int z_inside;
+
+void z_no_memory(const char *what) {
+  fprintf(stderr, "MMPI: virtual rank %d: out of memory for %s\n", z_layout.rank, what);
+  if (z_on) z_eng.ze_abort(1);
+  abort();
+}

@@ -26,6 +26,12 @@ static inline int zcluster_has(int32_t virtual_rank) {
 /* … and its rank in the native world. */
 static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
+/* Memory is out. A call that can still say so raises MPI_ERR_NO_MEM, and nothing has happened: so where the program
+ * decides how much is needed (buffers, one entry for each rank or request). Where a few bytes are lacking without which
+ * the library no longer knows what is under way or who a handle belongs to, the job ends here, in all clusters: `what`
+ * is in the message. */
+void z_no_memory(const char *what) __attribute__((noreturn));
+
 /* Locks cost nothing below MPI_THREAD_MULTIPLE. */
 static inline void z_lock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_lock(m); }
 static inline void z_unlock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_unlock(m); }

@@ -1,7 +1,6 @@
 /* The writers of the hash: see map.h. */
 #include "core/map.h"
 #include "core/job.h"
-#include <stdio.h>
 
 static zslot *find(ztable *t, uint64_t key) {
   for (uint32_t i = ZMAP_START(t, key);; i++) {
@@ -15,10 +14,7 @@ static void rebuild(zmap *m) {
   uint32_t bits = 6;
   while ((1u << bits) < 2 * (m->live + 1)) bits++;
   ztable *old = m->table, *t = calloc(1, sizeof *t + sizeof(zslot) * (1u << bits));
-  if (!t) {
-    fputs("MMPI: out of memory for a table of handles\n", stderr);
-    abort();
-  }
+  if (!t) z_no_memory("a table of handles");
   t->mask = (1u << bits) - 1, t->shift = 64 - bits;
   m->used = 0;
   for (uint32_t i = 0; old && i <= old->mask; i++)

@@ -26,7 +26,7 @@ static zreq *fresh(zcomm *c, int kind, const char *function, int with_handle) {
   if (r) *list = r->next;
   z_unlock(&pool.lock);
   MPI_Request handle = r ? r->handle : MPI_REQUEST_NULL;
-  if (!r && !(r = malloc(sizeof *r))) z_eng.ze_abort(1), abort();
+  if (!r && !(r = malloc(sizeof *r))) z_no_memory("a request");
   *r = (zreq){.handle = handle, .kind = kind, .function = function, .type = MPI_DATATYPE_NULL, .native = MPI_REQUEST_NULL};
   r->cell.owner = r;
   if (c) r->comm = zcomm_retain(c);

@@ -186,7 +186,10 @@ static int join(void) {
   int *hosts = calloc((size_t)local.size, sizeof *hosts);
   if (!hosts) return MPI_ERR_NO_MEM;
   local.hosts = hosts;
-  if ((rc = find_hosts(local.rank, hosts))) return rc;
+  if ((rc = find_hosts(local.rank, hosts))) {
+    free(hosts);
+    return rc;
+  }
 
   struct sigaction kept[CRASHES];
   crash_handlers(kept, 0);

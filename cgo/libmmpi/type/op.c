@@ -34,11 +34,12 @@ static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
 void zop_retain(MPI_Op op) {
   z_lock(&uses_lock);
   use *u = zmap_get(&uses, z_key(op));
-  if (!u && (u = calloc(1, sizeof *u))) {
+  if (!u) {
+    if (!(u = calloc(1, sizeof *u))) z_no_memory("an operator in use");
     u->op = op;
     zmap_put(&uses, z_key(op), u);
   }
-  if (u) u->count++;
+  u->count++;
   z_unlock(&uses_lock);
 }
 

@@ -1,6 +1,6 @@
 /* Datatypes. A type is contiguous if it is a predefined type without gaps, or made of one by dup, contiguous or a resizing
  * that leaves no gap; such buffers are sent as they are. Everything else goes through the native library's
- * MPI_Pack, whose bytes are the same in all MPI libraries on one kind of processor (DESIGN.md section 3); no layout is
+ * MPI_Pack, whose bytes are the same in all MPI libraries on one kind of processor; no layout is
  * interpreted here. */
 #include "type/type.h"
 #include "core/job.h"

@@ -20,7 +20,7 @@ extern zmap z_types; /* handle → ztype */
 
 const ztype *ztype_learn(MPI_Datatype type);
 
-/* What the type is; NULL if data cannot be sent with it (MPI_DATATYPE_NULL, not committed: MPI_ERR_TYPE is due). Valid until the program frees the type. */
+/* What the type is; NULL if data cannot be sent with it (MPI_DATATYPE_NULL, not committed, no memory for it: MPI_ERR_TYPE is due). Valid until the program frees the type. */
 static inline const ztype *ztype_get(MPI_Datatype type) {
   const ztype *t = (const ztype *)zmap_get(&z_types, z_key(type));
   return t ? t : ztype_learn(type);

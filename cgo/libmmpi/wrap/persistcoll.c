@@ -30,7 +30,10 @@ static void end(zreq *r) {
 /* A communicator of the same processes with the same topology; attributes are not copied. */
 static int twin(zcomm *c, const char *function, MPI_Comm *out) {
   int rc = c->inter ? zcomm_split_groups(c, 0, c->rank, function, out) : zcomm_split(c, 0, c->rank, function, out);
-  if (!rc) zcomm_like(zcomm_find(*out), c);
+  if (!rc && (rc = zcomm_like(zcomm_find(*out), c))) {
+    z_Comm_free(out);
+    rc = z_raise(c, rc, function, "no memory for the topology");
+  }
   return rc;
 }
 
