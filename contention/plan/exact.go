@@ -6,21 +6,18 @@ import (
 	"slices"
 )
 
-// ExactLimit is the number of sets of ranks up to which Solve uses Exact.
-const ExactLimit = 14
-
 // ErrTooLarge says that branch and bound gave up; Improve still works.
 var ErrTooLarge = errors.New("the graph is too large for an exact plan")
 
-// Exact returns a placement of least cost. steps bounds the work (0 = 20
-// million placements of a rank); beyond it the error is ErrTooLarge.
+// Exact returns a placement of least cost. steps bounds the work (0 =
+// exactSteps placements of a rank); beyond it the error is ErrTooLarge.
 func Exact(p *Problem, steps int) (Placement, error) {
 	g, err := p.build()
 	if err != nil {
 		return nil, err
 	}
 	if steps <= 0 {
-		steps = 20_000_000
+		steps = exactSteps
 	}
 	s := &search{g: g, left: steps, best: math.Inf(1), where: make([]int, len(g.vertices)), used: make([]int, len(p.Sites))}
 	if where, ok := g.improve(); ok { // a good bound to begin with

@@ -35,13 +35,11 @@ func Solve(p *Problem) (at Placement, exact bool, err error) {
 	return at, false, err
 }
 
-const coarsest = 40
-
 func (g *graph) improve() ([]int, bool) {
 	levels := []*graph{g}
 	for last := g; len(last.vertices) > coarsest; {
 		next := last.contract()
-		if len(next.vertices) > len(last.vertices)*19/20 {
+		if len(next.vertices) > len(last.vertices)*stalled/100 {
 			break
 		}
 		levels = append(levels, next)

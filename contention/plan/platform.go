@@ -7,11 +7,6 @@ import (
 	"github.com/leidenzipper/zipper/contention/platform"
 )
 
-// unreachable weighs traffic between places that cannot reach each other (a
-// zipper node and a cluster it does not join): a plan avoids it at nearly any
-// cost, and Check refuses what is left.
-const unreachable = 1e6
-
 // FromPlatform makes the problem of placing a communication graph on a
 // platform. Sites are p.Sites(), in order; the crossing rate is that of all
 // zippers in both directions.

@@ -25,7 +25,7 @@ type moves = pqueue.Queue[move]
 
 // refine runs passes of Fiduccia and Mattheyses until one gains nothing.
 func (g *graph) refine(where []int) {
-	for range 20 {
+	for range refinePasses {
 		if !newPass(g, where).run() {
 			return
 		}

@@ -27,15 +27,15 @@ func (r *Report) dual(ctx context.Context, job *spec.Job, ps []*patient) {
 			}
 			for _, p := range ps {
 				if p.cluster != c.Name && (d.Cluster == "" || d.Cluster == p.cluster) {
-					r.door(job, subject, c.Name, host, ips, ps, p)
+					r.dualAt(job, subject, c.Name, host, ips, ps, p)
 				}
 			}
 		}
 	}
 }
 
-// door judges one address as seen from p, whose cluster's ranks shall connect to it.
-func (r *Report) door(job *spec.Job, subject, cluster, host string, ips []string, ps []*patient, p *patient) {
+// dualAt judges one address as seen from p, whose cluster's ranks shall connect to it.
+func (r *Report) dualAt(job *spec.Job, subject, cluster, host string, ips []string, ps []*patient, p *patient) {
 	loopback := slices.ContainsFunc(ips, func(ip string) bool { return net.ParseIP(ip).IsLoopback() })
 	for _, own := range ps {
 		if own.cluster != cluster {

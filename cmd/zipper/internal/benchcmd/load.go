@@ -85,6 +85,9 @@ func benchLoad(c *cli.Context) error {
 	return clikit.Usage(fmt.Errorf("--format %s: want table, csv or json", c.String("format")))
 }
 
+// listenTime is how long a forwarder has until it listens.
+const listenTime = 10 * time.Second
+
 // loadRow measures on the forwarder given or on a fresh one.
 func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row, err error) {
 	if z := c.String("zipper"); z != "" {
@@ -121,7 +124,7 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 		}
 	}()
 	o.PID = cmd.Process.Pid
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(listenTime); ; time.Sleep(listenTime / 1000) {
 		conn, err := net.Dial("tcp", o.Addr)
 		if err == nil {
 			conn.Close()

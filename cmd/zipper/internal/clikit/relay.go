@@ -16,6 +16,10 @@ import (
 	"github.com/leidenzipper/zipper/transport/tcp"
 )
 
+// settleTime is how long a forwarder is given to notice that the links of a job that has ended are
+// gone: its counts are then complete.
+const settleTime = 2 * time.Second
+
 // ownRelay is a forwarder inside zipper run, for one job.
 type ownRelay struct {
 	f      *forwarder.Forwarder
@@ -117,7 +121,7 @@ func (r *ownRelay) Settle(job string) {
 	}
 	select {
 	case <-r.ended:
-	case <-time.After(2 * time.Second):
+	case <-time.After(settleTime):
 	}
 }
 

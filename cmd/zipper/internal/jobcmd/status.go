@@ -33,6 +33,9 @@ A forwarder answers on the loopback address, port %d, unless it was told otherwi
 	}
 }
 
+// answerTime is how long a forwarder has to answer.
+const answerTime = 10 * time.Second
+
 func showStatus(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
@@ -44,7 +47,7 @@ func showStatus(c *cli.Context) error {
 	if !strings.Contains(addr, ":") {
 		addr = net.JoinHostPort(addr, strconv.Itoa(monitor.DefaultPort))
 	}
-	ctx, cancel := context.WithTimeout(c.Context, 10*time.Second)
+	ctx, cancel := context.WithTimeout(c.Context, answerTime)
 	defer cancel()
 	s, err := monitor.Fetch(ctx, addr)
 	if err != nil {

@@ -287,7 +287,7 @@ func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*p
 	r.After, r.Bottleneck, r.Hosts = report.Makespan, report.Bottleneck, hosts
 	r.Clusters = plan.Clusters(p, x, after)
 	r.Order = jobenv.FormatOrder(jobenv.OrderOf(r.Clusters))
-	if len(p.Clusters) == 2 && len(x.Edges) <= 20_000 {
+	if len(p.Clusters) == 2 && len(x.Edges) <= mostForCut {
 		r.CutSet = plan.VertexCut(x.Ranks, x.Edges, after) // sites 0 and 1 are the clusters
 	}
 	for _, a := range p.Clusters {
@@ -334,23 +334,23 @@ func (r *planReport) table(w io.Writer, name string) error {
 	}
 	fmt.Fprintf(w, "\nbottleneck of the plan: %s\n", r.Bottleneck)
 	if n := len(r.CutSet); n > 0 {
-		fmt.Fprintf(w, "with %d more ranks on zipper nodes nothing would cross a forwarder: %v\n", n, r.CutSet[:min(n, 32)])
+		fmt.Fprintf(w, "with %d more ranks on zipper nodes nothing would cross a forwarder: %v\n", n, r.CutSet[:min(n, mostListed)])
 	}
 	for _, d := range slices.Sorted(maps.Keys(r.Zippers)) {
 		fmt.Fprintf(w, "zippers worth having %s (N*): %d\n", d, r.Zippers[d])
 	}
 	if len(r.OnZippers) > 0 {
-		fmt.Fprintf(w, "ranks on zipper nodes: %v; they need dual=: the nodes' addresses on the other clusters' networks\n", r.OnZippers[:min(len(r.OnZippers), 32)])
+		fmt.Fprintf(w, "ranks on zipper nodes: %v; they need dual=: the nodes' addresses on the other clusters' networks\n", r.OnZippers[:min(len(r.OnZippers), mostListed)])
 	}
 	if name != "" {
 		fmt.Fprintf(w, "\nzipper run --plan %s -- PROGRAM\n", name)
-		if len(r.Order) <= 200 {
+		if len(r.Order) <= longestOrder {
 			fmt.Fprintf(w, "in batch scripts: ZIPPER_ORDER=%s\n", r.Order)
 		}
 	}
 	fmt.Fprintln(w, "\nrank  host  cluster")
 	for rank, h := range r.Hosts {
-		if rank == 64 {
+		if rank == mostPlaces {
 			fmt.Fprintf(w, "... and %d more: write them with --output FILE\n", len(r.Hosts)-rank)
 			break
 		}

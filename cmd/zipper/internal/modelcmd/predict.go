@@ -43,7 +43,7 @@ func Predict() *cli.Command {
 			if c.NArg() != 2 {
 				return clikit.Usage(errors.New("predict: want PLATFORM and PATTERN or TRACE (flags come before them)"))
 			}
-			if f := c.Float64("compute"); !(f >= 0 && f <= 1e6) {
+			if f := c.Float64("compute"); !(f >= 0 && f <= mostCompute) {
 				return clikit.Usage(fmt.Errorf("predict: --compute %v: want 0 to 1e6", f))
 			}
 			p, err := readPlatform(c.Args().Get(0))
@@ -61,7 +61,7 @@ func Predict() *cli.Command {
 				return err
 			}
 			r, err := predict.Run(p, messages, predict.Options{Sharing: c.String("sharing"), Grain: c.Float64("grain"),
-				Gains: !c.Bool("no-gains") && len(messages) <= 20_000, Rates: true})
+				Gains: !c.Bool("no-gains") && len(messages) <= mostForGains, Rates: true})
 			if err != nil {
 				return err
 			}
