@@ -137,7 +137,8 @@ func TestMartinassoStatic(t *testing.T) {
 					t.Errorf("%d loads, want %d", len(loads), len(want.Load))
 				}
 				first := r.Steps[0]
-				over := sharing.Overloads(n, sharing.Each(first.Active...), sharing.Allocation[rat]{Rate: first.Rate, Limits: first.Limits})
+				over := sharing.Overloads(n, sharing.Each(first.Active...),
+					sharing.Allocation[rat]{Rate: first.Rate, Limits: first.Limits})
 				for v, l := range loads {
 					wantExact(t, "load of "+hosts[v], l, want.Load[hosts[v]])
 					warned := false
@@ -189,7 +190,8 @@ func TestMartinassoDynamic(t *testing.T) {
 				}
 				for j, i := range r.Steps[s].Active {
 					k := x.Edges.keys[i]
-					wantExact(t, fmt.Sprintf("rho of %s in step %d", k, s), num.Int[rat](1).Div(r.Steps[s].Rate[j]), want.Rho[k])
+					wantExact(t, fmt.Sprintf("rho of %s in step %d", k, s), num.Int[rat](1).Div(r.Steps[s].Rate[j]),
+						want.Rho[k])
 				}
 			}
 		})
@@ -222,7 +224,8 @@ func TestMartinassoPublished(t *testing.T) {
 		return finish, r, figure[name].keys
 	}
 	finish, r, keys := timed("fig3")
-	for k, want := range map[string]float64{"a": .0363749, "b": .0363749, "c": .0363749, "d": .0297984, "e": .0297984, "f": .0160590} {
+	for k, want := range map[string]float64{"a": .0363749, "b": .0363749, "c": .0363749, "d": .0297984, "e": .0297984,
+		"f": .0160590} {
 		if math.Abs(finish[k]-want) > 0.51e-7 {
 			t.Errorf("Fig. 3: %s finishes at %.8f, printed %.7f", k, finish[k], want)
 		}

@@ -53,7 +53,8 @@ func TestSurveyVectors(t *testing.T) {
 	number := func(s, k string) float64 { return all[s].number(t, k) }
 	size := func(k string) float64 { m, _ := strconv.ParseFloat(k, 64); return m }
 
-	g := catalogue.LogGP{LogP: catalogue.LogP{L: number("loggp", "L"), Os: number("loggp", "o"), Or: number("loggp", "o"),
+	g := catalogue.LogGP{LogP: catalogue.LogP{L: number("loggp", "L"), Os: number("loggp", "o"),
+		Or:  number("loggp", "o"),
 		Gap: number("loggp", "g")}, G: number("loggp", "G")}
 	for k, want := range all["loggp"].sub(t, "p2p") {
 		close(t, "LogGP "+k, g.Time(size(k)), want)
@@ -65,7 +66,8 @@ func TestSurveyVectors(t *testing.T) {
 	for k, want := range all["loggp"].sub(t, "slope_16_0") {
 		close(t, "Q(16,0) at "+k, (g.PRTT(16, 0, size(k))-g.PRTT(1, 0, size(k)))/15, want)
 	}
-	p := fit.PRTT{Sizes: []float64{1, 101, 1001}, N: 16, Delay: 20, Delayed: []float64{g.PRTT(16, 20, 1)}, Or: []float64{2}}
+	p := fit.PRTT{Sizes: []float64{1, 101, 1001}, N: 16, Delay: 20, Delayed: []float64{g.PRTT(16, 20, 1)},
+		Or: []float64{2}}
 	for _, m := range p.Sizes {
 		p.One, p.Row = append(p.One, []float64{g.PRTT(1, 0, m)}), append(p.Row, []float64{g.PRTT(16, 0, m)})
 	}
@@ -91,7 +93,8 @@ func TestSurveyVectors(t *testing.T) {
 	close(t, "Hockney binomial 9", h.BinomialBroadcast(1<<20, 9), number("hockney", "binomial_P9_1MiB"))
 
 	gs := all["plogp"].sub(t, "g")
-	pl := catalogue.PLogP{L: number("plogp", "L"), G: catalogue.Curve{Sizes: []float64{0, 1024, 65536}, Values: []float64{gs["0"], gs["1024"], gs["65536"]}}}
+	pl := catalogue.PLogP{L: number("plogp", "L"), G: catalogue.Curve{Sizes: []float64{0, 1024, 65536},
+		Values: []float64{gs["0"], gs["1024"], gs["65536"]}}}
 	close(t, "PLogP RTT_1(0)", pl.RTT(1, 0), number("plogp", "rtt_1_0"))
 	close(t, "PLogP RTT_10(65536)", pl.RTT(10, 65536), number("plogp", "rtt_10_65536"))
 	close(t, "PLogP", pl.Time(65536), number("plogp", "p2p_65536"))
@@ -109,7 +112,8 @@ func TestSurveyVectors(t *testing.T) {
 	pairs := func(m map[string]float64) [][]float64 {
 		return [][]float64{{0, m["ij"], m["ik"]}, {m["ij"], 0, m["jk"]}, {m["ik"], m["jk"], 0}}
 	}
-	lmo := catalogue.LMO{C: []float64{c["i"], c["j"], c["k"]}, T: []float64{tt["i"], tt["j"], tt["k"]}, L: pairs(ll), Beta: pairs(bb)}
+	lmo := catalogue.LMO{C: []float64{c["i"], c["j"], c["k"]}, T: []float64{tt["i"], tt["j"], tt["k"]}, L: pairs(ll),
+		Beta: pairs(bb)}
 	close(t, "LMO", lmo.Time(0, 1, 1000), number("lmo", "T_ij_1000"))
 	close(t, "LMO RTT_ij", lmo.RoundTrip(0, 1, 0, 0), number("lmo", "RTT_ij_0"))
 	close(t, "LMO RTT_ik", lmo.RoundTrip(0, 2, 0, 0), number("lmo", "RTT_ik_0"))
@@ -124,7 +128,8 @@ func TestSurveyVectors(t *testing.T) {
 				r0, rm = append(r0, nil), append(rm, nil)
 				continue
 			}
-			r0, rm = append(r0, []float64{lmo.RoundTrip(i, j, 0, 0)}), append(rm, []float64{lmo.RoundTrip(i, j, 1000, 0)})
+			r0, rm = append(r0, []float64{lmo.RoundTrip(i, j, 0, 0)}),
+				append(rm, []float64{lmo.RoundTrip(i, j, 1000, 0)})
 		}
 		data.RTT0, data.RTTm = append(data.RTT0, r0), append(data.RTTm, rm)
 		j, k := (i+1)%3, (i+2)%3
@@ -147,12 +152,15 @@ func TestSurveyVectors(t *testing.T) {
 		}
 	}
 
-	s := catalogue.LogGPS{L: number("loggps", "L"), O: number("loggps", "o_const"), Os: number("loggps", "O_s"), Or: number("loggps", "O_r"),
-		Gs: number("loggps", "G_s"), Gl: number("loggps", "G_l"), Small: number("loggps", "s"), Sync: number("loggps", "S")}
+	s := catalogue.LogGPS{L: number("loggps", "L"), O: number("loggps", "o_const"), Os: number("loggps", "O_s"),
+		Or: number("loggps", "O_r"),
+		Gs: number("loggps", "G_s"), Gl: number("loggps", "G_l"), Small: number("loggps", "s"),
+		Sync: number("loggps", "S")}
 	for k, want := range all["loggps"].sub(t, "p2p") {
 		close(t, "LogGPS "+k, s.Time(size(k), 0), want)
 	}
-	o := catalogue.LogGOPS{LogGP: catalogue.LogGP{LogP: catalogue.LogP{L: number("loggops", "L"), Os: number("loggops", "o"), Or: number("loggops", "o")},
+	o := catalogue.LogGOPS{LogGP: catalogue.LogGP{LogP: catalogue.LogP{L: number("loggops", "L"),
+		Os: number("loggops", "o"), Or: number("loggops", "o")},
 		G: number("loggops", "G")}, O: number("loggops", "O")}
 	close(t, "LogGOPS", o.Time(1001), number("loggops", "p2p_1001"))
 	n := catalogue.SharedMemory(number("lognp", "o"))
@@ -163,20 +171,24 @@ func TestSurveyVectors(t *testing.T) {
 	close(t, "tau-Lop segmented", tl.Segmented(3000, 1000, 3), number("taulop", "segmented_k3_S1000"))
 	// The vector's broadcast has o once per round, as T^c(m) does.
 	close(t, "tau-Lop binomial", tl.BinomialBroadcast(1000, 16, 1), number("taulop", "binomial_P16_one_transfer_m1000"))
-	hi := catalogue.HiHCoHP{SigmaS: number("hihcohp", "sigma_s"), PiS: number("hihcohp", "pi_s"), Lambda: number("hihcohp", "lam"),
-		Beta: number("hihcohp", "beta"), SigmaR: number("hihcohp", "sigma_r"), PiR: number("hihcohp", "pi_r")}
+	hi := catalogue.HiHCoHP{SigmaS: number("hihcohp", "sigma_s"), PiS: number("hihcohp", "pi_s"),
+		Lambda: number("hihcohp", "lam"),
+		Beta:   number("hihcohp", "beta"), SigmaR: number("hihcohp", "sigma_r"), PiR: number("hihcohp", "pi_r")}
 	close(t, "HiHCoHP", hi.Time(number("hihcohp", "p")), number("hihcohp", "T"))
 	constant := func(k string) func(float64) float64 { return func(float64) float64 { return number("tamwang", k) } }
 	tw := catalogue.TamWang{Os: constant("O_s"), Gap: constant("g"), Or: constant("O_r"), Ur: constant("U_r"),
 		L: func(float64, int) float64 { return number("tamwang", "L") }, B: number("tamwang", "b")}
 	close(t, "Tam & Wang", tw.Time(number("tamwang", "m")), number("tamwang", "T"))
-	kl := catalogue.KimLee{X0: number("kimlee", "x0"), T0: number("kimlee", "T0"), Slope: number("kimlee", "slope"), Delta: number("kimlee", "delta")}
+	kl := catalogue.KimLee{X0: number("kimlee", "x0"), T0: number("kimlee", "T0"), Slope: number("kimlee", "slope"),
+		Delta: number("kimlee", "delta")}
 	close(t, "Kim & Lee", kl.Time(number("kimlee", "m"), int(number("kimlee", "h"))), number("kimlee", "T"))
-	close(t, "Kim & Lee contended", kl.Contended(number("kimlee", "m"), int(number("kimlee", "h")), int(number("kimlee", "eta"))), number("kimlee", "Tc"))
+	close(t, "Kim & Lee contended", kl.Contended(number("kimlee", "m"), int(number("kimlee", "h")),
+		int(number("kimlee", "eta"))), number("kimlee", "Tc"))
 	for _, k := range []string{"ttest", "ttest2"} {
 		var samples []float64
 		var accept bool
-		if json.Unmarshal(all[k]["samples"], &samples) != nil || json.Unmarshal(all[k]["accept_2_5pct"], &accept) != nil {
+		if json.Unmarshal(all[k]["samples"], &samples) != nil ||
+			json.Unmarshal(all[k]["accept_2_5pct"], &accept) != nil {
 			t.Fatal(k)
 		}
 		m, _ := fit.Mean(samples)
@@ -185,8 +197,9 @@ func TestSurveyVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		close(t, k+" mean", m.Value, number(k, "mean"))
-		for what, d := range map[string]float64{"sd": m.Err*math.Sqrt(10) - number(k, "sd"), "half width": half - number(k, "half_width"),
-			"relative": half/m.Value - number(k, "relative")} {
+		for what, d := range map[string]float64{"sd": m.Err*math.Sqrt(10) - number(k, "sd"),
+			"half width": half - number(k, "half_width"),
+			"relative":   half/m.Value - number(k, "relative")} {
 			if math.Abs(d) > 3e-5 { // the vectors use t = 2.262
 				t.Errorf("%s: %s is off by %v", k, what, d)
 			}

@@ -104,7 +104,8 @@ func TestZhu(t *testing.T) {
 			var paper map[string]string
 			if json.Unmarshal(x.Paper, &paper) == nil {
 				check("paper", sharing.Zhu[rat]{Paper: true}, paper)
-			} else if _, err := (sharing.Zhu[rat]{Paper: true}).Share(n, all(len(n.Flows))); err == nil || !strings.Contains(err.Error(), "e4") {
+			} else if _, err := (sharing.Zhu[rat]{Paper: true}).Share(n, all(len(n.Flows))); err == nil ||
+				!strings.Contains(err.Error(), "e4") {
 				t.Errorf("paper mode: error %v, want one that names e4", err)
 			}
 		})

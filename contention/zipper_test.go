@@ -69,7 +69,8 @@ func (w *world) find(name string) int {
 
 func (w *world) resource(kind sharing.Kind, capacity int64, names ...string) {
 	for _, n := range names {
-		w.resources = append(w.resources, sharing.Resource[rat]{Name: n, Kind: kind, Capacity: num.Int[rat](capacity), Twin: -1})
+		w.resources = append(w.resources, sharing.Resource[rat]{Name: n, Kind: kind, Capacity: num.Int[rat](capacity),
+			Twin: -1})
 	}
 }
 
@@ -149,10 +150,12 @@ func (w *world) check(v zipperVector) {
 		var sum rat
 		for _, s := range r.Limited[i] {
 			sum = sum.Add(s.Time)
-			wantRounded(t, "share of "+f.Name, s.Time.Div(r.Finish[i]).Float64(), v.TimeShare[f.Name][w.resources[s.Limit.Resource].Name])
+			wantRounded(t, "share of "+f.Name, s.Time.Div(r.Finish[i]).Float64(),
+				v.TimeShare[f.Name][w.resources[s.Limit.Resource].Name])
 		}
 		if sum.Cmp(r.Finish[i]) != 0 || len(r.Limited[i]) != len(v.TimeShare[f.Name]) {
-			t.Errorf("%s: shares %v do not add up to its time or are not those of %v", f.Name, r.Limited[i], v.TimeShare[f.Name])
+			t.Errorf("%s: shares %v do not add up to its time or are not those of %v", f.Name, r.Limited[i],
+				v.TimeShare[f.Name])
 		}
 	}
 	candidates := solve.Candidates(n, r)
@@ -320,12 +323,15 @@ func TestZipperAsymmetric(t *testing.T) {
 			}
 			var branch string
 			var why []string
-			if json.Unmarshal(v[name].ZhuWhy[f.Name][0], &branch) != nil || json.Unmarshal(v[name].ZhuWhy[f.Name][1], &why) != nil {
+			if json.Unmarshal(v[name].ZhuWhy[f.Name][0], &branch) != nil ||
+				json.Unmarshal(v[name].ZhuWhy[f.Name][1], &why) != nil {
 				t.Fatal("zhu_why")
 			}
 			slices.Sort(why)
-			if got := w.names(zhu.Limits[i]); !slices.Equal(got, why) || zhu.Limits[i][0].Contra != (branch == "contra") {
-				t.Errorf("%s: zhu limits %s by %v contra %v, want %v %s", name, f.Name, got, zhu.Limits[i][0].Contra, why, branch)
+			if got := w.names(zhu.Limits[i]); !slices.Equal(got, why) ||
+				zhu.Limits[i][0].Contra != (branch == "contra") {
+				t.Errorf("%s: zhu limits %s by %v contra %v, want %v %s", name, f.Name, got, zhu.Limits[i][0].Contra,
+					why, branch)
 			}
 		}
 	}
@@ -359,7 +365,8 @@ func TestZipperPenalty(t *testing.T) {
 	v := zipperVectors(t)
 	one := num.Int[rat](1)
 	gamma := exact(t, "1e-9").Div(exact(t, "5.105e-10")).String() // in units of alpha
-	for name, w := range map[string]*world{"D6 cut": e6(t, false, ""), "D6 sf": e6(t, true, ""), "D6 cut fwd 1e-9": e6(t, false, gamma)} {
+	for name, w := range map[string]*world{"D6 cut": e6(t, false, ""), "D6 sf": e6(t, true, ""),
+		"D6 cut fwd 1e-9": e6(t, false, gamma)} {
 		a, err := sharing.Penalty[rat]{}.Share(w.network(), all(4))
 		if err != nil {
 			t.Fatal(err)
@@ -368,7 +375,8 @@ func TestZipperPenalty(t *testing.T) {
 			wantRounded(t, name+": "+f.Name, one.Div(a.Rate[i]).Float64(), v[name].RhoEff[f.Name])
 		}
 	}
-	for name, w := range map[string]*world{"D6 dyn cut": e6(t, false, ""), "D6 dyn sf": e6(t, true, ""), "D6 dyn cut_fwd2": e6(t, false, "2")} {
+	for name, w := range map[string]*world{"D6 dyn cut": e6(t, false, ""), "D6 dyn sf": e6(t, true, ""),
+		"D6 dyn cut_fwd2": e6(t, false, "2")} {
 		want := v[name]
 		n := w.network()
 		r := run(t, n, w.transfers, sharing.Penalty[rat]{})

@@ -60,7 +60,8 @@ type measurer struct {
 
 // rates repeats messages(turn) until the first message's rate is known well enough; rate turns the
 // times into the sample. It is an error if the context ends.
-func (m *measurer) rates(what string, messages func(turn int) []transfer.Message, rate func(seconds []float64) float64) ([]float64, error) {
+func (m *measurer) rates(what string, messages func(turn int) []transfer.Message,
+	rate func(seconds []float64) float64) ([]float64, error) {
 	if m.Say != nil {
 		m.Say(what)
 	}
@@ -98,7 +99,8 @@ func (m *measurer) latencies(what string, messages func(turn int) []transfer.Mes
 		if turn == 0 {
 			few.Say = m.Say
 		}
-		times, err := few.rates(what, func(int) []transfer.Message { return small(turn) }, func(seconds []float64) float64 { return seconds[0] })
+		times, err := few.rates(what, func(int) []transfer.Message { return small(turn) },
+			func(seconds []float64) float64 { return seconds[0] })
 		if err != nil {
 			return nil, err
 		}
@@ -179,7 +181,8 @@ func (m *measurer) graph(c Cluster, g calibrate.Graph) (out calibrate.Timed, err
 	out = calibrate.Timed{Graph: g, Bytes: few.Bytes}
 	messages := func(turn int) (list []transfer.Message) {
 		for _, e := range g.Edges {
-			list = append(list, few.message(c.Hosts[(turn+e.From)%len(c.Hosts)], c.Hosts[(turn+e.To)%len(c.Hosts)], transfer.Direct))
+			list = append(list, few.message(c.Hosts[(turn+e.From)%len(c.Hosts)], c.Hosts[(turn+e.To)%len(c.Hosts)],
+				transfer.Direct))
 		}
 		return list
 	}
@@ -216,7 +219,8 @@ func (m *measurer) striped() (out calibrate.Striped, err error) {
 // zipper is steps 1, 4 and 5.
 func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 	z, cs := m.site.Zippers[k], m.site.Clusters
-	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, Segment: pattern.Segment, Socket: tcp.Unsent + m.site.InFlight, In: map[string][]float64{}, Out: map[string][]float64{},
+	out = calibrate.Zipper{Name: z.Name, Cores: z.Cores, Eager: pattern.Eager, Segment: pattern.Segment,
+		Socket: tcp.Unsent + m.site.InFlight, In: map[string][]float64{}, Out: map[string][]float64{},
 		Single: map[string][]float64{}, Both: map[string][]float64{}, Many: map[string][]float64{}}
 	for range m.Most {
 		if m.Quick {

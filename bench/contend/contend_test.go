@@ -72,13 +72,15 @@ func loopback(t *testing.T, size, zippers int) *Site {
 func TestCalibrateOnLoopback(t *testing.T) {
 	s := loopback(t, 4, 2)
 	steps := 0
-	samples, err := Calibrate(t.Context(), s, Options{Bytes: 200_000, Most: 3, Within: 0.02, Say: func(string) { steps++ }})
+	samples, err := Calibrate(t.Context(), s, Options{Bytes: 200_000, Most: 3, Within: 0.02,
+		Say: func(string) { steps++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	p, err := calibrate.Write(&out, samples)
-	if err != nil || len(p.Clusters) != 2 || len(p.Zippers) != 2 || p.Rails.Policy == "" || p.Zippers[0].Memory == nil || !strings.Contains(out.String(), "95 %") {
+	if err != nil || len(p.Clusters) != 2 || len(p.Zippers) != 2 || p.Rails.Policy == "" ||
+		p.Zippers[0].Memory == nil || !strings.Contains(out.String(), "95 %") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	// for each cluster, three of them graphs; for the ports of each zipper and through it; over
@@ -159,7 +161,8 @@ func TestReplayRefuses(t *testing.T) {
 }
 
 func TestRandomPatterns(t *testing.T) {
-	s := &Site{Clusters: []Cluster{{"a", []string{"a1", "a2", "a3"}, 1}, {"b", []string{"b1", "b2", "b3"}, 1}}, Zippers: make([]Zipper, 2)}
+	s := &Site{Clusters: []Cluster{{"a", []string{"a1", "a2", "a3"}, 1}, {"b", []string{"b1", "b2", "b3"}, 1}},
+		Zippers: make([]Zipper, 2)}
 	cluster := func(h string) byte { return h[0] }
 	for _, kind := range []Kind{Any, Cross, Local} {
 		for d := 1; d <= 2; d++ {
@@ -170,7 +173,8 @@ func TestRandomPatterns(t *testing.T) {
 			seen := map[[2]string]bool{}
 			for _, m := range p.Messages {
 				crosses := cluster(m.From) != cluster(m.To)
-				if m.From == m.To || seen[[2]string{m.From, m.To}] || crosses != (m.Via != transfer.Direct) || kind == Local && crosses || kind == Cross && !crosses {
+				if m.From == m.To || seen[[2]string{m.From, m.To}] || crosses != (m.Via != transfer.Direct) ||
+					kind == Local && crosses || kind == Cross && !crosses {
 					t.Errorf("%s: %+v", p.Name(), m)
 				}
 				seen[[2]string{m.From, m.To}] = true

@@ -60,7 +60,8 @@ func Random(s *Site, kind Kind, d int, seed uint64, bytes int) Pattern {
 // model is the pattern for package predict.
 func (p *Pattern) model() (list []platform.Message) {
 	for _, m := range p.Messages {
-		list = append(list, platform.Message{Name: m.From + ">" + m.To, From: m.From, To: m.To, Bytes: big.NewRat(int64(m.Bytes), 1)})
+		list = append(list, platform.Message{Name: m.From + ">" + m.To, From: m.From, To: m.To,
+			Bytes: big.NewRat(int64(m.Bytes), 1)})
 	}
 	return list
 }

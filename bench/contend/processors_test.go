@@ -7,8 +7,10 @@ import (
 )
 
 func TestTooBusy(t *testing.T) {
-	got := TooBusy([]Outcome{{Pattern: "idle", Processors: Processors{CPU: 0.5}}, {Pattern: "any d=1", Processors: Processors{CPU: 0.63}}},
-		[]Replayed{{Trace: "is.A", Processors: Processors{CPU: 0.26, Stolen: 0.3}}, {Trace: "cg.A", Processors: Processors{CPU: 0.26}}})
+	got := TooBusy([]Outcome{{Pattern: "idle", Processors: Processors{CPU: 0.5}},
+		{Pattern: "any d=1", Processors: Processors{CPU: 0.63}}},
+		[]Replayed{{Trace: "is.A", Processors: Processors{CPU: 0.26, Stolen: 0.3}},
+			{Trace: "cg.A", Processors: Processors{CPU: 0.26}}})
 	if !slices.Equal(got, []string{"any d=1 (63 % used, 0 % stolen)", "is.A (26 % used, 30 % stolen)"}) {
 		t.Errorf("%q", got)
 	}

@@ -55,7 +55,8 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 	at := make(map[string]place)
 	for i, c := range t.Clusters {
 		if c.Ranks > len(l.Clusters[i].Hosts) {
-			return r, fmt.Errorf("%s: %d ranks in cluster %s, the lab has %d hosts in each", file, c.Ranks, c.Name, len(l.Clusters[i].Hosts))
+			return r, fmt.Errorf("%s: %d ranks in cluster %s, the lab has %d hosts in each", file, c.Ranks, c.Name,
+				len(l.Clusters[i].Hosts))
 		}
 		for k, h := range l.Clusters[i].Hosts[:c.Ranks] {
 			places = append(places, h)
@@ -70,7 +71,8 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 	for i, m := range messages {
 		bytes := int(m.Bytes.Num().Int64())
 		via := (at[m.From].host + at[m.To].host) % len(l.Zippers) // as package platform chooses
-		steps[i] = transfer.Step{Message: transfer.Message{From: m.From, To: m.To, Via: via, Bytes: bytes}, After: slices.Concat(m.After, m.Sent)}
+		steps[i] = transfer.Step{Message: transfer.Message{From: m.From, To: m.To, Via: via, Bytes: bytes},
+			After: slices.Concat(m.After, m.Sent)}
 		r.Bytes += int64(bytes)
 	}
 	r.Messages = len(messages)

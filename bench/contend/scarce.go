@@ -28,7 +28,8 @@ type Scarce struct {
 // Scarcity makes one resource scarce in each run (its kind in turn, which one by the run's seed),
 // calibrates anew and lets the model name the bottleneck of a random pattern through that resource:
 // the name is right if it is of the scarce resource alone. rate is that of all other links.
-func (l *Lab) Scarcity(ctx context.Context, runs, bytes int, rate string, each func(Scarce)) (list []Scarce, err error) {
+func (l *Lab) Scarcity(ctx context.Context, runs, bytes int, rate string,
+	each func(Scarce)) (list []Scarce, err error) {
 	slow, err := fraction(rate, 5)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,8 @@ func (l *Lab) Scarcity(ctx context.Context, runs, bytes int, rate string, each f
 	return list, nil
 }
 
-func (l *Lab) scarce(ctx context.Context, s *Scarce, kind int, rng *rand.Rand, bytes int, rate, slow string) (err error) {
+func (l *Lab) scarce(ctx context.Context, s *Scarce, kind int, rng *rand.Rand, bytes int, rate,
+	slow string) (err error) {
 	c, z := l.Clusters[rng.IntN(2)], rng.IntN(len(l.Zippers))
 	zipper := l.Zippers[z].Name
 	var mine func(resource string) bool
@@ -124,7 +126,8 @@ func quota(pid int) (free func() error, err error) {
 	v1, v2 := "/sys/fs/cgroup/cpu", "/sys/fs/cgroup"
 	root, limits := v2, map[string]string{"cpu.max": fmt.Sprintf("%d %d", quotaTime, quotaPeriod)}
 	if _, err := os.Stat(v1); err == nil {
-		root, limits = v1, map[string]string{"cpu.cfs_period_us": strconv.Itoa(quotaPeriod), "cpu.cfs_quota_us": strconv.Itoa(quotaTime)}
+		root, limits = v1, map[string]string{"cpu.cfs_period_us": strconv.Itoa(quotaPeriod),
+			"cpu.cfs_quota_us": strconv.Itoa(quotaTime)}
 	}
 	dir := filepath.Join(root, fmt.Sprintf("zipper-%d", pid))
 	if err := os.Mkdir(dir, 0o755); err != nil {

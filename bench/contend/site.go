@@ -48,8 +48,9 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 	// fixed and smaller than the queues, so nothing is ever lost and what a share is decided by is
 	// the queues alone. Long packets and forwarders that do not spin leave the processors idle for
 	// the most part.
-	cfg := lab.Config{Name: name, Rate: rate, Burst: "16kb", Queue: queue, MTU: "9000", Log: log, ForwarderOptions: []string{"--poll", "event"},
-		Sysctl: []string{lab.Reno, fmt.Sprintf("net.ipv4.tcp_rmem=4096 %d %[1]d", window)}}
+	cfg := lab.Config{Name: name, Rate: rate, Burst: "16kb", Queue: queue, MTU: "9000", Log: log,
+		ForwarderOptions: []string{"--poll", "event"},
+		Sysctl:           []string{lab.Reno, fmt.Sprintf("net.ipv4.tcp_rmem=4096 %d %[1]d", window)}}
 	for i := range n {
 		cfg.NodesA = append(cfg.NodesA, "a"+strconv.Itoa(i+1))
 		cfg.NodesB = append(cfg.NodesB, "b"+strconv.Itoa(i+1))
@@ -63,7 +64,8 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 	}
 	var hosts []transfer.Host
 	add := func(node, cluster string) {
-		hosts = append(hosts, transfer.Host{Name: node, Cluster: cluster, Agent: l.lab.On(node, l.lab.Zipper(), "bench", "agent")})
+		hosts = append(hosts, transfer.Host{Name: node, Cluster: cluster,
+			Agent: l.lab.On(node, l.lab.Zipper(), "bench", "agent")})
 		hosts[len(hosts)-1].Agent.Stderr = os.Stderr
 	}
 	for _, c := range l.Clusters {
@@ -76,7 +78,8 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 		add(node, "")
 		l.Zippers = append(l.Zippers, Zipper{Name: node})
 		address := node + ":7475"
-		forwarders = append(forwarders, transfer.Forwarder{Name: node, Address: map[string]string{"a": address, "b": address}})
+		forwarders = append(forwarders, transfer.Forwarder{Name: node,
+			Address: map[string]string{"a": address, "b": address}})
 	}
 	if l.Session, err = transfer.Open(hosts, forwarders); err != nil {
 		_ = l.lab.Down() // the first error is the cause

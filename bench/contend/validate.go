@@ -73,7 +73,8 @@ func Seeds() (list []Pattern) {
 // during which more than Disturbed of the processor time was stolen is repeated, at most Attempts
 // times in all, and the one with the least counts: what a link does while the hypervisor stops the
 // whole machine is not what is predicted.
-func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pattern, bytes int, each func(Outcome)) ([]Outcome, error) {
+func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pattern, bytes int,
+	each func(Outcome)) ([]Outcome, error) {
 	var list []Outcome
 	p = spread(p)
 	for _, x := range patterns {

@@ -16,14 +16,16 @@ func TestScores(t *testing.T) {
 	}
 	list := []Outcome{{D: 1, Transfers: []Timed{timed(1, 1.05), timed(2, 1)}}, {D: 2, Transfers: []Timed{timed(1, 3)}}}
 	s := Scores(list, nil)[0]
-	if s.Transfers != 3 || math.Abs(s.Near-1./3) > 1e-9 || math.Abs(s.Mean-(0.05+0.5+2)/3) > 1e-9 || math.Abs(s.Worst-2) > 1e-9 {
+	if s.Transfers != 3 || math.Abs(s.Near-1./3) > 1e-9 || math.Abs(s.Mean-(0.05+0.5+2)/3) > 1e-9 ||
+		math.Abs(s.Worst-2) > 1e-9 {
 		t.Errorf("%+v", s)
 	}
 	if s := Scores(list, func(o *Outcome) bool { return o.D == 1 })[0]; s.Transfers != 2 || s.Near != 0.5 {
 		t.Errorf("d=1: %+v", s)
 	}
 	list[1].Failed = map[string]string{"max-min": "no"}
-	if s := Scores(list, nil)[0]; s.Transfers != 3 || s.Failed != 1 || math.Abs(s.Near-1./3) > 1e-9 || math.Abs(s.Mean-(0.05+0.5)/2) > 1e-9 {
+	if s := Scores(list, nil)[0]; s.Transfers != 3 || s.Failed != 1 || math.Abs(s.Near-1./3) > 1e-9 ||
+		math.Abs(s.Mean-(0.05+0.5)/2) > 1e-9 {
 		t.Errorf("with a failed pattern: %+v", s)
 	}
 	b, err := Histogram("test", list, "svg")

@@ -35,7 +35,8 @@ type Sizes struct {
 // Compare runs the benchmarks on all targets in turn, rounds times, each time in one job. progress,
 // if not nil, is told before each run. With an error, also when ctx ends it, come the comparisons
 // of the rounds that were whole before; there may be none (Rounds 0, no Rows).
-func (r *Runner) Compare(ctx context.Context, targets []Target, o osu.Options, rounds int, progress func(round int, t Target), names ...string) ([]*Comparison, error) {
+func (r *Runner) Compare(ctx context.Context, targets []Target, o osu.Options, rounds int,
+	progress func(round int, t Target), names ...string) ([]*Comparison, error) {
 	var cs []*Comparison
 	for _, name := range names {
 		c := &Comparison{Benchmark: name}
@@ -144,7 +145,8 @@ func (c *Comparison) CSV(w io.Writer) error {
 	for _, row := range c.Rows {
 		for i, vals := range row.Values {
 			for round, v := range vals {
-				out.Write([]string{c.Benchmark, c.Unit, strconv.Itoa(row.Size), c.Targets[i], strconv.Itoa(round), strconv.FormatFloat(v, 'g', 8, 64)})
+				out.Write([]string{c.Benchmark, c.Unit, strconv.Itoa(row.Size), c.Targets[i], strconv.Itoa(round),
+					strconv.FormatFloat(v, 'g', 8, 64)})
 			}
 		}
 	}
@@ -159,7 +161,8 @@ func (c *Comparison) Figure() figure.Figure {
 		s := figure.Series{Name: name}
 		for _, row := range c.Rows {
 			v := row.Values[i]
-			s.Points = append(s.Points, figure.Point{X: float64(row.Size), Y: stat.Median(v), Lo: slices.Min(v), Hi: slices.Max(v)})
+			s.Points = append(s.Points, figure.Point{X: float64(row.Size), Y: stat.Median(v), Lo: slices.Min(v),
+				Hi: slices.Max(v)})
 		}
 		f.Series = append(f.Series, s)
 	}

@@ -70,7 +70,8 @@ func (r *Runner) run(ctx context.Context, t Target, flags []string, words ...str
 }
 
 // runTo is run with what rank 0 prints going to stdout while it runs.
-func (r *Runner) runTo(ctx context.Context, stdout io.Writer, t Target, flags []string, words ...string) (launch.Outcome, error) {
+func (r *Runner) runTo(ctx context.Context, stdout io.Writer, t Target, flags []string,
+	words ...string) (launch.Outcome, error) {
 	job, err := t.Job()
 	if err != nil {
 		return launch.Outcome{}, err
@@ -113,8 +114,10 @@ func why(stderr string) string {
 }
 
 func osuFlags(format string, o osu.Options) []string {
-	return []string{"osu", "--format", format, "--min", strconv.Itoa(o.MinSize), "--max", strconv.Itoa(o.MaxSize), "--window", strconv.Itoa(o.Window),
-		"--reps", strconv.Itoa(o.Rule.Max), "--warmup", strconv.Itoa(o.Warmup), "--rep-seconds", strconv.FormatFloat(o.RepSeconds, 'g', -1, 64)}
+	return []string{"osu", "--format", format, "--min", strconv.Itoa(o.MinSize), "--max", strconv.Itoa(o.MaxSize),
+		"--window", strconv.Itoa(o.Window),
+		"--reps", strconv.Itoa(o.Rule.Max), "--warmup", strconv.Itoa(o.Warmup), "--rep-seconds",
+		strconv.FormatFloat(o.RepSeconds, 'g', -1, 64)}
 }
 
 // OSUTable runs an OSU-style benchmark and writes its table to w, each line as soon as it is known.
@@ -124,7 +127,8 @@ func (r *Runner) OSUTable(ctx context.Context, w io.Writer, t Target, o osu.Opti
 }
 
 // OSU runs OSU-style benchmarks, one after the other in one job.
-func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options, names ...string) ([]*osu.Result, launch.Outcome, error) {
+func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options,
+	names ...string) ([]*osu.Result, launch.Outcome, error) {
 	out, outcome, err := r.run(ctx, t, osuFlags("json", o), names...)
 	if err != nil {
 		return nil, outcome, err
@@ -137,14 +141,16 @@ func (r *Runner) OSU(ctx context.Context, t Target, o osu.Options, names ...stri
 		}
 	}
 	if len(all) != len(names) {
-		return nil, outcome, fmt.Errorf("%s on %s: %d results for %d benchmarks", strings.Join(names, " "), t.Name, len(all), len(names))
+		return nil, outcome, fmt.Errorf("%s on %s: %d results for %d benchmarks", strings.Join(names, " "), t.Name,
+			len(all), len(names))
 	}
 	return all, outcome, nil
 }
 
 // Matrix runs a kernel on a target of several clusters and also gives how many bytes each rank sent
 // each other, [from][to], start to end.
-func (r *Runner) Matrix(ctx context.Context, t Target, kernel, class string) (npb.Result, launch.Outcome, [][]int64, error) {
+func (r *Runner) Matrix(ctx context.Context, t Target, kernel, class string) (npb.Result, launch.Outcome, [][]int64,
+	error) {
 	dir, err := os.MkdirTemp("", "zipper-matrix")
 	if err != nil {
 		return npb.Result{}, launch.Outcome{}, nil, err
@@ -188,8 +194,10 @@ func (r *Runner) NPB(ctx context.Context, t Target, kernel, class string) (npb.R
 }
 
 // Net runs a pattern over an MPI module on the ranks of a target.
-func (r *Runner) Net(ctx context.Context, t Target, pattern, module string, o netgauge.Options) (*netgauge.Report, launch.Outcome, error) {
-	out, outcome, err := r.run(ctx, t, []string{"net", "--reps", strconv.Itoa(o.Reps), "--seed", strconv.FormatUint(o.Seed, 10)}, pattern, module)
+func (r *Runner) Net(ctx context.Context, t Target, pattern, module string, o netgauge.Options) (*netgauge.Report,
+	launch.Outcome, error) {
+	out, outcome, err := r.run(ctx, t, []string{"net", "--reps", strconv.Itoa(o.Reps), "--seed",
+		strconv.FormatUint(o.Seed, 10)}, pattern, module)
 	rep := &netgauge.Report{}
 	if err == nil {
 		if err = json.Unmarshal(lastLine(out), rep); err != nil {

@@ -33,7 +33,8 @@ type Environment struct {
 
 // Describe looks at this machine.
 func Describe(shaping string) Environment {
-	e := Environment{Time: time.Now().UTC(), CPUs: runtime.NumCPU(), Go: runtime.Version(), MPI: map[string]string{}, Shaping: shaping}
+	e := Environment{Time: time.Now().UTC(), CPUs: runtime.NumCPU(), Go: runtime.Version(), MPI: map[string]string{},
+		Shaping: shaping}
 	e.Host, _ = os.Hostname()
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {

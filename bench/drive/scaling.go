@@ -53,7 +53,8 @@ func (s *Scaling) Rounds() int {
 // Table writes medians, a line for each number of ranks in all clusters together, and how they
 // relate to the first target's.
 func (s *Scaling) Table(w io.Writer) error {
-	fmt.Fprintf(w, "# %s of %d bytes (%s), %d rounds of each in turn; medians of the rounds\n", s.Benchmark, s.Size, s.Unit, s.Rounds())
+	fmt.Fprintf(w, "# %s of %d bytes (%s), %d rounds of each in turn; medians of the rounds\n", s.Benchmark, s.Size,
+		s.Unit, s.Rounds())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "ranks in all\t")
 	for _, n := range s.Targets {
@@ -80,7 +81,8 @@ func (s *Scaling) CSV(w io.Writer) error {
 	for i, n := range s.Ranks {
 		for t, name := range s.Targets {
 			for round, v := range s.Values[t][i] {
-				out.Write([]string{s.Benchmark, s.Unit, strconv.Itoa(s.Size), strconv.Itoa(n), name, strconv.Itoa(round), strconv.FormatFloat(v, 'g', 8, 64)})
+				out.Write([]string{s.Benchmark, s.Unit, strconv.Itoa(s.Size), strconv.Itoa(n), name,
+					strconv.Itoa(round), strconv.FormatFloat(v, 'g', 8, 64)})
 			}
 		}
 	}
@@ -99,7 +101,8 @@ func (s *Scaling) Figure() figure.Figure {
 		series := figure.Series{Name: name}
 		for i, n := range s.Ranks {
 			v := s.Values[t][i]
-			series.Points = append(series.Points, figure.Point{X: float64(n), Y: stat.Median(v), Lo: slices.Min(v), Hi: slices.Max(v)})
+			series.Points = append(series.Points, figure.Point{X: float64(n), Y: stat.Median(v), Lo: slices.Min(v),
+				Hi: slices.Max(v)})
 		}
 		f.Series = append(f.Series, series)
 	}

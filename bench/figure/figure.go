@@ -92,7 +92,8 @@ func (f Figure) Draw(format string) ([]byte, error) {
 	p.Draw(draw.Crop(all, 0, -vg.Points(8), below, 0))
 	for i, l := range legend {
 		left, top := vg.Length(i%perLine)*column+vg.Points(48), below-vg.Points(5)-vg.Length(i/perLine)*line
-		l.Draw(draw.Canvas{Canvas: all.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left, Y: top - line}, Max: vg.Point{X: left + column, Y: top}}})
+		l.Draw(draw.Canvas{Canvas: all.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left, Y: top - line},
+			Max: vg.Point{X: left + column, Y: top}}})
 	}
 	var b bytes.Buffer
 	_, err = canvas.WriteTo(&b)

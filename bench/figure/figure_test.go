@@ -45,7 +45,8 @@ func TestDraw(t *testing.T) {
 }
 
 func TestDrawOddValues(t *testing.T) {
-	f := Figure{Title: "odd", LogX: true, LogY: true, Series: []Series{{"s", []Point{{0, 1, 1, 1}, {1, -1, -1, -1}, {2, math.NaN(), 0, 0}, {4, 3, 0, math.Inf(1)}, {8, 3, -5, 4}}}}}
+	f := Figure{Title: "odd", LogX: true, LogY: true, Series: []Series{{"s",
+		[]Point{{0, 1, 1, 1}, {1, -1, -1, -1}, {2, math.NaN(), 0, 0}, {4, 3, 0, math.Inf(1)}, {8, 3, -5, 4}}}}}
 	f.Series[0].Points[3].Hi = 4
 	if _, err := f.Draw("svg"); err != nil {
 		t.Error(err)
@@ -63,7 +64,8 @@ func TestDrawOddValues(t *testing.T) {
 // values.
 func TestDrawOneValue(t *testing.T) {
 	for _, y := range []float64{0.3, 1, 5e4} {
-		f := Figure{Title: "one", LogX: true, LogY: true, Series: []Series{{"a", []Point{{1, y, y, y}}}, {"b", []Point{{1, y, y, y}}}}}
+		f := Figure{Title: "one", LogX: true, LogY: true, Series: []Series{{"a", []Point{{1, y, y, y}}},
+			{"b", []Point{{1, y, y, y}}}}}
 		if _, err := f.Draw("svg"); err != nil {
 			t.Errorf("%v: %v", y, err)
 		}
@@ -71,7 +73,8 @@ func TestDrawOneValue(t *testing.T) {
 }
 
 func TestDrawBars(t *testing.T) {
-	f := Figure{Title: "kernels", Y: "time", Groups: []string{"cg", "ep"}, Series: []Series{{"zipped", []Point{{0, 1.5, 1, 2}, {1, 1.1, 1, 1}}}, {"native", []Point{{0, 1, 1, 1}}}}}
+	f := Figure{Title: "kernels", Y: "time", Groups: []string{"cg", "ep"},
+		Series: []Series{{"zipped", []Point{{0, 1.5, 1, 2}, {1, 1.1, 1, 1}}}, {"native", []Point{{0, 1, 1, 1}}}}}
 	svg, err := f.Draw("svg")
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,8 @@ const Reno = "net.ipv4.tcp_congestion_control=reno"
 
 // Small is two nodes a cluster and one zipper node.
 func Small() Config {
-	return Config{Name: "zb", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"z1"}, Sysctl: []string{Reno}}
+	return Config{Name: "zb", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"z1"},
+		Sysctl: []string{Reno}}
 }
 
 // Lab is a running lab.
@@ -140,7 +141,8 @@ func claim(prefix string) (name string, lock *os.File, err error) {
 }
 
 func (l *Lab) forwarder(node string, options ...string) error {
-	cmd := l.command(context.Background(), append([]string{"on", node, l.zipper, "forwarder", "--log", "warn"}, options...)...)
+	cmd := l.command(context.Background(), append([]string{"on", node, l.zipper, "forwarder", "--log", "warn"},
+		options...)...)
 	cmd.Stdout, cmd.Stderr = l.cfg.Log, l.cfg.Log
 	if err := cmd.Start(); err != nil {
 		return err
@@ -209,7 +211,8 @@ func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 func (l *Lab) settings() []string {
-	return []string{"BURST=" + l.cfg.Burst, "LATENCY=" + l.cfg.Latency, "QUEUE=" + l.cfg.Queue, "MTU=" + l.cfg.MTU, "LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
+	return []string{"BURST=" + l.cfg.Burst, "LATENCY=" + l.cfg.Latency, "QUEUE=" + l.cfg.Queue, "MTU=" + l.cfg.MTU,
+		"LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
 		"NODES_B=" + strings.Join(l.cfg.NodesB, " "), "ZIPPERS=" + strings.Join(l.cfg.Zippers, " ")}
 }
 
@@ -267,7 +270,8 @@ func (l *Lab) hostfile(name, text string, ranks int) string {
 
 // args for Open MPI on nodes with several interfaces; the same in every target that is compared.
 func (l *Lab) args(network string) []string {
-	return []string{"--mca", "plm_rsh_agent", l.script + "-rsh", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network, "--oversubscribe"}
+	return []string{"--mca", "plm_rsh_agent", l.script + "-rsh", "--bind-to", "none", "--mca", "mpi_yield_when_idle",
+		"1", "--mca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network, "--oversubscribe"}
 }
 
 func (l *Lab) rsh() []string {
@@ -275,7 +279,8 @@ func (l *Lab) rsh() []string {
 }
 
 func (l *Lab) cluster(name, slots, login string, ranks int, network string) spec.Cluster {
-	return spec.Cluster{Name: name, Ranks: ranks, MPI: spec.OpenMPI, Hosts: l.hostfile(name, slots, ranks), Launcher: "ssh", Login: login, Args: l.args(network), Zipper: l.zipper}
+	return spec.Cluster{Name: name, Ranks: ranks, MPI: spec.OpenMPI, Hosts: l.hostfile(name, slots, ranks),
+		Launcher: "ssh", Login: login, Args: l.args(network), Zipper: l.zipper}
 }
 
 // Zipped is a job of a ranks in cluster a and b in cluster b, joined by the lab's forwarders. env
@@ -286,7 +291,8 @@ func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target 
 			return nil, err
 		}
 		j := &spec.Job{Rsh: l.rsh(), Env: env, Clusters: []spec.Cluster{
-			l.cluster("a", slots(l.cfg.NodesA, a), l.cfg.NodesA[0], a, "10.81.1.0/24"), l.cluster("b", slots(l.cfg.NodesB, b), l.cfg.NodesB[0], b, "10.81.2.0/24")}}
+			l.cluster("a", slots(l.cfg.NodesA, a), l.cfg.NodesA[0], a, "10.81.1.0/24"),
+			l.cluster("b", slots(l.cfg.NodesB, b), l.cfg.NodesB[0], b, "10.81.2.0/24")}}
 		for _, z := range l.cfg.Zippers {
 			j.Zippers = append(j.Zippers, spec.Zipper{Address: z + ":7475"})
 		}
@@ -298,7 +304,8 @@ func (l *Lab) Zipped(name string, a, b int, env map[string]string) drive.Target 
 // on the first zipper node.
 func (l *Lab) Classic(a, b int) (drive.Target, error) {
 	if !l.classic {
-		if err := l.forwarder(l.cfg.Zippers[0], "--listen", classicPort, "--status", "none", "--protocol", jobenv.Classic); err != nil {
+		if err := l.forwarder(l.cfg.Zippers[0], "--listen", classicPort, "--status", "none", "--protocol",
+			jobenv.Classic); err != nil {
 			return drive.Target{}, err
 		}
 		l.classic = true
@@ -357,6 +364,7 @@ func (l *Lab) Routed(a, b int) drive.Target {
 // Native is a job of n ranks inside cluster a.
 func (l *Lab) Native(n int) drive.Target {
 	return drive.Target{Name: "native", Job: func() (*spec.Job, error) {
-		return &spec.Job{Rsh: l.rsh(), Clusters: []spec.Cluster{l.cluster("native", slots(l.cfg.NodesA, n), l.cfg.NodesA[0], n, "10.81.1.0/24")}}, nil
+		return &spec.Job{Rsh: l.rsh(), Clusters: []spec.Cluster{l.cluster("native", slots(l.cfg.NodesA, n),
+			l.cfg.NodesA[0], n, "10.81.1.0/24")}}, nil
 	}}
 }

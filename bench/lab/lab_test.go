@@ -37,7 +37,8 @@ func TestClaim(t *testing.T) {
 // second one in the first.
 func TestSlots(t *testing.T) {
 	nodes := []string{"a1", "a2"}
-	for ranks, want := range []string{"", "a1 slots=1\n", "a1 slots=1\na2 slots=1\n", "a1 slots=2\na2 slots=1\n", "a1 slots=2\na2 slots=2\n"} {
+	for ranks, want := range []string{"", "a1 slots=1\n", "a1 slots=1\na2 slots=1\n", "a1 slots=2\na2 slots=1\n",
+		"a1 slots=2\na2 slots=2\n"} {
 		if got := slots(nodes, ranks); got != want {
 			t.Errorf("%d ranks: %q, want %q", ranks, got, want)
 		}

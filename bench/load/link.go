@@ -161,7 +161,8 @@ func (l *link) send(n int) error {
 	defer l.mu.Unlock()
 	for range n {
 		l.seq++
-		h := wire.Header{Type: wire.TypeEager, Epoch: 1, Length: uint32(len(l.frame) - wire.HeaderLen), Src: l.rank, Dst: l.peer, Seq: l.seq}
+		h := wire.Header{Type: wire.TypeEager, Epoch: 1, Length: uint32(len(l.frame) - wire.HeaderLen), Src: l.rank,
+			Dst: l.peer, Seq: l.seq}
 		h.Append(l.frame[:0])
 		if _, err := l.out.Write(l.frame); err != nil {
 			return err

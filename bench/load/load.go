@@ -101,7 +101,8 @@ type world struct {
 func Run(ctx context.Context, o Options) (Row, error) {
 	row := Row{Links: o.Links}
 	if o.Links < 2 || o.Links%2 != 0 || o.Size < 0 || o.Size > wire.MaxPayload || o.Window < 1 || o.Duration <= 0 {
-		return row, fmt.Errorf("load: %d links, messages of %d bytes, window %d, %v: links come in pairs, windows and durations are positive", o.Links, o.Size, o.Window, o.Duration)
+		return row, fmt.Errorf("load: %d links, messages of %d bytes, window %d, %v: links come in pairs, windows and durations are positive",
+			o.Links, o.Size, o.Window, o.Duration)
 	}
 	row.BeforeKiB = resident(o.PID)
 	w := &world{o: o}
@@ -261,9 +262,11 @@ func (w *world) join(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l := &link{conn: c, in: bufio.NewReaderSize(c, linkBuffer), out: bufio.NewWriterSize(c, linkBuffer), rank: uint32(i), peer: uint32((i + half) % w.o.Links),
+		l := &link{conn: c, in: bufio.NewReaderSize(c, linkBuffer), out: bufio.NewWriterSize(c, linkBuffer),
+			rank: uint32(i), peer: uint32((i + half) % w.o.Links),
 			starts: i < half, gate: w.gate, bye: make(chan struct{}), ended: make(chan error, 1)}
-		l.frame = append(envelope.Append(make([]byte, wire.HeaderLen, wire.HeaderLen+wire.EnvelopeLen+w.o.Size)), make([]byte, w.o.Size)...)
+		l.frame = append(envelope.Append(make([]byte, wire.HeaderLen, wire.HeaderLen+wire.EnvelopeLen+w.o.Size)),
+			make([]byte, w.o.Size)...)
 		if l.starts {
 			l.began, l.latency = make([]time.Time, w.o.Window), make([]time.Duration, keep)
 		}
@@ -275,7 +278,8 @@ func (w *world) join(ctx context.Context) error {
 	for i, l := range w.links {
 		go func() {
 			c := layout[i/half]
-			joined <- l.join(handshake.Identity{Job: w.o.Job, Secret: w.o.Secret, Cluster: c.Name, Rank: i % half, Layout: layout, TagUB: 1 << 28,
+			joined <- l.join(handshake.Identity{Job: w.o.Job, Secret: w.o.Secret, Cluster: c.Name, Rank: i % half,
+				Layout: layout, TagUB: 1 << 28,
 				Library: "load generator", Model: "none", Host: "load", TimeoutMS: 60_000})
 		}()
 	}

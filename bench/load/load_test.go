@@ -15,7 +15,8 @@ func TestJain(t *testing.T) {
 	for _, c := range []struct {
 		x    []float64
 		want float64
-	}{{[]float64{3, 3, 3}, 1}, {[]float64{1, 0, 0, 0}, 0.25}, {[]float64{1, 2, 3}, 36.0 / 42}, {nil, 0}, {[]float64{0, 0}, 0}} {
+	}{{[]float64{3, 3, 3}, 1}, {[]float64{1, 0, 0, 0}, 0.25}, {[]float64{1, 2, 3}, 36.0 / 42}, {nil, 0},
+		{[]float64{0, 0}, 0}} {
 		if got := Jain(c.x); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("Jain(%v) = %v, want %v", c.x, got, c.want)
 		}
@@ -23,7 +24,8 @@ func TestJain(t *testing.T) {
 }
 
 func TestSlope(t *testing.T) {
-	rows := []Row{{Links: 2, BeforeKiB: 100, IdleKiB: 118}, {Links: 10, BeforeKiB: 50, IdleKiB: 100}, {Links: 100, BeforeKiB: 70, IdleKiB: 480}}
+	rows := []Row{{Links: 2, BeforeKiB: 100, IdleKiB: 118}, {Links: 10, BeforeKiB: 50, IdleKiB: 100},
+		{Links: 100, BeforeKiB: 70, IdleKiB: 480}}
 	if got, ok := Slope(rows); !ok || math.Abs(got-4) > 1e-9 {
 		t.Errorf("slope %v, %v; want 4", got, ok)
 	}
@@ -43,12 +45,14 @@ func serve(t *testing.T) string {
 
 // Everything that was sent comes back, and a receiver that does not read holds nobody else up.
 func TestRun(t *testing.T) {
-	o := Options{Addr: serve(t), Links: 16, Size: 8, Window: 4, Duration: 200 * time.Millisecond, Slow: true, Job: "load", Secret: "s"}
+	o := Options{Addr: serve(t), Links: 16, Size: 8, Window: 4, Duration: 200 * time.Millisecond, Slow: true,
+		Job: "load", Secret: "s"}
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Rate <= 0 || r.Jain <= 0 || r.Jain > 1 || r.LatencyUS <= 0 || r.LoadedUS <= 0 || r.Latency99 < r.LatencyUS || r.SlowRatio <= 0 {
+	if r.Rate <= 0 || r.Jain <= 0 || r.Jain > 1 || r.LatencyUS <= 0 || r.LoadedUS <= 0 || r.Latency99 < r.LatencyUS ||
+		r.SlowRatio <= 0 {
 		t.Errorf("implausible: %+v", r)
 	}
 }
@@ -57,7 +61,8 @@ func TestRunEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if _, err := Run(ctx, Options{Addr: serve(t), Links: 4, Window: 1, Duration: time.Hour, Job: "long", Secret: "s"}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Run(ctx, Options{Addr: serve(t), Links: 4, Window: 1, Duration: time.Hour, Job: "long",
+		Secret: "s"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 	if took := time.Since(begin); took > 30*time.Second {
@@ -66,7 +71,8 @@ func TestRunEndsWithContext(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	for _, o := range []Options{{Links: 3, Window: 1, Duration: 1}, {Links: 2, Duration: 1}, {Links: 2, Window: 1}, {Links: 2, Window: 1, Duration: 1, Size: 1 << 30}} {
+	for _, o := range []Options{{Links: 3, Window: 1, Duration: 1}, {Links: 2, Duration: 1}, {Links: 2, Window: 1},
+		{Links: 2, Window: 1, Duration: 1, Size: 1 << 30}} {
 		if _, err := Run(t.Context(), o); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}

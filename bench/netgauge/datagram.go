@@ -66,7 +66,8 @@ func (d *packets) hello(ctx context.Context) error {
 const helloNumber = 1<<64 - 1
 
 func udpModule() Module {
-	return Module{Name: "udp", About: "UDP datagrams, two processes; addresses host:port", MinMessage: datagramHeader, MaxMessage: 65507,
+	return Module{Name: "udp", About: "UDP datagrams, two processes; addresses host:port", MinMessage: datagramHeader,
+		MaxMessage: 65507,
 		Open: func(ctx context.Context, p Place) (Endpoint, error) {
 			local, err := net.ResolveUDPAddr("udp", p.Addrs[p.Rank])
 			if err != nil {
@@ -108,7 +109,8 @@ func needRaw() error {
 const protoExperimental = 253
 
 func ipModule() Module {
-	return Module{Name: "ip", About: "raw IP packets (protocol 253), two processes, root; addresses are IPv4 addresses", MinMessage: datagramHeader, MaxMessage: 1480,
+	return Module{Name: "ip", About: "raw IP packets (protocol 253), two processes, root; addresses are IPv4 addresses",
+		MinMessage: datagramHeader, MaxMessage: 1480,
 		Unusable: needRaw,
 		Open: func(ctx context.Context, p Place) (Endpoint, error) {
 			local, err := net.ResolveIPAddr("ip4", p.Addrs[p.Rank])
@@ -137,7 +139,8 @@ func ipModule() Module {
 const etherExperimental = 0x88b5
 
 func ethModule() Module {
-	return Module{Name: "eth", About: "raw Ethernet frames (EtherType 0x88B5), two processes, root; addresses INTERFACE/MAC: the own interface, and each one's MAC",
+	return Module{Name: "eth",
+		About:      "raw Ethernet frames (EtherType 0x88B5), two processes, root; addresses INTERFACE/MAC: the own interface, and each one's MAC",
 		MinMessage: 46, MaxMessage: 1500, Unusable: needRaw,
 		Open: func(ctx context.Context, p Place) (Endpoint, error) {
 			var name string
@@ -173,11 +176,13 @@ func ethModule() Module {
 			to := &unix.SockaddrLinklayer{Protocol: proto, Ifindex: ifc.Index, Halen: 6}
 			copy(to.Addr[:], macs[1-p.Rank])
 			tv := unix.NsecToTimeval(int64(lossTimeout))
-			if err := first(unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: proto, Ifindex: ifc.Index}), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)); err != nil {
+			if err := first(unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: proto, Ifindex: ifc.Index}),
+				unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)); err != nil {
 				unix.Close(fd)
 				return nil, err
 			}
-			return greet(ctx, &packets{rank: p.Rank, close: func() error { return unix.Close(fd) }, in: make([]byte, 2048),
+			return greet(ctx, &packets{rank: p.Rank, close: func() error { return unix.Close(fd) },
+				in:    make([]byte, 2048),
 				write: func(b []byte) error { return unix.Sendto(fd, b, 0, to) },
 				read: func(b []byte) (int, error) {
 					for {

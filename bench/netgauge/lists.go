@@ -7,5 +7,6 @@ func Patterns() []Pattern {
 
 // Modules lists all modules that need no MPI; package mpimod has the MPI ones.
 func Modules() []Module {
-	return []Module{tcpModule(), udpModule(), ipModule(), ethModule(), shmModule(), verbsModule(), ucModule(), udModule()}
+	return []Module{tcpModule(), udpModule(), ipModule(), ethModule(), shmModule(), verbsModule(), ucModule(),
+		udModule()}
 }

@@ -94,7 +94,8 @@ func openMesh(ctx context.Context, network string, p Place) (Endpoint, error) {
 		}
 		c.SetReadDeadline(time.Now().Add(helloTime))
 		var r uint32
-		if err := binary.Read(c, binary.LittleEndian, &r); err != nil || r <= uint32(p.Rank) || int(r) >= len(p.Addrs) || m.conns[r] != nil {
+		if err := binary.Read(c, binary.LittleEndian, &r); err != nil || r <= uint32(p.Rank) ||
+			int(r) >= len(p.Addrs) || m.conns[r] != nil {
 			c.Close()
 			return nil, fmt.Errorf("somebody who is not of this measurement connected from %s", c.RemoteAddr())
 		}

@@ -142,11 +142,13 @@ func Find(pattern, module string) (Pattern, Module, error) {
 func FindIn(patterns []Pattern, modules []Module, pattern, module string) (p Pattern, m Module, err error) {
 	i := slices.IndexFunc(patterns, func(p Pattern) bool { return p.Name == pattern })
 	if i < 0 {
-		return p, m, fmt.Errorf("netgauge: no pattern %q; there are %s", pattern, names(patterns, func(p Pattern) string { return p.Name }))
+		return p, m, fmt.Errorf("netgauge: no pattern %q; there are %s", pattern,
+			names(patterns, func(p Pattern) string { return p.Name }))
 	}
 	j := slices.IndexFunc(modules, func(m Module) bool { return m.Name == module })
 	if j < 0 {
-		return p, m, fmt.Errorf("netgauge: no module %q; there are %s", module, names(modules, func(m Module) string { return m.Name }))
+		return p, m, fmt.Errorf("netgauge: no module %q; there are %s", module,
+			names(modules, func(m Module) string { return m.Name }))
 	}
 	return patterns[i], modules[j], nil
 }
@@ -177,7 +179,8 @@ func Run(ctx context.Context, p Pattern, m Module, at Place, o Options) (*Report
 	}
 	o.Sizes = clamp(o.Sizes, m.MinMessage, m.MaxMessage)
 	if len(o.Sizes) == 0 {
-		return nil, fmt.Errorf("netgauge: module %s moves messages of %d to %d bytes; none of the sizes is", m.Name, m.MinMessage, m.MaxMessage)
+		return nil, fmt.Errorf("netgauge: module %s moves messages of %d to %d bytes; none of the sizes is", m.Name,
+			m.MinMessage, m.MaxMessage)
 	}
 	if m.Open == nil {
 		return nil, fmt.Errorf("netgauge: module %s needs an MPI job", m.Name)
@@ -189,7 +192,8 @@ func Run(ctx context.Context, p Pattern, m Module, at Place, o Options) (*Report
 	defer ep.Close()
 	if narrow, ok := ep.(interface{ MaxMessage() int }); ok {
 		if o.Sizes = clamp(o.Sizes, m.MinMessage, narrow.MaxMessage()); len(o.Sizes) == 0 {
-			return nil, fmt.Errorf("netgauge: module %s moves messages of at most %d bytes here; none of the sizes is", m.Name, narrow.MaxMessage())
+			return nil, fmt.Errorf("netgauge: module %s moves messages of at most %d bytes here; none of the sizes is",
+				m.Name, narrow.MaxMessage())
 		}
 	}
 	r, err := p.Run(ep, o, NewClock())

@@ -140,7 +140,8 @@ func TestRefusals(t *testing.T) {
 func TestDoubt(t *testing.T) {
 	r := Report{Values: map[string]float64{"L": -8.9e-6, "o": 1e-6, "g": -4.6e-6, "G": 0}}
 	r.doubt()
-	if len(r.Notes) != 2 || !strings.HasPrefix(r.Notes[0], "L is negative: not measurable") || !strings.HasPrefix(r.Notes[1], "g is negative") {
+	if len(r.Notes) != 2 || !strings.HasPrefix(r.Notes[0], "L is negative: not measurable") ||
+		!strings.HasPrefix(r.Notes[1], "g is negative") {
 		t.Errorf("notes %q", r.Notes)
 	}
 }

@@ -108,49 +108,51 @@ func recvNumber(ep Endpoint, peer int, b []byte, want uint64) error {
 // each repetition (effective bisection bandwidth). With two processes it is plain ping-pong and
 // works over any module.
 func oneToOne() Pattern {
-	return Pattern{Name: "one_to_one", About: "ping-pong of all pairs of random bisections", Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
-		rep := &Report{Columns: []string{"size (B)", "one-way median (us)", "min", "max", "ci95", "bandwidth (MB/s)"}}
-		rng := rand.New(rand.NewPCG(o.Seed, 0)) // the same on every process
-		base := uint64(1)
-		for _, size := range o.Sizes {
-			b := make([]byte, size)
-			var t []float64
-			for i := range o.Reps + 1 {
-				perm := rng.Perm(ep.Size())
-				if ep.Size() > 2 {
-					if err := meet(ep); err != nil {
-						return nil, err
-					}
-				} else {
-					perm = []int{0, 1}
+	return Pattern{Name: "one_to_one", About: "ping-pong of all pairs of random bisections", Run: runOneToOne}
+}
+
+func runOneToOne(ep Endpoint, o Options, clock Clock) (*Report, error) {
+	rep := &Report{Columns: []string{"size (B)", "one-way median (us)", "min", "max", "ci95", "bandwidth (MB/s)"}}
+	rng := rand.New(rand.NewPCG(o.Seed, 0)) // the same on every process
+	base := uint64(1)
+	for _, size := range o.Sizes {
+		b := make([]byte, size)
+		var t []float64
+		for i := range o.Reps + 1 {
+			perm := rng.Perm(ep.Size())
+			if ep.Size() > 2 {
+				if err := meet(ep); err != nil {
+					return nil, err
 				}
-				for k := 0; k+1 < len(perm); k += 2 {
-					var peer int
-					firstOfPair := false
-					switch ep.Rank() {
-					case perm[k]:
-						peer, firstOfPair = perm[k+1], true
-					case perm[k+1]:
-						peer = perm[k]
-					default:
-						continue
-					}
-					at := clock.Now()
-					lost, err := exchange(ep, peer, firstOfPair, b, roundTrips, base)
-					if err != nil {
-						return nil, err
-					}
-					rep.Lost += lost
-					if i > 0 && lost == 0 { // the first warms up
-						t = append(t, clock.Since(at)/(2*roundTrips))
-					}
-				}
-				base += roundTrips
+			} else {
+				perm = []int{0, 1}
 			}
-			rep.Rows = append(rep.Rows, timing(size, t, 1))
+			for k := 0; k+1 < len(perm); k += 2 {
+				var peer int
+				firstOfPair := false
+				switch ep.Rank() {
+				case perm[k]:
+					peer, firstOfPair = perm[k+1], true
+				case perm[k+1]:
+					peer = perm[k]
+				default:
+					continue
+				}
+				at := clock.Now()
+				lost, err := exchange(ep, peer, firstOfPair, b, roundTrips, base)
+				if err != nil {
+					return nil, err
+				}
+				rep.Lost += lost
+				if i > 0 && lost == 0 { // the first warms up
+					t = append(t, clock.Since(at)/(2*roundTrips))
+				}
+			}
+			base += roundTrips
 		}
-		return rep, drain(ep, base)
-	}}
+		rep.Rows = append(rep.Rows, timing(size, t, 1))
+	}
+	return rep, drain(ep, base)
 }
 
 // drain lets the second of an unreliable pair answer stragglers until the first has stopped asking.
@@ -206,110 +208,117 @@ func fan(name, about string, which func(b, ack []byte) (out, back []byte)) Patte
 		}
 		return nil
 	}
-	return Pattern{Name: name, About: about, Needs: Reliable, Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
-		rep := &Report{Columns: []string{"size (B)", "median (us)", "min", "max", "ci95", "bandwidth at rank 0 (MB/s)"}}
-		ack := make([]byte, 1)
-		for _, size := range o.Sizes {
-			b := make([]byte, size)
-			var t []float64
-			for i := range o.Reps + 1 {
-				at := clock.Now()
-				if err := round(ep, b, ack); err != nil {
-					return nil, err
+	return Pattern{Name: name, About: about, Needs: Reliable,
+		Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
+			rep := &Report{Columns: []string{"size (B)", "median (us)", "min", "max", "ci95", "bandwidth at rank 0 (MB/s)"}}
+			ack := make([]byte, 1)
+			for _, size := range o.Sizes {
+				b := make([]byte, size)
+				var t []float64
+				for i := range o.Reps + 1 {
+					at := clock.Now()
+					if err := round(ep, b, ack); err != nil {
+						return nil, err
+					}
+					if i > 0 {
+						t = append(t, clock.Since(at))
+					}
 				}
-				if i > 0 {
-					t = append(t, clock.Since(at))
-				}
+				rep.Rows = append(rep.Rows, timing(size, t, float64(ep.Size()-1)))
 			}
-			rep.Rows = append(rep.Rows, timing(size, t, float64(ep.Size()-1)))
-		}
-		return rep, nil
-	}}
+			return rep, nil
+		}}
 }
 
 // pingPing: pairs (rank i and i + half) send to each other at the same time.
 func pingPing() Pattern {
-	return Pattern{Name: "ping_ping", About: "both sides of each pair send at once", Needs: Reliable | Nonblocking, Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
-		rep := &Report{Columns: []string{"size (B)", "median (us)", "min", "max", "ci95", "both directions (MB/s)"}}
-		peer := (ep.Rank() + ep.Size()/2) % ep.Size()
-		if ep.Size()%2 != 0 {
-			return nil, errors.New("netgauge: ping_ping needs an even number of processes")
-		}
-		for _, size := range o.Sizes {
-			out, in := make([]byte, size), make([]byte, size)
-			var t []float64
-			for i := range o.Reps + 1 {
-				if err := meet(ep); err != nil {
-					return nil, err
-				}
-				at := clock.Now()
-				r, err := ep.(Starter).Irecv(peer, in)
-				if err != nil {
-					return nil, err
-				}
-				s, err := ep.(Starter).Isend(peer, out)
-				if err != nil {
-					return nil, err
-				}
-				if err := first(s.Wait(), r.Wait()); err != nil {
-					return nil, err
-				}
-				if i > 0 {
-					t = append(t, clock.Since(at))
-				}
+	return Pattern{Name: "ping_ping", About: "both sides of each pair send at once", Needs: Reliable | Nonblocking,
+		Run: runPingPing}
+}
+
+func runPingPing(ep Endpoint, o Options, clock Clock) (*Report, error) {
+	rep := &Report{Columns: []string{"size (B)", "median (us)", "min", "max", "ci95", "both directions (MB/s)"}}
+	peer := (ep.Rank() + ep.Size()/2) % ep.Size()
+	if ep.Size()%2 != 0 {
+		return nil, errors.New("netgauge: ping_ping needs an even number of processes")
+	}
+	for _, size := range o.Sizes {
+		out, in := make([]byte, size), make([]byte, size)
+		var t []float64
+		for i := range o.Reps + 1 {
+			if err := meet(ep); err != nil {
+				return nil, err
 			}
-			rep.Rows = append(rep.Rows, timing(size, t, 2))
+			at := clock.Now()
+			r, err := ep.(Starter).Irecv(peer, in)
+			if err != nil {
+				return nil, err
+			}
+			s, err := ep.(Starter).Isend(peer, out)
+			if err != nil {
+				return nil, err
+			}
+			if err := first(s.Wait(), r.Wait()); err != nil {
+				return nil, err
+			}
+			if i > 0 {
+				t = append(t, clock.Since(at))
+			}
 		}
-		return rep, nil
-	}}
+		rep.Rows = append(rep.Rows, timing(size, t, 2))
+	}
+	return rep, nil
 }
 
 // overlap: how much of a transfer from rank 0 to rank 1 hides behind computation at rank 0 that
 // takes as long.
 func overlap() Pattern {
-	return Pattern{Name: "overlap", About: "share of a send that hides behind computation", Needs: Reliable | Nonblocking, Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
-		rep := &Report{Columns: []string{"size (B)", "transfer alone (us)", "with computation (us)", "overlap (%)"}}
-		ack := make([]byte, 1)
-		for _, size := range o.Sizes {
-			b := make([]byte, size)
-			var alone, together []float64
-			for i := range 2 * (o.Reps + 1) {
-				switch ep.Rank() {
-				case 0:
-					at := clock.Now()
-					s, err := ep.(Starter).Isend(1, b)
-					if err != nil {
-						return nil, err
-					}
-					compute := 0.0
-					if i%2 == 1 {
-						compute = stat.Median(alone)
-						for c := clock.Now(); clock.Since(c) < compute; {
-						}
-					}
-					if err := first(s.Wait(), ep.Recv(1, ack)); err != nil {
-						return nil, err
-					}
-					if t := clock.Since(at); i%2 == 0 {
-						alone = append(alone, t)
-					} else {
-						together = append(together, t-compute)
-					}
-				case 1:
-					if err := first(ep.Recv(0, b), ep.Send(0, ack)); err != nil {
-						return nil, err
+	return Pattern{Name: "overlap", About: "share of a send that hides behind computation",
+		Needs: Reliable | Nonblocking, Run: runOverlap}
+}
+
+func runOverlap(ep Endpoint, o Options, clock Clock) (*Report, error) {
+	rep := &Report{Columns: []string{"size (B)", "transfer alone (us)", "with computation (us)", "overlap (%)"}}
+	ack := make([]byte, 1)
+	for _, size := range o.Sizes {
+		b := make([]byte, size)
+		var alone, together []float64
+		for i := range 2 * (o.Reps + 1) {
+			switch ep.Rank() {
+			case 0:
+				at := clock.Now()
+				s, err := ep.(Starter).Isend(1, b)
+				if err != nil {
+					return nil, err
+				}
+				compute := 0.0
+				if i%2 == 1 {
+					compute = stat.Median(alone)
+					for c := clock.Now(); clock.Since(c) < compute; {
 					}
 				}
-			}
-			if ep.Rank() == 0 {
-				a, w := stat.Median(alone), stat.Median(together)
-				share := 0.0
-				if a > 0 {
-					share = 100 * min(1, max(0, 1-w/a))
+				if err := first(s.Wait(), ep.Recv(1, ack)); err != nil {
+					return nil, err
 				}
-				rep.Rows = append(rep.Rows, []float64{float64(size), a * 1e6, (w + a) * 1e6, share})
+				if t := clock.Since(at); i%2 == 0 {
+					alone = append(alone, t)
+				} else {
+					together = append(together, t-compute)
+				}
+			case 1:
+				if err := first(ep.Recv(0, b), ep.Send(0, ack)); err != nil {
+					return nil, err
+				}
 			}
 		}
-		return rep, nil
-	}}
+		if ep.Rank() == 0 {
+			a, w := stat.Median(alone), stat.Median(together)
+			share := 0.0
+			if a > 0 {
+				share = 100 * min(1, max(0, 1-w/a))
+			}
+			rep.Rows = append(rep.Rows, []float64{float64(size), a * 1e6, (w + a) * 1e6, share})
+		}
+	}
+	return rep, nil
 }

@@ -55,28 +55,30 @@ func (e *linkEndpoint) move(b []byte, events int16, fd int, try func([]byte) (in
 }
 
 func shmModule() Module {
-	return linkModule("shm", "the shared-memory transport, two processes of one host; the first address is a socket path", shm.Dialer{},
+	return linkModule("shm",
+		"the shared-memory transport, two processes of one host; the first address is a socket path", shm.Dialer{},
 		func(addr string) (transport.Listener, error) { return shm.Listen(addr, 0) })
 }
 
 // linkModule is one of our transports between two processes: rank 0 listens at the first address.
 func linkModule(name, about string, d transport.Dialer, listen func(addr string) (transport.Listener, error)) Module {
-	return Module{Name: name, About: about, Offers: Reliable, Open: func(ctx context.Context, p Place) (Endpoint, error) {
-		if p.Rank == 0 {
-			ln, err := listen(p.Addrs[0])
+	return Module{Name: name, About: about, Offers: Reliable,
+		Open: func(ctx context.Context, p Place) (Endpoint, error) {
+			if p.Rank == 0 {
+				ln, err := listen(p.Addrs[0])
+				if err != nil {
+					return nil, err
+				}
+				l, err := acceptOne(ctx, ln)
+				if err != nil {
+					return nil, err
+				}
+				return &linkEndpoint{0, l}, nil
+			}
+			l, err := dialAgain(ctx, func() (transport.Link, error) { return d.Dial(ctx, p.Addrs[0]) })
 			if err != nil {
 				return nil, err
 			}
-			l, err := acceptOne(ctx, ln)
-			if err != nil {
-				return nil, err
-			}
-			return &linkEndpoint{0, l}, nil
-		}
-		l, err := dialAgain(ctx, func() (transport.Link, error) { return d.Dial(ctx, p.Addrs[0]) })
-		if err != nil {
-			return nil, err
-		}
-		return &linkEndpoint{1, l}, nil
-	}}
+			return &linkEndpoint{1, l}, nil
+		}}
 }

@@ -18,7 +18,9 @@ func needVerbs() error {
 }
 
 func verbsModule() Module {
-	m := linkModule("verbs", "the InfiniBand and RoCE transport (reliable connection, RC), two processes; the first address is verbs:host:port", verbs.Dialer{},
+	m := linkModule("verbs",
+		"the InfiniBand and RoCE transport (reliable connection, RC), two processes; the first address is verbs:host:port",
+		verbs.Dialer{},
 		func(addr string) (transport.Listener, error) { return verbs.Listen(addr, verbs.Options{}) })
 	m.Unusable = needVerbs
 	return m
@@ -26,11 +28,13 @@ func verbsModule() Module {
 
 // ucModule and udModule promise no delivery, so patterns that need it do not fit.
 func ucModule() Module {
-	return Module{Name: "verbs_uc", About: "InfiniBand and RoCE, unreliable connection (UC), two processes; the first address is verbs:host:port",
+	return Module{Name: "verbs_uc",
+		About:      "InfiniBand and RoCE, unreliable connection (UC), two processes; the first address is verbs:host:port",
 		MinMessage: datagramHeader, MaxMessage: verbsMessage, Unusable: needVerbs, Open: openUC}
 }
 
 func udModule() Module {
-	return Module{Name: "verbs_ud", About: "InfiniBand and RoCE, unreliable datagrams (UD) of one packet, two processes; the first address is verbs:host:port",
+	return Module{Name: "verbs_ud",
+		About:      "InfiniBand and RoCE, unreliable datagrams (UD) of one packet, two processes; the first address is verbs:host:port",
 		MinMessage: datagramHeader, MaxMessage: 4096, Unusable: needVerbs, Open: openUD}
 }

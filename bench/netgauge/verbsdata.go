@@ -74,7 +74,8 @@ func openVerbsPackets(ctx context.Context, p Place, service verbs.Service) (Endp
 	if err := v.connect(conn, at, service); err != nil {
 		return nil, errors.Join(first(ctx.Err(), err), v.close())
 	}
-	d := &packets{rank: p.Rank, write: v.write, read: v.read, close: v.close, in: make([]byte, verbsSlot), limit: v.limit}
+	d := &packets{rank: p.Rank, write: v.write, read: v.read, close: v.close, in: make([]byte, verbsSlot),
+		limit: v.limit}
 	return greet(ctx, d)
 }
 
@@ -101,7 +102,8 @@ func (v *verbsPackets) open(at transport.Place, service verbs.Service) error {
 		return err
 	}
 	v.onClose(pd.Close)
-	mem, err := unix.Mmap(-1, 0, verbsSend+verbsSlot, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	mem, err := unix.Mmap(-1, 0, verbsSend+verbsSlot, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return fmt.Errorf("map memory: %w", err)
 	}
@@ -118,7 +120,8 @@ func (v *verbsPackets) open(at transport.Place, service verbs.Service) error {
 		return err
 	}
 	v.onClose(v.cq.Close)
-	if v.qp, err = pd.NewQP(verbs.QPConfig{Service: service, SendCQ: v.cq, RecvCQ: v.cq, Sends: 1, Recvs: verbsSlots}); err != nil {
+	if v.qp, err = pd.NewQP(verbs.QPConfig{Service: service, SendCQ: v.cq, RecvCQ: v.cq, Sends: 1,
+		Recvs: verbsSlots}); err != nil {
 		return err
 	}
 	v.onClose(v.qp.Close)
@@ -136,7 +139,8 @@ func (v *verbsPackets) open(at transport.Place, service verbs.Service) error {
 func (v *verbsPackets) connect(conn net.Conn, at transport.Place, service verbs.Service) error {
 	mine := verbsEnd{QPN: v.qp.Num(), PSN: 1, LID: at.LID, MTU: at.MTU, InfiniBand: at.InfiniBand, GID: at.GID.GID}
 	var peer verbsEnd
-	if err := first(binary.Write(conn, binary.LittleEndian, mine), binary.Read(conn, binary.LittleEndian, &peer)); err != nil {
+	if err := first(binary.Write(conn, binary.LittleEndian, mine),
+		binary.Read(conn, binary.LittleEndian, &peer)); err != nil {
 		return fmt.Errorf("exchange of queue pairs: %w", err)
 	}
 	if peer.InfiniBand != mine.InfiniBand {
@@ -147,7 +151,8 @@ func (v *verbsPackets) connect(conn net.Conn, at transport.Place, service verbs.
 	if service == verbs.Datagram {
 		v.head, v.limit = verbs.GRH, 128<<min(mtu, 5)
 	}
-	if err := v.qp.Connect(verbs.Path{Port: at.Port, GIDIndex: at.GID.Index, Global: !at.InfiniBand, DGID: peer.GID, DLID: peer.LID, SL: at.SL, MTU: verbs.MTU(mtu),
+	if err := v.qp.Connect(verbs.Path{Port: at.Port, GIDIndex: at.GID.Index, Global: !at.InfiniBand, DGID: peer.GID,
+		DLID: peer.LID, SL: at.SL, MTU: verbs.MTU(mtu),
 		QPN: peer.QPN, SendPSN: mine.PSN, RecvPSN: peer.PSN}); err != nil {
 		return err
 	}
@@ -173,7 +178,8 @@ func (v *verbsPackets) close() (err error) {
 
 func (v *verbsPackets) write(b []byte) error {
 	copy(v.mr.Bytes()[verbsSend:], b)
-	if err := v.qp.Post(verbs.Request{ID: verbsSlots, Op: verbs.Send, Flags: verbs.Signaled, Local: verbs.Range{MR: v.mr, Off: verbsSend, Len: len(b)}}); err != nil {
+	if err := v.qp.Post(verbs.Request{ID: verbsSlots, Op: verbs.Send, Flags: verbs.Signaled,
+		Local: verbs.Range{MR: v.mr, Off: verbsSend, Len: len(b)}}); err != nil {
 		return err
 	}
 	v.sending = true
@@ -222,7 +228,8 @@ func (v *verbsPackets) until(limit time.Time, done func() bool) error {
 			}
 			continue
 		}
-		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(v.ch.FD()), Events: unix.POLLIN}}, int(left.Milliseconds())+1); err != nil && err != unix.EINTR {
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(v.ch.FD()), Events: unix.POLLIN}},
+			int(left.Milliseconds())+1); err != nil && err != unix.EINTR {
 			return err
 		}
 		if _, err := v.ch.Event(); err != nil {

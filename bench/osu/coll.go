@@ -87,7 +87,8 @@ func collectives() map[string]benchmark {
 	}
 	b := map[string]benchmark{}
 	for name, f := range kinds {
-		base := benchmark{unit: "us", maxSize: largestToAll, room: all, perRank: true, convert: microseconds, noSize: name == "barrier"}
+		base := benchmark{unit: "us", maxSize: largestToAll, room: all, perRank: true, convert: microseconds,
+			noSize: name == "barrier"}
 		base.measure = timed(f.block)
 		b[name] = base
 		base.measure = timed(func(r *runner) error {

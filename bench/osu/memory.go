@@ -20,7 +20,8 @@ func (m *Memory) hold(n int) (err error) {
 		if len(*b) >= max(n, 1) {
 			continue
 		}
-		if *b, err = unix.Mmap(-1, 0, max(n, 1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
+		if *b, err = unix.Mmap(-1, 0, max(n, 1), unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
 			return fmt.Errorf("osu: no memory for buffers of %d bytes: %w", n, err)
 		}
 	}

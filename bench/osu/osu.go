@@ -136,12 +136,15 @@ const TableFoot = "# *: the 95 % interval of the mean was still wider than wante
 // CSV writes one line per size with a header.
 func (r *Result) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"benchmark", "unit", "ranks", "size", "mean", "median", "min", "max", "ci95", "reps", "converged", "rate", "min_rank", "max_rank", "overall", "compute", "pure", "overlap"})
+	c.Write([]string{"benchmark", "unit", "ranks", "size", "mean", "median", "min", "max", "ci95", "reps", "converged",
+		"rate", "min_rank", "max_rank", "overall", "compute", "pure", "overlap"})
 	f := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 	for _, row := range r.Rows {
 		v := row.Value
-		c.Write([]string{r.Name, r.Unit, strconv.Itoa(r.Ranks), strconv.Itoa(row.Size), f(v.Mean), f(v.Median), f(v.Min), f(v.Max), f(v.CI), strconv.Itoa(v.N),
-			strconv.FormatBool(row.Reached), f(row.Rate), f(row.MinRank), f(row.MaxRank), f(row.Overall), f(row.Compute), f(row.Pure), f(row.Overlap)})
+		c.Write([]string{r.Name, r.Unit, strconv.Itoa(r.Ranks), strconv.Itoa(row.Size), f(v.Mean), f(v.Median),
+			f(v.Min), f(v.Max), f(v.CI), strconv.Itoa(v.N),
+			strconv.FormatBool(row.Reached), f(row.Rate), f(row.MinRank), f(row.MaxRank), f(row.Overall),
+			f(row.Compute), f(row.Pure), f(row.Overlap)})
 	}
 	c.Flush()
 	return c.Error()
@@ -159,7 +162,8 @@ func (r *Result) nonblocking() bool { return r.collective() && strings.HasPrefix
 
 var (
 	pointToPoint    = []string{"latency", "bw", "bibw", "mbw_mr", "multi_lat"}
-	collectiveNames = map[string]bool{"barrier": true, "bcast": true, "reduce": true, "allreduce": true, "alltoall": true, "alltoallv": true,
+	collectiveNames = map[string]bool{"barrier": true, "bcast": true, "reduce": true, "allreduce": true,
+		"alltoall": true, "alltoallv": true,
 		"gather": true, "scatter": true, "allgather": true, "allgatherv": true}
 )
 

@@ -10,7 +10,8 @@ import (
 // The columns on the left are the original's, in its order, so that what reads its output reads
 // ours.
 func TestTable(t *testing.T) {
-	row := Row{Size: 1024, Value: stat.Summary{Mean: 12, Median: 11, N: 10}, Rate: 5, MinRank: 9, MaxRank: 15, Overall: 30, Compute: 17, Pure: 16, Overlap: 20}
+	row := Row{Size: 1024, Value: stat.Summary{Mean: 12, Median: 11, N: 10}, Rate: 5, MinRank: 9, MaxRank: 15,
+		Overall: 30, Compute: 17, Pure: 16, Overlap: 20}
 	for name, want := range map[string][2]string{
 		"latency":    {"# Size Latency (us)", "1024 12.00"},
 		"bibw":       {"# Size Bandwidth (MB/s)", "1024 12.00"},
@@ -41,7 +42,8 @@ func TestWarmup(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		size, most, want int
-	}{{"latency", 1, 0, 100}, {"latency", 8192, 0, 100}, {"latency", 8193, 0, 10}, {"bw", 1, 0, 10}, {"bw", 1 << 20, 0, 2}, {"bcast", 1, 5, 5}, {"bcast", 1 << 20, 5, 1}} {
+	}{{"latency", 1, 0, 100}, {"latency", 8192, 0, 100}, {"latency", 8193, 0, 10}, {"bw", 1, 0, 10},
+		{"bw", 1 << 20, 0, 2}, {"bcast", 1, 5, 5}, {"bcast", 1 << 20, 5, 1}} {
 		if got := warmup(c.name, c.size, c.most); got != c.want {
 			t.Errorf("%s of %d, at most %d: %d, want %d", c.name, c.size, c.most, got, c.want)
 		}

@@ -77,7 +77,8 @@ type section struct {
 	Rows        [][]string
 }
 
-var titles = map[string]string{"latency": "Latency", "bw": "Bandwidth", "bibw": "Bidirectional bandwidth", "barrier": "Barrier", "bcast": "Broadcast", "reduce": "Reduce",
+var titles = map[string]string{"latency": "Latency", "bw": "Bandwidth", "bibw": "Bidirectional bandwidth",
+	"barrier": "Barrier", "bcast": "Broadcast", "reduce": "Reduce",
 	"allreduce": "Allreduce", "alltoall": "All to all", "alltoallv": "All to all, vector"}
 
 func title(benchmark string) string {
@@ -143,9 +144,11 @@ func rounds(n int) string {
 	case n == 1:
 		return "One round: no spread, and no difference is tested; more rounds (--rounds, or the full set) do both."
 	case n < 4:
-		return fmt.Sprintf("Medians of %d rounds, targets in turn; bars: range of the rounds; too few to test differences: that takes 4.", n)
+		return fmt.Sprintf("Medians of %d rounds, targets in turn; bars: range of the rounds; too few to test differences: that takes 4.",
+			n)
 	}
-	return fmt.Sprintf("Medians of %d rounds, targets in turn; bars: range of the rounds; n.s.: no difference shown (Mann-Whitney, 5 %%).", n)
+	return fmt.Sprintf("Medians of %d rounds, targets in turn; bars: range of the rounds; n.s.: no difference shown (Mann-Whitney, 5 %%).",
+		n)
 }
 
 // number has about three digits.
@@ -198,7 +201,8 @@ func kernels(all []Kernel) ([]section, error) {
 				}
 				v, _ := k.seconds(t)
 				reference, _ := k.seconds(base)
-				series.Points = append(series.Points, figure.Point{X: float64(i), Y: stat.Median(v) / stat.Median(reference)})
+				series.Points = append(series.Points, figure.Point{X: float64(i),
+					Y: stat.Median(v) / stat.Median(reference)})
 			}
 			f.Series = append(f.Series, series)
 		}
@@ -206,7 +210,8 @@ func kernels(all []Kernel) ([]section, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Note = fmt.Sprintf("Time as a multiple of %s's, half of the ranks in each cluster; the seconds are in the table below.", targets[base])
+		s.Note = fmt.Sprintf("Time as a multiple of %s's, half of the ranks in each cluster; the seconds are in the table below.",
+			targets[base])
 		out = append(out, s)
 	}
 	table := section{Title: "NAS kernels: seconds", Wide: true, Head: []string{"kernel", "class", "ranks"},
@@ -237,7 +242,9 @@ func kernels(all []Kernel) ([]section, error) {
 }
 
 func matrix(k Kernel) section {
-	s := section{Title: fmt.Sprintf("Traffic of %s %s, %d ranks", k.Name, k.Class, k.Ranks), Note: "Bytes of data from (rows) and to (columns) virtual ranks, start to end. What native collectives do inside a cluster is not in it.", Head: []string{"from"}}
+	s := section{Title: fmt.Sprintf("Traffic of %s %s, %d ranks", k.Name, k.Class, k.Ranks),
+		Note: "Bytes of data from (rows) and to (columns) virtual ranks, start to end. What native collectives do inside a cluster is not in it.",
+		Head: []string{"from"}}
 	for to := range k.Matrix {
 		s.Head = append(s.Head, fmt.Sprint(to))
 	}
@@ -256,7 +263,8 @@ func draw(title string, f figure.Figure) (section, error) {
 	if err != nil {
 		return section{}, fmt.Errorf("%s: %w", title, err)
 	}
-	return section{Title: title, SVG: template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg))}, nil
+	return section{Title: title,
+		SVG: template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg))}, nil
 }
 
 //go:embed page.html
@@ -293,13 +301,16 @@ func (d *Data) Markdown() ([]byte, error) {
 	if d.Incomplete != "" {
 		fmt.Fprintf(&b, "**Incomplete:** what was measured follows.\n\n```\n%s\n```\n\n", d.Incomplete)
 	}
-	fmt.Fprintf(&b, "Set: %s, %.0f s. %s, host %s, %s, %d CPUs (%s), %d MB, load %s at the start, links: %s. zipper %s, %s; %s. %s\n", d.Set, d.Seconds,
-		e.Time.Format("2006-01-02 15:04 UTC"), e.Host, e.Kernel, e.CPUs, e.CPU, e.MemoryMB, e.Load, e.Shaping, e.Version, e.Go, strings.Join(slices.Sorted(maps.Values(e.MPI)), "; "), drive.Clocks)
+	fmt.Fprintf(&b, "Set: %s, %.0f s. %s, host %s, %s, %d CPUs (%s), %d MB, load %s at the start, links: %s. zipper %s, %s; %s. %s\n",
+		d.Set, d.Seconds,
+		e.Time.Format("2006-01-02 15:04 UTC"), e.Host, e.Kernel, e.CPUs, e.CPU, e.MemoryMB, e.Load, e.Shaping,
+		e.Version, e.Go, strings.Join(slices.Sorted(maps.Values(e.MPI)), "; "), drive.Clocks)
 	for _, s := range sections {
 		if s.Rows == nil { // a figure whose numbers are elsewhere
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| %s |\n|%s\n", s.Title, s.Note, strings.Join(s.Head, " | "), strings.Repeat("---:|", len(s.Head)))
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| %s |\n|%s\n", s.Title, s.Note, strings.Join(s.Head, " | "),
+			strings.Repeat("---:|", len(s.Head)))
 		for _, r := range s.Rows {
 			fmt.Fprintf(&b, "| %s |\n", strings.Join(r, " | "))
 		}

@@ -14,13 +14,16 @@ func sample() *Data {
 	zipped, native := []float64{40, 41, 42, 43}, []float64{20, 21, 22, 23}
 	return &Data{
 		Title: "measurements", Set: "full", Setting: "a setting",
-		Sizes: []*drive.Comparison{{Benchmark: "bibw", Unit: "MB/s", Targets: two, Ranks: 2, Rounds: 4, Rows: []drive.Sizes{
-			{Size: 1, Values: [][]float64{zipped, native}, Against: []stat.Comparison{stat.Compare(zipped, native)}},
-			{Size: 4096, Values: [][]float64{zipped, zipped}, Against: []stat.Comparison{stat.Compare(zipped, zipped)}},
-		}}},
-		Ranks: []drive.Scaling{{Benchmark: "bcast", Unit: "us", Size: 1024, Targets: two, Ranks: []int{2, 4}, Values: [][][]float64{{zipped, zipped}, {native, native}}}},
-		NPB: []Kernel{{Name: "cg", Class: "S", Ranks: 4, Targets: two, Results: [][]npb.Result{{{Seconds: 1.5, Verified: true}}, {{Seconds: 0.5, Verified: false}}},
-			Matrix: [][]int64{{0, 1, 10, 20}, {2, 0, 0, 0}, {100, 0, 0, 3}, {0, 0, 4, 0}}}},
+		Sizes: []*drive.Comparison{{Benchmark: "bibw", Unit: "MB/s", Targets: two, Ranks: 2, Rounds: 4,
+			Rows: []drive.Sizes{
+				{Size: 1, Values: [][]float64{zipped, native}, Against: []stat.Comparison{stat.Compare(zipped, native)}},
+				{Size: 4096, Values: [][]float64{zipped, zipped}, Against: []stat.Comparison{stat.Compare(zipped, zipped)}},
+			}}},
+		Ranks: []drive.Scaling{{Benchmark: "bcast", Unit: "us", Size: 1024, Targets: two, Ranks: []int{2, 4},
+			Values: [][][]float64{{zipped, zipped}, {native, native}}}},
+		NPB: []Kernel{{Name: "cg", Class: "S", Ranks: 4, Targets: two,
+			Results: [][]npb.Result{{{Seconds: 1.5, Verified: true}}, {{Seconds: 0.5, Verified: false}}},
+			Matrix:  [][]int64{{0, 1, 10, 20}, {2, 0, 0, 0}, {100, 0, 0, 3}, {0, 0, 4, 0}}}},
 	}
 }
 
@@ -35,7 +38,8 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Bidirectional bandwidth, 2 ranks", "Broadcast of 1K bytes over ranks", "41.5", "(n.s.)", "NO", "130", "a setting", drive.Clocks, "Traffic of cg S, 4 ranks"} {
+	for _, want := range []string{"Bidirectional bandwidth, 2 ranks", "Broadcast of 1K bytes over ranks", "41.5",
+		"(n.s.)", "NO", "130", "a setting", drive.Clocks, "Traffic of cg S, 4 ranks"} {
 		for form, text := range map[string]string{"HTML": string(html), "Markdown": string(md)} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the %s has no %q", form, want)
@@ -73,7 +77,8 @@ func TestIncompleteReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for form, text := range map[string]string{"HTML": string(html), "Markdown": string(md)} {
-		if !strings.Contains(text, "ended early") || !strings.Contains(text, "too few to test differences") || strings.Contains(text, "(n.s.)") {
+		if !strings.Contains(text, "ended early") || !strings.Contains(text, "too few to test differences") ||
+			strings.Contains(text, "(n.s.)") {
 			t.Errorf("%s:\n%.3000s", form, text)
 		}
 	}
@@ -91,7 +96,8 @@ func TestAcross(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0.0123: "0.0123", 0: "0", 1.234: "1.23", 12.34: "12.3", 123.4: "123", 12345: "12345"} {
+	for v, want := range map[float64]string{0.0123: "0.0123", 0: "0", 1.234: "1.23", 12.34: "12.3", 123.4: "123",
+		12345: "12345"} {
 		if got := number(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}

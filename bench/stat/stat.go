@@ -42,7 +42,8 @@ func Summarize(x []float64) Summary {
 	}
 	s := slices.Sorted(slices.Values(x))
 	n := len(s)
-	sum := Summary{N: n, Min: s[0], Max: s[n-1], Median: Quantile(s, 0.5), Q1: Quantile(s, 0.25), Q3: Quantile(s, 0.75), CI: -1, Lag1: Autocorrelation(x, 1)}
+	sum := Summary{N: n, Min: s[0], Max: s[n-1], Median: Quantile(s, 0.5), Q1: Quantile(s, 0.25), Q3: Quantile(s, 0.75),
+		CI: -1, Lag1: Autocorrelation(x, 1)}
 	sum.Mean = stat.Mean(s, nil)
 	if n > 1 {
 		sum.StdDev = stat.StdDev(s, nil)
@@ -128,7 +129,8 @@ func Subsample(x []float64) (kept []float64, k int) {
 		for i := 0; i < len(x); i += k {
 			kept = append(kept, x[i])
 		}
-		if math.Abs(Autocorrelation(kept, 1)) < 1.96/math.Sqrt(float64(len(kept))) || len(kept) < 8 || k >= max(1, len(x)/4) {
+		if math.Abs(Autocorrelation(kept, 1)) < 1.96/math.Sqrt(float64(len(kept))) || len(kept) < 8 ||
+			k >= max(1, len(x)/4) {
 			return kept, k
 		}
 	}

@@ -55,7 +55,8 @@ func TestMedianIntervalCovers(t *testing.T) {
 // = 3, sigma² = 25/12·(11 - 60/90), z = 9/4.640.
 func TestMannWhitney(t *testing.T) {
 	near(t, "exact", MannWhitney([]float64{1, 2, 3}, []float64{4, 5, 6}), 0.1, 1e-12)
-	near(t, "exact 2", MannWhitney([]float64{0.8, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46}, []float64{1.15, 0.88, 0.9, 0.74, 1.21}), 0.2544, 1e-4)
+	near(t, "exact 2", MannWhitney([]float64{0.8, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46},
+		[]float64{1.15, 0.88, 0.9, 0.74, 1.21}), 0.2544, 1e-4)
 	near(t, "ties", MannWhitney([]float64{1, 1, 2, 2, 3}, []float64{2, 3, 3, 4, 4}), 0.05241, 1e-4)
 	near(t, "same", MannWhitney([]float64{1, 1}, []float64{1, 1}), 1, 0)
 	near(t, "empty", MannWhitney(nil, []float64{1}), 1, 0)

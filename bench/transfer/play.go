@@ -95,7 +95,8 @@ type player struct {
 }
 
 func (m *mover) rehearse(p *played) error {
-	x := &player{m: m, p: p, over: make(map[int]bool), left: len(p.Sends) + len(p.Receives), pending: make([][]waiting, len(m.engines))}
+	x := &player{m: m, p: p, over: make(map[int]bool), left: len(p.Sends) + len(p.Receives),
+		pending: make([][]waiting, len(m.engines))}
 	largest := 1
 	for range m.engines {
 		x.waiting = append(x.waiting, make(map[int][]part))

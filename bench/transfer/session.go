@@ -121,7 +121,8 @@ func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
 func (s *Session) join(ways ...[]Forwarder) error {
 	jobs := make([]jobenv.Job, len(ways))
 	for k := range jobs {
-		jobs[k] = jobenv.Job{ID: "transfer-" + rand.Text(), Secret: rand.Text(), Layout: s.layout, Timeout: joinPatience}
+		jobs[k] = jobenv.Job{ID: "transfer-" + rand.Text(), Secret: rand.Text(), Layout: s.layout,
+			Timeout: joinPatience}
 	}
 	questions := make(map[*remote]request)
 	for _, r := range s.order {
@@ -217,7 +218,8 @@ func (s *Session) Run(messages []Message) ([]float64, error) {
 		if m.Via != Direct && (from.rank < 0 || to.rank < 0 || from.Cluster == to.Cluster) {
 			return nil, fmt.Errorf("a message from %s to %s cannot take a forwarder", m.From, m.To)
 		}
-		p := part{ID: base + i, Via: m.Via, Bytes: m.Bytes, Addr: net.JoinHostPort(cmp.Or(to.Address, m.To), strconv.Itoa(to.port))}
+		p := part{ID: base + i, Via: m.Via, Bytes: m.Bytes,
+			Addr: net.JoinHostPort(cmp.Or(to.Address, m.To), strconv.Itoa(to.port))}
 		p.Peer = to.rank
 		at(from).Sends = append(at(from).Sends, p)
 		p.Peer = from.rank

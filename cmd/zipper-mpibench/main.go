@@ -54,7 +54,8 @@ func main() {
 				},
 			},
 			{
-				Name: "net", Usage: "a Netgauge-style pattern over an MPI module; the report as JSON", ArgsUsage: "PATTERN MODULE",
+				Name: "net", Usage: "a Netgauge-style pattern over an MPI module; the report as JSON",
+				ArgsUsage: "PATTERN MODULE",
 				Flags: []cli.Flag{
 					&cli.IntFlag{Name: "reps", Usage: "measurements per size", Value: n.Reps, Destination: &n.Reps},
 					&cli.Uint64Flag{Name: "seed", Usage: "of random bisections", Value: n.Seed, Destination: &n.Seed},
@@ -75,16 +76,24 @@ func main() {
 			{
 				Name: "osu", Usage: "an OSU-style micro-benchmark", ArgsUsage: "NAME...",
 				Flags: []cli.Flag{format,
-					&cli.IntFlag{Name: "min", Usage: "smallest message, bytes", Value: o.MinSize, Destination: &o.MinSize},
-					&cli.IntFlag{Name: "max", Usage: "largest message, bytes (0: the benchmark's own)", Destination: &o.MaxSize},
-					&cli.IntFlag{Name: "window", Usage: "messages in flight in bandwidth tests", Value: o.Window, Destination: &o.Window},
-					&cli.IntFlag{Name: "reps", Usage: "repetitions at most", Value: o.Rule.Max, Destination: &o.Rule.Max},
-					&cli.IntFlag{Name: "warmup", Usage: "iterations before measuring, at most (0: as many as the original)", Destination: &o.Warmup},
-					&cli.Float64Flag{Name: "rep-seconds", Usage: "length of one repetition", Value: o.RepSeconds, Destination: &o.RepSeconds},
+					&cli.IntFlag{Name: "min", Usage: "smallest message, bytes", Value: o.MinSize,
+						Destination: &o.MinSize},
+					&cli.IntFlag{Name: "max", Usage: "largest message, bytes (0: the benchmark's own)",
+						Destination: &o.MaxSize},
+					&cli.IntFlag{Name: "window", Usage: "messages in flight in bandwidth tests", Value: o.Window,
+						Destination: &o.Window},
+					&cli.IntFlag{Name: "reps", Usage: "repetitions at most", Value: o.Rule.Max,
+						Destination: &o.Rule.Max},
+					&cli.IntFlag{Name: "warmup",
+						Usage:       "iterations before measuring, at most (0: as many as the original)",
+						Destination: &o.Warmup},
+					&cli.Float64Flag{Name: "rep-seconds", Usage: "length of one repetition", Value: o.RepSeconds,
+						Destination: &o.RepSeconds},
 				},
 				Action: func(c *cli.Context) error {
 					if c.NArg() < 1 || o.MinSize < 1 || o.Window < 1 || o.Rule.Max < 1 || o.Warmup < 0 {
-						return cli.Exit(fmt.Sprintf("usage: osu NAME...; sizes, window and reps from 1; NAME is one of %v", osu.Names()), 2)
+						return cli.Exit(fmt.Sprintf("usage: osu NAME...; sizes, window and reps from 1; NAME is one of %v", osu.Names()),
+							2)
 					}
 					o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
 					format := c.String("format")

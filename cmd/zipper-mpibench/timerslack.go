@@ -13,6 +13,7 @@ import (
 // a core from the ranks.
 func keepCalm() {
 	if err := timerslack.Start(); err != nil {
-		fmt.Fprintf(os.Stderr, "zipper-mpibench: cannot set the timer slack (%v): the Go runtime's monitor disturbs the measurement\n", err)
+		fmt.Fprintf(os.Stderr, "zipper-mpibench: cannot set the timer slack (%v): the Go runtime's monitor disturbs the measurement\n",
+			err)
 	}
 }

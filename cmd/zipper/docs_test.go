@@ -22,7 +22,8 @@ var (
 // flag of that command.
 func TestDocumentedFlags(t *testing.T) {
 	others := []string{ // of scripts, launchers and other programs
-		"isolated", "long", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile", "distribution", "now"}
+		"isolated", "long", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile",
+		"distribution", "now"}
 	var files []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "examples/launch/*", "dist/*"} {
 		found, err := filepath.Glob(filepath.Join("../..", pattern))

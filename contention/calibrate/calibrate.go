@@ -115,7 +115,8 @@ func (s *Samples) write(w *strings.Builder) error {
 	if name == "" {
 		name = "calibrated"
 	}
-	fmt.Fprintf(w, "# Written by zipper calibrate. Edit freely; docs/contention.md describes the fields.\nname: %q\n", name)
+	fmt.Fprintf(w, "# Written by zipper calibrate. Edit freely; docs/contention.md describes the fields.\nname: %q\n",
+		name)
 	var ethernet []string
 	fmt.Fprintln(w, "clusters:")
 	for i := range s.Clusters {
@@ -175,7 +176,8 @@ func (c *Cluster) write(w io.Writer) (skewed bool, err error) {
 		skewed = busy.Value < asymmetric*alone.Value
 		note = fmt.Sprintf("with many messages coming in, %.0f %% of the rate goes out", 100*busy.Value/alone.Value)
 	}
-	fmt.Fprintf(w, "    nic: {in: %.0f, out: %.0f, asymmetric: %v} # bytes/s %s; %s\n", lone.Value, lone.Value, skewed, how, note)
+	fmt.Fprintf(w, "    nic: {in: %.0f, out: %.0f, asymmetric: %v} # bytes/s %s; %s\n", lone.Value, lone.Value, skewed,
+		how, note)
 	if len(c.Latency) > 0 {
 		l, err := fit.Mean(c.Latency)
 		if err != nil || l.Value < 0 {
@@ -217,7 +219,8 @@ func (z *Zipper) write(w io.Writer) error {
 		if err != nil || l.Value < 0 {
 			return fmt.Errorf("latency %v: %v", l, err)
 		}
-		fmt.Fprintf(w, "    through: %.9f # seconds ± %.2g (standard error), of a small message from cluster to cluster\n", l.Value, l.Err)
+		fmt.Fprintf(w, "    through: %.9f # seconds ± %.2g (standard error), of a small message from cluster to cluster\n",
+			l.Value, l.Err)
 	}
 	if z.Segment > 0 {
 		fmt.Fprintf(w, "    relay: segmented # pieces are sent on when they are whole\n    segment: %d\n", z.Segment)
@@ -227,7 +230,8 @@ func (z *Zipper) write(w io.Writer) error {
 		if err != nil || h.Value < 0 {
 			return fmt.Errorf("handshake %v: %v", h, err)
 		}
-		fmt.Fprintf(w, "    handshake: %.9f # seconds ± %.2g (standard error), of messages of more than\n    eager: %d\n", h.Value, h.Err, z.Eager)
+		fmt.Fprintf(w, "    handshake: %.9f # seconds ± %.2g (standard error), of messages of more than\n    eager: %d\n",
+			h.Value, h.Err, z.Eager)
 	}
 	if z.Socket > 0 {
 		fmt.Fprintf(w, "    socket: %d # unsent in a socket and, where known, on the way\n", z.Socket)
@@ -259,7 +263,8 @@ func (z *Zipper) memory(w io.Writer) error {
 	if at > 0.5 {
 		note = "perhaps what limits, the messages cannot tell it from the forwarder"
 	}
-	fmt.Fprintf(w, "    memory: {bandwidth: %.0f, crossings: 2} # bytes/s %s that a thread copies; both directions at once took %.2g %% of it: %s\n", m.Value, how, 100*at, note)
+	fmt.Fprintf(w, "    memory: {bandwidth: %.0f, crossings: 2} # bytes/s %s that a thread copies; both directions at once took %.2g %% of it: %s\n",
+		m.Value, how, 100*at, note)
 	return nil
 }
 
@@ -307,7 +312,8 @@ func (z *Zipper) forwarder(w io.Writer, clusters []string, in, out map[string]fl
 	case !measured:
 		fmt.Fprintln(w, "    # forwarder: not measured, taken as free")
 	case blocking:
-		fmt.Fprintf(w, "    forwarder: {threads: 1, one_way: %v} # passes what a thread does that receives, then sends\n", !half)
+		fmt.Fprintf(w, "    forwarder: {threads: 1, one_way: %v} # passes what a thread does that receives, then sends\n",
+			!half)
 	case copyRate > 0:
 		fmt.Fprintf(w, "    forwarder: {copy: %.0f, half: %v} # less than its ports carry\n", copyRate, half)
 	default:

@@ -70,25 +70,31 @@ zippers:
 		s := Samples{Clusters: []Cluster{
 			{Name: "a", Hosts: []string{"a1", "a2", "a3", "a4"}, Lone: one("a1>a2"), OutAlone: one("a1>a2"),
 				OutBusy: measure(t, p, "a1>a2", "a3>a1", "a4>a1")[0], Latency: []float64{1e-5, 1.1e-5}},
-			{Name: "b", Hosts: []string{"b1", "b2", "b3", "b4"}, Lone: one("b1>b2"), OutAlone: one("b1>b2"), OutBusy: measure(t, p, "b1>b2", "b3>b1", "b4>b1")[0]},
-		}, Zippers: []Zipper{{Name: "z", Handshake: []float64{1e-3, 1.1e-3, 0.9e-3}, Through: []float64{5e-4, 6e-4, 4e-4}, Eager: 65536, Socket: 131072,
+			{Name: "b", Hosts: []string{"b1", "b2", "b3", "b4"}, Lone: one("b1>b2"), OutAlone: one("b1>b2"),
+				OutBusy: measure(t, p, "b1>b2", "b3>b1", "b4>b1")[0]},
+		}, Zippers: []Zipper{{Name: "z", Handshake: []float64{1e-3, 1.1e-3, 0.9e-3},
+			Through: []float64{5e-4, 6e-4, 4e-4}, Eager: 65536, Socket: 131072,
 			In:     map[string][]float64{"a": one("a1>z"), "b": one("b1>z")},
 			Out:    map[string][]float64{"a": one("z>a1"), "b": one("z>b1")},
 			Single: map[string][]float64{"a>b": one("a1>b1"), "b>a": one("b1>a1")},
-			Both:   map[string][]float64{"a>b": measure(t, p, "a1>b1", "b2>a2")[0], "b>a": measure(t, p, "b1>a1", "a2>b2")[0]},
-			Many:   map[string][]float64{"a>b": sum(measure(t, p, many...)), "b>a": sum(measure(t, p, back...))}}}}
+			Both: map[string][]float64{"a>b": measure(t, p, "a1>b1", "b2>a2")[0],
+				"b>a": measure(t, p, "b1>a1", "a2>b2")[0]},
+			Many: map[string][]float64{"a>b": sum(measure(t, p, many...)), "b>a": sum(measure(t, p, back...))}}}}
 		var file bytes.Buffer
 		got, err := Write(&file, s)
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		for _, want := range []string{x.want, `nic: {in: 100000000, out: 100000000, asymmetric: true} # bytes/s ±`, "sharing: zhu", `"b": {in: 90000000, out: 90000000}`} {
+		for _, want := range []string{x.want, `nic: {in: 100000000, out: 100000000, asymmetric: true} # bytes/s ±`,
+			"sharing: zhu", `"b": {in: 90000000, out: 90000000}`} {
 			if !strings.Contains(file.String(), want) {
 				t.Errorf("%s: no %q in\n%s", name, want, file.String())
 			}
 		}
-		if z := got.Zippers[0]; z.Eager.RatString() != "65536" || z.Socket.RatString() != "131072" || z.Handshake.RatString() != "1/1000" || z.Through.RatString() != "1/2000" {
-			t.Errorf("%s: eager %v, socket %v, handshake %v, through %v", name, z.Eager, z.Socket, z.Handshake, z.Through)
+		if z := got.Zippers[0]; z.Eager.RatString() != "65536" || z.Socket.RatString() != "131072" ||
+			z.Handshake.RatString() != "1/1000" || z.Through.RatString() != "1/2000" {
+			t.Errorf("%s: eager %v, socket %v, handshake %v, through %v", name, z.Eager, z.Socket, z.Handshake,
+				z.Through)
 		}
 		if !got.Clusters[0].NIC.Asymmetric || got.Clusters[1].NIC.Asymmetric {
 			t.Errorf("%s: asymmetric %v %v", name, got.Clusters[0].NIC.Asymmetric, got.Clusters[1].NIC.Asymmetric)
@@ -98,11 +104,14 @@ zippers:
 
 func TestMissingMeasurements(t *testing.T) {
 	for want, s := range map[string]Samples{
-		"no clusters":                      {},
-		"cluster a: lone message":          {Clusters: []Cluster{{Name: "a", Hosts: []string{"x"}}}},
-		"-1 is not above 0":                {Clusters: []Cluster{{Name: "a", Hosts: []string{"x"}, Lone: []float64{-1}}}},
-		"zipper z: out of the zipper to a": {Clusters: []Cluster{{Name: "a", Hosts: []string{"x"}, Lone: []float64{1}}}, Zippers: []Zipper{{Name: "z", In: map[string][]float64{"a": {1}}}}},
-		"not valid":                        {Clusters: []Cluster{{Name: "a", Hosts: []string{"x", "x"}, Lone: []float64{1}}}},
+		"no clusters":             {},
+		"cluster a: lone message": {Clusters: []Cluster{{Name: "a", Hosts: []string{"x"}}}},
+		"-1 is not above 0": {Clusters: []Cluster{{Name: "a", Hosts: []string{"x"},
+			Lone: []float64{-1}}}},
+		"zipper z: out of the zipper to a": {Clusters: []Cluster{{Name: "a", Hosts: []string{"x"}, Lone: []float64{1}}},
+			Zippers: []Zipper{{Name: "z", In: map[string][]float64{"a": {1}}}}},
+		"not valid": {Clusters: []Cluster{{Name: "a", Hosts: []string{"x", "x"},
+			Lone: []float64{1}}}},
 	} {
 		if _, err := Write(new(bytes.Buffer), s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)

@@ -31,9 +31,12 @@ type Graph struct {
 func Graphs() []Graph {
 	return []Graph{
 		{"Fig. 2.4", 4, []penalty.Edge{{From: 0, To: 1}, {From: 0, To: 2}, {From: 3, To: 1}, {From: 1, To: 2}}},
-		{"Fig. 3", 4, []penalty.Edge{{From: 0, To: 1}, {From: 0, To: 2}, {From: 0, To: 3}, {From: 1, To: 3}, {From: 1, To: 0}, {From: 2, To: 0}}},
-		{"Fig. 4 A", 4, []penalty.Edge{{From: 0, To: 3}, {From: 0, To: 1}, {From: 1, To: 3}, {From: 2, To: 3}, {From: 3, To: 1}}},
-		{"Fig. 4 B", 5, []penalty.Edge{{From: 0, To: 4}, {From: 0, To: 1}, {From: 1, To: 4}, {From: 2, To: 4}, {From: 3, To: 4}}},
+		{"Fig. 3", 4, []penalty.Edge{{From: 0, To: 1}, {From: 0, To: 2}, {From: 0, To: 3}, {From: 1, To: 3},
+			{From: 1, To: 0}, {From: 2, To: 0}}},
+		{"Fig. 4 A", 4, []penalty.Edge{{From: 0, To: 3}, {From: 0, To: 1}, {From: 1, To: 3}, {From: 2, To: 3},
+			{From: 3, To: 1}}},
+		{"Fig. 4 B", 5, []penalty.Edge{{From: 0, To: 4}, {From: 0, To: 1}, {From: 1, To: 4}, {From: 2, To: 4},
+			{From: 3, To: 4}}},
 	}
 }
 
@@ -72,13 +75,15 @@ func (t *Timed) means() (means []float64, width float64, err error) {
 // predicted are the times by a sharing rule, with a reading of rule (b), where a lone message has
 // the rate.
 func (t *Timed) predicted(rule string, r penalty.Reading, lone float64) ([]float64, error) {
-	p, err := platform.Read(strings.NewReader(fmt.Sprintf("clusters: [{name: c, hosts: %d, nic: %.0f, rule_b: %q}]", t.Hosts, lone, r)))
+	p, err := platform.Read(strings.NewReader(fmt.Sprintf("clusters: [{name: c, hosts: %d, nic: %.0f, rule_b: %q}]",
+		t.Hosts, lone, r)))
 	if err != nil {
 		return nil, err
 	}
 	var ms []platform.Message
 	for _, e := range t.Edges {
-		ms = append(ms, platform.Message{From: fmt.Sprint("c", e.From+1), To: fmt.Sprint("c", e.To+1), Bytes: big.NewRat(int64(t.Bytes), 1)})
+		ms = append(ms, platform.Message{From: fmt.Sprint("c", e.From+1), To: fmt.Sprint("c", e.To+1),
+			Bytes: big.NewRat(int64(t.Bytes), 1)})
 	}
 	x, err := predict.Run(p, ms, predict.Options{Sharing: rule})
 	if err != nil {
@@ -100,13 +105,14 @@ func (t *Timed) penalties(r penalty.Reading, lone float64) ([]fit.Value, error) 
 		for i := range s {
 			times[i] = num.Float(s[i])
 		}
-		rho, err := penalty.Extract(times, num.Float(t.Bytes), num.Float(1/lone), func(alive []int) ([]num.Float, error) {
-			var edges []penalty.Edge
-			for _, i := range alive {
-				edges = append(edges, t.Edges[i])
-			}
-			return penalty.Rho[num.Float](edges, r), nil
-		})
+		rho, err := penalty.Extract(times, num.Float(t.Bytes), num.Float(1/lone),
+			func(alive []int) ([]num.Float, error) {
+				var edges []penalty.Edge
+				for _, i := range alive {
+					edges = append(edges, t.Edges[i])
+				}
+				return penalty.Rho[num.Float](edges, r), nil
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -181,12 +187,16 @@ func (c *Cluster) ruleB(w io.Writer, lone float64) error {
 		return 1
 	})
 	best, next := order[0], order[1]
-	list := fmt.Sprintf("the times of %d graphs: U %.0f %%, R %.0f %%, off %.0f %%, max-min %.0f %% away", len(c.Graphs), 100*off(by[0], measured), 100*off(by[1], measured), 100*off(by[2], measured), 100*off(fair, measured))
+	list := fmt.Sprintf("the times of %d graphs: U %.0f %%, R %.0f %%, off %.0f %%, max-min %.0f %% away",
+		len(c.Graphs), 100*off(by[0], measured), 100*off(by[1], measured), 100*off(by[2], measured),
+		100*off(fair, measured))
 	switch e := off(by[best], measured); {
 	case e > near:
-		fmt.Fprintf(w, "    rule_b: U # the default: no reading is within %.0f %% of %s; this network does not share as the penalty rule says\n", 100*near, list)
+		fmt.Fprintf(w, "    rule_b: U # the default: no reading is within %.0f %% of %s; this network does not share as the penalty rule says\n",
+			100*near, list)
 	case off(by[next], by[best]) < width:
-		fmt.Fprintf(w, "    rule_b: %q # %s; but %v and %v differ by no more than the 95 %% intervals\n", readings[best], list, readings[best], readings[next])
+		fmt.Fprintf(w, "    rule_b: %q # %s; but %v and %v differ by no more than the 95 %% intervals\n",
+			readings[best], list, readings[best], readings[next])
 	default:
 		fmt.Fprintf(w, "    rule_b: %q # %s\n", readings[best], list)
 	}

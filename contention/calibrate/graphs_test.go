@@ -43,20 +43,23 @@ func TestRuleB(t *testing.T) {
 		`1>4 5.00±0.00 1>2 5.00±0.00 2>4 2.50±0.00 3>4 2.50±0`: graphsTimed(t, "penalty", penalty.Unmixed, 0),
 	} {
 		var file bytes.Buffer
-		if _, err := Write(&file, Samples{Clusters: []Cluster{c}}); err != nil || !strings.Contains(file.String(), want) {
+		if _, err := Write(&file, Samples{Clusters: []Cluster{c}}); err != nil ||
+			!strings.Contains(file.String(), want) {
 			t.Errorf("%v: no %q in\n%s", err, want, file.String())
 		}
 	}
 	c := graphsTimed(t, "penalty", penalty.Unmixed, 0)
 	c.Graphs[0].Seconds[1] = nil
-	if _, err := Write(new(bytes.Buffer), Samples{Clusters: []Cluster{c}}); err == nil || !strings.Contains(err.Error(), "Fig. 2.4") {
+	if _, err := Write(new(bytes.Buffer), Samples{Clusters: []Cluster{c}}); err == nil ||
+		!strings.Contains(err.Error(), "Fig. 2.4") {
 		t.Errorf("times are missing: %v", err)
 	}
 }
 
 // The graphs are those of the paper: the same penalties.
 func TestGraphs(t *testing.T) {
-	want := map[string][]string{"Fig. 2.4": {"4", "4", "4/3", "4/3"}, "Fig. 3": {"7/2", "7/2", "7/2", "10/3", "10/3", "3/2"},
+	want := map[string][]string{"Fig. 2.4": {"4", "4", "4/3", "4/3"},
+		"Fig. 3":   {"7/2", "7/2", "7/2", "10/3", "10/3", "3/2"},
 		"Fig. 4 A": {"5", "5", "5/2", "5/2", "5/4"}, "Fig. 4 B": {"5", "5", "7/2", "7/2", "7/2"}}
 	for _, g := range Graphs() {
 		for i, rho := range penalty.Rho[num.Rat](g.Edges, penalty.Unmixed) {

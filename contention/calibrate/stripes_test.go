@@ -24,7 +24,8 @@ func TestRails(t *testing.T) {
 		{20e6, "proportional", "rails: {policy: proportional, min: 1000}\n"},
 		{20e6, "equal", "rails: {policy: equal, min: 1000}\n"},
 	} {
-		s := Samples{Clusters: []Cluster{{Name: "a", Hosts: []string{"a1", "a2"}, Lone: []float64{100e6}}, {Name: "b", Hosts: []string{"b1", "b2"}, Lone: []float64{100e6}}},
+		s := Samples{Clusters: []Cluster{{Name: "a", Hosts: []string{"a1", "a2"}, Lone: []float64{100e6}},
+			{Name: "b", Hosts: []string{"b1", "b2"}, Lone: []float64{100e6}}},
 			Zippers: []Zipper{zipper("z1", 50e6), zipper("z2", x.second)}}
 		var file bytes.Buffer
 		if _, err := Write(&file, s); err != nil {
@@ -48,7 +49,8 @@ func TestMemory(t *testing.T) {
 	for rate, want := range map[float64]string{1e9: "perhaps what limits", 1e6: "nowhere near"} {
 		z.Both["a>b"][0], z.Both["b>a"][0] = rate, rate
 		var b strings.Builder
-		if err := z.memory(&b); err != nil || !strings.Contains(b.String(), "memory: {bandwidth: 3050000000, crossings: 2}") || !strings.Contains(b.String(), want) {
+		if err := z.memory(&b); err != nil || !strings.Contains(b.String(),
+			"memory: {bandwidth: 3050000000, crossings: 2}") || !strings.Contains(b.String(), want) {
 			t.Errorf("%v: %s", err, b.String())
 		}
 	}

@@ -49,7 +49,8 @@ func (p PLogP) RTT(n int, m float64) float64 {
 // g and o those of one byte. The conversion is usual, not from the survey.
 func (p PLogP) LogGP(big float64) LogGP {
 	os, or := p.Os.At(1), p.Or.At(1)
-	return LogGP{LogP{L: p.L + p.G.At(1) - os - or, Os: (os + or) / 2, Or: (os + or) / 2, Gap: p.G.At(1)}, (p.G.At(big) - p.G.At(0)) / big}
+	return LogGP{LogP{L: p.L + p.G.At(1) - os - or, Os: (os + or) / 2, Or: (os + or) / 2, Gap: p.G.At(1)},
+		(p.G.At(big) - p.G.At(0)) / big}
 }
 
 // LogGPS is model 10. Up to Small bytes each costs Gs, beyond Gl; above Sync a

@@ -37,7 +37,8 @@ func TestNoisyFitsRecoverParameters(t *testing.T) {
 	prtt := func(n int, d, m float64) float64 {
 		return 2*(os+L+or+(m-1)*G) + float64(n-1)*math.Max(os+d, g+(m-1)*G)
 	}
-	p := PRTT{Sizes: []float64{1, 101, 401, 1001}, N: 16, Delay: 20, Delayed: noisy(prtt(16, 20, 1), .1, 40), Or: noisy(or, .1, 40)}
+	p := PRTT{Sizes: []float64{1, 101, 401, 1001}, N: 16, Delay: 20, Delayed: noisy(prtt(16, 20, 1), .1, 40),
+		Or: noisy(or, .1, 40)}
 	for _, m := range p.Sizes {
 		p.One, p.Row = append(p.One, noisy(prtt(1, 0, m), .1, 40)), append(p.Row, noisy(prtt(16, 0, m), .1, 40))
 	}
@@ -69,7 +70,8 @@ func TestNoisyFitsRecoverParameters(t *testing.T) {
 	within(t, "g(1000)", pl.G[1], 20)
 	within(t, "o_r(1000)", pl.Or[1], 3)
 
-	tl, err := FitTauLop([][]float64{noisy(4, .05, 40)}, [][][]float64{{noisy(4+2*1, .05, 40), noisy(4+2*1.5, .05, 40)}}, 2)
+	tl, err := FitTauLop([][]float64{noisy(4, .05, 40)},
+		[][][]float64{{noisy(4+2*1, .05, 40), noisy(4+2*1.5, .05, 40)}}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,8 @@ func TestLogGPSFindsBothThresholds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Sync != 3000 || math.Abs(l.Small-1000) > 1 || math.Abs(l.Gs.Value-.02) > 1e-9 || math.Abs(l.Gl.Value-.005) > 1e-9 || math.Abs(l.O.Value-10) > 1e-6 {
+	if l.Sync != 3000 || math.Abs(l.Small-1000) > 1 || math.Abs(l.Gs.Value-.02) > 1e-9 ||
+		math.Abs(l.Gl.Value-.005) > 1e-9 || math.Abs(l.O.Value-10) > 1e-6 {
 		t.Errorf("%+v", l)
 	}
 }

@@ -93,7 +93,8 @@ func FitLMO(d LMOData) (LMO, error) {
 			}
 			inverse := sized[i][j].minus(zero[i][j]).times(1 / d.Bytes).minus(l.T[i]).minus(l.T[j])
 			if inverse.Value <= 0 {
-				return l, fmt.Errorf("link %d-%d: the processors' delays leave %v s/B for the wire: measure more or use larger messages", i, j, inverse.Value)
+				return l, fmt.Errorf("link %d-%d: the processors' delays leave %v s/B for the wire: measure more or use larger messages",
+					i, j, inverse.Value)
 			}
 			l.Beta[i][j] = Value{1 / inverse.Value, inverse.Err / (inverse.Value * inverse.Value)}
 		}

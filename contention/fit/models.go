@@ -40,7 +40,8 @@ type PRTT struct {
 type LogGP struct{ L, LRaw, Os, Or, Gap, G Value }
 
 func (l LogGP) Model() catalogue.LogGP {
-	return catalogue.LogGP{LogP: catalogue.LogP{L: l.L.Value, Os: l.Os.Value, Or: l.Or.Value, Gap: l.Gap.Value}, G: l.G.Value}
+	return catalogue.LogGP{LogP: catalogue.LogP{L: l.L.Value, Os: l.Os.Value, Or: l.Or.Value, Gap: l.Gap.Value},
+		G: l.G.Value}
 }
 
 // FitLogGP: Q(m) = (PRTT(n,d,m)-PRTT(1,0,m))/(n-1) is g+(m-1)G for d = 0 and
@@ -75,7 +76,8 @@ func FitLogGP(p PRTT) (LogGP, error) {
 	}
 	l.Os = delayed.minus(first).times(1 / float64(p.N-1))
 	if l.Os.Value -= p.Delay; l.Os.Value < -2*l.Os.Err-1e-9*p.Delay || p.Delay <= l.Gap.Value {
-		return l, fmt.Errorf("delay %v is not above the gap %v: o_s cannot be seen, use a longer delay", p.Delay, l.Gap.Value)
+		return l, fmt.Errorf("delay %v is not above the gap %v: o_s cannot be seen, use a longer delay", p.Delay,
+			l.Gap.Value)
 	}
 	if l.Or, err = Mean(p.Or); err != nil {
 		return l, fmt.Errorf("receive overhead: %w", err)

@@ -51,7 +51,8 @@ func Mean(samples []float64) (Value, error) {
 // Student's t, for the confidence level (0.95). It needs two samples.
 func HalfWidth(samples []float64, level float64) (float64, error) {
 	if len(samples) < 2 || !(level > 0 && level < 1) {
-		return 0, fmt.Errorf("a confidence interval needs two samples (got %d) and a level between 0 and 1 (got %v)", len(samples), level)
+		return 0, fmt.Errorf("a confidence interval needs two samples (got %d) and a level between 0 and 1 (got %v)",
+			len(samples), level)
 	}
 	m, err := Mean(samples)
 	if err != nil {

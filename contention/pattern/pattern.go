@@ -148,5 +148,6 @@ func host(s string, places []string) (string, error) {
 
 // message between two ranks.
 func message(from, to int, bytes *big.Rat, places []string) platform.Message {
-	return platform.Message{Name: fmt.Sprintf("%d>%d", from, to), From: places[from], To: places[to], Bytes: bytes, SameHost: true}
+	return platform.Message{Name: fmt.Sprintf("%d>%d", from, to), From: places[from], To: places[to], Bytes: bytes,
+		SameHost: true}
 }

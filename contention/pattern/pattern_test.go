@@ -25,10 +25,12 @@ b1 a2 5 name=y
 		t.Fatal(err)
 	}
 	if len(ms) != 4 || ms[1].From != "a1" || ms[1].To != "b1" || !slices.Equal(ms[1].After, []int{0, 2}) ||
-		ms[1].Start.RatString() != "3/2000" || ms[0].Bytes.RatString() != "65536" || ms[1].Line != 4 || ms[3].From != ms[3].To {
+		ms[1].Start.RatString() != "3/2000" || ms[0].Bytes.RatString() != "65536" || ms[1].Line != 4 ||
+		ms[3].From != ms[3].To {
 		t.Errorf("%+v", ms)
 	}
-	if ms, err := Read(strings.NewReader("10.1.0.1 0 5\n"), places); err != nil || ms[0].From != "10.1.0.1" || ms[0].To != places[0] {
+	if ms, err := Read(strings.NewReader("10.1.0.1 0 5\n"), places); err != nil || ms[0].From != "10.1.0.1" ||
+		ms[0].To != places[0] {
 		t.Errorf("an address: %+v, %v", ms, err)
 	}
 	for in, want := range map[string]string{
@@ -94,7 +96,8 @@ func TestGenerate(t *testing.T) {
 		}
 		sent[m.Name] = true
 	}
-	for _, bad := range []string{"circle", "ring:ranks=1", "ring:ranks=5", "ring:x=1", "gather:root=4", "random:d=4", "random:d=0", "ring:size=x", "ring:ranks=-1"} {
+	for _, bad := range []string{"circle", "ring:ranks=1", "ring:ranks=5", "ring:x=1", "gather:root=4", "random:d=4",
+		"random:d=0", "ring:size=x", "ring:ranks=-1"} {
 		if _, err := Generate(bad, places); err == nil {
 			t.Errorf("%s was accepted", bad)
 		}
@@ -115,8 +118,10 @@ func TestReplay(t *testing.T) {
 	if names(ms) != "0>1 0>2 0>3 1>2" {
 		t.Fatal(names(ms))
 	}
-	if ms[0].After != nil || ms[1].After != nil || fmt.Sprint(ms[2].After, ms[2].Sent, ms[3].After, ms[3].Sent) != "[] [1] [0] []" {
-		t.Errorf("after: %v %v %v %v; sent: %v %v", ms[0].After, ms[1].After, ms[2].After, ms[3].After, ms[2].Sent, ms[3].Sent)
+	if ms[0].After != nil || ms[1].After != nil || fmt.Sprint(ms[2].After, ms[2].Sent, ms[3].After,
+		ms[3].Sent) != "[] [1] [0] []" {
+		t.Errorf("after: %v %v %v %v; sent: %v %v", ms[0].After, ms[1].After, ms[2].After, ms[3].After, ms[2].Sent,
+			ms[3].Sent)
 	}
 	if ms[2].Delay.Cmp(big.NewRat(50, 1e9)) != 0 || ms[3].Delay.Cmp(big.NewRat(200, 1e9)) != 0 {
 		t.Errorf("delays %v %v", ms[2].Delay, ms[3].Delay)
@@ -131,7 +136,8 @@ func TestReplay(t *testing.T) {
 	if ms, err = Replay(tr, places, nil); err != nil || fmt.Sprint(ms[2].Sent) != "[0]" {
 		t.Errorf("after an eager message: %v, %v", ms[2].Sent, err)
 	}
-	matrix := &trace.Trace{Clusters: tr.Clusters, Totals: []trace.Total{{Src: 1, Dst: 0, Bytes: 4}, {Src: 0, Dst: 1, Bytes: 3}, {Src: 1, Dst: 0, Bytes: 4}}}
+	matrix := &trace.Trace{Clusters: tr.Clusters, Totals: []trace.Total{{Src: 1, Dst: 0, Bytes: 4},
+		{Src: 0, Dst: 1, Bytes: 3}, {Src: 1, Dst: 0, Bytes: 4}}}
 	if ms, err := Replay(matrix, places, nil); err != nil || names(ms) != "0>1 1>0" || ms[1].Bytes.RatString() != "8" {
 		t.Errorf("matrix: %s %v", names(ms), err)
 	}

@@ -65,7 +65,8 @@ func Extract[T num.Number[T]](times []T, bytes, alpha T, later func(alive []int)
 	for i := range rho {
 		left := bytes.Sub(sent[i])
 		if left.Sign() <= 0 {
-			return nil, fmt.Errorf("transfer %d would have sent everything after the first step: the times do not fit the penalties", i)
+			return nil, fmt.Errorf("transfer %d would have sent everything after the first step: the times do not fit the penalties",
+				i)
 		}
 		rho[i] = first.Div(alpha.Mul(left))
 	}

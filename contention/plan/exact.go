@@ -19,7 +19,8 @@ func Exact(p *Problem, steps int) (Placement, error) {
 	if steps <= 0 {
 		steps = exactSteps
 	}
-	s := &search{g: g, left: steps, best: math.Inf(1), where: make([]int, len(g.vertices)), used: make([]int, len(p.Sites))}
+	s := &search{g: g, left: steps, best: math.Inf(1), where: make([]int, len(g.vertices)),
+		used: make([]int, len(p.Sites))}
 	if where, ok := g.improve(); ok { // a good bound to begin with
 		s.best, s.found = p.Cost(g.placement(where))*(1+1e-12), where
 	}

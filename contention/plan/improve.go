@@ -91,7 +91,8 @@ func (g *graph) contract() *graph {
 		heaviest := 0.0
 		partner := v
 		for _, e := range g.vertices[v].edges {
-			if mate[e.to] < 0 && e.bytes > heaviest && g.vertices[v].size+g.vertices[e.to].size <= most && g.compatible(v, e.to) {
+			if mate[e.to] < 0 && e.bytes > heaviest && g.vertices[v].size+g.vertices[e.to].size <= most &&
+				g.compatible(v, e.to) {
 				heaviest, partner = e.bytes, e.to
 			}
 		}

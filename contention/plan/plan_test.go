@@ -179,13 +179,15 @@ func TestHubGoesToTheZipper(t *testing.T) {
 
 func TestBadProblems(t *testing.T) {
 	for what, p := range map[string]*Problem{
-		"no room":     twoClusters(9, 4, 4, 0, nil),
-		"unknown":     twoClusters(2, 4, 4, 0, []Edge{{0, 5, 1}}),
-		"NaN":         twoClusters(2, 4, 4, 0, []Edge{{0, 1, math.NaN()}}),
-		"no rate":     {Ranks: 1, Sites: []Site{{"a", 1, 1}}, Crossings: [][]float64{{0}}},
-		"too big set": {Ranks: 3, Rate: 1, Sites: []Site{{"a", 2, 1}, {"b", 2, 1}}, Crossings: [][]float64{{0, 1}, {1, 0}}, Together: [][]int{{0, 1, 2}}},
-		"contradiction": {Ranks: 2, Rate: 1, Sites: []Site{{"a", 2, 1}, {"b", 2, 1}}, Crossings: [][]float64{{0, 1}, {1, 0}},
-			Together: [][]int{{0, 1}}, Allowed: map[int][]int{0: {0}, 1: {1}}},
+		"no room": twoClusters(9, 4, 4, 0, nil),
+		"unknown": twoClusters(2, 4, 4, 0, []Edge{{0, 5, 1}}),
+		"NaN":     twoClusters(2, 4, 4, 0, []Edge{{0, 1, math.NaN()}}),
+		"no rate": {Ranks: 1, Sites: []Site{{"a", 1, 1}}, Crossings: [][]float64{{0}}},
+		"too big set": {Ranks: 3, Rate: 1, Sites: []Site{{"a", 2, 1}, {"b", 2, 1}},
+			Crossings: [][]float64{{0, 1}, {1, 0}}, Together: [][]int{{0, 1, 2}}},
+		"contradiction": {Ranks: 2, Rate: 1, Sites: []Site{{"a", 2, 1}, {"b", 2, 1}},
+			Crossings: [][]float64{{0, 1}, {1, 0}},
+			Together:  [][]int{{0, 1}}, Allowed: map[int][]int{0: {0}, 1: {1}}},
 	} {
 		if at, _, err := Solve(p); err == nil {
 			t.Errorf("%s: placed %v", what, at)

@@ -105,7 +105,8 @@ func InOrder(p *Problem) (Placement, error) {
 func (p *Problem) Check(at Placement) error {
 	for _, e := range p.Edges {
 		if e.A != e.B && e.Bytes > 0 && p.Crossings[at[e.A]][at[e.B]] >= unreachable {
-			return fmt.Errorf("ranks %d on %s and %d on %s cannot reach each other", e.A, p.Sites[at[e.A]].Name, e.B, p.Sites[at[e.B]].Name)
+			return fmt.Errorf("ranks %d on %s and %d on %s cannot reach each other", e.A, p.Sites[at[e.A]].Name, e.B,
+				p.Sites[at[e.B]].Name)
 		}
 	}
 	return nil

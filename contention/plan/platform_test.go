@@ -30,7 +30,8 @@ func TestFromPlatform(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(x.Sites) != 4 || x.Crossings[0][2] != 2 || x.Crossings[0][1] != 1 || x.Crossings[3][1] != 0 || x.Crossings[3][2] != unreachable {
+	if len(x.Sites) != 4 || x.Crossings[0][2] != 2 || x.Crossings[0][1] != 1 || x.Crossings[3][1] != 0 ||
+		x.Crossings[3][2] != unreachable {
 		t.Errorf("%+v", x)
 	}
 	if x.Rate != 2*500e6+2*500e6 {

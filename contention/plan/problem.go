@@ -148,7 +148,8 @@ func (p *Problem) build() (*graph, error) {
 			fits = fits || !math.IsInf(v.work[s], 1) && site.Room >= v.size
 		}
 		if !fits {
-			return nil, fmt.Errorf("ranks %v must stay together: no site they may go to has room for %d", g.vertices[i].ranks, v.size)
+			return nil, fmt.Errorf("ranks %v must stay together: no site they may go to has room for %d",
+				g.vertices[i].ranks, v.size)
 		}
 	}
 	pairs := make(map[[2]int]float64)

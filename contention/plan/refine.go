@@ -48,7 +48,8 @@ type pass struct {
 
 func newPass(g *graph, where []int) *pass {
 	n, k := len(g.vertices), len(g.p.Sites)
-	p := &pass{g: g, sites: k, where: where, used: make([]int, k), cost: make([]float64, n*k), queues: make([]moves, k*k),
+	p := &pass{g: g, sites: k, where: where, used: make([]int, k), cost: make([]float64, n*k),
+		queues:  make([]moves, k*k),
 		version: make([]int, n), locked: make([]bool, n)}
 	for v, s := range where {
 		p.used[s] += g.vertices[v].size

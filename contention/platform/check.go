@@ -61,7 +61,8 @@ func (p *Platform) check(line func(field string) int) error {
 	switch p.Sharing {
 	case "", "max-min", "streams", "buffered", "zhu", "zhu-paper", "penalty":
 	default:
-		return fmt.Errorf("line %d: sharing %q: use max-min, streams, buffered, zhu, zhu-paper or penalty", line("sharing"), p.Sharing)
+		return fmt.Errorf("line %d: sharing %q: use max-min, streams, buffered, zhu, zhu-paper or penalty",
+			line("sharing"), p.Sharing)
 	}
 	switch p.Rails.Policy {
 	case "", "spread", "equal", "proportional":
@@ -86,7 +87,8 @@ func (p *Platform) check(line func(field string) int) error {
 	}
 	for i := range p.Routes {
 		if _, err := p.follow(&p.Routes[i]); err != nil {
-			return fmt.Errorf("line %d: route from %s to %s: %w", p.Routes[i].line, p.Routes[i].From, p.Routes[i].To, err)
+			return fmt.Errorf("line %d: route from %s to %s: %w", p.Routes[i].line, p.Routes[i].From, p.Routes[i].To,
+				err)
 		}
 	}
 	return nil

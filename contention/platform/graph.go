@@ -68,8 +68,10 @@ type hop[T any] struct {
 // Build makes the graph. Errors name the message's line.
 func Build[T num.Number[T]](p *Platform, messages []Message) (*Graph[T], error) {
 	k := len(messages)
-	b := &builder[T]{p: p, index: make(map[string]int), flowOf: make(map[string][]hop[T]), routes: make(map[[2]int][]step),
-		g: &Graph[T]{Parts: make([][]int, k), First: make([][]int, k), Last: make([][]int, k), Readings: make(map[int]penalty.Reading)}}
+	b := &builder[T]{p: p, index: make(map[string]int), flowOf: make(map[string][]hop[T]),
+		routes: make(map[[2]int][]step),
+		g: &Graph[T]{Parts: make([][]int, k), First: make([][]int, k), Last: make([][]int, k),
+			Readings: make(map[int]penalty.Reading)}}
 	for i := range messages {
 		if err := b.message(i, &messages[i]); err != nil {
 			if messages[i].Line > 0 {
@@ -136,7 +138,8 @@ func value[T num.Number[T]](r *big.Rat) T {
 }
 
 // resource finds or makes a resource and, if back is given, its reverse twin.
-func (b *builder[T]) resource(kind sharing.Kind, name string, capacity *big.Rat, back string, backCapacity *big.Rat, asymmetric bool) int {
+func (b *builder[T]) resource(kind sharing.Kind, name string, capacity *big.Rat, back string, backCapacity *big.Rat,
+	asymmetric bool) int {
 	if i, ok := b.index[name]; ok {
 		return i
 	}
@@ -149,7 +152,8 @@ func (b *builder[T]) resource(kind sharing.Kind, name string, capacity *big.Rat,
 	}
 	b.index[back] = i + 1
 	r.Twin, r.Asymmetric = i+1, asymmetric
-	b.resources = append(b.resources, r, sharing.Resource[T]{Name: back, Kind: kind, Capacity: value[T](backCapacity), Twin: i, Asymmetric: asymmetric})
+	b.resources = append(b.resources, r, sharing.Resource[T]{Name: back, Kind: kind, Capacity: value[T](backCapacity),
+		Twin: i, Asymmetric: asymmetric})
 	return i
 }
 
@@ -232,7 +236,8 @@ func (b *builder[T]) local(i int, m *Message, at place) error {
 	if b.flowOf[key] == nil {
 		f := sharing.Flow[T]{Name: m.From}
 		if at.cluster >= 0 && b.p.Clusters[at.cluster].Memory.Rat != nil {
-			f.Uses = append(f.Uses, one[T](b.resource(sharing.Memory, m.From+".mem", b.p.Clusters[at.cluster].Memory.Rat, "", nil, false)))
+			f.Uses = append(f.Uses, one[T](b.resource(sharing.Memory, m.From+".mem",
+				b.p.Clusters[at.cluster].Memory.Rat, "", nil, false)))
 		}
 		b.flowOf[key] = []hop[T]{{flow: len(b.flows)}}
 		if f.Uses == nil { // costs nothing: any flow serves an empty transfer

@@ -79,9 +79,11 @@ func TestExamplesFromFile(t *testing.T) {
 		near(t, "two threads", f, 1.567766)
 	}
 	stored := strings.Replace(blocking, "forwarder: {threads: 1}", "relay: store-and-forward", 1)
-	near(t, "E7 whole message", finish(t, parse(t, stored), maxmin, Message{From: "a1", To: "h1", Bytes: mb(64)})[0], .100337)
+	near(t, "E7 whole message", finish(t, parse(t, stored), maxmin, Message{From: "a1", To: "h1", Bytes: mb(64)})[0],
+		.100337)
 	segments := strings.Replace(blocking, "forwarder: {threads: 1}", "relay: segmented\n    segment: 16 MB", 1)
-	near(t, "E7 segments", finish(t, parse(t, segments), maxmin, Message{From: "a1", To: "h1", Bytes: mb(64)})[0], .086623)
+	near(t, "E7 segments", finish(t, parse(t, segments), maxmin, Message{From: "a1", To: "h1", Bytes: mb(64)})[0],
+		.086623)
 	second := lab + "  - {name: z2, ports: {a: 3500 MB/s, b: 3500 MB/s}, forwarder: {copy: 1000 MB/s}}\n"
 	big := Message{From: "a1", To: "h1", Bytes: mb(6000)}
 	near(t, "E3 equal", finish(t, parse(t, second+"rails: {policy: equal}\n"), maxmin, big)[0], 3)
@@ -89,12 +91,15 @@ func TestExamplesFromFile(t *testing.T) {
 	near(t, "not cut", finish(t, parse(t, second+"rails: {policy: equal, min: 7GB}\n"), maxmin, big)[0], 3)
 	near(t, "from the zipper", finish(t, parse(t, lab), maxmin, Message{From: "z1", To: "h1", Bytes: mb(3500)})[0], 1)
 	apart := second + "  - {name: z3, ports: {a: 3500 MB/s, b: 500 MB/s}}\n"
-	near(t, "zipper to zipper", finish(t, parse(t, apart), maxmin, Message{From: "z1", To: "z3", Bytes: mb(3500)})[0], 1)
+	near(t, "zipper to zipper", finish(t, parse(t, apart), maxmin, Message{From: "z1", To: "z3", Bytes: mb(3500)})[0],
+		1)
 	late := strings.Replace(lab, "    forwarder:", "    handshake: 50us\n    latency: 10us\n    forwarder:", 1)
-	near(t, "handshake and latency", finish(t, parse(t, late), maxmin, Message{From: "a1", To: "h1", Bytes: mb(2)})[0], .00106)
+	near(t, "handshake and latency", finish(t, parse(t, late), maxmin, Message{From: "a1", To: "h1", Bytes: mb(2)})[0],
+		.00106)
 	// A zipper's time from cluster to cluster is in place of its latency and the clusters'; inside
 	// a cluster nothing is different.
-	timed := strings.Replace(strings.Replace(late, "    latency: 10us", "    latency: 10us\n    through: 40us", 1), "nic: 3500 MB/s", "nic: 3500 MB/s\n    latency: 300us", 1)
+	timed := strings.Replace(strings.Replace(late, "    latency: 10us", "    latency: 10us\n    through: 40us", 1),
+		"nic: 3500 MB/s", "nic: 3500 MB/s\n    latency: 300us", 1)
 	near(t, "through", finish(t, parse(t, timed), maxmin, Message{From: "a1", To: "h1", Bytes: mb(2)})[0], .00109)
 	near(t, "latency inside", finish(t, parse(t, timed), maxmin, Message{From: "a1", To: "a2", Bytes: mb(7)})[0], .0023)
 }
@@ -103,7 +108,8 @@ func TestPenaltyFromFile(t *testing.T) {
 	// E6 with unit messages of 1000 MB and lone rates of 1000 MB/s.
 	s := strings.NewReplacer("3500", "1000", "    forwarder: {copy: 2000 MB/s}\n", "").Replace(lab)
 	p := parse(t, s)
-	f := finish(t, p, sharing.Penalty[num.Rat]{}, Message{From: "a1", To: "h1", Bytes: mb(1000)}, Message{From: "a1", To: "a2", Bytes: mb(1000)},
+	f := finish(t, p, sharing.Penalty[num.Rat]{}, Message{From: "a1", To: "h1", Bytes: mb(1000)},
+		Message{From: "a1", To: "a2", Bytes: mb(1000)},
 		Message{From: "a3", To: "h2", Bytes: mb(1000)}, Message{From: "h3", To: "h2", Bytes: mb(1000)})
 	for i, want := range []float64{17. / 6, 17. / 6, 2.5, 1.5} {
 		near(t, "E6", f[i], want)
@@ -116,9 +122,11 @@ func TestTwoCrossings(t *testing.T) {
 	s = strings.Replace(s, "zippers:", "  - {name: c, nic: 1000 MB/s}\nzippers:", 1)
 	p := parse(t, s)
 	// a1 > z1 > z2 at 2000 MB/s, then z2 > c1 at 500 MB/s.
-	near(t, "two zippers", finish(t, p, sharing.MaxMin[num.Rat]{}, Message{From: "a1", To: "c1", Bytes: mb(1000)})[0], .5+2)
+	near(t, "two zippers", finish(t, p, sharing.MaxMin[num.Rat]{}, Message{From: "a1", To: "c1", Bytes: mb(1000)})[0],
+		.5+2)
 	p = parse(t, s+"routes:\n  - {from: a, to: c, via: [z1, z2]}\n")
-	near(t, "explicit route, backwards", finish(t, p, sharing.MaxMin[num.Rat]{}, Message{From: "c1", To: "a1", Bytes: mb(1000)})[0], 2+.5)
+	near(t, "explicit route, backwards", finish(t, p, sharing.MaxMin[num.Rat]{},
+		Message{From: "c1", To: "a1", Bytes: mb(1000)})[0], 2+.5)
 }
 
 func TestBadPlatforms(t *testing.T) {
@@ -159,7 +167,8 @@ func TestBadPlatforms(t *testing.T) {
 		"{from: a, to: a, via: [z2]}":             "two different clusters",
 		"{from: a, to: c, via: [z1, z2, z2]}":     "cycle",
 	} {
-		if _, err := Read(strings.NewReader(third + "  - " + route + "\n")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Read(strings.NewReader(third + "  - " + route + "\n")); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one with %q", route, err, want)
 		}
 	}
@@ -219,8 +228,10 @@ func TestDocumentedExample(t *testing.T) {
 
 // Only messages longer than eager wait for the handshake.
 func TestEager(t *testing.T) {
-	eager := parse(t, strings.Replace(lab, "    forwarder:", "    eager: 64KiB\n    handshake: 50us\n    latency: 10us\n    forwarder:", 1))
+	eager := parse(t, strings.Replace(lab, "    forwarder:",
+		"    eager: 64KiB\n    handshake: 50us\n    latency: 10us\n    forwarder:", 1))
 	for bytes, want := range map[int64]float64{65536: .00001 + 65536./2e9, 65537: .00006 + 65537./2e9} {
-		near(t, "eager", finish(t, eager, sharing.MaxMin[num.Rat]{}, Message{From: "a1", To: "h1", Bytes: big.NewRat(bytes, 1)})[0], want)
+		near(t, "eager", finish(t, eager, sharing.MaxMin[num.Rat]{},
+			Message{From: "a1", To: "h1", Bytes: big.NewRat(bytes, 1)})[0], want)
 	}
 }

@@ -64,7 +64,8 @@ func (p *Platform) follow(r *Route) ([]step, error) {
 				return nil, fmt.Errorf("the route has a cycle or a gap between zippers %s and %s", name, r.Via[k+1])
 			}
 		}
-		if slices.Contains(visited, next) || slices.ContainsFunc(steps, func(s step) bool { return s.zippers[0] == z.index }) {
+		if slices.Contains(visited, next) || slices.ContainsFunc(steps,
+			func(s step) bool { return s.zippers[0] == z.index }) {
 			return nil, fmt.Errorf("the route has a cycle: it comes back by zipper %s", name)
 		}
 		if _, ok := ports[p.Clusters[next].Name]; !ok {
@@ -108,7 +109,8 @@ func (p *Platform) route(from, to int) ([]step, error) {
 		}
 	}
 	if _, ok := before[to]; !ok {
-		return nil, fmt.Errorf("no zipper leads from cluster %s to cluster %s", p.Clusters[from].Name, p.Clusters[to].Name)
+		return nil, fmt.Errorf("no zipper leads from cluster %s to cluster %s", p.Clusters[from].Name,
+			p.Clusters[to].Name)
 	}
 	var steps []step
 	for c := to; c != from; c = before[c] {

@@ -156,5 +156,6 @@ func (p *Platform) UsefulZippers(from, to string) int {
 		down = num.NewRat(cb.Backbone.In.Rat)
 	}
 	passes := num.NewRat(z.passes(from, to))
-	return solve.UsefulZippers(total(ca.NIC.Out.Rat, ca.Hosts.Names), up, total(cb.NIC.In.Rat, cb.Hosts.Names), down, passes, passes, passes)
+	return solve.UsefulZippers(total(ca.NIC.Out.Rat, ca.Hosts.Names), up, total(cb.NIC.In.Rat, cb.Hosts.Names), down,
+		passes, passes, passes)
 }

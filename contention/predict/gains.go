@@ -15,7 +15,8 @@ import (
 
 // gains tries the resources most waited for, at most limit sets of them, on all processors: each
 // costs as much as the prediction itself.
-func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule sharing.Rule[T], o solve.Options, limit int, waiting []float64, report *Report) error {
+func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule sharing.Rule[T], o solve.Options, limit int,
+	waiting []float64, report *Report) error {
 	candidates := solve.Candidates(g.Network, r)
 	slices.SortStableFunc(candidates, func(a, b int) int { return cmp.Compare(waiting[b], waiting[a]) })
 	var sets [][]int
@@ -23,7 +24,9 @@ func gains[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], rule shari
 		sets = append(sets, []int{c})
 	}
 	if len(sets) > limit {
-		report.Warnings = append(report.Warnings, fmt.Sprintf("of %d resources that could be doubled only the %d most waited for were tried", len(sets), limit))
+		report.Warnings = append(report.Warnings,
+			fmt.Sprintf("of %d resources that could be doubled only the %d most waited for were tried", len(sets),
+				limit))
 		sets = sets[:limit]
 	}
 	tied := solve.TiedSets(r)

@@ -44,7 +44,8 @@ zippers: [{name: z, ports: {a: 100 MB/s, b: 100 MB/s}, handshake: 4ms, eager: 1K
 				want += x.queueing
 			}
 			if took := r.Messages[0].Finish - r.Messages[0].Start; math.Abs(took-want) > 0.01*want+0.002 {
-				t.Errorf("socket %s, %s to %s, bulk %v: took %.4f s, want %.4f", x.socket, x.message.From, x.message.To, behind, took, want)
+				t.Errorf("socket %s, %s to %s, bulk %v: took %.4f s, want %.4f", x.socket, x.message.From, x.message.To,
+					behind, took, want)
 			}
 		}
 	}

@@ -66,14 +66,16 @@ type row struct {
 func (b rows) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	for _, s := range b.spans {
-		c.FillPolygon(s.fill, []vg.Point{{X: x(s.from), Y: y(float64(s.y) - .35)}, {X: x(s.to), Y: y(float64(s.y) - .35)},
+		c.FillPolygon(s.fill, []vg.Point{{X: x(s.from), Y: y(float64(s.y) - .35)},
+			{X: x(s.to), Y: y(float64(s.y) - .35)},
 			{X: x(s.to), Y: y(float64(s.y) + .35)}, {X: x(s.from), Y: y(float64(s.y) + .35)}})
 	}
 }
 
 // palette are colours that stay apart for most eyes (Okabe and Ito).
 func palette() []color.Color {
-	return []color.Color{color.RGBA{230, 159, 0, 255}, color.RGBA{86, 180, 233, 255}, color.RGBA{0, 158, 115, 255}, color.RGBA{0, 114, 178, 255},
+	return []color.Color{color.RGBA{230, 159, 0, 255}, color.RGBA{86, 180, 233, 255}, color.RGBA{0, 158, 115, 255},
+		color.RGBA{0, 114, 178, 255},
 		color.RGBA{213, 94, 0, 255}, color.RGBA{204, 121, 167, 255}, color.RGBA{240, 228, 66, 255}}
 }
 

@@ -157,7 +157,8 @@ func run[T num.Number[T]](p *platform.Platform, messages []platform.Message, o O
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Platform: p.Name, Rule: rule.Name(), Exact: exact, Grain: o.Grain, Makespan: r.Makespan.Float64(), Events: r.Events}
+	report := &Report{Platform: p.Name, Rule: rule.Name(), Exact: exact, Grain: o.Grain, Makespan: r.Makespan.Float64(),
+		Events: r.Events}
 	waiting := make([]float64, len(g.Network.Resources))
 	for i := range messages {
 		report.Messages = append(report.Messages, describe(g, r, &messages[i], i, waiting))
@@ -174,7 +175,8 @@ func run[T num.Number[T]](p *platform.Platform, messages []platform.Message, o O
 			}
 			where = fmt.Sprintf("a receiver (vertex %d) of %s", x.Vertex, where)
 		}
-		report.Warnings = append(report.Warnings, fmt.Sprintf("the rule promises %.1f %% of the capacity of %s", 100*x.Load.Float64(), where))
+		report.Warnings = append(report.Warnings, fmt.Sprintf("the rule promises %.1f %% of the capacity of %s",
+			100*x.Load.Float64(), where))
 	}
 	if o.Gains {
 		if err := gains(g, r, rule, so, o.MaxGains, waiting, report); err != nil {
@@ -187,7 +189,8 @@ func run[T num.Number[T]](p *platform.Platform, messages []platform.Message, o O
 
 // describe sums up the parts of a message and adds its waiting to the
 // resources'.
-func describe[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], m *platform.Message, i int, waiting []float64) Message {
+func describe[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], m *platform.Message, i int,
+	waiting []float64) Message {
 	x := Message{Name: m.Name, From: m.From, To: m.To, Start: math.Inf(1)}
 	x.Bytes, _ = m.Bytes.Float64()
 	for _, t := range g.First[i] {
@@ -206,7 +209,8 @@ func describe[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], m *plat
 			total += v
 			waiting[s.Limit.Resource] += v
 			name := g.Network.Resources[s.Limit.Resource].Name
-			k := slices.IndexFunc(x.Limits, func(l Share) bool { return l.Resource == name && l.Contra == s.Limit.Contra })
+			k := slices.IndexFunc(x.Limits,
+				func(l Share) bool { return l.Resource == name && l.Contra == s.Limit.Contra })
 			if k < 0 {
 				k = len(x.Limits)
 				x.Limits = append(x.Limits, Share{Resource: name, Contra: s.Limit.Contra})
@@ -239,7 +243,8 @@ func spans[T num.Number[T]](g *platform.Graph[T], r *solve.Result[T], report *Re
 			switch {
 			case last >= 0 && m.Rates[last].From == from: // another stripe
 				m.Rates[last].Rate += rate
-			case last >= 0 && m.Rates[last].To == from && m.Rates[last].Limit == limit && math.Abs(m.Rates[last].Rate-rate) <= 1e-9*rate:
+			case last >= 0 && m.Rates[last].To == from && m.Rates[last].Limit == limit &&
+				math.Abs(m.Rates[last].Rate-rate) <= 1e-9*rate:
 				m.Rates[last].To = to
 			default:
 				m.Rates = append(m.Rates, Span{from, to, rate, limit})

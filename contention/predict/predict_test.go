@@ -46,7 +46,8 @@ func near(t *testing.T, what string, got, want float64) {
 func e4(t *testing.T, o Options) *Report {
 	t.Helper()
 	p := read(t, lab)
-	ms, err := pattern.Read(strings.NewReader("a1 b1 1000MB name=f1\na1 a2 500MB name=f2\na3 b2 2000MB name=f3\n"), p.Places())
+	ms, err := pattern.Read(strings.NewReader("a1 b1 1000MB name=f1\na1 a2 500MB name=f2\na3 b2 2000MB name=f3\n"),
+		p.Places())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,8 @@ func TestRules(t *testing.T) {
 func TestStripesArePlannedAnew(t *testing.T) {
 	p := read(t, strings.NewReplacer("1000 MB/s", "3500 MB/s", "1200", "2000").Replace(lab)+
 		"  - {name: y, ports: {a: 3500 MB/s, b: 3500 MB/s}, forwarder: {copy: 1000 MB/s}}\nrails: {policy: proportional}\n")
-	r, err := Run(p, []platform.Message{{Name: "m", From: "a1", To: "b1", Bytes: big.NewRat(6e9, 1)}}, Options{Gains: true, Rates: true})
+	r, err := Run(p, []platform.Message{{Name: "m", From: "a1", To: "b1", Bytes: big.NewRat(6e9, 1)}},
+		Options{Gains: true, Rates: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +157,8 @@ func TestOutputs(t *testing.T) {
 	if err := e4(t, Options{Gains: true}).Table(&table, 2); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bottleneck z.cpu.a>b", "f1 ", "a1.out 55 %", "... and 1 more", "... and 6 more", "would save", "24.1 %"} {
+	for _, want := range []string{"bottleneck z.cpu.a>b", "f1 ", "a1.out 55 %", "... and 1 more", "... and 6 more",
+		"would save", "24.1 %"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("table without %q:\n%s", want, table.String())
 		}

@@ -21,7 +21,8 @@ func (r *Report) Table(w io.Writer, rows int) error {
 	if r.Grain > 0 {
 		exact += fmt.Sprintf(", durations within about %g %%", 100*r.Grain)
 	}
-	fmt.Fprintf(w, "platform %s, rule %s (%s): %d messages in %s; bottleneck %s\n\n", r.Platform, r.Rule, exact, len(r.Messages),
+	fmt.Fprintf(w, "platform %s, rule %s (%s): %d messages in %s; bottleneck %s\n\n", r.Platform, r.Rule, exact,
+		len(r.Messages),
 		quantity.FormatTime(r.Makespan), r.Bottleneck)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "message\tfrom\tto\tsize\tstart\tfinish\tmean rate\tlimited by")
@@ -30,7 +31,8 @@ func (r *Report) Table(w io.Writer, rows int) error {
 			fmt.Fprintf(t, "... and %d more\n", len(r.Messages)-rows)
 			break
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.From, m.To, quantity.FormatSize(m.Bytes), quantity.FormatTime(m.Start),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.From, m.To, quantity.FormatSize(m.Bytes),
+			quantity.FormatTime(m.Start),
 			quantity.FormatTime(m.Finish), quantity.FormatRate(m.Rate), m.limits())
 	}
 	fmt.Fprintln(t)

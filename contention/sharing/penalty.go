@@ -79,11 +79,13 @@ func (p Penalty[T]) Share(n *Network[T], active []Active) (Allocation[T], error)
 		f := x.Flow
 		for _, c := range n.claims[f] {
 			if n.Resources[c.resource].Kind.Forwarder() {
-				terms[i] = append(terms[i], term{c.resource, forwarding[c.resource].Div(n.Resources[c.resource].Capacity)})
+				terms[i] = append(terms[i],
+					term{c.resource, forwarding[c.resource].Div(n.Resources[c.resource].Capacity)})
 			}
 		}
 		if len(terms[i]) == 0 {
-			return Allocation[T]{}, fmt.Errorf("transfer %s passes neither a switch domain nor a forwarder: the penalty rule cannot place it", n.Flows[f].Name)
+			return Allocation[T]{}, fmt.Errorf("transfer %s passes neither a switch domain nor a forwarder: the penalty rule cannot place it",
+				n.Flows[f].Name)
 		}
 		var slowest, sum T
 		for _, t := range terms[i] {

@@ -126,22 +126,26 @@ func New[T num.Number[T]](resources []Resource[T], flows []Flow[T]) (*Network[T]
 		from := len(arena)
 		for j, u := range f.Uses {
 			if u.Resource < 0 || u.Resource >= len(resources) {
-				return nil, fmt.Errorf("transfer %s uses resource number %d: there are %d", f.Name, u.Resource, len(resources))
+				return nil, fmt.Errorf("transfer %s uses resource number %d: there are %d", f.Name, u.Resource,
+					len(resources))
 			}
 			for _, earlier := range f.Uses[:j] {
 				if earlier.Resource == u.Resource {
-					return nil, fmt.Errorf("transfer %s uses resource %s twice: its route has a cycle", f.Name, resources[u.Resource].Name)
+					return nil, fmt.Errorf("transfer %s uses resource %s twice: its route has a cycle", f.Name,
+						resources[u.Resource].Name)
 				}
 			}
 			w := u.Weight
 			for _, p := range u.Per {
 				if p < 0 || p >= len(resources) {
-					return nil, fmt.Errorf("transfer %s: weight depends on resource number %d: there are %d", f.Name, p, len(resources))
+					return nil, fmt.Errorf("transfer %s: weight depends on resource number %d: there are %d", f.Name, p,
+						len(resources))
 				}
 				w = w.Add(one.Div(resources[p].Capacity))
 			}
 			if w.Sign() <= 0 || !num.Finite(w) {
-				return nil, fmt.Errorf("transfer %s uses resource %s with weight %v: must be positive and finite", f.Name, resources[u.Resource].Name, w)
+				return nil, fmt.Errorf("transfer %s uses resource %s with weight %v: must be positive and finite",
+					f.Name, resources[u.Resource].Name, w)
 			}
 			arena = append(arena, claim[T]{u.Resource, w})
 		}
@@ -150,7 +154,8 @@ func New[T num.Number[T]](resources []Resource[T], flows []Flow[T]) (*Network[T]
 				return nil, fmt.Errorf("transfer %s: resource number %d is not a switch domain", f.Name, h.Domain)
 			}
 			if h.From == h.To || h.From < 0 || h.To < 0 {
-				return nil, fmt.Errorf("transfer %s goes from vertex %d to vertex %d of %s", f.Name, h.From, h.To, resources[h.Domain].Name)
+				return nil, fmt.Errorf("transfer %s goes from vertex %d to vertex %d of %s", f.Name, h.From, h.To,
+					resources[h.Domain].Name)
 			}
 		}
 		n.claims[i] = arena[from:len(arena):len(arena)]

@@ -17,10 +17,13 @@ func TestNewRefusesBadNetworks(t *testing.T) {
 		r Resource[num.Float]
 		f Flow[num.Float]
 	}{
-		"capacity 0":       {Resource[num.Float]{Name: "wire", Twin: -1}, Flow[num.Float]{Uses: []Use[num.Float]{one}}},
-		"capacity -1":      {Resource[num.Float]{Name: "wire", Capacity: -1, Twin: -1}, Flow[num.Float]{Uses: []Use[num.Float]{one}}},
-		"capacity NaN":     {Resource[num.Float]{Name: "wire", Capacity: num.Float(math.NaN()), Twin: -1}, Flow[num.Float]{Uses: []Use[num.Float]{one}}},
-		"no twin":          {Resource[num.Float]{Name: "wire", Capacity: 1, Twin: 4}, Flow[num.Float]{Uses: []Use[num.Float]{one}}},
+		"capacity 0": {Resource[num.Float]{Name: "wire", Twin: -1}, Flow[num.Float]{Uses: []Use[num.Float]{one}}},
+		"capacity -1": {Resource[num.Float]{Name: "wire", Capacity: -1, Twin: -1},
+			Flow[num.Float]{Uses: []Use[num.Float]{one}}},
+		"capacity NaN": {Resource[num.Float]{Name: "wire", Capacity: num.Float(math.NaN()), Twin: -1},
+			Flow[num.Float]{Uses: []Use[num.Float]{one}}},
+		"no twin": {Resource[num.Float]{Name: "wire", Capacity: 1, Twin: 4},
+			Flow[num.Float]{Uses: []Use[num.Float]{one}}},
 		"uses no resource": {good, Flow[num.Float]{}},
 		"resource number":  {good, Flow[num.Float]{Uses: []Use[num.Float]{{Resource: 5, Weight: 1}}}},
 		"cycle":            {good, Flow[num.Float]{Uses: []Use[num.Float]{one, one}}},
@@ -178,8 +181,10 @@ func TestPenaltyProperties(t *testing.T) {
 }
 
 func TestRulesRefuseFlowsTheyCannotPlace(t *testing.T) {
-	n, err := New([]Resource[num.Float]{{Name: "switch", Kind: Domain, Capacity: 1, Twin: -1}, {Name: "wire", Capacity: 1, Twin: -1}},
-		[]Flow[num.Float]{{Name: "hops only", Hops: []Hop{{0, 1, 2}}}, {Name: "wire only", Uses: []Use[num.Float]{{Resource: 1, Weight: 1}}}})
+	n, err := New([]Resource[num.Float]{{Name: "switch", Kind: Domain, Capacity: 1, Twin: -1},
+		{Name: "wire", Capacity: 1, Twin: -1}},
+		[]Flow[num.Float]{{Name: "hops only", Hops: []Hop{{0, 1, 2}}},
+			{Name: "wire only", Uses: []Use[num.Float]{{Resource: 1, Weight: 1}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

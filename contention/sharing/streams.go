@@ -119,7 +119,8 @@ type streamState[T num.Number[T]] struct {
 }
 
 func newStreamState[T num.Number[T]](n *Network[T], active []Active) *streamState[T] {
-	s := &streamState[T]{n: n, active: active, resources: make([]streamResource[T], len(n.Resources)), at: make([][]int, len(active)),
+	s := &streamState[T]{n: n, active: active, resources: make([]streamResource[T], len(n.Resources)),
+		at:   make([][]int, len(active)),
 		open: make([]bool, len(active)), rate: make([]T, len(active)), limit: make([]int, len(active))}
 	known := make([]map[edge]int, len(n.Resources))
 	for i, f := range active {

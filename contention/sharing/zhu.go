@@ -95,7 +95,8 @@ func (z Zhu[T]) Share(n *Network[T], active []Active) (Allocation[T], error) {
 	for i, x := range active {
 		f := x.Flow
 		if len(n.claims[f]) > 64 {
-			return Allocation[T]{}, fmt.Errorf("transfer %s uses %d resources: at most 64", n.Flows[f].Name, len(n.claims[f]))
+			return Allocation[T]{}, fmt.Errorf("transfer %s uses %d resources: at most 64", n.Flows[f].Name,
+				len(n.claims[f]))
 		}
 		e := zhuEntry[T]{index: i}
 		for _, c := range n.claims[f] {

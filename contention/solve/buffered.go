@@ -43,7 +43,8 @@ type buffers[T num.Number[T]] struct {
 
 func runBuffered[T num.Number[T]](s *state[T]) error {
 	b := &buffers[T]{
-		state: s, grain: s.o.Grain, handshakeHop: make([]uint8, len(s.transfers)), paths: make([]*path, len(s.n.Flows)), conns: make(map[connectionKey]*connection),
+		state: s, grain: s.o.Grain, handshakeHop: make([]uint8, len(s.transfers)), paths: make([]*path, len(s.n.Flows)),
+		conns: make(map[connectionKey]*connection),
 	}
 	load := make([]T, len(s.n.Resources))
 	fastest := 0.0
@@ -117,7 +118,8 @@ func (b *buffers[T]) admit() {
 		if b.load != nil {
 			b.n.AddUse(t.Flow, num.Int[T](1), b.load)
 		}
-		p.sending.add(next.transfer, t.Bytes.Float64(), p.socket, b.now, next.at.Float64()+t.Bytes.Float64()/b.n.Alone(t.Flow).Float64())
+		p.sending.add(next.transfer, t.Bytes.Float64(), p.socket, b.now,
+			next.at.Float64()+t.Bytes.Float64()/b.n.Alone(t.Flow).Float64())
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 
 // relayed is hosts of two networks around one zipper: h0, h1 … send to d0, d1 …, all links of the
 // same capacity but the zipper's, which has plenty.
-func relayed(t *testing.T, capacity, window float64, pairs [][2]int) (*sharing.Network[num.Float], []Transfer[num.Float]) {
+func relayed(t *testing.T, capacity, window float64, pairs [][2]int) (*sharing.Network[num.Float],
+	[]Transfer[num.Float]) {
 	t.Helper()
 	const hosts = 4
 	var rs []sharing.Resource[num.Float]
@@ -25,7 +26,8 @@ func relayed(t *testing.T, capacity, window float64, pairs [][2]int) (*sharing.N
 	add("z.in", 100*capacity)
 	add("z.out", 100*capacity)
 	for range 2 {
-		rs = append(rs, sharing.Resource[num.Float]{Name: "domain", Kind: sharing.Domain, Capacity: num.Float(capacity), Twin: -1})
+		rs = append(rs, sharing.Resource[num.Float]{Name: "domain", Kind: sharing.Domain, Capacity: num.Float(capacity),
+			Twin: -1})
 	}
 	var flows []sharing.Flow[num.Float]
 	var ts []Transfer[num.Float]
@@ -35,7 +37,8 @@ func relayed(t *testing.T, capacity, window float64, pairs [][2]int) (*sharing.N
 		}
 		flows = append(flows, sharing.Flow[num.Float]{Name: "f", Window: num.Float(window),
 			Uses: []sharing.Use[num.Float]{use(2*p[0], 1), use(2*hosts, 1), use(2*hosts+1, 2), use(2*p[1]+1, 2)},
-			Hops: []sharing.Hop{{Domain: 2*hosts + 2, From: p[0], To: hosts}, {Domain: 2*hosts + 3, From: hosts, To: p[1]}}})
+			Hops: []sharing.Hop{{Domain: 2*hosts + 2, From: p[0], To: hosts},
+				{Domain: 2*hosts + 3, From: hosts, To: p[1]}}})
 		ts = append(ts, Transfer[num.Float]{Name: fmt.Sprint(p), Flow: i, Bytes: 10e6})
 	}
 	n, err := sharing.New(rs, flows)

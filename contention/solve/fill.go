@@ -21,7 +21,8 @@ type filler struct {
 
 func newFiller(capacity []float64) filler {
 	n := len(capacity)
-	return filler{capacity: capacity, free: make([]float64, n), load: make([]float64, n), users: make([][]*connection, n), rising: make([]int, n)}
+	return filler{capacity: capacity, free: make([]float64, n), load: make([]float64, n),
+		users: make([][]*connection, n), rising: make([]int, n)}
 }
 
 const sameLevel = 1 + 1e-9

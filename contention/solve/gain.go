@@ -74,7 +74,8 @@ func TiedSets[T any](r *Result[T]) [][]int {
 // Double repeats the run with the given resources doubled. plan, if not nil,
 // makes the transfers for the changed network (stripes planned anew); else the
 // same ones are used.
-func Double[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options, before *Result[T],
+func Double[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options,
+	before *Result[T],
 	plan func(*sharing.Network[T]) ([]Transfer[T], error), resources ...int) (Gain[T], error) {
 	g := Gain[T]{Resources: resources, Transfer: make([]T, len(transfers))}
 	doubled, err := n.Scale(num.Int[T](2), resources...)
@@ -108,7 +109,8 @@ func saving[T num.Number[T]](before, after T) T {
 
 // Gains doubles each candidate and each tied set in turn and returns the gains,
 // the greatest gain of the makespan first.
-func Gains[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options, before *Result[T],
+func Gains[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options,
+	before *Result[T],
 	plan func(*sharing.Network[T]) ([]Transfer[T], error)) ([]Gain[T], error) {
 	var sets [][]int
 	for _, r := range Candidates(n, before) {

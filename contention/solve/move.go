@@ -56,7 +56,8 @@ func (b *buffers[T]) account(dt float64) {
 			charged = end
 			end = max(end, x.least) // it may have begun early
 			for _, t := range q.pop() {
-				b.result.Limited[x.transfer] = append(b.result.Limited[x.transfer], Share[T]{t.Limit, finite[T](float64(t.Time))})
+				b.result.Limited[x.transfer] = append(b.result.Limited[x.transfer],
+					Share[T]{t.Limit, finite[T](float64(t.Time))})
 			}
 			b.finish(x.transfer, finite[T](end))
 		}

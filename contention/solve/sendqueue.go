@@ -38,7 +38,8 @@ func (q *sendQueue) add(transfer int, bytes, socket, now, least float64) {
 	at := len(q.entries)
 	if !q.relayed {
 		x.target, x.before = q.sent+bytes, slices.Clone(q.limited)
-		at, _ = slices.BinarySearchFunc(q.entries, x.target, func(b entry, t float64) int { return cmp.Compare(b.target, t) })
+		at, _ = slices.BinarySearchFunc(q.entries, x.target,
+			func(b entry, t float64) int { return cmp.Compare(b.target, t) })
 	}
 	q.entries = slices.Insert(q.entries, at, x)
 	q.end = q.entries[len(q.entries)-1].target
@@ -71,7 +72,8 @@ func record[T num.Number[T]](q *sendQueue, step *Step[T], limits []int, rate flo
 		list[i].Resource = r
 	}
 	for _, x := range q.entries[:int(q.parallel())] {
-		step.Active, step.Rate, step.Limits = append(step.Active, x.transfer), append(step.Rate, finite[T](rate)), append(step.Limits, list)
+		step.Active, step.Rate, step.Limits = append(step.Active, x.transfer), append(step.Rate, finite[T](rate)),
+			append(step.Limits, list)
 	}
 }
 

@@ -73,7 +73,8 @@ type Result[T any] struct {
 
 // Run solves the transfers. Errors: bad indices, negative sizes or times,
 // circular dependencies, a rule that fails or stalls a transfer.
-func Run[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T], o Options) (*Result[T], error) {
+func Run[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], rule sharing.Rule[T],
+	o Options) (*Result[T], error) {
 	_, buffered := rule.(sharing.Buffered[T])
 	s, err := newState(n, transfers, o, buffered)
 	if err != nil {

@@ -18,8 +18,10 @@ func randomCase[T num.Number[T]](tb testing.TB, seed uint64, hosts, count int) (
 	var rs []sharing.Resource[T]
 	add := func(name string, kind sharing.Kind, capacity int64) int {
 		i := len(rs)
-		rs = append(rs, sharing.Resource[T]{Name: name + ".out", Kind: kind, Capacity: num.Int[T](capacity), Twin: i + 1, Asymmetric: true},
-			sharing.Resource[T]{Name: name + ".in", Kind: kind, Capacity: num.Int[T](capacity), Twin: i, Asymmetric: true})
+		rs = append(rs, sharing.Resource[T]{Name: name + ".out", Kind: kind, Capacity: num.Int[T](capacity),
+			Twin: i + 1, Asymmetric: true},
+			sharing.Resource[T]{Name: name + ".in", Kind: kind, Capacity: num.Int[T](capacity), Twin: i,
+				Asymmetric: true})
 		return i
 	}
 	domain := len(rs)
@@ -65,7 +67,8 @@ func randomCase[T num.Number[T]](tb testing.TB, seed uint64, hosts, count int) (
 		if c != d {
 			use(ports[z] + c)
 			use(cpu[z] + c)
-			f.Hops = []sharing.Hop{{Domain: domain + c, From: from % hosts, To: hosts + z}, {Domain: domain + d, From: hosts + z, To: to % hosts}}
+			f.Hops = []sharing.Hop{{Domain: domain + c, From: from % hosts, To: hosts + z},
+				{Domain: domain + d, From: hosts + z, To: to % hosts}}
 		} else {
 			f.Hops = []sharing.Hop{{Domain: domain + c, From: from % hosts, To: to % hosts}}
 		}
@@ -80,7 +83,8 @@ func randomCase[T num.Number[T]](tb testing.TB, seed uint64, hosts, count int) (
 }
 
 func rules[T num.Number[T]]() []sharing.Rule[T] {
-	return []sharing.Rule[T]{sharing.MaxMin[T]{}, sharing.Zhu[T]{}, sharing.Penalty[T]{}, sharing.Penalty[T]{Clamp: true}}
+	return []sharing.Rule[T]{sharing.MaxMin[T]{}, sharing.Zhu[T]{}, sharing.Penalty[T]{},
+		sharing.Penalty[T]{Clamp: true}}
 }
 
 func TestFloatMatchesExact(t *testing.T) {
@@ -144,7 +148,8 @@ func TestInvariants(t *testing.T) {
 					limited = limited.Add(s.Time)
 				}
 				if limited.Cmp(busy[i]) != 0 || r.Start[i].Add(busy[i]).Cmp(r.Finish[i]) != 0 {
-					t.Errorf("%s: limited %v, busy %v, from %v to %v", rule.Name(), limited, busy[i], r.Start[i], r.Finish[i])
+					t.Errorf("%s: limited %v, busy %v, from %v to %v", rule.Name(), limited, busy[i], r.Start[i],
+						r.Finish[i])
 				}
 				for _, p := range x.After {
 					if r.Start[i].Cmp(r.Finish[p]) < 0 {
@@ -197,7 +202,8 @@ func TestBadTransfers(t *testing.T) {
 		"start":    {{Name: "x", Start: num.Float(math.Inf(1))}},
 		"number 9": {{Name: "x", After: []int{9}}},
 	} {
-		if _, err := Run(n, ts, sharing.MaxMin[num.Float]{}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Run(n, ts, sharing.MaxMin[num.Float]{}, Options{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}
@@ -234,7 +240,8 @@ func TestManyTransfers(t *testing.T) {
 			}
 		}
 		mean, span := sum/float64(len(ts)), math.Abs((r.Makespan/fine.Makespan).Float64()-1)
-		t.Logf("%s: %d events instead of %d; times differ by %.2f %% in the mean, %.1f %% at most, the makespan by %.2f %%", rule.Name(), r.Events, fine.Events, 100*mean, 100*worst, 100*span)
+		t.Logf("%s: %d events instead of %d; times differ by %.2f %% in the mean, %.1f %% at most, the makespan by %.2f %%",
+			rule.Name(), r.Events, fine.Events, 100*mean, 100*worst, 100*span)
 		if mean > grain || span > 2*grain {
 			t.Errorf("%s: times differ by %v in the mean, the makespan by %v", rule.Name(), mean, span)
 		}

@@ -67,7 +67,8 @@ type state[T num.Number[T]] struct {
 
 type overloadKey struct{ resource, vertex int }
 
-func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o Options, requests bool) (*state[T], error) {
+func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o Options,
+	requests bool) (*state[T], error) {
 	if o.Grain < 0 || o.Grain > 0.1 || o.Grain != o.Grain {
 		return nil, fmt.Errorf("grain %v: must be from 0 to 0.1", o.Grain)
 	}
@@ -87,7 +88,8 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 		if t.Flow < 0 || t.Flow >= len(n.Flows) {
 			return nil, fmt.Errorf("transfer %s: no flow %d", t.Name, t.Flow)
 		}
-		for what, v := range map[string]T{"size": t.Bytes, "start": t.Start, "delay": t.Delay, "tail": t.Tail, "handshake": t.Handshake, "delay before the handshake": t.Delay.Sub(t.Handshake)} {
+		for what, v := range map[string]T{"size": t.Bytes, "start": t.Start, "delay": t.Delay, "tail": t.Tail,
+			"handshake": t.Handshake, "delay before the handshake": t.Delay.Sub(t.Handshake)} {
 			if v.Sign() < 0 || !num.Finite(v) {
 				return nil, fmt.Errorf("transfer %s: %s %v: must be finite and 0 or more", t.Name, what, v)
 			}
@@ -100,7 +102,8 @@ func newState[T num.Number[T]](n *sharing.Network[T], transfers []Transfer[T], o
 		}
 		for _, p := range t.Sent {
 			if p < 0 || p >= k {
-				return nil, fmt.Errorf("transfer %s waits for the sender of transfer number %d: there are %d", t.Name, p, k)
+				return nil, fmt.Errorf("transfer %s waits for the sender of transfer number %d: there are %d", t.Name,
+					p, k)
 			}
 			s.writers[p] = append(s.writers[p], i)
 		}
@@ -224,7 +227,8 @@ func (s *state[T]) step(rule sharing.Rule[T]) error {
 	for k, c := range s.active {
 		first := c.members[0]
 		if a.Rate[k].Sign() <= 0 || len(a.Limits[k]) == 0 {
-			return fmt.Errorf("transfer %s stalls: rule %s gives it the rate %v", s.transfers[first.transfer].Name, rule.Name(), a.Rate[k])
+			return fmt.Errorf("transfer %s stalls: rule %s gives it the rate %v", s.transfers[first.transfer].Name,
+				rule.Name(), a.Rate[k])
 		}
 		ends[k] = first.target.Sub(c.moved).Div(a.Rate[k])
 		if k == 0 || ends[k].Cmp(dt) < 0 {
@@ -350,7 +354,8 @@ func (s *state[T]) overloads() []sharing.Overload[T] {
 func (s *state[T]) circular() error {
 	for i, w := range s.waiting {
 		if w > 0 {
-			return fmt.Errorf("transfer %s can never start: the transfers wait for each other in a circle", s.transfers[i].Name)
+			return fmt.Errorf("transfer %s can never start: the transfers wait for each other in a circle",
+				s.transfers[i].Name)
 		}
 	}
 	return errors.New("solver: nothing to do and not finished") // not reached

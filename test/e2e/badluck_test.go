@@ -22,8 +22,9 @@ func bad(b *Bed) string {
 // half starts one cluster's half with zipper join.
 func half(b *Bed, job, secret, cluster, layout, forwarder string, argv ...string) *Proc {
 	b.T.Helper()
-	return b.Start(nil, []string{"ZIPPER_SECRET=" + secret}, append([]string{b.Zipper, "join", "--job", job, "--cluster", cluster, "--layout", layout,
-		"--zipper", forwarder, "--timeout", "10s", "--mpi", OpenMPI, "--"}, argv...)...)
+	return b.Start(nil, []string{"ZIPPER_SECRET=" + secret},
+		append([]string{b.Zipper, "join", "--job", job, "--cluster", cluster, "--layout", layout,
+			"--zipper", forwarder, "--timeout", "10s", "--mpi", OpenMPI, "--"}, argv...)...)
 }
 
 func TestForwarderKilled(t *testing.T) {
@@ -110,8 +111,10 @@ func TestAbort(t *testing.T) {
 	}{{OpenMPI, 0, 42}, {OpenMPI, 3, 42}, {MPICH, 3, 42}, {OpenMPI, 1, -1}, {MPICH, 2, 0x12c}} {
 		t.Run(fmt.Sprintf("%s-%d-%d", c.mpi, c.rank, c.code), func(t *testing.T) {
 			b := New(t)
-			r := b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, c.mpi)}}, bad(b), "abort", fmt.Sprint(c.code), fmt.Sprint(c.rank))
-			b.Fails(r, c.code&0xff, fmt.Sprintf("MPI_Abort, by virtual rank %d ", c.rank), fmt.Sprintf("with code %d", c.code))
+			r := b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, c.mpi)}}, bad(b), "abort", fmt.Sprint(c.code),
+				fmt.Sprint(c.rank))
+			b.Fails(r, c.code&0xff, fmt.Sprintf("MPI_Abort, by virtual rank %d ", c.rank),
+				fmt.Sprintf("with code %d", c.code))
 		})
 	}
 }
@@ -121,14 +124,16 @@ func TestAbortInHandler(t *testing.T) {
 	for _, mpi := range []string{OpenMPI, MPICH} {
 		t.Run(mpi, func(t *testing.T) {
 			b := New(t)
-			b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, mpi), B(1, OpenMPI)}}, bad(b), "handler"), 43, "MPI_Abort, by virtual rank 0 ", "with code 43")
+			b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, mpi), B(1, OpenMPI)}}, bad(b), "handler"), 43,
+				"MPI_Abort, by virtual rank 0 ", "with code 43")
 		})
 	}
 }
 
 func TestExitStatus(t *testing.T) {
 	b := New(t)
-	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, bad(b), "exit", "7", "2"), 7, "virtual rank 2 ", "cluster b ended with exit status 7\n")
+	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, bad(b), "exit", "7", "2"), 7,
+		"virtual rank 2 ", "cluster b ended with exit status 7\n")
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI)}}, bad(b), "kill", "9", "0"), 128+9)
 }
 
@@ -164,7 +169,8 @@ func TestGarbageToForwarder(t *testing.T) {
 		c.Close()
 	}
 	// The running job is untouched and another one is served.
-	b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}}, bad(b), "finish"))
+	b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}}, bad(b),
+		"finish"))
 	select {
 	case <-p.done:
 		t.Errorf("the running job ended:\n%v", p.Wait())
@@ -191,7 +197,8 @@ func TestStoppedRank(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	b.WaitFor(time.Minute, "the others to go on while a rank is stopped", func() bool { return strings.Contains(p.Stdout(), "the others went on") })
+	b.WaitFor(time.Minute, "the others to go on while a rank is stopped",
+		func() bool { return strings.Contains(p.Stdout(), "the others went on") })
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +232,8 @@ func TestLauncherKilled(t *testing.T) {
 	p := b.Start(nil, nil, append(append(args, "--"), bad(b), "wait")...)
 	b.waiting(p, 4)
 	p.Signal(syscall.SIGKILL)
-	b.WaitFor(20*time.Second, "all processes to end after kill -9 of zipper run", func() bool { return len(Processes(id)) == 0 })
+	b.WaitFor(20*time.Second, "all processes to end after kill -9 of zipper run",
+		func() bool { return len(Processes(id)) == 0 })
 	// The next run removes what it could not.
 	b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}, bad(b), "finish"))
 	b.NothingLeft(id)
@@ -243,7 +251,9 @@ func TestMpirunKilled(t *testing.T) {
 				comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
 				env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 				name := strings.TrimSpace(string(comm))
-				if (strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec") || strings.HasPrefix(name, "orterun") || strings.HasPrefix(name, "prterun")) && strings.Contains(string(env), "\x00ZIPPER_CLUSTER=b\x00") {
+				if (strings.HasPrefix(name, "mpirun") || strings.HasPrefix(name, "mpiexec") ||
+					strings.HasPrefix(name, "orterun") || strings.HasPrefix(name, "prterun")) &&
+					strings.Contains(string(env), "\x00ZIPPER_CLUSTER=b\x00") {
 					n++
 					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 						t.Fatal(err)
@@ -266,7 +276,8 @@ func TestStandardInput(t *testing.T) {
 	for _, mpi := range []string{OpenMPI, MPICH} {
 		t.Run(mpi, func(t *testing.T) {
 			b := New(t)
-			r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, mpi), B(1, OpenMPI)}, Stdin: []byte("one\ntwo\n")}, bad(b), "stdin"))
+			r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, mpi), B(1, OpenMPI)}, Stdin: []byte("one\ntwo\n")}, bad(b),
+				"stdin"))
 			if r.Stdout != "others read 0 bytes\none\ntwo\n" {
 				t.Errorf("got %q", r.Stdout)
 			}
@@ -284,7 +295,8 @@ func TestStandardInputUnread(t *testing.T) {
 func TestOutputLost(t *testing.T) {
 	b := New(t)
 	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}})
-	r := b.Run(nil, nil, append(append([]string{"sh", "-c", `exec "$0" "$@" >/dev/full`}, args...), "--", bad(b), "lines")...)
+	r := b.Run(nil, nil, append(append([]string{"sh", "-c", `exec "$0" "$@" >/dev/full`}, args...), "--", bad(b),
+		"lines")...)
 	b.Fails(r, 1, "output is lost", "no space left on device")
 	b.NothingLeft(id)
 }
@@ -293,7 +305,8 @@ func TestOutputLost(t *testing.T) {
 func TestOrderInEnvironment(t *testing.T) {
 	b := New(t)
 	t.Setenv("ZIPPER_ORDER", "b,a")
-	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--tag"}, Stdin: []byte("one\n")}, bad(b), "stdin"))
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--tag"},
+		Stdin: []byte("one\n")}, bad(b), "stdin"))
 	if want := "[0] others read 0 bytes\n[0] one\n"; r.Stdout != want {
 		t.Errorf("got %q, want %q", r.Stdout, want)
 	}
@@ -301,14 +314,17 @@ func TestOrderInEnvironment(t *testing.T) {
 
 func TestTaggedOutputAndSummary(t *testing.T) {
 	b := New(t)
-	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}, Flags: []string{"--tag", "--stats"}}, bad(b), "finish"))
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}, Flags: []string{"--tag", "--stats"}},
+		bad(b), "finish"))
 	for i := range 4 {
 		if want := fmt.Sprintf("[%d] finished %d of 4\n", i, i); !strings.Contains(r.Stdout, want) {
 			t.Errorf("no line %q:\n%v", want, r)
 		}
 	}
-	b.Fails(r, 0, "cluster a (Open MPI): virtual ranks 0 to 1", "cluster b (MPICH): virtual ranks 2 to 3", "crossed a -> b:", "crossed b -> a:")
-	r = b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--json"}}, bad(b), "finish"))
+	b.Fails(r, 0, "cluster a (Open MPI): virtual ranks 0 to 1", "cluster b (MPICH): virtual ranks 2 to 3",
+		"crossed a -> b:", "crossed b -> a:")
+	r = b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--json"}}, bad(b),
+		"finish"))
 	var out struct {
 		Status  int
 		Traffic []struct{ Messages uint64 }
@@ -327,7 +343,8 @@ func TestTaggedLines(t *testing.T) {
 	}
 	b := New(t)
 	const ranks, lines = 4, 100
-	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}, Flags: []string{"--tag"}}, bad(b), "lines"))
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}, Flags: []string{"--tag"}}, bad(b),
+		"lines"))
 	var next [ranks]int
 	for line := range strings.Lines(r.Stdout) {
 		var rank, letters, i int

@@ -24,7 +24,8 @@ func (b *Bed) refusesSecond(prog, what string, halves [2]joinHalf, words ...stri
 	id := JobID(b.T)
 	join := func(h joinHalf) *Proc { return half(b, id, h.secret, h.cluster, h.layout, f.Addr, prog, "finish") }
 	first := join(halves[0])
-	b.WaitFor(time.Minute, "the first half to join", func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
+	b.WaitFor(time.Minute, "the first half to join",
+		func() bool { return strings.Contains(f.Stderr(), "job begins to gather") })
 	second := join(halves[1]).Wait()
 	if second.Status == 0 {
 		b.T.Errorf("%s: accepted:\n%v", what, second)
@@ -42,7 +43,8 @@ func TestWrongSecret(t *testing.T) {
 	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	b.refusesSecond(prog, "the wrong secret", [2]joinHalf{{"right", "a", "a=1,b=1"}, {"other", "b", "a=1,b=1"}}, "secret")
+	b.refusesSecond(prog, "the wrong secret", [2]joinHalf{{"right", "a", "a=1,b=1"}, {"other", "b", "a=1,b=1"}},
+		"secret")
 }
 
 func TestForwarderDemandsSecret(t *testing.T) {
@@ -57,7 +59,8 @@ func TestForwarderDemandsSecret(t *testing.T) {
 	if r.Status == 0 {
 		t.Errorf("a job without the forwarder's secret was served:\n%v", r)
 	}
-	b.Fails(r, r.Status, "zipper: cluster ", "ended with exit status 1: cluster ", "cannot join job ", "refused (wrong secret)")
+	b.Fails(r, r.Status, "zipper: cluster ", "ended with exit status 1: cluster ", "cannot join job ",
+		"refused (wrong secret)")
 	j.Flags = append(j.Flags, "--secret-file", file)
 	b.OK(b.Zipped(j, bad(b), "finish"))
 }
@@ -67,14 +70,17 @@ func TestForwarderDemandsSecret(t *testing.T) {
 func TestForwarderNotThere(t *testing.T) {
 	b := New(t)
 	const addr = "127.0.0.1:1"
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", addr, "--timeout", "3s"}}, bad(b), "finish")
-	b.Fails(r, 1, "warning: forwarder "+addr+" is not reached yet: ", "trying for 3s", "zipper: cluster ", "not reachable within 3s")
+	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)},
+		Flags: []string{"--zipper", addr, "--timeout", "3s"}}, bad(b), "finish")
+	b.Fails(r, 1, "warning: forwarder "+addr+" is not reached yet: ", "trying for 3s", "zipper: cluster ",
+		"not reachable within 3s")
 }
 
 func TestWrongJob(t *testing.T) {
 	b := New(t)
 	f := b.StartForwarder("--job", "another")
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}}, bad(b), "finish")
+	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}}, bad(b),
+		"finish")
 	if r.Status == 0 {
 		t.Errorf("a job that the forwarder was not told of was served:\n%v", r)
 	}
@@ -114,7 +120,8 @@ func TestWrongProtocolVersion(t *testing.T) {
 			_, _ = c.Write(frame[:n])
 		}
 	}()
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", ln.Addr().String()}, Timeout: "20s"}, bad(b), "finish")
+	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)},
+		Flags: []string{"--zipper", ln.Addr().String()}, Timeout: "20s"}, bad(b), "finish")
 	if r.Status == 0 {
 		t.Errorf("another version was taken for ours:\n%v", r)
 	}
@@ -160,12 +167,14 @@ func TestForwarderUnreachable(t *testing.T) {
 	}
 	addr := ln.Addr().String()
 	ln.Close()
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Flags: []string{"--zipper", addr}, Timeout: "5s"}, bad(b), "finish")
+	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Flags: []string{"--zipper", addr},
+		Timeout: "5s"}, bad(b), "finish")
 	if r.Status == 0 {
 		t.Errorf("ran without a forwarder:\n%v", r)
 	}
 	b.Fails(r, r.Status, addr)
-	if last := strings.TrimSpace(r.Stderr); !strings.HasPrefix(last[strings.LastIndexByte(last, '\n')+1:], "zipper: cluster ") {
+	if last := strings.TrimSpace(r.Stderr); !strings.HasPrefix(last[strings.LastIndexByte(last, '\n')+1:],
+		"zipper: cluster ") {
 		t.Errorf("the last line does not say which cluster failed:\n%v", r)
 	}
 }
@@ -175,7 +184,8 @@ func TestNeverInit(t *testing.T) {
 	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}}, bad(b), "noinit"), 1, "MPI_Init")
 	// One cluster's program joins, the other's does not: the first must not wait for its time-out.
 	mpi := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	r := b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI, Program: mpi}, {Name: "b", Ranks: 1, MPI: OpenMPI, Program: "/bin/true"}}, Timeout: "100s"}, "-", "finish")
+	r := b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI, Program: mpi},
+		{Name: "b", Ranks: 1, MPI: OpenMPI, Program: "/bin/true"}}, Timeout: "100s"}, "-", "finish")
 	b.Fails(r, 1, "MPI_Init", "cluster b")
 }
 
@@ -227,14 +237,16 @@ func TestAddressSpace(t *testing.T) {
 func TestProgramMissing(t *testing.T) {
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	r := b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI, Program: prog}, {Name: "b", Ranks: 1, MPI: OpenMPI, Program: "/nowhere/prog"}}}, "-", "finish")
+	r := b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI, Program: prog},
+		{Name: "b", Ranks: 1, MPI: OpenMPI, Program: "/nowhere/prog"}}}, "-", "finish")
 	b.Fails(r, 1, "cluster b", "/nowhere/prog does not exist")
 }
 
 func TestWrongBuild(t *testing.T) {
 	b := New(t)
 	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
-	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}, prog), 1, "linked to Open MPI", "MPICH", "program=")
+	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}}, prog), 1, "linked to Open MPI", "MPICH",
+		"program=")
 }
 
 func TestMpirunMissing(t *testing.T) {
@@ -257,7 +269,8 @@ func TestUnwritableRunDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Flags: []string{"--run-dir", file}}, bad(b), "finish")
+	r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)}, Flags: []string{"--run-dir", file}}, bad(b),
+		"finish")
 	b.Fails(r, 1, "run directory", "--run-dir")
 }
 
@@ -271,7 +284,8 @@ func TestDoubtfulVariables(t *testing.T) {
 		"ZIPPER_SHARED_FS=/scratch:there": "ZIPPER_SHARED_FS=/scratch:there: want whole paths",
 		"ZIPPER_SHARED_FS=/scratch::/tmp": "",
 	} {
-		r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, MPICH)}, Env: []string{setting}}, bad(b), "finish"))
+		r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, MPICH)}, Env: []string{setting}}, bad(b),
+			"finish"))
 		variable, _, _ := strings.Cut(setting, "=")
 		if word == "" && strings.Contains(r.Stderr, variable) || word != "" && strings.Count(r.Stderr, word) != 1 {
 			t.Errorf("%s: want %q once:\n%v", setting, word, r)
@@ -287,7 +301,8 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobFile, envFile := filepath.Join(t.TempDir(), "job.yaml"), filepath.Join(t.TempDir(), "env")
-	if err := errors.Join(os.WriteFile(jobFile, []byte("secret_file: "+secret+"\n"), 0o644), os.WriteFile(envFile, []byte("ZIPPER_JOB=j\nZIPPER_SECRET=s\n"), 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(jobFile, []byte("secret_file: "+secret+"\n"), 0o644),
+		os.WriteFile(envFile, []byte("ZIPPER_JOB=j\nZIPPER_SECRET=s\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -295,27 +310,38 @@ func TestMessages(t *testing.T) {
 		status int
 		word   string
 	}{
-		{[]string{"run", "--timeout", "10", "--cluster", "a=1", "--", "true"}, 2, "--timeout 10: want a duration with its unit, such as 10s"},
+		{[]string{"run", "--timeout", "10", "--cluster", "a=1", "--", "true"}, 2,
+			"--timeout 10: want a duration with its unit, such as 10s"},
 		{[]string{"exec", "--", "true"}, 2, "no job: give --job"},
 		{[]string{"run", "--cluster", "a=1000000000", "--", "true"}, 2, "want at least 1 and at most 131072"},
 		{[]string{"doctor", "--cluster", "a=1", "/nowhere/prog.{mpi}"}, 1, "1 problem found"},
-		{[]string{"join", "--job", "j", "--cluster", "a", "--layout", "a=1,b=1", "--", "true"}, 2, "set ZIPPER_SECRET or ZIPPER_SECRET_FILE to the job's secret (as flags: --secret-file)"},
-		{[]string{"run", "--cluster", "a=1", "--", "./prog.{mip}"}, 1, "{mip} stands for nothing: {mpi} and {cluster} do"},
+		{[]string{"join", "--job", "j", "--cluster", "a", "--layout", "a=1,b=1", "--", "true"}, 2,
+			"set ZIPPER_SECRET or ZIPPER_SECRET_FILE to the job's secret (as flags: --secret-file)"},
+		{[]string{"run", "--cluster", "a=1", "--", "./prog.{mip}"}, 1,
+			"{mip} stands for nothing: {mpi} and {cluster} do"},
 		{[]string{"run", "--cluster", "a=1,dir=/nowhere", "--", "true"}, 1, "dir=/nowhere: there is no such directory"},
-		{[]string{"run", "--cluster", "a=1", "--zipper", "h=a,x", "--", "true"}, 2, `zipper h:7475 is named for cluster "x"`},
-		{[]string{"run", "--cluster", "a=1", "--zipper", "--", "true"}, 2, `--zipper: forwarder "--": that is a flag, no address`},
+		{[]string{"run", "--cluster", "a=1", "--zipper", "h=a,x", "--", "true"}, 2,
+			`zipper h:7475 is named for cluster "x"`},
+		{[]string{"run", "--cluster", "a=1", "--zipper", "--", "true"}, 2,
+			`--zipper: forwarder "--": that is a flag, no address`},
 		{[]string{"run", "--cluster", "a=1,dual=x@127.0.0.1", "--", "true"}, 2, `x@127.0.0.1 is for cluster "x"`},
-		{[]string{"run", "--secret-file", secret, "--cluster", "a=0", "--", "true"}, 2, "everybody on this host can read the secret"},
-		{[]string{"run", "--file", jobFile, "--cluster", "a=1", "--", "true"}, 2, "secret_file: everybody on this host can read the secret in " + secret},
-		{[]string{"join", "--job", "j", "--secret-file", secret, "--cluster", "a", "--layout", "a=1", "--", "true"}, 2, "everybody on this host can read the secret"},
-		{[]string{"exec", "--env", envFile, "--", "true"}, 2, "everybody on this host can read the secret in " + envFile},
-		{[]string{"calibrate", "--file", jobFile, "--output", "/nowhere/platform.yaml"}, 1, "--output: cannot write the result"},
+		{[]string{"run", "--secret-file", secret, "--cluster", "a=0", "--", "true"}, 2,
+			"everybody on this host can read the secret"},
+		{[]string{"run", "--file", jobFile, "--cluster", "a=1", "--", "true"}, 2,
+			"secret_file: everybody on this host can read the secret in " + secret},
+		{[]string{"join", "--job", "j", "--secret-file", secret, "--cluster", "a", "--layout", "a=1", "--", "true"}, 2,
+			"everybody on this host can read the secret"},
+		{[]string{"exec", "--env", envFile, "--", "true"}, 2,
+			"everybody on this host can read the secret in " + envFile},
+		{[]string{"calibrate", "--file", jobFile, "--output", "/nowhere/platform.yaml"}, 1,
+			"--output: cannot write the result"},
 		{[]string{"forwarder", "--listen", "192.0.2.1"}, 1, "this host does not have that address"},
 		{[]string{"status", "127.0.0.1:1"}, 1, "start one with zipper forwarder"},
 	} {
 		b.Fails(b.Run(nil, nil, append([]string{b.Zipper}, c.args...)...), c.status, c.word)
 	}
-	if r := b.OK(b.Run(nil, nil, b.Zipper, "--version")); !strings.Contains(r.Stdout, "version 0.1.0 ") || !strings.Contains(r.Stdout, "(protocol ") {
+	if r := b.OK(b.Run(nil, nil, b.Zipper, "--version")); !strings.Contains(r.Stdout, "version 0.1.0 ") ||
+		!strings.Contains(r.Stdout, "(protocol ") {
 		t.Errorf("%v", r)
 	}
 	for _, args := range [][]string{{"--show", "--mpi", "mpich"}, {"--mpi", "mpich", "--show"}} {
@@ -334,9 +360,12 @@ func TestExecSpeaksForItsHost(t *testing.T) {
 	exec := func(argv []string, env ...string) Result {
 		return b.Run(nil, append(env, job...), append([]string{b.Zipper, "exec"}, argv...)...)
 	}
-	for _, env := range [][2]string{{"OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_RANK="}, {"PMI_RANK=2", "MPI_LOCALRANKID="}} {
-		b.Fails(exec([]string{"--", "/nowhere/prog"}, env[0], env[1]+"0"), 1, "rank 2, on ", "program /nowhere/prog does not exist")
-		b.Fails(exec([]string{"--timeout", "soon", "--", "true"}, env[0], env[1]+"0"), 2, "rank 2, on ", "want a duration")
+	for _, env := range [][2]string{{"OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_RANK="},
+		{"PMI_RANK=2", "MPI_LOCALRANKID="}} {
+		b.Fails(exec([]string{"--", "/nowhere/prog"}, env[0], env[1]+"0"), 1, "rank 2, on ",
+			"program /nowhere/prog does not exist")
+		b.Fails(exec([]string{"--timeout", "soon", "--", "true"}, env[0], env[1]+"0"), 2, "rank 2, on ",
+			"want a duration")
 		if r := exec([]string{"--", "/nowhere/prog"}, env[0], env[1]+"1"); r.Status != 1 || r.Stderr != "" {
 			t.Errorf("the second rank of a host says it too:\n%v", r)
 		}
@@ -346,8 +375,10 @@ func TestExecSpeaksForItsHost(t *testing.T) {
 func TestUsageErrors(t *testing.T) {
 	b := New(t)
 	for _, args := range [][]string{
-		{"run"}, {"run", "--cluster", "a", "--", "x"}, {"run", "--cluster", "a=0", "--", "x"}, {"run", "--cluster", "a=1,mpi=lam", "--", "x"},
-		{"run", "--cluster", "a=1,colour=red", "--", "x"}, {"run", "--cluster", "a=1"}, {"run", "--bogus"}, {"run", "--cluster", "a=1", "--zipper", "h:port", "--", "x"},
+		{"run"}, {"run", "--cluster", "a", "--", "x"}, {"run", "--cluster", "a=0", "--", "x"},
+		{"run", "--cluster", "a=1,mpi=lam", "--", "x"},
+		{"run", "--cluster", "a=1,colour=red", "--", "x"}, {"run", "--cluster", "a=1"}, {"run", "--bogus"},
+		{"run", "--cluster", "a=1", "--zipper", "h:port", "--", "x"},
 		{"exec"}, {"exec", "--", "true"}, {"join", "--", "true"}, {"forwarder", "extra"}, {"cc"}, {"bogus"},
 	} {
 		r := b.Run(nil, nil, append([]string{b.Zipper}, args...)...)

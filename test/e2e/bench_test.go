@@ -40,7 +40,8 @@ func TestBenchWrongUse(t *testing.T) {
 // TestBenchFails: the reason is what a rank said.
 func TestBenchFails(t *testing.T) {
 	b := New(t)
-	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "osu", "--mode", "native", "--cluster", "a=1", "latency"), 1, "latency on native: exit status 1: osu: ")
+	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "osu", "--mode", "native", "--cluster", "a=1", "latency"), 1,
+		"latency on native: exit status 1: osu: ")
 }
 
 // TestBenchInterrupted: a measurement that a signal ends shows the rounds that were whole, says so
@@ -51,11 +52,13 @@ func TestBenchInterrupted(t *testing.T) {
 		picture := filepath.Join(t.TempDir(), "x.svg")
 		args := append([]string{b.Zipper, "bench"}, c...)
 		p := b.Start(nil, nil, append(args, "--rounds", "50", "--reps", "2", "--plot", picture, "latency")...)
-		b.WaitFor(b.Limit, "the third round", func() bool { return strings.Contains(p.Stderr(), "round 3 of 50: zipped") })
+		b.WaitFor(b.Limit, "the third round",
+			func() bool { return strings.Contains(p.Stderr(), "round 3 of 50: zipped") })
 		p.Signal(syscall.SIGINT)
 		r := p.Wait()
 		b.Fails(r, 128+int(syscall.SIGINT), "zipper: ended by ", "before")
-		if !strings.Contains(r.Stdout, "2 rounds of each in turn") || !strings.Contains(r.Stdout, "too few rounds") || strings.Contains(r.Stderr, "--format") {
+		if !strings.Contains(r.Stdout, "2 rounds of each in turn") || !strings.Contains(r.Stdout, "too few rounds") ||
+			strings.Contains(r.Stderr, "--format") {
 			t.Errorf("%s: %v", c[0], r)
 		}
 		if _, err := os.Stat(picture); err != nil {

@@ -14,7 +14,8 @@ func TestRegistrationCache(t *testing.T) {
 			args = []string{"1000000"}
 		}
 		want := oracle.run(b, 2, append([]string{b.Compile(OpenMPI, "test/programs/"+file)}, args...)...)
-		r := b.OK(b.Zipped(Job{Clusters: clusters, Env: []string{"ZIPPER_REGISTRATION_CACHE=1"}}, append([]string{prog}, args...)...))
+		r := b.OK(b.Zipped(Job{Clusters: clusters, Env: []string{"ZIPPER_REGISTRATION_CACHE=1"}},
+			append([]string{prog}, args...)...))
 		if r.Stdout != want.Stdout {
 			t.Errorf("%s prints\n%s, natively\n%s", file, r.Stdout, want.Stdout)
 		}

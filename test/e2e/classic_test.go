@@ -11,19 +11,24 @@ func TestClassic(t *testing.T) {
 	random := b.Compile(OpenMPI, "test/programs/c/random.c")
 	clusters := []Cluster{A(2, OpenMPI), B(1, OpenMPI)}
 	native := b.OK(b.Native(OpenMPI, 3, random, "6", "150"))
-	b.Same(native, b.OK(b.Zipped(Job{Clusters: clusters, Flags: []string{"--protocol", "classic"}}, random, "6", "150")), nil)
+	b.Same(native, b.OK(b.Zipped(Job{Clusters: clusters, Flags: []string{"--protocol", "classic"}}, random, "6",
+		"150")), nil)
 
 	t.Run("a forwarder of its own", func(t *testing.T) {
 		f := b.StartForwarder("--protocol", "classic")
 		cg := b.Compile(OpenMPI, "examples/c/cg.c")
-		r := b.OK(b.Zipped(Job{Clusters: clusters, Flags: []string{"--protocol", "classic", "--zipper", f.Addr}}, cg, "48"))
+		r := b.OK(b.Zipped(Job{Clusters: clusters, Flags: []string{"--protocol", "classic", "--zipper", f.Addr}}, cg,
+			"48"))
 		if !strings.Contains(r.Stdout, ": verified") {
 			t.Errorf("not verified:\n%v", r)
 		}
-		b.Fails(b.Zipped(Job{Clusters: clusters, Flags: []string{"--zipper", f.Addr}}, cg, "48"), 1, "start both with the same --protocol")
+		b.Fails(b.Zipped(Job{Clusters: clusters, Flags: []string{"--zipper", f.Addr}}, cg, "48"), 1,
+			"start both with the same --protocol")
 	})
-	b.Fails(b.Zipped(Job{Clusters: clusters, Flags: []string{"--protocol", "modern"}}, random, "6", "10"), 2, "want classic")
-	b.Fails(b.Zipped(Job{Clusters: clusters, Flags: []string{"--protocol", "classic", "--zipper", "h1", "--zipper", "h2"}}, random, "6", "10"), 2, "one zipper")
+	b.Fails(b.Zipped(Job{Clusters: clusters, Flags: []string{"--protocol", "modern"}}, random, "6", "10"), 2,
+		"want classic")
+	b.Fails(b.Zipped(Job{Clusters: clusters, Flags: []string{"--protocol", "classic", "--zipper", "h1", "--zipper",
+		"h2"}}, random, "6", "10"), 2, "one zipper")
 }
 
 // Settings that must be equal in all clusters are compared when they join.
@@ -34,12 +39,14 @@ func TestSettingsDiffer(t *testing.T) {
 	prog := b.Compile(OpenMPI, "examples/c/cg.c")
 	id := JobID(t)
 	half := func(cluster, collectives string) *Proc {
-		return b.Start(nil, []string{"ZIPPER_SECRET=s", "ZIPPER_COLLECTIVES=" + collectives}, b.Zipper, "join", "--job", id, "--cluster", cluster,
+		return b.Start(nil, []string{"ZIPPER_SECRET=s", "ZIPPER_COLLECTIVES=" + collectives}, b.Zipper, "join", "--job",
+			id, "--cluster", cluster,
 			"--layout", "a=1,b=1", "--zipper", f.Addr, "--timeout", "20s", "--mpi", OpenMPI, "--", prog, "32")
 	}
 	one, two := half("a", "leaders=2"), half("b", "leaders=3")
 	said := one.Wait().Stderr + two.Wait().Stderr
-	if !strings.Contains(said, "they must be equal in all clusters") || !strings.Contains(said, "leaders=2") || !strings.Contains(said, "leaders=3") {
+	if !strings.Contains(said, "they must be equal in all clusters") || !strings.Contains(said, "leaders=2") ||
+		!strings.Contains(said, "leaders=3") {
 		t.Errorf("said:\n%s", said)
 	}
 	b.NothingLeft(id)

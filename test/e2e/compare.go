@@ -19,7 +19,8 @@ type Result struct {
 
 // String shows the whole of it, for failure messages.
 func (r Result) String() string {
-	return fmt.Sprintf("%s\nexit status %d after %v\n--- stdout\n%s--- stderr\n%s---", r.Command, r.Status, r.Took.Round(time.Millisecond), r.Stdout, r.Stderr)
+	return fmt.Sprintf("%s\nexit status %d after %v\n--- stdout\n%s--- stderr\n%s---", r.Command, r.Status,
+		r.Took.Round(time.Millisecond), r.Stdout, r.Stderr)
 }
 
 // OK fails the test unless the command ended with status 0.
@@ -61,7 +62,8 @@ func (b *Bed) Same(native, zipped Result, edit func(string) string) {
 	b.T.Helper()
 	want, got := lines(native.Stdout, edit), lines(zipped.Stdout, edit)
 	if !slices.Equal(want, got) {
-		b.T.Errorf("zipped output differs from native output:\n%s\n\nnative: %v\n\nzipped: %v", firstDifference(want, got), native, zipped)
+		b.T.Errorf("zipped output differs from native output:\n%s\n\nnative: %v\n\nzipped: %v",
+			firstDifference(want, got), native, zipped)
 	}
 }
 

@@ -28,12 +28,14 @@ func TestConformanceTable(t *testing.T) {
 		t.Skipf("the table is of the functions of Open MPI 4.1 and MPICH 4.0, here are %s and %s", o, m)
 	}
 	b := New(t)
-	made := b.OK(b.Run(nil, nil, filepath.Join(b.Root, "build/gen"), "-table", "build/openmpi/functions.tsv", "build/mpich/functions.tsv"))
+	made := b.OK(b.Run(nil, nil, filepath.Join(b.Root, "build/gen"), "-table", "build/openmpi/functions.tsv",
+		"build/mpich/functions.tsv"))
 	kept, err := os.ReadFile(filepath.Join(b.Root, "docs/conformance.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(kept) != made.Stdout {
-		t.Errorf("docs/conformance.md is out of date: go generate ./cgo/libmmpi/gen\n%s", firstDifference(lines(string(kept), nil), lines(made.Stdout, nil)))
+		t.Errorf("docs/conformance.md is out of date: go generate ./cgo/libmmpi/gen\n%s",
+			firstDifference(lines(string(kept), nil), lines(made.Stdout, nil)))
 	}
 }

@@ -107,7 +107,8 @@ func follow(t *testing.T, lines *bufio.Scanner, stdin io.Writer, f *forwarder.Fo
 			now := crossed()
 			// A forwarder counts a frame after it has sent it on: what is missing may be a moment
 			// late.
-			for end := time.Now().Add(5 * time.Second); time.Now().Before(end) && (now[0] < before[0]+there || now[1] < before[1]+back); now = crossed() {
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end) &&
+				(now[0] < before[0]+there || now[1] < before[1]+back); now = crossed() {
 				time.Sleep(time.Millisecond)
 			}
 			if got := [2]int{now[0] - before[0], now[1] - before[1]}; got != want {

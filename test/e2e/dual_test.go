@@ -58,7 +58,8 @@ func TestDual(t *testing.T) {
 	}{
 		{"all of a", []Cluster{A(2, OpenMPI), B(1, MPICH)}, []string{"127.0.0.1", ""}, false},
 		{"all of b", []Cluster{A(1, MPICH), B(2, OpenMPI)}, []string{"", "a@127.0.0.1:7610"}, false},
-		{"one of a", []Cluster{{Name: "a", Ranks: 2, MPI: OpenMPI, Program: some}, B(2, OpenMPI)}, []string{"b@127.0.0.1", ""}, true},
+		{"one of a", []Cluster{{Name: "a", Ranks: 2, MPI: OpenMPI, Program: some}, B(2, OpenMPI)},
+			[]string{"b@127.0.0.1", ""}, true},
 		{"everywhere", []Cluster{A(1, OpenMPI), B(2, OpenMPI)}, []string{"127.0.0.1", "127.0.0.1"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -96,16 +97,20 @@ func TestDualRefused(t *testing.T) {
 		"0.0.0.0":       "the one that the other cluster connects to",
 		"127.0.0.1:abc": "want [CLUSTER@]HOST[:PORT]",
 	} {
-		b.Fails(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=" + dual}, B(1, OpenMPI)}}, "true"), 2, want)
+		b.Fails(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=" + dual}, B(1, OpenMPI)}},
+			"true"), 2, want)
 	}
-	b.Fails(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=127.0.0.1"}, B(1, OpenMPI)}, Flags: []string{"--protocol", "classic"}}, "true"), 2, "classic has no direct links")
+	b.Fails(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=127.0.0.1"}, B(1, OpenMPI)},
+		Flags: []string{"--protocol", "classic"}}, "true"), 2, "classic has no direct links")
 }
 
 // An address of no node is told of; the job runs through the forwarder.
 func TestDualNobodysAddress(t *testing.T) {
 	b := New(t)
-	r := b.OK(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=b@192.0.2.1"}, B(1, OpenMPI)}}, bad(b), "finish"))
-	if strings.Count(r.Stderr, "warning: no rank of cluster a takes direct links from cluster b: no node where they run has the address 192.0.2.1") != 1 {
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{{Name: "a", Ranks: 1, MPI: OpenMPI + ",dual=b@192.0.2.1"},
+		B(1, OpenMPI)}}, bad(b), "finish"))
+	if strings.Count(r.Stderr,
+		"warning: no rank of cluster a takes direct links from cluster b: no node where they run has the address 192.0.2.1") != 1 {
 		t.Errorf("%v", r)
 	}
 }
@@ -141,7 +146,8 @@ func TestDualLab(t *testing.T) {
 			}
 			more("the stream to go on after its direct link was ended")
 			b.WaitFor(10*time.Second, "the link to be back", func() bool {
-				return strings.Contains(b.Run(nil, l.env, "scripts/lab", "on", "z1", "ss", "-Htn", "sport", "=", ":7500").Stdout, "ESTAB")
+				return strings.Contains(b.Run(nil, l.env, "scripts/lab", "on", "z1", "ss", "-Htn", "sport", "=",
+					":7500").Stdout, "ESTAB")
 			})
 		}
 	})
@@ -158,7 +164,8 @@ func TestDualLab(t *testing.T) {
 	// The ranks of a are on other nodes: everything goes through the forwarder, and that is said
 	// once.
 	r = run(job("b@10.81.2.1", "login: a1, ranks: 1"), none)
-	if n := last(); n < 8<<20 || strings.Count(r.Stderr, "warning") != 1 || !strings.Contains(r.Stderr, "no rank of cluster a takes direct links from cluster b") {
+	if n := last(); n < 8<<20 || strings.Count(r.Stderr, "warning") != 1 ||
+		!strings.Contains(r.Stderr, "no rank of cluster a takes direct links from cluster b") {
 		t.Errorf("%d bytes of payload through the forwarder\n%v", n, r)
 	}
 }

@@ -51,7 +51,8 @@ func TestGoAPI(t *testing.T) {
 
 func TestGoExample(t *testing.T) {
 	b := New(t)
-	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, b.goProgram(OpenMPI, "./examples/go/ring")))
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}},
+		b.goProgram(OpenMPI, "./examples/go/ring")))
 	if !strings.Contains(r.Stdout, "passed 4 processes and came back as 6") {
 		t.Error(r)
 	}
@@ -85,7 +86,8 @@ func TestNPB(t *testing.T) {
 			for _, class := range classes {
 				r := b.OK(b.Zipped(Job{Clusters: clusters}, bench, "npb", "--format", "json", k, class))
 				var res npb.Result
-				if err := json.Unmarshal([]byte(r.Stdout), &res); err != nil || !res.Verified || res.Ranks != clusters[0].Ranks+clusters[1].Ranks {
+				if err := json.Unmarshal([]byte(r.Stdout), &res); err != nil || !res.Verified ||
+					res.Ranks != clusters[0].Ranks+clusters[1].Ranks {
 					t.Errorf("%v: %s", err, r)
 				}
 			}
@@ -97,9 +99,12 @@ func TestNPB(t *testing.T) {
 func TestOSU(t *testing.T) {
 	b := New(t)
 	bench := filepath.Join(b.Root, "bin", "zipper-mpibench-{mpi}")
-	names := []string{"latency", "bw", "bibw", "mbw_mr", "multi_lat", "barrier", "bcast", "reduce", "allreduce", "alltoall", "alltoallv", "gather", "scatter", "allgather", "allgatherv",
-		"ibarrier", "ibcast", "ireduce", "iallreduce", "ialltoall", "ialltoallv", "igather", "iscatter", "iallgather", "iallgatherv"}
-	args := append([]string{bench, "osu", "--format", "json", "--min", "4", "--max", "4096", "--window", "8", "--reps", "2", "--rep-seconds", "0.001"}, names...)
+	names := []string{"latency", "bw", "bibw", "mbw_mr", "multi_lat", "barrier", "bcast", "reduce", "allreduce",
+		"alltoall", "alltoallv", "gather", "scatter", "allgather", "allgatherv",
+		"ibarrier", "ibcast", "ireduce", "iallreduce", "ialltoall", "ialltoallv", "igather", "iscatter", "iallgather",
+		"iallgatherv"}
+	args := append([]string{bench, "osu", "--format", "json", "--min", "4", "--max", "4096", "--window", "8", "--reps",
+		"2", "--rep-seconds", "0.001"}, names...)
 	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, args...))
 	lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")
 	if len(lines) != len(names) {
@@ -123,7 +128,8 @@ func TestOSU(t *testing.T) {
 			}
 		}
 	}
-	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}, bench, "osu", "nonsense"), 1, "no benchmark")
+	b.Fails(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}, bench, "osu", "nonsense"), 1,
+		"no benchmark")
 }
 
 // Every Netgauge-style pattern runs over the MPI modules on the zipped path; a pair that cannot is
@@ -131,20 +137,24 @@ func TestOSU(t *testing.T) {
 func TestBenchNet(t *testing.T) {
 	b := New(t)
 	for _, pattern := range []string{"one_to_one", "one_to_n", "n_to_one", "ping_ping", "overlap", "loggp", "plogp"} {
-		r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--json", "--reps", "2", "--cluster", "a=1", "--cluster", "b=1", pattern, "mpi_nb"))
+		r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--json", "--reps", "2", "--cluster", "a=1", "--cluster",
+			"b=1", pattern, "mpi_nb"))
 		var report struct {
 			Ranks   int
 			Rows    [][]float64
 			Columns []string
 		}
-		if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil || report.Ranks != 2 || len(report.Rows) == 0 || len(report.Rows[0]) != len(report.Columns) {
+		if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil || report.Ranks != 2 || len(report.Rows) == 0 ||
+			len(report.Rows[0]) != len(report.Columns) {
 			t.Errorf("%s: %v:\n%v", pattern, err, r)
 		}
 	}
 	for _, module := range []string{"mpi", "mpi_put"} {
-		b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--reps", "2", "--cluster", "a=2", "--cluster", "b=1", "one_to_n", module))
+		b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--reps", "2", "--cluster", "a=2", "--cluster", "b=1",
+			"one_to_n", module))
 	}
-	if r := b.Run(nil, nil, b.Zipper, "bench", "net", "overlap", "mpi"); r.Status == 0 || !strings.Contains(r.Stderr, "needs nonblocking operations") {
+	if r := b.Run(nil, nil, b.Zipper, "bench", "net", "overlap", "mpi"); r.Status == 0 ||
+		!strings.Contains(r.Stderr, "needs nonblocking operations") {
 		t.Error(r)
 	}
 }
@@ -155,14 +165,16 @@ func TestBenchNetPut(t *testing.T) {
 	b := New(t)
 	for _, mode := range []string{"native", "zipped"} {
 		for _, pattern := range []string{"one_to_one", "n_to_one", "loggp", "plogp"} {
-			r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--json", "--reps", "2", "--mode", mode, pattern, "mpi_put"))
+			r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "net", "--json", "--reps", "2", "--mode", mode, pattern,
+				"mpi_put"))
 			var report struct{ Rows [][]float64 }
 			if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil || len(report.Rows) < 21 { // 1 B … 1 MiB
 				t.Errorf("%s %s: %v:\n%v", mode, pattern, err, r)
 			}
 		}
 	}
-	if r := b.Run(nil, nil, b.Zipper, "bench", "net", "ping_ping", "mpi_put"); r.Status == 0 || !strings.Contains(r.Stderr, "needs nonblocking operations") {
+	if r := b.Run(nil, nil, b.Zipper, "bench", "net", "ping_ping", "mpi_put"); r.Status == 0 ||
+		!strings.Contains(r.Stderr, "needs nonblocking operations") {
 		t.Error(r)
 	}
 }
@@ -170,13 +182,15 @@ func TestBenchNetPut(t *testing.T) {
 // What the matrix says crossed is what the forwarder counted.
 func TestNPBMatrix(t *testing.T) {
 	b := New(t)
-	r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "npb", "--matrix", "--format", "json", "--cluster", "a=2", "--cluster", "b=2", "cg", "S"))
+	r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "npb", "--matrix", "--format", "json", "--cluster", "a=2", "--cluster",
+		"b=2", "cg", "S"))
 	var out struct {
 		Result  struct{ Verified bool }
 		Traffic []struct{ Bytes int64 }
 		Matrix  [][]int64
 	}
-	if err := json.Unmarshal([]byte(r.Stdout), &out); err != nil || !out.Result.Verified || len(out.Matrix) != 4 || len(out.Traffic) != 2 {
+	if err := json.Unmarshal([]byte(r.Stdout), &out); err != nil || !out.Result.Verified || len(out.Matrix) != 4 ||
+		len(out.Traffic) != 2 {
 		t.Fatalf("%v:\n%v", err, r)
 	}
 	var crossed, counted int64
@@ -199,7 +213,8 @@ func TestNPBMatrix(t *testing.T) {
 func TestBenchScale(t *testing.T) {
 	b := New(t)
 	picture := filepath.Join(t.TempDir(), "scale.svg")
-	r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "scale", "--ranks", "1,2", "--rounds", "2", "--reps", "2", "--size", "64", "--format", "csv", "--plot", picture, "allreduce"))
+	r := b.OK(b.Run(nil, nil, b.Zipper, "bench", "scale", "--ranks", "1,2", "--rounds", "2", "--reps", "2", "--size",
+		"64", "--format", "csv", "--plot", picture, "allreduce"))
 	var got []string
 	for l := range strings.Lines(r.Stdout) {
 		f := strings.Split(strings.TrimSpace(l), ",")
@@ -207,7 +222,8 @@ func TestBenchScale(t *testing.T) {
 			got = append(got, strings.Join(f[:len(f)-1], " "))
 		}
 	}
-	want := []string{"2 zipped 0", "2 zipped 1", "2 native 0", "2 native 1", "4 zipped 0", "4 zipped 1", "4 native 0", "4 native 1"}
+	want := []string{"2 zipped 0", "2 zipped 1", "2 native 0", "2 native 1", "4 zipped 0", "4 zipped 1", "4 native 0",
+		"4 native 1"}
 	for i, w := range want {
 		want[i] = "allreduce us 64 " + w
 	}
@@ -217,6 +233,7 @@ func TestBenchScale(t *testing.T) {
 	if svg, err := os.ReadFile(picture); err != nil || !strings.Contains(string(svg), "<svg") {
 		t.Errorf("no picture: %v, %.100s", err, svg)
 	}
-	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "scale", "--ranks", "0", "barrier"), 2, "--ranks 0: want numbers from 1 on")
+	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "scale", "--ranks", "0", "barrier"), 2,
+		"--ranks 0: want numbers from 1 on")
 	b.Fails(b.Run(nil, nil, b.Zipper, "bench", "scale", "--size", "3", "bcast"), 2, "power of two")
 }

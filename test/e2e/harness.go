@@ -97,7 +97,8 @@ func (b *Bed) Compile(mpi, source string, extra ...string) string {
 	v, _ := compiled.LoadOrStore(out, &compilation{})
 	c := v.(*compilation)
 	c.once.Do(func() {
-		compiler := map[string]string{".c": "mpicc", ".cc": "mpicxx", ".cpp": "mpicxx", ".f": "mpifort", ".f90": "mpifort", ".F90": "mpifort", ".f08": "mpifort"}[filepath.Ext(source)]
+		compiler := map[string]string{".c": "mpicc", ".cc": "mpicxx", ".cpp": "mpicxx", ".f": "mpifort",
+			".f90": "mpifort", ".F90": "mpifort", ".f08": "mpifort"}[filepath.Ext(source)]
 		if compiler == "" {
 			c.err = fmt.Errorf("no compiler for %s", source)
 			return
@@ -226,7 +227,8 @@ type Forwarder struct {
 // StartForwarder starts one on a free port of the loopback interface.
 func (b *Bed) StartForwarder(flags ...string) *Forwarder {
 	b.T.Helper()
-	p := b.Start(nil, nil, append([]string{b.Zipper, "forwarder", "--listen", "127.0.0.1:0", "--log", "info"}, flags...)...)
+	p := b.Start(nil, nil, append([]string{b.Zipper, "forwarder", "--listen", "127.0.0.1:0", "--log", "info"},
+		flags...)...)
 	f := &Forwarder{Proc: p}
 	b.WaitFor(20*time.Second, "the forwarder to listen", func() bool {
 		_, after, ok := strings.Cut(p.Stderr(), `listening`)

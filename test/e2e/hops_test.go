@@ -27,18 +27,22 @@ func TestHops(t *testing.T) {
 	b := New(t)
 	ab, bc := b.StartForwarder(), b.StartForwarder()
 	clusters := []Cluster{A(1, OpenMPI), B(2, OpenMPI), C(1, MPICH)}
-	for _, p := range [][]string{{"test/programs/c/random.c", "6", "200"}, {"test/programs/c/coll_basic.c"}, {"test/programs/c/p2p_wildcard.c"}} {
+	for _, p := range [][]string{{"test/programs/c/random.c", "6", "200"}, {"test/programs/c/coll_basic.c"},
+		{"test/programs/c/p2p_wildcard.c"}} {
 		t.Run(p[0], func(t *testing.T) {
 			b := *b
 			b.T = t
 			path := strings.Replace(b.Compile(OpenMPI, p[0]), "/"+OpenMPI+"/", "/{mpi}/", 1)
 			b.Compile(MPICH, p[0])
-			native := b.OK(b.Native(OpenMPI, 4, append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)}, p[1:]...)...))
-			b.Same(native, b.OK(b.Zipped(Job{Clusters: clusters, Flags: hopFlags(ab, bc)}, append([]string{path}, p[1:]...)...)), nil)
+			native := b.OK(b.Native(OpenMPI, 4, append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)},
+				p[1:]...)...))
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: clusters, Flags: hopFlags(ab, bc)},
+				append([]string{path}, p[1:]...)...)), nil)
 		})
 	}
 	for name, f := range map[string]*Forwarder{"a-b": ab, "b-c": bc} {
-		b.WaitFor(10*time.Second, "the forwarder "+name+" to see three jobs end well", func() bool { return strings.Count(f.Stderr(), `job ended`) == 3 })
+		b.WaitFor(10*time.Second, "the forwarder "+name+" to see three jobs end well",
+			func() bool { return strings.Count(f.Stderr(), `job ended`) == 3 })
 		if strings.Contains(f.Stderr(), `"ok": false`) {
 			t.Errorf("forwarder %s:\n%s", name, f.Stderr())
 		}
@@ -79,7 +83,8 @@ func TestHopsKilled(t *testing.T) {
 			t.Errorf("status 0:\n%v", r)
 		}
 		for _, f := range []*Forwarder{ab, bc} {
-			b.WaitFor(10*time.Second, "the forwarder to name the rank", func() bool { return strings.Contains(f.Stderr(), "is lost") })
+			b.WaitFor(10*time.Second, "the forwarder to name the rank",
+				func() bool { return strings.Contains(f.Stderr(), "is lost") })
 		}
 		b.NothingLeft(id)
 	})
@@ -92,7 +97,8 @@ func TestHopsKilled(t *testing.T) {
 		if r.Status == 0 || !strings.Contains(r.Stderr, bc.Addr) || !strings.Contains(r.Stderr, "lost") {
 			t.Errorf("not told that the forwarder %s is lost:\n%v", bc.Addr, r)
 		}
-		b.WaitFor(10*time.Second, "the other forwarder to end the job", func() bool { return strings.Contains(ab.Stderr(), "job ended") })
+		b.WaitFor(10*time.Second, "the other forwarder to end the job",
+			func() bool { return strings.Contains(ab.Stderr(), "job ended") })
 		b.NothingLeft(id)
 	})
 }
@@ -121,7 +127,8 @@ func TestHopsSideBySide(t *testing.T) {
 	b.Compile(MPICH, source)
 	native := b.OK(b.Native(OpenMPI, 4, prog, "7", "300"))
 	path := strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)
-	b.Same(native, b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, MPICH)}, Flags: rowFlags(addrs[0], addrs[1:]...)}, path, "7", "300")), nil)
+	b.Same(native, b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, MPICH)},
+		Flags: rowFlags(addrs[0], addrs[1:]...)}, path, "7", "300")), nil)
 	for i, f := range forwarders {
 		jobs := 1
 		if i == 0 {
@@ -162,7 +169,8 @@ func TestHopsSideBySideKilled(t *testing.T) {
 	rows := 0 // that bc has seen end
 	ended := func() {
 		rows += 2
-		b.WaitFor(10*time.Second, "the forwarder between b and c to see both rows end", func() bool { return strings.Count(bc.Stderr(), "job ended") == rows })
+		b.WaitFor(10*time.Second, "the forwarder between b and c to see both rows end",
+			func() bool { return strings.Count(bc.Stderr(), "job ended") == rows })
 		b.NothingLeft(id)
 	}
 	// Pairs 0 - 2 and 1 - 3: one of them over both stages.
@@ -181,7 +189,8 @@ func TestHopsSideBySideKilled(t *testing.T) {
 			b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
 		}
 		more("the stream to run")
-		b.WaitFor(time.Minute, "the forwarder that is to die to carry from a to c", func() bool { return carried(one) > 1<<20 })
+		b.WaitFor(time.Minute, "the forwarder that is to die to carry from a to c",
+			func() bool { return carried(one) > 1<<20 })
 		one.Signal(syscall.SIGKILL)
 		one.Wait()
 		before := carried(two)
@@ -207,7 +216,8 @@ func TestHopsSideBySideKilled(t *testing.T) {
 	more("the stream to go on")
 	two.Signal(syscall.SIGKILL)
 	two.Wait()
-	if r := p.Wait(); r.Status == 0 || !strings.Contains(r.Stderr, "no forwarder could") || !strings.Contains(r.Stderr, two.Addr) {
+	if r := p.Wait(); r.Status == 0 || !strings.Contains(r.Stderr, "no forwarder could") ||
+		!strings.Contains(r.Stderr, two.Addr) {
 		t.Errorf("not told that no forwarder is left:\n%v", r)
 	}
 	ended()
@@ -236,23 +246,28 @@ func TestHopsLab(t *testing.T) {
 		t.Skip("the isolated lab needs root")
 	}
 	name := fmt.Sprintf("zh%d", os.Getpid())
-	env := []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1", "NODES_B=b1", "NODES_C=c1", "ZIPPERS=z1", "ZIPPERS_BC=z2"}
+	env := []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1", "NODES_B=b1", "NODES_C=c1", "ZIPPERS=z1",
+		"ZIPPERS_BC=z2"}
 	b.OK(b.Run(nil, env, "scripts/lab", "up"))
 	t.Cleanup(func() { b.OK(b.Run(nil, env, "scripts/lab", "down")) })
 	r := b.OK(b.Run(nil, env, "scripts/lab", "prove"))
-	for _, want := range []string{"a1 does not reach c1", "c1 does not reach a1", "b1 does not reach c1", "z1 does not reach c1", "z2 does not reach a1"} {
+	for _, want := range []string{"a1 does not reach c1", "c1 does not reach a1", "b1 does not reach c1",
+		"z1 does not reach c1", "z2 does not reach a1"} {
 		if !strings.Contains(r.Stdout, "ok: "+want) {
 			t.Fatalf("not proven: %s\n%v", want, r)
 		}
 	}
 	for _, z := range []string{"z1", "z2"} {
 		f := b.Start(nil, env, "scripts/lab", "on", z, b.Zipper, "forwarder", "--log", "info")
-		b.WaitFor(20*time.Second, "the forwarder on "+z, func() bool { return strings.Contains(f.Stderr(), "listening") })
+		b.WaitFor(20*time.Second, "the forwarder on "+z,
+			func() bool { return strings.Contains(f.Stderr(), "listening") })
 	}
 	file := filepath.Join(t.TempDir(), "job.yaml")
-	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: 10.81.1.1, b: 10.81.2.1}\n- addresses: {b: 10.81.2.101, c: 10.81.3.1}\nclusters:\n", b.Root)
+	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: 10.81.1.1, b: 10.81.2.1}\n- addresses: {b: 10.81.2.101, c: 10.81.3.1}\nclusters:\n",
+		b.Root)
 	for _, c := range []string{"a", "b", "c"} {
-		text += fmt.Sprintf("- {name: %s, login: %s1, ranks: %d, mpi: openmpi}\n", c, c, map[string]int{"a": 2, "b": 1, "c": 1}[c])
+		text += fmt.Sprintf("- {name: %s, login: %s1, ranks: %d, mpi: openmpi}\n", c, c,
+			map[string]int{"a": 2, "b": 1, "c": 1}[c])
 	}
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -28,17 +28,20 @@ func newLab(t *testing.T) *lab {
 		t.Skip("the isolated lab needs root")
 	}
 	name := fmt.Sprintf("ze%d", os.Getpid())
-	l := &lab{b: b, env: []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1 a2", "NODES_B=b1 b2", "ZIPPERS=z1"}}
+	l := &lab{b: b, env: []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1 a2", "NODES_B=b1 b2",
+		"ZIPPERS=z1"}}
 	b.OK(b.Run(nil, l.env, "scripts/lab", "up"))
 	t.Cleanup(func() { b.OK(b.Run(nil, l.env, "scripts/lab", "down")) })
 	r := b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
-	for _, want := range []string{"ok: a1 does not reach b1", "ok: b1 does not reach a1", "ok: a1 reaches zipper node z1", "ok: b1 reaches zipper node z1"} {
+	for _, want := range []string{"ok: a1 does not reach b1", "ok: b1 does not reach a1",
+		"ok: a1 reaches zipper node z1", "ok: b1 reaches zipper node z1"} {
 		if !strings.Contains(r.Stdout, want) {
 			t.Fatalf("not proven: %s\n%v", want, r)
 		}
 	}
 	l.fwd = b.Start(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "forwarder", "--log", "info")
-	b.WaitFor(20*time.Second, "the forwarder on z1", func() bool { return strings.Contains(l.fwd.Stderr(), "listening") })
+	b.WaitFor(20*time.Second, "the forwarder on z1",
+		func() bool { return strings.Contains(l.fwd.Stderr(), "listening") })
 	return l
 }
 
@@ -48,7 +51,8 @@ func (l *lab) job(a, b string) string { return l.jobAt("7475", "login: a1, "+a, 
 // jobAt is the same for a forwarder at another port, with clusters that may begin elsewhere.
 func (l *lab) jobAt(port, a, b string) string {
 	file := filepath.Join(l.b.T.TempDir(), "job.yaml")
-	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: \"10.81.1.1:%s\", b: \"10.81.2.1:%[2]s\"}\nclusters:\n- {name: a, %s}\n- {name: b, %s}\n", l.b.Root, port, a, b)
+	text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: \"10.81.1.1:%s\", b: \"10.81.2.1:%[2]s\"}\nclusters:\n- {name: a, %s}\n- {name: b, %s}\n",
+		l.b.Root, port, a, b)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		l.b.T.Fatal(err)
 	}
@@ -105,7 +109,9 @@ func TestLab(t *testing.T) {
 
 	t.Run("doctor", func(t *testing.T) {
 		r := b.OK(b.Run(nil, l.env, b.Zipper, "doctor", "--file", mixed))
-		for _, want := range []string{"a1 does not reach b1: separate networks", "b1 does not reach a1: separate networks", "a -> forwarder 10.81.1.1:7475: a1 reaches it", "0 of them problems"} {
+		for _, want := range []string{"a1 does not reach b1: separate networks",
+			"b1 does not reach a1: separate networks", "a -> forwarder 10.81.1.1:7475: a1 reaches it",
+			"0 of them problems"} {
 			if !strings.Contains(r.Stdout, want) {
 				t.Errorf("doctor does not say %q:\n%v", want, r)
 			}
@@ -122,7 +128,8 @@ func TestLab(t *testing.T) {
 	// in order in one cluster, in turn in the other: what each host combines first
 	// (collectives/grid.go)
 	t.Run("two ranks on each host", func(t *testing.T) {
-		file := l.job("ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(strings.Replace(twoNodes, "--map-by, node, ", "", 1), "10.81.1"),
+		file := l.job("ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(strings.Replace(twoNodes, "--map-by, node, ", "", 1),
+			"10.81.1"),
 			"ranks: 4, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.B.openmpi, "+fmt.Sprintf(twoNodes, "10.81.2"))
 		for _, program := range []string{"coll_ops", "coll_shapes", "coll_overlap"} {
 			prog := b.Compile(OpenMPI, "test/programs/c/"+program+".c")
@@ -141,7 +148,8 @@ func TestLab(t *testing.T) {
 	})
 	t.Run("planned", func(t *testing.T) { // one native rank on each node, in the plan's order
 		rsh := b.Root + "/scripts/lab-rsh"
-		file := l.job("ranks: 2, mpi: openmpi, "+fmt.Sprintf(strings.Replace(twoNodes, "--map-by, node, ", "", 1), "10.81.1"),
+		file := l.job("ranks: 2, mpi: openmpi, "+fmt.Sprintf(strings.Replace(twoNodes, "--map-by, node, ", "", 1),
+			"10.81.1"),
 			"ranks: 2, mpi: mpich, args: [-launcher, ssh, -launcher-exec, "+rsh+", -iface, eth0], env: {UCX_TLS: \"tcp,self,posix,sysv\", UCX_NET_DEVICES: eth0}")
 		in := New(t)
 		planned(in, l.env, pairsPlan(in, [2][]string{{"a1", "a2"}, {"b1", "b2"}}), true, "--file", file)

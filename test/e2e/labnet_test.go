@@ -14,7 +14,8 @@ func TestLabNet(t *testing.T) {
 	l := newLab(t)
 	b := l.b
 	mac := func(node string) string {
-		return strings.TrimSpace(b.OK(b.Run(nil, l.env, "scripts/lab", "on", node, "cat", "/sys/class/net/eth0/address")).Stdout)
+		return strings.TrimSpace(b.OK(b.Run(nil, l.env, "scripts/lab", "on", node, "cat",
+			"/sys/class/net/eth0/address")).Stdout)
 	}
 	for module, nodes := range map[string]string{
 		"tcp": "10.81.1.11:5711,10.81.1.12:5711",
@@ -24,7 +25,8 @@ func TestLabNet(t *testing.T) {
 	} {
 		t.Run(module, func(t *testing.T) {
 			run := func(node, rank string) *Proc {
-				return b.Start(nil, l.env, "scripts/lab", "on", node, b.Zipper, "bench", "net", "--nodes", nodes, "--rank", rank, "--reps", "3", "--json", "one_to_one", module)
+				return b.Start(nil, l.env, "scripts/lab", "on", node, b.Zipper, "bench", "net", "--nodes", nodes,
+					"--rank", rank, "--reps", "3", "--json", "one_to_one", module)
 			}
 			p0, p1 := run("a1", "0"), run("a2", "1")
 			r := b.OK(p0.Wait())

@@ -28,7 +28,8 @@ func TestTwoHalvesInAnyOrder(t *testing.T) {
 	f := b.StartForwarder("--status", "none")
 	for i, order := range [][]string{{"a", "b"}, {"b", "a"}} {
 		id := fmt.Sprintf("%s-%d", JobID(t), i)
-		env := []string{"ZIPPER_JOB=" + id, "ZIPPER_SECRET=s3cret", "ZIPPER_LAYOUT=a=2,b=1", "ZIPPER_FORWARDERS=" + f.Addr, "ZIPPER_TIMEOUT=60s"}
+		env := []string{"ZIPPER_JOB=" + id, "ZIPPER_SECRET=s3cret", "ZIPPER_LAYOUT=a=2,b=1",
+			"ZIPPER_FORWARDERS=" + f.Addr, "ZIPPER_TIMEOUT=60s"}
 		var procs []*Proc
 		for k, name := range order {
 			mpirun := []string{"mpirun.mpich", "-n", "1"}
@@ -40,9 +41,11 @@ func TestTwoHalvesInAnyOrder(t *testing.T) {
 					mpirun = append(mpirun, "--allow-run-as-root")
 				}
 			}
-			procs = append(procs, b.Start(nil, append(env, "ZIPPER_CLUSTER="+name), append(mpirun, b.Zipper, "exec", "--", exe, "finish")...))
+			procs = append(procs, b.Start(nil, append(env, "ZIPPER_CLUSTER="+name),
+				append(mpirun, b.Zipper, "exec", "--", exe, "finish")...))
 			if k == 0 {
-				b.WaitFor(time.Minute, "the first half to join", func() bool { return strings.Count(f.Stderr(), "job begins to gather") == i+1 })
+				b.WaitFor(time.Minute, "the first half to join",
+					func() bool { return strings.Count(f.Stderr(), "job begins to gather") == i+1 })
 			}
 		}
 		all := ""
@@ -89,11 +92,13 @@ func TestJobFileOverRemoteShell(t *testing.T) {
 // TestRemoteShellBreaks: the connection to one cluster is cut; both clusters' processes end.
 func TestRemoteShellBreaks(t *testing.T) {
 	b := New(t)
-	args, id := b.runArgs(Job{Flags: []string{"--rsh", standIn(t), "--cluster", "a=1,mpi=openmpi,login=here", "--cluster", "b=1,mpi=mpich,login=here"}})
+	args, id := b.runArgs(Job{Flags: []string{"--rsh", standIn(t), "--cluster", "a=1,mpi=openmpi,login=here",
+		"--cluster", "b=1,mpi=mpich,login=here"}})
 	p := b.Start(nil, nil, append(append(args, "--"), bad(b), "wait")...)
 	b.waiting(p, 2)
 	p.Signal(9) // with zipper run both pipes break
-	b.WaitFor(30*time.Second, "everything to end when the connections break", func() bool { return len(Processes(id)) == 0 })
+	b.WaitFor(30*time.Second, "everything to end when the connections break",
+		func() bool { return len(Processes(id)) == 0 })
 	b.WaitFor(10*time.Second, "the files to go", func() bool {
 		left, _ := filepath.Glob(filepath.Join(os.TempDir(), "zipper*"+id+"*"))
 		return len(left) == 0
@@ -134,14 +139,16 @@ func TestExamplePrograms(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for _, mpi := range []string{OpenMPI, MPICH} {
-			b.OK(b.Run(nil, nil, b.Zipper, e.wrapper, "--mpi", mpi, "-O2", "-o", filepath.Join(dir, mpi), filepath.Join(b.Root, e.source), "-lm"))
+			b.OK(b.Run(nil, nil, b.Zipper, e.wrapper, "--mpi", mpi, "-O2", "-o", filepath.Join(dir, mpi),
+				filepath.Join(b.Root, e.source), "-lm"))
 		}
 		r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, MPICH)}}, filepath.Join(dir, "{mpi}")))
 		if !strings.Contains(r.Stdout, e.want) {
 			t.Errorf("%s: want %q:\n%v", e.source, e.want, r)
 		}
 	}
-	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, python3, filepath.Join(b.Root, "examples/python/pi.py")))
+	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, python3,
+		filepath.Join(b.Root, "examples/python/pi.py")))
 	if !strings.Contains(r.Stdout, "pi is about 3.1") {
 		t.Error(r)
 	}
@@ -174,7 +181,8 @@ func TestSeveralJobs(t *testing.T) {
 	var procs []*Proc
 	var ids []string
 	for range 2 {
-		args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", f.Addr}})
+		args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)},
+			Flags: []string{"--zipper", f.Addr}})
 		ids = append(ids, id)
 		procs = append(procs, b.Start(nil, nil, append(append(args, "--"), bad(b), "finish")...))
 	}
@@ -190,7 +198,8 @@ func TestUsersPath(t *testing.T) {
 	b := New(t)
 	path := t.TempDir() + ":" + os.Getenv("PATH")
 	for _, mpi := range []string{OpenMPI, MPICH} {
-		r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, mpi), B(1, OpenMPI)}, Env: []string{"PATH=" + path, "LD_LIBRARY_PATH=/nowhere"}},
+		r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, mpi), B(1, OpenMPI)},
+			Env: []string{"PATH=" + path, "LD_LIBRARY_PATH=/nowhere"}},
 			"sh", "-c", `echo "$PATH $LD_LIBRARY_PATH"; exec `+bad(b)+" finish"))
 		if got := strings.Count(r.Stdout, path+" /nowhere\n"); got != 2 {
 			t.Errorf("%s: %d of 2 ranks have the user's PATH and LD_LIBRARY_PATH:\n%v", mpi, got, r)

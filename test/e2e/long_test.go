@@ -21,7 +21,8 @@ func twoSites(t *testing.T, options ...string) *lab {
 		t.Skip("the isolated lab needs root")
 	}
 	name := fmt.Sprintf("zl%d", os.Getpid())
-	l := &lab{b: b, env: []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1 a2", "NODES_B=b1 b2", fmt.Sprint("LAB_OWNER=", os.Getpid())}}
+	l := &lab{b: b, env: []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1 a2", "NODES_B=b1 b2",
+		fmt.Sprint("LAB_OWNER=", os.Getpid())}}
 	t.Cleanup(func() { b.OK(b.Run(nil, l.env, "scripts/lab", "down")) })
 	b.OK(b.Run(nil, l.env, append([]string{"scripts/lab", "up"}, options...)...))
 	l.lab("prove")
@@ -72,7 +73,8 @@ func TestLabLong(t *testing.T) {
 	t.Run("loss", func(t *testing.T) {
 		l.lab("line", "set", "loss=10%")
 		l.lab("line", "reset")
-		l.b.Run(nil, l.env, "scripts/lab", "on", "gA", "bash", "-c", "exec 3>/dev/udp/10.81.4.2/9; for i in {1..2000}; do echo x >&3; done")
+		l.b.Run(nil, l.env, "scripts/lab", "on", "gA", "bash", "-c",
+			"exec 3>/dev/udp/10.81.4.2/9; for i in {1..2000}; do echo x >&3; done")
 		way := l.line()[0]
 		n := float64(way.Packets + way.Lost)
 		if sigma := math.Sqrt(n * 0.1 * 0.9); n < 1000 || math.Abs(float64(way.Lost)-0.1*n) > 5*sigma {
@@ -84,7 +86,8 @@ func TestLabLong(t *testing.T) {
 		l.lab("line", "set", "delay=5ms")
 		l.lab("route", "far")
 		fwd := b.Start(nil, l.env, "scripts/lab", "on", "gA", b.Zipper, "forwarder", "--log", "info")
-		b.WaitFor(20*time.Second, "the forwarder on gA", func() bool { return strings.Contains(fwd.Stderr(), "listening") })
+		b.WaitFor(20*time.Second, "the forwarder on gA",
+			func() bool { return strings.Contains(fwd.Stderr(), "listening") })
 		cg := strings.Replace(b.Compile(OpenMPI, "examples/c/cg.c"), "/"+OpenMPI+"/", "/{mpi}/", 1)
 		b.Compile(MPICH, "examples/c/cg.c")
 		file := filepath.Join(t.TempDir(), "job.yaml")
@@ -120,7 +123,8 @@ func TestLabLong(t *testing.T) {
 func TestLabLongFirewall(t *testing.T) {
 	l := twoSites(t, "--delay", "1ms", "--open", "gB:7475")
 	for _, c := range [][]string{
-		{"want a time", "--delay", "20"}, {"want 0 to 1", "--loss", "200%"}, {"want gA:PORT", "--open", "a1:22"}, {"give a rate", "--rate", "off", "--queue", "1MB"},
+		{"want a time", "--delay", "20"}, {"want 0 to 1", "--loss", "200%"}, {"want gA:PORT", "--open", "a1:22"},
+		{"give a rate", "--rate", "off", "--queue", "1MB"},
 	} {
 		env := append([]string{"LAB=zlx", "LAB_RUN=/run/zlx"}, l.env[2:]...)
 		r := l.b.Run(nil, env, append([]string{"scripts/lab", "up"}, c[1:]...)...)

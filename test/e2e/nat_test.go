@@ -16,17 +16,20 @@ func TestNATLab(t *testing.T) {
 	const source = "test/programs/c/random.c"
 	random, stream := b.Compile(OpenMPI, source), b.Compile(OpenMPI, "test/programs/c/stream.c")
 	b.Compile(MPICH, source)
-	fwd := []string{"scripts/lab", "on", "z1", b.Zipper, "forwarder", "--nat", "--listen", ":7486", "--status", "127.0.0.1:7487"}
+	fwd := []string{"scripts/lab", "on", "z1", b.Zipper, "forwarder", "--nat", "--listen", ":7486", "--status",
+		"127.0.0.1:7487"}
 	b.Fails(b.Run(nil, l.env, fwd...), 1, "--nat: IP forwarding is off: sysctl -w net.ipv4.ip_forward=1")
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
 	// The firewall of docs/guide.md: nothing else is forwarded, for a node that has z1 as its
 	// gateway neither.
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "on"))
-	b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "nft", "add table inet guard; add chain inet guard forward { type filter hook forward priority 0; policy drop; }; add rule inet guard forward ct status dnat accept"))
+	b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "nft",
+		"add table inet guard; add chain inet guard forward { type filter hook forward priority 0; policy drop; }; add rule inet guard forward ct status dnat accept"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
 	p := b.Start(nil, l.env, fwd...)
-	b.WaitFor(20*time.Second, "the forwarder with --nat", func() bool { return strings.Contains(p.Stderr(), "listening") })
+	b.WaitFor(20*time.Second, "the forwarder with --nat",
+		func() bool { return strings.Contains(p.Stderr(), "listening") })
 
 	job := func(a, z string) string { return l.jobAt("7486", "login: a1, "+a, "login: b1, "+z) }
 	last := l.relayed("127.0.0.1:7487")
@@ -36,7 +39,8 @@ func TestNATLab(t *testing.T) {
 		b.T = t
 		native := b.OK(b.Native(OpenMPI, 3, random, "11", "300"))
 		spread := `ranks: 2, mpi: openmpi, hosts: /run/` + l.name() + `/hosts.A.openmpi, args: [--bind-to, none, --map-by, node, --mca, plm_rsh_agent, "` + b.Root + `/scripts/lab-rsh", --mca, oob_tcp_if_include, 10.81.1.0/24, --mca, btl_tcp_if_include, 10.81.1.0/24]`
-		r := b.OK(b.Run(nil, l.env, b.Zipper, "run", "--file", job(spread, "ranks: 1, mpi: mpich"), "--", strings.Replace(random, "/"+OpenMPI+"/", "/{mpi}/", 1), "11", "300"))
+		r := b.OK(b.Run(nil, l.env, b.Zipper, "run", "--file", job(spread, "ranks: 1, mpi: mpich"), "--",
+			strings.Replace(random, "/"+OpenMPI+"/", "/{mpi}/", 1), "11", "300"))
 		b.Same(native, r, nil)
 		if n := last(); n != 0 || strings.Contains(r.Stderr, "no direct link") {
 			t.Errorf("%d bytes of payload through the forwarder\n%v", n, r)
@@ -47,7 +51,8 @@ func TestNATLab(t *testing.T) {
 	// What is passed on is counted where a rank's connections are: those to the zipper node that do
 	// not lead to the forwarder.
 	direct := func() int {
-		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "b1", "ss", "-Htn", "state", "established", "dst", "10.81.2.1", "and", "dport", "!=", ":7486"))
+		r := b.OK(b.Run(nil, l.env, "scripts/lab", "on", "b1", "ss", "-Htn", "state", "established", "dst", "10.81.2.1",
+			"and", "dport", "!=", ":7486"))
 		return strings.Count(r.Stdout, "10.81.2.1:")
 	}
 	// the kernel passes nothing on any more, and says nothing: the stream goes on through the
@@ -70,7 +75,8 @@ func TestNATLab(t *testing.T) {
 	})
 	t.Run("killed", func(t *testing.T) { // with the forwarder go its rules, and the job
 		r, _, _ := l.stream(stream, job(one, one))
-		pids := strings.Fields(b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sh", "-c", "ss -Hltnp sport = :7486 | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u")).Stdout)
+		pids := strings.Fields(b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "sh", "-c",
+			"ss -Hltnp sport = :7486 | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u")).Stdout)
 		if len(pids) != 1 {
 			t.Fatalf("forwarders %q", pids)
 		}

@@ -46,7 +46,8 @@ func compileFor(b *Bed, clusters []Cluster, file string, flags ...string) string
 		mpis[c.MPI] = true
 	}
 	for _, mpi := range slices.Sorted(maps.Keys(mpis)) {
-		path = strings.Replace(b.Compile(mpi, filepath.Join("test/programs", file), flags...), "/"+mpi+"/", "/{mpi}/", 1)
+		path = strings.Replace(b.Compile(mpi, filepath.Join("test/programs", file), flags...), "/"+mpi+"/", "/{mpi}/",
+			1)
 	}
 	return path
 }

@@ -21,7 +21,8 @@ var woven = struct {
 // TestOrder: programs print the same whatever the order of ranks.
 func TestOrder(t *testing.T) {
 	New(t)
-	for _, file := range []string{"p2p_modes", "p2p_wildcard", "p2p_probe", "coll_basic", "coll_ops", "coll_vector", "comm_make", "intercomm", "group_algebra", "attributes", "topology", "rma_fence", "pairs"} {
+	for _, file := range []string{"p2p_modes", "p2p_wildcard", "p2p_probe", "coll_basic", "coll_ops", "coll_vector",
+		"comm_make", "intercomm", "group_algebra", "attributes", "topology", "rma_fence", "pairs"} {
 		t.Run(file, func(t *testing.T) {
 			b := New(t)
 			path := compileFor(b, woven.clusters, "c/"+file+".c")
@@ -34,16 +35,19 @@ func TestOrder(t *testing.T) {
 // Standard input, tags and the summary go by the ranks of MPI_COMM_WORLD.
 func TestOrderOfStreams(t *testing.T) {
 	b := New(t)
-	r := b.OK(b.Zipped(Job{Clusters: woven.clusters, Stdin: []byte("one\ntwo\n"), Flags: append([]string{"--tag", "--stats"}, woven.flags...)}, bad(b), "stdin"))
+	r := b.OK(b.Zipped(Job{Clusters: woven.clusters, Stdin: []byte("one\ntwo\n"),
+		Flags: append([]string{"--tag", "--stats"}, woven.flags...)}, bad(b), "stdin"))
 	if r.Stdout != "[0] others read 0 bytes\n[0] one\n[0] two\n" {
 		t.Errorf("standard input:\n%v", r)
 	}
-	for _, want := range []string{"virtual ranks 0 to 1, in MPI_COMM_WORLD 1, 3\n", "virtual ranks 2 to 3, in MPI_COMM_WORLD 0, 2\n"} {
+	for _, want := range []string{"virtual ranks 0 to 1, in MPI_COMM_WORLD 1, 3\n",
+		"virtual ranks 2 to 3, in MPI_COMM_WORLD 0, 2\n"} {
 		if !strings.Contains(r.Stderr, want) {
 			t.Errorf("the summary does not say %q:\n%v", want, r)
 		}
 	}
-	r = b.OK(b.Zipped(Job{Clusters: woven.clusters, Flags: append([]string{"--tag"}, woven.flags...)}, bad(b), "finish"))
+	r = b.OK(b.Zipped(Job{Clusters: woven.clusters, Flags: append([]string{"--tag"}, woven.flags...)}, bad(b),
+		"finish"))
 	for rank := range 4 {
 		if want := fmt.Sprintf("[%d] finished %d of 4\n", rank, rank); !strings.Contains(r.Stdout, want) {
 			t.Errorf("no %q:\n%v", want, r)
@@ -59,7 +63,8 @@ func TestOrdersDiffer(t *testing.T) {
 	var procs []*Proc
 	id := JobID(t)
 	for cluster, order := range map[string]string{"a": "b,a,b,a", "b": "a,b,a,b"} {
-		procs = append(procs, b.Start(nil, []string{"ZIPPER_JOB=" + id, "ZIPPER_SECRET=s3cret", "ZIPPER_LAYOUT=a=2,b=2", "ZIPPER_FORWARDERS=" + f.Addr},
+		procs = append(procs, b.Start(nil, []string{"ZIPPER_JOB=" + id, "ZIPPER_SECRET=s3cret", "ZIPPER_LAYOUT=a=2,b=2",
+			"ZIPPER_FORWARDERS=" + f.Addr},
 			b.Zipper, "join", "--cluster", cluster, "--order", order, "--mpi", OpenMPI, "--", prog, "finish"))
 	}
 	said := ""
@@ -90,12 +95,14 @@ func pairsPlan(b *Bed, hosts [2][]string) (plan string) {
 	}
 	platform := "clusters:\n"
 	for i, name := range []string{"a", "b"} {
-		platform += fmt.Sprintf("  - {name: %s, hosts: [%s], cores: %d, nic: 1gbit}\n", name, strings.Join(hosts[i], ", "), 2/len(hosts[i]))
+		platform += fmt.Sprintf("  - {name: %s, hosts: [%s], cores: %d, nic: 1gbit}\n", name,
+			strings.Join(hosts[i], ", "), 2/len(hosts[i]))
 	}
 	platform += "zippers:\n  - {name: z, ports: {a: 1gbit, b: 1gbit}}\n"
 	trace := "zipper-trace 1\njob pairs\ncluster a 2\ncluster b 2\ntotal 0 2 10 10485760\ntotal 2 0 10 10485760\ntotal 1 3 10 10485760\ntotal 3 1 10 10485760\nend 7\n"
 	plan = filepath.Join(dir, "ranks")
-	r := b.OK(b.Run(nil, nil, b.Zipper, "plan", "--output", plan, write("platform.yaml", platform), write("pairs.trace", trace)))
+	r := b.OK(b.Run(nil, nil, b.Zipper, "plan", "--output", plan, write("platform.yaml", platform),
+		write("pairs.trace", trace)))
 	if !strings.Contains(r.Stdout, "zipper run --plan "+plan) {
 		b.T.Errorf("plan does not say how to run:\n%v", r)
 	}
@@ -121,7 +128,8 @@ func TestLaunchersTakePlans(t *testing.T) {
 	if os.Geteuid() == 0 {
 		args = append(args, "--allow-run-as-root")
 	}
-	r := b.OK(b.Run(nil, nil, append(args, "sh", "-c", `echo rank $OMPI_COMM_WORLD_RANK $(grep Cpus_allowed_list /proc/self/status)`)...))
+	r := b.OK(b.Run(nil, nil, append(args, "sh", "-c",
+		`echo rank $OMPI_COMM_WORLD_RANK $(grep Cpus_allowed_list /proc/self/status)`)...))
 	cpus := map[string]bool{}
 	for line := range strings.Lines(r.Stdout) {
 		f := strings.Fields(line)
@@ -133,7 +141,8 @@ func TestLaunchersTakePlans(t *testing.T) {
 	if len(cpus) != 2 {
 		t.Errorf("two ranks are bound to %d cores:\n%v", len(cpus), r)
 	}
-	r = b.OK(b.Run(nil, nil, "mpirun.mpich", "-f", plan+".b.hosts", "-n", "2", "sh", "-c", "echo rank $PMI_RANK of $PMI_SIZE"))
+	r = b.OK(b.Run(nil, nil, "mpirun.mpich", "-f", plan+".b.hosts", "-n", "2", "sh", "-c",
+		"echo rank $PMI_RANK of $PMI_SIZE"))
 	if got := lines(r.Stdout, nil); !slices.Equal(got, []string{"rank 0 of 2", "rank 1 of 2"}) {
 		t.Errorf("MPICH:\n%v", r)
 	}
@@ -152,7 +161,8 @@ func planned(b *Bed, env []string, plan string, apart bool, args ...string) {
 	if err != nil {
 		b.T.Fatal(err)
 	}
-	r := b.OK(b.Run(nil, env, slices.Concat([]string{b.Zipper, "run", "--plan", plan, "--json"}, args, []string{"--", compileFor(b, woven.clusters, "c/pairs.c"), "where"})...))
+	r := b.OK(b.Run(nil, env, slices.Concat([]string{b.Zipper, "run", "--plan", plan, "--json"}, args,
+		[]string{"--", compileFor(b, woven.clusters, "c/pairs.c"), "where"})...))
 	for rank, p := range places {
 		if want := fmt.Sprintf("%d: on %s\n", rank, p.Host); apart && !strings.Contains(r.Stdout, want) {
 			b.T.Errorf("rank %d is not on %s:\n%v", rank, p.Host, r)

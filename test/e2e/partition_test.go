@@ -24,7 +24,8 @@ func TestPartition(t *testing.T) {
 	var forwarders []*Proc
 	for _, z := range []string{"z1", "z2"} {
 		f := b.Start(nil, env, "scripts/lab", "on", z, b.Zipper, "forwarder", "--log", "info")
-		b.WaitFor(20*time.Second, "the forwarder on "+z, func() bool { return strings.Contains(f.Stderr(), "listening") })
+		b.WaitFor(20*time.Second, "the forwarder on "+z,
+			func() bool { return strings.Contains(f.Stderr(), "listening") })
 		forwarders = append(forwarders, f)
 	}
 	file, stop := filepath.Join(t.TempDir(), "job.yaml"), filepath.Join(t.TempDir(), "stop")
@@ -45,9 +46,11 @@ func TestPartition(t *testing.T) {
 	more(time.Minute, "the stream to run over both")
 	b.OK(b.Run(nil, nil, "ip", "-n", name+"-switchA", "link", "set", "p-z1", "nomaster"))
 	more(40*time.Second, "the stream to go on over the other zipper node")
-	b.WaitFor(20*time.Second, "the forwarder that is cut off to notice", func() bool { return strings.Count(forwarders[0].Stderr(), "link lost") >= 2 })
+	b.WaitFor(20*time.Second, "the forwarder that is cut off to notice",
+		func() bool { return strings.Count(forwarders[0].Stderr(), "link lost") >= 2 })
 	b.OK(b.Run(nil, nil, "ip", "-n", name+"-switchA", "link", "set", "p-z1", "master", "br0"))
-	b.WaitFor(30*time.Second, "the ranks to be back", func() bool { return strings.Count(forwarders[0].Stderr(), "rank is back") >= 2 })
+	b.WaitFor(30*time.Second, "the ranks to be back",
+		func() bool { return strings.Count(forwarders[0].Stderr(), "rank is back") >= 2 })
 	more(time.Minute, "the stream to go on")
 	if err := os.WriteFile(stop, nil, 0o600); err != nil {
 		t.Fatal(err)

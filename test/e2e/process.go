@@ -87,7 +87,8 @@ func (p *Proc) Wait() Result {
 	p.b.T.Helper()
 	<-p.done
 	took := time.Since(p.begin)
-	r := Result{Command: p.Cmd.String(), Stdout: p.out.String(), Stderr: p.errs.String(), Status: p.Cmd.ProcessState.ExitCode(), Took: took}
+	r := Result{Command: p.Cmd.String(), Stdout: p.out.String(), Stderr: p.errs.String(),
+		Status: p.Cmd.ProcessState.ExitCode(), Took: took}
 	if ws, ok := p.Cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		r.Status = 128 + int(ws.Signal())
 	}

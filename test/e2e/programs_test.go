@@ -86,7 +86,8 @@ func TestPrograms(t *testing.T) {
 			}
 			overSplits(t, "", asked(byLength(p.splits, longer)), func(b *Bed, s split) {
 				path := compileFor(b, s.clusters, p.file, p.flags...)
-				native := oracle.run(b, s.ranks(), append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)}, p.args...)...)
+				native := oracle.run(b, s.ranks(), append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)},
+					p.args...)...)
 				zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, append([]string{path}, p.args...)...))
 				b.Same(native, zipped, nil)
 			})
@@ -172,7 +173,8 @@ func windows(b *Bed, flags []string, splits []split) {
 		b.T.Run("c/rma_threads.c "+s.name, func(t *testing.T) {
 			b := *b
 			b.T = t
-			b.OK(b.Zipped(Job{Clusters: s.clusters, Flags: flags}, compileFor(&b, s.clusters, "c/rma_threads.c", "-pthread")))
+			b.OK(b.Zipped(Job{Clusters: s.clusters, Flags: flags},
+				compileFor(&b, s.clusters, "c/rma_threads.c", "-pthread")))
 		})
 	}
 }
@@ -189,15 +191,19 @@ func TestReorder(t *testing.T) {
 func TestFiles(t *testing.T) {
 	overSplits(t, "", byLength(some, every), func(b *Bed, s split) {
 		t := b.T
-		path, dir, other := compileFor(b, s.clusters, "c/files.c"), t.TempDir(), filepath.Join(t.TempDir(), "by another name")
+		path, dir, other := compileFor(b, s.clusters, "c/files.c"), t.TempDir(),
+			filepath.Join(t.TempDir(), "by another name")
 		if err := os.Symlink(dir, other); err != nil {
 			t.Fatal(err)
 		}
 		native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), dir))
 		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters}, path, dir, "apart")), nil)
-		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + other}}, path, dir, "environment")), nil)
+		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=/nowhere:" + other}},
+			path, dir, "environment")), nil)
 		// A choice of the user's that would undo what other clusters write: not followed.
-		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"OMPI_MCA_fcoll=two_phase", "OMPI_MCA_fbtl_posix_write_datasieving=1"}}, path, dir, "apart")), nil)
+		b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters,
+			Env: []string{"OMPI_MCA_fcoll=two_phase", "OMPI_MCA_fbtl_posix_write_datasieving=1"}}, path, dir, "apart")),
+			nil)
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 			t.Errorf("left in the directory: %v, %v", left, err)
 		}
@@ -214,7 +220,8 @@ func TestMPI4Py(t *testing.T) {
 	if _, err := os.Stat(python3); err != nil {
 		t.Fatalf("%v: install python3-mpi4py", err)
 	}
-	for _, line := range []string{"objects.py", "buffers.py", "rma.py", "futures.py", "-m mpi4py.futures futures.py pool"} {
+	for _, line := range []string{"objects.py", "buffers.py", "rma.py", "futures.py",
+		"-m mpi4py.futures futures.py pool"} {
 		overSplits(t, line, byLength([]split{twoOne, oneOneOne}, openMPIOnly), func(b *Bed, s split) {
 			argv := []string{python3}
 			for _, word := range strings.Fields(line) {

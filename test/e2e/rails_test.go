@@ -23,7 +23,8 @@ func killAndRestart(b *Bed, program string) {
 	prog := b.Compile(OpenMPI, "test/programs/c/"+program)
 	one, two := b.StartForwarder(), b.StartForwarder()
 	stop := filepath.Join(t.TempDir(), "stop")
-	args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}, Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)},
+		Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
 	p := b.Start(nil, nil, append(args, "--", prog, stop)...)
 	rounds := func() int { return strings.Count(p.Stdout(), "round ") }
 	more := func(what string) {
@@ -31,13 +32,15 @@ func killAndRestart(b *Bed, program string) {
 		b.WaitFor(time.Minute, what, func() bool { return rounds() >= from+3 })
 	}
 	more("the stream to run")
-	b.WaitFor(time.Minute, "all to join the first forwarder", func() bool { return strings.Contains(one.Stderr(), "job runs") })
+	b.WaitFor(time.Minute, "all to join the first forwarder",
+		func() bool { return strings.Contains(one.Stderr(), "job runs") })
 	more("the stream to run over both")
 	one.Signal(syscall.SIGKILL)
 	one.Wait()
 	more("the stream to go on without the first forwarder")
 	one = b.StartForwarder("--listen", one.Addr)
-	b.WaitFor(time.Minute, "all to join the forwarder that is back", func() bool { return strings.Contains(one.Stderr(), "job runs") })
+	b.WaitFor(time.Minute, "all to join the forwarder that is back",
+		func() bool { return strings.Contains(one.Stderr(), "job runs") })
 	more("the stream to go on")
 	// Now the other one goes: the first must be in use.
 	two.Signal(syscall.SIGKILL)
@@ -67,7 +70,8 @@ func TestForwarderMissing(t *testing.T) {
 	two.Signal(syscall.SIGKILL)
 	two.Wait()
 	stop := filepath.Join(t.TempDir(), "stop")
-	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)},
+		Flags: []string{"--zipper", one.Addr, "--zipper", two.Addr}})
 	p := b.Start(nil, nil, append(args, "--", prog, stop)...)
 	told := "cannot join forwarder " + two.Addr + "; 1 of 2 forwarders in use, it is tried again"
 	b.WaitFor(time.Minute, "both clusters to tell of it", func() bool { return strings.Count(p.Stderr(), told) == 2 })

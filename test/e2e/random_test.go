@@ -38,7 +38,8 @@ func TestRandom(t *testing.T) {
 				b, seed, operations := New(t), r.seed, r.operations
 				path := compileFor(b, s.clusters, "c/random.c")
 				t.Logf("seed %s, %d operations over %s", seed, operations, s.name)
-				native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), seed, fmt.Sprint(operations)))
+				native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI), seed,
+					fmt.Sprint(operations)))
 				zipped, over := zippedWithin(b, s, b.Limit-5*time.Second, path, seed, fmt.Sprint(operations))
 				if over && zipped.Status == 0 {
 					b.Same(native, zipped, nil)
@@ -117,7 +118,8 @@ func TestMinimize(t *testing.T) {
 		runs++
 		for r := range strings.SplitSeq(skip, ",") {
 			var from, to int
-			if _, err := fmt.Sscanf(r, "%d-%d", &from, &to); err == nil && (from <= 17 && 17 <= to || from <= 400 && 400 <= to) {
+			if _, err := fmt.Sscanf(r, "%d-%d", &from, &to); err == nil &&
+				(from <= 17 && 17 <= to || from <= 400 && 400 <= to) {
 				return false
 			}
 		}

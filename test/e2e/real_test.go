@@ -102,7 +102,8 @@ func TestHPCC(t *testing.T) {
 	overSplits(t, "", byLength(short, append(short, twoOne, oneOneOne, oneThree, threeFour)), func(b *Bed, s split) {
 		t := b.T
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "hpccinf.txt"), fmt.Appendf(nil, hpccinf, s.ranks()), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "hpccinf.txt"), fmt.Appendf(nil, hpccinf, s.ranks()),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		var clusters []Cluster
@@ -115,7 +116,8 @@ func TestHPCC(t *testing.T) {
 			// On more ranks MPIRandomAccess throws updates away under any MPI, natively too:
 			// hpcc_order.c says how, and hinders it.
 			tool := b.Compile(OpenMPI, "test/programs/c/hpcc_order.c", "-shared", "-fPIC")
-			argv = []string{"env", "LD_PRELOAD=" + tool + ":" + filepath.Join(b.Root, "lib", "libmmpi-openmpi.so"), "hpcc"}
+			argv = []string{"env", "LD_PRELOAD=" + tool + ":" + filepath.Join(b.Root, "lib", "libmmpi-openmpi.so"),
+				"hpcc"}
 		}
 		r := b.OK(b.Zipped(Job{Clusters: clusters}, argv...))
 		report, err := os.ReadFile(filepath.Join(dir, "hpccoutf.txt"))
@@ -153,7 +155,8 @@ func TestNetPIPE(t *testing.T) {
 	}
 	// Its Mbit/s are of 2²⁰ bits; both figures are of the same measurement, printed with six digits
 	// or more.
-	if want := float64(size) * 8 / seconds / (1 << 20); size < upper || !(seconds > 0) || math.Abs(mbits-want) > 0.01*want {
+	if want := float64(size) * 8 / seconds / (1 << 20); size < upper || !(seconds > 0) ||
+		math.Abs(mbits-want) > 0.01*want {
 		t.Errorf("last line %q: want a size of at least %d and %.3f Mbit/s", last, upper, want)
 	}
 }

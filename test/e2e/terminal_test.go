@@ -43,12 +43,14 @@ func TestBackgroundOfTerminal(t *testing.T) {
 	id := JobID(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-mc", b.Zipper+" run --job "+id+" --cluster a=1,mpi=openmpi --cluster b=1,mpi=mpich -- "+bad(b)+" stdin & wait $!; echo status $?")
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-mc",
+		b.Zipper+" run --job "+id+" --cluster a=1,mpi=openmpi --cluster b=1,mpi=mpich -- "+bad(b)+" stdin & wait $!; echo status $?")
 	var out buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal(t), &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // of its standard input
 	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "others read 0 bytes\n") || !strings.Contains(out.String(), "status 0\n") {
+	if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "others read 0 bytes\n") ||
+		!strings.Contains(out.String(), "status 0\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	b.NothingLeft(id)

@@ -16,7 +16,8 @@ func TestTool(t *testing.T) {
 		tool := b.Compile(mpi, "test/programs/c/tool.c", "-shared", "-fPIC")
 		bare := b.Compile(mpi, program)
 		linked := b.Compile(mpi, program, filepath.Join(b.Root, "test/programs/c/tool.c"))
-		for how, argv := range map[string][]string{"preloaded": {"env", "LD_PRELOAD=" + tool, bare}, "linked": {linked}} {
+		for how, argv := range map[string][]string{"preloaded": {"env", "LD_PRELOAD=" + tool, bare},
+			"linked": {linked}} {
 			native := b.OK(b.Native(mpi, s.ranks(), argv...))
 			if !strings.Contains(native.Stdout, "tool: ") || strings.Contains(native.Stdout, " 0 sends") {
 				t.Fatalf("the tool counts nothing natively:\n%v", native)

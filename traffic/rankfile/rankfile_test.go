@@ -29,7 +29,8 @@ func TestFiles(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	if p, err := Read(strings.NewReader("# a comment\n1 b1 # why\n\n0 a1 a\n")); err != nil || !slices.Equal(p, []Place{{"a1", "a"}, {"b1", ""}}) {
+	if p, err := Read(strings.NewReader("# a comment\n1 b1 # why\n\n0 a1 a\n")); err != nil ||
+		!slices.Equal(p, []Place{{"a1", "a"}, {"b1", ""}}) {
 		t.Errorf("%v, %v", p, err)
 	}
 	for text, want := range map[string]string{

@@ -126,11 +126,13 @@ func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatch
 		n := min(len(sent), len(ends))
 		unmatched += len(sent) - n
 		for k := range n {
-			t.Messages = append(t.Messages, Message{Start: sent[k].at, End: max(sent[k].at, ends[k]), Src: pair[0], Dst: pair[1], Bytes: sent[k].bytes})
+			t.Messages = append(t.Messages, Message{Start: sent[k].at, End: max(sent[k].at, ends[k]), Src: pair[0],
+				Dst: pair[1], Bytes: sent[k].bytes})
 		}
 	}
 	slices.SortFunc(t.Messages, func(a, b Message) int {
-		for _, d := range [...]int64{a.Start - b.Start, int64(a.Src - b.Src), int64(a.Dst - b.Dst), a.End - b.End, a.Bytes - b.Bytes} {
+		for _, d := range [...]int64{a.Start - b.Start, int64(a.Src - b.Src), int64(a.Dst - b.Dst), a.End - b.End,
+			a.Bytes - b.Bytes} {
 			if d != 0 {
 				return int(min(max(d, -1), 1))
 			}

@@ -32,7 +32,8 @@ func TestRecordAndMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The fastest messages took -1 and 10: 1 is behind by 5.
-	want := []Message{{Start: 10, End: 20, Src: 0, Dst: 1, Bytes: 100}, {Start: 20, End: 24, Src: 0, Dst: 1, Bytes: 200}, {Start: 35, End: 40, Src: 1, Dst: 0, Bytes: 5}}
+	want := []Message{{Start: 10, End: 20, Src: 0, Dst: 1, Bytes: 100},
+		{Start: 20, End: 24, Src: 0, Dst: 1, Bytes: 200}, {Start: 35, End: 40, Src: 1, Dst: 0, Bytes: 5}}
 	if !reflect.DeepEqual(x.Messages, want) || unmatched != 1 || x.Hosts[1] != "h2" || x.Matrix()[[2]int{0, 1}] != 303 {
 		t.Errorf("%+v, %d unmatched", x, unmatched)
 	}
@@ -55,12 +56,14 @@ func TestRecordAndMerge(t *testing.T) {
 		{"end", "end 6\nend", "line"},
 		{"end 6\n", "", "cut short"},
 	} {
-		_, _, err := Merge("job", []Cluster{{"c", 2}}, []io.Reader{strings.NewReader(strings.Replace(first, bad.old, bad.new, 1))})
+		_, _, err := Merge("job", []Cluster{{"c", 2}},
+			[]io.Reader{strings.NewReader(strings.Replace(first, bad.old, bad.new, 1))})
 		if err == nil || !strings.Contains(err.Error(), bad.want) || !strings.HasPrefix(err.Error(), "part 0: line ") {
 			t.Errorf("%q: error %v, want one with %q", bad.new, err, bad.want)
 		}
 	}
-	if _, _, err := Merge("job", []Cluster{{"c", 2}}, []io.Reader{strings.NewReader(first), strings.NewReader(first)}); err == nil {
+	if _, _, err := Merge("job", []Cluster{{"c", 2}}, []io.Reader{strings.NewReader(first),
+		strings.NewReader(first)}); err == nil {
 		t.Error("two parts of a rank were accepted")
 	}
 }

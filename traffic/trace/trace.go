@@ -242,7 +242,8 @@ func (p *parser) record(f []string) error {
 	case "end":
 		var v [1]int64
 		if err = numbers(f[1:], v[:]); err == nil && v[0] != int64(p.records) {
-			err = fmt.Errorf("the end record counts %d records, the file has %d: part of it is missing", v[0], p.records)
+			err = fmt.Errorf("the end record counts %d records, the file has %d: part of it is missing", v[0],
+				p.records)
 		}
 		p.ended = true
 	}

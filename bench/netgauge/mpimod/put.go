@@ -132,7 +132,8 @@ func (e *putEndpoint) until(peer int, what string, there func() bool) error {
 		if now := time.Now(); limit.IsZero() {
 			limit = now.Add(putPatience)
 		} else if now.After(limit) {
-			return fmt.Errorf("no sign of %s from rank %d for %v: it has stopped, or the MPI library lost a put (MPICH 4.0 does between ranks of one host: set MPIR_CVAR_NOLOCAL=1)", what, peer, putPatience)
+			return fmt.Errorf("no sign of %s from rank %d for %v: it has stopped, or the MPI library lost a put (MPICH 4.0 does between ranks of one host: set MPIR_CVAR_NOLOCAL=1)",
+				what, peer, putPatience)
 		}
 	}
 	return nil

@@ -21,7 +21,8 @@ import (
 func Bench() *cli.Command {
 	return &cli.Command{
 		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",
-		Subcommands: []*cli.Command{osuCommand(), npbCommand(), compareCommand(), scaleCommand(), netCommand(), agentCommand(), contentionCommand(), loadCommand(), reportCommand()},
+		Subcommands: []*cli.Command{osuCommand(), npbCommand(), compareCommand(), scaleCommand(), netCommand(),
+			agentCommand(), contentionCommand(), loadCommand(), reportCommand()},
 	}
 }
 
@@ -60,7 +61,8 @@ func openBench(c *cli.Context) (*bench, error) {
 		return nil, err
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
-	b := &bench{ctx: ctx, job: job, close: cancel, runner: &drive.Runner{Program: program, Options: launch.Options{StartRelay: clikit.RelayStarter(log)}}}
+	b := &bench{ctx: ctx, job: job, close: cancel, runner: &drive.Runner{Program: program,
+		Options: launch.Options{StartRelay: clikit.RelayStarter(log)}}}
 	if c.Bool("lab") {
 		cfg := lab.Small()
 		cfg.Rate = c.String("rate")

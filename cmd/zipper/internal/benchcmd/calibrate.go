@@ -22,7 +22,8 @@ import (
 func labFlags(rate, queue string) []cli.Flag {
 	return []cli.Flag{
 		rateFlag("rate", rate, "limit of every link in the lab, such as `100mbit`"),
-		&cli.StringFlag{Name: "queue", Value: queue, Usage: "of a limited link: fifo, or peers: nodes are served in turn, as fq_codel does for connections (takes more processor time)"},
+		&cli.StringFlag{Name: "queue", Value: queue,
+			Usage: "of a limited link: fifo, or peers: nodes are served in turn, as fq_codel does for connections (takes more processor time)"},
 		&cli.IntFlag{Name: "hosts", Value: 4, Usage: "hosts of each of the lab's two clusters"},
 		&cli.IntFlag{Name: "zippers", Value: 2, Usage: "zipper nodes of the lab"},
 	}
@@ -42,7 +43,8 @@ message repeated until its 95 % confidence interval is within 2 %, at most --rep
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine (root)"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "the platform `FILE` (default: standard output)"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"},
+				Usage: "the platform `FILE` (default: standard output)"},
 			&cli.StringFlag{Name: "size", Value: "4MB", Usage: "bytes of a message"},
 			&cli.IntFlag{Name: "repeat", Value: 6, Usage: "repetitions at most, 2 or more"},
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "for the whole"},
@@ -79,7 +81,8 @@ func runCalibrate(c *cli.Context) error {
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
-	ctx, stop := context.WithTimeoutCause(ctx, c.Duration("timeout"), fmt.Errorf("not done within %v: give it more --timeout", c.Duration("timeout")))
+	ctx, stop := context.WithTimeoutCause(ctx, c.Duration("timeout"),
+		fmt.Errorf("not done within %v: give it more --timeout", c.Duration("timeout")))
 	defer stop()
 	site, closeSite, err := openSite(ctx, c)
 	if err != nil {
@@ -145,7 +148,8 @@ func agentCommand() *cli.Command {
 	return &cli.Command{Name: "agent", Hidden: true, Usage: "move messages as a session on standard input says",
 		Action: func(c *cli.Context) error {
 			if err := timerslack.Start(); err != nil {
-				fmt.Fprintf(os.Stderr, "zipper bench agent: %v: the Go runtime's monitor takes processor time from what is measured\n", err)
+				fmt.Fprintf(os.Stderr, "zipper bench agent: %v: the Go runtime's monitor takes processor time from what is measured\n",
+					err)
 			}
 			return transfer.Serve(c.Context, os.Stdin, os.Stdout)
 		}}

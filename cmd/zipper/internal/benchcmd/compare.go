@@ -17,15 +17,17 @@ import (
 
 func compareCommand() *cli.Command {
 	return &cli.Command{
-		Name: "compare", Usage: "an OSU-style benchmark on several modes in turn, with a test of the difference", ArgsUsage: "NAME",
-		Flags:  slices.Concat([]cli.Flag{modesFlag, roundsFlag, plotFlag}, targetFlags, osuFlags),
-		Action: benchCompare,
+		Name: "compare", Usage: "an OSU-style benchmark on several modes in turn, with a test of the difference",
+		ArgsUsage: "NAME",
+		Flags:     slices.Concat([]cli.Flag{modesFlag, roundsFlag, plotFlag}, targetFlags, osuFlags),
+		Action:    benchCompare,
 	}
 }
 
 var (
-	roundsFlag = &cli.IntFlag{Name: "rounds", Usage: "runs of each mode (a difference can show from 4 on, an interval from 6 on)", Value: 10}
-	plotFlag   = &cli.StringFlag{Name: "plot", Usage: "also draw `FILE` (.svg, .png or .pdf)"}
+	roundsFlag = &cli.IntFlag{Name: "rounds",
+		Usage: "runs of each mode (a difference can show from 4 on, an interval from 6 on)", Value: 10}
+	plotFlag = &cli.StringFlag{Name: "plot", Usage: "also draw `FILE` (.svg, .png or .pdf)"}
 )
 
 func benchCompare(c *cli.Context) error {

@@ -26,12 +26,15 @@ then makes one resource scarce in each of a number of runs, calibrates and lets 
 every transfer, errors.svg and platform.yaml. A pattern during which a hypervisor took much of the processor time is measured again, up to three
 times; those during which more than half was used or taken are named. Needs root.`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`DIR` for the report and its figure", Required: true},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`DIR` for the report and its figure",
+				Required: true},
 			&cli.StringFlag{Name: "size", Value: "8MB", Usage: "bytes of a transfer"},
 			&cli.IntFlag{Name: "patterns", Value: len(contend.Seeds()), Usage: "of the fixed list, evenly chosen"},
-			&cli.Uint64Flag{Name: "seeds", Usage: "a number added to the fixed seeds: other patterns, to try things on"},
+			&cli.Uint64Flag{Name: "seeds",
+				Usage: "a number added to the fixed seeds: other patterns, to try things on"},
 			&cli.IntFlag{Name: "scarce", Value: 30, Usage: "runs with a scarce resource"},
-			&cli.StringSliceFlag{Name: "replay", Usage: "play the messages of a trace `FILE` of zipper run --record, a rank on each host (may be repeated)"},
+			&cli.StringSliceFlag{Name: "replay",
+				Usage: "play the messages of a trace `FILE` of zipper run --record, a rank on each host (may be repeated)"},
 			&cli.BoolFlag{Name: "verbose", Usage: "print every transfer"},
 			clikit.LogFlag,
 		}, labFlags("20mbit", "peers")...),
@@ -80,11 +83,13 @@ func benchContention(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	r := contentionReport{Environment: drive.Describe(c.String("rate")), Bytes: bytes, Scores: map[string][]contend.Score{}}
+	r := contentionReport{Environment: drive.Describe(c.String("rate")), Bytes: bytes,
+		Scores: map[string][]contend.Score{}}
 	err = func() error {
 		say := func(what string) { fmt.Fprintln(os.Stderr, what) }
 		if files := c.StringSlice("replay"); n > 0 || len(files) > 0 {
-			samples, err := contend.Calibrate(ctx, &lab.Site, contend.Options{Bytes: max(1, bytes/4), Most: 10, Within: 0.02, Say: say})
+			samples, err := contend.Calibrate(ctx, &lab.Site, contend.Options{Bytes: max(1, bytes/4), Most: 10,
+				Within: 0.02, Say: say})
 			if err != nil {
 				return err
 			}
@@ -97,7 +102,8 @@ func benchContention(c *cli.Context) error {
 			if err != nil {
 				return err
 			}
-			r.Patterns, err = lab.Validate(ctx, p, patterns, bytes, func(o contend.Outcome) { printPattern(o, c.Bool("verbose")) })
+			r.Patterns, err = lab.Validate(ctx, p, patterns, bytes,
+				func(o contend.Outcome) { printPattern(o, c.Bool("verbose")) })
 			if err != nil {
 				return err
 			}
@@ -182,13 +188,15 @@ func (r *contentionReport) sum() {
 func (r *contentionReport) write(dir string) error {
 	fmt.Printf("\n%d patterns, load %s at the start, %v\n", len(r.Patterns), r.Environment.Load, r.Processors)
 	if len(r.Busy) > 0 {
-		fmt.Printf("more than %.0f %% of the processor time used or stolen, so that they may have counted: %s\n", 100*contend.Busy, strings.Join(r.Busy, ", "))
+		fmt.Printf("more than %.0f %% of the processor time used or stolen, so that they may have counted: %s\n",
+			100*contend.Busy, strings.Join(r.Busy, ", "))
 	}
 	fmt.Printf("%-8s %-10s %9s %12s %8s %8s\n", "", "rule", "transfers", "within 10 %", "mean", "worst")
 	for _, group := range []string{"all", "d=1", "d=2", "d=3", "any", "cross", "local"} {
 		for _, s := range r.Scores[group] {
 			if s.Transfers > 0 {
-				fmt.Printf("%-8s %-10s %9d %10.1f %% %6.1f %% %6.1f %%\n", group, s.Rule, s.Transfers, 100*s.Near, 100*s.Mean, 100*s.Worst)
+				fmt.Printf("%-8s %-10s %9d %10.1f %% %6.1f %% %6.1f %%\n", group, s.Rule, s.Transfers, 100*s.Near,
+					100*s.Mean, 100*s.Worst)
 			}
 		}
 	}

@@ -21,7 +21,8 @@ func rateFlag(name, value, about string) cli.Flag {
 			return nil
 		}
 		if m := rateForm.FindStringSubmatch(s); m == nil || strings.Trim(m[1], "0.") == "" {
-			return clikit.Usage(fmt.Errorf("--%s %s: want a number with the unit bit, kbit, mbit or gbit, such as 100mbit", name, s))
+			return clikit.Usage(fmt.Errorf("--%s %s: want a number with the unit bit, kbit, mbit or gbit, such as 100mbit",
+				name, s))
 		}
 		return nil
 	}}
@@ -43,7 +44,8 @@ func numbers(c *cli.Context, flag string, least int) (list []int, err error) {
 func words(c *cli.Context, n int, form string) ([]string, error) {
 	for _, a := range c.Args().Slice() {
 		if strings.HasPrefix(a, "-") {
-			return nil, clikit.Usage(fmt.Errorf("%s: flags come before the arguments: zipper bench %s [flags] %s", a, c.Command.Name, form))
+			return nil, clikit.Usage(fmt.Errorf("%s: flags come before the arguments: zipper bench %s [flags] %s", a,
+				c.Command.Name, form))
 		}
 	}
 	if c.NArg() != n {

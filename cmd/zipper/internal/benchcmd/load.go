@@ -36,8 +36,10 @@ small machine rates are those of both together.`,
 			&cli.IntFlag{Name: "size", Usage: "payload of a message, bytes", Value: 8},
 			&cli.IntFlag{Name: "window", Usage: "messages under way for each pair in the rate phase", Value: 8},
 			&cli.DurationFlag{Name: "time", Usage: "of each phase", Value: 2 * time.Second},
-			&cli.StringFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]` of a forwarder that runs already"},
-			&cli.StringSliceFlag{Name: "forwarder", Usage: "`FLAG` for the forwarders started here, such as --loops=1; may be repeated"},
+			&cli.StringFlag{Name: "zipper", Aliases: []string{"z"},
+				Usage: "`HOST[:PORT]` of a forwarder that runs already"},
+			&cli.StringSliceFlag{Name: "forwarder",
+				Usage: "`FLAG` for the forwarders started here, such as --loops=1; may be repeated"},
 			&cli.StringFlag{Name: "format", Usage: "table, csv or json", Value: "table"},
 		},
 		Action: benchLoad,
@@ -59,8 +61,9 @@ func benchLoad(c *cli.Context) error {
 	var rows []load.Row
 	for _, n := range links {
 		fmt.Fprintf(os.Stderr, "%d links\n", n)
-		o := load.Options{Links: n, Size: c.Int("size"), Window: c.Int("window"), Duration: c.Duration("time"), Slow: n >= 4,
-			Job: fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: "load"}
+		o := load.Options{Links: n, Size: c.Int("size"), Window: c.Int("window"), Duration: c.Duration("time"),
+			Slow: n >= 4,
+			Job:  fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: "load"}
 		row, err := loadRow(ctx, c, o)
 		if err != nil {
 			return clikit.Because(ctx, err)
@@ -78,7 +81,8 @@ func benchLoad(c *cli.Context) error {
 			v["rss_kib_per_link"] = slope
 		}
 		return emit(c, func(w io.Writer) error {
-			fmt.Fprintf(w, "# messages of %d bytes to and fro, window %d; %d CPUs shared by generator and forwarder, load averages %s\n", c.Int("size"), c.Int("window"), env.CPUs, env.Load)
+			fmt.Fprintf(w, "# messages of %d bytes to and fro, window %d; %d CPUs shared by generator and forwarder, load averages %s\n",
+				c.Int("size"), c.Int("window"), env.CPUs, env.Load)
 			return loadTable(w, rows, slope, known)
 		}, v)
 	}
@@ -108,7 +112,8 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 	if err != nil {
 		return load.Row{}, err
 	}
-	cmd := exec.Command(self, append([]string{"forwarder", "--listen", o.Addr, "--status", "none", "--log", "error"}, c.StringSlice("forwarder")...)...)
+	cmd := exec.Command(self, append([]string{"forwarder", "--listen", o.Addr, "--status", "none", "--log", "error"},
+		c.StringSlice("forwarder")...)...)
 	// tells of links that are closed when it is stopped: of interest only when something went wrong
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -140,7 +145,8 @@ func loadTable(w io.Writer, rows []load.Row, slope float64, known bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "links\tjoin s\tlone us\t99 %\tloaded us\t99 %\tmessages/s\tJain\tbeside slow\tCPU us\tRSS KiB\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%d\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.4f\t%.3f\t%.2f\t%.0f\t\n", r.Links, r.JoinS, r.LatencyUS, r.Latency99, r.LoadedUS, r.Loaded99, r.Rate, r.Jain, r.SlowRatio, r.CPU, r.IdleKiB)
+		fmt.Fprintf(t, "%d\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.4f\t%.3f\t%.2f\t%.0f\t\n", r.Links, r.JoinS,
+			r.LatencyUS, r.Latency99, r.LoadedUS, r.Loaded99, r.Rate, r.Jain, r.SlowRatio, r.CPU, r.IdleKiB)
 	}
 	if err := t.Flush(); err != nil || !known {
 		return err
@@ -151,10 +157,12 @@ func loadTable(w io.Writer, rows []load.Row, slope float64, known bool) error {
 
 func loadCSV(w io.Writer, rows []load.Row) error {
 	out := csv.NewWriter(w)
-	out.Write([]string{"links", "join_s", "latency_us", "latency99_us", "loaded_us", "loaded99_us", "rate", "jain", "slow_ratio", "cpu_us", "rss_kib", "rss_before_kib"})
+	out.Write([]string{"links", "join_s", "latency_us", "latency99_us", "loaded_us", "loaded99_us", "rate", "jain",
+		"slow_ratio", "cpu_us", "rss_kib", "rss_before_kib"})
 	for _, r := range rows {
 		line := []string{strconv.Itoa(r.Links)}
-		for _, v := range []float64{r.JoinS, r.LatencyUS, r.Latency99, r.LoadedUS, r.Loaded99, r.Rate, r.Jain, r.SlowRatio, r.CPU, r.IdleKiB, r.BeforeKiB} {
+		for _, v := range []float64{r.JoinS, r.LatencyUS, r.Latency99, r.LoadedUS, r.Loaded99, r.Rate, r.Jain,
+			r.SlowRatio, r.CPU, r.IdleKiB, r.BeforeKiB} {
 			line = append(line, strconv.FormatFloat(v, 'g', 8, 64))
 		}
 		out.Write(line)

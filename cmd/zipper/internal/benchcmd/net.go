@@ -26,7 +26,8 @@ zipper bench net --nodes h1:5000,h2:5000 --rank 0 loggp tcp     (and the same wi
 zipper bench net --cluster a=1 --cluster b=1 loggp mpi          the zipped path itself; --mode native for one cluster without it`,
 		Flags: append([]cli.Flag{
 			modeFlag,
-			&cli.StringFlag{Name: "nodes", Usage: "`ADDRESSES` of all processes in the module's form, separated by commas"},
+			&cli.StringFlag{Name: "nodes",
+				Usage: "`ADDRESSES` of all processes in the module's form, separated by commas"},
 			&cli.IntFlag{Name: "rank", Usage: "which of them this one is"},
 			&cli.IntFlag{Name: "reps", Usage: "measurements per size", Value: netgauge.Defaults().Reps},
 			&cli.Uint64Flag{Name: "seed", Usage: "of random bisections", Value: 1},
@@ -61,7 +62,8 @@ func benchNet(c *cli.Context) error {
 	defer cancel()
 	ctx, stop := context.WithTimeout(ctx, c.Duration("timeout"))
 	defer stop()
-	r, err := netgauge.Run(ctx, p, m, netgauge.Place{Rank: c.Int("rank"), Addrs: strings.Split(c.String("nodes"), ",")}, o)
+	r, err := netgauge.Run(ctx, p, m, netgauge.Place{Rank: c.Int("rank"), Addrs: strings.Split(c.String("nodes"), ",")},
+		o)
 	if err != nil || c.Int("rank") != 0 {
 		return clikit.Because(ctx, err)
 	}
@@ -71,7 +73,8 @@ func benchNet(c *cli.Context) error {
 // netJob measures on the ranks of a job.
 func netJob(c *cli.Context, p netgauge.Pattern, m netgauge.Module, o netgauge.Options) error {
 	if c.String("nodes") != "" {
-		return clikit.Usage(fmt.Errorf("module %s runs as a job: give --cluster, --file or --lab instead of --nodes", m.Name))
+		return clikit.Usage(fmt.Errorf("module %s runs as a job: give --cluster, --file or --lab instead of --nodes",
+			m.Name))
 	}
 	if err := netgauge.Fits(p, m); err != nil {
 		return clikit.Usage(err)

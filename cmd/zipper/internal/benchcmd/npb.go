@@ -16,7 +16,8 @@ func npbCommand() *cli.Command {
 	return &cli.Command{
 		Name: "npb", Usage: "a NAS parallel benchmark", ArgsUsage: "KERNEL CLASS",
 		Description: "KERNEL: ep, is, cg, mg, ft, lu. CLASS: S, W, A, B, C. Each checks its result against the official values.\nRanks in all: a power of two (1, 2, 4, 8 …), for ep any number.",
-		Flags:       append([]cli.Flag{modeFlag, &cli.BoolFlag{Name: "matrix", Usage: "also who sent how much to whom (jobs of several clusters)"}}, targetFlags...),
+		Flags: append([]cli.Flag{modeFlag, &cli.BoolFlag{Name: "matrix",
+			Usage: "also who sent how much to whom (jobs of several clusters)"}}, targetFlags...),
 		Action: func(c *cli.Context) error {
 			kernel, err := words(c, 2, "KERNEL CLASS")
 			if err != nil {
@@ -47,10 +48,12 @@ func npbCommand() *cli.Command {
 			return emit(c, func(w io.Writer) error {
 				fmt.Fprintln(w, res)
 				for _, x := range out.Traffic {
-					fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data\n", x.From, x.To, x.Messages, x.Bytes)
+					fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data\n", x.From, x.To, x.Messages,
+						x.Bytes)
 				}
 				return printMatrix(w, matrix)
-			}, map[string]any{"environment": b.env, "target": t.Name, "result": res, "traffic": out.Traffic, "matrix": matrix})
+			}, map[string]any{"environment": b.env, "target": t.Name, "result": res, "traffic": out.Traffic,
+				"matrix": matrix})
 		},
 	}
 }

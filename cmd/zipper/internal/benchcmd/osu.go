@@ -38,7 +38,8 @@ func osuCommand() *cli.Command {
 				return err
 			}
 			res := all[0]
-			return show(c, res, map[string]any{"environment": b.env, "target": t.Name, "result": res, "traffic": out.Traffic})
+			return show(c, res, map[string]any{"environment": b.env, "target": t.Name, "result": res,
+				"traffic": out.Traffic})
 		},
 	}
 }

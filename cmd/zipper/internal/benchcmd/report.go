@@ -42,11 +42,13 @@ func reportSets(name string) (reportSet, error) {
 	switch name {
 	case "quick": // under five minutes on two cores
 		o.Rule, o.RepSeconds, o.Warmup = stat.Rule{Min: 5, Max: 5, Width: 0.025}, 0.005, 5
-		return reportSet{rounds: 1, osu: o, p2pMax: 256 << 10, collMax: 64 << 10, ranks: []int{1, 2, 3}, scaling: []int{1 << 10}, npbRounds: 1, npbRanks: []int{2},
+		return reportSet{rounds: 1, osu: o, p2pMax: 256 << 10, collMax: 64 << 10, ranks: []int{1, 2, 3},
+			scaling: []int{1 << 10}, npbRounds: 1, npbRanks: []int{2},
 			classes: map[string]string{"cg": "S", "is": "S", "mg": "S", "ft": "S", "lu": "S", "ep": "S"}}, nil
 	case "full": // the spread comes from the rounds, so each is short
 		o.Rule, o.RepSeconds, o.Warmup = stat.Rule{Min: 3, Max: 10, Width: 0.025}, 0.01, 20
-		return reportSet{rounds: 10, osu: o, p2pMax: 4 << 20, collMax: 1 << 20, ranks: []int{1, 2, 3, 4}, scaling: []int{1 << 10, 64 << 10}, npbRounds: 3, npbRanks: []int{1, 2, 4},
+		return reportSet{rounds: 10, osu: o, p2pMax: 4 << 20, collMax: 1 << 20, ranks: []int{1, 2, 3, 4},
+			scaling: []int{1 << 10, 64 << 10}, npbRounds: 3, npbRanks: []int{1, 2, 4},
 			classes: map[string]string{"cg": "A", "is": "A", "mg": "A", "ft": "W", "lu": "W", "ep": "W"}}, nil
 	}
 	return reportSet{}, fmt.Errorf("--set %s: want quick or full", name)
@@ -58,7 +60,8 @@ func reportCommand() *cli.Command {
 		Description: "With root in the namespace lab: zipped, nat (the zipper node's kernel passes connections on), classic (the original's protocol), routed (the zipper node routes IP) and native. Without, on loopback: zipped, classic and native.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "set", Usage: "quick (under 5 minutes) or full", Value: "quick"},
-			&cli.IntFlag{Name: "rounds", Usage: "runs of each micro-benchmark and kernel on each target (default: the set's own; 2 or more show a spread, 4 or more can show a difference)"},
+			&cli.IntFlag{Name: "rounds",
+				Usage: "runs of each micro-benchmark and kernel on each target (default: the set's own; 2 or more show a spread, 4 or more can show a difference)"},
 			&cli.StringFlag{Name: "out", Usage: "`DIR` for report.html and report.md", Value: "."},
 			rateFlag("rate", "1gbit", "limit of every link in the lab, such as `1gbit` (off: none)"),
 			clikit.LogFlag,
@@ -99,10 +102,12 @@ func benchReport(c *cli.Context) error {
 	targets := func(a, b int) []drive.Target {
 		zipped := func(protocol string) func() (*spec.Job, error) {
 			return func() (*spec.Job, error) {
-				return &spec.Job{Protocol: protocol, Clusters: []spec.Cluster{{Name: "a", Ranks: a, MPI: spec.OpenMPI}, {Name: "b", Ranks: b, MPI: spec.OpenMPI}}}, nil
+				return &spec.Job{Protocol: protocol, Clusters: []spec.Cluster{{Name: "a", Ranks: a, MPI: spec.OpenMPI},
+					{Name: "b", Ranks: b, MPI: spec.OpenMPI}}}, nil
 			}
 		}
-		return []drive.Target{{Name: "zipped", Job: zipped("")}, {Name: "classic", Job: zipped(jobenv.Classic)}, drive.Native(spec.OpenMPI, a+b)}
+		return []drive.Target{{Name: "zipped", Job: zipped("")}, {Name: "classic", Job: zipped(jobenv.Classic)},
+			drive.Native(spec.OpenMPI, a+b)}
 	}
 	shaping := "loopback, none"
 	d.Setting = "Zipped: two clusters on loopback, joined by a forwarder. Classic: the same with a handshake for every message, half duplex, store and forward, as in the original middleware. Native: one MPI job over shared memory on the same machine."
@@ -167,14 +172,16 @@ func (m *reportMeasurement) each(parts ...func() error) (err error) {
 
 func (m *reportMeasurement) say(what string, rounds int) func(int, drive.Target) {
 	return func(round int, t drive.Target) {
-		fmt.Fprintf(os.Stderr, "%4.0f s  %s: %s, round %d of %d\n", time.Since(m.begin).Seconds(), what, t.Name, round+1, rounds)
+		fmt.Fprintf(os.Stderr, "%4.0f s  %s: %s, round %d of %d\n", time.Since(m.begin).Seconds(), what, t.Name,
+			round+1, rounds)
 	}
 }
 
 func (m *reportMeasurement) pointToPoint() error {
 	o := m.set.osu
 	o.MaxSize = m.set.p2pMax
-	cs, err := m.runner.Compare(m.ctx, m.targets(1, 1), o, m.set.rounds, m.say("point to point", m.set.rounds), "latency", "bw", "bibw")
+	cs, err := m.runner.Compare(m.ctx, m.targets(1, 1), o, m.set.rounds, m.say("point to point", m.set.rounds),
+		"latency", "bw", "bibw")
 	if cs[0].Rounds > 0 {
 		m.data.Sizes = append(m.data.Sizes, cs...)
 	}
@@ -189,7 +196,8 @@ func (m *reportMeasurement) collectives() error {
 	var parts []func() error
 	for _, n := range m.set.ranks {
 		parts = append(parts, func() error {
-			cs, err := m.runner.Compare(m.ctx, m.targets(n, n), o, m.set.rounds, m.say(fmt.Sprintf("collectives on %d ranks", 2*n), m.set.rounds), names...)
+			cs, err := m.runner.Compare(m.ctx, m.targets(n, n), o, m.set.rounds,
+				m.say(fmt.Sprintf("collectives on %d ranks", 2*n), m.set.rounds), names...)
 			if cs[0].Rounds > 0 {
 				all = append(all, cs...)
 			}
@@ -234,7 +242,8 @@ func (m *reportMeasurement) kernels() error {
 // recorded, to see who sends how much to whom. With an error comes what was measured before it.
 func (m *reportMeasurement) kernel(name string, n int) (report.Kernel, error) {
 	targets := m.targets(n, n)
-	k := report.Kernel{Name: name, Class: m.set.classes[name], Ranks: 2 * n, Results: make([][]npb.Result, len(targets))}
+	k := report.Kernel{Name: name, Class: m.set.classes[name], Ranks: 2 * n,
+		Results: make([][]npb.Result, len(targets))}
 	for _, t := range targets {
 		k.Targets = append(k.Targets, t.Name)
 	}
@@ -262,7 +271,8 @@ func checkReport(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return errors.Join(clikit.CheckWritable(filepath.Join(dir, reportHTML)), clikit.CheckWritable(filepath.Join(dir, reportMarkdown)))
+	return errors.Join(clikit.CheckWritable(filepath.Join(dir, reportHTML)),
+		clikit.CheckWritable(filepath.Join(dir, reportMarkdown)))
 }
 
 func writeReport(dir string, d *report.Data) error {
@@ -275,6 +285,7 @@ func writeReport(dir string, d *report.Data) error {
 			return err
 		}
 	}
-	fmt.Printf("wrote %s and %s after %.0f s of measuring\n", filepath.Join(dir, reportHTML), filepath.Join(dir, reportMarkdown), d.Seconds)
+	fmt.Printf("wrote %s and %s after %.0f s of measuring\n", filepath.Join(dir, reportHTML),
+		filepath.Join(dir, reportMarkdown), d.Seconds)
 	return nil
 }

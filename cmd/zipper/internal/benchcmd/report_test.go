@@ -23,7 +23,8 @@ func TestReportInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(clikit.Interrupted{Signal: syscall.SIGINT})
 	jobs := 0
-	m := &reportMeasurement{ctx: ctx, runner: &drive.Runner{Program: "/bin/true"}, set: set, begin: time.Now(), data: &report.Data{},
+	m := &reportMeasurement{ctx: ctx, runner: &drive.Runner{Program: "/bin/true"}, set: set, begin: time.Now(),
+		data: &report.Data{},
 		targets: func(a, b int) []drive.Target {
 			jobs++
 			return []drive.Target{drive.Native(spec.OpenMPI, a+b)}
@@ -45,7 +46,8 @@ func TestReportGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	tried := 0
-	m := &reportMeasurement{ctx: context.Background(), runner: &drive.Runner{Program: "/bin/true"}, set: set, begin: time.Now(), data: &report.Data{},
+	m := &reportMeasurement{ctx: context.Background(), runner: &drive.Runner{Program: "/bin/true"}, set: set,
+		begin: time.Now(), data: &report.Data{},
 		targets: func(a, b int) []drive.Target {
 			tried++
 			return []drive.Target{{Name: "broken", Job: func() (*spec.Job, error) { return &spec.Job{}, nil }}}

@@ -15,10 +15,13 @@ import (
 
 func scaleCommand() *cli.Command {
 	return &cli.Command{
-		Name: "scale", Usage: "an OSU-style benchmark over the number of ranks, on several modes in turn", ArgsUsage: "NAME",
+		Name: "scale", Usage: "an OSU-style benchmark over the number of ranks, on several modes in turn",
+		ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
 			modesFlag,
-			&cli.StringFlag{Name: "ranks", Usage: "`LIST` of ranks in each cluster, whatever --cluster says (the results name the ranks in all)", Value: "1,2,4"},
+			&cli.StringFlag{Name: "ranks",
+				Usage: "`LIST` of ranks in each cluster, whatever --cluster says (the results name the ranks in all)",
+				Value: "1,2,4"},
 			&cli.IntFlag{Name: "size", Usage: "message, bytes", Value: 1024},
 			roundsFlag,
 			&cli.IntFlag{Name: "window", Usage: "messages in flight in bandwidth tests", Value: 64},
@@ -70,7 +73,8 @@ func benchScale(c *cli.Context) error {
 		}
 		var cs []*drive.Comparison
 		cs, broken = b.runner.Compare(b.ctx, targets, o, c.Int("rounds"), func(round int, t drive.Target) {
-			fmt.Fprintf(os.Stderr, "%d ranks in each cluster, round %d of %d: %s\n", n, round+1, c.Int("rounds"), t.Name)
+			fmt.Fprintf(os.Stderr, "%d ranks in each cluster, round %d of %d: %s\n", n, round+1, c.Int("rounds"),
+				t.Name)
 		}, name)
 		if cs[0].Rounds > 0 {
 			all = append(all, cs...)

@@ -15,8 +15,10 @@ import (
 
 // targetFlags choose where a benchmark runs.
 var targetFlags = []cli.Flag{
-	&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,...] as in zipper run; default a=1 and b=1 on this host"},
-	&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]` of a forwarder that runs already"},
+	&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"},
+		Usage: "`NAME=RANKS`[,...] as in zipper run; default a=1 and b=1 on this host"},
+	&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"},
+		Usage: "`HOST[:PORT]` of a forwarder that runs already"},
 	&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
 	&cli.BoolFlag{Name: "lab", Usage: "in namespaces of this machine with no route between the clusters (root)"},
 	rateFlag("rate", "", "limit of every link in the lab, such as `1gbit`"),
@@ -31,7 +33,8 @@ const modes = "zipped, classic (the original's protocol), native (one cluster, n
 // modeFlag is of commands that measure on one target, modesFlag of those that compare.
 var (
 	modeFlag  = &cli.StringFlag{Name: "mode", Usage: modes, Value: "zipped"}
-	modesFlag = &cli.StringFlag{Name: "modes", Usage: "`LIST`, the first is compared with the others: " + modes, Value: "zipped,native"}
+	modesFlag = &cli.StringFlag{Name: "modes", Usage: "`LIST`, the first is compared with the others: " + modes,
+		Value: "zipped,native"}
 )
 
 func target(mode string, job *spec.Job, l *lab.Lab) (drive.Target, error) {

@@ -10,7 +10,8 @@ import (
 )
 
 // LogFlag is --log; NewLogger takes its value.
-var LogFlag = &cli.StringFlag{Name: "log", Value: "warn", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}}
+var LogFlag = &cli.StringFlag{Name: "log", Value: "warn",
+	Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}}
 
 // NewLogger writes human-readable lines to standard error.
 func NewLogger(level string) (*zap.Logger, error) {

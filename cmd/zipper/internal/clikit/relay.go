@@ -58,7 +58,8 @@ func startRelay(local bool, protocol string, log *zap.Logger) (launch.Relay, err
 	if !log.Core().Enabled(zap.InfoLevel) {
 		log = zap.NewNop() // what goes wrong with the job, the run reports itself
 	}
-	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd, Protocol: protocol}
+	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd,
+		Protocol: protocol}
 	SetThreads(forwarder.DefaultLoops())
 	if r.f, err = forwarder.New(cfg); err != nil {
 		return nil, errors.Join(err, ln.Close())
@@ -97,11 +98,13 @@ func (r *ownRelay) View(job string) launch.View {
 	s := r.summary
 	r.mu.Unlock()
 	if s != nil {
-		return launch.View{Ended: true, Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason, Traffic: traffic(s.Traffic)}
+		return launch.View{Ended: true, Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason,
+			Traffic: traffic(s.Traffic)}
 	}
 	for _, j := range r.f.Status().Jobs {
 		if j.Job == job {
-			return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason, Traffic: traffic(j.Traffic)}
+			return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason,
+				Traffic: traffic(j.Traffic)}
 		}
 	}
 	return launch.View{}
@@ -109,7 +112,8 @@ func (r *ownRelay) View(job string) launch.View {
 
 func traffic(in []forwarder.Traffic) (out []launch.Traffic) {
 	for _, t := range in {
-		out = append(out, launch.Traffic{From: t.From, To: t.To, Messages: t.Messages, Bytes: t.PayloadBytes, Overhead: t.HeaderBytes})
+		out = append(out, launch.Traffic{From: t.From, To: t.To, Messages: t.Messages, Bytes: t.PayloadBytes,
+			Overhead: t.HeaderBytes})
 	}
 	return out
 }

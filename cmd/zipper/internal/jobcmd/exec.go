@@ -27,7 +27,8 @@ func Exec() *cli.Command {
 The job is described by the environment (ZIPPER_JOB, ZIPPER_SECRET or ZIPPER_SECRET_FILE, ZIPPER_CLUSTER,
 ZIPPER_LAYOUT, ZIPPER_FORWARDERS, ZIPPER_TIMEOUT), by a file of such lines (--env FILE), or by flags; flags win
 over the file, the file over the environment.`,
-		Flags:  append(shareFlags(), &cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{native.VarMPI}}),
+		Flags: append(shareFlags(), &cli.StringFlag{Name: "mpi",
+			Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{native.VarMPI}}),
 		Action: execProgram,
 	}
 }
@@ -73,17 +74,22 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "cluster", Usage: "this cluster's `NAME` (ZIPPER_CLUSTER)"},
 		&cli.StringFlag{Name: "layout", Usage: "all clusters in order of virtual rank, `a=4,b=2` (ZIPPER_LAYOUT)"},
 		&cli.StringFlag{Name: "order", Usage: orderUsage + " (ZIPPER_ORDER)"},
-		&cli.StringFlag{Name: "zipper", Usage: "`HOST[:PORT]`[,...] of the forwarders that this cluster reaches; for several hops all forwarders with their clusters, as in zip1=a+b,zip2=b+c (ZIPPER_FORWARDERS)"},
-		&cli.StringFlag{Name: "protocol", Usage: "classic, if the forwarder and the other clusters have it too (ZIPPER_PROTOCOL)"},
-		&cli.StringFlag{Name: "dual", Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of others, whose ranks then reach the ranks there directly (ZIPPER_DUAL)"},
-		&cli.StringFlag{Name: "timeout", Usage: "how long to wait for the other clusters (ZIPPER_TIMEOUT; default 60s)"},
+		&cli.StringFlag{Name: "zipper",
+			Usage: "`HOST[:PORT]`[,...] of the forwarders that this cluster reaches; for several hops all forwarders with their clusters, as in zip1=a+b,zip2=b+c (ZIPPER_FORWARDERS)"},
+		&cli.StringFlag{Name: "protocol",
+			Usage: "classic, if the forwarder and the other clusters have it too (ZIPPER_PROTOCOL)"},
+		&cli.StringFlag{Name: "dual",
+			Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of others, whose ranks then reach the ranks there directly (ZIPPER_DUAL)"},
+		&cli.StringFlag{Name: "timeout",
+			Usage: "how long to wait for the other clusters (ZIPPER_TIMEOUT; default 60s)"},
 	}
 }
 
 // helpless says what to do when there is no job at all.
 func helpless(err error) error {
 	if errors.Is(err, jobenv.ErrNoJob) {
-		return fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in a file (--env) or in the environment, which Open MPI takes to other hosts with mpirun -x alone (%w)", err)
+		return fmt.Errorf("no job: give --job, --secret-file, --cluster, --layout and --zipper, or the same in a file (--env) or in the environment, which Open MPI takes to other hosts with mpirun -x alone (%w)",
+			err)
 	}
 	var flags []string
 	for _, v := range variable.FindAllString(err.Error(), -1) {
@@ -100,8 +106,10 @@ func helpless(err error) error {
 var variable = regexp.MustCompile("ZIPPER_[A-Z_]+")
 
 // shareFlagOf gives the flag that says the same as a variable.
-var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file", jobenv.VarCluster: "cluster",
-	jobenv.VarLayout: "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout", jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order"}
+var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file",
+	jobenv.VarCluster: "cluster",
+	jobenv.VarLayout:  "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout",
+	jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order"}
 
 // shareFromFlags puts flags before the file before the environment.
 func shareFromFlags(c *cli.Context) (jobenv.Job, error) {

@@ -36,17 +36,25 @@ zipper forwarder --listen verbs:10.1.0.1 --listen verbs:10.2.0.1    over InfiniB
 It serves any number of jobs at a time. Every job has its own secret, which the forwarder need not know; with
 --secret-file only jobs with that secret are served.`,
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"}, Usage: fmt.Sprintf("`[verbs:][HOST][:PORT]` to listen on (default :%d); may be repeated", jobenv.DefaultPort)},
-			&cli.StringFlag{Name: "status", Value: fmt.Sprintf("127.0.0.1:%d", monitor.DefaultPort), Usage: "`HOST:PORT` where zipper status is answered; none: nowhere"},
+			&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"},
+				Usage: fmt.Sprintf("`[verbs:][HOST][:PORT]` to listen on (default :%d); may be repeated",
+					jobenv.DefaultPort)},
+			&cli.StringFlag{Name: "status", Value: fmt.Sprintf("127.0.0.1:%d", monitor.DefaultPort),
+				Usage: "`HOST:PORT` where zipper status is answered; none: nowhere"},
 			&cli.BoolFlag{Name: "metrics", Usage: "answer Prometheus there as well (/metrics)"},
-			&cli.BoolFlag{Name: "nat", Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/guide.md"},
+			&cli.BoolFlag{Name: "nat",
+				Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/guide.md"},
 			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
-			&cli.StringFlag{Name: "protocol", Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
+			&cli.StringFlag{Name: "protocol",
+				Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
 			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one for two CPUs, 1 to 4)"},
-			&cli.StringFlag{Name: "poll", Value: "adaptive", Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},
-			&cli.IntFlag{Name: "nice", Value: -5, Usage: "nice value of the event loops, if the system lets them have it: -20 (before others) to 19, 0: that of the process"},
-			&cli.StringFlag{Name: "log", Value: "info", Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
+			&cli.StringFlag{Name: "poll", Value: "adaptive",
+				Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},
+			&cli.IntFlag{Name: "nice", Value: -5,
+				Usage: "nice value of the event loops, if the system lets them have it: -20 (before others) to 19, 0: that of the process"},
+			&cli.StringFlag{Name: "log", Value: "info",
+				Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 		},
 		Action: serveForwarder,
 	}
@@ -63,7 +71,8 @@ func serveForwarder(c *cli.Context) (err error) {
 	if c.Int("loops") < 0 {
 		return clikit.Usage(errors.New("--loops: want a positive number"))
 	}
-	cfg := forwarder.Config{Log: log, Dial: dial.Open, Loops: c.Int("loops"), Nice: c.Int("nice"), Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
+	cfg := forwarder.Config{Log: log, Dial: dial.Open, Loops: c.Int("loops"), Nice: c.Int("nice"),
+		Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
 	if f := c.String("secret-file"); f != "" {
 		if cfg.Secret, err = clikit.ReadSecret(f); err != nil {
 			return clikit.Usage(err)
@@ -161,9 +170,11 @@ func listen(s string) (transport.Listener, error) {
 	l, err := tcp.Listen(addr)
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("cannot listen on %s: this host does not have that address (zipper doctor lists those that it has)", addr)
+		return nil, fmt.Errorf("cannot listen on %s: this host does not have that address (zipper doctor lists those that it has)",
+			addr)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("cannot listen on %s: the port is taken; is another forwarder running? (choose another address or port with --listen)", addr)
+		return nil, fmt.Errorf("cannot listen on %s: the port is taken; is another forwarder running? (choose another address or port with --listen)",
+			addr)
 	case err != nil:
 		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 	}

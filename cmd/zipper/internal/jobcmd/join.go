@@ -28,8 +28,10 @@ func Join() *cli.Command {
 The same as mpirun -n 4 zipper exec -- ./prog with the job in the environment, but it also finds mpirun, streams the
 output by lines and leaves nothing behind. The halves may start in any order, within the time-out.`,
 		Flags: append(shareFlags(),
-			&cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)", EnvVars: []string{native.VarMPI}},
-			&cli.StringFlag{Name: "hosts", Usage: "host `FILE` for mpirun (default: the batch system's hosts, or this one)"},
+			&cli.StringFlag{Name: "mpi", Usage: "the cluster's MPI: openmpi or mpich (default: found out)",
+				EnvVars: []string{native.VarMPI}},
+			&cli.StringFlag{Name: "hosts",
+				Usage: "host `FILE` for mpirun (default: the batch system's hosts, or this one)"},
 			&cli.StringFlag{Name: "mpirun", Usage: "the launcher's `PATH` (default: found on PATH)"},
 			&cli.StringSliceFlag{Name: "arg", Usage: "one more `ARGUMENT` for mpirun; may be repeated"},
 			&cli.BoolFlag{Name: "tag", Usage: "put the rank in MPI_COMM_WORLD before each line of output"},

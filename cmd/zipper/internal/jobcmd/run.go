@@ -36,22 +36,33 @@ background of a terminal it is empty. Ctrl-C ends the job, Ctrl-Z is ignored. Th
 that of the program: of the first rank that failed, MPI_Abort's code (1 for 0), 128 + N for signal N; 1 when the job could not
 run (255 or 127 from the remote shell: no login, no such command), 2 for wrong flags. {mpi} and {cluster} in the program or its arguments stand for the cluster's own.`,
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]; once per cluster"},
-			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "`HOST[:PORT]`[=CLUSTER,CLUSTER...] of a forwarder that runs already, and which clusters reach it if not all; may be repeated; default: one on this host for this job"},
-			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`; flags win over it, --cluster and --zipper over all that it has of them"},
-			&cli.StringFlag{Name: "plan", Usage: "run as the `FILE` says that zipper plan --output has written: its clusters (if no --cluster is given), hosts and order of ranks"},
+			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"},
+				Usage: "`NAME=RANKS`[,mpi=openmpi|mpich][,hosts=FILE][,program=PATH][,launcher=mpirun|ssh][,login=HOST][,dir=DIR][,dual=[CLUSTER@]HOST[:PORT][+...]]; once per cluster"},
+			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"},
+				Usage: "`HOST[:PORT]`[=CLUSTER,CLUSTER...] of a forwarder that runs already, and which clusters reach it if not all; may be repeated; default: one on this host for this job"},
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"},
+				Usage: "job description, YAML `FILE`; flags win over it, --cluster and --zipper over all that it has of them"},
+			&cli.StringFlag{Name: "plan",
+				Usage: "run as the `FILE` says that zipper plan --output has written: its clusters (if no --cluster is given), hosts and order of ranks"},
 			&cli.StringFlag{Name: "order", Usage: orderUsage, EnvVars: []string{"ZIPPER_ORDER"}},
 			&cli.BoolFlag{Name: "tag", Usage: "put the rank in MPI_COMM_WORLD before each line of output"},
 			&cli.BoolFlag{Name: "stats", Usage: "at the end: who got which virtual rank, and what crossed"},
 			&cli.BoolFlag{Name: "json", Usage: "at the end: the outcome as one JSON object on standard error"},
-			&cli.StringFlag{Name: "record", Usage: "write who sent how much to whom, and when, to `FILE` (in a directory that all nodes share), for zipper predict and zipper plan"},
-			&cli.DurationFlag{Name: "timeout", Usage: "how long the clusters wait for each other to join", DefaultText: "60s"},
-			&cli.StringFlag{Name: "poll", Usage: "how waiting ranks wait: adaptive, busy or event", EnvVars: []string{"ZIPPER_POLL"}},
-			&cli.StringFlag{Name: "protocol", Usage: "classic: a handshake for every message, half duplex, store and forward, to compare with (a forwarder that runs already needs the same flag)", EnvVars: []string{"ZIPPER_PROTOCOL"}},
+			&cli.StringFlag{Name: "record",
+				Usage: "write who sent how much to whom, and when, to `FILE` (in a directory that all nodes share), for zipper predict and zipper plan"},
+			&cli.DurationFlag{Name: "timeout", Usage: "how long the clusters wait for each other to join",
+				DefaultText: "60s"},
+			&cli.StringFlag{Name: "poll", Usage: "how waiting ranks wait: adaptive, busy or event",
+				EnvVars: []string{"ZIPPER_POLL"}},
+			&cli.StringFlag{Name: "protocol",
+				Usage:   "classic: a handshake for every message, half duplex, store and forward, to compare with (a forwarder that runs already needs the same flag)",
+				EnvVars: []string{"ZIPPER_PROTOCOL"}},
 			&cli.StringFlag{Name: "job", Usage: "job `ID`; default: made up"},
-			&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},
+			&cli.StringFlag{Name: "secret-file",
+				Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},
 			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
-			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` for launcher=ssh (default ssh)", EnvVars: []string{"ZIPPER_RSH"}},
+			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` for launcher=ssh (default ssh)",
+				EnvVars: []string{"ZIPPER_RSH"}},
 			clikit.LogFlag,
 		},
 		Action: func(c *cli.Context) error { return run(c) },
@@ -77,7 +88,8 @@ func run(c *cli.Context) error {
 	signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN)
 	named := job.Zippers // Run adds its own
 	out, err := launch.Run(ctx, job, launch.Options{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"), Record: c.String("record"),
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
+		Record:     c.String("record"),
 		StartRelay: clikit.RelayStarter(log),
 	})
 	if sig, ok := clikit.InterruptOf(ctx); ok {
@@ -102,7 +114,8 @@ func run(c *cli.Context) error {
 
 // printStats is the summary for people.
 func printStats(w io.Writer, out launch.Outcome, forwarders []spec.Zipper) {
-	fmt.Fprintf(w, "job %s: exit status %d after %v\n", out.Job, out.Status, time.Duration(out.Seconds*float64(time.Second)).Round(time.Millisecond))
+	fmt.Fprintf(w, "job %s: exit status %d after %v\n", out.Job, out.Status,
+		time.Duration(out.Seconds*float64(time.Second)).Round(time.Millisecond))
 	for _, e := range out.Clusters {
 		ranks := fmt.Sprintf("virtual ranks %d to %d", e.First, e.First+e.Ranks-1)
 		if e.Ranks == 1 {
@@ -114,7 +127,8 @@ func printStats(w io.Writer, out launch.Outcome, forwarders []spec.Zipper) {
 		fmt.Fprintf(w, "  cluster %s (%s): %s\n", e.Cluster, e.MPI, ranks)
 	}
 	for _, t := range out.Traffic {
-		fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data, %d bytes of headers and control\n", t.From, t.To, t.Messages, t.Bytes, t.Overhead)
+		fmt.Fprintf(w, "  crossed %s -> %s: %d messages, %d bytes of data, %d bytes of headers and control\n", t.From,
+			t.To, t.Messages, t.Bytes, t.Overhead)
 	}
 	if len(forwarders) > 0 && len(out.Clusters) > 1 {
 		fmt.Fprintln(w, "  crossed: the forwarders know, since they were not started by this command: run zipper status on their hosts")

@@ -80,11 +80,13 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 			first += c.Size
 		}
 		if len(j.Forwarders) > 0 {
-			fmt.Fprintf(w, "  several hops: linked to the forwarders %s, which other ranks join\n", strings.Join(j.Forwarders, ", "))
+			fmt.Fprintf(w, "  several hops: linked to the forwarders %s, which other ranks join\n",
+				strings.Join(j.Forwarders, ", "))
 		}
 		writeTraffic(w, j.Traffic)
 		if j.Doors > 0 {
-			fmt.Fprintf(w, "  the kernel passes connections on from %d ports; what takes them is not counted here\n", j.Doors)
+			fmt.Fprintf(w, "  the kernel passes connections on from %d ports; what takes them is not counted here\n",
+				j.Doors)
 		}
 		if j.QueuedBytes > 0 {
 			fmt.Fprintf(w, "  %d bytes wait for slow destinations\n", j.QueuedBytes)
@@ -104,6 +106,7 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 
 func writeTraffic(w io.Writer, traffic []forwarder.Traffic) {
 	for _, t := range traffic {
-		fmt.Fprintf(w, "  %s -> %s\t%d messages\t%d bytes of data\t%d bytes of headers and control\n", t.From, t.To, t.Messages, t.PayloadBytes, t.HeaderBytes)
+		fmt.Fprintf(w, "  %s -> %s\t%d messages\t%d bytes of data\t%d bytes of headers and control\n", t.From, t.To,
+			t.Messages, t.PayloadBytes, t.HeaderBytes)
 	}
 }

@@ -36,8 +36,9 @@ end 6
 func zipper(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	app := &cli.App{Name: "zipper", Writer: &out, ErrWriter: &out, DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {},
-		Commands: []*cli.Command{Predict(), Plan()}}
+	app := &cli.App{Name: "zipper", Writer: &out, ErrWriter: &out, DisableSliceFlagSeparator: true,
+		ExitErrHandler: func(*cli.Context, error) {},
+		Commands:       []*cli.Command{Predict(), Plan()}}
 	err := app.Run(append([]string{"zipper"}, args...))
 	return out.String(), err
 }
@@ -61,7 +62,8 @@ func TestPredictAndPlan(t *testing.T) {
 	}
 	for _, arg := range []string{"ring", "random:d=2,seed=5,size=3MB", at("job.trace")} {
 		for _, rule := range []string{"max-min", "zhu", "penalty"} {
-			if out, err := zipper(t, "predict", "--sharing", rule, at("lab.yaml"), arg); err != nil || !strings.Contains(out, "rule "+rule) {
+			if out, err := zipper(t, "predict", "--sharing", rule, at("lab.yaml"), arg); err != nil ||
+				!strings.Contains(out, "rule "+rule) {
 				t.Errorf("%s: %v\n%s", arg, err, out)
 			}
 		}
@@ -76,7 +78,8 @@ func TestPredictAndPlan(t *testing.T) {
 	}
 	// Before: 0>2 and 1>3 share 500 MB/s (0.4 s), then 2>0 alone (0.1 s).
 	// After: both at 1000 MB/s, then 2>0.
-	if !r.Exact || r.CrossingBefore != 250e6 || r.CrossingAfter != 0 || r.Before < .499 || r.Before > .501 || r.After < .149 || r.After > .151 {
+	if !r.Exact || r.CrossingBefore != 250e6 || r.CrossingAfter != 0 || r.Before < .499 || r.Before > .501 ||
+		r.After < .149 || r.After > .151 {
 		t.Errorf("%+v", r)
 	}
 	if r.Order != "a,b,a,b" {
@@ -92,7 +95,8 @@ func TestPredictAndPlan(t *testing.T) {
 			t.Errorf("%s: %v, %q, want %q", name, err, b, want)
 		}
 	}
-	out, err = zipper(t, "predict", "--json", "--ranks", at("ranks"), "--picture", at("p.svg"), at("lab.yaml"), at("job.trace"))
+	out, err = zipper(t, "predict", "--json", "--ranks", at("ranks"), "--picture", at("p.svg"), at("lab.yaml"),
+		at("job.trace"))
 	var p struct {
 		Makespan float64 `json:"makespan_s"`
 	}
@@ -103,14 +107,16 @@ func TestPredictAndPlan(t *testing.T) {
 		t.Errorf("picture: %v", err)
 	}
 	out, err = zipper(t, "plan", "--pin", "0=a", "--pin", "2=b,z", "--together", "1,3", at("lab.yaml"), at("job.trace"))
-	if err != nil || !strings.Contains(out, "1 ranks on z") || !strings.Contains(out, "ranks on zipper nodes: [2]") || !strings.Contains(out, "N*): 4") {
+	if err != nil || !strings.Contains(out, "1 ranks on z") || !strings.Contains(out, "ranks on zipper nodes: [2]") ||
+		!strings.Contains(out, "N*): 4") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
 func TestErrorsSayWhere(t *testing.T) {
-	at := files(t, map[string]string{"lab.yaml": lab, "bad.yaml": "clusters:\n  - {name: a, nic: 0}\n", "bad.trace": "zipper-trace 1\nnonsense\n",
-		"bad.txt": "a1 b1 5\na1 q7 5\n", "ranks": "0 a1\n0 a2\n"})
+	at := files(t, map[string]string{"lab.yaml": lab, "bad.yaml": "clusters:\n  - {name: a, nic: 0}\n",
+		"bad.trace": "zipper-trace 1\nnonsense\n",
+		"bad.txt":   "a1 b1 5\na1 q7 5\n", "ranks": "0 a1\n0 a2\n"})
 	for _, x := range []struct {
 		want  string
 		usage bool
@@ -119,7 +125,8 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"bad.yaml: line 2: capacity", false, []string{"predict", at("bad.yaml"), "ring"}},
 		{"bad.trace: line 2: unknown record", false, []string{"predict", at("lab.yaml"), at("bad.trace")}},
 		{"line 2: unknown host \"q7\"", false, []string{"predict", at("lab.yaml"), at("bad.txt")}},
-		{"ranks: line 2: rank 0 is placed twice", false, []string{"predict", "--ranks", at("ranks"), at("lab.yaml"), "ring"}},
+		{"ranks: line 2: rank 0 is placed twice", false, []string{"predict", "--ranks", at("ranks"), at("lab.yaml"),
+			"ring"}},
 		{"neither a file nor a pattern", false, []string{"predict", at("lab.yaml"), "circle"}},
 		{"neither a trace nor a pattern", false, []string{"plan", at("lab.yaml"), "circle"}},
 		{"want PLATFORM", true, []string{"predict", at("lab.yaml")}},
@@ -141,15 +148,19 @@ func TestErrorsSayWhere(t *testing.T) {
 // A recorded job's ranks are in the clusters that it ran in, though the first has room for more.
 func TestRecordedClusters(t *testing.T) {
 	roomy := strings.Replace(lab, "hosts: 2", "hosts: 4", 1)
-	at := files(t, map[string]string{"roomy.yaml": roomy, "other.yaml": strings.ReplaceAll(strings.ReplaceAll(roomy, "name: b", "name: c"), "b: 1000", "c: 1000"), "job.trace": recorded})
+	at := files(t, map[string]string{"roomy.yaml": roomy,
+		"other.yaml": strings.ReplaceAll(strings.ReplaceAll(roomy, "name: b", "name: c"), "b: 1000", "c: 1000"),
+		"job.trace":  recorded})
 	out, err := zipper(t, "predict", at("roomy.yaml"), at("job.trace"))
 	if err != nil || !strings.Contains(out, "b1") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if out, err = zipper(t, "plan", at("roomy.yaml"), at("job.trace")); err != nil || !strings.Contains(out, "as recorded") || !strings.Contains(out, "238.4 MiB") {
+	if out, err = zipper(t, "plan", at("roomy.yaml"), at("job.trace")); err != nil ||
+		!strings.Contains(out, "as recorded") || !strings.Contains(out, "238.4 MiB") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if out, err = zipper(t, "plan", at("other.yaml"), at("job.trace")); err != nil || !strings.Contains(out, "in order") {
+	if out, err = zipper(t, "plan", at("other.yaml"), at("job.trace")); err != nil ||
+		!strings.Contains(out, "in order") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -168,7 +179,8 @@ func TestPlanPredictedSlower(t *testing.T) {
 	for after, best := range map[float64]bool{1: true, 2: true, 3: false} {
 		var out strings.Builder
 		r := planReport{Exact: true, CrossingBefore: 2e6, CrossingAfter: 1e6, Before: 2, After: after}
-		if err := r.table(&out, ""); err != nil || strings.HasPrefix(out.String(), "the best plan") != best || strings.Contains(out.String(), "slower than ranks in order") == best {
+		if err := r.table(&out, ""); err != nil || strings.HasPrefix(out.String(), "the best plan") != best ||
+			strings.Contains(out.String(), "slower than ranks in order") == best {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	}

@@ -34,11 +34,14 @@ func Plan() *cli.Command {
 		Description: "TRACE is a file that zipper run --record wrote (its communication matrix is used); GENERATOR is a pattern such as ring or\n" +
 			"random:d=2. The plan is exact for small jobs and by a multilevel partitioner for large ones.",
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "pin", Usage: "`RANK=SITE[,SITE...]`: the rank may only go to these clusters or zippers (repeat)"},
+			&cli.StringSliceFlag{Name: "pin",
+				Usage: "`RANK=SITE[,SITE...]`: the rank may only go to these clusters or zippers (repeat)"},
 			&cli.StringSliceFlag{Name: "together", Usage: "`RANK,RANK...`: these ranks stay on one site (repeat)"},
-			&cli.StringFlag{Name: "work", Usage: "`TIME` each rank computes at speed 1, to weigh faster clusters against traffic", Value: "0"},
+			&cli.StringFlag{Name: "work",
+				Usage: "`TIME` each rank computes at speed 1, to weigh faster clusters against traffic", Value: "0"},
 			&cli.StringFlag{Name: "sharing", Usage: "`RULE` for the predicted times (default: the platform's)"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the plan to `FILE` (RANK HOST CLUSTER a line), for zipper run --plan and zipper predict --ranks, and beside it for the clusters' launchers FILE.CLUSTER.hosts and FILE.CLUSTER.rankfile"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"},
+				Usage: "write the plan to `FILE` (RANK HOST CLUSTER a line), for zipper run --plan and zipper predict --ranks, and beside it for the clusters' launchers FILE.CLUSTER.hosts and FILE.CLUSTER.rankfile"},
 			&cli.BoolFlag{Name: "json", Usage: "write JSON"},
 		},
 		Action: func(c *cli.Context) error {
@@ -92,12 +95,14 @@ func readJob(arg string, p *platform.Platform) (*job, error) {
 	}
 	t, err := read(arg, trace.Read)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s is neither a trace nor a pattern: patterns are ring, chain, alltoall, gather, scatter and random", arg)
+		return nil, fmt.Errorf("%s is neither a trace nor a pattern: patterns are ring, chain, alltoall, gather, scatter and random",
+			arg)
 	}
 	if err != nil {
 		return nil, err
 	}
-	j := &job{ranks: t.Ranks(), clusters: t.Clusters, messages: func(places []string) ([]platform.Message, error) { return pattern.Replay(t, places, nil) }}
+	j := &job{ranks: t.Ranks(), clusters: t.Clusters,
+		messages: func(places []string) ([]platform.Message, error) { return pattern.Replay(t, places, nil) }}
 	j.add(t.Matrix())
 	return j, nil
 }
@@ -252,8 +257,9 @@ func makePlan(p *platform.Platform, x *plan.Problem, j *job, sharing string) (*p
 	if err := x.Check(after); err != nil {
 		return nil, err
 	}
-	r := &planReport{Recorded: recorded, Exact: exact, Sites: make(map[string]int), CrossingBefore: x.Crossing(before), CrossingAfter: x.Crossing(after),
-		Zippers: make(map[string]int)}
+	r := &planReport{Recorded: recorded, Exact: exact, Sites: make(map[string]int), CrossingBefore: x.Crossing(before),
+		CrossingAfter: x.Crossing(after),
+		Zippers:       make(map[string]int)}
 	sites := p.Sites() // as x.Sites
 	for rank, s := range after {
 		r.Sites[sites[s].Name]++
@@ -324,23 +330,27 @@ func (r *planReport) table(w io.Writer, name string) error {
 		before = "as recorded"
 	}
 	fmt.Fprintf(t, "\t%s\tplanned\n", before)
-	fmt.Fprintf(t, "bytes through forwarders\t%s\t%s\n", quantity.FormatSize(r.CrossingBefore), quantity.FormatSize(r.CrossingAfter))
+	fmt.Fprintf(t, "bytes through forwarders\t%s\t%s\n", quantity.FormatSize(r.CrossingBefore),
+		quantity.FormatSize(r.CrossingAfter))
 	fmt.Fprintf(t, "predicted communication\t%s\t%s\n", quantity.FormatTime(r.Before), quantity.FormatTime(r.After))
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	if slower {
-		fmt.Fprintf(w, "\nThe plan is made for few bytes through forwarders, but is predicted to be slower than ranks %s, which may be the better choice.\n", before)
+		fmt.Fprintf(w, "\nThe plan is made for few bytes through forwarders, but is predicted to be slower than ranks %s, which may be the better choice.\n",
+			before)
 	}
 	fmt.Fprintf(w, "\nbottleneck of the plan: %s\n", r.Bottleneck)
 	if n := len(r.CutSet); n > 0 {
-		fmt.Fprintf(w, "with %d more ranks on zipper nodes nothing would cross a forwarder: %v\n", n, r.CutSet[:min(n, mostListed)])
+		fmt.Fprintf(w, "with %d more ranks on zipper nodes nothing would cross a forwarder: %v\n", n,
+			r.CutSet[:min(n, mostListed)])
 	}
 	for _, d := range slices.Sorted(maps.Keys(r.Zippers)) {
 		fmt.Fprintf(w, "zippers worth having %s (N*): %d\n", d, r.Zippers[d])
 	}
 	if len(r.OnZippers) > 0 {
-		fmt.Fprintf(w, "ranks on zipper nodes: %v; they need dual=: the nodes' addresses on the other clusters' networks\n", r.OnZippers[:min(len(r.OnZippers), mostListed)])
+		fmt.Fprintf(w, "ranks on zipper nodes: %v; they need dual=: the nodes' addresses on the other clusters' networks\n",
+			r.OnZippers[:min(len(r.OnZippers), mostListed)])
 	}
 	if name != "" {
 		fmt.Fprintf(w, "\nzipper run --plan %s -- PROGRAM\n", name)
@@ -370,10 +380,12 @@ func (r *planReport) write(name string) error {
 	}
 	for _, cluster := range slices.Compact(slices.Sorted(slices.Values(r.Clusters))) {
 		hosts := rankfile.Hosts(places, cluster)
-		if err := clikit.WriteFile(name+"."+cluster+".hosts", func(w io.Writer) error { return rankfile.WriteHosts(w, hosts) }); err != nil {
+		if err := clikit.WriteFile(name+"."+cluster+".hosts",
+			func(w io.Writer) error { return rankfile.WriteHosts(w, hosts) }); err != nil {
 			return err
 		}
-		if err := clikit.WriteFile(name+"."+cluster+".rankfile", func(w io.Writer) error { return rankfile.WriteOpenMPI(w, hosts) }); err != nil {
+		if err := clikit.WriteFile(name+"."+cluster+".rankfile",
+			func(w io.Writer) error { return rankfile.WriteOpenMPI(w, hosts) }); err != nil {
 			return err
 		}
 	}

@@ -30,10 +30,14 @@ func Predict() *cli.Command {
 			"with settings like random:d=2,seed=1,size=10MB. TRACE is a file that zipper run --record wrote.\n" +
 			"docs/contention.md describes the files and the models.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "sharing", Usage: "`RULE` max-min, streams, buffered, zhu, zhu-paper or penalty (default: the platform's)"},
-			&cli.StringFlag{Name: "ranks", Usage: "plan `FILE` with one \"RANK HOST\" a line, as zipper plan writes it"},
-			&cli.Float64Flag{Name: "compute", Usage: "keep the gaps between a trace's messages, times `FACTOR` (0 is communication only)"},
-			&cli.Float64Flag{Name: "grain", Value: -1, Usage: "handle events together that are within this `PART` of a duration (0 exact; default by size)"},
+			&cli.StringFlag{Name: "sharing",
+				Usage: "`RULE` max-min, streams, buffered, zhu, zhu-paper or penalty (default: the platform's)"},
+			&cli.StringFlag{Name: "ranks",
+				Usage: "plan `FILE` with one \"RANK HOST\" a line, as zipper plan writes it"},
+			&cli.Float64Flag{Name: "compute",
+				Usage: "keep the gaps between a trace's messages, times `FACTOR` (0 is communication only)"},
+			&cli.Float64Flag{Name: "grain", Value: -1,
+				Usage: "handle events together that are within this `PART` of a duration (0 exact; default by size)"},
 			&cli.BoolFlag{Name: "no-gains", Usage: "do not try what doubling each resource would save"},
 			&cli.IntFlag{Name: "rows", Value: 40, Usage: "messages in the table, 0 for `N` = all"},
 			&cli.BoolFlag{Name: "json", Usage: "write JSON"},
@@ -132,7 +136,8 @@ func readMessages(arg string, p *platform.Platform, places []string, compute *bi
 	}
 	recorded, err := isTrace(arg)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s is neither a file nor a pattern: patterns are ring, chain, alltoall, gather, scatter and random", arg)
+		return nil, fmt.Errorf("%s is neither a file nor a pattern: patterns are ring, chain, alltoall, gather, scatter and random",
+			arg)
 	}
 	if err != nil {
 		return nil, err
