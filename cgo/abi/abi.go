@@ -62,20 +62,23 @@ var (
 	errNoComm     = &engine.Error{Code: engine.ErrArg, Reason: "no such communicator in the engine"}
 )
 
-// on calls f with the engine and a communicator.
-func on(comm int32, f func(*engine.Engine, *engine.Comm) error) C.int {
+// with calls f with the engine. Closures given to it stay on the stack.
+func with(f func(*engine.Engine) error) C.int {
 	e := running.Load()
 	if e == nil {
 		return result(errNotStarted)
 	}
-	c := e.Comm(comm)
-	if c == nil {
-		return result(errNoComm)
-	}
-	if err := f(e, c); err != nil {
-		return result(err)
-	}
-	return C.Z_OK
+	return result(f(e))
+}
+
+// on calls f with the engine and a communicator.
+func on(comm int32, f func(*engine.Engine, *engine.Comm) error) C.int {
+	return with(func(e *engine.Engine) error {
+		if c := e.Comm(comm); c != nil {
+			return f(e, c)
+		}
+		return errNoComm
+	})
 }
 
 // bytes is a buffer of C. Its address may be anything if it is empty, so it comes as a number.
@@ -176,19 +179,16 @@ func ze_next_context() uint64 {
 
 //export ze_comm_add
 func ze_comm_add(user uintptr, context uint64, size, rank int32, world, local *int32, localSize int32, id *int32) C.int {
-	e := running.Load()
-	if e == nil {
-		return result(errNotStarted)
-	}
-	if size <= 0 {
-		return result(&engine.Error{Code: engine.ErrArg, Reason: "a communicator without ranks"})
-	}
-	c, err := e.AddComm(user, context, int(rank), unsafe.Slice(world, size), unsafe.Slice(local, size))
-	if err != nil {
-		return result(err)
-	}
-	*id = c.ID()
-	return C.Z_OK
+	return with(func(e *engine.Engine) error {
+		if size <= 0 {
+			return &engine.Error{Code: engine.ErrArg, Reason: "a communicator without ranks"}
+		}
+		c, err := e.AddComm(user, context, int(rank), unsafe.Slice(world, size), unsafe.Slice(local, size))
+		if err == nil {
+			*id = c.ID()
+		}
+		return err
+	})
 }
 
 //export ze_comm_drop
@@ -198,34 +198,16 @@ func ze_comm_drop(comm int32) C.int {
 
 //export ze_isend
 func ze_isend(comm, kind int32, buf uintptr, n int64, dest, tag, mode int32, cell *engineCell) C.int {
-	e := running.Load()
-	if e == nil {
-		return result(errNotStarted)
-	}
-	c := e.Comm(comm)
-	if c == nil {
-		return result(errNoComm)
-	}
-	if err := e.Isend(c, int(kind), bytes(buf, n), int(dest), int(tag), mode == C.Z_SYNCHRONOUS, cell.cell()); err != nil {
-		return result(err)
-	}
-	return C.Z_OK
+	return on(comm, func(e *engine.Engine, c *engine.Comm) error {
+		return e.Isend(c, int(kind), bytes(buf, n), int(dest), int(tag), mode == C.Z_SYNCHRONOUS, cell.cell())
+	})
 }
 
 //export ze_irecv
 func ze_irecv(comm, kind int32, buf uintptr, n int64, source, tag int32, cell *engineCell) C.int {
-	e := running.Load()
-	if e == nil {
-		return result(errNotStarted)
-	}
-	c := e.Comm(comm)
-	if c == nil {
-		return result(errNoComm)
-	}
-	if err := e.Irecv(c, int(kind), bytes(buf, n), int(source), int(tag), cell.cell()); err != nil {
-		return result(err)
-	}
-	return C.Z_OK
+	return on(comm, func(e *engine.Engine, c *engine.Comm) error {
+		return e.Irecv(c, int(kind), bytes(buf, n), int(source), int(tag), cell.cell())
+	})
 }
 
 //export ze_shadowed
@@ -256,20 +238,12 @@ func ze_improbe(comm, source, tag int32, out *engineCell, message *uint64, local
 
 //export ze_mrecv
 func ze_mrecv(message uint64, buf uintptr, n int64, cell *engineCell) C.int {
-	e := running.Load()
-	if e == nil {
-		return result(errNotStarted)
-	}
-	return result(e.Mrecv(message, bytes(buf, n), cell.cell()))
+	return with(func(e *engine.Engine) error { return e.Mrecv(message, bytes(buf, n), cell.cell()) })
 }
 
 //export ze_cancel
 func ze_cancel(cell *engineCell) C.int {
-	e := running.Load()
-	if e == nil {
-		return result(errNotStarted)
-	}
-	return result(e.Cancel(cell.cell()))
+	return with(func(e *engine.Engine) error { return e.Cancel(cell.cell()) })
 }
 
 //export ze_progress

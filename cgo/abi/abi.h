@@ -10,7 +10,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 7
+#define Z_ABI_VERSION 8 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -120,8 +120,7 @@ enum z_activity {
   Z_STAGING, /* nothing is under way but native stages of collectives, which no message from another cluster can end */
 };
 
-/* One native collective inside this process's cluster, over the local part of the communicator. Same fields as z_coll, with
- * ranks, counts and root in native ranks of that local part. Nonblocking: returns a token to test. */
+/* What the engine asks of native MPI. */
 typedef struct z_native {
   uint32_t abi;
   volatile int32_t *busy;   /* kept by the engine: enum z_activity */
@@ -134,7 +133,8 @@ typedef struct z_native {
   int (*test)(z_cell *cell);                      /* 1: the native receive is over, result filled in except `done` */
   int (*cancel)(z_cell *cell);                    /* cancel the native receive */
 
-  /* Collectives. */
+  /* A nonblocking collective inside this process's cluster, over the local part of the communicator. The fields of
+   * z_coll, with ranks, counts and root in native ranks of that local part; *token is to be tested. */
   int (*coll)(void *comm, const z_coll *args, uint64_t *token);
   int (*coll_test)(uint64_t token);               /* 1: over (token is dead), 0: not yet, <0: -error */
   int (*reduce_local)(const void *in, void *inout, int64_t count, uint64_t type, uint64_t op); /* inout = in op inout */
@@ -148,7 +148,6 @@ typedef struct z_native {
 typedef struct z_local {     /* what only native MPI knows, given to ze_start by every process */
   int32_t rank, size;        /* native */
   int32_t tag_ub;
-  int32_t threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
   const char *library;       /* "Open MPI 4.1.4" */
   const char *host;
   const int32_t *hosts;      /* [size]: of every native rank the first one on its host. Not kept */

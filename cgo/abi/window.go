@@ -32,32 +32,26 @@ var errNoWindow = &engine.Error{Code: engine.ErrArg, Reason: "no such window in 
 
 // window calls f with a window.
 func window(id int32, f func(*engine.Window) error) C.int {
-	e := running.Load()
-	if e == nil {
-		return result(errNotStarted)
-	}
-	w := e.Window(id)
-	if w == nil {
-		return result(errNoWindow)
-	}
-	return result(f(w))
+	return with(func(e *engine.Engine) error {
+		if w := e.Window(id); w != nil {
+			return f(w)
+		}
+		return errNoWindow
+	})
 }
 
 //export ze_win_add
 func ze_win_add(context uint64, size, rank int32, world *int32, base uintptr, n, unit int64, dynamic int32, id *int32) C.int {
-	e := running.Load()
-	if e == nil {
-		return result(errNotStarted)
-	}
-	if size <= 0 || n < 0 || n > math.MaxInt64/2 {
-		return result(&engine.Error{Code: engine.ErrArg, Reason: "a window without ranks or of no possible size"})
-	}
-	w, err := e.AddWindow(context, int(rank), unsafe.Slice(world, size), rma.Config{Unit: unit, Dynamic: dynamic != 0, Memory: bytes(base, n)})
-	if err != nil {
-		return result(err)
-	}
-	*id = w.ID()
-	return C.Z_OK
+	return with(func(e *engine.Engine) error {
+		if size <= 0 || n < 0 || n > math.MaxInt64/2 {
+			return &engine.Error{Code: engine.ErrArg, Reason: "a window without ranks or of no possible size"}
+		}
+		w, err := e.AddWindow(context, int(rank), unsafe.Slice(world, size), rma.Config{Unit: unit, Dynamic: dynamic != 0, Memory: bytes(base, n)})
+		if err == nil {
+			*id = w.ID()
+		}
+		return err
+	})
 }
 
 //export ze_win_drop

@@ -178,7 +178,6 @@ static int join(void) {
   if ((rc = real.Comm_rank(MPI_COMM_WORLD, &local.rank)) || (rc = real.Comm_size(MPI_COMM_WORLD, &local.size))) return rc;
   if ((rc = real.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &found)) || (rc = real.Query_thread(&level))) return rc;
   local.tag_ub = found ? *ub : 32767;
-  local.threads = level == MPI_THREAD_MULTIPLE;
   library_name(library);
   local.library = library;
   gethostname(host, sizeof host - 1);
@@ -207,7 +206,7 @@ static int join(void) {
     return MPI_SUCCESS;
   }
 
-  z_threads = local.threads;
+  z_threads = level == MPI_THREAD_MULTIPLE;
   z_native_size = local.size;
   z_poll_start(local.size, zstages_moved);
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
