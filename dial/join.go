@@ -39,7 +39,7 @@ func Join(ctx context.Context, l transport.Link, id handshake.Identity, silence 
 // Meet runs either end of the exchange on a new direct link and blocks until the other end is known, refused, or ctx ends; it returns the other end's
 // virtual rank. It reads not one byte beyond the exchange. The link stays open in any case.
 func Meet(ctx context.Context, l transport.Link, m *handshake.Meeting) (rank int, err error) {
-	e, err := run(ctx, l, m, wire.MaxString+100, 0, nil)
+	e, err := run(ctx, l, m, meetLength, 0, nil)
 	return e.To, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
+	"github.com/leidenzipper/zipper/transport/addr"
 	transport "github.com/leidenzipper/zipper/transport/verbs"
 )
 
@@ -49,7 +50,7 @@ type verbsPackets struct {
 // openVerbsPackets connects two processes: they meet over TCP at the first address and tell each
 // other their queue pairs.
 func openVerbsPackets(ctx context.Context, p Place, service verbs.Service) (Endpoint, error) {
-	a, err := transport.ParseAddress(p.Addrs[0])
+	a, err := addr.ParseVerbs(p.Addrs[0])
 	if err != nil {
 		return nil, err
 	}

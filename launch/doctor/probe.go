@@ -27,7 +27,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/agent"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
-	"github.com/leidenzipper/zipper/transport/verbs"
+	"github.com/leidenzipper/zipper/transport/addr"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -130,7 +130,7 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 // Dial connects to a target and judges who is there.
 func Dial(ctx context.Context, t Target) Answer {
 	begin := time.Now()
-	if strings.HasPrefix(t.Address, verbs.Scheme) {
+	if kind, _ := addr.Split(t.Address); kind == addr.KindVerbs {
 		return dialVerbs(ctx, t.Address, begin)
 	}
 	d := net.Dialer{Timeout: dialTimeout}

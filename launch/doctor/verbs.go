@@ -9,15 +9,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/verbs"
 )
 
 // dialVerbs connects over the fabric: the link's own proof tells whether both ports are on one.
 func dialVerbs(ctx context.Context, addr string, begin time.Time) Answer {
 	ctx, cancel := context.WithTimeout(ctx, verbsTimeout)
 	defer cancel()
-	l, err := verbs.Dialer{}.Dial(ctx, addr)
+	l, err := dial.Once(ctx, addr)
 	if err != nil {
 		kind := Silent
 		var final interface{ Permanent() bool }

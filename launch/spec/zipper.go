@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/transport/verbs"
+	"github.com/leidenzipper/zipper/transport/addr"
 )
 
 // Zipper is one forwarder.
@@ -62,20 +62,18 @@ func address(s string) (string, error) {
 		return "", fmt.Errorf("forwarder %q: that is a flag, no address; want HOST[:PORT], as in zip1 or zip1:%d", s,
 			jobenv.DefaultPort)
 	}
-	if strings.HasPrefix(s, "unix:") {
+	switch kind, _ := addr.Split(s); kind {
+	case addr.KindMemory:
 		return s, nil
-	}
-	if strings.HasPrefix(s, verbs.Scheme) {
-		a, err := verbs.CompleteAddress(s, jobenv.DefaultPort)
+	case addr.KindVerbs:
+		a, err := addr.CompleteVerbs(s, jobenv.DefaultPort)
 		if err != nil || strings.HasPrefix(a.Host, ":") {
 			return "", fmt.Errorf("forwarder %q: want verbs:HOST[:PORT], as in verbs:zip1 or verbs:zip1:%d (%v)", s,
 				jobenv.DefaultPort, err)
 		}
 		return a.String(), nil
 	}
-	if ip := net.ParseIP(s); ip != nil || !strings.Contains(s, ":") {
-		return net.JoinHostPort(s, strconv.Itoa(jobenv.DefaultPort)), nil
-	}
+	s = addr.WithPort(s, jobenv.DefaultPort)
 	host, port, err := net.SplitHostPort(s)
 	n, perr := strconv.Atoi(port)
 	if err != nil || perr != nil || host == "" || n < 1 || n > 65535 {

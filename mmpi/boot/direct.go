@@ -12,7 +12,6 @@ import (
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -53,7 +52,7 @@ func openers(id *handshake.Identity, layout *wire.Layout) map[int]engine.Opener 
 func connect(ctx context.Context, addr string, m *handshake.Meeting) (transport.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, meetingTime)
 	defer cancel()
-	l, err := tcp.Dialer{}.Dial(ctx, addr)
+	l, err := dial.Once(ctx, addr)
 	if err != nil {
 		return nil, err
 	}

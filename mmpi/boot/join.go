@@ -13,7 +13,6 @@ import (
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/engine"
-	"github.com/leidenzipper/zipper/transport/verbs"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -26,7 +25,7 @@ type Local struct {
 	Hosts      []int32      // see engine.World
 	Guest      bool         // see engine.Config
 	Warn       func(string) // is told what the user should know though the job goes on; nil: nobody
-	Unmaps     verbs.Unmaps // tells what the program unmaps, if registrations of its memory are to be kept
+	Unmaps     dial.Unmaps  // tells what the program unmaps, if registrations of its memory are to be kept
 }
 
 // Model names the data model: two processes of a job must agree, since data crosses as it lies in memory.
@@ -58,7 +57,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		ln.close()
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarForwarders, err)
 	}
-	dialer := &dial.Dialer{Verbs: verbs.Options{Unmaps: loc.Unmaps}}
+	dialer := &dial.Dialer{Unmaps: loc.Unmaps}
 	if loc.Rank == 0 {
 		dialer.Notify = loc.Warn
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -27,7 +26,7 @@ import (
 
 // listener is where this process takes direct links.
 type listener struct {
-	at      []*tcp.Listener
+	at      []transport.Listener
 	ports   []wire.Port // what the Join says of them
 	within  sync.Once
 	address string // inside's
@@ -37,7 +36,7 @@ type listener struct {
 // and returns the address; empty: that cannot be, so messages go through the forwarder.
 func (ln *listener) inside(here netip.Addr) string {
 	ln.within.Do(func() {
-		if l, err := tcp.Listen(netip.AddrPortFrom(here, 0).String()); err == nil {
+		if l, err := dial.Listen(netip.AddrPortFrom(here, 0).String()); err == nil {
 			ln.at = append(ln.at, l)
 			ln.address = l.Addr()
 		}
@@ -75,7 +74,7 @@ func listen(job jobenv.Job) (*listener, error) {
 
 // listenFrom listens at the address, or at one of the next ports: several ranks of a node have the
 // same address.
-func listenFrom(addr string) (*tcp.Listener, error) {
+func listenFrom(addr string) (transport.Listener, error) {
 	host, p, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -85,7 +84,7 @@ func listenFrom(addr string) (*tcp.Listener, error) {
 		return nil, err
 	}
 	for port := first; ; port++ {
-		l, err := tcp.Listen(net.JoinHostPort(host, strconv.Itoa(port)))
+		l, err := dial.Listen(net.JoinHostPort(host, strconv.Itoa(port)))
 		if first == 0 || !errors.Is(err, syscall.EADDRINUSE) || port-first == portsTried-1 || port == 65535 {
 			return l, err
 		}

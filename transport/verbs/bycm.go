@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
+	"github.com/leidenzipper/zipper/transport/addr"
 )
 
 const (
@@ -72,7 +73,7 @@ func newCM(id *verbs.CM) (c *cmControl, err error) {
 }
 
 // dialCM finds the way to the address; greet asks for the connection.
-func dialCM(ctx context.Context, a Address) (control, error) {
+func dialCM(ctx context.Context, a addr.Verbs) (control, error) {
 	ends, err := lookup(ctx, a.Host)
 	if err != nil {
 		return nil, err
@@ -345,7 +346,7 @@ type cmAcceptor struct {
 	mu sync.Mutex // held by accept; close frees only when nobody accepts
 }
 
-func listenCM(a Address) (_ acceptor, err error) {
+func listenCM(a addr.Verbs) (_ acceptor, err error) {
 	end, err := bindable(a.Host)
 	if err != nil {
 		return nil, err

@@ -12,15 +12,16 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
+	"github.com/leidenzipper/zipper/transport/addr"
 )
 
 // tcpControl is a TCP connection, with the exchange of hello.go.
 type tcpControl struct {
 	*net.TCPConn
-	addr Address
+	addr addr.Verbs
 }
 
-func dialTCP(ctx context.Context, a Address) (control, error) {
+func dialTCP(ctx context.Context, a addr.Verbs) (control, error) {
 	var d net.Dialer
 	d.SetMultipathTCP(false)
 	c, err := d.DialContext(ctx, "tcp", a.Host)
@@ -34,7 +35,7 @@ func (c tcpControl) place(ports []PortInfo) (Place, error) {
 	return tcpPlace(c.addr, c.LocalAddr(), ports)
 }
 
-func tcpPlace(a Address, from net.Addr, ports []PortInfo) (Place, error) {
+func tcpPlace(a addr.Verbs, from net.Addr, ports []PortInfo) (Place, error) {
 	end, err := localEnd(from)
 	if err != nil {
 		return Place{}, err
@@ -112,10 +113,10 @@ func (c tcpControl) remote() string { return c.RemoteAddr().String() }
 // tcpAcceptor listens on TCP.
 type tcpAcceptor struct {
 	*net.TCPListener
-	addr Address
+	addr addr.Verbs
 }
 
-func listenTCP(a Address) (acceptor, error) {
+func listenTCP(a addr.Verbs) (acceptor, error) {
 	lc := net.ListenConfig{}
 	lc.SetMultipathTCP(false)
 	l, err := lc.Listen(context.Background(), "tcp", a.Host)

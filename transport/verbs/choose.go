@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/leidenzipper/zipper/transport/addr"
 )
 
 // PortInfo is one port of one device, as far as choosing needs it.
@@ -68,7 +70,7 @@ type local struct {
 }
 
 // choose finds the port that the address names or, else, that the local IP address belongs to.
-func choose(a Address, l local, ports []PortInfo) (Place, error) {
+func choose(a addr.Verbs, l local, ports []PortInfo) (Place, error) {
 	var known []string
 	down := ""
 	for _, p := range ports {
@@ -106,7 +108,7 @@ func notActive(port string) error {
 }
 
 // find is the GID to use, if the port fits at all.
-func (p PortInfo) find(a Address, l local) (GIDInfo, bool) {
+func (p PortInfo) find(a addr.Verbs, l local) (GIDInfo, bool) {
 	if a.GID >= 0 {
 		for _, g := range p.GIDs {
 			if g.Index == a.GID {
@@ -142,7 +144,7 @@ func (p PortInfo) find(a Address, l local) (GIDInfo, bool) {
 }
 
 // partition is the index of the partition key to use. The highest bit, full membership, does not distinguish keys.
-func (p PortInfo) partition(a Address, l local) (int, error) {
+func (p PortInfo) partition(a addr.Verbs, l local) (int, error) {
 	want := a.PKey
 	if want == 0 && p.InfiniBand && a.Device == "" {
 		want = l.pkey

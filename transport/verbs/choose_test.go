@@ -4,45 +4,9 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/transport/addr"
 )
-
-func TestAddress(t *testing.T) {
-	for s, want := range map[string]Address{
-		"h:7475":              {Host: "h:7475", GID: -1},
-		"verbs:10.1.0.1:7475": {Host: "10.1.0.1:7475", GID: -1},
-		"verbs:[fe80::1]:1":   {Host: "[fe80::1]:1", GID: -1},
-		"verbs::0":            {Host: ":0", GID: -1},
-		"verbs:h:1?device=mlx5_0:2&gid=3&pkey=0x8001&sl=4": {Host: "h:1", Device: "mlx5_0", Port: 2, GID: 3, PKey: 0x8001, SL: 4},
-		"verbs:h:1?device=mlx5_0":                          {Host: "h:1", Device: "mlx5_0", GID: -1},
-		"verbs:h:1?connect=cm":                             {Host: "h:1", CM: true, GID: -1},
-		"verbs:h:1?connect=cm&timeout=19":                  {Host: "h:1", CM: true, GID: -1, Timeout: 19},
-		"verbs:h:1?connect=tcp":                            {Host: "h:1", GID: -1},
-	} {
-		got, err := ParseAddress(s)
-		if err != nil || got != want {
-			t.Errorf("%s: %+v, %v", s, got, err)
-			continue
-		}
-		if back, err := ParseAddress(got.String()); err != nil || back != want {
-			t.Errorf("%s became %s: %+v, %v", s, got, back, err)
-		}
-	}
-	for _, s := range []string{"", "verbs:h", "verbs:h:http", "h:1?device=", "h:1?device=x:0", "h:1?device=x:y", "h:1?gid=256", "h:1?sl=16", "h:1?pkey=no", "h:1?speed=9", "h:1?%zz",
-		"h:1?connect=ib", "h:1?timeout=0", "h:1?timeout=32", "h:1?timeout=2s", "h:1?connect=cm&sl=4", "h:1?connect=cm&device=mlx5_0", "h:1?gid=3&connect=cm"} {
-		if a, err := ParseAddress(s); err == nil {
-			t.Errorf("%q: %+v", s, a)
-		}
-	}
-}
-
-func TestCompleteAddress(t *testing.T) {
-	for s, want := range map[string]string{"verbs:zip1": "verbs:zip1:7475", "verbs:": "verbs::7475", "verbs:10.1.0.1?gid=3": "verbs:10.1.0.1:7475?gid=3",
-		"verbs:h:1?sl=2": "verbs:h:1?sl=2", "verbs:fe80::1": "verbs:[fe80::1]:7475"} {
-		if a, err := CompleteAddress(s, 7475); err != nil || a.String() != want {
-			t.Errorf("%s: %v, %v", s, a, err)
-		}
-	}
-}
 
 func gid(s string) GIDInfo { return GIDInfo{GID: netip.MustParseAddr(s).As16()} }
 
@@ -80,7 +44,7 @@ func TestChoose(t *testing.T) {
 		{"h:1?device=mlx5_0", other, "mlx5_0", 1, 0, 0},
 		{"h:1?device=rxe0&gid=0", other, "rxe0", 1, 0, 0},
 	} {
-		a, err := ParseAddress(c.addr)
+		a, err := addr.ParseVerbs(c.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +59,7 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s from %s: %s:%d gid %d pkey %d, %v", c.addr, c.l.ip, p.Device, p.Port, p.GID.Index, p.PKey, err)
 		}
 	}
-	if _, err := choose(Address{GID: -1}, eth, nil); err == nil || !strings.Contains(err.Error(), "no RDMA device") {
+	if _, err := choose(addr.Verbs{GID: -1}, eth, nil); err == nil || !strings.Contains(err.Error(), "no RDMA device") {
 		t.Errorf("without devices: %v", err)
 	}
 }

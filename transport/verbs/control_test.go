@@ -22,6 +22,7 @@ import (
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
 	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/addr"
 	"github.com/leidenzipper/zipper/transport/transporttest"
 )
 
@@ -56,8 +57,8 @@ func (c liar) greet(l *link, me *hello) (hello, error) {
 
 // TestFabricIdentity: the peer answers, but what comes over the queue pair is not its proof: refused, with the reason.
 func TestFabricIdentity(t *testing.T) {
-	eachWay(t, func(t *testing.T, addr string) {
-		a := must[Address](t)(ParseAddress(addr))
+	eachWay(t, func(t *testing.T, at string) {
+		a := must[addr.Verbs](t)(addr.ParseVerbs(at))
 		listen := listenTCP
 		if a.CM {
 			listen = listenCM
@@ -238,7 +239,7 @@ func (c *cmEnd) await(t *testing.T, want verbs.CMEventType) verbs.CMEvent {
 // reach finds the way to a listener.
 func (c *cmEnd) reach(t *testing.T, ln *Listener) {
 	t.Helper()
-	to := netip.MustParseAddrPort(must[Address](t)(ParseAddress(ln.Addr())).Host)
+	to := netip.MustParseAddrPort(must[addr.Verbs](t)(addr.ParseVerbs(ln.Addr())).Host)
 	if err := c.id.ResolveAddr(to, time.Second*10); err != nil {
 		t.Fatal(err)
 	}

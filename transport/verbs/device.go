@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/leidenzipper/zipper/cgo/verbs"
+	"github.com/leidenzipper/zipper/transport/addr"
 )
 
 // Survey lists the RDMA ports of this host.
@@ -68,7 +69,7 @@ func portsOf(x *verbs.Context) ([]PortInfo, error) {
 }
 
 // Locate is the place that a link uses whose TCP connection has this local address.
-func Locate(a Address, from net.Addr) (Place, error) {
+func Locate(a addr.Verbs, from net.Addr) (Place, error) {
 	end, err := localEnd(from)
 	if err != nil {
 		return Place{}, err

@@ -22,7 +22,11 @@
 // It is there when the program is built with the tag rdma; else Listen and Dial say so.
 package verbs
 
-import "time"
+import (
+	"time"
+
+	"github.com/leidenzipper/zipper/transport/addr"
+)
 
 // Options of the links. The zero value means the defaults in parentheses.
 type Options struct {
@@ -38,6 +42,14 @@ type Options struct {
 	Unmaps Unmaps
 	// Proof bounds the connection exchange at either end (20 s).
 	Proof time.Duration
+}
+
+// at are the options with what the address says.
+func (o Options) at(a addr.Verbs) Options {
+	if a.Timeout != 0 {
+		o.Timeout = a.Timeout
+	}
+	return o.withDefaults()
 }
 
 func (o Options) withDefaults() Options {

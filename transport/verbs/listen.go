@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/addr"
 )
 
 // host holds open devices, by name.
@@ -21,7 +22,7 @@ type host struct {
 func (h *host) any() error {
 	ports, err := Survey()
 	if err == nil && len(ports) == 0 {
-		_, err = choose(Address{}, local{}, nil)
+		_, err = choose(addr.Verbs{}, local{}, nil)
 	}
 	return err
 }
@@ -69,14 +70,14 @@ func (h *host) close() error {
 	return errors.Join(errs...)
 }
 
-// Dialer opens links to "HOST:PORT" or "verbs:HOST:PORT" addresses (see Address). The zero value works. Safe for concurrent use.
+// Dialer opens links to "HOST:PORT" or "verbs:HOST:PORT" addresses (addr.Verbs). The zero value works. Safe for concurrent use.
 type Dialer struct{ Options Options }
 
 var _ transport.Dialer = Dialer{}
 
 // Dial connects; the context bounds the time.
-func (d Dialer) Dial(ctx context.Context, addr string) (transport.Link, error) {
-	a, err := ParseAddress(addr)
+func (d Dialer) Dial(ctx context.Context, to string) (transport.Link, error) {
+	a, err := addr.ParseVerbs(to)
 	if err != nil {
 		return nil, permanent{err}
 	}
@@ -88,7 +89,7 @@ func (d Dialer) Dial(ctx context.Context, addr string) (transport.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := new(host).link(ctx, c, a.options(d.Options))
+	l, err := new(host).link(ctx, c, d.Options.at(a))
 	if err != nil {
 		return nil, fmt.Errorf("verbs %s: %w", a.Host, err)
 	}
@@ -111,7 +112,7 @@ const handshakes = 64
 // Listener takes links in. Safe for concurrent use.
 type Listener struct {
 	from   acceptor
-	addr   Address
+	addr   addr.Verbs
 	opt    Options
 	host   host
 	ready  chan *link
@@ -124,14 +125,14 @@ type Listener struct {
 
 var _ transport.Listener = (*Listener)(nil)
 
-// Listen waits for links at "HOST:PORT" or "verbs:HOST:PORT" (see Address); an empty host means all addresses, port 0 any
+// Listen waits for links at "HOST:PORT" or "verbs:HOST:PORT" (addr.Verbs); an empty host means all addresses, port 0 any
 // free port. It fails if this host has no RDMA port for the address.
-func Listen(addr string, o Options) (*Listener, error) {
-	a, err := ParseAddress(addr)
+func Listen(at string, o Options) (*Listener, error) {
+	a, err := addr.ParseVerbs(at)
 	if err != nil {
 		return nil, err
 	}
-	o = a.options(o)
+	o = o.at(a)
 	if o.Slots < minSlots || o.Slots > maxSlots || o.SlotSize < minSlotSize || o.SlotSize > maxSlotSize {
 		return nil, fmt.Errorf("verbs: %d slots of %d bytes, want %d to %d of %d to %d", o.Slots, o.SlotSize, minSlots, maxSlots, minSlotSize, maxSlotSize)
 	}

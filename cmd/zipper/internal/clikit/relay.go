@@ -10,10 +10,10 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
 )
 
 // settleTime is how long a forwarder is given to notice that the links of a job that has ended are
@@ -46,7 +46,7 @@ func startRelay(local bool, protocol string, log *zap.Logger) (launch.Relay, err
 	if local {
 		addr = "127.0.0.1:0"
 	}
-	ln, err := tcp.Listen(addr)
+	ln, err := dial.Listen(addr)
 	if err != nil {
 		return nil, err
 	}

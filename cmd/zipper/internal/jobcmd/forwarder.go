@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -20,8 +18,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/transport"
-	"github.com/leidenzipper/zipper/transport/tcp"
-	"github.com/leidenzipper/zipper/transport/verbs"
+	"github.com/leidenzipper/zipper/transport/addr"
 )
 
 // Forwarder is zipper forwarder.
@@ -147,36 +144,32 @@ func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, lo
 
 // listen opens [HOST][:PORT], or with verbs: and its options.
 func listen(s string) (transport.Listener, error) {
-	if strings.HasPrefix(s, verbs.Scheme) {
-		a, err := verbs.CompleteAddress(s, jobenv.DefaultPort)
+	kind, _ := addr.Split(s)
+	if kind == addr.KindVerbs {
+		a, err := addr.CompleteVerbs(s, jobenv.DefaultPort)
 		if err != nil {
 			return nil, clikit.Usage(fmt.Errorf("--listen: %w", err))
 		}
-		l, err := verbs.Listen(a.String(), verbs.Options{})
+		l, err := dial.Listen(a.String())
 		if err != nil {
 			return nil, fmt.Errorf("cannot listen on %s: %w", s, err)
 		}
 		return l, nil
 	}
-	addr := s
-	switch {
-	case s == "" || net.ParseIP(s) != nil || !strings.Contains(s, ":"):
-		addr = net.JoinHostPort(s, strconv.Itoa(jobenv.DefaultPort))
-	default:
-		if _, _, err := net.SplitHostPort(s); err != nil {
-			return nil, clikit.Usage(fmt.Errorf("--listen %s: want [HOST][:PORT]", s))
-		}
+	at := addr.WithPort(s, jobenv.DefaultPort)
+	if _, _, err := net.SplitHostPort(at); err != nil || kind != addr.KindTCP {
+		return nil, clikit.Usage(fmt.Errorf("--listen %s: want [HOST][:PORT]", s))
 	}
-	l, err := tcp.Listen(addr)
+	l, err := dial.Listen(at)
 	switch {
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return nil, fmt.Errorf("cannot listen on %s: this host does not have that address (zipper doctor lists those that it has)",
-			addr)
+			at)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("cannot listen on %s: the port is taken; is another forwarder running? (choose another address or port with --listen)",
-			addr)
+			at)
 	case err != nil:
-		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+		return nil, fmt.Errorf("cannot listen on %s: %w", at, err)
 	}
 	return l, nil
 }

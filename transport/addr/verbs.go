@@ -1,4 +1,4 @@
-package verbs
+package addr
 
 import (
 	"fmt"
@@ -8,12 +8,10 @@ import (
 	"strings"
 )
 
-// Scheme is what the addresses of this transport begin with.
-const Scheme = "verbs:"
-
-// Address is "verbs:HOST:PORT[?OPTION=VALUE[&…]]": where the queue pairs' data are exchanged, how, and which local
-// port of which device to use. Without options they are exchanged over TCP, and the port is the one that the TCP connection's local address belongs to.
-type Address struct {
+// Verbs is "verbs:HOST:PORT[?OPTION=VALUE[&…]]": where the queue pairs' data are exchanged,
+// how, and which local port of which device to use. Without options they are exchanged over TCP, and
+// the port is the one that the TCP connection's local address belongs to.
+type Verbs struct {
 	Host   string // host:port, of TCP's ports or the communication manager's, which are different ones
 	CM     bool   // connect by the communication manager (librdmacm), which then chooses all of the rest; both ends must
 	Device string // "" or a device's name, as ibv_devices prints it
@@ -21,16 +19,16 @@ type Address struct {
 	GID    int    // index in the port's table; -1: the one that fits
 	PKey   uint16 // partition key; 0: that of the IPoIB interface, else the port's first
 	SL     uint8  // service level, InfiniBand
-	// Timeout is Options.Timeout for this end; 0: as there.
+	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout, at this end; 0: the link's default.
 	Timeout uint8
 }
 
-// ParseAddress reads an address, with or without Scheme. Options: device=NAME[:PORT], gid=INDEX, pkey=0xKEY, sl=LEVEL; or instead connect=cm; timeout=EXPONENT.
-func ParseAddress(s string) (Address, error) {
-	a := Address{GID: -1}
-	rest, query, _ := strings.Cut(strings.TrimPrefix(s, Scheme), "?")
-	bad := func(format string, v ...any) (Address, error) {
-		return Address{}, fmt.Errorf("address %q: %s; want verbs:HOST:PORT[?device=NAME:PORT&gid=INDEX&pkey=0xKEY&sl=LEVEL] or verbs:HOST:PORT?connect=cm", s, fmt.Sprintf(format, v...))
+// ParseVerbs reads an address, with or without its "verbs:". Options: device=NAME[:PORT], gid=INDEX, pkey=0xKEY, sl=LEVEL; or instead connect=cm; timeout=EXPONENT.
+func ParseVerbs(s string) (Verbs, error) {
+	a := Verbs{GID: -1}
+	rest, query, _ := strings.Cut(strings.TrimPrefix(s, verbsScheme), "?")
+	bad := func(format string, v ...any) (Verbs, error) {
+		return Verbs{}, fmt.Errorf("address %q: %s; want verbs:HOST:PORT[?device=NAME:PORT&gid=INDEX&pkey=0xKEY&sl=LEVEL] or verbs:HOST:PORT?connect=cm", s, fmt.Sprintf(format, v...))
 	}
 	if _, port, err := net.SplitHostPort(rest); err != nil {
 		return bad("%v", err)
@@ -83,34 +81,24 @@ func ParseAddress(s string) (Address, error) {
 			return bad("option %s=%q", k, v)
 		}
 	}
-	if a.CM && a != (Address{Host: a.Host, CM: true, GID: -1, Timeout: a.Timeout}) {
+	if a.CM && a != (Verbs{Host: a.Host, CM: true, GID: -1, Timeout: a.Timeout}) {
 		return bad("with connect=cm the device is the one that IP routing leads to, and the subnet manager gives partition and service level: leave the other options out")
 	}
 	return a, nil
 }
 
-// options are o with what the address says.
-func (a Address) options(o Options) Options {
-	if a.Timeout != 0 {
-		o.Timeout = a.Timeout
-	}
-	return o.withDefaults()
-}
-
-// CompleteAddress is ParseAddress for addresses in which the port, or host and port, may be left out.
-func CompleteAddress(s string, port int) (Address, error) {
-	host, query, given := strings.Cut(strings.TrimPrefix(s, Scheme), "?")
-	if net.ParseIP(host) != nil || !strings.Contains(host, ":") {
-		host = net.JoinHostPort(host, strconv.Itoa(port))
-	}
+// CompleteVerbs is ParseVerbs for addresses in which the port, or host and port, may be left out.
+func CompleteVerbs(s string, port int) (Verbs, error) {
+	host, query, given := strings.Cut(strings.TrimPrefix(s, verbsScheme), "?")
+	host = WithPort(host, port)
 	if given {
 		host += "?" + query
 	}
-	return ParseAddress(Scheme + host)
+	return ParseVerbs(verbsScheme + host)
 }
 
-// String is the inverse of ParseAddress.
-func (a Address) String() string {
+// String is the inverse of ParseVerbs.
+func (a Verbs) String() string {
 	var o []string
 	if a.CM {
 		o = append(o, "connect=cm")
@@ -135,7 +123,7 @@ func (a Address) String() string {
 		o = append(o, fmt.Sprintf("timeout=%d", a.Timeout))
 	}
 	if len(o) == 0 {
-		return Scheme + a.Host
+		return verbsScheme + a.Host
 	}
-	return Scheme + a.Host + "?" + strings.Join(o, "&")
+	return verbsScheme + a.Host + "?" + strings.Join(o, "&")
 }

@@ -1,0 +1,70 @@
+package dial
+
+import (
+	"context"
+	"time"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/transport/shm"
+	"github.com/leidenzipper/zipper/transport/tcp"
+	"github.com/leidenzipper/zipper/transport/verbs"
+)
+
+// Unmaps tells what the program unmaps.
+type Unmaps = verbs.Unmaps
+
+// pick chooses the transport by the form of the address.
+func pick(at string, unmaps Unmaps) (transport.Dialer, string) {
+	kind, target := addr.Split(at)
+	switch kind {
+	case addr.KindMemory:
+		return shm.Dialer{}, target
+	case addr.KindVerbs:
+		return verbs.Dialer{Options: verbs.Options{Unmaps: unmaps}}, target
+	}
+	return tcp.Dialer{}, target
+}
+
+// Open connects to an address and tries until ctx ends, or for a minute if that has no end. The
+// handshake is the caller's. It is how forwarders reach each other.
+func Open(ctx context.Context, at string) (transport.Link, error) {
+	td, target := pick(at, nil)
+	limit := openTime
+	if end, ok := ctx.Deadline(); ok {
+		limit = time.Until(end)
+	}
+	return connect(ctx, td, target, limit, func(error) {})
+}
+
+// Once connects to an address and tries only once.
+func Once(ctx context.Context, at string) (transport.Link, error) {
+	td, target := pick(at, nil)
+	return td.Dial(ctx, target)
+}
+
+// Listen takes links in at an address. Of TCP and verbs an empty host means all addresses, port 0 any
+// free port; a verbs address fails if this host has no RDMA port for it. A unix: path may be opened by
+// this user only.
+func Listen(at string) (transport.Listener, error) {
+	kind, target := addr.Split(at)
+	switch kind { // each its own return: a nil pointer is no nil Listener
+	case addr.KindMemory:
+		l, err := shm.Listen(target, 0)
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	case addr.KindVerbs:
+		l, err := verbs.Listen(target, verbs.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
+	}
+	l, err := tcp.Listen(target)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
