@@ -278,6 +278,28 @@ TEST(waitany_one_after_the_other) {
   }
 }
 
+/* Nothing native is active, but ours are. */
+TEST(any_and_some_of_the_engines_alone) {
+  world();
+  fake_op *op[2];
+  MPI_Request r[3] = {from_afar(&op[0]), MPI_REQUEST_NULL, from_afar(&op[1])};
+  int index = -1, flag = 1, count = -1, indices[3];
+  SAME(z_Testany(3, r, &index, &flag, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  CHECK(!flag && index == MPI_UNDEFINED);
+  SAME(z_Testsome(3, r, &count, indices, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  SAME(count, 0);
+  SAME(z_Testany(1, r, &index, &flag, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  SAME(flag, 0);
+  z_busy = Z_BUSY;
+  fake_at(fake.now + 50, (void (*)(void *))arrives, op[1]);
+  SAME(z_Waitany(3, r, &index, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  SAME(index, 2);
+  fake_at(fake.now + 50, (void (*)(void *))arrives, op[0]);
+  SAME(z_Waitsome(3, r, &count, indices, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+  CHECK(count == 1 && indices[0] == 0);
+  all_over();
+}
+
 TEST(any_of_one_that_fails) {
   world();
   many *m = mixed();

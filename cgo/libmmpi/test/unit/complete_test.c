@@ -225,6 +225,25 @@ TEST(looking_at_one_does_not_end_it) {
   all_over();
 }
 
+/* The program may write to its buffer once it has seen that the message is there. */
+TEST(data_are_put_into_the_buffer_once) {
+  world();
+  MPI_Datatype sparse = fake_type(MPI_COMBINER_VECTOR, FAKE_INTS(2, 1, 2), FAKE_NONE, FAKE_TYPES(MPI_INT));
+  MPI_Request r = MPI_REQUEST_NULL;
+  int flag = 0, data[3] = {0, 0, 0};
+  SAME(z_Irecv(data, 1, sparse, 1, 5, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  fake_op *op = fake_last_op();
+  fake_type_free(sparse); /* the request keeps it */
+  arrives(op);
+  SAME(z_Request_get_status(r, &flag, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  CHECK(flag && data[0] == 1 && data[1] == 0 && data[2] == 2);
+  data[0] = 7;
+  SAME(z_Wait(&r, MPI_STATUS_IGNORE), MPI_SUCCESS);
+  SAME(data[0], 7);
+  SAME(fake_types(), 0);
+  all_over();
+}
+
 TEST(freed_requests_end_by_themselves) {
   world();
   fake_op *op;

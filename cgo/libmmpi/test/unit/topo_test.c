@@ -41,6 +41,7 @@ TEST(shifts) {
         SAME(zcart_shift(t, rank, d, by), zcart_rank(t, c));
       }
   SAME(zcart_shift(t, 0, 1, 2147483647), zcart_shift(t, 0, 1, 1)); /* 2^31 - 1 is 1 modulo 3 */
+  SAME(zcart_shift(t, 8, 1, 2147483647), zcart_shift(t, 8, 1, 1)); /* nor does the sum overflow */
   SAME(zcart_shift(t, 0, 0, 2147483647), MPI_PROC_NULL);
   free(t);
 }
