@@ -20,9 +20,9 @@ type Options struct {
 	Tag            bool
 	RunDir         string
 	Record         string // file for the job's recorded traffic (package traffic/trace); empty: none
-	// StartRelay starts a forwarder on this host; local: for processes of this host alone;
+	// StartForwarder starts a forwarder on this host; local: for processes of this host alone;
 	// protocol: that of the job.
-	StartRelay func(ctx context.Context, local bool, protocol string) (Relay, error)
+	StartForwarder func(ctx context.Context, local bool, protocol string) (Forwarder, error)
 }
 
 // Ended is how one cluster's half came out.
@@ -80,12 +80,12 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	relay, err := startRelay(ctx, job, halves, o)
+	fwd, err := startForwarder(ctx, job, halves, o)
 	if err != nil {
 		return out, err
 	}
-	if relay != nil {
-		defer relay.Close()
+	if fwd != nil {
+		defer fwd.Close()
 	}
 	if recorded != nil {
 		for _, h := range halves {
@@ -116,18 +116,18 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 			ended <- e
 		}()
 	}
-	w := waiter{job: job, relay: relay, stop: cancel}
+	w := waiter{job: job, fwd: fwd, stop: cancel}
 	for range halves {
 		w.ended(<-ended)
 	}
 	w.close()
-	if relay != nil {
-		relay.Settle(job.ID)
+	if fwd != nil {
+		fwd.Settle(job.ID)
 	}
 	out.Clusters = w.inOrder()
 	out.Status, err = w.verdict()
-	if relay != nil {
-		v := relay.View(job.ID)
+	if fwd != nil {
+		v := fwd.View(job.ID)
 		out.Traffic = v.Traffic
 		out.Reason = v.Reason
 	}

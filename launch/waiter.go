@@ -12,9 +12,9 @@ import (
 // waiter watches the halves of a job end and decides when the rest has to follow, and what the
 // whole comes to. Not safe for concurrent use.
 type waiter struct {
-	job   *spec.Job
-	relay Relay // nil: a forwarder that we did not start
-	stop  context.CancelCauseFunc
+	job  *spec.Job
+	fwd  Forwarder // nil: a forwarder that we did not start
+	stop context.CancelCauseFunc
 
 	all     []Ended
 	first   int // index in all of the half that decides; -1: none failed
@@ -31,7 +31,7 @@ func (w *waiter) ended(e Ended) {
 		return
 	}
 	switch {
-	case e.err != nil && (w.relay == nil || !w.started()): // with all ranks there it has the program's status, not the remote shell's
+	case e.err != nil && (w.fwd == nil || !w.started()): // with all ranks there it has the program's status, not the remote shell's
 		w.fail(e.err, 0)
 	case e.Status != 0:
 		wait := othersTime
@@ -46,7 +46,7 @@ func (w *waiter) ended(e Ended) {
 
 // started reports whether all ranks had joined; true if that cannot be known.
 func (w *waiter) started() bool {
-	return w.relay == nil || w.relay.View(w.job.ID).Started
+	return w.fwd == nil || w.fwd.View(w.job.ID).Started
 }
 
 func (w *waiter) fail(err error, wait time.Duration) {
@@ -70,7 +70,7 @@ func (w *waiter) close() {
 }
 
 // abortCode is the exit status that MPI_Abort's code, or why the forwarder ended the job, gives.
-func (w *waiter) abortCode() int { return w.relay.View(w.job.ID).Code & 0xff }
+func (w *waiter) abortCode() int { return w.fwd.View(w.job.ID).Code & 0xff }
 
 // verdict gives the job's exit status and, if it failed for a reason other than the program's
 // status, the reason.
@@ -79,7 +79,7 @@ func (w *waiter) verdict() (int, error) {
 		return 0, nil
 	}
 	status := w.all[w.first].Status
-	if w.relay != nil {
+	if w.fwd != nil {
 		if code := w.abortCode(); code > 1 {
 			status = code // MPI_Abort's own, whichever cluster's launcher ended first
 		}

@@ -9,7 +9,7 @@ import (
 func TestReason(t *testing.T) {
 	lost := View{Ended: true, Started: true, Code: 1, Reason: "virtual rank 2 is lost"}
 	for name, c := range map[string]struct {
-		relay Relay
+		fwd   Forwarder
 		ended []Ended
 		want  string
 	}{
@@ -25,15 +25,15 @@ func TestReason(t *testing.T) {
 			[]Ended{{Cluster: "a"}, {Cluster: "b", Status: 3}}, "cluster b ended with exit status 3"},
 		"nothing happened": {nil, []Ended{{Cluster: "a"}, {Cluster: "b"}}, ""},
 	} {
-		w := waiter{job: &spec.Job{ID: "j"}, relay: c.relay, stop: func(error) {}}
+		w := waiter{job: &spec.Job{ID: "j"}, fwd: c.fwd, stop: func(error) {}}
 		for _, e := range c.ended {
 			w.ended(e)
 		}
 		w.close()
 		status, err := w.verdict()
 		reason := ""
-		if c.relay != nil {
-			reason = c.relay.View("j").Reason
+		if c.fwd != nil {
+			reason = c.fwd.View("j").Reason
 		}
 		if got := w.explain(status, reason); got != c.want || err != nil {
 			t.Errorf("%s: %q (%v), want %q", name, got, err, c.want)
@@ -43,7 +43,7 @@ func TestReason(t *testing.T) {
 
 // viewed is a forwarder that sees one thing.
 type viewed struct {
-	Relay
+	Forwarder
 	v View
 }
 

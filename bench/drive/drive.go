@@ -40,7 +40,7 @@ func Native(mpi spec.MPI, n int) Target {
 type Runner struct {
 	// Program is the path of zipper-mpibench with {mpi} for the library's name.
 	Program string
-	Options launch.Options // StartRelay, and where errors go; Stdout is taken by the runner
+	Options launch.Options // StartForwarder, and where errors go; Stdout is taken by the runner
 }
 
 // Program finds zipper-mpibench beside the running executable; the error says how to build it.

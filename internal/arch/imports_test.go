@@ -37,6 +37,12 @@ var rules = []struct {
 	{"launch/spec", []string{module + "launch"}, nil},
 	{"launch/native", []string{module + "launch"}, []string{"launch/spec"}},
 	{"launch/output", []string{module}, nil},
+	{"internal/agent", []string{module}, nil},
+	{"traffic", []string{module}, []string{"internal"}},
+	{"cmd/zipper/internal/clikit", []string{module + "cmd", module + "forwarder", module + "bench", module + "contention"}, nil},
+	{"cmd/zipper/internal/modelcmd", []string{module + "cmd", module + "launch", module + "forwarder"}, []string{"cmd/zipper/internal/clikit"}},
+	{"cmd/zipper/internal/benchcmd", []string{module + "cmd/zipper/internal/jobcmd", module + "cmd/zipper/internal/modelcmd"}, nil},
+	{"cmd/zipper/internal/jobcmd", []string{module + "cmd/zipper/internal/benchcmd", module + "cmd/zipper/internal/modelcmd"}, nil},
 }
 
 // only: packages that nobody but these, and what is below themselves, imports. Which transport an

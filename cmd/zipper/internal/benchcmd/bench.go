@@ -13,6 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/lab"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -62,7 +63,7 @@ func openBench(c *cli.Context) (*bench, error) {
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	b := &bench{ctx: ctx, job: job, close: cancel, runner: &drive.Runner{Program: program,
-		Options: launch.Options{StartRelay: clikit.RelayStarter(log)}}}
+		Options: launch.Options{StartForwarder: jobforwarder.Starter(log)}}}
 	if c.Bool("lab") {
 		cfg := lab.Small()
 		cfg.Rate = c.String("rate")

@@ -17,6 +17,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/report"
 	"github.com/leidenzipper/zipper/bench/stat"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/spec"
@@ -97,7 +98,7 @@ func benchReport(c *cli.Context) error {
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
-	r := &drive.Runner{Program: program, Options: launch.Options{StartRelay: clikit.RelayStarter(log)}}
+	r := &drive.Runner{Program: program, Options: launch.Options{StartForwarder: jobforwarder.Starter(log)}}
 	d := &report.Data{Title: "Leiden Zipper: measurements", Set: c.String("set")}
 	targets := func(a, b int) []drive.Target {
 		zipped := func(protocol string) func() (*spec.Job, error) {

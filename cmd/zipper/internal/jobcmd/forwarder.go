@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
 	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
@@ -104,7 +105,7 @@ func serveForwarder(c *cli.Context) (err error) {
 		defer table.Close()
 		cfg.NAT = table
 	}
-	clikit.SetThreads(max(cfg.Loops, forwarder.DefaultLoops()))
+	jobforwarder.SetThreads(max(cfg.Loops, forwarder.DefaultLoops()))
 	f, err := forwarder.New(cfg)
 	if err != nil {
 		return clikit.Usage(err)

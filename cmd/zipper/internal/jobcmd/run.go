@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -89,8 +90,8 @@ func run(c *cli.Context) error {
 	named := job.Zippers // Run adds its own
 	out, err := launch.Run(ctx, job, launch.Options{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
-		Record:     c.String("record"),
-		StartRelay: clikit.RelayStarter(log),
+		Record:         c.String("record"),
+		StartForwarder: jobforwarder.Starter(log),
 	})
 	if sig, ok := clikit.InterruptOf(ctx); ok {
 		out.Status, out.Reason = sig.Status(), sig.Error()

@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Relay is a forwarder that was started for one job and knows how the job stands.
-type Relay interface {
+// Forwarder is one that was started for a job and knows how the job stands.
+type Forwarder interface {
 	// Address returns HOST:PORT for a cluster whose nodes reach this host at host.
 	Address(host string) string
 	// View tells how the job stands, now or, when it has ended, how it ended.
@@ -43,26 +43,26 @@ type Traffic struct {
 	Overhead uint64 `json:"overhead"` // headers and control frames, bytes
 }
 
-// startRelay starts a forwarder if the job names none, and gives every half its addresses.
-func startRelay(ctx context.Context, j *spec.Job, halves []*runner, o Options) (relay Relay, err error) {
+// startForwarder starts a forwarder if the job names none, and gives every half its addresses.
+func startForwarder(ctx context.Context, j *spec.Job, halves []*runner, o Options) (fwd Forwarder, err error) {
 	if len(j.Zippers) == 0 && len(halves) > 1 {
 		local := true
 		for _, h := range halves {
 			local = local && h.rsh == nil && h.Cluster.Here()
 		}
-		if relay, err = o.StartRelay(ctx, local, j.Protocol); err != nil {
+		if fwd, err = o.StartForwarder(ctx, local, j.Protocol); err != nil {
 			return nil, fmt.Errorf("cannot start a forwarder on this host: %w", err)
 		}
 		z := spec.Zipper{Per: map[string]string{}}
 		for _, h := range halves {
-			z.Per[h.Cluster.Name] = relay.Address(SeenFrom(h.Cluster))
+			z.Per[h.Cluster.Name] = fwd.Address(SeenFrom(h.Cluster))
 		}
 		j.Zippers = []spec.Zipper{z}
 	}
 	for _, h := range halves {
 		h.Share = j.Share(h.Cluster.Name)
 	}
-	return relay, nil
+	return fwd, nil
 }
 
 // SeenFrom is this host's address as the cluster's hosts reach it.

@@ -1,4 +1,5 @@
-package clikit
+// Package jobforwarder runs a forwarder inside this process, for the time of one job.
+package jobforwarder
 
 import (
 	"context"
@@ -20,8 +21,8 @@ import (
 // gone: its counts are then complete.
 const settleTime = 2 * time.Second
 
-// ownRelay is a forwarder inside zipper run, for one job.
-type ownRelay struct {
+// inProcess is such a forwarder.
+type inProcess struct {
 	f      *forwarder.Forwarder
 	port   string
 	cancel context.CancelFunc
@@ -32,16 +33,16 @@ type ownRelay struct {
 	summary *forwarder.Summary
 }
 
-// RelayStarter gives launch.Run its forwarders: each in this process, for one job.
-func RelayStarter(log *zap.Logger) func(context.Context, bool, string) (launch.Relay, error) {
-	return func(_ context.Context, local bool, protocol string) (launch.Relay, error) {
-		return startRelay(local, protocol, log)
+// Starter gives launch.Run its forwarders.
+func Starter(log *zap.Logger) func(context.Context, bool, string) (launch.Forwarder, error) {
+	return func(_ context.Context, local bool, protocol string) (launch.Forwarder, error) {
+		return start(local, protocol, log)
 	}
 }
 
-// startRelay starts a forwarder on a free port: of the loopback interface, or of all when processes
+// start starts a forwarder on a free port: of the loopback interface, or of all when processes
 // on other hosts have to reach it.
-func startRelay(local bool, protocol string, log *zap.Logger) (launch.Relay, error) {
+func start(local bool, protocol string, log *zap.Logger) (launch.Forwarder, error) {
 	addr := ":0"
 	if local {
 		addr = "127.0.0.1:0"
@@ -54,7 +55,7 @@ func startRelay(local bool, protocol string, log *zap.Logger) (launch.Relay, err
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	r := &ownRelay{port: port, served: make(chan struct{}), ended: make(chan struct{})}
+	r := &inProcess{port: port, served: make(chan struct{}), ended: make(chan struct{})}
 	if !log.Core().Enabled(zap.InfoLevel) {
 		log = zap.NewNop() // what goes wrong with the job, the run reports itself
 	}
@@ -82,7 +83,7 @@ func SetThreads(loops int) {
 	}
 }
 
-func (r *ownRelay) jobEnd(s forwarder.Summary) {
+func (r *inProcess) jobEnd(s forwarder.Summary) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.summary == nil {
@@ -91,9 +92,9 @@ func (r *ownRelay) jobEnd(s forwarder.Summary) {
 	}
 }
 
-func (r *ownRelay) Address(host string) string { return net.JoinHostPort(host, r.port) }
+func (r *inProcess) Address(host string) string { return net.JoinHostPort(host, r.port) }
 
-func (r *ownRelay) View(job string) launch.View {
+func (r *inProcess) View(job string) launch.View {
 	r.mu.Lock()
 	s := r.summary
 	r.mu.Unlock()
@@ -119,7 +120,7 @@ func traffic(in []forwarder.Traffic) (out []launch.Traffic) {
 }
 
 // Settle waits until the forwarder has noticed that the job's links are gone.
-func (r *ownRelay) Settle(job string) {
+func (r *inProcess) Settle(job string) {
 	if v := r.View(job); !v.Known {
 		return // never seen, or over
 	}
@@ -129,7 +130,7 @@ func (r *ownRelay) Settle(job string) {
 	}
 }
 
-func (r *ownRelay) Close() {
+func (r *inProcess) Close() {
 	r.cancel()
 	<-r.served
 }
