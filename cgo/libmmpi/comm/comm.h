@@ -27,6 +27,9 @@ int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_C
 /* A copy of a communicator inside this cluster that the engine knows as it knows those that span: for what is to be served by it all the same. The error is raised. */
 int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out);
 
+/* Rank in c of every member of g; MPI_ERR_GROUP if one is not there. */
+int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks);
+
 /* A native communicator of those of the n virtual ranks that are in this cluster, in that order, made from one that has them all. Called
  * by all of them, this process among them; meanwhile each serves the others. MPI error code. */
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out);

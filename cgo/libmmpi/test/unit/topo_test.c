@@ -86,7 +86,7 @@ TEST(copies) {
 
 /* ---- making: what the other ranks say is worked out here ---- */
 
-/* What commnew.c's agreement carries. */
+/* What make.c's agreement carries. */
 typedef struct wish {
   uint64_t context;
   int32_t color, key, rank, half;

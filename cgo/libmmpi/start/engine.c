@@ -1,0 +1,56 @@
+/* How the engine comes into the process: from its own library, or with a program in Go that has it. */
+#define _GNU_SOURCE
+#include "core/job.h"
+#include "core/limits.h"
+#include "start/start.h"
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+static uint32_t registered; /* not 0: a Go program brought its own engine, of this Z_ABI_VERSION */
+
+EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
+  registered = abi;
+  if (abi == Z_ABI_VERSION) z_eng = *engine;
+}
+
+int zengine_is_programs(void) { return registered != 0; }
+
+/* Go reserves address space, of which it uses little, and where a limit denies it, as batch systems set for memory, ends the process with a trace
+ * of its own that says nothing to a user. */
+static int room(void) {
+  static const size_t wanted = (size_t)Z_ENGINE_MIB << 20;
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return 1;
+  void *space = mmap(NULL, wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return space != MAP_FAILED && !munmap(space, wanted);
+}
+
+const char *zengine_open(void) {
+  if (registered == Z_ABI_VERSION) return NULL;
+  if (registered) return "the program was built with another release of MMPI: build it again (after go clean -cache, if it was built in this source tree)";
+  if (!room())
+    return "the limit of address space (ulimit -v; a batch system's h_vmem, vmem or pvmem) leaves less than the 2 GiB that MMPI reserves beside the program, "
+           "of which it uses little: raise it";
+  static char path[PATH_MAX];
+  Dl_info self;
+  if (!dladdr((void *)zengine_open, &self) || !self.dli_fname) return "cannot find out where libmmpi lies";
+  const char *slash = strrchr(self.dli_fname, '/');
+  snprintf(path, sizeof path, "%.*slibmmpi-engine.so", slash ? (int)(slash - self.dli_fname + 1) : 0, self.dli_fname);
+  /* Threads inherit this. Go's monitor thread would wake every 20 us while a rank waits, because its thread never comes by the scheduler: on a
+   * node whose ranks use all cores that is a tenth of one. */
+  int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+  prctl(PR_SET_TIMERSLACK, Z_MONITOR_SLACK_NS, 0, 0, 0);
+  void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
+  if (!lib) return dlerror();
+#define FIND(R, N, A) \
+  if (!(z_eng.N = (N##_fn)dlsym(lib, #N))) return "libmmpi-engine.so lacks " #N ": it and this library are of different builds (scripts/build)";
+  Z_ENGINE_FUNCTIONS(FIND)
+#undef FIND
+  return NULL;
+}

@@ -1,0 +1,137 @@
+/* Joining the job, and leaving it. */
+#define _GNU_SOURCE
+#include "coll/smallstage.h"
+#include "comm/comm.h"
+#include "core/error.h"
+#include "core/privcomm.h"
+#include "io/file.h"
+#include "p2p/p2p.h"
+#include "rma/win.h"
+#include "start/start.h"
+#include "type/type.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int zjob_finalizing;
+
+/* What happens when the program crashes is its own affair, or MPI's: Go's handlers, which the engine brings, would call those that were there
+ * before, but no backtrace goes past them to the place of the crash. They may go: the engine does not recover from such signals. */
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE};
+enum { CRASHES = sizeof crashes / sizeof *crashes };
+
+static void crash_handlers(struct sigaction kept[CRASHES], int restore) {
+  for (int i = 0; i < CRASHES; i++) sigaction(crashes[i], restore ? &kept[i] : NULL, restore ? NULL : &kept[i]);
+}
+
+/* The job is lost. Any thread, so native MPI is not asked; the launcher sees the exit code and ends the rest. */
+static void fail(int32_t code, const char *reason) {
+  if (reason && *reason) {
+    char line[1024];
+    int n = snprintf(line, sizeof line, "MMPI: virtual rank %d: %s\n", z_layout.rank, reason);
+    if (n > (int)sizeof line - 1) n = sizeof line - 1;
+    if (write(2, line, n) < 0) { /* nobody to tell */ }
+  }
+  if (!ftrylockfile(stdout)) fflush_unlocked(stdout);
+  _exit(code & 0xff ? code & 0xff : 1); /* a job that is lost does not end with 0 */
+}
+
+static const z_native callbacks = {
+    .abi = Z_ABI_VERSION, .busy = &z_busy,
+    .improbe = z_cb_improbe, .iprobe = z_cb_iprobe, .imrecv = z_cb_imrecv, .irecv = z_cb_irecv, .test = z_cb_test, .cancel = z_cb_cancel,
+    .coll = z_cb_coll, .coll_test = z_cb_coll_test, .reduce_local = z_cb_reduce_local, .fail = fail,
+};
+
+/* "Open MPI v4.1.4, package: …" and "MPICH Version:\t4.0.2\n…" in short. */
+static void library_name(char out[64]) {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int n;
+  if (real.Get_library_version(text, &n)) n = 0;
+  text[n] = 0;
+  char *version = strpbrk(text, "0123456789");
+  snprintf(out, 64, "%s %.*s", strstr(text, "MPICH") ? "MPICH" : strstr(text, "Open MPI") ? "Open MPI" : "MPI",
+           version ? (int)strcspn(version, " ,\t\n") : 0, version ? version : "");
+}
+
+/* ---- leaving: the delete callback of an attribute of MPI_COMM_SELF that was set first, so it runs last and MPI still works ---- */
+
+static int private_barrier(void) { return z_native_barrier(z_private); }
+
+static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
+  (void)self, (void)keyval, (void)value, (void)extra;
+  if (!z_on) return MPI_SUCCESS;
+  zreq_finish_released();
+  /* From here on nobody in this cluster needs our native progress, so the engine may block. */
+  int rc = private_barrier();
+  if (z_eng.ze_finish()) fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
+  z_on = 0;
+  zcomm_stop();
+  zreq_stop();
+  ztype_stop();
+  zsmall_stop();
+  zprivate_stop();
+  zjob_finalizing = 1;
+  return rc;
+}
+
+/* ---- joining ---- */
+
+/* hosts[i]: the first native rank on the host of native rank i. On a communicator that goes again, for what zprivate_dup says. */
+static int find_hosts(int rank, int hosts[]) {
+  MPI_Comm all, host;
+  int first = rank, rc = zprivate_dup(MPI_COMM_WORLD, &all);
+  if (rc) return rc;
+  if ((rc = real.Comm_split_type(all, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host))) return rc;
+  if (!(rc = real.Bcast(&first, 1, MPI_INT, 0, host))) rc = real.Allgather(&first, 1, MPI_INT, hosts, 1, MPI_INT, all);
+  real.Comm_free(&host);
+  real.Comm_free(&all);
+  return rc;
+}
+
+int zjob_join(void) {
+  z_local local = {0};
+  char library[64], host[256] = "";
+  int rc, found = 0, level = 0, *ub = NULL, keyval;
+  if ((rc = real.Comm_rank(MPI_COMM_WORLD, &local.rank)) || (rc = real.Comm_size(MPI_COMM_WORLD, &local.size))) return rc;
+  if ((rc = real.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &found)) || (rc = real.Query_thread(&level))) return rc;
+  local.tag_ub = found ? *ub : 32767;
+  library_name(library);
+  local.library = library;
+  gethostname(host, sizeof host - 1);
+  local.host = host;
+  int *hosts = calloc((size_t)local.size, sizeof *hosts);
+  if (!hosts) return MPI_ERR_NO_MEM;
+  local.hosts = hosts;
+  if ((rc = find_hosts(local.rank, hosts))) {
+    free(hosts);
+    return rc;
+  }
+
+  struct sigaction kept[CRASHES];
+  crash_handlers(kept, 0);
+  const char *problem = zengine_open();
+  if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error(); /* the first call: Go's handlers are there now */
+  if (!zengine_is_programs()) crash_handlers(kept, 1);
+  if (problem) {
+    free(hosts);
+    fprintf(stderr, "MMPI: native rank %d on %s: %s\n", local.rank, host, problem);
+    fflush(NULL);
+    return real.Abort(MPI_COMM_WORLD, 1);
+  }
+  if (z_layout.clusters <= 1) {
+    free(hosts);
+    return MPI_SUCCESS;
+  }
+
+  z_threads = level == MPI_THREAD_MULTIPLE;
+  z_native_size = local.size;
+  z_poll_start(local.size, zstages_moved);
+  if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
+  if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
+  if ((rc = zprivate_start()) || (rc = zsmall_start(local.tag_ub, local.size, hosts))) return rc;
+  if ((rc = ztype_start()) || (rc = zcomm_start())) return rc;
+  z_on = 1;
+  if (z_layout.rank == 0) zwin_doubt(), zfile_doubt();
+  return MPI_SUCCESS;
+}
