@@ -1,127 +1,223 @@
-// Package arch checks the import rules of ARCHITECTURE.md.
 package arch
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
-	"os/exec"
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-const module = "github.com/leidenzipper/zipper/"
+const (
+	root   = "../.."
+	module = "github.com/leidenzipper/zipper"
+)
 
-// rules: packages at or below a path must not import packages at or below these. A dependency that is itself
-// bound by a rule carries it on, so direct imports are enough.
-var rules = []struct {
-	of     string
-	never  []string
-	except []string
-}{
-	{"vrank", []string{module, "net", "os"}, nil},
-	{"wire", []string{module, "net", "os"}, []string{"vrank"}},
-	{"handshake", []string{"net", "os", "time", module + "transport", module + "mmpi", module + "forwarder"}, nil},
-	{"collectives", []string{"net", module + "wire", module + "transport", module + "mmpi", "runtime/cgo"}, nil},
-	{"rma", []string{module, "net", "os", "sync", "time", "runtime/cgo"}, nil},
-	{"forwarder", []string{module + "mmpi", module + "cgo"}, nil},
-	{"forwarder/loop", []string{module}, nil},
-	{"forwarder/relay", []string{module}, []string{"forwarder/loop", "transport", "wire"}},
-	{"transport", []string{module}, []string{"cgo/verbs"}},
-	{"mmpi/engine", []string{module + "forwarder", "runtime/cgo", module + "cgo", module + "mmpi/boot", module + "jobenv", module + "dial",
-		module + "traffic"}, nil},
-	{"mmpi/boot", []string{module + "forwarder", "runtime/cgo", module + "cgo"}, nil},
-	{"mmpi", []string{module + "forwarder"}, nil},
-	{"contention", []string{"net", "runtime/cgo", module + "mmpi", module + "forwarder", module + "transport"}, nil},
-	{"launch", []string{module + "mmpi", module + "forwarder", module + "bench"}, nil},
-	{"launch/spec", []string{module + "launch"}, nil},
-	{"launch/native", []string{module + "launch"}, []string{"launch/spec"}},
-	{"launch/output", []string{module}, nil},
-	{"internal/agent", []string{module}, nil},
-	{"traffic", []string{module}, []string{"internal"}},
-	{"cmd/zipper/internal/clikit", []string{module + "cmd", module + "forwarder", module + "bench", module + "contention"}, nil},
-	{"cmd/zipper/internal/modelcmd", []string{module + "cmd", module + "launch", module + "forwarder"}, []string{"cmd/zipper/internal/clikit"}},
-	{"cmd/zipper/internal/benchcmd", []string{module + "cmd/zipper/internal/jobcmd", module + "cmd/zipper/internal/modelcmd"}, nil},
-	{"cmd/zipper/internal/jobcmd", []string{module + "cmd/zipper/internal/benchcmd", module + "cmd/zipper/internal/modelcmd"}, nil},
-}
+// builds are the tags with which packages are looked at: what any of them imports counts.
+var builds = [][]string{nil, {"rdma"}, {"rdma", "openmpi"}, {"rdma", "mpich"}, {"race"}}
 
-// only: packages that nobody but these, and what is below themselves, imports. Which transport an
-// address is for dial knows alone; the others measure a transport, or test with it.
-var only = []struct {
-	of string
-	by []string
-}{
-	{"transport/tcp", []string{"dial", "bench/contend", "forwarder/forwardertest"}},
-	{"transport/shm", []string{"dial", "bench/netgauge"}},
-	{"transport/verbs", []string{"dial", "bench/netgauge"}},
-	{"transport/memnet", nil},
-}
-
+// TestImports checks the rules for all packages in all builds, tests left out.
 func TestImports(t *testing.T) {
-	deps := packages(t)
-	for _, r := range only {
-		for pkg, imports := range deps {
-			if allowed(pkg, append(r.by, r.of)) {
-				continue
-			}
-			for _, dep := range imports {
-				if below(dep, module+r.of) {
-					t.Errorf("%s must not import %s: only %v may (ARCHITECTURE.md)", pkg, dep, r.by)
-				}
-			}
+	g := load(t)
+	for _, r := range Rules {
+		for _, fault := range g.check(r) {
+			t.Error(fault)
 		}
-	}
-	for _, r := range rules {
-		for pkg, imports := range deps {
-			if !below(pkg, module+r.of) {
-				continue
-			}
-			for _, dep := range imports {
-				for _, n := range r.never {
-					if (n == module && strings.HasPrefix(dep, module) || below(dep, n)) && !below(dep, module+r.of) && !allowed(dep, r.except) {
-						t.Errorf("%s must not import %s (rule for %s in ARCHITECTURE.md)", pkg, dep, r.of)
-					}
-				}
+		for _, of := range r.Of {
+			if !r.Coming && !g.has(of) {
+				t.Errorf("the rule for %s (%s) is for no package: is the name right?", of, r.Why)
 			}
 		}
 	}
 }
 
-func below(pkg, path string) bool { return pkg == path || strings.HasPrefix(pkg, path+"/") }
+// graph is what each package, named by its path below the module, imports, and at which place; others by their own path.
+type graph map[string]map[string]string
 
-func allowed(dep string, except []string) bool {
-	for _, e := range except {
-		if below(dep, module+e) {
+// load reads the files, so that go test knows that it depends on them.
+func load(t *testing.T) graph {
+	t.Helper()
+	g := graph{}
+	for dir := range folders(t) {
+		for _, tags := range builds {
+			ctx := build.Default
+			ctx.BuildTags, ctx.CgoEnabled, ctx.GOOS, ctx.GOARCH = tags, true, "linux", "amd64"
+			p, err := ctx.ImportDir(filepath.Join(root, dir), 0)
+			if p == nil || len(p.GoFiles)+len(p.CgoFiles) == 0 {
+				continue // only tests, or nothing for these tags
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.ToSlash(dir)
+			if g[name] == nil {
+				g[name] = map[string]string{}
+			}
+			for path, places := range p.ImportPos {
+				if _, ours := strings.CutPrefix(path, module+"/"); ours || !strings.Contains(path, module) {
+					g[name][strings.TrimPrefix(path, module+"/")] = fmt.Sprintf("%s:%d", filepath.Join(dir, filepath.Base(places[0].Filename)), places[0].Line)
+				}
+			}
+			if len(p.CgoFiles) > 0 {
+				g[name]["runtime/cgo"] = filepath.Join(dir, p.CgoFiles[0])
+			}
+			for _, f := range slices.Concat(p.GoFiles, p.CgoFiles) {
+				if at := clock(t, filepath.Join(root, dir, f)); at != "" {
+					g[name][Clock] = filepath.Join(dir, f) + ":" + at
+				}
+			}
+		}
+	}
+	if len(g) < 50 {
+		t.Fatalf("only %d packages found", len(g))
+	}
+	return g
+}
+
+// folders are all of the module, by their path below the root, with the names of their Go files.
+func folders(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() {
+			switch {
+			case rel == ".":
+				return nil
+			case strings.HasPrefix(d.Name(), "."), slices.Contains([]string{"testdata", "build", "bin", "lib", filepath.Join("internal", "tools")}, rel), d.Name() == "testdata":
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(path, ".go") {
+			dir := filepath.Dir(rel)
+			all[dir] = append(all[dir], d.Name())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// clock is the line in which the file asks a clock or waits by one.
+func clock(t *testing.T, path string) string {
+	t.Helper()
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := ""
+	ast.Inspect(f, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok || line != "" {
+			return line == ""
+		}
+		if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}, s.Sel.Name) {
+			line = fmt.Sprint(set.Position(s.Pos()).Line)
+		}
+		return true
+	})
+	return line
+}
+
+// matches tells whether a path is one of a pattern's.
+func matches(path, pattern string) bool {
+	p, below := strings.CutSuffix(pattern, "/...")
+	return path == p || below && strings.HasPrefix(path, p+"/")
+}
+
+func anyOf(path string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(path, p) })
+}
+
+func (g graph) has(pattern string) bool {
+	for p := range g {
+		if matches(p, pattern) {
 			return true
 		}
 	}
 	return false
 }
 
-// packages lists what every package of the module, tests left out, imports directly.
-func packages(t *testing.T) map[string][]string {
-	t.Helper()
-	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports", "./...")
-	cmd.Dir = "../.."
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := map[string][]string{}
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p struct {
-			ImportPath string
-			Imports    []string
+// check lists the breaches of a rule.
+func (g graph) check(r Rule) (list []string) {
+	fault := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)+" ("+r.Why+")") }
+	for _, pkg := range slices.Sorted(maps.Keys(g)) {
+		for _, dep := range slices.Sorted(maps.Keys(g[pkg])) {
+			if len(r.Users) > 0 && anyOf(dep, r.Of) && !anyOf(pkg, r.Users) && !anyOf(pkg, r.Of) {
+				fault("%s: %s must not import %s", g[pkg][dep], pkg, dep)
+			}
+			if len(r.Only) > 0 && anyOf(pkg, r.Of) && g[dep] != nil && !anyOf(dep, r.Only) {
+				fault("%s: %s must not import %s", g[pkg][dep], pkg, dep)
+			}
 		}
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
+		if len(r.Never) > 0 && anyOf(pkg, r.Of) {
+			for _, way := range g.ways(pkg) {
+				if dep := way[len(way)-1]; anyOf(dep, r.Never) {
+					fault("%s: %s must not import %s", g[pkg][way[1]], pkg, strings.Join(way[1:], ", which imports "))
+				}
+			}
 		}
-		m[p.ImportPath] = p.Imports
 	}
-	if len(m) < 5 {
-		t.Fatalf("go list found only %d packages", len(m))
+	return list
+}
+
+// ways are the shortest from a package to all that it imports, itself or by others of this module.
+func (g graph) ways(pkg string) (list [][]string) {
+	seen := map[string]bool{pkg: true}
+	for queue := [][]string{{pkg}}; len(queue) > 0; queue = queue[1:] {
+		way := queue[0]
+		for _, dep := range slices.SortedFunc(maps.Keys(g[way[len(way)-1]]), cmp.Compare[string]) {
+			if seen[dep] {
+				continue
+			}
+			seen[dep] = true
+			next := append(slices.Clone(way), dep)
+			list = append(list, next)
+			if g[dep] != nil {
+				queue = append(queue, next)
+			}
+		}
 	}
-	return m
+	return list
+}
+
+// TestRules shows that each kind of rule finds what it is for.
+func TestRules(t *testing.T) {
+	g := graph{"a": {"b": "a/a.go:3", "fmt": "a/a.go:4"}, "b": {"b/c": "b/b.go:1", "net": "b/b.go:2"}, "b/c": {Clock: "b/c/c.go:9"}, "d": {"b/c": "d/d.go:1"}}
+	for _, c := range []struct {
+		name string
+		rule Rule
+		want string
+	}{
+		{"only", Rule{Of: []string{"a"}, Only: []string{Nothing}}, "a/a.go:3: a must not import b"},
+		{"only, kept", Rule{Of: []string{"a"}, Only: []string{"b"}}, ""},
+		{"never", Rule{Of: []string{"b"}, Never: []string{"net/..."}}, "b/b.go:2: b must not import net"},
+		{"never, by another", Rule{Of: []string{"a"}, Never: []string{"net"}}, "a/a.go:3: a must not import b, which imports net"},
+		{"never, a clock", Rule{Of: []string{"d"}, Never: []string{Clock}}, "d/d.go:1: d must not import b/c, which imports a clock"},
+		{"never, that package alone", Rule{Of: []string{"d"}, Never: []string{"b"}}, ""},
+		{"never, those below", Rule{Of: []string{"d"}, Never: []string{"b/..."}}, "d/d.go:1: d must not import b/c"},
+		{"users", Rule{Of: []string{"b/..."}, Users: []string{"a"}}, "d/d.go:1: d must not import b/c"},
+		{"users, all", Rule{Of: []string{"b/..."}, Users: []string{"a", "d"}}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			found := g.check(c.rule)
+			if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.HasPrefix(found[0], c.want)) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
 }

@@ -1,0 +1,131 @@
+// Package arch has the rules of who may import whom, which its tests check and ARCHITECTURE.md shows (go generate).
+package arch
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Rule is about some packages of this module. Patterns are as the go command's: "a/b" is that package, "a/b/..." those
+// below it, too. Tests may import what they like.
+type Rule struct {
+	Of     []string
+	Only   []string // what of this module it may import itself; Nothing: nothing
+	Never  []string // what it must not import, itself or by way of others of this module
+	Users  []string // who may import it at all
+	Why    string   // one sentence
+	Coming bool     // some of these packages are not there yet
+}
+
+// Nothing as Rule.Only.
+const Nothing = "nothing"
+
+// Clock as one of Rule.Never: no function that reads a clock or waits. Durations are allowed.
+const Clock = "a clock"
+
+var transports = []string{"transport/tcp", "transport/shm", "transport/verbs", "transport/memnet"}
+
+// Rules is the one table. internal/docgen writes it into ARCHITECTURE.md.
+var Rules = []Rule{
+	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/disjoint", "internal/lines", "internal/timerslack"}, Only: []string{Nothing},
+		Why: "Leaves."},
+	{Of: []string{"wire"}, Only: []string{"vrank"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
+	{Of: []string{"handshake"}, Only: []string{"wire", "vrank"}, Never: []string{"net/...", "os", "time"},
+		Why: "State machines: whoever drives them has the socket and the clock."},
+	{Of: []string{"collectives"}, Never: []string{"wire", "net/...", "os", "time", "transport/...", "mmpi/...", "runtime/cgo"},
+		Why: "Schedules, which tests run against a simulated network."},
+	{Of: []string{"rma"}, Only: []string{Nothing}, Never: []string{"net/...", "os", "sync", "time", "runtime/cgo"}, Why: "A state machine."},
+	{Of: []string{"mmpi/engine/flow"}, Only: []string{Nothing}, Never: []string{"net/...", "os", "sync", Clock, "runtime/cgo"},
+		Why: "Arithmetic of credit, order and rates; who calls it says what time it is."},
+
+	{Of: []string{"mmpi/engine/wait", "mmpi/engine/link", "mmpi/engine/pt2pt", "mmpi/engine/coll", "mmpi/engine/rmawin"},
+		Never: []string{"mmpi/engine"}, Why: "The engine is their face and their lock; they call back by interfaces of their own.", Coming: true},
+	{Of: []string{"mmpi/engine/link"}, Never: []string{"mmpi/engine/pt2pt", "mmpi/engine/coll", "mmpi/engine/rmawin", "collectives", "rma"},
+		Why: "Links know frames, no request and no MPI.", Coming: true},
+	{Of: []string{"mmpi/engine/coll", "mmpi/engine/rmawin"}, Never: []string{"mmpi/engine/link"},
+		Why: "They send and receive as users of pt2pt do.", Coming: true},
+	{Of: []string{"mmpi/engine/..."}, Never: append([]string{"forwarder/...", "cgo/...", "runtime/cgo", "mmpi/boot", "dial", "jobenv", "traffic/...", "launch/..."}, transports...),
+		Why: "The engine is given its links, its settings and its place in the world."},
+	{Of: []string{"mmpi/boot"}, Never: []string{"forwarder/...", "cgo/abi/...", "cgo/mpi/...", "launch/..."}, Why: "How a process gets its engine; no MPI library is needed for it."},
+	{Of: []string{"mmpi"}, Never: []string{"forwarder/...", "launch/..."}, Why: "A program takes no part in starting or relaying."},
+
+	{Of: []string{"forwarder/loop"}, Only: []string{Nothing}, Why: "Descriptors and times; no bytes, no jobs."},
+	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/loop", "transport", "wire"}, Why: "Bytes from one connection to another; no jobs."},
+	{Of: []string{"forwarder/..."}, Never: []string{"mmpi/...", "cgo/abi/...", "cgo/mpi/...", "cgo/unmaps", "launch/...", "jobenv"},
+		Why: "A forwarder needs no MPI and serves whatever launcher."},
+
+	{Of: []string{"transport/..."}, Only: []string{"transport/...", "cgo/verbs"}, Why: "A transport moves bytes for whoever asks."},
+	{Of: transports, Users: []string{"dial", "bench/contend", "bench/netgauge", "forwarder/forwardertest"},
+		Why: "Which transport an address is for dial knows alone; the others measure one, or test with it."},
+
+	{Of: []string{"launch/..."}, Never: []string{"mmpi/...", "forwarder/...", "bench/..."}, Why: "The parent of processes, nothing more."},
+	{Of: []string{"launch/spec", "launch/output"}, Never: []string{"launch", "launch/native", "launch/doctor"}, Why: "A description needs nobody who carries it out."},
+	{Of: []string{"launch/output"}, Only: []string{Nothing}, Why: "Lines and where they go."},
+	{Of: []string{"launch/native"}, Never: []string{"launch", "launch/output", "launch/doctor"}, Why: "How a cluster's launcher is driven."},
+
+	{Of: []string{"contention/..."}, Never: []string{"net/...", "runtime/cgo", "mmpi/...", "forwarder/...", "transport/...", "launch/...", "bench/..."},
+		Why: "Models read files; what fills the files is elsewhere."},
+	{Of: []string{"traffic/..."}, Only: []string{"traffic/...", "internal/..."}, Why: "Files that engine, launcher and models share."},
+	{Of: []string{"cmd/zipper/internal/clikit"}, Never: []string{"cmd/zipper/internal/jobcmd", "cmd/zipper/internal/benchcmd",
+		"cmd/zipper/internal/modelcmd", "forwarder/...", "bench/...", "contention/..."}, Why: "What commands have in common."},
+	{Of: []string{"cmd/zipper/internal/modelcmd"}, Only: []string{"cmd/zipper/internal/clikit", "contention/...", "jobenv", "traffic/...", "vrank"},
+		Why: "Models run where nothing else does."},
+	{Of: []string{"cmd/zipper/internal/benchcmd", "cmd/zipper/internal/jobcmd"}, Users: []string{"cmd/zipper"}, Why: "Commands do not call each other."},
+	{Of: []string{"bench/..."}, Users: []string{"bench/...", "cmd/..."}, Why: "Nothing that is measured knows by what."},
+	{Of: []string{"cmd/..."}, Users: []string{"cmd/..."}, Why: "Commands are the end of the line."},
+}
+
+// Overview is the table as ARCHITECTURE.md has it.
+func Overview() string {
+	var b strings.Builder
+	for _, r := range Rules {
+		line := "- " + code(r.Of)
+		if r.Coming {
+			line += " (to come)"
+		}
+		var parts []string
+		if len(r.Only) == 1 && r.Only[0] == Nothing {
+			parts = append(parts, "nothing of this module")
+		} else if len(r.Only) > 0 {
+			parts = append(parts, "of this module only "+code(r.Only))
+		}
+		if len(r.Never) > 0 {
+			parts = append(parts, "not "+code(r.Never))
+		}
+		if len(r.Users) > 0 {
+			parts = append(parts, "only for "+code(r.Users))
+		}
+		b.WriteString(wrap(fmt.Sprintf("%s: %s. %s", line, strings.Join(parts, "; "), r.Why), 100))
+	}
+	return b.String()
+}
+
+func code(list []string) string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		if out[i] = "`" + s + "`"; s == Clock {
+			out[i] = s
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// wrap breaks a list's entry into lines of at most width bytes.
+func wrap(text string, width int) string {
+	var b strings.Builder
+	n := 0
+	for i, w := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case n+1+len(w) > width:
+			b.WriteString("\n  ")
+			n = 2
+		default:
+			b.WriteByte(' ')
+			n++
+		}
+		b.WriteString(w)
+		n += len(w)
+	}
+	return b.String() + "\n"
+}

@@ -1,0 +1,86 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a reader can hold in the head; the C library's folders have their own check (c_test.go).
+const (
+	filesInPackage = 20 // Go files, tests left out
+	methodsOfType  = 45
+)
+
+// larger are the packages and types that are better larger, with the reason and how large they may be.
+var larger = map[string]struct {
+	limit  int
+	reason string
+}{
+	"collectives": {24, "one algorithm a file, and a new one is one file more"},
+
+	"mmpi/engine":         {40, "is being divided"},
+	"mmpi/engine.Engine":  {175, "is being divided"},
+	"forwarder.Forwarder": {60, "is being divided"},
+}
+
+// TestSizes checks packages and types.
+func TestSizes(t *testing.T) {
+	used := map[string]bool{}
+	check := func(what string, n, limit int, unit string) {
+		if e, ok := larger[what]; ok && n > limit {
+			used[what], limit = true, e.limit
+		}
+		if n > limit {
+			t.Errorf("%s has %d %s, more than %d: divide it, or give a reason in internal/arch/size_test.go", what, n, unit, limit)
+		}
+	}
+	dirs := folders(t)
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		files := slices.DeleteFunc(dirs[dir], func(f string) bool { return strings.HasSuffix(f, "_test.go") })
+		check(filepath.ToSlash(dir), len(files), filesInPackage, "files")
+		methods := map[string]int{}
+		for _, f := range files {
+			countMethods(t, filepath.Join(root, dir, f), methods)
+		}
+		for _, name := range slices.Sorted(maps.Keys(methods)) {
+			check(filepath.ToSlash(dir)+"."+name, methods[name], methodsOfType, "methods")
+		}
+	}
+	for what, e := range larger {
+		if !used[what] && e.reason != "is being divided" {
+			t.Errorf("%s is no longer too large: its exception (%s) can go", what, e.reason)
+		}
+	}
+}
+
+// countMethods adds the methods that a file declares. Two files for different builds that declare the same count twice.
+func countMethods(t *testing.T, path string, methods map[string]int) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Recv == nil {
+			continue
+		}
+		x := fn.Recv.List[0].Type
+		if p, ok := x.(*ast.StarExpr); ok {
+			x = p.X
+		}
+		switch g := x.(type) {
+		case *ast.IndexExpr:
+			x = g.X
+		case *ast.IndexListExpr:
+			x = g.X
+		}
+		methods[x.(*ast.Ident).Name]++
+	}
+}
