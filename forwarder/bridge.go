@@ -79,14 +79,16 @@ func (j *job) startBridges() {
 }
 
 // departed counts a rank that has said Bye. Any loop.
-func (f *Forwarder) departed(b *job) {
+func (p *peer) departed(j *job) {
+	f := p.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b.rankLeft()
+	j.rankLeft()
 }
 
-// byeOver notes that the other end has said Bye, and reports whether both have. Any loop.
-func (f *Forwarder) byeOver(br *bridge) (both bool) {
+// byeHeard notes that the other end has said Bye, and reports whether both have. Any loop.
+func (br *bridge) byeHeard() (both bool) {
+	f := br.peer.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	br.heard = true

@@ -40,7 +40,7 @@ func (p *peer) fromRank(m *member, h wire.Header, body []byte) {
 		p.conn.FinishWith(frame(wire.TypeByeAck, nil))
 		p.conn.Linger()
 		if m.job.hops != nil {
-			p.f.departed(m.job)
+			p.departed(m.job)
 		}
 	case wire.TypeAbort:
 		a, err := wire.ParseAbort(body)
@@ -59,7 +59,7 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 	switch h.Type {
 	case wire.TypeBye:
 		p.conn.Part()
-		if p.f.byeOver(br) {
+		if br.byeHeard() {
 			p.conn.FinishNow()
 		}
 	case wire.TypeAbort:
@@ -79,7 +79,7 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 			p.conn.Bad(err.Error())
 			return
 		}
-		p.f.unreachableOver(br, &s)
+		br.unreachable(&s)
 	}
 }
 
@@ -87,9 +87,9 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 // told why.
 func (p *peer) Bad(reason string) {
 	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p))
-	if m := p.f.malformed(p, reason); m != nil {
+	if m := p.malformed(reason); m != nil {
 		p.conn.AbortWith(abortFrame(1, m.rank, reason))
-		p.f.breach(p, m, reason)
+		p.breach(m, reason)
 	}
 }
 

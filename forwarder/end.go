@@ -14,7 +14,7 @@ import (
 // How a job ends:
 //
 //  1. a connection has ended (forget): it is taken out of everything; a rank's without Bye, or a bridge's, is
-//     a loss (lost, bridgeLost), which fails the job if it has no other forwarder (fail), else rails.go tells
+//     a loss (lost, bridge.lost), which fails the job if it has no other forwarder (fail), else rails.go tells
 //     the others;
 //  2. or a rank asks for the end (abort), or breaks the protocol (breach): that fails the job;
 //  3. a failed job's links get Abort and linger;
@@ -36,10 +36,10 @@ func (f *Forwarder) forgetLocked(p *peer, cause error) (over *Summary) {
 	delete(f.peers, p)
 	p.joining = nil
 	if p.bridge != nil {
-		f.bridgeLost(p.bridge, cause)
+		p.bridge.lost(cause)
 	}
 	if m := p.member.Load(); m != nil {
-		f.lost(p, m, cause)
+		p.lost(m, cause)
 		if m.job.live--; m.job.live == 0 {
 			over = f.finish(m.job)
 		}
@@ -53,25 +53,25 @@ func (f *Forwarder) forgetLocked(p *peer, cause error) (over *Summary) {
 	return over
 }
 
-// lost fails the job of a rank whose link ended without Bye. With f.mu.
-func (f *Forwarder) lost(p *peer, m *member, cause error) {
+// lost fails the job of a rank whose link ended without Bye. With Forwarder.mu.
+func (p *peer) lost(m *member, cause error) {
 	if m.bridge != nil {
-		return // bridgeLost has seen to it
+		return // bridge.lost has seen to it
 	}
 	if !m.job.table[m.rank].CompareAndSwap(p.conn, nil) || m.job.state != running {
 		return // departed, or replaced
 	}
 	if m.job.gather.Rails() > 1 {
-		f.linkLost(m.job, m.rank, m.lostBy(p, cause))
+		m.job.linkLost(m.rank, m.lostBy(p, cause))
 		return
 	}
-	f.fail(m.job, 1, m.rank, m.lostBy(p, cause), p)
+	m.job.fail(1, m.rank, m.lostBy(p, cause), p)
 }
 
-// bridgeLost fails the job of a bridge that is gone, or the job goes on over its other rows. With
+// lost fails the job of a bridge that is gone, or the job goes on over its other rows. With
 // f.mu.
-func (f *Forwarder) bridgeLost(br *bridge, cause error) {
-	b := br.job
+func (br *bridge) lost(cause error) {
+	b, f := br.job, br.peer.f
 	if cause == nil {
 		cause = errors.New("closed")
 	}
@@ -84,10 +84,10 @@ func (f *Forwarder) bridgeLost(br *bridge, cause error) {
 		f.log.Error("a link between forwarders is lost", zap.String("job", b.id),
 			zap.String("forwarder", br.addr), zap.Error(cause))
 		if b.gather.Rails() > 1 {
-			f.cutOff(br, reason)
+			br.cutOff(reason)
 			return
 		}
-		f.fail(b, 1, wire.Nobody, reason, br.peer)
+		b.fail(1, wire.Nobody, reason, br.peer)
 	}
 }
 
@@ -95,39 +95,40 @@ func (f *Forwarder) bridgeLost(br *bridge, cause error) {
 func (f *Forwarder) abort(b *job, code int32, rank uint32, reason string, from *peer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fail(b, code, rank, reason, from)
+	b.fail(code, rank, reason, from)
 }
 
 // breach fails the job of a peer that broke the protocol.
-func (f *Forwarder) breach(p *peer, m *member, reason string) {
+func (p *peer) breach(m *member, reason string) {
+	f := p.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.bridge != nil {
-		f.fail(m.job, 1, wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", m.bridge.addr, reason), p)
+		m.job.fail(1, wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", m.bridge.addr, reason), p)
 		return
 	}
 	if m.job.table[m.rank].CompareAndSwap(p.conn, nil) {
-		f.fail(m.job, 1, m.rank, m.lostBy(p, fmt.Errorf("it broke the protocol: %s", reason)), p)
+		m.job.fail(1, m.rank, m.lostBy(p, fmt.Errorf("it broke the protocol: %s", reason)), p)
 	}
 }
 
-// fail ends a running job: everybody but the cause gets Abort. With f.mu.
-func (f *Forwarder) fail(b *job, code int32, rank uint32, reason string, cause *peer) {
-	if b.state != running {
+// fail ends a running job: everybody but the cause gets Abort. With Forwarder.mu.
+func (j *job) fail(code int32, rank uint32, reason string, cause *peer) {
+	if j.state != running {
 		return
 	}
-	f.to(b, ending)
-	b.code, b.reason = code, reason
-	f.log.Error("job aborted", zap.String("job", b.id), zap.Int32("code", code), zap.String("reason", reason))
+	j.to(ending)
+	j.code, j.reason = code, reason
+	j.log.Error("job aborted", zap.String("job", j.id), zap.Int32("code", code), zap.String("reason", reason))
 	last := abortFrame(code, rank, reason)
 	told := map[*peer]bool{nil: true, cause: true}
-	for i := range b.table {
-		if p := peerOf(b.table[i].Swap(nil)); !told[p] {
+	for i := range j.table {
+		if p := peerOf(j.table[i].Swap(nil)); !told[p] {
 			told[p] = true // a bridge stands there for many
 			p.abortWith(last)
 		}
 	}
-	for _, br := range b.bridges() { // one may lead to nobody any more
+	for _, br := range j.bridges() { // one may lead to nobody any more
 		if !told[br.peer] {
 			told[br.peer] = true
 			br.peer.abortWith(last)
@@ -142,12 +143,12 @@ func (f *Forwarder) finish(b *job) *Summary {
 		if len(b.absent) > 0 { // they may have lived on over another forwarder: here they never took their leave
 			b.code, b.reason = 1, b.absent[slices.Min(slices.Collect(maps.Keys(b.absent)))]
 		}
-		f.to(b, ending)
+		b.to(ending)
 	}
 	if b.ways == nil {
 		return f.bury(b)
 	}
-	f.aside(func() { f.closeWays(b.id, b.ways) }, func() {
+	f.aside(func() { b.closeWays(b.ways) }, func() {
 		f.mu.Lock()
 		s := f.bury(b)
 		f.mu.Unlock()
@@ -160,7 +161,7 @@ func (f *Forwarder) finish(b *job) *Summary {
 
 // bury forgets a job of which nothing is left. With f.mu.
 func (f *Forwarder) bury(b *job) *Summary {
-	f.to(b, ended)
+	b.to(ended)
 	delete(f.jobs, b.id)
 	s := b.summary(f.cfg.clock.Now())
 	if f.past = append(f.past, s); len(f.past) > keepSummaries {

@@ -118,7 +118,7 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 	for {
 		link, err := ln.Accept()
 		if err == nil {
-			f.take(link, nil, f.challenge)
+			f.take(link, nil, (*peer).challenge)
 			continue
 		}
 		if errors.Is(err, transport.ErrClosed) || ctx.Err() != nil {
@@ -143,9 +143,9 @@ func (f *Forwarder) shutdown() {
 			f.giveUp(j, wire.RefuseShutdown, stopReason)
 		case j.state != running:
 		case j.gather.Rails() > 1: // its ranks have other forwarders
-			f.release(j, stopReason)
+			j.release(stopReason)
 		default:
-			f.fail(j, 1, wire.Nobody, stopReason, nil)
+			j.fail(1, wire.Nobody, stopReason, nil)
 		}
 	}
 	for _, p := range f.inOrder() {

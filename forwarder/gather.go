@@ -54,7 +54,7 @@ func (f *Forwarder) gather(p *peer, j *wire.Join) *handshake.Refused {
 		b.timer.Reset(timeout)
 	}
 	p.deadline = time.Time{}
-	p.waiting = &waiting{b, rank, f.inside(p, j), j.Instance}
+	p.waiting = &waiting{b, rank, p.inside(j), j.Instance}
 	b.waiting[p] = p.waiting
 	f.log.Debug("rank joined", zap.String("job", b.id), zap.String("cluster", j.Cluster),
 		zap.Uint32("rank", j.Rank), zap.Int("virtual_rank", rank),

@@ -41,7 +41,7 @@ func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
 // f.mu.
 func (f *Forwarder) open(j *wire.Join, here int) (*job, *handshake.Refused) {
 	now, timeout := f.cfg.clock.Now(), time.Duration(j.TimeoutMS)*time.Millisecond
-	b := &job{id: j.Job, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
+	b := &job{id: j.Job, log: f.log, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
 		clusters: j.Layout, expires: now.Add(timeout)}
 	if len(j.Zippers) > 0 {
 		var err error
@@ -114,7 +114,7 @@ func (f *Forwarder) noteRefusal(p *peer, e *handshake.Event) {
 		b.soon = true
 		b.notice.Reset(min(noticeAfterRefusal, f.cfg.Patience))
 	}
-	if !b.gather.Turned(&e.Join, e.Err.Code) {
+	if !b.gather.NoteRefusal(&e.Join, e.Err.Code) {
 		return
 	}
 	f.giveUp(b, e.Err.Code, fmt.Sprintf("job %q cannot become complete: "+
@@ -142,7 +142,7 @@ func (f *Forwarder) leave(p *peer) {
 	}
 	b.gather.Remove(w.rank)
 	if b.state == ready { // it has to wait again; what the kernel opens meanwhile is not used
-		f.to(b, gathering)
+		b.to(gathering)
 		b.opening = nil
 		b.notice.Reset(f.cfg.Patience)
 		b.timer.Reset(b.expires.Sub(f.cfg.clock.Now()))
@@ -158,7 +158,7 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 	if b.state != gathering || f.jobs[b.id] != b {
 		return
 	}
-	f.to(b, ended)
+	b.to(ended)
 	b.reason = reason
 	b.timer.Stop()
 	b.notice.Stop()

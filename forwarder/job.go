@@ -57,19 +57,20 @@ var legalJob = [...]uint8{
 	ended:     0,
 }
 
-// to moves a job to the next state. With f.mu.
-func (f *Forwarder) to(b *job, next jobState) {
-	if legalJob[b.state]&(1<<next) == 0 {
-		panic(fmt.Sprintf("forwarder: job goes from %v to %v", b.state, next))
+// to moves a job to the next state. With Forwarder.mu.
+func (j *job) to(next jobState) {
+	if legalJob[j.state]&(1<<next) == 0 {
+		panic(fmt.Sprintf("forwarder: job goes from %v to %v", j.state, next))
 	}
-	f.log.Debug("job", zap.String("job", b.id), zap.Stringer("was", b.state), zap.Stringer("is", next))
-	b.state = next
+	j.log.Debug("job", zap.String("job", j.id), zap.Stringer("was", j.state), zap.Stringer("is", next))
+	j.state = next
 }
 
 // job is a set of connections that talk to each other. Guarded by Forwarder.mu except where noted.
 type job struct {
 	id       string
-	state    jobState          // set by Forwarder.to
+	log      *zap.Logger
+	state    jobState          // set by to
 	gather   *handshake.Gather // while it gathers; afterwards for who comes back
 	waiting  map[*peer]*waiting
 	notice   timer     // tells those that wait what is missing,

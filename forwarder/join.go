@@ -24,7 +24,8 @@ import (
 // Forwarder.mu, on the loop of the connection that the frame came over.
 
 // challenge begins the exchange with a new peer. On its loop.
-func (f *Forwarder) challenge(p *peer) {
+func (p *peer) challenge() {
+	f := p.f
 	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
 	var seed [ed25519.SeedSize]byte
 	_, _ = rand.Read(seed[:]) // never fails
@@ -61,7 +62,7 @@ func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 		case handshake.Bridged:
 			refused = f.bridgeIn(p, &e.Join, e.To)
 		case handshake.Ended:
-			f.notIn(p, &e)
+			p.notIn(&e)
 		}
 		if refused != nil {
 			a.Refuse(refused.Code, refused.Reason)
@@ -71,17 +72,18 @@ func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 }
 
 // notIn ends the joining of a peer whose exchange has failed. With f.mu.
-func (f *Forwarder) notIn(p *peer, e *handshake.Event) {
+func (p *peer) notIn(e *handshake.Event) {
 	p.refused(e.Err)
 	if p.waiting == nil && !e.Err.Remote {
-		f.noteRefusal(p, e)
+		p.f.noteRefusal(p, e)
 	}
-	f.leave(p)
+	p.f.leave(p)
 }
 
 // malformed ends the joining of a peer from which nonsense came. It returns the peer's place if its
 // job runs: another loop may just have started it.
-func (f *Forwarder) malformed(p *peer, reason string) *member {
+func (p *peer) malformed(reason string) *member {
+	f := p.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch br := p.bridge; {

@@ -24,7 +24,7 @@ func (f *Forwarder) complete(b *job) {
 		f.giveUp(b, refused.Code, refused.Reason)
 		return
 	}
-	f.to(b, ready)
+	b.to(ready)
 	b.layout = layout
 	b.hosts = make([]string, b.gather.Ranks())
 	b.clusterOf = nil
@@ -44,7 +44,7 @@ func (f *Forwarder) complete(b *job) {
 	o := &opening{doors: doors}
 	b.opening = o
 	o.timer = f.cfg.clock.AfterFunc(b.expires.Sub(f.cfg.clock.Now()), func() { f.tooLate(b, o) })
-	f.aside(func() { o.at, o.closer, o.err = f.cfg.NAT.Pass(ways) }, func() { f.opened(b, o) })
+	f.aside(func() { o.at, o.closer, o.err = f.cfg.NAT.OpenWays(ways) }, func() { f.opened(b, o) })
 }
 
 // tooLate starts a job whose ranks have no time left to wait for the kernel.
@@ -67,7 +67,7 @@ func (f *Forwarder) opened(b *job, o *opening) {
 	switch {
 	case b.opening != o: // a rank has left meanwhile, or it took too long
 		if o.err == nil {
-			f.aside(func() { f.closeWays(b.id, o.closer) }, nil)
+			f.aside(func() { b.closeWays(o.closer) }, nil)
 		}
 		return
 	case o.err != nil:
@@ -89,7 +89,7 @@ func (f *Forwarder) start(b *job) {
 	if f.cfg.Protocol == Classic {
 		b.classic = relay.NewClassic(f.cfg.ControlLimit)
 	}
-	f.to(b, running)
+	b.to(running)
 	ranks := b.inOrder()
 	for _, p := range ranks {
 		b.table[p.waiting.rank].Store(p.conn)

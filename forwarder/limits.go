@@ -46,6 +46,9 @@ const (
 const (
 	maxPairs = 4096
 	maxPeers = 256
+
+	// lowestPort is the lowest port that ways lead to: those below are for a system's services.
+	lowestPort = 1024
 )
 
 // tick is how often the loops look at the clock.

@@ -16,16 +16,16 @@ import (
 // direct links that begin at a port of this host, and frames are relayed here only while such a
 // link is not there.
 type NAT interface {
-	// Pass opens ways until the closer is closed, and returns where each begins. Both calls may
+	// OpenWays opens ways until the closer is closed, and returns where each begins. Both calls may
 	// take as long as the kernel does: neither is made on an event loop, nor with a lock held.
-	Pass(ways []nat.Way) ([]netip.AddrPort, io.Closer, error)
+	OpenWays(ways []nat.Way) ([]netip.AddrPort, io.Closer, error)
 }
 
 // inside is where a rank takes connections, if that may be believed: nobody opens a way to another
 // host than the one that the rank is on, nor to a system's service. A rank elsewhere only takes
 // part in the job through this forwarder.
-func (f *Forwarder) inside(p *peer, j *wire.Join) netip.AddrPort {
-	if f.cfg.NAT == nil || j.Inside == "" {
+func (p *peer) inside(j *wire.Join) netip.AddrPort {
+	if p.f.cfg.NAT == nil || j.Inside == "" {
 		return netip.AddrPort{}
 	}
 	a, err := netip.ParseAddrPort(j.Inside)
@@ -38,15 +38,15 @@ func (f *Forwarder) inside(p *peer, j *wire.Join) netip.AddrPort {
 		why = "the link is not one over TCP"
 	case !a.Addr().Is4():
 		why = "only IPv4 is passed on"
-	case a.Port() < 1024:
-		why = "ports below 1024 are not for ranks"
+	case a.Port() < lowestPort:
+		why = fmt.Sprintf("ports below %d are not for ranks", lowestPort)
 	default:
 		if _, there := home.Home(); there != a.Addr() {
 			why = fmt.Sprintf("its link comes from %v", there)
 		}
 	}
 	if why != "" {
-		f.log.Warn("no connections are passed on to a rank", zap.String("job", j.Job),
+		p.f.log.Warn("no connections are passed on to a rank", zap.String("job", j.Job),
 			zap.String("cluster", j.Cluster), zap.Uint32("rank", j.Rank), zap.String("inside",
 				j.Inside), zap.String("reason", why))
 		return netip.AddrPort{}
@@ -134,7 +134,7 @@ func (f *Forwarder) addDoors(b *job, o *opening) {
 	with.Doors = append(with.Doors[:len(with.Doors):len(with.Doors)], o.doors...)
 	if len(with.Append(nil)) > wire.MaxLength {
 		f.log.Info("no room in the layout for connections of their own", zap.String("job", b.id))
-		f.aside(func() { f.closeWays(b.id, o.closer) }, nil)
+		f.aside(func() { b.closeWays(o.closer) }, nil)
 		return
 	}
 	b.layout, b.ways, b.doors = with, o.closer, len(o.doors)
@@ -142,9 +142,9 @@ func (f *Forwarder) addDoors(b *job, o *opening) {
 }
 
 // closeWays has the kernel take back what it has opened for a job. It may block.
-func (f *Forwarder) closeWays(id string, ways io.Closer) {
+func (j *job) closeWays(ways io.Closer) {
 	if err := ways.Close(); err != nil {
-		f.log.Warn("what the kernel passed on for a job is not all taken back; it ends with this forwarder",
-			zap.String("job", id), zap.Error(err))
+		j.log.Warn("what the kernel passed on for a job is not all taken back; it ends with this forwarder",
+			zap.String("job", j.id), zap.Error(err))
 	}
 }

@@ -26,7 +26,7 @@ type passed struct {
 	err    error
 }
 
-func (p *passed) Pass(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
+func (p *passed) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ways = append(p.ways, ways...)
@@ -216,10 +216,10 @@ func newSlowTable() *slowTable {
 	return &slowTable{begun: make(chan bool, 16), answer: make(chan bool), over: make(chan bool, 16)}
 }
 
-func (s *slowTable) Pass(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
+func (s *slowTable) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
 	s.begun <- true
 	<-s.answer
-	at, _, err = s.passed.Pass(ways)
+	at, _, err = s.passed.OpenWays(ways)
 	return at, s, err
 }
 

@@ -19,19 +19,19 @@ import (
 // leads through here. What such a row has lost, a link or a bridge, stays lost: the job has other
 // rows.
 
-// linkLost notes that a rank's link is lost. With f.mu.
-func (f *Forwarder) linkLost(b *job, rank uint32, reason string) {
-	f.log.Warn("link lost; the job has other forwarders", zap.String("job", b.id),
+// linkLost notes that a rank's link is lost. With Forwarder.mu.
+func (j *job) linkLost(rank uint32, reason string) {
+	j.log.Warn("link lost; the job has other forwarders", zap.String("job", j.id),
 		zap.Uint32("virtual_rank", rank), zap.String("reason", reason))
-	b.markUnreachable(rank, reason, b.clusterOf[rank])
-	if b.hops != nil {
-		b.rankLeft()
+	j.markUnreachable(rank, reason, j.clusterOf[rank])
+	if j.hops != nil {
+		j.rankLeft()
 	}
 }
 
 // cutOff takes a lost bridge out of use; the ranks behind it cannot be reached from here any more.
-// With f.mu.
-func (f *Forwarder) cutOff(br *bridge, reason string) {
+// With Forwarder.mu.
+func (br *bridge) cutOff(reason string) {
 	b := br.job
 	delete(b.hops.bridges, br.zipper)
 	for v := range b.table {
@@ -42,8 +42,9 @@ func (f *Forwarder) cutOff(br *bridge, reason string) {
 	b.sayBye()
 }
 
-// unreachableOver takes another forwarder's word that it cannot reach a rank behind it. Any loop.
-func (f *Forwarder) unreachableOver(br *bridge, s *wire.RailState) {
+// unreachable takes another forwarder's word that it cannot reach a rank behind it. Any loop.
+func (br *bridge) unreachable(s *wire.RailState) {
+	f := br.peer.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if b := br.job; b.state == running && b.table[s.Rank].CompareAndSwap(br.peer.conn, nil) {
@@ -84,7 +85,7 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	if old := peerOf(b.table[v].Load()); old != nil { // the rank knows sooner than we that the link is dead
 		cause := errors.New("the rank has opened another link")
 		if b.table[v].CompareAndSwap(old.conn, nil) {
-			f.linkLost(b, v, old.member.Load().lostBy(old, cause))
+			b.linkLost(v, old.member.Load().lostBy(old, cause))
 		}
 		old.end(cause)
 	}
@@ -108,15 +109,15 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 }
 
 // release ends the links of a job that goes on elsewhere: Bye tells its ranks so, to other
-// forwarders it is a bridge that is lost. With f.mu.
-func (f *Forwarder) release(b *job, reason string) {
-	f.to(b, ending)
-	b.code, b.reason = 1, reason
-	for _, br := range b.bridges() {
+// forwarders it is a bridge that is lost. With Forwarder.mu.
+func (j *job) release(reason string) {
+	j.to(ending)
+	j.code, j.reason = 1, reason
+	for _, br := range j.bridges() {
 		br.peer.end(errors.New(reason))
 	}
-	for v := range b.table {
-		if p := peerOf(b.table[v].Swap(nil)); p != nil && (b.via == nil || b.via[v] == nil) {
+	for v := range j.table {
+		if p := peerOf(j.table[v].Swap(nil)); p != nil && (j.via == nil || j.via[v] == nil) {
 			p.abortWith(frame(wire.TypeBye, nil))
 		}
 	}

@@ -74,7 +74,7 @@ func (n named) Home() (here, there netip.Addr) {
 // scriptNAT is a kernel that opens all, or does not.
 type scriptNAT struct{ s *script }
 
-func (n scriptNAT) Pass(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
+func (n scriptNAT) OpenWays(ways []nat.Way) (at []netip.AddrPort, _ io.Closer, err error) {
 	n.s.printf("  kernel: open %v", ways)
 	if n.s.broken != nil {
 		return nil, nil, n.s.broken

@@ -18,9 +18,9 @@ type refusal struct {
 	n       int
 }
 
-// Turned notes that somebody who wanted to be in was refused, and reports whether the job can never become complete for it: a process that has proven to
+// NoteRefusal notes that somebody who wanted to be in was refused, and reports whether the job can never become complete for it: a process that has proven to
 // hold the job's secret was started for another job than those that are here. A stranger can bring that about for no job but his own.
-func (g *Gather) Turned(j *wire.Join, code wire.RefuseCode) (hopeless bool) {
+func (g *Gather) NoteRefusal(j *wire.Join, code wire.RefuseCode) (hopeless bool) {
 	i := slices.IndexFunc(g.refused, func(r refusal) bool { return r.cluster == j.Cluster && r.code == code })
 	switch {
 	case i >= 0:

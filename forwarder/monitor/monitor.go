@@ -11,18 +11,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/leidenzipper/zipper/forwarder"
 )
-
-// DefaultPort is where a forwarder shows its status.
-const DefaultPort = 7476
-
-// maxStatus bounds what Fetch reads, in bytes.
-const maxStatus = 16 << 20
 
 // Source tells the status.
 type Source interface{ Status() forwarder.Status }
@@ -44,8 +37,8 @@ func Handler(f Source, metrics bool) http.Handler {
 
 // Serve answers on a listener until ctx ends; then it returns nil. It closes the listener.
 func Serve(ctx context.Context, ln net.Listener, f Source, metrics bool) error {
-	s := &http.Server{Handler: Handler(f, metrics), ReadHeaderTimeout: 5 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	s := &http.Server{Handler: Handler(f, metrics), ReadHeaderTimeout: headerTime,
+		WriteTimeout: writeTime, IdleTimeout: idleTime}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
 	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {

@@ -167,19 +167,17 @@ func (n *Table) flush() error {
 	return n.lost
 }
 
-const answerTime = 2 * time.Second
-
-// Pass opens ways and returns where each begins: at its own address, at a free port. Closing lets
+// OpenWays opens ways and returns where each begins: at its own address, at a free port. Closing lets
 // no new connection pass; those that are open stay. At most MaxWays are open at a time. It takes
 // under 0.1 ms for each.
-func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
+func (n *Table) OpenWays(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 	if err := forwards(); err != nil { // switched off since
 		return nil, nil, err
 	}
 	var at []netip.AddrPort
-	var all passages
+	var all grants
 	for some := range slices.Chunk(ways, atOnce) {
-		p, err := n.pass(some)
+		p, err := n.grant(some)
 		if err != nil {
 			return nil, nil, errors.Join(err, all.Close())
 		}
@@ -189,26 +187,18 @@ func (n *Table) Pass(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 	return at, all, nil
 }
 
-// MaxWays is how many ways a table has: each takes a port of its address, and a file descriptor
-// that keeps it.
-const MaxWays = 1024
-
-// atOnce is how many ways are in one message to the kernel, which takes 64 KiB for a list, and as much
-// for a message as the socket's buffer has.
-const atOnce = 256
-
-type passages []*passage
+type grants []*grant
 
 // Close takes the ways back.
-func (l passages) Close() (err error) {
+func (l grants) Close() (err error) {
 	for _, p := range l {
 		err = errors.Join(err, p.close())
 	}
 	return err
 }
 
-// passage is a number of ways that are open.
-type passage struct {
+// grant is a number of ways that are open.
+type grant struct {
 	at    []netip.AddrPort
 	table *Table
 	ports []int // sockets that keep the ports from others
@@ -216,7 +206,7 @@ type passage struct {
 	to    []netip.AddrPort
 }
 
-func (n *Table) pass(ways []Way) (*passage, error) {
+func (n *Table) grant(ways []Way) (*grant, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.lost != nil {
@@ -225,7 +215,7 @@ func (n *Table) pass(ways []Way) (*passage, error) {
 	if n.open+len(ways) > MaxWays {
 		return nil, fmt.Errorf("%d ways are open, and at most %d can be", n.open, MaxWays)
 	}
-	p := &passage{table: n}
+	p := &grant{table: n}
 	for _, w := range ways {
 		if !w.At.Is4() || !w.To.Addr().Is4() {
 			p.release()
@@ -250,7 +240,7 @@ func (n *Table) pass(ways []Way) (*passage, error) {
 	return p, nil
 }
 
-func (p *passage) close() error {
+func (p *grant) close() error {
 	defer p.release()
 	n := p.table
 	n.mu.Lock()
@@ -276,7 +266,7 @@ func (n *Table) use(to []netip.AddrPort, by int) (list []nftables.SetElement) {
 	return list
 }
 
-func (p *passage) release() {
+func (p *grant) release() {
 	for _, fd := range p.ports {
 		unix.Close(fd)
 	}

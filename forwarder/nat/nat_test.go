@@ -65,7 +65,7 @@ func TestInNamespace(t *testing.T) {
 
 	own, other := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")
 	one, two := echo(t, other, "one"), echo(t, other, "two")
-	at, first, err := table.Pass([]Way{{own, one}, {own, two}, {own, one}})
+	at, first, err := table.OpenWays([]Way{{own, one}, {own, two}, {own, one}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +78,8 @@ func TestInNamespace(t *testing.T) {
 			t.Errorf("%v is still free", at[i])
 		}
 	}
-	// A second passage to one of the same places does not mind the first one's end.
-	again, second, err := table.Pass([]Way{{own, two}})
+	// A second grant to one of the same places does not mind the first one's end.
+	again, second, err := table.OpenWays([]Way{{own, two}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestInNamespace(t *testing.T) {
 	if err := os.WriteFile(forwarding, []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := table.Pass([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(), "IP forwarding is off") {
+	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(), "IP forwarding is off") {
 		t.Errorf("IP forwarding switched off: %v", err)
 	}
 	if err := os.WriteFile(forwarding, []byte("1"), 0); err != nil {
@@ -110,11 +110,11 @@ func TestInNamespace(t *testing.T) {
 		ways = append(ways, Way{own, netip.AddrPortFrom(other, uint16(20000+i))})
 	}
 	ways[MaxWays-1].To = two
-	many, all, err := table.Pass(ways)
+	many, all, err := table.OpenWays(ways)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := table.Pass([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(), "at most 1024") {
+	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(), "at most 1024") {
 		t.Errorf("more than there can be: %v", err)
 	}
 	if got := ask(many[MaxWays-1]); got != "two" {
@@ -123,19 +123,19 @@ func TestInNamespace(t *testing.T) {
 	if err := all.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, all, err = table.Pass(ways); err != nil {
+	if _, all, err = table.OpenWays(ways); err != nil {
 		t.Fatal(err)
 	}
 	if err := all.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := table.Pass([]Way{{own, one}, {netip.MustParseAddr("::1"), one}}); err == nil || !strings.Contains(err.Error(), "want IPv4") {
+	if _, _, err := table.OpenWays([]Way{{own, one}, {netip.MustParseAddr("::1"), one}}); err == nil || !strings.Contains(err.Error(), "want IPv4") {
 		t.Errorf("IPv6: %v", err)
 	}
-	if _, _, err := table.Pass([]Way{{netip.MustParseAddr("192.0.2.1"), one}}); err == nil || !strings.Contains(err.Error(), "192.0.2.1") {
+	if _, _, err := table.OpenWays([]Way{{netip.MustParseAddr("192.0.2.1"), one}}); err == nil || !strings.Contains(err.Error(), "192.0.2.1") {
 		t.Errorf("an address that is not this host's: %v", err)
 	}
-	_, third, err := table.Pass([]Way{{own, two}})
+	_, third, err := table.OpenWays([]Way{{own, two}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestInNamespace(t *testing.T) {
 		t.Error(err)
 	}
 	tables(t)
-	if _, _, err := table.Pass([]Way{{own, one}}); err == nil {
+	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil {
 		t.Error("a closed table passes connections on")
 	}
 	if err := third.Close(); err == nil {
@@ -153,15 +153,15 @@ func TestInNamespace(t *testing.T) {
 	if table, err = Open(); err != nil {
 		t.Fatal(err)
 	}
-	if _, third, err = table.Pass([]Way{{own, two}}); err != nil {
+	if _, third, err = table.OpenWays([]Way{{own, two}}); err != nil {
 		t.Fatal(err)
 	}
-	p := third.(passages)[0]
+	p := third.(grants)[0]
 	p.doors[0].Key = concat(one) // is not there
 	if err := third.Close(); err == nil {
 		t.Error("a way that is not there is closed without an error")
 	}
-	if _, _, err := table.Pass([]Way{{own, one}}); err == nil {
+	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil {
 		t.Error("a table that is lost passes connections on")
 	}
 	tables(t)

@@ -68,6 +68,9 @@ var classes = [...]int{4 << 10, 16 << 10, 64<<10 + 256, 256<<10 + 256, 1<<20 + 4
 // chunk is the class that small queued frames are packed into.
 const chunk = 1
 
+// firstRing is how many places a queue has at first.
+const firstRing = 16
+
 // keepRing is how many places of a queue are kept when it is empty: an idle connection keeps little
 // memory.
 const keepRing = 1024

@@ -30,7 +30,7 @@ type fifo struct {
 
 func (q *fifo) push(e entry) {
 	if q.n == len(q.ring) {
-		bigger := make([]entry, max(16, 2*q.n))
+		bigger := make([]entry, max(firstRing, 2*q.n))
 		for i := range q.n {
 			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
 		}
