@@ -2,13 +2,14 @@ package launch
 
 import "time"
 
-// Grace is how long processes have to end after they were told to, before they are killed: for mpirun
-// to pass the signal on and clean up, against how long one waits after Ctrl-C. Chosen, not measured.
+// Grace is how long processes have to end after they were told to, before they are killed: for
+// mpirun to pass the signal on and clean up, against how long one waits after Ctrl-C. Chosen, not
+// measured.
 const Grace = 3 * time.Second
 
 // othersTime is how long the other halves have to end by themselves once one has failed. The
-// forwarder tells their ranks, which end with the same code; this is only for those that cannot hear
-// it, so it need only be longer than that takes on a busy machine. Chosen, not measured.
+// forwarder tells their ranks, which end with the same code; this is only for those that cannot
+// hear it, so it need only be longer than that takes on a busy machine. Chosen, not measured.
 const othersTime = 10 * time.Second
 
 // reapRounds bounds how often what outlives its launcher is looked for: a process may fork while it

@@ -4,9 +4,9 @@ package contend
 const Near = 0.10
 
 // What says that processors, not the network, were measured, in parts of the processor time. From
-// Busy on, used or stolen, a measurement may have waited for processors: it is named. From Disturbed
-// on, stolen by a hypervisor, a pattern is measured again, Attempts times at most: the run takes
-// longer, and its result says nothing of other guests of the machine.
+// Busy on, used or stolen, a measurement may have waited for processors: it is named. From
+// Disturbed on, stolen by a hypervisor, a pattern is measured again, Attempts times at most: the
+// run takes longer, and its result says nothing of other guests of the machine.
 const (
 	Busy      = 0.5
 	Disturbed = 0.25
@@ -16,12 +16,12 @@ const (
 // latencySamples is of how many small messages a latency is the median: odd.
 const latencySamples = 9
 
-// window is the receive window in the lab, bytes: fixed, and smaller than the queues, so that nothing
-// is lost and what is measured is the sharing of links.
+// window is the receive window in the lab, bytes: fixed, and smaller than the queues, so that
+// nothing is lost and what is measured is the sharing of links.
 const window = 256 << 10
 
-// A forwarder that is to be the bottleneck has quotaTime of a processor in each quotaPeriod, both in
-// microseconds.
+// A forwarder that is to be the bottleneck has quotaTime of a processor in each quotaPeriod, both
+// in microseconds.
 const (
 	quotaPeriod = 100_000
 	quotaTime   = 1_000

@@ -9,8 +9,8 @@ const (
 	mostSamples = 1 << 20
 )
 
-// flood is what the slow receiver's peer sends before its credit would be spent, and floodSegment the
-// payload of one of its frames, bytes.
+// flood is what the slow receiver's peer sends before its credit would be spent, and floodSegment
+// the payload of one of its frames, bytes.
 const (
 	flood        = 4 << 20
 	floodSegment = 64 << 10

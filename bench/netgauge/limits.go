@@ -13,13 +13,14 @@ const (
 )
 
 // How long a module waits: for a packet before it is taken to be lost, and sent again; for another
-// process that has connected to say which it is; and before it dials again one that does not listen yet.
+// process that has connected to say which it is; and before it dials again one that does not listen
+// yet.
 const (
 	lossTimeout = 100 * time.Millisecond
 	helloTime   = 5 * time.Second
 	dialPause   = 20 * time.Millisecond
 )
 
-// verbsMessage is the largest message over unreliable verbs, bytes; verbsdata.go has the rest of that
-// module's numbers.
+// verbsMessage is the largest message over unreliable verbs, bytes; verbsdata.go has the rest of
+// that module's numbers.
 const verbsMessage = 64 << 10

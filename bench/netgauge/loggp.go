@@ -111,8 +111,10 @@ func runLogGP(ep Endpoint, o Options, clock Clock) (*Report, error) {
 // Parameters for Message Passing Platforms", IPDPS 2000): os(m), or(m) and g(m) for each size, and
 // L:
 //
-//	g(0) from a burst of the smallest messages; g(m) = RTT(m) - RTT(0) + g(0), with RTT(m) of m bytes there and the smallest back;
-//	os(m): how long the send call takes; or(m): how long the receive call takes for a message that is there already;
+//	g(0): from a burst of the smallest messages
+//	g(m) = RTT(m) - RTT(0) + g(0), with RTT(m) of m bytes there and the smallest back
+//	os(m): how long the send call takes
+//	or(m): how long the receive call takes for a message that is there already
 //	L = RTT(0)/2 - g(0).
 func pLogP() Pattern {
 	return Pattern{Name: "plogp", About: "parametrized LogP: os(m), or(m), g(m), L", Needs: Reliable, Run: runPLogP}

@@ -185,8 +185,8 @@ func nToOne() Pattern {
 		func(b, ack []byte) (out, back []byte) { return ack, b })
 }
 
-// fan has rank 0 send to all others, which then send back; which tells what of a message and a short
-// one goes in which direction.
+// fan has rank 0 send to all others, which then send back; which tells what of a message and a
+// short one goes in which direction.
 func fan(name, about string, which func(b, ack []byte) (out, back []byte)) Pattern {
 	round := func(ep Endpoint, b, ack []byte) error {
 		out, back := which(b, ack)

@@ -1,7 +1,7 @@
 package osu
 
-// The largest message of a benchmark if the user names none, bytes: to one rank, and of collectives,
-// which take as much for every rank. As in the original.
+// The largest message of a benchmark if the user names none, bytes: to one rank, and of
+// collectives, which take as much for every rank. As in the original.
 const (
 	largestToOne = 4 << 20
 	largestToAll = 1 << 20
@@ -17,8 +17,9 @@ const (
 	warmupSmallWindows, warmupLargeWindows = 10, 2
 )
 
-// mostIterations bounds one repetition, and shortestCall, in seconds, is what a call is taken to last
-// at least when the iterations are reckoned from how long one took: a clock may not have moved.
+// mostIterations bounds one repetition, and shortestCall, in seconds, is what a call is taken to
+// last at least when the iterations are reckoned from how long one took: a clock may not have
+// moved.
 const (
 	mostIterations = 10_000
 	shortestCall   = 1e-7

@@ -7,9 +7,9 @@ const ExactLimit = 14
 // otherwise.
 const exactSteps = 20_000_000
 
-// coarsest is how many vertices a graph is contracted to before it is placed, and stalled how many in
-// a hundred may be left of the last one, or contracting ends. Fewer vertices are placed faster, and
-// with less to choose from.
+// coarsest is how many vertices a graph is contracted to before it is placed, and stalled how many
+// in a hundred may be left of the last one, or contracting ends. Fewer vertices are placed faster,
+// and with less to choose from.
 const (
 	coarsest = 40
 	stalled  = 95
@@ -19,6 +19,6 @@ const (
 // nothing.
 const refinePasses = 20
 
-// unreachable weighs traffic between places that cannot reach each other (a zipper node and a cluster
-// it does not join): a plan avoids it at nearly any cost, and Check refuses what is left.
+// unreachable weighs traffic between places that cannot reach each other (a zipper node and a
+// cluster it does not join): a plan avoids it at nearly any cost, and Check refuses what is left.
 const unreachable = 1e6

@@ -10,9 +10,11 @@ import (
 // whole window (Flow.Window) of the pair is on its way, and a queue is served in the order of
 // arrival: who sends faster into a queue gets more out of it. What is modelled:
 //
-//   - connections share resources max-min fairly (progressive filling), whatever number of transfers they carry;
-//   - a sender gives the destinations that it may send to equal parts of a connection; transfers to the same destination go one after the other;
-//     transfers inside a network, which need no zipper, share their connection equally;
+//   - connections share resources max-min fairly (progressive filling), whatever number of
+//     transfers they carry;
+//   - a sender gives the destinations that it may send to equal parts of a connection; transfers to
+//     the same destination go one after the other; transfers inside a network, which need no
+//     zipper, share their connection equally;
 //   - a zipper's outgoing connection is a queue, first in first out.
 //
 // Time goes in steps that end when all of a connection has been sent, when a transfer that others

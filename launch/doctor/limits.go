@@ -12,6 +12,6 @@ const (
 // enoughLocked is what a rank locks for one link over verbs and a few large messages, bytes.
 const enoughLocked = 64 << 20
 
-// enoughCores is from how many cores on a host is not warned about: with fewer even the ranks of two
-// clusters of two on one host share cores while they wait.
+// enoughCores is from how many cores on a host is not warned about: with fewer even the ranks of
+// two clusters of two on one host share cores while they wait.
 const enoughCores = 4

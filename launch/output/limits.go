@@ -6,12 +6,12 @@ import "time"
 // pieces, longer lets a person see that a question comes late. Chosen, not measured.
 const partialAfter = 100 * time.Millisecond
 
-// slowWrite is how long the reader may take over one write before the rest of lines is taken to have
-// waited for it, too.
+// slowWrite is how long the reader may take over one write before the rest of lines is taken to
+// have waited for it, too.
 const slowWrite = partialAfter / 10
 
-// maxLine is how much of a line is kept before it is passed on as it is, bytes: memory of each source
-// against lines that are torn.
+// maxLine is how much of a line is kept before it is passed on as it is, bytes: memory of each
+// source against lines that are torn.
 const maxLine = 64 << 10
 
 // longestTag is how long a tag of Open MPI's may be, and a little more, bytes.

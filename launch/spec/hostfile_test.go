@@ -12,9 +12,9 @@ import (
 func TestReadHosts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "hosts")
 	for text, want := range map[string][]HostLine{
-		"a1\na2\n":                           {{Name: "a1"}, {Name: "a2"}},
+		"a1\na2\n":                            {{Name: "a1"}, {Name: "a2"}},
 		"# head\n\n a1 slots=2 max_slots=4\n": {{"a1", "2"}},
-		"a1:3 # the fast one\na2:x":          {{"a1", "3"}, {"a2", "x"}},
+		"a1:3 # the fast one\na2:x":           {{"a1", "3"}, {"a2", "x"}},
 	} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

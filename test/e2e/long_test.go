@@ -14,7 +14,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/lab/delayline"
 )
 
-// twoSites sets the lab up with a long link between two border nodes and proves that it is as asked.
+// twoSites sets the lab up with a long link between two border nodes and proves that it is as
+// asked.
 func twoSites(t *testing.T, options ...string) *lab {
 	b := New(t)
 	if os.Geteuid() != 0 {
@@ -45,7 +46,8 @@ func (l *lab) line() (ways []delayline.Stats) {
 	return ways
 }
 
-// Delay and loss are as asked; with its clusters a long link apart a job does what it does elsewhere.
+// Delay and loss are as asked; with its clusters a long link apart a job does what it does
+// elsewhere.
 func TestLabLong(t *testing.T) {
 	l := twoSites(t, "--delay", "20ms", "--rate", "1gbit", "--queue", "2MB")
 	b := l.b
@@ -119,7 +121,8 @@ func TestLabLong(t *testing.T) {
 	})
 }
 
-// Through the firewall goes one port, in one direction; what makes no sense is refused before anything is set up.
+// Through the firewall goes one port, in one direction; what makes no sense is refused before
+// anything is set up.
 func TestLabLongFirewall(t *testing.T) {
 	l := twoSites(t, "--delay", "1ms", "--open", "gB:7475")
 	for _, c := range [][]string{

@@ -39,7 +39,8 @@ var (
 	openMPIOnly = []split{oneOne, twoOne, oneThree, threeFour, oneOneOne}
 )
 
-// overSplits runs a test over each of the splits, as a subtest with the split's name after the title.
+// overSplits runs a test over each of the splits, as a subtest with the split's name after the
+// title.
 func overSplits(t *testing.T, title string, splits []split, test func(b *Bed, s split)) {
 	for _, s := range splits {
 		t.Run(strings.TrimSpace(title+" "+s.name), func(t *testing.T) { test(New(t), s) })

@@ -1,8 +1,8 @@
 package modelcmd
 
-// What is left out of a job that is too large for it to take seconds: trying what the doubling of each
-// resource would save, by messages, and the set of ranks whose removal leaves nothing to cross, by
-// pairs of ranks that talk.
+// What is left out of a job that is too large for it to take seconds: trying what the doubling of
+// each resource would save, by messages, and the set of ranks whose removal leaves nothing to
+// cross, by pairs of ranks that talk.
 const (
 	mostForGains = 20_000
 	mostForCut   = 20_000
