@@ -73,7 +73,7 @@ static int ze_irecv(int32_t comm, int32_t kind, void *buf, int64_t bytes, int32_
 
 static int ze_shadowed(int32_t comm, int32_t source, int32_t tag) {
   (void)comm, (void)source, (void)tag;
-  return 0;
+  return fake.shadowed;
 }
 
 static int ze_cancel(z_cell *cell) {
@@ -136,11 +136,12 @@ static uint64_t ze_next_context(void) {
 }
 
 static const char *ze_error(void) { return "the fake engine says no"; }
-static void ze_abort(int32_t code) { (void)code, fake.calls.abort_engine++; }
+static void ze_abort(int32_t code) { fake.aborted = code; }
+static void ze_record(int32_t rank, int64_t bytes) { fake.recorded_rank = rank, fake.recorded_bytes = bytes; }
 
 void fake_install_engine(void) {
 #define ENGINE(NAME) z_eng.NAME = NAME
   ENGINE(ze_isend), ENGINE(ze_irecv), ENGINE(ze_shadowed), ENGINE(ze_cancel), ENGINE(ze_progress);
   ENGINE(ze_comm_add), ENGINE(ze_comm_drop), ENGINE(ze_coll), ENGINE(ze_coll_leaf), ENGINE(ze_next_context);
-  ENGINE(ze_error), ENGINE(ze_abort);
+  ENGINE(ze_error), ENGINE(ze_abort), ENGINE(ze_record);
 }

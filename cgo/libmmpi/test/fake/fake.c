@@ -165,7 +165,7 @@ static int Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler) {
 static int Comm_get_errhandler(MPI_Comm comm, MPI_Errhandler *handler) {
   (void)comm_of(comm);
   fake.handlers++;
-  *handler = MPI_ERRORS_RETURN;
+  *handler = fake.handler;
   return MPI_SUCCESS;
 }
 
@@ -191,6 +191,30 @@ static int Error_string(int code, char *text, int *length) {
   return MPI_SUCCESS;
 }
 
+static int codes = 1000;
+
+static int Add_error_code(int class_, int *code) {
+  (void)class_;
+  *code = ++codes;
+  return MPI_SUCCESS;
+}
+
+static int Add_error_string(int code, const char *text) {
+  FAKE_ASSERT(code <= codes && strlen(text) < MPI_MAX_ERROR_STRING,
+              "Add_error_string got no code of ours, or too long a text");
+  return MPI_SUCCESS;
+}
+
+static int Buffer_attach(void *buffer, int size) {
+  (void)buffer, (void)size;
+  return MPI_SUCCESS;
+}
+
+static int Buffer_detach(void *buffer, int *size) {
+  (void)buffer, (void)size;
+  return MPI_SUCCESS;
+}
+
 /* ---- start ---- */
 
 __attribute__((weak)) void __sanitizer_print_stack_trace(void);
@@ -207,11 +231,13 @@ void fake_begin(void) {
   FAKE(Comm_size), FAKE(Comm_rank), FAKE(Comm_test_inter), FAKE(Comm_create_group), FAKE(Comm_split), FAKE(Comm_free);
   FAKE(Cart_create), FAKE(Graph_create);
   FAKE(Comm_set_errhandler), FAKE(Comm_get_errhandler), FAKE(Errhandler_free), FAKE(Comm_call_errhandler);
-  FAKE(Error_class), FAKE(Error_string);
+  FAKE(Error_class), FAKE(Error_string), FAKE(Add_error_code), FAKE(Add_error_string);
+  FAKE(Buffer_attach), FAKE(Buffer_detach);
   fake_install_requests();
   fake_install_types();
   fake_install_engine();
   fake = (fake_state){.progress_us = 1, .probe_us = 0.3, .test_us = 0.1, .yield_us = 0.5};
+  fake.handler = MPI_ERRORS_RETURN;
 }
 
 void fake_world(int clusters, const int *sizes, int rank) {

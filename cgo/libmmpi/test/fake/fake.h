@@ -39,9 +39,10 @@ void fake_world(int clusters, const int *sizes, int rank);
 
 /* What was called how often, of the functions that a test may want to know of. */
 typedef struct fake_calls {
-  int send, test, testall, testany, testsome, wait, waitall, waitany, waitsome, probe, cancel;
+  int commit, send, isend, irecv, imrecv, test, testall, testany, testsome, wait, waitall, waitany, waitsome, probe,
+      cancel;
   int pack, unpack, sendrecv;
-  int progress, abort_engine, comm_add, comm_drop, cart_create, graph_create;
+  int progress, comm_add, comm_drop, cart_create, graph_create;
   int yield, sleep;
 } fake_calls;
 
@@ -51,6 +52,12 @@ typedef struct fake_state {
   int raised;                  /* how many errors were raised; */
   int raised_code;             /* the last: its code */
   MPI_Comm raised_on;
+  MPI_Errhandler handler; /* of every communicator */
+  int aborted;            /* the last code of ze_abort */
+  int peer, tag;          /* of the last native send or receive */
+  int recorded_rank;      /* the last that ze_record was told */
+  int64_t recorded_bytes;
+  int shadowed;       /* what ze_shadowed says */
   int cluster_of[64]; /* of every virtual rank */
   int last_block;     /* the last argument of ze_progress */
   double now;         /* us */
@@ -96,6 +103,7 @@ MPI_Datatype fake_f90(int combiner, int64_t size);      /* a type without parts 
 MPI_Datatype fake_big_count(void);                      /* one that a big-count function made: four bytes */
 MPI_Datatype fake_gapped(int64_t size, int64_t extent); /* one piece of that size and a gap */
 void fake_uncommit(MPI_Datatype type);
+int fake_committed(MPI_Datatype type);
 void fake_type_free(MPI_Datatype type); /* the program frees it */
 int fake_types(void);                   /* derived types that are alive */
 /* The type map, neighbours joined: what must be sent, in that order. whole: pairs with their gaps. */

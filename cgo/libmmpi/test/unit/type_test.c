@@ -32,7 +32,7 @@ TEST(predefined_types_without_gaps_are_contiguous) {
   CHECK(!t->contiguous && t->predefined);
   SAME(t->size, 12);
   SAME(t->extent, 16);
-  SAME(fake.calls.send, 0); /* nobody asks whether a predefined type is committed */
+  SAME(fake.calls.commit, 0); /* nobody asks whether a predefined type is committed */
 }
 
 TEST(made_of_one_without_gaps_is_contiguous) {
@@ -103,7 +103,7 @@ TEST(looked_at_once) {
   MPI_Datatype type = contiguous(2, MPI_INT);
   const ztype *t = known(type);
   CHECK(known(type) == t);
-  SAME(fake.calls.send, 1);
+  SAME(fake.calls.commit, 1);
 }
 
 TEST(forgotten_when_it_is_freed) {

@@ -1,0 +1,114 @@
+/* Errors: their classes, who is told, and their texts (core/error.c). */
+#include "test.h"
+#include "core/error.h"
+#include "core/limits.h"
+#include <unistd.h>
+
+TEST(classes_of_the_engines_errors) {
+  const struct {
+    int z, class_;
+  } want[] = {
+      {Z_OK, MPI_SUCCESS},
+      {Z_ERR_TRUNCATE, MPI_ERR_TRUNCATE},
+      {Z_ERR_LINK, MPI_ERR_OTHER},
+      {Z_ERR_ABORTED, MPI_ERR_OTHER},
+      {Z_ERR_UNSUPPORTED, MPI_ERR_UNSUPPORTED_OPERATION},
+      {Z_ERR_INTERNAL, MPI_ERR_INTERN},
+      {Z_ERR_ARG, MPI_ERR_ARG},
+      {Z_ERR_OP, MPI_ERR_OP},
+      {Z_ERR_RMA_SYNC, MPI_ERR_RMA_SYNC},
+      {Z_ERR_RMA_RANGE, MPI_ERR_RMA_RANGE},
+      {12345, MPI_ERR_OTHER},
+  };
+  for (int i = 0; i < COUNT(want); i++) SAME(z_error_class(want[i].z), want[i].class_);
+}
+
+TEST(raised_on_the_communicator_it_was_on) {
+  FAKE_WORLD(0, 2, 1);
+  MPI_Comm inside = fake_comm();
+  zcomm c = {.native = inside};
+  SAME(z_raise(&c, MPI_ERR_TAG, "MPI_Send", "the tag is %d", 7), MPI_ERR_TAG);
+  CHECK(fake.raised_on == inside && fake.raised_code == MPI_ERR_TAG);
+  SAME(z_raise_on(inside, MPI_ERR_RANK, "MPI_Send", "no rank"), MPI_ERR_RANK);
+  CHECK(fake.raised_on == inside);
+  c.freed = 1; /* its native one may be gone */
+  z_raise(&c, MPI_ERR_TAG, "MPI_Send", "again");
+  CHECK(fake.raised_on == MPI_COMM_WORLD);
+  z_raise(NULL, MPI_ERR_TAG, "MPI_Send", "again");
+  CHECK(fake.raised_on == MPI_COMM_WORLD);
+  SAME(fake.raised, 4);
+}
+
+/* What the call writes on standard error. */
+static const char *said(void (*call)(void)) {
+  static char text[1000];
+  FILE *file = tmpfile();
+  int kept = dup(2);
+  CHECK(file && kept >= 0 && dup2(fileno(file), 2) == 2);
+  call();
+  fflush(stderr);
+  dup2(kept, 2), close(kept);
+  rewind(file);
+  text[fread(text, 1, sizeof text - 1, file)] = 0;
+  fclose(file);
+  return text;
+}
+
+static void fatal(void) { z_raise_engine(z_whole, Z_ERR_LINK, "MPI_Recv"); }
+static void truncated(void) { z_raise_engine(z_whole, Z_ERR_TRUNCATE, "MPI_Recv"); }
+static void long_text(void) { z_raise(z_whole, MPI_ERR_ARG, "MPI_Recv", "%02000d", 1); }
+
+TEST(a_fatal_error_says_why_and_ends_all_clusters) {
+  FAKE_WORLD(2, 2, 1);
+  fake.handler = MPI_ERRORS_ARE_FATAL;
+  const char *line = said(fatal);
+  if (strcmp(line, "MMPI: virtual rank 2: MPI_Recv: the fake engine says no\n"))
+    test_fail(__FILE__, __LINE__, "%s", line);
+  SAME(fake.aborted, MPI_ERR_OTHER);
+  CHECK(strstr(said(truncated), "longer than the receive buffer"));
+  SAME(fake.aborted, MPI_ERR_TRUNCATE);
+  CHECK(strlen(said(long_text)) > 100); /* cut, and nothing else is written over */
+  z_on = 0;                             /* left, or not joined: there is nobody to end */
+  fake.aborted = 0;
+  said(fatal);
+  SAME(fake.aborted, 0);
+}
+
+TEST(another_handler_says_nothing_and_ends_nothing) {
+  FAKE_WORLD(2, 2, 1);
+  CHECK(!*said(fatal));
+  SAME(fake.aborted, 0);
+  SAME(fake.raised, 1);
+}
+
+static const char *text_of(int code) {
+  static char text[MPI_MAX_ERROR_STRING];
+  int length = -1;
+  SAME(z_Error_string(code, text, &length), MPI_SUCCESS);
+  SAME(length, strlen(text));
+  return text;
+}
+
+/* A code for each text, and the same for the same. */
+TEST(what_is_not_supported_has_a_text) {
+  FAKE_WORLD(0, 2, 1);
+  int a = z_unsupported(MPI_COMM_WORLD, "MPI_A"), b = z_unsupported(MPI_COMM_WORLD, "MPI_B");
+  CHECK(a != b && a != MPI_ERR_UNSUPPORTED_OPERATION);
+  SAME(z_unsupported(MPI_COMM_WORLD, "MPI_A"), a);
+  CHECK(!strncmp(text_of(a), "MPI_A: not supported", 20));
+  CHECK(!strncmp(text_of(b), "MPI_B: not supported", 20));
+}
+
+TEST(with_too_many_texts_or_no_memory_the_class_must_do) {
+  FAKE_WORLD(0, 2, 1);
+  fake_no_memory(0);
+  SAME(z_unsupported(MPI_COMM_WORLD, "MPI_A"), MPI_ERR_UNSUPPORTED_OPERATION);
+  CHECK(z_unsupported(MPI_COMM_WORLD, "MPI_A") != MPI_ERR_UNSUPPORTED_OPERATION);
+  int code = 0;
+  for (int i = 0; i < 2 * Z_ERROR_TEXTS; i++) {
+    char name[20];
+    snprintf(name, sizeof name, "MPI_%d", i);
+    code = z_unsupported(MPI_COMM_WORLD, name);
+    SAME(code == MPI_ERR_UNSUPPORTED_OPERATION, i >= Z_ERROR_TEXTS - 1);
+  }
+}

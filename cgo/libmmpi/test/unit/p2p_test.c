@@ -1,0 +1,251 @@
+/* Point to point: which way a message goes, and with what (p2p/p2p.c, p2p/bsend.c). This is rank 3 of clusters of
+ * 2 and 3: ranks 0 and 1 are remote, ranks 2, 3, 4 are native ranks 0, 1, 2. */
+#include "requests.h"
+#include "p2p/p2p.h"
+
+static int data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+static void sent_at(double us) { fake_at(fake.now + us, (void (*)(void *))fake_sent, fake_last_op()); }
+
+/* A blocking send needs an end: that comes as soon as the engine has it. */
+static int (*isend)(int32_t, int32_t, const void *, int64_t, int32_t, int32_t, int32_t, z_cell *);
+static int isend_and_end(int32_t comm, int32_t kind, const void *buf, int64_t n, int32_t to, int32_t tag, int32_t mode,
+                         z_cell *cell) {
+  int rc = isend(comm, kind, buf, n, to, tag, mode, cell);
+  if (!rc) sent_at(30);
+  return rc;
+}
+
+static void begin(void) {
+  world();
+  isend = z_eng.ze_isend;
+  z_eng.ze_isend = isend_and_end;
+}
+
+static MPI_Datatype every_other(void) {
+  return fake_type(MPI_COMBINER_VECTOR, FAKE_INTS(2, 1, 2), FAKE_NONE, FAKE_TYPES(MPI_INT));
+}
+
+/* ---- which way ---- */
+
+TEST(inside_the_cluster_it_is_native) {
+  begin();
+  SAME(z_Send(data, 2, MPI_INT, 4, 9, MPI_COMM_WORLD), MPI_SUCCESS);
+  CHECK(fake.calls.send == 1 && fake.peer == 2 && fake.tag == 9);
+  z_busy = Z_BUSY; /* then it may not block */
+  MPI_Request r;
+  SAME(z_Isend(data, 2, MPI_INT, 2, 8, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  CHECK(fake.calls.isend == 1 && fake.peer == 0 && fake.tag == 8 && !zreq_find(r));
+  SAME(fake_ops(), 0);
+}
+
+static void last_is_done(void *arg) { (void)arg, fake_done(fake_last_request(), 0, 0, 0); }
+
+TEST(a_native_send_does_not_block_while_the_engine_is_busy) {
+  begin();
+  z_busy = Z_BUSY;
+  fake_at(50, last_is_done, NULL);
+  SAME(z_Send(data, 2, MPI_INT, 4, 9, MPI_COMM_WORLD), MPI_SUCCESS);
+  CHECK(fake.calls.send == 0 && fake.calls.isend == 1 && fake.calls.progress > 5);
+  SAME(fake_requests(), 0);
+}
+
+TEST(to_another_cluster_it_is_the_engines) {
+  begin();
+  SAME(z_Send(data, 2, MPI_INT, 1, 9, MPI_COMM_WORLD), MPI_SUCCESS);
+  const fake_op *op = fake_last_op();
+  CHECK(op->data == data && op->bytes == 8 && op->peer == 1 && op->tag == 9 && op->mode == Z_STANDARD);
+  SAME(z_Ssend(data, 2, MPI_INT, 1, 9, MPI_COMM_WORLD), MPI_SUCCESS);
+  SAME(fake_last_op()->mode, Z_SYNCHRONOUS);
+  SAME(z_Rsend(data, 2, MPI_INT, 1, 9, MPI_COMM_WORLD), MPI_SUCCESS);
+  SAME(fake_last_op()->mode, Z_STANDARD);
+  CHECK(fake.calls.isend == 0 && fake.calls.send == 0);
+  all_over();
+}
+
+TEST(what_has_gaps_is_packed) {
+  begin();
+  long before = fake_blocks();
+  MPI_Datatype type = every_other();
+  ztype_get(type);
+  SAME(z_Send(data, 1, type, 1, 9, MPI_COMM_WORLD), MPI_SUCCESS);
+  CHECK(fake_last_op()->bytes == 8 && fake_last_op()->data != data);
+  SAME(fake.calls.pack, 1);
+  fake_type_free(type);
+  CHECK(fake_blocks() <= before + 2); /* the request and the table of types stay, the packed copy does not */
+}
+
+TEST(receives_go_where_their_message_can_come_from) {
+  world();
+  MPI_Request r;
+  SAME(z_Irecv(buffer, 2, MPI_INT, 2, MPI_ANY_TAG, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  CHECK(fake.calls.irecv == 1 && fake.peer == 0 && fake.tag == MPI_ANY_TAG);
+  SAME(z_Irecv(buffer, 2, MPI_INT, MPI_PROC_NULL, 1, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  SAME(fake.calls.irecv, 2);
+  SAME(z_Irecv(buffer, 2, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  CHECK(fake_last_op()->peer == Z_ANY_SOURCE && fake_last_op()->tag == Z_ANY_TAG);
+  z_busy = Z_BUSY;
+  SAME(z_Irecv(buffer, 2, MPI_INT, 2, 7, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  SAME(fake.calls.irecv, 3);
+  fake.shadowed = 1; /* an earlier wildcard may want the same message */
+  SAME(z_Irecv(buffer, 2, MPI_INT, 2, 7, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  CHECK(fake.calls.irecv == 3 && fake_last_op()->peer == 2);
+}
+
+/* ---- arguments ---- */
+
+TEST(wrong_arguments) {
+  begin();
+  MPI_Request r = MPI_REQUEST_NULL;
+  SAME(z_Send(data, -1, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_COUNT);
+  SAME(z_Send(data, 1, MPI_DATATYPE_NULL, 1, 0, MPI_COMM_WORLD), MPI_ERR_TYPE);
+  SAME(z_Send(data, 1, MPI_INT, 1, -1, MPI_COMM_WORLD), MPI_ERR_TAG);
+  SAME(z_Send(data, 1, MPI_INT, 1, MPI_ANY_TAG, MPI_COMM_WORLD), MPI_ERR_TAG);
+  SAME(z_Send(data, 1, MPI_INT, 1, 32768, MPI_COMM_WORLD), MPI_ERR_TAG);
+  SAME(z_Send(data, 1, MPI_INT, 5, 0, MPI_COMM_WORLD), MPI_ERR_RANK);
+  SAME(z_Send(data, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD), MPI_ERR_RANK);
+  SAME(z_Send(NULL, 1, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
+  SAME(z_Irecv(data, 1, MPI_INT, 5, 0, MPI_COMM_WORLD, &r), MPI_ERR_RANK);
+  SAME(z_Irecv(NULL, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, &r), MPI_ERR_BUFFER);
+  MPI_Datatype type = every_other();
+  fake_uncommit(type);
+  SAME(z_Isend(data, 1, type, 1, 0, MPI_COMM_WORLD, &r), MPI_ERR_TYPE);
+  SAME(z_Irecv(data, 1, type, 1, 0, MPI_COMM_WORLD, &r), MPI_ERR_TYPE);
+  SAME(fake.raised, 12);
+  CHECK(r == MPI_REQUEST_NULL && fake.raised_on == MPI_COMM_WORLD);
+  SAME(z_Send(data, 1, MPI_INT, 1, 32767, MPI_COMM_WORLD), MPI_SUCCESS);
+  SAME(z_Send(NULL, 0, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_SUCCESS);
+  all_over();
+}
+
+TEST(what_the_engine_refuses_is_raised) {
+  begin();
+  MPI_Request r = MPI_REQUEST_NULL;
+  fake_refuse(Z_ERR_LINK);
+  SAME(z_Send(data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_OTHER);
+  fake_refuse(Z_ERR_INTERNAL);
+  SAME(z_Irecv(data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, &r), MPI_ERR_INTERN);
+  SAME(fake.raised, 2);
+  all_over();
+}
+
+TEST(without_memory_for_a_packed_copy) {
+  begin();
+  MPI_Request r = MPI_REQUEST_NULL;
+  MPI_Datatype type = every_other();
+  z_Send(data, 1, type, 1, 0, MPI_COMM_WORLD); /* so that type and request are there */
+  SAME(z_Irecv(buffer, 2, MPI_INT, 1, 0, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  arrives(fake_last_op());
+  z_Wait(&r, MPI_STATUS_IGNORE);
+  long before = fake_blocks();
+  fake_no_memory(0);
+  SAME(z_Send(data, 1, type, 1, 0, MPI_COMM_WORLD), MPI_ERR_NO_MEM);
+  fake_no_memory(0);
+  SAME(z_Irecv(buffer, 1, type, 1, 0, MPI_COMM_WORLD, &r), MPI_ERR_NO_MEM);
+  fake_no_memory(-1);
+  SAME(fake_blocks(), before);
+  SAME(fake.raised, 2);
+  all_over();
+}
+
+/* ---- receives that the engine had, done natively after all ---- */
+
+TEST(the_engine_hands_a_receive_over) {
+  world();
+  MPI_Request r;
+  MPI_Status s;
+  SAME(z_Irecv(buffer, 2, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  z_cell *cell = fake_last_op()->cell;
+  SAME(z_cb_imrecv(cell, 5), Z_OK);
+  SAME(fake.calls.imrecv, 1);
+  SAME(z_cb_test(cell), 0);
+  fake_done(fake_last_request(), 2, 7, 8);
+  SAME(z_cb_test(cell), 1);
+  CHECK(cell->source == 4 && cell->tag == 7 && cell->bytes == 8 && !cell->cancelled && !cell->error);
+  fake_sent(fake_last_op()); /* the engine says that it is done */
+  SAME(z_Wait(&r, &s), MPI_SUCCESS);
+  CHECK(s.MPI_SOURCE == 4 && s.MPI_TAG == 7 && fake_bytes(&s) == 8);
+  all_over();
+}
+
+TEST(one_handed_over_may_fail_or_be_cancelled) {
+  world();
+  z_busy = Z_BUSY, fake.shadowed = 1;
+  MPI_Request r;
+  for (int round = 0; round < 2; round++) {
+    SAME(z_Irecv(buffer, 2, MPI_INT, 2, 7, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+    z_cell *cell = fake_last_op()->cell;
+    SAME(z_cb_irecv(cell), Z_OK);
+    CHECK(fake.calls.irecv == round + 1 && fake.peer == 0);
+    SAME(z_cb_cancel(cell), Z_OK);
+    if (round) fake_fails(fake_last_request(), MPI_ERR_TRUNCATE);
+    else fake_cancelled(fake_last_request());
+    SAME(z_cb_test(cell), 1);
+    SAME(cell->cancelled, !round);
+    fake_sent(fake_last_op());
+    SAME(z_Wait(&r, MPI_STATUS_IGNORE), round ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+  }
+  SAME(fake.raised, 0); /* native MPI has raised it */
+  all_over();
+}
+
+/* ---- buffered ---- */
+
+TEST(a_buffered_send_needs_room) {
+  world();
+  SAME(z_Bsend(data, 1, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
+  int room = 2 * (MPI_BSEND_OVERHEAD + 8);
+  z_Buffer_attach(NULL, room);
+  SAME(z_Bsend(data, 2, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_SUCCESS);
+  CHECK(fake_last_op()->data != data); /* a copy */
+  fake_op *first = fake_last_op();
+  SAME(z_Bsend(data, 2, MPI_INT, 4, 0, MPI_COMM_WORLD), MPI_SUCCESS); /* inside the cluster it counts, too */
+  MPI_Request native = fake_last_request();
+  SAME(z_Bsend(data, 0, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
+  fake_sent(first);
+  SAME(z_Bsend(data, 2, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_SUCCESS);
+  sent_at(100);
+  fake_done(native, 0, 0, 0);
+  int size;
+  void *old;
+  SAME(z_Buffer_detach(&old, &size), MPI_SUCCESS); /* waits for all */
+  CHECK(fake.now >= 100);
+  SAME(z_Bsend(data, 0, MPI_INT, 1, 0, MPI_COMM_WORLD), MPI_ERR_BUFFER);
+  all_over();
+}
+
+TEST(a_buffered_request_is_over_at_once) {
+  world();
+  z_Buffer_attach(NULL, 1000);
+  MPI_Request r;
+  int flag = 0;
+  SAME(z_Ibsend(data, 2, MPI_INT, 1, 0, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  z_Test(&r, &flag, MPI_STATUS_IGNORE);
+  CHECK(flag && fake_ops() == 1);
+  fake_sent(fake_last_op());
+  SAME(z_Bsend_init(data, 2, MPI_INT, 1, 0, MPI_COMM_WORLD, &r), MPI_SUCCESS);
+  for (int i = 0; i < 2; i++) {
+    SAME(z_Start(&r), MPI_SUCCESS);
+    SAME(z_Wait(&r, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    fake_sent(fake_last_op());
+  }
+  z_Request_free(&r);
+  zreq_finish_released();
+  all_over();
+}
+
+/* ---- recording ---- */
+
+TEST(messages_inside_the_cluster_are_counted) {
+  begin();
+  z_layout.recording = 1;
+  z_Send(data, 3, MPI_INT, 4, 9, MPI_COMM_WORLD);
+  CHECK(fake.recorded_rank == 4 && fake.recorded_bytes == 12);
+  MPI_Request r;
+  z_Isend(data, 1, MPI_DOUBLE, 2, 9, MPI_COMM_WORLD, &r);
+  CHECK(fake.recorded_rank == 2 && fake.recorded_bytes == 8);
+  fake.recorded_rank = -1;
+  z_Send(data, 3, MPI_INT, 1, 9, MPI_COMM_WORLD); /* the engine counts that itself */
+  SAME(fake.recorded_rank, -1);
+  SAME(fake.groups, 0);
+}
