@@ -25,8 +25,8 @@ type Config struct {
 	Protocol   string // "" or Classic: only jobs with the same protocol are served; Classic has one loop
 	Poll       string // how a loop waits: PollAdaptive (default), PollEvent or PollBusy
 
-	// Nice is the nice value of the loops' threads, -20 (before others) to 19, if the system lets them
-	// have it (0: that of the process).
+	// Nice is the nice value of the loops' threads, -20 (before others) to 19, if the system lets
+	// them have it (0: that of the process).
 	Nice int
 
 	NAT  NAT  // passes connections between ranks on in the kernel where it can; nil: all frames are relayed here
@@ -42,9 +42,9 @@ type Config struct {
 	Unreachable  time.Duration // a link whose other host the network has not reached for this long is dead (6 s)
 	Linger       time.Duration // how long a link may take to close after Bye, Refuse or Abort (5 s)
 
-	// FlowLimit is how many bytes of payload from one rank may be queued for another before its link is
-	// ended (64 MiB); ControlLimit the same for headers and control frames, and under Classic for CTS
-	// frames that wait for their turn (64 MiB).
+	// FlowLimit is how many bytes of payload from one rank may be queued for another before its
+	// link is ended (64 MiB); ControlLimit the same for headers and control frames, and under
+	// Classic for CTS frames that wait for their turn (64 MiB).
 	FlowLimit, ControlLimit int
 
 	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not

@@ -13,12 +13,13 @@ import (
 
 // How a job ends:
 //
-//  1. a connection has ended (forget): it is taken out of everything; a rank's without Bye, or a bridge's, is
-//     a loss (lost, bridge.lost), which fails the job if it has no other forwarder (fail), else rails.go tells
-//     the others;
+//  1. a connection has ended (forget): it is taken out of everything; a rank's without Bye, or a
+//     bridge's, is a loss (lost), which fails the job if it has no other forwarder
+//     (fail), else rails.go tells the others;
 //  2. or a rank asks for the end (abort), or breaks the protocol (breach): that fails the job;
 //  3. a failed job's links get Abort and linger;
-//  4. when its last link is closed the kernel takes back, aside, what it has opened for it (finish);
+//  4. when its last link is closed the kernel takes back, aside, what it has opened for it
+//     (finish);
 //  5. then it has ended, and Config.JobEnd is told (bury).
 
 // forget takes a connection that has ended out of everything.

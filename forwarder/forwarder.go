@@ -2,8 +2,8 @@
 //
 // Its parts, each of which knows only those below it:
 //
-//	forwarder   jobs: how a rank comes into one (join.go, gather.go, layout.go), what several hops add
-//	            (hops.go, bridge.go) and several forwarders (rails.go), how it ends (end.go)
+//	forwarder   jobs: how a rank comes into one (join.go, gather.go, layout.go), what several hops
+//	            add (hops.go, bridge.go) and several forwarders (rails.go), how it ends (end.go)
 //	relay       bytes from one connection to another
 //	loop        the event loops
 //	nat         the kernel's table of connections that it passes on

@@ -11,7 +11,8 @@ import (
 
 // How a rank comes into its job:
 //
-//  1. this forwarder serves the job (gathering.go, serves), which is opened for the first one (open);
+//  1. this forwarder serves the job (gathering.go, serves), which is opened for the first one
+//     (open);
 //  2. into a running job only a rank of several forwarders comes, back (rails.go, again);
 //  3. its Join agrees with the first one's, and takes its rank's place (handshake.Gather);
 //  4. it waits, at most until the time-out of the one with the least patience;

@@ -15,8 +15,8 @@ import (
 //
 //  1. the first Join opens it (open); what all must agree in is the first one's (handshake.Gather);
 //  2. somebody who waits is told what is missing, after a while and after a refusal (notice);
-//  3. it is given up when the time-out of a joiner is over (expire), when a refusal shows that it can never
-//     become complete (noteRefusal), or when the last one leaves (leave).
+//  3. it is given up when the time-out of a joiner is over (expire), when a refusal shows that it
+//     can never become complete (noteRefusal), or when the last one leaves (leave).
 
 // serves checks whether this forwarder serves a job at all. With f.mu.
 func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {

@@ -17,14 +17,14 @@ import (
 // on its own network, and forwarders that are on the same network have a link (bridge.go) for the
 // job. How such a job gathers:
 //
-//  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder dials its
-//     neighbours of a higher index and shows them that rank's Join (joinedHere, reachOut, introduce); those
-//     of a lower index dial it (bridgeIn).
-//  2. Joins are passed on towards the forwarders that do not see the rank themselves: each gathers the whole
-//     job (spread, joinedThere).
-//  3. A forwarder that has all tells the others (sees, with Ready); who has heard it of all starts. Ready goes
-//     out on every bridge before the forwarder starts, so no frame of the job overtakes it, and no frame comes
-//     to a forwarder that has not started.
+//  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder
+//     dials its neighbours of a higher index and shows them that rank's Join (joinedHere, reachOut,
+//     introduce); those of a lower index dial it (bridgeIn).
+//  2. Joins are passed on towards the forwarders that do not see the rank themselves: each gathers
+//     the whole job (spread, joinedThere).
+//  3. A forwarder that has all tells the others (sees, with Ready); who has heard it of all starts.
+//     Ready goes out on every bridge before the forwarder starts, so no frame of the job overtakes
+//     it, and no frame comes to a forwarder that has not started.
 //
 // A job that loses a rank or a bridge while it gathers ends for everybody: there is no taking back
 // of a Join.

@@ -12,13 +12,13 @@ import (
 // How a rank joins:
 //
 //  1. it gets a Challenge when its connection is there (challenge);
-//  2. package relay gives what it answers to its peer (control.go, Frame), as every frame of a connection
-//     without a route, and that to join;
+//  2. package relay gives what it answers to its peer (control.go, Frame), as every frame of a
+//     connection without a route, and that to join;
 //  3. join has the exchange (package handshake) look at it, and does what that asks for;
-//  4. a Join that is verified goes to its job (gather.go); in a job of several hops other forwarders hear of
-//     it (hops.go);
-//  5. with the last one the job is complete: layout.go has the kernel open ways between ranks, if it may,
-//     then sends every rank its Layout and gives every connection its route.
+//  4. a Join that is verified goes to its job (gather.go); in a job of several hops other
+//     forwarders hear of it (hops.go);
+//  5. with the last one the job is complete: layout.go has the kernel open ways between ranks, if
+//     it may, then sends every rank its Layout and gives every connection its route.
 //
 // Whoever cannot be in is refused, with the reason, and its connection lingers. All with
 // Forwarder.mu, on the loop of the connection that the frame came over.

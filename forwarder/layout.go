@@ -12,10 +12,11 @@ import (
 // How a complete job starts:
 //
 //  1. its layout is made (complete); if that is too long for a frame everybody is refused;
-//  2. if the kernel may open ways between its ranks (nat.go) it is asked to, aside, and the job is ready
-//     until the answer comes, or the time-out (opened);
-//  3. every rank's Layout is sent, then every connection gets its route (start). Both under Forwarder.mu,
-//     which a loop that reads the first frames waits for (peer.Route), so no frame overtakes a Layout.
+//  2. if the kernel may open ways between its ranks (nat.go) it is asked to, aside, and the job is
+//     ready until the answer comes, or the time-out (opened);
+//  3. every rank's Layout is sent, then every connection gets its route (start). Both under
+//     Forwarder.mu, which a loop that reads the first frames waits for (peer.Route), so no frame
+//     overtakes a Layout.
 
 // complete goes on with a job whose ranks are all in. With f.mu.
 func (f *Forwarder) complete(b *job) {

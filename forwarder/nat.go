@@ -108,7 +108,8 @@ func (f *Forwarder) ways(b *job) (ways []nat.Way, doors []wire.Door) {
 	return ways, doors
 }
 
-// better says which of two addresses of this host on a network ways begin at: the first that is not loopback.
+// better says which of two addresses of this host on a network ways begin at: the first that is not
+// loopback.
 func better(a, b netip.Addr) bool {
 	if a.IsLoopback() != b.IsLoopback() {
 		return b.IsLoopback()

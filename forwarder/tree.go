@@ -12,8 +12,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// hops is what a job of several hops has beside: the tree of clusters and forwarders, and where this
-// one is in it. Guarded by Forwarder.mu; here, zippers and routes are fixed.
+// hops is what a job of several hops has beside: the tree of clusters and forwarders, and where
+// this one is in it. Guarded by Forwarder.mu; here, zippers and routes are fixed.
 type hops struct {
 	here    int // this forwarder's index in zippers
 	zippers []wire.Zipper

@@ -54,8 +54,8 @@ type Config struct {
 	Tick time.Duration // between two Ticks
 	Now  func() time.Time
 
-	// Nice is the nice value of the thread, -20 (before others) to 19, if the system lets it have that;
-	// 0: that of the process. Log is told if the system does not; nil: nobody is.
+	// Nice is the nice value of the thread, -20 (before others) to 19, if the system lets it have
+	// that; 0: that of the process. Log is told if the system does not; nil: nobody is.
 	Nice int
 	Log  *zap.Logger
 }

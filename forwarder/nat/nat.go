@@ -167,9 +167,9 @@ func (n *Table) flush() error {
 	return n.lost
 }
 
-// OpenWays opens ways and returns where each begins: at its own address, at a free port. Closing lets
-// no new connection pass; those that are open stay. At most MaxWays are open at a time. It takes
-// under 0.1 ms for each.
+// OpenWays opens ways and returns where each begins: at its own address, at a free port. Closing
+// lets no new connection pass; those that are open stay. At most MaxWays are open at a time. It
+// takes under 0.1 ms for each.
 func (n *Table) OpenWays(ways []Way) ([]netip.AddrPort, io.Closer, error) {
 	if err := forwards(); err != nil { // switched off since
 		return nil, nil, err

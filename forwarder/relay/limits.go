@@ -33,7 +33,7 @@ const (
 	// FlowLimit is bytes of payload: as much as credit between ranks ever allows.
 	FlowLimit = wire.MaxWindow
 
-	// ControlLimit is bytes of all else: 64 MiB, a million headers.
+	// ControlLimit is bytes of all else: 64 MiB, two million headers.
 	ControlLimit = 64 << 20
 )
 

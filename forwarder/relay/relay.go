@@ -3,14 +3,15 @@
 //
 // The way of a frame, all on the event-loop thread of the connection that it comes over:
 //
-//  1. the loop says that the link is readable (handler.go), and the connection reads into the loop's one
-//     buffer (input.go, fill);
+//  1. the loop says that the link is readable (handler.go), and the connection reads into the
+//     loop's one buffer (input.go, fill);
 //  2. whole frames are found and their headers checked (split; conn.go, allowed);
-//  3. frames in a row for the same rank are written, where they stand, to that rank's connection (run.go;
-//     output.go, write); a large segment goes without a copy, from block to block or, after another one,
-//     through a pipe, once its head has been checked (forward.go, pipe.go, send.go);
-//  4. only what the link does not take is queued (queue.go); the other connection's own loop writes it when
-//     epoll says that its link is writable (output.go, flush).
+//  3. frames in a row for the same rank are written, where they stand, to that rank's connection
+//     (run.go; output.go, write); a large segment goes without a copy, from block to block or,
+//     after another one, through a pipe, once its head has been checked (forward.go, pipe.go,
+//     send.go);
+//  4. only what the link does not take is queued (queue.go); the other connection's own loop writes
+//     it when epoll says that its link is writable (output.go, flush).
 //
 // Nothing here blocks, and no destination, however slow, keeps a loop from reading a source: credit
 // between the ranks bounds what can be queued, and a rank that sends more than its credit loses its
