@@ -49,6 +49,3 @@ func (l *Link) WaitRead() { l.in.wait(l.in.canRead) }
 
 // WaitWrite blocks until TryWrite may make progress. It counts as idle in a synctest bubble.
 func (l *Link) WaitWrite() { l.out.wait(l.out.canWrite) }
-
-// Allocates tells the conformance suite that moving bytes takes memory here.
-func (l *Link) Allocates() bool { return true }

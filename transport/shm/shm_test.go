@@ -17,13 +17,13 @@ import (
 func TestConformance(t *testing.T) {
 	for _, size := range []int{0, 4096} {
 		t.Run("", func(t *testing.T) {
-			transporttest.Run(t, func(t *testing.T) (transport.Listener, transport.Dialer) {
+			transporttest.Run(t, transporttest.Setup{Can: transporttest.Listening, Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
 				ln, err := Listen(filepath.Join(t.TempDir(), "s"), size)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return ln, Dialer{}
-			})
+			}})
 		})
 	}
 }

@@ -1,7 +1,7 @@
 // Package transporttest checks that a transport keeps the contract of transport.Link. Every transport runs it:
 //
 //	func TestConformance(t *testing.T) {
-//		transporttest.Run(t, func(t *testing.T) (transport.Listener, transport.Dialer) { … })
+//		transporttest.Run(t, transporttest.Setup{Open: …, Can: transporttest.Listening})
 //	}
 package transporttest
 
@@ -19,43 +19,102 @@ const Patience = 20 * time.Second
 // maxBuffered is more than any transport may take before it says ErrAgain, in bytes.
 const maxBuffered = 64 << 20
 
-// Setup makes a listener at a fresh address and a dialer that reaches it.
-type Setup func(t *testing.T) (transport.Listener, transport.Dialer)
+// Setup says how links of a transport are made and what they can do.
+type Setup struct {
+	// Open makes a listener at a fresh address and a dialer that reaches it.
+	Open func(t *testing.T) (transport.Listener, transport.Dialer)
+	// Can is all that links can do beyond transport.Link. The suite fails if they cannot, or can more.
+	Can Capability
+	// Allocates says why moving bytes takes memory; empty: it does not.
+	Allocates string
+}
 
-// Run runs the whole suite.
+// Capability is a set of optional interfaces of package transport.
+type Capability uint
+
+// The capabilities, by their interfaces.
+const (
+	Listening Capability = 1 << iota
+	Packeted
+	Homed
+	Lender
+	Placer
+	Piper
+)
+
+var capabilities = []struct {
+	c    Capability
+	name string
+	has  func(transport.Link) bool
+}{
+	{Listening, "Listening", is[transport.Listening]},
+	{Packeted, "Packeted", is[transport.Packeted]},
+	{Homed, "Homed", is[transport.Homed]},
+	{Lender, "Lender", is[transport.Lender]},
+	{Placer, "Placer", is[transport.Placer]},
+	{Piper, "Piper", is[transport.Piper]},
+}
+
+func is[T transport.Link](l transport.Link) bool { _, ok := l.(T); return ok }
+
+// Run runs the whole suite. Tests of what links cannot do are skipped, and say so.
 func Run(t *testing.T, setup Setup) {
 	for _, c := range []struct {
-		name string
-		test func(*testing.T, Setup)
+		name  string
+		needs Capability
+		test  func(*testing.T, Setup)
 	}{
-		{"Exchange", exchange},
-		{"Duplex", duplex},
-		{"Nothing", nothing},
-		{"Full", full},
-		{"Vectored", vectored},
-		{"WakeUp", wakeUp},
-		{"EndOfStream", endOfStream},
-		{"WriteAfterPeerClose", writeAfterPeerClose},
-		{"AfterClose", afterClose},
-		{"CloseWhileInUse", closeWhileInUse},
-		{"ManyLinks", manyLinks},
-		{"ListenerClose", listenerClose},
-		{"DialNobody", dialNobody},
-		{"DialCancelled", dialCancelled},
-		{"Descriptors", descriptors},
-		{"Allocations", allocations},
-		{"Pieces", pieces},
-		{"PiecesHeld", piecesHeld},
-		{"Placed", placed},
+		{"Declared", 0, declared},
+		{"Exchange", 0, exchange},
+		{"Duplex", 0, duplex},
+		{"Nothing", 0, nothing},
+		{"Full", 0, full},
+		{"Vectored", 0, vectored},
+		{"WakeUp", 0, wakeUp},
+		{"EndOfStream", 0, endOfStream},
+		{"WriteAfterPeerClose", 0, writeAfterPeerClose},
+		{"AfterClose", 0, afterClose},
+		{"CloseWhileInUse", 0, closeWhileInUse},
+		{"ManyLinks", 0, manyLinks},
+		{"ListenerClose", 0, listenerClose},
+		{"DialNobody", 0, dialNobody},
+		{"DialCancelled", 0, dialCancelled},
+		{"Descriptors", 0, descriptors},
+		{"Allocations", 0, allocations},
+		{"Unheard", Listening, unheard},
+		{"Packet", Packeted, packet},
+		{"Home", Homed, home},
+		{"Pieces", Lender, pieces},
+		{"PiecesHeld", Lender, piecesHeld},
+		{"Placed", Placer, placed},
+		{"Piped", Piper, piped},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, setup) })
+		t.Run(c.name, func(t *testing.T) {
+			for _, k := range capabilities {
+				if c.needs&k.c != 0 && setup.Can&k.c == 0 {
+					t.Skipf("links of this transport are no transport.%s", k.name)
+				}
+			}
+			c.test(t, setup)
+		})
+	}
+}
+
+// declared: links can do what is said of them, and no more, at both ends.
+func declared(t *testing.T, setup Setup) {
+	a, b := connect(t, setup)
+	for _, k := range capabilities {
+		want := setup.Can&k.c != 0
+		if k.has(a) != want || k.has(b) != want {
+			t.Errorf("transport.%s: declared %v, the end that dialled %v, the other %v", k.name, want, k.has(a), k.has(b))
+		}
 	}
 }
 
 // connect returns both ends of a new link.
 func connect(t *testing.T, setup Setup) (dialed, accepted transport.Link) {
 	t.Helper()
-	ln, d := setup(t)
+	ln, d := setup.Open(t)
 	dialed, accepted = open(t, ln, d)
 	ln.Close()
 	t.Cleanup(func() {

@@ -62,13 +62,13 @@ func TestConformance(t *testing.T) {
 		"cm":      {host + "?connect=cm", Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			transporttest.Run(t, func(t *testing.T) (transport.Listener, transport.Dialer) {
+			transporttest.Run(t, transporttest.Setup{Can: transporttest.Listening | transporttest.Lender | transporttest.Placer, Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
 				ln, err := Listen(k.addr, k.o)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return ln, Dialer{k.o}
-			})
+			}})
 		})
 	}
 }
