@@ -18,6 +18,7 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/internal/evfd"
 	"github.com/leidenzipper/zipper/transport/internal/fdref"
+	"github.com/leidenzipper/zipper/transport/internal/iovec"
 )
 
 // DefaultSize is the room of each direction's ring in bytes.
@@ -51,6 +52,7 @@ func newLink(mem []byte, inFirst bool, fds [4]evfd.FD, conn *net.UnixConn, remot
 		l.in, l.out = l.out, l.in
 		l.data, l.peerRoom, l.peerData, l.room = fds[2], fds[3], fds[0], fds[1]
 	}
+	l.ref.Free = l.free
 	go l.watch()
 	return l
 }
@@ -59,13 +61,13 @@ func newLink(mem []byte, inFirst bool, fds [4]evfd.FD, conn *net.UnixConn, remot
 func (l *link) watch() {
 	var b [1]byte
 	l.conn.Read(b[:]) // any result means that the peer is gone, or breaks the rules
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return
 	}
 	l.dead.Store(true)
 	l.data.Raise()
 	l.room.Lower()
-	l.ref.Release(l.free)
+	l.ref.Release()
 }
 
 // hangUp wakes watch at both ends, even if a forked process has the socket too.
@@ -84,11 +86,11 @@ func (l *link) free() {
 }
 
 func (l *link) TryRead(p []byte) (int, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
 	n, err := l.read(p)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	return n, err
 }
 
@@ -118,11 +120,11 @@ func (l *link) read(p []byte) (int, error) {
 }
 
 func (l *link) TryWrite(bufs ...[]byte) (int, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
 	n, err := l.write(bufs)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	return n, err
 }
 
@@ -134,7 +136,7 @@ func (l *link) write(bufs [][]byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if n == 0 && !empty(bufs) {
+	if n == 0 && !iovec.Empty(bufs) {
 		// Full: block the descriptor, say so, and look again, because the reader may have missed it.
 		l.room.Block()
 		l.out.full.Store(1)
@@ -153,20 +155,11 @@ func (l *link) write(bufs [][]byte) (int, error) {
 	return n, err
 }
 
-func empty(bufs [][]byte) bool {
-	for _, b := range bufs {
-		if len(b) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 func (l *link) Arm() bool {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return true
 	}
-	defer l.ref.Release(l.free)
+	defer l.ref.Release()
 	l.armed = true
 	l.in.sleeping.Store(1)
 	if _, _, n, err := l.in.used(); n > 0 || err != nil || l.dead.Load() {
@@ -182,7 +175,7 @@ func (l *link) Unheard() (time.Duration, bool) { return 0, true } // the same ho
 func (l *link) Remote() string                 { return l.remote }
 
 func (l *link) Close() error {
-	l.ref.Close(l.free) // first: watch must not take this end's close for the peer's
-	l.hangUp()          // at once, whatever calls are still running here
+	l.ref.Close() // first: watch must not take this end's close for the peer's
+	l.hangUp()    // at once, whatever calls are still running here
 	return nil
 }

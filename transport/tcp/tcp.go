@@ -37,7 +37,6 @@ const (
 type link struct {
 	fd     int
 	ref    fdref.Ref
-	free   func()
 	remote string
 	here   netip.Addr
 	there  netip.Addr
@@ -51,12 +50,12 @@ var (
 )
 
 func (l *link) TryRead(p []byte) (int, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
 	// Raw: the socket does not block, so the scheduler need not know.
 	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	if n == 0 && len(p) == 0 {
 		return 0, nil
 	}
@@ -77,20 +76,20 @@ func (l *link) read(n int, e syscall.Errno) (int, error) {
 }
 
 func (l *link) TryFill(p *transport.Pipe, n int) (int, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
 	k, e := p.Fill(l.fd, n)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	return l.read(k, e)
 }
 
 func (l *link) TryDrain(p *transport.Pipe) (int, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
 	n, e := p.Drain(l.fd)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	return l.written(n, e)
 }
 
@@ -114,22 +113,22 @@ func (l *link) TryWrite(bufs ...[]byte) (int, error) {
 	if k == 0 {
 		return 0, nil
 	}
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
 	msg := unix.Msghdr{Iov: &vec[0]}
 	msg.SetIovlen(k)
 	n, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(l.fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	return l.written(int(n), e)
 }
 
 func (l *link) writeOne(p []byte) (int, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
 	n, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	return l.written(int(n), e)
 }
 
@@ -150,11 +149,11 @@ const repeats = 4
 // Unheard is from TCP's own acknowledgements, which the peer's kernel sends while the process is stopped. A closed window is not a segment that
 // waits: probes of it are answered.
 func (l *link) Unheard() (time.Duration, bool) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, false
 	}
 	info, err := unix.GetsockoptTCPInfo(l.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	if err != nil || info.Unacked == 0 || info.Retransmits < repeats {
 		return 0, err == nil
 	}
@@ -167,11 +166,11 @@ const offload = 64<<10 - 321
 
 // Packet is known from when the link is connected.
 func (l *link) Packet() int {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0
 	}
 	mss, err := unix.GetsockoptInt(l.fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	if err != nil || mss <= 0 {
 		return 0
 	}
@@ -191,7 +190,7 @@ func (l *link) Arm() bool      { return false }
 func (l *link) Remote() string { return l.remote }
 
 func (l *link) Close() error {
-	l.ref.Close(l.free)
+	l.ref.Close()
 	return nil
 }
 
@@ -219,7 +218,7 @@ func newLink(c *net.TCPConn) (*link, error) {
 		return nil, fmt.Errorf("prepare socket: %w", dupErr)
 	}
 	l := &link{fd: fd, remote: "tcp " + c.RemoteAddr().String(), here: address(c.LocalAddr()), there: address(c.RemoteAddr())}
-	l.free = func() { unix.Close(fd) }
+	l.ref.Free = func() { unix.Close(fd) }
 	return l, nil
 }
 

@@ -94,11 +94,11 @@ func (b *block) Scarce() bool { return 2*b.l.in.lent() >= len(b.l.in.blocks) }
 
 func (b *block) Release() {
 	l := b.l
-	if l.ref.Acquire(l.free) { // else nobody writes to it any more
+	if l.ref.Acquire() { // else nobody writes to it any more
 		if err := l.in.giveBack(b); err != nil {
 			l.broken(err)
 		}
-		l.ref.Release(l.free)
+		l.ref.Release()
 	}
 	l.arena.release() // an error is of freeing: nothing to be done
 }
@@ -108,10 +108,10 @@ var _ transport.Lender = (*link)(nil)
 func (l *link) MaxPiece() int { return int(l.out.remote.size) }
 
 func (l *link) TryBorrow() (transport.Block, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return nil, transport.ErrClosed
 	}
-	defer l.ref.Release(l.free)
+	defer l.ref.Release()
 	var b *block
 	err := l.get(func() (_ bool, err error) {
 		b, err = l.in.next()
@@ -165,9 +165,9 @@ func (l *link) piece(head []byte, n int, body func() (verbs.Range, holder, error
 	if len(head)+n > l.MaxPiece() {
 		return fmt.Errorf("%s: piece of %d bytes, %d at most", l.remote, len(head)+n, l.MaxPiece())
 	}
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return transport.ErrClosed
 	}
-	defer l.ref.Release(l.free)
+	defer l.ref.Release()
 	return l.put(func() (bool, error) { return l.out.piece(head, body) })
 }

@@ -22,6 +22,7 @@ const readerAccess = verbs.RemoteWrite
 // newLink makes this end's queue pairs and memory. It takes over a reference of the device, not the control.
 func newLink(d *device, p Place, c control, o Options) (*link, error) {
 	l := &link{d: d, place: p, control: c, remote: "verbs " + c.remote(), room: -1}
+	l.ref.Free = l.free
 	if err := l.open(o); err != nil {
 		return nil, errors.Join(err, l.destroy())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/internal/evfd"
 	"github.com/leidenzipper/zipper/transport/internal/fdref"
+	"github.com/leidenzipper/zipper/transport/internal/iovec"
 )
 
 // flushLimit bounds how long a closed link stays to deliver what was written.
@@ -164,11 +165,11 @@ func (l *link) free() {
 }
 
 func (l *link) TryRead(p []byte) (int, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
 	n, err := l.read(p)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	return n, err
 }
 
@@ -206,18 +207,18 @@ func (l *link) get(look func() (got bool, err error)) error {
 }
 
 func (l *link) TryWrite(bufs ...[]byte) (int, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
 	n, err := l.write(bufs)
-	l.ref.Release(l.free)
+	l.ref.Release()
 	return n, err
 }
 
 func (l *link) write(bufs [][]byte) (n int, err error) {
 	err = l.put(func() (bool, error) {
 		n, err = l.out.send(bufs)
-		return n > 0 || empty(bufs), err
+		return n > 0 || iovec.Empty(bufs), err
 	})
 	if n > 0 {
 		return n, nil // an error comes with the next call
@@ -259,20 +260,11 @@ func (l *link) unwritable(cause error) error {
 	return cause
 }
 
-func empty(bufs [][]byte) bool {
-	for _, b := range bufs {
-		if len(b) > 0 {
-			return false
-		}
-	}
-	return true
-}
-
 func (l *link) Arm() bool {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return true
 	}
-	defer l.ref.Release(l.free)
+	defer l.ref.Release()
 	if err := l.in.arm(); err != nil {
 		l.broken(err)
 		return true
@@ -290,10 +282,10 @@ func (l *link) Arm() bool {
 // Unheard never knows, because an adapter that is not answered gives up by itself, after about 2 s with the default Timeout. But a link of which nobody
 // writes any more does not hear of that unless it asks: this does, and if it was so ends the link.
 func (l *link) Unheard() (time.Duration, bool) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return 0, false
 	}
-	defer l.ref.Release(l.free)
+	defer l.ref.Release()
 	l.out.mu.Lock()
 	_, err := l.out.poll()
 	l.out.mu.Unlock()
@@ -308,6 +300,6 @@ func (l *link) WriteFD() int   { return int(l.room) }
 func (l *link) Remote() string { return l.remote }
 
 func (l *link) Close() error {
-	l.ref.Close(l.free)
+	l.ref.Close()
 	return nil
 }

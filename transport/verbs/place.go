@@ -95,10 +95,10 @@ func registered(pd *verbs.PD, a verbs.Access, u Unmaps) regions {
 var errFork = errors.New("this kernel does not copy registered pages on fork (Linux 5.12 does), so the program's memory is not registered")
 
 func (l *link) Pin(mem []byte) (transport.Region, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return nil, transport.ErrClosed
 	}
-	defer l.ref.Release(l.free)
+	defer l.ref.Release()
 	s, err := l.sources.get(mem)
 	if err != nil {
 		return nil, err
@@ -119,10 +119,10 @@ func (l *link) TrySendPinned(head []byte, r transport.Region, off, n int) error 
 }
 
 func (l *link) Expect(key uint64, from int64, mem []byte) (transport.Region, error) {
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return nil, transport.ErrClosed
 	}
-	defer l.ref.Release(l.free)
+	defer l.ref.Release()
 	s, err := l.targets.get(mem)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (l *link) announce(x *expected, key uint64) error {
 // Release also tells the peer, if there are bytes that it has not put there.
 func (x *expected) Release() {
 	l := x.l
-	if l.ref.Acquire(l.free) {
+	if l.ref.Acquire() {
 		if l.in.unexpect(x) {
 			l.out.mu.Lock()
 			l.out.withdrawn = append(l.out.withdrawn, x.number)
@@ -180,7 +180,7 @@ func (x *expected) Release() {
 			}
 			l.out.mu.Unlock()
 		}
-		l.ref.Release(l.free)
+		l.ref.Release()
 	}
 	l.through(x.memory.r.put())
 }
@@ -286,10 +286,10 @@ func (l *link) TryPlace(head []byte, b transport.Block, from int, key uint64, at
 	if !ok {
 		return false, l.TryLend(head, b, from)
 	}
-	if !l.ref.Acquire(l.free) {
+	if !l.ref.Acquire() {
 		return false, transport.ErrClosed
 	}
-	defer l.ref.Release(l.free)
+	defer l.ref.Release()
 	n := k.n - from
 	whole := false
 	err = l.put(func() (bool, error) {
