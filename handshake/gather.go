@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/leidenzipper/zipper/vrank"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -211,16 +212,12 @@ func (g *Gather) disagree(l []wire.Cluster) string {
 	return fmt.Sprintf("layout %s here, but %s in the ranks of job %q already there: start all clusters with the same layout", format(l), format(g.layout), g.job)
 }
 
-// format writes a layout as users write it: "a=4,b=2".
 func format(l []wire.Cluster) string {
-	var b strings.Builder
+	clusters := make([]vrank.Cluster, len(l))
 	for i, c := range l {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%s=%d", c.Name, c.Size)
+		clusters[i] = vrank.Cluster{Name: c.Name, Size: int(c.Size)}
 	}
-	return b.String()
+	return vrank.Format(clusters)
 }
 
 // maxSpans bounds how much is listed.

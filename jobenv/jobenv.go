@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leidenzipper/zipper/vrank"
 )
 
 // The variables. Ranks inside the cluster come from the cluster's own MPI, never from here.
@@ -35,10 +37,7 @@ const (
 const DefaultPort = 7475
 
 // Cluster is one entry of the layout.
-type Cluster struct {
-	Name string
-	Size int // ranks, at least 1
-}
+type Cluster = vrank.Cluster
 
 // Job is what the variables say.
 type Job struct {
@@ -193,22 +192,13 @@ func ParseLayout(s string) ([]Cluster, error) {
 			return nil, fmt.Errorf("%s=%q: cluster %q stands there twice", VarLayout, s, name)
 		}
 		seen[name] = true
-		l = append(l, Cluster{name, n})
+		l = append(l, Cluster{Name: name, Size: n})
 	}
 	return l, nil
 }
 
 // FormatLayout is the inverse of ParseLayout.
-func FormatLayout(l []Cluster) string {
-	var b strings.Builder
-	for i, c := range l {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%s=%d", c.Name, c.Size)
-	}
-	return b.String()
-}
+func FormatLayout(l []Cluster) string { return vrank.Format(l) }
 
 // Environ returns the variables that make a child process part of the job.
 func (j Job) Environ() []string {

@@ -22,7 +22,7 @@ func ParseOrder(s string, layout []Cluster) ([]Cluster, error) {
 				return nil, fmt.Errorf("order: %q: want CLUSTER or CLUSTER=RANKS, as in a,b=2,a", part)
 			}
 		}
-		runs = append(runs, Cluster{name, n})
+		runs = append(runs, Cluster{Name: name, Size: n})
 	}
 	return runs, CheckOrder(runs, layout)
 }
@@ -61,7 +61,7 @@ func OrderOf(clusters []string) (runs []Cluster) {
 			runs[n-1].Size++
 			continue
 		}
-		runs = append(runs, Cluster{c, 1})
+		runs = append(runs, Cluster{Name: c, Size: 1})
 	}
 	return runs
 }

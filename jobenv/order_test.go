@@ -7,7 +7,7 @@ import (
 )
 
 func TestOrder(t *testing.T) {
-	layout := []Cluster{{"a", 3}, {"b", 2}}
+	layout := []Cluster{{Name: "a", Size: 3}, {Name: "b", Size: 2}}
 	order, err := ParseOrder("b=1,a,a,b,a", layout)
 	if err != nil {
 		t.Fatal(err)
@@ -30,12 +30,12 @@ func TestOrder(t *testing.T) {
 	}
 	many := make([]Cluster, 1<<17)
 	for i := range many {
-		many[i] = Cluster{[]string{"a", "b"}[i%2], 1}
+		many[i] = Cluster{Name: []string{"a", "b"}[i%2], Size: 1}
 	}
-	if err := CheckOrder(many, []Cluster{{"a", 1 << 16}, {"b", 1 << 16}}); err == nil || !strings.Contains(err.Error(), "at most") {
+	if err := CheckOrder(many, []Cluster{{Name: "a", Size: 1 << 16}, {Name: "b", Size: 1 << 16}}); err == nil || !strings.Contains(err.Error(), "at most") {
 		t.Errorf("262143 bytes: %v", err)
 	}
-	if VirtualRanks([]Cluster{{"a", 1}, {"a", 2}, {"b", 2}}, layout) != nil {
+	if VirtualRanks([]Cluster{{Name: "a", Size: 1}, {Name: "a", Size: 2}, {Name: "b", Size: 2}}, layout) != nil {
 		t.Error("ranks cluster by cluster are another order")
 	}
 	for s, want := range map[string]string{"a=2,b=2": "2 ranks of cluster a, the job has 3", "a=3,b=2,c": `names cluster "c"`, "a=x": `"a=x": want`, "a=0": "want", "a=3,b=2,": `names cluster ""`} {

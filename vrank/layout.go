@@ -10,12 +10,25 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // Cluster is one cluster's share of a job.
 type Cluster struct {
 	Name string
 	Size int // ranks, at least 1
+}
+
+// Format writes clusters as users do: "a=4,b=2".
+func Format(clusters []Cluster) string {
+	var b strings.Builder
+	for i, c := range clusters {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s=%d", c.Name, c.Size)
+	}
+	return b.String()
 }
 
 // Layout is the order and size of all clusters of a job.
