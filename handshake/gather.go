@@ -220,9 +220,6 @@ func format(l []wire.Cluster) string {
 	return vrank.Format(clusters)
 }
 
-// maxSpans bounds how much is listed.
-const maxSpans = 20
-
 // spans writes increasing numbers as "1-2,5".
 func spans(n []int) string {
 	var b strings.Builder

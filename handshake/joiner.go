@@ -14,9 +14,6 @@ type Joiner struct {
 	told  int // Notices that came
 }
 
-// maxTold is how many Notices of a forwarder are passed on.
-const maxTold = 10
-
 // NewJoiner starts an exchange for a link that has just been made.
 func NewJoiner(id Identity) (*Joiner, error) {
 	if err := id.Validate(); err != nil {

@@ -8,9 +8,6 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// maxRefusals bounds how many different refusals a Gather remembers: strangers cause them too.
-const maxRefusals = 4
-
 // refusal is a reason for which ranks of a cluster were not let in.
 type refusal struct {
 	cluster string

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	joining "github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 	"github.com/leidenzipper/zipper/jobenv"
@@ -128,7 +128,7 @@ func chained(t testing.TB, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
 	var zippers []jobenv.Zipper
 	var all []*forwarder.Forwarder
 	for i := range len(sizes) - 1 {
-		f, addr := serve(t, func(c *forwarder.Config) { c.Dial = joining.Open })
+		f, addr := serve(t, func(c *forwarder.Config) { c.Dial = dial.Open })
 		all = append(all, f)
 		zippers = append(zippers, jobenv.Zipper{Ports: []jobenv.Port{{Cluster: string(rune('a' + i)), Address: addr}, {Cluster: string(rune('b' + i)), Address: addr}}})
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	joining "github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/jobenv"
 )
@@ -23,7 +23,7 @@ func newHopNet(t testing.TB, stages []int, sizes ...int) *hopNet {
 	n := &hopNet{job: jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second}, sizes: sizes}
 	for s, width := range stages {
 		for range width {
-			f, addr := serve(t, func(c *forwarder.Config) { c.Dial = joining.Open })
+			f, addr := serve(t, func(c *forwarder.Config) { c.Dial = dial.Open })
 			p := newProxy(t, addr)
 			a := p.ln.Addr().String()
 			n.proxies, n.forwarders = append(n.proxies, p), append(n.forwarders, f)

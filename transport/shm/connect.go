@@ -21,11 +21,7 @@ const (
 	magic    = 0x5a53484d
 	version  = 1
 	helloLen = 16
-	maxSize  = 1 << 28
 )
-
-// handOver bounds the time for handing over the descriptors.
-const handOver = 5 * time.Second
 
 // Listener takes links in at a unix socket. Safe for concurrent use.
 type Listener struct {
@@ -36,13 +32,13 @@ type Listener struct {
 var _ transport.Listener = (*Listener)(nil)
 
 // Listen waits for links at a path, which only this user may open. size is the room of each ring in bytes, a power
-// of two of at least 4096; 0 means DefaultSize. A socket that a dead process has left at the path is replaced.
+// of two of at least 4 KiB; 0 means DefaultSize. A socket that a dead process has left at the path is replaced.
 func Listen(path string, size int) (*Listener, error) {
 	if size == 0 {
 		size = DefaultSize
 	}
-	if size < 4096 || size > maxSize || size&(size-1) != 0 {
-		return nil, fmt.Errorf("shm: ring of %d bytes, want a power of two from 4096 to %d", size, maxSize)
+	if !fits(uint64(size)) {
+		return nil, fmt.Errorf("shm: ring of %d bytes, want a power of two from %d to %d", size, minSize, maxSize)
 	}
 	addr := &net.UnixAddr{Name: path, Net: "unix"}
 	l, err := net.ListenUnix("unix", addr)
@@ -205,7 +201,7 @@ func receive(c *net.UnixConn, path string) (*link, error) {
 		return fail("this is not a forwarder's socket")
 	case binary.LittleEndian.Uint32(hello[4:]) != version:
 		return fail("version %d there, %d here: use the same release at both ends", binary.LittleEndian.Uint32(hello[4:]), version)
-	case size < 4096 || size > maxSize || size&(size-1) != 0:
+	case !fits(size):
 		return fail("ring of %d bytes", size)
 	}
 	var st unix.Stat_t

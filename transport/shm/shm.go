@@ -21,9 +21,6 @@ import (
 	"github.com/leidenzipper/zipper/transport/internal/iovec"
 )
 
-// DefaultSize is the room of each direction's ring in bytes.
-const DefaultSize = 1 << 20
-
 // link is one end.
 type link struct {
 	ref    fdref.Ref

@@ -20,20 +20,6 @@ import (
 	"github.com/leidenzipper/zipper/transport/internal/fdref"
 )
 
-// maxVec is how many slices one writev takes; more wait for the next call. Small, so that it fits on the stack.
-const maxVec = 64
-
-// Unsent is how many bytes a socket holds that it cannot send yet. The kernel would take megabytes, and what overtakes bulk in the queues above
-// (small messages, the go-ahead for messages in the other direction) would wait behind them: seconds, where a slow link is shared.
-const Unsent = 128 << 10
-
-// BBR, where it is the system's default, sets a timer for every packet that it lets go: at the speed of a cluster's network that takes more processor
-// time than the data (docs/measurements.md). Reno is allowed to everybody. Other defaults stay.
-const (
-	pacing   = "bbr"
-	unpacing = "reno"
-)
-
 type link struct {
 	fd     int
 	ref    fdref.Ref
@@ -143,9 +129,6 @@ func (l *link) written(n int, e syscall.Errno) (int, error) {
 	return 0, l.fail("write", e)
 }
 
-// repeats is how often a segment must have gone out again in vain: with Linux's first time-out of 200 ms the last time after 3 s.
-const repeats = 4
-
 // Unheard is from TCP's own acknowledgements, which the peer's kernel sends while the process is stopped. A closed window is not a segment that
 // waits: probes of it are answered.
 func (l *link) Unheard() (time.Duration, bool) {
@@ -159,10 +142,6 @@ func (l *link) Unheard() (time.Duration, bool) {
 	}
 	return time.Duration(info.Last_ack_recv) * time.Millisecond, true
 }
-
-// offload is what Linux puts into one packet at most, which the network card, or the kernel just before it, cuts into segments: a whole number of them
-// (64 KiB without the room for headers, net/ipv4/tcp.c, tcp_xmit_size_goal; a card may be set to take more).
-const offload = 64<<10 - 321
 
 // Packet is known from when the link is connected.
 func (l *link) Packet() int {

@@ -18,11 +18,6 @@ import (
 	"github.com/leidenzipper/zipper/transport/addr"
 )
 
-const (
-	resolveLimit = 10 * time.Second // of one step of finding the way
-	partingLimit = 2 * time.Second  // how long close waits for the peer to hear of it
-)
-
 // cmControl is a connection of the communication manager, with the exchange of private.go. It is about the queue pair that the dialing end writes to; the
 // other one takes the same path.
 type cmControl struct {

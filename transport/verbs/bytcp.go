@@ -90,7 +90,7 @@ func (c tcpControl) both(kind byte) error {
 }
 
 func (c tcpControl) refuse(reason error) {
-	c.SetDeadline(time.Now().Add(time.Second))
+	c.SetDeadline(time.Now().Add(refuseLimit))
 	refuse(c, reason)
 }
 

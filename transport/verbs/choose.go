@@ -45,13 +45,12 @@ func (p PortInfo) String() string {
 	return fmt.Sprintf("%s:%d (%s, %s)", p.Device, p.Port, kind, strings.TrimPrefix(p.State, "PORT_"))
 }
 
-// timeout is Options.Timeout of a link that has none. Soft-RoCE may spoil what it sends again (docs/infiniband.md), so it is not to do that because
-// the peer's host is busy.
+// timeout is Options.Timeout of a link that has none.
 func (p PortInfo) timeout() uint8 {
 	if p.Soft {
-		return 19
+		return softTimeout
 	}
-	return 16
+	return defaultTimeout
 }
 
 // Place is where a link begins: a port with the entries of its tables.

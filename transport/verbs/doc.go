@@ -54,22 +54,22 @@ func (o Options) at(a addr.Verbs) Options {
 
 func (o Options) withDefaults() Options {
 	if o.Slots == 0 {
-		o.Slots = 64
+		o.Slots = defaultSlots
 	}
 	if o.SlotSize == 0 {
-		o.SlotSize = 8 << 10
+		o.SlotSize = defaultSlotSize
 	}
 	if o.Blocks == 0 {
-		o.Blocks = 8
+		o.Blocks = defaultBlocks
 	}
 	if o.BlockSize == 0 {
-		o.BlockSize = 132 << 10
+		o.BlockSize = defaultBlockSize
 	}
 	if o.Retries == 0 {
-		o.Retries = 7
+		o.Retries = defaultRetries
 	}
 	if o.Proof == 0 {
-		o.Proof = 20 * time.Second
+		o.Proof = defaultProof
 	}
 	return o
 }

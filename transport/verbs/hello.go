@@ -25,17 +25,8 @@ const (
 	kindProven = 3
 	kindRefuse = 4
 
-	helloLen   = 88
-	maxMessage = 1024
-	version    = 4
-)
-
-// Bounds of what a peer may ask for.
-const (
-	minSlots, maxSlots       = 4, 4096
-	minSlotSize, maxSlotSize = 256, 1 << 20
-	minBlocks, maxBlocks     = 1, 256
-	minBlock, maxBlock       = 4 << 10, 8 << 20
+	helloLen = 88
+	version  = 4
 )
 
 var magic = [4]byte{'Z', 'I', 'P', 'V'}

@@ -18,9 +18,6 @@ import (
 	"github.com/leidenzipper/zipper/transport/internal/iovec"
 )
 
-// flushLimit bounds how long a closed link stays to deliver what was written.
-const flushLimit = 5 * time.Second
-
 // link is one end. Reader and writer have nothing in common but the cause of a failure.
 type link struct {
 	ref     fdref.Ref

@@ -106,9 +106,6 @@ func (h *host) link(ctx context.Context, c control, o Options) (*link, error) {
 	return establish(ctx, c, d, p, o)
 }
 
-// handshakes is how many connection exchanges a listener runs at a time.
-const handshakes = 64
-
 // Listener takes links in. Safe for concurrent use.
 type Listener struct {
 	from   acceptor

@@ -22,11 +22,7 @@ import (
 //
 // The writer puts every byte of a place once at most, in rising order, and both ends forget the place with its last byte. So a peer that
 // repeats itself cannot change what the program has already been given.
-const (
-	expectLen, withdrawLen, placedLen = 44, 4, 16
-
-	maxPlaces = 512 // of a link
-)
+const expectLen, withdrawLen, placedLen = 44, 4, 16
 
 // place is where the peer expects pieces.
 type place struct {

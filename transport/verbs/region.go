@@ -15,12 +15,6 @@ type Unmaps interface {
 	Since(seen uint64, f func(from, to uintptr)) uint64
 }
 
-// Bounds of what one cache of registrations keeps for those who may come back.
-const (
-	maxKept      = 128
-	maxKeptBytes = 256 << 20
-)
-
 // registration is a *verbs.MR.
 type registration interface {
 	Bytes() []byte
