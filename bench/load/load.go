@@ -111,7 +111,7 @@ func Run(ctx context.Context, o Options) (Row, error) {
 	start := time.Now()
 	if err := w.join(ctx); err != nil {
 		w.close()
-		return row, err
+		return row, errors.Join(err, context.Cause(ctx)) // whose end closes what joins
 	}
 	row.JoinS = time.Since(start).Seconds()
 	stop := context.AfterFunc(ctx, w.close) // unblocks everything
