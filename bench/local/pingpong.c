@@ -1,5 +1,6 @@
-/* The time of an 8-byte ping-pong between ranks 0 and 1, which belong to one cluster; the others wait. Prints the median of 200 times
- * 2000 round trips, one way, in us. Run by scripts/bench with and without libmmpi: what does it cost a message that crosses nothing? */
+/* The time of an 8-byte ping-pong between ranks 0 and 1, which belong to one cluster; the others
+ * wait. Prints the median of 200 times 2000 round trips, one way, in us. Run by scripts/bench with
+ * and without libmmpi: what does it cost a message that crosses nothing? */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Why the last call of each thread failed. Of _Thread_local memory a library that is opened late has but a few hundred bytes: so a pointer, freed when the thread ends. */
+/* Why the last call of each thread failed. Of _Thread_local memory a library that is opened late
+ * has but a few hundred bytes: so a pointer, freed when the thread ends. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t why;
 static int kept;
@@ -22,7 +23,8 @@ const char *zn_error(void) {
   return text ? text : "no error";
 }
 
-/* What native MPI finds wrong it tells the program's error handler, which may call MPI_Abort: then this thread has the engine's lock already. */
+/* What native MPI finds wrong it tells the program's error handler, which may call MPI_Abort: then
+ * this thread has the engine's lock already. */
 static _Thread_local int within;
 
 int zn_within(void) { return within; }
@@ -63,12 +65,24 @@ int zn_cancel(const z_native *n, uintptr_t cell) {
   return back(n->cancel((z_cell *)cell));
 }
 
-zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, uintptr_t send, uintptr_t recv, int64_t send_bytes,
-                 const int64_t *send_counts, const int64_t *send_displs, const int64_t *recv_counts, const int64_t *recv_displs,
-                 int64_t count, int64_t extent, uint64_t type, uint64_t mpi_op, int32_t commutative) {
-  z_coll c = {.op = op, .root = root, .send = (const void *)send, .recv = (void *)recv, .send_bytes = send_bytes,
-              .send_counts = send_counts, .send_displs = send_displs, .recv_counts = recv_counts, .recv_displs = recv_displs,
-              .count = count, .extent = extent, .type = type, .mpi_op = mpi_op, .commutative = commutative};
+zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, uintptr_t send, uintptr_t recv,
+                 int64_t send_bytes, const int64_t *send_counts, const int64_t *send_displs, const int64_t *recv_counts,
+                 const int64_t *recv_displs, int64_t count, int64_t extent, uint64_t type, uint64_t mpi_op,
+                 int32_t commutative) {
+  z_coll c = {.op = op,
+              .root = root,
+              .send = (const void *)send,
+              .recv = (void *)recv,
+              .send_bytes = send_bytes,
+              .send_counts = send_counts,
+              .send_displs = send_displs,
+              .recv_counts = recv_counts,
+              .recv_displs = recv_displs,
+              .count = count,
+              .extent = extent,
+              .type = type,
+              .mpi_op = mpi_op,
+              .commutative = commutative};
   zn_token r = {0};
   within++;
   r.error = back(n->coll((void *)comm, &c, &r.token));

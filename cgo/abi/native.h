@@ -1,12 +1,20 @@
-/* Calls through z_native, for Go, which cannot call function pointers. Results come by value: nothing escapes. */
+/* Calls through z_native, for Go, which cannot call function pointers. Results come by value:
+ * nothing escapes. */
 #ifndef ZIPPER_ABI_NATIVE_H
 #define ZIPPER_ABI_NATIVE_H
 #include "abi.h"
 
-typedef struct zn_probe { int32_t found; z_probe probe; } zn_probe;
-typedef struct zn_token { int32_t error; uint64_t token; } zn_token;
+typedef struct zn_probe {
+  int32_t found;
+  z_probe probe;
+} zn_probe;
+typedef struct zn_token {
+  int32_t error;
+  uint64_t token;
+} zn_token;
 
-/* ze_error's text, of the calling thread: an exported function and what it calls are on the thread that called it. zn_set_error takes text, which malloc made. */
+/* ze_error's text, of the calling thread: an exported function and what it calls are on the thread
+ * that called it. zn_set_error takes text, which malloc made. */
 void zn_set_error(char *text);
 const char *zn_error(void);
 
@@ -17,12 +25,14 @@ int zn_imrecv(const z_native *n, uintptr_t cell, uint64_t message);
 int zn_irecv(const z_native *n, uintptr_t cell);
 int zn_test(const z_native *n, uintptr_t cell);
 int zn_cancel(const z_native *n, uintptr_t cell);
-zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, uintptr_t send, uintptr_t recv, int64_t send_bytes,
-                 const int64_t *send_counts, const int64_t *send_displs, const int64_t *recv_counts, const int64_t *recv_displs,
-                 int64_t count, int64_t extent, uint64_t type, uint64_t mpi_op, int32_t commutative);
+zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, uintptr_t send, uintptr_t recv,
+                 int64_t send_bytes, const int64_t *send_counts, const int64_t *send_displs, const int64_t *recv_counts,
+                 const int64_t *recv_displs, int64_t count, int64_t extent, uint64_t type, uint64_t mpi_op,
+                 int32_t commutative);
 int zn_coll_test(const z_native *n, uint64_t token);
 int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op);
-/* arith.c: inout = inout fn in, over bytes bytes of numbers; -1: no such function of such numbers. */
+/* arith.c: inout = inout fn in, over bytes bytes of numbers; -1: no such function of such
+ * numbers. */
 int zn_compute(int32_t fn, int32_t number, uintptr_t inout, uintptr_t in, int64_t bytes);
 void zn_fail(const z_native *n, int32_t code, const char *reason);
 #endif

@@ -1,17 +1,23 @@
 //go:build openmpi || mpich
 
 #include "binding.h"
+#include "../abi/abi.h"
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../abi/abi.h"
 
 #define COMM(x) ((MPI_Comm)(x))
 #define TYPE(x) ((MPI_Datatype)(x))
 #define OP(x) ((MPI_Op)(x))
-#define REQ(r) MPI_Request r_ = (MPI_Request)*(r)
+#define REQ(r) MPI_Request r_ = (MPI_Request)(*(r))
 /* The request is declared before e is evaluated: e uses r_. */
-#define OUT(r, e) do { MPI_Request r_ = MPI_REQUEST_NULL; int e_ = (e); *(r) = (uintptr_t)r_; return e_; } while (0)
+#define OUT(r, e)                      \
+  do {                                 \
+    MPI_Request r_ = MPI_REQUEST_NULL; \
+    int e_ = (e);                      \
+    *(r) = (uintptr_t)r_;              \
+    return e_;                         \
+  } while (0)
 #define IN(p, in_place) ((in_place) ? MPI_IN_PLACE : (p))
 
 static void from(b_status *o, MPI_Status *s) {
@@ -19,7 +25,10 @@ static void from(b_status *o, MPI_Status *s) {
   int cancelled = 0;
   MPI_Test_cancelled(s, &cancelled);
   if (!cancelled) MPI_Get_elements_x(s, MPI_BYTE, &n);
-  o->source = s->MPI_SOURCE; o->tag = s->MPI_TAG; o->cancelled = cancelled; o->bytes = n;
+  o->source = s->MPI_SOURCE;
+  o->tag = s->MPI_TAG;
+  o->cancelled = cancelled;
+  o->bytes = n;
 }
 
 int b_init(int required, int *provided) {
@@ -30,7 +39,11 @@ int b_init(int required, int *provided) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   return MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
-int b_initialized(void) { int f = 0; MPI_Initialized(&f); return f; }
+int b_initialized(void) {
+  int f = 0;
+  MPI_Initialized(&f);
+  return f;
+}
 int b_finalize(void) { return MPI_Finalize(); }
 void b_abort(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
 double b_wtime(void) { return MPI_Wtime(); }
@@ -57,12 +70,14 @@ uintptr_t b_world(void) { return (uintptr_t)MPI_COMM_WORLD; }
 uintptr_t b_self(void) { return (uintptr_t)MPI_COMM_SELF; }
 uintptr_t b_comm_null(void) { return (uintptr_t)MPI_COMM_NULL; }
 uintptr_t b_datatype(int t) {
-  const MPI_Datatype d[B_TYPES] = {MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T,
-                                   MPI_UINT64_T, MPI_FLOAT, MPI_DOUBLE, MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_BYTE};
+  const MPI_Datatype d[B_TYPES] = {MPI_INT8_T,          MPI_INT16_T,          MPI_INT32_T,  MPI_INT64_T, MPI_UINT8_T,
+                                   MPI_UINT16_T,        MPI_UINT32_T,         MPI_UINT64_T, MPI_FLOAT,   MPI_DOUBLE,
+                                   MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_BYTE};
   return (uintptr_t)d[t];
 }
 uintptr_t b_predefined_op(int o) {
-  const MPI_Op d[B_OPS] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
+  const MPI_Op d[B_OPS] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX, MPI_LAND,
+                           MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR};
   return (uintptr_t)d[o];
 }
 int b_undefined(void) { return MPI_UNDEFINED; }
@@ -120,8 +135,12 @@ int b_comm_tag_ub(uintptr_t c, int *ub) {
   return e;
 }
 
-int b_send(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c) { return MPI_Send(p, n, TYPE(t), dest, tag, COMM(c)); }
-int b_ssend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c) { return MPI_Ssend(p, n, TYPE(t), dest, tag, COMM(c)); }
+int b_send(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c) {
+  return MPI_Send(p, n, TYPE(t), dest, tag, COMM(c));
+}
+int b_ssend(const void *p, int n, uintptr_t t, int dest, int tag, uintptr_t c) {
+  return MPI_Ssend(p, n, TYPE(t), dest, tag, COMM(c));
+}
 b_outcome b_recv(void *p, int n, uintptr_t t, int src, int tag, uintptr_t c) {
   MPI_Status s;
   b_outcome o = {.error = MPI_Recv(p, n, TYPE(t), src, tag, COMM(c), &s), .done = 1};
@@ -167,7 +186,8 @@ b_outcome b_wait(uintptr_t r) {
   o.request = (uintptr_t)r_;
   return o;
 }
-/* One after the other: Open MPI 4.1's MPI_Waitall hangs, in programs that ask for a thread level, if a request has failed and another is not over. */
+/* One after the other: Open MPI 4.1's MPI_Waitall hangs, in programs that ask for a thread level,
+ * if a request has failed and another is not over. */
 void b_wait_each(int n, const uintptr_t *requests, b_outcome *out) {
   for (int i = 0; i < n; i++) out[i] = b_wait(requests[i]);
 }
@@ -179,21 +199,30 @@ int b_cancel(uintptr_t *r) {
 }
 
 /* Blocking when r is 0, else nonblocking. */
-#define BOTH(r, block, start, ...) do { if (!(r)) return block(__VA_ARGS__); OUT(r, start(__VA_ARGS__, &r_)); } while (0)
+#define BOTH(r, block, start, ...)       \
+  do {                                   \
+    if (!(r)) return block(__VA_ARGS__); \
+    OUT(r, start(__VA_ARGS__, &r_));     \
+  } while (0)
 
 int b_barrier(uintptr_t c, uintptr_t *r) { BOTH(r, MPI_Barrier, MPI_Ibarrier, COMM(c)); }
-int b_bcast(void *p, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r) { BOTH(r, MPI_Bcast, MPI_Ibcast, p, n, TYPE(t), root, COMM(c)); }
-int b_reduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int root, uintptr_t c, uintptr_t *r) {
+int b_bcast(void *p, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Bcast, MPI_Ibcast, p, n, TYPE(t), root, COMM(c));
+}
+int b_reduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int root, uintptr_t c,
+             uintptr_t *r) {
   BOTH(r, MPI_Reduce, MPI_Ireduce, IN(in, in_place), out, n, TYPE(t), OP(op), root, COMM(c));
 }
 int b_allreduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r) {
   BOTH(r, MPI_Allreduce, MPI_Iallreduce, IN(in, in_place), out, n, TYPE(t), OP(op), COMM(c));
 }
-int b_scan(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int exclusive, uintptr_t c, uintptr_t *r) {
+int b_scan(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int exclusive, uintptr_t c,
+           uintptr_t *r) {
   if (exclusive) BOTH(r, MPI_Exscan, MPI_Iexscan, IN(in, in_place), out, n, TYPE(t), OP(op), COMM(c));
   BOTH(r, MPI_Scan, MPI_Iscan, IN(in, in_place), out, n, TYPE(t), OP(op), COMM(c));
 }
-int b_reduce_scatter(const void *in, int in_place, void *out, const int *counts, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r) {
+int b_reduce_scatter(const void *in, int in_place, void *out, const int *counts, uintptr_t t, uintptr_t op, uintptr_t c,
+                     uintptr_t *r) {
   BOTH(r, MPI_Reduce_scatter, MPI_Ireduce_scatter, IN(in, in_place), out, counts, TYPE(t), OP(op), COMM(c));
 }
 int b_gather(const void *in, int n, void *out, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
@@ -208,17 +237,22 @@ int b_allgather(const void *in, int n, void *out, uintptr_t t, uintptr_t c, uint
 int b_alltoall(const void *in, int n, void *out, uintptr_t t, uintptr_t c, uintptr_t *r) {
   BOTH(r, MPI_Alltoall, MPI_Ialltoall, in, n, TYPE(t), out, n, TYPE(t), COMM(c));
 }
-int b_gatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
+int b_gatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t,
+              int root, uintptr_t c, uintptr_t *r) {
   BOTH(r, MPI_Gatherv, MPI_Igatherv, IN(in, in_place), n, TYPE(t), out, counts, displs, TYPE(t), root, COMM(c));
 }
-int b_scatterv(const void *in, const int *counts, const int *displs, void *out, int in_place, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r) {
+int b_scatterv(const void *in, const int *counts, const int *displs, void *out, int in_place, int n, uintptr_t t,
+               int root, uintptr_t c, uintptr_t *r) {
   BOTH(r, MPI_Scatterv, MPI_Iscatterv, in, counts, displs, TYPE(t), IN(out, in_place), n, TYPE(t), root, COMM(c));
 }
-int b_allgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, uintptr_t c, uintptr_t *r) {
+int b_allgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t,
+                 uintptr_t c, uintptr_t *r) {
   BOTH(r, MPI_Allgatherv, MPI_Iallgatherv, IN(in, in_place), n, TYPE(t), out, counts, displs, TYPE(t), COMM(c));
 }
-int b_alltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts, const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r) {
-  BOTH(r, MPI_Alltoallv, MPI_Ialltoallv, IN(in, in_place), scounts, sdispls, TYPE(t), out, rcounts, rdispls, TYPE(t), COMM(c));
+int b_alltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts,
+                const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r) {
+  BOTH(r, MPI_Alltoallv, MPI_Ialltoallv, IN(in, in_place), scounts, sdispls, TYPE(t), out, rcounts, rdispls, TYPE(t),
+       COMM(c));
 }
 
 #define WIN(x) ((MPI_Win)(x))
@@ -237,10 +271,13 @@ int b_win_free(uintptr_t *win) {
   *win = (uintptr_t)w;
   return e;
 }
-int b_put(const void *p, int n, int target, int64_t at, uintptr_t win) { return MPI_Put(p, n, MPI_BYTE, target, (MPI_Aint)at, n, MPI_BYTE, WIN(win)); }
+int b_put(const void *p, int n, int target, int64_t at, uintptr_t win) {
+  return MPI_Put(p, n, MPI_BYTE, target, (MPI_Aint)at, n, MPI_BYTE, WIN(win));
+}
 int b_win_flush(int target, uintptr_t win) { return MPI_Win_flush(target, WIN(win)); }
-/* MPI_Win_sync alone moves nothing on in some libraries: a probe does, if it finds nothing and, in MPICH, its communicator has other processes. So it is for a
- * tag that is hardly ever used, the highest that every library has. */
+/* MPI_Win_sync alone moves nothing on in some libraries: a probe does, if it finds nothing and, in
+ * MPICH, its communicator has other processes. So it is for a tag that is hardly ever used, the
+ * highest that every library has. */
 int b_win_sync(uintptr_t win) {
   int flag, e = MPI_Win_sync(WIN(win));
   return e ? e : MPI_Iprobe(MPI_ANY_SOURCE, 32767, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
@@ -248,9 +285,17 @@ int b_win_sync(uintptr_t win) {
 
 /* User operators: MPI passes no user data to them, so each slot has its own function. */
 extern void goReduce(int slot, void *in, void *inout, int n);
-#define SLOT(i) static void op##i(void *in, void *io, int *n, MPI_Datatype *t) { (void)t; goReduce(i, in, io, *n); }
-SLOT(0) SLOT(1) SLOT(2) SLOT(3) SLOT(4) SLOT(5) SLOT(6) SLOT(7) SLOT(8) SLOT(9) SLOT(10) SLOT(11) SLOT(12) SLOT(13) SLOT(14) SLOT(15)
-static MPI_User_function *const slots[B_OP_SLOTS] = {op0, op1, op2, op3, op4, op5, op6, op7, op8, op9, op10, op11, op12, op13, op14, op15};
+#define SLOT(i)                                                    \
+  static void op##i(void *in, void *io, int *n, MPI_Datatype *t) { \
+    (void)t;                                                       \
+    goReduce(i, in, io, *n);                                       \
+  }
+/* clang-format off */
+SLOT(0) SLOT(1) SLOT(2) SLOT(3) SLOT(4) SLOT(5) SLOT(6) SLOT(7)
+SLOT(8) SLOT(9) SLOT(10) SLOT(11) SLOT(12) SLOT(13) SLOT(14) SLOT(15)
+    /* clang-format on */
+    static MPI_User_function *const slots[B_OP_SLOTS] = {op0, op1, op2,  op3,  op4,  op5,  op6,  op7,
+                                                         op8, op9, op10, op11, op12, op13, op14, op15};
 int b_op_create(int slot, int commute, uintptr_t *op) {
   MPI_Op o;
   int e = MPI_Op_create(slots[slot], commute, &o);

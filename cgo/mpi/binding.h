@@ -1,14 +1,41 @@
-/* MPI's macros and handle types behind plain C, for cgo: handles are uintptr_t in both MPI libraries. */
+/* MPI's macros and handle types behind plain C, for cgo: handles are uintptr_t in both MPI
+ * libraries. */
 #ifndef ZIPPER_BINDING_H
 #define ZIPPER_BINDING_H
 #include <stdint.h>
 
-typedef struct b_status { int source, tag, cancelled; int64_t bytes; } b_status;
-/* What the calls that a message takes return: as values, for what C gets the address of Go has to allocate. */
-typedef struct b_request { int error; uintptr_t request; } b_request;
-typedef struct b_outcome { int error, done; uintptr_t request; b_status status; } b_outcome;
+typedef struct b_status {
+  int source, tag, cancelled;
+  int64_t bytes;
+} b_status;
+/* What the calls that a message takes return: as values, for what C gets the address of Go has to
+ * allocate. */
+typedef struct b_request {
+  int error;
+  uintptr_t request;
+} b_request;
+typedef struct b_outcome {
+  int error, done;
+  uintptr_t request;
+  b_status status;
+} b_outcome;
 
-enum b_type { B_INT8, B_INT16, B_INT32, B_INT64, B_UINT8, B_UINT16, B_UINT32, B_UINT64, B_FLOAT32, B_FLOAT64, B_COMPLEX64, B_COMPLEX128, B_BYTE, B_TYPES };
+enum b_type {
+  B_INT8,
+  B_INT16,
+  B_INT32,
+  B_INT64,
+  B_UINT8,
+  B_UINT16,
+  B_UINT32,
+  B_UINT64,
+  B_FLOAT32,
+  B_FLOAT64,
+  B_COMPLEX64,
+  B_COMPLEX128,
+  B_BYTE,
+  B_TYPES
+};
 enum b_op { B_SUM, B_PROD, B_MIN, B_MAX, B_LAND, B_LOR, B_LXOR, B_BAND, B_BOR, B_BXOR, B_OPS };
 
 /* Gives libmmpi the engine inside this program; the name of a missing function, or 0. */
@@ -50,21 +77,29 @@ enum { B_BATCH = 64 };
 void b_wait_each(int n, const uintptr_t *requests, b_outcome *out);
 int b_cancel(uintptr_t *r);
 
-/* Collectives: nonblocking with a request, blocking when r is 0. in == 0 with in_place: MPI_IN_PLACE. */
+/* Collectives: nonblocking with a request, blocking when r is 0. in == 0 with in_place:
+ * MPI_IN_PLACE. */
 int b_barrier(uintptr_t c, uintptr_t *r);
 int b_bcast(void *p, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
-int b_reduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int root, uintptr_t c, uintptr_t *r);
+int b_reduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int root, uintptr_t c,
+             uintptr_t *r);
 int b_allreduce(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r);
-int b_scan(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int exclusive, uintptr_t c, uintptr_t *r);
-int b_reduce_scatter(const void *in, int in_place, void *out, const int *counts, uintptr_t t, uintptr_t op, uintptr_t c, uintptr_t *r);
+int b_scan(const void *in, int in_place, void *out, int n, uintptr_t t, uintptr_t op, int exclusive, uintptr_t c,
+           uintptr_t *r);
+int b_reduce_scatter(const void *in, int in_place, void *out, const int *counts, uintptr_t t, uintptr_t op, uintptr_t c,
+                     uintptr_t *r);
 int b_gather(const void *in, int n, void *out, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
 int b_scatter(const void *in, void *out, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
 int b_allgather(const void *in, int n, void *out, uintptr_t t, uintptr_t c, uintptr_t *r);
 int b_alltoall(const void *in, int n, void *out, uintptr_t t, uintptr_t c, uintptr_t *r);
-int b_gatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
-int b_scatterv(const void *in, const int *counts, const int *displs, void *out, int in_place, int n, uintptr_t t, int root, uintptr_t c, uintptr_t *r);
-int b_allgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t, uintptr_t c, uintptr_t *r);
-int b_alltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts, const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r);
+int b_gatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t,
+              int root, uintptr_t c, uintptr_t *r);
+int b_scatterv(const void *in, const int *counts, const int *displs, void *out, int in_place, int n, uintptr_t t,
+               int root, uintptr_t c, uintptr_t *r);
+int b_allgatherv(const void *in, int in_place, int n, void *out, const int *counts, const int *displs, uintptr_t t,
+                 uintptr_t c, uintptr_t *r);
+int b_alltoallv(const void *in, int in_place, const int *scounts, const int *sdispls, void *out, const int *rcounts,
+                const int *rdispls, uintptr_t t, uintptr_t c, uintptr_t *r);
 
 /* A window of n bytes that MPI allocates, locked for all (shared) from here to b_win_free. */
 int b_win_allocate(int64_t n, uintptr_t c, void **memory, uintptr_t *win);
@@ -73,7 +108,7 @@ int b_put(const void *p, int n, int target, int64_t at, uintptr_t win);
 int b_win_flush(int target, uintptr_t win);
 int b_win_sync(uintptr_t win);
 
-int b_op_create(int slot, int commute, uintptr_t *op);   /* slot < B_OP_SLOTS calls goReduce(slot, …) */
+int b_op_create(int slot, int commute, uintptr_t *op); /* slot < B_OP_SLOTS calls goReduce(slot, …) */
 int b_op_free(uintptr_t *op);
 #define B_OP_SLOTS 16
 #endif

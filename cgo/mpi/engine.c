@@ -5,14 +5,15 @@
 #include "binding.h"
 #include <dlfcn.h>
 
-/* The go tool does not see that a header in another directory has changed: this line, changed with it, tells it so. */
+/* The go tool does not see that a header in another directory has changed: this line, changed with
+ * it, tells it so. */
 _Static_assert(Z_ABI_VERSION == 8, "abi.h has changed: say so here, so that this file is compiled anew");
 
 /* Absent when the program is linked with the MPI library alone: then there is nothing to zip. */
 extern void mmpi_register_engine(uint32_t abi, const z_engine *) __attribute__((weak));
 
-/* The engine's functions are exported by this very program (package cgo/abi); cgo cannot link them across packages, the
- * dynamic linker can. */
+/* The engine's functions are exported by this very program (package cgo/abi); cgo cannot link them
+ * across packages, the dynamic linker can. */
 const char *b_register_engine(void) {
   static z_engine engine;
   if (!mmpi_register_engine) return 0;

@@ -1,15 +1,19 @@
-/* What the preloaded library (preload/unmaps.c) and the engine share: notes of memory that the program gives back to the system, or was about to. */
+/* What the preloaded library (preload/unmaps.c) and the engine share: notes of memory that the
+ * program gives back to the system, or was about to. */
 #ifndef ZIPPER_UNMAPS_H
 #define ZIPPER_UNMAPS_H
 #include <stdint.h>
 
 #define ZU_NOTES 1024
 
-/* Note t, counted from 0, is in note[t % ZU_NOTES]; number is t + 1 when from and to (the first byte behind) are valid, written after them. A reader
- * that finds another number does not know what was noted, and has to think of the whole address space. All fields are atomic. */
+/* Note t, counted from 0, is in note[t % ZU_NOTES]; number is t + 1 when from and to (the first
+ * byte behind) are valid, written after them. A reader that finds another number does not know what
+ * was noted, and has to think of the whole address space. All fields are atomic. */
 typedef struct zu_list {
   uint64_t count;
-  struct { uint64_t number, from, to; } note[ZU_NOTES];
+  struct {
+    uint64_t number, from, to;
+  } note[ZU_NOTES];
 } zu_list;
 
 #define ZU_SYMBOL "zipper_unmaps" /* the list, in libmmpi-unmaps.so */

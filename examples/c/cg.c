@@ -1,10 +1,12 @@
-/* Conjugate gradients on the 2-D Poisson equation, split by rows over all ranks; it checks its own result.
+/* Conjugate gradients on the 2-D Poisson equation, split by rows over all ranks; it checks its own
+ * result.
  *
  *   cg [N [TOLERANCE]]        grid of N x N points (default 96), relative residual (default 1e-10)
  *
- * The right-hand side is made from a known solution u, so the error of what the solver finds is known exactly. Each
- * iteration exchanges one row with the neighbours (point to point) and sums two numbers over all ranks (Allreduce).
- * Prints "verified" and exits with 0 only if the residual and the error are small enough on every rank.
+ * The right-hand side is made from a known solution u, so the error of what the solver finds is
+ * known exactly. Each iteration exchanges one row with the neighbours (point to point) and sums two
+ * numbers over all ranks (Allreduce). Prints "verified" and exits with 0 only if the residual and
+ * the error are small enough on every rank.
  */
 #include <math.h>
 #include <mpi.h>
@@ -12,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int n, rank, size, first, rows; /* my rows are first .. first+rows-1; each vector has one halo row on both sides */
+/* my rows are first .. first+rows-1; each vector has one halo row on both sides */
+static int n, rank, size, first, rows;
 
 static double *vector(void) {
   double *v = calloc((size_t)(rows + 2) * n, sizeof *v);
@@ -58,7 +61,8 @@ int main(int argc, char **argv) {
   n = argc > 1 ? atoi(argv[1]) : 96;
   double tolerance = argc > 2 ? atof(argv[2]) : 1e-10;
   if (n < size || tolerance <= 0) {
-    if (rank == 0) fprintf(stderr, "cg: the grid needs at least one row per rank, and the tolerance must be positive\n");
+    if (rank == 0)
+      fprintf(stderr, "cg: the grid needs at least one row per rank, and the tolerance must be positive\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   first = (int)((long)n * rank / size);
@@ -100,7 +104,8 @@ int main(int argc, char **argv) {
     worst[1] = fmax(worst[1], fabs(u[i] - x[i]));
   }
   MPI_Allreduce(worst, all, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  /* An error e has a residual A e, and the smallest eigenvalue of A is about 2 h^2: this bounds the one by the other. */
+  /* An error e has a residual A e, and the smallest eigenvalue of A is about 2 h^2: this bounds the
+   * one by the other. */
   int good = all[0] <= 10 * tolerance * norm && all[1] <= 10 * tolerance * norm / (2 * h * h) && all[1] < 1e-3;
   if (rank == 0) {
     printf("cg: %d x %d points on %d ranks, %d iterations\n", n, n, size, iterations);

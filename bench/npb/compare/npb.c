@@ -1,5 +1,6 @@
-/* CG, MG and IS on one process in plain C: the yardstick for the speed of the Go kernels (bench/npb). Same algorithms, same class
- * tables, same verification. Build: cc -O3 -o npb-c npb.c -lm. Run: npb-c cg|mg|is S|W|A. Prints seconds and verified or not. */
+/* CG, MG and IS on one process in plain C: the yardstick for the speed of the Go kernels
+ * (bench/npb). Same algorithms, same class tables, same verification. Build: cc -O3 -o npb-c npb.c
+ * -lm. Run: npb-c cg|mg|is S|W|A. Prints seconds and verified or not. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,8 @@ static double next(void) {
 }
 
 static int report(const char *kernel, char class, double seconds, int ok) {
-  printf("{\"kernel\":\"%s\",\"class\":\"%c\",\"seconds\":%.6f,\"verified\":%s}\n", kernel, class, seconds, ok ? "true" : "false");
+  printf("{\"kernel\":\"%s\",\"class\":\"%c\",\"seconds\":%.6f,\"verified\":%s}\n", kernel, class, seconds,
+         ok ? "true" : "false");
   return ok ? 0 : 1;
 }
 
@@ -45,7 +47,8 @@ static void make_matrix(int nonzer, double rcond, double shift) {
       idx[k] = at;
       v[k++] = x;
     }
-    for (int l = 0; l < k; l++) if (idx[l] == i) v[l] = 0.5, found = 1;
+    for (int l = 0; l < k; l++)
+      if (idx[l] == i) v[l] = 0.5, found = 1;
     if (!found) idx[k] = i, v[k++] = 0.5;
     for (int a = 0; a < k; a++)
       for (int b = 0; b < k; b++) {
@@ -71,14 +74,25 @@ static void make_matrix(int nonzer, double rcond, double shift) {
     for (size_t o = first[i]; o < first[i + 1]; o++) {
       size_t t = order[o];
       int c = tcol[t], p = place[c];
-      if (p >= from && p < len && col[p] == c) { val[p] += tval[t]; continue; }
+      if (p >= from && p < len && col[p] == c) {
+        val[p] += tval[t];
+        continue;
+      }
       place[c] = len;
       col[len] = c;
       val[len++] = tval[t];
     }
   }
   start[n] = len;
-  free(trow); free(tcol); free(tval); free(first); free(order); free(place); free(idx); free(seen); free(v);
+  free(trow);
+  free(tcol);
+  free(tval);
+  free(first);
+  free(order);
+  free(place);
+  free(idx);
+  free(seen);
+  free(v);
 }
 
 static double dot(const double *a, const double *b) {
@@ -91,16 +105,17 @@ static int cg(char class) {
   int nonzer, steps = class == 'B' ? 75 : 15;
   double shift, want;
   switch (class) {
-    case 'S': n = 1400, nonzer = 7, shift = 10, want = 8.5971775078648; break;
-    case 'W': n = 7000, nonzer = 8, shift = 12, want = 10.362595087124; break;
-    case 'A': n = 14000, nonzer = 11, shift = 20, want = 17.130235054029; break;
-    case 'B': n = 75000, nonzer = 13, shift = 60, want = 22.712745482631; break;
-    default: return 2;
+  case 'S': n = 1400, nonzer = 7, shift = 10, want = 8.5971775078648; break;
+  case 'W': n = 7000, nonzer = 8, shift = 12, want = 10.362595087124; break;
+  case 'A': n = 14000, nonzer = 11, shift = 20, want = 17.130235054029; break;
+  case 'B': n = 75000, nonzer = 13, shift = 60, want = 22.712745482631; break;
+  default: return 2;
   }
   state = 314159265;
   next();
   make_matrix(nonzer, 0.1, shift);
-  double *x = malloc(8 * n), *z = malloc(8 * n), *p = malloc(8 * n), *q = malloc(8 * n), *r = malloc(8 * n), zeta = 0, t = 0;
+  double *x = malloc(8 * n), *z = malloc(8 * n), *p = malloc(8 * n), *q = malloc(8 * n), *r = malloc(8 * n), zeta = 0,
+         t = 0;
   for (int timed = 0; timed < 2; timed++) {
     for (int i = 0; i < n; i++) x[i] = 1;
     t = now();
@@ -134,7 +149,14 @@ static int cg(char class) {
 
 /* ---- IS ---- */
 static int is(char class) {
-  int bits = class == 'S' ? 16 : class == 'W' ? 20 : class == 'A' ? 23 : 25, mbits = class == 'S' ? 11 : class == 'W' ? 16 : class == 'A' ? 19 : 21;
+  int bits = class == 'S'   ? 16
+             : class == 'W' ? 20
+             : class == 'A' ? 23
+                            : 25,
+      mbits = class == 'S'   ? 11
+              : class == 'W' ? 16
+              : class == 'A' ? 19
+                             : 21;
   int keys = 1 << bits, max = 1 << mbits, nb = 1024 < max ? 1024 : max, shift = 0;
   while (max >> shift > nb) shift++;
   int32_t *key = malloc(4L * keys), *sorted = malloc(4L * keys), *count = malloc(4L * max);
@@ -176,7 +198,8 @@ static void wrap(double *g, int m) {
   for (int z = 1; z <= m; z++)
     for (int y = 1; y <= m; y++) AT(g, z, y, 0) = AT(g, z, y, m), AT(g, z, y, m + 1) = AT(g, z, y, 1);
   size_t line = sizeof(double) * (m + 2);
-  for (int z = 1; z <= m; z++) memcpy(&AT(g, z, 0, 0), &AT(g, z, m, 0), line), memcpy(&AT(g, z, m + 1, 0), &AT(g, z, 1, 0), line);
+  for (int z = 1; z <= m; z++)
+    memcpy(&AT(g, z, 0, 0), &AT(g, z, m, 0), line), memcpy(&AT(g, z, m + 1, 0), &AT(g, z, 1, 0), line);
   memcpy(&AT(g, 0, 0, 0), &AT(g, m, 0, 0), line * (m + 2));
   memcpy(&AT(g, m + 1, 0, 0), &AT(g, 1, 0, 0), line * (m + 2));
 }
@@ -191,7 +214,8 @@ static void residual(const double *u, const double *v, double *r, int m) {
     for (int y = 1; y <= m; y++) {
       sums(u, m, z, y);
       for (int i = 1; i <= m; i++)
-        AT(r, z, y, i) = AT(v, z, y, i) + 8.0 / 3 * AT(u, z, y, i) - 1.0 / 6 * (t2[i] + t1[i - 1] + t1[i + 1]) - 1.0 / 12 * (t2[i - 1] + t2[i + 1]);
+        AT(r, z, y, i) = AT(v, z, y, i) + 8.0 / 3 * AT(u, z, y, i) - 1.0 / 6 * (t2[i] + t1[i - 1] + t1[i + 1]) -
+                         1.0 / 12 * (t2[i - 1] + t2[i + 1]);
     }
   wrap(r, m);
 }
@@ -200,7 +224,8 @@ static void smooth(const double *r, double *u, int m, const double *c) {
     for (int y = 1; y <= m; y++) {
       sums(r, m, z, y);
       for (int i = 1; i <= m; i++)
-        AT(u, z, y, i) += c[0] * AT(r, z, y, i) + c[1] * (AT(r, z, y, i - 1) + AT(r, z, y, i + 1) + t1[i]) + c[2] * (t2[i] + t1[i - 1] + t1[i + 1]);
+        AT(u, z, y, i) += c[0] * AT(r, z, y, i) + c[1] * (AT(r, z, y, i - 1) + AT(r, z, y, i + 1) + t1[i]) +
+                          c[2] * (t2[i] + t1[i - 1] + t1[i + 1]);
     }
   wrap(u, m);
 }
@@ -214,7 +239,8 @@ static void restrict_(const double *f, double *c, int fine) {
       m = half;
       for (int x = 1; x <= half; x++) {
         int i = 2 * x;
-        AT(c, z, y, x) = 0.5 * row[i] + 0.25 * (row[i - 1] + row[i + 1] + t1[i]) + 0.125 * (t2[i] + t1[i - 1] + t1[i + 1]) + 0.0625 * (t2[i - 1] + t2[i + 1]);
+        AT(c, z, y, x) = 0.5 * row[i] + 0.25 * (row[i - 1] + row[i + 1] + t1[i]) +
+                         0.125 * (t2[i] + t1[i - 1] + t1[i + 1]) + 0.0625 * (t2[i - 1] + t2[i + 1]);
       }
     }
   wrap(c, half);
@@ -224,12 +250,15 @@ static void interpolate(const double *c, double *f, int half) {
   for (int z = 0; z <= half; z++)
     for (int y = 0; y <= half; y++) {
       int m = half;
-      const double *a = &AT(c, z, y, 0), *b = &AT(c, z, y + 1, 0), *d = &AT(c, z + 1, y, 0), *e = &AT(c, z + 1, y + 1, 0);
+      const double *a = &AT(c, z, y, 0), *b = &AT(c, z, y + 1, 0), *d = &AT(c, z + 1, y, 0),
+                   *e = &AT(c, z + 1, y + 1, 0);
       m = fine;
-      double *o = &AT(f, 2 * z, 2 * y, 0), *oy = &AT(f, 2 * z, 2 * y + 1, 0), *oz = &AT(f, 2 * z + 1, 2 * y, 0), *oyz = &AT(f, 2 * z + 1, 2 * y + 1, 0);
+      double *o = &AT(f, 2 * z, 2 * y, 0), *oy = &AT(f, 2 * z, 2 * y + 1, 0), *oz = &AT(f, 2 * z + 1, 2 * y, 0),
+             *oyz = &AT(f, 2 * z + 1, 2 * y + 1, 0);
       for (int x = 0; x <= half; x++) {
         int i = 2 * x;
-        double p = b[x] + a[x], q = d[x] + a[x], s = e[x] + d[x] + p, p1 = b[x + 1] + a[x + 1], q1 = d[x + 1] + a[x + 1], s1 = e[x + 1] + d[x + 1] + p1;
+        double p = b[x] + a[x], q = d[x] + a[x], s = e[x] + d[x] + p, p1 = b[x + 1] + a[x + 1],
+               q1 = d[x + 1] + a[x + 1], s1 = e[x + 1] + d[x + 1] + p1;
         o[i] += a[x];
         o[i + 1] += 0.5 * (a[x + 1] + a[x]);
         oy[i] += 0.5 * p;
@@ -243,7 +272,10 @@ static void interpolate(const double *c, double *f, int half) {
 }
 static int mg(char class) {
   int m = class == 'S' ? 32 : class == 'W' ? 128 : 256, steps = class == 'B' ? 20 : 4, levels = 0;
-  double want = class == 'S' ? 0.5307707005734e-04 : class == 'W' ? 0.6467329375339e-05 : class == 'A' ? 0.2433365309069e-05 : 0.1800564401355e-05;
+  double want = class == 'S'   ? 0.5307707005734e-04
+                : class == 'W' ? 0.6467329375339e-05
+                : class == 'A' ? 0.2433365309069e-05
+                               : 0.1800564401355e-05;
   double ca[3] = {-3.0 / 8, 1.0 / 32, -1.0 / 64}, cb[3] = {-3.0 / 17, 1.0 / 33, -1.0 / 61}, *c = class == 'B' ? cb : ca;
   double *u[16], *r[16], *v = NULL, t = 0, norm = 0;
   int size[16];

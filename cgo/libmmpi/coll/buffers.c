@@ -1,10 +1,11 @@
-/* From the program's buffers to contiguous bytes and back. A contiguous type costs no copy; any other is packed into memory
- * that lives as long as the collective, and unpacked at its end. Reductions keep the layout of their type, gaps
- * included, because operators work on elements; but gaps of the program's own buffers are never written. */
+/* From the program's buffers to contiguous bytes and back. A contiguous type costs no copy; any
+ * other is packed into memory that lives as long as the collective, and unpacked at its end.
+ * Reductions keep the layout of their type, gaps included, because operators work on elements; but
+ * gaps of the program's own buffers are never written. */
 #include "coll/coll.h"
 #include "type/op.h"
-#include <stdlib.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct chunk {
@@ -15,11 +16,11 @@ typedef struct chunk {
 struct zlater {
   zlater *next;
   const void *from;
-  int64_t bytes;        /* packed bytes; -1: `from` is laid out as the type */
+  int64_t bytes; /* packed bytes; -1: `from` is laid out as the type */
   void *to;
   int64_t count;
   MPI_Datatype type;
-  int held;             /* type is a duplicate of our own */
+  int held; /* type is a duplicate of our own */
 };
 
 void *zcoll_grab(zcoll *j, int64_t bytes) {
@@ -49,7 +50,8 @@ const char *zcoll_wrong(int rc) {
   switch (rc) {
   case MPI_ERR_ROOT: return "the root is no rank that can be one";
   case MPI_ERR_TYPE: return "a datatype is none, or has not been committed";
-  case MPI_ERR_BUFFER: return "a buffer is NULL, or the same as the other one, or MPI_IN_PLACE where that is not allowed";
+  case MPI_ERR_BUFFER:
+    return "a buffer is NULL, or the same as the other one, or MPI_IN_PLACE where that is not allowed";
   }
   return "the arguments do not describe a collective that can be done";
 }
@@ -118,11 +120,13 @@ int64_t zcoll_offset(zcoll *j, const zblocks *b, int i) {
   return t ? place(b, i, t->extent) : 0;
 }
 
-void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts, const int64_t **displs) {
+void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts,
+                   const int64_t **displs) {
   int64_t *bytes = zcoll_grab(j, n * 8), *at = zcoll_grab(j, n * 8), total = 0, lowest = INT64_MAX;
   int contiguous = how != ZB_COPY && !b->together;
   for (int i = 0; i < n && !j->rc; i++) {
-    if (zcoll_check_count(j, elements(b, i)) || elements(b, i) == 0) continue; /* without elements type and place may be anything */
+    /* without elements type and place may be anything */
+    if (zcoll_check_count(j, elements(b, i)) || elements(b, i) == 0) continue;
     const ztype *t = type_of(j, kind(b, i));
     if (!t || t->size == 0) continue;
     bytes[i] = elements(b, i) * t->size;

@@ -1,4 +1,5 @@
-/* Collectives on spanning communicators: the program's buffers as the engine wants them, contiguous bytes. */
+/* Collectives on spanning communicators: the program's buffers as the engine wants them, contiguous
+ * bytes. */
 #ifndef ZIPPER_COLL_H
 #define ZIPPER_COLL_H
 #include "core/error.h"
@@ -12,14 +13,14 @@
 /* n blocks of a buffer, one for each rank, as the program describes them. */
 typedef struct zblocks {
   void *buf;
-  const int *counts;        /* elements; NULL: `count` in every block */
+  const int *counts; /* elements; NULL: `count` in every block */
   int64_t count;
-  const int *displs;        /* NULL: one block after the other. In elements, with `types` in bytes */
+  const int *displs;         /* NULL: one block after the other. In elements, with `types` in bytes */
   const MPI_Aint *addresses; /* instead of displs: in bytes */
   const MPI_Datatype *types; /* NULL: `type` for every block */
   MPI_Datatype type;
-  int same;                 /* every block is the first */
-  int together;             /* one after the other in memory, whatever the types */
+  int same;     /* every block is the first */
+  int together; /* one after the other in memory, whatever the types */
 } zblocks;
 
 /* Something to do with the results once they are there. */
@@ -29,15 +30,15 @@ typedef struct zlater zlater;
 typedef struct zcoll {
   zcomm *comm;
   z_coll args;
-  int rc;             /* the first MPI error class met while preparing */
-  int nonblocking;    /* then the program may free types before the end */
-  void *memory;       /* chain of what zcoll_grab gave */
+  int rc;          /* the first MPI error class met while preparing */
+  int nonblocking; /* then the program may free types before the end */
+  void *memory;    /* chain of what zcoll_grab gave */
   zlater *later;
   int (*combine)(struct zcoll *); /* done before the results go to the program; error class. NULL: nothing to do */
-  void *operands;     /* … its own */
-  int (*launch)(zreq *r); /* other than by ze_coll; what it returns is in rc too when it fails */
-  MPI_Datatype type;  /* nonblocking reductions: ours to free; 0 = none */
-  MPI_Op op;          /* … and in use until the end; 0 = none */
+  void *operands;                 /* … its own */
+  int (*launch)(zreq *r);         /* other than by ze_coll; what it returns is in rc too when it fails */
+  MPI_Datatype type;              /* nonblocking reductions: ours to free; 0 = none */
+  MPI_Op op;                      /* … and in use until the end; 0 = none */
 } zcoll;
 
 void *zcoll_grab(zcoll *j, int64_t bytes); /* zeroed, lives until the end; NULL sets rc */
@@ -46,33 +47,40 @@ void *zcoll_grab(zcoll *j, int64_t bytes); /* zeroed, lives until the end; NULL 
 const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 
-/* The same for a buffer of n blocks: counts and displacements in bytes from the result. ZB_COPY: what is sent is also received
- * into (alltoall in place). Block `keep` of a ZB_RECV buffer (-1: none) is sent from there: in place. */
+/* The same for a buffer of n blocks: counts and displacements in bytes from the result. ZB_COPY:
+ * what is sent is also received into (alltoall in place). Block `keep` of a ZB_RECV buffer (-1:
+ * none) is sent from there: in place. */
 enum { ZB_SEND, ZB_COPY, ZB_RECV };
 int64_t zcoll_offset(zcoll *j, const zblocks *b, int i); /* where block i begins, in bytes from b->buf on */
-void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts, const int64_t **displs);
+void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts,
+                   const int64_t **displs);
 
-/* Buffers of reductions: elements laid out as the type, NULL only with rc set or without elements. The result has room
- * for `room` elements of which `results` are the program's at the end (untouched: none); in_place: `room` are there before. */
+/* Buffers of reductions: elements laid out as the type, NULL only with rc set or without elements.
+ * The result has room for `room` elements of which `results` are the program's at the end
+ * (untouched: none); in_place: `room` are there before. */
 const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type);
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
-/* What all reductions have in common: op is the engine's (enum z_coll_op), mpi_op the program's. rc, if that is set. */
+/* What all reductions have in common: op is the engine's (enum z_coll_op), mpi_op the program's.
+ * rc, if that is set. */
 int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op);
 
 /* The same collectives over an intercommunicator (coll/inter.c); arguments as the program's. */
 void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root);
 void zinter_gather(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root);
 void zinter_scatter(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root);
-void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to); /* a block to each of the other group, one from each */
+/* a block to each of the other group, one from each */
+void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to);
 void zinter_reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root);
 void zinter_allreduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op);
-void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type, MPI_Op op);
+void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type,
+                           MPI_Op op);
 
 /* The end: results into the program's buffers, everything freed but j itself. An MPI error code. */
 int zcoll_finish(zcoll *j);
 
-/* Collectives start in the program's order. While a nonblocking duplication is under way (idup.c) those started later wait at
- * the communicator's gate: its native step must come before theirs in every process. */
+/* Collectives start in the program's order. While a nonblocking duplication is under way (idup.c)
+ * those started later wait at the communicator's gate: its native step must come before theirs in
+ * every process. */
 typedef struct zgate {
   pthread_mutex_t lock;
   int closed, launching;
@@ -111,58 +119,62 @@ int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell);
 void zgate_close(zgate *g);
 void zgate_open(zgate *g); /* launches those that wait, until one of them closes the gate again */
 
-/* Does a blocking collective that is small and that another process leads (leaffast.c). 1: it is over in this process, or has failed: j->rc. 0: it is the engine's. */
+/* Does a blocking collective that is small and that another process leads (leaffast.c). 1: it is
+ * over in this process, or has failed: j->rc. 0: it is the engine's. */
 int zleaf_try(zcoll *j);
 
-/* One call of a collective: a request with a zcoll to prepare, then started, or started and waited for. */
+/* One call of a collective: a request with a zcoll to prepare, then started, or started and waited
+ * for. */
 zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function);
 static inline zcoll *zcoll_of(zreq *r) { return (zcoll *)r->extra; }
 int zcoll_start(zreq *r, MPI_Request *request);
 int zcoll_run(zreq *r);
 
-/* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`. PARAMS is the list of parameters in parentheses without
- * communicator and request, what follows it the same as arguments. On a communicator that does not span they are native; the
- * blocking one in the form that `inside` says, the same at all ranks, for not all may be idle. */
+/* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`. PARAMS is the list of parameters
+ * in parentheses without communicator and request, what follows it the same as arguments. On a
+ * communicator that does not span they are native; the blocking one in the form that `inside` says,
+ * the same at all ranks, for not all may be idle. */
 #define Z_LIST(...) __VA_ARGS__
-#define Z_COLLECTIVE_AS(inside, NAME, INAME, prepare, PARAMS, ...) \
-  int z_##NAME(Z_LIST PARAMS, MPI_Comm comm) {                     \
-    zcomm *c = zcomm_find(comm);                                           \
-    if (!c) inside(NAME, INAME, __VA_ARGS__, comm);                        \
-    zreq *r = zcoll_begin(c, 0, "MPI_" #NAME);                             \
-    prepare(zcoll_of(r), __VA_ARGS__);                                     \
-    return zcoll_run(r);                                                   \
-  }                                                                        \
-  int z_##INAME(Z_LIST PARAMS, MPI_Comm comm, MPI_Request *request) {      \
-    zcomm *c = zcomm_find(comm);                                           \
-    if (!c) return real.INAME(__VA_ARGS__, comm, request);                 \
-    zreq *r = zcoll_begin(c, 1, "MPI_" #INAME);                            \
-    prepare(zcoll_of(r), __VA_ARGS__);                                     \
-    return zcoll_start(r, request);                                        \
+#define Z_COLLECTIVE_AS(inside, NAME, INAME, prepare, PARAMS, ...)    \
+  int z_##NAME(Z_LIST PARAMS, MPI_Comm comm) {                        \
+    zcomm *c = zcomm_find(comm);                                      \
+    if (!c) inside(NAME, INAME, __VA_ARGS__, comm);                   \
+    zreq *r = zcoll_begin(c, 0, "MPI_" #NAME);                        \
+    prepare(zcoll_of(r), __VA_ARGS__);                                \
+    return zcoll_run(r);                                              \
+  }                                                                   \
+  int z_##INAME(Z_LIST PARAMS, MPI_Comm comm, MPI_Request *request) { \
+    zcomm *c = zcomm_find(comm);                                      \
+    if (!c) return real.INAME(__VA_ARGS__, comm, request);            \
+    zreq *r = zcoll_begin(c, 1, "MPI_" #INAME);                       \
+    prepare(zcoll_of(r), __VA_ARGS__);                                \
+    return zcoll_start(r, request);                                   \
   }
 
-#define Z_BY_REQUEST(NAME, INAME, ...) do {                                \
-    MPI_Request request;                                                   \
-    int failed = real.INAME(__VA_ARGS__, &request);                        \
-    return failed ? failed : z_wait_native(&request, MPI_STATUS_IGNORE);   \
+#define Z_BY_REQUEST(NAME, INAME, ...)                                   \
+  do {                                                                   \
+    MPI_Request request;                                                 \
+    int failed = real.INAME(__VA_ARGS__, &request);                      \
+    return failed ? failed : z_wait_native(&request, MPI_STATUS_IGNORE); \
   } while (0)
 
 /* After a barrier nobody waits long in the blocking form. */
-#define Z_BY_BARRIER(NAME, INAME, ...) do {                                \
-    int failed = z_native_barrier(comm);                                   \
-    if (!failed) {                                                         \
-      z_enter();                                                           \
-      failed = real.NAME(__VA_ARGS__);                                     \
-      z_leave();                                                           \
-    }                                                                      \
-    return failed;                                                         \
+#define Z_BY_BARRIER(NAME, INAME, ...)   \
+  do {                                   \
+    int failed = z_native_barrier(comm); \
+    if (!failed) {                       \
+      z_enter();                         \
+      failed = real.NAME(__VA_ARGS__);   \
+      z_leave();                         \
+    }                                    \
+    return failed;                       \
   } while (0)
 
 #define Z_COLLECTIVE(...) Z_COLLECTIVE_AS(Z_BY_REQUEST, __VA_ARGS__)
 
-/* The types of the MPI_Alltoallw or MPI_Ialltoallw that this thread has called in Fortran on a spanning communicator, until that takes them; else NULL (fortran.c). */
-extern _Thread_local struct zfortran_types {
-  const MPI_Fint *send, *receive;
-} zfortran_types;
+/* The types of the MPI_Alltoallw or MPI_Ialltoallw that this thread has called in Fortran on a
+ * spanning communicator, until that takes them; else NULL (fortran.c). */
+extern _Thread_local struct zfortran_types { const MPI_Fint *send, *receive; } zfortran_types;
 
 /* Checks while preparing: rc is set when one fails. */
 int zcoll_fail(zcoll *j, int class_);

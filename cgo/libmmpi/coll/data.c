@@ -1,5 +1,6 @@
-/* Collectives that move data, on communicators that span clusters: blocking and nonblocking ones share their preparation. The
- * engine does the work (package collectives); here the program's arguments become those of z_coll. */
+/* Collectives that move data, on communicators that span clusters: blocking and nonblocking ones
+ * share their preparation. The engine does the work (package collectives); here the program's
+ * arguments become those of z_coll. */
 #include "coll/coll.h"
 
 _Thread_local struct zfortran_types zfortran_types;
@@ -47,7 +48,8 @@ static void send_in_place(zcoll *j) {
 }
 
 static void receive_blocks(zcoll *j, const zblocks *to, int in_place) {
-  j->args.recv = zcoll_blocks(j, ZB_RECV, to, j->comm->size, in_place ? j->comm->rank : -1, &j->args.recv_counts, &j->args.recv_displs);
+  j->args.recv = zcoll_blocks(j, ZB_RECV, to, j->comm->size, in_place ? j->comm->rank : -1, &j->args.recv_counts,
+                              &j->args.recv_displs);
   if (in_place) send_in_place(j);
 }
 
@@ -65,15 +67,18 @@ static void gather(zcoll *j, const void *in, int n, MPI_Datatype type, void *out
   gather_blocks(j, in, n, type, &(zblocks){.buf = out, .count = m, .type = to}, root);
 }
 
-static void gatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts, const int *displs, MPI_Datatype to, int root) {
+static void gatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts, const int *displs,
+                    MPI_Datatype to, int root) {
   gather_blocks(j, in, n, type, &(zblocks){.buf = out, .counts = counts, .displs = displs, .type = to}, root);
 }
 
-Z_COLLECTIVE(Gather, Igather, gather, (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, int root), in, n, type, out, m,
-             to, root)
+Z_COLLECTIVE(Gather, Igather, gather,
+             (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, int root), in, n, type, out,
+             m, to, root)
 Z_COLLECTIVE(Gatherv, Igatherv, gatherv,
-             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[], MPI_Datatype to, int root), in, n, type,
-             out, counts, displs, to, root)
+             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[],
+              MPI_Datatype to, int root),
+             in, n, type, out, counts, displs, to, root)
 
 /* ---- scatter ---- */
 
@@ -99,20 +104,25 @@ static void scatter(zcoll *j, const void *in, int n, MPI_Datatype from, void *ou
   scatter_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = n, .type = from}, out, m, type, root);
 }
 
-static void scatterv(zcoll *j, const void *in, const int *counts, const int *displs, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root) {
-  scatter_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = counts, .displs = displs, .type = from}, out, m, type, root);
+static void scatterv(zcoll *j, const void *in, const int *counts, const int *displs, MPI_Datatype from, void *out,
+                     int m, MPI_Datatype type, int root) {
+  scatter_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = counts, .displs = displs, .type = from}, out, m,
+                 type, root);
 }
 
-Z_COLLECTIVE(Scatter, Iscatter, scatter, (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root), in, n, from, out,
-             m, type, root)
+Z_COLLECTIVE(Scatter, Iscatter, scatter,
+             (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root), in, n, from,
+             out, m, type, root)
 Z_COLLECTIVE(Scatterv, Iscatterv, scatterv,
-             (const void *in, const int counts[], const int displs[], MPI_Datatype from, void *out, int m, MPI_Datatype type, int root), in, counts,
-             displs, from, out, m, type, root)
+             (const void *in, const int counts[], const int displs[], MPI_Datatype from, void *out, int m,
+              MPI_Datatype type, int root),
+             in, counts, displs, from, out, m, type, root)
 
 /* ---- allgather ---- */
 
 static void allgather_blocks(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to) {
-  if (j->comm->inter) return zinter_exchange(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = count, .type = type, .same = 1}, to);
+  if (j->comm->inter)
+    return zinter_exchange(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = count, .type = type, .same = 1}, to);
   j->args.op = Z_ALLGATHERV;
   receive_blocks(j, to, in == MPI_IN_PLACE);
   if (in != MPI_IN_PLACE) send_block(j, in, count, type);
@@ -123,14 +133,17 @@ static void allgather(zcoll *j, const void *in, int n, MPI_Datatype type, void *
   allgather_blocks(j, in, n, type, &(zblocks){.buf = out, .count = m, .type = to});
 }
 
-static void allgatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts, const int *displs, MPI_Datatype to) {
+static void allgatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts,
+                       const int *displs, MPI_Datatype to) {
   allgather_blocks(j, in, n, type, &(zblocks){.buf = out, .counts = counts, .displs = displs, .type = to});
 }
 
-Z_COLLECTIVE(Allgather, Iallgather, allgather, (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to), in, n, type, out, m, to)
+Z_COLLECTIVE(Allgather, Iallgather, allgather,
+             (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to), in, n, type, out, m, to)
 Z_COLLECTIVE(Allgatherv, Iallgatherv, allgatherv,
-             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[], MPI_Datatype to), in, n, type, out,
-             counts, displs, to)
+             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[],
+              MPI_Datatype to),
+             in, n, type, out, counts, displs, to)
 
 /* ---- all to all ---- */
 
@@ -138,16 +151,19 @@ static void alltoall_blocks(zcoll *j, const zblocks *from, const zblocks *to) {
   if (j->comm->inter) return zinter_exchange(j, from, to);
   j->args.op = Z_ALLTOALLV;
   int in_place = from->buf == MPI_IN_PLACE, n = j->comm->size;
-  j->args.send = zcoll_blocks(j, in_place ? ZB_COPY : ZB_SEND, in_place ? to : from, n, -1, &j->args.send_counts, &j->args.send_displs);
+  j->args.send = zcoll_blocks(j, in_place ? ZB_COPY : ZB_SEND, in_place ? to : from, n, -1, &j->args.send_counts,
+                              &j->args.send_displs);
   if (!j->rc) j->args.recv = zcoll_blocks(j, ZB_RECV, to, n, -1, &j->args.recv_counts, &j->args.recv_displs);
 }
 
 static void alltoall(zcoll *j, const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to) {
   j->args.uniform = 1;
-  alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = n, .type = from}, &(zblocks){.buf = out, .count = m, .type = to});
+  alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .count = n, .type = from},
+                  &(zblocks){.buf = out, .count = m, .type = to});
 }
 
-static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MPI_Datatype from, void *out, const int *rc, const int *rd, MPI_Datatype to) {
+static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MPI_Datatype from, void *out,
+                      const int *rc, const int *rd, MPI_Datatype to) {
   alltoall_blocks(j, &(zblocks){.buf = (void *)(uintptr_t)in, .counts = sc, .displs = sd, .type = from},
                   &(zblocks){.buf = out, .counts = rc, .displs = rd, .type = to});
 }
@@ -159,8 +175,8 @@ static const MPI_Datatype *types_of(zcoll *j, const MPI_Fint *fortran, const MPI
   return all ? all : types;
 }
 
-static void alltoallw(zcoll *j, const void *in, const int *sc, const int *sd, const MPI_Datatype *from, void *out, const int *rc, const int *rd,
-                      const MPI_Datatype *to) {
+static void alltoallw(zcoll *j, const void *in, const int *sc, const int *sd, const MPI_Datatype *from, void *out,
+                      const int *rc, const int *rd, const MPI_Datatype *to) {
   struct zfortran_types fortran = zfortran_types;
   zfortran_types = (struct zfortran_types){NULL, NULL};
   if (in != MPI_IN_PLACE) from = types_of(j, fortran.send, from);
@@ -169,12 +185,15 @@ static void alltoallw(zcoll *j, const void *in, const int *sc, const int *sd, co
                   &(zblocks){.buf = out, .counts = rc, .displs = rd, .types = to});
 }
 
-Z_COLLECTIVE(Alltoall, Ialltoall, alltoall, (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to), in, n, from, out, m, to)
+Z_COLLECTIVE(Alltoall, Ialltoall, alltoall,
+             (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to), in, n, from, out, m, to)
 Z_COLLECTIVE(Alltoallv, Ialltoallv, alltoallv,
-             (const void *in, const int sc[], const int sd[], MPI_Datatype from, void *out, const int rc[], const int rd[], MPI_Datatype to), in, sc,
-             sd, from, out, rc, rd, to)
-/* Open MPI's MPI_Ialltoallw takes the arrays of types to be as long as the communicator's topology has neighbours, and reads beyond them. */
-Z_COLLECTIVE_AS(Z_BY_BARRIER, Alltoallw, Ialltoallw, alltoallw,
-             (const void *in, const int sc[], const int sd[], const MPI_Datatype from[], void *out, const int rc[], const int rd[],
-              const MPI_Datatype to[]),
+             (const void *in, const int sc[], const int sd[], MPI_Datatype from, void *out, const int rc[],
+              const int rd[], MPI_Datatype to),
              in, sc, sd, from, out, rc, rd, to)
+/* Open MPI's MPI_Ialltoallw takes the arrays of types to be as long as the communicator's topology
+ * has neighbours, and reads beyond them. */
+Z_COLLECTIVE_AS(Z_BY_BARRIER, Alltoallw, Ialltoallw, alltoallw,
+                (const void *in, const int sc[], const int sd[], const MPI_Datatype from[], void *out, const int rc[],
+                 const int rd[], const MPI_Datatype to[]),
+                in, sc, sd, from, out, rc, rd, to)

@@ -1,10 +1,12 @@
-/* Collectives over intercommunicators. Every process sends a block to each member of the other group and gets one from each, most
- * of them empty: one exchange over the members of both groups (Z_ALLTOALLV), of which the processes that give MPI_PROC_NULL
- * need to know nothing. Reductions exchange the operands and combine them where the result is wanted, in order of rank.
+/* Collectives over intercommunicators. Every process sends a block to each member of the other
+ * group and gets one from each, most of them empty: one exchange over the members of both groups
+ * (Z_ALLTOALLV), of which the processes that give MPI_PROC_NULL need to know nothing. Reductions
+ * exchange the operands and combine them where the result is wanted, in order of rank.
  *
- *	time L + blocks·m·G; bytes: broadcast from the root n·m for n members of the other group, allgather a·b·m, allreduce 2·a·b·m
+ *   time L + blocks·m·G; bytes: broadcast from the root n·m for n members of the other group,
+ *   allgather a·b·m, allreduce 2·a·b·m
  *
- * */
+ */
 #include "coll/coll.h"
 #include <string.h>
 
@@ -18,7 +20,8 @@ static enum role role(zcoll *j, int root) {
 }
 
 /* Blocks for the members of the other group as blocks for all. */
-static void widen(zcoll *j, const int64_t *counts, const int64_t *displs, const int64_t **wide_counts, const int64_t **wide_displs) {
+static void widen(zcoll *j, const int64_t *counts, const int64_t *displs, const int64_t **wide_counts,
+                  const int64_t **wide_displs) {
   int64_t *n = zcoll_grab(j, j->comm->size * 8), *at = zcoll_grab(j, j->comm->size * 8);
   *wide_counts = n, *wide_displs = at;
   if (!n || !at || !counts) return;
@@ -129,7 +132,8 @@ static void send_operand(zcoll *j, const void *in, int64_t count, MPI_Datatype t
 
 static void recv_operands(zcoll *j, void *out, int64_t count, int64_t take, int64_t results, MPI_Datatype type) {
   if (j->rc || count == 0) return;
-  int64_t bytes = count * j->args.extent, *counts = (int64_t *)(uintptr_t)j->args.recv_counts, *at = (int64_t *)(uintptr_t)j->args.recv_displs;
+  int64_t bytes = count * j->args.extent, *counts = (int64_t *)(uintptr_t)j->args.recv_counts,
+          *at = (int64_t *)(uintptr_t)j->args.recv_displs;
   operands *o = j->operands = zcoll_grab(j, sizeof *o);
   char *all = zcoll_grab(j, bytes * j->comm->peers);
   void *result = zcoll_result(j, out, results, results, type, 0, 0);
@@ -158,8 +162,10 @@ void zinter_allreduce(zcoll *j, const void *in, void *out, int count, MPI_Dataty
   recv_operands(j, out, count, 0, count, type);
 }
 
-/* What one group has is scattered over the other: both have as many elements in all. counts NULL: `count` for every member of my group. */
-void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type, MPI_Op op) {
+/* What one group has is scattered over the other: both have as many elements in all. counts NULL:
+ * `count` for every member of my group. */
+void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type,
+                           MPI_Op op) {
   int64_t total = 0, take = 0;
   int me = j->comm->rank - zcomm_first(j->comm), n = zcomm_members(j->comm);
   begin(j);

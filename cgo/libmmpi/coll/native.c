@@ -1,5 +1,6 @@
-/* The engine's collectives inside this cluster: native nonblocking collectives on the local part of a communicator. Ranks and
- * counts are local. Data is MPI_BYTE but for reductions. Called from inside the engine: nothing here may call it. */
+/* The engine's collectives inside this cluster: native nonblocking collectives on the local part of
+ * a communicator. Ranks and counts are local. Data is MPI_BYTE but for reductions. Called from
+ * inside the engine: nothing here may call it. */
 #include "coll/coll.h"
 #include "coll/smallstage.h"
 #include <limits.h>
@@ -9,7 +10,7 @@ typedef struct running {
   struct running *next;
   int over, rc;
   MPI_Request request;
-  zsmall *few;        /* not NULL: it is done like that instead */
+  zsmall *few;      /* not NULL: it is done like that instead */
   zcomm *asks;      /* not NULL: what smallstage.c needs is brought beside it */
   MPI_Datatype big; /* of a broadcast too long for int */
   int ints[];
@@ -43,13 +44,15 @@ static int broadcast(running *r, const z_coll *a, MPI_Comm comm) {
 /* Data movement with a block for each rank; `ints` has room for four arrays. */
 static int blocks(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {
   int *sc = r->ints, *sd = sc + n, *rc = sd + n, *rd = rc + n, root = rank == a->root;
-  int sends = a->op == Z_ALLTOALLV || (a->op == Z_SCATTERV && root), receives = a->op != Z_SCATTERV && (a->op != Z_GATHERV || root);
+  int sends = a->op == Z_ALLTOALLV || (a->op == Z_SCATTERV && root),
+      receives = a->op != Z_SCATTERV && (a->op != Z_GATHERV || root);
   if (a->send_bytes > INT_MAX || (sends && !(narrow(a->send_counts, n, sc) && narrow(a->send_displs, n, sd))) ||
       (receives && !(narrow(a->recv_counts, n, rc) && narrow(a->recv_displs, n, rd))))
     return MPI_ERR_COUNT;
   int bytes = (int)a->send_bytes;
   const void *mine = receives && a->op != Z_ALLTOALLV && a->send == (char *)a->recv + rd[rank] ? MPI_IN_PLACE : a->send;
-  void *place = root && sends && a->op == Z_SCATTERV && a->recv == (char *)(uintptr_t)a->send + sd[rank] ? MPI_IN_PLACE : a->recv;
+  void *place =
+      root && sends && a->op == Z_SCATTERV && a->recv == (char *)(uintptr_t)a->send + sd[rank] ? MPI_IN_PLACE : a->recv;
   switch (a->op) {
   case Z_GATHERV: return real.Igatherv(mine, bytes, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, a->root, comm, &r->request);
   case Z_SCATTERV: return real.Iscatterv(a->send, sc, sd, MPI_BYTE, place, bytes, MPI_BYTE, a->root, comm, &r->request);
@@ -121,7 +124,8 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
 static int progress(running *r, int *over) {
   if (r->few) return zsmall_test(r->few, over);
   int rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
-  if (!rc && !*over && !z_native_yields) rc = real.Test(&r->request, over, MPI_STATUS_IGNORE); /* only the second notices what the first has received */
+  /* only the second notices what the first has received */
+  if (!rc && !*over && !z_native_yields) rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
   return rc || !*over || !r->asks ? rc : zsmall_known(r->asks, over);
 }
 

@@ -3,8 +3,9 @@
 #include "type/op.h"
 #include <stddef.h>
 
-/* Whether a predefined operator is for a predefined type. Asked here, by a reduction of this process alone, since later only some processes would notice, in
- * MPI_Reduce_local, which raises its error on MPI_COMM_WORLD. */
+/* Whether a predefined operator is for a predefined type. Asked here, by a reduction of this
+ * process alone, since later only some processes would notice, in MPI_Reduce_local, which raises
+ * its error on MPI_COMM_WORLD. */
 static int undefined(const ztype *t, MPI_Datatype type, MPI_Op op) {
   static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
   int fn = t->predefined ? zop_fn(op) : 0, class_ = MPI_SUCCESS;
@@ -42,8 +43,10 @@ int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op m
   return MPI_SUCCESS;
 }
 
-/* Operands of `count` elements, a result of `results`; the result of Exscan at rank 0 stays as it is. */
-static void operands(zcoll *j, const void *in, void *out, int64_t count, int64_t results, MPI_Datatype type, int untouched) {
+/* Operands of `count` elements, a result of `results`; the result of Exscan at rank 0 stays as it
+ * is. */
+static void operands(zcoll *j, const void *in, void *out, int64_t count, int64_t results, MPI_Datatype type,
+                     int untouched) {
   int in_place = in == MPI_IN_PLACE;
   j->args.recv = zcoll_result(j, out, in_place ? count : results, results, type, in_place, untouched);
   j->args.send = in_place ? j->args.recv : zcoll_operand(j, in, count, type);
@@ -53,7 +56,8 @@ static void reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype 
   if (j->comm->inter) return zinter_reduce(j, in, out, count, type, op, root);
   if (zcoll_check_root(j, root) || zcoll_reduction(j, Z_REDUCE, count, type, op)) return;
   int at_root = j->comm->rank == root;
-  if (at_root && count && in == out && in != MPI_BOTTOM) zcoll_fail(j, MPI_ERR_BUFFER); /* so native libraries; of the other reductions only some refuse it */
+  /* so native libraries; of the other reductions only some refuse it */
+  if (at_root && count && in == out && in != MPI_BOTTOM) zcoll_fail(j, MPI_ERR_BUFFER);
   else if (at_root) operands(j, in, out, count, count, type, 0);
   else j->args.send = zcoll_operand(j, in, count, type);
 }
@@ -77,7 +81,8 @@ static void exscan(zcoll *j, const void *in, void *out, int count, MPI_Datatype 
 }
 
 /* counts NULL: `count` for every rank. */
-static void scatter_reduced(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type, MPI_Op op) {
+static void scatter_reduced(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type,
+                            MPI_Op op) {
   if (j->comm->inter) return zinter_reduce_scatter(j, in, out, counts, count, type, op);
   int n = j->comm->size;
   int64_t *all = zcoll_grab(j, n * 8), total = 0;
@@ -99,11 +104,15 @@ static void reduce_scatter_block(zcoll *j, const void *in, void *out, int count,
   scatter_reduced(j, in, out, NULL, count, type, op);
 }
 
-Z_COLLECTIVE(Reduce, Ireduce, reduce, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root), in, out, count, type, op, root)
-Z_COLLECTIVE(Allreduce, Iallreduce, allreduce, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in, out, count, type, op)
-Z_COLLECTIVE(Scan, Iscan, scan, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in, out, count, type, op)
-Z_COLLECTIVE(Exscan, Iexscan, exscan, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in, out, count, type, op)
-Z_COLLECTIVE(Reduce_scatter, Ireduce_scatter, reduce_scatter, (const void *in, void *out, const int counts[], MPI_Datatype type, MPI_Op op), in, out,
-             counts, type, op)
-Z_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op),
-             in, out, count, type, op)
+Z_COLLECTIVE(Reduce, Ireduce, reduce, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root),
+             in, out, count, type, op, root)
+Z_COLLECTIVE(Allreduce, Iallreduce, allreduce, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in,
+             out, count, type, op)
+Z_COLLECTIVE(Scan, Iscan, scan, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in, out, count,
+             type, op)
+Z_COLLECTIVE(Exscan, Iexscan, exscan, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in, out,
+             count, type, op)
+Z_COLLECTIVE(Reduce_scatter, Ireduce_scatter, reduce_scatter,
+             (const void *in, void *out, const int counts[], MPI_Datatype type, MPI_Op op), in, out, counts, type, op)
+Z_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block,
+             (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in, out, count, type, op)

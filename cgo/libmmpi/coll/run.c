@@ -1,5 +1,5 @@
-/* One call of a collective, whichever it is: from the request to its start in the engine, or in this process alone, and to the end.
- * Blocking and nonblocking ones share the way. */
+/* One call of a collective, whichever it is: from the request to its start in the engine, or in
+ * this process alone, and to the end. Blocking and nonblocking ones share the way. */
 #include "coll/coll.h"
 
 static void drop_state(zattached *base) { free(base); }
@@ -111,4 +111,3 @@ int zcoll_run(zreq *r) {
   int rc = zcoll_start(r, NULL);
   return rc ? rc : zreq_complete(r, MPI_STATUS_IGNORE);
 }
-

@@ -1,21 +1,24 @@
-/* Native stages among few processes: point-to-point messages on a communicator of ours. A native nonblocking collective makes a schedule
- * each time and notices late what has come; for few bytes both cost more than the messages, and for many among few its messages are the same.
+/* Native stages among few processes: point-to-point messages on a communicator of ours. A native
+ * nonblocking collective makes a schedule each time and notices late what has come; for few bytes
+ * both cost more than the messages, and for many among few its messages are the same.
  *
- * Tags. Two processes may be together in several communicators whose stages overlap in time. Local rank 0 of each gives it a number of its own, the channel, and tells the
- * others by a native broadcast beside the first stage, which is done natively; MPI_COMM_WORLD has channel 1. The tag is made of the channel and of who gave it, so it belongs to
- * one communicator. Its stages start in the same order everywhere, and messages keep their order.
+ * Tags. Two processes may be together in several communicators whose stages overlap in time. Local
+ * rank 0 of each gives it a number of its own, the channel, and tells the others by a native
+ * broadcast beside the first stage, which is done natively; MPI_COMM_WORLD has channel 1. The tag
+ * is made of the channel and of who gave it, so it belongs to one communicator. Its stages start in
+ * the same order everywhere, and messages keep their order.
  *
  * Called with the engine's lock, like native.c. */
 #include "coll/smallstage.h"
-#include "core/limits.h"
 #include "coll/coll.h"
+#include "core/limits.h"
 #include <limits.h>
 #include <string.h>
 
 MPI_Comm zsmall_comm = MPI_COMM_NULL;
 static int32_t channels, most_channels; /* given by this process */
-static int32_t givers;            /* processes that give channels */
-static int *host_of;              /* of native ranks */
+static int32_t givers;                  /* processes that give channels */
+static int *host_of;                    /* of native ranks */
 
 int zsmall_start(int tag_ub, int native_size, int hosts[]) {
   host_of = hosts;
@@ -93,7 +96,7 @@ typedef struct part {
 
 struct zsmall {
   zcomm *comm;
-  zsmall *next;   /* that waits for the channel as well */
+  zsmall *next; /* that waits for the channel as well */
   int n, first; /* parts before `first` are over */
   int started, rc;
   part parts[2 * (Z_FEW_RANKS - 1) * Z_PIECES];
@@ -102,7 +105,9 @@ struct zsmall {
 /* How much of a message between this process and another goes at a time: both know it. */
 static int64_t piece(const zsmall *f, const z_coll *a, int peer, int64_t bytes) {
   int exchanged = a->op == Z_ALLTOALLV || a->op == Z_ALLGATHERV; /* the others' messages may meet those of leaffast.c */
-  return exchanged && bytes <= Z_PIECES * Z_PIECE && host_of[peer] == host_of[world_rank(f->comm, f->comm->native_rank)] ? Z_PIECE : bytes;
+  return exchanged && bytes <= Z_PIECES * Z_PIECE && host_of[peer] == host_of[world_rank(f->comm, f->comm->native_rank)]
+             ? Z_PIECE
+             : bytes;
 }
 
 static int add(zsmall *f, const z_coll *a, int local, int sends, block b) {
@@ -117,7 +122,8 @@ static int add(zsmall *f, const z_coll *a, int local, int sends, block b) {
   return MPI_SUCCESS;
 }
 
-/* What this process has for local rank i, and what it gets from it: 0 if they have no message for each other. */
+/* What this process has for local rank i, and what it gets from it: 0 if they have no message for
+ * each other. */
 static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
   int me = c->native_rank;
   *b = (block){a->send, a->send_bytes};
@@ -125,7 +131,9 @@ static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
   case Z_BCAST: b->at = a->recv; return me == 0;
   case Z_GATHERV: return i == 0;
   case Z_ALLGATHERV: return 1;
-  case Z_SCATTERV: if (me != 0) return 0; break;
+  case Z_SCATTERV:
+    if (me != 0) return 0;
+    break;
   default: break;
   }
   *b = (block){(const char *)a->send + a->send_displs[i], a->send_counts[i]};
@@ -138,7 +146,9 @@ static int received(const zcomm *c, const z_coll *a, int i, block *b) {
   switch (a->op) {
   case Z_BCAST:
   case Z_SCATTERV: return i == 0;
-  case Z_GATHERV: if (me != 0) return 0; break;
+  case Z_GATHERV:
+    if (me != 0) return 0;
+    break;
   default: break;
   }
   *b = (block){(char *)a->recv + a->recv_displs[i], a->recv_counts[i]};
@@ -181,7 +191,8 @@ int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
   f->next = NULL;
   f->n = f->first = f->started = 0;
   f->rc = MPI_SUCCESS;
-  int rc = MPI_SUCCESS, whole = a->op != Z_ALLTOALLV; /* else ranks that have nothing for each other are silent: both know */
+  /* else ranks that have nothing for each other are silent: both know */
+  int rc = MPI_SUCCESS, whole = a->op != Z_ALLTOALLV;
   for (int sends = 0; sends < 2; sends++)
     for (int k = 1; k < c->native_size && !rc; k++) { /* everyone begins with another one */
       int i = (c->native_rank + (sends ? k : c->native_size - k)) % c->native_size;

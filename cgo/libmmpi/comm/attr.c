@@ -1,5 +1,5 @@
-/* Attributes of communicators are the native library's: the user's handle is its handle. Only the predefined ones that speak of
- * the whole job are answered here. */
+/* Attributes of communicators are the native library's: the user's handle is its handle. Only the
+ * predefined ones that speak of the whole job are answered here. */
 #include "comm/comm.h"
 
 typedef struct predefined {

@@ -138,7 +138,8 @@ int z_Comm_group(MPI_Comm comm, MPI_Group *out) {
 
 int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
   zcomm *c = zcomm_find(comm);
-  if (c && !c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_group", "the communicator is no intercommunicator");
+  if (c && !c->inter)
+    return z_raise(c, MPI_ERR_COMM, "MPI_Comm_remote_group", "the communicator is no intercommunicator");
   MPI_Group native;
   int rc = c ? zgroup_new(c->world + c->base, c->peers, out) : real.Comm_remote_group(comm, &native);
   if (!rc && !c) rc = zgroup_wrap(&native, out);

@@ -4,50 +4,62 @@
 #include "coll/coll.h"
 #include "comm/group.h"
 
-/* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a spanning communicator whose rank i
- * is virtual rank world[i]. MPI error code. */
+/* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a
+ * spanning communicator whose rank i is virtual rank world[i]. MPI error code. */
 int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
-/* What a duplicate of c has of it besides its ranks: topology, groups. MPI_ERR_NO_MEM: no topology. */
+/* What a duplicate of c has of it besides its ranks: topology, groups. MPI_ERR_NO_MEM: no
+ * topology. */
 int zcomm_like(zcomm *made, const zcomm *c);
 int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c); /* zcomm_add of such a duplicate */
 
-/* All collectives that this process started on c before are over in it when this returns: native collectives
- * on the local part come in the same order everywhere. Rank `root` gives bytes that all get. */
+/* All collectives that this process started on c before are over in it when this returns: native
+ * collectives on the local part come in the same order everywhere. Rank `root` gives bytes that all
+ * get. */
 int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function);
 int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function);
-int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function); /* bytes[i] of rank i */
+/* bytes[i] of rank i */
+int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function);
 
-/* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL without color. The error is raised. */
+/* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL
+ * without color. The error is raised. */
 int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
-/* The same with the result an intercommunicator (c is one): the members of the two groups each in order. MPI_COMM_NULL if a group is empty. */
+/* The same with the result an intercommunicator (c is one): the members of the two groups each in
+ * order. MPI_COMM_NULL if a group is empty. */
 int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
-/* A copy of a communicator inside this cluster that the engine knows as it knows those that span: for what is to be served by it all the same. The error is raised. */
+/* A copy of a communicator inside this cluster that the engine knows as it knows those that span:
+ * for what is to be served by it all the same. The error is raised. */
 int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out);
 
 /* Rank in c of every member of g; MPI_ERR_GROUP if one is not there. */
 int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks);
 
-/* A native communicator of those of the n virtual ranks that are in this cluster, in that order, made from one that has them all. Called
- * by all of them, this process among them; meanwhile each serves the others. MPI error code. */
+/* A native communicator of those of the n virtual ranks that are in this cluster, in that order,
+ * made from one that has them all. Called by all of them, this process among them; meanwhile each
+ * serves the others. MPI error code. */
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out);
-int zcomm_meet_members(const int32_t *world, int n, int tag); /* the first half of it: all of them in this cluster are there */
+/* the first half of it: all of them in this cluster are there */
+int zcomm_meet_members(const int32_t *world, int n, int tag);
 
-/* Intercommunicators (intercomm.c). c has the members of two groups, the `low` first of one; both know it as such. */
+/* Intercommunicators (intercomm.c). c has the members of two groups, the `low` first of one; both
+ * know it as such. */
 void zinter_set(zcomm *c, int low);
-/* The same where nothing spans: *comm, a native communicator of the members of both groups, becomes a native intercommunicator. */
+/* The same where nothing spans: *comm, a native communicator of the members of both groups, becomes
+ * a native intercommunicator. */
 int zinter_native(MPI_Comm *comm, int low);
 
-/* Before a native function that blocks, has no nonblocking form and makes a communicator: all of comm are there, and no duplication is halfway in
- * any of them (meet.c). Idle or not: it is a collective, so all ranks have to do it or none. */
+/* Before a native function that blocks, has no nonblocking form and makes a communicator: all of
+ * comm are there, and no duplication is halfway in any of them (meet.c). Idle or not: it is a
+ * collective, so all ranks have to do it or none. */
 int zcomm_meet(MPI_Comm comm);
-int zmeet_held(void);        /* no duplication may start its native part now */
-void zmeet_copying(int by);  /* so many more of them have, in this process */
+int zmeet_held(void);       /* no duplication may start its native part now */
+void zmeet_copying(int by); /* so many more of them have, in this process */
 
 int zcomm_start(void); /* after ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000). MPI error code */
 void zcomm_stop(void); /* before native finalize */
 
-int *zattr_of_job(int keyval); /* where the value of a predefined attribute that speaks of the whole job lies; NULL: it is none */
+/* where the value of a predefined attribute that speaks of the whole job lies; NULL: it is none */
+int *zattr_of_job(int keyval);
 #endif

@@ -1,12 +1,13 @@
-/* Groups are ordered sets of virtual ranks: small arrays in C, because no other process has a say in them. The handle is a
- * native group of one rank, made only to be distinct (Group_incl makes a new one each time in every MPI library). */
+/* Groups are ordered sets of virtual ranks: small arrays in C, because no other process has a say
+ * in them. The handle is a native group of one rank, made only to be distinct (Group_incl makes a
+ * new one each time in every MPI library). */
 #include "comm/group.h"
 #include "core/error.h"
 #include "core/map.h"
 #include <stdlib.h>
 #include <string.h>
 
-static zmap groups;            /* handle → zgroup */
+static zmap groups; /* handle → zgroup */
 static MPI_Group native_world;
 
 static const zgroup empty = {0};
@@ -55,7 +56,8 @@ int zgroup_wrap(MPI_Group *native, MPI_Group *out) {
   for (int i = 0; i < size && all; i++) all[i] = i;
   rc = all ? real.Group_translate_ranks(*native, size, all, native_world, g->rank) : MPI_ERR_NO_MEM;
   for (int i = 0; i < size && all; i++) {
-    if (g->rank[i] == MPI_UNDEFINED && !rc) rc = MPI_ERR_UNSUPPORTED_OPERATION; /* the program has spawned it, or connected to it */
+    /* the program has spawned it, or connected to it */
+    if (g->rank[i] == MPI_UNDEFINED && !rc) rc = MPI_ERR_UNSUPPORTED_OPERATION;
     g->rank[i] += z_layout.offset; /* all others are of this cluster's world */
   }
   free(all);
@@ -83,7 +85,8 @@ int zgroup_native(MPI_Group handle, MPI_Group *out) {
 }
 
 static int raise(const char *function, int class_) {
-  return class_ ? z_raise(NULL, class_, function, class_ == MPI_ERR_GROUP ? "that is no group" : "wrong argument") : MPI_SUCCESS;
+  return class_ ? z_raise(NULL, class_, function, class_ == MPI_ERR_GROUP ? "that is no group" : "wrong argument")
+                : MPI_SUCCESS;
 }
 
 /* at[v] is the position of virtual rank v among the n, or -1. To be freed. */
@@ -95,7 +98,8 @@ static int32_t *positions(const int32_t *rank, int n) {
   return at;
 }
 
-/* Members of a that are (want = 1) or are not (0) in b; with `more` followed by those of b that are not in a. */
+/* Members of a that are (want = 1) or are not (0) in b; with `more` followed by those of b that are
+ * not in a. */
 static int combine(const char *function, MPI_Group ha, MPI_Group hb, int want, int more, MPI_Group *out) {
   const zgroup *a = zgroup_get(ha), *b = zgroup_get(hb);
   if (!a || !b) return raise(function, MPI_ERR_GROUP);
@@ -116,8 +120,12 @@ static int combine(const char *function, MPI_Group ha, MPI_Group hb, int want, i
 }
 
 int z_Group_union(MPI_Group a, MPI_Group b, MPI_Group *out) { return combine("MPI_Group_union", a, b, 0, 1, out); }
-int z_Group_intersection(MPI_Group a, MPI_Group b, MPI_Group *out) { return combine("MPI_Group_intersection", a, b, 1, 0, out); }
-int z_Group_difference(MPI_Group a, MPI_Group b, MPI_Group *out) { return combine("MPI_Group_difference", a, b, 0, 0, out); }
+int z_Group_intersection(MPI_Group a, MPI_Group b, MPI_Group *out) {
+  return combine("MPI_Group_intersection", a, b, 1, 0, out);
+}
+int z_Group_difference(MPI_Group a, MPI_Group b, MPI_Group *out) {
+  return combine("MPI_Group_difference", a, b, 0, 0, out);
+}
 
 /* The members at (include) or not at the n given ranks. */
 static int pick(const zgroup *g, int n, const int ranks[], int include, MPI_Group *out) {
@@ -147,8 +155,12 @@ static int pick_ranks(const char *function, MPI_Group h, int n, const int ranks[
   return raise(function, pick(g, n, ranks, include, out));
 }
 
-int z_Group_incl(MPI_Group h, int n, const int ranks[], MPI_Group *out) { return pick_ranks("MPI_Group_incl", h, n, ranks, 1, out); }
-int z_Group_excl(MPI_Group h, int n, const int ranks[], MPI_Group *out) { return pick_ranks("MPI_Group_excl", h, n, ranks, 0, out); }
+int z_Group_incl(MPI_Group h, int n, const int ranks[], MPI_Group *out) {
+  return pick_ranks("MPI_Group_incl", h, n, ranks, 1, out);
+}
+int z_Group_excl(MPI_Group h, int n, const int ranks[], MPI_Group *out) {
+  return pick_ranks("MPI_Group_excl", h, n, ranks, 0, out);
+}
 
 /* The ranks that triplets (first, last, stride) name, at most max of them. */
 static int expand(const zgroup *g, int n, int triplets[][3], int *ranks, int *count) {
@@ -175,8 +187,12 @@ static int pick_ranges(const char *function, MPI_Group h, int n, int triplets[][
   return raise(function, rc);
 }
 
-int z_Group_range_incl(MPI_Group h, int n, int ranges[][3], MPI_Group *out) { return pick_ranges("MPI_Group_range_incl", h, n, ranges, 1, out); }
-int z_Group_range_excl(MPI_Group h, int n, int ranges[][3], MPI_Group *out) { return pick_ranges("MPI_Group_range_excl", h, n, ranges, 0, out); }
+int z_Group_range_incl(MPI_Group h, int n, int ranges[][3], MPI_Group *out) {
+  return pick_ranges("MPI_Group_range_incl", h, n, ranges, 1, out);
+}
+int z_Group_range_excl(MPI_Group h, int n, int ranges[][3], MPI_Group *out) {
+  return pick_ranges("MPI_Group_range_excl", h, n, ranges, 0, out);
+}
 
 int z_Group_size(MPI_Group h, int *size) {
   const zgroup *g = zgroup_get(h);

@@ -1,16 +1,17 @@
-/* MPI_Comm_idup and MPI_Comm_idup_with_info: first the engine brings the new context id to all, then the native library duplicates the local part, then the
- * copy exists. Whoever waits for anything moves it on; collectives that the program starts meanwhile wait. */
+/* MPI_Comm_idup and MPI_Comm_idup_with_info: first the engine brings the new context id to all,
+ * then the native library duplicates the local part, then the copy exists. Whoever waits for
+ * anything moves it on; collectives that the program starts meanwhile wait. */
 #include "comm/comm.h"
 
 typedef struct idup {
-  zreq *user;        /* the program's request */
-  MPI_Comm *out;     /* the program's variable */
+  zreq *user;                  /* the program's request */
+  MPI_Comm *out;               /* the program's variable */
   uint64_t context, *contexts; /* rank 0's of all; what the others say tells that they have called it */
   MPI_Comm made;
   MPI_Request native;
-  int copying;       /* the native library is at it */
+  int copying; /* the native library is at it */
   int with_info;
-  MPI_Info info;     /* a duplicate */
+  MPI_Info info; /* a duplicate */
 } idup;
 
 static int copy(idup *d, MPI_Comm from) {
@@ -60,7 +61,13 @@ static int launch(zreq *user) {
   if (j->rc && d->info != MPI_INFO_NULL) real.Info_free(&d->info);
   if (j->rc) return j->rc;
   for (int i = 0; i < c->size; i++) counts[i] = 8, displs[i] = i * 8;
-  z_coll a = {.op = Z_ALLGATHERV, .send = &d->context, .send_bytes = 8, .recv = d->contexts, .recv_counts = counts, .recv_displs = displs, .uniform = 1};
+  z_coll a = {.op = Z_ALLGATHERV,
+              .send = &d->context,
+              .send_bytes = 8,
+              .recv = d->contexts,
+              .recv_counts = counts,
+              .recv_displs = displs,
+              .uniform = 1};
   d->user = user;
   if (c->rank == 0) d->context = z_eng.ze_next_context();
   zreq *r = zreq_new_blocking(c, ZREQ_COLL, user->function);
@@ -79,7 +86,8 @@ static int launch(zreq *user) {
   return MPI_SUCCESS;
 }
 
-static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out, MPI_Request *request) {
+static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out,
+                     MPI_Request *request) {
   zreq *user = zcoll_begin(c, 1, function);
   zcoll *j = zcoll_of(user);
   idup *d = zcoll_grab(j, sizeof *d);
@@ -100,6 +108,7 @@ int z_Comm_idup(MPI_Comm comm, MPI_Comm *out, MPI_Request *request) {
 #ifdef Z_HAVE_Comm_idup_with_info
 int z_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *out, MPI_Request *request) {
   zcomm *c = zcomm_find(comm);
-  return c ? duplicate(c, 1, info, "MPI_Comm_idup_with_info", out, request) : real.Comm_idup_with_info(comm, info, out, request);
+  return c ? duplicate(c, 1, info, "MPI_Comm_idup_with_info", out, request)
+           : real.Comm_idup_with_info(comm, info, out, request);
 }
 #endif

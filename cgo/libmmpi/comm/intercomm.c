@@ -1,6 +1,7 @@
-/* Intercommunicators whose two groups are not all in one cluster. One is a spanning communicator of the members of both groups
- * that the program sees as two: point to point adds where the other group begins (zcomm_at), collectives are in coll/inter.c. Its
- * handle is a native intracommunicator of those in this cluster. Where both groups are in one cluster it is native. */
+/* Intercommunicators whose two groups are not all in one cluster. One is a spanning communicator of
+ * the members of both groups that the program sees as two: point to point adds where the other
+ * group begins (zcomm_at), collectives are in coll/inter.c. Its handle is a native
+ * intracommunicator of those in this cluster. Where both groups are in one cluster it is native. */
 #include "comm/comm.h"
 #include <stddef.h>
 #include <string.h>
@@ -42,19 +43,25 @@ typedef struct hello {
   int32_t size;
 } hello;
 
-static int no_memory(MPI_Comm comm, const char *function) { return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory"); }
+static int no_memory(MPI_Comm comm, const char *function) {
+  return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory");
+}
 
-/* Tells the other leader, over whatever communicator they share, the members of this group, and hears of the other's. The group with
- * the lowest virtual rank comes first, and its leader's context id is taken: both sides find the same. */
+/* Tells the other leader, over whatever communicator they share, the members of this group, and
+ * hears of the other's. The group with the lowest virtual rank comes first, and its leader's
+ * context id is taken: both sides find the same. */
 static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *function, plan *p) {
   MPI_Group handle;
   int rc = z_Comm_group(comm, &handle), first = 1;
   if (rc) return rc;
   const zgroup *mine = zgroup_get(handle);
   hello out = {z_eng.ze_next_context(), mine->size}, in;
-  rc = z_Sendrecv(&out, sizeof out, MPI_BYTE, leader, tag, &in, sizeof in, MPI_BYTE, leader, tag, peer, MPI_STATUS_IGNORE);
+  rc = z_Sendrecv(&out, sizeof out, MPI_BYTE, leader, tag, &in, sizeof in, MPI_BYTE, leader, tag, peer,
+                  MPI_STATUS_IGNORE);
   int32_t *others = rc ? NULL : malloc((size_t)in.size * sizeof *others);
-  if (!rc && others) rc = z_Sendrecv(mine->rank, mine->size * 4, MPI_BYTE, leader, tag, others, in.size * 4, MPI_BYTE, leader, tag, peer, MPI_STATUS_IGNORE);
+  if (!rc && others)
+    rc = z_Sendrecv(mine->rank, mine->size * 4, MPI_BYTE, leader, tag, others, in.size * 4, MPI_BYTE, leader, tag, peer,
+                    MPI_STATUS_IGNORE);
   if (!rc) p->n = mine->size + in.size, p->all = malloc((size_t)p->n * sizeof *p->all);
   if (!rc && (!others || !p->all)) rc = no_memory(comm, function);
   if (!rc) {
@@ -99,7 +106,9 @@ int z_Intercomm_create(MPI_Comm comm, int root, MPI_Comm peer, int leader, int t
   int rank, size, inter, spans = 0, rc = z_Comm_test_inter(comm, &inter);
   if (rc || (rc = z_Comm_rank(comm, &rank)) || (rc = z_Comm_size(comm, &size))) return rc;
   if (inter) return z_raise_on(comm, MPI_ERR_COMM, function, "the local communicator is an intercommunicator");
-  if (root < 0 || root >= size) return z_raise_on(comm, MPI_ERR_RANK, function, "the local leader is %d; the communicator has ranks 0 to %d", root, size - 1);
+  if (root < 0 || root >= size)
+    return z_raise_on(comm, MPI_ERR_RANK, function, "the local leader is %d; the communicator has ranks 0 to %d", root,
+                      size - 1);
   if (rank == root) p.failed = agree(comm, peer, leader, tag, function, &p);
   int raised = p.failed;
   if ((rc = spread(comm, &p, offsetof(plan, all), root, function))) goto end;
@@ -125,7 +134,8 @@ end:
 
 /* ---- merge ---- */
 
-/* The group that is `high` comes second; if both or none are, the order is the one that both sides know. */
+/* The group that is `high` comes second; if both or none are, the order is the one that both sides
+ * know. */
 int z_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   if (!c) {

@@ -1,10 +1,13 @@
-/* New communicators from old ones. First the engine agrees on what the new one is (and with that everything started before
- * on the old one is over, so native collectives come in the same order everywhere); then all ranks of the cluster meet in a barrier
- * during which each serves the others; then the native function, which blocks, has nobody left to wait for. A
- * result inside one cluster is a plain native communicator. */
+/* New communicators from old ones. First the engine agrees on what the new one is (and with that
+ * everything started before on the old one is over, so native collectives come in the same order
+ * everywhere); then all ranks of the cluster meet in a barrier during which each serves the others;
+ * then the native function, which blocks, has nobody left to wait for. A result inside one cluster
+ * is a plain native communicator. */
 #include "comm/comm.h"
 
-static int failed(MPI_Comm comm, int rc, const char *function) { return z_raise_on(comm, rc, function, "no communicator can be made"); }
+static int failed(MPI_Comm comm, int rc, const char *function) {
+  return z_raise_on(comm, rc, function, "no communicator can be made");
+}
 
 /* ---- dup ---- */
 
@@ -50,18 +53,21 @@ static int by_key(const void *a, const void *b) {
 }
 
 static int divide(zcomm *c, int color, int key, int groups, const char *function, MPI_Comm *out) {
-  wish mine = {z_eng.ze_next_context(), color < 0 ? -1 : color, key, c->rank, groups && zcomm_first(c) > 0}, *all = malloc((size_t)c->size * sizeof *all);
+  wish mine = {z_eng.ze_next_context(), color < 0 ? -1 : color, key, c->rank, groups && zcomm_first(c) > 0},
+       *all = malloc((size_t)c->size * sizeof *all);
   int32_t *world = malloc((size_t)c->size * sizeof *world);
   int n = 0, low = 0, new_rank = 0, spans = 0;
   MPI_Comm native = MPI_COMM_NULL;
-  int rc = all && world ? zcomm_allgather(c, &mine, sizeof mine, all, function) : failed(c->native, MPI_ERR_NO_MEM, function);
+  int rc = all && world ? zcomm_allgather(c, &mine, sizeof mine, all, function)
+                        : failed(c->native, MPI_ERR_NO_MEM, function);
   if (rc) goto end;
   for (int i = 0; i < c->size; i++)
     if (color >= 0 && all[i].color == color) all[n++] = all[i];
   qsort(all, (size_t)n, sizeof *all, by_key);
   for (int i = 0; i < n; i++) {
     if ((uint32_t)all[i].rank >= (uint32_t)c->size) { /* the answer to another question */
-      rc = z_raise(c, MPI_ERR_OTHER, function, "not all ranks of the communicator call the same collectives in the same order");
+      rc = z_raise(c, MPI_ERR_OTHER, function,
+                   "not all ranks of the communicator call the same collectives in the same order");
       goto end;
     }
     world[i] = c->world[all[i].rank];
@@ -70,7 +76,8 @@ static int divide(zcomm *c, int color, int key, int groups, const char *function
     if (all[i].rank == c->rank) new_rank = i;
   }
   if (groups && (low == 0 || low == n)) color = -1; /* the other group has none of that color */
-  if (!(rc = zcomm_meet(c->native))) rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
+  if (!(rc = zcomm_meet(c->native)))
+    rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
   zcomm *made;
   if (!rc && color >= 0) {
     if (spans) rc = zcomm_add(native, all[0].context, world, n, &made);
@@ -85,8 +92,12 @@ end:
   return rc;
 }
 
-int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out) { return divide(c, color, key, 0, function, out); }
-int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out) { return divide(c, color, key, 1, function, out); }
+int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out) {
+  return divide(c, color, key, 0, function, out);
+}
+int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out) {
+  return divide(c, color, key, 1, function, out);
+}
 
 int z_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
@@ -99,12 +110,14 @@ int z_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out) {
   return divide(c, color == MPI_UNDEFINED ? -1 : color, key, c->inter, "MPI_Comm_split", out);
 }
 
-/* Ranks that share memory, or any other piece of hardware, are in one cluster: the native library knows them. */
+/* Ranks that share memory, or any other piece of hardware, are in one cluster: the native library
+ * knows them. */
 int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   char nothing = 0;
   if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_split_type", "not for an intercommunicator");
-  int rc = c ? zcomm_bcast(c, &nothing, 1, 0, "MPI_Comm_split_type") : MPI_SUCCESS; /* what was started before is over */
+  /* what was started before is over */
+  int rc = c ? zcomm_bcast(c, &nothing, 1, 0, "MPI_Comm_split_type") : MPI_SUCCESS;
   if (!rc) rc = zcomm_meet(comm);
   return rc ? rc : real.Comm_split_type(comm, type, key, info, out);
 }
@@ -119,7 +132,8 @@ int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out) {
   zcomm *made;
   int rc = real.Comm_rank(comm, &rank);
   if (rc || (rc = z_Comm_group(comm, &group))) return rc;
-  if (!(rc = real.Ibcast(&context, sizeof context, MPI_BYTE, 0, comm, &request))) rc = z_wait_native(&request, MPI_STATUS_IGNORE);
+  if (!(rc = real.Ibcast(&context, sizeof context, MPI_BYTE, 0, comm, &request)))
+    rc = z_wait_native(&request, MPI_STATUS_IGNORE);
   if (!rc) rc = zcomm_meet(comm);
   if (!rc) rc = real.Comm_split(comm, 0, rank, out);
   const zgroup *g = zgroup_get(group);
@@ -142,9 +156,11 @@ int z_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *out) {
     if (native != group) real.Group_free(&native);
     return rc;
   }
-  int *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks), rc = ranks ? zcomm_members_of(c, g, ranks) : MPI_ERR_NO_MEM;
+  int *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks),
+      rc = ranks ? zcomm_members_of(c, g, ranks) : MPI_ERR_NO_MEM;
   int me = zgroup_rank(g, z_layout.rank), color = rc || me == MPI_UNDEFINED ? -1 : c->inter ? 0 : ranks[0];
   free(ranks);
   if (rc) return z_raise(c, rc, "MPI_Comm_create", "the group has members that are not in the communicator");
-  return divide(c, color, me, c->inter, "MPI_Comm_create", out); /* groups are disjoint: their first members tell them apart */
+  /* groups are disjoint: their first members tell them apart */
+  return divide(c, color, me, c->inter, "MPI_Comm_create", out);
 }

@@ -1,5 +1,5 @@
-/* New communicators that only their members make: first all of them who are in this cluster meet, by messages, then native MPI makes
- * the local part. */
+/* New communicators that only their members make: first all of them who are in this cluster meet,
+ * by messages, then native MPI makes the local part. */
 #include "comm/comm.h"
 #include "core/privcomm.h"
 #include <string.h>
@@ -33,7 +33,8 @@ static int agree(const meeting *m, const int *ranks, uint64_t *context) {
   for (int i = 1; i < last && !rc && !failed; i++) {
     int peer = m->me == 0 ? i : 0, remote = !zcluster_has(m->g->rank[peer]), native = zcluster_rank(m->g->rank[peer]);
     cells[i].done = !remote;
-    if (remote && m->me == 0) failed = z_eng.ze_isend(m->c->id, Z_INTERNAL, context, 8, ranks[peer], tag, Z_STANDARD, &cells[i]);
+    if (remote && m->me == 0)
+      failed = z_eng.ze_isend(m->c->id, Z_INTERNAL, context, 8, ranks[peer], tag, Z_STANDARD, &cells[i]);
     else if (remote) failed = z_eng.ze_irecv(m->c->id, Z_INTERNAL, context, 8, ranks[peer], tag, &cells[i]);
     else if (m->me == 0) rc = real.Isend(context, 8, MPI_BYTE, native, tag, z_private, &requests[n++]);
     else rc = real.Irecv(context, 8, MPI_BYTE, native, tag, z_private, &requests[n++]);

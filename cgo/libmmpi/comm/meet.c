@@ -1,8 +1,9 @@
 /* Meeting before a blocking native call that makes a communicator.
  *
- * Native libraries make new communicators one after the other, in an order of their own. So a function that blocks in there would
- * wait for a duplication (idup.c) that others of comm have started and this process has not, and now could not. That one has been
- * called everywhere, so it comes to an end while all are here: they go round until no process is at one. */
+ * Native libraries make new communicators one after the other, in an order of their own. So a
+ * function that blocks in there would wait for a duplication (idup.c) that others of comm have
+ * started and this process has not, and now could not. That one has been called everywhere, so it
+ * comes to an end while all are here: they go round until no process is at one. */
 #include "comm/comm.h"
 #include "core/privcomm.h"
 
@@ -27,10 +28,12 @@ int zcomm_meet(MPI_Comm comm) {
   int inter, any = 1, rc = real.Comm_test_inter(comm, &inter);
   while (!rc && any) {
     any = hold();
-    for (int round = 0; round <= inter && !rc; round++) { /* between two groups each hears of the other's first, then of its own too */
+    /* between two groups each hears of the other's first, then of its own too */
+    for (int round = 0; round <= inter && !rc; round++) {
       MPI_Request request;
       int mine = any, others;
-      if (!(rc = real.Iallreduce(&mine, &others, 1, MPI_INT, MPI_MAX, comm, &request))) rc = z_wait_native(&request, MPI_STATUS_IGNORE);
+      if (!(rc = real.Iallreduce(&mine, &others, 1, MPI_INT, MPI_MAX, comm, &request)))
+        rc = z_wait_native(&request, MPI_STATUS_IGNORE);
       any = mine | others;
     }
     go_on(any && !rc);
@@ -53,8 +56,11 @@ static int meet_once(const int32_t *world, int size, int tag, int *any) {
       if (first < 0) first = world[i];
       int is_first = z_layout.rank == first, peer = zcluster_rank(is_first ? world[i] : first);
       if (world[i] == first || (!is_first && world[i] != z_layout.rank)) continue;
-      if (is_first == (round == 0)) rc = real.Irecv(&said[i], 1, MPI_INT, peer, zprivate_tag(ZTAG_MEET, tag), z_private, &requests[n++]);
-      else rc = real.Isend(is_first ? any : &mine, 1, MPI_INT, peer, zprivate_tag(ZTAG_MEET, tag), z_private, &requests[n++]);
+      if (is_first == (round == 0))
+        rc = real.Irecv(&said[i], 1, MPI_INT, peer, zprivate_tag(ZTAG_MEET, tag), z_private, &requests[n++]);
+      else
+        rc = real.Isend(is_first ? any : &mine, 1, MPI_INT, peer, zprivate_tag(ZTAG_MEET, tag), z_private,
+                        &requests[n++]);
     }
     if (!rc) rc = z_wait_each(n, requests);
     for (int i = 0; i < size && !rc; i++) *any |= said[i];

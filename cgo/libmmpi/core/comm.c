@@ -5,7 +5,8 @@
 zmap z_comms;
 zcomm *z_whole;
 
-static _Thread_local zcomm *dying; /* with threads: the one that this thread is freeing natively, which z_comms has no more */
+/* with threads: the one that this thread is freeing natively, which z_comms has no more */
+static _Thread_local zcomm *dying;
 
 zcomm *zcomm_find_other(MPI_Comm comm) {
   zcomm *c = (zcomm *)zmap_get(&z_comms, z_key(comm));
@@ -47,7 +48,9 @@ void zcomm_destroy(zcomm *c) {
   MPI_Comm native = c->native;
   zcomm *outer = dying;
   z_eng.ze_comm_drop(c->id);
-  if (z_threads) zmap_remove(&z_comms, z_key(native)); /* the handle may come back at once in another thread, for a communicator that does not span perhaps */
+  /* the handle may come back at once in another thread, for a communicator that does not span
+   * perhaps */
+  if (z_threads) zmap_remove(&z_comms, z_key(native));
   dying = c;
   real.Comm_free(&native); /* attribute callbacks may still ask c's size and rank */
   dying = outer;

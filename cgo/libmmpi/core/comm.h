@@ -13,20 +13,21 @@ typedef struct zattached {
 } zattached;
 
 typedef struct zcomm {
-  MPI_Comm native;        /* the local part; its handle is the user's handle */
+  MPI_Comm native; /* the local part; its handle is the user's handle */
   uint64_t context;
-  int32_t id;             /* the engine's */
+  int32_t id; /* the engine's */
   int32_t size, rank;
   int32_t native_size, native_rank;
-  int32_t *world;         /* [size] rank → virtual world rank */
-  int32_t *native_of;     /* [size] rank → rank in the local part, or Z_REMOTE */
-  int32_t *rank_of;       /* [native_size] the other way */
-  /* An intercommunicator has the ranks of both its groups, one group after the other. What the program calls rank p of the other
-   * group, the peers of point to point, is rank base + p. In an intracommunicator all are peers. */
-  int32_t inter;          /* 1: it is one */
-  int32_t base, peers;    /* rank of the first peer; how many there are */
-  int32_t refs;           /* the user's handle, and each operation or message in flight */
-  int32_t freed;          /* the user has freed it: native free waits for the last reference */
+  int32_t *world;     /* [size] rank → virtual world rank */
+  int32_t *native_of; /* [size] rank → rank in the local part, or Z_REMOTE */
+  int32_t *rank_of;   /* [native_size] the other way */
+  /* An intercommunicator has the ranks of both its groups, one group after the other. What the
+   * program calls rank p of the other group, the peers of point to point, is rank base + p. In an
+   * intracommunicator all are peers. */
+  int32_t inter;                 /* 1: it is one */
+  int32_t base, peers;           /* rank of the first peer; how many there are */
+  int32_t refs;                  /* the user's handle, and each operation or message in flight */
+  int32_t freed;                 /* the user has freed it: native free waits for the last reference */
   struct zattached *coll, *topo; /* what those chapters keep with it; NULL: nothing */
 } zcomm;
 
@@ -36,10 +37,13 @@ static inline int zcomm_at(const zcomm *c, int peer) { return peer < 0 ? peer : 
 static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c->peers : 0; }
 static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
 
-extern zmap z_comms;    /* native handle → zcomm; only spanning ones */
-extern zcomm *z_whole;  /* that of MPI_COMM_WORLD, which most calls are on: no hash in their way. NULL: not started, or over */
+extern zmap z_comms; /* native handle → zcomm; only spanning ones */
+/* that of MPI_COMM_WORLD, which most calls are on: no hash in their way. NULL: not started, or
+ * over */
+extern zcomm *z_whole;
 
-/* The spanning communicator of a handle, or NULL: not spanning (or no communicator at all: native MPI will say so). */
+/* The spanning communicator of a handle, or NULL: not spanning (or no communicator at all: native
+ * MPI will say so). */
 zcomm *zcomm_find_other(MPI_Comm comm); /* of any but MPI_COMM_WORLD: out of the way of most calls */
 static inline zcomm *zcomm_find(MPI_Comm comm) { return comm == MPI_COMM_WORLD ? z_whole : zcomm_find_other(comm); }
 
@@ -47,7 +51,8 @@ static inline zcomm *zcomm_retain(zcomm *c) {
   __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
   return c;
 }
-/* A communicator that nobody can find yet, whose rank i is virtual rank world[i] (copied); NULL: no memory. */
+/* A communicator that nobody can find yet, whose rank i is virtual rank world[i] (copied); NULL: no
+ * memory. */
 zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int size);
 void zcomm_discard(zcomm *c); /* frees c, and nothing outside of it */
 void zcomm_destroy(zcomm *c); /* refs are 0: drop it in the engine, free the native communicator and c */

@@ -19,12 +19,16 @@ int z_error_class(int z_error) {
   }
 }
 
-/* Error codes with a text of ours, so that MPI_Error_string names the function. Codes are never given back, so each text gets one,
- * and when there are too many the class must do. The texts are kept here: MPICH does not find those of codes added to its own classes. */
+/* Error codes with a text of ours, so that MPI_Error_string names the function. Codes are never
+ * given back, so each text gets one, and when there are too many the class must do. The texts are
+ * kept here: MPICH does not find those of codes added to its own classes. */
 static struct {
   pthread_mutex_t lock;
   int n;
-  struct { int class_, code; char *text; } of[Z_ERROR_TEXTS];
+  struct {
+    int class_, code;
+    char *text;
+  } of[Z_ERROR_TEXTS];
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int code_with_text(int class_, const char *text) {
@@ -57,7 +61,8 @@ int z_Error_string(int code, char *string, int *length) {
 int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler) {
   char line[MPI_MAX_ERROR_STRING];
   snprintf(line, sizeof line, "%s: %s", function, text);
-  /* Programs compare the return code with common classes directly; only for this one they need the text more. */
+  /* Programs compare the return code with common classes directly; only for this one they need the
+   * text more. */
   int code = class_ == MPI_ERR_UNSUPPORTED_OPERATION ? code_with_text(class_, line) : class_;
   if (handler == MPI_ERRORS_ARE_FATAL) {
     fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
@@ -94,7 +99,8 @@ int z_raise(zcomm *c, int class_, const char *function, const char *format, ...)
 }
 
 int z_unsupported(MPI_Comm comm, const char *function) {
-  return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function, "not supported by MMPI on a communicator that spans clusters");
+  return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
+                    "not supported by MMPI on a communicator that spans clusters");
 }
 
 int z_raise_engine(zcomm *c, int z_error, const char *function) {

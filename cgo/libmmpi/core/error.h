@@ -1,19 +1,22 @@
-/* Errors: classes of the native library, raised through the error handler of what the call was on. */
+/* Errors: classes of the native library, raised through the error handler of what the call was
+ * on. */
 #ifndef ZIPPER_ERROR_H
 #define ZIPPER_ERROR_H
 #include "core/comm.h"
 
 #pragma GCC visibility push(hidden)
 
-/* Raises an error of a class on a communicator (NULL: MPI_COMM_WORLD) through its error handler. function: "MPI_Send".
- * Returns the code that the MPI function is to return. */
+/* Raises an error of a class on a communicator (NULL: MPI_COMM_WORLD) through its error handler.
+ * function: "MPI_Send". Returns the code that the MPI function is to return. */
 int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
-int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* What all raising has in common: the code to call the handler with and to return. `handler` is that of the thing
- * that the call was on (MPI_ERRHANDLER_NULL: not known) and is freed; where it is fatal all clusters end. */
+int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* What all raising has in common: the code to call the handler with and to return. `handler` is
+ * that of the thing that the call was on (MPI_ERRHANDLER_NULL: not known) and is freed; where it is
+ * fatal all clusters end. */
 int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler);
-int z_unsupported(MPI_Comm comm, const char *function);      /* …on a communicator that spans clusters */
-int z_error_class(int z_error);                              /* enum z_error → native class */
+int z_unsupported(MPI_Comm comm, const char *function);          /* …on a communicator that spans clusters */
+int z_error_class(int z_error);                                  /* enum z_error → native class */
 int z_raise_engine(zcomm *c, int z_error, const char *function); /* … with the text of ze_error() */
 
 #pragma GCC visibility pop

@@ -9,9 +9,10 @@
 
 #pragma GCC visibility push(hidden)
 
-extern z_engine z_eng;          /* the engine's functions: z_eng.ze_isend(…) */
-extern z_world z_layout;        /* size, rank, clusters, offset, tag_ub, order */
-extern int z_on;                /* 1: this process is in a job of more than one cluster. 0: everything is passed through */
+extern z_engine z_eng;   /* the engine's functions: z_eng.ze_isend(…) */
+extern z_world z_layout; /* size, rank, clusters, offset, tag_ub, order */
+/* 1: this process is in a job of more than one cluster. 0: everything is passed through */
+extern int z_on;
 extern int z_threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
 extern volatile int32_t z_busy; /* the engine's: enum z_activity */
 extern int32_t z_pending;       /* operations of ours that only our own steps move on (comm/idup.c) */
@@ -26,18 +27,22 @@ static inline int zcluster_has(int32_t virtual_rank) {
 /* … and its rank in the native world. */
 static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
-/* Memory is out. A call that can still say so raises MPI_ERR_NO_MEM, and nothing has happened: so where the program
- * decides how much is needed (buffers, one entry for each rank or request). Where a few bytes are lacking without which
- * the library no longer knows what is under way or who a handle belongs to, the job ends here, in all clusters: `what`
- * is in the message. */
+/* Memory is out. A call that can still say so raises MPI_ERR_NO_MEM, and nothing has happened: so
+ * where the program decides how much is needed (buffers, one entry for each rank or request). Where
+ * a few bytes are lacking without which the library no longer knows what is under way or who a
+ * handle belongs to, the job ends here, in all clusters: `what` is in the message. */
 void z_no_memory(const char *what) __attribute__((noreturn));
 
 /* Locks cost nothing below MPI_THREAD_MULTIPLE. */
-static inline void z_lock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_lock(m); }
-static inline void z_unlock(pthread_mutex_t *m) { if (z_threads) pthread_mutex_unlock(m); }
+static inline void z_lock(pthread_mutex_t *m) {
+  if (z_threads) pthread_mutex_lock(m);
+}
+static inline void z_unlock(pthread_mutex_t *m) {
+  if (z_threads) pthread_mutex_unlock(m);
+}
 
-/* Whether this thread may block inside native MPI: the engine is idle. With MPI_THREAD_MULTIPLE another thread could
- * end the idleness meanwhile, so never. */
+/* Whether this thread may block inside native MPI: the engine is idle. With MPI_THREAD_MULTIPLE
+ * another thread could end the idleness meanwhile, so never. */
 static inline int z_may_block(void) { return !z_busy && !z_threads && !z_pending; }
 
 #pragma GCC visibility pop

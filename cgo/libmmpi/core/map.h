@@ -1,6 +1,6 @@
-/* A hash from a handle to a pointer. Readers take no lock: a slot keeps its key until the table is rebuilt, a removed key has
- * the value NULL, and a rebuilt table is published whole. Both MPI libraries reuse few handle values again and again,
- * so rebuilding is rare. */
+/* A hash from a handle to a pointer. Readers take no lock: a slot keeps its key until the table is
+ * rebuilt, a removed key has the value NULL, and a rebuilt table is published whole. Both MPI
+ * libraries reuse few handle values again and again, so rebuilding is rare. */
 #ifndef ZIPPER_MAP_H
 #define ZIPPER_MAP_H
 #include <pthread.h>
@@ -20,12 +20,12 @@ typedef struct ztable {
 
 typedef struct zmap { /* {0} is an empty map */
   ztable *table;
-  uint32_t used;  /* slots with a key */
-  uint32_t live;  /* of them, with a value */
+  uint32_t used; /* slots with a key */
+  uint32_t live; /* of them, with a value */
   pthread_mutex_t lock;
 } zmap;
 
-#define ZMAP_START(t, key) ((uint32_t)(((key) * 0x9E3779B97F4A7C15ull) >> (t)->shift))
+#define ZMAP_START(t, key) ((uint32_t)(((key)*0x9E3779B97F4A7C15ull) >> (t)->shift))
 
 /* The value, or NULL. Any thread. */
 static inline void *zmap_get(const zmap *m, uint64_t key) {
@@ -41,7 +41,8 @@ static inline void *zmap_get(const zmap *m, uint64_t key) {
 
 static inline uint32_t zmap_count(const zmap *m) { return __atomic_load_n(&m->live, __ATOMIC_RELAXED); }
 
-/* Puts a value (not NULL) in place of what was there. Any thread. Ends the process when memory is out. */
+/* Puts a value (not NULL) in place of what was there. Any thread. Ends the process when memory is
+ * out. */
 void zmap_put(zmap *m, uint64_t key, void *value);
 
 /* Removes the key; its value, or NULL if it was not there. Any thread. */

@@ -1,23 +1,27 @@
 /* The native MPI library, as the shim calls it. The shim is compiled once for each MPI library.
  *
- * Native MPI is called through `real` only, never by name: our own symbols would answer. A function z_X has
- * the signature of MPI_X, is named `own` in a policy file and is called by the generated wrapper when the job
- * spans clusters; it handles communicators that do not span, too.
+ * Native MPI is called through `real` only, never by name: our own symbols would answer. A function
+ * z_X has the signature of MPI_X, is named `own` in a policy file and is called by the generated
+ * wrapper when the job spans clusters; it handles communicators that do not span, too.
  *
  * Names. z_ or z and a thing (zcomm_, zreq_, ztype_, zmap_) is the shim's; ze_ is the engine's. */
 #ifndef ZIPPER_REAL_H
 #define ZIPPER_REAL_H
-#include "natives.h" /* generated: struct z_real, one pointer for each function of this mpi.h; Z_HAVE_X; prototypes of z_X */
+/* generated: struct z_real, one pointer for each function of this mpi.h; Z_HAVE_X; prototypes of
+ * z_X */
+#include "natives.h"
 #include <mpi.h>
 
-#pragma GCC visibility push(hidden) /* of what is only declared, too: so its address is known when the library is linked */
+/* of what is only declared, too: so its address is known when the library is linked */
+#pragma GCC visibility push(hidden)
 
 extern struct z_real real; /* dlsym RTLD_NEXT "PMPI_X", filled when the library is loaded */
 
-extern _Thread_local int z_inside; /* > 0: this thread is in a native call whose internals may come through our symbols */
+/* > 0: this thread is in a native call whose internals may come through our symbols */
+extern _Thread_local int z_inside;
 
-/* A native call whose internals may come back through our symbols with handles that are not what they look like:
- * z_enter(); rc = real.X(…); z_leave(); */
+/* A native call whose internals may come back through our symbols with handles that are not what
+ * they look like: z_enter(); rc = real.X(…); z_leave(); */
 static inline void z_enter(void) { z_inside++; }
 static inline void z_leave(void) { z_inside--; }
 

@@ -14,7 +14,8 @@ void z_status_empty(MPI_Status *status) { z_status_set(status, Z_ANY_SOURCE, Z_A
 
 void z_status_translate(const zcomm *c, MPI_Status *status) {
   if (status == MPI_STATUS_IGNORE) return;
-  if (status->MPI_SOURCE >= 0 && status->MPI_SOURCE < c->native_size) status->MPI_SOURCE = c->rank_of[status->MPI_SOURCE] - c->base;
+  if (status->MPI_SOURCE >= 0 && status->MPI_SOURCE < c->native_size)
+    status->MPI_SOURCE = c->rank_of[status->MPI_SOURCE] - c->base;
 }
 
 void z_status_copy(MPI_Status *to, const MPI_Status *from) {

@@ -1,7 +1,9 @@
-/* MPI-IO on a communicator that spans clusters. Where the user says that a path is on a file system that all clusters share, each
- * cluster opens the file natively for its own part, and reads and writes go to its native MPI-IO. What is agreed over all
- * clusters is here: opening (a new file is made by one cluster, then the others open it), closing and deleting, size, syncing. The shared file pointer is ours
- * (sharedpointer.c). Atomic mode, which needs locks that clusters do not share, is refused. */
+/* MPI-IO on a communicator that spans clusters. Where the user says that a path is on a file system
+ * that all clusters share, each cluster opens the file natively for its own part, and reads and
+ * writes go to its native MPI-IO. What is agreed over all clusters is here: opening (a new file is
+ * made by one cluster, then the others open it), closing and deleting, size, syncing. The shared
+ * file pointer is ours (sharedpointer.c). Atomic mode, which needs locks that clusters do not
+ * share, is refused. */
 #include "io/file.h"
 #include "comm/comm.h"
 #include <errno.h>
@@ -32,7 +34,8 @@ void zfile_doubt(void) {
   const char *directories = getenv(variable);
   for (const char *d = directories ? directories : ""; *d; d += strcspn(d, ":"), d += *d == ':')
     if (*d != '/' && *d != ':') {
-      fprintf(stderr, "MMPI: %s=%s: want whole paths from / on, separated by colons, as in /scratch:/home\n", variable, directories);
+      fprintf(stderr, "MMPI: %s=%s: want whole paths from / on, separated by colons, as in /scratch:/home\n", variable,
+              directories);
       return;
     }
 }
@@ -44,13 +47,14 @@ static int below(const char *path, const char *directories) {
     int n = snprintf(one, sizeof one, "%.*s", (int)strcspn(d, ":"), d);
     if (n < 1 || n >= (int)sizeof one || !realpath(one, directory)) continue;
     size_t length = strlen(directory);
-    if (!strncmp(path, directory, length) && (path[length] == '/' || path[length] == 0 || directory[length - 1] == '/')) return 1;
+    if (!strncmp(path, directory, length) && (path[length] == '/' || path[length] == 0 || directory[length - 1] == '/'))
+      return 1;
   }
   return 0;
 }
 
-/* The directory of the name without links and dots, as it is on this host; of one that does not exist (*missing) or cannot be one, the
- * deepest directory above it. */
+/* The directory of the name without links and dots, as it is on this host; of one that does not
+ * exist (*missing) or cannot be one, the deepest directory above it. */
 static int directory_of(const char *name, char *out, int32_t *missing) {
   char copy[PATH_MAX];
   const char *colon = strchr(name, ':'); /* "ufs:/path" names a file system's driver */
@@ -76,8 +80,9 @@ static int declared(const char *name, MPI_Info info, int32_t *missing) {
 
 /* ---- errors on their way between MPI libraries ---- */
 
-static const int classes[] = {MPI_SUCCESS, MPI_ERR_IO, MPI_ERR_NO_SUCH_FILE, MPI_ERR_FILE_EXISTS, MPI_ERR_ACCESS, MPI_ERR_AMODE, MPI_ERR_BAD_FILE,
-                              MPI_ERR_NO_SPACE, MPI_ERR_READ_ONLY, MPI_ERR_QUOTA, MPI_ERR_FILE_IN_USE, MPI_ERR_NO_MEM};
+static const int classes[] = {MPI_SUCCESS,       MPI_ERR_IO,    MPI_ERR_NO_SUCH_FILE, MPI_ERR_FILE_EXISTS,
+                              MPI_ERR_ACCESS,    MPI_ERR_AMODE, MPI_ERR_BAD_FILE,     MPI_ERR_NO_SPACE,
+                              MPI_ERR_READ_ONLY, MPI_ERR_QUOTA, MPI_ERR_FILE_IN_USE,  MPI_ERR_NO_MEM};
 enum { CLASSES = sizeof classes / sizeof *classes };
 
 static int portable(int rc) {
@@ -89,8 +94,8 @@ static int portable(int rc) {
 
 /* ---- open ---- */
 
-/* The native libraries fill gaps between what a process writes with what they read there before, which in a file that another
- * cluster writes to at the same time would undo its writes. */
+/* The native libraries fill gaps between what a process writes with what they read there before,
+ * which in a file that another cluster writes to at the same time would undo its writes. */
 static int careful(MPI_Info info, MPI_Info *out) {
   static const char *const off[] = {"romio_ds_write", "romio_cb_write"};
   int rc = info == MPI_INFO_NULL ? real.Info_create(out) : real.Info_dup(info, out), flag;
@@ -131,7 +136,8 @@ static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info,
   if (first) found = portable(open_native(c, name, native, info, out)), opened = !found;
   int32_t theirs = found;
   if (zcomm_bcast(c, &theirs, sizeof theirs, 0, function)) return MPI_ERR_OTHER;
-  if (!first && !(found = theirs)) found = portable(open_native(c, name, native & ~MPI_MODE_EXCL, info, out)), opened = !found;
+  if (!first && !(found = theirs))
+    found = portable(open_native(c, name, native & ~MPI_MODE_EXCL, info, out)), opened = !found;
   if ((found = worst(c, found, function)) == 0) return MPI_SUCCESS;
   if (opened && !z_native_barrier(c->native)) {
     z_enter();
@@ -144,7 +150,9 @@ static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info,
 
 /* Bits that the libraries may number differently. */
 static int portable_amode(int amode) {
-  static const int bits[] = {MPI_MODE_RDONLY, MPI_MODE_WRONLY, MPI_MODE_RDWR, MPI_MODE_CREATE, MPI_MODE_EXCL, MPI_MODE_DELETE_ON_CLOSE, MPI_MODE_UNIQUE_OPEN, MPI_MODE_SEQUENTIAL, MPI_MODE_APPEND};
+  static const int bits[] = {MPI_MODE_RDONLY,      MPI_MODE_WRONLY,     MPI_MODE_RDWR,
+                             MPI_MODE_CREATE,      MPI_MODE_EXCL,       MPI_MODE_DELETE_ON_CLOSE,
+                             MPI_MODE_UNIQUE_OPEN, MPI_MODE_SEQUENTIAL, MPI_MODE_APPEND};
   int set = 0;
   for (unsigned i = 0; i < sizeof bits / sizeof *bits; i++)
     if (amode & bits[i]) set |= 1 << i;
@@ -153,15 +161,21 @@ static int portable_amode(int amode) {
 
 /* The same verdict at all ranks: an error class, 0 to go on; *why is for the user. */
 static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const char **why) {
-  static _Thread_local char text[200]; /* with the function's name below MPI_MAX_ERROR_STRING, which is 256 in Open MPI */
-  struct wish { int32_t shared, amode, missing; } mine = {.amode = portable_amode(amode)}, *all = malloc((size_t)c->size * sizeof *all);
+  /* with the function's name below MPI_MAX_ERROR_STRING, which is 256 in Open MPI */
+  static _Thread_local char text[200];
+  struct wish {
+    int32_t shared, amode, missing;
+  } mine = {.amode = portable_amode(amode)}, *all = malloc((size_t)c->size * sizeof *all);
   mine.shared = declared(name, info, &mine.missing);
   int rc = all ? zcomm_allgather(c, &mine, sizeof mine, all, "MPI_File_open") : MPI_ERR_NO_MEM;
   for (int i = 0; i < c->size && !rc; i++) {
     if (!all[i].shared) {
       rc = MPI_ERR_UNSUPPORTED_OPERATION;
-      snprintf(text, sizeof text, "virtual rank %d was not told that all clusters share the path's file system: if they do, set the info key zipper_shared=true "
-               "or ZIPPER_SHARED_FS=/directory:/another", c->world[i]);
+      snprintf(text, sizeof text,
+               "virtual rank %d was not told that all clusters share the path's file system: if they do, set the info "
+               "key zipper_shared=true "
+               "or ZIPPER_SHARED_FS=/directory:/another",
+               c->world[i]);
       *why = text;
     } else if (all[i].missing) { /* before the first cluster makes the file */
       rc = MPI_ERR_NO_SUCH_FILE;
@@ -172,7 +186,9 @@ static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const c
     }
   }
   free(all);
-  if (!rc && amode & MPI_MODE_SEQUENTIAL) rc = MPI_ERR_UNSUPPORTED_OPERATION, *why = "MPI_MODE_SEQUENTIAL leaves no access but by the native library's shared file pointer, which clusters do not have";
+  if (!rc && amode & MPI_MODE_SEQUENTIAL)
+    rc = MPI_ERR_UNSUPPORTED_OPERATION, *why = "MPI_MODE_SEQUENTIAL leaves no access but by the native library's "
+                                               "shared file pointer, which clusters do not have";
   return rc;
 }
 
@@ -242,19 +258,19 @@ int z_File_close(MPI_File *file) {
 }
 
 /* Nobody begins before all have come, nobody goes on before it is done everywhere. */
-#define TOGETHER(NAME, PARAMS, ...)              \
-  int z_##NAME PARAMS {                          \
-    zfile *f = zfile_find(file);                 \
+#define TOGETHER(NAME, PARAMS, ...)                     \
+  int z_##NAME PARAMS {                                 \
+    zfile *f = zfile_find(file);                        \
     int rc = f ? z_Barrier(f->comm) : zfile_meet(file); \
-    if (!rc) INSIDE(NAME(__VA_ARGS__));          \
-    int rc2 = f ? z_Barrier(f->comm) : MPI_SUCCESS; \
-    return rc ? rc : rc2;                        \
+    if (!rc) INSIDE(NAME(__VA_ARGS__));                 \
+    int rc2 = f ? z_Barrier(f->comm) : MPI_SUCCESS;     \
+    return rc ? rc : rc2;                               \
   }
 TOGETHER(File_set_size, (MPI_File file, MPI_Offset size), file, size)
 TOGETHER(File_sync, (MPI_File file), file)
 
-/* In the cluster of rank 0 only: the libraries look where the file ends and write from there on, so two at once would add up. The others hear
- * from it how it went. */
+/* In the cluster of rank 0 only: the libraries look where the file ends and write from there on, so
+ * two at once would add up. The others hear from it how it went. */
 int z_File_preallocate(MPI_File file, MPI_Offset size) {
   static const char function[] = "MPI_File_preallocate";
   zfile *f = zfile_find(file);
@@ -275,7 +291,8 @@ int z_File_preallocate(MPI_File file, MPI_Offset size) {
 
 /* ---- the rest ---- */
 
-int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Datatype type, const char *form, MPI_Info info) {
+int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Datatype type, const char *form,
+                    MPI_Info info) {
   MPI_Info hints = info;
   zfile *f = zfile_find(file);
   int rc = f ? careful(info, &hints) : MPI_SUCCESS;
@@ -310,14 +327,16 @@ int z_File_get_group(MPI_File file, MPI_Group *out) {
   if (f) return z_Comm_group(f->comm, out);
   MPI_Group native;
   int rc = real.File_get_group(file, &native);
-  if (!rc && (rc = zgroup_wrap(&native, out))) rc = z_raise_file(file, rc, "MPI_File_get_group", "no group can be made");
+  if (!rc && (rc = zgroup_wrap(&native, out)))
+    rc = z_raise_file(file, rc, "MPI_File_get_group", "no group can be made");
   return rc;
 }
 
 /* On is what clusters cannot keep; off is how they are. */
 int z_File_set_atomicity(MPI_File file, int on) {
   if (on && zfile_find(file))
-    return z_raise_file(file, MPI_ERR_UNSUPPORTED_OPERATION, "MPI_File_set_atomicity", "the file is open in several clusters, which share no locks: use MPI_File_sync and barriers");
+    return z_raise_file(file, MPI_ERR_UNSUPPORTED_OPERATION, "MPI_File_set_atomicity",
+                        "the file is open in several clusters, which share no locks: use MPI_File_sync and barriers");
   int rc = zfile_meet(file);
   if (!rc) INSIDE(File_set_atomicity(file, on));
   return rc;

@@ -17,12 +17,18 @@ typedef struct zfile {
 } zfile;
 
 /* A native call into rc, as a call of ours. */
-#define INSIDE(call) do { z_enter(); rc = real.call; z_leave(); } while (0)
+#define INSIDE(call) \
+  do {               \
+    z_enter();       \
+    rc = real.call;  \
+    z_leave();       \
+  } while (0)
 
 /* The spanning file behind a handle; NULL: inside one cluster, native. */
 zfile *zfile_find(MPI_File file);
 
-/* Before a collective native call on a file: all who share it in this cluster are there, and each served the others meanwhile. */
+/* Before a collective native call on a file: all who share it in this cluster are there, and each
+ * served the others meanwhile. */
 int zfile_meet(MPI_File file);
 
 /* The shared file pointer; collective. */
@@ -30,7 +36,8 @@ int zshared_open(zfile *f, MPI_File file);
 int zshared_set(zfile *f, int64_t to); /* all are at it when it returns */
 int zshared_close(zfile *f);
 
-/* Raises an error of a class through the file's handler (MPI_FILE_NULL: that of no file); the code to return. */
+/* Raises an error of a class through the file's handler (MPI_FILE_NULL: that of no file); the code
+ * to return. */
 int z_raise_file(MPI_File file, int class_, const char *function, const char *text);
 
 void zfile_doubt(void); /* says on standard error what in the user's variable for files is not understood */

@@ -1,7 +1,8 @@
-/* The shared file pointer of a file that spans clusters: one number, in a window of rank 0, which each access moves on by what it takes. Ordered access is the same with one move for
- * all. What is then read or written is at an explicit offset, natively. */
-#include "io/file.h"
+/* The shared file pointer of a file that spans clusters: one number, in a window of rank 0, which
+ * each access moves on by what it takes. Ordered access is the same with one move for all. What is
+ * then read or written is at an explicit offset, natively. */
 #include "comm/comm.h"
+#include "io/file.h"
 
 /* ---- the pointer: in elementary types of the view ---- */
 
@@ -57,14 +58,14 @@ static int in_order(zfile *f, int64_t mine, const char *function, MPI_Offset *at
 
 /* ---- access ---- */
 
-#define ONE(NAME, AT, BUFFER, LAST, last)                                                              \
-  int z_##NAME(MPI_File file, BUFFER buf, int count, MPI_Datatype type, LAST last) {                   \
-    zfile *f = zfile_find(file);                                                                       \
-    int64_t at = 0;                                                                                    \
-    int rc = f ? move(f, width(f, count, type), MPI_SUM, &at) : MPI_SUCCESS;                           \
-    if (f && !rc) INSIDE(AT(file, at, buf, count, type, last));                                        \
-    else if (!f) INSIDE(NAME(file, buf, count, type, last));                                           \
-    return rc;                                                                                         \
+#define ONE(NAME, AT, BUFFER, LAST, last)                                            \
+  int z_##NAME(MPI_File file, BUFFER buf, int count, MPI_Datatype type, LAST last) { \
+    zfile *f = zfile_find(file);                                                     \
+    int64_t at = 0;                                                                  \
+    int rc = f ? move(f, width(f, count, type), MPI_SUM, &at) : MPI_SUCCESS;         \
+    if (f && !rc) INSIDE(AT(file, at, buf, count, type, last));                      \
+    else if (!f) INSIDE(NAME(file, buf, count, type, last));                         \
+    return rc;                                                                       \
   }
 ONE(File_write_shared, File_write_at, const void *, MPI_Status *, status)
 ONE(File_read_shared, File_read_at, void *, MPI_Status *, status)
@@ -72,31 +73,31 @@ ONE(File_iwrite_shared, File_iwrite_at, const void *, MPI_Request *, request)
 ONE(File_iread_shared, File_iread_at, void *, MPI_Request *, request)
 
 /* The split form does all at its beginning. */
-#define ORDERED(NAME, AT, BUFFER)                                                                      \
+#define ORDERED(NAME, AT, BUFFER)                                                                                \
   static int all_##NAME(zfile *f, MPI_File file, BUFFER buf, int count, MPI_Datatype type, MPI_Status *status) { \
-    MPI_Offset at;                                                                                     \
-    int rc = in_order(f, width(f, count, type), "MPI_" #NAME, &at);                                    \
-    if (!rc) INSIDE(AT(file, at, buf, count, type, status));                                           \
-    return rc;                                                                                         \
-  }                                                                                                    \
-  int z_##NAME(MPI_File file, BUFFER buf, int count, MPI_Datatype type, MPI_Status *status) {          \
-    zfile *f = zfile_find(file);                                                                       \
-    int rc = f ? all_##NAME(f, file, buf, count, type, status) : zfile_meet(file);                     \
-    if (!f && !rc) INSIDE(NAME(file, buf, count, type, status));                                       \
-    return rc;                                                                                         \
-  }                                                                                                    \
-  int z_##NAME##_begin(MPI_File file, BUFFER buf, int count, MPI_Datatype type) {                      \
-    zfile *f = zfile_find(file);                                                                       \
-    int rc = f ? all_##NAME(f, file, buf, count, type, &f->split) : zfile_meet(file);                  \
-    if (!f && !rc) INSIDE(NAME##_begin(file, buf, count, type));                                       \
-    return rc;                                                                                         \
-  }                                                                                                    \
-  int z_##NAME##_end(MPI_File file, BUFFER buf, MPI_Status *status) {                                  \
-    zfile *f = zfile_find(file);                                                                       \
-    int rc = f ? MPI_SUCCESS : zfile_meet(file);                                                       \
-    if (!f && !rc) INSIDE(NAME##_end(file, buf, status));                                              \
-    if (f && status != MPI_STATUS_IGNORE) *status = f->split;                                          \
-    return rc;                                                                                         \
+    MPI_Offset at;                                                                                               \
+    int rc = in_order(f, width(f, count, type), "MPI_" #NAME, &at);                                              \
+    if (!rc) INSIDE(AT(file, at, buf, count, type, status));                                                     \
+    return rc;                                                                                                   \
+  }                                                                                                              \
+  int z_##NAME(MPI_File file, BUFFER buf, int count, MPI_Datatype type, MPI_Status *status) {                    \
+    zfile *f = zfile_find(file);                                                                                 \
+    int rc = f ? all_##NAME(f, file, buf, count, type, status) : zfile_meet(file);                               \
+    if (!f && !rc) INSIDE(NAME(file, buf, count, type, status));                                                 \
+    return rc;                                                                                                   \
+  }                                                                                                              \
+  int z_##NAME##_begin(MPI_File file, BUFFER buf, int count, MPI_Datatype type) {                                \
+    zfile *f = zfile_find(file);                                                                                 \
+    int rc = f ? all_##NAME(f, file, buf, count, type, &f->split) : zfile_meet(file);                            \
+    if (!f && !rc) INSIDE(NAME##_begin(file, buf, count, type));                                                 \
+    return rc;                                                                                                   \
+  }                                                                                                              \
+  int z_##NAME##_end(MPI_File file, BUFFER buf, MPI_Status *status) {                                            \
+    zfile *f = zfile_find(file);                                                                                 \
+    int rc = f ? MPI_SUCCESS : zfile_meet(file);                                                                 \
+    if (!f && !rc) INSIDE(NAME##_end(file, buf, status));                                                        \
+    if (f && status != MPI_STATUS_IGNORE) *status = f->split;                                                    \
+    return rc;                                                                                                   \
   }
 ORDERED(File_write_ordered, File_write_at, const void *)
 ORDERED(File_read_ordered, File_read_at, void *)

@@ -1,6 +1,7 @@
-/* Buffered sends: copies of the shim's, counted against the size of the attached buffer as MPI's model prescribes (bytes and MPI_BSEND_OVERHEAD
- * each). Native ones are not used for local peers either: MPI_Buffer_detach would wait for them natively, and a peer may have to be served
- * before it receives them. Only persistent ones to local peers are native. */
+/* Buffered sends: copies of the shim's, counted against the size of the attached buffer as MPI's
+ * model prescribes (bytes and MPI_BSEND_OVERHEAD each). Native ones are not used for local peers
+ * either: MPI_Buffer_detach would wait for them natively, and a peer may have to be served before
+ * it receives them. Only persistent ones to local peers are native. */
 #include "p2p/p2p.h"
 
 static int64_t attached = -1; /* bytes of the buffer; -1: there is none */
@@ -32,8 +33,10 @@ int z_Buffer_detach_c(void *buffer, MPI_Count *size) {
 }
 #endif
 
-/* Starts a buffered send, which ends by itself: to a rank of c or, c being NULL, to a native rank of comm. */
-static int begin(zcomm *c, MPI_Comm comm, int native, const char *function, const void *buf, int count, MPI_Datatype type, int dest, int tag) {
+/* Starts a buffered send, which ends by itself: to a rank of c or, c being NULL, to a native rank
+ * of comm. */
+static int begin(zcomm *c, MPI_Comm comm, int native, const char *function, const void *buf, int count,
+                 MPI_Datatype type, int dest, int tag) {
   int rc = c ? p2p_check(c, function, count, type, dest, tag, 0) : MPI_SUCCESS;
   if (rc) return rc;
   const ztype *t = ztype_get(type);
@@ -45,18 +48,24 @@ static int begin(zcomm *c, MPI_Comm comm, int native, const char *function, cons
     n = zreq_bsends(&used);
   }
   if (used + n * MPI_BSEND_OVERHEAD + need > attached)
-    return z_raise_on(comm, MPI_ERR_BUFFER, function, attached < 0 ? "no buffer is attached: call MPI_Buffer_attach first" : "the attached buffer of %lld bytes is too small: %lld bytes are in use and %lld are needed",
+    return z_raise_on(comm, MPI_ERR_BUFFER, function,
+                      attached < 0
+                          ? "no buffer is attached: call MPI_Buffer_attach first"
+                          : "the attached buffer of %lld bytes is too small: %lld bytes are in use and %lld are needed",
                       (long long)attached, (long long)(used + n * MPI_BSEND_OVERHEAD), (long long)need);
   zreq *r = zreq_new_blocking(c, ZREQ_SEND, function);
   r->bsend = 1;
-  rc = c ? p2p_start_send(r, buf, count, type, dest, tag, P2P_BUFFERED) : p2p_start_copy(r, buf, count, type, native, tag, comm);
+  rc = c ? p2p_start_send(r, buf, count, type, dest, tag, P2P_BUFFERED)
+         : p2p_start_copy(r, buf, count, type, native, tag, comm);
   if (rc) return p2p_failed(r, rc);
   zreq_release(r);
   return MPI_SUCCESS;
 }
 
 /* Native MPI says what is wrong where no communicator of ours could. */
-static int not_ours(const zcomm *c, int count, MPI_Datatype type, int dest) { return !c && (dest == MPI_PROC_NULL || count < 0 || type == MPI_DATATYPE_NULL); }
+static int not_ours(const zcomm *c, int count, MPI_Datatype type, int dest) {
+  return !c && (dest == MPI_PROC_NULL || count < 0 || type == MPI_DATATYPE_NULL);
+}
 
 int z_Bsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
   int native;

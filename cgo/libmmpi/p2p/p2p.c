@@ -1,5 +1,6 @@
-/* Point to point. Every call has one branch: the peer is in this cluster (native MPI on the local part) or not (engine).
- * */
+/* Point to point. Every call has one branch: the peer is in this cluster (native MPI on the local
+ * part) or not (engine).
+ */
 #include "p2p/p2p.h"
 #include <limits.h>
 
@@ -20,11 +21,13 @@ int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, 
 void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
   MPI_Group peers, world;
   int inter = 0, size = 0, rank = MPI_UNDEFINED;
-  if (type == MPI_DATATYPE_NULL || real.Type_size(type, &size) || real.Comm_test_inter(comm, &inter)) return; /* native MPI says what is wrong */
+  /* native MPI says what is wrong */
+  if (type == MPI_DATATYPE_NULL || real.Type_size(type, &size) || real.Comm_test_inter(comm, &inter)) return;
   if (inter ? real.Comm_remote_group(comm, &peers) : real.Comm_group(comm, &peers)) return;
   if (!real.Comm_group(z_private, &world)) {
     int n = 0;
-    if (!real.Group_size(peers, &n) && dest < n && !real.Group_translate_ranks(peers, 1, &dest, world, &rank) && rank != MPI_UNDEFINED)
+    if (!real.Group_size(peers, &n) && dest < n && !real.Group_translate_ranks(peers, 1, &dest, world, &rank) &&
+        rank != MPI_UNDEFINED)
       z_eng.ze_record(z_layout.offset + rank, count * size);
     real.Group_free(&world);
   }
@@ -40,7 +43,8 @@ static void now_native(zreq *r) {
   r->poll = poll_native;
 }
 
-/* The bytes to send, r->count of them: the program's memory or, of a buffered send and where it has gaps, a copy. */
+/* The bytes to send, r->count of them: the program's memory or, of a buffered send and where it has
+ * gaps, a copy. */
 static int gather(zreq *r, const void *buf, int64_t count, MPI_Datatype type, enum p2p_mode mode, const void **data) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
@@ -55,11 +59,13 @@ static int gather(zreq *r, const void *buf, int64_t count, MPI_Datatype type, en
   return MPI_SUCCESS;
 }
 
-static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {
+static int start_engine_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag,
+                             enum p2p_mode mode) {
   const void *data;
   int rc = gather(r, buf, count, type, mode, &data);
   if (rc) return rc;
-  rc = z_eng.ze_isend(r->comm->id, Z_P2P, data, r->count, zcomm_at(r->comm, dest), tag, mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell);
+  rc = z_eng.ze_isend(r->comm->id, Z_P2P, data, r->count, zcomm_at(r->comm, dest), tag,
+                      mode == P2P_SYNCHRONOUS ? Z_SYNCHRONOUS : Z_STANDARD, &r->cell);
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
@@ -70,7 +76,8 @@ int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int n
   if (rc) return rc;
   now_native(r);
   p2p_note(comm, native, count, type);
-  return contiguous ? real.Isend(data, count, type, native, tag, comm, &r->native) : real.Isend(data, (int)r->count, MPI_PACKED, native, tag, comm, &r->native);
+  return contiguous ? real.Isend(data, count, type, native, tag, comm, &r->native)
+                    : real.Isend(data, (int)r->count, MPI_PACKED, native, tag, comm, &r->native);
 }
 
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {
@@ -88,14 +95,16 @@ void p2p_hold_type(zreq *r, MPI_Datatype type) {
 }
 
 int p2p_unpack(zreq *r) {
-  if (r->is_native || r->cell.cancelled) return MPI_SUCCESS; /* native MPI has used the program's buffer; there is nothing */
+  /* native MPI has used the program's buffer; there is nothing */
+  if (r->is_native || r->cell.cancelled) return MPI_SUCCESS;
   int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
   int class_ = MPI_SUCCESS, rc = ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);
   if (rc && !r->cell.error) real.Error_class(rc, &class_); /* what the engine found goes before */
   return class_;
 }
 
-/* A receive that the engine matches: of a remote message, or of any, or of a local one behind an earlier one of that kind. */
+/* A receive that the engine matches: of a remote message, or of any, or of a local one behind an
+ * earlier one of that kind. */
 static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag, int local) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
@@ -112,11 +121,14 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
     if (r->handle == MPI_REQUEST_NULL) r->type = type; /* blocking: the program cannot free it meanwhile */
     else p2p_hold_type(r, type);
   }
-  int rc = z_eng.ze_irecv(r->comm->id, Z_P2P, data, bytes, source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(r->comm, source), tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell);
+  int rc = z_eng.ze_irecv(r->comm->id, Z_P2P, data, bytes,
+                          source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(r->comm, source),
+                          tag == MPI_ANY_TAG ? Z_ANY_TAG : tag, &r->cell);
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
-/* Whether a receive can be posted natively at once: the source is here and no earlier deferred receive could want its message. */
+/* Whether a receive can be posted natively at once: the source is here and no earlier deferred
+ * receive could want its message. */
 int p2p_receives_natively(const zcomm *c, int source, int tag) {
   if (source == MPI_PROC_NULL) return 1;
   if (source == MPI_ANY_SOURCE || p2p_native_rank(c, source) == Z_REMOTE) return 0;
@@ -129,7 +141,8 @@ int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int sou
     now_native(r);
     return real.Irecv(buf, (int)count, type, p2p_native_rank(c, source), tag, c->native, &r->native);
   }
-  return start_engine_recv(r, buf, count, type, source, tag, source == MPI_ANY_SOURCE || p2p_native_rank(c, source) != Z_REMOTE);
+  return start_engine_recv(r, buf, count, type, source, tag,
+                           source == MPI_ANY_SOURCE || p2p_native_rank(c, source) != Z_REMOTE);
 }
 
 /* ---- callbacks: receives that the engine had, done natively after all ---- */
@@ -144,7 +157,10 @@ int z_cb_imrecv(z_cell *cell, uint64_t token) {
 int z_cb_irecv(z_cell *cell) {
   zreq *r = cell->owner;
   r->is_native = 1;
-  return real.Irecv(r->buf, (int)r->count, r->type, p2p_native_rank(r->comm, r->peer), r->tag, r->comm->native, &r->native) ? Z_ERR_INTERNAL : Z_OK;
+  return real.Irecv(r->buf, (int)r->count, r->type, p2p_native_rank(r->comm, r->peer), r->tag, r->comm->native,
+                    &r->native)
+             ? Z_ERR_INTERNAL
+             : Z_OK;
 }
 
 int z_cb_test(z_cell *cell) {
@@ -172,16 +188,19 @@ int z_cb_cancel(z_cell *cell) {
 
 /* ---- blocking ---- */
 
-/* The ways that are not taken in a hurry stay out of line: a local message while nothing else is under way costs few instructions. */
+/* The ways that are not taken in a hurry stay out of line: a local message while nothing else is
+ * under way costs few instructions. */
 #define UNHURRIED static __attribute__((noinline))
 
-UNHURRIED int send_while_busy(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, enum p2p_mode mode) {
+UNHURRIED int send_while_busy(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                              enum p2p_mode mode) {
   MPI_Request request;
   int rc = p2p_native_isend(mode, buf, count, type, dest, tag, comm, &request);
   return rc ? rc : z_wait_for_call(comm, &request, MPI_STATUS_IGNORE);
 }
 
-UNHURRIED int send_remote(const void *buf, int count, MPI_Datatype type, int dest, int tag, zcomm *c, enum p2p_mode mode, const char *function) {
+UNHURRIED int send_remote(const void *buf, int count, MPI_Datatype type, int dest, int tag, zcomm *c,
+                          enum p2p_mode mode, const char *function) {
   int rc = p2p_check(c, function, count, type, dest, tag, 0);
   if (rc) return rc;
   zreq *r = zreq_new_blocking(c, ZREQ_SEND, function);
@@ -189,8 +208,8 @@ UNHURRIED int send_remote(const void *buf, int count, MPI_Datatype type, int des
   return zreq_complete(r, MPI_STATUS_IGNORE);
 }
 
-static inline __attribute__((always_inline)) int send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, enum p2p_mode mode,
-                                                      const char *function) {
+static inline __attribute__((always_inline)) int send(const void *buf, int count, MPI_Datatype type, int dest, int tag,
+                                                      MPI_Comm comm, enum p2p_mode mode, const char *function) {
   int native;
   zcomm *c = p2p_route(comm, dest, &native);
   if (c) return send_remote(buf, count, type, dest, tag, c, mode, function);
@@ -231,8 +250,10 @@ int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Com
   if (!z_may_block()) return receive(buf, count, type, source, tag, comm, status);
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
   if (!c) return real.Recv(buf, count, type, source, tag, comm, status);
-  if ((uint32_t)source >= (uint32_t)c->peers || p2p_native_rank(c, source) == Z_REMOTE) return receive(buf, count, type, source, tag, comm, status);
-  if (status == MPI_STATUS_IGNORE) return real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, MPI_STATUS_IGNORE);
+  if ((uint32_t)source >= (uint32_t)c->peers || p2p_native_rank(c, source) == Z_REMOTE)
+    return receive(buf, count, type, source, tag, comm, status);
+  if (status == MPI_STATUS_IGNORE)
+    return real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, MPI_STATUS_IGNORE);
   int rc = real.Recv(buf, count, type, p2p_native_rank(c, source), tag, comm, status);
   z_status_translate(c, status);
   return rc;
@@ -240,7 +261,8 @@ int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Com
 
 /* ---- nonblocking ---- */
 
-static int isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request, enum p2p_mode mode, const char *function) {
+static int isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request,
+                 enum p2p_mode mode, const char *function) {
   int rc, native;
   zcomm *c = p2p_route(comm, dest, &native);
   if (!c) return p2p_native_isend(mode, buf, count, type, native, tag, comm, request);

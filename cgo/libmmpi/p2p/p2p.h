@@ -11,13 +11,15 @@
 
 enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
 
-/* zipper run --record: counts a message to a native rank of comm, a communicator of this cluster or a spanning one's local part. */
+/* zipper run --record: counts a message to a native rank of comm, a communicator of this cluster or
+ * a spanning one's local part. */
 void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type);
 static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
   if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
 }
 
-static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
+static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag,
+                                  MPI_Comm comm) {
   p2p_note(comm, dest, count, type);
   switch (mode) {
   case P2P_SYNCHRONOUS: return real.Ssend(buf, count, type, dest, tag, comm);
@@ -26,7 +28,8 @@ static inline int p2p_native_send(enum p2p_mode mode, const void *buf, int count
   }
 }
 
-static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) {
+static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int count, MPI_Datatype type, int dest, int tag,
+                                   MPI_Comm comm, MPI_Request *request) {
   p2p_note(comm, dest, count, type);
   switch (mode) {
   case P2P_SYNCHRONOUS: return real.Issend(buf, count, type, dest, tag, comm, request);
@@ -49,18 +52,21 @@ void p2p_hold_type(zreq *r, MPI_Datatype type);
 /* Of a receive that the engine packs into r->packed: r->finish, which unpacks it. */
 int p2p_unpack(zreq *r);
 
-/* Starts an operation of r->comm (arguments checked), natively or in the engine. An MPI error code: then p2p_failed. */
+/* Starts an operation of r->comm (arguments checked), natively or in the engine. An MPI error code:
+ * then p2p_failed. */
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode);
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag);
 
 /* Starts a buffered send to a native rank of comm, for which r needs no communicator. */
 int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm);
 
-/* A buffered send of a persistent request, to a remote peer; a failure has been raised if r->raised. */
+/* A buffered send of a persistent request, to a remote peer; a failure has been raised if
+ * r->raised. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag);
 
-/* Where a message to dest goes: NULL for a rank of this cluster (or a communicator that does not span) and *native, the rank for native
- * MPI; else the communicator, also if it has no rank dest: p2p_check says so. */
+/* Where a message to dest goes: NULL for a rank of this cluster (or a communicator that does not
+ * span) and *native, the rank for native MPI; else the communicator, also if it has no rank dest:
+ * p2p_check says so. */
 static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
   *native = dest;
   zcomm *c = dest == MPI_PROC_NULL ? NULL : zcomm_find(comm);

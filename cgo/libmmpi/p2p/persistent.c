@@ -1,5 +1,5 @@
-/* Persistent sends and receives on spanning communicators: a placeholder that starts an inner request each time. A send to a local peer is
- * a native persistent request, untouched. */
+/* Persistent sends and receives on spanning communicators: a placeholder that starts an inner
+ * request each time. A send to a local peer is a native persistent request, untouched. */
 #include "p2p/p2p.h"
 
 typedef struct persistent {
@@ -10,7 +10,7 @@ typedef struct persistent {
 static int start(zreq *r) {
   const persistent *p = r->extra;
   zreq *in = zreq_new_blocking(r->comm, p->receive ? ZREQ_RECV : ZREQ_SEND, "MPI_Start");
-  int rc = p->receive                  ? p2p_start_recv(in, r->buf, r->count, r->type, r->peer, r->tag)
+  int rc = p->receive                ? p2p_start_recv(in, r->buf, r->count, r->type, r->peer, r->tag)
            : p->mode == P2P_BUFFERED ? p2p_start_bsend(in, r->buf, (int)r->count, r->type, r->peer, r->tag)
                                      : p2p_start_send(in, r->buf, r->count, r->type, r->peer, r->tag, p->mode);
   if (rc) return in->raised ? (zreq_free(in), rc) : p2p_failed(in, rc);
@@ -18,7 +18,8 @@ static int start(zreq *r) {
   return MPI_SUCCESS;
 }
 
-static int init_request(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, int peer, int tag, persistent what, MPI_Request *request) {
+static int init_request(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, int peer,
+                        int tag, persistent what, MPI_Request *request) {
   int rc = p2p_check(c, function, count, type, peer, tag, what.receive);
   if (rc) return rc;
   zreq *r = zreq_new(c, ZREQ_PERSISTENT, function);
@@ -32,19 +33,20 @@ static int init_request(zcomm *c, const char *function, const void *buf, int cou
   return MPI_SUCCESS;
 }
 
-#define SEND_INIT(X, MODE) \
+#define SEND_INIT(X, MODE)                                                                                           \
   int z_##X(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request) { \
-    int native; \
-    zcomm *c = p2p_route(comm, dest, &native); \
-    if (!c) return real.X(buf, count, type, native, tag, comm, request); \
-    return init_request(c, "MPI_" #X, buf, count, type, dest, tag, (persistent){.mode = MODE}, request); \
+    int native;                                                                                                      \
+    zcomm *c = p2p_route(comm, dest, &native);                                                                       \
+    if (!c) return real.X(buf, count, type, native, tag, comm, request);                                             \
+    return init_request(c, "MPI_" #X, buf, count, type, dest, tag, (persistent){.mode = MODE}, request);             \
   }
 SEND_INIT(Send_init, P2P_STANDARD)
 SEND_INIT(Ssend_init, P2P_SYNCHRONOUS)
 SEND_INIT(Rsend_init, P2P_READY)
 SEND_INIT(Bsend_init, P2P_BUFFERED)
 
-/* A receive from a local peer too: whether it may go to native MPI shows only when it is started. */
+/* A receive from a local peer too: whether it may go to native MPI shows only when it is
+ * started. */
 int z_Recv_init(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request) {
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
   if (!c) return real.Recv_init(buf, count, type, source, tag, comm, request);

@@ -1,18 +1,21 @@
-/* Probes, and messages that a matched probe gave. A remote message has a native placeholder: a zero-byte message of this
- * process to itself, matched natively, so that its handle is as good as any (Fortran index included). */
+/* Probes, and messages that a matched probe gave. A remote message has a native placeholder: a
+ * zero-byte message of this process to itself, matched natively, so that its handle is as good as
+ * any (Fortran index included). */
 #include "p2p/p2p.h"
 
 /* A matched message of a spanning communicator. */
 typedef struct zmessage {
-  zcomm *comm;     /* referenced */
-  int remote;      /* 1: engine is the engine's message and the handle a placeholder */
+  zcomm *comm; /* referenced */
+  int remote;  /* 1: engine is the engine's message and the handle a placeholder */
   uint64_t engine;
   MPI_Request self; /* the placeholder's send: MPICH wants it alive until its message is received */
 } zmessage;
 
 static zmap messages; /* native handle → zmessage */
 
-static int to_z_source(const zcomm *c, int source) { return source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(c, source); }
+static int to_z_source(const zcomm *c, int source) {
+  return source == MPI_ANY_SOURCE ? Z_ANY_SOURCE : zcomm_at(c, source);
+}
 static int to_z_tag(int tag) { return tag == MPI_ANY_TAG ? Z_ANY_TAG : tag; }
 static int from_z_source(int source) { return source == Z_ANY_SOURCE ? MPI_ANY_SOURCE : source; }
 static int from_z_tag(int tag) { return tag == Z_ANY_TAG ? MPI_ANY_TAG : tag; }
@@ -30,7 +33,8 @@ int z_cb_improbe(void *comm, int32_t native_source, int32_t tag, z_probe *out) {
   MPI_Message message;
   MPI_Status status;
   int flag = 0;
-  if (real.Improbe(from_z_source(native_source), from_z_tag(tag), c->native, &flag, &message, &status)) return -Z_ERR_INTERNAL;
+  if (real.Improbe(from_z_source(native_source), from_z_tag(tag), c->native, &flag, &message, &status))
+    return -Z_ERR_INTERNAL;
   if (!flag) return 0;
   envelope(c, &status, out);
   out->message = (uint64_t)(uintptr_t)message;
@@ -56,17 +60,20 @@ typedef struct probe {
   int source, tag;
   const char *function;
   MPI_Status *status;
-  int matched;          /* a matched probe, giving message */
+  int matched; /* a matched probe, giving message */
   MPI_Message *message;
   int flag, rc;
 } probe;
 
 /* A native handle that stands for a remote message. */
 static int placeholder(MPI_Message *message, MPI_Request *self) {
-  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* each thread gets its own message: in MPICH its send is over when that has been received, which another might do late */
+  /* each thread gets its own message: in MPICH its send is over when that has been received, which
+   * another might do late */
+  static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
   z_lock(&one);
   int flag = 0, rc = real.Isend(NULL, 0, MPI_BYTE, zcluster_rank(z_layout.rank), ZTAG_PLACEHOLDER, z_private, self);
-  while (!rc && !flag) rc = real.Improbe(zcluster_rank(z_layout.rank), ZTAG_PLACEHOLDER, z_private, &flag, message, MPI_STATUS_IGNORE);
+  while (!rc && !flag)
+    rc = real.Improbe(zcluster_rank(z_layout.rank), ZTAG_PLACEHOLDER, z_private, &flag, message, MPI_STATUS_IGNORE);
   z_unlock(&one);
   return rc;
 }
@@ -96,8 +103,9 @@ static void try_engine(probe *p) {
   z_cell cell = {0};
   uint64_t message = 0;
   int32_t native = 0;
-  int e = p->matched ? z_eng.ze_improbe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell, &message, &native)
-                     : z_eng.ze_iprobe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell);
+  int e = p->matched
+              ? z_eng.ze_improbe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell, &message, &native)
+              : z_eng.ze_iprobe(p->c->id, to_z_source(p->c, p->source), to_z_tag(p->tag), &cell);
   if (e) {
     p->rc = z_raise_engine(p->c, e, p->function);
     return;
@@ -114,7 +122,8 @@ static void try_engine(probe *p) {
   p->rc = remember(p, !native, message, self);
 }
 
-/* Remote messages and any source are the engine's; a local source is asked natively unless a deferred receive comes before. */
+/* Remote messages and any source are the engine's; a local source is asked natively unless a
+ * deferred receive comes before. */
 static int try_once(void *arg) {
   probe *p = arg;
   p->flag = 0;
@@ -138,7 +147,8 @@ static int until(probe p) {
   int native = !p.c || p2p_receives_natively(p.c, p.source, p.tag);
   if (native && z_may_block()) {
     int source = p.c ? p2p_native_rank(p.c, p.source) : p.source;
-    p.rc = p.matched ? real.Mprobe(source, p.tag, p.comm, p.message, p.status) : real.Probe(source, p.tag, p.comm, p.status);
+    p.rc = p.matched ? real.Mprobe(source, p.tag, p.comm, p.message, p.status)
+                     : real.Probe(source, p.tag, p.comm, p.status);
     found_natively(&p);
   } else if (!try_once(&p)) {
     if (native) z_wait(try_once, &p);
@@ -148,25 +158,49 @@ static int until(probe p) {
 }
 
 int z_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status) {
-  return once((probe){.c = zcomm_find(comm), .comm = comm, .source = source, .tag = tag, .function = "MPI_Iprobe", .status = status}, flag);
+  return once((probe){.c = zcomm_find(comm),
+                      .comm = comm,
+                      .source = source,
+                      .tag = tag,
+                      .function = "MPI_Iprobe",
+                      .status = status},
+              flag);
 }
 
 int z_Improbe(int source, int tag, MPI_Comm comm, int *flag, MPI_Message *message, MPI_Status *status) {
-  return once((probe){.c = zcomm_find(comm), .comm = comm, .source = source, .tag = tag, .function = "MPI_Improbe", .status = status, .matched = 1, .message = message}, flag);
+  return once((probe){.c = zcomm_find(comm),
+                      .comm = comm,
+                      .source = source,
+                      .tag = tag,
+                      .function = "MPI_Improbe",
+                      .status = status,
+                      .matched = 1,
+                      .message = message},
+              flag);
 }
 
 int z_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status) {
-  return until((probe){.c = zcomm_find(comm), .comm = comm, .source = source, .tag = tag, .function = "MPI_Probe", .status = status});
+  return until((probe){
+      .c = zcomm_find(comm), .comm = comm, .source = source, .tag = tag, .function = "MPI_Probe", .status = status});
 }
 
 int z_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Status *status) {
-  return until((probe){.c = zcomm_find(comm), .comm = comm, .source = source, .tag = tag, .function = "MPI_Mprobe", .status = status, .matched = 1, .message = message});
+  return until((probe){.c = zcomm_find(comm),
+                       .comm = comm,
+                       .source = source,
+                       .tag = tag,
+                       .function = "MPI_Mprobe",
+                       .status = status,
+                       .matched = 1,
+                       .message = message});
 }
 
 /* ---- receiving a matched message ---- */
 
 /* Takes the message out of the map; NULL: not of a spanning communicator. */
-static zmessage *take(MPI_Message message) { return zmap_count(&messages) ? zmap_remove(&messages, z_key(message)) : NULL; }
+static zmessage *take(MPI_Message message) {
+  return zmap_count(&messages) ? zmap_remove(&messages, z_key(message)) : NULL;
+}
 
 static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype type, MPI_Message *message) {
   int rc = real.Mrecv(NULL, 0, MPI_BYTE, message, MPI_STATUS_IGNORE); /* the placeholder: it is here already */
@@ -191,7 +225,8 @@ static int start_remote(zreq *r, zmessage *m, void *buf, int count, MPI_Datatype
 static int check(const zmessage *m, const char *function, const void *buf, int count, MPI_Datatype type) {
   int rc = p2p_check(m->comm, function, count, type, MPI_PROC_NULL, 0, 1);
   const ztype *t = rc || !m->remote ? NULL : ztype_get(type);
-  if (t && ztype_nowhere(t, buf, count * t->size)) return z_raise(m->comm, MPI_ERR_BUFFER, function, "the receive buffer is NULL");
+  if (t && ztype_nowhere(t, buf, count * t->size))
+    return z_raise(m->comm, MPI_ERR_BUFFER, function, "the receive buffer is NULL");
   return rc;
 }
 

@@ -2,11 +2,15 @@
 #include "p2p/p2p.h"
 #include <limits.h>
 
-static int is_local(const zcomm *c, int peer) { return peer == MPI_PROC_NULL || (peer >= 0 && p2p_native_rank(c, peer) != Z_REMOTE); }
+static int is_local(const zcomm *c, int peer) {
+  return peer == MPI_PROC_NULL || (peer >= 0 && p2p_native_rank(c, peer) != Z_REMOTE);
+}
 
-/* Both parts at once. If the send does not start the receive is taken back, or a later message would go into memory that is the program's again. */
-static int begin(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-                 void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, zreq **in, zreq **out) {
+/* Both parts at once. If the send does not start the receive is taken back, or a later message
+ * would go into memory that is the program's again. */
+static int begin(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype,
+                 int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                 zreq **in, zreq **out) {
   *in = zreq_new_blocking(c, ZREQ_RECV, function), *out = zreq_new_blocking(c, ZREQ_SEND, function);
   int rc = p2p_start_recv(*in, recvbuf, recvcount, recvtype, source, recvtag);
   if (rc) {
@@ -20,34 +24,40 @@ static int begin(zcomm *c, const char *function, const void *sendbuf, int64_t se
   return rc;
 }
 
-static int both(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-                void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Status *status) {
+static int both(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype, int dest,
+                int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
+                MPI_Status *status) {
   zreq *in, *out;
-  int rc = begin(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, &in, &out);
+  int rc = begin(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                 recvtag, &in, &out);
   if (rc) return rc;
   rc = zreq_complete(out, MPI_STATUS_IGNORE);
   int rc2 = zreq_complete(in, status);
   return rc ? rc : rc2;
 }
 
-static int check(zcomm *c, const char *function, int64_t sendcount, MPI_Datatype sendtype, int dest, int sendtag, int recvcount, MPI_Datatype recvtype, int source, int recvtag) {
+static int check(zcomm *c, const char *function, int64_t sendcount, MPI_Datatype sendtype, int dest, int sendtag,
+                 int recvcount, MPI_Datatype recvtype, int source, int recvtag) {
   int rc = p2p_check(c, function, sendcount, sendtype, dest, sendtag, 0);
   return rc ? rc : p2p_check(c, function, recvcount, recvtype, source, recvtag, 1);
 }
 
-int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-               void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status) {
+int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
+               int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status *status) {
   zcomm *c = zcomm_find(comm);
   int rc;
-  if (c && (rc = check(c, "MPI_Sendrecv", sendcount, sendtype, dest, sendtag, recvcount, recvtype, source, recvtag))) return rc;
+  if (c && (rc = check(c, "MPI_Sendrecv", sendcount, sendtype, dest, sendtag, recvcount, recvtype, source, recvtag)))
+    return rc;
   if (z_may_block() && (!c || (is_local(c, dest) && is_local(c, source)))) {
     p2p_note(comm, c ? p2p_native_rank(c, dest) : dest, sendcount, sendtype);
-    rc = real.Sendrecv(sendbuf, sendcount, sendtype, c ? p2p_native_rank(c, dest) : dest, sendtag, recvbuf, recvcount, recvtype,
-                       c ? p2p_native_rank(c, source) : source, recvtag, comm, status);
+    rc = real.Sendrecv(sendbuf, sendcount, sendtype, c ? p2p_native_rank(c, dest) : dest, sendtag, recvbuf, recvcount,
+                       recvtype, c ? p2p_native_rank(c, source) : source, recvtag, comm, status);
     if (c) z_status_translate(c, status);
     return rc;
   }
-  if (c) return both(c, "MPI_Sendrecv", sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, status);
+  if (c)
+    return both(c, "MPI_Sendrecv", sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                recvtag, status);
   MPI_Request in, out;
   if ((rc = real.Irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, &in))) return rc;
   if ((rc = p2p_native_isend(P2P_STANDARD, sendbuf, sendcount, sendtype, dest, sendtag, comm, &out))) {
@@ -61,26 +71,30 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
 }
 
 /* Where a buffer is replaced its data leave from a packed copy. The error is raised. */
-static int packed_copy(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, void **copy, int *bytes) {
+static int packed_copy(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, void **copy,
+                       int *bytes) {
   const ztype *t = ztype_get(type);
   if (!t) return z_raise(c, MPI_ERR_TYPE, function, "the datatype is none, or has not been committed");
   int64_t all = count * t->size;
   if (all > INT_MAX) return z_raise(c, MPI_ERR_COUNT, function, "more than 2 GiB at once: use two buffers");
-  if (!(*copy = malloc(all ? all : 1))) return z_raise(c, MPI_ERR_NO_MEM, function, "no memory for a copy of %lld bytes", (long long)all);
+  if (!(*copy = malloc(all ? all : 1)))
+    return z_raise(c, MPI_ERR_NO_MEM, function, "no memory for a copy of %lld bytes", (long long)all);
   *bytes = (int)all;
   int rc = ztype_pack(buf, count, type, *copy, z_private);
   if (rc) free(*copy);
   return rc;
 }
 
-int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Status *status) {
+int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
+                       MPI_Comm comm, MPI_Status *status) {
   zcomm *c = zcomm_find(comm);
   int rc;
   if (c && (rc = check(c, "MPI_Sendrecv_replace", count, type, dest, sendtag, count, type, source, recvtag))) return rc;
   if (z_may_block() && (!c || (is_local(c, dest) && is_local(c, source)))) {
     p2p_note(comm, c ? p2p_native_rank(c, dest) : dest, count, type);
     z_enter(); /* Open MPI calls PMPI_Sendrecv from there, with native ranks */
-    rc = real.Sendrecv_replace(buf, count, type, c ? p2p_native_rank(c, dest) : dest, sendtag, c ? p2p_native_rank(c, source) : source, recvtag, comm, status);
+    rc = real.Sendrecv_replace(buf, count, type, c ? p2p_native_rank(c, dest) : dest, sendtag,
+                               c ? p2p_native_rank(c, source) : source, recvtag, comm, status);
     z_leave();
     if (c) z_status_translate(c, status);
     return rc;
@@ -122,8 +136,9 @@ static int pair_finish(zreq *r) {
   return rc;
 }
 
-static int start_pair(zcomm *c, const char *function, void *copy, const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag,
-                      void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Request *request) {
+static int start_pair(zcomm *c, const char *function, void *copy, const void *sendbuf, int sendcount,
+                      MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype,
+                      int source, int recvtag, MPI_Request *request) {
   zreq *r = zreq_new(c, ZREQ_RECV, function);
   pair *p = calloc(1, sizeof *p);
   if (!p) {
@@ -131,7 +146,8 @@ static int start_pair(zcomm *c, const char *function, void *copy, const void *se
     return p2p_failed(r, MPI_ERR_NO_MEM);
   }
   p2p_hold_type(r, recvtype); /* the program may free its own at once */
-  int rc = begin(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, r->type, source, recvtag, &p->in, &p->out);
+  int rc = begin(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, r->type, source, recvtag,
+                 &p->in, &p->out);
   if (rc) {
     free(copy);
     free(p);
@@ -144,18 +160,22 @@ static int start_pair(zcomm *c, const char *function, void *copy, const void *se
   return MPI_SUCCESS;
 }
 
-int z_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source,
-                int recvtag, MPI_Comm comm, MPI_Request *request) {
+int z_Isendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void *recvbuf,
+                int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Request *request) {
   zcomm *c = zcomm_find(comm);
   if (!c) {
     p2p_note(comm, dest, sendcount, sendtype);
-    return real.Isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm, request);
+    return real.Isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
+                          comm, request);
   }
   int rc = check(c, "MPI_Isendrecv", sendcount, sendtype, dest, sendtag, recvcount, recvtype, source, recvtag);
-  return rc ? rc : start_pair(c, "MPI_Isendrecv", NULL, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, request);
+  return rc ? rc
+            : start_pair(c, "MPI_Isendrecv", NULL, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+                         recvtype, source, recvtag, request);
 }
 
-int z_Isendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag, MPI_Comm comm, MPI_Request *request) {
+int z_Isendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
+                        MPI_Comm comm, MPI_Request *request) {
   zcomm *c = zcomm_find(comm);
   if (!c) {
     p2p_note(comm, dest, count, type);
@@ -164,6 +184,7 @@ int z_Isendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int s
   void *copy;
   int bytes = 0, rc = check(c, "MPI_Isendrecv_replace", count, type, dest, sendtag, count, type, source, recvtag);
   if (rc || (rc = packed_copy(c, "MPI_Isendrecv_replace", buf, count, type, &copy, &bytes))) return rc;
-  return start_pair(c, "MPI_Isendrecv_replace", copy, copy, bytes, MPI_PACKED, dest, sendtag, buf, count, type, source, recvtag, request);
+  return start_pair(c, "MPI_Isendrecv_replace", copy, copy, bytes, MPI_PACKED, dest, sendtag, buf, count, type, source,
+                    recvtag, request);
 }
 #endif

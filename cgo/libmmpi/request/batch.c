@@ -1,4 +1,5 @@
-/* Arrays of requests, which may mix the shim's and native ones: such an array never goes whole to native MPI. */
+/* Arrays of requests, which may mix the shim's and native ones: such an array never goes whole to
+ * native MPI. */
 #include "request/completion.h"
 #include <string.h>
 
@@ -53,7 +54,9 @@ int zbatch_untouched(int n, const MPI_Request requests[]) {
   return 1;
 }
 
-int zbatch_no_memory(const char *function) { return z_raise(NULL, MPI_ERR_NO_MEM, function, "no memory for the array of requests"); }
+int zbatch_no_memory(const char *function) {
+  return z_raise(NULL, MPI_ERR_NO_MEM, function, "no memory for the array of requests");
+}
 
 int zbatch_failed(zcomm *blame, const char *function) {
   if (!blame) return MPI_ERR_IN_STATUS; /* native MPI has raised it */

@@ -1,4 +1,5 @@
-/* Request objects: pool, placeholders, what happens when one is over, requests that the program let go of. */
+/* Request objects: pool, placeholders, what happens when one is over, requests that the program let
+ * go of. */
 #include "request/request.h"
 #include "core/error.h"
 #include "core/privcomm.h"
@@ -8,8 +9,9 @@
 zmap z_requests;
 zmap z_receives;
 
-/* Objects with a placeholder keep it for ever: a placeholder (Recv_init on MPI_PROC_NULL) is a native request with a Fortran index
- * that no native call ever completes, and z_requests always knows it. */
+/* Objects with a placeholder keep it for ever: a placeholder (Recv_init on MPI_PROC_NULL) is a
+ * native request with a Fortran index that no native call ever completes, and z_requests always
+ * knows it. */
 static struct {
   pthread_mutex_t lock;
   zreq *with_handle, *bare;
@@ -27,7 +29,8 @@ static zreq *fresh(zcomm *c, int kind, const char *function, int with_handle) {
   z_unlock(&pool.lock);
   MPI_Request handle = r ? r->handle : MPI_REQUEST_NULL;
   if (!r && !(r = malloc(sizeof *r))) z_no_memory("a request");
-  *r = (zreq){.handle = handle, .kind = kind, .function = function, .type = MPI_DATATYPE_NULL, .native = MPI_REQUEST_NULL};
+  *r = (zreq){
+      .handle = handle, .kind = kind, .function = function, .type = MPI_DATATYPE_NULL, .native = MPI_REQUEST_NULL};
   r->cell.owner = r;
   if (c) r->comm = zcomm_retain(c);
   if (with_handle && handle == MPI_REQUEST_NULL) {
@@ -82,7 +85,8 @@ int zreq_finish(zreq *r, MPI_Status *status) {
     } else {
       if (!r->class_) r->class_ = z_error_class(r->cell.error);
       if (r->kind == ZREQ_RECV) {
-        z_status_set(&r->status, r->cell.source < 0 ? r->cell.source : r->cell.source - r->comm->base, r->cell.tag, MPI_SUCCESS, r->cell.bytes, r->cell.cancelled);
+        z_status_set(&r->status, r->cell.source < 0 ? r->cell.source : r->cell.source - r->comm->base, r->cell.tag,
+                     MPI_SUCCESS, r->cell.bytes, r->cell.cancelled);
       } else {
         z_status_set(&r->status, Z_ANY_SOURCE, Z_ANY_TAG, MPI_SUCCESS, 0, r->cell.cancelled);
       }
@@ -111,7 +115,8 @@ int zreq_complete(zreq *r, MPI_Status *status) {
 
 int zreq_cancel(zreq *r) {
   if (zreq_over(r)) return MPI_SUCCESS;
-  /* What the shim started natively it polls itself. What the engine has another thread may be handing to native MPI just now, or ending there: the engine knows under its lock. */
+  /* What the shim started natively it polls itself. What the engine has another thread may be
+   * handing to native MPI just now, or ending there: the engine knows under its lock. */
   if (r->poll && r->is_native) return real.Cancel(&r->native);
   int e = z_eng.ze_cancel(&r->cell);
   return e ? z_raise_engine(r->comm, e, "MPI_Cancel") : MPI_SUCCESS;

@@ -9,64 +9,77 @@ enum zreq_kind { ZREQ_SEND, ZREQ_RECV, ZREQ_COLL, ZREQ_PERSISTENT };
 
 /* A request of the shim behind a native placeholder handle. */
 typedef struct zreq {
-  z_cell cell;             /* cell.owner = this */
-  MPI_Request handle;      /* the placeholder that the user holds; MPI_REQUEST_NULL if the user has none */
-  zcomm *comm;             /* referenced */
+  z_cell cell;        /* cell.owner = this */
+  MPI_Request handle; /* the placeholder that the user holds; MPI_REQUEST_NULL if the user has none */
+  zcomm *comm;        /* referenced */
   int32_t kind;
-  int32_t finished;        /* zreq_finish has run; status and class_ hold what it found */
-  int32_t class_;          /* error class */
-  int32_t raised;          /* native MPI has raised the error already */
-  int32_t bsend;           /* a buffered send: counts against the attached buffer */
+  int32_t finished; /* zreq_finish has run; status and class_ hold what it found */
+  int32_t class_;   /* error class */
+  int32_t raised;   /* native MPI has raised the error already */
+  int32_t bsend;    /* a buffered send: counts against the attached buffer */
   /* What the program gave. */
   void *buf;
   int64_t count;
-  MPI_Datatype type;       /* own dup, or predefined */
+  MPI_Datatype type; /* own dup, or predefined */
   int32_t type_owned;
   int32_t peer, tag;
-  int64_t element;         /* bytes of data in one element of type */
-  void *packed;            /* packed copy of buf; NULL: none */
-  /* The native operation that does the work (local peer, or started by the engine: imrecv, irecv); is_native stays set
-   * when it is over and status is its status, with the source translated. */
+  int64_t element; /* bytes of data in one element of type */
+  void *packed;    /* packed copy of buf; NULL: none */
+  /* The native operation that does the work (local peer, or started by the engine: imrecv, irecv);
+   * is_native stays set when it is over and status is its status, with the source translated. */
   MPI_Request native;
   int32_t is_native;
   MPI_Status status;
-  const char *function;    /* "MPI_Irecv", for errors */
-  /* Collectives: moves a multi-stage operation on and returns 1 when it is over; NULL: over when cell.done. Called by a
-   * thread of the program, one at a time. */
+  const char *function; /* "MPI_Irecv", for errors */
+  /* Collectives: moves a multi-stage operation on and returns 1 when it is over; NULL: over when
+   * cell.done. Called by a thread of the program, one at a time. */
   int (*poll)(struct zreq *);
-  /* After it is over, once: copies results to the user, frees extra; error class or MPI_SUCCESS. NULL: nothing to do. */
+  /* After it is over, once: copies results to the user, frees extra; error class or MPI_SUCCESS.
+   * NULL: nothing to do. */
   int (*finish)(struct zreq *);
   void *extra;
-  struct zreq *inner;      /* persistent: the operation started last, NULL = inactive */
+  struct zreq *inner;          /* persistent: the operation started last, NULL = inactive */
   int (*start)(struct zreq *); /* persistent: sets inner; the code to return, raised */
-  void (*end)(struct zreq *);  /* persistent: the program frees it: what extra holds, before extra itself. NULL: nothing */
-  struct zreq *next;       /* lists: free objects, released requests */
+  /* persistent: the program frees it: what extra holds, before extra itself. NULL: nothing */
+  void (*end)(struct zreq *);
+  struct zreq *next; /* lists: free objects, released requests */
 } zreq;
 
 extern zmap z_requests; /* placeholder handle → zreq */
-extern zmap z_receives; /* native receive on a spanning communicator → zcomm (referenced): its status needs translation */
+/* native receive on a spanning communicator → zcomm (referenced): its status needs translation */
+extern zmap z_receives;
 
 /* The shim's request behind a handle, or NULL: a native one. */
-static inline zreq *zreq_find(MPI_Request handle) { return zmap_count(&z_requests) ? (zreq *)zmap_get(&z_requests, z_key(handle)) : NULL; }
+static inline zreq *zreq_find(MPI_Request handle) {
+  return zmap_count(&z_requests) ? (zreq *)zmap_get(&z_requests, z_key(handle)) : NULL;
+}
 /* Takes the entry of a native receive out; NULL: there is none. The reference is the caller's. */
-static inline zcomm *z_receives_take(MPI_Request handle) { return zmap_count(&z_receives) ? (zcomm *)zmap_remove(&z_receives, z_key(handle)) : NULL; }
+static inline zcomm *z_receives_take(MPI_Request handle) {
+  return zmap_count(&z_receives) ? (zcomm *)zmap_remove(&z_receives, z_key(handle)) : NULL;
+}
 
-/* A fresh request on c (takes a reference), with a placeholder handle for the user. Fields not named are 0. */
+/* A fresh request on c (takes a reference), with a placeholder handle for the user. Fields not
+ * named are 0. */
 zreq *zreq_new(zcomm *c, int kind, const char *function);
 /* … without a handle, for blocking calls; z_wait_cell, then zreq_finish, then zreq_free. */
 zreq *zreq_new_blocking(zcomm *c, int kind, const char *function);
-int zreq_over(zreq *r);                       /* polls this request once */
-int zreq_finish(zreq *r, MPI_Status *status); /* it is over: results and status to the user; error class. Again: the same */
-int zreq_raise(zreq *r);                      /* raises the error that zreq_finish found, if any; the code to return */
-int zreq_complete(zreq *r, MPI_Status *status); /* waits for a blocking call's request, finishes, raises, frees; the code to return */
-int zreq_cancel(zreq *r);                     /* tries to; how it went is in the status when it is over. MPI error code, raised */
-void zreq_withdraw(zreq *r);                  /* cancels it, waits for its end, which may still be its message, and frees it. No error is raised for that */
-void zreq_release(zreq *r);                   /* the user has let it go: it is finished and freed when it is over */
-void zreq_reap(void);                         /* … that happens here */
-void zreq_finish_released(void);              /* waits for all of them */
-int64_t zreq_bsends(int64_t *bytes);          /* released buffered sends that are not over; *bytes: their sizes */
-void zreq_stop(void);                         /* frees the placeholders */
-void zreq_free(zreq *r);                      /* gives back handle, type, packed copy, reference and object */
+int zreq_over(zreq *r); /* polls this request once */
+/* it is over: results and status to the user; error class. Again: the same */
+int zreq_finish(zreq *r, MPI_Status *status);
+int zreq_raise(zreq *r); /* raises the error that zreq_finish found, if any; the code to return */
+/* waits for a blocking call's request, finishes, raises, frees; the code to return */
+int zreq_complete(zreq *r, MPI_Status *status);
+/* tries to; how it went is in the status when it is over. MPI error code, raised */
+int zreq_cancel(zreq *r);
+/* cancels it, waits for its end, which may still be its message, and frees it. No error is raised
+ * for that */
+void zreq_withdraw(zreq *r);
+void zreq_release(zreq *r);          /* the user has let it go: it is finished and freed when it is over */
+void zreq_reap(void);                /* … that happens here */
+void zreq_finish_released(void);     /* waits for all of them */
+int64_t zreq_bsends(int64_t *bytes); /* released buffered sends that are not over; *bytes: their sizes */
+void zreq_stop(void);                /* frees the placeholders */
+void zreq_free(zreq *r);             /* gives back handle, type, packed copy, reference and object */
 
 #pragma GCC visibility pop
 #endif

@@ -1,4 +1,5 @@
-/* One request: MPI_Wait, MPI_Test, MPI_Request_free, MPI_Request_get_status, MPI_Cancel, MPI_Start. */
+/* One request: MPI_Wait, MPI_Test, MPI_Request_free, MPI_Request_get_status, MPI_Cancel,
+ * MPI_Start. */
 #include "request/completion.h"
 
 static int over(void *r) { return zdone_over(r); }
@@ -92,7 +93,8 @@ int z_Request_free(MPI_Request *request) {
   *request = MPI_REQUEST_NULL;
   if (r->kind == ZREQ_PERSISTENT) {
     if (r->inner) {
-      if (r->type_owned) r->inner->type_owned = 1, r->type_owned = 0, r->inner->type = r->type; /* it may need it to unpack */
+      /* it may need it to unpack */
+      if (r->type_owned) r->inner->type_owned = 1, r->type_owned = 0, r->inner->type = r->type;
       zreq_release(r->inner);
     }
     r->inner = NULL;
@@ -115,7 +117,8 @@ int z_Cancel(MPI_Request *request) {
 int z_Start(MPI_Request *request) {
   zreq *r = zreq_find(*request);
   if (!r) return real.Start(request);
-  if (r->kind != ZREQ_PERSISTENT || r->inner) return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Start", "the request is not an inactive persistent request");
+  if (r->kind != ZREQ_PERSISTENT || r->inner)
+    return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Start", "the request is not an inactive persistent request");
   return r->start(r);
 }
 

@@ -48,7 +48,8 @@ static int any_native(some *s) {
 static int some_native(some *s) {
   zbatch *b = &s->b;
   int out = 0;
-  memset(b->status_of, 0, b->natives * sizeof *b->status_of); /* MPICH leaves MPI_ERROR as it was unless one has failed: no error */
+  /* MPICH leaves MPI_ERROR as it was unless one has failed: no error */
+  memset(b->status_of, 0, b->natives * sizeof *b->status_of);
   if (real.Testsome(b->natives, b->native, &out, b->which, b->status_of)) s->failed = 1;
   for (int j = 0; j < out; j++) {
     b->status[b->which[j]] = b->status_of[j];
@@ -102,7 +103,8 @@ int z_Testany(int n, MPI_Request requests[], int *index, int *flag, MPI_Status *
   return any(n, requests, index, flag, status, "MPI_Testany");
 }
 
-static int several(int n, MPI_Request requests[], int *count, int indices[], MPI_Status statuses[], int blocking, const char *function) {
+static int several(int n, MPI_Request requests[], int *count, int indices[], MPI_Status statuses[], int blocking,
+                   const char *function) {
   some s = {.most = n > 1 ? n : 2, .indices = indices, .statuses = statuses};
   int found = 0, rc = some_run(&s, n, requests, blocking, function, &found);
   *count = found && !s.count ? MPI_UNDEFINED : s.count;

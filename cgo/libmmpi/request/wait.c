@@ -1,5 +1,6 @@
-/* The wait loop. A waiting thread serves everything: native progress (a peer may need it for its own rendezvous), the links
- * (through ze_progress, which also probes for deferred receives), and what the program has let go of. */
+/* The wait loop. A waiting thread serves everything: native progress (a peer may need it for its
+ * own rendezvous), the links (through ze_progress, which also probes for deferred receives), and
+ * what the program has let go of. */
 #include "request/wait.h"
 #include "core/limits.h"
 #include "core/privcomm.h"
@@ -17,11 +18,13 @@ static inline void relax(void) {
 #endif
 }
 
-/* ZIPPER_POLL: adaptive spins as long as that has paid lately, then sleeps; event sleeps at once; busy never does. */
+/* ZIPPER_POLL: adaptive spins as long as that has paid lately, then sleeps; event sleeps at once;
+ * busy never does. */
 static enum manner { ADAPTIVE, BUSY, EVENT } manner;
 
-/* Open MPI with mpi_yield_when_idle gives the core away inside of its progress function, even when it has just received a message over TCP, and tells nobody.
- * So our waits switch that off while they last, and give way themselves when they have found nothing anywhere. */
+/* Open MPI with mpi_yield_when_idle gives the core away inside of its progress function, even when
+ * it has just received a message over TCP, and tells nobody. So our waits switch that off while
+ * they last, and give way themselves when they have found nothing anywhere. */
 int z_native_yields;            /* that cannot be switched off: giving way twice is too much */
 static bool (*let_yield)(bool); /* NULL: it does not yield, or cannot be told not to */
 static int waits;               /* of ours, of all threads, that have switched it off */
@@ -61,9 +64,11 @@ static double now_us(void) {
   return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-/* How long this thread's waits spin, giving way to others between turns: as long as possible after a spin that paid, half as long after one that did not. What others
- * had the core meanwhile is not counted: where many take turns, a sleep would end before the answer comes, and its timer can cost more than all their turns. Where
- * others compute on our core, giving way takes a slice of the scheduler's time and a sleeper is back sooner: then the spin ends at once. */
+/* How long this thread's waits spin, giving way to others between turns: as long as possible after
+ * a spin that paid, half as long after one that did not. What others had the core meanwhile is not
+ * counted: where many take turns, a sleep would end before the answer comes, and its timer can cost
+ * more than all their turns. Where others compute on our core, giving way takes a slice of the
+ * scheduler's time and a sleeper is back sooner: then the spin ends at once. */
 static _Thread_local struct spin {
   double limit, used, last; /* us */
   unsigned waits, explore;
@@ -74,8 +79,10 @@ static void spin_start(void) {
   if (++spin.waits >= spin.explore) spin.waits = 0;
 }
 
-/* Whether to take another turn at once, after one that found nothing. While native MPI has something under way, nearly as in native MPI, which never sleeps: nothing would
- * wake us, a long message takes many looks of both sides, and a short sleep takes more of the core than many looks. */
+/* Whether to take another turn at once, after one that found nothing. While native MPI has
+ * something under way, nearly as in native MPI, which never sleeps: nothing would wake us, a long
+ * message takes many looks of both sides, and a short sleep takes more of the core than many
+ * looks. */
 static int spin_on(int native) {
   if (manner != ADAPTIVE) return manner == BUSY;
   double now = now_us(), turn = spin.last ? now - spin.last : 0;
@@ -95,8 +102,10 @@ static void spin_paid(void) {
 
 _Thread_local unsigned z_looks;
 
-/* Native progress without any request of our own: by a probe that finds nothing. One that finds a message moves nothing on, in Open MPI and in MPICH, and one for a later
- * call of ours may long lie there; so it is for a tag that nobody uses. On a communicator of one process MPICH moves nothing on either. */
+/* Native progress without any request of our own: by a probe that finds nothing. One that finds a
+ * message moves nothing on, in Open MPI and in MPICH, and one for a later call of ours may long lie
+ * there; so it is for a tag that nobody uses. On a communicator of one process MPICH moves nothing
+ * on either. */
 static void poke(void) {
   int flag;
   real.Iprobe(MPI_ANY_SOURCE, ZTAG_NOBODY, z_private, &flag, MPI_STATUS_IGNORE);
@@ -117,12 +126,15 @@ void z_poll_if_busy(void) {
 enum wait_for {
   NATIVE, /* native MPI alone */
   STAGE,  /* the same for a collective: it may take long, so the wait ends up sleeping as one in the engine does */
-  ENGINE, /* an engine's request, which may be in native MPI's hands: then the engine is idle, but tests it in ze_progress */
-  LINKS,  /* a message that nobody asked the engine for yet */
+  /* an engine's request, which may be in native MPI's hands: then the engine is idle, but tests it
+   * in ze_progress */
+  ENGINE,
+  LINKS, /* a message that nobody asked the engine for yet */
 };
 
-/* A turn of a wait for native stages of collectives where nothing that comes over a link can help, without entering the engine, which costs several times as
- * much. 1: nothing has come, and the wait goes on spinning. */
+/* A turn of a wait for native stages of collectives where nothing that comes over a link can help,
+ * without entering the engine, which costs several times as much. 1: nothing has come, and the wait
+ * goes on spinning. */
 static int stages_turn(int give_way) {
   if (stages_moved() || !spin_on(1)) return 0;
   if (give_way) sched_yield();
@@ -136,7 +148,8 @@ static void nap(int us) {
 }
 
 static void wait(int (*over)(void *), void *arg, enum wait_for what) {
-  const int naps = what == NATIVE || what == STAGE, first = naps ? Z_FIRST_NAP_US : Z_FIRST_SLEEP_US, longest = naps ? Z_LONGEST_NAP_US : longest_sleep_us;
+  const int naps = what == NATIVE || what == STAGE, first = naps ? Z_FIRST_NAP_US : Z_FIRST_SLEEP_US,
+            longest = naps ? Z_LONGEST_NAP_US : longest_sleep_us;
   const int give_way = manner == BUSY || z_native_yields ? 0 : Z_GIVE_WAY, wait_us = manner == EVENT ? first : 0;
   int block = wait_us; /* > 0: sleeps, else spins */
   unsigned turn = 0, since_poke = 0, looks = z_looks;
@@ -218,7 +231,8 @@ int z_wait_stage(MPI_Request *request) { return wait_in_turns(request, MPI_STATU
 
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status) {
   int rc = z_wait_native(request, status);
-#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION / 100000 == 400 /* 4.0 raises what fails in Wait and Test on MPI_COMM_WORLD alone */
+/* 4.0 raises what fails in Wait and Test on MPI_COMM_WORLD alone */
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION / 100000 == 400
   if (rc && comm != MPI_COMM_WORLD) real.Comm_call_errhandler(comm, rc);
 #else
   (void)comm;

@@ -23,5 +23,6 @@ int zwin_check_target(zwin *w, int rank, const char *function) {
 }
 
 int zwin_unsupported(MPI_Win win, const char *function) {
-  return zwin_raise(zwin_find(win), MPI_ERR_UNSUPPORTED_OPERATION, function, "not supported by MMPI on a window that spans clusters");
+  return zwin_raise(zwin_find(win), MPI_ERR_UNSUPPORTED_OPERATION, function,
+                    "not supported by MMPI on a window that spans clusters");
 }

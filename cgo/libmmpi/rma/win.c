@@ -60,13 +60,15 @@ static int agree(zwin *w, const char *function) {
   for (int i = 0; i < c->size; i++) w->rank_of[c->world[i]] = i;
   int rc = zcomm_allgather(c, &mine, sizeof mine, w->shapes, function);
   if (rc) return rc;
-  int failed = z_eng.ze_win_add(w->shapes[0].context, c->size, c->rank, c->world, w->base, w->bytes, w->unit, w->flavor == MPI_WIN_FLAVOR_DYNAMIC, &w->id);
+  int failed = z_eng.ze_win_add(w->shapes[0].context, c->size, c->rank, c->world, w->base, w->bytes, w->unit,
+                                w->flavor == MPI_WIN_FLAVOR_DYNAMIC, &w->id);
   return failed ? z_raise_engine(c, failed, function) : MPI_SUCCESS;
 }
 
 /* ---- native windows ---- */
 
-/* Before the native function, which blocks: all ranks are there, and each served the others meanwhile. */
+/* Before the native function, which blocks: all ranks are there, and each served the others
+ * meanwhile. */
 static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
   int rc = begin(comm, function, out);
   if (rc) return rc;
@@ -86,19 +88,22 @@ static int native_end(int rc, zwin *w, MPI_Win win) {
   return MPI_SUCCESS;
 }
 
-#define Z_NATIVE(NAME, comm, win, ...) do {            \
-    zwin *w;                                           \
-    int rc = native_begin(comm, "MPI_" #NAME, &w);     \
-    if (rc) return rc;                                 \
-    z_enter();                                         \
-    rc = real.NAME(__VA_ARGS__);                       \
-    z_leave();                                         \
-    return native_end(rc, w, *(win));                  \
+#define Z_NATIVE(NAME, comm, win, ...)             \
+  do {                                             \
+    zwin *w;                                       \
+    int rc = native_begin(comm, "MPI_" #NAME, &w); \
+    if (rc) return rc;                             \
+    z_enter();                                     \
+    rc = real.NAME(__VA_ARGS__);                   \
+    z_leave();                                     \
+    return native_end(rc, w, *(win));              \
   } while (0)
 
 static const char variable[] = "ZIPPER_SERVED_WINDOWS";
 
-static int among(const char *s, const char *const list[3]) { return !strcasecmp(s, list[0]) || !strcasecmp(s, list[1]) || !strcasecmp(s, list[2]); }
+static int among(const char *s, const char *const list[3]) {
+  return !strcasecmp(s, list[0]) || !strcasecmp(s, list[1]) || !strcasecmp(s, list[2]);
+}
 
 static int says_no(const char *s) { return among(s, (const char *const[]){"0", "false", "no"}); }
 
@@ -108,7 +113,8 @@ void zwin_doubt(void) {
     fprintf(stderr, "MMPI: %s=%s is neither 0 nor 1: windows inside clusters are served, as with 1\n", variable, s);
 }
 
-/* Whether a window inside a cluster is to be served: that is right always, while native ones have their libraries' limits (docs/guide.md). */
+/* Whether a window inside a cluster is to be served: that is right always, while native ones have
+ * their libraries' limits (docs/guide.md). */
 static int served(MPI_Info info) {
   char text[MPI_MAX_INFO_VAL + 1] = "";
   int flag = 0;
@@ -120,7 +126,8 @@ static int served(MPI_Info info) {
 /* ---- served windows ---- */
 
 /* *base: where the memory is, or for MPI_WIN_FLAVOR_ALLOCATE will be. */
-static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int unit, MPI_Info info, const char *function, MPI_Win *out) {
+static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int unit, MPI_Info info, const char *function,
+                  MPI_Win *out) {
   if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
   if (unit <= 0) return z_raise_on(comm, MPI_ERR_DISP, function, "a displacement unit of %d bytes", unit);
   zwin *w;
@@ -184,7 +191,8 @@ int z_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint *bytes, MPI_Aint *unit,
 
 int z_Win_attach(MPI_Win win, void *base, MPI_Aint bytes) {
   zwin *w = zwin_find(win);
-  if (w->flavor != MPI_WIN_FLAVOR_DYNAMIC || bytes < 0) return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", "the window is not dynamic, or the size negative");
+  if (w->flavor != MPI_WIN_FLAVOR_DYNAMIC || bytes < 0)
+    return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", "the window is not dynamic, or the size negative");
   int failed = z_eng.ze_win_attach(w->id, base, bytes);
   return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", z_eng.ze_error()) : MPI_SUCCESS;
 }
@@ -206,7 +214,8 @@ int z_Win_free(MPI_Win *win) {
   if (rc) return rc;
   if ((failed = z_eng.ze_win_drop(w->id))) return zwin_raise_engine(w, failed, "MPI_Win_free");
   zwin *outer = zwin_dying;
-  if (z_threads) delist(w); /* the handle may come back at once in another thread, for a window that we do not list perhaps */
+  /* the handle may come back at once in another thread, for a window that we do not list perhaps */
+  if (z_threads) delist(w);
   zwin_dying = w;
   rc = real.Win_free(win); /* attribute callbacks may still ask for the window */
   zwin_dying = outer;
@@ -240,5 +249,6 @@ int z_Win_get_group(MPI_Win win, MPI_Group *out) {
   int rc = w ? zgroup_new(w->comm->world, w->comm->size, out) : real.Win_get_group(win, &native);
   if (!rc && !w) rc = zgroup_wrap(&native, out);
   if (!rc) return MPI_SUCCESS;
-  return w ? zwin_raise(w, rc, "MPI_Win_get_group", "no group can be made") : z_raise(NULL, rc, "MPI_Win_get_group", "no group can be made");
+  return w ? zwin_raise(w, rc, "MPI_Win_get_group", "no group can be made")
+           : z_raise(NULL, rc, "MPI_Win_get_group", "no group can be made");
 }

@@ -1,6 +1,9 @@
-/* Windows (MPI-3 one-sided communication). Served ones are the engine's (package rma): all on spanning communicators, and those inside a cluster unless they are to be
- * native. The program's handle of a served one is that of a native window of this process alone, which has the name, the attributes, the error handler and the info.
- * Of a native one the engine has the locks alone: whoever waits for a lock there serves others meanwhile, and then takes the native one, for which nobody waits long. */
+/* Windows (MPI-3 one-sided communication). Served ones are the engine's (package rma): all on
+ * spanning communicators, and those inside a cluster unless they are to be native. The program's
+ * handle of a served one is that of a native window of this process alone, which has the name, the
+ * attributes, the error handler and the info. Of a native one the engine has the locks alone:
+ * whoever waits for a lock there serves others meanwhile, and then takes the native one, for which
+ * nobody waits long. */
 #ifndef ZIPPER_WIN_H
 #define ZIPPER_WIN_H
 #include "comm/comm.h"
@@ -12,12 +15,12 @@ typedef struct zshape {
 } zshape;
 
 typedef struct zwin {
-  MPI_Win native;      /* the handle */
+  MPI_Win native; /* the handle */
   int served;
-  zcomm *comm;         /* the window's own */
-  int32_t id;          /* the engine's */
-  zshape *shapes;      /* [size] */
-  int32_t *rank_of;    /* [z_layout.size] virtual rank → rank in the window, -1 */
+  zcomm *comm;      /* the window's own */
+  int32_t id;       /* the engine's */
+  zshape *shapes;   /* [size] */
+  int32_t *rank_of; /* [z_layout.size] virtual rank → rank in the window, -1 */
   /* Attributes: MPI wants addresses that stay. */
   void *base;
   MPI_Aint bytes;
@@ -26,7 +29,8 @@ typedef struct zwin {
 
 extern zmap z_windows; /* handle → zwin */
 
-extern _Thread_local zwin *zwin_dying; /* with threads: the one that this thread is freeing natively, which z_windows has no more */
+/* with threads: the one that this thread is freeing natively, which z_windows has no more */
+extern _Thread_local zwin *zwin_dying;
 
 /* The window, or NULL: none of the program's. */
 static inline zwin *zwin_get(MPI_Win win) {
@@ -40,7 +44,8 @@ static inline zwin *zwin_find(MPI_Win win) {
   return w && w->served ? w : NULL;
 }
 
-/* Raises an error of a class, or of the engine, through the window's error handler; the code to return. */
+/* Raises an error of a class, or of the engine, through the window's error handler; the code to
+ * return. */
 int zwin_raise(zwin *w, int class_, const char *function, const char *why);
 int zwin_raise_engine(zwin *w, int z_error, const char *function);
 /* Whether rank is MPI_PROC_NULL or one of the window's; if not, the error has been raised. */

@@ -57,17 +57,27 @@ static int in_range(const zwin *w, const call *k, int64_t *first, int64_t *end) 
 }
 
 static int prepare(zwin *w, const call *k, z_rma *op, side sides[3]) {
-  int elements = k->verb == Z_ACCUMULATE || k->verb == Z_FETCH, sends = k->verb != Z_GET && !(k->verb == Z_FETCH && k->fn == Z_NO_OP);
+  int elements = k->verb == Z_ACCUMULATE || k->verb == Z_FETCH,
+      sends = k->verb != Z_GET && !(k->verb == Z_FETCH && k->fn == Z_NO_OP);
   int64_t first = 0, end = 0;
   int rc = describe(&sides[1], NULL, k->count, k->type, elements);
   if (!rc && sends) rc = describe(&sides[0], k->data, k->data_count, k->data_type, elements);
-  if (!rc && k->verb != Z_PUT && k->verb != Z_ACCUMULATE) rc = describe(&sides[2], k->result, k->result_count, k->result_type, elements);
+  if (!rc && k->verb != Z_PUT && k->verb != Z_ACCUMULATE)
+    rc = describe(&sides[2], k->result, k->result_count, k->result_type, elements);
   if (rc) return zwin_raise(w, rc, k->function, "a count or datatype cannot be used");
-  if (k->fn > Z_NO_OP && sides[0].number != sides[1].number) return zwin_raise(w, MPI_ERR_TYPE, k->function, "origin and target have different elements");
+  if (k->fn > Z_NO_OP && sides[0].number != sides[1].number)
+    return zwin_raise(w, MPI_ERR_TYPE, k->function, "origin and target have different elements");
   if ((rc = zwin_check_target(w, k->target, k->function))) return rc;
-  if (!in_range(w, k, &first, &end)) return zwin_raise(w, MPI_ERR_RMA_RANGE, k->function, "the target's memory is not in its window");
-  *op = (z_rma){.verb = k->verb, .fn = k->fn, .number = sides[1].number, .target = k->target, .disp = k->disp,
-                .data = sides[0].view, .there = sides[1].view, .result = sides[2].view};
+  if (!in_range(w, k, &first, &end))
+    return zwin_raise(w, MPI_ERR_RMA_RANGE, k->function, "the target's memory is not in its window");
+  *op = (z_rma){.verb = k->verb,
+                .fn = k->fn,
+                .number = sides[1].number,
+                .target = k->target,
+                .disp = k->disp,
+                .data = sides[0].view,
+                .there = sides[1].view,
+                .result = sides[2].view};
   return MPI_SUCCESS;
 }
 
@@ -120,42 +130,57 @@ static int bad_operator(MPI_Win win, const char *function) {
 
 /* ---- the functions ---- */
 
-#define WRITES(VERB, FN, NAME) (call){.function = NAME, .verb = VERB, .fn = FN, .data = from, .data_count = n, .data_type = ft, \
-                                      .target = rank, .disp = disp, .count = m, .type = tt}
-#define READS(VERB, FN, NAME) (call){.function = NAME, .verb = VERB, .fn = FN, .result = from, .result_count = n, .result_type = ft, \
-                                     .target = rank, .disp = disp, .count = m, .type = tt}
-#define BOTH(VERB, FN, NAME) (call){.function = NAME, .verb = VERB, .fn = FN, .data = from, .data_count = n, .data_type = ft, \
-                                    .result = result, .result_count = rn, .result_type = rt, .target = rank, .disp = disp, .count = m, .type = tt}
+#define WRITES(VERB, FN, NAME)                                                                                \
+  (call) {                                                                                                    \
+    .function = NAME, .verb = VERB, .fn = FN, .data = from, .data_count = n, .data_type = ft, .target = rank, \
+    .disp = disp, .count = m, .type = tt                                                                      \
+  }
+#define READS(VERB, FN, NAME)                                                                                       \
+  (call) {                                                                                                          \
+    .function = NAME, .verb = VERB, .fn = FN, .result = from, .result_count = n, .result_type = ft, .target = rank, \
+    .disp = disp, .count = m, .type = tt                                                                            \
+  }
+#define BOTH(VERB, FN, NAME)                                                                                    \
+  (call) {                                                                                                      \
+    .function = NAME, .verb = VERB, .fn = FN, .data = from, .data_count = n, .data_type = ft, .result = result, \
+    .result_count = rn, .result_type = rt, .target = rank, .disp = disp, .count = m, .type = tt                 \
+  }
 
 int z_Put(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win) {
   return now(win, &WRITES(Z_PUT, Z_REPLACE, "MPI_Put"));
 }
-int z_Rput(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win, MPI_Request *request) {
+int z_Rput(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win,
+           MPI_Request *request) {
   return by_request(win, &WRITES(Z_PUT, Z_REPLACE, "MPI_Rput"), request);
 }
 int z_Get(void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win) {
   return now(win, &READS(Z_GET, Z_NO_OP, "MPI_Get"));
 }
-int z_Rget(void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win, MPI_Request *request) {
+int z_Rget(void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Win win,
+           MPI_Request *request) {
   return by_request(win, &READS(Z_GET, Z_NO_OP, "MPI_Rget"), request);
 }
-int z_Accumulate(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op, MPI_Win win) {
+int z_Accumulate(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op,
+                 MPI_Win win) {
   int fn = zop_fn(op);
   return fn ? now(win, &WRITES(Z_ACCUMULATE, fn, "MPI_Accumulate")) : bad_operator(win, "MPI_Accumulate");
 }
-int z_Raccumulate(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op, MPI_Win win, MPI_Request *request) {
+int z_Raccumulate(const void *from, int n, MPI_Datatype ft, int rank, MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op,
+                  MPI_Win win, MPI_Request *request) {
   int fn = zop_fn(op);
-  return fn ? by_request(win, &WRITES(Z_ACCUMULATE, fn, "MPI_Raccumulate"), request) : bad_operator(win, "MPI_Raccumulate");
+  return fn ? by_request(win, &WRITES(Z_ACCUMULATE, fn, "MPI_Raccumulate"), request)
+            : bad_operator(win, "MPI_Raccumulate");
 }
-int z_Get_accumulate(const void *from, int n, MPI_Datatype ft, void *result, int rn, MPI_Datatype rt, int rank, MPI_Aint disp, int m, MPI_Datatype tt,
-                     MPI_Op op, MPI_Win win) {
+int z_Get_accumulate(const void *from, int n, MPI_Datatype ft, void *result, int rn, MPI_Datatype rt, int rank,
+                     MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op, MPI_Win win) {
   int fn = zop_fn(op);
   return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Get_accumulate")) : bad_operator(win, "MPI_Get_accumulate");
 }
-int z_Rget_accumulate(const void *from, int n, MPI_Datatype ft, void *result, int rn, MPI_Datatype rt, int rank, MPI_Aint disp, int m, MPI_Datatype tt,
-                      MPI_Op op, MPI_Win win, MPI_Request *request) {
+int z_Rget_accumulate(const void *from, int n, MPI_Datatype ft, void *result, int rn, MPI_Datatype rt, int rank,
+                      MPI_Aint disp, int m, MPI_Datatype tt, MPI_Op op, MPI_Win win, MPI_Request *request) {
   int fn = zop_fn(op);
-  return fn ? by_request(win, &BOTH(Z_FETCH, fn, "MPI_Rget_accumulate"), request) : bad_operator(win, "MPI_Rget_accumulate");
+  return fn ? by_request(win, &BOTH(Z_FETCH, fn, "MPI_Rget_accumulate"), request)
+            : bad_operator(win, "MPI_Rget_accumulate");
 }
 
 int z_Fetch_and_op(const void *from, void *result, MPI_Datatype type, int rank, MPI_Aint disp, MPI_Op op, MPI_Win win) {
@@ -165,20 +190,23 @@ int z_Fetch_and_op(const void *from, void *result, MPI_Datatype type, int rank, 
   return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Fetch_and_op")) : bad_operator(win, "MPI_Fetch_and_op");
 }
 
-/* Compare and swap is for integers, logical values and bytes. -1 are some of those that have no arithmetic here. */
+/* Compare and swap is for integers, logical values and bytes. -1 are some of those that have no
+ * arithmetic here. */
 static int swappable(MPI_Datatype type) {
   int rc;
   const zflat *f = zflat_get(type, 1, &rc);
   return f && (f->number < Z_F32 || f->number > Z_CLONG) && f->number < Z_FLOAT_INT;
 }
 
-int z_Compare_and_swap(const void *value, const void *compare, void *result, MPI_Datatype type, int rank, MPI_Aint disp, MPI_Win win) {
+int z_Compare_and_swap(const void *value, const void *compare, void *result, MPI_Datatype type, int rank, MPI_Aint disp,
+                       MPI_Win win) {
   enum { rn = 1, m = 1, n = 2 };
   char from[64]; /* both, one after the other */
   MPI_Datatype ft = type, rt = type, tt = type;
   const ztype *t = ztype_get(type);
   if (!t || !t->predefined || !t->contiguous || t->size > (int)sizeof from / 2 || !swappable(type))
-    return zwin_raise(zwin_find(win), MPI_ERR_TYPE, "MPI_Compare_and_swap", "the type has to be of integers, logical values or bytes");
+    return zwin_raise(zwin_find(win), MPI_ERR_TYPE, "MPI_Compare_and_swap",
+                      "the type has to be of integers, logical values or bytes");
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS; /* the buffers may be NULL */
   if (!value || !compare) return zwin_raise(zwin_find(win), MPI_ERR_BUFFER, "MPI_Compare_and_swap", "a buffer is NULL");
   memcpy(from, value, (size_t)t->size);

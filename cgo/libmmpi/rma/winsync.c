@@ -1,4 +1,5 @@
-/* Synchronization of windows. The engine keeps the epochs of served ones and the locks of all; a call that waits has a cell. */
+/* Synchronization of windows. The engine keeps the epochs of served ones and the locks of all; a
+ * call that waits has a cell. */
 #include "rma/win.h"
 
 #define NATIVELY(NAME, ...) (z_enter(), natively(real.NAME(__VA_ARGS__)))
@@ -12,20 +13,23 @@ static int sync_to(zwin *w, const char *function, int what, int target, int flag
   int failed = z_eng.ze_win_sync(w->id, what, target, flag, group, n, &cell);
   if (failed) return zwin_raise_engine(w, failed, function);
   if (!cell.done) z_wait_cell(&cell);
-  else if (what != Z_SYNC_LOCK) z_poll(); /* a program may do nothing else, with its own memory, until something else has happened */
+  else if (what != Z_SYNC_LOCK)
+    z_poll(); /* a program may do nothing else, with its own memory, until something else has happened */
   return cell.error ? zwin_raise_engine(w, cell.error, function) : MPI_SUCCESS;
 }
 
-static int simple(MPI_Win win, const char *function, int what) { return sync_to(zwin_find(win), function, what, 0, 0, NULL, 0); }
+static int simple(MPI_Win win, const char *function, int what) {
+  return sync_to(zwin_find(win), function, what, 0, 0, NULL, 0);
+}
 
-/* With native windows: a rank that waits natively would not receive what others of the cluster send it meanwhile, which
- * they may need to come here. So first all meet in a barrier that serves. */
+/* With native windows: a rank that waits natively would not receive what others of the cluster send
+ * it meanwhile, which they may need to come here. So first all meet in a barrier that serves. */
 static int meet(zwin *w) { return w ? z_native_barrier(w->comm->native) : MPI_SUCCESS; }
 
 int z_Win_fence(int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
   if (w && w->served) {
-    int rc = sync_to(w, "MPI_Win_fence", Z_SYNC_FENCE, 0, !(assert & MPI_MODE_NOSUCCEED), NULL, 0);
+    int rc = sync_to(w, "MPI_Win_fence", Z_SYNC_FENCE, 0, !(assert &MPI_MODE_NOSUCCEED), NULL, 0);
     return rc ? rc : z_Barrier(w->comm->native);
   }
   int rc = meet(w);
@@ -86,8 +90,9 @@ static int with_group(MPI_Group group, zwin *w, const char *function, int what) 
   return rc;
 }
 
-/* With native windows MPI_Win_start or MPI_Win_complete waits natively until the targets have called MPI_Win_post, for which they may need us
- * to receive something. So with each post goes a message to the origins, and MPI_Win_start first waits for those, serving others. */
+/* With native windows MPI_Win_start or MPI_Win_complete waits natively until the targets have
+ * called MPI_Win_post, for which they may need us to receive something. So with each post goes a
+ * message to the origins, and MPI_Win_start first waits for those, serving others. */
 static int meet_posts(MPI_Group native, zwin *w, int posts) {
   int n, rc = real.Group_size(native, &n);
   MPI_Group all = MPI_GROUP_NULL;
@@ -98,8 +103,10 @@ static int meet_posts(MPI_Group native, zwin *w, int posts) {
   for (int i = 0; i < n && !rc; i++) places[i] = i;
   if (!rc) rc = real.Group_translate_ranks(native, n, places, all, ranks);
   for (int i = 0; i < n && !rc; i++)
-    rc = posts ? real.Isend(NULL, 0, MPI_BYTE, ranks[i], 0, w->comm->native, &requests[i]) : real.Irecv(NULL, 0, MPI_BYTE, ranks[i], 0, w->comm->native, &requests[i]);
-  for (int i = 0; i < n && !rc; i++) rc = posts ? real.Request_free(&requests[i]) : z_wait_native(&requests[i], MPI_STATUS_IGNORE);
+    rc = posts ? real.Isend(NULL, 0, MPI_BYTE, ranks[i], 0, w->comm->native, &requests[i])
+               : real.Irecv(NULL, 0, MPI_BYTE, ranks[i], 0, w->comm->native, &requests[i]);
+  for (int i = 0; i < n && !rc; i++)
+    rc = posts ? real.Request_free(&requests[i]) : z_wait_native(&requests[i], MPI_STATUS_IGNORE);
   if (all != MPI_GROUP_NULL) real.Group_free(&all);
   free(requests);
   free(ranks);
@@ -133,15 +140,17 @@ int z_Win_complete(MPI_Win win) { return simple(win, "MPI_Win_complete", Z_SYNC_
 
 /* ---- locks: the engine's, then those of native windows ---- */
 
-static int unchecked(int assert) { return assert & MPI_MODE_NOCHECK ? Z_LOCK_UNCHECKED : 0; }
+static int unchecked(int assert) { return assert &MPI_MODE_NOCHECK ? Z_LOCK_UNCHECKED : 0; }
 
 int z_Win_lock(int type, int rank, int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
   int rc = w ? zwin_check_target(w, rank, "MPI_Win_lock") : MPI_SUCCESS;
   if (rc) return rc;
-  if (w && type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return zwin_raise(w, MPI_ERR_LOCKTYPE, "MPI_Win_lock", "no such type of lock");
+  if (w && type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED)
+    return zwin_raise(w, MPI_ERR_LOCKTYPE, "MPI_Win_lock", "no such type of lock");
   int how = (type == MPI_LOCK_EXCLUSIVE ? Z_LOCK_EXCLUSIVE : 0) | unchecked(assert);
-  if (w && rank != MPI_PROC_NULL) rc = sync_to(w, "MPI_Win_lock", Z_SYNC_LOCK, rank, w->served ? how : how | Z_LOCK_AWAITED, NULL, 0);
+  if (w && rank != MPI_PROC_NULL)
+    rc = sync_to(w, "MPI_Win_lock", Z_SYNC_LOCK, rank, w->served ? how : how | Z_LOCK_AWAITED, NULL, 0);
   return rc || (w && w->served) ? rc : NATIVELY(Win_lock, type, rank, assert, win);
 }
 
@@ -152,7 +161,8 @@ int z_Win_unlock(int rank, MPI_Win win) {
   return rc || !w || rank == MPI_PROC_NULL ? rc : sync_to(w, "MPI_Win_unlock", Z_SYNC_UNLOCK, rank, 0, NULL, 0);
 }
 
-/* The engine takes the locks of lock_all one by one with the first operation, of which it does not know in a native window. */
+/* The engine takes the locks of lock_all one by one with the first operation, of which it does not
+ * know in a native window. */
 static int every(zwin *w, const char *function, int what, int flag) {
   int n = w->comm->size, failed = Z_OK, rc = MPI_SUCCESS, begun = 0;
   z_cell *cells = calloc((size_t)n, sizeof *cells);
@@ -189,9 +199,12 @@ static int flush(int rank, MPI_Win win, const char *function) {
 
 int z_Win_flush(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush"); }
 int z_Win_flush_all(MPI_Win win) { return sync_to(zwin_find(win), "MPI_Win_flush_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
-/* What is sent has been copied, but results have to come: those of a target are there when it has answered. */
+/* What is sent has been copied, but results have to come: those of a target are there when it has
+ * answered. */
 int z_Win_flush_local(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush_local"); }
-int z_Win_flush_local_all(MPI_Win win) { return sync_to(zwin_find(win), "MPI_Win_flush_local_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
+int z_Win_flush_local_all(MPI_Win win) {
+  return sync_to(zwin_find(win), "MPI_Win_flush_local_all", Z_SYNC_FLUSH, -1, 0, NULL, 0);
+}
 
 int z_Win_sync(MPI_Win win) {
   (void)win;

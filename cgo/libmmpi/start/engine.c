@@ -1,4 +1,5 @@
-/* How the engine comes into the process: from its own library, or with a program in Go that has it. */
+/* How the engine comes into the process: from its own library, or with a program in Go that has
+ * it. */
 #define _GNU_SOURCE
 #include "core/job.h"
 #include "core/limits.h"
@@ -20,8 +21,8 @@ EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
 
 int zengine_is_programs(void) { return registered != 0; }
 
-/* Go reserves address space, of which it uses little, and where a limit denies it, as batch systems set for memory, ends the process with a trace
- * of its own that says nothing to a user. */
+/* Go reserves address space, of which it uses little, and where a limit denies it, as batch systems
+ * set for memory, ends the process with a trace of its own that says nothing to a user. */
 static int room(void) {
   static const size_t wanted = (size_t)Z_ENGINE_MIB << 20;
   struct rlimit limit;
@@ -32,24 +33,29 @@ static int room(void) {
 
 const char *zengine_open(void) {
   if (registered == Z_ABI_VERSION) return NULL;
-  if (registered) return "the program was built with another release of MMPI: build it again (after go clean -cache, if it was built in this source tree)";
+  if (registered)
+    return "the program was built with another release of MMPI: build it again (after go clean -cache, if it was built "
+           "in this source tree)";
   if (!room())
-    return "the limit of address space (ulimit -v; a batch system's h_vmem, vmem or pvmem) leaves less than the 2 GiB that MMPI reserves beside the program, "
+    return "the limit of address space (ulimit -v; a batch system's h_vmem, vmem or pvmem) leaves less than the 2 GiB "
+           "that MMPI reserves beside the program, "
            "of which it uses little: raise it";
   static char path[PATH_MAX];
   Dl_info self;
   if (!dladdr((void *)zengine_open, &self) || !self.dli_fname) return "cannot find out where libmmpi lies";
   const char *slash = strrchr(self.dli_fname, '/');
   snprintf(path, sizeof path, "%.*slibmmpi-engine.so", slash ? (int)(slash - self.dli_fname + 1) : 0, self.dli_fname);
-  /* Threads inherit this. Go's monitor thread would wake every 20 us while a rank waits, because its thread never comes by the scheduler: on a
-   * node whose ranks use all cores that is a tenth of one. */
+  /* Threads inherit this. Go's monitor thread would wake every 20 us while a rank waits, because
+   * its thread never comes by the scheduler: on a node whose ranks use all cores that is a tenth of
+   * one. */
   int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
   prctl(PR_SET_TIMERSLACK, Z_MONITOR_SLACK_NS, 0, 0, 0);
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
   if (!lib) return dlerror();
-#define FIND(R, N, A) \
-  if (!(z_eng.N = (N##_fn)dlsym(lib, #N))) return "libmmpi-engine.so lacks " #N ": it and this library are of different builds (scripts/build)";
+#define FIND(R, N, A)                      \
+  if (!(z_eng.N = (N##_fn)dlsym(lib, #N))) \
+    return "libmmpi-engine.so lacks " #N ": it and this library are of different builds (scripts/build)";
   Z_ENGINE_FUNCTIONS(FIND)
 #undef FIND
   return NULL;

@@ -23,9 +23,10 @@ static int zipped(void) {
   return job && *job;
 }
 
-/* Open MPI's own MPI-IO writes small pieces by reading what lies around them and writing it back, without a lock that the other clusters would heed: what
- * they have written meanwhile is undone. Both places that do so, data sieving and the collective component two_phase, heed no hint, unlike ROMIO (file.c), only
- * parameters read at the start, which no user can want otherwise. */
+/* Open MPI's own MPI-IO writes small pieces by reading what lies around them and writing it back,
+ * without a lock that the other clusters would heed: what they have written meanwhile is undone.
+ * Both places that do so, data sieving and the collective component two_phase, heed no hint, unlike
+ * ROMIO (file.c), only parameters read at the start, which no user can want otherwise. */
 static void before_init(void) {
   static const char variable[] = "OMPI_MCA_fcoll", without[] = "two_phase";
   const char *components = getenv(variable);
@@ -34,7 +35,8 @@ static void before_init(void) {
   setenv("OMPI_MCA_fbtl_posix_write_datasieving", "0", 1);
   int excluding = components && *components == '^';
   if (components && *components && excluding == !!strstr(components, without)) return;
-  snprintf(all_but, sizeof all_but, "^%s%s%s", without, excluding ? "," : "", excluding ? components + 1 : ""); /* what must not be is first, so it is never cut off */
+  /* what must not be is first, so it is never cut off */
+  snprintf(all_but, sizeof all_but, "^%s%s%s", without, excluding ? "," : "", excluding ? components + 1 : "");
   setenv(variable, all_but, 1);
 }
 
@@ -72,8 +74,11 @@ int z_Finalize(void) { return real.Finalize(); }
 int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
   const char *layout = getenv("ZIPPER_LAYOUT");
   if (!layout || !strchr(layout, ',')) return real.Session_init(info, handler, session);
-  fputs("MMPI: MPI_Session_init: sessions do not span clusters: start with MPI_Init or MPI_Init_thread in a zipped job\n", stderr);
-  if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) { /* the program will not look at the code, and with no session it crashes */
+  fputs(
+      "MMPI: MPI_Session_init: sessions do not span clusters: start with MPI_Init or MPI_Init_thread in a zipped job\n",
+      stderr);
+  /* the program will not look at the code, and with no session it crashes */
+  if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
     if (z_on) z_eng.ze_abort(1);
     exit(1);
   }

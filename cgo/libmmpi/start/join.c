@@ -16,8 +16,9 @@
 
 int zjob_finalizing;
 
-/* What happens when the program crashes is its own affair, or MPI's: Go's handlers, which the engine brings, would call those that were there
- * before, but no backtrace goes past them to the place of the crash. They may go: the engine does not recover from such signals. */
+/* What happens when the program crashes is its own affair, or MPI's: Go's handlers, which the
+ * engine brings, would call those that were there before, but no backtrace goes past them to the
+ * place of the crash. They may go: the engine does not recover from such signals. */
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE};
 enum { CRASHES = sizeof crashes / sizeof *crashes };
 
@@ -25,22 +26,33 @@ static void crash_handlers(struct sigaction kept[CRASHES], int restore) {
   for (int i = 0; i < CRASHES; i++) sigaction(crashes[i], restore ? &kept[i] : NULL, restore ? NULL : &kept[i]);
 }
 
-/* The job is lost. Any thread, so native MPI is not asked; the launcher sees the exit code and ends the rest. */
+/* The job is lost. Any thread, so native MPI is not asked; the launcher sees the exit code and ends
+ * the rest. */
 static void fail(int32_t code, const char *reason) {
   if (reason && *reason) {
     char line[1024];
     int n = snprintf(line, sizeof line, "MMPI: virtual rank %d: %s\n", z_layout.rank, reason);
     if (n > (int)sizeof line - 1) n = sizeof line - 1;
-    if (write(2, line, n) < 0) { /* nobody to tell */ }
+    if (write(2, line, n) < 0) { /* nobody to tell */
+    }
   }
   if (!ftrylockfile(stdout)) fflush_unlocked(stdout);
   _exit(code & 0xff ? code & 0xff : 1); /* a job that is lost does not end with 0 */
 }
 
 static const z_native callbacks = {
-    .abi = Z_ABI_VERSION, .busy = &z_busy,
-    .improbe = z_cb_improbe, .iprobe = z_cb_iprobe, .imrecv = z_cb_imrecv, .irecv = z_cb_irecv, .test = z_cb_test, .cancel = z_cb_cancel,
-    .coll = z_cb_coll, .coll_test = z_cb_coll_test, .reduce_local = z_cb_reduce_local, .fail = fail,
+    .abi = Z_ABI_VERSION,
+    .busy = &z_busy,
+    .improbe = z_cb_improbe,
+    .iprobe = z_cb_iprobe,
+    .imrecv = z_cb_imrecv,
+    .irecv = z_cb_irecv,
+    .test = z_cb_test,
+    .cancel = z_cb_cancel,
+    .coll = z_cb_coll,
+    .coll_test = z_cb_coll_test,
+    .reduce_local = z_cb_reduce_local,
+    .fail = fail,
 };
 
 /* "Open MPI v4.1.4, package: …" and "MPICH Version:\t4.0.2\n…" in short. */
@@ -50,11 +62,15 @@ static void library_name(char out[64]) {
   if (real.Get_library_version(text, &n)) n = 0;
   text[n] = 0;
   char *version = strpbrk(text, "0123456789");
-  snprintf(out, 64, "%s %.*s", strstr(text, "MPICH") ? "MPICH" : strstr(text, "Open MPI") ? "Open MPI" : "MPI",
+  snprintf(out, 64, "%s %.*s",
+           strstr(text, "MPICH")      ? "MPICH"
+           : strstr(text, "Open MPI") ? "Open MPI"
+                                      : "MPI",
            version ? (int)strcspn(version, " ,\t\n") : 0, version ? version : "");
 }
 
-/* ---- leaving: the delete callback of an attribute of MPI_COMM_SELF that was set first, so it runs last and MPI still works ---- */
+/* ---- leaving: the delete callback of an attribute of MPI_COMM_SELF that was set first, so it runs
+ * last and MPI still works ---- */
 
 static int private_barrier(void) { return z_native_barrier(z_private); }
 
@@ -64,7 +80,8 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   zreq_finish_released();
   /* From here on nobody in this cluster needs our native progress, so the engine may block. */
   int rc = private_barrier();
-  if (z_eng.ze_finish()) fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
+  if (z_eng.ze_finish())
+    fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
   z_on = 0;
   zcomm_stop();
   zreq_stop();
@@ -77,7 +94,8 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
 
 /* ---- joining ---- */
 
-/* hosts[i]: the first native rank on the host of native rank i. On a communicator that goes again, for what zprivate_dup says. */
+/* hosts[i]: the first native rank on the host of native rank i. On a communicator that goes again,
+ * for what zprivate_dup says. */
 static int find_hosts(int rank, int hosts[]) {
   MPI_Comm all, host;
   int first = rank, rc = zprivate_dup(MPI_COMM_WORLD, &all);
@@ -93,7 +111,8 @@ int zjob_join(void) {
   z_local local = {0};
   char library[64], host[256] = "";
   int rc, found = 0, level = 0, *ub = NULL, keyval;
-  if ((rc = real.Comm_rank(MPI_COMM_WORLD, &local.rank)) || (rc = real.Comm_size(MPI_COMM_WORLD, &local.size))) return rc;
+  if ((rc = real.Comm_rank(MPI_COMM_WORLD, &local.rank)) || (rc = real.Comm_size(MPI_COMM_WORLD, &local.size)))
+    return rc;
   if ((rc = real.Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &ub, &found)) || (rc = real.Query_thread(&level))) return rc;
   local.tag_ub = found ? *ub : 32767;
   library_name(library);
@@ -111,7 +130,8 @@ int zjob_join(void) {
   struct sigaction kept[CRASHES];
   crash_handlers(kept, 0);
   const char *problem = zengine_open();
-  if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error(); /* the first call: Go's handlers are there now */
+  /* the first call: Go's handlers are there now */
+  if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error();
   if (!zengine_is_programs()) crash_handlers(kept, 1);
   if (problem) {
     free(hosts);

@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 static int missing(void) {
-  fputs("MMPI: this MPI library lacks a function that its mpi.h had when MMPI was built: build MMPI again (scripts/build)\n", stderr);
+  fputs("MMPI: this MPI library lacks a function that its mpi.h had when MMPI was built: build MMPI again "
+        "(scripts/build)\n",
+        stderr);
   abort();
 }
 

@@ -10,8 +10,8 @@
 const char *zengine_open(void);
 int zengine_is_programs(void); /* a Go program brought its own: there is nothing to open */
 
-/* Joins the job of the environment, whose communicators are there afterwards; z_on says whether it has several clusters.
- * MPI error code. */
+/* Joins the job of the environment, whose communicators are there afterwards; z_on says whether it
+ * has several clusters. MPI error code. */
 int zjob_join(void);
 
 extern int zjob_finalizing; /* native MPI_Finalize is running and all of this cluster are there */

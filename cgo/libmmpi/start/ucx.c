@@ -6,13 +6,15 @@
 #include <stddef.h>
 
 #if defined(MPICH) && !defined(OPEN_MPI)
-/* UCX 1.13.1 below MPICH 4.0.2 (Debian 12) hangs in MPI_Finalize about one run in four over TCP, waiting for a
- * disconnection that the peer has already gone through. All of the cluster have left our barrier by then, so nothing is in flight and
- * the end of the process closes the connection. Only this version, only in a zipped job. */
+/* UCX 1.13.1 below MPICH 4.0.2 (Debian 12) hangs in MPI_Finalize about one run in four over TCP,
+ * waiting for a disconnection that the peer has already gone through. All of the cluster have left
+ * our barrier by then, so nothing is in flight and the end of the process closes the connection.
+ * Only this version, only in a zipped job. */
 EXPORT void *ucp_disconnect_nb(void *endpoint);
 void *ucp_disconnect_nb(void *endpoint) {
   unsigned major = 0, minor = 0, release = 0;
-  void (*version)(unsigned *, unsigned *, unsigned *) = (void (*)(unsigned *, unsigned *, unsigned *))dlsym(RTLD_NEXT, "ucp_get_version");
+  void (*version)(unsigned *, unsigned *, unsigned *) =
+      (void (*)(unsigned *, unsigned *, unsigned *))dlsym(RTLD_NEXT, "ucp_get_version");
   void *(*next)(void *) = (void *(*)(void *))dlsym(RTLD_NEXT, "ucp_disconnect_nb");
   if (version) version(&major, &minor, &release);
   if (!next || (zjob_finalizing && major == 1 && minor == 13 && release == 1)) return NULL;

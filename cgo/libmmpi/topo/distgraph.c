@@ -1,22 +1,28 @@
 /* Distributed graphs on communicators that span clusters: each process keeps its own neighbours. */
-#include "topo/topo.h"
 #include "comm/comm.h"
+#include "topo/topo.h"
 #include <string.h>
 
 static void copy(int *to, const int *from, int n) {
   if (n > 0) memcpy(to, from, (size_t)n * sizeof *to);
 }
 
-typedef struct edge { int from, to, weight; } edge;
+typedef struct edge {
+  int from, to, weight;
+} edge;
 
 /* Every edge of the graph, in order of who named it. */
 static int gather_edges(zcomm *c, const edge *mine, int n, const char *function, edge **all, int *count) {
-  int *counts = malloc((size_t)c->size * sizeof *counts), rc = counts ? zcomm_allgather(c, &n, sizeof n, counts, function) : MPI_ERR_NO_MEM;
+  int *counts = malloc((size_t)c->size * sizeof *counts),
+      rc = counts ? zcomm_allgather(c, &n, sizeof n, counts, function) : MPI_ERR_NO_MEM;
   int64_t total = 0, *bytes = malloc((size_t)c->size * sizeof *bytes);
-  for (int i = 0; i < c->size && !rc && bytes; i++) total += counts[i], bytes[i] = (int64_t)counts[i] * (int64_t)sizeof *mine;
+  for (int i = 0; i < c->size && !rc && bytes; i++)
+    total += counts[i], bytes[i] = (int64_t)counts[i] * (int64_t)sizeof *mine;
   *all = malloc((size_t)(total + 1) * sizeof **all);
   *count = (int)total;
-  if (!rc) rc = *all && bytes ? zcomm_allgatherv(c, mine, bytes, *all, function) : ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
+  if (!rc)
+    rc = *all && bytes ? zcomm_allgatherv(c, mine, bytes, *all, function)
+                       : ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
   free(counts), free(bytes);
   return rc;
 }
@@ -54,7 +60,8 @@ static ztopo *as_graph(const edge *all, int count, int n) {
   return t;
 }
 
-/* Places a graph of which each process knows its own part, *t: *t becomes the part of the node that this process takes, *position. */
+/* Places a graph of which each process knows its own part, *t: *t becomes the part of the node that
+ * this process takes, *position. */
 static int settle(zcomm *c, ztopo **t, const char *function, int *position) {
   int n = (*t)->n, m = (*t)->m, count, *places = malloc((size_t)c->size * sizeof *places), *all = NULL;
   int shape[3] = {n, m, (*t)->weighted}, *shapes = malloc((size_t)c->size * sizeof shape);
@@ -87,13 +94,16 @@ static int settle(zcomm *c, ztopo **t, const char *function, int *position) {
   return rc;
 }
 
-int z_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], const int sweights[], int out, const int dests[], const int dweights[],
-                                 MPI_Info info, int reorder, MPI_Comm *result) {
+int z_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], const int sweights[], int out,
+                                 const int dests[], const int dweights[], MPI_Info info, int reorder,
+                                 MPI_Comm *result) {
   static const char function[] = "MPI_Dist_graph_create_adjacent";
   zcomm *c = zcomm_find(comm);
   if (!c) {
     int rc = zcomm_meet(comm);
-    return rc ? rc : real.Dist_graph_create_adjacent(comm, in, sources, sweights, out, dests, dweights, info, reorder, result);
+    return rc ? rc
+              : real.Dist_graph_create_adjacent(comm, in, sources, sweights, out, dests, dweights, info, reorder,
+                                                result);
   }
   if (c->inter) return ztopo_no_inter(c, function);
   int ok = in >= 0 && out >= 0;
@@ -112,8 +122,8 @@ int z_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], con
   return rc ? rc : ztopo_comm(c, t, 0, mine, function, result);
 }
 
-int z_Dist_graph_create(MPI_Comm comm, int n, const int nodes[], const int degrees[], const int targets[], const int weights[], MPI_Info info,
-                        int reorder, MPI_Comm *result) {
+int z_Dist_graph_create(MPI_Comm comm, int n, const int nodes[], const int degrees[], const int targets[],
+                        const int weights[], MPI_Info info, int reorder, MPI_Comm *result) {
   static const char function[] = "MPI_Dist_graph_create";
   zcomm *c = zcomm_find(comm);
   if (!c) {
@@ -121,10 +131,12 @@ int z_Dist_graph_create(MPI_Comm comm, int n, const int nodes[], const int degre
     return rc ? rc : real.Dist_graph_create(comm, n, nodes, degrees, targets, weights, info, reorder, result);
   }
   if (c->inter) return ztopo_no_inter(c, function);
-  int m = 0, k = 0, ok = n >= 0, weighted = weights != MPI_UNWEIGHTED, count = 0, has_weights = weighted && weights != MPI_WEIGHTS_EMPTY;
+  int m = 0, k = 0, ok = n >= 0, weighted = weights != MPI_UNWEIGHTED, count = 0,
+      has_weights = weighted && weights != MPI_WEIGHTS_EMPTY;
   for (int i = 0; ok && i < n; i++) ok = degrees[i] >= 0 && nodes[i] >= 0 && nodes[i] < c->size, m += degrees[i];
   for (int i = 0; ok && i < m; i++) ok = targets[i] >= 0 && targets[i] < c->size;
-  if (!ok) return ztopo_fails(c, MPI_ERR_ARG, function, "a node is no rank of the communicator, or a degree is negative");
+  if (!ok)
+    return ztopo_fails(c, MPI_ERR_ARG, function, "a node is no rank of the communicator, or a degree is negative");
   edge *mine = malloc((size_t)(m + 1) * sizeof *mine), *all = NULL;
   int *position = malloc((size_t)c->size * sizeof *position);
   ztopo *t = NULL, *whole = NULL;
@@ -132,9 +144,11 @@ int z_Dist_graph_create(MPI_Comm comm, int n, const int nodes[], const int degre
   for (int i = 0; i < n && !rc; i++)
     for (int d = 0; d < degrees[i]; d++, k++) mine[k] = (edge){nodes[i], targets[k], has_weights ? weights[k] : 1};
   if (!rc) rc = gather_edges(c, mine, m, function, &all, &count);
-  if (!rc && reorder && !(whole = as_graph(all, count, c->size))) rc = ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
+  if (!rc && reorder && !(whole = as_graph(all, count, c->size)))
+    rc = ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
   if (!rc) rc = ztopo_reorder(c, whole, c->size, reorder, function, position);
-  if (!rc && !(t = part(all, count, position[c->rank], weighted))) rc = ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
+  if (!rc && !(t = part(all, count, position[c->rank], weighted)))
+    rc = ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
   int mine_is = rc ? 0 : position[c->rank];
   free(mine), free(all), free(position), free(whole);
   return rc ? rc : ztopo_comm(c, t, 0, mine_is, function, result);

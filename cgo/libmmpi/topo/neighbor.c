@@ -1,18 +1,23 @@
-/* Neighbourhood collectives on communicators that span clusters: an all-to-all of bytes in which only neighbours have blocks. A
- * neighbour that occurs several times gets its blocks in order of the sender's neighbours; in a Cartesian topology what goes in the
- * negative direction arrives from the positive one (MPI 4.0, 8.6). */
-#include "topo/topo.h"
+/* Neighbourhood collectives on communicators that span clusters: an all-to-all of bytes in which
+ * only neighbours have blocks. A neighbour that occurs several times gets its blocks in order of
+ * the sender's neighbours; in a Cartesian topology what goes in the negative direction arrives from
+ * the positive one (MPI 4.0, 8.6). */
 #include "comm/comm.h"
+#include "topo/topo.h"
 
-typedef struct slot { int peer, order, block; } slot;
+typedef struct slot {
+  int peer, order, block;
+} slot;
 
 static int by_peer(const void *a, const void *b) {
   const slot *x = a, *y = b;
   return x->peer != y->peer ? x->peer - y->peer : x->order - y->order;
 }
 
-/* The blocks of b, one for each neighbour, as counts and displacements for each rank from the result on. */
-static void *fold(zcoll *j, int how, const zblocks *b, const int *neighbors, int degree, int mirrored, const int64_t **counts, const int64_t **displs) {
+/* The blocks of b, one for each neighbour, as counts and displacements for each rank from the
+ * result on. */
+static void *fold(zcoll *j, int how, const zblocks *b, const int *neighbors, int degree, int mirrored,
+                  const int64_t **counts, const int64_t **displs) {
   int size = j->comm->size, n = 0;
   int64_t *per_rank = zcoll_grab(j, size * 8), *from = zcoll_grab(j, size * 8);
   const int64_t *bytes, *at;
@@ -52,7 +57,9 @@ static void exchange(zcoll *j, const zblocks *out, const zblocks *in) {
   }
   if (!zcoll_fail(j, ztopo_neighbors(t, j->comm->rank, &indegree, &sources, &outdegree, &dests))) {
     j->args.send = fold(j, ZB_SEND, out, dests, outdegree, 0, &j->args.send_counts, &j->args.send_displs);
-    if (!j->rc) j->args.recv = fold(j, ZB_RECV, in, sources, indegree, t->kind == MPI_CART, &j->args.recv_counts, &j->args.recv_displs);
+    if (!j->rc)
+      j->args.recv =
+          fold(j, ZB_RECV, in, sources, indegree, t->kind == MPI_CART, &j->args.recv_counts, &j->args.recv_displs);
   }
   if (dests != sources) free(dests);
   free(sources);
@@ -61,41 +68,48 @@ static void exchange(zcoll *j, const zblocks *out, const zblocks *in) {
 #define FROM(in) (void *)(uintptr_t)in
 
 static void allgather(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to) {
-  exchange(j, &(zblocks){.buf = FROM(in), .count = n, .type = type, .same = 1}, &(zblocks){.buf = out, .count = m, .type = to});
+  exchange(j, &(zblocks){.buf = FROM(in), .count = n, .type = type, .same = 1},
+           &(zblocks){.buf = out, .count = m, .type = to});
 }
 
-static void allgatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts, const int *displs, MPI_Datatype to) {
-  exchange(j, &(zblocks){.buf = FROM(in), .count = n, .type = type, .same = 1}, &(zblocks){.buf = out, .counts = counts, .displs = displs, .type = to});
+static void allgatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *out, const int *counts,
+                       const int *displs, MPI_Datatype to) {
+  exchange(j, &(zblocks){.buf = FROM(in), .count = n, .type = type, .same = 1},
+           &(zblocks){.buf = out, .counts = counts, .displs = displs, .type = to});
 }
 
 static void alltoall(zcoll *j, const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to) {
   exchange(j, &(zblocks){.buf = FROM(in), .count = n, .type = from}, &(zblocks){.buf = out, .count = m, .type = to});
 }
 
-static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MPI_Datatype from, void *out, const int *rc, const int *rd, MPI_Datatype to) {
-  exchange(j, &(zblocks){.buf = FROM(in), .counts = sc, .displs = sd, .type = from}, &(zblocks){.buf = out, .counts = rc, .displs = rd, .type = to});
+static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MPI_Datatype from, void *out,
+                      const int *rc, const int *rd, MPI_Datatype to) {
+  exchange(j, &(zblocks){.buf = FROM(in), .counts = sc, .displs = sd, .type = from},
+           &(zblocks){.buf = out, .counts = rc, .displs = rd, .type = to});
 }
 
-static void alltoallw(zcoll *j, const void *in, const int *sc, const MPI_Aint *sd, const MPI_Datatype *from, void *out, const int *rc, const MPI_Aint *rd,
-                      const MPI_Datatype *to) {
+static void alltoallw(zcoll *j, const void *in, const int *sc, const MPI_Aint *sd, const MPI_Datatype *from, void *out,
+                      const int *rc, const MPI_Aint *rd, const MPI_Datatype *to) {
   exchange(j, &(zblocks){.buf = FROM(in), .counts = sc, .addresses = sd, .types = from},
            &(zblocks){.buf = out, .counts = rc, .addresses = rd, .types = to});
 }
 
-/* Inside a cluster never by the nonblocking form: Open MPI 4.1's mixes up the two directions of a periodic dimension of 1 or 2. */
+/* Inside a cluster never by the nonblocking form: Open MPI 4.1's mixes up the two directions of a
+ * periodic dimension of 1 or 2. */
 #define NEIGHBOR(...) Z_COLLECTIVE_AS(Z_BY_BARRIER, __VA_ARGS__)
 
-NEIGHBOR(Neighbor_allgather, Ineighbor_allgather, allgather, (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to), in, n,
-             type, out, m, to)
+NEIGHBOR(Neighbor_allgather, Ineighbor_allgather, allgather,
+         (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to), in, n, type, out, m, to)
 NEIGHBOR(Neighbor_allgatherv, Ineighbor_allgatherv, allgatherv,
-             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[], MPI_Datatype to), in, n, type, out,
-             counts, displs, to)
-NEIGHBOR(Neighbor_alltoall, Ineighbor_alltoall, alltoall, (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to), in, n,
-             from, out, m, to)
+         (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[], MPI_Datatype to),
+         in, n, type, out, counts, displs, to)
+NEIGHBOR(Neighbor_alltoall, Ineighbor_alltoall, alltoall,
+         (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype to), in, n, from, out, m, to)
 NEIGHBOR(Neighbor_alltoallv, Ineighbor_alltoallv, alltoallv,
-             (const void *in, const int sc[], const int sd[], MPI_Datatype from, void *out, const int rc[], const int rd[], MPI_Datatype to), in, sc,
-             sd, from, out, rc, rd, to)
+         (const void *in, const int sc[], const int sd[], MPI_Datatype from, void *out, const int rc[], const int rd[],
+          MPI_Datatype to),
+         in, sc, sd, from, out, rc, rd, to)
 NEIGHBOR(Neighbor_alltoallw, Ineighbor_alltoallw, alltoallw,
-             (const void *in, const int sc[], const MPI_Aint sd[], const MPI_Datatype from[], void *out, const int rc[], const MPI_Aint rd[],
-              const MPI_Datatype to[]),
-             in, sc, sd, from, out, rc, rd, to)
+         (const void *in, const int sc[], const MPI_Aint sd[], const MPI_Datatype from[], void *out, const int rc[],
+          const MPI_Aint rd[], const MPI_Datatype to[]),
+         in, sc, sd, from, out, rc, rd, to)

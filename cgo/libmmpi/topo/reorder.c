@@ -1,8 +1,9 @@
-/* Placing processes on a topology so that neighbours are in the same cluster: every edge between clusters crosses the zipper.
- * Processes in order of cluster take positions in an order that keeps neighbours together; the order with the fewest edges
- * between clusters wins, the given one when none is better. */
-#include "topo/topo.h"
+/* Placing processes on a topology so that neighbours are in the same cluster: every edge between
+ * clusters crosses the zipper. Processes in order of cluster take positions in an order that keeps
+ * neighbours together; the order with the fewest edges between clusters wins, the given one when
+ * none is better. */
 #include "core/limits.h"
+#include "topo/topo.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +35,8 @@ static void by_cluster(int n, const int *cluster, int *sorted) {
 }
 
 /* Tries an order of positions; keeps it if it is better. */
-static void try(const graph *g, const int *cluster, const int *sorted, const int *order, int *at, int *best, long *least) {
+static void try(const graph *g, const int *cluster, const int *sorted, const int *order, int *at, int *best,
+                long *least) {
   for (int k = 0; k < g->n; k++) at[order[k]] = sorted[k];
   long c = cut(g, cluster, at);
   if (c < *least) {
@@ -62,7 +64,8 @@ static void breadth_first(const graph *g, int start, int *order, char *seen) {
 
 int zreorder_graph(int n, const int *index, const int *edges, const int *cluster, int *position) {
   graph g = {n, index, edges};
-  int *work = malloc(4 * (size_t)(n + 1) * sizeof *work), *sorted = work, *order = sorted + n, *at = order + n, *best = at + n;
+  int *work = malloc(4 * (size_t)(n + 1) * sizeof *work), *sorted = work, *order = sorted + n, *at = order + n,
+      *best = at + n;
   char *seen = malloc((size_t)n + 1);
   if (!work || !seen) {
     free(work), free(seen);
@@ -81,8 +84,10 @@ int zreorder_graph(int n, const int *index, const int *edges, const int *cluster
 }
 
 int zreorder_cart(const ztopo *t, int n, const int *cluster, int *position) {
-  int nd = t->n, *index = malloc((size_t)(n + 1) * sizeof *index), *edges = malloc((size_t)(2 * nd * n + 1) * sizeof *edges), rc = MPI_SUCCESS;
-  int *work = calloc(4 * (size_t)n + (size_t)nd + 4, sizeof *work), *sorted = work, *order = sorted + n, *at = order + n, *best = at + n, *coords = best + n;
+  int nd = t->n, *index = malloc((size_t)(n + 1) * sizeof *index),
+      *edges = malloc((size_t)(2 * nd * n + 1) * sizeof *edges), rc = MPI_SUCCESS;
+  int *work = calloc(4 * (size_t)n + (size_t)nd + 4, sizeof *work), *sorted = work, *order = sorted + n,
+      *at = order + n, *best = at + n, *coords = best + n;
   if (!index || !edges || !work) {
     rc = MPI_ERR_NO_MEM;
     goto end;

@@ -1,5 +1,5 @@
-/* Virtual topologies: kept here for communicators that span clusters, by the native library for all others (also for a part of
- * one that lies inside a cluster). */
+/* Virtual topologies: kept here for communicators that span clusters, by the native library for all
+ * others (also for a part of one that lies inside a cluster). */
 #include "topo/topo.h"
 #include "comm/comm.h"
 #include <string.h>
@@ -59,15 +59,21 @@ int ztopo_neighbors(const ztopo *t, int rank, int *indegree, int **in, int *outd
   *out = t->kind == MPI_DIST_GRAPH ? malloc((size_t)(*outdegree + 1) * sizeof **out) : *in;
   if (!*in || !*out) return MPI_ERR_NO_MEM;
   for (int i = 0; i < *indegree; i++)
-    (*in)[i] = t->kind == MPI_CART ? zcart_shift(t, rank, i / 2, i % 2 ? 1 : -1) : t->kind == MPI_GRAPH ? t->data[t->n + first + i] : t->data[i];
+    (*in)[i] = t->kind == MPI_CART    ? zcart_shift(t, rank, i / 2, i % 2 ? 1 : -1)
+               : t->kind == MPI_GRAPH ? t->data[t->n + first + i]
+                                      : t->data[i];
   for (int i = 0; t->kind == MPI_DIST_GRAPH && i < *outdegree; i++) (*out)[i] = t->data[2 * t->n + i];
   return MPI_SUCCESS;
 }
 
 /* ---- making ---- */
 
-int ztopo_fails(zcomm *c, int class_, const char *function, const char *why) { return z_raise(c, class_, function, "%s", why); }
-int ztopo_no_inter(zcomm *c, const char *function) { return ztopo_fails(c, MPI_ERR_COMM, function, "an intercommunicator has no topology"); }
+int ztopo_fails(zcomm *c, int class_, const char *function, const char *why) {
+  return z_raise(c, class_, function, "%s", why);
+}
+int ztopo_no_inter(zcomm *c, const char *function) {
+  return ztopo_fails(c, MPI_ERR_COMM, function, "an intercommunicator has no topology");
+}
 
 int ztopo_comm(zcomm *c, ztopo *t, int color, int position, const char *function, MPI_Comm *out) {
   MPI_Comm plain;
@@ -93,15 +99,19 @@ int ztopo_reorder(zcomm *c, const ztopo *t, int n, int reorder, const char *func
   for (int i = 0; i < n; i++) position[i] = i;
   if (!reorder) return MPI_SUCCESS;
   int *cluster = malloc((size_t)c->size * sizeof *cluster);
-  int rc = cluster ? zcomm_allgather(c, &z_layout.cluster, sizeof *cluster, cluster, function) : ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
-  int failed = rc ? 0 : t->kind == MPI_CART ? zreorder_cart(t, n, cluster, position) : zreorder_graph(n, t->data, t->data + t->n, cluster, position);
+  int rc = cluster ? zcomm_allgather(c, &z_layout.cluster, sizeof *cluster, cluster, function)
+                   : ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
+  int failed = rc                    ? 0
+               : t->kind == MPI_CART ? zreorder_cart(t, n, cluster, position)
+                                     : zreorder_graph(n, t->data, t->data + t->n, cluster, position);
   free(cluster);
   return failed ? ztopo_fails(c, failed, function, "no memory") : rc;
 }
 
 static int create(zcomm *c, ztopo *t, int n, int reorder, const char *function, MPI_Comm *out) {
   int *position = malloc((size_t)(n + 1) * sizeof *position);
-  int rc = position ? ztopo_reorder(c, t, n, reorder, function, position) : ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
+  int rc = position ? ztopo_reorder(c, t, n, reorder, function, position)
+                    : ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
   int mine = c->rank < n && !rc ? position[c->rank] : -1;
   free(position);
   if (rc) {
@@ -121,7 +131,9 @@ int z_Cart_create(MPI_Comm comm, int nd, const int dims[], const int periods[], 
   int64_t n = 1;
   if (nd < 0) return ztopo_fails(c, MPI_ERR_DIMS, "MPI_Cart_create", "the number of dimensions is negative");
   for (int d = 0; d < nd; d++) {
-    if (dims[d] < 1 || (n *= dims[d]) > c->size) return ztopo_fails(c, MPI_ERR_DIMS, "MPI_Cart_create", "want dimensions of at least 1 with at most as many positions as ranks");
+    if (dims[d] < 1 || (n *= dims[d]) > c->size)
+      return ztopo_fails(c, MPI_ERR_DIMS, "MPI_Cart_create",
+                         "want dimensions of at least 1 with at most as many positions as ranks");
   }
   ztopo *t = ztopo_make(MPI_CART, nd, 0);
   if (!t) return ztopo_fails(c, MPI_ERR_NO_MEM, "MPI_Cart_create", "no memory");
@@ -139,7 +151,9 @@ int z_Graph_create(MPI_Comm comm, int n, const int index[], const int edges[], i
   int m = n > 0 ? index[n - 1] : 0, ok = n >= 0 && n <= c->size && m >= 0;
   for (int i = 0; ok && i < n; i++) ok = index[i] >= (i ? index[i - 1] : 0);
   for (int i = 0; ok && i < m; i++) ok = edges[i] >= 0 && edges[i] < n;
-  if (!ok) return ztopo_fails(c, MPI_ERR_TOPOLOGY, "MPI_Graph_create", "want at most as many nodes as ranks, rising indices, and edges to nodes");
+  if (!ok)
+    return ztopo_fails(c, MPI_ERR_TOPOLOGY, "MPI_Graph_create",
+                       "want at most as many nodes as ranks, rising indices, and edges to nodes");
   ztopo *t = ztopo_make(MPI_GRAPH, n, m);
   if (!t) return ztopo_fails(c, MPI_ERR_NO_MEM, "MPI_Graph_create", "no memory");
   if (n) memcpy(t->data, index, (size_t)n * sizeof *index);
@@ -154,7 +168,8 @@ int z_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *out) {
     return rc ? rc : real.Cart_sub(comm, remain, out);
   }
   const ztopo *t = ztopo_of(c);
-  if (!t || t->kind != MPI_CART) return ztopo_fails(c, MPI_ERR_TOPOLOGY, "MPI_Cart_sub", "the communicator has no Cartesian topology");
+  if (!t || t->kind != MPI_CART)
+    return ztopo_fails(c, MPI_ERR_TOPOLOGY, "MPI_Cart_sub", "the communicator has no Cartesian topology");
   int kept = 0, color = 0, key = 0, *coords = malloc((size_t)(t->n + 1) * sizeof *coords);
   for (int d = 0; d < t->n; d++) kept += remain[d] != 0;
   ztopo *sub = ztopo_make(MPI_CART, kept, 0);
@@ -177,7 +192,9 @@ int z_Cart_sub(MPI_Comm comm, const int remain[], MPI_Comm *out) {
 /* The native library's answers are good enough: this process keeps its rank. */
 static int map(zcomm *c, int64_t n, int *newrank, const char *function) {
   if (c->inter) return ztopo_no_inter(c, function);
-  if (n > c->size) return ztopo_fails(c, MPI_ERR_TOPOLOGY, function, "the topology has more positions than the communicator has ranks");
+  if (n > c->size)
+    return ztopo_fails(c, MPI_ERR_TOPOLOGY, function,
+                       "the topology has more positions than the communicator has ranks");
   *newrank = c->rank < n ? c->rank : MPI_UNDEFINED;
   return MPI_SUCCESS;
 }
@@ -220,11 +237,11 @@ static void copy(int *to, const int *from, int n) {
   if (n > 0) memcpy(to, from, (size_t)n * sizeof *to);
 }
 
-#define ASK(kind, NAME, ...)                                \
-  zcomm *c = zcomm_find(comm);                              \
-  if (!c) return real.NAME(comm, __VA_ARGS__);              \
-  int rc;                                                   \
-  const ztopo *t = asked(c, kind, "MPI_" #NAME, &rc);       \
+#define ASK(kind, NAME, ...)                          \
+  zcomm *c = zcomm_find(comm);                        \
+  if (!c) return real.NAME(comm, __VA_ARGS__);        \
+  int rc;                                             \
+  const ztopo *t = asked(c, kind, "MPI_" #NAME, &rc); \
   if (!t) return rc
 
 int z_Cartdim_get(MPI_Comm comm, int *nd) {
@@ -235,7 +252,8 @@ int z_Cartdim_get(MPI_Comm comm, int *nd) {
 
 int z_Cart_get(MPI_Comm comm, int max, int dims[], int periods[], int coords[]) {
   ASK(MPI_CART, Cart_get, max, dims, periods, coords);
-  if (max < t->n) return ztopo_fails(c, MPI_ERR_ARG, "MPI_Cart_get", "there are more dimensions than the arrays have room for");
+  if (max < t->n)
+    return ztopo_fails(c, MPI_ERR_ARG, "MPI_Cart_get", "there are more dimensions than the arrays have room for");
   copy(dims, t->data, t->n);
   copy(periods, t->data + t->n, t->n);
   zcart_coords(t, c->rank, coords);
@@ -245,7 +263,8 @@ int z_Cart_get(MPI_Comm comm, int max, int dims[], int periods[], int coords[]) 
 int z_Cart_rank(MPI_Comm comm, const int coords[], int *rank) {
   ASK(MPI_CART, Cart_rank, coords, rank);
   int r = zcart_rank(t, coords);
-  if (r == MPI_PROC_NULL) return ztopo_fails(c, MPI_ERR_ARG, "MPI_Cart_rank", "a coordinate is outside a dimension that is not periodic");
+  if (r == MPI_PROC_NULL)
+    return ztopo_fails(c, MPI_ERR_ARG, "MPI_Cart_rank", "a coordinate is outside a dimension that is not periodic");
   *rank = r;
   return MPI_SUCCESS;
 }
@@ -253,7 +272,8 @@ int z_Cart_rank(MPI_Comm comm, const int coords[], int *rank) {
 int z_Cart_coords(MPI_Comm comm, int rank, int max, int coords[]) {
   ASK(MPI_CART, Cart_coords, rank, max, coords);
   if (rank < 0 || rank >= c->size) return ztopo_fails(c, MPI_ERR_RANK, "MPI_Cart_coords", "no such rank");
-  if (max < t->n) return ztopo_fails(c, MPI_ERR_ARG, "MPI_Cart_coords", "there are more dimensions than the array has room for");
+  if (max < t->n)
+    return ztopo_fails(c, MPI_ERR_ARG, "MPI_Cart_coords", "there are more dimensions than the array has room for");
   zcart_coords(t, rank, coords);
   return MPI_SUCCESS;
 }
@@ -300,12 +320,14 @@ int z_Dist_graph_neighbors_count(MPI_Comm comm, int *in, int *out, int *weighted
   return MPI_SUCCESS;
 }
 
-int z_Dist_graph_neighbors(MPI_Comm comm, int maxin, int sources[], int sweights[], int maxout, int dests[], int dweights[]) {
+int z_Dist_graph_neighbors(MPI_Comm comm, int maxin, int sources[], int sweights[], int maxout, int dests[],
+                           int dweights[]) {
   ASK(MPI_DIST_GRAPH, Dist_graph_neighbors, maxin, sources, sweights, maxout, dests, dweights);
   int in = smaller(maxin, t->n), out = smaller(maxout, t->m);
   copy(sources, t->data, in);
   copy(dests, t->data + 2 * t->n, out);
   if (t->weighted && sweights != MPI_UNWEIGHTED && sweights != MPI_WEIGHTS_EMPTY) copy(sweights, t->data + t->n, in);
-  if (t->weighted && dweights != MPI_UNWEIGHTED && dweights != MPI_WEIGHTS_EMPTY) copy(dweights, t->data + 2 * t->n + t->m, out);
+  if (t->weighted && dweights != MPI_UNWEIGHTED && dweights != MPI_WEIGHTS_EMPTY)
+    copy(dweights, t->data + 2 * t->n + t->m, out);
   return MPI_SUCCESS;
 }

@@ -22,7 +22,8 @@ int zop_fn(MPI_Op op) {
   return 0;
 }
 
-/* Operators in use by nonblocking and persistent reductions: the program may free them meanwhile, the native library must not. */
+/* Operators in use by nonblocking and persistent reductions: the program may free them meanwhile,
+ * the native library must not. */
 typedef struct use {
   MPI_Op op;
   int count, freed;

@@ -1,7 +1,7 @@
-/* Datatypes. A type is contiguous if it is a predefined type without gaps, or made of one by dup, contiguous or a resizing
- * that leaves no gap; such buffers are sent as they are. Everything else goes through the native library's
- * MPI_Pack, whose bytes are the same in all MPI libraries on one kind of processor; no layout is
- * interpreted here. */
+/* Datatypes. A type is contiguous if it is a predefined type without gaps, or made of one by dup,
+ * contiguous or a resizing that leaves no gap; such buffers are sent as they are. Everything else
+ * goes through the native library's MPI_Pack, whose bytes are the same in all MPI libraries on one
+ * kind of processor; no layout is interpreted here. */
 #include "type/type.h"
 #include "core/job.h"
 #include "core/limits.h"
@@ -22,9 +22,7 @@ static int forget(MPI_Datatype type, int key, void *value, void *extra) {
   return MPI_SUCCESS;
 }
 
-int ztype_start(void) {
-  return real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, NULL);
-}
+int ztype_start(void) { return real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, forget, &keyval, NULL); }
 
 void ztype_stop(void) { real.Type_free_keyval(&keyval); }
 
@@ -67,15 +65,17 @@ static int contiguous(MPI_Datatype type, int *yes, int *predefined) {
   if (!rc) rc = real.Type_get_extent(type, &lb, &extent);
   if (rc) return rc;
   int tight = lb == 0 && extent == size;
-  *predefined = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
-                combiner == MPI_COMBINER_F90_INTEGER;
+  *predefined = combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+                combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
   *yes = *predefined && tight;
-  if (tight && (combiner == MPI_COMBINER_DUP || combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_RESIZED))
+  if (tight &&
+      (combiner == MPI_COMBINER_DUP || combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_RESIZED))
     return inner(type, &m, yes);
   return MPI_SUCCESS;
 }
 
-/* No function tells; but one that sends nothing, and reads nothing, finds fault with a type that has not been committed. */
+/* No function tells; but one that sends nothing, and reads nothing, finds fault with a type that
+ * has not been committed. */
 static int committed(MPI_Datatype type) { return real.Send(&type, 1, type, MPI_PROC_NULL, 0, z_self); }
 
 static int learn(MPI_Datatype type, ztype *t) {
@@ -105,11 +105,14 @@ const ztype *ztype_learn(MPI_Datatype type) {
   return t;
 }
 
-/* Elements that one call can take: its byte counts are int. An element above that is an error of MPI_Pack. */
-static int64_t at_once(const ztype *t) { return t->size > Z_PACK_BYTES ? 1 : t->size > 0 ? Z_PACK_BYTES / t->size : INT_MAX; }
+/* Elements that one call can take: its byte counts are int. An element above that is an error of
+ * MPI_Pack. */
+static int64_t at_once(const ztype *t) {
+  return t->size > Z_PACK_BYTES ? 1 : t->size > 0 ? Z_PACK_BYTES / t->size : INT_MAX;
+}
 
-/* The native library moves the data itself, by a message to this very process: it knows where parts of an element go, and
- * takes MPI_BOTTOM, which MPICH's MPI_Pack and MPI_Unpack refuse. */
+/* The native library moves the data itself, by a message to this very process: it knows where parts
+ * of an element go, and takes MPI_BOTTOM, which MPICH's MPI_Pack and MPI_Unpack refuse. */
 static int by_message(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as) {
   z_lock(&self_lock);
   int rc = real.Sendrecv(from, n, type, 0, 0, to, m, as, 0, 0, z_self, MPI_STATUS_IGNORE);
@@ -128,7 +131,8 @@ int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI
     int n = (int)(count - i < piece ? count - i : piece), bytes = (int)(n * t->size), position = 0;
     const char *from = (const char *)buf + i * t->extent;
     char *to = (char *)out + i * t->size;
-    rc = from ? real.Pack(from, n, type, to, bytes, &position, comm) : by_message(MPI_BOTTOM, n, type, to, bytes, MPI_PACKED);
+    rc = from ? real.Pack(from, n, type, to, bytes, &position, comm)
+              : by_message(MPI_BOTTOM, n, type, to, bytes, MPI_PACKED);
   }
   return rc;
 }
@@ -145,9 +149,11 @@ int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MP
     int n = (int)(whole - i < piece ? whole - i : piece), length = (int)(n * t->size), position = 0;
     const char *from = (const char *)packed + i * t->size;
     char *to = (char *)buf + i * t->extent;
-    rc = to ? real.Unpack(from, length, &position, to, n, type, comm) : by_message(from, length, MPI_PACKED, MPI_BOTTOM, n, type);
+    rc = to ? real.Unpack(from, length, &position, to, n, type, comm)
+            : by_message(from, length, MPI_PACKED, MPI_BOTTOM, n, type);
   }
   if (!rc && bytes % t->size)
-    rc = by_message((const char *)packed + whole * t->size, (int)(bytes % t->size), MPI_PACKED, (char *)buf + whole * t->extent, 1, type);
+    rc = by_message((const char *)packed + whole * t->size, (int)(bytes % t->size), MPI_PACKED,
+                    (char *)buf + whole * t->extent, 1, type);
   return rc;
 }

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 typedef struct ztype {
-  int64_t size;         /* bytes of data in one element */
-  int64_t extent;       /* bytes from one element to the next */
-  int64_t true_lb;      /* where an element's first byte lies, and how far it reaches from there */
+  int64_t size;    /* bytes of data in one element */
+  int64_t extent;  /* bytes from one element to the next */
+  int64_t true_lb; /* where an element's first byte lies, and how far it reaches from there */
   int64_t true_extent;
   int contiguous;       /* count elements are count * size bytes from the buffer's address on, without gaps, in order */
   int predefined;       /* the program cannot free it */
@@ -20,22 +20,29 @@ extern zmap z_types; /* handle → ztype */
 
 const ztype *ztype_learn(MPI_Datatype type);
 
-/* What the type is; NULL if data cannot be sent with it (MPI_DATATYPE_NULL, not committed, no memory for it: MPI_ERR_TYPE is due). Valid until the program frees the type. */
+/* What the type is; NULL if data cannot be sent with it (MPI_DATATYPE_NULL, not committed, no
+ * memory for it: MPI_ERR_TYPE is due). Valid until the program frees the type. */
 static inline const ztype *ztype_get(MPI_Datatype type) {
   const ztype *t = (const ztype *)zmap_get(&z_types, z_key(type));
   return t ? t : ztype_learn(type);
 }
 
-/* Whether contiguous bytes are at no address: the engine would take them for an empty message, and MPI_ERR_BUFFER is due. */
-static inline int ztype_nowhere(const ztype *t, const void *buf, int64_t bytes) { return t->contiguous && bytes && !buf; }
+/* Whether contiguous bytes are at no address: the engine would take them for an empty message, and
+ * MPI_ERR_BUFFER is due. */
+static inline int ztype_nowhere(const ztype *t, const void *buf, int64_t bytes) {
+  return t->contiguous && bytes && !buf;
+}
 
-/* Packs count elements into out (count * size bytes). comm is any native communicator. MPI error code, not raised. */
+/* Packs count elements into out (count * size bytes). comm is any native communicator. MPI error
+ * code, not raised. */
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm);
 
-/* Unpacks bytes (at most count elements, else MPI_ERR_TRUNCATE; the last may be there in part) into buf. */
+/* Unpacks bytes (at most count elements, else MPI_ERR_TRUNCATE; the last may be there in part) into
+ * buf. */
 int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm);
 
-/* What a type was made by and of how much; counts > 0: by a big-count function, and then its counts are not among the integers. */
+/* What a type was made by and of how much; counts > 0: by a big-count function, and then its counts
+ * are not among the integers. */
 typedef struct zmade {
   MPI_Count ints, addresses, counts, types;
   int combiner;

@@ -1,8 +1,9 @@
-/* Datatypes as spans of bytes: what the engine's thread at the target, whose MPI library may be another one, can go by. A type is taken
- * apart by MPI_Type_get_contents once; the result is kept until the type is freed. */
+/* Datatypes as spans of bytes: what the engine's thread at the target, whose MPI library may be
+ * another one, can go by. A type is taken apart by MPI_Type_get_contents once; the result is kept
+ * until the type is freed. */
 #include "type/wintype.h"
-#include "type/type.h"
 #include "core/job.h"
+#include "type/type.h"
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
@@ -51,30 +52,34 @@ static int integer(size_t size, int is_signed) {
 }
 static int real_number(size_t size) { return size == 4 ? Z_F32 : size == 8 ? Z_F64 : -1; }
 static int complex_number(size_t size) { return size == 8 ? Z_C32 : size == 16 ? Z_C64 : -1; }
-static int logical(size_t size) { return size == 1 ? Z_L8 : size == 2 ? Z_L16 : size == 4 ? Z_L32 : size == 8 ? Z_L64 : -1; }
+static int logical(size_t size) {
+  return size == 1 ? Z_L8 : size == 2 ? Z_L16 : size == 4 ? Z_L32 : size == 8 ? Z_L64 : -1;
+}
 
 static int one_of(MPI_Datatype type, const MPI_Datatype *list, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (list[i] != MPI_DATATYPE_NULL && list[i] == type) return 1;
   return 0;
 }
-#define ONE_OF(type, ...) one_of(type, (const MPI_Datatype[]){__VA_ARGS__}, sizeof(MPI_Datatype[]){__VA_ARGS__} / sizeof(MPI_Datatype))
+#define ONE_OF(type, ...) \
+  one_of(type, (const MPI_Datatype[]){__VA_ARGS__}, sizeof(MPI_Datatype[]){__VA_ARGS__} / sizeof(MPI_Datatype))
 
 /* -1: nothing can be computed with it, but bytes can be moved. */
 static int number_of(MPI_Datatype t, size_t size) {
   if (ONE_OF(t, MPI_BYTE, MPI_PACKED)) return Z_U8;
   if (ONE_OF(t, MPI_CHAR)) return CHAR_MIN < 0 ? Z_I8 : Z_U8;
-  if (ONE_OF(t, MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_OFFSET,
-             MPI_COUNT, MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8, MPI_WCHAR))
+  if (ONE_OF(t, MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_INT8_T, MPI_INT16_T, MPI_INT32_T,
+             MPI_INT64_T, MPI_AINT, MPI_OFFSET, MPI_COUNT, MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4,
+             MPI_INTEGER8, MPI_WCHAR))
     return integer(size, 1);
-  if (ONE_OF(t, MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T,
-             MPI_UINT64_T, MPI_CHARACTER))
+  if (ONE_OF(t, MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG,
+             MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T, MPI_CHARACTER))
     return integer(size, 0);
   if (ONE_OF(t, MPI_LONG_DOUBLE)) return Z_FLONG;
   if (ONE_OF(t, MPI_FLOAT, MPI_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8)) return real_number(size);
   if (ONE_OF(t, MPI_C_LONG_DOUBLE_COMPLEX, MPI_CXX_LONG_DOUBLE_COMPLEX)) return Z_CLONG;
-  if (ONE_OF(t, MPI_C_COMPLEX, MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16, MPI_CXX_FLOAT_COMPLEX,
-             MPI_CXX_DOUBLE_COMPLEX))
+  if (ONE_OF(t, MPI_C_COMPLEX, MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8,
+             MPI_COMPLEX16, MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX))
     return complex_number(size);
   if (ONE_OF(t, MPI_C_BOOL, MPI_CXX_BOOL, MPI_LOGICAL)) return logical(size);
   return -1;
@@ -86,7 +91,20 @@ typedef struct pair {
   int64_t first, at, second, whole;
 } pair;
 
-#define PAIR(NUMBER, V, I) (pair){NUMBER, sizeof(V), offsetof(struct { V v; I i; }, i), sizeof(I), sizeof(struct { V v; I i; })}
+#define PAIR(NUMBER, V, I)         \
+  (pair) {                         \
+    NUMBER, sizeof(V),             \
+        offsetof(                  \
+            struct {               \
+              V v;                 \
+              I i;                 \
+            },                     \
+            i),                    \
+        sizeof(I), sizeof(struct { \
+          V v;                     \
+          I i;                     \
+        })                         \
+  }
 
 static int pair_of(MPI_Datatype t, pair *p) {
   if (ONE_OF(t, MPI_FLOAT_INT)) *p = PAIR(Z_FLOAT_INT, float, int);
@@ -138,12 +156,14 @@ static int repeat(zflat **out, const part *p, int64_t at, int64_t n) {
   int rc = MPI_SUCCESS;
   if (p->flat->n == 1 && p->flat->spans[0].len == p->extent) return add(out, at + p->flat->spans[0].off, n * p->extent);
   for (int64_t i = 0; i < n; i++)
-    for (int64_t k = 0; k < p->flat->n && !rc; k++) rc = add(out, at + i * p->extent + p->flat->spans[k].off, p->flat->spans[k].len);
+    for (int64_t k = 0; k < p->flat->n && !rc; k++)
+      rc = add(out, at + i * p->extent + p->flat->spans[k].off, p->flat->spans[k].len);
   return rc;
 }
 
 /* Elements of an array by lists of indices, the fastest dimension first. */
-static int tuples(zflat **out, const part *p, int dims, int *const *index, const int *count, const int *size, int dim, int64_t offset) {
+static int tuples(zflat **out, const part *p, int dims, int *const *index, const int *count, const int *size, int dim,
+                  int64_t offset) {
   int64_t step = p->extent;
   int rc = MPI_SUCCESS;
   for (int d = 0; d < dim; d++) step *= size[d];
@@ -154,7 +174,8 @@ static int tuples(zflat **out, const part *p, int dims, int *const *index, const
   return rc;
 }
 
-/* Which indices of a dimension of `size` a process has whose coordinate is `me` of n. The list has room for all. */
+/* Which indices of a dimension of `size` a process has whose coordinate is `me` of n. The list has
+ * room for all. */
 static int distribution(int size, int how, int arg, int n, int me, int *list) {
   int count = 0, block = arg;
   if (how == MPI_DISTRIBUTE_NONE) block = size;
@@ -226,7 +247,8 @@ static int contents(MPI_Datatype type, int elements, int ni, int na, int nt, int
   if (ints && addresses && types && parts) rc = real.Type_get_contents(type, ni, na, nt, ints, addresses, types);
   for (int i = 0; i < nt && !rc; i++) {
     if (!(parts[i].flat = empty())) rc = MPI_ERR_NO_MEM;
-    else if (!(rc = flatten(types[i], elements, &parts[i].flat))) rc = real.Type_get_extent(types[i], &lb, &parts[i].extent);
+    else if (!(rc = flatten(types[i], elements, &parts[i].flat)))
+      rc = real.Type_get_extent(types[i], &lb, &parts[i].extent);
     if (parts[i].flat) mix(*out, parts[i].flat->number);
     const ztype *t = ztype_get(types[i]);
     if (!t || !t->predefined) real.Type_free(&types[i]);

@@ -4,7 +4,8 @@
 #include "abi.h"
 #include <mpi.h>
 
-/* A type as the spans of one element. elements: pairs (MPI_DOUBLE_INT) stay whole, gaps included. */
+/* A type as the spans of one element. elements: pairs (MPI_DOUBLE_INT) stay whole, gaps
+ * included. */
 typedef struct zflat {
   int64_t n, room;
   int number; /* enum z_number of all its elements; -1: there are several */

@@ -27,7 +27,8 @@ static int length(zargs *k, enum zeach each) {
   if (each == Z_PEERS) return k->comm->peers;
   if (each == Z_MEMBERS) return zcomm_members(k->comm);
   const ztopo *t = ztopo_of(k->comm);
-  int in = 0, out = 0, *sources = NULL, *dests = NULL, rc = t ? ztopo_neighbors(t, k->comm->rank, &in, &sources, &out, &dests) : MPI_ERR_TOPOLOGY;
+  int in = 0, out = 0, *sources = NULL, *dests = NULL,
+      rc = t ? ztopo_neighbors(t, k->comm->rank, &in, &sources, &out, &dests) : MPI_ERR_TOPOLOGY;
   if (rc && !k->rc) k->rc = rc;
   if (dests != sources) free(dests);
   free(sources);
@@ -57,7 +58,8 @@ const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each) {
 MPI_Datatype zargs_type(zargs *k, MPI_Datatype type, int counts) {
   MPI_Datatype held;
   const ztype *t = counts && type != MPI_DATATYPE_NULL ? ztype_get(type) : NULL;
-  if (!t || t->predefined || real.Type_dup(type, &held)) return type; /* one that is wrong is found when the collective starts */
+  /* one that is wrong is found when the collective starts */
+  if (!t || t->predefined || real.Type_dup(type, &held)) return type;
   if (!grab(k, 0, held)) real.Type_free(&held);
   return k->rc ? type : held;
 }
@@ -88,6 +90,9 @@ void zargs_free(zargs *k) {
 
 int zargs_refuse(zargs *k, const char *function) {
   zargs_free(k);
-  return z_raise(k->comm, k->rc, function, "%s", k->rc == MPI_ERR_COUNT ? "counts and displacements above 2147483647 are not supported by MMPI on a communicator that spans clusters"
-                                                                        : zcoll_wrong(k->rc));
+  return z_raise(
+      k->comm, k->rc, function, "%s",
+      k->rc == MPI_ERR_COUNT
+          ? "counts and displacements above 2147483647 are not supported by MMPI on a communicator that spans clusters"
+          : zcoll_wrong(k->rc));
 }

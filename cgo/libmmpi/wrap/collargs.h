@@ -1,29 +1,35 @@
-/* Arguments of a collective that are kept, or changed in form, before z_X gets them; used by generated code (cgo/libmmpi/gen/collective.go). */
+/* Arguments of a collective that are kept, or changed in form, before z_X gets them; used by
+ * generated code (cgo/libmmpi/gen/collective.go). */
 #ifndef ZIPPER_COLLARGS_H
 #define ZIPPER_COLLARGS_H
 #include "coll/coll.h"
 
 typedef struct zargs {
-  zcomm *comm;         /* spans; the program's */
+  zcomm *comm;           /* spans; the program's */
   struct zpiece *pieces; /* memory and types, freed by zargs_free */
-  MPI_Op op;           /* held; MPI_OP_NULL: none */
-  int rc;              /* the first error class met */
+  MPI_Op op;             /* held; MPI_OP_NULL: none */
+  int rc;                /* the first error class met */
 } zargs;
 
-#define ZARGS(C) {.comm = (C), .op = MPI_OP_NULL}
+#define ZARGS(C) \
+  { .comm = (C), .op = MPI_OP_NULL }
 
-/* What an array has one element for: each peer, each member of the process's own group, each neighbour it receives from or sends to. */
+/* What an array has one element for: each peer, each member of the process's own group, each
+ * neighbour it receives from or sends to. */
 enum zeach { Z_PEERS, Z_MEMBERS, Z_SOURCES, Z_DESTINATIONS };
 
-/* In collectives with a root: whether this process is it; whether it has the other role. Its arguments for neither mean nothing. */
+/* In collectives with a root: whether this process is it; whether it has the other role. Its
+ * arguments for neither mean nothing. */
 static inline int zargs_root(const zcomm *c, int root) { return c->inter ? root == MPI_ROOT : root == c->rank; }
 static inline int zargs_leaf(const zcomm *c, int root) { return !c->inter || root >= 0; }
 
-/* An array of 64-bit numbers as one of int: MPI_ERR_COUNT if one does not fit. An array that does not count is passed through as NULL. */
+/* An array of 64-bit numbers as one of int: MPI_ERR_COUNT if one does not fit. An array that does
+ * not count is passed through as NULL. */
 const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each);
 int zargs_int(zargs *k, int64_t wide);
 
-/* Handles that stay valid when the program frees its own. One that does not count is passed through. */
+/* Handles that stay valid when the program frees its own. One that does not count is passed
+ * through. */
 MPI_Datatype zargs_type(zargs *k, MPI_Datatype type, int counts);
 const MPI_Datatype *zargs_types(zargs *k, const MPI_Datatype *types, int counts, enum zeach each);
 MPI_Op zargs_op(zargs *k, MPI_Op op);
@@ -31,8 +37,8 @@ MPI_Op zargs_op(zargs *k, MPI_Op op);
 int zargs_refuse(zargs *k, const char *function); /* raises k->rc and frees; the code to return */
 void zargs_free(zargs *k);
 
-/* A persistent collective (persistcoll.c): start calls the nonblocking one with the arguments kept, on a communicator of the request's own.
- * Takes over what k holds, also if it fails. Collective. */
+/* A persistent collective (persistcoll.c): start calls the nonblocking one with the arguments kept,
+ * on a communicator of the request's own. Takes over what k holds, also if it fails. Collective. */
 typedef int zstarter(const void *args, MPI_Comm comm, MPI_Request *request);
 int zpersist_new(zargs *k, const char *function, zstarter *start, const void *args, size_t size, MPI_Request *request);
 void zpersist_keep(MPI_Request request, zargs *k); /* … and k too, until the request is freed */

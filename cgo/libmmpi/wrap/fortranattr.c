@@ -1,4 +1,5 @@
-/* Predefined attributes in Fortran, whose functions do not come by those of C (comm/attr.c, rma/win.c). */
+/* Predefined attributes in Fortran, whose functions do not come by those of C (comm/attr.c,
+ * rma/win.c). */
 #define _GNU_SOURCE
 #include "rma/win.h"
 #include <dlfcn.h>
@@ -12,7 +13,8 @@ enum { KEYVAL_OF_C = -1 };
 typedef void get_attr(MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr);
 
 /* 1: the native function has answered, but what we know goes before that. */
-static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr, int **own) {
+static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *value, MPI_Fint *flag, MPI_Fint *ierr,
+                    int **own) {
   get_attr *native = (get_attr *)dlsym(RTLD_NEXT, name);
   native(comm, keyval, value, flag, ierr);
   *own = z_on && !z_inside ? zattr_of_job(*keyval + KEYVAL_OF_C) : NULL;
@@ -23,17 +25,19 @@ static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *va
   return 1;
 }
 
-#define FORTRAN(NAME, VALUE)                                                                                                                    \
-  __attribute__((visibility("default"))) void NAME(MPI_Fint *comm, MPI_Fint *keyval, VALUE *value, MPI_Fint *flag, MPI_Fint *ierr);             \
-  void NAME(MPI_Fint *comm, MPI_Fint *keyval, VALUE *value, MPI_Fint *flag, MPI_Fint *ierr) {                                                   \
-    int *own;                                                                                                                                   \
-    if (answered(#NAME, comm, keyval, value, flag, ierr, &own)) *value = *own;                                                                  \
+#define FORTRAN(NAME, VALUE)                                                                                       \
+  __attribute__((visibility("default"))) void NAME(MPI_Fint *comm, MPI_Fint *keyval, VALUE *value, MPI_Fint *flag, \
+                                                   MPI_Fint *ierr);                                                \
+  void NAME(MPI_Fint *comm, MPI_Fint *keyval, VALUE *value, MPI_Fint *flag, MPI_Fint *ierr) {                      \
+    int *own;                                                                                                      \
+    if (answered(#NAME, comm, keyval, value, flag, ierr, &own)) *value = *own;                                     \
   }
 FORTRAN(mpi_attr_get_, MPI_Fint)
 FORTRAN(mpi_comm_get_attr_, MPI_Aint)
 FORTRAN(mpi_comm_get_attr_f08_, MPI_Aint)
 
-/* What the native window, which has no memory, does not know; its function has said that the attribute is there. */
+/* What the native window, which has no memory, does not know; its function has said that the
+ * attribute is there. */
 static void of_window(MPI_Win win, int keyval, MPI_Aint *value) {
   const zwin *w = z_on && !z_inside ? zwin_find(win) : NULL;
   if (!w) return;
@@ -46,11 +50,12 @@ static void of_window(MPI_Win win, int keyval, MPI_Aint *value) {
   }
 }
 
-#define FORTRAN_OF_WINDOWS(NAME)                                                                                                                \
-  __attribute__((visibility("default"))) void NAME(MPI_Fint *win, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *flag, MPI_Fint *ierr);           \
-  void NAME(MPI_Fint *win, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *flag, MPI_Fint *ierr) {                                                 \
-    ((get_attr *)dlsym(RTLD_NEXT, #NAME))(win, keyval, value, flag, ierr);                                                                      \
-    if (!ierr || *ierr == MPI_SUCCESS) of_window(MPI_Win_f2c(*win), *keyval + KEYVAL_OF_C, value);                                              \
+#define FORTRAN_OF_WINDOWS(NAME)                                                                                     \
+  __attribute__((visibility("default"))) void NAME(MPI_Fint *win, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *flag, \
+                                                   MPI_Fint *ierr);                                                  \
+  void NAME(MPI_Fint *win, MPI_Fint *keyval, MPI_Aint *value, MPI_Fint *flag, MPI_Fint *ierr) {                      \
+    ((get_attr *)dlsym(RTLD_NEXT, #NAME))(win, keyval, value, flag, ierr);                                           \
+    if (!ierr || *ierr == MPI_SUCCESS) of_window(MPI_Win_f2c(*win), *keyval + KEYVAL_OF_C, value);                   \
   }
 FORTRAN_OF_WINDOWS(mpi_win_get_attr_)
 FORTRAN_OF_WINDOWS(mpi_win_get_attr_f08_)

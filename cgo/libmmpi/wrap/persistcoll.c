@@ -1,5 +1,6 @@
-/* Persistent collectives on spanning communicators. Each has a communicator of its own, for requests may be started in any order, another
- * in every process (MPI 4.0, 6.13); starting one is the nonblocking collective on that. */
+/* Persistent collectives on spanning communicators. Each has a communicator of its own, for
+ * requests may be started in any order, another in every process (MPI 4.0, 6.13); starting one is
+ * the nonblocking collective on that. */
 #include "comm/comm.h"
 #include "wrap/collargs.h"
 #include <stddef.h>
@@ -37,9 +38,11 @@ static int twin(zcomm *c, const char *function, MPI_Comm *out) {
   return rc;
 }
 
-int zpersist_new(zargs *k, const char *function, zstarter *starter, const void *args, size_t size, MPI_Request *request) {
+int zpersist_new(zargs *k, const char *function, zstarter *starter, const void *args, size_t size,
+                 MPI_Request *request) {
   collective *p = calloc(1, sizeof *p + size);
-  int rc = p ? twin(k->comm, function, &p->comm) : z_raise(k->comm, MPI_ERR_NO_MEM, function, "no memory for the request");
+  int rc =
+      p ? twin(k->comm, function, &p->comm) : z_raise(k->comm, MPI_ERR_NO_MEM, function, "no memory for the request");
   if (rc) {
     zargs_free(k);
     free(p);

@@ -1,13 +1,19 @@
-/* libmmpi-unmaps.so: preloaded when ZIPPER_REGISTRATION_CACHE=1, so that registrations of the program's memory may be kept.
+/* libmmpi-unmaps.so: preloaded when ZIPPER_REGISTRATION_CACHE=1, so that registrations of the
+ * program's memory may be kept.
  *
- * A registration is of pages, not of addresses: when a program unmaps memory and maps other there, an adapter still reads the old pages. So every
- * call by which a program gives pages back is noted, before it is made. The engine reads the notes before it uses a registration that it kept.
+ * A registration is of pages, not of addresses: when a program unmaps memory and maps other there,
+ * an adapter still reads the old pages. So every call by which a program gives pages back is noted,
+ * before it is made. The engine reads the notes before it uses a registration that it kept.
  *
- * glibc's own calls do not come through its symbols. Its malloc is told to keep what it has: blocks come from one heap that only grows. A thread's
- * stack, whose pages glibc gives back when the thread ends, is noted by the thread itself. System calls that a program makes without glibc are not seen.
+ * glibc's own calls do not come through its symbols. Its malloc is told to keep what it has: blocks
+ * come from one heap that only grows. A thread's stack, whose pages glibc gives back when the
+ * thread ends, is noted by the thread itself. System calls that a program makes without glibc are
+ * not seen.
  *
- * Notes are made without locks: calls come from signal handlers and from inside of other allocators, too. */
+ * Notes are made without locks: calls come from signal handlers and from inside of other
+ * allocators, too. */
 #define _GNU_SOURCE
+#include "../unmaps.h"
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -17,11 +23,16 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <unistd.h>
-#include "../unmaps.h"
 
 #define EXPORT __attribute__((visibility("default")))
-/* The next definition of a function, found at its first call: other libraries' constructors call before ours has run. */
-#define NEXT(f) ({ static __typeof__(&f) next; if (!next) next = (__typeof__(&f))dlsym(RTLD_NEXT, #f); next; })
+/* The next definition of a function, found at its first call: other libraries' constructors call
+ * before ours has run. */
+#define NEXT(f)                                             \
+  ({                                                        \
+    static __typeof__(&f) next;                             \
+    if (!next) next = (__typeof__(&f))dlsym(RTLD_NEXT, #f); \
+    next;                                                   \
+  })
 
 EXPORT zu_list zipper_unmaps;
 
@@ -80,9 +91,15 @@ EXPORT void *mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t off
 
 EXPORT int madvise(void *at, size_t n, int advice) {
   switch (advice) {
-    case MADV_NORMAL: case MADV_RANDOM: case MADV_SEQUENTIAL: case MADV_WILLNEED: case MADV_DONTFORK: case MADV_DOFORK: case MADV_DONTDUMP:
-    case MADV_DODUMP: break; /* pages stay */
-    default: note_bytes(at, n);
+  case MADV_NORMAL:
+  case MADV_RANDOM:
+  case MADV_SEQUENTIAL:
+  case MADV_WILLNEED:
+  case MADV_DONTFORK:
+  case MADV_DOFORK:
+  case MADV_DONTDUMP:
+  case MADV_DODUMP: break; /* pages stay */
+  default: note_bytes(at, n);
   }
   return NEXT(madvise)(at, n, advice);
 }

@@ -1,5 +1,7 @@
-/* Gives memory back in every way there is, and looks whether it was noted. Run with libmmpi-unmaps.so preloaded. */
+/* Gives memory back in every way there is, and looks whether it was noted. Run with
+ * libmmpi-unmaps.so preloaded. */
 #define _GNU_SOURCE
+#include "../unmaps.h"
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -9,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <unistd.h>
-#include "../unmaps.h"
 
 enum { PAGE = 4096, N = 16 * PAGE };
 static zu_list *list;

@@ -1,4 +1,5 @@
-/* Attributes with copy and delete callbacks on communicators, types; predefined attributes; names. */
+/* Attributes with copy and delete callbacks on communicators, types; predefined attributes;
+ * names. */
 #include "check.h"
 
 static int copies, deletes;
@@ -37,7 +38,8 @@ int main(int argc, char **argv) {
   MPI_Comm_dup(MPI_COMM_WORLD, &c);
   MPI_Comm_get_attr(c, k1, &p, &flag);
   SAME(flag, 0, "attribute before it is set");
-  MPI_Comm_set_attr(c, k1, base), MPI_Comm_set_attr(c, k2, base), MPI_Comm_set_attr(c, k3, base), MPI_Comm_set_attr(c, k4, base);
+  MPI_Comm_set_attr(c, k1, base), MPI_Comm_set_attr(c, k2, base), MPI_Comm_set_attr(c, k3, base),
+      MPI_Comm_set_attr(c, k4, base);
   MPI_Comm_dup(c, &d);
   SAME(copies, 2, "copy callbacks");
   MPI_Comm_get_attr(d, k1, &p, &flag);
@@ -80,7 +82,8 @@ int main(int argc, char **argv) {
   MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &v, &flag);
   CHECK(flag && *v >= 32767, "TAG_UB");
   int tag = *v, x = me, y = -1; /* the largest tag must work */
-  MPI_Sendrecv(&x, 1, MPI_INT, (me + 1) % np, tag, &y, 1, MPI_INT, (me + np - 1) % np, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(&x, 1, MPI_INT, (me + 1) % np, tag, &y, 1, MPI_INT, (me + np - 1) % np, tag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
   SAME(y, (me + np - 1) % np, "message with the largest tag");
   int tags[64];
   MPI_Allgather(&tag, 1, MPI_INT, tags, 1, MPI_INT, MPI_COMM_WORLD);

@@ -63,7 +63,8 @@ static void ring(int seconds) {
   if (rank == 0) printf("the ring was never broken\n");
 }
 
-/* Line i of rank r is a number of times the letter of r, and i: Open MPI's launcher reads it in pieces of 4 KiB. */
+/* Line i of rank r is a number of times the letter of r, and i: Open MPI's launcher reads it in
+ * pieces of 4 KiB. */
 static void lines(void) {
   static char line[20000];
   setvbuf(stdout, NULL, _IOFBF, 3000);
@@ -76,7 +77,8 @@ static void lines(void) {
   fflush(stdout);
 }
 
-/* A rank that the test has stopped (SIGSTOP) must not keep the others from exchanging messages over the same zipper. */
+/* A rank that the test has stopped (SIGSTOP) must not keep the others from exchanging messages over
+ * the same zipper. */
 static void stopped(int victim) {
   int first = -1, last = -1, value = 0;
   MPI_Barrier(MPI_COMM_WORLD);
@@ -131,8 +133,8 @@ static void stopped(int victim) {
   if (rank == last) MPI_Send(&value, 1, MPI_INT, 0, 3, MPI_COMM_WORLD);
 }
 
-/* A handler of the program's own that ends the job, of an error that native MPI finds while the engine asks it: a message from rank 1 that is too long for rank 0's
- * receive from anybody. */
+/* A handler of the program's own that ends the job, of an error that native MPI finds while the
+ * engine asks it: a message from rank 1 that is too long for rank 0's receive from anybody. */
 static void ends(MPI_Comm *comm, int *code, ...) {
   (void)code;
   MPI_Abort(*comm, 43);

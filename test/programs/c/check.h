@@ -1,6 +1,7 @@
-/* What every test program shares. A program collects lines of results, which must be the same on every run and under every
- * interleaving; at the end rank 0 prints the lines of all ranks in order of rank. What a program can check by itself it checks
- * (CHECK): a failure is printed on standard error at once and makes the exit status 1.
+/* What every test program shares. A program collects lines of results, which must be the same on
+ * every run and under every interleaving; at the end rank 0 prints the lines of all ranks in order
+ * of rank. What a program can check by itself it checks (CHECK): a failure is printed on standard
+ * error at once and makes the exit status 1.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int me, np;           /* rank and size in MPI_COMM_WORLD */
+static int me, np; /* rank and size in MPI_COMM_WORLD */
 static int failures;
 static char *report_text;
 static size_t report_len, report_cap;
@@ -38,8 +39,11 @@ static inline void failed(const char *file, int where, const char *format, ...) 
   fprintf(stderr, "%.*s\n", n < (int)sizeof text ? n : (int)sizeof text - 1, text);
 }
 #define CHECK(condition, ...) ((condition) ? (void)0 : failed(__FILE__, __LINE__, #condition " fails: " __VA_ARGS__))
-#define SAME(got, want, what) do { long long got_ = (long long)(got), want_ = (long long)(want); \
-  if (got_ != want_) failed(__FILE__, __LINE__, "%s is %lld, want %lld", what, got_, want_); } while (0)
+#define SAME(got, want, what)                                                                  \
+  do {                                                                                         \
+    long long got_ = (long long)(got), want_ = (long long)(want);                              \
+    if (got_ != want_) failed(__FILE__, __LINE__, "%s is %lld, want %lld", what, got_, want_); \
+  } while (0)
 
 /* FNV-1a */
 static inline uint64_t digest(uint64_t h, const void *p, size_t n) {

@@ -1,4 +1,5 @@
-/* Every collective of MPI-1 with predefined operators, every root, sizes from nothing to 300 000 ints. */
+/* Every collective of MPI-1 with predefined operators, every root, sizes from nothing to 300 000
+ * ints. */
 #include "check.h"
 
 static long long got_sum;
@@ -7,49 +8,78 @@ static long long got_sum;
 static int value(int rank, int i) { return (int)(mix((uint64_t)rank << 32 | (unsigned)i) & 0xffff); }
 
 int main(int argc, char **argv) {
-  static const int sizes[] = {0, 1, 5, 240, 1000, 17000, 300000}; /* 240: on 7 ranks the result of a small allgather is no small broadcast any more */
+  /* 240: on 7 ranks the result of a small allgather is no small broadcast any more */
+  static const int sizes[] = {0, 1, 5, 240, 1000, 17000, 300000};
   start(&argc, &argv);
   MPI_Barrier(MPI_COMM_WORLD);
   for (int s = 0; s < 7; s++) {
     int n = sizes[s], total = n * np;
     if (n == 300000 && np > 4) continue;
-    int *a = malloc((n + 1) * sizeof *a), *b = malloc((n + 1) * sizeof *b), *all = malloc((total + 1) * sizeof *all), *each = malloc((total + 1) * sizeof *each);
+    int *a = malloc((n + 1) * sizeof *a), *b = malloc((n + 1) * sizeof *b), *all = malloc((total + 1) * sizeof *all),
+        *each = malloc((total + 1) * sizeof *each);
     for (int root = 0; root < np; root++) {
       if (n >= 17000 && root != 0 && root != np - 1) continue;
       for (int i = 0; i < n; i++) a[i] = me == root ? value(root, i) : -1;
       MPI_Bcast(a, n, MPI_INT, root, MPI_COMM_WORLD);
-      for (int i = 0; i < n; i++) if (a[i] != value(root, i)) { failed(__FILE__, __LINE__, "bcast %d root %d", n, root); break; }
+      for (int i = 0; i < n; i++)
+        if (a[i] != value(root, i)) {
+          failed(__FILE__, __LINE__, "bcast %d root %d", n, root);
+          break;
+        }
 
       for (int i = 0; i < n; i++) a[i] = value(me, i), b[i] = -1;
       MPI_Reduce(a, b, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
       for (int i = 0; i < n; i++) {
         int want = 0;
         for (int p = 0; p < np; p++) want += value(p, i);
-        if (b[i] != (me == root ? want : -1)) { failed(__FILE__, __LINE__, "reduce %d root %d: [%d] = %d want %d", n, root, i, b[i], want); break; }
+        if (b[i] != (me == root ? want : -1)) {
+          failed(__FILE__, __LINE__, "reduce %d root %d: [%d] = %d want %d", n, root, i, b[i], want);
+          break;
+        }
       }
       memset(all, 0xff, (total + 1) * sizeof *all);
       MPI_Gather(a, n, MPI_INT, all, n, MPI_INT, root, MPI_COMM_WORLD);
-      for (int i = 0; i < total; i++) if (all[i] != (me == root ? value(i / n, i % n) : -1)) { failed(__FILE__, __LINE__, "gather %d root %d at %d", n, root, i); break; }
+      for (int i = 0; i < total; i++)
+        if (all[i] != (me == root ? value(i / n, i % n) : -1)) {
+          failed(__FILE__, __LINE__, "gather %d root %d at %d", n, root, i);
+          break;
+        }
       for (int i = 0; i < total; i++) all[i] = me == root ? value(100 + i / n, i % n) : -1;
       memset(b, 0xff, (n + 1) * sizeof *b);
       MPI_Scatter(all, n, MPI_INT, b, n, MPI_INT, root, MPI_COMM_WORLD);
-      for (int i = 0; i < n; i++) if (b[i] != value(100 + me, i)) { failed(__FILE__, __LINE__, "scatter %d root %d", n, root); break; }
+      for (int i = 0; i < n; i++)
+        if (b[i] != value(100 + me, i)) {
+          failed(__FILE__, __LINE__, "scatter %d root %d", n, root);
+          break;
+        }
       SAME(b[n], -1, "word past the end");
       GOT(b, n);
     }
     memset(all, 0xff, (total + 1) * sizeof *all);
     for (int i = 0; i < n; i++) a[i] = value(me, i);
     MPI_Allgather(a, n, MPI_INT, all, n, MPI_INT, MPI_COMM_WORLD);
-    for (int i = 0; i < total; i++) if (all[i] != value(i / n, i % n)) { failed(__FILE__, __LINE__, "allgather %d at %d", n, i); break; }
+    for (int i = 0; i < total; i++)
+      if (all[i] != value(i / n, i % n)) {
+        failed(__FILE__, __LINE__, "allgather %d at %d", n, i);
+        break;
+      }
     SAME(all[total], -1, "word past the end");
     GOT(all, total);
     for (int i = 0; i < total; i++) each[i] = value(me * np + i / n, i % n);
     memset(all, 0xff, (total + 1) * sizeof *all);
     MPI_Alltoall(each, n, MPI_INT, all, n, MPI_INT, MPI_COMM_WORLD);
-    for (int i = 0; i < total; i++) if (all[i] != value(i / n * np + me, i % n)) { failed(__FILE__, __LINE__, "alltoall %d at %d", n, i); break; }
+    for (int i = 0; i < total; i++)
+      if (all[i] != value(i / n * np + me, i % n)) {
+        failed(__FILE__, __LINE__, "alltoall %d at %d", n, i);
+        break;
+      }
     SAME(all[total], -1, "word past the end");
     GOT(all, total);
-    static const struct { MPI_Op op; const char *name; } *op, ops[] = {{0, "sum"}, {0, "prod"}, {0, "max"}, {0, "min"}, {0, "band"}, {0, "bor"}, {0, "bxor"}, {0, "land"}, {0, "lor"}, {0, "lxor"}};
+    static const struct {
+      MPI_Op op;
+      const char *name;
+    } * op, ops[] = {{0, "sum"}, {0, "prod"}, {0, "max"},  {0, "min"}, {0, "band"},
+                     {0, "bor"}, {0, "bxor"}, {0, "land"}, {0, "lor"}, {0, "lxor"}};
     MPI_Op handles[] = {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR};
     for (int o = 0; o < 10; o++) {
       op = &ops[o];
@@ -80,7 +110,10 @@ int main(int argc, char **argv) {
           int want = 0;
           for (int p = first; p <= last; p++) {
             int v = o >= 7 ? value(p, from + i) % 3 == 0 : value(p, from + i);
-            if (p == first) { want = v; continue; }
+            if (p == first) {
+              want = v;
+              continue;
+            }
             switch (o) {
             case 0: want += v; break;
             case 1: want = (int)((unsigned)want * (unsigned)v); break;
@@ -94,7 +127,10 @@ int main(int argc, char **argv) {
             case 9: want = !want != !v; break;
             }
           }
-          if (all[i] != want) { failed(__FILE__, __LINE__, "%s form %d of %d: [%d] = %d, want %d", op->name, form, n, i, all[i], want); break; }
+          if (all[i] != want) {
+            failed(__FILE__, __LINE__, "%s form %d of %d: [%d] = %d, want %d", op->name, form, n, i, all[i], want);
+            break;
+          }
         }
         GOT(all, count);
       }
@@ -107,7 +143,8 @@ int main(int argc, char **argv) {
   for (int last = 0; last < np; last++) {
     int token = 0;
     if (me == last) {
-      for (int p = 0; p < np; p++) if (p != me) MPI_Recv(&token, 1, MPI_INT, p, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      for (int p = 0; p < np; p++)
+        if (p != me) MPI_Recv(&token, 1, MPI_INT, p, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else MPI_Send(&token, 1, MPI_INT, last, 5, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
   }

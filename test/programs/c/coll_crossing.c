@@ -1,5 +1,6 @@
-/* One collective after the other, each with a given number of bytes per rank (alltoall, reduce_scatter: per pair of ranks). Rank 0 prints what has just been
- * done and waits for a line of input, so that somebody can read counters while nothing moves.
+/* One collective after the other, each with a given number of bytes per rank (alltoall,
+ * reduce_scatter: per pair of ranks). Rank 0 prints what has just been done and waits for a line of
+ * input, so that somebody can read counters while nothing moves.
  */
 #include "check.h"
 
@@ -41,7 +42,10 @@ int main(int argc, char **argv) {
     for (int i = 0; i < n; i++) {
       uint64_t want = 0;
       for (int p = 0; p < np; p++) want ^= mix((uint64_t)p << 32 | (unsigned)i);
-      if (b[i] != want) { failed(__FILE__, __LINE__, "allreduce of %d at %d", n, i); break; }
+      if (b[i] != want) {
+        failed(__FILE__, __LINE__, "allreduce of %d at %d", n, i);
+        break;
+      }
     }
     MPI_Reduce_scatter_block(a, b, block, MPI_UINT64_T, MPI_BXOR, MPI_COMM_WORLD);
     pause_after("reduce_scatter", each);

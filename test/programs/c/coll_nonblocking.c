@@ -1,5 +1,5 @@
-/* Nonblocking collectives: all of them, several outstanding at once, mixed with point to point and with blocking collectives, completed by
- * every form of Wait and Test.
+/* Nonblocking collectives: all of them, several outstanding at once, mixed with point to point and
+ * with blocking collectives, completed by every form of Wait and Test.
  */
 #include "check.h"
 
@@ -7,7 +7,10 @@ static int value(int from, int to, int i) { return from * 100000 + to * 1000 + i
 
 enum { KINDS = 18, N = 600 };
 
-typedef struct { int kind, n, root, *a, *b, *sc, *sd, *rc, *rd; MPI_Datatype *st, *rt; } operation;
+typedef struct {
+  int kind, n, root, *a, *b, *sc, *sd, *rc, *rd;
+  MPI_Datatype *st, *rt;
+} operation;
 
 static void begin(operation *o, int kind, int n, int root, MPI_Comm comm, MPI_Request *r) {
   o->kind = kind, o->n = n, o->root = root;
@@ -39,7 +42,10 @@ static void begin(operation *o, int kind, int n, int root, MPI_Comm comm, MPI_Re
   case 14: MPI_Ireduce_scatter_block(a, b, n, MPI_INT, MPI_SUM, comm, r); break;
   case 15: MPI_Iscan(a, b, n, MPI_INT, MPI_SUM, comm, r); break;
   case 16: MPI_Iexscan(a, b, n, MPI_INT, MPI_SUM, comm, r); break;
-  case 17: memcpy(b, a, n * sizeof(int)); MPI_Iallreduce(MPI_IN_PLACE, b, n, MPI_INT, MPI_MAX, comm, r); break;
+  case 17:
+    memcpy(b, a, n * sizeof(int));
+    MPI_Iallreduce(MPI_IN_PLACE, b, n, MPI_INT, MPI_MAX, comm, r);
+    break;
   }
 }
 
@@ -49,19 +55,50 @@ static uint64_t end(operation *o) {
     int want = -1, p = n ? i / n : 0, k = n ? i % n : 0, sum = 0;
     for (int q = 0; q < np; q++) sum += value(q, 0, i);
     switch (o->kind) {
-    case 1: if (me != root && i < n) want = value(root, 0, i); break;
-    case 2: case 3: if (me == root) want = value(p, 0, k); break;
-    case 4: case 5: if (i < n) want = value(root, me, me * n + i); break;
-    case 6: case 7: want = value(p, 0, k); break;
-    case 8: case 9: case 10: want = value(p, me, me * n + k); break;
-    case 11: if (me == root && i < n) want = sum; break;
-    case 12: if (i < n) want = sum; break;
-    case 13: case 14: if (i < n) for (want = 0, p = 0; p < np; p++) want += value(p, me, me * n + i); break;
-    case 15: if (i < n) for (want = 0, p = 0; p <= me; p++) want += value(p, 0, i); break;
-    case 16: if (i < n && me > 0) for (want = 0, p = 0; p < me; p++) want += value(p, 0, i); if (i < n && me == 0) want = b[i]; break;
-    case 17: if (i < n) want = value(np - 1, 0, i); break;
+    case 1:
+      if (me != root && i < n) want = value(root, 0, i);
+      break;
+    case 2:
+    case 3:
+      if (me == root) want = value(p, 0, k);
+      break;
+    case 4:
+    case 5:
+      if (i < n) want = value(root, me, me * n + i);
+      break;
+    case 6:
+    case 7: want = value(p, 0, k); break;
+    case 8:
+    case 9:
+    case 10: want = value(p, me, me * n + k); break;
+    case 11:
+      if (me == root && i < n) want = sum;
+      break;
+    case 12:
+      if (i < n) want = sum;
+      break;
+    case 13:
+    case 14:
+      if (i < n)
+        for (want = 0, p = 0; p < np; p++) want += value(p, me, me * n + i);
+      break;
+    case 15:
+      if (i < n)
+        for (want = 0, p = 0; p <= me; p++) want += value(p, 0, i);
+      break;
+    case 16:
+      if (i < n && me > 0)
+        for (want = 0, p = 0; p < me; p++) want += value(p, 0, i);
+      if (i < n && me == 0) want = b[i];
+      break;
+    case 17:
+      if (i < n) want = value(np - 1, 0, i);
+      break;
     }
-    if (b[i] != want) { failed(__FILE__, __LINE__, "kind %d n %d root %d: [%d] is %d, want %d", o->kind, n, root, i, b[i], want); break; }
+    if (b[i] != want) {
+      failed(__FILE__, __LINE__, "kind %d n %d root %d: [%d] is %d, want %d", o->kind, n, root, i, b[i], want);
+      break;
+    }
     count++;
   }
   SAME(b[n * np], -1, "word past the end");
@@ -75,7 +112,8 @@ int main(int argc, char **argv) {
   MPI_Comm dup;
   MPI_Comm_dup(MPI_COMM_WORLD, &dup);
   MPI_Status st;
-  /* freed with an operation pending in a communicator of one: Open MPI 4.1 alone never completes it unless another communicator has been at this */
+  /* freed with an operation pending in a communicator of one: Open MPI 4.1 alone never completes it
+   * unless another communicator has been at this */
   int one = me + 1, same = 0;
   MPI_Comm alone;
   MPI_Request last;
@@ -96,17 +134,20 @@ int main(int argc, char **argv) {
         MPI_Request r;
         begin(&o, kind, s == 0 ? 0 : s == 1 ? 3 : 20000 / np, root, MPI_COMM_WORLD, &r);
         if ((kind + s) % 2) MPI_Wait(&r, &st);
-        else for (int flag = 0; !flag;) MPI_Test(&r, &flag, MPI_STATUS_IGNORE);
+        else
+          for (int flag = 0; !flag;) MPI_Test(&r, &flag, MPI_STATUS_IGNORE);
         CHECK(r == MPI_REQUEST_NULL, "request left");
         uint64_t h = end(&o);
         if (root == 0) line("kind %d: %016llx", kind, (unsigned long long)h);
       }
-  /* many at once on two communicators, with point to point around them; each rank completes them in its own way */
+  /* many at once on two communicators, with point to point around them; each rank completes them in
+   * its own way */
   for (int round = 0; round < 8; round++) {
     enum { MANY = 2 * KINDS };
     operation o[MANY];
     MPI_Request r[MANY + 4];
-    int x[2] = {-1, -1}, y[2] = {me + round, me * 2 + round}, right = (me + 1) % np, left = (me + np - 1) % np, z = me, sum = 0;
+    int x[2] = {-1, -1}, y[2] = {me + round, me * 2 + round}, right = (me + 1) % np, left = (me + np - 1) % np, z = me,
+        sum = 0;
     MPI_Irecv(&x[0], 1, MPI_INT, MPI_ANY_SOURCE, round, MPI_COMM_WORLD, &r[MANY]);
     MPI_Irecv(&x[1], 1, MPI_INT, left, 100 + round, dup, &r[MANY + 1]);
     for (int k = 0; k < MANY; k++) {
@@ -120,10 +161,18 @@ int main(int argc, char **argv) {
     MPI_Status many[MANY + 4];
     switch ((round + me) % 5) {
     case 0: MPI_Waitall(MANY + 4, r, many); break;
-    case 1: for (int k = MANY + 3; k >= 0; k--) MPI_Wait(&r[k], MPI_STATUS_IGNORE); break;
-    case 2: for (; left_over > 0; left_over--) MPI_Waitany(MANY + 4, r, &index[0], &st); break;
-    case 3: for (; left_over > 0; left_over -= some) MPI_Waitsome(MANY + 4, r, &some, index, many); break;
-    case 4: for (flag = 0; !flag;) MPI_Testall(MANY + 4, r, &flag, many); break;
+    case 1:
+      for (int k = MANY + 3; k >= 0; k--) MPI_Wait(&r[k], MPI_STATUS_IGNORE);
+      break;
+    case 2:
+      for (; left_over > 0; left_over--) MPI_Waitany(MANY + 4, r, &index[0], &st);
+      break;
+    case 3:
+      for (; left_over > 0; left_over -= some) MPI_Waitsome(MANY + 4, r, &some, index, many);
+      break;
+    case 4:
+      for (flag = 0; !flag;) MPI_Testall(MANY + 4, r, &flag, many);
+      break;
     }
     for (int k = 0; k < MANY + 4; k++) CHECK(r[k] == MPI_REQUEST_NULL, "request left");
     uint64_t h = 0;

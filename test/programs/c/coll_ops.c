@@ -1,11 +1,14 @@
-/* Reductions: user-defined operators, commutative and not, on basic and derived types; MINLOC and MAXLOC on all pair types; floating point and
- * complex types with exactly representable values; Reduce_local.
+/* Reductions: user-defined operators, commutative and not, on basic and derived types; MINLOC and
+ * MAXLOC on all pair types; floating point and complex types with exactly representable values;
+ * Reduce_local.
  */
 #include "check.h"
 #include <complex.h>
 
 /* Composition of maps x -> a x + b modulo a prime: associative, not commutative. */
-typedef struct { int a, b; } map;
+typedef struct {
+  int a, b;
+} map;
 enum { P = 10007 };
 static map compose(map f, map g) { return (map){(int)((long)f.a * g.a % P), (int)(((long)g.a * f.b + g.b) % P)}; }
 static map map_of(int rank, int i) { return (map){(rank * 31 + i * 7) % (P - 1) + 1, (rank * 17 + i) % P}; }
@@ -57,11 +60,22 @@ static void user_operators(void) {
     int n = sizes[s];
     map *a = malloc(n * np * sizeof *a), *b = malloc(n * np * sizeof *b);
     uint64_t h = 0;
-#define WANT(what, first, last, at, count) do { \
-      for (int i = 0; i < (count); i++) { map w = fold(first, last, (at) + i); \
-        if (b[i].a != w.a || b[i].b != w.b) { failed(__FILE__, __LINE__, what " of %d: [%d] is %d,%d want %d,%d", n, i, b[i].a, b[i].b, w.a, w.b); break; } } \
-      h = digest(h, b, (count) * sizeof *b); } while (0)
-#define AGAIN(len) do { for (int i = 0; i < (len); i++) a[i] = map_of(me, i); memcpy(b, a, (len) * sizeof *b); } while (0)
+#define WANT(what, first, last, at, count)                                                                   \
+  do {                                                                                                       \
+    for (int i = 0; i < (count); i++) {                                                                      \
+      map w = fold(first, last, (at) + i);                                                                   \
+      if (b[i].a != w.a || b[i].b != w.b) {                                                                  \
+        failed(__FILE__, __LINE__, what " of %d: [%d] is %d,%d want %d,%d", n, i, b[i].a, b[i].b, w.a, w.b); \
+        break;                                                                                               \
+      }                                                                                                      \
+    }                                                                                                        \
+    h = digest(h, b, (count) * sizeof *b);                                                                   \
+  } while (0)
+#define AGAIN(len)                                        \
+  do {                                                    \
+    for (int i = 0; i < (len); i++) a[i] = map_of(me, i); \
+    memcpy(b, a, (len) * sizeof *b);                      \
+  } while (0)
     for (int root = 0; root < np; root++) {
       AGAIN(n);
       MPI_Reduce(a, b, n, pair, op, root, MPI_COMM_WORLD);
@@ -110,12 +124,18 @@ static void user_operators(void) {
     MPI_Allreduce(c, d, n, gap, op_gap, MPI_COMM_WORLD);
     for (int i = 0; i < n; i++) {
       map w = fold(0, np - 1, i);
-      if (d[3 * i] != w.a || d[3 * i + 2] != w.b) { failed(__FILE__, __LINE__, "allreduce of a type with gaps at %d", i); break; }
+      if (d[3 * i] != w.a || d[3 * i + 2] != w.b) {
+        failed(__FILE__, __LINE__, "allreduce of a type with gaps at %d", i);
+        break;
+      }
     }
     MPI_Scan(c, d, n, gap, op_gap, MPI_COMM_WORLD);
     for (int i = 0; i < n; i++) {
       map w = fold(0, me, i);
-      if (d[3 * i] != w.a || d[3 * i + 2] != w.b) { failed(__FILE__, __LINE__, "scan of a type with gaps at %d", i); break; }
+      if (d[3 * i] != w.a || d[3 * i + 2] != w.b) {
+        failed(__FILE__, __LINE__, "scan of a type with gaps at %d", i);
+        break;
+      }
     }
     MPI_Allreduce(c, d, n, MPI_INT, sum, MPI_COMM_WORLD);
     MPI_Reduce(me == 0 ? MPI_IN_PLACE : c, c, n, MPI_INT, sum, 0, MPI_COMM_WORLD);
@@ -137,33 +157,53 @@ static void user_operators(void) {
   CHECK(w.a == want.a && w.b == want.b, "reduction with a freed operator");
 }
 
-#define LOCATIONS(T, M) do { \
-  struct { T v; int i; } a[40], b[40]; \
-  memset(a, 0, sizeof a), memset(b, 0, sizeof b); \
-  for (int i = 0; i < 40; i++) a[i].v = (T)((me * 5 + i * 3) % 7), a[i].i = me; \
-  for (int o = 0; o < 2; o++) { \
-    MPI_Allreduce(a, b, 40, M, o ? MPI_MAXLOC : MPI_MINLOC, MPI_COMM_WORLD); \
-    for (int i = 0; i < 40; i++) { \
-      int at = 0; \
-      for (int p = 1; p < np; p++) { int x = (p * 5 + i * 3) % 7, y = (at * 5 + i * 3) % 7; if (o ? x > y : x < y) at = p; } \
-      SAME(b[i].i, at, #M); SAME(b[i].v, (at * 5 + i * 3) % 7, #M); \
-    } \
-    MPI_Scan(a, b, 40, M, o ? MPI_MAXLOC : MPI_MINLOC, MPI_COMM_WORLD); \
-    for (int i = 0; i < 40; i++) { \
-      int at = 0; \
-      for (int p = 1; p <= me; p++) { int x = (p * 5 + i * 3) % 7, y = (at * 5 + i * 3) % 7; if (o ? x > y : x < y) at = p; } \
-      SAME(b[i].i, at, "scan " #M); \
-    } \
-  } line(#M); } while (0)
+#define LOCATIONS(T, M)                                                           \
+  do {                                                                            \
+    struct {                                                                      \
+      T v;                                                                        \
+      int i;                                                                      \
+    } a[40], b[40];                                                               \
+    memset(a, 0, sizeof a), memset(b, 0, sizeof b);                               \
+    for (int i = 0; i < 40; i++) a[i].v = (T)((me * 5 + i * 3) % 7), a[i].i = me; \
+    for (int o = 0; o < 2; o++) {                                                 \
+      MPI_Allreduce(a, b, 40, M, o ? MPI_MAXLOC : MPI_MINLOC, MPI_COMM_WORLD);    \
+      for (int i = 0; i < 40; i++) {                                              \
+        int at = 0;                                                               \
+        for (int p = 1; p < np; p++) {                                            \
+          int x = (p * 5 + i * 3) % 7, y = (at * 5 + i * 3) % 7;                  \
+          if (o ? x > y : x < y) at = p;                                          \
+        }                                                                         \
+        SAME(b[i].i, at, #M);                                                     \
+        SAME(b[i].v, (at * 5 + i * 3) % 7, #M);                                   \
+      }                                                                           \
+      MPI_Scan(a, b, 40, M, o ? MPI_MAXLOC : MPI_MINLOC, MPI_COMM_WORLD);         \
+      for (int i = 0; i < 40; i++) {                                              \
+        int at = 0;                                                               \
+        for (int p = 1; p <= me; p++) {                                           \
+          int x = (p * 5 + i * 3) % 7, y = (at * 5 + i * 3) % 7;                  \
+          if (o ? x > y : x < y) at = p;                                          \
+        }                                                                         \
+        SAME(b[i].i, at, "scan " #M);                                             \
+      }                                                                           \
+    }                                                                             \
+    line(#M);                                                                     \
+  } while (0)
 
-#define SUMS(T, M) do { \
-  T a[33], b[33]; \
-  for (int i = 0; i < 33; i++) a[i] = (T)(me + i % 5), b[i] = 0; \
-  MPI_Allreduce(a, b, 33, M, MPI_SUM, MPI_COMM_WORLD); \
-  for (int i = 0; i < 33; i++) CHECK(b[i] == (T)(np * (np - 1) / 2 + np * (i % 5)), #M " sum at %d", i); \
-  MPI_Reduce(a, b, 33, M, MPI_PROD, np - 1, MPI_COMM_WORLD); \
-  if (me == np - 1) for (int i = 0; i < 33; i++) { T w = 1; for (int p = 0; p < np; p++) w *= (T)(p + i % 5); CHECK(b[i] == w, #M " product at %d", i); } \
-  line(#M); } while (0)
+#define SUMS(T, M)                                                                                         \
+  do {                                                                                                     \
+    T a[33], b[33];                                                                                        \
+    for (int i = 0; i < 33; i++) a[i] = (T)(me + i % 5), b[i] = 0;                                         \
+    MPI_Allreduce(a, b, 33, M, MPI_SUM, MPI_COMM_WORLD);                                                   \
+    for (int i = 0; i < 33; i++) CHECK(b[i] == (T)(np * (np - 1) / 2 + np * (i % 5)), #M " sum at %d", i); \
+    MPI_Reduce(a, b, 33, M, MPI_PROD, np - 1, MPI_COMM_WORLD);                                             \
+    if (me == np - 1)                                                                                      \
+      for (int i = 0; i < 33; i++) {                                                                       \
+        T w = 1;                                                                                           \
+        for (int p = 0; p < np; p++) w *= (T)(p + i % 5);                                                  \
+        CHECK(b[i] == w, #M " product at %d", i);                                                          \
+      }                                                                                                    \
+    line(#M);                                                                                              \
+  } while (0)
 
 int main(int argc, char **argv) {
   start(&argc, &argv);

@@ -1,12 +1,17 @@
-/* Small collectives under way on several communicators of the same processes at once: each has another order of ranks, so another rank 0 in every cluster; every process
- * starts them communicator by communicator in an order of its own; some communicators are freed and made anew. Then large ones, the first on communicators just made: an
- * allgather brings blocks of this cluster and of others by stages that are under way together.
+/* Small collectives under way on several communicators of the same processes at once: each has
+ * another order of ranks, so another rank 0 in every cluster; every process starts them
+ * communicator by communicator in an order of its own; some communicators are freed and made anew.
+ * Then large ones, the first on communicators just made: an allgather brings blocks of this cluster
+ * and of others by stages that are under way together.
  */
 #include "check.h"
 
 enum { COMMS = 5, ROUNDS = 40, KINDS = 5, NP = 64 };
 
-typedef struct { int kind, root, sum, one, all[NP], out[NP]; MPI_Request requests[2]; } operation;
+typedef struct {
+  int kind, root, sum, one, all[NP], out[NP];
+  MPI_Request requests[2];
+} operation;
 
 static int value(int comm, int round, int from, int to) { return ((comm * 64 + round) * NP + from) * NP + to; }
 
@@ -35,7 +40,9 @@ static uint64_t end(const operation *o, MPI_Comm comm, int c, int round) {
   for (int p = 0; p < np; p++) sum += value(c, round, p, 0);
   SAME(o->sum, sum, "allreduce");
   for (int p = 0; p < np; p++) {
-    int all = o->kind == 2 || (o->kind == 4 && rank == o->root) ? value(c, round, p, np) : o->kind == 3 ? value(c, round, p, rank) : -1;
+    int all = o->kind == 2 || (o->kind == 4 && rank == o->root) ? value(c, round, p, np)
+              : o->kind == 3                                    ? value(c, round, p, rank)
+                                                                : -1;
     if (o->kind >= 2) SAME(o->all[p], all, o->kind == 2 ? "allgather" : o->kind == 3 ? "alltoall" : "gather");
   }
   if (o->kind == 1) SAME(o->one, value(c, round, o->root, np), "bcast");
@@ -55,7 +62,8 @@ static void large_first(int round) {
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
   for (int i = 0; i < N * np; i++) SAME(all[i], i + round, "large allgather");
   for (int i = 0; i < N; i++) SAME(sums[i], np * (np - 1) / 2 * N + np * (i + round), "large allreduce");
-  line("large %d: %016llx", round, (unsigned long long)digest(digest(0, all, sizeof(int) * N * np), sums, sizeof(int) * N));
+  line("large %d: %016llx", round,
+       (unsigned long long)digest(digest(0, all, sizeof(int) * N * np), sums, sizeof(int) * N));
   MPI_Comm_free(&comm);
   free(in), free(all), free(sums);
 }

@@ -1,10 +1,13 @@
-/* Collectives on communicators whose ranks are in another order than the world's: reversed, alternating, shuffled, part of the world, so that
- * the ranks of the clusters interleave; with operators that do and do not commute, one element to several segments, every root.
+/* Collectives on communicators whose ranks are in another order than the world's: reversed,
+ * alternating, shuffled, part of the world, so that the ranks of the clusters interleave; with
+ * operators that do and do not commute, one element to several segments, every root.
  */
 #include "check.h"
 
 /* Maps x -> a x + b modulo a prime under composition: associative, not commutative. */
-typedef struct { int a, b; } map;
+typedef struct {
+  int a, b;
+} map;
 enum { P = 10007 };
 static map compose(map f, map g) { return (map){(int)((long)f.a * g.a % P), (int)(((long)g.a * f.b + g.b) % P)}; }
 static map map_of(int rank, int i) { return (map){(rank * 31 + i * 7) % (P - 1) + 1, (rank * 17 + i) % P}; }
@@ -26,7 +29,8 @@ static void expect(const char *what, const map *got, int first, int last, int at
     map m = map_of(first, at + i);
     for (int p = first + 1; p <= last; p++) m = compose(m, map_of(p, at + i));
     if (got[i].a != m.a || got[i].b != m.b) {
-      failed(__FILE__, __LINE__, "%s, %s of %d on rank %d of %d: [%d] is %d,%d want %d,%d", shape, what, n, rank, size, i, got[i].a, got[i].b, m.a, m.b);
+      failed(__FILE__, __LINE__, "%s, %s of %d on rank %d of %d: [%d] is %d,%d want %d,%d", shape, what, n, rank, size,
+             i, got[i].a, got[i].b, m.a, m.b);
       return;
     }
   }
@@ -77,14 +81,16 @@ static void movement(map *a, map *b) {
     expect("bcast", a, root, root, 0, n);
     for (int i = 0; i < counts[rank]; i++) a[i] = map_of(rank, i);
     MPI_Gatherv(a, counts[rank], pair, b, counts, displs, pair, root, comm);
-    if (rank == root) for (int p = 0; p < size; p++) expect("gatherv", b + displs[p], p, p, 0, counts[p]);
+    if (rank == root)
+      for (int p = 0; p < size; p++) expect("gatherv", b + displs[p], p, p, 0, counts[p]);
     MPI_Scatterv(b, counts, displs, pair, a, counts[rank], pair, root, comm);
     expect("scatterv", a, rank, rank, 0, counts[rank]);
   }
   for (int i = 0; i < counts[rank]; i++) a[i] = map_of(rank, i);
   MPI_Allgatherv(a, counts[rank], pair, b, counts, displs, pair, comm);
   for (int p = 0; p < size; p++) expect("allgatherv", b + displs[p], p, p, 0, counts[p]);
-  for (int p = 0; p < size; p++) for (int i = 0; i < n; i++) a[p * n + i] = map_of(rank, p * n + i);
+  for (int p = 0; p < size; p++)
+    for (int i = 0; i < n; i++) a[p * n + i] = map_of(rank, p * n + i);
   MPI_Alltoall(a, n, pair, b, n, pair, comm);
   for (int p = 0; p < size; p++) expect("alltoall", b + p * n, p, p, rank * n, n);
 }
@@ -97,7 +103,8 @@ static void everything(const char *name, int color, int key) {
   MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
   for (int s = 0; s < 3; s++) {
     n = sizes[s], total = 0;
-    for (int p = 0; p < size; p++) counts[p] = p % 3 == 1 ? 0 : n - p % 2 * (n / 2), displs[p] = total, total += counts[p];
+    for (int p = 0; p < size; p++)
+      counts[p] = p % 3 == 1 ? 0 : n - p % 2 * (n / 2), displs[p] = total, total += counts[p];
     int room = total > n * size ? total : n * size;
     map *a = malloc((room + 1) * sizeof *a), *b = malloc((room + 1) * sizeof *b);
     reductions(a, b);

@@ -1,5 +1,6 @@
-/* Making communicators: dup, split with keys that interleave the ranks, create, create_group, idup, dup_with_info, split_type; compare; point
- * to point and collectives on each; results that are smaller than the world, of one rank, or nobody's.
+/* Making communicators: dup, split with keys that interleave the ranks, create, create_group, idup,
+ * dup_with_info, split_type; compare; point to point and collectives on each; results that are
+ * smaller than the world, of one rank, or nobody's.
  */
 #include "check.h"
 
@@ -10,12 +11,15 @@ static uint64_t use(const char *what, MPI_Comm comm, const int *want, int n) {
   MPI_Comm_size(comm, &size);
   SAME(size, n, what);
   MPI_Allgather(&me, 1, MPI_INT, world, 1, MPI_INT, comm);
-  for (int i = 0; i < n; i++) if (world[i] != want[i]) failed(__FILE__, __LINE__, "%s: rank %d is world rank %d, want %d", what, i, world[i], want[i]);
+  for (int i = 0; i < n; i++)
+    if (world[i] != want[i])
+      failed(__FILE__, __LINE__, "%s: rank %d is world rank %d, want %d", what, i, world[i], want[i]);
   SAME(world[rank], me, what);
   MPI_Status st;
   for (int shift = 0; shift < size; shift++) {
     x = me;
-    MPI_Sendrecv(&x, 1, MPI_INT, (rank + shift) % size, 3, &y, 1, MPI_INT, shift % 2 ? MPI_ANY_SOURCE : (rank + size - shift) % size, 3, comm, &st);
+    MPI_Sendrecv(&x, 1, MPI_INT, (rank + shift) % size, 3, &y, 1, MPI_INT,
+                 shift % 2 ? MPI_ANY_SOURCE : (rank + size - shift) % size, 3, comm, &st);
     SAME(y, want[(rank + size - shift) % size], what);
     SAME(st.MPI_SOURCE, (rank + size - shift) % size, what);
     MPI_Barrier(comm);
@@ -69,7 +73,8 @@ int main(int argc, char **argv) {
   SAY("dup_with_info", use("dup_with_info", d, all, np));
   MPI_Comm_free(&d);
 
-  /* duplications of one communicator under way while others are made from another one, in calls that block */
+  /* duplications of one communicator under way while others are made from another one, in calls
+   * that block */
   for (int k = 0; k < 8; k++) {
     MPI_Comm copies[3];
     MPI_Request three[3];
@@ -100,7 +105,8 @@ int main(int argc, char **argv) {
   SAME(got, 1, "message of the dup");
   MPI_Waitall(2, q, MPI_STATUSES_IGNORE);
 
-  /* split: reversed; interleaved; even and odd; each alone; some nowhere; equal keys keep the order */
+  /* split: reversed; interleaved; even and odd; each alone; some nowhere; equal keys keep the
+   * order */
   MPI_Comm_split(MPI_COMM_WORLD, 0, -me, &d);
   for (int i = 0; i < np; i++) some[i] = np - 1 - i;
   SAY("reversed", use("reversed", d, some, np));
@@ -123,7 +129,10 @@ int main(int argc, char **argv) {
   MPI_Comm_compare(d, MPI_COMM_WORLD, &result);
   SAME(result, np == 1 ? MPI_CONGRUENT : MPI_UNEQUAL, "half compared with the world");
   MPI_Comm_split(d, 0, -me, &e); /* split of a split */
-  for (int i = 0, j = n - 1; i < j; i++, j--) { int t = some[i]; some[i] = some[j], some[j] = t; }
+  for (int i = 0, j = n - 1; i < j; i++, j--) {
+    int t = some[i];
+    some[i] = some[j], some[j] = t;
+  }
   SAY("split of a split", use("split of a split", e, some, n));
   MPI_Comm_free(&e), MPI_Comm_free(&d);
   MPI_Comm_split(MPI_COMM_WORLD, me, 0, &d);

@@ -44,7 +44,8 @@ int main(int argc, char **argv) {
   MPI_Waitall(LIVE, r, MPI_STATUSES_IGNORE);
   for (int i = 0; i < LIVE; i++) {
     int want = 0;
-    for (int p = 0; p < np; p++) if (i % 4 == 0 || (p >> (i % 3)) % 2 == colours[i]) want += p;
+    for (int p = 0; p < np; p++)
+      if (i % 4 == 0 || (p >> (i % 3)) % 2 == colours[i]) want += p;
     SAME(sums[i], want, "sum in its communicator");
   }
   h = digest(h, sums, sizeof sums);

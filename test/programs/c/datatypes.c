@@ -1,18 +1,39 @@
-/* Predefined and derived datatypes between every pair of ranks: what arrives is what the type map says, what lies in gaps stays. */
+/* Predefined and derived datatypes between every pair of ranks: what arrives is what the type map
+ * says, what lies in gaps stays. */
 #include "check.h"
 #include <stddef.h>
 
-typedef struct { char c; int i; double d[3]; short s; } record;
-typedef struct { double d; int i; } double_int;
-typedef struct { long l; int i; } long_int;
-typedef struct { short s; int i; } short_int;
-typedef struct { float f; int i; } float_int;
-typedef struct { long double l; int i; } long_double_int;
+typedef struct {
+  char c;
+  int i;
+  double d[3];
+  short s;
+} record;
+typedef struct {
+  double d;
+  int i;
+} double_int;
+typedef struct {
+  long l;
+  int i;
+} long_int;
+typedef struct {
+  short s;
+  int i;
+} short_int;
+typedef struct {
+  float f;
+  int i;
+} float_int;
+typedef struct {
+  long double l;
+  int i;
+} long_double_int;
 
 enum { BYTES = 60000 };
 
-/* Sends `n` of `type` from me to me+shift and checks what came: the bytes of the type map, and nothing else changed. `used` is a mask of
- * the bytes that belong to the type map. */
+/* Sends `n` of `type` from me to me+shift and checks what came: the bytes of the type map, and
+ * nothing else changed. `used` is a mask of the bytes that belong to the type map. */
 static uint64_t exchange(const char *name, MPI_Datatype type, int n, const unsigned char *used, int elements) {
   static unsigned char out[BYTES], in[BYTES];
   uint64_t sum = 0;
@@ -52,10 +73,14 @@ static uint64_t exchange(const char *name, MPI_Datatype type, int n, const unsig
       int wrong = -1, inside = 0;
       for (int i = 0; i < BYTES; i++) {
         inside += used[i];
-        if (in[i] != (used[i] ? out[i] : 0xc3)) { wrong = i; break; }
+        if (in[i] != (used[i] ? out[i] : 0xc3)) {
+          wrong = i;
+          break;
+        }
       }
-      if (wrong >= 0) failed(__FILE__, __LINE__, "%s form %d shift %d: byte %d is %02x, want %02x", name, form, shift, wrong, in[wrong],
-                             used[wrong] ? out[wrong] : 0xc3);
+      if (wrong >= 0)
+        failed(__FILE__, __LINE__, "%s form %d shift %d: byte %d is %02x, want %02x", name, form, shift, wrong,
+               in[wrong], used[wrong] ? out[wrong] : 0xc3);
       else SAME(inside, size * n, name);
       sum = digest(sum, in, BYTES);
     }
@@ -73,23 +98,52 @@ int main(int argc, char **argv) {
   unsigned char *used;
   MPI_Datatype t, u, v;
   /* predefined */
-  const struct { const char *name; MPI_Datatype type; size_t size; } basic[] = {
-      {"CHAR", MPI_CHAR, 1}, {"SIGNED_CHAR", MPI_SIGNED_CHAR, 1}, {"UNSIGNED_CHAR", MPI_UNSIGNED_CHAR, 1}, {"BYTE", MPI_BYTE, 1},
-      {"SHORT", MPI_SHORT, 2}, {"UNSIGNED_SHORT", MPI_UNSIGNED_SHORT, 2}, {"INT", MPI_INT, 4}, {"UNSIGNED", MPI_UNSIGNED, 4}, {"LONG", MPI_LONG, 8},
-      {"UNSIGNED_LONG", MPI_UNSIGNED_LONG, 8}, {"LONG_LONG", MPI_LONG_LONG, 8}, {"UNSIGNED_LONG_LONG", MPI_UNSIGNED_LONG_LONG, 8},
-      {"FLOAT", MPI_FLOAT, 4}, {"DOUBLE", MPI_DOUBLE, 8}, {"LONG_DOUBLE", MPI_LONG_DOUBLE, 16}, {"WCHAR", MPI_WCHAR, 4}, {"C_BOOL", MPI_C_BOOL, 1},
-      {"INT8", MPI_INT8_T, 1}, {"INT16", MPI_INT16_T, 2}, {"INT32", MPI_INT32_T, 4}, {"INT64", MPI_INT64_T, 8}, {"UINT8", MPI_UINT8_T, 1},
-      {"UINT16", MPI_UINT16_T, 2}, {"UINT32", MPI_UINT32_T, 4}, {"UINT64", MPI_UINT64_T, 8}, {"AINT", MPI_AINT, 8}, {"OFFSET", MPI_OFFSET, 8},
-      {"COUNT", MPI_COUNT, 8}, {"C_FLOAT_COMPLEX", MPI_C_FLOAT_COMPLEX, 8}, {"C_DOUBLE_COMPLEX", MPI_C_DOUBLE_COMPLEX, 16}};
+  const struct {
+    const char *name;
+    MPI_Datatype type;
+    size_t size;
+  } basic[] = {{"CHAR", MPI_CHAR, 1},
+               {"SIGNED_CHAR", MPI_SIGNED_CHAR, 1},
+               {"UNSIGNED_CHAR", MPI_UNSIGNED_CHAR, 1},
+               {"BYTE", MPI_BYTE, 1},
+               {"SHORT", MPI_SHORT, 2},
+               {"UNSIGNED_SHORT", MPI_UNSIGNED_SHORT, 2},
+               {"INT", MPI_INT, 4},
+               {"UNSIGNED", MPI_UNSIGNED, 4},
+               {"LONG", MPI_LONG, 8},
+               {"UNSIGNED_LONG", MPI_UNSIGNED_LONG, 8},
+               {"LONG_LONG", MPI_LONG_LONG, 8},
+               {"UNSIGNED_LONG_LONG", MPI_UNSIGNED_LONG_LONG, 8},
+               {"FLOAT", MPI_FLOAT, 4},
+               {"DOUBLE", MPI_DOUBLE, 8},
+               {"LONG_DOUBLE", MPI_LONG_DOUBLE, 16},
+               {"WCHAR", MPI_WCHAR, 4},
+               {"C_BOOL", MPI_C_BOOL, 1},
+               {"INT8", MPI_INT8_T, 1},
+               {"INT16", MPI_INT16_T, 2},
+               {"INT32", MPI_INT32_T, 4},
+               {"INT64", MPI_INT64_T, 8},
+               {"UINT8", MPI_UINT8_T, 1},
+               {"UINT16", MPI_UINT16_T, 2},
+               {"UINT32", MPI_UINT32_T, 4},
+               {"UINT64", MPI_UINT64_T, 8},
+               {"AINT", MPI_AINT, 8},
+               {"OFFSET", MPI_OFFSET, 8},
+               {"COUNT", MPI_COUNT, 8},
+               {"C_FLOAT_COMPLEX", MPI_C_FLOAT_COMPLEX, 8},
+               {"C_DOUBLE_COMPLEX", MPI_C_DOUBLE_COMPLEX, 16}};
   for (unsigned b = 0; b < sizeof basic / sizeof *basic; b++) {
     used = mask();
     memset(used, 1, 37 * basic[b].size);
     line("%s %016llx", basic[b].name, (unsigned long long)exchange(basic[b].name, basic[b].type, 37, used, 1));
   }
   /* pairs, with their gaps */
-#define PAIR(T, M, F) do { \
-    used = mask(); \
-    for (int i = 0; i < 9; i++) memset(used + i * sizeof(T), 1, sizeof(((T *)0)->F)), memset(used + i * sizeof(T) + offsetof(T, i), 1, sizeof(int)); \
+#define PAIR(T, M, F)                                                      \
+  do {                                                                     \
+    used = mask();                                                         \
+    for (int i = 0; i < 9; i++)                                            \
+      memset(used + i * sizeof(T), 1, sizeof(((T *)0)->F)),                \
+          memset(used + i * sizeof(T) + offsetof(T, i), 1, sizeof(int));   \
     line(#M " %016llx", (unsigned long long)exchange(#M, M, 9, used, -1)); \
   } while (0)
   PAIR(double_int, MPI_DOUBLE_INT, d);
@@ -152,7 +206,8 @@ int main(int argc, char **argv) {
   used = mask();
   for (int e = 0; e < 500; e++) {
     unsigned char *p = used + e * sizeof(record);
-    p[0] = 1, memset(p + offsetof(record, i), 1, 4), memset(p + offsetof(record, d), 1, 24), memset(p + offsetof(record, s), 1, 2);
+    p[0] = 1, memset(p + offsetof(record, i), 1, 4), memset(p + offsetof(record, d), 1, 24),
+    memset(p + offsetof(record, s), 1, 2);
   }
   line("struct %016llx", (unsigned long long)exchange("struct", u, 500, used, 6));
   MPI_Type_dup(u, &v);
@@ -188,7 +243,8 @@ int main(int argc, char **argv) {
   }
   MPI_Type_free(&t);
 
-  /* Different types of the same signature on the two sides; partial elements; absolute addresses. */
+  /* Different types of the same signature on the two sides; partial elements; absolute
+   * addresses. */
   for (int p = 0; p < np; p++) {
     int to = (me + p) % np, from = (me + np - p) % np, a[60], b[60], n;
     MPI_Status st;
@@ -196,10 +252,12 @@ int main(int argc, char **argv) {
     MPI_Type_vector(10, 1, 3, MPI_INT, &t);
     MPI_Type_commit(&t);
     MPI_Sendrecv(a, 2, t, to, 1, b, 20, MPI_INT, from, 1, MPI_COMM_WORLD, &st);
-    for (int i = 0; i < 20; i++) SAME(b[i], 100 * from + (i < 10 ? 3 * i : 28 + 3 * (i - 10)), "vector received as ints");
+    for (int i = 0; i < 20; i++)
+      SAME(b[i], 100 * from + (i < 10 ? 3 * i : 28 + 3 * (i - 10)), "vector received as ints");
     for (int i = 0; i < 60; i++) b[i] = -1;
     MPI_Sendrecv(a, 7, MPI_INT, to, 1, b, 1, t, from, 1, MPI_COMM_WORLD, &st);
-    for (int i = 0; i < 30; i++) SAME(b[i], i % 3 == 0 && i < 21 ? 100 * from + i / 3 : -1, "seven ints received as a vector");
+    for (int i = 0; i < 30; i++)
+      SAME(b[i], i % 3 == 0 && i < 21 ? 100 * from + i / 3 : -1, "seven ints received as a vector");
     MPI_Get_count(&st, t, &n);
     SAME(n, MPI_UNDEFINED, "count of part of an element");
     MPI_Get_elements(&st, t, &n);

@@ -1,14 +1,17 @@
-/* The program that hangs when a rank blocks in the native library while it has a wildcard receive outstanding: rank 0 posts
- * Irecv(ANY_SOURCE, tag 1) and waits in Recv(tag 2); its partner does Ssend(tag 1) and then Send(tag 2). Every ordered pair of ranks
- * plays it (with tags of its own), so it comes with both in one cluster and in two. Then the same with rank 0 in Buffer_detach, which waits
- * for a large buffered send that its partner receives after the Ssend. Then one where a rank sends a long message beside its wait, without
- * and with somebody who has come early to the making of a communicator.
+/* The program that hangs when a rank blocks in the native library while it has a wildcard receive
+ * outstanding: rank 0 posts Irecv(ANY_SOURCE, tag 1) and waits in Recv(tag 2); its partner does
+ * Ssend(tag 1) and then Send(tag 2). Every ordered pair of ranks plays it (with tags of its own),
+ * so it comes with both in one cluster and in two. Then the same with rank 0 in Buffer_detach,
+ * which waits for a large buffered send that its partner receives after the Ssend. Then one where a
+ * rank sends a long message beside its wait, without and with somebody who has come early to the
+ * making of a communicator.
  */
 #include "check.h"
 #include <unistd.h>
 
-/* The sender waits for the far rank, which waits for the receiver, which waits for the sender's long message: that moves only if the sender's wait drives
- * the native library, also while what an early rank has sent for the making of the communicator lies there unreceived. */
+/* The sender waits for the far rank, which waits for the receiver, which waits for the sender's
+ * long message: that moves only if the sender's wait drives the native library, also while what an
+ * early rank has sent for the making of the communicator lies there unreceived. */
 static void beside_a_long_message(int far, int sender, int receiver, int early) {
   enum { LONG = 1 << 20, TAG = 9000 };
   int token = me, members[] = {early >= 0 ? early : receiver, sender, far};
@@ -25,7 +28,9 @@ static void beside_a_long_message(int far, int sender, int receiver, int early) 
     SAME(token, far, "token");
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else if (me == receiver) {
-    usleep(200000); /* by then the early rank has sent and the sender waits; where not, nothing is tested, but nothing fails */
+    /* by then the early rank has sent and the sender waits; where not, nothing is tested, but
+     * nothing fails */
+    usleep(200000);
     MPI_Recv(data, LONG, MPI_BYTE, sender, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(filled(data, LONG, 1), "the long message");
     MPI_Send(&token, 1, MPI_INT, far, TAG, MPI_COMM_WORLD);

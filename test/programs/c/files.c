@@ -1,6 +1,8 @@
-/* MPI-IO by all processes together: modes of opening, explicit offsets, views, file pointers, collective and nonblocking calls, size,
- * groups, what is left behind. argv[1] is a directory that all see. With "apart" as argv[2] the clusters have to refuse what they do not share, and
- * nobody may wait natively in a collective call for somebody who waits for a message; natively that part is not run. With "environment" nothing in the program says that the directory is shared. */
+/* MPI-IO by all processes together: modes of opening, explicit offsets, views, file pointers,
+ * collective and nonblocking calls, size, groups, what is left behind. argv[1] is a directory that
+ * all see. With "apart" as argv[2] the clusters have to refuse what they do not share, and nobody
+ * may wait natively in a collective call for somebody who waits for a message; natively that part
+ * is not run. With "environment" nothing in the program says that the directory is shared. */
 #include "check.h"
 #include <unistd.h>
 
@@ -51,7 +53,8 @@ static void offsets(MPI_Comm c) {
   int other = (me + 1) % np, k;
   SAME(MPI_File_read_at(f, other * (MPI_Offset)sizeof out, in, N, MPI_INT, &s), MPI_SUCCESS, "read_at");
   for (int i = 0; i < N; i++) SAME(in[i], at(other, i), "of the next");
-  SAME(MPI_File_read_at_all(f, ((me + 2) % np) * (MPI_Offset)sizeof out, in, N, MPI_INT, &s), MPI_SUCCESS, "read_at_all");
+  SAME(MPI_File_read_at_all(f, ((me + 2) % np) * (MPI_Offset)sizeof out, in, N, MPI_INT, &s), MPI_SUCCESS,
+       "read_at_all");
   for (int i = 0; i < N; i++) SAME(in[i], at((me + 2) % np, i), "of the one after");
   settle(f); /* nobody reads any more */
   for (int i = 0; i < N; i++) out[i] = at(me + 50, i);
@@ -78,7 +81,8 @@ static void offsets(MPI_Comm c) {
   SAME(size_of(f), 400, "size after preallocate");
   MPI_File_close(&f);
   CHECK(f == MPI_FILE_NULL, "the handle after close");
-  SAME(open_class(c, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR), MPI_ERR_FILE_EXISTS, "class of a file that exists");
+  SAME(open_class(c, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_RDWR), MPI_ERR_FILE_EXISTS,
+       "class of a file that exists");
   line("offsets");
 }
 
@@ -127,7 +131,8 @@ static void views(MPI_Comm c) {
   MPI_File_close(&f);
 }
 
-/* Opening to append, one's own handler, a file that goes when it is closed, and one that is not there. */
+/* Opening to append, one's own handler, a file that goes when it is closed, and one that is not
+ * there. */
 static void ends(MPI_Comm c) {
   MPI_Offset where;
   MPI_File f = opened(c, MPI_MODE_WRONLY | MPI_MODE_APPEND);
@@ -239,7 +244,8 @@ static void shared_pointer(MPI_Comm c) {
   MPI_Barrier(c);
 }
 
-/* Whoever has an even rank in c waits in a collective call for the next one, which gets there only when its message, asked for from anybody, has been received. */
+/* Whoever has an even rank in c waits in a collective call for the next one, which gets there only
+ * when its message, asked for from anybody, has been received. */
 static void waits(MPI_Comm c, const char *name) {
   enum { N = 1000 };
   static int out[N], in[N];
@@ -259,14 +265,15 @@ static void waits(MPI_Comm c, const char *name) {
   if (pair) MPI_Group_translate_ranks(group, 1, with, world, &peer);
   MPI_Group_free(&group), MPI_Group_free(&world);
   MPI_Info_create(&none);
-#define WAITS(call) do {                                                                                     \
-    MPI_Request r = MPI_REQUEST_NULL;                                                                        \
-    step++;                                                                                                  \
-    if (pair && !odd) MPI_Irecv(&y, 1, MPI_INT, MPI_ANY_SOURCE, 100 + step, MPI_COMM_WORLD, &r);             \
-    MPI_Barrier(c);                                                                                          \
-    if (odd) MPI_Ssend(&x, 1, MPI_INT, peer, 100 + step, MPI_COMM_WORLD);                                    \
-    SAME(call, MPI_SUCCESS, #call);                                                                          \
-    MPI_Wait(&r, MPI_STATUS_IGNORE);                                                                         \
+#define WAITS(call)                                                                              \
+  do {                                                                                           \
+    MPI_Request r = MPI_REQUEST_NULL;                                                            \
+    step++;                                                                                      \
+    if (pair && !odd) MPI_Irecv(&y, 1, MPI_INT, MPI_ANY_SOURCE, 100 + step, MPI_COMM_WORLD, &r); \
+    MPI_Barrier(c);                                                                              \
+    if (odd) MPI_Ssend(&x, 1, MPI_INT, peer, 100 + step, MPI_COMM_WORLD);                        \
+    SAME(call, MPI_SUCCESS, #call);                                                              \
+    MPI_Wait(&r, MPI_STATUS_IGNORE);                                                             \
   } while (0)
   MPI_Datatype mine;
   MPI_Type_vector(N, 1, size, MPI_INT, &mine);
@@ -318,7 +325,8 @@ static void apart(MPI_Comm c) {
   MPI_Info_set(info, "zipper_shared", "false");
   SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE), MPI_ERR_UNSUPPORTED_OPERATION, "not declared");
   MPI_Info_set(info, "zipper_shared", "true");
-  SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_SEQUENTIAL), MPI_ERR_UNSUPPORTED_OPERATION, "sequential");
+  SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_SEQUENTIAL), MPI_ERR_UNSUPPORTED_OPERATION,
+       "sequential");
   MPI_File f = opened(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE);
   refused("set_atomicity", MPI_File_set_atomicity(f, 1));
   SAME(MPI_File_set_atomicity(f, 0), MPI_SUCCESS, "set_atomicity off");

@@ -7,7 +7,10 @@ static void members(const char *what, MPI_Group g, int n, const int *want) {
   MPI_Comm_group(MPI_COMM_WORLD, &world);
   MPI_Group_size(g, &size);
   SAME(size, n, what);
-  for (int i = 0; i < n; i++) { ranks[i] = i; if (want[i] == me) of_mine = i; }
+  for (int i = 0; i < n; i++) {
+    ranks[i] = i;
+    if (want[i] == me) of_mine = i;
+  }
   MPI_Group_rank(g, &rank);
   SAME(rank, of_mine, what);
   MPI_Group_translate_ranks(g, n, ranks, world, translated);
@@ -27,7 +30,8 @@ int main(int argc, char **argv) {
   MPI_Comm_group(MPI_COMM_WORLD, &world);
   for (int i = 0; i < np; i++) a[i] = i;
   members("world", world, np, a);
-  for (int i = np - 1; i >= 0; i--) if (i % 2 == 0) a[n++] = i;
+  for (int i = np - 1; i >= 0; i--)
+    if (i % 2 == 0) a[n++] = i;
   MPI_Group_incl(world, n, a, &even);
   members("even, backwards", even, n, a);
   MPI_Group_excl(world, n, a, &odd);
@@ -60,19 +64,22 @@ int main(int argc, char **argv) {
   MPI_Group_union(odd, even, &g); /* the first, then what is only in the second */
   n = 0;
   for (int i = 1; i < np; i += 2) a[n++] = i;
-  for (int i = np - 1; i >= 0; i--) if (i % 2 == 0) a[n++] = i;
+  for (int i = np - 1; i >= 0; i--)
+    if (i % 2 == 0) a[n++] = i;
   members("union", g, n, a);
   MPI_Group_compare(g, world, &result);
   SAME(result, np == 1 ? MPI_IDENT : MPI_SIMILAR, "union compared with the world");
   MPI_Group_free(&g);
   MPI_Group_intersection(even, low, &g); /* in the order of the first */
   n = 0;
-  for (int i = (np - 1) / 2; i >= 0; i--) if (i % 2 == 0) a[n++] = i;
+  for (int i = (np - 1) / 2; i >= 0; i--)
+    if (i % 2 == 0) a[n++] = i;
   members("intersection", g, n, a);
   MPI_Group_free(&g);
   MPI_Group_difference(even, low, &g);
   n = 0;
-  for (int i = np - 1; i > (np - 1) / 2; i--) if (i % 2 == 0) a[n++] = i;
+  for (int i = np - 1; i > (np - 1) / 2; i--)
+    if (i % 2 == 0) a[n++] = i;
   members("difference", g, n, a);
   MPI_Group_free(&g);
   MPI_Group_intersection(even, odd, &g);

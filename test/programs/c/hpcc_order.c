@@ -1,8 +1,11 @@
-/* Not a program but a library, preloaded into hpcc (RandomAccess/MPIRandomAccess.c and its LCG twin, version 1.5.0) on more than four ranks. There hpcc keeps four
- * receives from any source posted, takes what MPI_Testany and MPI_Waitany show, and stops at the last rank's "finished" message as if it were the last message. MPI
- * matches messages to receives in the order of posting, but which one of several complete receives those functions show is left open: updates that came before
- * "finished" may still lie in the other three buffers, where hpcc cancels the receives (too late, they are complete) and forgets what they hold. Here
- * the receives are shown in the order of posting, which is one of the orders that MPI allows and the one that hpcc needs.
+/* Not a program but a library, preloaded into hpcc (RandomAccess/MPIRandomAccess.c and its LCG
+ * twin, version 1.5.0) on more than four ranks. There hpcc keeps four receives from any source
+ * posted, takes what MPI_Testany and MPI_Waitany show, and stops at the last rank's "finished"
+ * message as if it were the last message. MPI matches messages to receives in the order of posting,
+ * but which one of several complete receives those functions show is left open: updates that came
+ * before "finished" may still lie in the other three buffers, where hpcc cancels the receives (too
+ * late, they are complete) and forgets what they hold. Here the receives are shown in the order of
+ * posting, which is one of the orders that MPI allows and the one that hpcc needs.
  */
 #include <mpi.h>
 

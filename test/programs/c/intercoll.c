@@ -1,6 +1,7 @@
-/* Collectives between two groups, blocking and nonblocking, several at once, roots in both groups, types with gaps, operators that do
- * not commute, counts of zero. Every result is checked against what MPI defines it to be and printed as well. With an argument
- * those with a root are nonblocking too: natively (Open MPI 4.1, 3 ranks) the program hung there, why is not known. */
+/* Collectives between two groups, blocking and nonblocking, several at once, roots in both groups,
+ * types with gaps, operators that do not commute, counts of zero. Every result is checked against
+ * what MPI defines it to be and printed as well. With an argument those with a root are nonblocking
+ * too: natively (Open MPI 4.1, 3 ranks) the program hung there, why is not known. */
 #include "check.h"
 
 enum { N = 5 };
@@ -28,7 +29,9 @@ static void same(const char *what, const int *got, int n, int (*want)(int i)) {
 }
 
 /* a*x+b, composed: associative, does not commute. */
-typedef struct affine { int64_t a, b; } affine;
+typedef struct affine {
+  int64_t a, b;
+} affine;
 static void compose(void *in, void *inout, int *n, MPI_Datatype *type) {
   affine *x = in, *y = inout;
   for (int i = 0; i < *n; i++) y[i] = (affine){(x[i].a * y[i].a) % 1000003, (x[i].b * y[i].a + y[i].b) % 1000003};
@@ -48,7 +51,9 @@ static affine all_of(const int *w, int n, int i) {
 static int root_world, first_other;
 static int want_bcast(int i) { return value(root_world, 0, i); }
 static int want_gather(int i) { return value(other_world[i / N], me, i % N); }
-static int want_gatherv(int i) { return i % (2 * N) < other_world[i / (2 * N)] % N ? value(other_world[i / (2 * N)], me, i % (2 * N)) : -1; }
+static int want_gatherv(int i) {
+  return i % (2 * N) < other_world[i / (2 * N)] % N ? value(other_world[i / (2 * N)], me, i % (2 * N)) : -1;
+}
 static int want_scatter(int i) { return value(root_world, me, i); }
 static int want_all(int i) { return value(other_world[i / N], 0, i % N); }
 static int want_to_all(int i) { return value(other_world[i / N], me, i % N); }
@@ -64,7 +69,13 @@ static void rooted(MPI_Comm c, int group, int g, int r, int nonblocking) {
   MPI_Request req = MPI_REQUEST_NULL;
   int root = g != group ? r : r == rank ? MPI_ROOT : MPI_PROC_NULL, n = others;
   root_world = g == group ? my_world[r] : other_world[r];
-#define RUN(X, IX, ...) do { if (nonblocking) { IX(__VA_ARGS__, c, &req); MPI_Wait(&req, MPI_STATUS_IGNORE); } else X(__VA_ARGS__, c); } while (0)
+#define RUN(X, IX, ...)                  \
+  do {                                   \
+    if (nonblocking) {                   \
+      IX(__VA_ARGS__, c, &req);          \
+      MPI_Wait(&req, MPI_STATUS_IGNORE); \
+    } else X(__VA_ARGS__, c);            \
+  } while (0)
   for (int i = 0; i < N; i++) buf[i] = root == MPI_ROOT ? value(me, 0, i) : -1;
   if (root == MPI_PROC_NULL) RUN(MPI_Bcast, MPI_Ibcast, NULL, 0, MPI_INT, root);
   else RUN(MPI_Bcast, MPI_Ibcast, buf, N, MPI_INT, root);
@@ -110,7 +121,8 @@ static void affine_reductions(MPI_Comm c, int group, int nonblocking) {
   RUN(MPI_Reduce, MPI_Ireduce, in, out, 3, pair, op, group == 1 ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL);
   for (int i = 0; i < 3 && group == 0 && rank == 0; i++) {
     affine want = all_of(other_world, others, i);
-    CHECK(want.a == out[i].a && want.b == out[i].b, "reduce: %ld %ld, want %ld %ld", out[i].a, out[i].b, want.a, want.b);
+    CHECK(want.a == out[i].a && want.b == out[i].b, "reduce: %ld %ld, want %ld %ld", out[i].a, out[i].b, want.a,
+          want.b);
   }
   MPI_Op_free(&op);
   MPI_Type_free(&pair);
@@ -150,7 +162,8 @@ static void everyone(MPI_Comm c, int nonblocking) {
   MPI_Datatype wide;
   MPI_Type_create_resized(gaps, 0, 2 * sizeof(int), &wide);
   MPI_Type_commit(&wide);
-  for (int k = 0; k < n; k++) types[k] = wide, ints[k] = MPI_INT, displs[k] *= sizeof(int), rdispls[k] *= 2 * sizeof(int);
+  for (int k = 0; k < n; k++)
+    types[k] = wide, ints[k] = MPI_INT, displs[k] *= sizeof(int), rdispls[k] *= 2 * sizeof(int);
   memset(out, 0xff, sizeof out);
   RUN(MPI_Alltoallw, MPI_Ialltoallw, buf, counts, displs, ints, out, rcounts, rdispls, types);
   for (int k = 0; k < n; k++)

@@ -1,16 +1,16 @@
-/* Intercommunicators between groups of every shape: making and merging them, what they are, point to point in all modes, and
- * what is made from them. Collectives over them are in coll/inter.c. */
+/* Intercommunicators between groups of every shape: making and merging them, what they are, point
+ * to point in all modes, and what is made from them. Collectives over them are in coll/inter.c. */
 #include "check.h"
 
 static MPI_Comm world;
-static int mine, others, rank; /* sizes of the groups, my rank in mine */
+static int mine, others, rank;    /* sizes of the groups, my rank in mine */
 static int my_first, other_first; /* world ranks of the groups' first members */
 
 /* How the world falls into two groups; -1: in neither. */
 static int shape(int which, int r) {
   switch (which) {
   case 0: return r >= (np + 1) / 2;
-  case 1: return r % 2 == 0;     /* the group with rank 0 is not the first */
+  case 1: return r % 2 == 0; /* the group with rank 0 is not the first */
   case 2: return r != np - 1;
   default: return r < np - 2 ? -1 : r == np - 1; /* two single ranks */
   }
@@ -40,7 +40,8 @@ static void describe(const char *what, MPI_Comm c) {
     int all[64];
     for (int i = 0; i < size; i++) all[i] = i;
     MPI_Group_translate_ranks(g[k], size, all, w, ranks[k]);
-    for (int i = 0; i < size; i++) n += snprintf(text + n, sizeof text - n, "%s%d", i ? "," : k ? " / " : " ", ranks[k][i]);
+    for (int i = 0; i < size; i++)
+      n += snprintf(text + n, sizeof text - n, "%s%d", i ? "," : k ? " / " : " ", ranks[k][i]);
     MPI_Group_free(&g[k]);
   }
   MPI_Group_free(&w);
@@ -103,7 +104,8 @@ static void modes(MPI_Comm c) {
   for (int i = 0; i < n; i++) MPI_Request_free(&r[i]);
   for (int p = 0; p < others; p++) line("persistent from %d: %d", p, from[p]);
 
-  /* Probes with wildcards, matched ones too; then a ring of Sendrecv to the same rank over there. */
+  /* Probes with wildcards, matched ones too; then a ring of Sendrecv to the same rank over
+   * there. */
   for (int p = 0; p < others; p++) {
     MPI_Isend(&x, 1, MPI_INT, p, 30 + rank, c, &r[2 * p]);
     MPI_Isend(&x, 1, MPI_INT, p, 130 + rank, c, &r[2 * p + 1]);
@@ -173,7 +175,9 @@ static void errors(MPI_Comm c) {
 }
 
 static int copies, deletions;
-static int copy(MPI_Comm c, int key, void *extra, void *value, void *out, int *flag) { return copies++, *(void **)out = value, *flag = 1, MPI_SUCCESS; }
+static int copy(MPI_Comm c, int key, void *extra, void *value, void *out, int *flag) {
+  return copies++, *(void **)out = value, *flag = 1, MPI_SUCCESS;
+}
 static int del(MPI_Comm c, int key, void *value, void *extra) { return deletions++, MPI_SUCCESS; }
 
 static void made_from(MPI_Comm c) {
@@ -270,7 +274,9 @@ static void each(int which) {
   /* The last member leads, and only leaders know the peer communicator. */
   int root = mine - 1, leader = rank == root, count = 0;
   for (int w = 0; w < np; w++) count += shape(which, w) == !group;
-  SAME(MPI_Intercomm_create(local, root, leader ? world : MPI_COMM_NULL, leader ? world_rank(which, !group, count - 1) : -5, 9 + which, &c), MPI_SUCCESS, "Intercomm_create");
+  SAME(MPI_Intercomm_create(local, root, leader ? world : MPI_COMM_NULL,
+                            leader ? world_rank(which, !group, count - 1) : -5, 9 + which, &c),
+       MPI_SUCCESS, "Intercomm_create");
   MPI_Comm_free(&local); /* not needed any more */
   MPI_Comm_remote_size(c, &others);
   SAME(others, count, "the other group's size");

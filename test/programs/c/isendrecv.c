@@ -1,5 +1,7 @@
-/* MPI 4: MPI_Isendrecv and MPI_Isendrecv_replace, several at once, with derived types that are freed at once, from anybody, with MPI_PROC_NULL, completed in all ways. An MPI 3
- * library prints the same by a receive and a send; MPICH 4.0 by itself does not fill in the statuses, and fails where a type is freed.
+/* MPI 4: MPI_Isendrecv and MPI_Isendrecv_replace, several at once, with derived types that are
+ * freed at once, from anybody, with MPI_PROC_NULL, completed in all ways. An MPI 3 library prints
+ * the same by a receive and a send; MPICH 4.0 by itself does not fill in the statuses, and fails
+ * where a type is freed.
  */
 #include "check.h"
 
@@ -10,14 +12,16 @@ enum { N = 20000, ROUNDS = 6, MOST = 8 };
 #define both_big MPI_Isendrecv_c
 #define replace MPI_Isendrecv_replace
 #else
-static int both(const void *out, int n, MPI_Datatype type, int dest, int tag, void *in, int m, MPI_Datatype in_type, int source, int in_tag, MPI_Comm c, MPI_Request *r) {
+static int both(const void *out, int n, MPI_Datatype type, int dest, int tag, void *in, int m, MPI_Datatype in_type,
+                int source, int in_tag, MPI_Comm c, MPI_Request *r) {
   MPI_Request sent;
   MPI_Irecv(in, m, in_type, source, in_tag, c, r);
   MPI_Isend(out, n, type, dest, tag, c, &sent);
   return MPI_Request_free(&sent); /* all wait for an answer before the memory goes */
 }
 #define both_big both
-static int replace(void *buf, int n, MPI_Datatype type, int dest, int tag, int source, int in_tag, MPI_Comm c, MPI_Request *r) {
+static int replace(void *buf, int n, MPI_Datatype type, int dest, int tag, int source, int in_tag, MPI_Comm c,
+                   MPI_Request *r) {
   int bytes, at = 0;
   MPI_Pack_size(n, type, c, &bytes);
   void *copy = malloc(bytes); /* for good */
@@ -44,7 +48,9 @@ static void ring(MPI_Comm c) {
       fill(out[k], n * sizeof(int), 1000 * me + 10 * round + k);
       memset(in[k], 0, sizeof in[k]);
       if (k == 5) both_big(out[k], n, MPI_INT, to, k, in[k], N, MPI_INT, from, k, c, &r[k]);
-      else both(out[k], n, MPI_INT, to, k, in[k], N, MPI_INT, k == 6 ? MPI_ANY_SOURCE : from, k == 7 ? MPI_ANY_TAG : k, c, &r[k]);
+      else
+        both(out[k], n, MPI_INT, to, k, in[k], N, MPI_INT, k == 6 ? MPI_ANY_SOURCE : from, k == 7 ? MPI_ANY_TAG : k, c,
+             &r[k]);
       if (k == 7) MPI_Wait(&r[k], &s[k]); /* or any later message would do too */
     }
     int left_over = MOST - 1, flag = 0, at;
@@ -52,7 +58,8 @@ static void ring(MPI_Comm c) {
     else if (round % 3 == 1) {
       MPI_Status one;
       for (; left_over; left_over--) MPI_Waitany(MOST - 1, r, &at, &one), s[at] = one;
-    } else while (!flag) MPI_Testall(MOST - 1, r, &flag, s);
+    } else
+      while (!flag) MPI_Testall(MOST - 1, r, &flag, s);
     for (int k = 0; k < MOST; k++) {
       int n = k % 2 ? N : 10 + k, from = k % 4 < 2 ? left : right;
       CHECK(filled(in[k], n * sizeof(int), 1000 * from + 10 * round + k), "round %d, exchange %d", round, k);

@@ -1,5 +1,6 @@
-/* Operations of every kind again and again: memory and file descriptors have to stay as they are after the first tenth. argv[1] is how
- * many operations there are in all. Every rank looks at itself. */
+/* Operations of every kind again and again: memory and file descriptors have to stay as they are
+ * after the first tenth. argv[1] is how many operations there are in all. Every rank looks at
+ * itself. */
 #include "check.h"
 #include <dirent.h>
 #include <unistd.h>
@@ -24,7 +25,8 @@ static int descriptors(void) {
 
 static double out[LARGE], in[LARGE];
 
-/* One operation of each kind with the neighbours in a ring, so with other clusters too; how many there were. */
+/* One operation of each kind with the neighbours in a ring, so with other clusters too; how many
+ * there were. */
 static int round_of(int turn, MPI_Comm c) {
   int to = (me + 1) % np, from = (me + np - 1) % np, n = turn % 16 == 0 ? LARGE : SMALL, flag, done = 0;
   MPI_Request r[4];
@@ -110,6 +112,7 @@ int main(int argc, char **argv) {
   long grown = resident_kb() - kb;
   CHECK(grown < GROWTH_KB, "%ld KiB more than after the first tenth of %ld operations", grown, done);
   SAME(descriptors(), fds, "open file descriptors");
-  fprintf(stderr, "rank %d: %ld operations, %ld KiB at first, %+ld KiB since, %ld descriptors\n", me, done, kb, grown, fds);
+  fprintf(stderr, "rank %d: %ld operations, %ld KiB at first, %+ld KiB since, %ld descriptors\n", me, done, kb, grown,
+          fds);
   return finish();
 }

@@ -1,4 +1,5 @@
-/* Rank 0 comes late to a barrier. The others wait for it; each looks whether its thread has slept meanwhile, as it should with ZIPPER_POLL=adaptive and event. */
+/* Rank 0 comes late to a barrier. The others wait for it; each looks whether its thread has slept
+ * meanwhile, as it should with ZIPPER_POLL=adaptive and event. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
-/* MPI 4: persistent collectives of all kinds, started in another order by every process, round after round, their types, operator and
- * communicators freed after the initialization; and big-count forms with arrays. An MPI 3 library prints the same by nonblocking and
- * short forms.
+/* MPI 4: persistent collectives of all kinds, started in another order by every process, round
+ * after round, their types, operator and communicators freed after the initialization; and
+ * big-count forms with arrays. An MPI 3 library prints the same by nonblocking and short forms.
  */
 #include "check.h"
 
@@ -31,7 +31,8 @@ static MPI_Datatype gap; /* every second int */
 static MPI_Op maps;
 static MPI_Comm all, ring, other;
 
-/* Associative, not commutative: maps x → ax + b, one after the other: (a, b) · (c, d) = (ac, ad + b). */
+/* Associative, not commutative: maps x → ax + b, one after the other: (a, b) · (c, d) = (ac, ad +
+ * b). */
 static void compose(void *a, void *b, int *n, MPI_Datatype *type) {
   unsigned *x = a, *y = b;
   (void)type;
@@ -64,7 +65,8 @@ static int issue(int k, MPI_Request *r) {
   case 16: return P(Reduce_scatter_block, Ireduce_scatter_block, i, o, 12, MPI_INT, MPI_MIN, all);
   case 17: return P(Neighbor_allgather, Ineighbor_allgather, i, 9, gap, o, 9, MPI_INT, ring);
   case 18: return P(Neighbor_alltoall, Ineighbor_alltoall, i, 9, MPI_INT, o, 9, gap, ring);
-  case 19: return P(Neighbor_alltoallv, Ineighbor_alltoallv, i, counts, displs, MPI_INT, o, counts, displs, MPI_INT, ring);
+  case 19:
+    return P(Neighbor_alltoallv, Ineighbor_alltoallv, i, counts, displs, MPI_INT, o, counts, displs, MPI_INT, ring);
   case 20: return P(Allreduce, Iallreduce, i, o, 21, MPI_INT, MPI_SUM, other);
   case 21: return P(Allgather, Iallgather, i, 10, gap, o, 10, MPI_INT, other);
   case 22: return P_C(Gatherv, Igatherv, i, counts[me], MPI_INT, o, big, places, MPI_INT, root, all);
@@ -109,9 +111,12 @@ static void persistent(void) {
 #endif
     }
     if (round % 4 == 0) MPI_Waitall(KINDS, r, MPI_STATUSES_IGNORE);
-    else if (round % 4 == 1) for (; left > 0; left -= some) MPI_Waitsome(KINDS, r, &some, which, MPI_STATUSES_IGNORE);
-    else if (round % 4 == 2) for (flag = 0; !flag;) MPI_Testall(KINDS, r, &flag, MPI_STATUSES_IGNORE);
-    else for (int k = KINDS - 1; k >= 0; k--) MPI_Wait(&r[k], MPI_STATUS_IGNORE);
+    else if (round % 4 == 1)
+      for (; left > 0; left -= some) MPI_Waitsome(KINDS, r, &some, which, MPI_STATUSES_IGNORE);
+    else if (round % 4 == 2)
+      for (flag = 0; !flag;) MPI_Testall(KINDS, r, &flag, MPI_STATUSES_IGNORE);
+    else
+      for (int k = KINDS - 1; k >= 0; k--) MPI_Wait(&r[k], MPI_STATUS_IGNORE);
     for (int k = 0; k < KINDS; k++) {
       CHECK((r[k] != MPI_REQUEST_NULL) == PERSISTENT, "request of kind %d after round %d", k, round);
       h = digest(h, out[k], 2 * N * MOST * sizeof **out);
@@ -147,7 +152,8 @@ static void arrays(void) {
   C(Neighbor_alltoallw)(i, big, at, pairs, o, big, at, pairs, ring), show("neighbor_alltoallw");
   C(Allgatherv)(i, 11, MPI_INT, o, big, places, MPI_INT, other), show("allgatherv, two groups");
   C(Ialltoallv)(i, big, places, gap, o, big, places, gap, all, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), show("ialltoallv");
-  C(Iscatterv)(i, big, places, MPI_INT, o, counts[me], gap, root, all, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), show("iscatterv");
+  C(Iscatterv)
+  (i, big, places, MPI_INT, o, counts[me], gap, root, all, &r), MPI_Wait(&r, MPI_STATUS_IGNORE), show("iscatterv");
 }
 
 /* Types that big-count functions made, between neighbours and to all. */
@@ -167,7 +173,8 @@ static void types(void) {
     MPI_Status s;
     int n = 0;
     MPI_Type_commit(&t[k]);
-    SAME(MPI_Sendrecv(in[0], 5, t[k], (me + 1) % np, k, out[0], 5, t[k], (me + np - 1) % np, k, all, &s), MPI_SUCCESS, "Sendrecv");
+    SAME(MPI_Sendrecv(in[0], 5, t[k], (me + 1) % np, k, out[0], 5, t[k], (me + np - 1) % np, k, all, &s), MPI_SUCCESS,
+         "Sendrecv");
     MPI_Get_count(&s, t[k], &n);
     SAME(n, 5, "elements");
     MPI_Bcast(out[0], 7, t[k], np - 1, all);
@@ -181,7 +188,8 @@ int main(int argc, char **argv) {
   int before = 0;
   MPI_Comm half;
   CHECK(np <= MOST, "too many processes");
-  for (int k = 0; k < KINDS; k++) in[k] = malloc(2 * N * MOST * sizeof **in), out[k] = malloc(2 * N * MOST * sizeof **out);
+  for (int k = 0; k < KINDS; k++)
+    in[k] = malloc(2 * N * MOST * sizeof **in), out[k] = malloc(2 * N * MOST * sizeof **out);
   for (int p = 0; p < MOST; p++, before += 40) {
     counts[p] = big[p] = 11, displs[p] = places[p] = before, offsets[p] = wide[p] = before * (int)sizeof(int);
     MPI_Type_contiguous(2, MPI_INT, &pairs[p]);

@@ -31,7 +31,8 @@ int main(int argc, char **argv) {
     if (other != me) {
       int v[3] = {-1, -1, -1};
       MPI_Request q[3];
-      for (int i = 0; i < 3; i++) MPI_Irecv(&v[i], 1, MPI_INT, i == 1 ? MPI_ANY_SOURCE : other, 13 + 100 * (me + other), MPI_COMM_WORLD, &q[i]);
+      for (int i = 0; i < 3; i++)
+        MPI_Irecv(&v[i], 1, MPI_INT, i == 1 ? MPI_ANY_SOURCE : other, 13 + 100 * (me + other), MPI_COMM_WORLD, &q[i]);
       MPI_Cancel(&q[1]);
       MPI_Wait(&q[1], &st);
       MPI_Test_cancelled(&st, &flag);
@@ -46,7 +47,8 @@ int main(int argc, char **argv) {
       SAME(v[1], -1, "cancelled one");
       SAME(v[2], 10 * other + 1, "third");
     }
-    /* A receive that waited behind one for anybody, and goes on by itself when that one is cancelled, is cancelled too. */
+    /* A receive that waited behind one for anybody, and goes on by itself when that one is
+     * cancelled, is cancelled too. */
     MPI_Request behind;
     int z = -1;
     MPI_Irecv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 21, MPI_COMM_WORLD, &r);
@@ -64,7 +66,8 @@ int main(int argc, char **argv) {
     SAME(x, other + 1000, "received after both");
     SAME(z, -1, "in the cancelled one");
     MPI_Barrier(MPI_COMM_WORLD);
-    /* A receive that matched already cannot be cancelled: the synchronous send is over, so it has matched. */
+    /* A receive that matched already cannot be cancelled: the synchronous send is over, so it has
+     * matched. */
     if (other != me) {
       x = -1;
       MPI_Irecv(&x, 1, MPI_INT, other, 14, MPI_COMM_WORLD, &r);
@@ -80,7 +83,8 @@ int main(int argc, char **argv) {
       SAME(n, 1, "count");
       SAME(x, other + 1000, "data of the matched receive");
     }
-    /* Cancel of a send succeeds or not; the sender says which, and the receiver gets exactly what was not cancelled. */
+    /* Cancel of a send succeeds or not; the sender says which, and the receiver gets exactly what
+     * was not cancelled. */
     if (other != me) {
       int size = p % 2 ? 200000 : 10;
       char *out = malloc(size), *in = malloc(size);
@@ -89,7 +93,8 @@ int main(int argc, char **argv) {
       MPI_Cancel(&s);
       MPI_Request t;
       int gone, theirs;
-      /* The send may only end when the receiver receives: so the fate must be known without that, or the receive comes first. */
+      /* The send may only end when the receiver receives: so the fate must be known without that,
+       * or the receive comes first. */
       MPI_Irecv(in, size, MPI_CHAR, other, 16, MPI_COMM_WORLD, &t);
       MPI_Wait(&s, &st);
       MPI_Test_cancelled(&st, &gone);
@@ -101,7 +106,8 @@ int main(int argc, char **argv) {
       if (!theirs) CHECK(filled(in, size, other), "data of the send that was not cancelled");
       free(out), free(in);
     }
-    /* An active send is freed; the message arrives all the same. The reply says that the buffer is free. */
+    /* An active send is freed; the message arrives all the same. The reply says that the buffer is
+     * free. */
     int *out = malloc(50000 * sizeof *out), *in = malloc(50000 * sizeof *in);
     fill(out, 50000 * sizeof *out, me + 7);
     MPI_Irecv(in, 50000, MPI_INT, other, 18, MPI_COMM_WORLD, &r);
@@ -110,7 +116,8 @@ int main(int argc, char **argv) {
     CHECK(s == MPI_REQUEST_NULL, "Request_free left the handle");
     MPI_Wait(&r, &st);
     CHECK(filled(in, 50000 * sizeof *in, other + 7), "data of a freed send");
-    if (other != me) MPI_Sendrecv(&x, 1, MPI_INT, other, 19, &y, 1, MPI_INT, other, 19, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (other != me)
+      MPI_Sendrecv(&x, 1, MPI_INT, other, 19, &y, 1, MPI_INT, other, 19, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     y = me + 1000;
     free(out), free(in);
     /* A receive is freed before its message comes; the message after it is for the next receive. */

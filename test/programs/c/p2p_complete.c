@@ -1,4 +1,5 @@
-/* Every form of Wait and Test over arrays that mix null, persistent, local, remote, self, wildcard and PROC_NULL requests. */
+/* Every form of Wait and Test over arrays that mix null, persistent, local, remote, self, wildcard
+ * and PROC_NULL requests. */
 #include "check.h"
 
 enum { EACH = 3, FORMS = 9 };
@@ -7,10 +8,12 @@ static void check_empty(const MPI_Status *st, const char *what) {
   int n = -1, cancelled = -1;
   MPI_Get_count((MPI_Status *)st, MPI_INT, &n);
   MPI_Test_cancelled((MPI_Status *)st, &cancelled);
-  CHECK(st->MPI_SOURCE == MPI_ANY_SOURCE && st->MPI_TAG == MPI_ANY_TAG && n == 0 && cancelled == 0, "%s: status not empty", what);
+  CHECK(st->MPI_SOURCE == MPI_ANY_SOURCE && st->MPI_TAG == MPI_ANY_TAG && n == 0 && cancelled == 0,
+        "%s: status not empty", what);
 }
 
-/* Completes requests r[0..n) in the given form; done[i] counts completions; st[i] holds the last status. */
+/* Completes requests r[0..n) in the given form; done[i] counts completions; st[i] holds the last
+ * status. */
 static void complete(int form, int n, MPI_Request *r, int *done, MPI_Status *st, int expected) {
   int index, flag, some, *indices = malloc(n * sizeof *indices);
   MPI_Status one, *many = malloc(n * sizeof *many);
@@ -86,7 +89,8 @@ int main(int argc, char **argv) {
       int n = 0, max = 2 * EACH * np + 8, expected = 0;
       MPI_Request *r = malloc(max * sizeof *r);
       MPI_Status *st = malloc(max * sizeof *st);
-      int *done = calloc(max, sizeof *done), *kind = calloc(max, sizeof *kind), *from = calloc(max, sizeof *from), *tag = calloc(max, sizeof *tag);
+      int *done = calloc(max, sizeof *done), *kind = calloc(max, sizeof *kind), *from = calloc(max, sizeof *from),
+          *tag = calloc(max, sizeof *tag);
       int lengths[EACH] = {1, 400, 30000};
       int *in = malloc((size_t)max * 30000 * sizeof *in), *out = malloc((size_t)max * 30000 * sizeof *out);
       memset(st, 0, max * sizeof *st);
@@ -98,7 +102,8 @@ int main(int argc, char **argv) {
           int source = (k + p + form) % 3 == 0 ? MPI_ANY_SOURCE : p;
           int *buf = in + (size_t)n * 30000, t = 1000 * form + 10 * p + k;
           kind[n] = RECEIVE, from[n] = p, tag[n] = t, expected++;
-          if (persistent && k == 1) MPI_Recv_init(buf, lengths[k], MPI_INT, source, t, MPI_COMM_WORLD, &r[n]), MPI_Start(&r[n]);
+          if (persistent && k == 1)
+            MPI_Recv_init(buf, lengths[k], MPI_INT, source, t, MPI_COMM_WORLD, &r[n]), MPI_Start(&r[n]);
           else MPI_Irecv(buf, lengths[k], MPI_INT, source, t, MPI_COMM_WORLD, &r[n]);
           n++;
           if (p == np / 2 && k == 1) r[n++] = MPI_REQUEST_NULL;
@@ -116,12 +121,14 @@ int main(int argc, char **argv) {
           int *buf = out + (size_t)n * 30000, t = 1000 * form + 10 * me + k;
           fill(buf, lengths[k] * sizeof *buf, me * 100 + p * 10 + k);
           kind[n] = SEND, expected++;
-          if (persistent && k == 2) MPI_Send_init(buf, lengths[k], MPI_INT, p, t, MPI_COMM_WORLD, &r[n]), MPI_Start(&r[n]);
+          if (persistent && k == 2)
+            MPI_Send_init(buf, lengths[k], MPI_INT, p, t, MPI_COMM_WORLD, &r[n]), MPI_Start(&r[n]);
           else if (k == 1) MPI_Issend(buf, lengths[k], MPI_INT, p, t, MPI_COMM_WORLD, &r[n]);
           else MPI_Isend(buf, lengths[k], MPI_INT, p, t, MPI_COMM_WORLD, &r[n]);
           n++;
         }
-      if (persistent && (form == 0 || form == 8)) { /* an inactive request counts as done at once, with an empty status */
+      /* an inactive request counts as done at once, with an empty status */
+      if (persistent && (form == 0 || form == 8)) {
         MPI_Wait(&r[inactive], &st[inactive]);
         check_empty(&st[inactive], "Wait of an inactive request");
         int flag = 0;
@@ -146,8 +153,8 @@ int main(int argc, char **argv) {
         MPI_Get_count(&st[i], MPI_INT, &count);
         if (count != lengths[k] || st[i].MPI_SOURCE != from[i] || st[i].MPI_TAG != tag[i] ||
             !filled(in + (size_t)i * 30000, lengths[k] * sizeof *in, from[i] * 100 + me * 10 + k))
-          failed(__FILE__, __LINE__, "form %d request %d: count %d source %d tag %d, want %d %d %d", form, i, count, st[i].MPI_SOURCE, st[i].MPI_TAG,
-                 lengths[k], from[i], tag[i]);
+          failed(__FILE__, __LINE__, "form %d request %d: count %d source %d tag %d, want %d %d %d", form, i, count,
+                 st[i].MPI_SOURCE, st[i].MPI_TAG, lengths[k], from[i], tag[i]);
         sum = digest(sum, in + (size_t)i * 30000, lengths[k] * sizeof *in);
       }
       for (int i = 0; i < n; i++)
@@ -181,8 +188,8 @@ int main(int argc, char **argv) {
     SAME(x, 7, "received");
     check_empty(&st[0], "Waitall of a null request");
   }
-  /* Rank 0 only tests until the last rank's message is here, which comes when 1 has got all of 0's: in all the forms testing has to move the
-   * large local message on. */
+  /* Rank 0 only tests until the last rank's message is here, which comes when 1 has got all of 0's:
+   * in all the forms testing has to move the large local message on. */
   for (int form = 0; form < 4 && np > 2; form++) {
     enum { LARGE = 200000 };
     int *large = calloc(LARGE, sizeof *large), token = form, got = -1, flag = 0, index, some, indices[2], last = np - 1;
@@ -192,8 +199,7 @@ int main(int argc, char **argv) {
       MPI_Irecv(&got, 1, MPI_INT, last, 5001, MPI_COMM_WORLD, &r[0]);
       large[LARGE - 1] = form;
       MPI_Isend(large, LARGE, MPI_INT, 1, 5000, MPI_COMM_WORLD, &r[1]);
-      while (r[0] != MPI_REQUEST_NULL)
-        switch (form) {
+      while (r[0] != MPI_REQUEST_NULL) switch (form) {
         case 0: MPI_Testall(2, r, &flag, st); break;
         case 1: MPI_Test(&r[0], &flag, st); break;
         case 2: MPI_Testany(1, r, &index, &flag, st); break;

@@ -1,6 +1,7 @@
-/* Errors that are returned, with a world that goes on afterwards: truncation in every form, bad arguments. Only classes are
- * checked. The argument is the longest message in ints (default 100): Open MPI 4.1 writes past the end of a too short buffer when
- * a longer one comes from a rank of the same host, so more can be asked only where all partners are remote.
+/* Errors that are returned, with a world that goes on afterwards: truncation in every form, bad
+ * arguments. Only classes are checked. The argument is the longest message in ints (default 100):
+ * Open MPI 4.1 writes past the end of a too short buffer when a longer one comes from a rank of the
+ * same host, so more can be asked only where all partners are remote.
  */
 #include "check.h"
 
@@ -9,7 +10,11 @@ static int class_of(int code) {
   MPI_Error_class(code, &c);
   return c;
 }
-#define CLASS(call, want) do { int code_ = (call); CHECK(class_of(code_) == (want), "class %d", class_of(code_)); } while (0)
+#define CLASS(call, want)                                          \
+  do {                                                             \
+    int code_ = (call);                                            \
+    CHECK(class_of(code_) == (want), "class %d", class_of(code_)); \
+  } while (0)
 
 static int calls;
 static void count_call(MPI_Comm *comm, int *code, ...) {
@@ -17,7 +22,8 @@ static void count_call(MPI_Comm *comm, int *code, ...) {
   calls++;
 }
 
-/* Where the send of a pair does not start, here to oneself, its receive is taken back: what comes later is for a later receive. */
+/* Where the send of a pair does not start, here to oneself, its receive is taken back: what comes
+ * later is for a later receive. */
 static void half(void) {
   MPI_Datatype loose; /* not committed */
   MPI_Type_contiguous(1, MPI_INT, &loose);
@@ -26,7 +32,9 @@ static void half(void) {
       int to = (me + shift) % np, from = (me + np - shift) % np, never = -1, x[2] = {-1, -1}, y[2] = {me, me + 100};
       MPI_Request s[2];
       MPI_Status st[2];
-      CLASS(MPI_Sendrecv(y, 1, loose, me, 60, &never, 1, MPI_INT, wild ? MPI_ANY_SOURCE : from, 60, MPI_COMM_WORLD, MPI_STATUS_IGNORE), MPI_ERR_TYPE);
+      CLASS(MPI_Sendrecv(y, 1, loose, me, 60, &never, 1, MPI_INT, wild ? MPI_ANY_SOURCE : from, 60, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE),
+            MPI_ERR_TYPE);
       MPI_Barrier(MPI_COMM_WORLD);
       for (int i = 0; i < 2; i++) MPI_Isend(&y[i], 1, MPI_INT, to, 60, MPI_COMM_WORLD, &s[i]);
       MPI_Recv(&x[0], 1, MPI_INT, from, 60, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -39,8 +47,13 @@ static void half(void) {
   MPI_Type_free(&loose);
 }
 
-/* Results that have no place to go. Native libraries differ in the class, and Open MPI 4.1 crashes in some others. */
-#define ABSENT(call) do { int code_ = (call), class_ = class_of(code_); CHECK(class_ == MPI_ERR_ARG || class_ == MPI_ERR_REQUEST, #call ": class %d", class_); } while (0)
+/* Results that have no place to go. Native libraries differ in the class, and Open MPI 4.1 crashes
+ * in some others. */
+#define ABSENT(call)                                                                       \
+  do {                                                                                     \
+    int code_ = (call), class_ = class_of(code_);                                          \
+    CHECK(class_ == MPI_ERR_ARG || class_ == MPI_ERR_REQUEST, #call ": class %d", class_); \
+  } while (0)
 static void absent(void) {
   int x = 0, flag, other = (me + 1) % np;
   MPI_Request null = MPI_REQUEST_NULL;
@@ -69,7 +82,7 @@ int main(int argc, char **argv) {
   int limit = argc > 1 ? atoi(argv[1]) : 100;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   static const int lengths[] = {10, 90, 900, 200000}; /* of ints: eager and rendezvous */
-  for (int shift = 1; shift < np; shift++) { /* not to oneself: there Open MPI does not always notice */
+  for (int shift = 1; shift < np; shift++) {          /* not to oneself: there Open MPI does not always notice */
     int to = (me + shift) % np, from = (me + np - shift) % np;
     for (int k = 0; k < 4; k++)
       for (int form = 0; form < 5; form++) {
@@ -77,7 +90,10 @@ int main(int argc, char **argv) {
         int *out = malloc(n * sizeof *out), *in = malloc(n * sizeof *in);
         MPI_Request s[2], r[2];
         MPI_Status st[2];
-        if (n > limit) { free(out), free(in); continue; }
+        if (n > limit) {
+          free(out), free(in);
+          continue;
+        }
         fill(out, n * sizeof *out, me);
         memset(in, 0x77, n * sizeof *in);
         if (form == 1 || form == 2) { /* posted before */
@@ -87,7 +103,9 @@ int main(int argc, char **argv) {
         MPI_Isend(out, n, MPI_INT, to, 50 + 10 * me, MPI_COMM_WORLD, &s[0]);
         MPI_Isend(&y, 1, MPI_INT, to, 51 + 10 * me, MPI_COMM_WORLD, &s[1]);
         switch (form) {
-        case 0: CLASS(MPI_Recv(in, room, MPI_INT, from, 50 + 10 * from, MPI_COMM_WORLD, &st[0]), MPI_ERR_TRUNCATE); break;
+        case 0:
+          CLASS(MPI_Recv(in, room, MPI_INT, from, 50 + 10 * from, MPI_COMM_WORLD, &st[0]), MPI_ERR_TRUNCATE);
+          break;
         case 1: CLASS(MPI_Wait(&r[0], &st[0]), MPI_ERR_TRUNCATE); break;
         case 2: {
           int code = MPI_Waitall(2, r, st);
@@ -116,7 +134,8 @@ int main(int argc, char **argv) {
         }
         SAME(in[room], 0x77777777, "word past the end of a truncated message");
         SAME(in[n - 1], 0x77777777, "last word");
-        if (form == 0 || form == 3 || form == 4) MPI_Recv(&x, 1, MPI_INT, from, 51 + 10 * from, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (form == 0 || form == 3 || form == 4)
+          MPI_Recv(&x, 1, MPI_INT, from, 51 + 10 * from, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (form == 1) MPI_Wait(&r[1], MPI_STATUS_IGNORE);
         SAME(x, from, "message after the truncated one");
         MPI_Waitall(2, s, st);
@@ -162,7 +181,8 @@ int main(int argc, char **argv) {
     CLASS(MPI_Send(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD), MPI_ERR_BUFFER);
     CLASS(MPI_Irecv(NULL, 1, MPI_INT, (me + shift) % np, 1, MPI_COMM_WORLD, &r), MPI_ERR_BUFFER);
   }
-  /* an operator that is not for the type: the same at all ranks, raised once, on no other communicator (MPI_COMM_WORLD's would end the job) */
+  /* an operator that is not for the type: the same at all ranks, raised once, on no other
+   * communicator (MPI_COMM_WORLD's would end the job) */
   MPI_Comm own;
   MPI_Errhandler handler;
   double a = 1, b = 2;
@@ -176,7 +196,8 @@ int main(int argc, char **argv) {
   SAME(calls, 3, "calls of the error handler");
   MPI_Datatype uncommitted;
   MPI_Type_vector(2, 1, 2, MPI_INT, &uncommitted);
-  for (int shift = 1; shift < np; shift++) CLASS(MPI_Send(text, 1, uncommitted, (me + shift) % np, 1, own), MPI_ERR_TYPE);
+  for (int shift = 1; shift < np; shift++)
+    CLASS(MPI_Send(text, 1, uncommitted, (me + shift) % np, 1, own), MPI_ERR_TYPE);
   SAME(calls, 2 + np, "calls of the error handler");
   CLASS(MPI_Allreduce(&a, &b, 1, MPI_DOUBLE, MPI_SUM, own), MPI_SUCCESS);
   SAME(b, np, "the sum after that");

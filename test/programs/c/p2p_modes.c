@@ -1,5 +1,5 @@
-/* Every mode of sending, blocking and nonblocking, from 0 bytes to 4 MiB (or to the number of bytes given as argument), the receive
- * posted before the send and after it.
+/* Every mode of sending, blocking and nonblocking, from 0 bytes to 4 MiB (or to the number of bytes
+ * given as argument), the receive posted before the send and after it.
  */
 #include "check.h"
 
@@ -24,16 +24,18 @@ static void send_start(int mode, const void *p, int n, int to, int tag, MPI_Requ
   }
 }
 
-static void received(const char *what, int mode, const unsigned char *p, int n, int from, uint64_t seed, const MPI_Status *status) {
+static void received(const char *what, int mode, const unsigned char *p, int n, int from, uint64_t seed,
+                     const MPI_Status *status) {
   int count = -1;
   MPI_Get_count((MPI_Status *)status, MPI_BYTE, &count);
   if (count != n || status->MPI_SOURCE != from || !filled(p, n, seed) || p[n] != 0x5a)
-    failed(__FILE__, __LINE__, "%s %s of %d bytes from %d: count %d source %d %s", what, mode_name[mode], n, from, count, status->MPI_SOURCE,
-           p[n] != 0x5a ? "wrote past the end" : "");
+    failed(__FILE__, __LINE__, "%s %s of %d bytes from %d: count %d source %d %s", what, mode_name[mode], n, from,
+           count, status->MPI_SOURCE, p[n] != 0x5a ? "wrote past the end" : "");
 }
 
 int main(int argc, char **argv) {
-  static const long sizes[] = {0, 1, 3, 8, 100, 1000, 4096, 65535, 65536, 65537, 200000, 1 << 20, (4 << 20) - 5, 16 << 20, 64 << 20, 256 << 20};
+  static const long sizes[] = {0,     1,     3,      8,       100,           1000,     4096,     65535,
+                               65536, 65537, 200000, 1 << 20, (4 << 20) - 5, 16 << 20, 64 << 20, 256 << 20};
   start(&argc, &argv);
   long limit = argc > 1 ? atol(argv[1]) : 4 << 20;
   for (unsigned s = 0; s < sizeof sizes / sizeof *sizes && sizes[s] <= limit; s++) {
@@ -43,7 +45,7 @@ int main(int argc, char **argv) {
     int detached;
     uint64_t sum = 0;
     MPI_Buffer_attach(buffer, n + 2 * MPI_BSEND_OVERHEAD);
-    for (int shift = 1; shift < np; shift = n > 100000 ? shift + np / 2 + 1 : shift + 1) {
+    for (int shift = 1; shift<np; shift = n> 100000 ? shift + np / 2 + 1 : shift + 1) {
       int to = (me + shift) % np, from = (me + np - shift) % np;
       for (int mode = 0; mode < MODES; mode++) {
         uint64_t seed = (uint64_t)s << 32 | shift << 8 | mode;
@@ -66,7 +68,8 @@ int main(int argc, char **argv) {
           MPI_Buffer_attach(buffer, n + 2 * MPI_BSEND_OVERHEAD);
         }
 
-        /* Nonblocking; except for ready mode the message is under way before the receive is posted. */
+        /* Nonblocking; except for ready mode the message is under way before the receive is
+         * posted. */
         seed += 1 << 20;
         fill(out, n, seed + ((uint64_t)me << 48));
         if (mode == READY) {
@@ -97,7 +100,8 @@ int main(int argc, char **argv) {
       MPI_Sendrecv_replace(out, n, MPI_BYTE, to, 31, from, 31, MPI_COMM_WORLD, &status);
       int count;
       MPI_Get_count(&status, MPI_BYTE, &count);
-      CHECK(count == n && status.MPI_SOURCE == from && status.MPI_TAG == 31 && filled(out, n, seed + ((uint64_t)from << 48)),
+      CHECK(count == n && status.MPI_SOURCE == from && status.MPI_TAG == 31 &&
+                filled(out, n, seed + ((uint64_t)from << 48)),
             "sendrecv_replace of %d bytes", n);
       sum = digest(sum, in, n);
     }
@@ -108,7 +112,8 @@ int main(int argc, char **argv) {
     free(in);
   }
 
-  /* Ping-pong of blocking calls between all pairs, and a train of small messages that outruns its receiver. */
+  /* Ping-pong of blocking calls between all pairs, and a train of small messages that outruns its
+   * receiver. */
   for (int a = 0; a < np; a++)
     for (int b = a + 1; b < np; b++) {
       long v = 0;
@@ -129,7 +134,10 @@ int main(int argc, char **argv) {
         for (int i = 0; i < 3000; i++) {
           int x = -1;
           MPI_Recv(&x, 1, MPI_INT, a, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-          if (x != i) { failed(__FILE__, __LINE__, "train: got %d, want %d", x, i); break; }
+          if (x != i) {
+            failed(__FILE__, __LINE__, "train: got %d, want %d", x, i);
+            break;
+          }
         }
     }
   return finish();

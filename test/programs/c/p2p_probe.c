@@ -1,4 +1,5 @@
-/* Probe, Iprobe, Mprobe, Improbe, Mrecv, Imrecv, with and without wildcards, beside receives that take other messages first. */
+/* Probe, Iprobe, Mprobe, Improbe, Mrecv, Imrecv, with and without wildcards, beside receives that
+ * take other messages first. */
 #include "check.h"
 
 static long checksum;
@@ -10,9 +11,14 @@ static void take(int form, int source, int tag) {
   int flag = 0, n;
   switch (form) {
   case 0: MPI_Probe(source, tag, MPI_COMM_WORLD, &st); break;
-  case 1: while (!flag) MPI_Iprobe(source, tag, MPI_COMM_WORLD, &flag, &st); break;
-  case 2: case 3: MPI_Mprobe(source, tag, MPI_COMM_WORLD, &message, &st); break;
-  default: while (!flag) MPI_Improbe(source, tag, MPI_COMM_WORLD, &flag, &message, &st); break;
+  case 1:
+    while (!flag) MPI_Iprobe(source, tag, MPI_COMM_WORLD, &flag, &st);
+    break;
+  case 2:
+  case 3: MPI_Mprobe(source, tag, MPI_COMM_WORLD, &message, &st); break;
+  default:
+    while (!flag) MPI_Improbe(source, tag, MPI_COMM_WORLD, &flag, &message, &st);
+    break;
   }
   if (source != MPI_ANY_SOURCE) SAME(st.MPI_SOURCE, source, "probed source");
   if (tag != MPI_ANY_TAG) SAME(st.MPI_TAG, tag, "probed tag");
@@ -24,9 +30,14 @@ static void take(int form, int source, int tag) {
   in[n] = -7;
   MPI_Status got;
   switch (form) {
-  case 0: case 1: MPI_Recv(in, n, MPI_INT, st.MPI_SOURCE, st.MPI_TAG, MPI_COMM_WORLD, &got); break;
-  case 2: case 4: MPI_Mrecv(in, n, MPI_INT, &message, &got); break;
-  default: MPI_Imrecv(in, n, MPI_INT, &message, &request); MPI_Wait(&request, &got); break;
+  case 0:
+  case 1: MPI_Recv(in, n, MPI_INT, st.MPI_SOURCE, st.MPI_TAG, MPI_COMM_WORLD, &got); break;
+  case 2:
+  case 4: MPI_Mrecv(in, n, MPI_INT, &message, &got); break;
+  default:
+    MPI_Imrecv(in, n, MPI_INT, &message, &request);
+    MPI_Wait(&request, &got);
+    break;
   }
   if (form >= 2) CHECK(message == MPI_MESSAGE_NULL, "message handle not reset");
   int m;
@@ -36,7 +47,10 @@ static void take(int form, int source, int tag) {
   SAME(got.MPI_TAG, st.MPI_TAG, "tag");
   SAME(in[n], -7, "word past the end");
   for (int i = 0; i < n; i++)
-    if (in[i] != st.MPI_SOURCE * 1000 + st.MPI_TAG * 10 + i) { failed(__FILE__, __LINE__, "wrong data"); break; }
+    if (in[i] != st.MPI_SOURCE * 1000 + st.MPI_TAG * 10 + i) {
+      failed(__FILE__, __LINE__, "wrong data");
+      break;
+    }
   checksum += (long)n * (st.MPI_SOURCE + 1) + st.MPI_TAG;
   free(in);
 }
@@ -70,8 +84,9 @@ int main(int argc, char **argv) {
         MPI_Barrier(MPI_COMM_WORLD);
       }
     }
-    /* A probe must not see what a receive posted earlier takes: the receive wants tag 1, each sender sends tag 1 once or never,
-     * and the probe of any tag comes while the receive is outstanding. */
+    /* A probe must not see what a receive posted earlier takes: the receive wants tag 1, each
+     * sender sends tag 1 once or never, and the probe of any tag comes while the receive is
+     * outstanding. */
     for (int from = 0; from < np; from++) {
       if (from == root) continue;
       if (me == root) {

@@ -1,11 +1,14 @@
-/* ANY_SOURCE and ANY_TAG over all ranks of the world, the receiver itself included: nothing is lost, nothing comes twice, and the
- * messages of one sender are never overtaken, whatever mixture of receives is outstanding.
+/* ANY_SOURCE and ANY_TAG over all ranks of the world, the receiver itself included: nothing is
+ * lost, nothing comes twice, and the messages of one sender are never overtaken, whatever mixture
+ * of receives is outstanding.
  */
 #include "check.h"
 
 enum { M = 120, LARGE = 100000 };
 
-typedef struct { int sender, sequence, of_tag; } head;
+typedef struct {
+  int sender, sequence, of_tag;
+} head;
 
 static int length(int sender, int i) { return i % 29 == 7 ? LARGE + sender : i % 5 == 2 ? 1500 : (int)sizeof(head); }
 
@@ -29,7 +32,8 @@ static MPI_Request *send_all(int root, int tags, char **keep) {
 int main(int argc, char **argv) {
   start(&argc, &argv);
   for (int root = 0; root < np; root++) {
-    /* 1. One at a time, anything from anywhere. 2. Fixed tags from any source. 3. A mixture outstanding at once. */
+    /* 1. One at a time, anything from anywhere. 2. Fixed tags from any source. 3. A mixture outstanding at
+     * once. */
     for (int phase = 1; phase <= 3; phase++) {
       int tags = phase == 2 ? 4 : 3, total = np * M;
       char *keep;
@@ -58,10 +62,12 @@ int main(int argc, char **argv) {
           }
           free(in);
         } else {
-          /* `per` receives from each rank and `wild` from anyone at once, in an order that depends on the rank; every sender has enough
-           * messages for all of these, so they all complete; the rest comes in through wildcards. */
+          /* `per` receives from each rank and `wild` from anyone at once, in an order that depends
+           * on the rank; every sender has enough messages for all of these, so they all complete;
+           * the rest comes in through wildcards. */
           uint64_t state = 77 + root;
-          int per = M / 4, wild = M / 2, posted = 0, *left = malloc(np * sizeof *left), left_wild = wild, left_all = per * np + wild;
+          int per = M / 4, wild = M / 2, posted = 0, *left = malloc(np * sizeof *left), left_wild = wild,
+              left_all = per * np + wild;
           char *in = malloc((size_t)total * (LARGE + 64));
           MPI_Request *r = malloc(total * sizeof *r);
           MPI_Status *st = malloc(total * sizeof *st);
@@ -72,11 +78,13 @@ int main(int argc, char **argv) {
             int *l = which == np ? &left_wild : &left[which];
             if (*l == 0) continue;
             (*l)--, left_all--;
-            MPI_Irecv(in + (size_t)posted * (LARGE + 64), LARGE + 64, MPI_BYTE, source, MPI_ANY_TAG, MPI_COMM_WORLD, &r[posted]);
+            MPI_Irecv(in + (size_t)posted * (LARGE + 64), LARGE + 64, MPI_BYTE, source, MPI_ANY_TAG, MPI_COMM_WORLD,
+                      &r[posted]);
             posted++;
           }
           for (; posted < total; posted++)
-            MPI_Irecv(in + (size_t)posted * (LARGE + 64), LARGE + 64, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &r[posted]);
+            MPI_Irecv(in + (size_t)posted * (LARGE + 64), LARGE + 64, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                      MPI_COMM_WORLD, &r[posted]);
           MPI_Waitall(total, r, st);
           for (int k = 0; k < total; k++) {
             head *h = (head *)(in + (size_t)k * (LARGE + 64));

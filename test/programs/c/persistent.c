@@ -1,11 +1,13 @@
-/* Persistent requests: every mode, Start and Startall, many rounds, with Wait, Test, Cancel, Request_free. */
+/* Persistent requests: every mode, Start and Startall, many rounds, with Wait, Test, Cancel,
+ * Request_free. */
 #include "check.h"
 
 int main(int argc, char **argv) {
   start(&argc, &argv);
   enum { N = 3000, ROUNDS = 20 };
   for (int shift = 0; shift < np; shift++) {
-    int to = (me + shift) % np, from = (me + np - shift) % np, *in = malloc(5 * N * sizeof *in), *out = malloc(5 * N * sizeof *out), size;
+    int to = (me + shift) % np, from = (me + np - shift) % np, *in = malloc(5 * N * sizeof *in),
+        *out = malloc(5 * N * sizeof *out), size;
     MPI_Request r[8];
     MPI_Status st[8];
     uint64_t h = 0;
@@ -26,18 +28,38 @@ int main(int argc, char **argv) {
       MPI_Startall(4, r);
       MPI_Barrier(MPI_COMM_WORLD); /* the ready send needs the receive */
       if (round % 2) MPI_Startall(4, r + 4);
-      else for (int i = 7; i >= 4; i--) MPI_Start(&r[i]);
+      else
+        for (int i = 7; i >= 4; i--) MPI_Start(&r[i]);
       switch (round % 5) {
       case 0: MPI_Waitall(8, r, st); break;
-      case 1: for (; left > 0; left--) { MPI_Waitany(8, r, &index, &st[0]); CHECK(index >= 0 && index < 8, "index %d", index); } break;
-      case 2: for (flag = 0; !flag;) MPI_Testall(8, r, &flag, st); break;
-      case 3: for (; left > 0; left -= some) MPI_Waitsome(8, r, &some, indices, st); break;
-      case 4: for (int i = 0; i < 8; i++) for (flag = 0; !flag;) MPI_Test(&r[i], &flag, &st[i]); break;
+      case 1:
+        for (; left > 0; left--) {
+          MPI_Waitany(8, r, &index, &st[0]);
+          CHECK(index >= 0 && index < 8, "index %d", index);
+        }
+        break;
+      case 2:
+        for (flag = 0; !flag;) MPI_Testall(8, r, &flag, st);
+        break;
+      case 3:
+        for (; left > 0; left -= some) MPI_Waitsome(8, r, &some, indices, st);
+        break;
+      case 4:
+        for (int i = 0; i < 8; i++)
+          for (flag = 0; !flag;) MPI_Test(&r[i], &flag, &st[i]);
+        break;
       }
-      if (round % 5 == 1) { MPI_Waitany(8, r, &index, &st[0]); SAME(index, MPI_UNDEFINED, "Waitany of inactive ones"); }
+      if (round % 5 == 1) {
+        MPI_Waitany(8, r, &index, &st[0]);
+        SAME(index, MPI_UNDEFINED, "Waitany of inactive ones");
+      }
       for (int i = 0; i < 8; i++) CHECK(r[i] != MPI_REQUEST_NULL, "persistent request lost");
-      if (!filled(in, 4 * N * sizeof *in, from * 100 + round)) failed(__FILE__, __LINE__, "round %d shift %d: wrong data", round, shift);
-      if (round % 5 == 0) { SAME(st[1].MPI_SOURCE, from, "source"); SAME(st[1].MPI_TAG, 20 + from, "tag"); }
+      if (!filled(in, 4 * N * sizeof *in, from * 100 + round))
+        failed(__FILE__, __LINE__, "round %d shift %d: wrong data", round, shift);
+      if (round % 5 == 0) {
+        SAME(st[1].MPI_SOURCE, from, "source");
+        SAME(st[1].MPI_TAG, 20 + from, "tag");
+      }
       h = digest(h, in, 4 * N * sizeof *in);
       if (round == 0) { /* Open MPI 4.1 sends the first data of a persistent buffered send again and again */
         MPI_Request_free(&r[6]);
@@ -60,7 +82,8 @@ int main(int argc, char **argv) {
     MPI_Startall(1, &r[0]);
     MPI_Start(&r[4]);
     MPI_Wait(&r[0], &st[0]), MPI_Wait(&r[4], &st[4]);
-    CHECK(filled(in, N * sizeof *in, me == from ? me * 100 + ROUNDS - 1 : from * 100 + ROUNDS - 1), "started again after a cancel");
+    CHECK(filled(in, N * sizeof *in, me == from ? me * 100 + ROUNDS - 1 : from * 100 + ROUNDS - 1),
+          "started again after a cancel");
     /* an active send is freed */
     if (shift > 0) {
       MPI_Request ack;
@@ -72,7 +95,8 @@ int main(int argc, char **argv) {
       MPI_Send(&token, 1, MPI_CHAR, from, 9, MPI_COMM_WORLD);
       MPI_Wait(&ack, MPI_STATUS_IGNORE);
     } else MPI_Request_free(&r[4]);
-    for (int i = 0; i < 8; i++) if (i != 4) MPI_Request_free(&r[i]);
+    for (int i = 0; i < 8; i++)
+      if (i != 4) MPI_Request_free(&r[i]);
     line("shift %d: %016llx", shift, (unsigned long long)h);
     free(in), free(out);
     MPI_Barrier(MPI_COMM_WORLD);

@@ -1,4 +1,5 @@
-/* Part of random.c: one random collective, blocking or not, whose outcome is computed beforehand. */
+/* Part of random.c: one random collective, blocking or not, whose outcome is computed
+ * beforehand. */
 
 /* x -> a x + b mod 2^32: associative, not commutative */
 static void op_affine(void *in, void *inout, int *n, MPI_Datatype *type) {
@@ -34,7 +35,8 @@ static void fold(int *want, int n, uint64_t id, int first, int last, int from, i
 
 static void collective(uint64_t *g) {
   const comm_state *c = &comms[below(g, live)];
-  int rank = my_rank(c), size = c->n, kind = below(g, 15), root = below(g, size), n = random_size(g), nonblocking = below(g, 2), op = below(g, 3);
+  int rank = my_rank(c), size = c->n, kind = below(g, 15), root = below(g, size), n = random_size(g),
+      nonblocking = below(g, 2), op = below(g, 3);
   int pairs = below(g, 3) == 0, in_place = below(g, 3) == 0, finish_form = below(g, 8), defer = below(g, 2);
   uint64_t id = draw(g);
   if (n > 20000) n /= 8;
@@ -70,14 +72,17 @@ static void collective(uint64_t *g) {
     break;
   case 2:
     words = full;
-    if (rank == root) for (int i = 0; i < n * size; i++) want[i] = word(id + i / n, i % n);
+    if (rank == root)
+      for (int i = 0; i < n * size; i++) want[i] = word(id + i / n, i % n);
     if (rank == root && in_place) memcpy(b + rank * n, a, n * sizeof *a), send = MPI_IN_PLACE;
     if (nonblocking) MPI_Igather(send, n, MPI_INT, b, n, MPI_INT, root, c->handle, &r);
     else MPI_Gather(send, n, MPI_INT, b, n, MPI_INT, root, c->handle);
     break;
   case 3:
     words = full;
-    if (rank == root) for (int p = 0; p < size; p++) for (int i = 0; i < counts[p]; i++) want[displs[p] + i] = word(id + p, i);
+    if (rank == root)
+      for (int p = 0; p < size; p++)
+        for (int i = 0; i < counts[p]; i++) want[displs[p] + i] = word(id + p, i);
     if (nonblocking) MPI_Igatherv(a, counts[rank], MPI_INT, b, counts, displs, MPI_INT, root, c->handle, &r);
     else MPI_Gatherv(a, counts[rank], MPI_INT, b, counts, displs, MPI_INT, root, c->handle);
     break;
@@ -102,7 +107,8 @@ static void collective(uint64_t *g) {
     break;
   case 7:
     words = full;
-    for (int p = 0; p < size; p++) for (int i = 0; i < counts[p]; i++) want[displs[p] + i] = word(id + p, i);
+    for (int p = 0; p < size; p++)
+      for (int i = 0; i < counts[p]; i++) want[displs[p] + i] = word(id + p, i);
     if (nonblocking) MPI_Iallgatherv(a, counts[rank], MPI_INT, b, counts, displs, MPI_INT, c->handle, &r);
     else MPI_Allgatherv(a, counts[rank], MPI_INT, b, counts, displs, MPI_INT, c->handle);
     break;
@@ -117,7 +123,8 @@ static void collective(uint64_t *g) {
     for (int p = 0; p < size; p++) scounts[p] = counts[(rank + 2 * p) % size], sdispls[p] = p * n, stotal += scounts[p];
     int rc[MAX_RANKS];
     for (int p = 0; p < size; p++) rc[p] = counts[(p + 2 * rank) % size];
-    for (int p = 0; p < size; p++) for (int i = 0; i < rc[p]; i++) want[(size - 1 - p) * n + i] = word(id + p, rank * n + i);
+    for (int p = 0; p < size; p++)
+      for (int i = 0; i < rc[p]; i++) want[(size - 1 - p) * n + i] = word(id + p, rank * n + i);
     for (int p = 0; p < size; p++) displs[p] = (size - 1 - p) * n;
     if (nonblocking) { /* the arrays must stay: take the blocking form's place by waiting at once */
       MPI_Ialltoallv(a, scounts, sdispls, MPI_INT, b, rc, displs, MPI_INT, c->handle, &r);

@@ -1,8 +1,11 @@
 /* Part of random.c: datatypes, and buffers that know what belongs in them. */
 
-/* Datatypes: each is `ints` 4-byte words per element at these positions within `extent` words. Same words, same signature: any
- * of them may meet any other. */
-typedef struct { MPI_Datatype type; int ints, extent, at[24]; } layout;
+/* Datatypes: each is `ints` 4-byte words per element at these positions within `extent` words. Same
+ * words, same signature: any of them may meet any other. */
+typedef struct {
+  MPI_Datatype type;
+  int ints, extent, at[24];
+} layout;
 enum { LAYOUTS = 9 };
 static layout layouts[LAYOUTS];
 
@@ -57,21 +60,26 @@ static void say(const comm_state *c, const char *what, int kind, int root, int n
 static inline int word(uint64_t id, int i) { return (int)mix(id * 0x9e3779b1u + (unsigned)i); }
 
 enum { GAP = 0x6b6b6b6b };
-/* A buffer for `ints` words in a layout, filled with message id's words (or only gaps, if receiving). */
+/* A buffer for `ints` words in a layout, filled with message id's words (or only gaps, if
+ * receiving). */
 static int *buffer(const layout *l, int ints, uint64_t id, int sending) {
   int elements = (ints + l->ints - 1) / l->ints, n = elements * l->extent + 24;
   int *p = malloc((size_t)n * sizeof *p);
   for (int i = 0; i < n; i++) p[i] = GAP;
-  if (sending) for (int i = 0; i < ints; i++) p[i / l->ints * l->extent + l->at[i % l->ints]] = word(id, i);
+  if (sending)
+    for (int i = 0; i < ints; i++) p[i / l->ints * l->extent + l->at[i % l->ints]] = word(id, i);
   return p;
 }
 static void verify(int *p, const layout *l, int room, int ints, uint64_t id) {
   int elements = (room + l->ints - 1) / l->ints, n = elements * l->extent + 24;
   for (int i = 0; i < ints; i++) {
     int *at = &p[i / l->ints * l->extent + l->at[i % l->ints]];
-    if (*at != word(id, i)) BAD("message %llx: word %d of %d is %x, want %x", (unsigned long long)id, i, ints, *at, word(id, i));
+    if (*at != word(id, i))
+      BAD("message %llx: word %d of %d is %x, want %x", (unsigned long long)id, i, ints, *at, word(id, i));
     result = mix(result ^ (unsigned)*at);
     *at = GAP;
   }
-  for (int i = 0; i < n; i++) if (p[i] != GAP) BAD("message %llx of %d words: wrote %x outside, at word %d of %d", (unsigned long long)id, ints, p[i], i, n);
+  for (int i = 0; i < n; i++)
+    if (p[i] != GAP)
+      BAD("message %llx of %d words: wrote %x outside, at word %d of %d", (unsigned long long)id, ints, p[i], i, n);
 }

@@ -1,5 +1,6 @@
-/* Buffers whose memory is unmapped, remapped, given back and taken anew between messages, at the same addresses, and forks in mid-job: what goes over must be
- * what is in memory now. Ranks 0 and 1 exchange; others wait.
+/* Buffers whose memory is unmapped, remapped, given back and taken anew between messages, at the
+ * same addresses, and forks in mid-job: what goes over must be what is in memory now. Ranks 0 and 1
+ * exchange; others wait.
  *
  *   remap [BYTES] [raw]    BYTES of each message (2 MiB); raw: unmaps by system calls that glibc does not see
  */
@@ -14,7 +15,8 @@
 static size_t bytes = 2 << 20;
 static int raw, round_;
 
-/* Far below where the kernel puts what asks for no place: no other thread's memory (a new arena, a stack) gets into a hole that is made here for a moment. */
+/* Far below where the kernel puts what asks for no place: no other thread's memory (a new arena, a
+ * stack) gets into a hole that is made here for a moment. */
 static char *const place = (char *)0x200000000000;
 
 static void *fresh(void *at, size_t n) {
@@ -49,7 +51,8 @@ static void child(char *out, char *in, size_t n) {
     free(malloc(1 << 20));
     _exit(0);
   }
-  /* The parent writes to pages that it shares with the child: they may be copied, and its own must be those that are registered. */
+  /* The parent writes to pages that it shares with the child: they may be copied, and its own must
+   * be those that are registered. */
   memset(out, 3, n), memset(in, 4, n);
   int status = -1;
   if (p < 0 || waitpid(p, &status, 0) != p || status) CHECK(0, "child: status %d", status);
@@ -69,7 +72,8 @@ int main(int argc, char **argv) {
   if (argc > 1) bytes = strtoul(argv[1], NULL, 0) & -4096ul;
   raw = argc > 2 && !strcmp(argv[2], "raw");
   if (me < 2) {
-    char *out = fresh(place, 2 * bytes + 4096), *in = out + bytes; /* the last page stays: mremap cannot grow in place */
+    /* the last page stays: mremap cannot grow in place */
+    char *out = fresh(place, 2 * bytes + 4096), *in = out + bytes;
     exchange("first", out, in, bytes);
     exchange("again", out, in, bytes);
     for (int i = 0; i < 2; i++) {
@@ -89,7 +93,8 @@ int main(int argc, char **argv) {
       fresh(out, 2 * bytes);
       exchange("left behind by mremap", out, in, bytes);
       exchange("moved by mremap", moved, moved + bytes, bytes);
-      if (mmap(out, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != out) perror("mmap");
+      if (mmap(out, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != out)
+        perror("mmap");
       exchange("mapped over", out, in, bytes);
       for (int i = 0; i < 2; i++) {
         child(out, in, bytes);

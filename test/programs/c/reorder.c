@@ -1,5 +1,6 @@
-/* reorder = 1: edges of a topology that cross clusters are never more than without, and a ring crosses once for each cluster however its processes come. What
- * MPI_COMM_TYPE_SHARED splits off is a cluster here. Not for native runs. */
+/* reorder = 1: edges of a topology that cross clusters are never more than without, and a ring
+ * crosses once for each cluster however its processes come. What MPI_COMM_TYPE_SHARED splits off is
+ * a cluster here. Not for native runs. */
 #include "check.h"
 
 static int home; /* the lowest world rank of the process's cluster */
@@ -29,7 +30,8 @@ static int crossing(MPI_Comm c) {
   return all;
 }
 
-/* 0: a ring. 1: a grid. 2: a graph of two chains. 3 and 4: a distributed graph, a ring; 4 by neighbours. */
+/* 0: a ring. 1: a grid. 2: a graph of two chains. 3 and 4: a distributed graph, a ring; 4 by
+ * neighbours. */
 static MPI_Comm topology(int which, MPI_Comm from, int reorder) {
   int n, rank, on[2] = {1, 0}, dims[2] = {0, 0};
   MPI_Comm c;
@@ -51,7 +53,8 @@ static MPI_Comm topology(int which, MPI_Comm from, int reorder) {
     MPI_Dist_graph_create(from, 1, &rank, &degree, near, MPI_UNWEIGHTED, MPI_INFO_NULL, reorder, &c);
   }
   if (which == 4) {
-    int near[2] = {(rank + n - 1) % n, (rank + 1) % n}, weights[2] = {rank, rank + 100}, from_[2], to[2], w[2], v[2], mine;
+    int near[2] = {(rank + n - 1) % n, (rank + 1) % n}, weights[2] = {rank, rank + 100}, from_[2], to[2], w[2], v[2],
+        mine;
     MPI_Dist_graph_create_adjacent(from, 2, near, weights, 2, near, weights, MPI_INFO_NULL, reorder, &c);
     MPI_Dist_graph_neighbors(c, 2, from_, w, 2, to, v);
     MPI_Comm_rank(c, &mine);

@@ -1,5 +1,6 @@
-/* Generalized requests among receives, sends and collectives in every Wait and Test form; error handlers of the program's own for what fails at
- * a receive, alone and in arrays, while MPI_COMM_WORLD's stays fatal; MPI_Pack_external between all.
+/* Generalized requests among receives, sends and collectives in every Wait and Test form; error
+ * handlers of the program's own for what fails at a receive, alone and in arrays, while
+ * MPI_COMM_WORLD's stays fatal; MPI_Pack_external between all.
  */
 #include "check.h"
 
@@ -11,14 +12,21 @@ static int query(void *extra, MPI_Status *status) {
   status->MPI_SOURCE = MPI_UNDEFINED, status->MPI_TAG = 1000 + *(int *)extra;
   return MPI_SUCCESS;
 }
-static int done(void *extra) { (void)extra, freed++; return MPI_SUCCESS; }
-static int cancel(void *extra, int complete) { (void)extra, (void)complete, cancelled++; return MPI_SUCCESS; }
+static int done(void *extra) {
+  (void)extra, freed++;
+  return MPI_SUCCESS;
+}
+static int cancel(void *extra, int complete) {
+  (void)extra, (void)complete, cancelled++;
+  return MPI_SUCCESS;
+}
 
 enum { G = 3, N = 500 };
 
 /* Peers' messages, a collective, and G generalized requests between them. */
 static void mixed(int form, MPI_Comm comm) {
-  int n = 0, extra[G], at[G], *in = malloc(np * N * sizeof *in), *out = malloc(N * sizeof *out), sum = -1, done_now = 0, some, flag, index;
+  int n = 0, extra[G], at[G], *in = malloc(np * N * sizeof *in), *out = malloc(N * sizeof *out), sum = -1, done_now = 0,
+      some, flag, index;
   MPI_Request *r = malloc((2 * np + G + 1) * sizeof *r), copy[G];
   MPI_Status *st = malloc((2 * np + G + 1) * sizeof *st), one;
   int *which = malloc((2 * np + G + 1) * sizeof *which);
@@ -127,7 +135,8 @@ static void failures_of(MPI_Comm comm) {
     CHECK(calls >= 1 && on == comm, "the handler of the failed request's communicator: %d calls", calls);
 #endif
     SAME(class_of(st[0].MPI_ERROR), MPI_ERR_TRUNCATE, "class in the status");
-    if (st[1].MPI_ERROR == MPI_ERR_PENDING) SAME(MPI_Wait(&r[1], MPI_STATUS_IGNORE), MPI_SUCCESS, "the other one, later");
+    if (st[1].MPI_ERROR == MPI_ERR_PENDING)
+      SAME(MPI_Wait(&r[1], MPI_STATUS_IGNORE), MPI_SUCCESS, "the other one, later");
     else SAME(st[1].MPI_ERROR, MPI_SUCCESS, "the other's status");
     MPI_Waitall(3, s, MPI_STATUSES_IGNORE);
     line("shift %d: refused", shift);
@@ -148,7 +157,8 @@ static void external(void) {
   SAME(position, 44, "position");
   n = (int)position;
   line("external32: %016llx", (unsigned long long)digest(0, out, n));
-  MPI_Sendrecv(out, n, MPI_BYTE, (me + 1) % np, 60, in, n, MPI_BYTE, at = (me + np - 1) % np, 60, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(out, n, MPI_BYTE, (me + 1) % np, 60, in, n, MPI_BYTE, at = (me + np - 1) % np, 60, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
   position = 0;
   MPI_Unpack_external("external32", in, n, &position, got, 5, MPI_INT);
   MPI_Unpack_external("external32", in, n, &position, back, 3, MPI_DOUBLE);

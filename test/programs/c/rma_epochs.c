@@ -1,4 +1,5 @@
-/* Windows with post, start, complete, wait and test; dynamic windows; names, attributes of the program's own, info, error handlers. */
+/* Windows with post, start, complete, wait and test; dynamic windows; names, attributes of the
+ * program's own, info, error handlers. */
 #include "check.h"
 
 static int calls, last_class;
@@ -137,7 +138,8 @@ static void belongings(void) {
   }
   MPI_Win_fence(0, w);
 #ifdef OPEN_MPI /* MPICH refuses the buffers */
-  SAME(MPI_Compare_and_swap(NULL, NULL, NULL, MPI_INT, MPI_PROC_NULL, 0, w), MPI_SUCCESS, "compare and swap nothing with nobody");
+  SAME(MPI_Compare_and_swap(NULL, NULL, NULL, MPI_INT, MPI_PROC_NULL, 0, w), MPI_SUCCESS,
+       "compare and swap nothing with nobody");
 #endif
   MPI_Win_fence(0, w);
   MPI_Win_free(&w);

@@ -1,5 +1,6 @@
-/* Windows with MPI_Win_fence: put, get and accumulate between all pairs, all ways to make a window, attributes, sizes from nothing to
- * more than fits one message, operations of the same epoch to one target in order, errors. */
+/* Windows with MPI_Win_fence: put, get and accumulate between all pairs, all ways to make a window,
+ * attributes, sizes from nothing to more than fits one message, operations of the same epoch to one
+ * target in order, errors. */
 #include "check.h"
 
 #if MPI_VERSION >= 4
@@ -155,11 +156,14 @@ int main(int argc, char **argv) {
   MPI_Comm_split(comm, me < np / 2, 0, &half);
   int size, rank, *cell;
   MPI_Comm_size(half, &size), MPI_Comm_rank(half, &rank);
-  MPI_Win_allocate(sizeof *cell, 1, MPI_INFO_NULL, half, &cell, &w); /* Open MPI 4.1 cannot create a window of one rank */
+  /* Open MPI 4.1 cannot create a window of one rank */
+  MPI_Win_allocate(sizeof *cell, 1, MPI_INFO_NULL, half, &cell, &w);
   MPI_Win_fence(0, w);
   MPI_Put(&rank, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, w);
   MPI_Win_fence(0, w);
-#ifndef MPICH_VERSION /* Debian's MPICH 4.0.2 loses puts between two ranks of a host, natively too: at that only the calls are tried */
+/* Debian's MPICH 4.0.2 loses puts between two ranks of a host, natively too: at that only the calls
+ * are tried */
+#ifndef MPICH_VERSION
   SAME(*cell, (rank + size - 1) % size, "put in half the world");
 #endif
   MPI_Win_free(&w);

@@ -1,7 +1,8 @@
-/* Windows on communicators inside a cluster (natively: of all ranks), while a rank that is waited for must go on with MPI_COMM_WORLD: a receive from anybody that is posted
- * has to match, and a nonblocking collective to move on, although its process waits in a call of the window.
+/* Windows on communicators inside a cluster (natively: of all ranks), while a rank that is waited
+ * for must go on with MPI_COMM_WORLD: a receive from anybody that is posted has to match, and a
+ * nonblocking collective to move on, although its process waits in a call of the window.
  *
- *   rma_inside [shared | KEY=VALUE]     windows of shared memory; an info key for the windows, which native libraries ignore
+ *   rma_inside [shared | KEY=VALUE]     windows of shared memory; an info key for them, which native libraries ignore
  *   rma_inside asks                     only what hangs in native libraries: asking without ever waiting
  */
 #include "check.h"
@@ -32,7 +33,8 @@ static int in_world(int r) {
   return rank;
 }
 
-/* Before rank 0 can start, rank 1 wants its message to be received, which rank 0 has asked for from anybody. */
+/* Before rank 0 can start, rank 1 wants its message to be received, which rank 0 has asked for from
+ * anybody. */
 static void start_waits(void) {
   long *cell;
   int x = 41, y = -1, zero = 0, one = 1;
@@ -101,7 +103,8 @@ static void leave(enum manner how, MPI_Win w) {
   else MPI_Win_unlock(1, w);
 }
 
-/* Rank 1 holds its own lock until what rank 0 has begun is over: its receive from anybody and its part in a barrier of all. Rank 0 waits for the lock. */
+/* Rank 1 holds its own lock until what rank 0 has begun is over: its receive from anybody and its
+ * part in a barrier of all. Rank 0 waits for the lock. */
 static void lock_waits(enum manner how) {
   long *cell, add = 5, got = -1;
   int x = 42, y = -1;
@@ -133,7 +136,8 @@ static void lock_waits(enum manner how) {
   MPI_Win_free(&w);
 }
 
-/* Rank 0 operates on rank 1, which waits for all of MPI_COMM_WORLD meanwhile, and then for a message from anybody. */
+/* Rank 0 operates on rank 1, which waits for all of MPI_COMM_WORLD meanwhile, and then for a
+ * message from anybody. */
 static void target_waits(enum manner how) {
   long *cell;
   MPI_Win w = window(N, &cell);
@@ -161,7 +165,8 @@ static void target_waits(enum manner how) {
   MPI_Win_free(&w);
 }
 
-/* Rank 1 does not wait in a call: it asks again and again whether rank 0 has put something, which it does when rank 1 has received its message from anybody. */
+/* Rank 1 does not wait in a call: it asks again and again whether rank 0 has put something, which
+ * it does when rank 1 has received its message from anybody. */
 static void tests(void) {
   long *cell, value = 9;
   int x = 43, y = -1, other = 1 - who, over = 0;
@@ -188,7 +193,8 @@ static void tests(void) {
   MPI_Win_free(&w);
 }
 
-/* The same, with what rank 1 reads in its own memory: that is over at once, and Open MPI 4.1 and MPICH 4.0 do nothing else then. */
+/* The same, with what rank 1 reads in its own memory: that is over at once, and Open MPI 4.1 and
+ * MPICH 4.0 do nothing else then. */
 static void looks(void) {
   long *cell, one = 1, nothing = 0, seen;
   int x = 44, y = -1;

@@ -1,5 +1,5 @@
-/* Windows with locks, while targets are in other calls or compute: counters, mutual exclusion, compare and swap, accumulates against each
- * other, flush, lock_all, requests. */
+/* Windows with locks, while targets are in other calls or compute: counters, mutual exclusion,
+ * compare and swap, accumulates against each other, flush, lock_all, requests. */
 #include "check.h"
 
 enum { ROUNDS = 20, N = 5000 };
@@ -147,13 +147,15 @@ static void requests(void) {
   MPI_Win_unlock_all(w);
 }
 
-/* The target computes, or is in a call of another kind, until the origin says so: it is served meanwhile. */
+/* The target computes, or is in a call of another kind, until the origin says so: it is served
+ * meanwhile. */
 static void absent(void) {
   int flag = 0, token = 0;
   clear();
   if (me == 0) {
     while (!flag) { /* computes, and seldom asks */
-      for (volatile int i = 0; i < 100000; i++) {}
+      for (volatile int i = 0; i < 100000; i++) {
+      }
       MPI_Iprobe(np - 1, 4, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
     }
     MPI_Recv(&token, 1, MPI_INT, np - 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -1,6 +1,7 @@
-/* Windows under MPI_THREAD_MULTIPLE: several threads of every rank put, get, accumulate, lock, flush, fence, post, start, make and free at once, each on windows of
- * its own, and all on one window. What comes out is known beforehand, so the program needs no native run (Open MPI 4.1 makes no such window
- * natively where processes may not read each other's memory).
+/* Windows under MPI_THREAD_MULTIPLE: several threads of every rank put, get, accumulate, lock,
+ * flush, fence, post, start, make and free at once, each on windows of its own, and all on one
+ * window. What comes out is known beforehand, so the program needs no native run (Open MPI 4.1
+ * makes no such window natively where processes may not read each other's memory).
  *
  *   rma_threads [inside]     of all processes, or of those of each host (zipped: inside a cluster)
  */
@@ -68,7 +69,8 @@ static void fences(struct own *o, int t) {
     MPI_Win_fence(0, o->epochs);
     MPI_Put(out, N, MPI_LONG, next, (MPI_Aint)rank * N, N, MPI_LONG, o->epochs);
     MPI_Win_fence(0, o->epochs);
-    CHECK(filled(o->cells + left * N, N * sizeof *in, 1000 * t + 100 * round + left), "thread %d round %d: from the left", t, round);
+    CHECK(filled(o->cells + left * N, N * sizeof *in, 1000 * t + 100 * round + left),
+          "thread %d round %d: from the left", t, round);
     MPI_Get(in, N, MPI_LONG, next, (MPI_Aint)rank * N, N, MPI_LONG, o->epochs);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, o->epochs);
     CHECK(filled(in, N * sizeof *in, 1000 * t + 100 * round + rank), "thread %d round %d: read back", t, round);
@@ -92,7 +94,8 @@ static void groups(struct own *o, int t) {
     MPI_Put(&value, 1, MPI_LONG, next, 5, 1, MPI_LONG, o->epochs);
     MPI_Win_complete(o->epochs);
     if (round % 2) MPI_Win_wait(o->epochs);
-    else while (!over) MPI_Win_test(o->epochs, &over);
+    else
+      while (!over) MPI_Win_test(o->epochs, &over);
     SAME(o->cells[5], 10000 * t + 100 * round + left, "put by the one before");
   }
   MPI_Group_free(&all), MPI_Group_free(&to), MPI_Group_free(&from);
@@ -176,7 +179,8 @@ static void passing(struct own *o, int t) {
   }
 }
 
-/* One thread frees windows of all processes, the others get the handles for their own, of units that no int holds: those libmmpi leaves to the library. */
+/* One thread frees windows of all processes, the others get the handles for their own, of units
+ * that no int holds: those libmmpi leaves to the library. */
 static volatile int passed;
 static void handles(struct own *o, int t) {
   for (int i = 0; t == 0 && i < 4 * ROUNDS; i++) {
@@ -232,8 +236,10 @@ int main(int argc, char **argv) {
   for (int t = 0; t < THREADS; t++) {
     struct own *o = &own[t];
     MPI_Comm_dup(everyone, &o->comm);
-    MPI_Win_allocate(COUNTERS * sizeof *o->counters, sizeof *o->counters, MPI_INFO_NULL, o->comm, &o->counters, &o->locks);
-    MPI_Win_allocate((MPI_Aint)size * N * sizeof *o->cells, sizeof *o->cells, MPI_INFO_NULL, o->comm, &o->cells, &o->epochs);
+    MPI_Win_allocate(COUNTERS * sizeof *o->counters, sizeof *o->counters, MPI_INFO_NULL, o->comm, &o->counters,
+                     &o->locks);
+    MPI_Win_allocate((MPI_Aint)size * N * sizeof *o->cells, sizeof *o->cells, MPI_INFO_NULL, o->comm, &o->cells,
+                     &o->epochs);
     memset(o->counters, 0, COUNTERS * sizeof *o->counters);
   }
   MPI_Win_allocate(2 * THREADS * sizeof *mine, sizeof *mine, MPI_INFO_NULL, everyone, &mine, &shared);
@@ -255,7 +261,8 @@ int main(int argc, char **argv) {
     MPI_Win_free(&own[t].locks), MPI_Win_free(&own[t].epochs);
     MPI_Comm_free(&own[t].comm);
   }
-  long times = 0, all = (long)size * (size + 1) / 2; /* how often each rank adds its number, and the sum of the numbers */
+  /* how often each rank adds its number, and the sum of the numbers */
+  long times = 0, all = (long)size * (size + 1) / 2;
   for (int k = 0; k < TURNS; k++) times += k % (size * THREADS) == rank;
   SAME(sums[0], times * all, "sum under exclusive locks of several targets");
   SAME(sums[1], times * all, "sum of accumulates under shared locks of several targets");

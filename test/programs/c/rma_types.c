@@ -1,5 +1,6 @@
-/* Windows and datatypes: derived ones at the origin and at the target, every way to make one; every predefined operator with every kind of
- * predefined type, against MPI_Reduce_local of the same library. */
+/* Windows and datatypes: derived ones at the origin and at the target, every way to make one; every
+ * predefined operator with every kind of predefined type, against MPI_Reduce_local of the same
+ * library. */
 #include "check.h"
 #include <complex.h>
 #include <stdbool.h>
@@ -30,7 +31,8 @@ static void make_types(void) {
   MPI_Type_create_struct(3, lengths, places, parts, &t), add(t);
   MPI_Type_create_subarray(3, sizes, subs, starts, MPI_ORDER_C, MPI_INT, &t), add(t);
   MPI_Type_create_subarray(3, sizes, subs, starts, MPI_ORDER_FORTRAN, MPI_SHORT, &t), add(t);
-  int grid[2] = {2, 3}, global[2] = {8, 13}, how[2] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_CYCLIC}, arg[2] = {MPI_DISTRIBUTE_DFLT_DARG, 2};
+  int grid[2] = {2, 3}, global[2] = {8, 13}, how[2] = {MPI_DISTRIBUTE_BLOCK, MPI_DISTRIBUTE_CYCLIC},
+      arg[2] = {MPI_DISTRIBUTE_DFLT_DARG, 2};
   MPI_Type_create_darray(6, 4, 2, global, how, arg, grid, MPI_ORDER_C, MPI_INT, &t), add(t);
   MPI_Type_create_darray(6, 3, 2, global, how, arg, grid, MPI_ORDER_FORTRAN, MPI_INT, &t), add(t);
   MPI_Type_create_resized(MPI_INT, 0, 12, &t), add(t);
@@ -38,7 +40,8 @@ static void make_types(void) {
   add(MPI_DOUBLE_INT), types--;
 }
 
-/* Puts what one type describes here to what another of the same size describes there, and gets it back. */
+/* Puts what one type describes here to what another of the same size describes there, and gets it
+ * back. */
 static void through(MPI_Datatype from, MPI_Datatype to, const char *what, int n, int m) {
   static unsigned char out[BYTES], in[BYTES], want[BYTES], packed[BYTES];
   int next = (me + 1) % np, last = (me + np - 1) % np, position = 0;
@@ -73,7 +76,8 @@ static void moves(void) {
     snprintf(what, sizeof what, "type %d", i);
     through(made[i], made[i], what, 3, 3);
     MPI_Type_size(made[i], &size);
-    MPI_Type_create_hvector(size, 1, 3, MPI_BYTE, &bytes); /* another shape of as many bytes: signatures differ, so only where MPI allows it */
+    /* another shape of as many bytes: signatures differ, so only where MPI allows it */
+    MPI_Type_create_hvector(size, 1, 3, MPI_BYTE, &bytes);
     MPI_Type_commit(&bytes);
     if (i == 7 || i == 5) through(made[i], bytes, what, 2, 2), through(bytes, made[i], what, 2, 2);
     MPI_Type_free(&bytes);
@@ -94,19 +98,48 @@ typedef struct kind {
 static void element(unsigned char *p, const kind *k, int i, int who) {
   int v = 1 + (int)(mix((uint64_t)i * 64 + who) % 3);
   memset(p, 0, k->bytes);
-#define SET(T, V) do { T x = (T)(V); memcpy(p, &x, sizeof x); } while (0)
+#define SET(T, V)            \
+  do {                       \
+    T x = (T)(V);            \
+    memcpy(p, &x, sizeof x); \
+  } while (0)
   if (k->type == MPI_FLOAT) SET(float, v * 0.5f);
   else if (k->type == MPI_DOUBLE) SET(double, v * 0.25);
   else if (k->type == MPI_LONG_DOUBLE) SET(long double, v * 0.25L);
   else if (k->type == MPI_C_FLOAT_COMPLEX) SET(float complex, v + 2 * I);
   else if (k->type == MPI_C_DOUBLE_COMPLEX) SET(double complex, v - 1 * I);
   else if (k->type == MPI_C_BOOL) SET(bool, v & 1);
-  else if (k->type == MPI_FLOAT_INT) { struct { float a; int b; } x = {v, who * 10 + i}; memcpy(p, &x, sizeof x); }
-  else if (k->type == MPI_DOUBLE_INT) { struct { double a; int b; } x; memset(&x, 0, sizeof x), x.a = v, x.b = who * 10 + i; memcpy(p, &x, sizeof x); }
-  else if (k->type == MPI_LONG_INT) { struct { long a; int b; } x; memset(&x, 0, sizeof x), x.a = v, x.b = who * 10 + i; memcpy(p, &x, sizeof x); }
-  else if (k->type == MPI_SHORT_INT) { struct { short a; int b; } x; memset(&x, 0, sizeof x), x.a = v, x.b = who * 10 + i; memcpy(p, &x, sizeof x); }
-  else if (k->type == MPI_2INT) { int x[2] = {v, who * 10 + i}; memcpy(p, x, sizeof x); }
-  else if (k->bytes == 1) SET(int8_t, v);
+  else if (k->type == MPI_FLOAT_INT) {
+    struct {
+      float a;
+      int b;
+    } x = {v, who * 10 + i};
+    memcpy(p, &x, sizeof x);
+  } else if (k->type == MPI_DOUBLE_INT) {
+    struct {
+      double a;
+      int b;
+    } x;
+    memset(&x, 0, sizeof x), x.a = v, x.b = who * 10 + i;
+    memcpy(p, &x, sizeof x);
+  } else if (k->type == MPI_LONG_INT) {
+    struct {
+      long a;
+      int b;
+    } x;
+    memset(&x, 0, sizeof x), x.a = v, x.b = who * 10 + i;
+    memcpy(p, &x, sizeof x);
+  } else if (k->type == MPI_SHORT_INT) {
+    struct {
+      short a;
+      int b;
+    } x;
+    memset(&x, 0, sizeof x), x.a = v, x.b = who * 10 + i;
+    memcpy(p, &x, sizeof x);
+  } else if (k->type == MPI_2INT) {
+    int x[2] = {v, who * 10 + i};
+    memcpy(p, x, sizeof x);
+  } else if (k->bytes == 1) SET(int8_t, v);
   else if (k->bytes == 2) SET(int16_t, v);
   else if (k->bytes == 4) SET(int32_t, v);
   else SET(int64_t, v);
@@ -114,16 +147,34 @@ static void element(unsigned char *p, const kind *k, int i, int who) {
 
 static void operators(void) {
   enum { N = 9 };
-  const kind kinds[] = {
-      {MPI_SIGNED_CHAR, "signed char", 1, 15}, {MPI_SHORT, "short", 2, 15}, {MPI_INT, "int", 4, 15}, {MPI_LONG, "long", 8, 15},
-      {MPI_UNSIGNED_CHAR, "unsigned char", 1, 15}, {MPI_UNSIGNED_SHORT, "unsigned short", 2, 15}, {MPI_UNSIGNED, "unsigned", 4, 15},
-      {MPI_UINT64_T, "uint64", 8, 15}, {MPI_LONG_LONG, "long long", 8, 15}, {MPI_FLOAT, "float", 4, 3}, {MPI_DOUBLE, "double", 8, 3},
-      {MPI_LONG_DOUBLE, "long double", 16, 3}, {MPI_C_FLOAT_COMPLEX, "float complex", 8, 2}, {MPI_C_DOUBLE_COMPLEX, "double complex", 16, 2},
-      {MPI_C_BOOL, "bool", 1, 4}, {MPI_BYTE, "byte", 1, 8}, {MPI_FLOAT_INT, "float int", 8, 16}, {MPI_DOUBLE_INT, "double int", 16, 16},
-      {MPI_LONG_INT, "long int", 16, 16}, {MPI_SHORT_INT, "short int", 8, 16}, {MPI_2INT, "2int", 8, 16}};
-  const struct { MPI_Op op; const char *name; int group; } ops[] = {
-      {MPI_MAX, "max", 1}, {MPI_MIN, "min", 1}, {MPI_SUM, "sum", 2}, {MPI_PROD, "prod", 2}, {MPI_LAND, "land", 4}, {MPI_LOR, "lor", 4}, {MPI_LXOR, "lxor", 4},
-      {MPI_BAND, "band", 8}, {MPI_BOR, "bor", 8}, {MPI_BXOR, "bxor", 8}, {MPI_MAXLOC, "maxloc", 16}, {MPI_MINLOC, "minloc", 16}};
+  const kind kinds[] = {{MPI_SIGNED_CHAR, "signed char", 1, 15},
+                        {MPI_SHORT, "short", 2, 15},
+                        {MPI_INT, "int", 4, 15},
+                        {MPI_LONG, "long", 8, 15},
+                        {MPI_UNSIGNED_CHAR, "unsigned char", 1, 15},
+                        {MPI_UNSIGNED_SHORT, "unsigned short", 2, 15},
+                        {MPI_UNSIGNED, "unsigned", 4, 15},
+                        {MPI_UINT64_T, "uint64", 8, 15},
+                        {MPI_LONG_LONG, "long long", 8, 15},
+                        {MPI_FLOAT, "float", 4, 3},
+                        {MPI_DOUBLE, "double", 8, 3},
+                        {MPI_LONG_DOUBLE, "long double", 16, 3},
+                        {MPI_C_FLOAT_COMPLEX, "float complex", 8, 2},
+                        {MPI_C_DOUBLE_COMPLEX, "double complex", 16, 2},
+                        {MPI_C_BOOL, "bool", 1, 4},
+                        {MPI_BYTE, "byte", 1, 8},
+                        {MPI_FLOAT_INT, "float int", 8, 16},
+                        {MPI_DOUBLE_INT, "double int", 16, 16},
+                        {MPI_LONG_INT, "long int", 16, 16},
+                        {MPI_SHORT_INT, "short int", 8, 16},
+                        {MPI_2INT, "2int", 8, 16}};
+  const struct {
+    MPI_Op op;
+    const char *name;
+    int group;
+  } ops[] = {{MPI_MAX, "max", 1},   {MPI_MIN, "min", 1},   {MPI_SUM, "sum", 2},        {MPI_PROD, "prod", 2},
+             {MPI_LAND, "land", 4}, {MPI_LOR, "lor", 4},   {MPI_LXOR, "lxor", 4},      {MPI_BAND, "band", 8},
+             {MPI_BOR, "bor", 8},   {MPI_BXOR, "bxor", 8}, {MPI_MAXLOC, "maxloc", 16}, {MPI_MINLOC, "minloc", 16}};
   unsigned char *slots, out[N * 16], want[N * 16], old[N * 16];
   int next = (me + 1) % np, last = (me + np - 1) % np;
   MPI_Win_allocate(N * 16, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &slots, &w);
@@ -141,12 +192,16 @@ static void operators(void) {
       if (o % 2) MPI_Accumulate(out, N, t->type, next, 0, N, t->type, ops[o].op, w);
       else MPI_Get_accumulate(out, N, t->type, old, N, t->type, next, 0, N, t->type, ops[o].op, w);
       MPI_Win_fence(0, w);
-      int values = t->bytes == 16 && t->type == MPI_LONG_DOUBLE ? 10 : t->type == MPI_DOUBLE_INT || t->type == MPI_LONG_INT ? 12 : t->bytes;
-      for (int i = 0; i < N; i++) CHECK(!memcmp(slots + i * t->bytes, want + i * t->bytes, values), "%s of %s", ops[o].name, t->name);
+      int values = t->bytes == 16 && t->type == MPI_LONG_DOUBLE           ? 10
+                   : t->type == MPI_DOUBLE_INT || t->type == MPI_LONG_INT ? 12
+                                                                          : t->bytes;
+      for (int i = 0; i < N; i++)
+        CHECK(!memcmp(slots + i * t->bytes, want + i * t->bytes, values), "%s of %s", ops[o].name, t->name);
       for (int i = 0; i < N && o % 2 == 0; i++) {
         unsigned char was[16];
         element(was, t, i, next);
-        CHECK(!memcmp(old + i * t->bytes, was, values == 8 && t->type == MPI_SHORT_INT ? 2 : values), "old value, %s of %s", ops[o].name, t->name);
+        CHECK(!memcmp(old + i * t->bytes, was, values == 8 && t->type == MPI_SHORT_INT ? 2 : values),
+              "old value, %s of %s", ops[o].name, t->name);
       }
       MPI_Win_fence(0, w);
     }

@@ -1,5 +1,5 @@
-/* No signal comes from what MMPI brings into a process: a library may take any for a crash, as PETSc does even with SIGURG, by which Go's threads
- * interrupt one another. */
+/* No signal comes from what MMPI brings into a process: a library may take any for a crash, as
+ * PETSc does even with SIGURG, by which Go's threads interrupt one another. */
 #include "check.h"
 #include <signal.h>
 
@@ -17,7 +17,8 @@ int main(int argc, char **argv) {
   signal(SIGURG, count), signal(SIGPIPE, count), signal(SIGUSR1, count), signal(SIGUSR2, count), signal(SIGIO, count);
   for (int i = 0; i < ROUNDS; i++) { /* until there is garbage to collect */
     for (int k = 0; k < MESSAGES; k++)
-      MPI_Sendrecv(out, BYTES, MPI_CHAR, (me + 1) % np, 0, in, BYTES, MPI_CHAR, (me + np - 1) % np, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Sendrecv(out, BYTES, MPI_CHAR, (me + 1) % np, 0, in, BYTES, MPI_CHAR, (me + np - 1) % np, 0, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
     MPI_Comm_dup(MPI_COMM_WORLD, &dup);
     MPI_Comm_free(&dup);
   }

@@ -1,6 +1,8 @@
-/* Threads: `threads LEVEL` with funneled, serialized or multiple, or `threads duplicates` (multiple, too). With multiple, several threads of every rank send, receive, probe and do
- * collectives at once, each on a communicator of its own and all on one with a tag each. If the library grants less than asked the
- * program does what is granted and says only whether it went well.
+/* Threads: `threads LEVEL` with funneled, serialized or multiple, or `threads duplicates`
+ * (multiple, too). With multiple, several threads of every rank send, receive, probe and do
+ * collectives at once, each on a communicator of its own and all on one with a tag each. If the
+ * library grants less than asked the program does what is granted and says only whether it went
+ * well.
  */
 #include "check.h"
 #include <pthread.h>
@@ -29,15 +31,17 @@ static void work(int t, int round, MPI_Comm comm, int tag) {
     MPI_Mrecv(in, n, MPI_INT, &m, &st);
   } else MPI_Recv(in, n, MPI_INT, round % 2 ? MPI_ANY_SOURCE : left, tag, comm, &st);
   MPI_Wait(&r, MPI_STATUS_IGNORE);
-  if (!filled(in, n * sizeof *in, left * 1000 + t * 100 + round)) failed(__FILE__, __LINE__, "thread %d round %d: wrong data", t, round);
+  if (!filled(in, n * sizeof *in, left * 1000 + t * 100 + round))
+    failed(__FILE__, __LINE__, "thread %d round %d: wrong data", t, round);
   MPI_Allreduce(&x, &sum, 1, MPI_INT, MPI_SUM, own[t]);
   SAME(sum, np * (np - 1) / 2 + np * (t + round), "sum of a thread");
   sums[t] += sum + in[0] % 1000;
   free(out), free(in);
 }
 
-/* What is over in one thread the library gives to another at once, handle and all: each status must name its own sender all the same. Messages go round the
- * processes of a host, which those of one cluster are, so that much is over in a short time. */
+/* What is over in one thread the library gives to another at once, handle and all: each status must
+ * name its own sender all the same. Messages go round the processes of a host, which those of one
+ * cluster are, so that much is over in a short time. */
 static int right_here, left_here;
 
 static void neighbours(void) {
@@ -81,7 +85,8 @@ static void sources(int t) {
   }
 }
 
-/* The same with communicators: one thread frees those of all processes, the others get the handles for their own. */
+/* The same with communicators: one thread frees those of all processes, the others get the handles
+ * for their own. */
 static volatile int made;
 static void communicators(int t) {
   for (int i = 0; t == 0 && i < ROUNDS / 2; i++) {
@@ -102,8 +107,8 @@ static void communicators(int t) {
   }
 }
 
-/* Collectives that wait for a duplication, which any thread may bring to its end: it starts them, while their own thread waits for them. Natively Open MPI 4.1
- * mixes them up, hangs or aborts. */
+/* Collectives that wait for a duplication, which any thread may bring to its end: it starts them,
+ * while their own thread waits for them. Natively Open MPI 4.1 mixes them up, hangs or aborts. */
 static void *duplicates(void *arg) {
   int t = (int)(long)arg;
   for (int round = 0; round < ROUNDS; round++) {
@@ -160,7 +165,11 @@ static void *compute(void *arg) {
 
 int main(int argc, char **argv) {
   const char *level = argc > 1 ? argv[1] : "funneled";
-  int duplicating = !strcmp(level, "duplicates"), want = duplicating || !strcmp(level, "multiple") ? MPI_THREAD_MULTIPLE : !strcmp(level, "serialized") ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED, got, asked, main_thread = 0;
+  int duplicating = !strcmp(level, "duplicates"),
+      want = duplicating || !strcmp(level, "multiple") ? MPI_THREAD_MULTIPLE
+             : !strcmp(level, "serialized")            ? MPI_THREAD_SERIALIZED
+                                                       : MPI_THREAD_FUNNELED,
+      got, asked, main_thread = 0;
   MPI_Init_thread(&argc, &argv, want, &got);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &np);
@@ -176,7 +185,12 @@ int main(int argc, char **argv) {
   pthread_barrier_init(&all_threads, NULL, THREADS);
   for (int t = 0; t < THREADS; t++) MPI_Comm_dup(MPI_COMM_WORLD, &own[t]);
   if (lowest >= MPI_THREAD_SERIALIZED) {
-    for (int t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, lowest < MPI_THREAD_MULTIPLE ? serialized : duplicating ? duplicates : multiple, (void *)(long)t);
+    for (int t = 0; t < THREADS; t++)
+      pthread_create(&threads[t], NULL,
+                     lowest < MPI_THREAD_MULTIPLE ? serialized
+                     : duplicating                ? duplicates
+                                                  : multiple,
+                     (void *)(long)t);
     for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
   } else {
     for (int t = 0; t < THREADS; t++) pthread_create(&threads[t], NULL, compute, NULL);

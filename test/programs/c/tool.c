@@ -1,4 +1,5 @@
-/* A tool as users have them: it wraps MPI calls by the profiling interface and sums up at the end. Preloaded or linked in. */
+/* A tool as users have them: it wraps MPI calls by the profiling interface and sums up at the end.
+ * Preloaded or linked in. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -36,7 +37,9 @@ int MPI_Finalize(void) {
   PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
   PMPI_Reduce(count, all, 4, MPI_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) printf("tool: %d ranks, %lld sends of %lld bytes, %lld receives, %lld allreduces\n", ranks, all[0], all[1], all[2], all[3]);
+  if (rank == 0)
+    printf("tool: %d ranks, %lld sends of %lld bytes, %lld receives, %lld allreduces\n", ranks, all[0], all[1], all[2],
+           all[3]);
   fflush(stdout);
   return PMPI_Finalize();
 }

@@ -1,5 +1,6 @@
-/* Topologies: Cartesian, graph and distributed graph communicators, their arithmetic, sub-grids, and neighbourhood collectives in
- * all forms. With reorder only what MPI promises is checked: ranks may be anywhere. */
+/* Topologies: Cartesian, graph and distributed graph communicators, their arithmetic, sub-grids,
+ * and neighbourhood collectives in all forms. With reorder only what MPI promises is checked: ranks
+ * may be anywhere. */
 #include "check.h"
 
 static void coords_line(const char *what, MPI_Comm c, int nd) {
@@ -20,7 +21,8 @@ static void coords_line(const char *what, MPI_Comm c, int nd) {
   line("%s: rank %d:%s", what, rank, nd ? text : "");
 }
 
-/* Sends each neighbour a number that says who sends it in which slot; checks by the other end's view in rank order. */
+/* Sends each neighbour a number that says who sends it in which slot; checks by the other end's
+ * view in rank order. */
 static void neighbors(const char *what, MPI_Comm c, int in, int out, const int *sources) {
   int rank, size, *sb = malloc((out * 3 + 1) * sizeof(int)), *rb = malloc((in * 3 + 1) * sizeof(int));
   MPI_Comm_rank(c, &rank);
@@ -28,8 +30,7 @@ static void neighbors(const char *what, MPI_Comm c, int in, int out, const int *
   uint64_t h = 0;
   for (int i = 0; i < 3 * in; i++) rb[i] = -7;
   MPI_Neighbor_allgather(&rank, 1, MPI_INT, rb, 1, MPI_INT, c);
-  for (int i = 0; i < in; i++)
-    SAME(rb[i], sources[i] != MPI_PROC_NULL ? sources[i] : -7, "neighbour's rank");
+  for (int i = 0; i < in; i++) SAME(rb[i], sources[i] != MPI_PROC_NULL ? sources[i] : -7, "neighbour's rank");
   for (int i = 0; i < out; i++) sb[2 * i] = rank * 100 + i, sb[2 * i + 1] = -sb[2 * i];
   for (int i = 0; i < 3 * in; i++) rb[i] = -7;
   MPI_Neighbor_alltoall(sb, 2, MPI_INT, rb, 2, MPI_INT, c);
@@ -38,7 +39,8 @@ static void neighbors(const char *what, MPI_Comm c, int in, int out, const int *
     if (sources[i] != MPI_PROC_NULL) SAME(rb[2 * i] / 100, sources[i], "sender in alltoall");
   line("%s: alltoall %016llx", what, (unsigned long long)h);
 
-  int *counts = malloc((out + in + 1) * sizeof(int)), *displs = malloc((out + in + 1) * sizeof(int)), *rc = counts + out, *rd = displs + out;
+  int *counts = malloc((out + in + 1) * sizeof(int)), *displs = malloc((out + in + 1) * sizeof(int)),
+      *rc = counts + out, *rd = displs + out;
   for (int i = 0; i < out; i++) counts[i] = 1 + rank % 2, displs[i] = 3 * i + 1;
   for (int i = 0; i < in; i++) rc[i] = sources[i] == MPI_PROC_NULL ? 0 : 1 + sources[i] % 2, rd[i] = 3 * (in - 1 - i);
   for (int i = 0; i < out * 3; i++) sb[i] = rank * 1000 + i;
@@ -46,7 +48,8 @@ static void neighbors(const char *what, MPI_Comm c, int in, int out, const int *
   MPI_Request r;
   sb = realloc(sb, (out * 3 + 4) * sizeof(int));
   sb[out * 3] = rank * 1000 + 999;
-  /* Open MPI 4.1's nonblocking form mixes up the two directions of a periodic dimension of 1 or 2; its blocking one does not. */
+  /* Open MPI 4.1's nonblocking form mixes up the two directions of a periodic dimension of 1 or 2;
+   * its blocking one does not. */
   if (*what == 'c') MPI_Neighbor_alltoallv(sb, counts, displs, MPI_INT, rb, rc, rd, MPI_INT, c);
   else {
     MPI_Ineighbor_alltoallv(sb, counts, displs, MPI_INT, rb, rc, rd, MPI_INT, c, &r);
@@ -132,7 +135,8 @@ static void cart(int reorder) {
 static void graph(int reorder) {
   int *index = malloc(np * sizeof(int)), *edges = malloc(np * 4 * sizeof(int)), m = 0, kind, nodes, count;
   for (int i = 0; i < np; i++) { /* a star with a ring, no edge twice */
-    if (i == 0) for (int k = 1; k < np; k++) edges[m++] = k;
+    if (i == 0)
+      for (int k = 1; k < np; k++) edges[m++] = k;
     else edges[m++] = 0;
     if (i && np > 3) {
       int next = i % (np - 1) + 1, last = (i + np - 3) % (np - 1) + 1;
@@ -161,7 +165,8 @@ static void graph(int reorder) {
 }
 
 static void dist(int reorder) {
-  int right = (me + 1) % np, left = (me + np - 1) % np, two = (me + 2) % np, back2 = (me + 2 * np - 2) % np, kind, in, out, weighted;
+  int right = (me + 1) % np, left = (me + np - 1) % np, two = (me + 2) % np, back2 = (me + 2 * np - 2) % np, kind, in,
+      out, weighted;
   MPI_Comm c;
   int s[2] = {left, back2}, d[2] = {right, two}, w[2] = {5, 7}, gs[2], gw[2], gd[2], gv[2];
   MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 2, s, w, 2, d, w, MPI_INFO_NULL, reorder, &c);
@@ -180,7 +185,8 @@ static void dist(int reorder) {
   }
   MPI_Comm_free(&c);
   int degree = 1;
-  MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &right, &degree, &two, MPI_UNWEIGHTED, MPI_INFO_NULL, reorder, &c); /* i names i+1 → i+2 */
+  /* i names i+1 → i+2 */
+  MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &right, &degree, &two, MPI_UNWEIGHTED, MPI_INFO_NULL, reorder, &c);
   MPI_Dist_graph_neighbors_count(c, &in, &out, &weighted);
   SAME(in, 1, "indegree");
   SAME(out, 1, "outdegree");
@@ -194,8 +200,8 @@ static void dist(int reorder) {
   MPI_Comm_free(&c);
 }
 
-/* All to all with a type for each rank, not each neighbour, on every line of a grid: some lines are inside one cluster. Behind the
- * types is what is none. */
+/* All to all with a type for each rank, not each neighbour, on every line of a grid: some lines are
+ * inside one cluster. Behind the types is what is none. */
 static void lines_of_grid(void) {
   int dims[2] = {0, 0}, periods[2] = {0, 0}, size, rank, n;
   MPI_Comm grid, line_;
@@ -210,7 +216,8 @@ static void lines_of_grid(void) {
     MPI_Cart_sub(grid, keep, &line_);
     MPI_Comm_size(line_, &n);
     MPI_Comm_rank(line_, &rank);
-    int *in = malloc(n * 3 * sizeof *in), *out = malloc(n * 3 * sizeof *out), *counts = malloc(n * sizeof *counts), *at = malloc(n * sizeof *at);
+    int *in = malloc(n * 3 * sizeof *in), *out = malloc(n * 3 * sizeof *out), *counts = malloc(n * sizeof *counts),
+        *at = malloc(n * sizeof *at);
     MPI_Datatype *types = malloc((n + 4) * sizeof *types);
     memset(types, 0x11, (n + 4) * sizeof *types);
     for (int i = 0; i < n; i++) {

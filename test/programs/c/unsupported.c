@@ -1,5 +1,6 @@
-/* Communicators that span clusters: what MMPI refuses is refused at every rank, by the documented class, through the communicator's
- * error handler; error handlers and info objects themselves work; nothing is broken afterwards. Not for native runs. */
+/* Communicators that span clusters: what MMPI refuses is refused at every rank, by the documented
+ * class, through the communicator's error handler; error handlers and info objects themselves work;
+ * nothing is broken afterwards. Not for native runs. */
 #include "check.h"
 
 static int calls, last;
@@ -41,7 +42,8 @@ int main(int argc, char **argv) {
   MPI_Comm spawned;
   int code_of_spawn[1], class_of_spawn = -1;
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* inside a cluster too */
-  MPI_Error_class(MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &spawned, code_of_spawn), &class_of_spawn);
+  MPI_Error_class(MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &spawned, code_of_spawn),
+                  &class_of_spawn);
   SAME(class_of_spawn, MPI_ERR_UNSUPPORTED_OPERATION, "Comm_spawn on MPI_COMM_SELF");
 
 #if MPI_VERSION >= 4 /* no line: the clusters' libraries may differ in this */

@@ -1,4 +1,5 @@
-/* Ranks send windows of large messages and write over a buffer as soon as its send is complete: what arrives is what was there before. */
+/* Ranks send windows of large messages and write over a buffer as soon as its send is complete:
+ * what arrives is what was there before. */
 #include "check.h"
 
 enum { WINDOW = 48, LARGE = (1 << 20) + 13, ROUNDS = 6 };

@@ -1,11 +1,14 @@
-/* Is what comes over reliable connections what was sent, once and in order, also when acknowledgements come late? Plain verbs, nothing of the zipper:
- * on soft-RoCE it is not (docs/infiniband.md).
+/* Is what comes over reliable connections what was sent, once and in order, also when
+ * acknowledgements come late? Plain verbs, nothing of the zipper: on soft-RoCE it is not
+ * (docs/infiniband.md).
  *
  *   resend TIMEOUT SECONDS PORT [SERVER]    one end without SERVER, the other with its IP address
  *
- * 8 connections over the first RDMA device, in both directions, half of them by sends and half by RDMA writes with immediate data, of 16 bytes to 8 or 32 KiB, at most
- * 16 under way. An acknowledgement is awaited for 4.096 us * 2^TIMEOUT. Each message says what it is in every word. A sender writes nothing to
- * a buffer before its completion, and spoils it then; a receiver spoils what it has looked at. A connection ends with its first fault. Exit status 0: no fault. */
+ * 8 connections over the first RDMA device, in both directions, half of them by sends and half by
+ * RDMA writes with immediate data, of 16 bytes to 8 or 32 KiB, at most 16 under way. An
+ * acknowledgement is awaited for 4.096 us * 2^TIMEOUT. Each message says what it is in every word.
+ * A sender writes nothing to a buffer before its completion, and spoils it then; a receiver spoils
+ * what it has looked at. A connection ends with its first fault. Exit status 0: no fault. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -83,7 +86,11 @@ static void send_next(struct connection *c) {
   uint32_t m = c->sent++, n = length(c, m), at = m % SLOTS * c->slot, *p = (uint32_t *)(c->mem + at);
   for (uint32_t i = 0; i < n / 4; i++) p[i] = word(c - all, m, i);
   struct ibv_sge s = {(uintptr_t)p, n, c->mr->lkey};
-  struct ibv_send_wr w = {.wr_id = m, .sg_list = &s, .num_sge = 1, .opcode = c->writes ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND_WITH_IMM, .imm_data = htonl(m)};
+  struct ibv_send_wr w = {.wr_id = m,
+                          .sg_list = &s,
+                          .num_sge = 1,
+                          .opcode = c->writes ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND_WITH_IMM,
+                          .imm_data = htonl(m)};
   w.wr.rdma.remote_addr = c->remote + at;
   w.wr.rdma.rkey = c->key;
   post_send(c, &w);
@@ -108,7 +115,8 @@ static void look(struct connection *c, struct ibv_wc *w) {
   }
   for (uint32_t i = 0; i < n / 4; i++)
     if (p[i] != word(c - all, m, i) && wrong++ == 0)
-      snprintf(what, sizeof what, "of its %u bytes those from %u are %#x, which is message %u, byte %u", n, 4 * i, p[i], p[i] >> 13 & 0x7fff, 4 * (p[i] & 0x1fff));
+      snprintf(what, sizeof what, "of its %u bytes those from %u are %#x, which is message %u, byte %u", n, 4 * i, p[i],
+               p[i] >> 13 & 0x7fff, 4 * (p[i] & 0x1fff));
   if (wrong) return fault(c, m, what);
   memset(p, 0xee, c->slot);
   c->received++;
@@ -129,11 +137,11 @@ static void completed(struct ibv_wc *w) {
     c->completed++;
   } else if (c->sends) {
     uint32_t n = ntohl(w->imm_data);
-    if (n - c->acknowledged > SLOTS || w->byte_len) return fault(c, n, "acknowledged, but not sent or not for the first time");
+    if (n - c->acknowledged > SLOTS || w->byte_len)
+      return fault(c, n, "acknowledged, but not sent or not for the first time");
     c->acknowledged = n;
     post_recv(c, w->wr_id);
-  } else
-    look(c, w);
+  } else look(c, w);
 }
 
 static int meet(int port, const char *server) {
@@ -146,7 +154,8 @@ static int meet(int port, const char *server) {
     return s;
   }
   must(inet_pton(AF_INET, server, &a.sin_addr) == 1, server);
-  for (double end = now() + 60; connect(s, (void *)&a, sizeof a) != 0; s = socket(AF_INET, SOCK_STREAM, 0)) { /* until it is there */
+  /* until it is there */
+  for (double end = now() + 60; connect(s, (void *)&a, sizeof a) != 0; s = socket(AF_INET, SOCK_STREAM, 0)) {
     must(now() < end, "connect");
     close(s);
     usleep(100000);
@@ -154,7 +163,9 @@ static int meet(int port, const char *server) {
   return s;
 }
 
-static void swap(int s, void *mine, void *theirs, int n) { must(write(s, mine, n) == n && recv(s, theirs, n, MSG_WAITALL) == n, "exchange with the other end"); }
+static void swap(int s, void *mine, void *theirs, int n) {
+  must(write(s, mine, n) == n && recv(s, theirs, n, MSG_WAITALL) == n, "exchange with the other end");
+}
 
 int main(int argc, char **argv) {
   if (argc < 4) return fprintf(stderr, "usage: resend TIMEOUT SECONDS PORT [SERVER]\n"), 2;
@@ -166,7 +177,10 @@ int main(int argc, char **argv) {
   must((errno = ibv_query_port(x, 1, &port)) == 0, "ibv_query_port");
   struct end me = {0}, peer;
   int gid = 0;
-  while (gid < port.gid_tbl_len && (ibv_query_gid(x, 1, gid, &me.gid) != 0 || me.gid.raw[10] != 0xff || me.gid.raw[11] != 0xff)) gid++; /* that of the IPv4 address */
+  /* that of the IPv4 address */
+  while (gid < port.gid_tbl_len &&
+         (ibv_query_gid(x, 1, gid, &me.gid) != 0 || me.gid.raw[10] != 0xff || me.gid.raw[11] != 0xff))
+    gid++;
   struct ibv_pd *pd = ibv_alloc_pd(x);
   struct ibv_comp_channel *ch = ibv_create_comp_channel(x);
   struct ibv_cq *cq = ibv_create_cq(x, 128 * CONNECTIONS, 0, ch, 0);
@@ -178,20 +192,40 @@ int main(int argc, char **argv) {
     c->writes = i / 2 % 2;
     c->slot = c->writes ? 32 << 10 : 8 << 10;
     must((c->mem = aligned_alloc(4096, 2 * SLOTS * c->slot)) != 0, "memory");
-    must((c->mr = ibv_reg_mr(pd, c->mem, 2 * SLOTS * c->slot, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) != 0, "ibv_reg_mr");
-    struct ibv_qp_init_attr q = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = {2 * SLOTS, 2 * SLOTS, 1, 1, 0}};
+    must((c->mr = ibv_reg_mr(pd, c->mem, 2 * SLOTS * c->slot, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)) != 0,
+         "ibv_reg_mr");
+    struct ibv_qp_init_attr q = {
+        .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = {2 * SLOTS, 2 * SLOTS, 1, 1, 0}};
     must((c->qp = ibv_create_qp(pd, &q)) != 0, "ibv_create_qp");
     me.qpn = c->qp->qp_num, me.psn = 1000 * i, me.key = c->mr->rkey, me.memory = (uintptr_t)c->mem;
     swap(s, &me, &peer, sizeof me);
     c->remote = peer.memory, c->key = peer.key;
     struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-    must((errno = ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS)) == 0, "INIT");
-    a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = port.active_mtu, .dest_qp_num = peer.qpn, .rq_psn = peer.psn, .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
-                             .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = peer.gid, .sgid_index = gid, .hop_limit = 64}}};
-    must((errno = ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) == 0, "RTR");
+    must((errno = ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS)) == 0,
+         "INIT");
+    a = (struct ibv_qp_attr){
+        .qp_state = IBV_QPS_RTR,
+        .path_mtu = port.active_mtu,
+        .dest_qp_num = peer.qpn,
+        .rq_psn = peer.psn,
+        .max_dest_rd_atomic = 1,
+        .min_rnr_timer = 12,
+        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = peer.gid, .sgid_index = gid, .hop_limit = 64}}};
+    must((errno = ibv_modify_qp(c->qp, &a,
+                                IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) == 0,
+         "RTR");
     for (int k = 0; k < 2 * SLOTS; k++) post_recv(c, k);
-    a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = atoi(argv[1]), .retry_cnt = 7, .rnr_retry = 7, .sq_psn = me.psn, .max_rd_atomic = 1};
-    must((errno = ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)) == 0, "RTS");
+    a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+                             .timeout = atoi(argv[1]),
+                             .retry_cnt = 7,
+                             .rnr_retry = 7,
+                             .sq_psn = me.psn,
+                             .max_rd_atomic = 1};
+    must((errno = ibv_modify_qp(c->qp, &a,
+                                IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                    IBV_QP_MAX_QP_RD_ATOMIC)) == 0,
+         "RTS");
   }
   swap(s, &me, &peer, 1); /* both are ready */
   for (double end = now() + atoi(argv[2]); now() < end;) {

@@ -1,6 +1,6 @@
 /* The engine: it notes what it is asked for, and the test ends it. */
-#include "fake_install.h"
 #include "core/comm.h"
+#include "fake_install.h"
 #include <string.h>
 
 enum { OPS = 256 };

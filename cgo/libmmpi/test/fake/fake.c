@@ -1,8 +1,8 @@
 /* Communicators, groups and errors of native MPI. */
-#include "fake_install.h"
 #include "comm/comm.h"
-#include "core/privcomm.h"
 #include "comm/group.h"
+#include "core/privcomm.h"
+#include "fake_install.h"
 #include <stdio.h>
 #include <string.h>
 

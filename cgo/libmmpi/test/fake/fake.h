@@ -1,4 +1,5 @@
-/* A fake of all that libmmpi stands on, for tests of its units in one process that never calls MPI_Init:
+/* A fake of all that libmmpi stands on, for tests of its units in one process that never calls
+ * MPI_Init:
  *
  *   fake.c      the world, communicators, groups, errors    of native MPI (struct z_real)
  *   requests.c  requests and statuses                       of native MPI
@@ -6,17 +7,17 @@
  *   engine.c    the ze_ functions (struct z_engine)
  *   system.c    clock, sleeping, memory, dlsym              of the C library, by the linker's --wrap
  *
- * What it is: this process is one rank of a job of several clusters. Nobody else is there: what other
- * processes would do the test does for them, by completing requests (fake_done, fake_arrive), by saying
- * what they give to collectives (fake_others) and by setting things off at a time (fake_at).
- * It is strict: a function that is not faked, a handle that is none or is freed, a blocking call that
- * nothing would end, or one while the engine is busy, fails the test. What is left at the end of native
- * objects, operations and memory a test asks for (fake_requests, fake_ops, fake_types, fake_blocks, …).
- * What it is not: no message is carried, also not to this process itself but for the one Sendrecv that
- * packs; native collectives are over at once and give what this process gave; handles are never used
- * again; error codes are classes; attributes exist for datatypes alone; there is one thread, though
- * z_threads may be set. Statuses keep their bytes where the native library does, so they are read as
- * its own macros read them.
+ * What it is: this process is one rank of a job of several clusters. Nobody else is there: what
+ * other processes would do the test does for them, by completing requests (fake_done, fake_arrive),
+ * by saying what they give to collectives (fake_others) and by setting things off at a time
+ * (fake_at). It is strict: a function that is not faked, a handle that is none or is freed, a
+ * blocking call that nothing would end, or one while the engine is busy, fails the test. What is
+ * left at the end of native objects, operations and memory a test asks for (fake_requests,
+ * fake_ops, fake_types, fake_blocks, …). What it is not: no message is carried, also not to this
+ * process itself but for the one Sendrecv that packs; native collectives are over at once and give
+ * what this process gave; handles are never used again; error codes are classes; attributes exist
+ * for datatypes alone; there is one thread, though z_threads may be set. Statuses keep their bytes
+ * where the native library does, so they are read as its own macros read them.
  */
 #ifndef ZIPPER_FAKE_H
 #define ZIPPER_FAKE_H
@@ -32,8 +33,8 @@ void fake_end(void);   /* nothing of the native library may be left that a unit 
 
 /* ---- the world (fake.c) ---- */
 
-/* Clusters of so many ranks; this is virtual rank `rank`. Starts the units as MPI_Init does: after it
- * z_whole is MPI_COMM_WORLD, and z_private and z_self are there. */
+/* Clusters of so many ranks; this is virtual rank `rank`. Starts the units as MPI_Init does: after
+ * it z_whole is MPI_COMM_WORLD, and z_private and z_self are there. */
 void fake_world(int clusters, const int *sizes, int rank);
 #define FAKE_WORLD(RANK, ...) fake_world((int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]){__VA_ARGS__}, RANK)
 
@@ -74,7 +75,8 @@ MPI_Comm fake_comm(void);
 
 /* ---- requests (requests.c) ---- */
 
-/* Native ones, as the native library would have given them to the program. A persistent one is inactive. */
+/* Native ones, as the native library would have given them to the program. A persistent one is
+ * inactive. */
 MPI_Request fake_request(void);
 MPI_Request fake_persistent(void);
 void fake_start(MPI_Request request);
@@ -95,8 +97,8 @@ typedef struct fake_piece {
   int64_t off, len;
 } fake_piece;
 
-/* A type made by a constructor, given what MPI_Type_get_contents would give; committed. The type map is
- * worked out from MPI's definition of the constructor, element by element. */
+/* A type made by a constructor, given what MPI_Type_get_contents would give; committed. The type
+ * map is worked out from MPI's definition of the constructor, element by element. */
 MPI_Datatype fake_type(int combiner, int n, const int *ints, int na, const MPI_Aint *addresses, int nt,
                        const MPI_Datatype *types);
 MPI_Datatype fake_f90(int combiner, int64_t size);      /* a type without parts that MPI_Type_create_f90_… gives */
@@ -106,7 +108,8 @@ void fake_uncommit(MPI_Datatype type);
 int fake_committed(MPI_Datatype type);
 void fake_type_free(MPI_Datatype type); /* the program frees it */
 int fake_types(void);                   /* derived types that are alive */
-/* The type map, neighbours joined: what must be sent, in that order. whole: pairs with their gaps. */
+/* The type map, neighbours joined: what must be sent, in that order. whole: pairs with their
+ * gaps. */
 int fake_map(MPI_Datatype type, int whole, fake_piece *out, int room);
 
 #define FAKE_INTS(...) \

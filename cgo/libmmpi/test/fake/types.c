@@ -1,8 +1,8 @@
 /* Datatypes of native MPI. A type is its map: the bytes of every elementary piece, in order. The
  * constructors are done as MPI defines them, element by element, which is slow and plain, so that
  * wintype.c can be held against it. */
-#include "fake_install.h"
 #include "core/privcomm.h"
+#include "fake_install.h"
 #include <stddef.h>
 #include <string.h>
 

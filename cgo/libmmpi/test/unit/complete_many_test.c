@@ -1,10 +1,11 @@
-/* Wait and Test of all, any and some (request/complete.c), over arrays that mix native requests, the
- * shim's, persistent ones and MPI_REQUEST_NULL. */
+/* Wait and Test of all, any and some (request/complete.c), over arrays that mix native requests,
+ * the shim's, persistent ones and MPI_REQUEST_NULL. */
 #include "requests.h"
 
 /* ---- all ---- */
 
-/* 0 native, 1 null, 2 from afar, 3 native receive, 4 persistent, 5 inactive persistent, 6 inactive native, 7 null */
+/* 0 native, 1 null, 2 from afar, 3 native receive, 4 persistent, 5 inactive persistent, 6 inactive
+ * native, 7 null */
 enum { MANY = 8 };
 typedef struct many {
   MPI_Request r[MANY];

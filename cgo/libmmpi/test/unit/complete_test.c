@@ -1,5 +1,5 @@
-/* Wait and Test of one request, Request_free, Request_get_status and Cancel (request/complete.c): native
- * requests, the shim's, persistent ones and MPI_REQUEST_NULL. */
+/* Wait and Test of one request, Request_free, Request_get_status and Cancel (request/complete.c):
+ * native requests, the shim's, persistent ones and MPI_REQUEST_NULL. */
 #include "requests.h"
 
 /* ---- one ---- */
@@ -76,7 +76,8 @@ TEST(a_receive_inside_the_cluster_tells_the_rank_in_the_communicator) {
   all_over();
 }
 
-/* While its test has not ended it the request's entry stays; with threads it is out meanwhile, and put back. */
+/* While its test has not ended it the request's entry stays; with threads it is out meanwhile, and
+ * put back. */
 TEST(a_test_that_finds_nothing_keeps_the_translation) {
   for (int threads = 0; threads < 2; threads++) {
     if (!threads) world();

@@ -1,7 +1,7 @@
-/* Groups of virtual ranks (comm/group.c). This is rank 4 of clusters of 3, 4 and 2: virtual ranks 3 to 6
- * are of this cluster. */
-#include "test.h"
+/* Groups of virtual ranks (comm/group.c). This is rank 4 of clusters of 3, 4 and 2: virtual ranks 3
+ * to 6 are of this cluster. */
 #include "comm/group.h"
+#include "test.h"
 
 static void world(void) { FAKE_WORLD(4, 3, 4, 2); }
 

@@ -1,5 +1,5 @@
-/* Runs the tests, or those whose "thing name" contains the argument. The output is TAP: a plan, then a
- * line for each test, and before one that failed comments that say where. */
+/* Runs the tests, or those whose "thing name" contains the argument. The output is TAP: a plan,
+ * then a line for each test, and before one that failed comments that say where. */
 #include "test.h"
 #include <stdarg.h>
 #include <sys/wait.h>

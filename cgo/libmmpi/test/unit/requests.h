@@ -1,9 +1,9 @@
-/* Requests for the tests of completion, as the program gets them. This is rank 3 of clusters of 2 and 3:
- * ranks 0 and 1 are remote, native ranks 0, 1, 2 are ranks 2, 3, 4. */
+/* Requests for the tests of completion, as the program gets them. This is rank 3 of clusters of 2
+ * and 3: ranks 0 and 1 are remote, native ranks 0, 1, 2 are ranks 2, 3, 4. */
 #ifndef ZIPPER_TEST_REQUESTS_H
 #define ZIPPER_TEST_REQUESTS_H
-#include "test.h"
 #include "request/request.h"
+#include "test.h"
 
 static inline void world(void) { FAKE_WORLD(3, 2, 3); }
 

@@ -1,11 +1,12 @@
-/* A test is TEST(name) { ... } in a file thing_test.c, with CHECKs. Each runs in a child of its own,
- * so whatever the units keep in static variables is new in each, and a crash ends one test alone. */
+/* A test is TEST(name) { ... } in a file thing_test.c, with CHECKs. Each runs in a child of its
+ * own, so whatever the units keep in static variables is new in each, and a crash ends one test
+ * alone. */
 #ifndef ZIPPER_TEST_H
 #define ZIPPER_TEST_H
+#include "fake.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "fake.h"
 
 typedef struct test {
   const char *file, *name;

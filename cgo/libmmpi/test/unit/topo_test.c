@@ -1,6 +1,6 @@
 /* Virtual topologies. Rank 2 of clusters of 2 and 4, so ranks 2 to 5 are here. */
-#include "test.h"
 #include "comm/comm.h"
+#include "test.h"
 #include "topo/topo.h"
 
 static void world(void) { FAKE_WORLD(2, 2, 4); }

@@ -1,9 +1,9 @@
-/* Progress: the wait loop, on a clock that moves only when something takes time, which is a turn of the
- * engine, a look into native MPI, giving way, sleeping. The numbers are core/limits.h's. */
-#include "test.h"
+/* Progress: the wait loop, on a clock that moves only when something takes time, which is a turn of
+ * the engine, a look into native MPI, giving way, sleeping. The numbers are core/limits.h's. */
 #include "coll/coll.h"
 #include "core/comm.h"
 #include "core/limits.h"
+#include "test.h"
 #include <stdbool.h>
 
 enum {
