@@ -94,7 +94,7 @@ func newBlocking(ctx context.Context, l transport.Link, silence time.Duration) (
 	b := &blocking{ctx: ctx, link: l, silence: silence, cancel: fd, done: make(chan struct{})}
 	b.stop = context.AfterFunc(ctx, func() {
 		defer close(b.done)
-		unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail: the counter is 0
+		_, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail: the counter is 0
 	})
 	return b, nil
 }

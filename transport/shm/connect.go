@@ -140,7 +140,7 @@ func (l *Listener) serve(c *net.UnixConn) (transport.Link, error) {
 func peer(c *net.UnixConn) string {
 	name := "unknown process"
 	if raw, err := c.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) {
+		_ = raw.Control(func(fd uintptr) {
 			if u, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
 				name = fmt.Sprintf("process %d", u.Pid)
 			}

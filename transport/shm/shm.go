@@ -57,7 +57,7 @@ func newLink(mem []byte, inFirst bool, fds [4]evfd.FD, conn *net.UnixConn, remot
 // watch waits for the peer's end. The socket carries nothing any more.
 func (l *link) watch() {
 	var b [1]byte
-	l.conn.Read(b[:]) // any result means that the peer is gone, or breaks the rules
+	_, _ = l.conn.Read(b[:]) // any result means that the peer is gone, or breaks the rules
 	if !l.ref.Acquire() {
 		return
 	}

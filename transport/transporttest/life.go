@@ -106,7 +106,9 @@ func writeAfterPeerClose(t *testing.T, setup Setup) {
 // afterClose: every call says ErrClosed, and closing again is harmless.
 func afterClose(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
-	WriteFull(b, []byte("not read"))
+	if err := WriteFull(b, []byte("not read")); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		if err := a.Close(); err != nil {
 			t.Errorf("close: %v", err)

@@ -100,7 +100,7 @@ func (b *block) Release() {
 		}
 		l.ref.Release()
 	}
-	l.arena.release() // an error is of freeing: nothing to be done
+	_ = l.arena.release() // an error is of freeing: nothing to be done
 }
 
 var _ transport.Lender = (*link)(nil)

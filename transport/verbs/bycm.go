@@ -37,14 +37,27 @@ type cmControl struct {
 	ended   chan struct{} // closed when end has returned; nil: it was not called
 }
 
-// cmState is how far it has come.
-type cmState int
+// cmState is how far the connection has come.
+//
+//	dialing    begun ─the peer answers→ answerable ─ready→ established
+//	accepting  begun ─the peer asks→ answerable ─Accept→ begun ─the peer is established→ established
+//	both       answerable ─Reject→ begun
+//
+// What ends it is asked for elsewhere: parting, closed.
+type cmState uint8
 
 const (
 	cmBegun       cmState = iota // close frees it, and the peer, if it was asked, is told by the kernel
 	cmAnswerable                 // the peer has asked or answered: refuse can reject
 	cmEstablished                // close disconnects
 )
+
+// cmLegal[from] is the set of states that may follow.
+var cmLegal = [...]uint8{
+	cmBegun:       1<<cmAnswerable | 1<<cmEstablished,
+	cmAnswerable:  1<<cmBegun | 1<<cmEstablished,
+	cmEstablished: 0,
+}
 
 // newCM makes one with a channel of its own: of id, which a listener's channel brought, or else a new one.
 func newCM(id *verbs.CM) (c *cmControl, err error) {
@@ -187,12 +200,12 @@ func (c *cmControl) place(ports []PortInfo) (Place, error) {
 
 func (c *cmControl) greet(l *link, me *hello) (peer hello, err error) {
 	if !c.dialed {
-		c.qpn, c.answer = l.in.qp.Num(), me.appendPrivate(nil, me.out)
+		c.qpn, c.answer = l.in.qp.Num(), me.private(me.out)
 		peer, peer.in, err = parsePrivate(c.asked)
 		return peer, err
 	}
 	c.qpn = l.out.qp.Num()
-	if err = c.id.Connect(c.qpn, me.appendPrivate(nil, me.in)); err != nil {
+	if err = c.id.Connect(c.qpn, me.private(me.in)); err != nil {
 		return peer, err
 	}
 	e, err := c.await(verbs.ConnectResponse)
@@ -250,7 +263,7 @@ func (c *cmControl) ready() error {
 func (c *cmControl) proven() error { return nil }
 
 func (c *cmControl) refuse(reason error) {
-	if c.at() == cmAnswerable && c.id.Reject(appendReason(nil, reason)) == nil {
+	if c.at() == cmAnswerable && c.id.Reject(privateReason(reason)) == nil {
 		c.become(cmBegun)
 	}
 }
@@ -279,7 +292,7 @@ func (c *cmControl) part() {
 	defer c.mu.Unlock()
 	if !c.parting {
 		c.parting = true
-		c.id.Disconnect() // an error means that there is no connection any more
+		_ = c.id.Disconnect() // an error means that there is no connection any more
 	}
 }
 
@@ -293,7 +306,7 @@ func (c *cmControl) close() error {
 		c.part()
 		c.events.until(time.Now().Add(partingLimit))
 		if ended == nil {
-			c.await(verbs.Disconnected)
+			_, _ = c.await(verbs.Disconnected) // however it ends, everything is freed
 		} else {
 			<-ended
 		}
@@ -319,10 +332,14 @@ func freeCM(id *verbs.CM, events *waiter, ch *verbs.CMChannel) error {
 func (c *cmControl) interrupt()     { c.events.stop() }
 func (c *cmControl) remote() string { return c.peer }
 
+// become moves the connection to the next state.
 func (c *cmControl) become(s cmState) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cmLegal[c.state]&(1<<s) == 0 {
+		panic(fmt.Sprintf("verbs: connection goes from state %d to %d", c.state, s))
+	}
 	c.state = s
-	c.mu.Unlock()
 }
 
 func (c *cmControl) at() cmState {
@@ -406,7 +423,8 @@ func (l *cmAcceptor) accept() (control, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.peer, c.asked, c.state = e.New.Peer().String(), e.Data, cmAnswerable
+	c.peer, c.asked = e.New.Peer().String(), e.Data
+	c.become(cmAnswerable)
 	return c, nil
 }
 

@@ -44,7 +44,7 @@ func tcpPlace(a addr.Verbs, from net.Addr, ports []PortInfo) (Place, error) {
 }
 
 func (c tcpControl) greet(l *link, me *hello) (hello, error) {
-	if err := send(c, kindHello, me.append(nil)); err != nil {
+	if err := send(c, kindHello, me.bytes()); err != nil {
 		return hello{}, err
 	}
 	b, err := receive(c, kindHello)

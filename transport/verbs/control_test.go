@@ -255,7 +255,7 @@ func TestHostileRequests(t *testing.T) {
 	ln := must[*Listener](t)(Listen(net.JoinHostPort(address(t), "0")+"?connect=cm", Options{}))
 	defer ln.Close()
 	h := example()
-	good := h.appendPrivate(nil, h.in)
+	good := h.private(h.in)
 	many := bytes.Clone(good)
 	many[6], many[7] = 0xff, 0xff
 	for name, k := range map[string]struct{ data, reason string }{
@@ -298,7 +298,7 @@ func TestHostileRequests(t *testing.T) {
 func TestHostileAnswers(t *testing.T) {
 	host := address(t)
 	h := example()
-	good := h.appendPrivate(nil, h.out)
+	good := h.private(h.out)
 	few := bytes.Clone(good)
 	few[6], few[7] = 0, 0
 	for name, k := range map[string]struct {
@@ -309,7 +309,7 @@ func TestHostileAnswers(t *testing.T) {
 		"accepts no slots":     {func(m *verbs.CM) error { return m.Accept(7, few) }, "0 buffers"},
 		"rejects with nothing": {func(m *verbs.CM) error { return m.Reject(nil) }, "not the verbs transport"},
 		"rejects with controls": {func(m *verbs.CM) error {
-			return m.Reject(appendReason(nil, errors.New("no\x1b[31m"+strings.Repeat("o", 1000))))
+			return m.Reject(privateReason(errors.New("no\x1b[31m" + strings.Repeat("o", 1000))))
 		}, "no?[31mooo"},
 		"rejects with a length": {func(m *verbs.CM) error { return m.Reject(append(magic[:], version, 255)) }, "255 bytes"},
 		"is silent":             {func(*verbs.CM) error { return nil }, "deadline exceeded"},

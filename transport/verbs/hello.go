@@ -62,8 +62,9 @@ type remoteBlocks struct {
 	key     uint32
 }
 
-func (h *hello) append(b []byte) []byte {
-	b = append(b, magic[:]...)
+// bytes is the hello's body.
+func (h *hello) bytes() []byte {
+	b := append([]byte(nil), magic[:]...)
 	b = append(b, version, h.layer, h.mtu, 0)
 	b = binary.LittleEndian.AppendUint16(b, h.lid)
 	b = append(b, 0, 0)
@@ -140,7 +141,7 @@ func send(w io.Writer, kind byte, body []byte) error {
 // refuse tells the peer why there is no link; nobody is told if that fails.
 func refuse(w io.Writer, reason error) {
 	s := reason.Error()
-	send(w, kindRefuse, []byte(s[:min(len(s), maxMessage)]))
+	_ = send(w, kindRefuse, []byte(s[:min(len(s), maxMessage)]))
 }
 
 // receive reads one message, which must be of this kind.

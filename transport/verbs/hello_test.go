@@ -23,7 +23,7 @@ func TestHelloGolden(t *testing.T) {
 		"11000000" + "efcdab00" + "12000000" + "01000000" + "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff" +
 		"08000000" + "00100200" + "0504030201" + "7f0000" + "2b1a0000"
 	h := example()
-	b := h.append(nil)
+	b := h.bytes()
 	if got := hex.EncodeToString(b); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -55,12 +55,12 @@ func TestHelloBounds(t *testing.T) {
 	} {
 		h := example()
 		spoil(&h)
-		if _, err := parseHello(h.append(nil)); err == nil {
+		if _, err := parseHello(h.bytes()); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
 	h := example()
-	b := h.append(nil)
+	b := h.bytes()
 	b[4] = 9
 	if _, err := parseHello(b); err == nil || !strings.Contains(err.Error(), "same release") {
 		t.Errorf("other version: %v", err)
@@ -94,13 +94,13 @@ func TestExchangeMessages(t *testing.T) {
 
 func FuzzHello(f *testing.F) {
 	h := example()
-	f.Add(h.append(nil))
+	f.Add(h.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, err := parseHello(b)
 		if err != nil {
 			return
 		}
-		again, err := parseHello(h.append(nil))
+		again, err := parseHello(h.bytes())
 		if err != nil || again != h {
 			t.Errorf("%+v became %+v, %v", h, again, err)
 		}

@@ -69,17 +69,21 @@ func (l *link) fail(cause error) {
 	if !l.cause.CompareAndSwap(nil, &cause) {
 		return
 	}
-	l.in.qp.Fail() // an error means that the device is gone: then there is nothing to flush
-	l.out.qp.Fail()
+	_, _ = l.in.qp.Fail(), l.out.qp.Fail() // an error means that the device is gone: then there is nothing to flush
 	l.room.Lower()
 }
 
-// broken makes a failure of one half the link's and returns the cause.
-func (l *link) broken(err error) error {
+// broken makes a failure of one half the link's.
+func (l *link) broken(err error) {
 	if errors.Is(err, verbs.RetryExceeded) {
 		err = fmt.Errorf("the peer does not answer any more: %w", err)
 	}
 	l.fail(fmt.Errorf("%s: %w", l.remote, err))
+}
+
+// failed is broken and returns the link's cause.
+func (l *link) failed(err error) error {
+	l.broken(err)
 	return *l.cause.Load()
 }
 
@@ -96,9 +100,9 @@ func (l *link) keep() {
 	}
 	<-l.closing
 	l.flush()
-	l.control.close()
+	_ = l.control.close() // nobody is left whom an error could tell anything
 	<-l.watched
-	l.destroy()
+	_ = l.destroy()
 }
 
 // flush waits until the peer's adapter has what was written.
@@ -193,7 +197,7 @@ func (l *link) get(look func() (got bool, err error)) error {
 	}
 	switch {
 	case err != nil:
-		return l.broken(err)
+		return l.failed(err)
 	case got:
 		return nil
 	case cause != nil && (*cause != io.EOF || l.in.flushed):
@@ -243,7 +247,7 @@ func (l *link) put(do func() (done bool, err error)) error {
 	}
 	switch {
 	case err != nil:
-		return l.unwritable(l.broken(err))
+		return l.unwritable(l.failed(err))
 	case !done:
 		return transport.ErrAgain
 	}

@@ -139,7 +139,7 @@ func (l *link) announce(x *expected, key uint64) error {
 	l.out.mu.Lock()
 	defer l.out.mu.Unlock()
 	if ok, err := l.out.ready(); err != nil {
-		return l.broken(err)
+		return l.failed(err)
 	} else if !ok {
 		return transport.ErrAgain
 	}
@@ -157,7 +157,7 @@ func (l *link) announce(x *expected, key uint64) error {
 	b = le.AppendUint32(b, mr.RKey())
 	if err := l.out.note(noteExpect, b); err != nil {
 		l.in.unexpect(x)
-		return l.broken(err)
+		return l.failed(err)
 	}
 	return nil
 }

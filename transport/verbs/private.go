@@ -18,10 +18,10 @@ const (
 	reasonLen  = 148 - 6
 )
 
-// appendPrivate appends what one end tells the other; second is the queue pair that the dialing end reads from.
-func (h *hello) appendPrivate(b []byte, second endpoint) []byte {
+// private is what one end tells the other; second is the queue pair that the dialing end reads from.
+func (h *hello) private(second endpoint) []byte {
 	le := binary.LittleEndian
-	b = append(b, magic[:]...)
+	b := append([]byte(nil), magic[:]...)
 	b = append(b, version, 0)
 	b = le.AppendUint16(b, uint16(h.slots))
 	b = le.AppendUint32(b, h.slotSize)
@@ -51,11 +51,11 @@ func parsePrivate(b []byte) (h hello, second endpoint, err error) {
 	return h, second, h.check()
 }
 
-// appendReason appends why there is no link.
-func appendReason(b []byte, reason error) []byte {
+// privateReason says why there is no link.
+func privateReason(reason error) []byte {
 	s := reason.Error()
 	s = s[:min(len(s), reasonLen)]
-	b = append(b, magic[:]...)
+	b := append([]byte(nil), magic[:]...)
 	return append(append(b, version, byte(len(s))), s...)
 }
 

@@ -17,7 +17,7 @@ func TestPrivateGolden(t *testing.T) {
 	const want = "5a495056" + "0400" + "4000" + "00200000" + "563412" + "efcdab" + "0800" + "00100200" + "0504030201" + "7f0000" + "2b1a0000" +
 		"f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
 	h, second := told()
-	b := h.appendPrivate(nil, second)
+	b := h.private(second)
 	if got := hex.EncodeToString(b); got != want || len(b) != privateLen {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -43,7 +43,7 @@ func TestPrivateBounds(t *testing.T) {
 	} {
 		h, second := told()
 		spoil(&h, &second)
-		if _, _, err := parsePrivate(h.appendPrivate(nil, second)); err == nil {
+		if _, _, err := parsePrivate(h.private(second)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
@@ -51,13 +51,13 @@ func TestPrivateBounds(t *testing.T) {
 
 func TestReason(t *testing.T) {
 	for reason, want := range map[string]string{"no port": "refused: no port", "": "refused: ", "a\x1b]b": "refused: a?]b", strings.Repeat("x", 500): "refused: " + strings.Repeat("x", reasonLen)} {
-		b := appendReason(nil, errors.New(reason))
+		b := privateReason(errors.New(reason))
 		var r refusal
 		if err := parseReason(append(b, make([]byte, 148-len(b))...)); !errors.As(err, &r) || err.Error() != want {
 			t.Errorf("%q: %v", reason, err)
 		}
 	}
-	b := appendReason(nil, errors.New("a reason"))
+	b := privateReason(errors.New("a reason"))
 	for n := range b {
 		if err := parseReason(b[:n]); errors.As(err, new(refusal)) {
 			t.Errorf("%d bytes: %v", n, err)
@@ -67,8 +67,8 @@ func TestReason(t *testing.T) {
 
 func FuzzPrivate(f *testing.F) {
 	h, second := told()
-	f.Add(h.appendPrivate(nil, second))
-	f.Add(appendReason(nil, errors.New("a reason")))
+	f.Add(h.private(second))
+	f.Add(privateReason(errors.New("a reason")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if parseReason(b) == nil {
 			t.Error("a reason that is no error")
@@ -77,7 +77,7 @@ func FuzzPrivate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, second2, err := parsePrivate(h.appendPrivate(nil, second))
+		again, second2, err := parsePrivate(h.private(second))
 		if err != nil || again != h || second2 != second {
 			t.Errorf("%+v, %+v became %+v, %+v, %v", h, second, again, second2, err)
 		}

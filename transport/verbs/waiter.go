@@ -49,9 +49,9 @@ func (w *waiter) wait(take func() (bool, error)) error {
 	return failure
 }
 
-// sleep returns after stop.
+// sleep returns after stop: then the read fails.
 func (w *waiter) sleep() {
-	w.raw.Read(func(uintptr) bool { return false })
+	_ = w.raw.Read(func(uintptr) bool { return false })
 }
 
 // stop ends wait and sleep, also future ones. Any thread.

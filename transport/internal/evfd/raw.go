@@ -9,9 +9,9 @@ import (
 // Raw calls, because they do not block. Their errors do not matter: EAGAIN means that the state is there already.
 
 func rawRead(fd int, b *[8]byte) {
-	unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(b)), 8)
+	_, _, _ = unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(b)), 8)
 }
 
 func rawWrite(fd int, b *[8]byte) {
-	unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(b)), 8)
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(b)), 8)
 }
