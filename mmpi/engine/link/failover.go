@@ -1,0 +1,264 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// A rail that is lost:
+//
+//  1. Bytes that are no frame end the job, and so does the loss of the only rail (lost).
+//  2. Else it is taken out of use (railDown) and, unless it is not wanted back, opened again (redial.go).
+//  3. What it carried goes over the others (laneDown, resend): segments not known to have landed, sequenced frames not
+//     acknowledged. Credit and acknowledgement are said again.
+//  4. A forwarder that loses another rank's link says so (forwarderSays): the same for that peer alone.
+//  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable).
+
+// failover is what is known of losses.
+type failover struct {
+	lastErr          string                // why the last rail was lost
+	noneSince        time.Duration         // tick since which there is no rail; 0: there is one
+	unreachableSince map[int]time.Duration // ranks that no rail reaches: since when
+	finishing        bool                  // losses no longer matter
+	looked           bool                  // whether all forwarders have come
+}
+
+// lost sees to a rail that has failed: without another one, or if it was the fault of what came over it, the job ends.
+func (s *Set) lost(r *rail, err error) {
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("the %s closed it (killed, or the network went down)", r.end())
+	}
+	reason := fmt.Sprintf("link rank %d - %s %s lost: %v", s.world.Rank, r.end(), r.link.Remote(), err)
+	var b breach
+	switch {
+	case errors.As(err, &b):
+		s.abortJob(s.world.Rank, reason)
+	case r.peer == nil && !s.multi:
+		r.fail() // nothing can be said there any more
+		s.abortJob(s.world.Rank, reason)
+	default:
+		s.railDown(r, reason)
+	}
+}
+
+// railDown takes a lost rail out of use. What it carried goes over the others: sequenced frames not acknowledged,
+// segments not known to have landed; receivers drop what they have. A frame whose payload was arriving is begun anew by
+// its copy (Peer.delivering).
+func (s *Set) railDown(r *rail, reason string) {
+	if r.peer == nil {
+		s.failover.lastErr = reason
+	}
+	for !r.queue.Empty() {
+		if f := r.pop(); f.seq == 0 {
+			s.freeFrame(f)
+		}
+	}
+	if r.seg.active {
+		r.dropSegment()
+	}
+	r.fail()
+	r.close()
+	r.unreachable, r.blocked = nil, false
+	s.unpinRail(r)
+	r.in.r, r.in.w, r.in.busy, r.in.dst, r.in.skip, r.in.op = 0, 0, false, nil, 0, rxOp{}
+	for _, p := range s.peers {
+		if p != nil && (r.peer == nil || r.peer == p) {
+			r.laneDown(p)
+		}
+	}
+	if s.failover.finishing || r.state == closed {
+		return
+	}
+	if r.peer == nil {
+		s.updateReachable()
+		if s.paths != nil {
+			r.redial = nil // its row goes on without it
+		}
+		s.tellLost(r, reason)
+	}
+	if !s.ended {
+		s.reconnect(r)
+	}
+}
+
+// laneDown replays what a rail carried to a peer; nothing of that peer is queued there any more.
+func (r *rail) laneDown(p *Peer) {
+	l := &p.lanes[r.index]
+	l.enrolled = false
+	if seg := &r.seg; seg.active && seg.peer == p && seg.src != nil {
+		// The link lives and must have the whole frame, but the peer will not get it: the replay counts.
+		src, first := seg.src, seg.first
+		seg.detach()
+		if first {
+			r.set.segmentDone(src)
+		}
+	}
+	p.replay = append(p.replay, l.out.Reset()...)
+	p.resend(r)
+}
+
+// resend gives frames that a rail carried (nil: that found none) to a rail that reaches the peer, and says again what
+// is not repeated: credit and acknowledgement.
+func (p *Peer) resend(from *rail) {
+	to := p.rail()
+	for n := p.retained.First(); n != nil; n = n.Next() {
+		f := n.Of
+		if f.rail != from || f.queued {
+			continue
+		}
+		f.off, f.rail, f.replayed = 0, to, true
+		if to != nil {
+			to.push(f)
+		}
+	}
+	if to != nil {
+		p.set.upper.SayCredit(p)
+		p.schedule()
+	}
+}
+
+// forwarderSays takes a forwarder's word about another rank's link.
+func (s *Set) forwarderSays(r *rail, x wire.RailState) error {
+	rank := int(x.Rank)
+	if !s.multi || r.peer != nil || rank >= s.size || rank == s.world.Rank {
+		return breach{fmt.Errorf("unexpected RailState of rank %d", x.Rank)}
+	}
+	if s.paths != nil && !slices.Contains(s.paths[rank], r) {
+		return nil // others go that way
+	}
+	if x.Up {
+		delete(r.unreachable, rank)
+		delete(s.failover.unreachableSince, rank)
+		if p := s.peers[rank]; p != nil {
+			p.resend(nil)
+		}
+		return nil
+	}
+	if r.unreachable == nil {
+		r.unreachable = map[int]string{}
+	}
+	r.unreachable[rank] = x.Reason
+	if p := s.peers[rank]; p != nil {
+		r.purge(p)
+		r.laneDown(p)
+	}
+	s.updateRank(rank)
+	return nil
+}
+
+// purge takes a peer's frames and turns from a rail that lives. A frame that is half written goes on as a copy.
+func (r *rail) purge(p *Peer) {
+	old := r.queue
+	r.queue, r.unsent = list.List[*Frame]{}, 0
+	for n := old.First(); n != nil; {
+		f := n.Of
+		n = n.Next()
+		f.queued = false
+		switch {
+		case f.peer != p:
+			r.push(f)
+		case f.off > 0:
+			c := r.set.takeFrame(len(f.Buf))
+			c.Buf, c.off, c.background = append(c.Buf, f.Buf...), f.off, true
+			r.push(c)
+			fallthrough
+		default:
+			if f.seq == 0 {
+				r.set.freeFrame(f)
+			}
+		}
+	}
+	r.bulk = slices.DeleteFunc(r.bulk, func(b *Peer) bool { return b == p })
+}
+
+// updateReachable notes since when there is no rail, or none to some rank.
+func (s *Set) updateReachable() {
+	if s.linkedForwarders() == 0 {
+		if s.failover.noneSince == 0 {
+			s.failover.noneSince = s.Now()
+		}
+		return
+	}
+	for rank := range s.size {
+		s.updateRank(rank)
+	}
+}
+
+// updateRank notes since when there is no rail to a rank.
+func (s *Set) updateRank(rank int) {
+	if rank == s.world.Rank {
+		return
+	}
+	for _, r := range s.railsTo(rank) {
+		if r.reaches(rank) {
+			delete(s.failover.unreachableSince, rank)
+			return
+		}
+	}
+	if _, ok := s.failover.unreachableSince[rank]; !ok {
+		s.failover.unreachableSince[rank] = s.Now()
+	}
+}
+
+// checkReachable ends the job when there has been no way for too long.
+func (s *Set) checkReachable(now time.Duration) {
+	v := &s.failover
+	if v.finishing {
+		return
+	}
+	limit := min(s.limit.NoRail, deadAfter)
+	for _, r := range s.forwarders {
+		if !r.linked() && (s.paths == nil || r.redial != nil) {
+			limit = s.limit.NoRail
+		}
+	}
+	if v.noneSince > 0 && now-v.noneSince > limit {
+		s.upper.Fatal(fault.Link, 1, fmt.Sprintf("no forwarder could be reached for %v; the last: %s", limit, v.lastErr))
+		return
+	}
+	for rank, since := range v.unreachableSince {
+		if now-since <= limit {
+			continue
+		}
+		last := v.lastErr
+		for _, r := range s.railsTo(rank) {
+			if reason, ok := r.unreachable[rank]; ok {
+				last = reason
+			}
+		}
+		s.abortJob(rank, fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, limit, last))
+		return
+	}
+}
+
+// abortJob ends the job for everybody: one rank, the cause, cannot go on.
+func (s *Set) abortJob(cause int, reason string) {
+	if s.ended {
+		return
+	}
+	if len(s.rails) > 1 {
+		s.SayAbort(1, cause, reason)
+		for _, r := range s.rails {
+			if r.pending() {
+				_, _ = r.write() // what the link takes now; the forwarders see our links close anyway
+			}
+		}
+		s.giveWay(cause)
+	}
+	s.upper.Fatal(fault.Link, 1, reason)
+}
+
+// giveWay lets the cluster's own launcher end this process when the cause is a rank of the same cluster: it knows the
+// exit status. It sleeps for Limits.Grace with the lock: nothing else is to happen any more.
+func (s *Set) giveWay(cause int) {
+	if first, end := s.world.Mine(); cause != s.world.Rank && cause >= first && cause < end {
+		time.Sleep(s.limit.Grace)
+	}
+}

@@ -1,0 +1,73 @@
+package link
+
+import "github.com/leidenzipper/zipper/wire"
+
+// Finish has links that come from now on refused, and losses no longer matter.
+func (s *Set) Finish() { s.failover.finishing = true }
+
+// SayBye ends the links cleanly. An acknowledgement that may go down with a rail is repeated on the others: nobody is
+// here to do it later.
+func (s *Set) SayBye() {
+	s.Finish()
+	for _, r := range s.rails {
+		if r.state != up {
+			continue
+		}
+		for _, p := range s.peers {
+			if p != nil && p.several() && r.reaches(p.Rank) {
+				f := p.NewFrame(wire.TypeAck, 0, 0, 0)
+				f.rail = r
+				r.push(f)
+			}
+		}
+		r.push(s.newControl(wire.TypeBye, nil))
+		r.to(byeSent)
+	}
+}
+
+// ByeAcked reports whether all other ends have answered.
+func (s *Set) ByeAcked() bool {
+	for _, r := range s.rails {
+		if r.open() {
+			return false
+		}
+	}
+	return true
+}
+
+// SayAbort puts an Abort on all rails: the rank is the cause.
+func (s *Set) SayAbort(status, rank int, reason string) {
+	for _, r := range s.rails {
+		if r.linked() {
+			r.push(s.newControl(wire.TypeAbort, &wire.Abort{Code: int32(status), Rank: uint32(rank), Reason: reason}))
+		}
+	}
+}
+
+// Drain writes what the links take; a link that fails is of no use any more. blocked: they take nothing now.
+func (s *Set) Drain() (blocked bool) {
+	blocked = true
+	for _, r := range s.rails {
+		if !r.pending() {
+			continue
+		}
+		if _, err := r.write(); err != nil {
+			r.fail()
+		}
+		blocked = blocked && r.blocked
+	}
+	return blocked
+}
+
+// Close ends all links. What was under way in them is forgotten.
+func (s *Set) Close() {
+	s.ended = true
+	s.cancel()
+	for _, r := range s.rails {
+		r.to(closed)
+		r.close()
+		r.drop()
+		r.seg = segment{}
+		r.in.busy, r.in.dst, r.in.op = false, nil, rxOp{}
+	}
+}

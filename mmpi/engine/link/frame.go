@@ -1,0 +1,84 @@
+package link
+
+import (
+	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Frame is an outgoing frame other than Data, in memory of its own. Sequenced ones are retained until acknowledged.
+type Frame struct {
+	Buf []byte // header, body, payload; pooled
+
+	off        int               // bytes written
+	seq        uint64            // 0: not sequenced, or no longer retained
+	peer       *Peer             // nil: for the forwarder
+	rail       *rail             // that it was given to last; nil: none reached the peer
+	replayed   bool              // given to a rail more than once
+	queued     bool              // in the rail's queue
+	background bool              // does not keep the engine busy: the program does not wait for it
+	out        list.Node[*Frame] // in a rail's queue
+	kept       list.Node[*Frame] // among a peer's retained frames
+}
+
+// NewFrame starts a frame to the peer: the header is written, with room for body and payload, which the caller appends
+// to Buf. Then Send has to be called with it, before another NewFrame to the peer.
+func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
+	return p.newFrame(t, flags, 1, body, payload)
+}
+
+func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload int) *Frame {
+	s := p.set
+	f := s.takeFrame(wire.HeaderLen + body + payload)
+	h := wire.Header{Type: t, Flags: flags, Epoch: epoch, Length: uint32(body + payload), Src: uint32(s.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}
+	if t.Sequenced() {
+		h.Seq = p.numbers.Next()
+	}
+	f.peer, f.seq, f.background = p, h.Seq, !t.Sequenced()
+	f.Buf = h.Append(f.Buf)
+	return f
+}
+
+// Send gives a frame to a rail that reaches the peer; Set.Flush puts it on the link. If there is none now, sequenced
+// frames wait for one; what others say is said again then.
+func (p *Peer) Send(f *Frame) {
+	if f.seq != 0 {
+		p.retained.Push(&f.kept)
+		p.set.unacked++
+	}
+	r := p.rail()
+	switch {
+	case r != nil:
+		f.rail = r
+		r.push(f)
+	case f.seq == 0:
+		p.set.freeFrame(f)
+	}
+}
+
+// newControl makes a frame for the other end of a link.
+func (s *Set) newControl(t wire.Type, body wire.Body) *Frame {
+	b := wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, body)
+	f := s.takeFrame(len(b))
+	f.background = true
+	f.Buf = append(f.Buf, b...)
+	return f
+}
+
+func (s *Set) takeFrame(n int) *Frame {
+	var f *Frame
+	if k := len(s.frames); k > 0 {
+		f = s.frames[k-1]
+		s.frames = s.frames[:k-1]
+	} else {
+		f = new(Frame)
+	}
+	f.out.Of, f.kept.Of = f, f
+	f.Buf = s.Pool.Get(n)[:0]
+	return f
+}
+
+func (s *Set) freeFrame(f *Frame) {
+	s.Pool.Put(f.Buf)
+	*f = Frame{}
+	s.frames = append(s.frames, f)
+}

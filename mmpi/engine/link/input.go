@@ -1,0 +1,208 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// The reading side of a rail, all on the thread that has the lock:
+//
+//  1. Heads of frames are cut from the rail's buffer; while segments come they are read by themselves, so that payload
+//     is never copied.
+//  2. A frame between the two ends of the link is handled here (control).
+//  3. Of a frame from another rank reorder.go says where its payload goes: into the receive that it is for, into a
+//     buffer, or nowhere.
+//  4. The payload is read to there, straight from the link but for what the buffer has already.
+//  5. When it is in place landed is called, and the next frame has its turn.
+
+// input is what has been read and not handled.
+type input struct {
+	buf  []byte
+	r, w int // unread bytes are buf[r:w]
+
+	busy bool   // a payload is coming
+	dst  []byte // its destination, the part not filled yet
+	skip int    // bytes after that to throw away
+	op   rxOp   // what to do when it is there
+	bulk bool   // segments are coming
+}
+
+// breach is a fault of what came over a link rather than of the link.
+type breach struct{ error }
+
+// read handles what the link has, without blocking, and returns how many bytes it took.
+func (r *rail) read() (moved int, err error) {
+	in := &r.in
+	dry := false // the last read took all there was
+	fill := func(p []byte) (int, error) {
+		n, err := r.link.TryRead(p)
+		switch {
+		case err == transport.ErrAgain:
+			dry = true
+			return 0, nil
+		case err != nil:
+			return 0, err
+		}
+		dry = n < len(p)
+		r.fresh = true
+		moved += n
+		return n, nil
+	}
+	for !r.set.ended {
+		if in.busy {
+			if in.r < in.w {
+				k := copy(in.dst, in.buf[in.r:in.w])
+				in.dst = in.dst[k:]
+				in.r += k
+				k = min(in.skip, in.w-in.r)
+				in.skip -= k
+				in.r += k
+			}
+			switch {
+			case len(in.dst) > 0:
+				if dry || moved > turnSize {
+					return moved, nil
+				}
+				n, err := fill(in.dst)
+				if err != nil {
+					return moved, err
+				}
+				in.dst = in.dst[n:]
+			case in.skip > 0:
+				if dry || moved > turnSize {
+					return moved, nil
+				}
+				in.r, in.w = 0, 0
+				n, err := fill(in.buf[:min(in.skip, len(in.buf))])
+				if err != nil {
+					return moved, err
+				}
+				in.w = n
+			default:
+				in.busy, in.dst = false, nil
+				op := in.op
+				in.op = rxOp{}
+				if err := r.set.landed(op); err != nil {
+					return moved, breach{err}
+				}
+			}
+			continue
+		}
+		n, err := r.frame()
+		if err != nil {
+			return moved, err
+		}
+		if n > 0 {
+			continue
+		}
+		if dry || moved > turnSize || r.state == closed {
+			return moved, nil
+		}
+		if in.r > 0 {
+			copy(in.buf, in.buf[in.r:in.w])
+			in.r, in.w = 0, in.w-in.r
+		}
+		room := in.buf[in.w:]
+		if want := wire.HeaderLen + wire.DataLen; in.bulk && in.w < want {
+			room = in.buf[in.w:want]
+		}
+		if n, err = fill(room); err != nil {
+			return moved, err
+		}
+		in.w += n
+	}
+	return moved, nil
+}
+
+// frame handles the next frame but for its payload, if its head is there, and returns the bytes used.
+func (r *rail) frame() (int, error) {
+	in := &r.in
+	b := in.buf[in.r:in.w]
+	if len(b) < wire.HeaderLen {
+		return 0, nil
+	}
+	h, err := wire.ParseHeader(b)
+	if err != nil {
+		return 0, breach{err}
+	}
+	payload := h.Payload()
+	head := wire.HeaderLen + int(h.Length) - payload
+	if head > len(in.buf) {
+		return 0, breach{fmt.Errorf("%v frame of %d bytes is too long here", h.Type, h.Length)}
+	}
+	if len(b) < head {
+		in.bulk = in.bulk && h.Type == wire.TypeData
+		return 0, nil
+	}
+	in.bulk = h.Type == wire.TypeData
+	in.r += head
+	body := b[wire.HeaderLen:head]
+	if !h.Type.BetweenRanks() {
+		return head, r.control(h, body)
+	}
+	dst, op, err := r.arrive(h, body, payload)
+	if err != nil {
+		return 0, breach{fmt.Errorf("%v frame from rank %d: %w", h.Type, h.Src, err)}
+	}
+	if payload > 0 || op.some() {
+		in.busy, in.dst, in.skip, in.op = true, dst, payload-len(dst), op
+	}
+	return head, nil
+}
+
+// toScratch has the rest of the payload that is coming thrown away.
+func (r *rail) toScratch() {
+	r.in.skip += len(r.in.dst)
+	r.in.dst = nil
+}
+
+// control handles a frame of the other end of the link.
+func (r *rail) control(h wire.Header, body []byte) error {
+	if r.peer != nil && h.Type == wire.TypeBye { // the process at the other end is through, and we with it
+		if r.state == up {
+			r.to(leaving)
+		}
+		r.push(r.set.newControl(wire.TypeByeAck, nil))
+		return nil
+	}
+	switch h.Type {
+	case wire.TypePing:
+		r.push(r.set.newControl(wire.TypePong, nil))
+	case wire.TypePong:
+	case wire.TypeByeAck:
+		if r.state != byeSent {
+			return breach{errors.New("the forwarder said good-bye unasked")}
+		}
+		r.to(closed)
+	case wire.TypeRailState:
+		s, err := wire.ParseRailState(body)
+		if err != nil {
+			return breach{err}
+		}
+		return r.set.forwarderSays(r, s)
+	case wire.TypeBye: // the forwarder shuts down: without another one the job is lost
+		return errors.New("the forwarder is shutting down")
+	case wire.TypeAbort:
+		a, err := wire.ParseAbort(body)
+		if err != nil {
+			return breach{err}
+		}
+		r.set.giveWay(int(a.Rank))
+		r.set.upper.Fatal(fault.Aborted, int(a.Code), abortReason(a))
+	default:
+		return breach{fmt.Errorf("unexpected %v frame", h.Type)}
+	}
+	return nil
+}
+
+// abortReason is what the rank says that is told of the end; a reason that a rank is the cause of names that rank.
+func abortReason(a wire.Abort) string {
+	if a.Rank == wire.Nobody {
+		return fmt.Sprintf("job ended by the forwarder: %s", a.Reason)
+	}
+	return fmt.Sprintf("job ended with exit status %d: %s", a.Code, a.Reason)
+}

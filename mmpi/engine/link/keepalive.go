@@ -1,0 +1,53 @@
+package link
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Tick does what has to be done from time to time: acknowledgements that found no frame to ride on, pings, and the end
+// of what was silent or out of reach for too long.
+func (s *Set) Tick(now time.Duration) {
+	if s.ended {
+		return
+	}
+	s.FlushAcks()
+	for _, r := range s.rails {
+		switch {
+		case r.state != up && r.state != leaving:
+		case r.fresh:
+			r.fresh, r.heard, r.pinged = false, now, 0
+		case r.pinged == 0:
+			if now-r.heard > s.limit.Ping {
+				r.pinged = now
+				r.push(s.newControl(wire.TypePing, nil))
+			}
+		default:
+			if limit := r.patience(); now-r.pinged > limit {
+				s.lost(r, fault.New(fault.Link, "no answer for %v", limit))
+			}
+		}
+	}
+	if s.multi {
+		s.checkReachable(now)
+		s.tellMissing(now)
+	}
+	s.Flush()
+}
+
+// patience is how long a ping may go unanswered. The last way out is not given up soon while the network still reaches
+// the other host: the process there is stopped, or waits for a core.
+func (r *rail) patience() time.Duration {
+	s := r.set
+	another := r.tracked() && slices.ContainsFunc(s.forwarders, func(o *rail) bool { return o != r && o.linked() })
+	if l, ok := r.link.(transport.Listening); ok && !another {
+		if unheard, known := l.Unheard(); known && unheard < s.limit.Silence {
+			return max(s.limit.Silence, s.limit.LastWay)
+		}
+	}
+	return s.limit.Silence
+}

@@ -1,0 +1,112 @@
+package link
+
+import (
+	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Peer is another process: the flow to it and the flow from it.
+type Peer struct {
+	Rank  int // virtual
+	Ahead int // bytes of payload that its frames may have ahead of their turn, for each rail
+
+	set *Set
+
+	// Frames.
+	numbers       flow.Numbers
+	retained      list.List[*Frame]  // sequenced ones sent and not acknowledged, in order; for replay
+	order         flow.Order[[]byte] // whole ones ahead of their turn
+	aheadBytes    int                // payload of these
+	ackDue        bool               // in Set.acks
+	delivering    rxOp               // the sequenced one whose payload is coming
+	deliveringDst []byte             // where to
+
+	// Bytes of large messages.
+	dataOut flow.Budget        // what we may send
+	dataIn  flow.Grant         // what it may send
+	bulk    list.List[*Source] // that have bytes left, in order of their CTS
+	backlog int64              // bytes that these have left
+	pace    flow.Pace          // of what they send
+	replay  []flow.Segment     // sent over a rail that is lost, perhaps not landed
+	lanes   []lane             // by rail
+
+	direct    *rail // that leads to it alone; nil: there can be none
+	preferred int   // the rail for everything but segments, if it reaches the peer: a place in Set.railsTo
+}
+
+// lane is a flow's share of a rail, in both directions.
+type lane struct {
+	out      flow.Lane
+	in       flow.Arrivals
+	enrolled bool // the peer is in the rail's bulk ring
+}
+
+// Peer gives the peer of a virtual rank, which must be in range.
+func (s *Set) Peer(rank int) *Peer {
+	p := s.peers[rank]
+	if p == nil {
+		window := uint64(s.limit.DataWindow)
+		p = &Peer{Rank: rank, Ahead: s.limit.EarlyWindow, set: s, preferred: s.preferredRail(rank), lanes: make([]lane, s.slots),
+			dataOut: flow.NewBudget(window), dataIn: flow.NewGrant(window)}
+		for i := range p.lanes {
+			p.lanes[i].out = flow.NewLane()
+		}
+		s.peers[rank] = p
+	}
+	return p
+}
+
+// several reports whether more than one rail may lead to the peer: then frames may overtake each other, and come twice.
+func (p *Peer) several() bool { return p.set.multi || p.direct != nil }
+
+// sendAck tells the peer what we have taken.
+func (p *Peer) sendAck() { p.Send(p.NewFrame(wire.TypeAck, 0, 0, 0)) }
+
+// delivered counts a sequenced frame as handled, and sees that it is acknowledged in time: by the next frame to that
+// peer, after ackEvery frames, or by the next tick.
+func (p *Peer) delivered() {
+	p.order.Take()
+	if p.order.Untold() >= ackEvery {
+		p.sendAck()
+		return
+	}
+	if !p.ackDue {
+		p.ackDue = true
+		p.set.acks = append(p.set.acks, p)
+	}
+}
+
+// FlushAcks acknowledges whatever is not yet.
+func (s *Set) FlushAcks() {
+	for _, p := range s.acks {
+		p.ackDue = false
+		if p.order.Untold() > 0 {
+			p.sendAck()
+		}
+	}
+	s.acks = s.acks[:0]
+}
+
+// acked takes the acknowledgement in a frame from the peer.
+func (p *Peer) acked(ack uint64) error {
+	news, err := p.numbers.Ack(ack)
+	if err != nil || !news {
+		return err
+	}
+	for n := p.retained.First(); n != nil && n.Of.seq <= ack; n = p.retained.First() {
+		f := n.Of
+		p.retained.Remove(n)
+		p.set.unacked--
+		switch {
+		case !f.queued:
+			p.set.freeFrame(f)
+		case f.replayed: // the first copy has come after all
+			f.seq = 0 // freed when it is written
+		default:
+			return fault.New(fault.Link, "acknowledged frame %d before it was sent", f.seq)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package link
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// rail is a link to a forwarder, or to one other process (direct.go), with what waits to go out and the frame that is
+// coming in.
+type rail struct {
+	set    *Set
+	state  railState
+	addr   string                          // forwarder: as the job names it; empty: unknown
+	index  int                             // in Set.forwarders and Peer.lanes; the direct one is the last
+	peer   *Peer                           // direct: the process at the other end
+	redial func(ctx context.Context) error // opens the link and hands it over; nil: never, or the other end does
+	failed error                           // direct: why the last attempt to open it failed
+	told   bool                            // forwarder: the user knows that it is not in use
+
+	link    transport.Link
+	lender  transport.Lender // the link, if it has large pieces
+	placer  transport.Placer // the link, if they need not be copied
+	piper   transport.Piper  // the link, if it takes what is in
+	pipe    *transport.Pipe  // which has pages of the segment at hand (splice.go); nil: there is none yet
+	splices bool             // long segments go that way
+	most    int              // bytes of payload in a segment,
+	long    int              // in one of a fast flow,
+	crumb   int              // and so few may be left for the last one to take too
+	packet  int              // bytes; 0: unknown
+
+	unreachable map[int]string // virtual ranks to which the forwarder has no link, and why
+	in          input
+
+	queue   list.List[*Frame] // control and eager frames: they overtake segments, but do not interrupt one
+	bulk    []*Peer           // peers with segments to send, in turn
+	seg     segment           // the Data frame that is being written
+	unsent  int               // frames in queue that keep the engine busy
+	blocked bool              // the link took nothing more
+	iov     [][]byte
+
+	fresh  bool          // something came since the last tick
+	heard  time.Duration // tick at which something had come last
+	pinged time.Duration // tick at which an unanswered ping was sent; 0: none
+}
+
+// railState is where a rail stands.
+//
+//	down ─reconnect→ dialling ─link there→ up          down ─the other end has dialled→ up
+//	up ─lost→ down      up ─Finish→ byeSent ─ByeAck→ closed      up ─Bye of the other process→ leaving
+//	byeSent, leaving ─lost→ closed                     any ─end of the job→ closed
+type railState uint8
+
+const (
+	down     railState = iota // no link, and this end opens none. Nothing is read or written; frames take other rails
+	dialling                  // as down, but a goroutine tries to open the link
+	up                        // frames go both ways
+	byeSent                   // Bye is sent, ByeAck is still to come: reads and writes go on, nobody pings
+	leaving                   // direct: the other process is through; no new frames for it, the link is not opened again
+	closed                    // the good-byes are over: nothing is read, what is queued still goes out while the link is there
+)
+
+var railStateNames = [...]string{"down", "dialling", "up", "byeSent", "leaving", "closed"}
+
+func (s railState) String() string { return railStateNames[s] }
+
+// railLegal[from] is the set of states that may follow.
+var railLegal = [...]uint8{
+	down:     1<<dialling | 1<<up | 1<<closed,
+	dialling: 1<<up | 1<<closed,
+	up:       1<<down | 1<<byeSent | 1<<leaving | 1<<closed,
+	byeSent:  1 << closed,
+	leaving:  1 << closed,
+	closed:   1 << closed,
+}
+
+// to moves the rail to the next state.
+func (r *rail) to(s railState) {
+	if railLegal[r.state]&(1<<s) == 0 {
+		panic(fmt.Sprintf("link: rail goes from %v to %v", r.state, s))
+	}
+	if r.set.trace != nil && r.state != s {
+		r.set.trace(fmt.Sprintf("rail %s: %v -> %v", r.name(), r.state, s))
+	}
+	r.state = s
+}
+
+// name tells the rails of a process apart.
+func (r *rail) name() string {
+	if r.peer != nil {
+		return fmt.Sprintf("to rank %d", r.peer.Rank)
+	}
+	return fmt.Sprint(r.index)
+}
+
+// end names what is at the other end of the rail.
+func (r *rail) end() string {
+	if r.peer != nil {
+		return fmt.Sprintf("rank %d", r.peer.Rank)
+	}
+	return "forwarder"
+}
+
+// linked reports whether there is a link.
+func (r *rail) linked() bool { return r.state >= up && r.link != nil }
+
+// open reports whether frames for others may be put on the rail.
+func (r *rail) open() bool { return r.state == up || r.state == byeSent }
+
+// tracked reports whether segments over this rail are acknowledged, because the job goes on when it is lost.
+func (r *rail) tracked() bool { return r.set.multi || r.peer != nil }
+
+// attach gives the rail its link, which may be nil.
+func (r *rail) attach(l transport.Link) {
+	r.link = l
+	r.lender, _ = l.(transport.Lender)
+	r.placer, _ = l.(transport.Placer)
+	r.most, r.crumb, r.packet = r.set.limit.Segment, 0, 0
+	r.long = min(longSegment*r.most, mostSegment(r.set.limit.DataWindow))
+	if r.peer != nil { // nobody stores them on the way, and nobody else's messages wait
+		r.most = r.long
+	}
+	if p, ok := l.(transport.Packeted); ok && r.lender == nil {
+		r.packet = p.Packet()
+		r.most = fullPackets(r.most, r.packet)
+		r.crumb = min(r.most/8, wire.MaxPayload-r.most)
+	}
+	r.piper, r.splices = l.(transport.Piper)
+}
+
+// takeIntoUse makes a link that has been opened the rail's.
+func (r *rail) takeIntoUse(l transport.Link) {
+	r.attach(l)
+	if r.in.buf == nil {
+		r.in.buf = make([]byte, inputSize)
+	}
+	r.to(up)
+	r.unreachable, r.blocked = nil, false
+	r.fresh, r.heard, r.pinged = true, r.set.Now(), 0
+}
+
+// push queues a frame.
+func (r *rail) push(f *Frame) {
+	f.queued = true
+	if !f.background {
+		r.unsent++
+	}
+	r.queue.Push(&f.out)
+}
+
+// pop takes the first frame from the queue.
+func (r *rail) pop() *Frame {
+	f := r.queue.First().Of
+	r.queue.Remove(&f.out)
+	f.queued = false
+	if !f.background {
+		r.unsent--
+	}
+	return f
+}
+
+// fail notes that the link is of no use any more.
+func (r *rail) fail() {
+	if r.state == up {
+		r.to(down)
+	} else {
+		r.to(closed) // one end is through
+	}
+	r.drop()
+}
+
+// drop forgets what waits to go out.
+func (r *rail) drop() { r.queue, r.unsent, r.bulk, r.seg.active = list.List[*Frame]{}, 0, nil, false }
+
+// close ends the link.
+func (r *rail) close() {
+	if r.link != nil {
+		r.link.Close()
+		r.link = nil
+	}
+	r.dropPipe()
+}
+
+// pending reports whether there is something to write.
+func (r *rail) pending() bool {
+	return r.linked() && (!r.queue.Empty() || r.seg.active || len(r.bulk) > 0)
+}
+
+// step reads and writes once.
+func (r *rail) step() (moved int) {
+	if !r.linked() {
+		return 0
+	}
+	n, err := r.read()
+	if err == nil && r.pending() {
+		var m int
+		m, err = r.write()
+		n += m
+	}
+	if err != nil && r.state != closed && !r.set.ended {
+		r.set.lost(r, err)
+	}
+	return n
+}

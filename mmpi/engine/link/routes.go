@@ -1,0 +1,118 @@
+package link
+
+import (
+	"context"
+	"slices"
+)
+
+// Which rails lead to whom.
+
+// addForwarders makes the rails to forwarders.
+func (s *Set) addForwarders(cfg *Config) {
+	for i, l := range cfg.Links {
+		r := &rail{set: s, index: i, in: input{buf: make([]byte, inputSize)}}
+		if i < len(cfg.Addresses) {
+			r.addr = cfg.Addresses[i]
+		}
+		r.attach(l)
+		if l != nil {
+			r.to(up)
+		}
+		if s.multi && cfg.Redial != nil {
+			r.redial = func(ctx context.Context) error {
+				l, err := cfg.Redial(ctx, i)
+				if err == nil && !s.railUp(r, l) {
+					l.Close()
+				}
+				return err
+			}
+		}
+		s.rails = append(s.rails, r)
+	}
+	s.forwarders = s.rails[:len(s.rails):len(s.rails)]
+}
+
+// addRoutes says which of them lead to whom.
+func (s *Set) addRoutes(routes [][]int) {
+	if routes == nil {
+		return
+	}
+	for i, c := range s.world.Clusters {
+		var there []*rail
+		for _, k := range routes[i] {
+			there = append(there, s.rails[k])
+		}
+		for range c.Size {
+			s.paths = append(s.paths, there)
+		}
+	}
+}
+
+// railsTo gives the rails over forwarders that lead to a rank, up or not; both ends count them alike.
+func (s *Set) railsTo(rank int) []*rail {
+	if s.paths == nil {
+		return s.forwarders
+	}
+	return s.paths[rank]
+}
+
+// preferredRail gives the place in railsTo of the rail that a peer's small messages take: pairs are spread evenly,
+// whether processes talk to all of another cluster or each to its like, and both directions of a pair take the same
+// rail.
+func (s *Set) preferredRail(rank int) int {
+	lo, hi := min(rank, s.world.Rank), max(rank, s.world.Rank)
+	_, first := s.world.Place(lo)
+	_, second := s.world.Place(hi)
+	n := len(s.railsTo(rank))
+	return (lo - first + (hi-second)/n) % n
+}
+
+// reaches reports whether both sides of the rail are there for a rank.
+func (r *rail) reaches(rank int) bool {
+	if r.peer != nil {
+		return r.open() && r.peer.Rank == rank
+	}
+	if !r.open() || r.set.paths != nil && !slices.Contains(r.set.paths[rank], r) {
+		return false
+	}
+	if len(r.unreachable) == 0 {
+		return true
+	}
+	_, cut := r.unreachable[rank]
+	return !cut
+}
+
+// rail gives the one for everything but segments; nil: none reaches the peer.
+func (p *Peer) rail() *rail {
+	if d := p.direct; d != nil && d.reaches(p.Rank) {
+		return d
+	}
+	rails := p.set.railsTo(p.Rank)
+	if !p.set.multi {
+		return rails[p.preferred]
+	}
+	for i := range rails {
+		if r := rails[(p.preferred+i)%len(rails)]; r.reaches(p.Rank) {
+			return r
+		}
+	}
+	return nil
+}
+
+// carries reports whether frames for a peer go over this rail now: a direct link takes all of them.
+func (r *rail) carries(p *Peer) bool {
+	if d := p.direct; d != nil && d.reaches(p.Rank) {
+		return r == d
+	}
+	return r.reaches(p.Rank)
+}
+
+// linkedForwarders counts the forwarders that there is a link to.
+func (s *Set) linkedForwarders() (n int) {
+	for _, r := range s.forwarders {
+		if r.linked() {
+			n++
+		}
+	}
+	return n
+}

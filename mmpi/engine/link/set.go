@@ -1,0 +1,286 @@
+// Package link moves frames, and the bytes of large messages, between the processes of a job: rails, order, replay and
+// fail-over. It knows no request and no MPI; what is above it is an Upper.
+//
+// Every other process is a Peer, and has two services. Frames (Peer.NewFrame, Peer.Send; Upper.Frame at the other end):
+// sequenced ones arrive once and in order, whatever rails they took and whichever of these are lost. Bytes of a large
+// message: a Source that its receiver has cleared (Peer.Bulk) lands in the Sink of the other end, as segments over all
+// rails that lead there, in any order, each byte once.
+//
+// A rail is a link to a forwarder, or to one other process. The way of a byte: Peer.Send → rail.push (frame.go) →
+// rail.write (output.go) → the link → rail.read (input.go) → arrive (reorder.go) → Upper.
+//
+// A Set is not safe for concurrent use: all is done with Config.Lock, which only goroutines that open links take
+// themselves (redial.go).
+package link
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/mmpi/engine/world"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Upper is what links carry frames for. Its methods are called with the lock.
+type Upper interface {
+	// Frame acts on a frame whose turn it is but for its payload, and returns where that goes (the rest of it is
+	// thrown away) and what is told when it is there; nil: nothing more is to be done. body is not kept. An error means
+	// a peer that breaks the protocol.
+	Frame(p *Peer, h wire.Header, body []byte, payload int) (dst []byte, done Payload, err error)
+	// Source is the send that a handle names; nil: it is over, or was never cleared.
+	Source(p *Peer, handle uint64) *Source
+	// Sink is the receive that a handle names; nil: it is over, or was never one of large messages from this peer.
+	Sink(p *Peer, handle uint64) *Sink
+	// Written tells that all of a Source has been given to links.
+	Written(*Source)
+	// Filled tells that all of a Sink has landed. It is of no use any more.
+	Filled(*Sink)
+	// SayCredit has the peer told how much it may send (Peer.DataLimit), because it may not know.
+	SayCredit(*Peer)
+	// Fatal ends the job, and calls Set.Close.
+	Fatal(code fault.Code, status int, reason string)
+}
+
+// Payload is a frame of an Upper whose payload is coming.
+type Payload interface {
+	// Landed tells that its n bytes are in place.
+	Landed(n int) error
+}
+
+// Config is what a Set starts with.
+type Config struct {
+	World *world.World
+	Upper Upper
+	Lock  sync.Locker
+	// Links are joined links to forwarders, 1 to MaxRails; nil: not there yet. At least one is there.
+	Links []transport.Link
+	// Addresses name the forwarders of Links to the user. May be nil.
+	Addresses []string
+	// Redial opens the link of a place in Links again after it was lost, or for the first time; it tries until ctx ends.
+	// It is called only if there are several. nil: never again.
+	Redial func(ctx context.Context, rail int) (transport.Link, error)
+	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead there. Then Redial
+	// is not called for a link that was there and is lost. nil: every link leads to all.
+	Routes [][]int
+	// Direct has an entry for every process to which a link without a forwarder can be made.
+	Direct map[int]Opener
+	// ZcopyFrom is from how many bytes on messages (whose Source or Sink says that it can be) are sent from where they
+	// are and received into it, over links that can. 0: never.
+	ZcopyFrom int
+	// Warn is told what the user should know though the job goes on; nil: nobody.
+	Warn func(string)
+	// Woken is called when there are descriptors that sleeping threads do not know; nil: nobody sleeps.
+	Woken func()
+	// Trace is told of every change of a rail's state; nil: nobody.
+	Trace func(string)
+	// Start is when Now is 0.
+	Start time.Time
+
+	Limits Limits
+}
+
+// Set is all rails of a process, and its peers.
+type Set struct {
+	world *world.World
+	upper Upper
+	limit Limits
+	start time.Time
+	warn  func(string)
+	woken func()
+	trace func(string)
+	lock  sync.Locker
+
+	size       int     // virtual ranks
+	rails      []*rail // to the forwarders, then the direct ones
+	forwarders []*rail
+	direct     directState
+	slots      int       // rails that may lead to one process
+	multi      bool      // more than one forwarder leads to each process
+	paths      [][]*rail // in a job of several hops: the rails that lead to each virtual rank; nil: all do
+	turn       int       // bytes that a rail writes at a time
+	peers      []*Peer   // by virtual rank; nil until first used
+
+	frames  []*Frame     // free
+	acks    []*Peer      // that are owed an acknowledgement
+	unacked int          // retained frames
+	lanes   []*flow.Lane // scratch
+
+	zcopyFrom  int
+	registered list.List[*registration] // that links know something of
+	toldCopies bool
+
+	failover failover
+	ctx      context.Context // ends when the set is closed
+	cancel   context.CancelFunc
+	ended    bool
+
+	// Pool has buffers for the steady path, of the upper layers too.
+	Pool Pool
+}
+
+// New makes a set over joined links. Start has to be called when the upper layers are there.
+func New(cfg Config) (*Set, error) {
+	n := len(cfg.Links)
+	if n == 0 || n > MaxRails {
+		return nil, fault.New(fault.Unsupported, "%d forwarders; want 1 to %d", n, MaxRails)
+	}
+	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, start: cfg.Start, warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace,
+		lock: cfg.Lock, size: cfg.World.Size(), slots: n, turn: turnSize, zcopyFrom: cfg.ZcopyFrom}
+	s.peers = make([]*Peer, s.size)
+	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if s.multi {
+		s.turn = 2 * s.limit.Segment
+		s.lanes = make([]*flow.Lane, 0, n)
+		s.failover.unreachableSince = map[int]time.Duration{}
+	}
+	s.addForwarders(&cfg)
+	s.addRoutes(cfg.Routes)
+	return s, s.addDirect(cfg.Direct)
+}
+
+// Start has links opened that are not there.
+func (s *Set) Start() {
+	for _, r := range s.rails {
+		if !r.linked() {
+			s.reconnect(r)
+		}
+	}
+}
+
+// Now is the time since the start.
+func (s *Set) Now() time.Duration { return time.Since(s.start) }
+
+// Context ends when the links have been closed.
+func (s *Set) Context() context.Context { return s.ctx }
+
+// Step reads and writes every link once, without blocking, and returns how many bytes it moved.
+func (s *Set) Step() (n int) {
+	for _, r := range s.forwarders {
+		n += r.step()
+	}
+	return n + s.stepDirect()
+}
+
+// Flush puts on the links what they take, unless one took nothing the last time: then Step does it when there is room.
+func (s *Set) Flush() {
+	for more := true; more && !s.ended; {
+		more = false
+		for _, r := range s.rails {
+			if r.blocked || s.ended || len(s.rails) > 1 && !r.pending() {
+				continue
+			}
+			n, err := r.write()
+			if err != nil && r.state != closed {
+				s.lost(r, err)
+			}
+			more = more || s.multi && n >= s.turn
+		}
+	}
+}
+
+// FlushPending is Flush if there is something that a link may take.
+func (s *Set) FlushPending() {
+	for _, r := range s.rails {
+		if r.pending() && !r.blocked {
+			s.Flush()
+			return
+		}
+	}
+}
+
+// Unsent is how many frames wait for their link that the program waits for.
+func (s *Set) Unsent() (n int) {
+	for _, r := range s.rails {
+		n += r.unsent
+	}
+	return n
+}
+
+// Unacked is how many sequenced frames no peer has acknowledged yet.
+func (s *Set) Unacked() int { return s.unacked }
+
+// Pending reports whether there is something to write.
+func (s *Set) Pending() bool {
+	for _, r := range s.rails {
+		if r.pending() {
+			return true
+		}
+	}
+	return false
+}
+
+// Quiet reports whether Tick would find nothing to do.
+func (s *Set) Quiet() bool {
+	if len(s.acks) > 0 || s.ended {
+		return false
+	}
+	for _, r := range s.rails {
+		if !r.linked() || r.pinged != 0 || r.pending() {
+			return false
+		}
+	}
+	return true
+}
+
+// Arm prepares the links for sleeping on them; true: there is something to read.
+func (s *Set) Arm() (ready bool) {
+	for _, r := range s.rails {
+		if r.linked() && r.link.Arm() {
+			ready = true
+		}
+	}
+	return ready
+}
+
+// Poll appends the links' descriptors, for writing too where something waits.
+func (s *Set) Poll(p []unix.PollFd) []unix.PollFd {
+	for _, r := range s.rails {
+		if !r.linked() {
+			continue
+		}
+		l := r.link
+		p = append(p, unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN})
+		switch {
+		case !r.pending():
+		case l.WriteFD() == l.FD():
+			p[len(p)-1].Events |= unix.POLLOUT
+		default:
+			p = append(p, unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT})
+		}
+	}
+	return p
+}
+
+// Status is how a rail stands.
+type Status struct {
+	State       string
+	Up          bool   // frames go both ways
+	Peer        int    // direct: the virtual rank at the other end; else -1
+	Dials       bool   // this end opens the link again
+	Unreachable int    // ranks to which the forwarder has no link
+	FD          int    // of the link; -1: there is none
+	Remote      string // the link's other end
+}
+
+// Status tells how the rails stand, those to forwarders first.
+func (s *Set) Status() (all []Status) {
+	for _, r := range s.rails {
+		x := Status{State: r.state.String(), Up: r.state == up, Peer: -1, Dials: r.redial != nil, Unreachable: len(r.unreachable), FD: -1}
+		if r.peer != nil {
+			x.Peer = r.peer.Rank
+		}
+		if r.linked() {
+			x.FD, x.Remote = r.link.FD(), r.link.Remote()
+		}
+		all = append(all, x)
+	}
+	return all
+}

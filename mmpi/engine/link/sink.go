@@ -1,0 +1,109 @@
+package link
+
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Sink is a receive that its sender has been told to fill. Its owner keeps it in place until Upper.Filled.
+type Sink struct {
+	Handle uint64 // by which Upper.Sink finds it
+	Buf    []byte // what was cleared
+	Zcopy  bool   // Buf may be registered with links
+
+	peer     *Peer
+	arrived  int64 // bytes
+	cover    flow.Cover
+	expected int64 // up to where Buf is registered
+	mem      registration
+}
+
+// Open makes a Sink, whose exported fields are set, ready for what the peer will send. The peer does not know yet that
+// it may.
+func (p *Peer) Open(k *Sink) {
+	k.peer, k.arrived, k.cover, k.expected = p, 0, flow.Cover{}, 0
+	k.mem.node.Of = &k.mem
+	p.set.expect(k)
+}
+
+// Release takes away what links know of a Sink's memory.
+func (k *Sink) Release(s *Set) { s.unpin(&k.mem) }
+
+// data handles a Data frame but for its payload.
+func (p *Peer) data(r *rail, epoch uint16, body []byte, payload int) ([]byte, rxOp, error) {
+	d, err := wire.ParseData(body)
+	if err != nil {
+		return nil, rxOp{}, err
+	}
+	op := rxOp{typ: wire.TypeData, peer: p, n: payload, rail: r, epoch: epoch}
+	k := p.set.upper.Sink(p, d.Receiver)
+	if k == nil {
+		if p.several() {
+			return nil, op, nil // late, after a replay
+		}
+		return nil, rxOp{}, fmt.Errorf("no receive %x from it is under way", d.Receiver)
+	}
+	size := int64(len(k.Buf))
+	if payload == 0 || d.Offset > uint64(size) || int64(payload) > size-int64(d.Offset) || !p.several() && d.Offset != uint64(k.arrived) {
+		return nil, rxOp{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived", payload, d.Offset, k.arrived, size)
+	}
+	op.offset = int64(d.Offset)
+	fresh := uint64(k.cover.Fresh(op.offset, op.offset+int64(payload)))
+	if fresh == 0 {
+		return nil, op, nil
+	}
+	if room := p.dataIn.Room(); fresh > room {
+		return nil, rxOp{}, fmt.Errorf("%w: %d bytes where %d were allowed", flow.ErrOverrun, fresh, room)
+	}
+	op.sink = k
+	return k.Buf[op.offset : op.offset+int64(payload)], op, nil
+}
+
+// segmentLanded counts a segment that is in place (or was thrown away, because its bytes were).
+func (s *Set) segmentLanded(op *rxOp) error {
+	p, k := op.peer, op.sink
+	over := false
+	if k != nil {
+		fresh, err := k.cover.Add(op.offset, op.offset+int64(op.n))
+		if err == nil {
+			err = p.dataIn.Receive(uint64(fresh))
+		}
+		if err != nil {
+			return err
+		}
+		k.arrived += fresh
+		s.expectMore(k)
+		p.dataIn.Consume(uint64(fresh))
+		if p.dataIn.Due() {
+			s.upper.SayCredit(p)
+		}
+		if over = k.arrived == int64(len(k.Buf)); over {
+			for _, o := range s.rails {
+				if o.in.busy && o.in.op.sink == k {
+					o.in.op.sink = nil // it still counts as landed
+					o.toScratch()
+				}
+			}
+			s.upper.Filled(k)
+		}
+	}
+	if r := op.rail; r.tracked() && r.linked() {
+		a := &p.lanes[r.index].in
+		if a.Count(op.epoch, op.n); over || a.Untold() >= landedEvery {
+			r.sendLanded(p, a)
+		}
+	}
+	return nil
+}
+
+// sendLanded acknowledges segments, over the rail that they came over.
+func (r *rail) sendLanded(p *Peer, a *flow.Arrivals) {
+	epoch, n := a.Tell()
+	f := p.newFrame(wire.TypeLanded, 0, epoch, wire.LandedLen, 0)
+	m := wire.Landed{Bytes: n}
+	f.Buf = m.Append(f.Buf)
+	f.rail = r
+	r.push(f)
+}

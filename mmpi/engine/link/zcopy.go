@@ -1,0 +1,162 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/transport"
+)
+
+// Over a link that can (transport.Placer) large messages of the program are sent from its memory and received into it,
+// without copies. The memory is registered with the link in parts: a receive is one part ahead of what has come, a send
+// registers one when it begins with it, so that neither holds up the message, other traffic or much memory for long.
+// What could not be registered is copied.
+
+// registration is what links know of a message's memory.
+type registration struct {
+	pins   []pin
+	copied bool // nothing more is registered
+	listed bool // in Set.registered
+	node   list.Node[*registration]
+}
+
+// pin is a part of a message's buffer that a rail's link knows.
+type pin struct {
+	rail     *rail
+	from, to int64
+	region   transport.Region
+}
+
+// zcopies reports whether a message of so many bytes may go without copies.
+func (s *Set) zcopies(zcopy bool, m *registration, bytes int) bool {
+	return s.zcopyFrom > 0 && bytes >= s.zcopyFrom && zcopy && !m.copied
+}
+
+// pin notes what a link knows.
+func (s *Set) pin(m *registration, p pin) {
+	if !m.listed {
+		m.listed = true
+		s.registered.Push(&m.node)
+	}
+	m.pins = append(m.pins, p)
+}
+
+// unpin takes away what links know of a message, which is over.
+func (s *Set) unpin(m *registration) {
+	for _, p := range m.pins {
+		p.region.Release()
+	}
+	clear(m.pins)
+	m.pins, m.copied = m.pins[:0], false
+	if m.listed {
+		m.listed = false
+		s.registered.Remove(&m.node)
+	}
+}
+
+// unpinRail takes away what the link of a lost rail knows.
+func (s *Set) unpinRail(r *rail) {
+	for n := s.registered.First(); n != nil; n = n.Next() {
+		m := n.Of
+		m.pins = slices.DeleteFunc(m.pins, func(p pin) bool {
+			if p.rail == r {
+				p.region.Release()
+			}
+			return p.rail == r
+		})
+	}
+}
+
+// fallbackToCopy: the rest of the message is copied. The user is told why, once.
+func (s *Set) fallbackToCopy(m *registration, why error) {
+	m.copied = true
+	if errors.Is(why, transport.ErrClosed) || s.toldCopies || s.warn == nil {
+		return
+	}
+	s.toldCopies = true
+	s.warn(fmt.Sprintf("large messages are copied, because the program's memory cannot be registered: %v", why))
+}
+
+// piece sends the segment at hand as one piece.
+func (r *rail) piece() error {
+	s := &r.seg
+	if src := s.src; src != nil && r.placer != nil && r.set.zcopies(src.Zcopy, &src.mem, len(src.Buf)) {
+		if p := r.pinned(src, s.offset, len(s.data)); p != nil {
+			return r.placer.TrySendPinned(s.head, p.region, int(s.offset-p.from), len(s.data))
+		}
+	}
+	return r.lender.TrySend(s.head, s.data)
+}
+
+// pinned gives the part of a Source that n bytes at an offset lie in, as the rail's link knows it; nil: it does not.
+func (r *rail) pinned(src *Source, offset int64, n int) *pin {
+	m := &src.mem
+	i := 0
+	for ; i < len(m.pins); i++ {
+		if p := &m.pins[i]; p.rail == r {
+			if p.from <= offset && offset+int64(n) <= p.to {
+				return p
+			}
+			break
+		}
+	}
+	from := offset - offset%part // the same for each sending of the buffer: it may be known still
+	if from+part < offset+int64(n) {
+		from = offset
+	}
+	to := min(from+part, int64(len(src.Buf)))
+	region, err := r.placer.Pin(src.Buf[from:to])
+	if err != nil {
+		r.set.fallbackToCopy(m, err)
+		return nil
+	}
+	p := pin{r, from, to, region}
+	if i == len(m.pins) {
+		r.set.pin(m, p)
+	} else {
+		m.pins[i].region.Release()
+		m.pins[i] = p
+	}
+	return &m.pins[i]
+}
+
+// expect registers the next parts of a receive with the link that they come over, if it is the only one: what came a
+// second time over another, after a loss, would be written into memory that is the program's again.
+func (s *Set) expect(k *Sink) {
+	if k.peer.several() || !s.zcopies(k.Zcopy, &k.mem, len(k.Buf)) {
+		return
+	}
+	r := k.peer.rail()
+	if r == nil || r.placer == nil {
+		return
+	}
+	for k.expected < int64(len(k.Buf)) && len(k.mem.pins) < partsAhead {
+		to := min(k.expected+part, int64(len(k.Buf)))
+		region, err := r.placer.Expect(k.Handle, k.expected, k.Buf[k.expected:to])
+		if errors.Is(err, transport.ErrAgain) {
+			return
+		}
+		if err != nil {
+			s.fallbackToCopy(&k.mem, err)
+			return
+		}
+		s.pin(&k.mem, pin{r, k.expected, to, region})
+		k.expected = to
+	}
+}
+
+// expectMore takes away the parts of a receive that are whole, and registers others.
+func (s *Set) expectMore(k *Sink) {
+	if s.zcopyFrom == 0 || k.arrived == int64(len(k.Buf)) {
+		return
+	}
+	m := &k.mem
+	for len(m.pins) > 0 && m.pins[0].to <= k.arrived {
+		m.pins[0].region.Release()
+		m.pins = append(m.pins[:0], m.pins[1:]...)
+	}
+	k.expected = max(k.expected, k.arrived)
+	s.expect(k)
+}
