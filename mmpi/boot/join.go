@@ -72,13 +72,13 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	w.TagUB = int(layout.TagUB)
 	direct := openers(&id, &layout)
 	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: links, Addresses: addresses(targets),
-		Redial: redial, Ways: paths, Guest: loc.Guest, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
+		Redial: redial, Routes: paths, Guest: loc.Guest, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[job.Poll]
 	if job.Protocol == jobenv.Classic {
 		classic(&cfg.Limits)
 	}
 	if loc.Guest { // else memory is Go's
-		cfg.PlaceFrom = job.InPlace
+		cfg.ZcopyFrom = job.InPlace
 	}
 	if job.Report != "" {
 		cfg.Recorder = newRecording(job.Report, w.Rank, loc.Host)

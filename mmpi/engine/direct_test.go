@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -75,9 +77,9 @@ func TestDirectRandom(t *testing.T) {
 func TestDirectBoth(t *testing.T) {
 	engines, all := dual(t, 1, "", 1, 2)
 	for _, e := range engines {
-		for _, r := range e.rails[1:] {
-			if dials := r.redial != nil; dials != (e.world.Rank > r.peer.rank) {
-				t.Errorf("rank %d dials rank %d: %v", e.world.Rank, r.peer.rank, dials)
+		for _, r := range e.Rails()[1:] {
+			if r.Dials != (e.world.Rank > r.Peer) {
+				t.Errorf("rank %d dials rank %d: %v", e.world.Rank, r.Peer, r.Dials)
 			}
 		}
 	}
@@ -89,11 +91,12 @@ func TestDirectBoth(t *testing.T) {
 
 // sever ends one direct link in the middle of whatever it carries.
 func sever(e *Engine, r *rand.Rand) {
-	e.lock()
+	e.lock() // so that the descriptor stays this link's
 	defer e.unlock()
-	if d := e.rails[len(e.forwarders):]; len(d) > 0 {
-		if l := d[r.IntN(len(d))]; l.up {
-			_ = unix.Shutdown(l.link.FD(), unix.SHUT_RDWR)
+	d := slices.DeleteFunc(e.links.Status(), func(s link.Status) bool { return s.Peer < 0 })
+	if len(d) > 0 {
+		if l := d[r.IntN(len(d))]; l.FD >= 0 {
+			_ = unix.Shutdown(l.FD, unix.SHUT_RDWR)
 		}
 	}
 }
@@ -121,7 +124,7 @@ func TestDirectGone(t *testing.T) {
 	engines, all := dual(t, 1, "b", 1, 1)
 	for _, e := range engines {
 		e.lock()
-		e.rails[1].redial = nil
+		e.links.StopRedial(1 - e.world.Rank)
 		e.unlock()
 	}
 	finishAll(t, engines, func(e *Engine) error {
@@ -139,10 +142,7 @@ func TestDirectGone(t *testing.T) {
 // Strangers connect: whatever they say, they are not let in, and the job does not notice.
 func TestDirectStrangers(t *testing.T) {
 	engines, all := dual(t, 1, "b", 1, 1)
-	e := engines[0]
-	e.lock()
 	addr := directAddress(t, engines[1])
-	e.unlock()
 	for name, say := range map[string][]byte{
 		"silence":     nil,
 		"web browser": []byte("GET / HTTP/1.1\r\n\r\n"),
@@ -173,9 +173,7 @@ func TestDirectStrangers(t *testing.T) {
 
 // directAddress is the address that a rank's only direct link was dialled at.
 func directAddress(t testing.TB, e *Engine) string {
-	e.lock()
-	defer e.unlock()
-	sa, err := unix.Getpeername(e.rails[1].link.FD())
+	sa, err := unix.Getpeername(e.Rails()[1].FD)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,14 +186,13 @@ func TestDirectForged(t *testing.T) {
 	engines, _ := dual(t, 1, "b", 1, 1, 1)
 	e := engines[1] // of b: linked with 0 and 2
 	e.lock()
-	for _, r := range e.rails[1:] {
-		if r.peer.rank == 0 {
-			f := e.takeFrame(wire.HeaderLen)
-			f.buf = wire.AppendFrame(f.buf, wire.Header{Type: wire.TypeAck, Src: 2, Dst: 0}, nil)
-			r.push(f)
+	for _, r := range e.links.Status() {
+		if r.Peer == 0 {
+			if _, err := unix.Write(r.FD, wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Src: 2, Dst: 0}, nil)); err != nil {
+				t.Error(err)
+			}
 		}
 	}
-	e.writeOut()
 	e.unlock()
 	for end := time.Now().Add(10 * time.Second); engines[0].Err() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {

@@ -6,20 +6,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// driver is what waiting threads see of the engine (wait.Driver).
+// driver is what waiting threads see of the engine (wait.Driver), goroutines that open links (sync.Locker), and windows
+// (rmawin.Host).
 type driver Engine
 
 func (d *driver) engine() *Engine { return (*Engine)(d) }
 
-// Lock implements sync.Locker, as do TryLock and Unlock.
+// Lock implements sync.Locker, as does Unlock.
 func (d *driver) Lock() { d.engine().lock() }
 
-// TryLock is lock for who has something better to do than to wait.
+// TryLock is Lock for who has something better to do than to wait.
 func (d *driver) TryLock() bool {
 	if !d.mu.TryLock() {
 		return false
 	}
-	d.completions = 0
+	d.p2p.Completions = 0
 	return true
 }
 
@@ -27,42 +28,41 @@ func (d *driver) TryLock() bool {
 func (d *driver) Unlock() { d.engine().unlock() }
 
 // Now is the time since the engine's start.
-func (d *driver) Now() time.Duration { return d.engine().now() }
+func (d *driver) Now() time.Duration { return d.links.Now() }
 
 // Step moves bytes once, and serves windows.
 func (d *driver) Step() int {
-	e := d.engine()
-	e.hold.over()
-	n := e.stepRails()
-	e.serveWindows()
+	d.coalesce.over()
+	n := d.links.Step()
+	d.windows.Serve()
 	return n
 }
 
 // Tick sends acknowledgements that found no frame to ride on, and pings.
-func (d *driver) Tick(now time.Duration) { d.engine().tick(now) }
+func (d *driver) Tick(now time.Duration) { d.links.Tick(now) }
 
 // Flush writes out messages that are held.
 func (d *driver) Flush() {
-	e := d.engine()
-	if e.hold.some {
-		e.hold.over()
-		e.writeOut()
+	if d.coalesce.some {
+		d.coalesce.over()
+		d.links.Flush()
 	}
 }
 
 // Ended reports whether the engine has.
-func (d *driver) Ended() bool { return d.stopping || d.err != nil }
+func (d *driver) Ended() bool { return d.stopping || d.p2p.Err() != nil }
 
 // Quiet reports whether a tick would find nothing to do.
-func (d *driver) Quiet() bool { return d.engine().quiet() }
+func (d *driver) Quiet() bool { return !d.coalesce.some && d.p2p.Err() == nil && d.links.Quiet() }
 
 // Pending reports whether there is output that is not held on purpose.
-func (d *driver) Pending() bool { return !d.hold.some && d.engine().pending() }
+func (d *driver) Pending() bool { return !d.coalesce.some && d.links.Pending() }
 
 // Arm prepares the links for sleeping on them.
-func (d *driver) Arm() bool { return d.engine().arm() }
+func (d *driver) Arm() bool { return d.links.Arm() }
 
 // Poll appends the links' descriptors.
-func (d *driver) Poll(set []unix.PollFd) []unix.PollFd { return d.engine().pollLinks(set) }
+func (d *driver) Poll(set []unix.PollFd) []unix.PollFd { return d.links.Poll(set) }
 
-func (e *Engine) now() time.Duration { return time.Since(e.start) }
+// Await makes progress until cond, called with the lock, or until the engine has failed.
+func (d *driver) Await(cond func() bool) error { return d.engine().await(0, "", cond) }

@@ -68,7 +68,8 @@ type fabric struct {
 	edit    func(h *wire.Header, frame []byte) [][]byte // what becomes of a frame; nil: itself
 }
 
-func newFabric(t testing.TB, sizes []int, limits Limits) *fabric {
+// newFabric makes a job; each of change may change what an engine starts with: its only link is a *memLink.
+func newFabric(t testing.TB, sizes []int, limits Limits, change ...func(rank int, cfg *Config)) *fabric {
 	f := &fabric{t: t, log: func(string, ...any) {}}
 	var clusters []wire.Cluster
 	n := 0
@@ -83,7 +84,11 @@ func newFabric(t testing.TB, sizes []int, limits Limits) *fabric {
 		for range s {
 			l := &memLink{in: &f.down[rank], out: &f.up[rank], eof: &f.eof[rank]}
 			nat := &fakeNative{board: board, rank: rank - first, first: first}
-			e, err := New(Config{World: World{Rank: rank, Clusters: clusters, TagUB: 1 << 20}, Native: nat, Links: []transport.Link{l}, Quiet: true, Limits: limits})
+			cfg := Config{World: World{Rank: rank, Clusters: clusters, TagUB: 1 << 20}, Native: nat, Links: []transport.Link{l}, Quiet: true, Limits: limits}
+			for _, f := range change {
+				f(rank, &cfg)
+			}
+			e, err := New(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,6 +190,9 @@ func (f *fabric) settle() {
 		for r, e := range f.engines {
 			moved += e.Progress(0)
 			moved += f.relay(r, 0)
+			if err := e.check(); err != nil {
+				f.t.Fatalf("rank %d: %v", r, err)
+			}
 		}
 	}
 }
@@ -322,7 +330,8 @@ func (n *fakeNative) Imrecv(r *Request, message uint64) error {
 }
 
 func (n *fakeNative) Irecv(r *Request) error {
-	n.recvs = append(n.recvs, &nativeRecv{r: r, context: r.comm.User, source: r.comm.LocalRank(r.source), tag: r.tag})
+	source, tag := r.Pattern()
+	n.recvs = append(n.recvs, &nativeRecv{r: r, context: r.Comm().User, source: r.Comm().LocalRank(source), tag: tag})
 	return nil
 }
 
@@ -338,7 +347,7 @@ func (n *fakeNative) Test(r *Request) (bool, error) {
 			return false, nil
 		}
 		n.recvs = append(n.recvs[:i:i], n.recvs[i+1:]...)
-		v.fill(r.cell, r.buf, r.comm)
+		v.fill(r.Cell(), r.Buffer(), r.Comm())
 		return true, nil
 	}
 	return false, fmt.Errorf("not under way")

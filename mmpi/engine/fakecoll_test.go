@@ -23,7 +23,7 @@ func (n *fakeNative) Coll(c *Comm, a *Coll) (uint64, error) {
 	for ; len(n.board.colls[k]) > 0 && n.board.colls[k][n.rank] != nil; k.number++ {
 	}
 	if n.board.colls[k] == nil {
-		n.board.colls[k] = make([]*Coll, len(c.local))
+		n.board.colls[k] = make([]*Coll, c.LocalSize())
 	}
 	all := n.board.colls[k]
 	copied := *a

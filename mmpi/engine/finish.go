@@ -6,71 +6,41 @@ import (
 	"time"
 )
 
-// byeTimeout bounds the steps of Finish after its barrier: nobody has anything else left to do.
-const byeTimeout = 10 * time.Second
-
-// addControl makes the communicator of the engine's own messages: all processes, no native part.
-func (e *Engine) addControl() {
-	c := &Comm{context: controlContext, rank: e.world.Rank, world: make([]int32, e.size), native: make([]int32, e.size)}
-	for i := range c.world {
-		c.world[i] = int32(i)
-		c.native[i] = Remote
-	}
-	e.register(c)
-}
-
-// Finish ends the engine in step with all other processes: what was sent is flushed and acknowledged, everybody has come this far, the
-// forwarder knows that the end of the link is meant. It blocks as long as other processes have work to do; no other call may be under
-// way. Application threads only.
+// Finish ends the engine in step with all other processes: what was sent is flushed and acknowledged, everybody has come
+// this far, the forwarder knows that the end of the link is meant. It blocks as long as other processes have work to do;
+// no other call may be under way. Application threads only.
 func (e *Engine) Finish() error {
 	err := e.barrier()
 	if err == nil {
-		err = e.await(byeTimeout, "acknowledgements", func() bool { return e.unacked == 0 })
+		err = e.await(byeTimeout, "acknowledgements", func() bool { return e.links.Unacked() == 0 })
 	}
 	if err == nil {
 		e.lock()
-		e.flushAcks()
-		e.sayBye()
-		e.writeOut()
+		e.links.FlushAcks()
+		e.links.SayBye()
+		e.links.Flush()
 		e.unlock()
-		err = e.await(byeTimeout, "the forwarder's good-bye", e.byeAcked)
+		err = e.await(byeTimeout, "the forwarder's good-bye", e.links.ByeAcked)
 	}
 	e.close()
-	return errors.Join(err, e.closeRecord())
+	if e.recorder != nil {
+		err = errors.Join(err, e.recorder.Close())
+	}
+	return err
 }
 
-// close ends the background thread and the link.
+// close ends the progress thread and the links.
 func (e *Engine) close() {
 	e.lock()
 	e.stopping = true
+	e.links.Finish()
 	e.unlock()
 	e.wait.Stop()
 	e.lock()
 	defer e.unlock()
-	if e.err == nil {
-		e.err = failure(ErrArg, "the engine has ended")
-	}
-	e.closeRails()
+	e.p2p.End(failure(ErrArg, "the engine has ended"))
+	e.links.Close()
 	e.wait.Close()
-}
-
-// await makes progress until cond (called with the lock held) or until the time is over; 0: no limit.
-func (e *Engine) await(limit time.Duration, what string, cond func() bool) error {
-	begin := time.Now()
-	for {
-		e.lock()
-		ok, err := cond(), e.err
-		e.unlock()
-		switch {
-		case ok:
-			return nil
-		case err != nil:
-			return err
-		case limit > 0 && time.Since(begin) > limit:
-			return failure(ErrLink, "no %s within %v", what, limit)
-		}
-		e.Progress(time.Millisecond)
-	}
 }
 
 // barrier returns when every process of the job has called it. Messages go between clusters only: everybody reports to a collector in
@@ -79,7 +49,7 @@ func (e *Engine) await(limit time.Duration, what string, cond func() bool) error
 func (e *Engine) barrier() error {
 	const arrive, leave = 0, 1
 	second := int(e.world.Clusters[0].Size) // first rank of cluster 1
-	if second >= e.size {
+	if second >= e.world.Size() {
 		return nil // one cluster
 	}
 	me := e.world.Rank
@@ -87,7 +57,7 @@ func (e *Engine) barrier() error {
 	collector := 0
 	switch {
 	case me == 0:
-		for r := second; r < e.size; r++ {
+		for r := second; r < e.world.Size(); r++ {
 			group = append(group, r)
 		}
 		collector = -1
@@ -114,7 +84,7 @@ func (e *Engine) barrier() error {
 
 // exchange sends an empty control message to each rank, or receives one from each.
 func (e *Engine) exchange(ranks []int, tag int, send bool) error {
-	c := e.comms[0]
+	c := e.p2p.Control()
 	cells := make([]Cell, len(ranks))
 	for i, r := range ranks {
 		var err error
@@ -144,22 +114,12 @@ func (e *Engine) Abort(status int, reason string) {
 
 // AbortWithin is Abort for a thread that comes from within a call of Native's, which has the lock.
 func (e *Engine) AbortWithin(status int, reason string) {
-	if e.err != nil {
+	if e.p2p.Err() != nil {
 		return
 	}
-	e.sendAbort(status, e.world.Rank, reason)
-	for end := e.now() + time.Second; e.pending() && e.now() < end; {
-		blocked := true
-		for _, r := range e.rails {
-			if !r.pending() {
-				continue
-			}
-			if _, err := r.write(); err != nil {
-				r.up = false
-			}
-			blocked = blocked && r.blocked
-		}
-		if blocked {
+	e.links.SayAbort(status, e.world.Rank, reason)
+	for end := e.links.Now() + abortTime; e.links.Pending() && e.links.Now() < end; {
+		if e.links.Drain() {
 			e.wait.Pause(time.Millisecond)
 		}
 	}

@@ -146,8 +146,8 @@ func TestLinkLost(t *testing.T) {
 	e := f.engines[1]
 	tick := func(at time.Duration) {
 		e.lock()
-		e.rails[0].step()
-		e.tick(at)
+		e.links.Step()
+		e.links.Tick(at)
 		e.unlock()
 	}
 	tick(500 * time.Millisecond)
@@ -236,14 +236,17 @@ func FuzzFrames(f *testing.F) {
 		x.down[0] = b
 		for range 10 {
 			e.Progress(0)
+			if err := e.check(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if string(buf[100:]) != "\x00\x00\x00\x00" {
 			t.Fatal("bytes behind the receive buffer were written")
 		}
-		if e.err != nil {
+		if err := e.Err(); err != nil {
 			for i := range cells {
 				if !cells[i].Done() {
-					t.Fatalf("operation %d hangs after %v", i, e.err)
+					t.Fatalf("operation %d hangs after %v", i, err)
 				}
 			}
 		}

@@ -84,7 +84,7 @@ func joinJob(t testing.TB, job jobenv.Job, sizes ...int) []*Engine {
 // spanAll makes MPI_COMM_WORLD.
 func spanAll(t testing.TB, e *Engine) *Comm {
 	var world, native []int32
-	for r := range e.size {
+	for r := range e.world.Size() {
 		world = append(world, int32(r))
 		native = append(native, Remote)
 		if e.sameCluster(r) {
@@ -175,7 +175,7 @@ func exchangeAll(t *testing.T, e *Engine, each int, r *rand.Rand) error {
 	c := spanAll(t, e)
 	me := e.world.Rank
 	var to []int
-	for d := range e.size {
+	for d := range e.world.Size() {
 		for range each {
 			if d != me {
 				to = append(to, d)
@@ -183,8 +183,8 @@ func exchangeAll(t *testing.T, e *Engine, each int, r *rand.Rand) error {
 		}
 	}
 	r.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
-	sent := make([]uint32, e.size)
-	got := make([]uint32, e.size)
+	sent := make([]uint32, e.world.Size())
+	got := make([]uint32, e.world.Size())
 	var sends []*Cell
 	type recv struct {
 		cell Cell
@@ -252,5 +252,7 @@ func exchangeAll(t *testing.T, e *Engine, each int, r *rand.Rand) error {
 	for _, s := range sends {
 		await(e, s)
 	}
-	return nil
+	e.lock()
+	defer e.unlock()
+	return e.check()
 }

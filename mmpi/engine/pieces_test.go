@@ -39,9 +39,13 @@ func (l *pieceLink) TryWrite(bufs ...[]byte) (int, error) {
 func TestPieces(t *testing.T) {
 	for _, segment := range []int{1000, 1300} {
 		t.Run(fmt.Sprint(segment), func(t *testing.T) {
-			f := newFabric(t, []int{1, 1}, Limits{Eager: 500, EagerWindow: 20000, DataWindow: 10000, Segment: segment})
-			l := &pieceLink{memLink: f.links[0]}
-			f.engines[0].rails[0].attach(l)
+			var l *pieceLink
+			f := newFabric(t, []int{1, 1}, Limits{Eager: 500, EagerWindow: 20000, DataWindow: 10000, Segment: segment}, func(rank int, cfg *Config) {
+				if rank == 0 {
+					l = &pieceLink{memLink: cfg.Links[0].(*memLink)}
+					cfg.Links[0] = l
+				}
+			})
 			c := f.world(1)
 			const large, small = 8, 20
 			got := make([][]byte, large+small)

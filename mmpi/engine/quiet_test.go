@@ -9,23 +9,29 @@ import (
 func TestQuiet(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		leave func(e *Engine)
+		leave func(e *Engine, other func())
 		quiet bool
 	}{
-		{"nothing", func(*Engine) {}, true},
-		{"an acknowledgement", func(e *Engine) { e.acks = append(e.acks, e.peer(1)) }, false},
-		{"a held message", func(e *Engine) { e.hold.some = true }, false},
-		{"a ping without an answer", func(e *Engine) { e.rails[0].pinged = 1 }, false},
-		{"the end", func(e *Engine) { e.err = failure(ErrArg, "over") }, false},
+		{"nothing", func(*Engine, func()) {}, true},
+		{"an acknowledgement", func(_ *Engine, other func()) { other() }, false},
+		{"a held message", func(e *Engine, _ func()) { e.coalesce.some = true }, false},
+		{"a ping without an answer", func(e *Engine, _ func()) { e.links.Tick(0); e.links.Tick(time.Hour) }, false},
+		{"the end", func(e *Engine, _ func()) { e.p2p.End(failure(ErrArg, "over")) }, false},
 	} {
-		pair, _ := pairOf(t, true)
+		pair, comms := pairOf(t, true)
 		e := pair[0]
 		e.lock()
-		c.leave(e)
+		c.leave(e, func() { // a message comes
+			if err := pair[1].Isend(comms[1], KindP2P, nil, 0, 1, false, new(Cell)); err != nil {
+				t.Fatal(err)
+			}
+			for e.links.Step() == 0 {
+			}
+		})
 		if got := (*driver)(e).Quiet(); got != c.quiet {
 			t.Errorf("%s: quiet %v", c.name, got)
 		}
-		e.hold.some = false
+		e.coalesce.some = false
 		e.unlock()
 	}
 }
@@ -50,7 +56,7 @@ func TestIdle(t *testing.T) {
 	until("an acknowledgement", func() bool {
 		e[0].lock()
 		defer e[0].unlock()
-		return e[0].unacked == 0
+		return e[0].links.Unacked() == 0
 	})
 	until("idle again", both)
 }

@@ -196,11 +196,9 @@ func ready(t testing.TB, engines []*Engine) {
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		all := true
 		for _, e := range engines {
-			e.lock()
-			for _, r := range e.rails {
-				all = all && r.up && len(r.down) == 0
+			for _, r := range e.Rails() {
+				all = all && r.Up && r.Unreachable == 0
 			}
-			e.unlock()
 		}
 		if all {
 			return
@@ -370,11 +368,7 @@ func TestForwarderDiesAndReturns(t *testing.T) {
 func TestRailsRankDies(t *testing.T) {
 	engines, _, _ := railed(t, 2, 1, 2)
 	ready(t, engines)
-	e := engines[2]
-	e.lock()
-	e.closeRails() // as the kernel does when a process dies
-	e.err = failure(ErrArg, "dead")
-	e.unlock()
+	engines[2].close() // as the kernel does when a process dies
 	for _, e := range engines[:2] {
 		var cell Cell
 		if err := e.Irecv(spanAll(t, e), KindP2P, nil, 2-2*e.world.Rank, 1, &cell); err != nil && e.Err() == nil {
@@ -411,7 +405,7 @@ func TestRailsAllGone(t *testing.T) {
 	engines, proxies, _ := railed(t, 2, 1, 1)
 	for _, e := range engines {
 		e.lock()
-		e.limits.NoRail = 300 * time.Millisecond
+		e.links.Limit().NoRail = 300 * time.Millisecond
 		e.unlock()
 	}
 	proxies[0].kill()

@@ -128,11 +128,7 @@ func TestRowsBroken(t *testing.T) {
 func TestRowsRankDies(t *testing.T) {
 	n := newHopNet(t, []int{2, 1}, 2, 1, 1)
 	engines := n.join(t)
-	e := engines[0]
-	e.lock()
-	e.closeRails() // as the kernel does when a process dies
-	e.err = failure(ErrArg, "dead")
-	e.unlock()
+	engines[0].close() // as the kernel does when a process dies
 	allFail(t, engines[1:], "virtual rank 0")
 }
 

@@ -106,7 +106,7 @@ func (s *script) do(w []string) {
 	if opt["ctx"] == 0 {
 		opt["ctx"] = 1
 	}
-	comm := func(rank int) *Comm { return s.f.engines[rank].contextOf[uint64(opt["ctx"])] }
+	comm := func(rank int) *Comm { return s.f.engines[rank].p2p.CommOf(uint64(opt["ctx"])) }
 	p := plain
 	switch w[0] {
 	case "world":
@@ -128,7 +128,7 @@ func (s *script) do(w []string) {
 		s.f.comm(s.num(p[0]), uint64(s.num(p[1])), ranks)
 	case "drop":
 		r := s.num(p[0])
-		if err := s.f.engines[r].DropComm(s.f.engines[r].contextOf[uint64(s.num(p[1]))]); err != nil {
+		if err := s.f.engines[r].DropComm(s.f.engines[r].p2p.CommOf(uint64(s.num(p[1])))); err != nil {
 			s.printf("  error: %v", err)
 		}
 	case "send":
@@ -183,7 +183,7 @@ func (s *script) do(w []string) {
 	case "tick":
 		e := s.f.engines[s.num(p[0])]
 		e.lock()
-		e.tick(0)
+		e.links.Tick(0)
 		e.unlock()
 	case "settle":
 		s.f.settle()
@@ -215,7 +215,7 @@ func (s *script) start(name string, o *op, err error) {
 func (s *script) recv(r int, name string, c *Comm, source, tag, n int) {
 	e := s.f.engines[r]
 	o := &op{cell: new(Cell), rank: r, buf: make([]byte, n), recv: true, comm: c}
-	if source != AnySource && c.native[source] != Remote && !e.Shadowed(c, source, tag) {
+	if source != AnySource && !c.IsRemote(source) && !e.Shadowed(c, source, tag) {
 		o.nat = &nativeRecv{cell: o.cell, buf: o.buf, context: c.User, source: c.LocalRank(source), tag: tag}
 		s.f.natives[r].recvs = append(s.f.natives[r].recvs, o.nat)
 		s.start(name, o, nil)
@@ -241,7 +241,7 @@ func (s *script) completed() {
 			s.f.natives[o.rank].settle()
 			if o.nat.mail != nil || o.nat.cancelled {
 				o.nat.fill(o.cell, o.buf, o.comm)
-				o.cell.finish()
+				o.cell.Finish()
 			}
 		}
 		if o.shown || !o.cell.Done() {

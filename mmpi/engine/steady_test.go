@@ -56,8 +56,8 @@ func cross(t testing.TB, e [2]*Engine, c [2]*Comm, from int, send, recv []byte, 
 		t.Fatal(err)
 	}
 	for !cells[0].Done() || !cells[1].Done() {
-		if e[0].Progress(0)+e[1].Progress(0) == 0 && (e[0].err != nil || e[1].err != nil) {
-			t.Fatal(e[0].err, e[1].err)
+		if e[0].Progress(0)+e[1].Progress(0) == 0 && (e[0].Err() != nil || e[1].Err() != nil) {
+			t.Fatal(e[0].Err(), e[1].Err())
 		}
 	}
 }
@@ -95,19 +95,6 @@ func BenchmarkOneWay(b *testing.B) {
 	}
 }
 
-// adder is a native library whose only operator adds bytes.
-type adder struct{ fakeNative }
-
-func (a *adder) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
-	if typ != 7 || op != 9 {
-		return fmt.Errorf("type %d, operator %d", typ, op)
-	}
-	for i := range in[:count] {
-		inout[i] += in[i]
-	}
-	return nil
-}
-
 // Collectives of one communicator run in their order, nonblocking ones too, and overlap point to point. Clusters of one rank: native collectives are
 // not needed.
 func TestCollectivesOverlap(t *testing.T) {
@@ -115,7 +102,6 @@ func TestCollectivesOverlap(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, e := range engines {
 		wg.Go(func() {
-			e.native = &adder{}
 			c := spanAll(t, e)
 			me := e.world.Rank
 			const n = 5
@@ -129,7 +115,7 @@ func TestCollectivesOverlap(t *testing.T) {
 					binary.LittleEndian.PutUint32(roots[i], uint32(1000+i))
 				}
 				for k, what := range []Coll{
-					{Args: collectives.Args{Op: collectives.OpAllreduce, Send: in, Recv: sums[i], Count: 100000, Extent: 1, Commutative: true}, Type: 7, Operator: 9},
+					{Args: collectives.Args{Op: collectives.OpAllreduce, Send: in, Recv: sums[i], Count: 100000, Extent: 1, Commutative: true}, Type: 7, Operator: 8},
 					{Args: collectives.Args{Op: collectives.OpBcast, Recv: roots[i], Root: i % 3}},
 					{Args: collectives.Args{Op: collectives.OpAllgatherv, Send: []byte{byte(me), 1, byte(i), 3}, Recv: all[i], RecvCounts: []int64{4, 4, 4}, RecvDispls: []int64{0, 4, 8}}},
 				} {
@@ -156,8 +142,8 @@ func TestCollectivesOverlap(t *testing.T) {
 					t.Errorf("rank %d: allgather %d gave %v", me, i, all[i])
 				}
 			}
-			if e.collCount != 0 || len(e.collComms) != 0 {
-				t.Errorf("rank %d: %d collectives left", me, e.collCount)
+			if n, _ := e.colls.Count(); n != 0 {
+				t.Errorf("rank %d: %d collectives left", me, n)
 			}
 			if err := e.Finish(); err != nil {
 				t.Error(err)
@@ -206,7 +192,7 @@ func TestArguments(t *testing.T) {
 	if err := e.DropComm(c[0]); CodeOf(err) != ErrArg {
 		t.Errorf("communicator dropped under a receive: %v", err)
 	}
-	if e.active != 1 || !f.natives[0].busy {
-		t.Errorf("%d active, busy %v", e.active, f.natives[0].busy)
+	if !e.p2p.Busy() || !f.natives[0].busy || e.check() != nil {
+		t.Errorf("busy: %v, told %v, %v", e.p2p.Busy(), f.natives[0].busy, e.check())
 	}
 }

@@ -1,6 +1,9 @@
 package link
 
-import "github.com/leidenzipper/zipper/wire"
+import (
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/wire"
+)
 
 // Finish has links that come from now on refused, and losses no longer matter.
 func (s *Set) Finish() { s.failover.finishing = true }
@@ -70,4 +73,37 @@ func (s *Set) Close() {
 		r.seg = segment{}
 		r.in.busy, r.in.dst, r.in.op = false, nil, rxOp{}
 	}
+}
+
+// Check compares the counters that are kept by hand with what they count. For tests.
+func (s *Set) Check() error {
+	unacked := 0
+	for _, p := range s.peers {
+		if p == nil {
+			continue
+		}
+		unacked += p.retained.Len()
+		left := int64(0)
+		for n := p.bulk.First(); n != nil; n = n.Next() {
+			left += int64(len(n.Of.Buf)) - n.Of.started
+		}
+		if left != p.backlog && !s.ended {
+			return fault.New(fault.Internal, "%d bytes are left for rank %d, %d are counted", left, p.Rank, p.backlog)
+		}
+	}
+	if unacked != s.unacked {
+		return fault.New(fault.Internal, "%d frames are unacknowledged, %d are counted", unacked, s.unacked)
+	}
+	for _, r := range s.rails {
+		unsent := 0
+		for n := r.queue.First(); n != nil; n = n.Next() {
+			if !n.Of.background {
+				unsent++
+			}
+		}
+		if unsent != r.unsent {
+			return fault.New(fault.Internal, "rail %s: %d frames wait, %d are counted", r.name(), unsent, r.unsent)
+		}
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ const MaxRails = 16
 const (
 	// DefaultSegment is the payload of a Data frame, in bytes. Default 128 KiB. Trades the wait of what comes behind
 	// a segment, in a forwarder that stores it, against headers and turns. Measured: docs/measurements.md.
-	DefaultSegment = 128 << 10
+	DefaultSegment = wire.SegmentSize
 
 	// MaxDataWindow bounds a pair's window of segments, in bytes. Default 4 MiB, MinDataWindow at least. Trades memory
 	// of forwarders against bandwidth where the round trip is long.
@@ -63,7 +63,7 @@ const (
 
 	// longSegment is how many times as long as others segments of direct links, and of fast flows, are. Default 4.
 	// Measured: docs/measurements.md.
-	longSegment = 4
+	longSegment = wire.LongSegment
 
 	// longFor is the time that a longer segment takes at most, as fast as its flow is, in nanoseconds. Default 100 µs:
 	// a forwarder stores it whole and nothing overtakes it.

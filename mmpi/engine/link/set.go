@@ -284,3 +284,6 @@ func (s *Set) Status() (all []Status) {
 	}
 	return all
 }
+
+// Limit gives the limits, which may be changed with the lock.
+func (s *Set) Limit() *Limits { return &s.limit }

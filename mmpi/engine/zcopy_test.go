@@ -67,14 +67,16 @@ func (l *placeLink) TryPlace([]byte, transport.Block, int, uint64, int64) (bool,
 	return false, transport.ErrAgain
 }
 
-func placers(t *testing.T) (*fabric, [2]*placeLink) {
-	f := newFabric(t, []int{1, 1}, Limits{Eager: 500, DataWindow: 1 << 20, Segment: 1000})
+// part is how much of a message is registered at a time (package link).
+const part = 4 << 20
+
+// zcopies makes two processes whose links can register memory; warn may be nil.
+func zcopies(t *testing.T, warn func(string)) (*fabric, [2]*placeLink) {
 	var l [2]*placeLink
-	for i := range l {
-		l[i] = &placeLink{pieceLink: &pieceLink{memLink: f.links[i], places: 1 << 30}, live: map[*placeRegion]bool{}}
-		f.engines[i].rails[0].attach(l[i])
-		f.engines[i].placeFrom = 5000
-	}
+	f := newFabric(t, []int{1, 1}, Limits{Eager: 500, DataWindow: 1 << 20, Segment: 1000}, func(rank int, cfg *Config) {
+		l[rank] = &placeLink{pieceLink: &pieceLink{memLink: cfg.Links[0].(*memLink), places: 1 << 30}, live: map[*placeRegion]bool{}}
+		cfg.Links[0], cfg.ZcopyFrom, cfg.Warn = l[rank], 5000, warn
+	})
 	return f, l
 }
 
@@ -109,7 +111,7 @@ func exchange(t *testing.T, f *fabric, l [2]*placeLink, c []*Comm, kind, n int) 
 
 // TestInPlace: large messages of the program are sent and received where they are, in parts; a receive is one part ahead. Others are copied.
 func TestInPlace(t *testing.T) {
-	f, l := placers(t)
+	f, l := zcopies(t, nil)
 	c := f.world(1)
 	n := 2*part + 1500
 	exchange(t, f, l, c, KindP2P, n)
@@ -130,12 +132,9 @@ func TestInPlace(t *testing.T) {
 
 // TestNotInPlace: memory that cannot be made known is copied, and the user is told once; a link that cannot now is asked again.
 func TestNotInPlace(t *testing.T) {
-	f, l := placers(t)
-	c := f.world(1)
 	var warnings []string
-	for _, e := range f.engines {
-		e.warn = func(s string) { warnings = append(warnings, s) }
-	}
+	f, l := zcopies(t, func(s string) { warnings = append(warnings, s) })
+	c := f.world(1)
 	l[1].fail = transport.ErrAgain
 	exchange(t, f, l, c, KindP2P, 20_000)
 	l[0].fail, l[1].fail = errors.New("ulimit -l"), errors.New("ulimit -l")
@@ -152,7 +151,7 @@ func TestNotInPlace(t *testing.T) {
 
 // TestInPlaceEnds: links forget what they knew when the job fails in the middle.
 func TestInPlaceEnds(t *testing.T) {
-	f, l := placers(t)
+	f, l := zcopies(t, nil)
 	c := f.world(1)
 	buf := make([]byte, 3_000_000)
 	l[0].buf, l[1].buf = buf, buf

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-func TestHoldKeeps(t *testing.T) {
-	var h hold
+func TestCoalesceKeeps(t *testing.T) {
+	var h coalesce
 	var out []int
 	for i := 1; i <= 130; i++ {
 		if !h.keep(8) {
@@ -23,8 +23,8 @@ func TestHoldKeeps(t *testing.T) {
 	}
 	h.keep(8)
 	for range 3 {
-		if h.keep(holdBytes) {
-			t.Errorf("held %d bytes", holdBytes)
+		if h.keep(coalesceBytes) {
+			t.Errorf("held %d bytes", coalesceBytes)
 		}
 	}
 }

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/mmpi/engine/coll"
+	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
+	"github.com/leidenzipper/zipper/mmpi/engine/rmawin"
+	"github.com/leidenzipper/zipper/rma"
+)
+
+// What the program asks of the layers, each call with the lock. Their packages say what these are and do.
+
+type (
+	// Comm is a spanning communicator.
+	Comm = pt2pt.Comm
+	// Request is one outstanding operation.
+	Request = pt2pt.Request
+	// Cell is where an operation's owner sees its end.
+	Cell = pt2pt.Cell
+	// Coll is one collective.
+	Coll = coll.Operation
+	// Window is a window for one-sided communication; its methods lock by themselves.
+	Window = rmawin.Window
+)
+
+// Wildcards and rank constants, kinds of traffic, and the context of MPI_COMM_WORLD, as in package pt2pt.
+const (
+	AnySource      = pt2pt.AnySource
+	AnyTag         = pt2pt.AnyTag
+	ProcNull       = pt2pt.ProcNull
+	Remote         = pt2pt.Remote
+	KindP2P        = pt2pt.KindP2P
+	KindCollective = pt2pt.KindCollective
+	KindInternal   = pt2pt.KindInternal
+	WorldContext   = pt2pt.WorldContext
+)
+
+// Isend starts to send buf to rank dest of the communicator, which is in another cluster. Small messages that a program
+// sends one after the other go out together (coalesce.go).
+func (e *Engine) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, cell *Cell) error {
+	e.lock()
+	defer e.unlock()
+	if err := e.p2p.Isend(c, kind, buf, dest, tag, sync, cell); err != nil {
+		return err
+	}
+	if e.wait.Started() && e.coalesce.keep(len(buf)) {
+		e.wait.FlushSoon()
+		return nil
+	}
+	e.links.Flush()
+	return nil
+}
+
+// Irecv starts to receive into buf. Application threads only.
+func (e *Engine) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cell) error {
+	e.lock()
+	defer e.unlock()
+	if err := e.p2p.Irecv(c, kind, buf, source, tag, cell); err != nil {
+		return err
+	}
+	e.links.Flush()
+	return nil
+}
+
+// Shadowed reports whether a receive from a local rank has to be given to Irecv; otherwise it may be posted natively at
+// once. Application threads only.
+func (e *Engine) Shadowed(c *Comm, source, tag int) bool {
+	e.lock()
+	defer e.unlock()
+	return e.p2p.Shadowed(c, source, tag)
+}
+
+// Cancel tries to cancel an operation; how it went is in the cell when it is done. Application threads only.
+func (e *Engine) Cancel(cell *Cell) error {
+	e.lock()
+	defer e.unlock()
+	return e.p2p.Cancel(cell)
+}
+
+// Iprobe looks for a message without receiving it: out is done if there is one. Application threads only.
+func (e *Engine) Iprobe(c *Comm, source, tag int, out *Cell) error {
+	e.lock()
+	defer e.unlock()
+	return e.p2p.Iprobe(c, source, tag, out)
+}
+
+// Improbe is Iprobe that takes the message: only Mrecv of that handle receives it, unless native says that it is one of
+// Native's. Application threads only.
+func (e *Engine) Improbe(c *Comm, source, tag int, out *Cell) (handle uint64, native bool, err error) {
+	e.lock()
+	defer e.unlock()
+	return e.p2p.Improbe(c, source, tag, out)
+}
+
+// Mrecv receives a message that Improbe took.
+func (e *Engine) Mrecv(handle uint64, buf []byte, cell *Cell) error {
+	e.lock()
+	defer e.unlock()
+	if err := e.p2p.Mrecv(handle, buf, cell); err != nil {
+		return err
+	}
+	e.links.Flush()
+	return nil
+}
+
+// NewContext makes a context id that no other process makes, and not this one again.
+func (e *Engine) NewContext() uint64 {
+	e.lock()
+	defer e.unlock()
+	return e.p2p.NewContext()
+}
+
+// AddComm tells the engine of a communicator. world[i] is the virtual rank of rank i; native[i] its rank in the local
+// part or Remote. The slices are copied. Messages that came before are there at once.
+func (e *Engine) AddComm(user uintptr, context uint64, rank int, world, native []int32) (*Comm, error) {
+	e.lock()
+	defer e.unlock()
+	return e.p2p.AddComm(user, context, rank, world, native)
+}
+
+// DropComm forgets a communicator. No operation may be outstanding; messages nobody received are thrown away.
+func (e *Engine) DropComm(c *Comm) error {
+	e.lock()
+	defer e.unlock()
+	if n := e.colls.Outstanding(c); n > 0 {
+		return failure(ErrArg, "communicator %x is freed with %d collectives outstanding", c.Context(), n)
+	}
+	if err := e.p2p.DropComm(c); err != nil {
+		return err
+	}
+	e.colls.Drop(c)
+	return nil
+}
+
+// Comm gives the communicator with that number; nil if there is none. It does not lock.
+func (e *Engine) Comm(id int32) *Comm { return e.p2p.Comm(id) }
+
+// Collective starts a collective; the cell is done when it is over in this process. Application threads only.
+func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
+	e.lock()
+	defer e.unlock()
+	if err := e.colls.Start(c, what, cell); err != nil {
+		return err
+	}
+	e.links.FlushPending()
+	return nil
+}
+
+// Leaf reports whether this process could do a collective by itself, without the engine, and what is to be done then;
+// see collectives.Leaf.
+func (e *Engine) Leaf(c *Comm, what Coll) (collectives.Part, bool) {
+	e.lock()
+	defer e.unlock()
+	return e.colls.Leaf(c, what)
+}
+
+// AddWindow makes this process's end of a window.
+func (e *Engine) AddWindow(context uint64, rank int, world []int32, cfg rma.Config) (*Window, error) {
+	e.lock()
+	defer e.unlock()
+	return e.windows.Add(context, rank, world, cfg)
+}
+
+// Window gives the window with that number; nil if there is none. It does not lock.
+func (e *Engine) Window(id int32) *Window { return e.windows.Window(id) }
+
+// Recording reports whether traffic is being recorded.
+func (e *Engine) Recording() bool { return e.recorder != nil }
+
+// RecordLocal counts a message to a rank of this cluster, which the engine does not see. Safe for
+// concurrent use.
+func (e *Engine) RecordLocal(rank int, bytes int64) {
+	if e.recorder != nil && rank != e.world.Rank && e.sameCluster(rank) {
+		e.recorder.Inside(rank, bytes)
+	}
+}

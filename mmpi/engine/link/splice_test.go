@@ -1,0 +1,160 @@
+package link
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// fast makes a flow one whose segments are long.
+func fast(p *Peer) {
+	p.pace.Begin(0, 0)
+	p.pace.Acked(100<<30, time.Second)
+}
+
+func pattern(i, n int) []byte {
+	b := make([]byte, n)
+	x := uint32(i*2654435761 + 1)
+	for k := range b {
+		x = x*1664525 + 1013904223
+		b[k] = byte(x >> 24)
+	}
+	return b
+}
+
+// TestSplice: long segments go out of the program's memory, which is the program's again when the send is over: it
+// changes it at once, and every message arrives as it was. It does so too where the system gives no pipe, and where in
+// the middle of a segment it takes no more of the memory.
+func TestSplice(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		prepare func(r *rail)
+		during  func(r *rail) bool // tells that it has done something
+	}{
+		{name: "spliced"},
+		{name: "no pipe", prepare: func(r *rail) { r.splices = false }},
+		{name: "refused", during: func(r *rail) bool {
+			refuse := r.seg.spliced && r.splices && len(r.seg.head) == 0
+			r.splices = r.splices && !refuse
+			return refuse
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u := tcpPair(t)
+			r := u[0].set.rails[0]
+			if r.packet == 0 || r.long < 2*r.most {
+				t.Fatalf("no long segments: %+v", r)
+			}
+			fast(u[0].set.Peer(1))
+			if c.prepare != nil {
+				c.prepare(r)
+			}
+			const n, size = 48, 1<<20 + 7
+			sent, got := make([][]byte, n), make([][]byte, n)
+			sources := make([]*Source, n)
+			for i := range n {
+				sent[i], got[i] = pattern(i, size), make([]byte, size)
+				sources[i] = u[0].send(u[1], uint64(i+1), sent[i], got[i])
+			}
+			spliced, done := 0, false
+			for over := 0; over < n; {
+				u[0].set.Step()
+				if r.seg.spliced {
+					spliced++
+				}
+				if c.during != nil && !done {
+					done = c.during(r)
+				}
+				u[1].set.Step()
+				if u[0].failed+u[1].failed != "" {
+					t.Fatal(u[0].failed, u[1].failed)
+				}
+				for over < n && u[1].filled[uint64(over+1)] {
+					if !u[0].written[uint64(over+1)] {
+						t.Fatalf("message %d has arrived and is not written", over)
+					}
+					u[0].set.Abandon(sources[over])
+					clear(sent[over])
+					over++
+				}
+			}
+			for i := range n {
+				if !bytes.Equal(got[i], pattern(i, size)) {
+					t.Fatalf("message %d arrived changed", i)
+				}
+			}
+			if (r.pipe != nil) != (c.prepare == nil) {
+				t.Errorf("there is a pipe: %v", r.pipe != nil)
+			}
+			if c.name == "spliced" && (spliced == 0 || !r.splices) || c.name == "refused" && (!done || r.splices) {
+				t.Errorf("a segment was under way %d times, splices: %v, refused: %v", spliced, r.splices, done)
+			}
+			if p := u[0].set.Peer(1); p.backlog != 0 {
+				t.Errorf("%d bytes are left", p.backlog)
+			}
+			for _, x := range u {
+				if err := x.set.Check(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestLongSegments: they are long only where the flow is fast and much is left, whole packets then, and of another
+// rail's or a slow flow they are as usual.
+func TestLongSegments(t *testing.T) {
+	u := tcpPair(t)
+	r, p := u[0].set.rails[0], u[0].set.Peer(1)
+	for _, c := range []struct {
+		name          string
+		rate          float64
+		backlog, left int64
+		long          bool
+	}{
+		{"nothing known", 0, 64 << 20, 1 << 20, false},
+		{"1 Gbit/s", 119e6, 64 << 20, 1 << 20, false},
+		{"fast", 8e9, 64 << 20, 4 << 20, true},
+		{"little left", 8e9, 1 << 20, 1 << 20, false},
+	} {
+		p.pace = flow.Pace{}
+		p.pace.Acked(uint64(c.rate), time.Second)
+		p.backlog = c.backlog
+		n := r.segmentSize(p, c.left)
+		if (n > r.most) != c.long || n > r.long || c.long && (n+wire.HeaderLen+wire.DataLen)%r.packet != 0 {
+			t.Errorf("%s: segments of %d bytes, usual are %d, packets have %d", c.name, n, r.most, r.packet)
+		}
+	}
+	p.backlog = 64 << 20
+	if left := r.segmentSize(p, 10<<20) + r.crumb; r.segmentSize(p, int64(left)) != left {
+		t.Errorf("of %d bytes a few are left", left)
+	}
+	if p.backlog = 0; r.segmentSize(p, 5) != 5 {
+		t.Error("more than is left")
+	}
+}
+
+// TestRailStates: no state is left for one that may not follow.
+func TestRailStates(t *testing.T) {
+	for from := range railState(len(railLegal)) {
+		for next := range railState(len(railLegal)) {
+			legal := railLegal[from]&(1<<next) != 0
+			func() {
+				defer func() {
+					if panicked := recover() != nil; panicked == legal {
+						t.Errorf("%v to %v: legal %v, panicked %v", from, next, legal, panicked)
+					}
+				}()
+				var traced []string
+				r := &rail{state: from, set: &Set{trace: func(s string) { traced = append(traced, s) }}}
+				r.to(next)
+				if r.state != next || (len(traced) == 1) != (from != next) {
+					t.Errorf("%v to %v: %v, %q", from, next, r.state, traced)
+				}
+			}()
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package pt2pt
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+)
+
+// Kinds of traffic in a communicator; each has its own matching space. The numbers are wire.Kind….
+const (
+	KindP2P = iota
+	KindCollective
+	KindInternal
+	kinds
+)
+
+// Contexts made by no process.
+const (
+	WorldContext   uint64 = 0xFFFFFFFF00000000 // MPI_COMM_WORLD
+	controlContext uint64 = math.MaxUint64     // the engine's own
+)
+
+// Comm is a spanning communicator.
+type Comm struct {
+	User       uintptr // the owner's; never used by the engine
+	Background bool    // its requests do not keep the engine busy; set before the first one
+
+	ep      *Endpoint
+	id      int32
+	context uint64
+	rank    int
+	world   []int32 // virtual rank of every rank
+	native  []int32 // rank in the local part, or Remote
+	local   []int32 // rank of every rank of the local part
+	ranks   map[int32]int32
+
+	queues      [kinds]matchQueue
+	localPosted int  // entries of the p2p posted queue that a local message may match
+	flush       bool // an entry left the posted queue: local receives may be free to go to native MPI
+	outstanding int  // requests, and matched messages
+}
+
+// ID is the number that Endpoint.Comm takes.
+func (c *Comm) ID() int32 { return c.id }
+
+// Rank is this process's rank.
+func (c *Comm) Rank() int { return c.rank }
+
+// Context is the number that tells its messages from others'.
+func (c *Comm) Context() uint64 { return c.context }
+
+// Size is the number of ranks.
+func (c *Comm) Size() int { return len(c.world) }
+
+// LocalSize is the number of ranks in this cluster.
+func (c *Comm) LocalSize() int { return len(c.local) }
+
+// Virtual is the virtual rank of a rank.
+func (c *Comm) Virtual(rank int) int { return int(c.world[rank]) }
+
+// IsRemote reports whether a rank's messages come through the engine.
+func (c *Comm) IsRemote(rank int) bool { return c.native[rank] == Remote }
+
+// Outstanding is how many requests are under way, and messages matched and not received.
+func (c *Comm) Outstanding() int { return c.outstanding }
+
+// LocalRank translates a rank of the communicator into one of its local part; AnySource stays.
+func (c *Comm) LocalRank(rank int) int {
+	if rank == AnySource {
+		return rank
+	}
+	return int(c.native[rank])
+}
+
+// RankOfLocal is the inverse of LocalRank; -1 if there is no such local rank.
+func (c *Comm) RankOfLocal(local int) int {
+	if local < 0 || local >= len(c.local) {
+		return -1
+	}
+	return int(c.local[local])
+}
+
+// rankOf gives the rank of a process, or -1.
+func (c *Comm) rankOf(virtual int) int {
+	if c.ranks == nil { // the world: identity
+		if virtual < len(c.world) {
+			return virtual
+		}
+		return -1
+	}
+	if r, ok := c.ranks[int32(virtual)]; ok {
+		return int(r)
+	}
+	return -1
+}
+
+// remoteRank is rankOf for processes whose messages come through the engine; -1 for others.
+func (c *Comm) remoteRank(virtual int) int {
+	r := c.rankOf(virtual)
+	if r >= 0 && c.native[r] != Remote {
+		return -1
+	}
+	return r
+}
+
+// NewContext makes a context id that no other process makes, and not this one again.
+func (ep *Endpoint) NewContext() uint64 {
+	ep.contexts++
+	return uint64(ep.world.Rank)<<32 | uint64(ep.contexts)
+}
+
+// AddComm tells the engine of a communicator. world[i] is the virtual rank of rank i; native[i] its rank in the local
+// part or Remote. The slices are copied. Messages that came before are there at once.
+func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, native []int32) (*Comm, error) {
+	if len(world) == 0 || len(native) != len(world) || rank < 0 || rank >= len(world) {
+		return nil, fault.New(fault.Arg, "communicator of %d ranks with %d native ranks, rank %d", len(world), len(native), rank)
+	}
+	if ep.contextOf[context] != nil || context == controlContext {
+		return nil, fault.New(fault.Arg, "context %x exists", context)
+	}
+	c := &Comm{User: user, ep: ep, context: context, rank: rank, world: append([]int32(nil), world...), native: append([]int32(nil), native...)}
+	identity := true
+	n := 0
+	for i, v := range world {
+		if v < 0 || int(v) >= ep.size {
+			return nil, fault.New(fault.Arg, "rank %d is virtual rank %d of %d", i, v, ep.size)
+		}
+		identity = identity && int(v) == i
+		if native[i] != Remote {
+			n++
+		}
+	}
+	c.local = make([]int32, n)
+	for i := range c.local {
+		c.local[i] = -1
+	}
+	for i, l := range native {
+		if l == Remote {
+			continue
+		}
+		if l < 0 || int(l) >= n || c.local[l] != -1 {
+			return nil, fault.New(fault.Arg, "rank %d has native rank %d among %d", i, l, n)
+		}
+		c.local[l] = int32(i)
+	}
+	if int(world[rank]) != ep.world.Rank {
+		return nil, fault.New(fault.Arg, "rank %d is virtual rank %d, this process is %d", rank, world[rank], ep.world.Rank)
+	}
+	if !identity {
+		c.ranks = make(map[int32]int32, len(world))
+		for i, v := range world {
+			c.ranks[v] = int32(i)
+		}
+	}
+	ep.register(c)
+	return c, ep.adopt(c)
+}
+
+// addControl makes the communicator of the engine's own messages: all processes, no native part.
+func (ep *Endpoint) addControl() {
+	c := &Comm{ep: ep, context: controlContext, rank: ep.world.Rank, world: make([]int32, ep.size), native: make([]int32, ep.size)}
+	for i := range c.world {
+		c.world[i] = int32(i)
+		c.native[i] = Remote
+	}
+	ep.register(c)
+}
+
+// Control is the communicator of the engine's own messages: all processes, of which all count as remote.
+func (ep *Endpoint) Control() *Comm { return ep.comms[0] }
+
+func (ep *Endpoint) register(c *Comm) {
+	if n := len(ep.freeIDs); n > 0 {
+		c.id = ep.freeIDs[n-1]
+		ep.freeIDs = ep.freeIDs[:n-1]
+		ep.comms[c.id] = c
+	} else {
+		c.id = int32(len(ep.comms))
+		ep.comms = append(ep.comms, c)
+	}
+	ep.publish()
+	ep.contextOf[c.context] = c
+}
+
+// adopt hands the messages that came before their communicator to it.
+func (ep *Endpoint) adopt(c *Comm) error {
+	left := ep.orphans[:0]
+	for _, m := range ep.orphans {
+		if m.context != c.context {
+			left = append(left, m)
+			continue
+		}
+		m.peer.orphans--
+		if m.source = c.remoteRank(m.peer.Rank); m.source < 0 {
+			ep.fatal(fault.Link, 1, fmt.Sprintf("rank %d sent a message in communicator %x, which it is not in", m.peer.Rank, c.context))
+			return ep.err
+		}
+		c.queues[m.kind].unexpected.Push(&m.node)
+	}
+	clear(ep.orphans[len(left):])
+	ep.orphans = left
+	return nil
+}
+
+// DropComm forgets a communicator. No operation may be outstanding; messages nobody received are thrown away.
+func (ep *Endpoint) DropComm(c *Comm) error {
+	if c.outstanding > 0 {
+		return fault.New(fault.Arg, "communicator %x is freed with %d operations outstanding", c.context, c.outstanding)
+	}
+	for k := range c.queues {
+		q := &c.queues[k].unexpected
+		for n := q.First(); n != nil; {
+			m := n.Of
+			n = n.Next()
+			q.Remove(&m.node)
+			ep.discard(m)
+		}
+		*q = list.List[*message]{}
+	}
+	delete(ep.contextOf, c.context)
+	ep.comms[c.id] = nil
+	ep.freeIDs = append(ep.freeIDs, c.id)
+	ep.publish()
+	return nil
+}
+
+// publish makes the table for Comm, which does not lock.
+func (ep *Endpoint) publish() {
+	t := append([]*Comm(nil), ep.comms...)
+	ep.table.Store(&t)
+}
+
+// Comm gives the communicator with that number; nil if there is none. It does not lock.
+func (ep *Endpoint) Comm(id int32) *Comm {
+	t := *ep.table.Load()
+	if id < 0 || int(id) >= len(t) {
+		return nil
+	}
+	return t[id]
+}
+
+// CommOf gives the communicator with a context; nil if there is none.
+func (ep *Endpoint) CommOf(context uint64) *Comm { return ep.contextOf[context] }

@@ -1,0 +1,92 @@
+package pt2pt
+
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/link"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// An eager message is its envelope and payload in one frame:
+//
+//  1. Sender, on the program's thread (send.go): credit is taken, the payload is copied once, behind its header, into a
+//     frame that links keep until it is acknowledged; the cell is done. A synchronous send waits for Matched.
+//  2. Receiver: credit is counted, the envelope looks for a posted receive. If there is one the payload is read from the
+//     link into its buffer.
+//  3. Else it is read into a buffer, and the message waits in the unexpected queue. The receive that meets it copies it
+//     (deliver), at once or when the payload is whole.
+//  4. When the memory is free again the sender gets credit (peer.consumed).
+
+// eager handles an Eager frame but for its payload.
+func (p *peer) eager(sync bool, body []byte, payload int) ([]byte, link.Payload, error) {
+	ep := p.ep
+	if err := p.eagerIn.Receive(uint64(payload)); err != nil {
+		return nil, nil, err
+	}
+	m, c, err := p.envelope(body)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.size != int64(payload) {
+		return nil, nil, fmt.Errorf("message of %d bytes with %d bytes of payload", m.size, payload)
+	}
+	m.sync = sync
+	if c != nil {
+		if r := c.queues[m.kind].first(m.source, m.tag); r != nil {
+			ep.unpost(r) // by its pattern, which meet replaces by what it met
+			ep.meet(r, m)
+			r.to(eagerRecv)
+			ep.freeMessage(m)
+			return r.buf[:min(payload, len(r.buf))], (*eagerReceive)(r), nil
+		}
+	}
+	m.buf = ep.links.Pool.Get(payload)
+	ep.unexpected(m, c)
+	return m.buf, m, nil
+}
+
+// eagerReceive is a receive whose eager payload is coming.
+type eagerReceive Request
+
+// Landed implements link.Payload.
+func (x *eagerReceive) Landed(n int) error {
+	r := (*Request)(x)
+	r.peer.consumed(n)
+	r.comm.ep.received(r, min(int64(n), int64(len(r.buf))))
+	return nil
+}
+
+// Landed implements link.Payload: the message is whole.
+func (m *message) Landed(int) error {
+	ep := m.peer.ep
+	m.whole = true
+	switch {
+	case m.dropped:
+		ep.discard(m)
+	case m.req != nil:
+		ep.deliver(m.req, m)
+	}
+	return nil
+}
+
+// deliver copies a whole unexpected message into the receive that has met it.
+func (ep *Endpoint) deliver(r *Request, m *message) {
+	n := copy(r.buf, m.buf)
+	m.peer.consumed(len(m.buf))
+	ep.freeMessage(m)
+	ep.received(r, int64(n))
+}
+
+// matched handles a Matched frame: a synchronous eager send has met its receive.
+func (p *peer) matched(body []byte) error {
+	m, err := wire.ParseMatched(body)
+	if err != nil {
+		return err
+	}
+	r, err := p.sending(m.Sender, waiting)
+	if err != nil {
+		return err
+	}
+	p.ep.over(r)
+	return nil
+}

@@ -1,0 +1,231 @@
+// Package pt2pt is one process's end of all messages between two processes: communicators, matching, the eager and the
+// rendezvous protocol, probes, and receives that native MPI completes. Links (package link) carry its frames.
+//
+// The way of a message: Isend (send.go) → link → proto.Frame (proto.go) → eager.go or rendezvous.go → match.go → the
+// receive's buffer → the Cell.
+//
+// An Endpoint is not safe for concurrent use: all is done with the engine's lock, but for Endpoint.Comm. Methods that may
+// call native MPI are for application threads only; they say so.
+package pt2pt
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/link"
+	"github.com/leidenzipper/zipper/mmpi/engine/world"
+)
+
+// Native is what messages ask of the cluster's own MPI library: see engine.Native.
+type Native interface {
+	// Improbe looks for a message in the local part of the communicator; source is a native rank there or AnySource.
+	Improbe(comm *Comm, source, tag int) (Probe, bool, error)
+	// Iprobe is Improbe that leaves the message where it is; Probe.Message is 0.
+	Iprobe(comm *Comm, source, tag int) (Probe, bool, error)
+	// Imrecv starts to receive a message found by Improbe into the request's own buffer.
+	Imrecv(r *Request, message uint64) error
+	// Irecv posts the request's receive natively after all: nothing shadows it any more.
+	Irecv(r *Request) error
+	// Test reports whether a receive started by Imrecv or Irecv is over, and fills in the cell but for Done.
+	Test(r *Request) (bool, error)
+	// Cancel cancels a receive started by Irecv.
+	Cancel(r *Request) error
+}
+
+// Probe is a message found in native MPI.
+type Probe struct {
+	Message uint64 // not 0 (except by Iprobe)
+	Source  int    // rank in the spanning communicator
+	Tag     int
+	Bytes   int64
+}
+
+// Recorder keeps a process's traffic. Times are since the engine's start. Its methods are called
+// from any thread, also at once.
+type Recorder interface {
+	// Sent notes a message to a virtual rank of another cluster when its send is called.
+	Sent(at time.Duration, to, bytes int)
+	// Received notes that a message of another cluster has arrived completely.
+	Received(at time.Duration, from int)
+	// Inside notes a message to another rank of the own cluster, which native MPI carries.
+	Inside(to int, bytes int64)
+	// Close is called once, when the engine has finished; its error is Finish's.
+	Close() error
+}
+
+// Config is what an Endpoint starts with.
+type Config struct {
+	World    *world.World
+	Native   Native
+	Recorder Recorder // nil: nobody
+	// Fatal ends the job, and calls Fail.
+	Fatal  func(code fault.Code, status int, reason string)
+	Limits Limits
+}
+
+// Endpoint is one process's end of all messages.
+type Endpoint struct {
+	world    *world.World
+	links    *link.Set
+	native   Native
+	recorder Recorder
+	fatal    func(code fault.Code, status int, reason string)
+	limit    Limits
+	size     int // virtual ranks
+	err      error
+
+	comms     []*Comm // by id
+	table     atomic.Pointer[[]*Comm]
+	freeIDs   []int32
+	contextOf map[uint64]*Comm
+	contexts  uint32
+	orphans   []*message // for communicators not known here yet
+	probed    map[uint64]*message
+	probes    uint64
+
+	peers    []*peer    // by virtual rank; nil until first used
+	requests []*Request // by index
+	free     []*Request
+	natives  []*Request // being received by native MPI
+	messages []*message // free
+	poolLeft int        // eager credit that may still be granted beyond first windows
+
+	active      int // requests that somebody in another cluster has to do with, and the posted lists
+	localPosted int // entries of all posted lists that a local message may match
+	flushes     int // communicators with flush set
+
+	// Completions is how many operations have ended; whoever takes the lock sets it to 0.
+	Completions int
+}
+
+// New makes an endpoint and its links; lc.Upper is filled in. Links().Start has to be called then.
+func New(cfg Config, lc link.Config) (ep *Endpoint, err error) {
+	ep = &Endpoint{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, fatal: cfg.Fatal, limit: cfg.Limits, size: cfg.World.Size(),
+		contextOf: map[uint64]*Comm{}, probed: map[uint64]*message{}, poolLeft: cfg.Limits.EagerPool}
+	ep.peers = make([]*peer, ep.size)
+	ep.table.Store(new([]*Comm))
+	lc.Upper = proto{ep}
+	if ep.links, err = link.New(lc); err != nil {
+		return nil, err
+	}
+	ep.addControl()
+	return ep, nil
+}
+
+// Links are what carries the messages.
+func (ep *Endpoint) Links() *link.Set { return ep.links }
+
+// Err is why the endpoint has failed; nil if it has not.
+func (ep *Endpoint) Err() error { return ep.err }
+
+// End makes every further call fail.
+func (ep *Endpoint) End(err error) {
+	if ep.err == nil {
+		ep.err = err
+	}
+}
+
+// Fatal ends the job: every outstanding operation fails and the process ends, if native MPI does its work.
+func (ep *Endpoint) Fatal(code fault.Code, status int, reason string) { ep.fatal(code, status, reason) }
+
+// Fail closes the links and completes every request with an error; false: that has happened before.
+func (ep *Endpoint) Fail(code fault.Code, reason string) bool {
+	if ep.err != nil {
+		return false
+	}
+	ep.err = fault.New(code, "%s", reason)
+	ep.links.Close()
+	for _, r := range ep.requests {
+		if r.state == idle {
+			continue
+		}
+		if r.keepsBusy() {
+			ep.active--
+		}
+		r.cell.Error = int32(code)
+		ep.release(r)
+	}
+	ep.natives = ep.natives[:0]
+	for _, c := range ep.comms {
+		if c != nil {
+			c.queues = [kinds]matchQueue{}
+			c.localPosted = 0
+		}
+	}
+	ep.localPosted = 0
+	return true
+}
+
+// Busy reports whether a thread must not block in native MPI: of receives handed to that only our progress notices the
+// end.
+func (ep *Endpoint) Busy() bool { return ep.active > 0 || ep.links.Unsent() > 0 || len(ep.natives) > 0 }
+
+// AwaitsNative reports whether receives are under way whose end no link tells of.
+func (ep *Endpoint) AwaitsNative() bool { return len(ep.natives) > 0 }
+
+// Hold counts (n may be -1) calls that keep the endpoint busy and are none of its requests.
+func (ep *Endpoint) Hold(n int) { ep.active += n }
+
+// Complete ends an operation that is none of the endpoint's requests.
+func (ep *Endpoint) Complete(cell *Cell, code fault.Code) {
+	cell.Error = int32(code)
+	cell.Finish()
+	ep.Completions++
+}
+
+// counted are the counters that are kept by hand; recount makes them anew.
+type counted struct{ active, localPosted, flushes int }
+
+// recount gives what the counters should be, Hold's part left out.
+func (ep *Endpoint) recount() (n counted) {
+	for _, r := range ep.requests {
+		if r.keepsBusy() {
+			n.active++
+		}
+	}
+	for _, c := range ep.comms {
+		if c == nil {
+			continue
+		}
+		if c.flush {
+			n.flushes++
+		}
+		q := &c.queues[KindP2P]
+		for x := q.posted.First(); x != nil; x = x.Next() {
+			if c.mayBeLocal(x.Of.source) {
+				n.localPosted++
+			}
+		}
+	}
+	return n
+}
+
+// Check compares the counters that are kept by hand with what they count; held is the sum of Hold's calls. For tests.
+func (ep *Endpoint) Check(held int) error {
+	want := ep.recount()
+	want.active += held
+	if got := (counted{ep.active, ep.localPosted, ep.flushes}); got != want {
+		return fault.New(fault.Internal, "the endpoint counts %+v, there are %+v", got, want)
+	}
+	for _, c := range ep.comms {
+		if c == nil {
+			continue
+		}
+		outstanding := 0
+		for _, r := range ep.requests {
+			if r.state != idle && r.comm == c {
+				outstanding++
+			}
+		}
+		for _, m := range ep.probed {
+			if m.context == c.context {
+				outstanding++
+			}
+		}
+		if c.outstanding != outstanding {
+			return fault.New(fault.Internal, "communicator %x counts %d operations, there are %d", c.context, c.outstanding, outstanding)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package pt2pt
+
+// Limits are what an Endpoint is told, all of them. Those marked * must be equal in all processes.
+type Limits struct {
+	Eager       int // bytes of the longest message sent without asking; -1: none
+	EagerWindow int // * bytes of eager payload a process may have unconsumed at another at first
+	EagerPool   int // bytes of unconsumed eager payload granted to all others together, beyond first windows
+	Orphans     int // envelopes kept per peer for communicators not known here yet
+}
+
+const (
+	// DefaultEager is the longest message sent without asking, in bytes. Default 64 KiB. Trades a copy at both ends
+	// against a round trip. Measured: docs/measurements.md.
+	DefaultEager = 64 << 10
+
+	// MaxEagerWindow bounds a pair's first window of eager payload, in bytes. Default 256 KiB, MinEagerWindow at least.
+	// Trades memory of receivers against messages that have to ask.
+	MaxEagerWindow = 256 << 10
+
+	// MinEagerWindow is the least first window of eager payload, in bytes. Default 16 KiB.
+	MinEagerWindow = 16 << 10
+
+	// DefaultOrphans is how many envelopes are kept per peer for communicators not known here yet. Default 65536.
+	DefaultOrphans = 1 << 16
+
+	// widestEager bounds how far demand widens one peer's eager window, in bytes. Default 8 MiB.
+	widestEager = 8 << 20
+)

@@ -1,0 +1,143 @@
+package pt2pt
+
+import "github.com/leidenzipper/zipper/mmpi/engine/fault"
+
+// Receives that the cluster's own MPI completes. A wildcard receive may take a message from the own cluster, which the
+// engine does not see: it looks for one natively (probeLocal). A receive from the own cluster goes to native MPI at once
+// unless an earlier receive might take its message (shadowed); it goes there when that one has left (unshadow).
+
+// Shadowed reports whether a receive posted earlier may match what this receive from a local rank would: then it has to
+// be given to Irecv. Otherwise it may be posted natively at once. Application threads only.
+func (ep *Endpoint) Shadowed(c *Comm, source, tag int) bool {
+	ep.unshadow(c)
+	return c.shadowed(source, tag, nil)
+}
+
+// unshadow posts local receives natively that nothing shadows any more.
+func (ep *Endpoint) unshadow(c *Comm) {
+	if !c.flush {
+		return
+	}
+	c.flush = false
+	ep.flushes--
+	q := &c.queues[KindP2P].posted
+	for n := q.First(); n != nil; {
+		r := n.Of
+		n = n.Next()
+		if r.source != AnySource && c.native[r.source] != Remote && !c.shadowed(r.source, r.tag, r) {
+			q.Remove(&r.node)
+			c.localPosted--
+			ep.localPosted--
+			ep.startNative(r, ep.native.Irecv(r))
+		}
+	}
+}
+
+// startNative moves a receive that has left the posted queue to those that native MPI completes.
+func (ep *Endpoint) startNative(r *Request, err error) {
+	r.to(native)
+	if err != nil {
+		r.cell.Error = int32(fault.Internal)
+		ep.over(r)
+		return
+	}
+	ep.natives = append(ep.natives, r)
+}
+
+// receiveProbed gives a message that Improbe found to a posted receive.
+func (ep *Endpoint) receiveProbed(r *Request, p Probe) {
+	c := r.comm
+	ep.unpost(r)
+	r.probed = true
+	ep.startNative(r, ep.native.Imrecv(r, p.Message))
+	ep.unshadow(c)
+}
+
+// probeLocal takes native messages for posted receives: what is found goes to the first entry that takes its envelope,
+// which need not be the one that was probed for.
+func (ep *Endpoint) probeLocal(c *Comm) (found int) {
+	ep.unshadow(c)
+	var tried [4]struct{ source, tag int } // patterns that found nothing in this pass
+	n := 0
+	q := &c.queues[KindP2P]
+	for x := q.posted.First(); x != nil && c.localPosted > 0; {
+		r := x.Of
+		if !c.mayBeLocal(r.source) {
+			x = x.Next()
+			continue
+		}
+		skip := false
+		for _, t := range tried[:n] {
+			skip = skip || covers(t.source, t.tag, r.source, r.tag) // AnySource, AnyTag are covered only by themselves
+		}
+		if skip {
+			x = x.Next()
+			continue
+		}
+		p, ok, err := ep.native.Iprobe(c, c.LocalRank(r.source), r.tag)
+		if err != nil {
+			ep.fatal(fault.Internal, 1, "native probe: "+err.Error())
+			return found
+		}
+		if !ok {
+			if n < len(tried) {
+				tried[n] = struct{ source, tag int }{r.source, r.tag}
+				n++
+			}
+			x = x.Next()
+			continue
+		}
+		// Taking it by r's pattern could overtake: an earlier entry for any tag may have to take a message that this
+		// sender sent before and that came since that entry was probed for. So take the sender's first message for the
+		// first entry that takes this one: with AnyTag it is the sender's first of all, with a tag every message of that
+		// tag has the same first entry.
+		first := q.first(p.Source, p.Tag)
+		p, ok, err = ep.native.Improbe(c, c.LocalRank(p.Source), first.tag)
+		if err != nil {
+			ep.fatal(fault.Internal, 1, "native probe: "+err.Error())
+			return found
+		}
+		if !ok { // another thread was quicker
+			x = x.Next()
+			continue
+		}
+		found++
+		ep.receiveProbed(q.first(p.Source, p.Tag), p)
+		x = q.posted.First() // the queue has changed
+	}
+	return found
+}
+
+// StepNative probes for posted receives and tests native ones. It returns how many went on. Application threads only.
+func (ep *Endpoint) StepNative() (n int) {
+	if ep.localPosted > 0 || ep.flushes > 0 {
+		for _, c := range ep.comms {
+			if c != nil && (c.localPosted > 0 || c.flush) {
+				n += ep.probeLocal(c)
+			}
+		}
+	}
+	if len(ep.natives) == 0 {
+		return n
+	}
+	left := ep.natives[:0]
+	for i, r := range ep.natives {
+		over, err := ep.native.Test(r)
+		if ep.err != nil {
+			return n
+		}
+		if err != nil {
+			r.cell.Error = int32(fault.CodeOf(err))
+			over = true
+		}
+		if !over {
+			left = append(left, ep.natives[i])
+			continue
+		}
+		ep.over(r)
+		n++
+	}
+	clear(ep.natives[len(left):])
+	ep.natives = left
+	return n
+}

@@ -1,0 +1,110 @@
+package pt2pt
+
+import "github.com/leidenzipper/zipper/mmpi/engine/fault"
+
+// Iprobe looks for a message without receiving it: in out, Done says whether there is one, and Source, Tag, Bytes
+// describe it. Application threads only.
+func (ep *Endpoint) Iprobe(c *Comm, source, tag int, out *Cell) error {
+	out.done, out.Error, out.Cancelled = 0, 0, 0
+	m, h, err := ep.probe(c, source, tag, false)
+	switch {
+	case err != nil:
+		return err
+	case m != nil:
+		out.Source, out.Tag, out.Bytes = int32(m.source), int32(m.tag), m.size
+	case h != nil:
+		out.Source, out.Tag, out.Bytes = int32(h.Source), int32(h.Tag), h.Bytes
+	default:
+		return nil
+	}
+	out.Finish()
+	return nil
+}
+
+// Improbe is Iprobe that takes the message: only Mrecv of that handle receives it. native says that the handle is one of
+// Native's (Probe.Message) rather than of the engine. Application threads only.
+func (ep *Endpoint) Improbe(c *Comm, source, tag int, out *Cell) (handle uint64, native bool, err error) {
+	out.done, out.Error, out.Cancelled = 0, 0, 0
+	m, h, err := ep.probe(c, source, tag, true)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case m != nil:
+		c.queues[KindP2P].unexpected.Remove(&m.node)
+		ep.probes++
+		handle = ep.probes
+		ep.probed[handle] = m
+		c.outstanding++
+		out.Source, out.Tag, out.Bytes = int32(m.source), int32(m.tag), m.size
+	case h != nil:
+		handle, native = h.Message, true
+		out.Source, out.Tag, out.Bytes = int32(h.Source), int32(h.Tag), h.Bytes
+	default:
+		return 0, false, nil
+	}
+	out.Finish()
+	return handle, native, nil
+}
+
+// Mrecv receives a message that Improbe took, given its handle (not one of Native's).
+func (ep *Endpoint) Mrecv(handle uint64, buf []byte, cell *Cell) error {
+	if ep.err != nil {
+		return ep.err
+	}
+	m := ep.probed[handle]
+	if m == nil {
+		return fault.New(fault.Arg, "no matched message %d", handle)
+	}
+	delete(ep.probed, handle)
+	c := ep.contextOf[m.context]
+	r := ep.request(c, m.kind, buf, cell)
+	c.outstanding-- // the message's
+	ep.accept(r, m)
+	return nil
+}
+
+// probe finds the first message for a pattern that no posted receive wants: from another cluster, or a native one, which
+// it takes if take is set.
+func (ep *Endpoint) probe(c *Comm, source, tag int, take bool) (*message, *Probe, error) {
+	if ep.err != nil {
+		return nil, nil, ep.err
+	}
+	if source != AnySource && (source < 0 || source >= len(c.world)) || tag < AnyTag {
+		return nil, nil, fault.New(fault.Arg, "probe of %d, tag %d", source, tag)
+	}
+	if c.mayBeRemote(source) {
+		if m := c.queues[KindP2P].look(source, tag); m != nil {
+			return m, nil, nil
+		}
+	}
+	if !c.mayBeLocal(source) {
+		return nil, nil, nil
+	}
+	for {
+		ep.probeLocal(c) // posted receives come first
+		if ep.err != nil {
+			return nil, nil, ep.err
+		}
+		p, ok, err := ep.native.Iprobe(c, c.LocalRank(source), tag)
+		if err != nil {
+			return nil, nil, fault.New(fault.Internal, "native probe: %v", err)
+		}
+		if !ok {
+			return nil, nil, nil
+		}
+		if c.queues[KindP2P].first(p.Source, p.Tag) != nil {
+			continue // it came since: what a posted receive takes is not to be seen
+		}
+		if !take {
+			return nil, &p, nil
+		}
+		// By its envelope, so that no other message comes, one that a posted receive takes.
+		p, ok, err = ep.native.Improbe(c, c.LocalRank(p.Source), p.Tag)
+		if err != nil {
+			return nil, nil, fault.New(fault.Internal, "native probe: %v", err)
+		}
+		if ok { // else another thread was quicker
+			return nil, &p, nil
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package pt2pt
+
+import (
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Irecv starts to receive into buf, which belongs to the engine until the cell is done: from a rank of another cluster,
+// from AnySource, or from a rank of this cluster if Shadowed says so. If the message comes natively, Native.Imrecv or
+// Native.Irecv is called and buf is not used. Application threads only.
+func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cell) error {
+	if ep.err != nil {
+		return ep.err
+	}
+	if source != AnySource && (source < 0 || source >= len(c.world)) || tag < AnyTag || kind < 0 || kind >= kinds {
+		return fault.New(fault.Arg, "receive from %d, tag %d, kind %d", source, tag, kind)
+	}
+	r := ep.request(c, kind, buf, cell)
+	r.source, r.tag = source, tag
+	if kind == KindP2P && c.mayBeLocal(source) {
+		ep.unshadow(c)
+	}
+	if c.mayBeRemote(source) {
+		if m := c.queues[kind].take(source, tag); m != nil {
+			ep.accept(r, m)
+			return nil
+		}
+	}
+	if source != AnySource && c.native[source] != Remote && !c.shadowed(source, tag, nil) {
+		ep.startNative(r, ep.native.Irecv(r)) // the shadow has gone since the caller asked
+		return nil
+	}
+	ep.post(r)
+	return nil
+}
+
+// meet notes in a receive which message it has met.
+func (ep *Endpoint) meet(r *Request, m *message) {
+	r.peer, r.source, r.tag, r.size = m.peer, m.source, m.tag, m.size
+	if m.sync {
+		f := m.peer.NewFrame(wire.TypeMatched, 0, wire.MatchedLen, 0)
+		x := wire.Matched{Sender: m.handle}
+		f.Buf = x.Append(f.Buf)
+		m.peer.Send(f)
+	}
+}
+
+// unexpected keeps a message that no receive has met.
+func (ep *Endpoint) unexpected(m *message, c *Comm) {
+	if c == nil {
+		m.peer.orphans++
+		ep.orphans = append(ep.orphans, m)
+		return
+	}
+	c.queues[m.kind].unexpected.Push(&m.node)
+}
+
+// discard throws a message away that nobody will receive. One announced by RTS is answered as if it had been received.
+func (ep *Endpoint) discard(m *message) {
+	switch {
+	case m.rts:
+		m.peer.sayFin(m.handle)
+	case !m.whole:
+		m.dropped = true
+		return
+	default:
+		m.peer.consumed(len(m.buf))
+	}
+	ep.freeMessage(m)
+}
+
+func (ep *Endpoint) newMessage() *message {
+	if n := len(ep.messages); n > 0 {
+		m := ep.messages[n-1]
+		ep.messages = ep.messages[:n-1]
+		return m
+	}
+	m := new(message)
+	m.node.Of = m
+	return m
+}
+
+func (ep *Endpoint) freeMessage(m *message) {
+	if m.buf != nil {
+		ep.links.Pool.Put(m.buf)
+	}
+	*m = message{}
+	m.node.Of = m
+	ep.messages = append(ep.messages, m)
+}

@@ -1,0 +1,174 @@
+package pt2pt
+
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/link"
+)
+
+// state is where a request stands. The frames that move a request from state to state:
+//
+//	sender     announced ─CTS→ rndvSend ─last segment written→ sent ─Fin→ over   announced ─Fin→ over (nothing to send)
+//	           announced ─(cancel)→ cancelling ─CancelReply yes→ over, ─CTS→ rndvSend
+//	           waiting ─Matched→ over                                            (synchronous eager)
+//	receiver   posted ─Eager→ eagerRecv ─last byte→ over                         posted ─RTS→ rndvRecv ─all segments→ over
+//	           posted ─native message→ native ─test→ over
+type state uint8
+
+const (
+	idle       state = iota // not in use
+	announced               // RTS sent; no receive has met it as far as we know
+	cancelling              // like announced, and Cancel sent
+	rndvSend                // CTS came: segments go out as credit allows
+	sent                    // the last segment is written; the buffer is the program's again at Fin
+	waiting                 // synchronous eager message sent, not known to be matched
+	posted                  // receive in the posted queue
+	eagerRecv               // receive matched, its eager payload is on its way from the link
+	rndvRecv                // receive matched, CTS sent, segments land
+	native                  // receive handed to native MPI
+)
+
+var stateNames = [...]string{"idle", "announced", "cancelling", "rndvSend", "sent", "waiting", "posted", "eagerRecv", "rndvRecv", "native"}
+
+func (s state) String() string { return stateNames[s] }
+
+// legal[from] is the set of states that may follow.
+var legal = [...]uint16{
+	idle:       1<<announced | 1<<waiting | 1<<posted | 1<<eagerRecv | 1<<rndvRecv | 1<<native,
+	announced:  1<<cancelling | 1<<rndvSend | 1<<idle,
+	cancelling: 1<<rndvSend | 1<<idle,
+	rndvSend:   1 << sent,
+	sent:       1 << idle,
+	waiting:    1 << idle,
+	posted:     1<<eagerRecv | 1<<rndvRecv | 1<<native | 1<<idle,
+	eagerRecv:  1 << idle,
+	rndvRecv:   1 << idle,
+	native:     1 << idle,
+}
+
+// remote reports whether somebody in another cluster has to act for the request to end, or native messages
+// must be probed for it (posted).
+func (s state) remote() bool { return s != idle && s != native }
+
+// keepsBusy reports whether a thread must not block in native MPI while the request stands: not for those of
+// communicators in the background; who waits for an answer there counts by himself (Endpoint.Hold).
+func (r *Request) keepsBusy() bool { return r.state.remote() && !r.comm.Background }
+
+// Request is one outstanding operation. Requests are pooled; a handle names one for as long as it is in use.
+type Request struct {
+	state state
+	index uint32 // in Endpoint.requests
+	gen   uint32 // raised at each release, so old handles are dead
+	comm  *Comm
+	kind  int
+	cell  *Cell
+	buf   []byte
+
+	// A send: where to, and what. A receive: the pattern, then what it met.
+	peer   *peer
+	source int // rank in the communicator or AnySource
+	tag    int // or AnyTag
+	size   int64
+	remote uint64 // a receive's: the send
+
+	out link.Source // a send that was cleared
+	in  link.Sink   // a receive that has cleared its send
+
+	node   list.Node[*Request] // in the posted queue
+	probed bool                // native: came by Imrecv and cannot be cancelled
+}
+
+// Cell is the owner's end of the request.
+func (r *Request) Cell() *Cell { return r.cell }
+
+// Comm is the request's communicator.
+func (r *Request) Comm() *Comm { return r.comm }
+
+// Pattern is what a receive takes: a rank of the communicator or AnySource, a tag or AnyTag.
+func (r *Request) Pattern() (source, tag int) { return r.source, r.tag }
+
+// Buffer is the memory that was given with the request.
+func (r *Request) Buffer() []byte { return r.buf }
+
+// handle names the request on the wire and in its cell; never 0.
+func (r *Request) handle() uint64 { return uint64(r.gen)<<32 | uint64(r.index+1) }
+
+// to moves the request to the next state.
+func (r *Request) to(s state) {
+	if legal[r.state]&(1<<s) == 0 {
+		panic(fmt.Sprintf("engine: request goes from %v to %v", r.state, s))
+	}
+	ep := r.comm.ep
+	if r.keepsBusy() {
+		ep.active--
+	}
+	r.state = s
+	if r.keepsBusy() {
+		ep.active++
+	}
+}
+
+// request takes a request from the pool.
+func (ep *Endpoint) request(c *Comm, kind int, buf []byte, cell *Cell) *Request {
+	var r *Request
+	if n := len(ep.free); n > 0 {
+		r = ep.free[n-1]
+		ep.free = ep.free[:n-1]
+	} else {
+		r = &Request{index: uint32(len(ep.requests)), gen: 1}
+		r.node.Of = r
+		ep.requests = append(ep.requests, r)
+	}
+	r.comm, r.kind, r.buf, r.cell = c, kind, buf, cell
+	c.outstanding++
+	cell.Error, cell.Cancelled, cell.Bytes = 0, 0, 0
+	cell.request = r.handle()
+	return r
+}
+
+// find gives the request of a handle that came from outside; nil if there is none.
+func (ep *Endpoint) find(handle uint64) *Request {
+	i := handle & (1<<32 - 1)
+	if i == 0 || i > uint64(len(ep.requests)) {
+		return nil
+	}
+	r := ep.requests[i-1]
+	if r.state == idle || r.gen != uint32(handle>>32) {
+		return nil
+	}
+	return r
+}
+
+// over completes a request whose cell is filled in, and gives it back to the pool.
+func (ep *Endpoint) over(r *Request) {
+	r.to(idle)
+	ep.release(r)
+}
+
+// release gives a request back to the pool, and its owner sees its end.
+func (ep *Endpoint) release(r *Request) {
+	cell := r.cell
+	r.comm.outstanding--
+	r.out.Release(ep.links)
+	r.in.Release(ep.links)
+	r.state, r.gen, r.probed = idle, r.gen+1, false
+	r.comm, r.cell, r.buf, r.peer, r.out.Buf, r.in.Buf = nil, nil, nil, nil, nil, nil
+	ep.free = append(ep.free, r)
+	cell.Finish()
+	ep.Completions++
+}
+
+// received completes a receive from another cluster of n bytes.
+func (ep *Endpoint) received(r *Request, n int64) {
+	if ep.recorder != nil && r.comm.context != controlContext {
+		ep.recorder.Received(ep.links.Now(), r.peer.Rank)
+	}
+	c := r.cell
+	c.Source, c.Tag, c.Bytes = int32(r.source), int32(r.tag), n
+	if r.size > n {
+		c.Error = int32(fault.Truncate)
+	}
+	ep.over(r)
+}

@@ -1,0 +1,91 @@
+package pt2pt
+
+import (
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Isend starts to send buf to rank dest of the communicator, which is in another cluster. What of a message is not
+// eager, for its length or for want of credit, is announced, and buf belongs to the engine until the cell is done
+// (eager.go, rendezvous.go). Links().Flush puts it on a link.
+func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, cell *Cell) error {
+	if ep.err != nil {
+		return ep.err
+	}
+	if dest < 0 || dest >= len(c.world) || c.native[dest] != Remote {
+		return fault.New(fault.Arg, "rank %d is not in another cluster", dest)
+	}
+	if kind < 0 || kind >= kinds || tag < 0 || kind == KindP2P && tag > ep.world.TagUB {
+		return fault.New(fault.Arg, "tag %d, kind %d: tags go from 0 to %d", tag, kind, ep.world.TagUB)
+	}
+	p := ep.peer(int(c.world[dest]))
+	if ep.recorder != nil && c.context != controlContext {
+		ep.recorder.Sent(ep.links.Now(), p.Rank, len(buf))
+	}
+	env := wire.Envelope{Context: c.context, Tag: int32(tag), Kind: uint32(kind), Size: uint64(len(buf))}
+	cell.Error, cell.Cancelled, cell.Bytes = 0, 0, int64(len(buf))
+	if len(buf) <= ep.limit.Eager && p.eagerOut.Take(uint64(len(buf))) {
+		var flags uint8
+		if sync {
+			r := ep.request(c, kind, nil, cell)
+			r.peer = p
+			r.to(waiting)
+			env.Handle, flags = r.handle(), wire.FlagSync
+		}
+		f := p.NewFrame(wire.TypeEager, flags, wire.EnvelopeLen, len(buf))
+		f.Buf = append(env.Append(f.Buf), buf...)
+		p.Send(f)
+		if !sync {
+			cell.Finish()
+		}
+		return nil
+	}
+	r := ep.request(c, kind, buf, cell)
+	r.peer = p
+	r.to(announced)
+	env.Handle = r.handle()
+	f := p.NewFrame(wire.TypeRTS, 0, wire.EnvelopeLen, 0)
+	f.Buf = env.Append(f.Buf)
+	p.Send(f)
+	return nil
+}
+
+// Cancel tries to cancel an operation; how it went is in the cell when it is done. An eager send and a receive that has
+// met its message are too late: they end as if Cancel had not been called. Application threads only.
+func (ep *Endpoint) Cancel(cell *Cell) error {
+	r := ep.find(cell.request)
+	if r == nil || r.cell != cell {
+		return nil
+	}
+	switch r.state {
+	case announced:
+		r.to(cancelling)
+		f := r.peer.NewFrame(wire.TypeCancel, 0, wire.CancelLen, 0)
+		c := wire.Cancel{Sender: r.handle()}
+		f.Buf = c.Append(f.Buf)
+		r.peer.Send(f)
+		ep.links.Flush()
+	case posted:
+		c := r.comm
+		cell.Cancelled = 1
+		ep.retract(r)
+		ep.unshadow(c)
+	case native:
+		if !r.probed {
+			return ep.native.Cancel(r)
+		}
+	}
+	return nil
+}
+
+// Retract takes a receive back that no message has met.
+func (ep *Endpoint) Retract(cell *Cell) {
+	if r := ep.find(cell.request); r != nil && r.state == posted {
+		ep.retract(r)
+	}
+}
+
+func (ep *Endpoint) retract(r *Request) {
+	ep.unpost(r)
+	ep.over(r)
+}

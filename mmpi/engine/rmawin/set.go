@@ -1,0 +1,119 @@
+package rmawin
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
+	"github.com/leidenzipper/zipper/rma"
+)
+
+// Host is the engine: its lock, and how to wait for it.
+type Host interface {
+	sync.Locker
+	// Await makes progress until cond, which is called with the lock, is true, or the engine has failed. The caller does
+	// not have the lock.
+	Await(cond func() bool) error
+}
+
+// Set is the windows of a process.
+type Set struct {
+	ep      *pt2pt.Endpoint
+	host    Host
+	compute func(fn, kind uint8, inout, in []byte) error
+	windows []*Window
+	table   atomic.Pointer[[]*Window] // the same by ID, for Window
+	held    int                       // calls that somebody waits for
+}
+
+// New makes a Set over the messages of ep; compute does the arithmetic of accumulates (engine.Native).
+func New(ep *pt2pt.Endpoint, host Host, compute func(fn, kind uint8, inout, in []byte) error) *Set {
+	s := &Set{ep: ep, host: host, compute: compute}
+	s.publish()
+	return s
+}
+
+// Add makes this process's end of a window; cfg.Rank, Size and Compute are filled in here. world is as in
+// pt2pt.Endpoint.AddComm.
+func (s *Set) Add(context uint64, rank int, world []int32, cfg rma.Config) (*Window, error) {
+	remote := make([]int32, len(world))
+	for i := range remote {
+		remote[i] = pt2pt.Remote
+	}
+	c, err := s.ep.AddComm(0, context, rank, world, remote)
+	if err != nil {
+		return nil, err
+	}
+	c.Background = true
+	cfg.Rank, cfg.Size, cfg.Compute = rank, len(world), s.compute
+	w := &Window{set: s, c: c, node: rma.NewNode(cfg), cells: map[*pt2pt.Cell]struct{}{}, begun: map[uint64]*rma.Transfer{}}
+	for i := range w.ring {
+		w.ring[i].buf = make([]byte, rma.MaxMessage)
+		if err := w.post(&w.ring[i]); err != nil {
+			return nil, err
+		}
+	}
+	s.windows = append(s.windows, w)
+	s.publish()
+	s.ep.Links().Flush()
+	return w, nil
+}
+
+func (s *Set) remove(w *Window) {
+	s.windows = slices.DeleteFunc(s.windows, func(x *Window) bool { return x == w })
+	s.publish()
+}
+
+func (s *Set) publish() {
+	var t []*Window
+	for _, w := range s.windows {
+		for int(w.ID()) >= len(t) {
+			t = append(t, nil)
+		}
+		t[w.ID()] = w
+	}
+	s.table.Store(&t)
+}
+
+// Window gives the window with that number; nil if there is none. It needs no lock.
+func (s *Set) Window(id int32) *Window {
+	t := *s.table.Load()
+	if id < 0 || int(id) >= len(t) {
+		return nil
+	}
+	return t[id]
+}
+
+// Any reports whether there are windows.
+func (s *Set) Any() bool { return len(s.windows) > 0 }
+
+// Serve handles the messages that have come.
+func (s *Set) Serve() {
+	for i := 0; i < len(s.windows) && s.ep.Err() == nil; i++ {
+		if w := s.windows[i]; w.ring[w.head].cell.Done() {
+			w.serve()
+			s.ep.Links().Flush()
+		}
+	}
+}
+
+// hold counts calls that somebody waits for.
+func (s *Set) hold(n int) {
+	s.held += n
+	s.ep.Hold(n)
+}
+
+// Held is how many calls somebody waits for.
+func (s *Set) Held() int { return s.held }
+
+// Fail completes all calls with an error.
+func (s *Set) Fail(code fault.Code) {
+	for _, w := range s.windows {
+		for c := range w.cells {
+			w.end(c, code)
+		}
+	}
+	s.windows = nil
+}

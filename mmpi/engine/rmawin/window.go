@@ -1,0 +1,203 @@
+// Package rmawin has windows for one-sided communication that span clusters, over messages (package pt2pt). Package rma
+// does the work; here its messages are sent and received.
+//
+// A window's messages have a communicator of their own in which every other process counts as remote: those of the same
+// cluster come through the forwarder too, so each process serves all in one place, at any time: the progress thread does
+// when the program computes or is inside native MPI.
+//
+// Methods of Window take the engine's lock; those of Set are called with it.
+package rmawin
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
+	"github.com/leidenzipper/zipper/rma"
+)
+
+// Window is this process's end of a window.
+type Window struct {
+	set   *Set
+	c     *pt2pt.Comm
+	node  *rma.Node
+	cells map[*pt2pt.Cell]struct{} // calls that somebody waits for
+	begun map[uint64]*rma.Transfer
+	count uint64 // of transfers that did not fit at once
+
+	ring [ringSize]slot // receives, in posting order, which is the order of matching
+	head int
+}
+
+// ringSize is how many messages of a window may be landing at a time. Default 8. Trades memory (rma.MaxMessage each)
+// against messages that wait.
+const ringSize = 8
+
+type slot struct {
+	cell pt2pt.Cell
+	buf  []byte
+}
+
+// ID is the number that Set.Window takes.
+func (w *Window) ID() int32 { return w.c.ID() }
+
+// Drop forgets a window. All processes have called it, or met after their last operation: it waits until what was sent
+// has arrived.
+func (w *Window) Drop() error {
+	h := w.set.host
+	if err := h.Await(func() bool { return w.c.Outstanding() == ringSize }); err != nil {
+		return err
+	}
+	h.Lock()
+	defer h.Unlock()
+	for i := range w.ring {
+		w.set.ep.Retract(&w.ring[i].cell)
+	}
+	w.set.remove(w)
+	return w.set.ep.DropComm(w.c)
+}
+
+func (w *Window) post(s *slot) error {
+	s.cell = pt2pt.Cell{}
+	return w.set.ep.Irecv(w.c, pt2pt.KindInternal, s.buf, pt2pt.AnySource, 0, &s.cell)
+}
+
+// serve handles the messages that have come.
+func (w *Window) serve() {
+	for w.set.ep.Err() == nil {
+		s := &w.ring[w.head]
+		if !s.cell.Done() {
+			return
+		}
+		err := s.cell.Err()
+		if err == nil {
+			err = w.node.Receive(int(s.cell.Source), s.buf[:s.cell.Bytes])
+		}
+		if err == nil {
+			err = w.post(s)
+		}
+		w.head = (w.head + 1) % ringSize
+		w.moveOn(err)
+	}
+}
+
+// outgoing is a message on its way out.
+type outgoing struct{ cell pt2pt.Cell }
+
+// moveOn sends what the node has to say, to itself too, and completes what is over.
+func (w *Window) moveOn(err error) {
+	ep := w.set.ep
+	for err == nil && ep.Err() == nil {
+		o, ok := w.node.Next()
+		if !ok {
+			break
+		}
+		if o.To == w.c.Rank() {
+			err = w.node.Receive(o.To, o.Message)
+			w.node.Reuse(o.Message)
+			continue
+		}
+		m := new(outgoing)
+		if err = ep.Isend(w.c, pt2pt.KindInternal, o.Message, o.To, 0, false, &m.cell); err == nil && m.cell.Done() {
+			w.node.Reuse(o.Message)
+		}
+	}
+	if err != nil && ep.Err() == nil {
+		ep.Fatal(fault.RMARange, 1, fmt.Sprintf("one-sided communication: %v", err))
+	}
+	for _, t := range w.node.Done() {
+		w.end(t.(*pt2pt.Cell), fault.OK)
+	}
+}
+
+// begin makes the engine busy with a call that somebody waits for.
+func (w *Window) begin(cell *pt2pt.Cell) any {
+	if cell == nil {
+		return nil
+	}
+	*cell = pt2pt.Cell{Owner: cell.Owner, Stage: cell.Stage}
+	w.cells[cell] = struct{}{}
+	w.set.hold(1)
+	return cell
+}
+
+func (w *Window) end(cell *pt2pt.Cell, code fault.Code) {
+	if _, ok := w.cells[cell]; !ok {
+		return
+	}
+	delete(w.cells, cell)
+	w.set.hold(-1)
+	w.set.ep.Complete(cell, code)
+}
+
+// errorOf gives errors of package rma their codes.
+func errorOf(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, rma.ErrSync):
+		return fault.New(fault.RMASync, "%v", err)
+	case errors.Is(err, rma.ErrRange):
+		return fault.New(fault.RMARange, "%v", err)
+	}
+	return fault.New(fault.Arg, "%v", err)
+}
+
+// Call runs a call on the window's node that tells cell (unless nil) when it is over.
+func (w *Window) Call(cell *pt2pt.Cell, f func(n *rma.Node, token any) error) error {
+	h := w.set.host
+	h.Lock()
+	defer h.Unlock()
+	if err := w.set.ep.Err(); err != nil {
+		return err
+	}
+	if err := f(w.node, w.begin(cell)); err != nil {
+		if cell != nil {
+			w.end(cell, fault.Arg)
+		}
+		return errorOf(err)
+	}
+	w.moveOn(nil)
+	w.set.ep.Links().Flush()
+	return nil
+}
+
+// Operate starts an operation; the cell (unless nil) is done when it is locally complete. left is 0, or what More has to
+// be called with until it is: too much is on its way to the target.
+func (w *Window) Operate(op rma.Operation, cell *pt2pt.Cell) (left uint64, err error) {
+	err = w.Call(cell, func(n *rma.Node, token any) error {
+		t, err := n.Begin(op, token)
+		if err == nil && !w.issue(t) {
+			w.count++
+			left = w.count
+			w.begun[left] = t
+		}
+		return err
+	})
+	return left, err
+}
+
+// More goes on with an operation.
+func (w *Window) More(left uint64) (uint64, error) {
+	err := w.Call(nil, func(*rma.Node, any) error {
+		if t := w.begun[left]; t == nil || w.issue(t) {
+			delete(w.begun, left)
+			left = 0
+		}
+		return nil
+	})
+	return left, err
+}
+
+// issue sends as much as it may of an operation; true: all of it.
+func (w *Window) issue(t *rma.Transfer) bool {
+	for !w.node.Full(t.Target()) {
+		over := w.node.Issue(t)
+		w.moveOn(nil)
+		if over || w.set.ep.Err() != nil {
+			return true
+		}
+	}
+	return false
+}
