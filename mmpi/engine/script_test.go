@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "write the transcripts anew")
@@ -23,6 +24,14 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	cancel NAME
 //	progress RANK, relay RANK [N], settle, tick RANK
 //	drop RANK CONTEXT
+//
+// With "net" in place of "world" ranks have several rails (net_test.go):
+//
+//	net 2 2 [rails=N] [hops] [direct=A-B,…] [limits as of world]   hops: forwarders between neighbours of clusters in a row
+//	lose RANK RAIL, back RANK RAIL         the link to a forwarder ends, is there again
+//	meet A B, part A B                     the same of a direct link
+//	relay RANK RAIL [N], tick RANK MILLISECONDS
+//	bye RANK                               what Finish does after its barrier
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -61,6 +70,7 @@ func TestScripts(t *testing.T) {
 type script struct {
 	t        *testing.T
 	f        *fabric
+	n        *railNet // nil unless made by "net"
 	ops      map[string]*op
 	order    []string
 	sends    []string // names
@@ -96,8 +106,14 @@ func (s *script) num(w string) int {
 func (s *script) do(w []string) {
 	var plain []string
 	opt := map[string]int{}
+	var linked netOptions
 	for _, x := range w[1:] {
-		if k, v, ok := strings.Cut(x, "="); ok {
+		if k, v, ok := strings.Cut(x, "="); ok && k == "direct" {
+			for _, pair := range strings.Split(v, ",") {
+				a, b, _ := strings.Cut(pair, "-")
+				linked.direct = append(linked.direct, [2]int{s.num(a), s.num(b)})
+			}
+		} else if ok {
 			opt[k] = s.num(v)
 		} else {
 			plain = append(plain, x)
@@ -108,13 +124,31 @@ func (s *script) do(w []string) {
 	}
 	comm := func(rank int) *Comm { return s.f.engines[rank].p2p.CommOf(uint64(opt["ctx"])) }
 	p := plain
+	limits := Limits{Eager: opt["eager"], EagerWindow: opt["window"], DataWindow: opt["data"], Segment: opt["segment"], Orphans: opt["orphans"]}
+	if s.n != nil && s.doNet(w[0], p) {
+		return
+	}
 	switch w[0] {
+	case "net":
+		var sizes []int
+		for _, x := range p {
+			if x == "hops" {
+				linked.hops = true
+			} else {
+				sizes = append(sizes, s.num(x))
+			}
+		}
+		linked.rails = opt["rails"]
+		s.n = newRailNet(s.t, sizes, limits, linked, s.printf)
+		s.f = &fabric{t: s.t, engines: s.n.engines, natives: s.n.natives}
+		s.busy = make([]bool, len(s.f.engines))
+		s.n.say()
 	case "world":
 		var sizes []int
 		for _, x := range p {
 			sizes = append(sizes, s.num(x))
 		}
-		s.f = newFabric(s.t, sizes, Limits{Eager: opt["eager"], EagerWindow: opt["window"], DataWindow: opt["data"], Segment: opt["segment"], Orphans: opt["orphans"]})
+		s.f = newFabric(s.t, sizes, limits)
 		s.f.log = s.printf
 		s.f.world(1)
 		s.busy = make([]bool, len(s.f.engines))
@@ -190,6 +224,44 @@ func (s *script) do(w []string) {
 	default:
 		s.t.Fatalf("no command %q", w[0])
 	}
+}
+
+// doNet carries out a command that is for a net alone, or means something else there.
+func (s *script) doNet(command string, p []string) bool {
+	defer s.n.say()
+	switch command {
+	case "lose":
+		s.n.lose(s.n.strands[s.num(p[0])][s.num(p[1])])
+	case "back":
+		s.n.back(s.n.strands[s.num(p[0])][s.num(p[1])])
+	case "meet":
+		s.n.meet(s.num(p[0]), s.num(p[1]))
+	case "part":
+		s.n.part(s.num(p[0]), s.num(p[1]))
+	case "relay":
+		most := 0
+		if len(p) > 2 {
+			most = s.num(p[2])
+		}
+		s.n.relay(s.n.strands[s.num(p[0])][s.num(p[1])], most)
+	case "tick":
+		e := s.f.engines[s.num(p[0])]
+		e.lock()
+		e.links.Tick(time.Duration(s.num(p[1])) * time.Millisecond)
+		e.unlock()
+	case "bye":
+		e := s.f.engines[s.num(p[0])]
+		e.lock()
+		e.links.FlushAcks()
+		e.links.SayBye()
+		e.links.Flush()
+		e.unlock()
+	case "settle":
+		s.n.settle()
+	default:
+		return false
+	}
+	return true
 }
 
 // contents are bytes that show which send they are of.
