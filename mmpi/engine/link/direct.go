@@ -70,7 +70,7 @@ func (s *Set) DirectUp(rank int, l transport.Link) bool {
 		return false
 	}
 	if r.linked() { // the other end knew sooner
-		s.railDown(r, "opened again")
+		s.failover.railDown(r, "opened again")
 	}
 	r.takeIntoUse(l)
 	r.peer.resend(nil)

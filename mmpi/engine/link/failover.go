@@ -23,6 +23,7 @@ import (
 
 // failover is what is known of losses.
 type failover struct {
+	set              *Set
 	lastErr          string                // why the last rail was lost
 	noneSince        time.Duration         // tick since which there is no rail; 0: there is one
 	unreachableSince map[int]time.Duration // ranks that no rail reaches: since when
@@ -31,7 +32,8 @@ type failover struct {
 }
 
 // lost sees to a rail that has failed: without another one, or if it was the fault of what came over it, the job ends.
-func (s *Set) lost(r *rail, err error) {
+func (v *failover) lost(r *rail, err error) {
+	s := v.set
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("the %s closed it (killed, or the network went down)", r.end())
 	}
@@ -39,21 +41,22 @@ func (s *Set) lost(r *rail, err error) {
 	var b breach
 	switch {
 	case errors.As(err, &b):
-		s.abortJob(s.world.Rank, reason)
+		v.abortJob(s.world.Rank, reason)
 	case r.peer == nil && !s.multi:
 		r.fail() // nothing can be said there any more
-		s.abortJob(s.world.Rank, reason)
+		v.abortJob(s.world.Rank, reason)
 	default:
-		s.railDown(r, reason)
+		v.railDown(r, reason)
 	}
 }
 
 // railDown takes a lost rail out of use. What it carried goes over the others: sequenced frames not acknowledged,
 // segments not known to have landed; receivers drop what they have. A frame whose payload was arriving is begun anew by
 // its copy (Peer.delivering).
-func (s *Set) railDown(r *rail, reason string) {
+func (v *failover) railDown(r *rail, reason string) {
+	s := v.set
 	if r.peer == nil {
-		s.failover.lastErr = reason
+		v.lastErr = reason
 	}
 	for !r.queue.Empty() {
 		if f := r.pop(); f.seq == 0 {
@@ -66,25 +69,25 @@ func (s *Set) railDown(r *rail, reason string) {
 	r.fail()
 	r.close()
 	r.unreachable, r.blocked = nil, false
-	s.unpinRail(r)
+	s.zcopy.unpinRail(r)
 	r.in.r, r.in.w, r.in.busy, r.in.dst, r.in.skip, r.in.op = 0, 0, false, nil, 0, rxOp{}
 	for _, p := range s.peers {
 		if p != nil && (r.peer == nil || r.peer == p) {
 			r.laneDown(p)
 		}
 	}
-	if s.failover.finishing || r.state == closed {
+	if v.finishing || r.state == closed {
 		return
 	}
 	if r.peer == nil {
-		s.updateReachable()
+		v.updateReachable()
 		if s.paths != nil {
 			r.redial = nil // its row goes on without it
 		}
-		s.tellLost(r, reason)
+		v.tellLost(r, reason)
 	}
 	if !s.ended {
-		s.reconnect(r)
+		v.reconnect(r)
 	}
 }
 
@@ -125,7 +128,8 @@ func (p *Peer) resend(from *rail) {
 }
 
 // forwarderSays takes a forwarder's word about another rank's link.
-func (s *Set) forwarderSays(r *rail, x wire.RailState) error {
+func (v *failover) forwarderSays(r *rail, x wire.RailState) error {
+	s := v.set
 	rank := int(x.Rank)
 	if !s.multi || r.peer != nil || rank >= s.size || rank == s.world.Rank {
 		return breach{fmt.Errorf("unexpected RailState of rank %d", x.Rank)}
@@ -135,7 +139,7 @@ func (s *Set) forwarderSays(r *rail, x wire.RailState) error {
 	}
 	if x.Up {
 		delete(r.unreachable, rank)
-		delete(s.failover.unreachableSince, rank)
+		delete(v.unreachableSince, rank)
 		if p := s.peers[rank]; p != nil {
 			p.resend(nil)
 		}
@@ -149,7 +153,7 @@ func (s *Set) forwarderSays(r *rail, x wire.RailState) error {
 		r.purge(p)
 		r.laneDown(p)
 	}
-	s.updateRank(rank)
+	v.updateRank(rank)
 	return nil
 }
 
@@ -179,37 +183,49 @@ func (r *rail) purge(p *Peer) {
 }
 
 // updateReachable notes since when there is no rail, or none to some rank.
-func (s *Set) updateReachable() {
-	if s.linkedForwarders() == 0 {
-		if s.failover.noneSince == 0 {
-			s.failover.noneSince = s.Now()
+func (v *failover) updateReachable() {
+	s := v.set
+	if v.linkedForwarders() == 0 {
+		if v.noneSince == 0 {
+			v.noneSince = s.Now()
 		}
 		return
 	}
 	for rank := range s.size {
-		s.updateRank(rank)
+		v.updateRank(rank)
 	}
 }
 
 // updateRank notes since when there is no rail to a rank.
-func (s *Set) updateRank(rank int) {
+func (v *failover) updateRank(rank int) {
+	s := v.set
 	if rank == s.world.Rank {
 		return
 	}
 	for _, r := range s.railsTo(rank) {
 		if r.reaches(rank) {
-			delete(s.failover.unreachableSince, rank)
+			delete(v.unreachableSince, rank)
 			return
 		}
 	}
-	if _, ok := s.failover.unreachableSince[rank]; !ok {
-		s.failover.unreachableSince[rank] = s.Now()
+	if _, ok := v.unreachableSince[rank]; !ok {
+		v.unreachableSince[rank] = s.Now()
 	}
 }
 
+// linkedForwarders counts the forwarders that there is a link to.
+func (v *failover) linkedForwarders() (n int) {
+	for _, r := range v.set.forwarders {
+		if r.linked() {
+			n++
+		}
+	}
+	return n
+}
+
 // checkReachable ends the job when there has been no way for too long.
-func (s *Set) checkReachable(now time.Duration) {
-	v := &s.failover
+func (v *failover) checkReachable(now time.Duration) {
+	s := v.set
 	if v.finishing {
 		return
 	}
@@ -233,13 +249,14 @@ func (s *Set) checkReachable(now time.Duration) {
 				last = reason
 			}
 		}
-		s.abortJob(rank, fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, limit, last))
+		v.abortJob(rank, fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, limit, last))
 		return
 	}
 }
 
 // abortJob ends the job for everybody: one rank, the cause, cannot go on.
-func (s *Set) abortJob(cause int, reason string) {
+func (v *failover) abortJob(cause int, reason string) {
+	s := v.set
 	if s.ended {
 		return
 	}
@@ -250,14 +267,15 @@ func (s *Set) abortJob(cause int, reason string) {
 				_, _ = r.write() // what the link takes now; the forwarders see our links close anyway
 			}
 		}
-		s.giveWay(cause)
+		v.giveWay(cause)
 	}
 	s.upper.Fatal(fault.Link, 1, reason)
 }
 
 // giveWay lets the cluster's own launcher end this process when the cause is a rank of the same cluster: it knows the
 // exit status. It sleeps for Limits.Grace with the lock: nothing else is to happen any more.
-func (s *Set) giveWay(cause int) {
+func (v *failover) giveWay(cause int) {
+	s := v.set
 	if first, end := s.world.Mine(); cause != s.world.Rank && cause >= first && cause < end {
 		time.Sleep(s.limit.Grace)
 	}

@@ -183,7 +183,7 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		if err != nil {
 			return breach{err}
 		}
-		return r.set.forwarderSays(r, s)
+		return r.set.failover.forwarderSays(r, s)
 	case wire.TypeBye: // the forwarder shuts down: without another one the job is lost
 		return errors.New("the forwarder is shutting down")
 	case wire.TypeAbort:
@@ -191,7 +191,7 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		if err != nil {
 			return breach{err}
 		}
-		r.set.giveWay(int(a.Rank))
+		r.set.failover.giveWay(int(a.Rank))
 		r.set.upper.Fatal(fault.Aborted, int(a.Code), abortReason(a))
 	default:
 		return breach{fmt.Errorf("unexpected %v frame", h.Type)}

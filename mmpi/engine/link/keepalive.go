@@ -28,13 +28,13 @@ func (s *Set) Tick(now time.Duration) {
 			}
 		default:
 			if limit := r.patience(); now-r.pinged > limit {
-				s.lost(r, fault.New(fault.Link, "no answer for %v", limit))
+				s.failover.lost(r, fault.New(fault.Link, "no answer for %v", limit))
 			}
 		}
 	}
 	if s.multi {
-		s.checkReachable(now)
-		s.tellMissing(now)
+		s.failover.checkReachable(now)
+		s.failover.tellMissing(now)
 	}
 	s.Flush()
 }

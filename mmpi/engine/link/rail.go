@@ -202,7 +202,7 @@ func (r *rail) step() (moved int) {
 		n += m
 	}
 	if err != nil && r.state != closed && !r.set.ended {
-		r.set.lost(r, err)
+		r.set.failover.lost(r, err)
 	}
 	return n
 }

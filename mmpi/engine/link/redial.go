@@ -7,7 +7,8 @@ import (
 )
 
 // reconnect has a goroutine of its own open the rail's link again, until it is there or the set is closed.
-func (s *Set) reconnect(r *rail) {
+func (v *failover) reconnect(r *rail) {
+	s := v.set
 	redial := r.redial
 	if redial == nil {
 		return
@@ -46,7 +47,7 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 		return false
 	}
 	r.takeIntoUse(l)
-	s.tellBack(r)
+	s.failover.tellBack(r)
 	s.failover.noneSince = 0
 	clear(s.failover.unreachableSince) // who is out of reach here too is told by the forwarder
 	for _, p := range s.peers {
@@ -54,7 +55,7 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 			p.resend(nil)
 		}
 	}
-	s.updateReachable()
+	s.failover.updateReachable()
 	s.wake()
 	return true
 }

@@ -106,13 +106,3 @@ func (r *rail) carries(p *Peer) bool {
 	}
 	return r.reaches(p.Rank)
 }
-
-// linkedForwarders counts the forwarders that there is a link to.
-func (s *Set) linkedForwarders() (n int) {
-	for _, r := range s.forwarders {
-		if r.linked() {
-			n++
-		}
-	}
-	return n
-}

@@ -20,7 +20,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
@@ -112,10 +111,7 @@ type Set struct {
 	unacked int          // retained frames
 	lanes   []*flow.Lane // scratch
 
-	zcopyFrom  int
-	registered list.List[*registration] // that links know something of
-	toldCopies bool
-
+	zcopy    zcopy
 	failover failover
 	ctx      context.Context // ends when the set is closed
 	cancel   context.CancelFunc
@@ -132,7 +128,8 @@ func New(cfg Config) (*Set, error) {
 		return nil, fault.New(fault.Unsupported, "%d forwarders; want 1 to %d", n, MaxRails)
 	}
 	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, start: cfg.Start, warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace,
-		lock: cfg.Lock, size: cfg.World.Size(), slots: n, turn: turnSize, zcopyFrom: cfg.ZcopyFrom}
+		lock: cfg.Lock, size: cfg.World.Size(), slots: n, turn: turnSize}
+	s.failover.set, s.zcopy.set, s.zcopy.from = s, s, cfg.ZcopyFrom
 	s.peers = make([]*Peer, s.size)
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -150,7 +147,7 @@ func New(cfg Config) (*Set, error) {
 func (s *Set) Start() {
 	for _, r := range s.rails {
 		if !r.linked() {
-			s.reconnect(r)
+			s.failover.reconnect(r)
 		}
 	}
 }
@@ -179,7 +176,7 @@ func (s *Set) Flush() {
 			}
 			n, err := r.write()
 			if err != nil && r.state != closed {
-				s.lost(r, err)
+				s.failover.lost(r, err)
 			}
 			more = more || s.multi && n >= s.turn
 		}

@@ -25,11 +25,11 @@ type Sink struct {
 func (p *Peer) Open(k *Sink) {
 	k.peer, k.arrived, k.cover, k.expected = p, 0, flow.Cover{}, 0
 	k.mem.node.Of = &k.mem
-	p.set.expect(k)
+	p.set.zcopy.expect(k)
 }
 
 // Release takes away what links know of a Sink's memory.
-func (k *Sink) Release(s *Set) { s.unpin(&k.mem) }
+func (k *Sink) Release(s *Set) { s.zcopy.unpin(&k.mem) }
 
 // data handles a Data frame but for its payload.
 func (p *Peer) data(r *rail, epoch uint16, body []byte, payload int) ([]byte, rxOp, error) {
@@ -74,7 +74,7 @@ func (s *Set) segmentLanded(op *rxOp) error {
 			return err
 		}
 		k.arrived += fresh
-		s.expectMore(k)
+		s.zcopy.expectMore(k)
 		p.dataIn.Consume(uint64(fresh))
 		if p.dataIn.Due() {
 			s.upper.SayCredit(p)

@@ -48,7 +48,7 @@ func (s *Set) Abandon(src *Source) {
 }
 
 // Release takes away what links know of a Source's memory.
-func (src *Source) Release(s *Set) { s.unpin(&src.mem) }
+func (src *Source) Release(s *Set) { s.zcopy.unpin(&src.mem) }
 
 // DataLimit is how many bytes of segments the peer may send since the beginning; it is told of it (Upper.SayCredit).
 func (p *Peer) DataLimit() uint64 { return p.dataIn.Limit() }

@@ -14,6 +14,14 @@ import (
 // registers one when it begins with it, so that neither holds up the message, other traffic or much memory for long.
 // What could not be registered is copied.
 
+// zcopy is what links know of the program's memory.
+type zcopy struct {
+	set        *Set
+	from       int                      // bytes from which on messages go without copies; 0: none do
+	registered list.List[*registration] // that links know something of
+	told       bool                     // the user knows that messages are copied
+}
+
 // registration is what links know of a message's memory.
 type registration struct {
 	pins   []pin
@@ -29,22 +37,22 @@ type pin struct {
 	region   transport.Region
 }
 
-// zcopies reports whether a message of so many bytes may go without copies.
-func (s *Set) zcopies(zcopy bool, m *registration, bytes int) bool {
-	return s.zcopyFrom > 0 && bytes >= s.zcopyFrom && zcopy && !m.copied
+// may reports whether a message of so many bytes may go without copies.
+func (z *zcopy) may(allowed bool, m *registration, bytes int) bool {
+	return z.from > 0 && bytes >= z.from && allowed && !m.copied
 }
 
 // pin notes what a link knows.
-func (s *Set) pin(m *registration, p pin) {
+func (z *zcopy) pin(m *registration, p pin) {
 	if !m.listed {
 		m.listed = true
-		s.registered.Push(&m.node)
+		z.registered.Push(&m.node)
 	}
 	m.pins = append(m.pins, p)
 }
 
 // unpin takes away what links know of a message, which is over.
-func (s *Set) unpin(m *registration) {
+func (z *zcopy) unpin(m *registration) {
 	for _, p := range m.pins {
 		p.region.Release()
 	}
@@ -52,13 +60,13 @@ func (s *Set) unpin(m *registration) {
 	m.pins, m.copied = m.pins[:0], false
 	if m.listed {
 		m.listed = false
-		s.registered.Remove(&m.node)
+		z.registered.Remove(&m.node)
 	}
 }
 
 // unpinRail takes away what the link of a lost rail knows.
-func (s *Set) unpinRail(r *rail) {
-	for n := s.registered.First(); n != nil; n = n.Next() {
+func (z *zcopy) unpinRail(r *rail) {
+	for n := z.registered.First(); n != nil; n = n.Next() {
 		m := n.Of
 		m.pins = slices.DeleteFunc(m.pins, func(p pin) bool {
 			if p.rail == r {
@@ -70,19 +78,19 @@ func (s *Set) unpinRail(r *rail) {
 }
 
 // fallbackToCopy: the rest of the message is copied. The user is told why, once.
-func (s *Set) fallbackToCopy(m *registration, why error) {
+func (z *zcopy) fallbackToCopy(m *registration, why error) {
 	m.copied = true
-	if errors.Is(why, transport.ErrClosed) || s.toldCopies || s.warn == nil {
+	if errors.Is(why, transport.ErrClosed) || z.told || z.set.warn == nil {
 		return
 	}
-	s.toldCopies = true
-	s.warn(fmt.Sprintf("large messages are copied, because the program's memory cannot be registered: %v", why))
+	z.told = true
+	z.set.warn(fmt.Sprintf("large messages are copied, because the program's memory cannot be registered: %v", why))
 }
 
 // piece sends the segment at hand as one piece.
 func (r *rail) piece() error {
 	s := &r.seg
-	if src := s.src; src != nil && r.placer != nil && r.set.zcopies(src.Zcopy, &src.mem, len(src.Buf)) {
+	if src := s.src; src != nil && r.placer != nil && r.set.zcopy.may(src.Zcopy, &src.mem, len(src.Buf)) {
 		if p := r.pinned(src, s.offset, len(s.data)); p != nil {
 			return r.placer.TrySendPinned(s.head, p.region, int(s.offset-p.from), len(s.data))
 		}
@@ -109,12 +117,12 @@ func (r *rail) pinned(src *Source, offset int64, n int) *pin {
 	to := min(from+part, int64(len(src.Buf)))
 	region, err := r.placer.Pin(src.Buf[from:to])
 	if err != nil {
-		r.set.fallbackToCopy(m, err)
+		r.set.zcopy.fallbackToCopy(m, err)
 		return nil
 	}
 	p := pin{r, from, to, region}
 	if i == len(m.pins) {
-		r.set.pin(m, p)
+		r.set.zcopy.pin(m, p)
 	} else {
 		m.pins[i].region.Release()
 		m.pins[i] = p
@@ -124,8 +132,8 @@ func (r *rail) pinned(src *Source, offset int64, n int) *pin {
 
 // expect registers the next parts of a receive with the link that they come over, if it is the only one: what came a
 // second time over another, after a loss, would be written into memory that is the program's again.
-func (s *Set) expect(k *Sink) {
-	if k.peer.several() || !s.zcopies(k.Zcopy, &k.mem, len(k.Buf)) {
+func (z *zcopy) expect(k *Sink) {
+	if k.peer.several() || !z.may(k.Zcopy, &k.mem, len(k.Buf)) {
 		return
 	}
 	r := k.peer.rail()
@@ -139,17 +147,17 @@ func (s *Set) expect(k *Sink) {
 			return
 		}
 		if err != nil {
-			s.fallbackToCopy(&k.mem, err)
+			z.fallbackToCopy(&k.mem, err)
 			return
 		}
-		s.pin(&k.mem, pin{r, k.expected, to, region})
+		z.pin(&k.mem, pin{r, k.expected, to, region})
 		k.expected = to
 	}
 }
 
 // expectMore takes away the parts of a receive that are whole, and registers others.
-func (s *Set) expectMore(k *Sink) {
-	if s.zcopyFrom == 0 || k.arrived == int64(len(k.Buf)) {
+func (z *zcopy) expectMore(k *Sink) {
+	if z.from == 0 || k.arrived == int64(len(k.Buf)) {
 		return
 	}
 	m := &k.mem
@@ -158,5 +166,5 @@ func (s *Set) expectMore(k *Sink) {
 		m.pins = append(m.pins[:0], m.pins[1:]...)
 	}
 	k.expected = max(k.expected, k.arrived)
-	s.expect(k)
+	z.expect(k)
 }

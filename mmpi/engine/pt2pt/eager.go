@@ -33,8 +33,8 @@ func (p *peer) eager(sync bool, body []byte, payload int) ([]byte, link.Payload,
 	m.sync = sync
 	if c != nil {
 		if r := c.queues[m.kind].first(m.source, m.tag); r != nil {
-			ep.unpost(r) // by its pattern, which meet replaces by what it met
-			ep.meet(r, m)
+			r.unpost() // by its pattern, which meet replaces by what it met
+			r.meet(m)
 			r.to(eagerRecv)
 			ep.freeMessage(m)
 			return r.buf[:min(payload, len(r.buf))], (*eagerReceive)(r), nil
@@ -52,7 +52,7 @@ type eagerReceive Request
 func (x *eagerReceive) Landed(n int) error {
 	r := (*Request)(x)
 	r.peer.consumed(n)
-	r.comm.ep.received(r, min(int64(n), int64(len(r.buf))))
+	r.received(min(int64(n), int64(len(r.buf))))
 	return nil
 }
 
@@ -64,17 +64,17 @@ func (m *message) Landed(int) error {
 	case m.dropped:
 		ep.discard(m)
 	case m.req != nil:
-		ep.deliver(m.req, m)
+		m.req.deliver(m)
 	}
 	return nil
 }
 
 // deliver copies a whole unexpected message into the receive that has met it.
-func (ep *Endpoint) deliver(r *Request, m *message) {
+func (r *Request) deliver(m *message) {
 	n := copy(r.buf, m.buf)
 	m.peer.consumed(len(m.buf))
-	ep.freeMessage(m)
-	ep.received(r, int64(n))
+	r.comm.ep.freeMessage(m)
+	r.received(int64(n))
 }
 
 // matched handles a Matched frame: a synchronous eager send has met its receive.
@@ -87,6 +87,6 @@ func (p *peer) matched(body []byte) error {
 	if err != nil {
 		return err
 	}
-	p.ep.over(r)
+	r.over()
 	return nil
 }

@@ -144,7 +144,7 @@ func (ep *Endpoint) Fail(code fault.Code, reason string) bool {
 			ep.active--
 		}
 		r.cell.Error = int32(code)
-		ep.release(r)
+		r.release()
 	}
 	ep.natives = ep.natives[:0]
 	for _, c := range ep.comms {

@@ -76,7 +76,8 @@ func (c *Comm) mayBeLocal(source int) bool { return source == AnySource || c.nat
 func (c *Comm) mayBeRemote(source int) bool { return source == AnySource || c.native[source] == Remote }
 
 // post appends a receive to the posted queue.
-func (ep *Endpoint) post(r *Request) {
+func (r *Request) post() {
+	ep := r.comm.ep
 	r.to(posted)
 	r.comm.queues[r.kind].posted.Push(&r.node)
 	if r.kind == KindP2P && r.comm.mayBeLocal(r.source) {
@@ -86,7 +87,8 @@ func (ep *Endpoint) post(r *Request) {
 }
 
 // unpost takes a receive from the posted queue; its state is the caller's business. What it shadowed may be free now.
-func (ep *Endpoint) unpost(r *Request) {
+func (r *Request) unpost() {
+	ep := r.comm.ep
 	c := r.comm
 	c.queues[r.kind].posted.Remove(&r.node)
 	if r.kind == KindP2P && c.mayBeLocal(r.source) {

@@ -9,12 +9,13 @@ import "github.com/leidenzipper/zipper/mmpi/engine/fault"
 // Shadowed reports whether a receive posted earlier may match what this receive from a local rank would: then it has to
 // be given to Irecv. Otherwise it may be posted natively at once. Application threads only.
 func (ep *Endpoint) Shadowed(c *Comm, source, tag int) bool {
-	ep.unshadow(c)
+	c.unshadow()
 	return c.shadowed(source, tag, nil)
 }
 
 // unshadow posts local receives natively that nothing shadows any more.
-func (ep *Endpoint) unshadow(c *Comm) {
+func (c *Comm) unshadow() {
+	ep := c.ep
 	if !c.flush {
 		return
 	}
@@ -28,35 +29,38 @@ func (ep *Endpoint) unshadow(c *Comm) {
 			q.Remove(&r.node)
 			c.localPosted--
 			ep.localPosted--
-			ep.startNative(r, ep.native.Irecv(r))
+			r.startNative(ep.native.Irecv(r))
 		}
 	}
 }
 
 // startNative moves a receive that has left the posted queue to those that native MPI completes.
-func (ep *Endpoint) startNative(r *Request, err error) {
+func (r *Request) startNative(err error) {
+	ep := r.comm.ep
 	r.to(native)
 	if err != nil {
 		r.cell.Error = int32(fault.Internal)
-		ep.over(r)
+		r.over()
 		return
 	}
 	ep.natives = append(ep.natives, r)
 }
 
 // receiveProbed gives a message that Improbe found to a posted receive.
-func (ep *Endpoint) receiveProbed(r *Request, p Probe) {
+func (r *Request) receiveProbed(p Probe) {
+	ep := r.comm.ep
 	c := r.comm
-	ep.unpost(r)
+	r.unpost()
 	r.probed = true
-	ep.startNative(r, ep.native.Imrecv(r, p.Message))
-	ep.unshadow(c)
+	r.startNative(ep.native.Imrecv(r, p.Message))
+	c.unshadow()
 }
 
 // probeLocal takes native messages for posted receives: what is found goes to the first entry that takes its envelope,
 // which need not be the one that was probed for.
-func (ep *Endpoint) probeLocal(c *Comm) (found int) {
-	ep.unshadow(c)
+func (c *Comm) probeLocal() (found int) {
+	ep := c.ep
+	c.unshadow()
 	var tried [4]struct{ source, tag int } // patterns that found nothing in this pass
 	n := 0
 	q := &c.queues[KindP2P]
@@ -102,7 +106,7 @@ func (ep *Endpoint) probeLocal(c *Comm) (found int) {
 			continue
 		}
 		found++
-		ep.receiveProbed(q.first(p.Source, p.Tag), p)
+		q.first(p.Source, p.Tag).receiveProbed(p)
 		x = q.posted.First() // the queue has changed
 	}
 	return found
@@ -113,7 +117,7 @@ func (ep *Endpoint) StepNative() (n int) {
 	if ep.localPosted > 0 || ep.flushes > 0 {
 		for _, c := range ep.comms {
 			if c != nil && (c.localPosted > 0 || c.flush) {
-				n += ep.probeLocal(c)
+				n += c.probeLocal()
 			}
 		}
 	}
@@ -134,7 +138,7 @@ func (ep *Endpoint) StepNative() (n int) {
 			left = append(left, ep.natives[i])
 			continue
 		}
-		ep.over(r)
+		r.over()
 		n++
 	}
 	clear(ep.natives[len(left):])

@@ -59,7 +59,7 @@ func (ep *Endpoint) Mrecv(handle uint64, buf []byte, cell *Cell) error {
 	c := ep.contextOf[m.context]
 	r := ep.request(c, m.kind, buf, cell)
 	c.outstanding-- // the message's
-	ep.accept(r, m)
+	r.accept(m)
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (ep *Endpoint) probe(c *Comm, source, tag int, take bool) (*message, *Probe
 		return nil, nil, nil
 	}
 	for {
-		ep.probeLocal(c) // posted receives come first
+		c.probeLocal() // posted receives come first
 		if ep.err != nil {
 			return nil, nil, ep.err
 		}

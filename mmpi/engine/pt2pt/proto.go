@@ -61,7 +61,7 @@ func (x proto) Sink(lp *link.Peer, handle uint64) *link.Sink {
 
 func (x proto) Written(s *link.Source) { x.ep.find(s.Handle).to(sent) }
 
-func (x proto) Filled(k *link.Sink) { x.ep.filled(x.ep.find(k.Handle)) }
+func (x proto) Filled(k *link.Sink) { x.ep.find(k.Handle).filled() }
 
 func (x proto) SayCredit(lp *link.Peer) { x.ep.peer(lp.Rank).sayCredit() }
 

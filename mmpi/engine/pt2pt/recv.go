@@ -18,24 +18,24 @@ func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *
 	r := ep.request(c, kind, buf, cell)
 	r.source, r.tag = source, tag
 	if kind == KindP2P && c.mayBeLocal(source) {
-		ep.unshadow(c)
+		c.unshadow()
 	}
 	if c.mayBeRemote(source) {
 		if m := c.queues[kind].take(source, tag); m != nil {
-			ep.accept(r, m)
+			r.accept(m)
 			return nil
 		}
 	}
 	if source != AnySource && c.native[source] != Remote && !c.shadowed(source, tag, nil) {
-		ep.startNative(r, ep.native.Irecv(r)) // the shadow has gone since the caller asked
+		r.startNative(ep.native.Irecv(r)) // the shadow has gone since the caller asked
 		return nil
 	}
-	ep.post(r)
+	r.post()
 	return nil
 }
 
 // meet notes in a receive which message it has met.
-func (ep *Endpoint) meet(r *Request, m *message) {
+func (r *Request) meet(m *message) {
 	r.peer, r.source, r.tag, r.size = m.peer, m.source, m.tag, m.size
 	if m.sync {
 		f := m.peer.NewFrame(wire.TypeMatched, 0, wire.MatchedLen, 0)

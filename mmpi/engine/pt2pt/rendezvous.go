@@ -27,8 +27,8 @@ func (p *peer) rts(body []byte) error {
 	}
 	if c != nil {
 		if r := c.queues[m.kind].first(m.source, m.tag); r != nil {
-			p.ep.unpost(r)
-			p.ep.accept(r, m)
+			r.unpost()
+			r.accept(m)
 			return nil
 		}
 	}
@@ -37,15 +37,16 @@ func (p *peer) rts(body []byte) error {
 }
 
 // accept makes a receive (not in the posted queue) take a message (in no queue).
-func (ep *Endpoint) accept(r *Request, m *message) {
-	ep.meet(r, m)
+func (r *Request) accept(m *message) {
+	ep := r.comm.ep
+	r.meet(m)
 	if !m.rts {
 		r.to(eagerRecv)
 		if !m.whole {
 			m.req = r // message.Landed delivers
 			return
 		}
-		ep.deliver(r, m)
+		r.deliver(m)
 		return
 	}
 	r.to(rndvRecv)
@@ -55,7 +56,7 @@ func (ep *Endpoint) accept(r *Request, m *message) {
 	r.remote = sender
 	if cleared == 0 {
 		p.sayFin(sender)
-		ep.received(r, 0)
+		r.received(0)
 		return
 	}
 	r.in.Handle, r.in.Buf, r.in.Zcopy = r.handle(), r.buf[:cleared], r.kind == KindP2P
@@ -86,9 +87,9 @@ func (p *peer) cts(body []byte) error {
 }
 
 // filled ends a receive of which all has landed.
-func (ep *Endpoint) filled(r *Request) {
+func (r *Request) filled() {
 	r.peer.sayFin(r.remote)
-	ep.received(r, int64(len(r.in.Buf)))
+	r.received(int64(len(r.in.Buf)))
 }
 
 func (p *peer) sayFin(sender uint64) {
@@ -109,7 +110,7 @@ func (p *peer) fin(body []byte) error {
 		return err
 	}
 	p.ep.links.Abandon(&r.out)
-	p.ep.over(r)
+	r.over()
 	return nil
 }
 
@@ -169,6 +170,6 @@ func (p *peer) cancelReply(body []byte) error {
 		return err
 	}
 	r.cell.Cancelled = 1
-	p.ep.over(r)
+	r.over()
 	return nil
 }

@@ -142,13 +142,14 @@ func (ep *Endpoint) find(handle uint64) *Request {
 }
 
 // over completes a request whose cell is filled in, and gives it back to the pool.
-func (ep *Endpoint) over(r *Request) {
+func (r *Request) over() {
 	r.to(idle)
-	ep.release(r)
+	r.release()
 }
 
 // release gives a request back to the pool, and its owner sees its end.
-func (ep *Endpoint) release(r *Request) {
+func (r *Request) release() {
+	ep := r.comm.ep
 	cell := r.cell
 	r.comm.outstanding--
 	r.out.Release(ep.links)
@@ -161,7 +162,8 @@ func (ep *Endpoint) release(r *Request) {
 }
 
 // received completes a receive from another cluster of n bytes.
-func (ep *Endpoint) received(r *Request, n int64) {
+func (r *Request) received(n int64) {
+	ep := r.comm.ep
 	if ep.recorder != nil && r.comm.context != controlContext {
 		ep.recorder.Received(ep.links.Now(), r.peer.Rank)
 	}
@@ -170,5 +172,5 @@ func (ep *Endpoint) received(r *Request, n int64) {
 	if r.size > n {
 		c.Error = int32(fault.Truncate)
 	}
-	ep.over(r)
+	r.over()
 }

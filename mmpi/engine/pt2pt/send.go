@@ -68,8 +68,8 @@ func (ep *Endpoint) Cancel(cell *Cell) error {
 	case posted:
 		c := r.comm
 		cell.Cancelled = 1
-		ep.retract(r)
-		ep.unshadow(c)
+		r.retract()
+		c.unshadow()
 	case native:
 		if !r.probed {
 			return ep.native.Cancel(r)
@@ -81,11 +81,11 @@ func (ep *Endpoint) Cancel(cell *Cell) error {
 // Retract takes a receive back that no message has met.
 func (ep *Endpoint) Retract(cell *Cell) {
 	if r := ep.find(cell.request); r != nil && r.state == posted {
-		ep.retract(r)
+		r.retract()
 	}
 }
 
-func (ep *Endpoint) retract(r *Request) {
-	ep.unpost(r)
-	ep.over(r)
+func (r *Request) retract() {
+	r.unpost()
+	r.over()
 }
