@@ -8,9 +8,6 @@ import (
 // ErrScattered: an arrival in more pieces than any honest sender makes.
 var ErrScattered = errors.New("flow: segments too scattered")
 
-// maxSpans bounds the pieces of a Cover. Honest senders have at most a window of segments on their way.
-const maxSpans = 1 << 12
-
 // Cover says which bytes of a message have landed; the zero value is none. Segments that come in order take no memory.
 type Cover struct {
 	front int64  // all before this have landed

@@ -9,12 +9,6 @@ type Pace struct {
 	counted uint64        // and what was acknowledged then
 }
 
-// Shortest measurement, and weight of a new one.
-const (
-	measureFor   = time.Millisecond
-	measureShare = 0.25
-)
-
 // Rate is the measured speed in bytes per second; 0: not known yet.
 func (p *Pace) Rate() float64 { return p.rate }
 

@@ -45,9 +45,6 @@ const (
 	Early                  // some before it are missing: keep it
 )
 
-// MaxEarly is how far ahead of the next frame an early one may be.
-const MaxEarly = 1 << 16
-
 // Order puts the frames of a flow into order. T is what is kept of an early frame.
 type Order[T any] struct {
 	taken uint64

@@ -30,10 +30,6 @@ type Window struct {
 	head int
 }
 
-// ringSize is how many messages of a window may be landing at a time. Default 8. Trades memory (rma.MaxMessage each)
-// against messages that wait.
-const ringSize = 8
-
 type slot struct {
 	cell pt2pt.Cell
 	buf  []byte
