@@ -97,7 +97,8 @@ func newCollCase(op collectives.Op, n, m, root int) collCase {
 	return c
 }
 
-// TestCollectives: every collective through engines and frames, several at a time in one communicator.
+// TestCollectives: every collective through engines and frames, several at a time in one
+// communicator.
 func TestCollectives(t *testing.T) {
 	for _, sizes := range [][]int{{1, 1}, {2, 2}, {3, 4}, {1, 2, 1}} {
 		for _, m := range []int{0, 1, 1000, 70 << 10} {
@@ -140,7 +141,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// TestActivity: what an engine says that it has under way is native stages alone exactly while nothing that comes over a link could help.
+// TestActivity: what an engine says that it has under way is native stages alone exactly while
+// nothing that comes over a link could help.
 func TestActivity(t *testing.T) {
 	f := newFabric(t, []int{2, 1}, Limits{})
 	comms := f.world(5)
@@ -185,7 +187,8 @@ func TestActivity(t *testing.T) {
 	}
 }
 
-// TestSkipped: collectives that some processes have done without the engine count for the others' messages.
+// TestSkipped: collectives that some processes have done without the engine count for the others'
+// messages.
 func TestSkipped(t *testing.T) {
 	f := newFabric(t, []int{1, 1}, Limits{})
 	comms := f.world(5)
@@ -211,7 +214,8 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// TestCollectivePayload: what the frames carry between clusters is what each collective needs at least.
+// TestCollectivePayload: what the frames carry between clusters is what each collective needs at
+// least.
 func TestCollectivePayload(t *testing.T) {
 	for _, sizes := range [][]int{{1, 1}, {2, 2}, {3, 4}} {
 		for _, m := range []int{8, 64 << 10, 200 << 10} {
@@ -251,7 +255,8 @@ func TestCollectivePayload(t *testing.T) {
 	}
 }
 
-// TestCollectiveCountsDisagree: a rank that expects other bytes than come gets an error, and so does nobody else.
+// TestCollectiveCountsDisagree: a rank that expects other bytes than come gets an error, and so
+// does nobody else.
 func TestCollectiveCountsDisagree(t *testing.T) {
 	for _, short := range []int{90, 110} {
 		f := newFabric(t, []int{1, 1}, Limits{})

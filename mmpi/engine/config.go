@@ -13,8 +13,8 @@ import (
 // World is who takes part in the job.
 type World = world.World
 
-// Opener opens the link to a process that can be reached directly; nil: that process does so, and Engine.DirectUp is
-// called.
+// Opener opens the link to a process that can be reached directly; nil: that process does so, and
+// Engine.DirectUp is called.
 type Opener = link.Opener
 
 // Recorder keeps a process's traffic.
@@ -27,32 +27,36 @@ const MaxRails = link.MaxRails
 type Config struct {
 	World  World
 	Native Native
-	// Links are joined links to forwarders, 1 to MaxRails; nil: not there yet. At least one is there.
+	// Links are joined links to forwarders, 1 to MaxRails; nil: not there yet. At least one is
+	// there.
 	Links []transport.Link
 	// Addresses name the forwarders of Links to the user. May be nil.
 	Addresses []string
-	// Redial opens the link of a place in Links again after it was lost, or for the first time; it tries until ctx ends.
-	// It is called only if there are several. nil: never again.
+	// Redial opens the link of a place in Links again after it was lost, or for the first time; it
+	// tries until ctx ends. It is called only if there are several. nil: never again.
 	Redial func(ctx context.Context, rail int) (transport.Link, error)
 
-	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead there, one for each
-	// row of forwarders (for one's own cluster: any). Then Redial is not called for a link that was there and is lost.
-	// nil: every link leads to all.
+	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
+	// there, one for each row of forwarders (for one's own cluster: any). Then Redial is not called
+	// for a link that was there and is lost. nil: every link leads to all.
 	Routes [][]int
 
-	// Direct has an entry for every process to which a link without a forwarder can be made; the other process has one
-	// for this.
+	// Direct has an entry for every process to which a link without a forwarder can be made; the
+	// other process has one for this.
 	Direct map[int]Opener
 
-	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not (busy).
+	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not
+	// (busy).
 	Poll Poll
-	// Guest: this Go runtime serves the engine alone, in a program that is not Go's. Then sleeping threads keep their P;
-	// GOMAXPROCS has to be 3 at least: one for the progress thread, one for a sleeper, one for others.
+	// Guest: this Go runtime serves the engine alone, in a program that is not Go's. Then sleeping
+	// threads keep their P; GOMAXPROCS has to be 3 at least: one for the progress thread, one for a
+	// sleeper, one for others.
 	Guest bool
-	// ZcopyFrom is from how many bytes on messages of the program (KindP2P) are sent from its memory and received into
-	// it, over links that can; it must not be Go's. 0: never.
+	// ZcopyFrom is from how many bytes on messages of the program (KindP2P) are sent from its
+	// memory and received into it, over links that can; it must not be Go's. 0: never.
 	ZcopyFrom int
-	// Warn is told what the user should know though the job goes on, with the engine locked; nil: nobody.
+	// Warn is told what the user should know though the job goes on, with the engine locked; nil:
+	// nobody.
 	Warn func(string)
 	// Trace is told of every change of a rail's state, with the engine locked; nil: nobody.
 	Trace func(string)

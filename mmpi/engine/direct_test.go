@@ -33,7 +33,8 @@ func dual(t testing.TB, n int, cluster string, sizes ...int) ([]*Engine, []*forw
 	return engines, all
 }
 
-// relayed adds up the payload that went from a cluster to another over the forwarders of the one job they have had.
+// relayed adds up the payload that went from a cluster to another over the forwarders of the one
+// job they have had.
 func relayed(t testing.TB, all []*forwarder.Forwarder, from, to string) (n uint64) {
 	t.Helper()
 	for _, f := range all {
@@ -53,7 +54,8 @@ func relayed(t testing.TB, all []*forwarder.Forwarder, from, to string) (n uint6
 	return n
 }
 
-// What TestLiveRandom sends, where pairs with cluster b are linked directly: not a byte of theirs goes through the forwarders, all others' do.
+// What TestLiveRandom sends, where pairs with cluster b are linked directly: not a byte of theirs
+// goes through the forwarders, all others' do.
 func TestDirectRandom(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -101,7 +103,8 @@ func sever(e *Engine, r *rand.Rand) {
 	}
 }
 
-// The same while direct links are cut again and again: nothing is lost, doubled or put out of order, and the links come back.
+// The same while direct links are cut again and again: nothing is lost, doubled or put out of
+// order, and the links come back.
 func TestDirectCut(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		for seed := range uint64(2) {
@@ -119,7 +122,8 @@ func TestDirectCut(t *testing.T) {
 	}
 }
 
-// A direct link is lost for good in the middle of a stream: the stream goes on through the forwarder.
+// A direct link is lost for good in the middle of a stream: the stream goes on through the
+// forwarder.
 func TestDirectGone(t *testing.T) {
 	engines, all := dual(t, 1, "b", 1, 1)
 	for _, e := range engines {
@@ -181,7 +185,8 @@ func directAddress(t testing.TB, e *Engine) string {
 	return fmt.Sprintf("%s:%d", net.IP(a.Addr[:]), a.Port)
 }
 
-// A frame over the direct link of one rank that claims to be of another ends the job: its sender is a member, and broken.
+// A frame over the direct link of one rank that claims to be of another ends the job: its sender is
+// a member, and broken.
 func TestDirectForged(t *testing.T) {
 	engines, _ := dual(t, 1, "b", 1, 1, 1)
 	e := engines[1] // of b: linked with 0 and 2

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// driver is what waiting threads see of the engine (wait.Driver), goroutines that open links (sync.Locker), and windows
-// (rmawin.Host).
+// driver is what waiting threads see of the engine (wait.Driver), goroutines that open links
+// (sync.Locker), and windows (rmawin.Host).
 type driver Engine
 
 func (d *driver) engine() *Engine { return (*Engine)(d) }

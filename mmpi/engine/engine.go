@@ -1,5 +1,5 @@
-// Package engine is a process's part of the zipper: it matches, sends and receives messages between clusters. This is
-// the face that cgo/abi and tests call, and the one lock. What is below:
+// Package engine is a process's part of the zipper: it matches, sends and receives messages between
+// clusters. This is the face that cgo/abi and tests call, and the one lock. What is below:
 //
 //	coll, rmawin   collectives, and windows for one-sided communication, over messages
 //	pt2pt          communicators, matching, the eager and the rendezvous protocol
@@ -7,12 +7,14 @@
 //	flow           credit, sequence numbers and pace, as arithmetic
 //	wait           how threads sleep, and the progress thread
 //
-// Threads. All methods of Engine may be called from any thread the program may call MPI from, those marked "application
-// threads only" not from others, because they call native MPI. One lock guards everything. Nobody sleeps with it, but
-// for two at the end of the job, when nothing else is to happen any more: Abort, for up to a second, until its message
-// is out, and who hears that a rank of the same cluster has ended the job, for Limits.Grace. Native MPI, which is called
-// with it, may give the core away. The thread that waits for a message reads it from the link itself. The progress
-// thread moves bytes when no other thread has done so for a while; it makes no native call.
+// Threads. All methods of Engine may be called from any thread the program may call MPI from, those
+// marked "application threads only" not from others, because they call native MPI. One lock guards
+// everything. Nobody sleeps with it, but for two at the end of the job, when nothing else is to
+// happen any more: Abort, for up to a second, until its message is out, and who hears that a rank
+// of the same cluster has ended the job, for Limits.Grace. Native MPI, which is called with it, may
+// give the core away. The thread that waits for a message reads it from the link itself. The
+// progress thread moves bytes when no other thread has done so for a while; it makes no native
+// call.
 package engine
 
 import (
@@ -62,8 +64,9 @@ func New(cfg Config) (*Engine, error) {
 	var err error
 	e.p2p, err = pt2pt.New(
 		pt2pt.Config{World: &e.world, Native: cfg.Native, Recorder: cfg.Recorder, Fatal: e.fatal, Limits: limits.pt2pt()},
-		link.Config{World: &e.world, Lock: d, Links: cfg.Links, Addresses: cfg.Addresses, Redial: cfg.Redial, Routes: cfg.Routes, Direct: cfg.Direct,
-			ZcopyFrom: cfg.ZcopyFrom, Warn: cfg.Warn, Trace: cfg.Trace, Woken: e.wait.WakeAll, Start: time.Now(), Limits: limits.link()})
+		link.Config{World: &e.world, Lock: d, Links: cfg.Links, Addresses: cfg.Addresses, Redial: cfg.Redial,
+			Routes: cfg.Routes, Direct: cfg.Direct, ZcopyFrom: cfg.ZcopyFrom, Warn: cfg.Warn, Trace: cfg.Trace,
+			Woken: e.wait.WakeAll, Start: time.Now(), Limits: limits.link()})
 	if err != nil {
 		return nil, err
 	}
@@ -106,16 +109,17 @@ func (e *Engine) Rails() []link.Status {
 	return e.links.Status()
 }
 
-// DirectUp takes a link to another process into use, in place of the one before; false: the engine does not want it any
-// more.
+// DirectUp takes a link to another process into use, in place of the one before; false: the engine
+// does not want it any more.
 func (e *Engine) DirectUp(rank int, l transport.Link) bool { return e.links.DirectUp(rank, l) }
 
-// AwaitDirect waits until all pairs that can have a direct link have it or have failed to make it once; those that do
-// not are in the error. It never waits longer than ctx lasts. What is late is taken into use whenever it comes.
+// AwaitDirect waits until all pairs that can have a direct link have it or have failed to make it
+// once; those that do not are in the error. It never waits longer than ctx lasts. What is late is
+// taken into use whenever it comes.
 func (e *Engine) AwaitDirect(ctx context.Context) error { return e.links.AwaitDirect(ctx) }
 
-// lock takes the engine. Other holders are quick, so it tries a while before it lets the scheduler put the thread to
-// sleep.
+// lock takes the engine. Other holders are quick, so it tries a while before it lets the scheduler
+// put the thread to sleep.
 func (e *Engine) lock() {
 	for range lockSpins {
 		if e.mu.TryLock() {
@@ -151,7 +155,8 @@ func (e *Engine) underWay() Activity {
 	return Staging
 }
 
-// fatal ends the job: every outstanding operation fails and the process ends, if Native.Fail does its work.
+// fatal ends the job: every outstanding operation fails and the process ends, if Native.Fail does
+// its work.
 func (e *Engine) fatal(code Code, status int, reason string) {
 	if !e.p2p.Fail(code, reason) {
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// memLink is one end of a byte stream in memory, without descriptors: for engines that nobody lets sleep.
+// memLink is one end of a byte stream in memory, without descriptors: for engines that nobody lets
+// sleep.
 type memLink struct {
 	in, out *[]byte
 	room    int // bytes that out may hold; 0: any
@@ -55,7 +56,8 @@ func (l *memLink) Arm() bool      { return true }
 func (l *memLink) Close() error   { l.closed = true; return nil }
 func (l *memLink) Remote() string { return "mem" }
 
-// fabric is a job in one process: engines, a forwarder between them that the test steps by hand, and a native MPI per cluster.
+// fabric is a job in one process: engines, a forwarder between them that the test steps by hand,
+// and a native MPI per cluster.
 type fabric struct {
 	t       testing.TB
 	engines []*Engine
@@ -68,7 +70,8 @@ type fabric struct {
 	edit    func(h *wire.Header, frame []byte) [][]byte // what becomes of a frame; nil: itself
 }
 
-// newFabric makes a job; each of change may change what an engine starts with: its only link is a *memLink.
+// newFabric makes a job; each of change may change what an engine starts with: its only link is a
+// *memLink.
 func newFabric(t testing.TB, sizes []int, limits Limits, change ...func(rank int, cfg *Config)) *fabric {
 	f := &fabric{t: t, log: func(string, ...any) {}}
 	var clusters []wire.Cluster
@@ -139,7 +142,8 @@ func (f *fabric) comm(at int, context uint64, ranks []int) *Comm {
 	return c
 }
 
-// relay moves whole frames from rank `from` to where they are for, at most n (0: all), and returns how many.
+// relay moves whole frames from rank `from` to where they are for, at most n (0: all), and returns
+// how many.
 func (f *fabric) relay(from, n int) (moved int) {
 	for n == 0 || moved < n {
 		b := f.up[from]

@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/rma"
 )
 
-// What the program asks of the layers, each call with the lock. Their packages say what these are and do.
+// What the program asks of the layers, each call with the lock. Their packages say what these are
+// and do.
 
 type (
 	// Comm is a spanning communicator.
@@ -23,7 +24,8 @@ type (
 	Window = rmawin.Window
 )
 
-// Wildcards and rank constants, kinds of traffic, and the context of MPI_COMM_WORLD, as in package pt2pt.
+// Wildcards and rank constants, kinds of traffic, and the context of MPI_COMM_WORLD, as in package
+// pt2pt.
 const (
 	AnySource      = pt2pt.AnySource
 	AnyTag         = pt2pt.AnyTag
@@ -35,8 +37,8 @@ const (
 	WorldContext   = pt2pt.WorldContext
 )
 
-// Isend starts to send buf to rank dest of the communicator, which is in another cluster. Small messages that a program
-// sends one after the other go out together (coalesce.go).
+// Isend starts to send buf to rank dest of the communicator, which is in another cluster. Small
+// messages that a program sends one after the other go out together (coalesce.go).
 func (e *Engine) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, cell *Cell) error {
 	e.lock()
 	defer e.unlock()
@@ -62,30 +64,32 @@ func (e *Engine) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cel
 	return nil
 }
 
-// Shadowed reports whether a receive from a local rank has to be given to Irecv; otherwise it may be posted natively at
-// once. Application threads only.
+// Shadowed reports whether a receive from a local rank has to be given to Irecv; otherwise it may
+// be posted natively at once. Application threads only.
 func (e *Engine) Shadowed(c *Comm, source, tag int) bool {
 	e.lock()
 	defer e.unlock()
 	return e.p2p.Shadowed(c, source, tag)
 }
 
-// Cancel tries to cancel an operation; how it went is in the cell when it is done. Application threads only.
+// Cancel tries to cancel an operation; how it went is in the cell when it is done. Application
+// threads only.
 func (e *Engine) Cancel(cell *Cell) error {
 	e.lock()
 	defer e.unlock()
 	return e.p2p.Cancel(cell)
 }
 
-// Iprobe looks for a message without receiving it: out is done if there is one. Application threads only.
+// Iprobe looks for a message without receiving it: out is done if there is one. Application threads
+// only.
 func (e *Engine) Iprobe(c *Comm, source, tag int, out *Cell) error {
 	e.lock()
 	defer e.unlock()
 	return e.p2p.Iprobe(c, source, tag, out)
 }
 
-// Improbe is Iprobe that takes the message: only Mrecv of that handle receives it, unless native says that it is one of
-// Native's. Application threads only.
+// Improbe is Iprobe that takes the message: only Mrecv of that handle receives it, unless native
+// says that it is one of Native's. Application threads only.
 func (e *Engine) Improbe(c *Comm, source, tag int, out *Cell) (handle uint64, native bool, err error) {
 	e.lock()
 	defer e.unlock()
@@ -110,15 +114,17 @@ func (e *Engine) NewContext() uint64 {
 	return e.p2p.NewContext()
 }
 
-// AddComm tells the engine of a communicator. world[i] is the virtual rank of rank i; native[i] its rank in the local
-// part or Remote. The slices are copied. Messages that came before are there at once.
+// AddComm tells the engine of a communicator. world[i] is the virtual rank of rank i; native[i] its
+// rank in the local part or Remote. The slices are copied. Messages that came before are there at
+// once.
 func (e *Engine) AddComm(user uintptr, context uint64, rank int, world, native []int32) (*Comm, error) {
 	e.lock()
 	defer e.unlock()
 	return e.p2p.AddComm(user, context, rank, world, native)
 }
 
-// DropComm forgets a communicator. No operation may be outstanding; messages nobody received are thrown away.
+// DropComm forgets a communicator. No operation may be outstanding; messages nobody received are
+// thrown away.
 func (e *Engine) DropComm(c *Comm) error {
 	e.lock()
 	defer e.unlock()
@@ -135,7 +141,8 @@ func (e *Engine) DropComm(c *Comm) error {
 // Comm gives the communicator with that number; nil if there is none. It does not lock.
 func (e *Engine) Comm(id int32) *Comm { return e.p2p.Comm(id) }
 
-// Collective starts a collective; the cell is done when it is over in this process. Application threads only.
+// Collective starts a collective; the cell is done when it is over in this process. Application
+// threads only.
 func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
 	e.lock()
 	defer e.unlock()
@@ -146,8 +153,8 @@ func (e *Engine) Collective(c *Comm, what Coll, cell *Cell) error {
 	return nil
 }
 
-// Leaf reports whether this process could do a collective by itself, without the engine, and what is to be done then;
-// see collectives.Leaf.
+// Leaf reports whether this process could do a collective by itself, without the engine, and what
+// is to be done then; see collectives.Leaf.
 func (e *Engine) Leaf(c *Comm, what Coll) (collectives.Part, bool) {
 	e.lock()
 	defer e.unlock()

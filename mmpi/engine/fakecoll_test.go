@@ -12,7 +12,8 @@ type collKey struct {
 	number  int
 }
 
-// Coll starts a native collective: it is carried out when the last local process has come. The operator is addition modulo 256.
+// Coll starts a native collective: it is carried out when the last local process has come. The
+// operator is addition modulo 256.
 func (n *fakeNative) Coll(c *Comm, a *Coll) (uint64, error) {
 	n.board.Lock()
 	defer n.board.Unlock()

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Finish ends the engine in step with all other processes: what was sent is flushed and acknowledged, everybody has come
-// this far, the forwarder knows that the end of the link is meant. It blocks as long as other processes have work to do;
-// no other call may be under way. Application threads only.
+// Finish ends the engine in step with all other processes: what was sent is flushed and
+// acknowledged, everybody has come this far, the forwarder knows that the end of the link is meant.
+// It blocks as long as other processes have work to do; no other call may be under way. Application
+// threads only.
 func (e *Engine) Finish() error {
 	err := e.barrier()
 	if err == nil {
@@ -43,9 +44,10 @@ func (e *Engine) close() {
 	e.wait.Close()
 }
 
-// barrier returns when every process of the job has called it. Messages go between clusters only: everybody reports to a collector in
-// another cluster (virtual rank 0; for rank 0's own cluster the first rank of the next one), the second collector reports to rank 0, and
-// the way back is the same.
+// barrier returns when every process of the job has called it. Messages go between clusters only:
+// everybody reports to a collector in another cluster (virtual rank 0; for rank 0's own cluster the
+// first rank of the next one), the second collector reports to rank 0, and the way back is the
+// same.
 func (e *Engine) barrier() error {
 	const arrive, leave = 0, 1
 	second := int(e.world.Clusters[0].Size) // first rank of cluster 1
@@ -105,7 +107,8 @@ func (e *Engine) exchange(ranks []int, tag int, send bool) error {
 	return nil
 }
 
-// Abort ends the job everywhere with an exit status; it returns when the link has taken the message, or after a second.
+// Abort ends the job everywhere with an exit status; it returns when the link has taken the
+// message, or after a second.
 func (e *Engine) Abort(status int, reason string) {
 	e.lock()
 	defer e.unlock()

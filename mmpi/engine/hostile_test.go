@@ -26,7 +26,8 @@ func TestHostileFrames(t *testing.T) {
 	cts := func(s, r, n uint64) []byte { c := wire.CTS{Sender: s, Receiver: r, Bytes: n}; return c.Append(nil) }
 	data := func(r, off uint64) []byte { d := wire.Data{Receiver: r, Offset: off}; return d.Append(nil) }
 	handle := func(h uint64) []byte { return binary.LittleEndian.AppendUint64(nil, h) }
-	// Outstanding at rank 0: a send of 100 bytes (1<<32|1), announced; a synchronous eager one (1<<32|2); a receive of 100 bytes for tag 9.
+	// Outstanding at rank 0: a send of 100 bytes (1<<32|1), announced; a synchronous eager one
+	// (1<<32|2); a receive of 100 bytes for tag 9.
 	const long, sync = 1<<32 | 1, 1<<32 | 2
 	for _, c := range []struct {
 		name   string
@@ -215,7 +216,8 @@ func TestSlowDestination(t *testing.T) {
 	}
 }
 
-// FuzzFrames: whatever comes from the link, the engine does not panic, and once it has failed it says so and stays so.
+// FuzzFrames: whatever comes from the link, the engine does not panic, and once it has failed it
+// says so and stays so.
 func FuzzFrames(f *testing.F) {
 	cts := wire.CTS{Sender: 1<<32 | 1, Receiver: 1, Bytes: 100}
 	data := wire.Data{Receiver: 1<<32 | 3}

@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Limits are sizes in bytes and times; their defaults are those of packages link and pt2pt. Those marked * must be equal
-// in all processes.
+// Limits are sizes in bytes and times; their defaults are those of packages link and pt2pt. Those
+// marked * must be equal in all processes.
 type Limits struct {
 	Eager       int           // longest message sent without asking; -1: none
 	EagerWindow int           // * eager payload a process may have unconsumed at another at first
@@ -21,27 +21,29 @@ type Limits struct {
 	Silence     time.Duration // time without an answer after which a link is lost
 	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
 	NoRail      time.Duration // how long a job of several rails goes on when none is left, or none to some rank
-	Grace       time.Duration // how long the cluster's own launcher has to end this process when a rank of the cluster ends the job: it knows the exit status; zero: none
+	Grace       time.Duration // of the cluster's own launcher to end this process when a rank of it ends the job; zero: none
 }
 
 const (
-	// receiverPool is what all others together may have unconsumed at a process, of eager payload and of segments each,
-	// in bytes. Default 64 MiB; half of it is granted on demand (EagerPool). Trades memory against messages that wait.
-	// A window is a share of it, so windows shrink as the world grows.
+	// receiverPool is what all others together may have unconsumed at a process, of eager payload
+	// and of segments each, in bytes. Default 64 MiB; half of it is granted on demand (EagerPool).
+	// Trades memory against messages that wait. A window is a share of it, so windows shrink as the
+	// world grows.
 	receiverPool = 64 << 20
 
 	// lockSpins is how often the lock is tried before the thread sleeps for it. Default 100.
 	lockSpins = 100
 
-	// coalesceMost is how many small messages go out with one write at most. Default 32. Trades their latency against
-	// system calls.
+	// coalesceMost is how many small messages go out with one write at most. Default 32. Trades
+	// their latency against system calls.
 	coalesceMost = 32
 
 	// coalesceBytes is how many bytes of small messages are held at most, in bytes. Default 16 KiB.
 	coalesceBytes = 16 << 10
 
-	// shortNap is how long a thread sleeps while native MPI is waited for, the first shortNaps times, in nanoseconds.
-	// Default 5 µs. Nothing wakes the sleeper when it is done; native stages of collectives last microseconds.
+	// shortNap is how long a thread sleeps while native MPI is waited for, the first shortNaps
+	// times, in nanoseconds. Default 5 µs. Nothing wakes the sleeper when it is done; native stages
+	// of collectives last microseconds.
 	shortNap = 5 * time.Microsecond
 
 	// shortNaps is how many naps are short. Default 64.
@@ -50,16 +52,17 @@ const (
 	// longNap is how long a thread sleeps then, in nanoseconds. Default 100 µs.
 	longNap = 100 * time.Microsecond
 
-	// byeTimeout bounds the steps of Finish after its barrier, in nanoseconds. Default 10 s: nobody has anything else
-	// left to do.
+	// byeTimeout bounds the steps of Finish after its barrier, in nanoseconds. Default 10 s: nobody
+	// has anything else left to do.
 	byeTimeout = 10 * time.Second
 
-	// abortTime is how long Abort waits for the links to take its message, in nanoseconds. Default 1 s.
+	// abortTime is how long Abort waits for the links to take its message, in nanoseconds. Default
+	// 1 s.
 	abortTime = time.Second
 )
 
-// withDefaults fills in zero fields. Windows shrink as the world grows: they are what a receiver must be able to take
-// from all at once.
+// withDefaults fills in zero fields. Windows shrink as the world grows: they are what a receiver
+// must be able to take from all at once.
 func (l Limits) withDefaults(size int) Limits {
 	share := receiverPool / max(1, size)
 	set := func(p *int, v int) {
@@ -93,6 +96,6 @@ func (l Limits) pt2pt() pt2pt.Limits {
 }
 
 func (l Limits) link() link.Limits {
-	return link.Limits{DataWindow: l.DataWindow, EarlyWindow: l.EagerWindow, Segment: l.Segment, Ping: l.Ping, Silence: l.Silence,
-		LastWay: l.LastWay, NoRail: l.NoRail, Grace: l.Grace}
+	return link.Limits{DataWindow: l.DataWindow, EarlyWindow: l.EagerWindow, Segment: l.Segment,
+		Ping: l.Ping, Silence: l.Silence, LastWay: l.LastWay, NoRail: l.NoRail, Grace: l.Grace}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/leidenzipper/zipper/jobenv"
 )
 
-// live starts a forwarder on loopback and joins a job of clusters of these sizes: real sockets, real threads, only native MPI is simulated.
+// live starts a forwarder on loopback and joins a job of clusters of these sizes: real sockets,
+// real threads, only native MPI is simulated.
 func live(t testing.TB, sizes ...int) []*Engine {
 	t.Helper()
 	_, addr := serve(t)
@@ -109,7 +110,8 @@ func await(e *Engine, c *Cell) {
 	}
 }
 
-// Everybody sends to everybody, near and far, eager and long, and receives with wildcards: all arrives whole, and from each source in order.
+// Everybody sends to everybody, near and far, eager and long, and receives with wildcards: all
+// arrives whole, and from each source in order.
 func TestLiveRandom(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { randomTraffic(t, live(t, 2, 1, 2), seed) })

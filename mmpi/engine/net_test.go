@@ -11,8 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// railNet is a job in one process whose ranks have several rails: to forwarders side by side, to rows of forwarders between
-// clusters in a row, and direct ones. The test steps what is between them by hand.
+// railNet is a job in one process whose ranks have several rails: to forwarders side by side, to
+// rows of forwarders between clusters in a row, and direct ones. The test steps what is between
+// them by hand.
 type railNet struct {
 	t        testing.TB
 	log      func(format string, args ...any)
@@ -24,7 +25,8 @@ type railNet struct {
 	told     []string // what engines have said since the last look
 }
 
-// strand is one rail of a rank. Direct ones come after those to forwarders, by the rank at the other end.
+// strand is one rail of a rank. Direct ones come after those to forwarders, by the rank at the
+// other end.
 type strand struct {
 	rank, rail int
 	peer       int // direct: the other end; else -1
@@ -155,7 +157,8 @@ func (n *railNet) direct(rank, peer int) *strand {
 	return n.strands[rank][i]
 }
 
-// relay moves whole frames that a rank has written to a rail, at most most (0: all), and returns how many.
+// relay moves whole frames that a rank has written to a rail, at most most (0: all), and returns
+// how many.
 func (n *railNet) relay(s *strand, most int) (moved int) {
 	for most == 0 || moved < most {
 		if len(s.up) < wire.HeaderLen {

@@ -17,7 +17,8 @@ type packetLink struct {
 
 func (l packetLink) Packet() int { return l.packet }
 
-// TestFullPackets: segments and their heads fill packets, and few bytes are not left for a segment of their own.
+// TestFullPackets: segments and their heads fill packets, and few bytes are not left for a segment
+// of their own.
 func TestFullPackets(t *testing.T) {
 	const head = wire.HeaderLen + wire.DataLen
 	for _, c := range []struct {

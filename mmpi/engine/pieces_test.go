@@ -34,8 +34,9 @@ func (l *pieceLink) TryWrite(bufs ...[]byte) (int, error) {
 	return l.memLink.TryWrite(b[:(len(b)+1)/2])
 }
 
-// TestPieces: segments go out as pieces, one place at a time; what is written between them, in parts, stays whole; frames overtake a segment
-// that waits for a place; one that is too long for a piece goes as bytes.
+// TestPieces: segments go out as pieces, one place at a time; what is written between them, in
+// parts, stays whole; frames overtake a segment that waits for a place; one that is too long for a
+// piece goes as bytes.
 func TestPieces(t *testing.T) {
 	for _, segment := range []int{1000, 1300} {
 		t.Run(fmt.Sprint(segment), func(t *testing.T) {

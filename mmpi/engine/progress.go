@@ -9,12 +9,13 @@ import (
 // GiveWay instead of a time to sleep: give the core to other threads for a moment first.
 const GiveWay time.Duration = -1
 
-// Progress moves what can be moved: bytes to and from the links, native messages into posted receives, collectives. It
-// returns more than 0 if anything happened. When nothing does it sleeps on the links for up to block. Application
-// threads only.
+// Progress moves what can be moved: bytes to and from the links, native messages into posted
+// receives, collectives. It returns more than 0 if anything happened. When nothing does it sleeps
+// on the links for up to block. Application threads only.
 func (e *Engine) Progress(block time.Duration) int {
 	if block == GiveWay {
-		// Not in the program, where Go's monitor would see a thread that is long in foreign code and look for more of that every 20 µs.
+		// Not in the program, where Go's monitor would see a thread that is long in foreign code
+		// and look for more of that every 20 µs.
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
 	e.lock()
@@ -38,9 +39,9 @@ func (e *Engine) Progress(block time.Duration) int {
 	return n
 }
 
-// nap is how long to sleep while native MPI is waited for. A wait comes here only after it has spun and given way for as
-// long as that pays (cgo/libmmpi/request/wait.c, which has its own naps): then others need the core, and a sleeper is
-// scheduled sooner than one that has yielded.
+// nap is how long to sleep while native MPI is waited for. A wait comes here only after it has spun
+// and given way for as long as that pays (cgo/libmmpi/request/wait.c, which has its own naps): then
+// others need the core, and a sleeper is scheduled sooner than one that has yielded.
 func (e *Engine) nap() time.Duration {
 	if e.naps++; e.naps <= shortNaps {
 		return shortNap
@@ -61,7 +62,8 @@ func (e *Engine) advance() int {
 	return n
 }
 
-// await makes progress until cond (called with the lock held) or until the time is over; 0: no limit.
+// await makes progress until cond (called with the lock held) or until the time is over; 0: no
+// limit.
 func (e *Engine) await(limit time.Duration, what string, cond func() bool) error {
 	begin := time.Now()
 	for {

@@ -36,8 +36,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestIdle: the progress thread is idle where there is nothing to do, and a message finds it at once: the sender gets
-// its acknowledgement.
+// TestIdle: the progress thread is idle where there is nothing to do, and a message finds it at
+// once: the sender gets its acknowledgement.
 func TestIdle(t *testing.T) {
 	e, c := pairOf(t, false)
 	until := func(what string, over func() bool) {

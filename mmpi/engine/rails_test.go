@@ -225,8 +225,9 @@ func finishAll(t *testing.T, engines []*Engine, f func(e *Engine) error) {
 	wg.Wait()
 }
 
-// Everything that TestLiveRandom sends, over two and three rails. The first cluster has as many ranks as there are rails, so every rail is home to
-// the messages of some pair: what the others take of large ones depends on how busy the home is.
+// Everything that TestLiveRandom sends, over two and three rails. The first cluster has as many
+// ranks as there are rails, so every rail is home to the messages of some pair: what the others
+// take of large ones depends on how busy the home is.
 func TestRailsRandom(t *testing.T) {
 	for _, sizes := range [][]int{{2, 1, 2}, {3, 1, 2}} {
 		n := sizes[0]
@@ -244,7 +245,8 @@ func TestRailsRandom(t *testing.T) {
 	}
 }
 
-// exchangeWhileCut runs rounds of exchangeAll while cut, which ends a link somewhere, is called again and again; it returns how often.
+// exchangeWhileCut runs rounds of exchangeAll while cut, which ends a link somewhere, is called
+// again and again; it returns how often.
 func exchangeWhileCut(t *testing.T, engines []*Engine, seed uint64, cut func(r *rand.Rand)) (cuts int) {
 	t.Helper()
 	stop := make(chan struct{})
@@ -279,7 +281,8 @@ func exchangeWhileCut(t *testing.T, engines []*Engine, seed uint64, cut func(r *
 	return cuts
 }
 
-// The same while links are cut again and again, one at a time: nothing is lost, doubled or put out of order.
+// The same while links are cut again and again, one at a time: nothing is lost, doubled or put out
+// of order.
 func TestRailsCut(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -293,7 +296,8 @@ func TestRailsCut(t *testing.T) {
 	}
 }
 
-// stream sends large messages both ways between the first ranks of two clusters and checks every byte; each calls back.
+// stream sends large messages both ways between the first ranks of two clusters and checks every
+// byte; each calls back.
 func stream(e *Engine, c *Comm, messages, size int, each func(i int)) error {
 	other := 1 - e.world.Rank
 	for i := range messages {
@@ -333,7 +337,8 @@ func fill(b []byte, i, rank int) {
 	}
 }
 
-// One of two forwarders dies in the middle of a stream: it goes on at once; when the forwarder is there again it carries its share again.
+// One of two forwarders dies in the middle of a stream: it goes on at once; when the forwarder is
+// there again it carries its share again.
 func TestForwarderDiesAndReturns(t *testing.T) {
 	engines, proxies, forwarders := railed(t, 2, 1, 1)
 	var worst time.Duration
@@ -383,8 +388,9 @@ func TestRailsRankDies(t *testing.T) {
 	}
 }
 
-// What nobody can have sent ends the job although another forwarder is left: what came before may be wrong, too, without anybody's noticing. A transport that
-// notices by itself that it spoils things just ends the link.
+// What nobody can have sent ends the job although another forwarder is left: what came before may
+// be wrong, too, without anybody's noticing. A transport that notices by itself that it spoils
+// things just ends the link.
 func TestRailsBreach(t *testing.T) {
 	engines, proxies, _ := railed(t, 2, 1, 1)
 	proxies[0].spoil(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/jobenv"
 )
 
-// hopNet is clusters in a row with several forwarders between neighbours, each behind a proxy that ranks and other forwarders go through.
+// hopNet is clusters in a row with several forwarders between neighbours, each behind a proxy that
+// ranks and other forwarders go through.
 type hopNet struct {
 	job        jobenv.Job
 	sizes      []int
@@ -39,7 +40,8 @@ func (n *hopNet) join(t testing.TB) []*Engine {
 	return engines
 }
 
-// Everything that TestLiveRandom sends, with two forwarders side by side in one stage and in all: all of them carry, and all their jobs end well.
+// Everything that TestLiveRandom sends, with two forwarders side by side in one stage and in all:
+// all of them carry, and all their jobs end well.
 func TestRowsRandom(t *testing.T) {
 	for _, c := range []struct{ stages, jobs []int }{{[]int{2, 1}, []int{1, 1, 2}}, {[]int{2, 2}, []int{1, 1, 1, 1}}, {[]int{1, 3}, []int{3, 1, 1, 1}}} {
 		n := newHopNet(t, c.stages, 2, 1, 2)
@@ -65,7 +67,8 @@ func TestRowsRandom(t *testing.T) {
 	}
 }
 
-// Any one of the forwarders that stand side by side dies in the middle: nothing is lost, doubled or put out of order.
+// Any one of the forwarders that stand side by side dies in the middle: nothing is lost, doubled or
+// put out of order.
 func TestRowsForwarderDies(t *testing.T) {
 	for which, name := range []string{"a-b first", "a-b second", "b-c first", "b-c second"} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +113,8 @@ func allFail(t *testing.T, engines []*Engine, words ...string) {
 	}
 }
 
-// Without a whole row between two clusters everybody ends within seconds, with an error that says why, though some forwarders are left.
+// Without a whole row between two clusters everybody ends within seconds, with an error that says
+// why, though some forwarders are left.
 func TestRowsBroken(t *testing.T) {
 	for name, dead := range map[string][]int{"a stage": {0, 1}, "one of each row": {0, 3}} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write the transcripts anew")
 
-// Every testdata/*.txt is a script: lines that begin with "> " are commands, the others what they give. Commands:
+// Every testdata/*.txt is a script: lines that begin with "> " are commands, the others what they
+// give. Commands:
 //
 //	world 2 2 [eager=N] [window=N] [data=N] [segment=N]   sizes of the clusters
 //	comm RANK CONTEXT [r,r…]                     makes a communicator at one process (all ranks); "world" makes context 1 everywhere

@@ -15,7 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// pair joins two engines by one socket, without a forwarder between them and without background threads.
+// pair joins two engines by one socket, without a forwarder between them and without background
+// threads.
 func pair(t testing.TB) (e [2]*Engine, c [2]*Comm) { return pairOf(t, true) }
 
 func pairOf(t testing.TB, quiet bool) (e [2]*Engine, c [2]*Comm) {
@@ -95,8 +96,8 @@ func BenchmarkOneWay(b *testing.B) {
 	}
 }
 
-// Collectives of one communicator run in their order, nonblocking ones too, and overlap point to point. Clusters of one rank: native collectives are
-// not needed.
+// Collectives of one communicator run in their order, nonblocking ones too, and overlap point to
+// point. Clusters of one rank: native collectives are not needed.
 func TestCollectivesOverlap(t *testing.T) {
 	engines := live(t, 1, 1, 1)
 	var wg sync.WaitGroup

@@ -109,13 +109,15 @@ func exchange(t *testing.T, f *fabric, l [2]*placeLink, c []*Comm, kind, n int) 
 	}
 }
 
-// TestInPlace: large messages of the program are sent and received where they are, in parts; a receive is one part ahead. Others are copied.
+// TestInPlace: large messages of the program are sent and received where they are, in parts; a
+// receive is one part ahead. Others are copied.
 func TestInPlace(t *testing.T) {
 	f, l := zcopies(t, nil)
 	c := f.world(1)
 	n := 2*part + 1500
 	exchange(t, f, l, c, KindP2P, n)
-	// Segments of 1000 bytes: one lies across the border of the first part, the one at 8388000 across that of the second.
+	// Segments of 1000 bytes: one lies across the border of the first part, the one at 8388000
+	// across that of the second.
 	if want := []string{fmt.Sprintf("pin 0+%d", part), fmt.Sprintf("pin 4194000+%d", part), fmt.Sprintf("pin %d+%d", 4194000+part/1000*1000, n-4194000-part/1000*1000)}; !slices.Equal(l[0].told, want) || l[0].inPlace != n {
 		t.Errorf("sender: %q, want %q; %d of %d bytes in place", l[0].told, want, l[0].inPlace, n)
 	}
@@ -130,7 +132,8 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// TestNotInPlace: memory that cannot be made known is copied, and the user is told once; a link that cannot now is asked again.
+// TestNotInPlace: memory that cannot be made known is copied, and the user is told once; a link
+// that cannot now is asked again.
 func TestNotInPlace(t *testing.T) {
 	var warnings []string
 	f, l := zcopies(t, func(s string) { warnings = append(warnings, s) })

@@ -1,9 +1,10 @@
-// Package coll runs collectives: the algorithms of package collectives over messages between clusters (package pt2pt)
-// and native nonblocking collectives inside each. A communicator's collectives run one at a time, in the order in which
-// they were started, so that their native stages start in the same order in all processes.
+// Package coll runs collectives: the algorithms of package collectives over messages between
+// clusters (package pt2pt) and native nonblocking collectives inside each. A communicator's
+// collectives run one at a time, in the order in which they were started, so that their native
+// stages start in the same order in all processes.
 //
-// A Set is not safe for concurrent use: all is done with the engine's lock. All methods but Fail are for application
-// threads only.
+// A Set is not safe for concurrent use: all is done with the engine's lock. All methods but Fail
+// are for application threads only.
 package coll
 
 import (
@@ -18,8 +19,8 @@ import (
 
 // Native is what collectives ask of the cluster's own MPI library: see engine.Native.
 type Native interface {
-	// Coll starts a native nonblocking collective over the local part of the communicator; ranks and counts are local.
-	// op is not kept, its buffers are until the end.
+	// Coll starts a native nonblocking collective over the local part of the communicator; ranks
+	// and counts are local. op is not kept, its buffers are until the end.
 	Coll(comm *pt2pt.Comm, op *Operation) (token uint64, err error)
 	// CollTest reports whether it is over; then the token is dead.
 	CollTest(token uint64) (bool, error)
@@ -27,13 +28,13 @@ type Native interface {
 	ReduceLocal(in, inout []byte, count int, typ, op uint64) error
 }
 
-// Operation is one collective: of the program over a spanning communicator, or a native one over the local part. Type
-// and Operator are handles of the native library, for Native only.
+// Operation is one collective: of the program over a spanning communicator, or a native one over
+// the local part. Type and Operator are handles of the native library, for Native only.
 type Operation struct {
 	collectives.Args
 	Type, Operator uint64
-	// Skipped is how many collectives before it this process has done without the engine since the last one: those in
-	// which it was a leaf.
+	// Skipped is how many collectives before it this process has done without the engine since the
+	// last one: those in which it was a leaf.
 	Skipped uint32
 }
 
@@ -81,8 +82,9 @@ func New(ep *pt2pt.Endpoint, native Native, w *world.World, tuning collectives.T
 	return &Set{ep: ep, native: native, world: w, tuning: tuning}
 }
 
-// Start starts a collective; the cell is done when it is over in this process. Buffers belong to the engine until then;
-// counts and displacements too. Processes start the collectives of a communicator in the same order.
+// Start starts a collective; the cell is done when it is over in this process. Buffers belong to
+// the engine until then; counts and displacements too. Processes start the collectives of a
+// communicator in the same order.
 func (s *Set) Start(c *pt2pt.Comm, what Operation, cell *pt2pt.Cell) error {
 	if err := s.ep.Err(); err != nil {
 		return err
@@ -106,8 +108,8 @@ func (s *Set) Start(c *pt2pt.Comm, what Operation, cell *pt2pt.Cell) error {
 	return nil
 }
 
-// Leaf reports whether this process could do a collective by itself, without the engine, and what is to be done then;
-// see collectives.Leaf.
+// Leaf reports whether this process could do a collective by itself, without the engine, and what
+// is to be done then; see collectives.Leaf.
 func (s *Set) Leaf(c *pt2pt.Comm, what Operation) (collectives.Part, bool) {
 	return collectives.Leaf(s.queue(c).layout, what.Args, s.tuning)
 }
@@ -159,7 +161,8 @@ func (s *Set) layoutOf(c *pt2pt.Comm) *collectives.Layout {
 	return l
 }
 
-// Step goes on with the first collective of every communicator and returns how many steps were taken.
+// Step goes on with the first collective of every communicator and returns how many steps were
+// taken.
 func (s *Set) Step() (n int) {
 	if len(s.running) == 0 {
 		return 0

@@ -6,7 +6,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 )
 
-// What an algorithm does between clusters: messages whose tag is the number of the collective and the stage.
+// What an algorithm does between clusters: messages whose tag is the number of the collective and
+// the stage.
 
 // message is a send or receive of an algorithm.
 type message struct {

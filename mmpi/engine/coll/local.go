@@ -5,7 +5,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 )
 
-// What an algorithm does inside the cluster: native nonblocking collectives over the communicator's local part.
+// What an algorithm does inside the cluster: native nonblocking collectives over the communicator's
+// local part.
 
 // local is the native part.
 type local struct{ x *collective }
@@ -65,19 +66,24 @@ func (l local) Bcast(b []byte, root int) (collectives.Request, error) {
 }
 
 func (l local) Gatherv(send, recv []byte, counts, displs []int64, root int) (collectives.Request, error) {
-	return l.start(collectives.Args{Op: collectives.OpGatherv, Send: send, Recv: recv, RecvCounts: counts, RecvDispls: displs, Root: root})
+	return l.start(collectives.Args{Op: collectives.OpGatherv,
+		Send: send, Recv: recv, RecvCounts: counts, RecvDispls: displs, Root: root})
 }
 
 func (l local) Scatterv(send []byte, counts, displs []int64, recv []byte, root int) (collectives.Request, error) {
-	return l.start(collectives.Args{Op: collectives.OpScatterv, Send: send, SendCounts: counts, SendDispls: displs, Recv: recv, Root: root})
+	return l.start(collectives.Args{Op: collectives.OpScatterv,
+		Send: send, SendCounts: counts, SendDispls: displs, Recv: recv, Root: root})
 }
 
 func (l local) Allgatherv(send, recv []byte, counts, displs []int64) (collectives.Request, error) {
-	return l.start(collectives.Args{Op: collectives.OpAllgatherv, Send: send, Recv: recv, RecvCounts: counts, RecvDispls: displs})
+	return l.start(collectives.Args{Op: collectives.OpAllgatherv,
+		Send: send, Recv: recv, RecvCounts: counts, RecvDispls: displs})
 }
 
-func (l local) Alltoallv(send []byte, scounts, sdispls []int64, recv []byte, rcounts, rdispls []int64) (collectives.Request, error) {
-	return l.start(collectives.Args{Op: collectives.OpAlltoallv, Send: send, SendCounts: scounts, SendDispls: sdispls, Recv: recv, RecvCounts: rcounts, RecvDispls: rdispls})
+func (l local) Alltoallv(send []byte, scounts, sdispls []int64,
+	recv []byte, rcounts, rdispls []int64) (collectives.Request, error) {
+	return l.start(collectives.Args{Op: collectives.OpAlltoallv,
+		Send: send, SendCounts: scounts, SendDispls: sdispls, Recv: recv, RecvCounts: rcounts, RecvDispls: rdispls})
 }
 
 func (l local) Reduce(send, recv []byte, count int, root int) (collectives.Request, error) {

@@ -8,7 +8,8 @@ import (
 // ErrScattered: an arrival in more pieces than any honest sender makes.
 var ErrScattered = errors.New("flow: segments too scattered")
 
-// Cover says which bytes of a message have landed; the zero value is none. Segments that come in order take no memory.
+// Cover says which bytes of a message have landed; the zero value is none. Segments that come in
+// order take no memory.
 type Cover struct {
 	front int64  // all before this have landed
 	ahead []span // what has landed after it: in order, apart from each other and from front

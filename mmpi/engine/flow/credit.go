@@ -1,5 +1,6 @@
-// Package flow has the bookkeeping of one flow, everything from one virtual rank to another: credit,
-// sequence and acknowledgement. It does no I/O, knows no frames and is not safe for concurrent use.
+// Package flow has the bookkeeping of one flow, everything from one virtual rank to another:
+// credit, sequence and acknowledgement. It does no I/O, knows no frames and is not safe for
+// concurrent use.
 package flow
 
 import (
@@ -34,7 +35,8 @@ func (b *Budget) Take(n uint64) bool {
 	return true
 }
 
-// Raise takes a limit that was heard; an old one changes nothing. It reports whether there is more now.
+// Raise takes a limit that was heard; an old one changes nothing. It reports whether there is more
+// now.
 func (b *Budget) Raise(limit uint64) bool {
 	if limit <= b.limit {
 		return false
@@ -43,7 +45,8 @@ func (b *Budget) Raise(limit uint64) bool {
 	return true
 }
 
-// Grant is the receiver's end of a credit window. received ≤ told ≤ consumed + window, and consumed ≤ received.
+// Grant is the receiver's end of a credit window. received ≤ told ≤ consumed + window, and consumed
+// ≤ received.
 type Grant struct {
 	received uint64
 	consumed uint64
@@ -89,7 +92,8 @@ func (g *Grant) Limit() uint64 {
 	return g.told
 }
 
-// Due reports whether so much is free again that telling the sender is worth a frame: a quarter of the window.
+// Due reports whether so much is free again that telling the sender is worth a frame: a quarter of
+// the window.
 func (g *Grant) Due() bool { return g.consumed+g.window >= g.told+g.window/4 }
 
 // Owed reports whether the sender knows less than it may send.

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A sender that never exceeds its budget never overruns, never sees the window wider than granted, and gets going again.
+// A sender that never exceeds its budget never overruns, never sees the window wider than granted,
+// and gets going again.
 func TestCreditRandom(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))

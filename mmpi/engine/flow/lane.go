@@ -12,8 +12,8 @@ type Segment struct {
 	Bytes   int
 }
 
-// Lane is the sender's end of a flow's large messages over one rail: what is on its way, to be replayed if the rail is lost, and how fast
-// it goes. An epoch is the time between two losses.
+// Lane is the sender's end of a flow's large messages over one rail: what is on its way, to be
+// replayed if the rail is lost, and how fast it goes. An epoch is the time between two losses.
 type Lane struct {
 	epoch uint16
 	sent  uint64    // bytes of this epoch
@@ -45,7 +45,8 @@ func (l *Lane) Send(s Segment, now time.Duration) {
 	l.out = append(l.out, s)
 }
 
-// Landed takes an acknowledgement: the payload landed since the epoch began. One of another epoch changes nothing.
+// Landed takes an acknowledgement: the payload landed since the epoch began. One of another epoch
+// changes nothing.
 func (l *Lane) Landed(epoch uint16, bytes uint64, now time.Duration) error {
 	if epoch != l.epoch || bytes <= l.acked {
 		return nil
@@ -101,7 +102,8 @@ func (a *Arrivals) Tell() (epoch uint16, landed uint64) {
 	return a.epoch, a.landed
 }
 
-// Share is how much of a window a lane may fill: in proportion to its rate, those not known counting as the mean of the known.
+// Share is how much of a window a lane may fill: in proportion to its rate, those not known
+// counting as the mean of the known.
 func Share(window int, lane *Lane, all []*Lane) int {
 	sum, known := 0.0, 0
 	for _, l := range all {

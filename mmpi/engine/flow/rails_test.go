@@ -57,7 +57,8 @@ func TestCoverBounded(t *testing.T) {
 	}
 }
 
-// What is not acknowledged when a lane is lost comes back, and no more; old acknowledgements change nothing then.
+// What is not acknowledged when a lane is lost comes back, and no more; old acknowledgements change
+// nothing then.
 func TestLane(t *testing.T) {
 	l := NewLane()
 	for i := range 5 {

@@ -12,13 +12,14 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
-// A direct link leads to one process of another cluster without a forwarder: one of the two is on a zipper node, or a
-// zipper node's kernel passes it on. It is a rail that only this pair's frames take, and all of them while it is up.
-// When it is lost they go through the forwarder, as what a lost rail carried does; the end that dialled it opens it
-// again. That a pair can have one is known to both from the start, so both are ready for frames that overtake each
-// other.
+// A direct link leads to one process of another cluster without a forwarder: one of the two is on a
+// zipper node, or a zipper node's kernel passes it on. It is a rail that only this pair's frames
+// take, and all of them while it is up. When it is lost they go through the forwarder, as what a
+// lost rail carried does; the end that dialled it opens it again. That a pair can have one is known
+// to both from the start, so both are ready for frames that overtake each other.
 
-// Opener opens the link to a process that can be reached directly; nil: that process does so, and DirectUp is called.
+// Opener opens the link to a process that can be reached directly; nil: that process does so, and
+// DirectUp is called.
 type Opener func(ctx context.Context) (transport.Link, error)
 
 // directState is what direct links have in common.
@@ -60,8 +61,8 @@ func (s *Set) addDirect(openers map[int]Opener) error {
 	return nil
 }
 
-// DirectUp takes a link to another process into use, in place of the one before; false: the set does not want it any
-// more. The caller does not have the lock.
+// DirectUp takes a link to another process into use, in place of the one before; false: the set
+// does not want it any more. The caller does not have the lock.
 func (s *Set) DirectUp(rank int, l transport.Link) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -80,7 +81,8 @@ func (s *Set) DirectUp(rank int, l transport.Link) bool {
 	return true
 }
 
-// stepDirect reads and writes direct links once. Which of many have something to read is asked with one system call.
+// stepDirect reads and writes direct links once. Which of many have something to read is asked with
+// one system call.
 func (s *Set) stepDirect() (n int) {
 	direct := s.rails[len(s.forwarders):]
 	if len(direct) <= fewDirect {
@@ -116,9 +118,9 @@ func (d *directState) news(r *rail, err error) {
 	}
 }
 
-// AwaitDirect waits until all pairs that can have a direct link have it or have failed to make it once; those that do
-// not are in the error. It never waits longer than ctx lasts. What is late is taken into use whenever it comes. The
-// caller does not have the lock.
+// AwaitDirect waits until all pairs that can have a direct link have it or have failed to make it
+// once; those that do not are in the error. It never waits longer than ctx lasts. What is late is
+// taken into use whenever it comes. The caller does not have the lock.
 func (s *Set) AwaitDirect(ctx context.Context) error {
 	for {
 		missing, open := s.missingDirect()
@@ -159,5 +161,6 @@ func (s *Set) missingDirect() (err error, open bool) {
 	if n := len(ranks) - 1; n > 0 {
 		more = fmt.Sprintf(" (and with %d more)", n)
 	}
-	return fmt.Errorf("no direct link with rank %d%s: %s; messages go through the forwarder meanwhile", ranks[0], more, why), open
+	return fmt.Errorf("no direct link with rank %d%s: %s; messages go through the forwarder meanwhile",
+		ranks[0], more, why), open
 }

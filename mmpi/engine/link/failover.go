@@ -15,10 +15,12 @@ import (
 // A rail that is lost:
 //
 //  1. Bytes that are no frame end the job, and so does the loss of the only rail (lost).
-//  2. Else it is taken out of use (railDown) and, unless it is not wanted back, opened again (redial.go).
-//  3. What it carried goes over the others (laneDown, resend): segments not known to have landed, sequenced frames not
-//     acknowledged. Credit and acknowledgement are said again.
-//  4. A forwarder that loses another rank's link says so (forwarderSays): the same for that peer alone.
+//  2. Else it is taken out of use (railDown) and, unless it is not wanted back, opened again
+//     (redial.go).
+//  3. What it carried goes over the others (laneDown, resend): segments not known to have landed,
+//     sequenced frames not acknowledged. Credit and acknowledgement are said again.
+//  4. A forwarder that loses another rank's link says so (forwarderSays): the same for that peer
+//     alone.
 //  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable).
 
 // failover is what is known of losses.
@@ -31,7 +33,8 @@ type failover struct {
 	looked           bool                  // whether all forwarders have come
 }
 
-// lost sees to a rail that has failed: without another one, or if it was the fault of what came over it, the job ends.
+// lost sees to a rail that has failed: without another one, or if it was the fault of what came
+// over it, the job ends.
 func (v *failover) lost(r *rail, err error) {
 	s := v.set
 	if errors.Is(err, io.EOF) {
@@ -50,9 +53,9 @@ func (v *failover) lost(r *rail, err error) {
 	}
 }
 
-// railDown takes a lost rail out of use. What it carried goes over the others: sequenced frames not acknowledged,
-// segments not known to have landed; receivers drop what they have. A frame whose payload was arriving is begun anew by
-// its copy (Peer.delivering).
+// railDown takes a lost rail out of use. What it carried goes over the others: sequenced frames not
+// acknowledged, segments not known to have landed; receivers drop what they have. A frame whose
+// payload was arriving is begun anew by its copy (Peer.delivering).
 func (v *failover) railDown(r *rail, reason string) {
 	s := v.set
 	if r.peer == nil {
@@ -96,7 +99,8 @@ func (r *rail) laneDown(p *Peer) {
 	l := &p.lanes[r.index]
 	l.enrolled = false
 	if seg := &r.seg; seg.active && seg.peer == p && seg.src != nil {
-		// The link lives and must have the whole frame, but the peer will not get it: the replay counts.
+		// The link lives and must have the whole frame, but the peer will not get it: the replay
+		// counts.
 		src, first := seg.src, seg.first
 		seg.detach()
 		if first {
@@ -107,8 +111,8 @@ func (r *rail) laneDown(p *Peer) {
 	p.resend(r)
 }
 
-// resend gives frames that a rail carried (nil: that found none) to a rail that reaches the peer, and says again what
-// is not repeated: credit and acknowledgement.
+// resend gives frames that a rail carried (nil: that found none) to a rail that reaches the peer,
+// and says again what is not repeated: credit and acknowledgement.
 func (p *Peer) resend(from *rail) {
 	to := p.rail()
 	for n := p.retained.First(); n != nil; n = n.Next() {
@@ -157,7 +161,8 @@ func (v *failover) forwarderSays(r *rail, x wire.RailState) error {
 	return nil
 }
 
-// purge takes a peer's frames and turns from a rail that lives. A frame that is half written goes on as a copy.
+// purge takes a peer's frames and turns from a rail that lives. A frame that is half written goes
+// on as a copy.
 func (r *rail) purge(p *Peer) {
 	old := r.queue
 	r.queue, r.unsent = list.List[*Frame]{}, 0
@@ -272,8 +277,9 @@ func (v *failover) abortJob(cause int, reason string) {
 	s.upper.Fatal(fault.Link, 1, reason)
 }
 
-// giveWay lets the cluster's own launcher end this process when the cause is a rank of the same cluster: it knows the
-// exit status. It sleeps for Limits.Grace with the lock: nothing else is to happen any more.
+// giveWay lets the cluster's own launcher end this process when the cause is a rank of the same
+// cluster: it knows the exit status. It sleeps for Limits.Grace with the lock: nothing else is to
+// happen any more.
 func (v *failover) giveWay(cause int) {
 	s := v.set
 	if first, end := s.world.Mine(); cause != s.world.Rank && cause >= first && cause < end {

@@ -13,7 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// fakeUpper clears every send at once: its bytes are all that links see. The sender is told of the end by the test.
+// fakeUpper clears every send at once: its bytes are all that links see. The sender is told of the
+// end by the test.
 type fakeUpper struct {
 	set     *Set
 	sources map[uint64]*Source

@@ -8,8 +8,8 @@ import (
 // Finish has links that come from now on refused, and losses no longer matter.
 func (s *Set) Finish() { s.failover.finishing = true }
 
-// SayBye ends the links cleanly. An acknowledgement that may go down with a rail is repeated on the others: nobody is
-// here to do it later.
+// SayBye ends the links cleanly. An acknowledgement that may go down with a rail is repeated on the
+// others: nobody is here to do it later.
 func (s *Set) SayBye() {
 	s.Finish()
 	for _, r := range s.rails {
@@ -47,7 +47,8 @@ func (s *Set) SayAbort(status, rank int, reason string) {
 	}
 }
 
-// Drain writes what the links take; a link that fails is of no use any more. blocked: they take nothing now.
+// Drain writes what the links take; a link that fails is of no use any more. blocked: they take
+// nothing now.
 func (s *Set) Drain() (blocked bool) {
 	blocked = true
 	for _, r := range s.rails {

@@ -5,7 +5,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Frame is an outgoing frame other than Data, in memory of its own. Sequenced ones are retained until acknowledged.
+// Frame is an outgoing frame other than Data, in memory of its own. Sequenced ones are retained
+// until acknowledged.
 type Frame struct {
 	Buf []byte // header, body, payload; pooled
 
@@ -20,8 +21,9 @@ type Frame struct {
 	kept       list.Node[*Frame] // among a peer's retained frames
 }
 
-// NewFrame starts a frame to the peer: the header is written, with room for body and payload, which the caller appends
-// to Buf. Then Send has to be called with it, before another NewFrame to the peer.
+// NewFrame starts a frame to the peer: the header is written, with room for body and payload, which
+// the caller appends to Buf. Then Send has to be called with it, before another NewFrame to the
+// peer.
 func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
 	return p.newFrame(t, flags, 1, body, payload)
 }
@@ -29,7 +31,8 @@ func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
 func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload int) *Frame {
 	s := p.set
 	f := s.takeFrame(wire.HeaderLen + body + payload)
-	h := wire.Header{Type: t, Flags: flags, Epoch: epoch, Length: uint32(body + payload), Src: uint32(s.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}
+	h := wire.Header{Type: t, Flags: flags, Epoch: epoch, Length: uint32(body + payload),
+		Src: uint32(s.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}
 	if t.Sequenced() {
 		h.Seq = p.numbers.Next()
 	}
@@ -38,8 +41,8 @@ func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload in
 	return f
 }
 
-// Send gives a frame to a rail that reaches the peer; Set.Flush puts it on the link. If there is none now, sequenced
-// frames wait for one; what others say is said again then.
+// Send gives a frame to a rail that reaches the peer; Set.Flush puts it on the link. If there is
+// none now, sequenced frames wait for one; what others say is said again then.
 func (p *Peer) Send(f *Frame) {
 	if f.seq != 0 {
 		p.retained.Push(&f.kept)

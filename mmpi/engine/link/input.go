@@ -11,11 +11,11 @@ import (
 
 // The reading side of a rail, all on the thread that has the lock:
 //
-//  1. Heads of frames are cut from the rail's buffer; while segments come they are read by themselves, so that payload
-//     is never copied.
+//  1. Heads of frames are cut from the rail's buffer; while segments come they are read by
+//     themselves, so that payload is never copied.
 //  2. A frame between the two ends of the link is handled here (control).
-//  3. Of a frame from another rank reorder.go says where its payload goes: into the receive that it is for, into a
-//     buffer, or nowhere.
+//  3. Of a frame from another rank reorder.go says where its payload goes: into the receive that it
+//     is for, into a buffer, or nowhere.
 //  4. The payload is read to there, straight from the link but for what the buffer has already.
 //  5. When it is in place landed is called, and the next frame has its turn.
 
@@ -118,7 +118,8 @@ func (r *rail) read() (moved int, err error) {
 	return moved, nil
 }
 
-// frame handles the next frame but for its payload, if its head is there, and returns the bytes used.
+// frame handles the next frame but for its payload, if its head is there, and returns the bytes
+// used.
 func (r *rail) frame() (int, error) {
 	in := &r.in
 	b := in.buf[in.r:in.w]
@@ -199,7 +200,8 @@ func (r *rail) control(h wire.Header, body []byte) error {
 	return nil
 }
 
-// abortReason is what the rank says that is told of the end; a reason that a rank is the cause of names that rank.
+// abortReason is what the rank says that is told of the end; a reason that a rank is the cause of
+// names that rank.
 func abortReason(a wire.Abort) string {
 	if a.Rank == wire.Nobody {
 		return fmt.Sprintf("job ended by the forwarder: %s", a.Reason)

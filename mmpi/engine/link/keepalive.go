@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Tick does what has to be done from time to time: acknowledgements that found no frame to ride on, pings, and the end
-// of what was silent or out of reach for too long.
+// Tick does what has to be done from time to time: acknowledgements that found no frame to ride on,
+// pings, and the end of what was silent or out of reach for too long.
 func (s *Set) Tick(now time.Duration) {
 	if s.ended {
 		return
@@ -39,8 +39,8 @@ func (s *Set) Tick(now time.Duration) {
 	s.Flush()
 }
 
-// patience is how long a ping may go unanswered. The last way out is not given up soon while the network still reaches
-// the other host: the process there is stopped, or waits for a core.
+// patience is how long a ping may go unanswered. The last way out is not given up soon while the
+// network still reaches the other host: the process there is stopped, or waits for a core.
 func (r *rail) patience() time.Duration {
 	s := r.set
 	another := r.tracked() && slices.ContainsFunc(s.forwarders, func(o *rail) bool { return o != r && o.linked() })

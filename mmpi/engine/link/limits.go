@@ -21,32 +21,36 @@ type Limits struct {
 // MaxRails bounds the forwarders of a job.
 const MaxRails = 16
 
-// Defaults of Limits. The window is a share of what a receiver takes from all at once (pt2pt.Limits).
+// Defaults of Limits. The window is a share of what a receiver takes from all at once
+// (pt2pt.Limits).
 const (
-	// DefaultSegment is the payload of a Data frame, in bytes. Default 128 KiB. Trades the wait of what comes behind
-	// a segment, in a forwarder that stores it, against headers and turns. Measured: docs/measurements.md.
+	// DefaultSegment is the payload of a Data frame, in bytes. Default 128 KiB. Trades the wait of
+	// what comes behind a segment, in a forwarder that stores it, against headers and turns.
+	// Measured: docs/measurements.md.
 	DefaultSegment = wire.SegmentSize
 
-	// MaxDataWindow bounds a pair's window of segments, in bytes. Default 4 MiB, MinDataWindow at least. Trades memory
-	// of forwarders against bandwidth where the round trip is long.
+	// MaxDataWindow bounds a pair's window of segments, in bytes. Default 4 MiB, MinDataWindow at
+	// least. Trades memory of forwarders against bandwidth where the round trip is long.
 	MaxDataWindow = 4 << 20
 
-	// MinDataWindow is the least window of segments of a pair, in bytes. Default 256 KiB: two segments.
+	// MinDataWindow is the least window of segments of a pair, in bytes. Default 256 KiB: two
+	// segments.
 	MinDataWindow = 256 << 10
 
 	// DefaultPing is the silence after which a link is pinged, in nanoseconds. Default 2 s.
 	DefaultPing = 2 * time.Second
 
-	// DefaultSilence is the time without an answer after which a link is lost, in nanoseconds. Default 6 s. Trades
-	// how soon a cut network is noticed against links that are lost because a host is slow.
+	// DefaultSilence is the time without an answer after which a link is lost, in nanoseconds.
+	// Default 6 s. Trades how soon a cut network is noticed against links that are lost because a
+	// host is slow.
 	DefaultSilence = 6 * time.Second
 
-	// DefaultLastWay is DefaultSilence for the only way out, in nanoseconds. Default 1 min: the process at the other
-	// end is stopped, or waits for a core.
+	// DefaultLastWay is DefaultSilence for the only way out, in nanoseconds. Default 1 min: the
+	// process at the other end is stopped, or waits for a core.
 	DefaultLastWay = time.Minute
 
-	// DefaultNoRail is how long a job goes on without any rail, in nanoseconds. Default 10 s. Trades surviving the
-	// restart of a forwarder against a job that hangs.
+	// DefaultNoRail is how long a job goes on without any rail, in nanoseconds. Default 10 s.
+	// Trades surviving the restart of a forwarder against a job that hangs.
 	DefaultNoRail = 10 * time.Second
 )
 
@@ -54,63 +58,65 @@ const (
 	// inputSize is the buffer of a rail that frames are cut from, in bytes. Default 64 KiB.
 	inputSize = 64 << 10
 
-	// turnSize is what a rail writes or reads before the other direction, or another rail, has its turn, in bytes.
-	// Default 1 MiB; with several rails two segments.
+	// turnSize is what a rail writes or reads before the other direction, or another rail, has its
+	// turn, in bytes. Default 1 MiB; with several rails two segments.
 	turnSize = 1 << 20
 
 	// batch is how many frames go into one vectored write. Default 16.
 	batch = 16
 
-	// longSegment is how many times as long as others segments of direct links, and of fast flows, are. Default 4.
-	// Measured: docs/measurements.md.
+	// longSegment is how many times as long as others segments of direct links, and of fast flows,
+	// are. Default 4. Measured: docs/measurements.md.
 	longSegment = wire.LongSegment
 
-	// longFor is the time that a longer segment takes at most, as fast as its flow is, in nanoseconds. Default 100 µs:
-	// a forwarder stores it whole and nothing overtakes it.
+	// longFor is the time that a longer segment takes at most, as fast as its flow is, in
+	// nanoseconds. Default 100 µs: a forwarder stores it whole and nothing overtakes it.
 	longFor = 100 * time.Microsecond
 
-	// longShare: a longer segment is no more than one of so many parts of what is left. Default 16: nothing goes out of
-	// the forwarder before the first is there.
+	// longShare: a longer segment is no more than one of so many parts of what is left. Default 16:
+	// nothing goes out of the forwarder before the first is there.
 	longShare = 16
 
-	// pipeSize is the pipe of spliced segments, in bytes. Default 1 MiB: a place for each page of the longest segment
-	// and of its head.
+	// pipeSize is the pipe of spliced segments, in bytes. Default 1 MiB: a place for each page of
+	// the longest segment and of its head.
 	pipeSize = 1 << 20
 
-	// part is how much of a message is registered with a link at a time, in bytes. Default 4 MiB. Trades the memory
-	// that is pinned, and the time that takes, against how often it is done.
+	// part is how much of a message is registered with a link at a time, in bytes. Default 4 MiB.
+	// Trades the memory that is pinned, and the time that takes, against how often it is done.
 	part = 4 << 20
 
 	// partsAhead is how many parts of a receive are registered at a time. Default 2.
 	partsAhead = 2
 
-	// minOnWay is how many segments a lane may always have on its way. Default 4: what keeps a slow rail measured.
+	// minOnWay is how many segments a lane may always have on its way. Default 4: what keeps a slow
+	// rail measured.
 	minOnWay = 4
 
-	// landedEvery is what may stay unacknowledged on a lane, in bytes. Default 256 KiB. Trades frames against what is
-	// sent again after a loss.
+	// landedEvery is what may stay unacknowledged on a lane, in bytes. Default 256 KiB. Trades
+	// frames against what is sent again after a loss.
 	landedEvery = 256 << 10
 
-	// ackEvery is how many sequenced frames may stay unacknowledged without waiting for something to carry the
-	// acknowledgement. Default 64. Trades frames against what a sender keeps.
+	// ackEvery is how many sequenced frames may stay unacknowledged without waiting for something
+	// to carry the acknowledgement. Default 64. Trades frames against what a sender keeps.
 	ackEvery = 64
 
-	// fewDirect is how many direct links are read one by one. Default 2; of more, one system call asks which are ready.
+	// fewDirect is how many direct links are read one by one. Default 2; of more, one system call
+	// asks which are ready.
 	fewDirect = 2
 
-	// firstRedial is the pause after the first attempt to open a link again, in nanoseconds. Default 50 ms, doubled up
-	// to maxRedial.
+	// firstRedial is the pause after the first attempt to open a link again, in nanoseconds.
+	// Default 50 ms, doubled up to maxRedial.
 	firstRedial = 50 * time.Millisecond
 
 	// maxRedial is the longest pause between two attempts, in nanoseconds. Default 2 s.
 	maxRedial = 2 * time.Second
 
-	// deadAfter is how long a rank may be without any link while no link that is lost can come back, in nanoseconds.
-	// Default 1 s: it is dead, most likely.
+	// deadAfter is how long a rank may be without any link while no link that is lost can come
+	// back, in nanoseconds. Default 1 s: it is dead, most likely.
 	deadAfter = time.Second
 
-	// lateAfter is when the user is told of a forwarder that has not been there since the start, in nanoseconds.
-	// Default 3 s: the pieces of a job may start in any order.
+	// lateAfter is when the user is told of a forwarder that has not been there since the start, in
+	// nanoseconds. Default 3 s: the pieces of a job may start in any order.
 	lateAfter = 3 * time.Second
 
 	// poolKeep is how much a Pool keeps for later, in bytes. Default 16 MiB.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What the user is told of a job's several forwarders while the job goes on without one: else only its speed would
-// tell. The first rank of each cluster does.
+// What the user is told of a job's several forwarders while the job goes on without one: else only
+// its speed would tell. The first rank of each cluster does.
 
 func (v *failover) tellLost(r *rail, why string) {
 	s := v.set

@@ -9,12 +9,14 @@ import (
 
 // The writing side of a rail, all on the thread that has the lock:
 //
-//  1. Frames that wait go out together, up to batch in one vectored write, behind the segment that is half written.
-//  2. When no frame waits the next peer has its turn for a segment (nextSegment): lost bytes first, then new ones.
-//  3. The segment's payload is the program's buffer: it is written from there, spliced from there (splice.go), or sent
-//     as one piece by an adapter (piece, zcopy.go).
-//  4. What is written is accounted for: frames that are not retained are free again, the Source of a segment is told
-//     (Upper.Written) when its last byte is in the link.
+//  1. Frames that wait go out together, up to batch in one vectored write, behind the segment that
+//     is half written.
+//  2. When no frame waits the next peer has its turn for a segment (nextSegment): lost bytes first,
+//     then new ones.
+//  3. The segment's payload is the program's buffer: it is written from there, spliced from there
+//     (splice.go), or sent as one piece by an adapter (piece, zcopy.go).
+//  4. What is written is accounted for: frames that are not retained are free again, the Source of
+//     a segment is told (Upper.Written) when its last byte is in the link.
 //  5. Nothing blocks: when the link takes no more the rail is blocked until there is room.
 
 // segment is one Data frame on its way into the link.
@@ -87,10 +89,12 @@ func (r *rail) write() (moved int, err error) {
 	return moved, nil
 }
 
-// whole reports whether the segment at hand goes out as one piece. While there is no room for it frames overtake it.
+// whole reports whether the segment at hand goes out as one piece. While there is no room for it
+// frames overtake it.
 func (r *rail) whole() bool {
 	s := &r.seg
-	return s.active && r.lender != nil && len(s.head) == wire.HeaderLen+wire.DataLen && len(s.head)+len(s.data) <= r.lender.MaxPiece()
+	return s.active && r.lender != nil && len(s.head) == wire.HeaderLen+wire.DataLen &&
+		len(s.head)+len(s.data) <= r.lender.MaxPiece()
 }
 
 // wrote accounts for n bytes that the link took, in the order of write's list.
@@ -140,8 +144,9 @@ func (r *rail) nextSegment() {
 		if src == nil {
 			continue // Credit, Landed or another Source brings it back
 		}
-		h := wire.Header{Type: wire.TypeData, Epoch: p.lanes[r.index].out.Epoch(), Length: uint32(wire.DataLen + what.Bytes),
-			Src: uint32(r.set.world.Rank), Dst: uint32(p.Rank), Ack: p.order.Ack()}
+		h := wire.Header{Type: wire.TypeData, Epoch: p.lanes[r.index].out.Epoch(),
+			Length: uint32(wire.DataLen + what.Bytes), Src: uint32(r.set.world.Rank), Dst: uint32(p.Rank),
+			Ack: p.order.Ack()}
 		d := wire.Data{Receiver: src.Receiver, Offset: uint64(what.Offset)}
 		s := &r.seg
 		s.active, s.peer, s.src, s.offset, s.first = true, p, src, what.Offset, first
@@ -160,7 +165,8 @@ func (r *rail) dropSegment() {
 	s.active, s.spliced, s.peer, s.src, s.data = false, false, nil, nil, nil
 }
 
-// enroll gives a peer a place in the bulk ring if it has something to send; credit is seen to at its turn.
+// enroll gives a peer a place in the bulk ring if it has something to send; credit is seen to at
+// its turn.
 func (r *rail) enroll(p *Peer) {
 	l := &p.lanes[r.index]
 	if (!p.bulk.Empty() || len(p.replay) > 0) && !l.enrolled && r.carries(p) && !(r.seg.active && r.seg.peer == p) {
@@ -169,7 +175,8 @@ func (r *rail) enroll(p *Peer) {
 	}
 }
 
-// detach makes what is left of the segment independent of its Source, whose buffer may soon be the program's again.
+// detach makes what is left of the segment independent of its Source, whose buffer may soon be the
+// program's again.
 func (s *segment) detach() {
 	s.data = append([]byte(nil), s.data...)
 	s.src = nil

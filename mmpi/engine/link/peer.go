@@ -48,8 +48,8 @@ func (s *Set) Peer(rank int) *Peer {
 	p := s.peers[rank]
 	if p == nil {
 		window := uint64(s.limit.DataWindow)
-		p = &Peer{Rank: rank, Ahead: s.limit.EarlyWindow, set: s, preferred: s.preferredRail(rank), lanes: make([]lane, s.slots),
-			dataOut: flow.NewBudget(window), dataIn: flow.NewGrant(window)}
+		p = &Peer{Rank: rank, Ahead: s.limit.EarlyWindow, set: s, preferred: s.preferredRail(rank),
+			lanes: make([]lane, s.slots), dataOut: flow.NewBudget(window), dataIn: flow.NewGrant(window)}
 		for i := range p.lanes {
 			p.lanes[i].out = flow.NewLane()
 		}
@@ -58,14 +58,15 @@ func (s *Set) Peer(rank int) *Peer {
 	return p
 }
 
-// several reports whether more than one rail may lead to the peer: then frames may overtake each other, and come twice.
+// several reports whether more than one rail may lead to the peer: then frames may overtake each
+// other, and come twice.
 func (p *Peer) several() bool { return p.set.multi || p.direct != nil }
 
 // sendAck tells the peer what we have taken.
 func (p *Peer) sendAck() { p.Send(p.NewFrame(wire.TypeAck, 0, 0, 0)) }
 
-// delivered counts a sequenced frame as handled, and sees that it is acknowledged in time: by the next frame to that
-// peer, after ackEvery frames, or by the next tick.
+// delivered counts a sequenced frame as handled, and sees that it is acknowledged in time: by the
+// next frame to that peer, after ackEvery frames, or by the next tick.
 func (p *Peer) delivered() {
 	p.order.Take()
 	if p.order.Untold() >= ackEvery {

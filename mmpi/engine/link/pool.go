@@ -2,7 +2,8 @@ package link
 
 import "math/bits"
 
-// Pool keeps byte buffers by size class, so that the steady path allocates nothing. Not safe for concurrent use.
+// Pool keeps byte buffers by size class, so that the steady path allocates nothing. Not safe for
+// concurrent use.
 type Pool struct {
 	free [poolClasses][][]byte
 	kept int // bytes in free

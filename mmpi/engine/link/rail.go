@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// rail is a link to a forwarder, or to one other process (direct.go), with what waits to go out and the frame that is
-// coming in.
+// rail is a link to a forwarder, or to one other process (direct.go), with what waits to go out and
+// the frame that is coming in.
 type rail struct {
 	set    *Set
 	state  railState
@@ -56,12 +56,18 @@ type rail struct {
 type railState uint8
 
 const (
-	down     railState = iota // no link, and this end opens none. Nothing is read or written; frames take other rails
-	dialling                  // as down, but a goroutine tries to open the link
-	up                        // frames go both ways
-	byeSent                   // Bye is sent, ByeAck is still to come: reads and writes go on, nobody pings
-	leaving                   // direct: the other process is through; no new frames for it, the link is not opened again
-	closed                    // the good-byes are over: nothing is read, what is queued still goes out while the link is there
+	// No link, and this end opens none. Nothing is read or written; frames take other rails.
+	down railState = iota
+	// As down, but a goroutine tries to open the link.
+	dialling
+	// Frames go both ways.
+	up
+	// Bye is sent, ByeAck is still to come: reads and writes go on, nobody pings.
+	byeSent
+	// Direct: the other process is through. No new frames for it; the link is not opened again.
+	leaving
+	// The good-byes are over: nothing is read, what is queued goes out while the link is there.
+	closed
 )
 
 var railStateNames = [...]string{"down", "dialling", "up", "byeSent", "leaving", "closed"}
@@ -111,7 +117,8 @@ func (r *rail) linked() bool { return r.state >= up && r.link != nil }
 // open reports whether frames for others may be put on the rail.
 func (r *rail) open() bool { return r.state == up || r.state == byeSent }
 
-// tracked reports whether segments over this rail are acknowledged, because the job goes on when it is lost.
+// tracked reports whether segments over this rail are acknowledged, because the job goes on when it
+// is lost.
 func (r *rail) tracked() bool { return r.set.multi || r.peer != nil }
 
 // attach gives the rail its link, which may be nil.

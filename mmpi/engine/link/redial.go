@@ -6,7 +6,8 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
-// reconnect has a goroutine of its own open the rail's link again, until it is there or the set is closed.
+// reconnect has a goroutine of its own open the rail's link again, until it is there or the set is
+// closed.
 func (v *failover) reconnect(r *rail) {
 	s := v.set
 	redial := r.redial

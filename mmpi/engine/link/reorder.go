@@ -11,11 +11,14 @@ import (
 // A frame from another rank, from its head to its handling:
 //
 //  1. Its ranks are checked, and its acknowledgement frees what is retained for it.
-//  2. Segments and their acknowledgements have no order: sink.go, source.go. Credit has none either: Upper.Frame.
-//  3. A sequenced frame whose turn it is goes to Upper.Frame. While its payload comes it is Peer.delivering.
-//  4. One ahead of its turn is kept whole until then (readAhead, keep, catchUp); one that was delivered is dropped.
-//  5. After a loss a second copy of the one that is being delivered may come. It is read aside while the first may
-//     still come whole; whichever is whole first counts.
+//  2. Segments and their acknowledgements have no order: sink.go, source.go. Credit has none
+//     either: Upper.Frame.
+//  3. A sequenced frame whose turn it is goes to Upper.Frame. While its payload comes it is
+//     Peer.delivering.
+//  4. One ahead of its turn is kept whole until then (readAhead, keep, catchUp); one that was
+//     delivered is dropped.
+//  5. After a loss a second copy of the one that is being delivered may come. It is read aside
+//     while the first may still come whole; whichever is whole first counts.
 
 // rxOp is a frame whose payload is coming, and what is done when it is in place.
 type rxOp struct {
@@ -26,7 +29,8 @@ type rxOp struct {
 	ahead []byte  // a whole frame that is to be kept
 	seq   uint64
 
-	// Data: where it came from and its place. sink is nil when the receive is over: then it only counts as landed.
+	// Data: where it came from and its place. sink is nil when the receive is over: then it only
+	// counts as landed.
 	rail   *rail
 	epoch  uint16
 	offset int64
@@ -35,8 +39,9 @@ type rxOp struct {
 
 func (op *rxOp) some() bool { return op.typ != 0 }
 
-// arrive handles a frame from another rank but for its payload. It returns where the payload goes (the rest of it is
-// thrown away) and what to do then. body is not kept. An error means a peer that breaks the protocol.
+// arrive handles a frame from another rank but for its payload. It returns where the payload goes
+// (the rest of it is thrown away) and what to do then. body is not kept. An error means a peer that
+// breaks the protocol.
 func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op rxOp, err error) {
 	s := r.set
 	if int(h.Dst) != s.world.Rank || h.Dst == wire.Nobody {
@@ -98,17 +103,19 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op r
 	return dst, op, nil
 }
 
-// readsDelivering reports whether the rail is reading the payload of the frame that the peer has delivering.
+// readsDelivering reports whether the rail is reading the payload of the frame that the peer has
+// delivering.
 func (r *rail) readsDelivering(p *Peer) bool {
 	op := &r.in.op
 	return r.in.busy && op.peer == p && op.typ.Sequenced() && op.ahead == nil
 }
 
-// readAhead reads a frame aside. What may wait there is bounded by the sender's credit, for every rail that may bring a
-// copy.
+// readAhead reads a frame aside. What may wait there is bounded by the sender's credit, for every
+// rail that may bring a copy.
 func (p *Peer) readAhead(h wire.Header, body []byte, payload int) (dst []byte, op rxOp, err error) {
 	if most := p.set.slots * p.Ahead; p.aheadBytes+payload > most {
-		return nil, op, fmt.Errorf("%w: %d bytes ahead of their turn, at most %d allowed", flow.ErrOverrun, p.aheadBytes+payload, most)
+		return nil, op, fmt.Errorf("%w: %d bytes ahead of their turn, at most %d allowed",
+			flow.ErrOverrun, p.aheadBytes+payload, most)
 	}
 	p.aheadBytes += payload
 	b := h.Append(make([]byte, 0, wire.HeaderLen+len(body)+payload))
@@ -136,7 +143,8 @@ func (s *Set) landed(op rxOp) error {
 	return p.catchUp()
 }
 
-// keep keeps a frame until its turn, which may have come while it was arriving: another copy may have been faster.
+// keep keeps a frame until its turn, which may have come while it was arriving: another copy may
+// have been faster.
 func (s *Set) keep(op *rxOp) error {
 	p := op.peer
 	place, err := p.order.Place(op.seq)

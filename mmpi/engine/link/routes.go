@@ -48,7 +48,8 @@ func (s *Set) addRoutes(routes [][]int) {
 	}
 }
 
-// railsTo gives the rails over forwarders that lead to a rank, up or not; both ends count them alike.
+// railsTo gives the rails over forwarders that lead to a rank, up or not; both ends count them
+// alike.
 func (s *Set) railsTo(rank int) []*rail {
 	if s.paths == nil {
 		return s.forwarders
@@ -56,9 +57,9 @@ func (s *Set) railsTo(rank int) []*rail {
 	return s.paths[rank]
 }
 
-// preferredRail gives the place in railsTo of the rail that a peer's small messages take: pairs are spread evenly,
-// whether processes talk to all of another cluster or each to its like, and both directions of a pair take the same
-// rail.
+// preferredRail gives the place in railsTo of the rail that a peer's small messages take: pairs are
+// spread evenly, whether processes talk to all of another cluster or each to its like, and both
+// directions of a pair take the same rail.
 func (s *Set) preferredRail(rank int) int {
 	lo, hi := min(rank, s.world.Rank), max(rank, s.world.Rank)
 	_, first := s.world.Place(lo)

@@ -1,16 +1,18 @@
-// Package link moves frames, and the bytes of large messages, between the processes of a job: rails, order, replay and
-// fail-over. It knows no request and no MPI; what is above it is an Upper.
+// Package link moves frames, and the bytes of large messages, between the processes of a job:
+// rails, order, replay and fail-over. It knows no request and no MPI; what is above it is an Upper.
 //
-// Every other process is a Peer, and has two services. Frames (Peer.NewFrame, Peer.Send; Upper.Frame at the other end):
-// sequenced ones arrive once and in order, whatever rails they took and whichever of these are lost. Bytes of a large
-// message: a Source that its receiver has cleared (Peer.Bulk) lands in the Sink of the other end, as segments over all
-// rails that lead there, in any order, each byte once.
+// Every other process is a Peer, and has two services. Frames (Peer.NewFrame, Peer.Send;
+// Upper.Frame at the other end): sequenced ones arrive once and in order, whatever rails they took
+// and whichever of these are lost. Bytes of a large message: a Source that its receiver has cleared
+// (Peer.Bulk) lands in the Sink of the other end, as segments over all rails that lead there, in
+// any order, each byte once.
 //
-// A rail is a link to a forwarder, or to one other process. The way of a byte: Peer.Send → rail.push (frame.go) →
-// rail.write (output.go) → the link → rail.read (input.go) → arrive (reorder.go) → Upper.
+// A rail is a link to a forwarder, or to one other process. The way of a byte: Peer.Send →
+// rail.push (frame.go) → rail.write (output.go) → the link → rail.read (input.go) → arrive
+// (reorder.go) → Upper.
 //
-// A Set is not safe for concurrent use: all is done with Config.Lock, which only goroutines that open links take
-// themselves (redial.go).
+// A Set is not safe for concurrent use: all is done with Config.Lock, which only goroutines that
+// open links take themselves (redial.go).
 package link
 
 import (
@@ -29,13 +31,14 @@ import (
 
 // Upper is what links carry frames for. Its methods are called with the lock.
 type Upper interface {
-	// Frame acts on a frame whose turn it is but for its payload, and returns where that goes (the rest of it is
-	// thrown away) and what is told when it is there; nil: nothing more is to be done. body is not kept. An error means
-	// a peer that breaks the protocol.
+	// Frame acts on a frame whose turn it is but for its payload, and returns where that goes (the
+	// rest of it is thrown away) and what is told when it is there; nil: nothing more is to be
+	// done. body is not kept. An error means a peer that breaks the protocol.
 	Frame(p *Peer, h wire.Header, body []byte, payload int) (dst []byte, done Payload, err error)
 	// Source is the send that a handle names; nil: it is over, or was never cleared.
 	Source(p *Peer, handle uint64) *Source
-	// Sink is the receive that a handle names; nil: it is over, or was never one of large messages from this peer.
+	// Sink is the receive that a handle names; nil: it is over, or was never one of large messages
+	// from this peer.
 	Sink(p *Peer, handle uint64) *Sink
 	// Written tells that all of a Source has been given to links.
 	Written(*Source)
@@ -58,24 +61,27 @@ type Config struct {
 	World *world.World
 	Upper Upper
 	Lock  sync.Locker
-	// Links are joined links to forwarders, 1 to MaxRails; nil: not there yet. At least one is there.
+	// Links are joined links to forwarders, 1 to MaxRails; nil: not there yet. At least one is
+	// there.
 	Links []transport.Link
 	// Addresses name the forwarders of Links to the user. May be nil.
 	Addresses []string
-	// Redial opens the link of a place in Links again after it was lost, or for the first time; it tries until ctx ends.
-	// It is called only if there are several. nil: never again.
+	// Redial opens the link of a place in Links again after it was lost, or for the first time; it
+	// tries until ctx ends. It is called only if there are several. nil: never again.
 	Redial func(ctx context.Context, rail int) (transport.Link, error)
-	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead there. Then Redial
-	// is not called for a link that was there and is lost. nil: every link leads to all.
+	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
+	// there. Then Redial is not called for a link that was there and is lost. nil: every link leads
+	// to all.
 	Routes [][]int
 	// Direct has an entry for every process to which a link without a forwarder can be made.
 	Direct map[int]Opener
-	// ZcopyFrom is from how many bytes on messages (whose Source or Sink says that it can be) are sent from where they
-	// are and received into it, over links that can. 0: never.
+	// ZcopyFrom is from how many bytes on messages (whose Source or Sink says that it can be) are
+	// sent from where they are and received into it, over links that can. 0: never.
 	ZcopyFrom int
 	// Warn is told what the user should know though the job goes on; nil: nobody.
 	Warn func(string)
-	// Woken is called when there are descriptors that sleeping threads do not know; nil: nobody sleeps.
+	// Woken is called when there are descriptors that sleeping threads do not know; nil: nobody
+	// sleeps.
 	Woken func()
 	// Trace is told of every change of a rail's state; nil: nobody.
 	Trace func(string)
@@ -127,8 +133,9 @@ func New(cfg Config) (*Set, error) {
 	if n == 0 || n > MaxRails {
 		return nil, fault.New(fault.Unsupported, "%d forwarders; want 1 to %d", n, MaxRails)
 	}
-	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, start: cfg.Start, warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace,
-		lock: cfg.Lock, size: cfg.World.Size(), slots: n, turn: turnSize}
+	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, start: cfg.Start,
+		warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace, lock: cfg.Lock,
+		size: cfg.World.Size(), slots: n, turn: turnSize}
 	s.failover.set, s.zcopy.set, s.zcopy.from = s, s, cfg.ZcopyFrom
 	s.peers = make([]*Peer, s.size)
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
@@ -166,7 +173,8 @@ func (s *Set) Step() (n int) {
 	return n + s.stepDirect()
 }
 
-// Flush puts on the links what they take, unless one took nothing the last time: then Step does it when there is room.
+// Flush puts on the links what they take, unless one took nothing the last time: then Step does it
+// when there is room.
 func (s *Set) Flush() {
 	for more := true; more && !s.ended; {
 		more = false
@@ -270,7 +278,8 @@ type Status struct {
 // Status tells how the rails stand, those to forwarders first.
 func (s *Set) Status() (all []Status) {
 	for _, r := range s.rails {
-		x := Status{State: r.state.String(), Up: r.state == up, Peer: -1, Dials: r.redial != nil, Unreachable: len(r.unreachable), FD: -1}
+		x := Status{State: r.state.String(), Up: r.state == up, Peer: -1, Dials: r.redial != nil,
+			Unreachable: len(r.unreachable), FD: -1}
 		if r.peer != nil {
 			x.Peer = r.peer.Rank
 		}

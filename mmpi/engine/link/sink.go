@@ -7,7 +7,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Sink is a receive that its sender has been told to fill. Its owner keeps it in place until Upper.Filled.
+// Sink is a receive that its sender has been told to fill. Its owner keeps it in place until
+// Upper.Filled.
 type Sink struct {
 	Handle uint64 // by which Upper.Sink finds it
 	Buf    []byte // what was cleared
@@ -20,8 +21,8 @@ type Sink struct {
 	mem      registration
 }
 
-// Open makes a Sink, whose exported fields are set, ready for what the peer will send. The peer does not know yet that
-// it may.
+// Open makes a Sink, whose exported fields are set, ready for what the peer will send. The peer
+// does not know yet that it may.
 func (p *Peer) Open(k *Sink) {
 	k.peer, k.arrived, k.cover, k.expected = p, 0, flow.Cover{}, 0
 	k.mem.node.Of = &k.mem
@@ -46,8 +47,10 @@ func (p *Peer) data(r *rail, epoch uint16, body []byte, payload int) ([]byte, rx
 		return nil, rxOp{}, fmt.Errorf("no receive %x from it is under way", d.Receiver)
 	}
 	size := int64(len(k.Buf))
-	if payload == 0 || d.Offset > uint64(size) || int64(payload) > size-int64(d.Offset) || !p.several() && d.Offset != uint64(k.arrived) {
-		return nil, rxOp{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived", payload, d.Offset, k.arrived, size)
+	fits := payload > 0 && d.Offset <= uint64(size) && int64(payload) <= size-int64(d.Offset)
+	if !fits || !p.several() && d.Offset != uint64(k.arrived) {
+		return nil, rxOp{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived",
+			payload, d.Offset, k.arrived, size)
 	}
 	op.offset = int64(d.Offset)
 	fresh := uint64(k.cover.Fresh(op.offset, op.offset+int64(payload)))

@@ -6,12 +6,13 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Large messages travel as segments, each over whichever rail has room: over one rail they come in order; over several
-// they come as they come, and after a loss some come twice. Every segment names its place, so that all that matters is
-// which bytes have landed. This is the sending end, sink.go the other.
+// Large messages travel as segments, each over whichever rail has room: over one rail they come in
+// order; over several they come as they come, and after a loss some come twice. Every segment names
+// its place, so that all that matters is which bytes have landed. This is the sending end, sink.go
+// the other.
 
-// Source is a message whose receiver has cleared it: its bytes go out as segments. Its owner keeps it in place until
-// Abandon.
+// Source is a message whose receiver has cleared it: its bytes go out as segments. Its owner keeps
+// it in place until Abandon.
 type Source struct {
 	Handle   uint64 // by which Upper.Source finds it again
 	Receiver uint64 // names the Sink at the other end
@@ -24,8 +25,8 @@ type Source struct {
 	mem     registration
 }
 
-// Bulk sends a Source that is not empty. When all of it is in links Upper.Written is called; its buffer is in use until
-// Abandon, since bytes may have to be sent again.
+// Bulk sends a Source that is not empty. When all of it is in links Upper.Written is called; its
+// buffer is in use until Abandon, since bytes may have to be sent again.
 func (p *Peer) Bulk(src *Source) {
 	src.node.Of, src.mem.node.Of = src, &src.mem
 	src.started, src.writing = 0, 0
@@ -37,8 +38,8 @@ func (p *Peer) Bulk(src *Source) {
 	p.schedule()
 }
 
-// Abandon takes away what links have of a Source that has been Written: the receiver has all of it. What is half
-// written goes on as a copy.
+// Abandon takes away what links have of a Source that has been Written: the receiver has all of it.
+// What is half written goes on as a copy.
 func (s *Set) Abandon(src *Source) {
 	for _, r := range s.rails { // replays that were not needed
 		if r.seg.active && r.seg.src == src {
@@ -50,7 +51,8 @@ func (s *Set) Abandon(src *Source) {
 // Release takes away what links know of a Source's memory.
 func (src *Source) Release(s *Set) { s.zcopy.unpin(&src.mem) }
 
-// DataLimit is how many bytes of segments the peer may send since the beginning; it is told of it (Upper.SayCredit).
+// DataLimit is how many bytes of segments the peer may send since the beginning; it is told of it
+// (Upper.SayCredit).
 func (p *Peer) DataLimit() uint64 { return p.dataIn.Limit() }
 
 // RaiseData takes the peer's DataLimit.
@@ -71,8 +73,8 @@ func (p *Peer) schedule() {
 	}
 }
 
-// nextBytes chooses what a rail sends next to a peer: first what was lost, then what is new; nil: nothing may go there
-// now.
+// nextBytes chooses what a rail sends next to a peer: first what was lost, then what is new; nil:
+// nothing may go there now.
 func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
 	l := &p.lanes[r.index].out
 	if r.tracked() && l.OnWay() >= max(r.share(p), minOnWay*r.set.limit.Segment) {
@@ -132,8 +134,8 @@ func (r *rail) share(p *Peer) int {
 	return flow.Share(s.limit.DataWindow, &p.lanes[r.index].out, lanes)
 }
 
-// segmentSize is how many of the bytes that are left of a message go into the next segment to a peer. It is longer than
-// usual (longFor, longShare) where the flow is fast and much is left.
+// segmentSize is how many of the bytes that are left of a message go into the next segment to a
+// peer. It is longer than usual (longFor, longShare) where the flow is fast and much is left.
 func (r *rail) segmentSize(p *Peer, left int64) int {
 	n := r.most
 	if r.long > n && r.packet > 0 && !r.tracked() {

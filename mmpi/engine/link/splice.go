@@ -5,13 +5,14 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Long segments (segmentSize) are not copied into the socket: it gets the program's pages, through a pipe. They may
-// change only when the receiver has what is in them, as TCP may send them again and, where all is on one machine, reads
-// the receiver them there. So does a Source's buffer: it is the program's again at Abandon. Where a segment's Source no
-// longer cares (detach) its receiver has the bytes already, or gets them another way, and throws these away.
+// Long segments (segmentSize) are not copied into the socket: it gets the program's pages, through
+// a pipe. They may change only when the receiver has what is in them, as TCP may send them again
+// and, where all is on one machine, reads the receiver them there. So does a Source's buffer: it is
+// the program's again at Abandon. Where a segment's Source no longer cares (detach) its receiver
+// has the bytes already, or gets them another way, and throws these away.
 
-// splicing reports whether what is next in the segment at hand goes through the pipe, and puts the segment's head there
-// if it is the first.
+// splicing reports whether what is next in the segment at hand goes through the pipe, and puts the
+// segment's head there if it is the first.
 func (r *rail) splicing() bool {
 	s := &r.seg
 	if s.spliced {
@@ -41,7 +42,8 @@ func (r *rail) splicing() bool {
 func (r *rail) splice() (int, error) {
 	s := &r.seg
 	if in := r.pipe.Len() - len(s.head); in < len(s.data) && r.splices {
-		// Memory that is not made of pages, a device's, has to be copied: what is left of this segment, and what comes.
+		// Memory that is not made of pages, a device's, has to be copied: what is left of this
+		// segment, and what comes.
 		r.splices = r.pipe.Give(s.data[in:]) == nil
 	}
 	if r.pipe.Len() == 0 {

@@ -25,9 +25,9 @@ func pattern(i, n int) []byte {
 	return b
 }
 
-// TestSplice: long segments go out of the program's memory, which is the program's again when the send is over: it
-// changes it at once, and every message arrives as it was. It does so too where the system gives no pipe, and where in
-// the middle of a segment it takes no more of the memory.
+// TestSplice: long segments go out of the program's memory, which is the program's again when the
+// send is over: it changes it at once, and every message arrives as it was. It does so too where
+// the system gives no pipe, and where in the middle of a segment it takes no more of the memory.
 func TestSplice(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -104,8 +104,8 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// TestLongSegments: they are long only where the flow is fast and much is left, whole packets then, and of another
-// rail's or a slow flow they are as usual.
+// TestLongSegments: they are long only where the flow is fast and much is left, whole packets then,
+// and of another rail's or a slow flow they are as usual.
 func TestLongSegments(t *testing.T) {
 	u := tcpPair(t)
 	r, p := u[0].set.rails[0], u[0].set.Peer(1)

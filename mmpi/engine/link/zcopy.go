@@ -9,10 +9,11 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
-// Over a link that can (transport.Placer) large messages of the program are sent from its memory and received into it,
-// without copies. The memory is registered with the link in parts: a receive is one part ahead of what has come, a send
-// registers one when it begins with it, so that neither holds up the message, other traffic or much memory for long.
-// What could not be registered is copied.
+// Over a link that can (transport.Placer) large messages of the program are sent from its memory
+// and received into it, without copies. The memory is registered with the link in parts: a receive
+// is one part ahead of what has come, a send registers one when it begins with it, so that neither
+// holds up the message, other traffic or much memory for long. What could not be registered is
+// copied.
 
 // zcopy is what links know of the program's memory.
 type zcopy struct {
@@ -98,7 +99,8 @@ func (r *rail) piece() error {
 	return r.lender.TrySend(s.head, s.data)
 }
 
-// pinned gives the part of a Source that n bytes at an offset lie in, as the rail's link knows it; nil: it does not.
+// pinned gives the part of a Source that n bytes at an offset lie in, as the rail's link knows it;
+// nil: it does not.
 func (r *rail) pinned(src *Source, offset int64, n int) *pin {
 	m := &src.mem
 	i := 0
@@ -130,8 +132,9 @@ func (r *rail) pinned(src *Source, offset int64, n int) *pin {
 	return &m.pins[i]
 }
 
-// expect registers the next parts of a receive with the link that they come over, if it is the only one: what came a
-// second time over another, after a loss, would be written into memory that is the program's again.
+// expect registers the next parts of a receive with the link that they come over, if it is the only
+// one: what came a second time over another, after a loss, would be written into memory that is the
+// program's again.
 func (z *zcopy) expect(k *Sink) {
 	if k.peer.several() || !z.may(k.Zcopy, &k.mem, len(k.Buf)) {
 		return

@@ -14,8 +14,9 @@ const (
 	Remote    = -1 // AddComm: that rank is in another cluster
 )
 
-// Cell is where an operation's owner sees its end: z_cell of cgo/abi/abi.h, field by field. The owner keeps it in
-// place from the start of the operation until Done; the engine writes it then and never again.
+// Cell is where an operation's owner sees its end: z_cell of cgo/abi/abi.h, field by field. The
+// owner keeps it in place from the start of the operation until Done; the engine writes it then and
+// never again.
 type Cell struct {
 	done      uint32
 	Error     int32 // fault.Code

@@ -3,6 +3,7 @@ package pt2pt
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
@@ -111,16 +112,18 @@ func (ep *Endpoint) NewContext() uint64 {
 	return uint64(ep.world.Rank)<<32 | uint64(ep.contexts)
 }
 
-// AddComm tells the engine of a communicator. world[i] is the virtual rank of rank i; native[i] its rank in the local
-// part or Remote. The slices are copied. Messages that came before are there at once.
+// AddComm tells the engine of a communicator. world[i] is the virtual rank of rank i; native[i] its
+// rank in the local part or Remote. The slices are copied. Messages that came before are there at
+// once.
 func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, native []int32) (*Comm, error) {
 	if len(world) == 0 || len(native) != len(world) || rank < 0 || rank >= len(world) {
-		return nil, fault.New(fault.Arg, "communicator of %d ranks with %d native ranks, rank %d", len(world), len(native), rank)
+		return nil, fault.New(fault.Arg, "communicator of %d ranks with %d native ranks, rank %d",
+			len(world), len(native), rank)
 	}
 	if ep.contextOf[context] != nil || context == controlContext {
 		return nil, fault.New(fault.Arg, "context %x exists", context)
 	}
-	c := &Comm{User: user, ep: ep, context: context, rank: rank, world: append([]int32(nil), world...), native: append([]int32(nil), native...)}
+	c := &Comm{User: user, ep: ep, context: context, rank: rank, world: slices.Clone(world), native: slices.Clone(native)}
 	identity := true
 	n := 0
 	for i, v := range world {
@@ -146,7 +149,8 @@ func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, nativ
 		c.local[l] = int32(i)
 	}
 	if int(world[rank]) != ep.world.Rank {
-		return nil, fault.New(fault.Arg, "rank %d is virtual rank %d, this process is %d", rank, world[rank], ep.world.Rank)
+		return nil, fault.New(fault.Arg, "rank %d is virtual rank %d, this process is %d",
+			rank, world[rank], ep.world.Rank)
 	}
 	if !identity {
 		c.ranks = make(map[int32]int32, len(world))
@@ -160,7 +164,8 @@ func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, nativ
 
 // addControl makes the communicator of the engine's own messages: all processes, no native part.
 func (ep *Endpoint) addControl() {
-	c := &Comm{ep: ep, context: controlContext, rank: ep.world.Rank, world: make([]int32, ep.size), native: make([]int32, ep.size)}
+	c := &Comm{ep: ep, context: controlContext, rank: ep.world.Rank,
+		world: make([]int32, ep.size), native: make([]int32, ep.size)}
 	for i := range c.world {
 		c.world[i] = int32(i)
 		c.native[i] = Remote
@@ -168,7 +173,8 @@ func (ep *Endpoint) addControl() {
 	ep.register(c)
 }
 
-// Control is the communicator of the engine's own messages: all processes, of which all count as remote.
+// Control is the communicator of the engine's own messages: all processes, of which all count as
+// remote.
 func (ep *Endpoint) Control() *Comm { return ep.comms[0] }
 
 func (ep *Endpoint) register(c *Comm) {
@@ -194,7 +200,8 @@ func (ep *Endpoint) adopt(c *Comm) error {
 		}
 		m.peer.orphans--
 		if m.source = c.remoteRank(m.peer.Rank); m.source < 0 {
-			ep.fatal(fault.Link, 1, fmt.Sprintf("rank %d sent a message in communicator %x, which it is not in", m.peer.Rank, c.context))
+			ep.fatal(fault.Link, 1, fmt.Sprintf("rank %d sent a message in communicator %x, which it is not in",
+				m.peer.Rank, c.context))
 			return ep.err
 		}
 		c.queues[m.kind].unexpected.Push(&m.node)
@@ -204,7 +211,8 @@ func (ep *Endpoint) adopt(c *Comm) error {
 	return nil
 }
 
-// DropComm forgets a communicator. No operation may be outstanding; messages nobody received are thrown away.
+// DropComm forgets a communicator. No operation may be outstanding; messages nobody received are
+// thrown away.
 func (ep *Endpoint) DropComm(c *Comm) error {
 	if c.outstanding > 0 {
 		return fault.New(fault.Arg, "communicator %x is freed with %d operations outstanding", c.context, c.outstanding)

@@ -9,12 +9,13 @@ import (
 
 // An eager message is its envelope and payload in one frame:
 //
-//  1. Sender, on the program's thread (send.go): credit is taken, the payload is copied once, behind its header, into a
-//     frame that links keep until it is acknowledged; the cell is done. A synchronous send waits for Matched.
-//  2. Receiver: credit is counted, the envelope looks for a posted receive. If there is one the payload is read from the
-//     link into its buffer.
-//  3. Else it is read into a buffer, and the message waits in the unexpected queue. The receive that meets it copies it
-//     (deliver), at once or when the payload is whole.
+//  1. Sender, on the program's thread (send.go): credit is taken, the payload is copied once,
+//     behind its header, into a frame that links keep until it is acknowledged; the cell is done. A
+//     synchronous send waits for Matched.
+//  2. Receiver: credit is counted, the envelope looks for a posted receive. If there is one the
+//     payload is read from the link into its buffer.
+//  3. Else it is read into a buffer, and the message waits in the unexpected queue. The receive
+//     that meets it copies it (deliver), at once or when the payload is whole.
 //  4. When the memory is free again the sender gets credit (peer.consumed).
 
 // eager handles an Eager frame but for its payload.

@@ -1,11 +1,12 @@
-// Package pt2pt is one process's end of all messages between two processes: communicators, matching, the eager and the
-// rendezvous protocol, probes, and receives that native MPI completes. Links (package link) carry its frames.
+// Package pt2pt is one process's end of all messages between two processes: communicators,
+// matching, the eager and the rendezvous protocol, probes, and receives that native MPI completes.
+// Links (package link) carry its frames.
 //
-// The way of a message: Isend (send.go) → link → proto.Frame (proto.go) → eager.go or rendezvous.go → match.go → the
-// receive's buffer → the Cell.
+// The way of a message: Isend (send.go) → link → proto.Frame (proto.go) → eager.go or rendezvous.go
+// → match.go → the receive's buffer → the Cell.
 //
-// An Endpoint is not safe for concurrent use: all is done with the engine's lock, but for Endpoint.Comm. Methods that may
-// call native MPI are for application threads only; they say so.
+// An Endpoint is not safe for concurrent use: all is done with the engine's lock, but for
+// Endpoint.Comm. Methods that may call native MPI are for application threads only; they say so.
 package pt2pt
 
 import (
@@ -19,7 +20,8 @@ import (
 
 // Native is what messages ask of the cluster's own MPI library: see engine.Native.
 type Native interface {
-	// Improbe looks for a message in the local part of the communicator; source is a native rank there or AnySource.
+	// Improbe looks for a message in the local part of the communicator; source is a native rank
+	// there or AnySource.
 	Improbe(comm *Comm, source, tag int) (Probe, bool, error)
 	// Iprobe is Improbe that leaves the message where it is; Probe.Message is 0.
 	Iprobe(comm *Comm, source, tag int) (Probe, bool, error)
@@ -27,7 +29,8 @@ type Native interface {
 	Imrecv(r *Request, message uint64) error
 	// Irecv posts the request's receive natively after all: nothing shadows it any more.
 	Irecv(r *Request) error
-	// Test reports whether a receive started by Imrecv or Irecv is over, and fills in the cell but for Done.
+	// Test reports whether a receive started by Imrecv or Irecv is over, and fills in the cell but
+	// for Done.
 	Test(r *Request) (bool, error)
 	// Cancel cancels a receive started by Irecv.
 	Cancel(r *Request) error
@@ -101,8 +104,9 @@ type Endpoint struct {
 
 // New makes an endpoint and its links; lc.Upper is filled in. Links().Start has to be called then.
 func New(cfg Config, lc link.Config) (ep *Endpoint, err error) {
-	ep = &Endpoint{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, fatal: cfg.Fatal, limit: cfg.Limits, size: cfg.World.Size(),
-		contextOf: map[uint64]*Comm{}, probed: map[uint64]*message{}, poolLeft: cfg.Limits.EagerPool}
+	ep = &Endpoint{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, fatal: cfg.Fatal,
+		limit: cfg.Limits, size: cfg.World.Size(), contextOf: map[uint64]*Comm{},
+		probed: map[uint64]*message{}, poolLeft: cfg.Limits.EagerPool}
 	ep.peers = make([]*peer, ep.size)
 	ep.table.Store(new([]*Comm))
 	lc.Upper = proto{ep}
@@ -126,7 +130,8 @@ func (ep *Endpoint) End(err error) {
 	}
 }
 
-// Fatal ends the job: every outstanding operation fails and the process ends, if native MPI does its work.
+// Fatal ends the job: every outstanding operation fails and the process ends, if native MPI does
+// its work.
 func (ep *Endpoint) Fatal(code fault.Code, status int, reason string) { ep.fatal(code, status, reason) }
 
 // Fail closes the links and completes every request with an error; false: that has happened before.
@@ -157,8 +162,8 @@ func (ep *Endpoint) Fail(code fault.Code, reason string) bool {
 	return true
 }
 
-// Busy reports whether a thread must not block in native MPI: of receives handed to that only our progress notices the
-// end.
+// Busy reports whether a thread must not block in native MPI: of receives handed to that only our
+// progress notices the end.
 func (ep *Endpoint) Busy() bool { return ep.active > 0 || ep.links.Unsent() > 0 || len(ep.natives) > 0 }
 
 // AwaitsNative reports whether receives are under way whose end no link tells of.
@@ -201,7 +206,8 @@ func (ep *Endpoint) recount() (n counted) {
 	return n
 }
 
-// Check compares the counters that are kept by hand with what they count; held is the sum of Hold's calls. For tests.
+// Check compares the counters that are kept by hand with what they count; held is the sum of Hold's
+// calls. For tests.
 func (ep *Endpoint) Check(held int) error {
 	want := ep.recount()
 	want.active += held
@@ -224,7 +230,8 @@ func (ep *Endpoint) Check(held int) error {
 			}
 		}
 		if c.outstanding != outstanding {
-			return fault.New(fault.Internal, "communicator %x counts %d operations, there are %d", c.context, c.outstanding, outstanding)
+			return fault.New(fault.Internal, "communicator %x counts %d operations, there are %d",
+				c.context, c.outstanding, outstanding)
 		}
 	}
 	return nil

@@ -9,18 +9,19 @@ type Limits struct {
 }
 
 const (
-	// DefaultEager is the longest message sent without asking, in bytes. Default 64 KiB. Trades a copy at both ends
-	// against a round trip. Measured: docs/measurements.md.
+	// DefaultEager is the longest message sent without asking, in bytes. Default 64 KiB. Trades a
+	// copy at both ends against a round trip. Measured: docs/measurements.md.
 	DefaultEager = 64 << 10
 
-	// MaxEagerWindow bounds a pair's first window of eager payload, in bytes. Default 256 KiB, MinEagerWindow at least.
-	// Trades memory of receivers against messages that have to ask.
+	// MaxEagerWindow bounds a pair's first window of eager payload, in bytes. Default 256 KiB,
+	// MinEagerWindow at least. Trades memory of receivers against messages that have to ask.
 	MaxEagerWindow = 256 << 10
 
 	// MinEagerWindow is the least first window of eager payload, in bytes. Default 16 KiB.
 	MinEagerWindow = 16 << 10
 
-	// DefaultOrphans is how many envelopes are kept per peer for communicators not known here yet. Default 65536.
+	// DefaultOrphans is how many envelopes are kept per peer for communicators not known here yet.
+	// Default 65536.
 	DefaultOrphans = 1 << 16
 
 	// widestEager bounds how far demand widens one peer's eager window, in bytes. Default 8 MiB.

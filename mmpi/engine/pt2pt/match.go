@@ -4,9 +4,10 @@ import "github.com/leidenzipper/zipper/internal/list"
 
 // matchQueue is the matching state of one kind of traffic in one communicator.
 //
-// The posted queue has, in posting order, wildcard receives, receives from other clusters, and receives from the own
-// cluster that an earlier entry shadows. A message from another cluster that meets no posted receive waits in
-// unexpected, in order of arrival (which per sender is the order of sending).
+// The posted queue has, in posting order, wildcard receives, receives from other clusters, and
+// receives from the own cluster that an earlier entry shadows. A message from another cluster that
+// meets no posted receive waits in unexpected, in order of arrival (which per sender is the order
+// of sending).
 type matchQueue struct {
 	posted     list.List[*Request]
 	unexpected list.List[*message]
@@ -86,7 +87,8 @@ func (r *Request) post() {
 	}
 }
 
-// unpost takes a receive from the posted queue; its state is the caller's business. What it shadowed may be free now.
+// unpost takes a receive from the posted queue; its state is the caller's business. What it
+// shadowed may be free now.
 func (r *Request) unpost() {
 	ep := r.comm.ep
 	c := r.comm
@@ -101,8 +103,8 @@ func (r *Request) unpost() {
 	}
 }
 
-// shadowed reports whether a local receive must not go to native MPI: an entry before `end` (nil: any) of the posted
-// queue comes first.
+// shadowed reports whether a local receive must not go to native MPI: an entry before `end` (nil:
+// any) of the posted queue comes first.
 func (c *Comm) shadowed(source, tag int, end *Request) bool {
 	if c.localPosted == 0 {
 		return false

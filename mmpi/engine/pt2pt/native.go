@@ -2,12 +2,14 @@ package pt2pt
 
 import "github.com/leidenzipper/zipper/mmpi/engine/fault"
 
-// Receives that the cluster's own MPI completes. A wildcard receive may take a message from the own cluster, which the
-// engine does not see: it looks for one natively (probeLocal). A receive from the own cluster goes to native MPI at once
-// unless an earlier receive might take its message (shadowed); it goes there when that one has left (unshadow).
+// Receives that the cluster's own MPI completes. A wildcard receive may take a message from the own
+// cluster, which the engine does not see: it looks for one natively (probeLocal). A receive from
+// the own cluster goes to native MPI at once unless an earlier receive might take its message
+// (shadowed); it goes there when that one has left (unshadow).
 
-// Shadowed reports whether a receive posted earlier may match what this receive from a local rank would: then it has to
-// be given to Irecv. Otherwise it may be posted natively at once. Application threads only.
+// Shadowed reports whether a receive posted earlier may match what this receive from a local rank
+// would: then it has to be given to Irecv. Otherwise it may be posted natively at once. Application
+// threads only.
 func (ep *Endpoint) Shadowed(c *Comm, source, tag int) bool {
 	c.unshadow()
 	return c.shadowed(source, tag, nil)
@@ -56,8 +58,8 @@ func (r *Request) receiveProbed(p Probe) {
 	c.unshadow()
 }
 
-// probeLocal takes native messages for posted receives: what is found goes to the first entry that takes its envelope,
-// which need not be the one that was probed for.
+// probeLocal takes native messages for posted receives: what is found goes to the first entry that
+// takes its envelope, which need not be the one that was probed for.
 func (c *Comm) probeLocal() (found int) {
 	ep := c.ep
 	c.unshadow()
@@ -91,10 +93,11 @@ func (c *Comm) probeLocal() (found int) {
 			x = x.Next()
 			continue
 		}
-		// Taking it by r's pattern could overtake: an earlier entry for any tag may have to take a message that this
-		// sender sent before and that came since that entry was probed for. So take the sender's first message for the
-		// first entry that takes this one: with AnyTag it is the sender's first of all, with a tag every message of that
-		// tag has the same first entry.
+		// Taking it by r's pattern could overtake: an earlier entry for any tag may have to take a
+		// message that this sender sent before and that came since that entry was probed for. So
+		// take the sender's first message for the first entry that takes this one: with AnyTag it
+		// is the sender's first of all, with a tag every message of that tag has the same first
+		// entry.
 		first := q.first(p.Source, p.Tag)
 		p, ok, err = ep.native.Improbe(c, c.LocalRank(p.Source), first.tag)
 		if err != nil {
@@ -112,7 +115,8 @@ func (c *Comm) probeLocal() (found int) {
 	return found
 }
 
-// StepNative probes for posted receives and tests native ones. It returns how many went on. Application threads only.
+// StepNative probes for posted receives and tests native ones. It returns how many went on.
+// Application threads only.
 func (ep *Endpoint) StepNative() (n int) {
 	if ep.localPosted > 0 || ep.flushes > 0 {
 		for _, c := range ep.comms {

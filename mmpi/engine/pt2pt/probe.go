@@ -2,8 +2,8 @@ package pt2pt
 
 import "github.com/leidenzipper/zipper/mmpi/engine/fault"
 
-// Iprobe looks for a message without receiving it: in out, Done says whether there is one, and Source, Tag, Bytes
-// describe it. Application threads only.
+// Iprobe looks for a message without receiving it: in out, Done says whether there is one, and
+// Source, Tag, Bytes describe it. Application threads only.
 func (ep *Endpoint) Iprobe(c *Comm, source, tag int, out *Cell) error {
 	out.done, out.Error, out.Cancelled = 0, 0, 0
 	m, h, err := ep.probe(c, source, tag, false)
@@ -21,8 +21,9 @@ func (ep *Endpoint) Iprobe(c *Comm, source, tag int, out *Cell) error {
 	return nil
 }
 
-// Improbe is Iprobe that takes the message: only Mrecv of that handle receives it. native says that the handle is one of
-// Native's (Probe.Message) rather than of the engine. Application threads only.
+// Improbe is Iprobe that takes the message: only Mrecv of that handle receives it. native says that
+// the handle is one of Native's (Probe.Message) rather than of the engine. Application threads
+// only.
 func (ep *Endpoint) Improbe(c *Comm, source, tag int, out *Cell) (handle uint64, native bool, err error) {
 	out.done, out.Error, out.Cancelled = 0, 0, 0
 	m, h, err := ep.probe(c, source, tag, true)
@@ -63,8 +64,8 @@ func (ep *Endpoint) Mrecv(handle uint64, buf []byte, cell *Cell) error {
 	return nil
 }
 
-// probe finds the first message for a pattern that no posted receive wants: from another cluster, or a native one, which
-// it takes if take is set.
+// probe finds the first message for a pattern that no posted receive wants: from another cluster,
+// or a native one, which it takes if take is set.
 func (ep *Endpoint) probe(c *Comm, source, tag int, take bool) (*message, *Probe, error) {
 	if ep.err != nil {
 		return nil, nil, ep.err

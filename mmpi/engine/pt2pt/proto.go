@@ -11,10 +11,14 @@ import (
 
 // proto is what links see of the endpoint (link.Upper). A frame comes here when its turn has come:
 //
-//  1. Eager: it is matched; its payload goes into the receive, or into a buffer until one comes (eager.go).
-//  2. RTS: it is matched; the receive is opened and the sender gets CTS, or the RTS waits for a receive (rendezvous.go).
-//  3. CTS: the send's bytes go out. Fin: the receiver has them all. Matched, Cancel, CancelReply: their sends.
-//  4. Segments need none of this: links put them into the Sink that a CTS named, and tell when it is filled.
+//  1. Eager: it is matched; its payload goes into the receive, or into a buffer until one comes
+//     (eager.go).
+//  2. RTS: it is matched; the receive is opened and the sender gets CTS, or the RTS waits for a
+//     receive (rendezvous.go).
+//  3. CTS: the send's bytes go out. Fin: the receiver has them all. Matched, Cancel, CancelReply:
+//     their sends.
+//  4. Segments need none of this: links put them into the Sink that a CTS named, and tell when it
+//     is filled.
 type proto struct{ ep *Endpoint }
 
 // Frame implements link.Upper, as do the other methods.
@@ -81,13 +85,15 @@ func (p *peer) envelope(body []byte) (*message, *Comm, error) {
 	source := -1
 	if c != nil {
 		if source = c.remoteRank(p.Rank); source < 0 {
-			return nil, nil, fmt.Errorf("it is no rank of another cluster in the communicator with context %x", env.Context)
+			return nil, nil, fmt.Errorf("it is no rank of another cluster in the communicator with context %x",
+				env.Context)
 		}
 	} else if p.orphans >= ep.limit.Orphans {
 		return nil, nil, fmt.Errorf("%d messages for communicators unknown here", p.orphans)
 	}
 	m := ep.newMessage()
-	m.peer, m.context, m.kind, m.source, m.tag, m.size, m.handle = p, env.Context, int(env.Kind), source, int(env.Tag), int64(env.Size), env.Handle
+	m.peer, m.context, m.kind, m.source = p, env.Context, int(env.Kind), source
+	m.tag, m.size, m.handle = int(env.Tag), int64(env.Size), env.Handle
 	return m, c, nil
 }
 

@@ -5,9 +5,10 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Irecv starts to receive into buf, which belongs to the engine until the cell is done: from a rank of another cluster,
-// from AnySource, or from a rank of this cluster if Shadowed says so. If the message comes natively, Native.Imrecv or
-// Native.Irecv is called and buf is not used. Application threads only.
+// Irecv starts to receive into buf, which belongs to the engine until the cell is done: from a rank
+// of another cluster, from AnySource, or from a rank of this cluster if Shadowed says so. If the
+// message comes natively, Native.Imrecv or Native.Irecv is called and buf is not used. Application
+// threads only.
 func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *Cell) error {
 	if ep.err != nil {
 		return ep.err
@@ -55,7 +56,8 @@ func (ep *Endpoint) unexpected(m *message, c *Comm) {
 	c.queues[m.kind].unexpected.Push(&m.node)
 }
 
-// discard throws a message away that nobody will receive. One announced by RTS is answered as if it had been received.
+// discard throws a message away that nobody will receive. One announced by RTS is answered as if it
+// had been received.
 func (ep *Endpoint) discard(m *message) {
 	switch {
 	case m.rts:

@@ -9,10 +9,12 @@ import (
 // A long message, or one without credit, is announced and waits to be cleared:
 //
 //  1. Sender (send.go): RTS with the envelope. The buffer is the engine's until Fin.
-//  2. Receiver, when a receive meets it (accept): its buffer becomes a Sink, the sender gets CTS with its handle.
-//     If there is nothing to send it gets Fin at once.
-//  3. Sender (cts): the buffer becomes a Source. Links send it as segments, and say when all is written.
-//  4. Receiver: links put segments in place and say when the Sink is filled (filled): Fin, the cell is done.
+//  2. Receiver, when a receive meets it (accept): its buffer becomes a Sink, the sender gets CTS
+//     with its handle. If there is nothing to send it gets Fin at once.
+//  3. Sender (cts): the buffer becomes a Source. Links send it as segments, and say when all is
+//     written.
+//  4. Receiver: links put segments in place and say when the Sink is filled (filled): Fin, the cell
+//     is done.
 //  5. Sender (fin): the cell is done.
 
 // rts handles an RTS frame.
@@ -114,7 +116,8 @@ func (p *peer) fin(body []byte) error {
 	return nil
 }
 
-// cancel handles a Cancel frame: it takes back an RTS, if no receive and no matched probe has met it.
+// cancel handles a Cancel frame: it takes back an RTS, if no receive and no matched probe has met
+// it.
 func (p *peer) cancel(body []byte) error {
 	c, err := wire.ParseCancel(body)
 	if err != nil {

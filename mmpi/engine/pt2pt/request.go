@@ -10,11 +10,13 @@ import (
 
 // state is where a request stands. The frames that move a request from state to state:
 //
-//	sender     announced ─CTS→ rndvSend ─last segment written→ sent ─Fin→ over   announced ─Fin→ over (nothing to send)
-//	           announced ─(cancel)→ cancelling ─CancelReply yes→ over, ─CTS→ rndvSend
-//	           waiting ─Matched→ over                                            (synchronous eager)
-//	receiver   posted ─Eager→ eagerRecv ─last byte→ over                         posted ─RTS→ rndvRecv ─all segments→ over
-//	           posted ─native message→ native ─test→ over
+//	a send      announced ─CTS→ rndvSend ─last segment written→ sent ─Fin→ over
+//	            announced ─Fin→ over                              (nothing to send)
+//	            announced ─(cancel)→ cancelling ─CancelReply yes→ over, ─CTS→ rndvSend
+//	            waiting ─Matched→ over                            (synchronous eager)
+//	a receive   posted ─Eager→ eagerRecv ─last byte→ over
+//	            posted ─RTS→ rndvRecv ─all segments→ over
+//	            posted ─native message→ native ─test→ over
 type state uint8
 
 const (
@@ -30,7 +32,8 @@ const (
 	native                  // receive handed to native MPI
 )
 
-var stateNames = [...]string{"idle", "announced", "cancelling", "rndvSend", "sent", "waiting", "posted", "eagerRecv", "rndvRecv", "native"}
+var stateNames = [...]string{"idle", "announced", "cancelling", "rndvSend", "sent", "waiting",
+	"posted", "eagerRecv", "rndvRecv", "native"}
 
 func (s state) String() string { return stateNames[s] }
 
@@ -48,15 +51,17 @@ var legal = [...]uint16{
 	native:     1 << idle,
 }
 
-// remote reports whether somebody in another cluster has to act for the request to end, or native messages
-// must be probed for it (posted).
+// remote reports whether somebody in another cluster has to act for the request to end, or native
+// messages must be probed for it (posted).
 func (s state) remote() bool { return s != idle && s != native }
 
-// keepsBusy reports whether a thread must not block in native MPI while the request stands: not for those of
-// communicators in the background; who waits for an answer there counts by himself (Endpoint.Hold).
+// keepsBusy reports whether a thread must not block in native MPI while the request stands: not for
+// those of communicators in the background; who waits for an answer there counts by himself
+// (Endpoint.Hold).
 func (r *Request) keepsBusy() bool { return r.state.remote() && !r.comm.Background }
 
-// Request is one outstanding operation. Requests are pooled; a handle names one for as long as it is in use.
+// Request is one outstanding operation. Requests are pooled; a handle names one for as long as it
+// is in use.
 type Request struct {
 	state state
 	index uint32 // in Endpoint.requests

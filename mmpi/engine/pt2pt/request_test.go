@@ -2,7 +2,8 @@ package pt2pt
 
 import "testing"
 
-// TestStates: a request takes the states that may follow and no other, and is counted while it keeps the engine busy.
+// TestStates: a request takes the states that may follow and no other, and is counted while it
+// keeps the engine busy.
 func TestStates(t *testing.T) {
 	for from := range state(len(legal)) {
 		for next := range state(len(legal)) {

@@ -5,9 +5,9 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Isend starts to send buf to rank dest of the communicator, which is in another cluster. What of a message is not
-// eager, for its length or for want of credit, is announced, and buf belongs to the engine until the cell is done
-// (eager.go, rendezvous.go). Links().Flush puts it on a link.
+// Isend starts to send buf to rank dest of the communicator, which is in another cluster. What of a
+// message is not eager, for its length or for want of credit, is announced, and buf belongs to the
+// engine until the cell is done (eager.go, rendezvous.go). Links().Flush puts it on a link.
 func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, cell *Cell) error {
 	if ep.err != nil {
 		return ep.err
@@ -50,8 +50,9 @@ func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync boo
 	return nil
 }
 
-// Cancel tries to cancel an operation; how it went is in the cell when it is done. An eager send and a receive that has
-// met its message are too late: they end as if Cancel had not been called. Application threads only.
+// Cancel tries to cancel an operation; how it went is in the cell when it is done. An eager send
+// and a receive that has met its message are too late: they end as if Cancel had not been called.
+// Application threads only.
 func (ep *Endpoint) Cancel(cell *Cell) error {
 	r := ep.find(cell.request)
 	if r == nil || r.cell != cell {

@@ -13,8 +13,8 @@ import (
 // Host is the engine: its lock, and how to wait for it.
 type Host interface {
 	sync.Locker
-	// Await makes progress until cond, which is called with the lock, is true, or the engine has failed. The caller does
-	// not have the lock.
+	// Await makes progress until cond, which is called with the lock, is true, or the engine has
+	// failed. The caller does not have the lock.
 	Await(cond func() bool) error
 }
 
@@ -28,15 +28,16 @@ type Set struct {
 	held    int                       // calls that somebody waits for
 }
 
-// New makes a Set over the messages of ep; compute does the arithmetic of accumulates (engine.Native).
+// New makes a Set over the messages of ep; compute does the arithmetic of accumulates
+// (engine.Native).
 func New(ep *pt2pt.Endpoint, host Host, compute func(fn, kind uint8, inout, in []byte) error) *Set {
 	s := &Set{ep: ep, host: host, compute: compute}
 	s.publish()
 	return s
 }
 
-// Add makes this process's end of a window; cfg.Rank, Size and Compute are filled in here. world is as in
-// pt2pt.Endpoint.AddComm.
+// Add makes this process's end of a window; cfg.Rank, Size and Compute are filled in here. world is
+// as in pt2pt.Endpoint.AddComm.
 func (s *Set) Add(context uint64, rank int, world []int32, cfg rma.Config) (*Window, error) {
 	remote := make([]int32, len(world))
 	for i := range remote {
@@ -48,7 +49,8 @@ func (s *Set) Add(context uint64, rank int, world []int32, cfg rma.Config) (*Win
 	}
 	c.Background = true
 	cfg.Rank, cfg.Size, cfg.Compute = rank, len(world), s.compute
-	w := &Window{set: s, c: c, node: rma.NewNode(cfg), cells: map[*pt2pt.Cell]struct{}{}, begun: map[uint64]*rma.Transfer{}}
+	w := &Window{set: s, c: c, node: rma.NewNode(cfg),
+		cells: map[*pt2pt.Cell]struct{}{}, begun: map[uint64]*rma.Transfer{}}
 	for i := range w.ring {
 		w.ring[i].buf = make([]byte, rma.MaxMessage)
 		if err := w.post(&w.ring[i]); err != nil {

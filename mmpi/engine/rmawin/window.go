@@ -1,9 +1,10 @@
-// Package rmawin has windows for one-sided communication that span clusters, over messages (package pt2pt). Package rma
-// does the work; here its messages are sent and received.
+// Package rmawin has windows for one-sided communication that span clusters, over messages (package
+// pt2pt). Package rma does the work; here its messages are sent and received.
 //
-// A window's messages have a communicator of their own in which every other process counts as remote: those of the same
-// cluster come through the forwarder too, so each process serves all in one place, at any time: the progress thread does
-// when the program computes or is inside native MPI.
+// A window's messages have a communicator of their own in which every other process counts as
+// remote: those of the same cluster come through the forwarder too, so each process serves all in
+// one place, at any time: the progress thread does when the program computes or is inside native
+// MPI.
 //
 // Methods of Window take the engine's lock; those of Set are called with it.
 package rmawin
@@ -38,8 +39,8 @@ type slot struct {
 // ID is the number that Set.Window takes.
 func (w *Window) ID() int32 { return w.c.ID() }
 
-// Drop forgets a window. All processes have called it, or met after their last operation: it waits until what was sent
-// has arrived.
+// Drop forgets a window. All processes have called it, or met after their last operation: it waits
+// until what was sent has arrived.
 func (w *Window) Drop() error {
 	h := w.set.host
 	if err := h.Await(func() bool { return w.c.Outstanding() == ringSize }); err != nil {
@@ -159,8 +160,8 @@ func (w *Window) Call(cell *pt2pt.Cell, f func(n *rma.Node, token any) error) er
 	return nil
 }
 
-// Operate starts an operation; the cell (unless nil) is done when it is locally complete. left is 0, or what More has to
-// be called with until it is: too much is on its way to the target.
+// Operate starts an operation; the cell (unless nil) is done when it is locally complete. left is
+// 0, or what More has to be called with until it is: too much is on its way to the target.
 func (w *Window) Operate(op rma.Operation, cell *pt2pt.Cell) (left uint64, err error) {
 	err = w.Call(cell, func(n *rma.Node, token any) error {
 		t, err := n.Begin(op, token)

@@ -35,7 +35,8 @@ var flushAfter = unix.ItimerSpec{Value: unix.NsecToTimespec(int64(FlushAfter))}
 
 // setTimer has the timer fire after FlushAfter. It cannot fail with these arguments.
 func (v *events) setTimer() {
-	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(v.timer), 0, uintptr(unsafe.Pointer(&flushAfter)), 0, 0, 0)
+	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(v.timer), 0,
+		uintptr(unsafe.Pointer(&flushAfter)), 0, 0, 0)
 }
 
 var one = [8]byte{1}
@@ -48,24 +49,26 @@ func drain(fd int) {
 	_, _ = unix.Read(fd, b[:])
 }
 
-// Ppoll sleeps until one of the descriptors is ready, for up to d; an interrupted sleep is a short sleep. With keep
-// the thread sleeps behind the Go scheduler's back and keeps its P: else the scheduler's monitor takes the P away
-// after 20 µs, and then looks for more of that every 20 µs, which costs a core what a busy forwarder would. Sleeps
-// are short, and a signal ends them when the world has to stop. Only where this Go runtime serves the engine alone:
-// a Go program has goroutines that need the P.
+// Ppoll sleeps until one of the descriptors is ready, for up to d; an interrupted sleep is a short
+// sleep. With keep the thread sleeps behind the Go scheduler's back and keeps its P: else the
+// scheduler's monitor takes the P away after 20 µs, and then looks for more of that every 20 µs,
+// which costs a core what a busy forwarder would. Sleeps are short, and a signal ends them when the
+// world has to stop. Only where this Go runtime serves the engine alone: a Go program has
+// goroutines that need the P.
 func Ppoll(set []unix.PollFd, d time.Duration, keep bool) {
 	t := unix.NsecToTimespec(int64(max(d, 0)))
 	if !keep {
 		_, _ = unix.Ppoll(set, &t, nil)
 		return
 	}
-	_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(set))), uintptr(len(set)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
+	_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(set))),
+		uintptr(len(set)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
 }
 
-// untilMultiple is how long it takes until the host's monotonic clock shows a multiple of d. So the progress threads
-// of all processes of a host wake together, by one interrupt of a core instead of one for each process, and what
-// programs lose by it they lose at the same time (Petrini, Kerbyson, Pakin: The Case of the Missing Supercomputer
-// Performance, SC 2003).
+// untilMultiple is how long it takes until the host's monotonic clock shows a multiple of d. So the
+// progress threads of all processes of a host wake together, by one interrupt of a core instead of
+// one for each process, and what programs lose by it they lose at the same time (Petrini, Kerbyson,
+// Pakin: The Case of the Missing Supercomputer Performance, SC 2003).
 func untilMultiple(d time.Duration) time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {

@@ -52,7 +52,8 @@ func (w *Waiter) TakeDue() bool {
 	return true
 }
 
-// FlushSoon has the progress thread write out what is held, after FlushAfter. The caller has the lock.
+// FlushSoon has the progress thread write out what is held, after FlushAfter. The caller has the
+// lock.
 func (w *Waiter) FlushSoon() {
 	if !w.t.timing {
 		w.t.timing = true
@@ -68,7 +69,8 @@ func (w *Waiter) rouse() {
 
 func (w *Waiter) run() {
 	runtime.LockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0) // a program's threads may have inherited more; old kernels and other systems do without
+	// A program's threads may have inherited more; old kernels and other systems do without.
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
 	defer close(w.t.stopped)
 	var seen uint64
 	every := TickEvery
@@ -76,8 +78,8 @@ func (w *Waiter) run() {
 	for {
 		polls := w.polls.Load()
 		if polls != seen || w.sleepers.Load() > 0 {
-			// A thread that sleeps for milliseconds at a time serves the links itself and needs us the less often.
-			// libmmpi's do where no other process is in the cluster.
+			// A thread that sleeps for milliseconds at a time serves the links itself and needs us
+			// the less often. libmmpi's do where no other process is in the cluster.
 			if polls-seen > uint64(2*every/TickEvery) {
 				every = TickEvery
 			} else {
@@ -109,8 +111,8 @@ func (w *Waiter) run() {
 	}
 }
 
-// mayIdle lets the progress thread be idle if an application thread sleeps on the links, for long, and there is
-// nothing to do beside it.
+// mayIdle lets the progress thread be idle if an application thread sleeps on the links, for long,
+// and there is nothing to do beside it.
 func (w *Waiter) mayIdle() {
 	if !w.d.TryLock() {
 		return
@@ -119,8 +121,8 @@ func (w *Waiter) mayIdle() {
 	w.t.idle.Store(w.sleepers.Load() > 0 && w.longest > AckEvery && w.d.Quiet() && !w.d.Ended())
 }
 
-// sleep sleeps for up to d, or longer if idle. Who has roused the thread since it was to be idle has kicked it too, so
-// the sleep ends at once.
+// sleep sleeps for up to d, or longer if idle. Who has roused the thread since it was to be idle
+// has kicked it too, so the sleep ends at once.
 func (w *Waiter) sleep(set []unix.PollFd, d time.Duration) {
 	if !w.t.idle.Load() {
 		Ppoll(set, d, w.keeps)
@@ -130,9 +132,9 @@ func (w *Waiter) sleep(set []unix.PollFd, d time.Duration) {
 	w.t.idle.Store(false)
 }
 
-// tick ticks, or leaves that to the thread that has the lock: native MPI gives way to other processes with the lock
-// held, so that waiting for it could take milliseconds, after which the mutex is handed over and both threads have to
-// be woken. It reports whether the driver has ended.
+// tick ticks, or leaves that to the thread that has the lock: native MPI gives way to other
+// processes with the lock held, so that waiting for it could take milliseconds, after which the
+// mutex is handed over and both threads have to be woken. It reports whether the driver has ended.
 func (w *Waiter) tick() bool {
 	w.t.ticked = w.d.Now()
 	if !w.d.TryLock() {
@@ -148,8 +150,8 @@ func (w *Waiter) tick() bool {
 	return false
 }
 
-// flush writes out what is held: the program is busy with something else. Whoever has the lock may be somebody who
-// has given the core away (tick): then it looks again after as long a time.
+// flush writes out what is held: the program is busy with something else. Whoever has the lock may
+// be somebody who has given the core away (tick): then it looks again after as long a time.
 func (w *Waiter) flush() {
 	drain(w.ev.timer)
 	if !w.d.TryLock() {

@@ -1,14 +1,16 @@
-// Package wait is how threads wait for the engine, and who moves bytes when nobody does: event descriptors, sleeps and
-// the progress thread. It knows neither links nor messages; what it drives is a Driver.
+// Package wait is how threads wait for the engine, and who moves bytes when nobody does: event
+// descriptors, sleeps and the progress thread. It knows neither links nor messages; what it drives
+// is a Driver.
 //
-// Waiting application threads sleep in ppoll on the links and on an event, which a thread that completes something
-// for another one signals. The progress thread sleeps by time alone while application threads poll, so messages do
-// not wake it; when nobody has polled for a tick it sleeps on the links itself, until somebody polls again. An event
-// of its own tells it that there is output it does not know of.
+// Waiting application threads sleep in ppoll on the links and on an event, which a thread that
+// completes something for another one signals. The progress thread sleeps by time alone while
+// application threads poll, so messages do not wake it; when nobody has polled for a tick it sleeps
+// on the links itself, until somebody polls again. An event of its own tells it that there is
+// output it does not know of.
 //
-// Where nothing is left to do it is idle: it sleeps long, and lets Go's monitor sleep too, so that a program that
-// computes or talks inside its cluster is not disturbed. The event ends that when an application thread leaves
-// something for a tick, or no longer sleeps on the links in its place.
+// Where nothing is left to do it is idle: it sleeps long, and lets Go's monitor sleep too, so that
+// a program that computes or talks inside its cluster is not disturbed. The event ends that when an
+// application thread leaves something for a tick, or no longer sleeps on the links in its place.
 package wait
 
 import (
@@ -18,7 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Driver is what threads wait for. All but Lock, TryLock and Now are called with its lock. Unlock calls Waiter.Alert.
+// Driver is what threads wait for. All but Lock, TryLock and Now are called with its lock. Unlock
+// calls Waiter.Alert.
 type Driver interface {
 	Lock()
 	TryLock() bool
@@ -71,7 +74,8 @@ func (w *Waiter) Close() { w.ev.close() }
 // Polled notes that an application thread looks for progress.
 func (w *Waiter) Polled() { w.polls.Add(1) }
 
-// Alert wakes threads that sleep and should know of what has changed under the lock; completed: an operation is over.
+// Alert wakes threads that sleep and should know of what has changed under the lock; completed: an
+// operation is over.
 func (w *Waiter) Alert(completed bool) {
 	if completed && w.sleepers.Load() > 0 {
 		signal(w.ev.wake)
@@ -89,7 +93,8 @@ func (w *Waiter) WakeAll() {
 	signal(w.ev.kick)
 }
 
-// Block sleeps on the links for up to d, unlocked meanwhile. The caller has the lock, and has it again afterwards.
+// Block sleeps on the links for up to d, unlocked meanwhile. The caller has the lock, and has it
+// again afterwards.
 func (w *Waiter) Block(d time.Duration) {
 	if w.d.Arm() {
 		return
@@ -118,7 +123,8 @@ func (w *Waiter) Block(d time.Duration) {
 	w.sets = append(w.sets, set[:0])
 }
 
-// Pause sleeps with the lock until a link is ready, for up to d: at the end of the job only, when nothing else may happen.
+// Pause sleeps with the lock until a link is ready, for up to d: at the end of the job only, when
+// nothing else may happen.
 func (w *Waiter) Pause(d time.Duration) {
 	Ppoll(w.d.Poll([]unix.PollFd{{Fd: int32(w.ev.wake), Events: unix.POLLIN}}), d, false)
 }

@@ -58,8 +58,8 @@ func readable(t *testing.T, fd int, within time.Duration) bool {
 	return n == 1
 }
 
-// TestTickWhileLocked: a thread that has the lock may have given its core away, so the progress thread does not wait
-// for it; that thread ticks.
+// TestTickWhileLocked: a thread that has the lock may have given its core away, so the progress
+// thread does not wait for it; that thread ticks.
 func TestTickWhileLocked(t *testing.T) {
 	d, w := newFake(t)
 	over := make(chan bool)
@@ -131,8 +131,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestRouse: whoever leaves something for a tick, or stops sleeping on the links, ends the progress thread's long
-// sleep; nobody else does.
+// TestRouse: whoever leaves something for a tick, or stops sleeping on the links, ends the progress
+// thread's long sleep; nobody else does.
 func TestRouse(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -155,8 +155,8 @@ func TestRouse(t *testing.T) {
 	}
 }
 
-// TestMayIdle: while somebody sleeps long on the links, and there is nothing else to do. After a short sleep the
-// progress thread would be roused at once.
+// TestMayIdle: while somebody sleeps long on the links, and there is nothing else to do. After a
+// short sleep the progress thread would be roused at once.
 func TestMayIdle(t *testing.T) {
 	d, w := newFake(t)
 	for _, c := range []struct {

@@ -21,7 +21,8 @@ func (w *World) Size() int {
 	return n
 }
 
-// Place gives the cluster of a virtual rank and the first virtual rank of that cluster; -1, -1 for none.
+// Place gives the cluster of a virtual rank and the first virtual rank of that cluster; -1, -1 for
+// none.
 func (w *World) Place(rank int) (cluster, first int) {
 	if rank < 0 {
 		return -1, -1
