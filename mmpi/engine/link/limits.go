@@ -15,7 +15,7 @@ type Limits struct {
 	Silence     time.Duration // time without an answer after which a link is lost
 	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
 	NoRail      time.Duration // how long a job of several rails goes on when none is left, or none to some rank
-	Grace       time.Duration // how long the cluster's own launcher has to end this process; see Set.giveWay
+	Grace       time.Duration // how long the cluster's own launcher has to end this process; see failover.giveWay
 }
 
 // MaxRails bounds the forwarders of a job.
