@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/bench/lab/delayline"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -35,8 +36,9 @@ type Config struct {
 	// "fifo" or "peers": limited links serve the nodes at their far ends in turn; empty: the
 	// script's default
 	Queue            string
-	MTU              string   // bytes of a packet; empty: the script's default
-	Sysctl           []string // NAME=VALUE of the nodes' network settings
+	MTU              string             // bytes of a packet; empty: the script's default
+	Sysctl           []string           // NAME=VALUE of the nodes' network settings
+	Long             *delayline.Options // two sites with this link between their border nodes; Zippers are then gA (Sites)
 	ForwarderOptions []string
 	Log              *os.File // what the scripts and forwarders say; nil: nothing
 }
@@ -90,7 +92,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 		l.claim.Close()
 		return nil, err
 	}
-	steps := [][]string{{"up"}, {"prove"}}
+	steps := [][]string{append([]string{"up"}, cfg.long()...), {"prove"}}
 	if cfg.Rate != "" {
 		steps = append(steps, []string{"shape", cfg.Rate})
 	}
@@ -101,7 +103,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 		}
 	}
 	for _, s := range cfg.Sysctl {
-		for _, nodes := range [][]string{cfg.NodesA, cfg.NodesB, cfg.Zippers} {
+		for _, nodes := range [][]string{cfg.NodesA, cfg.NodesB, cfg.between()} {
 			for _, n := range nodes {
 				if out, err := l.On(n, "sysctl", "-qw", s).CombinedOutput(); err != nil {
 					_ = l.Down() // the first error is the cause
@@ -213,7 +215,8 @@ func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 func (l *Lab) settings() []string {
 	return []string{"BURST=" + l.cfg.Burst, "LATENCY=" + l.cfg.Latency, "QUEUE=" + l.cfg.Queue, "MTU=" + l.cfg.MTU,
 		"LAB=" + l.cfg.Name, "LAB_RUN=/run/" + l.cfg.Name, "NODES_A=" + strings.Join(l.cfg.NodesA, " "),
-		"NODES_B=" + strings.Join(l.cfg.NodesB, " "), "ZIPPERS=" + strings.Join(l.cfg.Zippers, " ")}
+		"NODES_B=" + strings.Join(l.cfg.NodesB, " "), "ZIPPERS=" + strings.Join(l.cfg.Zippers, " "),
+		fmt.Sprint("LAB_OWNER=", os.Getpid())}
 }
 
 func (l *Lab) lab(ctx context.Context, args ...string) error {

@@ -128,6 +128,20 @@ func (o *Options) Set(name, value string) (err error) {
 	return nil
 }
 
+// Args are the options as the command line has them.
+func (o Options) Args() []string {
+	rate := "off"
+	if o.Rate > 0 {
+		rate = fmt.Sprintf("%dbit", o.Rate)
+	}
+	args := []string{"--delay", o.Delay.String(), "--rate", rate, "--loss", fmt.Sprint(o.Loss), "--mtu", strconv.Itoa(o.MTU),
+		"--blackhole", strconv.Itoa(o.BlackHole), "--seed", strconv.FormatUint(o.Seed, 10)}
+	if o.Queue > 0 {
+		args = append(args, "--queue", strconv.Itoa(o.Queue))
+	}
+	return args
+}
+
 // Names are the options that Set knows.
 func Names() []string {
 	return []string{"delay", "rate", "queue", "loss", "blackhole", "mtu", "seed"}

@@ -246,6 +246,17 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.set, err, c.want)
 		}
 	}
+	for _, o := range []Options{Defaults(), {Delay: 1500 * us, Loss: 0.0001, Queue: 2_000_000, Rate: 123456, MTU: 9000, BlackHole: 1400, Seed: 7}, {MTU: 1500}} {
+		var got Options
+		for args := o.Args(); len(args) > 0; args = args[2:] {
+			if err := got.Set(args[0][2:], args[1]); err != nil {
+				t.Error(err)
+			}
+		}
+		if got != o {
+			t.Errorf("%v: %+v", o.Args(), got)
+		}
+	}
 	if n, err := ParseBytes("2MB"); n != 2_000_000 || err != nil {
 		t.Error(n, err)
 	}

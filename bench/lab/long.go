@@ -1,0 +1,80 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/bench/drive"
+	"github.com/leidenzipper/zipper/bench/lab/delayline"
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// Sites is two nodes at each of two sites with a long link between their border nodes, gA and gB,
+// and a forwarder on gA.
+func Sites(o delayline.Options) Config {
+	return Config{Name: "zw", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"gA"}, Long: &o}
+}
+
+// long are the words for lab up.
+func (c Config) long() []string {
+	if c.Long == nil {
+		return nil
+	}
+	return c.Long.Args()
+}
+
+// between are the nodes on more than one network.
+func (c Config) between() []string {
+	if c.Long == nil {
+		return c.Zippers
+	}
+	return []string{"gA", "gB"}
+}
+
+// Line tells the long link something: reset, set NAME=VALUE, cut TIME.
+func (l *Lab) Line(ctx context.Context, words ...string) error {
+	return l.lab(ctx, append([]string{"line"}, words...)...)
+}
+
+// LineStats is what has passed the long link since the last reset, from gA and from gB.
+func (l *Lab) LineStats(ctx context.Context) (ways []delayline.Stats, err error) {
+	out, err := l.command(ctx, "line", "stats").Output()
+	if err != nil {
+		return nil, fmt.Errorf("scripts/lab line stats: %w", err)
+	}
+	return ways, json.Unmarshal(out, &ways)
+}
+
+// Far is a job over the forwarder on gA, to which the ranks of b come over the long link.
+func (l *Lab) Far(a, b int) drive.Target {
+	return l.sites("zipped", "far", a, b, spec.Zipper{Address: "gA" + port})
+}
+
+// Trunk is a job over a forwarder on each border node.
+func (l *Lab) Trunk(a, b int) drive.Target {
+	return l.sites("trunk", "off", a, b, spec.Zipper{Per: map[string]string{"a": "gA" + port}}, spec.Zipper{Per: map[string]string{"b": "gB" + port}})
+}
+
+// port of an ordinary forwarder.
+const port = ":7475"
+
+func (l *Lab) sites(name, routing string, a, b int, zippers ...spec.Zipper) drive.Target {
+	return drive.Target{Name: name, Job: func() *spec.Job {
+		j := &spec.Job{Rsh: l.rsh(), Zippers: zippers, Clusters: []spec.Cluster{
+			l.cluster("a", slots(l.cfg.NodesA, a), l.cfg.NodesA[0], a, "10.81.1.0/24"),
+			l.cluster("b", slots(l.cfg.NodesB, b), l.cfg.NodesB[0], b, "10.81.2.0/24")}}
+		if err := l.route(routing); err != nil && l.cfg.Log != nil {
+			fmt.Fprintln(l.cfg.Log, err) // the job will not reach its forwarder
+		}
+		return j
+	}}
+}
+
+// RouteSites lets both border nodes route IP between the sites, or not.
+func (l *Lab) RouteSites(on bool) error {
+	if on {
+		return l.route("on")
+	}
+	return l.route("off")
+}
