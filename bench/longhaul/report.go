@@ -116,9 +116,21 @@ func (r *Report) Table(w io.Writer) error {
 	fmt.Fprintf(w, "# %v; %s; %d rounds in turn; TCP carries at most %.0f Mbit/s\n", r.Line, r.Congestion, r.Rounds, Payload(r.Line))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "row\ttarget\tmedian\tlowest - highest\tunit\taim\t\tline late, us: median, p99, max\t")
+	var notes []string // reasons, each once
+	note := func(reason string) string {
+		if reason == "" {
+			return ""
+		}
+		i := slices.Index(notes, reason)
+		if i < 0 {
+			i = len(notes)
+			notes = append(notes, reason)
+		}
+		return fmt.Sprintf("[%d]", i+1)
+	}
 	for _, f := range r.Figures {
 		if len(f.Values) == 0 {
-			fmt.Fprintf(t, "%s\t%s\tnot measured: %s\t\t\t\t\t\t\n", f.Row, f.Target, f.Reason)
+			fmt.Fprintf(t, "%s\t%s\tnot measured %s\t\t\t\t\t\t\n", f.Row, f.Target, note(f.Reason))
 			continue
 		}
 		good, mark := f.counting(), ""
@@ -150,16 +162,22 @@ func (r *Report) Table(w io.Writer) error {
 			late.LateMedian, late.Late99, late.LateMax = max(late.LateMedian, v.LateMedian), max(late.Late99, v.Late99), max(late.LateMax, v.LateMax)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s - %s\t%s\t%s\t%s\t%.0f, %.0f, %.0f\t%s\n", f.Row, f.Target, number(stat.Median(good)),
-			number(slices.Min(good)), number(slices.Max(good)), f.Unit, aim, verdict, late.LateMedian, late.Late99, late.LateMax, join(mark, f.Reason))
+			number(slices.Min(good)), number(slices.Max(good)), f.Unit, aim, verdict, late.LateMedian, late.Late99, late.LateMax, join(mark, note(f.Reason)))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i, reason := range notes {
+		fmt.Fprintf(w, "[%d] %s\n", i+1, reason)
+	}
+	return nil
 }
 
-func join(mark, reason string) string {
-	if mark != "" && reason != "" {
-		return mark + "; " + reason
+func join(mark, note string) string {
+	if mark != "" && note != "" {
+		return mark + " " + note
 	}
-	return mark + reason
+	return mark + note
 }
 
 // number has three significant digits or all before the point.

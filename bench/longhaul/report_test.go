@@ -66,10 +66,11 @@ func TestReport(t *testing.T) {
 	}
 	for i, want := range []string{
 		"1 MiB stream, one pair zipped 550 500 - 600 Mbit/s >= 894 missed 0, 3000, 0 1 void",
-		"1 MiB stream, one pair trunk not measured: refused",
+		"1 MiB stream, one pair trunk not measured [1]",
 		"1 MiB stream, one pair routed 900 900 - 900 Mbit/s >= 894 met 0, 200, 0",
 		"8 B arrives zipped 20.4 20.4 - 20.4 ms <= 20.5 met 0, 200, 0",
 		"64 KiB stream, one pair zipped 12 12 - 12 Mbit/s >= 847 0, 3000, 0 VOID: 1 % of the packets left 3ms late",
+		"[1] refused",
 	} {
 		if got := lines[i+2]; got != want {
 			t.Errorf("line %d:\n%s\nwant\n%s", i, got, want)

@@ -47,7 +47,7 @@ type settings struct {
 	out        string
 	program    string
 	congestion string
-	only       *regexp.Regexp
+	only, on   *regexp.Regexp // rows and targets; nil: all
 }
 
 func parseFlags(args []string) (s settings, err error) {
@@ -62,10 +62,15 @@ func parseFlags(args []string) (s settings, err error) {
 	flags.StringVar(&s.out, "out", "", "`directory` for longhaul-DELAY.csv and .json")
 	flags.StringVar(&s.program, "program", "", "the compiled bench/longhaul/mpi/longhaul.c")
 	flags.StringVar(&s.congestion, "congestion", "cubic", "control of all nodes: cubic, reno, bbr")
-	flags.Func("only", "rows that match the `expression`", func(v string) (err error) {
-		s.only, err = regexp.Compile(v)
-		return err
-	})
+	for _, f := range []struct {
+		name, about string
+		to          **regexp.Regexp
+	}{{"only", "rows that match the `expression`", &s.only}, {"on", "targets that match the `expression`", &s.on}} {
+		flags.Func(f.name, f.about, func(v string) (err error) {
+			*f.to, err = regexp.Compile(v)
+			return err
+		})
+	}
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return s, err
@@ -162,7 +167,7 @@ func over(ctx context.Context, line delayline.Options, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Down()) }()
-	m := &measurement{lab: l, self: self, program: s.program, warm: 3 * time.Second, seconds: 5 * time.Second, count: 20, cut: 20 * time.Second, only: s.only,
+	m := &measurement{lab: l, self: self, program: s.program, warm: 3 * time.Second, seconds: 5 * time.Second, count: 20, cut: 20 * time.Second, only: s.only, on: s.on,
 		report: &longhaul.Report{Environment: drive.Describe(line.String()), Line: line, Congestion: s.congestion}}
 	if s.quick {
 		m.warm, m.seconds, m.count, m.cut = 300*time.Millisecond, 500*time.Millisecond, 3, 2*time.Second

@@ -25,7 +25,7 @@ type measurement struct {
 	warm, seconds time.Duration
 	count         int // blocking sends, collectives
 	cut           time.Duration
-	only          *regexp.Regexp // nil: every row
+	only, on      *regexp.Regexp // rows and targets; nil: all
 	round         int
 }
 
@@ -113,8 +113,8 @@ func (m *measurement) all(ctx context.Context, places []*place) error {
 	}
 	for _, p := range places {
 		m.outage(ctx, p)
-		m.miss(longhaul.Restart, p.name, "there is no trunk of two forwarders yet")
 	}
+	m.miss(longhaul.Restart, "trunk", "there is no trunk of two forwarders yet")
 	return context.Cause(ctx)
 }
 
@@ -129,14 +129,18 @@ func (m *measurement) note(ctx context.Context, row longhaul.Row, target string,
 
 // miss notes a reason, if the row is wanted.
 func (m *measurement) miss(row longhaul.Row, target, reason string) {
-	if m.only == nil || m.only.MatchString(row.Name) {
+	if m.wanted(row, target) {
 		m.report.Miss(row, target, reason)
 	}
 }
 
+func (m *measurement) wanted(row longhaul.Row, target string) bool {
+	return (m.only == nil || m.only.MatchString(row.Name)) && (m.on == nil || m.on.MatchString(target))
+}
+
 // goes tells whether the row is wanted and anything runs there, and what is under way.
 func (m *measurement) goes(ctx context.Context, p *place, row longhaul.Row) bool {
-	if m.only != nil && !m.only.MatchString(row.Name) {
+	if !m.wanted(row, p.name) {
 		return false
 	}
 	if p.miss != "" {
@@ -255,7 +259,7 @@ func (m *measurement) collective(ctx context.Context, p *place, name string, byt
 
 // memory does something and notes the most that the forwarders had meanwhile.
 func (m *measurement) memory(ctx context.Context, p *place, do func()) {
-	if p.name != "zipped" || m.only != nil && !m.only.MatchString(longhaul.Pairs32.Name) {
+	if p.name != "zipped" || !m.wanted(longhaul.Pairs32, p.name) {
 		do()
 		if p.miss != "" && p.name == "trunk" {
 			m.miss(longhaul.Memory, p.name, p.miss)
