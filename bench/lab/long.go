@@ -60,21 +60,12 @@ func (l *Lab) Trunk(a, b int) drive.Target {
 const port = ":7475"
 
 func (l *Lab) sites(name, routing string, a, b int, zippers ...spec.Zipper) drive.Target {
-	return drive.Target{Name: name, Job: func() *spec.Job {
-		j := &spec.Job{Rsh: l.rsh(), Zippers: zippers, Clusters: []spec.Cluster{
-			l.cluster("a", slots(l.cfg.NodesA, a), l.cfg.NodesA[0], a, "10.81.1.0/24"),
-			l.cluster("b", slots(l.cfg.NodesB, b), l.cfg.NodesB[0], b, "10.81.2.0/24")}}
-		if err := l.route(routing); err != nil && l.cfg.Log != nil {
-			fmt.Fprintln(l.cfg.Log, err) // the job will not reach its forwarder
+	return drive.Target{Name: name, Job: func() (*spec.Job, error) {
+		if err := l.route(routing); err != nil {
+			return nil, err
 		}
-		return j
+		return &spec.Job{Rsh: l.rsh(), Zippers: zippers, Clusters: []spec.Cluster{
+			l.cluster("a", slots(l.cfg.NodesA, a), l.cfg.NodesA[0], a, "10.81.1.0/24"),
+			l.cluster("b", slots(l.cfg.NodesB, b), l.cfg.NodesB[0], b, "10.81.2.0/24")}}, nil
 	}}
-}
-
-// RouteSites lets both border nodes route IP between the sites, or not.
-func (l *Lab) RouteSites(on bool) error {
-	if on {
-		return l.route("on")
-	}
-	return l.route("off")
 }

@@ -60,7 +60,8 @@ static double stream(int bytes, double warm, double seconds, int both) {
   double start = now();
   if (receives) {
     MPI_Irecv(&total, 1, MPI_LONG, peer, TOTAL, MPI_COMM_WORLD, &q[total_at]);
-    for (int i = 0; i < window; i++, posted++) MPI_Irecv(in, bytes, MPI_CHAR, peer, DATA, MPI_COMM_WORLD, &q[window + i]);
+    for (int i = 0; i < window; i++, posted++)
+      MPI_Irecv(in, bytes, MPI_CHAR, peer, DATA, MPI_COMM_WORLD, &q[window + i]);
   }
   if (sends)
     for (int i = 0; i < window; i++, sent++) MPI_Isend(out, bytes, MPI_CHAR, peer, DATA, MPI_COMM_WORLD, &q[i]);
@@ -72,12 +73,14 @@ static double stream(int bytes, double warm, double seconds, int both) {
     for (int k = 0; k < n; k++) {
       int i = done[k];
       if (i == total_at) continue;
-      if (i < window) { /* a send: the receiver has posted one window more than it has received, so it needs as much after the total */
+      if (i <
+          window) { /* a send: the receiver has posted one window more than it has received, so it needs as much after the total */
         if (want_sent < 0 && t - start > warm + seconds) {
           want_sent = sent + window + 1;
           MPI_Send(&want_sent, 1, MPI_LONG, peer, TOTAL, MPI_COMM_WORLD);
         }
-        if (want_sent < 0 || sent < want_sent) MPI_Isend(out, bytes, MPI_CHAR, peer, DATA, MPI_COMM_WORLD, &q[i]), sent++;
+        if (want_sent < 0 || sent < want_sent)
+          MPI_Isend(out, bytes, MPI_CHAR, peer, DATA, MPI_COMM_WORLD, &q[i]), sent++;
         continue;
       }
       received++;
@@ -160,7 +163,8 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   pairs = ranks / 2;
   if (ranks % 2 || ranks < 2) die("an even number of ranks, please");
-  if (argc == 5 && (!strcmp(argv[1], "stream") || !strcmp(argv[1], "both"))) streams(atoi(argv[2]), atof(argv[3]), atof(argv[4]), argv[1][0] == 'b');
+  if (argc == 5 && (!strcmp(argv[1], "stream") || !strcmp(argv[1], "both")))
+    streams(atoi(argv[2]), atof(argv[3]), atof(argv[4]), argv[1][0] == 'b');
   else if (argc == 4 && !strcmp(argv[1], "block")) block(atoi(argv[2]), atoi(argv[3]));
   else if (argc == 5 && !strcmp(argv[1], "coll")) collective(argv[2], atoi(argv[3]), atoi(argv[4]));
   else die("stream|both BYTES WARM SECONDS, block BYTES COUNT, coll NAME BYTES COUNT");

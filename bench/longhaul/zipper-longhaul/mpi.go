@@ -39,7 +39,10 @@ func parse(out string) (numbers, error) {
 func (m *measurement) mpi(ctx context.Context, t drive.Target, limit time.Duration, words ...string) (numbers, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %v", limit))
 	defer cancel()
-	job := t.Job()
+	job, err := t.Job()
+	if err != nil {
+		return nil, err
+	}
 	job.Program = append([]string{m.program}, words...)
 	var out, errs bytes.Buffer
 	res, err := launch.Run(ctx, job, launch.Options{Stdout: &out, Stderr: &errs})

@@ -112,7 +112,7 @@ func (m *measurement) tcp(ctx context.Context, n int) (rates []float64, err erro
 	}
 	stop := context.AfterFunc(ctx, func() { receiver.Process.Kill() })
 	defer stop()
-	defer receiver.Wait()
+	defer func() { _ = receiver.Wait() }() // what it says is in rates
 	word := make([]byte, len("listening\n"))
 	if _, err := io.ReadFull(out, word); err != nil {
 		return nil, fmt.Errorf("the receiver on gB: %w", err)
@@ -125,7 +125,7 @@ func (m *measurement) tcp(ctx context.Context, n int) (rates []float64, err erro
 	}
 	err = json.NewDecoder(out).Decode(&rates)
 	sender.Process.Kill()
-	sender.Wait()
+	_ = sender.Wait() // killed
 	if err != nil {
 		err = errors.Join(fmt.Errorf("the receiver on gB: %w", err), context.Cause(ctx))
 	}
