@@ -249,7 +249,7 @@ func TestNoFrameBeforeLayout(t *testing.T) {
 		} else if h, _, err := x.recv(); err != nil || h.Type != wire.TypeEager {
 			t.Errorf("rank %d gets %v, %v", i, h.Type, err)
 		}
-		x.send(header(wire.TypeBye, wire.Nobody, wire.Nobody))
+		x.bye()
 	}, func(s Summary) {
 		if !s.OK || s.Traffic[0].Messages != ranks-1 {
 			t.Errorf("summary %+v", s)
