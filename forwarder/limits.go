@@ -21,9 +21,11 @@ const (
 	// follow.
 	noticeAfterRefusal = time.Second
 
-	// maxTick is how often, at most, a loop looks at the clock for its connections, 1 s; ticksIn is
-	// how often it does in the shortest time-out.
+	// maxTick is how often, at least, a loop looks at the clock for its connections, 1 s.
 	maxTick = time.Second
+
+	// ticksIn is how often it does so in the shortest time-out. More: time-outs are kept more
+	// exactly; fewer: idle loops wake less.
 	ticksIn = 4
 
 	// acceptAgain: a listener that cannot take links in is tried again so much later, 100 ms.
@@ -40,11 +42,13 @@ const (
 	maxLoops = 4
 )
 
-// For how many pairs of ranks of different clusters the kernel opens ways, and how many of them a
-// rank has: each connection takes memory at both ends, 64 KiB and what the kernel keeps, and is
-// looked at.
+// For whom the kernel opens ways. Each connection takes memory at both ends, 64 KiB and what the
+// kernel keeps, and is looked at by both.
 const (
+	// maxPairs is for how many pairs of ranks of different clusters, in a job; of more, none.
 	maxPairs = 4096
+
+	// maxPeers is how many ranks of other clusters a rank may have, for the same.
 	maxPeers = 256
 
 	// lowestPort is the lowest port that ways lead to: those below are for a system's services.

@@ -18,8 +18,11 @@ const (
 	// loop.
 	readTurns, writeTurns = 4, 4
 
-	// maxIov and maxFlush bound one vectored write: pieces, and bytes (512 KiB).
-	maxIov   = 64
+	// maxIov is the most pieces of one vectored write.
+	maxIov = 64
+
+	// maxFlush is how many bytes one vectored write has, 512 KiB, and what is left of the last
+	// piece.
 	maxFlush = 512 << 10
 
 	// bulkShare: after 1 MiB of small frames one bulk frame has its turn, so that neither class
@@ -75,11 +78,19 @@ const firstRing = 16
 // memory.
 const keepRing = 1024
 
-// When a connection is dead. Each is a default of Config; longer: a dead rank is noticed later;
-// shorter: one that is only slow is taken for dead.
+// When a connection is dead. Longer: a dead rank is noticed later; shorter: one that is only slow
+// is taken for dead.
 const (
-	PingInterval = 2 * time.Second // see Config
-	PeerTimeout  = time.Minute     // so long may a process be stopped, in a debugger
-	Unreachable  = 6 * time.Second
-	Linger       = 5 * time.Second
+	// PingInterval: who said nothing for 2 s is pinged.
+	PingInterval = 2 * time.Second
+
+	// PeerTimeout: who said nothing for a minute, though pinged, is dead. So long may a process be
+	// stopped, in a debugger.
+	PeerTimeout = time.Minute
+
+	// Unreachable: who is on a host that the network has not reached for 6 s is dead.
+	Unreachable = 6 * time.Second
+
+	// Linger: a connection is closed 5 s after its last frame, if the peer has not done so.
+	Linger = 5 * time.Second
 )
