@@ -1,10 +1,11 @@
-// Package dial reaches a forwarder or a peer and runs the handshake with it. It is the one place that
-// knows which transport an address is for: Dialer joins a rank to a job at a forwarder, Open and Once
-// only connect, Listen is the other end, and Join and Meet run the exchange on a link that is there.
+// Package dial reaches a forwarder or a peer and runs the handshake with it. It is the one place
+// that knows which transport an address is for: Dialer joins a rank to a job at a forwarder, Open
+// and Once only connect, Listen is the other end, and Join and Meet run the exchange on a link that
+// is there.
 //
-// All functions block until they are through or their context ends, and are safe for concurrent use.
-// Errors name the address. A *handshake.Refused is one end's word that it will not do; an error with
-// a method Permanent that is true says that trying again does not help.
+// All functions block until they are through or their context ends, and are safe for concurrent
+// use. Errors name the address. A *handshake.Refused is one end's word that it will not do; an
+// error with a method Permanent that is true says that trying again does not help.
 package dial
 
 import (
@@ -26,29 +27,30 @@ import (
 type Dialer struct {
 	// Transport, if not nil, makes the links; else the address decides (see Dial).
 	Transport transport.Dialer
-	// Unmaps is for links to verbs addresses: it tells what the program unmaps, and lets a link keep
-	// registrations of the program's memory. nil: none is kept.
+	// Unmaps is for links to verbs addresses: it tells what the program unmaps, and lets a link
+	// keep registrations of the program's memory. nil: none is kept.
 	Unmaps Unmaps
 	// Notify, if not nil, is told what Dial waits for: once, on a goroutine of its own, if the
 	// forwarder is not reached after Patience, and what the forwarder says that is missing.
 	Notify func(what string)
-	// Inside, if not nil, gives the IP address and port where this process takes connections that the
-	// forwarder's kernel passes on; here is this end's address on the way to the forwarder. Only
-	// forwarders that have this done ask; empty: nowhere.
+	// Inside, if not nil, gives the IP address and port where this process takes connections that
+	// the forwarder's kernel passes on; here is this end's address on the way to the forwarder.
+	// Only forwarders that have this done ask; empty: nowhere.
 	Inside func(here netip.Addr) string
 	// Patience is how long it may take to reach the forwarder before Notify is told; 0: 2 s.
 	Patience time.Duration
 	// Silence is how long nothing may come from a forwarder that has taken the connection; 0: one
-	// minute, or 10 s more than others are waited for, if that is less. It pings those that wait every
-	// few seconds.
+	// minute, or 10 s more than others are waited for, if that is less. It pings those that wait
+	// every few seconds.
 	Silence time.Duration
 }
 
-// Dial connects to a forwarder's address (package addr), joins the job and waits until all ranks of all clusters are in. A forwarder that is not there yet is tried again until
-// id.TimeoutMS, so that the pieces of a job can start in any order; after that the forwarder bounds the waiting.
+// Dial connects to a forwarder's address (package addr), joins the job and waits until all ranks of
+// all clusters are in. A forwarder that is not there yet is tried again until id.TimeoutMS, so that
+// the pieces of a job can start in any order; after that the forwarder bounds the waiting.
 //
-// The error is a *handshake.Refused when one end refused, ctx's error when that ended, else it names the address.
-// After success the link carries frames between ranks and belongs to the caller.
+// The error is a *handshake.Refused when one end refused, ctx's error when that ended, else it
+// names the address. After success the link carries frames between ranks and belongs to the caller.
 func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (transport.Link, wire.Layout, error) {
 	if err := id.Validate(); err != nil {
 		return nil, wire.Layout{}, err
@@ -92,7 +94,8 @@ func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (tr
 	return l, layout, nil
 }
 
-func connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration, failed func(error)) (transport.Link, error) {
+func connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration,
+	failed func(error)) (transport.Link, error) {
 	tctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	pause := firstPause
@@ -107,7 +110,8 @@ func connect(ctx context.Context, td transport.Dialer, addr string, limit time.D
 		var dns *net.DNSError
 		var bad *net.AddrError
 		var final interface{ Permanent() bool } // of transports: trying again does not help
-		if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &bad) || errors.As(err, &final) && final.Permanent() {
+		if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &bad) || errors.As(err, &final) &&
+			final.Permanent() {
 			return nil, err
 		}
 		if tctx.Err() == nil {

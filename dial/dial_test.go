@@ -23,7 +23,8 @@ import (
 const patience = 20 * time.Second
 
 func identity(timeout time.Duration, layout ...wire.Cluster) handshake.Identity {
-	return handshake.Identity{Job: "j", Secret: "s", Cluster: layout[0].Name, Layout: layout, TimeoutMS: timeout.Milliseconds(), Host: "h"}
+	return handshake.Identity{Job: "j", Secret: "s", Cluster: layout[0].Name, Layout: layout,
+		TimeoutMS: timeout.Milliseconds(), Host: "h"}
 }
 
 var alone = wire.Cluster{Name: "a", Size: 1}
@@ -31,7 +32,8 @@ var alone = wire.Cluster{Name: "a", Size: 1}
 // serve runs a forwarder on a listener for the rest of the test.
 func serve(t *testing.T, ln transport.Listener) {
 	t.Helper()
-	forwardertest.Serve(t, forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1, Linger: 100 * time.Millisecond})
+	forwardertest.Serve(t, forwarder.Config{Listeners: []transport.Listener{ln}, Loops: 1,
+		Linger: 100 * time.Millisecond})
 }
 
 func TestAddresses(t *testing.T) {
@@ -72,7 +74,8 @@ func TestForwarderComesLate(t *testing.T) {
 		}
 		joined <- err
 	}()
-	if what := <-told; !strings.Contains(what, path+" is not reached yet: ") || !strings.Contains(what, syscall.ENOENT.Error()) {
+	if what := <-told; !strings.Contains(what, path+" is not reached yet: ") ||
+		!strings.Contains(what, syscall.ENOENT.Error()) {
 		t.Errorf("told %q", what)
 	}
 	ln, err := shm.Listen(path, 0)
@@ -85,7 +88,8 @@ func TestForwarderComesLate(t *testing.T) {
 	}
 }
 
-// TestWaitingIsTold: a rank that waits for others hears from the forwarder who is missing: after a while, and soon after somebody was refused.
+// TestWaitingIsTold: a rank that waits for others hears from the forwarder who is missing: after a
+// while, and soon after somebody was refused.
 func TestWaitingIsTold(t *testing.T) {
 	for _, c := range []struct {
 		patience time.Duration
@@ -95,7 +99,8 @@ func TestWaitingIsTold(t *testing.T) {
 		{10 * time.Millisecond, false, `: job "j" is not complete yet; missing: cluster b (1 rank)`},
 		{time.Hour, true, `: job "j" is not complete yet; missing: cluster b (1 rank); refused: 1 rank of cluster "b" (wrong secret)`},
 	} {
-		f, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1, Linger: 100 * time.Millisecond, Patience: c.patience})
+		f, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1, Linger: 100 * time.Millisecond,
+			Patience: c.patience})
 		ctx, cancel := context.WithCancel(t.Context())
 		told, ended := make(chan string, 1), make(chan error)
 		go func() {
@@ -139,7 +144,8 @@ func TestNotReachable(t *testing.T) {
 	addr := dead(t)
 	began := time.Now()
 	_, _, err := new(Dialer).Dial(context.Background(), addr, identity(200*time.Millisecond, alone))
-	if err == nil || !strings.Contains(err.Error(), "forwarder "+addr) || !strings.Contains(err.Error(), "not reachable within 200ms") {
+	if err == nil || !strings.Contains(err.Error(), "forwarder "+addr) ||
+		!strings.Contains(err.Error(), "not reachable within 200ms") {
 		t.Errorf("got %v", err)
 	}
 	if d := time.Since(began); d < 200*time.Millisecond {
@@ -158,21 +164,25 @@ func TestNotReachable(t *testing.T) {
 // TestNotAForwarder: something else answers, or hangs up, or says nothing.
 func TestNotAForwarder(t *testing.T) {
 	question := wire.Challenge{Version: wire.Version}
-	challenge := wire.AppendFrame(nil, wire.Header{Type: wire.TypeChallenge, Dst: wire.Nobody, Src: wire.Nobody}, &question)
+	challenge := wire.AppendFrame(nil, wire.Header{Type: wire.TypeChallenge, Dst: wire.Nobody, Src: wire.Nobody},
+		&question)
 	for name, c := range map[string]struct {
 		talk func(net.Conn)
 		want string
 	}{
-		"web server": {func(c net.Conn) { c.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")) }, "not as a forwarder does"},
-		"hangs up":   {func(net.Conn) {}, "closed the connection during the join"},
+		"web server": {func(c net.Conn) { c.Write([]byte("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")) },
+			"not as a forwarder does"},
+		"hangs up": {func(net.Conn) {}, "closed the connection during the join"},
 		"wrong frame": {func(c net.Conn) {
 			c.Write(wire.AppendFrame(nil, wire.Header{Type: wire.TypePong}, nil))
 			c.Read(make([]byte, 1000))
 		}, "is that a Zipper forwarder?"},
-		"silent":                 {func(c net.Conn) { c.Read(make([]byte, 1)) }, "nothing has come from it for 200ms"},
-		"silent after the Join":  {func(c net.Conn) { c.Write(challenge); io.Copy(io.Discard, c) }, "nothing has come from it for 200ms"},
-		"silent within a header": {func(c net.Conn) { c.Write(challenge[:7]); io.Copy(io.Discard, c) }, "nothing has come from it for 200ms"},
-		"cancelled":              {func(c net.Conn) { c.Read(make([]byte, 1)) }, "deadline exceeded"},
+		"silent": {func(c net.Conn) { c.Read(make([]byte, 1)) }, "nothing has come from it for 200ms"},
+		"silent after the Join": {func(c net.Conn) { c.Write(challenge); io.Copy(io.Discard, c) },
+			"nothing has come from it for 200ms"},
+		"silent within a header": {func(c net.Conn) { c.Write(challenge[:7]); io.Copy(io.Discard, c) },
+			"nothing has come from it for 200ms"},
+		"cancelled": {func(c net.Conn) { c.Read(make([]byte, 1)) }, "deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,11 +14,13 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Join runs the rank's end of the join exchange on a new link and blocks until the job is complete, refused, or
-// ctx ends; told, if not nil, hears what the forwarder says is missing; inside, if not nil, gives the IP address and port where connections are taken
-// that the forwarder's kernel passes on, empty if none are. A forwarder of which nothing comes for the time silence is given up: it pings those that wait. It reads
-// not one byte beyond the Layout. The link stays open in any case.
-func Join(ctx context.Context, l transport.Link, id handshake.Identity, silence time.Duration, told func(string), inside func() string) (wire.Layout, error) {
+// Join runs the rank's end of the join exchange on a new link and blocks until the job is complete,
+// refused, or ctx ends; told, if not nil, hears what the forwarder says is missing; inside, if not
+// nil, gives the IP address and port where connections are taken that the forwarder's kernel passes
+// on, empty if none are. A forwarder of which nothing comes for the time silence is given up: it
+// pings those that wait. It reads not one byte beyond the Layout. The link stays open in any case.
+func Join(ctx context.Context, l transport.Link, id handshake.Identity, silence time.Duration, told func(string),
+	inside func() string) (wire.Layout, error) {
 	m, err := handshake.NewJoiner(id)
 	if err != nil {
 		return wire.Layout{}, err
@@ -36,16 +38,19 @@ func Join(ctx context.Context, l transport.Link, id handshake.Identity, silence 
 	return e.Layout, err
 }
 
-// Meet runs either end of the exchange on a new direct link and blocks until the other end is known, refused, or ctx ends; it returns the other end's
-// virtual rank. It reads not one byte beyond the exchange. The link stays open in any case.
+// Meet runs either end of the exchange on a new direct link and blocks until the other end is
+// known, refused, or ctx ends; it returns the other end's virtual rank. It reads not one byte
+// beyond the exchange. The link stays open in any case.
 func Meet(ctx context.Context, l transport.Link, m *handshake.Meeting) (rank int, err error) {
 	e, err := run(ctx, l, m, meetLength, 0, nil)
 	return e.To, err
 }
 
-// run does what the machine says until its last event, which it returns; others than Send are done by do. No frame may have more than a number of bytes after its header,
-// and silence, if not 0, is the longest time between two bytes.
-func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, silence time.Duration, do func(handshake.Event)) (handshake.Event, error) {
+// run does what the machine says until its last event, which it returns; others than Send are done
+// by do. No frame may have more than a number of bytes after its header, and silence, if not 0, is
+// the longest time between two bytes.
+func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, silence time.Duration,
+	do func(handshake.Event)) (handshake.Event, error) {
 	b, err := newBlocking(ctx, l, silence)
 	if err != nil {
 		return handshake.Event{}, err
@@ -76,7 +81,8 @@ func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, s
 	}
 }
 
-// blocking turns a link's calls into blocking ones that end with a context, and when nothing can be read or written for too long.
+// blocking turns a link's calls into blocking ones that end with a context, and when nothing can be
+// read or written for too long.
 type blocking struct {
 	ctx     context.Context
 	link    transport.Link

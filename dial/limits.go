@@ -14,11 +14,12 @@ const (
 	firstPause = 20 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
 
-	// tellAfter is Dialer.Patience by default: longer than a forwarder takes to start, shorter than a
-	// user needs to doubt.
+	// tellAfter is Dialer.Patience by default: longer than a forwarder takes to start, shorter than
+	// a user needs to doubt.
 	tellAfter = 2 * time.Second
 
-	// maxSilence is Dialer.Silence by default: as long as a forwarder waits for a process that is stopped.
+	// maxSilence is Dialer.Silence by default: as long as a forwarder waits for a process that is
+	// stopped.
 	maxSilence = time.Minute
 
 	// refusal is how long the forwarder's word may take that the others have not come in time.
@@ -28,5 +29,6 @@ const (
 	openTime = time.Minute
 )
 
-// meetLength is the longest frame of a meeting in bytes, without its header: a Refuse with its text is.
+// meetLength is the longest frame of a meeting in bytes, without its header: a Refuse with its text
+// is.
 const meetLength = 100 + wire.MaxString

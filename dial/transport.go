@@ -43,9 +43,9 @@ func Once(ctx context.Context, at string) (transport.Link, error) {
 	return td.Dial(ctx, target)
 }
 
-// Listen takes links in at an address. Of TCP and verbs an empty host means all addresses, port 0 any
-// free port; a verbs address fails if this host has no RDMA port for it. A unix: path may be opened by
-// this user only.
+// Listen takes links in at an address. Of TCP and verbs an empty host means all addresses, port 0
+// any free port; a verbs address fails if this host has no RDMA port for it. A unix: path may be
+// opened by this user only.
 func Listen(at string) (transport.Listener, error) {
 	kind, target := addr.Split(at)
 	switch kind { // each its own return: a nil pointer is no nil Listener

@@ -14,8 +14,9 @@ type Acceptor struct {
 	secret string
 }
 
-// NewAcceptor starts an exchange for a link that has just come in. The seed, fresh random bytes, gives the nonce.
-// With a secret that is not empty only jobs made from it are let in. With nat joiners are asked where they take connections.
+// NewAcceptor starts an exchange for a link that has just come in. The seed, fresh random bytes,
+// gives the nonce. With a secret that is not empty only jobs made from it are let in. With nat
+// joiners are asked where they take connections.
 func NewAcceptor(seed [ed25519.SeedSize]byte, secret string, nat bool) *Acceptor {
 	a := &Acceptor{exchange: exchange{state: awaitJoin}, key: ed25519.NewKeyFromSeed(seed[:]), secret: secret}
 	copy(a.nonce[:], a.key.Public().(ed25519.PublicKey))
@@ -57,8 +58,9 @@ func (a *Acceptor) handleJoin(h wire.Header, body []byte) {
 	}
 }
 
-// Admit lets a verified joiner in. The frame for it, which has some bytes for every rank of the job, is made in the memory of room if that is
-// large enough, and returned: when it has been sent it may be the room of the next one.
+// Admit lets a verified joiner in. The frame for it, which has some bytes for every rank of the
+// job, is made in the memory of room if that is large enough, and returned: when it has been sent
+// it may be the room of the next one.
 func (a *Acceptor) Admit(l *wire.Layout, room []byte) []byte {
 	if a.state != awaitDecision {
 		return room

@@ -6,14 +6,16 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Certificate lets a forwarder show to another one that a rank of the job has joined it: it holds the rank's Join and the key whose public half was
-// the nonce that the Join is signed for. The forwarder knows neither the job's secret nor its key.
+// Certificate lets a forwarder show to another one that a rank of the job has joined it: it holds
+// the rank's Join and the key whose public half was the nonce that the Join is signed for. The
+// forwarder knows neither the job's secret nor its key.
 type Certificate struct {
 	key  ed25519.PrivateKey
 	join wire.Join
 }
 
-// Bridger is the end of a new link between two forwarders that made it. Not safe for concurrent use.
+// Bridger is the end of a new link between two forwarders that made it. Not safe for concurrent
+// use.
 //
 //	acceptor (Acceptor)              dialler (Bridger)
 //	Challenge{version, nonce}  ──►

@@ -9,7 +9,8 @@ import (
 
 func hopped(here int) Identity {
 	id := member("b", 1)
-	id.Zippers, id.Here = []wire.Zipper{{Ports: []wire.Port{{Cluster: 0, Address: "x"}}}, {Ports: []wire.Port{{Cluster: 1, Address: "y"}}}}, here
+	id.Zippers, id.Here = []wire.Zipper{{Ports: []wire.Port{{Cluster: 0, Address: "x"}}},
+		{Ports: []wire.Port{{Cluster: 1, Address: "y"}}}}, here
 	return id
 }
 
@@ -36,13 +37,15 @@ func TestBridge(t *testing.T) {
 	if here.Kind != Bridged || here.To != 1 || here.Join.Here != 0 || here.Join.Job != "j" || there.Kind != Bridged {
 		t.Errorf("%+v, %+v", here, there)
 	}
-	if here, _ := introduce(t, NewBridger(cert, 1), acceptor(2, "other")); here.Kind != Ended || here.Err.Code != wire.RefuseSecret {
+	if here, _ := introduce(t, NewBridger(cert, 1), acceptor(2, "other")); here.Kind != Ended ||
+		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a forwarder with another secret: %+v", here)
 	}
 	// Who has overheard the Join has not the key.
 	stolen := cert
 	stolen.key = acceptor(9, "").key
-	if here, _ := introduce(t, NewBridger(stolen, 1), acceptor(2, "")); here.Kind != Ended || here.Err.Code != wire.RefuseSecret {
+	if here, _ := introduce(t, NewBridger(stolen, 1), acceptor(2, "")); here.Kind != Ended ||
+		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a stolen Join: %+v", here)
 	}
 	// A Bridge that was overheard is worth nothing on another link.
@@ -53,13 +56,15 @@ func TestBridge(t *testing.T) {
 	again := acceptor(3, "")
 	deliver(t, again.NextEvent, func(wire.Header, []byte) {})
 	again.HandleMessage(wire.Header{Type: wire.TypeBridge}, frame)
-	if e, _ := deliver(t, again.NextEvent, func(wire.Header, []byte) {}); e.Kind != Ended || e.Err.Code != wire.RefuseSecret {
+	if e, _ := deliver(t, again.NextEvent, func(wire.Header, []byte) {}); e.Kind != Ended ||
+		e.Err.Code != wire.RefuseSecret {
 		t.Errorf("replayed: %+v", e)
 	}
 	// A newer forwarder.
 	a, b = acceptor(2, ""), NewBridger(cert, 1)
 	deliver(t, a.NextEvent, func(h wire.Header, body []byte) { body[0]++; b.HandleMessage(h, body) })
-	if e, _ := deliver(t, b.NextEvent, a.HandleMessage); e.Kind != Ended || !strings.Contains(e.Err.Reason, "same release") {
+	if e, _ := deliver(t, b.NextEvent, a.HandleMessage); e.Kind != Ended ||
+		!strings.Contains(e.Err.Reason, "same release") {
 		t.Errorf("another version: %+v", e)
 	}
 }

@@ -6,7 +6,8 @@ import "github.com/leidenzipper/zipper/wire"
 type Machine interface {
 	// HandleMessage takes a frame from the other end. body is not kept.
 	HandleMessage(h wire.Header, body []byte)
-	// NextEvent takes the next event; ok is false when there is none until the next call into the machine.
+	// NextEvent takes the next event; ok is false when there is none until the next call into the
+	// machine.
 	NextEvent() (e Event, ok bool)
 }
 

@@ -9,9 +9,11 @@ import (
 
 // Event is something the owner of a state machine has to do.
 type Event struct {
-	Kind   EventKind
-	Frame  []byte      // Send: a whole frame
-	Join   wire.Join   // Verified, Bridged; Acceptor's Ended: as far as one came, proven to be made with its key only if the Refused is not one of RefuseSecret or RefuseMalformed
+	Kind  EventKind
+	Frame []byte // Send: a whole frame
+	// Verified, Bridged; Acceptor's Ended: as far as one came, proven to be made with its key only
+	// if the Refused is not one of RefuseSecret or RefuseMalformed
+	Join   wire.Join
 	To     int         // Bridged: this forwarder's index in the job's zippers; Met: the other end's virtual rank
 	Layout wire.Layout // Joined
 	Text   string      // Told
@@ -23,14 +25,17 @@ type EventKind int
 
 // Kinds of events.
 const (
-	Send     EventKind = iota // send Frame
-	Bridged                   // Acceptor, Bridger: the link is one between forwarders of the Join's job, made by its forwarder Join.Here; the machine is done (Acceptor: after Refuse or Release)
-	Verified                  // Acceptor: Join is authentic; answer with Admit or Refuse
-	Asked                     // Joiner: the forwarder's kernel can pass connections on to this process; answer with Inside
-	Joined                    // Joiner: the job is complete, Layout says who is in it; the machine is done
-	Told                      // Joiner: the forwarder says what is missing
-	Met                       // Meeting: the other end is rank To of this job; the machine is done
-	Ended                     // it failed: close the link after what was to be sent; the machine is done
+	Send EventKind = iota // send Frame
+	// Acceptor, Bridger: the link is one between forwarders of the Join's job, made by its
+	// forwarder Join.Here; the machine is done (Acceptor: after Refuse or Release)
+	Bridged
+	Verified // Acceptor: Join is authentic; answer with Admit or Refuse
+	// Joiner: the forwarder's kernel can pass connections on to this process; answer with Inside
+	Asked
+	Joined // Joiner: the job is complete, Layout says who is in it; the machine is done
+	Told   // Joiner: the forwarder says what is missing
+	Met    // Meeting: the other end is rank To of this job; the machine is done
+	Ended  // it failed: close the link after what was to be sent; the machine is done
 )
 
 // Refused is why a join failed.

@@ -27,7 +27,8 @@ const (
 	over                        // nothing that comes is heeded, nothing is sent any more
 )
 
-var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await layout", "await meet", "over"}
+var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await layout",
+	"await meet", "over"}
 
 func (s state) String() string { return stateNames[s] }
 
@@ -60,7 +61,8 @@ func (x *exchange) to(s state) {
 
 func (x *exchange) push(e Event) { x.events = append(x.events, e) }
 
-// NextEvent takes the next event; ok is false when there is none until the next call into the machine.
+// NextEvent takes the next event; ok is false when there is none until the next call into the
+// machine.
 func (x *exchange) NextEvent() (e Event, ok bool) {
 	if len(x.events) == 0 {
 		return Event{}, false
@@ -105,7 +107,9 @@ func (x *exchange) refuse(code wire.RefuseCode, reason string) {
 }
 
 func (x *exchange) otherVersion(theirs uint32) {
-	x.refuse(wire.RefuseVersion, fmt.Sprintf("protocol version %d there, %d here: install the same release of Zipper at both ends", theirs, wire.Version))
+	x.refuse(wire.RefuseVersion,
+		fmt.Sprintf("protocol version %d there, %d here: install the same release of Zipper at both ends", theirs,
+			wire.Version))
 }
 
 func (x *exchange) malformed(h wire.Header, err error) {

@@ -52,7 +52,8 @@ func TestRefuseEndsAll(t *testing.T) {
 			frames = append(frames, h.Type)
 			return err
 		}, func(e Event) error { last = e; return nil })
-		if last.Kind != Ended || last.Err.Remote || last.Err.Code != wire.RefuseMalformed || frames[len(frames)-1] != wire.TypeRefuse {
+		if last.Kind != Ended || last.Err.Remote || last.Err.Code != wire.RefuseMalformed ||
+			frames[len(frames)-1] != wire.TypeRefuse {
 			t.Errorf("%s: broken Refuse: %v, %+v", name, frames, last)
 		}
 	}

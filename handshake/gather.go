@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Gather collects the verified Joins of one job at a forwarder until every rank of every cluster is in.
-// Not safe for concurrent use.
+// Gather collects the verified Joins of one job at a forwarder until every rank of every cluster is
+// in. Not safe for concurrent use.
 type Gather struct {
 	job     string
 	key     [wire.PublicKeyLen]byte
@@ -37,7 +37,8 @@ type rank struct {
 
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
-	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, zippers: j.Zippers, model: j.Model, modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, rails: j.Rails}
+	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, zippers: j.Zippers, model: j.Model,
+		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, rails: j.Rails}
 	n := 0
 	for _, c := range j.Layout {
 		g.base = append(g.base, n)
@@ -54,22 +55,24 @@ func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 		return 0, refused
 	}
 	if _, in := g.ranks[v]; in {
-		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
-			j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
+		return 0, &Refused{wire.RefuseTaken,
+			fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
+				j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
 	}
 	g.ranks[v] = rank{j.Host, j.Library, j.TagUB, j.Instance, j.Doors}
 	return v, nil
 }
 
-// Again checks the Join of a rank of a complete job that has lost its link, and returns its virtual rank. Only the process that joined
-// first may come back.
+// Again checks the Join of a rank of a complete job that has lost its link, and returns its virtual
+// rank. Only the process that joined first may come back.
 func (g *Gather) Again(j *wire.Join) (int, *Refused) {
 	v, refused := g.place(j)
 	if refused != nil {
 		return 0, refused
 	}
 	if g.ranks[v].instance != j.Instance {
-		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("job %q is already running: give every run a new job id", g.job), false}
+		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("job %q is already running: give every run a new job id",
+			g.job), false}
 	}
 	return v, nil
 }
@@ -92,20 +95,25 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 		return 0, &Refused{wire.RefuseLayout, s, false}
 	}
 	if !slices.EqualFunc(j.Zippers, g.zippers, func(x, y wire.Zipper) bool { return slices.Equal(x.Ports, y.Ports) }) {
-		return 0, &Refused{wire.RefuseLayout, fmt.Sprintf("cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses", j.Cluster, g.modelOf), false}
+		return 0, &Refused{wire.RefuseLayout,
+			fmt.Sprintf("cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses", j.Cluster, g.modelOf), false}
 	}
 	if j.Model != g.model {
-		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster, g.model, g.modelOf), false}
+		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster,
+			g.model, g.modelOf), false}
 	}
 	if j.Protocol != g.proto {
-		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("%s in cluster %q, %s in %q: start all clusters with the same --protocol", ProtocolName(j.Protocol), j.Cluster, ProtocolName(g.proto), g.modelOf), false}
+		return 0, &Refused{wire.RefuseSettings,
+			fmt.Sprintf("%s in cluster %q, %s in %q: start all clusters with the same --protocol",
+				ProtocolName(j.Protocol), j.Cluster, ProtocolName(g.proto), g.modelOf), false}
 	}
 	if j.Settings != g.setting {
 		return 0, &Refused{wire.RefuseSettings, unequal(j.Settings, j.Cluster, g.setting, g.modelOf), false}
 	}
 	if j.Rails != g.rails {
-		return 0, &Refused{wire.RefuseLayout, fmt.Sprintf("cluster %q names %s, cluster %q %d: start all clusters with the same --zipper addresses",
-			j.Cluster, count(int(j.Rails), "forwarder"), g.modelOf, g.rails), false}
+		return 0, &Refused{wire.RefuseLayout,
+			fmt.Sprintf("cluster %q names %s, cluster %q %d: start all clusters with the same --zipper addresses",
+				j.Cluster, count(int(j.Rails), "forwarder"), g.modelOf, g.rails), false}
 	}
 	c := 0
 	for g.layout[c].Name != j.Cluster {
@@ -128,7 +136,8 @@ func unequal(these, cluster, those, other string) string {
 	if strings.Contains(these+those, "ZIPPER_ORDER=") {
 		advice = "; give all halves the same --order"
 	}
-	return fmt.Sprintf("settings %q in cluster %q, %q in %q: they must be equal in all clusters%s", these, cluster, those, other, advice)
+	return fmt.Sprintf("settings %q in cluster %q, %q in %q: they must be equal in all clusters%s", these, cluster,
+		those, other, advice)
 }
 
 // ProtocolName is a Join's protocol for people.
@@ -151,8 +160,8 @@ func (g *Gather) Ranks() int { return g.size }
 // Complete reports whether everybody is in.
 func (g *Gather) Complete() bool { return len(g.ranks) == g.size }
 
-// Layout returns the answer for all joiners of a complete job; the caller sets Rank for each. The slices are
-// shared. It fails when the answer is too long for a frame.
+// Layout returns the answer for all joiners of a complete job; the caller sets Rank for each. The
+// slices are shared. It fails when the answer is too long for a frame.
 func (g *Gather) Layout() (wire.Layout, *Refused) {
 	l := wire.Layout{TagUB: 1<<32 - 1, Clusters: g.layout}
 	for _, b := range g.base {
@@ -174,7 +183,8 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 		}
 	}
 	if n := len(l.Append(nil)); n > wire.MaxLength {
-		return wire.Layout{}, &Refused{wire.RefuseLayout, fmt.Sprintf("the layout of job %q with all host names and addresses has %d bytes, at most %d fit: use shorter host names, or fewer dual-homed ranks", g.job, n, wire.MaxLength), false}
+		return wire.Layout{}, &Refused{wire.RefuseLayout,
+			fmt.Sprintf("the layout of job %q with all host names and addresses has %d bytes, at most %d fit: use shorter host names, or fewer dual-homed ranks", g.job, n, wire.MaxLength), false}
 	}
 	return l, nil
 }

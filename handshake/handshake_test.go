@@ -12,7 +12,8 @@ import (
 var layout = []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 2}}
 
 func member(cluster string, rank int) Identity {
-	return Identity{Job: "j", Secret: "s", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1000 + rank, Library: "lib " + cluster, Model: "lp64", Host: "host-" + cluster, TimeoutMS: 1000}
+	return Identity{Job: "j", Secret: "s", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1000 + rank,
+		Library: "lib " + cluster, Model: "lp64", Host: "host-" + cluster, TimeoutMS: 1000}
 }
 
 // deliver hands a machine's frames to a function until there is another event, which it returns.
@@ -92,13 +93,15 @@ func TestJoin(t *testing.T) {
 		a.Admit(&l, nil)
 		deliver(t, a.NextEvent, joiners[v].HandleMessage)
 		e, ok := joiners[v].NextEvent()
-		if !ok || e.Kind != Joined || int(e.Layout.Rank) != v || e.Layout.TagUB != 1000 || e.Layout.Host(v) != []string{"host-a", "host-b", "host-b"}[v] || e.Layout.Libraries[1] != "lib b" {
+		if !ok || e.Kind != Joined || int(e.Layout.Rank) != v || e.Layout.TagUB != 1000 ||
+			e.Layout.Host(v) != []string{"host-a", "host-b", "host-b"}[v] || e.Layout.Libraries[1] != "lib b" {
 			t.Errorf("rank %d: %+v", v, e)
 		}
 	}
 }
 
-// A joiner that is asked where it takes connections answers before it joins; who is not asked cannot tell.
+// A joiner that is asked where it takes connections answers before it joins; who is not asked
+// cannot tell.
 func TestInside(t *testing.T) {
 	for _, nat := range []bool{true, false} {
 		a := NewAcceptor([wire.NonceLen]byte{1}, "s", nat)
@@ -137,15 +140,26 @@ func TestRefusals(t *testing.T) {
 		want  string
 	}{
 		{"wrong secret", set(func(i *Identity) { i.Secret = "x" }), "", wire.RefuseSecret, "another secret"},
-		{"wrong secret for the forwarder", set(func(i *Identity) { i.Secret = "x" }), "s", wire.RefuseSecret, "not the one this forwarder was started with"},
-		{"other sizes", set(func(i *Identity) { i.Layout = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}} }), "", wire.RefuseLayout, "a=2,b=2 here, but a=1,b=2"},
-		{"other order", set(func(i *Identity) { i.Layout = []wire.Cluster{{Name: "b", Size: 2}, {Name: "a", Size: 1}} }), "", wire.RefuseLayout, "b=2,a=1"},
+		{"wrong secret for the forwarder", set(func(i *Identity) { i.Secret = "x" }), "s", wire.RefuseSecret,
+			"not the one this forwarder was started with"},
+		{"other sizes", set(func(i *Identity) {
+			i.Layout = []wire.Cluster{{Name: "a", Size: 2},
+				{Name: "b", Size: 2}}
+		}), "", wire.RefuseLayout, "a=2,b=2 here, but a=1,b=2"},
+		{"other order", set(func(i *Identity) {
+			i.Layout = []wire.Cluster{{Name: "b", Size: 2},
+				{Name: "a", Size: 1}}
+		}), "", wire.RefuseLayout, "b=2,a=1"},
 		{"one cluster less", set(func(i *Identity) { i.Layout = layout[1:] }), "", wire.RefuseLayout, "b=2 here"},
 		{"twice", member("a", 0), "", wire.RefuseTaken, `rank 0 of cluster "a"`},
-		{"other zippers", set(func(i *Identity) { i.Zippers = []wire.Zipper{{Ports: []wire.Port{{Address: "x"}}}} }), "", wire.RefuseLayout, "other forwarders"},
-		{"collective settings", set(func(i *Identity) { i.Settings = "X=2" }), "", wire.RefuseSettings, `"X=2" in cluster "b", "" in "a"`},
-		{"protocol", set(func(i *Identity) { i.Protocol = "classic" }), "", wire.RefuseSettings, `protocol "classic" in cluster "b", the usual protocol in "a"`},
-		{"data model", set(func(i *Identity) { i.Model = "be" }), "", wire.RefuseModel, `"be" in cluster "b", "lp64" in "a"`},
+		{"other zippers", set(func(i *Identity) { i.Zippers = []wire.Zipper{{Ports: []wire.Port{{Address: "x"}}}} }),
+			"", wire.RefuseLayout, "other forwarders"},
+		{"collective settings", set(func(i *Identity) { i.Settings = "X=2" }), "", wire.RefuseSettings,
+			`"X=2" in cluster "b", "" in "a"`},
+		{"protocol", set(func(i *Identity) { i.Protocol = "classic" }), "", wire.RefuseSettings,
+			`protocol "classic" in cluster "b", the usual protocol in "a"`},
+		{"data model", set(func(i *Identity) { i.Model = "be" }), "", wire.RefuseModel,
+			`"be" in cluster "b", "lp64" in "a"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, first := upToDecision(t, member("a", 0), acceptor(1, ""))
@@ -187,7 +201,8 @@ func TestVersion(t *testing.T) {
 	})
 	deliver(t, j.NextEvent, a.HandleMessage)
 	e, _ := a.NextEvent()
-	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, fmt.Sprintf("version %d there, %d here", wire.Version+1, wire.Version)) {
+	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion ||
+		!strings.Contains(e.Err.Reason, fmt.Sprintf("version %d there, %d here", wire.Version+1, wire.Version)) {
 		t.Errorf("forwarder: %+v", e)
 	}
 	// A newer rank.
@@ -207,7 +222,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestReplay: a Join that was overheard on one link is worth nothing on another, nor is a changed one.
+// TestReplay: a Join that was overheard on one link is worth nothing on another, nor is a changed
+// one.
 func TestReplay(t *testing.T) {
 	var overheard []byte
 	a := acceptor(1, "")
@@ -218,7 +234,8 @@ func TestReplay(t *testing.T) {
 		nonce byte
 		flip  int
 		ok    bool
-	}{"as it was": {1, -1, true}, "other nonce": {2, -1, false}, "time-out changed": {1, 4, false}, "signature changed": {1, len(overheard) - 1, false}, "key changed": {1, len(overheard) - 96, false}} {
+	}{"as it was": {1, -1, true}, "other nonce": {2, -1, false}, "time-out changed": {1, 4, false},
+		"signature changed": {1, len(overheard) - 1, false}, "key changed": {1, len(overheard) - 96, false}} {
 		a := acceptor(try.nonce, "")
 		a.NextEvent()
 		b := append([]byte(nil), overheard...)
@@ -242,7 +259,8 @@ func TestOutOfTurn(t *testing.T) {
 		a := acceptor(0, "")
 		a.NextEvent()
 		a.HandleMessage(wire.Header{Type: typ}, nil)
-		if e, _ := deliver(t, a.NextEvent, func(wire.Header, []byte) {}); e.Kind != Ended || e.Err.Code != wire.RefuseMalformed {
+		if e, _ := deliver(t, a.NextEvent, func(wire.Header, []byte) {}); e.Kind != Ended ||
+			e.Err.Code != wire.RefuseMalformed {
 			t.Errorf("acceptor takes %v: %+v", typ, e)
 		}
 		a.HandleMessage(wire.Header{Type: typ}, nil)
@@ -257,7 +275,8 @@ func TestOutOfTurn(t *testing.T) {
 		}
 		j, _ := NewJoiner(member("a", 0))
 		j.HandleMessage(wire.Header{Type: typ}, nil)
-		if e, _ := deliver(t, j.NextEvent, func(wire.Header, []byte) {}); e.Kind != Ended || e.Err.Code != wire.RefuseMalformed {
+		if e, _ := deliver(t, j.NextEvent, func(wire.Header, []byte) {}); e.Kind != Ended ||
+			e.Err.Code != wire.RefuseMalformed {
 			t.Errorf("joiner takes %v: %+v", typ, e)
 		}
 	}
@@ -266,8 +285,11 @@ func TestOutOfTurn(t *testing.T) {
 // TestLayoutIsChecked: a rank computes with the layout, so a wrong one must not get through.
 func TestLayoutIsChecked(t *testing.T) {
 	for name, change := range map[string]func(*wire.Layout){
-		"clusters":     func(l *wire.Layout) { l.Clusters = layout[:1]; l.Libraries = l.Libraries[:1]; l.Where = l.Where[:1] },
-		"sizes":        func(l *wire.Layout) { l.Clusters = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}} },
+		"clusters": func(l *wire.Layout) { l.Clusters = layout[:1]; l.Libraries = l.Libraries[:1]; l.Where = l.Where[:1] },
+		"sizes": func(l *wire.Layout) {
+			l.Clusters = []wire.Cluster{{Name: "a", Size: 2},
+				{Name: "b", Size: 1}}
+		},
 		"somebody":     func(l *wire.Layout) { l.Rank = 1 },
 		"tags too big": func(l *wire.Layout) { l.TagUB = 5000 },
 	} {
@@ -276,7 +298,8 @@ func TestLayoutIsChecked(t *testing.T) {
 		deliver(t, a.NextEvent, j.HandleMessage)
 		deliver(t, j.NextEvent, a.HandleMessage)
 		deliver(t, a.NextEvent, j.HandleMessage)
-		l := wire.Layout{TagUB: 10, Clusters: layout, Libraries: []string{"", ""}, Hosts: []string{"h"}, Where: []uint32{0, 0, 0}}
+		l := wire.Layout{TagUB: 10, Clusters: layout, Libraries: []string{"", ""}, Hosts: []string{"h"},
+			Where: []uint32{0, 0, 0}}
 		change(&l)
 		a.Admit(&l, nil)
 		deliver(t, a.NextEvent, j.HandleMessage)
@@ -334,8 +357,8 @@ func TestMissing(t *testing.T) {
 	step(join("c", 1), "cluster b (1 rank), ranks 1-2,4-5 of cluster a, rank 0 of cluster c")
 }
 
-// TestHugeLayout: a stranger's layout takes memory only for the ranks that come, and what would not fit into the
-// answer is refused.
+// TestHugeLayout: a stranger's layout takes memory only for the ranks that come, and what would not
+// fit into the answer is refused.
 func TestHugeLayout(t *testing.T) {
 	huge := []wire.Cluster{{Name: "a", Size: wire.MaxRanks}}
 	j := &wire.Join{Job: "j", Cluster: "a", Layout: huge}
@@ -347,7 +370,8 @@ func TestHugeLayout(t *testing.T) {
 		j.Rank = uint32(r)
 		g.Add(j)
 	}
-	if m := g.Missing(); len(m) > 200 || !strings.Contains(m, "ranks 1,3,5,") || !strings.Contains(m, "more of cluster a") {
+	if m := g.Missing(); len(m) > 200 || !strings.Contains(m, "ranks 1,3,5,") ||
+		!strings.Contains(m, "more of cluster a") {
 		t.Errorf("missing %q", m)
 	}
 	few := []wire.Cluster{{Name: "a", Size: 5000}}
@@ -357,7 +381,8 @@ func TestHugeLayout(t *testing.T) {
 	}{{100, true}, {250, false}} {
 		g := NewGather(&wire.Join{Job: "j", Cluster: "a", Layout: few})
 		for r := range 5000 {
-			if _, refused := g.Add(&wire.Join{Job: "j", Cluster: "a", Layout: few, Rank: uint32(r), Host: fmt.Sprintf("%0*d", c.host, r)}); refused != nil {
+			if _, refused := g.Add(&wire.Join{Job: "j", Cluster: "a", Layout: few, Rank: uint32(r),
+				Host: fmt.Sprintf("%0*d", c.host, r)}); refused != nil {
 				t.Fatal(refused)
 			}
 		}
@@ -380,8 +405,10 @@ func TestKeyIsFixed(t *testing.T) {
 
 func TestIdentityIsChecked(t *testing.T) {
 	for name, change := range map[string]func(*Identity){
-		"job": func(i *Identity) { i.Job = "" }, "secret": func(i *Identity) { i.Secret = "" }, "tag": func(i *Identity) { i.TagUB = 1 << 31 },
-		"time-out": func(i *Identity) { i.TimeoutMS = 0 }, "rank": func(i *Identity) { i.Rank = -1 }, "host": func(i *Identity) { i.Host = strings.Repeat("h", 5000) },
+		"job": func(i *Identity) { i.Job = "" }, "secret": func(i *Identity) { i.Secret = "" },
+		"tag":      func(i *Identity) { i.TagUB = 1 << 31 },
+		"time-out": func(i *Identity) { i.TimeoutMS = 0 }, "rank": func(i *Identity) { i.Rank = -1 },
+		"host": func(i *Identity) { i.Host = strings.Repeat("h", 5000) },
 	} {
 		id := member("a", 0)
 		change(&id)
@@ -393,8 +420,10 @@ func TestIdentityIsChecked(t *testing.T) {
 
 func TestUnequalSettings(t *testing.T) {
 	for _, c := range []struct{ these, those, want string }{
-		{"C=x=1,y=2,z=3", "C=x=1,y=4,z=3", `settings "y=2" in cluster "b", "y=4" in "a": they must be equal in all clusters`},
-		{"C=x=1 ZIPPER_ORDER=#12", "C=x=1", `settings "ZIPPER_ORDER=#12" in cluster "b", "" in "a": they must be equal in all clusters; give all halves the same --order`},
+		{"C=x=1,y=2,z=3", "C=x=1,y=4,z=3",
+			`settings "y=2" in cluster "b", "y=4" in "a": they must be equal in all clusters`},
+		{"C=x=1 ZIPPER_ORDER=#12", "C=x=1",
+			`settings "ZIPPER_ORDER=#12" in cluster "b", "" in "a": they must be equal in all clusters; give all halves the same --order`},
 	} {
 		if got := unequal(c.these, "b", c.those, "a"); got != c.want {
 			t.Errorf("%s, %s: %s; want %s", c.these, c.those, got, c.want)

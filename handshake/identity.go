@@ -1,5 +1,5 @@
-// Package handshake joins a rank to a job at a forwarder, as state machines without sockets, goroutines or
-// clocks: HandleMessage takes a frame in, NextEvent gives what is to be done.
+// Package handshake joins a rank to a job at a forwarder, as state machines without sockets,
+// goroutines or clocks: HandleMessage takes a frame in, NextEvent gives what is to be done.
 //
 //	forwarder (Acceptor)                      rank (Joiner)
 //	Challenge{version, nonce, nat}   ──►
@@ -7,9 +7,10 @@
 //	Layout, when all are in (Gather) ──►      joined
 //	or Refuse{code, reason}          ──►      refused (the rank may refuse too: other version)
 //
-// The job's key pair is Ed25519 with the seed SHA-256("zipper job" ‖ job id ‖ 0 ‖ secret). The signature covers
-// "zipper join" ‖ 0 ‖ nonce ‖ the Join without its signature, so it is good for one link only and shows that
-// the joiner knows the secret without showing the secret. Nothing is encrypted.
+// The job's key pair is Ed25519 with the seed SHA-256("zipper job" ‖ job id ‖ 0 ‖ secret). The
+// signature covers "zipper join" ‖ 0 ‖ nonce ‖ the Join without its signature, so it is good for
+// one link only and shows that the joiner knows the secret without showing the secret. Nothing is
+// encrypted.
 package handshake
 
 import (
@@ -44,7 +45,8 @@ type Identity struct {
 	TimeoutMS int64
 }
 
-// RowID is the id under which row k of a job of several hops joins (vrank.Rows), from 0: to the forwarders every row is a job of its own.
+// RowID is the id under which row k of a job of several hops joins (vrank.Rows), from 0: to the
+// forwarders every row is a job of its own.
 func RowID(job string, k int) string {
 	if k == 0 {
 		return job
@@ -96,7 +98,9 @@ func (id *Identity) join(nonce [wire.NonceLen]byte, inside string) wire.Join {
 	key := Key(id.Job, id.Secret)
 	j := wire.Join{
 		Version: wire.Version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
-		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings, Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
+		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings,
+		Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
+		Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
 	copy(j.Signature[:], ed25519.Sign(key, signed(&j, nonce)))

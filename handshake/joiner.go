@@ -69,7 +69,8 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 	}
 }
 
-// Inside answers Asked: the IP address and port where this process takes connections that the forwarder's kernel passes on; empty: it takes none.
+// Inside answers Asked: the IP address and port where this process takes connections that the
+// forwarder's kernel passes on; empty: it takes none.
 func (j *Joiner) Inside(address string) {
 	if j.state == awaitInside {
 		j.join(address)
@@ -89,11 +90,13 @@ func (j *Joiner) check(l *wire.Layout) error {
 	}
 	for i, c := range l.Clusters {
 		if c != j.id.Layout[i] {
-			return fmt.Errorf("cluster %d is %q of %d, expected %q of %d", i, c.Name, c.Size, j.id.Layout[i].Name, j.id.Layout[i].Size)
+			return fmt.Errorf("cluster %d is %q of %d, expected %q of %d", i, c.Name, c.Size, j.id.Layout[i].Name,
+				j.id.Layout[i].Size)
 		}
 	}
 	if c, r := l.ClusterOf(int(l.Rank)); l.Clusters[c].Name != j.id.Cluster || r != j.id.Rank {
-		return fmt.Errorf("virtual rank %d is rank %d of %q, expected %d of %q", l.Rank, r, l.Clusters[c].Name, j.id.Rank, j.id.Cluster)
+		return fmt.Errorf("virtual rank %d is rank %d of %q, expected %d of %q", l.Rank, r, l.Clusters[c].Name,
+			j.id.Rank, j.id.Cluster)
 	}
 	if int(l.TagUB) > j.id.TagUB {
 		return fmt.Errorf("highest tag %d is above ours, %d", l.TagUB, j.id.TagUB)

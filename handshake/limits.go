@@ -1,9 +1,10 @@
 package handshake
 
-// What one end tells people is bounded, because the other end, or strangers, decide how much there is.
+// What one end tells people is bounded, because the other end, or strangers, decide how much there
+// is.
 const (
-	// maxTold is how many Notices of a forwarder a Joiner passes on: one comes after a while, and one
-	// after each refusal, so more tell nothing new.
+	// maxTold is how many Notices of a forwarder a Joiner passes on: one comes after a while, and
+	// one after each refusal, so more tell nothing new.
 	maxTold = 10
 
 	// maxSpans is how many runs of ranks a list of missing ones has; the rest is counted.

@@ -24,15 +24,18 @@ type Meeting struct {
 
 const rankHint = " (is that a rank of this job?)"
 
-// NewResponder starts the end of a rank that listens, whose Join had this instance. The nonce is fresh random bytes; expected tells which ranks may come.
-func NewResponder(key ed25519.PrivateKey, rank int, instance uint64, nonce [wire.NonceLen]byte, expected func(rank int) bool) *Meeting {
+// NewResponder starts the end of a rank that listens, whose Join had this instance. The nonce is
+// fresh random bytes; expected tells which ranks may come.
+func NewResponder(key ed25519.PrivateKey, rank int, instance uint64, nonce [wire.NonceLen]byte,
+	expected func(rank int) bool) *Meeting {
 	m := &Meeting{exchange: exchange{state: awaitMeet, hint: rankHint}, key: key,
 		mine: wire.Meet{From: uint32(rank), Instance: instance, Nonce: nonce}, expected: expected}
 	m.send(wire.TypeChallenge, &wire.Challenge{Version: wire.Version, Nonce: nonce})
 	return m
 }
 
-// NewInitiator starts the end of a rank that has connected to the listener of another one. The nonce is fresh random bytes.
+// NewInitiator starts the end of a rank that has connected to the listener of another one. The
+// nonce is fresh random bytes.
 func NewInitiator(key ed25519.PrivateKey, rank int, door wire.Door, nonce [wire.NonceLen]byte) *Meeting {
 	return &Meeting{exchange: exchange{hint: rankHint}, key: key,
 		mine: wire.Meet{From: uint32(rank), To: door.Rank, Instance: door.Instance, Nonce: nonce}}
@@ -68,8 +71,11 @@ func (m *Meeting) meet(f *wire.Meet) {
 	case !ed25519.Verify(m.key.Public().(ed25519.PublicKey), signedMeet(f, m.mine.Nonce), f.Signature[:]):
 		m.refuse(wire.RefuseSecret, "the other end does not know the job's secret")
 		return
-	case f.To != m.mine.From || f.Instance != m.mine.Instance || responds && !m.expected(int(f.From)) || !responds && f.From != m.mine.To:
-		m.refuse(wire.RefuseJob, fmt.Sprintf("this is rank %d of another run, or of one in which rank %d has no direct link to it", m.mine.From, f.From))
+	case f.To != m.mine.From || f.Instance != m.mine.Instance || responds && !m.expected(int(f.From)) ||
+		!responds && f.From != m.mine.To:
+		m.refuse(wire.RefuseJob,
+			fmt.Sprintf("this is rank %d of another run, or of one in which rank %d has no direct link to it",
+				m.mine.From, f.From))
 		return
 	}
 	if responds {

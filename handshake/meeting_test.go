@@ -47,12 +47,15 @@ func TestMeeting(t *testing.T) {
 	}{
 		{"other secret", responder("x", 1), NewInitiator(Key("j", "s"), 1, door, nonce(2)), wire.RefuseSecret},
 		{"other job", responder("s", 1), NewInitiator(Key("k", "s"), 1, door, nonce(2)), wire.RefuseSecret},
-		{"earlier run", responder("s", 1), NewInitiator(Key("j", "s"), 1, wire.Door{Rank: 0, Instance: 8}, nonce(2)), wire.RefuseJob},
-		{"another rank's door", responder("s", 1), NewInitiator(Key("j", "s"), 1, wire.Door{Rank: 5, Instance: 7}, nonce(2)), wire.RefuseJob},
+		{"earlier run", responder("s", 1), NewInitiator(Key("j", "s"), 1, wire.Door{Rank: 0, Instance: 8}, nonce(2)),
+			wire.RefuseJob},
+		{"another rank's door", responder("s", 1), NewInitiator(Key("j", "s"), 1, wire.Door{Rank: 5, Instance: 7},
+			nonce(2)), wire.RefuseJob},
 		{"not invited", responder("s", 2), NewInitiator(Key("j", "s"), 1, door, nonce(2)), wire.RefuseJob},
 	} {
 		h, g := meet(t, c.responder, c.initiator)
-		if h.Kind != Ended || h.Err.Code != c.code || h.Err.Remote || g.Kind != Ended || g.Err.Code != c.code || !g.Err.Remote {
+		if h.Kind != Ended || h.Err.Code != c.code || h.Err.Remote || g.Kind != Ended || g.Err.Code != c.code ||
+			!g.Err.Remote {
 			t.Errorf("%s: responder %+v, initiator %+v", c.name, h, g)
 		}
 	}
@@ -81,9 +84,15 @@ func TestMeetingReplay(t *testing.T) {
 
 func TestMeetingMalformed(t *testing.T) {
 	for name, feed := range map[string]func(m *Meeting){
-		"meet before the challenge": func(m *Meeting) { m.HandleMessage(control(wire.TypeMeet), make([]byte, wire.MeetLen)) },
-		"short challenge":           func(m *Meeting) { m.HandleMessage(control(wire.TypeChallenge), []byte{wire.Version, 0, 0, 0, 1}) },
-		"something else":            func(m *Meeting) { m.HandleMessage(control(wire.TypeBye), nil) },
+		"meet before the challenge": func(m *Meeting) {
+			m.HandleMessage(control(wire.TypeMeet),
+				make([]byte, wire.MeetLen))
+		},
+		"short challenge": func(m *Meeting) {
+			m.HandleMessage(control(wire.TypeChallenge),
+				[]byte{wire.Version, 0, 0, 0, 1})
+		},
+		"something else": func(m *Meeting) { m.HandleMessage(control(wire.TypeBye), nil) },
 	} {
 		m := NewInitiator(Key("j", "s"), 1, door, nonce(2))
 		feed(m)
@@ -97,7 +106,8 @@ func TestMeetingMalformed(t *testing.T) {
 	m := NewInitiator(Key("j", "s"), 1, door, nonce(2))
 	m.HandleMessage(control(wire.TypeChallenge), (&wire.Challenge{Version: wire.Version + 1}).Append(nil))
 	m.NextEvent()
-	if e, _ := m.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseVersion || !strings.Contains(e.Err.Reason, "same release") {
+	if e, _ := m.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseVersion ||
+		!strings.Contains(e.Err.Reason, "same release") {
 		t.Errorf("version: %+v", e)
 	}
 }

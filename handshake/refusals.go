@@ -15,8 +15,9 @@ type refusal struct {
 	n       int
 }
 
-// NoteRefusal notes that somebody who wanted to be in was refused, and reports whether the job can never become complete for it: a process that has proven to
-// hold the job's secret was started for another job than those that are here. A stranger can bring that about for no job but his own.
+// NoteRefusal notes that somebody who wanted to be in was refused, and reports whether the job can
+// never become complete for it: a process that has proven to hold the job's secret was started for
+// another job than those that are here. A stranger can bring that about for no job but his own.
 func (g *Gather) NoteRefusal(j *wire.Join, code wire.RefuseCode) (hopeless bool) {
 	i := slices.IndexFunc(g.refused, func(r refusal) bool { return r.cluster == j.Cluster && r.code == code })
 	switch {
@@ -32,7 +33,8 @@ func (g *Gather) NoteRefusal(j *wire.Join, code wire.RefuseCode) (hopeless bool)
 	return false
 }
 
-// Refusals names who was not let in and why: "2 ranks of cluster "b" (wrong secret)"; empty: nobody.
+// Refusals names who was not let in and why: "2 ranks of cluster "b" (wrong secret)"; empty:
+// nobody.
 func (g *Gather) Refusals() string {
 	var l []string
 	for _, r := range g.refused {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Dual is an address of a zipper node on the network of other clusters: ranks of this cluster that are placed on that node take links there.
+// Dual is an address of a zipper node on the network of other clusters: ranks of this cluster that
+// are placed on that node take links there.
 type Dual struct {
 	Cluster string // whose ranks reach it; empty: those of all others
 	Address string // host:port; port 0: any free one

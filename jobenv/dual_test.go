@@ -42,7 +42,8 @@ func TestParseDual(t *testing.T) {
 func TestDual(t *testing.T) {
 	from := func(dual, protocol string) (Job, error) {
 		return From(func(k string) string {
-			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: "a", VarLayout: "a=1,b=2", VarForwarders: "h:1", VarDual: dual, VarProtocol: protocol}[k]
+			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: "a", VarLayout: "a=1,b=2",
+				VarForwarders: "h:1", VarDual: dual, VarProtocol: protocol}[k]
 		})
 	}
 	j, err := from("b@10.2.0.1", "")

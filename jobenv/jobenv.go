@@ -15,22 +15,36 @@ import (
 
 // The variables. Ranks inside the cluster come from the cluster's own MPI, never from here.
 const (
-	VarJob         = "ZIPPER_JOB"                // job id, any word
-	VarSecret      = "ZIPPER_SECRET"             // shared secret of the job, or
-	VarSecretFile  = "ZIPPER_SECRET_FILE"        // a file that holds it
-	VarCluster     = "ZIPPER_CLUSTER"            // name of this process's cluster
-	VarLayout      = "ZIPPER_LAYOUT"             // all clusters in order of virtual rank: "a=4,b=2"
-	VarOrder       = "ZIPPER_ORDER"              // of the ranks of MPI_COMM_WORLD, if it is not that of virtual rank: the cluster of each, "a,b=2,a" (ParseOrder); equal in all clusters
-	VarForwarders  = "ZIPPER_FORWARDERS"         // forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory; for several hops all forwarders, as in host:port=a+b (ParseZipper)
-	VarDual        = "ZIPPER_DUAL"               // for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
-	VarTimeout     = "ZIPPER_TIMEOUT"            // how long to wait for the other clusters, a Go duration; default 60s
-	VarLog         = "ZIPPER_LOG"                // debug, info, warn (default), error
-	VarPoll        = "ZIPPER_POLL"               // adaptive (default), busy, event
-	VarProtocol    = "ZIPPER_PROTOCOL"           // classic: a handshake for every message, one transfer at a time, for comparison; equal in all clusters and in the forwarder
-	VarCollectives = "ZIPPER_COLLECTIVES"        // where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in all clusters
-	VarInPlace     = "ZIPPER_IN_PLACE"           // bytes: messages at least so long are sent from the program's memory and received into it over verbs, without copies; 0: none; default 1 MiB, with VarCache 128 KiB
-	VarCache       = "ZIPPER_REGISTRATION_CACHE" // 1: registrations of that memory are kept, and a preloaded library watches what the program unmaps
-	VarReport      = "ZIPPER_REPORT"             // if set, a file name prefix for per-rank traffic records
+	VarJob        = "ZIPPER_JOB"         // job id, any word
+	VarSecret     = "ZIPPER_SECRET"      // shared secret of the job, or
+	VarSecretFile = "ZIPPER_SECRET_FILE" // a file that holds it
+	VarCluster    = "ZIPPER_CLUSTER"     // name of this process's cluster
+	VarLayout     = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
+	// of the ranks of MPI_COMM_WORLD, if it is not that of virtual rank: the cluster of each,
+	// "a,b=2,a" (ParseOrder); equal in all clusters
+	VarOrder = "ZIPPER_ORDER"
+	// forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory;
+	// for several hops all forwarders, as in host:port=a+b (ParseZipper)
+	VarForwarders = "ZIPPER_FORWARDERS"
+	// for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose
+	// ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
+	VarDual    = "ZIPPER_DUAL"
+	VarTimeout = "ZIPPER_TIMEOUT" // how long to wait for the other clusters, a Go duration; default 60s
+	VarLog     = "ZIPPER_LOG"     // debug, info, warn (default), error
+	VarPoll    = "ZIPPER_POLL"    // adaptive (default), busy, event
+	// classic: a handshake for every message, one transfer at a time, for comparison; equal in all
+	// clusters and in the forwarder
+	VarProtocol = "ZIPPER_PROTOCOL"
+	// where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in
+	// all clusters
+	VarCollectives = "ZIPPER_COLLECTIVES"
+	// bytes: messages at least so long are sent from the program's memory and received into it over
+	// verbs, without copies; 0: none; default 1 MiB, with VarCache 128 KiB
+	VarInPlace = "ZIPPER_IN_PLACE"
+	// 1: registrations of that memory are kept, and a preloaded library watches what the program
+	// unmaps
+	VarCache  = "ZIPPER_REGISTRATION_CACHE"
+	VarReport = "ZIPPER_REPORT" // if set, a file name prefix for per-rank traffic records
 )
 
 // DefaultPort is the forwarder's TCP port.
@@ -61,7 +75,8 @@ type Job struct {
 	inPlaceGiven string
 }
 
-// Classic is the protocol of the original middleware: a handshake for every message, half duplex, store and forward.
+// Classic is the protocol of the original middleware: a handshake for every message, half duplex,
+// store and forward.
 const Classic = "classic"
 
 // ParseProtocol checks the name of a protocol.
@@ -75,14 +90,15 @@ func ParseProtocol(s string) error {
 // ErrNoJob: none of the variables is set, the process is not part of a zipped job.
 var ErrNoJob = errors.New("not part of a zipped job (ZIPPER_JOB is not set)")
 
-// FromEnviron reads the job from the process's environment. The error says which variable is missing or
-// wrong and how it should look; it is ErrNoJob when there is no job at all.
+// FromEnviron reads the job from the process's environment. The error says which variable is
+// missing or wrong and how it should look; it is ErrNoJob when there is no job at all.
 func FromEnviron() (Job, error) { return From(os.Getenv) }
 
 // From is FromEnviron with another source of variables.
 func From(get func(string) string) (Job, error) {
 	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: 60 * time.Second,
-		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives), Protocol: get(VarProtocol)}
+		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives),
+		Protocol: get(VarProtocol)}
 	if j.ID == "" {
 		return Job{}, ErrNoJob
 	}
@@ -107,7 +123,8 @@ func From(get func(string) string) (Job, error) {
 		found = found || c.Name == j.Cluster
 	}
 	if !found {
-		return Job{}, fmt.Errorf("%s is %q, which %s=%q does not name", VarCluster, j.Cluster, VarLayout, get(VarLayout))
+		return Job{}, fmt.Errorf("%s is %q, which %s=%q does not name", VarCluster, j.Cluster, VarLayout,
+			get(VarLayout))
 	}
 	if j.Order, err = ParseOrder(get(VarOrder), j.Layout); err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarOrder, err)
@@ -127,7 +144,8 @@ func From(get func(string) string) (Job, error) {
 		return Job{}, fmt.Errorf("%s: %w", VarProtocol, err)
 	}
 	if j.Protocol != "" && max(len(j.Forwarders), len(j.Zippers)) > 1 {
-		return Job{}, fmt.Errorf("%s=%s works with one forwarder, %s names %d", VarProtocol, j.Protocol, VarForwarders, len(j.Forwarders))
+		return Job{}, fmt.Errorf("%s=%s works with one forwarder, %s names %d", VarProtocol, j.Protocol,
+			VarForwarders, len(j.Forwarders))
 	}
 	if j.Dual, err = ParseDual(get(VarDual)); err == nil {
 		err = CheckDual(j.Dual, j.Cluster, j.Layout)
@@ -151,7 +169,8 @@ func From(get func(string) string) (Job, error) {
 	return j, nil
 }
 
-// From these sizes on messages are sent and received in place. Registering memory costs a system call and some time for each page.
+// From these sizes on messages are sent and received in place. Registering memory costs a system
+// call and some time for each page.
 const (
 	inPlace       = 1 << 20
 	inPlaceCached = 128 << 10
@@ -202,9 +221,12 @@ func FormatLayout(l []Cluster) string { return vrank.Format(l) }
 
 // Environ returns the variables that make a child process part of the job.
 func (j Job) Environ() []string {
-	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout + "=" + FormatLayout(j.Layout),
+	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout +
+		"=" + FormatLayout(j.Layout),
 		VarForwarders + "=" + j.forwarderList(), VarTimeout + "=" + j.Timeout.String()}
-	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarLog, j.Log}, {VarPoll, j.Poll}, {VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol}, {VarDual, FormatDual(j.Dual)},
+	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarLog, j.Log}, {VarPoll, j.Poll},
+		{VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol},
+		{VarDual, FormatDual(j.Dual)},
 		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])

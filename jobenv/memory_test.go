@@ -9,7 +9,8 @@ import (
 func TestInPlace(t *testing.T) {
 	from := func(inPlace, cache string) (Job, error) {
 		return From(func(k string) string {
-			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: "a", VarLayout: "a=1,b=2", VarForwarders: "h:1", VarInPlace: inPlace, VarCache: cache}[k]
+			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: "a", VarLayout: "a=1,b=2",
+				VarForwarders: "h:1", VarInPlace: inPlace, VarCache: cache}[k]
 		})
 	}
 	for _, c := range []struct {

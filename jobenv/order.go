@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// ParseOrder reads the order of the ranks of MPI_COMM_WORLD: of each its cluster, as in a,b,a or, the same in runs, a=1,b=1,a=1. Every cluster has as many
-// as the layout says. Within a cluster ranks keep the order that its own MPI gives them. Empty: the order of virtual rank.
+// ParseOrder reads the order of the ranks of MPI_COMM_WORLD: of each its cluster, as in a,b,a or,
+// the same in runs, a=1,b=1,a=1. Every cluster has as many as the layout says. Within a cluster
+// ranks keep the order that its own MPI gives them. Empty: the order of virtual rank.
 func ParseOrder(s string, layout []Cluster) ([]Cluster, error) {
 	if s == "" {
 		return nil, nil
@@ -44,7 +45,8 @@ func CheckOrder(order, layout []Cluster) error {
 	}
 	for _, c := range layout {
 		if count[c.Name] != c.Size {
-			return fmt.Errorf("order: it has %d ranks of cluster %s, the job has %d there (%s)", count[c.Name], c.Name, c.Size, FormatLayout(layout))
+			return fmt.Errorf("order: it has %d ranks of cluster %s, the job has %d there (%s)", count[c.Name],
+				c.Name, c.Size, FormatLayout(layout))
 		}
 		delete(count, c.Name)
 	}

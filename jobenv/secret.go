@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// ReadSecret reads a secret from a file. A file that everybody on the host can read is refused, as ssh refuses such keys: who has
-// the secret can join the job, or run jobs on a forwarder that demands it.
+// ReadSecret reads a secret from a file. A file that everybody on the host can read is refused, as
+// ssh refuses such keys: who has the secret can join the job, or run jobs on a forwarder that
+// demands it.
 func ReadSecret(name string) (string, error) {
 	if err := CheckPrivate(name); err != nil {
 		return "", err

@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/vrank"
 )
 
-// Zipper is one forwarder of a job with several hops: the clusters on whose networks it is, with its address on each.
+// Zipper is one forwarder of a job with several hops: the clusters on whose networks it is, with
+// its address on each.
 type Zipper struct{ Ports []Port }
 
 // Port is a zipper's place on one cluster's network.
@@ -33,11 +34,13 @@ func (z Zipper) String() string {
 	return strings.Join(parts, "+")
 }
 
-// ParseZipper reads one forwarder: ADDRESS alone (then Ports is empty and every cluster reaches it there), ADDRESS=a+b or ADDRESS=a,b if it is on
-// the networks of these clusters only, a@ADDRESS+b@ADDRESS if they know it by different addresses.
+// ParseZipper reads one forwarder: ADDRESS alone (then Ports is empty and every cluster reaches it
+// there), ADDRESS=a+b or ADDRESS=a,b if it is on the networks of these clusters only,
+// a@ADDRESS+b@ADDRESS if they know it by different addresses.
 func ParseZipper(s string) (address string, z Zipper, err error) {
 	bad := func() (string, Zipper, error) {
-		return "", Zipper{}, fmt.Errorf("forwarder %q: want HOST[:PORT], or HOST[:PORT]=a+b for one that only clusters a and b reach, or a@HOST[:PORT]+b@HOST[:PORT]", s)
+		return "", Zipper{},
+			fmt.Errorf("forwarder %q: want HOST[:PORT], or HOST[:PORT]=a+b for one that only clusters a and b reach, or a@HOST[:PORT]+b@HOST[:PORT]", s)
 	}
 	if strings.Contains(s, "@") {
 		for _, part := range strings.Split(s, "+") {
@@ -65,7 +68,8 @@ func ParseZipper(s string) (address string, z Zipper, err error) {
 	return "", z, nil
 }
 
-// Rows takes the zippers of a job with several hops apart into rows that are trees; see vrank.Rows. The error says why that cannot be done.
+// Rows takes the zippers of a job with several hops apart into rows that are trees; see vrank.Rows.
+// The error says why that cannot be done.
 func Rows(layout []Cluster, zippers []Zipper) ([][]int, *vrank.Routes, error) {
 	var names []string
 	for _, c := range layout {
@@ -76,7 +80,8 @@ func Rows(layout []Cluster, zippers []Zipper) ([][]int, *vrank.Routes, error) {
 		for _, p := range z.Ports {
 			c := slices.Index(names, p.Cluster)
 			if c < 0 {
-				return nil, nil, fmt.Errorf("zipper %v is on the network of cluster %q, which the job does not have", z, p.Cluster)
+				return nil, nil, fmt.Errorf("zipper %v is on the network of cluster %q, which the job does not have",
+					z, p.Cluster)
 			}
 			on[i] = append(on[i], c)
 		}
@@ -84,7 +89,8 @@ func Rows(layout []Cluster, zippers []Zipper) ([][]int, *vrank.Routes, error) {
 	return vrank.Rows(names, on)
 }
 
-// forwarders takes the list of forwarders apart: plain addresses, or zippers of which this cluster reaches some.
+// forwarders takes the list of forwarders apart: plain addresses, or zippers of which this cluster
+// reaches some.
 func (j *Job) forwarders(list string) error {
 	plain := 0
 	for _, f := range strings.Split(list, ",") {

@@ -37,7 +37,8 @@ func TestParseZipper(t *testing.T) {
 func TestHops(t *testing.T) {
 	from := func(cluster, forwarders string) (Job, error) {
 		return From(func(k string) string {
-			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: cluster, VarLayout: "a=1,b=2,c=1", VarForwarders: forwarders}[k]
+			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: cluster, VarLayout: "a=1,b=2,c=1",
+				VarForwarders: forwarders}[k]
 		})
 	}
 	j, err := from("b", "x:1=a+b,b@y:2+c@z:3")

@@ -19,9 +19,12 @@ type Scalar interface {
 
 // kinds maps Go's kinds to MPI's types; a named type travels as its underlying type.
 var kinds = [...]int{
-	reflect.Int: mpi.Int64, reflect.Int8: mpi.Int8, reflect.Int16: mpi.Int16, reflect.Int32: mpi.Int32, reflect.Int64: mpi.Int64,
-	reflect.Uint: mpi.Uint64, reflect.Uint8: mpi.Uint8, reflect.Uint16: mpi.Uint16, reflect.Uint32: mpi.Uint32, reflect.Uint64: mpi.Uint64,
-	reflect.Float32: mpi.Float32, reflect.Float64: mpi.Float64, reflect.Complex64: mpi.Complex64, reflect.Complex128: mpi.Complex128,
+	reflect.Int: mpi.Int64, reflect.Int8: mpi.Int8, reflect.Int16: mpi.Int16,
+	reflect.Int32: mpi.Int32, reflect.Int64: mpi.Int64,
+	reflect.Uint: mpi.Uint64, reflect.Uint8: mpi.Uint8, reflect.Uint16: mpi.Uint16,
+	reflect.Uint32: mpi.Uint32, reflect.Uint64: mpi.Uint64,
+	reflect.Float32: mpi.Float32, reflect.Float64: mpi.Float64,
+	reflect.Complex64: mpi.Complex64, reflect.Complex128: mpi.Complex128,
 }
 
 func datatype[T Scalar]() mpi.DataType { return mpi.Type(kinds[reflect.TypeFor[T]().Kind()]) }

@@ -11,9 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/cgo/mpi"
 )
 
-// Every collective has a nonblocking form (I…) that returns a request and a blocking one. All processes of the communicator
-// call it, in the same order, with the same root, operator and sizes as far as the comment says. Where MPI has IN_PLACE
-// a nil send slice means it.
+// Every collective has a nonblocking form (I…) that returns a request and a blocking one. All
+// processes of the communicator call it, in the same order, with the same root, operator and sizes
+// as far as the comment says. Where MPI has IN_PLACE a nil send slice means it.
 
 func finish(q *Request, err error) error {
 	if err != nil {
@@ -23,8 +23,10 @@ func finish(q *Request, err error) error {
 	return err
 }
 
-// either makes a collective call: blocking if that is wanted and allowed (the request is done then), else nonblocking.
-func either(p *Process, wait bool, call func(wait bool) (mpi.Request, error), pinned ...unsafe.Pointer) (*Request, error) {
+// either makes a collective call: blocking if that is wanted and allowed (the request is done
+// then), else nonblocking.
+func either(p *Process, wait bool, call func(wait bool) (mpi.Request, error),
+	pinned ...unsafe.Pointer) (*Request, error) {
 	if wait && p.direct() {
 		_, err := call(true)
 		return &Request{p: p, done: true}, err
@@ -54,8 +56,8 @@ func bcast[T Scalar](c *Comm, buf []T, root int, wait bool) (*Request, error) {
 	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Bcast(b, root, wait) }, b.P)
 }
 
-// Reduce combines the send slices of all elementwise into recv at the root (elsewhere recv may be nil). At the root a nil send
-// takes recv as this process's part.
+// Reduce combines the send slices of all elementwise into recv at the root (elsewhere recv may be
+// nil). At the root a nil send takes recv as this process's part.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) error {
 	return finish(reduce(c, send, recv, op, root, true))
 }
@@ -70,7 +72,9 @@ func reduce[T Scalar](c *Comm, send, recv []T, op Op, root int, wait bool) (*Req
 	if err != nil {
 		return nil, err
 	}
-	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Reduce(in.P, inPlace, out, h, root, wait) }, in.P, out.P)
+	return either(c.p, wait, func(wait bool) (mpi.Request, error) {
+		return c.h.Reduce(in.P, inPlace, out, h, root, wait)
+	}, in.P, out.P)
 }
 
 // Allreduce is Reduce with the result everywhere. A nil send takes recv as this process's part.
@@ -88,7 +92,9 @@ func allreduce[T Scalar](c *Comm, send, recv []T, op Op, wait bool) (*Request, e
 	if err != nil {
 		return nil, err
 	}
-	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Allreduce(in.P, inPlace, out, h, wait) }, in.P, out.P)
+	return either(c.p, wait, func(wait bool) (mpi.Request, error) {
+		return c.h.Allreduce(in.P, inPlace, out, h, wait)
+	}, in.P, out.P)
 }
 
 // Scan gives each process the combination of the parts of ranks 0 … its own.
@@ -96,7 +102,8 @@ func Scan[T Scalar](c *Comm, send, recv []T, op Op) error {
 	return finish(scan(c, send, recv, op, false, true))
 }
 
-// Exscan gives each process the combination of the parts of the ranks before its own; rank 0's recv is not changed.
+// Exscan gives each process the combination of the parts of the ranks before its own; rank 0's recv
+// is not changed.
 func Exscan[T Scalar](c *Comm, send, recv []T, op Op) error {
 	return finish(scan(c, send, recv, op, true, true))
 }
@@ -111,10 +118,13 @@ func scan[T Scalar](c *Comm, send, recv []T, op Op, exclusive bool, wait bool) (
 	if err != nil {
 		return nil, err
 	}
-	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Scan(in.P, inPlace, out, h, exclusive, wait) }, in.P, out.P)
+	return either(c.p, wait, func(wait bool) (mpi.Request, error) {
+		return c.h.Scan(in.P, inPlace, out, h, exclusive, wait)
+	}, in.P, out.P)
 }
 
-// ReduceScatter combines all send slices and gives rank i the next counts[i] elements of the result; len(send) is the sum of counts.
+// ReduceScatter combines all send slices and gives rank i the next counts[i] elements of the
+// result; len(send) is the sum of counts.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) error {
 	n, err := c.blocks("ReduceScatter", counts, nil)
 	if err != nil {
@@ -127,7 +137,8 @@ func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) error
 		return err
 	}
 	if len(send) < n || len(recv) < counts[c.rank] {
-		return fmt.Errorf("mmpi: ReduceScatter: send has %d elements and recv %d, counts need %d and %d", len(send), len(recv), n, counts[c.rank])
+		return fmt.Errorf("mmpi: ReduceScatter: send has %d elements and recv %d, counts need %d and %d", len(send),
+			len(recv), n, counts[c.rank])
 	}
 	a := mpi.Ints(counts)
 	q, err := either(c.p, true, func(wait bool) (mpi.Request, error) {
@@ -152,10 +163,13 @@ func gather[T Scalar](c *Comm, send, recv []T, root int, wait bool) (*Request, e
 	if err := first(err1, err2, c.holds("Gather", c.rank == root, len(recv), len(send))); err != nil {
 		return nil, err
 	}
-	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Gather(in, out.P, root, wait) }, in.P, out.P)
+	return either(c.p, wait, func(wait bool) (mpi.Request, error) {
+		return c.h.Gather(in, out.P, root, wait)
+	}, in.P, out.P)
 }
 
-// Gatherv collects counts[i] elements of rank i at recv[displs[i]] at the root; counts and displs matter only there.
+// Gatherv collects counts[i] elements of rank i at recv[displs[i]] at the root; counts and displs
+// matter only there.
 func Gatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int) error {
 	return finish(gatherv(c, send, recv, counts, displs, root, true))
 }
@@ -178,7 +192,9 @@ func gatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int, 
 		return nil, err
 	}
 	a, d := mpi.Ints(counts), mpi.Ints(displs)
-	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Gatherv(in, false, out.P, a, d, root, wait) }, in.P, out.P, address(a), address(d))
+	return either(c.p, wait, func(wait bool) (mpi.Request, error) {
+		return c.h.Gatherv(in, false, out.P, a, d, root, wait)
+	}, in.P, out.P, address(a), address(d))
 }
 
 // Scatter gives rank i the i-th len(recv) elements of the root's send.
@@ -197,10 +213,13 @@ func scatter[T Scalar](c *Comm, send, recv []T, root int, wait bool) (*Request, 
 	if err := first(err1, err2, c.holds("Scatter", c.rank == root, len(send), len(recv))); err != nil {
 		return nil, err
 	}
-	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Scatter(in.P, out, root, wait) }, in.P, out.P)
+	return either(c.p, wait, func(wait bool) (mpi.Request, error) {
+		return c.h.Scatter(in.P, out, root, wait)
+	}, in.P, out.P)
 }
 
-// Scatterv gives rank i counts[i] elements from the root's send[displs[i]]; send, counts and displs matter only at the root.
+// Scatterv gives rank i counts[i] elements from the root's send[displs[i]]; send, counts and displs
+// matter only at the root.
 func Scatterv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int) error {
 	return finish(scatterv(c, send, recv, counts, displs, root, true))
 }
@@ -223,7 +242,9 @@ func scatterv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int,
 		return nil, err
 	}
 	a, d := mpi.Ints(counts), mpi.Ints(displs)
-	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Scatterv(in.P, a, d, out, false, root, wait) }, in.P, out.P, address(a), address(d))
+	return either(c.p, wait, func(wait bool) (mpi.Request, error) {
+		return c.h.Scatterv(in.P, a, d, out, false, root, wait)
+	}, in.P, out.P, address(a), address(d))
 }
 
 // Allgather gives everyone all parts, which have equal lengths: recv has Size·len(send) elements.
@@ -242,7 +263,9 @@ func allgather[T Scalar](c *Comm, send, recv []T, wait bool) (*Request, error) {
 	if err := first(err1, err2, c.holds("Allgather", true, len(recv), len(send))); err != nil {
 		return nil, err
 	}
-	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Allgather(in, out.P, wait) }, in.P, out.P)
+	return either(c.p, wait, func(wait bool) (mpi.Request, error) {
+		return c.h.Allgather(in, out.P, wait)
+	}, in.P, out.P)
 }
 
 // Allgatherv gives everyone counts[i] elements of rank i at recv[displs[i]].
@@ -262,10 +285,13 @@ func allgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int, wait bo
 		return nil, err
 	}
 	a, d := mpi.Ints(counts), mpi.Ints(displs)
-	return either(c.p, wait, func(wait bool) (mpi.Request, error) { return c.h.Allgatherv(in, false, out.P, a, d, wait) }, in.P, out.P, address(a), address(d))
+	return either(c.p, wait, func(wait bool) (mpi.Request, error) {
+		return c.h.Allgatherv(in, false, out.P, a, d, wait)
+	}, in.P, out.P, address(a), address(d))
 }
 
-// Alltoall gives rank j's recv, at block i, block j of rank i's send; all blocks have len(send)/Size elements.
+// Alltoall gives rank j's recv, at block i, block j of rank i's send; all blocks have
+// len(send)/Size elements.
 func Alltoall[T Scalar](c *Comm, send, recv []T) error {
 	return finish(alltoall(c, send, recv, true))
 }
@@ -292,14 +318,17 @@ func Alltoallv[T Scalar](c *Comm, send []T, scounts, sdispls []int, recv []T, rc
 }
 
 // Ialltoallv is the nonblocking Alltoallv.
-func Ialltoallv[T Scalar](c *Comm, send []T, scounts, sdispls []int, recv []T, rcounts, rdispls []int) (*Request, error) {
+func Ialltoallv[T Scalar](c *Comm, send []T, scounts, sdispls []int, recv []T,
+	rcounts, rdispls []int) (*Request, error) {
 	return alltoallv(c, send, scounts, sdispls, recv, rcounts, rdispls, false)
 }
 
-func alltoallv[T Scalar](c *Comm, send []T, scounts, sdispls []int, recv []T, rcounts, rdispls []int, wait bool) (*Request, error) {
+func alltoallv[T Scalar](c *Comm, send []T, scounts, sdispls []int, recv []T, rcounts, rdispls []int,
+	wait bool) (*Request, error) {
 	in, err1 := buffer(send)
 	out, err2 := buffer(recv)
-	if err := first(err1, err2, c.fits("Alltoallv send", scounts, sdispls, len(send)), c.fits("Alltoallv recv", rcounts, rdispls, len(recv))); err != nil {
+	if err := first(err1, err2, c.fits("Alltoallv send", scounts, sdispls, len(send)),
+		c.fits("Alltoallv recv", rcounts, rdispls, len(recv))); err != nil {
 		return nil, err
 	}
 	sc, sd, rc, rd := mpi.Ints(scounts), mpi.Ints(sdispls), mpi.Ints(rcounts), mpi.Ints(rdispls)
@@ -330,7 +359,8 @@ func address(a mpi.IntArray) unsafe.Pointer { return unsafe.Pointer(unsafe.Slice
 // blocks checks counts (and displs unless nil) and returns the sum of the counts.
 func (c *Comm) blocks(call string, counts, displs []int) (sum int, err error) {
 	if len(counts) != c.size || displs != nil && len(displs) != c.size {
-		return 0, fmt.Errorf("mmpi: %s: want %d counts and displacements, have %d and %d", call, c.size, len(counts), len(displs))
+		return 0, fmt.Errorf("mmpi: %s: want %d counts and displacements, have %d and %d", call, c.size, len(counts),
+			len(displs))
 	}
 	for i, n := range counts {
 		if n < 0 || n > math.MaxInt32 || displs != nil && (displs[i] < 0 || displs[i] > math.MaxInt32) {
@@ -357,7 +387,9 @@ func (c *Comm) fits(call string, counts, displs []int, have int) error {
 }
 
 // inOut prepares a reduction's slices and operator: result tells whether recv is used here.
-func inOut[T Scalar](call string, send, recv []T, result bool, op Op) (in, out mpi.Buffer, inPlace bool, h mpi.Op, err error) {
+func inOut[T Scalar](call string, send, recv []T, result bool, op Op) (
+	in, out mpi.Buffer, inPlace bool, h mpi.Op, err error,
+) {
 	in, err1 := buffer(send)
 	out, err2 := buffer(recv)
 	h, err3 := op.handle(in.Type)

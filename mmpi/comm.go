@@ -57,8 +57,8 @@ func (c *Comm) Dup() (*Comm, error) {
 	return c.p.comm(pending.Get())
 }
 
-// Split makes one communicator per colour (≥ 0), ordered by key and then by rank here; nil for Undefined.
-// Collective; it keeps other goroutines out while it runs.
+// Split makes one communicator per colour (≥ 0), ordered by key and then by rank here; nil for
+// Undefined. Collective; it keeps other goroutines out while it runs.
 func (c *Comm) Split(color, key int) (*Comm, error) {
 	if color == Undefined {
 		color = mpi.Undefined()
@@ -77,8 +77,8 @@ func (c *Comm) SplitHost(key int) (*Comm, error) {
 	return c.made(h, err)
 }
 
-// Create makes a communicator of the given ranks, in that order; nil for a process not among them. Collective
-// over c, with the same ranks everywhere.
+// Create makes a communicator of the given ranks, in that order; nil for a process not among them.
+// Collective over c, with the same ranks everywhere.
 func (c *Comm) Create(ranks []int) (*Comm, error) {
 	for _, r := range ranks {
 		if r < 0 || r >= c.size {

@@ -1,9 +1,10 @@
-// Package mmpi is MPI for Go programs, over one cluster or over several that are joined by a Leiden Zipper. A program does
-// not see the difference: every process has a virtual rank in World.
+// Package mmpi is MPI for Go programs, over one cluster or over several that are joined by a Leiden
+// Zipper. A program does not see the difference: every process has a virtual rank in World.
 //
-// Build with -tags openmpi or -tags mpich, after scripts/build, with its lib/pkgconfig in PKG_CONFIG_PATH. Start the program
-// as any MPI program (mpirun, srun, or zipper run). Without the zipper's environment it is a plain MPI program of one cluster.
-// A module of your own takes the package from this source tree:
+// Build with -tags openmpi or -tags mpich, after scripts/build, with its lib/pkgconfig in
+// PKG_CONFIG_PATH. Start the program as any MPI program (mpirun, srun, or zipper run). Without the
+// zipper's environment it is a plain MPI program of one cluster. A module of your own takes the
+// package from this source tree:
 //
 //	go mod edit -require github.com/leidenzipper/zipper@v0.0.0 -replace github.com/leidenzipper/zipper=/path/to/zipper
 //	go mod tidy
@@ -20,19 +21,21 @@
 //
 // # Buffers
 //
-// Buffers are slices of Go's fixed-size numbers (see Scalar). Counts and displacements are elements. A buffer given to a
-// nonblocking operation belongs to MPI until its request is done; the package pins it. Messages are limited to 2^31-1 elements.
+// Buffers are slices of Go's fixed-size numbers (see Scalar). Counts and displacements are
+// elements. A buffer given to a nonblocking operation belongs to MPI until its request is done; the
+// package pins it. Messages are limited to 2^31-1 elements.
 //
 // # Concurrency
 //
-// The level given to Init decides. Serialized (the default to choose): any goroutine may call anything at any time; calls
-// take turns and a waiting call never keeps the others out. Funneled: one goroutine, which Init locks to its thread, makes all
-// calls; least overhead. Multiple: the MPI library itself does the locking; costs local latency in most libraries.
-// Collectives on one communicator must be called in the same order by all its processes, whatever the level; so only one
-// goroutine should use a communicator for them.
+// The level given to Init decides. Serialized (the default to choose): any goroutine may call
+// anything at any time; calls take turns and a waiting call never keeps the others out. Funneled:
+// one goroutine, which Init locks to its thread, makes all calls; least overhead. Multiple: the MPI
+// library itself does the locking; costs local latency in most libraries. Collectives on one
+// communicator must be called in the same order by all its processes, whatever the level; so only
+// one goroutine should use a communicator for them.
 //
 // # Errors
 //
-// All errors are returned (MPI_ERRORS_RETURN): a *mpi.Error with call, class and text, or a usage error of this package.
-// A lost cluster or forwarder ends the process, as MPI programs expect.
+// All errors are returned (MPI_ERRORS_RETURN): a *mpi.Error with call, class and text, or a usage
+// error of this package. A lost cluster or forwarder ends the process, as MPI programs expect.
 package mmpi

@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// A program has one Init and one Finalize; the examples share them. `world` is what p.World() gave. Every process runs them all and compares
-// its own output, so they print the same everywhere:
+// A program has one Init and one Finalize; the examples share them. `world` is what p.World() gave.
+// Every process runs them all and compares its own output, so they print the same everywhere:
 //
 //	go test -c -tags openmpi -o examples.test ./mmpi && zipper run --cluster a=2 --cluster b=2 -- ./examples.test
 var world *mmpi.Comm
@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 	mmpi.Exit(code)
 }
 
-// Everyone gives its rank to the right-hand neighbour. The receive is posted first, and nobody waits before sending.
+// Everyone gives its rank to the right-hand neighbour. The receive is posted first, and nobody
+// waits before sending.
 func ExampleIsend() {
 	ctx := context.Background()
 	right := (world.Rank() + 1) % world.Size()
@@ -58,7 +59,8 @@ func ExampleIsend() {
 	// Output: got my neighbour's rank: true
 }
 
-// A receive that gives up: the context ends it, and the message that it would have taken stays for the next receive.
+// A receive that gives up: the context ends it, and the message that it would have taken stays for
+// the next receive.
 func ExampleRecv() {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
@@ -129,7 +131,8 @@ func ExampleComm_Split() {
 	// Output: true
 }
 
-// Everyone writes to the right-hand neighbour's memory, first the value, then a flag that says it is there.
+// Everyone writes to the right-hand neighbour's memory, first the value, then a flag that says it
+// is there.
 func ExampleNewWindow() {
 	win, err := mmpi.NewWindow(world, 16)
 	if err != nil {

@@ -16,7 +16,8 @@ type Op struct {
 	elem       mpi.DataType // of a user operator
 }
 
-// The predefined operators. The logical and bitwise ones are for integers; Min and Max not for complex numbers.
+// The predefined operators. The logical and bitwise ones are for integers; Min and Max not for
+// complex numbers.
 var (
 	Sum  = Op{predefined: mpi.Sum}
 	Prod = Op{predefined: mpi.Prod}
@@ -30,9 +31,10 @@ var (
 	BXor = Op{predefined: mpi.BXor}
 )
 
-// NewOp makes an operator for elements of type T from an associative function: f sets inout[i] to in[i] op inout[i]. Tell
-// whether it is commutative; if not, the order of ranks is kept. At most 16 can exist at once; Free those no longer needed.
-// f may be called from any thread and must not call MPI.
+// NewOp makes an operator for elements of type T from an associative function: f sets inout[i] to
+// in[i] op inout[i]. Tell whether it is commutative; if not, the order of ranks is kept. At most 16
+// can exist at once; Free those no longer needed. f may be called from any thread and must not call
+// MPI.
 func NewOp[T Scalar](f func(in, inout []T), commutative bool) (Op, error) {
 	u, err := mpi.NewOp(func(in, inout unsafe.Pointer, n int) {
 		f(unsafe.Slice((*T)(in), n), unsafe.Slice((*T)(inout), n))

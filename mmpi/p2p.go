@@ -26,7 +26,8 @@ func Issend[T Scalar](c *Comm, buf []T, to, t int) (*Request, error) {
 	return start(c.p, func() (mpi.Request, error) { return c.h.Issend(b, dest(to), t) }, b.P)
 }
 
-// Irecv starts to receive at most len(buf) elements from rank from (or AnySource) with a tag (or AnyTag).
+// Irecv starts to receive at most len(buf) elements from rank from (or AnySource) with a tag (or
+// AnyTag).
 func Irecv[T Scalar](c *Comm, buf []T, from, t int) (*Request, error) {
 	b, err := buffer(buf)
 	if err != nil {
@@ -52,8 +53,8 @@ func Send[T Scalar](c *Comm, buf []T, to, t int) error {
 	return err
 }
 
-// Recv receives a message into buf. If ctx ends first the receive is cancelled and the error is ctx's; a message that
-// came at the same moment is received all the same.
+// Recv receives a message into buf. If ctx ends first the receive is cancelled and the error is
+// ctx's; a message that came at the same moment is received all the same.
 func Recv[T Scalar](ctx context.Context, c *Comm, buf []T, from, t int) (Status, error) {
 	if c.p.direct() && ctx.Done() == nil {
 		b, err := buffer(buf)
@@ -78,7 +79,8 @@ func Recv[T Scalar](ctx context.Context, c *Comm, buf []T, from, t int) (Status,
 }
 
 // Sendrecv sends and receives at the same time.
-func Sendrecv[T Scalar](ctx context.Context, c *Comm, send []T, to, stag int, recv []T, from, rtag int) (Status, error) {
+func Sendrecv[T Scalar](ctx context.Context, c *Comm, send []T, to, stag int, recv []T,
+	from, rtag int) (Status, error) {
 	r, err := Irecv(c, recv, from, rtag)
 	if err != nil {
 		return Status{}, err

@@ -54,8 +54,8 @@ func (p *Process) batch() *batch {
 	return &batch{open: make([]*Request, 0, mpi.MaxBatch)}
 }
 
-// Init starts MPI, and joins the other clusters if the environment says so. It fails if MPI is already
-// started, if the library does not grant the level, or if joining fails.
+// Init starts MPI, and joins the other clusters if the environment says so. It fails if MPI is
+// already started, if the library does not grant the level, or if joining fails.
 func Init(level Level) (*Process, error) {
 	if mpi.Initialized() {
 		return nil, errors.New("mmpi: MPI is already initialized in this process")
@@ -78,7 +78,8 @@ func Init(level Level) (*Process, error) {
 	}
 	if got < w {
 		_ = mpi.Finalize() // the error that counts follows
-		return nil, fmt.Errorf("mmpi: the MPI library (%s) grants only thread level %d of the wanted %d", mpi.LibraryVersion(), got, w)
+		return nil, fmt.Errorf("mmpi: the MPI library (%s) grants only thread level %d of the wanted %d",
+			mpi.LibraryVersion(), got, w)
 	}
 	p := &Process{level: level}
 	if p.world, err = p.comm(mpi.World()); err != nil {
@@ -96,17 +97,18 @@ func (p *Process) World() *Comm { return p.world }
 // Self is the communicator of this process alone.
 func (p *Process) Self() *Comm { return p.self }
 
-// Finalize ends MPI; every process must call it, after its last request is done. The Process is dead afterwards;
-// end with Exit.
+// Finalize ends MPI; every process must call it, after its last request is done. The Process is
+// dead afterwards; end with Exit.
 func (p *Process) Finalize() error {
 	unlock := p.lock()
 	defer unlock()
 	return mpi.Finalize()
 }
 
-// Exit ends the process as C's exit does, in place of os.Exit or of returning from main. Since version 4.2 MPICH tells its launcher in exit handlers, which Go
-// does not call, that a process has ended well: without them the launcher may kill those that are not quite through, and end the job with status 9.
-// Nothing deferred is run.
+// Exit ends the process as C's exit does, in place of os.Exit or of returning from main. Since
+// version 4.2 MPICH tells its launcher in exit handlers, which Go does not call, that a process has
+// ended well: without them the launcher may kill those that are not quite through, and end the job
+// with status 9. Nothing deferred is run.
 func Exit(code int) { mpi.Exit(code) }
 
 // Abort ends all processes of all clusters with the exit code. It does not return.
@@ -129,8 +131,8 @@ func (p *Process) lock() (unlock func()) {
 // direct: a blocking MPI call is allowed, because no other goroutine could be kept out by it.
 func (p *Process) direct() bool { return p.level != Serialized }
 
-// spins is how often a waiting call asks MPI before it starts to give way; at some 100 ns each this covers
-// the usual latency of a message.
+// spins is how often a waiting call asks MPI before it starts to give way; at some 100 ns each this
+// covers the usual latency of a message.
 const spins = 200
 
 // await asks again and again until done, giving way to other goroutines, longer and longer.

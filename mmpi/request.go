@@ -17,7 +17,8 @@ type Status struct {
 	Bytes  int // size of the message in bytes
 }
 
-// Request is an operation under way. It is done when Wait or Test says so; then its buffer is the caller's again.
+// Request is an operation under way. It is done when Wait or Test says so; then its buffer is the
+// caller's again.
 type Request struct {
 	p    *Process
 	r    mpi.Request
@@ -96,8 +97,8 @@ func (q *Request) Test() (Status, bool, error) {
 	return q.st, done, err
 }
 
-// Wait blocks until the operation is done. If ctx ends first, Wait returns its error and the operation
-// goes on: Wait again, or Cancel it.
+// Wait blocks until the operation is done. If ctx ends first, Wait returns its error and the
+// operation goes on: Wait again, or Cancel it.
 func (q *Request) Wait(ctx context.Context) (Status, error) {
 	if !q.done && q.p.direct() && ctx.Done() == nil {
 		q.finish(q.r.Wait())
@@ -106,8 +107,8 @@ func (q *Request) Wait(ctx context.Context) (Status, error) {
 	return q.st, err
 }
 
-// Cancel tries to take back a receive that no message has met; cancelled says whether it did. The request is
-// done afterwards either way. A send is never taken back: Cancel waits for it.
+// Cancel tries to take back a receive that no message has met; cancelled says whether it did. The
+// request is done afterwards either way. A send is never taken back: Cancel waits for it.
 func (q *Request) Cancel() (cancelled bool, err error) {
 	if q.done {
 		return false, q.err
@@ -129,7 +130,8 @@ func (q *Request) Cancel() (cancelled bool, err error) {
 	return cancelled, err
 }
 
-// WaitAll waits for all requests (nil ones are skipped) and returns the first error, after all are done or ctx has ended.
+// WaitAll waits for all requests (nil ones are skipped) and returns the first error, after all are
+// done or ctx has ended.
 func WaitAll(ctx context.Context, reqs ...*Request) error {
 	waitTogether(ctx, reqs)
 	var first error
@@ -144,7 +146,8 @@ func WaitAll(ctx context.Context, reqs ...*Request) error {
 	return first
 }
 
-// waitTogether brings requests to their end that MPI itself may wait for, with one call of C for many.
+// waitTogether brings requests to their end that MPI itself may wait for, with one call of C for
+// many.
 func waitTogether(ctx context.Context, reqs []*Request) {
 	i := 0
 	for i < len(reqs) && reqs[i] == nil {
@@ -168,8 +171,8 @@ func waitTogether(ctx context.Context, reqs []*Request) {
 	clear(b.open[:cap(b.open)])
 }
 
-// WaitAny waits until one of the requests is done and returns its index. It returns -1 without error when there is nothing to
-// wait for: every request is nil.
+// WaitAny waits until one of the requests is done and returns its index. It returns -1 without
+// error when there is nothing to wait for: every request is nil.
 func WaitAny(ctx context.Context, reqs ...*Request) (int, Status, error) {
 	var p *Process
 	for _, q := range reqs {

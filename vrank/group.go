@@ -2,8 +2,8 @@ package vrank
 
 import "fmt"
 
-// Group is an ordered set of virtual ranks, as an MPI group: position i is the rank in the group. The nil
-// Group is the empty one. Operations never change their operands.
+// Group is an ordered set of virtual ranks, as an MPI group: position i is the rank in the group.
+// The nil Group is the empty one. Operations never change their operands.
 type Group []int
 
 // Undefined is the rank of a process that is not in a group (MPI_UNDEFINED).
@@ -19,7 +19,8 @@ const (
 	Identical          // same members, same order
 )
 
-// Range is first, last (included if the stride meets it) and stride; the stride may be negative, not 0.
+// Range is first, last (included if the stride meets it) and stride; the stride may be negative,
+// not 0.
 type Range struct{ First, Last, Stride int }
 
 // World is the group of all ranks of a world of n ranks.
@@ -93,7 +94,8 @@ func (g Group) pick(ranks []int) ([]bool, error) {
 	return taken, nil
 }
 
-// Incl has the members at the given ranks, in the given order. Each rank must be in the group and be named once.
+// Incl has the members at the given ranks, in the given order. Each rank must be in the group and
+// be named once.
 func (g Group) Incl(ranks []int) (Group, error) {
 	if _, err := g.pick(ranks); err != nil {
 		return nil, err
@@ -157,7 +159,8 @@ func (g Group) expand(ranges []Range) ([]int, error) {
 	return ranks, nil
 }
 
-// Translate gives the ranks in h of the members at the given ranks of g; Undefined for those not in h.
+// Translate gives the ranks in h of the members at the given ranks of g; Undefined for those not in
+// h.
 func (g Group) Translate(ranks []int, h Group) ([]int, error) {
 	at := h.index()
 	out := make([]int, len(ranks))
@@ -206,7 +209,8 @@ func (g Group) Spans(l *Layout) bool {
 	return false
 }
 
-// Part has the members in one cluster, in the order of g: the local part of a communicator with this group.
+// Part has the members in one cluster, in the order of g: the local part of a communicator with
+// this group.
 func (g Group) Part(l *Layout, cluster int) Group {
 	var r Group
 	for _, v := range g {

@@ -1,9 +1,9 @@
-// Package vrank knows who is who in a job of several clusters: layouts (virtual rank ↔ cluster and native rank), groups as
-// sets of virtual ranks, and routes over a net of zipper nodes. Everything is pure: no I/O, no state outside
-// the values. Values are safe for concurrent use once made.
+// Package vrank knows who is who in a job of several clusters: layouts (virtual rank ↔ cluster and
+// native rank), groups as sets of virtual ranks, and routes over a net of zipper nodes. Everything
+// is pure: no I/O, no state outside the values. Values are safe for concurrent use once made.
 //
-// Virtual ranks run from 0 to N-1 over all clusters, the first cluster's ranks first, each cluster's in
-// order of native rank.
+// Virtual ranks run from 0 to N-1 over all clusters, the first cluster's ranks first, each
+// cluster's in order of native rank.
 package vrank
 
 import (
@@ -37,10 +37,12 @@ type Layout struct {
 	offset   []int // virtual rank of each cluster's native rank 0, and one entry more: the size of the world
 }
 
-// MaxRanks is the largest world: virtual ranks travel as 32 bits and the highest value means "nobody".
+// MaxRanks is the largest world: virtual ranks travel as 32 bits and the highest value means
+// "nobody".
 const MaxRanks = 1<<31 - 1
 
-// NewLayout checks the clusters: at least one, no name twice, every size at least 1, at most MaxRanks in all.
+// NewLayout checks the clusters: at least one, no name twice, every size at least 1, at most
+// MaxRanks in all.
 func NewLayout(clusters ...Cluster) (*Layout, error) {
 	if len(clusters) == 0 {
 		return nil, fmt.Errorf("vrank: a layout needs at least one cluster")
@@ -54,7 +56,8 @@ func NewLayout(clusters ...Cluster) (*Layout, error) {
 		case seen[c.Name]:
 			return nil, fmt.Errorf("vrank: cluster %q stands in the layout twice", c.Name)
 		case c.Size < 1 || c.Size > MaxRanks-l.offset[i]:
-			return nil, fmt.Errorf("vrank: cluster %q has %d ranks; want at least 1, and at most %d in all", c.Name, c.Size, MaxRanks)
+			return nil, fmt.Errorf("vrank: cluster %q has %d ranks; want at least 1, and at most %d in all", c.Name,
+				c.Size, MaxRanks)
 		}
 		seen[c.Name] = true
 		l.offset = append(l.offset, l.offset[i]+c.Size)

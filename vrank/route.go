@@ -6,8 +6,9 @@ import (
 	"sort"
 )
 
-// Zipper is a zipper node in a net of clusters: it has an adapter on the network of every cluster in Clusters, and may
-// have its own connections to other zippers. Two zippers on the same cluster's network reach each other over it.
+// Zipper is a zipper node in a net of clusters: it has an adapter on the network of every cluster
+// in Clusters, and may have its own connections to other zippers. Two zippers on the same cluster's
+// network reach each other over it.
 type Zipper struct {
 	Name     string
 	Clusters []int // indices of clusters
@@ -22,8 +23,9 @@ type Routes struct {
 	distance [][]int // [cluster][zipper]: zippers still to pass after this one; -1 unreachable
 }
 
-// NewRoutes works out the routes for clusters 0 … clusters-1. It is an error when an index is out of range,
-// or when the zippers leave two clusters without a way to each other; the error names them by index.
+// NewRoutes works out the routes for clusters 0 … clusters-1. It is an error when an index is out
+// of range, or when the zippers leave two clusters without a way to each other; the error names
+// them by index.
 func NewRoutes(clusters int, zippers []Zipper) (*Routes, error) {
 	r := &Routes{clusters: clusters, zippers: make([]Zipper, len(zippers)), next: make([][]int, len(zippers))}
 	on := make([][]int, clusters) // zippers on each cluster's network
@@ -68,8 +70,9 @@ func NewRoutes(clusters int, zippers []Zipper) (*Routes, error) {
 	return r, nil
 }
 
-// Tree is NewRoutes for zippers that join named clusters in a chain or a tree, so that exactly one way leads from each cluster to each other:
-// on[i] are the clusters on whose networks zipper i is. A zipper that closes a loop is refused, and so is a cluster that is left alone.
+// Tree is NewRoutes for zippers that join named clusters in a chain or a tree, so that exactly one
+// way leads from each cluster to each other: on[i] are the clusters on whose networks zipper i is.
+// A zipper that closes a loop is refused, and so is a cluster that is left alone.
 func Tree(names []string, on [][]int) (*Routes, error) {
 	numbers := make([]int, len(on))
 	for i := range numbers {
@@ -78,10 +81,11 @@ func Tree(names []string, on [][]int) (*Routes, error) {
 	return tree(names, on, numbers)
 }
 
-// Rows is Tree for a net in which several zippers may stand side by side, on the networks of the same clusters: a stage. It takes such a net apart into
-// rows, each with one zipper of every stage, so that each row is a tree by itself: rows[k] are the indices of row k's zippers, in the same order of
-// stages, and the routes hold for the places in any row. There are as many rows as the largest stage has zippers; a smaller one gives its zippers to
-// several rows, in turn.
+// Rows is Tree for a net in which several zippers may stand side by side, on the networks of the
+// same clusters: a stage. It takes such a net apart into rows, each with one zipper of every stage,
+// so that each row is a tree by itself: rows[k] are the indices of row k's zippers, in the same
+// order of stages, and the routes hold for the places in any row. There are as many rows as the
+// largest stage has zippers; a smaller one gives its zippers to several rows, in turn.
 func Rows(names []string, on [][]int) (rows [][]int, routes *Routes, err error) {
 	var stages [][]int // indices of the zippers on the same networks
 	var first []int    // of each stage
@@ -174,13 +178,13 @@ func (r *Routes) search(start []int) []int {
 	return d
 }
 
-// Distance is the number of zippers a message passes after this one on its way to the cluster: 0 when the
-// zipper delivers itself, -1 when there is no way.
+// Distance is the number of zippers a message passes after this one on its way to the cluster: 0
+// when the zipper delivers itself, -1 when there is no way.
 func (r *Routes) Distance(zipper, cluster int) int { return r.distance[cluster][zipper] }
 
-// Next returns the zippers that come next on shortest ways from a zipper to a cluster, in ascending order: several
-// when there is a choice, none when the zipper is on the cluster's network itself. Following any of them ends:
-// each is one nearer.
+// Next returns the zippers that come next on shortest ways from a zipper to a cluster, in ascending
+// order: several when there is a choice, none when the zipper is on the cluster's network itself.
+// Following any of them ends: each is one nearer.
 func (r *Routes) Next(zipper, cluster int) []int {
 	d := r.distance[cluster]
 	var hops []int
@@ -192,8 +196,8 @@ func (r *Routes) Next(zipper, cluster int) []int {
 	return hops
 }
 
-// Rails returns the zippers on cluster from's network that begin shortest ways to cluster to, in ascending
-// order: what a rank may spread its messages over.
+// Rails returns the zippers on cluster from's network that begin shortest ways to cluster to, in
+// ascending order: what a rank may spread its messages over.
 func (r *Routes) Rails(from, to int) []int {
 	var rails []int
 	best := -1

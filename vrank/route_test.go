@@ -42,7 +42,8 @@ func TestRowOverAClustersNetwork(t *testing.T) {
 
 // A tree: z0 in the middle knows only other zippers.
 func TestTreeOfZippers(t *testing.T) {
-	r := routes(t, 3, Zipper{"z0", nil, []int{1, 2, 3}}, Zipper{"z1", []int{0}, nil}, Zipper{"z2", []int{1}, nil}, Zipper{"z3", []int{2}, nil})
+	r := routes(t, 3, Zipper{"z0", nil, []int{1, 2, 3}}, Zipper{"z1", []int{0}, nil}, Zipper{"z2", []int{1}, nil},
+		Zipper{"z3", []int{2}, nil})
 	for z := 1; z <= 3; z++ {
 		for c := range 3 {
 			if c == z-1 {
@@ -58,7 +59,8 @@ func TestTreeOfZippers(t *testing.T) {
 	}
 }
 
-// Whatever choice is taken at every hop, a message arrives after as many hops as the distance says: also in a ring.
+// Whatever choice is taken at every hop, a message arrives after as many hops as the distance says:
+// also in a ring.
 func TestEveryChoiceArrives(t *testing.T) {
 	const n = 6
 	var z []Zipper
@@ -116,7 +118,8 @@ func TestBadNets(t *testing.T) {
 func TestTree(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	r, err := Tree(names, [][]int{{0, 1}, {1, 2}, {2, 3}})
-	if err != nil || r.Distance(0, 3) != 2 || !slices.Equal(r.Next(0, 3), []int{1}) || !slices.Equal(r.Rails(3, 0), []int{2}) {
+	if err != nil || r.Distance(0, 3) != 2 || !slices.Equal(r.Next(0, 3), []int{1}) ||
+		!slices.Equal(r.Rails(3, 0), []int{2}) {
 		t.Errorf("chain: %v", err)
 	}
 	if _, err := Tree(names, [][]int{{0, 1, 2, 3}}); err != nil {
@@ -142,7 +145,8 @@ func TestTree(t *testing.T) {
 func TestRows(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	rows, routes, err := Rows(names, [][]int{{0, 1}, {1, 2}, {1, 0}, {2, 1}, {0, 1}})
-	if err != nil || len(rows) != 3 || !slices.Equal(rows[0], []int{0, 1}) || !slices.Equal(rows[1], []int{2, 3}) || !slices.Equal(rows[2], []int{4, 1}) {
+	if err != nil || len(rows) != 3 || !slices.Equal(rows[0], []int{0, 1}) || !slices.Equal(rows[1], []int{2, 3}) ||
+		!slices.Equal(rows[2], []int{4, 1}) {
 		t.Fatalf("stages of three and two zippers: %v, %v", rows, err)
 	}
 	if !slices.Equal(routes.Rails(0, 2), []int{0}) || !slices.Equal(routes.Next(0, 2), []int{1}) {

@@ -1,5 +1,5 @@
-// Package abi is the Go side of abi.h: it exports the ze_ functions over package engine. A program that links it has
-// the engine inside; package lib makes libmmpi-engine.so of it.
+// Package abi is the Go side of abi.h: it exports the ze_ functions over package engine. A program
+// that links it has the engine inside; package lib makes libmmpi-engine.so of it.
 //
 // The C border needs one engine per process; it is this package's only state.
 package abi
@@ -45,7 +45,8 @@ var (
 	guest atomic.Bool
 )
 
-// Guest tells the package that this Go runtime has nothing to do but to run the engine in a program that is not Go's (engine.Config).
+// Guest tells the package that this Go runtime has nothing to do but to run the engine in a program
+// that is not Go's (engine.Config).
 func Guest() { guest.Store(true) }
 
 // result turns an error into its code and keeps its text for ze_error on this thread.
@@ -92,12 +93,14 @@ func bytes(p uintptr, n int64) []byte {
 //export ze_start
 func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if n.abi != C.Z_ABI_VERSION {
-		return result(&engine.Error{Code: engine.ErrArg, Reason: "libmmpi and libmmpi-engine.so are of different releases: install both from one"})
+		return result(&engine.Error{Code: engine.ErrArg,
+			Reason: "libmmpi and libmmpi-engine.so are of different releases: install both from one"})
 	}
 	if running.Load() != nil {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: "the engine is running already"})
 	}
-	l := boot.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub), Library: C.GoString(loc.library), Host: C.GoString(loc.host), Guest: guest.Load(),
+	l := boot.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub),
+		Library: C.GoString(loc.library), Host: C.GoString(loc.host), Guest: guest.Load(),
 		Hosts: slices.Clone(unsafe.Slice((*int32)(unsafe.Pointer(loc.hosts)), int(loc.size)))}
 	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
 	job, err := jobenv.FromEnviron()
@@ -122,8 +125,9 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		return result(err)
 	}
 	cluster, first := w.Place(w.Rank)
-	*out = C.z_world{size: C.int32_t(w.Size()), rank: C.int32_t(w.Rank), clusters: C.int32_t(len(w.Clusters)), cluster: C.int32_t(cluster),
-		offset: C.int32_t(first), tag_ub: C.int32_t(w.TagUB)}
+	*out = C.z_world{size: C.int32_t(w.Size()), rank: C.int32_t(w.Rank), clusters: C.int32_t(len(w.Clusters)),
+		cluster: C.int32_t(cluster),
+		offset:  C.int32_t(first), tag_ub: C.int32_t(w.TagUB)}
 	if e != nil {
 		out.recording = C.int32_t(bool32(e.Recording()))
 		out.order = kept(w.Order)
@@ -178,7 +182,8 @@ func ze_next_context() uint64 {
 }
 
 //export ze_comm_add
-func ze_comm_add(user uintptr, context uint64, size, rank int32, world, local *int32, localSize int32, id *int32) C.int {
+func ze_comm_add(user uintptr, context uint64, size, rank int32, world, local *int32, localSize int32,
+	id *int32) C.int {
 	return with(func(e *engine.Engine) error {
 		if size <= 0 {
 			return &engine.Error{Code: engine.ErrArg, Reason: "a communicator without ranks"}
@@ -224,7 +229,9 @@ func ze_shadowed(comm, source, tag int32) (yes C.int) {
 
 //export ze_iprobe
 func ze_iprobe(comm, source, tag int32, out *engineCell) C.int {
-	return on(comm, func(e *engine.Engine, c *engine.Comm) error { return e.Iprobe(c, int(source), int(tag), out.cell()) })
+	return on(comm, func(e *engine.Engine, c *engine.Comm) error {
+		return e.Iprobe(c, int(source), int(tag), out.cell())
+	})
 }
 
 //export ze_improbe

@@ -39,7 +39,8 @@ func coll(a *C.z_coll, c *engine.Comm) engine.Coll {
 	n := c.Size()
 	r := collectives.Args{Op: collectives.Op(a.op), Root: int(a.root), Count: int(a.count), Extent: int(a.extent),
 		Commutative: a.commutative != 0, Uniform: a.uniform != 0,
-		SendCounts: counts(a.send_counts, n), SendDispls: counts(a.send_displs, n), RecvCounts: counts(a.recv_counts, n), RecvDispls: counts(a.recv_displs, n)}
+		SendCounts: counts(a.send_counts, n), SendDispls: counts(a.send_displs, n),
+		RecvCounts: counts(a.recv_counts, n), RecvDispls: counts(a.recv_displs, n)}
 	send, recv := uintptr(unsafe.Pointer(a.send)), uintptr(a.recv)
 	own, all := int64(a.send_bytes), int64(a.count)*int64(a.extent)
 	root := r.Root == c.Rank()

@@ -13,7 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// native calls the shim: it implements engine.Native over a z_native, which stays in place for good.
+// native calls the shim: it implements engine.Native over a z_native, which stays in place for
+// good.
 type native struct{ n *C.z_native }
 
 func bool32(b bool) int32 {
@@ -37,7 +38,8 @@ func probe(what string, r C.zn_probe) (engine.Probe, bool, error) {
 	if r.found <= 0 {
 		return engine.Probe{}, false, code(what, C.int(r.found))
 	}
-	return engine.Probe{Message: uint64(r.probe.message), Source: int(r.probe.source), Tag: int(r.probe.tag), Bytes: int64(r.probe.bytes)}, true, nil
+	return engine.Probe{Message: uint64(r.probe.message), Source: int(r.probe.source), Tag: int(r.probe.tag),
+		Bytes: int64(r.probe.bytes)}, true, nil
 }
 
 func (n native) Improbe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
@@ -77,11 +79,13 @@ func (n native) CollTest(token uint64) (bool, error) {
 }
 
 func (n native) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
-	return code("reduce_local", C.zn_reduce_local(n.n, address(in), address(inout), C.int64_t(count), C.uint64_t(typ), C.uint64_t(op)))
+	return code("reduce_local", C.zn_reduce_local(n.n, address(in), address(inout), C.int64_t(count), C.uint64_t(typ),
+		C.uint64_t(op)))
 }
 
 func (n native) Compute(fn, kind uint8, inout, in []byte) error {
-	if len(in) < len(inout) || C.zn_compute(C.int32_t(fn), C.int32_t(kind), address(inout), address(in), C.int64_t(len(inout))) != 0 {
+	if len(in) < len(inout) || C.zn_compute(C.int32_t(fn), C.int32_t(kind), address(inout), address(in),
+		C.int64_t(len(inout))) != 0 {
 		return fmt.Errorf("no function %d of numbers %d over %d bytes", fn, kind, len(inout))
 	}
 	return nil
@@ -97,16 +101,19 @@ func (n native) Fail(status int, reason string) {
 	C.free(unsafe.Pointer(s)) // fail does not return in a program; tests may
 }
 
-// Coll passes a local collective on. Buffers are the program's or scratch, which is pinned; counts are read during the call only.
+// Coll passes a local collective on. Buffers are the program's or scratch, which is pinned; counts
+// are read during the call only.
 func (n native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
 	own := len(a.Send)
 	switch a.Op {
 	case opBcast, opScatterv:
 		own = len(a.Recv)
 	}
-	r := C.zn_coll(n.n, C.uintptr_t(c.User), C.int32_t(a.Op), C.int32_t(a.Root), address(a.Send), address(a.Recv), C.int64_t(own),
+	r := C.zn_coll(n.n, C.uintptr_t(c.User), C.int32_t(a.Op), C.int32_t(a.Root), address(a.Send), address(a.Recv),
+		C.int64_t(own),
 		ints(a.SendCounts), ints(a.SendDispls), ints(a.RecvCounts), ints(a.RecvDispls),
-		C.int64_t(a.Count), C.int64_t(a.Extent), C.uint64_t(a.Type), C.uint64_t(a.Operator), C.int32_t(bool32(a.Commutative)))
+		C.int64_t(a.Count), C.int64_t(a.Extent), C.uint64_t(a.Type), C.uint64_t(a.Operator),
+		C.int32_t(bool32(a.Commutative)))
 	return uint64(r.token), code("collective", C.int(r.error))
 }
 

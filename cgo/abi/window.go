@@ -11,7 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/rma"
 )
 
-// memory is the program's, seen from an address: offsets may be negative, or addresses from MPI_BOTTOM.
+// memory is the program's, seen from an address: offsets may be negative, or addresses from
+// MPI_BOTTOM.
 type memory uintptr
 
 // At implements rma.Space.
@@ -41,12 +42,14 @@ func window(id int32, f func(*engine.Window) error) C.int {
 }
 
 //export ze_win_add
-func ze_win_add(context uint64, size, rank int32, world *int32, base uintptr, n, unit int64, dynamic int32, id *int32) C.int {
+func ze_win_add(context uint64, size, rank int32, world *int32, base uintptr, n, unit int64, dynamic int32,
+	id *int32) C.int {
 	return with(func(e *engine.Engine) error {
 		if size <= 0 || n < 0 || n > math.MaxInt64/2 {
 			return &engine.Error{Code: engine.ErrArg, Reason: "a window without ranks or of no possible size"}
 		}
-		w, err := e.AddWindow(context, int(rank), unsafe.Slice(world, size), rma.Config{Unit: unit, Dynamic: dynamic != 0, Memory: bytes(base, n)})
+		w, err := e.AddWindow(context, int(rank), unsafe.Slice(world, size),
+			rma.Config{Unit: unit, Dynamic: dynamic != 0, Memory: bytes(base, n)})
 		if err == nil {
 			*id = w.ID()
 		}
@@ -82,7 +85,8 @@ func optional(c *engineCell) *engine.Cell {
 //export ze_win_op
 func ze_win_op(win int32, op *C.z_rma, cell *engineCell, left *uint64) C.int {
 	return window(win, func(w *engine.Window) (err error) {
-		*left, err = w.Operate(rma.Operation{Verb: rma.Verb(op.verb), Fn: uint8(op.fn), Kind: uint8(op.number), Target: int(op.target), Disp: int64(op.disp),
+		*left, err = w.Operate(rma.Operation{Verb: rma.Verb(op.verb), Fn: uint8(op.fn), Kind: uint8(op.number),
+			Target: int(op.target), Disp: int64(op.disp),
 			Data: view(&op.data), There: view(&op.there).Layout, Result: view(&op.result)}, optional(cell))
 		return err
 	})

@@ -70,7 +70,8 @@ func nonce() (n [wire.NonceLen]byte) {
 
 // joinDirect makes the direct links of a new engine and waits a moment for them; what is wrong with
 // them is told to warn, which may be nil.
-func (ln *listener) joinDirect(ctx context.Context, e *engine.Engine, id *handshake.Identity, direct map[int]engine.Opener, warn func(string)) {
+func (ln *listener) joinDirect(ctx context.Context, e *engine.Engine, id *handshake.Identity,
+	direct map[int]engine.Opener, warn func(string)) {
 	ln.accept(e, id, direct)
 	if len(direct) == 0 {
 		return

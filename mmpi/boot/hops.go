@@ -37,7 +37,8 @@ func hopRoutes(job jobenv.Job, id handshake.Identity) (links []target, paths [][
 		id.Job, id.Zippers = handshake.RowID(job.ID, k), make([]wire.Zipper, len(row))
 		for at, i := range row {
 			for _, p := range job.Zippers[i].Ports {
-				id.Zippers[at].Ports = append(id.Zippers[at].Ports, wire.Port{Cluster: uint16(index(p.Cluster)), Address: p.Address})
+				id.Zippers[at].Ports = append(id.Zippers[at].Ports, wire.Port{Cluster: uint16(index(p.Cluster)),
+					Address: p.Address})
 			}
 		}
 		begin, place := len(links), map[int]int{} // in links, of the row's forwarders on this network

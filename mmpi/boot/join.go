@@ -28,7 +28,8 @@ type Local struct {
 	Unmaps     dial.Unmaps  // tells what the program unmaps, if registrations of its memory are to be kept
 }
 
-// Model names the data model: two processes of a job must agree, since data crosses as it lies in memory.
+// Model names the data model: two processes of a job must agree, since data crosses as it lies in
+// memory.
 const Model = runtime.GOARCH + " little endian"
 
 // Join makes this process part of the job and starts the engine. It blocks until all ranks of all
@@ -43,7 +44,8 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if err != nil {
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarCollectives, err)
 	}
-	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank, Layout: w.Clusters, TagUB: loc.TagUB,
+	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank,
+		Layout: w.Clusters, TagUB: loc.TagUB,
 		Library: loc.Library, Model: Model, Host: loc.Host, TimeoutMS: job.Timeout.Milliseconds(),
 		Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Rails: len(job.Forwarders), Instance: mathrand.Uint64()}
@@ -71,8 +73,9 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	w.TagUB = int(layout.TagUB)
 	direct := openers(&id, &layout)
-	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: links, Addresses: addresses(targets),
-		Redial: redial, Routes: paths, Guest: loc.Guest, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
+	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: links,
+		Addresses: addresses(targets),
+		Redial:    redial, Routes: paths, Guest: loc.Guest, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[job.Poll]
 	if job.Protocol == jobenv.Classic {
 		classic(&cfg.Limits)
@@ -102,7 +105,8 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 
 // worldOf is who takes part, by the job's description alone.
 func worldOf(job *jobenv.Job, loc *Local) (engine.World, error) {
-	w := engine.World{Clusters: make([]wire.Cluster, len(job.Layout)), TagUB: loc.TagUB, Hosts: loc.Hosts, Order: jobenv.VirtualRanks(job.Order, job.Layout)}
+	w := engine.World{Clusters: make([]wire.Cluster, len(job.Layout)), TagUB: loc.TagUB, Hosts: loc.Hosts,
+		Order: jobenv.VirtualRanks(job.Order, job.Layout)}
 	first, size := 0, -1
 	for i, c := range job.Layout {
 		w.Clusters[i] = wire.Cluster{Name: c.Name, Size: uint32(c.Size)}
@@ -114,7 +118,8 @@ func worldOf(job *jobenv.Job, loc *Local) (engine.World, error) {
 		}
 	}
 	if size != loc.Size {
-		return w, failure(engine.ErrArg, "cluster %s has %d ranks in its MPI, but %s says %s: start it with as many ranks as the layout says",
+		return w, failure(engine.ErrArg,
+			"cluster %s has %d ranks in its MPI, but %s says %s: start it with as many ranks as the layout says",
 			job.Cluster, loc.Size, jobenv.VarLayout, jobenv.FormatLayout(job.Layout))
 	}
 	w.Rank = first + loc.Rank

@@ -27,7 +27,8 @@ func addresses(targets []target) (list []string) {
 	return list
 }
 
-// targetsOf gives the links to forwarders that the process needs; paths is nil unless the job has several hops (hopRoutes).
+// targetsOf gives the links to forwarders that the process needs; paths is nil unless the job has
+// several hops (hopRoutes).
 func targetsOf(job jobenv.Job, id handshake.Identity) (targets []target, paths [][]int, err error) {
 	n := len(job.Forwarders)
 	switch {
@@ -46,7 +47,8 @@ func targetsOf(job jobenv.Job, id handshake.Identity) (targets []target, paths [
 
 // joinFirst joins at all forwarders at once and returns when a first row of them has let us in: the
 // other links may come later (engine.Config.Redial).
-func joinFirst(ctx context.Context, d *dial.Dialer, targets []target) ([]transport.Link, func(context.Context, int) (transport.Link, error), wire.Layout, error) {
+func joinFirst(ctx context.Context, d *dial.Dialer, targets []target) ([]transport.Link,
+	func(context.Context, int) (transport.Link, error), wire.Layout, error) {
 	n := len(targets)
 	ctx, cancel := context.WithCancel(ctx)
 	type answer struct {
@@ -108,7 +110,8 @@ func joinFirst(ctx context.Context, d *dial.Dialer, targets []target) ([]transpo
 	for len(waits) > 0 {
 		a := <-any
 		var refused *handshake.Refused
-		if errors.As(a.err, &refused) && refused.Code != wire.RefuseTimeout && refused.Code != wire.RefuseShutdown || ctx.Err() != nil {
+		if errors.As(a.err, &refused) && refused.Code != wire.RefuseTimeout && refused.Code != wire.RefuseShutdown ||
+			ctx.Err() != nil {
 			err := errors.Join(a.err, ctx.Err())
 			discard()
 			return nil, nil, wire.Layout{}, err

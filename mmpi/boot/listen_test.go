@@ -29,15 +29,18 @@ func TestUnopened(t *testing.T) {
 		{"b@10.2.0.1", nil, "from cluster b: no node where they run has the address 10.2.0.1 ("},
 		{"b@10.2.0.1", []wire.Door{door(2, 0)}, "from cluster b:"}, // another cluster's
 		{"b@10.2.0.1+b@10.2.0.2", []wire.Door{door(0, 1)}, ""},     // no ranks on the second node
-		{"10.2.0.1+c@10.3.0.1", []wire.Door{door(0, 1)}, "from cluster c: no node where they run has the address 10.2.0.1 or 10.3.0.1 ("},
+		{"10.2.0.1+c@10.3.0.1", []wire.Door{door(0, 1)},
+			"from cluster c: no node where they run has the address 10.2.0.1 or 10.3.0.1 ("},
 		{"10.2.0.1", nil, "from cluster b, c: no node where they run has the address 10.2.0.1 ("},
 	} {
 		d, err := jobenv.ParseDual(c.dual)
 		if err != nil {
 			t.Fatal(err)
 		}
-		job := &jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}, Dual: d}
-		layout := &wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}, Doors: c.doors}
+		job := &jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1},
+			{Name: "c", Size: 1}}, Dual: d}
+		layout := &wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1},
+			{Name: "c", Size: 1}}, Doors: c.doors}
 		if got := unopened(job, layout); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.dual, got, c.want)
 		}
@@ -74,9 +77,11 @@ func TestOpeners(t *testing.T) {
 	}
 }
 
-// Several ranks of a node listen at the same address, from a port on; a process on another node does not listen, and bad addresses are told.
+// Several ranks of a node listen at the same address, from a port on; a process on another node
+// does not listen, and bad addresses are told.
 func TestListen(t *testing.T) {
-	job := jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}}
+	job := jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1},
+		{Name: "c", Size: 1}}}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +98,8 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer two.close()
-	if len(one.ports) != 2 || one.ports[0].Cluster != 1 || one.ports[1].Cluster != 2 || len(one.at) != 1 || one.ports[0].Address == two.ports[0].Address {
+	if len(one.ports) != 2 || one.ports[0].Cluster != 1 || one.ports[1].Cluster != 2 || len(one.at) != 1 ||
+		one.ports[0].Address == two.ports[0].Address {
 		t.Errorf("%+v, %+v", one.ports, two.ports)
 	}
 	job.Dual = []jobenv.Dual{{Cluster: "b", Address: "192.0.2.1:0"}}
@@ -120,10 +126,12 @@ func TestDirectUnreachable(t *testing.T) {
 	}
 	closed.Close()
 	id := identityForTest
-	l := wire.Layout{Rank: 1, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, Doors: []wire.Door{{Rank: 0, Port: wire.Port{Cluster: 1, Address: closed.Addr().String()}}}}
+	l := wire.Layout{Rank: 1, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}},
+		Doors: []wire.Door{{Rank: 0, Port: wire.Port{Cluster: 1, Address: closed.Addr().String()}}}}
 	direct := openers(&id, &l)
 	link, far := memnet.Pipe(memnet.Options{})
-	e, err := engine.New(engine.Config{World: engine.World{Rank: 1, Clusters: l.Clusters, TagUB: 1 << 20}, Native: quiet{}, Links: []transport.Link{link}, Quiet: true, Direct: direct})
+	e, err := engine.New(engine.Config{World: engine.World{Rank: 1, Clusters: l.Clusters, TagUB: 1 << 20},
+		Native: quiet{}, Links: []transport.Link{link}, Quiet: true, Direct: direct})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +143,8 @@ func TestDirectUnreachable(t *testing.T) {
 	}()
 	var warning string
 	(&listener{}).joinDirect(t.Context(), e, &id, direct, func(s string) { warning = s })
-	if want := "no direct link with rank 0: dial tcp " + closed.Addr().String(); len(warning) < len(want) || warning[:len(want)] != want {
+	if want := "no direct link with rank 0: dial tcp " + closed.Addr().String(); len(warning) < len(want) ||
+		warning[:len(want)] != want {
 		t.Errorf("%q, want %q…", warning, want)
 	}
 }

@@ -29,7 +29,8 @@ const (
 )
 
 // Split tells for which kind of network an address is, and gives it in the form that the kind's
-// transport takes: the path of a unix: address, others as they are. What has no known scheme is TCP's.
+// transport takes: the path of a unix: address, others as they are. What has no known scheme is
+// TCP's.
 func Split(s string) (k Kind, rest string) {
 	if path, ok := strings.CutPrefix(s, unixScheme); ok {
 		return KindMemory, path

@@ -8,12 +8,14 @@ import (
 	"strings"
 )
 
-// Verbs is "verbs:HOST:PORT[?OPTION=VALUE[&…]]": where the queue pairs' data are exchanged,
-// how, and which local port of which device to use. Without options they are exchanged over TCP, and
-// the port is the one that the TCP connection's local address belongs to.
+// Verbs is "verbs:HOST:PORT[?OPTION=VALUE[&…]]": where the queue pairs' data are exchanged, how,
+// and which local port of which device to use. Without options they are exchanged over TCP, and the
+// port is the one that the TCP connection's local address belongs to.
 type Verbs struct {
-	Host   string // host:port, of TCP's ports or the communication manager's, which are different ones
-	CM     bool   // connect by the communication manager (librdmacm), which then chooses all of the rest; both ends must
+	Host string // host:port, of TCP's ports or the communication manager's, which are different ones
+	// connect by the communication manager (librdmacm), which then chooses all of the rest; both
+	// ends must
+	CM     bool
 	Device string // "" or a device's name, as ibv_devices prints it
 	Port   int    // of the device, from 1; 0: the one that fits
 	GID    int    // index in the port's table; -1: the one that fits
@@ -23,7 +25,8 @@ type Verbs struct {
 	Timeout uint8
 }
 
-// ParseVerbs reads an address, with or without its "verbs:". Options: device=NAME[:PORT], gid=INDEX, pkey=0xKEY, sl=LEVEL; or instead connect=cm; timeout=EXPONENT.
+// ParseVerbs reads an address, with or without its "verbs:". Options: device=NAME[:PORT],
+// gid=INDEX, pkey=0xKEY, sl=LEVEL; or instead connect=cm; timeout=EXPONENT.
 func ParseVerbs(s string) (Verbs, error) {
 	a := Verbs{GID: -1}
 	rest, query, _ := strings.Cut(strings.TrimPrefix(s, verbsScheme), "?")

@@ -35,13 +35,15 @@ func (l *Link) Close() error {
 // Remote is Link's.
 func (l *Link) Remote() string { return l.remote }
 
-// Cut breaks the link: every call at both ends fails with ErrCut from now on, and what is on its way is lost.
+// Cut breaks the link: every call at both ends fails with ErrCut from now on, and what is on its
+// way is lost.
 func (l *Link) Cut() {
 	l.in.fail(ErrCut)
 	l.out.fail(ErrCut)
 }
 
-// Hold keeps back what this end has written and not yet arrived, as a network that is stuck; Hold(false) lets it go.
+// Hold keeps back what this end has written and not yet arrived, as a network that is stuck;
+// Hold(false) lets it go.
 func (l *Link) Hold(on bool) { l.out.hold(on) }
 
 // WaitRead blocks until TryRead may make progress. It counts as idle in a synctest bubble.

@@ -1,9 +1,9 @@
-// Package memnet is a network in memory for tests: links with a delay, a bounded buffer and, if wanted, reads and
-// writes that move only a part; links can be cut and held up. Time is Go's, so inside a testing/synctest
-// bubble a delay costs nothing and is exact.
+// Package memnet is a network in memory for tests: links with a delay, a bounded buffer and, if
+// wanted, reads and writes that move only a part; links can be cut and held up. Time is Go's, so
+// inside a testing/synctest bubble a delay costs nothing and is exact.
 //
-// Links can be waited for by their descriptors (eventfds, made when first asked for), as with any transport,
-// or, in pure Go and inside a synctest bubble, with WaitRead and WaitWrite.
+// Links can be waited for by their descriptors (eventfds, made when first asked for), as with any
+// transport, or, in pure Go and inside a synctest bubble, with WaitRead and WaitWrite.
 package memnet
 
 import (
@@ -27,9 +27,11 @@ var errRefused = errors.New("memnet: connection refused")
 type Options struct {
 	Delay  time.Duration // from write to visible; 0: at once
 	Buffer int           // bytes on their way in one direction before ErrAgain (64 KiB)
-	// Partial, if not 0, seeds the sizes of reads and writes that move only a part of what they could.
+	// Partial, if not 0, seeds the sizes of reads and writes that move only a part of what they
+	// could.
 	Partial uint64
-	// Pieces, if not 0, makes the links transport.Lenders with so many places for pieces in each direction, of 140000 bytes.
+	// Pieces, if not 0, makes the links transport.Lenders with so many places for pieces in each
+	// direction, of 140000 bytes.
 	Pieces int
 }
 

@@ -23,14 +23,16 @@ func TestConformance(t *testing.T) {
 			if opt.Pieces > 0 {
 				can = transporttest.Lender
 			}
-			transporttest.Run(t, transporttest.Setup{Can: can, Allocates: "memnet is for tests and takes memory for what is on its way", Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
-				n := New(opt)
-				ln, err := n.Listen("here")
-				if err != nil {
-					t.Fatal(err)
-				}
-				return ln, n
-			}})
+			transporttest.Run(t, transporttest.Setup{Can: can,
+				Allocates: "memnet is for tests and takes memory for what is on its way",
+				Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
+					n := New(opt)
+					ln, err := n.Listen("here")
+					if err != nil {
+						t.Fatal(err)
+					}
+					return ln, n
+				}})
 		})
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/transport/internal/evfd"
 )
 
-// hello is what the listener sends with the descriptors: a mark, the version of the memory's layout, the size of
-// a ring.
+// hello is what the listener sends with the descriptors: a mark, the version of the memory's
+// layout, the size of a ring.
 const (
 	magic    = 0x5a53484d
 	version  = 1
@@ -31,8 +31,9 @@ type Listener struct {
 
 var _ transport.Listener = (*Listener)(nil)
 
-// Listen waits for links at a path, which only this user may open. size is the room of each ring in bytes, a power
-// of two of at least 4 KiB; 0 means DefaultSize. A socket that a dead process has left at the path is replaced.
+// Listen waits for links at a path, which only this user may open. size is the room of each ring in
+// bytes, a power of two of at least 4 KiB; 0 means DefaultSize. A socket that a dead process has
+// left at the path is replaced.
 func Listen(path string, size int) (*Listener, error) {
 	if size == 0 {
 		size = DefaultSize
@@ -101,7 +102,8 @@ func (l *Listener) serve(c *net.UnixConn) (transport.Link, error) {
 		return nil, fmt.Errorf("shm: memfd of %d bytes: %w", n, err)
 	}
 	// No end can pull the memory away from under the other.
-	if _, err := unix.FcntlInt(uintptr(memfd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(memfd), unix.F_ADD_SEALS,
+		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		return nil, fmt.Errorf("shm: seal: %w", err)
 	}
 	var fds [4]evfd.FD
@@ -200,7 +202,8 @@ func receive(c *net.UnixConn, path string) (*link, error) {
 	case n != helloLen || binary.LittleEndian.Uint32(hello[0:]) != magic || len(fds) != 5:
 		return fail("this is not a forwarder's socket")
 	case binary.LittleEndian.Uint32(hello[4:]) != version:
-		return fail("version %d there, %d here: use the same release at both ends", binary.LittleEndian.Uint32(hello[4:]), version)
+		return fail("version %d there, %d here: use the same release at both ends",
+			binary.LittleEndian.Uint32(hello[4:]), version)
 	case !fits(size):
 		return fail("ring of %d bytes", size)
 	}
@@ -217,7 +220,8 @@ func receive(c *net.UnixConn, path string) (*link, error) {
 		return fail("%w", err)
 	}
 	unix.Close(fds[0])
-	return newLink(mem, false, [4]evfd.FD{evfd.FD(fds[1]), evfd.FD(fds[2]), evfd.FD(fds[3]), evfd.FD(fds[4])}, c, "shm "+path), nil
+	return newLink(mem, false, [4]evfd.FD{evfd.FD(fds[1]), evfd.FD(fds[2]), evfd.FD(fds[3]), evfd.FD(fds[4])}, c,
+		"shm "+path), nil
 }
 
 // rights takes the descriptors out of a control message.

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Layout of one ring in the shared memory, in bytes. The counters have a cache line each, so that reader and
-// writer do not disturb each other.
+// Layout of one ring in the shared memory, in bytes. The counters have a cache line each, so that
+// reader and writer do not disturb each other.
 //
 //	  0  u64  head      bytes taken by the reader since the beginning
 //	 64  u64  tail      bytes put by the writer since the beginning
@@ -24,8 +24,8 @@ const (
 
 var errCorrupt = errors.New("shm: the peer has put nonsense into the shared memory")
 
-// ring is one direction, seen from one end. The peer may write anything into it at any time: what is read from
-// it is checked before use, and bytes are copied out before anybody looks at them.
+// ring is one direction, seen from one end. The peer may write anything into it at any time: what
+// is read from it is checked before use, and bytes are copied out before anybody looks at them.
 type ring struct {
 	head, tail     *atomic.Uint64
 	sleeping, full *atomic.Uint32

@@ -1,9 +1,10 @@
-// Package shm is the transport between processes of one host: a ring in shared memory for each direction.
+// Package shm is the transport between processes of one host: a ring in shared memory for each
+// direction.
 //
-// The listener waits at a unix socket. For each link it makes a memfd with two rings and four eventfds, and hands
-// them over the socket; the socket then only tells when a process has died. A peer is woken through
-// its eventfd, and only if it said that it sleeps. Whoever may open the socket's path is trusted not to
-// disturb the eventfds; what is in the rings is not trusted.
+// The listener waits at a unix socket. For each link it makes a memfd with two rings and four
+// eventfds, and hands them over the socket; the socket then only tells when a process has died. A
+// peer is woken through its eventfd, and only if it said that it sleeps. Whoever may open the
+// socket's path is trusted not to disturb the eventfds; what is in the rings is not trusted.
 package shm
 
 import (
@@ -29,7 +30,8 @@ type link struct {
 	remote string
 
 	in, out ring
-	// Descriptors: data of the in ring and room of the out ring are ours to wait on, the other two the peer's.
+	// Descriptors: data of the in ring and room of the out ring are ours to wait on, the other two
+	// the peer's.
 	data, room         evfd.FD
 	peerData, peerRoom evfd.FD
 
@@ -134,7 +136,8 @@ func (l *link) write(bufs [][]byte) (int, error) {
 		return 0, err
 	}
 	if n == 0 && !iovec.Empty(bufs) {
-		// Full: block the descriptor, say so, and look again, because the reader may have missed it.
+		// Full: block the descriptor, say so, and look again, because the reader may have missed
+		// it.
 		l.room.Block()
 		l.out.full.Store(1)
 		n, err = l.out.write(bufs)

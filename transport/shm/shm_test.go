@@ -17,13 +17,14 @@ import (
 func TestConformance(t *testing.T) {
 	for _, size := range []int{0, 4096} {
 		t.Run("", func(t *testing.T) {
-			transporttest.Run(t, transporttest.Setup{Can: transporttest.Listening, Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
-				ln, err := Listen(filepath.Join(t.TempDir(), "s"), size)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return ln, Dialer{}
-			}})
+			transporttest.Run(t, transporttest.Setup{Can: transporttest.Listening,
+				Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
+					ln, err := Listen(filepath.Join(t.TempDir(), "s"), size)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return ln, Dialer{}
+				}})
 		})
 	}
 }
@@ -52,7 +53,8 @@ func open(t *testing.T, size int) (dialed, accepted *link) {
 	return dialed, accepted
 }
 
-// TestHostileCounters: a peer that writes nonsense into the shared counters makes the link fail, and nothing else.
+// TestHostileCounters: a peer that writes nonsense into the shared counters makes the link fail,
+// and nothing else.
 func TestHostileCounters(t *testing.T) {
 	for _, tail := range []uint64{4097, 1 << 63, 1<<64 - 1} {
 		a, b := open(t, 4096)
@@ -63,7 +65,8 @@ func TestHostileCounters(t *testing.T) {
 		if !b.Arm() {
 			t.Errorf("tail %d: would sleep on a broken ring", tail)
 		}
-		// A head ahead of the tail; within the ring's size a wrong head is only the peer's own loss.
+		// A head ahead of the tail; within the ring's size a wrong head is only the peer's own
+		// loss.
 		a.in.head.Store(tail&^(1<<63-1) + 1)
 		if n, err := b.TryWrite(make([]byte, 100)); n != 0 || err != errCorrupt {
 			t.Errorf("head %d: write gives %d, %v", tail, n, err)

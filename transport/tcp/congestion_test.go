@@ -17,7 +17,8 @@ func congestion(t *testing.T, fd int) string {
 	return name
 }
 
-// A socket does not pace its packets with timers, whatever the system's default is; a default that does not either stays.
+// A socket does not pace its packets with timers, whatever the system's default is; a default that
+// does not either stays.
 func TestUnpaced(t *testing.T) {
 	for _, c := range []struct{ before, after string }{{"bbr", "reno"}, {"reno", "reno"}, {"cubic", "cubic"}} {
 		t.Run(c.before, func(t *testing.T) {

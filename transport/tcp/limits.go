@@ -1,29 +1,30 @@
 package tcp
 
-// maxVec is how many slices one write takes; more wait for the next call. Each costs 16 bytes of stack.
+// maxVec is how many slices one write takes; more wait for the next call. Each costs 16 bytes of
+// stack.
 const maxVec = 64
 
-// Unsent is how many bytes a socket holds that it cannot send yet: 128 KiB, a segment of the engine's.
-// The kernel would take megabytes, and what overtakes bulk in the queues above (small messages, the
-// go-ahead for messages in the other direction) would wait behind them: seconds, where a slow link is
-// shared. Measured: docs/measurements.md, "Unsent data in sockets".
+// Unsent is how many bytes a socket holds that it cannot send yet: 128 KiB, a segment of the
+// engine's. The kernel would take megabytes, and what overtakes bulk in the queues above (small
+// messages, the go-ahead for messages in the other direction) would wait behind them: seconds,
+// where a slow link is shared. Measured: docs/measurements.md, "Unsent data in sockets".
 const Unsent = 128 << 10
 
-// BBR, where it is the system's default, sets a timer for every packet that it lets go: at the speed of
-// a cluster's network that takes more processor time than the data (docs/measurements.md). Reno is
-// allowed to everybody. Other defaults stay.
+// BBR, where it is the system's default, sets a timer for every packet that it lets go: at the
+// speed of a cluster's network that takes more processor time than the data (docs/measurements.md).
+// Reno is allowed to everybody. Other defaults stay.
 const (
 	pacing   = "bbr"
 	unpacing = "reno"
 )
 
 // repeats is how often a segment must have gone out again in vain until the peer's host counts as
-// unheard: with Linux's first time-out of 200 ms the last time after 3 s. Fewer: a burst of losses is
-// taken for a cut.
+// unheard: with Linux's first time-out of 200 ms the last time after 3 s. Fewer: a burst of losses
+// is taken for a cut.
 const repeats = 4
 
-// offload is what Linux puts into one packet at most, in bytes, which the network card, or the kernel
-// just before it, cuts into segments: a whole number of them (64 KiB without the room for headers,
-// net/ipv4/tcp.c, tcp_xmit_size_goal; a card may be set to take more). What a packet costs:
-// docs/measurements.md.
+// offload is what Linux puts into one packet at most, in bytes, which the network card, or the
+// kernel just before it, cuts into segments: a whole number of them (64 KiB without the room for
+// headers, net/ipv4/tcp.c, tcp_xmit_size_goal; a card may be set to take more). What a packet
+// costs: docs/measurements.md.
 const offload = 64<<10 - 321

@@ -1,5 +1,5 @@
-// Package tcp is the transport over TCP sockets: raw, non-blocking, without delay, outside of Go's netpoller,
-// so that the thread that waits for a message is the thread that reads it.
+// Package tcp is the transport over TCP sockets: raw, non-blocking, without delay, outside of Go's
+// netpoller, so that the thread that waits for a message is the thread that reads it.
 package tcp
 
 import (
@@ -40,7 +40,8 @@ func (l *link) TryRead(p []byte) (int, error) {
 		return 0, transport.ErrClosed
 	}
 	// Raw: the socket does not block, so the scheduler need not know.
-	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
+	n, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+		uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 	l.ref.Release()
 	if n == 0 && len(p) == 0 {
 		return 0, nil
@@ -104,7 +105,8 @@ func (l *link) TryWrite(bufs ...[]byte) (int, error) {
 	}
 	msg := unix.Msghdr{Iov: &vec[0]}
 	msg.SetIovlen(k)
-	n, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(l.fd), uintptr(unsafe.Pointer(&msg)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	n, _, e := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(l.fd), uintptr(unsafe.Pointer(&msg)),
+		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	l.ref.Release()
 	return l.written(int(n), e)
 }
@@ -113,7 +115,8 @@ func (l *link) writeOne(p []byte) (int, error) {
 	if !l.ref.Acquire() {
 		return 0, transport.ErrClosed
 	}
-	n, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	n, _, e := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+		uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	l.ref.Release()
 	return l.written(int(n), e)
 }
@@ -129,8 +132,8 @@ func (l *link) written(n int, e syscall.Errno) (int, error) {
 	return 0, l.fail("write", e)
 }
 
-// Unheard is from TCP's own acknowledgements, which the peer's kernel sends while the process is stopped. A closed window is not a segment that
-// waits: probes of it are answered.
+// Unheard is from TCP's own acknowledgements, which the peer's kernel sends while the process is
+// stopped. A closed window is not a segment that waits: probes of it are answered.
 func (l *link) Unheard() (time.Duration, bool) {
 	if !l.ref.Acquire() {
 		return 0, false
@@ -196,7 +199,8 @@ func newLink(c *net.TCPConn) (*link, error) {
 	if dupErr != nil {
 		return nil, fmt.Errorf("prepare socket: %w", dupErr)
 	}
-	l := &link{fd: fd, remote: "tcp " + c.RemoteAddr().String(), here: address(c.LocalAddr()), there: address(c.RemoteAddr())}
+	l := &link{fd: fd, remote: "tcp " + c.RemoteAddr().String(), here: address(c.LocalAddr()),
+		there: address(c.RemoteAddr())}
 	l.ref.Free = func() { unix.Close(fd) }
 	return l, nil
 }
@@ -205,11 +209,14 @@ func address(a net.Addr) netip.Addr {
 	return a.(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
 }
 
-// unpaced is for sockets that are neither connected nor listening yet: one that BBR has begun to pace goes on pacing under another control.
+// unpaced is for sockets that are neither connected nor listening yet: one that BBR has begun to
+// pace goes on pacing under another control.
 func unpaced(_, _ string, c syscall.RawConn) error {
 	return c.Control(func(s uintptr) {
-		if name, err := unix.GetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil && strings.HasPrefix(name, pacing) {
-			_ = unix.SetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION, unpacing) // a route may forbid it ("congctl lock")
+		if name, err := unix.GetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil &&
+			strings.HasPrefix(name, pacing) {
+			// a route may forbid it ("congctl lock")
+			_ = unix.SetsockoptString(int(s), unix.IPPROTO_TCP, unix.TCP_CONGESTION, unpacing)
 		}
 	})
 }

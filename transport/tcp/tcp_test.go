@@ -8,13 +8,16 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	transporttest.Run(t, transporttest.Setup{Can: transporttest.Listening | transporttest.Packeted | transporttest.Homed | transporttest.Piper, Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
-		ln, err := Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ln, Dialer{}
-	}})
+	transporttest.Run(t, transporttest.Setup{
+		Can: transporttest.Listening | transporttest.Packeted | transporttest.Homed | transporttest.Piper,
+		Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
+			ln, err := Listen("127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ln, Dialer{}
+		},
+	})
 }
 
 // pair makes a link; its ends are closed with the test.

@@ -22,7 +22,8 @@ func ready(fd int, events int16, patience time.Duration) bool {
 		if left < 0 {
 			left = 0
 		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: events}}, int((left+time.Millisecond-1)/time.Millisecond))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: events}},
+			int((left+time.Millisecond-1)/time.Millisecond))
 		if n > 0 {
 			return true
 		}

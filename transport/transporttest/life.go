@@ -51,7 +51,8 @@ func wakeUp(t *testing.T, setup Setup) {
 	}
 }
 
-// endOfStream: what was written before Close is read, then io.EOF, again and again, and the sleeper is woken.
+// endOfStream: what was written before Close is read, then io.EOF, again and again, and the sleeper
+// is woken.
 func endOfStream(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	want := random(3000, 1) // fits into any transport
@@ -79,7 +80,8 @@ func endOfStream(t *testing.T, setup Setup) {
 	}
 }
 
-// writeAfterPeerClose: the writer learns in the end that nobody is there, also one that sleeps on a full link.
+// writeAfterPeerClose: the writer learns in the end that nobody is there, also one that sleeps on a
+// full link.
 func writeAfterPeerClose(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	failed := make(chan error, 1)
@@ -122,8 +124,8 @@ func afterClose(t *testing.T, setup Setup) {
 	}
 }
 
-// closeWhileInUse closes links under a reader and a writer on other threads: they get ErrClosed and touch nothing
-// that belongs to others meanwhile. For the race detector above all.
+// closeWhileInUse closes links under a reader and a writer on other threads: they get ErrClosed and
+// touch nothing that belongs to others meanwhile. For the race detector above all.
 func closeWhileInUse(t *testing.T, setup Setup) {
 	// More threads than processors: they are interrupted anywhere.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))

@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
-// unheard: a peer that is there is not missed, busy or not, and nothing is known of a closed link's unless it
-// needs no network.
+// unheard: a peer that is there is not missed, busy or not, and nothing is known of a closed link's
+// unless it needs no network.
 func unheard(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	if err := WriteFull(a, make([]byte, 1000)); err != nil {
@@ -45,7 +45,8 @@ func packet(t *testing.T, setup Setup) {
 	}
 }
 
-// home: what is here at one end is there at the other, with zones and mappings of addresses left out.
+// home: what is here at one end is there at the other, with zones and mappings of addresses left
+// out.
 func home(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	here, there := a.(transport.Homed).Home()

@@ -47,7 +47,8 @@ func borrow(l transport.Lender) (transport.Block, error) {
 	}
 }
 
-// pieces sends small bytes and pieces in turn through two links: what comes over the first as a piece is lent to the second.
+// pieces sends small bytes and pieces in turn through two links: what comes over the first as a
+// piece is lent to the second.
 func pieces(t *testing.T, setup Setup) {
 	from, via, out, to := lenders(t, setup)
 	const rounds = 60
@@ -127,8 +128,8 @@ func outside(t *testing.T, n int) []byte {
 	return m
 }
 
-// placed sends pieces from the sender's memory by way of one between into the reader's: into places that it expects, and as ordinary pieces where
-// it does not, or not any more.
+// placed sends pieces from the sender's memory by way of one between into the reader's: into places
+// that it expects, and as ordinary pieces where it does not, or not any more.
 func placed(t *testing.T, setup Setup) {
 	first, via, second, last := lenders(t, setup)
 	from, out, to := first.(transport.Placer), second.(transport.Placer), last.(transport.Placer)
@@ -230,7 +231,8 @@ func placed(t *testing.T, setup Setup) {
 	}
 }
 
-// piecesHeld: blocks that are not released hold up the sender, say that they are scarce, and outlive their link.
+// piecesHeld: blocks that are not released hold up the sender, say that they are scarce, and
+// outlive their link.
 func piecesHeld(t *testing.T, setup Setup) {
 	from, to, _, _ := lenders(t, setup)
 	body := random(from.MaxPiece()-1, 5)

@@ -95,8 +95,9 @@ func nothing(t *testing.T, setup Setup) {
 	}
 }
 
-// full fills a link that nobody reads: ErrAgain within bounds, not writable; writable again, and nothing lost, when
-// the peer reads. A level-triggered descriptor stays ready until the state is gone.
+// full fills a link that nobody reads: ErrAgain within bounds, not writable; writable again, and
+// nothing lost, when the peer reads. A level-triggered descriptor stays ready until the state is
+// gone.
 func full(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	piece := random(100_000, 5)
@@ -144,7 +145,8 @@ func full(t *testing.T, setup Setup) {
 	}
 }
 
-// vectored writes many slices, some empty, with one call, and checks that they are taken in order and left alone.
+// vectored writes many slices, some empty, with one call, and checks that they are taken in order
+// and left alone.
 func vectored(t *testing.T, setup Setup) {
 	a, b := connect(t, setup)
 	if n, err := a.TryWrite(); n != 0 || err != nil {

@@ -1,4 +1,5 @@
-// Package transporttest checks that a transport keeps the contract of transport.Link. Every transport runs it:
+// Package transporttest checks that a transport keeps the contract of transport.Link. Every
+// transport runs it:
 //
 //	func TestConformance(t *testing.T) {
 //		transporttest.Run(t, transporttest.Setup{Open: …, Can: transporttest.Listening})
@@ -23,7 +24,8 @@ const maxBuffered = 64 << 20
 type Setup struct {
 	// Open makes a listener at a fresh address and a dialer that reaches it.
 	Open func(t *testing.T) (transport.Listener, transport.Dialer)
-	// Can is all that links can do beyond transport.Link. The suite fails if they cannot, or can more.
+	// Can is all that links can do beyond transport.Link. The suite fails if they cannot, or can
+	// more.
 	Can Capability
 	// Allocates says why moving bytes takes memory; empty: it does not.
 	Allocates string
@@ -106,7 +108,8 @@ func declared(t *testing.T, setup Setup) {
 	for _, k := range capabilities {
 		want := setup.Can&k.c != 0
 		if k.has(a) != want || k.has(b) != want {
-			t.Errorf("transport.%s: declared %v, the end that dialled %v, the other %v", k.name, want, k.has(a), k.has(b))
+			t.Errorf("transport.%s: declared %v, the end that dialled %v, the other %v", k.name, want, k.has(a),
+				k.has(b))
 		}
 	}
 }

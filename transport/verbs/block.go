@@ -16,8 +16,9 @@ import (
 
 // arena is the memory of a link's blocks. It outlives the link while blocks of it are lent.
 //
-// It is registered twice or more: in the protection domain of the link's receiving queue pair for the peer to write to, and so that no
-// other peer can (link); and in the domains of the devices that send from it, for nobody else (keys).
+// It is registered twice or more: in the protection domain of the link's receiving queue pair for
+// the peer to write to, and so that no other peer can (link); and in the domains of the devices
+// that send from it, for nobody else (keys).
 type arena struct {
 	mem  []byte
 	size int // of a block, bytes
@@ -160,7 +161,8 @@ func (l *link) TryLend(head []byte, b transport.Block, from int) error {
 	})
 }
 
-// piece writes a piece of len(head) and n bytes when there is room for it. body gives the memory of the n.
+// piece writes a piece of len(head) and n bytes when there is room for it. body gives the memory of
+// the n.
 func (l *link) piece(head []byte, n int, body func() (verbs.Range, holder, error)) error {
 	if len(head)+n > l.MaxPiece() {
 		return fmt.Errorf("%s: piece of %d bytes, %d at most", l.remote, len(head)+n, l.MaxPiece())

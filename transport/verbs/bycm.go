@@ -18,8 +18,8 @@ import (
 	"github.com/leidenzipper/zipper/transport/addr"
 )
 
-// cmControl is a connection of the communication manager, with the exchange of private.go. It is about the queue pair that the dialing end writes to; the
-// other one takes the same path.
+// cmControl is a connection of the communication manager, with the exchange of private.go. It is
+// about the queue pair that the dialing end writes to; the other one takes the same path.
 type cmControl struct {
 	ch     *verbs.CMChannel
 	id     *verbs.CM
@@ -59,7 +59,8 @@ var cmLegal = [...]uint8{
 	cmEstablished: 0,
 }
 
-// newCM makes one with a channel of its own: of id, which a listener's channel brought, or else a new one.
+// newCM makes one with a channel of its own: of id, which a listener's channel brought, or else a
+// new one.
 func newCM(id *verbs.CM) (c *cmControl, err error) {
 	c = &cmControl{id: id}
 	defer func() {
@@ -259,7 +260,8 @@ func (c *cmControl) ready() error {
 	return nil
 }
 
-// proven has nothing to do: at either end the peer's adapter has acknowledged one number and sent the other. A peer that does not get so far closes.
+// proven has nothing to do: at either end the peer's adapter has acknowledged one number and sent
+// the other. A peer that does not get so far closes.
 func (c *cmControl) proven() error { return nil }
 
 func (c *cmControl) refuse(reason error) {
@@ -296,7 +298,8 @@ func (c *cmControl) part() {
 	}
 }
 
-// close waits a little for the peer to answer, because a message of the communication manager that is lost is sent again only as long as its sender is there.
+// close waits a little for the peer to answer, because a message of the communication manager that
+// is lost is sent again only as long as its sender is there.
 func (c *cmControl) close() error {
 	c.mu.Lock()
 	c.closed = true

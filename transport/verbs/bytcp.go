@@ -58,9 +58,11 @@ func (c tcpControl) join(l *link, me, peer *hello, o Options) error {
 	if peer.layer != me.layer {
 		return permanent{errors.New("one port is InfiniBand, the other Ethernet (RoCE): they cannot be on one fabric")}
 	}
-	path := verbs.Path{Port: l.place.Port, GIDIndex: l.place.GID.Index, DGID: peer.gid, DLID: peer.lid, SL: l.place.SL, MTU: verbs.MTU(min(me.mtu, peer.mtu)),
+	path := verbs.Path{Port: l.place.Port, GIDIndex: l.place.GID.Index, DGID: peer.gid, DLID: peer.lid,
+		SL: l.place.SL, MTU: verbs.MTU(min(me.mtu, peer.mtu)),
 		// On InfiniBand a global route is for another subnet.
-		Global: !l.place.InfiniBand || [8]byte(peer.gid[:]) != [8]byte(me.gid[:]), Timeout: o.Timeout, Retries: o.Retries}
+		Global: !l.place.InfiniBand || [8]byte(peer.gid[:]) != [8]byte(me.gid[:]), Timeout: o.Timeout,
+		Retries: o.Retries}
 	for _, half := range []struct {
 		qp         *verbs.QP
 		mine, them endpoint

@@ -97,7 +97,8 @@ func choose(a addr.Verbs, l local, ports []PortInfo) (Place, error) {
 	case down != "":
 		return Place{}, notActive(down)
 	case a.Device != "":
-		return Place{}, fmt.Errorf("no RDMA port fits device=%s; this host has %s", strings.TrimSuffix(fmt.Sprintf("%s:%d", a.Device, a.Port), ":0"), strings.Join(known, ", "))
+		return Place{}, fmt.Errorf("no RDMA port fits device=%s; this host has %s",
+			strings.TrimSuffix(fmt.Sprintf("%s:%d", a.Device, a.Port), ":0"), strings.Join(known, ", "))
 	}
 	return Place{}, fmt.Errorf("no RDMA port belongs to %s, this host's end of the TCP connection; this host has %s: use an address of the fabric's own IP network, or name the port with ?device=NAME:PORT", l.ip, strings.Join(known, ", "))
 }
@@ -142,7 +143,8 @@ func (p PortInfo) find(a addr.Verbs, l local) (GIDInfo, bool) {
 	return GIDInfo{}, false
 }
 
-// partition is the index of the partition key to use. The highest bit, full membership, does not distinguish keys.
+// partition is the index of the partition key to use. The highest bit, full membership, does not
+// distinguish keys.
 func (p PortInfo) partition(a addr.Verbs, l local) (int, error) {
 	want := a.PKey
 	if want == 0 && p.InfiniBand && a.Device == "" {
@@ -156,5 +158,6 @@ func (p PortInfo) partition(a addr.Verbs, l local) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, fmt.Errorf("port %s:%d is not in the partition %#04x; the subnet manager gave it %#04x", p.Device, p.Port, want, p.PKeys)
+	return 0, fmt.Errorf("port %s:%d is not in the partition %#04x; the subnet manager gave it %#04x", p.Device,
+		p.Port, want, p.PKeys)
 }

@@ -15,9 +15,13 @@ func roce(i int, s string) GIDInfo { return GIDInfo{i, netip.MustParseAddr(s).As
 // ports of a host with an InfiniBand adapter of two ports and a RoCE one.
 func ports() []PortInfo {
 	return []PortInfo{
-		{Device: "mlx5_0", Port: 1, Active: true, State: "PORT_ACTIVE", InfiniBand: true, LID: 7, GIDs: []GIDInfo{gid("fe80::1:1")}, PKeys: []uint16{0xffff, 0x8005}},
-		{Device: "mlx5_0", Port: 2, State: "PORT_DOWN", InfiniBand: true, GIDs: []GIDInfo{gid("fe80::1:2")}, PKeys: []uint16{0xffff}},
-		{Device: "rxe0", Port: 1, Active: true, State: "PORT_ACTIVE", GIDs: []GIDInfo{{0, netip.MustParseAddr("fe80::2").As16(), true}, roce(1, "::ffff:10.1.0.1"), {2, netip.MustParseAddr("::ffff:10.1.0.1").As16(), false}}, PKeys: []uint16{0xffff}},
+		{Device: "mlx5_0", Port: 1, Active: true, State: "PORT_ACTIVE", InfiniBand: true, LID: 7,
+			GIDs: []GIDInfo{gid("fe80::1:1")}, PKeys: []uint16{0xffff, 0x8005}},
+		{Device: "mlx5_0", Port: 2, State: "PORT_DOWN", InfiniBand: true, GIDs: []GIDInfo{gid("fe80::1:2")},
+			PKeys: []uint16{0xffff}},
+		{Device: "rxe0", Port: 1, Active: true, State: "PORT_ACTIVE",
+			GIDs: []GIDInfo{{0, netip.MustParseAddr("fe80::2").As16(), true}, roce(1, "::ffff:10.1.0.1"),
+				{2, netip.MustParseAddr("::ffff:10.1.0.1").As16(), false}}, PKeys: []uint16{0xffff}},
 	}
 }
 

@@ -16,10 +16,12 @@ import (
 	"github.com/leidenzipper/zipper/transport/internal/evfd"
 )
 
-// readerAccess is what the peer may do to memory of the reading half's domain: write to this link's blocks, and where a receive expects it.
+// readerAccess is what the peer may do to memory of the reading half's domain: write to this link's
+// blocks, and where a receive expects it.
 const readerAccess = verbs.RemoteWrite
 
-// newLink makes this end's queue pairs and memory. It takes over a reference of the device, not the control.
+// newLink makes this end's queue pairs and memory. It takes over a reference of the device, not the
+// control.
 func newLink(d *device, p Place, c control, o Options) (*link, error) {
 	l := &link{d: d, place: p, control: c, remote: "verbs " + c.remote(), room: -1}
 	l.ref.Free = l.free
@@ -35,7 +37,8 @@ func (l *link) open(o Options) (err error) {
 		return err
 	}
 	ring := o.Slots * o.SlotSize
-	if l.mem, err = unix.Mmap(-1, 0, 2*ring, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
+	if l.mem, err = unix.Mmap(-1, 0, 2*ring, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS); err != nil {
 		return fmt.Errorf("map %d bytes: %w", 2*ring, err)
 	}
 	if l.arena, err = newArena(o.Blocks, o.BlockSize); err != nil {
@@ -44,7 +47,8 @@ func (l *link) open(o Options) (err error) {
 	if l.pd, err = l.d.ctx.NewPD(); err != nil {
 		return err
 	}
-	l.sources, l.targets = registered(l.d.pd, 0, o.Unmaps), registered(l.pd, verbs.LocalWrite|verbs.RemoteWrite, o.Unmaps)
+	l.sources, l.targets = registered(l.d.pd, 0, o.Unmaps), registered(l.pd, verbs.LocalWrite|verbs.RemoteWrite,
+		o.Unmaps)
 	if l.in.mr, err = l.pd.Register(l.mem[:ring], verbs.LocalWrite); err != nil {
 		return err
 	}
@@ -67,7 +71,8 @@ func (l *link) open(o Options) (err error) {
 	return err
 }
 
-// establish makes the link, the same way at both ends. It takes over a reference of the device and the control, also if it fails.
+// establish makes the link, the same way at both ends. It takes over a reference of the device and
+// the control, also if it fails.
 func establish(ctx context.Context, c control, d *device, p Place, o Options) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.Proof)
 	defer cancel()
@@ -99,7 +104,8 @@ func establish(ctx context.Context, c control, d *device, p Place, o Options) (*
 
 // connect runs the exchange.
 func (l *link) connect(ctx context.Context, o Options) error {
-	me := hello{mtu: l.place.MTU, lid: l.place.LID, slots: uint32(o.Slots), slotSize: uint32(o.SlotSize), gid: l.place.GID.GID,
+	me := hello{mtu: l.place.MTU, lid: l.place.LID, slots: uint32(o.Slots), slotSize: uint32(o.SlotSize),
+		gid: l.place.GID.GID,
 		out: endpoint{l.out.qp.Num(), number()}, in: endpoint{l.in.qp.Num(), number()},
 		blocks: remoteBlocks{uint32(o.Blocks), uint32(o.BlockSize), l.window.Addr(), l.window.RKey()}}
 	if me.layer = uint8(verbs.Ethernet); l.place.InfiniBand {
@@ -160,7 +166,8 @@ func (l *link) prove(ctx context.Context, mine, theirs [16]byte) error {
 			break
 		}
 		// The end of the context is looked at from time to time; completions wake at once.
-		fds := []unix.PollFd{{Fd: int32(l.in.ch.FD()), Events: unix.POLLIN}, {Fd: int32(l.out.ch.FD()), Events: unix.POLLIN}}
+		fds := []unix.PollFd{{Fd: int32(l.in.ch.FD()), Events: unix.POLLIN},
+			{Fd: int32(l.out.ch.FD()), Events: unix.POLLIN}}
 		if _, err := unix.Poll(fds, 50); err != nil && err != unix.EINTR {
 			return err
 		}

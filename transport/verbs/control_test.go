@@ -46,7 +46,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// liar announces another number than the one that it sends, as a port does that is not the one which answered.
+// liar announces another number than the one that it sends, as a port does that is not the one
+// which answered.
 type liar struct{ control }
 
 func (c liar) greet(l *link, me *hello) (hello, error) {
@@ -55,7 +56,8 @@ func (c liar) greet(l *link, me *hello) (hello, error) {
 	return c.control.greet(l, &other)
 }
 
-// TestFabricIdentity: the peer answers, but what comes over the queue pair is not its proof: refused, with the reason.
+// TestFabricIdentity: the peer answers, but what comes over the queue pair is not its proof:
+// refused, with the reason.
 func TestFabricIdentity(t *testing.T) {
 	eachWay(t, func(t *testing.T, at string) {
 		a := must[addr.Verbs](t)(addr.ParseVerbs(at))
@@ -123,8 +125,8 @@ func TestPeerKilled(t *testing.T) {
 	})
 }
 
-// TestCutOff: the peer's adapter does not answer any more, while the connection that the link was made over stands: a reader hears of it when
-// it is asked for.
+// TestCutOff: the peer's adapter does not answer any more, while the connection that the link was
+// made over stands: a reader hears of it when it is asked for.
 func TestCutOff(t *testing.T) {
 	eachWay(t, func(t *testing.T, addr string) {
 		ln := must[*Listener](t)(Listen(addr, Options{}))
@@ -146,7 +148,8 @@ func TestCutOff(t *testing.T) {
 		for {
 			select {
 			case err := <-failed:
-				if !strings.Contains(err.Error(), "the peer does not answer any more") || !errors.Is(err, verbs.RetryExceeded) {
+				if !strings.Contains(err.Error(), "the peer does not answer any more") ||
+					!errors.Is(err, verbs.RetryExceeded) {
 					t.Error(err)
 				}
 				return
@@ -157,7 +160,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// TestConnectionsLeaveNothing: descriptors and goroutines of links, of dialling in vain and of listeners end.
+// TestConnectionsLeaveNothing: descriptors and goroutines of links, of dialling in vain and of
+// listeners end.
 func TestConnectionsLeaveNothing(t *testing.T) {
 	eachWay(t, func(t *testing.T, addr string) {
 		round := func() {
@@ -184,7 +188,8 @@ func TestConnectionsLeaveNothing(t *testing.T) {
 	})
 }
 
-// settled counts descriptors and goroutines, when they are no more than wanted, or do not change any more.
+// settled counts descriptors and goroutines, when they are no more than wanted, or do not change
+// any more.
 func settled(t *testing.T, files, routines int) (int, int) {
 	count := func() (int, int) {
 		return len(must[[]os.DirEntry](t)(os.ReadDir("/proc/self/fd"))), runtime.NumGoroutine()
@@ -250,7 +255,8 @@ func (c *cmEnd) reach(t *testing.T, ln *Listener) {
 	c.await(t, verbs.RouteResolved)
 }
 
-// TestHostileRequests: what asks for a connection keeps no rules: it is rejected, with the reason, and the next one is served.
+// TestHostileRequests: what asks for a connection keeps no rules: it is rejected, with the reason,
+// and the next one is served.
 func TestHostileRequests(t *testing.T) {
 	ln := must[*Listener](t)(Listen(net.JoinHostPort(address(t), "0")+"?connect=cm", Options{}))
 	defer ln.Close()
@@ -271,7 +277,8 @@ func TestHostileRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := c.await(t, verbs.Rejected)
-			if err := parseReason(e.Data); e.Status != verbs.RejectByProgram || !strings.Contains(err.Error(), k.reason) {
+			if err := parseReason(e.Data); e.Status != verbs.RejectByProgram ||
+				!strings.Contains(err.Error(), k.reason) {
 				t.Errorf("status %d, %v", e.Status, err)
 			}
 		})
@@ -311,17 +318,20 @@ func TestHostileAnswers(t *testing.T) {
 		"rejects with controls": {func(m *verbs.CM) error {
 			return m.Reject(privateReason(errors.New("no\x1b[31m" + strings.Repeat("o", 1000))))
 		}, "no?[31mooo"},
-		"rejects with a length": {func(m *verbs.CM) error { return m.Reject(append(magic[:], version, 255)) }, "255 bytes"},
-		"is silent":             {func(*verbs.CM) error { return nil }, "deadline exceeded"},
+		"rejects with a length": {func(m *verbs.CM) error { return m.Reject(append(magic[:], version, 255)) },
+			"255 bytes"},
+		"is silent": {func(*verbs.CM) error { return nil }, "deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCMEnd(t)
-			if err := errors.Join(c.id.Bind(netip.AddrPortFrom(netip.MustParseAddr(host), 0)), c.id.Listen(1)); err != nil {
+			if err := errors.Join(c.id.Bind(netip.AddrPortFrom(netip.MustParseAddr(host), 0)),
+				c.id.Listen(1)); err != nil {
 				t.Fatal(err)
 			}
 			failed := make(chan error, 1)
 			go func() {
-				l, err := Dialer{Options{Proof: 5 * time.Second}}.Dial(context.Background(), fmt.Sprintf("%v?connect=cm", c.id.Local()))
+				l, err := Dialer{Options{Proof: 5 * time.Second}}.Dial(context.Background(),
+					fmt.Sprintf("%v?connect=cm", c.id.Local()))
 				if err == nil {
 					l.Close()
 				}

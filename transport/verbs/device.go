@@ -48,7 +48,8 @@ func portsOf(x *verbs.Context) ([]PortInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := PortInfo{Device: x.Name(), Port: n, Active: q.Active, State: q.State, InfiniBand: q.LinkLayer == verbs.InfiniBand, Soft: a.Soft, LID: q.LID, MTU: uint8(q.ActiveMTU)}
+		p := PortInfo{Device: x.Name(), Port: n, Active: q.Active, State: q.State,
+			InfiniBand: q.LinkLayer == verbs.InfiniBand, Soft: a.Soft, LID: q.LID, MTU: uint8(q.ActiveMTU)}
 		gids, err := x.GIDs(n)
 		if err != nil {
 			return nil, err
@@ -213,7 +214,8 @@ func (d *device) watch() {
 		what := fmt.Errorf("device %s: %v", d.ctx.Name(), e.Type)
 		switch e.Type {
 		case verbs.PortError:
-			d.fail(fmt.Errorf("device %s: port %d went down", d.ctx.Name(), e.Port), func(l *link) bool { return l.place.Port == e.Port })
+			d.fail(fmt.Errorf("device %s: port %d went down", d.ctx.Name(), e.Port),
+				func(l *link) bool { return l.place.Port == e.Port })
 		case verbs.DeviceFatal:
 			d.mu.Lock()
 			d.gone = what

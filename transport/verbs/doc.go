@@ -1,23 +1,29 @@
 // Package verbs is the transport over InfiniBand and RoCE.
 //
-// A link is two reliable connected queue pairs, one for each direction, so that reader and writer share nothing. The
-// writer copies bytes into a registered slot and sends it; the reader has as many receives posted as the
-// writer has credit, copies the bytes out, posts the slot again and returns credit in batches, as a send without
-// payload whose immediate data count the slots. Every message has a number, by which the other end sees that none is lost or comes twice (immediate.go). Nothing is polled for: completion channels' descriptors tell.
+// A link is two reliable connected queue pairs, one for each direction, so that reader and writer
+// share nothing. The writer copies bytes into a registered slot and sends it; the reader has as
+// many receives posted as the writer has credit, copies the bytes out, posts the slot again and
+// returns credit in batches, as a send without payload whose immediate data count the slots. Every
+// message has a number, by which the other end sees that none is lost or comes twice
+// (immediate.go). Nothing is polled for: completion channels' descriptors tell.
 //
-// Large pieces (transport.Lender) do not go through the slots: the writer puts them into one of the reader's blocks by an RDMA
-// write whose immediate data name the block; a credit of its own gives the block back. A forwarder sends a block on from where it came
-// in, with the adapter of the other network, so it copies nothing (block.go). Ranks send from the program's memory, and have what comes written
-// into it (transport.Placer, place.go): where that is the reader tells the writer in notes among its own messages.
+// Large pieces (transport.Lender) do not go through the slots: the writer puts them into one of the
+// reader's blocks by an RDMA write whose immediate data name the block; a credit of its own gives
+// the block back. A forwarder sends a block on from where it came in, with the adapter of the other
+// network, so it copies nothing (block.go). Ranks send from the program's memory, and have what
+// comes written into it (transport.Placer, place.go): where that is the reader tells the writer in
+// notes among its own messages.
 //
-// Links are made over TCP (hello.go, bytcp.go) or by the communication manager (private.go, bycm.go); control.go is all that the two have to differ in. The
-// address is that of the forwarder on the fabric's own IP network (IPoIB or RoCE).
-// Before a link is used, each end has sent the other a random number over the queue pair and been told that it
-// came: two fabrics that are not joined may look alike (same subnet prefix, same LIDs), and then the link is refused. The
-// connection that it was made over carries nothing after that; its end tells that the peer has closed or died.
+// Links are made over TCP (hello.go, bytcp.go) or by the communication manager (private.go,
+// bycm.go); control.go is all that the two have to differ in. The address is that of the forwarder
+// on the fabric's own IP network (IPoIB or RoCE). Before a link is used, each end has sent the
+// other a random number over the queue pair and been told that it came: two fabrics that are not
+// joined may look alike (same subnet prefix, same LIDs), and then the link is refused. The
+// connection that it was made over carries nothing after that; its end tells that the peer has
+// closed or died.
 //
-// A link fails, as a TCP connection does, when the device gives up (retry exceeded), the port goes down, or the
-// device is gone.
+// A link fails, as a TCP connection does, when the device gives up (retry exceeded), the port goes
+// down, or the device is gone.
 //
 // It is there when the program is built with the tag rdma; else Listen and Dial say so.
 package verbs
@@ -32,13 +38,16 @@ import (
 type Options struct {
 	Slots    int // buffers of the receive ring, 4 to 4096 (64)
 	SlotSize int // bytes of each, 256 to 1 MiB (8 KiB)
-	// Blocks for the peer's large pieces, 1 to 256 (8), of BlockSize bytes, 4 KiB to 8 MiB (132 KiB: a segment with its header).
-	// A link locks 2 · Slots · SlotSize + Blocks · BlockSize bytes, and the peer's Blocks · BlockSize when it first sends a large piece of its own.
+	// Blocks for the peer's large pieces, 1 to 256 (8), of BlockSize bytes, 4 KiB to 8 MiB (132
+	// KiB: a segment with its header). A link locks 2 · Slots · SlotSize + Blocks · BlockSize
+	// bytes, and the peer's Blocks · BlockSize when it first sends a large piece of its own.
 	Blocks, BlockSize int
-	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout (16: 0.27 s; on soft-RoCE 19: 2.1 s), and Retries, 1 to 7 (7), how often a packet is sent again before the link
-	// fails. Soft-RoCE takes 7 for without end.
+	// Timeout is of one acknowledgement, 4.096 µs · 2^Timeout (16: 0.27 s; on soft-RoCE 19: 2.1 s),
+	// and Retries, 1 to 7 (7), how often a packet is sent again before the link fails. Soft-RoCE
+	// takes 7 for without end.
 	Timeout, Retries uint8
-	// Unmaps makes a link keep registrations of the program's memory, and tells when they end. nil: none is kept.
+	// Unmaps makes a link keep registrations of the program's memory, and tells when they end. nil:
+	// none is kept.
 	Unmaps Unmaps
 	// Proof bounds the connection exchange at either end (20 s).
 	Proof time.Duration

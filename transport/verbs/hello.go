@@ -10,8 +10,9 @@ import (
 	"unicode"
 )
 
-// The exchange over TCP before a link is up (private.go has the other way), the same from both ends: hello (or refuse) · ready · proven (or refuse).
-// Every message is: kind, 1 byte; length, 2 bytes little endian; that many bytes.
+// The exchange over TCP before a link is up (private.go has the other way), the same from both
+// ends: hello (or refuse) · ready · proven (or refuse). Every message is: kind, 1 byte; length, 2
+// bytes little endian; that many bytes.
 //
 //	hello   88 or more bytes: magic "ZIPV" · version · link layer · MTU · 0 · LID 2 · 0 2 · slots 4 · slot size 4 ·
 //	        GID 16 · for each of two queue pairs number 4, first packet 4 · nonce 16 ·
@@ -90,8 +91,10 @@ func parseHello(b []byte) (h hello, err error) {
 		return h, err
 	}
 	le := binary.LittleEndian
-	h = hello{layer: b[5], mtu: b[6], lid: le.Uint16(b[8:]), slots: le.Uint32(b[12:]), slotSize: le.Uint32(b[16:]), gid: [16]byte(b[20:]),
-		out: endpoint{le.Uint32(b[36:]), le.Uint32(b[40:])}, in: endpoint{le.Uint32(b[44:]), le.Uint32(b[48:])}, nonce: [16]byte(b[52:]),
+	h = hello{layer: b[5], mtu: b[6], lid: le.Uint16(b[8:]), slots: le.Uint32(b[12:]), slotSize: le.Uint32(b[16:]),
+		gid: [16]byte(b[20:]),
+		out: endpoint{le.Uint32(b[36:]), le.Uint32(b[40:])}, in: endpoint{le.Uint32(b[44:]), le.Uint32(b[48:])},
+		nonce:  [16]byte(b[52:]),
 		blocks: remoteBlocks{le.Uint32(b[68:]), le.Uint32(b[72:]), le.Uint64(b[76:]), le.Uint32(b[84:])}}
 	switch {
 	case h.mtu < 1 || h.mtu > 5:
@@ -106,9 +109,11 @@ func parseHello(b []byte) (h hello, err error) {
 func (h *hello) check() error {
 	switch {
 	case h.slots < minSlots || h.slots > maxSlots || h.slotSize < minSlotSize || h.slotSize > maxSlotSize:
-		return fmt.Errorf("hello with %d buffers of %d bytes, want %d to %d of %d to %d", h.slots, h.slotSize, minSlots, maxSlots, minSlotSize, maxSlotSize)
+		return fmt.Errorf("hello with %d buffers of %d bytes, want %d to %d of %d to %d", h.slots, h.slotSize,
+			minSlots, maxSlots, minSlotSize, maxSlotSize)
 	case h.blocks.n < minBlocks || h.blocks.n > maxBlocks || h.blocks.size < minBlock || h.blocks.size > maxBlock:
-		return fmt.Errorf("hello with %d blocks of %d bytes, want %d to %d of %d to %d", h.blocks.n, h.blocks.size, minBlocks, maxBlocks, minBlock, maxBlock)
+		return fmt.Errorf("hello with %d blocks of %d bytes, want %d to %d of %d to %d", h.blocks.n, h.blocks.size,
+			minBlocks, maxBlocks, minBlock, maxBlock)
 	}
 	return nil
 }
@@ -118,7 +123,8 @@ type refusal string
 
 func (r refusal) Error() string { return "refused: " + string(r) }
 
-// toldRefusal is a refusal in the peer's words, of which nothing reaches a terminal that it would act on.
+// toldRefusal is a refusal in the peer's words, of which nothing reaches a terminal that it would
+// act on.
 func toldRefusal(words []byte) refusal {
 	return refusal(strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {

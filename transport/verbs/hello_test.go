@@ -10,7 +10,8 @@ import (
 )
 
 func example() hello {
-	h := hello{layer: 2, mtu: 3, lid: 0x1234, slots: 64, slotSize: 8192, out: endpoint{0x11, 0xabcdef}, in: endpoint{0x12, 0x1},
+	h := hello{layer: 2, mtu: 3, lid: 0x1234, slots: 64, slotSize: 8192, out: endpoint{0x11, 0xabcdef},
+		in:     endpoint{0x12, 0x1},
 		blocks: remoteBlocks{8, 132 << 10, 0x7f0102030405, 0x1a2b}}
 	for i := range h.gid {
 		h.gid[i], h.nonce[i] = byte(i), byte(0xf0+i)

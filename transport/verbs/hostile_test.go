@@ -16,10 +16,12 @@ import (
 	"github.com/leidenzipper/zipper/transport/transporttest"
 )
 
-// TestHostileCredit: a peer that gives back more than it was sent loses its link. It gives one slot more than there are: all of them may be in use when the writer looks.
+// TestHostileCredit: a peer that gives back more than it was sent loses its link. It gives one slot
+// more than there are: all of them may be in use when the writer looks.
 func TestHostileCredit(t *testing.T) {
 	a, b := pair(t, Options{}, Options{})
-	if err := b.in.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(makeImmediate(creditSlots, b.in.slots+1, b.in.told))}); err != nil {
+	if err := b.in.qp.Post(verbs.Request{Op: verbs.SendImm, Flags: verbs.Signaled,
+		Imm: uint32(makeImmediate(creditSlots, b.in.slots+1, b.in.told))}); err != nil {
 		t.Fatal(err)
 	}
 	if err := flood(a, b); err == nil || !strings.Contains(err.Error(), "breaks the rules") {
@@ -27,7 +29,8 @@ func TestHostileCredit(t *testing.T) {
 	}
 }
 
-// flood writes from a to b until an error ends it, or much longer than until the writer has looked for credit.
+// flood writes from a to b until an error ends it, or much longer than until the writer has looked
+// for credit.
 func flood(a, b *link) (err error) {
 	go func() {
 		for transporttest.ReadFull(b, make([]byte, 1000)) == nil {
@@ -39,13 +42,15 @@ func flood(a, b *link) (err error) {
 	return err
 }
 
-// TestHostilePieces: a peer that writes to a block which is not free, or to none, loses its link; what is outside of its blocks is out of its reach.
+// TestHostilePieces: a peer that writes to a block which is not free, or to none, loses its link;
+// what is outside of its blocks is out of its reach.
 func TestHostilePieces(t *testing.T) {
 	write := func(l *link, block int, at uint64, key uint32) error {
 		l.out.mu.Lock()
 		defer l.out.mu.Unlock()
-		return l.out.postHolding(verbs.Request{ID: l.out.posted, Op: verbs.RDMAWriteImm, Flags: verbs.Signaled, Local: l.out.slot(0, 100),
-			Imm: uint32(makeImmediate(ofPiece, block, l.out.posted)), RemoteAddr: at, RKey: key}, nil)
+		return l.out.postHolding(verbs.Request{ID: l.out.posted, Op: verbs.RDMAWriteImm, Flags: verbs.Signaled,
+			Local: l.out.slot(0, 100),
+			Imm:   uint32(makeImmediate(ofPiece, block, l.out.posted)), RemoteAddr: at, RKey: key}, nil)
 	}
 	for name, post := range map[string]func(a, b *link) error{
 		"no block": func(a, b *link) error { return write(a, 1000, a.out.remote.addr, a.out.remote.key) },
@@ -73,7 +78,8 @@ func TestHostilePieces(t *testing.T) {
 			if err := post(a, b); err != nil {
 				t.Fatal(err)
 			}
-			if err := transporttest.ReadFull(b, make([]byte, 1000)); err == nil || strings.Contains(err.Error(), "not ready") {
+			if err := transporttest.ReadFull(b, make([]byte, 1000)); err == nil ||
+				strings.Contains(err.Error(), "not ready") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -85,7 +91,8 @@ func TestHostilePieces(t *testing.T) {
 		if err := write(a, 0, c.out.remote.addr, c.out.remote.key); err != nil {
 			t.Fatal(err)
 		}
-		if err := transporttest.ReadFull(b, make([]byte, 1000)); err == nil || strings.Contains(err.Error(), "not ready") {
+		if err := transporttest.ReadFull(b, make([]byte, 1000)); err == nil ||
+			strings.Contains(err.Error(), "not ready") {
 			t.Errorf("got %v", err)
 		}
 		if s := string(d.arena.mem[:9]); s != "untouched" {
@@ -94,7 +101,8 @@ func TestHostilePieces(t *testing.T) {
 	})
 }
 
-// TestHostileNotes: a peer that puts what was not expected, or expects in a way that cannot be, loses its link.
+// TestHostileNotes: a peer that puts what was not expected, or expects in a way that cannot be,
+// loses its link.
 func TestHostileNotes(t *testing.T) {
 	u32, u64 := binary.LittleEndian.AppendUint32, binary.LittleEndian.AppendUint64
 	expect := func(number uint32, from, n uint64) []byte {
@@ -135,22 +143,29 @@ func TestHostileNotes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := transporttest.ReadFull(b, make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "breaks the rules") {
+			if err := transporttest.ReadFull(b, make([]byte, 1)); err == nil ||
+				!strings.Contains(err.Error(), "breaks the rules") {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 }
 
-// TestSpoiled: a message that is lost, comes twice or is cut ends the link before anything of it is read, and so does credit that is lost.
+// TestSpoiled: a message that is lost, comes twice or is cut ends the link before anything of it is
+// read, and so does credit that is lost.
 func TestSpoiled(t *testing.T) {
 	const want = "lost, repeated or cut"
 	for name, k := range map[string]struct {
 		post func(w *writer) error
 		good int // bytes that come before
 	}{
-		"lost":  {func(w *writer) error { w.posted++; return w.post(1, 100) }, 0},
-		"again": {func(w *writer) error { err := w.post(1, 100); w.posted--; return errors.Join(err, w.post(1, 100)) }, 100},
+		"lost": {func(w *writer) error { w.posted++; return w.post(1, 100) }, 0},
+		"again": {func(w *writer) error {
+			err := w.post(1, 100)
+			w.posted--
+			return errors.Join(err,
+				w.post(1, 100))
+		}, 100},
 		"cut": {func(w *writer) error {
 			r := w.noteIn(ofBytes, 1, 100)
 			r.Local = w.slot(1, 36)
@@ -182,8 +197,8 @@ func TestSpoiled(t *testing.T) {
 	})
 }
 
-// TestHeldUntilArrived: a piece's memory is not written to again before the adapter knows that the piece has arrived, although the peer, who has it, has given its
-// block back.
+// TestHeldUntilArrived: a piece's memory is not written to again before the adapter knows that the
+// piece has arrived, although the peer, who has it, has given its block back.
 func TestHeldUntilArrived(t *testing.T) {
 	a, b := pair(t, Options{Blocks: 1}, Options{Blocks: 1})
 	if err := b.in.qp.Fail(); err != nil { // it acknowledges nothing

@@ -2,9 +2,11 @@ package verbs
 
 import "fmt"
 
-// immediate is the immediate data of a message. Every message has some: what it is, a value, and its number in its direction of the queue pair, from 0. So
-// the end that it comes to knows that none is missing, has come twice or is cut. A reliable connection promises that, but not every device keeps
-// it (docs/infiniband.md, "Soft-RoCE"), and bytes that a job computes with are worth the look.
+// immediate is the immediate data of a message. Every message has some: what it is, a value, and
+// its number in its direction of the queue pair, from 0. So the end that it comes to knows that
+// none is missing, has come twice or is cut. A reliable connection promises that, but not every
+// device keeps it (docs/infiniband.md, "Soft-RoCE"), and bytes that a job computes with are worth
+// the look.
 //
 //	kind 3 bits · value 16 bits · number 13 bits
 type immediate uint32
@@ -27,7 +29,8 @@ func makeImmediate(kind int, value int, number uint64) immediate {
 func (i immediate) kind() int  { return int(i >> 29) }
 func (i immediate) value() int { return int(i >> 13 & 0xffff) }
 
-// whole is an error unless this belongs to the message with this number and length, the next that is due.
+// whole is an error unless this belongs to the message with this number and length, the next that
+// is due.
 func (i immediate) whole(number uint64, length int) error {
 	n := length // of a piece it is in the head
 	switch i.kind() {

@@ -8,7 +8,8 @@ func TestImmediate(t *testing.T) {
 		number      uint64
 		length      int
 	}{
-		{ofBytes, 0, 0, 0}, {ofBytes, 8192, 8191, 8192}, {ofBytes, 1 << 20, 1 << 40, 1 << 20}, {ofPiece, maxBlocks - 1, 8192, 132 << 10},
+		{ofBytes, 0, 0, 0}, {ofBytes, 8192, 8191, 8192}, {ofBytes, 1 << 20, 1 << 40, 1 << 20},
+		{ofPiece, maxBlocks - 1, 8192, 132 << 10},
 		{noteExpect, 44, 3, 44}, {notePlaced, 64, 5, 64}, {creditSlots, maxSlots, 77, 0}, {creditBlock, 255, 78, 0},
 	} {
 		i := makeImmediate(c.kind, c.value, c.number)
@@ -26,7 +27,8 @@ func TestImmediate(t *testing.T) {
 		}
 		// Cut, or with a packet twice.
 		for _, d := range []int{256, 1024, 4096} {
-			if c.kind != ofPiece && (i.whole(c.number, c.length+d) == nil || c.length >= d && i.whole(c.number, c.length-d) == nil) {
+			if c.kind != ofPiece && (i.whole(c.number, c.length+d) == nil ||
+				c.length >= d && i.whole(c.number, c.length-d) == nil) {
 				t.Errorf("%+v: %d bytes more or less taken for the whole", c, d)
 			}
 		}

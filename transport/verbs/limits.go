@@ -4,15 +4,15 @@ import "time"
 
 // Defaults of Options. Each link locks 2 · Slots · SlotSize + Blocks · BlockSize bytes of memory.
 const (
-	// defaultSlots of defaultSlotSize bytes are the receive ring, 64 of 8 KiB: half a megabyte of small
-	// messages and heads without a credit coming back. Fewer stop the writer sooner, more lock memory
-	// for every link.
+	// defaultSlots of defaultSlotSize bytes are the receive ring, 64 of 8 KiB: half a megabyte of
+	// small messages and heads without a credit coming back. Fewer stop the writer sooner, more
+	// lock memory for every link.
 	defaultSlots    = 64
 	defaultSlotSize = 8 << 10
 
-	// defaultBlocks of defaultBlockSize bytes take the peer's large pieces, 8 of 132 KiB: each a segment
-	// of the engine (128 KiB) with its head. Eight cover what is on its way while the forwarder sends
-	// earlier ones on.
+	// defaultBlocks of defaultBlockSize bytes take the peer's large pieces, 8 of 132 KiB: each a
+	// segment of the engine (128 KiB) with its head. Eight cover what is on its way while the
+	// forwarder sends earlier ones on.
 	defaultBlocks    = 8
 	defaultBlockSize = 132 << 10
 
@@ -22,8 +22,8 @@ const (
 	defaultTimeout = 16
 	softTimeout    = 19
 
-	// defaultRetries is how often a packet is sent again before the link fails, the most there is: a
-	// peer that is cut off is noticed after about 2 s.
+	// defaultRetries is how often a packet is sent again before the link fails, the most there is:
+	// a peer that is cut off is noticed after about 2 s.
 	defaultRetries = 7
 
 	// defaultProof bounds the exchange that makes a link.
@@ -58,16 +58,16 @@ const (
 	// refuseLimit is for a refusal over TCP to be taken.
 	refuseLimit = time.Second
 
-	// partingLimit is how long close waits until the peer's communication manager has heard of it: a
-	// message of it that is lost is sent again only as long as its sender is there.
+	// partingLimit is how long close waits until the peer's communication manager has heard of it:
+	// a message of it that is lost is sent again only as long as its sender is there.
 	partingLimit = 2 * time.Second
 
 	// flushLimit is how long a closed link stays to deliver what was written.
 	flushLimit = 5 * time.Second
 )
 
-// What a cache of registrations keeps for those who may come back. More kept costs locked memory, and
-// time where the program unmaps; fewer are registered again (docs/infiniband.md).
+// What a cache of registrations keeps for those who may come back. More kept costs locked memory,
+// and time where the program unmaps; fewer are registered again (docs/infiniband.md).
 const (
 	maxKept      = 128
 	maxKeptBytes = 256 << 20

@@ -28,7 +28,8 @@ type link struct {
 	mem     []byte // both rings
 	arena   *arena // the blocks that the peer writes to
 
-	// The receiving queue pair has a protection domain of its own, so that the peer can write to this link's blocks and to nothing else.
+	// The receiving queue pair has a protection domain of its own, so that the peer can write to
+	// this link's blocks and to nothing else.
 	pd     *verbs.PD
 	window *verbs.MR // the arena in it
 
@@ -64,7 +65,8 @@ func (l *link) watch() {
 	l.fail(cause)
 }
 
-// fail ends the link; the first cause stays. Posted receives are flushed, which wakes a reader that sleeps.
+// fail ends the link; the first cause stays. Posted receives are flushed, which wakes a reader that
+// sleeps.
 func (l *link) fail(cause error) {
 	if !l.cause.CompareAndSwap(nil, &cause) {
 		return
@@ -203,7 +205,8 @@ func (l *link) get(look func() (got bool, err error)) error {
 	case cause != nil && (*cause != io.EOF || l.in.flushed):
 		return *cause
 	}
-	// After the peer's close the flushed receives come behind all messages: they, not the control, are the end.
+	// After the peer's close the flushed receives come behind all messages: they, not the control,
+	// are the end.
 	return transport.ErrAgain
 }
 
@@ -236,7 +239,8 @@ func (l *link) put(do func() (done bool, err error)) error {
 	defer l.out.mu.Unlock()
 	done, err := do()
 	if !done && err == nil {
-		// Full: block the descriptor, ask for an event, and look again, because one may have been missed.
+		// Full: block the descriptor, ask for an event, and look again, because one may have been
+		// missed.
 		l.room.Block()
 		if err = l.out.notify(); err == nil {
 			done, err = do()
@@ -280,8 +284,9 @@ func (l *link) Arm() bool {
 	return l.in.head != l.in.tail || c != nil && (*c != io.EOF || l.in.flushed)
 }
 
-// Unheard never knows, because an adapter that is not answered gives up by itself, after about 2 s with the default Timeout. But a link of which nobody
-// writes any more does not hear of that unless it asks: this does, and if it was so ends the link.
+// Unheard never knows, because an adapter that is not answered gives up by itself, after about 2 s
+// with the default Timeout. But a link of which nobody writes any more does not hear of that unless
+// it asks: this does, and if it was so ends the link.
 func (l *link) Unheard() (time.Duration, bool) {
 	if !l.ref.Acquire() {
 		return 0, false

@@ -27,7 +27,8 @@ func (h *host) any() error {
 	return err
 }
 
-// pick opens the device of the place that is chosen, and returns it with a reference for the caller.
+// pick opens the device of the place that is chosen, and returns it with a reference for the
+// caller.
 func (h *host) pick(choice func([]PortInfo) (Place, error)) (*device, Place, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +71,8 @@ func (h *host) close() error {
 	return errors.Join(errs...)
 }
 
-// Dialer opens links to "HOST:PORT" or "verbs:HOST:PORT" addresses (addr.Verbs). The zero value works. Safe for concurrent use.
+// Dialer opens links to "HOST:PORT" or "verbs:HOST:PORT" addresses (addr.Verbs). The zero value
+// works. Safe for concurrent use.
 type Dialer struct{ Options Options }
 
 var _ transport.Dialer = Dialer{}
@@ -122,8 +124,8 @@ type Listener struct {
 
 var _ transport.Listener = (*Listener)(nil)
 
-// Listen waits for links at "HOST:PORT" or "verbs:HOST:PORT" (addr.Verbs); an empty host means all addresses, port 0 any
-// free port. It fails if this host has no RDMA port for the address.
+// Listen waits for links at "HOST:PORT" or "verbs:HOST:PORT" (addr.Verbs); an empty host means all
+// addresses, port 0 any free port. It fails if this host has no RDMA port for the address.
 func Listen(at string, o Options) (*Listener, error) {
 	a, err := addr.ParseVerbs(at)
 	if err != nil {
@@ -131,10 +133,12 @@ func Listen(at string, o Options) (*Listener, error) {
 	}
 	o = o.at(a)
 	if o.Slots < minSlots || o.Slots > maxSlots || o.SlotSize < minSlotSize || o.SlotSize > maxSlotSize {
-		return nil, fmt.Errorf("verbs: %d slots of %d bytes, want %d to %d of %d to %d", o.Slots, o.SlotSize, minSlots, maxSlots, minSlotSize, maxSlotSize)
+		return nil, fmt.Errorf("verbs: %d slots of %d bytes, want %d to %d of %d to %d", o.Slots, o.SlotSize,
+			minSlots, maxSlots, minSlotSize, maxSlotSize)
 	}
 	if o.Blocks < minBlocks || o.Blocks > maxBlocks || o.BlockSize < minBlock || o.BlockSize > maxBlock {
-		return nil, fmt.Errorf("verbs: %d blocks of %d bytes, want %d to %d of %d to %d", o.Blocks, o.BlockSize, minBlocks, maxBlocks, minBlock, maxBlock)
+		return nil, fmt.Errorf("verbs: %d blocks of %d bytes, want %d to %d of %d to %d", o.Blocks, o.BlockSize,
+			minBlocks, maxBlocks, minBlock, maxBlock)
 	}
 	listen := listenTCP
 	if a.CM {
@@ -155,7 +159,8 @@ func Listen(at string, o Options) (*Listener, error) {
 	return l, nil
 }
 
-// serve runs the connection exchanges, each in a goroutine of its own, so that a slow peer holds up nobody.
+// serve runs the connection exchanges, each in a goroutine of its own, so that a slow peer holds up
+// nobody.
 func (l *Listener) serve() {
 	slots := make(chan struct{}, handshakes)
 	for {
@@ -196,7 +201,8 @@ func (l *Listener) take(c control) {
 	}
 }
 
-// Accept blocks for the next link. An error that is not ErrClosed says why a link could not be made at this end.
+// Accept blocks for the next link. An error that is not ErrClosed says why a link could not be made
+// at this end.
 func (l *Listener) Accept() (transport.Link, error) {
 	if l.ctx.Err() != nil { // even if links wait
 		return nil, transport.ErrClosed

@@ -14,14 +14,16 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
-// A piece goes straight into memory of the reader's program when the reader has told of that place. Notes are messages in slots:
+// A piece goes straight into memory of the reader's program when the reader has told of that place.
+// Notes are messages in slots:
 //
 //	expect    number of the place 4 · 0 4 · key 8 · its first byte's offset for the key 8 · bytes 8 · address 8 · key of the memory 4
 //	withdraw  number of the place 4: nothing may be put there any more
 //	placed    number of the place 4 · bytes 4 · first byte's offset for the key 8 · head of the piece: the body has been written there before
 //
-// The writer puts every byte of a place once at most, in rising order, and both ends forget the place with its last byte. So a peer that
-// repeats itself cannot change what the program has already been given.
+// The writer puts every byte of a place once at most, in rising order, and both ends forget the
+// place with its last byte. So a peer that repeats itself cannot change what the program has
+// already been given.
 const expectLen, withdrawLen, placedLen = 44, 4, 16
 
 // place is where the peer expects pieces.
@@ -78,7 +80,8 @@ func registered(pd *verbs.PD, a verbs.Access, u Unmaps) regions {
 		if err != nil {
 			return nil, err // not a nil *MR
 		}
-		// Where somebody else in the process has called ibv_fork_init (UCX does), the library has just kept these pages from children, needlessly.
+		// Where somebody else in the process has called ibv_fork_init (UCX does), the library has
+		// just kept these pages from children, needlessly.
 		all, _ := wholePages(mem)
 		if err := unix.Madvise(all, unix.MADV_DOFORK); err != nil {
 			return nil, errors.Join(fmt.Errorf("madvise: %w", err), mr.Close())
@@ -210,7 +213,8 @@ func (r *reader) note(kind, n int, a *arrival) (whole bool, err error) {
 	bad := fmt.Errorf("the peer breaks the rules: note %d of %d bytes", kind, n)
 	switch {
 	case kind == noteExpect && len(b) == expectLen:
-		p := place{number: le.Uint32(b), key: le.Uint64(b[8:]), from: int64(le.Uint64(b[16:])), base: le.Uint64(b[32:]) - le.Uint64(b[16:]), rkey: le.Uint32(b[40:])}
+		p := place{number: le.Uint32(b), key: le.Uint64(b[8:]), from: int64(le.Uint64(b[16:])),
+			base: le.Uint64(b[32:]) - le.Uint64(b[16:]), rkey: le.Uint32(b[40:])}
 		n := int64(le.Uint64(b[24:]))
 		if p.from < 0 || n <= 0 || p.from+n < p.from || !r.out.expects(p, n) {
 			return false, bad
@@ -269,7 +273,8 @@ func (w *writer) note(kind int, b []byte) error {
 
 // noteIn is the request to send the note of n bytes in a slot.
 func (w *writer) noteIn(kind, slot, n int) verbs.Request {
-	return verbs.Request{ID: w.posted, Op: verbs.SendImm, Flags: verbs.Signaled, Imm: uint32(makeImmediate(kind, n, w.posted)), Local: w.slot(slot, n)}
+	return verbs.Request{ID: w.posted, Op: verbs.SendImm, Flags: verbs.Signaled,
+		Imm: uint32(makeImmediate(kind, n, w.posted)), Local: w.slot(slot, n)}
 }
 
 // find gives the index of the place for n bytes at an offset for a key, or -1.
@@ -315,7 +320,8 @@ func (w *writer) place(head []byte, i int, at int64, body verbs.Range, k *block)
 		return false, fmt.Errorf("head of %d bytes: too long", len(head))
 	}
 	// In this order: a queue pair delivers what it is given in turn.
-	if err := w.qp.Post(verbs.Request{ID: w.posted, Op: verbs.RDMAWrite, Local: body, RemoteAddr: p.base + uint64(at), RKey: p.rkey}); err != nil {
+	if err := w.qp.Post(verbs.Request{ID: w.posted, Op: verbs.RDMAWrite, Local: body, RemoteAddr: p.base + uint64(at),
+		RKey: p.rkey}); err != nil {
 		return false, err
 	}
 	s := int(w.posted % uint64(w.slots))

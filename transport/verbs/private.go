@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// The same exchange in the private data of the communication manager's messages, which tell the queue pair that the dialing end writes to and all
-// about the path by themselves. Little endian; what is behind comes as zeros.
+// The same exchange in the private data of the communication manager's messages, which tell the
+// queue pair that the dialing end writes to and all about the path by themselves. Little endian;
+// what is behind comes as zeros.
 //
 //	request, reply   magic "ZIPV" · version · 0 · slots 2 · slot size 4 · the second queue pair's number 3, first packet 3 · blocks 2 ·
 //	                 block size 4 · address of the first block 8 · its key 4 · nonce 16
@@ -18,7 +19,8 @@ const (
 	reasonLen  = 148 - 6
 )
 
-// private is what one end tells the other; second is the queue pair that the dialing end reads from.
+// private is what one end tells the other; second is the queue pair that the dialing end reads
+// from.
 func (h *hello) private(second endpoint) []byte {
 	le := binary.LittleEndian
 	b := append([]byte(nil), magic[:]...)
@@ -76,7 +78,8 @@ func foreign(b []byte, want int) error {
 		return errForeign
 	}
 	if b[4] != version {
-		return fmt.Errorf("version %d of the verbs transport there, %d here: use the same release at both ends", b[4], version)
+		return fmt.Errorf("version %d of the verbs transport there, %d here: use the same release at both ends", b[4],
+			version)
 	}
 	return nil
 }

@@ -14,7 +14,8 @@ func told() (hello, endpoint) {
 }
 
 func TestPrivateGolden(t *testing.T) {
-	const want = "5a495056" + "0400" + "4000" + "00200000" + "563412" + "efcdab" + "0800" + "00100200" + "0504030201" + "7f0000" + "2b1a0000" +
+	const want = "5a495056" + "0400" + "4000" + "00200000" + "563412" + "efcdab" + "0800" + "00100200" +
+		"0504030201" + "7f0000" + "2b1a0000" +
 		"f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
 	h, second := told()
 	b := h.private(second)
@@ -50,7 +51,8 @@ func TestPrivateBounds(t *testing.T) {
 }
 
 func TestReason(t *testing.T) {
-	for reason, want := range map[string]string{"no port": "refused: no port", "": "refused: ", "a\x1b]b": "refused: a?]b", strings.Repeat("x", 500): "refused: " + strings.Repeat("x", reasonLen)} {
+	for reason, want := range map[string]string{"no port": "refused: no port", "": "refused: ",
+		"a\x1b]b": "refused: a?]b", strings.Repeat("x", 500): "refused: " + strings.Repeat("x", reasonLen)} {
 		b := privateReason(errors.New(reason))
 		var r refusal
 		if err := parseReason(append(b, make([]byte, 148-len(b))...)); !errors.As(err, &r) || err.Error() != want {

@@ -36,7 +36,8 @@ type reader struct {
 	places   uint32               // the last one's number
 }
 
-// arrival is a message in a slot, a piece in a block that used up a slot, or a piece of which the slot has only the head behind a note: its body is in place.
+// arrival is a message in a slot, a piece in a block that used up a slot, or a piece of which the
+// slot has only the head behind a note: its body is in place.
 type arrival struct {
 	slot, n int // n: bytes to read
 	block   *block
@@ -55,8 +56,8 @@ func (r *reader) open(l *link, o Options) error {
 	return r.half.open(l.d, l.pd, verbs.QPConfig{Sends: o.Slots + o.Blocks, Recvs: o.Slots})
 }
 
-// start posts all slots. The peer, which has this many slots to send from, lacks less than a quarter of the smaller
-// ring when it waits for credit.
+// start posts all slots. The peer, which has this many slots to send from, lacks less than a
+// quarter of the smaller ring when it waits for credit.
 func (r *reader) start(peerSlots int) error {
 	r.batch = min(r.slots, peerSlots) / 4
 	for i := range r.slots {
@@ -69,8 +70,9 @@ func (r *reader) start(peerSlots int) error {
 
 func (r *reader) repost(i int) error { return r.qp.PostRecv(uint64(i), r.slot(i, r.slotSize)) }
 
-// poll takes completions: messages, and ends of credit messages. It leaves some only if there are messages to read, because an event tells of
-// later ones only. What has failed stays so, since messages before it may be read first.
+// poll takes completions: messages, and ends of credit messages. It leaves some only if there are
+// messages to read, because an event tells of later ones only. What has failed stays so, since
+// messages before it may be read first.
 func (r *reader) poll() error {
 	for r.failed == nil {
 		n, err := r.take()
@@ -251,7 +253,8 @@ func (r *reader) giveBack(b *block) error {
 	return r.settle()
 }
 
-// settle tells of the blocks given back, as far as there is room; the rest when messages have ended.
+// settle tells of the blocks given back, as far as there is room; the rest when messages have
+// ended.
 func (r *reader) settle() error {
 	for len(r.owed) > 0 && r.telling < r.slots+len(r.blocks) {
 		if err := r.credit(creditBlock, r.owed[0]); err != nil {

@@ -8,10 +8,11 @@ import (
 	"unsafe"
 )
 
-// Unmaps tells which of its memory the program has given back to the system, or was about to. Safe for concurrent use.
+// Unmaps tells which of its memory the program has given back to the system, or was about to. Safe
+// for concurrent use.
 type Unmaps interface {
-	// Since calls f for every range noted after the point seen, or for the whole address space if it does not know any more; it returns the
-	// point reached. 0 is before everything.
+	// Since calls f for every range noted after the point seen, or for the whole address space if
+	// it does not know any more; it returns the point reached. 0 is before everything.
 	Since(seen uint64, f func(from, to uintptr)) uint64
 }
 
@@ -21,8 +22,9 @@ type registration interface {
 	Close() error
 }
 
-// regions registers the program's memory in one protection domain. Without a cache a region is deregistered when its last user has released it.
-// With one it is kept in list, the last used first; what the program unmaps is forgotten before the next use.
+// regions registers the program's memory in one protection domain. Without a cache a region is
+// deregistered when its last user has released it. With one it is kept in list, the last used
+// first; what the program unmaps is forgotten before the next use.
 type regions struct {
 	register func(mem []byte) (registration, error)
 	unmaps   Unmaps // nil: no cache
@@ -148,7 +150,8 @@ func (c *regions) forget() error {
 	return errors.Join(errs...)
 }
 
-// shrink drops what is not in use, the least recently used first, until no more than so many regions and bytes are left, if it can.
+// shrink drops what is not in use, the least recently used first, until no more than so many
+// regions and bytes are left, if it can.
 func (c *regions) shrink(n, bytes int) error {
 	for i := len(c.list) - 1; i >= 0 && (len(c.list) > n || c.bytes > bytes); i-- {
 		if c.list[i].users == 0 {
@@ -168,7 +171,8 @@ func (c *regions) drop(i int) error {
 	return r.end()
 }
 
-// close deregisters everything: no queue pair uses it any more. Those who have it may still put it back.
+// close deregisters everything: no queue pair uses it any more. Those who have it may still put it
+// back.
 func (c *regions) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

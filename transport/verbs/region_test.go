@@ -89,7 +89,8 @@ func TestWithoutCache(t *testing.T) {
 	}
 }
 
-// TestCache: what was registered is found again until it is unmapped; then it is registered anew, and the old goes when nobody uses it.
+// TestCache: what was registered is found again until it is unmapped; then it is registered anew,
+// and the old goes when nobody uses it.
 func TestCache(t *testing.T) {
 	n := &notes{}
 	s := newShelf(n)
@@ -128,7 +129,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestCacheBounds: the least recently used goes first, what is in use stays, and a full memory limit empties the cache before it is an error.
+// TestCacheBounds: the least recently used goes first, what is in use stays, and a full memory
+// limit empties the cache before it is an error.
 func TestCacheBounds(t *testing.T) {
 	s := newShelf(&notes{})
 	m := pages(t, 2*maxKept)

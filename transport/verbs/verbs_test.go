@@ -24,7 +24,8 @@ import (
 	"github.com/leidenzipper/zipper/transport/transporttest"
 )
 
-// host address of an RDMA port of this host. ZIPPER_VERBS_ADDRESS names it and makes its absence a failure.
+// host address of an RDMA port of this host. ZIPPER_VERBS_ADDRESS names it and makes its absence a
+// failure.
 func address(t *testing.T) string {
 	t.Helper()
 	if a := os.Getenv("ZIPPER_VERBS_ADDRESS"); a != "" {
@@ -62,13 +63,15 @@ func TestConformance(t *testing.T) {
 		"cm":      {host + "?connect=cm", Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			transporttest.Run(t, transporttest.Setup{Can: transporttest.Listening | transporttest.Lender | transporttest.Placer, Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
-				ln, err := Listen(k.addr, k.o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return ln, Dialer{k.o}
-			}})
+			transporttest.Run(t,
+				transporttest.Setup{Can: transporttest.Listening | transporttest.Lender | transporttest.Placer,
+					Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
+						ln, err := Listen(k.addr, k.o)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return ln, Dialer{k.o}
+					}})
 		})
 	}
 }
@@ -128,7 +131,8 @@ func TestRingsOfDifferentSizes(t *testing.T) {
 	}
 }
 
-// TestBusy: a reader and a writer that never sleep, nor ask for events (--poll busy), move bytes and pieces in both directions.
+// TestBusy: a reader and a writer that never sleep, nor ask for events (--poll busy), move bytes
+// and pieces in both directions.
 func TestBusy(t *testing.T) {
 	a, b := pair(t, Options{}, Options{})
 	const pieces, small = 20, 1000
@@ -200,12 +204,14 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestForkAfterInit: children have memory that is registered here, although an MPI library has called ibv_fork_init. In a process of its own.
+// TestForkAfterInit: children have memory that is registered here, although an MPI library has
+// called ibv_fork_init. In a process of its own.
 func TestForkAfterInit(t *testing.T) {
 	host := address(t)
 	if os.Getenv("ZIPPER_VERBS_CHILD") == "" {
 		cmd := exec.Command(self(t), "-test.run", "^TestForkAfterInit$")
-		cmd.Env = append(os.Environ(), "ZIPPER_VERBS_CHILD=1", "ZIPPER_VERBS_ADDRESS="+host, "RDMAV_FORK_SAFE=1") // the library calls it then
+		// the library calls it then
+		cmd.Env = append(os.Environ(), "ZIPPER_VERBS_CHILD=1", "ZIPPER_VERBS_ADDRESS="+host, "RDMAV_FORK_SAFE=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -249,7 +255,8 @@ func TestLargeMessage(t *testing.T) {
 	if err := a.out.post(0, 1000); err != nil {
 		t.Fatal(err)
 	}
-	if err := transporttest.ReadFull(b, make([]byte, 1)); err == nil || err == io.EOF || strings.Contains(err.Error(), "patience") {
+	if err := transporttest.ReadFull(b, make([]byte, 1)); err == nil || err == io.EOF ||
+		strings.Contains(err.Error(), "patience") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -287,14 +294,16 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestMemlock: too low a limit gives an error that names it. In a process of its own, without the capability.
+// TestMemlock: too low a limit gives an error that names it. In a process of its own, without the
+// capability.
 func TestMemlock(t *testing.T) {
 	host := address(t)
 	if os.Getenv("ZIPPER_VERBS_CHILD") == "" {
 		if os.Getuid() != 0 {
 			t.Skip("needs root to give up the capability IPC_LOCK")
 		}
-		cmd := exec.Command("sh", "-c", `ulimit -l 64 && exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "$0" -test.run '^TestMemlock$'`, self(t))
+		cmd := exec.Command("sh", "-c",
+			`ulimit -l 64 && exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "$0" -test.run '^TestMemlock$'`, self(t))
 		cmd.Env = append(os.Environ(), "ZIPPER_VERBS_CHILD=1", "ZIPPER_VERBS_ADDRESS="+host)
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -34,8 +34,8 @@ func newWaiter(fd int, name string) (*waiter, error) {
 	return &waiter{f, raw}, nil
 }
 
-// wait calls take until it got something or failed, whenever the descriptor is readable. os.ErrDeadlineExceeded
-// after stop or at the time given to until.
+// wait calls take until it got something or failed, whenever the descriptor is readable.
+// os.ErrDeadlineExceeded after stop or at the time given to until.
 func (w *waiter) wait(take func() (bool, error)) error {
 	var failure error
 	err := w.raw.Read(func(uintptr) bool {

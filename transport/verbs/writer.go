@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/cgo/verbs"
 )
 
-// half is what the two directions of a link have in common: a queue pair with a completion queue and channel of
-// its own, and a ring of slots in registered memory.
+// half is what the two directions of a link have in common: a queue pair with a completion queue
+// and channel of its own, and a ring of slots in registered memory.
 type half struct {
 	ch       *verbs.CompChannel
 	cq       *verbs.CQ
@@ -62,7 +62,8 @@ func (h *half) bytes(i, n int) []byte {
 	return h.mr.Bytes()[at : at+n]
 }
 
-// writer is the sending direction. Counters count messages since the link began; a piece is a message, too.
+// writer is the sending direction. Counters count messages since the link began; a piece is a
+// message, too.
 //
 //	completed ≤ posted ≤ allowed ≤ posted + window, posted − completed ≤ slots
 type writer struct {
@@ -90,8 +91,9 @@ type writer struct {
 // holder is memory that is held while the adapter reads from it.
 type holder interface{ Release() }
 
-// open makes the queue pair. It never has more messages on their way than it has slots, and a credit message gives
-// at least one back, or a block; so as many receives are enough for credit. A message may have a write before it.
+// open makes the queue pair. It never has more messages on their way than it has slots, and a
+// credit message gives at least one back, or a block; so as many receives are enough for credit. A
+// message may have a write before it.
 func (w *writer) open(d *device, o Options) error {
 	w.slots, w.slotSize = o.Slots, o.SlotSize
 	w.lent = make([]holder, o.Slots)
@@ -179,7 +181,8 @@ func (w *writer) credit(c *verbs.Completion) error {
 		w.allowed += uint64(i)
 		return nil
 	}
-	return fmt.Errorf("the peer breaks the rules: credit %#x, %d of %d slots and %d of %d blocks are in use", c.Imm, w.posted+w.window-w.allowed, w.window, int(w.remote.n)-len(w.free), w.remote.n)
+	return fmt.Errorf("the peer breaks the rules: credit %#x, %d of %d slots and %d of %d blocks are in use", c.Imm,
+		w.posted+w.window-w.allowed, w.window, int(w.remote.n)-len(w.free), w.remote.n)
 }
 
 // notify asks for an event with the next completion. Look for completions again after it.
@@ -220,7 +223,9 @@ func (w *writer) piece(head []byte, body func() (verbs.Range, holder, error)) (b
 		return false, err
 	}
 	at := int(w.posted % uint64(w.slots))
-	r := verbs.Request{ID: w.posted, Op: verbs.RDMAWriteImm, Flags: verbs.Signaled, Local: w.slot(at, copy(w.bytes(at, w.slotSize), head)), More: more, Imm: uint32(makeImmediate(ofPiece, int(w.free[0]), w.posted)),
+	r := verbs.Request{ID: w.posted, Op: verbs.RDMAWriteImm, Flags: verbs.Signaled,
+		Local: w.slot(at, copy(w.bytes(at, w.slotSize), head)), More: more,
+		Imm:        uint32(makeImmediate(ofPiece, int(w.free[0]), w.posted)),
 		RemoteAddr: w.remote.addr + uint64(w.free[0])*uint64(w.remote.size), RKey: w.remote.key}
 	if r.Local.Len < len(head) || r.Local.Len+more.Len > int(w.remote.size) {
 		return false, fmt.Errorf("piece of %d and %d bytes: too long", len(head), more.Len)
@@ -233,8 +238,9 @@ func (w *writer) piece(head []byte, body func() (verbs.Range, holder, error)) (b
 	return true, nil
 }
 
-// vacant reports whether the next piece has a block. The peer may give one back before the adapter knows that the last piece in it has arrived: until then
-// what that was sent from, which goes with the block (TrySend), is the adapter's, to be sent again.
+// vacant reports whether the next piece has a block. The peer may give one back before the adapter
+// knows that the last piece in it has arrived: until then what that was sent from, which goes with
+// the block (TrySend), is the adapter's, to be sent again.
 func (w *writer) vacant() bool { return len(w.free) > 0 && w.wrote[w.free[0]] <= w.completed }
 
 // postHolding posts a message, and holds what it is sent from until the peer has it.
@@ -308,7 +314,8 @@ func (w *writer) post(i, m int) error {
 	if m <= w.qp.Inline() {
 		f |= verbs.SendInline
 	}
-	if err := w.qp.Post(verbs.Request{ID: w.posted, Op: verbs.SendImm, Flags: f, Local: w.slot(i, m), Imm: uint32(makeImmediate(ofBytes, m, w.posted))}); err != nil {
+	if err := w.qp.Post(verbs.Request{ID: w.posted, Op: verbs.SendImm, Flags: f, Local: w.slot(i, m),
+		Imm: uint32(makeImmediate(ofBytes, m, w.posted))}); err != nil {
 		return err
 	}
 	w.posted++

@@ -9,8 +9,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/timerslack"
 )
 
-// The engine is a guest in a process whose cores belong to the program, and which may be bound to one: the few running threads that engine.Config
-// asks for are enough, and the heap stays near what flow control bounds.
+// The engine is a guest in a process whose cores belong to the program, and which may be bound to
+// one: the few running threads that engine.Config asks for are enough, and the heap stays near what
+// flow control bounds.
 func init() {
 	timerslack.Workers()
 	abi.Guest()

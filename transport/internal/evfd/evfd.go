@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// full is the highest value of an eventfd's counter: with it the descriptor is not writable (POLLOUT).
+// full is the highest value of an eventfd's counter: with it the descriptor is not writable
+// (POLLOUT).
 const full = 1<<64 - 2
 
 // FD is an eventfd. Its calls never block.
 //
-// As a signal for reading it is readable (POLLIN) after Raise and until Lower. As a signal for writing it is
-// writable (POLLOUT) until Block and again after Lower.
+// As a signal for reading it is readable (POLLIN) after Raise and until Lower. As a signal for
+// writing it is writable (POLLOUT) until Block and again after Lower.
 type FD int
 
 // New makes one, not readable and writable.

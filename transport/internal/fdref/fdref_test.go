@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// However uses and closes fall together: Free is called once, never during a use, and nobody uses what is freed.
+// However uses and closes fall together: Free is called once, never during a use, and nobody uses
+// what is freed.
 func TestFreeOnce(t *testing.T) {
 	for range 2000 {
 		var freed, using atomic.Int32
