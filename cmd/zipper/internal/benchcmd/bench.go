@@ -79,9 +79,7 @@ func openBench(c *cli.Context) (*bench, error) {
 		}
 		b.lab = l
 		b.close = func() {
-			if err := l.Down(); err != nil {
-				log.Warn("the lab was not removed cleanly", zap.Error(err))
-			}
+			takeDown(l, log)
 			cancel()
 		}
 		if r := c.String("zipper-rate"); r != "" {
@@ -100,6 +98,13 @@ func openBench(c *cli.Context) (*bench, error) {
 	}
 	b.env = drive.Describe(shaping)
 	return b, nil
+}
+
+// takeDown removes a lab. That this failed does not spoil what was measured.
+func takeDown(l *lab.Lab, log *zap.Logger) {
+	if err := l.Down(); err != nil {
+		log.Warn("the lab was not removed cleanly", zap.Error(err))
+	}
 }
 
 // targets are what the modes name, of a job like b.job.

@@ -121,7 +121,7 @@ func benchReport(c *cli.Context) error {
 		if err != nil {
 			return clikit.Because(ctx, err)
 		}
-		defer l.Down()
+		defer takeDown(l, log)
 		if _, err := l.Classic(1, 1); err != nil {
 			return err
 		}
