@@ -5,9 +5,18 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Isend starts to send buf to rank dest of the communicator, which is in another cluster. What of a
-// message is not eager, for its length or for want of credit, is announced, and buf belongs to the
-// engine until the cell is done (eager.go, rendezvous.go). Links().Flush puts it on a link.
+// A send, on the program's thread with the lock (engine.Engine.Isend calls it):
+//
+//  1. The peer is found. If the message is short and there is credit (flow.Budget) it is eager: one
+//     frame with the envelope and a copy of the payload. The cell is done, or waits for Matched.
+//  2. Else it is announced: a frame with the envelope alone (RTS). The buffer belongs to the engine
+//     until Fin; rendezvous.go has the rest.
+//  3. link.Peer.Send numbers the frame, keeps it until it is acknowledged, and queues it on the rail
+//     that reaches the peer.
+//  4. The caller has it written (link.Set.Flush, link/output.go), with others that follow at once.
+
+// Isend starts to send buf to rank dest of the communicator, which is in another cluster. Unless the
+// message is eager buf belongs to the engine until the cell is done. Links().Flush puts it on a link.
 func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, cell *Cell) error {
 	if ep.err != nil {
 		return ep.err
