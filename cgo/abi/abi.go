@@ -42,12 +42,12 @@ func (c *engineCell) cell() *engine.Cell { return (*engine.Cell)(unsafe.Pointer(
 var (
 	running atomic.Pointer[engine.Engine]
 
-	guest atomic.Bool
+	embedded atomic.Bool
 )
 
-// Guest tells the package that this Go runtime has nothing to do but to run the engine in a program
+// Embedded tells the package that this Go runtime has nothing to do but to run the engine in a program
 // that is not Go's (engine.Config).
-func Guest() { guest.Store(true) }
+func Embedded() { embedded.Store(true) }
 
 // result turns an error into its code and keeps its text for ze_error on this thread.
 func result(err error) C.int {
@@ -100,7 +100,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: "the engine is running already"})
 	}
 	l := boot.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub),
-		Library: C.GoString(loc.library), Host: C.GoString(loc.host), Guest: guest.Load(),
+		Library: C.GoString(loc.library), Host: C.GoString(loc.host), Embedded: embedded.Load(),
 		Hosts: slices.Clone(unsafe.Slice((*int32)(unsafe.Pointer(loc.hosts)), int(loc.size)))}
 	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
 	job, err := jobenv.FromEnviron()
@@ -113,7 +113,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	l.Warn = func(s string) {
 		fmt.Fprintf(os.Stderr, "MMPI: cluster %s rank %d: warning: %s\n", job.Cluster, l.Rank, s)
 	}
-	if job.Cache && l.Guest {
+	if job.Cache && l.Embedded {
 		list, err := unmaps.Find()
 		if err != nil {
 			return result(&engine.Error{Code: engine.ErrArg, Reason: jobenv.VarCache + "=1: " + err.Error()})

@@ -23,7 +23,7 @@ type Local struct {
 	Library    string // "Open MPI 4.1.4"
 	Host       string
 	Hosts      []int32      // see engine.World
-	Guest      bool         // see engine.Config
+	Embedded   bool         // see engine.Config
 	Warn       func(string) // is told what the user should know though the job goes on; nil: nobody
 	Unmaps     dial.Unmaps  // tells what the program unmaps, if registrations of its memory are to be kept
 }
@@ -75,12 +75,12 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	direct := openers(&id, &layout)
 	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: links,
 		Addresses: addresses(targets),
-		Redial:    redial, Routes: paths, Guest: loc.Guest, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
+		Redial:    redial, Routes: paths, Embedded: loc.Embedded, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[job.Poll]
 	if job.Protocol == jobenv.Classic {
 		classic(&cfg.Limits)
 	}
-	if loc.Guest { // else memory is Go's
+	if loc.Embedded { // else memory is Go's
 		cfg.ZcopyFrom = job.InPlace
 	}
 	if job.Report != "" {

@@ -73,7 +73,7 @@ func New(cfg Config) (*Engine, error) {
 	e.links = e.p2p.Links()
 	e.colls = coll.New(e.p2p, cfg.Native, &e.world, cfg.Collectives)
 	e.windows = rmawin.New(e.p2p, d, cfg.Native.Compute)
-	if err := e.wait.Open(d, cfg.Guest); err != nil {
+	if err := e.wait.Open(d, cfg.Embedded); err != nil {
 		return nil, failure(ErrInternal, "event descriptors: %v", err)
 	}
 	e.links.Start()

@@ -9,12 +9,12 @@ import (
 	"github.com/leidenzipper/zipper/internal/timerslack"
 )
 
-// The engine is a guest in a process whose cores belong to the program, and which may be bound to
-// one: the few running threads that engine.Config asks for are enough, and the heap stays near what
-// flow control bounds.
+// The cores of the process belong to the program, and it may be bound to one: the few running
+// threads that engine.Config.Embedded asks for are enough, and the heap stays near what flow
+// control bounds.
 func init() {
 	timerslack.Workers()
-	abi.Guest()
+	abi.Embedded()
 	runtime.GOMAXPROCS(3)
 	debug.SetGCPercent(100)
 	debug.SetMemoryLimit(512 << 20)

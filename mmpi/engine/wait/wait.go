@@ -61,9 +61,9 @@ type Waiter struct {
 	t progressThread
 }
 
-// Open prepares waiting for d. guest: this Go runtime serves the engine alone (Ppoll).
-func (w *Waiter) Open(d Driver, guest bool) error {
-	w.d, w.keeps = d, guest
+// Open prepares waiting for d. embedded: this Go runtime serves the engine alone (Ppoll).
+func (w *Waiter) Open(d Driver, embedded bool) error {
+	w.d, w.keeps = d, embedded
 	w.t.stopped = make(chan struct{})
 	return w.ev.open()
 }
