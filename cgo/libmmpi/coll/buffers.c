@@ -63,7 +63,7 @@ static const ztype *type_of(zcoll *j, MPI_Datatype type) {
 }
 
 /* The type under a handle that the program cannot free meanwhile. */
-static int hold(zcoll *j, MPI_Datatype type, MPI_Datatype *held) {
+static int hold_type(zcoll *j, MPI_Datatype type, MPI_Datatype *held) {
   const ztype *t = ztype_get(type);
   *held = type;
   if (!t) return MPI_ERR_TYPE;
@@ -73,7 +73,7 @@ static int hold(zcoll *j, MPI_Datatype type, MPI_Datatype *held) {
 static void later(zcoll *j, const void *from, int64_t bytes, void *to, int64_t count, MPI_Datatype type) {
   zlater *l = zcoll_grab(j, sizeof *l);
   MPI_Datatype held;
-  if (!l || zcoll_fail(j, hold(j, type, &held))) return;
+  if (!l || zcoll_fail(j, hold_type(j, type, &held))) return;
   *l = (zlater){j->later, from, bytes, to, count, held, held != type};
   j->later = l;
 }

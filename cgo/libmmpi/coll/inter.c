@@ -30,7 +30,7 @@ static void widen(zcoll *j, const int64_t *counts, const int64_t *displs, const 
 }
 
 /* The parts that are not set otherwise are empty. */
-static void begin(zcoll *j) {
+static void start_exchange(zcoll *j) {
   j->args.op = Z_ALLTOALLV;
   j->args.root = 0;
   j->args.uniform = 0;
@@ -67,7 +67,7 @@ static void recv_one(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int 
 }
 
 void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root) {
-  begin(j);
+  start_exchange(j);
   switch (role(j, root)) {
   case ROOT: send_blocks(j, &(zblocks){.buf = buf, .count = count, .type = type, .same = 1}); break;
   case OTHER: recv_one(j, buf, count, type, root); break;
@@ -76,7 +76,7 @@ void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root) {
 }
 
 void zinter_gather(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root) {
-  begin(j);
+  start_exchange(j);
   switch (role(j, root)) {
   case ROOT: recv_blocks(j, to); break;
   case OTHER: send_one(j, in, count, type, root); break;
@@ -85,7 +85,7 @@ void zinter_gather(zcoll *j, const void *in, int count, MPI_Datatype type, const
 }
 
 void zinter_scatter(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root) {
-  begin(j);
+  start_exchange(j);
   switch (role(j, root)) {
   case ROOT: send_blocks(j, from); break;
   case OTHER: recv_one(j, out, count, type, root); break;
@@ -94,7 +94,7 @@ void zinter_scatter(zcoll *j, const zblocks *from, void *out, int count, MPI_Dat
 }
 
 void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to) {
-  begin(j);
+  start_exchange(j);
   send_blocks(j, from);
   recv_blocks(j, to);
 }
@@ -148,7 +148,7 @@ static void recv_operands(zcoll *j, void *out, int64_t count, int64_t take, int6
 }
 
 void zinter_reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root) {
-  begin(j);
+  start_exchange(j);
   enum role r = role(j, root);
   if (r == IDLE || zcoll_reduction(j, Z_ALLTOALLV, count, type, op)) return;
   if (r == ROOT) recv_operands(j, out, count, 0, count, type);
@@ -156,7 +156,7 @@ void zinter_reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype 
 }
 
 void zinter_allreduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
-  begin(j);
+  start_exchange(j);
   if (zcoll_reduction(j, Z_ALLTOALLV, count, type, op)) return;
   send_operand(j, in, count, type, -1);
   recv_operands(j, out, count, 0, count, type);
@@ -168,7 +168,7 @@ void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *count
                            MPI_Op op) {
   int64_t total = 0, take = 0;
   int me = j->comm->rank - zcomm_first(j->comm), n = zcomm_members(j->comm);
-  begin(j);
+  start_exchange(j);
   for (int i = 0; i < n && !zcoll_check_count(j, counts ? counts[i] : count); i++) {
     if (i == me) take = total;
     total += counts ? counts[i] : count;

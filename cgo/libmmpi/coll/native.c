@@ -10,7 +10,7 @@ typedef struct running {
   struct running *next;
   int over, rc;
   MPI_Request request;
-  zsmall *few;      /* not NULL: it is done like that instead */
+  zsmall *small; /* not NULL: it is done like that instead */
   zcomm *asks;      /* not NULL: what smallstage.c needs is brought beside it */
   MPI_Datatype big; /* of a broadcast too long for int */
   int ints[];
@@ -82,10 +82,10 @@ static int reduction(running *r, const z_coll *a, MPI_Comm comm, int n, int rank
   }
 }
 
-static int begin(running *r, zcomm *c, const z_coll *a) {
+static int start_stage(running *r, zcomm *c, const z_coll *a) {
   int n = c->native_size, rank = c->native_rank;
   if (zsmall_takes(c, a)) {
-    if (zsmall_ready(c)) return zsmall_begin(c, a, &r->few);
+    if (zsmall_ready(c)) return zsmall_begin(c, a, &r->small);
     int rc = zsmall_ask(c);
     if (rc) return rc;
     r->asks = c;
@@ -108,8 +108,8 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   r->request = MPI_REQUEST_NULL;
   r->asks = NULL;
   r->big = MPI_DATATYPE_NULL;
-  r->few = NULL;
-  int rc = begin(r, c, a);
+  r->small = NULL;
+  int rc = start_stage(r, c, a);
   if (rc) {
     free(r);
     return rc == MPI_ERR_COUNT ? -Z_ERR_UNSUPPORTED : -Z_ERR_OP;
@@ -122,7 +122,7 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
 }
 
 static int progress(running *r, int *over) {
-  if (r->few) return zsmall_test(r->few, over);
+  if (r->small) return zsmall_test(r->small, over);
   int rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
   /* only the second notices what the first has received */
   if (!rc && !*over && !z_native_yields) rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
@@ -151,7 +151,7 @@ int z_cb_coll_test(uint64_t token) {
   *at = r->next;
   int rc = r->rc;
   if (r->big != MPI_DATATYPE_NULL) real.Type_free(&r->big);
-  free(r->few);
+  free(r->small);
   free(r);
   return rc ? -Z_ERR_OP : 1;
 }

@@ -110,7 +110,7 @@ static int64_t piece(const zsmall *f, const z_coll *a, int peer, int64_t bytes) 
              : bytes;
 }
 
-static int add(zsmall *f, const z_coll *a, int local, int sends, block b) {
+static int add_message(zsmall *f, const z_coll *a, int local, int sends, block b) {
   int peer = world_rank(f->comm, local);
   int64_t most = piece(f, a, peer, b.bytes), done = 0;
   if (most > INT_MAX) return MPI_ERR_COUNT;
@@ -197,7 +197,7 @@ int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
     for (int k = 1; k < c->native_size && !rc; k++) { /* everyone begins with another one */
       int i = (c->native_rank + (sends ? k : c->native_size - k)) % c->native_size;
       block b;
-      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) rc = add(f, a, i, sends, b);
+      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) rc = add_message(f, a, i, sends, b);
     }
   if (rc) {
     free(f);

@@ -151,7 +151,7 @@ int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
 static int only_mine(void *c) { return __atomic_load_n(&((zcomm *)c)->refs, __ATOMIC_ACQUIRE) == 1; }
 
 /* With `wait` only when nothing is under way on it any more, else the last operation ends it. */
-static int end(MPI_Comm *comm, int wait, const char *function) {
+static int free_comm(MPI_Comm *comm, int wait, const char *function) {
   zcomm *c = zcomm_find(*comm);
   if (*comm == MPI_COMM_WORLD) return z_raise(c, MPI_ERR_COMM, function, "MPI_COMM_WORLD lives until MPI_Finalize");
   if (c->freed) return z_raise(NULL, MPI_ERR_COMM, function, "the communicator has been freed already");
@@ -163,13 +163,13 @@ static int end(MPI_Comm *comm, int wait, const char *function) {
 }
 
 int z_Comm_free(MPI_Comm *comm) {
-  if (zcomm_find(*comm)) return end(comm, 0, "MPI_Comm_free");
+  if (zcomm_find(*comm)) return free_comm(comm, 0, "MPI_Comm_free");
   zprivate_keep_progressing();
   return real.Comm_free(comm);
 }
 
 int z_Comm_disconnect(MPI_Comm *comm) {
-  if (zcomm_find(*comm)) return end(comm, 1, "MPI_Comm_disconnect");
+  if (zcomm_find(*comm)) return free_comm(comm, 1, "MPI_Comm_disconnect");
   int rc = zcomm_meet(*comm);
   return rc ? rc : real.Comm_disconnect(comm);
 }

@@ -14,7 +14,7 @@ int zmeet_held(void) { return __atomic_load_n(&held, __ATOMIC_SEQ_CST) > 0; }
 void zmeet_copying(int by) { __atomic_add_fetch(&copies, by, __ATOMIC_SEQ_CST); }
 
 /* From here on no duplication starts its native part; whether one is at it, in this process. */
-static int hold(void) {
+static int hold_duplications(void) {
   __atomic_add_fetch(&held, 1, __ATOMIC_SEQ_CST);
   return __atomic_load_n(&copies, __ATOMIC_SEQ_CST) > 0;
 }
@@ -27,7 +27,7 @@ static void go_on(int again) {
 int zcomm_meet(MPI_Comm comm) {
   int inter, any = 1, rc = real.Comm_test_inter(comm, &inter);
   while (!rc && any) {
-    any = hold();
+    any = hold_duplications();
     /* between two groups each hears of the other's first, then of its own too */
     for (int round = 0; round <= inter && !rc; round++) {
       MPI_Request request;
@@ -73,7 +73,7 @@ static int meet_once(const int32_t *world, int size, int tag, int *any) {
 int zcomm_meet_members(const int32_t *world, int size, int tag) {
   int any, rc;
   do {
-    any = hold();
+    any = hold_duplications();
     rc = meet_once(world, size, tag, &any);
     go_on(any && !rc);
   } while (any && !rc);

@@ -35,8 +35,8 @@ int z_Buffer_detach_c(void *buffer, MPI_Count *size) {
 
 /* Starts a buffered send, which ends by itself: to a rank of c or, c being NULL, to a native rank
  * of comm. */
-static int begin(zcomm *c, MPI_Comm comm, int native, const char *function, const void *buf, int count,
-                 MPI_Datatype type, int dest, int tag) {
+static int start_buffered(zcomm *c, MPI_Comm comm, int native, const char *function, const void *buf, int count,
+                          MPI_Datatype type, int dest, int tag) {
   int rc = c ? p2p_check(c, function, count, type, dest, tag, 0) : MPI_SUCCESS;
   if (rc) return rc;
   const ztype *t = ztype_get(type);
@@ -71,7 +71,7 @@ int z_Bsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MP
   int native;
   zcomm *c = p2p_route(comm, dest, &native);
   if (not_ours(c, count, type, dest)) return real.Bsend(buf, count, type, native, tag, comm);
-  return begin(c, comm, native, "MPI_Bsend", buf, count, type, dest, tag);
+  return start_buffered(c, comm, native, "MPI_Bsend", buf, count, type, dest, tag);
 }
 
 /* The copy is taken at once, so the request is over as soon as it is made. */
@@ -79,7 +79,7 @@ int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, M
   int native;
   zcomm *c = p2p_route(comm, dest, &native);
   if (not_ours(c, count, type, dest)) return real.Ibsend(buf, count, type, native, tag, comm, request);
-  int rc = begin(c, comm, native, "MPI_Ibsend", buf, count, type, dest, tag);
+  int rc = start_buffered(c, comm, native, "MPI_Ibsend", buf, count, type, dest, tag);
   if (rc) return rc;
   zreq *r = zreq_new(c, ZREQ_SEND, "MPI_Ibsend");
   r->cell.done = 1;
@@ -89,7 +89,7 @@ int z_Ibsend(const void *buf, int count, MPI_Datatype type, int dest, int tag, M
 
 /* For a persistent buffered send: r is over at once too. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag) {
-  int rc = begin(r->comm, r->comm->native, 0, r->function, buf, count, type, dest, tag);
+  int rc = start_buffered(r->comm, r->comm->native, 0, r->function, buf, count, type, dest, tag);
   r->raised = rc != MPI_SUCCESS;
   r->cell.done = 1;
   return rc;

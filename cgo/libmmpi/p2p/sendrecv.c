@@ -8,9 +8,9 @@ static int is_local(const zcomm *c, int peer) {
 
 /* Both parts at once. If the send does not start the receive is taken back, or a later message
  * would go into memory that is the program's again. */
-static int begin(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype,
-                 int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
-                 zreq **in, zreq **out) {
+static int start_both(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype,
+                      int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source,
+                      int recvtag, zreq **in, zreq **out) {
   *in = zreq_new_blocking(c, ZREQ_RECV, function), *out = zreq_new_blocking(c, ZREQ_SEND, function);
   int rc = p2p_start_recv(*in, recvbuf, recvcount, recvtype, source, recvtag);
   if (rc) {
@@ -28,8 +28,8 @@ static int both(zcomm *c, const char *function, const void *sendbuf, int64_t sen
                 int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source, int recvtag,
                 MPI_Status *status) {
   zreq *in, *out;
-  int rc = begin(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
-                 recvtag, &in, &out);
+  int rc = start_both(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source,
+                      recvtag, &in, &out);
   if (rc) return rc;
   rc = zreq_complete(out, MPI_STATUS_IGNORE);
   int rc2 = zreq_complete(in, status);
@@ -146,8 +146,8 @@ static int start_pair(zcomm *c, const char *function, void *copy, const void *se
     return p2p_failed(r, MPI_ERR_NO_MEM);
   }
   p2p_hold_type(r, recvtype); /* the program may free its own at once */
-  int rc = begin(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, r->type, source, recvtag,
-                 &p->in, &p->out);
+  int rc = start_both(c, function, sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, r->type, source,
+                      recvtag, &p->in, &p->out);
   if (rc) {
     free(copy);
     free(p);

@@ -9,7 +9,7 @@ typedef struct all {
   zcomm *blame;
 } all;
 
-static void settle(all *a, int i, int rc) {
+static void note_done(all *a, int i, int rc) {
   a->done[i] = 1;
   a->left--;
   zbatch_set_error(a->statuses, i, rc);
@@ -21,7 +21,7 @@ static void each_over(all *a) {
   for (int i = 0; i < a->b.n; i++) {
     zreq *r = a->b.ours[i];
     zdone_wait(r);
-    settle(a, i, zdone_conclude(r, &a->b.requests[i], zbatch_status(a->statuses, i), &a->blame));
+    note_done(a, i, zdone_conclude(r, &a->b.requests[i], zbatch_status(a->statuses, i), &a->blame));
   }
 }
 
@@ -39,7 +39,7 @@ static int all_over(void *arg) {
       flag = 1;
       rc = zdone_conclude(r, &a->b.requests[i], status, &a->blame);
     }
-    if (flag || rc) settle(a, i, rc);
+    if (flag || rc) note_done(a, i, rc);
   }
   return !a->left;
 }

@@ -18,7 +18,7 @@ static void delist(zwin *w) {
 }
 
 /* It is in no map, or no more. */
-static void end(zwin *w) {
+static void free_window(zwin *w) {
   if (w->comm) {
     w->comm->freed = 1;
     zcomm_release(w->comm);
@@ -31,7 +31,7 @@ static void end(zwin *w) {
 /* ---- the engine's part ---- */
 
 /* A window with a communicator of its own. */
-static int begin(MPI_Comm comm, const char *function, zwin **out) {
+static int make_window(MPI_Comm comm, const char *function, zwin **out) {
   zcomm *on = zcomm_find(comm);
   int inter = on ? on->inter : 0, rc = on ? MPI_SUCCESS : real.Comm_test_inter(comm, &inter);
   if (rc) return rc;
@@ -41,7 +41,7 @@ static int begin(MPI_Comm comm, const char *function, zwin **out) {
   w->native = MPI_WIN_NULL;
   MPI_Comm own;
   if ((rc = on ? zcomm_split(on, 0, on->rank, function, &own) : zcomm_adopt(comm, function, &own))) {
-    end(w);
+    free_window(w);
     return rc;
   }
   w->comm = zcomm_find(own);
@@ -70,17 +70,17 @@ static int agree(zwin *w, const char *function) {
 /* Before the native function, which blocks: all ranks are there, and each served the others
  * meanwhile. */
 static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
-  int rc = begin(comm, function, out);
+  int rc = make_window(comm, function, out);
   if (rc) return rc;
   (*out)->unit = 1;
-  if ((rc = agree(*out, function))) end(*out);
+  if ((rc = agree(*out, function))) free_window(*out);
   return rc;
 }
 
 static int native_end(int rc, zwin *w, MPI_Win win) {
   if (rc) {
     z_eng.ze_win_drop(w->id);
-    end(w);
+    free_window(w);
     return rc;
   }
   w->native = win;
@@ -131,7 +131,7 @@ static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int un
   if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
   if (unit <= 0) return z_raise_on(comm, MPI_ERR_DISP, function, "a displacement unit of %d bytes", unit);
   zwin *w;
-  int rc = begin(comm, function, &w), allocates = flavor == MPI_WIN_FLAVOR_ALLOCATE;
+  int rc = make_window(comm, function, &w), allocates = flavor == MPI_WIN_FLAVOR_ALLOCATE;
   if (rc) return rc;
   w->served = 1, w->flavor = flavor, w->model = MPI_WIN_UNIFIED, w->bytes = bytes, w->unit = unit;
   void *memory = NULL;
@@ -145,7 +145,7 @@ static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int un
     if ((rc = agree(w, function))) real.Win_free(&w->native);
   }
   if (rc) {
-    end(w);
+    free_window(w);
     return rc;
   }
   enlist(w);
@@ -224,7 +224,7 @@ int z_Win_free(MPI_Win *win) {
     return rc;
   }
   if (!z_threads) delist(w);
-  end(w);
+  free_window(w);
   return MPI_SUCCESS;
 }
 

@@ -62,7 +62,7 @@ static ztopo *as_graph(const edge *all, int count, int n) {
 
 /* Places a graph of which each process knows its own part, *t: *t becomes the part of the node that
  * this process takes, *position. */
-static int settle(zcomm *c, ztopo **t, const char *function, int *position) {
+static int reorder_graph(zcomm *c, ztopo **t, const char *function, int *position) {
   int n = (*t)->n, m = (*t)->m, count, *places = malloc((size_t)c->size * sizeof *places), *all = NULL;
   int shape[3] = {n, m, (*t)->weighted}, *shapes = malloc((size_t)c->size * sizeof shape);
   int64_t *bytes = malloc((size_t)c->size * sizeof *bytes), total = 0, at = 0;
@@ -117,7 +117,7 @@ int z_Dist_graph_create_adjacent(MPI_Comm comm, int in, const int sources[], con
   copy(t->data + 2 * in, dests, out);
   if (t->weighted && sweights != MPI_WEIGHTS_EMPTY) copy(t->data + in, sweights, in);
   if (t->weighted && dweights != MPI_WEIGHTS_EMPTY) copy(t->data + 2 * in + out, dweights, out);
-  int mine = c->rank, rc = reorder ? settle(c, &t, function, &mine) : MPI_SUCCESS;
+  int mine = c->rank, rc = reorder ? reorder_graph(c, &t, function, &mine) : MPI_SUCCESS;
   if (rc) free(t);
   return rc ? rc : ztopo_comm(c, t, 0, mine, function, result);
 }

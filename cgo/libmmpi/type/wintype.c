@@ -10,7 +10,7 @@
 
 /* ---- growing lists ---- */
 
-static int add(zflat **list, int64_t off, int64_t len) {
+static int add_span(zflat **list, int64_t off, int64_t len) {
   zflat *l = *list;
   if (len == 0) return MPI_SUCCESS;
   if (l->n && l->spans[l->n - 1].off + l->spans[l->n - 1].len == off) {
@@ -126,9 +126,9 @@ static int leaf(MPI_Datatype type, int elements, char f90, zflat **out) {
   if (rc) return rc;
   if (pair_of(type, &p)) {
     mix(*out, p.number);
-    if (elements) return add(out, 0, p.whole);
-    rc = add(out, 0, p.first);
-    return rc ? rc : add(out, p.at, p.second);
+    if (elements) return add_span(out, 0, p.whole);
+    rc = add_span(out, 0, p.first);
+    return rc ? rc : add_span(out, p.at, p.second);
   }
   switch (f90) {
   case 'r': number = real_number((size_t)size); break;
@@ -138,7 +138,7 @@ static int leaf(MPI_Datatype type, int elements, char f90, zflat **out) {
   }
   if (number < 0) (*out)->number = -1;
   else mix(*out, number);
-  return add(out, 0, size);
+  return add_span(out, 0, size);
 }
 
 /* ---- derived types ---- */
@@ -154,10 +154,11 @@ typedef struct part {
 /* n of a part one after the other from `at` on. */
 static int repeat(zflat **out, const part *p, int64_t at, int64_t n) {
   int rc = MPI_SUCCESS;
-  if (p->flat->n == 1 && p->flat->spans[0].len == p->extent) return add(out, at + p->flat->spans[0].off, n * p->extent);
+  if (p->flat->n == 1 && p->flat->spans[0].len == p->extent)
+    return add_span(out, at + p->flat->spans[0].off, n * p->extent);
   for (int64_t i = 0; i < n; i++)
     for (int64_t k = 0; k < p->flat->n && !rc; k++)
-      rc = add(out, at + i * p->extent + p->flat->spans[k].off, p->flat->spans[k].len);
+      rc = add_span(out, at + i * p->extent + p->flat->spans[k].off, p->flat->spans[k].len);
   return rc;
 }
 
