@@ -6,11 +6,8 @@
  * share, is refused. */
 #include "io/file.h"
 #include "comm/comm.h"
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static zmap files; /* native handle → zfile; not those that a process has alone */
 
@@ -24,58 +21,6 @@ zfile *zfile_find(MPI_File file) {
 int zfile_meet(MPI_File file) {
   zfile *f = get(file);
   return !f ? MPI_SUCCESS : z_native_barrier(f->spans ? zcomm_find(f->comm)->native : f->comm);
-}
-
-/* ---- what the user declares ---- */
-
-static const char key[] = "zipper_shared", variable[] = "ZIPPER_SHARED_FS";
-
-void zfile_doubt(void) {
-  const char *directories = getenv(variable);
-  for (const char *d = directories ? directories : ""; *d; d += strcspn(d, ":"), d += *d == ':')
-    if (*d != '/' && *d != ':') {
-      fprintf(stderr, "MMPI: %s=%s: want whole paths from / on, separated by colons, as in /scratch:/home\n", variable,
-              directories);
-      return;
-    }
-}
-
-/* Whether path, which has no links, is one of the colon-separated directories or below. */
-static int below(const char *path, const char *directories) {
-  char one[PATH_MAX], directory[PATH_MAX];
-  for (const char *d = directories; *d; d += strcspn(d, ":"), d += *d == ':') {
-    int n = snprintf(one, sizeof one, "%.*s", (int)strcspn(d, ":"), d);
-    if (n < 1 || n >= (int)sizeof one || !realpath(one, directory)) continue;
-    size_t length = strlen(directory);
-    if (!strncmp(path, directory, length) && (path[length] == '/' || path[length] == 0 || directory[length - 1] == '/'))
-      return 1;
-  }
-  return 0;
-}
-
-/* The directory of the name without links and dots, as it is on this host; of one that does not
- * exist (*missing) or cannot be one, the deepest directory above it. */
-static int directory_of(const char *name, char *out, int32_t *missing) {
-  char copy[PATH_MAX];
-  const char *colon = strchr(name, ':'); /* "ufs:/path" names a file system's driver */
-  if (colon && !memchr(name, '/', (size_t)(colon - name))) name = colon + 1;
-  if (snprintf(copy, sizeof copy, "%s", name) >= (int)sizeof copy) return 0;
-  for (*missing = 0;; *missing |= errno == ENOENT) {
-    char *slash = strrchr(copy, '/');
-    if (!slash) return realpath(".", out) != NULL;
-    slash[slash == copy] = 0;
-    if (realpath(copy, out)) return 1;
-    if ((errno != ENOENT && errno != ENOTDIR && errno != ELOOP) || slash == copy) return 0;
-  }
-}
-
-static int declared(const char *name, MPI_Info info, int32_t *missing) {
-  char text[MPI_MAX_INFO_VAL + 1] = "", directory[PATH_MAX];
-  int flag = 0, found = directory_of(name, directory, missing);
-  if (info != MPI_INFO_NULL) real.Info_get(info, key, sizeof text - 1, text, &flag);
-  if (flag) return !strcmp(text, "true");
-  const char *directories = getenv(variable);
-  return directories && found && below(directory, directories);
 }
 
 /* ---- errors on their way between MPI libraries ---- */
@@ -101,8 +46,8 @@ static int careful(MPI_Info info, MPI_Info *out) {
   int rc = info == MPI_INFO_NULL ? real.Info_create(out) : real.Info_dup(info, out), flag;
   int length;
   for (int i = 0; i < 2 && !rc; i++) rc = real.Info_set(*out, off[i], "disable");
-  if (!rc) rc = real.Info_get_valuelen(*out, key, &length, &flag);
-  if (!rc && flag) rc = real.Info_delete(*out, key);
+  if (!rc) rc = real.Info_get_valuelen(*out, zfile_shared_key, &length, &flag);
+  if (!rc && flag) rc = real.Info_delete(*out, zfile_shared_key);
   return rc;
 }
 
@@ -166,7 +111,7 @@ static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const c
   struct wish {
     int32_t shared, amode, missing;
   } mine = {.amode = portable_amode(amode)}, *all = malloc((size_t)c->size * sizeof *all);
-  mine.shared = declared(name, info, &mine.missing);
+  mine.shared = zfile_declared(name, info, &mine.missing);
   int rc = all ? zcomm_allgather(c, &mine, sizeof mine, all, "MPI_File_open") : MPI_ERR_NO_MEM;
   for (int i = 0; i < c->size && !rc; i++) {
     if (!all[i].shared) {

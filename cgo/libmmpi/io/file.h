@@ -40,5 +40,10 @@ int zshared_close(zfile *f);
  * to return. */
 int z_raise_file(MPI_File file, int class_, const char *function, const char *text);
 
+/* Whether the user declares that all clusters share the file system of the path. *missing: its
+ * directory is not here. */
+int zfile_declared(const char *name, MPI_Info info, int32_t *missing);
+extern const char zfile_shared_key[]; /* of the info */
+
 void zfile_doubt(void); /* says on standard error what in the user's variable for files is not understood */
 #endif
