@@ -9,12 +9,11 @@ import (
 // Rule is about some packages of this module. Patterns are as the go command's: "a/b" is that package, "a/b/..." those
 // below it, too. Tests may import what they like.
 type Rule struct {
-	Of     []string
-	Only   []string // what of this module it may import itself; Nothing: nothing
-	Never  []string // what it must not import, itself or by way of others of this module
-	Users  []string // who may import it at all
-	Why    string   // one sentence
-	Coming bool     // some of these packages are not there yet
+	Of    []string
+	Only  []string // what of this module it may import itself; Nothing: nothing
+	Never []string // what it must not import, itself or by way of others of this module
+	Users []string // who may import it at all
+	Why   string   // one sentence
 }
 
 // Nothing as Rule.Only.
@@ -84,9 +83,6 @@ func Overview() string {
 	var b strings.Builder
 	for _, r := range Rules {
 		line := "- " + code(r.Of)
-		if r.Coming {
-			line += " (to come)"
-		}
 		var parts []string
 		if len(r.Only) == 1 && r.Only[0] == Nothing {
 			parts = append(parts, "nothing of this module")

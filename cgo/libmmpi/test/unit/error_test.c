@@ -1,7 +1,7 @@
 /* Errors: their classes, who is told, and their texts (core/error.c). */
-#include "test.h"
 #include "core/error.h"
 #include "core/limits.h"
+#include "test.h"
 #include <unistd.h>
 
 TEST(classes_of_the_engines_errors) {

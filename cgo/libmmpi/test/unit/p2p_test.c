@@ -1,7 +1,7 @@
 /* Point to point: which way a message goes, and with what (p2p/p2p.c, p2p/bsend.c). This is rank 3 of clusters of
  * 2 and 3: ranks 0 and 1 are remote, ranks 2, 3, 4 are native ranks 0, 1, 2. */
-#include "requests.h"
 #include "p2p/p2p.h"
+#include "requests.h"
 
 static int data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
