@@ -111,7 +111,7 @@ func (p *peer) MarshalLogObject(e zapcore.ObjectEncoder) error {
 
 // frame returns a frame between the two ends of a link; body may be nil.
 func frame(t wire.Type, body wire.Body) []byte {
-	return wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, body)
+	return wire.AppendFrame(nil, wire.Control(t), body)
 }
 
 func abortFrame(code int32, rank uint32, reason string) []byte {

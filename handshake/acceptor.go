@@ -65,7 +65,7 @@ func (a *Acceptor) Admit(l *wire.Layout, room []byte) []byte {
 	if a.state != awaitDecision {
 		return room
 	}
-	frame := wire.AppendFrame(room[:0], control(wire.TypeLayout), l)
+	frame := wire.AppendFrame(room[:0], wire.Control(wire.TypeLayout), l)
 	a.push(Event{Kind: Send, Frame: frame})
 	a.to(over)
 	return frame

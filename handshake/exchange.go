@@ -74,12 +74,7 @@ func (x *exchange) NextEvent() (e Event, ok bool) {
 
 // send has the owner send a frame between the two ends of the link; body may be nil.
 func (x *exchange) send(t wire.Type, body wire.Body) {
-	x.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, control(t), body)})
-}
-
-// control is the header of frames between the two ends of a link.
-func control(t wire.Type) wire.Header {
-	return wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}
+	x.push(Event{Kind: Send, Frame: wire.AppendFrame(nil, wire.Control(t), body)})
 }
 
 // ends handles what every end does alike, and reports whether that was all: nothing is heeded after

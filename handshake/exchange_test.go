@@ -36,7 +36,7 @@ func TestRefuseEndsAll(t *testing.T) {
 			}
 		}
 		for range 3 {
-			m.HandleMessage(control(wire.TypeRefuse), said)
+			m.HandleMessage(wire.Control(wire.TypeRefuse), said)
 			drive()
 		}
 		if ended != 1 {
@@ -44,7 +44,7 @@ func TestRefuseEndsAll(t *testing.T) {
 		}
 	}
 	for name, m := range machines(t) {
-		m.HandleMessage(control(wire.TypeRefuse), said[:1])
+		m.HandleMessage(wire.Control(wire.TypeRefuse), said[:1])
 		var frames []wire.Type
 		var last Event
 		Drive(m, func(b []byte) error {

@@ -69,13 +69,13 @@ func TestMeetingReplay(t *testing.T) {
 	deliver(t, g.NextEvent, func(h wire.Header, body []byte) { said = append([]byte(nil), body...) })
 	b := NewResponder(Key("j", "s"), 0, 7, nonce(9), func(int) bool { return true })
 	b.NextEvent()
-	b.HandleMessage(control(wire.TypeMeet), said)
+	b.HandleMessage(wire.Control(wire.TypeMeet), said)
 	b.NextEvent()
 	if e, _ := b.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseSecret {
 		t.Errorf("responder: %+v", e)
 	}
 	// The initiator's own words come back as the responder's.
-	g.HandleMessage(control(wire.TypeMeet), said)
+	g.HandleMessage(wire.Control(wire.TypeMeet), said)
 	g.NextEvent()
 	if e, _ := g.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseSecret {
 		t.Errorf("initiator: %+v", e)
@@ -85,14 +85,14 @@ func TestMeetingReplay(t *testing.T) {
 func TestMeetingMalformed(t *testing.T) {
 	for name, feed := range map[string]func(m *Meeting){
 		"meet before the challenge": func(m *Meeting) {
-			m.HandleMessage(control(wire.TypeMeet),
+			m.HandleMessage(wire.Control(wire.TypeMeet),
 				make([]byte, wire.MeetLen))
 		},
 		"short challenge": func(m *Meeting) {
-			m.HandleMessage(control(wire.TypeChallenge),
+			m.HandleMessage(wire.Control(wire.TypeChallenge),
 				[]byte{wire.Version, 0, 0, 0, 1})
 		},
-		"something else": func(m *Meeting) { m.HandleMessage(control(wire.TypeBye), nil) },
+		"something else": func(m *Meeting) { m.HandleMessage(wire.Control(wire.TypeBye), nil) },
 	} {
 		m := NewInitiator(Key("j", "s"), 1, door, nonce(2))
 		feed(m)
@@ -104,7 +104,7 @@ func TestMeetingMalformed(t *testing.T) {
 		}
 	}
 	m := NewInitiator(Key("j", "s"), 1, door, nonce(2))
-	m.HandleMessage(control(wire.TypeChallenge), (&wire.Challenge{Version: wire.Version + 1}).Append(nil))
+	m.HandleMessage(wire.Control(wire.TypeChallenge), (&wire.Challenge{Version: wire.Version + 1}).Append(nil))
 	m.NextEvent()
 	if e, _ := m.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseVersion ||
 		!strings.Contains(e.Err.Reason, "same release") {

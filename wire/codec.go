@@ -128,6 +128,9 @@ func (r *reader) end() error {
 // Body is what AppendFrame puts after a header.
 type Body interface{ Append(b []byte) []byte }
 
+// Control is the header of a frame between the two ends of a link. AppendFrame fills its Length in.
+func Control(t Type) Header { return Header{Type: t, Src: Nobody, Dst: Nobody} }
+
 // AppendFrame adds a whole frame to b: the header with its Length filled in, and the body (nil for none).
 // For frames without a payload; the data path appends header and body itself.
 func AppendFrame(b []byte, h Header, body Body) []byte {

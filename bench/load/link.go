@@ -181,7 +181,7 @@ func (l *link) control(t wire.Type) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// Flush tells errors
-	l.out.Write(wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, nil))
+	l.out.Write(wire.AppendFrame(nil, wire.Control(t), nil))
 	return l.out.Flush()
 }
 

@@ -131,7 +131,7 @@ func (c *Conn) Queued() int { return c.out.queued() }
 
 // frame returns a frame without body between the two ends of a link.
 func frame(t wire.Type) []byte {
-	return wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, nil)
+	return wire.AppendFrame(nil, wire.Control(t), nil)
 }
 
 // allowed checks a header before anything is done, or memory taken, for the frame.

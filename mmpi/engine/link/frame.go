@@ -60,7 +60,7 @@ func (p *Peer) Send(f *Frame) {
 
 // newControl makes a frame for the other end of a link.
 func (s *Set) newControl(t wire.Type, body wire.Body) *Frame {
-	b := wire.AppendFrame(nil, wire.Header{Type: t, Src: wire.Nobody, Dst: wire.Nobody}, body)
+	b := wire.AppendFrame(nil, wire.Control(t), body)
 	f := s.takeFrame(len(b))
 	f.background = true
 	f.Buf = append(f.Buf, b...)
