@@ -47,9 +47,6 @@ const (
 	VarReport = "ZIPPER_REPORT" // if set, a file name prefix for per-rank traffic records
 )
 
-// DefaultPort is the forwarder's TCP port.
-const DefaultPort = 7475
-
 // Cluster is one entry of the layout.
 type Cluster = vrank.Cluster
 
@@ -96,7 +93,7 @@ func FromEnviron() (Job, error) { return From(os.Getenv) }
 
 // From is FromEnviron with another source of variables.
 func From(get func(string) string) (Job, error) {
-	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: 60 * time.Second,
+	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: defaultTimeout,
 		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives),
 		Protocol: get(VarProtocol)}
 	if j.ID == "" {
@@ -169,13 +166,6 @@ func From(get func(string) string) (Job, error) {
 	return j, nil
 }
 
-// From these sizes on messages are sent and received in place. Registering memory costs a system
-// call and some time for each page.
-const (
-	inPlace       = 1 << 20
-	inPlaceCached = 128 << 10
-)
-
 func (j *Job) memory(get func(string) string) error {
 	switch s := get(VarCache); s {
 	case "", "0":
@@ -204,7 +194,7 @@ func ParseLayout(s string) ([]Cluster, error) {
 	for _, part := range strings.Split(s, ",") {
 		name, num, ok := strings.Cut(strings.TrimSpace(part), "=")
 		n, err := strconv.Atoi(num)
-		if !ok || name == "" || err != nil || n < 1 || n > 1<<20 {
+		if !ok || name == "" || err != nil || n < 1 || n > maxCluster {
 			return nil, fmt.Errorf("%s=%q: want every cluster with its number of ranks, as in a=4,b=2", VarLayout, s)
 		}
 		if seen[name] {

@@ -19,7 +19,7 @@ func ParseOrder(s string, layout []Cluster) ([]Cluster, error) {
 		n := 1
 		if many {
 			var err error
-			if n, err = strconv.Atoi(number); err != nil || n < 1 || n > 1<<20 {
+			if n, err = strconv.Atoi(number); err != nil || n < 1 || n > maxCluster {
 				return nil, fmt.Errorf("order: %q: want CLUSTER or CLUSTER=RANKS, as in a,b=2,a", part)
 			}
 		}
@@ -27,9 +27,6 @@ func ParseOrder(s string, layout []Cluster) ([]Cluster, error) {
 	}
 	return runs, CheckOrder(runs, layout)
 }
-
-// longestOrder is what fits into a variable of the environment, in bytes.
-const longestOrder = 128<<10 - 64
 
 // CheckOrder says what is wrong with an order of the layout's ranks.
 func CheckOrder(order, layout []Cluster) error {
