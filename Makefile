@@ -1,5 +1,5 @@
 # The few commands of every day; what they do is in scripts/. CONTRIBUTING.md says when to use which.
-.PHONY: build quick verify lint format generate
+.PHONY: build quick verify coverage lint format generate
 
 build: # bin/ and lib/
 	scripts/build
@@ -9,6 +9,9 @@ quick: # before every commit: format, linters, warnings of C, import rules, the 
 
 verify: # before a release: everything
 	scripts/test --long
+
+coverage: build # which lines of the C library its unit tests and end-to-end jobs run through
+	scripts/coverage
 
 lint: build
 	scripts/lint
