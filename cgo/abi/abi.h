@@ -31,7 +31,7 @@ enum z_error {
   Z_ERR_RMA_SYNC,
   Z_ERR_RMA_RANGE
 };
-/* ready = standard, buffered = standard of a copy the shim owns */
+/* Ready = standard, buffered = standard of a copy the shim owns */
 enum z_mode { Z_STANDARD = 0, Z_SYNCHRONOUS = 1 };
 enum z_kind { Z_P2P = 0, Z_COLLECTIVE = 1, Z_INTERNAL = 2 }; /* = wire.Kind… */
 
@@ -88,7 +88,7 @@ typedef struct z_coll {
   int32_t root;     /* rank in the communicator */
   const void *send; /* never "in place": the shim passes the place itself; may equal recv only for reductions */
   void *recv;
-  /* my own block: gather, allgather: what I send; scatter: what I receive; bcast: the buffer in
+  /* My own block: gather, allgather: what I send; scatter: what I receive; bcast: the buffer in
    * `recv` */
   int64_t send_bytes;
   const int64_t *send_counts, *send_displs; /* [size]: scatterv at the root, alltoallv */
@@ -101,7 +101,7 @@ typedef struct z_coll {
   uint64_t type, mpi_op; /* reductions: native handles, for z_native only */
   int32_t commutative;
   int32_t uniform; /* every rank has the same count and knows so (MPI_Gather, not MPI_Gatherv) */
-  /* collectives on the communicator since the last ze_coll that this process has done without it
+  /* Collectives on the communicator since the last ze_coll that this process has done without it
    * (ze_coll_leaf) */
   uint32_t skipped;
 } z_coll;
@@ -209,11 +209,11 @@ typedef struct z_native {
   /* Matching. `comm` is the pointer given to ze_comm_add. native_source is a rank of the local part
    * or Z_ANY_SOURCE. */
   int (*improbe)(void *comm, int32_t native_source, int32_t tag, z_probe *out); /* 1: found, 0: none, <0: -error */
-  /* the same, leaving the message (out->message = 0) */
+  /* The same, leaving the message (out->message = 0) */
   int (*iprobe)(void *comm, int32_t native_source, int32_t tag, z_probe *out);
-  /* receive that message into cell->owner's buffer; then poll with `test` */
+  /* Receive that message into cell->owner's buffer; then poll with `test` */
   int (*imrecv)(z_cell *cell, uint64_t message);
-  /* post cell->owner's receive natively after all; then poll with `test` */
+  /* Post cell->owner's receive natively after all; then poll with `test` */
   int (*irecv)(z_cell *cell);
   int (*test)(z_cell *cell);   /* 1: the native receive is over, result filled in except `done` */
   int (*cancel)(z_cell *cell); /* cancel the native receive */

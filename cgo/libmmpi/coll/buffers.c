@@ -125,7 +125,7 @@ void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const i
   int64_t *bytes = zcoll_grab(j, n * 8), *at = zcoll_grab(j, n * 8), total = 0, lowest = INT64_MAX;
   int contiguous = how != ZB_COPY && !b->together;
   for (int i = 0; i < n && !j->rc; i++) {
-    /* without elements type and place may be anything */
+    /* Without elements type and place may be anything */
     if (zcoll_check_count(j, elements(b, i)) || elements(b, i) == 0) continue;
     const ztype *t = type_of(j, kind(b, i));
     if (!t || t->size == 0) continue;

@@ -68,7 +68,7 @@ int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op m
 void zinter_bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root);
 void zinter_gather(zcoll *j, const void *in, int count, MPI_Datatype type, const zblocks *to, int root);
 void zinter_scatter(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root);
-/* a block to each of the other group, one from each */
+/* A block to each of the other group, one from each */
 void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to);
 void zinter_reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root);
 void zinter_allreduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op);

@@ -22,7 +22,7 @@ static int64_t key_of(const z_coll *a, int size) {
 static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   int64_t key = key_of(a, c->size);
   if (key < 0) return NULL;
-  /* numbers of bytes are mostly multiples of 8 */
+  /* Numbers of bytes are mostly multiples of 8 */
   zleaf *p = &zcollstate_of(c)->leaves[((uint64_t)key / 16 + (uint64_t)key + (unsigned)a->op) % Z_LEAVES];
   if (!p->known || p->op != a->op || p->key != key) {
     *p = (zleaf){.known = 1, .op = a->op, .key = key};
@@ -39,7 +39,7 @@ int zleaf_try(zcoll *j) {
   int tag;
   char nothing = 0;
   if (c->native_rank == 0 || j->rc || j->launch || c->inter || !zsmall_tag(c, &tag)) return 0;
-  /* who waits in the engine serves windows at once */
+  /* Who waits in the engine serves windows at once */
   if (!z_may_block() || m->gate.closed || m->gate.first || z_serving) return 0;
   const zleaf *p = leaf_of(c, &j->args);
   if (!p) return 0;

@@ -10,7 +10,7 @@ typedef struct running {
   struct running *next;
   int over, rc;
   MPI_Request request;
-  zsmall *small; /* not NULL: it is done like that instead */
+  zsmall *small;    /* not NULL: it is done like that instead */
   zcomm *asks;      /* not NULL: what smallstage.c needs is brought beside it */
   MPI_Datatype big; /* of a broadcast too long for int */
   int ints[];
@@ -124,7 +124,7 @@ int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
 static int progress(running *r, int *over) {
   if (r->small) return zsmall_test(r->small, over);
   int rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
-  /* only the second notices what the first has received */
+  /* Only the second notices what the first has received */
   if (!rc && !*over && !z_native_yields) rc = real.Test(&r->request, over, MPI_STATUS_IGNORE);
   return rc || !*over || !r->asks ? rc : zsmall_known(r->asks, over);
 }

@@ -56,7 +56,7 @@ static void reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype 
   if (j->comm->inter) return zinter_reduce(j, in, out, count, type, op, root);
   if (zcoll_check_root(j, root) || zcoll_reduction(j, Z_REDUCE, count, type, op)) return;
   int at_root = j->comm->rank == root;
-  /* so native libraries; of the other reductions only some refuse it */
+  /* So native libraries; of the other reductions only some refuse it */
   if (at_root && count && in == out && in != MPI_BOTTOM) zcoll_fail(j, MPI_ERR_BUFFER);
   else if (at_root) operands(j, in, out, count, count, type, 0);
   else j->args.send = zcoll_operand(j, in, count, type);

@@ -191,7 +191,7 @@ int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
   f->next = NULL;
   f->n = f->first = f->started = 0;
   f->rc = MPI_SUCCESS;
-  /* else ranks that have nothing for each other are silent: both know */
+  /* Else ranks that have nothing for each other are silent: both know */
   int rc = MPI_SUCCESS, whole = a->op != Z_ALLTOALLV;
   for (int sends = 0; sends < 2; sends++)
     for (int k = 1; k < c->native_size && !rc; k++) { /* everyone begins with another one */

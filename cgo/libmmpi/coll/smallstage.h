@@ -4,7 +4,7 @@
 #define ZIPPER_SMALLSTAGE_H
 #include "core/comm.h"
 
-/* the native ones; hosts[i] is that of native rank i, and freed in the end. MPI error code */
+/* The native ones; hosts[i] is that of native rank i, and freed in the end. MPI error code */
 int zsmall_start(int tag_ub, int native_size, int hosts[]);
 void zsmall_world(zcomm *c); /* gives MPI_COMM_WORLD its channel */
 void zsmall_stop(void);
@@ -12,13 +12,12 @@ void zsmall_stop(void);
 typedef struct zsmall zsmall; /* a stage under way */
 
 int zsmall_takes(const zcomm *c, const z_coll *a); /* whether the stage may be done like this */
-/* whether the communicator has, or will have, what that needs; */
+/* Whether the communicator has, or will have, the channel that this needs. If not, the stage is done
+ * natively and zsmall_ask beside it, until zsmall_known: there is one, or none to be had. */
 int zsmall_ready(zcomm *c);
-/* if not, the stage is done natively, and this beside it */
-int zsmall_ask(zcomm *c);
-int zsmall_known(zcomm *c, int *known); /* until it is known there, or that there is none */
-/* MPI error code, as below. *out is to be freed when it is over or has failed */
-int zsmall_begin(zcomm *c, const z_coll *args, zsmall **out);
+int zsmall_ask(zcomm *c); /* MPI error code, as the next two */
+int zsmall_known(zcomm *c, int *known);
+int zsmall_begin(zcomm *c, const z_coll *args, zsmall **out); /* *out is to be freed when it is over or has failed */
 int zsmall_test(zsmall *f, int *over);
 
 /* For leaffast.c, which sends the same messages. */

@@ -40,7 +40,7 @@ int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks);
  * made from one that has them all. Called by all of them, this process among them; meanwhile each
  * serves the others. MPI error code. */
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out);
-/* the first half of it: all of them in this cluster are there */
+/* The first half of it: all of them in this cluster are there */
 int zcomm_meet_members(const int32_t *world, int n, int tag);
 
 /* Intercommunicators (intercomm.c). c has the members of two groups, the `low` first of one; both
@@ -60,6 +60,6 @@ void zmeet_copying(int by); /* so many more of them have, in this process */
 int zcomm_start(void); /* after ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000). MPI error code */
 void zcomm_stop(void); /* before native finalize */
 
-/* where the value of a predefined attribute that speaks of the whole job lies; NULL: it is none */
+/* Where the value of a predefined attribute that speaks of the whole job lies; NULL: it is none */
 int *zattr_of_job(int keyval);
 #endif

@@ -56,7 +56,7 @@ int zgroup_wrap(MPI_Group *native, MPI_Group *out) {
   for (int i = 0; i < size && all; i++) all[i] = i;
   rc = all ? real.Group_translate_ranks(*native, size, all, native_world, g->rank) : MPI_ERR_NO_MEM;
   for (int i = 0; i < size && all; i++) {
-    /* the program has spawned it, or connected to it */
+    /* The program has spawned it, or connected to it */
     if (g->rank[i] == MPI_UNDEFINED && !rc) rc = MPI_ERR_UNSUPPORTED_OPERATION;
     g->rank[i] += z_layout.offset; /* all others are of this cluster's world */
   }

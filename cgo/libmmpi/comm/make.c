@@ -116,7 +116,7 @@ int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm 
   zcomm *c = zcomm_find(comm);
   char nothing = 0;
   if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_split_type", "not for an intercommunicator");
-  /* what was started before is over */
+  /* What was started before is over */
   int rc = c ? zcomm_bcast(c, &nothing, 1, 0, "MPI_Comm_split_type") : MPI_SUCCESS;
   if (!rc) rc = zcomm_meet(comm);
   return rc ? rc : real.Comm_split_type(comm, type, key, info, out);
@@ -161,6 +161,6 @@ int z_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *out) {
   int me = zgroup_rank(g, z_layout.rank), color = rc || me == MPI_UNDEFINED ? -1 : c->inter ? 0 : ranks[0];
   free(ranks);
   if (rc) return z_raise(c, rc, "MPI_Comm_create", "the group has members that are not in the communicator");
-  /* groups are disjoint: their first members tell them apart */
+  /* Groups are disjoint: their first members tell them apart */
   return divide(c, color, me, c->inter, "MPI_Comm_create", out);
 }

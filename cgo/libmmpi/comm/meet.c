@@ -28,7 +28,7 @@ int zcomm_meet(MPI_Comm comm) {
   int inter, any = 1, rc = real.Comm_test_inter(comm, &inter);
   while (!rc && any) {
     any = hold_duplications();
-    /* between two groups each hears of the other's first, then of its own too */
+    /* Between two groups each hears of the other's first, then of its own too */
     for (int round = 0; round <= inter && !rc; round++) {
       MPI_Request request;
       int mine = any, others;

@@ -5,7 +5,7 @@
 zmap z_comms;
 zcomm *z_whole;
 
-/* with threads: the one that this thread is freeing natively, which z_comms has no more */
+/* With threads: the one that this thread is freeing natively, which z_comms has no more */
 static _Thread_local zcomm *dying;
 
 zcomm *zcomm_find_other(MPI_Comm comm) {
@@ -48,7 +48,7 @@ void zcomm_destroy(zcomm *c) {
   MPI_Comm native = c->native;
   zcomm *outer = dying;
   z_eng.ze_comm_drop(c->id);
-  /* the handle may come back at once in another thread, for a communicator that does not span
+  /* The handle may come back at once in another thread, for a communicator that does not span
    * perhaps */
   if (z_threads) zmap_remove(&z_comms, z_key(native));
   dying = c;

@@ -38,7 +38,7 @@ static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c-
 static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
 
 extern zmap z_comms; /* native handle → zcomm; only spanning ones */
-/* that of MPI_COMM_WORLD, which most calls are on: no hash in their way. NULL: not started, or
+/* That of MPI_COMM_WORLD, which most calls are on: no hash in their way. NULL: not started, or
  * over */
 extern zcomm *z_whole;
 

@@ -20,7 +20,7 @@ int zprivate_dup(MPI_Comm from, MPI_Comm *out) {
 int zprivate_start(void) {
   int rc = zprivate_dup(MPI_COMM_WORLD, &z_private);
   if (!rc) rc = zprivate_dup(MPI_COMM_SELF, &z_self);
-  /* else what fails here is raised on MPI_COMM_WORLD: MPICH does so */
+  /* Else what fails here is raised on MPI_COMM_WORLD: MPICH does so */
   if (!rc) rc = real.Comm_set_errhandler(z_private, MPI_ERRORS_RETURN);
   return rc ? rc : real.Comm_set_errhandler(z_self, MPI_ERRORS_RETURN);
 }

@@ -12,7 +12,7 @@
 #include "natives.h"
 #include <mpi.h>
 
-/* of what is only declared, too: so its address is known when the library is linked */
+/* Of what is only declared, too: so its address is known when the library is linked */
 #pragma GCC visibility push(hidden)
 
 extern struct z_real real; /* dlsym RTLD_NEXT "PMPI_X", filled when the library is loaded */

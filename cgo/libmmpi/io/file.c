@@ -106,7 +106,7 @@ static int portable_amode(int amode) {
 
 /* The same verdict at all ranks: an error class, 0 to go on; *why is for the user. */
 static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const char **why) {
-  /* with the function's name below MPI_MAX_ERROR_STRING, which is 256 in Open MPI */
+  /* With the function's name below MPI_MAX_ERROR_STRING, which is 256 in Open MPI */
   static _Thread_local char text[200];
   struct wish {
     int32_t shared, amode, missing;

@@ -21,7 +21,7 @@ int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, 
 void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
   MPI_Group peers, world;
   int inter = 0, size = 0, rank = MPI_UNDEFINED;
-  /* native MPI says what is wrong */
+  /* Native MPI says what is wrong */
   if (type == MPI_DATATYPE_NULL || real.Type_size(type, &size) || real.Comm_test_inter(comm, &inter)) return;
   if (inter ? real.Comm_remote_group(comm, &peers) : real.Comm_group(comm, &peers)) return;
   if (!real.Comm_group(z_private, &world)) {
@@ -95,7 +95,7 @@ void p2p_hold_type(zreq *r, MPI_Datatype type) {
 }
 
 int p2p_unpack(zreq *r) {
-  /* native MPI has used the program's buffer; there is nothing */
+  /* Native MPI has used the program's buffer; there is nothing */
   if (r->is_native || r->cell.cancelled) return MPI_SUCCESS;
   int64_t room = r->count * r->element, bytes = r->cell.bytes < room ? r->cell.bytes : room;
   int class_ = MPI_SUCCESS, rc = ztype_unpack(r->packed, bytes, r->buf, r->count, r->type, z_private);

@@ -67,7 +67,7 @@ typedef struct probe {
 
 /* A native handle that stands for a remote message. */
 static int placeholder(MPI_Message *message, MPI_Request *self) {
-  /* each thread gets its own message: in MPICH its send is over when that has been received, which
+  /* Each thread gets its own message: in MPICH its send is over when that has been received, which
    * another might do late */
   static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
   z_lock(&one);

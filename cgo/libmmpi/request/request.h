@@ -46,7 +46,7 @@ typedef struct zreq {
 } zreq;
 
 extern zmap z_requests; /* placeholder handle → zreq */
-/* native receive on a spanning communicator → zcomm (referenced): its status needs translation */
+/* Native receive on a spanning communicator → zcomm (referenced): its status needs translation */
 extern zmap z_receives;
 
 /* The shim's request behind a handle, or NULL: a native one. */
@@ -64,14 +64,14 @@ zreq *zreq_new(zcomm *c, int kind, const char *function);
 /* … without a handle, for blocking calls; z_wait_cell, then zreq_finish, then zreq_free. */
 zreq *zreq_new_blocking(zcomm *c, int kind, const char *function);
 int zreq_over(zreq *r); /* polls this request once */
-/* it is over: results and status to the user; error class. Again: the same */
+/* It is over: results and status to the user; error class. Again: the same */
 int zreq_finish(zreq *r, MPI_Status *status);
 int zreq_raise(zreq *r); /* raises the error that zreq_finish found, if any; the code to return */
-/* waits for a blocking call's request, finishes, raises, frees; the code to return */
+/* Waits for a blocking call's request, finishes, raises, frees; the code to return */
 int zreq_complete(zreq *r, MPI_Status *status);
-/* tries to; how it went is in the status when it is over. MPI error code, raised */
+/* Tries to; how it went is in the status when it is over. MPI error code, raised */
 int zreq_cancel(zreq *r);
-/* cancels it, waits for its end, which may still be its message, and frees it. No error is raised
+/* Cancels it, waits for its end, which may still be its message, and frees it. No error is raised
  * for that */
 void zreq_withdraw(zreq *r);
 void zreq_release(zreq *r);          /* the user has let it go: it is finished and freed when it is over */

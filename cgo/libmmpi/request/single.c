@@ -93,7 +93,7 @@ int z_Request_free(MPI_Request *request) {
   *request = MPI_REQUEST_NULL;
   if (r->kind == ZREQ_PERSISTENT) {
     if (r->inner) {
-      /* it may need it to unpack */
+      /* It may need it to unpack */
       if (r->type_owned) r->inner->type_owned = 1, r->type_owned = 0, r->inner->type = r->type;
       zreq_release(r->inner);
     }

@@ -126,7 +126,7 @@ void z_poll_if_busy(void) {
 enum wait_for {
   NATIVE, /* native MPI alone */
   STAGE,  /* the same for a collective: it may take long, so the wait ends up sleeping as one in the engine does */
-  /* an engine's request, which may be in native MPI's hands: then the engine is idle, but tests it
+  /* An engine's request, which may be in native MPI's hands: then the engine is idle, but tests it
    * in ze_progress */
   ENGINE,
   LINKS, /* a message that nobody asked the engine for yet */

@@ -5,7 +5,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* this thread's tests of native requests that were not over: each has driven native MPI */
+/* This thread's tests of native requests that were not over: each has driven native MPI */
 extern _Thread_local unsigned z_looks;
 
 /* Moves what can be moved, natively too, until over(arg) is not 0. The only wait loop; never blocks
@@ -14,13 +14,13 @@ void z_wait(int (*over)(void *), void *arg);
 void z_wait_links(int (*over)(void *), void *arg); /* … for a message that the engine was not asked for: a probe */
 void z_wait_cell(z_cell *cell);
 int z_wait_native(MPI_Request *request, MPI_Status *status); /* a native request; MPI error code, not raised by us */
-/* of a collective, a receive that may take long: spins, then sleeps */
+/* Of a collective, a receive that may take long: spins, then sleeps */
 int z_wait_stage(MPI_Request *request);
-/* the same for a blocking call on comm, where errors are raised */
+/* The same for a blocking call on comm, where errors are raised */
 int z_wait_for_call(MPI_Comm comm, MPI_Request *request, MPI_Status *status);
 int z_wait_natives(int n, MPI_Request requests[], MPI_Status statuses[]);
 int z_wait_each(int n, MPI_Request requests[]); /* all, also when one has failed; the first error code */
-/* before a native call without an I-form that blocks: all of comm are there, and meanwhile we
+/* Before a native call without an I-form that blocks: all of comm are there, and meanwhile we
  * served them */
 int z_native_barrier(MPI_Comm comm);
 /* Before the first wait: reads how to wait from the environment. native_size: of the native world;

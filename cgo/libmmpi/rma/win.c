@@ -214,7 +214,7 @@ int z_Win_free(MPI_Win *win) {
   if (rc) return rc;
   if ((failed = z_eng.ze_win_drop(w->id))) return zwin_raise_engine(w, failed, "MPI_Win_free");
   zwin *outer = zwin_dying;
-  /* the handle may come back at once in another thread, for a window that we do not list perhaps */
+  /* The handle may come back at once in another thread, for a window that we do not list perhaps */
   if (z_threads) delist(w);
   zwin_dying = w;
   rc = real.Win_free(win); /* attribute callbacks may still ask for the window */

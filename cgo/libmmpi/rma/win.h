@@ -29,7 +29,7 @@ typedef struct zwin {
 
 extern zmap z_windows; /* handle → zwin */
 
-/* with threads: the one that this thread is freeing natively, which z_windows has no more */
+/* With threads: the one that this thread is freeing natively, which z_windows has no more */
 extern _Thread_local zwin *zwin_dying;
 
 /* The window, or NULL: none of the program's. */

@@ -35,7 +35,7 @@ static void before_init(void) {
   setenv("OMPI_MCA_fbtl_posix_write_datasieving", "0", 1);
   int excluding = components && *components == '^';
   if (components && *components && excluding == !!strstr(components, without)) return;
-  /* what must not be is first, so it is never cut off */
+  /* What must not be is first, so it is never cut off */
   snprintf(all_but, sizeof all_but, "^%s%s%s", without, excluding ? "," : "", excluding ? components + 1 : "");
   setenv(variable, all_but, 1);
 }
@@ -77,7 +77,7 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
   fputs(
       "MMPI: MPI_Session_init: sessions do not span clusters: start with MPI_Init or MPI_Init_thread in a zipped job\n",
       stderr);
-  /* the program will not look at the code, and with no session it crashes */
+  /* The program will not look at the code, and with no session it crashes */
   if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
     if (z_on) z_eng.ze_abort(1);
     exit(1);

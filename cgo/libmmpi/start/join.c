@@ -130,7 +130,7 @@ int zjob_join(void) {
   struct sigaction kept[CRASHES];
   crash_handlers(kept, 0);
   const char *problem = zengine_open();
-  /* the first call: Go's handlers are there now */
+  /* The first call: Go's handlers are there now */
   if (!problem && z_eng.ze_start(&callbacks, &local, &z_layout)) problem = z_eng.ze_error();
   if (!zengine_is_programs()) crash_handlers(kept, 1);
   if (problem) {

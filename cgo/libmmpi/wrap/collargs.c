@@ -58,7 +58,7 @@ const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each) {
 MPI_Datatype zargs_type(zargs *k, MPI_Datatype type, int counts) {
   MPI_Datatype held;
   const ztype *t = counts && type != MPI_DATATYPE_NULL ? ztype_get(type) : NULL;
-  /* one that is wrong is found when the collective starts */
+  /* One that is wrong is found when the collective starts */
   if (!t || t->predefined || real.Type_dup(type, &held)) return type;
   if (!grab(k, 0, held)) real.Type_free(&held);
   return k->rc ? type : held;
