@@ -198,7 +198,7 @@ int z_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message *message, MPI_Statu
 /* ---- receiving a matched message ---- */
 
 /* Takes the message out of the map; NULL: not of a spanning communicator. */
-static zmessage *take(MPI_Message message) {
+static zmessage *remove_message(MPI_Message message) {
   return zmap_count(&messages) ? zmap_remove(&messages, z_key(message)) : NULL;
 }
 
@@ -231,7 +231,7 @@ static int check(const zmessage *m, const char *function, const void *buf, int c
 }
 
 int z_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Status *status) {
-  zmessage *m = take(*message);
+  zmessage *m = remove_message(*message);
   zcomm *c = m ? m->comm : NULL;
   int rc;
   if (m && (rc = check(m, "MPI_Mrecv", buf, count, type))) {
@@ -257,7 +257,7 @@ int z_Mrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_S
 }
 
 int z_Imrecv(void *buf, int count, MPI_Datatype type, MPI_Message *message, MPI_Request *request) {
-  zmessage *m = take(*message);
+  zmessage *m = remove_message(*message);
   zcomm *c = m ? m->comm : NULL;
   int rc;
   if (!m) return real.Imrecv(buf, count, type, message, request);
