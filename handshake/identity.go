@@ -11,6 +11,10 @@
 // signature covers "zipper join" ‖ 0 ‖ nonce ‖ the Join without its signature, so it is good for
 // one link only and shows that the joiner knows the secret without showing the secret. Nothing is
 // encrypted.
+//
+// Whoever drives a machine (Drive) has the link and the clock. How an exchange fails is an event
+// with a *Refused, of either end; what a stranger sends can do no more than that. Times are
+// milliseconds. No value is safe for concurrent use.
 package handshake
 
 import (

@@ -1,5 +1,8 @@
 // Package jobenv is how a launched process learns which job it belongs to: a handful of environment
 // variables, written by the launcher or by a batch script and read by the engine when MPI starts.
+//
+// Sizes are bytes. Errors name the variable and say what it should be; ErrNoJob: the process was
+// not started as part of a job. All functions are safe for concurrent use, values as plain data.
 package jobenv
 
 import (

@@ -3,6 +3,10 @@
 // A Link is one established connection: an ordered, reliable, full-duplex stream of bytes with
 // non-blocking calls and a file descriptor to wait on. Framing, flow control and replay are above
 // it; TCP sockets, shared memory and verbs rings are below it.
+//
+// Sizes are bytes. What more a link may be able to do is an interface of its own here, asked for by
+// a type assertion; transporttest checks all of it. Dialers and Listeners are safe for concurrent
+// use.
 package transport
 
 import (

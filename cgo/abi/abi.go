@@ -2,6 +2,9 @@
 // that links it has the engine inside; package lib makes libmmpi-engine.so of it.
 //
 // The C border needs one engine per process; it is this package's only state.
+//
+// All exports may be called from any thread of the program that may call MPI; abi.h says what each
+// returns. After an error code ze_error has its text, for the thread whose call failed.
 package abi
 
 // #include <stdlib.h>
@@ -45,8 +48,8 @@ var (
 	embedded atomic.Bool
 )
 
-// Embedded tells the package that this Go runtime has nothing to do but to run the engine in a program
-// that is not Go's (engine.Config).
+// Embedded tells the package that this Go runtime has nothing to do but to run the engine in a
+// program that is not Go's (engine.Config).
 func Embedded() { embedded.Store(true) }
 
 // result turns an error into its code and keeps its text for ze_error on this thread.

@@ -4,6 +4,9 @@
 //
 // Links can be waited for by their descriptors (eventfds, made when first asked for), as with any
 // transport, or, in pure Go and inside a synctest bubble, with WaitRead and WaitWrite.
+//
+// Sizes are bytes. The errors of a cut link wrap ErrCut. A Network is safe for concurrent use, a
+// Link as any transport.Link.
 package memnet
 
 import (

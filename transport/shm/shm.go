@@ -5,6 +5,9 @@
 // eventfds, and hands them over the socket; the socket then only tells when a process has died. A
 // peer is woken through its eventfd, and only if it said that it sleeps. Whoever may open the
 // socket's path is trusted not to disturb the eventfds; what is in the rings is not trusted.
+//
+// Addresses are paths, sizes bytes. Errors name the path, or the peer's process. Concurrency is
+// that of transport.Link.
 package shm
 
 import (

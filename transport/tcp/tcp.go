@@ -1,5 +1,8 @@
 // Package tcp is the transport over TCP sockets: raw, non-blocking, without delay, outside of Go's
 // netpoller, so that the thread that waits for a message is the thread that reads it.
+//
+// Addresses are "host:port". Errors name the peer and wrap the kernel's error number. Concurrency
+// is that of transport.Link.
 package tcp
 
 import (

@@ -25,6 +25,9 @@
 // A link fails, as a TCP connection does, when the device gives up (retry exceeded), the port goes
 // down, or the device is gone.
 //
+// Sizes are bytes. An error with a method Permanent that is true says that trying again does not
+// help. Concurrency is that of transport.Link.
+//
 // It is there when the program is built with the tag rdma; else Listen and Dial say so.
 package verbs
 

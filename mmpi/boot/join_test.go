@@ -1,0 +1,160 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/forwardertest"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Where a process stands in the job follows from the job's description and its native rank alone.
+func TestWorldOf(t *testing.T) {
+	job := jobenv.Job{Cluster: "b", Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3},
+		{Name: "c", Size: 1}}}
+	w, err := worldOf(&job, &Local{Rank: 1, Size: 3, TagUB: 9})
+	if err != nil || w.Rank != 3 || w.Size() != 6 || w.TagUB != 9 || w.Order != nil {
+		t.Errorf("%+v, %v", w, err)
+	}
+	_, err = worldOf(&job, &Local{Rank: 1, Size: 2})
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Code != engine.ErrArg || !strings.Contains(err.Error(), "a=2,b=3,c=1") {
+		t.Errorf("another size: %v", err)
+	}
+}
+
+// One cluster alone needs nobody: there is a world and no engine, whatever else the job says.
+func TestJoinAlone(t *testing.T) {
+	job := jobenv.Job{Cluster: "a", Layout: []jobenv.Cluster{{Name: "a", Size: 2}}}
+	e, w, err := Join(t.Context(), job, Local{Rank: 1, Size: 2}, nil)
+	if e != nil || err != nil || w.Rank != 1 || w.Size() != 2 {
+		t.Errorf("%v, %+v, %v", e, w, err)
+	}
+}
+
+// Settings are what a Join must agree in: an order of ranks, which may be long, by its digest.
+func TestSettings(t *testing.T) {
+	job := jobenv.Job{Order: []jobenv.Cluster{{Name: "b", Size: 1}, {Name: "a", Size: 1}}}
+	plain, ordered := settings(&job, collectives.Tuning{}, false), settings(&job, collectives.Tuning{}, true)
+	if strings.Contains(plain, jobenv.VarOrder) || !strings.HasPrefix(ordered, plain+" "+jobenv.VarOrder+"=#") {
+		t.Errorf("%q, %q", plain, ordered)
+	}
+	job.Order = job.Order[:1]
+	if again := settings(&job, collectives.Tuning{}, true); again == ordered || len(again) != len(ordered) {
+		t.Errorf("another order: %q, %q", again, ordered)
+	}
+}
+
+// Which links a process needs, and which of them leads where.
+func TestTargets(t *testing.T) {
+	port := func(cluster, at string) jobenv.Port { return jobenv.Port{Cluster: cluster, Address: at} }
+	chain := jobenv.Job{ID: "j", Cluster: "b",
+		Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}},
+		Zippers: []jobenv.Zipper{{Ports: []jobenv.Port{port("a", "x:1"), port("b", "x:2")}},
+			{Ports: []jobenv.Port{port("b", "y:1"), port("c", "y:2")}}}}
+	chain.WithZippers(chain.Zippers)
+	links, paths, err := targetsOf(chain, handshake.Identity{Job: "j"})
+	if err != nil || len(links) != 2 || links[0].addr != "x:2" || links[1].addr != "y:1" {
+		t.Fatalf("%+v, %v", links, err)
+	}
+	if links[0].id.Here != 0 || links[1].id.Here != 1 || links[1].id.Rails != 1 || len(links[0].id.Zippers) != 2 {
+		t.Errorf("identities %+v and %+v", links[0].id, links[1].id)
+	}
+	if len(paths) != 3 || !slices.Equal(paths[0], []int{0}) || !slices.Equal(paths[2], []int{1}) {
+		t.Errorf("paths %v", paths)
+	}
+	if links, paths, err := targetsOf(jobenv.Job{Forwarders: []string{"h:1", "h:2"}},
+		handshake.Identity{}); err != nil ||
+		len(links) != 2 || links[1].row != 1 || paths != nil {
+		t.Errorf("two forwarders: %+v, %v, %v", links, paths, err)
+	}
+	for _, f := range [][]string{nil, make([]string, engine.MaxRails+1)} {
+		if _, _, err := targetsOf(jobenv.Job{Forwarders: f}, handshake.Identity{}); err == nil {
+			t.Errorf("%d forwarders are taken", len(f))
+		}
+	}
+}
+
+// targetsAt are forwarders to join as the only rank of a job.
+func targetsAt(addrs ...string) (all []target) {
+	for row, a := range addrs {
+		all = append(all, target{a, row, handshake.Identity{Job: "j", Secret: "s", Cluster: "a", Rails: len(addrs),
+			Layout: []wire.Cluster{{Name: "a", Size: 1}}, TimeoutMS: 20_000, Instance: 1}})
+	}
+	return all
+}
+
+// The first forwarder that lets the process in is enough; another one that comes late is handed out
+// by redial, and a lost one is joined again.
+func TestJoinFirst(t *testing.T) {
+	late, err := dial.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1, Linger: 100 * time.Millisecond})
+	links, redial, layout, err := joinFirst(t.Context(), &dial.Dialer{}, targetsAt(late.Addr(), addr))
+	if err != nil || links[0] != nil || links[1] == nil || layout.Ranks() != 1 {
+		t.Fatalf("%v, %+v, %v", links, layout, err)
+	}
+	forwardertest.Serve(t, forwarder.Config{Listeners: []transport.Listener{late}, Loops: 1,
+		Linger: 100 * time.Millisecond})
+	first, err := redial(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	links[1].Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if l, err := redial(ctx, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", l, err)
+	}
+}
+
+// A refusal that nothing can change ends all attempts at once; that a forwarder is not there does
+// not.
+func TestJoinFirstRefused(t *testing.T) {
+	_, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1, Linger: 100 * time.Millisecond, Secret: "another"})
+	silent, err := dial.Listen("127.0.0.1:0") // whoever joins there waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	links, _, _, err := joinFirst(t.Context(), &dial.Dialer{}, targetsAt(silent.Addr(), addr))
+	var refused *handshake.Refused
+	if links != nil || !errors.As(err, &refused) || refused.Code != wire.RefuseSecret {
+		t.Errorf("%v, %v", links, err)
+	}
+	all := targetsAt("no-port", "no-port-either")
+	if links, _, _, err := joinFirst(t.Context(), &dial.Dialer{}, all); links != nil || err == nil ||
+		!strings.Contains(err.Error(), "no-port-either") {
+		t.Errorf("%v, %v", links, err)
+	}
+}
+
+// A recording that cannot be left says so when the engine finishes.
+func TestRecording(t *testing.T) {
+	dir := t.TempDir() + "/"
+	r := newRecording(dir+"part-", 3, "host")
+	r.Sent(5, 1, 100)
+	r.Received(9, 1)
+	r.Inside(2, 7)
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := newRecording(dir+"none/part-", 3, "host").Close(); err == nil ||
+		!strings.Contains(err.Error(), "recording traffic") {
+		t.Errorf("%v", err)
+	}
+}
