@@ -2,6 +2,9 @@
 #include "core/error.h"
 #include "core/limits.h"
 #include "test.h"
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 TEST(classes_of_the_engines_errors) {
@@ -111,4 +114,30 @@ TEST(with_too_many_texts_or_no_memory_the_class_must_do) {
     code = z_unsupported(MPI_COMM_WORLD, name);
     SAME(code == MPI_ERR_UNSUPPORTED_OPERATION, i >= Z_ERROR_TEXTS - 1);
   }
+}
+
+/* ---- no memory for what the library cannot do without ---- */
+
+static int ended;
+static void say_aborted(int32_t code) { fprintf(stderr, "all clusters end with %d\n", code); }
+
+static void no_table(void) {
+  static zmap map;
+  pid_t child = fork();
+  if (!child) {
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    z_eng.ze_abort = say_aborted;
+    fake_no_memory(0);
+    zmap_put(&map, 1, &map);
+    _exit(0);
+  }
+  CHECK(waitpid(child, &ended, 0) == child);
+}
+
+TEST(no_memory_for_handles_ends_the_job_and_says_so) {
+  FAKE_WORLD(2, 2, 1);
+  const char *text = said(no_table);
+  CHECK(strstr(text, "MMPI: virtual rank 2: out of memory for a table of handles"));
+  CHECK(strstr(text, "all clusters end with 1"));
+  CHECK(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT);
 }
