@@ -41,8 +41,7 @@ static inline void *zmap_get(const zmap *m, uint64_t key) {
 
 static inline uint32_t zmap_count(const zmap *m) { return __atomic_load_n(&m->live, __ATOMIC_RELAXED); }
 
-/* Puts a value (not NULL) in place of what was there. Any thread. Ends the process when memory is
- * out. */
+/* Puts a value (not NULL) in place of what was there. Any thread. Without memory: z_no_memory. */
 void zmap_put(zmap *m, uint64_t key, void *value);
 
 /* Removes the key; its value, or NULL if it was not there. Any thread. */
