@@ -9,7 +9,7 @@ import (
 // However uses and closes fall together: Free is called once, never during a use, and nobody uses
 // what is freed.
 func TestFreeOnce(t *testing.T) {
-	for range 2000 {
+	for range 300 {
 		var freed, using atomic.Int32
 		r := Ref{Free: func() {
 			if using.Load() != 0 {
