@@ -2,15 +2,16 @@ package collectives
 
 // allgather, from a cluster of a ranks to one of b:
 //
-// few bytes: native allgather in every cluster, leaders exchange what theirs brought, native broadcast. Of very few and few ranks: native gather,
-// the same exchange, native broadcast of everything; these are fewer messages.
+// few bytes: native allgather in every cluster, leaders exchange what theirs brought, native
+// broadcast. Of very few and few ranks: native gather, the same exchange, native broadcast of
+// everything; these are fewer messages.
 //
 //	time 2λ + L + a·m·G; bytes a·m, messages 1
 //
-// many bytes: the blocks of cluster a, one behind the other, are a stream; it is cut into b equal slices and every
-// sender sends the parts of its block straight to the owners of the slices they are in. Native allgathers join the
-// slices, segment by segment, while the next ones cross. All ranks of both clusters are leaders, and nothing waits for a native
-// collective before it crosses.
+// many bytes: the blocks of cluster a, one behind the other, are a stream; it is cut into b equal
+// slices and every sender sends the parts of its block straight to the owners of the slices they
+// are in. Native allgathers join the slices, segment by segment, while the next ones cross. All
+// ranks of both clusters are leaders, and nothing waits for a native collective before it crosses.
 //
 //	time L + a·m·G + λ(s·b); bytes a·m, messages at most (a+b-1) a segment
 func allgather(e *env, a Args) Schedule {
@@ -141,8 +142,8 @@ func (e *env) spread(cluster int, from []byte, a Args) {
 	}
 }
 
-// stream is the data of one cluster on its way to another: the blocks of its ranks one behind the other, in slices for the
-// receiving ranks, each slice in pieces.
+// stream is the data of one cluster on its way to another: the blocks of its ranks one behind the
+// other, in slices for the receiving ranks, each slice in pieces.
 type stream struct {
 	starts         []int64 // [sender] where its block begins; one more entry: the end
 	slices, pieces int64

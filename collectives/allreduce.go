@@ -2,16 +2,19 @@ package collectives
 
 // allreduce of a vector of m bytes.
 //
-// Slices of few bytes: a native reduction of every segment to a leader of each cluster (of a few small operands: a gather), leaders exchange these parts and combine them in
-// cluster order, native broadcasts. Leaders take turns by segment.
+// Slices of few bytes: a native reduction of every segment to a leader of each cluster (of a few
+// small operands: a gather), leaders exchange these parts and combine them in cluster order, native
+// broadcasts. Leaders take turns by segment.
 //
 //	time λ(s) + L + mG + λ(s); bytes m between each two clusters, each way; messages 1 a segment
 //
-// Slices of many bytes: every cluster cuts a segment into one slice for each of its ranks. A native alltoall brings a rank all operands of its
-// slice, which it combines in order of rank; the owners of slices that overlap exchange what these have in common and combine it in
-// cluster order; a native allgather joins the slices. Every rank does the same share of the work, on its link are 2m-m/a bytes each way, and both
-// native steps are one step long, where a reduction to one rank and a broadcast move s bytes some log(a) times one after the other. Where hosts share a link
-// among their ranks, each host combines first, and both native steps are two (grid.go).
+// Slices of many bytes: every cluster cuts a segment into one slice for each of its ranks. A native
+// alltoall brings a rank all operands of its slice, which it combines in order of rank; the owners
+// of slices that overlap exchange what these have in common and combine it in cluster order; a
+// native allgather joins the slices. Every rank does the same share of the work, on its link are
+// 2m-m/a bytes each way, and both native steps are one step long, where a reduction to one rank and
+// a broadcast move s bytes some log(a) times one after the other. Where hosts share a link among
+// their ranks, each host combines first, and both native steps are two (grid.go).
 //
 //	time λ(s) + L + mG + λ(s); bytes m between each two clusters, each way; messages at most (a+b-1) a segment
 //
@@ -31,7 +34,8 @@ func (e *env) sumsFew(n int) bool {
 	return 0 < n && n <= e.t.CombineBlock && n < e.t.Slice*e.l.widest() && e.l.few()
 }
 
-// allreduceFew: the leader combines the operands of its cluster, n bytes each: a native reduction takes two steps already with three ranks.
+// allreduceFew: the leader combines the operands of its cluster, n bytes each: a native reduction
+// takes two steps already with three ranks.
 func allreduceFew(e *env, a Args, n int) Schedule {
 	send, result := a.Send[:n], a.Recv[:n]
 	last := step(func() (Request, error) { return e.local.Bcast(result, 0) })
@@ -109,8 +113,9 @@ func (e *env) leads(n int) bool {
 	return false
 }
 
-// localSums is how the ranks of a cluster combine a segment: `in` brings each the operands of its slice, of which sum makes their sum (once; at gives its place again),
-// out takes the slice of the result back to all, in its first stage from the given bytes.
+// localSums is how the ranks of a cluster combine a segment: `in` brings each the operands of its
+// slice, of which sum makes their sum (once; at gives its place again), out takes the slice of the
+// result back to all, in its first stage from the given bytes.
 type localSums struct {
 	in  []stage
 	sum func(i int) ([]byte, error)

@@ -2,12 +2,14 @@ package collectives
 
 // alltoall, between clusters of a and b ranks; inside a cluster native.
 //
-// small blocks, all of the same count: native gather to the leader, which sorts by receiver; one message to each
-// other leader; native scatter. Of few bytes in clusters of few ranks the blocks inside the cluster go the same way.
+// small blocks, all of the same count: native gather to the leader, which sorts by receiver; one
+// message to each other leader; native scatter. Of few bytes in clusters of few ranks the blocks
+// inside the cluster go the same way.
 //
 //	time 2λ + L + a·b·m·G; bytes a·b·m, messages 1
 //
-// otherwise every pair of ranks by itself, blocks without bytes not at all, those of up to a segment in chunks of p bytes. Ranks begin with different peers.
+// otherwise every pair of ranks by itself, blocks without bytes not at all, those of up to a
+// segment in chunks of p bytes. Ranks begin with different peers.
 //
 //	time L + a·b·m·G; bytes the blocks', messages a·b·⌈m/p⌉
 func alltoall(e *env, a Args) Schedule {
@@ -34,7 +36,8 @@ func alltoall(e *env, a Args) Schedule {
 	return Schedule{round(append(ops, alltoallLocal(e, a))...)}
 }
 
-// chunks calls f for the parts of a block that cross as messages of their own. One of more than a segment is cut by the engine, after a handshake.
+// chunks calls f for the parts of a block that cross as messages of their own. One of more than a
+// segment is cut by the engine, after a handshake.
 func (e *env) chunks(b []byte, f func(chunk []byte)) {
 	most := e.t.Chunk
 	if len(b) > e.t.Segment {
@@ -58,7 +61,8 @@ func alltoallLocal(e *env, a Args) op {
 
 func alltoallCombined(e *env, a Args, m int) Schedule {
 	n := e.local.Size()
-	// What goes through the leader: what is for other clusters; few bytes among few ranks all, in place of a native alltoall.
+	// What goes through the leader: what is for other clusters; few bytes among few ranks all, in
+	// place of a native alltoall.
 	through, total, direct := e.l.others, (e.l.Size-n)*m, []op{alltoallLocal(e, a)}
 	if e.l.few() && e.l.Size*m <= e.t.Slice {
 		through, total, direct = e.l.clusters, e.l.Size*m, nil
@@ -91,7 +95,8 @@ func alltoallCombined(e *env, a Args, m int) Schedule {
 
 	counts, displs, gathered := e.equal(total)
 	byPeer, arrived, scattered := e.Scratch(n*total), e.Scratch(n*total), e.Scratch(n*total)
-	// For peers in cluster k with kn ranks: byPeer and arrived have one area of n·kn blocks per cluster.
+	// For peers in cluster k with kn ranks: byPeer and arrived have one area of n·kn blocks per
+	// cluster.
 	exchange := func() ([]Request, error) {
 		var b batch
 		before := 0 // bytes for the clusters before k, of one rank here

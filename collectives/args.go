@@ -30,8 +30,8 @@ func (o Op) String() string {
 	return opNames[o]
 }
 
-// Args describes one collective as one process calls it. Counts and displacements are bytes and indexed by
-// rank, except where elements are said.
+// Args describes one collective as one process calls it. Counts and displacements are bytes and
+// indexed by rank, except where elements are said.
 //
 //	Bcast          Recv is the buffer, everywhere of the same length
 //	Gatherv        Send; at the root Recv, RecvCounts, RecvDispls. At the root Send may be its place in Recv
@@ -46,16 +46,17 @@ type Args struct {
 	Send, Recv             []byte
 	SendCounts, SendDispls []int64
 	RecvCounts, RecvDispls []int64
-	// Uniform says that every rank has the same count (MPI_Gather, not MPI_Gatherv) and knows so: then small
-	// messages of Gatherv, Scatterv and Alltoallv are combined. The same at every rank.
+	// Uniform says that every rank has the same count (MPI_Gather, not MPI_Gatherv) and knows so:
+	// then small messages of Gatherv, Scatterv and Alltoallv are combined. The same at every rank.
 	Uniform     bool
 	Count       int  // reductions: elements
 	Extent      int  // reductions: bytes of one element
 	Commutative bool // reductions: the same at every rank
 }
 
-// New builds the schedule of one collective for this process. All processes of the communicator must give
-// arguments that fit together, and equal tunings. The error names what is wrong with this process's arguments.
+// New builds the schedule of one collective for this process. All processes of the communicator
+// must give arguments that fit together, and equal tunings. The error names what is wrong with this
+// process's arguments.
 func New(c Comm, a Args, t Tuning) (Schedule, error) {
 	if err := a.check(c.Layout()); err != nil {
 		return nil, fmt.Errorf("%v: %w", a.Op, err)

@@ -1,7 +1,7 @@
 package collectives
 
-// barrier: a native gather, in clusters of many ranks a native barrier; leaders tell each other that their cluster is in; a native broadcast by a
-// leader who knows that all clusters are.
+// barrier: a native gather, in clusters of many ranks a native barrier; leaders tell each other
+// that their cluster is in; a native broadcast by a leader who knows that all clusters are.
 //
 //	time 2λ + L, bytes 0, messages 1
 func barrier(e *env) Schedule {

@@ -2,16 +2,18 @@ package collectives
 
 // bcast of m bytes.
 //
-// One segment, or slices of few bytes: the root sends every segment to a leader of each other cluster and broadcasts it natively in its own; the
-// leader broadcasts it in its cluster. When there are several segments, leaders take turns: those in the
-// root's cluster other than the root send what the native broadcast brought them.
+// One segment, or slices of few bytes: the root sends every segment to a leader of each other
+// cluster and broadcasts it natively in its own; the leader broadcasts it in its cluster. When
+// there are several segments, leaders take turns: those in the root's cluster other than the root
+// send what the native broadcast brought them.
 //
 //	time L + mG + λ(s); bytes m from the root's cluster to each other one; messages 1 a segment
 //
-// More: every cluster cuts a segment into one slice for each of its ranks, that of the root without the root itself. A native
-// scatter brings the slices from the root to its cluster; their owners send them on to the owners of the slices that overlap in the other clusters,
-// and to each other by a native alltoall; in the other clusters a native allgather joins them. The root sends m bytes, and nobody more than
-// that (in a native broadcast of one step a times as many).
+// More: every cluster cuts a segment into one slice for each of its ranks, that of the root without
+// the root itself. A native scatter brings the slices from the root to its cluster; their owners
+// send them on to the owners of the slices that overlap in the other clusters, and to each other by
+// a native alltoall; in the other clusters a native allgather joins them. The root sends m bytes,
+// and nobody more than that (in a native broadcast of one step a times as many).
 //
 //	time λ(s) + L + mG + λ(s); bytes m from the root's cluster to each other one; messages at most (a+b-1) a segment
 func bcast(e *env, buf []byte, root int) Schedule {
@@ -119,7 +121,8 @@ func bcastSlices(e *env, buf []byte, root int) Schedule {
 		stage{func(i int, b *batch) { *b, sent[i] = sent[i], batch{} }, window})
 }
 
-// exchange brings every rank that has a slice the others'. The one without has everything already, in memory that may be read only.
+// exchange brings every rank that has a slice the others'. The one without has everything already,
+// in memory that may be read only.
 func exchange(l Local, all []byte, s slicing) (Request, error) {
 	me := l.Rank()
 	from, to := s.of(me)

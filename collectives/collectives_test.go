@@ -169,7 +169,8 @@ func TestArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-// TestErrorsLetOthersFinish: a failing operation is reported by its process, and all schedules still go through.
+// TestErrorsLetOthersFinish: a failing operation is reported by its process, and all schedules
+// still go through.
 func TestErrorsLetOthersFinish(t *testing.T) {
 	o := operators()[0]
 	for _, test := range []struct {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// least gives the fewest payload bytes that must go from cluster f to cluster t, for m bytes per rank.
+// least gives the fewest payload bytes that must go from cluster f to cluster t, for m bytes per
+// rank.
 func least(op Op, l *Layout, root, f, t, m int) int {
 	home, a, b := l.ClusterOf[root], len(l.Members[f]), len(l.Members[t])
 	when := func(c bool, n int) int {
@@ -38,7 +39,8 @@ func least(op Op, l *Layout, root, f, t, m int) int {
 	return 0 // barrier
 }
 
-// TestCrossing: payload between clusters is the minimum, and a collective takes the time of one crossing.
+// TestCrossing: payload between clusters is the minimum, and a collective takes the time of one
+// crossing.
 func TestCrossing(t *testing.T) {
 	o := xor()
 	for shape, clusterOf := range shapes() {
@@ -127,7 +129,8 @@ func TestUnevenCountsCrossOnce(t *testing.T) {
 	}
 }
 
-// TestManyCarryLargeMessages: the bytes of a large collective cross through all ranks that have some, or as many as Leaders says.
+// TestManyCarryLargeMessages: the bytes of a large collective cross through all ranks that have
+// some, or as many as Leaders says.
 func TestManyCarryLargeMessages(t *testing.T) {
 	clusterOf := []int{0, 0, 0, 0, 1, 1, 1, 1}
 	for _, op := range []Op{OpBcast, OpReduce, OpAllreduce, OpAllgatherv} {

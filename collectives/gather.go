@@ -1,7 +1,8 @@
 package collectives
 
-// gather: inside the root's cluster native. From another cluster, when all know that its blocks are few bytes
-// together: native gather to its leader, one message to the root; else every rank sends its block to the root.
+// gather: inside the root's cluster native. From another cluster, when all know that its blocks are
+// few bytes together: native gather to its leader, one message to the root; else every rank sends
+// its block to the root.
 //
 //	combined  time λ + L + b·m·G; bytes b·m, messages 1
 //	direct    time L + b·m·G;     bytes b·m, messages b
@@ -67,7 +68,8 @@ func (e *env) combined(uniform bool, m, cluster int) bool {
 	return uniform && m > 0 && n > 1 && m*n <= e.t.Combine
 }
 
-// equal gives counts, displacements and memory for a block of m bytes of every rank of this cluster.
+// equal gives counts, displacements and memory for a block of m bytes of every rank of this
+// cluster.
 func (e *env) equal(m int) (counts, displs []int64, all []byte) {
 	n := len(e.l.mine())
 	counts, displs = make([]int64, n), make([]int64, n)
@@ -91,8 +93,9 @@ func (e *env) gatherSmall(own, all []byte) op {
 	}
 }
 
-// landing gives the place for the blocks of a cluster, one behind the other in order of rank: in buf itself if they
-// lie there like that, else scratch memory, and then a function that copies them to their places.
+// landing gives the place for the blocks of a cluster, one behind the other in order of rank: in
+// buf itself if they lie there like that, else scratch memory, and then a function that copies them
+// to their places.
 func (e *env) landing(cluster int, buf []byte, counts, displs []int64) (together []byte, spread func()) {
 	total, dense := extent(e.l.Members[cluster], counts, displs)
 	if dense {
@@ -108,7 +111,8 @@ func (e *env) landing(cluster int, buf []byte, counts, displs []int64) (together
 	}
 }
 
-// packed gives the blocks of a cluster's ranks one behind the other: buf itself if they lie so, else a copy.
+// packed gives the blocks of a cluster's ranks one behind the other: buf itself if they lie so,
+// else a copy.
 func (e *env) packed(cluster int, buf []byte, counts, displs []int64) []byte {
 	total, dense := extent(e.l.Members[cluster], counts, displs)
 	if dense {
@@ -127,7 +131,8 @@ type area struct{ at, bytes int64 }
 
 func (a area) of(b []byte) []byte { return block(b, a.bytes, a.at) }
 
-// extent gives the bytes that the blocks of the ranks have together, and whether they lie one behind the other.
+// extent gives the bytes that the blocks of the ranks have together, and whether they lie one
+// behind the other.
 func extent(ranks []int, counts, displs []int64) (total area, dense bool) {
 	dense = true
 	for _, r := range ranks {

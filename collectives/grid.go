@@ -2,15 +2,18 @@ package collectives
 
 import "slices"
 
-// grid is a cluster whose hosts have equally many ranks of a communicator, some on each of several: what is combined on a host first goes to other hosts once, not once
-// for each rank (two levels: Karonis et al., Exploiting Hierarchy in Parallel Computer Networks to Optimize Collective Operation Performance, IPDPS 2000).
+// grid is a cluster whose hosts have equally many ranks of a communicator, some on each of several:
+// what is combined on a host first goes to other hosts once, not once for each rank (two levels:
+// Karonis et al., Exploiting Hierarchy in Parallel Computer Networks to Optimize Collective
+// Operation Performance, IPDPS 2000).
 type grid struct {
 	rows        [][]int // [host][place] → local rank, in ascending order
 	host, place int     // of this process
 	ordered     bool    // all ranks of a host come before those of the next
 }
 
-// SetHosts says on which host, by any number, each rank of this process's cluster is. Before the layout is used; without it every algorithm treats the ranks alike.
+// SetHosts says on which host, by any number, each rank of this process's cluster is. Before the
+// layout is used; without it every algorithm treats the ranks alike.
 func (l *Layout) SetHosts(hostOf []int) {
 	of, place, rows := grouped(hostOf)
 	me, each := l.local(), len(rows[0])
@@ -19,8 +22,10 @@ func (l *Layout) SetHosts(hostOf []int) {
 	}
 }
 
-// gridSums: the ranks of a host combine their operands, each those of the slices of its column, the ranks at one place of each host; then those of a column, each those of its slice. Results go
-// the other way. On a host's link are m·(1-1/h) bytes each way for in and for out, h hosts, whatever number of ranks they have.
+// gridSums: the ranks of a host combine their operands, each those of the slices of its column, the
+// ranks at one place of each host; then those of a column, each those of its slice. Results go the
+// other way. On a host's link are m·(1-1/h) bytes each way for in and for out, h hosts, whatever
+// number of ranks they have.
 func gridSums(e *env, a Args, seg segments, window int) localSums {
 	g, unit, depth := e.l.grid, e.extent, e.t.LocalDepth
 	row, places, hosts := g.rows[g.host], len(g.rows[g.host]), len(g.rows)
@@ -119,7 +124,8 @@ func (g *grid) column(place int) []int {
 	return list
 }
 
-// moves are the arguments of a native alltoall in which most ranks have nothing for each other; blocks lie one behind the other in the order in which they are named.
+// moves are the arguments of a native alltoall in which most ranks have nothing for each other;
+// blocks lie one behind the other in the order in which they are named.
 type moves struct {
 	scounts, sdispls, rcounts, rdispls []int64
 	sent, received                     int64

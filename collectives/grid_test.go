@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestHostsCombineFirst: of a large allreduce only what the ranks of a host have combined goes to other hosts of the cluster, and each part of the result once.
+// TestHostsCombineFirst: of a large allreduce only what the ranks of a host have combined goes to
+// other hosts of the cluster, and each part of the result once.
 func TestHostsCombineFirst(t *testing.T) {
 	clusterOf := []int{0, 0, 0, 0, 1, 1, 1, 1, 1, 1}
 	const m = 96 << 10

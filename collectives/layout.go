@@ -1,7 +1,7 @@
 package collectives
 
-// Layout is where the ranks of a communicator live. It is made once per communicator and does not change;
-// safe for concurrent use.
+// Layout is where the ranks of a communicator live. It is made once per communicator and does not
+// change; safe for concurrent use.
 type Layout struct {
 	Rank, Size int     // of this process in the communicator; ranks in all
 	Cluster    int     // this process's cluster, as an index from 0 in order of first appearance among the ranks
@@ -19,8 +19,8 @@ type Run struct {
 	Cluster, First, Count int
 }
 
-// NewLayout describes the communicator in which rank i lives in the cluster that clusterOf[i] names (any numbers),
-// seen from the process with the given rank.
+// NewLayout describes the communicator in which rank i lives in the cluster that clusterOf[i] names
+// (any numbers), seen from the process with the given rank.
 func NewLayout(clusterOf []int, rank int) *Layout {
 	l := &Layout{Rank: rank, Size: len(clusterOf)}
 	l.ClusterOf, l.LocalOf, l.Members = grouped(clusterOf)
@@ -36,7 +36,8 @@ func NewLayout(clusterOf []int, rank int) *Layout {
 	return l
 }
 
-// grouped numbers the groups that names stand for, from 0 in order of first appearance: each rank's group and place in it, and each group's ranks in ascending order.
+// grouped numbers the groups that names stand for, from 0 in order of first appearance: each rank's
+// group and place in it, and each group's ranks in ascending order.
 func grouped(names []int) (groupOf, placeOf []int, members [][]int) {
 	groupOf, placeOf = make([]int, len(names)), make([]int, len(names))
 	index := map[int]int{}
@@ -75,9 +76,10 @@ func (l *Layout) clusters(f func(cluster int)) {
 	}
 }
 
-// FewRanks is how many ranks of a cluster send small messages straight to one of them. With more, a tree has
-// fewer messages one after the other, but more steps. All processes of a job have the same; libmmpi's native
-// stages are made for it, too (Z_FEW_RANKS in cgo/abi/abi.h: other values do not compile).
+// FewRanks is how many ranks of a cluster send small messages straight to one of them. With more, a
+// tree has fewer messages one after the other, but more steps. All processes of a job have the
+// same; libmmpi's native stages are made for it, too (Z_FEW_RANKS in cgo/abi/abi.h: other values do
+// not compile).
 const FewRanks = 8
 
 // few reports whether this process's cluster has no more than that.
@@ -92,8 +94,9 @@ func (l *Layout) widest() int {
 	return n
 }
 
-// leader gives the local rank of the i-th of want leaders of a cluster. Leaders are spread evenly over the
-// cluster's ranks (so over its hosts), beginning with first; clusters smaller than want have fewer.
+// leader gives the local rank of the i-th of want leaders of a cluster. Leaders are spread evenly
+// over the cluster's ranks (so over its hosts), beginning with first; clusters smaller than want
+// have fewer.
 func (l *Layout) leader(cluster, i, want, first int) int {
 	size := len(l.Members[cluster])
 	have := min(want, size)

@@ -95,7 +95,8 @@ type tunedCall struct {
 	tuning Tuning
 }
 
-// smallCalls are collectives of n bytes a rank that a leaf may take, and such that may not: blocks apart, or of several sizes.
+// smallCalls are collectives of n bytes a rank that a leaf may take, and such that may not: blocks
+// apart, or of several sizes.
 func smallCalls(l *Layout, n int) (calls []tunedCall) {
 	send := bytes.Repeat([]byte{byte(l.Rank + 1)}, n)
 	all := []Args{{Op: OpBarrier}, {Op: OpBcast, Recv: make([]byte, n)}}

@@ -1,9 +1,10 @@
 package collectives
 
-// The reductions where clusters' ranks are interleaved and rank order must be kept: operators that do not commute, and scans.
-// The leader of a cluster (in reduce at home: the root) natively gathers the contributions of its ranks and
-// reduces each of its runs (ranges of ranks without a foreign one between); leaders exchange these totals and combine the runs of all
-// clusters in rank order; the results are natively broadcast or scattered.
+// The reductions where clusters' ranks are interleaved and rank order must be kept: operators that
+// do not commute, and scans. The leader of a cluster (in reduce at home: the root) natively gathers
+// the contributions of its ranks and reduces each of its runs (ranges of ranks without a foreign
+// one between); leaders exchange these totals and combine the runs of all clusters in rank order;
+// the results are natively broadcast or scattered.
 //
 //	time 2λ(a·m) + L + w·m·G; bytes w·m, w the sending cluster's runs (for scans those before the receiver's last rank)
 
@@ -17,7 +18,8 @@ type ordered struct {
 	in       [][]byte // [cluster] what came from there
 }
 
-// gatherOrdered is the round that brings a cluster's contributions to a local rank; the state is nil elsewhere.
+// gatherOrdered is the round that brings a cluster's contributions to a local rank; the state is
+// nil elsewhere.
 func gatherOrdered(e *env, send []byte, count, leader int) (Round, *ordered) {
 	send = send[:count*e.extent]
 	if e.local.Rank() != leader {
@@ -62,7 +64,8 @@ func (o *ordered) reduceRuns() error {
 	return nil
 }
 
-// foldRuns combines the blocks of all runs, taken from in, in rank order; the result is memory of its own or of in.
+// foldRuns combines the blocks of all runs, taken from in, in rank order; the result is memory of
+// its own or of in.
 func (o *ordered) foldRuns(bytes, count int) ([]byte, error) {
 	next := make([]int, len(o.in))
 	parts := make([][]byte, len(o.l.Runs))
@@ -73,8 +76,8 @@ func (o *ordered) foldRuns(bytes, count int) ([]byte, error) {
 	return parts[len(parts)-1], o.fold(parts, count)
 }
 
-// exchangeRuns is the round in which leaders send each other what they reduced: out gives the bytes for a cluster,
-// expect how many come from one.
+// exchangeRuns is the round in which leaders send each other what they reduced: out gives the bytes
+// for a cluster, expect how many come from one.
 func (o *ordered) exchangeRuns(peer func(k int) int, out func(k int) []byte, expect func(k int) int) Round {
 	return func() ([]Request, error) {
 		var b batch

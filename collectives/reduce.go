@@ -1,7 +1,8 @@
 package collectives
 
-// reduce: a native reduction of every segment to a leader of each cluster (in the root's cluster: the root), which
-// sends it to the root; there the clusters' parts are combined in cluster order. Leaders take turns by segment.
+// reduce: a native reduction of every segment to a leader of each cluster (in the root's cluster:
+// the root), which sends it to the root; there the clusters' parts are combined in cluster order.
+// Leaders take turns by segment.
 //
 //	time λ(s) + L + mG; bytes m from each other cluster to the root's
 func reduce(e *env, a Args) Schedule {
@@ -38,8 +39,8 @@ func reduce(e *env, a Args) Schedule {
 func reduceAtRoot(e *env, a Args, seg segments, leader func(k, i int) int) Schedule {
 	unit, window := e.extent, e.t.window()
 	parts := e.newParts(seg, slots(seg.n, e.t.LocalDepth, window, 1))
-	// The last cluster's part, into which the others are folded, has the receive buffer, unless the program's own
-	// contribution is there.
+	// The last cluster's part, into which the others are folded, has the receive buffer, unless the
+	// program's own contribution is there.
 	if !same(a.Send, a.Recv) || e.l.Cluster == len(e.l.Members)-1 {
 		parts.last = a.Recv
 	}

@@ -1,14 +1,16 @@
 package collectives
 
-// reduce_scatter; M bytes is the whole vector, its part for a cluster what the blocks of its ranks have.
+// reduce_scatter; M bytes is the whole vector, its part for a cluster what the blocks of its ranks
+// have.
 //
-// few bytes: native reduction to a leader, leaders exchange each other's parts and combine what they get in cluster order,
-// native scatter.
+// few bytes: native reduction to a leader, leaders exchange each other's parts and combine what
+// they get in cluster order, native scatter.
 //
 //	time 2λ + L + M·G/c; bytes the receiving cluster's part, messages 1
 //
-// many bytes: each cluster natively reduces and scatters every cluster's part, the remote ones over all its ranks, whose
-// i-th of n takes blocks of as many ranks as the other cluster has more; they send every block straight to its owner.
+// many bytes: each cluster natively reduces and scatters every cluster's part, the remote ones over
+// all its ranks, whose i-th of n takes blocks of as many ranks as the other cluster has more; they
+// send every block straight to its owner.
 //
 //	time λ(M) + L + M·G/c; bytes the receiving cluster's part, messages one per receiving rank
 func reduceScatter(e *env, a Args) Schedule {
@@ -157,5 +159,6 @@ func reduceScatterDirect(e *env, a Args, v vector) Schedule {
 	return Schedule{reduceAll, exchange, compute(combine)}
 }
 
-// reducer gives the one of n local ranks that reduces the block of the q-th of size ranks of another cluster.
+// reducer gives the one of n local ranks that reduces the block of the q-th of size ranks of
+// another cluster.
 func reducer(q, size, n int) int { return q * n / size }

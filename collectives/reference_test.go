@@ -95,7 +95,8 @@ func poisoned(n int64) []byte {
 	return b
 }
 
-// newCall makes a call of a collective over n ranks with random data: m bytes (reductions: elements) per rank.
+// newCall makes a call of a collective over n ranks with random data: m bytes (reductions:
+// elements) per rank.
 func newCall(rng *rand.Rand, op Op, n, m, root int, uniform, inPlace bool, o operator) call {
 	c := call{make([]Args, n), make([][]byte, n)}
 	for r := range c.args {
@@ -242,8 +243,8 @@ func reductions(rng *rand.Rand, c *call, m, root int, uniform, inPlace bool, o o
 	}
 }
 
-// check compares what ranks received with what they should have; float sums only have to be close, and equal
-// where MPI's result is the same at several ranks.
+// check compares what ranks received with what they should have; float sums only have to be close,
+// and equal where MPI's result is the same at several ranks.
 func (c call) check(o operator) error {
 	for r, want := range c.want {
 		got := c.args[r].Recv

@@ -13,8 +13,9 @@ func NewRunner(s Schedule) *Runner { return &Runner{rounds: s} }
 // Left is the number of rounds not yet started.
 func (x *Runner) Left() int { return len(x.rounds) }
 
-// Step goes as far as possible without blocking and reports whether the collective is over, then with the first error.
-// An error does not end the schedule: other processes count on the rest of this one's messages.
+// Step goes as far as possible without blocking and reports whether the collective is over, then
+// with the first error. An error does not end the schedule: other processes count on the rest of
+// this one's messages.
 func (x *Runner) Step() (over bool, err error) {
 	for {
 		if !x.settle() {

@@ -1,8 +1,9 @@
 package collectives
 
-// scan and exscan where every cluster's ranks are contiguous: a native scan of every segment; the last rank of a cluster then
-// has the cluster's total and sends it to a leader of each later cluster, which combines the totals of the clusters
-// before it in order and broadcasts them natively; every rank puts them in front of its own prefix.
+// scan and exscan where every cluster's ranks are contiguous: a native scan of every segment; the
+// last rank of a cluster then has the cluster's total and sends it to a leader of each later
+// cluster, which combines the totals of the clusters before it in order and broadcasts them
+// natively; every rank puts them in front of its own prefix.
 //
 //	time λ(s) + L + mG + λ(s); bytes m from each cluster to each later one
 func scan(e *env, a Args) Schedule {

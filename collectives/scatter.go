@@ -1,7 +1,8 @@
 package collectives
 
-// scatter: gather with the arrows turned round. Inside the root's cluster native; to another one a message with
-// all its blocks to the leader and a native scatter there, or every block by itself to its owner.
+// scatter: gather with the arrows turned round. Inside the root's cluster native; to another one a
+// message with all its blocks to the leader and a native scatter there, or every block by itself to
+// its owner.
 //
 //	combined  time L + b·m·G + λ; bytes b·m, messages 1
 //	direct    time L + b·m·G;     bytes b·m, messages b

@@ -48,14 +48,15 @@ func (b *batch) add(r Request, err error) {
 // stage is one step that every segment of a pipelined message goes through.
 type stage struct {
 	start func(seg int, b *batch)
-	// depth: a segment's operations must be over (and the next stage begins with it) this many rounds after they
-	// started, so as many segments are in this stage at a time. At least 1.
+	// depth: a segment's operations must be over (and the next stage begins with it) this many
+	// rounds after they started, so as many segments are in this stage at a time. At least 1.
 	depth int
 }
 
-// pipeline takes n segments through the stages: segment i enters stage k when its stage k-1 is over. The
-// order of all starts is fixed, so stages may use native collectives if all local processes have the same
-// stages with the same depths. Depths are cut to n; slots says how many segments are under way at most.
+// pipeline takes n segments through the stages: segment i enters stage k when its stage k-1 is
+// over. The order of all starts is fixed, so stages may use native collectives if all local
+// processes have the same stages with the same depths. Depths are cut to n; slots says how many
+// segments are under way at most.
 func pipeline(n int, stages ...stage) Schedule {
 	type running struct {
 		stage
@@ -96,7 +97,8 @@ func pipeline(n int, stages ...stage) Schedule {
 	return out
 }
 
-// slots gives the number of segments between the start of the first and the end of the last of the stages.
+// slots gives the number of segments between the start of the first and the end of the last of the
+// stages.
 func slots(n int, depths ...int) int {
 	sum := 0
 	for _, d := range depths {

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// world simulates processes in clusters: messages between clusters and native collectives finish in an order that
-// the seed decides, as early or as late as MPI allows. Time is virtual: a crossing takes 1, all else nothing.
+// world simulates processes in clusters: messages between clusters and native collectives finish in
+// an order that the seed decides, as early or as late as MPI allows. Time is virtual: a crossing
+// takes 1, all else nothing.
 type world struct {
 	rng      *rand.Rand
 	procs    []*proc
@@ -103,7 +104,8 @@ func newWorld(clusterOf []int, seed int64) *world {
 	return w
 }
 
-// run steps everybody until all are over; it fails when nothing can happen any more or something is left behind.
+// run steps everybody until all are over; it fails when nothing can happen any more or something is
+// left behind.
 func (w *world) run() error {
 	for {
 		left := false

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// native is one native collective of a cluster. Early: what MPI allows to finish before others have come
-// finishes (their data was copied when they came); otherwise nobody does before all are in, and data is read only then.
+// native is one native collective of a cluster. Early: what MPI allows to finish before others have
+// come finishes (their data was copied when they came); otherwise nobody does before all are in,
+// and data is read only then.
 type native struct {
 	kind  string
 	root  int

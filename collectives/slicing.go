@@ -1,6 +1,7 @@
 package collectives
 
-// slicing is a segment of some units cut into a slice for each rank of a cluster, in order of rank and as equal as can be.
+// slicing is a segment of some units cut into a slice for each rank of a cluster, in order of rank
+// and as equal as can be.
 type slicing struct {
 	units, ranks int
 	without      int // local rank that has none; -1: nobody
@@ -10,7 +11,8 @@ func (e *env) slicing(units, cluster int) slicing {
 	return slicing{units, len(e.l.Members[cluster]), -1}
 }
 
-// cutWide makes segments of which a slice has about t.Segment bytes; window is the number of them under way between clusters.
+// cutWide makes segments of which a slice has about t.Segment bytes; window is the number of them
+// under way between clusters.
 func (e *env) cutWide(total, unit int) (seg segments, window int) {
 	t := e.t
 	t.Segment *= e.l.widest()
@@ -41,7 +43,8 @@ func (s slicing) blocks(unit int) (counts, displs []int64) {
 	return counts, displs
 }
 
-// common calls f for what a range of units has in common with each slice, in pieces of at most so many units.
+// common calls f for what a range of units has in common with each slice, in pieces of at most so
+// many units.
 func (s slicing) common(from, to, most int, f func(rank, from, to int)) {
 	for r := range s.ranks {
 		lo, hi := s.of(r)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Tuning holds where one algorithm takes over from another. Every process of a job must use the same values;
-// zero means the default.
+// Tuning holds where one algorithm takes over from another. Every process of a job must use the
+// same values; zero means the default.
 //
 //	collective      small                                     large
 //	reduce,         one segment, one leader a cluster         segments of Segment bytes, pipelined: crossing and native
@@ -26,8 +26,9 @@ import (
 //	                at most 8 ranks: those inside it go with them
 //	reduce_scatter  all blocks ≤ Combine bytes: via leaders   native reduce_scatter, then straight to the owner
 //
-// Blocks of up to Segment bytes of an alltoall cross in messages of at most Chunk bytes: a forwarder relays whole frames, and many senders' frames arrive side by side, so
-// whole blocks would all come late and leave the second link idle meanwhile.
+// Blocks of up to Segment bytes of an alltoall cross in messages of at most Chunk bytes: a
+// forwarder relays whole frames, and many senders' frames arrive side by side, so whole blocks
+// would all come late and leave the second link idle meanwhile.
 type Tuning struct {
 	Segment      int // bytes; default 64 KiB, the eager limit: a segment crosses without a handshake
 	Chunk        int // bytes; default 16 KiB
@@ -53,7 +54,8 @@ func (t Tuning) withDefaults() Tuning {
 	}
 }
 
-// String is the whole of it, defaults filled in, in the form that ParseTuning reads: equal for equal behaviour.
+// String is the whole of it, defaults filled in, in the form that ParseTuning reads: equal for
+// equal behaviour.
 func (t Tuning) String() string {
 	t = t.withDefaults()
 	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d", t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock)
@@ -62,8 +64,9 @@ func (t Tuning) String() string {
 // window is the number of segments under way between clusters.
 func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 
-// ParseTuning reads "segment=64K,leaders=2": any of segment, chunk, window, localdepth, leaders, slice, combine, combineblock, each with a
-// positive number; sizes in bytes or with K or M. Empty gives the defaults.
+// ParseTuning reads "segment=64K,leaders=2": any of segment, chunk, window, localdepth, leaders,
+// slice, combine, combineblock, each with a positive number; sizes in bytes or with K or M. Empty
+// gives the defaults.
 func ParseTuning(s string) (Tuning, error) {
 	var t Tuning
 	fields := map[string]*int{"segment": &t.Segment, "chunk": &t.Chunk, "window": &t.Window, "localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,

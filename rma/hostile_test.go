@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestWaitingIsBounded: an origin that waits for the lock may have as much on its way as an honest one has, in however small pieces, and no more.
+// TestWaitingIsBounded: an origin that waits for the lock may have as much on its way as an honest
+// one has, in however small pieces, and no more.
 func TestWaitingIsBounded(t *testing.T) {
 	target := NewNode(Config{Rank: 1, Size: 3, Unit: 1, Memory: make([]byte, 64), Compute: compute})
 	n := NewNode(Config{Rank: 0, Size: 3, Unit: 1, Compute: compute})
@@ -53,7 +54,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 }
 
-// messages gives one of every kind, as they are really sent: what the origin says to the target, and the target's answers.
+// messages gives one of every kind, as they are really sent: what the origin says to the target,
+// and the target's answers.
 func messages(f *testing.F) (there, back [][]byte) {
 	config := Config{Size: 2, Unit: 8, Memory: make([]byte, 64), Compute: compute}
 	origin := NewNode(config)
@@ -106,8 +108,8 @@ func messages(f *testing.F) (there, back [][]byte) {
 	return there, back
 }
 
-// FuzzReceive: bytes from outside, one message or several after each other, do no harm, whether the process is a target or waits for answers. Each
-// message stands behind its length, two bytes.
+// FuzzReceive: bytes from outside, one message or several after each other, do no harm, whether the
+// process is a target or waits for answers. Each message stands behind its length, two bytes.
 func FuzzReceive(f *testing.F) {
 	there, back := messages(f)
 	for _, list := range [][][]byte{there, back} {

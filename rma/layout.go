@@ -1,6 +1,7 @@
 package rma
 
-// Run is Count pieces of Len bytes, the first Off bytes from an origin, each Stride bytes after the one before.
+// Run is Count pieces of Len bytes, the first Off bytes from an origin, each Stride bytes after the
+// one before.
 type Run struct {
 	Off    int64
 	Len    uint32
@@ -11,7 +12,8 @@ type Run struct {
 // Span is a piece of one element of a datatype: Len bytes, Off bytes from the element's origin.
 type Span struct{ Off, Len int64 }
 
-// Layout is Count elements of a datatype, each Extent bytes after the one before, in the order of the type map.
+// Layout is Count elements of a datatype, each Extent bytes after the one before, in the order of
+// the type map.
 type Layout struct {
 	Spans  []Span
 	Extent int64
@@ -38,7 +40,8 @@ type cursor struct {
 // maxPiece keeps lengths of pieces inside 32 bits.
 const maxPiece = 1 << 30
 
-// take describes the next bytes, at most max of them in at most runs runs (0: any number), and how many they are.
+// take describes the next bytes, at most max of them in at most runs runs (0: any number), and how
+// many they are.
 func (c *cursor) take(max int64, runs int) (list []Run, n int64) {
 	for n < max && c.element < c.Count {
 		if len(c.Spans) == 0 {

@@ -1,6 +1,7 @@
 package rma
 
-// lockTable is who has the lock of a process's window, and who waits for it: first come, first served, so nobody starves.
+// lockTable is who has the lock of a process's window, and who waits for it: first come, first
+// served, so nobody starves.
 type lockTable struct {
 	holders   map[int]bool
 	exclusive bool // the one holder has it alone

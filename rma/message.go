@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Verb says what a message wants. Messages from one process to another are handled in the order of sending.
+// Verb says what a message wants. Messages from one process to another are handled in the order of
+// sending.
 type Verb uint8
 
 // The verbs. What a target does for an origin:

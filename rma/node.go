@@ -1,9 +1,11 @@
-// Package rma is one-sided communication over messages: one process's end of a window, a state machine without I/O, threads or clock.
+// Package rma is one-sided communication over messages: one process's end of a window, a state
+// machine without I/O, threads or clock.
 //
-// Every operation is a message to the process whose memory it is about, this process included, and is carried out there, one message
-// after the other: that is what makes accumulates atomic and what orders them. Messages from one process to another have to arrive in
-// order; then an answer to a flush says that all operations before it are done. An origin copies what it sends, so operations are locally
-// complete when they have been issued, except those with results.
+// Every operation is a message to the process whose memory it is about, this process included, and
+// is carried out there, one message after the other: that is what makes accumulates atomic and what
+// orders them. Messages from one process to another have to arrive in order; then an answer to a
+// flush says that all operations before it are done. An origin copies what it sends, so operations
+// are locally complete when they have been issued, except those with results.
 //
 // Node is not safe for concurrent use.
 package rma

@@ -10,7 +10,8 @@ type Transfer struct {
 	w                   *waiter
 }
 
-// Begin checks an operation; Issue sends it. The token is in Done when the operation is locally complete: results are there.
+// Begin checks an operation; Issue sends it. The token is in Done when the operation is locally
+// complete: results are there.
 func (n *Node) Begin(op Operation, token any) (*Transfer, error) {
 	if err := n.reachable(op.Target); err != nil {
 		return nil, err
@@ -60,7 +61,8 @@ func (n *Node) reachable(target int) error {
 	return nil
 }
 
-// Full reports whether so much is on its way to the target that nothing should be issued before it has answered.
+// Full reports whether so much is on its way to the target that nothing should be issued before it
+// has answered.
 func (n *Node) Full(target int) bool { return n.peers[target].flight >= maxFlight }
 
 // Issue sends the next part of an operation; it reports whether that was the last.
@@ -114,7 +116,8 @@ func (n *Node) mark(target int, w *waiter, verb Verb) {
 	n.send(target, &message{verb: verb, id: id})
 }
 
-// wait runs f with a waiter whose token is in Done when everything that f waits for, perhaps nothing, has happened.
+// wait runs f with a waiter whose token is in Done when everything that f waits for, perhaps
+// nothing, has happened.
 func (n *Node) wait(token any, f func(w *waiter)) {
 	w := &waiter{1, token}
 	f(w)
@@ -154,7 +157,8 @@ func (n *Node) anyLocked() bool {
 	return false
 }
 
-// Fence waits until all operations of this process are done; the processes have to meet then. open: an epoch may follow.
+// Fence waits until all operations of this process are done; the processes have to meet then. open:
+// an epoch may follow.
 func (n *Node) Fence(open bool, token any) error {
 	if n.access != nil || n.posted || n.lockAll || n.anyLocked() {
 		return fmt.Errorf("%w: fence inside another epoch", ErrSync)
@@ -177,10 +181,11 @@ const (
 	Awaited       // the token is in Done only when the lock is granted
 )
 
-// Lock takes the lock of the target. A shared one of another process is not waited for unless it is to be Awaited: the target keeps what follows
-// until it is granted. An Exclusive one is, for programs use them to guard other things, too, and the own, for then the program may use its memory by
-// itself. An Unchecked one is not asked for: coarray libraries hold such a lock while they look at their own memory until others, with exclusive
-// locks, have changed it.
+// Lock takes the lock of the target. A shared one of another process is not waited for unless it is
+// to be Awaited: the target keeps what follows until it is granted. An Exclusive one is, for
+// programs use them to guard other things, too, and the own, for then the program may use its
+// memory by itself. An Unchecked one is not asked for: coarray libraries hold such a lock while
+// they look at their own memory until others, with exclusive locks, have changed it.
 func (n *Node) Lock(target int, how How, token any) error {
 	if target < 0 || target >= n.cfg.Size {
 		return fmt.Errorf("%w: rank %d of %d", ErrRange, target, n.cfg.Size)
@@ -211,8 +216,8 @@ func (n *Node) request(target int, how How, w *waiter) {
 	n.send(target, &m)
 }
 
-// LockAll opens an access epoch to all. Only the own lock is waited for (the program may use its memory by itself); others are
-// taken with the first operation. unchecked: as in Lock.
+// LockAll opens an access epoch to all. Only the own lock is waited for (the program may use its
+// memory by itself); others are taken with the first operation. unchecked: as in Lock.
 func (n *Node) LockAll(unchecked bool, token any) error {
 	if n.lockAll || n.access != nil || n.anyLocked() {
 		return fmt.Errorf("%w: lock_all inside another access epoch", ErrSync)

@@ -21,7 +21,8 @@ func compute(fn, _ uint8, inout, in []byte) error {
 	return nil
 }
 
-// job is the nodes of a window and the messages between them, which arrive in any order that keeps each pair's.
+// job is the nodes of a window and the messages between them, which arrive in any order that keeps
+// each pair's.
 type job struct {
 	t     *testing.T
 	nodes []*Node
@@ -243,7 +244,8 @@ func TestAwaited(t *testing.T) {
 	}
 }
 
-// With MPI_MODE_NOCHECK nobody is asked, so nobody has to wait, and the target forgets nothing that it knows.
+// With MPI_MODE_NOCHECK nobody is asked, so nobody has to wait, and the target forgets nothing that
+// it knows.
 func TestUnchecked(t *testing.T) {
 	j := newJob(t, 3, 8, 1)
 	j.ok(j.nodes[0].Lock(2, Exclusive, "held"))

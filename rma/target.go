@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Receive handles a message from another process (or from this one: send what is for Rank here). b is not kept. An error
-// means a program or a peer that does what it must not; the job cannot go on.
+// Receive handles a message from another process (or from this one: send what is for Rank here). b
+// is not kept. An error means a program or a peer that does what it must not; the job cannot go on.
 func (n *Node) Receive(from int, b []byte) error {
 	if from < 0 || from >= n.cfg.Size {
 		return fmt.Errorf("rma: message from rank %d of %d", from, n.cfg.Size)

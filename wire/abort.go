@@ -1,6 +1,7 @@
 package wire
 
-// Abort ends the job everywhere. A rank sends it to its forwarder (dst Nobody), which passes it to all others.
+// Abort ends the job everywhere. A rank sends it to its forwarder (dst Nobody), which passes it to
+// all others.
 //
 //	0  i32     code    exit status, as given to MPI_Abort; 1 when a link or a rank failed
 //	4  u32     rank    virtual rank that is the cause; Nobody when it is the forwarder

@@ -5,9 +5,10 @@ import "fmt"
 // MaxBridge is the most bytes of a Bridge beside its Join.
 const MaxBridge = 4 + 2 + 2 + NonceLen + SignatureLen
 
-// Bridge is the answer of a forwarder that has made a link to another one to its Challenge: it asks to carry the frames of a job. The Join is one that
-// a rank of the job has signed for the sender, over a nonce that is the public key of a pair which only the sender has: who can sign with that pair is a
-// forwarder that a member of the job has joined.
+// Bridge is the answer of a forwarder that has made a link to another one to its Challenge: it asks
+// to carry the frames of a job. The Join is one that a rank of the job has signed for the sender,
+// over a nonce that is the public key of a pair which only the sender has: who can sign with that
+// pair is a forwarder that a member of the job has joined.
 //
 //	u32       version
 //	u16       from       the sender's index in the Join's zippers
@@ -42,7 +43,8 @@ func (f *Bridge) Append(b []byte) []byte {
 	return f.Join.Append(b)
 }
 
-// ParseBridge reads a Bridge that fills b. Of another version's only Version is read. The signatures are not checked here.
+// ParseBridge reads a Bridge that fills b. Of another version's only Version is read. The
+// signatures are not checked here.
 func ParseBridge(b []byte) (Bridge, error) {
 	r := reader{b: b}
 	f := Bridge{Version: r.u32()}
@@ -65,7 +67,8 @@ func ParseBridge(b []byte) (Bridge, error) {
 	return f, nil
 }
 
-// Ready tells over a link between forwarders that all ranks of all clusters have joined, as one forwarder sees it; it is passed on.
+// Ready tells over a link between forwarders that all ranks of all clusters have joined, as one
+// forwarder sees it; it is passed on.
 //
 //	0  u32  zipper  its index
 type Ready struct{ Zipper uint32 }

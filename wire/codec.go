@@ -36,7 +36,8 @@ func parseHandle(b []byte) (uint64, error) {
 	return le.Uint64(b), nil
 }
 
-// appendString writes a u16 length and the bytes; a string that is too long is cut at a rune's border.
+// appendString writes a u16 length and the bytes; a string that is too long is cut at a rune's
+// border.
 func appendString(b []byte, s string) []byte {
 	s = clip(s)
 	return append(le.AppendUint16(b, uint16(len(s))), s...)
@@ -131,8 +132,8 @@ type Body interface{ Append(b []byte) []byte }
 // Control is the header of a frame between the two ends of a link. AppendFrame fills its Length in.
 func Control(t Type) Header { return Header{Type: t, Src: Nobody, Dst: Nobody} }
 
-// AppendFrame adds a whole frame to b: the header with its Length filled in, and the body (nil for none).
-// For frames without a payload; the data path appends header and body itself.
+// AppendFrame adds a whole frame to b: the header with its Length filled in, and the body (nil for
+// none). For frames without a payload; the data path appends header and body itself.
 func AppendFrame(b []byte, h Header, body Body) []byte {
 	start := len(b)
 	b = h.Append(b)

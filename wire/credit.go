@@ -1,15 +1,16 @@
 package wire
 
-// MaxWindow bounds the payload bytes (Eager and Data together) that one rank may have on their way to another:
-// no receiver grants more, and a forwarder ends the link of a rank that has more queued.
+// MaxWindow bounds the payload bytes (Eager and Data together) that one rank may have on their way
+// to another: no receiver grants more, and a forwarder ends the link of a rank that has more
+// queued.
 const MaxWindow = 64 << 20
 
 // CreditLen is the size of a Credit in bytes.
 const CreditLen = 16
 
-// Credit raises the limits of payload bytes, counted since the flow began, that src may send to dst:
-// Eager payload not yet consumed by a receive, and Data payload not yet landed. It is cumulative: the
-// highest value seen counts.
+// Credit raises the limits of payload bytes, counted since the flow began, that src may send to
+// dst: Eager payload not yet consumed by a receive, and Data payload not yet landed. It is
+// cumulative: the highest value seen counts.
 //
 //	0  u64  eager
 //	8  u64  data

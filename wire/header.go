@@ -1,6 +1,6 @@
 // Package wire defines the frames that travel on a link between a rank and a forwarder, between two
-// forwarders, or between two ranks that reach each other. All integers are little endian. A frame is a 32-byte header, a body whose size follows from
-// the type, and a payload:
+// forwarders, or between two ranks that reach each other. All integers are little endian. A frame
+// is a 32-byte header, a body whose size follows from the type, and a payload:
 //
 //	 0  u8   type
 //	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame
@@ -11,9 +11,9 @@
 //	16  u64  seq        position in the flow src→dst, from 1; 0 for frames outside the sequence
 //	24  u64  ack        every sequenced frame of the flow dst→src up to this one has been taken
 //
-// Eager, RTS, CTS, Matched, Cancel, CancelReply and Fin are sequenced: a receiver handles them exactly
-// once and in order, whatever rails they took. Data frames are idempotent (they name a place), Credit,
-// Ack and Landed are cumulative; these are not sequenced.
+// Eager, RTS, CTS, Matched, Cancel, CancelReply and Fin are sequenced: a receiver handles them
+// exactly once and in order, whatever rails they took. Data frames are idempotent (they name a
+// place), Credit, Ack and Landed are cumulative; these are not sequenced.
 package wire
 
 import (
@@ -95,8 +95,8 @@ func (h *Header) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, h.Ack)
 }
 
-// ParseHeader reads a header from the first HeaderLen bytes of b. The error is ErrShort when b is too
-// short, else it says what is wrong with a header no honest peer sends.
+// ParseHeader reads a header from the first HeaderLen bytes of b. The error is ErrShort when b is
+// too short, else it says what is wrong with a header no honest peer sends.
 func ParseHeader(b []byte) (Header, error) {
 	if len(b) < HeaderLen {
 		return Header{}, ErrShort
@@ -148,7 +148,8 @@ var lengths = [TypeNotice + 1]struct{ min, max uint32 }{
 	TypeNotice:      {1, 2 + MaxString + 1},
 }
 
-// BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for others.
+// BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for
+// others.
 func (t Type) BodyLen() int {
 	if t.BetweenRanks() {
 		return int(lengths[t].min - 1)

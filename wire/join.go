@@ -109,8 +109,8 @@ func (j *Join) Append(b []byte) []byte {
 	return append(j.AppendUnsigned(b), j.Signature[:]...)
 }
 
-// ParseJoin reads a Join that fills b. Of another version's only Version is read. A Join that parses names a
-// cluster of its own layout and a rank inside it; the signature is not checked here.
+// ParseJoin reads a Join that fills b. Of another version's only Version is read. A Join that
+// parses names a cluster of its own layout and a rank inside it; the signature is not checked here.
 func ParseJoin(b []byte) (Join, error) {
 	r := reader{b: b}
 	j := Join{Version: r.u32()}
@@ -173,7 +173,8 @@ func appendClusters(b []byte, l []Cluster) []byte {
 	return b
 }
 
-// clusters reads a layout and checks it: 1 to MaxClusters different names, none empty, at most MaxRanks ranks.
+// clusters reads a layout and checks it: 1 to MaxClusters different names, none empty, at most
+// MaxRanks ranks.
 func (r *reader) clusters() []Cluster {
 	n := int(r.u16())
 	if r.err == nil && (n == 0 || n > MaxClusters) {
@@ -201,7 +202,8 @@ func (r *reader) clusters() []Cluster {
 	return l
 }
 
-// zippers reads the forwarders of a job with several hops and checks that they are on clusters of the job.
+// zippers reads the forwarders of a job with several hops and checks that they are on clusters of
+// the job.
 func (r *reader) zippers(clusters int) []Zipper {
 	n := int(r.u16())
 	if r.err == nil && n > MaxZippers {

@@ -3,8 +3,9 @@ package wire
 // LandedLen is the size of a Landed in bytes.
 const LandedLen = 8
 
-// Landed goes back over the rail that Data frames came over: so much of their payload has landed, counted since the
-// epoch in its header began on this rail (the epoch of those Data frames). It is cumulative.
+// Landed goes back over the rail that Data frames came over: so much of their payload has landed,
+// counted since the epoch in its header began on this rail (the epoch of those Data frames). It is
+// cumulative.
 //
 //	0  u64  bytes
 type Landed struct{ Bytes uint64 }

@@ -2,8 +2,8 @@ package wire
 
 import "fmt"
 
-// Layout tells a joiner that the job is complete, and who is in it. Virtual ranks count through the clusters
-// in this order.
+// Layout tells a joiner that the job is complete, and who is in it. Virtual ranks count through the
+// clusters in this order.
 //
 //	u32     rank      the joiner's virtual rank
 //	u32     tag_ub    the lowest of all ranks' tag_ub
@@ -41,7 +41,8 @@ func (l *Layout) Ranks() int {
 // Host returns the host of a virtual rank below Ranks().
 func (l *Layout) Host(rank int) string { return l.Hosts[l.Where[rank]] }
 
-// ClusterOf returns the index of the cluster of a virtual rank below Ranks(), and its native rank there.
+// ClusterOf returns the index of the cluster of a virtual rank below Ranks(), and its native rank
+// there.
 func (l *Layout) ClusterOf(rank int) (cluster, native int) {
 	for i, c := range l.Clusters {
 		if rank < int(c.Size) {

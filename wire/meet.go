@@ -3,8 +3,9 @@ package wire
 // MeetLen is the size of a Meet in bytes.
 const MeetLen = 4 + 4 + 8 + NonceLen + SignatureLen
 
-// Meet opens a direct link between two ranks of different clusters. The rank that dialled answers the Challenge of the other one with it, and is
-// answered with it: both show that they know the job's secret.
+// Meet opens a direct link between two ranks of different clusters. The rank that dialled answers
+// the Challenge of the other one with it, and is answered with it: both show that they know the
+// job's secret.
 //
 //	0    u32       from       virtual rank that made the frame
 //	4    u32       to         virtual rank that it wants to meet

@@ -2,8 +2,9 @@ package wire
 
 import "fmt"
 
-// RailState tells a rank that this forwarder has lost its link to another rank of the job, or has it back.
-// Frames that were on their way to that rank over this forwarder may be lost, or may have come.
+// RailState tells a rank that this forwarder has lost its link to another rank of the job, or has
+// it back. Frames that were on their way to that rank over this forwarder may be lost, or may have
+// come.
 //
 //	0  u32     rank    virtual
 //	4  u32     up      1: the link is there again, 0: it is lost

@@ -128,7 +128,8 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// TestHeaderLengths checks for every type that exactly the sizes which its body and payload allow are taken.
+// TestHeaderLengths checks for every type that exactly the sizes which its body and payload allow
+// are taken.
 func TestHeaderLengths(t *testing.T) {
 	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen, TypeCredit: CreditLen, TypeAck: 0,
 		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0, TypeMeet: MeetLen}
@@ -265,7 +266,8 @@ func TestRefuseCodeNames(t *testing.T) {
 	}
 }
 
-// FuzzFrame cuts the input into frames as a reader does. Whatever is accepted must encode to the same bytes.
+// FuzzFrame cuts the input into frames as a reader does. Whatever is accepted must encode to the
+// same bytes.
 func FuzzFrame(f *testing.F) {
 	for _, s := range samples {
 		f.Add(AppendFrame(nil, Header{Type: s.typ, Src: 1, Dst: 2, Seq: 3, Ack: 4, Epoch: 5}, s.body))

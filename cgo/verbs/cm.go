@@ -108,7 +108,8 @@ import (
 // CMFile is the device file that the communication manager is reached by.
 const CMFile = "/dev/infiniband/rdma_cm"
 
-// Bytes of private data that a message of the communication manager has room for, on InfiniBand and RoCE. They arrive padded with zeros.
+// Bytes of private data that a message of the communication manager has room for, on InfiniBand and
+// RoCE. They arrive padded with zeros.
 const (
 	MaxConnectData = 56
 	MaxAcceptData  = 196
@@ -118,7 +119,8 @@ const (
 // CMChannel tells of the events of its CMs through a descriptor.
 type CMChannel struct{ ch *C.struct_rdma_event_channel }
 
-// NewCMChannel makes a channel whose descriptor does not block. The error says what is missing if this host has no communication manager.
+// NewCMChannel makes a channel whose descriptor does not block. The error says what is missing if
+// this host has no communication manager.
 func NewCMChannel() (*CMChannel, error) {
 	if err := forkInit(); err != nil {
 		return nil, err
@@ -191,7 +193,8 @@ type CMEvent struct {
 	// Of ConnectRequest, ConnectResponse, Rejected and Established:
 	QPN  uint32 // the peer's queue pair
 	Data []byte // private data, as the peer gave them and zeros
-	// Of ConnectRequest: the new connection, on the channel of the one that listens. It is the caller's.
+	// Of ConnectRequest: the new connection, on the channel of the one that listens. It is the
+	// caller's.
 	New *CM
 }
 
@@ -211,12 +214,14 @@ func (c *CMChannel) Event() (CMEvent, bool, error) {
 	return v, true, nil
 }
 
-// CM is a connection of the communication manager, or one that listens. It has no queue pair of its own: the caller's is connected with QP.InitBy and
-// QP.ConnectBy. The dialing end calls ResolveAddr, ResolveRoute, Connect and Establish, the other Accept, each after the event that ends
-// what was before.
+// CM is a connection of the communication manager, or one that listens. It has no queue pair of its
+// own: the caller's is connected with QP.InitBy and QP.ConnectBy. The dialing end calls
+// ResolveAddr, ResolveRoute, Connect and Establish, the other Accept, each after the event that
+// ends what was before.
 type CM struct{ id *C.struct_rdma_cm_id }
 
-// NewCM makes one in the port space of reliable connections, which has nothing in common with TCP's ports.
+// NewCM makes one in the port space of reliable connections, which has nothing in common with TCP's
+// ports.
 func (c *CMChannel) NewCM() (*CM, error) {
 	m := &CM{}
 	if rc, err := C.rdma_create_id(c.ch, &m.id, nil, C.RDMA_PS_TCP); rc != 0 {
@@ -225,7 +230,8 @@ func (c *CMChannel) NewCM() (*CM, error) {
 	return m, nil
 }
 
-// Migrate moves it to another channel, with the events that nobody has taken. No thread may be taking events of the old channel.
+// Migrate moves it to another channel, with the events that nobody has taken. No thread may be
+// taking events of the old channel.
 func (m *CM) Migrate(to *CMChannel) error {
 	if rc, err := C.rdma_migrate_id(m.id, to.ch); rc != 0 {
 		return cmFailed("move a connection to a channel", err)
@@ -233,7 +239,8 @@ func (m *CM) Migrate(to *CMChannel) error {
 	return nil
 }
 
-// Bind chooses the local address, and by it the device; an unspecified address means all, port 0 any free one.
+// Bind chooses the local address, and by it the device; an unspecified address means all, port 0
+// any free one.
 func (m *CM) Bind(a netip.AddrPort) error {
 	s, err := sockaddr(a)
 	if err != nil {
@@ -253,7 +260,8 @@ func (m *CM) Listen(backlog int) error {
 	return nil
 }
 
-// ResolveAddr finds the device and port by which IP routing leads to a, and who has that address there: AddrResolved or AddrError.
+// ResolveAddr finds the device and port by which IP routing leads to a, and who has that address
+// there: AddrResolved or AddrError.
 func (m *CM) ResolveAddr(a netip.AddrPort, limit time.Duration) error {
 	s, err := sockaddr(a)
 	if err != nil {
@@ -265,7 +273,8 @@ func (m *CM) ResolveAddr(a netip.AddrPort, limit time.Duration) error {
 	return nil
 }
 
-// ResolveRoute asks the subnet manager for the path (on RoCE there is nobody to ask): RouteResolved or RouteError.
+// ResolveRoute asks the subnet manager for the path (on RoCE there is nobody to ask): RouteResolved
+// or RouteError.
 func (m *CM) ResolveRoute(limit time.Duration) error {
 	if rc, err := C.rdma_resolve_route(m.id, C.int(limit.Milliseconds())); rc != 0 {
 		return cmFailed("ask for the path", err)
@@ -273,7 +282,8 @@ func (m *CM) ResolveRoute(limit time.Duration) error {
 	return nil
 }
 
-// Connect asks the peer for a connection with the queue pair qpn and at most MaxConnectData bytes: ConnectResponse, Rejected or Unreachable.
+// Connect asks the peer for a connection with the queue pair qpn and at most MaxConnectData bytes:
+// ConnectResponse, Rejected or Unreachable.
 func (m *CM) Connect(qpn uint32, data []byte) error {
 	if len(data) > MaxConnectData {
 		return tooLong(data, MaxConnectData)
@@ -284,7 +294,8 @@ func (m *CM) Connect(qpn uint32, data []byte) error {
 	return nil
 }
 
-// Accept answers ConnectRequest with a queue pair, ready to receive, and at most MaxAcceptData bytes: Established, when the peer is ready, too.
+// Accept answers ConnectRequest with a queue pair, ready to receive, and at most MaxAcceptData
+// bytes: Established, when the peer is ready, too.
 func (m *CM) Accept(qpn uint32, data []byte) error {
 	if len(data) > MaxAcceptData {
 		return tooLong(data, MaxAcceptData)
@@ -362,8 +373,10 @@ func (q *QP) InitBy(m *CM, remote Access) error {
 	return q.modify("INIT", &a, mask)
 }
 
-// ConnectBy is Connect over the path of a connection: MTU, service level, partition and addresses are the communication manager's. Of p are used: how patient to be, and
-// if QPN is not 0 the peer's queue pair and packet sequence numbers, for another queue pair than the one that the connection is about.
+// ConnectBy is Connect over the path of a connection: MTU, service level, partition and addresses
+// are the communication manager's. Of p are used: how patient to be, and if QPN is not 0 the peer's
+// queue pair and packet sequence numbers, for another queue pair than the one that the connection
+// is about.
 func (q *QP) ConnectBy(m *CM, p Path) error {
 	var rtr, rts C.struct_ibv_qp_attr
 	toReceive, err := m.attributes(&rtr, C.IBV_QPS_RTR)

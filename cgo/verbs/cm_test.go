@@ -34,7 +34,8 @@ func next(t *testing.T, ch *CMChannel, want CMEventType) CMEvent {
 	return CMEvent{}
 }
 
-// TestCM connects two queue pairs through the communication manager, sends between them, and disconnects.
+// TestCM connects two queue pairs through the communication manager, sends between them, and
+// disconnects.
 func TestCM(t *testing.T) {
 	x, gid := port(t)
 	host := netip.AddrFrom16(gid.GID).Unmap()

@@ -99,8 +99,9 @@ func (q *CQ) Close() error {
 	return nil
 }
 
-// Notify asks for one event on the channel with the next completion (with the next that the sender marked
-// Solicited, or that failed, if solicited). Poll again after it: a completion may have come before.
+// Notify asks for one event on the channel with the next completion (with the next that the sender
+// marked Solicited, or that failed, if solicited). Poll again after it: a completion may have come
+// before.
 func (q *CQ) Notify(solicited bool) error {
 	var s C.int
 	if solicited {
@@ -125,7 +126,8 @@ type Completion struct {
 	HasImm bool
 }
 
-// Poll takes completions away, as many as there are and out has room for. It does not block or allocate.
+// Poll takes completions away, as many as there are and out has room for. It does not block or
+// allocate.
 func (q *CQ) Poll(out []Completion) (n int, err error) {
 	for n < len(out) {
 		want := min(len(out)-n, pollBatch)

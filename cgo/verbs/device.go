@@ -26,8 +26,8 @@ import (
 // Built tells whether the bindings are in this program.
 const Built = true
 
-// forkInit makes registered memory safe against fork, once for the process, unless the kernel sees to it: then the library (44 at least) would still keep
-// registered pages from children.
+// forkInit makes registered memory safe against fork, once for the process, unless the kernel sees
+// to it: then the library (44 at least) would still keep registered pages from children.
 var forkInit = sync.OnceValue(func() error {
 	if ForkCopies() {
 		return nil
@@ -36,15 +36,17 @@ var forkInit = sync.OnceValue(func() error {
 	if rc == 0 {
 		return nil
 	}
-	// Too late when somebody else (an MPI library) has registered memory before: fine if it made the call itself.
+	// Too late when somebody else (an MPI library) has registered memory before: fine if it made
+	// the call itself.
 	if C.ibv_is_fork_initialized() != C.IBV_FORK_DISABLED {
 		return nil
 	}
 	return fmt.Errorf("ibv_fork_init: %w: memory was registered before; set RDMAV_FORK_SAFE=1 in the job's environment", syscall.Errno(rc))
 })
 
-// ForkCopies reports whether the kernel copies pinned pages for a child after fork, so that registered memory is safe, and the child has all of its own. Else the
-// library has to keep registered pages from children, with all that lies on them (ibv_fork_init).
+// ForkCopies reports whether the kernel copies pinned pages for a child after fork, so that
+// registered memory is safe, and the child has all of its own. Else the library has to keep
+// registered pages from children, with all that lies on them (ibv_fork_init).
 func ForkCopies() bool { return forkCopies() }
 
 var forkCopies = sync.OnceValue(func() bool { return C.ibv_is_fork_initialized() == C.IBV_FORK_UNNEEDED })
@@ -184,7 +186,8 @@ func (x *Context) QueryPort(port int) (PortAttr, error) {
 		ActiveMTU: MTU(a.active_mtu), GIDs: int(a.gid_tbl_len), PKeys: int(a.pkey_tbl_len)}, nil
 }
 
-// GID is a port's global identifier: 8 bytes subnet prefix, 8 bytes interface; on RoCE an IP address.
+// GID is a port's global identifier: 8 bytes subnet prefix, 8 bytes interface; on RoCE an IP
+// address.
 type GID [16]byte
 
 // GIDType is the kind of a GID table entry.

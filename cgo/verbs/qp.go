@@ -89,7 +89,8 @@ const (
 
 var services = [...]C.int{Reliable: C.IBV_QPT_RC, Unreliable: C.IBV_QPT_UC, Datagram: C.IBV_QPT_UD}
 
-// GRH is how many bytes of the receive buffer the network puts before a datagram's payload (global route header, if there is one).
+// GRH is how many bytes of the receive buffer the network puts before a datagram's payload (global
+// route header, if there is one).
 const GRH = 40
 
 // qkey lets datagrams in: they carry it. The highest bit, which only the privileged may set, is 0.
@@ -104,7 +105,8 @@ type QPConfig struct {
 	Inline         int  // wanted bytes of an inline send
 }
 
-// QP is a queue pair, connected or for datagrams to one peer. After NewQP: Init, then Connect, then it can send.
+// QP is a queue pair, connected or for datagrams to one peer. After NewQP: Init, then Connect, then
+// it can send.
 type QP struct {
 	q       *C.struct_ibv_qp
 	inline  int
@@ -114,7 +116,8 @@ type QP struct {
 	qpn     C.uint32_t
 }
 
-// NewQP makes a queue pair. A device that cannot send the wanted number of bytes inline does without.
+// NewQP makes a queue pair. A device that cannot send the wanted number of bytes inline does
+// without.
 func (p *PD) NewQP(c QPConfig) (*QP, error) {
 	var srq *C.struct_ibv_srq
 	recvs := C.uint32_t(c.Recvs)
@@ -133,7 +136,8 @@ func (p *PD) NewQP(c QPConfig) (*QP, error) {
 	return &QP{q: q, inline: int(inline), pd: p, service: c.Service}, nil
 }
 
-// Num is the number that the peer must be told, Inline how many bytes a send with SendInline may have.
+// Num is the number that the peer must be told, Inline how many bytes a send with SendInline may
+// have.
 func (q *QP) Num() uint32 { return uint32(q.q.qp_num) }
 func (q *QP) Inline() int { return q.inline }
 
@@ -180,7 +184,8 @@ type Path struct {
 	Retries uint8 // at most 7
 }
 
-// Connect takes it to ready-to-receive and ready-to-send. The peer must have posted receives before anything is sent.
+// Connect takes it to ready-to-receive and ready-to-send. The peer must have posted receives before
+// anything is sent.
 func (q *QP) Connect(p Path) error {
 	var ah C.struct_ibv_ah_attr
 	ah.dlid, ah.sl, ah.port_num = C.uint16_t(p.DLID), C.uint8_t(p.SL), C.uint8_t(p.Port)

@@ -26,7 +26,8 @@ type bench struct {
 	mr   *MR
 }
 
-// port finds an RDMA port to test with. ZIPPER_VERBS_ADDRESS, an IP address of a RoCE port, makes its absence a failure.
+// port finds an RDMA port to test with. ZIPPER_VERBS_ADDRESS, an IP address of a RoCE port, makes
+// its absence a failure.
 func port(t *testing.T) (x *Context, gid GIDEntry) {
 	t.Helper()
 	must := os.Getenv("ZIPPER_VERBS_ADDRESS")
@@ -184,7 +185,8 @@ func TestSendReceive(t *testing.T) {
 	}
 }
 
-// TestUnreliable: messages over an unreliable connection, of several packets and by RDMA write, and one that nobody wants, which is no error.
+// TestUnreliable: messages over an unreliable connection, of several packets and by RDMA write, and
+// one that nobody wants, which is no error.
 func TestUnreliable(t *testing.T) {
 	k := newBenchOf(t, Unreliable, nil)
 	for i := range k.mem[:5000] {
@@ -283,7 +285,8 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestFork: registered memory is what it was after a child has been started, whatever the child does.
+// TestFork: registered memory is what it was after a child has been started, whatever the child
+// does.
 func TestFork(t *testing.T) {
 	k := newBench(t, nil)
 	copy(k.mem, "before")
@@ -299,7 +302,8 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestPortDown: an asynchronous event tells that a port went down. On a device of its own, made for the test.
+// TestPortDown: an asynchronous event tells that a port went down. On a device of its own, made for
+// the test.
 func TestPortDown(t *testing.T) {
 	if os.Getenv("ZIPPER_VERBS_ADDRESS") == "" || os.Getuid() != 0 {
 		t.Skip("makes and removes a device: only in scripts/verbs-lab")

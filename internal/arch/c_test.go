@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// chapters are the folders of cgo/libmmpi: each may use those before it, and itself. ARCHITECTURE.md has them, too.
+// chapters are the folders of cgo/libmmpi: each may use those before it, and itself.
+// ARCHITECTURE.md has them, too.
 var chapters = []string{"core", "type", "request", "p2p", "coll", "comm", "topo", "rma", "io", "wrap", "start"}
 
 const (
@@ -20,7 +21,8 @@ const (
 	filesInCircle  = 3  // that call each other
 )
 
-// TestChapters checks the C library: who includes and calls whom, circles of files, size of folders.
+// TestChapters checks the C library: who includes and calls whom, circles of files, size of
+// folders.
 func TestChapters(t *testing.T) {
 	root := "../../cgo/libmmpi"
 	files := map[string]string{}
@@ -114,7 +116,8 @@ func expect(t *testing.T, found []string, want string) {
 	}
 }
 
-// ofShim are names that only the library's files can define. z_Send and its like are left out: many are made by macros.
+// ofShim are names that only the library's files can define. z_Send and its like are left out: many
+// are made by macros.
 var ofShim = regexp.MustCompile(`^(z_[a-z]|z[a-z0-9]+_|p2p_)`)
 
 // faults are all breaches of the rules in the files, each under the path below cgo/libmmpi.
@@ -241,7 +244,8 @@ func circles(ties map[string][]string) [][]string {
 	return found
 }
 
-// TestSameNumbers compares what C and Go both have and no compiler sees: what cgo sees is compared in cgo/abi/agree.go.
+// TestSameNumbers compares what C and Go both have and no compiler sees: what cgo sees is compared
+// in cgo/abi/agree.go.
 func TestSameNumbers(t *testing.T) {
 	for _, c := range []struct{ name, c, file, goes string }{
 		{"Z_CROWDED_US", `Z_CROWDED_US = (\d+),`, "forwarder/loop/limits.go", `crowded = (\d+) \* time\.Microsecond`},

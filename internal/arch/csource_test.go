@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// csource is what one file of C in the house's style defines and uses. No preprocessor runs: both sides of an
-// #if are read, and a macro counts as its body does. That is enough to say who calls whom, on machines without
-// MPI, too.
+// csource is what one file of C in the house's style defines and uses. No preprocessor runs: both
+// sides of an #if are read, and a macro counts as its body does. That is enough to say who calls
+// whom, on machines without MPI, too.
 type csource struct {
 	path     string
 	includes []string            // those in quotes

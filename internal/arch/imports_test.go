@@ -38,7 +38,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// graph is what each package, named by its path below the module, imports, and at which place; others by their own path.
+// graph is what each package, named by its path below the module, imports, and at which place;
+// others by their own path.
 type graph map[string]map[string]string
 
 // load reads the files, so that go test knows that it depends on them.

@@ -1,4 +1,5 @@
-// Package arch has the rules of who may import whom, which its tests check and ARCHITECTURE.md shows (go generate).
+// Package arch has the rules of who may import whom, which its tests check and ARCHITECTURE.md
+// shows (go generate).
 package arch
 
 import (
@@ -6,8 +7,8 @@ import (
 	"strings"
 )
 
-// Rule is about some packages of this module. Patterns are as the go command's: "a/b" is that package, "a/b/..." those
-// below it, too. Tests may import what they like.
+// Rule is about some packages of this module. Patterns are as the go command's: "a/b" is that
+// package, "a/b/..." those below it, too. Tests may import what they like.
 type Rule struct {
 	Of    []string
 	Only  []string // what of this module it may import itself; Nothing: nothing

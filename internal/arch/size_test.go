@@ -17,7 +17,8 @@ const (
 	methodsOfType  = 45
 )
 
-// larger are the packages and types that are better larger, with the reason and how large they may be.
+// larger are the packages and types that are better larger, with the reason and how large they may
+// be.
 var larger = map[string]struct {
 	limit  int
 	reason string
@@ -55,7 +56,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// countMethods adds the methods that a file declares. Two files for different builds that declare the same count twice.
+// countMethods adds the methods that a file declares. Two files for different builds that declare
+// the same count twice.
 func countMethods(t *testing.T, path string, methods map[string]int) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

@@ -1,8 +1,10 @@
-// Package disjoint divides the numbers from 0 on into sets that can be joined (union-find with path halving: Tarjan and van Leeuwen, "Worst-case analysis of set
-// union algorithms", J. ACM 31(2), 1984).
+// Package disjoint divides the numbers from 0 on into sets that can be joined (union-find with path
+// halving: Tarjan and van Leeuwen, "Worst-case analysis of set union algorithms", J. ACM 31(2),
+// 1984).
 package disjoint
 
-// Sets has for every number another one of its set, nearer to the one that stands for all; that one has itself.
+// Sets has for every number another one of its set, nearer to the one that stands for all; that one
+// has itself.
 type Sets []int
 
 // New gives n sets of one number each.

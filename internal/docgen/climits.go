@@ -12,8 +12,8 @@ var cPart = regexp.MustCompile(`(?s)/\*(.*?)\*/|(\benum\s*\w*\s*\{)|(\};)|(\w+)\
 // cStar begins the lines of a comment after its first.
 var cStar = regexp.MustCompile(`\n\s*\*`)
 
-// cNumbers reads a header. A comment is that of what follows it, or, behind a number in its line, of that number; one
-// before an enum is the whole enum's.
+// cNumbers reads a header. A comment is that of what follows it, or, behind a number in its line,
+// of that number; one before an enum is the whole enum's.
 func cNumbers(path string) ([]group, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

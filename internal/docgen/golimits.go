@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// goNumbers reads the constants, variables and fields of structs that a Go file declares outside of functions.
+// goNumbers reads the constants, variables and fields of structs that a Go file declares outside of
+// functions.
 func goNumbers(path string) ([]group, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {

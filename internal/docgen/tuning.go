@@ -22,8 +22,8 @@ type group struct {
 // number is one constant, or several that are declared in one line.
 type number struct{ name, value, text string }
 
-// tuning is a table of the numbers in all files named limits.go and limits.h: names and values as they are written, and
-// the comments as they stand.
+// tuning is a table of the numbers in all files named limits.go and limits.h: names and values as
+// they are written, and the comments as they stand.
 func tuning(root string) (string, error) {
 	var b strings.Builder
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

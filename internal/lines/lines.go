@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Each calls do for every line that has fields, with its number from 1; # begins a comment. It ends with the first error, of the reader or of do, and names the
-// line in it. A line has less than 64 KiB.
+// Each calls do for every line that has fields, with its number from 1; # begins a comment. It ends
+// with the first error, of the reader or of do, and names the line in it. A line has less than 64
+// KiB.
 func Each(r io.Reader, do func(line int, fields []string) error) error {
 	s := bufio.NewScanner(r)
 	line := 0

@@ -1,8 +1,10 @@
-// Command testsum reads the output of go test -json and prints what a person wants of it: every failed test with its
-// output, packages that did not build, and one line of counts at the end, "N passed, N failed, N skipped".
+// Command testsum reads the output of go test -json and prints what a person wants of it: every
+// failed test with its output, packages that did not build, and one line of counts at the end, "N
+// passed, N failed, N skipped".
 //
-// Counted are tests without subtests of their own; a package that fails without a failed test (it does not build, it
-// crashes) counts as one failure. The reasons of skipped tests are appended to the file of -skips.
+// Counted are tests without subtests of their own; a package that fails without a failed test (it
+// does not build, it crashes) counts as one failure. The reasons of skipped tests are appended to
+// the file of -skips.
 package main
 
 import (

@@ -11,17 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Timer slacks in ns: Linux's own, and that of the Go runtime's threads in a program started by Start.
+// Timer slacks in ns: Linux's own, and that of the Go runtime's threads in a program started by
+// Start.
 const (
 	usual = 50_000
 	slack = 5_000_000
 )
 
-// Start starts the program once more with a long timer slack, which all its threads inherit, and returns in the program so started, or with an error. It is to be called
-// first, before there is any goroutine or file that the new program would miss.
+// Start starts the program once more with a long timer slack, which all its threads inherit, and
+// returns in the program so started, or with an error. It is to be called first, before there is
+// any goroutine or file that the new program would miss.
 //
-// Go's monitor thread looks every 20 µs for threads that stay in system calls or foreign code, as those do that wait for messages, for a millisecond and
-// more after each it finds. A process that wakes a few hundred times a second takes 5 to 10 % of a core that way. With a long slack the monitor's sleeps last longer.
+// Go's monitor thread looks every 20 µs for threads that stay in system calls or foreign code, as
+// those do that wait for messages, for a millisecond and more after each it finds. A process that
+// wakes a few hundred times a second takes 5 to 10 % of a core that way. With a long slack the
+// monitor's sleeps last longer.
 func Start() error {
 	runtime.LockOSThread() // the slack is a thread's
 	defer runtime.UnlockOSThread()
@@ -35,7 +39,8 @@ func Start() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, slack, 0, 0, 0); err != nil {
 		return err
 	}
-	// Linux ignores the call under a real-time policy: without this look the program would start itself for ever.
+	// Linux ignores the call under a real-time policy: without this look the program would start
+	// itself for ever.
 	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || now != slack {
 		return errors.Join(err, fmt.Errorf("the timer slack is %d ns, want %d: is the scheduling policy a real-time one?", now, slack))
 	}
@@ -46,15 +51,18 @@ func Start() error {
 	return unix.Exec(self, os.Args, os.Environ())
 }
 
-// Workers gives the Go runtime's threads their usual slack back: those that run Go, not the monitor. To be called before anything else where the runtime has started with a
-// long slack.
+// Workers gives the Go runtime's threads their usual slack back: those that run Go, not the
+// monitor. To be called before anything else where the runtime has started with a long slack.
 //
-// A thread that looks for work sleeps for 3 µs when it is about to take some from another one (runqgrab in the runtime), as at the start of a garbage collection: with
-// the monitor's slack that took up to 5 ms, in which the program had none of Go's processors.
+// A thread that looks for work sleeps for 3 µs when it is about to take some from another one
+// (runqgrab in the runtime), as at the start of a garbage collection: with the monitor's slack that
+// took up to 5 ms, in which the program had none of Go's processors.
 func Workers() {
-	// With one processor a thread is waked or made only when the one before it blocks, so goroutines that block locked to their threads find all
-	// there are, and none is made that they do not find. What needs a thread later finds these idle: where there is none, the monitor itself makes one when it takes the processor of a
-	// thread that stays in a system call, and the new thread inherits the monitor's slack.
+	// With one processor a thread is waked or made only when the one before it blocks, so
+	// goroutines that block locked to their threads find all there are, and none is made that they
+	// do not find. What needs a thread later finds these idle: where there is none, the monitor
+	// itself makes one when it takes the processor of a thread that stays in a system call, and the
+	// new thread inherits the monitor's slack.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	reset := func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) }
 	reset()
@@ -74,6 +82,7 @@ func Workers() {
 	done.Wait()
 }
 
-// workers is more than the threads that the runtime starts with, and than run Go or stay in system calls at a time afterwards where GOMAXPROCS is small: with 3 processors up
-// to 6 were seen on a busy machine.
+// workers is more than the threads that the runtime starts with, and than run Go or stay in system
+// calls at a time afterwards where GOMAXPROCS is small: with 3 processors up to 6 were seen on a
+// busy machine.
 const workers = 8

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestStart: in a program that Start has started again, only the runtime's monitor, and the thread that starts others in programs with cgo, have the long slack.
+// TestStart: in a program that Start has started again, only the runtime's monitor, and the thread
+// that starts others in programs with cgo, have the long slack.
 func TestStart(t *testing.T) {
 	if os.Getenv("CALM_TEST") != "" {
 		restarted(t)
