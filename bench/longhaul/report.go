@@ -71,7 +71,7 @@ func (r *Report) figure(row Row, target string) *Figure {
 
 // Add notes a measurement, with what the long link said of the time that it took.
 func (r *Report) Add(row Row, target string, round int, value float64, ways []delayline.Stats) {
-	v := Value{Round: round, Value: value}
+	v := Value{Round: round, Value: value, Void: row.impossible(value, r.Line)}
 	for _, s := range ways {
 		v.LateMedian = max(v.LateMedian, us(s.LateMedian))
 		v.Late99 = max(v.Late99, us(s.Late99))

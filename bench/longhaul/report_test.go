@@ -56,6 +56,8 @@ func TestReport(t *testing.T) {
 	r.Add(Stream1M, "routed", 0, 900, good)
 	r.Add(Stream1M, "zipped", 2, 600, good)
 	r.Add(Stream64K, "zipped", 0, 12, late)
+	r.Add(Both, "zipped", 0, 1800, good)
+	r.Add(Stream64K, "routed", 0, 1800, good)
 	var b strings.Builder
 	if err := r.Table(&b); err != nil {
 		t.Fatal(err)
@@ -70,6 +72,8 @@ func TestReport(t *testing.T) {
 		"1 MiB stream, one pair routed 900 900 - 900 Mbit/s >= 894 met 0, 200, 0",
 		"8 B arrives zipped 20.4 20.4 - 20.4 ms <= 20.5 met 0, 200, 0",
 		"64 KiB stream, one pair zipped 12 12 - 12 Mbit/s >= 847 0, 3000, 0 VOID: 1 % of the packets left 3ms late",
+		"64 KiB stream, one pair routed 1800 1800 - 1800 Mbit/s >= 847 0, 200, 0 VOID: more than the 941 Mbit/s that the line carries",
+		"both directions at once zipped 1800 1800 - 1800 Mbit/s >= 1699 met 0, 200, 0",
 		"[1] refused",
 	} {
 		if got := lines[i+2]; got != want {
@@ -80,7 +84,7 @@ func TestReport(t *testing.T) {
 	if err := r.CSV(&out); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := csv.NewReader(&out).ReadAll(); err != nil || len(all) != 1+3+1+1+1+1 {
+	if all, err := csv.NewReader(&out).ReadAll(); err != nil || len(all) != 1+3+1+1+1+1+2 {
 		t.Errorf("%v, %d lines", err, len(all))
 	}
 	out.Reset()
@@ -88,7 +92,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back Report
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil || len(back.Figures) != 5 || back.Figures[0].Values[1].Void == "" {
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || len(back.Figures) != 7 || back.Figures[0].Values[1].Void == "" {
 		t.Errorf("%v: %+v", err, back)
 	}
 }

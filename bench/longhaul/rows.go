@@ -8,6 +8,7 @@
 package longhaul
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/leidenzipper/zipper/bench/lab/delayline"
@@ -26,6 +27,7 @@ type Row struct {
 	Name string
 	Unit string
 	Most bool // the aim is an upper bound
+	Both bool // a rate of both directions together
 	// Aim over a link; 0: none. Rates are aimed at as a share of Payload.
 	Aim func(o delayline.Options) float64
 }
@@ -40,6 +42,19 @@ func Payload(o delayline.Options) float64 {
 // Milliseconds of a delay.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
+// impossible says that a rate is more than the line carries: then it was measured wrongly. Empty: it is not.
+func (r Row) impossible(v float64, o delayline.Options) string {
+	most := Payload(o)
+	if r.Both {
+		most *= 2
+	}
+	const rounding = 1.01
+	if r.Unit != Mbit || v <= rounding*most {
+		return ""
+	}
+	return fmt.Sprintf("more than the %.0f Mbit/s that the line carries", most)
+}
+
 // short tells whether a link has the aims for 20 ms; a longer one has those for 50 ms.
 func short(o delayline.Options) bool { return o.Delay <= 20*time.Millisecond }
 
@@ -51,6 +66,11 @@ func rate(name string, at20, at50 float64) Row {
 		}
 		return at50 * Payload(o)
 	}}
+}
+
+func inBoth(r Row) Row {
+	r.Both = true
+	return r
 }
 
 // beyond is a row whose aim is the delay and a time in ms.
@@ -69,7 +89,7 @@ var (
 	Pairs2    = rate("1 MiB streams, 2 pairs together", 0.95, 0.95)
 	Pairs8    = rate("1 MiB streams, 8 pairs together", 0.95, 0.95)
 	Pairs32   = rate("1 MiB streams, 32 pairs together", 0.95, 0.95)
-	Both      = rate("both directions at once", 1.9*0.95, 1.9*0.92)
+	Both      = inBoth(rate("both directions at once", 1.9*0.95, 1.9*0.92))
 	Loss001   = rate("1 MiB stream, 0.01 % loss", 0.9, 0.9)
 	Loss01    = rate("1 MiB stream, 0.1 % loss", 0.7, 0.5)
 

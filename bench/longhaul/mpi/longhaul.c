@@ -1,10 +1,15 @@
 /* What the rows of scripts/bench longhaul measure in an MPI job of 2p ranks: rank i sends to rank p + i.
  * All ranks are on one machine, in namespaces of their own, and share its monotonic clock.
  *
- *   longhaul stream BYTES WARM SECONDS   messages of BYTES, many under way at once, for WARM and then SECONDS seconds that count;
- *   longhaul both BYTES WARM SECONDS     and in both directions at once: Mbit/s that arrive at each receiver
- *   longhaul block BYTES COUNT           blocking sends, one after the other: us until each has arrived, us until MPI_Send returned
- *   longhaul coll NAME BYTES COUNT       barrier, bcast, allreduce, allgather, alltoall: us from a common start to the last rank's end
+ *   longhaul stream BYTES WARM SECONDS WINDOW
+ *     Messages of BYTES, WINDOW bytes of them under way at once over all pairs (at least four messages of each), for WARM
+ *     and then SECONDS seconds that count, or longer until four windows have gone. Mbit/s that arrive at each receiver.
+ *   longhaul both BYTES WARM SECONDS WINDOW
+ *     The same in both directions at once.
+ *   longhaul block BYTES COUNT
+ *     Blocking sends, one after the other: us until each has arrived, us until MPI_Send returned.
+ *   longhaul coll NAME BYTES COUNT
+ *     barrier, bcast, allreduce, allgather, alltoall: us from a common start to the last rank's end.
  *
  * Rank 0 prints lines of a word and numbers. */
 #define _GNU_SOURCE
@@ -14,8 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { DATA = 1, TOTAL = 2, ACK = 3, MAX_WINDOW = 512 };
-static const double WINDOW_BYTES = 32 << 20; /* of all pairs together: more than any path here holds */
+enum { DATA = 1, TOTAL = 2, ACK = 3, MAX_WINDOW = 512, LEAST_WINDOWS = 4, MAX_WINDOWS = 1 << 16 };
 
 static int rank, ranks, pairs;
 
@@ -43,18 +47,29 @@ static void show(const char *word, const double *v, int n) {
   printf("\n");
 }
 
+/* Mbit/s between two moments at which whole windows had arrived. Native MPI lets the messages of a window go on side by
+ * side, so that they arrive all at once, after a time in which none does: at other moments as much as a window would be
+ * counted that came before, or not counted that has come. at[k]: when window k + 1 had arrived. */
+static double between(const double *at, int n, double window_bytes, double from, double until) {
+  int i = 0, j = n - 1;
+  while (i < n - 2 && at[i] < from) i++;
+  while (j > i + 1 && at[j] > until) j--;
+  return j > i ? (j - i) * window_bytes * 8 / 1e6 / (at[j] - at[i]) : 0;
+}
+
 /* Windows of requests, sends in the first half, receives in the second; MPI_REQUEST_NULL where nothing is under way. */
-static double stream(int bytes, double warm, double seconds, int both) {
+static double stream(int bytes, double warm, double seconds, double under_way, int both) {
   int peer = rank < pairs ? rank + pairs : rank - pairs;
   int sends = both || rank < pairs, receives = both || rank >= pairs;
-  int window = (int)(WINDOW_BYTES / pairs / bytes);
+  int window = (int)(under_way / pairs / bytes);
   window = window < 4 ? 4 : window > MAX_WINDOW ? MAX_WINDOW : window;
   static MPI_Request q[2 * MAX_WINDOW + 1];
   static int done[2 * MAX_WINDOW + 1];
-  int total_at = 2 * window;
+  static double at[MAX_WINDOWS];
+  int total_at = 2 * window, windows = 0;
   char *out = room((size_t)bytes), *in = room((size_t)bytes);
-  long sent = 0, posted = 0, received = 0, want_sent = -1, total = -1, counted = 0;
-  double first = 0, from = 0, until = 0;
+  long sent = 0, posted = 0, received = 0, want_sent = -1, total = -1;
+  double first = 0;
   for (int i = 0; i <= 2 * window; i++) q[i] = MPI_REQUEST_NULL;
   MPI_Barrier(MPI_COMM_WORLD);
   double start = now();
@@ -73,24 +88,25 @@ static double stream(int bytes, double warm, double seconds, int both) {
     for (int k = 0; k < n; k++) {
       int i = done[k];
       if (i == total_at) continue;
-      if (i <
-          window) { /* a send: the receiver has posted one window more than it has received, so it needs as much after the total */
-        if (want_sent < 0 && t - start > warm + seconds) {
+      if (i < window) { /* a send */
+        if (want_sent < 0 && t - start > warm + seconds && sent >= LEAST_WINDOWS * window) {
+          /* The receiver has posted one window more than it has received. */
           want_sent = sent + window + 1;
           MPI_Send(&want_sent, 1, MPI_LONG, peer, TOTAL, MPI_COMM_WORLD);
         }
-        if (want_sent < 0 || sent < want_sent)
-          MPI_Isend(out, bytes, MPI_CHAR, peer, DATA, MPI_COMM_WORLD, &q[i]), sent++;
+        if (want_sent < 0 || sent < want_sent) {
+          MPI_Isend(out, bytes, MPI_CHAR, peer, DATA, MPI_COMM_WORLD, &q[i]);
+          sent++;
+        }
         continue;
       }
       received++;
       if (first == 0) first = t;
-      if (t >= first + warm && t <= first + warm + seconds) {
-        if (from == 0) from = t;
-        else counted += bytes;
-        until = t;
+      if (received % window == 0 && windows < MAX_WINDOWS) at[windows++] = t;
+      if (total < 0 || posted < total) {
+        MPI_Irecv(in, bytes, MPI_CHAR, peer, DATA, MPI_COMM_WORLD, &q[i]);
+        posted++;
       }
-      if (total < 0 || posted < total) MPI_Irecv(in, bytes, MPI_CHAR, peer, DATA, MPI_COMM_WORLD, &q[i]), posted++;
     }
     if (total >= 0 && posted > total && received == total) /* the total came late */
       for (int i = window; i < 2 * window; i++)
@@ -98,11 +114,11 @@ static double stream(int bytes, double warm, double seconds, int both) {
   }
   free(out);
   free(in);
-  return until > from ? counted * 8 / 1e6 / (until - from) : 0;
+  return between(at, windows, (double)window * bytes, first + warm, first + warm + seconds);
 }
 
-static void streams(int bytes, double warm, double seconds, int both) {
-  double rate = stream(bytes, warm, seconds, both), *all = room(sizeof(double) * (size_t)ranks);
+static void streams(int bytes, double warm, double seconds, double under_way, int both) {
+  double rate = stream(bytes, warm, seconds, under_way, both), *all = room(sizeof(double) * (size_t)ranks);
   MPI_Gather(&rate, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   if (rank == 0) show("rates", both ? all : all + pairs, both ? ranks : pairs);
 }
@@ -163,11 +179,12 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   pairs = ranks / 2;
   if (ranks % 2 || ranks < 2) die("an even number of ranks, please");
-  if (argc == 5 && (!strcmp(argv[1], "stream") || !strcmp(argv[1], "both")))
-    streams(atoi(argv[2]), atof(argv[3]), atof(argv[4]), argv[1][0] == 'b');
-  else if (argc == 4 && !strcmp(argv[1], "block")) block(atoi(argv[2]), atoi(argv[3]));
-  else if (argc == 5 && !strcmp(argv[1], "coll")) collective(argv[2], atoi(argv[3]), atoi(argv[4]));
-  else die("stream|both BYTES WARM SECONDS, block BYTES COUNT, coll NAME BYTES COUNT");
+  const char *what = argc > 1 ? argv[1] : "";
+  if (argc == 6 && (!strcmp(what, "stream") || !strcmp(what, "both")))
+    streams(atoi(argv[2]), atof(argv[3]), atof(argv[4]), atof(argv[5]), what[0] == 'b');
+  else if (argc == 4 && !strcmp(what, "block")) block(atoi(argv[2]), atoi(argv[3]));
+  else if (argc == 5 && !strcmp(what, "coll")) collective(argv[2], atoi(argv[3]), atoi(argv[4]));
+  else die("stream|both BYTES WARM SECONDS WINDOW, block BYTES COUNT, coll NAME BYTES COUNT");
   fflush(stdout);
   MPI_Finalize();
   return 0;

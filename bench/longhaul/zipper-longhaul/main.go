@@ -167,10 +167,11 @@ func over(ctx context.Context, line delayline.Options, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Down()) }()
-	m := &measurement{lab: l, self: self, program: s.program, warm: 3 * time.Second, seconds: 5 * time.Second, count: 20, cut: 20 * time.Second, only: s.only, on: s.on,
+	m := &measurement{lab: l, self: self, program: s.program, warm: 3 * time.Second, seconds: 5 * time.Second, window: 32 << 20, count: 20, cut: 20 * time.Second, only: s.only, on: s.on,
 		report: &longhaul.Report{Environment: drive.Describe(line.String()), Line: line, Congestion: s.congestion}}
 	if s.quick {
-		m.warm, m.seconds, m.count, m.cut = 300*time.Millisecond, 500*time.Millisecond, 3, 2*time.Second
+		m.warm, m.seconds, m.window = 300*time.Millisecond, 500*time.Millisecond, 8<<20
+		m.count, m.cut = 3, 2*time.Second
 	}
 	places := m.places(ctx)
 	for m.round = 0; m.round < s.rounds && err == nil; m.round++ {

@@ -23,6 +23,7 @@ type measurement struct {
 	report        *longhaul.Report
 	self, program string // this program, and the MPI one
 	warm, seconds time.Duration
+	window        int // bytes under way in a stream
 	count         int // blocking sends, collectives
 	cut           time.Duration
 	only, on      *regexp.Regexp // rows and targets; nil: all
@@ -174,7 +175,7 @@ func (m *measurement) stream(ctx context.Context, p *place, pairs int, how strin
 	}
 	var got numbers
 	ways, err := m.watched(ctx, func() (err error) {
-		got, err = m.mpi(ctx, p.job(pairs, pairs), m.limit(), how, strconv.Itoa(bytes), seconds(m.warm), seconds(m.seconds))
+		got, err = m.mpi(ctx, p.job(pairs, pairs), m.limit(), how, strconv.Itoa(bytes), seconds(m.warm), seconds(m.seconds), strconv.Itoa(m.window))
 		return err
 	})
 	if err == nil && len(got["rates"]) == 0 {
@@ -312,7 +313,7 @@ func (m *measurement) outage(ctx context.Context, p *place) {
 		begun = time.Now()
 		timer := time.AfterFunc(after, func() { _ = m.lab.Line(ctx, "cut", m.cut.String()) })
 		defer timer.Stop()
-		_, err := m.mpi(ctx, t, whole+3*time.Minute, "stream", strconv.Itoa(1<<20), "0", seconds(whole))
+		_, err := m.mpi(ctx, t, whole+3*time.Minute, "stream", strconv.Itoa(1<<20), "0", seconds(whole), strconv.Itoa(m.window))
 		return err
 	})
 	if err != nil {
