@@ -46,6 +46,3 @@ func (r *Ref) Close() bool {
 		}
 	}
 }
-
-// Closed reports whether Close was called.
-func (r *Ref) Closed() bool { return r.n.Load()&closed != 0 }

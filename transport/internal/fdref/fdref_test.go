@@ -39,7 +39,7 @@ func TestFreeOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if freed.Load() != 1 || closed.Load() != 1 || !r.Closed() {
+		if freed.Load() != 1 || closed.Load() != 1 {
 			t.Fatalf("freed %d times, closed %d times", freed.Load(), closed.Load())
 		}
 	}
