@@ -66,16 +66,16 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if len(targets) == 1 && job.Protocol != jobenv.Classic { // several share the load, and one may be lost
 		dialer.Inside = ln.inside
 	}
-	links, redial, layout, err := joinFirst(ctx, dialer, targets)
+	joined, err := joinFirst(ctx, dialer, targets)
 	if err != nil {
 		ln.close()
 		return nil, w, failure(engine.ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err)
 	}
-	w.TagUB = int(layout.TagUB)
-	direct := openers(&id, &layout)
-	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: links,
+	w.TagUB = int(joined.layout.TagUB)
+	direct := openers(&id, &joined.layout)
+	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: joined.links,
 		Addresses: addresses(targets),
-		Redial:    redial, Routes: paths, Embedded: loc.Embedded, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
+		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[job.Poll]
 	if job.Protocol == jobenv.Classic {
 		classic(&cfg.Limits)
@@ -88,15 +88,11 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	e, err := engine.New(cfg)
 	if err != nil {
-		for _, l := range links {
-			if l != nil {
-				l.Close()
-			}
-		}
+		joined.discard()
 		ln.close()
 		return nil, w, err
 	}
-	if s := unopened(&job, &layout); s != "" && loc.Rank == 0 && loc.Warn != nil {
+	if s := unopened(&job, &joined.layout); s != "" && loc.Rank == 0 && loc.Warn != nil {
 		loc.Warn(s)
 	}
 	ln.joinDirect(ctx, e, &id, direct, loc.Warn)

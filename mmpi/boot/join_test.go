@@ -103,21 +103,21 @@ func TestJoinFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1, Linger: 100 * time.Millisecond})
-	links, redial, layout, err := joinFirst(t.Context(), &dial.Dialer{}, targetsAt(late.Addr(), addr))
-	if err != nil || links[0] != nil || links[1] == nil || layout.Ranks() != 1 {
-		t.Fatalf("%v, %+v, %v", links, layout, err)
+	a, err := joinFirst(t.Context(), &dial.Dialer{}, targetsAt(late.Addr(), addr))
+	if err != nil || a.links[0] != nil || a.links[1] == nil || a.layout.Ranks() != 1 {
+		t.Fatalf("%+v, %v", a, err)
 	}
 	forwardertest.Serve(t, forwarder.Config{Listeners: []transport.Listener{late}, Loops: 1,
 		Linger: 100 * time.Millisecond})
-	first, err := redial(t.Context(), 0)
+	first, err := a.redial(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	first.Close()
-	links[1].Close()
+	a.links[1].Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if l, err := redial(ctx, 1); !errors.Is(err, context.Canceled) {
+	if l, err := a.redial(ctx, 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", l, err)
 	}
 }
@@ -131,15 +131,15 @@ func TestJoinFirstRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	links, _, _, err := joinFirst(t.Context(), &dial.Dialer{}, targetsAt(silent.Addr(), addr))
+	a, err := joinFirst(t.Context(), &dial.Dialer{}, targetsAt(silent.Addr(), addr))
 	var refused *handshake.Refused
-	if links != nil || !errors.As(err, &refused) || refused.Code != wire.RefuseSecret {
-		t.Errorf("%v, %v", links, err)
+	if a != nil || !errors.As(err, &refused) || refused.Code != wire.RefuseSecret {
+		t.Errorf("%v, %v", a, err)
 	}
 	all := targetsAt("no-port", "no-port-either")
-	if links, _, _, err := joinFirst(t.Context(), &dial.Dialer{}, all); links != nil || err == nil ||
+	if a, err := joinFirst(t.Context(), &dial.Dialer{}, all); a != nil || err == nil ||
 		!strings.Contains(err.Error(), "no-port-either") {
-		t.Errorf("%v, %v", links, err)
+		t.Errorf("%v, %v", a, err)
 	}
 }
 

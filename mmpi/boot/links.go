@@ -45,93 +45,150 @@ func targetsOf(job jobenv.Job, id handshake.Identity) (targets []target, paths [
 	return targets, nil, nil
 }
 
-// joinFirst joins at all forwarders at once and returns when a first row of them has let us in: the
-// other links may come later (engine.Config.Redial).
-func joinFirst(ctx context.Context, d *dial.Dialer, targets []target) ([]transport.Link,
-	func(context.Context, int) (transport.Link, error), wire.Layout, error) {
-	n := len(targets)
-	ctx, cancel := context.WithCancel(ctx)
-	type answer struct {
-		rail   int
-		link   transport.Link
-		layout wire.Layout
-		err    error
+// attempt is the first attempt to join at a forwarder.
+//
+//	underWay ─somebody takes its answer→ taken
+//	underWay ─nobody wants it any more→ dropped
+type attempt struct {
+	state  attemptState
+	answer chan answer // gets one, when it has ended
+}
+
+type attemptState uint8
+
+const (
+	underWay attemptState = iota // the answer is nobody's yet
+	taken                        // who has taken the answer has the link
+	dropped                      // the link is closed when it comes
+)
+
+// attemptLegal[from] is the set of states that may follow.
+var attemptLegal = [...]uint8{underWay: 1<<taken | 1<<dropped, taken: 0, dropped: 0}
+
+func (a *attempt) to(s attemptState) {
+	if attemptLegal[a.state]&(1<<s) == 0 {
+		panic(fmt.Sprintf("boot: attempt to join goes from state %d to %d", a.state, s))
 	}
-	first := make([]chan answer, n) // of the first attempt at each
-	any := make(chan answer, n)
-	waits := map[int]int{} // by row: links that are not there yet
+	a.state = s
+}
+
+// take waits for the answer, or for ctx's end: then the attempt is dropped.
+func (a *attempt) take(ctx context.Context) answer {
+	select {
+	case got := <-a.answer:
+		a.to(taken)
+		return got
+	case <-ctx.Done():
+		a.drop()
+		return answer{err: ctx.Err()}
+	}
+}
+
+func (a *attempt) drop() {
+	a.to(dropped)
+	go func() {
+		if got := <-a.answer; got.err == nil {
+			got.link.Close()
+		}
+	}()
+}
+
+// answer is how an attempt ended.
+type answer struct {
+	link   transport.Link
+	layout wire.Layout
+	err    error
+}
+
+// admission is what joining at the forwarders has come to.
+type admission struct {
+	links  []transport.Link // by target; nil: not there yet
+	layout wire.Layout
+
+	targets []target
+	dialer  dial.Dialer
+	first   []attempt          // by target
+	cancel  context.CancelFunc // ends first attempts; after success others are still under way
+}
+
+// joinFirst joins at all forwarders at once and returns when a first row of them has let us in: the
+// other links may come later (redial).
+func joinFirst(ctx context.Context, d *dial.Dialer, targets []target) (*admission, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	a := &admission{links: make([]transport.Link, len(targets)), targets: targets, dialer: *d,
+		first: make([]attempt, len(targets)), cancel: cancel}
+	a.dialer.Notify = nil                 // from then on the engine tells what it has lost
+	ended := make(chan int, len(targets)) // targets whose attempt has an answer
 	for i, t := range targets {
-		waits[t.row]++
-		first[i] = make(chan answer, 1)
+		a.first[i].answer = make(chan answer, 1)
 		go func() {
 			l, layout, err := d.Dial(ctx, t.addr, t.id)
-			a := answer{i, l, layout, err}
-			first[i] <- a
-			any <- a
+			a.first[i].answer <- answer{l, layout, err}
+			ended <- i
 		}()
 	}
-	links, tried := make([]transport.Link, n), make([]bool, n) // tried: the first attempt has had its answer taken
-	// discard ends all that is there or under way.
-	discard := func() {
-		cancel() // after success it must not be called: other links are still on their way
-		for i := range first {
-			if links[i] != nil {
-				links[i].Close()
-			} else {
-				go func() {
-					if a := <-first[i]; a.err == nil {
-						a.link.Close()
-					}
-				}()
-			}
-		}
+	if err := a.awaitRow(ctx, ended); err != nil {
+		a.discard()
+		return nil, err
 	}
-	again := *d
-	again.Notify = nil // the engine tells what it has lost
-	redial := func(ctx context.Context, rail int) (transport.Link, error) {
-		if !tried[rail] { // only one goroutine at a time works for a rail
-			tried[rail] = true
-			select {
-			case a := <-first[rail]:
-				return a.link, a.err
-			case <-ctx.Done():
-				go func() {
-					if a := <-first[rail]; a.err == nil {
-						a.link.Close()
-					}
-				}()
-				return nil, ctx.Err()
-			}
-		}
-		l, _, err := again.Dial(ctx, targets[rail].addr, targets[rail].id)
-		return l, err
+	return a, nil
+}
+
+// awaitRow takes answers until all links of one row are there.
+func (a *admission) awaitRow(ctx context.Context, ended <-chan int) error {
+	waits := map[int]int{} // by row: links that are not there yet; a row that cannot come is taken out
+	for _, t := range a.targets {
+		waits[t.row]++
 	}
-	var all []error
+	var failed []error
 	for len(waits) > 0 {
-		a := <-any
-		var refused *handshake.Refused
-		if errors.As(a.err, &refused) && refused.Code != wire.RefuseTimeout && refused.Code != wire.RefuseShutdown ||
-			ctx.Err() != nil {
-			err := errors.Join(a.err, ctx.Err())
-			discard()
-			return nil, nil, wire.Layout{}, err
-		}
-		row := targets[a.rail].row
-		if a.err != nil {
-			all = append(all, a.err)
+		i := <-ended
+		got := <-a.first[i].answer
+		a.first[i].to(taken)
+		a.links[i] = got.link
+		row := a.targets[i].row
+		switch {
+		case final(got.err) || ctx.Err() != nil:
+			return errors.Join(got.err, ctx.Err())
+		case got.err != nil:
+			failed = append(failed, got.err)
 			delete(waits, row)
-			continue
-		}
-		<-first[a.rail]
-		links[a.rail], tried[a.rail] = a.link, true
-		switch waits[row] {
-		case 0: // another of its row has failed
-		case 1:
-			return links, redial, a.layout, nil
-		default:
+		case waits[row] == 1:
+			a.layout = got.layout
+			return nil
+		case waits[row] > 1:
 			waits[row]--
 		}
 	}
-	discard()
-	return nil, nil, wire.Layout{}, errors.Join(all...)
+	return errors.Join(failed...)
+}
+
+// final tells a refusal that trying again, or elsewhere, does not change.
+func final(err error) bool {
+	var refused *handshake.Refused
+	return errors.As(err, &refused) && refused.Code != wire.RefuseTimeout && refused.Code != wire.RefuseShutdown
+}
+
+// discard ends all that is there or under way.
+func (a *admission) discard() {
+	a.cancel()
+	for i := range a.first {
+		if a.first[i].state == underWay {
+			a.first[i].drop()
+		}
+		if l := a.links[i]; l != nil {
+			l.Close()
+		}
+	}
+}
+
+// redial is engine.Config.Redial: what has come of the first attempt, if nobody has asked yet, else a
+// new one. Only one goroutine at a time may call it for a rail.
+func (a *admission) redial(ctx context.Context, rail int) (transport.Link, error) {
+	if f := &a.first[rail]; f.state == underWay {
+		got := f.take(ctx)
+		return got.link, got.err
+	}
+	l, _, err := a.dialer.Dial(ctx, a.targets[rail].addr, a.targets[rail].id)
+	return l, err
 }
