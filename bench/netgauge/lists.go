@@ -10,3 +10,8 @@ func Modules() []Module {
 	return []Module{tcpModule(), udpModule(), ipModule(), ethModule(), shmModule(), verbsModule(), ucModule(),
 		udModule()}
 }
+
+// Find looks a pattern and a module up by name; the error lists what there is.
+func Find(pattern, module string) (Pattern, Module, error) {
+	return FindIn(Patterns(), append(Modules(), MPIModules()...), pattern, module)
+}

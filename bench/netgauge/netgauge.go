@@ -133,11 +133,6 @@ func Fits(p Pattern, m Module) error {
 	return nil
 }
 
-// Find looks a pattern and a module up by name; the error lists what there is.
-func Find(pattern, module string) (Pattern, Module, error) {
-	return FindIn(Patterns(), append(Modules(), MPIModules()...), pattern, module)
-}
-
 // FindIn is Find among some.
 func FindIn(patterns []Pattern, modules []Module, pattern, module string) (p Pattern, m Module, err error) {
 	i := slices.IndexFunc(patterns, func(p Pattern) bool { return p.Name == pattern })

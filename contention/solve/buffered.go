@@ -124,9 +124,3 @@ func (b *buffers[T]) admit() {
 			next.at.Float64()+t.Bytes.Float64()/b.n.Alone(t.Flow).Float64())
 	}
 }
-
-// finite converts a float that is finite.
-func finite[T num.Number[T]](x float64) T {
-	var z T
-	return z.FromFloat(x)
-}

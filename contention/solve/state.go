@@ -360,3 +360,9 @@ func (s *state[T]) circular() error {
 	}
 	return errors.New("solver: nothing to do and not finished") // not reached
 }
+
+// finite converts a float that is finite.
+func finite[T num.Number[T]](x float64) T {
+	var z T
+	return z.FromFloat(x)
+}

@@ -7,7 +7,6 @@
 package transporttest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -112,42 +111,4 @@ func declared(t *testing.T, setup Setup) {
 				k.has(b))
 		}
 	}
-}
-
-// connect returns both ends of a new link.
-func connect(t *testing.T, setup Setup) (dialed, accepted transport.Link) {
-	t.Helper()
-	ln, d := setup.Open(t)
-	dialed, accepted = open(t, ln, d)
-	ln.Close()
-	t.Cleanup(func() {
-		dialed.Close()
-		accepted.Close()
-	})
-	return dialed, accepted
-}
-
-func open(t *testing.T, ln transport.Listener, d transport.Dialer) (dialed, accepted transport.Link) {
-	t.Helper()
-	type result struct {
-		l   transport.Link
-		err error
-	}
-	got := make(chan result, 1)
-	go func() {
-		l, err := ln.Accept()
-		got <- result{l, err}
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	dialed, err := d.Dial(ctx, ln.Addr())
-	if err != nil {
-		ln.Close()
-		t.Fatalf("dial: %v", err)
-	}
-	r := <-got
-	if r.err != nil {
-		t.Fatalf("accept: %v", r.err)
-	}
-	return dialed, r.l
 }

@@ -7,43 +7,6 @@ import (
 
 const notice = "/* Made by cgo/libmmpi/gen from mpi.h and the policy files: do not edit. */\n"
 
-func (f function) prototype(name string) string {
-	var list []string
-	for _, a := range f.params {
-		if a.typ == "..." {
-			list = append(list, "...")
-			continue
-		}
-		list = append(list, strings.TrimSpace(a.typ+" "+a.name+a.suffix))
-	}
-	if list == nil {
-		list = []string{"void"}
-	}
-	return fmt.Sprintf("%s %s(%s)", f.result, name, strings.Join(list, ", "))
-}
-
-func (f function) arguments(but map[string]string) string {
-	var list []string
-	for _, a := range f.params {
-		name := a.name
-		if other, ok := but[name]; ok {
-			name = other
-		}
-		list = append(list, name)
-	}
-	return strings.Join(list, ", ")
-}
-
-// handle is the name of the first argument of the type; "" if there is none.
-func (f function) handle(typ string) string {
-	for _, a := range f.params {
-		if a.typ == typ && a.suffix == "" {
-			return a.name
-		}
-	}
-	return ""
-}
-
 // header is natives.h: the table of native functions, what exists, prototypes of hand-written functions.
 func header(functions []function, p map[string]string) string {
 	var b strings.Builder

@@ -129,3 +129,42 @@ func parseParams(list string) ([]param, error) {
 
 // nameless is what the parameter at place i is called if the header has no name for it.
 func nameless(i int) string { return fmt.Sprintf("arg%d", i) }
+
+// prototype is its declaration under a name.
+func (f function) prototype(name string) string {
+	var list []string
+	for _, a := range f.params {
+		if a.typ == "..." {
+			list = append(list, "...")
+			continue
+		}
+		list = append(list, strings.TrimSpace(a.typ+" "+a.name+a.suffix))
+	}
+	if list == nil {
+		list = []string{"void"}
+	}
+	return fmt.Sprintf("%s %s(%s)", f.result, name, strings.Join(list, ", "))
+}
+
+// arguments are the names of its parameters, some of them others.
+func (f function) arguments(but map[string]string) string {
+	var list []string
+	for _, a := range f.params {
+		name := a.name
+		if other, ok := but[name]; ok {
+			name = other
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// handle is the name of the first argument of the type; "" if there is none.
+func (f function) handle(typ string) string {
+	for _, a := range f.params {
+		if a.typ == typ && a.suffix == "" {
+			return a.name
+		}
+	}
+	return ""
+}

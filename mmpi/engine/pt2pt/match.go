@@ -13,24 +13,6 @@ type matchQueue struct {
 	unexpected list.List[*message]
 }
 
-// message is an envelope from another cluster, with its payload if it was eager.
-type message struct {
-	node    list.Node[*message]
-	peer    *peer
-	context uint64
-	kind    int
-	source  int // rank in the communicator
-	tag     int
-	size    int64
-	handle  uint64 // the sender's request
-	rts     bool   // payload is still at the sender
-	sync    bool   // eager, and the sender waits for the match
-	buf     []byte // eager payload, pooled
-	whole   bool   // all of the payload is in buf
-	dropped bool   // thrown away while its payload was arriving
-	req     *Request
-}
-
 // covers reports whether a receive pattern takes an envelope.
 func covers(patSource, patTag, source, tag int) bool {
 	return (patSource == AnySource || patSource == source) && (patTag == AnyTag || patTag == tag)

@@ -2,7 +2,6 @@ package pt2pt
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
@@ -70,43 +69,3 @@ func (x proto) Filled(k *link.Sink) { x.ep.find(k.Handle).filled() }
 func (x proto) SayCredit(lp *link.Peer) { x.ep.peer(lp.Rank).sayCredit() }
 
 func (x proto) Fatal(code fault.Code, status int, reason string) { x.ep.fatal(code, status, reason) }
-
-// envelope makes a message of an envelope; its communicator may be unknown yet (nil).
-func (p *peer) envelope(body []byte) (*message, *Comm, error) {
-	ep := p.ep
-	env, err := wire.ParseEnvelope(body)
-	if err != nil {
-		return nil, nil, err
-	}
-	if env.Kind >= kinds || env.Tag < 0 || env.Size > 1<<62 {
-		return nil, nil, fmt.Errorf("envelope of kind %d, tag %d, %d bytes", env.Kind, env.Tag, env.Size)
-	}
-	c := ep.contextOf[env.Context]
-	source := -1
-	if c != nil {
-		if source = c.remoteRank(p.Rank); source < 0 {
-			return nil, nil, fmt.Errorf("it is no rank of another cluster in the communicator with context %x",
-				env.Context)
-		}
-	} else if p.orphans >= ep.limit.Orphans {
-		return nil, nil, fmt.Errorf("%d messages for communicators unknown here", p.orphans)
-	}
-	m := ep.newMessage()
-	m.peer, m.context, m.kind, m.source = p, env.Context, int(env.Kind), source
-	m.tag, m.size, m.handle = int(env.Tag), int64(env.Size), env.Handle
-	return m, c, nil
-}
-
-// sending gives a send of ours that a frame from the peer names.
-func (p *peer) sending(handle uint64, states ...state) (*Request, error) {
-	r := p.ep.find(handle)
-	if r == nil || r.peer != p {
-		return nil, fmt.Errorf("no send %x to it is outstanding", handle)
-	}
-	for _, s := range states {
-		if r.state == s {
-			return r, nil
-		}
-	}
-	return nil, fmt.Errorf("send %x is in state %v", handle, r.state)
-}

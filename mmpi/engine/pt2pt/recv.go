@@ -55,38 +55,3 @@ func (ep *Endpoint) unexpected(m *message, c *Comm) {
 	}
 	c.queues[m.kind].unexpected.Push(&m.node)
 }
-
-// discard throws a message away that nobody will receive. One announced by RTS is answered as if it
-// had been received.
-func (ep *Endpoint) discard(m *message) {
-	switch {
-	case m.rts:
-		m.peer.sayFin(m.handle)
-	case !m.whole:
-		m.dropped = true
-		return
-	default:
-		m.peer.consumed(len(m.buf))
-	}
-	ep.freeMessage(m)
-}
-
-func (ep *Endpoint) newMessage() *message {
-	if n := len(ep.messages); n > 0 {
-		m := ep.messages[n-1]
-		ep.messages = ep.messages[:n-1]
-		return m
-	}
-	m := new(message)
-	m.node.Of = m
-	return m
-}
-
-func (ep *Endpoint) freeMessage(m *message) {
-	if m.buf != nil {
-		ep.links.Pool.Put(m.buf)
-	}
-	*m = message{}
-	m.node.Of = m
-	ep.messages = append(ep.messages, m)
-}

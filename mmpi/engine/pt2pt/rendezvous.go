@@ -94,13 +94,6 @@ func (r *Request) filled() {
 	r.received(int64(len(r.in.Buf)))
 }
 
-func (p *peer) sayFin(sender uint64) {
-	f := p.NewFrame(wire.TypeFin, 0, wire.FinLen, 0)
-	x := wire.Fin{Sender: sender}
-	f.Buf = x.Append(f.Buf)
-	p.Send(f)
-}
-
 // fin handles a Fin frame: the receiver has all of the message, or wants none of it.
 func (p *peer) fin(body []byte) error {
 	f, err := wire.ParseFin(body)

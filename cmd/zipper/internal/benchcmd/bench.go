@@ -18,15 +18,6 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Bench is zipper bench.
-func Bench() *cli.Command {
-	return &cli.Command{
-		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",
-		Subcommands: []*cli.Command{osuCommand(), npbCommand(), compareCommand(), scaleCommand(), netCommand(),
-			agentCommand(), contentionCommand(), loadCommand(), reportCommand()},
-	}
-}
-
 // bench is what all benchmark commands need: a runner and the targets asked for.
 type bench struct {
 	ctx    context.Context

@@ -1,0 +1,12 @@
+package benchcmd
+
+import "github.com/urfave/cli/v2"
+
+// Bench is zipper bench.
+func Bench() *cli.Command {
+	return &cli.Command{
+		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",
+		Subcommands: []*cli.Command{osuCommand(), npbCommand(), compareCommand(), scaleCommand(), netCommand(),
+			agentCommand(), contentionCommand(), loadCommand(), reportCommand()},
+	}
+}

@@ -1,0 +1,111 @@
+package arch
+
+import (
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// goFilesInCircle is how many files of a package may call each other in a circle: they are read
+// together.
+const goFilesInCircle = 3
+
+// largerCircles are those that there are, with the reason; they must not grow.
+var largerCircles = map[string]struct {
+	limit  int
+	reason string
+}{
+	"mmpi/engine/link": {16, "a lost rail leads to replay, that to other rails, and writing to them to the next loss"},
+	"transport/verbs":  {6, "a completion of either queue may end the link, which gives back what all the others hold"},
+}
+
+// TestGoCircles checks that files of a package call downwards: there is an order of them, but for
+// small circles, in which each uses functions and methods of itself and of those after it. Calls by
+// way of an interface go where they like; that is how parts are told of what they wait for.
+func TestGoCircles(t *testing.T) {
+	r := &reader{t: t, set: token.NewFileSet(), done: map[string]*types.Package{}, info: map[string]*types.Info{}}
+	dirs := folders(t)
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if _, err := r.Import(module + "/" + filepath.ToSlash(dir)); err != nil {
+			continue // only tests
+		}
+		for _, circle := range circles(r.ties(filepath.ToSlash(dir))) {
+			limit := max(goFilesInCircle, largerCircles[filepath.ToSlash(dir)].limit)
+			if len(circle) > limit {
+				t.Errorf("%s: a circle of %d files, more than %d: %s", dir, len(circle), limit, strings.Join(circle, " "))
+			}
+		}
+	}
+}
+
+// reader checks the types of this module's packages from their sources. Of others it knows nothing,
+// which leaves holes that do not matter here.
+type reader struct {
+	t    *testing.T
+	set  *token.FileSet
+	done map[string]*types.Package
+	info map[string]*types.Info // by folder
+}
+
+// Import is types.Importer.
+func (r *reader) Import(imported string) (*types.Package, error) {
+	if p := r.done[imported]; p != nil {
+		return p, nil
+	}
+	dir, ours := strings.CutPrefix(imported, module+"/")
+	if !ours {
+		p := types.NewPackage(imported, path.Base(imported))
+		p.MarkComplete()
+		r.done[imported] = p
+		return p, nil
+	}
+	ctx := build.Default
+	ctx.BuildTags, ctx.CgoEnabled, ctx.GOOS, ctx.GOARCH = []string{"rdma", "openmpi"}, true, "linux", "amd64"
+	found, err := ctx.ImportDir(filepath.Join(root, dir), 0)
+	if err != nil {
+		return nil, err
+	}
+	var files []*ast.File
+	for _, name := range slices.Concat(found.GoFiles, found.CgoFiles) {
+		f, err := parser.ParseFile(r.set, filepath.Join(root, dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	conf := types.Config{Importer: r, FakeImportC: true, Error: func(error) {}}
+	p, _ := conf.Check(imported, r.set, files, info) // what is not known of other modules is an error
+	r.done[imported], r.info[dir] = p, info
+	return p, nil
+}
+
+// ties are, for each file of a package, those whose functions and methods it uses.
+func (r *reader) ties(dir string) map[string][]string {
+	all := map[string][]string{}
+	for id, o := range r.info[dir].Uses {
+		fn, ok := o.(*types.Func)
+		if !ok || fn.Pkg() != r.done[module+"/"+dir] {
+			continue
+		}
+		if recv := fn.Type().(*types.Signature).Recv(); recv != nil && types.IsInterface(recv.Type()) {
+			continue
+		}
+		from, to := filepath.Base(r.set.Position(id.Pos()).Filename), filepath.Base(r.set.Position(fn.Pos()).Filename)
+		if from != to && !slices.Contains(all[from], to) {
+			all[from] = append(all[from], to)
+		}
+	}
+	for _, list := range all {
+		slices.Sort(list)
+	}
+	return all
+}
