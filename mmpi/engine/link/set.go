@@ -102,15 +102,16 @@ type Set struct {
 	trace func(string)
 	lock  sync.Locker
 
-	size       int     // virtual ranks
-	rails      []*rail // to the forwarders, then the direct ones
-	forwarders []*rail
-	direct     directState
-	slots      int       // rails that may lead to one process
-	multi      bool      // more than one forwarder leads to each process
-	paths      [][]*rail // in a job of several hops: the rails that lead to each virtual rank; nil: all do
-	turn       int       // bytes that a rail writes at a time
-	peers      []*Peer   // by virtual rank; nil until first used
+	size        int     // virtual ranks
+	rails       []*rail // to the forwarders, then the direct ones
+	forwarders  []*rail
+	direct      directState
+	slots       int       // rails that may lead to one process
+	multi       bool      // more than one forwarder leads to each process
+	paths       [][]*rail // in a job of several hops: the rails that lead to each virtual rank; nil: all do
+	turn        int       // bytes that a rail writes at a time
+	landedEvery int       // bytes of segments that may stay unacknowledged on a lane
+	peers       []*Peer   // by virtual rank; nil until first used
 
 	frames  []*Frame     // free
 	acks    []*Peer      // that are owed an acknowledgement
@@ -136,6 +137,7 @@ func New(cfg Config) (*Set, error) {
 	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, start: cfg.Start,
 		warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace, lock: cfg.Lock,
 		size: cfg.World.Size(), slots: n, turn: turnSize}
+	s.landedEvery = min(landedEvery, minOnWay/2*s.limit.Segment)
 	s.failover.set, s.zcopy.set, s.zcopy.from = s, s, cfg.ZcopyFrom
 	s.peers = make([]*Peer, s.size)
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)

@@ -94,7 +94,7 @@ func (s *Set) segmentLanded(op *rxOp) error {
 	}
 	if r := op.rail; r.tracked() && r.linked() {
 		a := &p.lanes[r.index].in
-		if a.Count(op.epoch, op.n); over || a.Untold() >= landedEvery {
+		if a.Count(op.epoch, op.n); over || a.Untold() >= s.landedEvery {
 			r.sendLanded(p, a)
 		}
 	}
