@@ -13,7 +13,7 @@ import (
 type bridge struct {
 	job     *job
 	zipper  int    // the other end
-	cluster int    // the network that both are on
+	network int    // the network that both are on
 	addr    string // the other end's, as known on it
 	peer    *peer
 	ranks   int // that lie behind it
@@ -112,7 +112,7 @@ func (j *job) sayBye() {
 	for _, br := range j.bridges() {
 		still := br.said
 		for _, o := range j.hops.bridges {
-			still = still || o.cluster != br.cluster && !o.heard
+			still = still || o.network != br.network && !o.heard
 		}
 		if still {
 			continue

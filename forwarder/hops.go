@@ -13,13 +13,13 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A job of several hops: its clusters and forwarders form a tree, every rank joins the forwarders
+// A job of several hops: its networks and forwarders form a tree, every rank joins the forwarders
 // on its own network, and forwarders that are on the same network have a link (bridge.go) for the
 // job. How such a job gathers:
 //
 //  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder
-//     dials its neighbours of a higher index and shows them that rank's Join (joinedHere, reachOut,
-//     introduce); those of a lower index dial it (bridgeIn).
+//     dials those neighbours that it is to dial (vrank.Dials) and shows them that rank's Join
+//     (joinedHere, reachOut, introduce); the others dial it (bridgeIn).
 //  2. Joins are passed on towards the forwarders that do not see the rank themselves: each gathers
 //     the whole job (spread, joinedThere).
 //  3. A forwarder that has all tells the others (sees, with Ready); who has heard it of all starts.
@@ -36,9 +36,9 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 	b.spread(j)
 	if !h.dialled {
 		h.dialled = true
-		for k := h.here + 1; k < len(h.zippers); k++ {
-			if cluster, addr, ok := h.neighbour(k); ok {
-				f.reachOut(b, &bridge{job: b, zipper: k, cluster: cluster, addr: addr}, cert)
+		for k := range h.zippers {
+			if n, ok := h.neighbour(k); ok && n.dials {
+				f.reachOut(b, &bridge{job: b, zipper: k, network: n.network, addr: n.addr}, cert)
 			}
 		}
 	}
@@ -107,8 +107,8 @@ func (f *Forwarder) bridgeIn(p *peer, j *wire.Join, here int) *handshake.Refused
 	}
 	p.joining.Release()
 	p.joining, p.deadline = nil, time.Time{}
-	cluster, addr, _ := b.hops.neighbour(int(j.Here))
-	p.bridge = &bridge{job: b, zipper: int(j.Here), cluster: cluster, addr: addr, peer: p}
+	n, _ := b.hops.neighbour(int(j.Here))
+	p.bridge = &bridge{job: b, zipper: int(j.Here), network: n.network, addr: b.hops.name(int(j.Here)), peer: p}
 	f.bridged(p.bridge)
 	return nil
 }

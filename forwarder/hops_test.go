@@ -44,7 +44,7 @@ func newChain(t *testing.T, layout []wire.Cluster, on [][]uint16, without ...int
 	for i, clusters := range on {
 		var z wire.Zipper
 		for _, c := range clusters {
-			z.Ports = append(z.Ports, wire.Port{Cluster: c, Address: fmt.Sprintf("z%d", i)})
+			z.Ports = append(z.Ports, wire.Port{Network: c, Address: fmt.Sprintf("z%d", i)})
 		}
 		ch.zippers = append(ch.zippers, z)
 	}
@@ -88,7 +88,7 @@ func (ch *chain) joinAll(job string) []map[int]*rank {
 			links = append(links, mine)
 			for z := range ch.zippers {
 				for _, p := range ch.zippers[z].Ports {
-					if int(p.Cluster) != c {
+					if int(p.Network) != c {
 						continue
 					}
 					wg.Go(func() {

@@ -90,8 +90,8 @@ func (f *Forwarder) ways(b *job) (ways []nat.Way, doors []wire.Door) {
 	own := map[door]bool{}   // without our help
 	home := map[[2]int]int{} // ranks of a cluster that have one for another
 	for _, d := range b.layout.Doors {
-		own[door{int(d.Rank), int(d.Cluster)}] = true
-		home[[2]int{b.clusterOf[d.Rank], int(d.Cluster)}]++
+		own[door{int(d.Rank), int(d.Network)}] = true
+		home[[2]int{b.clusterOf[d.Rank], int(d.Network)}]++
 	}
 	for r, w := range ranks {
 		for c := b.clusterOf[r] + 1; c < len(b.clusters); c++ { // of each pair the higher rank dials
@@ -101,7 +101,7 @@ func (f *Forwarder) ways(b *job) (ways []nat.Way, doors []wire.Door) {
 			if possible && !own[door{r, c}] && !dual {
 				ways = append(ways, nat.Way{At: here[c], To: w.inside})
 				doors = append(doors, wire.Door{Rank: uint32(r), Instance: w.instance,
-					Port: wire.Port{Cluster: uint16(c)}})
+					Port: wire.Port{Network: uint16(c)}})
 			}
 		}
 	}

@@ -109,7 +109,7 @@ func TestNAT(t *testing.T) {
 	for _, r := range r {
 		var doors []string
 		for _, d := range r.Doors {
-			doors = append(doors, fmt.Sprintf("%d for %d at %s", d.Rank, d.Cluster, d.Address))
+			doors = append(doors, fmt.Sprintf("%d for %d at %s", d.Rank, d.Network, d.Address))
 		}
 		if want := []string{"0 for 1 at 127.0.0.1:7001", "0 for 2 at 127.0.0.1:7002"}; !slices.Equal(doors, want) {
 			t.Errorf("rank %d is told of doors %q, want %q", r.Rank, doors, want)
@@ -154,17 +154,17 @@ func TestNATNot(t *testing.T) {
 	}{
 		{"own door", nil, func(id *handshake.Identity) {
 			if id.Cluster == "a" {
-				id.Doors = []wire.Port{{Cluster: 1, Address: "127.0.0.1:6000"}}
+				id.Doors = []wire.Port{{Network: 1, Address: "127.0.0.1:6000"}}
 			}
 		}, twoClusters, 0, []string{"127.0.0.1:6000"}},
 		{"others' own doors", nil, func(id *handshake.Identity) {
 			if id.Cluster == "b" {
-				id.Doors = []wire.Port{{Cluster: 0, Address: "127.0.0.1:6000"}}
+				id.Doors = []wire.Port{{Network: 0, Address: "127.0.0.1:6000"}}
 			}
 		}, twoClusters, 0, nil},
 		{"some others' own doors", nil, func(id *handshake.Identity) {
 			if id.Cluster == "b" && id.Rank == 1 {
-				id.Doors = []wire.Port{{Cluster: 0, Address: "127.0.0.1:6000"}}
+				id.Doors = []wire.Port{{Network: 0, Address: "127.0.0.1:6000"}}
 			}
 		}, twoClusters, 2, []string{"127.0.0.1:700"}},
 		{"several forwarders", nil, func(id *handshake.Identity) { id.Rails = 2 }, twoClusters, 0, nil},

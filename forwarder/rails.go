@@ -36,7 +36,7 @@ func (br *bridge) cutOff(reason string) {
 	delete(b.hops.bridges, br.zipper)
 	for v := range b.table {
 		if b.via[v] == br && b.table[v].CompareAndSwap(br.peer.conn, nil) && !br.heard {
-			b.markUnreachable(uint32(v), reason, br.cluster)
+			b.markUnreachable(uint32(v), reason, br.network)
 		}
 	}
 	b.sayBye()
@@ -48,7 +48,7 @@ func (br *bridge) unreachable(s *wire.RailState) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if b := br.job; b.state == running && b.table[s.Rank].CompareAndSwap(br.peer.conn, nil) {
-		b.markUnreachable(s.Rank, s.Reason, br.cluster)
+		b.markUnreachable(s.Rank, s.Reason, br.network)
 	}
 }
 
@@ -59,7 +59,7 @@ func (j *job) markUnreachable(rank uint32, reason string, network int) {
 	s := wire.RailState{Rank: rank, Reason: reason}
 	j.tellRanks(&s)
 	for _, br := range j.bridges() {
-		if br.cluster != network && !br.said {
+		if br.network != network && !br.said {
 			br.send(wire.TypeRailState, &s)
 		}
 	}

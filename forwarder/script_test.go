@@ -258,16 +258,24 @@ func (s *script) newJob(p []string) {
 	for _, x := range p[1:] {
 		if name, on, ok := strings.Cut(x, ":"); ok {
 			var z wire.Zipper
-			for _, c := range strings.Split(on, ",") {
-				z.Ports = append(z.Ports, wire.Port{Cluster: uint16(s.cluster(c)), Address: name})
+			for _, n := range strings.Split(on, ",") { // a network with a "-" is one that it does not listen on
+				n, silent := strings.CutSuffix(n, "-")
+				p := wire.Port{Network: uint16(s.network(n)), Address: name}
+				if silent {
+					p.Address = ""
+				}
+				z.Ports = append(z.Ports, p)
 			}
 			s.job.Zippers = append(s.job.Zippers, z)
 			continue
 		}
 		k, v, _ := strings.Cut(x, "=")
-		if k == "rails" {
+		switch k {
+		case "rails":
 			s.job.Rails = s.num(v)
-		} else {
+		case "networks":
+			s.job.Networks = strings.Split(v, ",")
+		default:
 			s.job.Layout = append(s.job.Layout, wire.Cluster{Name: k, Size: uint32(s.num(v))})
 		}
 	}
@@ -275,6 +283,13 @@ func (s *script) newJob(p []string) {
 
 func (s *script) cluster(name string) int {
 	return slices.IndexFunc(s.job.Layout, func(c wire.Cluster) bool { return c.Name == name })
+}
+
+func (s *script) network(name string) int {
+	if c := s.cluster(name); c >= 0 {
+		return c
+	}
+	return len(s.job.Layout) + slices.Index(s.job.Networks, name)
 }
 
 func (s *script) join(p []string, opt map[string]string) {

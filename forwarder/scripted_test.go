@@ -29,7 +29,7 @@ func describe(h wire.Header, body []byte) string {
 		}
 		text := fmt.Sprintf("Layout rank=%d", l.Rank)
 		for _, d := range l.Doors {
-			text += fmt.Sprintf(" door(rank=%d for=%d at=%s)", d.Rank, d.Cluster, d.Address)
+			text += fmt.Sprintf(" door(rank=%d for=%d at=%s)", d.Rank, d.Network, d.Address)
 		}
 		return text
 	case wire.TypeRefuse:

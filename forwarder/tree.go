@@ -12,37 +12,39 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// hops is what a job of several hops has beside: the tree of clusters and forwarders, and where
-// this one is in it. Guarded by Forwarder.mu; here, zippers and routes are fixed.
+// hops is what a job of several hops has beside: the tree of networks and forwarders, and where
+// this one is in it. Guarded by Forwarder.mu; here, clusters, zippers and routes are fixed.
 type hops struct {
-	here    int // this forwarder's index in zippers
-	zippers []wire.Zipper
-	routes  *vrank.Routes
-	bridges map[int]*bridge // that are there, by the index of the other end
-	joins   []*wire.Join    // of all ranks so far, until the job runs
-	ready   []bool          // forwarders that see all ranks
-	dialled bool
-	ctx     context.Context // ends with the gathering
-	cancel  context.CancelFunc
-	staying int // ranks here that have not said Bye
+	here     int // this forwarder's index in zippers
+	clusters int // networks below this index have ranks
+	zippers  []wire.Zipper
+	routes   *vrank.Routes
+	bridges  map[int]*bridge // that are there, by the index of the other end
+	joins    []*wire.Join    // of all ranks so far, until the job runs
+	ready    []bool          // forwarders that see all ranks
+	dialled  bool
+	ctx      context.Context // ends with the gathering
+	cancel   context.CancelFunc
+	staying  int // ranks here that have not said Bye
 }
 
 func newHops(j *wire.Join, here int) (*hops, error) {
-	names := make([]string, len(j.Layout))
+	names := make([]string, len(j.Layout), len(j.Layout)+len(j.Networks))
 	for i, c := range j.Layout {
 		names[i] = c.Name
 	}
+	names = append(names, j.Networks...)
 	on := make([][]int, len(j.Zippers))
 	for i, z := range j.Zippers {
 		for _, p := range z.Ports {
-			on[i] = append(on[i], int(p.Cluster))
+			on[i] = append(on[i], int(p.Network))
 		}
 	}
-	routes, err := vrank.Tree(names, on)
+	routes, err := vrank.Tree(names, len(j.Layout), on)
 	if err != nil {
 		return nil, err
 	}
-	h := &hops{here: here, zippers: j.Zippers, routes: routes,
+	h := &hops{here: here, clusters: len(j.Layout), zippers: j.Zippers, routes: routes,
 		bridges: map[int]*bridge{}, ready: make([]bool, len(j.Zippers))}
 	h.ctx, h.cancel = context.WithTimeout(context.Background(), time.Duration(j.TimeoutMS)*time.Millisecond)
 	return h, nil
@@ -56,24 +58,57 @@ func (h *hops) next(zipper, cluster int) int {
 	return -1
 }
 
-// neighbour gives the network that zipper k and this one share, and k's address on it.
-func (h *hops) neighbour(k int) (cluster int, addr string, ok bool) {
+// neighbour gives the network that zipper k and this one share, k's address on it, and whether the
+// link is opened from here.
+func (h *hops) neighbour(k int) (n neighbour, ok bool) {
 	for _, mine := range h.zippers[h.here].Ports {
 		for _, p := range h.zippers[k].Ports {
-			if p.Cluster == mine.Cluster && k != h.here {
-				return int(p.Cluster), p.Address, true
+			if p.Network == mine.Network && k != h.here {
+				dials, possible := vrank.Dials(h.end(h.here, mine), h.end(k, p))
+				return neighbour{int(p.Network), p.Address, dials}, possible
 			}
 		}
 	}
-	return 0, "", false
+	return neighbour{}, false
+}
+
+// neighbour is another forwarder on a network that this one is on.
+type neighbour struct {
+	network int
+	addr    string // empty: it does not listen there
+	dials   bool   // this forwarder opens the link
+}
+
+// end is zipper k's end of a link at one of its ports.
+func (h *hops) end(k int, p wire.Port) vrank.LinkEnd {
+	ranks := slices.ContainsFunc(h.zippers[k].Ports, func(p wire.Port) bool { return int(p.Network) < h.clusters })
+	return vrank.LinkEnd{Zipper: k, Listens: p.Address != "", Ranks: ranks}
+}
+
+// name is what people know zipper k by: the address that it has here, or another one.
+func (h *hops) name(k int) string {
+	if n, ok := h.neighbour(k); ok && n.addr != "" {
+		return n.addr
+	}
+	for _, p := range h.zippers[k].Ports {
+		if p.Address != "" {
+			return p.Address
+		}
+	}
+	return fmt.Sprintf("number %d", k+1)
 }
 
 // gaps says which neighbours have no link.
 func (h *hops) gaps() string {
 	var b strings.Builder
 	for k := range h.zippers {
-		if _, addr, ok := h.neighbour(k); ok && h.bridges[k] == nil {
-			fmt.Fprintf(&b, "; no link to the forwarder %s", addr)
+		n, ok := h.neighbour(k)
+		switch {
+		case !ok || h.bridges[k] != nil:
+		case n.dials:
+			fmt.Fprintf(&b, "; no link to the forwarder %s", h.name(k))
+		default:
+			fmt.Fprintf(&b, "; no link from the forwarder %s, which is to dial this one", h.name(k))
 		}
 	}
 	return b.String()
@@ -94,11 +129,11 @@ func (j *job) belongs(join *wire.Join) *handshake.Refused {
 // numbered.
 func (j *job) mayBridge(from, here int) *handshake.Refused {
 	h := j.hops
-	_, _, ok := h.neighbour(from)
+	n, ok := h.neighbour(from)
 	switch {
 	case j.state != gathering:
 		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", j.id)
-	case here != h.here || !ok || from > here:
+	case here != h.here || !ok || n.dials:
 		return refusal(wire.RefuseLayout,
 			"job %q wants no link between these forwarders: are the --zipper addresses right?", j.id)
 	case h.bridges[from] != nil:

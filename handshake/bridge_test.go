@@ -9,8 +9,8 @@ import (
 
 func hopped(here int) Identity {
 	id := member("b", 1)
-	id.Zippers, id.Here = []wire.Zipper{{Ports: []wire.Port{{Cluster: 0, Address: "x"}}},
-		{Ports: []wire.Port{{Cluster: 1, Address: "y"}}}}, here
+	id.Zippers, id.Here = []wire.Zipper{{Ports: []wire.Port{{Network: 0, Address: "x"}}},
+		{Ports: []wire.Port{{Network: 1, Address: "y"}}}}, here
 	return id
 }
 

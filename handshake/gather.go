@@ -12,19 +12,20 @@ import (
 // Gather collects the verified Joins of one job at a forwarder until every rank of every cluster is
 // in. Not safe for concurrent use.
 type Gather struct {
-	job     string
-	key     [wire.PublicKeyLen]byte
-	layout  []wire.Cluster
-	base    []int        // first virtual rank of each cluster
-	size    int          // ranks of the job
-	ranks   map[int]rank // those that are in; a big layout alone takes no memory
-	model   string
-	modelOf string // the cluster that set the model, the protocol and the settings
-	proto   string
-	setting string
-	zippers []wire.Zipper
-	rails   uint16 // forwarders that each rank joins
-	refused []refusal
+	job      string
+	key      [wire.PublicKeyLen]byte
+	layout   []wire.Cluster
+	base     []int        // first virtual rank of each cluster
+	size     int          // ranks of the job
+	ranks    map[int]rank // those that are in; a big layout alone takes no memory
+	model    string
+	modelOf  string // the cluster that set the model, the protocol and the settings
+	proto    string
+	setting  string
+	networks []string
+	zippers  []wire.Zipper
+	rails    uint16 // forwarders that each rank joins
+	refused  []refusal
 }
 
 type rank struct {
@@ -37,7 +38,7 @@ type rank struct {
 
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
-	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, zippers: j.Zippers, model: j.Model,
+	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, networks: j.Networks, zippers: j.Zippers, model: j.Model,
 		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, rails: j.Rails}
 	n := 0
 	for _, c := range j.Layout {
@@ -93,6 +94,11 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	}
 	if s := g.disagree(j.Layout); s != "" {
 		return 0, &Refused{wire.RefuseLayout, s, false}
+	}
+	if !slices.Equal(j.Networks, g.networks) {
+		return 0, &Refused{wire.RefuseLayout,
+			fmt.Sprintf("cluster %q names other networks than cluster %q: start all clusters with the same --network names",
+				j.Cluster, g.modelOf), false}
 	}
 	if !slices.EqualFunc(j.Zippers, g.zippers, func(x, y wire.Zipper) bool { return slices.Equal(x.Ports, y.Ports) }) {
 		return 0, &Refused{wire.RefuseLayout,

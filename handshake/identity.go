@@ -42,7 +42,8 @@ type Identity struct {
 	Host     string
 	Rails    int           // forwarders this rank joins; 0 means 1
 	Instance uint64        // random, one per process: lets it, and nobody else, come back to a job after a lost link
-	Zippers  []wire.Zipper // all forwarders of a job with several hops
+	Networks []string      // of a job with several hops, without ranks
+	Zippers  []wire.Zipper // all forwarders of such a job
 	Here     int           // which of them this link goes to
 	Doors    []wire.Port   // where other clusters' ranks reach this one without a forwarder
 	// TimeoutMS is how long to wait for the others at the forwarder, in milliseconds: 1 to 2^32-1.
@@ -104,7 +105,7 @@ func (id *Identity) join(nonce [wire.NonceLen]byte, inside string) wire.Join {
 		Version: wire.Version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
 		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings,
 		Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
-		Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
+		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
 	copy(j.Signature[:], ed25519.Sign(key, signed(&j, nonce)))

@@ -23,6 +23,8 @@ const (
 	VarSecretFile = "ZIPPER_SECRET_FILE" // a file that holds it
 	VarCluster    = "ZIPPER_CLUSTER"     // name of this process's cluster
 	VarLayout     = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
+	// networks without ranks that forwarders of a job with several hops are on: "wan,wan2"
+	VarNetworks = "ZIPPER_NETWORKS"
 	// of the ranks of MPI_COMM_WORLD, if it is not that of virtual rank: the cluster of each,
 	// "a,b=2,a" (ParseOrder); equal in all clusters
 	VarOrder = "ZIPPER_ORDER"
@@ -61,6 +63,7 @@ type Job struct {
 	Layout      []Cluster
 	Order       []Cluster // of the ranks of MPI_COMM_WORLD, in runs; nil: that of virtual rank
 	Forwarders  []string  // addresses that this cluster reaches
+	Networks    []string  // that have no ranks, and forwarders are on
 	Zippers     []Zipper  // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
 	Dual        []Dual    // of this cluster's zipper nodes
 	Timeout     time.Duration
@@ -128,6 +131,12 @@ func From(get func(string) string) (Job, error) {
 	}
 	if j.Order, err = ParseOrder(get(VarOrder), j.Layout); err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarOrder, err)
+	}
+	if s := get(VarNetworks); s != "" {
+		j.Networks = strings.Split(s, ",")
+		if err := CheckNetworks(j.Networks, j.Layout); err != nil {
+			return Job{}, fmt.Errorf("%s: %w", VarNetworks, err)
+		}
 	}
 	if err := j.forwarders(get(VarForwarders)); err != nil {
 		return Job{}, err
@@ -217,7 +226,7 @@ func (j Job) Environ() []string {
 	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout +
 		"=" + FormatLayout(j.Layout),
 		VarForwarders + "=" + j.forwarderList(), VarTimeout + "=" + j.Timeout.String()}
-	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarLog, j.Log}, {VarPoll, j.Poll},
+	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarNetworks, strings.Join(j.Networks, ",")}, {VarLog, j.Log}, {VarPoll, j.Poll},
 		{VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol},
 		{VarDual, FormatDual(j.Dual)},
 		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {

@@ -6,49 +6,61 @@ import (
 	"strings"
 
 	"github.com/leidenzipper/zipper/vrank"
+	"github.com/leidenzipper/zipper/wire"
 )
 
-// Zipper is one forwarder of a job with several hops: the clusters on whose networks it is, with
-// its address on each.
+// Zipper is one forwarder of a job with several hops: the networks that it is on, with its address
+// on each.
 type Zipper struct{ Ports []Port }
 
-// Port is a zipper's place on one cluster's network.
-type Port struct{ Cluster, Address string }
+// Port is a zipper's place on one network: a cluster's, or one without ranks. On the latter Address may
+// be empty: then the zipper does not listen there, and opens the links itself.
+type Port struct{ Network, Address string }
 
-// Address is the zipper's address on a cluster's network; empty: it is not on it.
-func (z Zipper) Address(cluster string) string {
+// Address is the zipper's address on a network; empty: it has none there.
+func (z Zipper) Address(network string) string {
 	for _, p := range z.Ports {
-		if p.Cluster == cluster {
+		if p.Network == network {
 			return p.Address
 		}
 	}
 	return ""
 }
 
-// String is the form that ParseZipper reads: a@ADDRESS+b@ADDRESS.
+// On reports whether the zipper is on a network.
+func (z Zipper) On(network string) bool {
+	return slices.ContainsFunc(z.Ports, func(p Port) bool { return p.Network == network })
+}
+
+// String is the form that ParseZipper reads: a@ADDRESS+b@ADDRESS, and the name alone of a network on
+// which it does not listen.
 func (z Zipper) String() string {
 	var parts []string
 	for _, p := range z.Ports {
-		parts = append(parts, p.Cluster+"@"+p.Address)
+		if p.Address == "" {
+			parts = append(parts, p.Network)
+			continue
+		}
+		parts = append(parts, p.Network+"@"+p.Address)
 	}
 	return strings.Join(parts, "+")
 }
 
 // ParseZipper reads one forwarder: ADDRESS alone (then Ports is empty and every cluster reaches it
-// there), ADDRESS=a+b or ADDRESS=a,b if it is on the networks of these clusters only,
-// a@ADDRESS+b@ADDRESS if they know it by different addresses.
+// there), ADDRESS=a+b or ADDRESS=a,b if it is on these networks only, a@ADDRESS+b@ADDRESS if it has
+// different addresses there, a@ADDRESS+b if it does not listen on network b, which has no ranks.
 func ParseZipper(s string) (address string, z Zipper, err error) {
 	bad := func() (string, Zipper, error) {
-		return "", Zipper{},
-			fmt.Errorf("forwarder %q: want HOST[:PORT], or HOST[:PORT]=a+b for one that only clusters a and b reach, or a@HOST[:PORT]+b@HOST[:PORT]", s)
+		return "", Zipper{}, fmt.Errorf("forwarder %q: want HOST[:PORT], or HOST[:PORT]=a+b for one that is on networks "+
+			"a and b only, or a@HOST[:PORT]+b@HOST[:PORT], or a@HOST[:PORT]+w for one that does not listen on network w", s)
 	}
 	if strings.Contains(s, "@") {
 		for _, part := range strings.Split(s, "+") {
-			cluster, a, ok := strings.Cut(part, "@")
-			if !ok || cluster == "" || a == "" || z.Address(cluster) != "" {
+			network, a, listens := strings.Cut(part, "@")
+			if network == "" || listens == (a == "") || z.On(network) {
 				return bad()
 			}
-			z.Ports = append(z.Ports, Port{cluster, a})
+			z.Ports = append(z.Ports, Port{network, a})
 		}
 		return "", z, nil
 	}
@@ -56,11 +68,11 @@ func ParseZipper(s string) (address string, z Zipper, err error) {
 	if i < 0 || strings.Contains(s, "?") { // options of a verbs address
 		return s, z, nil
 	}
-	for _, cluster := range strings.FieldsFunc(s[i+1:], func(r rune) bool { return r == '+' || r == ',' }) {
-		if z.Address(cluster) != "" {
+	for _, network := range strings.FieldsFunc(s[i+1:], func(r rune) bool { return r == '+' || r == ',' }) {
+		if z.On(network) {
 			return bad()
 		}
-		z.Ports = append(z.Ports, Port{cluster, s[:i]})
+		z.Ports = append(z.Ports, Port{network, s[:i]})
 	}
 	if i == 0 || len(z.Ports) == 0 {
 		return bad()
@@ -68,29 +80,108 @@ func ParseZipper(s string) (address string, z Zipper, err error) {
 	return "", z, nil
 }
 
-// Rows takes the zippers of a job with several hops apart into rows that are trees; see vrank.Rows.
-// The error says why that cannot be done.
-func Rows(layout []Cluster, zippers []Zipper) ([][]int, *vrank.Routes, error) {
+// Net is what the forwarders of a job with several hops join: its clusters, and its networks without
+// ranks.
+type Net struct {
+	Layout   []Cluster
+	Networks []string // names; none is a cluster's
+}
+
+// names are those of all networks, the clusters' first: the order of indices.
+func (n Net) names() []string {
 	var names []string
-	for _, c := range layout {
+	for _, c := range n.Layout {
 		names = append(names, c.Name)
 	}
+	return append(names, n.Networks...)
+}
+
+// Index is a network's place among all, the clusters' first; -1: there is none of that name.
+func (n Net) Index(network string) int { return slices.Index(n.names(), network) }
+
+// Rows takes the zippers apart into rows that are trees; see vrank.Rows. The error says why that
+// cannot be done.
+func (n Net) Rows(zippers []Zipper) ([][]int, *vrank.Routes, error) {
+	names := n.names()
 	on := make([][]int, len(zippers))
 	for i, z := range zippers {
 		for _, p := range z.Ports {
-			c := slices.Index(names, p.Cluster)
-			if c < 0 {
-				return nil, nil, fmt.Errorf("zipper %v is on the network of cluster %q, which the job does not have",
-					z, p.Cluster)
+			at := slices.Index(names, p.Network)
+			switch {
+			case at < 0:
+				return nil, nil, fmt.Errorf("zipper %v is on the network of cluster %q, which the job does not have "+
+					"(name a network without ranks by --network)", z, p.Network)
+			case at < len(n.Layout) && p.Address == "":
+				return nil, nil, fmt.Errorf("zipper %v has no address for cluster %q, whose ranks have to reach it: "+
+					"want %s@HOST[:PORT]", z, p.Network, p.Network)
 			}
-			on[i] = append(on[i], c)
+			on[i] = append(on[i], at)
 		}
 	}
-	return vrank.Rows(names, on)
+	rows, routes, err := vrank.Rows(names, len(n.Layout), on)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, row := range rows {
+		if err := n.links(zippers, row); err != nil {
+			return nil, nil, err
+		}
+	}
+	return rows, routes, nil
 }
 
-// forwarders takes the list of forwarders apart: plain addresses, or zippers of which this cluster
-// reaches some.
+// links checks that every link between two zippers of a row can be opened from one end.
+func (n Net) links(zippers []Zipper, row []int) error {
+	for at, i := range row {
+		for _, k := range row[at+1:] {
+			for _, p := range zippers[i].Ports {
+				if !zippers[k].On(p.Network) {
+					continue
+				}
+				a, b := n.end(zippers, i, p.Network), n.end(zippers, k, p.Network)
+				if _, ok := vrank.Dials(a, b); ok {
+					continue
+				}
+				why := "neither listens there: give one of them an address, as in " + p.Network + "@HOST[:PORT]"
+				if !a.Ranks || !b.Ranks {
+					why = "one that is on no cluster's network cannot open it: " +
+						"give it an address there, and have the other one on the network of a cluster"
+				}
+				return fmt.Errorf("zippers %d and %d have no way to open their link over %s; %s", i+1, k+1, p.Network, why)
+			}
+		}
+	}
+	return nil
+}
+
+// end is zipper i's end of a link on a network.
+func (n Net) end(zippers []Zipper, i int, network string) vrank.LinkEnd {
+	ranks := slices.ContainsFunc(n.Layout, func(c Cluster) bool { return zippers[i].On(c.Name) })
+	return vrank.LinkEnd{Zipper: i, Listens: zippers[i].Address(network) != "", Ranks: ranks}
+}
+
+// CheckNetworks checks the names of networks without ranks: words, each its own and no cluster's.
+func CheckNetworks(networks []string, layout []Cluster) error {
+	for i, name := range networks {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=@+, \t\n"):
+			return fmt.Errorf("network %q: want a word as its name", name)
+		case slices.ContainsFunc(layout, func(c Cluster) bool { return c.Name == name }):
+			return fmt.Errorf("network %q is a cluster's name too: a cluster's network needs no --network", name)
+		case slices.Contains(networks[:i], name):
+			return fmt.Errorf("network %q is given twice", name)
+		}
+	}
+	if len(networks) > wire.MaxNetworks {
+		return fmt.Errorf("%d networks without ranks, at most %d are possible", len(networks), wire.MaxNetworks)
+	}
+	return nil
+}
+
+// Net is the job's.
+func (j Job) Net() Net { return Net{j.Layout, j.Networks} }
+
+// forwarders takes the list of forwarders apart: plain addresses, or zippers of which this cluster reaches some.
 func (j *Job) forwarders(list string) error {
 	plain := 0
 	for _, f := range strings.Split(list, ",") {
@@ -109,12 +200,16 @@ func (j *Job) forwarders(list string) error {
 		j.Zippers = append(j.Zippers, z)
 	}
 	if len(j.Zippers) == 0 {
+		if len(j.Networks) > 0 {
+			return fmt.Errorf("%s=%q: say of every forwarder which networks it is on, as in a@HOST+%s@HOST",
+				VarForwarders, list, j.Networks[0])
+		}
 		return nil
 	}
 	if plain > 0 {
 		return fmt.Errorf("%s=%q: say of every forwarder which clusters reach it, or of none", VarForwarders, list)
 	}
-	if _, _, err := Rows(j.Layout, j.Zippers); err != nil {
+	if _, _, err := j.Net().Rows(j.Zippers); err != nil {
 		return fmt.Errorf("%s: %w", VarForwarders, err)
 	}
 	j.reach()

@@ -11,6 +11,7 @@ func TestParseZipper(t *testing.T) {
 		"h:1=a+b":                      "a@h:1+b@h:1",
 		"h=a,b":                        "a@h+b@h",
 		"a@10.0.0.1:7475+b@[::1]:7475": "a@10.0.0.1:7475+b@[::1]:7475",
+		"a@h+w":                        "a@h+w",
 		"a@verbs:h:1?device=mlx5_0:1+b@verbs:h2:1": "a@verbs:h:1?device=mlx5_0:1+b@verbs:h2:1",
 	} {
 		plain, z, err := ParseZipper(in)
@@ -27,7 +28,7 @@ func TestParseZipper(t *testing.T) {
 			t.Errorf("%s: %q, %v, %v", in, plain, z, err)
 		}
 	}
-	for _, in := range []string{"=a", "h=", "h=a+a", "a@", "@h", "a@h+a@g", "a@h+b"} {
+	for _, in := range []string{"=a", "h=", "h=a+a", "a@", "@h", "a@h+a@g"} {
 		if plain, z, err := ParseZipper(in); err == nil {
 			t.Errorf("%s: %q, %v", in, plain, z)
 		}
@@ -70,6 +71,51 @@ func TestHops(t *testing.T) {
 	} {
 		if _, err := from("a", list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", list, err, want)
+		}
+	}
+}
+
+// TestNetworks: forwarders on networks without ranks, which listen there or do not.
+func TestNetworks(t *testing.T) {
+	from := func(networks, forwarders string) (Job, error) {
+		return From(func(k string) string {
+			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: "a", VarLayout: "a=1,b=2",
+				VarNetworks: networks, VarForwarders: forwarders}[k]
+		})
+	}
+	for _, tc := range []struct{ networks, forwarders string }{
+		{"w", "a@x:1+w@x2:1,b@y:1+w@y2:1"},
+		{"w", "a@x:1+w,b@y:1+w@y2:1"},
+		{"v,w", "a@x:1+v,v@h:1+w@h:2,w+b@y:1"}, // a hub that both dial
+	} {
+		j, err := from(tc.networks, tc.forwarders)
+		if err != nil || !reflect.DeepEqual(j.Forwarders, []string{"x:1"}) {
+			t.Errorf("%v: %+v, %v", tc, j, err)
+		}
+		env := map[string]string{}
+		for _, kv := range j.Environ() {
+			k, v, _ := strings.Cut(kv, "=")
+			env[k] = v
+		}
+		if again, err := From(func(k string) string { return env[k] }); err != nil || !reflect.DeepEqual(again, j) {
+			t.Errorf("%v: %+v, %v; want %+v", tc, again, err, j)
+		}
+	}
+	for _, tc := range []struct{ networks, forwarders, want string }{
+		{"w", "x,y", "which networks it is on"},
+		{"w", "x=a+b", "no zipper leads from cluster a to network w"},
+		{"w", "x=a+b+w", "network w joins nothing"},
+		{"w", "x=a+w,y=b", "fewer than two networks"},
+		{"w", "a+w@x,y=b+w", "has no address for cluster \"a\""},
+		{"w", "a@x+w,b@y+w", "neither listens there"},
+		{"v,w", "a@x+v@x,v@h+w,b@y+w@y", "cannot open it"},
+		{"u,v,w", "x=a+u,y=u+v,z=v+w,q=w+b", "cannot open it"},
+		{"a", "x=a+b", "a cluster's name too"},
+		{"w,w", "x=a+w,y=b+w", "given twice"},
+		{"w,", "x=a+w,y=b+w", "want a word"},
+	} {
+		if _, err := from(tc.networks, tc.forwarders); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v: %v", tc, err)
 		}
 	}
 }

@@ -70,38 +70,39 @@ func NewRoutes(clusters int, zippers []Zipper) (*Routes, error) {
 	return r, nil
 }
 
-// Tree is NewRoutes for zippers that join named clusters in a chain or a tree, so that exactly one
-// way leads from each cluster to each other: on[i] are the clusters on whose networks zipper i is.
-// A zipper that closes a loop is refused, and so is a cluster that is left alone.
-func Tree(names []string, on [][]int) (*Routes, error) {
+// Tree is NewRoutes for zippers that join named networks in a chain or a tree, so that exactly one way
+// leads from each to each other: on[i] are the networks that zipper i is on. A network is a cluster's,
+// or one without ranks. A zipper that closes a loop is refused, and so is a network that is left
+// alone, or one without ranks (from index clusters on) that only one zipper is on.
+func Tree(names []string, clusters int, on [][]int) (*Routes, error) {
 	numbers := make([]int, len(on))
 	for i := range numbers {
 		numbers[i] = i
 	}
-	return tree(names, on, numbers)
+	return tree(names, clusters, on, numbers)
 }
 
-// Rows is Tree for a net in which several zippers may stand side by side, on the networks of the
-// same clusters: a stage. It takes such a net apart into rows, each with one zipper of every stage,
-// so that each row is a tree by itself: rows[k] are the indices of row k's zippers, in the same
-// order of stages, and the routes hold for the places in any row. There are as many rows as the
-// largest stage has zippers; a smaller one gives its zippers to several rows, in turn.
-func Rows(names []string, on [][]int) (rows [][]int, routes *Routes, err error) {
+// Rows is Tree for a net in which several zippers may stand side by side, on the same networks: a
+// stage. It takes such a net apart into rows, each with one zipper of every stage, so that each row
+// is a tree by itself: rows[k] are the indices of row k's zippers, in the same order of stages, and
+// the routes hold for the places in any row. There are as many rows as the largest stage has
+// zippers; a smaller one gives its zippers to several rows, in turn.
+func Rows(names []string, clusters int, on [][]int) (rows [][]int, routes *Routes, err error) {
 	var stages [][]int // indices of the zippers on the same networks
 	var first []int    // of each stage
-	var of [][]int     // clusters of each stage
+	var of [][]int     // networks of each stage
 next:
-	for i, clusters := range on {
-		clusters = unique(clusters)
+	for i, networks := range on {
+		networks = unique(networks)
 		for s := range stages {
-			if slices.Equal(of[s], clusters) {
+			if slices.Equal(of[s], networks) {
 				stages[s] = append(stages[s], i)
 				continue next
 			}
 		}
-		stages, first, of = append(stages, []int{i}), append(first, i), append(of, clusters)
+		stages, first, of = append(stages, []int{i}), append(first, i), append(of, networks)
 	}
-	if routes, err = tree(names, of, first); err != nil {
+	if routes, err = tree(names, clusters, of, first); err != nil {
 		return nil, nil, err
 	}
 	width := 0
@@ -119,8 +120,8 @@ next:
 }
 
 // tree does Tree's work; numbers are what errors call the zippers, from 0.
-func tree(names []string, on [][]int, numbers []int) (*Routes, error) {
-	joined := make([]int, len(names)) // union-find: clusters that the zippers so far join have the same root
+func tree(names []string, clusters int, on [][]int, numbers []int) (*Routes, error) {
+	joined := make([]int, len(names)) // union-find: networks that the zippers so far join have the same root
 	for i := range joined {
 		joined[i] = i
 	}
@@ -131,28 +132,38 @@ func tree(names []string, on [][]int, numbers []int) (*Routes, error) {
 		return c
 	}
 	zippers := make([]Zipper, len(on))
-	for i, clusters := range on {
-		if clusters = unique(clusters); len(clusters) < 2 {
-			return nil, fmt.Errorf("zipper %d is on fewer than two clusters' networks: it joins nothing", numbers[i]+1)
+	users := make([]int, len(names))
+	for i, networks := range on {
+		if networks = unique(networks); len(networks) < 2 {
+			return nil, fmt.Errorf("zipper %d is on fewer than two networks: it joins nothing", numbers[i]+1)
 		}
-		for _, c := range clusters {
+		for _, c := range networks {
 			if c < 0 || c >= len(names) {
-				return nil, fmt.Errorf("zipper %d is on cluster %d of %d", numbers[i]+1, c, len(names))
+				return nil, fmt.Errorf("zipper %d is on network %d of %d", numbers[i]+1, c, len(names))
 			}
+			users[c]++
 		}
-		for k, c := range clusters[1:] {
-			a, b := root(clusters[0]), root(c)
+		for k, c := range networks[1:] {
+			a, b := root(networks[0]), root(c)
 			if a == b {
-				return nil, fmt.Errorf("zipper %d closes a loop: clusters %s and %s are joined by the zippers before it already; "+
-					"the zippers must join the clusters in a chain or a tree (zippers side by side, for redundancy, must be on exactly the same clusters)", numbers[i]+1, names[clusters[k]], names[c])
+				return nil, fmt.Errorf("zipper %d closes a loop: networks %s and %s are joined by the zippers before it already; "+
+					"the zippers must join the networks in a chain or a tree (zippers side by side, for redundancy, "+
+					"must be on exactly the same networks)", numbers[i]+1, names[networks[k]], names[c])
 			}
 			joined[b] = a
 		}
-		zippers[i] = Zipper{Clusters: clusters}
+		zippers[i] = Zipper{Clusters: networks}
 	}
 	for c := range names {
-		if root(c) != root(0) {
+		switch {
+		case root(c) == root(0):
+		case c < clusters:
 			return nil, fmt.Errorf("no zipper leads from cluster %s to cluster %s", names[0], names[c])
+		default:
+			return nil, fmt.Errorf("no zipper leads from cluster %s to network %s", names[0], names[c])
+		}
+		if c >= clusters && users[c] < 2 {
+			return nil, fmt.Errorf("network %s joins nothing: it has no ranks, and only one zipper is on it", names[c])
 		}
 	}
 	return NewRoutes(len(names), zippers)

@@ -117,26 +117,26 @@ func TestBadNets(t *testing.T) {
 
 func TestTree(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
-	r, err := Tree(names, [][]int{{0, 1}, {1, 2}, {2, 3}})
+	r, err := Tree(names, len(names), [][]int{{0, 1}, {1, 2}, {2, 3}})
 	if err != nil || r.Distance(0, 3) != 2 || !slices.Equal(r.Next(0, 3), []int{1}) ||
 		!slices.Equal(r.Rails(3, 0), []int{2}) {
 		t.Errorf("chain: %v", err)
 	}
-	if _, err := Tree(names, [][]int{{0, 1, 2, 3}}); err != nil {
+	if _, err := Tree(names, len(names), [][]int{{0, 1, 2, 3}}); err != nil {
 		t.Errorf("one zipper: %v", err)
 	}
-	if r, err := Tree(names, [][]int{{0, 1}, {1, 2}, {1, 3}}); err != nil || !slices.Equal(r.Next(0, 3), []int{2}) {
+	if r, err := Tree(names, len(names), [][]int{{0, 1}, {1, 2}, {1, 3}}); err != nil || !slices.Equal(r.Next(0, 3), []int{2}) {
 		t.Errorf("star: %v", err)
 	}
 	for want, on := range map[string][][]int{
-		"zipper 4 closes a loop: clusters a and d": {{0, 1}, {1, 2}, {2, 3}, {0, 3}},
+		"zipper 4 closes a loop: networks a and d": {{0, 1}, {1, 2}, {2, 3}, {0, 3}},
 		"zipper 2 closes a loop":                   {{0, 1}, {0, 1}, {1, 2}, {2, 3}},
 		"zipper 2 closes":                          {{0, 1, 2}, {1, 2, 3}},
 		"from cluster a to cluster d":              {{0, 1}, {1, 2}},
 		"joins nothing":                            {{0, 1}, {1, 1}},
-		"cluster 4 of 4":                           {{0, 4}},
+		"network 4 of 4":                           {{0, 4}},
 	} {
-		if _, err := Tree(names, on); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Tree(names, len(names), on); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", on, err, want)
 		}
 	}
@@ -144,7 +144,7 @@ func TestTree(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	names := []string{"a", "b", "c"}
-	rows, routes, err := Rows(names, [][]int{{0, 1}, {1, 2}, {1, 0}, {2, 1}, {0, 1}})
+	rows, routes, err := Rows(names, len(names), [][]int{{0, 1}, {1, 2}, {1, 0}, {2, 1}, {0, 1}})
 	if err != nil || len(rows) != 3 || !slices.Equal(rows[0], []int{0, 1}) || !slices.Equal(rows[1], []int{2, 3}) ||
 		!slices.Equal(rows[2], []int{4, 1}) {
 		t.Fatalf("stages of three and two zippers: %v, %v", rows, err)
@@ -152,17 +152,17 @@ func TestRows(t *testing.T) {
 	if !slices.Equal(routes.Rails(0, 2), []int{0}) || !slices.Equal(routes.Next(0, 2), []int{1}) {
 		t.Errorf("from a to c by %v, then %v", routes.Rails(0, 2), routes.Next(0, 2))
 	}
-	if rows, _, err := Rows(names, [][]int{{0, 1}, {1, 2}}); err != nil || len(rows) != 1 {
+	if rows, _, err := Rows(names, len(names), [][]int{{0, 1}, {1, 2}}); err != nil || len(rows) != 1 {
 		t.Errorf("chain: %v, %v", rows, err)
 	}
 	for want, on := range map[string][][]int{
-		"zipper 4 closes a loop: clusters a and c": {{0, 1}, {0, 1}, {1, 2}, {0, 2}},
+		"zipper 4 closes a loop: networks a and c": {{0, 1}, {0, 1}, {1, 2}, {0, 2}},
 		"zipper 3 closes a loop":                   {{0, 1}, {0, 1}, {0, 1, 2}},
 		"from cluster a to cluster c":              {{0, 1}, {0, 1}},
 		"zipper 3 is on fewer than two":            {{0, 1}, {0, 1}, {1}, {1, 2}},
-		"zipper 3 is on cluster 5 of 3":            {{0, 1}, {0, 1}, {1, 5}},
+		"zipper 3 is on network 5 of 3":            {{0, 1}, {0, 1}, {1, 5}},
 	} {
-		if _, _, err := Rows(names, on); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := Rows(names, len(names), on); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", on, err, want)
 		}
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // Version of the protocol; ends with different versions refuse each other.
-const Version = 7
+const Version = 8
 
 const (
 	HeaderLen  = 32      // bytes

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 )
 
 // Limits of what a Join may announce.
@@ -9,6 +10,7 @@ const (
 	MaxClusters = 256
 	MaxRanks    = 1 << 17 // virtual ranks of one job, so that a Layout fits in one frame
 	MaxZippers  = 64      // forwarders of a job with several hops
+	MaxNetworks = 64      // networks of such a job that have no ranks
 	MaxJoin     = 64 << 10
 )
 
@@ -24,13 +26,13 @@ type Cluster struct {
 	Size uint32 // ranks, at least 1
 }
 
-// Zipper is a forwarder of a job with several hops: the clusters on whose networks it is.
+// Zipper is a forwarder of a job with several hops: the networks that it is on.
 type Zipper struct{ Ports []Port }
 
-// Port is a forwarder's place on a cluster's network.
+// Port is a place on a network: a cluster's, or one without ranks.
 type Port struct {
-	Cluster uint16 // index in the layout
-	Address string
+	Network uint16 // index in the layout, and beyond it in the networks without ranks
+	Address string // empty, of a forwarder on a network without ranks: it does not listen there
 }
 
 // Join asks to be let into a job as one native rank of one cluster.
@@ -49,7 +51,8 @@ type Port struct {
 //	u16       rails       forwarders the rank joins, this one included, at least 1
 //	u64       instance    random, the same in all Joins of one process: who may take a lost link's place
 //	u16       clusters    then for each: string name, u32 size
-//	u16       zippers     forwarders of a job with several hops, 0 for others; then for each: u16 ports, for each: u16 cluster, string address
+//	u16       networks    of a job with several hops that have no ranks; then for each: string name
+//	u16       zippers     forwarders of such a job, 0 for others; then for each: u16 ports, for each: u16 network, string address
 //	u16       here        which of them this link goes to
 //	u16       doors       where ranks of other clusters reach this one without a forwarder, at most one per cluster; for each: u16 cluster, string address
 //	string    inside      IP address and port where the rank takes connections that the forwarder's kernel passes on; empty: nowhere
@@ -70,6 +73,7 @@ type Join struct {
 	Rails     uint16
 	Instance  uint64
 	Layout    []Cluster
+	Networks  []string
 	Zippers   []Zipper
 	Here      uint16
 	Doors     []Port
@@ -94,6 +98,10 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint16(b, j.Rails)
 	b = le.AppendUint64(b, j.Instance)
 	b = appendClusters(b, j.Layout)
+	b = le.AppendUint16(b, uint16(len(j.Networks)))
+	for _, n := range j.Networks {
+		b = appendString(b, n)
+	}
 	b = le.AppendUint16(b, uint16(len(j.Zippers)))
 	for _, z := range j.Zippers {
 		b = appendPorts(b, z.Ports)
@@ -130,7 +138,8 @@ func ParseJoin(b []byte) (Join, error) {
 	j.Rails = r.u16()
 	j.Instance = r.u64()
 	j.Layout = r.clusters()
-	j.Zippers = r.zippers(len(j.Layout))
+	j.Networks = r.networks(j.Layout)
+	j.Zippers = r.zippers(len(j.Layout), len(j.Networks))
 	j.Here = r.u16()
 	if int(j.Here) >= max(1, len(j.Zippers)) {
 		r.fail(fmt.Errorf("wire: forwarder %d of %d", j.Here, len(j.Zippers)))
@@ -155,7 +164,7 @@ func ParseJoin(b []byte) (Join, error) {
 				return j, fmt.Errorf("wire: rank %d in cluster %q of %d", j.Rank, c.Name, c.Size)
 			}
 			for _, d := range j.Doors {
-				if int(d.Cluster) == i || d.Address == "" {
+				if int(d.Network) == i || d.Address == "" {
 					return j, fmt.Errorf("wire: door %q for the rank's own cluster, or without an address", d.Address)
 				}
 			}
@@ -202,9 +211,27 @@ func (r *reader) clusters() []Cluster {
 	return l
 }
 
-// zippers reads the forwarders of a job with several hops and checks that they are on clusters of
+// networks reads the names of networks without ranks and checks that each is another, and no cluster's.
+func (r *reader) networks(layout []Cluster) []string {
+	n := int(r.u16())
+	if r.err == nil && n > MaxNetworks {
+		r.fail(fmt.Errorf("wire: %d networks without ranks, at most %d allowed", n, MaxNetworks))
+	}
+	var l []string
+	for i := 0; i < n && r.err == nil; i++ {
+		name := r.name()
+		cluster := slices.ContainsFunc(layout, func(c Cluster) bool { return c.Name == name })
+		if r.err == nil && (name == "" || cluster || slices.Contains(l, name)) {
+			r.fail(fmt.Errorf("wire: network %q: its name is empty or not its own", name))
+		}
+		l = append(l, name)
+	}
+	return l
+}
+
+// zippers reads the forwarders of a job with several hops and checks that they are on networks of
 // the job.
-func (r *reader) zippers(clusters int) []Zipper {
+func (r *reader) zippers(clusters, networks int) []Zipper {
 	n := int(r.u16())
 	if r.err == nil && n > MaxZippers {
 		r.fail(fmt.Errorf("wire: %d zippers, at most %d allowed", n, MaxZippers))
@@ -212,10 +239,10 @@ func (r *reader) zippers(clusters int) []Zipper {
 	var l []Zipper
 	for i := 0; i < n && r.err == nil; i++ {
 		ports := int(r.u16())
-		if r.err == nil && (ports == 0 || ports > clusters) {
-			r.fail(fmt.Errorf("wire: zipper on %d of %d clusters", ports, clusters))
+		if r.err == nil && (ports == 0 || ports > clusters+networks) {
+			r.fail(fmt.Errorf("wire: zipper on %d of %d networks", ports, clusters+networks))
 		}
-		l = append(l, Zipper{r.ports(ports, clusters)})
+		l = append(l, Zipper{r.ports(ports, clusters+networks)})
 	}
 	return l
 }
@@ -223,17 +250,17 @@ func (r *reader) zippers(clusters int) []Zipper {
 func appendPorts(b []byte, ports []Port) []byte {
 	b = le.AppendUint16(b, uint16(len(ports)))
 	for _, p := range ports {
-		b = appendString(le.AppendUint16(b, p.Cluster), p.Address)
+		b = appendString(le.AppendUint16(b, p.Network), p.Address)
 	}
 	return b
 }
 
 // ports reads n of them.
-func (r *reader) ports(n, clusters int) (l []Port) {
+func (r *reader) ports(n, networks int) (l []Port) {
 	for i := 0; i < n && r.err == nil; i++ {
 		p := Port{r.u16(), r.name()}
-		if r.err == nil && int(p.Cluster) >= clusters {
-			r.fail(fmt.Errorf("wire: address on the network of cluster %d of %d", p.Cluster, clusters))
+		if r.err == nil && int(p.Network) >= networks {
+			r.fail(fmt.Errorf("wire: address on network %d of %d", p.Network, networks))
 		}
 		l = append(l, p)
 	}

@@ -72,7 +72,7 @@ func (l *Layout) Append(b []byte) []byte {
 	b = le.AppendUint32(b, uint32(len(l.Doors)))
 	for _, d := range l.Doors {
 		b = le.AppendUint64(le.AppendUint32(b, d.Rank), d.Instance)
-		b = appendString(le.AppendUint16(b, d.Cluster), d.Address)
+		b = appendString(le.AppendUint16(b, d.Network), d.Address)
 	}
 	return b
 }
@@ -105,8 +105,8 @@ func ParseLayout(b []byte) (Layout, error) {
 	doors := int(r.u32())
 	for i := 0; i < doors && r.err == nil; i++ {
 		d := Door{r.u32(), r.u64(), Port{r.u16(), r.name()}}
-		if r.err == nil && (int(d.Rank) >= ranks || int(d.Cluster) >= len(l.Clusters) || d.Address == "") {
-			r.fail(fmt.Errorf("wire: door %q of rank %d of %d for cluster %d of %d", d.Address, d.Rank, ranks, d.Cluster, len(l.Clusters)))
+		if r.err == nil && (int(d.Rank) >= ranks || int(d.Network) >= len(l.Clusters) || d.Address == "") {
+			r.fail(fmt.Errorf("wire: door %q of rank %d of %d for cluster %d of %d", d.Address, d.Rank, ranks, d.Network, len(l.Clusters)))
 		}
 		l.Doors = append(l.Doors, d)
 	}

@@ -25,6 +25,7 @@ type file struct {
 	Log      string            `yaml:"log"`
 	Env      map[string]string `yaml:"env"`
 	Rsh      command           `yaml:"rsh"`
+	Networks []string          `yaml:"networks"`
 	Zippers  []fileZipper      `yaml:"zippers"`
 	Clusters []fileCluster     `yaml:"clusters"`
 }
@@ -33,6 +34,8 @@ type fileZipper struct {
 	Address   string            `yaml:"address"`
 	Addresses map[string]string `yaml:"addresses"`
 	Clusters  []string          `yaml:"clusters"`
+	Networks  []string          `yaml:"networks"`
+	Dial      command           `yaml:"dial"`
 }
 
 type fileCluster struct {
@@ -119,7 +122,7 @@ func parseFile(b []byte) (*Job, error) {
 		return nil, explain(err)
 	}
 	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol,
-		Log: f.Log, Env: f.Env, Rsh: f.Rsh}
+		Log: f.Log, Env: f.Env, Rsh: f.Rsh, Networks: f.Networks}
 	switch f.Poll {
 	case "", "adaptive", "busy", "event":
 	default:
@@ -132,7 +135,7 @@ func parseFile(b []byte) (*Job, error) {
 		}
 	}
 	for i, z := range f.Zippers {
-		out := Zipper{Per: map[string]string{}, Clusters: z.Clusters}
+		out := Zipper{Per: map[string]string{}, Networks: append(z.Clusters, z.Networks...), Dials: z.Dial}
 		var err error
 		if z.Address != "" || len(z.Addresses) == 0 {
 			if out.Address, err = address(z.Address); err != nil {

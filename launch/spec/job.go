@@ -23,6 +23,8 @@ type Job struct {
 	// Order is that of the ranks of MPI_COMM_WORLD: the cluster of each, in runs
 	// (jobenv.ParseOrder). Empty: that of virtual rank.
 	Order []jobenv.Cluster
+	// Networks are those without ranks, which join zippers: a long link between sites. Names.
+	Networks []string
 	// Zippers are the forwarders. Empty: one is started on this host for the time of the job.
 	Zippers     []Zipper
 	Program     []string      // program and arguments, for clusters that have none of their own
@@ -85,18 +87,32 @@ func (j *Job) Normalize() error {
 	if jobenv.VirtualRanks(j.Order, j.Layout()) == nil {
 		j.Order = nil
 	}
+	if err := jobenv.CheckNetworks(j.Networks, j.Layout()); err != nil {
+		return err
+	}
+	if len(j.Networks) > 0 && len(j.Zippers) == 0 {
+		return fmt.Errorf("network %s has no zippers: say which are on it, as in --zipper a@HOST+%s@HOST",
+			j.Networks[0], j.Networks[0])
+	}
+	known := func(name string) bool { return names[name] || slices.Contains(j.Networks, name) }
 	for _, z := range j.Zippers {
 		for name := range z.Per {
-			if !names[name] {
-				return fmt.Errorf("zipper %s is named for cluster %q, which the job does not have", z.Per[name], name)
+			if !known(name) {
+				return fmt.Errorf("zipper %s is named for cluster %q, which the job does not have "+
+					"(name a network without ranks by --network, or under networks:)", z.Per[name], name)
 			}
 		}
-		for _, name := range z.Clusters {
-			if !names[name] {
+		for _, name := range z.Dials {
+			if !slices.Contains(j.Networks, name) {
+				return fmt.Errorf("a zipper has no address on network %q, which is none of the networks without ranks", name)
+			}
+		}
+		for _, name := range z.Networks {
+			if !known(name) {
 				return fmt.Errorf("a zipper is said to be on the network of cluster %q, which the job does not have",
 					name)
 			}
-			if z.AddressFor(name) == "" {
+			if z.AddressFor(name) == "" && !slices.Contains(z.Dials, name) {
 				//nolint:staticcheck // the colon at the end is the key's
 				return fmt.Errorf("a zipper has no address for cluster %q: give it address: HOST[:PORT], or one under addresses:",
 					name)
@@ -123,7 +139,8 @@ func (j *Job) Normalize() error {
 		}
 	}
 	if hops := j.hops(); hops != nil {
-		if _, _, err := jobenv.Rows(j.Layout(), hops); err != nil {
+		net := jobenv.Net{Layout: j.Layout(), Networks: j.Networks}
+		if _, _, err := net.Rows(hops); err != nil {
 			return fmt.Errorf("%w (a zipper that has no address for a cluster, or does not have it under clusters:, is not on its network)",
 				err)
 		}

@@ -25,7 +25,7 @@ func (j *Job) Offset(cluster string) int {
 
 // Share is what the processes of one cluster learn of the job.
 func (j *Job) Share(cluster string) jobenv.Job {
-	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Order: j.Order,
+	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Order: j.Order, Networks: j.Networks,
 		Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Collectives: j.Collectives}
 	for _, c := range j.Clusters {
 		if c.Name == cluster {
@@ -43,16 +43,21 @@ func (j *Job) Share(cluster string) jobenv.Job {
 }
 
 // hops are the zippers of a job with several hops; nil: all of them are on the networks of all
-// clusters.
+// clusters, and there are no others.
 func (j *Job) hops() []jobenv.Zipper {
-	some := false
+	some := len(j.Networks) > 0
 	var zippers []jobenv.Zipper
 	for _, z := range j.Zippers {
 		var out jobenv.Zipper
 		for _, c := range j.Clusters {
 			a := z.AddressFor(c.Name)
 			if some = some || a == "" && len(j.Clusters) > 1; a != "" {
-				out.Ports = append(out.Ports, jobenv.Port{Cluster: c.Name, Address: a})
+				out.Ports = append(out.Ports, jobenv.Port{Network: c.Name, Address: a})
+			}
+		}
+		for _, n := range j.Networks {
+			if z.On(n) {
+				out.Ports = append(out.Ports, jobenv.Port{Network: n, Address: z.AddressFor(n)})
 			}
 		}
 		zippers = append(zippers, out)

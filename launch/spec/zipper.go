@@ -15,26 +15,34 @@ import (
 // Zipper is one forwarder.
 type Zipper struct {
 	Address string // HOST:PORT as the clusters reach it
-	// other addresses for some clusters: a zipper node is known by a different one on each network
+	// other addresses on some networks: a zipper node is known by a different one on each
 	Per map[string]string
-	// Clusters are those on whose networks it is; empty: those that have an address, which is all
-	// if Address is not empty.
-	Clusters []string
+	// Networks are those that it is on: clusters', or without ranks. Empty: those on which it has an
+	// address, which is all clusters' if Address is not empty.
+	Networks []string
+	// Dials are those of its networks, without ranks, on which it does not listen.
+	Dials []string
 }
 
-// AddressFor is the forwarder's address as the cluster reaches it; empty: it is not on the
-// cluster's network.
-func (z Zipper) AddressFor(cluster string) string {
-	if len(z.Clusters) > 0 && !slices.Contains(z.Clusters, cluster) {
+// AddressFor is the forwarder's address on a network, as the ranks or forwarders there reach it;
+// empty: it is not on that network, or does not listen there.
+func (z Zipper) AddressFor(network string) string {
+	if len(z.Networks) > 0 && !slices.Contains(z.Networks, network) || slices.Contains(z.Dials, network) {
 		return ""
 	}
-	if a := z.Per[cluster]; a != "" {
+	if a := z.Per[network]; a != "" {
 		return a
 	}
 	return z.Address
 }
 
-// ParseZipper reads HOST[:PORT], HOST[:PORT]=a,b or a@HOST[:PORT]+b@HOST[:PORT].
+// On reports whether the forwarder is on a network without ranks.
+func (z Zipper) On(network string) bool {
+	return z.Per[network] != "" || slices.Contains(z.Networks, network) || slices.Contains(z.Dials, network)
+}
+
+// ParseZipper reads HOST[:PORT], HOST[:PORT]=a,b or a@HOST[:PORT]+b@HOST[:PORT]; see
+// jobenv.ParseZipper.
 func ParseZipper(s string) (Zipper, error) {
 	plain, net, err := jobenv.ParseZipper(s)
 	if err != nil {
@@ -46,7 +54,11 @@ func ParseZipper(s string) (Zipper, error) {
 	}
 	z := Zipper{Per: map[string]string{}}
 	for _, p := range net.Ports {
-		if z.Per[p.Cluster], err = address(p.Address); err != nil {
+		if p.Address == "" {
+			z.Dials = append(z.Dials, p.Network)
+			continue
+		}
+		if z.Per[p.Network], err = address(p.Address); err != nil {
 			return Zipper{}, err
 		}
 	}

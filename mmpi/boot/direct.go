@@ -27,8 +27,8 @@ func openers(id *handshake.Identity, layout *wire.Layout) map[int]engine.Opener 
 		c, _ := layout.ClusterOf(int(d.Rank))
 		switch {
 		case int(d.Rank) == me:
-			hosting[int(d.Cluster)] = true
-		case c != mine && int(d.Cluster) == mine:
+			hosting[int(d.Network)] = true
+		case c != mine && int(d.Network) == mine:
 			theirs[int(d.Rank)] = d
 		}
 	}
@@ -96,7 +96,7 @@ func unopened(job *jobenv.Job, layout *wire.Layout) string {
 		}
 		opened := slices.ContainsFunc(layout.Doors, func(d wire.Door) bool {
 			at, _ := layout.ClusterOf(int(d.Rank))
-			return int(d.Cluster) == i && layout.Clusters[at].Name == job.Cluster
+			return int(d.Network) == i && layout.Clusters[at].Name == job.Cluster
 		})
 		if c.Name != job.Cluster && len(given) > 0 && !opened {
 			closed = append(closed, c.Name)

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/jobenv"
@@ -10,7 +9,7 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// In a job of several hops (clusters and forwarders form a tree) a process joins the forwarders on
+// In a job of several hops (networks and forwarders form a tree) a process joins the forwarders on
 // its own network, and exactly one of its links leads to each other cluster. A message of two hops
 // is to both ends the same as one of one hop: envelopes, credit and acknowledgements go end to end.
 //
@@ -23,22 +22,19 @@ import (
 // hopRoutes gives the links that the process needs, row by row, and for each cluster the places of
 // those that lead there, one in each row (to the own cluster: any).
 func hopRoutes(job jobenv.Job, id handshake.Identity) (links []target, paths [][]int, err error) {
-	rows, routes, err := jobenv.Rows(job.Layout, job.Zippers)
+	rows, routes, err := job.Net().Rows(job.Zippers)
 	if err != nil {
 		return nil, nil, err
 	}
-	index := func(name string) int {
-		return slices.IndexFunc(job.Layout, func(c jobenv.Cluster) bool { return c.Name == name })
-	}
-	id.Rails = len(rows)
+	id.Rails, id.Networks = len(rows), job.Networks
 	paths = make([][]int, len(job.Layout))
 	for k, row := range rows {
 		id := id
 		id.Job, id.Zippers = handshake.RowID(job.ID, k), make([]wire.Zipper, len(row))
 		for at, i := range row {
 			for _, p := range job.Zippers[i].Ports {
-				id.Zippers[at].Ports = append(id.Zippers[at].Ports, wire.Port{Cluster: uint16(index(p.Cluster)),
-					Address: p.Address})
+				port := wire.Port{Network: uint16(job.Net().Index(p.Network)), Address: p.Address}
+				id.Zippers[at].Ports = append(id.Zippers[at].Ports, port)
 			}
 		}
 		begin, place := len(links), map[int]int{} // in links, of the row's forwarders on this network
@@ -48,7 +44,7 @@ func hopRoutes(job jobenv.Job, id handshake.Identity) (links []target, paths [][
 				links = append(links, target{a, k, id})
 			}
 		}
-		from := index(job.Cluster)
+		from := job.Net().Index(job.Cluster)
 		for to := range paths {
 			at := begin
 			if to != from {

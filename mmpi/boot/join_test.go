@@ -58,7 +58,7 @@ func TestSettings(t *testing.T) {
 
 // Which links a process needs, and which of them leads where.
 func TestTargets(t *testing.T) {
-	port := func(cluster, at string) jobenv.Port { return jobenv.Port{Cluster: cluster, Address: at} }
+	port := func(cluster, at string) jobenv.Port { return jobenv.Port{Network: cluster, Address: at} }
 	chain := jobenv.Job{ID: "j", Cluster: "b",
 		Layout: []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}},
 		Zippers: []jobenv.Zipper{{Ports: []jobenv.Port{port("a", "x:1"), port("b", "x:2")}},

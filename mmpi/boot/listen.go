@@ -64,7 +64,7 @@ func listen(job jobenv.Job) (*listener, error) {
 		for i, c := range job.Layout {
 			if (dual.Cluster == "" || dual.Cluster == c.Name) && !has[c.Name] {
 				has[c.Name] = true
-				ln.ports = append(ln.ports, wire.Port{Cluster: uint16(i), Address: l.Addr()})
+				ln.ports = append(ln.ports, wire.Port{Network: uint16(i), Address: l.Addr()})
 			}
 		}
 		has[dual.Cluster] = true

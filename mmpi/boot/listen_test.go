@@ -17,7 +17,7 @@ import (
 
 func TestUnopened(t *testing.T) {
 	door := func(rank uint32, cluster uint16) wire.Door {
-		return wire.Door{Rank: rank, Port: wire.Port{Cluster: cluster, Address: "10.2.0.1:99"}}
+		return wire.Door{Rank: rank, Port: wire.Port{Network: cluster, Address: "10.2.0.1:99"}}
 	}
 	for _, c := range []struct {
 		dual  string
@@ -51,7 +51,7 @@ var identityForTest = handshake.Identity{Job: "j", Secret: "s"}
 
 // Which links a process makes, by the Layout.
 func TestOpeners(t *testing.T) {
-	port := func(c int) wire.Port { return wire.Port{Cluster: uint16(c), Address: "x"} }
+	port := func(c int) wire.Port { return wire.Port{Network: uint16(c), Address: "x"} }
 	l := wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}, {Name: "c", Size: 1}},
 		Doors: []wire.Door{{Rank: 1, Port: port(1)}, {Rank: 2, Port: port(0)}, {Rank: 4, Port: port(0)}}}
 	for me, want := range [][]string{
@@ -98,7 +98,7 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer two.close()
-	if len(one.ports) != 2 || one.ports[0].Cluster != 1 || one.ports[1].Cluster != 2 || len(one.at) != 1 ||
+	if len(one.ports) != 2 || one.ports[0].Network != 1 || one.ports[1].Network != 2 || len(one.at) != 1 ||
 		one.ports[0].Address == two.ports[0].Address {
 		t.Errorf("%+v, %+v", one.ports, two.ports)
 	}
@@ -127,7 +127,7 @@ func TestDirectUnreachable(t *testing.T) {
 	closed.Close()
 	id := identityForTest
 	l := wire.Layout{Rank: 1, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}},
-		Doors: []wire.Door{{Rank: 0, Port: wire.Port{Cluster: 1, Address: closed.Addr().String()}}}}
+		Doors: []wire.Door{{Rank: 0, Port: wire.Port{Network: 1, Address: closed.Addr().String()}}}}
 	direct := openers(&id, &l)
 	link, far := memnet.Pipe(memnet.Options{})
 	e, err := engine.New(engine.Config{World: engine.World{Rank: 1, Clusters: l.Clusters, TagUB: 1 << 20},

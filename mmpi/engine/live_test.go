@@ -132,10 +132,26 @@ func chained(t testing.TB, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
 	for i := range len(sizes) - 1 {
 		f, addr := serve(t, func(c *forwarder.Config) { c.Dial = dial.Open })
 		all = append(all, f)
-		zippers = append(zippers, jobenv.Zipper{Ports: []jobenv.Port{{Cluster: string(rune('a' + i)), Address: addr}, {Cluster: string(rune('b' + i)), Address: addr}}})
+		zippers = append(zippers, jobenv.Zipper{Ports: []jobenv.Port{{Network: string(rune('a' + i)), Address: addr}, {Network: string(rune('b' + i)), Address: addr}}})
 	}
 	job.Zippers = zippers
 	return joinJob(t, job, sizes...), all
+}
+
+// Messages between clusters that share no forwarder, over a hub without ranks that both border
+// nodes dial: as TestLiveRandom.
+func TestHubRandom(t *testing.T) {
+	var addrs [3]string
+	for i := range addrs {
+		_, addrs[i] = serve(t, func(c *forwarder.Config) { c.Dial = dial.Open })
+	}
+	zippers := []jobenv.Zipper{
+		{Ports: []jobenv.Port{{Network: "u", Address: addrs[0]}, {Network: "v", Address: addrs[0]}}},
+		{Ports: []jobenv.Port{{Network: "a", Address: addrs[1]}, {Network: "u"}}},
+		{Ports: []jobenv.Port{{Network: "b", Address: addrs[2]}, {Network: "v"}}},
+	}
+	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second, Networks: []string{"u", "v"}, Zippers: zippers}
+	randomTraffic(t, joinJob(t, job, 2, 2), 5)
 }
 
 // Messages over up to three forwarders: as TestLiveRandom.

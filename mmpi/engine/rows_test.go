@@ -28,7 +28,7 @@ func newHopNet(t testing.TB, stages []int, sizes ...int) *hopNet {
 			p := newProxy(t, addr)
 			a := p.ln.Addr().String()
 			n.proxies, n.forwarders = append(n.proxies, p), append(n.forwarders, f)
-			n.job.Zippers = append(n.job.Zippers, jobenv.Zipper{Ports: []jobenv.Port{{Cluster: string(rune('a' + s)), Address: a}, {Cluster: string(rune('b' + s)), Address: a}}})
+			n.job.Zippers = append(n.job.Zippers, jobenv.Zipper{Ports: []jobenv.Port{{Network: string(rune('a' + s)), Address: a}, {Network: string(rune('b' + s)), Address: a}}})
 		}
 	}
 	return n

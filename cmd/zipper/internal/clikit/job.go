@@ -34,6 +34,9 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 	if err := orderFromFlags(c, job); err != nil {
 		return nil, err
 	}
+	if c.IsSet("network") {
+		job.Networks = c.StringSlice("network")
+	}
 	if specs := c.StringSlice("zipper"); len(specs) > 0 {
 		job.Zippers = nil
 		for _, s := range specs {

@@ -27,6 +27,7 @@ The exit status is 1 if a problem was found.`,
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "cluster", Aliases: []string{"c"}, Usage: "as for zipper run"},
 			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "as for zipper run"},
+			&cli.StringSliceFlag{Name: "network", Usage: "as for zipper run"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
 			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` (default ssh)",
 				EnvVars: []string{"ZIPPER_RSH"}},

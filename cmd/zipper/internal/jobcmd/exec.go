@@ -76,6 +76,8 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "order", Usage: orderUsage + " (ZIPPER_ORDER)"},
 		&cli.StringFlag{Name: "zipper",
 			Usage: "`HOST[:PORT]`[,...] of the forwarders that this cluster reaches; for several hops all forwarders with their clusters, as in zip1=a+b,zip2=b+c (ZIPPER_FORWARDERS)"},
+		&cli.StringFlag{Name: "network",
+			Usage: "`NAME`[,...] of networks without ranks that forwarders are on (ZIPPER_NETWORKS)"},
 		&cli.StringFlag{Name: "protocol",
 			Usage: "classic, if the forwarder and the other clusters have it too (ZIPPER_PROTOCOL)"},
 		&cli.StringFlag{Name: "dual",
@@ -109,7 +111,8 @@ var variable = regexp.MustCompile("ZIPPER_[A-Z_]+")
 var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: "secret-file",
 	jobenv.VarCluster: "cluster",
 	jobenv.VarLayout:  "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout",
-	jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order"}
+	jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order",
+	jobenv.VarNetworks: "network"}
 
 // shareFromFlags puts flags before the file before the environment.
 func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
@@ -138,6 +141,9 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 	if len(j.Zippers) > 0 {
 		for _, z := range j.Zippers {
 			for i, p := range z.Ports {
+				if p.Address == "" {
+					continue
+				}
 				full, err := spec.ParseZipper(p.Address)
 				if err != nil {
 					return j, err

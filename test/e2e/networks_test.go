@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// Clusters that share no forwarder, over networks without ranks: the same output as native with
+// point to point, collectives and communicators at random, and every forwarder sees the job end
+// well.
+func TestNetworks(t *testing.T) {
+	two := []Cluster{A(2, OpenMPI), B(2, MPICH)}
+	three := []Cluster{A(1, OpenMPI), B(2, MPICH), C(1, OpenMPI)}
+	for _, tc := range []struct {
+		name     string
+		clusters []Cluster
+		networks []string
+		zippers  []string // Z1, Z2 … stand for the forwarders' addresses
+	}{
+		{"border nodes", two, []string{"wan"}, []string{"a@Z1+wan@Z1", "b@Z2+wan@Z2"}},
+		{"only a dials", two, []string{"wan"}, []string{"b@Z1+wan@Z1", "a@Z2+wan"}},
+		{"hub that both dial", two, []string{"up", "down"}, []string{"up@Z1+down@Z1", "a@Z2+up", "b@Z3+down"}},
+		{"three in a row", three, []string{"wan1", "wan2"},
+			[]string{"a@Z1+wan1", "wan1@Z2+b@Z2+wan2@Z2", "wan2+c@Z3"}},
+		{"star", three, []string{"wan1", "wan2", "wan3"},
+			[]string{"wan1@Z1+wan2@Z1+wan3@Z1", "a@Z2+wan1", "b@Z3+wan2", "c@Z4+wan3"}},
+		{"two side by side", two, []string{"wan"},
+			[]string{"a@Z1+wan@Z1", "b@Z2+wan@Z2", "a@Z3+wan@Z3", "b@Z4+wan@Z4"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := New(t)
+			var flags []string
+			for _, n := range tc.networks {
+				flags = append(flags, "--network", n)
+			}
+			forwarders := make([]*Forwarder, len(tc.zippers))
+			for i, z := range tc.zippers {
+				forwarders[i] = b.StartForwarder()
+				for k := range i + 1 {
+					z = strings.ReplaceAll(z, "Z"+string(rune('1'+k)), forwarders[k].Addr)
+				}
+				flags = append(flags, "--zipper", z)
+			}
+			const source = "test/programs/c/random.c"
+			prog := b.Compile(OpenMPI, source)
+			b.Compile(MPICH, source)
+			native := b.OK(b.Native(OpenMPI, 4, prog, "6", "200"))
+			path := strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: tc.clusters, Flags: flags}, path, "6", "200")), nil)
+			for i, f := range forwarders {
+				b.WaitFor(10*time.Second, "forwarder "+tc.zippers[i]+" to see the job end",
+					func() bool { return strings.Contains(f.Stderr(), `job ended`) })
+				if strings.Contains(f.Stderr(), `"ok": false`) {
+					t.Errorf("forwarder %s:\n%s", tc.zippers[i], f.Stderr())
+				}
+			}
+		})
+	}
+}
+
+// What cannot be opened is said before anything starts, with what to do.
+func TestNetworksRefused(t *testing.T) {
+	b := New(t)
+	for _, tc := range []struct{ zippers, want string }{
+		{"a@h+wan b@g+wan", "neither listens there: give one of them an address, as in wan@HOST[:PORT]"},
+		{"a@h b@g+wan@g", "fewer than two networks"},
+		{"h=a,b", "no zipper leads from cluster a to network wan"},
+	} {
+		args := []string{b.Zipper, "run", "-c", "a=1", "-c", "b=1", "--network", "wan"}
+		for _, z := range strings.Fields(tc.zippers) {
+			args = append(args, "--zipper", z)
+		}
+		r := b.Run(nil, nil, append(args, "--", "/bin/true")...)
+		if r.Status == 0 || !strings.Contains(r.Stderr, tc.want) {
+			t.Errorf("%s: want %q\n%v", tc.zippers, tc.want, r)
+		}
+	}
+}
