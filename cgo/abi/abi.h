@@ -6,7 +6,7 @@
  * Threads. Every ze_ function may be called from any thread that the program may call MPI from; the
  * engine locks itself. The z_native callbacks are made only from inside a ze_ call, on that same
  * thread (so native MPI stays on the program's threads); `fail` is the exception: it may come from
- * the engine's background thread.
+ * the engine's progress thread.
  */
 #ifndef ZIPPER_ABI_H
 #define ZIPPER_ABI_H

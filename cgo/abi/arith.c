@@ -1,5 +1,5 @@
 /* The arithmetic of accumulates: the predefined operators of MPI on the predefined types, without
- * MPI, for it runs in the engine's background thread. Numbers may lie at any address. */
+ * MPI, for it runs in the engine's progress thread. Numbers may lie at any address. */
 #include "native.h"
 #include <complex.h>
 #include <string.h>

@@ -11,10 +11,10 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
-// placeLink is a pieceLink that notes what it is told of.
-type placeLink struct {
+// zcopyLink is a pieceLink that notes what it is told of.
+type zcopyLink struct {
 	*pieceLink
-	live     map[*placeRegion]bool
+	live     map[*zcopyRegion]bool
 	told     []string // "pin 0+4000 …", bytes by offset in buf
 	buf      []byte   // the program's
 	fail     error    // of the next Pin or Expect
@@ -22,12 +22,12 @@ type placeLink struct {
 	released int
 }
 
-type placeRegion struct {
-	l   *placeLink
+type zcopyRegion struct {
+	l   *zcopyLink
 	mem []byte
 }
 
-func (r *placeRegion) Release() {
+func (r *zcopyRegion) Release() {
 	if !r.l.live[r] {
 		panic("released twice")
 	}
@@ -35,24 +35,24 @@ func (r *placeRegion) Release() {
 	r.l.released++
 }
 
-func (l *placeLink) know(what string, mem []byte) (transport.Region, error) {
+func (l *zcopyLink) know(what string, mem []byte) (transport.Region, error) {
 	if l.fail != nil {
 		return nil, l.fail
 	}
 	off := cap(l.buf) - cap(mem)
 	l.told = append(l.told, fmt.Sprintf("%s %d+%d", what, off, len(mem)))
-	r := &placeRegion{l, mem}
+	r := &zcopyRegion{l, mem}
 	l.live[r] = true
 	return r, nil
 }
 
-func (l *placeLink) Pin(mem []byte) (transport.Region, error) { return l.know("pin", mem) }
-func (l *placeLink) Expect(key uint64, from int64, mem []byte) (transport.Region, error) {
+func (l *zcopyLink) Pin(mem []byte) (transport.Region, error) { return l.know("pin", mem) }
+func (l *zcopyLink) Expect(key uint64, from int64, mem []byte) (transport.Region, error) {
 	return l.know(fmt.Sprintf("expect @%d", from), mem)
 }
 
-func (l *placeLink) TrySendPinned(head []byte, r transport.Region, off, n int) error {
-	p := r.(*placeRegion)
+func (l *zcopyLink) TrySendPinned(head []byte, r transport.Region, off, n int) error {
+	p := r.(*zcopyRegion)
 	if !l.live[p] {
 		panic("sent from what is released")
 	}
@@ -63,7 +63,7 @@ func (l *placeLink) TrySendPinned(head []byte, r transport.Region, off, n int) e
 	return err
 }
 
-func (l *placeLink) TryPlace([]byte, transport.Block, int, uint64, int64) (bool, error) {
+func (l *zcopyLink) TryPlace([]byte, transport.Block, int, uint64, int64) (bool, error) {
 	return false, transport.ErrAgain
 }
 
@@ -71,17 +71,17 @@ func (l *placeLink) TryPlace([]byte, transport.Block, int, uint64, int64) (bool,
 const part = 4 << 20
 
 // zcopies makes two processes whose links can register memory; warn may be nil.
-func zcopies(t *testing.T, warn func(string)) (*fabric, [2]*placeLink) {
-	var l [2]*placeLink
+func zcopies(t *testing.T, warn func(string)) (*fabric, [2]*zcopyLink) {
+	var l [2]*zcopyLink
 	f := newFabric(t, []int{1, 1}, Limits{Eager: 500, DataWindow: 1 << 20, Segment: 1000}, func(rank int, cfg *Config) {
-		l[rank] = &placeLink{pieceLink: &pieceLink{memLink: cfg.Links[0].(*memLink), places: 1 << 30}, live: map[*placeRegion]bool{}}
+		l[rank] = &zcopyLink{pieceLink: &pieceLink{memLink: cfg.Links[0].(*memLink), places: 1 << 30}, live: map[*zcopyRegion]bool{}}
 		cfg.Links[0], cfg.ZcopyFrom, cfg.Warn = l[rank], 5000, warn
 	})
 	return f, l
 }
 
 // exchange sends n bytes from rank 0 to rank 1.
-func exchange(t *testing.T, f *fabric, l [2]*placeLink, c []*Comm, kind, n int) {
+func exchange(t *testing.T, f *fabric, l [2]*zcopyLink, c []*Comm, kind, n int) {
 	t.Helper()
 	want := make([]byte, n)
 	for i := range want {
