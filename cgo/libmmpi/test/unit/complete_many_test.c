@@ -1,4 +1,4 @@
-/* Wait and Test of all, any and some (request/complete.c), over arrays that mix native requests,
+/* Wait and Test of all, any and some (request/all.c, some.c), over arrays that mix native requests,
  * the shim's, persistent ones and MPI_REQUEST_NULL. */
 #include "requests.h"
 

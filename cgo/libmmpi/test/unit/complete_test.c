@@ -1,4 +1,4 @@
-/* Wait and Test of one request, Request_free, Request_get_status and Cancel (request/complete.c):
+/* Wait and Test of one request, Request_free, Request_get_status and Cancel (request/single.c):
  * native requests, the shim's, persistent ones and MPI_REQUEST_NULL. */
 #include "requests.h"
 
