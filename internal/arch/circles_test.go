@@ -23,8 +23,7 @@ var largerCircles = map[string]struct {
 	limit  int
 	reason string
 }{
-	"mmpi/engine/link": {16, "a lost rail leads to replay, that to other rails, and writing to them to the next loss"},
-	"transport/verbs":  {6, "a completion of either queue may end the link, which gives back what all the others hold"},
+	"transport/verbs": {6, "a completion of either queue may end the link, which gives back what all the others hold"},
 }
 
 // TestGoCircles checks that files of a package call downwards: there is an order of them, but for

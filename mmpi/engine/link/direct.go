@@ -109,15 +109,6 @@ func (s *Set) stepDirect() (n int) {
 	return n
 }
 
-// news tells who waits for direct links that one is there, or could not be opened.
-func (d *directState) news(r *rail, err error) {
-	r.failed = err
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
-}
-
 // AwaitDirect waits until all pairs that can have a direct link have it or have failed to make it
 // once; those that do not are in the error. It never waits longer than ctx lasts. What is late is
 // taken into use whenever it comes. The caller does not have the lock.

@@ -218,16 +218,6 @@ func (v *failover) updateRank(rank int) {
 	}
 }
 
-// linkedForwarders counts the forwarders that there is a link to.
-func (v *failover) linkedForwarders() (n int) {
-	for _, r := range v.set.forwarders {
-		if r.linked() {
-			n++
-		}
-	}
-	return n
-}
-
 // checkReachable ends the job when there has been no way for too long.
 func (v *failover) checkReachable(now time.Duration) {
 	s := v.set

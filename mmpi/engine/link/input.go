@@ -155,12 +155,6 @@ func (r *rail) frame() (int, error) {
 	return head, nil
 }
 
-// toScratch has the rest of the payload that is coming thrown away.
-func (r *rail) toScratch() {
-	r.in.skip += len(r.in.dst)
-	r.in.dst = nil
-}
-
 // control handles a frame of the other end of the link.
 func (r *rail) control(h wire.Header, body []byte) error {
 	if r.peer != nil && h.Type == wire.TypeBye { // the process at the other end is through, and we with it
@@ -207,4 +201,21 @@ func abortReason(a wire.Abort) string {
 		return fmt.Sprintf("job ended by the forwarder: %s", a.Reason)
 	}
 	return fmt.Sprintf("job ended with exit status %d: %s", a.Code, a.Reason)
+}
+
+// step reads and writes once.
+func (r *rail) step() (moved int) {
+	if !r.linked() {
+		return 0
+	}
+	n, err := r.read()
+	if err == nil && r.pending() {
+		var m int
+		m, err = r.write()
+		n += m
+	}
+	if err != nil && r.state != closed && !r.set.ended {
+		r.set.failover.lost(r, err)
+	}
+	return n
 }

@@ -164,20 +164,3 @@ func (r *rail) dropSegment() {
 	}
 	s.active, s.spliced, s.peer, s.src, s.data = false, false, nil, nil, nil
 }
-
-// enroll gives a peer a place in the bulk ring if it has something to send; credit is seen to at
-// its turn.
-func (r *rail) enroll(p *Peer) {
-	l := &p.lanes[r.index]
-	if (!p.bulk.Empty() || len(p.replay) > 0) && !l.enrolled && r.carries(p) && !(r.seg.active && r.seg.peer == p) {
-		l.enrolled = true
-		r.bulk = append(r.bulk, p)
-	}
-}
-
-// detach makes what is left of the segment independent of its Source, whose buffer may soon be the
-// program's again.
-func (s *segment) detach() {
-	s.data = append([]byte(nil), s.data...)
-	s.src = nil
-}

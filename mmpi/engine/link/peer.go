@@ -111,3 +111,13 @@ func (p *Peer) acked(ack uint64) error {
 	}
 	return nil
 }
+
+// enroll gives a peer a place in the bulk ring if it has something to send; credit is seen to at
+// its turn.
+func (r *rail) enroll(p *Peer) {
+	l := &p.lanes[r.index]
+	if (!p.bulk.Empty() || len(p.replay) > 0) && !l.enrolled && r.carries(p) && !(r.seg.active && r.seg.peer == p) {
+		l.enrolled = true
+		r.bulk = append(r.bulk, p)
+	}
+}

@@ -197,19 +197,20 @@ func (r *rail) pending() bool {
 	return r.linked() && (!r.queue.Empty() || r.seg.active || len(r.bulk) > 0)
 }
 
-// step reads and writes once.
-func (r *rail) step() (moved int) {
-	if !r.linked() {
-		return 0
+// fullPackets is how long segments of about n bytes are that leave no short packet behind.
+func fullPackets(n, packet int) int {
+	const head = wire.HeaderLen + wire.DataLen
+	if packet <= head || packet > n+head {
+		return n
 	}
-	n, err := r.read()
-	if err == nil && r.pending() {
-		var m int
-		m, err = r.write()
-		n += m
-	}
-	if err != nil && r.state != closed && !r.set.ended {
-		r.set.failover.lost(r, err)
-	}
-	return n
+	return (n+head)/packet*packet - head
+}
+
+// Now is the time since the start.
+func (s *Set) Now() time.Duration { return time.Since(s.start) }
+
+// toScratch has the rest of the payload that is coming thrown away.
+func (r *rail) toScratch() {
+	r.in.skip += len(r.in.dst)
+	r.in.dst = nil
 }

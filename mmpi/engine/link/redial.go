@@ -1,10 +1,8 @@
 package link
 
-import (
-	"time"
+import "time"
 
-	"github.com/leidenzipper/zipper/transport"
-)
+// A rail whose link is gone gets another one.
 
 // reconnect has a goroutine of its own open the rail's link again, until it is there or the set is
 // closed.
@@ -35,30 +33,18 @@ func (v *failover) reconnect(r *rail) {
 	}()
 }
 
+// news tells who waits for direct links that one is there, or could not be opened.
+func (d *directState) news(r *rail, err error) {
+	r.failed = err
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
 // wants reports whether a link that has come is still of use.
 func (s *Set) wants(r *rail) bool {
 	return !s.ended && !s.failover.finishing && r.state != closed && r.state != leaving
-}
-
-// railUp takes a forwarder's link into use; false: the set does not want it any more.
-func (s *Set) railUp(r *rail, l transport.Link) bool {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	if !s.wants(r) {
-		return false
-	}
-	r.takeIntoUse(l)
-	s.failover.tellBack(r)
-	s.failover.noneSince = 0
-	clear(s.failover.unreachableSince) // who is out of reach here too is told by the forwarder
-	for _, p := range s.peers {
-		if p != nil {
-			p.resend(nil)
-		}
-	}
-	s.failover.updateReachable()
-	s.wake()
-	return true
 }
 
 // wake has whoever sleeps do so on the new descriptors.

@@ -1,36 +1,8 @@
 package link
 
-import (
-	"context"
-	"slices"
-)
+import "slices"
 
 // Which rails lead to whom.
-
-// addForwarders makes the rails to forwarders.
-func (s *Set) addForwarders(cfg *Config) {
-	for i, l := range cfg.Links {
-		r := &rail{set: s, index: i, in: input{buf: make([]byte, inputSize)}}
-		if i < len(cfg.Addresses) {
-			r.addr = cfg.Addresses[i]
-		}
-		r.attach(l)
-		if l != nil {
-			r.to(up)
-		}
-		if s.multi && cfg.Redial != nil {
-			r.redial = func(ctx context.Context) error {
-				l, err := cfg.Redial(ctx, i)
-				if err == nil && !s.railUp(r, l) {
-					l.Close()
-				}
-				return err
-			}
-		}
-		s.rails = append(s.rails, r)
-	}
-	s.forwarders = s.rails[:len(s.rails):len(s.rails)]
-}
 
 // addRoutes says which of them lead to whom.
 func (s *Set) addRoutes(routes [][]int) {
@@ -106,4 +78,14 @@ func (r *rail) carries(p *Peer) bool {
 		return r == d
 	}
 	return r.reaches(p.Rank)
+}
+
+// linkedForwarders counts the forwarders that there is a link to.
+func (v *failover) linkedForwarders() (n int) {
+	for _, r := range v.set.forwarders {
+		if r.linked() {
+			n++
+		}
+	}
+	return n
 }

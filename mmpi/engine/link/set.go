@@ -152,6 +152,52 @@ func New(cfg Config) (*Set, error) {
 	return s, s.addDirect(cfg.Direct)
 }
 
+// addForwarders makes the rails to forwarders.
+func (s *Set) addForwarders(cfg *Config) {
+	for i, l := range cfg.Links {
+		r := &rail{set: s, index: i, in: input{buf: make([]byte, inputSize)}}
+		if i < len(cfg.Addresses) {
+			r.addr = cfg.Addresses[i]
+		}
+		r.attach(l)
+		if l != nil {
+			r.to(up)
+		}
+		if s.multi && cfg.Redial != nil {
+			r.redial = func(ctx context.Context) error {
+				l, err := cfg.Redial(ctx, i)
+				if err == nil && !s.railUp(r, l) {
+					l.Close()
+				}
+				return err
+			}
+		}
+		s.rails = append(s.rails, r)
+	}
+	s.forwarders = s.rails[:len(s.rails):len(s.rails)]
+}
+
+// railUp takes a forwarder's link into use; false: the set does not want it any more.
+func (s *Set) railUp(r *rail, l transport.Link) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if !s.wants(r) {
+		return false
+	}
+	r.takeIntoUse(l)
+	s.failover.tellBack(r)
+	s.failover.noneSince = 0
+	clear(s.failover.unreachableSince) // who is out of reach here too is told by the forwarder
+	for _, p := range s.peers {
+		if p != nil {
+			p.resend(nil)
+		}
+	}
+	s.failover.updateReachable()
+	s.wake()
+	return true
+}
+
 // Start has links opened that are not there.
 func (s *Set) Start() {
 	for _, r := range s.rails {
@@ -160,9 +206,6 @@ func (s *Set) Start() {
 		}
 	}
 }
-
-// Now is the time since the start.
-func (s *Set) Now() time.Duration { return time.Since(s.start) }
 
 // Context ends when the links have been closed.
 func (s *Set) Context() context.Context { return s.ctx }

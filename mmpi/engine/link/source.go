@@ -147,15 +147,6 @@ func (r *rail) segmentSize(p *Peer, left int64) int {
 	return n
 }
 
-// fullPackets is how long segments of about n bytes are that leave no short packet behind.
-func fullPackets(n, packet int) int {
-	const head = wire.HeaderLen + wire.DataLen
-	if packet <= head || packet > n+head {
-		return n
-	}
-	return (n+head)/packet*packet - head
-}
-
 // landed takes the acknowledgement of segments that a rail carried.
 func (p *Peer) landed(r *rail, epoch uint16, body []byte) error {
 	m, err := wire.ParseLanded(body)
@@ -167,4 +158,11 @@ func (p *Peer) landed(r *rail, epoch uint16, body []byte) error {
 	}
 	r.enroll(p)
 	return nil
+}
+
+// detach makes what is left of the segment independent of its Source, whose buffer may soon be the
+// program's again.
+func (s *segment) detach() {
+	s.data = append([]byte(nil), s.data...)
+	s.src = nil
 }
