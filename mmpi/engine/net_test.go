@@ -43,6 +43,8 @@ type netOptions struct {
 	rails  int      // forwarders side by side, one row each; 0: one
 	hops   bool     // between neighbours of clusters in a row, in place of one for all
 	direct [][2]int // pairs with a direct link, which the second dials
+
+	change func(rank int, cfg *Config) // what engines start with; nil: as it is
 }
 
 func newRailNet(t testing.TB, sizes []int, limits Limits, opt netOptions, log func(string, ...any)) *railNet {
@@ -118,6 +120,9 @@ func (n *railNet) join(rank, cluster, rails int, limits Limits, opt netOptions, 
 		if k == 1 {
 			cfg.Direct[s.peer] = func(ctx context.Context) (transport.Link, error) { return await(ctx, s) }
 		}
+	}
+	if opt.change != nil {
+		opt.change(rank, &cfg)
 	}
 	e, err := New(cfg)
 	if err != nil {

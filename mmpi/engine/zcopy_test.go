@@ -178,3 +178,41 @@ func TestInPlaceEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestInPlaceRailLost: what a lost rail's link knew of a message is taken away, what others know
+// stays, and the message arrives.
+func TestInPlaceRailLost(t *testing.T) {
+	var l [2]*zcopyLink // of rank 0
+	const size = 30_000
+	sent, got := pattern(1, size), make([]byte, size)
+	register := func(rank int, cfg *Config) {
+		for i := 0; rank == 0 && i < len(l); i++ {
+			pieces := &pieceLink{memLink: cfg.Links[i].(*memLink), places: 3}
+			l[i] = &zcopyLink{pieceLink: pieces, live: map[*zcopyRegion]bool{}, buf: sent}
+			cfg.Links[i], cfg.ZcopyFrom = l[i], 5000
+		}
+	}
+	n := newRailNet(t, []int{1, 1}, Limits{Eager: 500, DataWindow: 1 << 20, Segment: 1000},
+		netOptions{rails: 2, change: register}, func(string, ...any) {})
+	var in, out Cell
+	if err := n.engines[1].Irecv(n.engines[1].p2p.CommOf(1), KindP2P, got, 0, 1, &in); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.engines[0].Isend(n.engines[0].p2p.CommOf(1), KindP2P, sent, 1, 1, false, &out); err != nil {
+		t.Fatal(err)
+	}
+	n.settle()
+	if in.Done() || len(l[0].live) != 1 || len(l[1].live) != 1 || l[0].inPlace == 0 {
+		t.Fatalf("%d and %d regions, %d bytes in place, done %v", len(l[0].live), len(l[1].live), l[0].inPlace, in.Done())
+	}
+	n.lose(n.strands[0][0])
+	n.engines[0].Progress(0)
+	if len(l[0].live) != 0 || len(l[1].live) != 1 {
+		t.Fatalf("after the loss: %d and %d regions", len(l[0].live), len(l[1].live))
+	}
+	l[1].places = 100
+	n.settle()
+	if !in.Done() || !out.Done() || !bytes.Equal(got, sent) || len(l[1].live) != 0 {
+		t.Errorf("done %v and %v, %d regions are left", in.Done(), out.Done(), len(l[1].live))
+	}
+}
