@@ -59,15 +59,15 @@ func TestDial(t *testing.T) {
 		target Target
 		want   Kind
 	}{
-		{"the right word", Target{listener(t, []byte("w")), "w"}, Reached},
-		{"another word", Target{listener(t, []byte("v")), "w"}, Other},
-		{"more than the word", Target{listener(t, []byte("w!")), "w"}, Other},
-		{"no word", Target{free, "w"}, Other},
-		{"nobody", Target{closed, "w"}, Refused},
-		{"a forwarder", Target{listener(t, challenge(wire.Version)), ""}, Reached},
-		{"one of another version", Target{listener(t, challenge(wire.Version+1)), ""}, Other},
-		{"a web server", Target{listener(t, []byte(strings.Repeat("HTTP/1.1 400 Bad Request\r\n", 10))), ""}, Other},
-		{"silence", Target{free, ""}, Other},
+		{"the right word", Target{Address: listener(t, []byte("w")), Word: "w"}, Reached},
+		{"another word", Target{Address: listener(t, []byte("v")), Word: "w"}, Other},
+		{"more than the word", Target{Address: listener(t, []byte("w!")), Word: "w"}, Other},
+		{"no word", Target{Address: free, Word: "w"}, Other},
+		{"nobody", Target{Address: closed, Word: "w"}, Refused},
+		{"a forwarder", Target{Address: listener(t, challenge(wire.Version)), Word: ""}, Reached},
+		{"one of another version", Target{Address: listener(t, challenge(wire.Version+1)), Word: ""}, Other},
+		{"a web server", Target{Address: listener(t, []byte(strings.Repeat("HTTP/1.1 400 Bad Request\r\n", 10))), Word: ""}, Other},
+		{"silence", Target{Address: free, Word: ""}, Other},
 	} {
 		if a := Dial(context.Background(), c.target); a.Kind != c.want {
 			t.Errorf("%s: %+v, want %s", c.name, a, c.want)
@@ -84,7 +84,7 @@ func TestProbe(t *testing.T) {
 	if p.Port == 0 || len(p.Word) != 32 || p.Stack == "" || len(p.MPI) != 2 {
 		t.Errorf("hello: %+v", p.Hello)
 	}
-	word := Target{net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)), p.Word}
+	word := Target{Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)), Word: p.Word}
 	wrong := word
 	wrong.Word = strings.Repeat("0", 32)
 	a, err := p.dial([]Target{word, wrong})

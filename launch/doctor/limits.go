@@ -9,6 +9,10 @@ const (
 	verbsTimeout = 15 * time.Second
 )
 
+// gatherTimeout is how long the probes' job may take to gather: forwarders that do not reach each
+// other try for nearly so long, and their users wait.
+const gatherTimeout = 10 * time.Second
+
 // enoughLocked is what a rank locks for one link over verbs and a few large messages, bytes.
 const enoughLocked = 64 << 20
 

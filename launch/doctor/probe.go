@@ -71,10 +71,11 @@ type Library struct {
 	Missing string   `json:"missing,omitempty"` // what is missing and what to do
 }
 
-// Target is an address to connect to.
+// Target is an address to connect to, or a job to join.
 type Target struct {
-	Address string `json:"address"`        // host:port
-	Word    string `json:"word,omitempty"` // what a probe there says; empty: a forwarder is expected
+	Address string   `json:"address,omitempty"` // host:port
+	Word    string   `json:"word,omitempty"`    // what a probe there says; empty: a forwarder is expected
+	Join    []string `json:"join,omitempty"`    // a job's environment: it is joined as its cluster's only rank
 }
 
 // Answer is what came of it.
@@ -127,9 +128,12 @@ func Serve(ctx context.Context, r io.Reader, w io.Writer) error {
 	})
 }
 
-// Dial connects to a target and judges who is there.
+// Dial connects to a target and judges who is there, or joins its job.
 func Dial(ctx context.Context, t Target) Answer {
 	begin := time.Now()
+	if t.Join != nil {
+		return join(ctx, t.Join, begin)
+	}
 	if kind, _ := addr.Split(t.Address); kind == addr.KindVerbs {
 		return dialVerbs(ctx, t.Address, begin)
 	}
@@ -189,9 +193,7 @@ func challenged(r io.Reader, begin time.Time) Answer {
 
 // Survey tells what this host has.
 func Survey(ctx context.Context) Hello {
-	word := make([]byte, 16)
-	_, _ = rand.Read(word) // never fails
-	h := Hello{Version: int(wire.Version), Word: hex.EncodeToString(word), Cores: runtime.NumCPU(),
+	h := Hello{Version: int(wire.Version), Word: word(), Cores: runtime.NumCPU(),
 		Fabrics: fabrics("/sys/class/infiniband")}
 	if len(h.Fabrics) > 0 {
 		h.Obstacles = obstacles("/dev/infiniband", lockable())
@@ -213,6 +215,13 @@ func Survey(ctx context.Context) Hello {
 		h.MPI = append(h.MPI, library(ctx, m))
 	}
 	return h
+}
+
+// word is one that nobody else says.
+func word() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
 }
 
 func library(ctx context.Context, m spec.MPI) Library {

@@ -184,3 +184,6 @@ func (r *Report) program(name string, libs []Library) {
 		r.add(OK, name, "a script: what it starts decides", "")
 	}
 }
+
+// trim makes one line of what a program printed.
+func trim(s string) string { return strings.Join(strings.Fields(s), " ") }

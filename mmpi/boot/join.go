@@ -48,7 +48,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		Layout: w.Clusters, TagUB: loc.TagUB,
 		Library: loc.Library, Model: Model, Host: loc.Host, TimeoutMS: job.Timeout.Milliseconds(),
 		Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
-		Rails: len(job.Forwarders), Instance: mathrand.Uint64()}
+		Instance: mathrand.Uint64()}
 	ln, err := listen(job)
 	if err != nil {
 		return nil, w, err

@@ -65,18 +65,18 @@ func TestTargets(t *testing.T) {
 			{Ports: []jobenv.Port{port("b", "y:1"), port("c", "y:2")}}}}
 	chain.WithZippers(chain.Zippers)
 	links, paths, err := targetsOf(chain, handshake.Identity{Job: "j"})
-	if err != nil || len(links) != 2 || links[0].addr != "x:2" || links[1].addr != "y:1" {
+	if err != nil || len(links) != 2 || links[0].Address != "x:2" || links[1].Address != "y:1" {
 		t.Fatalf("%+v, %v", links, err)
 	}
-	if links[0].id.Here != 0 || links[1].id.Here != 1 || links[1].id.Rails != 1 || len(links[0].id.Zippers) != 2 {
-		t.Errorf("identities %+v and %+v", links[0].id, links[1].id)
+	if links[0].ID.Here != 0 || links[1].ID.Here != 1 || links[1].ID.Rails != 1 || len(links[0].ID.Zippers) != 2 {
+		t.Errorf("identities %+v and %+v", links[0].ID, links[1].ID)
 	}
 	if len(paths) != 3 || !slices.Equal(paths[0], []int{0}) || !slices.Equal(paths[2], []int{1}) {
 		t.Errorf("paths %v", paths)
 	}
 	if links, paths, err := targetsOf(jobenv.Job{Forwarders: []string{"h:1", "h:2"}},
 		handshake.Identity{}); err != nil ||
-		len(links) != 2 || links[1].row != 1 || paths != nil {
+		len(links) != 2 || links[1].Row != 1 || paths != nil {
 		t.Errorf("two forwarders: %+v, %v, %v", links, paths, err)
 	}
 	for _, f := range [][]string{nil, make([]string, engine.MaxRails+1)} {
@@ -87,9 +87,9 @@ func TestTargets(t *testing.T) {
 }
 
 // targetsAt are forwarders to join as the only rank of a job.
-func targetsAt(addrs ...string) (all []target) {
+func targetsAt(addrs ...string) (all []dial.Target) {
 	for row, a := range addrs {
-		all = append(all, target{a, row, handshake.Identity{Job: "j", Secret: "s", Cluster: "a", Rails: len(addrs),
+		all = append(all, dial.Target{Address: a, Row: row, ID: handshake.Identity{Job: "j", Secret: "s", Cluster: "a", Rails: len(addrs),
 			Layout: []wire.Cluster{{Name: "a", Size: 1}}, TimeoutMS: 20_000, Instance: 1}})
 	}
 	return all

@@ -13,36 +13,29 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// target is a forwarder to join, and as whom.
-type target struct {
-	addr string
-	row  int // the links of one row are of use only together
-	id   handshake.Identity
-}
-
-func addresses(targets []target) (list []string) {
+func addresses(targets []dial.Target) (list []string) {
 	for _, t := range targets {
-		list = append(list, t.addr)
+		list = append(list, t.Address)
 	}
 	return list
 }
 
-// targetsOf gives the links to forwarders that the process needs; paths is nil unless the job has
-// several hops (hopRoutes).
-func targetsOf(job jobenv.Job, id handshake.Identity) (targets []target, paths [][]int, err error) {
-	n := len(job.Forwarders)
-	switch {
-	case n == 0:
-		return nil, nil, errors.New("no forwarder is named")
-	case len(job.Zippers) > 0:
-		return hopRoutes(job, id)
-	case n > engine.MaxRails:
+// targetsOf gives the forwarders that the process joins, of which an engine takes a limited number;
+// paths is nil unless the job has several hops (dial.Targets).
+func targetsOf(job jobenv.Job, id handshake.Identity) (targets []dial.Target, paths [][]int, err error) {
+	if targets, paths, err = dial.Targets(job, id); err != nil {
+		return nil, nil, err
+	}
+	switch n := len(targets); {
+	case n <= engine.MaxRails:
+		return targets, paths, nil
+	case paths == nil:
 		return nil, nil, fmt.Errorf("%d forwarders are named, at most %d can be used", n, engine.MaxRails)
+	default:
+		return nil, nil, fmt.Errorf("cluster %s needs %d links to forwarders for %d rows of them, "+
+			"at most %d can be used: name fewer zippers side by side",
+			job.Cluster, n, targets[n-1].Row+1, engine.MaxRails)
 	}
-	for i, addr := range job.Forwarders {
-		targets = append(targets, target{addr, i, id})
-	}
-	return targets, nil, nil
 }
 
 // attempt is the first attempt to join at a forwarder.
@@ -105,7 +98,7 @@ type admission struct {
 	links  []transport.Link // by target; nil: not there yet
 	layout wire.Layout
 
-	targets []target
+	targets []dial.Target
 	dialer  dial.Dialer
 	first   []attempt          // by target
 	cancel  context.CancelFunc // ends first attempts; after success others are still under way
@@ -113,7 +106,7 @@ type admission struct {
 
 // joinFirst joins at all forwarders at once and returns when a first row of them has let us in: the
 // other links may come later (redial).
-func joinFirst(ctx context.Context, d *dial.Dialer, targets []target) (*admission, error) {
+func joinFirst(ctx context.Context, d *dial.Dialer, targets []dial.Target) (*admission, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &admission{links: make([]transport.Link, len(targets)), targets: targets, dialer: *d,
 		first: make([]attempt, len(targets)), cancel: cancel}
@@ -122,7 +115,7 @@ func joinFirst(ctx context.Context, d *dial.Dialer, targets []target) (*admissio
 	for i, t := range targets {
 		a.first[i].answer = make(chan answer, 1)
 		go func() {
-			l, layout, err := d.Dial(ctx, t.addr, t.id)
+			l, layout, err := d.Dial(ctx, t.Address, t.ID)
 			a.first[i].answer <- answer{l, layout, err}
 			ended <- i
 		}()
@@ -138,7 +131,7 @@ func joinFirst(ctx context.Context, d *dial.Dialer, targets []target) (*admissio
 func (a *admission) awaitRow(ctx context.Context, ended <-chan int) error {
 	waits := map[int]int{} // by row: links that are not there yet; a row that cannot come is taken out
 	for _, t := range a.targets {
-		waits[t.row]++
+		waits[t.Row]++
 	}
 	var failed []error
 	for len(waits) > 0 {
@@ -146,7 +139,7 @@ func (a *admission) awaitRow(ctx context.Context, ended <-chan int) error {
 		got := <-a.first[i].answer
 		a.first[i].to(taken)
 		a.links[i] = got.link
-		row := a.targets[i].row
+		row := a.targets[i].Row
 		switch {
 		case final(got.err) || ctx.Err() != nil:
 			return errors.Join(got.err, ctx.Err())
@@ -189,6 +182,6 @@ func (a *admission) redial(ctx context.Context, rail int) (transport.Link, error
 		got := f.take(ctx)
 		return got.link, got.err
 	}
-	l, _, err := a.dialer.Dial(ctx, a.targets[rail].addr, a.targets[rail].id)
+	l, _, err := a.dialer.Dial(ctx, a.targets[rail].Address, a.targets[rail].ID)
 	return l, err
 }

@@ -77,3 +77,49 @@ func TestNetworksRefused(t *testing.T) {
 		}
 	}
 }
+
+// zipper doctor has a job gather over all forwarders, and says which link between them cannot be made
+// and what to do; zipper run says the same.
+func TestNetworksDoctor(t *testing.T) {
+	b := New(t)
+	y, z := b.StartForwarder(), b.StartForwarder()
+	prog := b.Compile(OpenMPI, "test/programs/c/p2p_modes.c")
+	const closed = "127.0.0.1:1" // nobody listens on port 1
+	for _, tc := range []struct {
+		name  string
+		flags []string
+		want  string // in the error; empty: all is well
+	}{
+		{"good", []string{"a@" + y.Addr + "+wan", "b@" + z.Addr + "+wan@" + z.Addr}, ""},
+		{"closed port", []string{"a@" + y.Addr + "+wan", "b@" + z.Addr + "+wan@" + closed},
+			"cannot reach the forwarder " + closed + ": "},
+		{"wrong address", []string{"a@" + y.Addr + "+wan", "b@" + z.Addr + "+wan@" + y.Addr},
+			"no link between these forwarders"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := *b
+			b.T = t
+			job := []string{"-c", "a=1", "-c", "b=1", "--network", "wan"}
+			for _, f := range tc.flags {
+				job = append(job, "--zipper", f)
+			}
+			r := b.Run(nil, nil, append([]string{b.Zipper, "doctor"}, job...)...)
+			if tc.want == "" {
+				b.OK(r)
+				if !strings.Contains(r.Stdout, "a job of all clusters gathers over them") {
+					t.Errorf("no word of the job that gathered:\n%v", r)
+				}
+				return
+			}
+			if r.Status != 1 || !strings.Contains(r.Stdout, tc.want) || !strings.Contains(r.Stdout, "check addresses") {
+				t.Errorf("doctor: want %q\n%v", tc.want, r)
+			}
+			r = b.Run(nil, nil, append(append([]string{b.Zipper, "run", "--timeout", "5s"}, job...), "--", prog)...)
+			if r.Status == 0 || !strings.Contains(r.Stderr, tc.want) {
+				t.Errorf("run: want %q\n%v", tc.want, r)
+			}
+		})
+	}
+	b.WaitFor(10*time.Second, "the forwarder to see the doctor's job end well",
+		func() bool { return strings.Contains(z.Stderr(), `job ended`) })
+}

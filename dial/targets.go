@@ -1,11 +1,10 @@
-package boot
+package dial
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -19,9 +18,32 @@ import (
 // these are the several rails of that pair, and both ends count the same rows. A rail that is lost
 // does not come back in such a job: the forwarders of its row go on without it.
 
-// hopRoutes gives the links that the process needs, row by row, and for each cluster the places of
-// those that lead there, one in each row (to the own cluster: any).
-func hopRoutes(job jobenv.Job, id handshake.Identity) (links []target, paths [][]int, err error) {
+// Target is a forwarder to join, and as whom.
+type Target struct {
+	Address string
+	Row     int // the links of one row are of use only together
+	ID      handshake.Identity
+}
+
+// Targets gives the forwarders that a process of the job joins, row by row. id is what it says of
+// itself; Targets sets what of it is about forwarders. In a job of several hops paths has for each
+// cluster the places of those targets that lead there, one in each row (to the own cluster: any);
+// else it is nil.
+func Targets(job jobenv.Job, id handshake.Identity) (targets []Target, paths [][]int, err error) {
+	if len(job.Forwarders) == 0 {
+		return nil, nil, errors.New("no forwarder is named")
+	}
+	if len(job.Zippers) > 0 {
+		return hopTargets(job, id)
+	}
+	id.Rails = len(job.Forwarders)
+	for i, a := range job.Forwarders {
+		targets = append(targets, Target{a, i, id})
+	}
+	return targets, nil, nil
+}
+
+func hopTargets(job jobenv.Job, id handshake.Identity) (links []Target, paths [][]int, err error) {
 	rows, routes, err := job.Net().Rows(job.Zippers)
 	if err != nil {
 		return nil, nil, err
@@ -41,7 +63,7 @@ func hopRoutes(job jobenv.Job, id handshake.Identity) (links []target, paths [][
 		for at, i := range row {
 			if a := job.Zippers[i].Address(job.Cluster); a != "" {
 				id.Here, place[at] = at, len(links)
-				links = append(links, target{a, k, id})
+				links = append(links, Target{a, k, id})
 			}
 		}
 		from := job.Net().Index(job.Cluster)
@@ -52,9 +74,6 @@ func hopRoutes(job jobenv.Job, id handshake.Identity) (links []target, paths [][
 			}
 			paths[to] = append(paths[to], at)
 		}
-	}
-	if len(links) > engine.MaxRails {
-		return nil, nil, fmt.Errorf("cluster %s needs %d links to forwarders for %d rows of them, at most %d can be used: name fewer zippers side by side", job.Cluster, len(links), len(rows), engine.MaxRails)
 	}
 	return links, paths, nil
 }

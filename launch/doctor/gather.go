@@ -1,0 +1,56 @@
+package doctor
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// Whether forwarders reach each other nobody but they can tell. So a job of one rank in each cluster
+// gathers over all of them, as a real one does:
+//
+//  1. each cluster's probe is given that job (gather) and joins it (join.go);
+//  2. the forwarders make their links, or say in their refusal which of them they cannot make;
+//  3. every rank says Bye, and the job has ended well.
+
+// gather has the patients join a job over the job's forwarders, if it is one of several hops.
+func (r *Report) gather(job *spec.Job, ps []*patient) {
+	share := job.Share(job.Clusters[0].Name)
+	if len(share.Zippers) == 0 || len(ps) < len(job.Clusters) {
+		return // a cluster without a probe is reported already
+	}
+	for i := range share.Layout {
+		share.Layout[i].Size = 1
+	}
+	share.ID, share.Order, share.Timeout = "doctor-"+word(), nil, gatherTimeout
+	answers, errs := make([][]Answer, len(ps)), make([]error, len(ps))
+	var wg sync.WaitGroup
+	for i, p := range ps {
+		mine := share
+		mine.Cluster = p.cluster
+		mine.WithZippers(share.Zippers)
+		wg.Go(func() { answers[i], errs[i] = p.dial([]Target{{Join: mine.Environ()}}) })
+	}
+	wg.Wait()
+	good := true
+	for i, p := range ps {
+		subject := "cluster " + p.cluster + " -> all forwarders"
+		switch {
+		case errs[i] != nil:
+			r.add(Fail, subject, errs[i].Error(), "")
+		case answers[i][0].Kind != Reached:
+			r.add(Fail, subject, answers[i][0].Detail,
+				"each link between forwarders needs an open port at the end that is dialled (--zipper says which: "+
+					"the one that has an address there): check addresses, routes and firewalls, and that all forwarders run")
+		default:
+			continue
+		}
+		good = false
+	}
+	if good {
+		r.add(OK, "forwarders", fmt.Sprintf("a job of all clusters gathers over them (%v)",
+			answers[0][0].Took.Round(10*time.Microsecond)), "")
+	}
+}

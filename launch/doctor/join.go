@@ -1,0 +1,74 @@
+package doctor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// join joins a job at all its forwarders, as the only rank of a cluster, and leaves it.
+func join(ctx context.Context, environ []string, begin time.Time) Answer {
+	fail := func(err error) Answer {
+		return Answer{Kind: Other, Took: time.Since(begin), Detail: err.Error()}
+	}
+	job, err := jobenv.From(func(name string) string {
+		for _, kv := range environ {
+			if v, ok := strings.CutPrefix(kv, name+"="); ok {
+				return v
+			}
+		}
+		return ""
+	})
+	if err != nil {
+		return fail(err)
+	}
+	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, TagUB: 1, Library: "zipper doctor",
+		Model: "zipper doctor", TimeoutMS: job.Timeout.Milliseconds(), Instance: instance()}
+	id.Host, _ = os.Hostname()
+	for _, c := range job.Layout {
+		id.Layout = append(id.Layout, wire.Cluster{Name: c.Name, Size: uint32(c.Size)})
+	}
+	targets, _, err := dial.Targets(job, id)
+	if err != nil {
+		return fail(err)
+	}
+	links, errs := make([]transport.Link, len(targets)), make([]error, len(targets))
+	var wg sync.WaitGroup
+	for i, t := range targets {
+		wg.Go(func() { links[i], _, errs[i] = new(dial.Dialer).Dial(ctx, t.Address, t.ID) })
+	}
+	wg.Wait()
+	for _, l := range links {
+		if l != nil {
+			leave(l)
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return fail(err)
+		}
+	}
+	return Answer{Kind: Reached, Took: time.Since(begin)}
+}
+
+// leave says Bye, so that the forwarder counts no lost rank, and closes the link.
+func leave(l transport.Link) {
+	_, _ = l.TryWrite(wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)) // an empty link takes that much
+	l.Close()
+}
+
+func instance() uint64 {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return binary.LittleEndian.Uint64(b)
+}
