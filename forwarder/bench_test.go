@@ -18,8 +18,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// pairUp starts a forwarder with one loop and a read buffer of so many bytes (0: the default), and joins one rank in each of two clusters; links are by
-// virtual rank.
+// pairUp starts a forwarder with one loop and a read buffer of so many bytes (0: the default), and
+// joins one rank in each of two clusters; links are by virtual rank.
 func pairUp(b *testing.B, readBuffer int) (links [2]transport.Link) {
 	ln, err := tcp.Listen("127.0.0.1:0")
 	if err != nil {
@@ -57,7 +57,8 @@ func pairUp(b *testing.B, readBuffer int) (links [2]transport.Link) {
 	return links
 }
 
-// BenchmarkPingPong is a message there and back through a forwarder, on the loopback device; the ends sleep in poll.
+// BenchmarkPingPong is a message there and back through a forwarder, on the loopback device; the
+// ends sleep in poll.
 func BenchmarkPingPong(b *testing.B) {
 	for _, size := range []int{8, 4096, 65536} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -80,8 +81,9 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkReadBuffer is the same over the size of the forwarder's read buffer, with the processor time of sender, forwarder and receiver together, and
-// their cache misses where the machine counts them. The thesis took cache misses for the cause of its dips at 32 and 256 KiB.
+// BenchmarkReadBuffer is the same over the size of the forwarder's read buffer, with the processor
+// time of sender, forwarder and receiver together, and their cache misses where the machine counts
+// them. The thesis took cache misses for the cause of its dips at 32 and 256 KiB.
 func BenchmarkReadBuffer(b *testing.B) {
 	for _, size := range []int{4096, 32768, 98304, 131072} {
 		for _, kib := range []int{16, 32, 64, 128, 192, 260, 390, 520, 1040, 4096} {
@@ -109,7 +111,8 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// hardware is hardware counters, one for each thread with those that it begins later; none on machines that have none, as most virtual ones.
+// hardware is hardware counters, one for each thread with those that it begins later; none on
+// machines that have none, as most virtual ones.
 type hardware []*os.File
 
 func cacheMisses(b *testing.B) (all hardware) {

@@ -41,7 +41,8 @@ func TestNoAllocationPerMessage(t *testing.T) {
 	for _, size := range []int{8, 40_000} {
 		there, back := [][]byte{eager(0, 2, 1, make([]byte, size))}, [][]byte{eager(2, 0, 1, make([]byte, size))}
 		p := make([]byte, 1<<16)
-		// The count is of the whole process; something else in it may allocate now and then, a relay would always.
+		// The count is of the whole process; something else in it may allocate now and then, a
+		// relay would always.
 		const messages = 200
 		if n := testing.AllocsPerRun(messages/2, func() { relayed(t, r[0].link, r[2].link, there, back, p) }); n > 0 {
 			t.Errorf("%d bytes: %v allocations for two messages", size, n)
@@ -49,7 +50,8 @@ func TestNoAllocationPerMessage(t *testing.T) {
 	}
 }
 
-// TestMemoryPerIdleLink: after real traffic, including partial frames and queues, an idle link holds little.
+// TestMemoryPerIdleLink: after real traffic, including partial frames and queues, an idle link
+// holds little.
 func TestMemoryPerIdleLink(t *testing.T) {
 	const links, limit = 400, 16 << 10 // both ends of each link, with their layouts, are in this process
 	b := start(t, tcpNetwork(), nil)
@@ -78,7 +80,8 @@ func TestMemoryPerIdleLink(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// TestFairness: sources that send to one destination as fast as they can get equal shares (Jain's index).
+// TestFairness: sources that send to one destination as fast as they can get equal shares (Jain's
+// index).
 func TestFairness(t *testing.T) {
 	const sources, size = 8, 30_000
 	b := start(t, tcpNetwork(), func(c *Config) { c.FlowLimit = 1 << 40 })

@@ -78,7 +78,8 @@ func TestLingerEnds(t *testing.T) {
 	r[1].expectEOF()
 }
 
-// TestHalfDead: a peer that says nothing, though asked, is dead; one that answers is not, however idle.
+// TestHalfDead: a peer that says nothing, though asked, is dead; one that answers is not, however
+// idle.
 func TestHalfDead(t *testing.T) {
 	now := new(shiftedClock)
 	b := start(t, tcpNetwork(), func(c *Config) { c.Loops, c.PingInterval, c.PeerTimeout, c.clock = 1, 10*time.Second, time.Minute, now })
@@ -154,7 +155,8 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestLateFrames: credit and acknowledgements for a rank that has said Bye are dropped; Bye waits for what is queued.
+// TestLateFrames: credit and acknowledgements for a rank that has said Bye are dropped; Bye waits
+// for what is queued.
 func TestLateFrames(t *testing.T) {
 	b := start(t, memoryNetwork(memnet.Options{Buffer: 500}), nil)
 	r := b.join("j", twoClusters...)

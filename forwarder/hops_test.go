@@ -25,7 +25,8 @@ type chain struct {
 	rows    int // that the job says it has
 }
 
-// newChain starts a forwarder for each list of clusters, named z0, z1, …; without says which are not started.
+// newChain starts a forwarder for each list of clusters, named z0, z1, …; without says which are
+// not started.
 func newChain(t *testing.T, layout []wire.Cluster, on [][]uint16, without ...int) *chain {
 	ch := &chain{t: t, net: memnet.New(memnet.Options{Partial: 5, Buffer: 64 << 10}), layout: layout}
 	dial := func(ctx context.Context, addr string) (transport.Link, error) {
@@ -114,7 +115,8 @@ func (ch *chain) joinAll(job string) []map[int]*rank {
 
 var threeInARow = []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}, {Name: "c", Size: 2}}
 
-// TestHops: everybody who has to pass two forwarders sends to everybody there, both ways at once, and to the middle.
+// TestHops: everybody who has to pass two forwarders sends to everybody there, both ways at once,
+// and to the middle.
 func TestHops(t *testing.T) {
 	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
 	links := ch.joinAll("j")
@@ -291,7 +293,8 @@ func TestHopsRefused(t *testing.T) {
 	})
 }
 
-// TestBridgeLies: a forwarder that sends what it must not loses the bridge, and the job ends with its name.
+// TestBridgeLies: a forwarder that sends what it must not loses the bridge, and the job ends with
+// its name.
 func TestBridgeLies(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"source that is here": eager(0, 1, 1, nil),
@@ -315,7 +318,8 @@ func TestBridgeLies(t *testing.T) {
 	}
 }
 
-// TestBridgeLiesEarly: nonsense from a forwarder ends a job that still gathers at once, before and after the forwarders know each other.
+// TestBridgeLiesEarly: nonsense from a forwarder ends a job that still gathers at once, before and
+// after the forwarders know each other.
 func TestBridgeLiesEarly(t *testing.T) {
 	nonsense := bytes.Repeat([]byte{200}, wire.HeaderLen)
 	wait := func(ch *chain) <-chan error {
@@ -371,7 +375,8 @@ func TestBridgeLiesEarly(t *testing.T) {
 	})
 }
 
-// TestBridgeRefused: a stranger whose link between forwarders is refused leaves no job behind, however long it says that it would wait.
+// TestBridgeRefused: a stranger whose link between forwarders is refused leaves no job behind,
+// however long it says that it would wait.
 func TestBridgeRefused(t *testing.T) {
 	ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}, 1)
 	b := ch.benches[0]

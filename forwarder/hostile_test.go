@@ -11,7 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// TestBeyondCredit: who sends more than any credit allows is put out; the stalled rank and other jobs are not.
+// TestBeyondCredit: who sends more than any credit allows is put out; the stalled rank and other
+// jobs are not.
 func TestBeyondCredit(t *testing.T) {
 	for name, c := range map[string]struct {
 		frame func(i int) []byte
@@ -47,7 +48,8 @@ func TestBeyondCredit(t *testing.T) {
 	}
 }
 
-// TestBadFrames: nonsense ends the link it came over, with a reason, and the job of that link; nothing else.
+// TestBadFrames: nonsense ends the link it came over, with a reason, and the job of that link;
+// nothing else.
 func TestBadFrames(t *testing.T) {
 	raw := func(change func(*wire.Header)) []byte {
 		h := wire.Header{Type: wire.TypeAck, Src: 0, Dst: 2}

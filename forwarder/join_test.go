@@ -65,7 +65,8 @@ func TestRefusedJoins(t *testing.T) {
 	}
 }
 
-// TestHopelessJobEnds: when a process with the job's secret was started for another layout, data model or settings, nobody waits for the time-out.
+// TestHopelessJobEnds: when a process with the job's secret was started for another layout, data
+// model or settings, nobody waits for the time-out.
 func TestHopelessJobEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*handshake.Identity)
@@ -205,8 +206,9 @@ func (s slowLayout) TryWrite(bufs ...[]byte) (int, error) {
 	return s.Link.TryWrite(bufs...)
 }
 
-// slowStarts starts jobs of ranks processes one after the other on a forwarder whose Layouts take a while to write. Rank 0, the
-// only one of its cluster, usually has its own before the others have theirs. play is each rank's part.
+// slowStarts starts jobs of ranks processes one after the other on a forwarder whose Layouts take a
+// while to write. Rank 0, the only one of its cluster, usually has its own before the others have
+// theirs. play is each rank's part.
 func slowStarts(t *testing.T, ranks int, play func(i int, x *rank), end func(Summary)) {
 	b := start(t, tcpNetwork(), func(c *Config) {
 		c.Loops = 4
@@ -237,8 +239,8 @@ func slowStarts(t *testing.T, ranks int, play func(i int, x *rank), end func(Sum
 	}
 }
 
-// TestNoFrameBeforeLayout: the first rank that hears of the job's start writes to all others at once; each of them
-// must see its Layout before that.
+// TestNoFrameBeforeLayout: the first rank that hears of the job's start writes to all others at
+// once; each of them must see its Layout before that.
 func TestNoFrameBeforeLayout(t *testing.T) {
 	const ranks = 8
 	slowStarts(t, ranks, func(i int, x *rank) {
@@ -257,7 +259,8 @@ func TestNoFrameBeforeLayout(t *testing.T) {
 	})
 }
 
-// TestBadFrameAtStart: nonsense from a rank that has its Layout before the others have theirs ends the job all the same.
+// TestBadFrameAtStart: nonsense from a rank that has its Layout before the others have theirs ends
+// the job all the same.
 func TestBadFrameAtStart(t *testing.T) {
 	slowStarts(t, 8, func(i int, x *rank) {
 		if i == 0 {

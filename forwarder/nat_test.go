@@ -95,7 +95,8 @@ func (b *bench) joinInside(inside func(v int) string, change func(*handshake.Ide
 	return ranks
 }
 
-// Ways lead to ranks that other ranks dial, on the hosts where their links come from, and nowhere else.
+// Ways lead to ranks that other ranks dial, on the hosts where their links come from, and nowhere
+// else.
 func TestNAT(t *testing.T) {
 	table := &passed{}
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })
@@ -141,7 +142,8 @@ func TestNAT(t *testing.T) {
 	}
 }
 
-// A rank with a door of its own for a cluster needs no other; who has several forwarders, or too many peers, or a kernel that refuses, gets none.
+// A rank with a door of its own for a cluster needs no other; who has several forwarders, or too
+// many peers, or a kernel that refuses, gets none.
 func TestNATNot(t *testing.T) {
 	here := func(int) string { return "127.0.0.1:5000" }
 	for _, c := range []struct {
@@ -230,8 +232,8 @@ func (s *slowTable) Close() error {
 	return s.passed.Close()
 }
 
-// A kernel that takes long to open ways, or to take them back, keeps the job waiting that they are for, and no frame
-// of another one on the same loop.
+// A kernel that takes long to open ways, or to take them back, keeps the job waiting that they are
+// for, and no frame of another one on the same loop.
 func TestSlowKernel(t *testing.T) {
 	table := newSlowTable()
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT, c.Loops = table, 1 })
@@ -268,7 +270,8 @@ func TestSlowKernel(t *testing.T) {
 	}
 }
 
-// A rank that leaves while the kernel is asked has the job wait again, and what was opened is closed.
+// A rank that leaves while the kernel is asked has the job wait again, and what was opened is
+// closed.
 func TestLeavesWhileKernelIsAsked(t *testing.T) {
 	table := newSlowTable()
 	b := start(t, tcpNetwork(), func(c *Config) { c.NAT = table })

@@ -14,8 +14,9 @@ func (b *bench) inUse() int {
 	return n
 }
 
-// TestPipes: segments for a rank that does not read for a while, more than there are pipes for, come whole and in order: through pipes, through pipes that
-// are full before a segment is in them, and without.
+// TestPipes: segments for a rank that does not read for a while, more than there are pipes for,
+// come whole and in order: through pipes, through pipes that are full before a segment is in them,
+// and without.
 func TestPipes(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -62,7 +63,8 @@ func TestPipes(t *testing.T) {
 	}
 }
 
-// TestPipesLost: ranks that end in the middle of a segment, or with segments waiting for them, leave no pipe behind.
+// TestPipesLost: ranks that end in the middle of a segment, or with segments waiting for them,
+// leave no pipe behind.
 func TestPipesLost(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.join("j", twoClusters...)

@@ -53,7 +53,8 @@ func (r *rank) expectState(of uint32, up bool) wire.RailState {
 	return s
 }
 
-// A lost link of a job with several forwarders: everybody is told, the job goes on, and the same process (no other) may come back.
+// A lost link of a job with several forwarders: everybody is told, the job goes on, and the same
+// process (no other) may come back.
 func TestRankComesBack(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := joinDual(b)

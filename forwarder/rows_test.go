@@ -16,7 +16,8 @@ func row(t *testing.T) (*chain, []map[int]*rank) {
 	return ch, ch.joinAll("j")
 }
 
-// A job of several rows goes on without a rank's link: those who would have come through that forwarder are told, two forwarders away too, and others are not.
+// A job of several rows goes on without a rank's link: those who would have come through that
+// forwarder are told, two forwarders away too, and others are not.
 func TestRowLosesLink(t *testing.T) {
 	ch, links := row(t)
 	a0, a1, b0, b1, c0, c1 := links[0][0], links[1][0], links[2][0], links[2][1], links[3][1], links[4][1]
@@ -126,7 +127,8 @@ func TestRowAborts(t *testing.T) {
 	}
 }
 
-// A row's forwarder says nothing about ranks that are not behind it, and nothing of this kind in a job of one row.
+// A row's forwarder says nothing about ranks that are not behind it, and nothing of this kind in a
+// job of one row.
 func TestRowLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows int

@@ -52,7 +52,8 @@ func networks() map[string]network {
 		"pieces": memoryNetwork(memnet.Options{Partial: 7, Pieces: 4})}
 }
 
-// stream sends n random frames to each of dst, interleaved: eager ones numbered in Seq, and Data numbered in Offset.
+// stream sends n random frames to each of dst, interleaved: eager ones numbered in Seq, and Data
+// numbered in Offset.
 func (r *rank) stream(n int, dst ...int) error {
 	rnd := rand.New(rand.NewPCG(uint64(r.Rank), 1))
 	eagers, datas := map[int]int{}, map[int]int{}
@@ -179,7 +180,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStalledReader: a rank that does not read keeps nobody else from being served, and loses nothing.
+// TestStalledReader: a rank that does not read keeps nobody else from being served, and loses
+// nothing.
 func TestStalledReader(t *testing.T) {
 	for name, n := range networks() {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +214,8 @@ func TestStalledReader(t *testing.T) {
 	}
 }
 
-// TestSmallOvertakesBulk: what waits for a slow reader is sorted: small frames first, order kept inside a class.
+// TestSmallOvertakesBulk: what waits for a slow reader is sorted: small frames first, order kept
+// inside a class.
 func TestSmallOvertakesBulk(t *testing.T) {
 	b := start(t, memoryNetwork(memnet.Options{Buffer: 1000}), nil)
 	r := b.join("j", twoClusters...)

@@ -86,7 +86,8 @@ func (c Communicator) Alltoall(in unsafe.Pointer, n int, out unsafe.Pointer, t D
 	return r, err
 }
 
-// Gatherv is MPI_Igatherv; out, counts and displs matter at the root only. With inPlace the root's part is in out.
+// Gatherv is MPI_Igatherv; out, counts and displs matter at the root only. With inPlace the root's
+// part is in out.
 func (c Communicator) Gatherv(in Buffer, inPlace bool, out unsafe.Pointer, counts, displs IntArray, root int, wait bool) (r Request, err error) {
 	err = check("MPI_Gatherv", C.b_gatherv(in.P, flag(inPlace), in.n(), out, counts.ptr(), displs.ptr(), in.t(), C.int(root), c.h(), r.unless(wait)))
 	return r, err

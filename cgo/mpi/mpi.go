@@ -20,7 +20,8 @@ type (
 	Request      C.uintptr_t
 )
 
-// Status of a receive or a probe. Source and Tag are MPI's values; Bytes is the size of the message.
+// Status of a receive or a probe. Source and Tag are MPI's values; Bytes is the size of the
+// message.
 type Status struct {
 	Source, Tag int
 	Bytes       int64
@@ -50,8 +51,8 @@ func check(call string, code C.int) error {
 	return &Error{call, int(code), int(class), C.GoString(&text[0])}
 }
 
-// RegisterEngine tells libmmpi, if the program is linked with it, that the engine (package cgo/abi) is part of this
-// program, so that no second Go runtime is loaded. Call it before Init.
+// RegisterEngine tells libmmpi, if the program is linked with it, that the engine (package cgo/abi)
+// is part of this program, so that no second Go runtime is loaded. Call it before Init.
 func RegisterEngine() error {
 	if name := C.b_register_engine(); name != nil {
 		return errors.New("mpi: the engine is not linked into this program: no " + C.GoString(name) + "; build with an external linker (CGO_ENABLED=1)")
@@ -66,7 +67,8 @@ const (
 	Multiple
 )
 
-// Init starts MPI at the wanted thread level and sets MPI_ERRORS_RETURN on the predefined communicators.
+// Init starts MPI at the wanted thread level and sets MPI_ERRORS_RETURN on the predefined
+// communicators.
 func Init(level int) (granted int, err error) {
 	var got C.int
 	if err := check("MPI_Init_thread", C.b_init(C.int(level), &got)); err != nil {
@@ -111,7 +113,8 @@ func AnySource() int { return anySource }
 func AnyTag() int    { return anyTag }
 func ProcNull() int  { return procNull }
 
-// What every message needs of the library's constants is asked for once: a call of C costs a good part of what a small message does.
+// What every message needs of the library's constants is asked for once: a call of C costs a good
+// part of what a small message does.
 var (
 	anySource, anyTag, procNull = int(C.b_any_source()), int(C.b_any_tag()), int(C.b_proc_null())
 	types                       = predefined()
@@ -211,7 +214,8 @@ func (c Communicator) SplitHost(key int) (Communicator, error) {
 	return Communicator(out), err
 }
 
-// Create is MPI_Comm_create for the group of the given ranks; Null for a process that is not among them.
+// Create is MPI_Comm_create for the group of the given ranks; Null for a process that is not among
+// them.
 func (c Communicator) Create(ranks []int) (Communicator, error) {
 	var out C.uintptr_t
 	r := Ints(ranks)
@@ -335,7 +339,8 @@ func (b *Batch) Add(r Request) bool {
 	return true
 }
 
-// Wait is Request.Wait for one after the other, and tells of each. It blocks; the batch is empty then.
+// Wait is Request.Wait for one after the other, and tells of each. It blocks; the batch is empty
+// then.
 func (b *Batch) Wait(tell func(i int, s Status, err error)) {
 	n := b.n
 	b.n = 0

@@ -14,8 +14,8 @@ import (
 // Reducer computes inout[i] = in[i] op inout[i] for n elements.
 type Reducer func(in, inout unsafe.Pointer, n int)
 
-// MPI hands no user data to an operator's function, so the functions live in a table of the process, as MPI itself
-// does: one C trampoline per slot.
+// MPI hands no user data to an operator's function, so the functions live in a table of the
+// process, as MPI itself does: one C trampoline per slot.
 var reducers struct {
 	sync.Mutex
 	slot [C.B_OP_SLOTS]Reducer

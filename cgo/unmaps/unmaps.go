@@ -1,5 +1,6 @@
-// Package unmaps reads what libmmpi-unmaps.so (preload/unmaps.c) notes: memory that the program has given back to the system. That library is there when
-// the process was started with it in LD_PRELOAD, as zipper exec does if registrations are to be kept.
+// Package unmaps reads what libmmpi-unmaps.so (preload/unmaps.c) notes: memory that the program has
+// given back to the system. That library is there when the process was started with it in
+// LD_PRELOAD, as zipper exec does if registrations are to be kept.
 package unmaps
 
 /*
@@ -32,8 +33,9 @@ func Find() (*List, error) {
 	return &List{l}, nil
 }
 
-// Since calls f for each range that was noted after the first `seen` notes, from its first byte to the one behind its last; for the whole address
-// space if some are not known any more. It returns how many notes there are.
+// Since calls f for each range that was noted after the first `seen` notes, from its first byte to
+// the one behind its last; for the whole address space if some are not known any more. It returns
+// how many notes there are.
 func (x *List) Since(seen uint64, f func(from, to uintptr)) uint64 {
 	count := load(&x.l.count)
 	if count == seen {

@@ -17,7 +17,8 @@ func ownNice(t *testing.T) int {
 	return 20 - p // as Linux returns it
 }
 
-// A loop that is put before others goes behind them while large segments come fast, and before them again afterwards.
+// A loop that is put before others goes behind them while large segments come fast, and before them
+// again afterwards.
 func TestBulk(t *testing.T) {
 	done, refused := make(chan struct{}), false
 	go func() { // a thread that ends with it
@@ -56,7 +57,8 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// The loops' threads have the nice value, and no other thread has. One above that of the process is allowed to everybody.
+// The loops' threads have the nice value, and no other thread has. One above that of the process is
+// allowed to everybody.
 func TestNice(t *testing.T) {
 	if ownNice(t) == 19 {
 		t.Skip("this process has the highest nice value already: run the tests with a lower one")

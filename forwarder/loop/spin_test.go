@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// look has a spinner find nothing every step until it gives up, at most for d, and returns how long that took.
+// look has a spinner find nothing every step until it gives up, at most for d, and returns how long
+// that took.
 func look(s *spinner, now *time.Time, step, d time.Duration) time.Duration {
 	begin := *now
 	for now.Sub(begin) < d {

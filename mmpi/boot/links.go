@@ -175,8 +175,8 @@ func (a *admission) discard() {
 	}
 }
 
-// redial is engine.Config.Redial: what has come of the first attempt, if nobody has asked yet, else a
-// new one. Only one goroutine at a time may call it for a rail.
+// redial is engine.Config.Redial: what has come of the first attempt, if nobody has asked yet, else
+// a new one. Only one goroutine at a time may call it for a rail.
 func (a *admission) redial(ctx context.Context, rail int) (transport.Link, error) {
 	if f := &a.first[rail]; f.state == underWay {
 		got := f.take(ctx)

@@ -48,9 +48,9 @@ type Config struct {
 	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not
 	// (busy).
 	Poll Poll
-	// Embedded: this Go runtime serves the engine alone, in a program that is not Go's. Then sleeping
-	// threads keep their P; GOMAXPROCS has to be 3 at least: one for the progress thread, one for a
-	// sleeper, one for others.
+	// Embedded: this Go runtime serves the engine alone, in a program that is not Go's. Then
+	// sleeping threads keep their P; GOMAXPROCS has to be 3 at least: one for the progress thread,
+	// one for a sleeper, one for others.
 	Embedded bool
 	// ZcopyFrom is from how many bytes on messages of the program (KindP2P) are sent from its
 	// memory and received into it, over links that can; it must not be Go's. 0: never.

@@ -32,7 +32,7 @@ type Activity int32
 const (
 	Idle Activity = iota // threads may block inside native MPI
 	Busy
-	// Staging is nothing but native stages of collectives, which no message from another cluster can
-	// end: a wait may test them itself.
+	// Staging is nothing but native stages of collectives, which no message from another cluster
+	// can end: a wait may test them itself.
 	Staging
 )

@@ -122,7 +122,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// offer puts a frame on the way of which some packets are lost: what Offer does with its dice thrown.
+// offer puts a frame on the way of which some packets are lost: what Offer does with its dice
+// thrown.
 func offer(w *Way, frame []byte, lost map[int]bool) {
 	n := copy(w.Room(), frame)
 	if len(lost) == 0 {

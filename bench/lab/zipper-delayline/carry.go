@@ -83,7 +83,8 @@ func (c *carrier) now() time.Duration { return time.Since(c.begun) }
 // atOnce is how many frames are read before those that are due have their turn.
 const atOnce = 32
 
-// longest is how long a thread sleeps at most: Go's collector, which hardly ever runs, waits for it.
+// longest is how long a thread sleeps at most: Go's collector, which hardly ever runs, waits for
+// it.
 const longest = 100 * time.Millisecond
 
 // carry never ends but by an error of the device.

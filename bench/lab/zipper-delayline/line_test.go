@@ -151,7 +151,8 @@ func (b *bed) await(want, sent int) (all []arrival) {
 	return all
 }
 
-// settled waits until the line has seen so many packets from the first end, and tells what has become of them.
+// settled waits until the line has seen so many packets from the first end, and tells what has
+// become of them.
 func (b *bed) settled(packets int) delayline.Stats {
 	b.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -184,7 +185,8 @@ func TestLine(t *testing.T) {
 			took = append(took, a.took)
 		}
 		slices.Sort(took)
-		// 0.13 ms on the line. The upper bound is for busy machines; what is late the line says itself.
+		// 0.13 ms on the line. The upper bound is for busy machines; what is late the line says
+		// itself.
 		if least, median := took[0], took[25]; least < o.Delay || median > o.Delay+5*time.Millisecond+b.line.stats()[0].LateMax {
 			t.Errorf("under way for %v at least, median %v, want %v", least, median, o.Delay)
 		}

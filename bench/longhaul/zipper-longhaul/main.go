@@ -1,5 +1,6 @@
 // Command zipper-longhaul measures the rows of package longhaul between two sites in the lab
-// (scripts/lab up --delay), which it sets up and removes. scripts/bench longhaul builds and runs it.
+// (scripts/lab up --delay), which it sets up and removes. scripts/bench longhaul builds and runs
+// it.
 package main
 
 import (

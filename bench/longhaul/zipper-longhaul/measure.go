@@ -58,7 +58,8 @@ func (m *measurement) watched(ctx context.Context, do func() error) (ways []dela
 	return m.lab.LineStats(ctx)
 }
 
-// all measures every row once on every target. Only the end of ctx is an error; what a target cannot do is noted.
+// all measures every row once on every target. Only the end of ctx is an error; what a target
+// cannot do is noted.
 func (m *measurement) all(ctx context.Context, places []*place) error {
 	for _, s := range []struct {
 		row  longhaul.Row

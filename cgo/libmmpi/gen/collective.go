@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// What functions of MPI 4 come to in terms of those of MPI 3: persistent collectives start the nonblocking one (persistcoll.c), and big-count
-// functions with arrays narrow them (collargs.c). Both need to know of each argument when it counts and how long it is.
+// What functions of MPI 4 come to in terms of those of MPI 3: persistent collectives start the
+// nonblocking one (persistcoll.c), and big-count functions with arrays narrow them (collargs.c).
+// Both need to know of each argument when it counts and how long it is.
 
-// starts gives the nonblocking function that a persistent collective starts: the same arguments, then an info object and the request.
+// starts gives the nonblocking function that a persistent collective starts: the same arguments,
+// then an info object and the request.
 func (p policies) starts(f function, all map[string]function) (function, bool) {
 	base, ok := strings.CutSuffix(f.name, "_init")
 	i, found := all[iForm(base)]
@@ -23,7 +25,8 @@ func (p policies) starts(f function, all map[string]function) (function, bool) {
 	return i, f.params[len(f.params)-2].typ == "MPI_Info"
 }
 
-// narrowsArrays tells whether a big-count collective differs from its short form in counts and displacements only, arrays of them too.
+// narrowsArrays tells whether a big-count collective differs from its short form in counts and
+// displacements only, arrays of them too.
 func narrowsArrays(big, short function) bool {
 	if len(big.params) != len(short.params) || !big.hasComm() {
 		return false

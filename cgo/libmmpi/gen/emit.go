@@ -7,7 +7,8 @@ import (
 
 const notice = "/* Made by cgo/libmmpi/gen from mpi.h and the policy files: do not edit. */\n"
 
-// header is natives.h: the table of native functions, what exists, prototypes of hand-written functions.
+// header is natives.h: the table of native functions, what exists, prototypes of hand-written
+// functions.
 func header(functions []function, p map[string]string) string {
 	var b strings.Builder
 	b.WriteString(notice + "#ifndef ZIPPER_NATIVES_H\n#define ZIPPER_NATIVES_H\n#include <mpi.h>\n\nstruct z_real {\n")
@@ -142,7 +143,8 @@ func checks(f function, policy string, all map[string]function) string {
 	return b.String()
 }
 
-// narrowed is the body of a big-count function behind the bypass: its counts nearly always fit an int.
+// narrowed is the body of a big-count function behind the bypass: its counts nearly always fit an
+// int.
 func narrowed(f function, all map[string]function) string {
 	var fit []string
 	casts := map[string]string{}
@@ -172,10 +174,12 @@ func narrowed(f function, all map[string]function) string {
 	return out + checks(f, guarded, all)
 }
 
-// iForm is the name of a function's nonblocking form: Bcast, Ibcast; Neighbor_alltoallv_c, Ineighbor_alltoallv_c.
+// iForm is the name of a function's nonblocking form: Bcast, Ibcast; Neighbor_alltoallv_c,
+// Ineighbor_alltoallv_c.
 func iForm(name string) string { return "I" + strings.ToLower(name[:1]) + name[1:] }
 
-// nonblockingForm tells whether the function has a form that takes the same arguments and a request.
+// nonblockingForm tells whether the function has a form that takes the same arguments and a
+// request.
 func nonblockingForm(f function, all map[string]function) bool {
 	i, ok := all[iForm(f.name)]
 	if !ok || len(i.params) != len(f.params)+1 {

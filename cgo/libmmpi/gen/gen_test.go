@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// What real headers do: attributes before and after, line marks, parameters without names, arrays, other prefixes.
+// What real headers do: attributes before and after, line marks, parameters without names, arrays,
+// other prefixes.
 const sample = `
 # 12 "mpi.h" 3
 typedef int (MPI_Copy_function)(MPI_Comm, int, void *);
@@ -147,7 +148,8 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// Where a result has no place to go our functions must say so, and only there: buffers, statuses and arrays may be NULL.
+// Where a result has no place to go our functions must say so, and only there: buffers, statuses
+// and arrays may be NULL.
 func TestNulls(t *testing.T) {
 	all := sampleFunctions(t)
 	text := `

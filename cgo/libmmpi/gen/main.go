@@ -2,9 +2,10 @@
 //
 //	mpicc -E mpi.h | gen -out DIR policy/shim.txt policy/comms.txt
 //
-// It writes to DIR: natives.h (table of the native functions), wrap.c (PMPI_X and MPI_X for every function) and
-// functions.tsv (what each does on a communicator that spans clusters). A file whose contents would not change is not
-// touched, so that make does not compile again. MPI_T is not wrapped: it names no communicator.
+// It writes to DIR: natives.h (table of the native functions), wrap.c (PMPI_X and MPI_X for every
+// function) and functions.tsv (what each does on a communicator that spans clusters). A file whose
+// contents would not change is not touched, so that make does not compile again. MPI_T is not
+// wrapped: it names no communicator.
 //
 //	gen -table build/openmpi/functions.tsv build/mpich/functions.tsv
 //

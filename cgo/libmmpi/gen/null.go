@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// nulls is what a wrapper does about results that have no place to go: native libraries find that out, so what is called instead of them must. Buffers may be
-// NULL where nothing is in them, statuses and arrays where they are ignored.
+// nulls is what a wrapper does about results that have no place to go: native libraries find that
+// out, so what is called instead of them must. Buffers may be NULL where nothing is in them,
+// statuses and arrays where they are ignored.
 func nulls(f function) string {
 	var b strings.Builder
 	for i, a := range f.params {

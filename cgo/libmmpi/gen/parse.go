@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// A param is one parameter of a function: its type and name as text, and what follows the name ("[]", "[][3]").
+// A param is one parameter of a function: its type and name as text, and what follows the name
+// ("[]", "[][3]").
 type param struct{ typ, name, suffix string }
 
-// A function is one MPI function of an mpi.h, without its prefix MPI_ or PMPI_ (but with MPIX_'s X_).
+// A function is one MPI function of an mpi.h, without its prefix MPI_ or PMPI_ (but with MPIX_'s
+// X_).
 type function struct {
 	result string
 	name   string

@@ -24,7 +24,8 @@ const (
 	synced  = "synced"  // guarded, after a barrier of the communicator or file that serves others while it waits: the function blocks and has no I-form
 )
 
-// policies maps a function's name without MPI_ to what its wrapper does; functions not named get what fallback says.
+// policies maps a function's name without MPI_ to what its wrapper does; functions not named get
+// what fallback says.
 type policies map[string]string
 
 // read adds one policy file: lines "policy Function Function…", # starts a comment.
@@ -54,8 +55,9 @@ func (p policies) read(file string) error {
 	return in.Err()
 }
 
-// of is the policy of a function: the named one, or guarded when a communicator, group, window or file is among its
-// arguments, else pass. Functions with a variable number of arguments cannot be wrapped.
+// of is the policy of a function: the named one, or guarded when a communicator, group, window or
+// file is among its arguments, else pass. Functions with a variable number of arguments cannot be
+// wrapped.
 func (p policies) of(f function, all map[string]function) (string, error) {
 	if named, ok := p[f.name]; ok {
 		return named, nil

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// meaning says in the words of the conformance table what a policy comes to where an argument spans clusters.
+// meaning says in the words of the conformance table what a policy comes to where an argument spans
+// clusters.
 func meaning(policy, spanning string) (string, error) {
 	switch {
 	case spanning == "supported":
@@ -42,8 +43,9 @@ MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomic
 that spans clusters is of shared memory.
 `
 
-// table writes the conformance table of functions.tsv files, each in a directory named after its MPI library: first
-// the functions that all have, then the others (newer than MPI 3.1, conversions of statuses, the library's own).
+// table writes the conformance table of functions.tsv files, each in a directory named after its
+// MPI library: first the functions that all have, then the others (newer than MPI 3.1, conversions
+// of statuses, the library's own).
 func table(files []string) (string, error) {
 	var columns []string
 	entries := map[string]map[string]string{}

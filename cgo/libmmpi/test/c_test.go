@@ -1,5 +1,5 @@
-// Package libmmpi runs the C library's unit tests (unit/, over the fake in fake/) as tests of Go's: built for
-// each MPI library's header with the address and the undefined behaviour sanitizer.
+// Package libmmpi runs the C library's unit tests (unit/, over the fake in fake/) as tests of Go's:
+// built for each MPI library's header with the address and the undefined behaviour sanitizer.
 package libmmpi
 
 import (
@@ -16,7 +16,8 @@ import (
 
 const root = "../../.."
 
-// TestUnits has one subtest for each MPI library, and in it one for each C test, named thing/what_it_shows.
+// TestUnits has one subtest for each MPI library, and in it one for each C test, named
+// thing/what_it_shows.
 func TestUnits(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("make is not there: apt-get install make")
@@ -38,8 +39,8 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// report makes a subtest of each line of TAP; what stands before a failed one is why. The plan, which comes first
-// whether the tests run to the end or not, says how many there are to be.
+// report makes a subtest of each line of TAP; what stands before a failed one is why. The plan,
+// which comes first whether the tests run to the end or not, says how many there are to be.
 func report(t *testing.T, out []byte, ended error) {
 	var why strings.Builder
 	planned, ran, failed := "", 0, 0
@@ -70,7 +71,8 @@ func report(t *testing.T, out []byte, ended error) {
 	}
 }
 
-// compiler is the one that scripts/build would take for that library: the variable, or Debian's name. Empty: none.
+// compiler is the one that scripts/build would take for that library: the variable, or Debian's
+// name. Empty: none.
 func compiler(mpi string) string {
 	name := os.Getenv("MPICC_" + strings.ToUpper(mpi))
 	if name == "" {
@@ -93,8 +95,8 @@ func command(t *testing.T, argv ...string) {
 	}
 }
 
-// sources looks at every file that the units are made of, so that go test does not take an old result for one of
-// these: it notes what a test itself looks at, not what make does.
+// sources looks at every file that the units are made of, so that go test does not take an old
+// result for one of these: it notes what a test itself looks at, not what make does.
 func sources(t *testing.T) {
 	for _, dir := range []string{"..", "../../abi"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

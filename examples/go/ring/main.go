@@ -1,6 +1,7 @@
 //go:build openmpi || mpich
 
-// Ring passes a token once around all processes of all clusters, each adding its rank, and checks the sum.
+// Ring passes a token once around all processes of all clusters, each adding its rank, and checks
+// the sum.
 //
 //	go build -tags openmpi ./examples/go/ring && zipper run --cluster a=2 --cluster b=2 -- ./ring
 package main

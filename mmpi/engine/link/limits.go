@@ -93,8 +93,8 @@ const (
 	minOnWay = 4
 
 	// landedEvery is what may stay unacknowledged on a lane, in bytes, but no more than half of
-	// minOnWay, or the sender would wait for it. Default 256 KiB. Trades frames against what is sent
-	// again after a loss.
+	// minOnWay, or the sender would wait for it. Default 256 KiB. Trades frames against what is
+	// sent again after a loss.
 	landedEvery = 256 << 10
 
 	// ackEvery is how many sequenced frames may stay unacknowledged without waiting for something

@@ -15,8 +15,9 @@ import (
 //     that reaches the peer.
 //  4. The caller has it written (link.Set.Flush, link/output.go), with others that follow at once.
 
-// Isend starts to send buf to rank dest of the communicator, which is in another cluster. Unless the
-// message is eager buf belongs to the engine until the cell is done. Links().Flush puts it on a link.
+// Isend starts to send buf to rank dest of the communicator, which is in another cluster. Unless
+// the message is eager buf belongs to the engine until the cell is done. Links().Flush puts it on a
+// link.
 func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync bool, cell *Cell) error {
 	if ep.err != nil {
 		return ep.err

@@ -1,7 +1,7 @@
 //go:build openmpi || mpich
 
-// Goapi exercises package mmpi: every kind of call once, with results that every rank checks by itself; rank 0 prints what
-// must be the same natively and zipped.
+// Goapi exercises package mmpi: every kind of call once, with results that every rank checks by
+// itself; rank 0 prints what must be the same natively and zipped.
 package main
 
 import (
@@ -211,8 +211,8 @@ func operators(p *mmpi.Process) (any, error) {
 	r := int64(w.Rank())
 	m := []int64{r + 1, 2, 3, r + 4}
 	out := make([]int64, 4)
-	// Elementwise operators see any number of elements at once in MPI; whole matrices stay together only because all four
-	// elements are one message.
+	// Elementwise operators see any number of elements at once in MPI; whole matrices stay together
+	// only because all four elements are one message.
 	if err := mmpi.Allreduce(w, m, out, op); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-// together waits for more requests at once than one call of MPI takes: some nil, some done already, one here twice, one that fails.
+// together waits for more requests at once than one call of MPI takes: some nil, some done already,
+// one here twice, one that fails.
 func together(p *mmpi.Process) (any, error) {
 	const many, short = 150, 70 // the buffer of that one is too short
 	w := p.World()

@@ -1,10 +1,11 @@
-// Command cover adds up what gcc's gcov says of several builds of the C library and prints which lines have
-// been run, for each file and chapter. scripts/coverage runs it.
+// Command cover adds up what gcc's gcov says of several builds of the C library and prints which
+// lines have been run, for each file and chapter. scripts/coverage runs it.
 //
 //	cover [-wanted core,type -least 70] [-missed FILE] DIRECTORY...
 //
-// The directories hold the .gcno and .gcda files of the builds. A line counts as run if any build has run it.
-// The exit status is 1 if of a wanted chapter less than `least` percent of the lines have been run.
+// The directories hold the .gcno and .gcda files of the builds. A line counts as run if any build
+// has run it. The exit status is 1 if of a wanted chapter less than `least` percent of the lines
+// have been run.
 package main
 
 import (
@@ -171,8 +172,8 @@ func (l lines) table(wanted []string) string {
 	return b.String()
 }
 
-// missed lists the lines that nothing has run, as ranges for each file. Lines without code between two of them
-// do not end a range.
+// missed lists the lines that nothing has run, as ranges for each file. Lines without code between
+// two of them do not end a range.
 func (l lines) missed() string {
 	var b strings.Builder
 	for _, file := range l.files() {
