@@ -34,6 +34,7 @@ typedef struct affine {
 } affine;
 static void compose(void *in, void *inout, int *n, MPI_Datatype *type) {
   affine *x = in, *y = inout;
+  (void)type;
   for (int i = 0; i < *n; i++) y[i] = (affine){(x[i].a * y[i].a) % 1000003, (x[i].b * y[i].a + y[i].b) % 1000003};
 }
 static affine map_of(int w, int i) { return (affine){w + 2 + i, 3 * w + i + 1}; }

@@ -176,9 +176,13 @@ static void errors(MPI_Comm c) {
 
 static int copies, deletions;
 static int copy(MPI_Comm c, int key, void *extra, void *value, void *out, int *flag) {
+  (void)c, (void)key, (void)extra;
   return copies++, *(void **)out = value, *flag = 1, MPI_SUCCESS;
 }
-static int del(MPI_Comm c, int key, void *value, void *extra) { return deletions++, MPI_SUCCESS; }
+static int del(MPI_Comm c, int key, void *value, void *extra) {
+  (void)c, (void)key, (void)value, (void)extra;
+  return deletions++, MPI_SUCCESS;
+}
 
 static void made_from(MPI_Comm c) {
   MPI_Comm d, e;
