@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -122,4 +125,38 @@ func TestNetworksDoctor(t *testing.T) {
 	}
 	b.WaitFor(10*time.Second, "the forwarder to see the doctor's job end well",
 		func() bool { return strings.Contains(z.Stderr(), `job ended`) })
+}
+
+// Two trunks side by side between two sites: a border node of one is killed in the middle of
+// transfers, and the job goes on over the other, with every byte right.
+func TestNetworksSideBySideKilled(t *testing.T) {
+	b := New(t)
+	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	stop := filepath.Join(t.TempDir(), "stop")
+	var flags []string
+	var forwarders []*Forwarder
+	for i := range 4 {
+		f := b.StartForwarder()
+		forwarders = append(forwarders, f)
+		z := []string{"a@", "b@"}[i%2] + f.Addr + "+wan@" + f.Addr
+		flags = append(flags, "--zipper", z)
+	}
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)},
+		Flags: append(flags, "--network", "wan")})
+	p := b.Start(nil, nil, append(args, "--", prog, stop)...)
+	more := func(what string) {
+		from := strings.Count(p.Stdout(), "round ")
+		b.WaitFor(time.Minute, what, func() bool { return strings.Count(p.Stdout(), "round ") >= from+3 })
+	}
+	more("the stream to run")
+	b.WaitFor(20*time.Second, "both rows to run",
+		func() bool { return strings.Contains(forwarders[3].Stderr(), "job runs") })
+	forwarders[0].Signal(syscall.SIGKILL)
+	forwarders[0].Wait()
+	more("the stream to go on over the other trunk")
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.OK(p.Wait())
+	b.NothingLeft(id)
 }
