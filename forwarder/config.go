@@ -42,6 +42,16 @@ type Config struct {
 	Unreachable  time.Duration // a link whose other host the network has not reached for this long is dead (6 s)
 	Linger       time.Duration // how long a link may take to close after Bye, Refuse or Abort (5 s)
 
+	// What is bounded because strangers decide it; see also package strangers. An address is an IPv4
+	// address or an IPv6 network of 64 bits.
+	MaxTimeout       time.Duration // a Join with a longer time-out waits this long (1 h)
+	MaxRanks         int           // of a job (65536)
+	MaxGathering     int           // jobs that gather at once (1024)
+	MaxGatheringFrom int           // of these opened from one address (64)
+	MaxUnjoined      int           // links that have not joined (8192, at most half the descriptors)
+	MaxUnjoinedFrom  int           // of these from one address (4096, at most a quarter of the descriptors)
+	MaxLinksFrom     int           // links from one address, whatever they do (half the descriptors)
+
 	// FlowLimit is how many bytes of payload from one rank may be queued for another before its
 	// link is ended (64 MiB); ControlLimit the same for headers and control frames, and under
 	// Classic for CTS frames that wait for their turn (64 MiB).
@@ -91,6 +101,9 @@ func (c Config) withDefaults() (Config, error) {
 		def int
 	}{
 		{&c.ReadBuffer, relay.ReadBuffer}, {&c.FlowLimit, relay.FlowLimit}, {&c.ControlLimit, relay.ControlLimit},
+		{&c.MaxRanks, MaxRanks}, {&c.MaxGathering, MaxGathering}, {&c.MaxGatheringFrom, MaxGatheringFrom},
+		{&c.MaxUnjoined, min(MaxUnjoined, descriptors()/2)}, {&c.MaxUnjoinedFrom, min(MaxUnjoinedFrom, descriptors()/4)},
+		{&c.MaxLinksFrom, descriptors() / 2},
 		{&c.pipeFrom, relay.PipeFrom}, {&c.pipeSize, relay.PipeSize},
 	} {
 		if *d.v == 0 {
@@ -101,7 +114,7 @@ func (c Config) withDefaults() (Config, error) {
 		v   *time.Duration
 		def time.Duration
 	}{
-		{&c.JoinTimeout, JoinTimeout}, {&c.Patience, Patience}, {&c.Linger, relay.Linger},
+		{&c.JoinTimeout, JoinTimeout}, {&c.MaxTimeout, MaxTimeout}, {&c.Patience, Patience}, {&c.Linger, relay.Linger},
 		{&c.PingInterval, relay.PingInterval}, {&c.PeerTimeout, relay.PeerTimeout}, {&c.Unreachable, relay.Unreachable},
 	} {
 		if *d.v == 0 {
@@ -115,6 +128,9 @@ func (c Config) withDefaults() (Config, error) {
 	case c.Loops < 0 || c.ReadBuffer < minReadBuffer || c.FlowLimit < 0 || c.ControlLimit < 0:
 		return c, fmt.Errorf("forwarder: %d loops, read buffer of %d bytes, limits %d and %d: out of range",
 			c.Loops, c.ReadBuffer, c.FlowLimit, c.ControlLimit)
+	case c.MaxRanks < 1 || c.MaxGathering < 1 || c.MaxGatheringFrom < 1 || c.MaxUnjoined < 1 ||
+		c.MaxUnjoinedFrom < 1 || c.MaxLinksFrom < 1:
+		return c, errors.New("forwarder: a bound for strangers is below 1")
 	case c.Nice < -20 || c.Nice > 19:
 		return c, fmt.Errorf("forwarder: nice value %d: want -20 to 19", c.Nice)
 	case c.Protocol != "" && c.Protocol != Classic:

@@ -35,6 +35,7 @@ func (f *Forwarder) forgetLocked(p *peer, cause error) (over *Summary) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.peers, p)
+	f.strangers.Leave(p.guest)
 	p.joining = nil
 	if p.bridge != nil {
 		p.bridge.lost(cause)

@@ -7,6 +7,7 @@
 //	relay       bytes from one connection to another
 //	loop        the event loops
 //	nat         the kernel's table of connections that it passes on
+//	strangers   how much those who connect may have
 //
 // The way of a frame is in package relay. Nothing on an event loop blocks: dialling other
 // forwarders and asking the kernel are done aside (aside), and their completion is posted to a
@@ -28,6 +29,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -43,13 +45,14 @@ type Forwarder struct {
 	asides  sync.WaitGroup
 	born    time.Time
 
-	mu       sync.Mutex
-	peers    map[*peer]int   // numbered as they came
-	jobs     map[string]*job // by id; all that have not ended
-	past     []Summary       // last ended jobs, oldest first
-	next     int             // links so far
-	stopping bool
-	empty    chan struct{} // closed when stopping and the last link is gone
+	mu        sync.Mutex
+	peers     map[*peer]int        // numbered as they came
+	jobs      map[string]*job      // by id; all that have not ended
+	past      []Summary            // last ended jobs, oldest first
+	next      int                  // links so far
+	strangers *strangers.Strangers // those who connect
+	stopping  bool
+	empty     chan struct{} // closed when stopping and the last link is gone
 }
 
 // New checks the configuration. Serve does the work.
@@ -59,7 +62,7 @@ func New(cfg Config) (*Forwarder, error) {
 		return nil, err
 	}
 	return &Forwarder{cfg: cfg, log: cfg.Log, relay: relay.New(cfg.relay()), born: cfg.clock.Now(),
-		peers: map[*peer]int{}, jobs: map[string]*job{}, empty: make(chan struct{})}, nil
+		peers: map[*peer]int{}, jobs: map[string]*job{}, strangers: strangers.New(cfg.strangers()), empty: make(chan struct{})}, nil
 }
 
 // Serve takes links in and relays until ctx ends; then it refuses and aborts what is there, closes
@@ -118,7 +121,7 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 	for {
 		link, err := ln.Accept()
 		if err == nil {
-			f.take(link, nil, (*peer).challenge)
+			f.take(link, f.mayConnect, (*peer).challenge)
 			continue
 		}
 		if errors.Is(err, transport.ErrClosed) || ctx.Err() != nil {

@@ -27,7 +27,7 @@ func (f *Forwarder) gather(p *peer, j *wire.Join) *handshake.Refused {
 	b := f.jobs[j.Job]
 	if b == nil {
 		var refused *handshake.Refused
-		if b, refused = f.open(j, int(j.Here)); refused != nil {
+		if b, refused = f.open(p, j, int(j.Here)); refused != nil {
 			return refused
 		}
 	}
@@ -49,12 +49,13 @@ func (f *Forwarder) gather(p *peer, j *wire.Join) *handshake.Refused {
 	case b.state != gathering: // a rank of a job that is ending has left its place: not before the job is gone
 		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", b.id)
 	}
-	now, timeout := f.cfg.clock.Now(), time.Duration(j.TimeoutMS)*time.Millisecond
+	now, timeout := f.cfg.clock.Now(), f.cfg.timeout(j)
 	if t := now.Add(timeout); t.Before(b.expires) { // whoever is first at the end of its patience decides
 		b.expires = t
 		b.timer.Reset(timeout)
 	}
 	p.deadline = time.Time{}
+	f.strangers.Settle(p.guest)
 	p.waiting = &waiting{b, rank, p.inside(j), j.Instance}
 	b.waiting[p] = p.waiting
 	f.log.Debug("rank joined", zap.String("job", b.id), zap.String("cluster", j.Cluster),

@@ -31,16 +31,22 @@ func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
 		return refusal(wire.RefuseSettings,
 			"this forwarder has %s, the job %s: start both with the same --protocol",
 			handshake.ProtocolName(f.cfg.Protocol), handshake.ProtocolName(j.Protocol))
+	case wire.Ranks(j.Layout) > f.cfg.MaxRanks:
+		return refusal(wire.RefuseLayout, "the job has %d ranks, at most %d are served here (--max-ranks)",
+			wire.Ranks(j.Layout), f.cfg.MaxRanks)
 	case len(j.Zippers) > 0 && f.cfg.Dial == nil:
 		return refusal(wire.RefuseLayout, "this forwarder does not serve jobs of several hops")
 	}
 	return nil
 }
 
-// open begins a job with its first Join; here is this forwarder's index in the job's zippers. With
+// open begins a job with its first Join, p's; here is this forwarder's index in the job's zippers. With
 // f.mu.
-func (f *Forwarder) open(j *wire.Join, here int) (*job, *handshake.Refused) {
-	now, timeout := f.cfg.clock.Now(), time.Duration(j.TimeoutMS)*time.Millisecond
+func (f *Forwarder) open(p *peer, j *wire.Join, here int) (*job, *handshake.Refused) {
+	if err := f.strangers.MayOpen(p.guest); err != nil {
+		return nil, refusal(wire.RefuseJob, "%v", err)
+	}
+	now, timeout := f.cfg.clock.Now(), f.cfg.timeout(j)
 	b := &job{id: j.Job, log: f.log, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
 		clusters: j.Layout, expires: now.Add(timeout)}
 	if len(j.Zippers) > 0 {
@@ -50,6 +56,8 @@ func (f *Forwarder) open(j *wire.Join, here int) (*job, *handshake.Refused) {
 		}
 	}
 	f.jobs[j.Job] = b
+	b.opener = p.guest
+	f.strangers.Opened(b.opener)
 	b.timer = f.cfg.clock.AfterFunc(timeout, func() { f.expire(b) })
 	b.notice = f.cfg.clock.AfterFunc(f.cfg.Patience, func() { f.notice(b) })
 	f.log.Info("job begins to gather", zap.String("job", b.id), zap.Int("ranks", b.gather.Ranks()),
@@ -163,6 +171,7 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 	b.timer.Stop()
 	b.notice.Stop()
 	delete(f.jobs, b.id)
+	f.strangers.Over(b.opener)
 	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))
 	for _, p := range b.inOrder() {
 		p.waiting = nil

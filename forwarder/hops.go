@@ -92,7 +92,7 @@ func (f *Forwarder) bridgeIn(p *peer, j *wire.Join, here int) *handshake.Refused
 	begins := b == nil
 	var refused *handshake.Refused
 	if begins {
-		b, refused = f.open(j, here)
+		b, refused = f.open(p, j, here)
 	} else {
 		refused = b.gather.Fits(j)
 	}
@@ -107,6 +107,7 @@ func (f *Forwarder) bridgeIn(p *peer, j *wire.Join, here int) *handshake.Refused
 	}
 	p.joining.Release()
 	p.joining, p.deadline = nil, time.Time{}
+	f.strangers.Settle(p.guest)
 	n, _ := b.hops.neighbour(int(j.Here))
 	p.bridge = &bridge{job: b, zipper: int(j.Here), network: n.network, addr: b.hops.name(int(j.Here)), peer: p}
 	f.bridged(p.bridge)

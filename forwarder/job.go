@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -73,10 +74,11 @@ type job struct {
 	state    jobState          // set by to
 	gather   *handshake.Gather // while it gathers; afterwards for who comes back
 	waiting  map[*peer]*waiting
-	notice   timer     // tells those that wait what is missing,
-	soon     bool      // before long, since somebody was refused
-	timer    timer     // ends the gathering,
-	expires  time.Time // then
+	notice   timer               // tells those that wait what is missing,
+	soon     bool                // before long, since somebody was refused
+	timer    timer               // ends the gathering,
+	expires  time.Time           // then
+	opener   *strangers.Stranger // whose Join was the first
 	created  time.Time
 	started  time.Time
 	live     int // links of the running job

@@ -3,7 +3,10 @@ package forwarder
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"errors"
 	"fmt"
+
+	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
@@ -20,8 +23,39 @@ import (
 //  5. with the last one the job is complete: layout.go has the kernel open ways between ranks, if
 //     it may, then sends every rank its Layout and gives every connection its route.
 //
-// Whoever cannot be in is refused, with the reason, and its connection lingers. All with
-// Forwarder.mu, on the loop of the connection that the frame came over.
+// Whoever cannot be in is refused, with the reason, and its connection lingers. How much strangers
+// may have is in package strangers. All with Forwarder.mu, but for signatures, on the loop of the
+// connection that the frame came over.
+
+var errCrowded = errors.New("too many links that have not joined")
+
+// mayConnect reports whether a link that has come in is taken; another one may have to go for it.
+// With f.mu.
+func (f *Forwarder) mayConnect(p *peer) bool {
+	link := p.conn.Link()
+	g, oldest, err := f.strangers.Connect(link.Remote(), p)
+	if err != nil {
+		_, _ = link.TryWrite(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseJob, Reason: err.Error()})) // if it takes it
+		f.log.Warn("link refused", zap.String("link", link.Remote()), zap.Error(err))
+		return false
+	}
+	p.guest = g
+	if oldest != nil {
+		oldest.Who.(*peer).crowdOut()
+	}
+	return true
+}
+
+// crowdOut closes a link that has not joined. With f.mu.
+func (p *peer) crowdOut() {
+	reason := fmt.Sprintf("too many links that have not joined; the oldest from %s is closed", p.guest.Address())
+	p.f.log.Warn("link closed", zap.Object("peer", p), zap.String("reason", reason))
+	p.joining = nil
+	p.conn.Post(func() {
+		_ = p.conn.Send(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseJob, Reason: reason}))
+		p.conn.End(errCrowded)
+	})
+}
 
 // challenge begins the exchange with a new peer. On its loop.
 func (p *peer) challenge() {
@@ -29,9 +63,10 @@ func (p *peer) challenge() {
 	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
 	var seed [ed25519.SeedSize]byte
 	_, _ = rand.Read(seed[:]) // never fails
+	joining := handshake.NewAcceptor(seed, f.cfg.Secret, f.cfg.NAT != nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p.joining = handshake.NewAcceptor(seed, f.cfg.Secret, f.cfg.NAT != nil)
+	p.joining = joining
 	p.say()
 	if f.stopping {
 		p.refuse(wire.RefuseShutdown, stopReason)
@@ -41,8 +76,15 @@ func (p *peer) challenge() {
 // join handles a frame of a peer that has no place in a running job.
 func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	a := p.joining
+	f.mu.Unlock()
+	var seen handshake.Examined
+	if a != nil {
+		seen = a.Examine(h, body) // arithmetic that others need not wait for
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	a = p.joining
 	switch {
 	case p.bridger != nil:
 		f.introduce(p, h, body)
@@ -53,7 +95,7 @@ func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 	case a == nil:
 		return // decided already; the link is about to close
 	}
-	a.HandleMessage(h, body)
+	a.HandleExamined(h, body, &seen)
 	_ = handshake.Drive(a, p.sendFrame, func(e handshake.Event) error {
 		var refused *handshake.Refused
 		switch e.Kind {

@@ -84,6 +84,7 @@ func (f *Forwarder) opened(b *job, o *opening) {
 func (f *Forwarder) start(b *job) {
 	b.timer.Stop()
 	b.notice.Stop()
+	f.strangers.Over(b.opener)
 	b.started, b.live, b.absent = f.cfg.clock.Now(), len(b.waiting), map[uint32]string{}
 	b.table = make([]atomic.Pointer[relay.Conn], len(b.hosts))
 	b.counts = relay.NewCounts(len(b.clusters), b.clusterOf)

@@ -1,9 +1,12 @@
 package forwarder
 
 import (
+	"syscall"
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/forwarder/strangers"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // Defaults of Config that are about jobs; those about bytes are in package relay, those about how
@@ -42,6 +45,28 @@ const (
 	maxLoops = 4
 )
 
+// Defaults of Config that bound strangers.
+const (
+	// MaxTimeout is how long a job may gather, 1 h: batch systems start halves minutes apart.
+	MaxTimeout = time.Hour
+
+	// MaxRanks of a job. The format has room for twice as many; a job's tables take memory for each.
+	MaxRanks = 1 << 16
+
+	// MaxGathering jobs at once, and MaxGatheringFrom one address, which may be a centre's. More:
+	// status and its page grow; fewer: users of a busy centre wait for each other.
+	MaxGathering     = 1024
+	MaxGatheringFrom = 64
+
+	// MaxUnjoined links that have not joined, and MaxUnjoinedFrom one address. Each may keep a
+	// buffer of wire.MaxJoin. Fewer: ranks of a large job that come all at once close each other.
+	MaxUnjoined     = 8192
+	MaxUnjoinedFrom = 4096
+
+	// fewDescriptors is how many there are taken to be where the system does not say.
+	fewDescriptors = 1024
+)
+
 // For whom the kernel opens ways. Each connection takes memory at both ends, 64 KiB and what the
 // kernel keeps, and is looked at by both.
 const (
@@ -58,6 +83,26 @@ const (
 // tick is how often the loops look at the clock.
 func (c *Config) tick() time.Duration {
 	return min(maxTick, c.PingInterval/ticksIn, c.Linger/ticksIn, c.JoinTimeout/ticksIn)
+}
+
+// timeout is how long a rank waits for the others, here.
+func (c *Config) timeout(j *wire.Join) time.Duration {
+	return min(time.Duration(j.TimeoutMS)*time.Millisecond, c.MaxTimeout)
+}
+
+// strangers is the part of the configuration that bounds them.
+func (c *Config) strangers() strangers.Limits {
+	return strangers.Limits{Unjoined: c.MaxUnjoined, UnjoinedFrom: c.MaxUnjoinedFrom, LinksFrom: c.MaxLinksFrom,
+		Gathering: c.MaxGathering, GatheringFrom: c.MaxGatheringFrom}
+}
+
+// descriptors is how many this process may have open.
+func descriptors() int {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return fewDescriptors
+	}
+	return int(max(8, min(l.Cur, 1<<30)))
 }
 
 // relay is the part of the configuration that is about bytes.

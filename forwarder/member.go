@@ -17,6 +17,7 @@ type member struct {
 
 // run puts the peer into its place in a running job. With f.mu.
 func (p *peer) run(m *member) {
+	p.f.strangers.Settle(p.guest)
 	p.joining, p.waiting = nil, nil
 	m.route.Rank, m.route.Allowed = m.rank, m.allowed
 	m.route.Table, m.route.Counts, m.route.Classic = m.job.table, m.job.counts, m.job.classic

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -28,6 +29,7 @@ type peer struct {
 	waiting *waiting            // place in a job that gathers
 	bridge  *bridge             // the peer is another forwarder
 	bridger *handshake.Bridger  // which has not been introduced yet
+	guest   *strangers.Stranger // nil: dialled by us
 
 	deadline time.Time // of the Join; zero: none. Its loop only
 }

@@ -222,7 +222,7 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 			}
 			a, b := memnet.Pipe(memnet.Options{})
 			z.links[addr], other.links[name] = a, b
-			other.f.take(named{b, name}, nil, (*peer).challenge)
+			other.f.take(named{b, name}, other.f.mayConnect, (*peer).challenge)
 			return named{a, addr}, nil
 		},
 		JobEnd: func(j Summary) {
@@ -334,7 +334,7 @@ func (s *script) join(p []string, opt map[string]string) {
 	if !slices.Contains(s.joined, e.name) {
 		s.joined = append(s.joined, e.name)
 	}
-	s.zips[zip].f.take(named{b, e.name}, nil, (*peer).challenge)
+	s.zips[zip].f.take(named{b, e.name}, s.zips[zip].f.mayConnect, (*peer).challenge)
 }
 
 func (s *script) send(e *processEnd, frame []byte) {

@@ -26,31 +26,64 @@ func NewAcceptor(seed [ed25519.SeedSize]byte, secret string, nat bool) *Acceptor
 
 // HandleMessage takes a frame from the joiner. body is not kept.
 func (a *Acceptor) HandleMessage(h wire.Header, body []byte) {
+	seen := a.Examine(h, body)
+	a.HandleExamined(h, body, &seen)
+}
+
+// Examined is what of a Join or Bridge does not depend on how far the exchange is.
+type Examined struct {
+	join    wire.Join
+	bridge  wire.Bridge
+	err     error
+	genuine bool // signed as it has to be
+	wanted  bool // made from the operator's secret, if there is one
+}
+
+// Examine parses a frame and checks its signatures: all of HandleMessage that takes long. It changes
+// nothing, so it may be called beside any other method.
+func (a *Acceptor) Examine(h wire.Header, body []byte) (x Examined) {
+	switch h.Type {
+	case wire.TypeJoin:
+		x.join, x.err = wire.ParseJoin(body)
+		x.genuine = x.err == nil && x.join.Version == wire.Version && verify(&x.join, a.nonce)
+		x.wanted = x.genuine && a.wanted(&x.join)
+	case wire.TypeBridge:
+		x.bridge, x.err = wire.ParseBridge(body)
+		f := &x.bridge
+		x.genuine = x.err == nil && f.Version == wire.Version && verify(&f.Join, f.Nonce) &&
+			ed25519.Verify(f.Nonce[:], signedBridge(f, a.nonce), f.Signature[:])
+		x.wanted = x.genuine && a.wanted(&f.Join)
+	}
+	return x
+}
+
+// HandleExamined takes a frame that Examine has seen. body is not kept.
+func (a *Acceptor) HandleExamined(h wire.Header, body []byte, x *Examined) {
 	if a.ends(h, body) {
 		return
 	}
 	switch {
 	case h.Type == wire.TypePong && a.state == awaitDecision:
 	case h.Type == wire.TypeJoin && a.state == awaitJoin:
-		a.handleJoin(h, body)
+		a.handleJoin(h, x)
 	case h.Type == wire.TypeBridge && a.state == awaitJoin:
-		a.handleBridge(h, body)
+		a.handleBridge(h, x)
 	default:
 		a.unexpected(h)
 	}
 }
 
-func (a *Acceptor) handleJoin(h wire.Header, body []byte) {
-	j, err := wire.ParseJoin(body)
+func (a *Acceptor) handleJoin(h wire.Header, x *Examined) {
+	j, err := x.join, x.err
 	a.came = j
 	switch {
 	case err != nil:
 		a.malformed(h, err)
 	case j.Version != wire.Version:
 		a.otherVersion(j.Version)
-	case !verify(&j, a.nonce):
+	case !x.genuine:
 		a.refuse(wire.RefuseSecret, "the signature does not fit the Join")
-	case !a.wanted(&j):
+	case !x.wanted:
 		a.refuse(wire.RefuseSecret, otherSecret)
 	default:
 		a.to(awaitDecision)

@@ -54,16 +54,16 @@ func (b *Bridger) HandleMessage(h wire.Header, body []byte) {
 }
 
 // handleBridge checks a forwarder's claim to serve a job.
-func (a *Acceptor) handleBridge(h wire.Header, body []byte) {
-	f, err := wire.ParseBridge(body)
+func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
+	f, err := x.bridge, x.err
 	switch {
 	case err != nil:
 		a.malformed(h, err)
 	case f.Version != wire.Version:
 		a.otherVersion(f.Version)
-	case !verify(&f.Join, f.Nonce) || !ed25519.Verify(f.Nonce[:], signedBridge(&f, a.nonce), f.Signature[:]):
+	case !x.genuine:
 		a.refuse(wire.RefuseSecret, "the other forwarder cannot show that a rank of the job has joined it")
-	case !a.wanted(&f.Join):
+	case !x.wanted:
 		a.refuse(wire.RefuseSecret, otherSecret)
 	default:
 		a.to(awaitDecision)

@@ -2,6 +2,7 @@ package handshake
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -195,22 +196,31 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 	return l, nil
 }
 
-// Missing names what is not there: "cluster b (4 ranks), ranks 1-2,5 of cluster a".
+// Missing names what is not there: "cluster b (4 ranks), ranks 1-2,5 of cluster a". It costs time
+// for those that are there, not for all that a stranger says there will be.
 func (g *Gather) Missing() string {
 	var whole, parts []string
+	there := slices.Sorted(maps.Keys(g.ranks))
 	for c, cl := range g.layout {
-		var gone []int
-		for r := range int(cl.Size) {
-			if _, in := g.ranks[g.base[c]+r]; !in {
-				gone = append(gone, r)
+		var gone []span
+		next, end, n := g.base[c], g.base[c]+int(cl.Size), 0
+		lack := func(to int) {
+			if next < to {
+				gone = append(gone, span{next - g.base[c], to - 1 - g.base[c]})
+				n += to - next
 			}
 		}
+		for len(there) > 0 && there[0] < end {
+			lack(there[0])
+			next, there = there[0]+1, there[1:]
+		}
+		lack(end)
 		switch {
-		case len(gone) == int(cl.Size):
-			whole = append(whole, fmt.Sprintf("cluster %s (%s)", cl.Name, count(len(gone), "rank")))
-		case len(gone) == 1:
-			parts = append(parts, fmt.Sprintf("rank %d of cluster %s", gone[0], cl.Name))
-		case len(gone) > 1:
+		case n == int(cl.Size):
+			whole = append(whole, fmt.Sprintf("cluster %s (%s)", cl.Name, count(n, "rank")))
+		case n == 1:
+			parts = append(parts, fmt.Sprintf("rank %d of cluster %s", gone[0].first, cl.Name))
+		case n > 1:
 			parts = append(parts, fmt.Sprintf("ranks %s of cluster %s", spans(gone), cl.Name))
 		}
 	}
@@ -236,26 +246,28 @@ func format(l []wire.Cluster) string {
 	return vrank.Format(clusters)
 }
 
-// spans writes increasing numbers as "1-2,5".
-func spans(n []int) string {
+// span is a run of numbers.
+type span struct{ first, last int }
+
+// spans writes runs as "1-2,5".
+func spans(runs []span) string {
 	var b strings.Builder
-	for i, listed := 0, 0; i < len(n); listed++ {
-		if listed == maxSpans {
-			fmt.Fprintf(&b, " and %d more", len(n)-i)
+	for i, r := range runs {
+		if i == maxSpans {
+			more := 0
+			for _, r := range runs[i:] {
+				more += r.last - r.first + 1
+			}
+			fmt.Fprintf(&b, " and %d more", more)
 			break
-		}
-		k := i
-		for k+1 < len(n) && n[k+1] == n[k]+1 {
-			k++
 		}
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, "%d", n[i])
-		if k > i {
-			fmt.Fprintf(&b, "-%d", n[k])
+		fmt.Fprintf(&b, "%d", r.first)
+		if r.last > r.first {
+			fmt.Fprintf(&b, "-%d", r.last)
 		}
-		i = k + 1
 	}
 	return b.String()
 }

@@ -174,6 +174,15 @@ func ParseJoin(b []byte) (Join, error) {
 	return j, fmt.Errorf("wire: cluster %q is not in its own layout", j.Cluster)
 }
 
+// Ranks is how many ranks the clusters of a layout have.
+func Ranks(l []Cluster) int {
+	n := 0
+	for _, c := range l {
+		n += int(c.Size)
+	}
+	return n
+}
+
 func appendClusters(b []byte, l []Cluster) []byte {
 	b = le.AppendUint16(b, uint16(len(l)))
 	for _, c := range l {

@@ -51,6 +51,18 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 				Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},
 			&cli.IntFlag{Name: "nice", Value: -5,
 				Usage: "nice value of the event loops, if the system lets them have it: -20 (before others) to 19, 0: that of the process"},
+			&cli.DurationFlag{Name: "max-timeout", Value: forwarder.MaxTimeout,
+				Usage: "how long a job may gather, whatever time-out its ranks have"},
+			&cli.IntFlag{Name: "max-ranks", Value: forwarder.MaxRanks, Usage: "ranks of a job, at most"},
+			&cli.IntFlag{Name: "max-gathering", Value: forwarder.MaxGathering, Usage: "jobs that gather at once, at most"},
+			&cli.IntFlag{Name: "max-gathering-from", Value: forwarder.MaxGatheringFrom,
+				Usage: "the same of jobs opened from one address"},
+			&cli.IntFlag{Name: "max-unjoined",
+				Usage: "links that have not joined, at most (default: 8192, or half of the descriptors); then the oldest goes"},
+			&cli.IntFlag{Name: "max-unjoined-from",
+				Usage: "the same from one address (default: 4096, or a quarter of the descriptors)"},
+			&cli.IntFlag{Name: "max-links-from",
+				Usage: "links from one address, at most (default: half of the descriptors)"},
 			&cli.StringFlag{Name: "log", Value: "info",
 				Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 		},
@@ -70,7 +82,11 @@ func serveForwarder(c *cli.Context) (err error) {
 		return clikit.Usage(errors.New("--loops: want a positive number"))
 	}
 	cfg := forwarder.Config{Log: log, Dial: dial.Open, Loops: c.Int("loops"), Nice: c.Int("nice"),
-		Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job")}
+		Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job"),
+		MaxTimeout: c.Duration("max-timeout"), MaxRanks: c.Int("max-ranks"),
+		MaxGathering: c.Int("max-gathering"), MaxGatheringFrom: c.Int("max-gathering-from"),
+		MaxUnjoined: c.Int("max-unjoined"), MaxUnjoinedFrom: c.Int("max-unjoined-from"),
+		MaxLinksFrom: c.Int("max-links-from")}
 	if f := c.String("secret-file"); f != "" {
 		if cfg.Secret, err = clikit.ReadSecret(f); err != nil {
 			return clikit.Usage(err)

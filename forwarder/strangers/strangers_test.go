@@ -1,0 +1,48 @@
+package strangers
+
+import "testing"
+
+func TestOrigin(t *testing.T) {
+	for remote, want := range map[string]string{
+		"tcp 10.0.0.1:4000": "10.0.0.1", "tcp [2001:db8:1:2:3::4]:5": "2001:db8:1:2::/64",
+		"tcp [::ffff:10.0.0.1]:4": "10.0.0.1", "unix /run/x": "unix /run/x",
+	} {
+		if got := originOf(remote); got != want {
+			t.Errorf("%s: %s", remote, got)
+		}
+	}
+}
+
+// TestMostGoesFirst: when all together are too many, the address with most of them loses one; and
+// nothing is left of those that have gone.
+func TestMostGoesFirst(t *testing.T) {
+	s := New(Limits{Unjoined: 3, UnjoinedFrom: 3, LinksFrom: 3, Gathering: 2, GatheringFrom: 1})
+	var all []*Stranger
+	connect := func(remote string) *Stranger {
+		g, oldest, err := s.Connect(remote, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, g)
+		return oldest
+	}
+	for _, r := range []string{"tcp 10.0.0.1:1", "tcp 10.0.0.1:2", "tcp 10.0.0.2:1"} {
+		if connect(r) != nil {
+			t.Error("there was room")
+		}
+	}
+	if connect("tcp 10.0.0.3:1") != all[0] {
+		t.Error("not the oldest of 10.0.0.1")
+	}
+	s.Opened(all[1])
+	if s.MayOpen(all[0]) == nil || s.MayOpen(all[2]) != nil {
+		t.Error("one job of each address")
+	}
+	for _, g := range all {
+		s.Leave(g)
+	}
+	s.Over(all[1])
+	if len(s.origins) != 0 || s.unjoined != 0 || s.gathering != 0 {
+		t.Errorf("left: %+v", s)
+	}
+}

@@ -1,0 +1,227 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// stranger connects to the forwarder from an address of its own on the loopback network.
+func (b *bench) stranger(from string) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+	c, err := d.DialContext(context.Background(), "tcp", b.ln.Addr())
+	if err == nil {
+		err = c.SetDeadline(time.Now().Add(patience))
+	}
+	return c, err
+}
+
+func readFrame(c net.Conn) (wire.Header, []byte, error) {
+	var head [wire.HeaderLen]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return wire.Header{}, nil, err
+	}
+	h, err := wire.ParseHeader(head[:])
+	if err != nil {
+		return h, nil, err
+	}
+	body := make([]byte, h.Length)
+	_, err = io.ReadFull(c, body)
+	return h, body, err
+}
+
+// joinFrame is the Join that a stranger answers the Challenge of its connection with.
+func joinFrame(c net.Conn, id handshake.Identity) (frame []byte, err error) {
+	j, err := handshake.NewJoiner(id)
+	if err != nil {
+		return nil, err
+	}
+	h, body, err := readFrame(c)
+	if err != nil {
+		return nil, err
+	}
+	j.HandleMessage(h, body)
+	err = handshake.Drive(j, func(f []byte) error { frame = f; return nil }, func(e handshake.Event) error {
+		if e.Err != nil {
+			return e.Err
+		}
+		return nil
+	})
+	return frame, err
+}
+
+// refusedWith reads until the forwarder refuses, or closes without a word.
+func refusedWith(c net.Conn) (string, error) {
+	for {
+		h, body, err := readFrame(c)
+		if err != nil {
+			return "", err
+		}
+		if h.Type == wire.TypeRefuse {
+			r, err := wire.ParseRefuse(body)
+			return r.Reason, err
+		}
+	}
+}
+
+// TestFloods: while one address does all that it may, a job joins from another one within 2 s, and
+// the status answers.
+func TestFloods(t *testing.T) {
+	huge := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: wire.MaxRanks - 1}}
+	join := func(id handshake.Identity, part int) func(net.Conn, int) {
+		return func(c net.Conn, i int) {
+			id := id
+			id.Job = fmt.Sprintf("flood-%d", i)
+			id.TimeoutMS = 1<<32 - 1
+			if f, err := joinFrame(c, id); err == nil {
+				_, _ = c.Write(f[:len(f)*part/2])
+			}
+		}
+	}
+	for name, attack := range map[string]func(c net.Conn, i int){
+		"connections": func(net.Conn, int) {},
+		"joins":       join(identity("", "a", 0, twoClusters...), 2),
+		"half joins":  join(identity("", "a", 0, twoClusters...), 1),
+		"huge joins":  join(identity("", "a", 0, huge...), 2),
+		"nonsense":    func(c net.Conn, _ int) { _, _ = c.Write(make([]byte, 100)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const links, attempts, attackers = 300, 1500, 4
+			b := start(t, tcpNetwork(), func(c *Config) {
+				c.Log = zap.NewNop()
+				c.MaxLinksFrom, c.MaxUnjoinedFrom, c.MaxGatheringFrom, c.MaxRanks = links, links/2, 20, wire.MaxRanks
+			})
+			page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(w, b.f.Status().Links)
+			}))
+			defer page.Close()
+			ctx, stop := context.WithCancel(context.Background())
+			var flood sync.WaitGroup
+			begun := make(chan struct{}, attackers*attempts)
+			for a := range attackers {
+				flood.Go(func() {
+					for i := 0; i < attempts && ctx.Err() == nil; i++ {
+						c, err := b.stranger("127.0.0.2")
+						if err != nil {
+							continue // closed at once
+						}
+						defer c.Close()
+						attack(c, a*attempts+i)
+						begun <- struct{}{}
+					}
+				})
+			}
+			for range links {
+				<-begun
+			}
+			for i := range 3 {
+				was := time.Now()
+				r := b.join(name[:1]+fmt.Sprint("good-", i), twoClusters...)
+				pingPong(t, r[0], r[2])
+				if d := time.Since(was); d > 2*time.Second {
+					t.Errorf("a good job took %v to join", d)
+				}
+				was = time.Now()
+				answer, err := http.Get(page.URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer.Body.Close()
+				if d := time.Since(was); d > time.Second {
+					t.Errorf("the status took %v", d)
+				}
+			}
+			s := b.f.Status()
+			gathering := 0
+			for _, j := range s.Jobs {
+				if j.State == "gathering" {
+					gathering++
+				}
+			}
+			if gathering > 20 || s.Links > links+12 {
+				t.Errorf("%d jobs gather, %d links", gathering, s.Links)
+			}
+			stop()
+			flood.Wait()
+		})
+	}
+}
+
+// TestOldestGoes: of one address's links that have not joined the oldest is told why it is closed;
+// those of others stay.
+func TestOldestGoes(t *testing.T) {
+	b := start(t, tcpNetwork(), func(c *Config) { c.MaxUnjoinedFrom = 2 })
+	other, err := b.stranger("127.0.0.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	var links []net.Conn
+	for range 3 {
+		c, err := b.stranger("127.0.0.2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		links = append(links, c)
+	}
+	if why, err := refusedWith(links[0]); err != nil || !strings.Contains(why, "the oldest from 127.0.0.2") {
+		t.Errorf("the oldest: %q, %v", why, err)
+	}
+	for _, c := range append(links[1:], other) {
+		if f, err := joinFrame(c, identity("j", "a", 0, twoClusters...)); err != nil || len(f) == 0 {
+			t.Errorf("a later one: %v", err)
+		}
+	}
+}
+
+// TestBounds: what is beyond the configuration is refused with a reason.
+func TestBounds(t *testing.T) {
+	b := start(t, tcpNetwork(), func(c *Config) {
+		c.MaxRanks, c.MaxGatheringFrom, c.MaxLinksFrom, c.MaxTimeout = 4, 1, 3, 300*time.Millisecond
+	})
+	try := func(id handshake.Identity, want string) {
+		t.Helper()
+		_, err := b.dial(id)
+		var refused *handshake.Refused
+		if !errors.As(err, &refused) || !strings.Contains(refused.Reason, want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	try(identity("wide", "a", 0, wire.Cluster{Name: "a", Size: 4}, wire.Cluster{Name: "b", Size: 1}), "at most 4")
+	long := identity("long", "a", 0, twoClusters...)
+	long.TimeoutMS = 1<<32 - 1
+	done := make(chan struct{})
+	go func() { defer close(done); try(long, "is not complete after 3") }()
+	for len(b.f.Status().Jobs) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	try(identity("second", "a", 0, twoClusters...), "1 jobs from 127.0.0.1")
+	<-done
+	b.settled()
+	for i := range 4 {
+		c, err := b.stranger("127.0.0.4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if i == 3 {
+			if why, err := refusedWith(c); err != nil || !strings.Contains(why, "3 links from 127.0.0.4") {
+				t.Errorf("got %q, %v", why, err)
+			}
+		}
+	}
+}
