@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/loglimit"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/transport"
@@ -16,7 +17,7 @@ import (
 // Config says how a forwarder works. Zero values mean the default in parentheses.
 type Config struct {
 	Listeners []transport.Listener // where links come in, at least one; Serve closes them
-	Log       *zap.Logger          // (no logging)
+	Log       *zap.Logger          // (no logging); of each message ten lines at once, then one a second
 
 	// Loops is how many event-loop threads there are (half the number of CPUs, 1 to 4). Run with
 	// GOMAXPROCS at least Loops + 1.
@@ -84,6 +85,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
 	}
+	c.Log = loglimit.Limit(c.Log)
 	if c.clock == nil {
 		c.clock = systemClock{}
 	}

@@ -48,6 +48,7 @@ func (p *peer) fromRank(m *member, h wire.Header, body []byte) {
 			p.conn.Bad(err.Error())
 			return
 		}
+		a.Reason = wire.Printable(a.Reason)
 		p.f.log.Warn("rank aborts the job", zap.Object("peer", p), zap.Int32("code", a.Code),
 			zap.String("reason", a.Reason))
 		p.f.abort(m.job, a.Code, m.rank, m.abortedBy(&a), nil) // the rank hears it too, as an answer
@@ -68,6 +69,7 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 			p.conn.Bad(err.Error())
 			return
 		}
+		a.Reason = wire.Printable(a.Reason)
 		p.f.abort(br.job, a.Code, a.Rank, a.Reason, p)
 		p.conn.End(fmt.Errorf("the job was aborted: %s", a.Reason))
 	case wire.TypeRailState:
@@ -79,6 +81,7 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 			p.conn.Bad(err.Error())
 			return
 		}
+		s.Reason = wire.Printable(s.Reason)
 		br.unreachable(&s)
 	}
 }

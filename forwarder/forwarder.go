@@ -7,6 +7,7 @@
 //	relay       bytes from one connection to another
 //	loop        the event loops
 //	nat         the kernel's table of connections that it passes on
+//	loglimit    how much is logged
 //	strangers   how much those who connect may have
 //
 // The way of a frame is in package relay. Nothing on an event loop blocks: dialling other

@@ -155,6 +155,7 @@ func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 	case wire.TypeRefuse:
 		var r wire.Refuse
 		if r, err = wire.ParseRefuse(body); err == nil {
+			r.Reason = wire.Printable(r.Reason)
 			f.giveUp(br.job, r.Code, r.Reason)
 			p.end(fmt.Errorf("refused: %s", r.Reason))
 		}

@@ -10,10 +10,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
@@ -77,8 +79,14 @@ func refusedWith(c net.Conn) (string, error) {
 	}
 }
 
-// TestFloods: while one address does all that it may, a job joins from another one within 2 s, and
-// the status answers.
+// counter is a log of which only the length is kept.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) Write(p []byte) (int, error) { c.n.Add(int64(len(p))); return len(p), nil }
+func (c *counter) Sync() error                 { return nil }
+
+// TestFloods: while one address does all that it may, a job joins from another one within 2 s, the
+// status answers, and the log stays small.
 func TestFloods(t *testing.T) {
 	huge := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: wire.MaxRanks - 1}}
 	join := func(id handshake.Identity, part int) func(net.Conn, int) {
@@ -100,8 +108,9 @@ func TestFloods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const links, attempts, attackers = 300, 1500, 4
+			var log counter
 			b := start(t, tcpNetwork(), func(c *Config) {
-				c.Log = zap.NewNop()
+				c.Log = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), &log, zap.InfoLevel))
 				c.MaxLinksFrom, c.MaxUnjoinedFrom, c.MaxGatheringFrom, c.MaxRanks = links, links/2, 20, wire.MaxRanks
 			})
 			page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -156,6 +165,10 @@ func TestFloods(t *testing.T) {
 			}
 			stop()
 			flood.Wait()
+			b.stop()
+			if n := log.n.Load(); n > 100_000 {
+				t.Errorf("%d bytes of log", n)
+			}
 		})
 	}
 }

@@ -90,7 +90,7 @@ func (x *exchange) ends(h wire.Header, body []byte) bool {
 	if err != nil {
 		x.malformed(h, err)
 	} else {
-		x.fail(&Refused{r.Code, r.Reason, true})
+		x.fail(&Refused{r.Code, wire.Printable(r.Reason), true})
 	}
 	return true
 }

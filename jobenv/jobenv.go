@@ -18,7 +18,7 @@ import (
 
 // The variables. Ranks inside the cluster come from the cluster's own MPI, never from here.
 const (
-	VarJob        = "ZIPPER_JOB"         // job id, any word
+	VarJob        = "ZIPPER_JOB"         // job id: letters, digits, '.', '_', '-'
 	VarSecret     = "ZIPPER_SECRET"      // shared secret of the job, or
 	VarSecretFile = "ZIPPER_SECRET_FILE" // a file that holds it
 	VarCluster    = "ZIPPER_CLUSTER"     // name of this process's cluster

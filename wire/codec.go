@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -97,7 +100,34 @@ func (r *reader) bytes(p []byte) { copy(p, r.take(len(p))) }
 
 func (r *reader) string() string { return r.text(MaxString) }
 
-func (r *reader) name() string { return r.text(MaxName) }
+// name reads what is shown to people: nothing in it moves a cursor.
+func (r *reader) name() string {
+	s := r.text(MaxName)
+	if strings.ContainsFunc(s, unprintable) {
+		r.fail(fmt.Errorf("wire: name %q has characters that cannot be printed", s))
+	}
+	return s
+}
+
+func unprintable(c rune) bool { return !unicode.IsPrint(c) }
+
+// Printable is a text that another host sent, for people: what cannot be printed is escaped as in
+// Go, so that it moves no cursor and begins no line.
+func Printable(s string) string {
+	if !strings.ContainsFunc(s, unprintable) {
+		return s
+	}
+	var b strings.Builder
+	for _, c := range s {
+		if unprintable(c) {
+			q := strconv.QuoteRune(c)
+			b.WriteString(q[1 : len(q)-1])
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
 
 func (r *reader) text(limit int) string {
 	n := int(r.u16())

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Limits of what a Join may announce.
@@ -127,6 +128,9 @@ func ParseJoin(b []byte) (Join, error) {
 	}
 	j.TimeoutMS = r.u32()
 	j.Job = r.name()
+	if strings.ContainsFunc(j.Job, notInJobID) {
+		r.fail(fmt.Errorf("wire: job id %q: letters, digits, '.', '_', '-' and '#' are allowed", j.Job))
+	}
 	j.Cluster = r.name()
 	j.Rank = r.u32()
 	j.TagUB = r.u32()
@@ -172,6 +176,10 @@ func ParseJoin(b []byte) (Join, error) {
 		}
 	}
 	return j, fmt.Errorf("wire: cluster %q is not in its own layout", j.Cluster)
+}
+
+func notInJobID(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-#", c)
 }
 
 // Ranks is how many ranks the clusters of a layout have.

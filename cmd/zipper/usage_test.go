@@ -24,6 +24,7 @@ func TestBenchUsage(t *testing.T) {
 		"bench compare --modes zipped,routed latency":          "mode routed needs --lab",
 		"bench compare --modes zipped,nat latency":             "mode nat needs --lab",
 		"forwarder --nat --protocol classic":                   "--nat: with --protocol classic everything is relayed",
+		"forwarder --status=":                                  "--status: want HOST:PORT",
 		"bench osu --mode foo latency":                         `mode "foo": want zipped`,
 		"bench compare --lab --rate 1.5Gbit --modes x latency": `mode "x"`,
 		"bench compare --lab --rate off --modes x latency":     `mode "x"`,

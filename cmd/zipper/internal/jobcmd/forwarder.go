@@ -74,6 +74,9 @@ func serveForwarder(c *cli.Context) (err error) {
 	if c.Args().Present() {
 		return clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().First()))
 	}
+	if c.String("status") == "" {
+		return clikit.Usage(errors.New("--status: want HOST:PORT, or none"))
+	}
 	log, err := clikit.NewLogger(c.String("log"))
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // Status is zipper status.
@@ -60,28 +61,29 @@ func showStatus(c *cli.Context) error {
 }
 
 func writeStatus(out io.Writer, s forwarder.Status) error {
+	text := wire.Printable // a forwarder passes on what strangers said
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "forwarder on %s: up %v, protocol version %d, %d event loops, %d links\n",
-		strings.Join(s.Addresses, ", "), s.Now.Sub(s.Started).Round(time.Second), s.Protocol, s.Loops, s.Links)
+		text(strings.Join(s.Addresses, ", ")), s.Now.Sub(s.Started).Round(time.Second), s.Protocol, s.Loops, s.Links)
 	for _, j := range s.Jobs {
-		fmt.Fprintf(w, "job %s: %s, %d of %d ranks\n", j.Job, j.State, j.Joined, j.Ranks)
+		fmt.Fprintf(w, "job %s: %s, %d of %d ranks\n", text(j.Job), text(j.State), j.Joined, j.Ranks)
 		if j.Missing != "" {
-			fmt.Fprintf(w, "  waits for %s\n", j.Missing)
+			fmt.Fprintf(w, "  waits for %s\n", text(j.Missing))
 		}
 		if j.Refused != "" {
-			fmt.Fprintf(w, "  refused: %s\n", j.Refused)
+			fmt.Fprintf(w, "  refused: %s\n", text(j.Refused))
 		}
 		if j.Reason != "" {
-			fmt.Fprintf(w, "  reason: %s\n", j.Reason)
+			fmt.Fprintf(w, "  reason: %s\n", text(j.Reason))
 		}
 		first := 0
 		for _, c := range j.Clusters {
-			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d\n", c.Name, first, first+c.Size-1)
+			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d\n", text(c.Name), first, first+c.Size-1)
 			first += c.Size
 		}
 		if len(j.Forwarders) > 0 {
 			fmt.Fprintf(w, "  several hops: linked to the forwarders %s, which other ranks join\n",
-				strings.Join(j.Forwarders, ", "))
+				text(strings.Join(j.Forwarders, ", ")))
 		}
 		writeTraffic(w, j.Traffic)
 		if j.Doors > 0 {
@@ -96,17 +98,18 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 		p := s.Past[i]
 		how := "ended well"
 		if !p.OK {
-			how = fmt.Sprintf("failed (%d): %s", p.Code, p.Reason)
+			how = fmt.Sprintf("failed (%d): %s", p.Code, text(p.Reason))
 		}
-		fmt.Fprintf(w, "past job %s, %v ago: %s\n", p.Job, s.Now.Sub(p.Ended).Round(time.Second), how)
+		fmt.Fprintf(w, "past job %s, %v ago: %s\n", text(p.Job), s.Now.Sub(p.Ended).Round(time.Second), how)
 		writeTraffic(w, p.Traffic)
 	}
 	return w.Flush()
 }
 
 func writeTraffic(w io.Writer, traffic []forwarder.Traffic) {
+	text := wire.Printable
 	for _, t := range traffic {
-		fmt.Fprintf(w, "  %s -> %s\t%d messages\t%d bytes of data\t%d bytes of headers and control\n", t.From, t.To,
+		fmt.Fprintf(w, "  %s -> %s\t%d messages\t%d bytes of data\t%d bytes of headers and control\n", text(t.From), text(t.To),
 			t.Messages, t.PayloadBytes, t.HeaderBytes)
 	}
 }

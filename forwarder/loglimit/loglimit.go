@@ -1,0 +1,84 @@
+// Package loglimit bounds what a log grows by where strangers decide how often something happens.
+package loglimit
+
+import (
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// Burst is how many lines with one message are written at once; then one a second. Fewer: ordinary
+// events of one moment are left out, such as the ends of several jobs.
+const Burst = 10
+
+// Limit returns a logger that leaves lines out. Messages are causes, so they must be constant; the
+// next line with the same one says how many were left out before it. Debug lines are not bounded.
+func Limit(log *zap.Logger) *zap.Logger {
+	return log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+		return &core{c, &causes{of: map[string]*cause{}}}
+	}))
+}
+
+type core struct {
+	zapcore.Core
+	causes *causes
+}
+
+// causes is shared by the cores that With makes. Safe for concurrent use.
+type causes struct {
+	mu sync.Mutex
+	of map[string]*cause
+}
+
+// cause is how much of one message was written.
+type cause struct {
+	full    time.Time // when a whole burst may be written again
+	leftOut int
+}
+
+// take reports whether a line may be written, and how many were left out before it.
+func (c *causes) take(message string, now time.Time) (ok bool, leftOut int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.of[message]
+	if m == nil {
+		m = &cause{full: now}
+		c.of[message] = m
+	}
+	if m.full.Before(now) {
+		m.full = now
+	}
+	if m.full.Sub(now) > (Burst-1)*time.Second {
+		m.leftOut++
+		return false, 0
+	}
+	m.full = m.full.Add(time.Second)
+	leftOut, m.leftOut = m.leftOut, 0
+	return true, leftOut
+}
+
+func (c *core) With(fields []zapcore.Field) zapcore.Core {
+	return &core{c.Core.With(fields), c.causes}
+}
+
+func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return checked.AddCore(e, c)
+	}
+	return checked
+}
+
+func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if e.Level > zapcore.DebugLevel {
+		ok, leftOut := c.causes.take(e.Message, e.Time)
+		if !ok {
+			return nil
+		}
+		if leftOut > 0 {
+			fields = append(fields[:len(fields):len(fields)], zap.Int("left_out", leftOut))
+		}
+	}
+	return c.Core.Write(e, fields)
+}
