@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -137,5 +138,30 @@ func TestLabLongFirewall(t *testing.T) {
 	}
 	if r := l.b.OK(l.b.Run(nil, nil, "ip", "netns", "list")); strings.Contains(r.Stdout, "zlx") {
 		t.Errorf("namespaces are left: %v", r)
+	}
+}
+
+// scripts/bench longhaul in its short form: every kind of target has its row, with the long link's lateness or a reason.
+func TestLabLongBench(t *testing.T) {
+	b := New(t)
+	if os.Geteuid() != 0 {
+		t.Skip("the isolated lab needs root")
+	}
+	program := b.Compile(OpenMPI, "bench/longhaul/mpi/longhaul.c")
+	b.OK(b.Run(nil, nil, "go", "build", "-o", "bin/zipper-longhaul", "./bench/longhaul/zipper-longhaul"))
+	dir := t.TempDir()
+	r := b.OK(b.Run(nil, nil, "bin/zipper-longhaul", "--program", program, "--quick", "--delay", "2ms", "--only", "^1 MiB stream, one pair|^8 B|^bcast of 8 B", "--out", dir))
+	for _, want := range []string{
+		`1 MiB stream, one pair +TCP, 4 streams +[0-9]`, `1 MiB stream, one pair +zipped +[0-9]`, `1 MiB stream, one pair +routed +[0-9]`,
+		`1 MiB stream, one pair +trunk +not measured .1.`, `fewer than two`, `8 B arrives +zipped +[0-9]`, `bcast of 8 B, 4\+4 ranks +routed +[0-9]`,
+	} {
+		if !regexp.MustCompile(want).MatchString(r.Stdout) {
+			t.Errorf("no line like %q:\n%v", want, r)
+		}
+	}
+	for _, suffix := range []string{"csv", "json"} {
+		if text, err := os.ReadFile(filepath.Join(dir, "longhaul-2ms."+suffix)); err != nil || !strings.Contains(string(text), "late") {
+			t.Errorf("%v: %s", err, text)
+		}
 	}
 }
