@@ -8,6 +8,7 @@
 //	loop        the event loops
 //	nat         the kernel's table of connections that it passes on
 //	loglimit    how much is logged
+//	reach       whom it dials
 //	strangers   how much those who connect may have
 //
 // The way of a frame is in package relay. Nothing on an event loop blocks: dialling other

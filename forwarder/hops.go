@@ -2,12 +2,14 @@ package forwarder
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/reach"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -47,6 +49,8 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 	}
 }
 
+var errNoAnswer = errors.New("no link in time (its log says more)")
+
 // reachOut dials a neighbour, aside.
 func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
 	var link transport.Link
@@ -58,6 +62,13 @@ func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
 				return b.state == gathering
 			}, nil)
 			return
+		}
+		if f.cfg.Secret == "" { // a stranger's job learns nothing of what is there
+			f.log.Warn("cannot reach another forwarder", zap.String("job", b.id), zap.String("forwarder", br.addr),
+				zap.Error(err))
+			if !errors.Is(err, reach.ErrNotAllowed) {
+				err = errNoAnswer
+			}
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()

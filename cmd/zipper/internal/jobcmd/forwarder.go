@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -17,6 +19,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/forwarder/reach"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/addr"
@@ -44,6 +47,8 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 				Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/guide.md"},
 			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
+			&cli.StringSliceFlag{Name: "dial-allow",
+				Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
 			&cli.StringFlag{Name: "protocol",
 				Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
 			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one for two CPUs, 1 to 4)"},
@@ -84,7 +89,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	if c.Int("loops") < 0 {
 		return clikit.Usage(errors.New("--loops: want a positive number"))
 	}
-	cfg := forwarder.Config{Log: log, Dial: dial.Open, Loops: c.Int("loops"), Nice: c.Int("nice"),
+	cfg := forwarder.Config{Log: log, Loops: c.Int("loops"), Nice: c.Int("nice"),
 		Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job"),
 		MaxTimeout: c.Duration("max-timeout"), MaxRanks: c.Int("max-ranks"),
 		MaxGathering: c.Int("max-gathering"), MaxGatheringFrom: c.Int("max-gathering-from"),
@@ -113,6 +118,9 @@ func serveForwarder(c *cli.Context) (err error) {
 		}
 		cfg.Listeners = append(cfg.Listeners, l)
 	}
+	if cfg.Dial, err = dialler(c.StringSlice("dial-allow"), &cfg); err != nil {
+		return clikit.Usage(err)
+	}
 	if c.Bool("nat") {
 		if cfg.Protocol == forwarder.Classic {
 			return clikit.Usage(errors.New("--nat: with --protocol classic everything is relayed"))
@@ -136,6 +144,34 @@ func serveForwarder(c *cli.Context) (err error) {
 		return err
 	}
 	return f.Serve(ctx)
+}
+
+// dialler is how the forwarder reaches others: on the networks that were allowed. Without any, jobs
+// that hold the operator's secret may have it dial everywhere, others private networks; what listens
+// on this host only may dial this host.
+func dialler(networks []string, cfg *forwarder.Config) (forwarder.Dial, error) {
+	if len(networks) == 0 && cfg.Secret != "" {
+		return dial.Open, nil
+	}
+	allowed := reach.Private
+	if len(networks) > 0 {
+		allowed = nil
+	}
+	for _, n := range networks {
+		p, err := netip.ParsePrefix(n)
+		if err != nil {
+			return nil, fmt.Errorf("--dial-allow: %w", err)
+		}
+		allowed = append(allowed, p)
+	}
+	here := func(l transport.Listener) bool {
+		a, err := netip.ParseAddrPort(l.Addr())
+		return err == nil && a.Addr().IsLoopback()
+	}
+	if len(networks) == 0 && !slices.ContainsFunc(cfg.Listeners, func(l transport.Listener) bool { return !here(l) }) {
+		allowed = slices.Concat(allowed, reach.Loopback)
+	}
+	return reach.Only(allowed, dial.Open), nil
 }
 
 // serveStatus answers zipper status until ctx ends. Only an address that was asked for must be

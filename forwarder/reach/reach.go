@@ -1,0 +1,68 @@
+// Package reach bounds whom a forwarder dials. Jobs of several hops name the addresses of other
+// forwarders, and strangers make jobs: without a bound they would see the forwarder's networks
+// through it.
+package reach
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/addr"
+)
+
+// ErrNotAllowed is the answer for an address that may not be dialled. It is the same whether there
+// is such an address, or such a name, or not.
+var ErrNotAllowed = errors.New("its configuration does not let this forwarder dial that address")
+
+// Private are the networks that are nobody's in public, as in RFC 1918 and RFC 4193.
+var Private = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
+}
+
+// Loopback are this host's own addresses.
+var Loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// Dial opens a link, as forwarder.Dial.
+type Dial = func(ctx context.Context, at string) (transport.Link, error)
+
+// Only dials addresses on the allowed networks, with dial. A name is looked up once, and the first
+// of its addresses that is allowed is dialled; over verbs only addresses are. Safe for concurrent
+// use if dial is.
+func Only(allowed []netip.Prefix, dial Dial) Dial {
+	permits := func(a netip.Addr) bool {
+		return slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(a.Unmap().WithZone("")) })
+	}
+	return func(ctx context.Context, at string) (transport.Link, error) {
+		switch kind, _ := addr.Split(at); kind {
+		case addr.KindVerbs:
+			v, err := addr.ParseVerbs(at)
+			if err != nil {
+				return nil, ErrNotAllowed
+			}
+			if a, err := netip.ParseAddrPort(v.Host); err != nil || !permits(a.Addr()) {
+				return nil, ErrNotAllowed
+			}
+			return dial(ctx, at)
+		case addr.KindTCP:
+			host, port, err := net.SplitHostPort(at)
+			if err != nil {
+				return nil, ErrNotAllowed
+			}
+			there, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+			if err != nil {
+				return nil, ErrNotAllowed
+			}
+			for _, a := range there {
+				if permits(a) {
+					return dial(ctx, net.JoinHostPort(a.Unmap().String(), port))
+				}
+			}
+		}
+		return nil, ErrNotAllowed
+	}
+}
