@@ -70,7 +70,7 @@ func (h *Half) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := native.ShimPath(c.MPI); err != nil && !p.MMPI {
+	if _, err := p.Shim(c.MPI); err != nil && !p.MMPI {
 		return err
 	}
 	if c.Hosts != "" && h.Nodes == "" {

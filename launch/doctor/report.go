@@ -174,7 +174,13 @@ func (r *Report) program(name string, libs []Library) {
 	case err != nil:
 		r.add(Fail, name, err.Error(), "")
 	case p.MMPI:
-		r.add(OK, name, "linked with MMPI for "+p.MPI.String(), "")
+		of := p.MPI.String()
+		if p.ABI {
+			of = "MPI 5's standard ABI"
+		}
+		r.add(OK, name, "linked with MMPI for "+of, "")
+	case p.ABI:
+		r.standardABI(name, libs)
 	case p.MPI != "":
 		r.add(OK, name, "linked to "+p.MPI.String()+", dynamically: MMPI can be preloaded", "")
 	case p.ELF:
@@ -187,3 +193,32 @@ func (r *Report) program(name string, libs []Library) {
 
 // trim makes one line of what a program printed.
 func trim(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// standardABI judges a program of MPI 5's standard ABI: one build of it serves all clusters whose
+// library has that.
+func (r *Report) standardABI(name string, libs []Library) {
+	const linked = "linked to MPI 5's standard ABI, dynamically"
+	shim, err := native.ABIShimPath()
+	if err != nil {
+		r.add(Fail, name, linked+"; "+err.Error(), "")
+		return
+	}
+	var over []string
+	for _, l := range libs {
+		if l.Mpirun == "" {
+			continue
+		}
+		lib, err := native.FindABI(l.MPI, "")
+		if err != nil {
+			r.add(Warn, name, "not over "+l.MPI.String()+": "+err.Error(), "")
+			continue
+		}
+		over = append(over, fmt.Sprintf("%s (%s)", l.MPI, lib))
+	}
+	if len(over) == 0 {
+		r.add(Fail, name, linked+", and no MPI library here has that", "")
+		return
+	}
+	r.add(OK, name, fmt.Sprintf("%s: one build for every cluster; MMPI (%s) can be preloaded over %s", linked, shim,
+		strings.Join(over, " and ")), "")
+}

@@ -59,11 +59,20 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 	env = setEnv(env, VarMPI+"="+string(m))
 	load := get("LD_PRELOAD")
 	if !p.MMPI {
-		shim, err := ShimPath(m)
+		shim, err := p.Shim(m)
 		if err != nil {
 			return "", nil, err
 		}
 		load = preload(shim, load)
+	}
+	if p.ABI {
+		lib, err := FindABI(m, get("LD_LIBRARY_PATH"))
+		if err != nil {
+			return "", nil, err
+		}
+		if lib != "" {
+			load = preloadLast(lib, load)
+		}
 	}
 	if r.Share.Cache {
 		lib, err := unmapsPath()

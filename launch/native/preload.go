@@ -36,6 +36,12 @@ func preloadFirst(lib, old string) string {
 	return strings.Join(append([]string{lib}, rest...), ":")
 }
 
+// preloadLast is LD_PRELOAD with a library after all others: what it defines they define for it.
+func preloadLast(lib, old string) string {
+	rest := slices.DeleteFunc(libraries(old), func(l string) bool { return l == lib })
+	return strings.Join(append(rest, lib), ":")
+}
+
 // wrapsMPI tells whether a shared object defines functions MPI_…, and none PMPI_…. A name that the
 // loader has to search for is none: it is not known here which file that will be.
 func wrapsMPI(lib string) bool {

@@ -20,6 +20,7 @@ type Program struct {
 	Static bool     // no dynamic loader: nothing can be preloaded
 	SetUID bool     // the loader ignores LD_PRELOAD
 	MPI    spec.MPI // the library it is linked to; empty: none directly (a script, Python, dlopen)
+	ABI    bool     // linked to MPI 5's standard ABI, so to any library that has it; MPI is empty
 	MMPI   bool     // linked with libmmpi itself: needs no preloading
 }
 
@@ -85,7 +86,11 @@ func InspectProgram(name, dir string) (Program, error) {
 			p.MMPI, p.MPI = true, spec.OpenMPI
 		case strings.HasPrefix(l, "libmmpi-mpich.so"):
 			p.MMPI, p.MPI = true, spec.MPICH
+		case strings.HasPrefix(l, "libmmpi-abi.so"):
+			p.MMPI, p.ABI = true, true
 		case p.MPI != "":
+		case strings.HasPrefix(l, "libmpi_abi.so."):
+			p.ABI = true
 		case strings.HasPrefix(l, "libmpi.so.40"), strings.HasPrefix(l, "libmpi.so.20"),
 			strings.HasPrefix(l, "libmpi_mpifh.so"), strings.HasPrefix(l, "libmpi_usempif08.so"),
 			strings.HasPrefix(l, "libmpi_cxx.so"):

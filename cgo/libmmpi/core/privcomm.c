@@ -35,18 +35,15 @@ void zprivate_stop(void) {
  * completes. Natively MPI_COMM_WORLD mostly prevents this; zipped, a cluster of one process does
  * nothing on it. So ours does, before the program frees any. Of the collectives that are no empty
  * operation for one process, this is the least. */
-#ifdef OPEN_MPI
 static void keep_progressing(void) {
   int in = 0, out;
   MPI_Request request;
+  if (!z_on_open_mpi()) return;
   if (!real.Ireduce_scatter_block(&in, &out, 1, MPI_INT, MPI_SUM, z_self, &request))
     real.Wait(&request, MPI_STATUS_IGNORE);
 }
-#endif
 
 void zprivate_keep_progressing(void) {
-#ifdef OPEN_MPI
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, keep_progressing);
-#endif
 }

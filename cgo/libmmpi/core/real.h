@@ -15,6 +15,21 @@
 /* Of what is only declared, too: so its address is known when the library is linked */
 #pragma GCC visibility push(hidden)
 
+/* The standard ABI knows C alone: its functions number handles as int. */
+#ifdef Z_STANDARD_ABI
+typedef int MPI_Fint;
+#define MPI_Type_f2c MPI_Type_fromint
+#endif
+
+/* Whether Open MPI is below: known to the shim of one library, asked by that of the standard ABI. */
+#ifdef Z_STANDARD_ABI
+int z_on_open_mpi(void);
+#elif defined(OPEN_MPI)
+static inline int z_on_open_mpi(void) { return 1; }
+#else
+static inline int z_on_open_mpi(void) { return 0; }
+#endif
+
 extern struct z_real real; /* dlsym RTLD_NEXT "PMPI_X", filled when the library is loaded */
 
 /* > 0: this thread is in a native call whose internals may come through our symbols */

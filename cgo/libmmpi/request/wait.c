@@ -47,13 +47,11 @@ void z_poll_start(int native_size, int (*moved)(void)) {
   longest_sleep_us = alone ? Z_ALONE_SLEEP_US : Z_LONGEST_SLEEP_US;
   poke_every = alone ? Z_ALONE_POKE_TURNS : 1;
   prctl(PR_SET_TIMERSLACK, Z_TIMER_SLACK_NS, 0, 0, 0);
-#ifdef OPEN_MPI
-  const char *yields = getenv("OMPI_MCA_mpi_yield_when_idle");
+  const char *yields = z_on_open_mpi() ? getenv("OMPI_MCA_mpi_yield_when_idle") : NULL;
   if (yields && (!strcmp(yields, "1") || !strcmp(yields, "true"))) {
     let_yield = (bool (*)(bool))dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
     z_native_yields = !let_yield;
   }
-#endif
   const char *s = getenv("ZIPPER_POLL");
   manner = !s ? ADAPTIVE : !strcmp(s, "busy") ? BUSY : !strcmp(s, "event") ? EVENT : ADAPTIVE;
 }

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of the launcher: we, and the library of the standard ABI that the program is to have. */
+static int is_ours(const char *library) { return strstr(library, "libmmpi-") || strstr(library, "libmpi_abi"); }
+
 /* Children of the program shall not carry us along. */
 static void leave_preload(void) {
   const char *list = getenv("LD_PRELOAD");
@@ -12,7 +15,7 @@ static void leave_preload(void) {
   char *copy = strdup(list), *keep = calloc(1, strlen(list) + 2), *rest = copy;
   if (!copy || !keep) return;
   for (char *s; (s = strsep(&rest, ": "));)
-    if (*s && !strstr(s, "libmmpi-")) strcat(*keep ? strcat(keep, ":") : keep, s);
+    if (*s && !is_ours(s)) strcat(*keep ? strcat(keep, ":") : keep, s);
   if (*keep) setenv("LD_PRELOAD", keep, 1);
   else unsetenv("LD_PRELOAD");
   free(copy), free(keep);

@@ -4,6 +4,7 @@
 #include "rma/win.h"
 #include <dlfcn.h>
 
+#ifndef Z_STANDARD_ABI /* no Fortran there */
 #ifdef OPEN_MPI
 enum { KEYVAL_OF_C = 0 }; /* less Fortran's number for the same attribute */
 #else
@@ -59,3 +60,4 @@ static void of_window(MPI_Win win, int keyval, MPI_Aint *value) {
   }
 FORTRAN_OF_WINDOWS(mpi_win_get_attr_)
 FORTRAN_OF_WINDOWS(mpi_win_get_attr_f08_)
+#endif
