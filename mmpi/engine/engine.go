@@ -76,7 +76,9 @@ func New(cfg Config) (*Engine, error) {
 	if err := e.wait.Open(d, cfg.Embedded); err != nil {
 		return nil, failure(ErrInternal, "event descriptors: %v", err)
 	}
+	e.mu.Lock() // a link that is opened may be there before the last one is begun
 	e.links.Start()
+	e.mu.Unlock()
 	if !cfg.Quiet {
 		e.wait.Start()
 	}

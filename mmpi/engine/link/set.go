@@ -198,7 +198,7 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 	return true
 }
 
-// Start has links opened that are not there.
+// Start has links opened that are not there. Called with the engine's lock.
 func (s *Set) Start() {
 	for _, r := range s.rails {
 		if !r.linked() {
