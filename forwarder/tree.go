@@ -47,7 +47,7 @@ func newHops(j *wire.Join, here int) (*hops, error) {
 	h := &hops{here: here, clusters: len(j.Layout), zippers: j.Zippers, routes: routes,
 		bridges: map[int]*bridge{}, ready: make([]bool, len(j.Zippers))}
 	// Dialling ends before the job's patience does, so that it is said why there is no link.
-	h.ctx, h.cancel = context.WithTimeout(context.Background(), time.Duration(j.TimeoutMS)*time.Millisecond*9/10)
+	h.ctx, h.cancel = context.WithTimeout(context.Background(), time.Duration(j.TimeoutMS)*time.Millisecond*3/4)
 	return h, nil
 }
 
