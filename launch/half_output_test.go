@@ -28,10 +28,11 @@ echo "a line"; echo "a line"; exit 1`)
 	}
 }
 
-// TestHydraStatus: MPICH's launcher exits with 9 for kill -9 and for exit(9); its banner tells
-// which.
+// TestHydraStatus: MPICH's launcher exits with 9 for kill -9, for exit(9) and for MPI_Abort(9); its
+// banner and what the process printed tell which.
 func TestHydraStatus(t *testing.T) {
 	const banner = `echo 'YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)'`
+	const aborted = `; echo 'Abort(9) on node 0 (rank 0 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 9) - process 0' >&2`
 	for _, c := range []struct {
 		mpi    spec.MPI
 		script string
@@ -40,6 +41,8 @@ func TestHydraStatus(t *testing.T) {
 		{spec.MPICH, banner + "; exit 9", 128 + 9},
 		{spec.MPICH, banner + "; exit 11", 128 + 9}, // with another that ended with 2
 		{spec.MPICH, banner + "; exit 3", 3},
+		{spec.MPICH, banner + aborted + "; exit 9", 9},
+		{spec.MPICH, banner + strings.ReplaceAll(aborted, "9", "3") + "; exit 11", 128 + 9},
 		{spec.MPICH, "exit 9", 9},
 		{spec.OpenMPI, banner + "; exit 9", 9},
 	} {

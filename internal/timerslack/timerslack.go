@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,20 +65,33 @@ func Workers() {
 	// itself makes one when it takes the processor of a thread that stays in a system call, and the
 	// new thread inherits the monitor's slack.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	reset := func() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) }
-	reset()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) // the caller may be locked to its thread
+	found := map[int]bool{unix.Gettid(): true}
+	for range attempts {
+		reset(found)
+		if tasks, err := os.ReadDir("/proc/self/task"); err != nil || len(tasks)-len(found) <= others {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// reset gives workers threads the usual slack, and adds their ids to found.
+func reset(found map[int]bool) {
+	var lock sync.Mutex
 	var all, done sync.WaitGroup
 	all.Add(workers)
 	for range workers {
-		done.Add(1)
-		go func() {
-			defer done.Done()
+		done.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			reset()
+			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0)
+			lock.Lock()
+			found[unix.Gettid()] = true
+			lock.Unlock()
 			all.Done()
 			all.Wait()
-		}()
+		})
 	}
 	done.Wait()
 }
@@ -86,3 +100,11 @@ func Workers() {
 // calls at a time afterwards where GOMAXPROCS is small: with 3 processors up to 6 were seen on a
 // busy machine.
 const workers = 8
+
+// On a busy machine a thread can be on its way to the idle ones, where it is not found yet: that is
+// seen by counting. The others are the monitor and, in programs with cgo, the thread that starts
+// threads. A C library may have threads of its own, so there is an end to it.
+const (
+	others   = 2
+	attempts = 20
+)

@@ -6,20 +6,26 @@ import (
 	"sync/atomic"
 )
 
-// hydra watches what MPICH's launcher prints: when a signal ended a process it exits with the
-// signal's number, as it would if the process had exited with that, and only its banner tells
-// which. Safe for concurrent use.
-type hydra struct{ signal atomic.Int32 }
+// hydra watches what MPICH's launcher and its processes print: when a signal ended a process the
+// launcher exits with the signal's number, as it would if the process had exited with that, and
+// only its banner tells which. For a process that called MPI_Abort it sometimes takes the code for
+// a signal, and shows the banner too; then the process itself has named the code. Safe for
+// concurrent use.
+type hydra struct {
+	signal  atomic.Int32
+	aborted atomic.Int32 // the code given to MPI_Abort
+}
 
-var terminated = regexp.MustCompile(`^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: .*\(signal ([0-9]{1,2})\)`)
+var (
+	terminated = regexp.MustCompile(`^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: .*\(signal ([0-9]{1,2})\)`)
+	abort      = regexp.MustCompile(`Abort\(([0-9]{1,9})\) on node [0-9]+ .*: application called MPI_Abort\(`)
+)
 
 // watch gives an edit for a Merger's source that changes nothing.
 func (h *hydra) watch(then Edit) Edit {
 	return func(line []byte) []byte {
-		if m := terminated.FindSubmatch(line); m != nil {
-			n, _ := strconv.Atoi(string(m[1]))
-			h.signal.Store(int32(n))
-		}
+		keep(&h.signal, terminated, line)
+		keep(&h.aborted, abort, line)
 		if then == nil {
 			return line
 		}
@@ -27,9 +33,18 @@ func (h *hydra) watch(then Edit) Edit {
 	}
 }
 
+// keep stores the number that re finds in line, if it matches.
+func keep(to *atomic.Int32, re *regexp.Regexp, line []byte) {
+	if m := re.FindSubmatch(line); m != nil {
+		n, _ := strconv.Atoi(string(m[1]))
+		to.Store(int32(n))
+	}
+}
+
 // status translates the launcher's to 128 + signal. It ors the statuses of several processes.
 func (h *hydra) status(s int) int {
-	if n := int(h.signal.Load()); n > 0 && s < 128 && s&n == n {
+	n := int(h.signal.Load())
+	if n > 0 && s < 128 && s&n == n && n != int(h.aborted.Load())&0x7f {
 		return 128 + n
 	}
 	return s
