@@ -59,25 +59,31 @@ func Start() error {
 // (runqgrab in the runtime), as at the start of a garbage collection: with the monitor's slack that
 // took up to 5 ms, in which the program had none of Go's processors.
 func Workers() {
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) // the caller may be locked to its thread
+	found := map[int]bool{unix.Gettid(): true}
+	// A goroutine locked to its thread has the runtime's starter of threads make what it needs,
+	// whose slack is the long one; any other makes them itself.
+	var done sync.WaitGroup
+	done.Go(func() {
+		for range attempts {
+			reset(found)
+			if tasks, err := os.ReadDir("/proc/self/task"); err != nil || len(tasks)-len(found) <= others {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	done.Wait()
+}
+
+// reset gives workers threads the usual slack, and adds their ids to found.
+func reset(found map[int]bool) {
 	// With one processor a thread is waked or made only when the one before it blocks, so
 	// goroutines that block locked to their threads find all there are, and none is made that they
 	// do not find. What needs a thread later finds these idle: where there is none, the monitor
 	// itself makes one when it takes the processor of a thread that stays in a system call, and the
 	// new thread inherits the monitor's slack.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) // the caller may be locked to its thread
-	found := map[int]bool{unix.Gettid(): true}
-	for range attempts {
-		reset(found)
-		if tasks, err := os.ReadDir("/proc/self/task"); err != nil || len(tasks)-len(found) <= others {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// reset gives workers threads the usual slack, and adds their ids to found.
-func reset(found map[int]bool) {
 	var lock sync.Mutex
 	var all, done sync.WaitGroup
 	all.Add(workers)

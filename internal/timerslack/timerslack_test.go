@@ -7,13 +7,15 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
 // TestStart: in a program that Start has started again, only the runtime's monitor, and the thread
-// that starts others in programs with cgo, have the long slack.
+// that starts others in programs with cgo, have the long slack. On a busy machine the monitor makes
+// a thread at any time: in about one of a thousand programs at the start, and for the work.
 func TestStart(t *testing.T) {
 	if os.Getenv("CALM_TEST") != "" {
 		restarted(t)
@@ -24,6 +26,7 @@ func TestStart(t *testing.T) {
 	}
 	// Many at a time: on a busy machine more threads are needed.
 	var programs sync.WaitGroup
+	var more atomic.Int32
 	for range 8 {
 		programs.Go(func() {
 			for range 10 {
@@ -32,12 +35,19 @@ func TestStart(t *testing.T) {
 				if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "looked at") {
 					t.Errorf("%v\n%s", err, out)
 					return
+				} else if strings.Contains(string(out), oneMore) {
+					more.Add(1)
 				}
 			}
 		})
 	}
 	programs.Wait()
+	if n := more.Load(); n > 4 {
+		t.Errorf("%d of 80 programs have a thread too many with the long slack", n)
+	}
 }
+
+const oneMore = "one thread more has the long slack"
 
 func mayReadSlack() bool {
 	tasks, err := os.ReadDir("/proc/self/task")
@@ -56,6 +66,14 @@ func restarted(t *testing.T) {
 	if err := Start(); err != nil {
 		t.Fatal(err)
 	}
+	if n := slackened(t); n < 1 || n > 3 {
+		t.Errorf("%d threads have the long slack", n)
+	} else if n == 3 {
+		fmt.Println(oneMore)
+	}
+	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || now != usual {
+		t.Errorf("this thread has a slack of %d ns (%v)", now, err)
+	}
 	// Work for all processors, and collections, so that threads are needed.
 	var work sync.WaitGroup
 	for range 8 {
@@ -67,11 +85,20 @@ func restarted(t *testing.T) {
 		})
 	}
 	work.Wait()
+	// The monitor may have made one for the work.
+	if n := slackened(t); n < 1 || n > 3 {
+		t.Errorf("%d threads have the long slack after the work", n)
+	}
+	fmt.Println("looked at its threads")
+}
+
+// slackened counts the threads that have the long slack.
+func slackened(t *testing.T) (long int) {
+	t.Helper()
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := 0
 	for _, task := range tasks {
 		b, err := os.ReadFile("/proc/" + task.Name() + "/timerslack_ns")
 		if err != nil {
@@ -81,11 +108,5 @@ func restarted(t *testing.T) {
 			long++
 		}
 	}
-	if long < 1 || long > 2 {
-		t.Errorf("%d of %d threads have the long slack", long, len(tasks))
-	}
-	if now, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0); err != nil || now != usual {
-		t.Errorf("this thread has a slack of %d ns (%v)", now, err)
-	}
-	fmt.Printf("looked at %d threads\n", len(tasks))
+	return long
 }
