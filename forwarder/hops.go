@@ -58,7 +58,7 @@ func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
 	f.aside(func() { link, err = f.cfg.Dial(b.hops.ctx, br.addr) }, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger, br.peer = br, handshake.NewBridger(cert, br.zipper), p
+				p.bridge, p.bridger, br.peer = br, handshake.NewBridger(cert, br.zipper, 0), p
 				return b.state == gathering
 			}, nil)
 			return

@@ -389,7 +389,7 @@ func TestBridgeRefused(t *testing.T) {
 		}
 		x := &rank{t: t, link: l}
 		h, challenge := x.expect(wire.TypeChallenge)
-		m := handshake.NewBridger(certificate(t, id), 0) // the other way round: z0 is the one to dial
+		m := handshake.NewBridger(certificate(t, id), 0, 0) // the other way round: z0 is the one to dial
 		m.HandleMessage(h, challenge)
 		e, _ := m.NextEvent()
 		x.send(e.Frame)

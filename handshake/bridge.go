@@ -23,13 +23,15 @@ type Certificate struct {
 //	or Refuse{code, reason}    ──►
 type Bridger struct {
 	exchange
-	cert Certificate
-	peer uint16 // index of the other forwarder
+	cert   Certificate
+	peer   uint16 // index of the other forwarder
+	number uint16 // of the connection
 }
 
-// NewBridger starts an exchange with the forwarder that has the index to in the job's zippers.
-func NewBridger(cert Certificate, to int) *Bridger {
-	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to)}
+// NewBridger starts an exchange with the forwarder that has the index to in the job's zippers, for
+// the connection of that number between the two.
+func NewBridger(cert Certificate, to, number int) *Bridger {
+	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to), number: uint16(number)}
 }
 
 // HandleMessage takes the first frame from the other forwarder. body is not kept.
@@ -45,7 +47,7 @@ func (b *Bridger) HandleMessage(h wire.Header, body []byte) {
 	if !ok {
 		return
 	}
-	f := wire.Bridge{Version: wire.Version, From: b.cert.join.Here, To: b.peer, Join: b.cert.join}
+	f := wire.Bridge{Version: wire.Version, From: b.cert.join.Here, To: b.peer, Number: b.number, Join: b.cert.join}
 	copy(f.Nonce[:], b.cert.key.Public().(ed25519.PublicKey))
 	copy(f.Signature[:], ed25519.Sign(b.cert.key, signedBridge(&f, c.Nonce)))
 	b.send(wire.TypeBridge, &f)
@@ -67,7 +69,7 @@ func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
 		a.refuse(wire.RefuseSecret, otherSecret)
 	default:
 		a.to(awaitDecision)
-		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To)})
+		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To), Number: int(f.Number)})
 	}
 }
 

@@ -15,6 +15,7 @@ type Event struct {
 	// if the Refused is not one of RefuseSecret or RefuseMalformed
 	Join   wire.Join
 	To     int         // Bridged: this forwarder's index in the job's zippers; Met: the other end's virtual rank
+	Number int         // Bridged: which connection of the trunk between the two it is
 	Layout wire.Layout // Joined
 	Text   string      // Told
 	Err    *Refused    // Ended

@@ -3,7 +3,7 @@ package wire
 import "fmt"
 
 // MaxBridge is the most bytes of a Bridge beside its Join.
-const MaxBridge = 4 + 2 + 2 + NonceLen + SignatureLen
+const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + SignatureLen
 
 // Bridge is the answer of a forwarder that has made a link to another one to its Challenge: it asks
 // to carry the frames of a job. The Join is one that a rank of the job has signed for the sender,
@@ -13,12 +13,14 @@ const MaxBridge = 4 + 2 + 2 + NonceLen + SignatureLen
 //	u32       version
 //	u16       from       the sender's index in the Join's zippers
 //	u16       to         the receiver's
+//	u16       number     of the connection in the trunk between the two; a trunk's first is 0
 //	byte[32]  nonce      for which the Join is signed: the sender's public key (Ed25519)
 //	byte[64]  signature  by that pair over the receiver's nonce and all of the others
 //	...       Join       to the end
 type Bridge struct {
 	Version   uint32
 	From, To  uint16
+	Number    uint16
 	Nonce     [NonceLen]byte
 	Signature [SignatureLen]byte
 	Join      Join
@@ -29,6 +31,7 @@ func (f *Bridge) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, f.Version)
 	b = le.AppendUint16(b, f.From)
 	b = le.AppendUint16(b, f.To)
+	b = le.AppendUint16(b, f.Number)
 	b = append(b, f.Nonce[:]...)
 	return f.Join.Append(b)
 }
@@ -38,6 +41,7 @@ func (f *Bridge) Append(b []byte) []byte {
 	b = le.AppendUint32(b, f.Version)
 	b = le.AppendUint16(b, f.From)
 	b = le.AppendUint16(b, f.To)
+	b = le.AppendUint16(b, f.Number)
 	b = append(b, f.Nonce[:]...)
 	b = append(b, f.Signature[:]...)
 	return f.Join.Append(b)
@@ -51,7 +55,7 @@ func ParseBridge(b []byte) (Bridge, error) {
 	if r.err == nil && f.Version != Version {
 		return f, nil
 	}
-	f.From, f.To = r.u16(), r.u16()
+	f.From, f.To, f.Number = r.u16(), r.u16(), r.u16()
 	r.bytes(f.Nonce[:])
 	r.bytes(f.Signature[:])
 	if r.err != nil {

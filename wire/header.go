@@ -8,7 +8,8 @@
 //	 4  u32  length     bytes after the header: body + payload, at most MaxLength
 //	 8  u32  src        virtual rank that made the frame; Nobody for a forwarder
 //	12  u32  dst        virtual rank it is for; Nobody for the forwarder at the other end of the link
-//	16  u64  seq        position in the flow src→dst, from 1; 0 for frames outside the sequence
+//	16  u64  seq        position in the flow src→dst, from 1; of Data its place: bytes
+//	                   of payload before it on this rail in this epoch; else 0
 //	24  u64  ack        every sequenced frame of the flow dst→src up to this one has been taken
 //
 // Eager, RTS, CTS, Matched, Cancel, CancelReply and Fin are sequenced: a receiver handles them
@@ -23,7 +24,7 @@ import (
 )
 
 // Version of the protocol; ends with different versions refuse each other.
-const Version = 8
+const Version = 9
 
 const (
 	HeaderLen  = 32      // bytes

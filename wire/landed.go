@@ -4,8 +4,8 @@ package wire
 const LandedLen = 8
 
 // Landed goes back over the rail that Data frames came over: so much of their payload has landed,
-// counted since the epoch in its header began on this rail (the epoch of those Data frames). It is
-// cumulative.
+// from the first one of the epoch in its header on without a gap (Data frames may overtake each
+// other, and say their places). It is cumulative.
 //
 //	0  u64  bytes
 type Landed struct{ Bytes uint64 }

@@ -204,7 +204,7 @@ func (f *fabric) settle() {
 // describe shows a frame between ranks.
 func describe(h wire.Header, frame []byte) string {
 	s := fmt.Sprintf("%d>%d %v", h.Src, h.Dst, h.Type)
-	if h.Seq != 0 {
+	if h.Type.Sequenced() {
 		s += fmt.Sprintf(" #%d", h.Seq)
 	}
 	body := frame[wire.HeaderLen:]

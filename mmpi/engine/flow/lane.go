@@ -17,6 +17,7 @@ type Segment struct {
 type Lane struct {
 	epoch uint16
 	sent  uint64    // bytes of this epoch
+	last  uint64    // of these before the last segment
 	acked uint64    // of these
 	out   []Segment // not acknowledged, in order; out[0] up to cut bytes
 	cut   int
@@ -41,12 +42,17 @@ func (l *Lane) Send(s Segment, now time.Duration) {
 	if l.sent == l.acked {
 		l.pace.Begin(l.acked, now)
 	}
+	l.last = l.sent
 	l.sent += uint64(s.Bytes)
 	l.out = append(l.out, s)
 }
 
-// Landed takes an acknowledgement: the payload landed since the epoch began. One of another epoch
-// changes nothing.
+// Place is where in the epoch the last segment begins: its frame says so, because those of a lane
+// may overtake each other where several connections are between two forwarders.
+func (l *Lane) Place() uint64 { return l.last }
+
+// Landed takes an acknowledgement: the payload from the beginning of the epoch that has landed
+// without a gap. One of another epoch changes nothing.
 func (l *Lane) Landed(epoch uint16, bytes uint64, now time.Duration) error {
 	if epoch != l.epoch || bytes <= l.acked {
 		return nil
@@ -81,25 +87,33 @@ func (l *Lane) Reset() []Segment {
 // Arrivals is the receiver's end of a Lane.
 type Arrivals struct {
 	epoch  uint16
-	landed uint64
-	told   uint64
+	landed Cover
+	told   int64
 }
 
-// Count counts a segment that has landed.
-func (a *Arrivals) Count(epoch uint16, bytes int) {
-	if epoch != a.epoch {
+// Count counts a segment that has landed, by its place. One of an epoch that is over changes
+// nothing: the sender has sent all of that again.
+func (a *Arrivals) Count(epoch uint16, place uint64, bytes int) error {
+	switch since := int16(epoch - a.epoch); {
+	case since < 0:
+		return nil
+	case since > 0:
 		*a = Arrivals{epoch: epoch}
 	}
-	a.landed += uint64(bytes)
+	if place > maxPlace {
+		return fmt.Errorf("flow: a segment at %d of its lane", place)
+	}
+	_, err := a.landed.Add(int64(place), int64(place)+int64(bytes))
+	return err
 }
 
 // Untold is the payload in bytes that the sender does not know to have landed.
-func (a *Arrivals) Untold() int { return int(a.landed - a.told) }
+func (a *Arrivals) Untold() int { return int(a.landed.front - a.told) }
 
 // Tell returns what the sender should hear, and marks it as told.
 func (a *Arrivals) Tell() (epoch uint16, landed uint64) {
-	a.told = a.landed
-	return a.epoch, a.landed
+	a.told = a.landed.front
+	return a.epoch, uint64(a.told)
 }
 
 // Share is how much of a window a lane may fill: in proportion to its rate, those not known

@@ -7,6 +7,10 @@ const (
 	// segments on their way.
 	maxSpans = 1 << 12
 
+	// maxPlace bounds where a segment says that it is, in bytes of an epoch. Default 2^62: more than
+	// anybody sends.
+	maxPlace = 1 << 62
+
 	// MaxEarly is how far ahead of the next frame an early one may be, in frames. Default 65536.
 	MaxEarly = 1 << 16
 

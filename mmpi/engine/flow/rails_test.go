@@ -91,14 +91,75 @@ func TestLane(t *testing.T) {
 
 func TestArrivals(t *testing.T) {
 	var a Arrivals
-	a.Count(1, 100)
-	a.Count(1, 50)
+	count := func(epoch uint16, place uint64, bytes int) {
+		t.Helper()
+		if err := a.Count(epoch, place, bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count(1, 0, 100)
+	count(1, 100, 50)
 	if e, n := a.Tell(); e != 1 || n != 150 || a.Untold() != 0 {
 		t.Fatal(e, n)
 	}
-	a.Count(2, 10) // the sender has begun again
+	count(1, 250, 50) // has overtaken the one before: that may still be lost
+	if e, n := a.Tell(); e != 1 || n != 150 {
+		t.Fatal(e, n)
+	}
+	count(1, 150, 100)
+	if n := a.Untold(); n != 150 {
+		t.Fatal(n, "bytes untold after the gap is filled")
+	}
+	count(2, 0, 10) // the sender has begun again
 	if e, n := a.Tell(); e != 2 || n != 10 {
 		t.Fatal(e, n)
+	}
+	count(1, 300, 50) // what comes late of what it has sent again
+	if e, n := a.Tell(); e != 2 || n != 10 {
+		t.Fatal(e, n)
+	}
+	if a.Count(2, 1<<63, 10) == nil {
+		t.Error("no such place")
+	}
+}
+
+// TestLaneOvertaken: whatever order the segments of a lane arrive in, what is replayed after a loss
+// has all that is lost.
+func TestLaneOvertaken(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		type sent struct {
+			place uint64
+			s     Segment
+		}
+		l := NewLane()
+		var way []sent
+		for i := range 20 {
+			s := Segment{Request: uint64(i), Bytes: 1 + rnd.IntN(9)}
+			l.Send(s, 0)
+			way = append(way, sent{l.Place(), s})
+		}
+		rnd.Shuffle(len(way), func(i, k int) { way[i], way[k] = way[k], way[i] })
+		var a Arrivals
+		came := map[uint64]bool{}
+		for _, x := range way[:rnd.IntN(len(way)+1)] {
+			if err := a.Count(1, x.place, x.s.Bytes); err != nil {
+				t.Fatal(err)
+			}
+			came[x.s.Request] = true
+			if rnd.IntN(2) == 0 {
+				e, n := a.Tell()
+				if err := l.Landed(e, n, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, s := range l.Reset() {
+			came[s.Request] = true
+		}
+		if len(came) != len(way) {
+			t.Fatalf("of %d segments %d came or are replayed", len(way), len(came))
+		}
 	}
 }
 

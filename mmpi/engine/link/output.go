@@ -146,7 +146,7 @@ func (r *rail) nextSegment() {
 		}
 		h := wire.Header{Type: wire.TypeData, Epoch: p.lanes[r.index].out.Epoch(),
 			Length: uint32(wire.DataLen + what.Bytes), Src: uint32(r.set.world.Rank), Dst: uint32(p.Rank),
-			Ack: p.order.Ack()}
+			Seq: p.lanes[r.index].out.Place(), Ack: p.order.Ack()}
 		d := wire.Data{Receiver: src.Receiver, Offset: uint64(what.Offset)}
 		s := &r.seg
 		s.active, s.peer, s.src, s.offset, s.first = true, p, src, what.Offset, first

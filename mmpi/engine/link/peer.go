@@ -62,6 +62,10 @@ func (s *Set) Peer(rank int) *Peer {
 // other, and come twice.
 func (p *Peer) several() bool { return p.set.multi || p.direct != nil }
 
+// scattered reports whether what comes from the peer may have been overtaken: as in several, or
+// because forwarders on its way have several connections between them (a trunk).
+func (p *Peer) scattered() bool { return p.several() || p.set.paths != nil }
+
 // sendAck tells the peer what we have taken.
 func (p *Peer) sendAck() { p.Send(p.NewFrame(wire.TypeAck, 0, 0, 0)) }
 

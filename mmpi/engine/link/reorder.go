@@ -27,7 +27,7 @@ type rxOp struct {
 	n     int     // payload bytes
 	upper Payload // is told; nil: nobody
 	ahead []byte  // a whole frame that is to be kept
-	seq   uint64
+	seq   uint64  // of Data: its place in the lane
 
 	// Data: where it came from and its place. sink is nil when the receive is over: then it only
 	// counts as landed.
@@ -60,7 +60,7 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op r
 	if !h.Type.Sequenced() {
 		switch h.Type {
 		case wire.TypeData:
-			return p.data(r, h.Epoch, body, payload)
+			return p.data(r, &h, body, payload)
 		case wire.TypeLanded:
 			return nil, op, p.landed(r, h.Epoch, body)
 		case wire.TypeAck: // the header says it

@@ -33,12 +33,12 @@ func (p *Peer) Open(k *Sink) {
 func (k *Sink) Release(s *Set) { s.zcopy.unpin(&k.mem) }
 
 // data handles a Data frame but for its payload.
-func (p *Peer) data(r *rail, epoch uint16, body []byte, payload int) ([]byte, rxOp, error) {
+func (p *Peer) data(r *rail, h *wire.Header, body []byte, payload int) ([]byte, rxOp, error) {
 	d, err := wire.ParseData(body)
 	if err != nil {
 		return nil, rxOp{}, err
 	}
-	op := rxOp{typ: wire.TypeData, peer: p, n: payload, rail: r, epoch: epoch}
+	op := rxOp{typ: wire.TypeData, peer: p, n: payload, rail: r, epoch: h.Epoch, seq: h.Seq}
 	k := p.set.upper.Sink(p, d.Receiver)
 	if k == nil {
 		if p.several() {
@@ -48,7 +48,7 @@ func (p *Peer) data(r *rail, epoch uint16, body []byte, payload int) ([]byte, rx
 	}
 	size := int64(len(k.Buf))
 	fits := payload > 0 && d.Offset <= uint64(size) && int64(payload) <= size-int64(d.Offset)
-	if !fits || !p.several() && d.Offset != uint64(k.arrived) {
+	if !fits || !p.scattered() && d.Offset != uint64(k.arrived) {
 		return nil, rxOp{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived",
 			payload, d.Offset, k.arrived, size)
 	}
@@ -94,7 +94,10 @@ func (s *Set) segmentLanded(op *rxOp) error {
 	}
 	if r := op.rail; r.tracked() && r.linked() {
 		a := &p.lanes[r.index].in
-		if a.Count(op.epoch, op.n); over || a.Untold() >= s.landedEvery {
+		if err := a.Count(op.epoch, op.seq, op.n); err != nil {
+			return err
+		}
+		if over || a.Untold() >= s.landedEvery {
 			r.sendLanded(p, a)
 		}
 	}

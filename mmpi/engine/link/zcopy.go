@@ -136,7 +136,7 @@ func (r *rail) pinned(src *Source, offset int64, n int) *pin {
 // one: what came a second time over another, after a loss, would be written into memory that is the
 // program's again.
 func (z *zcopy) expect(k *Sink) {
-	if k.peer.several() || !z.may(k.Zcopy, &k.mem, len(k.Buf)) {
+	if k.peer.scattered() || !z.may(k.Zcopy, &k.mem, len(k.Buf)) {
 		return
 	}
 	r := k.peer.rail()
