@@ -42,7 +42,7 @@ func TestParseDual(t *testing.T) {
 func TestDual(t *testing.T) {
 	from := func(dual, protocol string) (Job, error) {
 		return From(func(k string) string {
-			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: "a", VarLayout: "a=1,b=2",
+			return map[string]string{VarJob: "j", VarSecret: goodSecret, VarCluster: "a", VarLayout: "a=1,b=2",
 				VarForwarders: "h:1", VarDual: dual, VarProtocol: protocol}[k]
 		})
 	}

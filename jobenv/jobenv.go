@@ -114,6 +114,9 @@ func From(get func(string) string) (Job, error) {
 	if j.Secret == "" {
 		return Job{}, fmt.Errorf("set %s or %s to the job's secret", VarSecret, VarSecretFile)
 	}
+	if err := CheckSecret(j.Secret); err != nil {
+		return Job{}, fmt.Errorf("%s: %w", VarSecret, err)
+	}
 	if j.Cluster == "" {
 		return Job{}, fmt.Errorf("set %s to the name of this cluster", VarCluster)
 	}

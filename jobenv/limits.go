@@ -24,3 +24,10 @@ const (
 	inPlace       = 1 << 20
 	inPlaceCached = 128 << 10
 )
+
+// bitsOfLanguage is what a letter of a sentence is counted for, in bits: Shannon's estimate for
+// English is 1 to 1.5 (Prediction and Entropy of Printed English, 1951), for a list of words more.
+const bitsOfLanguage = 2
+
+// longestPrivate is the most that is read of a file with a secret, in bytes.
+const longestPrivate = 64 << 10

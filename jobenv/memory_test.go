@@ -9,7 +9,7 @@ import (
 func TestInPlace(t *testing.T) {
 	from := func(inPlace, cache string) (Job, error) {
 		return From(func(k string) string {
-			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: "a", VarLayout: "a=1,b=2",
+			return map[string]string{VarJob: "j", VarSecret: goodSecret, VarCluster: "a", VarLayout: "a=1,b=2",
 				VarForwarders: "h:1", VarInPlace: inPlace, VarCache: cache}[k]
 		})
 	}

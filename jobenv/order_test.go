@@ -51,7 +51,7 @@ func TestOrder(t *testing.T) {
 func TestOrderInEnvironment(t *testing.T) {
 	from := func(cluster, order string) (Job, error) {
 		return From(func(k string) string {
-			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: cluster, VarLayout: "a=2,b=1",
+			return map[string]string{VarJob: "j", VarSecret: goodSecret, VarCluster: cluster, VarLayout: "a=2,b=1",
 				VarForwarders: "h:1", VarOrder: order}[k]
 		})
 	}

@@ -1,19 +1,89 @@
 package jobenv
 
 import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
+	"path/filepath"
 	"strings"
+	"unicode"
 )
 
-// ReadSecret reads a secret from a file. A file that everybody on the host can read is refused, as
-// ssh refuses such keys: who has the secret can join the job, or run jobs on a forwarder that
-// demands it.
-func ReadSecret(name string) (string, error) {
-	if err := CheckPrivate(name); err != nil {
-		return "", err
+// SecretBits is how many bits a secret has to have at least. Who sees one Join can try secrets
+// against it, tens of thousands a second on each core, without asking anybody.
+const SecretBits = 128
+
+// NewSecret makes one up, of SecretBits.
+func NewSecret() string {
+	b := make([]byte, SecretBits/8)
+	_, _ = rand.Read(b) // never fails: it ends the process instead
+	return hex.EncodeToString(b)
+}
+
+// CheckSecret refuses a secret that can be guessed: a passphrase, or a word that is too short. No
+// program can tell how a word was made, so this is no more than a bound for words made at random.
+func CheckSecret(secret string) error {
+	const advice = "make one with zipper secret FILE (from a passphrase that people type: with --passphrase)"
+	if strings.ContainsFunc(secret, unicode.IsSpace) {
+		return errors.New("the secret has white space in it, as a passphrase has: " + advice)
 	}
-	b, err := os.ReadFile(name)
+	if bits := secretBits(secret); bits < SecretBits {
+		return fmt.Errorf("the secret has %.0f bits at most, want %d: %s", bits, SecretBits, advice)
+	}
+	return nil
+}
+
+// secretBits is how many bits a word has if each of its characters was chosen among all of its kind.
+// A word of letters of one case alone is taken for language: a few random letters in it do not show.
+func secretBits(s string) float64 {
+	var lower, upper, digit, hex, other bool
+	different := map[rune]bool{}
+	n := 0
+	for _, c := range s {
+		n++
+		different[c] = true
+		switch {
+		case c >= '0' && c <= '9':
+			digit = true
+		case c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F':
+			hex = true
+			lower, upper = lower || c >= 'a', upper || c <= 'F'
+		case c >= 'a' && c <= 'z':
+			lower, other = true, true
+		case c >= 'A' && c <= 'Z':
+			upper, other = true, true
+		default:
+			other = true
+		}
+	}
+	kinds := 0
+	for _, k := range []struct {
+		has bool
+		of  int
+	}{{digit, 10}, {lower, 26}, {upper, 26}} {
+		if k.has {
+			kinds += k.of
+		}
+	}
+	each := math.Log2(float64(max(kinds, 1)))
+	switch {
+	case !digit && lower != upper:
+		each = bitsOfLanguage
+	case digit && hex && !other:
+		each = 4
+	}
+	return float64(n) * min(each, float64(len(different)-1)) // repeating itself adds nothing
+}
+
+// ReadSecret reads a secret from a file and checks it. A file that others can read or write is
+// refused, as ssh refuses such keys: who has the secret can join the job, or run jobs on a forwarder
+// that demands it.
+func ReadSecret(name string) (string, error) {
+	b, err := ReadPrivate(name)
 	if err != nil {
 		return "", err
 	}
@@ -21,14 +91,46 @@ func ReadSecret(name string) (string, error) {
 	if secret == "" {
 		return "", fmt.Errorf("%s is empty", name)
 	}
+	if err := CheckSecret(secret); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
 	return secret, nil
 }
 
-// CheckPrivate refuses a file that others than its owner and group can read.
-func CheckPrivate(name string) error {
-	st, err := os.Stat(name)
-	if err == nil && st.Mode().Perm()&0o004 != 0 {
-		err = fmt.Errorf("everybody on this host can read the secret in %s: chmod o-r %[1]s", name)
+// ReadPrivate reads a file that nobody but its owner may read or write.
+func ReadPrivate(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	defer f.Close()
+	if err := checkPrivate(f, name); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, longestPrivate))
+}
+
+// CheckPrivate refuses a file that others than its owner can read or write.
+func CheckPrivate(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return checkPrivate(f, name)
+}
+
+func checkPrivate(f *os.File, name string) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	// systemd lets a service have its credentials by an access list, which shows as the group's.
+	if dir := os.Getenv("CREDENTIALS_DIRECTORY"); dir != "" && filepath.Dir(name) == filepath.Clean(dir) {
+		return nil
+	}
+	if p := st.Mode().Perm(); st.Mode().IsRegular() && p&0o077 != 0 {
+		return fmt.Errorf("others on this host can use the secret in %s (mode %03o): chmod 600 %[1]s", name, p)
+	}
+	return nil
 }

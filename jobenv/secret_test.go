@@ -1,11 +1,16 @@
 package jobenv
 
 import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
+
+const goodSecret = "00112233445566778899aabbccddeeff"
 
 func TestReadSecret(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "secret")
@@ -13,7 +18,9 @@ func TestReadSecret(t *testing.T) {
 		text    string
 		mode    os.FileMode
 		problem string
-	}{{" hush\n", 0o600, ""}, {"hush", 0o640, ""}, {"hush", 0o644, "chmod o-r " + name}, {" \n", 0o600, "empty"}} {
+	}{{" " + goodSecret + "\n", 0o600, ""}, {goodSecret, 0o400, ""}, {" \n", 0o600, "empty"}, {"hush", 0o600, "want 128"},
+		{"correct horse battery staple and then some more", 0o600, "--passphrase"},
+		{goodSecret, 0o640, "chmod 600 " + name}, {goodSecret, 0o644, "chmod 600 " + name}, {goodSecret, 0o602, "chmod 600 " + name}} {
 		if err := os.WriteFile(name, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -22,10 +29,43 @@ func TestReadSecret(t *testing.T) {
 		}
 		s, err := ReadSecret(name)
 		switch {
-		case c.problem == "" && (err != nil || s != "hush"):
+		case c.problem == "" && (err != nil || s != goodSecret):
 			t.Errorf("%q, %v: %q, %v", c.text, c.mode, s, err)
 		case c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem)):
 			t.Errorf("%q, %v: got %v, want an error with %q", c.text, c.mode, err, c.problem)
 		}
+	}
+}
+
+// TestCheckSecret: what is made at random is taken in every usual form, words of people are not.
+func TestCheckSecret(t *testing.T) {
+	for range 1000 {
+		b := make([]byte, 24)
+		_, _ = rand.Read(b) // never fails
+		for _, s := range []string{hex.EncodeToString(b[:16]), strings.ToUpper(hex.EncodeToString(b[:16])), rand.Text() + "7",
+			base64.StdEncoding.EncodeToString(b), base64.RawURLEncoding.EncodeToString(b)} {
+			if err := CheckSecret(s); err != nil {
+				t.Fatalf("%s: %v", s, err)
+			}
+		}
+	}
+	for _, s := range []string{"s", "s3cret", "0123456789012345", strings.Repeat("a", 100), strings.Repeat("a1", 50),
+		"correcthorsebatterystaple", "thequickbrownfoxjumpsoverthelazydog", "31415926535897932384626433832795", "00112233445566778899aabbccddee"} {
+		if CheckSecret(s) == nil {
+			t.Errorf("%q is taken for a secret of %.0f bits", s, secretBits(s))
+		}
+	}
+}
+
+// TestWeakSecretInEnvironment: where the secret comes from makes no difference.
+func TestWeakSecretInEnvironment(t *testing.T) {
+	vars := map[string]string{VarJob: "j", VarSecret: "s3cret", VarCluster: "a", VarLayout: "a=1"}
+	get := func(k string) string { return vars[k] }
+	if _, err := From(get); err == nil || !strings.Contains(err.Error(), "zipper secret") {
+		t.Errorf("a secret of six letters: %v", err)
+	}
+	vars[VarSecret] = goodSecret
+	if _, err := From(get); err != nil {
+		t.Error(err)
 	}
 }

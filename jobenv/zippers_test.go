@@ -38,7 +38,7 @@ func TestParseZipper(t *testing.T) {
 func TestHops(t *testing.T) {
 	from := func(cluster, forwarders string) (Job, error) {
 		return From(func(k string) string {
-			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: cluster, VarLayout: "a=1,b=2,c=1",
+			return map[string]string{VarJob: "j", VarSecret: goodSecret, VarCluster: cluster, VarLayout: "a=1,b=2,c=1",
 				VarForwarders: forwarders}[k]
 		})
 	}
@@ -79,7 +79,7 @@ func TestHops(t *testing.T) {
 func TestNetworks(t *testing.T) {
 	from := func(networks, forwarders string) (Job, error) {
 		return From(func(k string) string {
-			return map[string]string{VarJob: "j", VarSecret: "s", VarCluster: "a", VarLayout: "a=1,b=2",
+			return map[string]string{VarJob: "j", VarSecret: goodSecret, VarCluster: "a", VarLayout: "a=1,b=2",
 				VarNetworks: networks, VarForwarders: forwarders}[k]
 		})
 	}

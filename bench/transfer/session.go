@@ -121,7 +121,7 @@ func (s *Session) open(hosts []Host, forwarders []Forwarder) error {
 func (s *Session) join(ways ...[]Forwarder) error {
 	jobs := make([]jobenv.Job, len(ways))
 	for k := range jobs {
-		jobs[k] = jobenv.Job{ID: "transfer-" + rand.Text(), Secret: rand.Text(), Layout: s.layout,
+		jobs[k] = jobenv.Job{ID: "transfer-" + rand.Text(), Secret: jobenv.NewSecret(), Layout: s.layout,
 			Timeout: joinPatience}
 	}
 	questions := make(map[*remote]request)

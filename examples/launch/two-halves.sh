@@ -16,7 +16,7 @@ bin/zipper forwarder --listen ":$port" --status none --log warn &
 forwarder=$!
 
 # 2. What both halves must know. The secret belongs in a file that only you can read, copied to both clusters.
-(umask 077; od -An -N16 -tx1 /dev/urandom | tr -d ' \n' >"$work/secret")
+bin/zipper secret "$work/secret"
 cat >"$work/job.env" <<END
 ZIPPER_JOB=example-$$
 ZIPPER_SECRET_FILE=$work/secret

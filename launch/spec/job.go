@@ -45,7 +45,7 @@ func (j *Job) Normalize() error {
 		j.ID = randomHex(6)
 	}
 	if j.Secret == "" {
-		j.Secret = randomHex(16)
+		j.Secret = jobenv.NewSecret()
 	}
 	if j.Timeout == 0 {
 		j.Timeout = defaultTimeout

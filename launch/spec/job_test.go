@@ -95,7 +95,7 @@ func TestNormalize(t *testing.T) {
 
 func TestJobFile(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "s")
-	if err := os.WriteFile(secret, []byte(" hush\n"), 0o600); err != nil {
+	if err := os.WriteFile(secret, []byte(" 00112233445566778899aabbccddeeff\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	j, err := parseFile([]byte(`
@@ -115,7 +115,7 @@ clusters:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Job{ID: "j1", Secret: "hush", Program: []string{"./prog.{mpi}", "1", "2"}, Timeout: 90 * time.Second,
+	want := &Job{ID: "j1", Secret: "00112233445566778899aabbccddeeff", Program: []string{"./prog.{mpi}", "1", "2"}, Timeout: 90 * time.Second,
 		Rsh: []string{"ssh", "-p", "22"},
 		Zippers: []Zipper{{Address: "zip1:7475", Per: map[string]string{}},
 			{Per: map[string]string{"a": "10.0.0.1:7475", "b": "10.1.0.1:99"}},
@@ -135,7 +135,7 @@ clusters:
 	}
 	for text, word := range map[string]string{
 		"":                                       "empty",
-		"secret_file: " + exposed:                "secret_file: everybody on this host can read the secret",
+		"secret_file: " + exposed:                "secret_file: others on this host can use the secret",
 		"clusterz: []":                           "clusterz",
 		"poll: often":                            "adaptive",
 		"timeout: -1s":                           "positive",

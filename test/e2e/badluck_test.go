@@ -22,7 +22,7 @@ func bad(b *Bed) string {
 // half starts one cluster's half with zipper join.
 func half(b *Bed, job, secret, cluster, layout, forwarder string, argv ...string) *Proc {
 	b.T.Helper()
-	return b.Start(nil, []string{"ZIPPER_SECRET=" + secret},
+	return b.Start(nil, []string{"ZIPPER_SECRET=" + SecretOf(secret)},
 		append([]string{b.Zipper, "join", "--job", job, "--cluster", cluster, "--layout", layout,
 			"--zipper", forwarder, "--timeout", "10s", "--mpi", OpenMPI, "--"}, argv...)...)
 }

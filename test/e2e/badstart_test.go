@@ -50,7 +50,7 @@ func TestWrongSecret(t *testing.T) {
 func TestForwarderDemandsSecret(t *testing.T) {
 	b := New(t)
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte("the operator's\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(SecretOf("the operator's")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f := b.StartForwarder("--secret-file", file)
@@ -305,6 +305,11 @@ func TestMessages(t *testing.T) {
 		os.WriteFile(envFile, []byte("ZIPPER_JOB=j\nZIPPER_SECRET=s\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
+	short, made := filepath.Join(t.TempDir(), "short"), filepath.Join(t.TempDir(), "made")
+	if err := os.WriteFile(short, []byte("hush\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.OK(b.Run(nil, nil, b.Zipper, "secret", made))
 	for _, c := range []struct {
 		args   []string
 		status int
@@ -326,13 +331,17 @@ func TestMessages(t *testing.T) {
 			`--zipper: forwarder "--": that is a flag, no address`},
 		{[]string{"run", "--cluster", "a=1,dual=x@127.0.0.1", "--", "true"}, 2, `x@127.0.0.1 is for cluster "x"`},
 		{[]string{"run", "--secret-file", secret, "--cluster", "a=0", "--", "true"}, 2,
-			"everybody on this host can read the secret"},
+			"others on this host can use the secret"},
 		{[]string{"run", "--file", jobFile, "--cluster", "a=1", "--", "true"}, 2,
-			"secret_file: everybody on this host can read the secret in " + secret},
+			"secret_file: others on this host can use the secret in " + secret},
 		{[]string{"join", "--job", "j", "--secret-file", secret, "--cluster", "a", "--layout", "a=1", "--", "true"}, 2,
-			"everybody on this host can read the secret"},
+			"others on this host can use the secret"},
 		{[]string{"exec", "--env", envFile, "--", "true"}, 2,
-			"everybody on this host can read the secret in " + envFile},
+			"others on this host can use the secret in " + envFile},
+		{[]string{"forwarder", "--secret-file", short}, 2, "want 128: make one with zipper secret"},
+		{[]string{"run", "--secret-file", short, "--cluster", "a=1", "--", "true"}, 2, "want 128"},
+		{[]string{"run", "--secret-file", made, "--cluster", "a=0", "--", "true"}, 2, "want at least 1"},
+		{[]string{"secret", made}, 1, "is there already"},
 		{[]string{"calibrate", "--file", jobFile, "--output", "/nowhere/platform.yaml"}, 1,
 			"--output: cannot write the result"},
 		{[]string{"forwarder", "--listen", "192.0.2.1"}, 1, "this host does not have that address"},
@@ -356,7 +365,7 @@ func TestMessages(t *testing.T) {
 // another.
 func TestExecSpeaksForItsHost(t *testing.T) {
 	b := New(t)
-	job := []string{"ZIPPER_JOB=j", "ZIPPER_SECRET=s", "ZIPPER_CLUSTER=a", "ZIPPER_LAYOUT=a=4"}
+	job := []string{"ZIPPER_JOB=j", "ZIPPER_SECRET=" + SecretOf("s"), "ZIPPER_CLUSTER=a", "ZIPPER_LAYOUT=a=4"}
 	exec := func(argv []string, env ...string) Result {
 		return b.Run(nil, append(env, job...), append([]string{b.Zipper, "exec"}, argv...)...)
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -217,6 +218,9 @@ func JobID(t *testing.T) string {
 	}, t.Name())
 	return fmt.Sprintf("e2e-%d-%d-%s", os.Getpid(), jobs.n, name)
 }
+
+// SecretOf gives a secret that is long enough, for each word another one.
+func SecretOf(word string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(word))) }
 
 // Forwarder is a forwarder that runs by itself.
 type Forwarder struct {

@@ -28,7 +28,7 @@ func TestTwoHalvesInAnyOrder(t *testing.T) {
 	f := b.StartForwarder("--status", "none")
 	for i, order := range [][]string{{"a", "b"}, {"b", "a"}} {
 		id := fmt.Sprintf("%s-%d", JobID(t), i)
-		env := []string{"ZIPPER_JOB=" + id, "ZIPPER_SECRET=s3cret", "ZIPPER_LAYOUT=a=2,b=1",
+		env := []string{"ZIPPER_JOB=" + id, "ZIPPER_SECRET=" + SecretOf("s"), "ZIPPER_LAYOUT=a=2,b=1",
 			"ZIPPER_FORWARDERS=" + f.Addr, "ZIPPER_TIMEOUT=60s"}
 		var procs []*Proc
 		for k, name := range order {

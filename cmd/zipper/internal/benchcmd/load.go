@@ -20,6 +20,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/load"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
@@ -63,7 +64,7 @@ func benchLoad(c *cli.Context) error {
 		fmt.Fprintf(os.Stderr, "%d links\n", n)
 		o := load.Options{Links: n, Size: c.Int("size"), Window: c.Int("window"), Duration: c.Duration("time"),
 			Slow: n >= 4,
-			Job:  fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: "load"}
+			Job:  fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: jobenv.NewSecret()}
 		row, err := loadRow(ctx, c, o)
 		if err != nil {
 			return clikit.Because(ctx, err)
