@@ -97,7 +97,7 @@ func TestWaitingIsTold(t *testing.T) {
 		want     string
 	}{
 		{10 * time.Millisecond, false, `: job "j" is not complete yet; missing: cluster b (1 rank)`},
-		{time.Hour, true, `: job "j" is not complete yet; missing: cluster b (1 rank); refused: 1 rank of cluster "b" (wrong secret)`},
+		{time.Hour, true, `: job "j" is not complete yet; missing: cluster b (1 rank); refused: 1 rank of cluster "a" (rank taken)`},
 	} {
 		f, addr := forwardertest.Serve(t, forwarder.Config{Loops: 1, Linger: 100 * time.Millisecond,
 			Patience: c.patience})
@@ -116,9 +116,8 @@ func TestWaitingIsTold(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			id := identity(patience, alone, wire.Cluster{Name: "b", Size: 1})
-			id.Cluster, id.Secret = "b", "another"
 			if _, _, err := new(Dialer).Dial(t.Context(), addr, id); err == nil {
-				t.Error("another secret is taken")
+				t.Error("the same rank is taken twice")
 			}
 		}
 		if what := <-told; !strings.HasSuffix(what, c.want) {

@@ -164,7 +164,7 @@ func (f *Forwarder) finish(b *job) *Summary {
 // bury forgets a job of which nothing is left. With f.mu.
 func (f *Forwarder) bury(b *job) *Summary {
 	b.to(ended)
-	delete(f.jobs, b.id)
+	f.jobs.remove(b)
 	s := b.summary(f.cfg.clock.Now())
 	if f.past = append(f.past, s); len(f.past) > keepSummaries {
 		f.past = append(f.past[:0], f.past[1:]...)

@@ -49,7 +49,7 @@ type Forwarder struct {
 
 	mu        sync.Mutex
 	peers     map[*peer]int        // numbered as they came
-	jobs      map[string]*job      // by id; all that have not ended
+	jobs      jobs                 // all that have not ended
 	past      []Summary            // last ended jobs, oldest first
 	next      int                  // links so far
 	strangers *strangers.Strangers // those who connect
@@ -64,7 +64,7 @@ func New(cfg Config) (*Forwarder, error) {
 		return nil, err
 	}
 	return &Forwarder{cfg: cfg, log: cfg.Log, relay: relay.New(cfg.relay()), born: cfg.clock.Now(),
-		peers: map[*peer]int{}, jobs: map[string]*job{}, strangers: strangers.New(cfg.strangers()), empty: make(chan struct{})}, nil
+		peers: map[*peer]int{}, jobs: jobs{}, strangers: strangers.New(cfg.strangers()), empty: make(chan struct{})}, nil
 }
 
 // Serve takes links in and relays until ctx ends; then it refuses and aborts what is there, closes
@@ -142,8 +142,8 @@ func (f *Forwarder) accept(ctx context.Context, ln transport.Listener) {
 func (f *Forwarder) shutdown() {
 	f.mu.Lock()
 	f.stopping = true
-	for _, id := range slices.Sorted(maps.Keys(f.jobs)) {
-		switch j := f.jobs[id]; {
+	for _, j := range f.jobs.inOrder() {
+		switch {
 		case j.state == gathering && j.hops != nil:
 			f.giveUp(j, wire.RefuseShutdown, stopReason)
 		case j.state != running:

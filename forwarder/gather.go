@@ -24,7 +24,7 @@ func (f *Forwarder) gather(p *peer, j *wire.Join) *handshake.Refused {
 	if refused := f.serves(j); refused != nil {
 		return refused
 	}
-	b := f.jobs[j.Job]
+	b := f.jobs.find(j)
 	if b == nil {
 		var refused *handshake.Refused
 		if b, refused = f.open(p, j, int(j.Here)); refused != nil {

@@ -47,7 +47,7 @@ func (f *Forwarder) open(p *peer, j *wire.Join, here int) (*job, *handshake.Refu
 		return nil, refusal(wire.RefuseJob, "%v", err)
 	}
 	now, timeout := f.cfg.clock.Now(), f.cfg.timeout(j)
-	b := &job{id: j.Job, log: f.log, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
+	b := &job{id: j.Job, key: j.PublicKey, log: f.log, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
 		clusters: j.Layout, expires: now.Add(timeout)}
 	if len(j.Zippers) > 0 {
 		var err error
@@ -55,11 +55,17 @@ func (f *Forwarder) open(p *peer, j *wire.Join, here int) (*job, *handshake.Refu
 			return nil, refusal(wire.RefuseLayout, "%v", err)
 		}
 	}
-	f.jobs[j.Job] = b
+	f.jobs.add(b)
 	b.opener = p.guest
 	f.strangers.Opened(b.opener)
 	b.timer = f.cfg.clock.AfterFunc(timeout, func() { f.expire(b) })
 	b.notice = f.cfg.clock.AfterFunc(f.cfg.Patience, func() { f.notice(b) })
+	for _, o := range f.jobs[b.id] { // with another secret: a slip of the pen, or a stranger
+		if o != b && o.state == gathering {
+			f.noticeSoon(o)
+			f.noticeSoon(b)
+		}
+	}
 	f.log.Info("job begins to gather", zap.String("job", b.id), zap.Int("ranks", b.gather.Ranks()),
 		zap.Duration("timeout", timeout))
 	return b, nil
@@ -79,12 +85,7 @@ func (f *Forwarder) expire(b *job) {
 // missing says what keeps a job from being complete. With f.mu.
 func (f *Forwarder) missing(b *job) string {
 	reason := "missing: " + b.gather.Missing()
-	for _, o := range f.jobs {
-		if o != b && o.state == gathering && handshake.JobID(o.id) != handshake.JobID(b.id) {
-			reason += " (another job waits here too: do all clusters use the same job id?)"
-			break
-		}
-	}
+	reason += f.jobs.besides(b)
 	if s := b.gather.Refusals(); s != "" {
 		reason += "; refused: " + s
 	}
@@ -98,7 +99,7 @@ func (f *Forwarder) missing(b *job) string {
 func (f *Forwarder) notice(b *job) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if b.state != gathering || f.jobs[b.id] != b {
+	if b.state != gathering {
 		return
 	}
 	b.soon = false
@@ -114,20 +115,34 @@ func (f *Forwarder) notice(b *job) {
 // noteRefusal tells the job that somebody who wanted to be in was refused, and ends the gathering
 // if the rest waits in vain. With f.mu.
 func (f *Forwarder) noteRefusal(p *peer, e *handshake.Event) {
-	b := f.jobs[e.Join.Job]
+	b := f.jobs.find(&e.Join)
+	if e.Err.Code == wire.RefuseSecret { // whose it is nobody has proven: it may belong to any of that id
+		for _, b := range f.jobs[e.Join.Job] {
+			if b.state == gathering {
+				b.gather.NoteRefusal(&e.Join, e.Err.Code)
+				f.noticeSoon(b)
+			}
+		}
+		return
+	}
 	if b == nil || b.state != gathering {
 		return
 	}
-	if !b.soon { // not at once: more of them may follow
-		b.soon = true
-		b.notice.Reset(min(noticeAfterRefusal, f.cfg.Patience))
-	}
+	f.noticeSoon(b)
 	if !b.gather.NoteRefusal(&e.Join, e.Err.Code) {
 		return
 	}
 	f.giveUp(b, e.Err.Code, fmt.Sprintf("job %q cannot become complete: "+
 		"rank %d of cluster %s on host %s (%s), which has the job's secret, was refused: %s",
 		b.id, e.Join.Rank, e.Join.Cluster, e.Join.Host, p.conn.Link().Remote(), e.Err.Reason))
+}
+
+// noticeSoon has those who wait told what is missing: not at once, since more may follow. With f.mu.
+func (f *Forwarder) noticeSoon(b *job) {
+	if !b.soon {
+		b.soon = true
+		b.notice.Reset(min(noticeAfterRefusal, f.cfg.Patience))
+	}
 }
 
 // leave takes a peer out of the job that it waits for. With f.mu.
@@ -163,14 +178,14 @@ func (f *Forwarder) leave(p *peer) {
 // giveUp ends the gathering for everybody, on the other forwarders of a job of several hops too.
 // With f.mu.
 func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
-	if b.state != gathering || f.jobs[b.id] != b {
+	if b.state != gathering {
 		return
 	}
 	b.to(ended)
 	b.reason = reason
 	b.timer.Stop()
 	b.notice.Stop()
-	delete(f.jobs, b.id)
+	f.jobs.remove(b)
 	f.strangers.Over(b.opener)
 	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))
 	for _, p := range b.inOrder() {

@@ -103,6 +103,14 @@ func (b *bench) ended() Summary {
 	}
 }
 
+// named gives the first job of an id; nil: there is none.
+func (m jobs) named(id string) *job {
+	if len(m[id]) == 0 {
+		return nil
+	}
+	return m[id][0]
+}
+
 func identity(job, cluster string, rank int, layout ...wire.Cluster) handshake.Identity {
 	return handshake.Identity{Job: job, Secret: "s3cret", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1 << 28, Library: "lib-" + cluster, Model: "m", Host: "host-" + cluster, TimeoutMS: patience.Milliseconds()}
 }

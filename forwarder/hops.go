@@ -99,7 +99,7 @@ func (f *Forwarder) bridgeIn(p *peer, j *wire.Join, here int) *handshake.Refused
 	if refused := f.serves(j); refused != nil {
 		return refused
 	}
-	b := f.jobs[j.Job]
+	b := f.jobs.find(j)
 	begins := b == nil
 	var refused *handshake.Refused
 	if begins {

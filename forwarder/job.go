@@ -70,6 +70,7 @@ func (j *job) to(next jobState) {
 // job is a set of connections that talk to each other. Guarded by Forwarder.mu except where noted.
 type job struct {
 	id       string
+	key      [wire.PublicKeyLen]byte // who does not have its secret half is not of this job
 	log      *zap.Logger
 	state    jobState          // set by to
 	gather   *handshake.Gather // while it gathers; afterwards for who comes back
@@ -99,6 +100,53 @@ type job struct {
 	counts    *relay.Counts
 	via       []*bridge      // per virtual rank, in jobs of several hops: the way there; nil: a link of its own
 	classic   *relay.Classic // nil: frames go on as they come
+}
+
+// jobs are told apart by id and key, so that nobody can take an id from others: here by id. With
+// Forwarder.mu.
+type jobs map[string][]*job
+
+// find gives the job that a Join is for; nil: it is not there.
+func (m jobs) find(j *wire.Join) *job {
+	for _, b := range m[j.Job] {
+		if b.key == j.PublicKey {
+			return b
+		}
+	}
+	return nil
+}
+
+func (m jobs) add(b *job) { m[b.id] = append(m[b.id], b) }
+
+func (m jobs) remove(b *job) {
+	m[b.id] = slices.DeleteFunc(m[b.id], func(o *job) bool { return o == b })
+	if len(m[b.id]) == 0 {
+		delete(m, b.id)
+	}
+}
+
+// inOrder is all of them, by id, those of the same id as they came.
+func (m jobs) inOrder() (list []*job) {
+	for _, id := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[id]...)
+	}
+	return list
+}
+
+// besides says that other jobs gather which may be meant for this one.
+func (m jobs) besides(b *job) string {
+	for _, o := range m[b.id] {
+		if o != b && o.state == gathering {
+			return " (ranks with another secret wait under the same job id: do all clusters have the same secret?)"
+		}
+	}
+	for id, same := range m {
+		if handshake.JobID(id) != handshake.JobID(b.id) &&
+			slices.ContainsFunc(same, func(o *job) bool { return o.state == gathering }) {
+			return " (another job waits here too: do all clusters use the same job id?)"
+		}
+	}
+	return ""
 }
 
 // place says which cluster and native rank a virtual rank is.

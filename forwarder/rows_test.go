@@ -56,7 +56,7 @@ func TestRowLosesBridge(t *testing.T) {
 		"lost": func(f *Forwarder) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.jobs["j"].hops.bridges[0].peer.end(errors.New("cut"))
+			f.jobs.named("j").hops.bridges[0].peer.end(errors.New("cut"))
 		},
 		"shut down": nil,
 	} {
@@ -145,7 +145,7 @@ func TestRowLies(t *testing.T) {
 			links := ch.joinAll("j")
 			liar := ch.benches[1].f
 			liar.mu.Lock()
-			liar.jobs["j"].hops.bridges[0].send(wire.TypeRailState, &c.s)
+			liar.jobs.named("j").hops.bridges[0].send(wire.TypeRailState, &c.s)
 			liar.mu.Unlock()
 			_, body := links[0][0].expect(wire.TypeAbort)
 			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, "the forwarder z1 broke the protocol") {

@@ -1,8 +1,8 @@
 package forwarder
 
 import (
+	"encoding/hex"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
@@ -24,6 +24,7 @@ type Status struct {
 // JobStatus is one job that has not ended.
 type JobStatus struct {
 	Job         string          `json:"job"`   // its id; ID#2 for the second row of one of several hops
+	Key         string          `json:"key"`   // tells those of the same id apart, 16 hexadecimal digits
 	State       string          `json:"state"` // gathering, running or failed
 	Created     time.Time       `json:"created"`
 	Started     time.Time       `json:"started"` // zero while gathering
@@ -54,15 +55,14 @@ func (f *Forwarder) Status() Status {
 	for _, l := range f.cfg.Listeners {
 		s.Addresses = append(s.Addresses, l.Addr())
 	}
-	for _, b := range f.jobs {
+	for _, b := range f.jobs.inOrder() {
 		s.Jobs = append(s.Jobs, b.status())
 	}
-	slices.SortFunc(s.Jobs, func(a, b JobStatus) int { return strings.Compare(a.Job, b.Job) })
 	return s
 }
 
 func (j *job) status() JobStatus {
-	s := JobStatus{Job: j.id, State: j.publicState(), Created: j.created, Started: j.started,
+	s := JobStatus{Job: j.id, Key: hex.EncodeToString(j.key[:8]), State: j.publicState(), Created: j.created, Started: j.started,
 		Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, Traffic: j.readTraffic()}
 	if j.state <= ready {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()

@@ -15,11 +15,18 @@ type Forwarder interface {
 	// Address returns HOST:PORT for a cluster whose nodes reach this host at host.
 	Address(host string) string
 	// View tells how the job stands, now or, when it has ended, how it ended.
-	View(job string) View
+	View() View
 	// Settle waits, a bounded time, until it has seen the links of ended processes close.
-	Settle(job string)
+	Settle()
 	// Close ends it.
 	Close()
+}
+
+// Wanted is what a job wants of the forwarder on this host that is started for it.
+type Wanted struct {
+	Job, Secret string // it serves this job only, by its key
+	Protocol    string // the job's
+	Local       bool   // only processes of this host have to reach it
 }
 
 // View is a forwarder's view of a job.
@@ -50,7 +57,7 @@ func startForwarder(ctx context.Context, j *spec.Job, halves []*runner, o Option
 		for _, h := range halves {
 			local = local && h.rsh == nil && h.Cluster.Here()
 		}
-		if fwd, err = o.StartForwarder(ctx, local, j.Protocol); err != nil {
+		if fwd, err = o.StartForwarder(ctx, Wanted{j.ID, j.Secret, j.Protocol, local}); err != nil {
 			return nil, fmt.Errorf("cannot start a forwarder on this host: %w", err)
 		}
 		z := spec.Zipper{Per: map[string]string{}}

@@ -102,11 +102,14 @@ func TestStaleRunDirectories(t *testing.T) {
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := newRundir(base, "old")
+	r, err := newRundir(base, "private")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.remove()
+	if strings.Contains(r.dir+r.shared, "private") {
+		t.Errorf("the job's id is in the names %s, %s", r.dir, r.shared)
+	}
 	stale := strings.Replace(r.dir, "-"+strconv.Itoa(os.Getpid())+"-", "-"+strconv.Itoa(gone.Process.Pid)+"-", 1)
 	if err := os.Mkdir(stale, 0o700); err != nil {
 		t.Fatal(err)
@@ -116,7 +119,7 @@ func TestStaleRunDirectories(t *testing.T) {
 	if err := os.Mkdir(elsewhere, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	n, err := newRundir(base, "new")
+	n, err := newRundir(base, "private")
 	if err != nil {
 		t.Fatal(err)
 	}

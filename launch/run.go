@@ -20,9 +20,7 @@ type Options struct {
 	Tag            bool
 	RunDir         string
 	Record         string // file for the job's recorded traffic (package traffic/trace); empty: none
-	// StartForwarder starts a forwarder on this host; local: for processes of this host alone;
-	// protocol: that of the job.
-	StartForwarder func(ctx context.Context, local bool, protocol string) (Forwarder, error)
+	StartForwarder func(ctx context.Context, w Wanted) (Forwarder, error)
 }
 
 // Ended is how one cluster's half came out.
@@ -122,12 +120,12 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	}
 	w.close()
 	if fwd != nil {
-		fwd.Settle(job.ID)
+		fwd.Settle()
 	}
 	out.Clusters = w.inOrder()
 	out.Status, err = w.verdict()
 	if fwd != nil {
-		v := fwd.View(job.ID)
+		v := fwd.View()
 		out.Traffic = v.Traffic
 		out.Reason = v.Reason
 	}

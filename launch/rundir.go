@@ -19,14 +19,15 @@ type rundir struct {
 }
 
 // newRundir makes the directories under base ("" = the system's temporary directory). Directories
-// of launchers that were killed before they could clean up are removed on this occasion.
+// of launchers that were killed before they could clean up are removed on this occasion. Names do
+// not have the job's id, which everybody on the host could read there: a file in them has.
 func newRundir(base, job string) (*rundir, error) {
 	hint := "choose another place with --run-dir DIR or TMPDIR"
 	if base == "" {
 		base = os.TempDir()
 	}
 	removeStale(base)
-	name := fmt.Sprintf("%s%d-%s", mine(), os.Getpid(), job)
+	name := fmt.Sprintf("%s%d", mine(), os.Getpid())
 	r := &rundir{}
 	dir, err := os.MkdirTemp(base, name+"-")
 	if err != nil {
@@ -36,6 +37,15 @@ func newRundir(base, job string) (*rundir, error) {
 	removeStale("/dev/shm")
 	if d, err := os.MkdirTemp("/dev/shm", name+"-"); err == nil {
 		r.shared = d
+	}
+	for _, d := range []string{r.dir, r.shared} {
+		if d == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(d, "job"), []byte(job+"\n"), 0o600); err != nil {
+			r.remove()
+			return nil, fmt.Errorf("cannot write to the run directory: %w; %s", err, hint)
+		}
 	}
 	return r, nil
 }

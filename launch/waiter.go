@@ -46,7 +46,7 @@ func (w *waiter) ended(e Ended) {
 
 // started reports whether all ranks had joined; true if that cannot be known.
 func (w *waiter) started() bool {
-	return w.fwd == nil || w.fwd.View(w.job.ID).Started
+	return w.fwd == nil || w.fwd.View().Started
 }
 
 func (w *waiter) fail(err error, wait time.Duration) {
@@ -70,7 +70,7 @@ func (w *waiter) close() {
 }
 
 // abortCode is the exit status that MPI_Abort's code, or why the forwarder ended the job, gives.
-func (w *waiter) abortCode() int { return w.fwd.View(w.job.ID).Code & 0xff }
+func (w *waiter) abortCode() int { return w.fwd.View().Code & 0xff }
 
 // verdict gives the job's exit status and, if it failed for a reason other than the program's
 // status, the reason.

@@ -33,7 +33,7 @@ func TestReason(t *testing.T) {
 		status, err := w.verdict()
 		reason := ""
 		if c.fwd != nil {
-			reason = c.fwd.View("j").Reason
+			reason = c.fwd.View().Reason
 		}
 		if got := w.explain(status, reason); got != c.want || err != nil {
 			t.Errorf("%s: %q (%v), want %q", name, got, err, c.want)
@@ -47,4 +47,4 @@ type viewed struct {
 	v View
 }
 
-func (v viewed) View(string) View { return v.v }
+func (v viewed) View() View { return v.v }

@@ -17,12 +17,13 @@ func registry(f Source) *prometheus.Registry {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("zipper_forwarder_"+name, help, labels, nil)
 	}
-	direction := []string{"job", "from", "to"}
+	// The key is there because several users may have jobs of one id.
+	direction := []string{"job", "key", "from", "to"}
 	c := &collector{
 		f:        f,
 		links:    desc("links", "Links that are open."),
 		jobs:     desc("jobs", "Jobs by state.", "state"),
-		queued:   desc("queued_bytes", "Bytes that wait for destinations which do not take them.", "job"),
+		queued:   desc("queued_bytes", "Bytes that wait for destinations which do not take them.", "job", "key"),
 		messages: desc("messages_total", "Messages from one cluster to another.", direction...),
 		payload:  desc("payload_bytes_total", "Bytes of the programs' data.", direction...),
 		header:   desc("header_bytes_total", "Bytes of headers and control frames.", direction...),
@@ -53,21 +54,21 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	states := map[string]int{"gathering": 0, "running": 0, "failed": 0}
 	for _, j := range s.Jobs {
 		states[j.State]++
-		gauge(c.queued, float64(j.QueuedBytes), j.Job)
-		c.traffic(j.Job, j.Traffic, count)
+		gauge(c.queued, float64(j.QueuedBytes), j.Job, j.Key)
+		c.traffic(&j, count)
 	}
 	for state, n := range states {
 		gauge(c.jobs, float64(n), state)
 	}
 }
 
-func (c *collector) traffic(job string, traffic []forwarder.Traffic, count func(*prometheus.Desc, uint64, ...string)) {
-	for _, t := range traffic {
-		count(c.messages, t.Messages, job, t.From, t.To)
-		count(c.payload, t.PayloadBytes, job, t.From, t.To)
-		count(c.header, t.HeaderBytes, job, t.From, t.To)
-		count(c.frames, t.Frames, job, t.From, t.To)
-		count(c.passed, t.PassedBytes, job, t.From, t.To)
-		count(c.placed, t.PlacedBytes, job, t.From, t.To)
+func (c *collector) traffic(j *forwarder.JobStatus, count func(*prometheus.Desc, uint64, ...string)) {
+	for _, t := range j.Traffic {
+		count(c.messages, t.Messages, j.Job, j.Key, t.From, t.To)
+		count(c.payload, t.PayloadBytes, j.Job, j.Key, t.From, t.To)
+		count(c.header, t.HeaderBytes, j.Job, j.Key, t.From, t.To)
+		count(c.frames, t.Frames, j.Job, j.Key, t.From, t.To)
+		count(c.passed, t.PassedBytes, j.Job, j.Key, t.From, t.To)
+		count(c.placed, t.PlacedBytes, j.Job, j.Key, t.From, t.To)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -132,9 +133,11 @@ func (b *Bed) NothingLeft(id string) {
 		b.T.Errorf("process %d of job %s is left: %q", p, id, cmd)
 	}
 	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
-		left, _ := filepath.Glob(filepath.Join(dir, "zipper*"+id+"*"))
-		if len(left) > 0 {
-			b.T.Errorf("files of job %s are left: %v", id, left)
+		names, _ := filepath.Glob(filepath.Join(dir, "zipper*", "job"))
+		for _, name := range names {
+			if job, _ := os.ReadFile(name); strings.TrimSpace(string(job)) == id {
+				b.T.Errorf("files of job %s are left in %s", id, filepath.Dir(name))
+			}
 		}
 	}
 }

@@ -34,17 +34,16 @@ type inProcess struct {
 }
 
 // Starter gives launch.Run its forwarders.
-func Starter(log *zap.Logger) func(context.Context, bool, string) (launch.Forwarder, error) {
-	return func(_ context.Context, local bool, protocol string) (launch.Forwarder, error) {
-		return start(local, protocol, log)
-	}
+func Starter(log *zap.Logger) func(context.Context, launch.Wanted) (launch.Forwarder, error) {
+	return func(_ context.Context, w launch.Wanted) (launch.Forwarder, error) { return start(w, log) }
 }
 
 // start starts a forwarder on a free port: of the loopback interface, or of all when processes
-// on other hosts have to reach it.
-func start(local bool, protocol string, log *zap.Logger) (launch.Forwarder, error) {
+// on other hosts have to reach it. Others than the job's ranks are refused: a port that is open for
+// all hosts is no service for their users.
+func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 	addr := ":0"
-	if local {
+	if w.Local {
 		addr = "127.0.0.1:0"
 	}
 	ln, err := dial.Listen(addr)
@@ -60,7 +59,8 @@ func start(local bool, protocol string, log *zap.Logger) (launch.Forwarder, erro
 		log = zap.NewNop() // what goes wrong with the job, the run reports itself
 	}
 	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd,
-		Protocol: protocol}
+		Protocol: w.Protocol,
+		Jobs:     []string{w.Job}, Secret: w.Secret}
 	SetThreads(forwarder.DefaultLoops())
 	if r.f, err = forwarder.New(cfg); err != nil {
 		return nil, errors.Join(err, ln.Close())
@@ -94,7 +94,7 @@ func (r *inProcess) jobEnd(s forwarder.Summary) {
 
 func (r *inProcess) Address(host string) string { return net.JoinHostPort(host, r.port) }
 
-func (r *inProcess) View(job string) launch.View {
+func (r *inProcess) View() launch.View {
 	r.mu.Lock()
 	s := r.summary
 	r.mu.Unlock()
@@ -102,11 +102,9 @@ func (r *inProcess) View(job string) launch.View {
 		return launch.View{Ended: true, Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason,
 			Traffic: traffic(s.Traffic)}
 	}
-	for _, j := range r.f.Status().Jobs {
-		if j.Job == job {
-			return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason,
-				Traffic: traffic(j.Traffic)}
-		}
+	for _, j := range r.f.Status().Jobs { // it serves no other
+		return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason,
+			Traffic: traffic(j.Traffic)}
 	}
 	return launch.View{}
 }
@@ -120,8 +118,8 @@ func traffic(in []forwarder.Traffic) (out []launch.Traffic) {
 }
 
 // Settle waits until the forwarder has noticed that the job's links are gone.
-func (r *inProcess) Settle(job string) {
-	if v := r.View(job); !v.Known {
+func (r *inProcess) Settle() {
+	if v := r.View(); !v.Known {
 		return // never seen, or over
 	}
 	select {
