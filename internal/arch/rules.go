@@ -27,7 +27,7 @@ var transports = []string{"transport/tcp", "transport/shm", "transport/verbs", "
 
 // Rules is the one table. internal/docgen writes it into ARCHITECTURE.md.
 var Rules = []Rule{
-	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/disjoint", "internal/lines", "internal/timerslack"}, Only: []string{Nothing},
+	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack"}, Only: []string{Nothing},
 		Why: "Leaves."},
 	{Of: []string{"wire"}, Only: []string{"vrank"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
 	{Of: []string{"handshake"}, Only: []string{"wire", "vrank"}, Never: []string{"net/...", "os", "time"},
@@ -46,7 +46,7 @@ var Rules = []Rule{
 		Why: "Messages; what is made of them is elsewhere."},
 	{Of: []string{"mmpi/engine/coll"}, Only: []string{"mmpi/engine/pt2pt", "mmpi/engine/fault", "mmpi/engine/world", "collectives"},
 		Why: "Collectives send and receive as users of pt2pt do."},
-	{Of: []string{"mmpi/engine/rmawin"}, Only: []string{"mmpi/engine/pt2pt", "mmpi/engine/fault", "rma"}, Why: "So do windows."},
+	{Of: []string{"mmpi/engine/rmawin"}, Only: []string{"mmpi/engine/pt2pt", "mmpi/engine/fault", "rma", "internal/idtable"}, Why: "So do windows."},
 	{Of: []string{"mmpi/engine/wait", "mmpi/engine/fault"}, Only: []string{Nothing}, Why: "Leaves."},
 	{Of: []string{"mmpi/engine/..."}, Never: append([]string{"forwarder/...", "cgo/...", "runtime/cgo", "mmpi/boot", "dial", "jobenv", "traffic/...", "launch/..."}, transports...),
 		Why: "The engine is given its links, its settings and its place in the world."},

@@ -186,7 +186,7 @@ func (ep *Endpoint) register(c *Comm) {
 		c.id = int32(len(ep.comms))
 		ep.comms = append(ep.comms, c)
 	}
-	ep.publish()
+	ep.table.Set(c.id, c)
 	ep.contextOf[c.context] = c
 }
 
@@ -230,24 +230,12 @@ func (ep *Endpoint) DropComm(c *Comm) error {
 	delete(ep.contextOf, c.context)
 	ep.comms[c.id] = nil
 	ep.freeIDs = append(ep.freeIDs, c.id)
-	ep.publish()
+	ep.table.Set(c.id, nil)
 	return nil
 }
 
-// publish makes the table for Comm, which does not lock.
-func (ep *Endpoint) publish() {
-	t := append([]*Comm(nil), ep.comms...)
-	ep.table.Store(&t)
-}
-
 // Comm gives the communicator with that number; nil if there is none. It does not lock.
-func (ep *Endpoint) Comm(id int32) *Comm {
-	t := *ep.table.Load()
-	if id < 0 || int(id) >= len(t) {
-		return nil
-	}
-	return t[id]
-}
+func (ep *Endpoint) Comm(id int32) *Comm { return ep.table.Get(id) }
 
 // CommOf gives the communicator with a context; nil if there is none.
 func (ep *Endpoint) CommOf(context uint64) *Comm { return ep.contextOf[context] }

@@ -10,9 +10,9 @@
 package pt2pt
 
 import (
-	"sync/atomic"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/idtable"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
@@ -78,8 +78,8 @@ type Endpoint struct {
 	size     int // virtual ranks
 	err      error
 
-	comms     []*Comm // by id
-	table     atomic.Pointer[[]*Comm]
+	comms     []*Comm             // by id
+	table     idtable.Table[Comm] // the same for Comm, which does not lock
 	freeIDs   []int32
 	contextOf map[uint64]*Comm
 	contexts  uint32
@@ -108,7 +108,6 @@ func New(cfg Config, lc link.Config) (ep *Endpoint, err error) {
 		limit: cfg.Limits, size: cfg.World.Size(), contextOf: map[uint64]*Comm{},
 		probed: map[uint64]*message{}, poolLeft: cfg.Limits.EagerPool}
 	ep.peers = make([]*peer, ep.size)
-	ep.table.Store(new([]*Comm))
 	lc.Upper = proto{ep}
 	if ep.links, err = link.New(lc); err != nil {
 		return nil, err

@@ -3,8 +3,8 @@ package rmawin
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/leidenzipper/zipper/internal/idtable"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 	"github.com/leidenzipper/zipper/rma"
@@ -24,16 +24,14 @@ type Set struct {
 	host    Host
 	compute func(fn, kind uint8, inout, in []byte) error
 	windows []*Window
-	table   atomic.Pointer[[]*Window] // the same by ID, for Window
-	held    int                       // calls that somebody waits for
+	table   idtable.Table[Window] // the same by ID, for Window
+	held    int                   // calls that somebody waits for
 }
 
 // New makes a Set over the messages of ep; compute does the arithmetic of accumulates
 // (engine.Native).
 func New(ep *pt2pt.Endpoint, host Host, compute func(fn, kind uint8, inout, in []byte) error) *Set {
-	s := &Set{ep: ep, host: host, compute: compute}
-	s.publish()
-	return s
+	return &Set{ep: ep, host: host, compute: compute}
 }
 
 // Add makes this process's end of a window; cfg.Rank, Size and Compute are filled in here. world is
@@ -58,35 +56,18 @@ func (s *Set) Add(context uint64, rank int, world []int32, cfg rma.Config) (*Win
 		}
 	}
 	s.windows = append(s.windows, w)
-	s.publish()
+	s.table.Set(w.ID(), w)
 	s.ep.Links().Flush()
 	return w, nil
 }
 
 func (s *Set) remove(w *Window) {
 	s.windows = slices.DeleteFunc(s.windows, func(x *Window) bool { return x == w })
-	s.publish()
-}
-
-func (s *Set) publish() {
-	var t []*Window
-	for _, w := range s.windows {
-		for int(w.ID()) >= len(t) {
-			t = append(t, nil)
-		}
-		t[w.ID()] = w
-	}
-	s.table.Store(&t)
+	s.table.Set(w.ID(), nil)
 }
 
 // Window gives the window with that number; nil if there is none. It needs no lock.
-func (s *Set) Window(id int32) *Window {
-	t := *s.table.Load()
-	if id < 0 || int(id) >= len(t) {
-		return nil
-	}
-	return t[id]
-}
+func (s *Set) Window(id int32) *Window { return s.table.Get(id) }
 
 // Any reports whether there are windows.
 func (s *Set) Any() bool { return len(s.windows) > 0 }
