@@ -13,6 +13,8 @@ package rma
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"sort"
 )
 
 // Errors of calls that do not fit the epochs or the window. They wrap these.
@@ -27,6 +29,9 @@ type Config struct {
 	Unit       int64 // bytes in a unit of displacement
 	Dynamic    bool  // displacements are addresses in attached memory
 	Memory     []byte
+	// Across gives memory of a dynamic window that begins in one attached region and ends in
+	// another, all of it attached. nil: there is none such.
+	Across func(addr uint64, n int) []byte
 	// Compute makes inout = inout fn in, for elements of a kind; Replace and NoOp never come here.
 	Compute func(fn, kind uint8, inout, in []byte) error
 }
@@ -70,7 +75,7 @@ type Node struct {
 	posted  bool
 	closing *waiter // MPI_Win_wait
 
-	regions []region
+	regions []region // by address; none overlaps another
 	locks   lockTable
 	stalled map[int]*backlog // of origins that wait for the lock
 }
@@ -97,6 +102,8 @@ type region struct {
 	addr uint64
 	mem  []byte
 }
+
+func (r *region) end() uint64 { return r.addr + uint64(len(r.mem)) }
 
 // Outgoing is a message to another process.
 type Outgoing struct {
@@ -131,12 +138,11 @@ func NewNode(cfg Config) *Node {
 
 // Attach adds memory to a dynamic window; addr is what origins call its first byte.
 func (n *Node) Attach(addr uint64, mem []byte) error {
-	for _, r := range n.regions {
-		if addr < r.addr+uint64(len(r.mem)) && r.addr < addr+uint64(len(mem)) {
-			return fmt.Errorf("%w: the memory is attached already", ErrRange)
-		}
+	i := n.regionAt(addr)
+	if i < len(n.regions) && n.regions[i].addr < addr+uint64(len(mem)) {
+		return fmt.Errorf("%w: the memory is attached already", ErrRange)
 	}
-	n.regions = append(n.regions, region{addr, mem})
+	n.regions = slices.Insert(n.regions, i, region{addr, mem})
 	return nil
 }
 
@@ -144,11 +150,27 @@ func (n *Node) Attach(addr uint64, mem []byte) error {
 func (n *Node) Detach(addr uint64) error {
 	for i, r := range n.regions {
 		if r.addr == addr {
-			n.regions = append(n.regions[:i], n.regions[i+1:]...)
+			n.regions = slices.Delete(n.regions, i, i+1)
 			return nil
 		}
 	}
 	return fmt.Errorf("%w: no memory is attached at %#x", ErrRange, addr)
+}
+
+// regionAt gives the first region that ends after addr.
+func (n *Node) regionAt(addr uint64) int {
+	return sort.Search(len(n.regions), func(i int) bool { return addr < n.regions[i].end() })
+}
+
+// covered reports whether all of so much memory is in regions that follow each other without a gap,
+// the first of which is number i.
+func (n *Node) covered(i int, addr, size uint64) bool {
+	for end := addr; i < len(n.regions) && n.regions[i].addr <= end; i++ {
+		if end = n.regions[i].end(); end-addr >= size {
+			return true
+		}
+	}
+	return false
 }
 
 // Next gives the next message to send. Its memory comes back by Reuse, if at all.

@@ -439,3 +439,46 @@ func TestDynamic(t *testing.T) {
 		t.Errorf("detached: %v", err)
 	}
 }
+
+// Regions that follow each other without a gap are one to whoever names memory in them.
+func TestNeighbours(t *testing.T) {
+	const first = uint64(1) << 47
+	mem := make([]byte, 64)
+	n := NewNode(Config{Rank: 1, Size: 2, Dynamic: true, Compute: compute,
+		Across: func(addr uint64, n int) []byte { return mem[addr-first:][:n] }})
+	attach := func(at, size uint64) error { return n.Attach(first+at, mem[at:][:size:size]) }
+	for _, r := range [][2]uint64{{40, 8}, {0, 16}, {16, 0}, {16, 8}, {24, 8}} { // 32 to 40: a gap
+		if err := attach(r[0], r[1]); err != nil {
+			t.Fatalf("attach %v: %v", r, err)
+		}
+	}
+	for _, r := range [][2]uint64{{0, 1}, {31, 2}, {8, 40}, {23, 1}, {20, 4}, {47, 4}} {
+		if attach(r[0], r[1]) == nil {
+			t.Errorf("%d bytes at %d are attached twice", r[1], r[0])
+		}
+	}
+	check := func(at, size uint64, want bool) {
+		t.Helper()
+		b, err := n.memory(int64(first), int64(at), uint32(size))
+		if (err == nil) != want {
+			t.Errorf("%d bytes at %d: %v", size, at, err)
+		} else if want && (len(b) != int(size) || &b[0] != &mem[at]) {
+			t.Errorf("%d bytes at %d are elsewhere", size, at)
+		}
+	}
+	check(0, 32, true)
+	check(12, 8, true)
+	check(15, 17, true)
+	check(24, 8, true)
+	check(40, 8, true)
+	check(0, 33, false)
+	check(24, 20, false)
+	check(36, 8, false)
+	check(40, 9, false)
+	check(64, 1, false)
+	if err := n.Detach(first + 24); err != nil {
+		t.Fatal(err)
+	}
+	check(0, 24, true)
+	check(0, 25, false)
+}

@@ -112,15 +112,20 @@ func (n *Node) answer(from int, m *message) error {
 	return nil
 }
 
-// memory gives n bytes of the window, off bytes from a displacement.
+// memory gives size bytes of the window, off bytes from a displacement.
 func (n *Node) memory(disp, off int64, size uint32) ([]byte, error) {
-	addr := disp + off
+	addr := uint64(disp + off)
 	if !n.cfg.Dynamic {
-		addr = disp*n.cfg.Unit + off
+		addr = uint64(disp*n.cfg.Unit + off)
 	}
-	for _, r := range n.regions {
-		if at := uint64(addr) - r.addr; at <= uint64(len(r.mem)) && uint64(size) <= uint64(len(r.mem))-at {
+	if i := n.regionAt(addr); i < len(n.regions) && n.regions[i].addr <= addr {
+		r := &n.regions[i]
+		if at := addr - r.addr; uint64(size) <= uint64(len(r.mem))-at {
 			return r.mem[at:][:size], nil
+		}
+		// What was attached in two parts is one to a program: its neighbours begin where it ends.
+		if n.cfg.Across != nil && n.covered(i, addr, uint64(size)) {
+			return n.cfg.Across(addr, int(size)), nil
 		}
 	}
 	return nil, fmt.Errorf("%w: %d bytes at displacement %d", ErrRange, size, disp)

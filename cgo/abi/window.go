@@ -49,7 +49,8 @@ func ze_win_add(context uint64, size, rank int32, world *int32, base uintptr, n,
 			return &engine.Error{Code: engine.ErrArg, Reason: "a window without ranks or of no possible size"}
 		}
 		w, err := e.AddWindow(context, int(rank), unsafe.Slice(world, size),
-			rma.Config{Unit: unit, Dynamic: dynamic != 0, Memory: bytes(base, n)})
+			rma.Config{Unit: unit, Dynamic: dynamic != 0, Memory: bytes(base, n),
+				Across: func(addr uint64, n int) []byte { return bytes(uintptr(addr), int64(n)) }})
 		if err == nil {
 			*id = w.ID()
 		}

@@ -97,6 +97,42 @@ static void dynamic(void) {
   free(a), free(b);
 }
 
+/* Memory that was attached in parts, in any order, is one to whoever puts, adds and gets across their
+ * borders; an element may lie across one, too. */
+static void neighbours(void) {
+  MPI_Win w;
+  MPI_Aint at[64];
+  int next = (me + 1) % np, left = (me + np - 1) % np, one = 1;
+  char *memory = calloc(1, 400);
+  long out[30], in[30];
+  MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &w);
+  MPI_Win_attach(w, memory + 84, 100), MPI_Win_attach(w, memory, 84), MPI_Win_attach(w, memory + 184, 216);
+  MPI_Get_address(memory, &at[me]);
+  MPI_Allgather(MPI_IN_PLACE, 0, MPI_AINT, at, 1, MPI_AINT, MPI_COMM_WORLD);
+  for (int i = 0; i < 30; i++) out[i] = 1000 * me + i;
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, next, 0, w);
+  MPI_Put(out, 30, MPI_LONG, next, at[next], 30, MPI_LONG, w);
+  MPI_Win_flush(next, w);
+  for (int i = 0; i < 30; i++) out[i] = 7;
+  MPI_Accumulate(out, 30, MPI_LONG, next, at[next], 30, MPI_LONG, MPI_SUM, w);
+  MPI_Win_flush(next, w);
+  MPI_Get(in, 30, MPI_LONG, next, at[next], 30, MPI_LONG, w);
+  MPI_Win_unlock(next, w);
+  for (int i = 0; i < 30; i++) SAME(in[i], 1000 * me + i + 7, "got across attached parts");
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int i = 0; i < 30; i++) SAME(((long *)memory)[i], 1000 * left + i + 7, "put across attached parts");
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, w);
+  for (int p = 0; p < np; p++)
+    MPI_Accumulate(&one, 1, MPI_INT, p, at[p] + 300, 1, MPI_INT, MPI_SUM, w);
+  MPI_Win_unlock_all(w);
+  MPI_Barrier(MPI_COMM_WORLD);
+  SAME(*(int *)(memory + 300), np, "sum in the last part");
+  MPI_Win_detach(w, memory), MPI_Win_detach(w, memory + 84), MPI_Win_detach(w, memory + 184);
+  MPI_Win_free(&w);
+  free(memory);
+}
+
 static void belongings(void) {
   MPI_Win w;
   int cell = 0, key, flag, length;
@@ -153,6 +189,7 @@ int main(int argc, char **argv) {
   ring();
   star();
   dynamic();
+  neighbours();
   belongings();
   return finish();
 }
