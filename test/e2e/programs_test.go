@@ -60,6 +60,7 @@ var programs = []program{
 	{file: "c/signals.c", splits: []split{oneOne, mixedPair}},
 	{file: "c/group_algebra.c", splits: some},
 	{file: "c/attributes.c", splits: some},
+	{file: "c/comm_free.c", splits: []split{twoOne, mixed, mpichPair}},
 	{file: "c/topology.c", splits: more},
 	{file: "c/rma_fence.c", splits: []split{oneOne, twoOne, oneOneOne, mixed}},
 	{file: "c/rma_lock.c", splits: []split{twoOne, oneThree, mixed}},

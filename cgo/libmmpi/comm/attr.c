@@ -1,6 +1,8 @@
-/* Attributes of communicators are the native library's: the user's handle is its handle. Only the
- * predefined ones that speak of the whole job are answered here. */
+/* Attributes of communicators are the native library's: the user's handle is its handle. The
+ * predefined ones that speak of the whole job are answered here, and all of a communicator that the
+ * program frees are deleted here: the native communicator may have to live on. */
 #include "comm/comm.h"
+#include <string.h>
 
 typedef struct predefined {
   int tag_ub, universe, wtime_is_global;
@@ -30,3 +32,69 @@ int z_Comm_get_attr(MPI_Comm comm, int keyval, void *value, int *flag) {
 }
 
 int z_Attr_get(MPI_Comm comm, int keyval, void *value, int *flag) { return z_Comm_get_attr(comm, keyval, value, flag); }
+
+/* ---- the end ---- */
+
+/* Every keyval that the program made, the newest last: no function tells which attributes there
+ * are. Some have been freed, but attributes of theirs may be left. */
+static struct {
+  pthread_mutex_t lock;
+  int n, room, *of;
+} keyvals = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void zattr_note(int keyval) {
+  z_lock(&keyvals.lock);
+  int i = 0;
+  while (i < keyvals.n && keyvals.of[i] != keyval) i++;
+  if (i < keyvals.n) { /* freed, and made anew */
+    memmove(keyvals.of + i, keyvals.of + i + 1, (size_t)(keyvals.n - i - 1) * sizeof *keyvals.of);
+    keyvals.n--;
+  }
+  if (keyvals.n == keyvals.room) {
+    keyvals.room = 2 * keyvals.room + 8;
+    if (!(keyvals.of = realloc(keyvals.of, (size_t)keyvals.room * sizeof *keyvals.of))) z_no_memory("keyvals");
+  }
+  keyvals.of[keyvals.n++] = keyval;
+  z_unlock(&keyvals.lock);
+}
+
+/* Whether a communicator has an attribute, perhaps of a keyval that is no more: then native MPI
+ * raises an error that is nobody's. */
+static int has(MPI_Comm comm, int keyval) {
+  MPI_Errhandler handler;
+  void *value;
+  int flag = 0;
+  if (real.Comm_get_errhandler(comm, &handler)) return 0;
+  real.Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  if (real.Comm_get_attr(comm, keyval, &value, &flag)) flag = 0;
+  real.Comm_set_errhandler(comm, handler);
+  real.Errhandler_free(&handler);
+  return flag;
+}
+
+int zattr_delete_all(MPI_Comm comm) {
+  z_lock(&keyvals.lock);
+  int n = keyvals.n, *of = n ? malloc((size_t)n * sizeof *of) : NULL, rc = MPI_SUCCESS;
+  if (of) memcpy(of, keyvals.of, (size_t)n * sizeof *of);
+  z_unlock(&keyvals.lock);
+  if (n && !of) z_no_memory("keyvals");
+  for (int i = n - 1; i >= 0 && !rc; i--)
+    if (has(comm, of[i])) rc = real.Comm_delete_attr(comm, of[i]);
+  free(of);
+  return rc;
+}
+
+int z_Comm_create_keyval(MPI_Comm_copy_attr_function *copy, MPI_Comm_delete_attr_function *gone, int *keyval,
+                         void *extra) {
+  int rc = real.Comm_create_keyval(copy, gone, keyval, extra);
+  if (!rc) zattr_note(*keyval);
+  return rc;
+}
+
+#ifdef Z_HAVE_Keyval_create
+int z_Keyval_create(MPI_Copy_function *copy, MPI_Delete_function *gone, int *keyval, void *extra) {
+  int rc = real.Keyval_create(copy, gone, keyval, extra);
+  if (!rc) zattr_note(*keyval);
+  return rc;
+}
+#endif

@@ -150,12 +150,16 @@ int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
 
 static int only_mine(void *c) { return __atomic_load_n(&((zcomm *)c)->refs, __ATOMIC_ACQUIRE) == 1; }
 
-/* With `wait` only when nothing is under way on it any more, else the last operation ends it. */
+/* With `wait` only when nothing is under way on it any more, else the last operation ends it. The
+ * attributes go now, while a callback may still communicate on it; if one does not let it go, it
+ * stays. */
 static int free_comm(MPI_Comm *comm, int wait, const char *function) {
   zcomm *c = zcomm_find(*comm);
   if (*comm == MPI_COMM_WORLD) return z_raise(c, MPI_ERR_COMM, function, "MPI_COMM_WORLD lives until MPI_Finalize");
   if (c->freed) return z_raise(NULL, MPI_ERR_COMM, function, "the communicator has been freed already");
   if (wait) z_wait(only_mine, c);
+  int rc = zattr_delete_all(*comm);
+  if (rc) return rc;
   c->freed = 1;
   *comm = MPI_COMM_NULL;
   zcomm_release(c);

@@ -62,4 +62,8 @@ void zcomm_stop(void); /* before native finalize */
 
 /* Where the value of a predefined attribute that speaks of the whole job lies; NULL: it is none */
 int *zattr_of_job(int keyval);
+void zattr_note(int keyval); /* the program has made this one */
+/* Runs the delete callbacks of all attributes that the program set, the newest keyval's first. One
+ * that fails has been raised, and its attribute is there as before, with those that come after. */
+int zattr_delete_all(MPI_Comm comm);
 #endif

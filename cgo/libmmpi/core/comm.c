@@ -5,13 +5,7 @@
 zmap z_comms;
 zcomm *z_whole;
 
-/* With threads: the one that this thread is freeing natively, which z_comms has no more */
-static _Thread_local zcomm *dying;
-
-zcomm *zcomm_find_other(MPI_Comm comm) {
-  zcomm *c = (zcomm *)zmap_get(&z_comms, z_key(comm));
-  return c || !z_threads || !dying || dying->native != comm ? c : dying;
-}
+zcomm *zcomm_find_other(MPI_Comm comm) { return (zcomm *)zmap_get(&z_comms, z_key(comm)); }
 
 void zcomm_discard(zcomm *c) {
   free(c->world);
@@ -46,14 +40,10 @@ zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int s
 
 void zcomm_destroy(zcomm *c) {
   MPI_Comm native = c->native;
-  zcomm *outer = dying;
   z_eng.ze_comm_drop(c->id);
-  /* The handle may come back at once in another thread, for a communicator that does not span
-   * perhaps */
-  if (z_threads) zmap_remove(&z_comms, z_key(native));
-  dying = c;
-  real.Comm_free(&native); /* attribute callbacks may still ask c's size and rank */
-  dying = outer;
-  if (!z_threads) zmap_remove(&z_comms, z_key(c->native));
+  /* First: the handle may come back at once in another thread, for a communicator that does not
+   * span perhaps */
+  zmap_remove(&z_comms, z_key(native));
+  real.Comm_free(&native);
   zcomm_discard(c);
 }

@@ -49,5 +49,6 @@ func isResult(a param) bool {
 		return false
 	}
 	pointed = strings.TrimSpace(pointed)
-	return !strings.HasSuffix(pointed, "*") && !strings.HasPrefix(pointed, "const ") && pointed != "void" && pointed != "MPI_Status"
+	return !strings.HasSuffix(pointed, "*") && !strings.HasPrefix(pointed, "const ") && pointed != "void" && pointed != "MPI_Status" &&
+		!strings.HasSuffix(pointed, "_function") // no callback is one of MPI's own: MPI_NULL_COPY_FN
 }

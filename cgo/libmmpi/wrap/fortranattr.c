@@ -1,5 +1,5 @@
-/* Predefined attributes in Fortran, whose functions do not come by those of C (comm/attr.c,
- * rma/win.c). */
+/* Predefined attributes and keyvals in Fortran, whose functions do not come by those of C
+ * (comm/attr.c, rma/win.c). */
 #define _GNU_SOURCE
 #include "rma/win.h"
 #include <dlfcn.h>
@@ -36,6 +36,20 @@ static int answered(const char *name, MPI_Fint *comm, MPI_Fint *keyval, void *va
 FORTRAN(mpi_attr_get_, MPI_Fint)
 FORTRAN(mpi_comm_get_attr_, MPI_Aint)
 FORTRAN(mpi_comm_get_attr_f08_, MPI_Aint)
+
+#ifdef OPEN_MPI /* MPICH's come by those of C */
+typedef void create_keyval(void (*copy)(void), void (*gone)(void), MPI_Fint *keyval, void *extra, MPI_Fint *ierr);
+
+#define FORTRAN_KEYVALS(NAME)                                                                                    \
+  __attribute__((visibility("default"))) create_keyval NAME;                                                     \
+  void NAME(void (*copy)(void), void (*gone)(void), MPI_Fint *keyval, void *extra, MPI_Fint *ierr) {             \
+    ((create_keyval *)dlsym(RTLD_NEXT, #NAME))(copy, gone, keyval, extra, ierr);                                 \
+    if (z_on && !z_inside && (!ierr || *ierr == MPI_SUCCESS)) zattr_note(*keyval);                               \
+  }
+FORTRAN_KEYVALS(mpi_keyval_create_)
+FORTRAN_KEYVALS(mpi_comm_create_keyval_)
+FORTRAN_KEYVALS(mpi_comm_create_keyval_f08_)
+#endif
 
 /* What the native window, which has no memory, does not know; its function has said that the
  * attribute is there. */
