@@ -3,7 +3,7 @@
 // is a 32-byte header, a body whose size follows from the type, and a payload:
 //
 //	 0  u8   type
-//	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame
+//	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame; FlagReply: an Echo comes back
 //	 2  u16  epoch      Data and Landed: which connection of the flow over this rail, from 1 (a lost one raises it); else 1
 //	 4  u32  length     bytes after the header: body + payload, at most MaxLength
 //	 8  u32  src        virtual rank that made the frame; Nobody for a forwarder
@@ -14,7 +14,8 @@
 //
 // Eager, RTS, CTS, Matched, Cancel, CancelReply and Fin are sequenced: a receiver handles them
 // exactly once and in order, whatever rails they took. Data frames are idempotent (they name a
-// place), Credit, Ack and Landed are cumulative; these are not sequenced.
+// place), Credit, Ack and Landed are cumulative, an Echo says when it was sent; these are not
+// sequenced.
 package wire
 
 import (
@@ -49,6 +50,7 @@ const (
 	TypeCancel      Type = 9 // Cancel: take back an unmatched RTS
 	TypeCancelReply Type = 10
 	TypeLanded      Type = 11 // Landed: segments that came over this rail are in place
+	TypeEcho        Type = 12 // Echo: how long is the way there and back
 )
 
 // Frames between the two ends of one link.
@@ -71,6 +73,9 @@ const (
 
 // FlagSync marks an Eager frame whose sender waits for the match (MPI_Ssend).
 const FlagSync uint8 = 1
+
+// FlagReply marks an Echo that answers one.
+const FlagReply uint8 = 2
 
 // Header opens every frame.
 type Header struct {
@@ -133,6 +138,7 @@ var lengths = [TypeNotice + 1]struct{ min, max uint32 }{
 	TypeCancel:      {CancelLen + 1, CancelLen + 1},
 	TypeCancelReply: {CancelReplyLen + 1, CancelReplyLen + 1},
 	TypeLanded:      {LandedLen + 1, LandedLen + 1},
+	TypeEcho:        {EchoLen + 1, EchoLen + 1},
 	TypeChallenge:   {4 + 1, MaxJoin + 1}, // another version's may be longer
 	TypeJoin:        {4 + 1, MaxJoin + 1},
 	TypeLayout:      {1, MaxLength + 1},
@@ -159,7 +165,7 @@ func (t Type) BodyLen() int {
 }
 
 // BetweenRanks reports whether a forwarder relays frames of this type by their destination.
-func (t Type) BetweenRanks() bool { return t >= TypeEager && t <= TypeLanded }
+func (t Type) BetweenRanks() bool { return t >= TypeEager && t <= TypeEcho }
 
 // HasPayload reports whether a payload may follow the body.
 func (t Type) HasPayload() bool { return t == TypeEager || t == TypeData }
@@ -176,7 +182,7 @@ var typeNames = [TypeNotice + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
 	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
-	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice",
+	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice",
 }
 
 func (t Type) String() string {

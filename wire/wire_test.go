@@ -71,6 +71,7 @@ var samples = []sample{
 	{"refuse", TypeRefuse, &Refuse{RefuseSecret, "né"}, "03000000" + "0300" + "6ec3a9", parser(ParseRefuse), false},
 	{"notice", TypeNotice, &Notice{"né"}, "0300" + "6ec3a9", parser(ParseNotice), false},
 	{"landed", TypeLanded, &Landed{6}, "0600000000000000", parser(ParseLanded), false},
+	{"echo", TypeEcho, &Echo{7}, "0700000000000000", parser(ParseEcho), false},
 	{"rail state", TypeRailState, &RailState{3, false, "why"}, "03000000" + "00000000" + "0300" + "776879", parser(ParseRailState), false},
 	{"rail state, up", TypeRailState, &RailState{4, true, ""}, "04000000" + "01000000" + "0000", parser(ParseRailState), false},
 	{"abort", TypeAbort, &Abort{-1, 3, "why"}, "ffffffff" + "03000000" + "0300" + "776879", parser(ParseAbort), false},
@@ -132,7 +133,7 @@ func TestHeader(t *testing.T) {
 // are taken.
 func TestHeaderLengths(t *testing.T) {
 	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen, TypeCredit: CreditLen, TypeAck: 0,
-		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0, TypeMeet: MeetLen}
+		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeEcho: EchoLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0, TypeMeet: MeetLen}
 	ok := func(typ Type, n uint32) bool {
 		h := Header{Type: typ, Length: n}
 		_, err := ParseHeader(h.Append(nil))
@@ -342,6 +343,8 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseNotice)(body)
 			case TypeLanded:
 				v, err = parser(ParseLanded)(body)
+			case TypeEcho:
+				v, err = parser(ParseEcho)(body)
 			case TypeRailState:
 				v, err = parser(ParseRailState)(body)
 			case TypeAbort:

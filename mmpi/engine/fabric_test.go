@@ -80,6 +80,9 @@ func newFabric(t testing.TB, sizes []int, limits Limits, change ...func(rank int
 		clusters = append(clusters, wire.Cluster{Name: string(rune('a' + i)), Size: uint32(s)})
 		n += s
 	}
+	if limits.LongPath == 0 {
+		limits.LongPath = -1
+	}
 	f.up, f.down, f.eof = make([][]byte, n), make([][]byte, n), make([]bool, n)
 	first, rank := 0, 0
 	for _, s := range sizes {

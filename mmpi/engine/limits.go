@@ -21,6 +21,7 @@ type Limits struct {
 	Silence     time.Duration // time without an answer after which a link is lost
 	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
 	NoRail      time.Duration // how long a job of several rails goes on when none is left, or none to some rank
+	LongPath    time.Duration // there and back, from which on a path is long; -1: paths are not measured
 	Grace       time.Duration // of the cluster's own launcher to end this process when a rank of it ends the job; zero: none
 }
 
@@ -85,6 +86,7 @@ func (l Limits) withDefaults(size int) Limits {
 	last(&l.Silence, link.DefaultSilence)
 	last(&l.LastWay, link.DefaultLastWay)
 	last(&l.NoRail, link.DefaultNoRail)
+	last(&l.LongPath, link.DefaultLongPath)
 	l.Eager = min(l.Eager, wire.MaxPayload)
 	l.Segment = min(l.Segment, wire.MaxPayload, l.DataWindow/2)
 	return l
@@ -97,5 +99,5 @@ func (l Limits) pt2pt() pt2pt.Limits {
 
 func (l Limits) link() link.Limits {
 	return link.Limits{DataWindow: l.DataWindow, EarlyWindow: l.EagerWindow, Segment: l.Segment,
-		Ping: l.Ping, Silence: l.Silence, LastWay: l.LastWay, NoRail: l.NoRail, Grace: l.Grace}
+		Ping: l.Ping, Silence: l.Silence, LastWay: l.LastWay, NoRail: l.NoRail, LongPath: l.LongPath, Grace: l.Grace}
 }

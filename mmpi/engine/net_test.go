@@ -48,6 +48,9 @@ type netOptions struct {
 }
 
 func newRailNet(t testing.TB, sizes []int, limits Limits, opt netOptions, log func(string, ...any)) *railNet {
+	if limits.LongPath == 0 {
+		limits.LongPath = -1
+	}
 	n := &railNet{t: t, log: log}
 	for i, s := range sizes {
 		n.clusters = append(n.clusters, wire.Cluster{Name: string(rune('a' + i)), Size: uint32(s)})

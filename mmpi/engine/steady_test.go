@@ -36,8 +36,12 @@ func pairOf(t testing.TB, quiet bool) (e [2]*Engine, c [2]*Comm) {
 		t.Fatal(err)
 	}
 	for i, l := range []transport.Link{a, b} {
+		limits := Limits{}
+		if quiet {
+			limits.LongPath = -1
+		}
 		w := World{Rank: i, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, TagUB: 1 << 20}
-		if e[i], err = New(Config{World: w, Native: &fakeNative{board: &board{}, first: i}, Links: []transport.Link{l}, Quiet: quiet}); err != nil {
+		if e[i], err = New(Config{World: w, Native: &fakeNative{board: &board{}, first: i}, Links: []transport.Link{l}, Quiet: quiet, Limits: limits}); err != nil {
 			t.Fatal(err)
 		}
 		c[i] = spanAll(t, e[i])

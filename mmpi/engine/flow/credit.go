@@ -6,6 +6,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // ErrOverrun: more payload arrived than was granted. No honest peer does that.
@@ -52,6 +53,9 @@ type Grant struct {
 	consumed uint64
 	told     uint64 // the limit the sender knows
 	window   uint64 // bytes it may have unconsumed
+
+	since   time.Duration // when the running measurement of what comes in a round trip began,
+	counted uint64        // and what was consumed then
 }
 
 // NewGrant starts with a window both ends know without asking.
@@ -86,15 +90,26 @@ func (g *Grant) Window() uint64 { return g.window }
 // Grow widens the window by n bytes.
 func (g *Grant) Grow(n uint64) { g.window += n }
 
+// Suits gives the window that the path needs: pathShare times what is consumed in a round trip,
+// as far as the running measurement, of a round trip at least, knows. Called whenever credit is Due.
+func (g *Grant) Suits(now, roundTrip time.Duration) uint64 {
+	n, d := g.consumed-g.counted, now-g.since
+	if d >= roundTrip {
+		n = uint64(float64(n) * float64(roundTrip) / float64(d))
+		g.since, g.counted = now, g.consumed
+	}
+	return pathShare * n
+}
+
 // Limit is the limit that the sender should hear of, and marks it as told.
 func (g *Grant) Limit() uint64 {
 	g.told = max(g.told, g.consumed+g.window)
 	return g.told
 }
 
-// Due reports whether so much is free again that telling the sender is worth a frame: a quarter of
+// Due reports whether so much is free again that telling the sender is worth a frame: an eighth of
 // the window.
-func (g *Grant) Due() bool { return g.consumed+g.window >= g.told+g.window/4 }
+func (g *Grant) Due() bool { return g.consumed+g.window >= g.told+g.window/tellShare }
 
 // Owed reports whether the sender knows less than it may send.
 func (g *Grant) Owed() bool { return g.consumed+g.window > g.told }

@@ -14,6 +14,26 @@ const (
 	// MaxEarly is how far ahead of the next frame an early one may be, in frames. Default 65536.
 	MaxEarly = 1 << 16
 
+	// firstEchoes is how many echoes tell how long a path is. Default 3: the first ones may find a
+	// process that is just starting.
+	firstEchoes = 3
+
+	// echoEvery is the time between two echoes over a long path, in nanoseconds. Default 1 s: so
+	// long may a short path be taken for one.
+	echoEvery = time.Second
+
+	// echoLost is when an echo that has not come back is sent again, in nanoseconds. Default 10 s.
+	echoLost = 10 * time.Second
+
+	// tellShare: credit is told when so many-th of a window is free again. Default 8. Trades frames
+	// against the part of a window that is of no use on a long path.
+	tellShare = 8
+
+	// pathShare: a window is so many times what its path delivers in a round trip. Default 2: what
+	// is on its way, and as much again while the next credit comes. So it doubles in each round
+	// trip in which it was the limit.
+	pathShare = 2
+
 	// measureFor is the shortest measurement of a Pace, in nanoseconds. Default 1 ms. Trades how
 	// soon a rate is known against its accuracy.
 	measureFor = time.Millisecond

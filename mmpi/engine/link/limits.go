@@ -15,6 +15,7 @@ type Limits struct {
 	Silence     time.Duration // time without an answer after which a link is lost
 	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
 	NoRail      time.Duration // how long a job of several rails goes on when none is left, or none to some rank
+	LongPath    time.Duration // there and back, from which on a path is long; -1: paths are not measured
 	Grace       time.Duration // how long the cluster's own launcher has to end this process; see failover.giveWay
 }
 
@@ -29,13 +30,23 @@ const (
 	// Measured: docs/measurements.md.
 	DefaultSegment = wire.SegmentSize
 
-	// MaxDataWindow bounds a pair's window of segments, in bytes. Default 4 MiB, MinDataWindow at
-	// least. Trades memory of forwarders against bandwidth where the round trip is long.
+	// MaxDataWindow bounds a pair's window of segments at first, in bytes. Default 4 MiB,
+	// MinDataWindow at least. Trades memory of forwarders against round trips until it is as wide
+	// as the path takes.
 	MaxDataWindow = 4 << 20
 
 	// MinDataWindow is the least window of segments of a pair, in bytes. Default 256 KiB: two
 	// segments.
 	MinDataWindow = 256 << 10
+
+	// WidestData bounds the window of segments that a pair's path may take, in bytes. Default 48
+	// MiB: 1 Gbit/s at 200 ms one way, or 10 Gbit/s at 20 ms. With the widest one of eager payload
+	// (pt2pt) no more than wire.MaxWindow.
+	WidestData = 48 << 20
+
+	// DefaultLongPath is the time there and back from which on a path is long, in nanoseconds.
+	// Default 2 ms. Longer than any way inside a site, or than a process there takes to answer.
+	DefaultLongPath = 2 * time.Millisecond
 
 	// DefaultPing is the silence after which a link is pinged, in nanoseconds. Default 2 s.
 	DefaultPing = 2 * time.Second

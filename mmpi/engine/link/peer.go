@@ -1,6 +1,8 @@
 package link
 
 import (
+	"time"
+
 	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
@@ -32,6 +34,7 @@ type Peer struct {
 	replay  []flow.Segment     // sent over a rail that is lost, perhaps not landed
 	lanes   []lane             // by rail
 
+	path      *flow.Path
 	direct    *rail // that leads to it alone; nil: there can be none
 	preferred int   // the rail for everything but segments, if it reaches the peer: a place in Set.railsTo
 }
@@ -48,8 +51,9 @@ func (s *Set) Peer(rank int) *Peer {
 	p := s.peers[rank]
 	if p == nil {
 		window := uint64(s.limit.DataWindow)
+		cluster, _ := s.world.Place(rank)
 		p = &Peer{Rank: rank, Ahead: s.limit.EarlyWindow, set: s, preferred: s.preferredRail(rank),
-			lanes: make([]lane, s.slots), dataOut: flow.NewBudget(window), dataIn: flow.NewGrant(window)}
+			path: &s.pathTo[cluster], lanes: make([]lane, s.slots), dataOut: flow.NewBudget(window), dataIn: flow.NewGrant(window)}
 		for i := range p.lanes {
 			p.lanes[i].out = flow.NewLane()
 		}
@@ -115,6 +119,37 @@ func (p *Peer) acked(ack uint64) error {
 	}
 	return nil
 }
+
+// measure sends an echo to a peer if the path there should be measured.
+func (p *Peer) measure() {
+	if s := p.set; s.limit.LongPath >= 0 && p.path.Ask(s.Now(), s.limit.LongPath) {
+		p.echo(0, wire.Echo{Sent: uint64(s.Now())})
+	}
+}
+
+func (p *Peer) echo(flags uint8, e wire.Echo) {
+	f := p.NewFrame(wire.TypeEcho, flags, wire.EchoLen, 0)
+	f.Buf = e.Append(f.Buf)
+	p.Send(f)
+}
+
+// echoed handles an Echo frame.
+func (p *Peer) echoed(flags uint8, body []byte) error {
+	e, err := wire.ParseEcho(body)
+	if err != nil {
+		return err
+	}
+	if flags&wire.FlagReply == 0 {
+		p.echo(wire.FlagReply, e)
+		return nil
+	}
+	p.path.Back(time.Duration(e.Sent), p.set.Now())
+	p.measure()
+	return nil
+}
+
+// RoundTrip is how long it takes to a process and back at least; 0: not known yet.
+func (p *Peer) RoundTrip() time.Duration { return p.path.RoundTrip() }
 
 // enroll gives a peer a place in the bulk ring if it has something to send; credit is seen to at
 // its turn.

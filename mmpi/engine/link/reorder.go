@@ -65,6 +65,8 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op r
 			return nil, op, p.landed(r, h.Epoch, body)
 		case wire.TypeAck: // the header says it
 			return nil, op, nil
+		case wire.TypeEcho:
+			return nil, op, p.echoed(h.Flags, body)
 		}
 		_, _, err = s.upper.Frame(p, h, body, payload)
 		return nil, op, err

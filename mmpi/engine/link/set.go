@@ -106,12 +106,13 @@ type Set struct {
 	rails       []*rail // to the forwarders, then the direct ones
 	forwarders  []*rail
 	direct      directState
-	slots       int       // rails that may lead to one process
-	multi       bool      // more than one forwarder leads to each process
-	paths       [][]*rail // in a job of several hops: the rails that lead to each virtual rank; nil: all do
-	turn        int       // bytes that a rail writes at a time
-	landedEvery int       // bytes of segments that may stay unacknowledged on a lane
-	peers       []*Peer   // by virtual rank; nil until first used
+	slots       int         // rails that may lead to one process
+	multi       bool        // more than one forwarder leads to each process
+	paths       [][]*rail   // in a job of several hops: the rails that lead to each virtual rank; nil: all do
+	turn        int         // bytes that a rail writes at a time
+	landedEvery int         // bytes of segments that may stay unacknowledged on a lane
+	pathTo      []flow.Path // by cluster
+	peers       []*Peer     // by virtual rank; nil until first used
 
 	frames  []*Frame     // free
 	acks    []*Peer      // that are owed an acknowledgement
@@ -140,6 +141,7 @@ func New(cfg Config) (*Set, error) {
 	s.landedEvery = min(landedEvery, minOnWay/2*s.limit.Segment)
 	s.failover.set, s.zcopy.set, s.zcopy.from = s, s, cfg.ZcopyFrom
 	s.peers = make([]*Peer, s.size)
+	s.pathTo = make([]flow.Path, len(cfg.World.Clusters))
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if s.multi {
@@ -198,8 +200,16 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 	return true
 }
 
-// Start has links opened that are not there. Called with the engine's lock.
+// Start has links opened that are not there, and paths measured. Called with the engine's lock.
 func (s *Set) Start() {
+	mine, _ := s.world.Place(s.world.Rank)
+	first := 0
+	for i, c := range s.world.Clusters {
+		if i != mine {
+			s.Peer(first + s.world.Rank%int(c.Size)).measure()
+		}
+		first += int(c.Size)
+	}
 	for _, r := range s.rails {
 		if !r.linked() {
 			s.failover.reconnect(r)

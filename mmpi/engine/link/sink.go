@@ -80,6 +80,7 @@ func (s *Set) segmentLanded(op *rxOp) error {
 		s.zcopy.expectMore(k)
 		p.dataIn.Consume(uint64(fresh))
 		if p.dataIn.Due() {
+			p.fitWindow()
 			s.upper.SayCredit(p)
 		}
 		if over = k.arrived == int64(len(k.Buf)); over {
@@ -102,6 +103,17 @@ func (s *Set) segmentLanded(op *rxOp) error {
 		}
 	}
 	return nil
+}
+
+// fitWindow widens the window of what a peer sends where its path takes more.
+func (p *Peer) fitWindow() {
+	trip := p.RoundTrip()
+	if trip == 0 {
+		return
+	}
+	if w := min(p.dataIn.Suits(p.set.Now(), trip), WidestData); w > p.dataIn.Window() {
+		p.dataIn.Grow(w - p.dataIn.Window())
+	}
 }
 
 // sendLanded acknowledges segments, over the rail that they came over.

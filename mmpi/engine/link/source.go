@@ -35,6 +35,7 @@ func (p *Peer) Bulk(src *Source) {
 		p.pace.Begin(p.dataOut.Limit(), p.set.Now())
 	}
 	p.bulk.Push(&src.node)
+	p.measure()
 	p.schedule()
 }
 
@@ -119,11 +120,17 @@ func (s *Set) segmentDone(src *Source) {
 	}
 }
 
-// share is how much of the window a rail may fill.
+// share is how much of the window a rail may fill: of what the peer has granted and what is on its
+// way over all of them.
 func (r *rail) share(p *Peer) int {
 	s := r.set
+	window := int(p.dataOut.Left())
+	for i := range p.lanes {
+		window += p.lanes[i].out.OnWay()
+	}
+	window = max(window, s.limit.DataWindow)
 	if r.peer != nil {
-		return s.limit.DataWindow
+		return window
 	}
 	lanes := s.lanes[:0]
 	for i, o := range s.forwarders {
@@ -131,7 +138,7 @@ func (r *rail) share(p *Peer) int {
 			lanes = append(lanes, &p.lanes[i].out)
 		}
 	}
-	return flow.Share(s.limit.DataWindow, &p.lanes[r.index].out, lanes)
+	return flow.Share(window, &p.lanes[r.index].out, lanes)
 }
 
 // segmentSize is how many of the bytes that are left of a message go into the next segment to a

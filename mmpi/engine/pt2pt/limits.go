@@ -24,6 +24,6 @@ const (
 	// Default 65536.
 	DefaultOrphans = 1 << 16
 
-	// widestEager bounds how far demand widens one peer's eager window, in bytes. Default 8 MiB.
-	widestEager = 8 << 20
+	// widestEager bounds how far demand widens one peer's eager window, in bytes. Default 16 MiB.
+	widestEager = 16 << 20
 )

@@ -32,20 +32,38 @@ func (ep *Endpoint) peer(rank int) *peer {
 func (p *peer) consumed(n int) {
 	p.eagerIn.Consume(uint64(n))
 	if p.eagerIn.Due() {
+		p.fitWindow()
 		p.sayCredit()
 	}
 }
 
 // widen answers a sender that ran out of eager credit, as long as the pool lasts.
 func (p *peer) widen() {
-	w := int(p.eagerIn.Window())
-	if w*2 > widestEager || w > p.ep.poolLeft {
-		return
+	if p.grow(int(p.eagerIn.Window())) {
+		p.sayCredit()
 	}
-	p.ep.poolLeft -= w
-	p.eagerIn.Grow(uint64(w))
+}
+
+// fitWindow widens the window of eager payload where the path takes more.
+func (p *peer) fitWindow() {
+	if trip := p.RoundTrip(); trip > 0 {
+		w := p.eagerIn.Suits(p.ep.links.Now(), trip)
+		if have := p.eagerIn.Window(); w > have {
+			p.grow(int(min(w-have, have)))
+		}
+	}
+}
+
+// grow widens the window of eager payload by n bytes; false: the pool does not have so many, or it
+// is wide enough.
+func (p *peer) grow(n int) bool {
+	if int(p.eagerIn.Window())+n > widestEager || n > p.ep.poolLeft {
+		return false
+	}
+	p.ep.poolLeft -= n
+	p.eagerIn.Grow(uint64(n))
 	p.Ahead = int(p.eagerIn.Window())
-	p.sayCredit()
+	return true
 }
 
 // sayCredit tells the peer how much it may send.
