@@ -30,8 +30,10 @@ var Rules = []Rule{
 	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack"}, Only: []string{Nothing},
 		Why: "Leaves."},
 	{Of: []string{"wire"}, Only: []string{"vrank"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
-	{Of: []string{"handshake"}, Only: []string{"wire", "vrank"}, Never: []string{"net/...", "os", "time"},
+	{Of: []string{"handshake"}, Only: []string{"wire", "vrank", "seal"}, Never: []string{"net/...", "os", "time"},
 		Why: "State machines: whoever drives them has the socket and the clock."},
+	{Of: []string{"seal"}, Only: []string{Nothing}, Never: []string{"net/...", "os", Clock, "runtime/cgo", "crypto/rand", "math/rand", "math/rand/v2"},
+		Why: "Arithmetic with keys; who calls it has the random bytes."},
 	{Of: []string{"collectives"}, Never: []string{"wire", "net/...", "os", "time", "transport/...", "mmpi/...", "runtime/cgo"},
 		Why: "Schedules, which tests run against a simulated network."},
 	{Of: []string{"rma"}, Only: []string{Nothing}, Never: []string{"net/...", "os", "sync", "time", "runtime/cgo"}, Why: "A state machine."},
@@ -54,7 +56,7 @@ var Rules = []Rule{
 	{Of: []string{"mmpi"}, Never: []string{"forwarder/...", "launch/..."}, Why: "A program takes no part in starting or relaying."},
 
 	{Of: []string{"forwarder/loop"}, Only: []string{Nothing}, Why: "Descriptors and times; no bytes, no jobs."},
-	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/loop", "transport", "wire"}, Why: "Bytes from one connection to another; no jobs."},
+	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/loop", "transport", "wire", "seal"}, Why: "Bytes from one connection to another; no jobs."},
 	{Of: []string{"forwarder/..."}, Never: []string{"mmpi/...", "cgo/abi/...", "cgo/mpi/...", "cgo/unmaps", "launch/...", "jobenv"},
 		Why: "A forwarder needs no MPI and serves whatever launcher."},
 

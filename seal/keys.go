@@ -1,0 +1,235 @@
+// Package seal has the keys of a sealed job and what is done with them: who vouches for a rank's
+// key, the keys of a pair of ranks and of a link, and frames that are sealed and opened. It is
+// arithmetic: no I/O, no clock, no randomness of its own.
+//
+// Every rank makes a fresh X25519 key for the job. Its Join carries the public half, the Layout
+// hands them round. A Proof, a MAC by the job's secret, ties the key to job, rank and instance, so
+// that no forwarder, which does not have the secret, can put in a key of its own.
+//
+//	job secret ─HKDF-Extract(job id)→ job key ─Expand→ key of proofs, key of words
+//	X25519(a, b) ‖ job key ─HKDF-Extract→ pair key ─Expand(a, b as ranks, instances, publics)→ a→b
+//	                                               ─Expand(b, a …)→ b→a
+//	X25519(rank, forwarder) ─HKDF-Extract(nonce)→ link key ─Expand(role)→ up, down
+//
+// Who learns the secret later cannot read what was sent before: the X25519 keys are gone with their
+// processes. All is of the standard library: X25519, HKDF and HMAC with SHA-256, AES-128 in GCM.
+//
+// Lengths are bytes. No value is safe for concurrent use, except Job and Party.
+package seal
+
+import (
+	"crypto/ecdh"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+const (
+	// PublicLen is the length of a public key, and of what NewParty makes one from.
+	PublicLen = 32
+	// ProofLen is the length of a Proof: a MAC that nobody can try out but by joining.
+	ProofLen = 16
+	// NonceLen is the length of what is fresh about a link.
+	NonceLen = 32
+
+	secretLen = 32 // of keys from which others are derived
+	aesLen    = 16 // of the keys that frames are sealed with
+	saltLen   = 4  // of a key's part of the nonce
+)
+
+var (
+	// ErrNotVouched says that a key is not that of a rank that knows the job's secret.
+	ErrNotVouched = errors.New("the key of the other end is not one that a rank with the job's secret has made")
+	errWeak       = errors.New("seal: the other end's key is none")
+)
+
+// Job is what the secret of a job gives.
+type Job struct {
+	key    []byte
+	proofs []byte
+	words  []byte
+}
+
+// NewJob derives the keys of a job from its id and secret.
+func NewJob(id, secret string) *Job {
+	key := extract([]byte(secret), []byte("zipper sealed job\x00"+id))
+	return &Job{key: key, proofs: expand(key, "zipper proof", secretLen), words: expand(key, "zipper word", secretLen)}
+}
+
+// Member is what others must know of a rank.
+type Member struct {
+	Rank     uint32 // virtual
+	Instance uint64 // of its process
+	Public   [PublicLen]byte
+	Proof    [ProofLen]byte
+}
+
+// append adds what a Member's keys depend on.
+func (m *Member) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, m.Rank)
+	b = binary.LittleEndian.AppendUint64(b, m.Instance)
+	return append(b, m.Public[:]...)
+}
+
+// Prove gives the Proof of a Member, whose other fields are set.
+func (j *Job) Prove(m *Member) (proof [ProofLen]byte) {
+	copy(proof[:], mac(j.proofs, m.append(nil)))
+	return proof
+}
+
+// Proven reports whether a Member's Proof is by the job's secret.
+func (j *Job) Proven(m *Member) bool {
+	want := j.Prove(m)
+	return hmac.Equal(want[:], m.Proof[:])
+}
+
+// Word authenticates what a rank says to all others at once, an Abort: to whoever has the job's
+// secret, not to forwarders.
+func (j *Job) Word(rank uint32, instance uint64, text []byte) (word [ProofLen]byte) {
+	b := binary.LittleEndian.AppendUint32(nil, rank)
+	b = binary.LittleEndian.AppendUint64(b, instance)
+	copy(word[:], mac(j.words, append(b, text...)))
+	return word
+}
+
+// Said reports whether a word is what that rank has said.
+func (j *Job) Said(rank uint32, instance uint64, text []byte, word [ProofLen]byte) bool {
+	want := j.Word(rank, instance, text)
+	return hmac.Equal(want[:], word[:])
+}
+
+// Party is a rank's own end of all its keys.
+type Party struct {
+	Member
+	job     *Job
+	private *ecdh.PrivateKey
+}
+
+// NewParty makes a rank's key of fresh random bytes, and its Proof.
+func (j *Job) NewParty(random [PublicLen]byte, rank uint32, instance uint64) (*Party, error) {
+	private, err := ecdh.X25519().NewPrivateKey(random[:])
+	if err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	p := &Party{Member: Member{Rank: rank, Instance: instance}, job: j, private: private}
+	copy(p.Public[:], private.PublicKey().Bytes())
+	p.Proof = j.Prove(&p.Member)
+	return p, nil
+}
+
+// Job is what the job's secret gives.
+func (p *Party) Job() *Job { return p.job }
+
+// Pair derives the keys of a pair, one for each direction. The error is ErrNotVouched if the other
+// one's key is not by the job's secret. It takes about as long as sending a message does.
+func (p *Party) Pair(other *Member) (*Sealer, *Opener, error) {
+	if !p.job.Proven(other) || other.Rank == p.Rank {
+		return nil, nil, ErrNotVouched
+	}
+	shared, err := agree(p.private, other.Public)
+	if err != nil {
+		return nil, nil, err
+	}
+	key := extract(append(shared, p.job.key...), []byte("zipper pair"))
+	there := "zipper pair" + string(other.append(p.append(nil)))
+	back := "zipper pair" + string(p.append(other.append(nil)))
+	return ends(key, there, back)
+}
+
+// Link derives the keys of a link to a forwarder with that key; nonce is what is fresh about it.
+func (p *Party) Link(forwarder [PublicLen]byte, nonce [NonceLen]byte) (*Channel, error) {
+	key, err := link(p.private, p.Public, forwarder, forwarder, nonce)
+	if err != nil {
+		return nil, err
+	}
+	return channel(key, linkUp, linkDown)
+}
+
+// Forwarder is a forwarder's end of the keys of its links. It is safe for concurrent use.
+type Forwarder struct {
+	Public  [PublicLen]byte
+	private *ecdh.PrivateKey
+}
+
+// NewForwarder makes a forwarder's key of fresh random bytes.
+func NewForwarder(random [PublicLen]byte) (*Forwarder, error) {
+	private, err := ecdh.X25519().NewPrivateKey(random[:])
+	if err != nil {
+		return nil, fmt.Errorf("seal: %w", err)
+	}
+	f := &Forwarder{private: private}
+	copy(f.Public[:], private.PublicKey().Bytes())
+	return f, nil
+}
+
+// Link derives the keys of a link to a rank, or to a forwarder that has made the link, with that
+// key.
+func (f *Forwarder) Link(dialler [PublicLen]byte, nonce [NonceLen]byte) (*Channel, error) {
+	key, err := link(f.private, dialler, f.Public, dialler, nonce)
+	if err != nil {
+		return nil, err
+	}
+	return channel(key, linkDown, linkUp)
+}
+
+// Dialled is Link for the end that has made a link to another forwarder.
+func (f *Forwarder) Dialled(other [PublicLen]byte, nonce [NonceLen]byte) (*Channel, error) {
+	key, err := link(f.private, f.Public, other, other, nonce)
+	if err != nil {
+		return nil, err
+	}
+	return channel(key, linkUp, linkDown)
+}
+
+const (
+	linkUp   = "zipper link up"
+	linkDown = "zipper link down"
+)
+
+func link(private *ecdh.PrivateKey, dialler, listener, other [PublicLen]byte, nonce [NonceLen]byte) ([]byte, error) {
+	shared, err := agree(private, other)
+	if err != nil {
+		return nil, err
+	}
+	salt := append([]byte("zipper link"), nonce[:]...)
+	salt = append(append(salt, dialler[:]...), listener[:]...)
+	return extract(shared, salt), nil
+}
+
+// agree is X25519 of our key and another one.
+func agree(private *ecdh.PrivateKey, other [PublicLen]byte) ([]byte, error) {
+	public, err := ecdh.X25519().NewPublicKey(other[:])
+	if err != nil {
+		return nil, errWeak
+	}
+	shared, err := private.ECDH(public)
+	if err != nil { // a point of low order: everybody would know the result
+		return nil, errWeak
+	}
+	return shared, nil
+}
+
+func extract(secret, salt []byte) []byte {
+	key, err := hkdf.Extract(sha256.New, secret, salt)
+	if err != nil {
+		panic("seal: " + err.Error()) // cannot be: SHA-256 is allowed everywhere
+	}
+	return key
+}
+
+func expand(key []byte, info string, n int) []byte {
+	out, err := hkdf.Expand(sha256.New, key, info, n)
+	if err != nil {
+		panic("seal: " + err.Error()) // cannot be: n is small
+	}
+	return out
+}
+
+func mac(key, text []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write(text)
+	return h.Sum(nil)
+}
