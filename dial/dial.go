@@ -1,7 +1,7 @@
 // Package dial reaches a forwarder or a peer and runs the handshake with it. It is the one place
 // that knows which transport an address is for: Dialer joins a rank to a job at a forwarder, Open
-// and Once only connect, Listen is the other end, and Join and Meet run the exchange on a link that
-// is there.
+// and Once only connect, Listen is the other end, and Meet runs the exchange of a direct link that is
+// there.
 //
 // All functions block until they are through or their context ends, and are safe for concurrent
 // use. Errors name the address. A *handshake.Refused is one end's word that it will not do; an
@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -37,6 +38,9 @@ type Dialer struct {
 	// the forwarder's kernel passes on; here is this end's address on the way to the forwarder.
 	// Only forwarders that have this done ask; empty: nowhere.
 	Inside func(here netip.Addr) string
+	// Sealed, if not nil, is given what seals the frames between the two ends of a link of a sealed
+	// job, before Dial returns it.
+	Sealed func(transport.Link, *seal.Channel)
 	// Patience is how long it may take to reach the forwarder before Notify is told; 0: 2 s.
 	Patience time.Duration
 	// Silence is how long nothing may come from a forwarder that has taken the connection; 0: one
@@ -75,7 +79,7 @@ func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (tr
 	if err != nil {
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", at, err)
 	}
-	layout, err := Join(ctx, l, id, min(cmp.Or(d.Silence, maxSilence), limit+refusal), func(missing string) {
+	joined, err := join(ctx, l, id, min(cmp.Or(d.Silence, maxSilence), limit+refusal), func(missing string) {
 		if d.Notify != nil {
 			d.Notify(fmt.Sprintf("forwarder %s: %s", at, missing))
 		}
@@ -91,7 +95,10 @@ func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (tr
 		l.Close()
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", at, err)
 	}
-	return l, layout, nil
+	if joined.Seal != nil && d.Sealed != nil {
+		d.Sealed(l, joined.Seal)
+	}
+	return l, joined.Layout, nil
 }
 
 func connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration,

@@ -14,18 +14,18 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Join runs the rank's end of the join exchange on a new link and blocks until the job is complete,
+// join runs the rank's end of the join exchange on a new link and blocks until the job is complete,
 // refused, or ctx ends; told, if not nil, hears what the forwarder says is missing; inside, if not
 // nil, gives the IP address and port where connections are taken that the forwarder's kernel passes
 // on, empty if none are. A forwarder of which nothing comes for the time silence is given up: it
 // pings those that wait. It reads not one byte beyond the Layout. The link stays open in any case.
-func Join(ctx context.Context, l transport.Link, id handshake.Identity, silence time.Duration, told func(string),
-	inside func() string) (wire.Layout, error) {
+func join(ctx context.Context, l transport.Link, id handshake.Identity, silence time.Duration, told func(string),
+	inside func() string) (handshake.Event, error) {
 	m, err := handshake.NewJoiner(id)
 	if err != nil {
-		return wire.Layout{}, err
+		return handshake.Event{}, err
 	}
-	e, err := run(ctx, l, m, wire.MaxLength, silence, func(e handshake.Event) {
+	return run(ctx, l, m, wire.MaxLength, silence, func(e handshake.Event) {
 		switch {
 		case e.Kind == handshake.Told && told != nil:
 			told(e.Text)
@@ -35,7 +35,6 @@ func Join(ctx context.Context, l transport.Link, id handshake.Identity, silence 
 			m.Inside("")
 		}
 	})
-	return e.Layout, err
 }
 
 // Meet runs either end of the exchange on a new direct link and blocks until the other end is

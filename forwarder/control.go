@@ -48,10 +48,11 @@ func (p *peer) fromRank(m *member, h wire.Header, body []byte) {
 			p.conn.Bad(err.Error())
 			return
 		}
+		said := a // as it is: a word is for that
 		a.Reason = wire.Printable(a.Reason)
 		p.f.log.Warn("rank aborts the job", zap.Object("peer", p), zap.Int32("code", a.Code),
 			zap.String("reason", a.Reason))
-		p.f.abort(m.job, a.Code, m.rank, m.abortedBy(&a), nil) // the rank hears it too, as an answer
+		p.f.abort(m.job, a.Code, m.rank, m.abortedBy(&a), &said, nil) // the rank hears it too, as an answer
 	}
 }
 
@@ -69,8 +70,9 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 			p.conn.Bad(err.Error())
 			return
 		}
+		said := a
 		a.Reason = wire.Printable(a.Reason)
-		p.f.abort(br.job, a.Code, a.Rank, a.Reason, p)
+		p.f.abort(br.job, a.Code, a.Rank, a.Reason, &said, p)
 		p.conn.End(fmt.Errorf("the job was aborted: %s", a.Reason))
 	case wire.TypeRailState:
 		s, err := wire.ParseRailState(body)

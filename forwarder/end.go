@@ -93,11 +93,16 @@ func (br *bridge) lost(cause error) {
 	}
 }
 
-// abort fails a job because a rank asked for it; everybody but from hears of it.
-func (f *Forwarder) abort(b *job, code int32, rank uint32, reason string, from *peer) {
+// abort fails a job because a rank asked for it, with said; everybody but from hears of it, in a
+// sealed job with that rank's own word.
+func (f *Forwarder) abort(b *job, code int32, rank uint32, reason string, said *wire.Abort, from *peer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b.fail(code, rank, reason, from)
+	last := abortFrame(code, rank, reason)
+	if said.By != wire.Nobody {
+		last = frame(wire.TypeAbort, said)
+	}
+	b.failWith(code, reason, last, from)
 }
 
 // breach fails the job of a peer that broke the protocol.
@@ -116,13 +121,17 @@ func (p *peer) breach(m *member, reason string) {
 
 // fail ends a running job: everybody but the cause gets Abort. With Forwarder.mu.
 func (j *job) fail(code int32, rank uint32, reason string, cause *peer) {
+	j.failWith(code, reason, abortFrame(code, rank, reason), cause)
+}
+
+// failWith is fail with a frame that tells the others.
+func (j *job) failWith(code int32, reason string, last []byte, cause *peer) {
 	if j.state != running {
 		return
 	}
 	j.to(ending)
 	j.code, j.reason = code, reason
 	j.log.Error("job aborted", zap.String("job", j.id), zap.Int32("code", code), zap.String("reason", reason))
-	last := abortFrame(code, rank, reason)
 	told := map[*peer]bool{nil: true, cause: true}
 	for i := range j.table {
 		if p := peerOf(j.table[i].Swap(nil)); !told[p] {

@@ -42,7 +42,7 @@ func TestAbort(t *testing.T) {
 	for i := range 100 {
 		r[0].send(data(0, 2, uint64(i), make([]byte, 200_000)))
 	}
-	r[0].send(wire.AppendFrame(nil, wire.Header{Type: wire.TypeAbort, Src: 0, Dst: wire.Nobody}, &wire.Abort{Code: 42, Rank: 0, Reason: "MPI_Abort"}))
+	r[0].send(wire.AppendFrame(nil, wire.Header{Type: wire.TypeAbort, Src: 0, Dst: wire.Nobody}, &wire.Abort{Code: 42, Rank: 0, Reason: "MPI_Abort", By: wire.Nobody}))
 	for _, x := range r {
 		for {
 			h, body, err := x.recv()

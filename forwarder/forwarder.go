@@ -20,6 +20,7 @@ package forwarder
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,6 +33,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -43,6 +45,7 @@ type Forwarder struct {
 	cfg     Config
 	log     *zap.Logger
 	relay   *relay.Relay
+	keys    *seal.Forwarder // of links of sealed jobs
 	workers []*relay.Worker
 	asides  sync.WaitGroup
 	born    time.Time
@@ -63,7 +66,13 @@ func New(cfg Config) (*Forwarder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forwarder{cfg: cfg, log: cfg.Log, relay: relay.New(cfg.relay()), born: cfg.clock.Now(),
+	var random [seal.PublicLen]byte
+	_, _ = rand.Read(random[:]) // never fails
+	keys, err := seal.NewForwarder(random)
+	if err != nil {
+		return nil, err
+	}
+	return &Forwarder{cfg: cfg, keys: keys, log: cfg.Log, relay: relay.New(cfg.relay()), born: cfg.clock.Now(),
 		peers: map[*peer]int{}, jobs: jobs{}, strangers: strangers.New(cfg.strangers()), empty: make(chan struct{})}, nil
 }
 

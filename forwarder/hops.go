@@ -58,7 +58,7 @@ func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
 	f.aside(func() { link, err = f.cfg.Dial(b.hops.ctx, br.addr) }, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger, br.peer = br, handshake.NewBridger(cert, br.zipper, 0), p
+				p.bridge, p.bridger, br.peer = br, handshake.NewBridger(cert, br.zipper, 0, f.keys), p
 				return b.state == gathering
 			}, nil)
 			return
@@ -118,6 +118,7 @@ func (f *Forwarder) bridgeIn(p *peer, j *wire.Join, here int) *handshake.Refused
 	}
 	p.joining.Release()
 	p.joining, p.deadline = nil, time.Time{}
+	p.conn.Seal(p.seal)
 	f.strangers.Settle(p.guest)
 	n, _ := b.hops.neighbour(int(j.Here))
 	p.bridge = &bridge{job: b, zipper: int(j.Here), network: n.network, addr: b.hops.name(int(j.Here)), peer: p}
@@ -191,6 +192,7 @@ func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
 		switch e.Kind {
 		case handshake.Bridged:
 			p.bridger = nil
+			p.conn.Seal(e.Seal)
 			f.bridged(br)
 		case handshake.Ended:
 			f.giveUp(br.job, e.Err.Code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr,

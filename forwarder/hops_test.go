@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/memnet"
 	"github.com/leidenzipper/zipper/wire"
@@ -389,7 +390,7 @@ func TestBridgeRefused(t *testing.T) {
 		}
 		x := &rank{t: t, link: l}
 		h, challenge := x.expect(wire.TypeChallenge)
-		m := handshake.NewBridger(certificate(t, id), 0, 0) // the other way round: z0 is the one to dial
+		m := handshake.NewBridger(certificate(t, id), 0, 0, linkKeys(t)) // the other way round: z0 is the one to dial
 		m.HandleMessage(h, challenge)
 		e, _ := m.NextEvent()
 		x.send(e.Frame)
@@ -408,7 +409,7 @@ func certificate(t *testing.T, id handshake.Identity) handshake.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := handshake.NewAcceptor([32]byte{1}, "", false)
+	a := handshake.NewAcceptor([32]byte{1}, "", false, linkKeys(t))
 	deliver := func(e handshake.Event, to func(wire.Header, []byte)) {
 		h, err := wire.ParseHeader(e.Frame)
 		if err != nil {
@@ -424,4 +425,12 @@ func certificate(t *testing.T, id handshake.Identity) handshake.Certificate {
 		t.Fatalf("%+v", e)
 	}
 	return a.Certificate(&e.Join)
+}
+
+func linkKeys(t *testing.T) *seal.Forwarder {
+	f, err := seal.NewForwarder([seal.PublicLen]byte{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }

@@ -63,7 +63,7 @@ func (p *peer) challenge() {
 	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
 	var seed [ed25519.SeedSize]byte
 	_, _ = rand.Read(seed[:]) // never fails
-	joining := handshake.NewAcceptor(seed, f.cfg.Secret, f.cfg.NAT != nil)
+	joining := handshake.NewAcceptor(seed, f.cfg.Secret, f.cfg.NAT != nil, f.keys)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p.joining = joining
@@ -100,8 +100,10 @@ func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 		var refused *handshake.Refused
 		switch e.Kind {
 		case handshake.Verified:
+			p.seal = e.Seal
 			refused = f.gather(p, &e.Join)
 		case handshake.Bridged:
+			p.seal = e.Seal
 			refused = f.bridgeIn(p, &e.Join, e.To)
 		case handshake.Ended:
 			p.notIn(&e)

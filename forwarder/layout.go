@@ -103,6 +103,7 @@ func (f *Forwarder) start(b *job) {
 	var room []byte // one for all: with each of its own this would take memory in proportion to the square of the ranks
 	for _, p := range ranks {
 		layout.Rank = uint32(p.waiting.rank)
+		p.conn.Seal(p.seal)
 		room = p.joining.Admit(&layout, room)
 		p.say()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -30,6 +31,7 @@ type peer struct {
 	bridge  *bridge             // the peer is another forwarder
 	bridger *handshake.Bridger  // which has not been introduced yet
 	guest   *strangers.Stranger // nil: dialled by us
+	seal    *seal.Channel       // for the link, if its job is sealed
 
 	deadline time.Time // of the Join; zero: none. Its loop only
 }
@@ -117,7 +119,7 @@ func frame(t wire.Type, body wire.Body) []byte {
 }
 
 func abortFrame(code int32, rank uint32, reason string) []byte {
-	return frame(wire.TypeAbort, &wire.Abort{Code: code, Rank: rank, Reason: reason})
+	return frame(wire.TypeAbort, &wire.Abort{Code: code, Rank: rank, Reason: reason, By: wire.Nobody})
 }
 
 // take gives a new link to the next loop, which calls begin for it; nil: the other end does.

@@ -95,6 +95,7 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	delete(b.absent, v)
 	layout := b.layout
 	layout.Rank = v
+	p.conn.Seal(p.seal)
 	p.joining.Admit(&layout, nil)
 	p.say()
 	for _, r := range slices.Sorted(maps.Keys(b.absent)) {

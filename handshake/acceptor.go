@@ -3,6 +3,7 @@ package handshake
 import (
 	"crypto/ed25519"
 
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -12,15 +13,16 @@ type Acceptor struct {
 	key    ed25519.PrivateKey // its public half is the nonce: a Join signed for it is this forwarder's Certificate
 	nonce  [wire.NonceLen]byte
 	secret string
+	keys   *seal.Forwarder
 }
 
 // NewAcceptor starts an exchange for a link that has just come in. The seed, fresh random bytes,
 // gives the nonce. With a secret that is not empty only jobs made from it are let in. With nat
-// joiners are asked where they take connections.
-func NewAcceptor(seed [ed25519.SeedSize]byte, secret string, nat bool) *Acceptor {
-	a := &Acceptor{exchange: exchange{state: awaitJoin}, key: ed25519.NewKeyFromSeed(seed[:]), secret: secret}
+// joiners are asked where they take connections. keys are the forwarder's, for links of sealed jobs.
+func NewAcceptor(seed [ed25519.SeedSize]byte, secret string, nat bool, keys *seal.Forwarder) *Acceptor {
+	a := &Acceptor{exchange: exchange{state: awaitJoin}, key: ed25519.NewKeyFromSeed(seed[:]), secret: secret, keys: keys}
 	copy(a.nonce[:], a.key.Public().(ed25519.PublicKey))
-	a.send(wire.TypeChallenge, &wire.Challenge{Version: wire.Version, Nonce: a.nonce, NAT: nat})
+	a.send(wire.TypeChallenge, &wire.Challenge{Version: wire.Version, Nonce: a.nonce, NAT: nat, LinkKey: keys.Public})
 	return a
 }
 
@@ -35,8 +37,9 @@ type Examined struct {
 	join    wire.Join
 	bridge  wire.Bridge
 	err     error
-	genuine bool // signed as it has to be
-	wanted  bool // made from the operator's secret, if there is one
+	genuine bool          // signed as it has to be
+	wanted  bool          // made from the operator's secret, if there is one
+	seal    *seal.Channel // of a sealed job
 }
 
 // Examine parses a frame and checks its signatures: all of HandleMessage that takes long. It changes
@@ -45,14 +48,21 @@ func (a *Acceptor) Examine(h wire.Header, body []byte) (x Examined) {
 	switch h.Type {
 	case wire.TypeJoin:
 		x.join, x.err = wire.ParseJoin(body)
-		x.genuine = x.err == nil && x.join.Version == wire.Version && verify(&x.join, a.nonce)
+		x.genuine = x.err == nil && x.join.Version == wire.Version && verify(&x.join, a.nonce) &&
+			x.join.LinkKey == a.keys.Public
 		x.wanted = x.genuine && a.wanted(&x.join)
+		if x.wanted && x.join.Sealed() {
+			x.seal, x.err = a.keys.Link(x.join.SealKey, a.nonce)
+		}
 	case wire.TypeBridge:
 		x.bridge, x.err = wire.ParseBridge(body)
 		f := &x.bridge
 		x.genuine = x.err == nil && f.Version == wire.Version && verify(&f.Join, f.Nonce) &&
-			ed25519.Verify(f.Nonce[:], signedBridge(f, a.nonce), f.Signature[:])
+			ed25519.Verify(f.Nonce[:], signedBridge(f, a.nonce), f.Signature[:]) && f.LinkKey == a.keys.Public
 		x.wanted = x.genuine && a.wanted(&f.Join)
+		if x.wanted && f.Join.Sealed() {
+			x.seal, x.err = a.keys.Link(f.OwnKey, a.nonce)
+		}
 	}
 	return x
 }
@@ -87,7 +97,7 @@ func (a *Acceptor) handleJoin(h wire.Header, x *Examined) {
 		a.refuse(wire.RefuseSecret, otherSecret)
 	default:
 		a.to(awaitDecision)
-		a.push(Event{Kind: Verified, Join: j})
+		a.push(Event{Kind: Verified, Join: j, Seal: x.seal})
 	}
 }
 

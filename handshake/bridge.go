@@ -3,6 +3,7 @@ package handshake
 import (
 	"crypto/ed25519"
 
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -26,12 +27,13 @@ type Bridger struct {
 	cert   Certificate
 	peer   uint16 // index of the other forwarder
 	number uint16 // of the connection
+	keys   *seal.Forwarder
 }
 
 // NewBridger starts an exchange with the forwarder that has the index to in the job's zippers, for
-// the connection of that number between the two.
-func NewBridger(cert Certificate, to, number int) *Bridger {
-	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to), number: uint16(number)}
+// the connection of that number between the two. keys are the own ones, for links of sealed jobs.
+func NewBridger(cert Certificate, to, number int, keys *seal.Forwarder) *Bridger {
+	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to), number: uint16(number), keys: keys}
 }
 
 // HandleMessage takes the first frame from the other forwarder. body is not kept.
@@ -43,15 +45,24 @@ func (b *Bridger) HandleMessage(h wire.Header, body []byte) {
 		b.unexpected(h)
 		return
 	}
-	c, ok := b.challenge(h, body)
+	c, ok := b.challenged(h, body)
 	if !ok {
 		return
 	}
-	f := wire.Bridge{Version: wire.Version, From: b.cert.join.Here, To: b.peer, Number: b.number, Join: b.cert.join}
+	f := wire.Bridge{Version: wire.Version, From: b.cert.join.Here, To: b.peer, Number: b.number, OwnKey: b.keys.Public, LinkKey: c.LinkKey,
+		Join: b.cert.join}
 	copy(f.Nonce[:], b.cert.key.Public().(ed25519.PublicKey))
 	copy(f.Signature[:], ed25519.Sign(b.cert.key, signedBridge(&f, c.Nonce)))
+	e := Event{Kind: Bridged, Join: b.cert.join}
+	if f.Join.Sealed() {
+		var err error
+		if e.Seal, err = b.keys.Dialled(c.LinkKey, c.Nonce); err != nil {
+			b.malformed(h, err)
+			return
+		}
+	}
 	b.send(wire.TypeBridge, &f)
-	b.push(Event{Kind: Bridged, Join: b.cert.join})
+	b.push(e)
 	b.to(over)
 }
 
@@ -69,7 +80,7 @@ func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
 		a.refuse(wire.RefuseSecret, otherSecret)
 	default:
 		a.to(awaitDecision)
-		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To), Number: int(f.Number)})
+		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To), Number: int(f.Number), Seal: x.seal})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -18,7 +19,10 @@ type Event struct {
 	Number int         // Bridged: which connection of the trunk between the two it is
 	Layout wire.Layout // Joined
 	Text   string      // Told
-	Err    *Refused    // Ended
+	// Verified, Bridged, Joined, if the job is sealed: for frames of a running job between the two
+	// ends of the link; else nil
+	Seal *seal.Channel
+	Err  *Refused // Ended
 }
 
 // EventKind says which.

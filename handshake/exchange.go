@@ -119,8 +119,8 @@ func (x *exchange) fail(why *Refused) {
 	x.push(Event{Kind: Ended, Err: why, Join: x.came})
 }
 
-// challenge takes the first frame of the end that speaks first; ok: it is good.
-func (x *exchange) challenge(h wire.Header, body []byte) (c wire.Challenge, ok bool) {
+// challenged takes the first frame of the end that speaks first; ok: it is good.
+func (x *exchange) challenged(h wire.Header, body []byte) (c wire.Challenge, ok bool) {
 	c, err := wire.ParseChallenge(body)
 	switch {
 	case err != nil:

@@ -26,6 +26,7 @@ type Gather struct {
 	networks []string
 	zippers  []wire.Zipper
 	rails    uint16 // forwarders that each rank joins
+	sealed   bool
 	refused  []refusal
 }
 
@@ -35,12 +36,14 @@ type rank struct {
 	tag      uint32
 	instance uint64
 	doors    []wire.Port
+	key      wire.SealKey
 }
 
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
 	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, networks: j.Networks, zippers: j.Zippers, model: j.Model,
-		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, rails: j.Rails}
+		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, rails: j.Rails,
+		sealed: j.Sealed()}
 	n := 0
 	for _, c := range j.Layout {
 		g.base = append(g.base, n)
@@ -61,7 +64,8 @@ func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 			fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
 				j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
 	}
-	g.ranks[v] = rank{j.Host, j.Library, j.TagUB, j.Instance, j.Doors}
+	g.ranks[v] = rank{j.Host, j.Library, j.TagUB, j.Instance, j.Doors,
+		wire.SealKey{Instance: j.Instance, Key: j.SealKey, Proof: j.Proof}}
 	return v, nil
 }
 
@@ -72,7 +76,7 @@ func (g *Gather) Again(j *wire.Join) (int, *Refused) {
 	if refused != nil {
 		return 0, refused
 	}
-	if g.ranks[v].instance != j.Instance {
+	if r := g.ranks[v]; r.instance != j.Instance || r.key.Key != j.SealKey {
 		return 0, &Refused{wire.RefuseTaken, fmt.Sprintf("job %q is already running: give every run a new job id",
 			g.job), false}
 	}
@@ -116,6 +120,11 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	}
 	if j.Settings != g.setting {
 		return 0, &Refused{wire.RefuseSettings, unequal(j.Settings, j.Cluster, g.setting, g.modelOf), false}
+	}
+	if j.Sealed() != g.sealed {
+		is := map[bool]string{true: "sealed", false: "not sealed"}
+		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("the job is %s in cluster %q, %s in %q: start all clusters with the same --level",
+			is[j.Sealed()], j.Cluster, is[g.sealed], g.modelOf), false}
 	}
 	if j.Rails != g.rails {
 		return 0, &Refused{wire.RefuseLayout,
@@ -188,10 +197,13 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 		for _, d := range r.doors {
 			l.Doors = append(l.Doors, wire.Door{Rank: uint32(v), Instance: r.instance, Port: d})
 		}
+		if g.sealed {
+			l.Keys = append(l.Keys, r.key)
+		}
 	}
 	if n := len(l.Append(nil)); n > wire.MaxLength {
 		return wire.Layout{}, &Refused{wire.RefuseLayout,
-			fmt.Sprintf("the layout of job %q with all host names and addresses has %d bytes, at most %d fit: use shorter host names, or fewer dual-homed ranks", g.job, n, wire.MaxLength), false}
+			fmt.Sprintf("the layout of job %q with all host names and addresses has %d bytes, at most %d fit: use shorter host names, fewer dual-homed ranks, or do not seal a job of so many", g.job, n, wire.MaxLength), false}
 	}
 	return l, nil
 }

@@ -46,7 +46,7 @@ func upToDecision(t *testing.T, id Identity, a *Acceptor) (*Joiner, Event) {
 }
 
 func acceptor(seed byte, secret string) *Acceptor {
-	return NewAcceptor([wire.NonceLen]byte{seed}, secret, false)
+	return NewAcceptor([wire.NonceLen]byte{seed}, secret, false, forwarderKeys(seed))
 }
 
 // end takes the joiner's last event.
@@ -104,7 +104,7 @@ func TestJoin(t *testing.T) {
 // cannot tell.
 func TestInside(t *testing.T) {
 	for _, nat := range []bool{true, false} {
-		a := NewAcceptor([wire.NonceLen]byte{1}, "s", nat)
+		a := NewAcceptor([wire.NonceLen]byte{1}, "s", nat, forwarderKeys(1))
 		j, err := NewJoiner(member("a", 0))
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,10 @@
 // one link only and shows that the joiner knows the secret without showing the secret. Nothing is
 // encrypted.
 //
+// A rank of a sealed job has its X25519 key in the Join (package seal), with what shows that the
+// key was made by who knows the secret; the Layout hands these round. The forwarder's key is in the
+// Challenge and comes back in the Join, signed with it: so both know that they have each other's.
+//
 // Whoever drives a machine (Drive) has the link and the clock. How an exchange fails is an event
 // with a *Refused, of either end; what a stranger sends can do no more than that. Times are
 // milliseconds. No value is safe for concurrent use.
@@ -24,6 +28,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -45,6 +50,7 @@ type Identity struct {
 	Networks []string      // of a job with several hops, without ranks
 	Zippers  []wire.Zipper // all forwarders of such a job
 	Here     int           // which of them this link goes to
+	Seal     *seal.Party   // the process's key, if its job is sealed; else nil
 	Doors    []wire.Port   // where other clusters' ranks reach this one without a forwarder
 	// TimeoutMS is how long to wait for the others at the forwarder, in milliseconds: 1 to 2^32-1.
 	TimeoutMS int64
@@ -80,6 +86,8 @@ func (id *Identity) Validate() error {
 		return fmt.Errorf("handshake: time-out of %d ms is out of range", id.TimeoutMS)
 	case id.Rails < 0 || id.Rails > 1<<16-1:
 		return fmt.Errorf("handshake: %d forwarders", id.Rails)
+	case id.Seal != nil && id.Seal.Instance != id.Instance:
+		return errors.New("handshake: the key is another process's")
 	case id.Rank < 0:
 		return fmt.Errorf("handshake: rank %d is out of range", id.Rank)
 	}
@@ -99,16 +107,20 @@ func Key(job, secret string) ed25519.PrivateKey {
 }
 
 // join makes the signed Join for one link.
-func (id *Identity) join(nonce [wire.NonceLen]byte, inside string) wire.Join {
+func (id *Identity) join(c *wire.Challenge, inside string) wire.Join {
 	key := Key(id.Job, id.Secret)
 	j := wire.Join{
 		Version: wire.Version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
 		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings,
 		Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
+		LinkKey: c.LinkKey,
+	}
+	if id.Seal != nil {
+		j.SealKey, j.Proof = id.Seal.Public, id.Seal.Proof
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
-	copy(j.Signature[:], ed25519.Sign(key, signed(&j, nonce)))
+	copy(j.Signature[:], ed25519.Sign(key, signed(&j, c.Nonce)))
 	return j
 }
 

@@ -1,6 +1,7 @@
 package handshake
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/leidenzipper/zipper/wire"
@@ -9,9 +10,9 @@ import (
 // Joiner is the rank's end of the join exchange. Not safe for concurrent use.
 type Joiner struct {
 	exchange
-	id    Identity
-	nonce [wire.NonceLen]byte
-	told  int // Notices that came
+	id        Identity
+	challenge wire.Challenge
+	told      int // Notices that came
 }
 
 // NewJoiner starts an exchange for a link that has just been made.
@@ -42,11 +43,11 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 			j.push(Event{Kind: Told, Text: n.Text})
 		}
 	case h.Type == wire.TypeChallenge && j.state == awaitChallenge:
-		c, ok := j.challenge(h, body)
+		c, ok := j.challenged(h, body)
 		if !ok {
 			return
 		}
-		j.nonce = c.Nonce
+		j.challenge = c
 		if c.NAT {
 			j.to(awaitInside)
 			j.push(Event{Kind: Asked})
@@ -62,7 +63,14 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 			j.malformed(h, err)
 			return
 		}
-		j.push(Event{Kind: Joined, Layout: l})
+		e := Event{Kind: Joined, Layout: l}
+		if j.id.Seal != nil {
+			if e.Seal, err = j.id.Seal.Link(j.challenge.LinkKey, j.challenge.Nonce); err != nil {
+				j.malformed(h, err)
+				return
+			}
+		}
+		j.push(e)
 		j.to(over)
 	default:
 		j.unexpected(h)
@@ -78,7 +86,7 @@ func (j *Joiner) Inside(address string) {
 }
 
 func (j *Joiner) join(inside string) {
-	join := j.id.join(j.nonce, inside)
+	join := j.id.join(&j.challenge, inside)
 	j.send(wire.TypeJoin, &join)
 	j.to(awaitLayout)
 }
@@ -100,6 +108,14 @@ func (j *Joiner) check(l *wire.Layout) error {
 	}
 	if int(l.TagUB) > j.id.TagUB {
 		return fmt.Errorf("highest tag %d is above ours, %d", l.TagUB, j.id.TagUB)
+	}
+	switch sealed := j.id.Seal != nil; {
+	case sealed && l.Keys == nil:
+		return errors.New("no keys for a sealed job")
+	case !sealed && l.Keys != nil:
+		return errors.New("keys for a job that is not sealed")
+	case sealed && l.Keys[l.Rank].Key != j.id.Seal.Public:
+		return errors.New("another key than this process's own")
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (m *Meeting) HandleMessage(h wire.Header, body []byte) {
 	}
 	switch {
 	case h.Type == wire.TypeChallenge && m.state == awaitChallenge:
-		if c, ok := m.challenge(h, body); ok {
+		if c, ok := m.challenged(h, body); ok {
 			m.theirs = c.Nonce
 			m.say()
 			m.to(awaitMeet)

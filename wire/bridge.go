@@ -3,7 +3,7 @@ package wire
 import "fmt"
 
 // MaxBridge is the most bytes of a Bridge beside its Join.
-const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + SignatureLen
+const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + 2*SealKeyLen + SignatureLen
 
 // Bridge is the answer of a forwarder that has made a link to another one to its Challenge: it asks
 // to carry the frames of a job. The Join is one that a rank of the job has signed for the sender,
@@ -15,6 +15,8 @@ const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + SignatureLen
 //	u16       to         the receiver's
 //	u16       number     of the connection in the trunk between the two; a trunk's first is 0
 //	byte[32]  nonce      for which the Join is signed: the sender's public key (Ed25519)
+//	byte[32]  own key    the sender's X25519 key, from which those of the link are made if it is sealed
+//	byte[32]  link key   the receiver's, as its Challenge has it
 //	byte[64]  signature  by that pair over the receiver's nonce and all of the others
 //	...       Join       to the end
 type Bridge struct {
@@ -22,6 +24,8 @@ type Bridge struct {
 	From, To  uint16
 	Number    uint16
 	Nonce     [NonceLen]byte
+	OwnKey    [SealKeyLen]byte
+	LinkKey   [SealKeyLen]byte
 	Signature [SignatureLen]byte
 	Join      Join
 }
@@ -33,6 +37,7 @@ func (f *Bridge) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint16(b, f.To)
 	b = le.AppendUint16(b, f.Number)
 	b = append(b, f.Nonce[:]...)
+	b = append(append(b, f.OwnKey[:]...), f.LinkKey[:]...)
 	return f.Join.Append(b)
 }
 
@@ -43,6 +48,7 @@ func (f *Bridge) Append(b []byte) []byte {
 	b = le.AppendUint16(b, f.To)
 	b = le.AppendUint16(b, f.Number)
 	b = append(b, f.Nonce[:]...)
+	b = append(append(b, f.OwnKey[:]...), f.LinkKey[:]...)
 	b = append(b, f.Signature[:]...)
 	return f.Join.Append(b)
 }
@@ -57,6 +63,8 @@ func ParseBridge(b []byte) (Bridge, error) {
 	}
 	f.From, f.To, f.Number = r.u16(), r.u16(), r.u16()
 	r.bytes(f.Nonce[:])
+	r.bytes(f.OwnKey[:])
+	r.bytes(f.LinkKey[:])
 	r.bytes(f.Signature[:])
 	if r.err != nil {
 		return Bridge{Version: f.Version}, r.err

@@ -3,7 +3,8 @@
 // is a 32-byte header, a body whose size follows from the type, and a payload:
 //
 //	 0  u8   type
-//	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame; FlagReply: an Echo comes back
+//	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame; FlagReply: an Echo comes back;
+//	                   FlagSealed
 //	 2  u16  epoch      Data and Landed: which connection of the flow over this rail, from 1 (a lost one raises it); else 1
 //	 4  u32  length     bytes after the header: body + payload, at most MaxLength
 //	 8  u32  src        virtual rank that made the frame; Nobody for a forwarder
@@ -16,6 +17,38 @@
 // exactly once and in order, whatever rails they took. Data frames are idempotent (they name a
 // place), Credit, Ack and Landed are cumulative, an Echo says when it was sent; these are not
 // sequenced.
+//
+// # Sealed jobs
+//
+// In a sealed job every frame of a running job has FlagSealed: what follows the header is encrypted
+// and SealLen bytes longer, a tag over all, the header included, and the number of the transmission
+// (package seal). Nobody on the way changes a header. Frames between ranks are sealed from rank to
+// rank: a forwarder sees headers only. Frames between the two ends of a link are sealed with keys of
+// that link; on a direct link these are the pair's.
+//
+// What a seal leaves to show is that a frame which is authentic does no harm when it comes again,
+// late, in another place or not at all. For each type:
+//
+//	sequenced frames (Eager, RTS, CTS, Matched, Cancel, CancelReply, Fin)
+//	            the seal covers seq, and each seq is handled once, in order; a transmission
+//	            that is repeated is dropped by seq. One left out holds up all that follow, so
+//	            that nothing is handled without it
+//	Data        the seal covers receiver, offset and length: it can land in its own place only,
+//	            where each byte is taken once. Handles are not used again soon (pt2pt), so a late
+//	            one finds no receive. One left out leaves its receive incomplete
+//	Credit, Ack, the ack of every header
+//	            totals since the flow began: an older one says less, and the highest counts
+//	Echo        says when it was sent: an old one makes a round trip look longer than it is
+//	Landed      a total since its epoch began; an older epoch's is ignored
+//	Abort       ends the job; besides the link's seal it has the word of the rank that made it,
+//	            for this run (Abort.Word): a forwarder can end a job, but not in a rank's name
+//	Bye, ByeAck, Ping, Pong, RailState, Ready
+//	            belong to one link, whose keys are its own, and come in the order in which they
+//	            were sent: one that is repeated has a number that does not rise
+//
+// Besides, numbers must rise on every way that keeps order: of a pair over one rail those of Data
+// frames, which others overtake, and those of all others. So what is repeated is not only harmless
+// but noticed.
 package wire
 
 import (
@@ -32,6 +65,7 @@ const (
 	MaxPayload = 1 << 20 // bytes of payload in one frame
 	MaxLength  = MaxPayload + 4096
 	Nobody     = 1<<32 - 1 // src or dst when it is not a rank
+	SealLen    = 24        // bytes by which a sealed frame is longer
 )
 
 // Type says what a frame is.
@@ -77,6 +111,9 @@ const FlagSync uint8 = 1
 // FlagReply marks an Echo that answers one.
 const FlagReply uint8 = 2
 
+// FlagSealed marks a frame that is sealed: its Length counts the seal.
+const FlagSealed uint8 = 4
+
 // Header opens every frame.
 type Header struct {
 	Type     Type
@@ -118,9 +155,16 @@ func ParseHeader(b []byte) (Header, error) {
 	if int(h.Type) >= len(lengths) || lengths[h.Type].max == 0 {
 		return Header{}, fmt.Errorf("wire: unknown frame type %d", h.Type)
 	}
+	n := h.Length
+	if h.Flags&FlagSealed != 0 {
+		if !h.Type.Sealable() || n < SealLen {
+			return Header{}, fmt.Errorf("wire: sealed frame of type %v with %d bytes", h.Type, n)
+		}
+		n -= SealLen
+	}
 	// One more than the length, so that zero marks the types that do not exist.
-	if r := &lengths[h.Type]; h.Length+1 < r.min || h.Length+1 > r.max {
-		return Header{}, fmt.Errorf("wire: frame of type %v with %d bytes, want %d to %d", h.Type, h.Length, r.min-1, r.max-1)
+	if r := &lengths[h.Type]; n+1 < r.min || n+1 > r.max {
+		return Header{}, fmt.Errorf("wire: frame of type %v with %d bytes, want %d to %d", h.Type, n, r.min-1, r.max-1)
 	}
 	return h, nil
 }
@@ -143,7 +187,7 @@ var lengths = [TypeNotice + 1]struct{ min, max uint32 }{
 	TypeJoin:        {4 + 1, MaxJoin + 1},
 	TypeLayout:      {1, MaxLength + 1},
 	TypeRefuse:      {1, 6 + MaxString + 1},
-	TypeAbort:       {1, 10 + MaxString + 1},
+	TypeAbort:       {1, 10 + MaxString + 4 + SealProofLen + 1},
 	TypeBye:         {1, 1},
 	TypeByeAck:      {1, 1},
 	TypePing:        {1, 1},
@@ -170,12 +214,31 @@ func (t Type) BetweenRanks() bool { return t >= TypeEager && t <= TypeEcho }
 // HasPayload reports whether a payload may follow the body.
 func (t Type) HasPayload() bool { return t == TypeEager || t == TypeData }
 
-// Payload returns the number of payload bytes in the frame.
+// Payload returns the number of payload bytes in the frame, the seal left out.
 func (h *Header) Payload() int {
-	if h.Type.HasPayload() {
-		return int(h.Length) - h.Type.BodyLen()
+	if !h.Type.HasPayload() {
+		return 0
+	}
+	return int(h.Length) - h.Type.BodyLen() - h.seal()
+}
+
+// Rest returns the number of bytes after the body: payload and seal.
+func (h *Header) Rest() int { return h.Payload() + h.seal() }
+
+func (h *Header) seal() int {
+	if h.Flags&FlagSealed != 0 {
+		return SealLen
 	}
 	return 0
+}
+
+// Sealable reports whether frames of this type belong to running jobs.
+func (t Type) Sealable() bool {
+	switch t {
+	case TypeAbort, TypeBye, TypeByeAck, TypePing, TypePong, TypeRailState, TypeReady:
+		return true
+	}
+	return t.BetweenRanks()
 }
 
 var typeNames = [TypeNotice + 1]string{

@@ -21,6 +21,12 @@ const (
 	SignatureLen = 64
 )
 
+// Sizes of the keys of sealed jobs (X25519) and of what vouches for them, in bytes.
+const (
+	SealKeyLen   = 32
+	SealProofLen = 16
+)
+
 // Cluster is one entry of a job's layout.
 type Cluster struct {
 	Name string
@@ -57,6 +63,9 @@ type Port struct {
 //	u16       here        which of them this link goes to
 //	u16       doors       where ranks of other clusters reach this one without a forwarder, at most one per cluster; for each: u16 cluster, string address
 //	string    inside      IP address and port where the rank takes connections that the forwarder's kernel passes on; empty: nowhere
+//	byte[32]  seal key    the process's X25519 key, the same in all its Joins; zero: its job is not sealed
+//	byte[16]  proof       that who made it knows the job's secret (package seal)
+//	byte[32]  link key    of the forwarder, as the Challenge has it
 //	byte[32]  public key  of the pair made from job and secret
 //	byte[64]  signature   by that pair over the nonce and all of the above
 type Join struct {
@@ -79,6 +88,9 @@ type Join struct {
 	Here      uint16
 	Doors     []Port
 	Inside    string
+	SealKey   [SealKeyLen]byte
+	Proof     [SealProofLen]byte
+	LinkKey   [SealKeyLen]byte
 	PublicKey [PublicKeyLen]byte
 	Signature [SignatureLen]byte
 }
@@ -110,8 +122,14 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint16(b, j.Here)
 	b = appendPorts(b, j.Doors)
 	b = appendString(b, j.Inside)
+	b = append(b, j.SealKey[:]...)
+	b = append(b, j.Proof[:]...)
+	b = append(b, j.LinkKey[:]...)
 	return append(b, j.PublicKey[:]...)
 }
+
+// Sealed reports whether the joiner's job is sealed.
+func (j *Join) Sealed() bool { return j.SealKey != [SealKeyLen]byte{} }
 
 // Append adds the body's bytes to b.
 func (j *Join) Append(b []byte) []byte {
@@ -154,6 +172,9 @@ func ParseJoin(b []byte) (Join, error) {
 	}
 	j.Doors = r.ports(doors, len(j.Layout))
 	j.Inside = r.name()
+	r.bytes(j.SealKey[:])
+	r.bytes(j.Proof[:])
+	r.bytes(j.LinkKey[:])
 	r.bytes(j.PublicKey[:])
 	r.bytes(j.Signature[:])
 	if err := r.end(); err != nil {

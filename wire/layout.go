@@ -12,6 +12,8 @@ import "fmt"
 //	u32     hosts     then for each a string: the different hosts
 //	u32[N]  where     for each virtual rank the index of its host
 //	u32     doors     then for each: u32 rank, u64 instance, u16 cluster, string address
+//	u32     keys      of a sealed job as many as there are ranks, else none; for each: u64 instance, byte[32] seal key,
+//	                  byte[16] proof, as in its Join
 type Layout struct {
 	Rank      uint32
 	TagUB     uint32
@@ -20,6 +22,14 @@ type Layout struct {
 	Hosts     []string
 	Where     []uint32 // per virtual rank, an index into Hosts
 	Doors     []Door
+	Keys      []SealKey // per virtual rank; nil: the job is not sealed
+}
+
+// SealKey is what others need for sealing what they say to a rank.
+type SealKey struct {
+	Instance uint64
+	Key      [SealKeyLen]byte
+	Proof    [SealProofLen]byte
 }
 
 // Door is where the ranks of another cluster reach a rank without a forwarder.
@@ -74,6 +84,11 @@ func (l *Layout) Append(b []byte) []byte {
 		b = le.AppendUint64(le.AppendUint32(b, d.Rank), d.Instance)
 		b = appendString(le.AppendUint16(b, d.Network), d.Address)
 	}
+	b = le.AppendUint32(b, uint32(len(l.Keys)))
+	for i := range l.Keys {
+		k := &l.Keys[i]
+		b = append(append(le.AppendUint64(b, k.Instance), k.Key[:]...), k.Proof[:]...)
+	}
 	return b
 }
 
@@ -109,6 +124,16 @@ func ParseLayout(b []byte) (Layout, error) {
 			r.fail(fmt.Errorf("wire: door %q of rank %d of %d for cluster %d of %d", d.Address, d.Rank, ranks, d.Network, len(l.Clusters)))
 		}
 		l.Doors = append(l.Doors, d)
+	}
+	keys := int(r.u32())
+	if r.err == nil && keys != 0 && keys != ranks {
+		r.fail(fmt.Errorf("wire: %d keys for %d ranks", keys, ranks))
+	}
+	for i := 0; i < keys && r.err == nil; i++ {
+		k := SealKey{Instance: r.u64()}
+		r.bytes(k.Key[:])
+		r.bytes(k.Proof[:])
+		l.Keys = append(l.Keys, k)
 	}
 	if r.err == nil && int(l.Rank) >= ranks {
 		r.fail(fmt.Errorf("wire: rank %d of %d", l.Rank, ranks))

@@ -28,7 +28,7 @@ func parser[T any](f func([]byte) (T, error)) func([]byte) (any, error) {
 	}
 }
 
-func ramp[A [32]byte | [64]byte](first byte) A {
+func ramp[A [16]byte | [32]byte | [64]byte](first byte) A {
 	var a A
 	for i := range len(a) {
 		a[i] = first + byte(i)
@@ -49,17 +49,17 @@ var samples = []sample{
 	{"cancel", TypeCancel, &Cancel{8}, "0800000000000000", parser(ParseCancel), false},
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
-	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0), true}, "09000000" + ramp32 + "01000000", parser(ParseChallenge), false},
+	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0), true, ramp[[32]byte](0)}, "09000000" + ramp32 + "01000000" + ramp32, parser(ParseChallenge), false},
 	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Rails: 2, Instance: 0x0102030405060708,
-		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"}, Zippers: []Zipper{{[]Port{{0, "x"}, {1, "yz"}}}, {[]Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
+		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"}, Zippers: []Zipper{{[]Port{{0, "x"}, {1, "yz"}}}, {[]Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
 		"09000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0200" + "0807060504030201" +
-			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + "0100" + "0200" + "0000" + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32 +
+			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + "0100" + "0200" + "0000" + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32[:32] + ramp32 + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
-	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Number: 3, Nonce: ramp[[32]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j", Cluster: "b",
+	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Number: 3, Nonce: ramp[[32]byte](0), OwnKey: ramp[[32]byte](0), LinkKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j", Cluster: "b",
 		Layout: []Cluster{{"b", 1}}, Zippers: []Zipper{{[]Port{{0, "x"}}}, {[]Port{{0, "y"}}}}, Here: 1, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
-		"09000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
+		"09000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
 			"09000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" + "0000" + "0000" + "0000" + "0100" + "0000000000000000" +
-			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + "0100" + "0000" + "0100" + "79" + "0100" + "0000" + "0000" + ramp32 + ramp32 +
+			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + "0100" + "0000" + "0100" + "79" + "0100" + "0000" + "0000" + strings.Repeat("00", 80) + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseBridge), false},
 	{"ready", TypeReady, &Ready{2}, "02000000", parser(ParseReady), false},
 	{"meet", TypeMeet, &Meet{1, 2, 0x0102030405060708, ramp[[32]byte](0), ramp[[64]byte](0)}, "01000000" + "02000000" + "0807060504030201" + ramp32 + ramp32 +
@@ -67,14 +67,18 @@ var samples = []sample{
 	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}}, Libraries: []string{"X", ""}, Hosts: []string{"h1", "h2"}, Where: []uint32{0, 1, 1},
 		Doors: []Door{{2, 0x0102030405060708, Port{0, "d"}}}},
 		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" + "58" + "0000" +
-			"02000000" + "0200" + "6831" + "0200" + "6832" + "00000000" + "01000000" + "01000000" + "01000000" + "02000000" + "0807060504030201" + "0000" + "0100" + "64", parser(ParseLayout), false},
+			"02000000" + "0200" + "6831" + "0200" + "6832" + "00000000" + "01000000" + "01000000" + "01000000" + "02000000" + "0807060504030201" + "0000" + "0100" + "64" + "00000000", parser(ParseLayout), false},
+	{"layout of a sealed job", TypeLayout, &Layout{Rank: 0, TagUB: 1, Clusters: []Cluster{{"a", 1}}, Libraries: []string{""}, Hosts: []string{"h"}, Where: []uint32{0},
+		Keys: []SealKey{{0x0102030405060708, ramp[[32]byte](0), ramp[[16]byte](0)}}},
+		"00000000" + "01000000" + "0100" + "0100" + "61" + "01000000" + "0100" + "0000" + "01000000" + "0100" + "68" + "00000000" + "00000000" +
+			"01000000" + "0807060504030201" + ramp32 + ramp32[:32], parser(ParseLayout), false},
 	{"refuse", TypeRefuse, &Refuse{RefuseSecret, "né"}, "03000000" + "0300" + "6ec3a9", parser(ParseRefuse), false},
 	{"notice", TypeNotice, &Notice{"né"}, "0300" + "6ec3a9", parser(ParseNotice), false},
 	{"landed", TypeLanded, &Landed{6}, "0600000000000000", parser(ParseLanded), false},
 	{"echo", TypeEcho, &Echo{7}, "0700000000000000", parser(ParseEcho), false},
 	{"rail state", TypeRailState, &RailState{3, false, "why"}, "03000000" + "00000000" + "0300" + "776879", parser(ParseRailState), false},
 	{"rail state, up", TypeRailState, &RailState{4, true, ""}, "04000000" + "01000000" + "0000", parser(ParseRailState), false},
-	{"abort", TypeAbort, &Abort{-1, 3, "why"}, "ffffffff" + "03000000" + "0300" + "776879", parser(ParseAbort), false},
+	{"abort", TypeAbort, &Abort{-1, 3, "why", 2, ramp[[16]byte](0)}, "ffffffff" + "03000000" + "0300" + "776879" + "02000000" + ramp32[:32], parser(ParseAbort), false},
 }
 
 func TestGolden(t *testing.T) {
@@ -148,6 +152,24 @@ func TestHeaderLengths(t *testing.T) {
 		if !ok(typ, n) || ok(typ, n-1) || !ok(typ, n+MaxPayload) || ok(typ, n+MaxPayload+1) {
 			t.Errorf("%v: want %d bytes and at most %d of payload", typ, n, MaxPayload)
 		}
+	}
+	sealed := func(typ Type, n uint32) bool {
+		h := Header{Type: typ, Flags: FlagSealed, Length: n}
+		_, err := ParseHeader(h.Append(nil))
+		return err == nil
+	}
+	for typ, n := range fixed {
+		if typ == TypeMeet {
+			if sealed(typ, n) || sealed(typ, n+SealLen) {
+				t.Errorf("%v: sealed before there are keys", typ)
+			}
+		} else if !sealed(typ, n+SealLen) || sealed(typ, n+SealLen-1) || sealed(typ, n+SealLen+1) || sealed(typ, SealLen-1) {
+			t.Errorf("%v: want exactly %d bytes when sealed", typ, n+SealLen)
+		}
+	}
+	big := Header{Type: TypeData, Flags: FlagSealed, Length: DataLen + MaxPayload + SealLen}
+	if _, err := ParseHeader(big.Append(nil)); err != nil || big.Payload() != MaxPayload || big.Rest() != MaxPayload+SealLen {
+		t.Errorf("the largest sealed frame has %d bytes of payload, %d after its body: %v", big.Payload(), big.Rest(), err)
 	}
 	for typ := range 256 {
 		typ := Type(typ)
@@ -231,6 +253,7 @@ func TestHostile(t *testing.T) {
 		{"door of nobody", layout(func(l *Layout) { l.Doors = []Door{{3, 0, Port{0, "x"}}} }), pl, "rank 3 of 3"},
 		{"door for no cluster", layout(func(l *Layout) { l.Doors = []Door{{0, 0, Port{2, "x"}}} }), pl, "cluster 2 of 2"},
 		{"door nowhere", layout(func(l *Layout) { l.Doors = []Door{{0, 0, Port{1, ""}}} }), pl, "door"},
+		{"keys of some", layout(func(l *Layout) { l.Keys = make([]SealKey, 2) }), pl, "2 keys for 3 ranks"},
 		{"string too long", append([]byte{1, 0, 0, 0, 1, 0x10}, make([]byte, 4097)...), parser(ParseRefuse), "at most 4096"},
 		{"name too long", join(func(j *Join) { j.Host = strings.Repeat("h", MaxName+1) }), pj, "at most 255"},
 		{"neither up nor down", []byte{0, 0, 0, 0, 2, 0, 0, 0, 0, 0}, parser(ParseRailState), "neither"},
@@ -271,12 +294,17 @@ func TestRefuseCodeNames(t *testing.T) {
 	}
 }
 
+type sealedBody struct{}
+
+func (sealedBody) Append(b []byte) []byte { return append(b, make([]byte, SealLen)...) }
+
 // FuzzFrame cuts the input into frames as a reader does. Whatever is accepted must encode to the
 // same bytes.
 func FuzzFrame(f *testing.F) {
 	for _, s := range samples {
 		f.Add(AppendFrame(nil, Header{Type: s.typ, Src: 1, Dst: 2, Seq: 3, Ack: 4, Epoch: 5}, s.body))
 	}
+	f.Add(AppendFrame(nil, Header{Type: TypeAck, Flags: FlagSealed}, sealedBody{}))
 	h := Header{Type: TypeEager, Length: EnvelopeLen + 3}
 	e := Envelope{Size: 3}
 	f.Add(append(e.Append(h.Append(nil)), "abc"...))
@@ -298,6 +326,12 @@ func FuzzFrame(f *testing.F) {
 			}
 			body := b[:h.Length]
 			b = b[h.Length:]
+			if h.Flags&FlagSealed != 0 {
+				if h.Rest()+h.Type.BodyLen() > len(body) {
+					t.Fatalf("header %+v has %d bytes after its body", h, h.Rest())
+				}
+				continue
+			}
 			var v any
 			switch h.Type {
 			case TypeEager, TypeRTS:

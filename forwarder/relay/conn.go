@@ -28,6 +28,7 @@ type Conn struct {
 	out    output
 	state  atomic.Uint32 // a State; set by to
 	route  atomic.Pointer[Route]
+	sealing
 
 	// The rest belongs to the loop.
 	input    input
@@ -70,19 +71,23 @@ func (c *Conn) Bad(reason string) {
 // Send writes a whole frame of the forwarder's own, or queues it. The error says that too many
 // wait. Any thread.
 func (c *Conn) Send(frame []byte) error {
-	_, err := c.out.write(make([][]byte, 1), wire.Nobody, frame, nil)
-	return err
+	return c.sealed(frame, func(frame []byte) error {
+		_, err := c.out.write(make([][]byte, 1), wire.Nobody, frame, nil)
+		return err
+	})
 }
 
 // FinishWith puts a last frame behind all that is queued. The caller sees to it that nothing is
 // sent afterwards. Any thread.
-func (c *Conn) FinishWith(frame []byte) { c.out.finishWith(frame) }
+func (c *Conn) FinishWith(frame []byte) {
+	_ = c.sealed(frame, func(frame []byte) error { c.out.finishWith(frame); return nil })
+}
 
 // AbortWith sends a last frame in place of what is queued, and lingers. Harmless if it does
 // already.
 func (c *Conn) AbortWith(frame []byte) {
 	if c.live() {
-		c.out.abortWith(frame)
+		_ = c.sealed(frame, func(frame []byte) error { c.out.abortWith(frame); return nil })
 		c.Linger()
 	}
 }

@@ -33,7 +33,7 @@ func (c *Conn) forwardBlock(b transport.Block) {
 	if r == nil {
 		r = c.route.Load()
 	}
-	p.bytes = h.Payload()
+	p.bytes = h.Rest()
 	c.forward(p, &h, r)
 }
 

@@ -92,7 +92,7 @@ func (in *input) split(c *Conn, p []byte) {
 			run.add(p, &h, off, end)
 		} else {
 			run.flush(p)
-			c.own(&h, p[off+wire.HeaderLen:end])
+			c.own(&h, p[off:end])
 			run.route = c.route.Load()
 		}
 		off = end

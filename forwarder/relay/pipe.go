@@ -12,7 +12,7 @@ import (
 
 // pipeable reports whether a frame from the link could go through a pipe.
 func (c *Conn) pipeable(h *wire.Header) bool {
-	n := h.Payload()
+	n := h.Rest()
 	return c.piper != nil && h.Type == wire.TypeData && n >= c.shared.cfg.PipeFrom && n <= pipeTo
 }
 
@@ -36,7 +36,7 @@ func (in *input) begin(c *Conn, p []byte) bool {
 		return false
 	}
 	in.piped = c.shared.zerocopy()
-	in.piped.pipe, in.piped.last, in.piped.bytes = pipe, pipe, h.Payload()
+	in.piped.pipe, in.piped.last, in.piped.bytes = pipe, pipe, h.Rest()
 	copy(in.piped.head[:], p)
 	in.stalled = false
 	return true

@@ -67,7 +67,7 @@ func (c *Conn) relayOne(buf *buffer) (kept bool) {
 		return false
 	}
 	if !h.Type.BetweenRanks() {
-		c.own(&h, buf.b[wire.HeaderLen:])
+		c.own(&h, buf.b)
 		return false
 	}
 	var count tally
@@ -76,7 +76,12 @@ func (c *Conn) relayOne(buf *buffer) (kept bool) {
 }
 
 // own handles a frame for the forwarder itself, which allowed has let through.
-func (c *Conn) own(h *wire.Header, body []byte) {
+func (c *Conn) own(h *wire.Header, whole []byte) {
+	body, err := c.opened(h, whole)
+	if err != nil {
+		c.Bad(err.Error())
+		return
+	}
 	if c.route.Load() != nil {
 		switch h.Type {
 		case wire.TypePing:
