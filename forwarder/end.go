@@ -67,7 +67,7 @@ func (p *peer) lost(m *member, cause error) {
 		m.job.linkLost(m.rank, m.lostBy(p, cause))
 		return
 	}
-	m.job.fail(1, m.rank, m.lostBy(p, cause), p)
+	m.job.fail(m.rank, m.lostBy(p, cause), p)
 }
 
 // lost fails the job of a bridge that is gone, or the job goes on over its other rows. With
@@ -89,7 +89,7 @@ func (br *bridge) lost(cause error) {
 			br.cutOff(reason)
 			return
 		}
-		b.fail(1, wire.Nobody, reason, br.peer)
+		b.fail(wire.Nobody, reason, br.peer)
 	}
 }
 
@@ -111,17 +111,17 @@ func (p *peer) breach(m *member, reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.bridge != nil {
-		m.job.fail(1, wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", m.bridge.addr, reason), p)
+		m.job.fail(wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", m.bridge.addr, reason), p)
 		return
 	}
 	if m.job.table[m.rank].CompareAndSwap(p.conn, nil) {
-		m.job.fail(1, m.rank, m.lostBy(p, fmt.Errorf("it broke the protocol: %s", reason)), p)
+		m.job.fail(m.rank, m.lostBy(p, fmt.Errorf("it broke the protocol: %s", reason)), p)
 	}
 }
 
-// fail ends a running job: everybody but the cause gets Abort. With Forwarder.mu.
-func (j *job) fail(code int32, rank uint32, reason string, cause *peer) {
-	j.failWith(code, reason, abortFrame(code, rank, reason), cause)
+// fail ends a running job with status 1: everybody but the cause gets Abort. With Forwarder.mu.
+func (j *job) fail(rank uint32, reason string, cause *peer) {
+	j.failWith(1, reason, abortFrame(1, rank, reason), cause)
 }
 
 // failWith is fail with a frame that tells the others.

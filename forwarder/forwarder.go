@@ -159,7 +159,7 @@ func (f *Forwarder) shutdown() {
 		case j.gather.Rails() > 1: // its ranks have other forwarders
 			j.release(stopReason)
 		default:
-			j.fail(1, wire.Nobody, stopReason, nil)
+			j.fail(wire.Nobody, stopReason, nil)
 		}
 	}
 	for _, p := range f.inOrder() {
