@@ -9,32 +9,45 @@ import (
 
 // A sealed frame is its head in the clear, what follows it encrypted, the tag (16 bytes) and the
 // number of the transmission (8 bytes, little endian). The tag is over the head as well. The nonce
-// is 4 bytes of the key's own and the number, big endian. The number rises with each transmission
-// under a key, also of the same frame once more, so no nonce is used twice.
+// is 4 bytes of the key's own and the number, big endian. The number has the class of the frame in
+// its first byte; the rest rises with each transmission of that class under a key, also of the same
+// frame once more. So no nonce is used twice.
+
+// Class is a kind of frames that have an order of their own: of two of one class the second hardly
+// overtakes the first.
+type Class uint8
+
+// Classes of frames.
+const (
+	Small Class = iota // all but
+	Bulk               // segments of large messages
+	classes
+)
 
 const (
 	tagLen = 16
 	// Overhead is by how much a sealed frame is longer.
 	Overhead = tagLen + 8
-	// lastNumber bounds the transmissions under one key: a million a second for nine years. AES-GCM
-	// allows for more.
+	// lastNumber bounds the transmissions of a class under one key: a million a second for nine
+	// years. AES-GCM allows for more.
 	lastNumber = 1 << 48
+	classShift = 56
 )
 
 var (
 	// ErrForged says that a frame is not what its sender has sealed: it was changed on the way, or
 	// made up.
 	ErrForged = errors.New("it is not what its sender has sealed (changed on its way, or invented)")
-	// ErrRepeated says that a frame has come before, or after one that was sent later.
-	ErrRepeated = errors.New("it has come before, or in the wrong order")
+	// ErrRepeated says that a frame has come before, or is so late that this is not known any more.
+	ErrRepeated = errors.New("it has come before (somebody repeats what was sent)")
 	errUsedUp   = errors.New("seal: so many frames were sent that the key is used up")
 )
 
 // Sealer seals what goes one way.
 type Sealer struct {
-	aead   cipher.AEAD
-	nonce  [saltLen + 8]byte
-	number uint64
+	aead    cipher.AEAD
+	nonce   [saltLen + 8]byte
+	numbers [classes]uint64
 }
 
 // Opener opens what comes that way.
@@ -65,57 +78,82 @@ func cipherOf(key []byte, info string, salt []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// Seal appends a sealed frame to out: head as it is, plain encrypted, tag and number. plain may
-// begin in out's memory where its encryption will, right behind head's place, and must not overlap
-// it otherwise. Without room for all out grows.
-func (s *Sealer) Seal(out, head, plain []byte) ([]byte, error) {
-	if s.number >= lastNumber {
+// Seal appends a sealed frame of a class to out: head as it is, plain encrypted, tag and number.
+// plain may begin in out's memory where its encryption will, right behind head's place, and must not
+// overlap it otherwise. Without room for all out grows.
+func (s *Sealer) Seal(out, head, plain []byte, class Class) ([]byte, error) {
+	if s.numbers[class] >= lastNumber {
 		return out, errUsedUp
 	}
-	s.number++
-	binary.BigEndian.PutUint64(s.nonce[saltLen:], s.number)
+	s.numbers[class]++
+	number := uint64(class)<<classShift | s.numbers[class]
+	binary.BigEndian.PutUint64(s.nonce[saltLen:], number)
 	from := len(out)
 	out = append(out, head...)
 	out = s.aead.Seal(out, s.nonce[:], plain, out[from:])
-	return binary.LittleEndian.AppendUint64(out, s.number), nil
+	return binary.LittleEndian.AppendUint64(out, number), nil
 }
 
-// Open opens a whole frame of which head bytes are in the clear, in place, and returns what was
-// sealed and the number. On an error what was sealed is lost, and nothing of it has been seen.
-func (o *Opener) Open(frame []byte, head int) (plain []byte, number uint64, err error) {
+// Open opens a whole frame of a class, of which head bytes are in the clear, in place, and returns
+// what was sealed; seen notes that it has come, and is for this class alone. On an error what was
+// sealed is lost, and nothing of it has been seen.
+func (o *Opener) Open(frame []byte, head int, class Class, seen *Window) (plain []byte, err error) {
 	if head < 0 || len(frame) < head+Overhead {
-		return nil, 0, ErrForged
+		return nil, ErrForged
 	}
 	end := len(frame) - 8
-	number = binary.LittleEndian.Uint64(frame[end:])
-	if number == 0 || number > lastNumber {
-		return nil, 0, ErrForged
+	number := binary.LittleEndian.Uint64(frame[end:])
+	n := number & (1<<classShift - 1)
+	if number>>classShift != uint64(class) || n == 0 || n > lastNumber {
+		return nil, ErrForged
 	}
 	binary.BigEndian.PutUint64(o.nonce[saltLen:], number)
-	plain, err = o.aead.Open(frame[head:head], o.nonce[:], frame[head:end], frame[:head])
-	if err != nil {
-		return nil, 0, ErrForged
+	if plain, err = o.aead.Open(frame[head:head], o.nonce[:], frame[head:end], frame[:head]); err != nil {
+		return nil, ErrForged
 	}
-	return plain, number, nil
+	if !seen.take(n) {
+		clear(plain)
+		return nil, ErrRepeated
+	}
+	return plain, nil
 }
 
-// Rising sees that numbers rise on a way that keeps order. The zero value has seen none.
-type Rising struct{ last uint64 }
+// windowLen is how far behind the latest a frame may come. Default 1024: where several connections
+// carry the segments of a pair they overtake each other by what one of them holds.
+const windowLen = 1024
 
-// Take notes a number; ErrRepeated: it does not rise. Only numbers of opened frames belong here.
-func (r *Rising) Take(number uint64) error {
-	if number <= r.last {
-		return ErrRepeated
+// Window knows which frames of a class have come over a way. The zero value: none.
+type Window struct {
+	last uint64
+	bits [windowLen / 64]uint64 // of the windowLen numbers up to last, each in its place by remainder
+}
+
+// take notes a number; false: it was there before, or is too old to tell.
+func (w *Window) take(n uint64) bool {
+	if n > w.last {
+		if n-w.last >= windowLen {
+			w.bits = [windowLen / 64]uint64{}
+		} else {
+			for k := w.last + 1; k < n; k++ {
+				w.bits[k%windowLen/64] &^= 1 << (k % 64)
+			}
+		}
+		w.last = n
+		w.bits[n%windowLen/64] |= 1 << (n % 64)
+		return true
 	}
-	r.last = number
-	return nil
+	if w.last-n >= windowLen || w.bits[n%windowLen/64]&(1<<(n%64)) != 0 {
+		return false
+	}
+	w.bits[n%windowLen/64] |= 1 << (n % 64)
+	return true
 }
 
 // Channel seals and opens what goes over one link. Each direction is for one goroutine at a time.
 type Channel struct {
 	sealer *Sealer
 	opener *Opener
-	seen   Rising
+	seen   Window
 }
 
 func channel(key []byte, there, back string) (*Channel, error) {
@@ -128,18 +166,10 @@ func channel(key []byte, there, back string) (*Channel, error) {
 
 // Seal is Sealer.Seal.
 func (c *Channel) Seal(out, head, plain []byte) ([]byte, error) {
-	return c.sealer.Seal(out, head, plain)
+	return c.sealer.Seal(out, head, plain, Small)
 }
 
-// Open is Opener.Open of frames that come in the order in which they were sealed; some may be
-// missing.
+// Open is Opener.Open.
 func (c *Channel) Open(frame []byte, head int) (plain []byte, err error) {
-	plain, n, err := c.opener.Open(frame, head)
-	if err == nil {
-		err = c.seen.Take(n)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return plain, nil
+	return c.opener.Open(frame, head, Small, &c.seen)
 }

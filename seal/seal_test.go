@@ -3,6 +3,7 @@ package seal
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -34,7 +35,7 @@ const headLen = 32
 
 func sealed(t testing.TB, s *Sealer, plain string) []byte {
 	t.Helper()
-	f, err := s.Seal(nil, bytes.Repeat([]byte{0x5a}, headLen), []byte(plain))
+	f, err := s.Seal(nil, bytes.Repeat([]byte{0x5a}, headLen), []byte(plain), Small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,16 +54,17 @@ func TestPair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range uint64(3) {
-		got, n, err := bo.Open(sealed(t, as, "there"), headLen)
-		if err != nil || string(got) != "there" || n != i+1 {
-			t.Fatalf("opened %q, number %d, %v", got, n, err)
+	var aw, bw Window
+	for range 3 {
+		got, err := bo.Open(sealed(t, as, "there"), headLen, Small, &bw)
+		if err != nil || string(got) != "there" {
+			t.Fatalf("opened %q, %v", got, err)
 		}
-		if got, _, err = ao.Open(sealed(t, bs, "back"), headLen); err != nil || string(got) != "back" {
+		if got, err = ao.Open(sealed(t, bs, "back"), headLen, Small, &aw); err != nil || string(got) != "back" {
 			t.Fatalf("opened %q, %v", got, err)
 		}
 	}
-	if _, _, err := ao.Open(sealed(t, as, "mirrored"), headLen); err == nil {
+	if _, err := ao.Open(sealed(t, as, "mirrored"), headLen, Small, &aw); err == nil {
 		t.Error("a frame opens at the end that sealed it")
 	}
 }
@@ -89,7 +91,7 @@ func TestOthersKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(what, err)
 		}
-		if _, _, err := o.Open(sealed(t, s, "x"), headLen); err == nil {
+		if _, err := o.Open(sealed(t, s, "x"), headLen, Small, new(Window)); err == nil {
 			t.Errorf("another %s gives the same key", what)
 		}
 	}
@@ -198,46 +200,85 @@ func TestLink(t *testing.T) {
 func TestChanged(t *testing.T) {
 	s, o := pair(t)
 	whole := sealed(t, s, "hello, world")
+	var w Window
 	for i := range len(whole) * 8 {
 		f := bytes.Clone(whole)
 		f[i/8] ^= 1 << (i % 8)
-		if plain, _, err := o.Open(f, headLen); err != ErrForged || plain != nil {
+		if plain, err := o.Open(f, headLen, Small, &w); err != ErrForged || plain != nil {
 			t.Fatalf("bit %d: %q, %v", i, plain, err)
 		}
 	}
 	for n := range whole {
-		if _, _, err := o.Open(bytes.Clone(whole[:n]), headLen); err != ErrForged {
+		if _, err := o.Open(bytes.Clone(whole[:n]), headLen, Small, &w); err != ErrForged {
 			t.Fatalf("%d of %d bytes: %v", n, len(whole), err)
 		}
 	}
-	if _, _, err := o.Open(whole, headLen); err != nil {
+	if _, err := o.Open(bytes.Clone(whole), headLen, Bulk, &w); err != ErrForged {
+		t.Errorf("of another class: %v", err)
+	}
+	if _, err := o.Open(whole, headLen, Small, &w); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestNonces: what is sealed again looks different, and has a higher number.
+// TestNonces: what is sealed again looks different, also in another class, and a key is used up some
+// day.
 func TestNonces(t *testing.T) {
 	s, o := pair(t)
 	seen := map[string]bool{}
-	var r Rising
-	for i := range 100 {
-		f := sealed(t, s, "the same")
-		if c := string(f[headLen : len(f)-8]); seen[c] {
-			t.Fatal("two transmissions are equal")
-		} else {
+	var w [classes]Window
+	for range 100 {
+		for class := range classes {
+			f, err := s.Seal(nil, make([]byte, headLen), []byte("the same"), class)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := string(f[headLen : len(f)-8])
+			if seen[c] {
+				t.Fatal("two transmissions are equal")
+			}
 			seen[c] = true
-		}
-		_, n, err := o.Open(f, headLen)
-		if err != nil || r.Take(n) != nil {
-			t.Fatalf("transmission %d: number %d, %v", i, n, err)
-		}
-		if r.Take(n) != ErrRepeated {
-			t.Fatal("a repeated frame is not noticed")
+			if _, err := o.Open(bytes.Clone(f), headLen, class, &w[class]); err != nil {
+				t.Fatal(err)
+			}
+			if plain, err := o.Open(f, headLen, class, &w[class]); err != ErrRepeated || plain != nil {
+				t.Fatalf("repeated: %q, %v", plain, err)
+			}
 		}
 	}
-	s.number = lastNumber
-	if _, err := s.Seal(nil, nil, nil); err == nil {
+	s.numbers[Bulk] = lastNumber
+	if _, err := s.Seal(nil, nil, nil, Bulk); err == nil {
 		t.Error("a key is never used up")
+	}
+}
+
+// TestWindow compares a Window with a list of all numbers.
+func TestWindow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		var w Window
+		seen, last := map[uint64]bool{}, uint64(0)
+		for range 20_000 {
+			n := last + 1
+			switch rng.IntN(4) {
+			case 0:
+				n += rng.Uint64N(3)
+			case 1:
+				n = max(1, n-min(n-1, rng.Uint64N(windowLen+20)))
+			case 2:
+				if rng.IntN(50) == 0 {
+					n += rng.Uint64N(3 * windowLen)
+				}
+			}
+			want := !seen[n] && n+windowLen > last
+			if got := w.take(n); got != want {
+				t.Fatalf("number %d after %d: %v", n, last, got)
+			}
+			if want {
+				seen[n] = true
+			}
+			last = max(last, n)
+		}
 	}
 }
 
@@ -247,13 +288,14 @@ func TestInPlace(t *testing.T) {
 	head := bytes.Repeat([]byte{7}, headLen)
 	buf := make([]byte, 0, headLen+100+Overhead)
 	plain := bytes.Repeat([]byte("0123456789"), 10)
+	var w Window
 	round := func() {
 		b := append(append(buf[:0], head...), plain...)
-		f, err := s.Seal(b[:0], b[:headLen], b[headLen:])
+		f, err := s.Seal(b[:0], b[:headLen], b[headLen:], Bulk)
 		if err != nil || &f[0] != &b[0] || len(f) != headLen+len(plain)+Overhead {
 			t.Fatalf("sealed %d bytes, %v", len(f), err)
 		}
-		got, _, err := o.Open(f, headLen)
+		got, err := o.Open(f, headLen, Bulk, &w)
 		if err != nil || !bytes.Equal(got, plain) || !bytes.Equal(f[:headLen], head) {
 			t.Fatalf("opened %q, %v", got, err)
 		}
@@ -274,8 +316,8 @@ func FuzzOpen(f *testing.F) {
 	f.Add(good, headLen+1)
 	f.Fuzz(func(t *testing.T, frame []byte, head int) {
 		before := bytes.Clone(frame)
-		plain, n, err := o.Open(frame, head)
-		if err == nil && (head != headLen || n == 0 || n > 3 || len(plain)+headLen+Overhead != len(frame)) {
+		plain, err := o.Open(frame, head, Small, new(Window))
+		if err == nil && (head != headLen || len(plain)+headLen+Overhead != len(frame)) {
 			t.Fatalf("%x opens as %q", before, plain)
 		}
 	})
@@ -307,7 +349,7 @@ func BenchmarkSeal(b *testing.B) {
 			buf := make([]byte, headLen+n, headLen+n+Overhead)
 			b.SetBytes(int64(n))
 			for b.Loop() {
-				_, _ = s.Seal(buf[:0], buf[:headLen], buf[headLen:])
+				_, _ = s.Seal(buf[:0], buf[:headLen], buf[headLen:], Bulk)
 			}
 		})
 	}
@@ -317,12 +359,12 @@ func BenchmarkOpen(b *testing.B) {
 	for _, n := range []int{40, 4 << 10, 128 << 10} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			s, o := pair(b)
-			f, _ := s.Seal(nil, make([]byte, headLen), make([]byte, n))
+			f, _ := s.Seal(nil, make([]byte, headLen), make([]byte, n), Bulk)
 			work := make([]byte, len(f))
 			b.SetBytes(int64(n))
 			for b.Loop() {
 				copy(work, f)
-				if _, _, err := o.Open(work, headLen); err != nil {
+				if _, err := o.Open(work, headLen, Bulk, new(Window)); err != nil {
 					b.Fatal(err)
 				}
 			}

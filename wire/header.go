@@ -33,7 +33,7 @@
 //	            the seal covers seq, and each seq is handled once, in order; a transmission
 //	            that is repeated is dropped by seq. One left out holds up all that follow, so
 //	            that nothing is handled without it
-//	Data        the seal covers receiver, offset and length: it can land in its own place only,
+//	Data        the seal covers receiver, offset, place and length: it can land in its own place only,
 //	            where each byte is taken once. Handles are not used again soon (pt2pt), so a late
 //	            one finds no receive. One left out leaves its receive incomplete
 //	Credit, Ack, the ack of every header
@@ -43,12 +43,11 @@
 //	Abort       ends the job; besides the link's seal it has the word of the rank that made it,
 //	            for this run (Abort.Word): a forwarder can end a job, but not in a rank's name
 //	Bye, ByeAck, Ping, Pong, RailState, Ready
-//	            belong to one link, whose keys are its own, and come in the order in which they
-//	            were sent: one that is repeated has a number that does not rise
+//	            belong to one link, whose keys are its own; one that is repeated has a number that
+//	            was there before
 //
-// Besides, numbers must rise on every way that keeps order: of a pair over one rail those of Data
-// frames, which others overtake, and those of all others. So what is repeated is not only harmless
-// but noticed.
+// Besides, the receiver notes the numbers that have come over each rail: what is repeated there is
+// not only harmless but noticed.
 package wire
 
 import (
