@@ -167,7 +167,13 @@ func (b *blocking) readFrame(most int) (wire.Header, []byte, error) {
 		return wire.Header{}, nil, fmt.Errorf("answers, but not as a forwarder does: %w", err)
 	}
 	body := make([]byte, h.Length)
-	return h, body, b.readFull(body)
+	if err := b.readFull(body); err != nil {
+		return h, nil, err
+	}
+	if err := h.Verify(body); err != nil {
+		return h, nil, fmt.Errorf("%v frame: %w", h.Type, err)
+	}
+	return h, body, nil
 }
 
 func (b *blocking) write(p []byte) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // Config says how a forwarder works. Zero values mean the default in parentheses.
@@ -33,8 +34,9 @@ type Config struct {
 	NAT  NAT  // passes connections between ranks on in the kernel where it can; nil: all frames are relayed here
 	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
 
-	Secret string   // if not empty, only jobs with this secret are served
-	Jobs   []string // if not empty, only these job ids are served
+	Level  wire.Level // the weakest that jobs may have
+	Secret string     // if not empty, only jobs with this secret are served
+	Jobs   []string   // if not empty, only these job ids are served
 
 	JoinTimeout  time.Duration // from a link's start to its Join (10 s)
 	Patience     time.Duration // how long ranks wait for others until they are told what is missing (5 s)

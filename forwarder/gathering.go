@@ -31,6 +31,9 @@ func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
 		return refusal(wire.RefuseSettings,
 			"this forwarder has %s, the job %s: start both with the same --protocol",
 			handshake.ProtocolName(f.cfg.Protocol), handshake.ProtocolName(j.Protocol))
+	case j.Level < f.cfg.Level:
+		return refusal(wire.RefuseSettings, "the job has level %v, this forwarder serves %v or stronger: start it with --level %v",
+			j.Level, f.cfg.Level, f.cfg.Level)
 	case wire.Ranks(j.Layout) > f.cfg.MaxRanks:
 		return refusal(wire.RefuseLayout, "the job has %d ranks, at most %d are served here (--max-ranks)",
 			wire.Ranks(j.Layout), f.cfg.MaxRanks)

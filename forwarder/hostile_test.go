@@ -69,9 +69,9 @@ func TestBadFrames(t *testing.T) {
 		"wrong length":    {raw(func(h *wire.Header) { h.Length = 1 }), "want 0 to 0"},
 		"unknown type":    {raw(func(h *wire.Header) { h.Type = 200 }), "unknown frame type"},
 		"a second join":   {raw(func(h *wire.Header) { h.Type, h.Length = wire.TypeJoin, 100 }), "Join frame in a running job"},
-		"text":            {[]byte("GET / HTTP/1.1\r\nHost: zip\r\n\r\n......"), "frame"},
+		"text":            {[]byte("GET / HTTP/1.1\r\nHost: zip\r\nAccept: */*\r\n\r\n......"), "frame"},
 		"after good ones": {append(eager(0, 2, 1, []byte("good")), bytes.Repeat([]byte{0xff}, 100)...), "frame"},
-		"bad abort":       {append(raw(func(h *wire.Header) { h.Type, h.Length = wire.TypeAbort, 3 }), 1, 2, 3), "short frame"},
+		"bad abort":       {append(raw(func(h *wire.Header) { h.Type, h.Length, h.BodySum = wire.TypeAbort, 3, wire.Sum([]byte{1, 2, 3}) }), 1, 2, 3), "short frame"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.t = t
@@ -101,7 +101,7 @@ func TestGarbageInsteadOfJoin(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	other := b.join("other", twoClusters...)
 	for name, p := range map[string][]byte{
-		"text":       []byte("SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n"),
+		"text":       []byte("SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\nand more\r\n"),
 		"zeros":      make([]byte, 1000),
 		"eager":      eager(0, 1, 1, nil),
 		"huge":       data(0, 1, 0, make([]byte, wire.MaxPayload))[:wire.HeaderLen],

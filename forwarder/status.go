@@ -26,6 +26,7 @@ type JobStatus struct {
 	Job         string          `json:"job"`   // its id; ID#2 for the second row of one of several hops
 	Key         string          `json:"key"`   // tells those of the same id apart, 16 hexadecimal digits
 	State       string          `json:"state"` // gathering, running or failed
+	Level       string          `json:"level"`
 	Created     time.Time       `json:"created"`
 	Started     time.Time       `json:"started"` // zero while gathering
 	Clusters    []ClusterStatus `json:"clusters"`
@@ -62,7 +63,7 @@ func (f *Forwarder) Status() Status {
 }
 
 func (j *job) status() JobStatus {
-	s := JobStatus{Job: j.id, Key: hex.EncodeToString(j.key[:8]), State: j.publicState(), Created: j.created, Started: j.started,
+	s := JobStatus{Job: j.id, Key: hex.EncodeToString(j.key[:8]), State: j.publicState(), Level: j.gather.Level().String(), Created: j.created, Started: j.started,
 		Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, Traffic: j.readTraffic()}
 	if j.state <= ready {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()

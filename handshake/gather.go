@@ -23,6 +23,8 @@ type Gather struct {
 	modelOf  string // the cluster that set the model, the protocol and the settings
 	proto    string
 	setting  string
+	level    wire.Level
+	patience uint32
 	networks []string
 	zippers  []wire.Zipper
 	rails    uint16 // forwarders that each rank joins
@@ -42,7 +44,7 @@ type rank struct {
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
 	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, networks: j.Networks, zippers: j.Zippers, model: j.Model,
-		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, rails: j.Rails,
+		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, level: j.Level, patience: j.Patience, rails: j.Rails,
 		sealed: j.Sealed()}
 	n := 0
 	for _, c := range j.Layout {
@@ -89,6 +91,12 @@ func (g *Gather) Fits(j *wire.Join) *Refused {
 	return refused
 }
 
+// Level returns how far the job trusts what its frames travel over.
+func (g *Gather) Level() wire.Level { return g.level }
+
+// Patience returns how long a rank out of reach is waited for, in milliseconds.
+func (g *Gather) Patience() uint32 { return g.patience }
+
 // Rails returns how many forwarders each rank of the job joins.
 func (g *Gather) Rails() int { return int(g.rails) }
 
@@ -125,6 +133,14 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 		is := map[bool]string{true: "sealed", false: "not sealed"}
 		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("the job is %s in cluster %q, %s in %q: start all clusters with the same --level",
 			is[j.Sealed()], j.Cluster, is[g.sealed], g.modelOf), false}
+	}
+	if j.Level != g.level {
+		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("level %v in cluster %q, %v in %q: start all clusters with the same --level",
+			j.Level, j.Cluster, g.level, g.modelOf), false}
+	}
+	if j.Patience != g.patience {
+		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("patience of %d ms in cluster %q, %d in %q: start all clusters with the same --patience",
+			j.Patience, j.Cluster, g.patience, g.modelOf), false}
 	}
 	if j.Rails != g.rails {
 		return 0, &Refused{wire.RefuseLayout,

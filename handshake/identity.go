@@ -45,6 +45,8 @@ type Identity struct {
 	Protocol string         // how messages travel: empty, or "classic"
 	Settings string         // what must be equal in the whole job besides, as NAME=VALUE words
 	Host     string
+	Level    wire.Level
+	Patience int64         // how long a rank out of reach is waited for, in milliseconds; 0: it is not
 	Rails    int           // forwarders this rank joins; 0 means 1
 	Instance uint64        // random, one per process: lets it, and nobody else, come back to a job after a lost link
 	Networks []string      // of a job with several hops, without ranks
@@ -84,6 +86,8 @@ func (id *Identity) Validate() error {
 		return fmt.Errorf("handshake: highest tag %d is out of range", id.TagUB)
 	case id.TimeoutMS < 1 || id.TimeoutMS > 1<<32-1:
 		return fmt.Errorf("handshake: time-out of %d ms is out of range", id.TimeoutMS)
+	case id.Patience < 0 || id.Patience > wire.MaxPatience:
+		return fmt.Errorf("handshake: patience of %d ms is out of range", id.Patience)
 	case id.Rails < 0 || id.Rails > 1<<16-1:
 		return fmt.Errorf("handshake: %d forwarders", id.Rails)
 	case id.Seal != nil && id.Seal.Instance != id.Instance:
@@ -112,7 +116,7 @@ func (id *Identity) join(c *wire.Challenge, inside string) wire.Join {
 	j := wire.Join{
 		Version: wire.Version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
 		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings,
-		Host: id.Host, Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
+		Host: id.Host, Level: id.Level, Patience: uint32(id.Patience), Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
 		LinkKey: c.LinkKey,
 	}

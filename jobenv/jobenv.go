@@ -40,6 +40,12 @@ const (
 	// classic: a handshake for every message, one transfer at a time, for comparison; equal in all
 	// clusters and in the forwarder
 	VarProtocol = "ZIPPER_PROTOCOL"
+	// how far the job trusts what its frames travel over: plain, checked (default; with the classic
+	// protocol plain); equal in all clusters
+	VarLevel = "ZIPPER_LEVEL"
+	// how long a rank out of reach is waited for if nothing says that it is dead, a Go duration;
+	// default 30s; equal in all clusters
+	VarPatience = "ZIPPER_PATIENCE"
 	// where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in
 	// all clusters
 	VarCollectives = "ZIPPER_COLLECTIVES"
@@ -72,6 +78,8 @@ type Job struct {
 	Report      string
 	Collectives string
 	Protocol    string // empty or Classic
+	Level       string // empty: the default
+	Patience    string // a Go duration; empty: the default
 	InPlace     int    // bytes; 0: never
 	Cache       bool   // of registrations
 
@@ -101,7 +109,7 @@ func FromEnviron() (Job, error) { return From(os.Getenv) }
 func From(get func(string) string) (Job, error) {
 	j := Job{ID: get(VarJob), Secret: get(VarSecret), Cluster: get(VarCluster), Timeout: defaultTimeout,
 		Log: get(VarLog), Poll: get(VarPoll), Report: get(VarReport), Collectives: get(VarCollectives),
-		Protocol: get(VarProtocol)}
+		Protocol: get(VarProtocol), Level: get(VarLevel), Patience: get(VarPatience)}
 	if j.ID == "" {
 		return Job{}, ErrNoJob
 	}
@@ -154,6 +162,12 @@ func From(get func(string) string) (Job, error) {
 	}
 	if err := ParseProtocol(j.Protocol); err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarProtocol, err)
+	}
+	if _, err := ParseLevel(j.Level, j.Protocol); err != nil {
+		return Job{}, fmt.Errorf("%s: %w", VarLevel, err)
+	}
+	if _, err := ParsePatience(j.Patience); err != nil {
+		return Job{}, fmt.Errorf("%s: %w", VarPatience, err)
 	}
 	if j.Protocol != "" && max(len(j.Forwarders), len(j.Zippers)) > 1 {
 		return Job{}, fmt.Errorf("%s=%s works with one forwarder, %s names %d", VarProtocol, j.Protocol,
@@ -231,7 +245,7 @@ func (j Job) Environ() []string {
 		VarForwarders + "=" + j.forwarderList(), VarTimeout + "=" + j.Timeout.String()}
 	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarNetworks, strings.Join(j.Networks, ",")}, {VarLog, j.Log}, {VarPoll, j.Poll},
 		{VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol},
-		{VarDual, FormatDual(j.Dual)},
+		{VarLevel, j.Level}, {VarPatience, j.Patience}, {VarDual, FormatDual(j.Dual)},
 		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {
 		if v[1] != "" {
 			e = append(e, v[0]+"="+v[1])

@@ -88,7 +88,7 @@ func (h *Half) variables(mark string) map[string]string {
 			env[k] = v
 		}
 	}
-	for _, k := range []string{jobenv.VarOrder, jobenv.VarProtocol, jobenv.VarDual, jobenv.VarReport} {
+	for _, k := range []string{jobenv.VarOrder, jobenv.VarProtocol, jobenv.VarLevel, jobenv.VarPatience, jobenv.VarDual, jobenv.VarReport} {
 		if env[k] != "" {
 			env[k] = "" // the share says what counts: zipper bench does not look at the environment
 		}

@@ -162,14 +162,15 @@ type Body interface{ Append(b []byte) []byte }
 // Control is the header of a frame between the two ends of a link. AppendFrame fills its Length in.
 func Control(t Type) Header { return Header{Type: t, Src: Nobody, Dst: Nobody} }
 
-// AppendFrame adds a whole frame to b: the header with its Length filled in, and the body (nil for
-// none). For frames without a payload; the data path appends header and body itself.
+// AppendFrame adds a whole frame to b: the header with its Length and sums filled in, and the body
+// (nil for none). For frames without a payload; the data path appends header and body itself.
 func AppendFrame(b []byte, h Header, body Body) []byte {
 	start := len(b)
-	b = h.Append(b)
+	b = append(b, make([]byte, HeaderLen)...)
 	if body != nil {
 		b = body.Append(b)
 	}
-	le.PutUint32(b[start+4:], uint32(len(b)-start-HeaderLen))
+	h.Length, h.BodySum = uint32(len(b)-start-HeaderLen), Sum(b[start+HeaderLen:])
+	h.Append(b[start:start])
 	return b
 }

@@ -1,6 +1,6 @@
 // Package wire defines the frames that travel on a link between a rank and a forwarder, between two
 // forwarders, or between two ranks that reach each other. All integers are little endian. A frame
-// is a 32-byte header, a body whose size follows from the type, and a payload:
+// is a 44-byte header, a body whose size follows from the type, and a payload:
 //
 //	 0  u8   type
 //	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame; FlagReply: an Echo comes back;
@@ -12,6 +12,9 @@
 //	16  u64  seq        position in the flow src→dst, from 1; of Data its place: bytes
 //	                   of payload before it on this rail in this epoch; else 0
 //	24  u64  ack        every sequenced frame of the flow dst→src up to this one has been taken
+//	32  u32  bodysum    CRC32C of the body; of frames between ranks at level plain: 0, and not looked at
+//	36  u32  paysum     the same of the payload
+//	40  u32  check      CRC32C of all of the header before it: who reads a header checks it (sum.go)
 //
 // Eager, RTS, CTS, Matched, Cancel, CancelReply and Fin are sequenced: a receiver handles them
 // exactly once and in order, whatever rails they took. Data frames are idempotent (they name a
@@ -60,7 +63,7 @@ import (
 const Version = 9
 
 const (
-	HeaderLen  = 32      // bytes
+	HeaderLen  = 44      // bytes
 	MaxPayload = 1 << 20 // bytes of payload in one frame
 	MaxLength  = MaxPayload + 4096
 	Nobody     = 1<<32 - 1 // src or dst when it is not a rank
@@ -121,20 +124,26 @@ type Header struct {
 	Length   uint32
 	Src, Dst uint32
 	Seq, Ack uint64
+
+	BodySum, PayloadSum uint32
 }
 
 // ErrShort reports that more bytes are needed to parse.
 var ErrShort = errors.New("wire: short frame")
 
-// Append adds the header's 32 bytes to b.
+// Append adds the header's HeaderLen bytes to b.
 func (h *Header) Append(b []byte) []byte {
+	start := len(b)
 	b = append(b, byte(h.Type), h.Flags)
 	b = binary.LittleEndian.AppendUint16(b, h.Epoch)
 	b = binary.LittleEndian.AppendUint32(b, h.Length)
 	b = binary.LittleEndian.AppendUint32(b, h.Src)
 	b = binary.LittleEndian.AppendUint32(b, h.Dst)
 	b = binary.LittleEndian.AppendUint64(b, h.Seq)
-	return binary.LittleEndian.AppendUint64(b, h.Ack)
+	b = binary.LittleEndian.AppendUint64(b, h.Ack)
+	b = binary.LittleEndian.AppendUint32(b, h.BodySum)
+	b = binary.LittleEndian.AppendUint32(b, h.PayloadSum)
+	return binary.LittleEndian.AppendUint32(b, Sum(b[start:]))
 }
 
 // ParseHeader reads a header from the first HeaderLen bytes of b. The error is ErrShort when b is
@@ -147,6 +156,7 @@ func ParseHeader(b []byte) (Header, error) {
 		Type: Type(b[0]), Flags: b[1], Epoch: binary.LittleEndian.Uint16(b[2:]),
 		Length: binary.LittleEndian.Uint32(b[4:]), Src: binary.LittleEndian.Uint32(b[8:]), Dst: binary.LittleEndian.Uint32(b[12:]),
 		Seq: binary.LittleEndian.Uint64(b[16:]), Ack: binary.LittleEndian.Uint64(b[24:]),
+		BodySum: binary.LittleEndian.Uint32(b[32:]), PayloadSum: binary.LittleEndian.Uint32(b[36:]),
 	}
 	if h.Length > MaxLength {
 		return Header{}, fmt.Errorf("wire: frame of %d bytes, at most %d allowed", h.Length, MaxLength)
@@ -164,6 +174,9 @@ func ParseHeader(b []byte) (Header, error) {
 	// One more than the length, so that zero marks the types that do not exist.
 	if r := &lengths[h.Type]; n+1 < r.min || n+1 > r.max {
 		return Header{}, fmt.Errorf("wire: frame of type %v with %d bytes, want %d to %d", h.Type, n, r.min-1, r.max-1)
+	}
+	if binary.LittleEndian.Uint32(b[checkAt:]) != Sum(b[:checkAt]) {
+		return Header{}, fmt.Errorf("wire: header of %v frame: %w", h.Type, ErrSum)
 	}
 	return h, nil
 }

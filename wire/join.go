@@ -13,6 +13,8 @@ const (
 	MaxZippers  = 64      // forwarders of a job with several hops
 	MaxNetworks = 64      // networks of such a job that have no ranks
 	MaxJoin     = 64 << 10
+
+	MaxPatience = 24 * 3600 * 1000 // ms
 )
 
 // Sizes of keys and signatures (Ed25519) in bytes.
@@ -55,6 +57,8 @@ type Port struct {
 //	string    protocol    how messages travel: empty, or "classic"; the forwarder must work the same way
 //	string    settings    what must be equal in the whole job besides, as NAME=VALUE words
 //	string    host
+//	u16       level       how far the job trusts what its frames travel over (Level)
+//	u32       patience_ms how long a rank out of reach is waited for, if nothing says that it is dead; at most MaxPatience
 //	u16       rails       forwarders the rank joins, this one included, at least 1
 //	u64       instance    random, the same in all Joins of one process: who may take a lost link's place
 //	u16       clusters    then for each: string name, u32 size
@@ -80,6 +84,8 @@ type Join struct {
 	Protocol  string
 	Settings  string
 	Host      string
+	Level     Level
+	Patience  uint32 // ms
 	Rails     uint16
 	Instance  uint64
 	Layout    []Cluster
@@ -108,6 +114,8 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = appendString(b, j.Protocol)
 	b = appendString(b, j.Settings)
 	b = appendString(b, j.Host)
+	b = le.AppendUint16(b, uint16(j.Level))
+	b = le.AppendUint32(b, j.Patience)
 	b = le.AppendUint16(b, j.Rails)
 	b = le.AppendUint64(b, j.Instance)
 	b = appendClusters(b, j.Layout)
@@ -157,6 +165,14 @@ func ParseJoin(b []byte) (Join, error) {
 	j.Protocol = r.name()
 	j.Settings = r.name()
 	j.Host = r.name()
+	level := r.u16()
+	if r.err == nil && int(level) >= len(levelNames) {
+		r.fail(fmt.Errorf("wire: unknown level %d", level))
+	}
+	j.Level = Level(level)
+	if j.Patience = r.u32(); r.err == nil && j.Patience > MaxPatience {
+		r.fail(fmt.Errorf("wire: patience of %d ms, at most %d allowed", j.Patience, MaxPatience))
+	}
 	j.Rails = r.u16()
 	j.Instance = r.u64()
 	j.Layout = r.clusters()

@@ -50,15 +50,15 @@ var samples = []sample{
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
 	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0), true, ramp[[32]byte](0)}, "09000000" + ramp32 + "01000000" + ramp32, parser(ParseChallenge), false},
-	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Rails: 2, Instance: 0x0102030405060708,
+	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Level: LevelChecked, Patience: 30000, Rails: 2, Instance: 0x0102030405060708,
 		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"}, Zippers: []Zipper{{[]Port{{0, "x"}, {1, "yz"}}}, {[]Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"09000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0200" + "0807060504030201" +
+		"09000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0100" + "30750000" + "0200" + "0807060504030201" +
 			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + "0100" + "0200" + "0000" + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32[:32] + ramp32 + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
 	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Number: 3, Nonce: ramp[[32]byte](0), OwnKey: ramp[[32]byte](0), LinkKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j", Cluster: "b",
 		Layout: []Cluster{{"b", 1}}, Zippers: []Zipper{{[]Port{{0, "x"}}}, {[]Port{{0, "y"}}}}, Here: 1, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
 		"09000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
-			"09000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" + "0000" + "0000" + "0000" + "0100" + "0000000000000000" +
+			"09000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" + "0000" + "0000" + "0000" + "0000" + "00000000" + "0100" + "0000000000000000" +
 			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + "0100" + "0000" + "0100" + "79" + "0100" + "0000" + "0000" + strings.Repeat("00", 80) + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseBridge), false},
 	{"ready", TypeReady, &Ready{2}, "02000000", parser(ParseReady), false},
@@ -117,14 +117,21 @@ func TestGolden(t *testing.T) {
 }
 
 func TestHeader(t *testing.T) {
-	h := Header{Type: TypeData, Flags: FlagSync, Epoch: 0x0102, Length: 0x10010, Src: 3, Dst: Nobody, Seq: 0x0102030405060708, Ack: 9}
-	const want = "0401020110000100" + "03000000" + "ffffffff" + "0807060504030201" + "0900000000000000"
+	h := Header{Type: TypeData, Flags: FlagSync, Epoch: 0x0102, Length: 0x10010, Src: 3, Dst: Nobody, Seq: 0x0102030405060708, Ack: 9, BodySum: 0x0a0b0c0d, PayloadSum: 0x0e0f1011}
+	const want = "0401020110000100" + "03000000" + "ffffffff" + "0807060504030201" + "0900000000000000" + "0d0c0b0a" + "11100f0e" + "0cbea504"
 	b := h.Append(nil)
 	if hex.EncodeToString(b) != want {
 		t.Errorf("bytes %x, want %s", b, want)
 	}
 	if got, err := ParseHeader(b); err != nil || got != h || got.Payload() != 0x10000 {
 		t.Errorf("parsed %+v, %v", got, err)
+	}
+	for bit := range 8 * HeaderLen {
+		b[bit/8] ^= 1 << (bit % 8)
+		if got, err := ParseHeader(b); err == nil {
+			t.Errorf("with bit %d flipped: %+v", bit, got)
+		}
+		b[bit/8] ^= 1 << (bit % 8)
 	}
 	for n := range HeaderLen {
 		if _, err := ParseHeader(b[:n]); err != ErrShort {
@@ -184,6 +191,36 @@ func TestHeaderLengths(t *testing.T) {
 		if any != known {
 			t.Errorf("%v: taken %v, named %v", typ, any, known)
 		}
+	}
+}
+
+// TestSums checks the sums of a frame's body and payload, against the polynomial's check value.
+func TestSums(t *testing.T) {
+	if got := Sum([]byte("123456789")); got != 0xe3069283 {
+		t.Errorf("CRC32C is %08x", got)
+	}
+	e := Envelope{Context: 1, Size: 9}
+	h := Header{Type: TypeEager, Length: EnvelopeLen + 9}
+	b := append(e.Append(h.Append(nil)), "123456789"...)
+	SumFrame(b)
+	h, err := ParseHeader(b)
+	if err != nil || h.PayloadSum != 0xe3069283 || h.Verify(b[HeaderLen:HeaderLen+EnvelopeLen]) != nil {
+		t.Errorf("%+v, %v", h, err)
+	}
+	b[HeaderLen] ^= 1
+	if err := h.Verify(b[HeaderLen : HeaderLen+EnvelopeLen]); !errors.Is(err, ErrSum) {
+		t.Errorf("a damaged body: %v", err)
+	}
+	if got := SumMore(Sum([]byte("1234")), []byte("56789")); got != 0xe3069283 {
+		t.Errorf("in two parts %08x", got)
+	}
+	for _, name := range Levels() {
+		if l, err := ParseLevel(name); err != nil || l.String() != name {
+			t.Errorf("level %s: %v, %v", name, l, err)
+		}
+	}
+	if l, err := ParseLevel("strong"); err == nil {
+		t.Errorf("level strong is %v", l)
 	}
 }
 

@@ -40,6 +40,7 @@ func (c *Conn) sealed(frame []byte, write func(frame []byte) error) error {
 	defer c.sealing.mu.Unlock()
 	h.Flags |= wire.FlagSealed
 	h.Length += wire.SealLen
+	h.BodySum = 0 // it would tell of the body
 	b, err := ch.Seal(make([]byte, 0, len(frame)+wire.SealLen), h.Append(nil), frame[wire.HeaderLen:])
 	if err != nil {
 		return err
@@ -65,6 +66,9 @@ func (c *Conn) opened(h *wire.Header, frame []byte) (body []byte, err error) {
 		}
 		c.sealing.came = true
 		return body, nil
+	}
+	if err = h.Verify(frame[wire.HeaderLen:]); err != nil {
+		return nil, fmt.Errorf("%v frame: %w", h.Type, err)
 	}
 	return frame[wire.HeaderLen:], nil
 }

@@ -22,6 +22,8 @@ type file struct {
 	Timeout  duration          `yaml:"timeout"`
 	Poll     string            `yaml:"poll"`
 	Protocol string            `yaml:"protocol"`
+	Level    string            `yaml:"level"`
+	Patience string            `yaml:"patience"`
 	Log      string            `yaml:"log"`
 	Env      map[string]string `yaml:"env"`
 	Rsh      command           `yaml:"rsh"`
@@ -121,7 +123,7 @@ func parseFile(b []byte) (*Job, error) {
 		}
 		return nil, explain(err)
 	}
-	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol,
+	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol, Level: f.Level, Patience: f.Patience,
 		Log: f.Log, Env: f.Env, Rsh: f.Rsh, Networks: f.Networks}
 	switch f.Poll {
 	case "", "adaptive", "busy", "event":

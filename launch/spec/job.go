@@ -31,6 +31,8 @@ type Job struct {
 	Timeout     time.Duration // how long a cluster waits for the others to join; 0 = 60 s
 	Poll        string        // ZIPPER_POLL of every process
 	Protocol    string        // ZIPPER_PROTOCOL of every process and, if it is started here, of the forwarder
+	Level       string        // ZIPPER_LEVEL of every process
+	Patience    string        // ZIPPER_PATIENCE of every process
 	Collectives string        // ZIPPER_COLLECTIVES of every process
 	Log         string        // ZIPPER_LOG of every process
 	Env         map[string]string
@@ -55,6 +57,12 @@ func (j *Job) Normalize() error {
 	}
 	if err := jobenv.ParseProtocol(j.Protocol); err != nil {
 		return err
+	}
+	if _, err := jobenv.ParseLevel(j.Level, j.Protocol); err != nil {
+		return err
+	}
+	if _, err := jobenv.ParsePatience(j.Patience); err != nil {
+		return fmt.Errorf("patience %w", err)
 	}
 	if j.Protocol != "" && len(j.Zippers) > 1 {
 		return fmt.Errorf("protocol %s works with one zipper; the job has %d", j.Protocol, len(j.Zippers))

@@ -44,10 +44,18 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if err != nil {
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarCollectives, err)
 	}
+	level, err := jobenv.ParseLevel(job.Level, job.Protocol)
+	if err != nil {
+		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarLevel, err)
+	}
+	patience, err := jobenv.ParsePatience(job.Patience)
+	if err != nil {
+		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarPatience, err)
+	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank,
 		Layout: w.Clusters, TagUB: loc.TagUB,
 		Library: loc.Library, Model: Model, Host: loc.Host, TimeoutMS: job.Timeout.Milliseconds(),
-		Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
+		Level: level, Patience: patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Instance: mathrand.Uint64()}
 	ln, err := listen(job)
 	if err != nil {
@@ -75,7 +83,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	direct := openers(&id, &joined.layout)
 	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: joined.links,
 		Addresses: addresses(targets),
-		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
+		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[job.Poll]
 	if job.Protocol == jobenv.Classic {
 		classic(&cfg.Limits)

@@ -8,6 +8,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // World is who takes part in the job.
@@ -45,6 +46,8 @@ type Config struct {
 	// other process has one for this.
 	Direct map[int]Opener
 
+	// Level says what of frames is checked; equal in all processes.
+	Level wire.Level
 	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not
 	// (busy).
 	Poll Poll

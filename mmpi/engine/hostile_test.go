@@ -37,7 +37,7 @@ func TestHostileFrames(t *testing.T) {
 		{"unknown type", [][]byte{raw(77, 0, 0, nil, 0)}, "unknown frame type"},
 		{"too long", [][]byte{raw(wire.TypeEager, 1, 0, nil, wire.MaxLength+1)[:64]}, "frame"},
 		{"wrong body size", [][]byte{raw(wire.TypeCTS, 1, 0, make([]byte, 5), 0)}, "CTS"},
-		{"from nowhere", [][]byte{append(raw(wire.TypeAck, 0, 0, nil, 0)[:8], append([]byte{9, 9, 9, 9}, raw(wire.TypeAck, 0, 0, nil, 0)[12:]...)...)}, "no other rank"},
+		{"from nowhere", [][]byte{wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Src: 0x09090909}, nil)}, "no other rank"},
 		{"sequence 0", [][]byte{raw(wire.TypeEager, 0, 0, ok(0), 0)}, "sequence number"},
 		{"sequence far ahead", [][]byte{raw(wire.TypeEager, 1<<40, 0, ok(0), 0)}, "sequence number"},
 		{"acknowledges what was not sent", [][]byte{raw(wire.TypeAck, 0, 99, nil, 0)}, "acknowledged"},

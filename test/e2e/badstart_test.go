@@ -105,6 +105,12 @@ func TestWrongProtocolVersion(t *testing.T) {
 	}
 	header := n - wire.ChallengeLen
 	binary.LittleEndian.PutUint32(frame[header:], 99)
+	h, err := wire.ParseHeader(frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.BodySum = wire.Sum(frame[header:n])
+	h.Append(frame[:0])
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

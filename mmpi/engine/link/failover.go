@@ -73,7 +73,7 @@ func (v *failover) railDown(r *rail, reason string) {
 	r.close()
 	r.unreachable, r.blocked = nil, false
 	s.zcopy.unpinRail(r)
-	r.in.r, r.in.w, r.in.busy, r.in.dst, r.in.skip, r.in.op = 0, 0, false, nil, 0, rxOp{}
+	r.in = input{buf: r.in.buf}
 	for _, p := range s.peers {
 		if p != nil && (r.peer == nil || r.peer == p) {
 			r.laneDown(p)

@@ -19,6 +19,7 @@ func (s *Set) SayBye() {
 		for _, p := range s.peers {
 			if p != nil && p.several() && r.reaches(p.Rank) {
 				f := p.NewFrame(wire.TypeAck, 0, 0, 0)
+				f.sum(s)
 				f.rail = r
 				r.push(f)
 			}
@@ -72,7 +73,7 @@ func (s *Set) Close() {
 		r.close()
 		r.drop()
 		r.seg = segment{}
-		r.in.busy, r.in.dst, r.in.op = false, nil, rxOp{}
+		r.in = input{buf: r.in.buf}
 	}
 }
 

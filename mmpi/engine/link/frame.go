@@ -44,6 +44,7 @@ func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload in
 // Send gives a frame to a rail that reaches the peer; Set.Flush puts it on the link. If there is
 // none now, sequenced frames wait for one; what others say is said again then.
 func (p *Peer) Send(f *Frame) {
+	f.sum(p.set)
 	if f.seq != 0 {
 		p.retained.Push(&f.kept)
 		p.set.unacked++
@@ -55,6 +56,13 @@ func (p *Peer) Send(f *Frame) {
 		r.push(f)
 	case f.seq == 0:
 		p.set.freeFrame(f)
+	}
+}
+
+// sum puts the sums into a frame that is whole.
+func (f *Frame) sum(s *Set) {
+	if s.checked {
+		wire.SumFrame(f.Buf)
 	}
 }
 

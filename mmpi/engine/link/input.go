@@ -25,10 +25,14 @@ type input struct {
 	r, w int // unread bytes are buf[r:w]
 
 	busy bool   // a payload is coming
-	dst  []byte // its destination, the part not filled yet
+	all  []byte // its destination
+	dst  []byte // the part of that which is not filled yet
 	skip int    // bytes after that to throw away
-	op   rxOp   // what to do when it is there
-	bulk bool   // segments are coming
+	sum  uint32 // of what was thrown away, after that of the destination
+	want uint32 // the payload's sum, as its sender says; 0 and lax: it is not checked
+	lax  bool
+	op   rxOp // what to do when it is there
+	bulk bool // segments are coming
 }
 
 // breach is a fault of what came over a link rather than of the link.
@@ -59,7 +63,7 @@ func (r *rail) read() (moved int, err error) {
 				in.dst = in.dst[k:]
 				in.r += k
 				k = min(in.skip, in.w-in.r)
-				in.skip -= k
+				in.throw(in.buf[in.r : in.r+k])
 				in.r += k
 			}
 			switch {
@@ -83,7 +87,10 @@ func (r *rail) read() (moved int, err error) {
 				}
 				in.w = n
 			default:
-				in.busy, in.dst = false, nil
+				if err := in.verify(); err != nil {
+					return moved, breach{err}
+				}
+				in.busy, in.all, in.dst = false, nil, nil
 				op := in.op
 				in.op = rxOp{}
 				if err := r.set.landed(op); err != nil {
@@ -118,6 +125,37 @@ func (r *rail) read() (moved int, err error) {
 	return moved, nil
 }
 
+// throw takes bytes that nobody wants; those of the destination came before them.
+func (in *input) throw(b []byte) {
+	if len(b) > 0 && !in.lax {
+		if in.all != nil {
+			in.sum, in.all = wire.Sum(in.all), nil
+		}
+		in.sum = wire.SumMore(in.sum, b)
+	}
+	in.skip -= len(b)
+}
+
+// verify checks a payload that is there, where it is: what another rail may have written over it
+// meanwhile counts.
+func (in *input) verify() error {
+	if in.lax {
+		return nil
+	}
+	sum := in.sum
+	if in.all != nil {
+		sum = wire.Sum(in.all)
+	}
+	if sum == in.want {
+		return nil
+	}
+	from := "another rank"
+	if in.op.peer != nil {
+		from = fmt.Sprintf("rank %d", in.op.peer.Rank)
+	}
+	return fmt.Errorf("payload from %s: %w", from, wire.ErrSum)
+}
+
 // frame handles the next frame but for its payload, if its head is there, and returns the bytes
 // used.
 func (r *rail) frame() (int, error) {
@@ -142,6 +180,11 @@ func (r *rail) frame() (int, error) {
 	in.bulk = h.Type == wire.TypeData
 	in.r += head
 	body := b[wire.HeaderLen:head]
+	if r.set.checked || !h.Type.BetweenRanks() {
+		if err := h.Verify(body); err != nil {
+			return 0, breach{fmt.Errorf("%v frame: %w", h.Type, err)}
+		}
+	}
 	if !h.Type.BetweenRanks() {
 		return head, r.control(h, body)
 	}
@@ -150,7 +193,8 @@ func (r *rail) frame() (int, error) {
 		return 0, breach{fmt.Errorf("%v frame from rank %d: %w", h.Type, h.Src, err)}
 	}
 	if payload > 0 || op.some() {
-		in.busy, in.dst, in.skip, in.op = true, dst, payload-len(dst), op
+		in.busy, in.all, in.dst, in.skip, in.op = true, dst, dst, payload-len(dst), op
+		in.sum, in.want, in.lax = 0, h.PayloadSum, !r.set.checked
 	}
 	return head, nil
 }

@@ -148,10 +148,15 @@ func (r *rail) nextSegment() {
 			Length: uint32(wire.DataLen + what.Bytes), Src: uint32(r.set.world.Rank), Dst: uint32(p.Rank),
 			Seq: p.lanes[r.index].out.Place(), Ack: p.order.Ack()}
 		d := wire.Data{Receiver: src.Receiver, Offset: uint64(what.Offset)}
+		data := src.Buf[what.Offset : what.Offset+int64(what.Bytes)]
 		s := &r.seg
+		body := d.Append(s.buf[wire.HeaderLen:wire.HeaderLen])
+		if r.set.checked {
+			h.BodySum, h.PayloadSum = wire.Sum(body), wire.Sum(data)
+		}
+		h.Append(s.buf[:0])
 		s.active, s.peer, s.src, s.offset, s.first = true, p, src, what.Offset, first
-		s.head = d.Append(h.Append(s.buf[:0]))
-		s.data = src.Buf[what.Offset : what.Offset+int64(what.Bytes)]
+		s.head, s.data = s.buf[:], data
 		return
 	}
 }

@@ -212,5 +212,5 @@ func (s *Set) Now() time.Duration { return time.Since(s.start) }
 // toScratch has the rest of the payload that is coming thrown away.
 func (r *rail) toScratch() {
 	r.in.skip += len(r.in.dst)
-	r.in.dst = nil
+	r.in.all, r.in.dst, r.in.lax = nil, nil, true
 }

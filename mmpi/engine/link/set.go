@@ -78,6 +78,8 @@ type Config struct {
 	// ZcopyFrom is from how many bytes on messages (whose Source or Sink says that it can be) are
 	// sent from where they are and received into it, over links that can. 0: never.
 	ZcopyFrom int
+	// Level says what of frames is checked; the same in all processes.
+	Level wire.Level
 	// Warn is told what the user should know though the job goes on; nil: nobody.
 	Warn func(string)
 	// Woken is called when there are descriptors that sleeping threads do not know; nil: nobody
@@ -102,6 +104,7 @@ type Set struct {
 	trace func(string)
 	lock  sync.Locker
 
+	checked     bool    // bodies and payloads have sums
 	size        int     // virtual ranks
 	rails       []*rail // to the forwarders, then the direct ones
 	forwarders  []*rail
@@ -137,7 +140,7 @@ func New(cfg Config) (*Set, error) {
 	}
 	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, start: cfg.Start,
 		warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace, lock: cfg.Lock,
-		size: cfg.World.Size(), slots: n, turn: turnSize}
+		checked: cfg.Level >= wire.LevelChecked, size: cfg.World.Size(), slots: n, turn: turnSize}
 	s.landedEvery = min(landedEvery, minOnWay/2*s.limit.Segment)
 	s.failover.set, s.zcopy.set, s.zcopy.from = s, s, cfg.ZcopyFrom
 	s.peers = make([]*Peer, s.size)

@@ -77,6 +77,13 @@ func (s *Set) segmentLanded(op *rxOp) error {
 			return err
 		}
 		k.arrived += fresh
+		for _, o := range s.rails { // nothing is written over what has been checked
+			if o != op.rail && o.in.busy && o.in.op.sink == k && o.in.op.offset < op.offset+int64(op.n) &&
+				op.offset < o.in.op.offset+int64(o.in.op.n) {
+				o.in.op.sink = nil
+				o.toScratch()
+			}
+		}
 		s.zcopy.expectMore(k)
 		p.dataIn.Consume(uint64(fresh))
 		if p.dataIn.Due() {
@@ -122,6 +129,7 @@ func (r *rail) sendLanded(p *Peer, a *flow.Arrivals) {
 	f := p.newFrame(wire.TypeLanded, 0, epoch, wire.LandedLen, 0)
 	m := wire.Landed{Bytes: n}
 	f.Buf = m.Append(f.Buf)
+	f.sum(p.set)
 	f.rail = r
 	r.push(f)
 }

@@ -65,6 +65,12 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 	if c.IsSet("protocol") {
 		job.Protocol = c.String("protocol")
 	}
+	if c.IsSet("level") {
+		job.Level = c.String("level")
+	}
+	if c.IsSet("patience") {
+		job.Patience = c.String("patience")
+	}
 	job.Collectives = os.Getenv(jobenv.VarCollectives)
 	if c.IsSet("job") {
 		job.ID = c.String("job")

@@ -62,6 +62,12 @@ func execProgram(c *cli.Context) error {
 	return clikit.StatusError{Code: status.Code, Err: fmt.Errorf("rank %s, on %s: %w", rank, host, status.Err)}
 }
 
+// levelUsage and patienceUsage are --level and --patience of run, join and exec.
+const (
+	levelUsage    = "how far the job trusts what its frames travel over: plain, or checked (every byte has a checksum, and what is damaged is sent again); equal in all clusters; default: checked"
+	patienceUsage = "how long a rank or a forwarder out of reach is waited for, if nothing says that it is dead; equal in all clusters; default: 30s"
+)
+
 // orderUsage is --order of run, join and exec.
 const orderUsage = "the clusters of the ranks of MPI_COMM_WORLD, `a,b=2,a`, as zipper plan says; equal in all clusters; default: cluster by cluster"
 
@@ -80,6 +86,8 @@ func shareFlags() []cli.Flag {
 			Usage: "`NAME`[,...] of networks without ranks that forwarders are on (ZIPPER_NETWORKS)"},
 		&cli.StringFlag{Name: "protocol",
 			Usage: "classic, if the forwarder and the other clusters have it too (ZIPPER_PROTOCOL)"},
+		&cli.StringFlag{Name: "level", Usage: levelUsage + " (ZIPPER_LEVEL)"},
+		&cli.StringFlag{Name: "patience", Usage: patienceUsage + " (ZIPPER_PATIENCE)"},
 		&cli.StringFlag{Name: "dual",
 			Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of others, whose ranks then reach the ranks there directly (ZIPPER_DUAL)"},
 		&cli.StringFlag{Name: "timeout",
@@ -112,7 +120,8 @@ var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: 
 	jobenv.VarCluster: "cluster",
 	jobenv.VarLayout:  "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout",
 	jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order",
-	jobenv.VarNetworks: "network"}
+	jobenv.VarNetworks: "network",
+	jobenv.VarLevel:    "level", jobenv.VarPatience: "patience"}
 
 // shareFromFlags puts flags before the file before the environment.
 func shareFromFlags(c *cli.Context) (jobenv.Job, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // Forwarder is zipper forwarder.
@@ -51,6 +52,8 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 				Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
 			&cli.StringFlag{Name: "protocol",
 				Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
+			&cli.StringFlag{Name: "level", Value: wire.LevelPlain.String(),
+				Usage: "serve only jobs with this `LEVEL` or a stronger one: plain, checked"},
 			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one for two CPUs, 1 to 4)"},
 			&cli.StringFlag{Name: "poll", Value: "adaptive",
 				Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},
@@ -95,6 +98,9 @@ func serveForwarder(c *cli.Context) (err error) {
 		MaxGathering: c.Int("max-gathering"), MaxGatheringFrom: c.Int("max-gathering-from"),
 		MaxUnjoined: c.Int("max-unjoined"), MaxUnjoinedFrom: c.Int("max-unjoined-from"),
 		MaxLinksFrom: c.Int("max-links-from")}
+	if cfg.Level, err = wire.ParseLevel(c.String("level")); err != nil {
+		return clikit.Usage(fmt.Errorf("--level: %w", err))
+	}
 	if f := c.String("secret-file"); f != "" {
 		if cfg.Secret, err = clikit.ReadSecret(f); err != nil {
 			return clikit.Usage(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -60,6 +61,8 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 			&cli.StringFlag{Name: "protocol",
 				Usage:   "classic: a handshake for every message, half duplex, store and forward, to compare with (a forwarder that runs already needs the same flag)",
 				EnvVars: []string{"ZIPPER_PROTOCOL"}},
+			&cli.StringFlag{Name: "level", Usage: levelUsage, EnvVars: []string{jobenv.VarLevel}},
+			&cli.StringFlag{Name: "patience", Usage: patienceUsage, EnvVars: []string{jobenv.VarPatience}},
 			&cli.StringFlag{Name: "job", Usage: "job `ID`; default: made up"},
 			&cli.StringFlag{Name: "secret-file",
 				Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},

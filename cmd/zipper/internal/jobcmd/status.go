@@ -66,7 +66,7 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 	fmt.Fprintf(w, "forwarder on %s: up %v, protocol version %d, %d event loops, %d links\n",
 		text(strings.Join(s.Addresses, ", ")), s.Now.Sub(s.Started).Round(time.Second), s.Protocol, s.Loops, s.Links)
 	for _, j := range s.Jobs {
-		fmt.Fprintf(w, "job %s: %s, %d of %d ranks\n", text(j.Job), text(j.State), j.Joined, j.Ranks)
+		fmt.Fprintf(w, "job %s: %s, %d of %d ranks, level %s\n", text(j.Job), text(j.State), j.Joined, j.Ranks, text(j.Level))
 		if j.Missing != "" {
 			fmt.Fprintf(w, "  waits for %s\n", text(j.Missing))
 		}

@@ -1,0 +1,36 @@
+package jobenv
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// ParseLevel reads the level of a job with a protocol; empty: the default.
+func ParseLevel(s, protocol string) (wire.Level, error) {
+	l := wire.LevelChecked
+	if protocol == Classic {
+		l = wire.LevelPlain
+	}
+	if s == "" {
+		return l, nil
+	}
+	l, err := wire.ParseLevel(s)
+	if err == nil && protocol == Classic && l != wire.LevelPlain {
+		err = fmt.Errorf("level %v: the protocol %s has %v only", l, protocol, wire.LevelPlain)
+	}
+	return l, err
+}
+
+// ParsePatience reads a time from 0 to a day; empty: the default.
+func ParsePatience(s string) (time.Duration, error) {
+	if s == "" {
+		return defaultPatience, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || d > wire.MaxPatience*time.Millisecond {
+		return 0, fmt.Errorf("%q: want a duration from 0s to 24h, such as 30s", s)
+	}
+	return d, nil
+}

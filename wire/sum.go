@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// Sums tell frames that were damaged on their way. That of a header is checked by whoever reads it,
+// at every level: a forwarder that follows a wrong length never finds the next frame. Those of body
+// and payload are checked at the end of the frame's way: of frames between ranks by the receiving
+// rank, from LevelChecked on, before it acts on the body or tells the program of the payload; of
+// frames between the two ends of a link always.
+
+// ErrSum reports that what has arrived is not what was sent.
+var ErrSum = errors.New("damaged on its way (checksum)")
+
+// checkAt is where a header's own sum is.
+const checkAt = HeaderLen - 4
+
+// castagnoli is the polynomial that processors compute.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Sum is the CRC32C of b. It does not allocate.
+func Sum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// SumMore goes on with the sum of what is before b.
+func SumMore(sum uint32, b []byte) uint32 { return crc32.Update(sum, castagnoli, b) }
+
+// SumFrame puts the sums into a whole frame between ranks whose header has none yet.
+func SumFrame(frame []byte) {
+	body := HeaderLen + Type(frame[0]).BodyLen()
+	le.PutUint32(frame[checkAt-8:], Sum(frame[HeaderLen:body]))
+	le.PutUint32(frame[checkAt-4:], Sum(frame[body:]))
+	le.PutUint32(frame[checkAt:], Sum(frame[:checkAt]))
+}
+
+// Verify checks the body of a frame.
+func (h *Header) Verify(body []byte) error {
+	if Sum(body) != h.BodySum {
+		return ErrSum
+	}
+	return nil
+}
+
+// Level is how far a job trusts what its frames travel over. All ranks of a job have the same.
+type Level uint8
+
+// Levels, each with what those before it do.
+const (
+	LevelPlain   Level = 0 // headers are checked, bodies and payloads are not
+	LevelChecked Level = 1 // damage to any bit of a frame is noticed by the rank that receives it
+)
+
+var levelNames = [...]string{"plain", "checked"}
+
+// Levels are the words that ParseLevel knows, the weakest first.
+func Levels() []string { return append([]string(nil), levelNames[:]...) }
+
+func (l Level) String() string {
+	if int(l) < len(levelNames) {
+		return levelNames[l]
+	}
+	return fmt.Sprintf("level %d", uint8(l))
+}
+
+// ParseLevel reads a level's name.
+func ParseLevel(s string) (Level, error) {
+	for i, name := range levelNames {
+		if s == name {
+			return Level(i), nil
+		}
+	}
+	return 0, fmt.Errorf("level %q: want one of %v", s, levelNames)
+}
