@@ -1,6 +1,7 @@
 /* Communicators that span clusters: how they begin, what they are, and their end. */
 #include "comm/comm.h"
 #include "coll/smallstage.h"
+#include "core/privcomm.h"
 #include <string.h>
 
 int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out) {
@@ -36,6 +37,7 @@ int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c) {
 
 int zcomm_start(void) {
   int rc = zgroup_start();
+  if (!rc) rc = zpset_start(getenv("ZIPPER_LAYOUT"));
   int32_t *all = malloc((size_t)z_layout.size * sizeof *all);
   if (rc || !all) return rc ? rc : MPI_ERR_NO_MEM;
   for (int i = 0; i < z_layout.size; i++) all[i] = z_layout.order ? z_layout.order[i] : i;
@@ -46,9 +48,12 @@ int zcomm_start(void) {
 }
 
 void zcomm_stop(void) {
-  zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD));
+  zcomm *world = zmap_remove(&z_comms, z_key(MPI_COMM_WORLD)), *hidden = zmap_remove(&z_comms, z_key(z_private));
   z_whole = NULL;
-  if (world) zcomm_discard(world); /* the engine is gone by now, the native communicator goes with MPI */
+  zpset_stop();
+  /* The engine is gone by now, the native communicators go with MPI */
+  if (world) zcomm_discard(world);
+  if (hidden) zcomm_discard(hidden);
 }
 
 /* ---- agreement ---- */

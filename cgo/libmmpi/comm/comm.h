@@ -43,6 +43,13 @@ int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *ou
 /* The first half of it: all of them in this cluster are there */
 int zcomm_meet_members(const int32_t *world, int n, int tag);
 
+/* The communicator of a group's members, this process among them, all of whom call this: *out is
+ * spanning or native. c: of comm, spanning or NULL. MPI error code. */
+int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out);
+
+/* For MPI_Session_init: what sessions make communicators by is there (session.c). MPI error code */
+int zcomm_sessions_start(void);
+
 /* Intercommunicators (intercomm.c). c has the members of two groups, the `low` first of one; both
  * know it as such. */
 void zinter_set(zcomm *c, int low);
@@ -59,6 +66,18 @@ void zmeet_copying(int by); /* so many more of them have, in this process */
 
 int zcomm_start(void); /* after ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000). MPI error code */
 void zcomm_stop(void); /* before native finalize */
+
+/* Sets of processes by name (pset.c): "mpi://WORLD", "mpi://SELF", and "zipper://cluster/NAME" of each
+ * cluster, numbered in that order. */
+#define ZPSET_CLUSTER "zipper://cluster"
+int zpset_start(const char *layout); /* "a=4,b=2". MPI error code */
+void zpset_stop(void);
+int zpset_count(void);
+int zpset_name(int i, char *out, int size); /* as snprintf */
+int zpset_find(const char *name);           /* -1: none of these */
+int zpset_size(int i);
+int32_t zpset_member(int i, int rank); /* virtual rank */
+int zpset_has_me(int i);
 
 /* Where the value of a predefined attribute that speaks of the whole job lies; NULL: it is none */
 int *zattr_of_job(int keyval);

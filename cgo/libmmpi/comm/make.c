@@ -110,18 +110,6 @@ int z_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *out) {
   return divide(c, color == MPI_UNDEFINED ? -1 : color, key, c->inter, "MPI_Comm_split", out);
 }
 
-/* Ranks that share memory, or any other piece of hardware, are in one cluster: the native library
- * knows them. */
-int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out) {
-  zcomm *c = zcomm_find(comm);
-  char nothing = 0;
-  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_split_type", "not for an intercommunicator");
-  /* What was started before is over */
-  int rc = c ? zcomm_bcast(c, &nothing, 1, 0, "MPI_Comm_split_type") : MPI_SUCCESS;
-  if (!rc) rc = zcomm_meet(comm);
-  return rc ? rc : real.Comm_split_type(comm, type, key, info, out);
-}
-
 /* ---- not spanning, but as if ---- */
 
 int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out) {

@@ -69,19 +69,18 @@ int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *ou
   return rc;
 }
 
-static int create_group(zcomm *c, MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) {
-  meeting m = {c, zgroup_get(group), 0, tag};
+int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out) {
+  meeting m = {c, g, zgroup_rank(g, z_layout.rank), tag};
   uint64_t context = 0;
-  int spans = 0, *ranks = malloc(((size_t)m.g->size + 1) * sizeof *ranks), rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
-  if (!rc && c) rc = zcomm_members_of(c, m.g, ranks);
-  m.me = zgroup_rank(m.g, z_layout.rank);
-  for (int i = 0; i < m.g->size && !rc; i++) spans |= !zcluster_has(m.g->rank[i]);
+  int spans = 0, *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks), rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+  if (!rc && c) rc = zcomm_members_of(c, g, ranks);
+  for (int i = 0; i < g->size && !rc; i++) spans |= !zcluster_has(g->rank[i]);
   if (!rc && spans) rc = c ? agree(&m, ranks, &context) : MPI_ERR_GROUP;
-  if (!rc) rc = zcomm_part(comm, m.g->rank, m.g->size, tag, out);
+  if (!rc) rc = zcomm_part(comm, g->rank, g->size, tag, out);
   zcomm *made;
-  if (!rc && spans) rc = zcomm_add(*out, context, m.g->rank, m.g->size, &made);
+  if (!rc && spans) rc = zcomm_add(*out, context, g->rank, g->size, &made);
   free(ranks);
-  return rc ? z_raise_on(comm, rc, "MPI_Comm_create_group", "no communicator can be made") : rc;
+  return rc;
 }
 
 int z_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) {
@@ -91,5 +90,6 @@ int z_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out) 
   if (c && c->inter) return z_raise(c, MPI_ERR_COMM, "MPI_Comm_create_group", "not for an intercommunicator");
   *out = MPI_COMM_NULL;
   if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED) return MPI_SUCCESS;
-  return create_group(c, comm, group, tag, out);
+  int rc = zcomm_make_group(c, comm, g, tag, out);
+  return rc ? z_raise_on(comm, rc, "MPI_Comm_create_group", "no communicator can be made") : rc;
 }

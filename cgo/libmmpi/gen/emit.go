@@ -21,7 +21,7 @@ func header(functions []function, p map[string]string) string {
 	}
 	b.WriteString("\n")
 	for _, f := range functions {
-		if p[f.name] == own || p[f.name] == inside || p[f.name] == always || p[f.name] == refused || p[f.name] == window {
+		if p[f.name] == own || p[f.name] == inside || p[f.name] == always || p[f.name] == window {
 			fmt.Fprintf(&b, "%s;\n", f.prototype("z_"+f.name))
 		}
 	}
@@ -67,7 +67,7 @@ func wrapper(f function, policy string, all map[string]function) string {
 	switch policy {
 	case pass:
 		fmt.Fprintf(&b, "  %s%s;\n", ret, real)
-	case always, refused:
+	case always:
 		fmt.Fprintf(&b, "  %sz_%s(%s);\n", ret, f.name, f.arguments(nil))
 	case own, inside, persist:
 		fmt.Fprintf(&b, "  if (BYPASS) return %s;\n%s  %sz_%s(%s);\n", real, nulls(f), ret, f.name, f.arguments(nil))

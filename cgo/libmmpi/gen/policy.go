@@ -13,7 +13,6 @@ const (
 	own     = "own"     // z_X in a job that spans clusters, else native
 	inside  = "inside"  // as own, but z_X refuses where an argument spans clusters
 	always  = "always"  // z_X
-	refused = "refused" // z_X, which refuses in a job that spans clusters
 	pass    = "pass"    // native
 	skip    = "skip"    // no wrapper: the program reaches the native function itself
 	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
@@ -42,7 +41,7 @@ func (p policies) read(file string) error {
 		if len(words) == 0 {
 			continue
 		}
-		if !slices.Contains([]string{own, inside, always, refused, pass, skip, guarded, window, synced}, words[0]) {
+		if !slices.Contains([]string{own, inside, always, pass, skip, guarded, window, synced}, words[0]) {
 			return fmt.Errorf("%s:%d: unknown policy %q", file, n, words[0])
 		}
 		for _, w := range words[1:] {
@@ -112,7 +111,7 @@ func onSpanning(f function, policy string) string {
 	switch policy {
 	case own, always, narrow, arrays, persist, window:
 		return "supported"
-	case refused, inside:
+	case inside:
 		return "unsupported"
 	case guarded, synced:
 		for _, a := range f.params {

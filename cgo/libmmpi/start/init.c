@@ -55,6 +55,8 @@ static int after_init(int rc) {
 }
 
 int z_Init(int *argc, char ***argv) {
+  int provided;
+  if (zsession_init(&provided)) return MPI_SUCCESS;
   before_init();
   z_enter();
   int rc = real.Init(argc, argv);
@@ -62,7 +64,7 @@ int z_Init(int *argc, char ***argv) {
   return after_init(rc);
 }
 
-int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
+int zworld_init(int *argc, char ***argv, int required, int *provided) {
   before_init();
   z_enter();
   int rc = real.Init_thread(argc, argv, required, provided);
@@ -70,25 +72,11 @@ int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
   return after_init(rc);
 }
 
-int z_Finalize(void) { return real.Finalize(); }
-
-#ifdef Z_HAVE_Session_init
-/* A program of sessions alone would run in its cluster alone, unnoticed. */
-int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
-  const char *layout = getenv("ZIPPER_LAYOUT");
-  if (!layout || !strchr(layout, ',')) return real.Session_init(info, handler, session);
-  fputs(
-      "MMPI: MPI_Session_init: sessions do not span clusters: start with MPI_Init or MPI_Init_thread in a zipped job\n",
-      stderr);
-  /* The program will not look at the code, and with no session it crashes */
-  if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
-    if (z_on) z_eng.ze_abort(1);
-    exit(1);
-  }
-  *session = MPI_SESSION_NULL;
-  return MPI_ERR_UNSUPPORTED_OPERATION;
+int z_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  return zsession_init(provided) ? MPI_SUCCESS : zworld_init(argc, argv, required, provided);
 }
-#endif
+
+int z_Finalize(void) { return zsession_finalize() ? MPI_SUCCESS : real.Finalize(); }
 
 int z_Abort(MPI_Comm comm, int code) {
   if (z_on) z_eng.ze_abort(code);

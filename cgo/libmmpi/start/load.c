@@ -1,6 +1,7 @@
 /* Loading: thin, for any program may be preloaded with this. */
 #define _GNU_SOURCE
 #include "core/job.h"
+#include "start/start.h"
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -14,7 +15,8 @@ static int missing(void) {
 /* A child after fork is no MPI process: all it calls is passed through. */
 static void forked(void) { z_on = 0; }
 
-__attribute__((constructor)) static void load(void) {
+void zload(void) {
+  if (real.Init) return;
   void **slot = (void **)&real;
   for (int i = 0; i < Z_REAL_COUNT; i++) {
     slot[i] = dlsym(RTLD_NEXT, z_real_names[i]);
@@ -22,3 +24,5 @@ __attribute__((constructor)) static void load(void) {
   }
   pthread_atfork(NULL, NULL, forked);
 }
+
+__attribute__((constructor)) static void load(void) { zload(); }

@@ -10,6 +10,16 @@
 const char *zengine_open(void);
 int zengine_is_programs(void); /* a Go program brought its own: there is nothing to open */
 
+void zload(void); /* fills `real`; again: nothing */
+
+/* MPI_Init_thread, and joining. MPI error code */
+int zworld_init(int *argc, char ***argv, int required, int *provided);
+
+/* MPI_Init, and MPI_Finalize, of a program with sessions (session.c). 1: that is all there is to
+ * do. */
+int zsession_init(int *provided);
+int zsession_finalize(void);
+
 /* Joins the job of the environment, whose communicators are there afterwards; z_on says whether it
  * has several clusters. MPI error code. */
 int zjob_join(void);

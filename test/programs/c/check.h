@@ -86,20 +86,20 @@ static inline void start(int *argc, char ***argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &np);
 }
 
-/* Prints the report and ends MPI. Returns the exit status. */
-static inline int finish(void) {
+/* Prints the report of all of comm, whose rank `me` this is. */
+static inline void report(MPI_Comm comm) {
   enum { tag = 32001 };
   if (me != 0) {
     long n[2] = {(long)report_len, failures};
-    MPI_Send(n, 2, MPI_LONG, 0, tag, MPI_COMM_WORLD);
-    MPI_Send(report_text, (int)report_len, MPI_CHAR, 0, tag, MPI_COMM_WORLD);
+    MPI_Send(n, 2, MPI_LONG, 0, tag, comm);
+    MPI_Send(report_text, (int)report_len, MPI_CHAR, 0, tag, comm);
   } else {
     if (report_len) fwrite(report_text, 1, report_len, stdout);
     for (int r = 1; r < np; r++) {
       long n[2];
-      MPI_Recv(n, 2, MPI_LONG, r, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Recv(n, 2, MPI_LONG, r, tag, comm, MPI_STATUS_IGNORE);
       char *text = malloc(n[0] + 1);
-      MPI_Recv(text, (int)n[0], MPI_CHAR, r, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Recv(text, (int)n[0], MPI_CHAR, r, tag, comm, MPI_STATUS_IGNORE);
       fwrite(text, 1, n[0], stdout);
       free(text);
       failures += n[1];
@@ -108,6 +108,11 @@ static inline int finish(void) {
     fflush(stdout);
   }
   free(report_text);
+}
+
+/* Prints the report and ends MPI. Returns the exit status. */
+static inline int finish(void) {
+  report(MPI_COMM_WORLD);
   MPI_Finalize();
   return failures != 0;
 }

@@ -241,8 +241,10 @@ void fake_begin(void) {
 }
 
 void fake_world(int clusters, const int *sizes, int rank) {
+  char layout[256] = "", *at = layout;
   z_layout = (z_world){.rank = rank, .clusters = clusters, .tag_ub = 32767};
   for (int c = 0; c < clusters; c++) {
+    at += snprintf(at, (size_t)(layout + sizeof layout - at), "%sc%d=%d", c ? "," : "", c, sizes[c]);
     if (rank >= z_layout.size && rank < z_layout.size + sizes[c]) {
       z_layout.cluster = c, z_layout.offset = z_layout.size;
       native_size = sizes[c];
@@ -253,6 +255,7 @@ void fake_world(int clusters, const int *sizes, int rank) {
   comms[0] = (members){.live = 1, .n = native_size};
   for (int i = 0; i < native_size; i++) comms[0].rank[i] = i;
   comms[1] = (members){.live = 1, .n = 1, .rank = {native_rank}};
+  setenv("ZIPPER_LAYOUT", layout, 1);
   z_native_size = native_size;
   z_poll_start(native_size, zstages_moved);
   if (zprivate_start() || ztype_start() || zcomm_start()) test_fail(__FILE__, __LINE__, "the units do not start");

@@ -1,0 +1,153 @@
+/* Sessions: process sets, their groups, and communicators that are made from a group alone. A
+ * session is a native one; what is begun with the first is in start/session.c. */
+#include "comm/comm.h"
+#include "core/error.h"
+#include "core/privcomm.h"
+#include <stdio.h>
+#include <string.h>
+
+#ifdef Z_HAVE_Session_init
+
+/* All ranks of MPI_COMM_WORLD over z_private, for messages that no message of the program can
+ * match. Others that have no session do not know it, and get none. */
+static zcomm *hidden(void) { return zcomm_find_other(z_private); }
+
+int zcomm_sessions_start(void) {
+  zcomm *made;
+  return hidden() ? MPI_SUCCESS : zcomm_add(z_private, 0xFFFFFFFE00000000u, z_whole->world, z_whole->size, &made);
+}
+
+static int raise(MPI_Session session, int class_, const char *function, const char *text) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (real.Session_get_errhandler(session, &handler)) handler = MPI_ERRHANDLER_NULL;
+  int code = z_error_begin(class_, function, text, handler);
+  real.Session_call_errhandler(session, code);
+  return code;
+}
+
+/* ---- process sets ---- */
+
+/* The native library's own set number n among those that we do not have; its number there. Without:
+ * -1 and *n is less by as many as there are. */
+static int native_set(MPI_Session session, MPI_Info info, int *n) {
+  int all = 0;
+  if (real.Session_get_num_psets(session, info, &all)) return -1;
+  for (int i = 0; i < all; i++) {
+    char name[MPI_MAX_PSET_NAME_LEN + 1] = "";
+    int room = MPI_MAX_PSET_NAME_LEN;
+    if (!real.Session_get_nth_pset(session, info, i, &room, name) && zpset_find(name) < 0 && (*n)-- == 0) return i;
+  }
+  return -1;
+}
+
+int z_Session_get_num_psets(MPI_Session session, MPI_Info info, int *count) {
+  int others = 0, left = 1 << 30;
+  native_set(session, info, &left);
+  others = (1 << 30) - left;
+  *count = zpset_count() + others;
+  return MPI_SUCCESS;
+}
+
+int z_Session_get_nth_pset(MPI_Session session, MPI_Info info, int n, int *room, char *name) {
+  static const char function[] = "MPI_Session_get_nth_pset";
+  if (n < 0) return raise(session, MPI_ERR_ARG, function, "the number of a process set is negative");
+  if (n >= zpset_count()) {
+    int left = n - zpset_count(), i = native_set(session, info, &left);
+    if (i < 0) return raise(session, MPI_ERR_ARG, function, "there are not so many process sets");
+    return real.Session_get_nth_pset(session, info, i, room, name);
+  }
+  *room = zpset_name(n, name, *room > 0 ? *room : 0) + 1;
+  return MPI_SUCCESS;
+}
+
+int z_Session_get_pset_info(MPI_Session session, const char *name, MPI_Info *info) {
+  int set = zpset_find(name);
+  if (set < 0) return real.Session_get_pset_info(session, name, info);
+  char size[16];
+  snprintf(size, sizeof size, "%d", zpset_size(set));
+  int rc = real.Info_create(info);
+  return rc ? rc : real.Info_set(*info, "mpi_size", size);
+}
+
+int z_Group_from_session_pset(MPI_Session session, const char *name, MPI_Group *out) {
+  static const char function[] = "MPI_Group_from_session_pset";
+  int set = zpset_find(name), rc;
+  if (set < 0) {
+    MPI_Group native;
+    if ((rc = real.Group_from_session_pset(session, name, &native))) return rc;
+    rc = zgroup_wrap(&native, out);
+  } else {
+    int n = zpset_size(set);
+    int32_t *ranks = malloc((size_t)n * sizeof *ranks);
+    for (int i = 0; i < n && ranks; i++) ranks[i] = zpset_member(set, i);
+    rc = ranks ? zgroup_new(ranks, n, out) : MPI_ERR_NO_MEM;
+    free(ranks);
+  }
+  return rc ? raise(session, rc, function, "no group can be made") : MPI_SUCCESS;
+}
+
+/* ---- communicators ---- */
+
+/* The program tells makings at the same time apart by a string, native MPI and our messages by a
+ * tag. Two strings of one tag only come in each other's way where the same processes make both at
+ * once, from two threads. */
+static int tag_of(const char *string) {
+  uint32_t h = 2166136261u;
+  for (; *string; string++) h = (h ^ (unsigned char)*string) * 16777619u;
+  return (int)((h ^ (h >> 15)) & 0x7fff);
+}
+
+static int fail(MPI_Errhandler handler, int rc, const char *function, const char *text) {
+  int class_ = rc;
+  real.Error_class(rc, &class_);
+  /* There is no communicator yet to raise it on: a handler that is fatal ends the job here */
+  int code = z_error_begin(class_, function, text, handler == MPI_ERRORS_ARE_FATAL ? handler : MPI_ERRHANDLER_NULL);
+  if (handler != MPI_ERRORS_ARE_FATAL) return code;
+  real.Abort(MPI_COMM_WORLD, class_);
+  return code;
+}
+
+static int dress(MPI_Comm comm, MPI_Info info, MPI_Errhandler handler) {
+  int rc = handler == MPI_ERRHANDLER_NULL ? MPI_SUCCESS : real.Comm_set_errhandler(comm, handler);
+  return rc || info == MPI_INFO_NULL ? rc : real.Comm_set_info(comm, info);
+}
+
+int z_Comm_create_from_group(MPI_Group group, const char *string, MPI_Info info, MPI_Errhandler handler,
+                             MPI_Comm *out) {
+  static const char function[] = "MPI_Comm_create_from_group";
+  const zgroup *g = zgroup_get(group);
+  *out = MPI_COMM_NULL;
+  if (!g) return fail(handler, MPI_ERR_GROUP, function, "that is no group");
+  if (!g->size) return MPI_SUCCESS;
+  if (zgroup_rank(g, z_layout.rank) == MPI_UNDEFINED)
+    return fail(handler, MPI_ERR_GROUP, function, "this process is not in the group");
+  int rc = hidden() ? MPI_SUCCESS : zcomm_sessions_start(); /* a group of MPI_COMM_WORLD's, and no session */
+  if (!rc) rc = zcomm_make_group(hidden(), z_private, g, tag_of(string), out);
+  if (!rc) rc = dress(*out, info, handler);
+  return rc ? fail(handler, rc, function, "no communicator can be made") : MPI_SUCCESS;
+}
+
+int z_Intercomm_create_from_groups(MPI_Group local, int leader, MPI_Group remote, int remote_leader, const char *string,
+                                   MPI_Info info, MPI_Errhandler handler, MPI_Comm *out) {
+  static const char function[] = "MPI_Intercomm_create_from_groups";
+  const zgroup *mine = zgroup_get(local), *others = zgroup_get(remote);
+  MPI_Comm half;
+  int far = 0;
+  *out = MPI_COMM_NULL;
+  if (!mine || !mine->size || leader < 0 || leader >= mine->size)
+    return fail(handler, MPI_ERR_GROUP, function, "that is no group with such a leader");
+  if (mine->rank[leader] == z_layout.rank) { /* the others need not know that one */
+    if (!others || remote_leader < 0 || remote_leader >= others->size)
+      return fail(handler, MPI_ERR_GROUP, function, "the remote group is no group with such a leader");
+    while (z_whole->world[far] != others->rank[remote_leader]) far++;
+  }
+  int rc = z_Comm_create_from_group(local, string, MPI_INFO_NULL, handler, &half);
+  if (rc) return rc;
+  /* Tags of z_private that nothing else has */
+  rc = z_Intercomm_create(half, leader, z_private, far, ZTAG_LEADERS + tag_of(string) % (ZTAG_CONTEXT - ZTAG_LEADERS),
+                          out);
+  if (!rc) rc = dress(*out, info, handler);
+  z_Comm_free(&half);
+  return rc;
+}
+#endif

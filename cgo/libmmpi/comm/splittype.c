@@ -1,0 +1,68 @@
+/* MPI_Comm_split_type: by hardware, which is inside one cluster, where the native library knows it;
+ * by cluster, which a program asks for with the words of MPI 4; by sets of processes. */
+#include "comm/comm.h"
+#include "core/error.h"
+#include <string.h>
+
+static const char function[] = "MPI_Comm_split_type";
+
+/* What a value of MPI 4's guided types asks us for. */
+enum { NOT_OURS, BY_CLUSTER, BY_SET };
+
+/* Open MPI 5 says that it is MPI 3.1, and has these. */
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+static int value_of(MPI_Info info, const char *key, char *value, int size) {
+  int flag = 0;
+  return info != MPI_INFO_NULL && !real.Info_get(info, key, size - 1, value, &flag) && flag;
+}
+
+static int wanted(int type, MPI_Info info, int *set) {
+  char value[MPI_MAX_INFO_VAL + 1];
+  int guided = type == MPI_COMM_TYPE_HW_GUIDED;
+  *set = -1;
+#if MPI_VERSION >= 5 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1) || defined(OMPI_MAJOR_VERSION)
+  if (type == MPI_COMM_TYPE_RESOURCE_GUIDED) {
+    guided = 1;
+    if (value_of(info, "mpi_pset_name", value, sizeof value) && (*set = zpset_find(value)) >= 0) return BY_SET;
+  }
+#endif
+  if (!guided || !value_of(info, "mpi_hw_resource_type", value, sizeof value)) return NOT_OURS;
+  return strcasecmp(value, ZPSET_CLUSTER) ? NOT_OURS : BY_CLUSTER;
+}
+#else
+static int wanted(int type, MPI_Info info, int *set) { return (void)type, (void)info, (void)set, NOT_OURS; }
+#endif
+
+/* Whoever says MPI_UNDEFINED does not know what the others ask for, and has to go their way. What
+ * was started before on a spanning communicator is over then. */
+static int agree(zcomm *c, MPI_Comm comm, int *what) {
+  int mine = *what, rc;
+  MPI_Request request;
+  if (!c) {
+    if (!(rc = real.Iallreduce(&mine, what, 1, MPI_INT, MPI_MAX, comm, &request)))
+      rc = z_wait_native(&request, MPI_STATUS_IGNORE);
+    return rc;
+  }
+  int *all = malloc((size_t)c->size * sizeof *all);
+  if (!all) return z_raise(c, MPI_ERR_NO_MEM, function, "no memory");
+  rc = zcomm_allgather(c, &mine, sizeof mine, all, function);
+  for (int i = 0; i < c->size && !rc; i++)
+    if (all[i] > *what) *what = all[i];
+  free(all);
+  return rc;
+}
+
+int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out) {
+  zcomm *c = zcomm_find(comm);
+  int set = -1, what = wanted(type, info, &set), color = MPI_UNDEFINED;
+  if (c && c->inter) return z_raise(c, MPI_ERR_COMM, function, "not for an intercommunicator");
+  int rc = agree(c, comm, &what);
+  if (rc) return rc;
+  if (what == NOT_OURS) { /* ranks that share memory, or any other piece of hardware, are in one cluster */
+    if ((rc = zcomm_meet(comm))) return rc;
+    return real.Comm_split_type(comm, type, key, info, out);
+  }
+  if (type != MPI_UNDEFINED && what == BY_CLUSTER) color = z_layout.cluster;
+  if (type != MPI_UNDEFINED && what == BY_SET) color = set == 1 ? z_layout.rank : zpset_has_me(set) ? 0 : MPI_UNDEFINED;
+  return z_Comm_split(comm, color, key, out);
+}

@@ -1,0 +1,103 @@
+/* How long MPI is up in a process that may use sessions. What spans clusters is made over the
+ * native world, so the first session of a process without MPI_Init starts that, too, and the
+ * program does not see it: MPI_Init may follow. The end comes with the last session after
+ * MPI_Finalize, or, if MPI_Init never came, at the end of the process: until then there may be
+ * another session. */
+#include "comm/comm.h"
+#include "start/start.h"
+#include <stdio.h>
+#include <string.h>
+
+static struct {
+  pthread_mutex_t lock;
+  int hidden;   /* the native world was started for a session */
+  int provided; /* its level of threads */
+  int begun;    /* … and the program has called MPI_Init since */
+  int ended;    /* the program has called MPI_Finalize, and native MPI goes on for sessions */
+  int open;     /* sessions */
+} life = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+int zsession_init(int *provided) {
+  pthread_mutex_lock(&life.lock);
+  int covers = life.hidden && !life.begun;
+  if (covers) life.begun = 1, *provided = life.provided;
+  pthread_mutex_unlock(&life.lock);
+  return covers;
+}
+
+int zsession_finalize(void) {
+  pthread_mutex_lock(&life.lock);
+  int goes_on = life.open > 0 && z_on;
+  if (goes_on) life.ended = 1;
+  pthread_mutex_unlock(&life.lock);
+  return goes_on;
+}
+
+/* Both are called by constructors that run before ours: those of Open MPI's C++ library for one. */
+int z_Initialized(int *flag) {
+  zload();
+  int rc = real.Initialized(flag);
+  if (life.hidden && !life.begun) *flag = 0;
+  return rc;
+}
+
+int z_Finalized(int *flag) {
+  zload();
+  int rc = real.Finalized(flag);
+  if (life.ended) *flag = 1;
+  return rc;
+}
+
+#ifdef Z_HAVE_Session_init
+
+/* The process ends, and the job in it. With sessions open it is a failure, as natively. A child
+ * after fork has no job. */
+static void at_exit(void) {
+  if (z_on && life.hidden && !life.open && life.begun == life.ended) real.Finalize();
+}
+
+/* A process that has MPI_THREAD_MULTIPLE is what any later session may want. */
+static int open_world(void) {
+  int up = 0, over = 0, rc = real.Finalized(&over);
+  if (!rc) rc = real.Initialized(&up);
+  if (rc || over) return rc ? rc : MPI_ERR_OTHER;
+  if (up) return MPI_SUCCESS;
+  if ((rc = zworld_init(NULL, NULL, MPI_THREAD_MULTIPLE, &life.provided))) return rc;
+  life.hidden = 1;
+  return atexit(at_exit) ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+}
+
+int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
+  const char *layout = getenv("ZIPPER_LAYOUT");
+  if (!layout || !strchr(layout, ',')) return real.Session_init(info, handler, session);
+  pthread_mutex_lock(&life.lock);
+  int rc = open_world();
+  if (!rc) rc = zcomm_sessions_start();
+  z_enter();
+  if (!rc) rc = real.Session_init(info, handler, session);
+  z_leave();
+  if (!rc) life.open++;
+  pthread_mutex_unlock(&life.lock);
+  if (!rc) return MPI_SUCCESS;
+  fputs(
+      "MMPI: MPI_Session_init: no session: in a zipped job none is begun after MPI has ended, by MPI_Finalize and the "
+      "end of all sessions before\n",
+      stderr);
+  /* The program will not look at the code, and with no session it crashes */
+  if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
+    if (z_on) z_eng.ze_abort(1);
+    exit(1);
+  }
+  *session = MPI_SESSION_NULL;
+  return rc;
+}
+
+int z_Session_finalize(MPI_Session *session) {
+  int last = 0, rc = real.Session_finalize(session);
+  if (!z_on || rc) return rc;
+  pthread_mutex_lock(&life.lock);
+  last = --life.open == 0 && life.ended;
+  pthread_mutex_unlock(&life.lock);
+  return last ? real.Finalize() : MPI_SUCCESS;
+}
+#endif

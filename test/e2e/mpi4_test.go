@@ -1,0 +1,39 @@
+package e2e
+
+import (
+	"strconv"
+	"testing"
+)
+
+// TestSplitCluster has programs find their cluster by MPI_Comm_split_type.
+func TestSplitCluster(t *testing.T) {
+	overSplits(t, "", byLength([]split{oneThree, oneOneOne, mixed, mpichPair}, every), func(b *Bed, s split) {
+		path := compileFor(b, s.clusters, "c/split_cluster.c")
+		native := b.OK(b.Native(OpenMPI, s.ranks(), b.Compile(OpenMPI, "test/programs/c/split_cluster.c")))
+		zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, path, "clusters", strconv.Itoa(len(s.clusters))))
+		b.Same(native, zipped, nil)
+	})
+}
+
+// TestSessions runs a program of sessions, without MPI_Init and with it before and after the first
+// session, over the clusters whose library has them. It prints the same each time, and natively only
+// one is run: MPICH 4.0 crashes in a session after the last one without MPI_Init.
+func TestSessions(t *testing.T) {
+	for _, first := range []string{"without", "before", "after"} {
+		overSplits(t, first, withSessions(), func(b *Bed, s split) {
+			path := compileFor(b, s.clusters, "c/sessions.c")
+			native := b.OK(b.Native(MPICH, s.ranks(), b.Compile(MPICH, "test/programs/c/sessions.c"), "before"))
+			zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, path, first, strconv.Itoa(len(s.clusters))))
+			b.Same(native, zipped, nil)
+		})
+	}
+}
+
+// withSessions are splits of libraries that have MPI 4's sessions.
+func withSessions() []split {
+	splits := []split{mpichPair, {"2+2 MPICH", []Cluster{A(2, MPICH), B(2, MPICH)}}}
+	if v := version(OpenMPI); v >= "5" {
+		splits = append(splits, twoOne, mixed)
+	}
+	return splits
+}
