@@ -23,7 +23,7 @@ type sealedRank struct {
 // sealedIdentity is one rank's of a sealed job of two clusters of one rank each.
 func sealedIdentity(t *testing.T, v int) handshake.Identity {
 	id := identity("j", name(v), 0, wire.Cluster{Name: name(0), Size: 1}, wire.Cluster{Name: name(1), Size: 1})
-	id.Instance = uint64(v) + 50
+	id.Level, id.Instance = wire.LevelSealed, uint64(v)+50
 	p, err := seal.NewJob(id.Job, id.Secret).NewParty([seal.PublicLen]byte{byte(v), 1}, uint32(v), id.Instance)
 	if err != nil {
 		t.Fatal(err)

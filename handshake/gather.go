@@ -28,7 +28,6 @@ type Gather struct {
 	networks []string
 	zippers  []wire.Zipper
 	rails    uint16 // forwarders that each rank joins
-	sealed   bool
 	refused  []refusal
 }
 
@@ -44,8 +43,7 @@ type rank struct {
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
 	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, networks: j.Networks, zippers: j.Zippers, model: j.Model,
-		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, level: j.Level, patience: j.Patience, rails: j.Rails,
-		sealed: j.Sealed()}
+		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, level: j.Level, patience: j.Patience, rails: j.Rails}
 	n := 0
 	for _, c := range j.Layout {
 		g.base = append(g.base, n)
@@ -129,10 +127,13 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	if j.Settings != g.setting {
 		return 0, &Refused{wire.RefuseSettings, unequal(j.Settings, j.Cluster, g.setting, g.modelOf), false}
 	}
-	if j.Sealed() != g.sealed {
-		is := map[bool]string{true: "sealed", false: "not sealed"}
-		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("the job is %s in cluster %q, %s in %q: start all clusters with the same --level",
-			is[j.Sealed()], j.Cluster, is[g.sealed], g.modelOf), false}
+	if j.Level != g.level {
+		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("level %v in cluster %q, %v in %q: start all clusters with the same --level",
+			j.Level, j.Cluster, g.level, g.modelOf), false}
+	}
+	if j.Patience != g.patience {
+		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("patience of %d ms in cluster %q, %d in %q: start all clusters with the same --patience",
+			j.Patience, j.Cluster, g.patience, g.modelOf), false}
 	}
 	if j.Level != g.level {
 		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("level %v in cluster %q, %v in %q: start all clusters with the same --level",
@@ -213,7 +214,7 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 		for _, d := range r.doors {
 			l.Doors = append(l.Doors, wire.Door{Rank: uint32(v), Instance: r.instance, Port: d})
 		}
-		if g.sealed {
+		if g.level == wire.LevelSealed {
 			l.Keys = append(l.Keys, r.key)
 		}
 	}

@@ -90,6 +90,8 @@ func (id *Identity) Validate() error {
 		return fmt.Errorf("handshake: patience of %d ms is out of range", id.Patience)
 	case id.Rails < 0 || id.Rails > 1<<16-1:
 		return fmt.Errorf("handshake: %d forwarders", id.Rails)
+	case (id.Level == wire.LevelSealed) != (id.Seal != nil):
+		return fmt.Errorf("handshake: level %v without the key for it", id.Level)
 	case id.Seal != nil && id.Seal.Instance != id.Instance:
 		return errors.New("handshake: the key is another process's")
 	case id.Rank < 0:
@@ -101,6 +103,24 @@ func (id *Identity) Validate() error {
 		}
 	}
 	return nil
+}
+
+// SetLevel sets the job's level. A process of a sealed job gets its key, made of fresh random bytes;
+// Job, Secret, Layout, Cluster, Rank and Instance are set before.
+func (id *Identity) SetLevel(l wire.Level, random [seal.PublicLen]byte) (err error) {
+	id.Level, id.Seal = l, nil
+	if l != wire.LevelSealed {
+		return nil
+	}
+	rank := uint32(id.Rank)
+	for _, c := range id.Layout {
+		if c.Name == id.Cluster {
+			break
+		}
+		rank += c.Size
+	}
+	id.Seal, err = seal.NewJob(JobID(id.Job), id.Secret).NewParty(random, rank, id.Instance)
+	return err
 }
 
 // Key returns the job's key pair.

@@ -19,7 +19,7 @@ func forwarderKeys(seed byte) *seal.Forwarder {
 // sealedMember is a member of a sealed job.
 func sealedMember(t *testing.T, cluster string, rank, virtual int) Identity {
 	id := member(cluster, rank)
-	id.Instance = 100 + uint64(virtual)
+	id.Level, id.Instance = wire.LevelSealed, 100+uint64(virtual)
 	p, err := seal.NewJob(id.Job, id.Secret).NewParty([seal.PublicLen]byte{1, byte(virtual)}, uint32(virtual), id.Instance)
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestSealedJoin(t *testing.T) {
 	again := ids[0]
 	again.Seal = sealedMember(t, "a", 0, 9).Seal // the instance is right, the key is not
 	_, e := upToDecision(t, Identity{Job: "j", Secret: "s", Cluster: "a", Layout: layout, TagUB: 1000, Library: "lib a", Model: "lp64",
-		Host: "host-a", TimeoutMS: 1000, Instance: again.Seal.Instance, Seal: again.Seal}, acceptor(7, "s"))
+		Host: "host-a", TimeoutMS: 1000, Level: wire.LevelSealed, Instance: again.Seal.Instance, Seal: again.Seal}, acceptor(7, "s"))
 	e.Join.Instance = ids[0].Instance
 	if _, refused := g.Again(&e.Join); refused == nil {
 		t.Error("a rank comes back with another key")
@@ -113,7 +113,7 @@ func TestSealedOrNot(t *testing.T) {
 	g := NewGather(&e.Join)
 	_, e = upToDecision(t, member("b", 0), acceptor(2, "s"))
 	if _, refused := g.Add(&e.Join); refused == nil || refused.Code != wire.RefuseSettings ||
-		!strings.Contains(refused.Reason, "not sealed") {
+		!strings.Contains(refused.Reason, "level plain") {
 		t.Errorf("%v", refused)
 	}
 	sealed, plain := sealedMember(t, "a", 0, 0), member("a", 0)

@@ -40,8 +40,9 @@ const (
 	// classic: a handshake for every message, one transfer at a time, for comparison; equal in all
 	// clusters and in the forwarder
 	VarProtocol = "ZIPPER_PROTOCOL"
-	// how far the job trusts what its frames travel over: plain, checked (default; with the classic
-	// protocol plain); equal in all clusters
+	// how far the job trusts what its frames travel over: plain, checked, sealed; default: checked,
+	// sealed if forwarders are on networks without ranks, plain with the classic protocol; equal in
+	// all clusters
 	VarLevel = "ZIPPER_LEVEL"
 	// how long a rank out of reach is waited for if nothing says that it is dead, a Go duration;
 	// default 30s; equal in all clusters
@@ -163,7 +164,7 @@ func From(get func(string) string) (Job, error) {
 	if err := ParseProtocol(j.Protocol); err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarProtocol, err)
 	}
-	if _, err := ParseLevel(j.Level, j.Protocol); err != nil {
+	if _, err := ParseLevel(j.Level, j.Protocol, j.Networks); err != nil {
 		return Job{}, fmt.Errorf("%s: %w", VarLevel, err)
 	}
 	if _, err := ParsePatience(j.Patience); err != nil {

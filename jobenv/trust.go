@@ -7,11 +7,15 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// ParseLevel reads the level of a job with a protocol; empty: the default.
-func ParseLevel(s, protocol string) (wire.Level, error) {
+// ParseLevel reads the level of a job with a protocol, and with these networks without ranks; empty:
+// the default. A long link between two sites is one of those, and others may listen there.
+func ParseLevel(s, protocol string, networks []string) (wire.Level, error) {
 	l := wire.LevelChecked
-	if protocol == Classic {
+	switch {
+	case protocol == Classic:
 		l = wire.LevelPlain
+	case len(networks) > 0:
+		l = wire.LevelSealed
 	}
 	if s == "" {
 		return l, nil

@@ -244,6 +244,21 @@ func (h *Header) seal() int {
 	return 0
 }
 
+// Sealed is the header of a frame once that is sealed. Sums would tell of what is in it.
+func (h Header) Sealed() Header {
+	h.Flags |= FlagSealed
+	h.Length += SealLen
+	h.BodySum, h.PayloadSum = 0, 0
+	return h
+}
+
+// Opened is the header of a sealed frame as if that had not been sealed.
+func (h Header) Opened() Header {
+	h.Flags &^= FlagSealed
+	h.Length -= SealLen
+	return h
+}
+
 // Sealable reports whether frames of this type belong to running jobs.
 func (t Type) Sealable() bool {
 	switch t {

@@ -196,6 +196,9 @@ func ParseJoin(b []byte) (Join, error) {
 	if err := r.end(); err != nil {
 		return Join{Version: j.Version}, err
 	}
+	if (j.Level == LevelSealed) != j.Sealed() {
+		return j, fmt.Errorf("wire: level %v, and a key for sealing: %v", j.Level, j.Sealed())
+	}
 	if j.Rails == 0 {
 		return j, fmt.Errorf("wire: a rank that joins no forwarder")
 	}

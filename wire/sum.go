@@ -9,8 +9,9 @@ import (
 // Sums tell frames that were damaged on their way. That of a header is checked by whoever reads it,
 // at every level: a forwarder that follows a wrong length never finds the next frame. Those of body
 // and payload are checked at the end of the frame's way: of frames between ranks by the receiving
-// rank, from LevelChecked on, before it acts on the body or tells the program of the payload; of
-// frames between the two ends of a link always.
+// rank, at LevelChecked, before it acts on the body or tells the program of the payload; of frames
+// between the two ends of a link always. Sealed frames have none but the header's: their tags are
+// better.
 
 // ErrSum reports that what has arrived is not what was sent.
 var ErrSum = errors.New("damaged on its way (checksum)")
@@ -50,9 +51,10 @@ type Level uint8
 const (
 	LevelPlain   Level = 0 // headers are checked, bodies and payloads are not
 	LevelChecked Level = 1 // damage to any bit of a frame is noticed by the rank that receives it
+	LevelSealed  Level = 2 // so is what others do to it on purpose, and nobody on the way can read it (package seal)
 )
 
-var levelNames = [...]string{"plain", "checked"}
+var levelNames = [...]string{"plain", "checked", "sealed"}
 
 // Levels are the words that ParseLevel knows, the weakest first.
 func Levels() []string { return append([]string(nil), levelNames[:]...) }

@@ -50,9 +50,9 @@ var samples = []sample{
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
 	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0), true, ramp[[32]byte](0)}, "09000000" + ramp32 + "01000000" + ramp32, parser(ParseChallenge), false},
-	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Level: LevelChecked, Patience: 30000, Rails: 2, Instance: 0x0102030405060708,
+	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Level: LevelSealed, Patience: 30000, Rails: 2, Instance: 0x0102030405060708,
 		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"}, Zippers: []Zipper{{[]Port{{0, "x"}, {1, "yz"}}}, {[]Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"09000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0100" + "30750000" + "0200" + "0807060504030201" +
+		"09000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0200" + "30750000" + "0200" + "0807060504030201" +
 			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + "0100" + "0200" + "0000" + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32[:32] + ramp32 + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
 	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Number: 3, Nonce: ramp[[32]byte](0), OwnKey: ramp[[32]byte](0), LinkKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j", Cluster: "b",
@@ -281,6 +281,8 @@ func TestHostile(t *testing.T) {
 		{"door outside", join(func(j *Join) { j.Doors = []Port{{2, "x"}} }), pj, "network 2 of 2"},
 		{"many doors", join(func(j *Join) { j.Doors = []Port{{0, "x"}, {0, "y"}} }), pj, "2 doors for 1"},
 		{"no rails", join(func(j *Join) { j.Rails = 0 }), pj, "no forwarder"},
+		{"sealed without a key", join(func(j *Join) { j.Level = LevelSealed }), pj, "level sealed"},
+		{"a key for nothing", join(func(j *Join) { j.SealKey[0] = 1 }), pj, "level plain"},
 		{"good layout", layout(func(*Layout) {}), pl, ""},
 		{"rank outside", layout(func(l *Layout) { l.Rank = 3 }), pl, "rank 3 of 3"},
 		{"host outside", layout(func(l *Layout) { l.Where[2] = 1 }), pl, "host 1 of 1"},

@@ -38,9 +38,7 @@ func (c *Conn) sealed(frame []byte, write func(frame []byte) error) error {
 	}
 	c.sealing.mu.Lock()
 	defer c.sealing.mu.Unlock()
-	h.Flags |= wire.FlagSealed
-	h.Length += wire.SealLen
-	h.BodySum = 0 // it would tell of the body
+	h = h.Sealed()
 	b, err := ch.Seal(make([]byte, 0, len(frame)+wire.SealLen), h.Append(nil), frame[wire.HeaderLen:])
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -38,19 +39,30 @@ func join(ctx context.Context, environ []string, begin time.Time) Answer {
 	for _, c := range job.Layout {
 		id.Layout = append(id.Layout, wire.Cluster{Name: c.Name, Size: uint32(c.Size)})
 	}
+	level, err := jobenv.ParseLevel(job.Level, job.Protocol, job.Networks)
+	if err == nil {
+		err = id.SetLevel(level, random())
+	}
+	if err != nil {
+		return fail(err)
+	}
 	targets, _, err := dial.Targets(job, id)
 	if err != nil {
 		return fail(err)
 	}
 	links, errs := make([]transport.Link, len(targets)), make([]error, len(targets))
+	channels := make([]*seal.Channel, len(targets))
 	var wg sync.WaitGroup
 	for i, t := range targets {
-		wg.Go(func() { links[i], _, errs[i] = new(dial.Dialer).Dial(ctx, t.Address, t.ID) })
+		wg.Go(func() {
+			d := dial.Dialer{Sealed: func(_ transport.Link, c *seal.Channel) { channels[i] = c }}
+			links[i], _, errs[i] = d.Dial(ctx, t.Address, t.ID)
+		})
 	}
 	wg.Wait()
-	for _, l := range links {
+	for i, l := range links {
 		if l != nil {
-			leave(l)
+			leave(l, channels[i])
 		}
 	}
 	for _, err := range errs {
@@ -62,13 +74,22 @@ func join(ctx context.Context, environ []string, begin time.Time) Answer {
 }
 
 // leave says Bye, so that the forwarder counts no lost rank, and closes the link.
-func leave(l transport.Link) {
-	_, _ = l.TryWrite(wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)) // an empty link takes that much
+func leave(l transport.Link, c *seal.Channel) {
+	bye := wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)
+	if c != nil {
+		h := wire.Control(wire.TypeBye).Sealed()
+		bye, _ = c.Seal(nil, h.Append(nil), nil) // fails after 2^48 frames
+	}
+	_, _ = l.TryWrite(bye) // an empty link takes that much
 	l.Close()
 }
 
 func instance() uint64 {
-	b := make([]byte, 8)
-	_, _ = rand.Read(b) // never fails
-	return binary.LittleEndian.Uint64(b)
+	b := random()
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func random() (b [seal.PublicLen]byte) {
+	_, _ = rand.Read(b[:]) // never fails
+	return b
 }

@@ -58,7 +58,7 @@ func (j *Job) Normalize() error {
 	if err := jobenv.ParseProtocol(j.Protocol); err != nil {
 		return err
 	}
-	if _, err := jobenv.ParseLevel(j.Level, j.Protocol); err != nil {
+	if _, err := jobenv.ParseLevel(j.Level, j.Protocol, j.Networks); err != nil {
 		return err
 	}
 	if _, err := jobenv.ParsePatience(j.Patience); err != nil {

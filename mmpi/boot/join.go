@@ -44,7 +44,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if err != nil {
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarCollectives, err)
 	}
-	level, err := jobenv.ParseLevel(job.Level, job.Protocol)
+	level, err := jobenv.ParseLevel(job.Level, job.Protocol, job.Networks)
 	if err != nil {
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarLevel, err)
 	}
@@ -55,8 +55,13 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank,
 		Layout: w.Clusters, TagUB: loc.TagUB,
 		Library: loc.Library, Model: Model, Host: loc.Host, TimeoutMS: job.Timeout.Milliseconds(),
-		Level: level, Patience: patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
+		Patience: patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Instance: mathrand.Uint64()}
+	// The key of a sealed job lives as long as the process: who learns the job's secret later cannot
+	// read what was sent.
+	if err := id.SetLevel(level, nonce()); err != nil {
+		return nil, w, failure(engine.ErrInternal, "%v", err)
+	}
 	ln, err := listen(job)
 	if err != nil {
 		return nil, w, err
@@ -67,7 +72,8 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		ln.close()
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarForwarders, err)
 	}
-	dialer := &dial.Dialer{Unmaps: loc.Unmaps}
+	var sealed channels
+	dialer := &dial.Dialer{Unmaps: loc.Unmaps, Sealed: sealed.keep}
 	if loc.Rank == 0 {
 		dialer.Notify = loc.Warn
 	}
@@ -85,6 +91,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		Addresses: addresses(targets),
 		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[job.Poll]
+	cfg.Seal = sealed.keys(id.Seal, &joined.layout)
 	if job.Protocol == jobenv.Classic {
 		classic(&cfg.Limits)
 	}

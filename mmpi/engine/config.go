@@ -6,6 +6,7 @@ import (
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
+	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -48,6 +49,8 @@ type Config struct {
 
 	// Level says what of frames is checked; equal in all processes.
 	Level wire.Level
+	// Seal has the keys at level sealed; else nil. It belongs to the engine.
+	Seal *sealing.Keys
 	// Poll is what Progress does when told to block: sleep on the links (adaptive, event) or not
 	// (busy).
 	Poll Poll

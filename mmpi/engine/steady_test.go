@@ -19,7 +19,7 @@ import (
 // threads.
 func pair(t testing.TB) (e [2]*Engine, c [2]*Comm) { return pairOf(t, true) }
 
-func pairOf(t testing.TB, quiet bool) (e [2]*Engine, c [2]*Comm) {
+func pairOf(t testing.TB, quiet bool, change ...func(rank int, cfg *Config)) (e [2]*Engine, c [2]*Comm) {
 	ln, err := tcp.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,11 @@ func pairOf(t testing.TB, quiet bool) (e [2]*Engine, c [2]*Comm) {
 			limits.LongPath = -1
 		}
 		w := World{Rank: i, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}, TagUB: 1 << 20}
-		if e[i], err = New(Config{World: w, Native: &fakeNative{board: &board{}, first: i}, Links: []transport.Link{l}, Quiet: quiet, Limits: limits}); err != nil {
+		cfg := Config{World: w, Native: &fakeNative{board: &board{}, first: i}, Links: []transport.Link{l}, Quiet: quiet, Limits: limits}
+		for _, f := range change {
+			f(i, &cfg)
+		}
+		if e[i], err = New(cfg); err != nil {
 			t.Fatal(err)
 		}
 		c[i] = spanAll(t, e[i])
@@ -70,33 +74,37 @@ func cross(t testing.TB, e [2]*Engine, c [2]*Comm, from int, send, recv []byte, 
 // The steady path allocates nothing, eager or rendezvous.
 func TestAllocations(t *testing.T) {
 	for _, size := range []int{0, 8, 5000, 64 << 10, 1 << 20} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			e, c := pair(t)
-			send, recv := make([]byte, size), make([]byte, size)
-			var cells [2]Cell
-			for i := range 300 { // fills the pools
-				cross(t, e, c, i%2, send, recv, &cells)
-			}
-			n := 0
-			if got := testing.AllocsPerRun(200, func() { n++; cross(t, e, c, n%2, send, recv, &cells) }); got >= 1 {
-				t.Errorf("%v allocations per message", got)
-			}
-		})
+		for level, change := range levels(t, 2) {
+			t.Run(fmt.Sprint(size, " ", level), func(t *testing.T) {
+				e, c := pairOf(t, true, change)
+				send, recv := make([]byte, size), make([]byte, size)
+				var cells [2]Cell
+				for i := range 300 { // fills the pools
+					cross(t, e, c, i%2, send, recv, &cells)
+				}
+				n := 0
+				if got := testing.AllocsPerRun(200, func() { n++; cross(t, e, c, n%2, send, recv, &cells) }); got >= 1 {
+					t.Errorf("%v allocations per message", got)
+				}
+			})
+		}
 	}
 }
 
 func BenchmarkOneWay(b *testing.B) {
 	for _, size := range []int{8, 64 << 10, 1 << 20} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			e, c := pair(b)
-			send, recv := make([]byte, size), make([]byte, size)
-			var cells [2]Cell
-			b.SetBytes(int64(size))
-			b.ReportAllocs()
-			for i := 0; b.Loop(); i++ {
-				cross(b, e, c, i%2, send, recv, &cells)
-			}
-		})
+		for level, change := range levels(b, 2) {
+			b.Run(fmt.Sprint(size, "/", level), func(b *testing.B) {
+				e, c := pairOf(b, true, change)
+				send, recv := make([]byte, size), make([]byte, size)
+				var cells [2]Cell
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					cross(b, e, c, i%2, send, recv, &cells)
+				}
+			})
+		}
 	}
 }
 

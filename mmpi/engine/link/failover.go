@@ -42,7 +42,10 @@ func (v *failover) lost(r *rail, err error) {
 	}
 	reason := fmt.Sprintf("link rank %d - %s %s lost: %v", s.world.Rank, r.end(), r.link.Remote(), err)
 	var b breach
+	var k keyless
 	switch {
+	case errors.As(err, &k):
+		v.abortJob(s.world.Rank, err.Error())
 	case errors.As(err, &b):
 		v.abortJob(s.world.Rank, reason)
 	case r.peer == nil && !s.multi:
@@ -170,12 +173,16 @@ func (r *rail) purge(p *Peer) {
 		f := n.Of
 		n = n.Next()
 		f.queued = false
+		if f.peer == p && f.off == 0 {
+			f.unseal(r.set)
+		}
 		switch {
 		case f.peer != p:
 			r.push(f)
 		case f.off > 0:
 			c := r.set.takeFrame(len(f.Buf))
 			c.Buf, c.off, c.background = append(c.Buf, f.Buf...), f.off, true
+			c.sealed, f.sealed = f.sealed, nil
 			r.push(c)
 			fallthrough
 		default:

@@ -41,9 +41,13 @@ func (s *Set) ByeAcked() bool {
 
 // SayAbort puts an Abort on all rails: the rank is the cause.
 func (s *Set) SayAbort(status, rank int, reason string) {
+	a := wire.Abort{Code: int32(status), Rank: uint32(rank), Reason: reason, By: wire.Nobody}
+	if s.seal != nil {
+		s.seal.Sign(&a)
+	}
 	for _, r := range s.rails {
 		if r.linked() {
-			r.push(s.newControl(wire.TypeAbort, &wire.Abort{Code: int32(status), Rank: uint32(rank), Reason: reason}))
+			r.push(s.newControl(wire.TypeAbort, &a))
 		}
 	}
 }

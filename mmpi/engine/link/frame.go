@@ -10,6 +10,7 @@ import (
 type Frame struct {
 	Buf []byte // header, body, payload; pooled
 
+	sealed     []byte            // at level sealed, what is being written in place of Buf; pooled
 	off        int               // bytes written
 	seq        uint64            // 0: not sequenced, or no longer retained
 	peer       *Peer             // nil: for the forwarder
@@ -88,7 +89,81 @@ func (s *Set) takeFrame(n int) *Frame {
 	return f
 }
 
+// line is what goes on the rail's link for a frame that is queued there: at level sealed a
+// transmission of its own, which is kept until it is written.
+func (r *rail) line(f *Frame) ([]byte, error) {
+	s := r.set
+	if s.seal == nil {
+		return f.Buf, nil
+	}
+	if f.sealed != nil {
+		return f.sealed, nil
+	}
+	b := s.Pool.Get(len(f.Buf) + wire.SealLen)[:0]
+	p := f.peer
+	if p == nil {
+		p = r.peer // a direct link has the keys of the two
+	}
+	var err error
+	if p == nil {
+		b, err = r.seal.Seal(b, f.Buf)
+	} else if err = p.makePair(); err == nil {
+		b, err = p.pair.Seal(b, f.Buf)
+	}
+	if err != nil {
+		return nil, keyless{err}
+	}
+	f.sealed = b
+	return b, nil
+}
+
+// lineLen is how long line's is.
+func (f *Frame) lineLen() int {
+	if f.sealed != nil {
+		return len(f.sealed)
+	}
+	return len(f.Buf)
+}
+
+// unseal forgets a transmission that is written, or will not be.
+func (f *Frame) unseal(s *Set) {
+	if f.sealed != nil {
+		s.Pool.Put(f.sealed)
+		f.sealed = nil
+	}
+}
+
+// keyless says that there is no way to seal for another process, or open what is said to be its: the
+// job ends.
+type keyless struct{ error }
+
+// makePair has the keys of this process and the peer made, if they are not yet.
+func (p *Peer) makePair() (err error) {
+	if p.pair == nil {
+		p.pair, err = p.set.seal.Pair(p.Rank, p.set.slots)
+	}
+	return err
+}
+
+// seal makes the segment at hand one that is sealed.
+func (s *segment) seal(r *rail, h *wire.Header, d *wire.Data, data []byte) error {
+	if err := s.peer.makePair(); err != nil {
+		return keyless{err}
+	}
+	if n := wire.HeaderLen + int(h.Length) + wire.SealLen; cap(r.room) < n {
+		r.room = make([]byte, n)
+	}
+	plain := append(d.Append(r.room[:wire.HeaderLen]), data...)[wire.HeaderLen:]
+	var err error
+	if s.head, err = s.peer.pair.SealTo(r.room[:0], *h, plain); err != nil {
+		return keyless{err}
+	}
+	s.data = nil
+	return nil
+}
+
 func (s *Set) freeFrame(f *Frame) {
+	f.unseal(s)
 	s.Pool.Put(f.Buf)
 	*f = Frame{}
 	s.frames = append(s.frames, f)

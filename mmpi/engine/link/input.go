@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -31,8 +32,9 @@ type input struct {
 	sum  uint32 // of what was thrown away, after that of the destination
 	want uint32 // the payload's sum, as its sender says; 0 and lax: it is not checked
 	lax  bool
-	op   rxOp // what to do when it is there
-	bulk bool // segments are coming
+	room []byte // at level sealed: for a frame that is longer than buf
+	op   rxOp   // what to do when it is there
+	bulk bool   // segments are coming
 }
 
 // breach is a fault of what came over a link rather than of the link.
@@ -93,8 +95,13 @@ func (r *rail) read() (moved int, err error) {
 				in.busy, in.all, in.dst = false, nil, nil
 				op := in.op
 				in.op = rxOp{}
-				if err := r.set.landed(op); err != nil {
-					return moved, breach{err}
+				if op.typ == typeSealed {
+					err = r.openSealed(r.in.room)
+				} else if err = r.set.landed(op); err != nil {
+					err = breach{err}
+				}
+				if err != nil {
+					return moved, err
 				}
 			}
 			continue
@@ -114,7 +121,11 @@ func (r *rail) read() (moved int, err error) {
 			in.r, in.w = 0, in.w-in.r
 		}
 		room := in.buf[in.w:]
-		if want := wire.HeaderLen + wire.DataLen; in.bulk && in.w < want {
+		want := wire.HeaderLen + wire.DataLen
+		if r.set.seal != nil {
+			want = wire.HeaderLen
+		}
+		if in.bulk && in.w < want {
 			room = in.buf[in.w:want]
 		}
 		if n, err = fill(room); err != nil {
@@ -168,6 +179,9 @@ func (r *rail) frame() (int, error) {
 	if err != nil {
 		return 0, breach{err}
 	}
+	if r.set.seal != nil || h.Flags&wire.FlagSealed != 0 {
+		return in.sealed(r, &h, b)
+	}
 	payload := h.Payload()
 	head := wire.HeaderLen + int(h.Length) - payload
 	if head > len(in.buf) {
@@ -197,6 +211,88 @@ func (r *rail) frame() (int, error) {
 		in.sum, in.want, in.lax = 0, h.PayloadSum, !r.set.checked
 	}
 	return head, nil
+}
+
+// typeSealed is the type of an rxOp for a whole frame that is still sealed.
+const typeSealed wire.Type = 255
+
+// sealed is frame at level sealed: nothing but the header is looked at before the whole frame
+// is here and its tag has been checked. A frame that the buffer cannot hold, and segments as they
+// come, are read aside.
+func (in *input) sealed(r *rail, h *wire.Header, b []byte) (int, error) {
+	whole := wire.HeaderLen + int(h.Length)
+	sealed := h.Flags&wire.FlagSealed != 0
+	switch {
+	case r.set.seal == nil:
+		return 0, breach{fmt.Errorf("%v frame: it is sealed, and the job is not", h.Type)}
+	case !sealed && (r.peer != nil || !r.seal.MayBePlain(h.Type)):
+		return 0, breach{fmt.Errorf("%v frame: %w", h.Type, sealing.ErrPlain)}
+	}
+	segment := h.Type == wire.TypeData
+	if len(b) < whole {
+		if in.bulk = in.bulk && segment; !segment && whole <= len(in.buf) {
+			return 0, nil
+		}
+		in.bulk = segment
+		if cap(in.room) < whole {
+			in.room = make([]byte, whole)
+		}
+		in.room = in.room[:whole]
+		n := copy(in.room, b)
+		in.r += n
+		in.busy, in.all, in.dst, in.skip, in.op = true, nil, in.room[n:], 0, rxOp{typ: typeSealed}
+		in.sum, in.lax = 0, true
+		return n, nil
+	}
+	in.bulk = segment
+	in.r += whole
+	if !sealed {
+		return whole, r.control(*h, b[wire.HeaderLen:whole])
+	}
+	return whole, r.openSealed(b[:whole])
+}
+
+// openSealed opens a whole frame in place and handles it.
+func (r *rail) openSealed(frame []byte) error {
+	h, err := wire.ParseHeader(frame)
+	if err != nil {
+		return breach{err}
+	}
+	if !h.Type.BetweenRanks() {
+		var body []byte
+		if r.peer == nil {
+			h, body, err = r.seal.Open(h, frame)
+		} else if err = r.peer.makePair(); err == nil {
+			h, body, err = r.peer.pair.Open(h, frame, r.index)
+		}
+		if err != nil {
+			return breach{fmt.Errorf("%v frame: %w", h.Type, err)}
+		}
+		return r.control(h, body)
+	}
+	bad := func(err error) error { return breach{fmt.Errorf("%v frame from rank %d: %w", h.Type, h.Src, err)} }
+	p, err := sender(r.set, r, &h)
+	if err != nil {
+		return bad(err)
+	}
+	if err := p.makePair(); err != nil {
+		return keyless{err}
+	}
+	h, plain, err := p.pair.Open(h, frame, r.index)
+	if err != nil {
+		return bad(err)
+	}
+	payload := h.Payload()
+	body := plain[:len(plain)-payload]
+	dst, op, err := r.arrive(h, body, payload)
+	if err != nil {
+		return bad(err)
+	}
+	copy(dst, plain[len(body):])
+	if err := r.set.landed(op); err != nil {
+		return bad(err)
+	}
+	return nil
 }
 
 // control handles a frame of the other end of the link.
@@ -230,8 +326,12 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		if err != nil {
 			return breach{err}
 		}
+		reason := abortReason(a)
+		if r.set.seal != nil {
+			reason = sealedReason(r.set, a)
+		}
 		r.set.failover.giveWay(int(a.Rank))
-		r.set.upper.Fatal(fault.Aborted, int(a.Code), abortReason(a))
+		r.set.upper.Fatal(fault.Aborted, int(a.Code), reason)
 	default:
 		return breach{fmt.Errorf("unexpected %v frame", h.Type)}
 	}
@@ -245,6 +345,24 @@ func abortReason(a wire.Abort) string {
 		return fmt.Sprintf("job ended by the forwarder: %s", a.Reason)
 	}
 	return fmt.Sprintf("job ended with exit status %d: %s", a.Code, a.Reason)
+}
+
+// sealedReason is abortReason where a rank's Abort comes as the rank has made it: a forwarder adds
+// nothing to it.
+func sealedReason(s *Set, a wire.Abort) string {
+	switch {
+	case a.By == wire.Nobody:
+		return abortReason(a)
+	case !s.seal.Said(&a):
+		return fmt.Sprintf("a forwarder has ended the job with exit status %d in the name of rank %d, which has not said so", a.Code, a.By)
+	}
+	a.Reason = wire.Printable(a.Reason)
+	if a.By == a.Rank {
+		c, native := s.world.Place(int(a.By))
+		a.Reason = fmt.Sprintf("%s, by virtual rank %d (rank %d of cluster %s) with code %d", a.Reason, a.By,
+			int(a.By)-native, s.world.Clusters[c].Name, a.Code)
+	}
+	return abortReason(a)
 }
 
 // step reads and writes once.

@@ -39,7 +39,9 @@ func (r *rail) write() (moved int, err error) {
 	for turn := r.set.turn; moved < turn; {
 		iov := r.iov[:0]
 		if !r.seg.active && r.queue.Empty() {
-			r.nextSegment()
+			if err := r.nextSegment(); err != nil {
+				return moved, err
+			}
 		}
 		whole := r.whole()
 		if whole && !full && (r.queue.Empty() || r.queue.First().Of.off == 0) {
@@ -58,7 +60,12 @@ func (r *rail) write() (moved int, err error) {
 			iov = append(iov, r.seg.head, r.seg.data)
 		}
 		for n := r.queue.First(); n != nil && len(iov) < batch; n = n.Next() {
-			iov = append(iov, n.Of.Buf[n.Of.off:])
+			line, err := r.line(n.Of)
+			if err != nil {
+				clear(iov)
+				return moved, err
+			}
+			iov = append(iov, line[n.Of.off:])
 		}
 		r.iov = iov
 		if len(iov) == 0 {
@@ -117,10 +124,10 @@ func (r *rail) wrote(n int) {
 func (r *rail) framesWrote(n int) {
 	for n > 0 {
 		f := r.queue.First().Of
-		k := min(n, len(f.Buf)-f.off)
+		k := min(n, f.lineLen()-f.off)
 		f.off += k
 		n -= k
-		if f.off < len(f.Buf) {
+		if f.off < f.lineLen() {
 			return
 		}
 		r.pop()
@@ -130,8 +137,9 @@ func (r *rail) framesWrote(n int) {
 	}
 }
 
-// nextSegment takes the next peer's turn, if one has bytes to send and this rail may carry them.
-func (r *rail) nextSegment() {
+// nextSegment takes the next peer's turn, if one has bytes to send and this rail may carry them. An
+// error is about keys.
+func (r *rail) nextSegment() error {
 	for len(r.bulk) > 0 {
 		p := r.bulk[0]
 		copy(r.bulk, r.bulk[1:])
@@ -157,8 +165,12 @@ func (r *rail) nextSegment() {
 		h.Append(s.buf[:0])
 		s.active, s.peer, s.src, s.offset, s.first = true, p, src, what.Offset, first
 		s.head, s.data = s.buf[:], data
-		return
+		if r.set.seal != nil {
+			return s.seal(r, &h, &d, data)
+		}
+		return nil
 	}
+	return nil
 }
 
 // dropSegment forgets the segment that is, or need not be, written.

@@ -6,6 +6,7 @@ import (
 	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -34,7 +35,9 @@ type Peer struct {
 	replay  []flow.Segment     // sent over a rail that is lost, perhaps not landed
 	lanes   []lane             // by rail
 
-	path      *flow.Path
+	path *flow.Path
+	pair *sealing.Pair // at level sealed, from the first frame on
+
 	direct    *rail // that leads to it alone; nil: there can be none
 	preferred int   // the rail for everything but segments, if it reaches the peer: a place in Set.railsTo
 }

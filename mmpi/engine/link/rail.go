@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -32,6 +33,9 @@ type rail struct {
 	long    int              // in one of a fast flow,
 	crumb   int              // and so few may be left for the last one to take too
 	packet  int              // bytes; 0: unknown
+
+	seal sealing.Link // at level sealed: for frames to and from the forwarder
+	room []byte       // and for the segment at hand
 
 	unreachable map[int]string // virtual ranks to which the forwarder has no link, and why
 	in          input
@@ -126,6 +130,13 @@ func (r *rail) attach(l transport.Link) {
 	r.link = l
 	r.lender, _ = l.(transport.Lender)
 	r.placer, _ = l.(transport.Placer)
+	r.piper, r.splices = l.(transport.Piper)
+	if r.set.seal != nil { // all of it is made anew in memory of our own
+		r.lender, r.placer, r.piper, r.splices = nil, nil, nil, false
+		if r.peer == nil && l != nil {
+			r.seal = r.set.seal.Link(l)
+		}
+	}
 	r.most, r.crumb, r.packet = r.set.limit.Segment, 0, 0
 	r.long = min(longSegment*r.most, mostSegment(r.set.limit.DataWindow))
 	if r.peer != nil { // nobody stores them on the way, and nobody else's messages wait
@@ -133,10 +144,9 @@ func (r *rail) attach(l transport.Link) {
 	}
 	if p, ok := l.(transport.Packeted); ok && r.lender == nil {
 		r.packet = p.Packet()
-		r.most = fullPackets(r.most, r.packet)
+		r.most = fullPackets(r.most, r.packet, segmentHead(r.set))
 		r.crumb = min(r.most/8, wire.MaxPayload-r.most)
 	}
-	r.piper, r.splices = l.(transport.Piper)
 }
 
 // takeIntoUse makes a link that has been opened the rail's.
@@ -163,6 +173,7 @@ func (r *rail) push(f *Frame) {
 func (r *rail) pop() *Frame {
 	f := r.queue.First().Of
 	r.queue.Remove(&f.out)
+	f.unseal(r.set)
 	f.queued = false
 	if !f.background {
 		r.unsent--
@@ -198,8 +209,8 @@ func (r *rail) pending() bool {
 }
 
 // fullPackets is how long segments of about n bytes are that leave no short packet behind.
-func fullPackets(n, packet int) int {
-	const head = wire.HeaderLen + wire.DataLen
+// Besides payload they have head bytes.
+func fullPackets(n, packet, head int) int {
 	if packet <= head || packet > n+head {
 		return n
 	}
@@ -213,4 +224,12 @@ func (s *Set) Now() time.Duration { return time.Since(s.start) }
 func (r *rail) toScratch() {
 	r.in.skip += len(r.in.dst)
 	r.in.all, r.in.dst, r.in.lax = nil, nil, true
+}
+
+// segmentHead is how many bytes a segment has beside its payload.
+func segmentHead(s *Set) int {
+	if s.seal != nil {
+		return wire.HeaderLen + wire.DataLen + wire.SealLen
+	}
+	return wire.HeaderLen + wire.DataLen
 }

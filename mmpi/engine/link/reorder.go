@@ -44,15 +44,9 @@ func (op *rxOp) some() bool { return op.typ != 0 }
 // breaks the protocol.
 func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op rxOp, err error) {
 	s := r.set
-	if int(h.Dst) != s.world.Rank || h.Dst == wire.Nobody {
-		return nil, op, fmt.Errorf("it is for rank %d, this is %d", h.Dst, s.world.Rank)
-	}
-	if h.Src >= uint32(s.size) || int(h.Src) == s.world.Rank {
-		return nil, op, errors.New("no other rank")
-	}
-	p := s.Peer(int(h.Src))
-	if r.peer != nil && r.peer != p {
-		return nil, op, fmt.Errorf("it came over the direct link of rank %d", r.peer.Rank)
+	p, err := sender(s, r, &h)
+	if err != nil {
+		return nil, op, err
 	}
 	if err := p.acked(h.Ack); err != nil {
 		return nil, op, err
@@ -103,6 +97,21 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op r
 	op = rxOp{typ: h.Type, peer: p, n: payload, upper: done, seq: h.Seq}
 	p.delivering, p.deliveringDst = op, dst
 	return dst, op, nil
+}
+
+// sender checks a header's ranks and gives the peer that the frame is said to be from.
+func sender(s *Set, r *rail, h *wire.Header) (*Peer, error) {
+	if int(h.Dst) != s.world.Rank || h.Dst == wire.Nobody {
+		return nil, fmt.Errorf("it is for rank %d, this is %d", h.Dst, s.world.Rank)
+	}
+	if h.Src >= uint32(s.size) || int(h.Src) == s.world.Rank {
+		return nil, errors.New("no other rank")
+	}
+	p := s.Peer(int(h.Src))
+	if r.peer != nil && r.peer != p {
+		return nil, fmt.Errorf("it came over the direct link of rank %d", r.peer.Rank)
+	}
+	return p, nil
 }
 
 // readsDelivering reports whether the rail is reading the payload of the frame that the peer has

@@ -24,6 +24,7 @@ import (
 
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -80,6 +81,8 @@ type Config struct {
 	ZcopyFrom int
 	// Level says what of frames is checked; the same in all processes.
 	Level wire.Level
+	// Seal has the keys at level sealed; else nil.
+	Seal *sealing.Keys
 	// Warn is told what the user should know though the job goes on; nil: nobody.
 	Warn func(string)
 	// Woken is called when there are descriptors that sleeping threads do not know; nil: nobody
@@ -104,7 +107,8 @@ type Set struct {
 	trace func(string)
 	lock  sync.Locker
 
-	checked     bool    // bodies and payloads have sums
+	checked     bool // bodies and payloads have sums
+	seal        *sealing.Keys
 	size        int     // virtual ranks
 	rails       []*rail // to the forwarders, then the direct ones
 	forwarders  []*rail
@@ -140,9 +144,15 @@ func New(cfg Config) (*Set, error) {
 	}
 	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, start: cfg.Start,
 		warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace, lock: cfg.Lock,
-		checked: cfg.Level >= wire.LevelChecked, size: cfg.World.Size(), slots: n, turn: turnSize}
+		checked: cfg.Level == wire.LevelChecked, seal: cfg.Seal, size: cfg.World.Size(), slots: n, turn: turnSize}
 	s.landedEvery = min(landedEvery, minOnWay/2*s.limit.Segment)
+	if (cfg.Level == wire.LevelSealed) != (cfg.Seal != nil) || cfg.Seal != nil && len(cfg.Seal.Members) != s.size {
+		return nil, fault.New(fault.Internal, "level %v without the keys for it", cfg.Level)
+	}
 	s.failover.set, s.zcopy.set, s.zcopy.from = s, s, cfg.ZcopyFrom
+	if s.seal != nil {
+		s.zcopy.from = 0
+	}
 	s.peers = make([]*Peer, s.size)
 	s.pathTo = make([]flow.Path, len(cfg.World.Clusters))
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)

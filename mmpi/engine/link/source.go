@@ -146,7 +146,8 @@ func (r *rail) share(p *Peer) int {
 func (r *rail) segmentSize(p *Peer, left int64) int {
 	n := r.most
 	if r.long > n && r.packet > 0 && !r.tracked() {
-		n = max(n, fullPackets(min(r.long, int(p.backlog/longShare), int(p.pace.Rate()*longFor.Seconds())), r.packet))
+		n = max(n, fullPackets(min(r.long, int(p.backlog/longShare), int(p.pace.Rate()*longFor.Seconds())), r.packet,
+			segmentHead(r.set)))
 	}
 	if left <= int64(n+r.crumb) {
 		return int(left)

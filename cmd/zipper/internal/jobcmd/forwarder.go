@@ -53,7 +53,7 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 			&cli.StringFlag{Name: "protocol",
 				Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
 			&cli.StringFlag{Name: "level", Value: wire.LevelPlain.String(),
-				Usage: "serve only jobs with this `LEVEL` or a stronger one: plain, checked"},
+				Usage: "serve only jobs with this `LEVEL` or a stronger one: plain, checked, sealed"},
 			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one for two CPUs, 1 to 4)"},
 			&cli.StringFlag{Name: "poll", Value: "adaptive",
 				Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},

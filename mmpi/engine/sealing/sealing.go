@@ -1,0 +1,135 @@
+// Package sealing seals and opens a process's frames: those to and from other processes with the
+// keys of the pair, those between the two ends of a link with the link's. It has no I/O. Values are
+// for one goroutine at a time.
+package sealing
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/seal"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+var _ [wire.SealLen]byte = [seal.Overhead]byte{}
+var _ [wire.SealProofLen]byte = [seal.ProofLen]byte{}
+
+// ErrPlain says that a frame of a sealed job is not sealed.
+var ErrPlain = errors.New("it is not sealed, as its job is")
+
+// Keys are all that a process of a sealed job has.
+type Keys struct {
+	Party   *seal.Party    // its own
+	Members []wire.SealKey // by virtual rank
+	// Channel gives what the join has made for a link to a forwarder; nil: nothing.
+	Channel func(transport.Link) *seal.Channel
+}
+
+// member is what is known of a rank below len(Members).
+func (k *Keys) member(rank int) *seal.Member {
+	m := &k.Members[rank]
+	return &seal.Member{Rank: uint32(rank), Instance: m.Instance, Public: m.Key, Proof: m.Proof}
+}
+
+// Sign puts this process's word into an Abort.
+func (k *Keys) Sign(a *wire.Abort) {
+	a.By = k.Party.Rank
+	a.Word = k.Party.Job().Word(a.By, k.Party.Instance, a.AppendUnsigned(nil))
+}
+
+// Said reports whether the rank that an Abort is said to be by has made it.
+func (k *Keys) Said(a *wire.Abort) bool {
+	if int64(a.By) >= int64(len(k.Members)) {
+		return false
+	}
+	return k.Party.Job().Said(a.By, k.Members[a.By].Instance, a.AppendUnsigned(nil), a.Word)
+}
+
+// Pair is what goes between this process and another one.
+type Pair struct {
+	out  *seal.Sealer
+	in   *seal.Opener
+	seen [][2]seal.Window // by rail and class
+	head [wire.HeaderLen]byte
+}
+
+// Pair makes the keys of this process and another rank below len(Members), whose frames may come
+// over so many rails. It takes some time.
+func (k *Keys) Pair(rank, rails int) (*Pair, error) {
+	s, o, err := k.Party.Pair(k.member(rank))
+	if err != nil {
+		return nil, fmt.Errorf("rank %d: %w", rank, err)
+	}
+	return &Pair{out: s, in: o, seen: make([][2]seal.Window, rails)}, nil
+}
+
+func class(t wire.Type) seal.Class {
+	if t == wire.TypeData {
+		return seal.Bulk
+	}
+	return seal.Small
+}
+
+// SealTo appends a frame sealed to out: a header (of the frame as it is not sealed), and what
+// follows it.
+func (p *Pair) SealTo(out []byte, h wire.Header, plain []byte) ([]byte, error) {
+	h = h.Sealed()
+	h.Append(p.head[:0])
+	return p.out.Seal(out, p.head[:], plain, class(h.Type))
+}
+
+// Seal appends a whole frame sealed to out.
+func (p *Pair) Seal(out, frame []byte) ([]byte, error) {
+	h, err := wire.ParseHeader(frame)
+	if err != nil {
+		return out, err
+	}
+	return p.SealTo(out, h, frame[wire.HeaderLen:])
+}
+
+// Open opens a whole frame with that header, which came over a rail, in place. It returns the
+// header as if it had not been sealed, and what follows it.
+func (p *Pair) Open(h wire.Header, frame []byte, rail int) (wire.Header, []byte, error) {
+	c := class(h.Type)
+	plain, err := p.in.Open(frame, wire.HeaderLen, c, &p.seen[rail][c])
+	return h.Opened(), plain, err
+}
+
+// Link is what goes between the two ends of a link to a forwarder. The zero value has no keys.
+type Link struct {
+	channel *seal.Channel
+	came    bool // a sealed frame
+}
+
+// Link gives a new link its keys.
+func (k *Keys) Link(l transport.Link) Link { return Link{channel: k.Channel(l)} }
+
+// Seal appends a whole frame sealed to out.
+func (l *Link) Seal(out, frame []byte) ([]byte, error) {
+	h, err := wire.ParseHeader(frame)
+	if err == nil && l.channel == nil {
+		err = errors.New("a link of a sealed job has no keys")
+	}
+	if err != nil {
+		return out, err
+	}
+	h = h.Sealed()
+	return l.channel.Seal(out, h.Append(nil), frame[wire.HeaderLen:])
+}
+
+// Open opens a whole frame with that header in place.
+func (l *Link) Open(h wire.Header, frame []byte) (wire.Header, []byte, error) {
+	if l.channel == nil {
+		return h, nil, errors.New("a link of a sealed job has no keys")
+	}
+	plain, err := l.channel.Open(frame, wire.HeaderLen)
+	l.came = l.came || err == nil
+	return h.Opened(), plain, err
+}
+
+// MayBePlain reports whether a frame need not be sealed: the forwarder may have sent a Ping or Pong
+// before it knew that the job is complete.
+func (l *Link) MayBePlain(t wire.Type) bool {
+	return !l.came && (t == wire.TypePing || t == wire.TypePong)
+}
