@@ -19,8 +19,9 @@ import (
 
 const abiName = "libmpi_abi.so.1"
 
-// shimABI stands for the standard ABI in the name of the library to preload.
-const shimABI spec.MPI = "abi"
+// ABI stands for the standard ABI in the name of the library to preload, and where a compiler is
+// chosen. It is no library that a cluster could run.
+const ABI spec.MPI = "abi"
 
 // Shim is where the library to preload lies for this program in a cluster of an MPI library.
 func (p Program) Shim(m spec.MPI) (string, error) {
@@ -31,7 +32,7 @@ func (p Program) Shim(m spec.MPI) (string, error) {
 }
 
 // ABIShimPath is where the library to preload lies for programs of the standard ABI.
-func ABIShimPath() (string, error) { return ShimPath(shimABI) }
+func ABIShimPath() (string, error) { return ShimPath(ABI) }
 
 // FindABI is the file that is an MPI library's libmpi_abi.so.1; empty if the loader, which looks
 // in the directories of path (LD_LIBRARY_PATH) first, finds one of that library there.

@@ -15,7 +15,7 @@ import (
 // ShimPath is where the library to preload lies, next to the zipper command: ../lib/libmmpi-MPI.so.
 func ShimPath(m spec.MPI) (string, error) {
 	p, err := libraryPath("libmmpi-" + string(m) + ".so")
-	if errors.Is(err, fs.ErrNotExist) && m == shimABI {
+	if errors.Is(err, fs.ErrNotExist) && m == ABI {
 		return "", fmt.Errorf("the library for programs of MPI 5's standard ABI is not there (%s): run scripts/build where Open MPI 6 or MPICH 5 is installed with its development files",
 			p)
 	}

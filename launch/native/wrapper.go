@@ -42,6 +42,9 @@ func CompilerCommand(lang Language, m spec.MPI, args []string) ([]string, error)
 	if m == "" {
 		return nil, errors.New("no MPI compiler is installed here (on Debian: apt-get install libopenmpi-dev, or libmpich-dev)")
 	}
+	if m == ABI {
+		return abiCompiler(lang, args)
+	}
 	path, err := findCompiler(lang, m)
 	if err != nil {
 		return nil, err
@@ -94,19 +97,31 @@ func findCompiler(lang Language, m spec.MPI) (string, error) {
 	return "", fmt.Errorf("no %s compiler of %s on PATH (on Debian: apt-get install lib%s-dev)", lang, m, m)
 }
 
+// ParseTarget checks the name of what a compiler can be for: an MPI library, or ABI.
+func ParseTarget(s string) (spec.MPI, error) {
+	if s == string(ABI) {
+		return ABI, nil
+	}
+	m, err := spec.ParseMPI(s)
+	if err != nil {
+		err = fmt.Errorf("%w, or abi", err)
+	}
+	return m, err
+}
+
 // SplitMPI takes --mpi VALUE or --mpi=VALUE out of a compiler's arguments.
 func SplitMPI(args []string) (m spec.MPI, rest []string, err error) {
 	rest = slices.Clone(args)
 	for i, a := range rest {
 		if v, ok := strings.CutPrefix(a, "--mpi="); ok {
-			m, err = spec.ParseMPI(v)
+			m, err = ParseTarget(v)
 			return m, slices.Delete(rest, i, i+1), err
 		}
 		if a == "--mpi" {
 			if i+1 == len(rest) {
-				return "", nil, errors.New("--mpi: want openmpi or mpich")
+				return "", nil, errors.New("--mpi: want openmpi, mpich or abi")
 			}
-			m, err = spec.ParseMPI(rest[i+1])
+			m, err = ParseTarget(rest[i+1])
 			return m, slices.Delete(rest, i, i+2), err
 		}
 	}

@@ -69,6 +69,7 @@ var programs = []program{
 	{name: "threads_funneled", file: "c/threads.c", args: []string{"funneled"}, splits: some},
 	{name: "threads_serialized", file: "c/threads.c", args: []string{"serialized"}, splits: some},
 	{name: "threads_multiple", file: "c/threads.c", args: []string{"multiple"}, splits: some},
+	{file: "cxx/algebra.cc", splits: some},
 	{file: "fortran/f77.f", splits: some, flags: []string{"-fallow-argument-mismatch", "-w"}},
 	{file: "fortran/usempi.f90", splits: some, flags: []string{"-w"}},
 	{file: "fortran/f08.f90", splits: some},

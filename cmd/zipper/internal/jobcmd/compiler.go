@@ -11,7 +11,6 @@ import (
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/launch/native"
-	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // Compiler compiles with the native MPI's own wrapper and links MMPI.
@@ -19,11 +18,12 @@ func Compiler(name string, lang native.Language) *cli.Command {
 	return &cli.Command{
 		Name:      name,
 		Usage:     fmt.Sprintf("compile and link a %s program with MMPI, so that it needs no preloading", lang),
-		ArgsUsage: "[--mpi openmpi|mpich] [--show] COMPILER-ARGUMENT...",
+		ArgsUsage: "[--mpi openmpi|mpich|abi] [--show] COMPILER-ARGUMENT...",
 		Description: fmt.Sprintf(`zipper %[1]s --mpi mpich -O2 -o prog prog.src
 
 All arguments but --mpi and --show go to the MPI library's own compiler wrapper. --show prints the command instead
-of running it. The library can also be chosen by ZIPPER_MPI.`, name),
+of running it. The library can also be chosen by ZIPPER_MPI. abi is MPI 5's standard ABI (C and C++): one program
+for clusters of every library that has it, compiled by CC or CXX (cc, c++) with the header that scripts/build found.`, name),
 		SkipFlagParsing: true,
 		Action: func(c *cli.Context) error {
 			args := c.Args().Slice()
@@ -45,7 +45,7 @@ of running it. The library can also be chosen by ZIPPER_MPI.`, name),
 				args = args[1:]
 			}
 			if v := os.Getenv(native.VarMPI); m == "" && v != "" {
-				if m, err = spec.ParseMPI(v); err != nil {
+				if m, err = native.ParseTarget(v); err != nil {
 					return clikit.Usage(fmt.Errorf("%s: %w", native.VarMPI, err))
 				}
 			}

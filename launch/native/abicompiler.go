@@ -1,0 +1,68 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// abiCompiler is the command for programs of the standard ABI: this machine's own compiler with the
+// flags that scripts/build found, since not every installation has a wrapper for that ABI.
+func abiCompiler(lang Language, args []string) ([]string, error) {
+	var variable, name string
+	switch lang {
+	case LangC:
+		variable, name = "CC", "cc"
+	case LangCXX:
+		variable, name = "CXX", "c++"
+	case LangFortran:
+		return nil, errors.New("MPI 5's standard ABI is one of C: neither Open MPI 6 nor MPICH 5 has a Fortran library for it, so build Fortran programs for each library (--mpi openmpi, --mpi mpich)")
+	}
+	compiler := strings.Fields(os.Getenv(variable)) // "ccache gcc", for one
+	if len(compiler) == 0 {
+		compiler = []string{name}
+	}
+	path, err := exec.LookPath(compiler[0])
+	if err != nil {
+		return nil, fmt.Errorf("no %s compiler: %w (%s names another)", lang, err, variable)
+	}
+	shim, err := ABIShimPath()
+	if err != nil {
+		return nil, err
+	}
+	compile, link, err := flags(filepath.Join(filepath.Dir(shim), "pkgconfig", "mmpi-abi.pc"))
+	if err != nil {
+		return nil, err
+	}
+	cmd := append([]string{path}, compiler[1:]...)
+	cmd = append(append(cmd, compile...), args...)
+	if links(args) {
+		cmd = append(cmd, link...)
+	}
+	return cmd, nil
+}
+
+// flags reads what scripts/build wrote for pkg-config, as seen from where the file lies now.
+func flags(file string) (compile, link []string, err error) {
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s is not there: run scripts/build; whoever copies lib/ copies lib/pkgconfig/, too", file)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	here := strings.NewReplacer("${libdir}", filepath.Dir(filepath.Dir(file)))
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "Cflags:"); ok {
+			compile = strings.Fields(here.Replace(rest))
+		}
+		if rest, ok := strings.CutPrefix(line, "Libs:"); ok {
+			link = strings.Fields(here.Replace(rest))
+		}
+	}
+	return compile, link, nil
+}

@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/launch/native"
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// Both ways round, for the cluster of rank 0 does more.
+var abiSplits = []split{
+	{"2+1", []Cluster{A(2, OpenMPI), B(1, MPICH)}},
+	{"2+1 reverse", []Cluster{A(2, MPICH), B(1, OpenMPI)}},
+}
+
+// newABI skips the test where no MPI library has MPI 5's standard ABI, unless ZIPPER_ABI says that
+// they must have it (scripts/test abi).
+func newABI(t *testing.T) *Bed {
+	t.Helper()
+	b := New(t)
+	for _, f := range []string{"lib/libmmpi-abi.so", "build/mpicc-abi"} {
+		if _, err := os.Stat(filepath.Join(b.Root, f)); err != nil {
+			if os.Getenv("ZIPPER_ABI") != "" {
+				t.Fatalf("no %s: no MPI library here has MPI 5's standard ABI", f)
+			}
+			t.Skipf("no %s: no MPI library here has MPI 5's standard ABI (scripts/test-on sid abi)", f)
+		}
+	}
+	return b
+}
+
+// nativeABI runs a program of the standard ABI on one library alone: its own libmpi_abi.so.1 is
+// found first.
+func (b *Bed) nativeABI(mpi string, ranks int, argv ...string) Result {
+	b.T.Helper()
+	lib, err := native.FindABI(spec.MPI(mpi), "")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	dir := b.T.TempDir()
+	if err := os.Symlink(lib, filepath.Join(dir, "libmpi_abi.so.1")); err != nil {
+		b.T.Fatal(err)
+	}
+	return b.Native(mpi, ranks, append([]string{"env", "LD_LIBRARY_PATH=" + dir}, argv...)...)
+}
+
+// abiOracle is what a program does on each library alone.
+type abiOracle struct {
+	results map[string]Result
+	right   []string // the libraries on which it succeeds
+}
+
+func (b *Bed) askABI(ranks int, argv ...string) abiOracle {
+	b.T.Helper()
+	o := abiOracle{results: map[string]Result{}}
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		r := b.nativeABI(mpi, ranks, append([]string{"timeout", "40"}, argv...)...)
+		o.results[mpi] = r
+		if r.Status == 0 {
+			o.right = append(o.right, mpi)
+		}
+	}
+	return o
+}
+
+// faults says how it fails natively.
+func (o abiOracle) faults() string {
+	var out []string
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		r := o.results[mpi]
+		if r.Status == 0 {
+			continue
+		}
+		text := strings.TrimSpace(r.Stderr + r.Stdout)
+		if text == "" {
+			text = "(no output)"
+		}
+		const most = 600
+		if len(text) > most {
+			text = text[:most] + " …"
+		}
+		out = append(out, fmt.Sprintf("natively on %s (%s) it ends with status %d:\n%s", mpi, version(mpi), r.Status, text))
+	}
+	return strings.Join(out, "\n")
+}
+
+// compareABI runs a program zipped over the split; it must print what it prints on one library
+// alone. If it fails, it must fail on one of them natively, too.
+func (b *Bed) compareABI(o abiOracle, s split, argv ...string) {
+	b.T.Helper()
+	j := Job{Clusters: s.clusters}
+	zipped := b.Zipped(j, argv...)
+	if zipped.Status != 0 && len(o.right) < 2 {
+		b.T.Skipf("fails, as it does without zipper; %s", o.faults())
+	}
+	b.OK(zipped)
+	var differ string
+	for _, mpi := range o.right {
+		want, got := lines(o.results[mpi].Stdout, nil), lines(zipped.Stdout, nil)
+		if differ = firstDifference(want, got); differ == "none" {
+			return
+		}
+	}
+	if len(o.right) == 0 {
+		b.T.Logf("works zipped; %s", o.faults())
+		return
+	}
+	b.T.Errorf("zipped output differs from native output:\n%s\n%v", differ, zipped)
+}
+
+// TestABIPrograms compares every program in C and C++, built once for MPI 5's standard ABI, over
+// clusters of two MPI libraries with its native runs.
+func TestABIPrograms(t *testing.T) {
+	b := newABI(t)
+	for _, p := range programs {
+		compiler := map[string]string{".c": "build/mpicc-abi", ".cc": "build/mpicxx-abi"}[filepath.Ext(p.file)]
+		if compiler == "" || len(p.splits) == 0 { // Fortran: TestABIFortran; the others are of the long tests
+			continue
+		}
+		t.Run(p.title(), func(t *testing.T) {
+			b := *b
+			b.T = t
+			argv := append([]string{b.compileABI(compiler, p.file, p.flags...)}, p.args...)
+			o := b.askABI(abiSplits[0].ranks(), argv...)
+			for _, s := range asked(abiSplits) {
+				t.Run(s.name, func(t *testing.T) {
+					b := b
+					b.T = t
+					b.compareABI(o, s, argv...)
+				})
+			}
+		})
+	}
+}
+
+// compileABI builds a program for the standard ABI and gives its path.
+func (b *Bed) compileABI(compiler, file string, flags ...string) string {
+	b.T.Helper()
+	out := filepath.Join(b.Root, "build", "e2e", "abi", strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		b.T.Fatal(err)
+	}
+	args := append([]string{"-O1", "-g", "-Wall", "-pthread", "-o", out, filepath.Join(b.Root, "test/programs", file)}, flags...)
+	cmd := exec.Command(filepath.Join(b.Root, compiler), append(args, "-lm")...)
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		b.T.Fatalf("%s: %v\n%s", cmd, err, msg)
+	}
+	return out
+}
+
+// TestABIFortran shows that there is no Fortran to run: the libraries' files of the standard ABI
+// have no function of Fortran's, so a program does not link natively. Where one has, this fails,
+// and the programs in Fortran belong into TestABIPrograms.
+func TestABIFortran(t *testing.T) {
+	b := newABI(t)
+	out := filepath.Join(t.TempDir(), "f77")
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		lib, err := native.FindABI(spec.MPI(mpi), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := elf.Open(lib)
+		if err != nil {
+			t.Fatal(err)
+		}
+		symbols, err := f.DynamicSymbols()
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range symbols {
+			if strings.EqualFold(s.Name, "mpi_init_") && s.Section != elf.SHN_UNDEF {
+				t.Errorf("%s has %s: run the programs in Fortran, too", lib, s.Name)
+			}
+		}
+		// f77.f with the library's own mpif.h
+		include := "-I/usr/lib/x86_64-linux-gnu/openmpi/include"
+		r := b.Run(nil, nil, "gfortran", "-fallow-argument-mismatch", "-w", include, "-o", out, "test/programs/fortran/f77.f", lib)
+		if r.Status == 0 {
+			t.Errorf("a Fortran program links with %s: run it, too", lib)
+		} else if !strings.Contains(r.Stderr, "undefined reference to `mpi_init_'") {
+			t.Errorf("want a linker's error about mpi_init_:\n%v", r)
+		}
+	}
+	b.Fails(b.Run(nil, nil, b.Zipper, "fc", "--mpi", "abi", "-o", out, "test/programs/fortran/f77.f"), 1, "has a Fortran library")
+}
+
+// TestABIReadme runs the example "One binary" of the README as it stands there.
+func TestABIReadme(t *testing.T) {
+	b := newABI(t)
+	text, err := os.ReadFile(filepath.Join(b.Root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)### One binary\n.*?\n```\n(.*?)```").FindSubmatch(text)
+	if found == nil {
+		t.Fatal(`no example below "One binary"`)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(filepath.Dir(b.Zipper), filepath.Join(dir, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(filepath.Join(b.Root, "examples/c/cg.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "prog.c"), source, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := b.OK(b.Run(nil, nil, "sh", "-euc", `cd "$1"; eval "$2"`, "sh", dir, string(found[1])))
+	for _, want := range []string{"standard ABI", "verified"} {
+		if !strings.Contains(r.Stdout, want) {
+			t.Errorf("no %q:\n%v", want, r)
+		}
+	}
+	// What MMPI is linked with runs natively, too.
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		if r := b.OK(b.nativeABI(mpi, 2, filepath.Join(dir, "prog"))); !strings.Contains(r.Stdout, "verified") {
+			t.Errorf("natively on %s:\n%v", mpi, r)
+		}
+	}
+}
