@@ -58,7 +58,7 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 	}
 	env = setEnv(env, VarMPI+"="+string(m))
 	load := get("LD_PRELOAD")
-	if !p.MMPI {
+	if !p.MMPI || p.ABI { // what is preloaded below comes before all that a program is linked with
 		shim, err := p.Shim(m)
 		if err != nil {
 			return "", nil, err

@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,7 +30,7 @@ func TestConformanceTable(t *testing.T) {
 	}
 	b := New(t)
 	made := b.OK(b.Run(nil, nil, filepath.Join(b.Root, "build/gen"), "-table", "build/openmpi/functions.tsv",
-		"build/mpich/functions.tsv"))
+		"build/mpich/functions.tsv", b.mpi5()))
 	kept, err := os.ReadFile(filepath.Join(b.Root, "docs/conformance.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,5 +38,53 @@ func TestConformanceTable(t *testing.T) {
 	if string(kept) != made.Stdout {
 		t.Errorf("docs/conformance.md is out of date: go generate ./cgo/libmmpi/gen\n%s",
 			firstDifference(lines(string(kept), nil), lines(made.Stdout, nil)))
+	}
+}
+
+// mpi5 makes the list of what MPI 5.0's functions do and gives its path.
+func (b *Bed) mpi5() string {
+	b.T.Helper()
+	prototypes, err := os.ReadFile(filepath.Join(b.Root, "cgo/libmmpi/gen/mpi5.txt"))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	dir := filepath.Join(b.T.TempDir(), "abi") // the column's name
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		b.T.Fatal(err)
+	}
+	const policy = "cgo/libmmpi/policy/"
+	b.OK(b.Run(prototypes, nil, filepath.Join(b.Root, "build/gen"), "-out", dir, policy+"shim.txt", policy+"comms.txt",
+		policy+"windows.txt"))
+	return filepath.Join(dir, "functions.tsv")
+}
+
+// TestABIConformance fails when the functions of MPI 5.0 that the conformance table has are not
+// those that the library for the standard ABI was made of, or are not all that the libraries' own
+// headers have of MPI 4.0, 4.1 and 5.0.
+func TestABIConformance(t *testing.T) {
+	b := newABI(t)
+	read := func(file string) []string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lines(string(text), nil)
+	}
+	listed := read(b.mpi5())
+	if built := read(filepath.Join(b.Root, "build/abi/functions.tsv")); !slices.Equal(listed, built) {
+		t.Errorf("cgo/libmmpi/gen/mpi5.txt is not the header's: %s", firstDifference(built, listed))
+	}
+	table, err := os.ReadFile(filepath.Join(b.Root, "docs/conformance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		for _, line := range read(filepath.Join(b.Root, "build", mpi, "functions.tsv")) {
+			name, _, _ := strings.Cut(line, "\t")
+			if strings.HasPrefix(name, "MPI_") && !strings.Contains(string(table), "| "+name+" |") &&
+				!strings.Contains(string(table), "`"+name+"`") {
+				t.Errorf("docs/conformance.md lacks %s, which %s has", name, version(mpi))
+			}
+		}
 	}
 }

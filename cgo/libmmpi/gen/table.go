@@ -27,8 +27,8 @@ func meaning(policy, spanning string) (string, error) {
 
 const tableHead = `# MPI functions on communicators that span clusters
 
-Made by ` + "`go generate ./cgo/libmmpi/gen`" + ` (after ` + "`scripts/build`" + `) from the functions of each library's ` + "`mpi.h`" + ` and the policy files in
-` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function, but for windows (guide.md).
+Made by ` + "`go generate ./cgo/libmmpi/gen`" + ` (after ` + "`scripts/build`" + `) from the functions of the ` + "`mpi.h`" + ` of Open MPI 4.1 and MPICH 4.0, those of
+MPI 5.0 (abi: programs of its standard ABI over Open MPI 6 and MPICH 5, whose own headers have nothing more of MPI 4 and 5), and the policy files in ` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function, but for windows (guide.md).
 
 | word | what the function does |
 |---|---|
@@ -36,16 +36,16 @@ Made by ` + "`go generate ./cgo/libmmpi/gen`" + ` (after ` + "`scripts/build`" +
 | native | goes straight to the native library: it needs no communicator, or only its handle |
 | native, inside | works natively on the part of a file that is in this cluster |
 | error | returns MPI_ERR_UNSUPPORTED_OPERATION through the error handler where a communicator, group or window spans clusters |
-| – | no function of this library (MPICH: c2f and f2c are macros) |
+| – | no function of this library (MPICH: c2f and f2c are macros; MPI 5: removed from the standard, or Fortran's) |
 
-The functions MPI_T_… go to the native library unwrapped. A big-count function (…_c) that is "spanning" needs counts and displacements below 2³¹.
+The functions MPI_T_… go to the native library unwrapped, and ` + "`MPI_Session_c2f`" + ` and ` + "`MPI_Session_f2c`" + ` of the newest libraries' own headers are native. A big-count function (…_c) that is "spanning" needs counts and displacements below 2³¹.
 MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (guide.md), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
 that spans clusters is of shared memory.
 `
 
 // table writes the conformance table of functions.tsv files, each in a directory named after its
-// MPI library: first the functions that all have, then the others (newer than MPI 3.1, conversions
-// of statuses, the library's own).
+// MPI library: first the functions that all have, then the others (newer than MPI 3.1,
+// removed, conversions, the library's own).
 func table(files []string) (string, error) {
 	var columns []string
 	entries := map[string]map[string]string{}
@@ -69,7 +69,7 @@ func table(files []string) (string, error) {
 	for _, part := range []struct {
 		title string
 		names []string
-	}{{"Functions of both libraries (MPI 3.1 and what it removed)", common}, {"Functions of one library only (MPI 4.0, conversions, extensions)", others}} {
+	}{{"Functions of all (MPI 3.1)", common}, {"Functions of some only (MPI 4.0, 4.1 and 5.0, what was removed, conversions, extensions)", others}} {
 		slices.Sort(part.names)
 		fmt.Fprintf(&b, "\n## %s\n\n| function | %s |\n|---%s|\n", part.title, strings.Join(columns, " | "), strings.Repeat("|---", len(columns)))
 		for _, name := range part.names {
