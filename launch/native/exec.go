@@ -58,12 +58,18 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 	}
 	env = setEnv(env, VarMPI+"="+string(m))
 	load := get("LD_PRELOAD")
+	audit, err := p.audited()
+	if err != nil {
+		return "", nil, err
+	}
 	if !p.MMPI || p.ABI { // what is preloaded below comes before all that a program is linked with
 		shim, err := p.Shim(m)
 		if err != nil {
 			return "", nil, err
 		}
-		load = preload(shim, load)
+		if audit == "" {
+			load = preload(shim, load)
+		}
 	}
 	if p.ABI {
 		lib, err := FindABI(m, get("LD_LIBRARY_PATH"))
@@ -72,6 +78,12 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 		}
 		if lib != "" {
 			load = preloadLast(lib, load)
+		}
+	}
+	if audit != "" {
+		env = setEnv(env, "LD_AUDIT="+preloadFirst(audit, get("LD_AUDIT")))
+		if lib, err := FindABI(m, get("LD_LIBRARY_PATH")); err == nil && lib != "" { // it may load none
+			env = setEnv(env, VarABILibrary+"="+lib)
 		}
 	}
 	if r.Share.Cache {

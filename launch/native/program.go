@@ -19,6 +19,7 @@ type Program struct {
 	ELF    bool     // false: a script, or something else the kernel knows how to run
 	Static bool     // no dynamic loader: nothing can be preloaded
 	SetUID bool     // the loader ignores LD_PRELOAD
+	Needs  string   // the file that it names for MPI, where MPI or ABI says whose that is: libmpi.so.12
 	MPI    spec.MPI // the library it is linked to; empty: none directly (a script, Python, dlopen)
 	ABI    bool     // linked to MPI 5's standard ABI, so to any library that has it; MPI is empty
 	MMPI   bool     // linked with libmmpi itself: needs no preloading
@@ -81,6 +82,7 @@ func InspectProgram(name, dir string) (Program, error) {
 		return p, nil // no dynamic section
 	}
 	for _, l := range libs {
+		known := p.MPI != "" || p.ABI
 		switch {
 		case strings.HasPrefix(l, "libmmpi-openmpi.so"):
 			p.MMPI, p.MPI = true, spec.OpenMPI
@@ -98,6 +100,9 @@ func InspectProgram(name, dir string) (Program, error) {
 		case strings.HasPrefix(l, "libmpich"), strings.HasPrefix(l, "libmpi.so.12"),
 			strings.HasPrefix(l, "libmpifort.so.12"):
 			p.MPI = spec.MPICH
+		}
+		if !known && (p.MPI != "" || p.ABI) {
+			p.Needs = l
 		}
 	}
 	return p, nil
@@ -124,6 +129,10 @@ func (p Program) Match(m spec.MPI, cluster string) error {
 	if p.MPI == "" || p.MPI == m {
 		return nil
 	}
-	return fmt.Errorf("program %s is linked to %s but cluster %s runs %s: give the cluster its own build (program=PATH) or the other library (mpi=%s)",
-		p.Path, p.MPI, cluster, m, string(p.MPI))
+	of := p.MPI.String()
+	if p.MPI == spec.MPICH && !p.MMPI { // so are programs of libraries with its binary interface
+		of = "MPICH, Intel MPI, MVAPICH or Cray MPICH"
+	}
+	return fmt.Errorf("program %s is linked to %s (%s) but cluster %s runs %s: give the cluster its own build (program=PATH) or the other library (mpi=%s)",
+		p.Path, p.Needs, of, cluster, m, string(p.MPI))
 }

@@ -180,7 +180,6 @@ func TestABIFortran(t *testing.T) {
 				t.Errorf("%s has %s: run the programs in Fortran, too", lib, s.Name)
 			}
 		}
-		// f77.f with the library's own mpif.h
 		include := "-I/usr/lib/x86_64-linux-gnu/openmpi/include"
 		r := b.Run(nil, nil, "gfortran", "-fallow-argument-mismatch", "-w", include, "-o", out, "test/programs/fortran/f77.f", lib)
 		if r.Status == 0 {
@@ -190,6 +189,21 @@ func TestABIFortran(t *testing.T) {
 		}
 	}
 	b.Fails(b.Run(nil, nil, b.Zipper, "fc", "--mpi", "abi", "-o", out, "test/programs/fortran/f77.f"), 1, "has a Fortran library")
+}
+
+// TestABIPython runs a program in Python that opens libmpi_abi.so.1: the same file and the same
+// interpreter in both clusters.
+func TestABIPython(t *testing.T) {
+	b := newABI(t)
+	argv := []string{python3, filepath.Join(b.Root, "test/programs/python/opened.py"), "libmpi_abi.so.1"}
+	o := b.askABI(abiSplits[0].ranks(), argv...)
+	for _, s := range abiSplits {
+		t.Run(s.name, func(t *testing.T) {
+			b := *b
+			b.T = t
+			b.compareABI(o, s, argv...)
+		})
+	}
 }
 
 // TestABIReadme runs the example "One binary" of the README as it stands there.

@@ -9,15 +9,15 @@
 static int is_ours(const char *library) { return strstr(library, "libmmpi-") || strstr(library, "libmpi_abi"); }
 
 /* Children of the program shall not carry us along. */
-static void leave_preload(void) {
-  const char *list = getenv("LD_PRELOAD");
+static void leave_out(const char *variable) {
+  const char *list = getenv(variable);
   if (!list || !strstr(list, "libmmpi-")) return;
   char *copy = strdup(list), *keep = calloc(1, strlen(list) + 2), *rest = copy;
   if (!copy || !keep) return;
   for (char *s; (s = strsep(&rest, ": "));)
     if (*s && !is_ours(s)) strcat(*keep ? strcat(keep, ":") : keep, s);
-  if (*keep) setenv("LD_PRELOAD", keep, 1);
-  else unsetenv("LD_PRELOAD");
+  if (*keep) setenv(variable, keep, 1);
+  else unsetenv(variable);
   free(copy), free(keep);
 }
 
@@ -50,7 +50,7 @@ static int after_init(int rc) {
     rc = zjob_join();
     z_leave();
   }
-  leave_preload();
+  leave_out("LD_PRELOAD"), leave_out("LD_AUDIT");
   return rc;
 }
 

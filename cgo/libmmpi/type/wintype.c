@@ -175,12 +175,23 @@ static int tuples(zflat **out, const part *p, int dims, int *const *index, const
   return rc;
 }
 
+/* Below the standard ABI Open MPI 6.0 and MPICH 5.0 give back constants of their own for orders and
+ * distributions, in place of the program's. No two of them are alike. */
+#ifdef Z_STANDARD_ABI
+enum { OMPI_ORDER_C = 0, MPICH_ORDER_C = 56, OMPI_NONE = 2, MPICH_NONE = 123, OMPI_BLOCK = 0, MPICH_BLOCK = 121 };
+enum { OMPI_DARG = -1, MPICH_DARG = -49767 };
+#define IS(x, standard, openmpi, mpich) ((x) == (standard) || (x) == (openmpi) || (x) == (mpich))
+#else
+#define IS(x, standard, openmpi, mpich) ((x) == (standard))
+#endif
+
 /* Which indices of a dimension of `size` a process has whose coordinate is `me` of n. The list has
  * room for all. */
 static int distribution(int size, int how, int arg, int n, int me, int *list) {
   int count = 0, block = arg;
-  if (how == MPI_DISTRIBUTE_NONE) block = size;
-  else if (arg == MPI_DISTRIBUTE_DFLT_DARG) block = how == MPI_DISTRIBUTE_BLOCK ? (size + n - 1) / n : 1;
+  if (IS(how, MPI_DISTRIBUTE_NONE, OMPI_NONE, MPICH_NONE)) block = size;
+  else if (IS(arg, MPI_DISTRIBUTE_DFLT_DARG, OMPI_DARG, MPICH_DARG))
+    block = IS(how, MPI_DISTRIBUTE_BLOCK, OMPI_BLOCK, MPICH_BLOCK) ? (size + n - 1) / n : 1;
   for (int i = 0; i < size; i++)
     if (i / block % n == me) list[count++] = i;
   return count;
@@ -195,7 +206,7 @@ static int array(zflat **out, const part *p, int combiner, const int *ints) {
   int *index[dims], count[dims], size[dims];
   memset(index, 0, sizeof index);
   for (int k = dims - 1; k >= 0; k--) { /* the last dimension of the grid of processes varies fastest */
-    int d = order == MPI_ORDER_C ? dims - 1 - k : k;
+    int d = IS(order, MPI_ORDER_C, OMPI_ORDER_C, MPICH_ORDER_C) ? dims - 1 - k : k;
     size[d] = sizes[k];
     if (!(index[d] = malloc(((size_t)sizes[k] + 1) * sizeof(int)))) {
       rc = MPI_ERR_NO_MEM;

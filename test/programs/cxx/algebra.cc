@@ -80,7 +80,8 @@ int main(int argc, char **argv) {
   bool odd = me % 2, any = false;
   check(MPI_Allreduce(&odd, &any, 1, type<bool>(), MPI_LOR, MPI_COMM_WORLD));
   std::printf("%d: %d %d %d, %g %g, (%g,%g) (%g,%g), %d\n", me, sums[0], sums[1], sums[2], most[0], most[1],
-              product[0].real() + 0.0, product[0].imag(), product[1].real(), product[1].imag(), any); /* -0: by the order */
+              product[0].real() + 0.0, product[0].imag(), product[1].real(), product[1].imag(),
+              any); /* -0: by the order */
 
   int lengths[] = {1, 3, 1};
   MPI_Aint places[] = {offsetof(sample, id), offsetof(sample, weight), offsetof(sample, tag)};

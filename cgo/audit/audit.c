@@ -1,0 +1,175 @@
+/* libmmpi-audit.so: LD_AUDIT of programs that are not linked to MPI themselves: interpreters, whose
+ * extensions are, and programs that open an MPI library with dlopen.
+ *
+ * Preloading does not reach them all. What dlsym finds with a library's handle, and what an object
+ * opened with RTLD_DEEPBIND calls, is that library's own, whatever is preloaded. So the loader is
+ * given MMPI's library in place of the MPI library: where something needs or opens libmpi.so.40 it
+ * gets libmmpi-openmpi-opened.so. That is libmmpi-openmpi.so, but the true libmpi.so.40 it needs by
+ * the name libmpi-so.40, for by the other the loader knows it itself from then on. The same program
+ * may so be of either library or of MPI 5's standard ABI.
+ *
+ * The loader has this library in a namespace of its own, with a C library of its own. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <dlfcn.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum kind { NONE = -1, OPENMPI, MPICH, ABI, KINDS };
+
+static const char *const shims[KINDS] = {"openmpi", "mpich", "abi"};
+static const char *const called[KINDS] = {
+    "Open MPI", "MPICH or a library with its binary interface (Intel MPI, MVAPICH, Cray MPICH)",
+    "MPI 5's standard ABI"};
+
+static enum kind cluster = NONE;              /* whose library the cluster runs */
+static char shim[KINDS][PATH_MAX];            /* ours */
+static char below[KINDS][PATH_MAX];           /* the MPI library that ours is to have; empty: the loader's choice */
+static const struct link_map *program_itself; /* the first object */
+
+static const char *base(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* Whether a file name is that of a library, with a version or without. */
+static int is(const char *name, const char *library) {
+  size_t n = strlen(library);
+  return !strncmp(name, library, n) && (!name[n] || name[n] == '.');
+}
+
+static enum kind by_name(const char *name) {
+  if (is(name, "libmpi_abi.so")) return ABI;
+  if (is(name, "libmpi.so.40") || is(name, "libmpi.so.20")) return OPENMPI;
+  if (is(name, "libmpi.so.12") || is(name, "libmpich.so")) return MPICH;
+  return NONE;
+}
+
+/* Which MPI library is meant by what is needed or opened; file: where it is, if that is known. A
+ * name without a version is that of a link. */
+static enum kind meant(const char *name, const char *file) {
+  enum kind k = by_name(base(name));
+  if (k != NONE || strcmp(base(name), "libmpi.so")) return k;
+  char target[PATH_MAX];
+  if (file && realpath(file, target) && (k = by_name(base(target))) != NONE) return k;
+  return cluster;
+}
+
+/* ---- where the loader would find a library for an object, in the paths that ours does not have */
+
+static const char *dynamic(const struct link_map *l, int64_t tag) {
+  const char *strings = NULL;
+  uintptr_t offset = 0;
+  for (const ElfW(Dyn) *d = l->l_ld; d && d->d_tag != DT_NULL; d++) {
+    if (d->d_tag == DT_STRTAB) strings = (const char *)d->d_un.d_ptr;
+    if (d->d_tag == tag) offset = d->d_un.d_val;
+  }
+  if (!strings || !offset) return NULL;
+  if ((uintptr_t)strings < l->l_addr) strings += l->l_addr; /* not relocated */
+  return strings + offset;
+}
+
+static void path_of(const struct link_map *l, char out[PATH_MAX]) {
+  if (*l->l_name) {
+    snprintf(out, PATH_MAX, "%s", l->l_name);
+    return;
+  }
+  ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
+  out[n > 0 ? n : 0] = 0;
+}
+
+/* Looks through a list of directories, in which $ORIGIN is the object's. */
+static int search(const char *list, const struct link_map *l, const char *name, char out[PATH_MAX]) {
+  char origin[PATH_MAX];
+  path_of(l, origin);
+  origin[base(origin) - origin] = 0;
+  for (; list && *list; list += strcspn(list, ":"), list += *list == ':') {
+    size_t n = strcspn(list, ":"), skip = 0;
+    if (!strncmp(list, "$ORIGIN", 7)) skip = 7;
+    else if (!strncmp(list, "${ORIGIN}", 9)) skip = 9;
+    if (n < skip || !n) continue;
+    int wrote = snprintf(out, PATH_MAX, "%s%.*s/%s", skip ? origin : "", (int)(n - skip), list + skip, name);
+    if (wrote < PATH_MAX && !access(out, R_OK)) return 1;
+  }
+  return 0;
+}
+
+static int find(const char *name, const struct link_map *l, char out[PATH_MAX]) {
+  if (strchr(name, '/')) return snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && !access(out, R_OK);
+  if (!dynamic(l, DT_RUNPATH)) {
+    if (search(dynamic(l, DT_RPATH), l, name, out)) return 1;
+    if (program_itself && search(dynamic(program_itself, DT_RPATH), program_itself, name, out)) return 1;
+  }
+  return search(getenv("LD_LIBRARY_PATH"), l, name, out) || search(dynamic(l, DT_RUNPATH), l, name, out);
+}
+
+/* What ours is to have for what it needs. */
+static char *underneath(const char *name) {
+  static char wanted[64];
+  const char *dash = strstr(name, "-so.");
+  if (strncmp(name, "libmpi", 6) || !dash || strlen(name) >= sizeof wanted) return (char *)name;
+  strcpy(wanted, name);
+  wanted[dash - name] = '.';
+  enum kind k = by_name(wanted);
+  return k != NONE && *below[k] ? below[k] : wanted;
+}
+
+/* ---- what the loader calls */
+
+EXPORT unsigned la_version(unsigned offered) {
+  const char *job = getenv("ZIPPER_JOB"), *mpi = getenv("ZIPPER_MPI"), *abi = getenv("ZIPPER_ABI_LIBRARY");
+  Dl_info self;
+  if (!job || !*job || !mpi || !dladdr((void *)la_version, &self) || !self.dli_fname) return 0;
+  for (int k = 0; k < KINDS; k++) {
+    if (!strcmp(mpi, shims[k])) cluster = k;
+    snprintf(shim[k], PATH_MAX, "%.*slibmmpi-%s-opened.so", (int)(base(self.dli_fname) - self.dli_fname),
+             self.dli_fname, shims[k]);
+  }
+  if (abi) snprintf(below[ABI], PATH_MAX, "%s", abi);
+  if (cluster == NONE) return 0;
+  return offered < LAV_CURRENT ? offered : LAV_CURRENT;
+}
+
+EXPORT unsigned la_objopen(struct link_map *l, Lmid_t space, uintptr_t *cookie) {
+  (void)space;
+  if (!program_itself) program_itself = l;
+  *cookie = (uintptr_t)l;
+  return 0; /* no call of it is of interest, so none is slower */
+}
+
+EXPORT char *la_objsearch(const char *name, uintptr_t *cookie, unsigned flag) {
+  const struct link_map *l = (const struct link_map *)*cookie;
+  if (flag != LA_SER_ORIG || !l || !l->l_name) return (char *)name;
+  char file[PATH_MAX];
+  if (!strncmp(base(l->l_name), "libmmpi-", 8)) return underneath(name);
+  if (by_name(base(name)) == NONE && strcmp(base(name), "libmpi.so")) return (char *)name;
+  int found = find(name, l, file);
+  if (strchr(name, '/') && !found) return (char *)name; /* the loader says so */
+  enum kind k = meant(name, found ? file : NULL);
+  if (k == ABI || k == cluster) {
+    if (access(shim[k], R_OK)) {
+      fprintf(stderr,
+              "MMPI: %s is not there: install the MPI library with its development files and run scripts/build\n",
+              shim[k]);
+      return NULL;
+    }
+    if (found && !*below[k] && strcmp(base(name), "libmpi.so")) snprintf(below[k], PATH_MAX, "%s", file);
+    return shim[k];
+  }
+  path_of(l, file);
+  fprintf(
+      stderr,
+      "MMPI: %s is linked to, or opens, %s of %s, but cluster %s runs %s: give the cluster a build for its library, or "
+      "have it run the other one (mpi=%s)\n",
+      file, name, called[k], getenv("ZIPPER_CLUSTER") ? getenv("ZIPPER_CLUSTER") : "?",
+      cluster == MPICH ? "MPICH" : "Open MPI", shims[k]);
+  return NULL;
+}

@@ -1,0 +1,30 @@
+package native
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+func TestAudited(t *testing.T) {
+	dir := t.TempDir()
+	if auditable(filepath.Join(dir, "nowhere")) || auditable("/etc/passwd") {
+		t.Error("what is no program can be audited")
+	}
+	for _, p := range []Program{{MPI: spec.OpenMPI}, {ABI: true}, {MMPI: true, MPI: spec.MPICH}} {
+		if lib, err := p.audited(); lib != "" || err != nil { // preloading reaches it
+			t.Errorf("%+v: %q, %v", p, lib, err)
+		}
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler")
+	}
+	lib := filepath.Join(dir, "libf.so")
+	sharedObject(t, cc, lib, "libf.so", "f")
+	if defines(lib, "GLIBC_2.35") {
+		t.Error("libf.so defines GLIBC_2.35")
+	}
+}
