@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// What the program test/programs/c/secret.c sends.
+const (
+	secretTag  = 0x5ea1ed
+	secretText = "attack at dawn! "
+)
+
+// secretProgram compiles it for both libraries and gives its path, with {mpi} in it, and its native
+// output on two ranks.
+func secretProgram(b *Bed, rounds string) (path string, native Result) {
+	const source = "test/programs/c/secret.c"
+	b.Compile(MPICH, source)
+	prog := b.Compile(OpenMPI, source)
+	return strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1), b.OK(b.Native(OpenMPI, 2, prog, rounds))
+}
+
+// matching gives the part of a frame's envelope that says for which receive it is: communicator, tag
+// and kind; nil for a frame that has none, or that cannot be read.
+func matching(h wire.Header, frame []byte) []byte {
+	if h.Flags&wire.FlagSealed != 0 || h.Type != wire.TypeEager && h.Type != wire.TypeRTS {
+		return nil
+	}
+	e, err := wire.ParseEnvelope(frame[wire.HeaderLen:])
+	if err != nil || e.Tag != secretTag {
+		return nil
+	}
+	return bytes.Clone(frame[wire.HeaderLen:][:16])
+}
+
+// TestSealedCapture: who reads along between ranks and forwarder finds the program's data, tags and
+// communicators in a job that is not sealed, and none of them in one that is.
+func TestSealedCapture(t *testing.T) {
+	b := New(t)
+	prog, native := secretProgram(b, "3")
+	f := b.StartForwarder()
+	var envelopes [][]byte // of the job that is not sealed; the same contexts and tags are in both
+	for _, level := range []string{"checked", "sealed"} {
+		m := meddle(t, f.Addr, func(_ bool, h wire.Header, frame []byte) [][]byte {
+			if e := matching(h, frame); e != nil && level == "checked" {
+				envelopes = append(envelopes, e)
+			}
+			return [][]byte{frame}
+		})
+		b.Same(native, b.OK(b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, MPICH)},
+			Flags: []string{"--zipper", m.Addr, "--level", level}}, prog, "3")), nil)
+		seen := m.Seen()
+		if len(envelopes) == 0 || len(seen) < 20_000_000 {
+			t.Fatalf("%s: %d envelopes, %d bytes went by", level, len(envelopes), len(seen))
+		}
+		plain := level == "checked"
+		if bytes.Contains(seen, []byte(secretText)) != plain {
+			t.Errorf("level %s: the payload can be read: %v", level, !plain)
+		}
+		for _, e := range envelopes {
+			if bytes.Contains(seen, e) != plain {
+				t.Errorf("level %s: communicator and tag can be read: %v (%x)", level, !plain, e)
+				break
+			}
+		}
+		tag := binary.LittleEndian.AppendUint64(nil, secretTag) // and kind 0
+		if bytes.Contains(seen, tag) != plain {
+			t.Errorf("level %s: the tag can be read: %v", level, !plain)
+		}
+	}
+}
+
+// TestSealedMeddling: what somebody on the way does to a sealed job's frames is noticed by the ranks
+// and never delivered.
+func TestSealedMeddling(t *testing.T) {
+	const forged, repeated, plain = "is not what its sender has sealed", "it has come before", "it is not sealed"
+	again := func(frame []byte, change func(h *wire.Header)) []byte {
+		h, err := wire.ParseHeader(frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&h)
+		return append(h.Append(nil), frame[wire.HeaderLen:]...)
+	}
+	flipped := func(frame []byte) [][]byte {
+		frame = bytes.Clone(frame)
+		frame[wire.HeaderLen+len(frame)/8] ^= 1
+		return [][]byte{frame}
+	}
+	for _, c := range []struct {
+		name string
+		typ  wire.Type // of the frame that it is done with, or instead of which something else comes
+		do   func(frame []byte) [][]byte
+		want string
+	}{
+		{"change a segment", wire.TypeData, flipped, forged},
+		{"change a message", wire.TypeEager, flipped, forged},
+		{"change an acknowledgement", wire.TypeEager, func(frame []byte) [][]byte {
+			return [][]byte{again(frame, func(h *wire.Header) { h.Ack++ })}
+		}, forged},
+		{"repeat a message", wire.TypeEager, func(frame []byte) [][]byte { return [][]byte{frame, frame} }, repeated},
+		{"repeat a segment", wire.TypeData, func(frame []byte) [][]byte { return [][]byte{frame, frame} }, repeated},
+		{"invent a message", wire.TypeEager, func(frame []byte) [][]byte {
+			h, err := wire.ParseHeader(frame)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := wire.Envelope{Tag: secretTag, Size: 0}
+			h.Flags = 0
+			return [][]byte{wire.AppendFrame(nil, h, &e), frame}
+		}, plain},
+		{"send an Abort", wire.TypeEager, func(frame []byte) [][]byte {
+			return [][]byte{wire.AppendFrame(nil, wire.Control(wire.TypeAbort), &wire.Abort{Code: 77, Rank: 1, Reason: "gotcha", By: 1}), frame}
+		}, plain},
+		{"say Bye", wire.TypeEager, func(frame []byte) [][]byte {
+			return [][]byte{wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil), frame}
+		}, plain},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := New(t)
+			prog, native := secretProgram(b, "6")
+			f := b.StartForwarder()
+			n := 0
+			m := meddle(t, f.Addr, func(toRank bool, h wire.Header, frame []byte) [][]byte {
+				if h.Type != c.typ || !toRank {
+					return [][]byte{frame}
+				}
+				if n++; n != 5 {
+					return [][]byte{frame}
+				}
+				return c.do(frame)
+			})
+			r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)},
+				Flags: []string{"--zipper", "a@" + m.Addr + "+b@" + f.Addr, "--level", "sealed"}}, prog, "6")
+			if n < 5 {
+				t.Fatalf("only %d frames went by", n)
+			}
+			if !strings.Contains(r.Stderr, c.want) {
+				t.Errorf("nobody has noticed that %q:\n%v", c.want, r)
+			}
+			if r.Status == 77 || strings.Contains(r.Stderr, "gotcha") || strings.Contains(r.Stderr, "secret.c:") {
+				t.Errorf("it was delivered:\n%v", r)
+			}
+			if r.Status == 0 {
+				b.Same(native, r, nil)
+			}
+		})
+	}
+}
+
+// TestSealedWrongSecret: two halves with different secrets do not become a job, and say why.
+func TestSealedWrongSecret(t *testing.T) {
+	b := New(t)
+	prog := strings.Replace(bad(b), "{mpi}", OpenMPI, 1)
+	f := b.StartForwarder()
+	id := JobID(t)
+	join := func(cluster, secret string) *Proc {
+		return b.Start(nil, []string{"ZIPPER_SECRET=" + SecretOf(secret)}, b.Zipper, "join", "--job", id, "--cluster", cluster,
+			"--layout", "a=1,b=1", "--zipper", f.Addr, "--timeout", "10s", "--level", "sealed", "--mpi", OpenMPI, "--", prog, "finish")
+	}
+	first, second := join("a", "right"), join("b", "other")
+	for _, p := range []*Proc{first, second} {
+		if r := p.Wait(); r.Status == 0 {
+			t.Errorf("a half with another secret joined:\n%v", r)
+		} else {
+			b.Fails(r, r.Status, "refused", "secret")
+		}
+	}
+	b.NothingLeft(id)
+}
+
+// TestSealedNatively: programs print over a sealed job what they print natively: through one and two
+// forwarders, with direct links, and over several hops.
+func TestSealedNatively(t *testing.T) {
+	b := New(t)
+	const source = "test/programs/c/random.c"
+	b.Compile(MPICH, source)
+	path := strings.Replace(b.Compile(OpenMPI, source), "/"+OpenMPI+"/", "/{mpi}/", 1)
+	f, g := b.StartForwarder("--level", "sealed"), b.StartForwarder("--level", "sealed")
+	native := b.OK(b.Native(OpenMPI, 3, strings.ReplaceAll(path, "{mpi}", OpenMPI), "11", "150"))
+	two := []Cluster{A(2, OpenMPI), B(1, MPICH)}
+	for _, c := range []struct {
+		name     string
+		clusters []Cluster
+		flags    []string
+	}{
+		{"one forwarder", two, []string{"--zipper", f.Addr}},
+		{"two forwarders", two, []string{"--zipper", f.Addr, "--zipper", g.Addr}},
+		{"direct", []Cluster{{Name: "a", Ranks: 2, MPI: OpenMPI + ",dual=127.0.0.1"}, B(1, MPICH)}, []string{"--zipper", f.Addr}},
+		{"two hops", []Cluster{A(1, OpenMPI), B(1, OpenMPI), C(1, MPICH)}, hopFlags(f, g)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := *b
+			b.T = t
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: c.clusters, Flags: append(c.flags, "--level", "sealed")}, path, "11", "150")), nil)
+		})
+	}
+	if !strings.Contains(f.Stderr(), "job runs") {
+		t.Error("the forwarder has served nobody")
+	}
+	begin := time.Now()
+	r := b.Zipped(Job{Clusters: two, Flags: []string{"--zipper", f.Addr, "--level", "checked"}, Timeout: "20s"}, path, "11", "1")
+	b.Fails(r, r.Status, "the job has level checked, this forwarder serves sealed or stronger")
+	if r.Status == 0 || time.Since(begin) > 20*time.Second {
+		t.Errorf("a weaker job: %v", r)
+	}
+}
