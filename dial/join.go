@@ -2,6 +2,7 @@ package dial
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +22,9 @@ import (
 // pings those that wait. It reads not one byte beyond the Layout. The link stays open in any case.
 func join(ctx context.Context, l transport.Link, id handshake.Identity, silence time.Duration, told func(string),
 	inside func() string) (handshake.Event, error) {
-	m, err := handshake.NewJoiner(id)
+	var fresh [wire.NonceLen]byte
+	_, _ = rand.Read(fresh[:]) // never fails
+	m, err := handshake.NewJoiner(id, fresh)
 	if err != nil {
 		return handshake.Event{}, err
 	}

@@ -38,9 +38,20 @@ func Targets(job jobenv.Job, id handshake.Identity) (targets []Target, paths [][
 	}
 	id.Rails = len(job.Forwarders)
 	for i, a := range job.Forwarders {
+		if id.HostKey, err = hostKey(job.HostKeys[a]); err != nil {
+			return nil, nil, err
+		}
 		targets = append(targets, Target{a, i, id})
 	}
 	return targets, nil, nil
+}
+
+// hostKey reads the key that a forwarder must have; empty: any.
+func hostKey(s string) (key [wire.PublicKeyLen]byte, err error) {
+	if s != "" {
+		key, err = wire.ParseHostKey(s)
+	}
+	return key, err
 }
 
 func hopTargets(job jobenv.Job, id handshake.Identity) (links []Target, paths [][]int, err error) {
@@ -54,6 +65,9 @@ func hopTargets(job jobenv.Job, id handshake.Identity) (links []Target, paths []
 		id := id
 		id.Job, id.Zippers = handshake.RowID(job.ID, k), make([]wire.Zipper, len(row))
 		for at, i := range row {
+			if id.Zippers[at].HostKey, err = hostKey(job.Zippers[i].HostKey); err != nil {
+				return nil, nil, err
+			}
 			for _, p := range job.Zippers[i].Ports {
 				port := wire.Port{Network: uint16(job.Net().Index(p.Network)), Address: p.Address}
 				id.Zippers[at].Ports = append(id.Zippers[at].Ports, port)
@@ -62,7 +76,7 @@ func hopTargets(job jobenv.Job, id handshake.Identity) (links []Target, paths []
 		begin, place := len(links), map[int]int{} // in links, of the row's forwarders on this network
 		for at, i := range row {
 			if a := job.Zippers[i].Address(job.Cluster); a != "" {
-				id.Here, place[at] = at, len(links)
+				id.Here, place[at], id.HostKey = at, len(links), id.Zippers[at].HostKey
 				links = append(links, Target{a, k, id})
 			}
 		}

@@ -1,6 +1,7 @@
 package forwarder
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"runtime"
@@ -36,7 +37,11 @@ type Config struct {
 
 	Level  wire.Level // the weakest that jobs may have
 	Secret string     // if not empty, only jobs with this secret are served
-	Jobs   []string   // if not empty, only these job ids are served
+	// Ticket, if not nil, names the user of a Join, or says what is wrong with its ticket; only jobs
+	// whose ranks bring good ones are served. Any goroutine.
+	Ticket  func(j *wire.Join) (user string, err error)
+	HostKey ed25519.PrivateKey // by which ranks and other forwarders know this one (none)
+	Jobs    []string           // if not empty, only these job ids are served
 
 	JoinTimeout  time.Duration // from a link's start to its Join (10 s)
 	Patience     time.Duration // how long ranks wait for others until they are told what is missing (5 s)

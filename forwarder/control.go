@@ -127,7 +127,7 @@ func (p *peer) Route() *relay.Route {
 // may come.
 func mayJoin(h wire.Header) error {
 	switch h.Type {
-	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge, wire.TypeReady:
+	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge, wire.TypeReady, wire.TypeProof:
 		return nil
 	}
 	return fmt.Errorf("%v frame before the job is complete", h.Type)

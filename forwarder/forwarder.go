@@ -33,6 +33,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -43,9 +44,9 @@ const stopReason = "the forwarder is shutting down"
 // Forwarder relays for any number of jobs at once.
 type Forwarder struct {
 	cfg     Config
+	terms   *handshake.Terms
 	log     *zap.Logger
 	relay   *relay.Relay
-	keys    *seal.Forwarder // of links of sealed jobs
 	workers []*relay.Worker
 	asides  sync.WaitGroup
 	born    time.Time
@@ -72,7 +73,7 @@ func New(cfg Config) (*Forwarder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forwarder{cfg: cfg, keys: keys, log: cfg.Log, relay: relay.New(cfg.relay()), born: cfg.clock.Now(),
+	return &Forwarder{cfg: cfg, terms: cfg.terms(keys), log: cfg.Log, relay: relay.New(cfg.relay()), born: cfg.clock.Now(),
 		peers: map[*peer]int{}, jobs: jobs{}, strangers: strangers.New(cfg.strangers()), empty: make(chan struct{})}, nil
 }
 

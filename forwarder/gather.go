@@ -13,25 +13,31 @@ import (
 //
 //  1. this forwarder serves the job (gathering.go, serves), which is opened for the first one
 //     (open);
-//  2. into a running job only a rank of several forwarders comes, back (rails.go, again);
-//  3. its Join agrees with the first one's, and takes its rank's place (handshake.Gather);
-//  4. it waits, at most until the time-out of the one with the least patience;
-//  5. the last one completes the job (layout.go), or other forwarders hear of it (hops.go).
+//  2. its ticket is good, if one is demanded;
+//  3. into a running job only a rank of several forwarders comes, back (rails.go, again);
+//  4. its Join agrees with the first one's, and takes its rank's place (handshake.Gather);
+//  5. it waits, at most until the time-out of the one with the least patience;
+//  6. the last one completes the job (layout.go), or other forwarders hear of it (hops.go).
 
 // gather puts a verified joiner to its job, or says why it cannot be in. On the peer's own loop,
 // with f.mu.
-func (f *Forwarder) gather(p *peer, j *wire.Join) *handshake.Refused {
+func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
+	j := &e.Join
 	if refused := f.serves(j); refused != nil {
 		return refused
 	}
 	b := f.jobs.find(j)
+	back := b != nil && b.state == running && b.gather.Rails() > 1 && b.hops == nil
+	if e.Ticket != nil && !back { // who comes back has shown the job's key, and was let in before
+		return refusal(wire.RefuseTicket, "%v", e.Ticket)
+	}
 	if b == nil {
 		var refused *handshake.Refused
-		if b, refused = f.open(p, j, int(j.Here)); refused != nil {
+		if b, refused = f.open(p, e, int(j.Here)); refused != nil {
 			return refused
 		}
 	}
-	if b.state == running && b.gather.Rails() > 1 && b.hops == nil {
+	if back {
 		return f.again(p, b, j)
 	}
 	if refused := b.gather.Fits(j); refused != nil {

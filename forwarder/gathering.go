@@ -45,12 +45,13 @@ func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
 
 // open begins a job with its first Join, p's; here is this forwarder's index in the job's zippers. With
 // f.mu.
-func (f *Forwarder) open(p *peer, j *wire.Join, here int) (*job, *handshake.Refused) {
+func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshake.Refused) {
+	j := &e.Join
 	if err := f.strangers.MayOpen(p.guest); err != nil {
 		return nil, refusal(wire.RefuseJob, "%v", err)
 	}
 	now, timeout := f.cfg.clock.Now(), f.cfg.timeout(j)
-	b := &job{id: j.Job, key: j.PublicKey, log: f.log, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
+	b := &job{id: j.Job, key: j.PublicKey, user: e.User, log: f.log, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
 		clusters: j.Layout, expires: now.Add(timeout)}
 	if len(j.Zippers) > 0 {
 		var err error
@@ -70,7 +71,7 @@ func (f *Forwarder) open(p *peer, j *wire.Join, here int) (*job, *handshake.Refu
 		}
 	}
 	f.log.Info("job begins to gather", zap.String("job", b.id), zap.Int("ranks", b.gather.Ranks()),
-		zap.Duration("timeout", timeout))
+		zap.Duration("timeout", timeout), zap.String("user", b.user))
 	return b, nil
 }
 

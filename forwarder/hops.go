@@ -2,6 +2,7 @@ package forwarder
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,12 +59,12 @@ func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
 	f.aside(func() { link, err = f.cfg.Dial(b.hops.ctx, br.addr) }, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger, br.peer = br, handshake.NewBridger(cert, br.zipper, 0, f.keys), p
+				p.bridge, p.bridger, br.peer = br, handshake.NewBridger(cert, br.zipper, 0, f.terms, freshBytes()), p
 				return b.state == gathering
 			}, nil)
 			return
 		}
-		if f.cfg.Secret == "" { // a stranger's job learns nothing of what is there
+		if f.cfg.Secret == "" && f.cfg.Ticket == nil { // a stranger's job learns nothing of what is there
 			f.log.Warn("cannot reach another forwarder", zap.String("job", b.id), zap.String("forwarder", br.addr),
 				zap.Error(err))
 			if !errors.Is(err, reach.ErrNotAllowed) {
@@ -95,15 +96,19 @@ func (br *bridge) announce(j *wire.Join) {
 
 // bridgeIn takes a link that another forwarder has made, or says why not. On its own loop, with
 // f.mu.
-func (f *Forwarder) bridgeIn(p *peer, j *wire.Join, here int) *handshake.Refused {
+func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
+	j, here := &e.Join, e.To
 	if refused := f.serves(j); refused != nil {
 		return refused
+	}
+	if e.Ticket != nil {
+		return refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
 	b := f.jobs.find(j)
 	begins := b == nil
 	var refused *handshake.Refused
 	if begins {
-		b, refused = f.open(p, j, here)
+		b, refused = f.open(p, e, here)
 	} else {
 		refused = b.gather.Fits(j)
 	}
@@ -195,12 +200,31 @@ func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
 			p.conn.Seal(e.Seal)
 			f.bridged(br)
 		case handshake.Ended:
-			f.giveUp(br.job, e.Err.Code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr,
-				e.Err.Reason))
-			p.end(e.Err)
+			f.noForwarder(p, e.Err)
 		}
 		return nil
 	})
+}
+
+var errNoForwarder = errors.New("what answers there is no forwarder (its log says more)")
+
+// noForwarder gives up a job one of whose other forwarders does not take this one, is not the one that
+// the job wants, or is none at all: of what answers there a stranger is told no more. With f.mu.
+func (f *Forwarder) noForwarder(p *peer, why *handshake.Refused) {
+	br := p.bridge
+	f.log.Warn("another forwarder does not agree", zap.String("job", br.job.id), zap.String("forwarder", br.addr),
+		zap.Error(why))
+	code, reason := why.Code, why.Reason
+	if f.cfg.Secret == "" && f.cfg.Ticket == nil && !why.Remote && why.Code == wire.RefuseMalformed {
+		code, reason = wire.RefuseTimeout, errNoForwarder.Error()
+	}
+	f.giveUp(br.job, code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr, reason))
+	p.end(why)
+}
+
+func freshBytes() (b [wire.NonceLen]byte) {
+	_, _ = rand.Read(b[:]) // never fails
+	return b
 }
 
 // joinedThere takes a rank that has joined another forwarder.

@@ -71,6 +71,7 @@ func (j *job) to(next jobState) {
 type job struct {
 	id       string
 	key      [wire.PublicKeyLen]byte // who does not have its secret half is not of this job
+	user     string                  // whom its first Join's ticket names; empty: none was demanded
 	log      *zap.Logger
 	state    jobState          // set by to
 	gather   *handshake.Gather // while it gathers; afterwards for who comes back

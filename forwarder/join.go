@@ -63,7 +63,7 @@ func (p *peer) challenge() {
 	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
 	var seed [ed25519.SeedSize]byte
 	_, _ = rand.Read(seed[:]) // never fails
-	joining := handshake.NewAcceptor(seed, f.cfg.Secret, f.cfg.NAT != nil, f.keys)
+	joining := handshake.NewAcceptor(seed, f.terms)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p.joining = joining
@@ -101,10 +101,10 @@ func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 		switch e.Kind {
 		case handshake.Verified:
 			p.seal = e.Seal
-			refused = f.gather(p, &e.Join)
+			refused = f.gather(p, &e)
 		case handshake.Bridged:
 			p.seal = e.Seal
-			refused = f.bridgeIn(p, &e.Join, e.To)
+			refused = f.bridgeIn(p, &e)
 		case handshake.Ended:
 			p.notIn(&e)
 		}
@@ -136,11 +136,10 @@ func (p *peer) malformed(reason string) *member {
 	case br == nil:
 		p.refuse(wire.RefuseMalformed, reason)
 		f.leave(p)
+	case p.bridger != nil:
+		f.noForwarder(p, &handshake.Refused{Code: wire.RefuseMalformed, Reason: "bad frame: " + reason})
 	default:
 		f.giveUp(br.job, wire.RefuseMalformed, fmt.Sprintf("bad frame from the forwarder %s: %s", br.addr, reason))
-		if p.bridger != nil { // giveUp does not know it yet
-			p.end(fmt.Errorf("%s", reason))
-		}
 	}
 	return nil
 }

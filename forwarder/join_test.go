@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,6 +95,60 @@ func TestSameID(t *testing.T) {
 	cancel()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestTickets: only who brings a good ticket is in, and who comes back to a running job needs none
+// that is still good, but the job's key.
+func TestTickets(t *testing.T) {
+	var expired atomic.Bool
+	b := start(t, tcpNetwork(), func(c *Config) {
+		c.Ticket = func(j *wire.Join) (string, error) {
+			if j.Ticket != "good" || expired.Load() {
+				return "", errors.New("no ticket of this site")
+			}
+			return "alice", nil
+		}
+	})
+	ofTwoRails := func(rank int, ticket string) handshake.Identity {
+		id := identity("j", "a", rank, wire.Cluster{Name: "a", Size: 2})
+		id.Rails, id.Instance, id.Ticket = 2, uint64(rank+1), ticket
+		return id
+	}
+	_, err := b.dial(ofTwoRails(0, "bad"))
+	var refused *handshake.Refused
+	if !errors.As(err, &refused) || refused.Code != wire.RefuseTicket || !strings.Contains(refused.Reason, "no ticket of this site") {
+		t.Errorf("without one: %v", err)
+	}
+	first := make(chan *rank, 1)
+	go func() {
+		r, err := b.dial(ofTwoRails(0, "good"))
+		if err != nil {
+			t.Error(err)
+		}
+		first <- r
+	}()
+	if _, err := b.dial(ofTwoRails(1, "good")); err != nil {
+		t.Fatal(err)
+	}
+	r := <-first
+	if s := b.f.Status().Jobs; len(s) != 1 || s[0].User != "alice" {
+		t.Errorf("the status has %+v", s)
+	}
+	expired.Store(true)
+	r.link.Close()
+	for _, who := range []struct {
+		what string
+		id   handshake.Identity
+		good bool
+	}{
+		{"with another secret", func() handshake.Identity { id := ofTwoRails(0, "good"); id.Secret = "x"; return id }(), false},
+		{"another process with the secret", func() handshake.Identity { id := ofTwoRails(0, "good"); id.Instance = 9; return id }(), false},
+		{"the rank itself", ofTwoRails(0, "good"), true},
+	} {
+		if _, err := b.dial(who.id); (err == nil) != who.good {
+			t.Errorf("%s comes back: %v", who.what, err)
+		}
 	}
 }
 

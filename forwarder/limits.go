@@ -6,6 +6,8 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -88,6 +90,11 @@ func (c *Config) tick() time.Duration {
 // timeout is how long a rank waits for the others, here.
 func (c *Config) timeout(j *wire.Join) time.Duration {
 	return min(time.Duration(j.TimeoutMS)*time.Millisecond, c.MaxTimeout)
+}
+
+// terms is the part that is about who may join.
+func (c *Config) terms(keys *seal.Forwarder) *handshake.Terms {
+	return &handshake.Terms{Secret: c.Secret, NAT: c.NAT != nil, HostKey: c.HostKey, Keys: keys, Ticket: c.Ticket}
 }
 
 // strangers is the part of the configuration that bounds them.

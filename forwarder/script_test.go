@@ -316,7 +316,7 @@ func (s *script) join(p []string, opt map[string]string) {
 		id.Layout = slices.Clone(id.Layout)
 		id.Layout[s.cluster(c)].Size = uint32(s.num(n))
 	}
-	j, err := handshake.NewJoiner(id)
+	j, err := handshake.NewJoiner(id, [32]byte{1})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package forwarder
 
 import (
+	"crypto/ed25519"
 	"encoding/hex"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ type Status struct {
 	Started   time.Time   `json:"started"`
 	Now       time.Time   `json:"now"`
 	Addresses []string    `json:"addresses"`
+	HostKey   string      `json:"host_key"` // as people write it; empty: it has none
 	Loops     int         `json:"loops"`
 	Links     int         `json:"links"`
 	Jobs      []JobStatus `json:"jobs"` // by id
@@ -23,9 +25,10 @@ type Status struct {
 
 // JobStatus is one job that has not ended.
 type JobStatus struct {
-	Job         string          `json:"job"`   // its id; ID#2 for the second row of one of several hops
-	Key         string          `json:"key"`   // tells those of the same id apart, 16 hexadecimal digits
-	State       string          `json:"state"` // gathering, running or failed
+	Job         string          `json:"job"`            // its id; ID#2 for the second row of one of several hops
+	Key         string          `json:"key"`            // tells those of the same id apart, 16 hexadecimal digits
+	User        string          `json:"user,omitempty"` // whom its ticket names
+	State       string          `json:"state"`          // gathering, running or failed
 	Level       string          `json:"level"`
 	Created     time.Time       `json:"created"`
 	Started     time.Time       `json:"started"` // zero while gathering
@@ -53,6 +56,9 @@ func (f *Forwarder) Status() Status {
 	defer f.mu.Unlock()
 	s := Status{Protocol: wire.Version, Started: f.born, Now: f.cfg.clock.Now(), Loops: f.cfg.Loops,
 		Links: len(f.peers), Jobs: []JobStatus{}, Past: slices.Clone(f.past), Addresses: []string{}}
+	if k := f.cfg.HostKey; k != nil {
+		s.HostKey = wire.FormatHostKey([wire.PublicKeyLen]byte(k.Public().(ed25519.PublicKey)))
+	}
 	for _, l := range f.cfg.Listeners {
 		s.Addresses = append(s.Addresses, l.Addr())
 	}
@@ -63,7 +69,7 @@ func (f *Forwarder) Status() Status {
 }
 
 func (j *job) status() JobStatus {
-	s := JobStatus{Job: j.id, Key: hex.EncodeToString(j.key[:8]), State: j.publicState(), Level: j.gather.Level().String(), Created: j.created, Started: j.started,
+	s := JobStatus{Job: j.id, Key: hex.EncodeToString(j.key[:8]), User: j.user, State: j.publicState(), Level: j.gather.Level().String(), Created: j.created, Started: j.started,
 		Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, Traffic: j.readTraffic()}
 	if j.state <= ready {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()
@@ -105,8 +111,9 @@ func (j *job) publicState() string {
 // Summary tells what became of a job.
 type Summary struct {
 	Job     string    `json:"job"`
-	Created time.Time `json:"created"` // first rank joined
-	Started time.Time `json:"started"` // last rank joined; zero if that never happened
+	User    string    `json:"user,omitempty"` // whom its ticket names
+	Created time.Time `json:"created"`        // first rank joined
+	Started time.Time `json:"started"`        // last rank joined; zero if that never happened
 	Ended   time.Time `json:"ended"`
 	OK      bool      `json:"ok"` // every rank said Bye
 	Code    int32     `json:"code"`
@@ -115,7 +122,7 @@ type Summary struct {
 }
 
 func (j *job) summary(now time.Time) Summary {
-	return Summary{Job: j.id, Created: j.created, Started: j.started, Ended: now, OK: j.reason == "",
+	return Summary{Job: j.id, User: j.user, Created: j.created, Started: j.started, Ended: now, OK: j.reason == "",
 		Code: j.code, Reason: j.reason, Traffic: j.readTraffic()}
 }
 

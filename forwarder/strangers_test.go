@@ -47,7 +47,7 @@ func readFrame(c net.Conn) (wire.Header, []byte, error) {
 
 // joinFrame is the Join that a stranger answers the Challenge of its connection with.
 func joinFrame(c net.Conn, id handshake.Identity) (frame []byte, err error) {
-	j, err := handshake.NewJoiner(id)
+	j, err := handshake.NewJoiner(id, freshBytes())
 	if err != nil {
 		return nil, err
 	}

@@ -10,19 +10,34 @@ import (
 // Acceptor is the forwarder's end of the join exchange on one link. Not safe for concurrent use.
 type Acceptor struct {
 	exchange
-	key    ed25519.PrivateKey // its public half is the nonce: a Join signed for it is this forwarder's Certificate
-	nonce  [wire.NonceLen]byte
-	secret string
-	keys   *seal.Forwarder
+	key       ed25519.PrivateKey // its public half is the nonce: a Join signed for it is this forwarder's Certificate
+	nonce     [wire.NonceLen]byte
+	terms     *Terms
+	challenge []byte // its body, as it was sent
+}
+
+// Terms are what a forwarder asks of those who come, and what it shows them. They do not change.
+type Terms struct {
+	Secret  string             // if not empty, only jobs made from it are let in
+	NAT     bool               // joiners are asked where they take connections
+	HostKey ed25519.PrivateKey // nil: none
+	Keys    *seal.Forwarder    // for links of sealed jobs
+	// Ticket, if not nil, names the user of a Join, or says what is wrong with its ticket. Any
+	// goroutine.
+	Ticket func(j *wire.Join) (user string, err error)
 }
 
 // NewAcceptor starts an exchange for a link that has just come in. The seed, fresh random bytes,
-// gives the nonce. With a secret that is not empty only jobs made from it are let in. With nat
-// joiners are asked where they take connections. keys are the forwarder's, for links of sealed jobs.
-func NewAcceptor(seed [ed25519.SeedSize]byte, secret string, nat bool, keys *seal.Forwarder) *Acceptor {
-	a := &Acceptor{exchange: exchange{state: awaitJoin}, key: ed25519.NewKeyFromSeed(seed[:]), secret: secret, keys: keys}
+// gives the nonce.
+func NewAcceptor(seed [ed25519.SeedSize]byte, terms *Terms) *Acceptor {
+	a := &Acceptor{exchange: exchange{state: awaitJoin}, key: ed25519.NewKeyFromSeed(seed[:]), terms: terms}
 	copy(a.nonce[:], a.key.Public().(ed25519.PublicKey))
-	a.send(wire.TypeChallenge, &wire.Challenge{Version: wire.Version, Nonce: a.nonce, NAT: nat, LinkKey: keys.Public})
+	c := &wire.Challenge{Version: wire.Version, Nonce: a.nonce, NAT: terms.NAT, LinkKey: terms.Keys.Public}
+	if terms.HostKey != nil {
+		copy(c.HostKey[:], terms.HostKey.Public().(ed25519.PublicKey))
+	}
+	a.challenge = c.Append(nil)
+	a.send(wire.TypeChallenge, c)
 	return a
 }
 
@@ -39,6 +54,10 @@ type Examined struct {
 	err     error
 	genuine bool          // signed as it has to be
 	wanted  bool          // made from the operator's secret, if there is one
+	host    bool          // Bridge: the other forwarder has the host key that it shows, if it shows one
+	user    string        // whom the ticket names
+	ticket  error         // what is wrong with it
+	proof   *wire.Proof   // of our host key
 	seal    *seal.Channel // of a sealed job
 }
 
@@ -49,19 +68,28 @@ func (a *Acceptor) Examine(h wire.Header, body []byte) (x Examined) {
 	case wire.TypeJoin:
 		x.join, x.err = wire.ParseJoin(body)
 		x.genuine = x.err == nil && x.join.Version == wire.Version && verify(&x.join, a.nonce) &&
-			x.join.LinkKey == a.keys.Public
+			x.join.LinkKey == a.terms.Keys.Public
 		x.wanted = x.genuine && a.wanted(&x.join)
 		if x.wanted && x.join.Sealed() {
-			x.seal, x.err = a.keys.Link(x.join.SealKey, a.nonce)
+			x.seal, x.err = a.terms.Keys.Link(x.join.SealKey, a.nonce)
+		}
+		if x.wanted {
+			x.user, x.ticket = a.ticket(&x.join)
+			x.proof = a.prove(h.Type, body)
 		}
 	case wire.TypeBridge:
 		x.bridge, x.err = wire.ParseBridge(body)
 		f := &x.bridge
 		x.genuine = x.err == nil && f.Version == wire.Version && verify(&f.Join, f.Nonce) &&
-			ed25519.Verify(f.Nonce[:], signedBridge(f, a.nonce), f.Signature[:]) && f.LinkKey == a.keys.Public
+			ed25519.Verify(f.Nonce[:], signedBridge(f, a.nonce), f.Signature[:]) && f.LinkKey == a.terms.Keys.Public
 		x.wanted = x.genuine && a.wanted(&f.Join)
 		if x.wanted && f.Join.Sealed() {
-			x.seal, x.err = a.keys.Link(f.OwnKey, a.nonce)
+			x.seal, x.err = a.terms.Keys.Link(f.OwnKey, a.nonce)
+		}
+		x.host = f.HostKey == [wire.PublicKeyLen]byte{} || ed25519.Verify(f.HostKey[:], signedHost(f, a.nonce), f.Proof[:])
+		if x.wanted && x.host {
+			x.user, x.ticket = a.ticket(&f.Join)
+			x.proof = a.prove(h.Type, body)
 		}
 	}
 	return x
@@ -97,7 +125,8 @@ func (a *Acceptor) handleJoin(h wire.Header, x *Examined) {
 		a.refuse(wire.RefuseSecret, otherSecret)
 	default:
 		a.to(awaitDecision)
-		a.push(Event{Kind: Verified, Join: j, Seal: x.seal})
+		a.sendProof(x)
+		a.push(Event{Kind: Verified, Join: j, Seal: x.seal, User: x.user, Ticket: x.ticket})
 	}
 }
 
@@ -128,9 +157,22 @@ func (a *Acceptor) Refuse(code wire.RefuseCode, reason string) {
 	}
 }
 
+func (a *Acceptor) sendProof(x *Examined) {
+	if x.proof != nil {
+		a.send(wire.TypeProof, x.proof)
+	}
+}
+
+func (a *Acceptor) ticket(j *wire.Join) (user string, err error) {
+	if a.terms.Ticket == nil {
+		return "", nil
+	}
+	return a.terms.Ticket(j)
+}
+
 const otherSecret = "the job's secret is not the one this forwarder was started with"
 
 // wanted reports whether the operator's secret, if there is one, is the job's.
 func (a *Acceptor) wanted(j *wire.Join) bool {
-	return a.secret == "" || ed25519.PublicKey(j.PublicKey[:]).Equal(Key(j.Job, a.secret).Public())
+	return a.terms.Secret == "" || ed25519.PublicKey(j.PublicKey[:]).Equal(Key(j.Job, a.terms.Secret).Public())
 }

@@ -20,55 +20,99 @@ type Certificate struct {
 //
 //	acceptor (Acceptor)              dialler (Bridger)
 //	Challenge{version, nonce}  ──►
-//	                           ◄──   Bridge{certificate, signature over the nonce}
+//	                           ◄──   Bridge{certificate, host key, signatures over the nonce}
+//	Proof of the host key      ──►
 //	or Refuse{code, reason}    ──►
 type Bridger struct {
 	exchange
 	cert   Certificate
 	peer   uint16 // index of the other forwarder
 	number uint16 // of the connection
-	keys   *seal.Forwarder
+	own    *Terms
+	fresh  [wire.NonceLen]byte
+	host   witness
+	seal   *seal.Channel // of a sealed job
 }
 
 // NewBridger starts an exchange with the forwarder that has the index to in the job's zippers, for
-// the connection of that number between the two. keys are the own ones, for links of sealed jobs.
-func NewBridger(cert Certificate, to, number int, keys *seal.Forwarder) *Bridger {
-	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to), number: uint16(number), keys: keys}
+// the connection of that number between the two. own is what the forwarder here shows; fresh is
+// random bytes for this link.
+func NewBridger(cert Certificate, to, number int, own *Terms, fresh [wire.NonceLen]byte) *Bridger {
+	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to), number: uint16(number), own: own, fresh: fresh}
 }
 
-// HandleMessage takes the first frame from the other forwarder. body is not kept.
+// HandleMessage takes a frame from the other forwarder. body is not kept.
 func (b *Bridger) HandleMessage(h wire.Header, body []byte) {
 	if b.ends(h, body) {
 		return
 	}
-	if h.Type != wire.TypeChallenge {
+	switch {
+	case h.Type == wire.TypeChallenge && b.state == awaitChallenge:
+		if c, ok := b.challenged(h, body); ok {
+			b.answer(&c, body)
+		}
+	case h.Type == wire.TypeProof && b.state == awaitProof:
+		p, err := wire.ParseProof(body)
+		switch {
+		case err != nil:
+			b.malformed(h, err)
+		case !b.host.good(&p):
+			b.refuse(wire.RefuseHostKey, noProof)
+		default:
+			b.bridged()
+		}
+	default:
 		b.unexpected(h)
+	}
+}
+
+func (b *Bridger) answer(c *wire.Challenge, body []byte) {
+	join := &b.cert.join
+	if r := b.host.challenged(c, body, hostKeyOf(join, b.peer)); r != nil {
+		b.refuse(r.Code, r.Reason)
 		return
 	}
-	c, ok := b.challenged(h, body)
-	if !ok {
-		return
-	}
-	f := wire.Bridge{Version: wire.Version, From: b.cert.join.Here, To: b.peer, Number: b.number, OwnKey: b.keys.Public, LinkKey: c.LinkKey,
-		Join: b.cert.join}
+	f := wire.Bridge{Version: wire.Version, From: join.Here, To: b.peer, Number: b.number, Fresh: b.fresh,
+		OwnKey: b.own.Keys.Public, LinkKey: c.LinkKey, Join: *join}
 	copy(f.Nonce[:], b.cert.key.Public().(ed25519.PublicKey))
+	if host := b.own.HostKey; host != nil {
+		copy(f.HostKey[:], host.Public().(ed25519.PublicKey))
+		copy(f.Proof[:], ed25519.Sign(host, signedHost(&f, c.Nonce)))
+	}
 	copy(f.Signature[:], ed25519.Sign(b.cert.key, signedBridge(&f, c.Nonce)))
-	e := Event{Kind: Bridged, Join: b.cert.join}
 	if f.Join.Sealed() {
 		var err error
-		if e.Seal, err = b.keys.Dialled(c.LinkKey, c.Nonce); err != nil {
-			b.malformed(h, err)
+		if b.seal, err = b.own.Keys.Dialled(c.LinkKey, c.Nonce); err != nil {
+			b.malformed(wire.Header{Type: wire.TypeChallenge}, err)
 			return
 		}
 	}
 	b.send(wire.TypeBridge, &f)
-	b.push(e)
+	b.host.answered(wire.TypeBridge, &f)
+	if b.host.waits() {
+		b.to(awaitProof)
+		return
+	}
+	b.bridged()
+}
+
+func (b *Bridger) bridged() {
+	b.push(Event{Kind: Bridged, Join: b.cert.join, Seal: b.seal})
 	b.to(over)
+}
+
+// hostKeyOf is the host key that a job wants one of its forwarders to have; zero: any.
+func hostKeyOf(j *wire.Join, zipper uint16) (key [wire.PublicKeyLen]byte) {
+	if int(zipper) < len(j.Zippers) {
+		key = j.Zippers[zipper].HostKey
+	}
+	return key
 }
 
 // handleBridge checks a forwarder's claim to serve a job.
 func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
 	f, err := x.bridge, x.err
+	wants := hostKeyOf(&f.Join, f.From)
 	switch {
 	case err != nil:
 		a.malformed(h, err)
@@ -78,9 +122,14 @@ func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
 		a.refuse(wire.RefuseSecret, "the other forwarder cannot show that a rank of the job has joined it")
 	case !x.wanted:
 		a.refuse(wire.RefuseSecret, otherSecret)
+	case !x.host:
+		a.refuse(wire.RefuseHostKey, noProof)
+	case wants != f.HostKey && wants != [wire.PublicKeyLen]byte{}:
+		a.refuse(wire.RefuseHostKey, otherHost(f.HostKey, wants).Reason)
 	default:
 		a.to(awaitDecision)
-		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To), Number: int(f.Number), Seal: x.seal})
+		a.sendProof(x)
+		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To), Number: int(f.Number), Seal: x.seal, User: x.user, Ticket: x.ticket})
 	}
 }
 
@@ -92,6 +141,12 @@ func (a *Acceptor) Release() {
 	if a.state != over {
 		a.to(over)
 	}
+}
+
+// signedHost is what the dialling forwarder's host key signs.
+func signedHost(f *wire.Bridge, nonce [wire.NonceLen]byte) []byte {
+	b := append([]byte("zipper bridge host\x00"), nonce[:]...)
+	return f.AppendUnsigned(b)
 }
 
 func signedBridge(f *wire.Bridge, nonce [wire.NonceLen]byte) []byte {

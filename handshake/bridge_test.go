@@ -33,24 +33,24 @@ func introduce(t *testing.T, b *Bridger, a *Acceptor) (Event, Event) {
 
 func TestBridge(t *testing.T) {
 	cert := certified(t, hopped(0))
-	here, there := introduce(t, NewBridger(cert, 1, 0, forwarderKeys(9)), acceptor(2, "s"))
+	here, there := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)), acceptor(2, "s"))
 	if here.Kind != Bridged || here.To != 1 || here.Join.Here != 0 || here.Join.Job != "j" || there.Kind != Bridged {
 		t.Errorf("%+v, %+v", here, there)
 	}
-	if here, _ := introduce(t, NewBridger(cert, 1, 0, forwarderKeys(9)), acceptor(2, "other")); here.Kind != Ended ||
+	if here, _ := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)), acceptor(2, "other")); here.Kind != Ended ||
 		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a forwarder with another secret: %+v", here)
 	}
 	// Who has overheard the Join has not the key.
 	stolen := cert
 	stolen.key = acceptor(9, "").key
-	if here, _ := introduce(t, NewBridger(stolen, 1, 0, forwarderKeys(9)), acceptor(2, "")); here.Kind != Ended ||
+	if here, _ := introduce(t, NewBridger(stolen, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)), acceptor(2, "")); here.Kind != Ended ||
 		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a stolen Join: %+v", here)
 	}
 	// A Bridge that was overheard is worth nothing on another link.
 	var frame []byte
-	a, b := acceptor(2, ""), NewBridger(cert, 1, 0, forwarderKeys(9))
+	a, b := acceptor(2, ""), NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5))
 	deliver(t, a.NextEvent, b.HandleMessage)
 	deliver(t, b.NextEvent, func(_ wire.Header, body []byte) { frame = append([]byte(nil), body...) })
 	again := acceptor(3, "")
@@ -61,7 +61,7 @@ func TestBridge(t *testing.T) {
 		t.Errorf("replayed: %+v", e)
 	}
 	// A newer forwarder.
-	a, b = acceptor(2, ""), NewBridger(cert, 1, 0, forwarderKeys(9))
+	a, b = acceptor(2, ""), NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5))
 	deliver(t, a.NextEvent, func(h wire.Header, body []byte) { body[0]++; b.HandleMessage(h, body) })
 	if e, _ := deliver(t, b.NextEvent, a.HandleMessage); e.Kind != Ended ||
 		!strings.Contains(e.Err.Reason, "same release") {

@@ -18,6 +18,8 @@ type Event struct {
 	To     int         // Bridged: this forwarder's index in the job's zippers; Met: the other end's virtual rank
 	Number int         // Bridged: which connection of the trunk between the two it is
 	Layout wire.Layout // Joined
+	User   string      // Verified, Bridged: whom the ticket names
+	Ticket error       // Verified, Bridged: why the Join's ticket is not good; nil: it is, or none is demanded
 	Text   string      // Told
 	// Verified, Bridged, Joined, if the job is sealed: for frames of a running job between the two
 	// ends of the link; else nil

@@ -9,9 +9,10 @@ import (
 // state is where one end of an exchange stands. What moves it on:
 //
 //	Acceptor   awaitJoin ─Join or Bridge→ awaitDecision ─Admit or Release→ over
-//	Joiner     awaitChallenge ─Challenge→ awaitLayout ─Layout→ over
-//	           awaitChallenge ─Challenge with NAT→ awaitInside ─Inside→ awaitLayout
-//	Bridger    awaitChallenge ─Challenge→ over
+//	Joiner     awaitChallenge ─Challenge→ awaitProof ─Proof→ awaitLayout ─Layout→ over
+//	           awaitChallenge ─Challenge with NAT→ awaitInside ─Inside→ awaitProof
+//	Bridger    awaitChallenge ─Challenge→ awaitProof ─Proof→ over
+//	both       without awaitProof if the forwarder has no host key
 //	Meeting    awaitMeet ─Meet→ over                            (responder)
 //	           awaitChallenge ─Challenge→ awaitMeet ─Meet→ over  (initiator)
 //	all        ─Refuse of either end→ over
@@ -22,22 +23,24 @@ const (
 	awaitJoin                   // Challenge is sent; only Join, Bridge or Refuse may come
 	awaitDecision               // the owner decides; only Refuse and Pong may come
 	awaitInside                 // the owner says where it takes connections; only Refuse and Ping may come
+	awaitProof                  // Join or Bridge is sent; only Proof or Refuse may come
 	awaitLayout                 // Join is sent; Layout or Refuse decides, Pings and Notices may come before
 	awaitMeet                   // Challenge or Meet is sent; only Meet or Refuse may come
 	over                        // nothing that comes is heeded, nothing is sent any more
 )
 
-var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await layout",
+var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await proof", "await layout",
 	"await meet", "over"}
 
 func (s state) String() string { return stateNames[s] }
 
 // legal[from] is the set of states that may follow.
 var legal = [...]uint8{
-	awaitChallenge: 1<<awaitInside | 1<<awaitLayout | 1<<awaitMeet | 1<<over,
+	awaitChallenge: 1<<awaitInside | 1<<awaitProof | 1<<awaitLayout | 1<<awaitMeet | 1<<over,
 	awaitJoin:      1<<awaitDecision | 1<<over,
 	awaitDecision:  1 << over,
-	awaitInside:    1<<awaitLayout | 1<<over,
+	awaitInside:    1<<awaitProof | 1<<awaitLayout | 1<<over,
+	awaitProof:     1<<awaitLayout | 1<<over,
 	awaitLayout:    1 << over,
 	awaitMeet:      1 << over,
 	over:           0,

@@ -10,11 +10,11 @@ import (
 // machines makes one of each kind, as it is when its link is new.
 func machines(t *testing.T) map[string]Machine {
 	t.Helper()
-	j, err := NewJoiner(member("a", 0))
+	j, err := NewJoiner(member("a", 0), nonce(4))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]Machine{"acceptor": acceptor(1, ""), "joiner": j, "bridger": NewBridger(Certificate{}, 1, 0, forwarderKeys(9)),
+	return map[string]Machine{"acceptor": acceptor(1, ""), "joiner": j, "bridger": NewBridger(Certificate{}, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)),
 		"responder": responder("s", 1), "initiator": NewInitiator(Key("j", "s"), 1, door, nonce(2))}
 }
 

@@ -111,9 +111,9 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 			fmt.Sprintf("cluster %q names other networks than cluster %q: start all clusters with the same --network names",
 				j.Cluster, g.modelOf), false}
 	}
-	if !slices.EqualFunc(j.Zippers, g.zippers, func(x, y wire.Zipper) bool { return slices.Equal(x.Ports, y.Ports) }) {
+	if !slices.EqualFunc(j.Zippers, g.zippers, func(x, y wire.Zipper) bool { return slices.Equal(x.Ports, y.Ports) && x.HostKey == y.HostKey }) {
 		return 0, &Refused{wire.RefuseLayout,
-			fmt.Sprintf("cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses", j.Cluster, g.modelOf), false}
+			fmt.Sprintf("cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses and host keys", j.Cluster, g.modelOf), false}
 	}
 	if j.Model != g.model {
 		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster,

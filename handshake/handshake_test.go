@@ -35,7 +35,7 @@ func deliver(t *testing.T, next func() (Event, bool), to func(wire.Header, []byt
 // upToDecision runs the join up to the forwarder's decision.
 func upToDecision(t *testing.T, id Identity, a *Acceptor) (*Joiner, Event) {
 	t.Helper()
-	j, err := NewJoiner(id)
+	j, err := NewJoiner(id, nonce(4))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func upToDecision(t *testing.T, id Identity, a *Acceptor) (*Joiner, Event) {
 }
 
 func acceptor(seed byte, secret string) *Acceptor {
-	return NewAcceptor([wire.NonceLen]byte{seed}, secret, false, forwarderKeys(seed))
+	return NewAcceptor([wire.NonceLen]byte{seed}, &Terms{Secret: secret, Keys: forwarderKeys(seed)})
 }
 
 // end takes the joiner's last event.
@@ -104,8 +104,8 @@ func TestJoin(t *testing.T) {
 // cannot tell.
 func TestInside(t *testing.T) {
 	for _, nat := range []bool{true, false} {
-		a := NewAcceptor([wire.NonceLen]byte{1}, "s", nat, forwarderKeys(1))
-		j, err := NewJoiner(member("a", 0))
+		a := NewAcceptor([wire.NonceLen]byte{1}, &Terms{Secret: "s", NAT: nat, Keys: forwarderKeys(1)})
+		j, err := NewJoiner(member("a", 0), nonce(4))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestRefusals(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	// A newer forwarder.
-	j, _ := NewJoiner(member("a", 0))
+	j, _ := NewJoiner(member("a", 0), nonce(4))
 	a := acceptor(0, "")
 	deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
 		body[0] = wire.Version + 1
@@ -206,7 +206,7 @@ func TestVersion(t *testing.T) {
 		t.Errorf("forwarder: %+v", e)
 	}
 	// A newer rank.
-	j, _ = NewJoiner(member("a", 0))
+	j, _ = NewJoiner(member("a", 0), nonce(4))
 	a = acceptor(0, "")
 	deliver(t, a.NextEvent, j.HandleMessage)
 	deliver(t, j.NextEvent, func(h wire.Header, body []byte) {
@@ -227,7 +227,7 @@ func TestVersion(t *testing.T) {
 func TestReplay(t *testing.T) {
 	var overheard []byte
 	a := acceptor(1, "")
-	j, _ := NewJoiner(member("a", 0))
+	j, _ := NewJoiner(member("a", 0), nonce(4))
 	deliver(t, a.NextEvent, j.HandleMessage)
 	deliver(t, j.NextEvent, func(_ wire.Header, body []byte) { overheard = append([]byte(nil), body...) })
 	for name, try := range map[string]struct {
@@ -273,7 +273,7 @@ func TestOutOfTurn(t *testing.T) {
 		case wire.TypeChallenge, wire.TypePing:
 			continue
 		}
-		j, _ := NewJoiner(member("a", 0))
+		j, _ := NewJoiner(member("a", 0), nonce(4))
 		j.HandleMessage(wire.Header{Type: typ}, nil)
 		if e, _ := deliver(t, j.NextEvent, func(wire.Header, []byte) {}); e.Kind != Ended ||
 			e.Err.Code != wire.RefuseMalformed {
@@ -293,7 +293,7 @@ func TestLayoutIsChecked(t *testing.T) {
 		"somebody":     func(l *wire.Layout) { l.Rank = 1 },
 		"tags too big": func(l *wire.Layout) { l.TagUB = 5000 },
 	} {
-		j, _ := NewJoiner(member("a", 0))
+		j, _ := NewJoiner(member("a", 0), nonce(4))
 		a := acceptor(0, "")
 		deliver(t, a.NextEvent, j.HandleMessage)
 		deliver(t, j.NextEvent, a.HandleMessage)
@@ -412,7 +412,7 @@ func TestIdentityIsChecked(t *testing.T) {
 	} {
 		id := member("a", 0)
 		change(&id)
-		if _, err := NewJoiner(id); err == nil {
+		if _, err := NewJoiner(id, nonce(4)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}

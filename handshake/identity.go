@@ -2,15 +2,16 @@
 // goroutines or clocks: HandleMessage takes a frame in, NextEvent gives what is to be done.
 //
 //	forwarder (Acceptor)                      rank (Joiner)
-//	Challenge{version, nonce, nat}   ──►
-//	                                 ◄──      Join{who, layout, inside, public key, signature}
+//	Challenge{version, nonce, nat, host key} ──►
+//	                                 ◄──      Join{who, layout, inside, ticket, nonce, public key, signature}
+//	Proof of the host key            ──►
 //	Layout, when all are in (Gather) ──►      joined
 //	or Refuse{code, reason}          ──►      refused (the rank may refuse too: other version)
 //
 // The job's key pair is Ed25519 with the seed SHA-256("zipper job" ‖ job id ‖ 0 ‖ secret). The
 // signature covers "zipper join" ‖ 0 ‖ nonce ‖ the Join without its signature, so it is good for
-// one link only and shows that the joiner knows the secret without showing the secret. Nothing is
-// encrypted.
+// one link only and shows that the joiner knows the secret without showing the secret. The Proof is
+// as good for the forwarder (host.go). Nothing is encrypted.
 //
 // A rank of a sealed job has its X25519 key in the Join (package seal), with what shows that the
 // key was made by who knows the secret; the Layout hands these round. The forwarder's key is in the
@@ -46,14 +47,16 @@ type Identity struct {
 	Settings string         // what must be equal in the whole job besides, as NAME=VALUE words
 	Host     string
 	Level    wire.Level
-	Patience int64         // how long a rank out of reach is waited for, in milliseconds; 0: it is not
-	Rails    int           // forwarders this rank joins; 0 means 1
-	Instance uint64        // random, one per process: lets it, and nobody else, come back to a job after a lost link
-	Networks []string      // of a job with several hops, without ranks
-	Zippers  []wire.Zipper // all forwarders of such a job
-	Here     int           // which of them this link goes to
-	Seal     *seal.Party   // the process's key, if its job is sealed; else nil
-	Doors    []wire.Port   // where other clusters' ranks reach this one without a forwarder
+	Patience int64                   // how long a rank out of reach is waited for, in milliseconds; 0: it is not
+	Rails    int                     // forwarders this rank joins; 0 means 1
+	Instance uint64                  // random, one per process: lets it, and nobody else, come back to a job after a lost link
+	Networks []string                // of a job with several hops, without ranks
+	Zippers  []wire.Zipper           // all forwarders of such a job
+	Here     int                     // which of them this link goes to
+	Seal     *seal.Party             // the process's key, if its job is sealed; else nil
+	Doors    []wire.Port             // where other clusters' ranks reach this one without a forwarder
+	HostKey  [wire.PublicKeyLen]byte // that the forwarder at this link's other end must have; zero: any
+	Ticket   string                  // by which the job is let in where forwarders demand one; empty: none
 	// TimeoutMS is how long to wait for the others at the forwarder, in milliseconds: 1 to 2^32-1.
 	TimeoutMS int64
 }
@@ -94,6 +97,8 @@ func (id *Identity) Validate() error {
 		return fmt.Errorf("handshake: level %v without the key for it", id.Level)
 	case id.Seal != nil && id.Seal.Instance != id.Instance:
 		return errors.New("handshake: the key is another process's")
+	case len(id.Ticket) > wire.MaxTicket:
+		return fmt.Errorf("handshake: a ticket of %d bytes, at most %d are possible", len(id.Ticket), wire.MaxTicket)
 	case id.Rank < 0:
 		return fmt.Errorf("handshake: rank %d is out of range", id.Rank)
 	}
@@ -123,22 +128,23 @@ func (id *Identity) SetLevel(l wire.Level, random [seal.PublicLen]byte) (err err
 	return err
 }
 
-// Key returns the job's key pair.
+// Key returns the job's key pair, which its rows have in common.
 func Key(job, secret string) ed25519.PrivateKey {
 	h := sha256.New()
-	h.Write([]byte("zipper job" + job + "\x00" + secret))
+	h.Write([]byte("zipper job" + JobID(job) + "\x00" + secret))
 	return ed25519.NewKeyFromSeed(h.Sum(nil))
 }
 
-// join makes the signed Join for one link.
-func (id *Identity) join(c *wire.Challenge, inside string) wire.Join {
+// join makes the signed Join for one link, whose other end has sent the Challenge; fresh is random
+// bytes for it.
+func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside string) wire.Join {
 	key := Key(id.Job, id.Secret)
 	j := wire.Join{
 		Version: wire.Version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
 		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings,
 		Host: id.Host, Level: id.Level, Patience: uint32(id.Patience), Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
-		LinkKey: c.LinkKey,
+		LinkKey: c.LinkKey, Ticket: id.Ticket, Nonce: fresh,
 	}
 	if id.Seal != nil {
 		j.SealKey, j.Proof = id.Seal.Public, id.Seal.Proof

@@ -12,15 +12,18 @@ type Joiner struct {
 	exchange
 	id        Identity
 	challenge wire.Challenge
+	fresh     [wire.NonceLen]byte // ours
+	host      witness
 	told      int // Notices that came
 }
 
-// NewJoiner starts an exchange for a link that has just been made.
-func NewJoiner(id Identity) (*Joiner, error) {
+// NewJoiner starts an exchange for a link that has just been made. fresh is random bytes for this
+// link.
+func NewJoiner(id Identity, fresh [wire.NonceLen]byte) (*Joiner, error) {
 	if err := id.Validate(); err != nil {
 		return nil, err
 	}
-	return &Joiner{exchange: exchange{hint: forwarderHint}, id: id}, nil
+	return &Joiner{exchange: exchange{hint: forwarderHint}, id: id, fresh: fresh}, nil
 }
 
 const forwarderHint = " (is that a Zipper forwarder?)"
@@ -47,6 +50,10 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 		if !ok {
 			return
 		}
+		if r := j.host.challenged(&c, body, j.id.HostKey); r != nil {
+			j.refuse(r.Code, r.Reason)
+			return
+		}
 		j.challenge = c
 		if c.NAT {
 			j.to(awaitInside)
@@ -54,6 +61,16 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 			return
 		}
 		j.join("")
+	case h.Type == wire.TypeProof && j.state == awaitProof:
+		p, err := wire.ParseProof(body)
+		switch {
+		case err != nil:
+			j.malformed(h, err)
+		case !j.host.good(&p):
+			j.refuse(wire.RefuseHostKey, noProof)
+		default:
+			j.to(awaitLayout)
+		}
 	case h.Type == wire.TypeLayout && j.state == awaitLayout:
 		l, err := wire.ParseLayout(body)
 		if err == nil {
@@ -86,8 +103,13 @@ func (j *Joiner) Inside(address string) {
 }
 
 func (j *Joiner) join(inside string) {
-	join := j.id.join(&j.challenge, inside)
+	join := j.id.join(&j.challenge, j.fresh, inside)
 	j.send(wire.TypeJoin, &join)
+	j.host.answered(wire.TypeJoin, &join)
+	if j.host.waits() {
+		j.to(awaitProof)
+		return
+	}
 	j.to(awaitLayout)
 }
 

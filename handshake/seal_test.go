@@ -89,7 +89,7 @@ func TestSealedJoin(t *testing.T) {
 // TestLinkKeyIsTheForwarders: who stands between rank and forwarder cannot put in a key of his own.
 func TestLinkKeyIsTheForwarders(t *testing.T) {
 	a := acceptor(1, "s")
-	j, err := NewJoiner(sealedMember(t, "a", 0, 0))
+	j, err := NewJoiner(sealedMember(t, "a", 0, 0), nonce(4))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestSealedBridge(t *testing.T) {
 	id := sealedMember(t, "b", 1, 2)
 	id.Zippers, id.Here = hopped(0).Zippers, 0
 	cert := certified(t, id)
-	here, there := introduce(t, NewBridger(cert, 1, 0, forwarderKeys(3)), acceptor(2, "s"))
+	here, there := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(3)}, nonce(5)), acceptor(2, "s"))
 	if here.Seal == nil || there.Seal == nil {
 		t.Fatalf("%+v, %+v", here, there)
 	}

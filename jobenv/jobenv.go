@@ -31,6 +31,12 @@ const (
 	// forwarders this cluster reaches: "host:port[,host:port…]", or unix:/path for shared memory;
 	// for several hops all forwarders, as in host:port=a+b (ParseZipper)
 	VarForwarders = "ZIPPER_FORWARDERS"
+	// strict: no forwarder is joined whose host key is not known (HOST:PORT#KEY, known_forwarders);
+	// accept-new: the launcher asks it once, and keeps what it says
+	VarHostKeys   = "ZIPPER_HOST_KEYS"
+	VarKnown      = "ZIPPER_KNOWN_FORWARDERS" // the file known_forwarders; default: in ~/.config/zipper
+	VarTicket     = "ZIPPER_TICKET"           // the job's ticket, for forwarders that demand one, or
+	VarTicketFile = "ZIPPER_TICKET_FILE"      // a file that holds it
 	// for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose
 	// ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
 	VarDual    = "ZIPPER_DUAL"
@@ -68,11 +74,13 @@ type Job struct {
 	Secret      string
 	Cluster     string
 	Layout      []Cluster
-	Order       []Cluster // of the ranks of MPI_COMM_WORLD, in runs; nil: that of virtual rank
-	Forwarders  []string  // addresses that this cluster reaches
-	Networks    []string  // that have no ranks, and forwarders are on
-	Zippers     []Zipper  // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
-	Dual        []Dual    // of this cluster's zipper nodes
+	Order       []Cluster         // of the ranks of MPI_COMM_WORLD, in runs; nil: that of virtual rank
+	Forwarders  []string          // addresses that this cluster reaches
+	HostKeys    map[string]string // of Forwarders, by address, as far as they are known; empty with Zippers, which have their own
+	Ticket      string
+	Networks    []string // that have no ranks, and forwarders are on
+	Zippers     []Zipper // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
+	Dual        []Dual   // of this cluster's zipper nodes
 	Timeout     time.Duration
 	Log         string
 	Poll        string
@@ -151,6 +159,12 @@ func From(get func(string) string) (Job, error) {
 		}
 	}
 	if err := j.forwarders(get(VarForwarders)); err != nil {
+		return Job{}, err
+	}
+	if err := j.knowHostKeys(get); err != nil {
+		return Job{}, err
+	}
+	if j.Ticket, err = ticket(get); err != nil {
 		return Job{}, err
 	}
 	if len(j.Forwarders) == 0 && len(j.Layout) > 1 {
@@ -244,7 +258,7 @@ func (j Job) Environ() []string {
 	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout +
 		"=" + FormatLayout(j.Layout),
 		VarForwarders + "=" + j.forwarderList(), VarTimeout + "=" + j.Timeout.String()}
-	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarNetworks, strings.Join(j.Networks, ",")}, {VarLog, j.Log}, {VarPoll, j.Poll},
+	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarTicket, j.Ticket}, {VarNetworks, strings.Join(j.Networks, ",")}, {VarLog, j.Log}, {VarPoll, j.Poll},
 		{VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol},
 		{VarLevel, j.Level}, {VarPatience, j.Patience}, {VarDual, FormatDual(j.Dual)},
 		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode"
+
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // SecretBits is how many bits a secret has to have at least. Who sees one Join can try secrets
@@ -95,6 +97,31 @@ func ReadSecret(name string) (string, error) {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
 	return secret, nil
+}
+
+// ticket is the job's, from the environment or a file; empty: it has none.
+func ticket(get func(string) string) (string, error) {
+	t := get(VarTicket)
+	if f := get(VarTicketFile); t == "" && f != "" {
+		var err error
+		if t, err = ReadTicket(f); err != nil {
+			return "", fmt.Errorf("%s: %w", VarTicketFile, err)
+		}
+	}
+	return t, nil
+}
+
+// ReadTicket reads a ticket from a file. It is no secret: who has it needs the job's secret as well.
+func ReadTicket(name string) (string, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return "", err
+	}
+	t := strings.TrimSpace(string(b))
+	if t == "" || len(t) > wire.MaxTicket {
+		return "", fmt.Errorf("%s holds %d bytes: a ticket has 1 to %d", name, len(t), wire.MaxTicket)
+	}
+	return t, nil
 }
 
 // ReadPrivate reads a file that nobody but its owner may read or write.

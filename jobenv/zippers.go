@@ -11,7 +11,10 @@ import (
 
 // Zipper is one forwarder of a job with several hops: the networks that it is on, with its address
 // on each.
-type Zipper struct{ Ports []Port }
+type Zipper struct {
+	Ports   []Port
+	HostKey string // that it must have (wire.FormatHostKey); empty: any
+}
 
 // Port is a zipper's place on one network: a cluster's, or one without ranks. On the latter Address may
 // be empty: then the zipper does not listen there, and opens the links itself.
@@ -33,7 +36,7 @@ func (z Zipper) On(network string) bool {
 }
 
 // String is the form that ParseZipper reads: a@ADDRESS+b@ADDRESS, and the name alone of a network on
-// which it does not listen.
+// which it does not listen; then # and the host key, if there is one.
 func (z Zipper) String() string {
 	var parts []string
 	for _, p := range z.Ports {
@@ -43,21 +46,29 @@ func (z Zipper) String() string {
 		}
 		parts = append(parts, p.Network+"@"+p.Address)
 	}
-	return strings.Join(parts, "+")
+	return withKey(strings.Join(parts, "+"), z.HostKey)
 }
 
 // ParseZipper reads one forwarder: ADDRESS alone (then Ports is empty and every cluster reaches it
 // there), ADDRESS=a+b or ADDRESS=a,b if it is on these networks only, a@ADDRESS+b@ADDRESS if it has
-// different addresses there, a@ADDRESS+b if it does not listen on network b, which has no ranks.
+// different addresses there, a@ADDRESS+b if it does not listen on network b, which has no ranks. All
+// may end in # and the forwarder's host key.
 func ParseZipper(s string) (address string, z Zipper, err error) {
+	s, key, has := cutKey(s)
+	z.HostKey = key
+	if has {
+		if _, err := wire.ParseHostKey(z.HostKey); err != nil {
+			return "", Zipper{}, fmt.Errorf("forwarder %s: %w", s, err)
+		}
+	}
 	bad := func() (string, Zipper, error) {
-		return "", Zipper{}, fmt.Errorf("forwarder %q: want HOST[:PORT], or HOST[:PORT]=a+b for one that is on networks "+
+		return "", Zipper{}, fmt.Errorf("forwarder %q: want HOST[:PORT][#HOSTKEY], or HOST[:PORT]=a+b for one that is on networks "+
 			"a and b only, or a@HOST[:PORT]+b@HOST[:PORT], or a@HOST[:PORT]+w for one that does not listen on network w", s)
 	}
 	if strings.Contains(s, "@") {
 		for _, part := range strings.Split(s, "+") {
 			network, a, listens := strings.Cut(part, "@")
-			if network == "" || listens == (a == "") || z.On(network) {
+			if network == "" || listens == (a == "") || z.On(network) || strings.Contains(part, "#") {
 				return bad()
 			}
 			z.Ports = append(z.Ports, Port{network, a})
@@ -74,7 +85,7 @@ func ParseZipper(s string) (address string, z Zipper, err error) {
 		}
 		z.Ports = append(z.Ports, Port{network, s[:i]})
 	}
-	if i == 0 || len(z.Ports) == 0 {
+	if i == 0 || len(z.Ports) == 0 || strings.ContainsAny(s[:i], "+=,") || strings.Contains(s, "#") {
 		return bad()
 	}
 	return "", z, nil
@@ -195,6 +206,7 @@ func (j *Job) forwarders(list string) error {
 		if a != "" {
 			plain++
 			j.Forwarders = append(j.Forwarders, a)
+			j.SetHostKey(a, z.HostKey)
 			continue
 		}
 		j.Zippers = append(j.Zippers, z)
@@ -233,10 +245,13 @@ func (j *Job) WithZippers(zippers []Zipper) {
 }
 
 func (j Job) forwarderList() string {
-	if len(j.Zippers) == 0 {
-		return strings.Join(j.Forwarders, ",")
-	}
 	var l []string
+	if len(j.Zippers) == 0 {
+		for _, a := range j.Forwarders {
+			l = append(l, withKey(a, j.HostKeys[a]))
+		}
+		return strings.Join(l, ",")
+	}
 	for _, z := range j.Zippers {
 		l = append(l, z.String())
 	}

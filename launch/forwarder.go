@@ -14,6 +14,8 @@ import (
 type Forwarder interface {
 	// Address returns HOST:PORT for a cluster whose nodes reach this host at host.
 	Address(host string) string
+	// HostKey is the key by which it is known (wire.FormatHostKey).
+	HostKey() string
 	// View tells how the job stands, now or, when it has ended, how it ended.
 	View() View
 	// Settle waits, a bounded time, until it has seen the links of ended processes close.
@@ -60,7 +62,7 @@ func startForwarder(ctx context.Context, j *spec.Job, halves []*runner, o Option
 		if fwd, err = o.StartForwarder(ctx, Wanted{j.ID, j.Secret, j.Protocol, local}); err != nil {
 			return nil, fmt.Errorf("cannot start a forwarder on this host: %w", err)
 		}
-		z := spec.Zipper{Per: map[string]string{}}
+		z := spec.Zipper{Per: map[string]string{}, HostKey: fwd.HostKey()}
 		for _, h := range halves {
 			z.Per[h.Cluster.Name] = fwd.Address(SeenFrom(h.Cluster))
 		}

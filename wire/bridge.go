@@ -3,7 +3,7 @@ package wire
 import "fmt"
 
 // MaxBridge is the most bytes of a Bridge beside its Join.
-const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + 2*SealKeyLen + SignatureLen
+const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + NonceLen + 2*SealKeyLen + PublicKeyLen + SignatureLen + SignatureLen
 
 // Bridge is the answer of a forwarder that has made a link to another one to its Challenge: it asks
 // to carry the frames of a job. The Join is one that a rank of the job has signed for the sender,
@@ -15,29 +15,36 @@ const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + 2*SealKeyLen + SignatureLen
 //	u16       to         the receiver's
 //	u16       number     of the connection in the trunk between the two; a trunk's first is 0
 //	byte[32]  nonce      for which the Join is signed: the sender's public key (Ed25519)
+//	byte[32]  fresh      random bytes, for the receiver's Proof
 //	byte[32]  own key    the sender's X25519 key, from which those of the link are made if it is sealed
 //	byte[32]  link key   the receiver's, as its Challenge has it
-//	byte[64]  signature  by that pair over the receiver's nonce and all of the others
+//	byte[32]  host key   the sender's (Ed25519); zero: it has none
+//	byte[64]  proof      by the host key over the receiver's nonce and all of the others but the next
+//	byte[64]  signature  by the pair over the receiver's nonce and all of the others but the proof
 //	...       Join       to the end
 type Bridge struct {
 	Version   uint32
 	From, To  uint16
 	Number    uint16
 	Nonce     [NonceLen]byte
+	Fresh     [NonceLen]byte
 	OwnKey    [SealKeyLen]byte
 	LinkKey   [SealKeyLen]byte
+	HostKey   [PublicKeyLen]byte
+	Proof     [SignatureLen]byte
 	Signature [SignatureLen]byte
 	Join      Join
 }
 
-// AppendUnsigned adds everything but the signature: what is signed.
+// AppendUnsigned adds everything but the two signatures: what is signed.
 func (f *Bridge) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, f.Version)
 	b = le.AppendUint16(b, f.From)
 	b = le.AppendUint16(b, f.To)
 	b = le.AppendUint16(b, f.Number)
-	b = append(b, f.Nonce[:]...)
+	b = append(append(b, f.Nonce[:]...), f.Fresh[:]...)
 	b = append(append(b, f.OwnKey[:]...), f.LinkKey[:]...)
+	b = append(b, f.HostKey[:]...)
 	return f.Join.Append(b)
 }
 
@@ -47,9 +54,10 @@ func (f *Bridge) Append(b []byte) []byte {
 	b = le.AppendUint16(b, f.From)
 	b = le.AppendUint16(b, f.To)
 	b = le.AppendUint16(b, f.Number)
-	b = append(b, f.Nonce[:]...)
+	b = append(append(b, f.Nonce[:]...), f.Fresh[:]...)
 	b = append(append(b, f.OwnKey[:]...), f.LinkKey[:]...)
-	b = append(b, f.Signature[:]...)
+	b = append(b, f.HostKey[:]...)
+	b = append(append(b, f.Proof[:]...), f.Signature[:]...)
 	return f.Join.Append(b)
 }
 
@@ -63,8 +71,11 @@ func ParseBridge(b []byte) (Bridge, error) {
 	}
 	f.From, f.To, f.Number = r.u16(), r.u16(), r.u16()
 	r.bytes(f.Nonce[:])
+	r.bytes(f.Fresh[:])
 	r.bytes(f.OwnKey[:])
 	r.bytes(f.LinkKey[:])
+	r.bytes(f.HostKey[:])
+	r.bytes(f.Proof[:])
 	r.bytes(f.Signature[:])
 	if r.err != nil {
 		return Bridge{Version: f.Version}, r.err

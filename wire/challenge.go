@@ -1,12 +1,15 @@
 package wire
 
-import "fmt"
+import (
+	"encoding/base64"
+	"fmt"
+)
 
 // NonceLen is the size of a challenge's nonce in bytes.
 const NonceLen = 32
 
 // ChallengeLen is the size of a Challenge in bytes.
-const ChallengeLen = 4 + NonceLen + 4 + SealKeyLen
+const ChallengeLen = 4 + NonceLen + 4 + SealKeyLen + PublicKeyLen
 
 // Challenge is the first frame on a link, from the forwarder.
 //
@@ -15,11 +18,13 @@ const ChallengeLen = 4 + NonceLen + 4 + SealKeyLen
 //	36 u32       nat      1: the forwarder's kernel can pass connections on to the joiner (Join.Inside); 0: it does not
 //	40 byte[32]  link key the forwarder's X25519 key, from which those of the link are made if it is sealed; on direct
 //	                      links zero: the ranks have keys of their own
+//	72 byte[32]  host key the forwarder's (Ed25519), of which a Proof follows; zero: it has none, nor do ranks
 type Challenge struct {
 	Version uint32
 	Nonce   [NonceLen]byte
 	NAT     bool
 	LinkKey [SealKeyLen]byte
+	HostKey [PublicKeyLen]byte
 }
 
 // Append adds the body's bytes to b.
@@ -29,7 +34,7 @@ func (c *Challenge) Append(b []byte) []byte {
 		nat = 1
 	}
 	b = le.AppendUint32(append(le.AppendUint32(b, c.Version), c.Nonce[:]...), nat)
-	return append(b, c.LinkKey[:]...)
+	return append(append(b, c.LinkKey[:]...), c.HostKey[:]...)
 }
 
 // ParseChallenge reads a Challenge. Of another version's only Version is read: it ends with that.
@@ -46,5 +51,48 @@ func ParseChallenge(b []byte) (Challenge, error) {
 	}
 	c.NAT = nat == 1
 	r.bytes(c.LinkKey[:])
+	r.bytes(c.HostKey[:])
 	return c, r.end()
+}
+
+// ProofLen is the size of a Proof in bytes.
+const ProofLen = SignatureLen
+
+// Proof is a forwarder's answer to a Join or a Bridge: it shows that it has the host key that its
+// Challenge named. All later frames of the exchange come after it.
+//
+//	0  byte[64]  signature  by the host key over the Challenge and the Join or Bridge (package handshake)
+type Proof struct{ Signature [SignatureLen]byte }
+
+// Append adds the body's bytes to b.
+func (p *Proof) Append(b []byte) []byte { return append(b, p.Signature[:]...) }
+
+// ParseProof reads a Proof that fills b. The signature is not checked here.
+func ParseProof(b []byte) (Proof, error) {
+	r := reader{b: b}
+	var p Proof
+	r.bytes(p.Signature[:])
+	return p, r.end()
+}
+
+// hostKeys is how people write a host key: 43 characters, of which none means anything in an
+// address, a list of them, or a shell.
+var hostKeys = base64.RawURLEncoding.Strict()
+
+// FormatHostKey writes a host key as people read it; empty for none.
+func FormatHostKey(key [PublicKeyLen]byte) string {
+	if key == [PublicKeyLen]byte{} {
+		return ""
+	}
+	return hostKeys.EncodeToString(key[:])
+}
+
+// ParseHostKey reads what FormatHostKey writes.
+func ParseHostKey(s string) (key [PublicKeyLen]byte, err error) {
+	b, err := hostKeys.DecodeString(s)
+	if err != nil || len(b) != PublicKeyLen || [PublicKeyLen]byte(b) == [PublicKeyLen]byte{} {
+		return key, fmt.Errorf("host key %q: want the %d characters that zipper forwarder logs at its start", s,
+			hostKeys.EncodedLen(PublicKeyLen))
+	}
+	return [PublicKeyLen]byte(b), nil
 }

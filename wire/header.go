@@ -104,6 +104,7 @@ const (
 	TypeReady     Type = 43 // forwarder ↔ forwarder: all ranks have joined, as this forwarder sees it
 	TypeMeet      Type = 44 // rank ↔ rank, on a direct link: who I am, with proof of the job's secret
 	TypeNotice    Type = 45 // forwarder → joiner that waits: what is missing
+	TypeProof     Type = 46 // forwarder → joiner, forwarder that dialled: that it has its host key
 	TypeRailState Type = 41 // forwarder → rank, in jobs of several rails: another rank's link is lost, or is there again
 )
 
@@ -182,7 +183,7 @@ func ParseHeader(b []byte) (Header, error) {
 }
 
 // lengths gives for each type the least and most bytes after the header, plus one.
-var lengths = [TypeNotice + 1]struct{ min, max uint32 }{
+var lengths = [TypeProof + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -209,6 +210,7 @@ var lengths = [TypeNotice + 1]struct{ min, max uint32 }{
 	TypeReady:       {4 + 1, 4 + 1},
 	TypeMeet:        {MeetLen + 1, MeetLen + 1},
 	TypeNotice:      {1, 2 + MaxString + 1},
+	TypeProof:       {ProofLen + 1, ProofLen + 1},
 }
 
 // BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for
@@ -268,11 +270,11 @@ func (t Type) Sealable() bool {
 	return t.BetweenRanks()
 }
 
-var typeNames = [TypeNotice + 1]string{
+var typeNames = [TypeProof + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
 	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
-	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice",
+	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof",
 }
 
 func (t Type) String() string {

@@ -12,6 +12,7 @@ const (
 	MaxRanks    = 1 << 17 // virtual ranks of one job, so that a Layout fits in one frame
 	MaxZippers  = 64      // forwarders of a job with several hops
 	MaxNetworks = 64      // networks of such a job that have no ranks
+	MaxTicket   = 2048    // bytes
 	MaxJoin     = 64 << 10
 
 	MaxPatience = 24 * 3600 * 1000 // ms
@@ -35,8 +36,12 @@ type Cluster struct {
 	Size uint32 // ranks, at least 1
 }
 
-// Zipper is a forwarder of a job with several hops: the networks that it is on.
-type Zipper struct{ Ports []Port }
+// Zipper is a forwarder of a job with several hops: the networks that it is on, and the host key
+// (Ed25519) that it must have; zero: any.
+type Zipper struct {
+	Ports   []Port
+	HostKey [PublicKeyLen]byte
+}
 
 // Port is a place on a network: a cluster's, or one without ranks.
 type Port struct {
@@ -63,13 +68,15 @@ type Port struct {
 //	u64       instance    random, the same in all Joins of one process: who may take a lost link's place
 //	u16       clusters    then for each: string name, u32 size
 //	u16       networks    of a job with several hops that have no ranks; then for each: string name
-//	u16       zippers     forwarders of such a job, 0 for others; then for each: u16 ports, for each: u16 network, string address
+//	u16       zippers     forwarders of such a job, 0 for others; then for each: u16 ports, for each: u16 network, string address; then byte[32] host key
 //	u16       here        which of them this link goes to
 //	u16       doors       where ranks of other clusters reach this one without a forwarder, at most one per cluster; for each: u16 cluster, string address
 //	string    inside      IP address and port where the rank takes connections that the forwarder's kernel passes on; empty: nowhere
 //	byte[32]  seal key    the process's X25519 key, the same in all its Joins; zero: its job is not sealed
 //	byte[16]  proof       that who made it knows the job's secret (package seal)
 //	byte[32]  link key    of the forwarder, as the Challenge has it
+//	string    ticket      by which the job is let in where forwarders demand one (package ticket), at most MaxTicket; empty: none
+//	byte[32]  nonce       random bytes for this link, for the forwarder's Proof
 //	byte[32]  public key  of the pair made from job and secret
 //	byte[64]  signature   by that pair over the nonce and all of the above
 type Join struct {
@@ -97,6 +104,8 @@ type Join struct {
 	SealKey   [SealKeyLen]byte
 	Proof     [SealProofLen]byte
 	LinkKey   [SealKeyLen]byte
+	Ticket    string
+	Nonce     [NonceLen]byte
 	PublicKey [PublicKeyLen]byte
 	Signature [SignatureLen]byte
 }
@@ -125,7 +134,7 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	}
 	b = le.AppendUint16(b, uint16(len(j.Zippers)))
 	for _, z := range j.Zippers {
-		b = appendPorts(b, z.Ports)
+		b = append(appendPorts(b, z.Ports), z.HostKey[:]...)
 	}
 	b = le.AppendUint16(b, j.Here)
 	b = appendPorts(b, j.Doors)
@@ -133,6 +142,8 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = append(b, j.SealKey[:]...)
 	b = append(b, j.Proof[:]...)
 	b = append(b, j.LinkKey[:]...)
+	b = appendString(b, j.Ticket)
+	b = append(b, j.Nonce[:]...)
 	return append(b, j.PublicKey[:]...)
 }
 
@@ -191,6 +202,8 @@ func ParseJoin(b []byte) (Join, error) {
 	r.bytes(j.SealKey[:])
 	r.bytes(j.Proof[:])
 	r.bytes(j.LinkKey[:])
+	j.Ticket = r.text(MaxTicket)
+	r.bytes(j.Nonce[:])
 	r.bytes(j.PublicKey[:])
 	r.bytes(j.Signature[:])
 	if err := r.end(); err != nil {
@@ -299,7 +312,9 @@ func (r *reader) zippers(clusters, networks int) []Zipper {
 		if r.err == nil && (ports == 0 || ports > clusters+networks) {
 			r.fail(fmt.Errorf("wire: zipper on %d of %d networks", ports, clusters+networks))
 		}
-		l = append(l, Zipper{r.ports(ports, clusters+networks)})
+		z := Zipper{Ports: r.ports(ports, clusters+networks)}
+		r.bytes(z.HostKey[:])
+		l = append(l, z)
 	}
 	return l
 }

@@ -17,10 +17,12 @@ const (
 	RefuseTimeout   RefuseCode = 8  // ranks are missing at the end of the time-out
 	RefuseShutdown  RefuseCode = 9  // the forwarder is ending
 	RefuseSettings  RefuseCode = 10 // protocol or settings differ
+	RefuseHostKey   RefuseCode = 11 // a forwarder has not the host key that it should have
+	RefuseTicket    RefuseCode = 12 // the job has no ticket that is good here
 )
 
 var refuseNames = [...]string{"", "malformed", "wrong version", "wrong secret", "wrong job", "layout differs", "rank taken",
-	"data model differs", "time-out", "shutting down", "settings differ"}
+	"data model differs", "time-out", "shutting down", "settings differ", "wrong host key", "no ticket"}
 
 func (c RefuseCode) String() string {
 	if c >= 1 && int(c) < len(refuseNames) {

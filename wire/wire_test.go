@@ -38,6 +38,10 @@ func ramp[A [16]byte | [32]byte | [64]byte](first byte) A {
 
 const ramp32 = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
+const ramp64 = ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"
+
+const zero32 = "0000000000000000000000000000000000000000000000000000000000000000"
+
 var samples = []sample{
 	{"envelope", TypeEager, &Envelope{Context: 0xFFFFFFFF00000000, Tag: -2, Kind: KindCollective, Size: 0x0102030405060708, Handle: 9},
 		"00000000ffffffff" + "feffffff" + "01000000" + "0807060504030201" + "0900000000000000", parser(ParseEnvelope), true},
@@ -49,18 +53,19 @@ var samples = []sample{
 	{"cancel", TypeCancel, &Cancel{8}, "0800000000000000", parser(ParseCancel), false},
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
-	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0), true, ramp[[32]byte](0)}, "09000000" + ramp32 + "01000000" + ramp32, parser(ParseChallenge), false},
+	{"challenge", TypeChallenge, &Challenge{Version, ramp[[32]byte](0), true, ramp[[32]byte](0), ramp[[32]byte](0)}, "09000000" + ramp32 + "01000000" + ramp32 + ramp32, parser(ParseChallenge), false},
 	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Level: LevelSealed, Patience: 30000, Rails: 2, Instance: 0x0102030405060708,
-		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"}, Zippers: []Zipper{{[]Port{{0, "x"}, {1, "yz"}}}, {[]Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
+		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"}, Zippers: []Zipper{{Ports: []Port{{0, "x"}, {1, "yz"}}, HostKey: ramp[[32]byte](0)}, {Ports: []Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), Ticket: "t", Nonce: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
 		"09000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0200" + "30750000" + "0200" + "0807060504030201" +
-			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + "0100" + "0200" + "0000" + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32[:32] + ramp32 + ramp32 + ramp32 +
+			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + ramp32 + "0100" + "0200" + "0000" + zero32 + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32[:32] + ramp32 + "0100" + "74" + ramp32 + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
-	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Number: 3, Nonce: ramp[[32]byte](0), OwnKey: ramp[[32]byte](0), LinkKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j", Cluster: "b",
-		Layout: []Cluster{{"b", 1}}, Zippers: []Zipper{{[]Port{{0, "x"}}}, {[]Port{{0, "y"}}}}, Here: 1, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
-		"09000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
+	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Number: 3, Nonce: ramp[[32]byte](0), Fresh: ramp[[32]byte](0), OwnKey: ramp[[32]byte](0), LinkKey: ramp[[32]byte](0), HostKey: ramp[[32]byte](0), Proof: ramp[[64]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j", Cluster: "b",
+		Layout: []Cluster{{"b", 1}}, Zippers: []Zipper{{Ports: []Port{{0, "x"}}}, {Ports: []Port{{0, "y"}}}}, Here: 1, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
+		"09000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + ramp32 + ramp64 + ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
 			"09000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" + "0000" + "0000" + "0000" + "0000" + "00000000" + "0100" + "0000000000000000" +
-			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + "0100" + "0000" + "0100" + "79" + "0100" + "0000" + "0000" + strings.Repeat("00", 80) + ramp32 + ramp32 +
+			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + zero32 + "0100" + "0000" + "0100" + "79" + zero32 + "0100" + "0000" + "0000" + strings.Repeat("00", 80) + "0000" + zero32 + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseBridge), false},
+	{"proof", TypeProof, &Proof{ramp[[64]byte](0)}, ramp64, parser(ParseProof), false},
 	{"ready", TypeReady, &Ready{2}, "02000000", parser(ParseReady), false},
 	{"meet", TypeMeet, &Meet{1, 2, 0x0102030405060708, ramp[[32]byte](0), ramp[[64]byte](0)}, "01000000" + "02000000" + "0807060504030201" + ramp32 + ramp32 +
 		"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseMeet), false},
@@ -144,7 +149,7 @@ func TestHeader(t *testing.T) {
 // are taken.
 func TestHeaderLengths(t *testing.T) {
 	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen, TypeCredit: CreditLen, TypeAck: 0,
-		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeEcho: EchoLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0, TypeMeet: MeetLen}
+		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeEcho: EchoLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0, TypeMeet: MeetLen, TypeProof: ProofLen}
 	ok := func(typ Type, n uint32) bool {
 		h := Header{Type: typ, Length: n}
 		_, err := ParseHeader(h.Append(nil))
@@ -166,7 +171,7 @@ func TestHeaderLengths(t *testing.T) {
 		return err == nil
 	}
 	for typ, n := range fixed {
-		if typ == TypeMeet {
+		if typ == TypeMeet || typ == TypeProof {
 			if sealed(typ, n) || sealed(typ, n+SealLen) {
 				t.Errorf("%v: sealed before there are keys", typ)
 			}
@@ -185,7 +190,7 @@ func TestHeaderLengths(t *testing.T) {
 		}
 		known := strings.HasPrefix(typ.String(), "Type(") == false
 		any := false
-		for _, n := range []uint32{0, 4, 8, 16, 24, 32, 100, MeetLen} {
+		for _, n := range []uint32{0, 4, 8, 16, 24, 32, 100, MeetLen, ProofLen} {
 			any = any || ok(typ, n)
 		}
 		if any != known {
@@ -269,7 +274,7 @@ func TestHostile(t *testing.T) {
 		{"sum overflows", join(func(j *Join) { j.Layout = []Cluster{{"a", 1<<32 - 1}, {"b", 2}} }), pj, "bad layout"},
 		{"not UTF-8", join(func(j *Join) { j.Host = "\xff" }), pj, "UTF-8"},
 		{"other version", join(func(j *Join) { j.Version = Version + 1; j.Layout = nil }), pj, ""},
-		{"zipper outside", join(func(j *Join) { j.Zippers = []Zipper{{[]Port{{2, "x"}}}} }), pj, "network 2 of 2"},
+		{"zipper outside", join(func(j *Join) { j.Zippers = []Zipper{{Ports: []Port{{2, "x"}}}} }), pj, "network 2 of 2"},
 		{"zipper without ports", join(func(j *Join) { j.Zippers = []Zipper{{}} }), pj, "0 of 2 networks"},
 		{"network without a name", join(func(j *Join) { j.Networks = []string{""} }), pj, "not its own"},
 		{"network twice", join(func(j *Join) { j.Networks = []string{"w", "w"} }), pj, "not its own"},
@@ -414,6 +419,8 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseRefuse)(body)
 			case TypeNotice:
 				v, err = parser(ParseNotice)(body)
+			case TypeProof:
+				v, err = parser(ParseProof)(body)
 			case TypeLanded:
 				v, err = parser(ParseLanded)(body)
 			case TypeEcho:

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bufio"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +44,9 @@ type link struct {
 }
 
 func (l *link) join(id handshake.Identity) error {
-	m, err := handshake.NewJoiner(id)
+	var fresh [wire.NonceLen]byte
+	_, _ = rand.Read(fresh[:]) // never fails
+	m, err := handshake.NewJoiner(id, fresh)
 	if err != nil {
 		return err
 	}

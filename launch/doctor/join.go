@@ -33,7 +33,7 @@ func join(ctx context.Context, environ []string, begin time.Time) Answer {
 	if err != nil {
 		return fail(err)
 	}
-	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, TagUB: 1, Library: "zipper doctor",
+	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, TagUB: 1, Library: "zipper doctor",
 		Model: "zipper doctor", TimeoutMS: job.Timeout.Milliseconds(), Instance: instance()}
 	id.Host, _ = os.Hostname()
 	for _, c := range job.Layout {

@@ -12,12 +12,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // file is the job file's form. Unknown keys are errors.
 type file struct {
 	Job      string            `yaml:"job"`
 	Secret   string            `yaml:"secret_file"`
+	Ticket   string            `yaml:"ticket_file"`
 	Program  command           `yaml:"program"`
 	Timeout  duration          `yaml:"timeout"`
 	Poll     string            `yaml:"poll"`
@@ -38,6 +40,7 @@ type fileZipper struct {
 	Clusters  []string          `yaml:"clusters"`
 	Networks  []string          `yaml:"networks"`
 	Dial      command           `yaml:"dial"`
+	HostKey   string            `yaml:"fingerprint"`
 }
 
 type fileCluster struct {
@@ -136,9 +139,23 @@ func parseFile(b []byte) (*Job, error) {
 			return nil, fmt.Errorf("secret_file: %w", err)
 		}
 	}
-	for i, z := range f.Zippers {
-		out := Zipper{Per: map[string]string{}, Networks: append(z.Clusters, z.Networks...), Dials: z.Dial}
+	if f.Ticket != "" {
 		var err error
+		if j.Ticket, err = jobenv.ReadTicket(f.Ticket); err != nil {
+			return nil, fmt.Errorf("ticket_file: %w", err)
+		}
+	}
+	for i, z := range f.Zippers {
+		out := Zipper{Per: map[string]string{}, Networks: append(z.Clusters, z.Networks...), Dials: z.Dial, HostKey: z.HostKey}
+		var err error
+		if a, key, ok := strings.Cut(z.Address, "#"); ok && out.HostKey == "" {
+			z.Address, out.HostKey = a, key
+		}
+		if out.HostKey != "" {
+			if _, err := wire.ParseHostKey(out.HostKey); err != nil {
+				return nil, fmt.Errorf("zippers[%d], fingerprint: %w", i, err)
+			}
+		}
 		if z.Address != "" || len(z.Addresses) == 0 {
 			if out.Address, err = address(z.Address); err != nil {
 				return nil, fmt.Errorf("zippers[%d]: %w", i, err)

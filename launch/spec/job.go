@@ -19,6 +19,7 @@ import (
 type Job struct {
 	ID       string // any word; made up when empty
 	Secret   string // made up when empty
+	Ticket   string // for forwarders that demand one
 	Clusters []Cluster
 	// Order is that of the ranks of MPI_COMM_WORLD: the cluster of each, in runs
 	// (jobenv.ParseOrder). Empty: that of virtual rank.

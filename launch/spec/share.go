@@ -25,7 +25,7 @@ func (j *Job) Offset(cluster string) int {
 
 // Share is what the processes of one cluster learn of the job.
 func (j *Job) Share(cluster string) jobenv.Job {
-	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Cluster: cluster, Layout: j.Layout(), Order: j.Order, Networks: j.Networks,
+	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Ticket: j.Ticket, Cluster: cluster, Layout: j.Layout(), Order: j.Order, Networks: j.Networks,
 		Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Level: j.Level, Patience: j.Patience, Collectives: j.Collectives}
 	for _, c := range j.Clusters {
 		if c.Name == cluster {
@@ -37,7 +37,9 @@ func (j *Job) Share(cluster string) jobenv.Job {
 		return s
 	}
 	for _, z := range j.Zippers {
-		s.Forwarders = append(s.Forwarders, z.AddressFor(cluster))
+		a := z.AddressFor(cluster)
+		s.Forwarders = append(s.Forwarders, a)
+		s.SetHostKey(a, z.HostKey)
 	}
 	return s
 }
@@ -48,7 +50,7 @@ func (j *Job) hops() []jobenv.Zipper {
 	some := len(j.Networks) > 0
 	var zippers []jobenv.Zipper
 	for _, z := range j.Zippers {
-		var out jobenv.Zipper
+		out := jobenv.Zipper{HostKey: z.HostKey}
 		for _, c := range j.Clusters {
 			a := z.AddressFor(c.Name)
 			if some = some || a == "" && len(j.Clusters) > 1; a != "" {

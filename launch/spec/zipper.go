@@ -20,6 +20,7 @@ type Zipper struct {
 	// Networks are those that it is on: clusters', or without ranks. Empty: those on which it has an
 	// address, which is all clusters' if Address is not empty.
 	Networks []string
+	HostKey  string // that it must have (jobenv.Zipper); empty: any
 	// Dials are those of its networks, without ranks, on which it does not listen.
 	Dials []string
 }
@@ -50,9 +51,9 @@ func ParseZipper(s string) (Zipper, error) {
 	}
 	if len(net.Ports) == 0 {
 		a, err := address(plain)
-		return Zipper{Address: a}, err
+		return Zipper{Address: a, HostKey: net.HostKey}, err
 	}
-	z := Zipper{Per: map[string]string{}}
+	z := Zipper{Per: map[string]string{}, HostKey: net.HostKey}
 	for _, p := range net.Ports {
 		if p.Address == "" {
 			z.Dials = append(z.Dials, p.Network)

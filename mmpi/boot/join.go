@@ -52,7 +52,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	if err != nil {
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarPatience, err)
 	}
-	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Cluster: job.Cluster, Rank: loc.Rank,
+	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, Rank: loc.Rank,
 		Layout: w.Clusters, TagUB: loc.TagUB,
 		Library: loc.Library, Model: Model, Host: loc.Host, TimeoutMS: job.Timeout.Milliseconds(),
 		Patience: patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),

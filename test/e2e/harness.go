@@ -231,10 +231,19 @@ type Forwarder struct {
 // StartForwarder starts one on a free port of the loopback interface.
 func (b *Bed) StartForwarder(flags ...string) *Forwarder {
 	b.T.Helper()
-	p := b.Start(nil, nil, append([]string{b.Zipper, "forwarder", "--listen", "127.0.0.1:0", "--log", "info"},
+	return b.StartForwarderAt("127.0.0.1:0", flags...)
+}
+
+// waitForwarder is how long one may take to listen.
+const waitForwarder = 20 * time.Second
+
+// StartForwarderAt starts one at an address of the loopback interface.
+func (b *Bed) StartForwarderAt(addr string, flags ...string) *Forwarder {
+	b.T.Helper()
+	p := b.Start(nil, nil, append([]string{b.Zipper, "forwarder", "--listen", addr, "--log", "info"},
 		flags...)...)
 	f := &Forwarder{Proc: p}
-	b.WaitFor(20*time.Second, "the forwarder to listen", func() bool {
+	b.WaitFor(waitForwarder, "the forwarder to listen", func() bool {
 		_, after, ok := strings.Cut(p.Stderr(), `listening`)
 		if !ok {
 			return false

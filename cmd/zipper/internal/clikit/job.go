@@ -1,13 +1,17 @@
 package clikit
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -81,6 +85,19 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 			return nil, err
 		}
 	}
+	if f := c.String("ticket-file"); f != "" {
+		var err error
+		if job.Ticket, err = jobenv.ReadTicket(f); err != nil {
+			return nil, fmt.Errorf("--ticket-file: %w", err)
+		}
+	}
+	policy := c.String("host-keys")
+	if err := jobenv.ParseHostKeys(policy); err != nil {
+		return nil, fmt.Errorf("--host-keys: %w", err)
+	}
+	if err := job.AddHostKeys(policy, jobenv.KnownFile(os.Getenv), AskHostKey(c.Context, job.Timeout)); err != nil {
+		return nil, err
+	}
 	if r := c.String("rsh"); r != "" {
 		job.Rsh = strings.Fields(r)
 	}
@@ -102,6 +119,18 @@ func orderFromFlags(c *cli.Context, job *spec.Job) (err error) {
 	}
 	return err
 }
+
+// AskHostKey asks forwarders for their keys, each for at most limit; 0: a minute.
+func AskHostKey(ctx context.Context, limit time.Duration) func(address string) (string, error) {
+	return func(address string) (string, error) { return dial.HostKey(ctx, address, cmp.Or(limit, time.Minute)) }
+}
+
+// HostKeysFlag is --host-keys.
+var HostKeysFlag = &cli.StringFlag{Name: "host-keys", EnvVars: []string{jobenv.VarHostKeys},
+	Usage: "of forwarders whose key is in neither the job nor known_forwarders: strict (take none), accept-new (ask once, keep it); default: take them"}
+
+// TicketFlag is --ticket-file.
+var TicketFlag = &cli.StringFlag{Name: "ticket-file", Usage: "`FILE` with the job's ticket, for forwarders that demand one (zipper ticket)"}
 
 // ReadSecret reads the file of --secret-file.
 func ReadSecret(name string) (string, error) {

@@ -90,6 +90,9 @@ func shareFlags() []cli.Flag {
 		&cli.StringFlag{Name: "patience", Usage: patienceUsage + " (ZIPPER_PATIENCE)"},
 		&cli.StringFlag{Name: "dual",
 			Usage: "[CLUSTER@]`HOST`[:PORT][,...]: addresses of this cluster's zipper nodes on the networks of others, whose ranks then reach the ranks there directly (ZIPPER_DUAL)"},
+		&cli.StringFlag{Name: "ticket-file", Usage: "`FILE` with the job's ticket, for forwarders that demand one (ZIPPER_TICKET_FILE)"},
+		&cli.StringFlag{Name: "host-keys",
+			Usage: "of forwarders whose key is in neither the job nor known_forwarders: strict (take none), accept-new (zipper join asks once and keeps it); default: take them (ZIPPER_HOST_KEYS)"},
 		&cli.StringFlag{Name: "timeout",
 			Usage: "how long to wait for the other clusters (ZIPPER_TIMEOUT; default 60s)"},
 	}
@@ -120,8 +123,8 @@ var shareFlagOf = map[string]string{jobenv.VarJob: "job", jobenv.VarSecretFile: 
 	jobenv.VarCluster: "cluster",
 	jobenv.VarLayout:  "layout", jobenv.VarForwarders: "zipper", jobenv.VarTimeout: "timeout",
 	jobenv.VarProtocol: "protocol", jobenv.VarDual: "dual", jobenv.VarOrder: "order",
-	jobenv.VarNetworks: "network",
-	jobenv.VarLevel:    "level", jobenv.VarPatience: "patience"}
+	jobenv.VarNetworks: "network", jobenv.VarTicketFile: "ticket-file", jobenv.VarHostKeys: "host-keys",
+	jobenv.VarLevel: "level", jobenv.VarPatience: "patience"}
 
 // shareFromFlags puts flags before the file before the environment.
 func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
@@ -136,7 +139,7 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 		if f := shareFlagOf[k]; f != "" && c.IsSet(f) {
 			return c.String(f)
 		}
-		if k == jobenv.VarSecret && c.IsSet("secret-file") {
+		if k == jobenv.VarTicket && c.IsSet("ticket-file") || k == jobenv.VarSecret && c.IsSet("secret-file") {
 			return "" // the file that was asked for wins over a secret in the environment
 		}
 		if v, ok := file[k]; ok {
@@ -169,6 +172,7 @@ func shareFromFlags(c *cli.Context) (jobenv.Job, error) {
 			return j, err
 		}
 		j.Forwarders[i] = z.Address
+		j.SetHostKey(z.Address, j.HostKeys[f])
 	}
 	return j, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
@@ -20,7 +21,9 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/forwarder/reach"
+	"github.com/leidenzipper/zipper/internal/keyfile"
 	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/ticket"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/addr"
 	"github.com/leidenzipper/zipper/wire"
@@ -47,6 +50,10 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 			&cli.BoolFlag{Name: "nat",
 				Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/guide.md"},
 			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
+			&cli.StringFlag{Name: "host-key",
+				Usage: "`FILE` with the key by which ranks know this forwarder; made if it is not there (default: host_key in the state directory)"},
+			&cli.StringFlag{Name: "ticket-key",
+				Usage: "serve only jobs with a ticket that is signed with the key in `FILE`, of which the public half is enough (zipper ticket)"},
 			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
 			&cli.StringSliceFlag{Name: "dial-allow",
 				Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
@@ -106,6 +113,16 @@ func serveForwarder(c *cli.Context) (err error) {
 			return clikit.Usage(err)
 		}
 	}
+	if cfg.HostKey, err = hostKey(c.String("host-key"), log); err != nil {
+		return clikit.Usage(fmt.Errorf("--host-key: %w", err))
+	}
+	if f := c.String("ticket-key"); f != "" {
+		site, err := keyfile.Public(f)
+		if err != nil {
+			return clikit.Usage(fmt.Errorf("--ticket-key: %w", err))
+		}
+		cfg.Ticket = func(j *wire.Join) (string, error) { return ticket.Check(j, site, time.Now()) }
+	}
 	specs := c.StringSlice("listen")
 	if len(specs) == 0 {
 		specs = []string{""}
@@ -153,10 +170,10 @@ func serveForwarder(c *cli.Context) (err error) {
 }
 
 // dialler is how the forwarder reaches others: on the networks that were allowed. Without any, jobs
-// that hold the operator's secret may have it dial everywhere, others private networks; what listens
+// that hold the operator's secret or a ticket may have it dial everywhere, others private networks; what listens
 // on this host only may dial this host.
 func dialler(networks []string, cfg *forwarder.Config) (forwarder.Dial, error) {
-	if len(networks) == 0 && cfg.Secret != "" {
+	if len(networks) == 0 && (cfg.Secret != "" || cfg.Ticket != nil) {
 		return dial.Open, nil
 	}
 	allowed := reach.Private

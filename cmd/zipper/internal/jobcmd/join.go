@@ -1,6 +1,7 @@
 package jobcmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/launch/spec"
@@ -82,6 +84,10 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	share, err := shareFromFlags(c)
 	if err != nil {
 		return nil, helpless(err)
+	}
+	policy := cmp.Or(c.String("host-keys"), os.Getenv(jobenv.VarHostKeys))
+	if err := share.AskHostKeys(policy, jobenv.KnownFile(os.Getenv), clikit.AskHostKey(c.Context, share.Timeout)); err != nil {
+		return nil, err
 	}
 	h := &launch.Half{Share: share, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
 		Cluster: spec.Cluster{Name: share.Cluster, Hosts: c.String("hosts"), Mpirun: c.String("mpirun"),

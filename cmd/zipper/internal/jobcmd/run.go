@@ -66,6 +66,7 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 			&cli.StringFlag{Name: "job", Usage: "job `ID`; default: made up"},
 			&cli.StringFlag{Name: "secret-file",
 				Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},
+			clikit.TicketFlag, clikit.HostKeysFlag,
 			&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for temporary files (default: the system's)"},
 			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` for launcher=ssh (default ssh)",
 				EnvVars: []string{"ZIPPER_RSH"}},

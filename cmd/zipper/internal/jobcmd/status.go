@@ -65,8 +65,14 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "forwarder on %s: up %v, protocol version %d, %d event loops, %d links\n",
 		text(strings.Join(s.Addresses, ", ")), s.Now.Sub(s.Started).Round(time.Second), s.Protocol, s.Loops, s.Links)
+	if s.HostKey != "" {
+		fmt.Fprintf(w, "host key %s\n", text(s.HostKey))
+	}
 	for _, j := range s.Jobs {
 		fmt.Fprintf(w, "job %s: %s, %d of %d ranks, level %s\n", text(j.Job), text(j.State), j.Joined, j.Ranks, text(j.Level))
+		if j.User != "" {
+			fmt.Fprintf(w, "  user %s\n", text(j.User))
+		}
 		if j.Missing != "" {
 			fmt.Fprintf(w, "  waits for %s\n", text(j.Missing))
 		}

@@ -3,6 +3,7 @@ package jobforwarder
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"net"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/launch"
 	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // settleTime is how long a forwarder is given to notice that the links of a job that has ended are
@@ -24,6 +26,7 @@ const settleTime = 2 * time.Second
 // inProcess is such a forwarder.
 type inProcess struct {
 	f      *forwarder.Forwarder
+	key    string
 	port   string
 	cancel context.CancelFunc
 	served chan struct{}
@@ -54,13 +57,17 @@ func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	r := &inProcess{port: port, served: make(chan struct{}), ended: make(chan struct{})}
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	r := &inProcess{port: port, key: wire.FormatHostKey([wire.PublicKeyLen]byte(public)), served: make(chan struct{}), ended: make(chan struct{})}
 	if !log.Core().Enabled(zap.InfoLevel) {
 		log = zap.NewNop() // what goes wrong with the job, the run reports itself
 	}
 	cfg := forwarder.Config{Listeners: []transport.Listener{ln}, Log: log.Named("forwarder"), JobEnd: r.jobEnd,
 		Protocol: w.Protocol,
-		Jobs:     []string{w.Job}, Secret: w.Secret}
+		Jobs:     []string{w.Job}, Secret: w.Secret, HostKey: private}
 	SetThreads(forwarder.DefaultLoops())
 	if r.f, err = forwarder.New(cfg); err != nil {
 		return nil, errors.Join(err, ln.Close())
@@ -91,6 +98,8 @@ func (r *inProcess) jobEnd(s forwarder.Summary) {
 		close(r.ended)
 	}
 }
+
+func (r *inProcess) HostKey() string { return r.key }
 
 func (r *inProcess) Address(host string) string { return net.JoinHostPort(host, r.port) }
 

@@ -1,0 +1,100 @@
+package jobcmd
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/internal/keyfile"
+	"github.com/leidenzipper/zipper/ticket"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Ticket is zipper ticket.
+func Ticket() *cli.Command {
+	return &cli.Command{
+		Name:  "ticket",
+		Usage: "let a user's job in at forwarders that demand tickets",
+		Description: `zipper ticket --make-key /etc/zipper/site                  once: the site's key; copy site.pub to the zipper nodes
+zipper forwarder --ticket-key /etc/zipper/site.pub         on these
+zipper ticket --secret-file s --job j1                     the user: prints the job's key, for the next line
+zipper ticket --key /etc/zipper/site --user alice --job j1 --job-key KEY --ranks 64 --expires 8h >j1.ticket
+zipper run --job j1 --secret-file s --ticket-file j1.ticket ...
+
+A ticket names a user, a job, at most how many ranks it has, and until when a run may begin. It is of use to who has
+the job's secret, and to nobody else. It is a JSON Web Token (EdDSA, with the job's key as cnf).`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "make-key", Usage: "make the site's key in `FILE`, and its public half in FILE.pub"},
+			&cli.StringFlag{Name: "key", Usage: "`FILE` with the site's key"},
+			&cli.StringFlag{Name: "user", Usage: "`NAME` of whom the ticket is for, as the forwarder's log and status show it"},
+			&cli.StringFlag{Name: "job", Usage: "job `ID`"},
+			&cli.StringFlag{Name: "job-key", Usage: "the job's `KEY`, or"},
+			&cli.StringFlag{Name: "secret-file", Usage: "`FILE` with the job's secret, from which the key is made"},
+			&cli.IntFlag{Name: "ranks", Usage: "ranks of the job, at most"},
+			&cli.DurationFlag{Name: "expires", Value: 24 * time.Hour, Usage: "how long from now the job may begin"},
+		},
+		Action: makeTicket,
+	}
+}
+
+func makeTicket(c *cli.Context) error {
+	if c.Args().Present() {
+		return clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().First()))
+	}
+	if f := c.String("make-key"); f != "" {
+		k, err := keyfile.Create(f)
+		if err == nil {
+			err = keyfile.WritePublic(f+".pub", k.Public().(ed25519.PublicKey))
+		}
+		return err
+	}
+	if c.String("job") == "" {
+		return clikit.Usage(errors.New("want --job ID"))
+	}
+	key, err := jobKey(c)
+	if err != nil {
+		return clikit.Usage(err)
+	}
+	if c.String("key") == "" {
+		fmt.Println(wire.FormatHostKey([wire.PublicKeyLen]byte(key)))
+		return nil
+	}
+	site, err := keyfile.Private(c.String("key"))
+	if err != nil {
+		return clikit.Usage(fmt.Errorf("--key: %w", err))
+	}
+	now := time.Now()
+	text, err := ticket.Make(ticket.Ticket{User: c.String("user"), Job: c.String("job"), Key: key, Ranks: c.Int("ranks"),
+		Expires: now.Add(c.Duration("expires"))}, site, now)
+	if err != nil {
+		return clikit.Usage(err)
+	}
+	_, err = fmt.Fprintln(os.Stdout, text)
+	return err
+}
+
+// jobKey is the job's public key, as it was given or from its secret.
+func jobKey(c *cli.Context) (ed25519.PublicKey, error) {
+	if s := c.String("job-key"); s != "" {
+		k, err := wire.ParseHostKey(s)
+		if err != nil {
+			return nil, errors.New("--job-key: want what zipper ticket --secret-file FILE --job ID prints")
+		}
+		return k[:], nil
+	}
+	f := c.String("secret-file")
+	if f == "" {
+		return nil, errors.New("want the job's key (--job-key), or its secret (--secret-file)")
+	}
+	secret, err := clikit.ReadSecret(f)
+	if err != nil {
+		return nil, err
+	}
+	return handshake.Key(c.String("job"), secret).Public().(ed25519.PublicKey), nil
+}

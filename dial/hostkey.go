@@ -1,0 +1,49 @@
+package dial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// HostKey asks the forwarder at an address for its host key (wire.FormatHostKey); empty: it has
+// none. It has not proven that the key is its own: whoever joins with the key lets it do so. One
+// that is not there yet is tried again until limit is over.
+func HostKey(ctx context.Context, at string, limit time.Duration) (string, error) {
+	td, target := pick(at, nil)
+	l, err := connect(ctx, td, target, limit, func(error) {})
+	if err != nil {
+		return "", fmt.Errorf("forwarder %s: %w", at, err)
+	}
+	defer l.Close()
+	c, err := challenge(ctx, l, limit)
+	if err != nil {
+		return "", fmt.Errorf("forwarder %s: %w", at, err)
+	}
+	return wire.FormatHostKey(c.HostKey), nil
+}
+
+// challenge reads the first frame of a link.
+func challenge(ctx context.Context, l transport.Link, silence time.Duration) (wire.Challenge, error) {
+	b, err := newBlocking(ctx, l, silence)
+	if err != nil {
+		return wire.Challenge{}, err
+	}
+	defer b.close()
+	h, body, err := b.readFrame(wire.MaxJoin)
+	if err != nil {
+		return wire.Challenge{}, err
+	}
+	if h.Type != wire.TypeChallenge {
+		return wire.Challenge{}, fmt.Errorf("answers with a %v frame (is that a Zipper forwarder?)", h.Type)
+	}
+	c, err := wire.ParseChallenge(body)
+	if err == nil && c.Version != wire.Version {
+		err = errors.New("speaks another version: install the same release of Zipper")
+	}
+	return c, err
+}

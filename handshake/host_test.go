@@ -1,0 +1,196 @@
+package handshake
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// hostKey is a forwarder's, the same for the same number.
+func hostKey(n byte) ed25519.PrivateKey { return ed25519.NewKeyFromSeed(nonceSlice(n)) }
+
+func nonceSlice(n byte) []byte { b := nonce(n); return b[:] }
+
+func publicOf(k ed25519.PrivateKey) (p [wire.PublicKeyLen]byte) {
+	copy(p[:], k.Public().(ed25519.PublicKey))
+	return p
+}
+
+func proving(seed, host byte) *Acceptor {
+	return NewAcceptor([wire.NonceLen]byte{seed}, &Terms{HostKey: hostKey(host), Keys: forwarderKeys(seed)})
+}
+
+// TestHostKey: a joiner that knows the forwarder's key gets as far as with a forwarder without one,
+// in as many round trips, and no further with another.
+func TestHostKey(t *testing.T) {
+	for _, expected := range [][wire.PublicKeyLen]byte{{}, publicOf(hostKey(7))} {
+		id := member("a", 0)
+		id.HostKey = expected
+		a := proving(1, 7)
+		j, e := upToDecision(t, id, a)
+		if e.Kind != Verified || j.state != awaitLayout {
+			t.Errorf("%+v, %v", e, j.state)
+		}
+	}
+	for what, a := range map[string]*Acceptor{"another key": proving(1, 8), "no key": acceptor(1, "")} {
+		id := member("a", 0)
+		id.HostKey = publicOf(hostKey(7))
+		j, err := NewJoiner(id, nonce(4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		deliver(t, a.NextEvent, j.HandleMessage)
+		last, _ := deliver(t, j.NextEvent, a.HandleMessage)
+		e, _ := deliver(t, a.NextEvent, j.HandleMessage)
+		if refused := last.Err; refused == nil || refused.Code != wire.RefuseHostKey || refused.Remote || j.state != over {
+			t.Errorf("%s: %+v", what, refused)
+		}
+		if e.Kind != Ended || e.Err.Code != wire.RefuseHostKey || !e.Err.Remote || e.Join.Job != "" {
+			t.Errorf("%s: a forwarder that is not the right one gets %+v", what, e)
+		}
+	}
+}
+
+// TestProof: who only shows a forwarder's key has not it, and what it has signed before, for others
+// or for the same process, is worth nothing.
+func TestProof(t *testing.T) {
+	id := member("a", 0)
+	id.HostKey = publicOf(hostKey(7))
+	// impostor shows the Challenge of an acceptor, which need not have the key, and answers with proof.
+	impostor := func(a *Acceptor, fresh byte, proof []byte) *Refused {
+		t.Helper()
+		j, err := NewJoiner(id, nonce(fresh))
+		if err != nil {
+			t.Fatal(err)
+		}
+		deliver(t, a.NextEvent, j.HandleMessage)
+		deliver(t, j.NextEvent, func(wire.Header, []byte) {})
+		j.HandleMessage(wire.Header{Type: wire.TypeProof}, proof)
+		if j.state == awaitLayout {
+			return nil
+		}
+		last, _ := deliver(t, j.NextEvent, func(wire.Header, []byte) {})
+		return last.Err
+	}
+	// What the right forwarder says to this very process, once.
+	a := proving(1, 7)
+	j, err := NewJoiner(id, nonce(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var proof []byte
+	deliver(t, a.NextEvent, j.HandleMessage)
+	deliver(t, j.NextEvent, a.HandleMessage)
+	deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
+		if h.Type == wire.TypeProof {
+			proof = append([]byte(nil), body...)
+		}
+	})
+	if refused := impostor(proving(1, 7), 4, proof); refused != nil {
+		t.Errorf("the same link: %+v", refused)
+	}
+	liar := NewAcceptor([wire.NonceLen]byte{1}, &Terms{HostKey: append(hostKey(9)[:32:32], hostKey(7)[32:]...), Keys: forwarderKeys(1)})
+	_, e := upToDecision(t, id, liar)
+	if e.Kind != Verified {
+		t.Fatalf("%+v", e)
+	}
+	for what, refused := range map[string]*Refused{
+		"another link of the process, the same Challenge": impostor(proving(1, 7), 5, proof),
+		"another Challenge": impostor(proving(2, 7), 4, proof),
+		"zeros":             impostor(proving(1, 7), 4, make([]byte, wire.ProofLen)),
+		"too short":         impostor(proving(1, 7), 4, proof[:10]),
+	} {
+		if refused == nil || refused.Remote || refused.Code != wire.RefuseHostKey && refused.Code != wire.RefuseMalformed {
+			t.Errorf("%s: %+v", what, refused)
+		}
+	}
+}
+
+// TestNoLayoutWithoutProof: a forwarder that shows a key cannot leave the proof out.
+func TestNoLayoutWithoutProof(t *testing.T) {
+	a := proving(1, 7)
+	j, err := NewJoiner(member("a", 0), nonce(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, a.NextEvent, j.HandleMessage)
+	deliver(t, j.NextEvent, func(wire.Header, []byte) {})
+	j.HandleMessage(wire.Header{Type: wire.TypeLayout}, nil)
+	if last, _ := deliver(t, j.NextEvent, func(wire.Header, []byte) {}); last.Kind != Ended || last.Err.Remote {
+		t.Errorf("%+v", last)
+	}
+}
+
+// TestForwardersCheckEachOther: both ends of a link between forwarders have the keys that the job
+// wants, or there is no link.
+func TestForwardersCheckEachOther(t *testing.T) {
+	id := hopped(0)
+	id.Zippers[0].HostKey, id.Zippers[1].HostKey = publicOf(hostKey(1)), publicOf(hostKey(2))
+	id.HostKey = id.Zippers[0].HostKey
+	a := proving(1, 1)
+	_, e := upToDecision(t, id, a)
+	if e.Kind != Verified {
+		t.Fatalf("%+v", e)
+	}
+	cert := a.Certificate(&e.Join)
+	for _, c := range []struct {
+		what      string
+		own, peer ed25519.PrivateKey
+		good      bool
+	}{
+		{"the right keys", hostKey(1), hostKey(2), true},
+		{"the one that dials has another", hostKey(3), hostKey(2), false},
+		{"the one that dials has none", nil, hostKey(2), false},
+		{"the one that dials only shows it", append(hostKey(9)[:32:32], hostKey(1)[32:]...), hostKey(2), false},
+		{"the one that is dialled has another", hostKey(1), hostKey(3), false},
+		{"the one that is dialled has none", hostKey(1), nil, false},
+		{"the one that is dialled only shows it", hostKey(1), append(hostKey(9)[:32:32], hostKey(2)[32:]...), false},
+	} {
+		b := NewBridger(cert, 1, 0, &Terms{HostKey: c.own, Keys: forwarderKeys(9)}, nonce(5))
+		at := NewAcceptor([wire.NonceLen]byte{2}, &Terms{HostKey: c.peer, Keys: forwarderKeys(2)})
+		deliver(t, at.NextEvent, b.HandleMessage)
+		deliver(t, b.NextEvent, at.HandleMessage)
+		here, _ := deliver(t, at.NextEvent, b.HandleMessage)
+		there, _ := deliver(t, b.NextEvent, at.HandleMessage)
+		if good := here.Kind == Bridged && there.Kind == Bridged; good != c.good {
+			t.Errorf("%s: %+v, %+v", c.what, here, there)
+		}
+		if !c.good && there.Kind == Bridged {
+			t.Errorf("%s: the one that dialled goes on", c.what)
+		}
+	}
+}
+
+// TestTicket: what is wrong with a ticket is said with the Join, which is signed all the same.
+func TestTicket(t *testing.T) {
+	bad := errors.New("expired")
+	terms := &Terms{Keys: forwarderKeys(1), Ticket: func(j *wire.Join) (string, error) {
+		if j.Ticket != "good" {
+			return "", bad
+		}
+		return "alice", nil
+	}}
+	for ticket, want := range map[string]error{"good": nil, "": bad, "bad": bad} {
+		id := member("a", 0)
+		id.Ticket = ticket
+		_, e := upToDecision(t, id, NewAcceptor([wire.NonceLen]byte{1}, terms))
+		if e.Kind != Verified || e.Ticket != want || (e.User == "alice") != (want == nil) {
+			t.Errorf("%q: %+v", ticket, e)
+		}
+	}
+	id := member("a", 0)
+	id.Ticket = strings.Repeat("t", wire.MaxTicket+1)
+	if id.Validate() == nil {
+		t.Error("a ticket that is too long")
+	}
+}
+
+// TestRowsHaveOneKey: the rows of a job are the job's, to whoever checks its key.
+func TestRowsHaveOneKey(t *testing.T) {
+	if !Key(RowID("j", 1), "s").Equal(Key("j", "s")) || Key("j", "s").Equal(Key("k", "s")) {
+		t.Error("rows and jobs are not told apart as they should be")
+	}
+}
