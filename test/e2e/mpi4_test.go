@@ -20,7 +20,7 @@ func TestSplitCluster(t *testing.T) {
 // one is run: MPICH 4.0 crashes in a session after the last one without MPI_Init.
 func TestSessions(t *testing.T) {
 	for _, first := range []string{"without", "before", "after"} {
-		overSplits(t, first, withSessions(), func(b *Bed, s split) {
+		overSplits(t, first, withMPI4(), func(b *Bed, s split) {
 			path := compileFor(b, s.clusters, "c/sessions.c")
 			native := b.OK(b.Native(MPICH, s.ranks(), b.Compile(MPICH, "test/programs/c/sessions.c"), "before"))
 			zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, path, first, strconv.Itoa(len(s.clusters))))
@@ -29,11 +29,24 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// withSessions are splits of libraries that have MPI 4's sessions.
-func withSessions() []split {
+// withMPI4 are splits of libraries that have MPI 4's sessions and partitioned communication.
+func withMPI4() []split {
 	splits := []split{mpichPair, {"2+2 MPICH", []Cluster{A(2, MPICH), B(2, MPICH)}}}
 	if v := version(OpenMPI); v >= "5" {
 		splits = append(splits, twoOne, mixed)
 	}
 	return splits
+}
+
+// TestPartitioned sends in parts between all processes, also from several threads, and so that each
+// part has to arrive by itself.
+func TestPartitioned(t *testing.T) {
+	for _, how := range []string{"early", "threads"} {
+		overSplits(t, how, withMPI4(), func(b *Bed, s split) {
+			path := compileFor(b, s.clusters, "c/partitioned.c", "-pthread")
+			native := b.OK(b.Native(MPICH, s.ranks(), b.Compile(MPICH, "test/programs/c/partitioned.c", "-pthread")))
+			zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, path, how))
+			b.Same(native, zipped, nil)
+		})
+	}
 }

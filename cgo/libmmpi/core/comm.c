@@ -13,6 +13,7 @@ void zcomm_discard(zcomm *c) {
   free(c->rank_of);
   if (c->coll) c->coll->drop(c->coll);
   if (c->topo) c->topo->drop(c->topo);
+  if (c->parts) c->parts->drop(c->parts);
   free(c);
 }
 

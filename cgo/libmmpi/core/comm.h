@@ -28,7 +28,7 @@ typedef struct zcomm {
   int32_t base, peers;           /* rank of the first peer; how many there are */
   int32_t refs;                  /* the user's handle, and each operation or message in flight */
   int32_t freed;                 /* the user has freed it: native free waits for the last reference */
-  struct zattached *coll, *topo; /* what those chapters keep with it; NULL: nothing */
+  struct zattached *coll, *topo, *parts; /* what those chapters keep with it; NULL: nothing */
 } zcomm;
 
 /* The rank of a peer; MPI_PROC_NULL and MPI_ANY_SOURCE stay. */

@@ -20,7 +20,7 @@ int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, 
 
 static int poll_native(zreq *r) { return r->cell.done || (z_cb_test(&r->cell) && (r->cell.done = 1)); }
 
-static void now_native(zreq *r) {
+void p2p_now_native(zreq *r) {
   r->is_native = 1;
   r->poll = poll_native;
 }
@@ -56,7 +56,7 @@ int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int n
   int rc = gather(r, buf, count, type, P2P_BUFFERED, &data), contiguous = !rc && ztype_get(type)->contiguous;
   if (!rc && !contiguous && r->count > INT_MAX) rc = MPI_ERR_COUNT;
   if (rc) return rc;
-  now_native(r);
+  p2p_now_native(r);
   p2p_note(comm, native, count, type);
   return contiguous ? real.Isend(data, count, type, native, tag, comm, &r->native)
                     : real.Isend(data, (int)r->count, MPI_PACKED, native, tag, comm, &r->native);
@@ -65,7 +65,7 @@ int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int n
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode) {
   int native = p2p_native_rank(r->comm, dest);
   if (native == Z_REMOTE && dest != MPI_PROC_NULL) return start_engine_send(r, buf, count, type, dest, tag, mode);
-  now_native(r);
+  p2p_now_native(r);
   return p2p_native_isend(mode, buf, (int)count, type, native, tag, r->comm->native, &r->native);
 }
 
@@ -120,7 +120,7 @@ int p2p_receives_natively(const zcomm *c, int source, int tag) {
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag) {
   const zcomm *c = r->comm;
   if (p2p_receives_natively(c, source, tag)) {
-    now_native(r);
+    p2p_now_native(r);
     return real.Irecv(buf, (int)count, type, p2p_native_rank(c, source), tag, c->native, &r->native);
   }
   return start_engine_recv(r, buf, count, type, source, tag,

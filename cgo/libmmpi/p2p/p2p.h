@@ -57,6 +57,8 @@ int p2p_unpack(zreq *r);
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode);
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag);
 
+void p2p_now_native(zreq *r); /* r->native does the work and is polled */
+
 /* Starts a buffered send to a native rank of comm, for which r needs no communicator. */
 int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm);
 

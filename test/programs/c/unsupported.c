@@ -46,15 +46,6 @@ int main(int argc, char **argv) {
                   &class_of_spawn);
   SAME(class_of_spawn, MPI_ERR_UNSUPPORTED_OPERATION, "Comm_spawn on MPI_COMM_SELF");
 
-#if MPI_VERSION >= 4 /* no line: the clusters' libraries may differ in this */
-  MPI_Request part;
-  int piece = 0, why = -1;
-  MPI_Error_class(MPI_Psend_init(&piece, 1, 1, MPI_INT, 0, 0, c, MPI_INFO_NULL, &part), &why);
-  SAME(why, MPI_ERR_UNSUPPORTED_OPERATION, "Psend_init");
-  MPI_Error_class(MPI_Precv_init(&piece, 1, 1, MPI_INT, 0, 0, c, MPI_INFO_NULL, &part), &why);
-  SAME(why, MPI_ERR_UNSUPPORTED_OPERATION, "Precv_init");
-#endif
-
   /* A handler of the program's own gets the communicator and the code; a dup inherits it. */
   MPI_Comm_create_errhandler(handler, &mine);
   MPI_Comm_set_errhandler(c, mine);

@@ -1,0 +1,396 @@
+/* Partitioned communication of MPI 4 with another cluster. What matches is the initializations, in
+ * order: the sender tells the receiver how it cuts its data and a context of the two alone, in which
+ * part i is a message of tag i. So a part is sent when it is ready, whatever the receiver's own
+ * partitions are, and rounds cannot overtake each other. Inside a cluster it is all native.
+ *
+ * Threads may mark parts, and ask for them, at once: `lock` keeps what they share. */
+#include "p2p/p2p.h"
+
+#ifdef Z_HAVE_Psend_init
+
+/* How the sender cuts its data; on the wire between clusters. */
+typedef struct cut {
+  uint64_t context;
+  int64_t parts, bytes; /* of each */
+} cut;
+
+typedef struct parted {
+  pthread_mutex_t lock;
+  int refs; /* the program's request, and the round under way */
+  int sends, partitions, peer, tag;
+  int64_t bytes; /* of one of the process's own partitions, as they are sent */
+  cut cut;
+  z_cell hello; /* the message that tells it */
+  int32_t id;   /* the engine's communicator of the two, if joined */
+  int joined, class_;
+  char *data;    /* the program's memory, or a copy without gaps */
+  z_cell *cells; /* [cut.parts] of this round */
+  char *marked;  /* [partitions] sent, or unpacked */
+  int left;      /* partitions to be marked */
+} parted;
+
+/* ---- the communicator on which initializations meet ---- */
+
+/* The program's with another context, so that no message of the program can match. It lives as long
+ * as that one: a message may come when nobody here has any request left. */
+typedef struct meeting {
+  zattached head;
+  int32_t id;
+} meeting;
+
+enum { CONTEXT_BIT = 63 }; /* of no virtual rank */
+
+static void drop_meeting(zattached *a) {
+  z_eng.ze_comm_drop(((meeting *)a)->id);
+  free(a);
+}
+
+static int meet(zcomm *c, int32_t *id) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  int failed = 0;
+  z_lock(&lock);
+  meeting *m = (meeting *)c->parts;
+  if (!m && (m = malloc(sizeof *m))) {
+    m->head = (zattached){.drop = drop_meeting};
+    failed = z_eng.ze_comm_add(c, c->context ^ ((uint64_t)1 << CONTEXT_BIT), c->size, c->rank, c->world, c->native_of,
+                               c->native_size, &m->id);
+    if (failed) free(m), m = NULL;
+    else c->parts = &m->head;
+  }
+  z_unlock(&lock);
+  if (m) *id = m->id;
+  return m ? MPI_SUCCESS : failed ? z_error_class(failed) : MPI_ERR_NO_MEM;
+}
+
+/* ---- what both ends have ---- */
+
+static void release(parted *p) {
+  if (__atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL)) return;
+  if (p->joined) z_eng.ze_comm_drop(p->id);
+  pthread_mutex_destroy(&p->lock);
+  free(p->cells);
+  free(p->marked);
+  free(p);
+}
+
+typedef struct kept { /* what MPI_Request_free frees */
+  parted *p;          /* NULL: a receive inside the cluster, whose status needs translation */
+  MPI_Request native; /* … that one */
+} kept;
+
+static parted *parted_of(const zreq *r) { return ((kept *)r->extra)->p; }
+
+static void end(zreq *r) {
+  parted *p = parted_of(r);
+  if (!p) {
+    real.Request_free(&((kept *)r->extra)->native);
+    return;
+  }
+  if (!p->sends) z_eng.ze_cancel(&p->hello);
+  z_wait_cell(&p->hello);
+  release(p);
+}
+
+static int join(zreq *r, parted *p) {
+  int32_t mine = z_layout.rank, other = r->comm->world[zcomm_at(r->comm, p->peer)];
+  int32_t world[2] = {p->sends ? mine : other, p->sends ? other : mine};
+  int32_t native[2] = {p->sends ? 0 : Z_REMOTE, p->sends ? Z_REMOTE : 0};
+  int failed = z_eng.ze_comm_add(r->comm, p->cut.context, 2, !p->sends, world, native, 1, &p->id);
+  p->cells = calloc((size_t)p->cut.parts + 1, sizeof *p->cells);
+  p->joined = !failed;
+  return failed ? z_error_class(failed) : p->cells ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+static int failed_round(zreq *in) {
+  parted *p = in->extra;
+  for (int64_t i = 0; i < p->cut.parts && p->cells; i++)
+    if (p->cells[i].error) in->cell.error = p->cells[i].error;
+  return p->class_;
+}
+
+static zreq *round_of(zreq *r, int kind) {
+  parted *p = parted_of(r);
+  zreq *in = zreq_new_blocking(r->comm, kind, "MPI_Start");
+  in->extra = p;
+  __atomic_add_fetch(&p->refs, 1, __ATOMIC_RELAXED);
+  memset(p->marked, 0, (size_t)p->partitions);
+  p->left = p->partitions;
+  return in;
+}
+
+static int all_done(parted *p, int64_t from, int64_t to) {
+  for (int64_t i = from; i < to; i++)
+    if (!__atomic_load_n(&p->cells[i].done, __ATOMIC_ACQUIRE)) return 0;
+  return 1;
+}
+
+/* ---- sending ---- */
+
+static int sent(zreq *in) {
+  parted *p = in->extra;
+  return !__atomic_load_n(&p->left, __ATOMIC_ACQUIRE) && __atomic_load_n(&p->hello.done, __ATOMIC_ACQUIRE) &&
+         all_done(p, 0, p->cut.parts);
+}
+
+static int finish_send(zreq *in) {
+  int class_ = failed_round(in);
+  release(in->extra);
+  return class_;
+}
+
+static int start_send(zreq *r) {
+  parted *p = parted_of(r);
+  zreq *in = round_of(r, ZREQ_SEND);
+  in->poll = sent, in->finish = finish_send;
+  memset(p->cells, 0, (size_t)p->cut.parts * sizeof *p->cells);
+  r->inner = in;
+  return MPI_SUCCESS;
+}
+
+static int send_part(zreq *r, parted *p, int i) {
+  char *data = p->data + i * p->bytes;
+  if (data != (char *)r->buf + i * p->bytes) { /* a copy */
+    const char *from = (const char *)r->buf + i * r->count * ztype_get(r->type)->extent;
+    int rc = ztype_pack(from, r->count, r->type, data, z_private);
+    if (rc) return rc;
+  }
+  int failed = z_eng.ze_isend(p->id, Z_P2P, data, p->bytes, 1, i, Z_STANDARD, &p->cells[i]);
+  if (!failed) __atomic_sub_fetch(&p->left, 1, __ATOMIC_RELEASE);
+  return z_error_class(failed);
+}
+
+static int ready(zreq *r, int low, int high, const char *function) {
+  parted *p = r->end == end ? parted_of(r) : NULL;
+  if (!p || !p->sends || !r->inner)
+    return z_raise(r->comm, MPI_ERR_REQUEST, function, "the request is no partitioned send that has been started");
+  if (low < 0 || high >= p->partitions)
+    return z_raise(r->comm, MPI_ERR_ARG, function, "the request has partitions 0 to %d", p->partitions - 1);
+  for (int i = low; i <= high; i++) {
+    z_lock(&p->lock);
+    int again = p->marked[i];
+    p->marked[i] = 1;
+    z_unlock(&p->lock);
+    int rc = again ? MPI_ERR_ARG : send_part(r, p, i);
+    if (rc) return z_raise(r->comm, rc, function, "partition %d %s", i, again ? "is ready already" : "cannot be sent");
+  }
+  return MPI_SUCCESS;
+}
+
+int z_Pready(int partition, MPI_Request request) {
+  zreq *r = zreq_find(request);
+  return r ? ready(r, partition, partition, "MPI_Pready") : real.Pready(partition, request);
+}
+
+int z_Pready_range(int low, int high, MPI_Request request) {
+  zreq *r = zreq_find(request);
+  return r ? ready(r, low, high, "MPI_Pready_range") : real.Pready_range(low, high, request);
+}
+
+/* MPICH 4.0 and Open MPI 5.0 have forgotten a const. */
+#if (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40100000) || \
+    (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 6)
+typedef int listed;
+#else
+typedef const int listed;
+#endif
+
+int z_Pready_list(int n, listed partitions[], MPI_Request request) {
+  zreq *r = zreq_find(request);
+  int rc = r ? MPI_SUCCESS : real.Pready_list(n, partitions, request);
+  for (int i = 0; i < n && r && !rc; i++) rc = ready(r, partitions[i], partitions[i], "MPI_Pready_list");
+  return rc;
+}
+
+/* ---- receiving ---- */
+
+/* Posts the receives of a round as soon as it is known what comes. With the lock. */
+static void post(zreq *r, parted *p) {
+  if (p->left >= 0 || !__atomic_load_n(&p->hello.done, __ATOMIC_ACQUIRE)) return;
+  p->left = 0;
+  if (p->class_) return;
+  const cut *c = &p->cut;
+  int wrong = p->hello.error || p->hello.bytes != sizeof *c || c->parts < 1 || c->parts > INT32_MAX || c->bytes < 0;
+  if (wrong) p->class_ = MPI_ERR_OTHER;
+  else if (c->bytes && c->parts > p->partitions * p->bytes / c->bytes) p->class_ = MPI_ERR_TRUNCATE;
+  else if (!p->joined) p->class_ = join(r, p);
+  if (p->class_) {
+    p->cut.parts = 0;
+    return;
+  }
+  memset(p->cells, 0, (size_t)c->parts * sizeof *p->cells);
+  for (int64_t i = 0; i < c->parts; i++) {
+    int failed = z_eng.ze_irecv(p->id, Z_P2P, p->data + i * c->bytes, c->bytes, 0, (int32_t)i, &p->cells[i]);
+    if (failed) p->cells[i].error = failed, p->cells[i].done = 1;
+  }
+}
+
+/* Whether own partition i is there, and then in the program's memory. With the lock. */
+static int there(parted *p, const zreq *r, int i) {
+  if (p->left < 0) return 0;
+  if (p->class_ || p->marked[i]) return 1;
+  const cut *c = &p->cut;
+  int64_t from = c->bytes ? i * p->bytes / c->bytes : 0;
+  int64_t to = c->bytes ? ((i + 1) * p->bytes + c->bytes - 1) / c->bytes : c->parts;
+  if (to > c->parts) to = c->parts;
+  if (!all_done(p, from < to ? from : to, to)) return 0;
+  if (p->data != r->buf && p->bytes) {
+    char *into = (char *)r->buf + i * r->count * ztype_get(r->type)->extent;
+    int rc = ztype_unpack(p->data + i * p->bytes, p->bytes, into, r->count, r->type, z_private);
+    if (rc && !p->class_) real.Error_class(rc, &p->class_);
+  }
+  p->marked[i] = 1;
+  return 1;
+}
+
+static int received(zreq *in) {
+  parted *p = in->extra;
+  z_lock(&p->lock);
+  post(in->inner, p);
+  int over = p->left == 0 && (p->class_ || all_done(p, 0, p->cut.parts));
+  z_unlock(&p->lock);
+  return over;
+}
+
+static int finish_recv(zreq *in) {
+  parted *p = in->extra;
+  z_lock(&p->lock);
+  for (int i = 0; i < p->partitions; i++) there(p, in->inner, i);
+  int class_ = failed_round(in);
+  z_unlock(&p->lock);
+  in->cell.source = zcomm_at(in->comm, p->peer), in->cell.tag = p->tag;
+  in->cell.bytes = class_ ? 0 : p->cut.parts * p->cut.bytes;
+  in->inner = NULL;
+  release(p);
+  return class_;
+}
+
+static int start_recv(zreq *r) {
+  parted *p = parted_of(r);
+  zreq *in = round_of(r, ZREQ_RECV);
+  in->poll = received, in->finish = finish_recv;
+  in->inner = r; /* for its buffer and type: a round under way is not to be freed */
+  p->left = -1;  /* receives are not posted */
+  r->inner = in;
+  z_lock(&p->lock);
+  post(r, p);
+  z_unlock(&p->lock);
+  return MPI_SUCCESS;
+}
+
+static int arrived_natively(MPI_Request request, int partition, int *flag) {
+  int rc = real.Parrived(request, partition, flag);
+  if (!rc && !*flag) z_poll_if_busy();
+  return rc;
+}
+
+int z_Parrived(MPI_Request request, int partition, int *flag) {
+  zreq *r = zreq_find(request);
+  if (!r) return arrived_natively(request, partition, flag);
+  parted *p = r->end == end ? parted_of(r) : NULL;
+  if (r->end == end && !p) return arrived_natively(((kept *)r->extra)->native, partition, flag);
+  if (!p || p->sends) return z_raise(r->comm, MPI_ERR_REQUEST, "MPI_Parrived", "the request is no partitioned receive");
+  if (partition < 0 || partition >= p->partitions)
+    return z_raise(r->comm, MPI_ERR_ARG, "MPI_Parrived", "the request has partitions 0 to %d", p->partitions - 1);
+  *flag = !r->inner;
+  for (int turn = 0; turn < 2 && !*flag; turn++) {
+    if (turn) z_poll();
+    z_lock(&p->lock);
+    post(r, p);
+    *flag = there(p, r, partition);
+    z_unlock(&p->lock);
+  }
+  return MPI_SUCCESS;
+}
+
+/* ---- initialization ---- */
+
+static int init(zcomm *c, int sends, void *buf, int partitions, MPI_Count count, MPI_Datatype type, int peer, int tag,
+                MPI_Request *request, const char *function) {
+  int rc = p2p_check(c, function, count, type, peer, tag, 0);
+  if (rc) return rc;
+  if (partitions < 1) return z_raise(c, MPI_ERR_ARG, function, "%d partitions", partitions);
+  const ztype *t = ztype_get(type);
+  if (!t) return z_raise(c, MPI_ERR_TYPE, function, "the datatype cannot be sent");
+  zreq *r = zreq_new(c, ZREQ_PERSISTENT, function);
+  kept *k = r->extra = malloc(sizeof *k);
+  parted *p = k ? k->p = calloc(1, sizeof *p) : NULL;
+  if (!p) return p2p_failed(r, MPI_ERR_NO_MEM);
+  *p = (parted){.lock = PTHREAD_MUTEX_INITIALIZER,
+                .refs = 1,
+                .sends = sends,
+                .partitions = partitions,
+                .peer = peer,
+                .tag = tag,
+                .bytes = count * t->size,
+                .data = buf,
+                .marked = calloc((size_t)partitions, 1)};
+  r->buf = buf, r->count = count;
+  int32_t id = 0;
+  rc = p->marked ? meet(c, &id) : MPI_ERR_NO_MEM;
+  if (!rc && !t->contiguous && p->bytes && !(p->data = r->packed = malloc((size_t)(partitions * p->bytes))))
+    rc = MPI_ERR_NO_MEM;
+  if (!rc && sends) {
+    p->cut = (cut){z_eng.ze_next_context(), partitions, p->bytes};
+    rc = join(r, p);
+  }
+  if (!rc) {
+    p2p_hold_type(r, type);
+    int at = zcomm_at(c, peer);
+    int failed = sends ? z_eng.ze_isend(id, Z_P2P, &p->cut, sizeof p->cut, at, tag, Z_STANDARD, &p->hello)
+                       : z_eng.ze_irecv(id, Z_P2P, &p->cut, sizeof p->cut, at, tag, &p->hello);
+    rc = z_error_class(failed);
+  }
+  if (rc) {
+    release(p);
+    free(k);
+    return p2p_failed(r, rc);
+  }
+  r->start = sends ? start_send : start_recv;
+  r->end = end;
+  *request = r->handle;
+  return MPI_SUCCESS;
+}
+
+static int start_inside(zreq *r) {
+  kept *k = r->extra;
+  int rc = real.Start(&k->native);
+  if (rc) return rc;
+  r->inner = zreq_new_blocking(r->comm, ZREQ_RECV, "MPI_Start");
+  r->inner->native = k->native;
+  p2p_now_native(r->inner);
+  return MPI_SUCCESS;
+}
+
+static int init_inside(zcomm *c, void *buf, int partitions, MPI_Count count, MPI_Datatype type, int native, int tag,
+                       MPI_Info info, MPI_Request *request) {
+  kept *k = malloc(sizeof *k);
+  if (!k) return z_raise(c, MPI_ERR_NO_MEM, "MPI_Precv_init", "no memory");
+  k->p = NULL;
+  int rc = real.Precv_init(buf, partitions, count, type, native, tag, c->native, info, &k->native);
+  if (rc) {
+    free(k);
+    return rc;
+  }
+  zreq *r = zreq_new(c, ZREQ_PERSISTENT, "MPI_Precv_init");
+  r->extra = k, r->start = start_inside, r->end = end;
+  *request = r->handle;
+  return MPI_SUCCESS;
+}
+
+int z_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                 MPI_Info info, MPI_Request *request) {
+  int native;
+  zcomm *c = p2p_route(comm, dest, &native);
+  if (!c) return real.Psend_init(buf, partitions, count, type, native, tag, comm, info, request);
+  return init(c, 1, (void *)buf, partitions, count, type, dest, tag, request, "MPI_Psend_init");
+}
+
+int z_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                 MPI_Info info, MPI_Request *request) {
+  int native;
+  zcomm *c = p2p_route(comm, source, &native), *spanning = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
+  if (!spanning) return real.Precv_init(buf, partitions, count, type, source, tag, comm, info, request);
+  if (!c) return init_inside(spanning, buf, partitions, count, type, native, tag, info, request);
+  return init(c, 0, buf, partitions, count, type, source, tag, request, "MPI_Precv_init");
+}
+#endif
