@@ -151,3 +151,35 @@ func TestSealedBridge(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 }
+
+// TestSealedLarge: the keys of 10 000 ranks fit into a Layout, and a rank takes that without a
+// computation for each; those of more do not fit, and all are told so.
+func TestSealedLarge(t *testing.T) {
+	for _, c := range []struct {
+		ranks uint32
+		fits  bool
+	}{{10_000, true}, {20_000, false}} {
+		j := wire.Join{Version: wire.Version, Job: "j", Cluster: "a", Level: wire.LevelSealed, Rails: 1,
+			Layout: []wire.Cluster{{Name: "a", Size: c.ranks - 1}, {Name: "b", Size: 1}}}
+		g := NewGather(&j)
+		for v := range c.ranks {
+			if j.Rank = v; v == c.ranks-1 {
+				j.Cluster, j.Rank = "b", 0
+			}
+			j.SealKey[0], j.SealKey[1], j.SealKey[2], j.Instance = 1, byte(v), byte(v>>8), uint64(v)
+			if _, refused := g.Add(&j); refused != nil {
+				t.Fatal(refused)
+			}
+		}
+		l, refused := g.Layout()
+		if fits := refused == nil; fits != c.fits || !fits && !strings.Contains(refused.Reason, "do not seal a job of so many") {
+			t.Fatalf("%d ranks: %v", c.ranks, refused)
+		}
+		if c.fits {
+			got, err := wire.ParseLayout(l.Append(nil))
+			if err != nil || len(got.Keys) != int(c.ranks) || got.Keys[9999].Key[1] != 9999&255 {
+				t.Errorf("%d keys, %v", len(got.Keys), err)
+			}
+		}
+	}
+}

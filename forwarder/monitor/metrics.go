@@ -9,7 +9,7 @@ import (
 // collector turns the status into metrics when it is asked.
 type collector struct {
 	f                                                 Source
-	links, jobs, queued                               *prometheus.Desc
+	links, jobs, level, queued                        *prometheus.Desc
 	messages, payload, header, frames, passed, placed *prometheus.Desc
 }
 
@@ -23,6 +23,7 @@ func registry(f Source) *prometheus.Registry {
 		f:        f,
 		links:    desc("links", "Links that are open."),
 		jobs:     desc("jobs", "Jobs by state.", "state"),
+		level:    desc("job_level", "1 for each job, by how far it trusts what its frames travel over.", "job", "key", "level"),
 		queued:   desc("queued_bytes", "Bytes that wait for destinations which do not take them.", "job", "key"),
 		messages: desc("messages_total", "Messages from one cluster to another.", direction...),
 		payload:  desc("payload_bytes_total", "Bytes of the programs' data.", direction...),
@@ -54,6 +55,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	states := map[string]int{"gathering": 0, "running": 0, "failed": 0}
 	for _, j := range s.Jobs {
 		states[j.State]++
+		gauge(c.level, 1, j.Job, j.Key, j.Level)
 		gauge(c.queued, float64(j.QueuedBytes), j.Job, j.Key)
 		c.traffic(&j, count)
 	}

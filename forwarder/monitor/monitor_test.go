@@ -19,7 +19,7 @@ type fixed struct{ s forwarder.Status }
 func (f fixed) Status() forwarder.Status { return f.s }
 
 var sample = fixed{forwarder.Status{Protocol: 1, Started: time.Unix(1, 0).UTC(), Now: time.Unix(2, 0).UTC(), Addresses: []string{"127.0.0.1:7475"}, Loops: 2, Links: 3,
-	Jobs: []forwarder.JobStatus{{Job: "j", Key: "00ff", State: "running", Ranks: 4, Joined: 4, QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4}},
+	Jobs: []forwarder.JobStatus{{Job: "j", Key: "00ff", State: "running", Level: "sealed", Ranks: 4, Joined: 4, QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4}},
 		Traffic: []forwarder.Traffic{{From: "a", To: "b", Messages: 5, PayloadBytes: 60, HeaderBytes: 70, Frames: 8}}},
 		{Job: "j", Key: "00fe", State: "gathering", Clusters: []forwarder.ClusterStatus{}, Traffic: []forwarder.Traffic{}}},
 	Past: []forwarder.Summary{{Job: "old", OK: true, Traffic: []forwarder.Traffic{}}}}}
@@ -58,7 +58,7 @@ func TestMetrics(t *testing.T) {
 	defer r.Body.Close()
 	b, _ := io.ReadAll(r.Body)
 	for _, want := range []string{
-		`zipper_forwarder_links 3`, `zipper_forwarder_jobs{state="running"} 1`, `zipper_forwarder_jobs{state="failed"} 0`, `zipper_forwarder_queued_bytes{job="j",key="00fe"} 0`, `zipper_forwarder_queued_bytes{job="j",key="00ff"} 77`,
+		`zipper_forwarder_links 3`, `zipper_forwarder_jobs{state="running"} 1`, `zipper_forwarder_jobs{state="failed"} 0`, `zipper_forwarder_job_level{job="j",key="00ff",level="sealed"} 1`, `zipper_forwarder_queued_bytes{job="j",key="00fe"} 0`, `zipper_forwarder_queued_bytes{job="j",key="00ff"} 77`,
 		`zipper_forwarder_messages_total{from="a",job="j",key="00ff",to="b"} 5`, `zipper_forwarder_payload_bytes_total{from="a",job="j",key="00ff",to="b"} 60`,
 		`zipper_forwarder_header_bytes_total{from="a",job="j",key="00ff",to="b"} 70`, `zipper_forwarder_frames_total{from="a",job="j",key="00ff",to="b"} 8`,
 	} {

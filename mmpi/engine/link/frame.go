@@ -153,9 +153,8 @@ func (s *segment) seal(r *rail, h *wire.Header, d *wire.Data, data []byte) error
 	if n := wire.HeaderLen + int(h.Length) + wire.SealLen; cap(r.room) < n {
 		r.room = make([]byte, n)
 	}
-	plain := append(d.Append(r.room[:wire.HeaderLen]), data...)[wire.HeaderLen:]
 	var err error
-	if s.head, err = s.peer.pair.SealTo(r.room[:0], *h, plain); err != nil {
+	if s.head, err = s.peer.pair.SealData(r.room[:0], *h, d, data); err != nil {
 		return keyless{err}
 	}
 	s.data = nil

@@ -51,7 +51,7 @@ type Pair struct {
 	out  *seal.Sealer
 	in   *seal.Opener
 	seen [][2]seal.Window // by rail and class
-	head [wire.HeaderLen]byte
+	head [wire.HeaderLen + wire.DataLen]byte
 }
 
 // Pair makes the keys of this process and another rank below len(Members), whose frames may come
@@ -71,12 +71,19 @@ func class(t wire.Type) seal.Class {
 	return seal.Small
 }
 
-// SealTo appends a frame sealed to out: a header (of the frame as it is not sealed), and what
-// follows it.
-func (p *Pair) SealTo(out []byte, h wire.Header, plain []byte) ([]byte, error) {
+// inClear is how many bytes of a frame are authenticated and not encrypted.
+func inClear(t wire.Type) int {
+	if t == wire.TypeData {
+		return wire.HeaderLen + wire.DataLen
+	}
+	return wire.HeaderLen
+}
+
+// SealData appends a Data frame sealed to out, its payload encrypted from where it is: a header (of
+// the frame as it is not sealed), body, payload.
+func (p *Pair) SealData(out []byte, h wire.Header, body *wire.Data, payload []byte) ([]byte, error) {
 	h = h.Sealed()
-	h.Append(p.head[:0])
-	return p.out.Seal(out, p.head[:], plain, class(h.Type))
+	return p.out.Seal(out, body.Append(h.Append(p.head[:0])), payload, seal.Bulk)
 }
 
 // Seal appends a whole frame sealed to out.
@@ -85,15 +92,26 @@ func (p *Pair) Seal(out, frame []byte) ([]byte, error) {
 	if err != nil {
 		return out, err
 	}
-	return p.SealTo(out, h, frame[wire.HeaderLen:])
+	n := inClear(h.Type)
+	h = h.Sealed()
+	h.Append(p.head[:0])
+	copy(p.head[wire.HeaderLen:n], frame[wire.HeaderLen:])
+	return p.out.Seal(out, p.head[:n], frame[n:], class(h.Type))
 }
 
 // Open opens a whole frame with that header, which came over a rail, in place. It returns the
-// header as if it had not been sealed, and what follows it.
+// header as if it had not been sealed, and what follows it: body and payload.
 func (p *Pair) Open(h wire.Header, frame []byte, rail int) (wire.Header, []byte, error) {
 	c := class(h.Type)
-	plain, err := p.in.Open(frame, wire.HeaderLen, c, &p.seen[rail][c])
-	return h.Opened(), plain, err
+	n := inClear(h.Type)
+	if len(frame) < n {
+		return h, nil, seal.ErrForged
+	}
+	plain, err := p.in.Open(frame, n, c, &p.seen[rail][c])
+	if err != nil {
+		return h, nil, err
+	}
+	return h.Opened(), frame[wire.HeaderLen : n+len(plain)], nil
 }
 
 // Link is what goes between the two ends of a link to a forwarder. The zero value has no keys.
