@@ -1,28 +1,49 @@
 package forwarder
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
 
 // bridge is the link to another forwarder for one job of several hops. Frames between ranks come
-// and go on it as on a rank's link: the job's table has it for all ranks that lie behind it. It
-// ends with Bye from both ends: each says it when all ranks that could send something through it
-// have left.
+// and go on it as on a rank's link: the job's table has its first connection for all ranks that lie
+// behind it. It may have more (trunk.go). It ends with Bye from both ends over each connection: an
+// end says it when all ranks that could send something through it have left.
 type bridge struct {
+	f       *Forwarder
 	job     *job
 	zipper  int    // the other end
 	network int    // the network that both are on
 	addr    string // the other end's, as known on it
-	peer    *peer
-	ranks   int // that lie behind it
+	ranks   int    // that lie behind it
 
-	said, heard bool // Bye; guarded by Forwarder.mu
+	// Guarded by Forwarder.mu.
+	conns       []*peer // in use: the first, then those for bulk only; none: it is cut
+	said, heard bool    // Bye
+	trunk       trunkState
+	dials       bool // from here
+	cert        handshake.Certificate
 }
 
-// send gives the other forwarder a frame. If it reads none it is found dead soon. Any thread.
-func (br *bridge) send(t wire.Type, body wire.Body) { _ = br.peer.conn.Send(frame(t, body)) }
+// first is the connection that carries all but bulk; nil: there is none now.
+func (br *bridge) first() *peer {
+	if len(br.conns) == 0 {
+		return nil
+	}
+	return br.conns[0]
+}
+
+// send gives the other forwarder a frame, if there is a connection now. If it reads none it is
+// found dead soon. With f.mu.
+func (br *bridge) send(t wire.Type, body wire.Body) {
+	if p := br.first(); p != nil {
+		_ = p.conn.Send(frame(t, body))
+	}
+}
 
 // allowed checks a header that comes over the bridge of a running job.
 func (br *bridge) allowed(h wire.Header) error {
@@ -47,11 +68,10 @@ func (br *bridge) allowed(h wire.Header) error {
 	return nil
 }
 
-// mayTell checks what the other forwarder says of a rank: only that one behind it cannot be
-// reached.
+// mayTell checks what the other forwarder says of a rank: only whether one behind it can be reached.
 func (br *bridge) mayTell(s *wire.RailState) error {
-	if s.Up || int64(s.Rank) >= int64(len(br.job.via)) || br.job.via[s.Rank] != br {
-		return fmt.Errorf("RailState of rank %d (up: %v), which is not behind that link", s.Rank, s.Up)
+	if int64(s.Rank) >= int64(len(br.job.via)) || br.job.via[s.Rank] != br {
+		return fmt.Errorf("RailState of rank %d, which is not behind that link", s.Rank)
 	}
 	return nil
 }
@@ -68,13 +88,13 @@ func (j *job) startBridges() {
 		if k := h.next(h.here, j.clusterOf[v]); k >= 0 {
 			br := h.bridges[k]
 			j.via[v] = br
-			j.table[v].Store(br.peer.conn)
+			j.table[v].Store(br.first().conn)
 			br.ranks++
 		}
 	}
 	for _, br := range j.bridges() {
 		// One sender may have as much on its way to each of them.
-		br.peer.conn.Widen(br.ranks)
+		br.first().conn.Widen(br.ranks)
 	}
 }
 
@@ -86,12 +106,13 @@ func (p *peer) departed(j *job) {
 	j.rankLeft()
 }
 
-// byeHeard notes that the other end has said Bye, and reports whether both have. Any loop.
-func (br *bridge) byeHeard() (both bool) {
-	f := br.peer.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	br.heard = true
+// byeHeard notes that the other end has said Bye over a connection, and reports whether we have,
+// too. Any loop.
+func (br *bridge) byeHeard(p *peer) (both bool) {
+	br.f.mu.Lock()
+	defer br.f.mu.Unlock()
+	p.byeCame = true
+	br.heard = !slices.ContainsFunc(br.conns, func(p *peer) bool { return !p.byeCame })
 	br.job.sayBye()
 	return br.said
 }
@@ -118,9 +139,39 @@ func (j *job) sayBye() {
 			continue
 		}
 		br.said = true
-		br.peer.conn.FinishWith(frame(wire.TypeBye, nil))
-		if br.heard {
-			br.peer.conn.Post(br.peer.conn.FinishNow)
+		br.noMore()
+		for _, p := range br.conns {
+			p.sayBye()
 		}
 	}
 }
+
+// sayBye says Bye on a connection of a bridge. With f.mu.
+func (p *peer) sayBye() {
+	p.conn.FinishWith(frame(wire.TypeBye, nil))
+	if p.byeCame {
+		p.conn.Post(p.conn.FinishNow)
+	}
+}
+
+// noMore has nothing more be opened for the bridge. With f.mu.
+func (br *bridge) noMore() {
+	t := &br.trunk
+	for _, x := range []timer{t.watch, t.again, t.patience} {
+		if x != nil {
+			x.Stop()
+		}
+	}
+	for _, p := range t.coming {
+		p.end(errNotWanted)
+	}
+}
+
+// end closes the connections of the bridge. With f.mu.
+func (br *bridge) end(cause error) {
+	for _, p := range br.conns {
+		p.end(cause)
+	}
+}
+
+var errNotWanted = errors.New("the connection is needed no more")

@@ -12,6 +12,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/loglimit"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -34,6 +35,12 @@ type Config struct {
 
 	NAT  NAT  // passes connections between ranks on in the kernel where it can; nil: all frames are relayed here
 	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
+
+	// Trunk is how many connections carry bulk to another forwarder that this one has dialled, up to
+	// trunk.Most; one more carries all else (one for all within a site; over a long path as many as
+	// fill it).
+	Trunk  int
+	Outage time.Duration // how long a link to another forwarder that is lost may take to come back (60 s)
 
 	Level  wire.Level // the weakest that jobs may have
 	Secret string     // if not empty, only jobs with this secret are served
@@ -125,6 +132,7 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{&c.JoinTimeout, JoinTimeout}, {&c.MaxTimeout, MaxTimeout}, {&c.Patience, Patience}, {&c.Linger, relay.Linger},
 		{&c.PingInterval, relay.PingInterval}, {&c.PeerTimeout, relay.PeerTimeout}, {&c.Unreachable, relay.Unreachable},
+		{&c.Outage, Outage},
 	} {
 		if *d.v == 0 {
 			*d.v = d.def
@@ -140,6 +148,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.MaxRanks < 1 || c.MaxGathering < 1 || c.MaxGatheringFrom < 1 || c.MaxUnjoined < 1 ||
 		c.MaxUnjoinedFrom < 1 || c.MaxLinksFrom < 1:
 		return c, errors.New("forwarder: a bound for strangers is below 1")
+	case c.Trunk < 0 || c.Trunk > trunk.Most:
+		return c, fmt.Errorf("forwarder: %d connections of a trunk: want 1 to %d, or 0 to have it decided", c.Trunk, trunk.Most)
 	case c.Nice < -20 || c.Nice > 19:
 		return c, fmt.Errorf("forwarder: nice value %d: want -20 to 19", c.Nice)
 	case c.Protocol != "" && c.Protocol != Classic:

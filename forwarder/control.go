@@ -61,7 +61,7 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 	switch h.Type {
 	case wire.TypeBye:
 		p.conn.Part()
-		if br.byeHeard() {
+		if br.byeHeard(p) {
 			p.conn.FinishNow()
 		}
 	case wire.TypeAbort:
@@ -73,7 +73,9 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 		said := a
 		a.Reason = wire.Printable(a.Reason)
 		p.f.abort(br.job, a.Code, a.Rank, a.Reason, &said, p)
-		p.conn.End(fmt.Errorf("the job was aborted: %s", a.Reason))
+		p.f.mu.Lock()
+		br.end(fmt.Errorf("the job was aborted: %s", a.Reason)) // the other end has said so on all
+		p.f.mu.Unlock()
 	case wire.TypeRailState:
 		s, err := wire.ParseRailState(body)
 		if err == nil {

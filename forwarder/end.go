@@ -38,7 +38,7 @@ func (f *Forwarder) forgetLocked(p *peer, cause error) (over *Summary) {
 	f.strangers.Leave(p.guest)
 	p.joining = nil
 	if p.bridge != nil {
-		p.bridge.lost(cause)
+		p.bridge.lost(p, cause)
 	}
 	if m := p.member.Load(); m != nil {
 		p.lost(m, cause)
@@ -70,28 +70,42 @@ func (p *peer) lost(m *member, cause error) {
 	m.job.fail(m.rank, m.lostBy(p, cause), p)
 }
 
-// lost fails the job of a bridge that is gone, or the job goes on over its other rows. With
-// f.mu.
-func (br *bridge) lost(cause error) {
-	b, f := br.job, br.peer.f
+// lost sees to a connection of a bridge that has ended. Without it the job fails, or goes on over
+// the bridge's others, or its other rows. With f.mu.
+func (br *bridge) lost(p *peer, cause error) {
+	b, f := br.job, br.f
 	if cause == nil {
 		cause = errors.New("closed")
 	}
+	i := slices.Index(br.conns, p)
+	if i < 0 {
+		br.notComing(p, cause)
+		return
+	}
+	br.conns = slices.Delete(slices.Clone(br.conns), i, i+1)
 	reason := fmt.Sprintf("the link to the forwarder %s is lost: %v", br.addr, cause)
 	switch {
 	case b.state == gathering:
 		delete(b.hops.bridges, br.zipper)
 		f.giveUp(b, wire.RefuseShutdown, reason)
-	case b.state == running && !(br.said && br.heard):
-		f.log.Error("a link between forwarders is lost", zap.String("job", b.id),
-			zap.String("forwarder", br.addr), zap.Error(cause))
-		if b.gather.Rails() > 1 {
-			br.cutOff(reason)
+	case b.state == running && !(br.said && p.byeCame):
+		f.log.Error("a link between forwarders is lost", zap.String("job", b.id), zap.String("forwarder", br.addr),
+			zap.Int("connection", p.number), zap.Int("left", len(br.conns)), zap.Error(cause))
+		if b.repeats() {
+			br.goOn(p, reason)
 			return
 		}
-		b.fail(wire.Nobody, reason, br.peer)
+		if len(br.conns) > 0 {
+			reason = fmt.Sprintf("a connection of the link to the forwarder %s is lost, and what was on it with it: %v",
+				br.addr, cause)
+		}
+		b.fail(wire.Nobody, reason, p)
 	}
 }
+
+// repeats reports whether the job's ranks send again what they do not know to have arrived. With
+// f.mu.
+func (j *job) repeats() bool { return j.gather.Rails() > 1 }
 
 // abort fails a job because a rank asked for it, with said; everybody but from hears of it, in a
 // sealed job with that rank's own word.
@@ -139,10 +153,12 @@ func (j *job) failWith(code int32, reason string, last []byte, cause *peer) {
 			p.abortWith(last)
 		}
 	}
-	for _, br := range j.bridges() { // one may lead to nobody any more
-		if !told[br.peer] {
-			told[br.peer] = true
-			br.peer.abortWith(last)
+	for _, br := range j.bridges() { // also one that leads to nobody any more
+		for _, p := range br.conns {
+			if !told[p] {
+				told[p] = true
+				p.abortWith(last)
+			}
 		}
 	}
 }
@@ -174,6 +190,12 @@ func (f *Forwarder) finish(b *job) *Summary {
 func (f *Forwarder) bury(b *job) *Summary {
 	b.to(ended)
 	f.jobs.remove(b)
+	if b.hops != nil {
+		b.hops.over()
+		for _, br := range b.bridges() {
+			br.noMore()
+		}
+	}
 	s := b.summary(f.cfg.clock.Now())
 	if f.past = append(f.past, s); len(f.past) > keepSummaries {
 		f.past = append(f.past[:0], f.past[1:]...)

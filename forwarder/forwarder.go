@@ -3,12 +3,14 @@
 // Its parts, each of which knows only those below it:
 //
 //	forwarder   jobs: how a rank comes into one (join.go, gather.go, layout.go), what several hops
-//	            add (hops.go, bridge.go) and several forwarders (rails.go), how it ends (end.go)
+//	            add (hops.go, bridge.go, trunk.go) and several forwarders (rails.go), how it ends
+//	            (end.go)
 //	relay       bytes from one connection to another
 //	loop        the event loops
 //	nat         the kernel's table of connections that it passes on
 //	loglimit    how much is logged
 //	reach       whom it dials
+//	trunk       how many connections there are to be between two forwarders
 //	strangers   how much those who connect may have
 //
 // The way of a frame is in package relay. Nothing on an event loop blocks: dialling other

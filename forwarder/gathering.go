@@ -197,9 +197,10 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 		p.refuse(code, reason)
 	}
 	if b.hops != nil {
-		b.hops.cancel()
+		b.hops.over()
 	}
 	for _, br := range b.bridges() {
-		br.peer.abortWith(frame(wire.TypeRefuse, &wire.Refuse{Code: code, Reason: reason}))
+		br.first().abortWith(frame(wire.TypeRefuse, &wire.Refuse{Code: code, Reason: reason}))
+		br.noMore()
 	}
 }

@@ -2,7 +2,6 @@ package forwarder
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,7 +40,7 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 		h.dialled = true
 		for k := range h.zippers {
 			if n, ok := h.neighbour(k); ok && n.dials {
-				f.reachOut(b, &bridge{job: b, zipper: k, network: n.network, addr: n.addr}, cert)
+				f.reachOut(b, &bridge{f: f, job: b, zipper: k, network: n.network, addr: n.addr, dials: true, cert: cert})
 			}
 		}
 	}
@@ -53,13 +52,13 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 var errNoAnswer = errors.New("no link in time (its log says more)")
 
 // reachOut dials a neighbour, aside.
-func (f *Forwarder) reachOut(b *job, br *bridge, cert handshake.Certificate) {
+func (f *Forwarder) reachOut(b *job, br *bridge) {
 	var link transport.Link
 	var err error
 	f.aside(func() { link, err = f.cfg.Dial(b.hops.ctx, br.addr) }, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger, br.peer = br, handshake.NewBridger(cert, br.zipper, 0, f.terms, freshBytes()), p
+				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, 0, f.terms, freshBytes())
 				return b.state == gathering
 			}, nil)
 			return
@@ -97,7 +96,7 @@ func (br *bridge) announce(j *wire.Join) {
 // bridgeIn takes a link that another forwarder has made, or says why not. On its own loop, with
 // f.mu.
 func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
-	j, here := &e.Join, e.To
+	j, here, number := &e.Join, e.To, e.Number
 	if refused := f.serves(j); refused != nil {
 		return refused
 	}
@@ -107,13 +106,16 @@ func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
 	b := f.jobs.find(j)
 	begins := b == nil
 	var refused *handshake.Refused
-	if begins {
+	switch {
+	case begins && number > 0:
+		return refusal(wire.RefuseTaken, "job %q is not here", j.Job)
+	case begins:
 		b, refused = f.open(p, e, here)
-	} else {
+	default:
 		refused = b.gather.Fits(j)
 	}
 	if refused == nil {
-		refused = b.mayBridge(int(j.Here), here)
+		refused = b.mayBridge(int(j.Here), here, number)
 	}
 	if refused != nil {
 		if begins && b != nil {
@@ -125,18 +127,24 @@ func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
 	p.joining, p.deadline = nil, time.Time{}
 	p.conn.Seal(p.seal)
 	f.strangers.Settle(p.guest)
+	if br := b.hops.bridges[int(j.Here)]; br != nil {
+		br.offered(p, number)
+		return nil
+	}
 	n, _ := b.hops.neighbour(int(j.Here))
-	p.bridge = &bridge{job: b, zipper: int(j.Here), network: n.network, addr: b.hops.name(int(j.Here)), peer: p}
-	f.bridged(p.bridge)
+	p.bridge = &bridge{f: f, job: b, zipper: int(j.Here), network: n.network, addr: b.hops.name(int(j.Here))}
+	f.bridged(p.bridge, p)
 	return nil
 }
 
-// bridged takes a bridge into use for the gathering: the other end hears what we know. With f.mu.
-func (f *Forwarder) bridged(br *bridge) {
+// bridged takes a bridge, whose connection is p's, into use for the gathering: the other end hears
+// what we know. With f.mu.
+func (f *Forwarder) bridged(br *bridge, p *peer) {
 	h := br.job.hops
 	h.bridges[br.zipper] = br
+	br.conns = []*peer{p}
 	f.log.Info("link to another forwarder", zap.String("job", br.job.id), zap.String("forwarder", br.addr),
-		zap.String("link", br.peer.conn.Link().Remote()))
+		zap.String("link", p.conn.Link().Remote()))
 	for _, j := range h.joins {
 		br.announce(j)
 	}
@@ -151,6 +159,10 @@ func (f *Forwarder) bridged(br *bridge) {
 // with f.mu.
 func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 	br := p.bridge
+	if p.later {
+		br.laterFrame(p, h, body)
+		return
+	}
 	var err error
 	switch h.Type {
 	case wire.TypePing:
@@ -188,7 +200,7 @@ func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 // introduce goes on with the exchange that opens a bridge which we dialled. With f.mu.
 func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
 	br, m := p.bridge, p.bridger
-	if br.job.state != gathering { // the other end need not begin
+	if br.job.state != gathering && !p.later { // the other end need not begin
 		p.end(fmt.Errorf("job %q does not gather any more", br.job.id))
 		return
 	}
@@ -198,7 +210,9 @@ func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
 		case handshake.Bridged:
 			p.bridger = nil
 			p.conn.Seal(e.Seal)
-			f.bridged(br)
+			if !p.later { // it waits for the other end's Ready
+				f.bridged(br, p)
+			}
 		case handshake.Ended:
 			f.noForwarder(p, e.Err)
 		}
@@ -220,11 +234,6 @@ func (f *Forwarder) noForwarder(p *peer, why *handshake.Refused) {
 	}
 	f.giveUp(br.job, code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr, reason))
 	p.end(why)
-}
-
-func freshBytes() (b [wire.NonceLen]byte) {
-	_, _ = rand.Read(b[:]) // never fails
-	return b
 }
 
 // joinedThere takes a rank that has joined another forwarder.

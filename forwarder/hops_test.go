@@ -309,7 +309,7 @@ func TestBridgeLies(t *testing.T) {
 			links := ch.joinAll("j")
 			liar := ch.benches[1].f
 			liar.mu.Lock()
-			_ = liar.jobs.named("j").hops.bridges[0].peer.conn.Send(frame)
+			_ = liar.jobs.named("j").hops.bridges[0].first().conn.Send(frame)
 			liar.mu.Unlock()
 			_, body := links[0][0].expect(wire.TypeAbort)
 			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, "the forwarder z1 broke the protocol") {
@@ -364,7 +364,7 @@ func TestBridgeLiesEarly(t *testing.T) {
 			liar.mu.Lock()
 			j := liar.jobs.named("j")
 			if j != nil && j.hops.bridges[0] != nil {
-				_ = j.hops.bridges[0].peer.conn.Send(nonsense)
+				_ = j.hops.bridges[0].first().conn.Send(nonsense)
 				liar.mu.Unlock()
 				break
 			}

@@ -133,6 +133,8 @@ func (p *peer) malformed(reason string) *member {
 	switch br := p.bridge; {
 	case p.member.Load() != nil:
 		return p.member.Load()
+	case p.later:
+		p.end(errors.New(reason))
 	case br == nil:
 		p.refuse(wire.RefuseMalformed, reason)
 		f.leave(p)

@@ -112,7 +112,8 @@ func (f *Forwarder) start(b *job) {
 	}
 	for _, br := range b.bridges() {
 		b.live++
-		br.peer.run(&member{job: b, rank: wire.Nobody, bridge: br})
+		br.first().run(&member{job: b, rank: wire.Nobody, bridge: br})
+		br.begin()
 	}
 	b.waiting = nil
 	f.log.Info("job runs", zap.String("job", b.id), zap.Int("ranks", len(b.hosts)),

@@ -30,6 +30,9 @@ type peer struct {
 	waiting *waiting            // place in a job that gathers
 	bridge  *bridge             // the peer is another forwarder
 	bridger *handshake.Bridger  // which has not been introduced yet
+	number  int                 // of the connection in the bridge's trunk
+	later   bool                // it comes into a job that runs, or waits for that (trunk.go)
+	byeCame bool                // over the bridge
 	guest   *strangers.Stranger // nil: dialled by us
 	seal    *seal.Channel       // for the link, if its job is sealed
 

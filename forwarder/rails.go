@@ -16,8 +16,8 @@ import (
 // themselves when nobody can reach a rank any more; the rank may join again.
 //
 // In a row of a job of several hops the word goes over the bridges to those whose way to the rank
-// leads through here. What such a row has lost, a link or a bridge, stays lost: the job has other
-// rows.
+// leads through here. A rank's link that such a row has lost stays lost: the job has other rows. A
+// bridge is opened again (trunk.go).
 
 // linkLost notes that a rank's link is lost. With Forwarder.mu.
 func (j *job) linkLost(rank uint32, reason string) {
@@ -29,25 +29,17 @@ func (j *job) linkLost(rank uint32, reason string) {
 	}
 }
 
-// cutOff takes a lost bridge out of use; the ranks behind it cannot be reached from here any more.
-// With Forwarder.mu.
-func (br *bridge) cutOff(reason string) {
-	b := br.job
-	delete(b.hops.bridges, br.zipper)
-	for v := range b.table {
-		if b.via[v] == br && b.table[v].CompareAndSwap(br.peer.conn, nil) && !br.heard {
-			b.markUnreachable(uint32(v), reason, br.network)
-		}
-	}
-	b.sayBye()
-}
-
-// unreachable takes another forwarder's word that it cannot reach a rank behind it. Any loop.
+// unreachable takes another forwarder's word whether it can reach a rank behind it. Any loop.
 func (br *bridge) unreachable(s *wire.RailState) {
-	f := br.peer.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b := br.job; b.state == running && b.table[s.Rank].CompareAndSwap(br.peer.conn, nil) {
+	br.f.mu.Lock()
+	defer br.f.mu.Unlock()
+	b := br.job
+	_, absent := b.absent[s.Rank]
+	switch {
+	case b.state != running || br.first() == nil:
+	case s.Up && absent && b.table[s.Rank].CompareAndSwap(nil, br.first().conn):
+		b.markReachable(s.Rank, br.network)
+	case !s.Up && b.table[s.Rank].CompareAndSwap(br.first().conn, nil):
 		b.markUnreachable(s.Rank, s.Reason, br.network)
 	}
 }
@@ -56,11 +48,21 @@ func (br *bridge) unreachable(s *wire.RailState) {
 // or the way to it begins: others there do not come through here. With f.mu.
 func (j *job) markUnreachable(rank uint32, reason string, network int) {
 	j.absent[rank] = reason
-	s := wire.RailState{Rank: rank, Reason: reason}
-	j.tellRanks(&s)
+	j.tell(&wire.RailState{Rank: rank, Reason: reason}, network)
+}
+
+// markReachable takes that back. With f.mu.
+func (j *job) markReachable(rank uint32, network int) {
+	delete(j.absent, rank)
+	j.tell(&wire.RailState{Rank: rank, Up: true}, network)
+}
+
+// tell sends a RailState to all whose way to the rank leads through here. With f.mu.
+func (j *job) tell(s *wire.RailState, network int) {
+	j.tellRanks(s)
 	for _, br := range j.bridges() {
 		if br.network != network && !br.said {
-			br.send(wire.TypeRailState, &s)
+			br.send(wire.TypeRailState, s)
 		}
 	}
 }
@@ -115,7 +117,7 @@ func (j *job) release(reason string) {
 	j.to(ending)
 	j.code, j.reason = 1, reason
 	for _, br := range j.bridges() {
-		br.peer.end(errors.New(reason))
+		br.end(errors.New(reason))
 	}
 	for v := range j.table {
 		if p := peerOf(j.table[v].Swap(nil)); p != nil && (j.via == nil || j.via[v] == nil) {

@@ -56,7 +56,7 @@ func TestRowLosesBridge(t *testing.T) {
 		"lost": func(f *Forwarder) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.jobs.named("j").hops.bridges[0].peer.end(errors.New("cut"))
+			f.jobs.named("j").hops.bridges[0].first().end(errors.New("cut"))
 		},
 		"shut down": nil,
 	} {
@@ -136,7 +136,7 @@ func TestRowLies(t *testing.T) {
 	}{
 		"rank here":    {2, wire.RailState{Rank: 0}},
 		"rank nowhere": {2, wire.RailState{Rank: 1 << 31}},
-		"is back":      {2, wire.RailState{Rank: 3, Up: true}},
+		"here is back": {2, wire.RailState{Rank: 0, Up: true}},
 		"only one row": {1, wire.RailState{Rank: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 // give. One thread drives all: forwarders' loops are stepped, the clock stands still but for
 // "wait", and what forwarders do aside (dial, ask the kernel) waits for "aside". Commands:
 //
-//	forwarder NAME [nat] [patience=D] [linger=D]   starts one
+//	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N] [outage=D]  starts one
 //	job ID CLUSTER=N… [rails=N] [NAME:CLUSTER,…]…  the job that ranks join; NAME:… are its forwarders
 //	                                               if it has several hops
 //	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [inside]
@@ -39,7 +39,8 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	close RANK                                     closes its link
 //	stall RANK, read RANK                          does not read any more; does again
 //	deaf RANK                                      reads, but does not answer Pings
-//	cut NAME NAME                                  breaks the link between two forwarders
+//	cut NAME NAME [N]                              breaks the link between two forwarders, which the
+//	                                               first has dialled: all connections, or one
 //	aside [error]                                  does what was to be done aside, or has it fail
 //	wait D                                         lets time pass
 //	status NAME, stop NAME
@@ -97,7 +98,7 @@ type script struct {
 // scripted is a forwarder without threads.
 type scripted struct {
 	f     *Forwarder
-	links map[string]*memnet.Link // to other forwarders
+	links map[string][]*memnet.Link // to other forwarders, as they were dialled
 }
 
 // processEnd is a process's end of its link.
@@ -181,7 +182,13 @@ func (s *script) do(w []string) {
 	case "deaf":
 		s.end(p[0]).deaf = true
 	case "cut":
-		s.zips[p[0]].links[p[1]].Cut()
+		links := s.zips[p[0]].links[p[1]]
+		if len(p) > 2 {
+			links = links[s.num(p[2]):][:1]
+		}
+		for _, l := range links {
+			l.Cut()
+		}
 	case "aside":
 		if len(p) > 0 {
 			s.broken = errors.New("does not work")
@@ -198,6 +205,9 @@ func (s *script) do(w []string) {
 		for _, j := range s.zips[p[0]].f.Status().Jobs {
 			s.printf("  %s: %s, %d of %d joined, %d doors, %d bytes wait; missing %q, refused %q, reason %q",
 				j.Job, j.State, j.Joined, j.Ranks, j.Doors, j.QueuedBytes, j.Missing, j.Refused, j.Reason)
+			for _, t := range j.Trunks {
+				s.printf("  %s: %d connections to %s, %d lost", j.Job, t.Connections, t.Forwarder, t.Lost)
+			}
 		}
 	case "stop":
 		f := s.zips[p[0]].f
@@ -211,7 +221,7 @@ func (s *script) do(w []string) {
 
 func (s *script) forwarder(p []string, opt map[string]string) {
 	name := p[0]
-	z := &scripted{links: map[string]*memnet.Link{}}
+	z := &scripted{links: map[string][]*memnet.Link{}}
 	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}),
 		clock: s.now,
 		spawn: func(fn func()) { s.asides = append(s.asides, fn) },
@@ -221,9 +231,13 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 				return nil, s.broken
 			}
 			a, b := memnet.Pipe(memnet.Options{})
-			z.links[addr], other.links[name] = a, b
-			other.f.take(named{b, name}, other.f.mayConnect, (*peer).challenge)
-			return named{a, addr}, nil
+			from, to := name, addr
+			if n := len(z.links[addr]); n > 0 {
+				from, to = fmt.Sprintf("%s/%d", name, n), fmt.Sprintf("%s/%d", addr, n)
+			}
+			z.links[addr] = append(z.links[addr], a)
+			other.f.take(named{b, from}, other.f.mayConnect, (*peer).challenge)
+			return named{a, to}, nil
 		},
 		JobEnd: func(j Summary) {
 			s.printf("  %s: job %s is over: ok=%v code=%d %s", name, j.Job, j.OK, j.Code, j.Reason)
@@ -238,6 +252,12 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 	}
 	if d := opt["patience"]; d != "" {
 		cfg.Patience = s.duration(d)
+	}
+	if d := opt["outage"]; d != "" {
+		cfg.Outage = s.duration(d)
+	}
+	if n := opt["trunk"]; n != "" {
+		cfg.Trunk = s.num(n)
 	}
 	if d := opt["linger"]; d != "" {
 		cfg.Linger = s.duration(d)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -39,6 +39,7 @@ type JobStatus struct {
 	Refused     string          `json:"refused,omitempty"`    // while gathering: who was not let in, and why
 	Reason      string          `json:"reason,omitempty"`     // when failed
 	Forwarders  []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
+	Trunks      []TrunkStatus   `json:"trunks,omitempty"`     // these links
 	Doors       int             `json:"doors,omitempty"`      // ports that the kernel passes on; that traffic is not counted
 	QueuedBytes int             `json:"queued_bytes"`         // waiting for destinations that do not take them
 	Traffic     []Traffic       `json:"traffic"`
@@ -48,6 +49,16 @@ type JobStatus struct {
 type ClusterStatus struct {
 	Name string `json:"name"`
 	Size int    `json:"size"`
+}
+
+// TrunkStatus is the link to another forwarder.
+type TrunkStatus struct {
+	Forwarder   string  `json:"forwarder"`
+	Connections int     `json:"connections"`          // that are in use; 0: it is cut
+	Lost        int     `json:"lost"`                 // connections so far
+	RoundTrip   float64 `json:"round_trip_ms"`        // the shortest; 0: unknown
+	Congestion  string  `json:"congestion,omitempty"` // control of the first connection: "cubic", "bbr", …
+	QueuedBytes int     `json:"queued_bytes"`
 }
 
 // Status tells what is going on now. Safe for concurrent use.
@@ -78,19 +89,35 @@ func (j *job) status() JobStatus {
 		s.Clusters = append(s.Clusters, ClusterStatus{c.Name, int(c.Size)})
 	}
 	if j.hops != nil {
-		for _, br := range j.hops.bridges {
-			s.Forwarders = append(s.Forwarders, br.addr)
+		links := 0
+		for _, br := range j.bridges() {
+			s.Forwarders, s.Trunks = append(s.Forwarders, br.addr), append(s.Trunks, br.status())
+			links += len(br.conns)
+			s.QueuedBytes += s.Trunks[len(s.Trunks)-1].QueuedBytes
 		}
 		slices.Sort(s.Forwarders)
 		if j.state > ready {
-			s.Joined = max(0, s.Joined-len(s.Forwarders))
+			s.Joined = max(0, s.Joined-links)
 		}
 	}
-	counted := map[*relay.Conn]bool{}
 	for i := range j.table {
-		if c := j.table[i].Load(); c != nil && !counted[c] {
-			counted[c] = true // a bridge stands there for many
+		if c := j.table[i].Load(); c != nil && (j.via == nil || j.via[i] == nil) {
 			s.QueuedBytes += c.Queued()
+		}
+	}
+	return s
+}
+
+// status shows the trunk. With f.mu.
+func (br *bridge) status() TrunkStatus {
+	s := TrunkStatus{Forwarder: br.addr, Connections: len(br.conns), Lost: br.trunk.lost}
+	if p := br.first(); p != nil {
+		if l, ok := p.conn.Link().(transport.Distant); ok {
+			path, _ := l.Path()
+			s.RoundTrip, s.Congestion = float64(path.RoundTrip)/float64(time.Millisecond), path.Congestion
+		}
+		for _, p := range br.conns {
+			s.QueuedBytes += p.conn.Queued()
 		}
 	}
 	return s

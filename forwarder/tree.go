@@ -25,6 +25,8 @@ type hops struct {
 	dialled  bool
 	ctx      context.Context // ends with the gathering
 	cancel   context.CancelFunc
+	life     context.Context // ends with the job
+	over     context.CancelFunc
 	staying  int // ranks here that have not said Bye
 }
 
@@ -47,7 +49,8 @@ func newHops(j *wire.Join, here int) (*hops, error) {
 	h := &hops{here: here, clusters: len(j.Layout), zippers: j.Zippers, routes: routes,
 		bridges: map[int]*bridge{}, ready: make([]bool, len(j.Zippers))}
 	// Dialling ends before the job's patience does, so that it is said why there is no link.
-	h.ctx, h.cancel = context.WithTimeout(context.Background(), time.Duration(j.TimeoutMS)*time.Millisecond*3/4)
+	h.life, h.over = context.WithCancel(context.Background())
+	h.ctx, h.cancel = context.WithTimeout(h.life, time.Duration(j.TimeoutMS)*time.Millisecond*3/4)
 	return h, nil
 }
 
@@ -127,18 +130,24 @@ func (j *job) belongs(join *wire.Join) *handshake.Refused {
 }
 
 // mayBridge checks that a forwarder may have a link with this one, as that one says they are
-// numbered.
-func (j *job) mayBridge(from, here int) *handshake.Refused {
+// numbered; the link is that of a job that begins, or a further one (trunk.go).
+func (j *job) mayBridge(from, here, number int) *handshake.Refused {
 	h := j.hops
 	n, ok := h.neighbour(from)
+	br := h.bridges[from]
 	switch {
-	case j.state != gathering:
-		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", j.id)
-	case here != h.here || !ok || n.dials:
+	case here != h.here || !ok || n.dials || number >= maxConnections:
 		return refusal(wire.RefuseLayout,
 			"job %q wants no link between these forwarders: are the --zipper addresses right?", j.id)
-	case h.bridges[from] != nil:
+	case j.state == running && (br == nil || br.said):
+		return refusal(wire.RefuseTaken, "job %q needs that link no more", j.id)
+	case j.state == running:
+	case j.state != gathering && j.state != ready:
+		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", j.id)
+	case number == 0 && br != nil:
 		return refusal(wire.RefuseTaken, "job %q has a link between these forwarders already", j.id)
+	case number > 0 && br == nil:
+		return refusal(wire.RefuseTaken, "job %q has no link between these forwarders", j.id)
 	}
 	return nil
 }

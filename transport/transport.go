@@ -77,6 +77,27 @@ type Packeted interface {
 	Packet() int
 }
 
+// Distant is a Link over a network that may be long.
+type Distant interface {
+	Link
+
+	// Path is what the system knows of the way to the other end; known is false if that is nothing.
+	// Any thread.
+	Path() (p Path, known bool)
+
+	// Far has the link sent as suits a long path, if the system lets it. Any thread.
+	Far()
+}
+
+// Path is the way to a link's other end.
+type Path struct {
+	RoundTrip time.Duration // the shortest measured
+	// Busy is how long something has waited to be sent or acknowledged, in all, and Short how long
+	// of that only the room that the system gives the link at one of its ends held it up.
+	Busy, Short time.Duration
+	Congestion  string // what controls the rate: "cubic", "bbr", …
+}
+
 // Homed is a Link over an IP network.
 type Homed interface {
 	Link

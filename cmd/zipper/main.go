@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobcmd"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/modelcmd"
-	"github.com/leidenzipper/zipper/cmd/zipper/internal/shellcmd"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -25,7 +23,6 @@ func main() {
 
 // newApp is all commands.
 func newApp() *cli.App {
-	completing := slices.Contains(os.Args, "--generate-bash-completion")
 	app := &cli.App{
 		Name:  "zipper",
 		Usage: "one MPI world over clusters that share no network",
@@ -36,11 +33,9 @@ func newApp() *cli.App {
 			jobcmd.Compiler("cc", native.LangC), jobcmd.Compiler("cxx", native.LangCXX),
 			jobcmd.Compiler("fc", native.LangFortran),
 			modelcmd.Predict(), modelcmd.Plan(),
-			shellcmd.Completion(), shellcmd.Man(),
 		},
 		Version:                   version(),
-		EnableBashCompletion:      true,
-		UseShortOptionHandling:    !completing,                  // with it the library does not complete options
+		UseShortOptionHandling:    true,
 		DisableSliceFlagSeparator: true,                         // commas are part of the values
 		ExitErrHandler:            func(*cli.Context, error) {}, // main reports them
 		CommandNotFound: func(c *cli.Context, name string) {

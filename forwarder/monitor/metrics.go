@@ -4,12 +4,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // collector turns the status into metrics when it is asked.
 type collector struct {
 	f                                                 Source
-	links, jobs, level, queued                        *prometheus.Desc
+	links, jobs, level, queued, trunk, lost, rtt      *prometheus.Desc
 	messages, payload, header, frames, passed, placed *prometheus.Desc
 }
 
@@ -25,6 +26,9 @@ func registry(f Source) *prometheus.Registry {
 		jobs:     desc("jobs", "Jobs by state.", "state"),
 		level:    desc("job_level", "1 for each job, by how far it trusts what its frames travel over.", "job", "key", "level"),
 		queued:   desc("queued_bytes", "Bytes that wait for destinations which do not take them.", "job", "key"),
+		trunk:    desc("trunk_connections", "Connections to another forwarder that are in use; 0: it is cut.", "job", "key", "forwarder"),
+		lost:     desc("trunk_lost_total", "Connections to another forwarder that were lost.", "job", "key", "forwarder"),
+		rtt:      desc("trunk_round_trip_seconds", "Shortest round trip to another forwarder; 0: unknown.", "job", "key", "forwarder"),
 		messages: desc("messages_total", "Messages from one cluster to another.", direction...),
 		payload:  desc("payload_bytes_total", "Bytes of the programs' data.", direction...),
 		header:   desc("header_bytes_total", "Bytes of headers and control frames.", direction...),
@@ -57,6 +61,17 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		states[j.State]++
 		gauge(c.level, 1, j.Job, j.Key, j.Level)
 		gauge(c.queued, float64(j.QueuedBytes), j.Job, j.Key)
+		told := map[string]bool{}
+		for _, t := range j.Trunks {
+			name := wire.Printable(t.Forwarder)
+			if told[name] { // a job may give two forwarders the same address
+				continue
+			}
+			told[name] = true
+			gauge(c.trunk, float64(t.Connections), j.Job, j.Key, name)
+			count(c.lost, uint64(t.Lost), j.Job, j.Key, name)
+			gauge(c.rtt, t.RoundTrip/1e3, j.Job, j.Key, name)
+		}
 		c.traffic(&j, count)
 	}
 	for state, n := range states {

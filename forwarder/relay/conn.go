@@ -29,6 +29,7 @@ type Conn struct {
 	state  atomic.Uint32 // a State; set by to
 	route  atomic.Pointer[Route]
 	sealing
+	trunk atomic.Pointer[trunk] // carries bulk in place of this connection; nil: nothing does
 
 	// The rest belongs to the loop.
 	input    input

@@ -40,6 +40,11 @@ func (c *Conn) forwardBlock(b transport.Block) {
 // forward relays a frame that has been checked.
 func (c *Conn) forward(p *zerocopy, h *wire.Header, r *Route) {
 	d := r.Table[h.Dst].Load()
+	if d != nil {
+		if t := d.trunk.Load(); t != nil {
+			d = t.pick()
+		}
+	}
 	if d == nil || r.Classic != nil || !p.fits(d) {
 		buf, err := p.copy(&c.shared.pool)
 		if err != nil {

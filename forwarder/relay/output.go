@@ -2,6 +2,7 @@ package relay
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -26,6 +27,7 @@ type output struct {
 	current entry // rest of a frame whose beginning is written: goes first
 	small   fifo
 	bulk    fifo
+	depth   atomic.Int64    // bytes that are queued
 	skipped int             // bytes of small frames written since the last bulk frame
 	flows   map[uint32]flow // by source
 	limits  limits

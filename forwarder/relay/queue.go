@@ -150,10 +150,12 @@ func (o *output) charge(src uint32, payload, control int) error {
 		o.flows = map[uint32]flow{}
 	}
 	o.flows[src] = flow{f.payload + payload, f.control + control}
+	o.depth.Add(int64(payload + control))
 	return nil
 }
 
 func (o *output) uncharge(e entry) {
+	o.depth.Add(-int64(e.payload) - int64(e.control))
 	if f, ok := o.flows[e.src]; ok {
 		o.flows[e.src] = flow{f.payload - int(e.payload), f.control - int(e.control)}
 	}

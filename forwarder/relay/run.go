@@ -52,6 +52,9 @@ func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *
 	if d == nil {
 		return false // has said Bye, or is dead and the job ends: late credit and acknowledgements
 	}
+	if t := d.trunk.Load(); t != nil {
+		return c.spread(t, d, src, dst, b, owner)
+	}
 	kept, err := d.out.write(c.worker.one, src, b, owner)
 	if err != nil {
 		c.Bad(fmt.Sprintf("from rank %d for rank %d: %v", src, dst, err))

@@ -3,8 +3,13 @@ package engine
 import (
 	"bytes"
 	"math/rand/v2"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -77,4 +82,105 @@ func TestOvertaken(t *testing.T) {
 			t.Errorf("no %v frame overtook another: %v", typ, swapped)
 		}
 	}
+}
+
+// trunkNet is clusters a and b with a forwarder each, for every row, and a long link between them:
+// several connections, through a proxy.
+type trunkNet struct {
+	job        jobenv.Job
+	proxies    []*proxy
+	forwarders []*forwarder.Forwarder // a's and b's of each row
+}
+
+func newTrunkNet(t testing.TB, rows int) *trunkNet {
+	n := &trunkNet{job: jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second, Networks: []string{"wan"}}}
+	for range rows {
+		y, atY := serve(t, func(c *forwarder.Config) { c.Dial, c.Trunk = dial.Open, 3 })
+		z, atZ := serve(t, func(c *forwarder.Config) { c.Dial = dial.Open })
+		p := newProxy(t, atZ)
+		n.proxies, n.forwarders = append(n.proxies, p), append(n.forwarders, y, z)
+		n.job.Zippers = append(n.job.Zippers,
+			jobenv.Zipper{Ports: []jobenv.Port{{Network: "a", Address: atY}, {Network: "wan"}}},
+			jobenv.Zipper{Ports: []jobenv.Port{{Network: "b", Address: atZ}, {Network: "wan", Address: p.ln.Addr().String()}}})
+	}
+	return n
+}
+
+// whole waits until all connections of a row's trunk are in use at both ends.
+func (n *trunkNet) whole(t testing.TB, row int) {
+	t.Helper()
+	var s []forwarder.TrunkStatus
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		s = nil
+		for _, f := range n.forwarders[2*row:][:2] {
+			for _, j := range f.Status().Jobs {
+				s = append(s, j.Trunks...)
+			}
+		}
+		if len(s) == 2 && s[0].Connections == 4 && s[1].Connections == 4 {
+			return
+		}
+	}
+	t.Fatalf("trunk %d: %+v", row, s)
+}
+
+// endsWell waits for all forwarders to see their jobs end.
+func (n *trunkNet) endsWell(t testing.TB) {
+	t.Helper()
+	for i, f := range n.forwarders {
+		for end := time.Now().Add(20 * time.Second); len(f.Status().Past) == 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		if s := f.Status().Past; len(s) != 1 || !s[0].OK {
+			t.Errorf("forwarder %d: %+v", i, s)
+		}
+	}
+}
+
+// Everything that TestLiveRandom sends goes over a trunk of several connections, all of which end
+// with Bye.
+func TestTrunkRandom(t *testing.T) {
+	n := newTrunkNet(t, 1)
+	engines := joinJob(t, n.job, 2, 2)
+	n.whole(t, 0)
+	randomTraffic(t, engines, 5)
+	n.endsWell(t)
+}
+
+// Connections of two trunks side by side are cut again and again in the middle of all kinds of
+// traffic: nothing is lost, doubled or put out of order, and they come back.
+func TestTrunkConnectionsLost(t *testing.T) {
+	n := newTrunkNet(t, 2)
+	engines := joinJob(t, n.job, 2, 2)
+	ready(t, engines)
+	n.whole(t, 0)
+	n.whole(t, 1)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		rnd := rand.New(rand.NewPCG(7, 7))
+		for cuts := 0; ; cuts++ {
+			select {
+			case <-stop:
+				if cuts < 2 {
+					t.Errorf("only %d connections were cut", cuts)
+				}
+				return
+			default:
+				n.proxies[cuts%2].cut(rnd)
+			}
+		}
+	}()
+	var over sync.WaitGroup
+	over.Add(len(engines))
+	finishAll(t, engines, func(e *Engine) error {
+		err := exchangeAll(t, e, 400, rand.New(rand.NewPCG(7, uint64(e.world.Rank))))
+		over.Done()
+		if e.world.Rank == 0 {
+			over.Wait()
+			close(stop)
+		}
+		<-stopped
+		return err
+	})
 }

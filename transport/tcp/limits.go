@@ -12,7 +12,8 @@ const Unsent = 128 << 10
 
 // BBR, where it is the system's default, sets a timer for every packet that it lets go: at the
 // speed of a cluster's network that takes more processor time than the data (docs/measurements.md).
-// Reno is allowed to everybody. Other defaults stay.
+// Reno is allowed to everybody. Other defaults stay. Over a long path BBR is what fills it where
+// packets are lost (Far).
 const (
 	pacing   = "bbr"
 	unpacing = "reno"

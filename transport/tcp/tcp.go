@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"strings"
@@ -36,6 +37,7 @@ var (
 	_ transport.Piper     = (*link)(nil)
 	_ transport.Packeted  = (*link)(nil)
 	_ transport.Homed     = (*link)(nil)
+	_ transport.Distant   = (*link)(nil)
 )
 
 func (l *link) TryRead(p []byte) (int, error) {
@@ -160,6 +162,31 @@ func (l *link) Packet() int {
 		return 0
 	}
 	return max(offload/mss, 1) * mss
+}
+
+// Path is from TCP's own measurements.
+func (l *link) Path() (p transport.Path, known bool) {
+	if !l.ref.Acquire() {
+		return p, false
+	}
+	defer l.ref.Release()
+	info, err := unix.GetsockoptTCPInfo(l.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil || info.Min_rtt == math.MaxUint32 {
+		return p, false
+	}
+	const us = time.Microsecond
+	p = transport.Path{RoundTrip: time.Duration(info.Min_rtt) * us, Busy: time.Duration(info.Busy_time) * us,
+		Short: time.Duration(info.Rwnd_limited+info.Sndbuf_limited) * us}
+	p.Congestion, _ = unix.GetsockoptString(l.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION) // empty: unknown
+	return p, true
+}
+
+// Far takes BBR where it is allowed: it fills a long path though packets are lost.
+func (l *link) Far() {
+	if l.ref.Acquire() {
+		_ = unix.SetsockoptString(l.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, pacing) // the system's own does, too
+		l.ref.Release()
+	}
 }
 
 func (l *link) fail(op string, e syscall.Errno) error {

@@ -9,7 +9,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	transporttest.Run(t, transporttest.Setup{
-		Can: transporttest.Listening | transporttest.Packeted | transporttest.Homed | transporttest.Piper,
+		Can: transporttest.Listening | transporttest.Packeted | transporttest.Homed | transporttest.Distant | transporttest.Piper,
 		Open: func(t *testing.T) (transport.Listener, transport.Dialer) {
 			ln, err := Listen("127.0.0.1:0")
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -61,6 +62,28 @@ func home(t *testing.T, setup Setup) {
 		if a.Is4In6() || a.Zone() != "" {
 			t.Errorf("address %v", a)
 		}
+	}
+}
+
+// path: something is known of a link that has been used, in use longer with what it carries, and
+// nothing of a closed one; it carries bytes as before when it is said to be far.
+func path(t *testing.T, setup Setup) {
+	a, b := connect(t, setup)
+	l := a.(transport.Distant)
+	l.Far()
+	done := make(chan error, 1)
+	go func() { done <- WriteFull(a, make([]byte, 4<<20)) }()
+	if err := errors.Join(ReadFull(b, make([]byte, 4<<20)), <-done); err != nil {
+		t.Fatal(err)
+	}
+	p, known := l.Path()
+	if !known || p.RoundTrip <= 0 || p.RoundTrip > time.Minute || p.Busy <= 0 || p.Short < 0 || p.Short > p.Busy {
+		t.Errorf("%+v, known: %v", p, known)
+	}
+	a.Close()
+	l.Far()
+	if _, known := l.Path(); known {
+		t.Error("the path of a closed link is known")
 	}
 }
 

@@ -38,6 +38,7 @@ const (
 	Listening Capability = 1 << iota
 	Packeted
 	Homed
+	Distant
 	Lender
 	Placer
 	Piper
@@ -51,6 +52,7 @@ var capabilities = []struct {
 	{Listening, "Listening", is[transport.Listening]},
 	{Packeted, "Packeted", is[transport.Packeted]},
 	{Homed, "Homed", is[transport.Homed]},
+	{Distant, "Distant", is[transport.Distant]},
 	{Lender, "Lender", is[transport.Lender]},
 	{Placer, "Placer", is[transport.Placer]},
 	{Piper, "Piper", is[transport.Piper]},
@@ -85,6 +87,7 @@ func Run(t *testing.T, setup Setup) {
 		{"Unheard", Listening, unheard},
 		{"Packet", Packeted, packet},
 		{"Home", Homed, home},
+		{"Path", Distant, path},
 		{"Pieces", Lender, pieces},
 		{"PiecesHeld", Lender, piecesHeld},
 		{"Placed", Placer, placed},

@@ -21,6 +21,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/forwarder/reach"
+	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/internal/keyfile"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/ticket"
@@ -57,6 +58,10 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
 			&cli.StringSliceFlag{Name: "dial-allow",
 				Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
+			&cli.IntFlag{Name: "trunk",
+				Usage: fmt.Sprintf("connections that carry large frames to another forwarder, in jobs of several hops, if this one dials it: 1 to %d; one more carries small ones (default: one for all within a site, 4 and more over a long path)", trunk.Most)},
+			&cli.DurationFlag{Name: "outage", Value: forwarder.Outage,
+				Usage: "how long a job that can go on without it waits for a lost link to another forwarder"},
 			&cli.StringFlag{Name: "protocol",
 				Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
 			&cli.StringFlag{Name: "level", Value: wire.LevelPlain.String(),
@@ -101,6 +106,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	}
 	cfg := forwarder.Config{Log: log, Loops: c.Int("loops"), Nice: c.Int("nice"),
 		Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job"),
+		Trunk: c.Int("trunk"), Outage: c.Duration("outage"),
 		MaxTimeout: c.Duration("max-timeout"), MaxRanks: c.Int("max-ranks"),
 		MaxGathering: c.Int("max-gathering"), MaxGatheringFrom: c.Int("max-gathering-from"),
 		MaxUnjoined: c.Int("max-unjoined"), MaxUnjoinedFrom: c.Int("max-unjoined-from"),

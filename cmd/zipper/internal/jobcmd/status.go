@@ -91,6 +91,9 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 			fmt.Fprintf(w, "  several hops: linked to the forwarders %s, which other ranks join\n",
 				text(strings.Join(j.Forwarders, ", ")))
 		}
+		for _, t := range j.Trunks {
+			fmt.Fprintf(w, "  to the forwarder %s: %s\n", text(t.Forwarder), trunkState(t))
+		}
 		writeTraffic(w, j.Traffic)
 		if j.Doors > 0 {
 			fmt.Fprintf(w, "  the kernel passes connections on from %d ports; what takes them is not counted here\n",
@@ -110,6 +113,30 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 		writeTraffic(w, p.Traffic)
 	}
 	return w.Flush()
+}
+
+// trunkState says how the link to another forwarder stands.
+func trunkState(t forwarder.TrunkStatus) string {
+	s := "cut"
+	switch {
+	case t.Connections == 1:
+		s = "1 connection"
+	case t.Connections > 1:
+		s = fmt.Sprintf("%d connections", t.Connections)
+	}
+	if t.RoundTrip > 0 {
+		s += fmt.Sprintf(", round trip %.3g ms", t.RoundTrip)
+	}
+	if t.Congestion != "" {
+		s += ", " + wire.Printable(t.Congestion)
+	}
+	if t.Lost > 0 {
+		s += fmt.Sprintf(", %d lost so far", t.Lost)
+	}
+	if t.QueuedBytes > 0 {
+		s += fmt.Sprintf(", %d bytes wait", t.QueuedBytes)
+	}
+	return s
 }
 
 func writeTraffic(w io.Writer, traffic []forwarder.Traffic) {

@@ -1,0 +1,81 @@
+package relay
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Several connections may lead to the same forwarder: a trunk, for a path so long that one
+// connection does not fill it. The routes' tables have the first, which carries small frames and
+// the forwarders' own, so that these never wait behind large ones and keep their order. Frames of
+// much payload (bulk) go over the others, each over the one for which least waits.
+//
+// So a frame may be overtaken by any of another class, and a large one by any other. Ranks that are
+// several hops apart are ready for that: what is sequenced is put in order by its number, a segment
+// says its place, and credit and acknowledgements are cumulative. What a connection that is lost
+// takes with it, only ranks can send again.
+
+// trunk is what carries bulk in place of the connection that has it.
+type trunk struct {
+	conns []*Conn
+	next  atomic.Uint32 // begins the search: those for which nothing waits have turns
+}
+
+// Spread has bulk for this connection go over others; none: over itself again. Any thread.
+func (c *Conn) Spread(over []*Conn) {
+	if len(over) == 0 {
+		c.trunk.Store(nil)
+		return
+	}
+	c.trunk.Store(&trunk{conns: over})
+}
+
+// bulk reports whether a frame goes over a trunk's further connections.
+func bulk(h *wire.Header) bool {
+	return h.Type == wire.TypeData || h.Payload() >= bulkFrom
+}
+
+// pick chooses the connection for a frame of bulk.
+func (t *trunk) pick() *Conn {
+	n := uint32(len(t.conns))
+	first := t.next.Add(1)
+	best := t.conns[first%n]
+	least := best.out.depth.Load()
+	for i := uint32(1); i < n && least > 0; i++ {
+		c := t.conns[(first+i)%n]
+		if d := c.out.depth.Load(); d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// spread is relay for a destination behind a trunk.
+func (c *Conn) spread(t *trunk, d *Conn, src, dst uint32, b []byte, owner *buffer) (kept bool) {
+	for len(b) > 0 {
+		n, to := 0, d
+		for n < len(b) {
+			h, err := wire.ParseHeader(b[n:])
+			if err != nil {
+				return kept // cannot be: the reader has parsed it
+			}
+			if bulk(&h) {
+				if n == 0 {
+					n, to = wire.HeaderLen+int(h.Length), t.pick()
+				}
+				break
+			}
+			n += wire.HeaderLen + int(h.Length)
+		}
+		taken, err := to.out.write(c.worker.one, src, b[:n], owner)
+		kept = kept || taken
+		if err != nil {
+			c.Bad(fmt.Sprintf("from rank %d for rank %d: %v", src, dst, err))
+			return kept
+		}
+		b = b[n:]
+	}
+	return kept
+}

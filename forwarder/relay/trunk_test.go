@@ -1,0 +1,57 @@
+package relay
+
+import (
+	"testing"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// TestSpread: what is small stays with the connection that the table has, in order; bulk goes over
+// the others, over the one for which least waits, and over none that is closed to it.
+func TestSpread(t *testing.T) {
+	f, g := newFixture(t), newFixture(t)
+	f.run()
+	f.ctl[1].conn.Spread([]*Conn{g.ctl[0].conn, g.ctl[1].conn})
+	both := append(eagerFrame(10), dataFrame(100)...)
+	both = append(append(both, eagerFrame(20)...), dataFrame(200)...)
+	if n, err := f.ranks[0].TryWrite(both); n != len(both) || err != nil {
+		t.Fatal(n, err)
+	}
+	f.settle()
+	if n := f.reads(t, 1); n != len(eagerFrame(10))+len(eagerFrame(20)) {
+		t.Errorf("%d bytes of small frames", n)
+	}
+	g.settle()
+	a, b := g.reads(t, 0), g.reads(t, 1)
+	if a+b != len(dataFrame(100))+len(dataFrame(200)) || a == 0 || b == 0 {
+		t.Errorf("%d and %d bytes of bulk", a, b)
+	}
+	// One of them takes nothing more: the other one has the rest.
+	for range 8 {
+		p := dataFrame(300)
+		if n, err := f.ranks[0].TryWrite(p); n != len(p) || err != nil {
+			t.Fatal(n, err)
+		}
+		f.settle()
+		g.settle()
+		g.reads(t, 1)
+	}
+	if q := g.ctl[0].conn.Queued(); q == 0 || q > len(dataFrame(300)) {
+		t.Errorf("%d bytes wait for the one that does not read", q)
+	}
+	f.ctl[1].conn.Spread(nil)
+	f.from(t, 0, wire.TypeEager, 0, 1, 10)
+	if n := f.reads(t, 1); n != len(eagerFrame(10)) {
+		t.Errorf("%d bytes, without a trunk", n)
+	}
+}
+
+func eagerFrame(payload int) []byte {
+	h := wire.Header{Type: wire.TypeEager, Dst: 1, Length: uint32(wire.EnvelopeLen + payload)}
+	return append(h.Append(nil), make([]byte, h.Length)...)
+}
+
+func dataFrame(payload int) []byte {
+	h := wire.Header{Type: wire.TypeData, Dst: 1, Length: uint32(wire.DataLen + payload)}
+	return append(new(wire.Data).Append(h.Append(nil)), make([]byte, payload)...)
+}

@@ -1,0 +1,350 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/forwarder/trunk"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// A bridge of a running job is a trunk of one or more connections:
+//
+//  1. The forwarder that has dialled the first one decides how many there are to be, by the round
+//     trip (begin; package trunk), and dials the others (extend). It shows the same certificate, and
+//     the connection's number.
+//  2. The other end answers Ready when its job runs (offered, admit). Only then are frames of the job
+//     sent over the connection, by both ends, so none comes before the job runs there.
+//  3. The first that is in use carries small frames, and what forwarders say to each other; the
+//     others carry bulk (relay, trunk.go, which says what may overtake what). Bye goes over each, and
+//     an end has heard it when it has come over all: nothing of the job comes after that.
+//  4. While they have to wait for room in the kernel's buffers there are more (grow).
+//  5. One that is lost is dialled again. Frames that were on it are lost: ranks are told that those
+//     behind the bridge are out of reach and there again, and send again what is not acknowledged
+//     (repeat). If the first is lost the next one takes its place.
+//  6. If all are lost the ranks behind it are out of reach (cut) until one is back (restore), or for
+//     good when the patience is over (cutOff).
+//
+// 5 and 6 need ranks that can send again: those of several rows. Without them a lost connection
+// fails the job.
+
+// maxConnections bounds the numbers of a trunk's connections: the first, and those for bulk.
+const maxConnections = 1 + trunk.Most
+
+// trunkState is what a bridge knows of its connections beside those in use.
+type trunkState struct {
+	size     trunk.Size
+	dialled  map[int]bool // numbers of those that are being dialled
+	coming   []*peer      // that are not in use yet
+	watch    timer        // calls grow; nil: nobody does
+	again    timer        // calls extend
+	patience timer        // cut: ends the waiting
+	missing  []uint32     // cut: the ranks that are out of reach for that
+	lost     int          // connections so far
+}
+
+// begin goes on with a bridge whose job runs now. With f.mu.
+func (br *bridge) begin() {
+	path, known := br.first().far()
+	for _, p := range br.trunk.coming {
+		br.admit(p)
+	}
+	if !br.dials {
+		return
+	}
+	br.trunk.size = trunk.New(path, known, br.f.cfg.Trunk)
+	br.trunk.dialled = map[int]bool{}
+	br.extend()
+	if br.trunk.size.Grows() {
+		br.trunk.watch = br.f.cfg.clock.AfterFunc(trunk.Measure, br.grow)
+	}
+}
+
+// far has the connection to the peer sent as suits its path, which it returns.
+func (p *peer) far() (path transport.Path, known bool) {
+	l, ok := p.conn.Link().(transport.Distant)
+	if !ok {
+		return path, false
+	}
+	if path, known = l.Path(); known && path.RoundTrip > trunk.Far {
+		l.Far()
+	}
+	return path, known
+}
+
+// extend dials the connections that are not there. With f.mu.
+func (br *bridge) extend() {
+	if !br.dials || !br.wanted() || br.f.stopping {
+		return
+	}
+	t := &br.trunk
+	for n := range t.size.Connections() {
+		if t.dialled[n] || slices.ContainsFunc(br.conns, func(p *peer) bool { return p.number == n }) {
+			continue
+		}
+		t.dialled[n] = true
+		br.dial(n)
+	}
+}
+
+// wanted reports whether the bridge may still carry something. With f.mu.
+func (br *bridge) wanted() bool {
+	return br.job.state == running && !br.said && br.job.hops.bridges[br.zipper] == br
+}
+
+// dial opens one more connection, aside. With f.mu.
+func (br *bridge) dial(number int) {
+	f := br.f
+	ctx, cancel := context.WithTimeout(br.job.hops.life, f.cfg.Outage)
+	var link transport.Link
+	var err error
+	f.aside(func() {
+		defer cancel()
+		link, err = f.cfg.Dial(ctx, br.addr)
+	}, func() {
+		if err == nil {
+			f.take(link, func(p *peer) bool {
+				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, number, f.terms, freshBytes())
+				p.number, p.later = number, true
+				br.trunk.coming = append(br.trunk.coming, p)
+				return br.wanted()
+			}, nil)
+			return
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		br.notThere(number, err)
+	})
+}
+
+// offered takes a connection that the other end has opened, in use as soon as the job runs. With
+// f.mu.
+func (br *bridge) offered(p *peer, number int) {
+	p.bridge, p.number, p.later = br, number, true
+	br.trunk.coming = append(br.trunk.coming, p)
+	if br.job.state == running {
+		br.admit(p)
+	}
+}
+
+// admit tells the other end that its connection is in use. With f.mu.
+func (br *bridge) admit(p *peer) {
+	_ = p.conn.Send(frame(wire.TypeReady, &wire.Ready{Zipper: uint32(br.job.hops.here)}))
+	br.use(p)
+}
+
+// laterFrame handles a frame that comes over a connection which is not in use yet. With f.mu.
+func (br *bridge) laterFrame(p *peer, h wire.Header, body []byte) {
+	switch h.Type {
+	case wire.TypePing:
+		_ = p.conn.Send(frame(wire.TypePong, nil))
+	case wire.TypePong:
+	case wire.TypeRefuse:
+		reason := "refused"
+		if r, err := wire.ParseRefuse(body); err == nil {
+			reason = wire.Printable(r.Reason)
+		}
+		p.end(errors.New(reason))
+	case wire.TypeReady:
+		if br.dials && br.wanted() {
+			br.use(p)
+			return
+		}
+		p.end(errNotWanted)
+	default:
+		p.end(fmt.Errorf("%v frame before the connection is in use", h.Type))
+	}
+}
+
+var errOpenedAgain = errors.New("the other forwarder has opened it again")
+
+// use has a connection carry frames of the job. With f.mu.
+func (br *bridge) use(p *peer) {
+	t := &br.trunk
+	t.coming = slices.DeleteFunc(t.coming, func(o *peer) bool { return o == p })
+	delete(t.dialled, p.number)
+	for _, old := range br.conns {
+		if old.number == p.number { // the other end knows sooner than we that it is dead
+			old.end(errOpenedAgain)
+		}
+	}
+	if br.job.state != running {
+		p.end(errNotWanted)
+		return
+	}
+	p.far()
+	br.job.live++
+	p.run(&member{job: br.job, rank: wire.Nobody, bridge: br})
+	p.conn.Widen(br.ranks)
+	br.conns = append(slices.Clone(br.conns), p)
+	br.f.log.Info("one more connection to another forwarder", zap.String("job", br.job.id),
+		zap.String("forwarder", br.addr), zap.Int("connection", p.number), zap.Int("in_use", len(br.conns)))
+	if len(br.conns) == 1 {
+		br.restore()
+	}
+	br.spread()
+}
+
+// spread has the connections share what goes to the ranks behind the bridge. With f.mu.
+func (br *bridge) spread() {
+	var over []*relay.Conn
+	for _, p := range br.conns[min(1, len(br.conns)):] {
+		over = append(over, p.conn)
+	}
+	if p := br.first(); p != nil {
+		p.conn.Spread(over)
+	}
+}
+
+// grow looks whether the trunk is to have more connections.
+func (br *bridge) grow() {
+	br.f.mu.Lock()
+	defer br.f.mu.Unlock()
+	if !br.wanted() {
+		return
+	}
+	now := map[int]transport.Path{}
+	for _, p := range br.conns[min(1, len(br.conns)):] {
+		if l, ok := p.conn.Link().(transport.Distant); ok {
+			if path, known := l.Path(); known {
+				now[p.number] = path
+			}
+		}
+	}
+	if br.trunk.size.Grow(now) {
+		br.extend()
+	}
+	if br.trunk.size.Grows() {
+		br.trunk.watch.Reset(trunk.Measure)
+	}
+}
+
+// goOn goes on after the loss of a connection that was in use. With f.mu.
+func (br *bridge) goOn(p *peer, reason string) {
+	b := br.job
+	br.trunk.lost++
+	switch now := br.first(); {
+	case br.said || br.heard: // nothing comes any more, or can go
+	case now == nil:
+		br.cut(p, reason)
+	default:
+		was := p.conn
+		for v := range b.table {
+			if b.via[v] == br {
+				b.table[v].CompareAndSwap(was, now.conn)
+			}
+		}
+		br.spread()
+		br.repeat(reason)
+		br.tellAll()
+	}
+	b.sayBye()
+	br.extendSoon()
+}
+
+// repeat has ranks send again what they have sent to those behind the bridge and do not know to
+// have arrived. With f.mu.
+func (br *bridge) repeat(reason string) {
+	b := br.job
+	for v := range b.table {
+		if b.via[v] == br && b.table[v].Load() != nil {
+			b.markUnreachable(uint32(v), reason, br.network)
+			b.markReachable(uint32(v), br.network)
+		}
+	}
+}
+
+// tellAll says to the other end which ranks it can reach through here: it may not have heard the
+// last. With f.mu.
+func (br *bridge) tellAll() {
+	b := br.job
+	for v := range b.table {
+		if b.hops.next(br.zipper, b.clusterOf[v]) != b.hops.here {
+			continue
+		}
+		reason, absent := b.absent[uint32(v)]
+		br.send(wire.TypeRailState, &wire.RailState{Rank: uint32(v), Up: !absent, Reason: reason})
+	}
+}
+
+// cut takes a bridge that has lost its last connection, p's, out of use. With f.mu.
+func (br *bridge) cut(p *peer, reason string) {
+	b, t := br.job, &br.trunk
+	for v := range b.table {
+		if b.via[v] == br && b.table[v].CompareAndSwap(p.conn, nil) {
+			t.missing = append(t.missing, uint32(v))
+			b.markUnreachable(uint32(v), reason, br.network)
+		}
+	}
+	t.patience = br.f.cfg.clock.AfterFunc(br.f.cfg.Outage, br.cutOff)
+}
+
+// restore takes it into use again, with its only connection. With f.mu.
+func (br *bridge) restore() {
+	b, t := br.job, &br.trunk
+	t.patience.Stop()
+	for _, v := range t.missing {
+		if b.table[v].CompareAndSwap(nil, br.first().conn) {
+			b.markReachable(v, br.network)
+		}
+	}
+	t.missing = nil
+	br.tellAll()
+	b.log.Info("the link to another forwarder is back", zap.String("job", b.id), zap.String("forwarder", br.addr))
+}
+
+// cutOff ends the waiting for a bridge that is cut.
+func (br *bridge) cutOff() {
+	br.f.mu.Lock()
+	defer br.f.mu.Unlock()
+	if b := br.job; b.state == running && br.first() == nil && b.hops.bridges[br.zipper] == br {
+		b.log.Error("the link to another forwarder does not come back", zap.String("job", b.id),
+			zap.String("forwarder", br.addr), zap.Duration("after", br.f.cfg.Outage))
+		br.noMore()
+		delete(b.hops.bridges, br.zipper)
+		b.sayBye()
+	}
+}
+
+// notComing sees to a connection that has ended before it was in use. With f.mu.
+func (br *bridge) notComing(p *peer, cause error) {
+	t := &br.trunk
+	if slices.Contains(t.coming, p) {
+		t.coming = slices.DeleteFunc(t.coming, func(o *peer) bool { return o == p })
+		br.notThere(p.number, cause)
+	}
+}
+
+// notThere goes on when a connection could not be opened: it is tried again. With f.mu.
+func (br *bridge) notThere(number int, why error) {
+	delete(br.trunk.dialled, number)
+	if !br.wanted() {
+		return
+	}
+	br.f.log.Warn("no further connection to another forwarder", zap.String("job", br.job.id),
+		zap.String("forwarder", br.addr), zap.Int("connection", number), zap.Error(why))
+	br.extendSoon()
+}
+
+// extendSoon dials what is missing in a while. With f.mu.
+func (br *bridge) extendSoon() {
+	if !br.dials || !br.wanted() {
+		return
+	}
+	if br.trunk.again == nil {
+		br.trunk.again = br.f.cfg.clock.AfterFunc(trunk.Redial, func() {
+			br.f.mu.Lock()
+			defer br.f.mu.Unlock()
+			br.extend()
+		})
+		return
+	}
+	br.trunk.again.Reset(trunk.Redial)
+}

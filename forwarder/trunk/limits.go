@@ -1,0 +1,32 @@
+package trunk
+
+import "time"
+
+const (
+	// Far is from which round trip on a path is a long one, 2 ms: longer than any within a site.
+	Far = 2 * time.Millisecond
+
+	// first is how many connections carry bulk over a long path at first, 4: with the buffers that
+	// the kernel gives one by default they carry 1 Gbit/s over a round trip of 40 ms, and nine
+	// tenths of it over 100 ms.
+	first = 4
+
+	// Most is how many there may be, 16. More: queues on the way overflow, and one job takes more
+	// than its share from others.
+	Most = 16
+
+	// Measure is how long the connections are watched before there may be more of them, 2 s: some
+	// round trips, and longer than a connection takes to become fast.
+	Measure = 2 * time.Second
+
+	// Redial is how long after a loss, or a failure, a connection is dialled again, 500 ms. Sooner: a
+	// forwarder that is away is asked more often; later: the job waits longer.
+	Redial = 500 * time.Millisecond
+
+	// shortShare: more are opened if they were short of room for half of the time that they were
+	// busy.
+	shortShare = 2
+
+	// busyShare: who was busy for less than half of the time needs no more of them.
+	busyShare = 2
+)

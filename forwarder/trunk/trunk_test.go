@@ -1,0 +1,68 @@
+package trunk
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/transport"
+)
+
+func TestNew(t *testing.T) {
+	near, far := transport.Path{RoundTrip: time.Millisecond}, transport.Path{RoundTrip: 20 * time.Millisecond}
+	for _, c := range []struct {
+		path  transport.Path
+		known bool
+		fixed int
+		want  int
+		grows bool
+	}{
+		{near, true, 0, 1, false},
+		{far, true, 0, 5, true},
+		{far, false, 0, 1, false},
+		{near, true, 3, 4, false},
+		{far, true, 1, 1, false},
+		{far, true, 100, 17, false},
+	} {
+		s := New(c.path, c.known, c.fixed)
+		if s.Connections() != c.want || s.Grows() != c.grows {
+			t.Errorf("%+v: %d connections, grows: %v", c, s.Connections(), s.Grows())
+		}
+	}
+}
+
+// TestGrow: there are more when those that are there wait for their buffers, up to the most; not
+// when they are idle, new, or held up by the path.
+func TestGrow(t *testing.T) {
+	s := New(transport.Path{RoundTrip: time.Second}, true, 0)
+	now := map[int]transport.Path{}
+	pass := func(n int, busy, short time.Duration) bool {
+		next := map[int]transport.Path{}
+		for i := range n {
+			next[i] = transport.Path{Busy: now[i].Busy + busy, Short: now[i].Short + short}
+		}
+		now = next
+		return s.Grow(now)
+	}
+	for _, c := range []struct {
+		what        string
+		n           int
+		busy, short time.Duration
+		want        int
+	}{
+		{"new", 4, Measure, Measure, 5},
+		{"idle", 4, 0, 0, 5},
+		{"the path is full", 4, Measure, Measure / 4, 5},
+		{"one is missing", 3, Measure, Measure, 5},
+		{"one is back, and new", 4, Measure, Measure, 5},
+		{"all are short", 4, Measure, Measure * 3 / 4, 9},
+		{"the new ones are new", 8, Measure, Measure, 9},
+		{"all are short again", 8, Measure, Measure, 17},
+		{"there are no more", 16, Measure, Measure, 17},
+		{"nor then", 16, Measure, Measure, 17},
+	} {
+		before := s.Connections()
+		if more := pass(c.n, c.busy, c.short); s.Connections() != c.want || more != (before != c.want) {
+			t.Errorf("%s: %d connections, more: %v", c.what, s.Connections(), more)
+		}
+	}
+}
