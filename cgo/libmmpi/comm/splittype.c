@@ -20,7 +20,7 @@ static int wanted(int type, MPI_Info info, int *set) {
   char value[MPI_MAX_INFO_VAL + 1];
   int guided = type == MPI_COMM_TYPE_HW_GUIDED;
   *set = -1;
-#if MPI_VERSION >= 5 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1) || defined(OMPI_MAJOR_VERSION)
+#if MPI_VERSION >= 5 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
   if (type == MPI_COMM_TYPE_RESOURCE_GUIDED) {
     guided = 1;
     if (value_of(info, "mpi_pset_name", value, sizeof value) && (*set = zpset_find(value)) >= 0) return BY_SET;

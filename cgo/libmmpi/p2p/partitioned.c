@@ -351,6 +351,13 @@ static int init(zcomm *c, int sends, void *buf, int partitions, MPI_Count count,
   return MPI_SUCCESS;
 }
 
+/* MPI says MPI_Count, MPICH 5's header of the standard ABI int, beside a _c. */
+#ifdef Z_HAVE_Psend_init_c
+typedef int counted;
+#else
+typedef MPI_Count counted;
+#endif
+
 static int start_inside(zreq *r) {
   kept *k = r->extra;
   int rc = real.Start(&k->native);
@@ -361,7 +368,7 @@ static int start_inside(zreq *r) {
   return MPI_SUCCESS;
 }
 
-static int init_inside(zcomm *c, void *buf, int partitions, MPI_Count count, MPI_Datatype type, int native, int tag,
+static int init_inside(zcomm *c, void *buf, int partitions, counted count, MPI_Datatype type, int native, int tag,
                        MPI_Info info, MPI_Request *request) {
   kept *k = malloc(sizeof *k);
   if (!k) return z_raise(c, MPI_ERR_NO_MEM, "MPI_Precv_init", "no memory");
@@ -377,7 +384,7 @@ static int init_inside(zcomm *c, void *buf, int partitions, MPI_Count count, MPI
   return MPI_SUCCESS;
 }
 
-int z_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+int z_Psend_init(const void *buf, int partitions, counted count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
                  MPI_Info info, MPI_Request *request) {
   int native;
   zcomm *c = p2p_route(comm, dest, &native);
@@ -385,7 +392,7 @@ int z_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype 
   return init(c, 1, (void *)buf, partitions, count, type, dest, tag, request, "MPI_Psend_init");
 }
 
-int z_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+int z_Precv_init(void *buf, int partitions, counted count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                  MPI_Info info, MPI_Request *request) {
   int native;
   zcomm *c = p2p_route(comm, source, &native), *spanning = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
