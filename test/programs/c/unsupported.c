@@ -1,6 +1,9 @@
 /* Communicators that span clusters: what MMPI refuses is refused at every rank, by the documented
  * class, through the communicator's error handler; error handlers and info objects themselves work;
  * nothing is broken afterwards. Not for native runs. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+
 #include "check.h"
 
 static int calls, last;
@@ -17,6 +20,24 @@ static void refused(const char *what, int rc) {
   line("%s is refused", what);
 }
 
+/* No library's headers have them all. */
+static void fault_tolerance(MPI_Comm c) {
+  static const char *const names[] = {"MPIX_Comm_revoke",      "MPIX_Comm_shrink",     "MPIX_Comm_agree",
+                                      "MPIX_Comm_failure_ack", "MPIX_Comm_is_revoked", "MPIX_Comm_failure_get_acked",
+                                      "MPIX_Comm_get_failed"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    void *place[2] = {NULL, NULL}; /* for whatever it would give */
+    int length, rc;
+    int (*call)(MPI_Comm, void *) = (int (*)(MPI_Comm, void *))dlsym(RTLD_DEFAULT, names[i]);
+    CHECK(call, "no symbol %s", names[i]);
+    if (!call) continue;
+    refused(names[i], rc = call(c, place));
+    MPI_Error_string(rc, text, &length);
+    CHECK(strstr(text, "no fault tolerance"), "%s: %s", names[i], text);
+  }
+}
+
 static void each(MPI_Comm c) {
   MPI_Win w = MPI_WIN_NULL;
   MPI_File f;
@@ -27,6 +48,7 @@ static void each(MPI_Comm c) {
   refused("Comm_spawn", MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, c, &other, codes));
   refused("Comm_accept", MPI_Comm_accept("nowhere", MPI_INFO_NULL, 0, c, &other));
   refused("Comm_connect", MPI_Comm_connect("nowhere", MPI_INFO_NULL, 0, c, &other));
+  fault_tolerance(c);
   refused("File_open", MPI_File_open(c, "/nonexistent/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
 }
 
