@@ -20,7 +20,7 @@ type Class uint8
 // Classes of frames.
 const (
 	Small Class = iota // all but
-	Bulk               // segments of large messages
+	Bulk               // large ones, which may take other connections
 	classes
 )
 
@@ -118,9 +118,10 @@ func (o *Opener) Open(frame []byte, head int, class Class, seen *Window) (plain 
 	return plain, nil
 }
 
-// windowLen is how far behind the latest a frame may come. Default 1024: where several connections
-// carry the segments of a pair they overtake each other by what one of them holds.
-const windowLen = 1024
+// windowLen is how far behind the latest a frame may come. Default 4096: where several connections
+// carry the large frames of a pair these overtake each other by what one of them holds, at most all
+// that a pair may have on its way.
+const windowLen = 4096
 
 // Window knows which frames of a class have come over a way. The zero value: none.
 type Window struct {

@@ -238,6 +238,10 @@ func (h *Header) Payload() int {
 	return int(h.Length) - h.Type.BodyLen() - h.seal()
 }
 
+// Bulk reports whether the frame may take another connection than those that are not, where
+// forwarders have several between them: its payload would hold others up.
+func (h *Header) Bulk() bool { return h.Type == TypeData || h.Payload() >= BulkFrom }
+
 // Rest returns the number of bytes after the body: payload and seal.
 func (h *Header) Rest() int { return h.Payload() + h.seal() }
 

@@ -10,4 +10,9 @@ const (
 
 	// LongSegment: segments of direct links, and of fast flows, are so many times as long.
 	LongSegment = 4
+
+	// BulkFrom is from how many bytes of payload on a message goes over the further connections
+	// between two forwarders, 8 KiB: larger ones would hold up small ones, and one connection alone
+	// is slower.
+	BulkFrom = 8 << 10
 )

@@ -25,10 +25,6 @@ const (
 	// piece.
 	maxFlush = 512 << 10
 
-	// bulkFrom is from how many bytes of payload on a message goes over a trunk's further
-	// connections, 8 KiB: larger ones would hold up small ones, and one connection alone is slower.
-	bulkFrom = 8 << 10
-
 	// bulkShare: after 1 MiB of small frames one bulk frame has its turn, so that neither class
 	// starves.
 	bulkShare = 1 << 20

@@ -32,11 +32,6 @@ func (c *Conn) Spread(over []*Conn) {
 	c.trunk.Store(&trunk{conns: over})
 }
 
-// bulk reports whether a frame goes over a trunk's further connections.
-func bulk(h *wire.Header) bool {
-	return h.Type == wire.TypeData || h.Payload() >= bulkFrom
-}
-
 // pick chooses the connection for a frame of bulk.
 func (t *trunk) pick() *Conn {
 	n := uint32(len(t.conns))
@@ -61,7 +56,7 @@ func (c *Conn) spread(t *trunk, d *Conn, src, dst uint32, b []byte, owner *buffe
 			if err != nil {
 				return kept // cannot be: the reader has parsed it
 			}
-			if bulk(&h) {
+			if h.Bulk() {
 				if n == 0 {
 					n, to = wire.HeaderLen+int(h.Length), t.pick()
 				}

@@ -64,8 +64,9 @@ func (k *Keys) Pair(rank, rails int) (*Pair, error) {
 	return &Pair{out: s, in: o, seen: make([][2]seal.Window, rails)}, nil
 }
 
-func class(t wire.Type) seal.Class {
-	if t == wire.TypeData {
+// class is by what a forwarder may send over other connections than the rest.
+func class(h *wire.Header) seal.Class {
+	if h.Bulk() {
 		return seal.Bulk
 	}
 	return seal.Small
@@ -96,13 +97,13 @@ func (p *Pair) Seal(out, frame []byte) ([]byte, error) {
 	h = h.Sealed()
 	h.Append(p.head[:0])
 	copy(p.head[wire.HeaderLen:n], frame[wire.HeaderLen:])
-	return p.out.Seal(out, p.head[:n], frame[n:], class(h.Type))
+	return p.out.Seal(out, p.head[:n], frame[n:], class(&h))
 }
 
 // Open opens a whole frame with that header, which came over a rail, in place. It returns the
 // header as if it had not been sealed, and what follows it: body and payload.
 func (p *Pair) Open(h wire.Header, frame []byte, rail int) (wire.Header, []byte, error) {
-	c := class(h.Type)
+	c := class(&h)
 	n := inClear(h.Type)
 	if len(frame) < n {
 		return h, nil, seal.ErrForged
