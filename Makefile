@@ -1,8 +1,14 @@
 # The few commands of every day; what they do is in scripts/. CONTRIBUTING.md says when to use which.
-.PHONY: build quick verify coverage lint format generate
+.PHONY: build install package quick verify coverage lint format generate
 
 build: # bin/ and lib/
 	scripts/build
+
+install: build # into PREFIX (/usr/local), below DESTDIR
+	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
+
+package: # build/packages/*.deb and *.rpm
+	scripts/package
 
 quick: # before every commit: format, linters, warnings of C, import rules, the pure tests that a change reaches
 	scripts/test quick

@@ -46,14 +46,10 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 		MPI: c.MPI, Mpirun: c.Mpirun, PRRTE: h.prrte, Ranks: c.Ranks, InOrder: c.InOrder, Extra: c.Args, Tag: h.Tag,
 		Env: h.variables(mark), Words: append([]string{c.ZipperPath(), "exec", "--"}, c.Program...),
 	}
-	if h.Nodes != "" {
+	if h.Nodes != "" || c.Hosts != "" {
 		n.Hosts = filepath.Join(rd.dir, "hosts")
-		if err := os.WriteFile(n.Hosts, []byte(h.Nodes), 0o600); err != nil {
+		if err := h.writeHosts(n.Hosts); err != nil {
 			return 1, fmt.Errorf("cluster %s: %w", c.Name, err)
-		}
-	} else if c.Hosts != "" {
-		if n.Hosts, err = filepath.Abs(c.Hosts); err != nil {
-			return 1, err
 		}
 	} else if c.Here() {
 		n.Here, n.Session, n.Shared = true, rd.dir, rd.shared
@@ -104,4 +100,20 @@ func (h *Half) variables(mark string) map[string]string {
 		env[k] = v
 	}
 	return env
+}
+
+// writeHosts writes the host file in the form of the cluster's launcher.
+func (h *Half) writeHosts(file string) error {
+	hosts, err := spec.ParseHosts(h.Nodes)
+	if h.Nodes == "" {
+		hosts, err = spec.ReadHosts(h.Cluster.Hosts)
+	}
+	if err != nil {
+		return err
+	}
+	text, err := spec.HostFile(h.Cluster.MPI, hosts)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(text), 0o600)
 }

@@ -25,7 +25,7 @@ func TestDocumentedFlags(t *testing.T) {
 		"isolated", "long", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile",
 		"distribution", "now"}
 	var files []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/launch/*", "dist/*"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/launch/*", "dist/*.*"} {
 		found, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v", pattern, err)

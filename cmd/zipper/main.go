@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobcmd"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/modelcmd"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/shellcmd"
 	"github.com/leidenzipper/zipper/launch/native"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -23,6 +25,7 @@ func main() {
 
 // newApp is all commands.
 func newApp() *cli.App {
+	completing := slices.Contains(os.Args, "--generate-bash-completion")
 	app := &cli.App{
 		Name:  "zipper",
 		Usage: "one MPI world over clusters that share no network",
@@ -33,9 +36,11 @@ func newApp() *cli.App {
 			jobcmd.Compiler("cc", native.LangC), jobcmd.Compiler("cxx", native.LangCXX),
 			jobcmd.Compiler("fc", native.LangFortran),
 			modelcmd.Predict(), modelcmd.Plan(),
+			shellcmd.Completion(), shellcmd.Man(),
 		},
 		Version:                   version(),
-		UseShortOptionHandling:    true,
+		EnableBashCompletion:      true,
+		UseShortOptionHandling:    !completing,                  // with it the library does not complete options
 		DisableSliceFlagSeparator: true,                         // commas are part of the values
 		ExitErrHandler:            func(*cli.Context, error) {}, // main reports them
 		CommandNotFound: func(c *cli.Context, name string) {

@@ -12,7 +12,8 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// ShimPath is where the library to preload lies, next to the zipper command: ../lib/libmmpi-MPI.so.
+// ShimPath is where the library to preload lies, libmmpi-MPI.so: seen from the zipper command in
+// ../lib/zipper, where it is installed, or ../lib, where it is built.
 func ShimPath(m spec.MPI) (string, error) {
 	p, err := libraryPath("libmmpi-" + string(m) + ".so")
 	if errors.Is(err, fs.ErrNotExist) && m == ABI {
@@ -46,11 +47,20 @@ func libraryPath(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib", name)
+	lib := filepath.Join(filepath.Dir(filepath.Dir(self)), "lib")
+	p := filepath.Join(lib, name)
+	if installed := filepath.Join(lib, "zipper", name); exists(installed) {
+		p = installed
+	}
 	if strings.ContainsAny(p, " :") {
 		return p, fmt.Errorf("%s cannot be preloaded, because of the space or colon in its path: install zipper elsewhere",
 			p)
 	}
 	_, err = os.Stat(p)
 	return p, err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -24,7 +24,7 @@ func spread(get func(string) string) bool {
 }
 
 // allocation is what the batch system says of the job's hosts; nil: there is none, or one that is
-// not known here. Parts of a pattern, as in Slurm's node[1,3-4], are no host's name either.
+// not known here.
 func allocation(get func(string) string) []string {
 	file := func(name string) (hosts []string) {
 		b, _ := os.ReadFile(name) // mpirun complains if it cannot be read
@@ -37,7 +37,11 @@ func allocation(get func(string) string) []string {
 	}
 	switch {
 	case get("SLURM_JOB_NODELIST") != "":
-		return strings.Split(get("SLURM_JOB_NODELIST"), ",")
+		hosts, err := ExpandHosts(get("SLURM_JOB_NODELIST"))
+		if err != nil { // a form of Slurm's that is not known here: no host's name
+			return []string{get("SLURM_JOB_NODELIST")}
+		}
+		return hosts
 	case get("PBS_NODEFILE") != "":
 		return file(get("PBS_NODEFILE"))
 	case get("PE_HOSTFILE") != "": // Grid Engine
