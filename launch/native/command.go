@@ -83,6 +83,11 @@ func (n Command) needs(get func(string) string) []string {
 			e = append(e, k+"="+v)
 		}
 	}
+	if get("SLURM_JOB_ID") != "" {
+		// The launchers of clusters in one allocation start their daemons by srun, and one step
+		// would wait for the other's end.
+		set("SLURM_OVERLAP", "1")
+	}
 	switch n.MPI {
 	case spec.OpenMPI:
 		if n.Here && n.Ranks > 1 {

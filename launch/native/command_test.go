@@ -60,3 +60,16 @@ func TestSeveralHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestSlurm: in an allocation the launchers' steps share the nodes, unless the user says otherwise.
+func TestSlurm(t *testing.T) {
+	for _, m := range []spec.MPI{spec.OpenMPI, spec.MPICH} {
+		for overlap, want := range map[string]bool{"": true, "0": false} {
+			env := map[string]string{"SLURM_JOB_ID": "7", "SLURM_OVERLAP": overlap}
+			needs := Command{MPI: m, Ranks: 2}.needs(func(k string) string { return env[k] })
+			if slices.Contains(needs, "SLURM_OVERLAP=1") != want {
+				t.Errorf("%s, SLURM_OVERLAP=%s: %v", m, overlap, needs)
+			}
+		}
+	}
+}

@@ -1,0 +1,255 @@
+// Package slurm tests zipped jobs in batch jobs of Slurm, with real controllers: two clusters on
+// this host, each with its own slurmctld and two slurmd, and an ordinary user.
+package slurm
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The user and group that submit jobs: nobody and nogroup.
+const (
+	uid = 65534
+	gid = 65534
+)
+
+// Site is what the clusters share: a folder that everybody may read, an installation of zipper, and
+// munge, by which Slurm's parts know each other.
+type Site struct {
+	t    *testing.T
+	Dir  string
+	Home string // the user's
+}
+
+// NewSite makes a site for the time of a test. Like all here it fails the test on errors.
+func NewSite(t *testing.T) *Site {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "slurm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &Site{t: t, Dir: dir, Home: filepath.Join(dir, "home")}
+	s.do(os.Chmod(dir, 0o755))
+	s.mkdir("home", 0o755)
+	s.do(os.Chown(s.Home, uid, gid))
+	root, err := filepath.Abs("../..")
+	s.do(err)
+	install := exec.Command(filepath.Join(root, "scripts", "install"))
+	install.Env = append(os.Environ(), "PREFIX="+filepath.Join(dir, "zipper"), "DESTDIR=")
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, mpi := range []string{"openmpi", "mpich"} {
+		out, err := exec.Command("mpicc."+mpi, "-O2", "-o", filepath.Join(dir, "cg-"+mpi),
+			filepath.Join(root, "examples", "c", "cg.c"), "-lm").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	s.mkdir("key", 0o700)
+	s.mkdir("munge", 0o755)
+	key := make([]byte, 128)
+	_, _ = rand.Read(key)
+	s.do(os.WriteFile(s.path("key", "key"), key, 0o600))
+	s.daemon("munged", "--foreground", "--force", "--socket="+s.socket(), "--key-file="+s.path("key", "key"),
+		"--pid-file="+s.path("key", "pid"), "--log-file="+s.path("key", "log"), "--seed-file="+s.path("key", "seed"))
+	s.until("munged listens", func() bool { _, err := os.Stat(s.socket()); return err == nil })
+	return s
+}
+
+func (s *Site) path(parts ...string) string {
+	return filepath.Join(append([]string{s.Dir}, parts...)...)
+}
+
+func (s *Site) socket() string { return s.path("munge", "socket") }
+
+// Zipper is the installed command.
+func (s *Site) Zipper() string { return s.path("zipper", "bin", "zipper") }
+
+func (s *Site) do(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *Site) mkdir(name string, mode os.FileMode) {
+	s.t.Helper()
+	s.do(os.MkdirAll(s.path(name), 0o755))
+	s.do(os.Chmod(s.path(name), mode))
+}
+
+// daemon starts a program that the test's end ends.
+func (s *Site) daemon(name string, args ...string) {
+	s.t.Helper()
+	var log bytes.Buffer
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.WaitDelay = 5 * time.Second // what slurmd started may have the log
+	s.do(cmd.Start())
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if s.t.Failed() {
+			s.t.Logf("%s %s:\n%s", name, strings.Join(args, " "), tail(log.String()))
+		}
+	})
+}
+
+func tail(log string) string { return log[max(0, len(log)-4000):] }
+
+// until waits for something that a daemon does.
+func (s *Site) until(what string, done func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(60 * time.Second); !done(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%s: not after a minute", what)
+		}
+	}
+}
+
+// Cluster is one of Slurm's, with two nodes of four processors each.
+type Cluster struct {
+	site *Site
+	Name string
+}
+
+// Cluster starts a cluster for the time of the test.
+func (s *Site) Cluster(name string) *Cluster {
+	s.t.Helper()
+	host, err := os.Hostname()
+	s.do(err)
+	host, _, _ = strings.Cut(host, ".")
+	ports := freePorts(s.t, 3)
+	s.mkdir(name+"/state", 0o755)
+	s.mkdir(name+"/spool", 0o755)
+	nodes := []string{name + "1", name + "2"}
+	var lines strings.Builder
+	for i, node := range nodes {
+		s.mkdir(name+"/tmp/"+node, 0o1777|os.ModeSticky)
+		fmt.Fprintf(&lines, "NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=4 RealMemory=1000\n", node, host, ports[i+1])
+	}
+	conf := fmt.Sprintf(`ClusterName=%[1]s
+SlurmctldHost=%[2]s(127.0.0.1)
+SlurmctldPort=%[3]d
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=%[5]s
+StateSaveLocation=%[4]s/state
+SlurmdSpoolDir=%[4]s/spool/%%n
+SlurmdPidFile=%[4]s/slurmd-%%n.pid
+SlurmctldPidFile=%[4]s/slurmctld.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/linear
+SchedulerType=sched/backfill
+ReturnToService=2
+SlurmdParameters=config_overrides
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+TmpFS=%[4]s/tmp/%%n
+KillWait=5
+%[6]sPartitionName=%[1]s Nodes=%[7]s Default=YES State=UP
+`, name, host, ports[0], s.path(name), s.socket(), &lines, strings.Join(nodes, ","))
+	c := &Cluster{s, name}
+	s.do(os.WriteFile(c.conf(), []byte(conf), 0o644)) //nolint:gosec // everybody reads it
+	s.daemon("slurmctld", "-D", "-f", c.conf())
+	for _, node := range nodes {
+		s.daemon("slurmd", "-D", "-N", node, "-f", c.conf())
+	}
+	s.until("cluster "+name+" is idle", func() bool {
+		out, _ := c.command("sinfo", "-h", "-o", "%T %D").Output()
+		return strings.TrimSpace(string(out)) == "idle 2"
+	})
+	return c
+}
+
+func freePorts(t *testing.T, n int) (ports []int) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+func (c *Cluster) conf() string { return c.site.path(c.Name, "slurm.conf") }
+
+// command is a command of the user's at the cluster.
+func (c *Cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = c.site.Home
+	cmd.Env = []string{"SLURM_CONF=" + c.conf(), "HOME=" + c.site.Home, "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "USER=nobody"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
+	return cmd
+}
+
+// Job is a batch job.
+type Job struct {
+	cluster *Cluster
+	ID      string
+}
+
+// Submit submits a script; options are those of sbatch.
+func (c *Cluster) Submit(script string, options ...string) Job {
+	c.site.t.Helper()
+	cmd := c.command("sbatch", append([]string{"--parsable", "-t", "3", "-o", c.Name + "-%j"}, options...)...)
+	cmd.Stdin = strings.NewReader("#!/bin/bash\n" +
+		"export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_mpi_yield_when_idle=1\n" + script)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		c.site.t.Fatalf("sbatch: %v\n%s", err, out)
+	}
+	id, _, _ := strings.Cut(strings.TrimSpace(string(out)), ";")
+	return Job{c, id}
+}
+
+// State is the job's, as Slurm says it: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED …
+func (j Job) State() string {
+	out, _ := j.cluster.command("scontrol", "-o", "show", "job", j.ID).Output()
+	for f := range strings.FieldsSeq(string(out)) {
+		if state, ok := strings.CutPrefix(f, "JobState="); ok {
+			return state
+		}
+	}
+	return ""
+}
+
+// Wait waits for the job's end, and gives its state and what it printed.
+func (j Job) Wait() (state, output string) {
+	j.cluster.site.t.Helper()
+	j.cluster.site.until("the end of job "+j.ID+" of "+j.cluster.Name, func() bool {
+		state = j.State()
+		return state != "PENDING" && state != "RUNNING" && state != "COMPLETING"
+	})
+	return state, j.Output()
+}
+
+// Output is what the job has printed so far.
+func (j Job) Output() string {
+	b, _ := os.ReadFile(filepath.Join(j.cluster.site.Home, j.cluster.Name+"-"+j.ID))
+	return string(b)
+}
+
+// Cancel ends the job as its user would.
+func (j Job) Cancel() {
+	j.cluster.site.t.Helper()
+	if out, err := j.cluster.command("scancel", j.ID).CombinedOutput(); err != nil {
+		j.cluster.site.t.Fatalf("scancel: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,111 @@
+package slurm
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+func site(t *testing.T) *Site {
+	t.Helper()
+	if os.Getenv("ZIPPER_SLURM") == "" {
+		t.Skip("needs Slurm and root: scripts/test slurm runs it")
+	}
+	return NewSite(t)
+}
+
+// solved checks a job that has printed what examples/c/cg.c says on four ranks.
+func solved(t *testing.T, state, output string) {
+	t.Helper()
+	if state != "COMPLETED" || !strings.Contains(output, "on 4 ranks") || !strings.Contains(output, "verified") {
+		t.Errorf("%s:\n%s", state, output)
+	}
+}
+
+// TestSharedAllocation: both clusters of zipper run are in one allocation of two nodes. The two
+// launchers' steps do not wait for each other.
+func TestSharedAllocation(t *testing.T) {
+	s := site(t)
+	a := s.Cluster("a")
+	state, output := a.Submit(s.Zipper()+" run --cluster a=2,mpi=openmpi --cluster b=2,mpi=mpich -- '"+s.path("cg-{mpi}")+"'",
+		"-N", "2", "--ntasks-per-node=2").Wait()
+	solved(t, state, output)
+}
+
+// halves are the scripts of a job whose halves are batch jobs of two controllers, and where its
+// forwarder tells its status.
+func halves(s *Site, program string) (a, b, status string) {
+	s.t.Helper()
+	ports := freePorts(s.t, 2)
+	port, status := ports[0], fmt.Sprintf("127.0.0.1:%d", ports[1])
+	s.daemon(s.Zipper(), "forwarder", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--status", status)
+	secret := s.path("home", "secret")
+	if out, err := exec.Command(s.Zipper(), "secret", secret).CombinedOutput(); err != nil {
+		s.t.Fatalf("%v\n%s", err, out)
+	}
+	s.do(os.Chown(secret, uid, gid))
+	env := fmt.Sprintf("ZIPPER_JOB=j\nZIPPER_SECRET_FILE=%s\nZIPPER_LAYOUT=a=2,b=2\nZIPPER_FORWARDERS=127.0.0.1:%d\nZIPPER_TIMEOUT=60s\n", secret, port)
+	s.do(os.WriteFile(s.path("job.env"), []byte(env), 0o644)) //nolint:gosec // the user reads it
+	half := func(cluster, mpi string) string {
+		return strings.NewReplacer("{mpi}", mpi, "{cluster}", cluster).Replace(
+			s.Zipper() + " join --env " + s.path("job.env") + " --cluster {cluster} --mpi {mpi} -- " + program)
+	}
+	return half("a", "openmpi"), half("b", "mpich"), status
+}
+
+// TestTwoJobs: each half is a batch job of its own controller, in either order.
+func TestTwoJobs(t *testing.T) {
+	s := site(t)
+	a, b := s.Cluster("a"), s.Cluster("b")
+	scriptA, scriptB, _ := halves(s, s.path("cg-{mpi}"))
+	for _, first := range []*Cluster{a, b} {
+		var jobs [2]Job
+		for i := range 2 {
+			if (first == a) == (i == 0) {
+				jobs[0] = a.Submit(scriptA, "-n", "2")
+			} else {
+				jobs[1] = b.Submit(scriptB, "-N", "2", "--ntasks-per-node=1")
+			}
+			if i == 0 {
+				s.until("the first half runs", func() bool { return max(jobs[0].state(), jobs[1].state()) == "RUNNING" })
+			}
+		}
+		state, output := jobs[0].Wait()
+		solved(t, state, output)
+		if state, output := jobs[1].Wait(); state != "COMPLETED" {
+			t.Errorf("%s:\n%s", state, output)
+		}
+	}
+}
+
+// state of a job that may not be there yet.
+func (j Job) state() string {
+	if j.cluster == nil {
+		return ""
+	}
+	return j.State()
+}
+
+// TestCancelled: scancel of one half ends the other within seconds, which says who is gone.
+func TestCancelled(t *testing.T) {
+	s := site(t)
+	a, b := s.Cluster("a"), s.Cluster("b")
+	scriptA, scriptB, status := halves(s, s.path("cg-{mpi}")+" 2000 1e-300")
+	ja, jb := a.Submit(scriptA, "-n", "2"), b.Submit(scriptB, "-n", "2")
+	s.until("the job runs", func() bool {
+		out, _ := exec.Command(s.Zipper(), "status", "--json", status).Output()
+		return strings.Contains(string(out), `"running"`)
+	})
+	jb.Cancel()
+	begin := time.Now()
+	state, output := ja.Wait()
+	if took := time.Since(begin); state != "FAILED" || !strings.Contains(output, "cluster b") || took > 15*time.Second {
+		t.Errorf("%s after %v:\n%s", state, took, output)
+	}
+	if state, output := jb.Wait(); state != "CANCELLED" {
+		t.Errorf("the cancelled half: %s\n%s", state, output)
+	}
+}
