@@ -41,6 +41,8 @@ type Dialer struct {
 	// Sealed, if not nil, is given what seals the frames between the two ends of a link of a sealed
 	// job, before Dial returns it.
 	Sealed func(transport.Link, *seal.Channel)
+	// Limit is how long connecting may take in all; 0: the identity's time-out.
+	Limit time.Duration
 	// Patience is how long it may take to reach the forwarder before Notify is told; 0: 2 s.
 	Patience time.Duration
 	// Silence is how long nothing may come from a forwarder that has taken the connection; 0: one
@@ -60,6 +62,10 @@ func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (tr
 		return nil, wire.Layout{}, err
 	}
 	limit := time.Duration(id.TimeoutMS) * time.Millisecond
+	most := limit
+	if d.Limit > 0 {
+		most = min(most, d.Limit)
+	}
 	td, target := d.Transport, at
 	if td == nil {
 		td, target = pick(at, d.Unmaps)
@@ -74,7 +80,7 @@ func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (tr
 			d.Notify(fmt.Sprintf("forwarder %s is not reached yet: %v; trying for %v in all", at, why, limit))
 		}
 	})
-	l, err := connect(ctx, td, target, limit, func(err error) { last.Store(&err) })
+	l, err := connect(ctx, td, target, most, func(err error) { last.Store(&err) })
 	timer.Stop() // from here on the forwarder says what is missing
 	if err != nil {
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", at, err)

@@ -37,6 +37,7 @@ func (p *peer) fromRank(m *member, h wire.Header, body []byte) {
 	case wire.TypeBye: // what is queued for the rank goes out first, then the answer
 		p.conn.Part()
 		m.job.table[m.rank].Store(nil)
+		p.f.leaves(m)
 		p.conn.FinishWith(frame(wire.TypeByeAck, nil))
 		p.conn.Linger()
 		if m.job.hops != nil {
@@ -95,7 +96,11 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 func (p *peer) Bad(reason string) {
 	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p))
 	if m := p.malformed(reason); m != nil {
-		p.conn.AbortWith(abortFrame(1, m.rank, reason))
+		if m.bridge == nil && m.job.goesOn() {
+			p.conn.AbortWith(frame(wire.TypeNotice, &wire.Notice{Text: reason})) // it may come back
+		} else {
+			p.conn.AbortWith(abortFrame(1, m.rank, reason))
+		}
 		p.breach(m, reason)
 	}
 }

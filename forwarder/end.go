@@ -42,7 +42,7 @@ func (f *Forwarder) forgetLocked(p *peer, cause error) (over *Summary) {
 	}
 	if m := p.member.Load(); m != nil {
 		p.lost(m, cause)
-		if m.job.live--; m.job.live == 0 {
+		if m.job.live--; m.job.live == 0 && !m.job.expects() {
 			over = f.finish(m.job)
 		}
 	} else {
@@ -63,8 +63,8 @@ func (p *peer) lost(m *member, cause error) {
 	if !m.job.table[m.rank].CompareAndSwap(p.conn, nil) || m.job.state != running {
 		return // departed, or replaced
 	}
-	if m.job.gather.Rails() > 1 {
-		m.job.linkLost(m.rank, m.lostBy(p, cause))
+	if m.job.goesOn() {
+		p.f.linkLost(m, m.lostBy(p, cause), cause)
 		return
 	}
 	m.job.fail(m.rank, m.lostBy(p, cause), p)
@@ -128,6 +128,12 @@ func (p *peer) breach(m *member, reason string) {
 		m.job.fail(wire.Nobody, fmt.Sprintf("the forwarder %s broke the protocol: %s", m.bridge.addr, reason), p)
 		return
 	}
+	if m.job.goesOn() && m.job.state == running && m.job.mayBeBad(m.rank, f.cfg.clock.Now()) {
+		if m.job.table[m.rank].CompareAndSwap(p.conn, nil) {
+			f.linkLost(m, m.lostBy(p, fmt.Errorf("what came over it was damaged: %s", reason)), nil)
+		}
+		return
+	}
 	if m.job.table[m.rank].CompareAndSwap(p.conn, nil) {
 		m.job.fail(m.rank, m.lostBy(p, fmt.Errorf("it broke the protocol: %s", reason)), p)
 	}
@@ -144,6 +150,7 @@ func (j *job) failWith(code int32, reason string, last []byte, cause *peer) {
 		return
 	}
 	j.to(ending)
+	j.stopWaiting()
 	j.code, j.reason = code, reason
 	j.log.Error("job aborted", zap.String("job", j.id), zap.Int32("code", code), zap.String("reason", reason))
 	told := map[*peer]bool{nil: true, cause: true}

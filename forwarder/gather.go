@@ -27,7 +27,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		return refused
 	}
 	b := f.jobs.find(j)
-	back := b != nil && b.state == running && b.gather.Rails() > 1 && b.hops == nil
+	back := b != nil && b.state == running && b.goesOn() && b.hops == nil
 	if e.Ticket != nil && !back { // who comes back has shown the job's key, and was let in before
 		return refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
@@ -52,6 +52,8 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	switch {
 	case refused != nil:
 		return refused
+	case b.state == ending && b.reason != "":
+		return refusal(wire.RefuseJob, "job %q has failed: %s", b.id, b.reason)
 	case b.state != gathering: // a rank of a job that is ending has left its place: not before the job is gone
 		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", b.id)
 	}

@@ -69,30 +69,35 @@ func (j *job) to(next jobState) {
 
 // job is a set of connections that talk to each other. Guarded by Forwarder.mu except where noted.
 type job struct {
-	id       string
-	key      [wire.PublicKeyLen]byte // who does not have its secret half is not of this job
-	user     string                  // whom its first Join's ticket names; empty: none was demanded
-	log      *zap.Logger
-	state    jobState          // set by to
-	gather   *handshake.Gather // while it gathers; afterwards for who comes back
-	waiting  map[*peer]*waiting
-	notice   timer               // tells those that wait what is missing,
-	soon     bool                // before long, since somebody was refused
-	timer    timer               // ends the gathering,
-	expires  time.Time           // then
-	opener   *strangers.Stranger // whose Join was the first
-	created  time.Time
-	started  time.Time
-	live     int // links of the running job
-	code     int32
-	reason   string // why it failed
-	clusters []wire.Cluster
-	layout   wire.Layout       // answer to those who join; Rank is not set
-	hops     *hops             // nil: one hop
-	opening  *opening          // while the kernel is asked
-	ways     io.Closer         // that the kernel has open for it; nil: none
-	doors    int               // ports for that
-	absent   map[uint32]string // ranks whose link is lost and that may come back: why; only in jobs of several rails
+	id        string
+	key       [wire.PublicKeyLen]byte // who does not have its secret half is not of this job
+	user      string                  // whom its first Join's ticket names; empty: none was demanded
+	log       *zap.Logger
+	state     jobState          // set by to
+	gather    *handshake.Gather // while it gathers; afterwards for who comes back
+	waiting   map[*peer]*waiting
+	notice    timer               // tells those that wait what is missing,
+	soon      bool                // before long, since somebody was refused
+	timer     timer               // ends the gathering,
+	expires   time.Time           // then
+	opener    *strangers.Stranger // whose Join was the first
+	created   time.Time
+	started   time.Time
+	live      int // links of the running job
+	code      int32
+	reason    string // why it failed
+	clusters  []wire.Cluster
+	layout    wire.Layout       // answer to those who join; Rank is not set
+	hops      *hops             // nil: one hop
+	opening   *opening          // while the kernel is asked
+	ways      io.Closer         // that the kernel has open for it; nil: none
+	doors     int               // ports for that
+	absent    map[uint32]string // ranks whose link is lost and that may come back: why
+	waits     map[uint32]*wait  // ends the job when one of them does not; only in jobs of one rail
+	left      map[uint32]bool   // ranks that have said Bye
+	bad       map[uint32]bad    // what damaged frames came from ranks
+	losses    int               // of links of a job that went on
+	badFrames int               // that ended links
 
 	// Fixed when it is ready, or starts; then read by all loops without a lock.
 	hosts     []string                     // per virtual rank
@@ -149,6 +154,14 @@ func (m jobs) besides(b *job) string {
 	}
 	return ""
 }
+
+// resumes reports whether a rank of a job with one forwarder may come back when its link is lost.
+func (j *job) resumes() bool {
+	return j.gather.Rails() == 1 && j.hops == nil && j.classic == nil && j.gather.Patience() > 0
+}
+
+// goesOn reports whether the job outlives the loss of a rank's link.
+func (j *job) goesOn() bool { return j.gather.Rails() > 1 || j.resumes() }
 
 // place says which cluster and native rank a virtual rank is.
 func (j *job) place(rank uint32) (cluster string, native int) {

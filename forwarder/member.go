@@ -2,6 +2,7 @@ package forwarder
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/wire"
@@ -20,6 +21,7 @@ func (p *peer) run(m *member) {
 	p.f.strangers.Settle(p.guest)
 	p.joining, p.waiting = nil, nil
 	m.route.Rank, m.route.Allowed = m.rank, m.allowed
+	m.route.Patience = time.Duration(m.job.gather.Patience()) * time.Millisecond
 	m.route.Table, m.route.Counts, m.route.Classic = m.job.table, m.job.counts, m.job.classic
 	p.member.Store(m)
 	p.conn.Run(&m.route)

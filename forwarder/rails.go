@@ -4,28 +4,40 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// In a job whose ranks join several forwarders, a lost link is not the end: the rank may have
-// another one. The forwarder tells the others (RailState), who use another way and decide
+// A lost link is not the end of a job: the rank may have another one, or opens it again
+// (again). The forwarder tells the others (RailState), who use another way and decide
 // themselves when nobody can reach a rank any more; the rank may join again.
+//
+// In a job with one forwarder a rank whose link is lost opens it again (again), and what
+// was on its way is sent again. How long it is waited for depends on what the loss shows: a link
+// that was closed, as a process's are when it ends, a moment; one of which nothing was heard, as
+// long as the job's patience lasts. Then the job fails, with the cause of the loss.
 //
 // In a row of a job of several hops the word goes over the bridges to those whose way to the rank
 // leads through here. A rank's link that such a row has lost stays lost: the job has other rows. A
 // bridge is opened again (trunk.go).
 
-// linkLost notes that a rank's link is lost. With Forwarder.mu.
-func (j *job) linkLost(rank uint32, reason string) {
-	j.log.Warn("link lost; the job has other forwarders", zap.String("job", j.id),
-		zap.Uint32("virtual_rank", rank), zap.String("reason", reason))
-	j.markUnreachable(rank, reason, j.clusterOf[rank])
+// linkLost notes that a rank's link is lost, and why. With f.mu.
+func (f *Forwarder) linkLost(m *member, reason string, cause error) {
+	j := m.job
+	j.log.Warn("link lost; the job goes on", zap.String("job", j.id),
+		zap.Uint32("virtual_rank", m.rank), zap.String("reason", reason))
+	j.losses++
+	j.markUnreachable(m.rank, reason, j.clusterOf[m.rank])
 	if j.hops != nil {
 		j.rankLeft()
+	}
+	if j.resumes() {
+		j.await(f, m.rank, reason, cause)
 	}
 }
 
@@ -87,7 +99,7 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	if old := peerOf(b.table[v].Load()); old != nil { // the rank knows sooner than we that the link is dead
 		cause := errors.New("the rank has opened another link")
 		if b.table[v].CompareAndSwap(old.conn, nil) {
-			b.linkLost(v, old.member.Load().lostBy(old, cause))
+			f.linkLost(old.member.Load(), old.member.Load().lostBy(old, cause), nil)
 		}
 		old.end(cause)
 	}
@@ -95,6 +107,10 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 		return refusal(wire.RefuseTaken, "virtual rank %d has left job %q", v, b.id)
 	}
 	delete(b.absent, v)
+	if w := b.waits[v]; w != nil {
+		w.timer.Stop()
+		delete(b.waits, v)
+	}
 	layout := b.layout
 	layout.Rank = v
 	p.conn.Seal(p.seal)
@@ -102,6 +118,9 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	p.say()
 	for _, r := range slices.Sorted(maps.Keys(b.absent)) {
 		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Reason: b.absent[r]}))
+	}
+	for _, r := range slices.Sorted(maps.Keys(b.left)) {
+		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Gone: true}))
 	}
 	b.live++
 	p.run(&member{job: b, rank: v})
@@ -124,4 +143,73 @@ func (j *job) release(reason string) {
 			p.abortWith(frame(wire.TypeBye, nil))
 		}
 	}
+}
+
+// await gives a rank time to come back. With f.mu.
+func (j *job) await(f *Forwarder, rank uint32, reason string, cause error) {
+	d := time.Duration(j.gather.Patience()) * time.Millisecond
+	if !errors.Is(cause, relay.ErrSilent) {
+		d = min(d, comesBack)
+	}
+	w := &wait{}
+	w.timer = f.cfg.clock.AfterFunc(d, func() { j.gaveUp(f, rank, w, reason) })
+	j.waits[rank] = w
+}
+
+// wait is for one loss of a rank's link.
+type wait struct{ timer timer }
+
+// gaveUp fails the job of a rank that has not come back.
+func (j *job) gaveUp(f *Forwarder, rank uint32, w *wait, reason string) {
+	f.mu.Lock()
+	var over *Summary
+	if j.waits[rank] == w && j.state == running {
+		j.fail(rank, reason, nil)
+		if j.live == 0 {
+			over = f.finish(j)
+		}
+	}
+	f.mu.Unlock()
+	if over != nil && f.cfg.JobEnd != nil {
+		f.cfg.JobEnd(*over)
+	}
+}
+
+// expects reports whether a job without links waits for ranks to come back. With Forwarder.mu.
+func (j *job) expects() bool { return j.state == running && len(j.waits) > 0 }
+
+// stopWaiting ends the waiting for ranks. With Forwarder.mu.
+func (j *job) stopWaiting() {
+	for rank, w := range j.waits {
+		w.timer.Stop()
+		delete(j.waits, rank)
+	}
+}
+
+// leaves notes that a rank has said Bye. Any loop.
+func (f *Forwarder) leaves(m *member) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m.job.goesOn() {
+		m.job.left[m.rank] = true
+	}
+}
+
+// bad counts damaged frames.
+type bad struct {
+	since time.Time
+	n     int
+}
+
+// mayBeBad notes a damaged frame of a rank, and reports whether that can be a bad line: of a rank
+// from which too many come the job fails. With Forwarder.mu.
+func (j *job) mayBeBad(rank uint32, now time.Time) bool {
+	b := j.bad[rank]
+	if now.Sub(b.since) > badTime {
+		b = bad{since: now}
+	}
+	b.n++
+	j.bad[rank] = b
+	j.badFrames++
+	return b.n <= maxBad
 }

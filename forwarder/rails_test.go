@@ -114,11 +114,34 @@ func TestRankComesBack(t *testing.T) {
 	}
 }
 
-// A breach of the protocol ends the job, whatever other forwarders there are.
-func TestBreachEndsJobOfSeveralRails(t *testing.T) {
+// A bad frame ends the link that it came over, and its sender is told why: a bad line may have made
+// it. Too many end the job.
+func TestBadFrameEndsLink(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := joinDual(b)
-	r[1].send(eager(0, 2, 1, nil)) // not its own source
+	x := r[1]
+	for n := 1; ; n++ {
+		x.send(eager(0, 2, 1, nil)) // not its own source
+		if n > maxBad {
+			break
+		}
+		_, body := x.expect(wire.TypeNotice)
+		if m, err := wire.ParseNotice(body); err != nil || !strings.Contains(m.Text, "source 0 from rank 1") {
+			t.Fatalf("told %+v, %v", m, err)
+		}
+		x.link.Close()
+		for _, i := range []int{0, 2, 3} {
+			r[i].expectState(1, false)
+		}
+		back, err := b.dial(dual("a", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x = back
+		for _, i := range []int{0, 2, 3} {
+			r[i].expectState(1, true)
+		}
+	}
 	for _, i := range []int{0, 2, 3} {
 		r[i].expect(wire.TypeAbort)
 	}

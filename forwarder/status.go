@@ -41,6 +41,8 @@ type JobStatus struct {
 	Forwarders  []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
 	Trunks      []TrunkStatus   `json:"trunks,omitempty"`     // these links
 	Doors       int             `json:"doors,omitempty"`      // ports that the kernel passes on; that traffic is not counted
+	LostLinks   int             `json:"lost_links"`           // that the job outlived
+	BadFrames   int             `json:"bad_frames"`           // damaged, or none at all: each ended its link
 	QueuedBytes int             `json:"queued_bytes"`         // waiting for destinations that do not take them
 	Traffic     []Traffic       `json:"traffic"`
 }
@@ -81,7 +83,7 @@ func (f *Forwarder) Status() Status {
 
 func (j *job) status() JobStatus {
 	s := JobStatus{Job: j.id, Key: hex.EncodeToString(j.key[:8]), User: j.user, State: j.publicState(), Level: j.gather.Level().String(), Created: j.created, Started: j.started,
-		Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, Traffic: j.readTraffic()}
+		Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, LostLinks: j.losses, BadFrames: j.badFrames, Traffic: j.readTraffic()}
 	if j.state <= ready {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()
 	}

@@ -52,6 +52,15 @@ type Refused struct {
 	Remote bool // the other end refused
 }
 
+// Final reports whether trying again, or elsewhere, does not change it.
+func (r *Refused) Final() bool {
+	switch r.Code {
+	case wire.RefuseTimeout, wire.RefuseShutdown, wire.RefuseMalformed:
+		return false
+	}
+	return true
+}
+
 func (r *Refused) Error() string {
 	if r.Remote {
 		return fmt.Sprintf("the other end refused (%v): %s", r.Code, r.Reason)

@@ -7,11 +7,12 @@ import "fmt"
 // come.
 //
 //	0  u32     rank    virtual
-//	4  u32     up      1: the link is there again, 0: it is lost
+//	4  u32     state   0: the link is lost, 1: it is there again, 2: the rank has taken its leave
 //	8  string  reason  why it is lost, with the link's name; empty when it is up
 type RailState struct {
 	Rank   uint32
 	Up     bool
+	Gone   bool
 	Reason string
 }
 
@@ -20,6 +21,8 @@ func (s *RailState) Append(b []byte) []byte {
 	up := uint32(0)
 	if s.Up {
 		up = 1
+	} else if s.Gone {
+		up = 2
 	}
 	b = le.AppendUint32(b, s.Rank)
 	b = le.AppendUint32(b, up)
@@ -33,8 +36,8 @@ func ParseRailState(b []byte) (RailState, error) {
 	if err := r.end(); err != nil {
 		return RailState{}, err
 	}
-	if up > 1 {
+	if up > 2 {
 		return RailState{}, fmt.Errorf("wire: rail state %d is neither up nor down", up)
 	}
-	return RailState{rank, up == 1, reason}, nil
+	return RailState{rank, up == 1, up == 2, reason}, nil
 }

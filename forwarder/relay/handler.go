@@ -61,14 +61,29 @@ func (c *Conn) Tick(now time.Time) {
 			c.End(errLinger)
 		}
 	case c.State() == Joining && c.ctl.Late(now):
-	case idle >= cfg.PeerTimeout && c.pinged:
-		c.End(fmt.Errorf("no answer for %v", cfg.PeerTimeout))
+	case idle >= c.patience() && c.pinged:
+		c.End(fmt.Errorf("no answer for %v%w", c.patience(), ErrSilent))
 	case c.pinged && c.unheard() >= cfg.Unreachable:
-		c.End(fmt.Errorf("its host could not be reached for %v", cfg.Unreachable))
+		c.End(fmt.Errorf("its host could not be reached for %v%w", cfg.Unreachable, ErrSilent))
 	case idle >= cfg.PingInterval && !c.pinged:
 		c.pinged = true
 		_ = c.Send(frame(wire.TypePing)) // too much waits for it already: it will be found dead
 	}
+}
+
+// ErrSilent is in the cause of an end that does not show that the other end is dead.
+var ErrSilent = silent{}
+
+type silent struct{}
+
+func (silent) Error() string { return "" }
+
+// patience is how long the peer may say nothing, though pinged, while its host answers.
+func (c *Conn) patience() time.Duration {
+	if r := c.route.Load(); r != nil {
+		return max(c.shared.cfg.PeerTimeout, r.Patience)
+	}
+	return c.shared.cfg.PeerTimeout
 }
 
 // unheard is how long the network has not reached the other host, if it can tell.

@@ -58,10 +58,12 @@ type Control interface {
 
 // Route is where frames from a connection go. It does not change, but for the table's entries.
 type Route struct {
-	Rank    uint32                 // the only source of frames that come over it; wire.Nobody: there are several
-	Table   []atomic.Pointer[Conn] // by destination; nil: departed or dead
-	Counts  *Counts
-	Classic *Classic // nil: frames go on as they come
+	Rank   uint32                 // the only source of frames that come over it; wire.Nobody: there are several
+	Table  []atomic.Pointer[Conn] // by destination; nil: departed or dead
+	Counts *Counts
+	// Patience is how long the other end may say nothing, if that is more than Config.PeerTimeout.
+	Patience time.Duration
+	Classic  *Classic // nil: frames go on as they come
 
 	// Allowed checks a header that is not one of a frame from Rank to a rank of the table, before
 	// anything is done, or memory taken, for the frame.

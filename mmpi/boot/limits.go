@@ -20,6 +20,10 @@ const (
 	// more wait in the kernel. It bounds what strangers can make the process hold.
 	maxPending = 64
 
+	// redialLimit is how long one attempt to connect again to the only forwarder takes at most: the
+	// engine learns so often why it is not reached.
+	redialLimit = time.Second
+
 	// acceptPause is between attempts to accept where that fails, most likely for want of
 	// descriptors.
 	acceptPause = 2 * time.Second

@@ -110,7 +110,10 @@ func joinFirst(ctx context.Context, d *dial.Dialer, targets []dial.Target) (*adm
 	ctx, cancel := context.WithCancel(ctx)
 	a := &admission{links: make([]transport.Link, len(targets)), targets: targets, dialer: *d,
 		first: make([]attempt, len(targets)), cancel: cancel}
-	a.dialer.Notify = nil                 // from then on the engine tells what it has lost
+	a.dialer.Notify = nil  // from then on the engine tells what it has lost
+	if len(targets) == 1 { // which has to know soon whether anybody is there
+		a.dialer.Limit = redialLimit
+	}
 	ended := make(chan int, len(targets)) // targets whose attempt has an answer
 	for i, t := range targets {
 		a.first[i].answer = make(chan answer, 1)
@@ -159,7 +162,7 @@ func (a *admission) awaitRow(ctx context.Context, ended <-chan int) error {
 // final tells a refusal that trying again, or elsewhere, does not change.
 func final(err error) bool {
 	var refused *handshake.Refused
-	return errors.As(err, &refused) && refused.Code != wire.RefuseTimeout && refused.Code != wire.RefuseShutdown
+	return errors.As(err, &refused) && refused.Final()
 }
 
 // discard ends all that is there or under way.

@@ -22,6 +22,9 @@ type Opener = link.Opener
 // Recorder keeps a process's traffic.
 type Recorder = pt2pt.Recorder
 
+// DefaultLastWay is Limits.LastWay where that is 0.
+const DefaultLastWay = link.DefaultLastWay
+
 // MaxRails bounds the forwarders of a job.
 const MaxRails = link.MaxRails
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/wire"
@@ -14,14 +16,17 @@ import (
 
 // A rail that is lost:
 //
-//  1. Bytes that are no frame end the job, and so does the loss of the only rail (lost).
+//  1. What caused it counts as a strike (struckOut): lost again and again without anything new
+//     between, the job ends. So it does with the only rail if that is not opened again (lost).
 //  2. Else it is taken out of use (railDown) and, unless it is not wanted back, opened again
-//     (redial.go).
+//     (redial.go). Bytes that are no frame, or are damaged, are no other loss: nothing of them was
+//     used.
 //  3. What it carried goes over the others (laneDown, resend): segments not known to have landed,
 //     sequenced frames not acknowledged. Credit and acknowledgement are said again.
 //  4. A forwarder that loses another rank's link says so (forwarderSays): the same for that peer
 //     alone.
-//  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable).
+//  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable). Where there is
+//     one rail the forwarder decides that of others.
 
 // failover is what is known of losses.
 type failover struct {
@@ -31,10 +36,11 @@ type failover struct {
 	unreachableSince map[int]time.Duration // ranks that no rail reaches: since when
 	finishing        bool                  // losses no longer matter
 	looked           bool                  // whether all forwarders have come
+	refused          error                 // why the only forwarder was not reached the last time
 }
 
-// lost sees to a rail that has failed: without another one, or if it was the fault of what came
-// over it, the job ends.
+// lost sees to a rail that has failed: if it cannot be opened again, and there is no other one, or
+// if that does not help, the job ends.
 func (v *failover) lost(r *rail, err error) {
 	s := v.set
 	if errors.Is(err, io.EOF) {
@@ -46,14 +52,26 @@ func (v *failover) lost(r *rail, err error) {
 	switch {
 	case errors.As(err, &k):
 		v.abortJob(s.world.Rank, err.Error())
-	case errors.As(err, &b):
+	case r.peer == nil && !s.replays:
+		if !errors.As(err, &b) {
+			r.fail() // nothing can be said there any more
+		}
 		v.abortJob(s.world.Rank, reason)
-	case r.peer == nil && !s.multi:
-		r.fail() // nothing can be said there any more
-		v.abortJob(s.world.Rank, reason)
+	case v.struckOut(r):
+		v.abortJob(s.world.Rank, fmt.Sprintf("%s (%d times in a row, with nothing new between)", reason, r.strikes))
 	default:
 		v.railDown(r, reason)
 	}
+}
+
+// struckOut counts the loss of a rail, and reports whether it is one too many.
+func (v *failover) struckOut(r *rail) bool {
+	s := v.set
+	if r.losses++; s.progress != r.had || s.Now()-r.since > strikeTime {
+		r.strikes = 0
+	}
+	r.strikes++
+	return r.strikes >= maxStrikes && !v.finishing
 }
 
 // railDown takes a lost rail out of use. What it carried goes over the others: sequenced frames not
@@ -76,13 +94,16 @@ func (v *failover) railDown(r *rail, reason string) {
 	r.close()
 	r.unreachable, r.blocked = nil, false
 	s.zcopy.unpinRail(r)
+	if op := &r.in.op; op.ahead != nil {
+		op.peer.aheadBytes -= op.n
+	}
 	r.in = input{buf: r.in.buf}
 	for _, p := range s.peers {
 		if p != nil && (r.peer == nil || r.peer == p) {
 			r.laneDown(p)
 		}
 	}
-	if v.finishing || r.state == closed {
+	if v.finishing && !r.leaves || r.state == closed {
 		return
 	}
 	if r.peer == nil {
@@ -138,13 +159,18 @@ func (p *Peer) resend(from *rail) {
 func (v *failover) forwarderSays(r *rail, x wire.RailState) error {
 	s := v.set
 	rank := int(x.Rank)
-	if !s.multi || r.peer != nil || rank >= s.size || rank == s.world.Rank {
+	if !s.replays || r.peer != nil || rank >= s.size || rank == s.world.Rank {
 		return breach{fmt.Errorf("unexpected RailState of rank %d", x.Rank)}
 	}
 	if s.paths != nil && !slices.Contains(s.paths[rank], r) {
 		return nil // others go that way
 	}
-	if x.Up {
+	if x.Gone {
+		if p := s.peers[rank]; p != nil {
+			p.gone()
+		}
+	}
+	if x.Up || x.Gone {
 		delete(r.unreachable, rank)
 		delete(v.unreachableSince, rank)
 		if p := s.peers[rank]; p != nil {
@@ -231,6 +257,10 @@ func (v *failover) checkReachable(now time.Duration) {
 	if v.finishing {
 		return
 	}
+	if s.resumes {
+		v.checkOnly(now)
+		return
+	}
 	limit := min(s.limit.NoRail, deadAfter)
 	for _, r := range s.forwarders {
 		if !r.linked() && (s.paths == nil || r.redial != nil) {
@@ -256,13 +286,33 @@ func (v *failover) checkReachable(now time.Duration) {
 	}
 }
 
+// checkOnly ends the job when its only forwarder has been out of reach for too long. Whom that does
+// not reach, it decides.
+func (v *failover) checkOnly(now time.Duration) {
+	if v.noneSince == 0 {
+		return
+	}
+	limit := v.set.limit.NoRail
+	if errors.Is(v.refused, unix.ECONNREFUSED) {
+		limit = min(limit, refusedFor)
+	}
+	if now-v.noneSince <= limit {
+		return
+	}
+	reason := fmt.Sprintf("%s, and the forwarder is not reached again for %v", v.lastErr, limit)
+	if v.refused != nil {
+		reason += fmt.Sprintf(": %v", v.refused)
+	}
+	v.set.upper.Fatal(fault.Link, 1, reason)
+}
+
 // abortJob ends the job for everybody: one rank, the cause, cannot go on.
 func (v *failover) abortJob(cause int, reason string) {
 	s := v.set
 	if s.ended {
 		return
 	}
-	if len(s.rails) > 1 {
+	if slices.ContainsFunc(s.rails, (*rail).linked) {
 		s.SayAbort(1, cause, reason)
 		for _, r := range s.rails {
 			if r.pending() {

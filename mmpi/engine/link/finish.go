@@ -13,26 +13,34 @@ func (s *Set) Finish() { s.failover.finishing = true }
 func (s *Set) SayBye() {
 	s.Finish()
 	for _, r := range s.rails {
-		if r.state != up {
-			continue
+		if r.state == up {
+			s.failover.leave(r)
+		} else if s.resumes && r.peer == nil && (r.state == down || r.state == dialling) {
+			r.leaves = true // as soon as it is back
 		}
-		for _, p := range s.peers {
-			if p != nil && p.several() && r.reaches(p.Rank) {
-				f := p.NewFrame(wire.TypeAck, 0, 0, 0)
-				f.sum(s)
-				f.rail = r
-				r.push(f)
-			}
-		}
-		r.push(s.newControl(wire.TypeBye, nil))
-		r.to(byeSent)
 	}
+}
+
+// leave says good-bye on a rail.
+func (v *failover) leave(r *rail) {
+	s := r.set
+	for _, p := range s.peers {
+		if p != nil && (p.several() || r.reborn) && r.reaches(p.Rank) {
+			f := p.NewFrame(wire.TypeAck, 0, 0, 0)
+			f.sum(s)
+			f.rail = r
+			r.push(f)
+		}
+	}
+	r.push(s.newControl(wire.TypeBye, nil))
+	r.to(byeSent)
+	r.leaves = false
 }
 
 // ByeAcked reports whether all other ends have answered.
 func (s *Set) ByeAcked() bool {
 	for _, r := range s.rails {
-		if r.open() {
+		if r.open() || r.leaves {
 			return false
 		}
 	}

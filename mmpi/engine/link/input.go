@@ -319,6 +319,12 @@ func (r *rail) control(h wire.Header, body []byte) error {
 			return breach{err}
 		}
 		return r.set.failover.forwarderSays(r, s)
+	case wire.TypeNotice:
+		n, err := wire.ParseNotice(body)
+		if err != nil {
+			return breach{err}
+		}
+		return fmt.Errorf("the forwarder has closed it: %s", wire.Printable(n.Text))
 	case wire.TypeBye: // the forwarder shuts down: without another one the job is lost
 		return errors.New("the forwarder is shutting down")
 	case wire.TypeAbort:

@@ -32,8 +32,10 @@ func (s *Set) Tick(now time.Duration) {
 			}
 		}
 	}
-	if s.multi {
+	if s.replays {
 		s.failover.checkReachable(now)
+	}
+	if s.multi {
 		s.failover.tellMissing(now)
 	}
 	s.Flush()

@@ -14,7 +14,7 @@ type Limits struct {
 	Ping        time.Duration // silence after which a link is pinged
 	Silence     time.Duration // time without an answer after which a link is lost
 	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
-	NoRail      time.Duration // how long a job of several rails goes on when none is left, or none to some rank
+	NoRail      time.Duration // how long a job goes on when no rail is left, or none of several to some rank
 	LongPath    time.Duration // there and back, from which on a path is long; -1: paths are not measured
 	Grace       time.Duration // how long the cluster's own launcher has to end this process; see failover.giveWay
 }
@@ -108,6 +108,10 @@ const (
 	// sent again after a loss.
 	landedEvery = 256 << 10
 
+	// landedLazily is the same where only one link leads to the peer, which then does not wait for
+	// it, in bytes. Default 1 MiB.
+	landedLazily = 1 << 20
+
 	// ackEvery is how many sequenced frames may stay unacknowledged without waiting for something
 	// to carry the acknowledgement. Default 64. Trades frames against what a sender keeps.
 	ackEvery = 64
@@ -126,6 +130,18 @@ const (
 	// deadAfter is how long a rank may be without any link while no link that is lost can come
 	// back, in nanoseconds. Default 1 s: it is dead, most likely.
 	deadAfter = time.Second
+
+	// refusedFor is how long a job goes on whose only forwarder does not take connections, in
+	// nanoseconds. Default 2 s: its process is dead, most likely.
+	refusedFor = 2 * time.Second
+
+	// maxStrikes is how often in a row a link may be lost within strikeTime and without anything
+	// new over it before the job ends. Default 6: with the pauses between them about 2 s.
+	maxStrikes = 6
+
+	// strikeTime is how long a link has to last to be worth opening again in any case, in
+	// nanoseconds. Default 10 s.
+	strikeTime = 10 * time.Second
 
 	// lateAfter is when the user is told of a forwarder that has not been there since the start, in
 	// nanoseconds. Default 3 s: the pieces of a job may start in any order.

@@ -10,6 +10,13 @@ import (
 
 func (v *failover) tellLost(r *rail, why string) {
 	s := v.set
+	if s.resumes { // everybody has one of his own
+		if !r.told && s.warn != nil && !s.ended {
+			r.told = true
+			s.warn(why + "; it is opened again, and what may be lost is sent again (said once)")
+		}
+		return
+	}
 	if first, _ := s.world.Mine(); r.told || s.warn == nil || s.ended || v.finishing || s.world.Rank != first {
 		return
 	}
@@ -37,7 +44,7 @@ func (v *failover) tellMissing(now time.Duration) {
 
 func (v *failover) tellBack(r *rail) {
 	s := v.set
-	if r.told {
+	if r.told && !s.resumes {
 		r.told = false
 		s.warn(fmt.Sprintf("forwarder %s is in use; %d of %d", r.link.Remote(), v.linkedForwarders(), len(s.forwarders)))
 	}

@@ -79,6 +79,7 @@ func (p *Peer) sendAck() { p.Send(p.NewFrame(wire.TypeAck, 0, 0, 0)) }
 // delivered counts a sequenced frame as handled, and sees that it is acknowledged in time: by the
 // next frame to that peer, after ackEvery frames, or by the next tick.
 func (p *Peer) delivered() {
+	p.set.progress++
 	p.order.Take()
 	if p.order.Untold() >= ackEvery {
 		p.sendAck()
@@ -107,6 +108,7 @@ func (p *Peer) acked(ack uint64) error {
 	if err != nil || !news {
 		return err
 	}
+	p.set.progress++
 	for n := p.retained.First(); n != nil && n.Of.seq <= ack; n = p.retained.First() {
 		f := n.Of
 		p.retained.Remove(n)
@@ -121,6 +123,18 @@ func (p *Peer) acked(ack uint64) error {
 		}
 	}
 	return nil
+}
+
+// gone notes that a peer has taken its leave: it has all that it waited for, and says no more.
+func (p *Peer) gone() {
+	for n := p.retained.First(); n != nil; n = p.retained.First() {
+		f := n.Of
+		p.retained.Remove(n)
+		p.set.unacked--
+		if f.seq = 0; !f.queued { // else it is freed when it is written
+			p.set.freeFrame(f)
+		}
+	}
 }
 
 // measure sends an echo to a peer if the path there should be measured.

@@ -22,6 +22,13 @@ type rail struct {
 	redial func(ctx context.Context) error // opens the link and hands it over; nil: never, or the other end does
 	failed error                           // direct: why the last attempt to open it failed
 	told   bool                            // forwarder: the user knows that it is not in use
+	leaves bool                            // Bye is to be said again when the link is back
+
+	reborn  bool          // it has had another link: what comes may have come before
+	losses  int           // of its links
+	strikes int           // losses in a row, soon after the link was there and without anything new
+	since   time.Duration // when the link was taken into use,
+	had     uint64        // and Set.progress then
 
 	link    transport.Link
 	lender  transport.Lender // the link, if it has large pieces
@@ -56,6 +63,7 @@ type rail struct {
 //
 //	down ─reconnect→ dialling ─link there→ up          down ─the other end has dialled→ up
 //	up ─lost→ down      up ─Finish→ byeSent ─ByeAck→ closed      up ─Bye of the other process→ leaving
+//	byeSent ─the only one is lost→ down
 //	byeSent, leaving ─lost→ closed                     any ─end of the job→ closed
 type railState uint8
 
@@ -83,7 +91,7 @@ var railLegal = [...]uint8{
 	down:     1<<dialling | 1<<up | 1<<closed,
 	dialling: 1<<up | 1<<closed,
 	up:       1<<down | 1<<byeSent | 1<<leaving | 1<<closed,
-	byeSent:  1 << closed,
+	byeSent:  1<<down | 1<<closed,
 	leaving:  1 << closed,
 	closed:   1 << closed,
 }
@@ -123,7 +131,10 @@ func (r *rail) open() bool { return r.state == up || r.state == byeSent }
 
 // tracked reports whether segments over this rail are acknowledged, because the job goes on when it
 // is lost.
-func (r *rail) tracked() bool { return r.set.multi || r.peer != nil }
+func (r *rail) tracked() bool { return r.set.replays || r.peer != nil }
+
+// shares reports whether a peer's segments may go over other rails as well.
+func (r *rail) shares() bool { return r.set.multi || r.peer != nil }
 
 // attach gives the rail its link, which may be nil.
 func (r *rail) attach(l transport.Link) {
@@ -158,6 +169,8 @@ func (r *rail) takeIntoUse(l transport.Link) {
 	r.to(up)
 	r.unreachable, r.blocked = nil, false
 	r.fresh, r.heard, r.pinged = true, r.set.Now(), 0
+	r.since, r.had = r.heard, r.set.progress
+	r.reborn = true
 }
 
 // push queues a frame.
@@ -183,7 +196,7 @@ func (r *rail) pop() *Frame {
 
 // fail notes that the link is of no use any more.
 func (r *rail) fail() {
-	if r.state == up {
+	if r.leaves = r.state == byeSent && r.set.resumes && r.peer == nil; r.state == up || r.leaves {
 		r.to(down)
 	} else {
 		r.to(closed) // one end is through

@@ -1,6 +1,14 @@
 package link
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+)
 
 // A rail whose link is gone gets another one.
 
@@ -13,16 +21,21 @@ func (v *failover) reconnect(r *rail) {
 		return
 	}
 	r.to(dialling)
+	strikes := r.strikes
 	go func() {
+		wait := time.Duration(0)
+		if strikes > 1 {
+			wait = min(firstRedial<<(strikes-1), maxRedial)
+		}
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
 		for pause := firstRedial; ; pause = min(2*pause, maxRedial) {
 			err := redial(s.ctx)
-			if err == nil || s.ctx.Err() != nil {
+			if err == nil || s.ctx.Err() != nil || v.redialFailed(r, err) {
 				return
-			}
-			if r.peer != nil {
-				s.lock.Lock()
-				s.direct.news(r, err)
-				s.lock.Unlock()
 			}
 			select {
 			case <-s.ctx.Done():
@@ -31,6 +44,30 @@ func (v *failover) reconnect(r *rail) {
 			}
 		}
 	}()
+}
+
+// redialFailed notes why a link could not be opened, and reports whether that is the end.
+func (v *failover) redialFailed(r *rail, err error) (over bool) {
+	s := v.set
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	var final interface{ Final() bool } // the forwarder does not let this process in any more
+	switch isFinal := errors.As(err, &final) && final.Final(); {
+	case r.peer != nil:
+		s.direct.news(r, err)
+	case !s.resumes:
+	case r.leaves && (isFinal || errors.Is(err, unix.ECONNREFUSED)): // it knows that we leave, or is gone
+		r.to(closed)
+		r.leaves = false
+		s.wake()
+		return true
+	case isFinal:
+		s.upper.Fatal(fault.Link, 1, fmt.Sprintf("%s; it was opened again: %v", s.failover.lastErr, err))
+		return true
+	default:
+		s.failover.refused = err
+	}
+	return false
 }
 
 // news tells who waits for direct links that one is there, or could not be opened.
@@ -44,7 +81,7 @@ func (d *directState) news(r *rail, err error) {
 
 // wants reports whether a link that has come is still of use.
 func (s *Set) wants(r *rail) bool {
-	return !s.ended && !s.failover.finishing && r.state != closed && r.state != leaving
+	return !s.ended && (!s.failover.finishing || r.leaves) && r.state != closed && r.state != leaving
 }
 
 // wake has whoever sleeps do so on the new descriptors.

@@ -62,7 +62,10 @@ func (p *Peer) rail() *rail {
 	}
 	rails := p.set.railsTo(p.Rank)
 	if !p.set.multi {
-		return rails[p.preferred]
+		if r := rails[p.preferred]; !p.set.resumes || r.reaches(p.Rank) {
+			return r
+		}
+		return nil
 	}
 	for i := range rails {
 		if r := rails[(p.preferred+i)%len(rails)]; r.reaches(p.Rank) {

@@ -68,7 +68,7 @@ type Config struct {
 	// Addresses name the forwarders of Links to the user. May be nil.
 	Addresses []string
 	// Redial opens the link of a place in Links again after it was lost, or for the first time; it
-	// tries until ctx ends. It is called only if there are several. nil: never again.
+	// tries until ctx ends. nil: never again; with one link the job then ends with it.
 	Redial func(ctx context.Context, rail int) (transport.Link, error)
 	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
 	// there. Then Redial is not called for a link that was there and is lost. nil: every link leads
@@ -115,6 +115,9 @@ type Set struct {
 	direct      directState
 	slots       int         // rails that may lead to one process
 	multi       bool        // more than one forwarder leads to each process
+	resumes     bool        // one does, and its link is opened again when it is lost
+	replays     bool        // the job goes on when a link to a forwarder is lost
+	progress    uint64      // rises with everything new that comes or is acknowledged
 	paths       [][]*rail   // in a job of several hops: the rails that lead to each virtual rank; nil: all do
 	turn        int         // bytes that a rail writes at a time
 	landedEvery int         // bytes of segments that may stay unacknowledged on a lane
@@ -157,10 +160,13 @@ func New(cfg Config) (*Set, error) {
 	s.pathTo = make([]flow.Path, len(cfg.World.Clusters))
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.resumes = !s.multi && cfg.Redial != nil && cfg.Routes == nil
+	if s.replays = s.multi || s.resumes; s.replays {
+		s.failover.unreachableSince = map[int]time.Duration{}
+	}
 	if s.multi {
 		s.turn = 2 * s.limit.Segment
 		s.lanes = make([]*flow.Lane, 0, n)
-		s.failover.unreachableSince = map[int]time.Duration{}
 	}
 	s.addForwarders(&cfg)
 	s.addRoutes(cfg.Routes)
@@ -178,7 +184,7 @@ func (s *Set) addForwarders(cfg *Config) {
 		if l != nil {
 			r.to(up)
 		}
-		if s.multi && cfg.Redial != nil {
+		if s.replays && cfg.Redial != nil {
 			r.redial = func(ctx context.Context) error {
 				l, err := cfg.Redial(ctx, i)
 				if err == nil && !s.railUp(r, l) {
@@ -201,7 +207,7 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 	}
 	r.takeIntoUse(l)
 	s.failover.tellBack(r)
-	s.failover.noneSince = 0
+	s.failover.noneSince, s.failover.refused = 0, nil
 	clear(s.failover.unreachableSince) // who is out of reach here too is told by the forwarder
 	for _, p := range s.peers {
 		if p != nil {
@@ -209,6 +215,9 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 		}
 	}
 	s.failover.updateReachable()
+	if r.leaves {
+		s.failover.leave(r)
+	}
 	s.wake()
 	return true
 }
@@ -338,6 +347,7 @@ type Status struct {
 	Up          bool   // frames go both ways
 	Peer        int    // direct: the virtual rank at the other end; else -1
 	Dials       bool   // this end opens the link again
+	Losses      int    // of links
 	Unreachable int    // ranks to which the forwarder has no link
 	FD          int    // of the link; -1: there is none
 	Remote      string // the link's other end
@@ -346,7 +356,7 @@ type Status struct {
 // Status tells how the rails stand, those to forwarders first.
 func (s *Set) Status() (all []Status) {
 	for _, r := range s.rails {
-		x := Status{State: r.state.String(), Up: r.state == up, Peer: -1, Dials: r.redial != nil,
+		x := Status{State: r.state.String(), Up: r.state == up, Peer: -1, Dials: r.redial != nil, Losses: r.losses,
 			Unreachable: len(r.unreachable), FD: -1}
 		if r.peer != nil {
 			x.Peer = r.peer.Rank

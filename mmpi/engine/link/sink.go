@@ -41,14 +41,14 @@ func (p *Peer) data(r *rail, h *wire.Header, body []byte, payload int) ([]byte, 
 	op := rxOp{typ: wire.TypeData, peer: p, n: payload, rail: r, epoch: h.Epoch, seq: h.Seq}
 	k := p.set.upper.Sink(p, d.Receiver)
 	if k == nil {
-		if p.several() {
+		if p.several() || r.reborn {
 			return nil, op, nil // late, after a replay
 		}
 		return nil, rxOp{}, fmt.Errorf("no receive %x from it is under way", d.Receiver)
 	}
 	size := int64(len(k.Buf))
 	fits := payload > 0 && d.Offset <= uint64(size) && int64(payload) <= size-int64(d.Offset)
-	if !fits || !p.scattered() && d.Offset != uint64(k.arrived) {
+	if !fits || !p.scattered() && !r.reborn && d.Offset != uint64(k.arrived) {
 		return nil, rxOp{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived",
 			payload, d.Offset, k.arrived, size)
 	}
@@ -77,6 +77,9 @@ func (s *Set) segmentLanded(op *rxOp) error {
 			return err
 		}
 		k.arrived += fresh
+		if fresh > 0 {
+			s.progress++
+		}
 		for _, o := range s.rails { // nothing is written over what has been checked
 			if o != op.rail && o.in.busy && o.in.op.sink == k && o.in.op.offset < op.offset+int64(op.n) &&
 				op.offset < o.in.op.offset+int64(o.in.op.n) {
@@ -105,7 +108,7 @@ func (s *Set) segmentLanded(op *rxOp) error {
 		if err := a.Count(op.epoch, op.seq, op.n); err != nil {
 			return err
 		}
-		if over || a.Untold() >= s.landedEvery {
+		if every := s.landedEvery; r.shares() && (over || a.Untold() >= every) || a.Untold() >= max(every, landedLazily) {
 			r.sendLanded(p, a)
 		}
 	}

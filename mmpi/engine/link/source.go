@@ -78,7 +78,7 @@ func (p *Peer) schedule() {
 // nothing may go there now.
 func (r *rail) nextBytes(p *Peer) (src *Source, s flow.Segment, first bool) {
 	l := &p.lanes[r.index].out
-	if r.tracked() && l.OnWay() >= max(r.share(p), minOnWay*r.set.limit.Segment) {
+	if r.shares() && l.OnWay() >= max(r.share(p), minOnWay*r.set.limit.Segment) {
 		return nil, s, false
 	}
 	for len(p.replay) > 0 {
@@ -145,7 +145,7 @@ func (r *rail) share(p *Peer) int {
 // peer. It is longer than usual (longFor, longShare) where the flow is fast and much is left.
 func (r *rail) segmentSize(p *Peer, left int64) int {
 	n := r.most
-	if r.long > n && r.packet > 0 && !r.tracked() {
+	if r.long > n && r.packet > 0 && !r.shares() {
 		n = max(n, fullPackets(min(r.long, int(p.backlog/longShare), int(p.pace.Rate()*longFor.Seconds())), r.packet,
 			segmentHead(r.set)))
 	}

@@ -140,7 +140,7 @@ func (z *zcopy) expect(k *Sink) {
 		return
 	}
 	r := k.peer.rail()
-	if r == nil || r.placer == nil {
+	if r == nil || r.placer == nil || r.reborn {
 		return
 	}
 	for k.expected < int64(len(k.Buf)) && len(k.mem.pins) < partsAhead {

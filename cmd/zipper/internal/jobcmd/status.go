@@ -99,6 +99,9 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 			fmt.Fprintf(w, "  the kernel passes connections on from %d ports; what takes them is not counted here\n",
 				j.Doors)
 		}
+		if j.LostLinks > 0 {
+			fmt.Fprintf(w, "  %d links lost and made again, or lost for a while; %d of them for damaged frames\n", j.LostLinks, j.BadFrames)
+		}
 		if j.QueuedBytes > 0 {
 			fmt.Fprintf(w, "  %d bytes wait for slow destinations\n", j.QueuedBytes)
 		}
