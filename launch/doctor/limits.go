@@ -13,6 +13,14 @@ const (
 // other try for nearly so long, and their users wait.
 const gatherTimeout = 10 * time.Second
 
+// bufferShare: a connection fills a path if the kernel holds so many times what is on it, 1.4: what
+// is on its way, and what is not acknowledged yet of lost packets. farAway is from which round trip
+// on that matters, 5 ms: longer than an answer takes on a busy host nearby.
+const (
+	bufferShare = 1.4
+	farAway     = 5 * time.Millisecond
+)
+
 // enoughLocked is what a rank locks for one link over verbs and a few large messages, bytes.
 const enoughLocked = 64 << 20
 

@@ -42,13 +42,15 @@ type Hello struct {
 	Port      int       `json:"port"`                // where it says Word
 	Word      string    `json:"word"`
 	Cores     int       `json:"cores"`
+	Buffers   Buffers   `json:"buffers"`
 	MPI       []Library `json:"mpi"`
 }
 
 // Address is one of a host's.
 type Address struct {
 	Interface string `json:"interface"`
-	CIDR      string `json:"cidr"` // as in 10.0.0.5/24
+	CIDR      string `json:"cidr"`  // as in 10.0.0.5/24
+	Speed     int    `json:"speed"` // of the interface, in Mbit/s; 0: unknown
 }
 
 // IP is the address without its network's length.
@@ -194,7 +196,7 @@ func challenged(r io.Reader, begin time.Time) Answer {
 // Survey tells what this host has.
 func Survey(ctx context.Context) Hello {
 	h := Hello{Version: int(wire.Version), Word: word(), Cores: runtime.NumCPU(),
-		Fabrics: fabrics("/sys/class/infiniband")}
+		Fabrics: fabrics("/sys/class/infiniband"), Buffers: buffers("/proc/sys/net/ipv4")}
 	if len(h.Fabrics) > 0 {
 		h.Obstacles = obstacles("/dev/infiniband", lockable())
 	}
@@ -207,7 +209,7 @@ func Survey(ctx context.Context) Hello {
 		addrs, _ := i.Addrs()
 		for _, a := range addrs {
 			if n, ok := a.(*net.IPNet); ok && i.Flags&net.FlagUp != 0 && n.IP.IsGlobalUnicast() {
-				h.Addresses = append(h.Addresses, Address{i.Name, n.String()})
+				h.Addresses = append(h.Addresses, Address{i.Name, n.String(), speed("/sys/class/net", i.Name)})
 			}
 		}
 	}
