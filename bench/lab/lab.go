@@ -64,6 +64,7 @@ type Lab struct {
 	zipper  string
 	running []*exec.Cmd
 	classic bool      // a forwarder of that protocol runs on the first zipper node
+	far     bool      // a forwarder runs on gB
 	nat     *exec.Cmd // a forwarder that has the kernel pass connections on, there; nil: none runs
 	routing string
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Sites is two nodes at each of two sites with a long link between their border nodes, gA and gB,
-// and a forwarder on gA.
+// and a forwarder on gA; another one runs on gB from the first job that needs it on.
 func Sites(o delayline.Options) Config {
 	return Config{Name: "zw", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"gA"}, Long: &o}
 }
@@ -48,23 +48,34 @@ func (l *Lab) LineStats(ctx context.Context) (ways []delayline.Stats, err error)
 
 // Far is a job over the forwarder on gA, to which the ranks of b come over the long link.
 func (l *Lab) Far(a, b int) drive.Target {
-	return l.sites("zipped", "far", a, b, spec.Zipper{Address: "gA" + port})
+	return l.sites("zipped", "far", a, b, nil, spec.Zipper{Address: "gA" + port})
 }
 
-// Trunk is a job over a forwarder on each border node.
+// Trunk is a job over a forwarder on each border node, with the long link between the two; that on
+// gA dials.
 func (l *Lab) Trunk(a, b int) drive.Target {
-	return l.sites("trunk", "off", a, b, spec.Zipper{Per: map[string]string{"a": "gA" + port}}, spec.Zipper{Per: map[string]string{"b": "gB" + port}})
+	t := l.sites("trunk", "off", a, b, []string{"wan"}, spec.Zipper{Per: map[string]string{"a": "gA" + port}, Dials: []string{"wan"}},
+		spec.Zipper{Per: map[string]string{"b": "gB" + port, "wan": "10.81.4.2" + port}})
+	return drive.Target{Name: t.Name, Job: func() (*spec.Job, error) {
+		if !l.far {
+			if err := l.forwarder("gB", l.cfg.ForwarderOptions...); err != nil {
+				return nil, err
+			}
+			l.far = true
+		}
+		return t.Job()
+	}}
 }
 
 // port of an ordinary forwarder.
 const port = ":7475"
 
-func (l *Lab) sites(name, routing string, a, b int, zippers ...spec.Zipper) drive.Target {
+func (l *Lab) sites(name, routing string, a, b int, networks []string, zippers ...spec.Zipper) drive.Target {
 	return drive.Target{Name: name, Job: func() (*spec.Job, error) {
 		if err := l.route(routing); err != nil {
 			return nil, err
 		}
-		return &spec.Job{Rsh: l.rsh(), Zippers: zippers, Clusters: []spec.Cluster{
+		return &spec.Job{Rsh: l.rsh(), Networks: networks, Zippers: zippers, Clusters: []spec.Cluster{
 			l.cluster("a", slots(l.cfg.NodesA, a), l.cfg.NodesA[0], a, "10.81.1.0/24"),
 			l.cluster("b", slots(l.cfg.NodesB, b), l.cfg.NodesB[0], b, "10.81.2.0/24")}}, nil
 	}}

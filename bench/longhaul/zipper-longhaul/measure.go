@@ -116,7 +116,7 @@ func (m *measurement) all(ctx context.Context, places []*place) error {
 	for _, p := range places {
 		m.outage(ctx, p)
 	}
-	m.miss(longhaul.Restart, "trunk", "there is no trunk of two forwarders yet")
+	m.miss(longhaul.Restart, "trunk", "a job of one row ends with a forwarder: what was on its way there is lost")
 	return context.Cause(ctx)
 }
 
