@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -246,7 +247,7 @@ func (br *bridge) goOn(p *peer, reason string) {
 		br.tellAll()
 	}
 	b.sayBye()
-	br.extendSoon()
+	br.extendIn(trunk.Redial)
 }
 
 // repeat has ranks send again what they have sent to those behind the bridge and do not know to
@@ -330,21 +331,24 @@ func (br *bridge) notThere(number int, why error) {
 	}
 	br.f.log.Warn("no further connection to another forwarder", zap.String("job", br.job.id),
 		zap.String("forwarder", br.addr), zap.Int("connection", number), zap.Error(why))
-	br.extendSoon()
+	pause := trunk.Redial
+	if br.first() != nil {
+		pause = trunk.Retry // the job runs over the others
+	}
+	br.extendIn(pause)
 }
 
-// extendSoon dials what is missing in a while. With f.mu.
-func (br *bridge) extendSoon() {
+// extendIn dials what is missing in a while. With f.mu.
+func (br *bridge) extendIn(pause time.Duration) {
 	if !br.dials || !br.wanted() {
 		return
 	}
-	if br.trunk.again == nil {
-		br.trunk.again = br.f.cfg.clock.AfterFunc(trunk.Redial, func() {
-			br.f.mu.Lock()
-			defer br.f.mu.Unlock()
-			br.extend()
-		})
-		return
+	if br.trunk.again != nil {
+		br.trunk.again.Stop()
 	}
-	br.trunk.again.Reset(trunk.Redial)
+	br.trunk.again = br.f.cfg.clock.AfterFunc(pause, func() {
+		br.f.mu.Lock()
+		defer br.f.mu.Unlock()
+		br.extend()
+	})
 }

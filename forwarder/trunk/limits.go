@@ -23,6 +23,9 @@ const (
 	// forwarder that is away is asked more often; later: the job waits longer.
 	Redial = 500 * time.Millisecond
 
+	// Retry is the same of one that could not be opened while there are others, 5 s.
+	Retry = 5 * time.Second
+
 	// shortShare: more are opened if they were short of room for half of the time that they were
 	// busy.
 	shortShare = 2
