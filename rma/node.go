@@ -90,7 +90,9 @@ type backlog struct {
 type peer struct {
 	sent, acked   uint64 // operations; acked: known to be done
 	flight, fresh int64  // bytes of messages, and of answers to them, not known to have been taken; of them, since the last flush
+	last          uint64 // the answer that will say that most is done
 	locked, asked bool   // asked: the target knows of the lock; without, it is one of MPI_MODE_NOCHECK
+	granted       bool   // the target has said so
 	started       bool   // in the access epoch of MPI_Win_start
 	posts         int    // exposure epochs that no MPI_Win_start has met
 	awaited       bool   // MPI_Win_start waits for its post, or
@@ -117,12 +119,15 @@ type waiter struct {
 	token any
 }
 
-// pending is an answer that is to come.
+// pending is an answer that is to come. It says that so many operations are done, which took so
+// many bytes.
 type pending struct {
 	w      *waiter
+	also   []*waiter // for whom all of those have to be done
 	target int
-	sent   uint64 // operations before it
+	sent   uint64
 	bytes  int64
+	grants bool  // it is the lock
 	space  Space // of a reply
 	runs   []Run
 }

@@ -76,11 +76,11 @@ func (n *Node) Issue(t *Transfer) bool {
 		t.left -= size
 		switch op.Verb {
 		case Get, Fetch, Swap:
-			runs, _ := t.result.take(size, 0)
-			m.id = n.expect(pending{w: t.w, target: op.Target, space: op.Result.Space, runs: runs})
 			if op.Verb == Get {
 				m.want = size
 			}
+			runs, _ := t.result.take(size, 0)
+			m.id = n.expect(pending{w: t.w, target: op.Target, space: op.Result.Space, runs: runs})
 		}
 		b := m.appendHead(n.buffer())
 		if t.data.Count > 0 {
@@ -98,7 +98,10 @@ func (n *Node) Issue(t *Transfer) bool {
 			bytes += headLen + size // of the answer
 		}
 		p.flight += bytes
-		if p.fresh += bytes; p.fresh >= markEvery {
+		p.fresh += bytes
+		if m.id != 0 {
+			n.covers(m.id, p)
+		} else if p.fresh >= markEvery {
 			n.mark(op.Target, nil, flush)
 		}
 	}
@@ -110,10 +113,33 @@ func (n *Node) Issue(t *Transfer) bool {
 
 // mark sends a message whose answer says that everything before it is done.
 func (n *Node) mark(target int, w *waiter, verb Verb) {
-	p := &n.peers[target]
-	id := n.expect(pending{w: w, target: target, sent: p.sent, bytes: p.fresh})
-	p.fresh = 0
+	id := n.expect(pending{w: w, target: target})
+	n.covers(id, &n.peers[target])
 	n.send(target, &message{verb: verb, id: id})
+}
+
+// covers notes that the answer will say that everything sent until now is done: a target does one
+// message after the other.
+func (n *Node) covers(id uint64, p *peer) {
+	q := n.pending[id]
+	q.sent, q.bytes = p.sent, p.fresh
+	p.fresh, p.last = 0, id
+	n.pending[id] = q
+}
+
+// awaited has w wait for an answer that is to come and covers everything sent; false if there is
+// none such.
+func (n *Node) awaited(p *peer, w *waiter) bool {
+	q, ok := n.pending[p.last]
+	if !ok || q.sent != p.sent {
+		return false
+	}
+	if w != nil {
+		w.left++
+		q.also = append(q.also, w)
+		n.pending[p.last] = q
+	}
+	return true
 }
 
 // wait runs f with a waiter whose token is in Done when everything that f waits for, perhaps
@@ -125,7 +151,7 @@ func (n *Node) wait(token any, f func(w *waiter)) {
 }
 
 func (n *Node) flush(target int, w *waiter) {
-	if p := &n.peers[target]; p.sent != p.acked {
+	if p := &n.peers[target]; p.sent != p.acked && !n.awaited(p, w) {
 		n.mark(target, w, flush)
 	}
 }
@@ -208,8 +234,9 @@ func (n *Node) Lock(target int, how How, token any) error {
 
 // request asks for the lock; w waits for it.
 func (n *Node) request(target int, how How, w *waiter) {
-	n.peers[target].locked, n.peers[target].asked = true, true
-	m := message{verb: lock, id: n.expect(pending{w: w, target: target})}
+	p := &n.peers[target]
+	p.locked, p.asked, p.granted = true, true, false
+	m := message{verb: lock, id: n.expect(pending{w: w, target: target, grants: true})}
 	if how&Exclusive != 0 {
 		m.fn = 1
 	}
@@ -245,12 +272,20 @@ func (n *Node) Unlock(target int, token any) error {
 
 func (n *Node) unlock(target int, w *waiter) {
 	p := &n.peers[target]
-	if p.asked {
-		n.mark(target, w, unlock)
-	} else {
+	switch {
+	case !p.asked:
 		n.flush(target, w)
+	case p.sent == p.acked && p.granted, p.sent != p.acked && n.replied(p, w):
+		n.mark(target, nil, unlock) // all is done, or said to be by an answer: nobody waits for this one's
+	default:
+		n.mark(target, w, unlock)
 	}
 	p.locked, p.asked = false, false
+}
+
+// replied is awaited for results alone: the lock is there when they come.
+func (n *Node) replied(p *peer, w *waiter) bool {
+	return n.pending[p.last].runs != nil && n.awaited(p, w)
 }
 
 // UnlockAll ends what LockAll began.
@@ -354,11 +389,19 @@ func (n *Node) Test() (bool, error) {
 	return true, n.Wait(nil)
 }
 
-// Idle reports whether nothing is under way: the window may be freed.
-func (n *Node) Idle() error {
+// Idle checks that no epoch is open, and waits until everybody has answered: then, when the
+// processes have met, the window may be freed.
+func (n *Node) Idle(token any) error {
 	if n.access != nil || n.posted || n.lockAll || n.anyLocked() {
 		return fmt.Errorf("%w: an epoch is open", ErrSync)
 	}
+	n.wait(token, func(w *waiter) {
+		for id, p := range n.pending {
+			w.left++
+			p.also = append(p.also, w)
+			n.pending[id] = p
+		}
+	})
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -278,7 +279,7 @@ func TestUnchecked(t *testing.T) {
 	if !j.done["over"] || !j.done["free"] || !j.done["end"] || le.Uint64(j.mem[2]) != 8 {
 		t.Fatalf("lock_all: %v, memory %d", j.done, j.mem[2])
 	}
-	j.ok(j.nodes[0].Idle())
+	j.ok(j.nodes[0].Idle(nil))
 }
 
 // A reader does not overtake a waiting writer for ever.
@@ -399,7 +400,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	j.ok(n.Lock(1, Exclusive, nil))
-	for name, err := range map[string]error{"lock": n.Lock(1, Exclusive, nil), "fence": n.Fence(true, nil), "start": n.Start(nil, nil), "lock_all": n.LockAll(false, nil), "free": n.Idle()} {
+	for name, err := range map[string]error{"lock": n.Lock(1, Exclusive, nil), "fence": n.Fence(true, nil), "start": n.Start(nil, nil), "lock_all": n.LockAll(false, nil), "free": n.Idle(nil)} {
 		if !errors.Is(err, ErrSync) {
 			t.Errorf("%s under a lock: %v", name, err)
 		}
@@ -481,4 +482,87 @@ func TestNeighbours(t *testing.T) {
 	}
 	check(0, 24, true)
 	check(0, 25, false)
+}
+
+// What has results is answered anyway: a flush after it, and an unlock, take no message of their
+// own that anybody waits for.
+func TestAnswersTell(t *testing.T) {
+	j := newJob(t, 2, 8, 1)
+	n := j.nodes[0]
+	fetch := func() {
+		op := Operation{Verb: Fetch, Fn: Replace, Target: 1, Data: flat(u64(5)), There: flat(make([]byte, 8)).Layout,
+			Result: flat(make([]byte, 8))}
+		x, err := n.Begin(op, nil)
+		j.ok(err)
+		n.Issue(x)
+	}
+	sent := func(want ...Verb) {
+		t.Helper()
+		for _, v := range want {
+			if o, ok := n.Next(); !ok || Verb(o.Message[0]) != v {
+				t.Fatalf("want verb %d: %v %v", v, o, ok)
+			} else {
+				j.ok(j.nodes[o.To].Receive(0, o.Message))
+			}
+		}
+		if o, ok := n.Next(); ok {
+			t.Fatalf("one more: %v", o)
+		}
+	}
+	answers := func(want int, tokens ...any) {
+		t.Helper()
+		for ; want > 0; want-- {
+			o, ok := j.nodes[1].Next()
+			if !ok {
+				t.Fatal("no answer")
+			}
+			if len(n.Done()) != 0 {
+				t.Fatal("over too early")
+			}
+			j.ok(n.Receive(1, o.Message))
+		}
+		if got := n.Done(); !slices.Equal(got, tokens) {
+			t.Fatalf("over: %v, want %v", got, tokens)
+		}
+	}
+	j.ok(n.Lock(1, Exclusive, "lock"))
+	sent(lock)
+	answers(1, "lock")
+	fetch()
+	j.ok(n.Flush(1, "flush"))
+	sent(Fetch)
+	answers(1, "flush")
+	j.ok(n.Unlock(1, "all is done"))
+	sent(unlock)
+	answers(0, "all is done")
+	answers(1)
+
+	j.ok(n.Lock(1, 0, "shared")) // is not waited for
+	fetch()
+	j.ok(n.Unlock(1, "unlock"))
+	sent(lock, Fetch, unlock)
+	answers(0, "shared")
+	j.ok(n.Receive(1, mustNext(t, j.nodes[1])))
+	answers(1, "unlock")
+	j.ok(n.Idle("idle")) // the unlock's answer is to come
+	answers(1, "idle")
+
+	j.ok(n.Lock(1, 0, "shared"))
+	j.ok(n.Unlock(1, "nothing between")) // else one origin could send any number of these
+	sent(lock, unlock)
+	answers(0, "shared")
+	j.ok(n.Receive(1, mustNext(t, j.nodes[1])))
+	answers(1, "nothing between")
+	if n.peers[1].flight != 0 || len(n.pending) != 0 {
+		t.Errorf("%d bytes and %d answers are left", n.peers[1].flight, len(n.pending))
+	}
+}
+
+func mustNext(t *testing.T, n *Node) []byte {
+	t.Helper()
+	o, ok := n.Next()
+	if !ok {
+		t.Fatal("nothing was sent")
+	}
+	return o.Message
 }

@@ -104,11 +104,15 @@ func (n *Node) answer(from int, m *message) error {
 			return fmt.Errorf("rma: rank %d answers with %d bytes, want %d", from, len(m.data), want)
 		}
 		scatter(p.space, p.runs, m.data)
-	} else {
-		n.peers[from].acked = max(n.peers[from].acked, p.sent)
-		n.peers[from].flight -= p.bytes
 	}
+	o := &n.peers[from]
+	o.acked = max(o.acked, p.sent)
+	o.flight -= p.bytes
+	o.granted = o.granted || p.grants
 	n.finish(p.w)
+	for _, w := range p.also {
+		n.finish(w)
+	}
 	return nil
 }
 

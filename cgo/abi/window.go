@@ -133,7 +133,7 @@ func ze_win_sync(win, what, target, flag int32, group *int32, size int32, cell *
 			case C.Z_SYNC_WAIT:
 				return n.Wait(token)
 			case C.Z_SYNC_IDLE:
-				return n.Idle()
+				return n.Idle(token)
 			}
 			return &engine.Error{Code: engine.ErrArg, Reason: "no such synchronization"}
 		})

@@ -208,10 +208,8 @@ int z_Win_detach(MPI_Win win, const void *base) {
 int z_Win_free(MPI_Win *win) {
   zwin *w = zwin_get(*win);
   if (!w) return real.Win_free(win);
-  int failed = z_eng.ze_win_sync(w->id, Z_SYNC_IDLE, 0, 0, NULL, 0, NULL);
-  if (failed) return zwin_raise_engine(w, failed, "MPI_Win_free");
-  int rc = z_Barrier(w->comm->native);
-  if (rc) return rc;
+  int failed, rc = zwin_idle(w, "MPI_Win_free");
+  if (rc || (rc = z_Barrier(w->comm->native))) return rc;
   if ((failed = z_eng.ze_win_drop(w->id))) return zwin_raise_engine(w, failed, "MPI_Win_free");
   zwin *outer = zwin_dying;
   /* The handle may come back at once in another thread, for a window that we do not list perhaps */

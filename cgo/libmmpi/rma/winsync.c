@@ -18,6 +18,8 @@ static int sync_to(zwin *w, const char *function, int what, int target, int flag
   return cell.error ? zwin_raise_engine(w, cell.error, function) : MPI_SUCCESS;
 }
 
+int zwin_idle(zwin *w, const char *function) { return sync_to(w, function, Z_SYNC_IDLE, 0, 0, NULL, 0); }
+
 static int simple(MPI_Win win, const char *function, int what) {
   return sync_to(zwin_find(win), function, what, 0, 0, NULL, 0);
 }
