@@ -85,6 +85,27 @@ int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char
   return rc;
 }
 
+int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function) {
+  int mine = rc != MPI_SUCCESS, worst = 0;
+  zreq *r = zcoll_begin(c, 0, function);
+  zcoll_of(r)->args = (z_coll){.op = Z_ALLREDUCE,
+                               .send = &mine,
+                               .recv = &worst,
+                               .count = 1,
+                               .extent = sizeof mine,
+                               .type = z_key(MPI_INT),
+                               .mpi_op = z_key(MPI_MAX),
+                               .commutative = 1};
+  int failed = zcoll_run(r);
+  return zcomm_verdict(c, rc, failed ? failed : worst, made, function);
+}
+
+int zcomm_verdict(zcomm *c, int rc, int worst, MPI_Comm *made, const char *function) {
+  if (rc || !worst) return rc;
+  if (*made != MPI_COMM_NULL) real.Comm_free(made);
+  return z_raise(c, MPI_ERR_OTHER, function, "the MPI library of another process could not make its part");
+}
+
 /* ---- what they are ---- */
 
 int z_Comm_size(MPI_Comm comm, int *size) {

@@ -21,6 +21,13 @@ int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char
 /* bytes[i] of rank i */
 int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function);
 
+/* One answer everywhere, after each cluster's library has made its part, or has failed (rc; it has
+ * raised that): libraries run out of communicators at different numbers. If one has failed *made is
+ * freed and the error is raised. Collective. */
+int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function);
+/* … where it is known what others found (not 0: one has failed) */
+int zcomm_verdict(zcomm *c, int rc, int worst, MPI_Comm *made, const char *function);
+
 /* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL
  * without color. The error is raised. */
 int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);

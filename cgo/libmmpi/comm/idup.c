@@ -1,6 +1,7 @@
 /* MPI_Comm_idup and MPI_Comm_idup_with_info: first the engine brings the new context id to all,
- * then the native library duplicates the local part, then the copy exists. Whoever waits for
- * anything moves it on; collectives that the program starts meanwhile wait. */
+ * then the native library duplicates the local part, then all tell each other how that went, and
+ * the copy exists. Whoever waits for anything moves it on; collectives that the program starts
+ * meanwhile wait. */
 #include "comm/comm.h"
 
 typedef struct idup {
@@ -9,7 +10,10 @@ typedef struct idup {
   uint64_t context, *contexts; /* rank 0's of all; what the others say tells that they have called it */
   MPI_Comm made;
   MPI_Request native;
-  int copying; /* the native library is at it */
+  enum { ASKING, COPYING, AGREEING } step; /* COPYING: the native library is at it */
+  z_coll exchange;                         /* of one number of each rank */
+  int copies, rc;                          /* whether there is a native request; how it went */
+  uint64_t verdict;                        /* for the others: not 0: it has failed */
   int with_info;
   MPI_Info info; /* a duplicate */
 } idup;
@@ -32,23 +36,47 @@ static int over(zreq *r, idup *d, int rc) {
   return 1;
 }
 
+/* Each rank's *number to all. The error class if it cannot start. */
+static int exchange(zreq *r, idup *d, const uint64_t *number) {
+  d->exchange.send = number;
+  int failed = zcoll_submit(r->comm, &d->exchange, &r->cell);
+  return failed ? z_error_class(failed) : MPI_SUCCESS;
+}
+
+static int failed_anywhere(const idup *d, int size) {
+  int any = 0;
+  for (int i = 0; i < size; i++) any |= d->contexts[i] != 0;
+  return any;
+}
+
 static int move(zreq *r) {
   idup *d = r->extra;
-  int flag;
-  if (!d->copying) {
+  int flag, rc;
+  if (d->step != COPYING) {
     if (!__atomic_load_n(&r->cell.done, __ATOMIC_ACQUIRE)) return 0;
     if (r->cell.error) return over(r, d, z_error_class(r->cell.error));
+  }
+  switch (d->step) {
+  case ASKING:
     if (zmeet_held()) return 0;
     d->context = d->contexts[0];
-    int rc = copy(d, r->comm->native);
-    if (rc) return over(r, d, rc);
-    zmeet_copying(1);
-    d->copying = 1;
+    rc = copy(d, r->comm->native);
+    if (!rc) zmeet_copying(1);
+    d->step = COPYING, d->rc = rc, d->copies = !rc;
+    return 0;
+  case COPYING:
+    flag = 1;
+    if (d->copies) d->rc = real.Test(&d->native, &flag, MPI_STATUS_IGNORE);
+    if (!d->rc && !flag) return 0;
+    if (d->copies) zmeet_copying(-1);
+    d->step = AGREEING, d->verdict = d->rc != MPI_SUCCESS;
+    r->cell = (z_cell){.owner = r};
+    rc = exchange(r, d, &d->verdict);
+    return rc ? over(r, d, rc) : 0;
+  default:
+    rc = zcomm_verdict(r->comm, d->rc, failed_anywhere(d, r->comm->size), &d->made, d->user->function);
+    return over(r, d, rc);
   }
-  int rc = real.Test(&d->native, &flag, MPI_STATUS_IGNORE);
-  if (!rc && !flag) return 0;
-  zmeet_copying(-1);
-  return over(r, d, rc);
 }
 
 /* The program's request waits; another, which the program does not see, goes through the steps. */
@@ -61,21 +89,18 @@ static int launch(zreq *user) {
   if (j->rc && d->info != MPI_INFO_NULL) real.Info_free(&d->info);
   if (j->rc) return j->rc;
   for (int i = 0; i < c->size; i++) counts[i] = 8, displs[i] = i * 8;
-  z_coll a = {.op = Z_ALLGATHERV,
-              .send = &d->context,
-              .send_bytes = 8,
-              .recv = d->contexts,
-              .recv_counts = counts,
-              .recv_displs = displs,
-              .uniform = 1};
+  d->exchange = (z_coll){.op = Z_ALLGATHERV,
+                         .send_bytes = 8,
+                         .recv = d->contexts,
+                         .recv_counts = counts,
+                         .recv_displs = displs,
+                         .uniform = 1};
   d->user = user;
   if (c->rank == 0) d->context = z_eng.ze_next_context();
   zreq *r = zreq_new_blocking(c, ZREQ_COLL, user->function);
   r->extra = d;
   r->poll = move;
-  int failed = zcoll_submit(c, &a, &r->cell);
-  if (failed) {
-    j->rc = z_error_class(failed);
+  if ((j->rc = exchange(r, d, &d->context))) {
     if (d->info != MPI_INFO_NULL) real.Info_free(&d->info);
     zreq_free(r);
     return j->rc;
@@ -92,7 +117,7 @@ static int duplicate(zcomm *c, int with_info, MPI_Info info, const char *functio
   zcoll *j = zcoll_of(user);
   idup *d = zcoll_grab(j, sizeof *d);
   if (d) {
-    *d = (idup){.out = out, .with_info = with_info, .info = MPI_INFO_NULL};
+    *d = (idup){.out = out, .made = MPI_COMM_NULL, .with_info = with_info, .info = MPI_INFO_NULL};
     if (info != MPI_INFO_NULL) zcoll_fail(j, real.Info_dup(info, &d->info));
   }
   j->args.recv = d;

@@ -13,12 +13,13 @@ static int failed(MPI_Comm comm, int rc, const char *function) {
 
 static int dup(zcomm *c, int with_info, MPI_Info info, const char *function, MPI_Comm *out) {
   uint64_t context = c->rank == 0 ? z_eng.ze_next_context() : 0;
-  MPI_Comm native;
+  MPI_Comm native = MPI_COMM_NULL;
   *out = MPI_COMM_NULL; /* what native libraries leave there when an attribute's copy callback fails */
   int rc = zcomm_bcast(c, &context, sizeof context, 0, function);
   if (!rc) rc = zcomm_meet(c->native);
-  if (!rc) rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);
   if (rc) return rc;
+  rc = with_info ? real.Comm_dup_with_info(c->native, info, &native) : real.Comm_dup(c->native, &native);
+  if ((rc = zcomm_agree(c, rc, &native, function))) return rc;
   if ((rc = zcomm_add_like(native, context, c))) return failed(c->native, rc, function);
   *out = native;
   return MPI_SUCCESS;
@@ -76,8 +77,9 @@ static int divide(zcomm *c, int color, int key, int groups, const char *function
     if (all[i].rank == c->rank) new_rank = i;
   }
   if (groups && (low == 0 || low == n)) color = -1; /* the other group has none of that color */
-  if (!(rc = zcomm_meet(c->native)))
-    rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
+  if ((rc = zcomm_meet(c->native))) goto end;
+  rc = real.Comm_split(c->native, color < 0 ? MPI_UNDEFINED : color, new_rank, &native);
+  if ((rc = zcomm_agree(c, rc, &native, function))) native = MPI_COMM_NULL;
   zcomm *made;
   if (!rc && color >= 0) {
     if (spans) rc = zcomm_add(native, all[0].context, world, n, &made);
