@@ -133,6 +133,47 @@ func TestWindowThreads(t *testing.T) {
 	})
 }
 
+// TestContexts makes communicators until one library has no more, which natively is another number.
+func TestContexts(t *testing.T) {
+	overSplits(t, "", byLength([]split{mixedPair}, []split{mixedPair, mixed, mpichPair}), func(b *Bed, s split) {
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/comm_limit.c")))
+	})
+}
+
+// TestWindowStorm has many small operations on windows at once, without a native run: in MPICH 4.0
+// four processes with such threads do not end.
+func TestWindowStorm(t *testing.T) {
+	overSplits(t, "", byLength([]split{twoOne, mixed, mpichPair}, every), func(b *Bed, s split) {
+		b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/rma_storm.c", "-pthread")))
+	})
+}
+
+// TestLarge moves more bytes at once than an int counts, and more elements by the big-count
+// functions, which only MPI 4 has. The program knows what is right: natively Open MPI 4.1 takes
+// minutes for it. It needs 6 GiB of memory.
+func TestLarge(t *testing.T) {
+	for _, run := range []struct {
+		what   string
+		splits []split
+		long   []split
+	}{
+		{"p2p", []split{mixedPair}, []split{oneOne, twoOne, mixedPair, mpichPair}},
+		{"coll", []split{oneOne}, []split{oneOne, twoOne, mixedPair, mpichPair}},
+		{"reduce", nil, []split{oneOne, twoOne, mixedPair, mpichPair}},
+		{"rma", nil, []split{oneOne, twoOne, mixedPair, mpichPair}},
+		{"counts", nil, []split{mpichPair}},
+		{"file", nil, []split{oneOne, mixedPair, mpichPair}},
+	} {
+		overSplits(t, run.what, byLength(run.splits, run.long), func(b *Bed, s split) {
+			path, arg := compileFor(b, s.clusters, "c/large.c"), run.what
+			if arg == "file" {
+				arg = b.T.TempDir()
+			}
+			b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=" + arg}}, path, arg))
+		})
+	}
+}
+
 // TestWindowsInside uses windows inside clusters while messages and collectives between clusters
 // have to go on: served ones, those of shared memory and native ones (of Open MPI: Debian's MPICH
 // loses puts).

@@ -70,9 +70,9 @@ void zinter_gather(zcoll *j, const void *in, int count, MPI_Datatype type, const
 void zinter_scatter(zcoll *j, const zblocks *from, void *out, int count, MPI_Datatype type, int root);
 /* A block to each of the other group, one from each */
 void zinter_exchange(zcoll *j, const zblocks *from, const zblocks *to);
-void zinter_reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root);
-void zinter_allreduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op);
-void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type,
+void zinter_reduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op, int root);
+void zinter_allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op);
+void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                            MPI_Op op);
 
 /* The end: results into the program's buffers, everything freed but j itself. An MPI error code. */

@@ -147,7 +147,7 @@ static void recv_operands(zcoll *j, void *out, int64_t count, int64_t take, int6
   j->combine = combine;
 }
 
-void zinter_reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root) {
+void zinter_reduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op, int root) {
   start_exchange(j);
   enum role r = role(j, root);
   if (r == IDLE || zcoll_reduction(j, Z_ALLTOALLV, count, type, op)) return;
@@ -155,7 +155,7 @@ void zinter_reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype 
   else send_operand(j, in, count, type, root);
 }
 
-void zinter_allreduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
+void zinter_allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op) {
   start_exchange(j);
   if (zcoll_reduction(j, Z_ALLTOALLV, count, type, op)) return;
   send_operand(j, in, count, type, -1);
@@ -164,7 +164,7 @@ void zinter_allreduce(zcoll *j, const void *in, void *out, int count, MPI_Dataty
 
 /* What one group has is scattered over the other: both have as many elements in all. counts NULL:
  * `count` for every member of my group. */
-void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type,
+void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                            MPI_Op op) {
   int64_t total = 0, take = 0;
   int me = j->comm->rank - zcomm_first(j->comm), n = zcomm_members(j->comm);

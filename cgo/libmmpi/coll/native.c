@@ -5,82 +5,89 @@
 #include "coll/smallstage.h"
 #include <limits.h>
 
-/* One on its way. MPI wants count arrays to stay until the end. */
+/* One on its way. */
 typedef struct running {
   struct running *next;
   int over, rc;
   MPI_Request request;
   zsmall *small;    /* not NULL: it is done like that instead */
   zcomm *asks;      /* not NULL: what smallstage.c needs is brought beside it */
-  MPI_Datatype big; /* of a broadcast too long for int */
-  int ints[];
+  zmany many;       /* bytes of a broadcast */
+  _Alignas(8) char counts[];
 } running;
 
 static running *under_way;
 
-static int narrow(const int64_t *from, int n, int *to) {
-  for (int i = 0; i < n; i++) {
-    if (from[i] > INT_MAX) return 0;
-    to[i] = (int)from[i];
-  }
-  return 1;
-}
-
 static int broadcast(running *r, const z_coll *a, MPI_Comm comm) {
-  enum { PIECE = 1 << 20 };
-  if (a->send_bytes <= INT_MAX) return real.Ibcast(a->recv, (int)a->send_bytes, MPI_BYTE, a->root, comm, &r->request);
-  MPI_Datatype piece, parts[2];
-  int lengths[2] = {(int)(a->send_bytes / PIECE), (int)(a->send_bytes % PIECE)};
-  MPI_Aint at[2] = {0, (MPI_Aint)lengths[0] * PIECE};
-  int rc = real.Type_contiguous(PIECE, MPI_BYTE, &piece);
-  if (rc) return rc;
-  parts[0] = piece, parts[1] = MPI_BYTE;
-  rc = real.Type_create_struct(2, lengths, at, parts, &r->big);
-  real.Type_free(&piece);
-  if (!rc) rc = real.Type_commit(&r->big);
-  return rc ? rc : real.Ibcast(a->recv, 1, r->big, a->root, comm, &r->request);
+  int rc = zmany_begin(&r->many, a->send_bytes, MPI_BYTE);
+  return rc ? rc : real.Ibcast(a->recv, r->many.count, r->many.type, a->root, comm, &r->request);
 }
 
-/* Data movement with a block for each rank; `ints` has room for four arrays. */
-static int blocks(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {
-  int *sc = r->ints, *sd = sc + n, *rc = sd + n, *rd = rc + n, root = rank == a->root;
-  int sends = a->op == Z_ALLTOALLV || (a->op == Z_SCATTERV && root),
-      receives = a->op != Z_SCATTERV && (a->op != Z_GATHERV || root);
-  if (a->send_bytes > INT_MAX || (sends && !(narrow(a->send_counts, n, sc) && narrow(a->send_displs, n, sd))) ||
-      (receives && !(narrow(a->recv_counts, n, rc) && narrow(a->recv_displs, n, rd))))
-    return MPI_ERR_COUNT;
-  int bytes = (int)a->send_bytes;
-  const void *mine = receives && a->op != Z_ALLTOALLV && a->send == (char *)a->recv + rd[rank] ? MPI_IN_PLACE : a->send;
-  void *place =
-      root && sends && a->op == Z_SCATTERV && a->recv == (char *)(uintptr_t)a->send + sd[rank] ? MPI_IN_PLACE : a->recv;
-  switch (a->op) {
-  case Z_GATHERV: return real.Igatherv(mine, bytes, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, a->root, comm, &r->request);
-  case Z_SCATTERV: return real.Iscatterv(a->send, sc, sd, MPI_BYTE, place, bytes, MPI_BYTE, a->root, comm, &r->request);
-  case Z_ALLGATHERV: return real.Iallgatherv(mine, bytes, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, comm, &r->request);
-  default: return real.Ialltoallv(a->send, sc, sd, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, comm, &r->request);
+/* Data movement with a block for each rank. MPI wants counts and places to stay until the end.
+ * MPI_ERR_COUNT: they are too large for these types. Big-count functions take part in the same
+ * collective as the others: who needs them calls them. */
+#define BLOCKS(NAME, COUNT, PLACE, SUFFIX)                                                                           \
+  static int NAME(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {                                     \
+    COUNT *sc = (COUNT *)r->counts, *rc = sc + n, bytes = (COUNT)a->send_bytes;                                      \
+    PLACE *sd = (PLACE *)(rc + n), *rd = sd + n;                                                                     \
+    int root = rank == a->root, sends = a->op == Z_ALLTOALLV || (a->op == Z_SCATTERV && root),                       \
+        receives = a->op != Z_SCATTERV && (a->op != Z_GATHERV || root), fit = bytes == a->send_bytes;                \
+    for (int i = 0; i < n && sends && fit; i++) {                                                                    \
+      sc[i] = (COUNT)a->send_counts[i], sd[i] = (PLACE)a->send_displs[i];                                            \
+      fit = sc[i] == a->send_counts[i] && sd[i] == a->send_displs[i];                                                \
+    }                                                                                                                \
+    for (int i = 0; i < n && receives && fit; i++) {                                                                 \
+      rc[i] = (COUNT)a->recv_counts[i], rd[i] = (PLACE)a->recv_displs[i];                                            \
+      fit = rc[i] == a->recv_counts[i] && rd[i] == a->recv_displs[i];                                                \
+    }                                                                                                                \
+    if (!fit) return MPI_ERR_COUNT;                                                                                  \
+    int mine_is_there = receives && a->op != Z_ALLTOALLV && a->send == (char *)a->recv + rd[rank];                   \
+    int stays = root && sends && a->op == Z_SCATTERV && a->recv == (char *)(uintptr_t)a->send + sd[rank];            \
+    const void *mine = mine_is_there ? MPI_IN_PLACE : a->send;                                                       \
+    void *place = stays ? MPI_IN_PLACE : a->recv;                                                                    \
+    MPI_Request *request = &r->request;                                                                              \
+    switch (a->op) {                                                                                                 \
+    case Z_GATHERV:                                                                                                  \
+      return real.Igatherv##SUFFIX(mine, bytes, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, a->root, comm, request);        \
+    case Z_SCATTERV:                                                                                                 \
+      return real.Iscatterv##SUFFIX(a->send, sc, sd, MPI_BYTE, place, bytes, MPI_BYTE, a->root, comm, request);      \
+    case Z_ALLGATHERV:                                                                                               \
+      return real.Iallgatherv##SUFFIX(mine, bytes, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, comm, request);              \
+    default: return real.Ialltoallv##SUFFIX(a->send, sc, sd, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, comm, request);    \
+    }                                                                                                                \
   }
-}
+BLOCKS(blocks, int, int, )
+#ifdef Z_HAVE_Igatherv_c
+BLOCKS(large_blocks, MPI_Count, MPI_Aint, _c)
+#endif
 
-static int reduction(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {
-  MPI_Datatype type = (MPI_Datatype)(uintptr_t)a->type;
-  MPI_Op op = (MPI_Op)(uintptr_t)a->mpi_op;
-  const ztype *t = ztype_get(type);
-  if (!t) return MPI_ERR_TYPE;
-  if (a->count > INT_MAX) return MPI_ERR_COUNT;
-  int count = (int)a->count, in_place = a->send == a->recv && (a->op != Z_REDUCE || rank == a->root);
-  /* The engine's addresses are of the first byte, MPI's of the type's origin. */
-  const void *in = in_place ? MPI_IN_PLACE : (const char *)a->send - t->true_lb;
-  void *out = (char *)a->recv - t->true_lb;
-  switch (a->op) {
-  case Z_REDUCE: return real.Ireduce(in, out, count, type, op, a->root, comm, &r->request);
-  case Z_ALLREDUCE: return real.Iallreduce(in, out, count, type, op, comm, &r->request);
-  case Z_SCAN: return real.Iscan(in, out, count, type, op, comm, &r->request);
-  case Z_EXSCAN: return real.Iexscan(in, out, count, type, op, comm, &r->request);
-  default:
-    if (!narrow(a->recv_counts, n, r->ints)) return MPI_ERR_COUNT;
-    return real.Ireduce_scatter(in, out, r->ints, type, op, comm, &r->request);
+#define REDUCTION(NAME, COUNT, SUFFIX)                                                                             \
+  static int NAME(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {                                   \
+    MPI_Datatype type = (MPI_Datatype)(uintptr_t)a->type;                                                          \
+    MPI_Op op = (MPI_Op)(uintptr_t)a->mpi_op;                                                                      \
+    const ztype *t = ztype_get(type);                                                                              \
+    COUNT count = (COUNT)a->count, *counts = (COUNT *)r->counts;                                                   \
+    if (!t) return MPI_ERR_TYPE;                                                                                   \
+    if (count != a->count) return MPI_ERR_COUNT;                                                                   \
+    int in_place = a->send == a->recv && (a->op != Z_REDUCE || rank == a->root);                                   \
+    /* The engine's addresses are of the first byte, MPI's of the type's origin. */                                \
+    const void *in = in_place ? MPI_IN_PLACE : (const char *)a->send - t->true_lb;                                 \
+    void *out = (char *)a->recv - t->true_lb;                                                                      \
+    switch (a->op) {                                                                                               \
+    case Z_REDUCE: return real.Ireduce##SUFFIX(in, out, count, type, op, a->root, comm, &r->request);              \
+    case Z_ALLREDUCE: return real.Iallreduce##SUFFIX(in, out, count, type, op, comm, &r->request);                 \
+    case Z_SCAN: return real.Iscan##SUFFIX(in, out, count, type, op, comm, &r->request);                           \
+    case Z_EXSCAN: return real.Iexscan##SUFFIX(in, out, count, type, op, comm, &r->request);                       \
+    default:                                                                                                       \
+      for (int i = 0; i < n; i++)                                                                                  \
+        if ((counts[i] = (COUNT)a->recv_counts[i]) != a->recv_counts[i]) return MPI_ERR_COUNT;                     \
+      return real.Ireduce_scatter##SUFFIX(in, out, counts, type, op, comm, &r->request);                           \
+    }                                                                                                              \
   }
-}
+REDUCTION(reduction, int, )
+#ifdef Z_HAVE_Igatherv_c
+REDUCTION(large_reduction, MPI_Count, _c)
+#endif
 
 static int start_stage(running *r, zcomm *c, const z_coll *a) {
   int n = c->native_size, rank = c->native_rank;
@@ -90,27 +97,39 @@ static int start_stage(running *r, zcomm *c, const z_coll *a) {
     if (rc) return rc;
     r->asks = c;
   }
+  int rc;
   switch (a->op) {
   case Z_BARRIER: return real.Ibarrier(c->native, &r->request);
   case Z_BCAST: return broadcast(r, a, c->native);
   case Z_GATHERV:
   case Z_SCATTERV:
   case Z_ALLGATHERV:
-  case Z_ALLTOALLV: return blocks(r, a, c->native, n, rank);
-  default: return reduction(r, a, c->native, n, rank);
+  case Z_ALLTOALLV:
+    rc = blocks(r, a, c->native, n, rank);
+#ifdef Z_HAVE_Igatherv_c
+    if (rc == MPI_ERR_COUNT) rc = large_blocks(r, a, c->native, n, rank);
+#endif
+    return rc;
+  default:
+    rc = reduction(r, a, c->native, n, rank);
+#ifdef Z_HAVE_Igatherv_c
+    if (rc == MPI_ERR_COUNT) rc = large_reduction(r, a, c->native, n, rank);
+#endif
+    return rc;
   }
 }
 
 int z_cb_coll(void *comm, const z_coll *a, uint64_t *token) {
   zcomm *c = comm;
-  running *r = malloc(sizeof *r + 4 * (size_t)c->native_size * sizeof(int));
+  running *r = malloc(sizeof *r + 4 * (size_t)c->native_size * sizeof(int64_t));
   if (!r) return -Z_ERR_INTERNAL;
   r->request = MPI_REQUEST_NULL;
   r->asks = NULL;
-  r->big = MPI_DATATYPE_NULL;
+  r->many.made = 0;
   r->small = NULL;
   int rc = start_stage(r, c, a);
   if (rc) {
+    zmany_end(&r->many);
     free(r);
     return rc == MPI_ERR_COUNT ? -Z_ERR_UNSUPPORTED : -Z_ERR_OP;
   }
@@ -150,7 +169,7 @@ int z_cb_coll_test(uint64_t token) {
   while (*at != r) at = &(*at)->next;
   *at = r->next;
   int rc = r->rc;
-  if (r->big != MPI_DATATYPE_NULL) real.Type_free(&r->big);
+  zmany_end(&r->many);
   free(r->small);
   free(r);
   return rc ? -Z_ERR_OP : 1;

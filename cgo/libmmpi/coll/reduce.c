@@ -52,7 +52,7 @@ static void operands(zcoll *j, const void *in, void *out, int64_t count, int64_t
   j->args.send = in_place ? j->args.recv : zcoll_operand(j, in, count, type);
 }
 
-static void reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root) {
+static void reduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op, int root) {
   if (j->comm->inter) return zinter_reduce(j, in, out, count, type, op, root);
   if (zcoll_check_root(j, root) || zcoll_reduction(j, Z_REDUCE, count, type, op)) return;
   int at_root = j->comm->rank == root;
@@ -62,7 +62,7 @@ static void reduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype 
   else j->args.send = zcoll_operand(j, in, count, type);
 }
 
-static void allreduce(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
+static void allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op) {
   if (j->comm->inter) return zinter_allreduce(j, in, out, count, type, op);
   if (!zcoll_reduction(j, Z_ALLREDUCE, count, type, op)) operands(j, in, out, count, count, type, 0);
 }
@@ -70,18 +70,18 @@ static void allreduce(zcoll *j, const void *in, void *out, int count, MPI_Dataty
 /* Scans have no meaning between two groups. */
 static int no_inter(zcoll *j) { return j->comm->inter ? zcoll_fail(j, MPI_ERR_COMM) : 0; }
 
-static void scan(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
+static void scan(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op) {
   if (no_inter(j)) return;
   if (!zcoll_reduction(j, Z_SCAN, count, type, op)) operands(j, in, out, count, count, type, 0);
 }
 
-static void exscan(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
+static void exscan(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op) {
   if (no_inter(j)) return;
   if (!zcoll_reduction(j, Z_EXSCAN, count, type, op)) operands(j, in, out, count, count, type, j->comm->rank == 0);
 }
 
 /* counts NULL: `count` for every rank. */
-static void scatter_reduced(zcoll *j, const void *in, void *out, const int *counts, int count, MPI_Datatype type,
+static void scatter_reduced(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                             MPI_Op op) {
   if (j->comm->inter) return zinter_reduce_scatter(j, in, out, counts, count, type, op);
   int n = j->comm->size;
@@ -100,7 +100,7 @@ static void reduce_scatter(zcoll *j, const void *in, void *out, const int *count
   scatter_reduced(j, in, out, counts, 0, type, op);
 }
 
-static void reduce_scatter_block(zcoll *j, const void *in, void *out, int count, MPI_Datatype type, MPI_Op op) {
+static void reduce_scatter_block(zcoll *j, const void *in, void *out, int64_t count, MPI_Datatype type, MPI_Op op) {
   scatter_reduced(j, in, out, NULL, count, type, op);
 }
 
@@ -116,3 +116,17 @@ Z_COLLECTIVE(Reduce_scatter, Ireduce_scatter, reduce_scatter,
              (const void *in, void *out, const int counts[], MPI_Datatype type, MPI_Op op), in, out, counts, type, op)
 Z_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block,
              (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in, out, count, type, op)
+
+#ifdef Z_HAVE_Allreduce_c
+Z_COLLECTIVE(Reduce_c, Ireduce_c, reduce,
+             (const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op, int root), in, out, count, type,
+             op, root)
+Z_COLLECTIVE(Allreduce_c, Iallreduce_c, allreduce,
+             (const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op), in, out, count, type, op)
+Z_COLLECTIVE(Scan_c, Iscan_c, scan, (const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op), in, out,
+             count, type, op)
+Z_COLLECTIVE(Exscan_c, Iexscan_c, exscan, (const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op),
+             in, out, count, type, op)
+Z_COLLECTIVE(Reduce_scatter_block_c, Ireduce_scatter_block_c, reduce_scatter_block,
+             (const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op), in, out, count, type, op)
+#endif

@@ -12,7 +12,6 @@
 #include "coll/smallstage.h"
 #include "coll/coll.h"
 #include "core/limits.h"
-#include <limits.h>
 #include <string.h>
 
 MPI_Comm zsmall_comm = MPI_COMM_NULL;
@@ -89,7 +88,8 @@ typedef struct block {
 /* A message of a stage, or a piece of one. */
 typedef struct part {
   void *at;
-  int bytes, peer; /* rank in the native world */
+  int64_t bytes;
+  int peer; /* rank in the native world */
   int sends;
   MPI_Request request;
 } part;
@@ -110,16 +110,14 @@ static int64_t piece(const zsmall *f, const z_coll *a, int peer, int64_t bytes) 
              : bytes;
 }
 
-static int add_message(zsmall *f, const z_coll *a, int local, int sends, block b) {
+static void add_message(zsmall *f, const z_coll *a, int local, int sends, block b) {
   int peer = world_rank(f->comm, local);
   int64_t most = piece(f, a, peer, b.bytes), done = 0;
-  if (most > INT_MAX) return MPI_ERR_COUNT;
   do { /* an empty one, too */
     int64_t n = b.bytes - done < most ? b.bytes - done : most;
-    f->parts[f->n++] = (part){(char *)(uintptr_t)b.at + done, (int)n, peer, sends, MPI_REQUEST_NULL};
+    f->parts[f->n++] = (part){(char *)(uintptr_t)b.at + done, n, peer, sends, MPI_REQUEST_NULL};
     done += n;
   } while (done < b.bytes);
-  return MPI_SUCCESS;
 }
 
 /* What this process has for local rank i, and what it gets from it: 0 if they have no message for
@@ -167,9 +165,13 @@ static void start(zsmall *f) {
   int tag;
   f->started = 1;
   f->rc = zsmall_tag(f->comm, &tag) ? MPI_SUCCESS : MPI_ERR_OTHER;
-  for (part *p = f->parts; p < f->parts + f->n && !f->rc; p++)
-    f->rc = p->sends ? real.Isend(p->at, p->bytes, MPI_BYTE, p->peer, tag, zsmall_comm, &p->request)
-                     : real.Irecv(p->at, p->bytes, MPI_BYTE, p->peer, tag, zsmall_comm, &p->request);
+  for (part *p = f->parts; p < f->parts + f->n && !f->rc; p++) {
+    zmany m;
+    if ((f->rc = zmany_begin(&m, p->bytes, MPI_BYTE))) return;
+    f->rc = p->sends ? real.Isend(p->at, m.count, m.type, p->peer, tag, zsmall_comm, &p->request)
+                     : real.Irecv(p->at, m.count, m.type, p->peer, tag, zsmall_comm, &p->request);
+    zmany_end(&m);
+  }
 }
 
 /* Starts what has been begun, in that order, once the channel is known. */
@@ -192,17 +194,13 @@ int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
   f->n = f->first = f->started = 0;
   f->rc = MPI_SUCCESS;
   /* Else ranks that have nothing for each other are silent: both know */
-  int rc = MPI_SUCCESS, whole = a->op != Z_ALLTOALLV;
+  int whole = a->op != Z_ALLTOALLV;
   for (int sends = 0; sends < 2; sends++)
-    for (int k = 1; k < c->native_size && !rc; k++) { /* everyone begins with another one */
+    for (int k = 1; k < c->native_size; k++) { /* everyone begins with another one */
       int i = (c->native_rank + (sends ? k : c->native_size - k)) % c->native_size;
       block b;
-      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) rc = add_message(f, a, i, sends, b);
+      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) add_message(f, a, i, sends, b);
     }
-  if (rc) {
-    free(f);
-    return rc;
-  }
   keep_own(c, a);
   zchannel *ch = &zcollstate_of(c)->channel;
   if (ch->last) ch->last->next = f;

@@ -37,7 +37,7 @@ func wrappers(functions []function, p map[string]string) string {
 		nonblocking[f.name] = f
 	}
 	var b strings.Builder
-	b.WriteString(notice + "#include \"io/file.h\"\n#include \"rma/win.h\"\n#include \"wrap/collargs.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
+	b.WriteString(notice + "#include \"io/file.h\"\n#include \"rma/win.h\"\n#include \"type/type.h\"\n#include \"wrap/collargs.h\"\n#include <limits.h>\n\nconst char *const z_real_names[] = {\n")
 	for _, f := range functions {
 		fmt.Fprintf(&b, "  %q,\n", f.pmpi())
 	}
@@ -144,7 +144,7 @@ func checks(f function, policy string, all map[string]function) string {
 }
 
 // narrowed is the body of a big-count function behind the bypass: its counts nearly always fit an
-// int.
+// int. Where they do not, so many elements become one of a type made for the call.
 func narrowed(f function, all map[string]function) string {
 	var fit []string
 	casts := map[string]string{}
@@ -160,18 +160,67 @@ func narrowed(f function, all map[string]function) string {
 		}
 	}
 	out := fmt.Sprintf("  if (%s) return z_%s(%s);\n", strings.Join(fit, " && "), short.name, f.arguments(casts))
+	many := asMany(f, short)
+	if many == "" {
+		many = "return " + strings.Replace(tooMany(f), "%s", "\"more than 2147483647 at once are not supported by MMPI\"", 1) + ";"
+	}
 	if w := f.handle("MPI_Win"); w != "" && comm == "" {
-		return fmt.Sprintf("  if (zwin_find(%s)) {\n  %s    return zwin_raise(zwin_find(%s), MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n  }\n",
-			w, out, w, f.mpi()) + checks(f, guarded, all)
+		return fmt.Sprintf("  if (zwin_find(%s)) {\n  %s%s\n  }\n", w, out, many) + checks(f, guarded, all)
 	}
 	if file := f.handle("MPI_File"); file != "" {
-		return out + fmt.Sprintf("  if (zfile_find(%s)) return z_raise_file(%s, MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n",
-			file, file, f.mpi()) + checks(f, guarded, all)
+		return out + fmt.Sprintf("  if (zfile_find(%s)) {\n    %s\n  }\n", file, many) + checks(f, guarded, all)
 	}
 	if comm == "" {
-		return out + fmt.Sprintf("  return z_raise(NULL, MPI_ERR_COUNT, %q, \"more than 2147483647 elements at once are not supported by MMPI\");\n", f.mpi())
+		return out + "  " + many + "\n"
 	}
-	return out + checks(f, guarded, all)
+	if asMany(f, short) == "" {
+		return out + checks(f, guarded, all)
+	}
+	return out + fmt.Sprintf("  if (zcomm_find(%s)) {\n    %s\n  }\n", comm, many) + checks(f, guarded, all)
+}
+
+// tooMany raises an error about counts, whose text is %s.
+func tooMany(f function) string {
+	win, file, comm := f.handle("MPI_Win"), f.handle("MPI_File"), f.handle("MPI_Comm")
+	switch {
+	case win != "":
+		return fmt.Sprintf("zwin_raise(zwin_find(%s), MPI_ERR_COUNT, %q, %%s)", win, f.mpi())
+	case file != "":
+		return fmt.Sprintf("z_raise_file(%s, MPI_ERR_COUNT, %q, %%s)", file, f.mpi())
+	case comm != "":
+		return fmt.Sprintf("z_raise_on(%s, MPI_ERR_COUNT, %q, %%s)", comm, f.mpi())
+	}
+	return fmt.Sprintf("z_raise(NULL, MPI_ERR_COUNT, %q, %%s)", f.mpi())
+}
+
+// asMany calls the short form with types of many elements in place of large counts. Empty: not all
+// counts are of elements of a type, or an operator has to know what they are.
+func asMany(f, short function) string {
+	var begin, end strings.Builder
+	names := map[string]string{}
+	n := 0
+	for i, a := range f.params {
+		if a.typ == "MPI_Op" && f.handle("MPI_Win") == "" {
+			return ""
+		}
+		if a.typ == short.params[i].typ {
+			continue
+		}
+		typ := strings.TrimSuffix(a.name, "count") + "type"
+		if !f.has("MPI_Datatype", typ) {
+			typ = strings.TrimSuffix(a.name, "count") + "datatype"
+		}
+		if a.typ != "MPI_Count" || !f.has("MPI_Datatype", typ) {
+			return ""
+		}
+		fmt.Fprintf(&begin, "if (!rc) rc = zmany_begin(&many[%d], %s, %s);\n", n, a.name, typ)
+		names[a.name] = fmt.Sprintf("many[%d].count", n)
+		names[typ] = fmt.Sprintf("many[%d].type", n)
+		n++
+	}
+	fmt.Fprintf(&end, "for (int i = 0; i < %d; i++) zmany_end(&many[i]);\nreturn rc;", n)
+	return fmt.Sprintf("zmany many[%d] = {{.made = 0}};\nint rc = MPI_SUCCESS;\n%sif (rc) rc = %s;\nelse rc = z_%s(%s);\n%s",
+		n, begin.String(), strings.Replace(tooMany(f), "%s", "\"no datatype of so many elements can be made\"", 1), short.name, f.arguments(names), end.String())
 }
 
 // iForm is the name of a function's nonblocking form: Bcast, Ibcast; Neighbor_alltoallv_c,

@@ -1,6 +1,5 @@
 /* Sendrecv: a receive and a send at once, each native or in the engine. */
 #include "p2p/p2p.h"
-#include <limits.h>
 
 static int is_local(const zcomm *c, int peer) {
   return peer == MPI_PROC_NULL || (peer >= 0 && p2p_native_rank(c, peer) != Z_REMOTE);
@@ -70,17 +69,17 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   return rc ? rc : rc2;
 }
 
-/* Where a buffer is replaced its data leave from a packed copy. The error is raised. */
+/* Where a buffer is replaced its data leave from a packed copy, which is sent as `as` says; the
+ * caller frees both. The error is raised. */
 static int packed_copy(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, void **copy,
-                       int *bytes) {
+                       zmany *as) {
   const ztype *t = ztype_get(type);
   if (!t) return z_raise(c, MPI_ERR_TYPE, function, "the datatype is none, or has not been committed");
   int64_t all = count * t->size;
-  if (all > INT_MAX) return z_raise(c, MPI_ERR_COUNT, function, "more than 2 GiB at once: use two buffers");
   if (!(*copy = malloc(all ? all : 1)))
     return z_raise(c, MPI_ERR_NO_MEM, function, "no memory for a copy of %lld bytes", (long long)all);
-  *bytes = (int)all;
   int rc = ztype_pack(buf, count, type, *copy, z_private);
+  if (!rc) rc = zmany_begin(as, all, MPI_PACKED);
   if (rc) free(*copy);
   return rc;
 }
@@ -100,9 +99,10 @@ int z_Sendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int se
     return rc;
   }
   void *copy;
-  int bytes = 0;
-  if ((rc = packed_copy(c, "MPI_Sendrecv_replace", buf, count, type, &copy, &bytes))) return rc;
-  rc = z_Sendrecv(copy, bytes, MPI_PACKED, dest, sendtag, buf, count, type, source, recvtag, comm, status);
+  zmany as;
+  if ((rc = packed_copy(c, "MPI_Sendrecv_replace", buf, count, type, &copy, &as))) return rc;
+  rc = z_Sendrecv(copy, as.count, as.type, dest, sendtag, buf, count, type, source, recvtag, comm, status);
+  zmany_end(&as);
   free(copy);
   return rc;
 }
@@ -182,9 +182,12 @@ int z_Isendrecv_replace(void *buf, int count, MPI_Datatype type, int dest, int s
     return real.Isendrecv_replace(buf, count, type, dest, sendtag, source, recvtag, comm, request);
   }
   void *copy;
-  int bytes = 0, rc = check(c, "MPI_Isendrecv_replace", count, type, dest, sendtag, count, type, source, recvtag);
-  if (rc || (rc = packed_copy(c, "MPI_Isendrecv_replace", buf, count, type, &copy, &bytes))) return rc;
-  return start_pair(c, "MPI_Isendrecv_replace", copy, copy, bytes, MPI_PACKED, dest, sendtag, buf, count, type, source,
-                    recvtag, request);
+  zmany as;
+  int rc = check(c, "MPI_Isendrecv_replace", count, type, dest, sendtag, count, type, source, recvtag);
+  if (rc || (rc = packed_copy(c, "MPI_Isendrecv_replace", buf, count, type, &copy, &as))) return rc;
+  rc = start_pair(c, "MPI_Isendrecv_replace", copy, copy, as.count, as.type, dest, sendtag, buf, count, type, source,
+                  recvtag, request);
+  zmany_end(&as);
+  return rc;
 }
 #endif

@@ -105,34 +105,50 @@ const ztype *ztype_learn(MPI_Datatype type) {
   return t;
 }
 
-/* Elements that one call can take: its byte counts are int. An element above that is an error of
- * MPI_Pack. */
+/* Elements that one call can take: its byte counts are int. */
 static int64_t at_once(const ztype *t) {
   return t->size > Z_PACK_BYTES ? 1 : t->size > 0 ? Z_PACK_BYTES / t->size : INT_MAX;
 }
 
 /* The native library moves the data itself, by a message to this very process: it knows where parts
- * of an element go, and takes MPI_BOTTOM, which MPICH's MPI_Pack and MPI_Unpack refuse. */
-static int by_message(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype as) {
+ * of an element go, takes MPI_BOTTOM, which MPICH's MPI_Pack and MPI_Unpack refuse, and elements
+ * of more bytes than an int counts. n elements, of which there are `bytes`, become packed, or… */
+static int pack_by_message(const void *from, int n, MPI_Datatype type, void *packed, int64_t bytes) {
+  zmany as;
+  int rc = zmany_begin(&as, bytes, MPI_PACKED);
+  if (rc) return rc;
   z_lock(&self_lock);
-  int rc = real.Sendrecv(from, n, type, 0, 0, to, m, as, 0, 0, z_self, MPI_STATUS_IGNORE);
+  rc = real.Sendrecv(from, n, type, 0, 0, packed, as.count, as.type, 0, 0, z_self, MPI_STATUS_IGNORE);
   z_unlock(&self_lock);
+  zmany_end(&as);
+  return rc;
+}
+
+/* … the other way. */
+static int unpack_by_message(const void *packed, int64_t bytes, void *to, int n, MPI_Datatype type) {
+  zmany as;
+  int rc = zmany_begin(&as, bytes, MPI_PACKED);
+  if (rc) return rc;
+  z_lock(&self_lock);
+  rc = real.Sendrecv(packed, as.count, as.type, 0, 0, to, n, type, 0, 0, z_self, MPI_STATUS_IGNORE);
+  z_unlock(&self_lock);
+  zmany_end(&as);
   return rc;
 }
 
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
-  if (t->size > INT_MAX) return MPI_ERR_COUNT;
   if (t->size == 0) return MPI_SUCCESS;
   int64_t piece = at_once(t);
   int rc = MPI_SUCCESS;
   for (int64_t i = 0; i < count && !rc; i += piece) {
-    int n = (int)(count - i < piece ? count - i : piece), bytes = (int)(n * t->size), position = 0;
+    int n = (int)(count - i < piece ? count - i : piece), position = 0;
+    int64_t bytes = n * t->size;
     const char *from = (const char *)buf + i * t->extent;
     char *to = (char *)out + i * t->size;
-    rc = from ? real.Pack(from, n, type, to, bytes, &position, comm)
-              : by_message(MPI_BOTTOM, n, type, to, bytes, MPI_PACKED);
+    rc = from && bytes <= INT_MAX ? real.Pack(from, n, type, to, (int)bytes, &position, comm)
+                                  : pack_by_message(from ? from : MPI_BOTTOM, n, type, to, bytes);
   }
   return rc;
 }
@@ -140,20 +156,20 @@ int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI
 int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
-  if (t->size > INT_MAX) return MPI_ERR_COUNT;
   if (bytes > count * t->size) return MPI_ERR_TRUNCATE;
   if (bytes == 0) return MPI_SUCCESS;
   int64_t whole = bytes / t->size, piece = at_once(t);
   int rc = MPI_SUCCESS;
   for (int64_t i = 0; i < whole && !rc; i += piece) {
-    int n = (int)(whole - i < piece ? whole - i : piece), length = (int)(n * t->size), position = 0;
+    int n = (int)(whole - i < piece ? whole - i : piece), position = 0;
+    int64_t length = n * t->size;
     const char *from = (const char *)packed + i * t->size;
     char *to = (char *)buf + i * t->extent;
-    rc = to ? real.Unpack(from, length, &position, to, n, type, comm)
-            : by_message(from, length, MPI_PACKED, MPI_BOTTOM, n, type);
+    rc = to && length <= INT_MAX ? real.Unpack(from, (int)length, &position, to, n, type, comm)
+                                 : unpack_by_message(from, length, to ? to : MPI_BOTTOM, n, type);
   }
   if (!rc && bytes % t->size)
-    rc = by_message((const char *)packed + whole * t->size, (int)(bytes % t->size), MPI_PACKED,
-                    (char *)buf + whole * t->extent, 1, type);
+    rc = unpack_by_message((const char *)packed + whole * t->size, bytes % t->size, (char *)buf + whole * t->extent, 1,
+                           type);
   return rc;
 }

@@ -41,6 +41,15 @@ int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI
  * buf. */
 int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm);
 
+/* n elements one after the other as what one call of native MPI can take, whose counts are int:
+ * those elements themselves or, of more, one of a type that zmany_end frees. MPI error code. */
+typedef struct zmany {
+  MPI_Datatype type;
+  int count, made;
+} zmany;
+int zmany_begin(zmany *m, int64_t n, MPI_Datatype of);
+void zmany_end(zmany *m);
+
 /* What a type was made by and of how much; counts > 0: by a big-count function, and then its counts
  * are not among the integers. */
 typedef struct zmade {

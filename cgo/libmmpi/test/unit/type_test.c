@@ -1,4 +1,5 @@
 /* What a datatype is, found out once, and packing and unpacking (type.c). */
+#include "core/privcomm.h"
 #include "test.h"
 
 static const ztype *known(MPI_Datatype type) {
@@ -238,9 +239,66 @@ TEST(the_first_piece_that_fails_is_the_last) {
   SAME(pieces, 2);
 }
 
-TEST(an_element_beyond_an_int_is_refused) {
+/* ---- more than an int counts ---- */
+
+static int64_t large_bytes; /* of the type that was made last */
+static int large_freed, large_sent;
+#define LARGE ((MPI_Datatype)(uintptr_t)0x4fffff0)
+
+#ifdef Z_HAVE_Type_contiguous_c
+static int large_type(MPI_Count n, MPI_Datatype of, MPI_Datatype *out) {
+  CHECK(of == MPI_PACKED);
+  large_bytes = n, *out = LARGE;
+  return MPI_SUCCESS;
+}
+#else
+static int large_piece(int n, MPI_Datatype of, MPI_Datatype *out) {
+  CHECK(of == MPI_PACKED);
+  large_bytes = n, *out = MPI_BYTE;
+  return MPI_SUCCESS;
+}
+static int large_type(int n, const int lengths[], const MPI_Aint at[], const MPI_Datatype types[], MPI_Datatype *out) {
+  CHECK(n == 2 && types[0] == MPI_BYTE && types[1] == MPI_PACKED);
+  SAME(at[0], 0);
+  SAME(at[1], lengths[0] * large_bytes);
+  large_bytes = lengths[0] * large_bytes + lengths[1], *out = LARGE;
+  return MPI_SUCCESS;
+}
+#endif
+static int large_commit(MPI_Datatype *type) {
+  CHECK(*type == LARGE);
+  return MPI_SUCCESS;
+}
+static int large_free(MPI_Datatype *type) {
+  large_freed += *type == LARGE;
+  return MPI_SUCCESS;
+}
+static int large_message(const void *from, int n, MPI_Datatype what, int dest, int tag, void *to, int m,
+                         MPI_Datatype as, int source, int tag2, MPI_Comm comm, MPI_Status *status) {
+  (void)dest, (void)tag, (void)source, (void)tag2, (void)status;
+  CHECK(from == in && to == out && comm == z_self && n == 1 && m == 1 && (what == LARGE) != (as == LARGE));
+  large_sent++;
+  return MPI_SUCCESS;
+}
+
+TEST(an_element_beyond_an_int_goes_by_a_message) {
   FAKE_WORLD(0, 2, 1);
-  MPI_Datatype type = fake_gapped((int64_t)1 << 31, (int64_t)1 << 32);
-  SAME(ztype_pack(in, 1, type, out, MPI_COMM_SELF), MPI_ERR_COUNT);
-  SAME(ztype_unpack(in, (int64_t)1 << 31, out, 1, type, MPI_COMM_SELF), MPI_ERR_COUNT);
+  const int64_t bytes = ((int64_t)5 << 30) + 77;
+  MPI_Datatype type = fake_gapped(bytes, (int64_t)1 << 33);
+  CHECK(ztype_get(type) != NULL);
+#ifdef Z_HAVE_Type_contiguous_c
+  real.Type_contiguous_c = large_type;
+#else
+  real.Type_contiguous = large_piece, real.Type_create_struct = large_type;
+#endif
+  real.Type_commit = large_commit, real.Type_free = large_free, real.Sendrecv = large_message;
+  large_freed = large_sent = 0;
+  SAME(ztype_pack(in, 1, type, out, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(large_bytes, bytes);
+  SAME(ztype_unpack(in, bytes, out, 1, type, MPI_COMM_SELF), MPI_SUCCESS);
+  SAME(large_bytes, bytes);
+  SAME(ztype_unpack(in, bytes - 5, out, 1, type, MPI_COMM_SELF), MPI_SUCCESS); /* a part of it */
+  SAME(large_bytes, bytes - 5);
+  SAME(large_sent, 3);
+  SAME(large_freed, 3);
 }
