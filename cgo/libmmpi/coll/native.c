@@ -10,9 +10,9 @@ typedef struct running {
   struct running *next;
   int over, rc;
   MPI_Request request;
-  zsmall *small;    /* not NULL: it is done like that instead */
-  zcomm *asks;      /* not NULL: what smallstage.c needs is brought beside it */
-  zmany many;       /* bytes of a broadcast */
+  zsmall *small; /* not NULL: it is done like that instead */
+  zcomm *asks;   /* not NULL: what smallstage.c needs is brought beside it */
+  zmany many;    /* bytes of a broadcast */
   _Alignas(8) char counts[];
 } running;
 
@@ -26,63 +26,63 @@ static int broadcast(running *r, const z_coll *a, MPI_Comm comm) {
 /* Data movement with a block for each rank. MPI wants counts and places to stay until the end.
  * MPI_ERR_COUNT: they are too large for these types. Big-count functions take part in the same
  * collective as the others: who needs them calls them. */
-#define BLOCKS(NAME, COUNT, PLACE, SUFFIX)                                                                           \
-  static int NAME(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {                                     \
-    COUNT *sc = (COUNT *)r->counts, *rc = sc + n, bytes = (COUNT)a->send_bytes;                                      \
-    PLACE *sd = (PLACE *)(rc + n), *rd = sd + n;                                                                     \
-    int root = rank == a->root, sends = a->op == Z_ALLTOALLV || (a->op == Z_SCATTERV && root),                       \
-        receives = a->op != Z_SCATTERV && (a->op != Z_GATHERV || root), fit = bytes == a->send_bytes;                \
-    for (int i = 0; i < n && sends && fit; i++) {                                                                    \
-      sc[i] = (COUNT)a->send_counts[i], sd[i] = (PLACE)a->send_displs[i];                                            \
-      fit = sc[i] == a->send_counts[i] && sd[i] == a->send_displs[i];                                                \
-    }                                                                                                                \
-    for (int i = 0; i < n && receives && fit; i++) {                                                                 \
-      rc[i] = (COUNT)a->recv_counts[i], rd[i] = (PLACE)a->recv_displs[i];                                            \
-      fit = rc[i] == a->recv_counts[i] && rd[i] == a->recv_displs[i];                                                \
-    }                                                                                                                \
-    if (!fit) return MPI_ERR_COUNT;                                                                                  \
-    int mine_is_there = receives && a->op != Z_ALLTOALLV && a->send == (char *)a->recv + rd[rank];                   \
-    int stays = root && sends && a->op == Z_SCATTERV && a->recv == (char *)(uintptr_t)a->send + sd[rank];            \
-    const void *mine = mine_is_there ? MPI_IN_PLACE : a->send;                                                       \
-    void *place = stays ? MPI_IN_PLACE : a->recv;                                                                    \
-    MPI_Request *request = &r->request;                                                                              \
-    switch (a->op) {                                                                                                 \
-    case Z_GATHERV:                                                                                                  \
-      return real.Igatherv##SUFFIX(mine, bytes, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, a->root, comm, request);        \
-    case Z_SCATTERV:                                                                                                 \
-      return real.Iscatterv##SUFFIX(a->send, sc, sd, MPI_BYTE, place, bytes, MPI_BYTE, a->root, comm, request);      \
-    case Z_ALLGATHERV:                                                                                               \
-      return real.Iallgatherv##SUFFIX(mine, bytes, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, comm, request);              \
-    default: return real.Ialltoallv##SUFFIX(a->send, sc, sd, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, comm, request);    \
-    }                                                                                                                \
+#define BLOCKS(NAME, COUNT, PLACE, SUFFIX)                                                                        \
+  static int NAME(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {                                  \
+    COUNT *sc = (COUNT *)r->counts, *rc = sc + n, bytes = (COUNT)a->send_bytes;                                   \
+    PLACE *sd = (PLACE *)(rc + n), *rd = sd + n;                                                                  \
+    int root = rank == a->root, sends = a->op == Z_ALLTOALLV || (a->op == Z_SCATTERV && root),                    \
+        receives = a->op != Z_SCATTERV && (a->op != Z_GATHERV || root), fit = bytes == a->send_bytes;             \
+    for (int i = 0; i < n && sends && fit; i++) {                                                                 \
+      sc[i] = (COUNT)a->send_counts[i], sd[i] = (PLACE)a->send_displs[i];                                         \
+      fit = sc[i] == a->send_counts[i] && sd[i] == a->send_displs[i];                                             \
+    }                                                                                                             \
+    for (int i = 0; i < n && receives && fit; i++) {                                                              \
+      rc[i] = (COUNT)a->recv_counts[i], rd[i] = (PLACE)a->recv_displs[i];                                         \
+      fit = rc[i] == a->recv_counts[i] && rd[i] == a->recv_displs[i];                                             \
+    }                                                                                                             \
+    if (!fit) return MPI_ERR_COUNT;                                                                               \
+    int mine_is_there = receives && a->op != Z_ALLTOALLV && a->send == (char *)a->recv + rd[rank];                \
+    int stays = root && sends && a->op == Z_SCATTERV && a->recv == (char *)(uintptr_t)a->send + sd[rank];         \
+    const void *mine = mine_is_there ? MPI_IN_PLACE : a->send;                                                    \
+    void *place = stays ? MPI_IN_PLACE : a->recv;                                                                 \
+    MPI_Request *request = &r->request;                                                                           \
+    switch (a->op) {                                                                                              \
+    case Z_GATHERV:                                                                                               \
+      return real.Igatherv##SUFFIX(mine, bytes, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, a->root, comm, request);     \
+    case Z_SCATTERV:                                                                                              \
+      return real.Iscatterv##SUFFIX(a->send, sc, sd, MPI_BYTE, place, bytes, MPI_BYTE, a->root, comm, request);   \
+    case Z_ALLGATHERV:                                                                                            \
+        return real.Iallgatherv##SUFFIX(mine, bytes, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, comm, request);         \
+    default: return real.Ialltoallv##SUFFIX(a->send, sc, sd, MPI_BYTE, a->recv, rc, rd, MPI_BYTE, comm, request); \
+    }                                                                                                             \
   }
 BLOCKS(blocks, int, int, )
 #ifdef Z_HAVE_Igatherv_c
 BLOCKS(large_blocks, MPI_Count, MPI_Aint, _c)
 #endif
 
-#define REDUCTION(NAME, COUNT, SUFFIX)                                                                             \
-  static int NAME(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {                                   \
-    MPI_Datatype type = (MPI_Datatype)(uintptr_t)a->type;                                                          \
-    MPI_Op op = (MPI_Op)(uintptr_t)a->mpi_op;                                                                      \
-    const ztype *t = ztype_get(type);                                                                              \
-    COUNT count = (COUNT)a->count, *counts = (COUNT *)r->counts;                                                   \
-    if (!t) return MPI_ERR_TYPE;                                                                                   \
-    if (count != a->count) return MPI_ERR_COUNT;                                                                   \
-    int in_place = a->send == a->recv && (a->op != Z_REDUCE || rank == a->root);                                   \
-    /* The engine's addresses are of the first byte, MPI's of the type's origin. */                                \
-    const void *in = in_place ? MPI_IN_PLACE : (const char *)a->send - t->true_lb;                                 \
-    void *out = (char *)a->recv - t->true_lb;                                                                      \
-    switch (a->op) {                                                                                               \
-    case Z_REDUCE: return real.Ireduce##SUFFIX(in, out, count, type, op, a->root, comm, &r->request);              \
-    case Z_ALLREDUCE: return real.Iallreduce##SUFFIX(in, out, count, type, op, comm, &r->request);                 \
-    case Z_SCAN: return real.Iscan##SUFFIX(in, out, count, type, op, comm, &r->request);                           \
-    case Z_EXSCAN: return real.Iexscan##SUFFIX(in, out, count, type, op, comm, &r->request);                       \
-    default:                                                                                                       \
-      for (int i = 0; i < n; i++)                                                                                  \
-        if ((counts[i] = (COUNT)a->recv_counts[i]) != a->recv_counts[i]) return MPI_ERR_COUNT;                     \
-      return real.Ireduce_scatter##SUFFIX(in, out, counts, type, op, comm, &r->request);                           \
-    }                                                                                                              \
+#define REDUCTION(NAME, COUNT, SUFFIX)                                                                \
+  static int NAME(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {                      \
+    MPI_Datatype type = (MPI_Datatype)(uintptr_t)a->type;                                             \
+    MPI_Op op = (MPI_Op)(uintptr_t)a->mpi_op;                                                         \
+    const ztype *t = ztype_get(type);                                                                 \
+    COUNT count = (COUNT)a->count, *counts = (COUNT *)r->counts;                                      \
+    if (!t) return MPI_ERR_TYPE;                                                                      \
+    if (count != a->count) return MPI_ERR_COUNT;                                                      \
+    int in_place = a->send == a->recv && (a->op != Z_REDUCE || rank == a->root);                      \
+    /* The engine's addresses are of the first byte, MPI's of the type's origin. */                   \
+    const void *in = in_place ? MPI_IN_PLACE : (const char *)a->send - t->true_lb;                    \
+    void *out = (char *)a->recv - t->true_lb;                                                         \
+    switch (a->op) {                                                                                  \
+    case Z_REDUCE: return real.Ireduce##SUFFIX(in, out, count, type, op, a->root, comm, &r->request); \
+    case Z_ALLREDUCE: return real.Iallreduce##SUFFIX(in, out, count, type, op, comm, &r->request);    \
+    case Z_SCAN: return real.Iscan##SUFFIX(in, out, count, type, op, comm, &r->request);              \
+    case Z_EXSCAN: return real.Iexscan##SUFFIX(in, out, count, type, op, comm, &r->request);          \
+    default:                                                                                          \
+      for (int i = 0; i < n; i++)                                                                     \
+        if ((counts[i] = (COUNT)a->recv_counts[i]) != a->recv_counts[i]) return MPI_ERR_COUNT;        \
+      return real.Ireduce_scatter##SUFFIX(in, out, counts, type, op, comm, &r->request);              \
+    }                                                                                                 \
   }
 REDUCTION(reduction, int, )
 #ifdef Z_HAVE_Igatherv_c
@@ -104,14 +104,12 @@ static int start_stage(running *r, zcomm *c, const z_coll *a) {
   case Z_GATHERV:
   case Z_SCATTERV:
   case Z_ALLGATHERV:
-  case Z_ALLTOALLV:
-    rc = blocks(r, a, c->native, n, rank);
+  case Z_ALLTOALLV: rc = blocks(r, a, c->native, n, rank);
 #ifdef Z_HAVE_Igatherv_c
     if (rc == MPI_ERR_COUNT) rc = large_blocks(r, a, c->native, n, rank);
 #endif
     return rc;
-  default:
-    rc = reduction(r, a, c->native, n, rank);
+  default: rc = reduction(r, a, c->native, n, rank);
 #ifdef Z_HAVE_Igatherv_c
     if (rc == MPI_ERR_COUNT) rc = large_reduction(r, a, c->native, n, rank);
 #endif

@@ -40,11 +40,11 @@ FORTRAN(mpi_comm_get_attr_f08_, MPI_Aint)
 #ifdef OPEN_MPI /* MPICH's come by those of C */
 typedef void create_keyval(void (*copy)(void), void (*gone)(void), MPI_Fint *keyval, void *extra, MPI_Fint *ierr);
 
-#define FORTRAN_KEYVALS(NAME)                                                                                    \
-  __attribute__((visibility("default"))) create_keyval NAME;                                                     \
-  void NAME(void (*copy)(void), void (*gone)(void), MPI_Fint *keyval, void *extra, MPI_Fint *ierr) {             \
-    ((create_keyval *)dlsym(RTLD_NEXT, #NAME))(copy, gone, keyval, extra, ierr);                                 \
-    if (z_on && !z_inside && (!ierr || *ierr == MPI_SUCCESS)) zattr_note(*keyval);                               \
+#define FORTRAN_KEYVALS(NAME)                                                                        \
+  __attribute__((visibility("default"))) create_keyval NAME;                                         \
+  void NAME(void (*copy)(void), void (*gone)(void), MPI_Fint *keyval, void *extra, MPI_Fint *ierr) { \
+    ((create_keyval *)dlsym(RTLD_NEXT, #NAME))(copy, gone, keyval, extra, ierr);                     \
+    if (z_on && !z_inside && (!ierr || *ierr == MPI_SUCCESS)) zattr_note(*keyval);                   \
   }
 FORTRAN_KEYVALS(mpi_keyval_create_)
 FORTRAN_KEYVALS(mpi_comm_create_keyval_)

@@ -78,7 +78,8 @@ static void refused(ending *end) {
 static void pending(void) {
   MPI_Comm c;
   MPI_Request r[5];
-  int next = (me + 1) % np, left = (me + np - 1) % np, small = -1, mine = 100 + me, sum = -1, inside = as_mpi_wants(MPI_Comm_free);
+  int next = (me + 1) % np, left = (me + np - 1) % np, small = -1, mine = 100 + me, sum = -1,
+      inside = as_mpi_wants(MPI_Comm_free);
   char *out = malloc(LONG), *in = calloc(1, LONG);
   fill(out, LONG, me);
   MPI_Comm_dup(MPI_COMM_WORLD, &c);

@@ -123,8 +123,7 @@ static void neighbours(void) {
   for (int i = 0; i < 30; i++) SAME(((long *)memory)[i], 1000 * left + i + 7, "put across attached parts");
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Win_lock_all(0, w);
-  for (int p = 0; p < np; p++)
-    MPI_Accumulate(&one, 1, MPI_INT, p, at[p] + 300, 1, MPI_INT, MPI_SUM, w);
+  for (int p = 0; p < np; p++) MPI_Accumulate(&one, 1, MPI_INT, p, at[p] + 300, 1, MPI_INT, MPI_SUM, w);
   MPI_Win_unlock_all(w);
   MPI_Barrier(MPI_COMM_WORLD);
   SAME(*(int *)(memory + 300), np, "sum in the last part");
