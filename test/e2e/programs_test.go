@@ -165,11 +165,12 @@ func TestLarge(t *testing.T) {
 		{"file", nil, []split{oneOne, mixedPair, mpichPair}},
 	} {
 		overSplits(t, run.what, byLength(run.splits, run.long), func(b *Bed, s split) {
-			path, arg := compileFor(b, s.clusters, "c/large.c"), run.what
+			j, arg := Job{Clusters: s.clusters}, run.what
 			if arg == "file" {
 				arg = b.T.TempDir()
+				j.Env = []string{"ZIPPER_SHARED_FS=" + arg}
 			}
-			b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"ZIPPER_SHARED_FS=" + arg}}, path, arg))
+			b.OK(b.Zipped(j, compileFor(b, s.clusters, "c/large.c"), arg))
 		})
 	}
 }

@@ -13,7 +13,8 @@
 #define TILE ((size_t)1 << 20)
 enum { GAP = 4096, MANY = 5120, FEW = 2560 }; /* tiles: 2.5 * 2^31 bytes, and half of that */
 
-/* `tiles` of them, which hold a pattern if seed is not 0. */
+/* `tiles` of them, which hold a pattern if seed is not 0. All that have one share their middle, and
+ * so do all others. */
 static char *arena(size_t tiles, uint64_t seed) {
   static int fd[2];
   char *p = mmap(NULL, tiles * TILE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -174,9 +175,9 @@ static void counts(void) {
     SAME(got, n, "count of a message");
     arrived(in, MANY, 21, TILE, "message");
   }
-  leave(in, MANY), in = arena(MANY, me == 0 ? 23 : 0);
+  leave(in, MANY), in = arena(MANY, me == 0 ? 21 : 0);
   MPI_Bcast_c(in, n, MPI_CHAR, 0, MPI_COMM_WORLD);
-  if (me) arrived(in, MANY, 23, TILE, "broadcast");
+  if (me) arrived(in, MANY, 21, TILE, "broadcast");
   leave(in, MANY), in = arena(MANY, 0);
   MPI_Allreduce_c(out, in, n, MPI_SIGNED_CHAR, MPI_MAX, MPI_COMM_WORLD);
   arrived(in, MANY, 21, TILE, "greatest");

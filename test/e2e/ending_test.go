@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestEnding starts jobs that work with several threads and end, one after the other, while any of
+// their processes (ranks, launchers, the forwarder in zipper run) loses its processor now and then.
+// Where one does not end, what all its threads do is printed. The long run takes a thousand.
+func TestEnding(t *testing.T) {
+	each := 6
+	if long() {
+		each = 250
+	}
+	for i, s := range []split{twoTwo, mixed, mpichPair, oneOne} {
+		t.Run(s.name, func(t *testing.T) {
+			b := New(t)
+			path := compileFor(b, s.clusters, "c/ending.c", "-pthread")
+			for run := range each {
+				argv := []string{path}
+				if run%2 == 1 {
+					argv = append(argv, "frees")
+				}
+				b.endsWell(Job{Clusters: s.clusters}, uint64(1000*i+run), argv...)
+			}
+		})
+	}
+}
+
+// endsWell runs a job while its processes are stopped at random; the seed says when and which.
+func (b *Bed) endsWell(j Job, seed uint64, argv ...string) {
+	b.T.Helper()
+	const patience = 60 * time.Second // half of what a run may take, so there is time to look
+	args, id := b.runArgs(j)
+	p := b.Start(nil, j.Env, append(append(args, "--"), argv...)...)
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not a secret
+	disturb := seed%4 != 0                   // some run as they like
+	for begin := time.Now(); ; {
+		pause := time.Duration(random.IntN(120)) * time.Millisecond
+		select {
+		case <-p.done:
+			b.OK(p.Wait())
+			b.NothingLeft(id)
+			return
+		case <-time.After(pause):
+		}
+		if time.Since(begin) > patience {
+			b.T.Fatalf("run %d has not ended in %v; it printed:\n%s%s\n%s", seed, patience, p.Stdout(), p.Stderr(), stacks(id))
+		}
+		victims := Processes(id)
+		if !disturb || len(victims) == 0 {
+			continue
+		}
+		v := victims[random.IntN(len(victims))]
+		if syscall.Kill(v, syscall.SIGSTOP) == nil {
+			time.Sleep(time.Duration(random.IntN(60)) * time.Millisecond) // it is away that long
+			_ = syscall.Kill(v, syscall.SIGCONT)                          // it may have been killed by its launcher
+		}
+	}
+}
+
+// stacks is what the threads of a job's processes do, as gdb sees it.
+func stacks(id string) string {
+	var out strings.Builder
+	pids := Processes(id)
+	slices.Sort(pids)
+	for _, pid := range pids {
+		o, err := exec.Command("gdb", "-p", fmt.Sprint(pid), "-batch", "-ex", "thread apply all bt 25").CombinedOutput()
+		fmt.Fprintf(&out, "--- process %d (%v)\n%s\n", pid, err, o)
+	}
+	return out.String()
+}
