@@ -15,10 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// pair joins two engines by one socket, without a forwarder between them and without background
-// threads.
-func pair(t testing.TB) (e [2]*Engine, c [2]*Comm) { return pairOf(t, true) }
-
+// pairOf joins two engines by one socket, without a forwarder between them and, if quiet, without
+// background threads.
 func pairOf(t testing.TB, quiet bool, change ...func(rank int, cfg *Config)) (e [2]*Engine, c [2]*Comm) {
 	ln, err := tcp.Listen("127.0.0.1:0")
 	if err != nil {
