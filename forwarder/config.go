@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/loglimit"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
@@ -72,6 +73,12 @@ type Config struct {
 	// Classic for CTS frames that wait for their turn (64 MiB).
 	FlowLimit, ControlLimit int
 
+	// Memory is how many bytes the forwarder keeps of what waits for destinations that do not take
+	// it, of frames that have come in part, and of Joins (a quarter of the machine's memory);
+	// JobMemory how many for one job (32 MiB, or 1 MiB for each of its links if that is more). At
+	// its limit links that have most waiting are not read: see package budget.
+	Memory, JobMemory int64
+
 	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not
 	// block.
 	JobEnd func(Summary)
@@ -112,6 +119,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Poll == "" {
 		c.Poll = PollAdaptive
 	}
+	if c.Memory == 0 {
+		c.Memory = budget.Machine() / budget.Share
+	}
 	for _, d := range []struct {
 		v   *int
 		def int
@@ -150,6 +160,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("forwarder: a bound for strangers is below 1")
 	case c.Trunk < 0 || c.Trunk > trunk.Most:
 		return c, fmt.Errorf("forwarder: %d connections of a trunk: want 1 to %d, or 0 to have it decided", c.Trunk, trunk.Most)
+	case c.Memory < 0 || c.JobMemory < 0:
+		return c, fmt.Errorf("forwarder: %d bytes of memory, %d for a job: out of range", c.Memory, c.JobMemory)
 	case c.Nice < -20 || c.Nice > 19:
 		return c, fmt.Errorf("forwarder: nice value %d: want -20 to 19", c.Nice)
 	case c.Protocol != "" && c.Protocol != Classic:

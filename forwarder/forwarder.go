@@ -6,6 +6,7 @@
 //	            add (hops.go, bridge.go, trunk.go) and several forwarders (rails.go), how it ends
 //	            (end.go)
 //	relay       bytes from one connection to another
+//	budget      how much they may keep meanwhile
 //	loop        the event loops
 //	nat         the kernel's table of connections that it passes on
 //	loglimit    how much is logged
@@ -32,6 +33,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
@@ -48,6 +50,7 @@ type Forwarder struct {
 	cfg     Config
 	terms   *handshake.Terms
 	log     *zap.Logger
+	memory  *budget.Budget // what all jobs and links may keep
 	relay   *relay.Relay
 	workers []*relay.Worker
 	asides  sync.WaitGroup
@@ -75,7 +78,9 @@ func New(cfg Config) (*Forwarder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forwarder{cfg: cfg, terms: cfg.terms(keys), log: cfg.Log, relay: relay.New(cfg.relay()), born: cfg.clock.Now(),
+	memory := budget.New(cfg.Memory)
+	return &Forwarder{cfg: cfg, terms: cfg.terms(keys), log: cfg.Log, memory: memory,
+		relay: relay.New(cfg.relay(memory)), born: cfg.clock.Now(),
 		peers: map[*peer]int{}, jobs: jobs{}, strangers: strangers.New(cfg.strangers()), empty: make(chan struct{})}, nil
 }
 

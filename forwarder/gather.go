@@ -57,6 +57,14 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	case b.state != gathering: // a rank of a job that is ending has left its place: not before the job is gone
 		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", b.id)
 	}
+	had := b.kept
+	if refused := f.keep(b, j); refused != nil {
+		b.gather.Remove(rank)
+		if b.gather.Joined() == 0 {
+			f.giveUp(b, refused.Code, refused.Reason)
+		}
+		return refused
+	}
 	now, timeout := f.cfg.clock.Now(), f.cfg.timeout(j)
 	if t := now.Add(timeout); t.Before(b.expires) { // whoever is first at the end of its patience decides
 		b.expires = t
@@ -64,7 +72,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	}
 	p.deadline = time.Time{}
 	f.strangers.Settle(p.guest)
-	p.waiting = &waiting{b, rank, p.inside(j), j.Instance}
+	p.waiting = &waiting{b, rank, p.inside(j), j.Instance, b.kept - had}
 	b.waiting[p] = p.waiting
 	f.log.Debug("rank joined", zap.String("job", b.id), zap.String("cluster", j.Cluster),
 		zap.Uint32("rank", j.Rank), zap.Int("virtual_rank", rank),

@@ -75,6 +75,27 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshak
 	return b, nil
 }
 
+// keep books a Join that a job keeps as long as it is there, or says that there is no room. With
+// f.mu.
+func (f *Forwarder) keep(b *job, j *wire.Join) *handshake.Refused {
+	n := int64(len(j.Append(nil)))
+	most := joinsLeast + int64(b.gather.Ranks())*joinShare
+	switch {
+	case b.kept+n > most:
+		return refusal(wire.RefuseLayout, "the names and addresses in the Joins of job %q take more than %d bytes", b.id, most)
+	case !f.memory.Keep(n):
+		return refusal(wire.RefuseJob, "this forwarder has no memory left (--memory)")
+	}
+	b.kept += n
+	return nil
+}
+
+// drop gives back the memory of a job's Joins. With f.mu.
+func (f *Forwarder) drop(b *job, n int64) {
+	b.kept -= n
+	f.memory.Drop(n)
+}
+
 // expire refuses everybody in a job that is not complete in time. A job that is ready only waits
 // for the kernel: opened sees to that.
 func (f *Forwarder) expire(b *job) {
@@ -168,6 +189,7 @@ func (f *Forwarder) leave(p *peer) {
 		return
 	}
 	b.gather.Remove(w.rank)
+	f.drop(b, w.kept)
 	if b.state == ready { // it has to wait again; what the kernel opens meanwhile is not used
 		b.to(gathering)
 		b.opening = nil
@@ -190,6 +212,7 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 	b.timer.Stop()
 	b.notice.Stop()
 	f.jobs.remove(b)
+	f.drop(b, b.kept)
 	f.strangers.Over(b.opener)
 	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))
 	for _, p := range b.inOrder() {

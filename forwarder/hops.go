@@ -251,6 +251,9 @@ func (f *Forwarder) joinedThere(br *bridge, j *wire.Join) error {
 	if _, refused := b.gather.Add(j); refused != nil {
 		return refused
 	}
+	if refused := f.keep(b, j); refused != nil {
+		return refused
+	}
 	b.spread(j)
 	if b.gather.Complete() {
 		f.sees(b, b.hops.here)

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
@@ -83,7 +84,8 @@ type job struct {
 	opener    *strangers.Stranger // whose Join was the first
 	created   time.Time
 	started   time.Time
-	live      int // links of the running job
+	kept      int64 // bytes of its Joins
+	live      int   // links of the running job
 	code      int32
 	reason    string // why it failed
 	clusters  []wire.Cluster
@@ -105,6 +107,7 @@ type job struct {
 	table     []atomic.Pointer[relay.Conn] // per virtual rank; nil: departed or dead
 	counts    *relay.Counts
 	via       []*bridge      // per virtual rank, in jobs of several hops: the way there; nil: a link of its own
+	memory    *budget.Budget // what its links may keep
 	classic   *relay.Classic // nil: frames go on as they come
 }
 

@@ -4,6 +4,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
@@ -79,6 +80,12 @@ const (
 	MaxUnjoined     = 8192
 	MaxUnjoinedFrom = 4096
 
+	// joinsLeast is what the Joins of a job may take, 1 MiB, and joinShare for each of its ranks, 8
+	// KiB: an honest one has a few hundred bytes, with a hundred forwarders' names and addresses a
+	// few thousand.
+	joinsLeast = 1 << 20
+	joinShare  = 8 << 10
+
 	// fewDescriptors is how many there are taken to be where the system does not say.
 	fewDescriptors = 1024
 )
@@ -126,9 +133,19 @@ func descriptors() int {
 	return int(max(8, min(l.Cur, 1<<30)))
 }
 
+// jobMemory is what a job with so many links may keep.
+func (c *Config) jobMemory(links int) int64 {
+	if c.JobMemory > 0 {
+		return c.JobMemory
+	}
+	return min(c.Memory, max(budget.JobLeast, int64(links)*budget.LinkShare))
+}
+
 // relay is the part of the configuration that is about bytes.
-func (c *Config) relay() relay.Config {
-	return relay.Config{ReadBuffer: c.ReadBuffer, FlowLimit: c.FlowLimit, ControlLimit: c.ControlLimit,
+func (c *Config) relay(memory *budget.Budget) relay.Config {
+	return relay.Config{Memory: memory,
+		Joining:    budget.New(min(budget.JoiningMost, c.Memory/budget.JoiningShare)),
+		ReadBuffer: c.ReadBuffer, FlowLimit: c.FlowLimit, ControlLimit: c.ControlLimit,
 		PipeFrom: c.pipeFrom, PipeSize: c.pipeSize,
 		PingInterval: c.PingInterval, PeerTimeout: c.PeerTimeout, Unreachable: c.Unreachable, Linger: c.Linger, Log: c.Log}
 }

@@ -23,6 +23,7 @@ func (p *peer) run(m *member) {
 	m.route.Rank, m.route.Allowed = m.rank, m.allowed
 	m.route.Patience = time.Duration(m.job.gather.Patience()) * time.Millisecond
 	m.route.Table, m.route.Counts, m.route.Classic = m.job.table, m.job.counts, m.job.classic
+	m.route.Memory = m.job.memory
 	p.member.Store(m)
 	p.conn.Run(&m.route)
 }

@@ -45,6 +45,7 @@ type waiting struct {
 	rank     int            // virtual
 	inside   netip.AddrPort // where it takes connections that the kernel passes on; invalid: nowhere
 	instance uint64
+	kept     int64 // bytes of its Join
 }
 
 // peerOf is who is at the other end of a connection; nil for none.

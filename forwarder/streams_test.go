@@ -180,12 +180,12 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStalledReader: a rank that does not read keeps nobody else from being served, and loses
-// nothing.
+// TestStalledReader: a rank that does not read keeps nobody else from being served while what waits
+// for it fits, and loses nothing.
 func TestStalledReader(t *testing.T) {
 	for name, n := range networks() {
 		t.Run(name, func(t *testing.T) {
-			b := start(t, n, nil)
+			b := start(t, n, func(c *Config) { c.JobMemory = 128 << 20 })
 			r := b.join("j", twoClusters...)
 			const frames, size = 200, 100_000 // far more than any transport keeps
 			for i := range frames {

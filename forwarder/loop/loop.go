@@ -88,7 +88,12 @@ type Watch struct {
 	h       Handler
 	slot    int
 	touched bool // in Loop.read
+	paused  bool // not read; only the loop's own thread looks
 	gone    bool
+
+	mu     sync.Mutex // for both, since any thread may ask for writability
+	noread bool
+	write  bool
 }
 
 // The 64 bits of an epoll event: place in watches, and whether it is about writing.
@@ -252,7 +257,7 @@ func (l *Loop) armAll() (ready bool) {
 	l.read = l.read[len(l.read):]
 	for _, w := range list {
 		w.touched = false
-		if !w.gone && w.src.Arm() {
+		if !w.gone && !w.paused && w.src.Arm() {
 			ready = true
 			w.readable()
 		}
@@ -341,14 +346,50 @@ func (l *Loop) Add(src Source, h Handler) (*Watch, error) {
 
 // ArmWrite says whether Writable is wanted. Any thread; not after Remove.
 func (w *Watch) ArmWrite(on bool) error {
-	events, slot := uint32(unix.EPOLLIN), w.slot
-	if w.src.WriteFD() != w.src.FD() {
-		events, slot = 0, slot|writeFlag
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.write = on
+	if w.src.WriteFD() == w.src.FD() {
+		return w.ctl()
 	}
+	events := uint32(0)
 	if on {
+		events = unix.EPOLLOUT
+	}
+	return w.l.ctl(unix.EPOLL_CTL_MOD, w.src.WriteFD(), events, w.slot|writeFlag)
+}
+
+// Pause has a source not read until Resume. Readable is still called when its other end has closed
+// it. Not after Remove.
+func (w *Watch) Pause() error {
+	w.paused = true
+	return w.armRead(false)
+}
+
+// Resume has a source read again.
+func (w *Watch) Resume() error {
+	w.paused = false
+	w.touch() // it may have something already
+	return w.armRead(true)
+}
+
+func (w *Watch) armRead(on bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noread = !on
+	return w.ctl()
+}
+
+// ctl tells epoll what is wanted of the descriptor that is read.
+func (w *Watch) ctl() error {
+	events := uint32(unix.EPOLLIN)
+	if w.noread {
+		events = unix.EPOLLRDHUP
+	}
+	if w.write && w.src.WriteFD() == w.src.FD() {
 		events |= unix.EPOLLOUT
 	}
-	return w.l.ctl(unix.EPOLL_CTL_MOD, w.src.WriteFD(), events, slot)
+	return w.l.ctl(unix.EPOLL_CTL_MOD, w.src.FD(), events, w.slot)
 }
 
 // Remove forgets a source, whose descriptors are still open. Nothing of its handler is called any

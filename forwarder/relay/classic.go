@@ -88,7 +88,7 @@ func (s *Classic) next(c *Conn, r *Route) {
 // send puts frames on the link of a rank.
 func send(c *Conn, r *Route, src, dst uint32, b []byte) {
 	if d := r.Table[dst].Load(); d != nil {
-		if _, err := d.out.write(c.worker.one, src, b, nil); err != nil {
+		if _, err := d.out.write(c.worker.one, &c.memory, src, b, nil); err != nil {
 			c.Bad(err.Error())
 		}
 	}

@@ -26,6 +26,7 @@ type Conn struct {
 	piper  transport.Piper  // the link, if pipes take what comes and give what goes
 	ctl    Control
 	out    output
+	memory memory        // what is kept of what came over it
 	state  atomic.Uint32 // a State; set by to
 	route  atomic.Pointer[Route]
 	sealing
@@ -37,6 +38,7 @@ type Conn struct {
 	deadline time.Time // of lingering
 	heard    time.Time // last bytes
 	pinged   bool      // since then
+	closing  bool      // the other end has closed it
 }
 
 // Conn makes a connection of a link, in state Joining. Open has it read.
@@ -47,6 +49,8 @@ func (r *Relay) Conn(w *Worker, link transport.Link, control Control) *Conn {
 	c.out = output{link: link, lender: c.lender, piper: c.piper, pool: &r.pool, arm: c.armWrite, broken: c.broken,
 		limits: limits{r.cfg.FlowLimit, r.cfg.ControlLimit}}
 	c.out.placer, _ = link.(transport.Placer)
+	c.memory.Open(r.cfg.Memory, r.cfg.Joining)
+	c.memory.wake = func() { c.Post(c.wake) }
 	return c
 }
 
@@ -73,7 +77,7 @@ func (c *Conn) Bad(reason string) {
 // wait. Any thread.
 func (c *Conn) Send(frame []byte) error {
 	return c.sealed(frame, func(frame []byte) error {
-		_, err := c.out.write(make([][]byte, 1), wire.Nobody, frame, nil)
+		_, err := c.out.write(make([][]byte, 1), nil, wire.Nobody, frame, nil)
 		return err
 	})
 }
@@ -111,6 +115,7 @@ func (c *Conn) FinishNow() {
 func (c *Conn) Linger() {
 	if c.to(Lingering) {
 		c.input.drop(c)
+		c.resume() // what comes is thrown away
 		c.deadline = c.Now().Add(c.shared.cfg.Linger)
 	}
 }

@@ -63,7 +63,7 @@ func (c *Conn) forward(p *zerocopy, h *wire.Header, r *Route) {
 	count.add(h)
 	p.count = r.Counts.between(h.Src, h.Dst)
 	p.count.add(&count)
-	if err := d.out.forward(h.Src, p); err != nil {
+	if err := d.out.forward(&c.memory, h.Src, p); err != nil {
 		c.Bad(fmt.Sprintf("from rank %d for rank %d: %v", h.Src, h.Dst, err))
 	}
 }

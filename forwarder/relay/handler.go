@@ -12,7 +12,7 @@ import (
 )
 
 // What the event loop asks of a connection (loop.Handler). It reads from here down: fill (input.go)
-// cuts what comes into frames; frames in a row go to run (run.go), large segments to forward.go,
+// cuts what comes into frames, unless too much is kept already (buffer.go); frames in a row go to run (run.go), large segments to forward.go,
 // directly or by pipe.go; frames for the forwarder itself to the control.
 
 var _ loop.Handler = (*Conn)(nil)
@@ -28,7 +28,14 @@ func (c *Conn) Open() (err error) {
 
 // Readable reads and handles what there is, within a fair share.
 func (c *Conn) Readable() {
+	if c.memory.paused.Load() { // then only the end of the link brings us here
+		c.otherEndClosed()
+		return
+	}
 	for range readTurns {
+		if c.full() {
+			return
+		}
 		full, err := c.input.fill(c)
 		if c.State() == Ended {
 			return
@@ -61,6 +68,8 @@ func (c *Conn) Tick(now time.Time) {
 			c.End(errLinger)
 		}
 	case c.State() == Joining && c.ctl.Late(now):
+	case c.memory.paused.Load() && c.unheard() < cfg.Unreachable:
+		c.tickPaused(now)
 	case idle >= c.patience() && c.pinged:
 		c.End(fmt.Errorf("no answer for %v%w", c.patience(), ErrSilent))
 	case c.pinged && c.unheard() >= cfg.Unreachable:

@@ -44,16 +44,20 @@ func (in *input) fill(c *Conn) (full bool, err error) {
 func (in *input) finish(c *Conn) (full bool, err error) {
 	buf := in.part
 	have := len(buf.b)
-	n, err := c.link.TryRead(buf.b[have:in.need])
+	n, err := c.link.TryRead(buf.b[have:min(in.need, cap(buf.b))])
 	if err != nil {
 		return false, err
 	}
 	c.heard, c.pinged = c.Now(), false
 	buf.b = buf.b[:have+n]
 	if len(buf.b) < in.need {
+		if len(buf.b) == cap(buf.b) {
+			in.grow(c)
+		}
 		return false, nil
 	}
 	in.part = nil
+	c.memory.gave(cap(buf.b)) // the queue that it may come into takes it anew
 	if !c.live() || !c.relayOne(buf) {
 		c.shared.pool.put(buf)
 	}
@@ -84,8 +88,7 @@ func (in *input) split(c *Conn, p []byte) {
 			if !c.live() {
 				return
 			}
-			in.part, in.need = c.shared.pool.get(end-off), end-off
-			in.part.b = append(in.part.b, p[off:]...)
+			in.keep(c, p[off:], end-off)
 			return
 		}
 		if h.Type.BetweenRanks() {

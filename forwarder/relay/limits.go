@@ -65,8 +65,9 @@ const (
 const storeLimit = 16 << 20
 
 // classes are the capacities of buffers that are kept for reuse, in bytes. The slack takes a
-// frame's header and body beside a payload of a round size.
-var classes = [...]int{4 << 10, 16 << 10, 64<<10 + 256, 256<<10 + 256, 1<<20 + 4096 + 256}
+// frame's header and body beside a payload of a round size; 144 KiB is a segment with the last few
+// bytes of its message.
+var classes = [...]int{4 << 10, 16 << 10, 64<<10 + 256, 144<<10 + 256, 256<<10 + 256, 1<<20 + 4096 + 256}
 
 // chunk is the class that small queued frames are packed into.
 const chunk = 1

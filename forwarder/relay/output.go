@@ -34,10 +34,10 @@ type output struct {
 	failure error // of the link; the owner tears it down
 }
 
-// write sends whole frames from src, directly if it can. vec is the caller's scratch of length 1.
+// write sends whole frames from src, which came over a connection (nil: they are our own), directly if it can. vec is the caller's scratch of length 1.
 // When owner is not nil it holds b and nothing else, and taken reports that the queue keeps it. The
 // error blames the source.
-func (o *output) write(vec [][]byte, src uint32, b []byte, owner *buffer) (taken bool, err error) {
+func (o *output) write(vec [][]byte, from *memory, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
@@ -62,7 +62,7 @@ func (o *output) write(vec [][]byte, src uint32, b []byte, owner *buffer) (taken
 		}
 		o.arm(true)
 	}
-	return o.enqueue(src, b, n, owner)
+	return o.enqueue(from, src, b, n, owner)
 }
 
 // more repeats a write that was taken in part: a socket's buffer may have a little room left.
@@ -196,7 +196,7 @@ func (o *output) abortWith(frame []byte) {
 		o.release(o.bulk.pop())
 	}
 	o.mu.Unlock()
-	_, _ = o.write(make([][]byte, 1), wire.Nobody, frame, nil) // nothing waits, so it is not too much
+	_, _ = o.write(make([][]byte, 1), nil, wire.Nobody, frame, nil) // nothing waits, so it is not too much
 }
 
 // finishWith puts a final frame behind everything that is queued.
@@ -210,7 +210,7 @@ func (o *output) finishWith(frame []byte) {
 	}
 	o.mu.Unlock()
 	// Nobody else writes to a link that has said Bye.
-	_, _ = o.write(make([][]byte, 1), wire.Nobody, frame, nil)
+	_, _ = o.write(make([][]byte, 1), nil, wire.Nobody, frame, nil)
 }
 
 // cause is the link's failure.

@@ -15,9 +15,31 @@ type input struct {
 	stalled bool      // nothing went into the pipe last time: is it full?
 }
 
+// keep keeps the beginning of a frame of so many bytes. Of a stranger it has no more memory than it
+// has sent.
+func (in *input) keep(c *Conn, p []byte, need int) {
+	room := need
+	if c.route.Load() == nil {
+		room = len(p)
+	}
+	in.part, in.need = c.shared.pool.get(room), need
+	in.part.b = append(in.part.b, p...)
+	c.memory.took(cap(in.part.b))
+}
+
+// grow gives a frame that has filled its buffer a larger one.
+func (in *input) grow(c *Conn) {
+	old := in.part
+	in.part = c.shared.pool.get(min(in.need, cap(old.b)+1))
+	in.part.b = append(in.part.b, old.b...)
+	c.memory.took(cap(in.part.b) - cap(old.b))
+	c.shared.pool.put(old)
+}
+
 // drop gives up a frame that has begun.
 func (in *input) drop(c *Conn) {
 	if in.part != nil {
+		c.memory.gave(cap(in.part.b))
 		c.shared.pool.put(in.part)
 		in.part = nil
 	}

@@ -18,8 +18,18 @@ type entry struct {
 	off, end int
 	zc       *zerocopy
 	src      uint32
-	payload  uint32 // bytes charged to src: payload,
-	control  uint32 // and the rest
+	payload  uint32  // bytes charged to src: payload,
+	control  uint32  // and the rest
+	from     *memory // that it came over; nil: it is our own
+	memory   uint32  // bytes booked there
+}
+
+// book books the memory that an entry keeps to the connection that it came over.
+func (e *entry) book(from *memory, memory int) {
+	if from != nil {
+		e.from, e.memory = from, uint32(memory+entrySize)
+		from.took(int(e.memory))
+	}
 }
 
 // fifo is a queue of entries in a ring that grows.
@@ -79,7 +89,7 @@ func (o *output) queued() int {
 }
 
 // enqueue queues the frames in b, of which the first done bytes are written.
-func (o *output) enqueue(src uint32, b []byte, done int, owner *buffer) (taken bool, err error) {
+func (o *output) enqueue(from *memory, src uint32, b []byte, done int, owner *buffer) (taken bool, err error) {
 	for off := 0; off < len(b); {
 		h, err := wire.ParseHeader(b[off:])
 		if err != nil {
@@ -93,16 +103,19 @@ func (o *output) enqueue(src uint32, b []byte, done int, owner *buffer) (taken b
 				return taken, err
 			}
 			e := entry{src: src, payload: uint32(payload), control: uint32(control)}
-			from := max(off, done)
+			begin := max(off, done)
 			if owner != nil {
-				e.buf, e.off, e.end = owner, from, end
-				owner.refs++
+				e.buf, e.off, e.end = owner, begin, end
+				if owner.refs++; owner.refs == 1 {
+					e.book(from, cap(owner.b))
+				}
 				taken = true
 			} else {
-				e.buf, e.off, e.end = o.store(b[from:end], h.Type == wire.TypeData && from == off)
+				e.buf, e.off, e.end = o.store(b[begin:end], h.Type == wire.TypeData && begin == off)
+				e.book(from, end-begin)
 			}
 			switch {
-			case from > off:
+			case begin > off:
 				o.current = e
 			case h.Type == wire.TypeData:
 				o.bulk.push(e)
@@ -156,6 +169,9 @@ func (o *output) charge(src uint32, payload, control int) error {
 
 func (o *output) uncharge(e entry) {
 	o.depth.Add(-int64(e.payload) - int64(e.control))
+	if e.from != nil {
+		e.from.gave(int(e.memory))
+	}
 	if f, ok := o.flows[e.src]; ok {
 		o.flows[e.src] = flow{f.payload - int(e.payload), f.control - int(e.control)}
 	}

@@ -13,15 +13,16 @@
 //  4. only what the link does not take is queued (queue.go); the other connection's own loop writes
 //     it when epoll says that its link is writable (output.go, flush).
 //
-// Nothing here blocks, and no destination, however slow, keeps a loop from reading a source: credit
-// between the ranks bounds what can be queued, and a rank that sends more than its credit loses its
-// link.
+// Nothing here blocks, and a rank that sends more than its credit loses its link. What is kept is
+// booked to the connection that it came over (buffer.go): one that has more than what is left of
+// the budgets is not read until less waits, and TCP tells the sender. All others go on.
 //
 // Locks, in the order in which they may be taken: what a Control takes, output.mu (one connection's
 // writing side), then the loop's (work posted to it).
 package relay
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -58,6 +60,7 @@ type Control interface {
 
 // Route is where frames from a connection go. It does not change, but for the table's entries.
 type Route struct {
+	Memory *budget.Budget         // what the job's connections may keep together; nil: any amount
 	Rank   uint32                 // the only source of frames that come over it; wire.Nobody: there are several
 	Table  []atomic.Pointer[Conn] // by destination; nil: departed or dead
 	Counts *Counts
@@ -74,7 +77,10 @@ type Route struct {
 type Config struct {
 	ReadBuffer              int // bytes a loop reads at once
 	FlowLimit, ControlLimit int // bytes of payload, and of all else, from one rank that may wait for another
-	PipeFrom, PipeSize      int // bytes of payload from which on a pipe is used; bytes a pipe takes
+
+	Memory             *budget.Budget // what all connections may keep together; nil: any amount
+	Joining            *budget.Budget // of this: those without a route; nil: any amount
+	PipeFrom, PipeSize int            // bytes of payload from which on a pipe is used; bytes a pipe takes
 
 	PingInterval time.Duration // who said nothing for so long is pinged
 	PeerTimeout  time.Duration // who said nothing for so long, though pinged, is dead
@@ -93,7 +99,14 @@ type Relay struct {
 }
 
 // New makes a relay without connections.
-func New(cfg Config) *Relay { return &Relay{cfg: cfg} }
+func New(cfg Config) *Relay {
+	for _, b := range []**budget.Budget{&cfg.Memory, &cfg.Joining} {
+		if *b == nil {
+			*b = budget.New(math.MaxInt64)
+		}
+	}
+	return &Relay{cfg: cfg}
+}
 
 // Close frees what is kept for reuse. All connections have ended.
 func (r *Relay) Close() { r.pipes.close() }

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/memnet"
@@ -91,12 +92,15 @@ func onlyType(want wire.Type) func(wire.Header) error {
 }
 
 // run gives both connections their routes.
-func (f *fixture) run() {
+func (f *fixture) run() { f.runWith(nil) }
+
+// runWith gives the job a budget.
+func (f *fixture) runWith(job *budget.Budget) {
 	table := make([]atomic.Pointer[Conn], 2)
 	counts := NewCounts(2, []int{0, 1})
 	for i := range table {
 		table[i].Store(f.ctl[i].conn)
-		f.ctl[i].conn.Run(&Route{Rank: uint32(i), Table: table, Counts: counts, Allowed: onlyType(wire.TypeBye)})
+		f.ctl[i].conn.Run(&Route{Rank: uint32(i), Table: table, Counts: counts, Memory: job, Allowed: onlyType(wire.TypeBye)})
 	}
 }
 

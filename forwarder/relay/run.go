@@ -55,7 +55,7 @@ func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *
 	if t := d.trunk.Load(); t != nil {
 		return c.spread(t, d, src, dst, b, owner)
 	}
-	kept, err := d.out.write(c.worker.one, src, b, owner)
+	kept, err := d.out.write(c.worker.one, &c.memory, src, b, owner)
 	if err != nil {
 		c.Bad(fmt.Sprintf("from rank %d for rank %d: %v", src, dst, err))
 	}

@@ -10,7 +10,7 @@ import (
 // forward sends a frame from its block or pipe, or queues it. A block that its link is short of is
 // not held in the queue, nor a pipe when few are left: the frame is copied then, so that one slow
 // destination does not stop what goes to others.
-func (o *output) forward(src uint32, p *zerocopy) error {
+func (o *output) forward(from *memory, src uint32, p *zerocopy) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
@@ -38,6 +38,7 @@ func (o *output) forward(src uint32, p *zerocopy) error {
 	switch {
 	case p.begun():
 		o.current = e
+		o.current.book(from, e.end)
 		return nil
 	case p.scarce():
 		buf, err := p.copy(o.pool)
@@ -47,6 +48,9 @@ func (o *output) forward(src uint32, p *zerocopy) error {
 		}
 		e.zc, e.buf = nil, buf
 		e.buf.refs++
+		e.book(from, cap(buf.b))
+	default:
+		e.book(from, e.end)
 	}
 	o.bulk.push(e)
 	return nil

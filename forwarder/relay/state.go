@@ -1,6 +1,12 @@
 package relay
 
-import "go.uber.org/zap"
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/wire"
+)
 
 // State is where a connection is in its life:
 //
@@ -47,6 +53,9 @@ func (c *Conn) live() bool { return c.State() < Lingering }
 // Run gives the connection its route. If it has begun to end meanwhile it goes on with that. Any
 // thread.
 func (c *Conn) Run(r *Route) {
+	if r.Memory != nil {
+		c.memory.Move(r.Memory)
+	}
 	c.route.Store(r)
 	c.to(Running)
 }
@@ -65,4 +74,54 @@ func (c *Conn) to(next State) bool {
 			return true
 		}
 	}
+}
+
+// full reports whether the connection must not be read now, since too much is kept of what came over
+// it (buffer.go), and sees to it that it is read again. On its loop, as what follows.
+func (c *Conn) full() bool {
+	if c.closing || !c.memory.Over() || !c.live() {
+		return false
+	}
+	c.memory.paused.Store(true)
+	if err := c.watch.Pause(); err != nil {
+		c.End(err)
+		return true
+	}
+	if c.memory.Under() { // what was given back before it was paused has woken nobody
+		c.resume()
+	}
+	return true
+}
+
+// wake reads the connection again, if there is room still.
+func (c *Conn) wake() {
+	c.memory.waking.Store(false)
+	if c.memory.Under() {
+		c.resume()
+	}
+}
+
+// resume reads the connection again.
+func (c *Conn) resume() {
+	if c.State() == Ended || !c.memory.paused.Swap(false) {
+		return
+	}
+	if err := c.watch.Resume(); err != nil {
+		c.End(err)
+	}
+}
+
+// tickPaused looks at a connection that is not read, now and then: it is not silent, and we are not,
+// though its pings are not answered. Others may have made room for it.
+func (c *Conn) tickPaused(now time.Time) {
+	c.heard, c.pinged = now, false
+	_ = c.Send(frame(wire.TypePong)) // too much waits for it: it hears that
+	c.wake()
+}
+
+// otherEndClosed has what is left read: then there is no more.
+func (c *Conn) otherEndClosed() {
+	c.closing = true
+	c.shared.cfg.Log.Debug("a connection that was not read is closed", zap.Object("peer", c.ctl))
+	c.resume()
 }

@@ -64,7 +64,7 @@ func (c *Conn) spread(t *trunk, d *Conn, src, dst uint32, b []byte, owner *buffe
 			}
 			n += wire.HeaderLen + int(h.Length)
 		}
-		taken, err := to.out.write(c.worker.one, src, b[:n], owner)
+		taken, err := to.out.write(c.worker.one, &c.memory, src, b[:n], owner)
 		kept = kept || taken
 		if err != nil {
 			c.Bad(fmt.Sprintf("from rank %d for rank %d: %v", src, dst, err))

@@ -56,7 +56,8 @@ var Rules = []Rule{
 	{Of: []string{"mmpi"}, Never: []string{"forwarder/...", "launch/..."}, Why: "A program takes no part in starting or relaying."},
 
 	{Of: []string{"forwarder/loop"}, Only: []string{Nothing}, Why: "Descriptors and times; no bytes, no jobs."},
-	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/loop", "transport", "wire", "seal"}, Why: "Bytes from one connection to another; no jobs."},
+	{Of: []string{"forwarder/budget"}, Only: []string{Nothing}, Why: "Numbers of bytes."},
+	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/budget", "forwarder/loop", "transport", "wire", "seal"}, Why: "Bytes from one connection to another; no jobs."},
 	{Of: []string{"forwarder/trunk"}, Only: []string{"transport"}, Why: "Arithmetic: how many connections there are to be."},
 	{Of: []string{"forwarder/..."}, Never: []string{"mmpi/...", "cgo/abi/...", "cgo/mpi/...", "cgo/unmaps", "launch/...", "jobenv"},
 		Why: "A forwarder needs no MPI and serves whatever launcher."},

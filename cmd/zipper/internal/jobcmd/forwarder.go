@@ -83,12 +83,19 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 				Usage: "the same from one address (default: 4096, or a quarter of the descriptors)"},
 			&cli.IntFlag{Name: "max-links-from",
 				Usage: "links from one address, at most (default: half of the descriptors)"},
+			&cli.IntFlag{Name: "memory",
+				Usage: "`MIB` that are kept of what waits for slow destinations, at most; who has most waiting is not read then (default: a quarter of the machine's memory)"},
+			&cli.IntFlag{Name: "job-memory",
+				Usage: "`MIB` of these for one job (default: 32, or 1 for each of its links if that is more)"},
 			&cli.StringFlag{Name: "log", Value: "info",
 				Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 		},
 		Action: serveForwarder,
 	}
 }
+
+// maxMiB is the most memory that can be asked for.
+const maxMiB = 1 << 30
 
 func serveForwarder(c *cli.Context) (err error) {
 	if c.Args().Present() {
@@ -104,7 +111,13 @@ func serveForwarder(c *cli.Context) (err error) {
 	if c.Int("loops") < 0 {
 		return clikit.Usage(errors.New("--loops: want a positive number"))
 	}
-	cfg := forwarder.Config{Log: log, Loops: c.Int("loops"), Nice: c.Int("nice"),
+	for _, name := range []string{"memory", "job-memory"} {
+		if n := c.Int(name); n < 0 || c.IsSet(name) && n == 0 || n > maxMiB {
+			return clikit.Usage(fmt.Errorf("--%s %d: want 1 to %d MiB", name, n, maxMiB))
+		}
+	}
+	cfg := forwarder.Config{Log: log, Memory: int64(c.Int("memory")) << 20, JobMemory: int64(c.Int("job-memory")) << 20,
+		Loops: c.Int("loops"), Nice: c.Int("nice"),
 		Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job"),
 		Trunk: c.Int("trunk"), Outage: c.Duration("outage"),
 		MaxTimeout: c.Duration("max-timeout"), MaxRanks: c.Int("max-ranks"),

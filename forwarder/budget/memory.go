@@ -1,0 +1,29 @@
+package budget
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Machine is how many bytes of memory this process may have: the machine's, or what its control
+// group leaves it; fewMemory if the system does not say.
+func Machine() int64 {
+	most := int64(fewMemory)
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		most = int64(info.Totalram) * int64(info.Unit)
+	}
+	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && n > 0 {
+			most = min(most, n)
+		}
+	}
+	return most
+}
