@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 // Every testdata/*.txt is a script: lines that begin with "> " are commands, the others what they
 // give. Commands:
 //
-//	world 2 2 [eager=N] [window=N] [data=N] [segment=N]   sizes of the clusters
+//	world 2 2 [eager=N] [window=N] [data=N] [segment=N] [long=NANOSECONDS]   sizes of the clusters
 //	comm RANK CONTEXT [r,r…]                     makes a communicator at one process (all ranks); "world" makes context 1 everywhere
 //	send RANK NAME TO TAG SIZE [sync] [ctx=N]    Isend to another cluster
 //	recv RANK NAME FROM TAG CAPACITY [ctx=N]     a receive as the shim does it: native if it can be; * is any
@@ -125,7 +125,8 @@ func (s *script) do(w []string) {
 	}
 	comm := func(rank int) *Comm { return s.f.engines[rank].p2p.CommOf(uint64(opt["ctx"])) }
 	p := plain
-	limits := Limits{Eager: opt["eager"], EagerWindow: opt["window"], DataWindow: opt["data"], Segment: opt["segment"], Orphans: opt["orphans"]}
+	limits := Limits{Eager: opt["eager"], EagerWindow: opt["window"], DataWindow: opt["data"], Segment: opt["segment"], Orphans: opt["orphans"],
+		LongPath: time.Duration(opt["long"])}
 	if s.n != nil && s.doNet(w[0], p) {
 		return
 	}

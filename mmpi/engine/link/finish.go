@@ -97,6 +97,13 @@ func (s *Set) Check() error {
 			continue
 		}
 		unacked += p.retained.Len()
+		kept := 0
+		for n := p.retained.First(); n != nil; n = n.Next() {
+			kept += len(n.Of.Buf)
+		}
+		if kept != p.kept {
+			return fault.New(fault.Internal, "%d bytes are kept for rank %d, %d are counted", kept, p.Rank, p.kept)
+		}
 		left := int64(0)
 		for n := p.bulk.First(); n != nil; n = n.Next() {
 			left += int64(len(n.Of.Buf)) - n.Of.started

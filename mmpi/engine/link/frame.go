@@ -49,6 +49,7 @@ func (p *Peer) Send(f *Frame) {
 	if f.seq != 0 {
 		p.retained.Push(&f.kept)
 		p.set.unacked++
+		p.kept += len(f.Buf)
 	}
 	r := p.rail()
 	switch {

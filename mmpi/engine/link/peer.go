@@ -20,6 +20,7 @@ type Peer struct {
 	// Frames.
 	numbers       flow.Numbers
 	retained      list.List[*Frame]  // sequenced ones sent and not acknowledged, in order; for replay
+	kept          int                // bytes of these
 	order         flow.Order[[]byte] // whole ones ahead of their turn
 	aheadBytes    int                // payload of these
 	ackDue        bool               // in Set.acks
@@ -113,6 +114,7 @@ func (p *Peer) acked(ack uint64) error {
 		f := n.Of
 		p.retained.Remove(n)
 		p.set.unacked--
+		p.kept -= len(f.Buf)
 		switch {
 		case !f.queued:
 			p.set.freeFrame(f)
@@ -139,8 +141,12 @@ func (p *Peer) gone() {
 
 // measure sends an echo to a peer if the path there should be measured.
 func (p *Peer) measure() {
-	if s := p.set; s.limit.LongPath >= 0 && p.path.Ask(s.Now(), s.limit.LongPath) {
-		p.echo(0, wire.Echo{Sent: uint64(s.Now())})
+	s := p.set
+	if s.limit.LongPath < 0 {
+		return
+	}
+	if now := s.Now(); p.path.Ask(now, s.limit.LongPath) {
+		p.echo(0, wire.Echo{Sent: uint64(now)})
 	}
 }
 
@@ -164,6 +170,20 @@ func (p *Peer) echoed(flags uint8, body []byte) error {
 	p.measure()
 	return nil
 }
+
+// Long reports whether the path to a process is known to be long; then it is measured again now and
+// then, since a process that is slow to answer makes it look so.
+func (p *Peer) Long() bool {
+	trip := p.path.RoundTrip()
+	if trip == 0 || trip < p.set.limit.LongPath {
+		return false
+	}
+	p.measure()
+	return true
+}
+
+// Kept is how many bytes of frames it has not acknowledged: copies that are kept for replay.
+func (p *Peer) Kept() int { return p.kept }
 
 // RoundTrip is how long it takes to a process and back at least; 0: not known yet.
 func (p *Peer) RoundTrip() time.Duration { return p.path.RoundTrip() }

@@ -14,6 +14,7 @@ type peer struct {
 	ep       *Endpoint
 	eagerOut flow.Budget // what we may send
 	eagerIn  flow.Grant  // what it may send
+	asking   int         // sends that are announced and not over
 	orphans  int         // envelopes kept for unknown communicators
 }
 
@@ -28,6 +29,14 @@ func (ep *Endpoint) peer(rank int) *peer {
 	return p
 }
 
+// atOnce reports whether a message that is longer than others goes with its envelope all the same:
+// on a long path, where asking takes two more delays and a copy takes nothing beside that. Not while
+// others are announced: who has several under way does not wait for each, and segments go over all
+// connections between two forwarders. What is kept for replay is bounded.
+func (p *peer) atOnce(n int) bool {
+	return n <= longEager && p.ep.limit.Eager >= 0 && p.asking == 0 && p.Long() && p.Kept()+n <= longKept
+}
+
 // consumed counts eager payload whose memory is free again.
 func (p *peer) consumed(n int) {
 	p.eagerIn.Consume(uint64(n))
@@ -37,9 +46,9 @@ func (p *peer) consumed(n int) {
 	}
 }
 
-// widen answers a sender that ran out of eager credit, as long as the pool lasts.
-func (p *peer) widen() {
-	if p.grow(int(p.eagerIn.Window())) {
+// widen answers a sender that ran out of eager credit for n bytes, as long as the pool lasts.
+func (p *peer) widen(n int) {
+	if p.grow(max(int(p.eagerIn.Window()), 2*n)) {
 		p.sayCredit()
 	}
 }

@@ -24,8 +24,8 @@ func (p *peer) rts(body []byte) error {
 		return err
 	}
 	m.rts = true
-	if m.size <= int64(p.ep.limit.Eager) {
-		p.widen() // it would have been eager, had there been credit
+	if m.size <= int64(p.ep.limit.Eager) || m.size <= longEager && p.Long() {
+		p.widen(int(m.size)) // it would have been eager, had there been credit
 	}
 	if c != nil {
 		if r := c.queues[m.kind].first(m.source, m.tag); r != nil {

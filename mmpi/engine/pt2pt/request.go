@@ -78,8 +78,9 @@ type Request struct {
 	size   int64
 	remote uint64 // a receive's: the send
 
-	out link.Source // a send that was cleared
-	in  link.Sink   // a receive that has cleared its send
+	asks bool        // a send that is announced, and counted in peer.asking
+	out  link.Source // a send that was cleared
+	in   link.Sink   // a receive that has cleared its send
 
 	node   list.Node[*Request] // in the posted queue
 	probed bool                // native: came by Imrecv and cannot be cancelled
@@ -157,6 +158,10 @@ func (r *Request) release() {
 	ep := r.comm.ep
 	cell := r.cell
 	r.comm.outstanding--
+	if r.asks {
+		r.asks = false
+		r.peer.asking--
+	}
 	r.out.Release(ep.links)
 	r.in.Release(ep.links)
 	r.state, r.gen, r.probed = idle, r.gen+1, false

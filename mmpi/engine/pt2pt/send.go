@@ -8,7 +8,8 @@ import (
 // A send, on the program's thread with the lock (engine.Engine.Isend calls it):
 //
 //  1. The peer is found. If the message is short and there is credit (flow.Budget) it is eager: one
-//     frame with the envelope and a copy of the payload. The cell is done, or waits for Matched.
+//     frame with the envelope and a copy of the payload. The cell is done, or waits for Matched. On
+//     a long path a message of a megabyte is short enough (peer.atOnce): asking takes longer.
 //  2. Else it is announced: a frame with the envelope alone (RTS). The buffer belongs to the engine
 //     until Fin; rendezvous.go has the rest.
 //  3. link.Peer.Send numbers the frame, keeps it until it is acknowledged, and queues it on the rail
@@ -34,7 +35,7 @@ func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync boo
 	}
 	env := wire.Envelope{Context: c.context, Tag: int32(tag), Kind: uint32(kind), Size: uint64(len(buf))}
 	cell.Error, cell.Cancelled, cell.Bytes = 0, 0, int64(len(buf))
-	if len(buf) <= ep.limit.Eager && p.eagerOut.Take(uint64(len(buf))) {
+	if (len(buf) <= ep.limit.Eager || p.atOnce(len(buf))) && p.eagerOut.Take(uint64(len(buf))) {
 		var flags uint8
 		if sync {
 			r := ep.request(c, kind, nil, cell)
@@ -53,6 +54,8 @@ func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync boo
 	r := ep.request(c, kind, buf, cell)
 	r.peer = p
 	r.to(announced)
+	r.asks = true
+	p.asking++
 	env.Handle = r.handle()
 	f := p.NewFrame(wire.TypeRTS, 0, wire.EnvelopeLen, 0)
 	f.Buf = env.Append(f.Buf)
