@@ -75,7 +75,7 @@ type Config struct {
 
 	// Memory is how many bytes the forwarder keeps of what waits for destinations that do not take
 	// it, of frames that have come in part, and of Joins (a quarter of the machine's memory);
-	// JobMemory how many for one job (32 MiB, or 1 MiB for each of its links if that is more). At
+	// JobMemory how many for one job (16 MiB, or 256 KiB for each of its links if that is more). At
 	// its limit links that have most waiting are not read: see package budget.
 	Memory, JobMemory int64
 

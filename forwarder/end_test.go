@@ -39,7 +39,7 @@ func TestDeadRank(t *testing.T) {
 func TestAbort(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	r := b.join("j", twoClusters...)
-	for i := range 50 { // more than sockets take, and not so much that rank 0 is not read any more
+	for i := range 25 { // more than sockets take, and not so much that rank 0 is not read any more
 		r[0].send(data(0, 2, uint64(i), make([]byte, 200_000)))
 	}
 	r[0].send(wire.AppendFrame(nil, wire.Header{Type: wire.TypeAbort, Src: 0, Dst: wire.Nobody}, &wire.Abort{Code: 42, Rank: 0, Reason: "MPI_Abort", By: wire.Nobody}))

@@ -37,9 +37,9 @@ func TestMemoryOfStrangers(t *testing.T) {
 	for i := range 6 {
 		flood(bad[i], (i+3)%6, 60<<20)
 	}
-	const most = 32<<20 + 6*(1<<20) // and what comes with the last look at each
+	const most = 16<<20 + 6*(1<<20) // and what comes with the last look at each
 	used := b.f.memory.Used()
-	if used > most || used < 16<<20 {
+	if used > most || used < 8<<20 {
 		t.Errorf("six ranks that do not read keep %d bytes, at most %d wanted", used, most)
 	}
 	for i := range 100 {

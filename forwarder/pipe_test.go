@@ -24,7 +24,7 @@ func TestPipes(t *testing.T) {
 		used bool
 	}{{"pipes", relay.PipeSize, true}, {"two for a segment", 32 << 10, true}, {"too small", 4 << 10, false}, {"none", -1, false}} {
 		t.Run(c.name, func(t *testing.T) {
-			b := start(t, tcpNetwork(), func(cfg *Config) { cfg.pipeSize = c.size })
+			b := start(t, tcpNetwork(), func(cfg *Config) { cfg.pipeSize, cfg.JobMemory = c.size, 128<<20 })
 			r := b.join("j", twoClusters...)
 			const frames, size = 3 * relay.MaxPipes, 128 << 10
 			for i := range frames {

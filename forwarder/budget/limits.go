@@ -8,11 +8,11 @@ const (
 	// otherwise.
 	Share = 4
 
-	// JobLeast is what a job may have, 32 MiB, and LinkShare for each of its links if that is more,
-	// 1 MiB: a whole frame. More: a destination that does not read holds back those who send to it,
+	// JobLeast is what a job may have, 16 MiB, and LinkShare for each of its links if that is more,
+	// 256 KiB: a long segment. More: a destination that does not read holds back those who send to it,
 	// and to others, later; less: a forwarder takes less.
-	JobLeast  = 32 << 20
-	LinkShare = 1 << 20
+	JobLeast  = 16 << 20
+	LinkShare = 256 << 10
 
 	// JoiningMost is what all links together may have that are in no job yet, 64 MiB, or an eighth
 	// of the process's if that is less.

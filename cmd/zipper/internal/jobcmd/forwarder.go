@@ -86,7 +86,7 @@ It serves any number of jobs at a time. Every job has its own secret, which the 
 			&cli.IntFlag{Name: "memory",
 				Usage: "`MIB` that are kept of what waits for slow destinations, at most; who has most waiting is not read then (default: a quarter of the machine's memory)"},
 			&cli.IntFlag{Name: "job-memory",
-				Usage: "`MIB` of these for one job (default: 32, or 1 for each of its links if that is more)"},
+				Usage: "`MIB` of these for one job (default: 16, or a quarter for each of its links if that is more)"},
 			&cli.StringFlag{Name: "log", Value: "info",
 				Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 		},
