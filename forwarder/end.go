@@ -203,7 +203,7 @@ func (f *Forwarder) bury(b *job) *Summary {
 			br.noMore()
 		}
 	}
-	f.drop(b, b.kept)
+	b.drop(f.memory, b.kept)
 	s := b.summary(f.cfg.clock.Now())
 	if f.past = append(f.past, s); len(f.past) > keepSummaries {
 		f.past = append(f.past[:0], f.past[1:]...)

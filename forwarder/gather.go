@@ -58,7 +58,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", b.id)
 	}
 	had := b.kept
-	if refused := f.keep(b, j); refused != nil {
+	if refused := b.keep(f.memory, j); refused != nil {
 		b.gather.Remove(rank)
 		if b.gather.Joined() == 0 {
 			f.giveUp(b, refused.Code, refused.Reason)

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -77,13 +78,13 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshak
 
 // keep books a Join that a job keeps as long as it is there, or says that there is no room. With
 // f.mu.
-func (f *Forwarder) keep(b *job, j *wire.Join) *handshake.Refused {
+func (b *job) keep(memory *budget.Budget, j *wire.Join) *handshake.Refused {
 	n := int64(len(j.Append(nil)))
 	most := joinsLeast + int64(b.gather.Ranks())*joinShare
 	switch {
 	case b.kept+n > most:
 		return refusal(wire.RefuseLayout, "the names and addresses in the Joins of job %q take more than %d bytes", b.id, most)
-	case !f.memory.Keep(n):
+	case !memory.Keep(n):
 		return refusal(wire.RefuseJob, "this forwarder has no memory left (--memory)")
 	}
 	b.kept += n
@@ -91,9 +92,9 @@ func (f *Forwarder) keep(b *job, j *wire.Join) *handshake.Refused {
 }
 
 // drop gives back the memory of a job's Joins. With f.mu.
-func (f *Forwarder) drop(b *job, n int64) {
+func (b *job) drop(memory *budget.Budget, n int64) {
 	b.kept -= n
-	f.memory.Drop(n)
+	memory.Drop(n)
 }
 
 // expire refuses everybody in a job that is not complete in time. A job that is ready only waits
@@ -189,7 +190,7 @@ func (f *Forwarder) leave(p *peer) {
 		return
 	}
 	b.gather.Remove(w.rank)
-	f.drop(b, w.kept)
+	b.drop(f.memory, w.kept)
 	if b.state == ready { // it has to wait again; what the kernel opens meanwhile is not used
 		b.to(gathering)
 		b.opening = nil
@@ -212,7 +213,7 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 	b.timer.Stop()
 	b.notice.Stop()
 	f.jobs.remove(b)
-	f.drop(b, b.kept)
+	b.drop(f.memory, b.kept)
 	f.strangers.Over(b.opener)
 	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))
 	for _, p := range b.inOrder() {

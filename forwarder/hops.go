@@ -251,7 +251,7 @@ func (f *Forwarder) joinedThere(br *bridge, j *wire.Join) error {
 	if _, refused := b.gather.Add(j); refused != nil {
 		return refused
 	}
-	if refused := f.keep(b, j); refused != nil {
+	if refused := b.keep(f.memory, j); refused != nil {
 		return refused
 	}
 	b.spread(j)
