@@ -10,40 +10,44 @@ import (
 	"time"
 )
 
-// newSites sets up two sites with a long link between their border nodes gA and gB, and a firewall
-// that lets only connections to port 7475 of gB pass; each border node runs a forwarder.
-func newSites(t *testing.T) *lab {
+// newSites sets up two sites with a long link of 20 ms between their border nodes gA and gB; each
+// border node runs a forwarder.
+func newSites(t *testing.T, options ...string) *lab {
 	b := New(t)
 	if os.Geteuid() != 0 {
 		t.Skip("the isolated lab needs root")
 	}
 	name := fmt.Sprintf("zw%d", os.Getpid())
 	l := &lab{b: b, env: []string{"LAB=" + name, "LAB_RUN=/run/" + name, "NODES_A=a1 a2", "NODES_B=b1 b2"}}
-	b.OK(b.Run(nil, l.env, "scripts/lab", "up", "--delay", "20ms", "--open", "gB:7475"))
+	b.OK(b.Run(nil, l.env, append([]string{"scripts/lab", "up", "--delay", "20ms"}, options...)...))
 	t.Cleanup(func() { b.OK(b.Run(nil, l.env, "scripts/lab", "down")) })
 	b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
+	l.forwarders()
+	return l
+}
+
+// forwarders starts one on each border node.
+func (l *lab) forwarders(options ...string) {
 	for _, node := range []string{"gA", "gB"} {
-		f := b.Start(nil, l.env, "scripts/lab", "on", node, b.Zipper, "forwarder", "--log", "info")
-		b.WaitFor(20*time.Second, "the forwarder on "+node,
+		f := l.b.Start(nil, l.env, append([]string{"scripts/lab", "on", node, l.b.Zipper, "forwarder", "--log", "info"}, options...)...)
+		l.b.WaitFor(20*time.Second, "the forwarder on "+node,
 			func() bool { return strings.Contains(f.Stderr(), "listening") })
 	}
-	return l
 }
 
 // sites writes a job file: a on Open MPI at one site, b on MPICH at the other, and how each border
 // node is on the long link.
-func (l *lab) sites(gA, gB string) string {
+func (l *lab) sites(zippers ...string) string {
 	file := filepath.Join(l.b.T.TempDir(), "job.yaml")
 	text := fmt.Sprintf(`rsh: %s/scripts/lab-rsh
 timeout: 20s
 networks: [wan]
 zippers:
 - %s
-- %s
 clusters:
 - {name: a, login: a1, ranks: 2, mpi: openmpi}
 - {name: b, login: b1, ranks: 2, mpi: mpich}
-`, l.b.Root, gA, gB)
+`, l.b.Root, strings.Join(zippers, "\n- "))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		l.b.T.Fatal(err)
 	}
@@ -61,7 +65,7 @@ const (
 // Two sites whose border nodes share a long link only, on which connections to one port of one of
 // them pass: jobs run as natively, and doctor and run say what is wrong where they cannot.
 func TestLabTwoSites(t *testing.T) {
-	l := newSites(t)
+	l := newSites(t, "--open", "gB:7475") // a firewall lets only connections to that port pass
 	b := l.b
 	const source = "test/programs/c/random.c"
 	prog := b.Compile(OpenMPI, source)
@@ -117,4 +121,59 @@ func TestLabTwoSites(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Two trunks side by side over the long link: they have several connections each, as the status of
+// both ends shows. One of these goes silent in the middle of transfers: it is found dead and opened
+// again, and every byte of the job is right.
+func TestLabTrunk(t *testing.T) {
+	l := newSites(t)
+	l.forwarders("--listen", ":7485", "--status", "127.0.0.1:7486")
+	b := l.b
+	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	b.Compile(MPICH, "test/programs/c/stream.c")
+	path := strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)
+	var zippers []string
+	for _, port := range []string{"7475", "7485"} {
+		zippers = append(zippers, "{"+strings.ReplaceAll(fmt.Sprintf(siteA, ""), "7475", port)+", dial: [wan]}",
+			"{"+strings.ReplaceAll(fmt.Sprintf(siteB, wanB), "7475", port)+"}")
+	}
+	stop := filepath.Join(t.TempDir(), "stop")
+	p := b.Start(nil, l.env, b.Zipper, "run", "--file", l.sites(zippers...), "--", path, stop)
+	more := func(what string) {
+		from := strings.Count(p.Stdout(), "round ")
+		b.WaitFor(2*time.Minute, what, func() bool { return strings.Count(p.Stdout(), "round ") >= from+2 })
+	}
+	shows := func(node, at string, want *regexp.Regexp) {
+		var last string
+		defer func() {
+			if t.Failed() {
+				t.Logf("the status on %s: %s", node, last)
+			}
+		}()
+		b.WaitFor(time.Minute, want.String()+" on "+node, func() bool {
+			last = b.Run(nil, l.env, "scripts/lab", "on", node, b.Zipper, "status", at).Stdout
+			return want.MatchString(last)
+		})
+	}
+	more("the stream to run")
+	for _, node := range []string{"gA", "gB"} {
+		for _, at := range []string{"127.0.0.1:7476", "127.0.0.1:7486"} {
+			shows(node, at, regexp.MustCompile(`to the forwarder .*: 5 connections, round trip [45]\d\.?\d* ms`))
+		}
+	}
+	connections := strings.Fields(l.lab("on", "gA", "bash", "-c", `ss -Htn dst 10.81.4.2 dport = :7475 | awk '{print $4}'`))
+	if len(connections) != 5 {
+		t.Fatalf("connections of gA: %q", connections)
+	}
+	_, port, _ := strings.Cut(connections[2], ":")
+	// Nothing of it gets in any more, so neither end hears of what it sends.
+	l.lab("on", "gA", "nft", "add table ip silent; add chain ip silent in { type filter hook input priority 0; }; "+
+		"add rule ip silent in tcp dport "+port+" drop")
+	shows("gA", "127.0.0.1:7476", regexp.MustCompile(`5 connections, .*1 lost so far`))
+	more("the stream to go on")
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.OK(p.Wait())
 }
