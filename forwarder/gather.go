@@ -48,12 +48,13 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 			return refused
 		}
 	}
+	if b.state == ending && b.reason != "" {
+		return refusal(wire.RefuseJob, "job %q has failed: %s", b.id, b.reason)
+	}
 	rank, refused := b.gather.Add(j)
 	switch {
 	case refused != nil:
 		return refused
-	case b.state == ending && b.reason != "":
-		return refusal(wire.RefuseJob, "job %q has failed: %s", b.id, b.reason)
 	case b.state != gathering: // a rank of a job that is ending has left its place: not before the job is gone
 		return refusal(wire.RefuseTaken, "job %q is already running: give every run a new job id", b.id)
 	}

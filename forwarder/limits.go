@@ -41,10 +41,10 @@ const (
 	// acceptAgain: a listener that cannot take links in is tried again so much later, 100 ms.
 	acceptAgain = 100 * time.Millisecond
 
-	// comesBack is how long a rank is waited for whose link was closed, 2 s: a process that has
+	// comesBack is how long a rank is waited for whose link was closed, 3 s: a process that has
 	// ended is not there any more, one that lives is back at once. Longer: a dead rank is reported
 	// later; shorter: on a busy host one that lives is given up.
-	comesBack = 2 * time.Second
+	comesBack = 3 * time.Second
 
 	// maxBad is how many damaged frames may come from a rank within badTime, 100 in 10 s: those of a
 	// bad line. Of a rank that sends more the job fails.

@@ -20,8 +20,9 @@ const (
 	// more wait in the kernel. It bounds what strangers can make the process hold.
 	maxPending = 64
 
-	// redialLimit is how long one attempt to connect again to the only forwarder takes at most: the
-	// engine learns so often why it is not reached.
+	// redialLimit is how long one attempt to connect again to the only forwarder takes at most, and
+	// how long that may say nothing then: the engine learns so often why it is not reached, and what
+	// is damaged on its way is said again before the forwarder gives this process up.
 	redialLimit = time.Second
 
 	// acceptPause is between attempts to accept where that fails, most likely for want of

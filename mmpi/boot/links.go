@@ -112,7 +112,7 @@ func joinFirst(ctx context.Context, d *dial.Dialer, targets []dial.Target) (*adm
 		first: make([]attempt, len(targets)), cancel: cancel}
 	a.dialer.Notify = nil  // from then on the engine tells what it has lost
 	if len(targets) == 1 { // which has to know soon whether anybody is there
-		a.dialer.Limit = redialLimit
+		a.dialer.Limit, a.dialer.Silence = redialLimit, redialLimit
 	}
 	ended := make(chan int, len(targets)) // targets whose attempt has an answer
 	for i, t := range targets {

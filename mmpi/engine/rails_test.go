@@ -24,6 +24,8 @@ type proxy struct {
 	conns map[net.Conn]net.Conn
 	bytes int64 // that went through
 	taken int   // links so far
+
+	mangle func(b []byte) []byte // what becomes of the next bytes that come through, whichever way; nil: the link is cut
 }
 
 func newProxy(t testing.TB, target string) *proxy {
@@ -71,15 +73,21 @@ func (p *proxy) carry(a net.Conn) {
 			buf := make([]byte, 64<<10)
 			for {
 				n, err := d[0].Read(buf)
+				out := buf[:n]
 				if n > 0 {
 					p.mu.Lock()
 					p.bytes += int64(n)
+					mangle := p.mangle
+					p.mangle = nil
 					p.mu.Unlock()
-					if _, err = d[1].Write(buf[:n]); err == nil {
+					if mangle != nil {
+						out = mangle(out)
+					}
+					if _, err = d[1].Write(out); err == nil && out != nil {
 						continue
 					}
 				}
-				if err != nil {
+				if err != nil || out == nil {
 					if err != io.EOF { // a half-closed link still carries the other direction
 						d[0].Close()
 					}

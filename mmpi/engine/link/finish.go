@@ -34,7 +34,7 @@ func (v *failover) leave(r *rail) {
 	}
 	r.push(s.newControl(wire.TypeBye, nil))
 	r.to(byeSent)
-	r.leaves = false
+	r.leaves, r.pinged = false, s.Now()
 }
 
 // ByeAcked reports whether all other ends have answered.

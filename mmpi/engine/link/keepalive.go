@@ -18,6 +18,10 @@ func (s *Set) Tick(now time.Duration) {
 	s.FlushAcks()
 	for _, r := range s.rails {
 		switch {
+		case r.state == byeSent: // Bye or its answer may have been damaged
+			if limit := s.limit.Silence / 2; now-r.pinged > limit {
+				s.failover.lost(r, fault.New(fault.Link, "no good-bye for %v", limit))
+			}
 		case r.state != up && r.state != leaving:
 		case r.fresh:
 			r.fresh, r.heard, r.pinged = false, now, 0
