@@ -18,6 +18,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
@@ -61,6 +63,38 @@ func (d *Dialer) Dial(ctx context.Context, at string, id handshake.Identity) (tr
 	if err := id.Validate(); err != nil {
 		return nil, wire.Layout{}, err
 	}
+	limit := time.Duration(id.TimeoutMS) * time.Millisecond
+	end := time.Now().Add(limit)
+	for {
+		l, layout, err := d.once(ctx, at, id)
+		left := time.Until(end) - fullPause
+		if !scarce(err) || left < time.Millisecond {
+			return l, layout, err
+		}
+		id.TimeoutMS = left.Milliseconds()
+		select { // the process is at its limit of descriptors: others may be closed before long
+		case <-ctx.Done():
+			return nil, wire.Layout{}, ctx.Err()
+		case <-time.After(fullPause):
+		}
+	}
+}
+
+// scarce reports that a call has failed for want of descriptors.
+func scarce(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+
+// full reports whether this process is at its limit of descriptors: then the files in which a name
+// might be found cannot be opened, which the resolver takes for a name that there is not.
+func full() bool {
+	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return scarce(err)
+}
+
+// once is one attempt of Dial.
+func (d *Dialer) once(ctx context.Context, at string, id handshake.Identity) (transport.Link, wire.Layout, error) {
 	limit := time.Duration(id.TimeoutMS) * time.Millisecond
 	most := limit
 	if d.Limit > 0 {
@@ -123,7 +157,7 @@ func connect(ctx context.Context, td transport.Dialer, addr string, limit time.D
 		var dns *net.DNSError
 		var bad *net.AddrError
 		var final interface{ Permanent() bool } // of transports: trying again does not help
-		if errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &bad) || errors.As(err, &final) &&
+		if errors.As(err, &dns) && dns.IsNotFound && !full() || errors.As(err, &bad) || errors.As(err, &final) &&
 			final.Permanent() {
 			return nil, err
 		}

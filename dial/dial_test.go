@@ -11,10 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/memnet"
 	"github.com/leidenzipper/zipper/transport/shm"
 	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/wire"
@@ -126,6 +129,81 @@ func TestWaitingIsTold(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// TestDescriptorsRunOut: a process at its limit of descriptors goes on trying, whichever of those
+// that it needs is missing.
+func TestDescriptorsRunOut(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	for spare := range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*fullPause)
+		free := takeDescriptors(t, spare)
+		_, _, err = new(Dialer).Dial(ctx, "localhost:"+port, identity(patience, alone)) // a name is in a file
+		free()
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d descriptors left: %v", spare, err)
+		}
+	}
+}
+
+// takeDescriptors takes all of the process's descriptors but some until free is called.
+func takeDescriptors(t *testing.T, spare int) (free func()) {
+	t.Helper()
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	few := was
+	few.Cur = min(was.Cur, 256)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	var taken []int
+	for fd, err := unix.Dup(0); err == nil; fd, err = unix.Dup(0) {
+		taken = append(taken, fd)
+	}
+	for range spare {
+		unix.Close(taken[len(taken)-1])
+		taken = taken[:len(taken)-1]
+	}
+	return func() {
+		for _, fd := range taken {
+			unix.Close(fd)
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// greedy opens links, and at the first one takes all descriptors for a while.
+type greedy struct {
+	t     *testing.T
+	dials int
+}
+
+func (g *greedy) Dial(context.Context, string) (transport.Link, error) {
+	if g.dials++; g.dials == 1 {
+		time.AfterFunc(fullPause/2, takeDescriptors(g.t, 0))
+	}
+	near, _ := memnet.Pipe(memnet.Options{})
+	return near, nil
+}
+
+// TestDescriptorsTaken: others in the process may take the last ones once the link is there.
+func TestDescriptorsTaken(t *testing.T) {
+	g := &greedy{t: t}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*fullPause)
+	defer cancel()
+	if _, _, err := (&Dialer{Transport: g}).Dial(ctx, "x", identity(patience, alone)); !errors.Is(err, context.DeadlineExceeded) || g.dials < 2 {
+		t.Errorf("%d attempts: %v", g.dials, err)
 	}
 }
 

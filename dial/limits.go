@@ -14,6 +14,9 @@ const (
 	firstPause = 20 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
 
+	// fullPause is between attempts of a process that is at its limit of descriptors.
+	fullPause = 100 * time.Millisecond
+
 	// tellAfter is Dialer.Patience by default: longer than a forwarder takes to start, shorter than
 	// a user needs to doubt.
 	tellAfter = 2 * time.Second

@@ -1,7 +1,7 @@
 // Package abi is the Go side of abi.h: it exports the ze_ functions over package engine. A program
 // that links it has the engine inside; package lib makes libmmpi-engine.so of it.
 //
-// The C border needs one engine per process; it is this package's only state.
+// The C border needs one engine per process; that and the job are this package's only state.
 //
 // All exports may be called from any thread of the program that may call MPI; abi.h says what each
 // returns. After an error code ze_error has its text, for the thread whose call failed.
@@ -51,6 +51,27 @@ var (
 // Embedded tells the package that this Go runtime has nothing to do but to run the engine in a
 // program that is not Go's (engine.Config).
 func Embedded() { embedded.Store(true) }
+
+// known is the job, once it was read: its secret is not in the environment any more.
+var known atomic.Pointer[jobenv.Job]
+
+// readJob reads the job from the environment, and takes the secret out of there: what the program
+// starts, and who looks at its environment, have no need of it.
+func readJob() (jobenv.Job, error) {
+	if j := known.Load(); j != nil {
+		return *j, nil
+	}
+	job, err := jobenv.FromEnviron()
+	if err != nil {
+		return job, err
+	}
+	name := C.CString(jobenv.VarSecret)
+	defer C.free(unsafe.Pointer(name))
+	C.zn_forget(name)
+	_ = os.Unsetenv(jobenv.VarSecret) // Go's own copy; only a bad name fails
+	known.Store(&job)
+	return job, nil
+}
 
 // result turns an error into its code and keeps its text for ze_error on this thread.
 func result(err error) C.int {
@@ -106,7 +127,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		Library: C.GoString(loc.library), Host: C.GoString(loc.host), Embedded: embedded.Load(),
 		Hosts: slices.Clone(unsafe.Slice((*int32)(unsafe.Pointer(loc.hosts)), int(loc.size)))}
 	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
-	job, err := jobenv.FromEnviron()
+	job, err := readJob()
 	if errors.Is(err, jobenv.ErrNoJob) {
 		return C.Z_OK
 	}

@@ -18,6 +18,10 @@ typedef struct zn_token {
 void zn_set_error(char *text);
 const char *zn_error(void);
 
+/* zn_forget takes a variable out of the environment, and its value out of memory there. No other
+ * thread may read or change the environment meanwhile. */
+void zn_forget(const char *name);
+
 int zn_within(void); /* > 0: this thread is in one of the calls below */
 zn_probe zn_improbe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);
 zn_probe zn_iprobe(const z_native *n, uintptr_t comm, int32_t source, int32_t tag);

@@ -16,8 +16,9 @@ const (
 	// node as can listen at one address.
 	portsTried = 100
 
-	// maxPending is how many connections at a time may be there whose other end is not known yet:
-	// more wait in the kernel. It bounds what strangers can make the process hold.
+	// maxPending is how many connections at a time may be there whose other end is not known yet: of
+	// more the oldest goes. It bounds what strangers can make the process hold; ranks that come all at
+	// once and are closed for it come again.
 	maxPending = 64
 
 	// redialLimit is how long one attempt to connect again to the only forwarder takes at most, and
@@ -27,7 +28,7 @@ const (
 
 	// acceptPause is between attempts to accept where that fails, most likely for want of
 	// descriptors.
-	acceptPause = 2 * time.Second
+	acceptPause = 100 * time.Millisecond
 )
 
 // recordLimit is how many messages of each direction a rank keeps with their times: 24 bytes each,

@@ -108,35 +108,33 @@ func (ln *listener) accept(e *engine.Engine, id *handshake.Identity, direct map[
 		return ok && open == nil
 	}
 	me := e.World().Rank
-	meet := func(l transport.Link) {
-		ctx, cancel := context.WithTimeout(ctx, meetingTime)
-		defer cancel()
+	meet := func(ctx context.Context, l transport.Link) {
 		rank, err := dial.Meet(ctx, l, handshake.NewResponder(key, me, id.Instance, nonce(), expected))
 		if err != nil || !e.DirectUp(rank, l) {
 			l.Close()
 		}
 	}
-	pending := make(chan struct{}, maxPending)
+	unknown := &pending{limit: maxPending}
 	for _, l := range ln.at {
 		go func() {
 			for {
-				pending <- struct{}{}
 				link, err := l.Accept()
 				if err != nil {
-					<-pending
 					if errors.Is(err, transport.ErrClosed) {
 						return
 					}
-					select { // out of descriptors, most likely
+					unknown.drop() // out of descriptors, most likely
+					select {
 					case <-ctx.Done():
 						return
 					case <-time.After(acceptPause):
 					}
 					continue
 				}
+				ctx, done := unknown.add(ctx)
 				go func() {
-					defer func() { <-pending }()
-					meet(link)
+					defer done()
+					meet(ctx, link)
 				}()
 			}
 		}()

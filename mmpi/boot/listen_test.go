@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/engine"
@@ -74,6 +76,73 @@ func TestOpeners(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("rank %d: %v, want %v", me, got, want)
 		}
+	}
+}
+
+// TestSilentStrangers: two hundred who connect to a rank's listener and say nothing keep nobody out.
+func TestSilentStrangers(t *testing.T) {
+	id := identityForTest
+	id.Instance = 7
+	link, far := memnet.Pipe(memnet.Options{})
+	layout := wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}}
+	direct := map[int]engine.Opener{1: nil}
+	e, err := engine.New(engine.Config{World: engine.World{Rank: 0, Clusters: layout.Clusters, TagUB: 1 << 20},
+		Native: quiet{}, Links: []transport.Link{link}, Quiet: true, Direct: direct})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		far.Close() // a lost forwarder ends the engine
+		for e.Err() == nil {
+			e.Progress(0)
+		}
+	}()
+	l, err := dial.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&listener{at: []transport.Listener{l}}).accept(e, &id, direct)
+	for range 200 {
+		c, err := net.Dial("tcp", l.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	began := time.Now()
+	at := wire.Door{Rank: 0, Instance: id.Instance, Port: wire.Port{Address: l.Addr()}}
+	good, err := connect(t.Context(), l.Addr(), handshake.NewInitiator(handshake.Key(id.Job, id.Secret), 1, at, nonce()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good.Close()
+	if took := time.Since(began); took > meetingTime/2 {
+		t.Errorf("a rank waited %v for strangers", took)
+	}
+}
+
+// TestPending: the oldest goes.
+func TestPending(t *testing.T) {
+	p := &pending{limit: 2}
+	if p.drop() {
+		t.Error("there is nothing to drop")
+	}
+	a, doneA := p.add(t.Context())
+	b, doneB := p.add(t.Context())
+	c, doneC := p.add(t.Context())
+	if a.Err() == nil || b.Err() != nil || c.Err() != nil {
+		t.Errorf("%v, %v, %v", a.Err(), b.Err(), c.Err())
+	}
+	doneA()
+	doneB()
+	d, doneD := p.add(t.Context())
+	if c.Err() != nil || d.Err() != nil || !p.drop() || c.Err() == nil || d.Err() != nil {
+		t.Errorf("%v, %v", c.Err(), d.Err())
+	}
+	doneC()
+	doneD()
+	if p.drop() {
+		t.Error("all are done")
 	}
 }
 

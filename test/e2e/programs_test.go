@@ -57,6 +57,7 @@ var programs = []program{
 	{file: "c/intercoll.c", splits: more},
 	{file: "c/leak.c", args: []string{"20000"}, splits: []split{mixedPair}, only: []split{twoOne}},
 	{name: "leak_100000", file: "c/leak.c", args: []string{"100000"}, only: []split{oneOne, mixedPair}},
+	{file: "c/environment.c", splits: some},
 	{file: "c/signals.c", splits: []split{oneOne, mixedPair}},
 	{file: "c/group_algebra.c", splits: some},
 	{file: "c/attributes.c", splits: some},
