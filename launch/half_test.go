@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -135,6 +136,56 @@ func TestStaleRunDirectories(t *testing.T) {
 	if _, err := newRundir(filepath.Join(base, "nowhere"), "j"); err == nil ||
 		!strings.Contains(err.Error(), "--run-dir") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestKilledLauncher: the directories of a launcher that was killed go with it, without another one.
+func TestKilledLauncher(t *testing.T) {
+	if base := os.Getenv("ZIPPER_TEST_KILLED_LAUNCHER"); base != "" {
+		r, err := newRundir(base, "j")
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%s\n%s\n", r.dir, r.shared)
+		select {} // until it is killed
+	}
+	base := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestKilledLauncher$")
+	cmd.Env = append(os.Environ(), "ZIPPER_TEST_KILLED_LAUNCHER="+base)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for s := bufio.NewScanner(out); len(dirs) < 2 && s.Scan(); {
+		dirs = append(dirs, s.Text())
+	}
+	if len(dirs) < 2 {
+		t.Fatalf("it has made %q", dirs)
+	}
+	if _, err := os.Stat(dirs[0]); err != nil {
+		t.Errorf("while it lives: %v", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var left []string
+		for _, d := range dirs {
+			if _, err := os.Stat(d); d != "" && err == nil {
+				left = append(left, d)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("left: %q", left)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 type rundir struct {
 	dir    string
 	shared string // "" if there is no /dev/shm to write to
+	stop   func() // of the janitor
 }
 
 // newRundir makes the directories under base ("" = the system's temporary directory). Directories
@@ -28,20 +29,21 @@ func newRundir(base, job string) (*rundir, error) {
 	}
 	removeStale(base)
 	name := fmt.Sprintf("%s%d", mine(), os.Getpid())
-	r := &rundir{}
 	dir, err := os.MkdirTemp(base, name+"-")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the run directory: %w; %s", err, hint)
 	}
-	r.dir = dir
+	r := &rundir{dir: dir}
 	removeStale("/dev/shm")
 	if d, err := os.MkdirTemp("/dev/shm", name+"-"); err == nil {
 		r.shared = d
 	}
-	for _, d := range []string{r.dir, r.shared} {
-		if d == "" {
-			continue
-		}
+	dirs := []string{r.dir}
+	if r.shared != "" {
+		dirs = append(dirs, r.shared)
+	}
+	r.stop = clean(dirs...)
+	for _, d := range dirs {
 		if err := os.WriteFile(filepath.Join(d, "job"), []byte(job+"\n"), 0o600); err != nil {
 			r.remove()
 			return nil, fmt.Errorf("cannot write to the run directory: %w; %s", err, hint)
@@ -55,6 +57,7 @@ func (r *rundir) remove() {
 	if r.shared != "" {
 		os.RemoveAll(r.shared)
 	}
+	r.stop()
 }
 
 // mine begins the names of this user's directories that were made on this host: others may have
