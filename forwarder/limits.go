@@ -54,6 +54,11 @@ const (
 	// keepSummaries is how many ended jobs Status remembers.
 	keepSummaries = 32
 
+	// maxDirections and maxClusters are how many of a job Status tells one by one, 256 and 16: a page
+	// that people read. A job of 256 clusters has 65536 directions.
+	maxDirections = 256
+	maxClusters   = 16
+
 	// minReadBuffer is the smallest Config.ReadBuffer, 4 KiB.
 	minReadBuffer = 4 << 10
 

@@ -1,6 +1,7 @@
 package forwarder
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"encoding/hex"
 	"slices"
@@ -25,26 +26,27 @@ type Status struct {
 
 // JobStatus is one job that has not ended.
 type JobStatus struct {
-	Job         string          `json:"job"`            // its id; ID#2 for the second row of one of several hops
-	Key         string          `json:"key"`            // tells those of the same id apart, 16 hexadecimal digits
-	User        string          `json:"user,omitempty"` // whom its ticket names
-	State       string          `json:"state"`          // gathering, running or failed
-	Level       string          `json:"level"`
-	Created     time.Time       `json:"created"`
-	Started     time.Time       `json:"started"` // zero while gathering
-	Clusters    []ClusterStatus `json:"clusters"`
-	Ranks       int             `json:"ranks"`
-	Joined      int             `json:"joined"`               // links that are there
-	Missing     string          `json:"missing,omitempty"`    // while gathering
-	Refused     string          `json:"refused,omitempty"`    // while gathering: who was not let in, and why
-	Reason      string          `json:"reason,omitempty"`     // when failed
-	Forwarders  []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
-	Trunks      []TrunkStatus   `json:"trunks,omitempty"`     // these links
-	Doors       int             `json:"doors,omitempty"`      // ports that the kernel passes on; that traffic is not counted
-	LostLinks   int             `json:"lost_links"`           // that the job outlived
-	BadFrames   int             `json:"bad_frames"`           // damaged, or none at all: each ended its link
-	QueuedBytes int             `json:"queued_bytes"`         // waiting for destinations that do not take them
-	Traffic     []Traffic       `json:"traffic"`
+	Job          string          `json:"job"`            // its id; ID#2 for the second row of one of several hops
+	Key          string          `json:"key"`            // tells those of the same id apart, 16 hexadecimal digits
+	User         string          `json:"user,omitempty"` // whom its ticket names
+	State        string          `json:"state"`          // gathering, running or failed
+	Level        string          `json:"level"`
+	Created      time.Time       `json:"created"`
+	Started      time.Time       `json:"started"`  // zero while gathering
+	Clusters     []ClusterStatus `json:"clusters"` // the first ones
+	MoreClusters int             `json:"more_clusters,omitempty"`
+	Ranks        int             `json:"ranks"`
+	Joined       int             `json:"joined"`               // links that are there
+	Missing      string          `json:"missing,omitempty"`    // while gathering
+	Refused      string          `json:"refused,omitempty"`    // while gathering: who was not let in, and why
+	Reason       string          `json:"reason,omitempty"`     // when failed
+	Forwarders   []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
+	Trunks       []TrunkStatus   `json:"trunks,omitempty"`     // these links
+	Doors        int             `json:"doors,omitempty"`      // ports that the kernel passes on; that traffic is not counted
+	LostLinks    int             `json:"lost_links"`           // that the job outlived
+	BadFrames    int             `json:"bad_frames"`           // damaged, or none at all: each ended its link
+	QueuedBytes  int             `json:"queued_bytes"`         // waiting for destinations that do not take them
+	Traffic      []Traffic       `json:"traffic"`
 }
 
 // ClusterStatus is one cluster of a job.
@@ -87,7 +89,8 @@ func (j *job) status() JobStatus {
 	if j.state <= ready {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()
 	}
-	for _, c := range j.clusters {
+	s.MoreClusters = max(0, len(j.clusters)-maxClusters)
+	for _, c := range j.clusters[:len(j.clusters)-s.MoreClusters] {
 		s.Clusters = append(s.Clusters, ClusterStatus{c.Name, int(c.Size)})
 	}
 	if j.hops != nil {
@@ -167,19 +170,42 @@ type Traffic struct {
 	PlacedBytes  uint64 `json:"placed_bytes"` // of these: written straight into the receiving program's memory
 }
 
+// readTraffic is bounded, since strangers say how many clusters there are: of many clusters only the
+// directions that were used are told, and of many such the greatest, and the rest together.
 func (j *job) readTraffic() []Traffic {
 	t := []Traffic{}
 	if j.counts == nil {
 		return t
 	}
+	all := len(j.clusters)*len(j.clusters) <= maxDirections
 	for from := range j.clusters {
 		for to := range j.clusters {
 			c := j.counts.Read(from, to)
-			if from != to || c.Frames > 0 {
+			if from != to && all || c.Frames > 0 {
 				t = append(t, Traffic{j.clusters[from].Name, j.clusters[to].Name, c.Messages, c.Payload,
 					c.Header, c.Frames, c.Passed, c.Placed})
 			}
 		}
 	}
-	return t
+	if len(t) <= maxDirections {
+		return t
+	}
+	slices.SortStableFunc(t, func(a, b Traffic) int { return cmp.Compare(b.PayloadBytes, a.PayloadBytes) })
+	rest := Traffic{From: others, To: others}
+	for _, o := range t[maxDirections:] {
+		rest.add(&o)
+	}
+	return append(t[:maxDirections], rest)
+}
+
+// others stands for clusters that are not told one by one. Clusters may have that name, too.
+const others = "(others)"
+
+func (t *Traffic) add(o *Traffic) {
+	t.Messages += o.Messages
+	t.PayloadBytes += o.PayloadBytes
+	t.HeaderBytes += o.HeaderBytes
+	t.Frames += o.Frames
+	t.PassedBytes += o.PassedBytes
+	t.PlacedBytes += o.PlacedBytes
 }

@@ -253,7 +253,11 @@ func (g *Gather) Missing() string {
 			parts = append(parts, fmt.Sprintf("ranks %s of cluster %s", spans(gone), cl.Name))
 		}
 	}
-	return strings.Join(append(whole, parts...), ", ")
+	list := append(whole, parts...)
+	if n := len(list) - maxSpans; n > 0 {
+		list = append(list[:maxSpans], fmt.Sprintf("and parts of %d more clusters", n))
+	}
+	return strings.Join(list, ", ")
 }
 
 func (g *Gather) disagree(l []wire.Cluster) string {

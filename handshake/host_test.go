@@ -194,3 +194,18 @@ func TestRowsHaveOneKey(t *testing.T) {
 		t.Error("rows and jobs are not told apart as they should be")
 	}
 }
+
+// TestNoticeIsText: what a forwarder says moves no cursor of a user's terminal.
+func TestNoticeIsText(t *testing.T) {
+	a := acceptor(1, "")
+	j, _ := upToDecision(t, member("a", 0), a)
+	a.Notice("\x1b[2Jgone\nnew line")
+	e, _ := deliver(t, a.NextEvent, j.HandleMessage)
+	if e.Kind != Send && e.Kind != Told {
+		t.Fatalf("%+v", e)
+	}
+	e, _ = j.NextEvent()
+	if e.Kind != Told || e.Text != `\x1b[2Jgone\nnew line` {
+		t.Errorf("%+v", e)
+	}
+}

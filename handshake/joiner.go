@@ -43,7 +43,7 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 			return
 		}
 		if j.told++; j.told <= maxTold {
-			j.push(Event{Kind: Told, Text: n.Text})
+			j.push(Event{Kind: Told, Text: wire.Printable(n.Text)})
 		}
 	case h.Type == wire.TypeChallenge && j.state == awaitChallenge:
 		c, ok := j.challenged(h, body)

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 type fixed struct{ s forwarder.Status }
@@ -102,5 +104,35 @@ func TestFetchSaysWhatToDo(t *testing.T) {
 	}
 	if _, err := Fetch(ctx, "no.such.host.invalid:7476"); err == nil || !strings.Contains(err.Error(), "(ssh no.such.host.invalid zipper status)") {
 		t.Errorf("nobody there: %v", err)
+	}
+}
+
+// TestPagesOfStrangers: as many jobs as strangers may open, of as many clusters as a status tells,
+// leave both pages readable.
+func TestPagesOfStrangers(t *testing.T) {
+	name := strings.Repeat("n", wire.MaxName)
+	var f fixed
+	for i := range forwarder.MaxGathering {
+		j := forwarder.JobStatus{Job: fmt.Sprintf("%0*d", wire.MaxName, i), Key: strings.Repeat("0", 16), State: "gathering", MoreClusters: 240,
+			Missing: strings.Repeat(name, 22), Traffic: []forwarder.Traffic{}}
+		for range 16 {
+			j.Clusters = append(j.Clusters, forwarder.ClusterStatus{Name: name, Size: 1})
+		}
+		f.s.Jobs = append(f.s.Jobs, j)
+	}
+	s := httptest.NewServer(Handler(f, true))
+	defer s.Close()
+	got, err := Fetch(t.Context(), strings.TrimPrefix(s.URL, "http://"))
+	if err != nil || len(got.Jobs) != forwarder.MaxGathering {
+		t.Errorf("%d jobs, %v", len(got.Jobs), err)
+	}
+	r, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK || len(b) > 1<<20 {
+		t.Errorf("metrics of %d bytes: %v, %v", len(b), r.Status, err)
 	}
 }

@@ -181,7 +181,7 @@ func (v *failover) forwarderSays(r *rail, x wire.RailState) error {
 	if r.unreachable == nil {
 		r.unreachable = map[int]string{}
 	}
-	r.unreachable[rank] = x.Reason
+	r.unreachable[rank] = wire.Printable(x.Reason)
 	if p := s.peers[rank]; p != nil {
 		r.purge(p)
 		r.laneDown(p)

@@ -345,8 +345,9 @@ func (r *rail) control(h wire.Header, body []byte) error {
 }
 
 // abortReason is what the rank says that is told of the end; a reason that a rank is the cause of
-// names that rank.
+// names that rank. Another host has said it: it is shown as text.
 func abortReason(a wire.Abort) string {
+	a.Reason = wire.Printable(a.Reason)
 	if a.Rank == wire.Nobody {
 		return fmt.Sprintf("job ended by the forwarder: %s", a.Reason)
 	}
@@ -362,7 +363,6 @@ func sealedReason(s *Set, a wire.Abort) string {
 	case !s.seal.Said(&a):
 		return fmt.Sprintf("a forwarder has ended the job with exit status %d in the name of rank %d, which has not said so", a.Code, a.By)
 	}
-	a.Reason = wire.Printable(a.Reason)
 	if a.By == a.Rank {
 		c, native := s.world.Place(int(a.By))
 		a.Reason = fmt.Sprintf("%s, by virtual rank %d (rank %d of cluster %s) with code %d", a.Reason, a.By,

@@ -87,6 +87,9 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d\n", text(c.Name), first, first+c.Size-1)
 			first += c.Size
 		}
+		if j.MoreClusters > 0 {
+			fmt.Fprintf(w, "  and %d more clusters\n", j.MoreClusters)
+		}
 		if len(j.Forwarders) > 0 {
 			fmt.Fprintf(w, "  several hops: linked to the forwarders %s, which other ranks join\n",
 				text(strings.Join(j.Forwarders, ", ")))

@@ -1,0 +1,67 @@
+package forwarder
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// TestStatusOfManyClusters: as many clusters as a stranger may say make no status that nobody can
+// read, neither while the job gathers nor when everybody has sent to everybody.
+func TestStatusOfManyClusters(t *testing.T) {
+	b := start(t, tcpNetwork(), nil)
+	var layout []wire.Cluster
+	for i := range wire.MaxClusters {
+		layout = append(layout, wire.Cluster{Name: fmt.Sprintf("%020d", i), Size: 1})
+	}
+	size := func(what string, want int) Status {
+		t.Helper()
+		s := b.f.Status()
+		text, err := json.Marshal(s)
+		if err != nil || len(text) > want {
+			t.Errorf("%s: %d bytes, %v", what, len(text), err)
+		}
+		return s
+	}
+	errs := make(chan error, 1)
+	go func() {
+		_, err := b.dial(identity("waits", layout[0].Name, 0, layout...))
+		errs <- err
+	}()
+	for len(b.f.Status().Jobs) == 0 && len(errs) == 0 {
+	}
+	size("gathering", 4<<10)
+	r := b.join("j", layout...)
+	n := 40 // more than maxDirections of them
+	for from := range n {
+		for to := range n {
+			if from != to {
+				r[from].send(eager(from, to, 1, make([]byte, from+1)))
+			}
+		}
+	}
+	for to := range n {
+		for range n - 1 {
+			r[to].expect(wire.TypeEager)
+		}
+	}
+	s := size("running", 128<<10)
+	for _, j := range s.Jobs {
+		if j.Job != "j" {
+			continue
+		}
+		var messages uint64
+		for _, d := range j.Traffic {
+			messages += d.Messages
+		}
+		last := j.Traffic[len(j.Traffic)-1]
+		if len(j.Traffic) != maxDirections+1 || messages != uint64(n*(n-1)) || last.From != others ||
+			j.MoreClusters != wire.MaxClusters-maxClusters {
+			t.Errorf("%d directions with %d messages, the last from %s; %d more clusters", len(j.Traffic), messages, last.From, j.MoreClusters)
+		}
+	}
+	b.stop()
+	<-errs
+}

@@ -1,0 +1,20 @@
+package link
+
+import (
+	"testing"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// TestAbortReasonIsText: what another host says moves no cursor of a user's terminal, whoever it is
+// said to be.
+func TestAbortReasonIsText(t *testing.T) {
+	for _, rank := range []uint32{wire.Nobody, 3} {
+		got := abortReason(wire.Abort{Code: 7, Rank: rank, By: wire.Nobody, Reason: "\x1b[2J\r\n"})
+		for _, c := range got {
+			if c < ' ' {
+				t.Errorf("%q", got)
+			}
+		}
+	}
+}
