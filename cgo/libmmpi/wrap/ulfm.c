@@ -23,19 +23,22 @@ static int absent(MPI_Comm comm, const char *function, ...) {
   }                                                                                      \
   extern __typeof__(PMPIX_##NAME) MPIX_##NAME __attribute__((alias("PMPIX_" #NAME), visibility("default")));
 
-#ifdef Z_HAVE_X_Comm_revoke
-#define DECLARED REFUSED
-#else
-#define DECLARED SYMBOL
-#endif
+/* REFUSED of a function that mpi.h declares: there Z_HAVE_X_… is 1, and the comma it becomes moves
+ * the choice on. */
+#define COMMA_1 ,
+#define PASTE(X) COMMA_##X
+#define PROBE(X) PASTE(X)
+#define SECOND(A, B, ...) B
+#define CHOICE(...) SECOND(__VA_ARGS__)
+#define ABSENT(NAME, PARAMETERS, ...) CHOICE(PROBE(Z_HAVE_X_##NAME) REFUSED, SYMBOL, 0)(NAME, PARAMETERS, __VA_ARGS__)
 
-DECLARED(Comm_revoke, (MPI_Comm comm), comm)
-DECLARED(Comm_shrink, (MPI_Comm comm, MPI_Comm *out), comm, out)
-DECLARED(Comm_agree, (MPI_Comm comm, int *flag), comm, flag)
-DECLARED(Comm_failure_ack, (MPI_Comm comm), comm)
-DECLARED(Comm_failure_get_acked, (MPI_Comm comm, MPI_Group *out), comm, out)
-SYMBOL(Comm_is_revoked, (MPI_Comm comm, int *flag), comm, flag)
-SYMBOL(Comm_get_failed, (MPI_Comm comm, MPI_Group *out), comm, out)
-SYMBOL(Comm_ack_failed, (MPI_Comm comm, int n, int *acked), comm, n, acked)
-SYMBOL(Comm_ishrink, (MPI_Comm comm, MPI_Comm *out, MPI_Request *request), comm, out, request)
-SYMBOL(Comm_iagree, (MPI_Comm comm, int *flag, MPI_Request *request), comm, flag, request)
+ABSENT(Comm_revoke, (MPI_Comm comm), comm)
+ABSENT(Comm_shrink, (MPI_Comm comm, MPI_Comm *out), comm, out)
+ABSENT(Comm_agree, (MPI_Comm comm, int *flag), comm, flag)
+ABSENT(Comm_failure_ack, (MPI_Comm comm), comm)
+ABSENT(Comm_failure_get_acked, (MPI_Comm comm, MPI_Group *out), comm, out)
+ABSENT(Comm_is_revoked, (MPI_Comm comm, int *flag), comm, flag)
+ABSENT(Comm_get_failed, (MPI_Comm comm, MPI_Group *out), comm, out)
+ABSENT(Comm_ack_failed, (MPI_Comm comm, int n, int *acked), comm, n, acked)
+ABSENT(Comm_ishrink, (MPI_Comm comm, MPI_Comm *out, MPI_Request *request), comm, out, request)
+ABSENT(Comm_iagree, (MPI_Comm comm, int *flag, MPI_Request *request), comm, flag, request)
