@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +28,8 @@ type Half struct {
 	Nodes   string // contents of the host file, for a half on a host that does not have it; "" = read Cluster.Hosts
 	RunDir  string // where to keep temporary files; "" = the system's place
 
-	prrte bool // the launcher is PRRTE, once prepared
+	prrte  bool // the launcher is PRRTE, once prepared
+	lookUp bool // the program is not linked to MPI: what it starts is looked at (stray.go)
 }
 
 // Run starts the cluster's processes and waits for their end. When ctx ends they are told to end,
@@ -62,14 +64,22 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 		Tag: h.Tag, MPICH: c.MPI == spec.MPICH, PRRTE: h.prrte,
 	}, stdout, stderr)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, streams.Stdout, streams.Stderr
-	status, err = supervise(ctx, cmd, mark)
+	var watch func(context.Context, int) error
+	if h.lookUp {
+		watch = func(ctx context.Context, root int) error { return findStray(ctx, "/proc", root) }
+	}
+	status, err = supervise(ctx, cmd, mark, watch)
 	streams.Close()
 	status = streams.Status(status)
 	if lost := streams.Lost(); lost != nil {
 		fmt.Fprintf(stderr, "zipper: cluster %s: its output is lost: %v\n", c.Name, lost)
 		status = max(status, 1)
 	}
-	if err != nil {
+	var alone stray
+	switch {
+	case errors.As(err, &alone):
+		err = fmt.Errorf("cluster %s: %w", c.Name, err)
+	case err != nil:
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", c.Name, n.Mpirun, err)
 	}
 	return status, err

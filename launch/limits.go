@@ -22,3 +22,13 @@ const (
 	pipeMax    = 1 << 20
 	stdinPiece = 64 << 10
 )
+
+// How often what a script has started is looked at until it is zipped, at first and after a while: a
+// look reads some files of each process on the host, 3 ms with 300 of them. One that has an MPI
+// library without ours in so many looks, for more than a second, will not only print its version.
+// Chosen, not measured.
+const (
+	strayPause    = 300 * time.Millisecond
+	maxStrayPause = 3 * time.Second
+	strayLooks    = 4
+)

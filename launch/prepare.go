@@ -62,6 +62,7 @@ func (h *Half) prepare(ctx context.Context) error {
 		if err := p.Preloadable(); err != nil {
 			return err
 		}
+		h.lookUp = p.MPI == "" && !p.ABI && !p.MMPI
 	case c.Hosts == "": // with other hosts it may be there and not here: zipper exec will see
 		return c.Mistyped(err)
 	}

@@ -82,7 +82,7 @@ func (h *Half) runRemote(ctx context.Context, rsh []string, stdin io.Reader, std
 	words = append(words, Quote(zipper), "join", "--piped")
 	cmd := exec.Command(rsh[0], words...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pr, stdout, stderr
-	status, err := supervise(ctx, cmd, rand.Text())
+	status, err := supervise(ctx, cmd, rand.Text(), nil)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", h.Cluster.Name, rsh[0], err)

@@ -10,8 +10,8 @@ import (
 )
 
 // supervise runs cmd in a process group of its own until it and everything that bears the mark is
-// gone.
-func supervise(ctx context.Context, cmd *exec.Cmd, mark string) (status int, err error) {
+// gone. watch, if not nil, is told its process id and ends it by an error, which is returned.
+func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(context.Context, int) error) (status int, err error) {
 	// The kernel sends Pdeathsig when the *thread* that started the child ends, so keep that thread
 	// until it is over.
 	runtime.LockOSThread()
@@ -37,6 +37,19 @@ func supervise(ctx context.Context, cmd *exec.Cmd, mark string) (status int, err
 			pipe.Close()
 		}()
 	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var found error
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		if watch == nil {
+			return
+		}
+		if found = watch(ctx, cmd.Process.Pid); found != nil {
+			stop(found)
+		}
+	}()
 	over := make(chan struct{})
 	watched := make(chan struct{})
 	go func() {
@@ -57,10 +70,15 @@ func supervise(ctx context.Context, cmd *exec.Cmd, mark string) (status int, err
 	err = cmd.Wait()
 	close(over)
 	<-watched
+	stop(nil)
+	<-looked
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	reap(mark)
 	if cmd.ProcessState == nil {
 		return 1, err
+	}
+	if found != nil {
+		return 1, found
 	}
 	ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	switch {

@@ -182,13 +182,21 @@ func (r *Report) program(name string, libs []Library) {
 	case p.ABI:
 		r.standardABI(name, libs)
 	case p.MPI != "":
-		r.add(OK, name, "linked to "+p.MPI.String()+", dynamically: MMPI can be preloaded", "")
+		r.add(OK, name, "linked to "+p.MPI.String()+" ("+p.Needs+"), dynamically: MMPI can be preloaded"+after(p), "")
 	case p.ELF:
 		r.add(Warn, name, "not linked to an MPI library itself",
 			"fine if it loads one later, as an interpreter does; otherwise it is no MPI program and will not join")
 	default:
 		r.add(OK, name, "a script: what it starts decides", "")
 	}
+}
+
+// after names the sanitizers' libraries that are preloaded before MMPI.
+func after(p native.Program) string {
+	if len(p.First) == 0 {
+		return ""
+	}
+	return ", after " + strings.Join(p.First, " and ") + ", which is preloaded first"
 }
 
 // trim makes one line of what a program printed.

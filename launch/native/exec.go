@@ -68,7 +68,7 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 			return "", nil, err
 		}
 		if audit == "" {
-			load = preload(shim, load)
+			load = preload(shim, load, p.First...)
 		}
 	}
 	if p.ABI {

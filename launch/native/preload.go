@@ -10,11 +10,16 @@ import (
 // preload is the LD_PRELOAD of a program that is to run with the shim, given the user's own. A tool
 // that wraps MPI calls by the profiling interface (it defines MPI_Send and calls PMPI_Send) comes
 // before the shim, which defines both: so the program reaches the tool and the tool the shim.
-// Everything else comes after it: a preloaded MPI library would take its place.
-func preload(shim, old string) string {
+// A sanitizer's library comes before all, or it ends the process: first are those that the program
+// names. Everything else comes after the shim: a preloaded MPI library would take its place.
+func preload(shim, old string, first ...string) string {
 	var before, after []string
+	first = slices.Clone(first)
 	for _, lib := range libraries(old) {
 		switch {
+		case mustBeFirst(lib):
+			first = slices.DeleteFunc(first, func(l string) bool { return l == filepath.Base(lib) })
+			first = append(first, lib)
 		case filepath.Base(lib) == filepath.Base(shim): // a zipper exec within another one's
 		case wrapsMPI(lib):
 			before = append(before, lib)
@@ -22,7 +27,15 @@ func preload(shim, old string) string {
 			after = append(after, lib)
 		}
 	}
-	return strings.Join(slices.Concat(before, []string{shim}, after), ":")
+	return strings.Join(slices.Concat(first, before, []string{shim}, after), ":")
+}
+
+// mustBeFirst tells whether a library is a sanitizer's, whose malloc and whose system calls all
+// others are to use.
+func mustBeFirst(lib string) bool {
+	name, _, _ := strings.Cut(filepath.Base(lib), ".so")
+	return slices.Contains([]string{"libasan", "libtsan", "libhwasan", "liblsan", "libclang_rt.asan-x86_64",
+		"libclang_rt.tsan-x86_64", "libclang_rt.asan-aarch64", "libclang_rt.tsan-aarch64"}, name)
 }
 
 // libraries takes the value of LD_PRELOAD apart.
@@ -30,10 +43,20 @@ func libraries(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ':' || r == ' ' })
 }
 
-// preloadFirst is LD_PRELOAD with a library before all others: nothing that these do escapes it.
+// preloadFirst is LD_PRELOAD with a library before all others but sanitizers: nothing that these do
+// escapes it.
 func preloadFirst(lib, old string) string {
-	rest := slices.DeleteFunc(libraries(old), func(l string) bool { return filepath.Base(l) == filepath.Base(lib) })
-	return strings.Join(append([]string{lib}, rest...), ":")
+	var first, rest []string
+	for _, l := range libraries(old) {
+		switch {
+		case filepath.Base(l) == filepath.Base(lib):
+		case mustBeFirst(l):
+			first = append(first, l)
+		default:
+			rest = append(rest, l)
+		}
+	}
+	return strings.Join(slices.Concat(first, []string{lib}, rest), ":")
 }
 
 // preloadLast is LD_PRELOAD with a library after all others: what it defines they define for it.

@@ -53,3 +53,24 @@ func TestPreloadFirst(t *testing.T) {
 		}
 	}
 }
+
+// A sanitizer's library is first, whether the program names it, the user has preloaded it, or both.
+func TestPreloadSanitizer(t *testing.T) {
+	for _, c := range []struct{ first, old, want string }{
+		{"libasan.so.8", "", "libasan.so.8:/s/libmmpi-openmpi.so"},
+		{"libasan.so.8", "/x/libasan.so.8", "/x/libasan.so.8:/s/libmmpi-openmpi.so"},
+		{"", "/a.so /x/libtsan.so.2", "/x/libtsan.so.2:/s/libmmpi-openmpi.so:/a.so"},
+		{"libasan.so.8", "libasan.so.8:/s/libmmpi-openmpi.so", "libasan.so.8:/s/libmmpi-openmpi.so"},
+	} {
+		var first []string
+		if c.first != "" {
+			first = append(first, c.first)
+		}
+		if got := preload("/s/libmmpi-openmpi.so", c.old, first...); got != c.want {
+			t.Errorf("%q, %q: %q, want %q", c.first, c.old, got, c.want)
+		}
+	}
+	if got, want := preloadFirst("/s/libmmpi-unmaps.so", "libasan.so.8:/a.so"), "libasan.so.8:/s/libmmpi-unmaps.so:/a.so"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

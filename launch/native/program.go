@@ -22,6 +22,7 @@ type Program struct {
 	Needs  string   // the file that it names for MPI, where MPI or ABI says whose that is: libmpi.so.12
 	MPI    spec.MPI // the library it is linked to; empty: none directly (a script, Python, dlopen)
 	ABI    bool     // linked to MPI 5's standard ABI, so to any library that has it; MPI is empty
+	First  []string // sanitizers' libraries that it names, which must come before all others
 	MMPI   bool     // linked with libmmpi itself: needs no preloading
 }
 
@@ -101,6 +102,9 @@ func InspectProgram(name, dir string) (Program, error) {
 			strings.HasPrefix(l, "libmpifort.so.12"):
 			p.MPI = spec.MPICH
 		}
+		if mustBeFirst(l) {
+			p.First = append(p.First, l)
+		}
 		if !known && (p.MPI != "" || p.ABI) {
 			p.Needs = l
 		}
@@ -134,5 +138,5 @@ func (p Program) Match(m spec.MPI, cluster string) error {
 		of = "MPICH, Intel MPI, MVAPICH or Cray MPICH"
 	}
 	return fmt.Errorf("program %s is linked to %s (%s) but cluster %s runs %s: give the cluster its own build (program=PATH) or the other library (mpi=%s)",
-		p.Path, p.Needs, of, cluster, m, string(p.MPI))
+		p.Path, of, p.Needs, cluster, m, string(p.MPI))
 }

@@ -21,4 +21,9 @@ FORTRAN(mpi_alltoallw_, (MPI_Fint * ierr), ierr)
 FORTRAN(mpi_ialltoallw_, (MPI_Fint * request, MPI_Fint *ierr), request, ierr)
 FORTRAN(ompi_alltoallw_f, (MPI_Fint * ierr), ierr) /* what mpi_f08 calls */
 FORTRAN(ompi_ialltoallw_f, (MPI_Fint * request, MPI_Fint *ierr), request, ierr)
+/* and since Open MPI 6, with descriptors of the buffers */
+FORTRAN(ompi_alltoallw_wrapper_f08, (MPI_Fint * ierr), ierr)
+FORTRAN(ompi_ialltoallw_wrapper_f08, (MPI_Fint * request, MPI_Fint *ierr), request, ierr)
+FORTRAN(ompi_alltoallw_wrapper_f08_c, (MPI_Fint * ierr), ierr)
+FORTRAN(ompi_ialltoallw_wrapper_f08_c, (MPI_Fint * request, MPI_Fint *ierr), request, ierr)
 #endif

@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSanitizers runs programs that are built with a sanitizer, whose library must come before all
+// others: needed by the program only, and preloaded by the user as well.
+func TestSanitizers(t *testing.T) {
+	const preloaded = "LD_PRELOAD=libasan.so.8" // of GCC 12 and newer
+	for _, run := range []struct {
+		kind string
+		env  []string
+		s    split
+	}{
+		// MPI libraries leave memory at their end, which is no leak of ours
+		{"address", []string{"ASAN_OPTIONS=detect_leaks=0"}, mixedPair},
+		{"address", []string{"ASAN_OPTIONS=detect_leaks=0", preloaded}, oneOne},
+		// MPICH 4.0 crashes natively when it ends with the thread sanitizer
+		{"thread", []string{"TSAN_OPTIONS=report_bugs=0"}, oneOne},
+	} {
+		overSplits(t, run.kind+" "+strings.Join(run.env, " "), []split{run.s}, func(b *Bed, s split) {
+			if len(run.env) > 1 {
+				if r := b.Run(nil, []string{preloaded}, "true"); strings.Contains(r.Stderr, "cannot be preloaded") {
+					t.Skipf("GCC here has another libasan: %s", r.Stderr)
+				}
+			}
+			path := compileFor(b, s.clusters, "c/sanitized.c", "-fsanitize="+run.kind)
+			native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(compileFor(b, s.clusters, "c/sanitized.c"), "{mpi}", OpenMPI)))
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: run.env}, path)), nil)
+			if run.kind == "address" {
+				r := b.Zipped(Job{Clusters: s.clusters, Env: run.env}, path, "overflow")
+				if r.Status == 0 || !strings.Contains(r.Stderr, "heap-buffer-overflow") {
+					b.T.Errorf("the fault is not reported:\n%v", r)
+				}
+			}
+		})
+	}
+	b := New(t)
+	r := b.OK(b.Run(nil, nil, b.Zipper, "doctor", b.Compile(OpenMPI, "test/programs/c/sanitized.c", "-fsanitize=address")))
+	if want := "libasan.so"; !strings.Contains(r.Stdout, want) {
+		t.Errorf("doctor does not say %q:\n%v", want, r)
+	}
+}
+
+// TestStray has scripts start MPI without MMPI, which every process would do in a world of its own
+// for the minute that it takes: the job ends early, and says why.
+func TestStray(t *testing.T) {
+	const alone = `import ctypes, time
+mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+mpi.MPI_Init(None, None)
+time.sleep(300)
+`
+	b := New(t)
+	for _, how := range [][]string{{"-i"}, {"-u", "LD_AUDIT", "LD_PRELOAD=libm.so.6"}} {
+		argv := append(append([]string{"/usr/bin/env"}, how...), python3, "-c", alone)
+		r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}, argv...)
+		b.Fails(r, 1, "libmpi.so.40", "without MMPI", "LD_PRELOAD")
+	}
+}
