@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -53,7 +54,7 @@ mpi.MPI_Init(None, None)
 time.sleep(300)
 `
 	b := New(t)
-	for _, how := range [][]string{{"-i"}, {"-u", "LD_AUDIT", "LD_PRELOAD=libm.so.6"}} {
+	for _, how := range [][]string{{"-i", "PATH=" + os.Getenv("PATH")}, {"-u", "LD_AUDIT", "LD_PRELOAD=libm.so.6"}} {
 		argv := append(append([]string{"/usr/bin/env"}, how...), python3, "-c", alone)
 		r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}}, argv...)
 		b.Fails(r, 1, "libmpi.so.40", "without MMPI", "LD_PRELOAD")
