@@ -34,7 +34,7 @@ func abiCompiler(lang Language, args []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	compile, link, err := flags(filepath.Join(filepath.Dir(shim), "pkgconfig", "mmpi-abi.pc"))
+	compile, link, err := flags(filepath.Dir(shim))
 	if err != nil {
 		return nil, err
 	}
@@ -46,16 +46,21 @@ func abiCompiler(lang Language, args []string) ([]string, error) {
 	return cmd, nil
 }
 
-// flags reads what scripts/build wrote for pkg-config, as seen from where the file lies now.
-func flags(file string) (compile, link []string, err error) {
-	text, err := os.ReadFile(file)
+// flags reads what scripts/build wrote for pkg-config, given the directory of the libraries: beside
+// them where they were built, beside their directory where they are installed.
+func flags(libraries string) (compile, link []string, err error) {
+	const file = "pkgconfig/mmpi-abi.pc"
+	text, err := os.ReadFile(filepath.Join(libraries, file))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s is not there: run scripts/build; whoever copies lib/ copies lib/pkgconfig/, too", file)
+		text, err = os.ReadFile(filepath.Join(filepath.Dir(libraries), file))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s is not there: run scripts/build; whoever copies the libraries copies pkgconfig/, too", filepath.Join(libraries, file))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	here := strings.NewReplacer("${libdir}", filepath.Dir(filepath.Dir(file)))
+	here := strings.NewReplacer("${libdir}", libraries)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "Cflags:"); ok {
 			compile = strings.Fields(here.Replace(rest))
