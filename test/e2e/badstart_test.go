@@ -195,16 +195,6 @@ func TestNeverInit(t *testing.T) {
 	b.Fails(r, 1, "MPI_Init", "cluster b")
 }
 
-// TestSession: a program that takes errors of sessions for fatal does not go on without one.
-func TestSession(t *testing.T) {
-	b := New(t)
-	r := b.Zipped(Job{Clusters: []Cluster{A(1, MPICH), B(1, MPICH)}}, bad(b), "session")
-	b.Fails(r, 1, "sessions do not span clusters")
-	if strings.Contains(r.Stdout, "went on") {
-		t.Errorf("it went on:\n%v", r)
-	}
-}
-
 func TestStaticProgram(t *testing.T) {
 	b := New(t)
 	src := filepath.Join(t.TempDir(), "static.c")

@@ -24,10 +24,10 @@ typedef struct zcomm {
   /* An intercommunicator has the ranks of both its groups, one group after the other. What the
    * program calls rank p of the other group, the peers of point to point, is rank base + p. In an
    * intracommunicator all are peers. */
-  int32_t inter;                 /* 1: it is one */
-  int32_t base, peers;           /* rank of the first peer; how many there are */
-  int32_t refs;                  /* the user's handle, and each operation or message in flight */
-  int32_t freed;                 /* the user has freed it: native free waits for the last reference */
+  int32_t inter;                         /* 1: it is one */
+  int32_t base, peers;                   /* rank of the first peer; how many there are */
+  int32_t refs;                          /* the user's handle, and each operation or message in flight */
+  int32_t freed;                         /* the user has freed it: native free waits for the last reference */
   struct zattached *coll, *topo, *parts; /* what those chapters keep with it; NULL: nothing */
 } zcomm;
 

@@ -8,7 +8,6 @@
  *   badluck stdin            rank 0 prints its input after the number of bytes of it that every other rank could read
  *   badluck noinit           never calls MPI_Init
  *   badluck ring SECONDS     a counter goes round all ranks for so long
- *   badluck session          begins with a session (MPI 4) whose errors are fatal
  *   badluck handler          rank 0's error handler calls MPI_Abort
  *   badluck lines            all write long lines in pieces, at the same time
  *   badluck stopped RANK     ranks other than RANK and 0 exchange messages; rank 0 sends RANK 64 MiB nonblocking first
@@ -163,14 +162,6 @@ int main(int argc, char **argv) {
     printf("no MPI here\n");
     return 0;
   }
-#if MPI_VERSION >= 4
-  if (!strcmp(what, "session")) {
-    MPI_Session session;
-    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-    printf("went on after a fatal error\n");
-    return 0;
-  }
-#endif
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
