@@ -49,7 +49,8 @@ func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 	p := &Proc{b: b, begin: time.Now(), done: make(chan struct{}), cancel: cancel}
 	p.Cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	p.Cmd.Dir = b.Root
-	p.Cmd.Env = append(os.Environ(), env...)
+	// Where Python has no buffer it writes a line in two pieces, between which others' lines come.
+	p.Cmd.Env = append(append(os.Environ(), "PYTHONUNBUFFERED="), env...)
 	if stdin != nil {
 		p.Cmd.Stdin = bytes.NewReader(stdin)
 	}
