@@ -168,11 +168,16 @@ KillWait=5
 	for _, node := range nodes {
 		s.daemon("slurmd", "-D", "-N", node, "-f", c.conf())
 	}
-	s.until("cluster "+name+" is idle", func() bool {
-		out, _ := c.command("sinfo", "-h", "-o", "%T %D").Output()
-		return strings.TrimSpace(string(out)) == "idle 2"
-	})
+	s.until("cluster "+name+" is idle", c.idle)
+	// What is not told that a job has ended stays.
+	s.t.Cleanup(func() { s.until("cluster "+name+" is idle again", c.idle) })
 	return c
+}
+
+// idle reports whether no job is there, nor its end being seen to.
+func (c *Cluster) idle() bool {
+	out, _ := c.command("sinfo", "-h", "-o", "%T %D").Output()
+	return strings.TrimSpace(string(out)) == "idle 2"
 }
 
 func freePorts(t *testing.T, n int) (ports []int) {
