@@ -135,14 +135,6 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("patience of %d ms in cluster %q, %d in %q: start all clusters with the same --patience",
 			j.Patience, j.Cluster, g.patience, g.modelOf), false}
 	}
-	if j.Level != g.level {
-		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("level %v in cluster %q, %v in %q: start all clusters with the same --level",
-			j.Level, j.Cluster, g.level, g.modelOf), false}
-	}
-	if j.Patience != g.patience {
-		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("patience of %d ms in cluster %q, %d in %q: start all clusters with the same --patience",
-			j.Patience, j.Cluster, g.patience, g.modelOf), false}
-	}
 	if j.Rails != g.rails {
 		return 0, &Refused{wire.RefuseLayout,
 			fmt.Sprintf("cluster %q names %s, cluster %q %d: start all clusters with the same --zipper addresses",

@@ -83,20 +83,9 @@ func TestOpeners(t *testing.T) {
 func TestSilentStrangers(t *testing.T) {
 	id := identityForTest
 	id.Instance = 7
-	link, far := memnet.Pipe(memnet.Options{})
 	layout := wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}}
 	direct := map[int]engine.Opener{1: nil}
-	e, err := engine.New(engine.Config{World: engine.World{Rank: 0, Clusters: layout.Clusters, TagUB: 1 << 20},
-		Native: quiet{}, Links: []transport.Link{link}, Quiet: true, Direct: direct})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		far.Close() // a lost forwarder ends the engine
-		for e.Err() == nil {
-			e.Progress(0)
-		}
-	}()
+	e := runEngine(t, layout, direct)
 	l, err := dial.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -198,22 +187,30 @@ func TestDirectUnreachable(t *testing.T) {
 	l := wire.Layout{Rank: 1, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}},
 		Doors: []wire.Door{{Rank: 0, Port: wire.Port{Network: 1, Address: closed.Addr().String()}}}}
 	direct := openers(&id, &l)
-	link, far := memnet.Pipe(memnet.Options{})
-	e, err := engine.New(engine.Config{World: engine.World{Rank: 1, Clusters: l.Clusters, TagUB: 1 << 20},
-		Native: quiet{}, Links: []transport.Link{link}, Quiet: true, Direct: direct})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		far.Close() // a lost forwarder ends the engine
-		for e.Err() == nil {
-			e.Progress(0)
-		}
-	}()
+	e := runEngine(t, l, direct)
 	var warning string
 	(&listener{}).joinDirect(t.Context(), e, &id, direct, func(s string) { warning = s })
 	if want := "no direct link with rank 0: dial tcp " + closed.Addr().String(); len(warning) < len(want) ||
 		warning[:len(want)] != want {
 		t.Errorf("%q, want %q…", warning, want)
 	}
+}
+
+// runEngine is the engine of a layout's rank for the time of a test, with a link to a forwarder
+// that says nothing.
+func runEngine(t *testing.T, l wire.Layout, direct map[int]engine.Opener) *engine.Engine {
+	t.Helper()
+	link, far := memnet.Pipe(memnet.Options{})
+	e, err := engine.New(engine.Config{World: engine.World{Rank: int(l.Rank), Clusters: l.Clusters, TagUB: 1 << 20},
+		Native: quiet{}, Links: []transport.Link{link}, Quiet: true, Direct: direct})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		far.Close() // a lost forwarder ends the engine
+		for e.Err() == nil {
+			e.Progress(0)
+		}
+	})
+	return e
 }
