@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
@@ -27,6 +28,8 @@ type bridge struct {
 	trunk       trunkState
 	dials       bool // from here
 	cert        handshake.Certificate
+
+	blocked atomic.Int64 // nanoseconds for which its connections did not take what there was
 }
 
 // first is the connection that carries all but bulk; nil: there is none now.

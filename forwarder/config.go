@@ -83,10 +83,20 @@ type Config struct {
 	// block.
 	JobEnd func(Summary)
 
+	// Meters are told what is measured.
+	Meters Meters
+
 	// Others in tests.
 	pipeFrom, pipeSize int // see package relay
 	clock              clock
 	spawn              func(fn func()) // runs what may block; a goroutine of its own
+}
+
+// Meters take what is measured while a forwarder works; nil ones are not wanted. Safe for concurrent
+// use, and quick: some are called for each frame that is queued.
+type Meters struct {
+	Waited, Length relay.Observer // of each queued frame: its wait in seconds; the queue's bytes then. Both or none
+	Gather, Ran    relay.Observer // of each job: seconds from its first join to its last; until its end
 }
 
 // Classic is the protocol of the original middleware, for comparison.

@@ -196,6 +196,8 @@ func (f *Forwarder) finish(b *job) *Summary {
 // bury forgets a job of which nothing is left. With f.mu.
 func (f *Forwarder) bury(b *job) *Summary {
 	b.to(ended)
+	last := b.status()
+	f.totals.over(&last)
 	f.jobs.remove(b)
 	if b.hops != nil {
 		b.hops.over()
@@ -204,6 +206,7 @@ func (f *Forwarder) bury(b *job) *Summary {
 		}
 	}
 	b.drop(f.memory, b.kept)
+	observe(f.cfg.Meters.Ran, f.cfg.clock.Now().Sub(b.started))
 	s := b.summary(f.cfg.clock.Now())
 	if f.past = append(f.past, s); len(f.past) > keepSummaries {
 		f.past = append(f.past[:0], f.past[1:]...)

@@ -60,6 +60,7 @@ type Forwarder struct {
 	peers     map[*peer]int        // numbered as they came
 	jobs      jobs                 // all that have not ended
 	past      []Summary            // last ended jobs, oldest first
+	totals    Totals               // without what the jobs that are there will add
 	next      int                  // links so far
 	strangers *strangers.Strangers // those who connect
 	stopping  bool
@@ -81,7 +82,7 @@ func New(cfg Config) (*Forwarder, error) {
 	memory := budget.New(cfg.Memory)
 	return &Forwarder{cfg: cfg, terms: cfg.terms(keys), log: cfg.Log, memory: memory,
 		relay: relay.New(cfg.relay(memory)), born: cfg.clock.Now(),
-		peers: map[*peer]int{}, jobs: jobs{}, strangers: strangers.New(cfg.strangers()), empty: make(chan struct{})}, nil
+		peers: map[*peer]int{}, jobs: jobs{}, totals: newTotals(), strangers: strangers.New(cfg.strangers()), empty: make(chan struct{})}, nil
 }
 
 // Serve takes links in and relays until ctx ends; then it refuses and aborts what is there, closes

@@ -215,6 +215,7 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 	f.jobs.remove(b)
 	b.drop(f.memory, b.kept)
 	f.strangers.Over(b.opener)
+	f.totals.Incomplete++
 	f.log.Warn("job never became complete", zap.String("job", b.id), zap.String("reason", reason))
 	for _, p := range b.inOrder() {
 		p.waiting = nil

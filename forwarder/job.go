@@ -106,6 +106,7 @@ type job struct {
 	clusterOf []int                        // per virtual rank
 	table     []atomic.Pointer[relay.Conn] // per virtual rank; nil: departed or dead
 	counts    *relay.Counts
+	blocked   []atomic.Int64 // per cluster: nanoseconds for which its links did not take what there was
 	via       []*bridge      // per virtual rank, in jobs of several hops: the way there; nil: a link of its own
 	memory    *budget.Budget // what its links may keep
 	classic   *relay.Classic // nil: frames go on as they come

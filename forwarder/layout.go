@@ -91,6 +91,7 @@ func (f *Forwarder) start(b *job) {
 	b.table = make([]atomic.Pointer[relay.Conn], len(b.hosts))
 	b.memory = budget.New(f.cfg.jobMemory(len(b.waiting) + len(b.bridges())))
 	b.counts = relay.NewCounts(len(b.clusters), b.clusterOf)
+	b.blocked = make([]atomic.Int64, len(b.clusters))
 	if f.cfg.Protocol == Classic {
 		b.classic = relay.NewClassic(f.cfg.ControlLimit)
 	}
@@ -119,6 +120,7 @@ func (f *Forwarder) start(b *job) {
 		br.begin()
 	}
 	b.waiting = nil
+	observe(f.cfg.Meters.Gather, b.started.Sub(b.created))
 	f.log.Info("job runs", zap.String("job", b.id), zap.Int("ranks", len(b.hosts)),
 		zap.Duration("gathered_in", b.started.Sub(b.created)), zap.Strings("libraries", layout.Libraries))
 }

@@ -152,5 +152,6 @@ func (c *Config) relay(memory *budget.Budget) relay.Config {
 		Joining:    budget.New(min(budget.JoiningMost, c.Memory/budget.JoiningShare)),
 		ReadBuffer: c.ReadBuffer, FlowLimit: c.FlowLimit, ControlLimit: c.ControlLimit,
 		PipeFrom: c.pipeFrom, PipeSize: c.pipeSize,
+		Waited: c.Meters.Waited, Length: c.Meters.Length,
 		PingInterval: c.PingInterval, PeerTimeout: c.PeerTimeout, Unreachable: c.Unreachable, Linger: c.Linger, Log: c.Log}
 }

@@ -24,6 +24,11 @@ func (p *peer) run(m *member) {
 	m.route.Patience = time.Duration(m.job.gather.Patience()) * time.Millisecond
 	m.route.Table, m.route.Counts, m.route.Classic = m.job.table, m.job.counts, m.job.classic
 	m.route.Memory = m.job.memory
+	if m.bridge != nil {
+		m.route.Blocked = &m.bridge.blocked
+	} else {
+		m.route.Blocked = &m.job.blocked[m.job.clusterOf[m.rank]]
+	}
 	p.member.Store(m)
 	p.conn.Run(&m.route)
 }

@@ -90,6 +90,7 @@ func (p *peer) refuse(code wire.RefuseCode, reason string) {
 func (p *peer) refused(err *handshake.Refused) {
 	p.f.log.Warn("join refused", zap.Object("peer", p), zap.Stringer("code", err.Code),
 		zap.String("reason", err.Reason), zap.Bool("by_peer", err.Remote))
+	p.f.totals.refuse(err.Code)
 	p.joining = nil
 	p.conn.Post(p.conn.Linger)
 }
@@ -140,6 +141,7 @@ func (f *Forwarder) take(link transport.Link, prepare func(p *peer) bool, begin 
 	}
 	f.next++
 	f.peers[p] = f.next
+	f.totals.Links++
 	p.conn.Post(func() {
 		if err := p.conn.Open(); err != nil {
 			f.log.Error("cannot watch a link", zap.Error(err))

@@ -1,7 +1,6 @@
 package forwarder
 
 import (
-	"cmp"
 	"crypto/ed25519"
 	"encoding/hex"
 	"slices"
@@ -22,6 +21,8 @@ type Status struct {
 	Links     int         `json:"links"`
 	Jobs      []JobStatus `json:"jobs"` // by id
 	Past      []Summary   `json:"past"` // the last ended jobs, oldest first
+	Totals    Totals      `json:"totals"`
+	Memory    Memory      `json:"memory"`
 }
 
 // JobStatus is one job that has not ended.
@@ -46,13 +47,15 @@ type JobStatus struct {
 	LostLinks    int             `json:"lost_links"`           // that the job outlived
 	BadFrames    int             `json:"bad_frames"`           // damaged, or none at all: each ended its link
 	QueuedBytes  int             `json:"queued_bytes"`         // waiting for destinations that do not take them
+	PeakBytes    int64           `json:"peak_bytes"`           // the most that was kept of what its links sent
 	Traffic      []Traffic       `json:"traffic"`
 }
 
 // ClusterStatus is one cluster of a job.
 type ClusterStatus struct {
-	Name string `json:"name"`
-	Size int    `json:"size"`
+	Name    string  `json:"name"`
+	Size    int     `json:"size"`
+	Blocked float64 `json:"blocked_seconds"` // for how long its links did not take what there was, added up
 }
 
 // TrunkStatus is the link to another forwarder.
@@ -63,6 +66,7 @@ type TrunkStatus struct {
 	RoundTrip   float64 `json:"round_trip_ms"`        // the shortest; 0: unknown
 	Congestion  string  `json:"congestion,omitempty"` // control of the first connection: "cubic", "bbr", …
 	QueuedBytes int     `json:"queued_bytes"`
+	Blocked     float64 `json:"blocked_seconds"` // for how long it did not take what there was
 }
 
 // Status tells what is going on now. Safe for concurrent use.
@@ -80,6 +84,8 @@ func (f *Forwarder) Status() Status {
 	for _, b := range f.jobs.inOrder() {
 		s.Jobs = append(s.Jobs, b.status())
 	}
+	s.Totals = f.totals.with(s.Jobs)
+	s.Memory = Memory{f.memory.Used(), f.memory.Limit()}
 	return s
 }
 
@@ -88,10 +94,6 @@ func (j *job) status() JobStatus {
 		Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, LostLinks: j.losses, BadFrames: j.badFrames, Traffic: j.readTraffic()}
 	if j.state <= ready {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()
-	}
-	s.MoreClusters = max(0, len(j.clusters)-maxClusters)
-	for _, c := range j.clusters[:len(j.clusters)-s.MoreClusters] {
-		s.Clusters = append(s.Clusters, ClusterStatus{c.Name, int(c.Size)})
 	}
 	if j.hops != nil {
 		links := 0
@@ -110,6 +112,13 @@ func (j *job) status() JobStatus {
 			s.QueuedBytes += c.Queued()
 		}
 	}
+	s.MoreClusters = max(0, len(j.clusters)-maxClusters)
+	for i, c := range j.clusters[:len(j.clusters)-s.MoreClusters] {
+		s.Clusters = append(s.Clusters, ClusterStatus{c.Name, int(c.Size), j.blockedIn(i)})
+	}
+	if j.memory != nil {
+		s.PeakBytes = j.memory.Peak()
+	}
 	return s
 }
 
@@ -125,6 +134,7 @@ func (br *bridge) status() TrunkStatus {
 			s.QueuedBytes += p.conn.Queued()
 		}
 	}
+	s.Blocked = time.Duration(br.blocked.Load()).Seconds()
 	return s
 }
 
@@ -138,74 +148,4 @@ func (j *job) publicState() string {
 		return "failed"
 	}
 	return "running"
-}
-
-// Summary tells what became of a job.
-type Summary struct {
-	Job     string    `json:"job"`
-	User    string    `json:"user,omitempty"` // whom its ticket names
-	Created time.Time `json:"created"`        // first rank joined
-	Started time.Time `json:"started"`        // last rank joined; zero if that never happened
-	Ended   time.Time `json:"ended"`
-	OK      bool      `json:"ok"` // every rank said Bye
-	Code    int32     `json:"code"`
-	Reason  string    `json:"reason,omitempty"`
-	Traffic []Traffic `json:"traffic"` // directions between different clusters first to last, then others that were used
-}
-
-func (j *job) summary(now time.Time) Summary {
-	return Summary{Job: j.id, User: j.user, Created: j.created, Started: j.started, Ended: now, OK: j.reason == "",
-		Code: j.code, Reason: j.reason, Traffic: j.readTraffic()}
-}
-
-// Traffic is what went from the ranks of one cluster to those of another.
-type Traffic struct {
-	From         string `json:"from"`
-	To           string `json:"to"`
-	Messages     uint64 `json:"messages"`      // Eager and RTS frames
-	PayloadBytes uint64 `json:"payload_bytes"` // the programs' data
-	HeaderBytes  uint64 `json:"header_bytes"`  // everything else
-	Frames       uint64 `json:"frames"`
-	PassedBytes  uint64 `json:"passed_bytes"` // of the data: sent without a copy (over verbs, or through pipes)
-	PlacedBytes  uint64 `json:"placed_bytes"` // of these: written straight into the receiving program's memory
-}
-
-// readTraffic is bounded, since strangers say how many clusters there are: of many clusters only the
-// directions that were used are told, and of many such the greatest, and the rest together.
-func (j *job) readTraffic() []Traffic {
-	t := []Traffic{}
-	if j.counts == nil {
-		return t
-	}
-	all := len(j.clusters)*len(j.clusters) <= maxDirections
-	for from := range j.clusters {
-		for to := range j.clusters {
-			c := j.counts.Read(from, to)
-			if from != to && all || c.Frames > 0 {
-				t = append(t, Traffic{j.clusters[from].Name, j.clusters[to].Name, c.Messages, c.Payload,
-					c.Header, c.Frames, c.Passed, c.Placed})
-			}
-		}
-	}
-	if len(t) <= maxDirections {
-		return t
-	}
-	slices.SortStableFunc(t, func(a, b Traffic) int { return cmp.Compare(b.PayloadBytes, a.PayloadBytes) })
-	rest := Traffic{From: others, To: others}
-	for _, o := range t[maxDirections:] {
-		rest.add(&o)
-	}
-	return append(t[:maxDirections], rest)
-}
-
-// others stands for clusters that are not told one by one. Clusters may have that name, too.
-const others = "(others)"
-
-func (t *Traffic) add(o *Traffic) {
-	t.Messages += o.Messages
-	t.PayloadBytes += o.PayloadBytes
-	t.HeaderBytes += o.HeaderBytes
-	t.Frames += o.Frames
-	t.PassedBytes += o.PassedBytes
-	t.PlacedBytes += o.PlacedBytes
 }

@@ -65,3 +65,36 @@ func TestStatusOfManyClusters(t *testing.T) {
 	b.stop()
 	<-errs
 }
+
+// TestTotalsStay: what a job did stays known when it is over, and refusals are counted by why.
+func TestTotalsStay(t *testing.T) {
+	b := start(t, tcpNetwork(), nil)
+	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}
+	r := b.join("j", layout...)
+	r[0].send(eager(0, 1, 1, make([]byte, 100)))
+	r[1].expect(wire.TypeEager)
+	before := b.f.Status()
+	if got := before.Totals.Traffic; got.Messages != 1 || got.PayloadBytes != 100 || before.Totals.OK != 0 {
+		t.Errorf("while it runs: %+v", before.Totals)
+	}
+	if _, err := b.dial(identity("k", "c", 0, layout...)); err == nil {
+		t.Error("a rank of no cluster is in")
+	}
+	for _, x := range r {
+		x.bye()
+	}
+	b.ended()
+	after := b.f.Status()
+	want := before.Totals.Traffic
+	if after.Totals.Traffic != want || after.Totals.OK != 1 || after.Totals.Links != 3 || len(after.Jobs) != 0 {
+		t.Errorf("afterwards: %+v, want traffic %+v", after.Totals, want)
+	}
+	n := uint64(0)
+	for _, k := range after.Totals.Refused {
+		n += k
+	}
+	if n != 1 {
+		t.Errorf("refused: %v", after.Totals.Refused)
+	}
+	b.stop()
+}

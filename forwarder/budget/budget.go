@@ -15,6 +15,7 @@ import (
 type Budget struct {
 	limit int64
 	used  atomic.Int64
+	peak  atomic.Int64
 }
 
 // New makes a budget of so many bytes.
@@ -25,6 +26,16 @@ func (b *Budget) Limit() int64 { return b.limit }
 
 // Used is how many bytes are.
 func (b *Budget) Used() int64 { return b.used.Load() }
+
+// Peak is the most that connections had at a time.
+func (b *Budget) Peak() int64 { return b.peak.Load() }
+
+// add books n bytes of a connection.
+func (b *Budget) add(n int64) {
+	used := b.used.Add(n)
+	for peak := b.peak.Load(); used > peak && !b.peak.CompareAndSwap(peak, used); peak = b.peak.Load() {
+	}
+}
 
 // Keep takes n bytes that are not a connection's, if there is so much left.
 func (b *Budget) Keep(n int64) bool {
@@ -59,7 +70,7 @@ func (a *Account) Move(part *Budget) {
 	n := a.held.Load()
 	a.part.Load().used.Add(-n)
 	a.part.Store(part)
-	part.used.Add(n)
+	part.add(n)
 }
 
 // Take books n bytes, whether they fit or not; n may be negative.
@@ -67,8 +78,8 @@ func (a *Account) Take(n int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held.Add(n)
-	a.process.used.Add(n)
-	a.part.Load().used.Add(n)
+	a.process.add(n)
+	a.part.Load().add(n)
 }
 
 // Held is how many bytes are booked.

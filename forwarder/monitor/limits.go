@@ -14,3 +14,20 @@ const (
 	writeTime  = 30 * time.Second // to take the answer
 	idleTime   = time.Minute      // until the next request
 )
+
+// How many series there are: a Prometheus keeps each for as long as it keeps anything.
+const (
+	// maxJobs have series of their own, 64; more are in the totals.
+	maxJobs = 64
+
+	// maxPeers is how many other forwarders have, 32.
+	maxPeers = 32
+)
+
+// Where histograms divide, in seconds, or bytes.
+var (
+	waitBuckets   = []float64{1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10}
+	lengthBuckets = []float64{1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20}
+	gatherBuckets = []float64{0.1, 0.3, 1, 3, 10, 30, 60, 300, 1800}
+	ranBuckets    = []float64{1, 10, 60, 600, 3600, 6 * 3600, 24 * 3600}
+)

@@ -1,91 +1,210 @@
 package monitor
 
 import (
+	"cmp"
+	"runtime"
+	"slices"
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// collector turns the status into metrics when it is asked.
-type collector struct {
-	f                                                 Source
-	links, jobs, level, queued, trunk, lost, rtt      *prometheus.Desc
-	messages, payload, header, frames, passed, placed *prometheus.Desc
+// Metrics are what Prometheus is told, docs/monitoring.md has the list. There are as many series as
+// maxJobs and maxPeers allow, whatever jobs and strangers do, and no label that Prometheus gives
+// itself (job, instance, le). Totals stay when a job ends.
+type Metrics struct {
+	registry                    *prometheus.Registry
+	waited, length, gather, ran prometheus.Histogram
 }
 
-func registry(f Source) *prometheus.Registry {
+// namespace is how all names begin, but those of the process and of Go, which are everybody's.
+const namespace = "zipper_forwarder_"
+
+// NewMetrics makes the metrics of a forwarder of a version. Its Meters go into the forwarder's
+// configuration.
+func NewMetrics(version string) *Metrics {
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: namespace + name, Help: help, Buckets: buckets})
+	}
+	m := &Metrics{registry: prometheus.NewRegistry(),
+		waited: histogram("queue_wait_seconds",
+			"How long frames waited for a destination that did not take them at once; others are not counted.", waitBuckets),
+		length: histogram("queue_bytes", "Bytes that waited for a destination when a frame was put there, with it.", lengthBuckets),
+		gather: histogram("gather_seconds", "From a job's first join to its last.", gatherBuckets),
+		ran:    histogram("job_seconds", "How long jobs ran.", ranBuckets)}
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "zipper_build_info", Help: "1, with what runs here as labels.",
+		ConstLabels: prometheus.Labels{"version": version, "protocol": strconv.Itoa(wire.Version), "goversion": runtime.Version()}})
+	info.Set(1)
+	m.registry.MustRegister(m.waited, m.length, m.gather, m.ran, info, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Meters take what a forwarder measures.
+func (m *Metrics) Meters() forwarder.Meters {
+	return forwarder.Meters{Waited: m.waited, Length: m.length, Gather: m.gather, Ran: m.ran}
+}
+
+// of adds what the forwarder's status says. Once.
+func (m *Metrics) of(f Source) *prometheus.Registry {
+	m.registry.MustRegister(newCollector(f))
+	return m.registry
+}
+
+// collector turns the status into metrics when it is asked.
+type collector struct {
+	f Source
+
+	links, jobs, ranks, queued, memory, limit             *prometheus.Desc
+	accepted, lost, bad, refused, ended                   *prometheus.Desc
+	messages, payload, header, frames, passed, placed     *prometheus.Desc
+	trunk, rtt, trunkLost                                 *prometheus.Desc
+	info, jobMessages, jobPayload, jobQueued, jobsNotTold *prometheus.Desc
+}
+
+func newCollector(f Source) *collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("zipper_forwarder_"+name, help, labels, nil)
+		return prometheus.NewDesc(namespace+name, help, labels, nil)
 	}
-	// The key is there because several users may have jobs of one id.
-	direction := []string{"job", "key", "from", "to"}
-	c := &collector{
-		f:        f,
+	one := []string{"zipper_job", "key"} // the key because several users may have jobs of one id
+	return &collector{f: f,
 		links:    desc("links", "Links that are open."),
-		jobs:     desc("jobs", "Jobs by state.", "state"),
-		level:    desc("job_level", "1 for each job, by how far it trusts what its frames travel over.", "job", "key", "level"),
-		queued:   desc("queued_bytes", "Bytes that wait for destinations which do not take them.", "job", "key"),
-		trunk:    desc("trunk_connections", "Connections to another forwarder that are in use; 0: it is cut.", "job", "key", "forwarder"),
-		lost:     desc("trunk_lost_total", "Connections to another forwarder that were lost.", "job", "key", "forwarder"),
-		rtt:      desc("trunk_round_trip_seconds", "Shortest round trip to another forwarder; 0: unknown.", "job", "key", "forwarder"),
-		messages: desc("messages_total", "Messages from one cluster to another.", direction...),
-		payload:  desc("payload_bytes_total", "Bytes of the programs' data.", direction...),
-		header:   desc("header_bytes_total", "Bytes of headers and control frames.", direction...),
-		frames:   desc("frames_total", "Frames.", direction...),
+		jobs:     desc("jobs", "Jobs by state, and by how far they trust what their frames travel over.", "state", "level"),
+		ranks:    desc("ranks", "Ranks of the jobs that are linked now."),
+		queued:   desc("queued_bytes", "Bytes that wait for destinations which do not take them."),
+		memory:   desc("memory_bytes", "Bytes kept of what came in."),
+		limit:    desc("memory_limit_bytes", "Bytes that may be kept of it."),
+		accepted: desc("accepted_links_total", "Links that came in, or were opened to other forwarders."),
+		lost:     desc("lost_links_total", "Links of ranks that were lost by jobs which went on."),
+		bad:      desc("bad_frames_total", "Frames that were damaged, or none at all."),
+		refused:  desc("refused_joins_total", "Links that were refused, by why.", "reason"),
+		ended:    desc("jobs_ended_total", "Jobs that ended: ok, failed, or incomplete: they never began.", "result"),
+		messages: desc("messages_total", "Messages between ranks."),
+		payload:  desc("payload_bytes_total", "Bytes of the programs' data."),
+		header:   desc("header_bytes_total", "Bytes of headers and control frames."),
+		frames:   desc("frames_total", "Frames between ranks."),
 		passed: desc("passed_bytes_total",
-			"Bytes of the programs' data that were sent from where they were received, without a copy (over verbs, or through pipes).", direction...),
-		placed: desc("placed_bytes_total",
-			"Bytes of the programs' data that were written straight into the receiving program's memory (verbs).", direction...),
+			"Bytes of the programs' data that were sent from where they were received, without a copy (over verbs, or through pipes)."),
+		placed:    desc("placed_bytes_total", "Bytes of these that were written straight into the receiving program's memory (verbs)."),
+		trunk:     desc("trunk_connections", "Connections to another forwarder that are in use; 0: it is cut.", "peer"),
+		rtt:       desc("trunk_round_trip_seconds", "Shortest round trip to another forwarder; 0: unknown.", "peer"),
+		trunkLost: desc("trunk_connections_lost_total", "Connections to other forwarders that were lost."),
+		info: desc("job_info", "1 for each job that has not ended, with who and what it is.",
+			"zipper_job", "key", "user", "state", "level"),
+		jobMessages: desc("job_messages_total", "Messages of a job that has not ended.", one...),
+		jobPayload:  desc("job_payload_bytes_total", "Bytes of the data of a job that has not ended.", one...),
+		jobQueued:   desc("job_queued_bytes", "Bytes of a job that wait for destinations which do not take them.", one...),
+		jobsNotTold: desc("jobs_not_listed", "Jobs that are counted, but have no series of their own, since there are too many."),
 	}
-	r := prometheus.NewRegistry()
-	r.MustRegister(c)
-	return r
 }
 
 // Describe is prometheus.Collector's.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
+// emit sends metrics.
+type emit chan<- prometheus.Metric
+
+func (ch emit) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (ch emit) count(d *prometheus.Desc, v uint64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
 // Collect is prometheus.Collector's.
-func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	s := c.f.Status()
-	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	s, ch := c.f.Status(), emit(to)
+	ch.gauge(c.links, float64(s.Links))
+	ch.gauge(c.memory, float64(s.Memory.Used))
+	ch.gauge(c.limit, float64(s.Memory.Limit))
+	t := &s.Totals
+	ch.count(c.accepted, t.Links)
+	ch.count(c.lost, t.LostLinks)
+	ch.count(c.bad, t.BadFrames)
+	ch.count(c.trunkLost, t.LostTrunks)
+	for reason, n := range t.Refused {
+		ch.count(c.refused, n, reason)
 	}
-	count := func(d *prometheus.Desc, v uint64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
-	}
-	gauge(c.links, float64(s.Links))
-	states := map[string]int{"gathering": 0, "running": 0, "failed": 0}
-	for _, j := range s.Jobs {
-		states[j.State]++
-		gauge(c.level, 1, j.Job, j.Key, j.Level)
-		gauge(c.queued, float64(j.QueuedBytes), j.Job, j.Key)
-		told := map[string]bool{}
-		for _, t := range j.Trunks {
-			name := wire.Printable(t.Forwarder)
-			if told[name] { // a job may give two forwarders the same address
-				continue
-			}
-			told[name] = true
-			gauge(c.trunk, float64(t.Connections), j.Job, j.Key, name)
-			count(c.lost, uint64(t.Lost), j.Job, j.Key, name)
-			gauge(c.rtt, t.RoundTrip/1e3, j.Job, j.Key, name)
+	ch.count(c.ended, t.OK, "ok")
+	ch.count(c.ended, t.Failed, "failed")
+	ch.count(c.ended, t.Incomplete, "incomplete")
+	ch.count(c.messages, t.Traffic.Messages)
+	ch.count(c.payload, t.Traffic.PayloadBytes)
+	ch.count(c.header, t.Traffic.HeaderBytes)
+	ch.count(c.frames, t.Traffic.Frames)
+	ch.count(c.passed, t.Traffic.PassedBytes)
+	ch.count(c.placed, t.Traffic.PlacedBytes)
+	c.sums(&s, ch)
+	c.eachJob(s.Jobs, ch)
+}
+
+// sums are those over all jobs that there are now.
+func (c *collector) sums(s *forwarder.Status, ch emit) {
+	ranks, queued := 0, 0
+	jobs := map[[2]string]int{}
+	for _, state := range []string{"gathering", "running", "failed"} {
+		for l := wire.LevelPlain; l <= wire.LevelSealed; l++ {
+			jobs[[2]string{state, l.String()}] = 0
 		}
-		c.traffic(&j, count)
 	}
-	for state, n := range states {
-		gauge(c.jobs, float64(n), state)
+	peers := map[string]*forwarder.TrunkStatus{}
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		jobs[[2]string{j.State, j.Level}]++
+		ranks += j.Joined
+		queued += j.QueuedBytes
+		for k := range j.Trunks {
+			t := &j.Trunks[k]
+			name := wire.Printable(t.Forwarder)
+			if peers[name] == nil && len(peers) >= maxPeers { // jobs name them
+				name = "(others)"
+			}
+			if p := peers[name]; p == nil {
+				one := *t
+				peers[name] = &one
+			} else {
+				p.Connections += t.Connections
+				if t.RoundTrip > 0 && (p.RoundTrip == 0 || t.RoundTrip < p.RoundTrip) {
+					p.RoundTrip = t.RoundTrip
+				}
+			}
+		}
+	}
+	ch.gauge(c.ranks, float64(ranks))
+	ch.gauge(c.queued, float64(queued))
+	for key, n := range jobs {
+		ch.gauge(c.jobs, float64(n), key[0], key[1])
+	}
+	for name, t := range peers {
+		ch.gauge(c.trunk, float64(t.Connections), name)
+		ch.gauge(c.rtt, t.RoundTrip/1e3, name)
 	}
 }
 
-func (c *collector) traffic(j *forwarder.JobStatus, count func(*prometheus.Desc, uint64, ...string)) {
-	for _, t := range j.Traffic {
-		count(c.messages, t.Messages, j.Job, j.Key, t.From, t.To)
-		count(c.payload, t.PayloadBytes, j.Job, j.Key, t.From, t.To)
-		count(c.header, t.HeaderBytes, j.Job, j.Key, t.From, t.To)
-		count(c.frames, t.Frames, j.Job, j.Key, t.From, t.To)
-		count(c.passed, t.PassedBytes, j.Job, j.Key, t.From, t.To)
-		count(c.placed, t.PlacedBytes, j.Job, j.Key, t.From, t.To)
+// eachJob is for the jobs that began first: those keep their series as long as they are there.
+func (c *collector) eachJob(jobs []forwarder.JobStatus, ch emit) {
+	jobs = slices.DeleteFunc(slices.Clone(jobs), func(j forwarder.JobStatus) bool { return j.State == "gathering" })
+	slices.SortStableFunc(jobs, func(a, b forwarder.JobStatus) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Key, b.Key))
+	})
+	listed := min(len(jobs), maxJobs)
+	ch.gauge(c.jobsNotTold, float64(len(jobs)-listed))
+	for i := range jobs[:listed] {
+		j := &jobs[i]
+		id := wire.Printable(j.Job)
+		ch.gauge(c.info, 1, id, j.Key, wire.Printable(j.User), j.State, j.Level)
+		ch.gauge(c.jobQueued, float64(j.QueuedBytes), id, j.Key)
+		var sum forwarder.Traffic
+		for k := range j.Traffic {
+			sum.Messages += j.Traffic[k].Messages
+			sum.PayloadBytes += j.Traffic[k].PayloadBytes
+		}
+		ch.count(c.jobMessages, sum.Messages, id, j.Key)
+		ch.count(c.jobPayload, sum.PayloadBytes, id, j.Key)
 	}
 }

@@ -20,8 +20,8 @@ import (
 // Source tells the status.
 type Source interface{ Status() forwarder.Status }
 
-// Handler answers GET /status, and GET /metrics when metrics is set.
-func Handler(f Source, metrics bool) http.Handler {
+// Handler answers GET /status, and GET /metrics when there are metrics.
+func Handler(f Source, metrics *Metrics) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -29,14 +29,14 @@ func Handler(f Source, metrics bool) http.Handler {
 		e.SetIndent("", "  ")
 		_ = e.Encode(f.Status()) // an error here means that the client has gone
 	})
-	if metrics {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(registry(f), promhttp.HandlerOpts{}))
+	if metrics != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.of(f), promhttp.HandlerOpts{}))
 	}
-	return mux
+	return guard(mux)
 }
 
 // Serve answers on a listener until ctx ends; then it returns nil. It closes the listener.
-func Serve(ctx context.Context, ln net.Listener, f Source, metrics bool) error {
+func Serve(ctx context.Context, ln net.Listener, f Source, metrics *Metrics) error {
 	s := &http.Server{Handler: Handler(f, metrics), ReadHeaderTimeout: headerTime,
 		WriteTimeout: writeTime, IdleTimeout: idleTime}
 	stop := context.AfterFunc(ctx, func() { s.Close() })

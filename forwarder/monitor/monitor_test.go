@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +26,8 @@ var sample = fixed{forwarder.Status{Protocol: 1, Started: time.Unix(1, 0).UTC(),
 	Jobs: []forwarder.JobStatus{{Job: "j", Key: "00ff", State: "running", Level: "sealed", Ranks: 4, Joined: 4, QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4}},
 		Traffic: []forwarder.Traffic{{From: "a", To: "b", Messages: 5, PayloadBytes: 60, HeaderBytes: 70, Frames: 8}}},
 		{Job: "j", Key: "00fe", State: "gathering", Clusters: []forwarder.ClusterStatus{}, Traffic: []forwarder.Traffic{}}},
-	Past: []forwarder.Summary{{Job: "old", OK: true, Traffic: []forwarder.Traffic{}}}}}
+	Past:   []forwarder.Summary{{Job: "old", OK: true, Traffic: []forwarder.Traffic{}}},
+	Totals: forwarder.Totals{OK: 9, Refused: map[string]uint64{"wrong secret": 3}, Traffic: forwarder.Traffic{Messages: 1005, PayloadBytes: 1060}}}}
 
 func TestStatus(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,7 +36,7 @@ func TestStatus(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, ln, sample, false) }()
+	go func() { served <- Serve(ctx, ln, sample, nil) }()
 	got, err := Fetch(context.Background(), ln.Addr().String())
 	if err != nil || !reflect.DeepEqual(got, sample.s) {
 		t.Errorf("got %+v, %v; want %+v", got, err, sample.s)
@@ -51,7 +54,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	s := httptest.NewServer(Handler(sample, true))
+	s := httptest.NewServer(Handler(sample, NewMetrics("1.2")))
 	defer s.Close()
 	r, err := http.Get(s.URL + "/metrics")
 	if err != nil {
@@ -60,9 +63,14 @@ func TestMetrics(t *testing.T) {
 	defer r.Body.Close()
 	b, _ := io.ReadAll(r.Body)
 	for _, want := range []string{
-		`zipper_forwarder_links 3`, `zipper_forwarder_jobs{state="running"} 1`, `zipper_forwarder_jobs{state="failed"} 0`, `zipper_forwarder_job_level{job="j",key="00ff",level="sealed"} 1`, `zipper_forwarder_queued_bytes{job="j",key="00fe"} 0`, `zipper_forwarder_queued_bytes{job="j",key="00ff"} 77`,
-		`zipper_forwarder_messages_total{from="a",job="j",key="00ff",to="b"} 5`, `zipper_forwarder_payload_bytes_total{from="a",job="j",key="00ff",to="b"} 60`,
-		`zipper_forwarder_header_bytes_total{from="a",job="j",key="00ff",to="b"} 70`, `zipper_forwarder_frames_total{from="a",job="j",key="00ff",to="b"} 8`,
+		`zipper_build_info{goversion="` + runtime.Version() + `",protocol="` + strconv.Itoa(wire.Version) + `",version="1.2"} 1`,
+		`zipper_forwarder_links 3`, `zipper_forwarder_jobs{level="sealed",state="running"} 1`,
+		`zipper_forwarder_jobs{level="plain",state="failed"} 0`, `zipper_forwarder_queued_bytes 77`,
+		`zipper_forwarder_job_info{key="00ff",level="sealed",state="running",user="",zipper_job="j"} 1`,
+		`zipper_forwarder_job_payload_bytes_total{key="00ff",zipper_job="j"} 60`,
+		`zipper_forwarder_messages_total 1005`, `zipper_forwarder_payload_bytes_total 1060`,
+		`zipper_forwarder_refused_joins_total{reason="wrong secret"} 3`, `zipper_forwarder_jobs_ended_total{result="ok"} 9`,
+		`zipper_forwarder_gather_seconds_count 0`,
 	} {
 		if !strings.Contains(string(b), "\n"+want+"\n") {
 			t.Errorf("no line %q in\n%s", want, b)
@@ -120,7 +128,7 @@ func TestPagesOfStrangers(t *testing.T) {
 		}
 		f.s.Jobs = append(f.s.Jobs, j)
 	}
-	s := httptest.NewServer(Handler(f, true))
+	s := httptest.NewServer(Handler(f, NewMetrics("")))
 	defer s.Close()
 	got, err := Fetch(t.Context(), strings.TrimPrefix(s.URL, "http://"))
 	if err != nil || len(got.Jobs) != forwarder.MaxGathering {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -65,4 +66,62 @@ func (c *Counts) Read(from, to int) Count {
 	n := &c.cells[from*c.clusters+to]
 	return Count{n.messages.Load(), n.payload.Load(), n.header.Load(), n.frames.Load(), n.passed.Load(),
 		n.placed.Load()}
+}
+
+// watched is what an output tells of its queue: how long frames wait there, how much waits when one
+// comes, and for how long anything did. With output.mu. Frames that are written at once cost
+// nothing here.
+type watched struct {
+	length, waited Observer
+	blocked        *atomic.Int64 // nanoseconds; nil: nobody wants to know
+	since          int64         // when the queue began to be there; 0: it is empty
+}
+
+// origin is what moments are counted from, so that they fit into a number.
+var origin = time.Now()
+
+func moment() int64 { return int64(time.Since(origin)) + 1 }
+
+// noteQueued is for an entry that has been charged and is about to be queued.
+func (o *output) noteQueued(e *entry) {
+	if o.since == 0 && o.blocked != nil {
+		o.since = moment()
+	}
+	if o.length != nil {
+		e.at = moment()
+		o.length.Observe(float64(o.depth.Load()))
+	}
+}
+
+// noteGone is for an entry that is written, or given up.
+func (o *output) noteGone(e *entry) {
+	if e.at != 0 {
+		o.waited.Observe(time.Duration(moment() - e.at).Seconds())
+	}
+}
+
+// stillBlocked brings the sum up to date.
+func (o *output) stillBlocked() {
+	if o.since != 0 {
+		now := moment()
+		o.blocked.Add(now - o.since)
+		o.since = now
+	}
+}
+
+// unblocked is called when nothing waits any more.
+func (o *output) unblocked() {
+	o.stillBlocked()
+	o.since = 0
+}
+
+// watch has the time for which something waits here added to a sum.
+func (o *output) watch(sum *atomic.Int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.unblocked()
+	o.blocked = sum
+	if sum != nil && o.pending() {
+		o.since = moment()
+	}
 }

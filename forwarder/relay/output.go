@@ -32,6 +32,7 @@ type output struct {
 	flows   map[uint32]flow // by source
 	limits  limits
 	failure error // of the link; the owner tears it down
+	watched       // how long frames wait
 }
 
 // write sends whole frames from src, which came over a connection (nil: they are our own), directly if it can. vec is the caller's scratch of length 1.
@@ -93,6 +94,7 @@ func (o *output) flush(vec [][]byte) (done bool) {
 		}
 		if !o.pending() {
 			o.arm(false)
+			o.unblocked()
 			clear(o.flows) // all zero; sources that are gone leave nothing behind
 			return true
 		}

@@ -22,6 +22,7 @@ type entry struct {
 	control  uint32  // and the rest
 	from     *memory // that it came over; nil: it is our own
 	memory   uint32  // bytes booked there
+	at       int64   // when it came into the queue, as output.now has it; 0: nobody wants to know
 }
 
 // book books the memory that an entry keeps to the connection that it came over.
@@ -81,6 +82,7 @@ func (o *output) widen(n int) {
 func (o *output) queued() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.stillBlocked()
 	n := 0
 	for _, f := range o.flows {
 		n += f.payload + f.control
@@ -114,6 +116,7 @@ func (o *output) enqueue(from *memory, src uint32, b []byte, done int, owner *bu
 				e.buf, e.off, e.end = o.store(b[begin:end], h.Type == wire.TypeData && begin == off)
 				e.book(from, end-begin)
 			}
+			o.noteQueued(&e)
 			switch {
 			case begin > off:
 				o.current = e
@@ -169,6 +172,7 @@ func (o *output) charge(src uint32, payload, control int) error {
 
 func (o *output) uncharge(e entry) {
 	o.depth.Add(-int64(e.payload) - int64(e.control))
+	o.noteGone(&e)
 	if e.from != nil {
 		e.from.gave(int(e.memory))
 	}
@@ -200,6 +204,7 @@ func (o *output) discard() {
 		o.release(o.bulk.pop())
 	}
 	o.flows = nil
+	o.unblocked()
 }
 
 // bulkTurn decides which class goes next; small and bulk frames are left.

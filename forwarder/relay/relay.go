@@ -64,6 +64,9 @@ type Route struct {
 	Rank   uint32                 // the only source of frames that come over it; wire.Nobody: there are several
 	Table  []atomic.Pointer[Conn] // by destination; nil: departed or dead
 	Counts *Counts
+	// Blocked is how many nanoseconds connections with this route had something that the other end
+	// did not take; nil: nobody wants to know.
+	Blocked *atomic.Int64
 	// Patience is how long the other end may say nothing, if that is more than Config.PeerTimeout.
 	Patience time.Duration
 	Classic  *Classic // nil: frames go on as they come
@@ -87,8 +90,15 @@ type Config struct {
 	Unreachable  time.Duration // whose host the network has not reached for so long is dead
 	Linger       time.Duration // how long a connection may take to close after its last frame
 
+	// Waited is told how long each frame waited in a queue, in seconds, and Length how many bytes
+	// wait for the destination then, with it; nil both: nobody wants to know. Any thread.
+	Waited, Length Observer
+
 	Log *zap.Logger
 }
+
+// Observer takes measured values. Safe for concurrent use.
+type Observer interface{ Observe(float64) }
 
 // Relay is what the connections of one forwarder share. Safe for concurrent use.
 type Relay struct {

@@ -35,6 +35,7 @@ func (o *output) forward(from *memory, src uint32, p *zerocopy) error {
 		return err
 	}
 	e := entry{src: src, payload: uint32(payload), control: dataHead, end: dataHead + payload, zc: p}
+	o.noteQueued(&e)
 	switch {
 	case p.begun():
 		o.current = e

@@ -56,6 +56,7 @@ func (c *Conn) Run(r *Route) {
 	if r.Memory != nil {
 		c.memory.Move(r.Memory)
 	}
+	c.out.watch(r.Blocked)
 	c.route.Store(r)
 	c.to(Running)
 }

@@ -23,6 +23,7 @@ var larger = map[string]struct {
 	limit  int
 	reason string
 }{
+	"forwarder":   {24, "a job's life is one state machine under one lock; what has none of its state is below already"},
 	"collectives": {24, "one algorithm a file, and a new one is one file more"},
 }
 

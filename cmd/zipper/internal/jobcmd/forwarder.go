@@ -175,6 +175,11 @@ func serveForwarder(c *cli.Context) (err error) {
 		cfg.NAT = table
 	}
 	jobforwarder.SetThreads(max(cfg.Loops, forwarder.DefaultLoops()))
+	var metrics *monitor.Metrics
+	if c.Bool("metrics") {
+		metrics = monitor.NewMetrics(c.App.Version)
+		cfg.Meters = metrics.Meters()
+	}
 	f, err := forwarder.New(cfg)
 	if err != nil {
 		return clikit.Usage(err)
@@ -182,7 +187,7 @@ func serveForwarder(c *cli.Context) (err error) {
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	signal.Reset(syscall.SIGQUIT) // shows where all goroutines stand: nothing of a forwarder's is left behind by that
-	if err := serveStatus(ctx, c, f, log); err != nil {
+	if err := serveStatus(ctx, c, f, metrics, log); err != nil {
 		return err
 	}
 	return f.Serve(ctx)
@@ -218,7 +223,7 @@ func dialler(networks []string, cfg *forwarder.Config) (forwarder.Dial, error) {
 
 // serveStatus answers zipper status until ctx ends. Only an address that was asked for must be
 // free: several forwarders may run on one host.
-func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, log *zap.Logger) error {
+func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, metrics *monitor.Metrics, log *zap.Logger) error {
 	addr := c.String("status")
 	if addr == "none" {
 		return nil
@@ -233,7 +238,7 @@ func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, lo
 	}
 	log.Info("status", zap.String("address", ln.Addr().String()))
 	go func() {
-		if err := monitor.Serve(ctx, ln, f, c.Bool("metrics")); err != nil {
+		if err := monitor.Serve(ctx, ln, f, metrics); err != nil {
 			log.Error("the status is no longer shown", zap.Error(err))
 		}
 	}()
