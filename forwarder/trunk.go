@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +27,8 @@ import (
 //  3. The first that is in use carries small frames, and what forwarders say to each other; the
 //     others carry bulk (relay, trunk.go, which says what may overtake what). Bye goes over each, and
 //     an end has heard it when it has come over all: nothing of the job comes after that.
-//  4. While they have to wait for room in the kernel's buffers there are more (grow).
+//  4. While they have to wait for room in the kernel's buffers there are more, and those that lose
+//     packets are sent over in another way (look).
 //  5. One that is lost is dialled again. Frames that were on it are lost: ranks are told that those
 //     behind the bridge are out of reach and there again, and send again what is not acknowledged
 //     (repeat). If the first is lost the next one takes its place.
@@ -44,18 +46,22 @@ type trunkState struct {
 	size     trunk.Size
 	dialled  map[int]bool // numbers of those that are being dialled
 	coming   []*peer      // that are not in use yet
-	watch    timer        // calls grow; nil: nobody does
-	again    timer        // calls extend
-	patience timer        // cut: ends the waiting
-	missing  []uint32     // cut: the ranks that are out of reach for that
-	lost     int          // connections so far
+	losses   trunk.Losses
+	watch    timer    // calls look; nil: nobody does
+	again    timer    // calls extend
+	patience timer    // cut: ends the waiting
+	missing  []uint32 // cut: the ranks that are out of reach for that
+	lost     int      // connections so far
 }
 
 // begin goes on with a bridge whose job runs now. With f.mu.
 func (br *bridge) begin() {
-	path, known := br.first().far()
+	path, known := br.first().path()
 	for _, p := range br.trunk.coming {
 		br.admit(p)
+	}
+	if known && path.RoundTrip > trunk.Far {
+		br.trunk.watch = br.f.cfg.clock.AfterFunc(trunk.Measure, br.look)
 	}
 	if !br.dials {
 		return
@@ -63,21 +69,22 @@ func (br *bridge) begin() {
 	br.trunk.size = trunk.New(path, known, br.f.cfg.Trunk)
 	br.trunk.dialled = map[int]bool{}
 	br.extend()
-	if br.trunk.size.Grows() {
-		br.trunk.watch = br.f.cfg.clock.AfterFunc(trunk.Measure, br.grow)
-	}
 }
 
-// far has the connection to the peer sent as suits its path, which it returns.
-func (p *peer) far() (path transport.Path, known bool) {
-	l, ok := p.conn.Link().(transport.Distant)
-	if !ok {
-		return path, false
+// path is what is known of the way that the connection to the peer takes.
+func (p *peer) path() (path transport.Path, known bool) {
+	if l, ok := p.conn.Link().(transport.Distant); ok {
+		return l.Path()
 	}
-	if path, known = l.Path(); known && path.RoundTrip > trunk.Far {
-		l.Far()
+	return path, false
+}
+
+// far has the connection to the peer sent as suits a long path, where bursts of their own are rare
+// or would be lost, if it has one.
+func (p *peer) far() {
+	if path, known := p.path(); known && path.RoundTrip > trunk.Far {
+		p.conn.Link().(transport.Distant).Far()
 	}
-	return path, known
 }
 
 // extend dials the connections that are not there. With f.mu.
@@ -180,7 +187,9 @@ func (br *bridge) use(p *peer) {
 		p.end(errNotWanted)
 		return
 	}
-	p.far()
+	if p.number >= trunk.Eager {
+		p.far()
+	}
 	br.job.live++
 	p.run(&member{job: br.job, rank: wire.Nobody, bridge: br})
 	p.conn.Widen(br.ranks)
@@ -195,36 +204,45 @@ func (br *bridge) use(p *peer) {
 
 // spread has the connections share what goes to the ranks behind the bridge. With f.mu.
 func (br *bridge) spread() {
+	p := br.first()
+	if p == nil {
+		return
+	}
+	bulk := slices.Clone(br.conns[1:])
+	slices.SortFunc(bulk, func(a, b *peer) int { return a.number - b.number }) // as trunk.Eager has it
 	var over []*relay.Conn
-	for _, p := range br.conns[min(1, len(br.conns)):] {
-		over = append(over, p.conn)
+	for _, o := range bulk {
+		over = append(over, o.conn)
 	}
-	if p := br.first(); p != nil {
-		p.conn.Spread(over)
-	}
+	p.conn.Spread(over)
 }
 
-// grow looks whether the trunk is to have more connections.
-func (br *bridge) grow() {
+// look looks whether the trunk is to have more connections, and which lose packets.
+func (br *bridge) look() {
 	br.f.mu.Lock()
 	defer br.f.mu.Unlock()
 	if !br.wanted() {
 		return
 	}
 	now := map[int]transport.Path{}
-	for _, p := range br.conns[min(1, len(br.conns)):] {
-		if l, ok := p.conn.Link().(transport.Distant); ok {
-			if path, known := l.Path(); known {
-				now[p.number] = path
-			}
+	for _, p := range br.conns {
+		if path, known := p.path(); known {
+			now[p.number] = path
 		}
 	}
-	if br.trunk.size.Grow(now) {
-		br.extend()
+	lossy := br.trunk.losses.Look(maps.Clone(now))
+	for _, p := range br.conns {
+		if slices.Contains(lossy, p.number) {
+			p.far()
+		}
 	}
-	if br.trunk.size.Grows() {
-		br.trunk.watch.Reset(trunk.Measure)
+	if p := br.first(); p != nil && br.dials {
+		delete(now, p.number)
+		if br.trunk.size.Grow(now) {
+			br.extend()
+		}
 	}
+	br.trunk.watch.Reset(trunk.Measure)
 }
 
 // goOn goes on after the loss of a connection that was in use. With f.mu.

@@ -95,7 +95,9 @@ type Path struct {
 	// Busy is how long something has waited to be sent or acknowledged, in all, and Short how long
 	// of that only the room that the system gives the link at one of its ends held it up.
 	Busy, Short time.Duration
-	Congestion  string // what controls the rate: "cubic", "bbr", …
+	// Sent is how many packets with data were sent, and Repeated how many of them again.
+	Sent, Repeated uint64
+	Congestion     string // what controls the rate: "cubic", "bbr", …
 }
 
 // Homed is a Link over an IP network.

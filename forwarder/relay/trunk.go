@@ -2,7 +2,6 @@ package relay
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -10,7 +9,8 @@ import (
 // Several connections may lead to the same forwarder: a trunk, for a path so long that one
 // connection does not fill it. The routes' tables have the first, which carries small frames and
 // the forwarders' own, so that these never wait behind large ones and keep their order. Frames of
-// much payload (bulk) go over the others, each over the one for which least waits.
+// much payload (bulk) go over the others, each over the first one for which nothing waits, or the one
+// for which least does: a burst goes where the last one went, over a connection whose window is open.
 //
 // So a frame may be overtaken by any of another class, and a large one by any other. Ranks that are
 // several hops apart are ready for that: what is sequenced is put in order by its number, a segment
@@ -18,12 +18,10 @@ import (
 // takes with it, only ranks can send again.
 
 // trunk is what carries bulk in place of the connection that has it.
-type trunk struct {
-	conns []*Conn
-	next  atomic.Uint32 // begins the search: those for which nothing waits have turns
-}
+type trunk struct{ conns []*Conn }
 
-// Spread has bulk for this connection go over others; none: over itself again. Any thread.
+// Spread has bulk for this connection go over others, rather over the first of them; none: over
+// itself again. Any thread.
 func (c *Conn) Spread(over []*Conn) {
 	if len(over) == 0 {
 		c.trunk.Store(nil)
@@ -34,12 +32,12 @@ func (c *Conn) Spread(over []*Conn) {
 
 // pick chooses the connection for a frame of bulk.
 func (t *trunk) pick() *Conn {
-	n := uint32(len(t.conns))
-	first := t.next.Add(1)
-	best := t.conns[first%n]
+	best := t.conns[0]
 	least := best.out.depth.Load()
-	for i := uint32(1); i < n && least > 0; i++ {
-		c := t.conns[(first+i)%n]
+	for _, c := range t.conns[1:] {
+		if least == 0 {
+			break
+		}
 		if d := c.out.depth.Load(); d < least {
 			best, least = c, d
 		}

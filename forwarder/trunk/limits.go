@@ -11,6 +11,15 @@ const (
 	// tenths of it over 100 ms.
 	first = 4
 
+	// Eager is how many connections, those that small frames and bursts take, do without a congestion
+	// control that spreads what it sends over a round trip (BBR), 2: over 40 ms a burst as long as
+	// the last one would be on its way for 14 ms more. Once packets are lost they take it, too.
+	Eager = 2
+
+	// lossShare: a connection loses packets if one of so many has to be sent again, 20000: two in
+	// turn of Measure, since a queue that overflows once is nothing.
+	lossShare = 20000
+
 	// Most is how many there may be, 16. More: queues on the way overflow, and one job takes more
 	// than its share from others.
 	Most = 16

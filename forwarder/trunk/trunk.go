@@ -2,7 +2,11 @@
 // has no connections and no clock.
 package trunk
 
-import "github.com/leidenzipper/zipper/transport"
+import (
+	"slices"
+
+	"github.com/leidenzipper/zipper/transport"
+)
 
 // Size is how many connections a trunk is to have. The zero value is one. Not safe for concurrent
 // use.
@@ -57,4 +61,30 @@ func (s *Size) Grow(now map[int]transport.Path) (more bool) {
 	}
 	s.bulk = min(2*s.bulk, Most)
 	return true
+}
+
+// Losses notes which connections lose packets. The zero value knows of none. Not safe for concurrent
+// use.
+type Losses struct {
+	seen  map[int]transport.Path // at the last look
+	again map[int]bool           // they did then
+}
+
+// Look takes what is known of connections now, by their numbers, after each Measure. It gives those
+// that have lost packets twice in a row.
+func (l *Losses) Look(now map[int]transport.Path) (lossy []int) {
+	again := map[int]bool{}
+	for n, p := range now {
+		was := l.seen[n]
+		if p.Sent < was.Sent || p.Repeated <= was.Repeated || (p.Repeated-was.Repeated)*lossShare < p.Sent-was.Sent {
+			continue // a new connection has the number, or little was lost
+		}
+		again[n] = true
+		if l.again[n] {
+			lossy = append(lossy, n)
+		}
+	}
+	l.seen, l.again = now, again
+	slices.Sort(lossy)
+	return lossy
 }

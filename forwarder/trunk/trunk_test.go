@@ -1,6 +1,7 @@
 package trunk
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -64,5 +65,30 @@ func TestGrow(t *testing.T) {
 		if more := pass(c.n, c.busy, c.short); s.Connections() != c.want || more != (before != c.want) {
 			t.Errorf("%s: %d connections, more: %v", c.what, s.Connections(), more)
 		}
+	}
+}
+
+// TestLosses: who loses packets twice in a row is named; once, or a few of many, is nothing.
+func TestLosses(t *testing.T) {
+	var l Losses
+	now := map[int]transport.Path{0: {}, 1: {}}
+	pass := func(sent, repeated uint64) []int {
+		next := maps.Clone(now)
+		next[1] = transport.Path{Sent: now[1].Sent + sent, Repeated: now[1].Repeated + repeated}
+		now = next
+		return l.Look(now)
+	}
+	for i, c := range []struct {
+		sent, repeated uint64
+		want           bool
+	}{{1000, 0, false}, {1000, 100, false}, {1000, 0, false}, {100000, 5, false}, {100000, 4, false}, {100000, 5, false},
+		{0, 0, false}, {100, 1, false}, {100, 1, true}, {100, 1, true}} {
+		if got := pass(c.sent, c.repeated); (len(got) == 1 && got[0] == 1) != c.want || len(got) > 1 {
+			t.Errorf("%d: %v", i, got)
+		}
+	}
+	now[1] = transport.Path{Sent: 10, Repeated: 1} // another connection
+	if got := l.Look(now); len(got) > 0 {
+		t.Errorf("another one: %v", got)
 	}
 }

@@ -176,7 +176,8 @@ func (l *link) Path() (p transport.Path, known bool) {
 	}
 	const us = time.Microsecond
 	p = transport.Path{RoundTrip: time.Duration(info.Min_rtt) * us, Busy: time.Duration(info.Busy_time) * us,
-		Short: time.Duration(info.Rwnd_limited+info.Sndbuf_limited) * us}
+		Short: time.Duration(info.Rwnd_limited+info.Sndbuf_limited) * us,
+		Sent:  uint64(info.Data_segs_out), Repeated: uint64(info.Total_retrans)}
 	p.Congestion, _ = unix.GetsockoptString(l.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION) // empty: unknown
 	return p, true
 }
