@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -110,62 +111,23 @@ func (f *Figure) Met() bool {
 	return m >= f.Aim
 }
 
-// Table writes a line for every row and target: median, lowest and highest of the rounds that
-// count, the aim, and the long link's lateness in the worst of all rounds.
+// Table writes a line of Markdown for every row and target: median, lowest and highest of the rounds
+// that count, the aim and whether it is met, and the long link's lateness in the worst of all rounds.
 func (r *Report) Table(w io.Writer) error {
-	fmt.Fprintf(w, "# %v; %s; %d rounds in turn; TCP carries at most %.0f Mbit/s\n", r.Line, r.Congestion, r.Rounds, Payload(r.Line))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "row\ttarget\tmedian\tlowest - highest\tunit\taim\t\tline late, us: median, p99, max\t")
+	fmt.Fprintf(w, "%v; %s; %d rounds in turn; TCP carries at most %.0f Mbit/s\n\n", r.Line, r.Congestion, r.Rounds, Payload(r.Line))
+	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	fmt.Fprintln(t, "| row\t| target\t| median\t| lowest - highest\t| unit\t| aim\t| verdict\t| line late, us: median, p99, max |")
+	fmt.Fprintln(t, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---|")
 	var notes []string // reasons, each once
-	note := func(reason string) string {
-		if reason == "" {
-			return ""
-		}
-		i := slices.Index(notes, reason)
-		if i < 0 {
-			i = len(notes)
-			notes = append(notes, reason)
-		}
-		return fmt.Sprintf("[%d]", i+1)
-	}
 	for _, f := range r.Figures {
-		if len(f.Values) == 0 {
-			fmt.Fprintf(t, "%s\t%s\tnot measured %s\t\t\t\t\t\t\n", f.Row, f.Target, note(f.Reason))
-			continue
-		}
-		good, mark := f.counting(), ""
-		if bad := len(f.Values) - len(good); len(good) == 0 {
-			mark = "VOID: " + f.Values[len(f.Values)-1].Void
-			for _, v := range f.Values {
-				good = append(good, v.Value)
-			}
-		} else if bad > 0 {
-			mark = fmt.Sprintf("%d void", bad)
-		}
-		aim, verdict := "", ""
-		if f.Aim > 0 {
-			sign := ">="
-			if f.Most {
-				sign = "<="
-			}
-			aim = sign + " " + number(f.Aim)
-			switch {
-			case mark != "" && len(f.counting()) == 0:
-			case f.Met():
-				verdict = "met"
-			default:
-				verdict = "missed"
-			}
-		}
-		var late Value
-		for _, v := range f.Values {
-			late.LateMedian, late.Late99, late.LateMax = max(late.LateMedian, v.LateMedian), max(late.Late99, v.Late99), max(late.LateMax, v.LateMax)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s - %s\t%s\t%s\t%s\t%.0f, %.0f, %.0f\t%s\n", f.Row, f.Target, number(stat.Median(good)),
-			number(slices.Min(good)), number(slices.Max(good)), f.Unit, aim, verdict, late.LateMedian, late.Late99, late.LateMax, join(mark, note(f.Reason)))
+		c := f.cells(&notes)
+		fmt.Fprintf(t, "| %s |\n", strings.Join(c[:], "\t| "))
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if len(notes) > 0 {
+		fmt.Fprintln(w)
 	}
 	for i, reason := range notes {
 		fmt.Fprintf(w, "[%d] %s\n", i+1, reason)
@@ -173,11 +135,48 @@ func (r *Report) Table(w io.Writer) error {
 	return nil
 }
 
-func join(mark, note string) string {
-	if mark != "" && note != "" {
-		return mark + " " + note
+// cells are those of the figure's line in the table; a reason that is not among the notes is added
+// there.
+func (f *Figure) cells(notes *[]string) [8]string {
+	note := ""
+	if f.Reason != "" {
+		i := slices.Index(*notes, f.Reason)
+		if i < 0 {
+			i = len(*notes)
+			*notes = append(*notes, f.Reason)
+		}
+		note = fmt.Sprintf("[%d]", i+1)
 	}
-	return mark + note
+	aim := ""
+	if f.Aim > 0 {
+		aim = map[bool]string{true: "<= ", false: ">= "}[f.Most] + number(f.Aim)
+	}
+	if len(f.Values) == 0 {
+		return [8]string{f.Row, f.Target, "not measured " + note, "", f.Unit, aim, "", ""}
+	}
+	good, verdict := f.counting(), ""
+	bad := len(f.Values) - len(good)
+	switch {
+	case len(good) == 0:
+		for _, v := range f.Values {
+			good = append(good, v.Value)
+		}
+		verdict, bad = "VOID: "+f.Values[len(f.Values)-1].Void, 0
+	case f.Aim > 0 && f.Met():
+		verdict = "met"
+	case f.Aim > 0:
+		verdict = "missed"
+	}
+	if bad > 0 {
+		verdict = fmt.Sprintf("%s, %d void", verdict, bad)
+	}
+	var late Value
+	for _, v := range f.Values {
+		late.LateMedian, late.Late99, late.LateMax = max(late.LateMedian, v.LateMedian), max(late.Late99, v.Late99), max(late.LateMax, v.LateMax)
+	}
+	return [8]string{f.Row, f.Target, number(stat.Median(good)), number(slices.Min(good)) + " - " + number(slices.Max(good)), f.Unit, aim,
+		strings.TrimSpace(strings.TrimPrefix(verdict, ", ") + " " + note),
+		fmt.Sprintf("%.0f, %.0f, %.0f", late.LateMedian, late.Late99, late.LateMax)}
 }
 
 // number has three significant digits or all before the point.

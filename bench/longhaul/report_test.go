@@ -67,13 +67,16 @@ func TestReport(t *testing.T) {
 		lines = append(lines, strings.Join(strings.Fields(line), " "))
 	}
 	for i, want := range []string{
-		"1 MiB stream, one pair zipped 550 500 - 600 Mbit/s >= 894 missed 0, 3000, 0 1 void",
-		"1 MiB stream, one pair trunk not measured [1]",
-		"1 MiB stream, one pair routed 900 900 - 900 Mbit/s >= 894 met 0, 200, 0",
-		"8 B arrives zipped 20.4 20.4 - 20.4 ms <= 20.5 met 0, 200, 0",
-		"64 KiB stream, one pair zipped 12 12 - 12 Mbit/s >= 847 0, 3000, 0 VOID: 1 % of the packets left 3ms late",
-		"64 KiB stream, one pair routed 1800 1800 - 1800 Mbit/s >= 847 0, 200, 0 VOID: more than the 941 Mbit/s that the line carries",
-		"both directions at once zipped 1800 1800 - 1800 Mbit/s >= 1699 met 0, 200, 0",
+		"| row | target | median | lowest - highest | unit | aim | verdict | line late, us: median, p99, max |",
+		"|--- |--- |--- |--- |--- |--- |--- |---|",
+		"| 1 MiB stream, one pair | zipped | 550 | 500 - 600 | Mbit/s | >= 894 | missed, 1 void | 0, 3000, 0 |",
+		"| 1 MiB stream, one pair | trunk | not measured [1] | | Mbit/s | >= 894 | | |",
+		"| 1 MiB stream, one pair | routed | 900 | 900 - 900 | Mbit/s | >= 894 | met | 0, 200, 0 |",
+		"| 8 B arrives | zipped | 20.4 | 20.4 - 20.4 | ms | <= 20.5 | met | 0, 200, 0 |",
+		"| 64 KiB stream, one pair | zipped | 12 | 12 - 12 | Mbit/s | >= 847 | VOID: 1 % of the packets left 3ms late | 0, 3000, 0 |",
+		"| 64 KiB stream, one pair | routed | 1800 | 1800 - 1800 | Mbit/s | >= 847 | VOID: more than the 941 Mbit/s that the line carries | 0, 200, 0 |",
+		"| both directions at once | zipped | 1800 | 1800 - 1800 | Mbit/s | >= 1699 | met | 0, 200, 0 |",
+		"",
 		"[1] refused",
 	} {
 		if got := lines[i+2]; got != want {

@@ -44,6 +44,7 @@ type usageError struct{ error }
 type settings struct {
 	lines      []delayline.Options
 	rounds     int
+	others     int // of these, the first ones have all, the rest the trunk alone; 0: all have all
 	quick      bool
 	out        string
 	program    string
@@ -59,6 +60,7 @@ func parseFlags(args []string) (s settings, err error) {
 		flags.Func(name, "of the long link, as of scripts/lab up", func(v string) error { return o.Set(name, v) })
 	}
 	flags.IntVar(&s.rounds, "rounds", 5, "of every row")
+	flags.IntVar(&s.others, "others", 0, "measure what the trunk is compared with, and outages, in the first `rounds` only; 0: in all")
 	flags.BoolVar(&s.quick, "quick", false, "see whether everything runs: short streams, one round at 5 ms; the figures say nothing")
 	flags.StringVar(&s.out, "out", "", "`directory` for longhaul-DELAY.csv and .json")
 	flags.StringVar(&s.program, "program", "", "the compiled bench/longhaul/mpi/longhaul.c")
@@ -100,6 +102,8 @@ func parseFlags(args []string) (s settings, err error) {
 	switch {
 	case s.rounds < 1:
 		return s, usageError{fmt.Errorf("rounds %d: want a number from 1", s.rounds)}
+	case s.others < 0:
+		return s, usageError{fmt.Errorf("others %d: want a number of rounds", s.others)}
 	case s.program == "" || flags.NArg() > 0:
 		return s, usageError{errors.New("want --program PATH and no arguments")}
 	}
@@ -168,15 +172,17 @@ func over(ctx context.Context, line delayline.Options, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Down()) }()
-	m := &measurement{lab: l, self: self, program: s.program, warm: 3 * time.Second, seconds: 5 * time.Second, window: 32 << 20, count: 20, cut: 20 * time.Second, only: s.only, on: s.on,
+	m := &measurement{lab: l, self: self, program: s.program, warm: 2 * time.Second, seconds: 5 * time.Second, window: 32 << 20, count: 20, times: 10,
+		cut: 20 * time.Second, only: s.only, on: s.on,
 		report: &longhaul.Report{Environment: drive.Describe(line.String()), Line: line, Congestion: s.congestion}}
 	if s.quick {
 		m.warm, m.seconds, m.window = 300*time.Millisecond, 500*time.Millisecond, 8<<20
-		m.count, m.cut = 3, 2*time.Second
+		m.count, m.times, m.cut = 3, 3, 2*time.Second
 	}
 	places := m.places(ctx)
 	for m.round = 0; m.round < s.rounds && err == nil; m.round++ {
 		m.report.Rounds = m.round + 1
+		m.alone = s.others > 0 && m.round >= s.others
 		err = m.all(ctx, places)
 	}
 	return errors.Join(err, write(m.report, s.out))

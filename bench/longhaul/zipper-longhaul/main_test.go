@@ -14,6 +14,7 @@ func TestFlags(t *testing.T) {
 		"--program p --delay 1ms,99s":  "want 0 to 10s",
 		"--program p --rate off":       "shares of a rate",
 		"--program p --rounds 0":       "want a number from 1",
+		"--program p --others -1":      "want a number of rounds",
 		"--program p x":                "no arguments",
 		"":                             "want --program",
 		"--program p --queue 100":      "not one packet",

@@ -24,11 +24,15 @@ type measurement struct {
 	self, program string // this program, and the MPI one
 	warm, seconds time.Duration
 	window        int // bytes under way in a stream
-	count         int // blocking sends, collectives
+	count         int // blocking sends
+	times         int // collectives
 	cut           time.Duration
 	only, on      *regexp.Regexp // rows and targets; nil: all
 	round         int
+	alone         bool // the trunk alone is measured, without outages
 }
+
+const onTrunk = "trunk" // the target that aims are for
 
 // place is where MPI jobs run: a pairs' target for each number of ranks in a cluster.
 type place struct {
@@ -39,7 +43,7 @@ type place struct {
 
 // places are in the order in which they have their turns. What runs nowhere today says so.
 func (m *measurement) places(ctx context.Context) []*place {
-	trunk := &place{name: "trunk", job: m.lab.Trunk}
+	trunk := &place{name: onTrunk, job: m.lab.Trunk}
 	if _, err := m.mpi(ctx, m.lab.Trunk(1, 1), time.Minute, "block", "8", "1"); err != nil {
 		trunk.miss = oneLine(err.Error())
 	}
@@ -116,7 +120,7 @@ func (m *measurement) all(ctx context.Context, places []*place) error {
 	for _, p := range places {
 		m.outage(ctx, p)
 	}
-	m.miss(longhaul.Restart, "trunk", "a job of one row ends with a forwarder: what was on its way there is lost")
+	m.miss(longhaul.Restart, onTrunk, "a job of one row ends with a forwarder: what was on its way there is lost")
 	return context.Cause(ctx)
 }
 
@@ -137,6 +141,9 @@ func (m *measurement) miss(row longhaul.Row, target, reason string) {
 }
 
 func (m *measurement) wanted(row longhaul.Row, target string) bool {
+	if m.alone && (target != onTrunk || row.Name == longhaul.Outage.Name) {
+		return false
+	}
 	return (m.only == nil || m.only.MatchString(row.Name)) && (m.on == nil || m.on.MatchString(target))
 }
 
@@ -246,7 +253,7 @@ func (m *measurement) collective(ctx context.Context, p *place, name string, byt
 	}
 	var got numbers
 	ways, err := m.watched(ctx, func() (err error) {
-		got, err = m.mpi(ctx, p.job(4, 4), m.limit(), "coll", name, strconv.Itoa(bytes), strconv.Itoa(m.count))
+		got, err = m.mpi(ctx, p.job(4, 4), m.limit(), "coll", name, strconv.Itoa(bytes), strconv.Itoa(m.times))
 		return err
 	})
 	if err == nil && len(got["took"]) == 0 {
@@ -259,13 +266,10 @@ func (m *measurement) collective(ctx context.Context, p *place, name string, byt
 	m.report.Add(row, p.name, m.round, stat.Median(got["took"])/1e3, ways)
 }
 
-// memory does something and notes the most that the forwarders had meanwhile.
+// memory does something and notes the most that the forwarders of the trunk had meanwhile.
 func (m *measurement) memory(ctx context.Context, p *place, do func()) {
-	if p.name != "zipped" || !m.wanted(longhaul.Pairs32, p.name) {
+	if p.name != onTrunk || !m.goes(ctx, p, longhaul.Memory) {
 		do()
-		if p.miss != "" && p.name == "trunk" {
-			m.miss(longhaul.Memory, p.name, p.miss)
-		}
 		return
 	}
 	for _, pid := range m.lab.Forwarders() {
