@@ -137,6 +137,13 @@ var ErrShort = errors.New("wire: short frame")
 // Append adds the header's HeaderLen bytes to b.
 func (h *Header) Append(b []byte) []byte {
 	start := len(b)
+	b = h.AppendUnsummed(b)
+	le.PutUint32(b[start+checkAt:], Sum(b[start:start+checkAt]))
+	return b
+}
+
+// AppendUnsummed is Append without the header's own sum, which SumFrame or SumHeader puts in.
+func (h *Header) AppendUnsummed(b []byte) []byte {
 	b = append(b, byte(h.Type), h.Flags)
 	b = binary.LittleEndian.AppendUint16(b, h.Epoch)
 	b = binary.LittleEndian.AppendUint32(b, h.Length)
@@ -146,7 +153,7 @@ func (h *Header) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, h.Ack)
 	b = binary.LittleEndian.AppendUint32(b, h.BodySum)
 	b = binary.LittleEndian.AppendUint32(b, h.PayloadSum)
-	return binary.LittleEndian.AppendUint32(b, Sum(b[start:]))
+	return append(b, 0, 0, 0, 0)
 }
 
 // ParseHeader reads a header from the first HeaderLen bytes of b. The error is ErrShort when b is
@@ -155,12 +162,7 @@ func ParseHeader(b []byte) (Header, error) {
 	if len(b) < HeaderLen {
 		return Header{}, ErrShort
 	}
-	h := Header{
-		Type: Type(b[0]), Flags: b[1], Epoch: binary.LittleEndian.Uint16(b[2:]),
-		Length: binary.LittleEndian.Uint32(b[4:]), Src: binary.LittleEndian.Uint32(b[8:]), Dst: binary.LittleEndian.Uint32(b[12:]),
-		Seq: binary.LittleEndian.Uint64(b[16:]), Ack: binary.LittleEndian.Uint64(b[24:]),
-		BodySum: binary.LittleEndian.Uint32(b[32:]), PayloadSum: binary.LittleEndian.Uint32(b[36:]),
-	}
+	h := ParsedHeader(b)
 	if h.Length > MaxLength {
 		return Header{}, fmt.Errorf("wire: frame of %d bytes, at most %d allowed", h.Length, MaxLength)
 	}
@@ -182,6 +184,16 @@ func ParseHeader(b []byte) (Header, error) {
 		return Header{}, fmt.Errorf("wire: header of %v frame: %w", h.Type, ErrSum)
 	}
 	return h, nil
+}
+
+// ParsedHeader reads a header again that ParseHeader has taken: nothing of it is checked.
+func ParsedHeader(b []byte) Header {
+	return Header{
+		Type: Type(b[0]), Flags: b[1], Epoch: binary.LittleEndian.Uint16(b[2:]),
+		Length: binary.LittleEndian.Uint32(b[4:]), Src: binary.LittleEndian.Uint32(b[8:]), Dst: binary.LittleEndian.Uint32(b[12:]),
+		Seq: binary.LittleEndian.Uint64(b[16:]), Ack: binary.LittleEndian.Uint64(b[24:]),
+		BodySum: binary.LittleEndian.Uint32(b[32:]), PayloadSum: binary.LittleEndian.Uint32(b[36:]),
+	}
 }
 
 // lengths gives for each type the least and most bytes after the header, plus one.

@@ -33,8 +33,11 @@ func SumFrame(frame []byte) {
 	body := HeaderLen + Type(frame[0]).BodyLen()
 	le.PutUint32(frame[checkAt-8:], Sum(frame[HeaderLen:body]))
 	le.PutUint32(frame[checkAt-4:], Sum(frame[body:]))
-	le.PutUint32(frame[checkAt:], Sum(frame[:checkAt]))
+	SumHeader(frame)
 }
+
+// SumHeader puts the header's own sum into a frame whose header has none yet.
+func SumHeader(frame []byte) { le.PutUint32(frame[checkAt:], Sum(frame[:checkAt])) }
 
 // Verify checks the body of a frame.
 func (h *Header) Verify(body []byte) error {

@@ -74,7 +74,7 @@ func (s *Classic) next(c *Conn, r *Route) {
 	for !s.busy && len(s.waiting) > 0 {
 		frame := s.waiting[0]
 		s.waiting = s.waiting[1:]
-		h, _ := wire.ParseHeader(frame) // it was parsed when it came
+		h := wire.ParsedHeader(frame)
 		s.held[h.Src] -= len(frame)
 		cts, err := wire.ParseCTS(frame[wire.HeaderLen:])
 		if err != nil || r.Table[h.Dst].Load() == nil || r.Table[h.Src].Load() == nil {

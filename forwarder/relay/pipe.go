@@ -66,11 +66,7 @@ func (in *input) pipe(c *Conn) (full bool, err error) {
 		p.end()
 		return true, nil
 	}
-	h, err := wire.ParseHeader(p.head[:])
-	if err != nil {
-		p.end()
-		return false, err // cannot be: begin has parsed it
-	}
+	h := wire.ParsedHeader(p.head[:])
 	c.forward(p, &h, c.route.Load())
 	return true, nil
 }

@@ -93,10 +93,7 @@ func (o *output) queued() int {
 // enqueue queues the frames in b, of which the first done bytes are written.
 func (o *output) enqueue(from *memory, src uint32, b []byte, done int, owner *buffer) (taken bool, err error) {
 	for off := 0; off < len(b); {
-		h, err := wire.ParseHeader(b[off:])
-		if err != nil {
-			return taken, err // cannot be: the reader has parsed it
-		}
+		h := wire.ParsedHeader(b[off:])
 		end := off + wire.HeaderLen + int(h.Length)
 		if end > done {
 			payload := h.Payload()

@@ -64,11 +64,7 @@ func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *
 
 // relayOne handles the frame that fills buf and reports whether buf is kept.
 func (c *Conn) relayOne(buf *buffer) (kept bool) {
-	h, err := wire.ParseHeader(buf.b)
-	if err != nil {
-		c.Bad(err.Error())
-		return false
-	}
+	h := wire.ParsedHeader(buf.b)
 	if !h.Type.BetweenRanks() {
 		c.own(&h, buf.b)
 		return false

@@ -50,10 +50,7 @@ func (c *Conn) spread(t *trunk, d *Conn, src, dst uint32, b []byte, owner *buffe
 	for len(b) > 0 {
 		n, to := 0, d
 		for n < len(b) {
-			h, err := wire.ParseHeader(b[n:])
-			if err != nil {
-				return kept // cannot be: the reader has parsed it
-			}
+			h := wire.ParsedHeader(b[n:])
 			if h.Bulk() {
 				if n == 0 {
 					n, to = wire.HeaderLen+int(h.Length), t.pick()

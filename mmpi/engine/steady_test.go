@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/tcp"
@@ -89,6 +91,8 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
+// Both ends on one thread: cpu-ns is the processor time of both for a message, whatever else the
+// machine does.
 func BenchmarkOneWay(b *testing.B) {
 	for _, size := range []int{8, 64 << 10, 1 << 20} {
 		for level, change := range levels(b, 2) {
@@ -96,14 +100,65 @@ func BenchmarkOneWay(b *testing.B) {
 				e, c := pairOf(b, true, change)
 				send, recv := make([]byte, size), make([]byte, size)
 				var cells [2]Cell
+				cross(b, e, c, 0, send, recv, &cells)
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
-				for i := 0; b.Loop(); i++ {
-					cross(b, e, c, i%2, send, recv, &cells)
+				b.ResetTimer()
+				used := processorTime(b)
+				n := 0
+				for ; b.Loop(); n++ {
+					cross(b, e, c, n%2, send, recv, &cells)
 				}
+				b.ReportMetric(float64(processorTime(b)-used)/float64(n), "cpu-ns/op")
 			})
 		}
 	}
+}
+
+// BenchmarkBurst is 64 small messages in one direction, then as many in the other; op is one message.
+func BenchmarkBurst(b *testing.B) {
+	const burst = 64
+	for level, change := range levels(b, 2) {
+		b.Run(level.String(), func(b *testing.B) {
+			e, c := pairOf(b, true, change)
+			var send, recv [8]byte
+			var cells [2][burst]Cell
+			round := func(from int) {
+				for i := range burst {
+					cells[0][i], cells[1][i] = Cell{}, Cell{}
+					if err := e[1-from].Irecv(c[1-from], KindP2P, recv[:], from, 1, &cells[1][i]); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for i := range burst {
+					if err := e[from].Isend(c[from], KindP2P, send[:], 1-from, 1, false, &cells[0][i]); err != nil {
+						b.Fatal(err)
+					}
+				}
+				for !cells[1][burst-1].Done() {
+					if e[0].Progress(0)+e[1].Progress(0) == 0 && (e[0].Err() != nil || e[1].Err() != nil) {
+						b.Fatal(e[0].Err(), e[1].Err())
+					}
+				}
+			}
+			round(0)
+			b.ResetTimer()
+			used := processorTime(b)
+			n := 0
+			for ; n < b.N; n += burst {
+				round(n / burst % 2)
+			}
+			b.ReportMetric(float64(processorTime(b)-used)/float64(n), "cpu-ns/op")
+		})
+	}
+}
+
+func processorTime(b *testing.B) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Collectives of one communicator run in their order, nonblocking ones too, and overlap point to

@@ -107,9 +107,15 @@ func (g *Grant) Limit() uint64 {
 	return g.told
 }
 
-// Due reports whether so much is free again that telling the sender is worth a frame: an eighth of
-// the window.
-func (g *Grant) Due() bool { return g.consumed+g.window >= g.told+g.window/tellShare }
+// Due reports whether so much is free again that telling the sender is worth a frame: a quarter of
+// the window, or an eighth if the path is long.
+func (g *Grant) Due(long bool) bool {
+	share := uint64(tellShare)
+	if long {
+		share = tellShareLong
+	}
+	return g.consumed+g.window >= g.told+g.window/share
+}
 
 // Owed reports whether the sender knows less than it may send.
 func (g *Grant) Owed() bool { return g.consumed+g.window > g.told }

@@ -35,7 +35,7 @@ func TestCreditRandom(t *testing.T) {
 				g.Consume(n)
 				consumed += n
 			case 3:
-				if g.Due() {
+				if g.Due(seed%2 == 0) {
 					b.Raise(g.Limit())
 				}
 			}
@@ -67,7 +67,7 @@ func TestCreditOverrunAndGrow(t *testing.T) {
 		t.Fatalf("got %v, want ErrOverrun", err)
 	}
 	g.Grow(50)
-	if !g.Due() || g.Limit() != 150 {
+	if !g.Due(false) || g.Limit() != 150 {
 		t.Fatalf("limit %d after growing to 150", g.Limit())
 	}
 	b := NewBudget(100)

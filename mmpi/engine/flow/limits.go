@@ -25,9 +25,12 @@ const (
 	// echoLost is when an echo that has not come back is sent again, in nanoseconds. Default 10 s.
 	echoLost = 10 * time.Second
 
-	// tellShare: credit is told when so many-th of a window is free again. Default 8. Trades frames
-	// against the part of a window that is of no use on a long path.
-	tellShare = 8
+	// tellShare: credit is told when so many-th of a window is free again. Default 4. Trades frames
+	// against the part of a window that is of no use.
+	tellShare = 4
+
+	// tellShareLong is tellShare on a long path, where the window is what holds a flow up. Default 8.
+	tellShareLong = 8
 
 	// pathShare: a window is so many times what its path delivers in a round trip. Default 2: what
 	// is on its way, and as much again while the next credit comes. So it doubles in each round

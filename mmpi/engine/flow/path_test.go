@@ -73,7 +73,7 @@ func simulate(window uint64, rate float64, trip, took time.Duration) (uint64, fl
 			g.Consume(data[0].n)
 			arrived += data[0].n
 			data = data[1:]
-			if g.Due() {
+			if g.Due(true) {
 				if w := g.Suits(now, trip); w > g.Window() {
 					g.Grow(w - g.Window())
 				}

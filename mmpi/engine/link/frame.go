@@ -22,8 +22,8 @@ type Frame struct {
 	kept       list.Node[*Frame] // among a peer's retained frames
 }
 
-// NewFrame starts a frame to the peer: the header is written, with room for body and payload, which
-// the caller appends to Buf. Then Send has to be called with it, before another NewFrame to the
+// NewFrame starts a frame to the peer: the header is written but for its sums, with room for body and
+// payload, which the caller appends to Buf. Then Send has to be called with it, before another NewFrame to the
 // peer.
 func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
 	return p.newFrame(t, flags, 1, body, payload)
@@ -38,7 +38,7 @@ func (p *Peer) newFrame(t wire.Type, flags uint8, epoch uint16, body, payload in
 		h.Seq = p.numbers.Next()
 	}
 	f.peer, f.seq, f.background = p, h.Seq, !t.Sequenced()
-	f.Buf = h.Append(f.Buf)
+	f.Buf = h.AppendUnsummed(f.Buf)
 	return f
 }
 
@@ -65,6 +65,8 @@ func (p *Peer) Send(f *Frame) {
 func (f *Frame) sum(s *Set) {
 	if s.checked {
 		wire.SumFrame(f.Buf)
+	} else {
+		wire.SumHeader(f.Buf)
 	}
 }
 

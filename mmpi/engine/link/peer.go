@@ -174,12 +174,17 @@ func (p *Peer) echoed(flags uint8, body []byte) error {
 // Long reports whether the path to a process is known to be long; then it is measured again now and
 // then, since a process that is slow to answer makes it look so.
 func (p *Peer) Long() bool {
-	trip := p.path.RoundTrip()
-	if trip == 0 || trip < p.set.limit.LongPath {
+	if !p.Far() {
 		return false
 	}
 	p.measure()
 	return true
+}
+
+// Far is Long without measuring.
+func (p *Peer) Far() bool {
+	trip := p.path.RoundTrip()
+	return trip > 0 && trip >= p.set.limit.LongPath
 }
 
 // Kept is how many bytes of frames it has not acknowledged: copies that are kept for replay.

@@ -129,7 +129,7 @@ func (p *Peer) readAhead(h wire.Header, body []byte, payload int) (dst []byte, o
 			flow.ErrOverrun, p.aheadBytes+payload, most)
 	}
 	p.aheadBytes += payload
-	b := h.Append(make([]byte, 0, wire.HeaderLen+len(body)+payload))
+	b := h.AppendUnsummed(make([]byte, 0, wire.HeaderLen+len(body)+payload))
 	b = append(b, body...)
 	op = rxOp{typ: h.Type, peer: p, ahead: b[:cap(b)], n: payload, seq: h.Seq}
 	return op.ahead[len(b):][:payload], op, nil
@@ -188,10 +188,7 @@ func (p *Peer) catchUp() error {
 		if !ok {
 			return nil
 		}
-		h, err := wire.ParseHeader(b)
-		if err != nil {
-			return err
-		}
+		h := wire.ParsedHeader(b)
 		n := len(b) - h.Payload()
 		p.aheadBytes -= h.Payload()
 		dst, done, err := p.set.upper.Frame(p, h, b[wire.HeaderLen:n], h.Payload())

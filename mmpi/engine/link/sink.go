@@ -89,7 +89,7 @@ func (s *Set) segmentLanded(op *rxOp) error {
 		}
 		s.zcopy.expectMore(k)
 		p.dataIn.Consume(uint64(fresh))
-		if p.dataIn.Due() {
+		if p.dataIn.Due(p.Far()) {
 			p.fitWindow()
 			s.upper.SayCredit(p)
 		}

@@ -40,7 +40,7 @@ func (p *peer) atOnce(n int) bool {
 // consumed counts eager payload whose memory is free again.
 func (p *peer) consumed(n int) {
 	p.eagerIn.Consume(uint64(n))
-	if p.eagerIn.Due() {
+	if p.eagerIn.Due(p.Far()) {
 		p.fitWindow()
 		p.sayCredit()
 	}
