@@ -55,7 +55,7 @@ func (br *bridge) allowed(h wire.Header) error {
 		case wire.TypeAbort, wire.TypeBye, wire.TypePing, wire.TypePong, wire.TypeReady: // Ready: the same by another way
 			return nil
 		case wire.TypeRailState:
-			if br.job.gather.Rails() > 1 {
+			if br.job.goesOn() {
 				return nil
 			}
 		}

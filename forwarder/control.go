@@ -96,6 +96,10 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 func (p *peer) Bad(reason string) {
 	p.f.log.Warn("link ended: bad frame", zap.String("reason", reason), zap.Object("peer", p))
 	if m := p.malformed(reason); m != nil {
+		if m.bridge != nil && m.bridge.mayBeBad() {
+			p.conn.End(fmt.Errorf("what came over it was damaged: %s", reason)) // it is opened again
+			return
+		}
 		if m.bridge == nil && m.job.goesOn() {
 			p.conn.AbortWith(frame(wire.TypeNotice, &wire.Notice{Text: reason})) // it may come back
 		} else {

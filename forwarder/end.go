@@ -91,8 +91,8 @@ func (br *bridge) lost(p *peer, cause error) {
 	case b.state == running && !(br.said && p.byeCame):
 		f.log.Error("a link between forwarders is lost", zap.String("job", b.id), zap.String("forwarder", br.addr),
 			zap.Int("connection", p.number), zap.Int("left", len(br.conns)), zap.Error(cause))
-		if b.repeats() {
-			br.goOn(p, reason)
+		if b.goesOn() {
+			br.goOn(p, reason, cause)
 			return
 		}
 		if len(br.conns) > 0 {
@@ -102,10 +102,6 @@ func (br *bridge) lost(p *peer, cause error) {
 		b.fail(wire.Nobody, reason, p)
 	}
 }
-
-// repeats reports whether the job's ranks send again what they do not know to have arrived. With
-// f.mu.
-func (j *job) repeats() bool { return j.gather.Rails() > 1 }
 
 // abort fails a job because a rank asked for it, with said; everybody but from hears of it, in a
 // sealed job with that rank's own word.

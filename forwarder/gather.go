@@ -14,7 +14,7 @@ import (
 //  1. this forwarder serves the job (gathering.go, serves), which is opened for the first one
 //     (open);
 //  2. its ticket is good, if one is demanded;
-//  3. into a running job only a rank of several forwarders comes, back (rails.go, again);
+//  3. into a running job only a rank comes that was there before (rails.go, again);
 //  4. its Join agrees with the first one's, and takes its rank's place (handshake.Gather);
 //  5. it waits, at most until the time-out of the one with the least patience;
 //  6. the last one completes the job (layout.go), or other forwarders hear of it (hops.go).
@@ -27,7 +27,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		return refused
 	}
 	b := f.jobs.find(j)
-	back := b != nil && b.state == running && b.goesOn() && b.hops == nil
+	back := b != nil && b.state == running && b.goesOn()
 	if e.Ticket != nil && !back { // who comes back has shown the job's key, and was let in before
 		return refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
@@ -37,9 +37,6 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 			return refused
 		}
 	}
-	if back {
-		return f.again(p, b, j)
-	}
 	if refused := b.gather.Fits(j); refused != nil {
 		return refused
 	}
@@ -47,6 +44,9 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		if refused := b.belongs(j); refused != nil {
 			return refused
 		}
+	}
+	if back {
+		return f.again(p, b, j)
 	}
 	if b.state == ending && b.reason != "" {
 		return refusal(wire.RefuseJob, "job %q has failed: %s", b.id, b.reason)

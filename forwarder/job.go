@@ -34,8 +34,8 @@ const (
 	// ready: all are in, and do not know it yet. As gathering, but that nobody more can join.
 	ready
 
-	// running: frames between ranks are relayed, and new links are taken in only if the job has
-	// several forwarders.
+	// running: frames between ranks are relayed, and new links are taken in only of ranks that come
+	// back.
 	running
 
 	// ending: Abort was sent to everybody, or (release) Bye, or all have left. The links linger:
@@ -95,8 +95,9 @@ type job struct {
 	ways      io.Closer         // that the kernel has open for it; nil: none
 	doors     int               // ports for that
 	absent    map[uint32]string // ranks whose link is lost and that may come back: why
-	waits     map[uint32]*wait  // ends the job when one of them does not; only in jobs of one rail
+	waits     map[uint32]*wait  // those that are waited for, of our own
 	left      map[uint32]bool   // ranks that have said Bye
+	unsure    bool              // something may have been lost on its way
 	bad       map[uint32]bad    // what damaged frames came from ranks
 	losses    int               // of links of a job that went on
 	badFrames int               // that ended links
@@ -159,12 +160,14 @@ func (m jobs) besides(b *job) string {
 	return ""
 }
 
-// resumes reports whether a rank of a job with one forwarder may come back when its link is lost.
+// resumes reports whether a job with one way between its ranks goes on when that is lost and comes
+// back.
 func (j *job) resumes() bool {
-	return j.gather.Rails() == 1 && j.hops == nil && j.classic == nil && j.gather.Patience() > 0
+	return j.gather.Rails() == 1 && j.classic == nil && j.gather.Patience() > 0
 }
 
-// goesOn reports whether the job outlives the loss of a rank's link.
+// goesOn reports whether the job outlives the loss of a link, since its ranks send again what they do
+// not know to have arrived.
 func (j *job) goesOn() bool { return j.gather.Rails() > 1 || j.resumes() }
 
 // place says which cluster and native rank a virtual rank is.

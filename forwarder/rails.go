@@ -17,14 +17,15 @@ import (
 // (again). The forwarder tells the others (RailState), who use another way and decide
 // themselves when nobody can reach a rank any more; the rank may join again.
 //
-// In a job with one forwarder a rank whose link is lost opens it again (again), and what
+// In a job with one way between its ranks one whose link is lost opens it again (again), and what
 // was on its way is sent again. How long it is waited for depends on what the loss shows: a link
 // that was closed, as a process's are when it ends, a moment; one of which nothing was heard, as
 // long as the job's patience lasts. Then the job fails, with the cause of the loss.
 //
-// In a row of a job of several hops the word goes over the bridges to those whose way to the rank
-// leads through here. A rank's link that such a row has lost stays lost: the job has other rows. A
-// bridge is opened again (trunk.go).
+// In a job of several hops the word goes over the bridges to those whose way to the rank leads
+// through here, also that a rank has taken its leave. In one of several rows a rank that has not come
+// back in time is not taken back any more: the job has other rows. A bridge is opened again
+// (trunk.go).
 
 // linkLost notes that a rank's link is lost, and why. With f.mu.
 func (f *Forwarder) linkLost(m *member, reason string, cause error) {
@@ -33,10 +34,7 @@ func (f *Forwarder) linkLost(m *member, reason string, cause error) {
 		zap.Uint32("virtual_rank", m.rank), zap.String("reason", reason))
 	j.losses++
 	j.markUnreachable(m.rank, reason, j.clusterOf[m.rank])
-	if j.hops != nil {
-		j.rankLeft()
-	}
-	if j.resumes() {
+	if j.hops != nil || j.resumes() {
 		j.await(f, m.rank, reason, cause)
 	}
 }
@@ -49,6 +47,10 @@ func (br *bridge) unreachable(s *wire.RailState) {
 	_, absent := b.absent[s.Rank]
 	switch {
 	case b.state != running || br.first() == nil:
+	case s.Gone:
+		if !b.left[s.Rank] {
+			b.markLeft(s.Rank, br.network)
+		}
 	case s.Up && absent && b.table[s.Rank].CompareAndSwap(nil, br.first().conn):
 		b.markReachable(s.Rank, br.network)
 	case !s.Up && b.table[s.Rank].CompareAndSwap(br.first().conn, nil):
@@ -59,7 +61,7 @@ func (br *bridge) unreachable(s *wire.RailState) {
 // markUnreachable notes that a rank cannot be reached from here; network is the one on which it is,
 // or the way to it begins: others there do not come through here. With f.mu.
 func (j *job) markUnreachable(rank uint32, reason string, network int) {
-	j.absent[rank] = reason
+	j.absent[rank], j.unsure = reason, true
 	j.tell(&wire.RailState{Rank: rank, Reason: reason}, network)
 }
 
@@ -69,9 +71,29 @@ func (j *job) markReachable(rank uint32, network int) {
 	j.tell(&wire.RailState{Rank: rank, Up: true}, network)
 }
 
+// markLeft notes that a rank has taken its leave: what others have sent it, and do not know to have
+// arrived, it does not need. Ranks here hear of it if something may have been lost on the way, or
+// when they come back. With f.mu.
+func (j *job) markLeft(rank uint32, network int) {
+	j.left[rank] = true
+	delete(j.absent, rank)
+	gone := &wire.RailState{Rank: rank, Gone: true}
+	if j.hops == nil {
+		return
+	}
+	j.tellBridges(gone, network)
+	if j.unsure {
+		j.tellRanks(gone)
+	}
+}
+
 // tell sends a RailState to all whose way to the rank leads through here. With f.mu.
 func (j *job) tell(s *wire.RailState, network int) {
 	j.tellRanks(s)
+	j.tellBridges(s, network)
+}
+
+func (j *job) tellBridges(s *wire.RailState, network int) {
 	for _, br := range j.bridges() {
 		if br.network != network && !br.said {
 			br.send(wire.TypeRailState, s)
@@ -106,6 +128,9 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	if _, ok := b.absent[v]; !ok {
 		return refusal(wire.RefuseTaken, "virtual rank %d has left job %q", v, b.id)
 	}
+	if b.hops != nil && b.waits[v] == nil {
+		return refusal(wire.RefuseTaken, "virtual rank %d was not back in time", v)
+	}
 	delete(b.absent, v)
 	if w := b.waits[v]; w != nil {
 		w.timer.Stop()
@@ -126,7 +151,7 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	p.run(&member{job: b, rank: v})
 	b.table[v].Store(p.conn)
 	f.log.Info("rank is back", zap.Object("peer", p))
-	b.tellRanks(&wire.RailState{Rank: v, Up: true})
+	b.tell(&wire.RailState{Rank: v, Up: true}, b.clusterOf[v])
 	return nil
 }
 
@@ -147,13 +172,18 @@ func (j *job) release(reason string) {
 
 // await gives a rank time to come back. With f.mu.
 func (j *job) await(f *Forwarder, rank uint32, reason string, cause error) {
+	w := &wait{}
+	w.timer = f.cfg.clock.AfterFunc(j.patience(cause), func() { j.gaveUp(f, rank, w, reason) })
+	j.waits[rank] = w
+}
+
+// patience is how long a link is waited for that was lost for that cause.
+func (j *job) patience(cause error) time.Duration {
 	d := time.Duration(j.gather.Patience()) * time.Millisecond
 	if !errors.Is(cause, relay.ErrSilent) {
 		d = min(d, comesBack)
 	}
-	w := &wait{}
-	w.timer = f.cfg.clock.AfterFunc(d, func() { j.gaveUp(f, rank, w, reason) })
-	j.waits[rank] = w
+	return d
 }
 
 // wait is for one loss of a rank's link.
@@ -164,8 +194,13 @@ func (j *job) gaveUp(f *Forwarder, rank uint32, w *wait, reason string) {
 	f.mu.Lock()
 	var over *Summary
 	if j.waits[rank] == w && j.state == running {
-		j.fail(rank, reason, nil)
-		if j.live == 0 {
+		delete(j.waits, rank)
+		if j.resumes() {
+			j.fail(rank, reason, nil)
+		} else {
+			j.rankLeft()
+		}
+		if j.live == 0 && !j.expects() {
 			over = f.finish(j)
 		}
 	}
@@ -175,8 +210,12 @@ func (j *job) gaveUp(f *Forwarder, rank uint32, w *wait, reason string) {
 	}
 }
 
-// expects reports whether a job without links waits for ranks to come back. With Forwarder.mu.
-func (j *job) expects() bool { return j.state == running && len(j.waits) > 0 }
+// expects reports whether a job without links waits for ranks, or a bridge, to come back. With
+// Forwarder.mu.
+func (j *job) expects() bool {
+	return j.state == running && (len(j.waits) > 0 ||
+		slices.ContainsFunc(j.bridges(), func(br *bridge) bool { return br.first() == nil && !br.said && !br.heard }))
+}
 
 // stopWaiting ends the waiting for ranks. With Forwarder.mu.
 func (j *job) stopWaiting() {
@@ -191,7 +230,7 @@ func (f *Forwarder) leaves(m *member) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if m.job.goesOn() {
-		m.job.left[m.rank] = true
+		m.job.markLeft(m.rank, m.job.clusterOf[m.rank])
 	}
 }
 
@@ -205,11 +244,28 @@ type bad struct {
 // from which too many come the job fails. With Forwarder.mu.
 func (j *job) mayBeBad(rank uint32, now time.Time) bool {
 	b := j.bad[rank]
-	if now.Sub(b.since) > badTime {
-		b = bad{since: now}
-	}
-	b.n++
+	may := b.more(now)
 	j.bad[rank] = b
 	j.badFrames++
+	return may
+}
+
+// more counts one more, and reports whether they are few.
+func (b *bad) more(now time.Time) bool {
+	if now.Sub(b.since) > badTime {
+		*b = bad{since: now}
+	}
+	b.n++
 	return b.n <= maxBad
+}
+
+// mayBeBad is job.mayBeBad for the link to another forwarder.
+func (br *bridge) mayBeBad() bool {
+	br.f.mu.Lock()
+	defer br.f.mu.Unlock()
+	if !br.job.goesOn() || br.job.state != running {
+		return false
+	}
+	br.job.badFrames++
+	return br.trunk.bad.more(br.f.cfg.clock.Now())
 }

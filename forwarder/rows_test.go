@@ -127,17 +127,18 @@ func TestRowAborts(t *testing.T) {
 	}
 }
 
-// A row's forwarder says nothing about ranks that are not behind it, and nothing of this kind in a
-// job of one row.
+// What a forwarder says about ranks that are not behind it is not believed: the link is lost, as by
+// any damage. If nobody can come back it ends the job, as does anything of this kind.
 func TestRowLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		rows int
 		s    wire.RailState
 	}{
-		"rank here":    {2, wire.RailState{Rank: 0}},
-		"rank nowhere": {2, wire.RailState{Rank: 1 << 31}},
-		"here is back": {2, wire.RailState{Rank: 0, Up: true}},
-		"only one row": {1, wire.RailState{Rank: 3}},
+		"rank here":      {2, wire.RailState{Rank: 0}},
+		"rank nowhere":   {2, wire.RailState{Rank: 1 << 31}},
+		"here is back":   {2, wire.RailState{Rank: 0, Up: true}},
+		"here has left":  {2, wire.RailState{Rank: 0, Gone: true}},
+		"nobody is back": {1, wire.RailState{Rank: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
@@ -147,6 +148,14 @@ func TestRowLies(t *testing.T) {
 			liar.mu.Lock()
 			liar.jobs.named("j").hops.bridges[0].send(wire.TypeRailState, &c.s)
 			liar.mu.Unlock()
+			if c.rows > 1 {
+				for _, v := range []uint32{3, 4} { // those behind the link
+					if s := links[0][0].expectState(v, false); !strings.Contains(s.Reason, "damaged: RailState of rank") {
+						t.Errorf("reason %q", s.Reason)
+					}
+				}
+				return
+			}
 			_, body := links[0][0].expect(wire.TypeAbort)
 			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, "the forwarder z1 broke the protocol") {
 				t.Errorf("%+v %v", a, err)

@@ -47,6 +47,9 @@ func describe(h wire.Header, body []byte) string {
 		return fmt.Sprintf("Abort code=%d rank=%s %s", a.Code, who, a.Reason)
 	case wire.TypeRailState:
 		r, _ := wire.ParseRailState(body)
+		if r.Gone {
+			return fmt.Sprintf("RailState rank=%d gone", r.Rank)
+		}
 		return fmt.Sprintf("RailState rank=%d up=%v %s", r.Rank, r.Up, r.Reason)
 	}
 	return h.Type.String()

@@ -35,8 +35,8 @@ import (
 //  6. If all are lost the ranks behind it are out of reach (cut) until one is back (restore), or for
 //     good when the patience is over (cutOff).
 //
-// 5 and 6 need ranks that can send again: those of several rows. Without them a lost connection
-// fails the job.
+// 5 and 6 need ranks that can send again (job.goesOn), else a lost connection fails the job. So does
+// 6 when the patience is over, unless there are other rows.
 
 // maxConnections bounds the numbers of a trunk's connections: the first, and those for bulk.
 const maxConnections = 1 + trunk.Most
@@ -50,8 +50,10 @@ type trunkState struct {
 	watch    timer    // calls look; nil: nobody does
 	again    timer    // calls extend
 	patience timer    // cut: ends the waiting
+	reason   string   // cut: why
 	missing  []uint32 // cut: the ranks that are out of reach for that
 	lost     int      // connections so far
+	bad      bad      // damaged frames
 }
 
 // begin goes on with a bridge whose job runs now. With f.mu.
@@ -246,13 +248,14 @@ func (br *bridge) look() {
 }
 
 // goOn goes on after the loss of a connection that was in use. With f.mu.
-func (br *bridge) goOn(p *peer, reason string) {
+func (br *bridge) goOn(p *peer, reason string, cause error) {
 	b := br.job
 	br.trunk.lost++
+	b.unsure = true
 	switch now := br.first(); {
 	case br.said || br.heard: // nothing comes any more, or can go
 	case now == nil:
-		br.cut(p, reason)
+		br.cut(p, reason, cause)
 	default:
 		was := p.conn
 		for v := range b.table {
@@ -265,7 +268,7 @@ func (br *bridge) goOn(p *peer, reason string) {
 		br.tellAll()
 	}
 	b.sayBye()
-	br.extendIn(trunk.Redial)
+	br.extendIn(trunk.Soon)
 }
 
 // repeat has ranks send again what they have sent to those behind the bridge and do not know to
@@ -273,7 +276,11 @@ func (br *bridge) goOn(p *peer, reason string) {
 func (br *bridge) repeat(reason string) {
 	b := br.job
 	for v := range b.table {
-		if b.via[v] == br && b.table[v].Load() != nil {
+		switch {
+		case b.via[v] != br || b.table[v].Load() == nil:
+		case b.left[uint32(v)]:
+			b.markLeft(uint32(v), br.network)
+		default:
 			b.markUnreachable(uint32(v), reason, br.network)
 			b.markReachable(uint32(v), br.network)
 		}
@@ -289,20 +296,30 @@ func (br *bridge) tellAll() {
 			continue
 		}
 		reason, absent := b.absent[uint32(v)]
-		br.send(wire.TypeRailState, &wire.RailState{Rank: uint32(v), Up: !absent, Reason: reason})
+		left := b.left[uint32(v)]
+		br.send(wire.TypeRailState, &wire.RailState{Rank: uint32(v), Up: !absent && !left, Gone: left, Reason: reason})
 	}
 }
 
 // cut takes a bridge that has lost its last connection, p's, out of use. With f.mu.
-func (br *bridge) cut(p *peer, reason string) {
+func (br *bridge) cut(p *peer, reason string, cause error) {
 	b, t := br.job, &br.trunk
 	for v := range b.table {
-		if b.via[v] == br && b.table[v].CompareAndSwap(p.conn, nil) {
+		switch {
+		case b.via[v] != br || !b.table[v].CompareAndSwap(p.conn, nil):
+		case b.left[uint32(v)]:
+			b.markLeft(uint32(v), br.network)
+		default:
 			t.missing = append(t.missing, uint32(v))
 			b.markUnreachable(uint32(v), reason, br.network)
 		}
 	}
-	t.patience = br.f.cfg.clock.AfterFunc(br.f.cfg.Outage, br.cutOff)
+	t.reason = reason
+	patience := br.f.cfg.Outage
+	if b.resumes() {
+		patience = b.patience(cause)
+	}
+	t.patience = br.f.cfg.clock.AfterFunc(patience, br.cutOff)
 }
 
 // restore takes it into use again, with its only connection. With f.mu.
@@ -322,13 +339,26 @@ func (br *bridge) restore() {
 // cutOff ends the waiting for a bridge that is cut.
 func (br *bridge) cutOff() {
 	br.f.mu.Lock()
-	defer br.f.mu.Unlock()
+	var over *Summary
+	defer func() {
+		br.f.mu.Unlock()
+		if over != nil && br.f.cfg.JobEnd != nil {
+			br.f.cfg.JobEnd(*over)
+		}
+	}()
 	if b := br.job; b.state == running && br.first() == nil && b.hops.bridges[br.zipper] == br {
 		b.log.Error("the link to another forwarder does not come back", zap.String("job", b.id),
-			zap.String("forwarder", br.addr), zap.Duration("after", br.f.cfg.Outage))
+			zap.String("forwarder", br.addr))
 		br.noMore()
 		delete(b.hops.bridges, br.zipper)
-		b.sayBye()
+		if b.resumes() {
+			b.fail(wire.Nobody, br.trunk.reason, nil)
+		} else {
+			b.sayBye()
+		}
+		if b.live == 0 && !b.expects() {
+			over = br.f.finish(b)
+		}
 	}
 }
 

@@ -110,8 +110,8 @@ func joinFirst(ctx context.Context, d *dial.Dialer, targets []dial.Target) (*adm
 	ctx, cancel := context.WithCancel(ctx)
 	a := &admission{links: make([]transport.Link, len(targets)), targets: targets, dialer: *d,
 		first: make([]attempt, len(targets)), cancel: cancel}
-	a.dialer.Notify = nil  // from then on the engine tells what it has lost
-	if len(targets) == 1 { // which has to know soon whether anybody is there
+	a.dialer.Notify = nil                 // from then on the engine tells what it has lost
+	if targets[len(targets)-1].Row == 0 { // which has to know soon whether anybody is there
 		a.dialer.Limit, a.dialer.Silence = redialLimit, redialLimit
 	}
 	ended := make(chan int, len(targets)) // targets whose attempt has an answer

@@ -100,7 +100,7 @@ func allFail(t *testing.T, engines []*Engine, words ...string) {
 	t.Helper()
 	for _, e := range engines {
 		begin := time.Now()
-		for e.Err() == nil && time.Since(begin) < 5*time.Second {
+		for e.Err() == nil && time.Since(begin) < 8*time.Second {
 			e.Progress(time.Millisecond)
 		}
 		failed, found := e.native.(*fakeNative).failed, false

@@ -36,7 +36,6 @@ type failover struct {
 	unreachableSince map[int]time.Duration // ranks that no rail reaches: since when
 	finishing        bool                  // losses no longer matter
 	looked           bool                  // whether all forwarders have come
-	refused          error                 // why the only forwarder was not reached the last time
 }
 
 // lost sees to a rail that has failed: if it cannot be opened again, and there is no other one, or
@@ -107,10 +106,8 @@ func (v *failover) railDown(r *rail, reason string) {
 		return
 	}
 	if r.peer == nil {
+		r.lostAt = s.Now()
 		v.updateReachable()
-		if s.paths != nil {
-			r.redial = nil // its row goes on without it
-		}
 		v.tellLost(r, reason)
 	}
 	if !s.ended {
@@ -286,24 +283,27 @@ func (v *failover) checkReachable(now time.Duration) {
 	}
 }
 
-// checkOnly ends the job when its only forwarder has been out of reach for too long. Whom that does
-// not reach, it decides.
+// checkOnly ends the job when a forwarder that is the only way to somebody has been out of reach for
+// too long. Whom that does not reach, it decides.
 func (v *failover) checkOnly(now time.Duration) {
-	if v.noneSince == 0 {
+	for _, r := range v.set.forwarders {
+		if r.linked() || r.lostAt == 0 {
+			continue
+		}
+		limit := v.set.limit.NoRail
+		if errors.Is(r.failed, unix.ECONNREFUSED) {
+			limit = min(limit, refusedFor)
+		}
+		if now-r.lostAt <= limit {
+			continue
+		}
+		reason := fmt.Sprintf("%s, and the forwarder is not reached again for %v", v.lastErr, limit)
+		if r.failed != nil {
+			reason += fmt.Sprintf(": %v", r.failed)
+		}
+		v.abortJob(v.set.world.Rank, reason)
 		return
 	}
-	limit := v.set.limit.NoRail
-	if errors.Is(v.refused, unix.ECONNREFUSED) {
-		limit = min(limit, refusedFor)
-	}
-	if now-v.noneSince <= limit {
-		return
-	}
-	reason := fmt.Sprintf("%s, and the forwarder is not reached again for %v", v.lastErr, limit)
-	if v.refused != nil {
-		reason += fmt.Sprintf(": %v", v.refused)
-	}
-	v.set.upper.Fatal(fault.Link, 1, reason)
 }
 
 // abortJob ends the job for everybody: one rank, the cause, cannot go on.

@@ -135,6 +135,10 @@ const (
 	// nanoseconds. Default 2 s: its process is dead, most likely.
 	refusedFor = 2 * time.Second
 
+	// rowBack is how long the link of a row of several is tried again, in nanoseconds. Default 3 s: as
+	// long as its forwarder waits for a rank whose link was closed. Then the row goes on without it.
+	rowBack = 3 * time.Second
+
 	// maxStrikes is how often in a row a link may be lost within strikeTime and without anything
 	// new over it before the job ends. Default 6: with the pauses between them about 2 s.
 	maxStrikes = 6

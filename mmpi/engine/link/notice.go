@@ -21,11 +21,15 @@ func (v *failover) tellLost(r *rail, why string) {
 		return
 	}
 	r.told = true
-	next := "it is tried again"
-	if r.redial == nil {
-		next = "it is not tried again"
+	s.warn(fmt.Sprintf("%s; %d of %d forwarders in use, it is tried again", why, v.linkedForwarders(), len(s.forwarders)))
+}
+
+// tellGivenUp tells that a forwarder is not tried any more.
+func (v *failover) tellGivenUp(r *rail) {
+	if s := v.set; r.told && s.warn != nil {
+		s.warn(fmt.Sprintf("forwarder %s is not tried again: %v; %d of %d forwarders in use", r.addr, r.failed,
+			v.linkedForwarders(), len(s.forwarders)))
 	}
-	s.warn(fmt.Sprintf("%s; %d of %d forwarders in use, %s", why, v.linkedForwarders(), len(s.forwarders), next))
 }
 
 // tellMissing tells of forwarders that have not been there since the start, once.

@@ -20,7 +20,7 @@ type rail struct {
 	index  int                             // in Set.forwarders and Peer.lanes; the direct one is the last
 	peer   *Peer                           // direct: the process at the other end
 	redial func(ctx context.Context) error // opens the link and hands it over; nil: never, or the other end does
-	failed error                           // direct: why the last attempt to open it failed
+	failed error                           // why the last attempt to open it failed
 	told   bool                            // forwarder: the user knows that it is not in use
 	leaves bool                            // Bye is to be said again when the link is back
 
@@ -29,6 +29,7 @@ type rail struct {
 	strikes int           // losses in a row, soon after the link was there and without anything new
 	since   time.Duration // when the link was taken into use,
 	had     uint64        // and Set.progress then
+	lostAt  time.Duration // when it was lost
 
 	link    transport.Link
 	lender  transport.Lender // the link, if it has large pieces
@@ -62,6 +63,7 @@ type rail struct {
 // railState is where a rail stands.
 //
 //	down ─reconnect→ dialling ─link there→ up          down ─the other end has dialled→ up
+//	dialling ─refused, or too late→ down
 //	up ─lost→ down      up ─Finish→ byeSent ─ByeAck→ closed      up ─Bye of the other process→ leaving
 //	byeSent ─the only one is lost→ down
 //	byeSent, leaving ─lost→ closed                     any ─end of the job→ closed
@@ -89,7 +91,7 @@ func (s railState) String() string { return railStateNames[s] }
 // railLegal[from] is the set of states that may follow.
 var railLegal = [...]uint8{
 	down:     1<<dialling | 1<<up | 1<<closed,
-	dialling: 1<<up | 1<<closed,
+	dialling: 1<<up | 1<<down | 1<<closed,
 	up:       1<<down | 1<<byeSent | 1<<leaving | 1<<closed,
 	byeSent:  1<<down | 1<<closed,
 	leaving:  1 << closed,
@@ -167,7 +169,7 @@ func (r *rail) takeIntoUse(l transport.Link) {
 		r.in.buf = make([]byte, inputSize)
 	}
 	r.to(up)
-	r.unreachable, r.blocked = nil, false
+	r.unreachable, r.blocked, r.failed = nil, false, nil
 	r.fresh, r.heard, r.pinged = true, r.set.Now(), 0
 	r.since, r.had = r.heard, r.set.progress
 	r.reborn = true

@@ -56,6 +56,13 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 	case r.peer != nil:
 		s.direct.news(r, err)
 	case !s.resumes:
+		r.failed = err
+		if s.paths != nil && r.lostAt > 0 && (isFinal || s.Now()-r.lostAt > min(rowBack, s.limit.NoRail)) {
+			r.redial = nil // its row goes on without it
+			r.to(down)
+			s.failover.tellGivenUp(r)
+			return true
+		}
 	case r.leaves && (isFinal || errors.Is(err, unix.ECONNREFUSED)): // it knows that we leave, or is gone
 		r.to(closed)
 		r.leaves = false
@@ -65,7 +72,7 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 		s.upper.Fatal(fault.Link, 1, fmt.Sprintf("%s; it was opened again: %v", s.failover.lastErr, err))
 		return true
 	default:
-		s.failover.refused = err
+		r.failed = err
 	}
 	return false
 }

@@ -71,8 +71,7 @@ type Config struct {
 	// tries until ctx ends. nil: never again; with one link the job then ends with it.
 	Redial func(ctx context.Context, rail int) (transport.Link, error)
 	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
-	// there. Then Redial is not called for a link that was there and is lost. nil: every link leads
-	// to all.
+	// there. nil: every link leads to all.
 	Routes [][]int
 	// Direct has an entry for every process to which a link without a forwarder can be made.
 	Direct map[int]Opener
@@ -160,7 +159,7 @@ func New(cfg Config) (*Set, error) {
 	s.pathTo = make([]flow.Path, len(cfg.World.Clusters))
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.resumes = !s.multi && cfg.Redial != nil && cfg.Routes == nil
+	s.resumes = !s.multi && cfg.Redial != nil
 	if s.replays = s.multi || s.resumes; s.replays {
 		s.failover.unreachableSince = map[int]time.Duration{}
 	}
@@ -207,7 +206,7 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 	}
 	r.takeIntoUse(l)
 	s.failover.tellBack(r)
-	s.failover.noneSince, s.failover.refused = 0, nil
+	s.failover.noneSince = 0
 	clear(s.failover.unreachableSince) // who is out of reach here too is told by the forwarder
 	for _, p := range s.peers {
 		if p != nil {

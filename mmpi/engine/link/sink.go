@@ -41,14 +41,14 @@ func (p *Peer) data(r *rail, h *wire.Header, body []byte, payload int) ([]byte, 
 	op := rxOp{typ: wire.TypeData, peer: p, n: payload, rail: r, epoch: h.Epoch, seq: h.Seq}
 	k := p.set.upper.Sink(p, d.Receiver)
 	if k == nil {
-		if p.several() || r.reborn {
+		if p.several() || p.set.replays {
 			return nil, op, nil // late, after a replay
 		}
 		return nil, rxOp{}, fmt.Errorf("no receive %x from it is under way", d.Receiver)
 	}
 	size := int64(len(k.Buf))
 	fits := payload > 0 && d.Offset <= uint64(size) && int64(payload) <= size-int64(d.Offset)
-	if !fits || !p.scattered() && !r.reborn && d.Offset != uint64(k.arrived) {
+	if !fits || !p.scattered() && !p.set.replays && d.Offset != uint64(k.arrived) {
 		return nil, rxOp{}, fmt.Errorf("segment of %d bytes at %d, where %d of %d bytes have arrived",
 			payload, d.Offset, k.arrived, size)
 	}
