@@ -190,7 +190,16 @@ func randomTraffic(t *testing.T, engines []*Engine, seed uint64) {
 }
 
 func exchangeAll(t *testing.T, e *Engine, each int, r *rand.Rand) error {
-	c := spanAll(t, e)
+	if err := exchangeOn(e, spanAll(t, e), each, r); err != nil {
+		return err
+	}
+	e.lock()
+	defer e.unlock()
+	return e.check()
+}
+
+// exchangeOn sends that many messages to every other rank, and receives as many from each.
+func exchangeOn(e *Engine, c *Comm, each int, r *rand.Rand) error {
 	me := e.world.Rank
 	var to []int
 	for d := range e.world.Size() {
@@ -269,8 +278,9 @@ func exchangeAll(t *testing.T, e *Engine, each int, r *rand.Rand) error {
 	}
 	for _, s := range sends {
 		await(e, s)
+		if err := s.Err(); err != nil {
+			return err
+		}
 	}
-	e.lock()
-	defer e.unlock()
-	return e.check()
+	return nil
 }

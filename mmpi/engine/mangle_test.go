@@ -6,44 +6,93 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/wire"
 )
 
-// harms are what a network does to bytes on their way. Each gets bytes that are its own to change,
-// and returns what comes out; nil: the link is cut.
+// event is one thing that a network does to what it carries.
+type event struct {
+	Number int // in its job
+	Proxy  int // where
+	Way    int
+	Skip   int // frames that go by before it
+	Harm   int // in harms
+	Seed   uint64
+	Typ    wire.Type   // of the frame that it has met
+	Met    atomic.Bool // it has been done
+}
+
+func (e *event) String() string {
+	way := [...]string{"there", "back"}[e.Way]
+	return fmt.Sprintf("%d: %s %v at proxy %d, %s", e.Number, harms[e.Harm].name, e.Typ, e.Proxy, way)
+}
+
+func (e *event) do(frame []byte, next func() []byte) []byte {
+	return harms[e.Harm].do(rand.New(rand.NewPCG(e.Seed, 1)), frame, next)
+}
+
+func (e *event) done(typ wire.Type) {
+	e.Typ = typ
+	e.Met.Store(true)
+}
+
+// harms are what a network does to bytes on their way. Each gets a frame that is its own to change,
+// and returns what comes out; nil: the link is cut. next gives the frame behind it; nil: none comes
+// soon. Most harms know nothing of frames; those that end with one are what somebody does who does.
 var harms = []struct {
 	name string
-	do   func(r *rand.Rand, b []byte) []byte
+	do   func(r *rand.Rand, b []byte, next func() []byte) []byte
 }{
-	{"flip", func(r *rand.Rand, b []byte) []byte {
+	{"flip", func(r *rand.Rand, b []byte, _ func() []byte) []byte {
 		b[r.IntN(len(b))] ^= 1 << r.IntN(8)
 		return b
 	}},
-	{"drop", func(r *rand.Rand, b []byte) []byte {
+	{"flip", func(r *rand.Rand, b []byte, _ func() []byte) []byte { // of a header
+		b[r.IntN(wire.HeaderLen)] ^= 1 << r.IntN(8)
+		return b
+	}},
+	{"drop", func(r *rand.Rand, b []byte, _ func() []byte) []byte {
 		i, k := piece(r, b)
 		return slices.Delete(b, i, k)
 	}},
-	{"double", func(r *rand.Rand, b []byte) []byte {
+	{"double", func(r *rand.Rand, b []byte, _ func() []byte) []byte {
 		i, k := piece(r, b)
 		return slices.Insert(b, k, bytes.Clone(b[i:k])...)
 	}},
-	{"swap", func(r *rand.Rand, b []byte) []byte {
+	{"swap", func(r *rand.Rand, b []byte, next func() []byte) []byte {
+		b = append(b, next()...)
 		i, k := piece(r, b)
 		return append(append(bytes.Clone(b[k:]), b[i:k]...), b[:i]...)
 	}},
-	{"cut", func(*rand.Rand, []byte) []byte { return nil }},
-	{"stall", func(r *rand.Rand, b []byte) []byte {
+	{"cut", func(r *rand.Rand, b []byte, _ func() []byte) []byte { return nil }},
+	{"stall", func(r *rand.Rand, b []byte, _ func() []byte) []byte {
 		time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond) // the harm itself: nothing waits for it
 		return b
 	}},
-	{"inject", func(r *rand.Rand, b []byte) []byte {
+	{"inject", func(r *rand.Rand, b []byte, _ func() []byte) []byte {
 		junk := make([]byte, 1+r.IntN(200))
 		for i := range junk {
 			junk[i] = byte(r.Uint32())
 		}
 		return slices.Insert(b, r.IntN(len(b)+1), junk...)
+	}},
+	{"drop frame", func(*rand.Rand, []byte, func() []byte) []byte { return []byte{} }},
+	{"double frame", func(_ *rand.Rand, b []byte, _ func() []byte) []byte { return append(bytes.Clone(b), b...) }},
+	{"swap frames", func(_ *rand.Rand, b []byte, next func() []byte) []byte { return append(next(), b...) }},
+	{"inject frame", func(r *rand.Rand, b []byte, _ func() []byte) []byte {
+		h, err := wire.ParseHeader(b)
+		if err != nil {
+			return b
+		}
+		c := wire.Control([]wire.Type{wire.TypePing, wire.TypePong, wire.TypeBye}[r.IntN(3)])
+		if h.Type.BetweenRanks() && r.IntN(2) == 0 {
+			c = wire.Header{Type: wire.TypeAck, Epoch: 1, Src: h.Src, Dst: h.Dst}
+		}
+		return append(wire.AppendFrame(nil, c, nil), b...)
 	}},
 }
 
@@ -53,43 +102,91 @@ func piece(r *rand.Rand, b []byte) (from, to int) {
 	return from, from + 1 + r.IntN(len(b)-from)
 }
 
-// Whatever a network does to what it carries, no wrong byte reaches the program, nothing hangs, and
-// the job goes on, with one forwarder as with two. ZIPPER_LONG=N makes N times as many seeds, 50 times
-// with N=1.
-func TestMangled(t *testing.T) {
-	seeds := 2
-	switch n, err := strconv.Atoi(os.Getenv("ZIPPER_LONG")); {
-	case err != nil || n < 1:
-	case n == 1:
-		seeds = 100
-	default:
-		seeds *= n
+// plan is what happens in a job with this seed.
+func plan(seed uint64, events int) []*event {
+	var all []*event
+	for i := range events {
+		r := rand.New(rand.NewPCG(seed, uint64(i)))
+		all = append(all, &event{Number: i, Proxy: r.IntN(12), Way: r.IntN(2), Skip: r.IntN(40), Harm: r.IntN(8), Seed: r.Uint64()})
 	}
-	for seed := range uint64(seeds) {
-		n := 1 + int(seed%2)
-		t.Run(fmt.Sprintf("seed %d, %d forwarders", seed, n), func(t *testing.T) {
-			engines, proxies, _ := railed(t, n, 2, 1, 2)
-			count := map[string]int{}
-			exchangeWhileCut(t, engines, seed, func(r *rand.Rand) {
-				harm := harms[r.IntN(len(harms))]
-				own := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
-				p := proxies[r.IntN(n)]
-				p.mu.Lock()
-				p.mangle = func(b []byte) []byte { return harm.do(own, bytes.Clone(b)) }
-				p.mu.Unlock()
-				count[harm.name]++
-				ready(t, engines)
-			})
-			lost := 0
-			for _, e := range engines {
-				for _, r := range e.links.Status() {
-					lost += r.Losses
-				}
+	return all
+}
+
+// mangledNet is a kind of job that goes on whatever one network in it does.
+type mangledNet struct {
+	name  string
+	level string
+	start func(t *testing.T, level string) ([]*Engine, []*proxy)
+}
+
+var mangledNets = []mangledNet{
+	{"one forwarder", "checked", startRailed(1)},
+	{"two forwarders", "checked", startRailed(2)},
+	{"two hops", "checked", startTrunks(1)},
+	{"two hops and rows", "checked", startTrunks(2)},
+	{"one forwarder, sealed", "sealed", startRailed(1)},
+	{"two forwarders, sealed", "sealed", startRailed(2)},
+	{"two hops, sealed", "sealed", startTrunks(1)},
+	{"two hops and rows, sealed", "sealed", startTrunks(2)},
+}
+
+// outcome is what came of a job whose network did what was planned.
+type outcome struct {
+	met    []*event
+	losses int // of links
+	rounds int
+	err    error // wrong bytes, a hang, or the end of the job
+}
+
+// TestMangled: whatever a network does to what it carries, no wrong byte reaches the program, nothing
+// hangs, and the job goes on: messages, collectives and windows, over one and two forwarders and
+// hops, at levels checked and sealed. ZIPPER_LONG=N makes N thousand events, 100 with N=1. A job that
+// fails is run again with fewer and fewer events: what is left is printed, with the command for it.
+func TestMangled(t *testing.T) {
+	if c := os.Getenv(mangledCase); c != "" {
+		runCase(t, c)
+		return
+	}
+	jobs, events := len(mangledNets), 12
+	if n := mangledLong(); n > 0 {
+		events = 50
+		jobs = n * 1000 / events
+	}
+	begin := time.Now()
+	sum, harm := map[string]int{}, map[string]int{}
+	for seed := range uint64(jobs) {
+		if time.Since(begin) > mangledMost {
+			t.Logf("stopped after %v", mangledMost)
+			break
+		}
+		net := mangledNets[seed%uint64(len(mangledNets))]
+		t.Run(fmt.Sprintf("seed %d, %s", seed, net.name), func(t *testing.T) {
+			o := net.run(t, seed, plan(seed, events))
+			for _, ev := range o.met {
+				harm[harms[ev.Harm].name]++
 			}
-			t.Logf("%v; %d links lost", count, lost)
-			if lost == 0 {
-				t.Error("no link was lost: nothing was tested")
+			sum["jobs"]++
+			sum["events"] += len(o.met)
+			sum["rounds"] += o.rounds
+			sum["links lost"] += o.losses
+			t.Logf("%d events, %d rounds, %d links lost", len(o.met), o.rounds, o.losses)
+			if o.err != nil {
+				sum["failed"]++
+				t.Errorf("%v\nevents:\n%v", o.err, listed(o.met))
+				t.Errorf("the fewest events that still fail: %s", shrink(t, net, seed, events, o.met))
 			}
 		})
 	}
+	t.Logf("%v, %v in %v", sum, harm, time.Since(begin).Round(time.Second))
+	if sum["links lost"] == 0 && !t.Failed() {
+		t.Error("no link was lost: nothing was tested")
+	}
+}
+
+func listed(all []*event) string {
+	var b strings.Builder
+	for _, ev := range all {
+		fmt.Fprintf(&b, "  %v\n", ev)
+	}
+	return b.String()
 }
