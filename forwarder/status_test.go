@@ -73,8 +73,12 @@ func TestTotalsStay(t *testing.T) {
 	r := b.join("j", layout...)
 	r[0].send(eager(0, 1, 1, make([]byte, 100)))
 	r[1].expect(wire.TypeEager)
+	again := eager(0, 1, 2, make([]byte, 50))
+	wire.MarkAgain(again)
+	r[0].send(again)
+	r[1].expect(wire.TypeEager)
 	before := b.f.Status()
-	if got := before.Totals.Traffic; got.Messages != 1 || got.PayloadBytes != 100 || before.Totals.OK != 0 {
+	if got := before.Totals.Traffic; got.Messages != 2 || got.PayloadBytes != 150 || got.ResentFrames != 1 || before.Totals.OK != 0 {
 		t.Errorf("while it runs: %+v", before.Totals)
 	}
 	if _, err := b.dial(identity("k", "c", 0, layout...)); err == nil {

@@ -119,8 +119,9 @@ type Traffic struct {
 	PayloadBytes uint64 `json:"payload_bytes"` // the programs' data
 	HeaderBytes  uint64 `json:"header_bytes"`  // everything else
 	Frames       uint64 `json:"frames"`
-	PassedBytes  uint64 `json:"passed_bytes"` // of the data: sent without a copy (over verbs, or through pipes)
-	PlacedBytes  uint64 `json:"placed_bytes"` // of these: written straight into the receiving program's memory
+	ResentFrames uint64 `json:"resent_frames"` // of these: sent before, over a link that was lost
+	PassedBytes  uint64 `json:"passed_bytes"`  // of the data: sent without a copy (over verbs, or through pipes)
+	PlacedBytes  uint64 `json:"placed_bytes"`  // of these: written straight into the receiving program's memory
 }
 
 // readTraffic is bounded, since strangers say how many clusters there are: of many clusters only the
@@ -136,7 +137,7 @@ func (j *job) readTraffic() []Traffic {
 			c := j.counts.Read(from, to)
 			if from != to && all || c.Frames > 0 {
 				t = append(t, Traffic{j.clusters[from].Name, j.clusters[to].Name, c.Messages, c.Payload,
-					c.Header, c.Frames, c.Passed, c.Placed})
+					c.Header, c.Frames, c.Again, c.Passed, c.Placed})
 			}
 		}
 	}
@@ -159,6 +160,7 @@ func (t *Traffic) add(o *Traffic) {
 	t.PayloadBytes += o.PayloadBytes
 	t.HeaderBytes += o.HeaderBytes
 	t.Frames += o.Frames
+	t.ResentFrames += o.ResentFrames
 	t.PassedBytes += o.PassedBytes
 	t.PlacedBytes += o.PlacedBytes
 }

@@ -4,7 +4,7 @@
 //
 //	 0  u8   type
 //	 1  u8   flags      FlagSync: the sender of an Eager frame wants a Matched frame; FlagReply: an Echo comes back;
-//	                   FlagSealed
+//	                   FlagSealed; FlagAgain: was sent before
 //	 2  u16  epoch      Data and Landed: which connection of the flow over this rail, from 1 (a lost one raises it); else 1
 //	 4  u32  length     bytes after the header: body + payload, at most MaxLength
 //	 8  u32  src        virtual rank that made the frame; Nobody for a forwarder
@@ -115,6 +115,10 @@ const FlagSync uint8 = 1
 
 // FlagReply marks an Echo that answers one.
 const FlagReply uint8 = 2
+
+// FlagAgain marks a frame between ranks that was given to a link before, or whose payload was: for
+// counts alone, it changes nothing for the receiver.
+const FlagAgain uint8 = 8
 
 // FlagSealed marks a frame that is sealed: its Length counts the seal.
 const FlagSealed uint8 = 4

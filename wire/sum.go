@@ -39,6 +39,12 @@ func SumFrame(frame []byte) {
 // SumHeader puts the header's own sum into a frame whose header has none yet.
 func SumHeader(frame []byte) { le.PutUint32(frame[checkAt:], Sum(frame[:checkAt])) }
 
+// MarkAgain puts FlagAgain into a whole frame that has its sums.
+func MarkAgain(frame []byte) {
+	frame[1] |= FlagAgain
+	SumHeader(frame)
+}
+
 // Verify checks the body of a frame.
 func (h *Header) Verify(body []byte) error {
 	if Sum(body) != h.BodySum {

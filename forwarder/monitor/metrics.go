@@ -61,7 +61,8 @@ type collector struct {
 
 	links, jobs, ranks, queued, memory, limit             *prometheus.Desc
 	accepted, lost, bad, refused, ended                   *prometheus.Desc
-	messages, payload, header, frames, passed, placed     *prometheus.Desc
+	messages, payload, header, frames                     *prometheus.Desc
+	again, passed, placed                                 *prometheus.Desc
 	trunk, rtt, trunkLost                                 *prometheus.Desc
 	info, jobMessages, jobPayload, jobQueued, jobsNotTold *prometheus.Desc
 }
@@ -87,6 +88,7 @@ func newCollector(f Source) *collector {
 		payload:  desc("payload_bytes_total", "Bytes of the programs' data."),
 		header:   desc("header_bytes_total", "Bytes of headers and control frames."),
 		frames:   desc("frames_total", "Frames between ranks."),
+		again:    desc("resent_frames_total", "Frames of these that had been sent before, over a link that was lost."),
 		passed: desc("passed_bytes_total",
 			"Bytes of the programs' data that were sent from where they were received, without a copy (over verbs, or through pipes)."),
 		placed:    desc("placed_bytes_total", "Bytes of these that were written straight into the receiving program's memory (verbs)."),
@@ -137,6 +139,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	ch.count(c.payload, t.Traffic.PayloadBytes)
 	ch.count(c.header, t.Traffic.HeaderBytes)
 	ch.count(c.frames, t.Traffic.Frames)
+	ch.count(c.again, t.Traffic.ResentFrames)
 	ch.count(c.passed, t.Traffic.PassedBytes)
 	ch.count(c.placed, t.Traffic.PlacedBytes)
 	c.sums(&s, ch)

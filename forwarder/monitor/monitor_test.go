@@ -27,7 +27,7 @@ var sample = fixed{forwarder.Status{Protocol: 1, Started: time.Unix(1, 0).UTC(),
 		Traffic: []forwarder.Traffic{{From: "a", To: "b", Messages: 5, PayloadBytes: 60, HeaderBytes: 70, Frames: 8}}},
 		{Job: "j", Key: "00fe", State: "gathering", Clusters: []forwarder.ClusterStatus{}, Traffic: []forwarder.Traffic{}}},
 	Past:   []forwarder.Summary{{Job: "old", OK: true, Traffic: []forwarder.Traffic{}}},
-	Totals: forwarder.Totals{OK: 9, Refused: map[string]uint64{"wrong secret": 3}, Traffic: forwarder.Traffic{Messages: 1005, PayloadBytes: 1060}}}}
+	Totals: forwarder.Totals{OK: 9, Refused: map[string]uint64{"wrong secret": 3}, Traffic: forwarder.Traffic{Messages: 1005, PayloadBytes: 1060, ResentFrames: 2}}}}
 
 func TestStatus(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +68,7 @@ func TestMetrics(t *testing.T) {
 		`zipper_forwarder_jobs{level="plain",state="failed"} 0`, `zipper_forwarder_queued_bytes 77`,
 		`zipper_forwarder_job_info{key="00ff",level="sealed",state="running",user="",zipper_job="j"} 1`,
 		`zipper_forwarder_job_payload_bytes_total{key="00ff",zipper_job="j"} 60`,
-		`zipper_forwarder_messages_total 1005`, `zipper_forwarder_payload_bytes_total 1060`,
+		`zipper_forwarder_messages_total 1005`, `zipper_forwarder_resent_frames_total 2`, `zipper_forwarder_payload_bytes_total 1060`,
 		`zipper_forwarder_refused_joins_total{reason="wrong secret"} 3`, `zipper_forwarder_jobs_ended_total{result="ok"} 9`,
 		`zipper_forwarder_gather_seconds_count 0`,
 	} {

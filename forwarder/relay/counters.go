@@ -8,7 +8,7 @@ import (
 )
 
 // tally counts frames of one run before they are added to the shared counters.
-type tally struct{ frames, messages, payload, header uint64 }
+type tally struct{ frames, messages, payload, header, again uint64 }
 
 func (t *tally) add(h *wire.Header) {
 	payload := uint64(h.Payload())
@@ -18,10 +18,13 @@ func (t *tally) add(h *wire.Header) {
 	if h.Type == wire.TypeEager || h.Type == wire.TypeRTS {
 		t.messages++
 	}
+	if h.Flags&wire.FlagAgain != 0 {
+		t.again++
+	}
 }
 
 // counters are the shared counts of one direction. Safe for concurrent use.
-type counters struct{ frames, messages, payload, header, passed, placed atomic.Uint64 }
+type counters struct{ frames, messages, payload, header, again, passed, placed atomic.Uint64 }
 
 func (c *counters) add(t *tally) {
 	c.frames.Add(t.frames)
@@ -32,6 +35,9 @@ func (c *counters) add(t *tally) {
 		c.payload.Add(t.payload)
 	}
 	c.header.Add(t.header)
+	if t.again > 0 {
+		c.again.Add(t.again)
+	}
 }
 
 // Counts is what went from cluster to cluster, by the ranks' clusters. Safe for concurrent use.
@@ -57,6 +63,7 @@ type Count struct {
 	Payload  uint64 // bytes of the programs' data
 	Header   uint64 // bytes of everything else
 	Frames   uint64
+	Again    uint64 // frames that were sent before, over a link that was lost
 	Passed   uint64 // bytes of Payload that were sent from where they were received
 	Placed   uint64 // bytes of Passed that were written into the receiving program's memory
 }
@@ -64,7 +71,7 @@ type Count struct {
 // Read tells what went from the ranks of one cluster to those of another.
 func (c *Counts) Read(from, to int) Count {
 	n := &c.cells[from*c.clusters+to]
-	return Count{n.messages.Load(), n.payload.Load(), n.header.Load(), n.frames.Load(), n.passed.Load(),
+	return Count{n.messages.Load(), n.payload.Load(), n.header.Load(), n.frames.Load(), n.again.Load(), n.passed.Load(),
 		n.placed.Load()}
 }
 

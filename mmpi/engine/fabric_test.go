@@ -210,6 +210,9 @@ func describe(h wire.Header, frame []byte) string {
 	if h.Type.Sequenced() {
 		s += fmt.Sprintf(" #%d", h.Seq)
 	}
+	if h.Flags&wire.FlagAgain != 0 {
+		s += " again"
+	}
 	body := frame[wire.HeaderLen:]
 	switch h.Type {
 	case wire.TypeEager, wire.TypeRTS:

@@ -142,6 +142,9 @@ func (p *Peer) resend(from *rail) {
 			continue
 		}
 		f.off, f.rail, f.replayed = 0, to, true
+		if from != nil {
+			wire.MarkAgain(f.Buf)
+		}
 		if to != nil {
 			to.push(f)
 		}

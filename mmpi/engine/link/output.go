@@ -155,6 +155,9 @@ func (r *rail) nextSegment() error {
 		h := wire.Header{Type: wire.TypeData, Epoch: p.lanes[r.index].out.Epoch(),
 			Length: uint32(wire.DataLen + what.Bytes), Src: uint32(r.set.world.Rank), Dst: uint32(p.Rank),
 			Seq: p.lanes[r.index].out.Place(), Ack: p.order.Ack()}
+		if !first {
+			h.Flags |= wire.FlagAgain
+		}
 		d := wire.Data{Receiver: src.Receiver, Offset: uint64(what.Offset)}
 		data := src.Buf[what.Offset : what.Offset+int64(what.Bytes)]
 		s := &r.seg

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -68,6 +69,7 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 	if s.HostKey != "" {
 		fmt.Fprintf(w, "host key %s\n", text(s.HostKey))
 	}
+	writeTotals(w, &s.Totals)
 	for _, j := range s.Jobs {
 		fmt.Fprintf(w, "job %s: %s, %d of %d ranks, level %s\n", text(j.Job), text(j.State), j.Joined, j.Ranks, text(j.Level))
 		if j.User != "" {
@@ -103,7 +105,12 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 				j.Doors)
 		}
 		if j.LostLinks > 0 {
-			fmt.Fprintf(w, "  %d links lost and made again, or lost for a while; %d of them for damaged frames\n", j.LostLinks, j.BadFrames)
+			var again uint64
+			for i := range j.Traffic {
+				again += j.Traffic[i].ResentFrames
+			}
+			fmt.Fprintf(w, "  %d links lost and made again, or lost for a while; %d of them for damaged frames; %d frames sent again\n",
+				j.LostLinks, j.BadFrames, again)
 		}
 		if j.QueuedBytes > 0 {
 			fmt.Fprintf(w, "  %d bytes wait for slow destinations\n", j.QueuedBytes)
@@ -119,6 +126,24 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 		writeTraffic(w, p.Traffic)
 	}
 	return w.Flush()
+}
+
+// writeTotals says what went wrong since the forwarder started, if anything did.
+func writeTotals(w io.Writer, t *forwarder.Totals) {
+	why := []string{}
+	for reason, n := range t.Refused {
+		if n > 0 {
+			why = append(why, fmt.Sprintf("%d: %s", n, wire.Printable(reason)))
+		}
+	}
+	if len(why) > 0 {
+		slices.Sort(why)
+		fmt.Fprintf(w, "refused since the start: %s\n", strings.Join(why, ", "))
+	}
+	if t.LostLinks+t.BadFrames+t.LostTrunks+t.Traffic.ResentFrames > 0 {
+		fmt.Fprintf(w, "since the start %d links of ranks and %d to other forwarders lost, %d damaged frames, %d frames sent again\n",
+			t.LostLinks, t.LostTrunks, t.BadFrames, t.Traffic.ResentFrames)
+	}
 }
 
 // trunkState says how the link to another forwarder stands.

@@ -2,6 +2,7 @@ package jobcmd
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/leidenzipper/zipper/forwarder"
@@ -24,5 +25,23 @@ func TestStatusIsText(t *testing.T) {
 	}
 	if n := bytes.Count(out.Bytes(), []byte(`x\x1b[2J\r\n\u202eok`)); n != 14 {
 		t.Errorf("%d of 14 texts in %q", n, out.String())
+	}
+}
+
+// TestStatusCounts: what was refused, damaged, lost and sent again is told, and the level of a job.
+func TestStatusCounts(t *testing.T) {
+	again := forwarder.Traffic{From: "a", To: "b", ResentFrames: 4}
+	s := forwarder.Status{Jobs: []forwarder.JobStatus{{Job: "j", Level: "sealed", LostLinks: 3, BadFrames: 1, Traffic: []forwarder.Traffic{again}}},
+		Totals: forwarder.Totals{Refused: map[string]uint64{"no ticket": 2, "layout": 0}, LostLinks: 5, LostTrunks: 6, BadFrames: 7, Traffic: forwarder.Traffic{ResentFrames: 8}}}
+	var out bytes.Buffer
+	if err := writeStatus(&out, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"level sealed\n", "refused since the start: 2: no ticket\n",
+		"since the start 5 links of ranks and 6 to other forwarders lost, 7 damaged frames, 8 frames sent again\n",
+		"3 links lost and made again, or lost for a while; 1 of them for damaged frames; 4 frames sent again\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
 	}
 }
