@@ -8,7 +8,7 @@ import (
 
 // TestGuard: pages of other sites get nothing, by whatever way; this site's, programs and links do.
 func TestGuard(t *testing.T) {
-	s := httptest.NewServer(Handler(sample, nil))
+	s := httptest.NewServer(handlerOf(sample, nil))
 	defer s.Close()
 	for _, c := range []struct {
 		what, host string

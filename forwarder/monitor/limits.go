@@ -31,3 +31,27 @@ var (
 	gatherBuckets = []float64{0.1, 0.3, 1, 3, 10, 30, 60, 300, 1800}
 	ranBuckets    = []float64{1, 10, 60, 600, 3600, 6 * 3600, 24 * 3600}
 )
+
+// The page for people.
+const (
+	// step is how often the forwarder is looked at, 2 s. Shorter: rates jump, pages cost more;
+	// longer: people wait.
+	step = 2 * time.Second
+
+	// ratesKept is how many steps the page's chart has, five minutes.
+	ratesKept = 150
+
+	// rateSteps and minuteSteps are over how many steps rates of jobs are taken, 6 s and a minute.
+	rateSteps   = 3
+	minuteSteps = 30
+
+	// maxWatchers is how many pages may be open at once, 32: each is a connection.
+	maxWatchers = 32
+
+	// jobsShown is how many jobs a page has, 100; more are counted.
+	jobsShown = 100
+
+	// limitedFrom: a job is said to be limited by links that were full for more than this part of
+	// the time, 5 %.
+	limitedFrom = 0.05
+)

@@ -1,6 +1,6 @@
-// Package monitor shows a forwarder's status over HTTP: JSON at /status, and Prometheus metrics at
-// /metrics if wanted. It reveals job ids and counts, no secrets; let it listen on the loopback
-// address unless the network is trusted.
+// Package monitor shows a forwarder's status over HTTP: a page for people at /, JSON at /status, and
+// Prometheus metrics at /metrics if wanted. It reveals job ids, users and counts, no secrets; let it
+// listen on the loopback address unless the network is trusted.
 package monitor
 
 import (
@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -20,24 +21,38 @@ import (
 // Source tells the status.
 type Source interface{ Status() forwarder.Status }
 
-// Handler answers GET /status, and GET /metrics when there are metrics.
-func Handler(f Source, metrics *Metrics) http.Handler {
+// Shown is what is shown of a forwarder.
+type Shown struct {
+	Forwarder Source
+	Version   string   // of the program
+	Metrics   *Metrics // nil: not for Prometheus
+}
+
+// handler answers requests; watch has to run for the page to be live.
+func (s *Shown) handler(w *watch) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		_ = e.Encode(f.Status()) // an error here means that the client has gone
+		_ = e.Encode(s.Forwarder.Status()) // an error here means that the client has gone
 	})
-	if metrics != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.of(f), promhttp.HandlerOpts{}))
+	w.addPage(mux)
+	if s.Metrics != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics.of(s.Forwarder), promhttp.HandlerOpts{}))
 	}
 	return guard(mux)
 }
 
 // Serve answers on a listener until ctx ends; then it returns nil. It closes the listener.
-func Serve(ctx context.Context, ln net.Listener, f Source, metrics *Metrics) error {
-	s := &http.Server{Handler: Handler(f, metrics), ReadHeaderTimeout: headerTime,
+func Serve(ctx context.Context, ln net.Listener, shown Shown) error {
+	w := newWatch(shown.Forwarder, shown.Version)
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { w.run(ctx) })
+	defer watching.Wait()
+	defer cancel()
+	s := &http.Server{Handler: shown.handler(w), ReadHeaderTimeout: headerTime,
 		WriteTimeout: writeTime, IdleTimeout: idleTime}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()

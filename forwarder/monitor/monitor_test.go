@@ -22,6 +22,10 @@ type fixed struct{ s forwarder.Status }
 
 func (f fixed) Status() forwarder.Status { return f.s }
 
+func handlerOf(f Source, m *Metrics) http.Handler {
+	return (&Shown{Forwarder: f, Metrics: m}).handler(newWatch(f, ""))
+}
+
 var sample = fixed{forwarder.Status{Protocol: 1, Started: time.Unix(1, 0).UTC(), Now: time.Unix(2, 0).UTC(), Addresses: []string{"127.0.0.1:7475"}, Loops: 2, Links: 3,
 	Jobs: []forwarder.JobStatus{{Job: "j", Key: "00ff", State: "running", Level: "sealed", Ranks: 4, Joined: 4, QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4}},
 		Traffic: []forwarder.Traffic{{From: "a", To: "b", Messages: 5, PayloadBytes: 60, HeaderBytes: 70, Frames: 8}}},
@@ -36,7 +40,7 @@ func TestStatus(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- Serve(ctx, ln, sample, nil) }()
+	go func() { served <- Serve(ctx, ln, Shown{Forwarder: sample}) }()
 	got, err := Fetch(context.Background(), ln.Addr().String())
 	if err != nil || !reflect.DeepEqual(got, sample.s) {
 		t.Errorf("got %+v, %v; want %+v", got, err, sample.s)
@@ -54,7 +58,7 @@ func TestStatus(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	s := httptest.NewServer(Handler(sample, NewMetrics("1.2")))
+	s := httptest.NewServer(handlerOf(sample, NewMetrics("1.2")))
 	defer s.Close()
 	r, err := http.Get(s.URL + "/metrics")
 	if err != nil {
@@ -128,7 +132,7 @@ func TestPagesOfStrangers(t *testing.T) {
 		}
 		f.s.Jobs = append(f.s.Jobs, j)
 	}
-	s := httptest.NewServer(Handler(f, NewMetrics("")))
+	s := httptest.NewServer(handlerOf(f, NewMetrics("")))
 	defer s.Close()
 	got, err := Fetch(t.Context(), strings.TrimPrefix(s.URL, "http://"))
 	if err != nil || len(got.Jobs) != forwarder.MaxGathering {

@@ -238,7 +238,7 @@ func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, me
 	}
 	log.Info("status", zap.String("address", ln.Addr().String()))
 	go func() {
-		if err := monitor.Serve(ctx, ln, f, metrics); err != nil {
+		if err := monitor.Serve(ctx, ln, monitor.Shown{Forwarder: f, Version: "zipper " + c.App.Version, Metrics: metrics}); err != nil {
 			log.Error("the status is no longer shown", zap.Error(err))
 		}
 	}()

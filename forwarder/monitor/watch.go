@@ -1,0 +1,246 @@
+package monitor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/forwarder"
+)
+
+// watch looks at a forwarder every step, keeps what rates are made of, and tells those who watch.
+type watch struct {
+	f       Source
+	version string
+
+	mu       sync.Mutex
+	now      forwarder.Status
+	past     []forwarder.Status // before, oldest first, for rates: without jobs that gather
+	rates    []float64          // of all data, each step, oldest first
+	watchers map[chan []byte]bool
+}
+
+func newWatch(f Source, version string) *watch {
+	return &watch{f: f, version: version, watchers: map[chan []byte]bool{}}
+}
+
+// View is what the page shows.
+type View struct {
+	Now       time.Time        `json:"now"`
+	Started   time.Time        `json:"started"`
+	Version   string           `json:"version"`
+	Addresses []string         `json:"addresses"`
+	Links     int              `json:"links"`
+	Memory    forwarder.Memory `json:"memory"`
+	Totals    forwarder.Totals `json:"totals"`
+	Step      float64          `json:"step"`  // seconds
+	Rates     []float64        `json:"rates"` // bytes of data a second, each step, oldest first
+	Jobs      []JobView        `json:"jobs"`  // running ones first
+	MoreJobs  int              `json:"more_jobs"`
+	Past      []PastView       `json:"past"` // newest first
+}
+
+// JobView is a job with its rates: bytes, or messages, a second over the last steps, and over a
+// minute.
+type JobView struct {
+	forwarder.JobStatus
+	Rate        float64   `json:"rate"`
+	MessageRate float64   `json:"message_rate"`
+	MinuteRate  float64   `json:"minute_rate"`
+	Rates       []float64 `json:"rates"` // as Traffic
+	Limited     string    `json:"limited,omitempty"`
+}
+
+// PastView is a job that has ended.
+type PastView struct {
+	Job     string    `json:"job"`
+	User    string    `json:"user,omitempty"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	OK      bool      `json:"ok"`
+	Code    int32     `json:"code"`
+	Reason  string    `json:"reason,omitempty"`
+}
+
+// run looks until ctx ends; then nobody is told any more.
+func (w *watch) run(ctx context.Context) {
+	t := time.NewTicker(step)
+	defer t.Stop()
+	w.look()
+	for {
+		select {
+		case <-ctx.Done():
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for c := range w.watchers {
+				close(c)
+			}
+			w.watchers = nil
+			return
+		case <-t.C:
+			w.look()
+		}
+	}
+}
+
+// look takes the forwarder's status in and tells all who watch. Who has not taken the last view gets
+// none.
+func (w *watch) look() {
+	s := w.f.Status()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := &w.now; !last.Now.IsZero() {
+		w.rates = append(w.rates, per(s.Totals.Traffic.PayloadBytes, last.Totals.Traffic.PayloadBytes, s.Now.Sub(last.Now)))
+	}
+	if len(w.rates) > ratesKept {
+		w.rates = slices.Delete(w.rates, 0, 1)
+	}
+	if w.past = append(w.past, lean(w.now)); len(w.past) > minuteSteps {
+		w.past = slices.Delete(w.past, 0, 1)
+	}
+	w.now = s
+	if len(w.watchers) == 0 {
+		return
+	}
+	text := w.view()
+	for c := range w.watchers {
+		select {
+		case c <- text:
+		default:
+		}
+	}
+}
+
+// lean is a status without what rates do not need: strangers may have many jobs gather.
+func lean(s forwarder.Status) forwarder.Status {
+	s.Past = nil
+	s.Jobs = slices.DeleteFunc(slices.Clone(s.Jobs), func(j forwarder.JobStatus) bool { return j.State == "gathering" })
+	return s
+}
+
+// subscribe gives a channel of views; nil: too many have one. leave gives it back.
+func (w *watch) subscribe() (next <-chan []byte, leave func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watchers == nil || len(w.watchers) >= maxWatchers {
+		return nil, nil
+	}
+	c := make(chan []byte, 1)
+	if !w.now.Now.IsZero() {
+		c <- w.view()
+	}
+	w.watchers[c] = true
+	return c, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.watchers, c)
+	}
+}
+
+// view is what there is now, as JSON. With w.mu.
+func (w *watch) view() []byte {
+	s := &w.now
+	v := View{Now: s.Now, Started: s.Started, Version: w.version, Addresses: s.Addresses, Links: s.Links, Memory: s.Memory,
+		Totals: s.Totals, Step: step.Seconds(), Rates: append([]float64{}, w.rates...), Jobs: []JobView{}, Past: []PastView{}}
+	for i := range s.Jobs {
+		v.Jobs = append(v.Jobs, w.job(&s.Jobs[i], s.Now))
+	}
+	slices.SortStableFunc(v.Jobs, func(a, b JobView) int {
+		return cmp.Or(cmp.Compare(b.State, a.State), a.Started.Compare(b.Started)) // "running", "gathering", "failed"
+	})
+	if n := len(v.Jobs) - jobsShown; n > 0 {
+		v.MoreJobs, v.Jobs = n, v.Jobs[:jobsShown]
+	}
+	for _, p := range slices.Backward(s.Past) {
+		v.Past = append(v.Past, PastView{p.Job, p.User, p.Started, p.Ended, p.OK, p.Code, p.Reason})
+	}
+	text, err := json.Marshal(&v)
+	if err != nil {
+		panic(err) // cannot be: times and numbers are finite
+	}
+	return text
+}
+
+// job finds a job's rates. With w.mu.
+func (w *watch) job(j *forwarder.JobStatus, now time.Time) JobView {
+	v := JobView{JobStatus: *j, Rates: make([]float64, len(j.Traffic))}
+	before, then := w.before(j, rateSteps)
+	if before == nil {
+		return v
+	}
+	d := now.Sub(then)
+	old := map[[2]string]*forwarder.Traffic{}
+	for i := range before.Traffic {
+		old[[2]string{before.Traffic[i].From, before.Traffic[i].To}] = &before.Traffic[i]
+	}
+	for i := range j.Traffic {
+		t := &j.Traffic[i]
+		o := old[[2]string{t.From, t.To}]
+		if o == nil {
+			o = &forwarder.Traffic{}
+		}
+		v.Rates[i] = per(t.PayloadBytes, o.PayloadBytes, d)
+		v.Rate += v.Rates[i]
+		v.MessageRate += per(t.Messages, o.Messages, d)
+	}
+	v.Limited = limited(j, before, d)
+	if long, at := w.before(j, minuteSteps); long != nil {
+		v.MinuteRate = per(data(j), data(long), now.Sub(at))
+	}
+	return v
+}
+
+// before is the job as it was so many steps ago, or as long ago as it is known.
+func (w *watch) before(j *forwarder.JobStatus, steps int) (*forwarder.JobStatus, time.Time) {
+	for k := max(0, len(w.past)-steps); k < len(w.past); k++ {
+		for i := range w.past[k].Jobs {
+			if o := &w.past[k].Jobs[i]; o.Job == j.Job && o.Key == j.Key && o.State == j.State {
+				return o, w.past[k].Now
+			}
+		}
+	}
+	return nil, time.Time{}
+}
+
+// limited names who keeps a job waiting: whose links were full for the greatest part of the time.
+func limited(j, before *forwarder.JobStatus, d time.Duration) string {
+	who, most := "", limitedFrom
+	consider := func(name string, now, then float64, links int) {
+		if part := (now - then) / (d.Seconds() * float64(max(1, links))); part > most {
+			who, most = name, part
+		}
+	}
+	for i, c := range j.Clusters {
+		if i < len(before.Clusters) {
+			consider("cluster "+c.Name, c.Blocked, before.Clusters[i].Blocked, c.Size)
+		}
+	}
+	for i, t := range j.Trunks {
+		if i < len(before.Trunks) {
+			consider("the way to the forwarder "+t.Forwarder, t.Blocked, before.Trunks[i].Blocked, t.Connections)
+		}
+	}
+	if who == "" {
+		return ""
+	}
+	return fmt.Sprintf("Limited by %s: its links were full %.0f %% of the time", who, 100*min(1, most))
+}
+
+func data(j *forwarder.JobStatus) (n uint64) {
+	for i := range j.Traffic {
+		n += j.Traffic[i].PayloadBytes
+	}
+	return n
+}
+
+// per is a rate; what went back is none (a job of the same id that has begun anew).
+func per(now, then uint64, d time.Duration) float64 {
+	if now < then || d <= 0 {
+		return 0
+	}
+	return float64(now-then) / d.Seconds()
+}
