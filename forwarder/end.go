@@ -194,7 +194,11 @@ func (f *Forwarder) bury(b *job) *Summary {
 	b.to(ended)
 	last := b.status()
 	f.totals.over(&last)
+	for cluster := range b.suspended {
+		b.resume(cluster)
+	}
 	f.jobs.remove(b)
+	f.halves.Over(b.run(), f.cfg.clock.Now())
 	if b.hops != nil {
 		b.hops.over()
 		for _, br := range b.bridges() {

@@ -4,7 +4,7 @@
 //
 //	forwarder   jobs: how a rank comes into one (join.go, gather.go, layout.go), what several hops
 //	            add (hops.go, bridge.go, trunk.go) and several forwarders (rails.go), how it ends
-//	            (end.go)
+//	            (end.go), what launchers say of their halves (half.go)
 //	relay       bytes from one connection to another
 //	budget      how much they may keep meanwhile
 //	loop        the event loops
@@ -13,6 +13,7 @@
 //	reach       whom it dials
 //	trunk       how many connections there are to be between two forwarders
 //	strangers   how much those who connect may have
+//	halves      which halves have ended without their job
 //
 // The way of a frame is in package relay. Nothing on an event loop blocks: dialling other
 // forwarders and asking the kernel are done aside (aside), and their completion is posted to a
@@ -34,6 +35,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/budget"
+	"github.com/leidenzipper/zipper/forwarder/halves"
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
@@ -61,6 +63,7 @@ type Forwarder struct {
 	jobs      jobs                 // all that have not ended
 	past      []Summary            // last ended jobs, oldest first
 	totals    Totals               // without what the jobs that are there will add
+	halves    halves.Record        // those that ended without their job
 	next      int                  // links so far
 	strangers *strangers.Strangers // those who connect
 	stopping  bool

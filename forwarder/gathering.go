@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/budget"
+	"github.com/leidenzipper/zipper/forwarder/halves"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -48,6 +49,10 @@ func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
 // f.mu.
 func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshake.Refused) {
 	j := &e.Join
+	if gone := f.halves.Without(halves.Run{ID: handshake.JobID(j.Job), Key: j.PublicKey}, j.Cluster, f.cfg.clock.Now()); gone != "" {
+		return nil, refusal(wire.RefuseHalf, "job %s ended before this half came: %s (start both halves again, with a new job id)",
+			handshake.JobID(j.Job), gone)
+	}
 	if err := f.strangers.MayOpen(p.guest); err != nil {
 		return nil, refusal(wire.RefuseJob, "%v", err)
 	}
@@ -213,6 +218,7 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 	b.timer.Stop()
 	b.notice.Stop()
 	f.jobs.remove(b)
+	f.halves.Over(b.run(), f.cfg.clock.Now())
 	b.drop(f.memory, b.kept)
 	f.strangers.Over(b.opener)
 	f.totals.Incomplete++

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/budget"
+	"github.com/leidenzipper/zipper/forwarder/halves"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
@@ -99,6 +100,7 @@ type job struct {
 	left      map[uint32]bool   // ranks that have said Bye
 	unsure    bool              // something may have been lost on its way
 	bad       map[uint32]bad    // what damaged frames came from ranks
+	suspended map[string]timer  // clusters that stand still: ends the job
 	losses    int               // of links of a job that went on
 	badFrames int               // that ended links
 
@@ -111,6 +113,17 @@ type job struct {
 	via       []*bridge      // per virtual rank, in jobs of several hops: the way there; nil: a link of its own
 	memory    *budget.Budget // what its links may keep
 	classic   *relay.Classic // nil: frames go on as they come
+}
+
+// run is what all rows of a job have in common.
+func (j *job) run() halves.Run { return halves.Run{ID: handshake.JobID(j.id), Key: j.key} }
+
+// resume takes back that a cluster stands still. With Forwarder.mu.
+func (j *job) resume(cluster string) {
+	if t := j.suspended[cluster]; t != nil {
+		t.Stop()
+		delete(j.suspended, cluster)
+	}
 }
 
 // jobs are told apart by id and key, so that nobody can take an id from others: here by id. With

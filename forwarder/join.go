@@ -105,6 +105,8 @@ func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 		case handshake.Bridged:
 			p.seal = e.Seal
 			refused = f.bridgeIn(p, &e)
+		case handshake.Said:
+			refused = p.said(&e.Half)
 		case handshake.Ended:
 			p.notIn(&e)
 		}

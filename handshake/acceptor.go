@@ -51,6 +51,7 @@ func (a *Acceptor) HandleMessage(h wire.Header, body []byte) {
 type Examined struct {
 	join    wire.Join
 	bridge  wire.Bridge
+	half    wire.Half
 	err     error
 	genuine bool          // signed as it has to be
 	wanted  bool          // made from the operator's secret, if there is one
@@ -91,6 +92,12 @@ func (a *Acceptor) Examine(h wire.Header, body []byte) (x Examined) {
 			x.user, x.ticket = a.ticket(&f.Join)
 			x.proof = a.prove(h.Type, body)
 		}
+	case wire.TypeHalf:
+		x.half, x.err = wire.ParseHalf(body)
+		h := &x.half
+		x.genuine = x.err == nil && h.Version == wire.Version &&
+			ed25519.Verify(h.PublicKey[:], signedHalf(h, a.nonce), h.Signature[:])
+		x.wanted = x.genuine && a.ofOperator(h.Job, h.PublicKey)
 	}
 	return x
 }
@@ -106,6 +113,8 @@ func (a *Acceptor) HandleExamined(h wire.Header, body []byte, x *Examined) {
 		a.handleJoin(h, x)
 	case h.Type == wire.TypeBridge && a.state == awaitJoin:
 		a.handleBridge(h, x)
+	case h.Type == wire.TypeHalf && a.state == awaitJoin:
+		a.handleHalf(h, x)
 	default:
 		a.unexpected(h)
 	}
@@ -173,6 +182,8 @@ func (a *Acceptor) ticket(j *wire.Join) (user string, err error) {
 const otherSecret = "the job's secret is not the one this forwarder was started with"
 
 // wanted reports whether the operator's secret, if there is one, is the job's.
-func (a *Acceptor) wanted(j *wire.Join) bool {
-	return a.terms.Secret == "" || ed25519.PublicKey(j.PublicKey[:]).Equal(Key(j.Job, a.terms.Secret).Public())
+func (a *Acceptor) wanted(j *wire.Join) bool { return a.ofOperator(j.Job, j.PublicKey) }
+
+func (a *Acceptor) ofOperator(job string, key [wire.PublicKeyLen]byte) bool {
+	return a.terms.Secret == "" || ed25519.PublicKey(key[:]).Equal(Key(job, a.terms.Secret).Public())
 }

@@ -20,7 +20,8 @@ type Event struct {
 	Layout wire.Layout // Joined
 	User   string      // Verified, Bridged: whom the ticket names
 	Ticket error       // Verified, Bridged: why the Join's ticket is not good; nil: it is, or none is demanded
-	Text   string      // Told
+	Text   string      // Told, Heard
+	Half   wire.Half   // Said
 	// Verified, Bridged, Joined, if the job is sealed: for frames of a running job between the two
 	// ends of the link; else nil
 	Seal *seal.Channel
@@ -42,6 +43,8 @@ const (
 	Joined // Joiner: the job is complete, Layout says who is in it; the machine is done
 	Told   // Joiner: the forwarder says what is missing
 	Met    // Meeting: the other end is rank To of this job; the machine is done
+	Said   // Acceptor: Half is the authentic word of who started a half; answer with Heard
+	Heard  // Teller: the forwarder has heard it and says what came of it; the machine is done
 	Ended  // it failed: close the link after what was to be sent; the machine is done
 )
 

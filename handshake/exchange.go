@@ -13,6 +13,8 @@ import (
 //	           awaitChallenge ─Challenge with NAT→ awaitInside ─Inside→ awaitProof
 //	Bridger    awaitChallenge ─Challenge→ awaitProof ─Proof→ over
 //	both       without awaitProof if the forwarder has no host key
+//	Acceptor   awaitJoin ─Half→ awaitDecision ─Heard→ over
+//	Teller     awaitChallenge ─Challenge→ awaitNotice ─Notice→ over
 //	Meeting    awaitMeet ─Meet→ over                            (responder)
 //	           awaitChallenge ─Challenge→ awaitMeet ─Meet→ over  (initiator)
 //	all        ─Refuse of either end→ over
@@ -26,23 +28,25 @@ const (
 	awaitProof                  // Join or Bridge is sent; only Proof or Refuse may come
 	awaitLayout                 // Join is sent; Layout or Refuse decides, Pings and Notices may come before
 	awaitMeet                   // Challenge or Meet is sent; only Meet or Refuse may come
+	awaitNotice                 // Half is sent; Notice or Refuse decides, Pings may come before
 	over                        // nothing that comes is heeded, nothing is sent any more
 )
 
 var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await proof", "await layout",
-	"await meet", "over"}
+	"await meet", "await notice", "over"}
 
 func (s state) String() string { return stateNames[s] }
 
 // legal[from] is the set of states that may follow.
-var legal = [...]uint8{
-	awaitChallenge: 1<<awaitInside | 1<<awaitProof | 1<<awaitLayout | 1<<awaitMeet | 1<<over,
+var legal = [...]uint16{
+	awaitChallenge: 1<<awaitInside | 1<<awaitProof | 1<<awaitLayout | 1<<awaitMeet | 1<<awaitNotice | 1<<over,
 	awaitJoin:      1<<awaitDecision | 1<<over,
 	awaitDecision:  1 << over,
 	awaitInside:    1<<awaitProof | 1<<awaitLayout | 1<<over,
 	awaitProof:     1<<awaitLayout | 1<<over,
 	awaitLayout:    1 << over,
 	awaitMeet:      1 << over,
+	awaitNotice:    1 << over,
 	over:           0,
 }
 

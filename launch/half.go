@@ -27,6 +27,7 @@ type Half struct {
 	Tag     bool   // put the rank in MPI_COMM_WORLD before each line of output
 	Nodes   string // contents of the host file, for a half on a host that does not have it; "" = read Cluster.Hosts
 	RunDir  string // where to keep temporary files; "" = the system's place
+	Tells   bool   // it tells the job's forwarders when it ends (word.go): nobody else would
 
 	prrte  bool // the launcher is PRRTE, once prepared
 	lookUp bool // the program is not linked to MPI: what it starts is looked at (stray.go)
@@ -35,12 +36,32 @@ type Half struct {
 // Run starts the cluster's processes and waits for their end. When ctx ends they are told to end,
 // then killed. Nothing of them is left when it returns. The exit status is that of the native
 // launcher (128 + signal if a signal ended it or, where it tells, one of its processes); the error
-// is set when it could not be started at all. Prepare must have gone well.
+// is set when it could not be started at all, or the batch system has ended it. Prepare must have gone
+// well.
 func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, err error) {
+	if !h.Tells || len(h.Share.Forwarders) == 0 {
+		status, _, err = h.run(ctx, stdin, stdout, stderr)
+		return status, err
+	}
+	w := newWord(h.Share)
+	stop := w.watch(ctx)
+	status, said, err := h.run(ctx, stdin, stdout, stderr)
+	stop()
+	if status == 0 && err == nil && ctx.Err() == nil || fromElsewhere(context.Cause(ctx)) {
+		return status, err
+	}
+	if why := w.ended(status, err, said); why != "" && err == nil {
+		err = errors.New(why)
+	}
+	return status, err
+}
+
+// run is Run without telling anybody; said is the first error of the half's ranks.
+func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, said string, err error) {
 	c := h.Cluster
 	rd, err := newRundir(h.RunDir, h.Share.ID)
 	if err != nil {
-		return 1, fmt.Errorf("cluster %s: %w", c.Name, err)
+		return 1, "", fmt.Errorf("cluster %s: %w", c.Name, err)
 	}
 	defer rd.remove()
 	mark := rand.Text()
@@ -51,7 +72,7 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	if h.Nodes != "" || c.Hosts != "" {
 		n.Hosts = filepath.Join(rd.dir, "hosts")
 		if err := h.writeHosts(n.Hosts); err != nil {
-			return 1, fmt.Errorf("cluster %s: %w", c.Name, err)
+			return 1, "", fmt.Errorf("cluster %s: %w", c.Name, err)
 		}
 	} else if c.Here() {
 		n.Here, n.Session, n.Shared = true, rd.dir, rd.shared
@@ -82,7 +103,7 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	case err != nil:
 		err = fmt.Errorf("cluster %s: cannot start %s: %w", c.Name, n.Mpirun, err)
 	}
-	return status, err
+	return status, streams.Complaint(), err
 }
 
 // variables are those that the processes need, on every node.

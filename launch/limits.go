@@ -7,6 +7,10 @@ import "time"
 // measured.
 const Grace = 3 * time.Second
 
+// tellTime bounds telling a forwarder that a half has ended, and asking the batch system why, 3 s: a
+// batch system that ends a job waits longer than that before it kills, as a rule.
+const tellTime = 3 * time.Second
+
 // othersTime is how long the other halves have to end by themselves once one has failed. The
 // forwarder tells their ranks, which end with the same code; this is only for those that cannot
 // hear it, so it need only be longer than that takes on a busy machine. Chosen, not measured.

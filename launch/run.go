@@ -91,6 +91,9 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 		}
 		defer recorded.clear()
 	}
+	for _, h := range halves {
+		h.Tells = fwd == nil
+	}
 	ended := make(chan Ended)
 	stdout, stderr := output.NewMerger(o.Stdout), output.NewMerger(o.Stderr)
 	for _, h := range halves {

@@ -51,7 +51,7 @@ func (w *waiter) started() bool {
 
 func (w *waiter) fail(err error, wait time.Duration) {
 	w.failed, w.first, w.err = true, len(w.all)-1, err
-	cause := fmt.Errorf("cluster %s failed", w.all[w.first].Cluster)
+	cause := &elsewhere{w.all[w.first].Cluster}
 	if wait == 0 {
 		w.stopped.Store(true)
 		w.stop(cause)

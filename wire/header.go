@@ -107,6 +107,7 @@ const (
 	TypeMeet      Type = 44 // rank ↔ rank, on a direct link: who I am, with proof of the job's secret
 	TypeNotice    Type = 45 // forwarder → joiner that waits: what is missing
 	TypeProof     Type = 46 // forwarder → joiner, forwarder that dialled: that it has its host key
+	TypeHalf      Type = 47 // launcher → forwarder: how its cluster's half of a job stands
 	TypeRailState Type = 41 // forwarder → rank, in jobs of several rails: another rank's link is lost, or is there again
 )
 
@@ -201,7 +202,7 @@ func ParsedHeader(b []byte) Header {
 }
 
 // lengths gives for each type the least and most bytes after the header, plus one.
-var lengths = [TypeProof + 1]struct{ min, max uint32 }{
+var lengths = [TypeHalf + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -229,6 +230,7 @@ var lengths = [TypeProof + 1]struct{ min, max uint32 }{
 	TypeMeet:        {MeetLen + 1, MeetLen + 1},
 	TypeNotice:      {1, 2 + MaxString + 1},
 	TypeProof:       {ProofLen + 1, ProofLen + 1},
+	TypeHalf:        {4 + 1, MaxJoin + 1},
 }
 
 // BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for
@@ -292,11 +294,11 @@ func (t Type) Sealable() bool {
 	return t.BetweenRanks()
 }
 
-var typeNames = [TypeProof + 1]string{
+var typeNames = [TypeHalf + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
 	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
-	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof",
+	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof", TypeHalf: "Half",
 }
 
 func (t Type) String() string {

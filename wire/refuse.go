@@ -19,10 +19,11 @@ const (
 	RefuseSettings  RefuseCode = 10 // protocol or settings differ
 	RefuseHostKey   RefuseCode = 11 // a forwarder has not the host key that it should have
 	RefuseTicket    RefuseCode = 12 // the job has no ticket that is good here
+	RefuseHalf      RefuseCode = 13 // another cluster's half of the job has ended
 )
 
 var refuseNames = [...]string{"", "malformed", "wrong version", "wrong secret", "wrong job", "layout differs", "rank taken",
-	"data model differs", "time-out", "shutting down", "settings differ", "wrong host key", "no ticket"}
+	"data model differs", "time-out", "shutting down", "settings differ", "wrong host key", "no ticket", "half is gone"}
 
 func (c RefuseCode) String() string {
 	if c >= 1 && int(c) < len(refuseNames) {

@@ -66,6 +66,8 @@ var samples = []sample{
 			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + zero32 + "0100" + "0000" + "0100" + "79" + zero32 + "0100" + "0000" + "0000" + strings.Repeat("00", 80) + "0000" + zero32 + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseBridge), false},
 	{"proof", TypeProof, &Proof{ramp[[64]byte](0)}, ramp64, parser(ParseProof), false},
+	{"half", TypeHalf, &Half{Version: Version, TimeoutMS: 60000, RanMS: 1000, State: HalfSuspended, Code: -2, Job: "j1", Cluster: "b", Reason: "né", Ticket: "t", PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
+		"09000000" + "60ea0000" + "e8030000" + "0200" + "feffffff" + "0200" + "6a31" + "0100" + "62" + "0300" + "6ec3a9" + "0100" + "74" + ramp32 + ramp64, parser(ParseHalf), false},
 	{"ready", TypeReady, &Ready{2}, "02000000", parser(ParseReady), false},
 	{"meet", TypeMeet, &Meet{1, 2, 0x0102030405060708, ramp[[32]byte](0), ramp[[64]byte](0)}, "01000000" + "02000000" + "0807060504030201" + ramp32 + ramp32 +
 		"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseMeet), false},
@@ -422,6 +424,11 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseNotice)(body)
 			case TypeProof:
 				v, err = parser(ParseProof)(body)
+			case TypeHalf:
+				v, err = parser(ParseHalf)(body)
+				if err == nil && v.(*Half).Version != Version {
+					continue
+				}
 			case TypeLanded:
 				v, err = parser(ParseLanded)(body)
 			case TypeEcho:

@@ -56,6 +56,7 @@ var Rules = []Rule{
 	{Of: []string{"mmpi"}, Never: []string{"forwarder/...", "launch/..."}, Why: "A program takes no part in starting or relaying."},
 
 	{Of: []string{"forwarder/loop"}, Only: []string{Nothing}, Why: "Descriptors and times; no bytes, no jobs."},
+	{Of: []string{"forwarder/halves"}, Only: []string{"wire"}, Why: "A list; who keeps it says what time it is."},
 	{Of: []string{"forwarder/budget"}, Only: []string{Nothing}, Why: "Numbers of bytes."},
 	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/budget", "forwarder/loop", "transport", "wire", "seal"}, Why: "Bytes from one connection to another; no jobs."},
 	{Of: []string{"forwarder/trunk"}, Only: []string{"transport"}, Why: "Arithmetic: how many connections there are to be."},
@@ -69,6 +70,7 @@ var Rules = []Rule{
 	{Of: []string{"launch/..."}, Never: []string{"mmpi/...", "forwarder/...", "bench/..."}, Why: "The parent of processes, nothing more."},
 	{Of: []string{"launch/spec", "launch/output"}, Never: []string{"launch", "launch/native", "launch/doctor"}, Why: "A description needs nobody who carries it out."},
 	{Of: []string{"launch/output"}, Only: []string{Nothing}, Why: "Lines and where they go."},
+	{Of: []string{"launch/batch"}, Only: []string{Nothing}, Why: "Questions to the batch system, for whoever asks."},
 	{Of: []string{"launch/native"}, Never: []string{"launch", "launch/output", "launch/doctor"}, Why: "How a cluster's launcher is driven."},
 
 	{Of: []string{"contention/..."}, Never: []string{"net/...", "runtime/cgo", "mmpi/...", "forwarder/...", "transport/...", "launch/...", "bench/..."},

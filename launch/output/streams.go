@@ -68,5 +68,15 @@ func (s *Streams) Close() {
 // process.
 func (s *Streams) Status(status int) int { return s.banner.status(status) }
 
+// Complaint is the first error that a rank has printed; empty: none. The streams are closed.
+func (s *Streams) Complaint() string {
+	s.said.mu.Lock()
+	defer s.said.mu.Unlock()
+	if len(s.said.order) == 0 {
+		return ""
+	}
+	return s.said.order[0]
+}
+
 // Lost is why the reader of standard output did not take all of it; see Merger.Lost.
 func (s *Streams) Lost() error { return s.merged.Lost() }

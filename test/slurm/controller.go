@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -50,10 +51,11 @@ func NewSite(t *testing.T) *Site {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, mpi := range []string{"openmpi", "mpich"} {
-		out, err := exec.Command("mpicc."+mpi, "-O2", "-o", filepath.Join(dir, "cg-"+mpi),
-			filepath.Join(root, "examples", "c", "cg.c"), "-lm").CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
+		for name, source := range map[string]string{"cg": filepath.Join(root, "examples", "c", "cg.c"), "hog": filepath.Join("testdata", "hog.c")} {
+			out, err := exec.Command("mpicc."+mpi, "-O2", "-o", filepath.Join(dir, name+"-"+mpi), source, "-lm").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
 		}
 	}
 	s.mkdir("key", 0o700)
@@ -90,7 +92,7 @@ func (s *Site) mkdir(name string, mode os.FileMode) {
 }
 
 // daemon starts a program that the test's end ends.
-func (s *Site) daemon(name string, args ...string) {
+func (s *Site) daemon(name string, args ...string) (pid int) {
 	s.t.Helper()
 	var log bytes.Buffer
 	cmd := exec.Command(name, args...)
@@ -104,6 +106,7 @@ func (s *Site) daemon(name string, args ...string) {
 			s.t.Logf("%s %s:\n%s", name, strings.Join(args, " "), tail(log.String()))
 		}
 	})
+	return cmd.Process.Pid
 }
 
 func tail(log string) string { return log[max(0, len(log)-4000):] }
@@ -120,8 +123,9 @@ func (s *Site) until(what string, done func() bool) {
 
 // Cluster is one of Slurm's, with two nodes of four processors each.
 type Cluster struct {
-	site *Site
-	Name string
+	site    *Site
+	Name    string
+	daemons []int // process ids of its slurmds
 }
 
 // Cluster starts a cluster for the time of the test.
@@ -162,16 +166,43 @@ TmpFS=%[4]s/tmp/%%n
 KillWait=5
 %[6]sPartitionName=%[1]s Nodes=%[7]s Default=YES State=UP
 `, name, host, ports[0], s.path(name), s.socket(), &lines, strings.Join(nodes, ","))
-	c := &Cluster{s, name}
+	c := &Cluster{site: s, Name: name}
 	s.do(os.WriteFile(c.conf(), []byte(conf), 0o644)) //nolint:gosec // everybody reads it
 	s.daemon("slurmctld", "-D", "-f", c.conf())
 	for _, node := range nodes {
-		s.daemon("slurmd", "-D", "-N", node, "-f", c.conf())
+		c.daemons = append(c.daemons, s.daemon("slurmd", "-D", "-N", node, "-f", c.conf()))
 	}
 	s.until("cluster "+name+" is idle", c.idle)
 	// What is not told that a job has ended stays.
 	s.t.Cleanup(func() { s.until("cluster "+name+" is idle again", c.idle) })
 	return c
+}
+
+// limitMemory puts what the cluster's nodes start from now on into a control group of so many bytes,
+// in either kind of hierarchy; ok: that could be done.
+func (c *Cluster) limitMemory(bytes int) (ok bool) {
+	c.site.t.Helper()
+	root, limit := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+	if _, err := os.Stat(root); err != nil {
+		root, limit = "/sys/fs/cgroup", "memory.max"
+		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+memory"), 0o600) // or there is no limit below
+	}
+	group := filepath.Join(root, filepath.Base(c.site.Dir)+"-"+c.Name)
+	if os.Mkdir(group, 0o755) != nil || os.WriteFile(filepath.Join(group, limit), []byte(strconv.Itoa(bytes)), 0o600) != nil {
+		return false
+	}
+	c.site.t.Cleanup(func() {
+		for _, pid := range c.daemons {
+			_ = os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
+		}
+		c.site.until("the control group is empty", func() bool { return os.Remove(group) == nil })
+	})
+	for _, pid := range c.daemons {
+		if os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // idle reports whether no job is there, nor its end being seen to.
@@ -249,6 +280,16 @@ func (j Job) Wait() (state, output string) {
 func (j Job) Output() string {
 	b, _ := os.ReadFile(filepath.Join(j.cluster.site.Home, j.cluster.Name+"-"+j.ID))
 	return string(b)
+}
+
+// Administer runs a command of Slurm's as its administrator.
+func (c *Cluster) Administer(words ...string) {
+	c.site.t.Helper()
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Env = []string{"SLURM_CONF=" + c.conf(), "PATH=/usr/bin:/bin"}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.site.t.Fatalf("%v: %v\n%s", words, err, out)
+	}
 }
 
 // Cancel ends the job as its user would.

@@ -17,6 +17,9 @@ type Interrupted struct{ Signal syscall.Signal }
 
 func (e Interrupted) Error() string { return "ended by " + launch.SignalName(e.Signal) }
 
+// SignalName is SIGTERM, for one.
+func (e Interrupted) SignalName() string { return launch.SignalName(e.Signal) }
+
 // Status is the exit status that says so.
 func (e Interrupted) Status() int { return 128 + int(e.Signal) }
 

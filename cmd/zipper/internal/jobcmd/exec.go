@@ -34,8 +34,8 @@ over the file, the file over the environment.`,
 }
 
 func execProgram(c *cli.Context) error {
+	r := native.ExecRequest{Program: c.Args().Slice()}
 	err := func() error {
-		r := native.ExecRequest{Program: c.Args().Slice()}
 		if m := c.String("mpi"); m != "" {
 			var err error
 			if r.MPI, err = spec.ParseMPI(m); err != nil {
@@ -50,6 +50,9 @@ func execProgram(c *cli.Context) error {
 		return r.Exec()
 	}()
 	_, rank, started := native.Rank(os.Getenv)
+	if r.Share.ID != "" && (!started || native.Speaks(os.Getenv)) {
+		tellEnd(r.Share, err)
+	}
 	switch {
 	case !started || rank == "0":
 		return err

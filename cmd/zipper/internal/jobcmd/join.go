@@ -2,6 +2,7 @@ package jobcmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,7 @@ func join(c *cli.Context) error {
 			return clikit.ExitUsage, err
 		}
 		if err := h.Prepare(ctx); err != nil {
+			tellEnd(h.Share, err)
 			return clikit.ExitFailure, err
 		}
 		// in the background of a terminal: reading finds nothing, instead of stopping this process
@@ -69,7 +71,10 @@ func join(c *cli.Context) error {
 		return h.Run(ctx, stdin, os.Stdout, os.Stderr)
 	}()
 	if sig, ok := clikit.InterruptOf(ctx); ok {
-		status, err = sig.Status(), sig
+		status = sig.Status()
+		if err == nil { // else it says what the signal meant
+			err = sig
+		}
 	}
 	if status != 0 && err == nil && !c.Bool("piped") { // else zipper run says it
 		err = fmt.Errorf("this half ended with %s", launch.DescribeStatus(status))
@@ -89,7 +94,7 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	if err := share.AskHostKeys(policy, jobenv.KnownFile(os.Getenv), clikit.AskHostKey(c.Context, share.Timeout)); err != nil {
 		return nil, err
 	}
-	h := &launch.Half{Share: share, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
+	h := &launch.Half{Share: share, Tells: true, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
 		Cluster: spec.Cluster{Name: share.Cluster, Hosts: c.String("hosts"), Mpirun: c.String("mpirun"),
 			Args: c.StringSlice("arg"), Program: c.Args().Slice()}}
 	for _, l := range share.Layout {
@@ -106,4 +111,11 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 		return nil, errors.New("no program: write it after --")
 	}
 	return h, nil
+}
+
+// tellEnd tells the job's forwarders that a half cannot be: the others need not wait for it.
+func tellEnd(share jobenv.Job, why error) {
+	ctx, cancel := context.WithTimeout(context.Background(), tellTime)
+	defer cancel()
+	_, _ = launch.TellEnded(ctx, share, fmt.Sprintf("could not be started (%v)", why)) // who cannot be told waits his time
 }

@@ -1,0 +1,153 @@
+package forwarder
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/halves"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// What launchers say of their halves (wire.Half): who holds a job's secret may end it, by name.
+//
+//  1. a half has ended: a job that gathers or runs ends with that reason (halfEnded). A job of one
+//     forwarder waits a moment for a rank whose link was closed (rails.go), so the launcher's word,
+//     which knows the cause, comes before that;
+//  2. the job is not here: another half may come later, and is told then what it would wait for
+//     (part; open in gathering.go), unless the job has ended while that half was there;
+//  3. a half is suspended: the job ends if that takes longer than its patience (suspend).
+
+// said takes the word of a launcher, which then leaves. With f.mu.
+func (p *peer) said(h *wire.Half) *handshake.Refused {
+	text, refused := p.hear(h)
+	if refused != nil {
+		return refused
+	}
+	p.joining.Heard(text)
+	p.say()
+	p.joining = nil
+	p.conn.Post(p.conn.Linger)
+	return nil
+}
+
+// hear does what a launcher's word asks for, and says what came of it. With f.mu.
+func (p *peer) hear(h *wire.Half) (text string, refused *handshake.Refused) {
+	f := p.f
+	h.Reason = wire.Printable(h.Reason[:min(len(h.Reason), halves.MaxReason)])
+	run := halves.Run{ID: handshake.JobID(h.Job), Key: h.PublicKey}
+	var here []*job
+	for _, b := range f.jobs.inOrder() {
+		if b.run() == run && slices.ContainsFunc(b.clusters, func(c wire.Cluster) bool { return c.Name == h.Cluster }) {
+			here = append(here, b)
+		}
+	}
+	f.log.Warn("word of a half", zap.String("job", h.Job), zap.String("cluster", h.Cluster), zap.Stringer("state", h.State),
+		zap.String("reason", h.Reason), zap.Int("jobs", len(here)))
+	if len(here) == 0 {
+		if h.State == wire.HalfEnded {
+			return p.part(run, h)
+		}
+		return "the job is not here", nil
+	}
+	for _, b := range here {
+		switch h.State {
+		case wire.HalfEnded:
+			b.halfEnded(f, h)
+		case wire.HalfSuspended:
+			b.suspend(f, h)
+		case wire.HalfResumed:
+			b.resume(h.Cluster)
+		}
+	}
+	return "heard", nil
+}
+
+// part notes the end of a half whose job is not here. With f.mu.
+func (p *peer) part(run halves.Run, h *wire.Half) (string, *handshake.Refused) {
+	f := p.f
+	now := f.cfg.clock.Now()
+	if f.halves.Took(run, now.Add(-time.Duration(h.RanMS)*time.Millisecond)) {
+		return "the job has ended", nil
+	}
+	join := wire.Join{Job: h.Job, PublicKey: h.PublicKey, Ticket: h.Ticket, Protocol: f.cfg.Protocol, Level: f.cfg.Level}
+	if refused := f.serves(&join); refused != nil {
+		return "", refused
+	}
+	if f.cfg.Ticket != nil {
+		if _, err := f.cfg.Ticket(&join); err != nil {
+			return "", refusal(wire.RefuseTicket, "%v", err)
+		}
+	}
+	f.halves.Gone(run, h.Cluster, h.Reason, now.Add(f.cfg.waits(h)))
+	return "noted for the other halves", nil
+}
+
+// waits is how long others wait for a half.
+func (c *Config) waits(h *wire.Half) time.Duration {
+	return min(time.Duration(h.TimeoutMS)*time.Millisecond, c.MaxTimeout)
+}
+
+func (j *job) endedBy(reason string) string {
+	return fmt.Sprintf("job %s ended: %s", handshake.JobID(j.id), reason)
+}
+
+// halfEnded ends a job of which a half has ended. With f.mu.
+func (j *job) halfEnded(f *Forwarder, h *wire.Half) {
+	switch j.state {
+	case ready: // what the kernel opens meanwhile is not used
+		j.to(gathering)
+		j.opening = nil
+		fallthrough
+	case gathering:
+		f.giveUp(j, wire.RefuseHalf, j.endedBy(h.Reason))
+		f.halves.Gone(j.run(), h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.cfg.waits(h))) // others of its ranks may be on their way
+	case running:
+		j.failFor(f, max(h.Code, 1), j.endedBy(h.Reason))
+	}
+}
+
+// failFor ends a running job for what a launcher has said. With f.mu.
+func (j *job) failFor(f *Forwarder, code int32, reason string) {
+	j.failWith(code, reason, abortFrame(code, wire.Nobody, reason), nil)
+	if j.live > 0 {
+		return
+	}
+	f.aside(func() {}, func() { // it only waited for ranks to come back
+		f.mu.Lock()
+		var s *Summary
+		if j.state == ending && j.live == 0 {
+			s = f.finish(j)
+		}
+		f.mu.Unlock()
+		if s != nil && f.cfg.JobEnd != nil {
+			f.cfg.JobEnd(*s)
+		}
+	})
+}
+
+// suspend notes that a half stands still, and ends its job if that takes too long. With f.mu.
+func (j *job) suspend(f *Forwarder, h *wire.Half) {
+	if j.state != running || j.suspended[h.Cluster] != nil {
+		return
+	}
+	patience := time.Duration(j.gather.Patience()) * time.Millisecond
+	reason := j.endedBy(fmt.Sprintf("%s for longer than the job's patience of %v (--patience, or ZIPPER_PATIENCE, in all clusters)",
+		h.Reason, patience))
+	if j.suspended == nil {
+		j.suspended = map[string]timer{}
+	}
+	cluster := h.Cluster
+	var t timer
+	t = f.cfg.clock.AfterFunc(patience, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if j.suspended[cluster] == t {
+			j.failFor(f, 1, reason)
+		}
+	})
+	j.suspended[cluster] = t
+}

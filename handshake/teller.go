@@ -1,0 +1,102 @@
+package handshake
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Teller is the end of who has started a cluster's half of a job, and tells a forwarder how that
+// stands. Not safe for concurrent use.
+//
+//	forwarder (Acceptor)                  launcher (Teller)
+//	Challenge{version, nonce}  ──►
+//	                           ◄──        Half{job, cluster, state, reason, public key, signature}
+//	Notice{what came of it}    ──►        heard
+//	or Refuse{code, reason}
+//
+// The signature covers "zipper half" ‖ 0 ‖ nonce ‖ the Half without its signature, so that only who
+// knows the job's secret can end the job, once for each link.
+type Teller struct {
+	exchange
+	half   wire.Half
+	secret string
+}
+
+// NewTeller starts an exchange. Of the half State, Code, Job, Cluster, Reason, Ticket and the times
+// are set.
+func NewTeller(half wire.Half, secret string) (*Teller, error) {
+	switch {
+	case half.Job == "" || len(half.Job) > wire.MaxName || len(half.Cluster) > wire.MaxName:
+		return nil, fmt.Errorf("handshake: job %.20q, cluster %.20q: want 1 to %d bytes", half.Job, half.Cluster, wire.MaxName)
+	case secret == "":
+		return nil, errors.New("handshake: the job has no secret")
+	case len(half.Ticket) > wire.MaxTicket:
+		return nil, fmt.Errorf("handshake: a ticket of %d bytes, at most %d are possible", len(half.Ticket), wire.MaxTicket)
+	}
+	return &Teller{exchange: exchange{hint: forwarderHint}, half: half, secret: secret}, nil
+}
+
+// HandleMessage takes a frame from the forwarder. body is not kept.
+func (t *Teller) HandleMessage(h wire.Header, body []byte) {
+	if t.ends(h, body) {
+		return
+	}
+	switch {
+	case h.Type == wire.TypePing:
+		t.send(wire.TypePong, nil)
+	case h.Type == wire.TypeChallenge && t.state == awaitChallenge:
+		c, ok := t.challenged(h, body)
+		if !ok {
+			return
+		}
+		key := Key(t.half.Job, t.secret)
+		t.half.Version = wire.Version
+		copy(t.half.PublicKey[:], key.Public().(ed25519.PublicKey))
+		copy(t.half.Signature[:], ed25519.Sign(key, signedHalf(&t.half, c.Nonce)))
+		t.send(wire.TypeHalf, &t.half)
+		t.to(awaitNotice)
+	case h.Type == wire.TypeNotice && t.state == awaitNotice:
+		n, err := wire.ParseNotice(body)
+		if err != nil {
+			t.malformed(h, err)
+			return
+		}
+		t.to(over)
+		t.push(Event{Kind: Heard, Text: wire.Printable(n.Text)})
+	default:
+		t.unexpected(h)
+	}
+}
+
+// handleHalf takes the word of a Teller.
+func (a *Acceptor) handleHalf(h wire.Header, x *Examined) {
+	switch {
+	case x.err != nil:
+		a.malformed(h, x.err)
+	case x.half.Version != wire.Version:
+		a.otherVersion(x.half.Version)
+	case !x.genuine:
+		a.refuse(wire.RefuseSecret, "the signature does not fit the word of the half")
+	case !x.wanted:
+		a.refuse(wire.RefuseSecret, otherSecret)
+	default:
+		a.to(awaitDecision)
+		a.push(Event{Kind: Said, Half: x.half})
+	}
+}
+
+// Heard answers Said with what came of it, and ends the exchange.
+func (a *Acceptor) Heard(text string) {
+	if a.state == awaitDecision {
+		a.send(wire.TypeNotice, &wire.Notice{Text: text})
+		a.to(over)
+	}
+}
+
+func signedHalf(h *wire.Half, nonce [wire.NonceLen]byte) []byte {
+	b := append([]byte("zipper half\x00"), nonce[:]...)
+	return h.AppendUnsigned(b)
+}

@@ -1,0 +1,99 @@
+package batch
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func env(kv ...string) func(string) string {
+	return func(k string) string {
+		for i := 0; i < len(kv); i += 2 {
+			if kv[i] == k {
+				return kv[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func TestHere(t *testing.T) {
+	for _, tc := range []struct {
+		env  []string
+		want string
+	}{
+		{[]string{"SLURM_JOB_ID", "12"}, "Slurm job 12"},
+		{[]string{"PBS_JOBID", "7.host"}, "PBS job 7.host"},
+		{[]string{"LSB_JOBID", "3"}, "LSF job 3"},
+		{[]string{"JOB_ID", "4", "SGE_ROOT", "/opt/sge"}, "Grid Engine job 4"},
+		{[]string{"JOB_ID", "4"}, ""}, // anybody's
+	} {
+		j, ok := from(env(tc.env...), nil, killed{})
+		if ok != (tc.want != "") || ok && j.String() != tc.want {
+			t.Errorf("%v: %v", tc.env, j)
+		}
+	}
+}
+
+// TestSlurmCause: what Slurm's commands print, as they did in 22.05 and do in 23.11.
+func TestSlurmCause(t *testing.T) {
+	for _, tc := range []struct{ name, scontrol, json, sinfo, want string }{
+		{"cancelled", "JobId=12 JobState=CANCELLED Reason=None ExitCode=0:15 RunTime=00:00:02 TimeLimit=00:05:00", "", "", "cancelled by its batch system (scancel, Slurm job 12)"},
+		{"completing, with JSON", "JobState=COMPLETING ExitCode=0:0", `{"jobs":[{"job_id":11,"job_state":"TIMEOUT"},{"job_id":12,"job_state":"NODE_FAIL"}]}`, "b1 idle\nb2 down*\n", "lost its node b2 (Slurm job 12)"},
+		{"several states", "JobState=COMPLETING ExitCode=0:0", `{"jobs":[{"job_id":12,"job_state":["CANCELLED","COMPLETING"]}]}`, "", "scancel"},
+		{"completing, without", "JobState=COMPLETING ExitCode=0:15 RunTime=00:00:02 TimeLimit=00:05:00", "error", "b1 allocated\n", "scancel"},
+		{"time limit", "JobState=COMPLETING ExitCode=0:15 RunTime=1-00:00:03 TimeLimit=1-00:00:00", "", "", "reached its time limit of 1-00:00:00"},
+		{"time limit, said", "JobState=TIMEOUT RunTime=00:01:03 TimeLimit=00:01:00", "", "", "reached its time limit of 00:01:00"},
+		{"no limit", "JobState=COMPLETING ExitCode=0:15 RunTime=00:01:03 TimeLimit=UNLIMITED", "", "", "scancel"},
+		{"node failure", "JobState=COMPLETING ExitCode=0:15 RunTime=00:01:03 TimeLimit=01:00:00", "", "b2 down\n", "lost its node b2"},
+		{"memory", "JobState=COMPLETING ExitCode=0:125", "", "", "ran out of memory"},
+		{"preempted", "JobState=PREEMPTED", "", "", "preempted"},
+		{"running", "JobState=RUNNING ExitCode=0:0", "", "", ""},
+		{"failed", "JobState=FAILED ExitCode=1:0", "", "", ""},
+		{"no controller", "", "", "", ""},
+	} {
+		run := func(_ context.Context, w ...string) string {
+			return map[string]string{"scontrol": tc.scontrol, "squeue": tc.json, "sinfo": tc.sinfo}[w[0]]
+		}
+		j, _ := from(env("SLURM_JOB_ID", "12", "SLURM_JOB_NODELIST", "b[1-2]"), run, killed{})
+		if got := j.Cause(t.Context()); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// TestKilled: a process of another step of the job is killed, in either kind of control groups.
+func TestKilled(t *testing.T) {
+	root := t.TempDir()
+	write := func(file, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct{ own, file, before, after string }{
+		{"0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0\n", "system.slice/slurmstepd.scope/job_12/memory.events", "low 0\noom 2\noom_kill 1\n", "low 0\noom 9\noom_kill 3\n"},
+		{"12:pids:/x\n9:memory:/slurm/uid_1/job_12/step_batch\n", "memory/slurm/uid_1/job_12/step_0/memory.oom_control", "under_oom 0\noom_kill 1\n", "under_oom 0\noom_kill 3\n"},
+	} {
+		write(tc.file, tc.before)
+		k := killed{files: killedFiles(root, tc.own)}
+		if !slices.Contains(k.files, filepath.Join(root, tc.file)) {
+			t.Errorf("%q: %v", tc.own, k.files)
+		}
+		k.at = k.now()
+		if k.since() != 0 {
+			t.Errorf("%q: %d before any", tc.own, k.since())
+		}
+		write(tc.file, tc.after)
+		j, _ := from(env("PBS_JOBID", "1"), nil, k)
+		if got := j.Cause(t.Context()); !strings.Contains(got, "killed 2 of its processes") {
+			t.Errorf("%q: %q", tc.own, got)
+		}
+	}
+}

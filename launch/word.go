@@ -1,0 +1,184 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/launch/batch"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// A half that ends tells the job's forwarders, so that the other halves end at once and can say why:
+//
+//  1. a signal to this process: the batch system is asked what it means while the processes of the
+//     half are still ending (ending);
+//  2. they have ended with another status than 0, or never began (ended);
+//  3. SIGTSTP, which Slurm sends before it stops a job: the job's patience begins (pauses).
+
+// word is what a half tells forwarders. Safe for concurrent use.
+type word struct {
+	share jobenv.Job
+	batch batch.Job
+	began time.Time
+	once  sync.Once // its end is told once
+	why   string    // what the batch system says of it; after once
+}
+
+func newWord(share jobenv.Job) *word {
+	w := &word{share: share, began: time.Now()}
+	w.batch, _ = batch.Here()
+	return w
+}
+
+// TellEnded tells the forwarders of a job that a half has ended, or that it will never begin, for the
+// reason why, a clause without its subject ("has no program"); empty: what the batch system says of
+// the job that this process is in. It returns what the forwarders have said, one line each.
+func TellEnded(ctx context.Context, share jobenv.Job, why string) ([]string, error) {
+	w := newWord(share)
+	if why == "" {
+		if why = w.batch.Cause(ctx); why == "" {
+			why = "has ended"
+		}
+	}
+	return w.tell(ctx, wire.HalfEnded, "cluster "+share.Cluster+" "+why)
+}
+
+// clause is a sentence about the half, without a full stop.
+func (w *word) clause(why string) string {
+	return fmt.Sprintf("cluster %s %s, %v after it began", w.share.Cluster, why, time.Since(w.began).Round(100*time.Millisecond))
+}
+
+// watch tells of signals to this process until the half has ended; stop waits for what is being
+// told. ctx's cause is the signal's name.
+func (w *word) watch(ctx context.Context) (stop func()) {
+	var telling sync.WaitGroup
+	telling.Add(1)
+	unwatch := context.AfterFunc(ctx, func() {
+		defer telling.Done()
+		w.ending(context.Cause(ctx))
+	})
+	pauses := w.pauses()
+	return func() {
+		pauses()
+		if unwatch() {
+			telling.Done()
+		}
+		telling.Wait()
+	}
+}
+
+// ending tells that the half is being ended, by a signal or because its launcher is gone.
+func (w *word) ending(cause error) {
+	if fromElsewhere(cause) {
+		return // the one that failed has told it
+	}
+	w.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), tellTime)
+		defer cancel()
+		why := w.batch.Ending(ctx)
+		if why == "" {
+			why = "lost its launcher"
+			var s interface{ SignalName() string }
+			if errors.As(cause, &s) {
+				why = w.batch.Signalled(s.SignalName())
+			}
+		}
+		w.why = w.clause(why)
+		_, _ = w.tell(ctx, wire.HalfEnded, w.why) // who cannot be told finds out
+	})
+}
+
+// elsewhere is the cause of the end of a half because another one has failed.
+type elsewhere struct{ cluster string }
+
+func (e *elsewhere) Error() string { return fmt.Sprintf("cluster %s failed", e.cluster) }
+
+func fromElsewhere(cause error) bool {
+	var e *elsewhere
+	return errors.As(cause, &e)
+}
+
+// ended tells that the half has ended with a status, or could not be started. said is the first error
+// of its ranks. It returns what the batch system says of the end, a sentence; empty: nothing.
+func (w *word) ended(status int, err error, said string) string {
+	w.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), tellTime)
+		defer cancel()
+		why := w.batch.Cause(ctx)
+		switch {
+		case why != "":
+			w.why = w.clause(why)
+		case err != nil:
+			why = fmt.Sprintf("could not be started (%v)", err)
+		default:
+			if why = "ended with " + DescribeStatus(status); said != "" {
+				why += ": " + said
+			}
+		}
+		_, _ = w.tell(ctx, wire.HalfEnded, w.clause(why))
+	})
+	return w.why
+}
+
+// pauses tells of the signals by which a batch system stops a job and lets it go on. The process
+// itself goes on until it gets SIGSTOP.
+func (w *word) pauses() (stop func()) {
+	if w.batch.ID == "" {
+		return func() {}
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTSTP, syscall.SIGCONT)
+	over := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stopped := false
+		for {
+			select {
+			case <-over:
+				return
+			case s := <-signals:
+				if stopped == (s == syscall.SIGTSTP) {
+					continue // SIGCONT comes before other signals, too
+				}
+				stopped = s == syscall.SIGTSTP
+				state, why := wire.HalfResumed, "goes on"
+				if stopped {
+					state, why = wire.HalfSuspended, w.batch.Suspended()
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), tellTime)
+				_, _ = w.tell(ctx, state, "cluster "+w.share.Cluster+" "+why)
+				cancel()
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(over)
+		<-done
+	}
+}
+
+// tell tells all forwarders that the cluster reaches, at the same time.
+func (w *word) tell(ctx context.Context, state wire.HalfState, reason string) (said []string, err error) {
+	half := wire.Half{State: state, Code: 1, Job: w.share.ID, Cluster: w.share.Cluster, Reason: reason, Ticket: w.share.Ticket,
+		TimeoutMS: uint32(w.share.Timeout.Milliseconds()), RanMS: uint32(time.Since(w.began).Milliseconds())}
+	said, errs := make([]string, len(w.share.Forwarders)), make([]error, len(w.share.Forwarders))
+	var all sync.WaitGroup
+	for i, at := range w.share.Forwarders {
+		all.Go(func() {
+			said[i], errs[i] = dial.Tell(ctx, at, half, w.share.Secret, tellTime)
+			said[i] = at + ": " + said[i]
+		})
+	}
+	all.Wait()
+	return said, errors.Join(errs...)
+}
