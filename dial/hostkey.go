@@ -42,8 +42,8 @@ func challenge(ctx context.Context, l transport.Link, silence time.Duration) (wi
 		return wire.Challenge{}, fmt.Errorf("answers with a %v frame (is that a Zipper forwarder?)", h.Type)
 	}
 	c, err := wire.ParseChallenge(body)
-	if err == nil && c.Version != wire.Version {
-		err = errors.New("speaks another version: install the same release of Zipper")
+	if _, ok := c.Common(); err == nil && !ok {
+		err = errors.New("speaks another version: install a release of Zipper that fits it (COMPATIBILITY.md)")
 	}
 	return c, err
 }

@@ -32,7 +32,7 @@ type Terms struct {
 func NewAcceptor(seed [ed25519.SeedSize]byte, terms *Terms) *Acceptor {
 	a := &Acceptor{exchange: exchange{state: awaitJoin}, key: ed25519.NewKeyFromSeed(seed[:]), terms: terms}
 	copy(a.nonce[:], a.key.Public().(ed25519.PublicKey))
-	c := &wire.Challenge{Version: wire.Version, Nonce: a.nonce, NAT: terms.NAT, LinkKey: terms.Keys.Public}
+	c := &wire.Challenge{Version: wire.Version, Oldest: wire.Oldest, Nonce: a.nonce, NAT: terms.NAT, LinkKey: terms.Keys.Public}
 	if terms.HostKey != nil {
 		copy(c.HostKey[:], terms.HostKey.Public().(ed25519.PublicKey))
 	}
@@ -68,7 +68,7 @@ func (a *Acceptor) Examine(h wire.Header, body []byte) (x Examined) {
 	switch h.Type {
 	case wire.TypeJoin:
 		x.join, x.err = wire.ParseJoin(body)
-		x.genuine = x.err == nil && x.join.Version == wire.Version && verify(&x.join, a.nonce) &&
+		x.genuine = x.err == nil && wire.Speaks(x.join.Version) && verify(&x.join, a.nonce) &&
 			x.join.LinkKey == a.terms.Keys.Public
 		x.wanted = x.genuine && a.wanted(&x.join)
 		if x.wanted && x.join.Sealed() {
@@ -81,7 +81,7 @@ func (a *Acceptor) Examine(h wire.Header, body []byte) (x Examined) {
 	case wire.TypeBridge:
 		x.bridge, x.err = wire.ParseBridge(body)
 		f := &x.bridge
-		x.genuine = x.err == nil && f.Version == wire.Version && verify(&f.Join, f.Nonce) &&
+		x.genuine = x.err == nil && wire.Speaks(f.Version) && verify(&f.Join, f.Nonce) &&
 			ed25519.Verify(f.Nonce[:], signedBridge(f, a.nonce), f.Signature[:]) && f.LinkKey == a.terms.Keys.Public
 		x.wanted = x.genuine && a.wanted(&f.Join)
 		if x.wanted && f.Join.Sealed() {
@@ -126,8 +126,8 @@ func (a *Acceptor) handleJoin(h wire.Header, x *Examined) {
 	switch {
 	case err != nil:
 		a.malformed(h, err)
-	case j.Version != wire.Version:
-		a.otherVersion(j.Version)
+	case !wire.Speaks(j.Version):
+		a.otherVersion(j.Version, j.Version)
 	case !x.genuine:
 		a.refuse(wire.RefuseSecret, "the signature does not fit the Join")
 	case !x.wanted:

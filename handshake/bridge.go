@@ -2,6 +2,7 @@ package handshake
 
 import (
 	"crypto/ed25519"
+	"fmt"
 
 	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
@@ -68,11 +69,16 @@ func (b *Bridger) HandleMessage(h wire.Header, body []byte) {
 
 func (b *Bridger) answer(c *wire.Challenge, body []byte) {
 	join := &b.cert.join
+	if join.Version < c.Oldest || join.Version > c.Version {
+		b.refuse(wire.RefuseVersion, fmt.Sprintf("the job has protocol version %d, the other forwarder speaks %s: install the same release of Zipper there (COMPATIBILITY.md)",
+			join.Version, wire.Versions(c.Oldest, c.Version)))
+		return
+	}
 	if r := b.host.challenged(c, body, hostKeyOf(join, b.peer)); r != nil {
 		b.refuse(r.Code, r.Reason)
 		return
 	}
-	f := wire.Bridge{Version: wire.Version, From: join.Here, To: b.peer, Number: b.number, Fresh: b.fresh,
+	f := wire.Bridge{Version: join.Version, From: join.Here, To: b.peer, Number: b.number, Fresh: b.fresh,
 		OwnKey: b.own.Keys.Public, LinkKey: c.LinkKey, Join: *join}
 	copy(f.Nonce[:], b.cert.key.Public().(ed25519.PublicKey))
 	if host := b.own.HostKey; host != nil {
@@ -116,8 +122,8 @@ func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
 	switch {
 	case err != nil:
 		a.malformed(h, err)
-	case f.Version != wire.Version:
-		a.otherVersion(f.Version)
+	case !wire.Speaks(f.Version):
+		a.otherVersion(f.Version, f.Version)
 	case !x.genuine:
 		a.refuse(wire.RefuseSecret, "the other forwarder cannot show that a rank of the job has joined it")
 	case !x.wanted:

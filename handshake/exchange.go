@@ -108,10 +108,11 @@ func (x *exchange) refuse(code wire.RefuseCode, reason string) {
 	x.fail(&Refused{code, reason, false})
 }
 
-func (x *exchange) otherVersion(theirs uint32) {
+// otherVersion refuses an end that speaks the protocol's versions from oldest to newest.
+func (x *exchange) otherVersion(oldest, newest uint32) {
 	x.refuse(wire.RefuseVersion,
-		fmt.Sprintf("protocol version %d there, %d here: install the same release of Zipper at both ends", theirs,
-			wire.Version))
+		fmt.Sprintf("protocol %s there, %s here: install releases of Zipper that fit each other (COMPATIBILITY.md)",
+			wire.Versions(oldest, newest), wire.Versions(wire.Oldest, wire.Version)))
 }
 
 func (x *exchange) malformed(h wire.Header, err error) {
@@ -132,10 +133,10 @@ func (x *exchange) challenged(h wire.Header, body []byte) (c wire.Challenge, ok 
 	switch {
 	case err != nil:
 		x.malformed(h, err)
-	case c.Version != wire.Version:
-		x.otherVersion(c.Version)
 	default:
-		return c, true
+		if _, ok = c.Common(); !ok {
+			x.otherVersion(c.Oldest, c.Version)
+		}
 	}
-	return c, false
+	return c, ok
 }

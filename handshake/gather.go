@@ -15,6 +15,7 @@ import (
 type Gather struct {
 	job      string
 	key      [wire.PublicKeyLen]byte
+	version  uint32 // of the protocol
 	layout   []wire.Cluster
 	base     []int        // first virtual rank of each cluster
 	size     int          // ranks of the job
@@ -42,7 +43,7 @@ type rank struct {
 
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
-	g := &Gather{job: j.Job, key: j.PublicKey, layout: j.Layout, networks: j.Networks, zippers: j.Zippers, model: j.Model,
+	g := &Gather{job: j.Job, key: j.PublicKey, version: j.Version, layout: j.Layout, networks: j.Networks, zippers: j.Zippers, model: j.Model,
 		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, level: j.Level, patience: j.Patience, rails: j.Rails}
 	n := 0
 	for _, c := range j.Layout {
@@ -114,6 +115,11 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 	if !slices.EqualFunc(j.Zippers, g.zippers, func(x, y wire.Zipper) bool { return slices.Equal(x.Ports, y.Ports) && x.HostKey == y.HostKey }) {
 		return 0, &Refused{wire.RefuseLayout,
 			fmt.Sprintf("cluster %q names other forwarders than cluster %q: start all clusters with the same --zipper addresses and host keys", j.Cluster, g.modelOf), false}
+	}
+	if j.Version != g.version {
+		return 0, &Refused{wire.RefuseSettings,
+			fmt.Sprintf("protocol version %d in cluster %q, %d in %q: install the same release of Zipper on all clusters of a job",
+				j.Version, j.Cluster, g.version, g.modelOf), false}
 	}
 	if j.Model != g.model {
 		return 0, &Refused{wire.RefuseModel, fmt.Sprintf("data model %q in cluster %q, %q in %q", j.Model, j.Cluster,

@@ -17,7 +17,7 @@ func member(cluster string, rank int) Identity {
 }
 
 // deliver hands a machine's frames to a function until there is another event, which it returns.
-func deliver(t testing.TB, next func() (Event, bool), to func(wire.Header, []byte)) (Event, bool) {
+func deliver(t *testing.T, next func() (Event, bool), to func(wire.Header, []byte)) (Event, bool) {
 	t.Helper()
 	for {
 		e, ok := next()
@@ -33,7 +33,7 @@ func deliver(t testing.TB, next func() (Event, bool), to func(wire.Header, []byt
 }
 
 // upToDecision runs the join up to the forwarder's decision.
-func upToDecision(t testing.TB, id Identity, a *Acceptor) (*Joiner, Event) {
+func upToDecision(t *testing.T, id Identity, a *Acceptor) (*Joiner, Event) {
 	t.Helper()
 	j, err := NewJoiner(id, nonce(4))
 	if err != nil {
@@ -191,8 +191,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestVersion: both ends speak the newest version that both know, or refuse each other.
 func TestVersion(t *testing.T) {
-	// A newer forwarder.
+	// A newer forwarder that speaks our version, too.
 	j, _ := NewJoiner(member("a", 0), nonce(4))
 	a := acceptor(0, "")
 	deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
@@ -200,9 +201,20 @@ func TestVersion(t *testing.T) {
 		j.HandleMessage(h, append(body, "something new"...))
 	})
 	deliver(t, j.NextEvent, a.HandleMessage)
+	if e, _ := a.NextEvent(); e.Kind != Verified || e.Join.Version != wire.Version {
+		t.Errorf("newer forwarder: %+v", e)
+	}
+	// One that does not.
+	j, _ = NewJoiner(member("a", 0), nonce(4))
+	a = acceptor(0, "")
+	deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
+		body[0], body[4] = wire.Version+2, wire.Version+1
+		j.HandleMessage(h, append(body, "something new"...))
+	})
+	deliver(t, j.NextEvent, a.HandleMessage)
 	e, _ := a.NextEvent()
 	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion ||
-		!strings.Contains(e.Err.Reason, fmt.Sprintf("version %d there, %d here", wire.Version+1, wire.Version)) {
+		!strings.Contains(e.Err.Reason, fmt.Sprintf("versions %d to %d there, version %d here", wire.Version+1, wire.Version+2, wire.Version)) {
 		t.Errorf("forwarder: %+v", e)
 	}
 	// A newer rank.
@@ -217,7 +229,7 @@ func TestVersion(t *testing.T) {
 	if e.Kind != Ended || e.Err.Remote || e.Err.Code != wire.RefuseVersion {
 		t.Errorf("forwarder: %+v", e)
 	}
-	if r := end(t, j); r.Code != wire.RefuseVersion || !r.Remote || !strings.Contains(r.Reason, "same release") {
+	if r := end(t, j); r.Code != wire.RefuseVersion || !r.Remote || !strings.Contains(r.Reason, "COMPATIBILITY.md") {
 		t.Errorf("joiner: %+v", r)
 	}
 }

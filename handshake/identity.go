@@ -139,8 +139,9 @@ func Key(job, secret string) ed25519.PrivateKey {
 // bytes for it.
 func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside string) wire.Join {
 	key := Key(id.Job, id.Secret)
+	version, _ := c.Common()
 	j := wire.Join{
-		Version: wire.Version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
+		Version: version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
 		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings,
 		Host: id.Host, Level: id.Level, Patience: uint32(id.Patience), Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,

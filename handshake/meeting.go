@@ -30,7 +30,7 @@ func NewResponder(key ed25519.PrivateKey, rank int, instance uint64, nonce [wire
 	expected func(rank int) bool) *Meeting {
 	m := &Meeting{exchange: exchange{state: awaitMeet, hint: rankHint}, key: key,
 		mine: wire.Meet{From: uint32(rank), Instance: instance, Nonce: nonce}, expected: expected}
-	m.send(wire.TypeChallenge, &wire.Challenge{Version: wire.Version, Nonce: nonce})
+	m.send(wire.TypeChallenge, &wire.Challenge{Version: wire.Version, Oldest: wire.Oldest, Nonce: nonce})
 	return m
 }
 

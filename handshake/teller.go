@@ -53,7 +53,7 @@ func (t *Teller) HandleMessage(h wire.Header, body []byte) {
 			return
 		}
 		key := Key(t.half.Job, t.secret)
-		t.half.Version = wire.Version
+		t.half.Version, _ = c.Common()
 		copy(t.half.PublicKey[:], key.Public().(ed25519.PublicKey))
 		copy(t.half.Signature[:], ed25519.Sign(key, signedHalf(&t.half, c.Nonce)))
 		t.send(wire.TypeHalf, &t.half)
@@ -76,8 +76,8 @@ func (a *Acceptor) handleHalf(h wire.Header, x *Examined) {
 	switch {
 	case x.err != nil:
 		a.malformed(h, x.err)
-	case x.half.Version != wire.Version:
-		a.otherVersion(x.half.Version)
+	case !wire.Speaks(x.half.Version):
+		a.otherVersion(x.half.Version, x.half.Version)
 	case !x.genuine:
 		a.refuse(wire.RefuseSecret, "the signature does not fit the word of the half")
 	case !x.wanted:

@@ -61,12 +61,13 @@ func (f *Bridge) Append(b []byte) []byte {
 	return f.Join.Append(b)
 }
 
-// ParseBridge reads a Bridge that fills b. Of another version's only Version is read. The
+// ParseBridge reads a Bridge that fills b. Of a version that is not spoken here only
+// Version is read. The
 // signatures are not checked here.
 func ParseBridge(b []byte) (Bridge, error) {
 	r := reader{b: b}
 	f := Bridge{Version: r.u32()}
-	if r.err == nil && f.Version != Version {
+	if r.err == nil && !Speaks(f.Version) {
 		return f, nil
 	}
 	f.From, f.To, f.Number = r.u16(), r.u16(), r.u16()
@@ -84,7 +85,7 @@ func ParseBridge(b []byte) (Bridge, error) {
 	if f.Join, err = ParseJoin(r.b); err != nil {
 		return Bridge{Version: f.Version}, err
 	}
-	if n := len(f.Join.Zippers); f.Join.Version != Version || int(f.From) >= n || int(f.To) >= n || f.From == f.To || f.Join.Here != f.From {
+	if n := len(f.Join.Zippers); f.Join.Version != f.Version || int(f.From) >= n || int(f.To) >= n || f.From == f.To || f.Join.Here != f.From {
 		return Bridge{Version: f.Version}, fmt.Errorf("wire: link from forwarder %d to %d of %d, with a Join for %d", f.From, f.To, n, f.Join.Here)
 	}
 	return f, nil

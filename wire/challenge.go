@@ -9,18 +9,21 @@ import (
 const NonceLen = 32
 
 // ChallengeLen is the size of a Challenge in bytes.
-const ChallengeLen = 4 + NonceLen + 4 + SealKeyLen + PublicKeyLen
+const ChallengeLen = 4 + 4 + NonceLen + 4 + SealKeyLen + PublicKeyLen
 
-// Challenge is the first frame on a link, from the forwarder.
+// Challenge is the first frame on a link, from the forwarder. In all versions it begins like this;
+// newer ones may have more at its end, which those who do not know it leave out.
 //
-//	0  u32       version  the forwarder's protocol version
-//	4  byte[32]  nonce    fresh random bytes, to be signed by the joiner
-//	36 u32       nat      1: the forwarder's kernel can pass connections on to the joiner (Join.Inside); 0: it does not
-//	40 byte[32]  link key the forwarder's X25519 key, from which those of the link are made if it is sealed; on direct
+//	0  u32       version  newest version of the protocol that the forwarder speaks
+//	4  u32       oldest   version of the protocol that it speaks
+//	8  byte[32]  nonce    fresh random bytes, to be signed by the joiner
+//	40 u32       nat      1: the forwarder's kernel can pass connections on to the joiner (Join.Inside); 0: it does not
+//	44 byte[32]  link key the forwarder's X25519 key, from which those of the link are made if it is sealed; on direct
 //	                      links zero: the ranks have keys of their own
-//	72 byte[32]  host key the forwarder's (Ed25519), of which a Proof follows; zero: it has none, nor do ranks
+//	76 byte[32]  host key the forwarder's (Ed25519), of which a Proof follows; zero: it has none, nor do ranks
 type Challenge struct {
 	Version uint32
+	Oldest  uint32
 	Nonce   [NonceLen]byte
 	NAT     bool
 	LinkKey [SealKeyLen]byte
@@ -33,15 +36,20 @@ func (c *Challenge) Append(b []byte) []byte {
 	if c.NAT {
 		nat = 1
 	}
-	b = le.AppendUint32(append(le.AppendUint32(b, c.Version), c.Nonce[:]...), nat)
+	b = le.AppendUint32(le.AppendUint32(b, c.Version), c.Oldest)
+	b = le.AppendUint32(append(b, c.Nonce[:]...), nat)
 	return append(append(b, c.LinkKey[:]...), c.HostKey[:]...)
 }
 
-// ParseChallenge reads a Challenge. Of another version's only Version is read: it ends with that.
+// ParseChallenge reads a Challenge. Without a version that both ends speak (Common) only Version and
+// Oldest are read.
 func ParseChallenge(b []byte) (Challenge, error) {
 	r := reader{b: b}
 	c := Challenge{Version: r.u32()}
-	if r.err == nil && c.Version != Version {
+	if len(r.b) >= 4 { // before version 10 there was one only, and no more was said
+		c.Oldest = r.u32()
+	}
+	if _, ok := c.Common(); r.err == nil && !ok {
 		return c, nil
 	}
 	r.bytes(c.Nonce[:])
@@ -52,6 +60,9 @@ func ParseChallenge(b []byte) (Challenge, error) {
 	c.NAT = nat == 1
 	r.bytes(c.LinkKey[:])
 	r.bytes(c.HostKey[:])
+	if c.Version > Version {
+		return c, r.err
+	}
 	return c, r.end()
 }
 

@@ -61,9 +61,6 @@ import (
 	"fmt"
 )
 
-// Version of the protocol; ends with different versions refuse each other.
-const Version = 9
-
 const (
 	HeaderLen  = 44      // bytes
 	MaxPayload = 1 << 20 // bytes of payload in one frame

@@ -155,12 +155,12 @@ func (j *Join) Append(b []byte) []byte {
 	return append(j.AppendUnsigned(b), j.Signature[:]...)
 }
 
-// ParseJoin reads a Join that fills b. Of another version's only Version is read. A Join that
+// ParseJoin reads a Join that fills b. Of a version that is not spoken here only Version is read. A Join that
 // parses names a cluster of its own layout and a rank inside it; the signature is not checked here.
 func ParseJoin(b []byte) (Join, error) {
 	r := reader{b: b}
 	j := Join{Version: r.u32()}
-	if r.err == nil && j.Version != Version {
+	if r.err == nil && !Speaks(j.Version) {
 		return j, nil
 	}
 	j.TimeoutMS = r.u32()

@@ -81,11 +81,11 @@ func (f *Half) AppendUnsigned(b []byte) []byte {
 // Append adds the body's bytes to b.
 func (f *Half) Append(b []byte) []byte { return append(f.AppendUnsigned(b), f.Signature[:]...) }
 
-// ParseHalf reads a Half that fills b. Of another version's only Version is read.
+// ParseHalf reads a Half that fills b. Of a version that is not spoken here only Version is read.
 func ParseHalf(b []byte) (Half, error) {
 	r := reader{b: b}
 	f := Half{Version: r.u32()}
-	if r.err == nil && f.Version != Version {
+	if r.err == nil && !Speaks(f.Version) {
 		return f, nil
 	}
 	f.TimeoutMS, f.RanMS = r.u32(), r.u32()

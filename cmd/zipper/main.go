@@ -32,7 +32,7 @@ func newApp() *cli.App {
 		Commands: []*cli.Command{
 			jobcmd.Run(), jobcmd.Join(), jobcmd.Exec(), jobcmd.Forwarder(), jobcmd.Secret(), jobcmd.Ticket(),
 			benchcmd.Bench(), benchcmd.Calibrate(),
-			jobcmd.Status(), jobcmd.Doctor(),
+			jobcmd.Status(), jobcmd.Drain(), jobcmd.Reload(), jobcmd.Doctor(),
 			jobcmd.Compiler("cc", native.LangC), jobcmd.Compiler("cxx", native.LangCXX),
 			jobcmd.Compiler("fc", native.LangFortran),
 			modelcmd.Predict(), modelcmd.Plan(),
@@ -68,5 +68,5 @@ func version() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s (protocol %d)", built, wire.Version)
+	return fmt.Sprintf("%s (protocol %s)", built, wire.Versions(wire.Oldest, wire.Version))
 }

@@ -40,7 +40,7 @@ func listener(t *testing.T, text []byte) string {
 }
 
 func challenge(version uint32) []byte {
-	c := wire.Challenge{Version: version}
+	c := wire.Challenge{Version: version, Oldest: version}
 	body := c.Append(nil)
 	h := wire.Header{Type: wire.TypeChallenge, Length: uint32(len(body))}
 	return append(h.Append(nil), body...)

@@ -185,10 +185,10 @@ func challenged(r io.Reader, begin time.Time) Answer {
 	if err != nil {
 		return other(err.Error())
 	}
-	if c.Version != wire.Version {
+	if _, ok := c.Common(); !ok {
 		return Answer{Kind: Other, Took: time.Since(begin),
-			Detail: fmt.Sprintf("its protocol version is %d, ours is %d: install the same version of zipper everywhere",
-				c.Version, wire.Version)}
+			Detail: fmt.Sprintf("it speaks %s of the protocol, we speak %s: install releases that fit each other (COMPATIBILITY.md)",
+				wire.Versions(c.Oldest, c.Version), wire.Versions(wire.Oldest, wire.Version))}
 	}
 	return Answer{Kind: Reached, Took: time.Since(begin)}
 }

@@ -1,0 +1,6 @@
+//go:build !zipper_next
+
+package wire
+
+// Version of the protocol: the newest that is spoken here.
+const Version = 10
