@@ -2,6 +2,7 @@ package dial
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/leidenzipper/zipper/transport"
@@ -42,6 +43,9 @@ func Once(ctx context.Context, at string) (transport.Link, error) {
 	td, target := pick(at, nil)
 	return td.Dial(ctx, target)
 }
+
+// Listening takes links in at a TCP socket that listens already, which it owns from then on.
+func Listening(l *net.TCPListener) transport.Listener { return tcp.From(l) }
 
 // Listen takes links in at an address. Of TCP and verbs an empty host means all addresses, port 0
 // any free port; a verbs address fails if this host has no RDMA port for it. A unix: path may be

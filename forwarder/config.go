@@ -66,6 +66,8 @@ type Config struct {
 	MaxGatheringFrom int           // of these opened from one address (64)
 	MaxUnjoined      int           // links that have not joined (8192, at most half the descriptors)
 	MaxUnjoinedFrom  int           // of these from one address (4096, at most a quarter of the descriptors)
+	MaxJobs          int           // jobs, gathering or running (0: no bound)
+	MaxJobsOf        int           // of these of one user, where tickets name users (0: no bound)
 	MaxLinksFrom     int           // links from one address, whatever they do (half the descriptors)
 
 	// FlowLimit is how many bytes of payload from one rank may be queued for another before its
@@ -85,6 +87,7 @@ type Config struct {
 
 	// Meters are told what is measured.
 	Meters Meters
+	File   string // where this configuration is from, for Status
 
 	// Others in tests.
 	pipeFrom, pipeSize int // see package relay
@@ -168,6 +171,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.MaxRanks < 1 || c.MaxGathering < 1 || c.MaxGatheringFrom < 1 || c.MaxUnjoined < 1 ||
 		c.MaxUnjoinedFrom < 1 || c.MaxLinksFrom < 1:
 		return c, errors.New("forwarder: a bound for strangers is below 1")
+	case c.MaxJobs < 0 || c.MaxJobsOf < 0:
+		return c, errors.New("forwarder: a negative number of jobs")
 	case c.Trunk < 0 || c.Trunk > trunk.Most:
 		return c, fmt.Errorf("forwarder: %d connections of a trunk: want 1 to %d, or 0 to have it decided", c.Trunk, trunk.Most)
 	case c.Memory < 0 || c.JobMemory < 0:

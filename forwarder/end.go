@@ -199,6 +199,7 @@ func (f *Forwarder) bury(b *job) *Summary {
 	}
 	f.jobs.remove(b)
 	f.halves.Over(b.run(), f.cfg.clock.Now())
+	f.drain.check(f.jobs)
 	if b.hops != nil {
 		b.hops.over()
 		for _, br := range b.bridges() {

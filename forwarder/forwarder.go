@@ -4,7 +4,8 @@
 //
 //	forwarder   jobs: how a rank comes into one (join.go, gather.go, layout.go), what several hops
 //	            add (hops.go, bridge.go, trunk.go) and several forwarders (rails.go), how it ends
-//	            (end.go), what launchers say of their halves (half.go)
+//	            (end.go), what launchers say of their halves (half.go), what an administrator
+//	            does to it (operate.go)
 //	relay       bytes from one connection to another
 //	budget      how much they may keep meanwhile
 //	loop        the event loops
@@ -30,6 +31,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -39,7 +41,6 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
-	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -50,11 +51,12 @@ const stopReason = "the forwarder is shutting down"
 // Forwarder relays for any number of jobs at once.
 type Forwarder struct {
 	cfg     Config
-	terms   *handshake.Terms
+	policy  atomic.Pointer[policy] // what of it may change (operate.go)
+	keys    *seal.Forwarder
 	log     *zap.Logger
 	memory  *budget.Budget // what all jobs and links may keep
 	relay   *relay.Relay
-	workers []*relay.Worker
+	workers workers
 	asides  sync.WaitGroup
 	born    time.Time
 
@@ -66,6 +68,7 @@ type Forwarder struct {
 	halves    halves.Record        // those that ended without their job
 	next      int                  // links so far
 	strangers *strangers.Strangers // those who connect
+	drain     drain
 	stopping  bool
 	empty     chan struct{} // closed when stopping and the last link is gone
 }
@@ -83,17 +86,22 @@ func New(cfg Config) (*Forwarder, error) {
 		return nil, err
 	}
 	memory := budget.New(cfg.Memory)
-	return &Forwarder{cfg: cfg, terms: cfg.terms(keys), log: cfg.Log, memory: memory,
+	f := &Forwarder{cfg: cfg, keys: keys, log: cfg.Log, memory: memory,
 		relay: relay.New(cfg.relay(memory)), born: cfg.clock.Now(),
-		peers: map[*peer]int{}, jobs: jobs{}, totals: newTotals(), strangers: strangers.New(cfg.strangers()), empty: make(chan struct{})}, nil
+		peers: map[*peer]int{}, jobs: jobs{}, totals: newTotals(), strangers: strangers.New(cfg.strangers()),
+		drain: drain{over: make(chan struct{})}, empty: make(chan struct{})}
+	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys)})
+	return f, nil
 }
 
-// Serve takes links in and relays until ctx ends; then it refuses and aborts what is there, closes
-// everything and returns nil. Any other error means that it could not start. Call it once.
+// Serve takes links in and relays until ctx ends, or it has been drained; then it refuses and aborts
+// what is there, closes everything and returns nil. Any other error means that it could not start. Call it once.
 func (f *Forwarder) Serve(ctx context.Context) error {
 	if err := f.makeLoops(); err != nil {
 		return err
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	var loops, accepts sync.WaitGroup
 	for _, w := range f.workers {
 		loops.Go(w.Loop.Run)
@@ -102,7 +110,12 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 		accepts.Go(func() { f.accept(ctx, ln) })
 		f.log.Info("listening", zap.String("address", ln.Addr()))
 	}
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-f.drain.over:
+		f.log.Info("all jobs are over, and no more are taken")
+		end()
+	}
 	for _, ln := range f.cfg.Listeners {
 		ln.Close()
 	}
@@ -113,7 +126,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 	}
 	loops.Wait()
 	f.asides.Wait()
-	f.freeLoops()
+	f.workers.close()
 	f.relay.Close()
 	return nil
 }
@@ -126,7 +139,7 @@ func (f *Forwarder) makeLoops() error {
 		}
 		l, err := loop.New(c)
 		if err != nil {
-			f.freeLoops()
+			f.workers.close()
 			return fmt.Errorf("forwarder: %w", err)
 		}
 		f.workers = append(f.workers, f.relay.Worker(l))
@@ -134,9 +147,12 @@ func (f *Forwarder) makeLoops() error {
 	return nil
 }
 
-func (f *Forwarder) freeLoops() {
-	for _, w := range f.workers {
-		w.Loop.Close()
+// workers are the event loops, with what package relay does on each.
+type workers []*relay.Worker
+
+func (w workers) close() {
+	for _, one := range w {
+		one.Loop.Close()
 	}
 }
 

@@ -23,7 +23,10 @@ import (
 // with f.mu.
 func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	j := &e.Join
-	if refused := f.serves(j); refused != nil {
+	if f.stopping {
+		return refusal(wire.RefuseShutdown, stopReason)
+	}
+	if refused := f.policy.Load().serves(j); refused != nil {
 		return refused
 	}
 	b := f.jobs.find(j)
@@ -66,7 +69,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		}
 		return refused
 	}
-	now, timeout := f.cfg.clock.Now(), f.cfg.timeout(j)
+	now, timeout := f.cfg.clock.Now(), f.policy.Load().timeout(j)
 	if t := now.Add(timeout); t.Before(b.expires) { // whoever is first at the end of its patience decides
 		b.expires = t
 		b.timer.Reset(timeout)

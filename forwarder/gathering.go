@@ -20,26 +20,24 @@ import (
 //  3. it is given up when the time-out of a joiner is over (expire), when a refusal shows that it
 //     can never become complete (noteRefusal), or when the last one leaves (leave).
 
-// serves checks whether this forwarder serves a job at all. With f.mu.
-func (f *Forwarder) serves(j *wire.Join) *handshake.Refused {
+// serves checks whether a forwarder serves a job at all.
+func (p *policy) serves(j *wire.Join) *handshake.Refused {
 	switch {
-	case f.stopping:
-		return refusal(wire.RefuseShutdown, stopReason)
-	case len(f.cfg.Jobs) > 0 && !slices.Contains(f.cfg.Jobs, j.Job) &&
-		!slices.Contains(f.cfg.Jobs, handshake.JobID(j.Job)):
+	case len(p.Jobs) > 0 && !slices.Contains(p.Jobs, j.Job) &&
+		!slices.Contains(p.Jobs, handshake.JobID(j.Job)):
 		return refusal(wire.RefuseJob,
 			"this forwarder does not serve job %q: check the job id and the forwarder's address", j.Job)
-	case j.Protocol != f.cfg.Protocol:
+	case j.Protocol != p.Protocol:
 		return refusal(wire.RefuseSettings,
 			"this forwarder has %s, the job %s: start both with the same --protocol",
-			handshake.ProtocolName(f.cfg.Protocol), handshake.ProtocolName(j.Protocol))
-	case j.Level < f.cfg.Level:
+			handshake.ProtocolName(p.Protocol), handshake.ProtocolName(j.Protocol))
+	case j.Level < p.Level:
 		return refusal(wire.RefuseSettings, "the job has level %v, this forwarder serves %v or stronger: start it with --level %v",
-			j.Level, f.cfg.Level, f.cfg.Level)
-	case wire.Ranks(j.Layout) > f.cfg.MaxRanks:
+			j.Level, p.Level, p.Level)
+	case wire.Ranks(j.Layout) > p.MaxRanks:
 		return refusal(wire.RefuseLayout, "the job has %d ranks, at most %d are served here (--max-ranks)",
-			wire.Ranks(j.Layout), f.cfg.MaxRanks)
-	case len(j.Zippers) > 0 && f.cfg.Dial == nil:
+			wire.Ranks(j.Layout), p.MaxRanks)
+	case len(j.Zippers) > 0 && p.Dial == nil:
 		return refusal(wire.RefuseLayout, "this forwarder does not serve jobs of several hops")
 	}
 	return nil
@@ -53,10 +51,16 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshak
 		return nil, refusal(wire.RefuseHalf, "job %s ended before this half came: %s (start both halves again, with a new job id)",
 			handshake.JobID(j.Job), gone)
 	}
+	if f.drain.on {
+		return nil, refusal(wire.RefuseShutdown, drainReason)
+	}
 	if err := f.strangers.MayOpen(p.guest); err != nil {
 		return nil, refusal(wire.RefuseJob, "%v", err)
 	}
-	now, timeout := f.cfg.clock.Now(), f.cfg.timeout(j)
+	if refused := f.jobs.mayOpen(e.User, &f.policy.Load().Config); refused != nil {
+		return nil, refused
+	}
+	now, timeout := f.cfg.clock.Now(), f.policy.Load().timeout(j)
 	b := &job{id: j.Job, key: j.PublicKey, user: e.User, log: f.log, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
 		clusters: j.Layout, expires: now.Add(timeout)}
 	if len(j.Zippers) > 0 {
@@ -219,6 +223,7 @@ func (f *Forwarder) giveUp(b *job, code wire.RefuseCode, reason string) {
 	b.notice.Stop()
 	f.jobs.remove(b)
 	f.halves.Over(b.run(), f.cfg.clock.Now())
+	f.drain.check(f.jobs)
 	b.drop(f.memory, b.kept)
 	f.strangers.Over(b.opener)
 	f.totals.Incomplete++

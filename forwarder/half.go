@@ -73,16 +73,17 @@ func (p *peer) part(run halves.Run, h *wire.Half) (string, *handshake.Refused) {
 	if f.halves.Took(run, now.Add(-time.Duration(h.RanMS)*time.Millisecond)) {
 		return "the job has ended", nil
 	}
-	join := wire.Join{Job: h.Job, PublicKey: h.PublicKey, Ticket: h.Ticket, Protocol: f.cfg.Protocol, Level: f.cfg.Level}
-	if refused := f.serves(&join); refused != nil {
+	join := wire.Join{Job: h.Job, PublicKey: h.PublicKey, Ticket: h.Ticket, Protocol: f.cfg.Protocol, Level: f.policy.Load().Level}
+	policy := f.policy.Load()
+	if refused := policy.serves(&join); refused != nil {
 		return "", refused
 	}
-	if f.cfg.Ticket != nil {
-		if _, err := f.cfg.Ticket(&join); err != nil {
+	if policy.Ticket != nil {
+		if _, err := policy.Ticket(&join); err != nil {
 			return "", refusal(wire.RefuseTicket, "%v", err)
 		}
 	}
-	f.halves.Gone(run, h.Cluster, h.Reason, now.Add(f.cfg.waits(h)))
+	f.halves.Gone(run, h.Cluster, h.Reason, now.Add(policy.waits(h)))
 	return "noted for the other halves", nil
 }
 
@@ -104,7 +105,7 @@ func (j *job) halfEnded(f *Forwarder, h *wire.Half) {
 		fallthrough
 	case gathering:
 		f.giveUp(j, wire.RefuseHalf, j.endedBy(h.Reason))
-		f.halves.Gone(j.run(), h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.cfg.waits(h))) // others of its ranks may be on their way
+		f.halves.Gone(j.run(), h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.policy.Load().waits(h))) // others of its ranks may be on their way
 	case running:
 		j.failFor(f, max(h.Code, 1), j.endedBy(h.Reason))
 	}

@@ -57,13 +57,14 @@ type bench struct {
 	f      *Forwarder
 	ln     transport.Listener
 	dialer transport.Dialer
-	stop   func() // ends the forwarder and waits for it
+	stop   func()        // ends the forwarder and waits for it
+	over   chan struct{} // closed when it has ended
 	ends   chan Summary
 }
 
 func start(t *testing.T, n network, change func(*Config)) *bench {
 	t.Helper()
-	b := &bench{t: t, ln: n.listen(t), ends: make(chan Summary, 64)}
+	b := &bench{t: t, ln: n.listen(t), over: make(chan struct{}), ends: make(chan Summary, 64)}
 	b.dialer = n.dial(b.ln)
 	cfg := Config{Listeners: []transport.Listener{b.ln}, Log: zaptest.NewLogger(t, zaptest.Level(zap.InfoLevel)), Loops: 2, Linger: 2 * time.Second, JobEnd: func(s Summary) { b.ends <- s }}
 	if change != nil {
@@ -76,7 +77,7 @@ func start(t *testing.T, n network, change func(*Config)) *bench {
 	b.f = f
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- f.Serve(ctx) }()
+	go func() { served <- f.Serve(ctx); close(b.over) }()
 	b.stop = sync.OnceFunc(func() {
 		cancel()
 		select {

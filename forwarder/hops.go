@@ -55,15 +55,15 @@ var errNoAnswer = errors.New("no link in time (its log says more)")
 func (f *Forwarder) reachOut(b *job, br *bridge) {
 	var link transport.Link
 	var err error
-	f.aside(func() { link, err = f.cfg.Dial(b.hops.ctx, br.addr) }, func() {
+	f.aside(func() { link, err = f.policy.Load().Dial(b.hops.ctx, br.addr) }, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, 0, f.terms, freshBytes())
+				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, 0, f.policy.Load().terms, freshBytes())
 				return b.state == gathering
 			}, nil)
 			return
 		}
-		if f.cfg.Secret == "" && f.cfg.Ticket == nil { // a stranger's job learns nothing of what is there
+		if f.policy.Load().servesStrangers() { // a stranger's job learns nothing of what is there
 			f.log.Warn("cannot reach another forwarder", zap.String("job", b.id), zap.String("forwarder", br.addr),
 				zap.Error(err))
 			if !errors.Is(err, reach.ErrNotAllowed) {
@@ -97,7 +97,10 @@ func (br *bridge) announce(j *wire.Join) {
 // f.mu.
 func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
 	j, here, number := &e.Join, e.To, e.Number
-	if refused := f.serves(j); refused != nil {
+	if f.stopping {
+		return refusal(wire.RefuseShutdown, stopReason)
+	}
+	if refused := f.policy.Load().serves(j); refused != nil {
 		return refused
 	}
 	if e.Ticket != nil {
@@ -229,7 +232,7 @@ func (f *Forwarder) noForwarder(p *peer, why *handshake.Refused) {
 	f.log.Warn("another forwarder does not agree", zap.String("job", br.job.id), zap.String("forwarder", br.addr),
 		zap.Error(why))
 	code, reason := why.Code, why.Reason
-	if f.cfg.Secret == "" && f.cfg.Ticket == nil && !why.Remote && why.Code == wire.RefuseMalformed {
+	if f.policy.Load().servesStrangers() && !why.Remote && why.Code == wire.RefuseMalformed {
 		code, reason = wire.RefuseTimeout, errNoForwarder.Error()
 	}
 	f.giveUp(br.job, code, fmt.Sprintf("the forwarder %s and this one do not agree: %s", br.addr, reason))

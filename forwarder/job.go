@@ -140,6 +140,27 @@ func (m jobs) find(j *wire.Join) *job {
 	return nil
 }
 
+// mayOpen says why no other job may be opened; nil: one may. user is whom its ticket names, empty
+// without tickets.
+func (m jobs) mayOpen(user string, c *Config) *handshake.Refused {
+	all, his := 0, 0
+	for _, l := range m {
+		for _, b := range l {
+			all++
+			if b.user == user {
+				his++
+			}
+		}
+	}
+	switch {
+	case c.MaxJobs > 0 && all >= c.MaxJobs:
+		return refusal(wire.RefuseJob, "this forwarder has %d jobs already (--max-jobs): try again when one of them is over", all)
+	case c.MaxJobsOf > 0 && c.Ticket != nil && his >= c.MaxJobsOf:
+		return refusal(wire.RefuseJob, "user %q has %d jobs here already (--max-jobs-of-user): try again when one of them is over", user, his)
+	}
+	return nil
+}
+
 func (m jobs) add(b *job) { m[b.id] = append(m[b.id], b) }
 
 func (m jobs) remove(b *job) {

@@ -63,7 +63,7 @@ func (p *peer) challenge() {
 	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
 	var seed [ed25519.SeedSize]byte
 	_, _ = rand.Read(seed[:]) // never fails
-	joining := handshake.NewAcceptor(seed, f.terms)
+	joining := handshake.NewAcceptor(seed, f.policy.Load().terms)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p.joining = joining

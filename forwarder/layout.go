@@ -89,7 +89,7 @@ func (f *Forwarder) start(b *job) {
 	b.started, b.live, b.absent = f.cfg.clock.Now(), len(b.waiting), map[uint32]string{}
 	b.waits, b.left, b.bad = map[uint32]*wait{}, map[uint32]bool{}, map[uint32]bad{}
 	b.table = make([]atomic.Pointer[relay.Conn], len(b.hosts))
-	b.memory = budget.New(f.cfg.jobMemory(len(b.waiting) + len(b.bridges())))
+	b.memory = budget.New(f.policy.Load().jobMemory(len(b.waiting) + len(b.bridges())))
 	b.counts = relay.NewCounts(len(b.clusters), b.clusterOf)
 	b.blocked = make([]atomic.Int64, len(b.clusters))
 	if f.cfg.Protocol == Classic {

@@ -166,9 +166,9 @@ func TestRowLies(t *testing.T) {
 
 // An operator who serves certain jobs serves all their rows.
 func TestRowsOfServedJobs(t *testing.T) {
-	f := &Forwarder{cfg: Config{Jobs: []string{"j"}}}
+	p := &policy{Config: Config{Jobs: []string{"j"}, MaxRanks: 1}}
 	for id, ok := range map[string]bool{"j": true, handshake.RowID("j", 0): true, handshake.RowID("j", 2): true, "jj": false, handshake.RowID("k", 1): false} {
-		if refused := f.serves(&wire.Join{Job: id}); (refused == nil) != ok {
+		if refused := p.serves(&wire.Join{Job: id}); (refused == nil) != ok {
 			t.Errorf("%s: %v", id, refused)
 		}
 	}

@@ -456,7 +456,7 @@ func (s *script) close() {
 		for p := range z.f.peers {
 			p.conn.Link().Close()
 		}
-		z.f.freeLoops()
+		z.f.workers.close()
 	}
 	for _, e := range s.ends {
 		e.link.Close()

@@ -3,6 +3,7 @@ package forwarder
 import (
 	"crypto/ed25519"
 	"encoding/hex"
+	"os"
 	"slices"
 	"time"
 
@@ -12,7 +13,10 @@ import (
 
 // Status is what a forwarder is doing.
 type Status struct {
-	Protocol  int         `json:"protocol"` // version
+	Protocol  int         `json:"protocol"` // newest version that it speaks
+	PID       int         `json:"pid"`
+	Config    string      `json:"config,omitempty"`   // the file that zipper reload has it read again
+	Draining  bool        `json:"draining,omitempty"` // it takes no new jobs
 	Started   time.Time   `json:"started"`
 	Now       time.Time   `json:"now"`
 	Addresses []string    `json:"addresses"`
@@ -73,7 +77,7 @@ type TrunkStatus struct {
 func (f *Forwarder) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{Protocol: wire.Version, Started: f.born, Now: f.cfg.clock.Now(), Loops: f.cfg.Loops,
+	s := Status{Protocol: wire.Version, PID: os.Getpid(), Config: f.cfg.File, Draining: f.drain.on, Started: f.born, Now: f.cfg.clock.Now(), Loops: f.cfg.Loops,
 		Links: len(f.peers), Jobs: []JobStatus{}, Past: slices.Clone(f.past), Addresses: []string{}}
 	if k := f.cfg.HostKey; k != nil {
 		s.HostKey = wire.FormatHostKey([wire.PublicKeyLen]byte(k.Public().(ed25519.PublicKey)))

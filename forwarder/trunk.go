@@ -112,16 +112,16 @@ func (br *bridge) wanted() bool {
 // dial opens one more connection, aside. With f.mu.
 func (br *bridge) dial(number int) {
 	f := br.f
-	ctx, cancel := context.WithTimeout(br.job.hops.life, f.cfg.Outage)
+	ctx, cancel := context.WithTimeout(br.job.hops.life, f.policy.Load().Outage)
 	var link transport.Link
 	var err error
 	f.aside(func() {
 		defer cancel()
-		link, err = f.cfg.Dial(ctx, br.addr)
+		link, err = f.policy.Load().Dial(ctx, br.addr)
 	}, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, number, f.terms, freshBytes())
+				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, number, f.policy.Load().terms, freshBytes())
 				p.number, p.later = number, true
 				br.trunk.coming = append(br.trunk.coming, p)
 				return br.wanted()
@@ -315,7 +315,7 @@ func (br *bridge) cut(p *peer, reason string, cause error) {
 		}
 	}
 	t.reason = reason
-	patience := br.f.cfg.Outage
+	patience := br.f.policy.Load().Outage
 	if b.resumes() {
 		patience = b.patience(cause)
 	}

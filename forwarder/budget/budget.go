@@ -13,16 +13,23 @@ import (
 
 // Budget is how much may be kept. Safe for concurrent use.
 type Budget struct {
-	limit int64
+	limit atomic.Int64
 	used  atomic.Int64
 	peak  atomic.Int64
 }
 
 // New makes a budget of so many bytes.
-func New(limit int64) *Budget { return &Budget{limit: limit} }
+func New(limit int64) *Budget {
+	b := new(Budget)
+	b.SetLimit(limit)
+	return b
+}
+
+// SetLimit changes how many bytes may be kept. What is kept stays.
+func (b *Budget) SetLimit(limit int64) { b.limit.Store(limit) }
 
 // Limit is how many bytes may be kept.
-func (b *Budget) Limit() int64 { return b.limit }
+func (b *Budget) Limit() int64 { return b.limit.Load() }
 
 // Used is how many bytes are.
 func (b *Budget) Used() int64 { return b.used.Load() }
@@ -39,7 +46,7 @@ func (b *Budget) add(n int64) {
 
 // Keep takes n bytes that are not a connection's, if there is so much left.
 func (b *Budget) Keep(n int64) bool {
-	if b.used.Add(n) > b.limit {
+	if b.used.Add(n) > b.Limit() {
 		b.used.Add(-n)
 		return false
 	}
@@ -88,7 +95,7 @@ func (a *Account) Held() int64 { return a.held.Load() }
 // left is how much is left of the tighter budget; less than 0: more than all of it is in use.
 func (a *Account) left() int64 {
 	part := a.part.Load()
-	return min(a.process.limit-a.process.Used(), part.limit-part.Used())
+	return min(a.process.Limit()-a.process.Used(), part.Limit()-part.Used())
 }
 
 // Over reports whether the connection has so much that it is not to be read.

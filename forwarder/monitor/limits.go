@@ -8,6 +8,10 @@ const DefaultPort = 7476
 // maxStatus bounds what Fetch reads, 16 MiB: thousands of jobs.
 const maxStatus = 16 << 20
 
+// aliveWithin is how long a forwarder may take to show that it works: many times what a busy one
+// needs.
+const aliveWithin = 2 * time.Second
+
 // How long a client may take. Longer: who is slow, or hostile, keeps a descriptor.
 const (
 	headerTime = 5 * time.Second  // for its request's head

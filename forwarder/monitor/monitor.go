@@ -1,5 +1,5 @@
-// Package monitor shows a forwarder's status over HTTP: a page for people at /, JSON at /status, and
-// Prometheus metrics at /metrics if wanted. It reveals job ids, users and counts, no secrets; let it
+// Package monitor shows a forwarder's status over HTTP: a page for people at /, JSON at /status,
+// health at /healthz, and Prometheus metrics at /metrics if wanted. It reveals job ids, users and counts, no secrets; let it
 // listen on the loopback address unless the network is trusted.
 package monitor
 
@@ -18,8 +18,11 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// Source tells the status.
-type Source interface{ Status() forwarder.Status }
+// Source tells the status, and shows that it works.
+type Source interface {
+	Status() forwarder.Status
+	Alive(ctx context.Context) error
+}
 
 // Shown is what is shown of a forwarder.
 type Shown struct {
@@ -37,6 +40,7 @@ func (s *Shown) handler(w *watch) http.Handler {
 		e.SetIndent("", "  ")
 		_ = e.Encode(s.Forwarder.Status()) // an error here means that the client has gone
 	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { health(w, r, s.Forwarder) })
 	w.addPage(mux)
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.Metrics.of(s.Forwarder), promhttp.HandlerOpts{}))

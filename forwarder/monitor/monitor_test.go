@@ -26,6 +26,29 @@ func handlerOf(f Source, m *Metrics) http.Handler {
 	return (&Shown{Forwarder: f, Metrics: m}).handler(newWatch(f, ""))
 }
 
+func (f fixed) Alive(context.Context) error { return nil }
+
+// still stands still.
+type still struct{ fixed }
+
+func (still) Alive(ctx context.Context) error { return context.DeadlineExceeded }
+
+func TestHealth(t *testing.T) {
+	draining := fixed{forwarder.Status{Draining: true}}
+	for _, c := range []struct {
+		f      Source
+		status int
+		text   string
+	}{{sample, http.StatusOK, "ok\n"}, {draining, http.StatusServiceUnavailable, "draining\n"},
+		{still{draining}, http.StatusServiceUnavailable, "stands still\n"}} {
+		w := httptest.NewRecorder()
+		handlerOf(c.f, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+		if w.Code != c.status || w.Body.String() != c.text {
+			t.Errorf("%d %q, want %d %q", w.Code, w.Body, c.status, c.text)
+		}
+	}
+}
+
 var sample = fixed{forwarder.Status{Protocol: 1, Started: time.Unix(1, 0).UTC(), Now: time.Unix(2, 0).UTC(), Addresses: []string{"127.0.0.1:7475"}, Loops: 2, Links: 3,
 	Jobs: []forwarder.JobStatus{{Job: "j", Key: "00ff", State: "running", Level: "sealed", Ranks: 4, Joined: 4, QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4}},
 		Traffic: []forwarder.Traffic{{From: "a", To: "b", Messages: 5, PayloadBytes: 60, HeaderBytes: 70, Frames: 8}}},

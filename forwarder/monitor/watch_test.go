@@ -16,6 +16,8 @@ import (
 // half of the time; each look is two seconds later.
 type steady struct{ n int }
 
+func (s *steady) Alive(context.Context) error { return nil }
+
 func (s *steady) Status() forwarder.Status {
 	s.n++
 	at := time.Unix(1000, 0).Add(time.Duration(s.n) * step)

@@ -50,6 +50,9 @@ type Stranger struct {
 // New begins to count.
 func New(l Limits) *Strangers { return &Strangers{limits: l, origins: map[string]*origin{}} }
 
+// SetLimits changes how much there may be; what there is stays.
+func (s *Strangers) SetLimits(l Limits) { s.limits = l }
+
 // originOf is the address that a link comes from: an IPv4 address, the first half of an IPv6
 // address, which one host may have all of; or else what the transport says.
 func originOf(remote string) string {

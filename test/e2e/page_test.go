@@ -185,6 +185,8 @@ type many struct {
 	n  uint64
 }
 
+func (m *many) Alive(context.Context) error { return nil }
+
 func (m *many) Status() forwarder.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -294,6 +294,9 @@ func Listen(addr string) (*Listener, error) {
 	return &Listener{l.(*net.TCPListener)}, nil
 }
 
+// From is a Listener for a socket that listens already, which it owns from then on.
+func From(l *net.TCPListener) *Listener { return &Listener{l} }
+
 // Accept blocks for the next link.
 func (l *Listener) Accept() (transport.Link, error) {
 	c, err := l.l.AcceptTCP()

@@ -15,15 +15,31 @@ var LogFlag = &cli.StringFlag{Name: "log", Value: "warn",
 
 // NewLogger writes human-readable lines to standard error.
 func NewLogger(level string) (*zap.Logger, error) {
+	log, _, err := NewLevelled(level)
+	return log, err
+}
+
+// NewLevelled is NewLogger, of which the level can be changed.
+func NewLevelled(level string) (*zap.Logger, zap.AtomicLevel, error) {
+	l, err := ParseLogLevel(level)
+	if err != nil {
+		return nil, zap.AtomicLevel{}, err
+	}
+	atomic := zap.NewAtomicLevelAt(l)
+	cfg := zap.NewDevelopmentEncoderConfig()
+	cfg.EncodeTime = zapcore.ISO8601TimeEncoder
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), atomic)
+	return zap.New(core), atomic, nil
+}
+
+// ParseLogLevel reads --log.
+func ParseLogLevel(level string) (zapcore.Level, error) {
 	if level == "" {
 		level = "warn"
 	}
 	l, err := zapcore.ParseLevel(level)
 	if err != nil {
-		return nil, Usage(fmt.Errorf("--log %s: want debug, info, warn or error", level))
+		return l, Usage(fmt.Errorf("--log %s: want debug, info, warn or error", level))
 	}
-	cfg := zap.NewDevelopmentEncoderConfig()
-	cfg.EncodeTime = zapcore.ISO8601TimeEncoder
-	core := zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), l)
-	return zap.New(core), nil
+	return l, nil
 }

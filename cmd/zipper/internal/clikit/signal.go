@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,14 +30,18 @@ func InterruptOf(ctx context.Context) (sig Interrupted, ok bool) {
 	return sig, ok
 }
 
-// UntilSignal gives a context that the usual signals to end cancel. A second signal changes
-// nothing: what is under way is bounded in time.
-func UntilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+// UntilSignal gives a context that the usual signals to end cancel, but for some that mean another
+// thing to the caller. A second signal changes nothing: what is under way is bounded in time.
+func UntilSignal(parent context.Context, but ...os.Signal) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	ch := make(chan os.Signal, 1)
 	// SIGPIPE: nobody reads our output any more; without this the process would just end, and leave
 	// its children.
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE} {
+		if !slices.Contains(but, s) {
+			signal.Notify(ch, s)
+		}
+	}
 	go func() {
 		for {
 			select {

@@ -1,30 +1,22 @@
 package jobcmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os/signal"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
-	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
-	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
 	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
-	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/forwarder/reach"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
-	"github.com/leidenzipper/zipper/internal/keyfile"
 	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/ticket"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/addr"
 	"github.com/leidenzipper/zipper/wire"
@@ -41,156 +33,66 @@ zipper forwarder --listen verbs:10.1.0.1 --listen verbs:10.2.0.1    over InfiniB
 
 It serves any number of jobs at a time. Every job has its own secret, which the forwarder need not know; with
 --secret-file only jobs with that secret are served.`,
-		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"},
-				Usage: fmt.Sprintf("`[verbs:][HOST][:PORT]` to listen on (default :%d); may be repeated",
-					jobenv.DefaultPort)},
-			&cli.StringFlag{Name: "status", Value: fmt.Sprintf("127.0.0.1:%d", monitor.DefaultPort),
-				Usage: "`HOST:PORT` where zipper status is answered; none: nowhere"},
-			&cli.BoolFlag{Name: "metrics", Usage: "answer Prometheus there as well (/metrics)"},
-			&cli.BoolFlag{Name: "nat",
-				Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/guide.md"},
-			&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
-			&cli.StringFlag{Name: "host-key",
-				Usage: "`FILE` with the key by which ranks know this forwarder; made if it is not there (default: host_key in the state directory)"},
-			&cli.StringFlag{Name: "ticket-key",
-				Usage: "serve only jobs with a ticket that is signed with the key in `FILE`, of which the public half is enough (zipper ticket)"},
-			&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
-			&cli.StringSliceFlag{Name: "dial-allow",
-				Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
-			&cli.IntFlag{Name: "trunk",
-				Usage: fmt.Sprintf("connections that carry large frames to another forwarder, in jobs of several hops, if this one dials it: 1 to %d; one more carries small ones (default: one for all within a site, 4 and more over a long path)", trunk.Most)},
-			&cli.DurationFlag{Name: "outage", Value: forwarder.Outage,
-				Usage: "how long a job that can go on without it waits for a lost link to another forwarder"},
-			&cli.StringFlag{Name: "protocol",
-				Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
-			&cli.StringFlag{Name: "level", Value: wire.LevelPlain.String(),
-				Usage: "serve only jobs with this `LEVEL` or a stronger one: plain, checked, sealed"},
-			&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one for two CPUs, 1 to 4)"},
-			&cli.StringFlag{Name: "poll", Value: "adaptive",
-				Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},
-			&cli.IntFlag{Name: "nice", Value: -5,
-				Usage: "nice value of the event loops, if the system lets them have it: -20 (before others) to 19, 0: that of the process"},
-			&cli.DurationFlag{Name: "max-timeout", Value: forwarder.MaxTimeout,
-				Usage: "how long a job may gather, whatever time-out its ranks have"},
-			&cli.IntFlag{Name: "max-ranks", Value: forwarder.MaxRanks, Usage: "ranks of a job, at most"},
-			&cli.IntFlag{Name: "max-gathering", Value: forwarder.MaxGathering, Usage: "jobs that gather at once, at most"},
-			&cli.IntFlag{Name: "max-gathering-from", Value: forwarder.MaxGatheringFrom,
-				Usage: "the same of jobs opened from one address"},
-			&cli.IntFlag{Name: "max-unjoined",
-				Usage: "links that have not joined, at most (default: 8192, or half of the descriptors); then the oldest goes"},
-			&cli.IntFlag{Name: "max-unjoined-from",
-				Usage: "the same from one address (default: 4096, or a quarter of the descriptors)"},
-			&cli.IntFlag{Name: "max-links-from",
-				Usage: "links from one address, at most (default: half of the descriptors)"},
-			&cli.IntFlag{Name: "memory",
-				Usage: "`MIB` that are kept of what waits for slow destinations, at most; who has most waiting is not read then (default: a quarter of the machine's memory)"},
-			&cli.IntFlag{Name: "job-memory",
-				Usage: "`MIB` of these for one job (default: 16, or a quarter for each of its links if that is more)"},
-			&cli.StringFlag{Name: "log", Value: "info",
-				Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
-		},
+		Flags: append(forwarderFlags(), &cli.StringFlag{Name: configFlag,
+			Usage: "YAML `FILE` with options as keys (listen: [10.1.0.1, 10.2.0.1]); the command line has precedence; read again on SIGHUP or zipper reload"}),
 		Action: serveForwarder,
 	}
 }
 
-// maxMiB is the most memory that can be asked for.
-const maxMiB = 1 << 30
-
-func serveForwarder(c *cli.Context) (err error) {
-	if c.Args().Present() {
-		return clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().First()))
+// forwarderFlags are those that a configuration file may have, too.
+func forwarderFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "listen", Aliases: []string{"l"},
+			Usage: fmt.Sprintf("`[verbs:][HOST][:PORT]` to listen on (default :%d); may be repeated",
+				jobenv.DefaultPort)},
+		&cli.StringFlag{Name: "status", Value: fmt.Sprintf("127.0.0.1:%d", monitor.DefaultPort),
+			Usage: "`HOST:PORT` where zipper status is answered; none: nowhere"},
+		&cli.BoolFlag{Name: "metrics", Usage: "answer Prometheus there as well (/metrics)"},
+		&cli.BoolFlag{Name: "nat",
+			Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/guide.md"},
+		&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
+		&cli.StringFlag{Name: "host-key",
+			Usage: "`FILE` with the key by which ranks know this forwarder; made if it is not there (default: host_key in the state directory)"},
+		&cli.StringFlag{Name: "ticket-key",
+			Usage: "serve only jobs with a ticket that is signed with the key in `FILE`, of which the public half is enough (zipper ticket)"},
+		&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
+		&cli.StringSliceFlag{Name: "dial-allow",
+			Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
+		&cli.IntFlag{Name: "trunk",
+			Usage: fmt.Sprintf("connections that carry large frames to another forwarder, in jobs of several hops, if this one dials it: 1 to %d; one more carries small ones (default: one for all within a site, 4 and more over a long path)", trunk.Most)},
+		&cli.DurationFlag{Name: "outage", Value: forwarder.Outage,
+			Usage: "how long a job that can go on without it waits for a lost link to another forwarder"},
+		&cli.StringFlag{Name: "protocol",
+			Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
+		&cli.StringFlag{Name: "level", Value: wire.LevelPlain.String(),
+			Usage: "serve only jobs with this `LEVEL` or a stronger one: plain, checked, sealed"},
+		&cli.IntFlag{Name: "loops", Usage: "event-loop threads (default: one for two CPUs, 1 to 4)"},
+		&cli.StringFlag{Name: "poll", Value: "adaptive",
+			Usage: "how a loop waits: adaptive (spins a little first), event (sleeps at once), busy (never sleeps)"},
+		&cli.IntFlag{Name: "nice", Value: -5,
+			Usage: "nice value of the event loops, if the system lets them have it: -20 (before others) to 19, 0: that of the process"},
+		&cli.DurationFlag{Name: "max-timeout", Value: forwarder.MaxTimeout,
+			Usage: "how long a job may gather, whatever time-out its ranks have"},
+		&cli.IntFlag{Name: "max-ranks", Value: forwarder.MaxRanks, Usage: "ranks of a job, at most"},
+		&cli.IntFlag{Name: "max-gathering", Value: forwarder.MaxGathering, Usage: "jobs that gather at once, at most"},
+		&cli.IntFlag{Name: "max-gathering-from", Value: forwarder.MaxGatheringFrom,
+			Usage: "the same of jobs opened from one address"},
+		&cli.IntFlag{Name: "max-jobs", Usage: "jobs that gather or run at once, at most (default: any number)"},
+		&cli.IntFlag{Name: "max-jobs-of-user",
+			Usage: "the same of one user, where tickets name users (--ticket-key; default: any number)"},
+		&cli.IntFlag{Name: "max-unjoined",
+			Usage: "links that have not joined, at most (default: 8192, or half of the descriptors); then the oldest goes"},
+		&cli.IntFlag{Name: "max-unjoined-from",
+			Usage: "the same from one address (default: 4096, or a quarter of the descriptors)"},
+		&cli.IntFlag{Name: "max-links-from",
+			Usage: "links from one address, at most (default: half of the descriptors)"},
+		&cli.IntFlag{Name: "memory",
+			Usage: "`MIB` that are kept of what waits for slow destinations, at most; who has most waiting is not read then (default: a quarter of the machine's memory)"},
+		&cli.IntFlag{Name: "job-memory",
+			Usage: "`MIB` of these for one job (default: 16, or a quarter for each of its links if that is more)"},
+		&cli.StringFlag{Name: "log", Value: "info",
+			Usage: "what to report on standard error: debug, info, warn, error", EnvVars: []string{"ZIPPER_LOG"}},
 	}
-	if c.String("status") == "" {
-		return clikit.Usage(errors.New("--status: want HOST:PORT, or none"))
-	}
-	log, err := clikit.NewLogger(c.String("log"))
-	if err != nil {
-		return err
-	}
-	if c.Int("loops") < 0 {
-		return clikit.Usage(errors.New("--loops: want a positive number"))
-	}
-	for _, name := range []string{"memory", "job-memory"} {
-		if n := c.Int(name); n < 0 || c.IsSet(name) && n == 0 || n > maxMiB {
-			return clikit.Usage(fmt.Errorf("--%s %d: want 1 to %d MiB", name, n, maxMiB))
-		}
-	}
-	cfg := forwarder.Config{Log: log, Memory: int64(c.Int("memory")) << 20, JobMemory: int64(c.Int("job-memory")) << 20,
-		Loops: c.Int("loops"), Nice: c.Int("nice"),
-		Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job"),
-		Trunk: c.Int("trunk"), Outage: c.Duration("outage"),
-		MaxTimeout: c.Duration("max-timeout"), MaxRanks: c.Int("max-ranks"),
-		MaxGathering: c.Int("max-gathering"), MaxGatheringFrom: c.Int("max-gathering-from"),
-		MaxUnjoined: c.Int("max-unjoined"), MaxUnjoinedFrom: c.Int("max-unjoined-from"),
-		MaxLinksFrom: c.Int("max-links-from")}
-	if cfg.Level, err = wire.ParseLevel(c.String("level")); err != nil {
-		return clikit.Usage(fmt.Errorf("--level: %w", err))
-	}
-	if f := c.String("secret-file"); f != "" {
-		if cfg.Secret, err = clikit.ReadSecret(f); err != nil {
-			return clikit.Usage(err)
-		}
-	}
-	if cfg.HostKey, err = hostKey(c.String("host-key"), log); err != nil {
-		return clikit.Usage(fmt.Errorf("--host-key: %w", err))
-	}
-	if f := c.String("ticket-key"); f != "" {
-		site, err := keyfile.Public(f)
-		if err != nil {
-			return clikit.Usage(fmt.Errorf("--ticket-key: %w", err))
-		}
-		cfg.Ticket = func(j *wire.Join) (string, error) { return ticket.Check(j, site, time.Now()) }
-	}
-	specs := c.StringSlice("listen")
-	if len(specs) == 0 {
-		specs = []string{""}
-	}
-	defer func() {
-		if err != nil {
-			for _, l := range cfg.Listeners {
-				err = errors.Join(err, l.Close())
-			}
-		}
-	}()
-	for _, s := range specs {
-		l, err := listen(s)
-		if err != nil {
-			return err
-		}
-		cfg.Listeners = append(cfg.Listeners, l)
-	}
-	if cfg.Dial, err = dialler(c.StringSlice("dial-allow"), &cfg); err != nil {
-		return clikit.Usage(err)
-	}
-	if c.Bool("nat") {
-		if cfg.Protocol == forwarder.Classic {
-			return clikit.Usage(errors.New("--nat: with --protocol classic everything is relayed"))
-		}
-		table, err := nat.Open()
-		if err != nil {
-			return fmt.Errorf("--nat: %w", err)
-		}
-		defer table.Close()
-		cfg.NAT = table
-	}
-	jobforwarder.SetThreads(max(cfg.Loops, forwarder.DefaultLoops()))
-	var metrics *monitor.Metrics
-	if c.Bool("metrics") {
-		metrics = monitor.NewMetrics(c.App.Version)
-		cfg.Meters = metrics.Meters()
-	}
-	f, err := forwarder.New(cfg)
-	if err != nil {
-		return clikit.Usage(err)
-	}
-	ctx, cancel := clikit.UntilSignal(c.Context)
-	defer cancel()
-	signal.Reset(syscall.SIGQUIT) // shows where all goroutines stand: nothing of a forwarder's is left behind by that
-	if err := serveStatus(ctx, c, f, metrics, log); err != nil {
-		return err
-	}
-	return f.Serve(ctx)
 }
 
 // dialler is how the forwarder reaches others: on the networks that were allowed. Without any, jobs
@@ -219,30 +121,6 @@ func dialler(networks []string, cfg *forwarder.Config) (forwarder.Dial, error) {
 		allowed = slices.Concat(allowed, reach.Loopback)
 	}
 	return reach.Only(allowed, dial.Open), nil
-}
-
-// serveStatus answers zipper status until ctx ends. Only an address that was asked for must be
-// free: several forwarders may run on one host.
-func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, metrics *monitor.Metrics, log *zap.Logger) error {
-	addr := c.String("status")
-	if addr == "none" {
-		return nil
-	}
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		if c.IsSet("status") {
-			return fmt.Errorf("cannot show the status on %s: %w (choose another address with --status)", addr, err)
-		}
-		log.Warn("the status is not shown; choose another address with --status", zap.Error(err))
-		return nil
-	}
-	log.Info("status", zap.String("address", ln.Addr().String()))
-	go func() {
-		if err := monitor.Serve(ctx, ln, monitor.Shown{Forwarder: f, Version: "zipper " + c.App.Version, Metrics: metrics}); err != nil {
-			log.Error("the status is no longer shown", zap.Error(err))
-		}
-	}()
-	return nil
 }
 
 // listen opens [HOST][:PORT], or with verbs: and its options.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -42,13 +40,7 @@ func showStatus(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
 	}
-	addr := c.Args().First()
-	if addr == "" {
-		addr = "127.0.0.1"
-	}
-	if !strings.Contains(addr, ":") {
-		addr = net.JoinHostPort(addr, strconv.Itoa(monitor.DefaultPort))
-	}
+	addr := statusAddress(c.Args().First())
 	ctx, cancel := context.WithTimeout(c.Context, answerTime)
 	defer cancel()
 	s, err := monitor.Fetch(ctx, addr)
@@ -66,6 +58,9 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "forwarder on %s: up %v, protocol version %d, %d event loops, %d links\n",
 		text(strings.Join(s.Addresses, ", ")), s.Now.Sub(s.Started).Round(time.Second), s.Protocol, s.Loops, s.Links)
+	if s.Draining {
+		fmt.Fprintln(w, "takes no new jobs: it is being drained")
+	}
 	if s.HostKey != "" {
 		fmt.Fprintf(w, "host key %s\n", text(s.HostKey))
 	}

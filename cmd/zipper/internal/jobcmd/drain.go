@@ -1,0 +1,158 @@
+package jobcmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/monitor"
+)
+
+// Drain is zipper drain.
+func Drain() *cli.Command {
+	return &cli.Command{
+		Name:      "drain",
+		Usage:     "have the forwarder on this host end when its jobs are over, and take no new ones",
+		ArgsUsage: "[HOST[:PORT]]",
+		Description: `zipper drain                   before maintenance; asks the forwarder of this host, by SIGUSR1
+zipper drain --wait            and returns when it has ended
+
+Jobs that run or gather go on. HOST:PORT is where the forwarder shows its status, on this host.`,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "wait", Usage: "return when the forwarder has ended"}},
+		Action: func(c *cli.Context) error {
+			at, s, err := signalForwarder(c, syscall.SIGUSR1)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("the forwarder takes no new jobs; it has %d\n", len(s.Jobs))
+			if !c.Bool("wait") {
+				return nil
+			}
+			return gone(c.Context, at, s.PID)
+		},
+	}
+}
+
+// Reload is zipper reload.
+func Reload() *cli.Command {
+	return &cli.Command{
+		Name:      "reload",
+		Usage:     "have the forwarder on this host read its configuration file again",
+		ArgsUsage: "[HOST[:PORT]]",
+		Description: `Whom it serves and dials, and how much they may have, changes for jobs that come from now on; its log
+says what counts at the next start only. The forwarder has to have been started with --config.`,
+		Action: func(c *cli.Context) error {
+			_, s, err := signalForwarder(c, 0)
+			if err == nil && s.Config == "" {
+				err = errors.New("that forwarder was started without --config: there is nothing to read again")
+			}
+			if err == nil {
+				_, _, err = signalForwarder(c, syscall.SIGHUP)
+			}
+			if err == nil {
+				fmt.Printf("%s is read again; what came of it is in the forwarder's log\n", s.Config)
+			}
+			return err
+		},
+	}
+}
+
+// signalForwarder sends a signal, 0 for none, to the forwarder of this host that shows its status where the
+// command's argument says, and returns that address and the status.
+func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder.Status, err error) {
+	if c.NArg() > 1 {
+		return at, s, clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
+	}
+	at = statusAddress(c.Args().First())
+	ctx, cancel := context.WithTimeout(c.Context, answerTime)
+	defer cancel()
+	if s, err = monitor.Fetch(ctx, at); err != nil {
+		return at, s, err
+	}
+	if !here(at) {
+		return at, s, fmt.Errorf("%s is not an address of this host: say it there (ssh HOST zipper %s)", at, c.Command.Name)
+	}
+	// Whoever answers there may say any number.
+	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.PID))
+	if err != nil || s.PID <= 1 || !bytes.Contains(words, []byte("\x00forwarder\x00")) {
+		return at, s, fmt.Errorf("what shows its status at %s says that it is process %d, which is no zipper forwarder here (does it run in a container?)", at, s.PID)
+	}
+	if err := syscall.Kill(s.PID, sig); err != nil {
+		return at, s, fmt.Errorf("process %d: %w (the forwarder's user and root may do this)", s.PID, err)
+	}
+	return at, s, nil
+}
+
+// statusAddress completes where a forwarder shows its status.
+func statusAddress(addr string) string {
+	if addr == "" {
+		addr = "127.0.0.1"
+	}
+	if !strings.Contains(addr, ":") {
+		addr = net.JoinHostPort(addr, strconv.Itoa(monitor.DefaultPort))
+	}
+	return addr
+}
+
+// here reports whether "host:port" is an address of this host.
+func here(at string) bool {
+	host, _, err := net.SplitHostPort(at)
+	if err != nil {
+		return false
+	}
+	ips, err := net.LookupHost(host)
+	if err != nil {
+		return false
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, ip := range ips {
+		a, err := netip.ParseAddr(ip)
+		if err == nil && a.IsLoopback() {
+			return true
+		}
+		for _, o := range own {
+			if p, err2 := netip.ParsePrefix(o.String()); err == nil && err2 == nil && p.Addr() == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// againAfter is how often it is looked whether a forwarder is there.
+const againAfter = 200 * time.Millisecond
+
+// gone waits until the forwarder of that process shows its status no more.
+func gone(ctx context.Context, at string, pid int) error {
+	for {
+		asked, cancel := context.WithTimeout(ctx, answerTime)
+		s, err := monitor.Fetch(asked, at)
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if dead := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH); dead || err == nil && s.PID != pid {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(againAfter):
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package jobcmd
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/forwarder"
+)
+
+// configured gives what a command line of zipper forwarder comes to, with a file of that text.
+func configured(t *testing.T, text string, args ...string) (c *cli.Context, cfg forwarder.Config, file string, err error) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "forwarder.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := Forwarder()
+	cmd.Action = func(line *cli.Context) error {
+		if c, err = withConfig(line); err == nil {
+			cfg, err = forwarderConfig(c)
+		}
+		return nil
+	}
+	app := &cli.App{Commands: []*cli.Command{cmd}}
+	if err := app.Run(append([]string{"zipper", "forwarder", "--config", file}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	return c, cfg, file, err
+}
+
+func TestConfigFile(t *testing.T) {
+	c, cfg, _, err := configured(t, `
+# comment
+listen: [127.0.0.1:1, "127.0.0.1:2"]
+job: one
+level: sealed
+memory: 7
+outage: 3s
+metrics: true
+max-ranks: 5
+`, "--max-ranks", "6", "--trunk", "2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.StringSlice("listen"); !reflect.DeepEqual(got, []string{"127.0.0.1:1", "127.0.0.1:2"}) {
+		t.Errorf("listen: %q", got)
+	}
+	if !reflect.DeepEqual(cfg.Jobs, []string{"one"}) || cfg.Level.String() != "sealed" || cfg.Memory != 7<<20 ||
+		cfg.Outage.Seconds() != 3 || !c.Bool("metrics") {
+		t.Errorf("the file: %+v", cfg)
+	}
+	if cfg.MaxRanks != 6 || cfg.Trunk != 2 {
+		t.Errorf("the command line has precedence: %d, %d", cfg.MaxRanks, cfg.Trunk)
+	}
+	if cfg.MaxTimeout != forwarder.MaxTimeout {
+		t.Errorf("a default: %v", cfg.MaxTimeout)
+	}
+}
+
+func TestBadConfigFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\n":                           ":1: want lines such as",
+		"level: checked\nlevle: sealed": `:2: there is no option "levle"`,
+		"level: 7":                      "--level",
+		"\nmemory: much":                ":2: memory: ",
+		"job: a\njob: b":                ":2: job is there twice",
+		"job: {a: b}":                   ":1: job: want a value or a list of values",
+		"level:":                        ":1: level: want a value",
+		"job: [":                        "yaml",
+		"max-jobs-of-user: 1":           "--ticket-key",
+		"config: other":                 "there is no option",
+	} {
+		if _, _, file, err := configured(t, text); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.HasPrefix(want, ":") && !strings.Contains(err.Error(), file) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, _, _, err := configured(t, strings.Repeat("# long\n", maxConfig/6)); err == nil {
+		t.Error("a file of a megabyte is read")
+	}
+	if _, cfg, _, err := configured(t, "# nothing\n"); err != nil || cfg.MaxRanks != forwarder.MaxRanks {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+func TestNeedRestart(t *testing.T) {
+	was, _, _, _ := configured(t, "loops: 1\nlevel: plain\nlisten: [127.0.0.1:1]\n")
+	is, _, _, _ := configured(t, "loops: 2\nlevel: sealed\nlisten: [127.0.0.1:1, 127.0.0.1:2]\n")
+	if got := strings.Join(needRestart(was, is), " "); got != "--listen --loops" {
+		t.Errorf("need a restart: %s", got)
+	}
+	for _, name := range reloadable {
+		known := false
+		for _, f := range forwarderFlags() {
+			known = known || f.Names()[0] == name
+		}
+		if !known {
+			t.Errorf("no option %q", name)
+		}
+	}
+}

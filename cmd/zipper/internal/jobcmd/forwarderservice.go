@@ -1,0 +1,276 @@
+package jobcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
+	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/monitor"
+	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/transport"
+)
+
+// service is a forwarder as a process that an administrator runs:
+//
+//	SIGTERM, SIGINT  jobs that have another forwarder go on there, the others end
+//	SIGUSR1          drain: no new jobs; it ends with the last one (zipper drain)
+//	SIGHUP           read the configuration file again (zipper reload)
+//
+// Under systemd it says when it listens, when it reloads and stops, and, for WatchdogSec, that it
+// lives; sockets that systemd has opened are used in place of --listen.
+type service struct {
+	line    *cli.Context // the command line
+	started *cli.Context // what it has started with
+	cfg     forwarder.Config
+	f       *forwarder.Forwarder
+	metrics *monitor.Metrics // nil: not wanted
+	log     *zap.Logger
+	level   zap.AtomicLevel
+}
+
+func serveForwarder(line *cli.Context) (err error) {
+	if line.Args().Present() {
+		return clikit.Usage(fmt.Errorf("unexpected argument %q", line.Args().First()))
+	}
+	c, err := withConfig(line)
+	if err != nil {
+		return clikit.Usage(err)
+	}
+	log, level, err := clikit.NewLevelled(c.String("log"))
+	if err != nil {
+		return err
+	}
+	cfg, err := forwarderConfig(c)
+	if err != nil {
+		return clikit.Usage(err)
+	}
+	cfg.Log, cfg.File = log, line.String(configFlag)
+	if cfg.HostKey, err = hostKey(c.String("host-key"), log); err != nil {
+		return clikit.Usage(fmt.Errorf("--host-key: %w", err))
+	}
+	defer func() {
+		if err != nil {
+			for _, l := range cfg.Listeners {
+				err = errors.Join(err, l.Close())
+			}
+		}
+	}()
+	if cfg.Listeners, err = listeners(c); err != nil {
+		return err
+	}
+	if cfg.Dial, err = dialler(c.StringSlice("dial-allow"), &cfg); err != nil {
+		return clikit.Usage(err)
+	}
+	if c.Bool("nat") {
+		if cfg.Protocol == forwarder.Classic {
+			return clikit.Usage(errors.New("--nat: with --protocol classic everything is relayed"))
+		}
+		table, err := nat.Open()
+		if err != nil {
+			return fmt.Errorf("--nat: %w", err)
+		}
+		defer table.Close()
+		cfg.NAT = table
+	}
+	jobforwarder.SetThreads(max(cfg.Loops, forwarder.DefaultLoops()))
+	var metrics *monitor.Metrics
+	if c.Bool("metrics") {
+		metrics = monitor.NewMetrics(c.App.Version)
+		cfg.Meters = metrics.Meters()
+	}
+	f, err := forwarder.New(cfg)
+	if err != nil {
+		return clikit.Usage(err)
+	}
+	s := &service{line: line, started: c, cfg: cfg, f: f, metrics: metrics, log: log, level: level}
+	return s.serve()
+}
+
+func (s *service) serve() error {
+	but := []os.Signal{syscall.SIGQUIT} // shows where all goroutines stand: nothing of a forwarder's is left behind by that
+	if s.reloads() {
+		but = append(but, syscall.SIGHUP)
+	}
+	ctx, cancel := clikit.UntilSignal(s.line.Context, but...)
+	defer cancel()
+	if err := serveStatus(ctx, s.started, s.f, s.metrics, s.log); err != nil {
+		return err
+	}
+	s.heed(ctx)
+	notify(s.log, daemon.SdNotifyReady)
+	s.watch(ctx)
+	err := s.f.Serve(ctx)
+	notify(s.log, daemon.SdNotifyStopping)
+	return err
+}
+
+// reloads reports whether SIGHUP means to read the configuration again, and not that a terminal has
+// gone.
+func (s *service) reloads() bool {
+	return s.line.String(configFlag) != "" || os.Getenv("NOTIFY_SOCKET") != ""
+}
+
+// heed follows the signals that do not end a forwarder at once, until ctx ends.
+func (s *service) heed(ctx context.Context) {
+	want := []os.Signal{syscall.SIGUSR1}
+	if s.reloads() {
+		want = append(want, syscall.SIGHUP)
+	}
+	ch := make(chan os.Signal, len(want))
+	signal.Notify(ch, want...)
+	go func() {
+		defer signal.Stop(ch)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case got := <-ch:
+				if got == syscall.SIGUSR1 {
+					s.f.Drain()
+					continue
+				}
+				notify(s.log, daemon.SdNotifyReloading)
+				if err := s.reload(); err != nil {
+					s.log.Error("the configuration stays as it was", zap.Error(err))
+				}
+				notify(s.log, daemon.SdNotifyReady)
+			}
+		}
+	}()
+}
+
+// reload reads the configuration file again and has the forwarder work by it. On an error it goes
+// on as before.
+func (s *service) reload() error {
+	if s.line.String(configFlag) == "" {
+		return errors.New("there is no configuration file to read again (--config)")
+	}
+	c, err := withConfig(s.line)
+	if err != nil {
+		return err
+	}
+	level, err := clikit.ParseLogLevel(c.String("log"))
+	if err != nil {
+		return err
+	}
+	cfg, err := forwarderConfig(c)
+	if err != nil {
+		return err
+	}
+	cfg.Listeners = s.cfg.Listeners
+	if cfg.Dial, err = dialler(c.StringSlice("dial-allow"), &cfg); err != nil {
+		return err
+	}
+	if err := s.f.Reload(cfg); err != nil {
+		return err
+	}
+	s.level.SetLevel(level)
+	s.log.Info("configuration read again", zap.String("file", s.line.String(configFlag)))
+	if names := needRestart(s.started, c); len(names) > 0 {
+		s.log.Warn("these options count at the next start: " + strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// watch tells systemd's watchdog, if it has one for us, that the forwarder lives, as long as it
+// does; until ctx ends.
+func (s *service) watch(ctx context.Context) {
+	within, err := daemon.SdWatchdogEnabled(false)
+	if err != nil {
+		s.log.Warn("the watchdog is not told of us", zap.Error(err))
+	}
+	if within == 0 || err != nil {
+		return
+	}
+	go func() {
+		for {
+			alive, cancel := context.WithTimeout(ctx, within)
+			if s.f.Alive(alive) == nil {
+				notify(s.log, daemon.SdNotifyWatchdog)
+			}
+			cancel()
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(within / watchdogShare):
+			}
+		}
+	}()
+}
+
+// watchdogShare is how often in the time that the watchdog gives it is told, as sd_watchdog_enabled
+// recommends.
+const watchdogShare = 2
+
+// notify tells systemd, if that has started us.
+func notify(log *zap.Logger, state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		log.Warn("systemd is not told", zap.String("state", state), zap.Error(err))
+	}
+}
+
+// listeners are where links come in: what --listen says, or sockets that systemd has opened.
+func listeners(c *cli.Context) (l []transport.Listener, err error) {
+	passed, err := activation.Listeners()
+	if err != nil {
+		return nil, fmt.Errorf("sockets of systemd: %w", err)
+	}
+	specs := c.StringSlice("listen")
+	if len(passed) == 0 && len(specs) == 0 {
+		specs = []string{""}
+	}
+	for _, p := range passed {
+		t, ok := p.(*net.TCPListener)
+		if !ok {
+			return l, errors.New("systemd has passed a socket that does not listen on TCP (ListenStream=[HOST:]PORT)")
+		}
+		l = append(l, dial.Listening(t))
+	}
+	for _, spec := range specs {
+		one, err := listen(spec)
+		if err != nil {
+			return l, err
+		}
+		l = append(l, one)
+	}
+	return l, nil
+}
+
+// serveStatus answers zipper status until ctx ends. Only an address that was asked for must be
+// free: several forwarders may run on one host.
+func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, metrics *monitor.Metrics, log *zap.Logger) error {
+	addr := c.String("status")
+	if addr == "none" {
+		return nil
+	}
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		if c.IsSet("status") {
+			return fmt.Errorf("cannot show the status on %s: %w (choose another address with --status)", addr, err)
+		}
+		log.Warn("the status is not shown; choose another address with --status", zap.Error(err))
+		return nil
+	}
+	log.Info("status", zap.String("address", ln.Addr().String()))
+	go func() {
+		if err := monitor.Serve(ctx, ln, monitor.Shown{Forwarder: f, Version: "zipper " + c.App.Version, Metrics: metrics}); err != nil {
+			log.Error("the status is no longer shown", zap.Error(err))
+		}
+	}()
+	return nil
+}

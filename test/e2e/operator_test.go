@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stream starts a job whose ranks send until a file is there, and waits until they do; it returns
+// the job and what ends it.
+func (b *Bed) stream(flags ...string) (p *Proc, stop func() Result) {
+	t := b.T
+	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	end := filepath.Join(t.TempDir(), "stop")
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)}, Flags: flags})
+	p = b.Start(nil, nil, append(args, "--", prog, end)...)
+	b.goesOn(p)
+	return p, func() Result {
+		if err := os.WriteFile(end, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := b.OK(p.Wait())
+		b.NothingLeft(id)
+		return r
+	}
+}
+
+// goesOn waits until a job of stream has sent some more.
+func (b *Bed) goesOn(p *Proc) {
+	b.T.Helper()
+	from := strings.Count(p.Stdout(), "round ")
+	b.WaitFor(time.Minute, "the stream to go on", func() bool { return strings.Count(p.Stdout(), "round ") >= from+3 })
+}
+
+// statusOf is where a forwarder shows its status.
+func statusOf(f *Forwarder) string {
+	_, after, _ := strings.Cut(f.Stderr(), "status\t")
+	_, after, _ = strings.Cut(after, `"address": "`)
+	at, _, _ := strings.Cut(after, `"`)
+	return at
+}
+
+// TestReloadAndDrain: what an administrator does to a forwarder under a running job loses nothing.
+func TestReloadAndDrain(t *testing.T) {
+	b := New(t)
+	file := filepath.Join(t.TempDir(), "forwarder.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("level: plain\nmax-ranks: 1000\n")
+	f := b.StartForwarder("--config", file, "--status", "127.0.0.1:0")
+	at := statusOf(f)
+	zipper := func(args ...string) Result { return b.Run(nil, nil, append([]string{b.Zipper}, args...)...) }
+	other := func() Result {
+		return zipper("run", "--zipper", f.Addr, "--cluster", "a=1,mpi=openmpi", "--cluster", "b=1,mpi=mpich", "--",
+			bad(b), "finish")
+	}
+	p, stop := b.stream("--zipper", f.Addr)
+	b.OK(other())
+
+	write("level: sealed\n")
+	b.OK(zipper("reload", at))
+	b.WaitFor(waitForwarder, "the file to be read again", func() bool { return strings.Contains(f.Stderr(), "configuration read again") })
+	b.Fails(other(), 1, "serves sealed or stronger")
+	write("level: sealed\nlevle: plain\nloops: 3")
+	b.OK(zipper("reload", at))
+	b.WaitFor(waitForwarder, "the mistake to be told", func() bool { return strings.Contains(f.Stderr(), `there is no option \"levle\"`) })
+	b.Fails(other(), 1, "serves sealed or stronger") // as before
+	write("loops: 3\n")
+	b.OK(zipper("reload", at))
+	b.WaitFor(waitForwarder, "what is for the next start", func() bool { return strings.Contains(f.Stderr(), "next start: --loops") })
+	b.OK(other())
+
+	if r := b.OK(zipper("drain", at)); !strings.Contains(r.Stdout, "it has 1") {
+		t.Errorf("drain says: %v", r)
+	}
+	b.Fails(other(), 1, "is being drained")
+	if r := b.OK(zipper("status", at)); !strings.Contains(r.Stdout, "takes no new jobs") {
+		t.Errorf("status says: %v", r)
+	}
+	b.goesOn(p)
+	waits := b.Start(nil, nil, b.Zipper, "drain", "--wait", at)
+	stop()
+	if r := b.OK(f.Wait()); !strings.Contains(r.Stderr, "all jobs are over") {
+		t.Errorf("the forwarder says: %v", r)
+	}
+	b.OK(waits.Wait())
+	b.Fails(zipper("drain", at), 1, "no forwarder shows its status")
+}
+
+// TestNotReloaded: commands that cannot be followed say why.
+func TestNotReloaded(t *testing.T) {
+	b := New(t)
+	f := b.StartForwarder("--status", "127.0.0.1:0")
+	b.Fails(b.Run(nil, nil, b.Zipper, "reload", statusOf(f)), 1, "started without --config")
+	b.Fails(b.Run(nil, nil, b.Zipper, "forwarder", "--config", "/nowhere"), 2, "/nowhere")
+	// What says that it is a forwarder, and that it is process 1.
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			text, _ := json.Marshal(map[string]any{"pid": 1, "config": "x"})
+			_, _ = c.Write(append([]byte("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"), text...))
+			c.Close()
+		}
+	}()
+	b.Fails(b.Run(nil, nil, b.Zipper, "drain", ln.Addr().String()), 1, "no zipper forwarder here")
+}
+
+// TestSystemd: systemd hears when a forwarder listens, reloads, lives and stops, and a socket that it
+// has opened is used.
+func TestSystemd(t *testing.T) {
+	b := New(t)
+	at := filepath.Join(t.TempDir(), "notify")
+	told, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: at, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	hears := func(want string) {
+		t.Helper()
+		for end := time.Now().Add(waitForwarder); ; {
+			_ = told.SetReadDeadline(end)
+			text := make([]byte, 256)
+			n, err := told.Read(text)
+			if err != nil {
+				t.Fatalf("systemd does not hear %s: %v", want, err)
+			}
+			if string(text[:n]) == want {
+				return
+			}
+		}
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	free.Close()
+	p := b.Start(nil, []string{"NOTIFY_SOCKET=" + at, "WATCHDOG_USEC=200000"}, "systemd-socket-activate", "--listen", addr,
+		"--setenv=NOTIFY_SOCKET", "--setenv=WATCHDOG_USEC", b.Zipper, "forwarder", "--status", "none", "--log", "info")
+	b.WaitFor(waitForwarder, "the socket", func() bool { return strings.Contains(p.Stderr(), "Listening on") })
+	b.OK(b.Run(nil, nil, b.Zipper, "run", "--zipper", addr, "--cluster", "a=1,mpi=openmpi", "--cluster", "b=1,mpi=mpich",
+		"--", bad(b), "finish"))
+	hears("READY=1")
+	hears("WATCHDOG=1")
+	hears("WATCHDOG=1")
+	p.Signal(syscall.SIGHUP)
+	hears("RELOADING=1")
+	hears("READY=1")
+	p.Signal(syscall.SIGTERM)
+	hears("STOPPING=1")
+	p.Wait()
+}
