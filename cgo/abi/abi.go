@@ -35,6 +35,7 @@ const (
 	_ = uint(unsafe.Offsetof(C.z_cell{}.owner) - unsafe.Offsetof(engine.Cell{}.Owner))
 	_ = uint(unsafe.Offsetof(engine.Cell{}.Bytes) - unsafe.Offsetof(C.z_cell{}.bytes))
 	_ = uint(unsafe.Offsetof(engine.Cell{}.Stage) - unsafe.Offsetof(C.z_cell{}.stage))
+	_ = uint(unsafe.Offsetof(engine.Cell{}.Sent) - unsafe.Offsetof(C.z_cell{}.sent))
 )
 
 // engineCell is z_cell in the exports.
@@ -155,6 +156,10 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 	if e != nil {
 		out.recording = C.int32_t(bool32(e.Recording()))
 		out.order = kept(w.Order)
+		out.libraries = C.int32_t(w.Libraries)
+		if w.Namesake {
+			out.namesake = C.CString(w.Clusters[cluster].Name)
+		}
 		running.Store(e)
 	}
 	return C.Z_OK

@@ -12,7 +12,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 8 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
+#define Z_ABI_VERSION 9 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -47,6 +47,7 @@ typedef struct z_cell {
   uint32_t stage;    /* the shim's own */
   uint64_t request;  /* the engine's own: how to find its request again; 0 = none */
   void *owner;       /* the shim's own: its request object; handed back in callbacks */
+  int64_t sent;      /* Z_ERR_TRUNCATE: bytes of the message, where `bytes` were expected; 0: not known */
 } z_cell;
 
 /* The world this process joined. */
@@ -57,6 +58,8 @@ typedef struct z_world {
   int32_t tag_ub;            /* minimum over all MPI libraries of the job */
   int32_t recording;         /* 1: ze_record is to be told of messages inside the cluster */
   const int32_t *order;      /* [size] of every rank of MPI_COMM_WORLD the virtual rank; NULL: the same. Stays */
+  const char *namesake;      /* my cluster's name if another one has a host named as mine, else NULL. Stays */
+  int32_t libraries;         /* different MPI libraries in the job, whatever their versions */
 } z_world;
 
 /* A message that the native library matched for the engine (MPI_Improbe on the local part of a

@@ -103,7 +103,62 @@ int z_unsupported(MPI_Comm comm, const char *function) {
                     "not supported by MMPI on a communicator that spans clusters");
 }
 
+/* ---- messages that are not as long as expected ---- */
+
+/* Constants of mpi.h that are other numbers in other libraries: what a program in a job of two sends
+ * by one of them has another length. */
+#ifndef Z_STANDARD_ABI
+static const struct {
+  const char *name;
+  int open_mpi, mpich;
+} constants[] = {
+    {"MPI_MAX_LIBRARY_VERSION_STRING", 256, 8192},
+    {"MPI_MAX_PORT_NAME", 1024, 256},
+    {"MPI_MAX_INFO_VAL", 256, 1024},
+    {"MPI_MAX_ERROR_STRING", 256, 512},
+    {"MPI_MAX_INFO_KEY", 36, 255},
+    {"MPI_MAX_PROCESSOR_NAME", 256, 128},
+    {"MPI_MAX_OBJECT_NAME", 64, 128},
+};
+enum { CONSTANTS = sizeof constants / sizeof *constants };
+
+/* How often a is in n and b in m, as often; 0: not so. */
+static int64_t times(int64_t n, int64_t a, int64_t m, int64_t b) {
+  return n % a == 0 && m % b == 0 && n / a == m / b ? n / a : 0;
+}
+#endif
+
+int zconstants_differ(int64_t sent, int64_t room, char *text, size_t size) {
+  int found = 0;
+#ifndef Z_STANDARD_ABI
+  size_t n = 0;
+  for (int i = 0; i < CONSTANTS && z_layout.libraries > 1; i++) {
+    int64_t each = times(sent, constants[i].open_mpi, room, constants[i].mpich);
+    if (!each) each = times(sent, constants[i].mpich, room, constants[i].open_mpi);
+    if (each < 1 || each > z_layout.size || n >= size) continue; /* such a string of every rank at most */
+    n += (size_t)snprintf(text + n, size - n, "%s%s (%d, %d)",
+                          found++ ? ", " : "constants that differ in Open MPI and MPICH (docs/guide.md)? ",
+                          constants[i].name, constants[i].open_mpi, constants[i].mpich);
+  }
+#else
+  (void)sent, (void)room, (void)text, (void)size;
+#endif
+  return found > 0;
+}
+
 int z_raise_engine(zcomm *c, int z_error, const char *function) {
-  const char *why = z_error == Z_ERR_TRUNCATE ? "the message is longer than the receive buffer" : z_eng.ze_error();
+  const char *why = z_eng.ze_error();
   return z_raise(c, z_error_class(z_error), function, "%s", why && *why ? why : "the engine failed");
+}
+
+int z_raise_cell(zcomm *c, const z_cell *cell, const char *function) {
+  char why[MPI_MAX_ERROR_STRING] = "";
+  if (cell->error != Z_ERR_TRUNCATE) return z_raise_engine(c, cell->error, function);
+  int differ = zconstants_differ(cell->sent, cell->bytes, why, sizeof why);
+  if (cell->sent < cell->bytes)
+    return z_raise(c, MPI_ERR_TRUNCATE, function, "%lld bytes came where %lld were expected%s%s", (long long)cell->sent,
+                   (long long)cell->bytes, differ ? ": " : "", why);
+  return z_raise(c, MPI_ERR_TRUNCATE, function,
+                 "the message of %lld bytes is longer than the receive buffer of %lld%s%s", (long long)cell->sent,
+                 (long long)cell->bytes, differ ? ": " : "", why);
 }

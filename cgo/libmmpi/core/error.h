@@ -15,9 +15,14 @@ int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *form
  * that of the thing that the call was on (MPI_ERRHANDLER_NULL: not known) and is freed; where it is
  * fatal all clusters end. */
 int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler);
-int z_unsupported(MPI_Comm comm, const char *function);          /* …on a communicator that spans clusters */
-int z_error_class(int z_error);                                  /* enum z_error → native class */
-int z_raise_engine(zcomm *c, int z_error, const char *function); /* … with the text of ze_error() */
+int z_unsupported(MPI_Comm comm, const char *function);               /* …on a communicator that spans clusters */
+int z_error_class(int z_error);                                       /* enum z_error → native class */
+int z_raise_engine(zcomm *c, int z_error, const char *function);      /* … with the text of ze_error() */
+int z_raise_cell(zcomm *c, const z_cell *cell, const char *function); /* … that an operation ended with */
+
+/* Whether a message of `sent` bytes where `room` were expected may come from a constant that
+ * differs between the MPI libraries of the job; text says which. */
+int zconstants_differ(int64_t sent, int64_t room, char *text, size_t size);
 
 #pragma GCC visibility pop
 #endif

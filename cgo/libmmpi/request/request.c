@@ -99,7 +99,7 @@ int zreq_finish(zreq *r, MPI_Status *status) {
 int zreq_raise(zreq *r) {
   if (!r->class_ || r->raised) return r->class_;
   r->raised = 1;
-  if (!r->is_native && r->cell.error) return z_raise_engine(r->comm, r->cell.error, r->function);
+  if (!r->is_native && r->cell.error) return z_raise_cell(r->comm, &r->cell, r->function);
   return z_raise(r->comm, r->class_, r->function, "the operation failed");
 }
 

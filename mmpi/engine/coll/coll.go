@@ -8,6 +8,7 @@
 package coll
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 
@@ -178,6 +179,10 @@ func (s *Set) Step() (n int) {
 				break
 			}
 			q.waiting = slices.Delete(q.waiting, 0, 1)
+			var e *fault.Error
+			if errors.As(err, &e) {
+				x.cell.Bytes, x.cell.Sent = e.Room, e.Sent
+			}
 			x.end(fault.CodeOf(err))
 			n++
 		}

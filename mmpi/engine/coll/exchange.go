@@ -21,7 +21,9 @@ func (m *message) Done() (bool, error) {
 	}
 	err := m.cell.Err()
 	if err == nil && m.size >= 0 && m.cell.Bytes != m.size {
-		err = fault.New(fault.Truncate, "collective: %d bytes came where the counts say %d", m.cell.Bytes, m.size)
+		e := fault.New(fault.Truncate, "collective: %d bytes came where the counts say %d", m.cell.Bytes, m.size)
+		e.Sent, e.Room = m.cell.Bytes, m.size
+		err = e
 	}
 	return true, err
 }

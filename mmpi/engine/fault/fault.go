@@ -40,13 +40,15 @@ func (c Code) String() string {
 type Error struct {
 	Code   Code
 	Reason string
+
+	Sent, Room int64 // truncated: bytes of the message, and of the place for it; 0: not known
 }
 
 func (e *Error) Error() string { return e.Reason }
 
 // New makes an error.
 func New(c Code, format string, args ...any) *Error {
-	return &Error{c, fmt.Sprintf(format, args...)}
+	return &Error{Code: c, Reason: fmt.Sprintf(format, args...)}
 }
 
 // CodeOf gives the code of an error: OK for nil, Internal for errors that are not of type Error.

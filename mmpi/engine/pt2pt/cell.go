@@ -27,13 +27,14 @@ type Cell struct {
 	Stage     uint32 // the owner's
 	request   uint64 // handle of the engine's request; 0: none
 	Owner     uintptr
+	Sent      int64 // truncated: bytes of the message, where Bytes were expected; 0: not known
 }
 
 // Done reports whether the operation is over and the other fields are valid. Any thread.
 func (c *Cell) Done() bool { return atomic.LoadUint32(&c.done) != 0 }
 
 // Begin makes the cell that of an operation that starts and is none of the endpoint's requests.
-func (c *Cell) Begin() { c.Error, c.Cancelled, c.Bytes, c.request = 0, 0, 0, 0 }
+func (c *Cell) Begin() { c.Error, c.Cancelled, c.Bytes, c.request, c.Sent = 0, 0, 0, 0, 0 }
 
 // Finish makes it done: the other fields are filled in.
 func (c *Cell) Finish() {
@@ -46,5 +47,9 @@ func (c *Cell) Err() error {
 	if c.Error == 0 {
 		return nil
 	}
-	return &fault.Error{Code: fault.Code(c.Error), Reason: fault.Code(c.Error).String()}
+	e := &fault.Error{Code: fault.Code(c.Error), Reason: fault.Code(c.Error).String()}
+	if e.Code == fault.Truncate {
+		e.Sent, e.Room = c.Sent, c.Bytes
+	}
+	return e
 }

@@ -180,7 +180,7 @@ func (r *Request) received(n int64) {
 	c := r.cell
 	c.Source, c.Tag, c.Bytes = int32(r.source), int32(r.tag), n
 	if r.size > n {
-		c.Error = int32(fault.Truncate)
+		c.Error, c.Sent = int32(fault.Truncate), r.size
 	}
 	r.over()
 }

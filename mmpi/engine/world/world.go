@@ -10,6 +10,9 @@ type World struct {
 	TagUB    int
 	Hosts    []int32 // of every process of this cluster, by its rank there, the first one on its host; nil: unknown
 	Order    []int32 // of every rank of MPI_COMM_WORLD the virtual rank; nil: the same
+
+	Namesake  bool // another cluster has a host of the same name as this process's
+	Libraries int  // different MPI libraries, whatever their versions
 }
 
 // Size is the number of virtual ranks.

@@ -58,7 +58,8 @@ static const char *said(void (*call)(void)) {
 }
 
 static void fatal(void) { z_raise_engine(z_whole, Z_ERR_LINK, "MPI_Recv"); }
-static void truncated(void) { z_raise_engine(z_whole, Z_ERR_TRUNCATE, "MPI_Recv"); }
+static z_cell cut = {.error = Z_ERR_TRUNCATE, .sent = 256, .bytes = 128};
+static void truncated(void) { z_raise_cell(z_whole, &cut, "MPI_Gather"); }
 static void long_text(void) { z_raise(z_whole, MPI_ERR_ARG, "MPI_Recv", "%02000d", 1); }
 
 TEST(a_fatal_error_says_why_and_ends_all_clusters) {
@@ -68,13 +69,33 @@ TEST(a_fatal_error_says_why_and_ends_all_clusters) {
   if (strcmp(line, "MMPI: virtual rank 2: MPI_Recv: the fake engine says no\n"))
     test_fail(__FILE__, __LINE__, "%s", line);
   SAME(fake.aborted, MPI_ERR_OTHER);
-  CHECK(strstr(said(truncated), "longer than the receive buffer"));
+  CHECK(strstr(said(truncated), "the message of 256 bytes is longer than the receive buffer of 128\n"));
   SAME(fake.aborted, MPI_ERR_TRUNCATE);
   CHECK(strlen(said(long_text)) > 100); /* cut, and nothing else is written over */
   z_on = 0;                             /* left, or not joined: there is nobody to end */
   fake.aborted = 0;
   said(fatal);
   SAME(fake.aborted, 0);
+}
+
+TEST(constants_of_two_libraries_may_be_why_a_message_is_not_as_long_as_expected) {
+  FAKE_WORLD(2, 2, 1);
+  char text[300];
+  CHECK(!zconstants_differ(256, 128, text, sizeof text)); /* all have one library */
+  z_layout.libraries = 2;
+  CHECK(zconstants_differ(256, 128, text, sizeof text) && strstr(text, "MPI_MAX_PROCESSOR_NAME (256, 128)"));
+  CHECK(zconstants_differ(256, 512, text, sizeof text) && strstr(text, "MPI_MAX_ERROR_STRING"));
+  CHECK(zconstants_differ(2 * 128, 2 * 256, text, sizeof text) && strstr(text, "MPI_MAX_PROCESSOR_NAME"));
+  CHECK(!zconstants_differ(50 * 128, 50 * 256, text, sizeof text)); /* more than one for each rank */
+  CHECK(!zconstants_differ(256, 257, text, sizeof text));
+  CHECK(!zconstants_differ(0, 0, text, sizeof text));
+  fake.handler = MPI_ERRORS_ARE_FATAL;
+  CHECK(strstr(said(truncated), "longer than the receive buffer of 128: constants that differ in Open MPI and MPICH "
+                                "(docs/guide.md)? MPI_MAX_PROCESSOR_NAME"));
+  cut.bytes = 512;
+  CHECK(strstr(said(truncated), "256 bytes came where 512 were expected: constants that differ in Open MPI and MPICH"));
+  cut.bytes = 128;
+  z_layout.libraries = 1;
 }
 
 TEST(another_handler_says_nothing_and_ends_nothing) {

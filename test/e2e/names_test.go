@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestHostNames has clusters with hosts of one name: each process finds those of its own cluster by
+// MPI_Get_processor_name, and no others.
+func TestHostNames(t *testing.T) {
+	overSplits(t, "", byLength([]split{twoOne, mixed}, every), func(b *Bed, s split) {
+		host, err := os.Hostname()
+		if err != nil {
+			b.T.Fatal(err)
+		}
+		r := b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/names.c")))
+		for _, c := range s.clusters {
+			if n := strings.Count(r.Stdout, ": "+host+"."+c.Name+"\n"); n != c.Ranks {
+				b.T.Errorf("%d ranks are on %s.%s, want %d: %v", n, host, c.Name, c.Ranks, r)
+			}
+		}
+	})
+}
+
+// TestConstants has a program count by constants of mpi.h that two libraries do not agree in: it
+// ends, and is told which.
+func TestConstants(t *testing.T) {
+	for what, want := range map[string]string{
+		"processor": "MPI_MAX_PROCESSOR_NAME (256, 128)",
+		"error":     "MPI_MAX_ERROR_STRING (256, 512)",
+	} {
+		overSplits(t, what, []split{mixedPair, mixed}, func(b *Bed, s split) {
+			r := b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/names.c"), what)
+			if r.Status == 0 || !strings.Contains(r.Stderr, want) {
+				b.T.Errorf("want it to fail with %q: %v", want, r)
+			}
+		})
+		overSplits(t, what, []split{oneOne}, func(b *Bed, s split) {
+			b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/names.c"), what))
+		})
+	}
+}
