@@ -85,18 +85,27 @@ int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char
   return rc;
 }
 
-int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function) {
-  int mine = rc != MPI_SUCCESS, worst = 0;
+int zcomm_most(MPI_Comm comm, int mine, int *most, const char *function) {
+  zcomm *c = zcomm_find(comm);
+  MPI_Request request;
+  if (!c) {
+    int rc = real.Iallreduce(&mine, most, 1, MPI_INT, MPI_MAX, comm, &request);
+    return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
+  }
   zreq *r = zcoll_begin(c, 0, function);
   zcoll_of(r)->args = (z_coll){.op = Z_ALLREDUCE,
                                .send = &mine,
-                               .recv = &worst,
+                               .recv = most,
                                .count = 1,
                                .extent = sizeof mine,
                                .type = z_key(MPI_INT),
                                .mpi_op = z_key(MPI_MAX),
                                .commutative = 1};
-  int failed = zcoll_run(r);
+  return zcoll_run(r);
+}
+
+int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function) {
+  int worst = 0, failed = zcomm_most(c->native, rc != MPI_SUCCESS, &worst, function);
   return zcomm_verdict(c, rc, failed ? failed : worst, made, function);
 }
 

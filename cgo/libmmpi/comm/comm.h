@@ -21,6 +21,9 @@ int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char
 /* bytes[i] of rank i */
 int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function);
 
+/* The greatest number of any rank, on a communicator that spans or does not. */
+int zcomm_most(MPI_Comm comm, int mine, int *most, const char *function);
+
 /* One answer everywhere, after each cluster's library has made its part, or has failed (rc; it has
  * raised that): libraries run out of communicators at different numbers. If one has failed *made is
  * freed and the error is raised. Collective. */

@@ -100,6 +100,20 @@ static int inherit_errhandler(MPI_Comm from, MPI_Comm to) {
   return rc;
 }
 
+/* One answer in both groups, after each cluster's library has made its part or failed (rc). */
+static int agree_made(MPI_Comm comm, int root, MPI_Comm peer, int leader, int tag, const char *function, int rc,
+                      MPI_Comm *made) {
+  int worst[2] = {0, 0}, rank, lost = zcomm_most(comm, rc != MPI_SUCCESS, &worst[0], function);
+  if (!lost) lost = z_Comm_rank(comm, &rank);
+  if (!lost && rank == root)
+    lost = z_Sendrecv(&worst[0], sizeof *worst, MPI_BYTE, leader, tag, &worst[1], sizeof *worst, MPI_BYTE, leader, tag,
+                      peer, MPI_STATUS_IGNORE);
+  if (!lost) lost = spread(comm, worst, sizeof worst, root, function);
+  if (rc || !(lost || worst[0] || worst[1])) return rc;
+  real.Comm_free(made);
+  return lost ? lost : MPI_ERR_OTHER;
+}
+
 int z_Intercomm_create(MPI_Comm comm, int root, MPI_Comm peer, int leader, int tag, MPI_Comm *out) {
   static const char function[] = "MPI_Intercomm_create";
   plan p = {0};
@@ -122,6 +136,7 @@ int z_Intercomm_create(MPI_Comm comm, int root, MPI_Comm peer, int leader, int t
   MPI_Comm made;
   zcomm *c;
   rc = zcomm_part(z_private, p.all, p.n, tag, &made);
+  if (spans) rc = agree_made(comm, root, peer, leader, tag, function, rc, &made);
   if (!rc && spans && !(rc = zcomm_add(made, p.context, p.all, p.n, &c))) zinter_set(c, p.low);
   if (!rc && !spans) rc = zinter_native(&made, p.low);
   if (!rc) rc = inherit_errhandler(comm, made);

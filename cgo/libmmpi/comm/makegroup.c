@@ -23,30 +23,60 @@ typedef struct meeting {
   int me, tag; /* my rank in g; the program's tag */
 } meeting;
 
-/* The first member's context id to all. */
-static int agree(const meeting *m, const int *ranks, uint64_t *context) {
-  int tag = zprivate_tag(ZTAG_CONTEXT, m->tag), rc = MPI_SUCCESS, n = 0, failed = 0, last = m->me == 0 ? m->g->size : 2;
+/* What the first member tells the others when it has heard of all. */
+typedef struct answer {
+  uint64_t context;
+  uint64_t failed; /* not 0: somebody's library could not make its part */
+} answer;
+
+/* One step of telling: between member `peer` and this process, which is the first or not; natively
+ * inside the cluster. */
+static int pass(const meeting *m, const int *ranks, int peer, int send, void *data, int bytes, z_cell *cell,
+                MPI_Request *request) {
+  int tag = zprivate_tag(ZTAG_CONTEXT, m->tag), world = m->g->rank[peer], native = zcluster_rank(world);
+  *request = MPI_REQUEST_NULL;
+  cell->done = zcluster_has(world);
+  if (cell->done && send) return real.Isend(data, bytes, MPI_BYTE, native, tag, z_private, request);
+  if (cell->done) return real.Irecv(data, bytes, MPI_BYTE, native, tag, z_private, request);
+  int failed = send ? z_eng.ze_isend(m->c->id, Z_INTERNAL, data, bytes, ranks[peer], tag, Z_STANDARD, cell)
+                    : z_eng.ze_irecv(m->c->id, Z_INTERNAL, data, bytes, ranks[peer], tag, cell);
+  return failed ? z_error_class(failed) : MPI_SUCCESS;
+}
+
+/* The first member hears from all how it went (*said: of each), or tells them; all others the other
+ * way round. */
+static int tell(const meeting *m, const int *ranks, int to_first, void *said, int bytes) {
+  int first = m->me == 0, last = first ? m->g->size : 2, n = 0, rc = MPI_SUCCESS;
   MPI_Request *requests = malloc((size_t)m->g->size * sizeof *requests);
   z_cell *cells = calloc((size_t)m->g->size, sizeof *cells);
-  if (m->me == 0) *context = z_eng.ze_next_context();
   if (!requests || !cells) rc = MPI_ERR_NO_MEM;
-  for (int i = 1; i < last && !rc && !failed; i++) {
-    int peer = m->me == 0 ? i : 0, remote = !zcluster_has(m->g->rank[peer]), native = zcluster_rank(m->g->rank[peer]);
-    cells[i].done = !remote;
-    if (remote && m->me == 0)
-      failed = z_eng.ze_isend(m->c->id, Z_INTERNAL, context, 8, ranks[peer], tag, Z_STANDARD, &cells[i]);
-    else if (remote) failed = z_eng.ze_irecv(m->c->id, Z_INTERNAL, context, 8, ranks[peer], tag, &cells[i]);
-    else if (m->me == 0) rc = real.Isend(context, 8, MPI_BYTE, native, tag, z_private, &requests[n++]);
-    else rc = real.Irecv(context, 8, MPI_BYTE, native, tag, z_private, &requests[n++]);
+  for (int i = 1; i < last && !rc; i++, n++) {
+    char *data = (char *)said + (first && to_first ? (size_t)i * (size_t)bytes : 0);
+    rc = pass(m, ranks, first ? i : 0, first != to_first, data, bytes, &cells[i], &requests[i - 1]);
   }
-  if (!rc && !failed) rc = z_wait_each(n, requests);
-  for (int i = 1; i < last && !rc && !failed; i++) {
+  if (!rc) rc = z_wait_each(n, requests);
+  for (int i = 1; i < last && !rc; i++) {
     z_wait_cell(&cells[i]);
-    failed = cells[i].error;
+    if (cells[i].error) rc = z_error_class(cells[i].error);
   }
   free(cells);
   free(requests);
-  return failed ? z_error_class(failed) : rc;
+  return rc;
+}
+
+/* One answer for all members: libraries run out of communicators at different numbers. With it
+ * comes the first member's context id. */
+static int agree(const meeting *m, const int *ranks, int rc, MPI_Comm *made, uint64_t *context) {
+  uint64_t mine = rc != MPI_SUCCESS, *all = m->me ? &mine : calloc((size_t)m->g->size, sizeof *all);
+  answer a = {m->me ? 0 : z_eng.ze_next_context(), mine};
+  int lost = all ? tell(m, ranks, 1, all, sizeof *all) : MPI_ERR_NO_MEM;
+  for (int i = 1; i < m->g->size && !m->me && !lost; i++) a.failed |= all[i];
+  if (!lost) lost = tell(m, ranks, 0, &a, sizeof a);
+  if (m->me == 0) free(all);
+  *context = a.context;
+  if (rc || !(lost || a.failed)) return rc;
+  real.Comm_free(made);
+  return lost ? lost : MPI_ERR_OTHER;
 }
 
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out) {
@@ -72,13 +102,17 @@ int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *ou
 int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out) {
   meeting m = {c, g, zgroup_rank(g, z_layout.rank), tag};
   uint64_t context = 0;
+  zcomm *made;
   int spans = 0, *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks), rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
   if (!rc && c) rc = zcomm_members_of(c, g, ranks);
   for (int i = 0; i < g->size && !rc; i++) spans |= !zcluster_has(g->rank[i]);
-  if (!rc && spans) rc = c ? agree(&m, ranks, &context) : MPI_ERR_GROUP;
-  if (!rc) rc = zcomm_part(comm, g->rank, g->size, tag, out);
-  zcomm *made;
-  if (!rc && spans) rc = zcomm_add(*out, context, g->rank, g->size, &made);
+  if (!rc && spans && !c) rc = MPI_ERR_GROUP;
+  if (!rc) {
+    rc = zcomm_part(comm, g->rank, g->size, tag, out);
+    if (spans) rc = agree(&m, ranks, rc, out, &context);
+    if (!rc && spans) rc = zcomm_add(*out, context, g->rank, g->size, &made);
+    if (rc) *out = MPI_COMM_NULL;
+  }
   free(ranks);
   return rc;
 }

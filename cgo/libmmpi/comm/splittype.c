@@ -33,34 +33,21 @@ static int wanted(int type, MPI_Info info, int *set) {
 static int wanted(int type, MPI_Info info, int *set) { return (void)type, (void)info, (void)set, NOT_OURS; }
 #endif
 
-/* Whoever says MPI_UNDEFINED does not know what the others ask for, and has to go their way. What
- * was started before on a spanning communicator is over then. */
-static int agree(zcomm *c, MPI_Comm comm, int *what) {
-  int mine = *what, rc;
-  MPI_Request request;
-  if (!c) {
-    if (!(rc = real.Iallreduce(&mine, what, 1, MPI_INT, MPI_MAX, comm, &request)))
-      rc = z_wait_native(&request, MPI_STATUS_IGNORE);
-    return rc;
-  }
-  int *all = malloc((size_t)c->size * sizeof *all);
-  if (!all) return z_raise(c, MPI_ERR_NO_MEM, function, "no memory");
-  rc = zcomm_allgather(c, &mine, sizeof mine, all, function);
-  for (int i = 0; i < c->size && !rc; i++)
-    if (all[i] > *what) *what = all[i];
-  free(all);
-  return rc;
-}
-
 int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
-  int set = -1, what = wanted(type, info, &set), color = MPI_UNDEFINED;
+  int set = -1, mine = wanted(type, info, &set), what = mine, color = MPI_UNDEFINED;
   if (c && c->inter) return z_raise(c, MPI_ERR_COMM, function, "not for an intercommunicator");
-  int rc = agree(c, comm, &what);
+  /* Whoever says MPI_UNDEFINED does not know what the others ask for, and has to go their way. What
+   * was started before on a spanning communicator is over then. */
+  int rc = zcomm_most(comm, mine, &what, function);
   if (rc) return rc;
   if (what == NOT_OURS) { /* ranks that share memory, or any other piece of hardware, are in one cluster */
+    MPI_Comm made = MPI_COMM_NULL;
     if ((rc = zcomm_meet(comm))) return rc;
-    return real.Comm_split_type(comm, type, key, info, out);
+    rc = real.Comm_split_type(comm, type, key, info, &made);
+    if (c) rc = zcomm_agree(c, rc, &made, function);
+    *out = rc ? MPI_COMM_NULL : made;
+    return rc;
   }
   if (type != MPI_UNDEFINED && what == BY_CLUSTER) color = z_layout.cluster;
   if (type != MPI_UNDEFINED && what == BY_SET) color = set == 1 ? z_layout.rank : zpset_has_me(set) ? 0 : MPI_UNDEFINED;
