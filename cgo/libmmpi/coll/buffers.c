@@ -51,7 +51,7 @@ const char *zcoll_wrong(int rc) {
   case MPI_ERR_ROOT: return "the root is no rank that can be one";
   case MPI_ERR_TYPE: return "a datatype is none, or has not been committed";
   case MPI_ERR_BUFFER:
-    return "a buffer is NULL, or the same as the other one, or MPI_IN_PLACE where that is not allowed";
+    return zdevice_blame("a buffer is NULL, or the same as the other one, or MPI_IN_PLACE where that is not allowed");
   }
   return "the arguments do not describe a collective that can be done";
 }
@@ -136,6 +136,7 @@ void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const i
     total += bytes[i];
   }
   *counts = bytes, *displs = at;
+  if (!j->rc && total && zdevice_has((char *)b->buf + lowest, total)) zcoll_fail(j, MPI_ERR_BUFFER);
   if (j->rc || total == 0) return b->buf;
   if (contiguous) {
     for (int i = 0; i < n; i++) at[i] = bytes[i] ? at[i] - lowest : 0;

@@ -285,13 +285,13 @@ int z_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Co
 
 int p2p_failed(zreq *r, int rc) {
   if (r->cell.error) {
-    rc = z_raise_engine(r->comm, r->cell.error, r->function);
+    rc = z_raise_cell(r->comm, &r->cell, r->function);
   } else if (!r->is_native) { /* else native MPI has raised it */
     int class_ = rc, n = 0;
     char text[MPI_MAX_ERROR_STRING] = "";
     real.Error_class(rc, &class_);
     real.Error_string(rc, text, &n);
-    rc = z_raise(r->comm, class_, r->function, "%s", text);
+    rc = z_raise(r->comm, class_, r->function, "%s", zdevice_blame(text));
   }
   zreq_free(r);
   return rc;

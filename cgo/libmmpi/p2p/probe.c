@@ -226,7 +226,7 @@ static int check(const zmessage *m, const char *function, const void *buf, int c
   int rc = p2p_check(m->comm, function, count, type, MPI_PROC_NULL, 0, 1);
   const ztype *t = rc || !m->remote ? NULL : ztype_get(type);
   if (t && ztype_nowhere(t, buf, count * t->size))
-    return z_raise(m->comm, MPI_ERR_BUFFER, function, "the receive buffer is NULL");
+    return z_raise(m->comm, MPI_ERR_BUFFER, function, "%s", zdevice_blame("the receive buffer is NULL"));
   return rc;
 }
 

@@ -130,6 +130,8 @@ static int create(MPI_Comm comm, int flavor, void **base, MPI_Aint bytes, int un
                   MPI_Win *out) {
   if (bytes < 0) return z_raise_on(comm, MPI_ERR_SIZE, function, "a window of %lld bytes", (long long)bytes);
   if (unit <= 0) return z_raise_on(comm, MPI_ERR_DISP, function, "a displacement unit of %d bytes", unit);
+  if (flavor == MPI_WIN_FLAVOR_CREATE && zdevice_has(*base, bytes))
+    return z_raise_on(comm, MPI_ERR_BASE, function, "%s", zdevice_blame(""));
   zwin *w;
   int rc = make_window(comm, function, &w), allocates = flavor == MPI_WIN_FLAVOR_ALLOCATE;
   if (rc) return rc;
@@ -193,6 +195,7 @@ int z_Win_attach(MPI_Win win, void *base, MPI_Aint bytes) {
   zwin *w = zwin_find(win);
   if (w->flavor != MPI_WIN_FLAVOR_DYNAMIC || bytes < 0)
     return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", "the window is not dynamic, or the size negative");
+  if (zdevice_has(base, bytes)) return zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", zdevice_blame(""));
   int failed = z_eng.ze_win_attach(w->id, base, bytes);
   return failed ? zwin_raise(w, MPI_ERR_RMA_ATTACH, "MPI_Win_attach", z_eng.ze_error()) : MPI_SUCCESS;
 }

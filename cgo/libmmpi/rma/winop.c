@@ -31,6 +31,7 @@ static int describe(side *s, const void *buf, int64_t count, MPI_Datatype type, 
   int rc = MPI_ERR_TYPE;
   if (count < 0) return MPI_ERR_COUNT;
   if (!t) return rc;
+  if (zdevice_has(buf, count * t->size)) return MPI_ERR_BUFFER;
   s->view.base = (void *)(uintptr_t)buf;
   const zflat *f = elements || !t->contiguous ? zflat_get(type, elements, &rc) : NULL;
   if (!f && (elements || !t->contiguous)) return rc;
@@ -64,7 +65,7 @@ static int prepare(zwin *w, const call *k, z_rma *op, side sides[3]) {
   if (!rc && sends) rc = describe(&sides[0], k->data, k->data_count, k->data_type, elements);
   if (!rc && k->verb != Z_PUT && k->verb != Z_ACCUMULATE)
     rc = describe(&sides[2], k->result, k->result_count, k->result_type, elements);
-  if (rc) return zwin_raise(w, rc, k->function, "a count or datatype cannot be used");
+  if (rc) return zwin_raise(w, rc, k->function, zdevice_blame("a count or datatype cannot be used"));
   if (k->fn > Z_NO_OP && sides[0].number != sides[1].number)
     return zwin_raise(w, MPI_ERR_TYPE, k->function, "origin and target have different elements");
   if ((rc = zwin_check_target(w, k->target, k->function))) return rc;
@@ -209,6 +210,8 @@ int z_Compare_and_swap(const void *value, const void *compare, void *result, MPI
                       "the type has to be of integers, logical values or bytes");
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS; /* the buffers may be NULL */
   if (!value || !compare) return zwin_raise(zwin_find(win), MPI_ERR_BUFFER, "MPI_Compare_and_swap", "a buffer is NULL");
+  if (zdevice_has(value, t->size) || zdevice_has(compare, t->size))
+    return zwin_raise(zwin_find(win), MPI_ERR_BUFFER, "MPI_Compare_and_swap", zdevice_blame(""));
   memcpy(from, value, (size_t)t->size);
   memcpy(from + t->size, compare, (size_t)t->size);
   return now(win, &BOTH(Z_SWAP, Z_REPLACE, "MPI_Compare_and_swap"));

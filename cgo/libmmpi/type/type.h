@@ -2,6 +2,7 @@
 #ifndef ZIPPER_TYPE_H
 #define ZIPPER_TYPE_H
 #include "core/map.h"
+#include "type/device.h"
 #include <mpi.h>
 #include <stdint.h>
 
@@ -27,10 +28,10 @@ static inline const ztype *ztype_get(MPI_Datatype type) {
   return t ? t : ztype_learn(type);
 }
 
-/* Whether contiguous bytes are at no address: the engine would take them for an empty message, and
- * MPI_ERR_BUFFER is due. */
+/* Whether contiguous bytes are at no address, which the engine would take for an empty message, or
+ * any where only a device is: MPI_ERR_BUFFER is due (zdevice_blame). */
 static inline int ztype_nowhere(const ztype *t, const void *buf, int64_t bytes) {
-  return t->contiguous && bytes && !buf;
+  return (t->contiguous && bytes && !buf) || zdevice_has(buf, bytes);
 }
 
 /* Packs count elements into out (count * size bytes). comm is any native communicator. MPI error

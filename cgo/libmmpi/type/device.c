@@ -1,0 +1,128 @@
+/* Which driver knows an address. Programs open drivers when they like, so with every question it is
+ * looked, in some 30 ns, whether the process has loaded anything since. */
+#define _GNU_SOURCE
+#include "type/device.h"
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CUDA, ROCM, LEVEL_ZERO, DRIVERS };
+static const struct {
+  const char *name, *file, *ask, *copy;
+} drivers[DRIVERS] = {
+    [CUDA] = {"CUDA", "libcuda.so.", "cuPointerGetAttribute", "cudaMemcpy"},
+    [ROCM] = {"ROCm", "libamdhip64.so.", "hipPointerGetAttribute", "hipMemcpy"},
+    [LEVEL_ZERO] = {"Level Zero", "libze_loader.so.", "zeMemGetAllocProperties", "zeCommandListAppendMemoryCopy"},
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned long long looked; /* loadings when it was looked last */
+static void *asks[DRIVERS];       /* NULL: not loaded */
+static int rocm_device;           /* HIP's number of device memory */
+static void *ze_context;
+static _Thread_local char blame[200];
+
+/* ---- loaded or not ---- */
+
+typedef struct search {
+  unsigned long long loaded;
+  int driver; /* -1: what is loaded is counted only */
+  char path[512];
+} search;
+
+static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
+  search *s = arg;
+  (void)size;
+  s->loaded = info->dlpi_adds;
+  if (s->driver < 0) return 1;
+  const char *slash = strrchr(info->dlpi_name, '/'), *base = slash ? slash + 1 : info->dlpi_name;
+  if (strncmp(base, drivers[s->driver].file, strlen(drivers[s->driver].file))) return 0;
+  return snprintf(s->path, sizeof s->path, "%s", info->dlpi_name) < (int)sizeof s->path;
+}
+
+/* Level Zero answers within a context only: one of ours. */
+static void *ze_begin(void *lib) {
+  struct {
+    uint32_t kind;
+    void *next;
+    uint32_t flags;
+  } of = {.kind = 0xd};
+  void *driver = NULL, *context = NULL;
+  uint32_t one = 1;
+  int (*get)(uint32_t *, void **) = (int (*)(uint32_t *, void **))dlsym(lib, "zeDriverGet");
+  int (*create)(void *, const void *, void **) = (int (*)(void *, const void *, void **))dlsym(lib, "zeContextCreate");
+  return get && create && !get(&one, &driver) && driver && !create(driver, &of, &context) ? context : NULL;
+}
+
+static void begin(int driver, void *lib) {
+  void *ask = dlsym(lib, drivers[driver].ask);
+  if (driver == ROCM) { /* its numbers changed */
+    int version = 0, (*get)(int *) = (int (*)(int *))dlsym(lib, "hipRuntimeGetVersion");
+    rocm_device = get && !get(&version) && version < 60000000 ? 1 : 2;
+  }
+  if (driver == LEVEL_ZERO && !(ze_context = ze_begin(lib))) ask = NULL; /* not initialized: nobody has its memory */
+  __atomic_store_n(&asks[driver], ask, __ATOMIC_RELEASE);
+}
+
+static void look(unsigned long long loaded) {
+  pthread_mutex_lock(&lock);
+  for (int i = 0; i < DRIVERS; i++) {
+    search s = {.driver = i};
+    if (asks[i] || !dl_iterate_phdr(visit, &s)) continue;
+    void *lib = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD); /* and it stays */
+    if (lib) begin(i, lib);
+  }
+  __atomic_store_n(&looked, loaded, __ATOMIC_RELEASE);
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- asking ---- */
+
+/* CUDA's question, and HIP's with the same numbers; what both can read is called managed. */
+static int unreadable(void *ask, const void *p, unsigned device) {
+  enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
+  int (*get)(void *, int, uintptr_t) = (int (*)(void *, int, uintptr_t))ask;
+  unsigned type = 0, managed = 0;
+  if (get(&type, MEMORY_TYPE, (uintptr_t)p) || type != device) return 0;
+  return get(&managed, IS_MANAGED, (uintptr_t)p) || !managed;
+}
+
+static int ze_unreadable(void *ask, const void *p) {
+  enum { DEVICE = 2 };
+  struct {
+    uint32_t kind;
+    void *next;
+    uint32_t type;
+    uint64_t id, page;
+  } is = {.kind = 0x17};
+  int (*get)(void *, const void *, void *, void **) = (int (*)(void *, const void *, void *, void **))ask;
+  return !get(ze_context, p, &is, NULL) && is.type == DEVICE;
+}
+
+int zdevice_has(const void *p, int64_t n) {
+  search s = {.driver = -1};
+  if (!p || n <= 0) return 0;
+  dl_iterate_phdr(visit, &s);
+  if (s.loaded != __atomic_load_n(&looked, __ATOMIC_ACQUIRE)) look(s.loaded);
+  for (int i = 0; i < DRIVERS; i++) {
+    void *ask = __atomic_load_n(&asks[i], __ATOMIC_ACQUIRE);
+    if (!ask || !(i == LEVEL_ZERO ? ze_unreadable(ask, p) : unreadable(ask, p, i == CUDA ? 2 : (unsigned)rocm_device)))
+      continue;
+    snprintf(blame, sizeof blame,
+             "the buffer is memory of a %s device: between clusters only the host's memory can be used; copy it there "
+             "(%s)",
+             drivers[i].name, drivers[i].copy);
+    return 1;
+  }
+  return 0;
+}
+
+const char *zdevice_blame(const char *otherwise) {
+  static _Thread_local char said[sizeof blame];
+  if (!*blame) return otherwise;
+  memcpy(said, blame, sizeof said);
+  *blame = 0;
+  return said;
+}
