@@ -163,6 +163,7 @@ func TestLarge(t *testing.T) {
 		{"reduce", nil, []split{oneOne, twoOne, mixedPair, mpichPair}},
 		{"rma", nil, []split{oneOne, twoOne, mixedPair, mpichPair}},
 		{"counts", nil, []split{mpichPair}},
+		{"arrays", nil, []split{mpichPair}},
 		{"file", nil, []split{oneOne, mixedPair, mpichPair}},
 	} {
 		overSplits(t, run.what, byLength(run.splits, run.long), func(b *Bed, s split) {

@@ -13,6 +13,8 @@ typedef struct chunk {
   _Alignas(max_align_t) char bytes[];
 } chunk;
 
+zmap z_wide;
+
 struct zlater {
   zlater *next;
   const void *from;
@@ -108,11 +110,13 @@ void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t 
 static int64_t place(const zblocks *b, int i, int64_t extent) {
   if (b->same) return 0;
   if (b->addresses) return b->addresses[i];
-  if (b->displs) return b->types ? b->displs[i] : b->displs[i] * extent;
+  if (b->displs) return zcoll_number(b->displs, i) * (b->types ? 1 : extent);
   return i * b->count * extent;
 }
 
-static int64_t elements(const zblocks *b, int i) { return b->counts ? b->counts[i] : b->count; }
+static int64_t elements(const zblocks *b, int i) {
+  return b->counts ? zcoll_number(b->counts, i) : b->many ? b->many[i] : b->count;
+}
 static MPI_Datatype kind(const zblocks *b, int i) { return b->types ? b->types[i] : b->type; }
 
 int64_t zcoll_offset(zcoll *j, const zblocks *b, int i) {

@@ -13,7 +13,8 @@
 /* n blocks of a buffer, one for each rank, as the program describes them. */
 typedef struct zblocks {
   void *buf;
-  const int *counts; /* elements; NULL: `count` in every block */
+  const int *counts; /* elements (zcoll_number); NULL: those of `many`, if that is NULL `count` in every block */
+  const int64_t *many;
   int64_t count;
   const int *displs;         /* NULL: one block after the other. In elements, with `types` in bytes */
   const MPI_Aint *addresses; /* instead of displs: in bytes */
@@ -22,6 +23,14 @@ typedef struct zblocks {
   int same;     /* every block is the first */
   int together; /* one after the other in memory, whatever the types */
 } zblocks;
+
+/* Counts and displacements of a big-count function that are no int: an array of int that stands for
+ * one of 64-bit numbers (wrap/collargs.c) → that one. */
+extern zmap z_wide;
+static inline int64_t zcoll_number(const int *array, int i) {
+  const int64_t *wide = zmap_count(&z_wide) ? zmap_get(&z_wide, z_key(array)) : NULL;
+  return wide ? wide[i] : array[i];
+}
 
 /* Something to do with the results once they are there. */
 typedef struct zlater zlater;

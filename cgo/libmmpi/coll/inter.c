@@ -169,11 +169,11 @@ void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *count
   int64_t total = 0, take = 0;
   int me = j->comm->rank - zcomm_first(j->comm), n = zcomm_members(j->comm);
   start_exchange(j);
-  for (int i = 0; i < n && !zcoll_check_count(j, counts ? counts[i] : count); i++) {
+  for (int i = 0; i < n && !zcoll_check_count(j, counts ? zcoll_number(counts, i) : count); i++) {
     if (i == me) take = total;
-    total += counts ? counts[i] : count;
+    total += counts ? zcoll_number(counts, i) : count;
   }
   if (j->rc || zcoll_reduction(j, Z_ALLTOALLV, total, type, op)) return;
   send_operand(j, in, total, type, -1);
-  recv_operands(j, out, total, take, counts ? counts[me] : count, type);
+  recv_operands(j, out, total, take, counts ? zcoll_number(counts, me) : count, type);
 }

@@ -87,7 +87,7 @@ static void scatter_reduced(zcoll *j, const void *in, void *out, const int *coun
   int n = j->comm->size;
   int64_t *all = zcoll_grab(j, n * 8), total = 0;
   for (int i = 0; i < n && all && !j->rc; i++) {
-    all[i] = counts ? counts[i] : count;
+    all[i] = counts ? zcoll_number(counts, i) : count;
     zcoll_check_count(j, all[i]);
     total += all[i];
   }

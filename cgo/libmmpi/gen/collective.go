@@ -161,8 +161,11 @@ func narrowedArrays(f function, all map[string]function) string {
 		}
 		names[a.name] = "int_" + a.name
 		switch wide(a) {
-		case "one":
-			fmt.Fprintf(&b, "    int int_%s = zargs_int(&k, %s);\n", a.name, a.name)
+		case "one": // sendcount goes with sendtype
+			of := strings.TrimSuffix(a.name, "count") + "type"
+			names[of] = "many_" + of
+			fmt.Fprintf(&b, "    int int_%s = 0;\n    MPI_Datatype many_%s = %s;\n", a.name, of, of)
+			fmt.Fprintf(&b, "    if (%s) many_%s = zargs_many(&k, %s, %s, &int_%s);\n", f.counts(a), of, a.name, of, a.name)
 		case "array":
 			fmt.Fprintf(&b, "    const int *int_%s = zargs_ints(&k, %s, %s, %s);\n", a.name, a.name, f.counts(a), f.each(a))
 		}

@@ -133,8 +133,8 @@ func TestCollectives(t *testing.T) {
 	all := sampleFunctions(t)
 	for what, lines := range map[string][]string{
 		wrapper(all["Scatterv_c"], arrays, all): {
-			"const int *int_displs = zargs_ints(&k, displs, zargs_root(c, root), Z_PEERS);", "int int_recvcount = zargs_int(&k, recvcount);",
-			"z_Scatterv(sendbuf, int_sendcounts, int_displs, sendtype, recvbuf, int_recvcount, recvtype, root, comm);\n    zargs_free(&k);"},
+			"const int *int_displs = zargs_ints(&k, displs, zargs_root(c, root), Z_PEERS);", "if (zargs_leaf(c, root) && recvbuf != MPI_IN_PLACE) many_recvtype = zargs_many(&k, recvcount, recvtype, &int_recvcount);",
+			"z_Scatterv(sendbuf, int_sendcounts, int_displs, sendtype, recvbuf, int_recvcount, many_recvtype, root, comm);\n    zargs_free(&k);"},
 		wrapper(all["Scatterv_init_c"], arrays, all): {"if (!rc) zpersist_keep(*request, &k);"},
 		persistentBody(all["Scatterv_init"], all["Iscatterv"]): {
 			"a.sendtype = zargs_type(&k, sendtype, zargs_root(c, root));", "a.recvtype = zargs_type(&k, recvtype, zargs_leaf(c, root) && recvbuf != MPI_IN_PLACE);",

@@ -39,7 +39,7 @@ MPI 5.0 (abi: programs of its standard ABI over Open MPI 6 and MPICH 5, whose ow
 | – | no function of this library (MPICH: c2f and f2c are macros; MPI 5: removed from the standard, or Fortran's) |
 
 The functions MPI_T_… go to the native library unwrapped, and ` + "`MPI_Session_c2f`" + ` and ` + "`MPI_Session_f2c`" + ` of the newest libraries' own headers are native. Big-count functions (…_c) take
-any count; arrays of counts or displacements below 2³¹ (MPI_Gatherv_c and its like, persistent collectives), and so does MPI_Buffer_attach_c.
+any count, those with arrays of counts or displacements too (MPI_Gatherv_c and its like); MPI_Buffer_attach_c takes below 2³¹.
 MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (guide.md), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
 that spans clusters is of shared memory.
 `

@@ -22,17 +22,16 @@ static void *fold(zcoll *j, int how, const zblocks *b, const int *neighbors, int
   int64_t *per_rank = zcoll_grab(j, size * 8), *from = zcoll_grab(j, size * 8);
   const int64_t *bytes, *at;
   slot *slots = zcoll_grab(j, degree * (int64_t)sizeof *slots);
-  int *elements = zcoll_grab(j, degree * (int64_t)sizeof *elements);
+  int64_t *elements = zcoll_grab(j, degree * 8);
   MPI_Aint *places = zcoll_grab(j, degree * (int64_t)sizeof *places);
   MPI_Datatype *types = zcoll_grab(j, degree * (int64_t)sizeof *types);
   if (j->rc) return NULL;
   for (int i = 0; i < degree; i++)
     if (neighbors[i] != MPI_PROC_NULL) slots[n++] = (slot){neighbors[i], mirrored ? i ^ 1 : i, i};
   qsort(slots, (size_t)n, sizeof *slots, by_peer);
-  zblocks sorted = {.buf = b->buf, .counts = elements, .addresses = places, .types = types};
+  zblocks sorted = {.buf = b->buf, .many = elements, .addresses = places, .types = types};
   for (int k = 0; k < n; k++) {
-    int64_t count = b->counts ? b->counts[slots[k].block] : b->count;
-    elements[k] = (int)count;
+    int64_t count = elements[k] = b->counts ? zcoll_number(b->counts, slots[k].block) : b->count;
     types[k] = b->types ? b->types[slots[k].block] : b->type;
     if (count > 0) places[k] = (MPI_Aint)zcoll_offset(j, b, slots[k].block);
     sorted.together |= k > 0 && slots[k].peer == slots[k - 1].peer;

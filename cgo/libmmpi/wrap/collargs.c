@@ -9,6 +9,7 @@
 struct zpiece {
   struct zpiece *next;
   MPI_Datatype type; /* to be freed; MPI_DATATYPE_NULL: none */
+  int wide;          /* the bytes are a key of z_wide */
   _Alignas(max_align_t) char bytes[];
 };
 
@@ -35,23 +36,32 @@ static int length(zargs *k, enum zeach each) {
   return rc ? 0 : each == Z_SOURCES ? in : out;
 }
 
-int zargs_int(zargs *k, int64_t wide) {
-  if (wide > INT_MAX || wide < INT_MIN) {
-    if (!k->rc) k->rc = MPI_ERR_COUNT;
-    return 0;
-  }
-  return (int)wide;
+MPI_Datatype zargs_many(zargs *k, int64_t n, MPI_Datatype type, int *count) {
+  zmany m = {type, (int)n, 0};
+  *count = n < 0 ? -1 : (int)n;
+  if (n <= INT_MAX) return type;
+  int rc = zmany_begin(&m, n, type);
+  if (rc && !k->rc) k->rc = rc;
+  if (!rc && !grab(k, 0, m.type)) zmany_end(&m);
+  *count = m.count;
+  return k->rc ? type : m.type;
 }
 
 const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each) {
   _Static_assert(sizeof(MPI_Count) == 8 && sizeof(MPI_Aint) == 8, "counts and addresses of 64 bits");
   if (!counts || !wide) return NULL;
-  int n = length(k, each), *out = grab(k, (size_t)n * sizeof *out, MPI_DATATYPE_NULL);
+  int n = length(k, each), *out = grab(k, (size_t)n * sizeof *out, MPI_DATATYPE_NULL), fit = 1;
   for (int i = 0; i < n && out; i++) {
     int64_t x;
     memcpy(&x, (const char *)wide + 8 * (size_t)i, 8);
-    out[i] = zargs_int(k, x);
+    out[i] = (int)x;
+    fit &= x == out[i];
   }
+  int64_t *kept = fit ? NULL : grab(k, (size_t)n * sizeof *kept, MPI_DATATYPE_NULL);
+  if (!kept) return out;
+  memcpy(kept, wide, (size_t)n * sizeof *kept);
+  ((struct zpiece *)((char *)out - offsetof(struct zpiece, bytes)))->wide = 1;
+  zmap_put(&z_wide, z_key(out), kept);
   return out;
 }
 
@@ -82,6 +92,7 @@ void zargs_free(zargs *k) {
   for (struct zpiece *p = k->pieces, *next; p; p = next) {
     next = p->next;
     if (p->type != MPI_DATATYPE_NULL) real.Type_free(&p->type);
+    if (p->wide) zmap_remove(&z_wide, z_key(p->bytes));
     free(p);
   }
   if (k->op != MPI_OP_NULL) zop_release(k->op);
@@ -90,9 +101,5 @@ void zargs_free(zargs *k) {
 
 int zargs_refuse(zargs *k, const char *function) {
   zargs_free(k);
-  return z_raise(
-      k->comm, k->rc, function, "%s",
-      k->rc == MPI_ERR_COUNT
-          ? "counts and displacements above 2147483647 are not supported by MMPI on a communicator that spans clusters"
-          : zcoll_wrong(k->rc));
+  return z_raise(k->comm, k->rc, function, "%s", zcoll_wrong(k->rc));
 }

@@ -23,10 +23,11 @@ enum zeach { Z_PEERS, Z_MEMBERS, Z_SOURCES, Z_DESTINATIONS };
 static inline int zargs_root(const zcomm *c, int root) { return c->inter ? root == MPI_ROOT : root == c->rank; }
 static inline int zargs_leaf(const zcomm *c, int root) { return !c->inter || root >= 0; }
 
-/* An array of 64-bit numbers as one of int: MPI_ERR_COUNT if one does not fit. An array that does
- * not count is passed through as NULL. */
+/* An array of 64-bit numbers as one of int, which stands for them where they do not fit
+ * (zcoll_number). An array that does not count is passed through as NULL. */
 const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each);
-int zargs_int(zargs *k, int64_t wide);
+/* n elements of a type as *count of the type returned. */
+MPI_Datatype zargs_many(zargs *k, int64_t n, MPI_Datatype type, int *count);
 
 /* Handles that stay valid when the program frees its own. One that does not count is passed
  * through. */

@@ -2,7 +2,7 @@
  * What is sent and received is long in addresses only: all but its first and last MiB is the same
  * piece of memory over and over again.
  *
- *   large [p2p|coll|reduce|rma|file|counts]... [file's directory]
+ *   large [p2p|coll|reduce|rma|file|counts|arrays]... [file's directory]
  */
 #define _GNU_SOURCE
 #include "check.h"
@@ -191,8 +191,41 @@ static void counts(void) {
   MPI_Win_free(&w);
   leave(in, MANY), leave(out, MANY);
 }
+
+/* Arrays of counts and displacements that are no int: the last rank has n elements, and so they
+ * begin and end anywhere. */
+static void many_counts(void) {
+  const MPI_Count n = (MPI_Count)(MANY * TILE);
+  MPI_Count *counts = calloc((size_t)np, sizeof *counts);
+  MPI_Aint *at = calloc((size_t)np, sizeof *at);
+  for (int i = 0; i < np; i++) counts[i] = i == np - 1 ? n : 0;
+  char *in = arena(MANY, 0), *out = arena(MANY, 23);
+  MPI_Gatherv_c(out, counts[me], MPI_CHAR, in, counts, at, MPI_CHAR, 0, MPI_COMM_WORLD);
+  if (me == 0) arrived(in, MANY, 23, TILE, "gathered");
+  leave(in, MANY), in = arena(MANY, 0);
+  MPI_Request r;
+  MPI_Iscatterv_c(out, counts, at, MPI_CHAR, in, counts[me], MPI_CHAR, 0, MPI_COMM_WORLD, &r);
+  MPI_Wait(&r, MPI_STATUS_IGNORE);
+  if (me == np - 1) arrived(in, MANY, 23, TILE, "scattered");
+  /* one MiB of each, the last of which lies beyond what an int counts */
+  for (int i = 0; i < np; i++) counts[i] = TILE, at[i] = (MPI_Aint)((i == np - 1 ? MANY - 1 : (size_t)i) * TILE);
+  leave(in, MANY), in = arena(MANY, 0);
+  MPI_Allgatherv_c(out, TILE, MPI_CHAR, in, counts, at, MPI_CHAR, MPI_COMM_WORLD);
+  CHECK(filled(in, TILE, 23) && filled(in + (MANY - 1) * TILE, TILE, 23), "gathered by all");
+  leave(in, MANY), in = arena(MANY, 0);
+  MPI_Alltoallv_c(out, counts, at, MPI_CHAR, in, counts, at, MPI_CHAR, MPI_COMM_WORLD);
+  uint64_t first = me == 0 ? 23 : me == np - 1 ? 25 : 24;
+  CHECK(filled(in, TILE, first) && filled(in + (MANY - 1) * TILE, TILE, first), "all to all");
+  for (int i = 0; i < np; i++) counts[i] = i == np - 1 ? n - (np - 1) : 1;
+  leave(in, MANY), in = arena(MANY, 0);
+  MPI_Reduce_scatter_c(out, in, counts, MPI_SIGNED_CHAR, MPI_MAX, MPI_COMM_WORLD);
+  CHECK(in[0] == out[me], "reduced: %d, want %d", in[0], out[me]);
+  leave(in, MANY), leave(out, MANY);
+  free(counts), free(at);
+}
 #else
 static void counts(void) {}
+static void many_counts(void) {}
 #endif
 
 int main(int argc, char **argv) {
@@ -204,6 +237,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[i], "reduce")) reduce();
     else if (!strcmp(argv[i], "rma")) rma();
     else if (!strcmp(argv[i], "counts")) counts();
+    else if (!strcmp(argv[i], "arrays")) many_counts();
     else file(argv[i]);
     MPI_Barrier(MPI_COMM_WORLD);
   }
