@@ -77,7 +77,10 @@ static int worst(zcomm *c, int mine, const char *function) {
 
 static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out) {
   static const char function[] = "MPI_File_open";
-  int first = zcluster_has(c->world[0]), found = 0, native = amode & ~MPI_MODE_DELETE_ON_CLOSE, opened = 0;
+  /* In sequential mode all access is by the shared pointer, which is ours and leads to explicit
+   * offsets */
+  int first = zcluster_has(c->world[0]), found = 0, opened = 0,
+      native = amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_SEQUENTIAL);
   if (first) found = portable(open_native(c, name, native, info, out)), opened = !found;
   int32_t theirs = found;
   if (zcomm_bcast(c, &theirs, sizeof theirs, 0, function)) return MPI_ERR_OTHER;
@@ -131,9 +134,8 @@ static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const c
     }
   }
   free(all);
-  if (!rc && amode & MPI_MODE_SEQUENTIAL)
-    rc = MPI_ERR_UNSUPPORTED_OPERATION, *why = "MPI_MODE_SEQUENTIAL leaves no access but by the native library's "
-                                               "shared file pointer, which clusters do not have";
+  if (!rc && amode & MPI_MODE_SEQUENTIAL && amode & MPI_MODE_RDWR)
+    rc = MPI_ERR_AMODE, *why = "MPI_MODE_SEQUENTIAL goes with reading or with writing, not with both";
   return rc;
 }
 
@@ -241,6 +243,7 @@ int z_File_set_view(MPI_File file, MPI_Offset at, MPI_Datatype element, MPI_Data
   MPI_Info hints = info;
   zfile *f = zfile_find(file);
   int rc = f ? careful(info, &hints) : MPI_SUCCESS;
+  if (!rc && f && at == MPI_DISPLACEMENT_CURRENT && f->amode & MPI_MODE_SEQUENTIAL) rc = zshared_byte(f, file, &at);
   if (!rc) rc = zfile_meet(file);
   if (!rc) INSIDE(File_set_view(file, at, element, type, form, hints));
   if (hints != info) real.Info_free(&hints);

@@ -33,7 +33,8 @@ int zfile_meet(MPI_File file);
 
 /* The shared file pointer; collective. */
 int zshared_open(zfile *f, MPI_File file);
-int zshared_set(zfile *f, int64_t to); /* all are at it when it returns */
+int zshared_set(zfile *f, int64_t to);                     /* all are at it when it returns */
+int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at); /* where it is in the file */
 int zshared_close(zfile *f);
 
 /* Raises an error of a class through the file's handler (MPI_FILE_NULL: that of no file); the code

@@ -28,6 +28,13 @@ int zshared_set(zfile *f, int64_t to) {
   return rc ? rc : rc2;
 }
 
+int zshared_byte(zfile *f, MPI_File file, MPI_Offset *at) {
+  int64_t now = 0;
+  int rc = move(f, 0, MPI_NO_OP, &now), rc2 = z_Barrier(f->comm); /* all have looked */
+  if (!rc) INSIDE(File_get_byte_offset(file, now, at));
+  return rc ? rc : rc2;
+}
+
 int zshared_close(zfile *f) {
   int rc = z_Win_unlock_all(f->pointer);
   return rc ? rc : z_Win_free(&f->pointer);

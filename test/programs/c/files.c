@@ -321,12 +321,36 @@ static void refused(const char *what, int rc) {
   SAME(class_, MPI_ERR_UNSUPPORTED_OPERATION, what);
 }
 
+/* Written and read in order, without a place of one's own; a view that begins where the pointer is. */
+static void sequential(MPI_Comm c) {
+  enum { N = 3 };
+  int rank, size, amode = 0, head = -1, mine[N], got[N];
+  MPI_Status s;
+  MPI_Comm_rank(c, &rank), MPI_Comm_size(c, &size);
+  MPI_File f = opened(c, MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_SEQUENTIAL);
+  MPI_File_get_amode(f, &amode);
+  SAME(amode & MPI_MODE_SEQUENTIAL, MPI_MODE_SEQUENTIAL, "mode");
+  int first = 4711;
+  MPI_File_write_ordered(f, &first, rank == 0, MPI_INT, &s);
+  MPI_File_set_view(f, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", info);
+  for (int i = 0; i < N; i++) mine[i] = at(rank, i);
+  MPI_File_write_ordered(f, mine, N, MPI_INT, &s);
+  MPI_File_close(&f);
+  f = opened(c, MPI_MODE_RDONLY | MPI_MODE_SEQUENTIAL | MPI_MODE_DELETE_ON_CLOSE);
+  MPI_File_read_ordered(f, &head, rank == 0, MPI_INT, &s);
+  if (rank == 0) SAME(head, first, "what was written first");
+  MPI_File_set_view(f, MPI_DISPLACEMENT_CURRENT, MPI_INT, MPI_INT, "native", info);
+  MPI_File_read_ordered(f, got, N, MPI_INT, &s);
+  SAME(memcmp(got, mine, sizeof mine), 0, "what comes after it");
+  MPI_File_close(&f);
+}
+
 static void apart(MPI_Comm c) {
   MPI_Info_set(info, "zipper_shared", "false");
   SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE), MPI_ERR_UNSUPPORTED_OPERATION, "not declared");
   MPI_Info_set(info, "zipper_shared", "true");
-  SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_SEQUENTIAL), MPI_ERR_UNSUPPORTED_OPERATION,
-       "sequential");
+  SAME(open_class(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_SEQUENTIAL), MPI_ERR_AMODE, "sequential, both ways");
+  sequential(c);
   MPI_File f = opened(c, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE);
   refused("set_atomicity", MPI_File_set_atomicity(f, 1));
   SAME(MPI_File_set_atomicity(f, 0), MPI_SUCCESS, "set_atomicity off");
