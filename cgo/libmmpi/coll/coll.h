@@ -184,6 +184,9 @@ int zcoll_run(zreq *r);
 /* The types of the MPI_Alltoallw or MPI_Ialltoallw that this thread has called in Fortran on a
  * spanning communicator, until that takes them; else NULL (fortran.c). */
 extern _Thread_local struct zfortran_types { const MPI_Fint *send, *receive; } zfortran_types;
+/* Not NULL: a caller in Fortran that is to be given another request than the program's, which goes
+ * there (fortran.c). */
+extern _Thread_local MPI_Request *zfortran_request;
 
 /* Checks while preparing: rc is set when one fails. */
 int zcoll_fail(zcoll *j, int class_);

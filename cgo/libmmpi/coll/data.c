@@ -171,7 +171,7 @@ static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MP
 /* Handles for all peers, of a caller in Fortran whose own types are known. */
 static const MPI_Datatype *types_of(zcoll *j, const MPI_Fint *fortran, const MPI_Datatype *types) {
   MPI_Datatype *all = fortran ? zcoll_grab(j, j->comm->peers * (int64_t)sizeof *all) : NULL;
-  for (int i = 0; all && i < j->comm->peers; i++) all[i] = MPI_Type_f2c(fortran[i]);
+  for (int i = 0; all && i < j->comm->peers; i++) all[i] = Z_TYPE_OF(fortran[i]);
   return all ? all : types;
 }
 

@@ -2,6 +2,8 @@
  * this process alone, and to the end. Blocking and nonblocking ones share the way. */
 #include "coll/coll.h"
 
+_Thread_local MPI_Request *zfortran_request;
+
 static void drop_state(zattached *base) { free(base); }
 
 zattached *zcollstate_make(void) {
@@ -94,12 +96,23 @@ void zgate_open(zgate *g) {
   z_unlock(&g->lock);
 }
 
+/* A request of the native library's nonblocking collectives, which Open MPI's Fortran hangs things
+ * on. */
+static MPI_Request stand_in(MPI_Request handle) {
+  static _Thread_local int in, out;
+  MPI_Request native;
+  if (real.Ireduce_scatter_block(&in, &out, 1, MPI_INT, MPI_SUM, z_self, &native)) return handle;
+  *zfortran_request = handle;
+  zfortran_request = NULL;
+  return native;
+}
+
 int zcoll_start(zreq *r, MPI_Request *request) {
   zcoll *j = r->extra;
   MPI_Request handle = r->handle;
   if (j->rc) return refuse(r, zcoll_wrong(j->rc));
   if (!wait_at(&zcollstate_of(r->comm)->gate, r) && launch(r)) return refuse(r, z_eng.ze_error());
-  if (request) *request = handle;
+  if (request) *request = zfortran_request ? stand_in(handle) : handle;
   return MPI_SUCCESS;
 }
 

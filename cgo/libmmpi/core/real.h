@@ -18,7 +18,9 @@
 /* The standard ABI knows C alone: its functions number handles as int. */
 #ifdef Z_STANDARD_ABI
 typedef int MPI_Fint;
-#define MPI_Type_f2c MPI_Type_fromint
+#define Z_TYPE_OF MPI_Type_fromint /* MPICH's header of that ABI has MPI_Type_f2c too, Open MPI's has not */
+#else
+#define Z_TYPE_OF MPI_Type_f2c
 #endif
 
 /* Whether Open MPI is below: known to the shim of one library, asked by that of the standard ABI. */

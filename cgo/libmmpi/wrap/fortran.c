@@ -1,6 +1,10 @@
 /* MPI_Alltoallw and MPI_Ialltoallw in Fortran. Open MPI's make C handles of as many types as the
  * native communicator has ranks, which is only a part of one that spans clusters; all else that
- * they do to the arguments is right. So the program's own types are kept at hand. */
+ * they do to the arguments is right. So the program's own types are kept at hand.
+ *
+ * Since Open MPI 6 they also write into the request that comes back what is to be freed with it, as
+ * if it were one of the native library's collectives. So they get such a request, which is over by
+ * then (coll/run.c), and the program gets ours. */
 #define _GNU_SOURCE
 #include "coll/coll.h"
 #include <dlfcn.h>
@@ -9,21 +13,37 @@
 #define BUFFERS                                                                                              \
   void *in, MPI_Fint *sc, MPI_Fint *sd, MPI_Fint *from, void *out, MPI_Fint *rc, MPI_Fint *rd, MPI_Fint *to, \
       MPI_Fint *comm
-#define FORTRAN(NAME, LAST, ...)                                                                                  \
-  typedef void NAME##type(BUFFERS, Z_LIST LAST);                                                                  \
+#define BLOCKING(NAME)                                                                                            \
+  typedef void NAME##type(BUFFERS, MPI_Fint *ierr);                                                               \
   __attribute__((visibility("default"))) NAME##type NAME;                                                         \
-  void NAME(BUFFERS, Z_LIST LAST) {                                                                               \
+  void NAME(BUFFERS, MPI_Fint *ierr) {                                                                            \
     NAME##type *native = (NAME##type *)dlsym(RTLD_NEXT, #NAME);                                                   \
     if (z_on && !z_inside && zcomm_find(MPI_Comm_f2c(*comm))) zfortran_types = (struct zfortran_types){from, to}; \
-    native(in, sc, sd, from, out, rc, rd, to, comm, __VA_ARGS__);                                                 \
+    native(in, sc, sd, from, out, rc, rd, to, comm, ierr);                                                        \
   }
-FORTRAN(mpi_alltoallw_, (MPI_Fint * ierr), ierr)
-FORTRAN(mpi_ialltoallw_, (MPI_Fint * request, MPI_Fint *ierr), request, ierr)
-FORTRAN(ompi_alltoallw_f, (MPI_Fint * ierr), ierr) /* what mpi_f08 calls */
-FORTRAN(ompi_ialltoallw_f, (MPI_Fint * request, MPI_Fint *ierr), request, ierr)
-/* and since Open MPI 6, with descriptors of the buffers */
-FORTRAN(ompi_alltoallw_wrapper_f08, (MPI_Fint * ierr), ierr)
-FORTRAN(ompi_ialltoallw_wrapper_f08, (MPI_Fint * request, MPI_Fint *ierr), request, ierr)
-FORTRAN(ompi_alltoallw_wrapper_f08_c, (MPI_Fint * ierr), ierr)
-FORTRAN(ompi_ialltoallw_wrapper_f08_c, (MPI_Fint * request, MPI_Fint *ierr), request, ierr)
+#define NONBLOCKING(NAME)                                              \
+  typedef void NAME##type(BUFFERS, MPI_Fint *request, MPI_Fint *ierr); \
+  __attribute__((visibility("default"))) NAME##type NAME;              \
+  void NAME(BUFFERS, MPI_Fint *request, MPI_Fint *ierr) {              \
+    NAME##type *native = (NAME##type *)dlsym(RTLD_NEXT, #NAME);        \
+    MPI_Request mine = MPI_REQUEST_NULL;                               \
+    if (z_on && !z_inside && zcomm_find(MPI_Comm_f2c(*comm))) {        \
+      zfortran_types = (struct zfortran_types){from, to};              \
+      zfortran_request = &mine;                                        \
+    }                                                                  \
+    native(in, sc, sd, from, out, rc, rd, to, comm, request, ierr);    \
+    zfortran_request = NULL;                                           \
+    if (mine == MPI_REQUEST_NULL) return;                              \
+    MPI_Request other = MPI_Request_f2c(*request);                     \
+    real.Wait(&other, MPI_STATUS_IGNORE);                              \
+    *request = MPI_Request_c2f(mine);                                  \
+  }
+BLOCKING(mpi_alltoallw_)
+NONBLOCKING(mpi_ialltoallw_)
+BLOCKING(ompi_alltoallw_f) /* what mpi_f08 calls */
+NONBLOCKING(ompi_ialltoallw_f)
+BLOCKING(ompi_alltoallw_wrapper_f08) /* and since Open MPI 6, with descriptors of the buffers */
+NONBLOCKING(ompi_ialltoallw_wrapper_f08)
+BLOCKING(ompi_alltoallw_wrapper_f08_c)
+NONBLOCKING(ompi_ialltoallw_wrapper_f08_c)
 #endif
