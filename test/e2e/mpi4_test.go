@@ -29,8 +29,10 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// withMPI4 are splits of MPICH, whose sessions and partitioned communication work here. With Open MPI
-// 6 in a job sessions end a process and partitioned communication stands still: not yet looked into.
+// withMPI4 are splits of MPICH, whose sessions and partitioned communication work natively. Open MPI
+// 6.0.0rc2 alone (mpirun -n 3, without zipper) ends a process in MPI_Session_get_pset_info
+// ("MPI_SUCCESS: no errors", fatal); partitioned.c gets parts that are not there, "wrong
+// numbers in a part that has arrived is 1200, want 0", and then stands still.
 func withMPI4() []split {
 	return []split{mpichPair, {"2+2 MPICH", []Cluster{A(2, MPICH), B(2, MPICH)}}}
 }
