@@ -205,17 +205,21 @@ func (r *rank) readFull(p []byte) error {
 	return nil
 }
 
-func (r *rank) recv() (wire.Header, []byte, error) {
+// recv gives the next frame that is not a Count.
+func (r *rank) recv() (h wire.Header, body []byte, err error) {
 	var head [wire.HeaderLen]byte
-	if err := r.readFull(head[:]); err != nil {
-		return wire.Header{}, nil, err
+	for {
+		if err := r.readFull(head[:]); err != nil {
+			return wire.Header{}, nil, err
+		}
+		if h, err = wire.ParseHeader(head[:]); err != nil {
+			return h, nil, err
+		}
+		body = make([]byte, h.Length)
+		if err = r.readFull(body); err != nil || h.Type != wire.TypeCount {
+			return h, body, err
+		}
 	}
-	h, err := wire.ParseHeader(head[:])
-	if err != nil {
-		return h, nil, err
-	}
-	body := make([]byte, h.Length)
-	return h, body, r.readFull(body)
 }
 
 // expect reads the next frame that is not a Ping and checks its type.

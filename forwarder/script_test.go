@@ -417,7 +417,9 @@ func (s *script) read(e *processEnd) bool {
 			return true
 		}
 		body := e.buf[wire.HeaderLen : wire.HeaderLen+int(h.Length)]
-		s.came(e, h, body)
+		if h.Type != wire.TypeCount { // these come by themselves
+			s.came(e, h, body)
+		}
 		e.buf = e.buf[wire.HeaderLen+int(h.Length):]
 	}
 }

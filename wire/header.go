@@ -47,9 +47,9 @@
 //	Landed      a total since its epoch began; an older epoch's is ignored
 //	Abort       ends the job; besides the link's seal it has the word of the rank that made it,
 //	            for this run (Abort.Word): a forwarder can end a job, but not in a rank's name
-//	Bye, ByeAck, Ping, Pong, RailState, Ready
+//	Bye, ByeAck, Ping, Pong, RailState, Ready, Count
 //	            belong to one link, whose keys are its own; one that is repeated has a number that
-//	            was there before
+//	            was there before, and one left out the next Count tells of
 //
 // Besides, the receiver notes the numbers that have come over each rail: what is repeated there is
 // not only harmless but noticed.
@@ -105,6 +105,7 @@ const (
 	TypeNotice    Type = 45 // forwarder → joiner that waits: what is missing
 	TypeProof     Type = 46 // forwarder → joiner, forwarder that dialled: that it has its host key
 	TypeHalf      Type = 47 // launcher → forwarder: how its cluster's half of a job stands
+	TypeCount     Type = 48 // either way: how many bytes were sent before it
 	TypeRailState Type = 41 // forwarder → rank, in jobs of several rails: another rank's link is lost, or is there again
 )
 
@@ -199,7 +200,7 @@ func ParsedHeader(b []byte) Header {
 }
 
 // lengths gives for each type the least and most bytes after the header, plus one.
-var lengths = [TypeHalf + 1]struct{ min, max uint32 }{
+var lengths = [TypeCount + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -228,6 +229,7 @@ var lengths = [TypeHalf + 1]struct{ min, max uint32 }{
 	TypeNotice:      {1, 2 + MaxString + 1},
 	TypeProof:       {ProofLen + 1, ProofLen + 1},
 	TypeHalf:        {4 + 1, MaxJoin + 1},
+	TypeCount:       {CountLen + 1, CountLen + 1},
 }
 
 // BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for
@@ -285,17 +287,17 @@ func (h Header) Opened() Header {
 // Sealable reports whether frames of this type belong to running jobs.
 func (t Type) Sealable() bool {
 	switch t {
-	case TypeAbort, TypeBye, TypeByeAck, TypePing, TypePong, TypeRailState, TypeReady:
+	case TypeAbort, TypeBye, TypeByeAck, TypePing, TypePong, TypeRailState, TypeReady, TypeCount:
 		return true
 	}
 	return t.BetweenRanks()
 }
 
-var typeNames = [TypeHalf + 1]string{
+var typeNames = [TypeCount + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
 	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
-	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof", TypeHalf: "Half",
+	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof", TypeHalf: "Half", TypeCount: "Count",
 }
 
 func (t Type) String() string {

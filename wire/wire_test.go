@@ -81,6 +81,7 @@ var samples = []sample{
 			"01000000" + "0807060504030201" + ramp32 + ramp32[:32], parser(ParseLayout), false},
 	{"refuse", TypeRefuse, &Refuse{RefuseSecret, "né"}, "03000000" + "0300" + "6ec3a9", parser(ParseRefuse), false},
 	{"notice", TypeNotice, &Notice{"né"}, "0300" + "6ec3a9", parser(ParseNotice), false},
+	{"count", TypeCount, &Count{3, 0x0102030405060708}, "0300000000000000" + "0807060504030201", parser(ParseCount), false},
 	{"landed", TypeLanded, &Landed{6}, "0600000000000000", parser(ParseLanded), false},
 	{"echo", TypeEcho, &Echo{7}, "0700000000000000", parser(ParseEcho), false},
 	{"rail state", TypeRailState, &RailState{3, false, false, "why"}, "03000000" + "00000000" + "0300" + "776879", parser(ParseRailState), false},
@@ -433,6 +434,8 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseLanded)(body)
 			case TypeEcho:
 				v, err = parser(ParseEcho)(body)
+			case TypeCount:
+				v, err = parser(ParseCount)(body)
 			case TypeRailState:
 				v, err = parser(ParseRailState)(body)
 			case TypeAbort:
@@ -454,4 +457,32 @@ func FuzzFrame(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCounted: what is left out before a Count, comes twice, or is put in is noticed, a Count that is
+// left out with the next one.
+func TestCounted(t *testing.T) {
+	type come struct{ number, bytes, at uint64 }
+	for _, c := range []struct {
+		name string
+		all  []come // the last one is wrong
+		want string
+	}{
+		{"left out", []come{{1, 0, 100}, {2, 500, 600}, {3, 700, 760}}, "40 bytes that were sent have not come"},
+		{"twice", []come{{1, 50, 0}, {2, 150, 140}}, "40 bytes have come that were not sent"},
+		{"the first", []come{{2, 60, 60}}, "count 2 has come in place of 1"},
+		{"with what was sent", []come{{1, 0, 0}, {3, 120, 60}}, "60 bytes that were sent have not come"},
+		{"repeated", []come{{1, 0, 0}, {2, 60, 60}, {2, 60, 120}}, "60 bytes have come that were not sent"},
+		{"exchanged", []come{{1, 0, 0}, {3, 60, 60}}, "count 3 has come in place of 2"},
+	} {
+		var k Counted
+		for i, x := range c.all {
+			switch err := k.Take(Count{x.number, x.bytes}, x.at); {
+			case i < len(c.all)-1 && err != nil:
+				t.Errorf("%s: %d: %v", c.name, i, err)
+			case i == len(c.all)-1 && (err == nil || err.Error() != c.want):
+				t.Errorf("%s: %v, want %s", c.name, err, c.want)
+			}
+		}
+	}
 }

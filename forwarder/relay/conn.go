@@ -37,8 +37,10 @@ type Conn struct {
 	parting  bool      // the end of the stream is no loss
 	deadline time.Time // of lingering
 	heard    time.Time // last bytes
-	pinged   bool      // since then
-	closing  bool      // the other end has closed it
+	counted  time.Time // last Count that was sent
+	came     wire.Counted
+	pinged   bool // since then
+	closing  bool // the other end has closed it
 }
 
 // Conn makes a connection of a link, in state Joining. Open has it read.

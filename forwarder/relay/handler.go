@@ -62,6 +62,7 @@ func (c *Conn) Writable() { c.out.flush(c.worker.vec) }
 // Tick looks at the clock.
 func (c *Conn) Tick(now time.Time) {
 	cfg := &c.shared.cfg
+	c.tickCount(now)
 	switch idle := now.Sub(c.heard); {
 	case c.State() == Lingering:
 		if now.After(c.deadline) {
@@ -77,6 +78,8 @@ func (c *Conn) Tick(now time.Time) {
 	case idle >= cfg.PingInterval && !c.pinged:
 		c.pinged = true
 		_ = c.Send(frame(wire.TypePing)) // too much waits for it already: it will be found dead
+		c.counted = now
+		c.sendCount()
 	}
 }
 

@@ -17,6 +17,7 @@ func (in *input) fill(c *Conn) (full bool, err error) {
 		}
 		if b != nil {
 			c.heard, c.pinged = c.Now(), false
+			in.read += uint64(len(b.Bytes()))
 			c.forwardBlock(b)
 			return true, nil
 		}
@@ -31,6 +32,7 @@ func (in *input) fill(c *Conn) (full bool, err error) {
 		return false, err
 	}
 	c.heard, c.pinged = c.Now(), false
+	in.read += uint64(n)
 	in.nhead = 0
 	full = have+n == len(p) || c.lender != nil // a block may be next
 	if in.bulk && have+n == dataHead && in.begin(c, p) {
@@ -49,6 +51,7 @@ func (in *input) finish(c *Conn) (full bool, err error) {
 		return false, err
 	}
 	c.heard, c.pinged = c.Now(), false
+	in.read += uint64(n)
 	buf.b = buf.b[:have+n]
 	if len(buf.b) < in.need {
 		if len(buf.b) == cap(buf.b) {
@@ -95,7 +98,7 @@ func (in *input) split(c *Conn, p []byte) {
 			run.add(p, &h, off, end)
 		} else {
 			run.flush(p)
-			c.own(&h, p[off:end])
+			c.own(&h, p[off:end], in.read-uint64(len(p)-off))
 			run.route = c.route.Load()
 		}
 		off = end

@@ -24,7 +24,11 @@ type output struct {
 	arm     func(on bool) // asks the owner loop's epoll for writability
 	broken  func()        // tells the owner loop to tear the link down
 	closed  bool
-	current entry // rest of a frame whose beginning is written: goes first
+	current entry  // rest of a frame whose beginning is written: goes first
+	count   entry  // a Count, which goes right after that
+	sent    uint64 // bytes that the link took
+	counts  uint64 // Counts before
+	counted uint64 // sent, at the last of them
 	small   fifo
 	bulk    fifo
 	depth   atomic.Int64    // bytes that are queued
@@ -48,6 +52,7 @@ func (o *output) write(vec [][]byte, from *memory, src uint32, b []byte, owner *
 	if !o.pending() {
 		vec[0] = b
 		n, err = o.link.TryWrite(vec...)
+		o.sent += uint64(n)
 		if n == len(b) {
 			return false, nil
 		}
@@ -78,6 +83,7 @@ func (o *output) more(vec [][]byte, b []byte, n int) (int, error) {
 			o.fail(err)
 			return n, err
 		}
+		o.sent += uint64(k)
 		n += k
 	}
 	return n, nil
@@ -107,6 +113,7 @@ func (o *output) flush(vec [][]byte) (done bool) {
 		k, total := o.gather(vec)
 		n, err := o.link.TryWrite(vec[:k]...)
 		clear(vec[:k])
+		o.sent += uint64(n)
 		if err == transport.ErrAgain {
 			return false
 		}
@@ -143,7 +150,7 @@ func (o *output) gather(vec [][]byte) (k, total int) {
 		total += len(p)
 		return total < maxFlush
 	}
-	if o.current.buf != nil && !add(&o.current) {
+	if o.current.buf != nil && !add(&o.current) || o.count.buf != nil && !add(&o.count) {
 		return
 	}
 	for s, b := 0, 0; s < o.small.n || b < o.bulk.n; {
@@ -168,6 +175,9 @@ func (o *output) gather(vec [][]byte) (k, total int) {
 // written takes n bytes off the queues.
 func (o *output) written(n int) {
 	for n > 0 {
+		if o.current.buf == nil && o.count.buf != nil {
+			o.current, o.count = o.count, entry{}
+		}
 		if o.current.buf == nil {
 			if o.bulkTurn(o.small.n, o.bulk.n, o.skipped) {
 				o.current = o.bulk.pop()

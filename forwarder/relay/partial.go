@@ -9,6 +9,7 @@ type input struct {
 	nhead int
 	part  *buffer // frame whose header is known and whose rest is to come
 	need  int     // its whole length
+	read  uint64  // bytes from the link
 
 	bulk    bool      // the last frame was one that a pipe could have taken: the next may be, too
 	piped   *zerocopy // frame whose head is in a pipe and whose rest is to come

@@ -58,6 +58,7 @@ func (in *input) pipe(c *Conn) (full bool, err error) {
 		return false, err
 	}
 	c.heard, c.pinged = c.Now(), false
+	in.read += uint64(n)
 	if n == 0 || p.left() > 0 {
 		return false, nil
 	}

@@ -67,7 +67,7 @@ func (q *fifo) pop() entry {
 }
 
 func (o *output) pending() bool {
-	return o.current.buf != nil || o.current.zc != nil || o.small.n > 0 || o.bulk.n > 0
+	return o.current.buf != nil || o.current.zc != nil || o.count.buf != nil || o.small.n > 0 || o.bulk.n > 0
 }
 
 // widen raises the limits of every source for a link that leads to n ranks.
@@ -193,6 +193,10 @@ func (o *output) discard() {
 	if o.current.buf != nil || o.current.zc != nil {
 		o.release(o.current)
 		o.current = entry{}
+	}
+	if o.count.buf != nil {
+		o.release(o.count)
+		o.count = entry{}
 	}
 	for o.small.n > 0 {
 		o.release(o.small.pop())

@@ -101,6 +101,12 @@ func (f *fixture) runWith(job *budget.Budget) {
 	for i := range table {
 		table[i].Store(f.ctl[i].conn)
 		f.ctl[i].conn.Run(&Route{Rank: uint32(i), Table: table, Counts: counts, Memory: job, Allowed: onlyType(wire.TypeBye)})
+		if f.ctl[i].conn.State() != Running {
+			continue
+		}
+		if n, err := f.ranks[i].TryRead(make([]byte, 100)); n != wire.HeaderLen+wire.CountLen {
+			panic(fmt.Sprintf("no Count is the first frame: %d bytes, %v", n, err))
+		}
 	}
 }
 
@@ -169,8 +175,8 @@ func TestPings(t *testing.T) {
 		f.now = f.now.Add(2 * time.Second)
 		f.settle()
 	}
-	if n := f.reads(t, 0); n != wire.HeaderLen {
-		t.Errorf("%d bytes of pings", n)
+	if n := f.reads(t, 0); n != wire.HeaderLen+wire.HeaderLen+wire.CountLen {
+		t.Errorf("%d bytes of pings and Counts", n)
 	}
 	f.now = f.now.Add(time.Minute)
 	f.settle()

@@ -66,7 +66,7 @@ func (c *Conn) relay(r *Route, src, dst uint32, b []byte, owner *buffer, count *
 func (c *Conn) relayOne(buf *buffer) (kept bool) {
 	h := wire.ParsedHeader(buf.b)
 	if !h.Type.BetweenRanks() {
-		c.own(&h, buf.b)
+		c.own(&h, buf.b, c.input.read-uint64(len(buf.b)))
 		return false
 	}
 	var count tally
@@ -74,8 +74,9 @@ func (c *Conn) relayOne(buf *buffer) (kept bool) {
 	return c.relay(c.route.Load(), h.Src, h.Dst, buf.b, buf, &count)
 }
 
-// own handles a frame for the forwarder itself, which allowed has let through.
-func (c *Conn) own(h *wire.Header, whole []byte) {
+// own handles a frame for the forwarder itself, which allowed has let through. at is how many bytes
+// came over the link before it.
+func (c *Conn) own(h *wire.Header, whole []byte, at uint64) {
 	body, err := c.opened(h, whole)
 	if err != nil {
 		c.Bad(err.Error())
@@ -86,9 +87,16 @@ func (c *Conn) own(h *wire.Header, whole []byte) {
 		case wire.TypePing:
 			if c.Send(frame(wire.TypePong)) != nil {
 				c.Bad("pings, but does not read the answers")
+				return
 			}
+			c.sendCount() // the other end may be too idle to ask for the next
 			return
 		case wire.TypePong:
+			return
+		case wire.TypeCount:
+			if err := c.counts(body, at); err != nil {
+				c.Bad(err.Error())
+			}
 			return
 		}
 	}

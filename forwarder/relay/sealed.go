@@ -31,13 +31,20 @@ func (c *Conn) Seal(ch *seal.Channel) {
 
 // sealed calls write with a frame of the forwarder's own, as it goes over the link.
 func (c *Conn) sealed(frame []byte, write func(frame []byte) error) error {
+	if c.sealing.channel.Load() != nil {
+		c.sealing.mu.Lock()
+		defer c.sealing.mu.Unlock()
+	}
+	return c.seal(frame, write)
+}
+
+// seal is sealed with sealing.mu, if there is a channel.
+func (c *Conn) seal(frame []byte, write func(frame []byte) error) error {
 	ch := c.sealing.channel.Load()
 	h, err := wire.ParseHeader(frame)
 	if ch == nil || err != nil || !h.Type.Sealable() {
 		return write(frame)
 	}
-	c.sealing.mu.Lock()
-	defer c.sealing.mu.Unlock()
 	h = h.Sealed()
 	b, err := ch.Seal(make([]byte, 0, len(frame)+wire.SealLen), h.Append(nil), frame[wire.HeaderLen:])
 	if err != nil {

@@ -59,7 +59,7 @@ func (o *output) forward(from *memory, src uint32, p *zerocopy) error {
 
 // zerocopyNext reports whether what is next to write is in a block or a pipe.
 func (o *output) zerocopyNext() bool {
-	return o.current.zc != nil || o.current.buf == nil && o.bulkTurn(o.small.n, o.bulk.n,
+	return o.current.zc != nil || o.current.buf == nil && o.count.buf == nil && o.bulkTurn(o.small.n, o.bulk.n,
 		o.skipped) && o.bulk.at(0).zc != nil
 }
 
@@ -102,9 +102,11 @@ func (o *output) send(p *zerocopy) error {
 	}
 	for _, pipe := range [...]*transport.Pipe{p.pipe, p.last} {
 		for pipe.Len() > 0 {
-			if _, err := o.piper.TryDrain(pipe); err != nil {
+			n, err := o.piper.TryDrain(pipe)
+			if err != nil {
 				return err
 			}
+			o.sent += uint64(n)
 		}
 	}
 	p.sent(false)
@@ -114,9 +116,11 @@ func (o *output) send(p *zerocopy) error {
 // lend gives the frame to the link, which puts the payload into the receive that it belongs to, if
 // that has told the link where it is.
 func (o *output) lend(p *zerocopy) error {
+	n := uint64(dataHead + p.bytes)
 	if o.placer == nil {
 		err := o.lender.TryLend(p.head[:], p.block, dataHead)
 		if err == nil {
+			o.sent += n
 			p.sent(false)
 		}
 		return err
@@ -127,6 +131,7 @@ func (o *output) lend(p *zerocopy) error {
 	}
 	placed, err := o.placer.TryPlace(p.head[:], p.block, dataHead, d.Receiver, int64(d.Offset))
 	if err == nil {
+		o.sent += n
 		p.sent(placed)
 	}
 	return err

@@ -58,7 +58,9 @@ func (c *Conn) Run(r *Route) {
 	}
 	c.out.watch(r.Blocked)
 	c.route.Store(r)
-	c.to(Running)
+	if c.to(Running) {
+		c.sendCount()
+	}
 }
 
 // to moves the connection to the next state. It reports false if that does not follow on the state:

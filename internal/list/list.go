@@ -31,6 +31,17 @@ func (l *List[T]) Push(n *Node[T]) {
 	l.last = n
 }
 
+// PushFirst puts a node, which is in no list of its kind, at the beginning.
+func (l *List[T]) PushFirst(n *Node[T]) {
+	n.prev, n.next = nil, l.first
+	if l.first == nil {
+		l.last = n
+	} else {
+		l.first.prev = n
+	}
+	l.first = n
+}
+
 // Remove takes out a node that is in this list.
 func (l *List[T]) Remove(n *Node[T]) {
 	if n.prev == nil {

@@ -175,7 +175,7 @@ func (f *fabric) relay(from, n int) (moved int) {
 					f.down[r] = append(f.down[r], frame...)
 				}
 			}
-		case wire.TypePong:
+		case wire.TypePong, wire.TypeCount:
 		default:
 			f.log("  %s", describe(h, frame))
 			out := [][]byte{frame}

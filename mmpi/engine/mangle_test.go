@@ -14,13 +14,19 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
+type harm struct {
+	name string
+	do   func(r *rand.Rand, b []byte, next func() []byte) []byte
+}
+
 // event is one thing that a network does to what it carries.
 type event struct {
 	Number int // in its job
 	Proxy  int // where
 	Way    int
-	Skip   int // frames that go by before it
-	Harm   int // in harms
+	Skip   int       // frames that go by before it
+	Only   wire.Type // these are counted; 0: all
+	Harm   int       // in harms
 	Seed   uint64
 	Typ    wire.Type   // of the frame that it has met
 	Met    atomic.Bool // it has been done
@@ -43,10 +49,7 @@ func (e *event) done(typ wire.Type) {
 // harms are what a network does to bytes on their way. Each gets a frame that is its own to change,
 // and returns what comes out; nil: the link is cut. next gives the frame behind it; nil: none comes
 // soon. Most harms know nothing of frames; those that end with one are what somebody does who does.
-var harms = []struct {
-	name string
-	do   func(r *rand.Rand, b []byte, next func() []byte) []byte
-}{
+var harms = []harm{
 	{"flip", func(r *rand.Rand, b []byte, _ func() []byte) []byte {
 		b[r.IntN(len(b))] ^= 1 << r.IntN(8)
 		return b
@@ -107,7 +110,7 @@ func plan(seed uint64, events int) []*event {
 	var all []*event
 	for i := range events {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
-		all = append(all, &event{Number: i, Proxy: r.IntN(12), Way: r.IntN(2), Skip: r.IntN(40), Harm: r.IntN(8), Seed: r.Uint64()})
+		all = append(all, &event{Number: i, Proxy: r.IntN(12), Way: r.IntN(2), Skip: r.IntN(40), Harm: r.IntN(len(harms)), Seed: r.Uint64()})
 	}
 	return all
 }

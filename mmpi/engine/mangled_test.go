@@ -20,6 +20,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/rma"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 const (
@@ -460,5 +461,49 @@ func TestFewest(t *testing.T) {
 	})
 	if len(left) != 2 || left[0].Number != 17 || left[1].Number != 142 || runs > 100 {
 		t.Errorf("%d runs, left:\n%s", runs, listed(left))
+	}
+}
+
+// TestLeftOut: a whole frame that is left out, and nothing follows it, is noticed, over links of ranks
+// and between forwarders: the link is made again and the frame is sent again.
+func TestLeftOut(t *testing.T) {
+	for _, net := range mangledNets {
+		t.Run(net.name, func(t *testing.T) {
+			engines, proxies := net.start(t, net.level)
+			ready(t, engines)
+			first, last := engines[0], engines[len(engines)-1]
+			there, here := spanAll(t, first), spanAll(t, last)
+			drop := slices.IndexFunc(harms, func(h harm) bool { return h.name == "drop frame" })
+			met := 0
+			for i := range 2 * len(proxies) { // some of which the message does not come by
+				out, in := []byte{byte(i + 1)}, make([]byte, 1)
+				var sent, got Cell
+				if err := last.Irecv(here, KindP2P, in, 0, 1, &got); err != nil {
+					t.Fatal(err)
+				}
+				ev := &event{Way: i % 2, Harm: drop, Only: wire.TypeEager}
+				proxies[i/2].arm(ev)
+				begin := time.Now()
+				if err := first.Isend(there, KindP2P, out, len(engines)-1, 1, false, &sent); err != nil {
+					t.Fatal(err)
+				}
+				for !got.Done() && time.Since(begin) < 10*time.Second {
+					last.Progress(time.Millisecond)
+					first.Progress(0)
+				}
+				proxies[i/2].disarm(ev.Way)
+				if !got.Done() || got.Err() != nil || in[0] != out[0] {
+					t.Fatalf("proxy %d, way %d: %v left out (%v): done %v after %v, %v", i/2, i%2, ev.Typ, ev.Met.Load(), got.Done(), time.Since(begin), got.Err())
+				}
+				ready(t, engines)
+				if ev.Met.Load() {
+					met++
+					t.Logf("proxy %d, way %d: %v", i/2, i%2, time.Since(begin).Round(time.Millisecond))
+				}
+			}
+			if met < 2 { // to the forwarder, and from it
+				t.Errorf("the message was left out %d times", met)
+			}
+		})
 	}
 }

@@ -106,6 +106,9 @@ func (p *proxy) bring(way int, from, to net.Conn) error {
 		p.mu.Lock()
 		p.bytes += int64(n)
 		ev := p.armed[way]
+		if ev != nil && ev.Only != 0 && ev.Only != h.Type {
+			ev = nil
+		}
 		if ev != nil {
 			if ev.Skip--; ev.Skip >= 0 {
 				ev = nil

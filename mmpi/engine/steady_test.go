@@ -74,7 +74,7 @@ func cross(t testing.TB, e [2]*Engine, c [2]*Comm, from int, send, recv []byte, 
 // The steady path allocates nothing, eager or rendezvous.
 func TestAllocations(t *testing.T) {
 	for _, size := range []int{0, 8, 5000, 64 << 10, 1 << 20} {
-		for level, change := range levels(t, 2) {
+		for level, change := range levels(t) {
 			t.Run(fmt.Sprint(size, " ", level), func(t *testing.T) {
 				e, c := pairOf(t, true, change)
 				send, recv := make([]byte, size), make([]byte, size)
@@ -95,7 +95,7 @@ func TestAllocations(t *testing.T) {
 // machine does.
 func BenchmarkOneWay(b *testing.B) {
 	for _, size := range []int{8, 64 << 10, 1 << 20} {
-		for level, change := range levels(b, 2) {
+		for level, change := range levels(b) {
 			b.Run(fmt.Sprint(size, "/", level), func(b *testing.B) {
 				e, c := pairOf(b, true, change)
 				send, recv := make([]byte, size), make([]byte, size)
@@ -118,7 +118,7 @@ func BenchmarkOneWay(b *testing.B) {
 // BenchmarkBurst is 64 small messages in one direction, then as many in the other; op is one message.
 func BenchmarkBurst(b *testing.B) {
 	const burst = 64
-	for level, change := range levels(b, 2) {
+	for level, change := range levels(b) {
 		b.Run(level.String(), func(b *testing.B) {
 			e, c := pairOf(b, true, change)
 			var send, recv [8]byte

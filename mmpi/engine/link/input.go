@@ -35,6 +35,9 @@ type input struct {
 	room []byte // at level sealed: for a frame that is longer than buf
 	op   rxOp   // what to do when it is there
 	bulk bool   // segments are coming
+
+	read uint64 // bytes from the link
+	at   uint64 // of these before the frame at hand
 }
 
 // breach is a fault of what came over a link rather than of the link.
@@ -56,6 +59,7 @@ func (r *rail) read() (moved int, err error) {
 		dry = n < len(p)
 		r.fresh = true
 		moved += n
+		in.read += uint64(n)
 		return n, nil
 	}
 	for !r.set.ended {
@@ -172,6 +176,7 @@ func (in *input) verify() error {
 func (r *rail) frame() (int, error) {
 	in := &r.in
 	b := in.buf[in.r:in.w]
+	in.at = in.read - uint64(len(b))
 	if len(b) < wire.HeaderLen {
 		return 0, nil
 	}
@@ -307,7 +312,10 @@ func (r *rail) control(h wire.Header, body []byte) error {
 	switch h.Type {
 	case wire.TypePing:
 		r.push(r.set.newControl(wire.TypePong, nil))
+		r.count.due = true // we may be too idle to do it later
 	case wire.TypePong:
+	case wire.TypeCount:
+		return r.countCame(body)
 	case wire.TypeByeAck:
 		if r.state != byeSent {
 			return breach{errors.New("the forwarder said good-bye unasked")}

@@ -17,6 +17,7 @@ func (s *Set) Tick(now time.Duration) {
 	}
 	s.FlushAcks()
 	for _, r := range s.rails {
+		r.tickCount(now)
 		switch {
 		case r.state == byeSent: // Bye or its answer may have been damaged
 			if limit := s.limit.Silence / 2; now-r.pinged > limit {
@@ -29,6 +30,7 @@ func (s *Set) Tick(now time.Duration) {
 			if now-r.heard > s.limit.Ping {
 				r.pinged = now
 				r.push(s.newControl(wire.TypePing, nil))
+				r.count.due = true
 			}
 		default:
 			if limit := r.patience(); now-r.pinged > limit {

@@ -38,6 +38,7 @@ func (r *rail) write() (moved int, err error) {
 	full := false // no room for a large piece
 	for turn := r.set.turn; moved < turn; {
 		iov := r.iov[:0]
+		r.sayCount()
 		if !r.seg.active && r.queue.Empty() {
 			if err := r.nextSegment(); err != nil {
 				return moved, err
@@ -49,6 +50,7 @@ func (r *rail) write() (moved int, err error) {
 			case err == nil:
 				n := len(r.seg.head) + len(r.seg.data)
 				moved += n
+				r.count.sent += uint64(n)
 				r.wrote(n)
 				continue
 			case !errors.Is(err, transport.ErrAgain):
@@ -87,6 +89,7 @@ func (r *rail) write() (moved int, err error) {
 			return moved, err
 		}
 		moved += n
+		r.count.sent += uint64(n)
 		if whole {
 			r.framesWrote(n)
 		} else {

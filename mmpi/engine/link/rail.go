@@ -55,6 +55,7 @@ type rail struct {
 	blocked bool              // the link took nothing more
 	iov     [][]byte
 
+	count  counter
 	fresh  bool          // something came since the last tick
 	heard  time.Duration // tick at which something had come last
 	pinged time.Duration // tick at which an unanswered ping was sent; 0: none
@@ -141,6 +142,7 @@ func (r *rail) shares() bool { return r.set.multi || r.peer != nil }
 // attach gives the rail its link, which may be nil.
 func (r *rail) attach(l transport.Link) {
 	r.link = l
+	r.count = counter{due: l != nil}
 	r.lender, _ = l.(transport.Lender)
 	r.placer, _ = l.(transport.Placer)
 	r.piper, r.splices = l.(transport.Piper)
@@ -213,14 +215,14 @@ func (r *rail) drop() { r.queue, r.unsent, r.bulk, r.seg.active = list.List[*Fra
 func (r *rail) close() {
 	if r.link != nil {
 		r.link.Close()
-		r.link = nil
+		r.link, r.count = nil, counter{}
 	}
 	r.dropPipe()
 }
 
 // pending reports whether there is something to write.
 func (r *rail) pending() bool {
-	return r.linked() && (!r.queue.Empty() || r.seg.active || len(r.bulk) > 0)
+	return r.linked() && (!r.queue.Empty() || r.seg.active || len(r.bulk) > 0 || r.count.due)
 }
 
 // fullPackets is how long segments of about n bytes are that leave no short packet behind.
