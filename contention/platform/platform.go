@@ -143,6 +143,9 @@ func Read(r io.Reader) (*Platform, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := errForeign(b); err != nil {
+		return nil, err
+	}
 	var n yaml.Node
 	if err := yaml.Unmarshal(b, &n); err != nil {
 		return nil, err

@@ -57,15 +57,15 @@ func Size(s string) (*big.Rat, error) {
 	})
 }
 
-// Rate reads bytes per second: "1e9", "2 GB/s", "940 Mbit/s", "1gbit" (bits
-// are always written bit or bps). The result is 0 or more.
+// Rate reads bytes per second: "1e9", "2 GB/s", "125MBps", "940 Mbit/s", "1gbit", "1Gb/s" (B is a
+// byte, b a bit; without "per second" a bit is written out). The result is 0 or more.
 func Rate(s string) (*big.Rat, error) {
 	return parse("rate", s, func(u string) (*big.Rat, bool) {
 		f, rest := prefix(u)
 		switch rest {
-		case "", "B/s", "B":
+		case "", "B/s", "B", "Bps":
 			return f, true
-		case "bit", "bit/s", "bps":
+		case "bit", "bit/s", "bps", "b/s":
 			return f.Quo(f, big.NewRat(8, 1)), true
 		}
 		return nil, false

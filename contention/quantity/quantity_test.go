@@ -10,7 +10,7 @@ func TestQuantities(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{"940 Mbit/s": "117500000", "1gbit": "125000000", "2GB/s": "2000000000",
-		"1e9": "1000000000", "3MiB/s": "3145728", "8bps": "1"} {
+		"1e9": "1000000000", "3MiB/s": "3145728", "125MBps": "125000000", "1Gb/s": "125000000", "8bps": "1"} {
 		if r, err := Rate(in); err != nil || r.RatString() != want {
 			t.Errorf("Rate(%q) = %v, %v; want %s", in, r, err, want)
 		}

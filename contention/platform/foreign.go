@@ -1,0 +1,38 @@
+package platform
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+)
+
+// foreign are files that administrators have, and what tells them. What a platform file needs and
+// they lack is how fast clusters and zipper nodes are, and which hosts are whose.
+var foreign = []struct {
+	what string
+	tell *regexp.Regexp
+	how  string
+}{
+	{"a SimGrid platform", regexp.MustCompile(`^\s*(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE[^>]*>\s*)?<(?:platform|!--)`),
+		"each <cluster> or group of hosts is one of clusters:, its link's bandwidth is nic:, its backbone's is backbone:"},
+	{"Slurm's topology.conf", regexp.MustCompile(`(?m)^\s*(?:SwitchName|BlockName)=`),
+		"it tells which switch a node is at, and no rates: the nodes of a cluster are its hosts:, their adapters' rate is nic:"},
+	{"Slurm's topology.yaml", regexp.MustCompile(`(?m)^\s*-\s+topology:`),
+		"it tells which switch a node is at, and no rates: the nodes of a cluster are its hosts:, their adapters' rate is nic:"},
+	{"what ibnetdiscover prints", regexp.MustCompile(`(?m)^(?:vendid=0x|switchguid=0x|caguid=0x|Switch\s+\d+\s+")`),
+		"of it the names of a cluster's hosts are hosts:, and nic: is what a link carries (4xEDR: 100gbit)"},
+	{"a matrix", regexp.MustCompile(`^\s*[-+0-9.eE]+\s*[,;]\s*[-+0-9.eE]+\s*[,;\n]`),
+		"a matrix of rates or times has no clusters: measure with zipper calibrate, which writes a platform file"},
+}
+
+// errForeign says what a file is that is no platform file, and what is wanted; nil: it may be one.
+func errForeign(text []byte) error {
+	head := text[:min(len(text), 64<<10)]
+	head = bytes.TrimPrefix(head, []byte("\ufeff"))
+	for _, f := range foreign {
+		if f.tell.Match(head) {
+			return fmt.Errorf("this is %s; wanted is a platform file as examples/contention/platform.yaml: %s", f.what, f.how)
+		}
+	}
+	return nil
+}
