@@ -30,6 +30,12 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		return refused
 	}
 	b := f.jobs.find(j)
+	if b != nil && b.another(j) {
+		if refused := f.byWay(b, j); refused != nil {
+			return refused
+		}
+		b = nil
+	}
 	back := b != nil && b.state == running && b.goesOn()
 	if e.Ticket != nil && !back { // who comes back has shown the job's key, and was let in before
 		return refusal(wire.RefuseTicket, "%v", e.Ticket)
@@ -87,5 +93,26 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	case b.gather.Complete():
 		f.complete(b)
 	}
+	return nil
+}
+
+// A meeting is a job of two processes, which belong to two jobs (handshake.MeetingID). Who waits for
+// the other does not know by which way that will come, and waits at one forwarder. Who comes knows:
+// where it takes several forwarders its Join describes that way, and who waits is refused with the
+// description, to join again by it.
+
+// another reports whether a Join to a meeting describes another way than those that wait there.
+func (j *job) another(join *wire.Join) bool {
+	return j.state == gathering && handshake.IsMeeting(j.id) && (j.hops == nil) != (len(join.Zippers) == 0)
+}
+
+// byWay makes room for who comes to a meeting by a way of several hops; or tells that way, if
+// somebody has come by one, as the reason why this Join, which is of no such way, is refused. With
+// f.mu.
+func (f *Forwarder) byWay(b *job, j *wire.Join) *handshake.Refused {
+	if len(j.Zippers) == 0 {
+		return refusal(wire.RefuseMeeting, "%s", b.gather.Way().String())
+	}
+	f.giveUp(b, wire.RefuseMeeting, handshake.WayOf(j).String())
 	return nil
 }

@@ -107,6 +107,10 @@ func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
 		return refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
 	b := f.jobs.find(j)
+	if b != nil && b.another(j) {
+		_ = f.byWay(b, j) // makes room
+		b = nil
+	}
 	begins := b == nil
 	var refused *handshake.Refused
 	switch {

@@ -186,7 +186,7 @@ func (m jobs) besides(b *job) string {
 		}
 	}
 	for id, same := range m {
-		if handshake.JobID(id) != handshake.JobID(b.id) &&
+		if handshake.JobID(id) != handshake.JobID(b.id) && !handshake.IsMeeting(id) &&
 			slices.ContainsFunc(same, func(o *job) bool { return o.state == gathering }) {
 			return " (another job waits here too: do all clusters use the same job id?)"
 		}

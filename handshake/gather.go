@@ -90,6 +90,9 @@ func (g *Gather) Fits(j *wire.Join) *Refused {
 	return refused
 }
 
+// Way returns how the job's ranks reach each other.
+func (g *Gather) Way() Way { return Way{g.layout, g.networks, g.zippers} }
+
 // Level returns how far the job trusts what its frames travel over.
 func (g *Gather) Level() wire.Level { return g.level }
 

@@ -20,10 +20,11 @@ const (
 	RefuseHostKey   RefuseCode = 11 // a forwarder has not the host key that it should have
 	RefuseTicket    RefuseCode = 12 // the job has no ticket that is good here
 	RefuseHalf      RefuseCode = 13 // another cluster's half of the job has ended
+	RefuseMeeting   RefuseCode = 14 // who waits for another job is to join again, by the way that the reason describes (handshake.Way)
 )
 
 var refuseNames = [...]string{"", "malformed", "wrong version", "wrong secret", "wrong job", "layout differs", "rank taken",
-	"data model differs", "time-out", "shutting down", "settings differ", "wrong host key", "no ticket", "half is gone"}
+	"data model differs", "time-out", "shutting down", "settings differ", "wrong host key", "no ticket", "half is gone", "another way"}
 
 func (c RefuseCode) String() string {
 	if c >= 1 && int(c) < len(refuseNames) {

@@ -1,7 +1,8 @@
 // Package abi is the Go side of abi.h: it exports the ze_ functions over package engine. A program
 // that links it has the engine inside; package lib makes libmmpi-engine.so of it.
 //
-// The C border needs one engine per process; that and the job are this package's only state.
+// The C border needs one engine for the process's job, and one for each connection to another; these
+// and the job are this package's only state.
 //
 // All exports may be called from any thread of the program that may call MPI; abi.h says what each
 // returns. After an error code ze_error has its text, for the thread whose call failed.
@@ -25,6 +26,7 @@ import (
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/boot"
 	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/mmpi/ports"
 )
 
 // engine.Cell is z_cell: these do not compile if sizes or places differ.
@@ -88,7 +90,7 @@ var (
 	errNoComm     = &engine.Error{Code: engine.ErrArg, Reason: "no such communicator in the engine"}
 )
 
-// with calls f with the engine. Closures given to it stay on the stack.
+// with calls f with the job's engine. Closures given to it stay on the stack.
 func with(f func(*engine.Engine) error) C.int {
 	e := running.Load()
 	if e == nil {
@@ -97,10 +99,10 @@ func with(f func(*engine.Engine) error) C.int {
 	return result(f(e))
 }
 
-// on calls f with the engine and a communicator.
+// on calls f with the engine and a communicator, which may be over a link.
 func on(comm int32, f func(*engine.Engine, *engine.Comm) error) C.int {
-	return with(func(e *engine.Engine) error {
-		if c := e.Comm(comm); c != nil {
+	return over(comm>>linkShift, func(e *engine.Engine) error {
+		if c := e.Comm(comm & idMask); c != nil {
 			return f(e, c)
 		}
 		return errNoComm
@@ -145,7 +147,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		}
 		l.Unmaps = list
 	}
-	e, w, err := boot.Join(context.Background(), job, l, native{n})
+	e, w, err := boot.Join(context.Background(), job, l, native{n, 0})
 	if err != nil {
 		return result(err)
 	}
@@ -161,6 +163,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 			out.namesake = C.CString(w.Clusters[cluster].Name)
 		}
 		running.Store(e)
+		links.start(ports.Self{Job: job, Local: l, Rank: w.Rank}, n, int32(w.Size()))
 	}
 	return C.Z_OK
 }
@@ -181,6 +184,7 @@ func ze_finish() C.int {
 	if e == nil {
 		return C.Z_OK
 	}
+	links.finish()
 	err := e.Finish()
 	running.Store(nil)
 	return result(err)
@@ -194,6 +198,7 @@ func ze_abort(status int32) {
 	case C.zn_within() > 0:
 		e.AbortWithin(int(status), "MPI_Abort")
 	default:
+		links.abort(int(status))
 		e.Abort(int(status), "MPI_Abort")
 	}
 }
@@ -202,24 +207,32 @@ func ze_abort(status int32) {
 func ze_error() *C.char { return C.zn_error() }
 
 //export ze_next_context
-func ze_next_context() uint64 {
-	e := running.Load()
-	if e == nil {
-		return 0
-	}
-	return e.NewContext()
+func ze_next_context(link int32) (id uint64) {
+	over(link, func(e *engine.Engine) error {
+		id = e.NewContext()
+		return nil
+	})
+	return id
 }
 
 //export ze_comm_add
-func ze_comm_add(user uintptr, context uint64, size, rank int32, world, local *int32, localSize int32,
+func ze_comm_add(link int32, user uintptr, context uint64, size, rank int32, world, local *int32, localSize int32,
 	id *int32) C.int {
-	return with(func(e *engine.Engine) error {
+	return over(link, func(e *engine.Engine) error {
 		if size <= 0 {
 			return &engine.Error{Code: engine.ErrArg, Reason: "a communicator without ranks"}
 		}
-		c, err := e.AddComm(user, context, int(rank), unsafe.Slice(world, size), unsafe.Slice(local, size))
+		ranks, err := links.ranks(link, unsafe.Slice(world, size))
+		if err != nil {
+			return err
+		}
+		c, err := e.AddComm(user, context, int(rank), ranks, unsafe.Slice(local, size))
+		if err == nil && c.ID() > idMask {
+			err = errors.Join(&engine.Error{Code: engine.ErrArg, Reason: "too many communicators"}, e.DropComm(c))
+		}
 		if err == nil {
-			*id = c.ID()
+			*id = link<<linkShift | c.ID()
+			links.hold(link)
 		}
 		return err
 	})
@@ -227,7 +240,9 @@ func ze_comm_add(user uintptr, context uint64, size, rank int32, world, local *i
 
 //export ze_comm_drop
 func ze_comm_drop(comm int32) C.int {
-	return on(comm, func(e *engine.Engine, c *engine.Comm) error { return e.DropComm(c) })
+	rc := on(comm, func(e *engine.Engine, c *engine.Comm) error { return e.DropComm(c) })
+	links.release(comm >> linkShift)
+	return rc
 }
 
 //export ze_isend
@@ -268,18 +283,23 @@ func ze_improbe(comm, source, tag int32, out *engineCell, message *uint64, local
 	return on(comm, func(e *engine.Engine, c *engine.Comm) error {
 		h, nat, err := e.Improbe(c, int(source), int(tag), out.cell())
 		*message, *local = h, bool32(nat)
+		if !nat {
+			*message |= uint64(comm>>linkShift) << messageShift
+		}
 		return err
 	})
 }
 
 //export ze_mrecv
 func ze_mrecv(message uint64, buf uintptr, n int64, cell *engineCell) C.int {
-	return with(func(e *engine.Engine) error { return e.Mrecv(message, bytes(buf, n), cell.cell()) })
+	return over(int32(message>>messageShift), func(e *engine.Engine) error {
+		return e.Mrecv(message&(1<<messageShift-1), bytes(buf, n), cell.cell())
+	})
 }
 
 //export ze_cancel
-func ze_cancel(cell *engineCell) C.int {
-	return with(func(e *engine.Engine) error { return e.Cancel(cell.cell()) })
+func ze_cancel(comm int32, cell *engineCell) C.int {
+	return over(comm>>linkShift, func(e *engine.Engine) error { return e.Cancel(cell.cell()) })
 }
 
 //export ze_progress
@@ -291,6 +311,9 @@ func ze_progress(blockMicroseconds int32) C.int {
 	block := time.Duration(blockMicroseconds) * time.Microsecond
 	if blockMicroseconds == C.Z_GIVE_WAY {
 		block = engine.GiveWay
+	}
+	if links.any.Load() {
+		return C.int(links.progress(e, block))
 	}
 	return C.int(e.Progress(block))
 }

@@ -12,7 +12,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 9 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
+#define Z_ABI_VERSION 10 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -233,6 +233,11 @@ typedef struct z_native {
   void (*fail)(int32_t code, const char *reason);
 } z_native;
 
+/* Connections to other jobs: each is a link, an engine of its own, numbered from 1; 0 is the job.
+ * A process of another job has a number beyond those of this one's virtual ranks, the same however
+ * often it is met, which only this process knows it by. */
+enum { Z_LINKS = 127, Z_PORT_NAME = 256 };
+
 /* The engine. All functions are exported by libmmpi-engine.so and looked up by name; in a Go
  * program they are linked in and registered by the mmpi package. Functions that return int give
  * Z_OK or an error from enum z_error; ze_error() says more. */
@@ -255,13 +260,14 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   /* why the last failing call of this thread failed; valid until this thread's next call, \
    * whatever others do */                          \
   F(const char *, ze_error, (void))                                                                                   \
-  /* a fresh context id made by this process */                                                                       \
-  F(uint64_t, ze_next_context, (void))                                                                                \
-  /* world[i]: virtual world rank of rank i; native[i]: rank in the local part or Z_REMOTE */                         \
+  /* a fresh context id made by this process, for communicators over that link */                                     \
+  F(uint64_t, ze_next_context, (int32_t link))                                                                        \
+  /* world[i]: process number of rank i; native[i]: rank in the local part or Z_REMOTE; link: 0 if \
+   * all are of this job */                  \
   F(int, ze_comm_add,                                                                                                 \
-    (void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world, const int32_t *native,           \
-     int32_t native_size, int32_t *id))                                                                               \
-  /* no operation may be outstanding */                                                                               \
+    (int32_t link, void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world,                    \
+     const int32_t *native, int32_t native_size, int32_t *id))                                                        \
+  /* no operation may be outstanding. With the last communicator over a link that link ends */                        \
   F(int, ze_comm_drop, (int32_t id))                                                                                  \
   /* dest is remote. May be done on return (cell->done) */                                                            \
   F(int, ze_isend,                                                                                                    \
@@ -280,7 +286,7 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   F(int, ze_improbe, (int32_t comm, int32_t source, int32_t tag, z_cell * out, uint64_t * message, int32_t * native)) \
   /* a remote message found by ze_improbe */                                                                          \
   F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell))                                        \
-  F(int, ze_cancel, (z_cell * cell))                                                                                  \
+  F(int, ze_cancel, (int32_t comm, z_cell * cell))                                                                    \
   /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, \
    * sleep up to that long on the links; Z_GIVE_WAY: give the core to others for a moment first \
    * */                        \
@@ -292,8 +298,8 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   F(int, ze_coll_leaf, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get))                               \
   /* a window of `bytes` at base; dynamic: of what is attached */                                                     \
   F(int, ze_win_add,                                                                                                  \
-    (uint64_t context, int32_t size, int32_t rank, const int32_t *world, void *base, int64_t bytes, int64_t unit,     \
-     int32_t dynamic, int32_t *id))                                                                                   \
+    (int32_t link, uint64_t context, int32_t size, int32_t rank, const int32_t *world, void *base, int64_t bytes,     \
+     int64_t unit, int32_t dynamic, int32_t *id))                                                                     \
   /* everybody has met after the last operation */                                                                    \
   F(int, ze_win_drop, (int32_t win))                                                                                  \
   F(int, ze_win_attach, (int32_t win, void *base, int64_t bytes))                                                     \
@@ -308,7 +314,31 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   /* MPI_Win_test */                                                                                                  \
   F(int, ze_win_test, (int32_t win, int32_t * over))                                                                  \
   /* recording is on: a message went to this virtual rank of the own cluster natively */                              \
-  F(void, ze_record, (int32_t rank, int64_t bytes))
+  F(void, ze_record, (int32_t rank, int64_t bytes))                                                                   \
+  /* a port of this process; room: bytes of name */                                                                   \
+  F(int, ze_port_open, (char *name, int32_t room))                                                                    \
+  F(int, ze_port_close, (const char *name))                                                                           \
+  /* wait at the port for another job (accepts = 1), or go there (0), as the one of the n processes \
+   * world that does so for all; aside: when cell is done ze_result gives what came of it, and \
+   * *plan, of cell->bytes, is what all of them need; free() it */                 \
+  F(int, ze_meet, (const char *port, int32_t accepts, const int32_t *world, int32_t n, z_cell *cell, void **plan))    \
+  /* join what was agreed on: how many processes there are, the first `low` of them those of the side \
+   * that accepted, and their numbers, to be free()d; cell->source is the link, 0 where all are of this \
+   * job */               \
+  F(int, ze_join,                                                                                                     \
+    (const void *plan, int64_t bytes, int32_t accepts, z_cell *cell, int32_t *n, int32_t *low, int32_t **numbers))    \
+  /* names for ports, aside: `port` has room for Z_PORT_NAME bytes */                                                 \
+  F(int, ze_publish, (const char *name, const char *port, z_cell *cell))                                              \
+  F(int, ze_lookup, (const char *name, char *port, z_cell *cell))                                                     \
+  F(int, ze_unpublish, (const char *name))                                                                            \
+  /* of a cell of these that is done: once */                                                                         \
+  F(int, ze_result, (z_cell * cell))                                                                                  \
+  /* a link over which there is no communicator ends */                                                               \
+  F(void, ze_link_drop, (int32_t link))                                                                               \
+  /* which of the clusters over a link this process is in */                                                          \
+  F(int32_t, ze_cluster, (int32_t link))                                                                              \
+  /* for ze_error: why nothing works any more on a communicator over a link; 0: that is not known */                  \
+  F(int, ze_comm_why, (int32_t comm))
 
 #define Z_DECLARE(R, N, A) typedef R(*N##_fn) A;
 Z_ENGINE_FUNCTIONS(Z_DECLARE)

@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/leidenzipper/zipper/mmpi/engine"
@@ -15,7 +14,10 @@ import (
 
 // native calls the shim: it implements engine.Native over a z_native, which stays in place for
 // good.
-type native struct{ n *C.z_native }
+type native struct {
+	n    *C.z_native
+	link int32 // whose engine asks; 0: the job's
+}
 
 func bool32(b bool) int32 {
 	if b {
@@ -91,11 +93,14 @@ func (n native) Compute(fn, kind uint8, inout, in []byte) error {
 	return nil
 }
 
-func (n native) SetActivity(a engine.Activity) {
-	atomic.StoreInt32((*int32)(unsafe.Pointer(n.n.busy)), int32(a))
-}
+func (n native) SetActivity(a engine.Activity) { links.setActivity(n.n, n.link, a) }
 
+// Fail ends the process, unless it is only a link that has failed: that is an error of operations
+// over it.
 func (n native) Fail(status int, reason string) {
+	if n.link != 0 {
+		return
+	}
 	s := C.CString(reason)
 	C.zn_fail(n.n, C.int32_t(status), s)
 	C.free(unsafe.Pointer(s)) // fail does not return in a program; tests may

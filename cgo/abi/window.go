@@ -33,8 +33,8 @@ var errNoWindow = &engine.Error{Code: engine.ErrArg, Reason: "no such window in 
 
 // window calls f with a window.
 func window(id int32, f func(*engine.Window) error) C.int {
-	return with(func(e *engine.Engine) error {
-		if w := e.Window(id); w != nil {
+	return over(id>>linkShift, func(e *engine.Engine) error {
+		if w := e.Window(id & idMask); w != nil {
 			return f(w)
 		}
 		return errNoWindow
@@ -42,17 +42,21 @@ func window(id int32, f func(*engine.Window) error) C.int {
 }
 
 //export ze_win_add
-func ze_win_add(context uint64, size, rank int32, world *int32, base uintptr, n, unit int64, dynamic int32,
+func ze_win_add(link int32, context uint64, size, rank int32, world *int32, base uintptr, n, unit int64, dynamic int32,
 	id *int32) C.int {
-	return with(func(e *engine.Engine) error {
+	return over(link, func(e *engine.Engine) error {
 		if size <= 0 || n < 0 || n > math.MaxInt64/2 {
 			return &engine.Error{Code: engine.ErrArg, Reason: "a window without ranks or of no possible size"}
 		}
-		w, err := e.AddWindow(context, int(rank), unsafe.Slice(world, size),
+		ranks, err := links.ranks(link, unsafe.Slice(world, size))
+		if err != nil {
+			return err
+		}
+		w, err := e.AddWindow(context, int(rank), ranks,
 			rma.Config{Unit: unit, Dynamic: dynamic != 0, Memory: bytes(base, n),
 				Across: func(addr uint64, n int) []byte { return bytes(uintptr(addr), int64(n)) }})
 		if err == nil {
-			*id = w.ID()
+			*id = link<<linkShift | w.ID()
 		}
 		return err
 	})

@@ -23,10 +23,11 @@ type Local struct {
 	TagUB      int
 	Library    string // "Open MPI 4.1.4"
 	Host       string
-	Hosts      []int32      // see engine.World
-	Embedded   bool         // see engine.Config
-	Warn       func(string) // is told what the user should know though the job goes on; nil: nobody
-	Unmaps     dial.Unmaps  // tells what the program unmaps, if registrations of its memory are to be kept
+	Hosts      []int32           // see engine.World
+	Embedded   bool              // see engine.Config
+	Warn       func(string)      // is told what the user should know though the job goes on; nil: nobody
+	Via        map[string]string // of forwarders in the job's description, where this process reaches them, if elsewhere
+	Unmaps     dial.Unmaps       // tells what the program unmaps, if registrations of its memory are to be kept
 }
 
 // Model names the data model: two processes of a job must agree, since data crosses as it lies in
@@ -68,7 +69,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		return nil, w, err
 	}
 	id.Doors = ln.ports
-	targets, paths, err := targetsOf(job, id)
+	targets, paths, err := targetsOf(job, id, loc.Via)
 	if err != nil {
 		ln.close()
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarForwarders, err)
@@ -84,7 +85,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	joined, err := joinFirst(ctx, dialer, targets)
 	if err != nil {
 		ln.close()
-		return nil, w, failure(engine.ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err)
+		return nil, w, &notIn{failure(engine.ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err), err}
 	}
 	w.TagUB = int(joined.layout.TagUB)
 	w.Namesake, w.Libraries = namesake(&joined.layout, w.Rank), libraries(&joined.layout)
@@ -178,6 +179,15 @@ func settings(job *jobenv.Job, tuning collectives.Tuning, ordered bool) string {
 	}
 	return s
 }
+
+// notIn is why the process was not let into its job: an *engine.Error for the program, and perhaps a
+// *handshake.Refused.
+type notIn struct{ program, cause error }
+
+func (n *notIn) Error() string { return n.program.Error() }
+
+// Unwrap gives both.
+func (n *notIn) Unwrap() []error { return []error{n.program, n.cause} }
 
 // failure is an error for the program.
 func failure(code engine.Code, format string, args ...any) error {

@@ -64,7 +64,7 @@ func TestTargets(t *testing.T) {
 		Zippers: []jobenv.Zipper{{Ports: []jobenv.Port{port("a", "x:1"), port("b", "x:2")}},
 			{Ports: []jobenv.Port{port("b", "y:1"), port("c", "y:2")}}}}
 	chain.WithZippers(chain.Zippers)
-	links, paths, err := targetsOf(chain, handshake.Identity{Job: "j"})
+	links, paths, err := targetsOf(chain, handshake.Identity{Job: "j"}, nil)
 	if err != nil || len(links) != 2 || links[0].Address != "x:2" || links[1].Address != "y:1" {
 		t.Fatalf("%+v, %v", links, err)
 	}
@@ -75,12 +75,12 @@ func TestTargets(t *testing.T) {
 		t.Errorf("paths %v", paths)
 	}
 	if links, paths, err := targetsOf(jobenv.Job{Forwarders: []string{"h:1", "h:2"}},
-		handshake.Identity{}); err != nil ||
+		handshake.Identity{}, nil); err != nil ||
 		len(links) != 2 || links[1].Row != 1 || paths != nil {
 		t.Errorf("two forwarders: %+v, %v, %v", links, paths, err)
 	}
 	for _, f := range [][]string{nil, make([]string, engine.MaxRails+1)} {
-		if _, _, err := targetsOf(jobenv.Job{Forwarders: f}, handshake.Identity{}); err == nil {
+		if _, _, err := targetsOf(jobenv.Job{Forwarders: f}, handshake.Identity{}, nil); err == nil {
 			t.Errorf("%d forwarders are taken", len(f))
 		}
 	}

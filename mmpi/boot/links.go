@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +23,12 @@ func addresses(targets []dial.Target) (list []string) {
 
 // targetsOf gives the forwarders that the process joins, of which an engine takes a limited number;
 // paths is nil unless the job has several hops (dial.Targets).
-func targetsOf(job jobenv.Job, id handshake.Identity) (targets []dial.Target, paths [][]int, err error) {
+func targetsOf(job jobenv.Job, id handshake.Identity, via map[string]string) (targets []dial.Target, paths [][]int, err error) {
 	if targets, paths, err = dial.Targets(job, id); err != nil {
 		return nil, nil, err
+	}
+	for i := range targets {
+		targets[i].Address = cmp.Or(via[targets[i].Address], targets[i].Address)
 	}
 	switch n := len(targets); {
 	case n <= engine.MaxRails:

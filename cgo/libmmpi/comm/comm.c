@@ -4,14 +4,15 @@
 #include "core/privcomm.h"
 #include <string.h>
 
-int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out) {
+int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out) {
   zcomm *c = zcomm_make(native, context, world, size);
   if (!c) return MPI_ERR_NO_MEM;
+  c->link = link;
   if (!(c->coll = zcollstate_make())) {
     zcomm_discard(c);
     return MPI_ERR_NO_MEM;
   }
-  int failed = z_eng.ze_comm_add(c, context, size, c->rank, c->world, c->native_of, c->native_size, &c->id);
+  int failed = z_eng.ze_comm_add(link, c, context, size, c->rank, c->world, c->native_of, c->native_size, &c->id);
   if (failed) {
     zcomm_discard(c);
     return z_error_class(failed);
@@ -30,7 +31,7 @@ int zcomm_like(zcomm *made, const zcomm *c) {
 
 int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c) {
   zcomm *made;
-  int rc = zcomm_add(native, context, c->world, c->size, &made);
+  int rc = zcomm_add(c->link, native, context, c->world, c->size, &made);
   if (!rc && (rc = zcomm_like(made, c))) zcomm_release(made);
   return rc;
 }
@@ -41,7 +42,7 @@ int zcomm_start(void) {
   int32_t *all = malloc((size_t)z_layout.size * sizeof *all);
   if (rc || !all) return rc ? rc : MPI_ERR_NO_MEM;
   for (int i = 0; i < z_layout.size; i++) all[i] = z_layout.order ? z_layout.order[i] : i;
-  rc = zcomm_add(MPI_COMM_WORLD, 0xFFFFFFFF00000000u, all, z_layout.size, &z_whole);
+  rc = zcomm_add(0, MPI_COMM_WORLD, 0xFFFFFFFF00000000u, all, z_layout.size, &z_whole);
   if (!rc) zsmall_world(z_whole);
   free(all);
   return rc;

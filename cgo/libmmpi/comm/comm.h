@@ -5,8 +5,8 @@
 #include "comm/group.h"
 
 /* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a
- * spanning communicator whose rank i is virtual rank world[i]. MPI error code. */
-int zcomm_add(MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
+ * spanning communicator whose rank i is process world[i], over a link (0: the job). MPI error code. */
+int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
 /* What a duplicate of c has of it besides its ranks: topology, groups. MPI_ERR_NO_MEM: no
  * topology. */
@@ -66,6 +66,9 @@ void zinter_set(zcomm *c, int low);
 /* The same where nothing spans: *comm, a native communicator of the members of both groups, becomes
  * a native intercommunicator. */
 int zinter_native(MPI_Comm *comm, int low);
+/* The root's bytes to all of an intracommunicator, spanning or not. */
+int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *function);
+int zinter_inherit(MPI_Comm from, MPI_Comm to); /* the error handler */
 
 /* Before a native function that blocks, has no nonblocking form and makes a communicator: all of
  * comm are there, and no duplication is halfway in any of them (meet.c). Idle or not: it is a

@@ -89,11 +89,12 @@ static int raise(const char *function, int class_) {
                 : MPI_SUCCESS;
 }
 
-/* at[v] is the position of virtual rank v among the n, or -1. To be freed. */
+/* at[v] is the position of process v among the n, or -1. To be freed. */
 static int32_t *positions(const int32_t *rank, int n) {
-  int32_t *at = malloc((size_t)z_layout.size * sizeof *at);
+  size_t bytes = (size_t)z_processes() * sizeof(int32_t);
+  int32_t *at = malloc(bytes);
   if (!at) return NULL;
-  memset(at, 0xff, (size_t)z_layout.size * sizeof *at);
+  memset(at, 0xff, bytes);
   for (int i = 0; i < n; i++) at[rank[i]] = i;
   return at;
 }

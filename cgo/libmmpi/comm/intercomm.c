@@ -55,7 +55,7 @@ static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *
   int rc = z_Comm_group(comm, &handle), first = 1;
   if (rc) return rc;
   const zgroup *mine = zgroup_get(handle);
-  hello out = {z_eng.ze_next_context(), mine->size}, in;
+  hello out = {z_eng.ze_next_context(0), mine->size}, in;
   rc = z_Sendrecv(&out, sizeof out, MPI_BYTE, leader, tag, &in, sizeof in, MPI_BYTE, leader, tag, peer,
                   MPI_STATUS_IGNORE);
   int32_t *others = rc ? NULL : malloc((size_t)in.size * sizeof *others);
@@ -83,7 +83,7 @@ static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *
   return rc;
 }
 
-static int spread(MPI_Comm comm, void *data, int bytes, int root, const char *function) {
+int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *function) {
   zcomm *c = zcomm_find(comm);
   if (c) return zcomm_bcast(c, data, bytes, root, function);
   MPI_Request request;
@@ -92,7 +92,7 @@ static int spread(MPI_Comm comm, void *data, int bytes, int root, const char *fu
 }
 
 /* As MPI wants it: the new communicator has the error handler of the group's. */
-static int inherit_errhandler(MPI_Comm from, MPI_Comm to) {
+int zinter_inherit(MPI_Comm from, MPI_Comm to) {
   MPI_Errhandler handler;
   int rc = real.Comm_get_errhandler(from, &handler);
   if (!rc) rc = real.Comm_set_errhandler(to, handler);
@@ -108,7 +108,7 @@ static int agree_made(MPI_Comm comm, int root, MPI_Comm peer, int leader, int ta
   if (!lost && rank == root)
     lost = z_Sendrecv(&worst[0], sizeof *worst, MPI_BYTE, leader, tag, &worst[1], sizeof *worst, MPI_BYTE, leader, tag,
                       peer, MPI_STATUS_IGNORE);
-  if (!lost) lost = spread(comm, worst, sizeof worst, root, function);
+  if (!lost) lost = zinter_spread(comm, worst, sizeof worst, root, function);
   if (rc || !(lost || worst[0] || worst[1])) return rc;
   real.Comm_free(made);
   return lost ? lost : MPI_ERR_OTHER;
@@ -125,21 +125,21 @@ int z_Intercomm_create(MPI_Comm comm, int root, MPI_Comm peer, int leader, int t
                       size - 1);
   if (rank == root) p.failed = agree(comm, peer, leader, tag, function, &p);
   int raised = p.failed;
-  if ((rc = spread(comm, &p, offsetof(plan, all), root, function))) goto end;
+  if ((rc = zinter_spread(comm, &p, offsetof(plan, all), root, function))) goto end;
   if ((rc = p.failed)) {
     if (!raised) rc = z_raise_on(comm, MPI_ERR_OTHER, function, "the local leader did not reach the other group's");
     goto end;
   }
   if (rank != root && !(p.all = malloc((size_t)p.n * sizeof *p.all))) rc = no_memory(comm, function);
-  if (rc || (rc = spread(comm, p.all, p.n * 4, root, function))) goto end;
+  if (rc || (rc = zinter_spread(comm, p.all, p.n * 4, root, function))) goto end;
   for (int i = 0; i < p.n; i++) spans |= !zcluster_has(p.all[i]);
   MPI_Comm made;
   zcomm *c;
   rc = zcomm_part(z_private, p.all, p.n, tag, &made);
   if (spans) rc = agree_made(comm, root, peer, leader, tag, function, rc, &made);
-  if (!rc && spans && !(rc = zcomm_add(made, p.context, p.all, p.n, &c))) zinter_set(c, p.low);
+  if (!rc && spans && !(rc = zcomm_add(0, made, p.context, p.all, p.n, &c))) zinter_set(c, p.low);
   if (!rc && !spans) rc = zinter_native(&made, p.low);
-  if (!rc) rc = inherit_errhandler(comm, made);
+  if (!rc) rc = zinter_inherit(comm, made);
   if (rc) rc = z_raise_on(comm, rc, function, "no communicator can be made");
   else *out = made;
 end:

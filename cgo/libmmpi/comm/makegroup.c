@@ -6,9 +6,10 @@
 
 /* Rank in c of every member of g; MPI_ERR_GROUP if one is not there. */
 int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks) {
-  int32_t *at = malloc((size_t)z_layout.size * sizeof *at);
+  size_t bytes = (size_t)z_processes() * sizeof(int32_t);
+  int32_t *at = malloc(bytes);
   if (!at) return MPI_ERR_NO_MEM;
-  memset(at, 0xff, (size_t)z_layout.size * sizeof *at);
+  memset(at, 0xff, bytes);
   for (int i = 0; i < c->size; i++) at[c->world[i]] = i;
   int rc = MPI_SUCCESS;
   for (int i = 0; i < g->size; i++)
@@ -68,7 +69,7 @@ static int tell(const meeting *m, const int *ranks, int to_first, void *said, in
  * comes the first member's context id. */
 static int agree(const meeting *m, const int *ranks, int rc, MPI_Comm *made, uint64_t *context) {
   uint64_t mine = rc != MPI_SUCCESS, *all = m->me ? &mine : calloc((size_t)m->g->size, sizeof *all);
-  answer a = {m->me ? 0 : z_eng.ze_next_context(), mine};
+  answer a = {m->me ? 0 : z_eng.ze_next_context(m->c->link), mine};
   int lost = all ? tell(m, ranks, 1, all, sizeof *all) : MPI_ERR_NO_MEM;
   for (int i = 1; i < m->g->size && !m->me && !lost; i++) a.failed |= all[i];
   if (!lost) lost = tell(m, ranks, 0, &a, sizeof a);
@@ -110,7 +111,7 @@ int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm
   if (!rc) {
     rc = zcomm_part(comm, g->rank, g->size, tag, out);
     if (spans) rc = agree(&m, ranks, rc, out, &context);
-    if (!rc && spans) rc = zcomm_add(*out, context, g->rank, g->size, &made);
+    if (!rc && spans) rc = zcomm_add(c->link, *out, context, g->rank, g->size, &made);
     if (rc) *out = MPI_COMM_NULL;
   }
   free(ranks);

@@ -14,7 +14,7 @@ static zcomm *hidden(void) { return zcomm_find_other(z_private); }
 
 int zcomm_sessions_start(void) {
   zcomm *made;
-  return hidden() ? MPI_SUCCESS : zcomm_add(z_private, 0xFFFFFFFE00000000u, z_whole->world, z_whole->size, &made);
+  return hidden() ? MPI_SUCCESS : zcomm_add(0, z_private, 0xFFFFFFFE00000000u, z_whole->world, z_whole->size, &made);
 }
 
 static int raise(MPI_Session session, int class_, const char *function, const char *text) {

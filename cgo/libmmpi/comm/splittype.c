@@ -49,7 +49,7 @@ int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm 
     *out = rc ? MPI_COMM_NULL : made;
     return rc;
   }
-  if (type != MPI_UNDEFINED && what == BY_CLUSTER) color = z_layout.cluster;
+  if (type != MPI_UNDEFINED && what == BY_CLUSTER) color = zcomm_cluster(c);
   if (type != MPI_UNDEFINED && what == BY_SET) color = set == 1 ? z_layout.rank : zpset_has_me(set) ? 0 : MPI_UNDEFINED;
   return z_Comm_split(comm, color, key, out);
 }

@@ -15,10 +15,11 @@ typedef struct zattached {
 typedef struct zcomm {
   MPI_Comm native; /* the local part; its handle is the user's handle */
   uint64_t context;
-  int32_t id; /* the engine's */
+  int32_t link; /* 0: all ranks are of this job; else the connection to another one that they are of */
+  int32_t id;   /* the engine's */
   int32_t size, rank;
   int32_t native_size, native_rank;
-  int32_t *world;     /* [size] rank → virtual world rank */
+  int32_t *world;     /* [size] rank → virtual world rank, or number of a process of another job */
   int32_t *native_of; /* [size] rank → rank in the local part, or Z_REMOTE */
   int32_t *rank_of;   /* [native_size] the other way */
   /* An intercommunicator has the ranks of both its groups, one group after the other. What the
@@ -54,6 +55,8 @@ static inline zcomm *zcomm_retain(zcomm *c) {
 /* A communicator that nobody can find yet, whose rank i is virtual rank world[i] (copied); NULL: no
  * memory. */
 zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int size);
+/* Number of this process's cluster among those of the ranks. */
+static inline int zcomm_cluster(const zcomm *c) { return c && c->link ? z_eng.ze_cluster(c->link) : z_layout.cluster; }
 void zcomm_discard(zcomm *c); /* frees c, and nothing outside of it */
 void zcomm_destroy(zcomm *c); /* refs are 0: drop it in the engine, free the native communicator and c */
 static inline void zcomm_release(zcomm *c) {

@@ -58,12 +58,12 @@ int z_Error_string(int code, char *string, int *length) {
   return MPI_SUCCESS;
 }
 
-int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler) {
+/* Programs compare the return code with common classes directly; only for some they need the text
+ * more. */
+static int begin(int class_, int needs_text, const char *function, const char *text, MPI_Errhandler handler) {
   char line[MPI_MAX_ERROR_STRING];
   snprintf(line, sizeof line, "%s: %s", function, text);
-  /* Programs compare the return code with common classes directly; only for this one they need the
-   * text more. */
-  int code = class_ == MPI_ERR_UNSUPPORTED_OPERATION ? code_with_text(class_, line) : class_;
+  int code = needs_text ? code_with_text(class_, line) : class_;
   if (handler == MPI_ERRORS_ARE_FATAL) {
     fprintf(stderr, "MMPI: virtual rank %d: %s\n", z_layout.rank, line);
     if (z_on) z_eng.ze_abort(class_ > 0 && class_ < 256 ? class_ : 1); /* all clusters end, not only this one */
@@ -72,12 +72,20 @@ int z_error_begin(int class_, const char *function, const char *text, MPI_Errhan
   return code;
 }
 
-static int raise_text(MPI_Comm comm, int class_, const char *function, const char *text) {
+int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler) {
+  return begin(class_, class_ == MPI_ERR_UNSUPPORTED_OPERATION, function, text, handler);
+}
+
+static int raise_as(MPI_Comm comm, int class_, int needs_text, const char *function, const char *text) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   if (real.Comm_get_errhandler(comm, &handler)) handler = MPI_ERRHANDLER_NULL;
-  int code = z_error_begin(class_, function, text, handler);
+  int code = begin(class_, needs_text, function, text, handler);
   real.Comm_call_errhandler(comm, code);
   return code;
+}
+
+static int raise_text(MPI_Comm comm, int class_, const char *function, const char *text) {
+  return raise_as(comm, class_, class_ == MPI_ERR_UNSUPPORTED_OPERATION, function, text);
 }
 
 int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...) {
@@ -147,6 +155,9 @@ int zconstants_differ(int64_t sent, int64_t room, char *text, size_t size) {
 }
 
 int z_raise_engine(zcomm *c, int z_error, const char *function) {
+  /* A connection that is lost: nobody has asked yet why */
+  if (c && c->link && !c->freed && z_eng.ze_comm_why(c->id))
+    return raise_as(c->native, z_error_class(z_error), 1, function, z_eng.ze_error());
   const char *why = z_eng.ze_error();
   return z_raise(c, z_error_class(z_error), function, "%s", why && *why ? why : "the engine failed");
 }

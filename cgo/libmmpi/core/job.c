@@ -8,7 +8,7 @@ z_engine z_eng;
 z_world z_layout;
 int z_on, z_threads, z_native_size;
 volatile int32_t z_busy;
-int32_t z_pending, z_serving;
+int32_t z_pending, z_serving, z_others;
 _Thread_local int z_inside;
 
 #ifdef Z_STANDARD_ABI

@@ -19,6 +19,10 @@ extern int32_t z_pending;       /* operations of ours that only our own steps mo
 extern int32_t z_serving;       /* windows: whoever waits does so in the engine, which serves them at once */
 extern int z_native_size;       /* processes of this cluster */
 
+/* How many numbers of processes there are: virtual ranks, and processes of other jobs. */
+extern int32_t z_others; /* of the latter */
+static inline int32_t z_processes(void) { return z_layout.size + __atomic_load_n(&z_others, __ATOMIC_ACQUIRE); }
+
 /* Whether that virtual rank is in this process's cluster. */
 static inline int zcluster_has(int32_t virtual_rank) {
   return virtual_rank >= z_layout.offset && virtual_rank < z_layout.offset + z_native_size;

@@ -52,8 +52,8 @@ static int meet(zcomm *c, int32_t *id) {
   meeting *m = (meeting *)c->parts;
   if (!m && (m = malloc(sizeof *m))) {
     m->head = (zattached){.drop = drop_meeting};
-    failed = z_eng.ze_comm_add(c, c->context ^ ((uint64_t)1 << CONTEXT_BIT), c->size, c->rank, c->world, c->native_of,
-                               c->native_size, &m->id);
+    failed = z_eng.ze_comm_add(c->link, c, c->context ^ ((uint64_t)1 << CONTEXT_BIT), c->size, c->rank, c->world,
+                               c->native_of, c->native_size, &m->id);
     if (failed) free(m), m = NULL;
     else c->parts = &m->head;
   }
@@ -86,7 +86,7 @@ static void end(zreq *r) {
     real.Request_free(&((kept *)r->extra)->native);
     return;
   }
-  if (!p->sends) z_eng.ze_cancel(&p->hello);
+  if (!p->sends) z_eng.ze_cancel(r->comm->id, &p->hello);
   z_wait_cell(&p->hello);
   release(p);
 }
@@ -95,7 +95,7 @@ static int join(zreq *r, parted *p) {
   int32_t mine = z_layout.rank, other = r->comm->world[zcomm_at(r->comm, p->peer)];
   int32_t world[2] = {p->sends ? mine : other, p->sends ? other : mine};
   int32_t native[2] = {p->sends ? 0 : Z_REMOTE, p->sends ? Z_REMOTE : 0};
-  int failed = z_eng.ze_comm_add(r->comm, p->cut.context, 2, !p->sends, world, native, 1, &p->id);
+  int failed = z_eng.ze_comm_add(r->comm->link, r->comm, p->cut.context, 2, !p->sends, world, native, 1, &p->id);
   p->cells = calloc((size_t)p->cut.parts + 1, sizeof *p->cells);
   p->joined = !failed;
   return failed ? z_error_class(failed) : p->cells ? MPI_SUCCESS : MPI_ERR_NO_MEM;
@@ -330,7 +330,7 @@ static int init(zcomm *c, int sends, void *buf, int partitions, MPI_Count count,
   if (!rc && !t->contiguous && p->bytes && !(p->data = r->packed = malloc((size_t)(partitions * p->bytes))))
     rc = MPI_ERR_NO_MEM;
   if (!rc && sends) {
-    p->cut = (cut){z_eng.ze_next_context(), partitions, p->bytes};
+    p->cut = (cut){z_eng.ze_next_context(r->comm->link), partitions, p->bytes};
     rc = join(r, p);
   }
   if (!rc) {

@@ -118,7 +118,7 @@ int zreq_cancel(zreq *r) {
   /* What the shim started natively it polls itself. What the engine has another thread may be
    * handing to native MPI just now, or ending there: the engine knows under its lock. */
   if (r->poll && r->is_native) return real.Cancel(&r->native);
-  int e = z_eng.ze_cancel(&r->cell);
+  int e = z_eng.ze_cancel(r->comm->id, &r->cell);
   return e ? z_raise_engine(r->comm, e, "MPI_Cancel") : MPI_SUCCESS;
 }
 

@@ -52,15 +52,16 @@ static int make_window(MPI_Comm comm, const char *function, zwin **out) {
 /* Ranks agree on the context and tell each other how large their parts are. */
 static int agree(zwin *w, const char *function) {
   zcomm *c = w->comm;
-  zshape mine = {z_eng.ze_next_context(), w->bytes, w->unit};
+  zshape mine = {z_eng.ze_next_context(c->link), w->bytes, w->unit};
   w->shapes = malloc((size_t)c->size * sizeof *w->shapes);
-  w->rank_of = malloc((size_t)z_layout.size * sizeof *w->rank_of);
+  w->known = z_processes();
+  w->rank_of = malloc((size_t)w->known * sizeof *w->rank_of);
   if (!w->shapes || !w->rank_of) return z_raise(c, MPI_ERR_NO_MEM, function, "no memory");
-  memset(w->rank_of, 0xff, (size_t)z_layout.size * sizeof *w->rank_of);
+  memset(w->rank_of, 0xff, (size_t)w->known * sizeof *w->rank_of);
   for (int i = 0; i < c->size; i++) w->rank_of[c->world[i]] = i;
   int rc = zcomm_allgather(c, &mine, sizeof mine, w->shapes, function);
   if (rc) return rc;
-  int failed = z_eng.ze_win_add(w->shapes[0].context, c->size, c->rank, c->world, w->base, w->bytes, w->unit,
+  int failed = z_eng.ze_win_add(c->link, w->shapes[0].context, c->size, c->rank, c->world, w->base, w->bytes, w->unit,
                                 w->flavor == MPI_WIN_FLAVOR_DYNAMIC, &w->id);
   return failed ? z_raise_engine(c, failed, function) : MPI_SUCCESS;
 }

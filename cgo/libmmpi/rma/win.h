@@ -17,10 +17,10 @@ typedef struct zshape {
 typedef struct zwin {
   MPI_Win native; /* the handle */
   int served;
-  zcomm *comm;      /* the window's own */
-  int32_t id;       /* the engine's */
-  zshape *shapes;   /* [size] */
-  int32_t *rank_of; /* [z_layout.size] virtual rank → rank in the window, -1 */
+  zcomm *comm;             /* the window's own */
+  int32_t id;              /* the engine's */
+  zshape *shapes;          /* [size] */
+  int32_t *rank_of, known; /* [known] process → rank in the window, -1 */
   /* Attributes: MPI wants addresses that stay. */
   void *base;
   MPI_Aint bytes;

@@ -79,7 +79,7 @@ static int with_group(MPI_Group group, zwin *w, const char *function, int what) 
   int32_t *ranks = malloc(((size_t)g->size + 1) * sizeof *ranks);
   int rc = ranks ? MPI_SUCCESS : MPI_ERR_NO_MEM;
   for (int i = 0; i < g->size && !rc; i++)
-    if ((ranks[i] = w->rank_of[g->rank[i]]) < 0) rc = MPI_ERR_GROUP;
+    if ((ranks[i] = g->rank[i] < w->known ? w->rank_of[g->rank[i]] : -1) < 0) rc = MPI_ERR_GROUP;
   if (rc) {
     rc = zwin_raise(w, rc, function, "the group has members that are not in the window");
   } else if (what == Z_SYNC_POST) {

@@ -20,16 +20,6 @@ int z_Comm_spawn_multiple(int count, char *commands[], char **argvs[], const int
   return refuse(comm, "MPI_Comm_spawn_multiple");
 }
 
-int z_Comm_accept(const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *out) {
-  (void)port, (void)info, (void)root, (void)out;
-  return refuse(comm, "MPI_Comm_accept");
-}
-
-int z_Comm_connect(const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *out) {
-  (void)port, (void)info, (void)root, (void)out;
-  return refuse(comm, "MPI_Comm_connect");
-}
-
 int z_Comm_join(int socket, MPI_Comm *out) {
   (void)socket, (void)out;
   return refuse(MPI_COMM_SELF, "MPI_Comm_join");

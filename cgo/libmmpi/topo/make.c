@@ -28,7 +28,8 @@ int ztopo_reorder(zcomm *c, const ztopo *t, int n, int reorder, const char *func
   for (int i = 0; i < n; i++) position[i] = i;
   if (!reorder) return MPI_SUCCESS;
   int *cluster = malloc((size_t)c->size * sizeof *cluster);
-  int rc = cluster ? zcomm_allgather(c, &z_layout.cluster, sizeof *cluster, cluster, function)
+  int mine = zcomm_cluster(c);
+  int rc = cluster ? zcomm_allgather(c, &mine, sizeof *cluster, cluster, function)
                    : ztopo_fails(c, MPI_ERR_NO_MEM, function, "no memory");
   int failed = rc                    ? 0
                : t->kind == MPI_CART ? zreorder_cart(t, n, cluster, position)

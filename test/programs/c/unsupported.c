@@ -46,8 +46,6 @@ static void each(MPI_Comm c) {
   void *memory;
   refused("Win_allocate_shared", MPI_Win_allocate_shared(8, 1, MPI_INFO_NULL, c, &memory, &w));
   refused("Comm_spawn", MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, c, &other, codes));
-  refused("Comm_accept", MPI_Comm_accept("nowhere", MPI_INFO_NULL, 0, c, &other));
-  refused("Comm_connect", MPI_Comm_connect("nowhere", MPI_INFO_NULL, 0, c, &other));
   fault_tolerance(c);
   refused("File_open", MPI_File_open(c, "/nonexistent/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
 }

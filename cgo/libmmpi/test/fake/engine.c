@@ -76,7 +76,8 @@ static int ze_shadowed(int32_t comm, int32_t source, int32_t tag) {
   return fake.shadowed;
 }
 
-static int ze_cancel(z_cell *cell) {
+static int ze_cancel(int32_t comm, z_cell *cell) {
+  (void)comm;
   for (int i = 0; i < made; i++)
     if (ops[i].cell == cell) ops[i].cancelled = 1;
   return Z_OK;
@@ -90,9 +91,9 @@ static int ze_progress(int32_t block_us) {
   return fake.engine_moves > 0 ? fake.engine_moves-- : 0;
 }
 
-static int ze_comm_add(void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world,
+static int ze_comm_add(int32_t link, void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world,
                        const int32_t *native, int32_t n, int32_t *id) {
-  (void)comm, (void)context, (void)size, (void)rank, (void)world, (void)native, (void)n;
+  (void)link, (void)comm, (void)context, (void)size, (void)rank, (void)world, (void)native, (void)n;
   int error = refuse;
   refuse = Z_OK;
   if (error) return error;
@@ -132,7 +133,8 @@ static int ze_coll_leaf(int32_t comm, const z_coll *args, int64_t *give, int64_t
   return 0;
 }
 
-static uint64_t ze_next_context(void) {
+static uint64_t ze_next_context(int32_t link) {
+  (void)link;
   static uint64_t last = 1000;
   return ++last;
 }

@@ -25,6 +25,7 @@ const settleTime = 2 * time.Second
 
 // inProcess is such a forwarder.
 type inProcess struct {
+	job    string
 	f      *forwarder.Forwarder
 	key    string
 	port   string
@@ -61,7 +62,7 @@ func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	r := &inProcess{port: port, key: wire.FormatHostKey([wire.PublicKeyLen]byte(public)), served: make(chan struct{}), ended: make(chan struct{})}
+	r := &inProcess{job: w.Job, port: port, key: wire.FormatHostKey([wire.PublicKeyLen]byte(public)), served: make(chan struct{}), ended: make(chan struct{})}
 	if !log.Core().Enabled(zap.InfoLevel) {
 		log = zap.NewNop() // what goes wrong with the job, the run reports itself
 	}
@@ -91,6 +92,9 @@ func SetThreads(loops int) {
 }
 
 func (r *inProcess) jobEnd(s forwarder.Summary) {
+	if s.Job != r.job { // one that its processes have made beside it
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.summary == nil {
@@ -111,7 +115,10 @@ func (r *inProcess) View() launch.View {
 		return launch.View{Ended: true, Started: !s.Started.IsZero(), OK: s.OK, Code: int(s.Code), Reason: s.Reason,
 			Traffic: traffic(s.Traffic)}
 	}
-	for _, j := range r.f.Status().Jobs { // it serves no other
+	for _, j := range r.f.Status().Jobs {
+		if j.Job != r.job {
+			continue
+		}
 		return launch.View{Known: true, Started: !j.Started.IsZero(), Missing: j.Missing, Reason: j.Reason,
 			Traffic: traffic(j.Traffic)}
 	}

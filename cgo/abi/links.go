@@ -1,0 +1,335 @@
+package abi
+
+// #include <stdlib.h>
+// #include "native.h"
+import "C"
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/leidenzipper/zipper/mmpi/boot"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/mmpi/ports"
+)
+
+// Numbers of communicators and windows over a link have that link's number in their upper bits, as
+// handles of matched messages have. Link 0 is the job itself.
+const (
+	linkShift    = 24
+	idMask       = 1<<linkShift - 1
+	messageShift = 56
+)
+
+// links are the connections to other jobs.
+var links linkSet
+
+// linkSet has an engine for each connection, beside the job's, and what goes on to make them. Its
+// methods may be called by any thread.
+type linkSet struct {
+	any atomic.Bool // there has been one, or an attempt: the job's engine is not alone
+
+	busy struct {
+		mu sync.Mutex
+		of [C.Z_LINKS + 1]atomic.Int32 // engine.Activity of each engine
+	}
+
+	self    ports.Self
+	native  *C.z_native
+	ctx     context.Context // ends with the job
+	cancel  context.CancelFunc
+	aside   sync.WaitGroup // what goes on by itself
+	ending  sync.WaitGroup // links that end
+	highest atomic.Int32   // number of a link so far
+
+	mu        sync.Mutex
+	numbers   map[ports.Process]int32 // of processes of other jobs
+	processes int32                   // that have numbers
+	results   map[*engine.Cell]error
+	names     ports.Names
+	of        [C.Z_LINKS + 1]connection
+}
+
+// connection is one link.
+type connection struct {
+	use    sync.RWMutex // read: somebody is in its engine
+	engine atomic.Pointer[engine.Engine]
+
+	// With linkSet.mu
+	taken   bool
+	rank    map[int32]int32 // of process numbers, the virtual rank over the link; not changed while there is an engine
+	cluster int32
+	comms   int
+}
+
+// start is called when the job's engine runs.
+func (s *linkSet) start(self ports.Self, n *C.z_native, processes int32) {
+	s.self, s.native, s.processes = self, n, processes
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.numbers, s.results = map[ports.Process]int32{}, map[*engine.Cell]error{}
+}
+
+var errNoLink = &engine.Error{Code: engine.ErrArg, Reason: "no such connection to another job"}
+
+// over calls f with a link's engine.
+func over(link int32, f func(*engine.Engine) error) C.int {
+	if link == 0 {
+		return with(f)
+	}
+	if link < 0 || link > C.Z_LINKS {
+		return result(errNoLink)
+	}
+	c := &links.of[link]
+	c.use.RLock()
+	defer c.use.RUnlock()
+	if e := c.engine.Load(); e != nil {
+		return result(f(e))
+	}
+	return result(errNoLink)
+}
+
+// setActivity tells the program what all engines together have under way.
+func (s *linkSet) setActivity(n *C.z_native, link int32, a engine.Activity) {
+	busy := (*int32)(unsafe.Pointer(n.busy))
+	s.busy.of[link].Store(int32(a))
+	if link == 0 {
+		atomic.StoreInt32(busy, int32(a))
+		if !s.any.Load() { // set before a link has anything under way: then this is seen by whoever sets it
+			return
+		}
+	}
+	s.busy.mu.Lock()
+	defer s.busy.mu.Unlock()
+	all := engine.Idle
+	for k := range s.busy.of[:s.highest.Load()+1] {
+		switch a := engine.Activity(s.busy.of[k].Load()); {
+		case a == engine.Busy || all == engine.Busy:
+			all = engine.Busy
+		case a == engine.Staging:
+			all = a
+		}
+	}
+	atomic.StoreInt32(busy, int32(all))
+}
+
+// Longest sleeps while there are several engines, of which a thread can sleep on one.
+const (
+	sleepAlone = time.Millisecond
+	sleepAmong = 200 * time.Microsecond
+)
+
+// progress is that of the job's engine and of all links.
+func (s *linkSet) progress(e *engine.Engine, block time.Duration) int {
+	n := e.Progress(min(block, 0))
+	active := int32(0) // the only link that has something under way; -1: there are several
+	for k := int32(1); k <= s.highest.Load(); k++ {
+		n += s.step(k, 0)
+		if s.busy.of[k].Load() != int32(engine.Idle) {
+			if active != 0 {
+				active = -1
+			} else {
+				active = k
+			}
+		}
+	}
+	switch {
+	case n > 0 || block <= 0:
+		return n
+	case active == 0:
+		return e.Progress(min(block, sleepAlone))
+	case active > 0 && s.busy.of[0].Load() == int32(engine.Idle):
+		return s.step(active, min(block, sleepAlone))
+	}
+	return e.Progress(min(block, sleepAmong))
+}
+
+func (s *linkSet) step(link int32, block time.Duration) int {
+	c := &s.of[link]
+	if c.engine.Load() == nil || !c.use.TryRLock() {
+		return 0
+	}
+	defer c.use.RUnlock()
+	if e := c.engine.Load(); e != nil {
+		return e.Progress(block)
+	}
+	return 0
+}
+
+// ranks gives the virtual ranks over a link of processes by number.
+func (s *linkSet) ranks(link int32, numbers []int32) ([]int32, error) {
+	if link == 0 {
+		return numbers, nil
+	}
+	ranks := make([]int32, len(numbers))
+	for i, p := range numbers {
+		r, ok := s.of[link].rank[p]
+		if !ok {
+			return nil, &engine.Error{Code: engine.ErrArg, Reason: "a process is of another connection between jobs than the others"}
+		}
+		ranks[i] = r
+	}
+	return ranks, nil
+}
+
+// hold and release count the communicators over a link, which ends with the last.
+func (s *linkSet) hold(link int32) {
+	if link != 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.of[link].comms++
+	}
+}
+
+func (s *linkSet) release(link int32) {
+	if link == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[link].comms--; s.of[link].comms == 0 {
+		s.end(link)
+	}
+}
+
+// end ends a link, aside: the others may have things to do before they come that far. With mu.
+func (s *linkSet) end(link int32) {
+	c := &s.of[link]
+	if c.engine.Load() == nil {
+		return
+	}
+	s.ending.Add(1)
+	go func() {
+		defer s.ending.Done()
+		c.use.Lock() // nobody is in it any more
+		e := c.engine.Swap(nil)
+		c.use.Unlock()
+		if e != nil {
+			_ = e.Finish() // if the other job is lost, whoever had to know has been told
+		}
+		s.setActivity(s.native, link, engine.Idle)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.taken, c.rank, c.comms = false, nil, 0
+	}()
+}
+
+// finish ends all links, in step with the other jobs.
+func (s *linkSet) finish() {
+	s.cancel()
+	s.aside.Wait()
+	s.mu.Lock()
+	for k := range s.of {
+		s.end(int32(k))
+	}
+	s.mu.Unlock()
+	s.ending.Wait()
+}
+
+// abort tells the other jobs.
+func (s *linkSet) abort(status int) {
+	for k := int32(1); k <= s.highest.Load(); k++ {
+		over(k, func(e *engine.Engine) error {
+			e.Abort(status, "MPI_Abort")
+			return nil
+		})
+	}
+}
+
+// run does something aside; cell is done when it is over, and ze_result tells how.
+func (s *linkSet) run(cell *engine.Cell, f func(context.Context) error) {
+	s.any.Store(true)
+	cell.Begin()
+	s.aside.Add(1)
+	go func() {
+		defer s.aside.Done()
+		s.done(cell, f(s.ctx))
+	}()
+}
+
+func (s *linkSet) done(cell *engine.Cell, err error) {
+	s.mu.Lock()
+	s.results[cell] = err
+	s.mu.Unlock()
+	cell.Error = int32(engine.CodeOf(err))
+	cell.Finish()
+}
+
+// result is that of a cell's operation, once.
+func (s *linkSet) result(cell *engine.Cell) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.results[cell]
+	delete(s.results, cell)
+	return err
+}
+
+// number is by what this process knows one of another job. With mu.
+func (s *linkSet) number(p ports.Process) int32 {
+	n, ok := s.numbers[p]
+	if !ok {
+		n = s.processes
+		s.processes++
+		s.numbers[p] = n
+	}
+	return n
+}
+
+// numbersOf gives the processes of a connection.
+func (s *linkSet) numbersOf(p *ports.Plan) []int32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []int32
+	for _, q := range p.Processes() {
+		n := q.Rank
+		if q.Job != s.self.Job.ID {
+			n = s.number(q)
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+var errTooMany = &engine.Error{Code: engine.ErrArg, Reason: fmt.Sprintf("there are %d connections to other jobs already: disconnect some", C.Z_LINKS)}
+
+// join makes a link of a plan.
+func (s *linkSet) join(ctx context.Context, p *ports.Plan, accepts bool, numbers []int32) (int32, error) {
+	seat, err := p.Seat(&s.self, accepts)
+	if err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	k := int32(1)
+	for k <= C.Z_LINKS && s.of[k].taken {
+		k++
+	}
+	if k > C.Z_LINKS {
+		s.mu.Unlock()
+		return 0, errTooMany
+	}
+	c := &s.of[k]
+	c.taken = true
+	if s.highest.Load() < k {
+		s.highest.Store(k)
+	}
+	s.mu.Unlock()
+	loc := s.self.Local
+	loc.Rank, loc.Size, loc.Hosts, loc.Via, loc.Embedded = seat.Native, seat.Size, nil, seat.Via, false
+	e, w, err := boot.Join(ctx, seat.Job, loc, native{s.native, k})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		c.taken = false
+		return 0, err
+	}
+	cluster, _ := w.Place(w.Rank)
+	c.cluster, c.rank = int32(cluster), map[int32]int32{}
+	for i, n := range numbers {
+		c.rank[n] = seat.Ranks[i]
+	}
+	c.engine.Store(e)
+	return k, nil
+}

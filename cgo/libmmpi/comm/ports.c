@@ -1,0 +1,174 @@
+/* Connections to other jobs: ports, names for them, and the intercommunicators that come of it. The
+ * engine finds the other job's process and agrees with it (Go's package ports); then all who are to
+ * be connected join a job of their own, a link of the engine's. Between processes of one job there
+ * is nothing to join: that is an intercommunicator like any other. */
+#include "comm/comm.h"
+#include "core/error.h"
+#include "core/privcomm.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what the engine does aside ---- */
+
+static int over(void *cell) { return __atomic_load_n(&((z_cell *)cell)->done, __ATOMIC_ACQUIRE); }
+
+/* Z_OK, or the error, of which ze_error has the text. Meanwhile all is served. */
+static int await(z_cell *cell) {
+  z_wait_links(over, cell);
+  return z_eng.ze_result(cell);
+}
+
+static int fails(MPI_Comm comm, int class_, const char *function) {
+  return z_raise_on(comm, class_, function, "%s", z_eng.ze_error());
+}
+
+/* ---- ports and names ---- */
+
+int z_Open_port(MPI_Info info, char *name) {
+  (void)info;
+  const int room = MPI_MAX_PORT_NAME < Z_PORT_NAME ? MPI_MAX_PORT_NAME : Z_PORT_NAME;
+  return z_eng.ze_port_open(name, room) ? fails(MPI_COMM_WORLD, MPI_ERR_INTERN, "MPI_Open_port") : MPI_SUCCESS;
+}
+
+int z_Close_port(const char *name) {
+  return z_eng.ze_port_close(name) ? fails(MPI_COMM_WORLD, MPI_ERR_PORT, "MPI_Close_port") : MPI_SUCCESS;
+}
+
+int z_Publish_name(const char *service, MPI_Info info, const char *port) {
+  (void)info;
+  z_cell cell = {0};
+  z_eng.ze_publish(service, port, &cell);
+  return await(&cell) ? fails(MPI_COMM_WORLD, MPI_ERR_SERVICE, "MPI_Publish_name") : MPI_SUCCESS;
+}
+
+int z_Unpublish_name(const char *service, MPI_Info info, const char *port) {
+  (void)info, (void)port;
+  return z_eng.ze_unpublish(service) ? fails(MPI_COMM_WORLD, MPI_ERR_SERVICE, "MPI_Unpublish_name") : MPI_SUCCESS;
+}
+
+int z_Lookup_name(const char *service, MPI_Info info, char *port) {
+  (void)info;
+  z_cell cell = {0};
+  char found[Z_PORT_NAME];
+  z_eng.ze_lookup(service, found, &cell);
+  if (await(&cell)) return fails(MPI_COMM_WORLD, MPI_ERR_NAME, "MPI_Lookup_name");
+  snprintf(port, MPI_MAX_PORT_NAME, "%s", found);
+  return MPI_SUCCESS;
+}
+
+/* ---- connections ---- */
+
+/* What the root tells the others. */
+typedef struct agreed {
+  int64_t bytes; /* of the plan */
+  int32_t failed;
+} agreed;
+
+typedef struct connection {
+  void *plan;
+  int32_t n, low, link; /* processes, of which those of the accepting side come first */
+  int32_t *numbers;
+} connection;
+
+/* The processes of comm, all of this job. */
+static int members(MPI_Comm comm, const char *function, MPI_Group *out) {
+  int inter, rc = z_Comm_test_inter(comm, &inter);
+  if (rc) return rc;
+  if (inter) return z_raise_on(comm, MPI_ERR_COMM, function, "the communicator is an intercommunicator");
+  if ((rc = z_Comm_group(comm, out))) return rc;
+  const zgroup *g = zgroup_get(*out);
+  for (int i = 0; i < g->size; i++)
+    if (g->rank[i] >= z_layout.size) {
+      z_Group_free(out);
+      return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
+                        "not supported by MMPI where the communicator has processes of several jobs");
+    }
+  return MPI_SUCCESS;
+}
+
+/* At the root: meets the other job's. Raises what fails. */
+static int meet(const char *port, int accepts, const zgroup *g, MPI_Comm comm, const char *function, agreed *a,
+                void **plan) {
+  z_cell cell = {0};
+  if (z_eng.ze_meet(port, accepts, g->rank, g->size, &cell, plan)) return fails(comm, MPI_ERR_PORT, function);
+  if (await(&cell)) return fails(comm, MPI_ERR_PORT, function);
+  a->bytes = cell.bytes;
+  return MPI_SUCCESS;
+}
+
+/* All join; nobody is in without the others. */
+static int join(connection *k, int64_t bytes, int accepts, MPI_Comm comm, const char *function) {
+  z_cell cell = {0};
+  if (z_eng.ze_join(k->plan, bytes, accepts, &cell, &k->n, &k->low, &k->numbers) || await(&cell))
+    return fails(comm, MPI_ERR_OTHER, function);
+  k->link = cell.source;
+  for (int i = 0; i < k->n; i++) {
+    int32_t others = __atomic_load_n(&z_others, __ATOMIC_ACQUIRE), want = k->numbers[i] + 1 - z_layout.size;
+    while (others < want &&
+           !__atomic_compare_exchange_n(&z_others, &others, want, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    }
+  }
+  return MPI_SUCCESS;
+}
+
+/* Tells connections apart, which both sides know by their plans. */
+static uint64_t hash_of(const void *plan, int64_t bytes) {
+  uint64_t h = 14695981039346656037u;
+  for (int64_t i = 0; i < bytes; i++) h = (h ^ ((const unsigned char *)plan)[i]) * 1099511628211u;
+  return h;
+}
+
+static int make(connection *k, uint64_t hash, MPI_Comm comm, const char *function, MPI_Comm *out) {
+  uint64_t context = 0xFFFFFFFF00000000u; /* the first over its link */
+  int tag = (int)(hash & 0x7fff);
+  MPI_Comm made;
+  int spans = 0, rc = MPI_SUCCESS;
+  for (int i = 0; i < k->n; i++) spans |= !zcluster_has(k->numbers[i]);
+  if (!k->link) context = hash >> 2 | (uint64_t)1 << 62; /* of no virtual rank */
+  rc = zcomm_part(z_private, k->numbers, k->n, tag, &made);
+  zcomm *c;
+  if (!rc && spans && !(rc = zcomm_add(k->link, made, context, k->numbers, k->n, &c))) zinter_set(c, k->low);
+  if (!rc && !spans) rc = zinter_native(&made, k->low);
+  if (!rc) rc = zinter_inherit(comm, made);
+  if (rc) return z_raise_on(comm, rc, function, "no communicator can be made");
+  *out = made;
+  return MPI_SUCCESS;
+}
+
+static int connect_to(const char *port, int root, MPI_Comm comm, int accepts, const char *function, MPI_Comm *out) {
+  agreed a = {0};
+  connection k = {0};
+  MPI_Group group;
+  int rank, size, rc = z_Comm_rank(comm, &rank);
+  *out = MPI_COMM_NULL;
+  if (rc || (rc = z_Comm_size(comm, &size)) || (rc = members(comm, function, &group))) return rc;
+  if (root < 0 || root >= size)
+    rc = z_raise_on(comm, MPI_ERR_ROOT, function, "the root is %d; the communicator has ranks 0 to %d", root, size - 1);
+  else if (rank == root) a.failed = meet(port, accepts, zgroup_get(group), comm, function, &a, &k.plan);
+  z_Group_free(&group);
+  int raised = a.failed;
+  if (rc || (rc = zinter_spread(comm, &a, sizeof a, root, function))) goto end;
+  if ((rc = a.failed)) {
+    if (!raised) rc = z_raise_on(comm, MPI_ERR_PORT, function, "the root did not reach the other job");
+    goto end;
+  }
+  if (rank != root && !(k.plan = malloc((size_t)a.bytes))) z_no_memory("a connection to another job");
+  if ((rc = zinter_spread(comm, k.plan, (int)a.bytes, root, function))) goto end;
+  if ((rc = join(&k, a.bytes, accepts, comm, function))) goto end;
+  rc = make(&k, hash_of(k.plan, a.bytes), comm, function, out);
+  if (rc && k.link) z_eng.ze_link_drop(k.link);
+end:
+  free(k.plan);
+  free(k.numbers);
+  return rc;
+}
+
+int z_Comm_accept(const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *out) {
+  (void)info;
+  return connect_to(port, root, comm, 1, "MPI_Comm_accept", out);
+}
+
+int z_Comm_connect(const char *port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *out) {
+  (void)info;
+  return connect_to(port, root, comm, 0, "MPI_Comm_connect", out);
+}

@@ -1,0 +1,130 @@
+package ports
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/forwardertest"
+	"github.com/leidenzipper/zipper/jobenv"
+)
+
+func with(s *Self, secret string) *Self {
+	s.Job.Secret, s.Job.Timeout, s.Job.Poll = secret, 30*time.Second, "adaptive"
+	s.Local.TagUB, s.Local.Library, s.Local.Host = 32767, "none", "here"
+	return s
+}
+
+func serve(t *testing.T) string {
+	t.Helper()
+	_, addr := forwardertest.Serve(t, forwarder.Config{Dial: dial.Open})
+	return addr
+}
+
+// meet has both ends of a port meet, twice; the second time who connects is there first.
+func meetTwice(t *testing.T, acc, con *Self) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	port := acc.Open()
+	for round, members := range [][2][]int32{{{0}, {0, 1}}, {{0, 1, 2}, {3}}} {
+		type made struct {
+			plan *Plan
+			err  error
+		}
+		accepted := make(chan made, 1)
+		begin := time.AfterFunc(time.Duration(round)*300*time.Millisecond, func() {
+			p, err := acc.Accept(ctx, port, members[0])
+			accepted <- made{p, err}
+		})
+		defer begin.Stop()
+		p, err := con.Connect(ctx, port, members[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := <-accepted
+		if a.err != nil {
+			t.Fatal(a.err)
+		}
+		if string(a.plan.Bytes()) != string(p.Bytes()) || !slices.Equal(p.Accept.Members, members[0]) ||
+			!slices.Equal(p.Dial.Members, members[1]) || p.Dial.Job != con.Job.ID {
+			t.Errorf("%s\n%s", a.plan.Bytes(), p.Bytes())
+		}
+	}
+}
+
+func TestMeet(t *testing.T) {
+	x := serve(t)
+	meetTwice(t, with(self("one", "a", 0, x), "s"), with(self("two", "b", 2, x), "s"))
+}
+
+func TestMeetApart(t *testing.T) {
+	x, y := serve(t), serve(t)
+	meetTwice(t, with(self("one", "a", 0, x), "s"), with(self("two", "b", 2, y), "s"))
+}
+
+func TestMeetHops(t *testing.T) {
+	x, y := serve(t), serve(t)
+	sides := []*Self{with(self("one", "a", 0), "s"), with(self("two", "b", 2), "s")}
+	for _, s := range sides {
+		s.Job.WithZippers([]jobenv.Zipper{zipper(t, "a@"+x+"+w"), zipper(t, "b@"+y+"+w@"+y)})
+		s.Job.Networks = []string{"w"}
+	}
+	meetTwice(t, sides[0], sides[1])
+}
+
+// TestMeetSecret: another secret is refused, and so is who has forged the fingerprint.
+func TestMeetSecret(t *testing.T) {
+	x := serve(t)
+	acc, con := with(self("one", "a", 0, x), "s"), with(self("two", "a", 0, x), "other")
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	port := acc.Open()
+	go acc.Accept(ctx, port, []int32{0}) //nolint:errcheck // nobody comes
+	if _, err := con.Connect(ctx, port, []int32{0}); err == nil || !strings.Contains(err.Error(), "another secret") {
+		t.Errorf("%v", err)
+	}
+	port.Print = con.print(port.ID)
+	con.Job.Timeout = time.Second
+	if _, err := con.Connect(ctx, port, []int32{0}); err == nil || !strings.Contains(err.Error(), "another secret") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestNames: what one publishes others find, until it is taken back.
+func TestNames(t *testing.T) {
+	x := serve(t)
+	one, two := with(self("one", "a", 0, x), "s"), with(self("two", "a", 0, x), "s")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var names Names
+	if err := names.Publish(ctx, one, "ocean", "here"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if port, err := two.Lookup(ctx, "ocean"); err != nil || port != "here" {
+			t.Errorf("%q, %v", port, err)
+		}
+	}
+	var others Names
+	if err := others.Publish(ctx, two, "ocean", "there"); !errors.Is(err, ErrTaken) {
+		t.Errorf("published twice: %v", err)
+	}
+	if _, err := with(self("two", "a", 0, x), "other").Lookup(ctx, "ocean"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("with another secret: %v", err)
+	}
+	if err := names.Unpublish("ocean"); err != nil {
+		t.Error(err)
+	}
+	if _, err := two.Lookup(ctx, "ocean"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("taken back: %v", err)
+	}
+	if err := names.Unpublish("ocean"); err == nil {
+		t.Error("taken back twice")
+	}
+}

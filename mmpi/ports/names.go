@@ -1,0 +1,148 @@
+package ports
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Names of ports are known at the forwarders of who has published them, to jobs of the same secret,
+// as long as the process runs that has. The zero value has none. Safe for concurrent use.
+type Names struct {
+	mu        sync.Mutex
+	published map[string]context.CancelFunc
+}
+
+// everybody is the job whose meetings are about names of all jobs of a secret. A forwarder that
+// serves only some jobs has those of one's own.
+const everybody = "names"
+
+func nameID(job, name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return handshake.MeetingID(job, "n"+hex.EncodeToString(sum[:16]))
+}
+
+// ErrTaken: somebody has published that name.
+var ErrTaken = errors.New("the name is published already")
+
+// ErrUnknown: nobody has.
+var ErrUnknown = errors.New("no process of a job with this secret has published that name at this job's forwarders")
+
+// Publish has everybody who looks the name up hear of the port, until ctx ends or the name is
+// taken back.
+func (n *Names) Publish(ctx context.Context, s *Self, name, port string) error {
+	n.mu.Lock()
+	_, mine := n.published[name]
+	n.mu.Unlock()
+	if mine {
+		return ErrTaken
+	}
+	switch _, err := s.lookup(ctx, name, takenTime); {
+	case err == nil:
+		return ErrTaken
+	case !errors.Is(err, ErrUnknown):
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.published == nil {
+		n.published = map[string]context.CancelFunc{}
+	}
+	ctx, n.published[name] = context.WithCancel(ctx)
+	go s.tell(ctx, name, port)
+	return nil
+}
+
+// tell tells everybody who asks, until ctx ends.
+func (s *Self) tell(ctx context.Context, name, port string) {
+	job := everybody
+	for ctx.Err() == nil {
+		switch _, _, err := s.await(ctx, nameID(job, name), s.Open().Level, []byte(port)); {
+		case err == nil || errors.Is(err, errGone):
+		case unserved(err) && job == everybody:
+			job = s.Job.ID
+		default:
+			return
+		}
+	}
+}
+
+// unserved reports whether the forwarder serves only other jobs.
+func unserved(err error) bool {
+	var refused *handshake.Refused
+	if !errors.As(err, &refused) {
+		return false
+	}
+	return refused.Code == wire.RefuseJob || refused.Code == wire.RefuseTicket || refused.Code == wire.RefuseSecret
+}
+
+// Unpublish takes a name of this process back.
+func (n *Names) Unpublish(name string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	cancel := n.published[name]
+	if cancel == nil {
+		return fmt.Errorf("this process has not published the name %.80q", name)
+	}
+	cancel()
+	delete(n.published, name)
+	return nil
+}
+
+// Lookup finds the port that a process has published under a name.
+func (s *Self) Lookup(ctx context.Context, name string) (string, error) {
+	return s.lookup(ctx, name, lookupTime)
+}
+
+func (s *Self) lookup(ctx context.Context, name string, limit time.Duration) (string, error) {
+	short, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	got, err := s.ask(short, nameID(everybody, name), limit)
+	if unserved(err) {
+		got, err = s.ask(short, nameID(s.Job.ID, name), limit)
+	}
+	var refused *handshake.Refused
+	switch {
+	case err == nil:
+		return string(got), nil
+	case ctx.Err() == nil && short.Err() != nil, errors.As(err, &refused) && refused.Code == wire.RefuseTimeout:
+		return "", ErrUnknown
+	}
+	return "", err
+}
+
+// ask asks at all forwarders where the publisher may be.
+func (s *Self) ask(ctx context.Context, id string, limit time.Duration) (got []byte, err error) {
+	doors, err := s.doors(id, s.Open().Level, dialler, -1)
+	if err != nil {
+		return nil, err
+	}
+	type answer struct {
+		got []byte
+		err error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan answer, len(doors))
+	for _, d := range doors {
+		d.job.Timeout = limit
+		go func() {
+			got, err := s.dial(ctx, d, nil)
+			answers <- answer{got, err}
+		}()
+	}
+	for range doors {
+		a := <-answers
+		if got, err = a.got, a.err; err == nil {
+			break
+		}
+	}
+	return got, err
+}

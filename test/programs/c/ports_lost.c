@@ -1,0 +1,64 @@
+/* Two jobs are connected, and one is lost: what the other has under way over the connection, and
+ * what it tries then, fails with an error; its own communicators work on.
+ *
+ *   ports_lost accept|connect FILE */
+#include "check.h"
+#include <unistd.h>
+
+static char port[MPI_MAX_PORT_NAME];
+
+static void say(const char *what, int code) {
+  char text[MPI_MAX_ERROR_STRING];
+  int n;
+  MPI_Error_string(code, text, &n);
+  CHECK(code != MPI_SUCCESS, "%s", what);
+  if (me == 0) printf("lost: %s: %s\n", what, text), fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+  MPI_Comm inter, dup;
+  start(&argc, &argv);
+  if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
+  int accepts = !strcmp(argv[1], "accept");
+  if (me == 0 && accepts) {
+    char text[4096];
+    snprintf(text, sizeof text, "%s.new", argv[2]);
+    MPI_Open_port(MPI_INFO_NULL, port);
+    FILE *f = fopen(text, "w");
+    if (!f || fputs(port, f) < 0 || fclose(f) || rename(text, argv[2])) MPI_Abort(MPI_COMM_WORLD, 9);
+  }
+  for (FILE *f = NULL; me == 0 && !accepts && !f; usleep(20000))
+    if ((f = fopen(argv[2], "r"))) {
+      if (!fgets(port, sizeof port, f)) MPI_Abort(MPI_COMM_WORLD, 7);
+      fclose(f);
+    }
+  if (accepts) MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+  else MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+  MPI_Comm_dup(inter, &dup);
+  MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(dup, MPI_ERRORS_RETURN);
+  MPI_Barrier(inter);
+  if (!accepts) {
+    if (me == 0) puts("connected"), fflush(stdout);
+    for (;;) pause();
+  }
+  int x = 0, y = 0;
+  MPI_Request request, other;
+  MPI_Status status;
+  MPI_Irecv(&y, 1, MPI_INT, MPI_ANY_SOURCE, 2, dup, &other);
+  MPI_Irecv(&x, 1, MPI_INT, me, 1, inter, &request);
+  say("receive", MPI_Wait(&request, &status));
+  say("receive from anybody", MPI_Wait(&other, MPI_STATUS_IGNORE));
+  char *big = calloc(1, 4 << 20);
+  say("send", MPI_Send(big, 4 << 20, MPI_CHAR, me, 3, inter));
+  say("barrier", MPI_Barrier(dup));
+  say("probe", MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, inter, &status));
+  int sum = 0, one = 1;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  SAME(sum, np, "the job's own sum");
+  MPI_Comm_disconnect(&dup);
+  MPI_Comm_disconnect(&inter);
+  MPI_Barrier(MPI_COMM_WORLD);
+  free(big);
+  return finish();
+}
