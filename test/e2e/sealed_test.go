@@ -180,6 +180,14 @@ func TestSealedWrongSecret(t *testing.T) {
 	b.NothingLeft(id)
 }
 
+// TestSealedWindows: one-sided operations of a sealed job do what they do natively.
+func TestSealedWindows(t *testing.T) {
+	b := New(t)
+	b.Limit *= 4 // the forwarder serves several jobs
+	f := b.StartForwarder("--level", "sealed")
+	windows(b, []string{"--zipper", f.Addr, "--level", "sealed"}, some[1:])
+}
+
 // TestSealedNatively: programs print over a sealed job what they print natively: through one and two
 // forwarders, with direct links, and over several hops.
 func TestSealedNatively(t *testing.T) {
