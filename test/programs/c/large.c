@@ -157,6 +157,10 @@ static void file(const char *directory) {
     MPI_File_read_at(f, 0, b, FEW, block, &s);
     bytes_are(&s, (MPI_Count)(FEW * TILE), "read");
     arrived(b, FEW, 19, TILE, "read");
+    leave(b, FEW), b = arena(FEW, 0);
+    MPI_File_read_at(f, 0, b, FEW, gappy, &s); /* its tiles have other bytes than those in the file */
+    bytes_are(&s, (MPI_Count)FEW * (TILE - GAP), "read into tiles with gaps");
+    CHECK(filled(b, TILE - GAP, 19), "the first of them");
   }
   MPI_File_close(&f);
   leave(b, FEW);
