@@ -91,11 +91,19 @@ var harms = []harm{
 		if err != nil {
 			return b
 		}
-		c := wire.Control([]wire.Type{wire.TypePing, wire.TypePong, wire.TypeBye}[r.IntN(3)])
+		all := []wire.Type{wire.TypePing, wire.TypePong, wire.TypeBye, wire.TypeAbort}
+		if h.Flags&wire.FlagSealed == 0 {
+			all = all[:2] // nothing but keys is against the others
+		}
+		c := wire.Control(all[r.IntN(len(all))])
 		if h.Type.BetweenRanks() && r.IntN(2) == 0 {
 			c = wire.Header{Type: wire.TypeAck, Epoch: 1, Src: h.Src, Dst: h.Dst}
 		}
-		return append(wire.AppendFrame(nil, c, nil), b...)
+		var body wire.Body
+		if c.Type == wire.TypeAbort {
+			body = &wire.Abort{Code: 77, Reason: "invented", By: wire.Nobody}
+		}
+		return append(wire.AppendFrame(nil, c, body), b...)
 	}},
 }
 

@@ -28,7 +28,7 @@ const (
 	// planned and which of them happen.
 	mangledCase = "ZIPPER_MANGLED"
 	// mangledMost is when the long form stops.
-	mangledMost = 25 * time.Minute
+	mangledMost = 45 * time.Minute
 	// mangledHang is how long a job may stand still.
 	mangledHang = 40 * time.Second
 	// mangledPing is after how much silence the links of these jobs are pinged.

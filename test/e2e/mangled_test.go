@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// harmer does to one frame of about so many, of those that belong to running jobs, what a bad network
+// does: a bit is flipped, the frame is cut short or left out, comes twice, or junk before it. With what
+// it does it stops after most times.
+func harmer(seed uint64, of, most int, done *atomic.Int64) func(toRank bool, h wire.Header, frame []byte) [][]byte {
+	r := rand.New(rand.NewPCG(seed, 5))
+	return func(_ bool, h wire.Header, frame []byte) [][]byte {
+		if !h.Type.BetweenRanks() || r.IntN(of) != 0 || done.Load() >= int64(most) {
+			return [][]byte{frame}
+		}
+		done.Add(1)
+		switch r.IntN(5) {
+		case 0:
+			frame = bytes.Clone(frame)
+			frame[r.IntN(len(frame))] ^= 1 << r.IntN(8)
+		case 1:
+			frame = frame[:r.IntN(len(frame))]
+		case 2:
+			return nil
+		case 3:
+			return [][]byte{frame, frame}
+		default:
+			junk := make([]byte, 1+r.IntN(100))
+			for i := range junk {
+				junk[i] = byte(r.Uint32())
+			}
+			return [][]byte{junk, frame}
+		}
+		return [][]byte{frame}
+	}
+}
+
+// TestMangledJobs: jobs of both MPI libraries whose networks damage frames, between ranks and
+// forwarders and between forwarders, print what they print natively: messages, collectives and
+// communicators at random, and windows.
+func TestMangledJobs(t *testing.T) {
+	b := New(t)
+	clusters := []Cluster{A(2, OpenMPI), B(1, MPICH)}
+	between := func(f *Forwarder, seed uint64, done *atomic.Int64) string {
+		return meddle(t, f.Addr, harmer(seed, 40, 12, done)).Addr
+	}
+	for _, net := range []struct {
+		name  string
+		flags func(done *atomic.Int64) []string
+	}{
+		{"one forwarder", func(done *atomic.Int64) []string {
+			return []string{"--zipper", between(b.StartForwarder(), 1, done)}
+		}},
+		{"two forwarders, sealed", func(done *atomic.Int64) []string {
+			return []string{"--zipper", between(b.StartForwarder(), 2, done), "--zipper", between(b.StartForwarder(), 3, done), "--level", "sealed"}
+		}},
+		{"between forwarders", func(done *atomic.Int64) []string {
+			y, z := b.StartForwarder(), b.StartForwarder()
+			return []string{"--network", "wan", "--zipper", "a@" + y.Addr + "+wan", "--zipper",
+				"b@" + z.Addr + "+wan@" + between(z, 4, done), "--level", "checked"}
+		}},
+	} {
+		for _, argv := range [][]string{{"c/random.c", "5", "200"}, {"c/rma_fence.c"}, {"c/rma_lock.c"}} {
+			t.Run(fmt.Sprint(net.name, " ", argv[0]), func(t *testing.T) {
+				b := *b
+				b.T = t
+				path := compileFor(&b, clusters, argv[0])
+				native := oracle.run(&b, 3, append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)}, argv[1:]...)...)
+				var done atomic.Int64
+				r := b.OK(b.Zipped(Job{Clusters: clusters, Flags: net.flags(&done)}, append([]string{path}, argv[1:]...)...))
+				b.Same(native, r, nil)
+				if done.Load() == 0 {
+					t.Error("nothing was damaged")
+				}
+				t.Logf("%d frames damaged, %v", done.Load(), r.Took)
+			})
+		}
+	}
+}
