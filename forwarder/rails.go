@@ -54,6 +54,8 @@ func (br *bridge) unreachable(s *wire.RailState) {
 	case s.Up && absent && b.table[s.Rank].CompareAndSwap(nil, br.first().conn):
 		b.markReachable(s.Rank, br.network)
 	case !s.Up && b.table[s.Rank].CompareAndSwap(br.first().conn, nil):
+		b.log.Warn("another forwarder does not reach a rank", zap.String("job", b.id),
+			zap.Uint32("virtual_rank", s.Rank), zap.String("reason", s.Reason))
 		b.markUnreachable(s.Rank, s.Reason, br.network)
 	}
 }
