@@ -80,6 +80,12 @@ func SeenFrom(c spec.Cluster) string {
 	if peer == "" && c.Hosts != "" {
 		peer, _ = spec.FirstHost(c.Hosts)
 	}
+	if peer == "" && c.Group != "" {
+		nodes, _ := spec.ExpandHosts(os.Getenv("SLURM_JOB_NODELIST_HET_GROUP_" + c.Group))
+		if len(nodes) > 0 {
+			peer = nodes[0]
+		}
+	}
 	if peer == "" && c.Here() {
 		return "127.0.0.1"
 	}

@@ -67,7 +67,7 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	mark := rand.Text()
 	n := native.Command{
 		MPI: c.MPI, Mpirun: c.Mpirun, PRRTE: h.prrte, Ranks: c.Ranks, InOrder: c.InOrder, Extra: c.Args, Tag: h.Tag,
-		Env: h.variables(mark), Words: append([]string{c.ZipperPath(), "exec", "--"}, c.Program...),
+		Group: c.Group, Stdin: h.Share.First(), Env: h.variables(mark), Words: append([]string{c.ZipperPath(), "exec", "--"}, c.Program...),
 	}
 	if h.Nodes != "" || c.Hosts != "" {
 		n.Hosts = filepath.Join(rd.dir, "hosts")

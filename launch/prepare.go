@@ -66,7 +66,14 @@ func (h *Half) prepare(ctx context.Context) error {
 	case c.Hosts == "": // with other hosts it may be there and not here: zipper exec will see
 		return c.Mistyped(err)
 	}
-	if c.Mpirun == "" {
+	switch {
+	case c.Group != "" && h.Tag:
+		return errors.New("--tag does not work in the groups of a heterogeneous Slurm job: srun starts the ranks there")
+	case c.Group != "" && c.MPI == "":
+		return fmt.Errorf("cannot tell which MPI library %s uses: say mpi=openmpi or mpi=mpich", c.Program[0])
+	case c.Group != "":
+		c.Mpirun = "srun"
+	case c.Mpirun == "":
 		if err := h.findMPI(ctx); err != nil {
 			return err
 		}

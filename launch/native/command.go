@@ -18,6 +18,8 @@ type Command struct {
 	Ranks   int
 	Hosts   string   // host file, "" = this host, or those of the batch system
 	InOrder bool     // Hosts has a host for each rank
+	Group   string   // of a heterogeneous Slurm job: srun starts them there
+	Stdin   bool     // rank 0 has standard input; srun has to know
 	Here    bool     // all ranks are on this host
 	Extra   []string // the user's arguments, after ours, so that they win
 	Tag     bool     // have it say whose each line of output is
@@ -31,6 +33,9 @@ type Command struct {
 
 // Args is the command line after mpirun's own name.
 func (n Command) Args() []string {
+	if n.Group != "" {
+		return n.srun()
+	}
 	var a []string
 	switch n.MPI {
 	case spec.OpenMPI:

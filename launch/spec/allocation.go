@@ -6,7 +6,7 @@ import (
 )
 
 // Here reports whether all processes of the cluster, if it is started from this host, are on it.
-func (c Cluster) Here() bool { return c.Hosts == "" && !spread(os.Getenv) }
+func (c Cluster) Here() bool { return c.Hosts == "" && c.Group == "" && !spread(os.Getenv) }
 
 // spread reports whether the batch system has given this job other hosts than this one: mpirun
 // finds them itself and places ranks there, without a host file. get reads the environment.

@@ -8,3 +8,6 @@ const defaultTimeout = 60 * time.Second
 
 // maxHosts bounds what a few characters such as a[1-999999999] stand for.
 const maxHosts = 1 << 17
+
+// maxHetGroups bounds what the environment may say of a heterogeneous job.
+const maxHetGroups = 256

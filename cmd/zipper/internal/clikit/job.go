@@ -35,6 +35,11 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 			job.Clusters = append(job.Clusters, cl)
 		}
 	}
+	if c.Command.Name == "run" { // others do not start what is in the groups
+		if err := job.UseHetGroups(); err != nil {
+			return nil, err
+		}
+	}
 	if err := orderFromFlags(c, job); err != nil {
 		return nil, err
 	}

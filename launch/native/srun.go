@@ -1,0 +1,32 @@
+package native
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/leidenzipper/zipper/launch/spec"
+)
+
+// sruns are the values of srun's --mpi for each library: what its processes find their ranks by.
+var sruns = map[spec.MPI]string{spec.OpenMPI: "pmix", spec.MPICH: "pmi2"}
+
+// SrunMPI is srun's --mpi for a library; SLURM_MPI_TYPE, which srun heeds by itself, wins.
+func SrunMPI(m spec.MPI) string {
+	if t := os.Getenv("SLURM_MPI_TYPE"); t != "" {
+		return t
+	}
+	return sruns[m]
+}
+
+// srun is the command line after srun's own name, for a group of a heterogeneous job. mpirun cannot
+// start anything in the groups but its own.
+func (n Command) srun() []string {
+	input := "none"
+	if n.Stdin {
+		input = "0"
+	}
+	a := []string{"--het-group=" + n.Group, "--mpi=" + SrunMPI(n.MPI), "--overlap", "--kill-on-bad-exit=1", "--input=" + input}
+	a = append(a, n.Extra...)
+	a = append(a, "-n", strconv.Itoa(n.Ranks))
+	return append(a, n.Words...)
+}
