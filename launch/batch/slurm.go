@@ -81,10 +81,8 @@ func (j Job) guess(ctx context.Context, f map[string]string) string {
 		return "TIMEOUT"
 	case len(j.downNodes(ctx)) > 0:
 		return "NODE_FAIL"
-	case f["ExitCode"] == "0:15":
-		return "CANCELLED"
 	}
-	return ""
+	return "CANCELLED" // it is ended although this process, which belongs to it, is here
 }
 
 func (j Job) explain(ctx context.Context, state string, f map[string]string) string {

@@ -28,6 +28,7 @@ type Cluster struct {
 	Args     []string          // extra arguments for it, after ours, so that they win
 	Env      map[string]string // for this cluster's processes
 	Zipper   string            // path of the zipper command on the cluster's nodes; empty: as here
+	Batch    []string          // options for its batch system (zipper submit)
 	Dir      string            // working directory; empty: the current one
 	// addresses of its zipper nodes on the networks of other clusters: ranks there take direct
 	// links

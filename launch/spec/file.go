@@ -57,6 +57,7 @@ type fileCluster struct {
 	Zipper   string            `yaml:"zipper"`
 	Dir      string            `yaml:"dir"`
 	Dual     command           `yaml:"dual"`
+	Batch    []string          `yaml:"batch"`
 }
 
 // command is a list of words, or one string that is split at white space.
@@ -175,7 +176,7 @@ func parseFile(b []byte) (*Job, error) {
 		}
 		j.Clusters = append(j.Clusters, Cluster{Name: c.Name, Ranks: int(c.Ranks), MPI: c.MPI, Hosts: c.Hosts,
 			Launcher: c.Launcher, Login: c.Login,
-			Program: c.Program, Mpirun: c.Mpirun, Args: c.Args, Env: c.Env, Zipper: c.Zipper, Dir: c.Dir, Dual: dual})
+			Program: c.Program, Mpirun: c.Mpirun, Args: c.Args, Env: c.Env, Zipper: c.Zipper, Dir: c.Dir, Dual: dual, Batch: c.Batch})
 	}
 	return j, nil
 }

@@ -103,13 +103,23 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 	if err := job.AddHostKeys(policy, jobenv.KnownFile(os.Getenv), AskHostKey(c.Context, job.Timeout)); err != nil {
 		return nil, err
 	}
-	if r := c.String("rsh"); r != "" {
-		job.Rsh = strings.Fields(r)
+	if err := Rsh(c, job); err != nil {
+		return nil, err
 	}
 	if c.IsSet("log") {
 		job.Log = c.String("log")
 	}
 	return job, nil
+}
+
+// Rsh takes the remote shell from --rsh.
+func Rsh(c *cli.Context, job *spec.Job) error {
+	if r := c.String("rsh"); r != "" {
+		if job.Rsh = strings.Fields(r); len(job.Rsh) == 0 {
+			return errors.New("--rsh: want a command")
+		}
+	}
+	return nil
 }
 
 // orderFromFlags takes the order of ranks from --plan, which has hosts as well, or from --order.
