@@ -46,6 +46,9 @@ func (r ExecRequest) Plan(environ []string) (path string, env []string, err erro
 		return "", nil, fmt.Errorf("cannot tell which MPI library %s uses: start it under mpirun, or say --mpi openmpi or --mpi mpich",
 			p.Path)
 	}
+	if err := srunFits(get, m, p.MPI); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", p.Path, err)
+	}
 	if err := p.Match(m, r.Share.Cluster); err != nil {
 		return "", nil, err
 	}

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 
@@ -29,4 +30,14 @@ func (n Command) srun() []string {
 	a = append(a, n.Extra...)
 	a = append(a, "-n", strconv.Itoa(n.Ranks))
 	return append(a, n.Words...)
+}
+
+// srunFits refuses a program that srun has started with what another library finds its ranks by: --mpi
+// of srun says so, and not the cluster. get reads the environment.
+func srunFits(get func(string) string, started, program spec.MPI) error {
+	bySrun := get("SLURM_STEP_ID") != "" && get("OMPI_COMM_WORLD_RANK") == "" && get("MPI_LOCALRANKID") == "" // mpirun's daemons are in steps, too
+	if !bySrun || started != spec.MPICH || program != spec.OpenMPI {
+		return nil
+	}
+	return fmt.Errorf("srun --mpi=pmi2 is for %v, and this program is one of %v: start it with srun --mpi=%s", started, program, sruns[program])
 }

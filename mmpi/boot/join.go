@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	mathrand "math/rand/v2"
+	"os"
 	"runtime"
 	"strings"
 
@@ -140,8 +141,8 @@ func worldOf(job *jobenv.Job, loc *Local) (engine.World, error) {
 	}
 	if size != loc.Size {
 		return w, failure(engine.ErrArg,
-			"cluster %s has %d ranks in its MPI, but %s says %s: start it with as many ranks as the layout says",
-			job.Cluster, loc.Size, jobenv.VarLayout, jobenv.FormatLayout(job.Layout))
+			"cluster %s has %d ranks in its MPI, but %s says %s: start it with as many ranks as the layout says%s",
+			job.Cluster, loc.Size, jobenv.VarLayout, jobenv.FormatLayout(job.Layout), otherSize(job, loc, os.Getenv))
 	}
 	w.Rank = first + loc.Rank
 	return w, nil
@@ -168,6 +169,27 @@ func libraries(l *wire.Layout) int {
 		names[s] = true
 	}
 	return len(names)
+}
+
+// otherSize is what to do about the ways in which batch systems start other MPI worlds than was meant.
+// get reads the environment.
+func otherSize(job *jobenv.Job, loc *Local, get func(string) string) string {
+	all := 0
+	for _, c := range job.Layout {
+		all += c.Size
+	}
+	step := get("SLURM_STEP_ID") != ""
+	switch {
+	case step && loc.Size == 1:
+		mpi := "pmix"
+		if strings.HasPrefix(loc.Library, "MPICH") {
+			mpi = "pmi2"
+		}
+		return fmt.Sprintf(" (srun has started each process as a world of its own: %s needs srun --mpi=%s)", loc.Library, mpi)
+	case step && loc.Size == all:
+		return " (these are the ranks of all clusters: start each by an srun of its own, not by one with a colon, or all by zipper run)"
+	}
+	return ""
 }
 
 // settings are what all processes of the job must have been told alike, for the Join.

@@ -20,6 +20,27 @@ import (
 )
 
 // Where a process stands in the job follows from the job's description and its native rank alone.
+// TestOtherSize: what srun starts by mistake.
+func TestOtherSize(t *testing.T) {
+	job := &jobenv.Job{Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}}}
+	for _, tc := range []struct {
+		size          int
+		library, step string
+		want          string
+	}{
+		{1, "Open MPI 4.1.4", "0", "srun --mpi=pmix"},
+		{1, "MPICH 4.0.2", "0", "srun --mpi=pmi2"},
+		{5, "MPICH 4.0.2", "0", "not by one with a colon"},
+		{4, "MPICH 4.0.2", "0", ""},
+		{1, "MPICH 4.0.2", "", ""},
+	} {
+		got := otherSize(job, &Local{Size: tc.size, Library: tc.library}, func(string) string { return tc.step })
+		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%+v: %q", tc, got)
+		}
+	}
+}
+
 func TestWorldOf(t *testing.T) {
 	job := jobenv.Job{Cluster: "b", Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3},
 		{Name: "c", Size: 1}}}

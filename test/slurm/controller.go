@@ -128,8 +128,8 @@ type Cluster struct {
 	daemons []int // process ids of its slurmds
 }
 
-// Cluster starts a cluster for the time of the test.
-func (s *Site) Cluster(name string) *Cluster {
+// Cluster starts a cluster for the time of the test; more are lines of its configuration.
+func (s *Site) Cluster(name string, more ...string) *Cluster {
 	s.t.Helper()
 	host, err := os.Hostname()
 	s.do(err)
@@ -164,8 +164,8 @@ AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
 TmpFS=%[4]s/tmp/%%n
 KillWait=5
-%[6]sPartitionName=%[1]s Nodes=%[7]s Default=YES State=UP
-`, name, host, ports[0], s.path(name), s.socket(), &lines, strings.Join(nodes, ","))
+%[6]s%[8]sPartitionName=%[1]s Nodes=%[7]s Default=YES State=UP
+`, name, host, ports[0], s.path(name), s.socket(), &lines, strings.Join(nodes, ","), strings.Join(more, ""))
 	c := &Cluster{site: s, Name: name}
 	s.do(os.WriteFile(c.conf(), []byte(conf), 0o644)) //nolint:gosec // everybody reads it
 	s.daemon("slurmctld", "-D", "-f", c.conf())

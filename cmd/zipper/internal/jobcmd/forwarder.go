@@ -55,7 +55,7 @@ func forwarderFlags() []cli.Flag {
 			Usage: "`FILE` with the key by which ranks know this forwarder; made if it is not there (default: host_key in the state directory)"},
 		&cli.StringFlag{Name: "ticket-key",
 			Usage: "serve only jobs with a ticket that is signed with the key in `FILE`, of which the public half is enough (zipper ticket)"},
-		&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`; may be repeated"},
+		&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`, and end when it has run; may be repeated"},
 		&cli.StringSliceFlag{Name: "dial-allow",
 			Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
 		&cli.IntFlag{Name: "trunk",

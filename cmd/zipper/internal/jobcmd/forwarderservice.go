@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/nat"
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
 )
 
@@ -93,8 +95,11 @@ func serveForwarder(line *cli.Context) (err error) {
 		metrics = monitor.NewMetrics(c.App.Version)
 		cfg.Meters = metrics.Meters()
 	}
-	f, err := forwarder.New(cfg)
-	if err != nil {
+	var f *forwarder.Forwarder
+	if line.IsSet("job") {
+		cfg.JobEnd = whenAllHaveRun(line.StringSlice("job"), func() { f.Drain() })
+	}
+	if f, err = forwarder.New(cfg); err != nil {
 		return clikit.Usage(err)
 	}
 	s := &service{line: line, started: c, cfg: cfg, f: f, metrics: metrics, log: log, level: level}
@@ -117,6 +122,26 @@ func (s *service) serve() error {
 	err := s.f.Serve(ctx)
 	notify(s.log, daemon.SdNotifyStopping)
 	return err
+}
+
+// whenAllHaveRun gives what a forwarder calls at the end of jobs: it calls done once all of these have
+// run. One that never became complete has not: its halves may be started again.
+func whenAllHaveRun(ids []string, done func()) func(forwarder.Summary) {
+	var mu sync.Mutex
+	left := map[string]bool{}
+	for _, id := range ids {
+		left[id] = true
+	}
+	return func(s forwarder.Summary) {
+		mu.Lock()
+		had := len(left)
+		delete(left, handshake.JobID(s.Job))
+		over := had > 0 && len(left) == 0
+		mu.Unlock()
+		if over {
+			done()
+		}
+	}
 }
 
 // reloads reports whether SIGHUP means to read the configuration again, and not that a terminal has
