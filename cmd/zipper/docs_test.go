@@ -23,7 +23,9 @@ var (
 func TestDocumentedFlags(t *testing.T) {
 	others := []string{ // of scripts, launchers and other programs
 		"isolated", "long", "bind-to", "allow-run-as-root", "oversubscribe", "mca", "map-by", "hostfile", "rankfile",
-		"distribution", "now"}
+		"distribution", "now", "bind",
+		"partition", "no-requeue", "ntasks", "het-group", "gres", "nodelist", // Slurm's, and its plug-in's
+		"zipper-cluster", "zipper-job-file", "zipper-forwarder"}
 	var files []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "examples/launch/*", "dist/*.*"} {
 		found, err := filepath.Glob(filepath.Join("../..", pattern))
