@@ -59,7 +59,7 @@ type trunkState struct {
 // begin goes on with a bridge whose job runs now. With f.mu.
 func (br *bridge) begin() {
 	path, known := br.first().path()
-	for _, p := range br.trunk.coming {
+	for _, p := range slices.Clone(br.trunk.coming) { // which admit shortens
 		br.admit(p)
 	}
 	if known && path.RoundTrip > trunk.Far {
