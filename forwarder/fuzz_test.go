@@ -1,6 +1,7 @@
 package forwarder
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
@@ -33,6 +34,10 @@ func FuzzStream(f *testing.F) {
 	f.Fuzz(func(t *testing.T, joined bool, seed uint64, input []byte) {
 		if len(input) > 1<<18 {
 			return
+		}
+		if seed%8 != 0 {
+			input = bytes.Clone(input)
+			wire.Mend(input)
 		}
 		b := start(t, memoryNetwork(memnet.Options{Partial: seed | 1, Buffer: 4096}), func(c *Config) { c.Log = zap.NewNop() })
 		other := b.join("other", two...)

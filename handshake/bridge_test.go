@@ -15,7 +15,7 @@ func hopped(here int) Identity {
 }
 
 // certified is what a forwarder holds when a rank has joined it.
-func certified(t *testing.T, id Identity) Certificate {
+func certified(t testing.TB, id Identity) Certificate {
 	a := acceptor(1, "")
 	_, e := upToDecision(t, id, a)
 	if e.Kind != Verified {

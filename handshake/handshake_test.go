@@ -17,7 +17,7 @@ func member(cluster string, rank int) Identity {
 }
 
 // deliver hands a machine's frames to a function until there is another event, which it returns.
-func deliver(t *testing.T, next func() (Event, bool), to func(wire.Header, []byte)) (Event, bool) {
+func deliver(t testing.TB, next func() (Event, bool), to func(wire.Header, []byte)) (Event, bool) {
 	t.Helper()
 	for {
 		e, ok := next()
@@ -33,7 +33,7 @@ func deliver(t *testing.T, next func() (Event, bool), to func(wire.Header, []byt
 }
 
 // upToDecision runs the join up to the forwarder's decision.
-func upToDecision(t *testing.T, id Identity, a *Acceptor) (*Joiner, Event) {
+func upToDecision(t testing.TB, id Identity, a *Acceptor) (*Joiner, Event) {
 	t.Helper()
 	j, err := NewJoiner(id, nonce(4))
 	if err != nil {

@@ -45,6 +45,28 @@ func MarkAgain(frame []byte) {
 	SumHeader(frame)
 }
 
+// Mend puts right sums into the frames of a stream, in place, up to the first that no reader takes.
+// For tests that make streams up: next to nothing of what is made at random gets past a sum.
+func Mend(b []byte) {
+	for len(b) >= HeaderLen {
+		SumHeader(b)
+		h, err := ParseHeader(b)
+		if err != nil || len(b)-HeaderLen < int(h.Length) {
+			return
+		}
+		frame := b[:HeaderLen+int(h.Length)]
+		switch {
+		case h.Flags&FlagSealed != 0:
+		case h.Type.BetweenRanks():
+			SumFrame(frame)
+		default:
+			h.BodySum = Sum(frame[HeaderLen:])
+			h.Append(frame[:0])
+		}
+		b = b[len(frame):]
+	}
+}
+
 // Verify checks the body of a frame.
 func (h *Header) Verify(body []byte) error {
 	if Sum(body) != h.BodySum {

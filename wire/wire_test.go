@@ -357,6 +357,8 @@ func FuzzFrame(f *testing.F) {
 	e := Envelope{Size: 3}
 	f.Add(append(e.Append(h.Append(nil)), "abc"...))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		b = bytes.Clone(b)
+		Mend(b)
 		for {
 			h, err := ParseHeader(b)
 			if err != nil {
@@ -374,6 +376,9 @@ func FuzzFrame(f *testing.F) {
 			}
 			body := b[:h.Length]
 			b = b[h.Length:]
+			if !h.Type.BetweenRanks() && h.Flags&FlagSealed == 0 && h.Verify(body) != nil {
+				t.Fatalf("%v frame that is mended does not verify", h.Type)
+			}
 			if h.Flags&FlagSealed != 0 {
 				if h.Rest()+h.Type.BodyLen() > len(body) {
 					t.Fatalf("header %+v has %d bytes after its body", h, h.Rest())

@@ -11,6 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // targetFlags choose where a benchmark runs.
@@ -28,7 +29,7 @@ var targetFlags = []cli.Flag{
 	clikit.LogFlag,
 }
 
-const modes = "zipped, classic (the original's protocol), native (one cluster, no zipper), nat (lab only: zipper forwarder --nat), routed (lab only: the zipper node routes IP)"
+const modes = "zipped, plain, checked or sealed (zipped at that level), classic (the original's protocol), native (one cluster, no zipper), nat (lab only: zipper forwarder --nat), routed (lab only: the zipper node routes IP)"
 
 // modeFlag is of commands that measure on one target, modesFlag of those that compare.
 var (
@@ -39,6 +40,9 @@ var (
 
 func target(mode string, job *spec.Job, l *lab.Lab) (drive.Target, error) {
 	total := ranks(job)
+	if slices.Contains(wire.Levels(), mode) {
+		return atLevel(mode, job, l)
+	}
 	switch {
 	case mode == "zipped" && l != nil:
 		return l.Zipped("zipped", job.Clusters[0].Ranks, job.Clusters[1].Ranks, nil), nil
@@ -69,15 +73,28 @@ func target(mode string, job *spec.Job, l *lab.Lab) (drive.Target, error) {
 	return drive.Target{}, checkMode(mode, l != nil)
 }
 
+// atLevel is zipped at a level.
+func atLevel(level string, job *spec.Job, l *lab.Lab) (drive.Target, error) {
+	zipped, err := target("zipped", job, l)
+	return drive.Target{Name: level, Job: func() (*spec.Job, error) {
+		j, err := zipped.Job()
+		if err != nil {
+			return nil, err
+		}
+		j.Level = level
+		return j, nil
+	}}, err
+}
+
 // checkMode tells whether there is such a mode.
 func checkMode(mode string, lab bool) error {
 	switch {
 	case (mode == "routed" || mode == "nat") && !lab:
 		return fmt.Errorf("mode %s needs --lab", mode)
-	case slices.Contains([]string{"zipped", "classic", "native", "nat", "routed"}, mode):
+	case slices.Contains(append(wire.Levels(), "zipped", "classic", "native", "nat", "routed"), mode):
 		return nil
 	}
-	return fmt.Errorf("mode %q: want zipped, classic, native, nat or routed", mode)
+	return fmt.Errorf("mode %q: want zipped, plain, checked, sealed, classic, native, nat or routed", mode)
 }
 
 func ranks(job *spec.Job) (total int) {
