@@ -15,8 +15,7 @@ import (
 // Where forwarders stand side by side the net is taken apart into rows (vrank.Rows), each a tree by
 // itself, which the forwarders serve as jobs of their own. A process has links of its own in every
 // row, also where two rows share a forwarder, so one link of each row leads to each other cluster:
-// these are the several rails of that pair, and both ends count the same rows. A rail that is lost
-// does not come back in such a job: the forwarders of its row go on without it.
+// these are the several rails of that pair, and both ends count the same rows.
 
 // Target is a forwarder to join, and as whom.
 type Target struct {

@@ -24,7 +24,8 @@ type bridge struct {
 
 	// Guarded by Forwarder.mu.
 	conns       []*peer // in use: the first, then those for bulk only; none: it is cut
-	said, heard bool    // Bye
+	said, heard bool    // Bye, over all connections
+	theirs      bool    // heard over one
 	trunk       trunkState
 	dials       bool // from here
 	cert        handshake.Certificate
@@ -84,7 +85,6 @@ func (br *bridge) mayTell(s *wire.RailState) error {
 func (j *job) startBridges() {
 	h := j.hops
 	h.cancel()
-	h.joins = nil
 	h.staying = len(j.waiting)
 	j.via = make([]*bridge, len(j.table))
 	for v := range j.table {
@@ -114,10 +114,15 @@ func (p *peer) departed(j *job) {
 func (br *bridge) byeHeard(p *peer) (both bool) {
 	br.f.mu.Lock()
 	defer br.f.mu.Unlock()
-	p.byeCame = true
-	br.heard = !slices.ContainsFunc(br.conns, func(p *peer) bool { return !p.byeCame })
+	p.byeCame, br.theirs = true, true
+	br.heard = br.heard || br.byesCame()
 	br.job.sayBye()
 	return br.said
+}
+
+// byesCame reports whether Bye has come over all connections that there are. With f.mu.
+func (br *bridge) byesCame() bool {
+	return !slices.ContainsFunc(br.conns, func(p *peer) bool { return !p.byeCame })
 }
 
 // rankLeft counts a rank here that will not send any more. With Forwarder.mu.
@@ -128,13 +133,14 @@ func (j *job) rankLeft() {
 
 // sayBye says Bye on bridges over which nothing more can go: the ranks here have left, and those
 // behind bridges that lead to other networks. What comes from a forwarder on the same network never
-// goes on to another one there. With Forwarder.mu.
+// goes on to another one there. On one that is cut it is said when that is back, unless other rows
+// have seen to all. With Forwarder.mu.
 func (j *job) sayBye() {
 	if j.state != running || j.hops.staying > 0 {
 		return
 	}
 	for _, br := range j.bridges() {
-		still := br.said
+		still := br.said || br.first() == nil && j.resumes()
 		for _, o := range j.hops.bridges {
 			still = still || o.network != br.network && !o.heard
 		}
@@ -142,7 +148,10 @@ func (j *job) sayBye() {
 			continue
 		}
 		br.said = true
-		br.noMore()
+		if !j.goesOn() || br.first() == nil {
+			br.theirs = br.theirs || br.first() == nil
+			br.noMore()
+		}
 		for _, p := range br.conns {
 			p.sayBye()
 		}

@@ -40,8 +40,7 @@ type Config struct {
 	// Trunk is how many connections carry bulk to another forwarder that this one has dialled, up to
 	// trunk.Most; one more carries all else (one for all within a site; over a long path as many as
 	// fill it).
-	Trunk  int
-	Outage time.Duration // how long a link to another forwarder that is lost may take to come back (60 s)
+	Trunk int
 
 	Level  wire.Level // the weakest that jobs may have
 	Secret string     // if not empty, only jobs with this secret are served
@@ -155,7 +154,6 @@ func (c Config) withDefaults() (Config, error) {
 	}{
 		{&c.JoinTimeout, JoinTimeout}, {&c.MaxTimeout, MaxTimeout}, {&c.Patience, Patience}, {&c.Linger, relay.Linger},
 		{&c.PingInterval, relay.PingInterval}, {&c.PeerTimeout, relay.PeerTimeout}, {&c.Unreachable, relay.Unreachable},
-		{&c.Outage, Outage},
 	} {
 		if *d.v == 0 {
 			*d.v = d.def

@@ -42,11 +42,13 @@ func (f *Forwarder) forgetLocked(p *peer, cause error) (over *Summary) {
 	}
 	if m := p.member.Load(); m != nil {
 		p.lost(m, cause)
-		if m.job.live--; m.job.live == 0 && !m.job.expects() {
-			over = f.finish(m.job)
-		}
+		m.job.live--
+		over = f.perhapsLast(m.job)
 	} else {
 		f.leave(p)
+		if p.later { // its end may have been the end of a job that waited for it
+			over = f.perhapsLast(p.bridge.job)
+		}
 		f.log.Debug("link closed before its job began", zap.Object("peer", p), zap.Error(cause))
 	}
 	if f.stopping && len(f.peers) == 0 {
@@ -88,11 +90,11 @@ func (br *bridge) lost(p *peer, cause error) {
 	case b.state == gathering:
 		delete(b.hops.bridges, br.zipper)
 		f.giveUp(b, wire.RefuseShutdown, reason)
-	case b.state == running && !(br.said && p.byeCame):
+	case b.state == running && br.wanted() && !(br.said && p.byeCame):
 		f.log.Error("a link between forwarders is lost", zap.String("job", b.id), zap.String("forwarder", br.addr),
 			zap.Int("connection", p.number), zap.Int("left", len(br.conns)), zap.Error(cause))
 		if b.goesOn() {
-			br.goOn(p, reason, cause)
+			br.goOn(p, reason)
 			return
 		}
 		if len(br.conns) > 0 {
@@ -100,6 +102,9 @@ func (br *bridge) lost(p *peer, cause error) {
 				br.addr, cause)
 		}
 		b.fail(wire.Nobody, reason, p)
+	case br.said && br.theirs: // nothing is missed that may have been on it
+		br.heard = br.heard || br.byesCame()
+		b.sayBye()
 	}
 }
 
@@ -166,12 +171,21 @@ func (j *job) failWith(code int32, reason string, last []byte, cause *peer) {
 	}
 }
 
+// perhapsLast ends a job that has no links and waits for none; nil: it goes on, or the kernel has to
+// take something back first. With f.mu.
+func (f *Forwarder) perhapsLast(b *job) *Summary {
+	if b.live > 0 || b.expects() || b.state != running && b.state != ending {
+		return nil
+	}
+	return f.finish(b)
+}
+
 // finish ends a job without links. The summary is nil if the kernel has to take something back
 // first. With f.mu.
 func (f *Forwarder) finish(b *job) *Summary {
 	if b.state == running {
 		if len(b.absent) > 0 { // they may have lived on over another forwarder: here they never took their leave
-			b.code, b.reason = 1, b.absent[slices.Min(slices.Collect(maps.Keys(b.absent)))]
+			b.code, b.reason = 1, b.absent[slices.Min(slices.Collect(maps.Keys(b.absent)))].reason
 		}
 		b.to(ending)
 	}

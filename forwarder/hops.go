@@ -29,7 +29,7 @@ import (
 //     it, and no frame comes to a forwarder that has not started.
 //
 // A job that loses a rank or a bridge while it gathers ends for everybody: there is no taking back
-// of a Join.
+// of a Join. A forwarder that is started again while a job runs gathers it anew (anew.go).
 
 // joinedHere goes on with a rank's Join: it is passed on, with the first one the neighbours are
 // dialled, and with the last one they hear that this forwarder sees all. With f.mu.
@@ -87,10 +87,15 @@ func (j *job) spread(join *wire.Join) {
 
 // announce passes a Join on if the other end learns of that rank through us. With f.mu.
 func (br *bridge) announce(j *wire.Join) {
-	h := br.job.hops
-	if h.next(br.zipper, br.job.clusterIndex(j.Cluster)) == h.here {
-		br.send(wire.TypeJoin, j)
+	if p := br.first(); p != nil && br.tellsOf(j) {
+		_ = p.sendFrame(frame(wire.TypeJoin, j))
 	}
+}
+
+// tellsOf reports whether the other end learns of a rank through us. With f.mu.
+func (br *bridge) tellsOf(j *wire.Join) bool {
+	h := br.job.hops
+	return h.next(br.zipper, br.job.clusterIndex(j.Cluster)) == h.here
 }
 
 // bridgeIn takes a link that another forwarder has made, or says why not. On its own loop, with
@@ -103,18 +108,21 @@ func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
 	if refused := f.policy.Load().serves(j); refused != nil {
 		return refused
 	}
-	if e.Ticket != nil {
-		return refusal(wire.RefuseTicket, "%v", e.Ticket)
-	}
 	b := f.jobs.find(j)
 	if b != nil && b.another(j) {
 		_ = f.byWay(b, j) // makes room
 		b = nil
 	}
 	begins := b == nil
+	if e.Ticket != nil && (begins || b.state != running) {
+		return refusal(wire.RefuseTicket, "%v", e.Ticket)
+	}
 	var refused *handshake.Refused
 	switch {
 	case begins && number > 0:
+		if why := f.hasFailed(j); why != "" {
+			return refusal(wire.RefuseJob, "job %q has failed: %s", j.Job, why)
+		}
 		return refusal(wire.RefuseTaken, "job %q is not here", j.Job)
 	case begins:
 		b, refused = f.open(p, e, here)
@@ -134,7 +142,12 @@ func (f *Forwarder) bridgeIn(p *peer, e *handshake.Event) *handshake.Refused {
 	p.joining, p.deadline = nil, time.Time{}
 	p.conn.Seal(p.seal)
 	f.strangers.Settle(p.guest)
-	if br := b.hops.bridges[int(j.Here)]; br != nil {
+	switch br := b.hops.bridges[int(j.Here)]; {
+	case br == nil:
+	case b.state == running && number == 0:
+		br.anew(p)
+		return nil
+	default:
 		br.offered(p, number)
 		return nil
 	}
@@ -217,9 +230,12 @@ func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
 		case handshake.Bridged:
 			p.bridger = nil
 			p.conn.Seal(e.Seal)
-			if !p.later { // it waits for the other end's Ready
+			switch {
+			case !p.later:
 				f.bridged(br, p)
-			}
+			case p.number == 0:
+				br.anew(p)
+			} // else it waits for the other end's Ready
 		case handshake.Ended:
 			f.noForwarder(p, e.Err)
 		}
@@ -235,6 +251,10 @@ func (f *Forwarder) noForwarder(p *peer, why *handshake.Refused) {
 	br := p.bridge
 	f.log.Warn("another forwarder does not agree", zap.String("job", br.job.id), zap.String("forwarder", br.addr),
 		zap.Error(why))
+	if p.later {
+		br.refused(p, why.Code, why.Reason)
+		return
+	}
 	code, reason := why.Code, why.Reason
 	if f.policy.Load().servesStrangers() && !why.Remote && why.Code == wire.RefuseMalformed {
 		code, reason = wire.RefuseTimeout, errNoForwarder.Error()
@@ -279,9 +299,19 @@ func (f *Forwarder) sees(b *job, zipper int) {
 	for _, br := range b.bridges() {
 		br.send(wire.TypeReady, &wire.Ready{Zipper: uint32(zipper)})
 	}
-	if !slices.Contains(h.ready, false) {
+	if !slices.Contains(h.ready, false) && b.bridged() {
 		f.complete(b)
 	}
+}
+
+// bridged reports whether there is a link to every neighbour. With f.mu.
+func (j *job) bridged() bool {
+	for k := range j.hops.zippers {
+		if _, ok := j.hops.neighbour(k); ok && j.hops.bridges[k] == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // Dial opens a link to another forwarder's address; it tries until ctx ends.

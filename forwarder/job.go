@@ -90,19 +90,19 @@ type job struct {
 	code      int32
 	reason    string // why it failed
 	clusters  []wire.Cluster
-	layout    wire.Layout       // answer to those who join; Rank is not set
-	hops      *hops             // nil: one hop
-	opening   *opening          // while the kernel is asked
-	ways      io.Closer         // that the kernel has open for it; nil: none
-	doors     int               // ports for that
-	absent    map[uint32]string // ranks whose link is lost and that may come back: why
-	waits     map[uint32]*wait  // those that are waited for, of our own
-	left      map[uint32]bool   // ranks that have said Bye
-	unsure    bool              // something may have been lost on its way
-	bad       map[uint32]bad    // what damaged frames came from ranks
-	suspended map[string]timer  // clusters that stand still: ends the job
-	losses    int               // of links of a job that went on
-	badFrames int               // that ended links
+	layout    wire.Layout        // answer to those who join; Rank is not set
+	hops      *hops              // nil: one hop
+	opening   *opening           // while the kernel is asked
+	ways      io.Closer          // that the kernel has open for it; nil: none
+	doors     int                // ports for that
+	absent    map[uint32]absence // ranks that are out of reach and may come back
+	waits     map[uint32]*wait   // those that are waited for, of our own
+	left      map[uint32]bool    // ranks that have said Bye
+	unsure    bool               // something may have been lost on its way
+	bad       map[uint32]bad     // what damaged frames came from ranks
+	suspended map[string]timer   // clusters that stand still: ends the job
+	losses    int                // of links of a job that went on
+	badFrames int                // that ended links
 
 	// Fixed when it is ready, or starts; then read by all loops without a lock.
 	hosts     []string                     // per virtual rank
@@ -194,15 +194,25 @@ func (m jobs) besides(b *job) string {
 	return ""
 }
 
-// resumes reports whether a job with one way between its ranks goes on when that is lost and comes
-// back.
+// absence is why a rank is out of reach; cut: because a link between forwarders is, which is opened
+// again.
+type absence struct {
+	reason string
+	cut    bool
+}
+
+// resumes reports whether a link of a job with one way between any two ranks is opened again when
+// it is lost.
 func (j *job) resumes() bool {
 	return j.gather.Rails() == 1 && j.classic == nil && j.gather.Patience() > 0
 }
 
-// goesOn reports whether the job outlives the loss of a link, since its ranks send again what they do
-// not know to have arrived.
+// goesOn reports whether the job outlives the loss of a link: its ranks send again what they do not
+// know to have arrived.
 func (j *job) goesOn() bool { return j.gather.Rails() > 1 || j.resumes() }
+
+// patience is how long what is out of reach is waited for.
+func (j *job) patience() time.Duration { return time.Duration(j.gather.Patience()) * time.Millisecond }
 
 // place says which cluster and native rank a virtual rank is.
 func (j *job) place(rank uint32) (cluster string, native int) {

@@ -86,7 +86,7 @@ func (f *Forwarder) start(b *job) {
 	b.timer.Stop()
 	b.notice.Stop()
 	f.strangers.Over(b.opener)
-	b.started, b.live, b.absent = f.cfg.clock.Now(), len(b.waiting), map[uint32]string{}
+	b.started, b.live, b.absent = f.cfg.clock.Now(), len(b.waiting), map[uint32]absence{}
 	b.waits, b.left, b.bad = map[uint32]*wait{}, map[uint32]bool{}, map[uint32]bad{}
 	b.table = make([]atomic.Pointer[relay.Conn], len(b.hosts))
 	b.memory = budget.New(f.policy.Load().jobMemory(len(b.waiting) + len(b.bridges())))

@@ -23,10 +23,6 @@ const (
 	// than an ordinary start takes.
 	Patience = 5 * time.Second
 
-	// Outage is how long a job of several rows waits for a link between two forwarders, 60 s: longer
-	// than a router takes to start again, or a forwarder.
-	Outage = time.Minute
-
 	// noticeAfterRefusal: they are told so long after one was refused, 1 s, since more of them may
 	// follow.
 	noticeAfterRefusal = time.Second

@@ -2,7 +2,6 @@ package forwarder
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/wire"
@@ -21,7 +20,7 @@ func (p *peer) run(m *member) {
 	p.f.strangers.Settle(p.guest)
 	p.joining, p.waiting = nil, nil
 	m.route.Rank, m.route.Allowed = m.rank, m.allowed
-	m.route.Patience = time.Duration(m.job.gather.Patience()) * time.Millisecond
+	m.route.Patience = m.job.patience()
 	m.route.Table, m.route.Counts, m.route.Classic = m.job.table, m.job.counts, m.job.classic
 	m.route.Memory = m.job.memory
 	if m.bridge != nil {

@@ -12,7 +12,7 @@ import (
 // last job (Drain), and to see whether it works (Alive).
 
 // policy is what of a Config may change while a forwarder works: Level, Secret, Ticket, Jobs, Dial,
-// Outage, Memory, JobMemory and the bounds for strangers and users. The rest of it is not looked at.
+// Memory, JobMemory and the bounds for strangers and users. The rest of it is not looked at.
 type policy struct {
 	Config
 	terms *handshake.Terms
@@ -22,7 +22,7 @@ type policy struct {
 func (p *policy) servesStrangers() bool { return p.Secret == "" && p.Ticket == nil }
 
 // Reload changes whom the forwarder serves, whom it dials, and how much they may have: of the
-// configuration the fields Level, Secret, Ticket, Jobs, Dial, Outage, Memory, JobMemory, MaxTimeout
+// configuration the fields Level, Secret, Ticket, Jobs, Dial, Memory, JobMemory, MaxTimeout
 // and all that begin with Max. All others stay as they are. Jobs that are there go on; what they
 // were let in by is not asked again, and what they may keep (JobMemory) is theirs. On an error
 // nothing changes. Safe for concurrent use.

@@ -17,15 +17,15 @@ import (
 // (again). The forwarder tells the others (RailState), who use another way and decide
 // themselves when nobody can reach a rank any more; the rank may join again.
 //
-// In a job with one way between its ranks one whose link is lost opens it again (again), and what
-// was on its way is sent again. How long it is waited for depends on what the loss shows: a link
-// that was closed, as a process's are when it ends, a moment; one of which nothing was heard, as
-// long as the job's patience lasts. Then the job fails, with the cause of the loss.
+// In a job with one way between any two ranks a rank whose link is lost opens it again (again),
+// and what was on its way is sent again. How long it is waited for depends on what the loss shows:
+// a link that was closed, as a process's are when it ends, a moment; one of which nothing was
+// heard, as long as the job's patience lasts. Then the job fails, with the cause of the loss.
 //
 // In a job of several hops the word goes over the bridges to those whose way to the rank leads
 // through here, also that a rank has taken its leave. In one of several rows a rank that has not come
 // back in time is not taken back any more: the job has other rows. A bridge is opened again
-// (trunk.go).
+// (trunk.go), also by a forwarder that was started again and gathers the job anew (anew.go).
 
 // linkLost notes that a rank's link is lost, and why. With f.mu.
 func (f *Forwarder) linkLost(m *member, reason string, cause error) {
@@ -33,7 +33,7 @@ func (f *Forwarder) linkLost(m *member, reason string, cause error) {
 	j.log.Warn("link lost; the job goes on", zap.String("job", j.id),
 		zap.Uint32("virtual_rank", m.rank), zap.String("reason", reason))
 	j.losses++
-	j.markUnreachable(m.rank, reason, j.clusterOf[m.rank])
+	j.markUnreachable(m.rank, absence{reason: reason}, j.clusterOf[m.rank])
 	if j.hops != nil || j.resumes() {
 		j.await(f, m.rank, reason, cause)
 	}
@@ -44,7 +44,8 @@ func (br *bridge) unreachable(s *wire.RailState) {
 	br.f.mu.Lock()
 	defer br.f.mu.Unlock()
 	b := br.job
-	_, absent := b.absent[s.Rank]
+	was, absent := b.absent[s.Rank]
+	why := absence{s.Reason, s.Cut}
 	switch {
 	case b.state != running || br.first() == nil:
 	case s.Gone:
@@ -53,18 +54,19 @@ func (br *bridge) unreachable(s *wire.RailState) {
 		}
 	case s.Up && absent && b.table[s.Rank].CompareAndSwap(nil, br.first().conn):
 		b.markReachable(s.Rank, br.network)
-	case !s.Up && b.table[s.Rank].CompareAndSwap(br.first().conn, nil):
+	case s.Up:
+	case b.table[s.Rank].CompareAndSwap(br.first().conn, nil), absent && was.cut != why.cut:
 		b.log.Warn("another forwarder does not reach a rank", zap.String("job", b.id),
 			zap.Uint32("virtual_rank", s.Rank), zap.String("reason", s.Reason))
-		b.markUnreachable(s.Rank, s.Reason, br.network)
+		b.markUnreachable(s.Rank, why, br.network)
 	}
 }
 
 // markUnreachable notes that a rank cannot be reached from here; network is the one on which it is,
 // or the way to it begins: others there do not come through here. With f.mu.
-func (j *job) markUnreachable(rank uint32, reason string, network int) {
-	j.absent[rank], j.unsure = reason, true
-	j.tell(&wire.RailState{Rank: rank, Reason: reason}, network)
+func (j *job) markUnreachable(rank uint32, why absence, network int) {
+	j.absent[rank], j.unsure = why, true
+	j.tell(&wire.RailState{Rank: rank, Reason: why.reason, Cut: why.cut}, network)
 }
 
 // markReachable takes that back. With f.mu.
@@ -116,6 +118,9 @@ func (j *job) tellRanks(s *wire.RailState) {
 // again lets a rank back into a running job, or says why not. On its own loop, with f.mu.
 func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	rank, refused := b.gather.Again(j)
+	if refused == nil && b.hops != nil {
+		refused = b.belongs(j)
+	}
 	if refused != nil {
 		return refused
 	}
@@ -144,7 +149,8 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	p.joining.Admit(&layout, nil)
 	p.say()
 	for _, r := range slices.Sorted(maps.Keys(b.absent)) {
-		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Reason: b.absent[r]}))
+		why := b.absent[r]
+		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Reason: why.reason, Cut: why.cut}))
 	}
 	for _, r := range slices.Sorted(maps.Keys(b.left)) {
 		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Gone: true}))
@@ -174,49 +180,50 @@ func (j *job) release(reason string) {
 
 // await gives a rank time to come back. With f.mu.
 func (j *job) await(f *Forwarder, rank uint32, reason string, cause error) {
-	w := &wait{}
-	w.timer = f.cfg.clock.AfterFunc(j.patience(cause), func() { j.gaveUp(f, rank, w, reason) })
-	j.waits[rank] = w
-}
-
-// patience is how long a link is waited for that was lost for that cause.
-func (j *job) patience(cause error) time.Duration {
-	d := time.Duration(j.gather.Patience()) * time.Millisecond
+	d := j.patience()
 	if !errors.Is(cause, relay.ErrSilent) {
 		d = min(d, comesBack)
 	}
-	return d
+	w := &wait{}
+	w.timer = f.cfg.clock.AfterFunc(d, func() { j.gaveUp(f, rank, w, reason) })
+	j.waits[rank] = w
 }
 
 // wait is for one loss of a rank's link.
 type wait struct{ timer timer }
 
-// gaveUp fails the job of a rank that has not come back.
+// gaveUp fails the job of a rank that has not come back, or goes on without it here.
 func (j *job) gaveUp(f *Forwarder, rank uint32, w *wait, reason string) {
-	f.mu.Lock()
-	var over *Summary
-	if j.waits[rank] == w && j.state == running {
+	f.thenPerhapsLast(j, func() {
+		if j.waits[rank] != w || j.state != running {
+			return
+		}
 		delete(j.waits, rank)
 		if j.resumes() {
 			j.fail(rank, reason, nil)
 		} else {
 			j.rankLeft()
 		}
-		if j.live == 0 && !j.expects() {
-			over = f.finish(j)
-		}
-	}
+	})
+}
+
+// thenPerhapsLast does, with the lock, what may be the last thing that a job without links waited
+// for.
+func (f *Forwarder) thenPerhapsLast(j *job, do func()) {
+	f.mu.Lock()
+	do()
+	over := f.perhapsLast(j)
 	f.mu.Unlock()
 	if over != nil && f.cfg.JobEnd != nil {
 		f.cfg.JobEnd(*over)
 	}
 }
 
-// expects reports whether a job without links waits for ranks, or a bridge, to come back. With
-// Forwarder.mu.
+// expects reports whether a job without links waits for ranks, or other forwarders, to come back.
+// With Forwarder.mu.
 func (j *job) expects() bool {
 	return j.state == running && (len(j.waits) > 0 ||
-		slices.ContainsFunc(j.bridges(), func(br *bridge) bool { return br.first() == nil && !br.said && !br.heard }))
+		slices.ContainsFunc(j.bridges(), func(br *bridge) bool { return br.first() == nil && br.wanted() }))
 }
 
 // stopWaiting ends the waiting for ranks. With Forwarder.mu.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,8 +29,8 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 // give. One thread drives all: forwarders' loops are stepped, the clock stands still but for
 // "wait", and what forwarders do aside (dial, ask the kernel) waits for "aside". Commands:
 //
-//	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N] [outage=D]  starts one
-//	job ID CLUSTER=N… [rails=N] [NAME:CLUSTER,…]…  the job that ranks join; NAME:… are its forwarders
+//	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N]  starts one
+//	job ID CLUSTER=N… [rails=N] [patience=D] [NAME:CLUSTER,…]…  the job that ranks join; NAME:… are its forwarders
 //	                                               if it has several hops
 //	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [inside]
 //	                                               a process of the job opens a link (a0 is the
@@ -43,7 +44,7 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	                                               first has dialled: all connections, or one
 //	aside [error]                                  does what was to be done aside, or has it fail
 //	wait D                                         lets time pass
-//	status NAME, stop NAME
+//	status NAME, stop NAME, kill NAME
 //
 // RANK is cluster and native rank, with @NAME if it joins more than one forwarder.
 func TestScripts(t *testing.T) {
@@ -87,6 +88,7 @@ type script struct {
 	now    *steppedClock
 	zips   map[string]*scripted
 	order  []string // of zips
+	dead   []*scripted
 	ends   map[string]*processEnd
 	joined []string // of ends
 	asides []func()
@@ -213,6 +215,15 @@ func (s *script) do(w []string) {
 		f := s.zips[p[0]].f
 		f.cfg.Linger = 0
 		f.shutdown()
+	case "kill":
+		z := s.zips[p[0]]
+		delete(s.zips, p[0])
+		s.order = slices.DeleteFunc(s.order, func(name string) bool { return name == p[0] })
+		s.dead = append(s.dead, z)
+		peers := slices.SortedFunc(maps.Keys(z.f.peers), func(p, q *peer) int { return z.f.peers[p] - z.f.peers[q] })
+		for _, p := range peers {
+			p.conn.Link().Close()
+		}
 	default:
 		s.t.Fatalf("no command %q", w[0])
 	}
@@ -229,6 +240,9 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 			other := s.zips[addr]
 			if s.broken != nil {
 				return nil, s.broken
+			}
+			if other == nil {
+				return nil, errors.New("nobody is there")
 			}
 			a, b := memnet.Pipe(memnet.Options{})
 			from, to := name, addr
@@ -252,9 +266,6 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 	}
 	if d := opt["patience"]; d != "" {
 		cfg.Patience = s.duration(d)
-	}
-	if d := opt["outage"]; d != "" {
-		cfg.Outage = s.duration(d)
 	}
 	if n := opt["trunk"]; n != "" {
 		cfg.Trunk = s.num(n)
@@ -293,6 +304,8 @@ func (s *script) newJob(p []string) {
 		switch k {
 		case "rails":
 			s.job.Rails = s.num(v)
+		case "patience":
+			s.job.Patience = s.duration(v).Milliseconds()
 		case "networks":
 			s.job.Networks = strings.Split(v, ",")
 		default:
@@ -454,7 +467,7 @@ func (s *script) came(e *processEnd, h wire.Header, body []byte) {
 
 // close frees descriptors.
 func (s *script) close() {
-	for _, z := range s.zips {
+	for _, z := range append(slices.Collect(maps.Values(s.zips)), s.dead...) {
 		for p := range z.f.peers {
 			p.conn.Link().Close()
 		}

@@ -47,10 +47,16 @@ func describe(h wire.Header, body []byte) string {
 		return fmt.Sprintf("Abort code=%d rank=%s %s", a.Code, who, a.Reason)
 	case wire.TypeRailState:
 		r, _ := wire.ParseRailState(body)
-		if r.Gone {
-			return fmt.Sprintf("RailState rank=%d gone", r.Rank)
+		state := map[bool]string{true: "up=true"}[r.Up]
+		switch {
+		case r.Gone:
+			state = "gone"
+		case r.Cut:
+			state = "cut"
+		case !r.Up:
+			state = "up=false"
 		}
-		return fmt.Sprintf("RailState rank=%d up=%v %s", r.Rank, r.Up, r.Reason)
+		return fmt.Sprintf("RailState rank=%d %s %s", r.Rank, state, r.Reason)
 	}
 	return h.Type.String()
 }

@@ -104,11 +104,13 @@ type Summary struct {
 	Code    int32     `json:"code"`
 	Reason  string    `json:"reason,omitempty"`
 	Traffic []Traffic `json:"traffic"` // directions between different clusters first to last, then others that were used
+
+	key [wire.PublicKeyLen]byte
 }
 
 func (j *job) summary(now time.Time) Summary {
 	return Summary{Job: j.id, User: j.user, Created: j.created, Started: j.started, Ended: now, OK: j.reason == "",
-		Code: j.code, Reason: j.reason, Traffic: j.readTraffic()}
+		Code: j.code, Reason: j.reason, Traffic: j.readTraffic(), key: j.key}
 }
 
 // Traffic is what went from the ranks of one cluster to those of another.

@@ -20,7 +20,7 @@ type hops struct {
 	zippers  []wire.Zipper
 	routes   *vrank.Routes
 	bridges  map[int]*bridge // that are there, by the index of the other end
-	joins    []*wire.Join    // of all ranks so far, until the job runs
+	joins    []*wire.Join    // of all ranks so far; a forwarder that begins anew is told
 	ready    []bool          // forwarders that see all ranks
 	dialled  bool
 	ctx      context.Context // ends with the gathering
@@ -139,7 +139,7 @@ func (j *job) mayBridge(from, here, number int) *handshake.Refused {
 	case here != h.here || !ok || n.dials || number >= maxConnections:
 		return refusal(wire.RefuseLayout,
 			"job %q wants no link between these forwarders: are the --zipper addresses right?", j.id)
-	case j.state == running && (br == nil || br.said):
+	case j.state == running && (br == nil || !br.wanted() || !j.goesOn() && (br.said || number == 0)):
 		return refusal(wire.RefuseTaken, "job %q needs that link no more", j.id)
 	case j.state == running:
 	case j.state != gathering && j.state != ready:

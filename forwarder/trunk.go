@@ -29,17 +29,20 @@ import (
 //     an end has heard it when it has come over all: nothing of the job comes after that.
 //  4. While they have to wait for room in the kernel's buffers there are more, and those that lose
 //     packets are sent over in another way (look).
-//  5. One that is lost is dialled again. Frames that were on it are lost: ranks are told that those
-//     behind the bridge are out of reach and there again, and send again what is not acknowledged
-//     (repeat). If the first is lost the next one takes its place.
+//  5. One that is lost is dialled again, under another number: 0 is for those who gather. Frames that
+//     were on it are lost: ranks are told that those behind the bridge are out of reach and there
+//     again, and send again what is not acknowledged (repeat). If the first is lost the next one
+//     takes its place.
 //  6. If all are lost the ranks behind it are out of reach (cut) until one is back (restore), or for
-//     good when the patience is over (cutOff).
+//     good when the job's patience is over (cutOff): the job fails, or its other rows go on.
+//  7. The other end may have been started again, and know nothing of the job (anew.go).
 //
-// 5 and 6 need ranks that can send again (job.goesOn), else a lost connection fails the job. So does
-// 6 when the patience is over, unless there are other rows.
+// Of a job whose ranks cannot send again (of the classic protocol, or without patience) a lost
+// connection is the end.
 
-// maxConnections bounds the numbers of a trunk's connections: the first, and those for bulk.
-const maxConnections = 1 + trunk.Most
+// maxConnections bounds the numbers of a trunk's connections: the first, those for bulk, and one that
+// takes the first one's place.
+const maxConnections = 2 + trunk.Most
 
 // trunkState is what a bridge knows of its connections beside those in use.
 type trunkState struct {
@@ -47,13 +50,12 @@ type trunkState struct {
 	dialled  map[int]bool // numbers of those that are being dialled
 	coming   []*peer      // that are not in use yet
 	losses   trunk.Losses
-	watch    timer    // calls look; nil: nobody does
-	again    timer    // calls extend
-	patience timer    // cut: ends the waiting
-	reason   string   // cut: why
-	missing  []uint32 // cut: the ranks that are out of reach for that
-	lost     int      // connections so far
-	bad      bad      // damaged frames
+	watch    timer // calls look; nil: nobody does
+	again    timer // calls extend
+	patience timer // cut: ends the waiting
+	ignorant bool  // the other end does not know the job, and is asked to gather it
+	lost     int   // connections so far
+	bad      bad   // damaged frames
 }
 
 // begin goes on with a bridge whose job runs now. With f.mu.
@@ -95,24 +97,33 @@ func (br *bridge) extend() {
 		return
 	}
 	t := &br.trunk
-	for n := range t.size.Connections() {
+	missing := t.size.Connections() - len(br.conns) - len(t.dialled)
+	if t.ignorant {
+		missing = 0
+		if !t.dialled[0] {
+			t.dialled[0] = true
+			br.dial(0)
+		}
+	}
+	for n := 1; n < maxConnections && missing > 0; n++ {
 		if t.dialled[n] || slices.ContainsFunc(br.conns, func(p *peer) bool { return p.number == n }) {
 			continue
 		}
 		t.dialled[n] = true
+		missing--
 		br.dial(n)
 	}
 }
 
-// wanted reports whether the bridge may still carry something. With f.mu.
+// wanted reports whether the bridge may still carry something, if only Bye. With f.mu.
 func (br *bridge) wanted() bool {
-	return br.job.state == running && !br.said && br.job.hops.bridges[br.zipper] == br
+	return br.job.state == running && !(br.said && br.theirs) && br.job.hops.bridges[br.zipper] == br
 }
 
 // dial opens one more connection, aside. With f.mu.
 func (br *bridge) dial(number int) {
 	f := br.f
-	ctx, cancel := context.WithTimeout(br.job.hops.life, f.policy.Load().Outage)
+	ctx, cancel := context.WithTimeout(br.job.hops.life, trunk.Attempt)
 	var link transport.Link
 	var err error
 	f.aside(func() {
@@ -158,16 +169,26 @@ func (br *bridge) laterFrame(p *peer, h wire.Header, body []byte) {
 	case wire.TypePong:
 	case wire.TypeRefuse:
 		reason := "refused"
+		code := wire.RefuseMalformed
 		if r, err := wire.ParseRefuse(body); err == nil {
-			reason = wire.Printable(r.Reason)
+			code, reason = r.Code, wire.Printable(r.Reason)
 		}
-		p.end(errors.New(reason))
+		br.refused(p, code, reason)
+	case wire.TypeJoin:
+		if p.number != 0 { // of what the other end gathers we know all
+			p.end(fmt.Errorf("%v frame before the connection is in use", h.Type))
+		}
 	case wire.TypeReady:
-		if br.dials && br.wanted() {
+		r, err := wire.ParseReady(body)
+		switch {
+		case err != nil:
+			p.end(err)
+		case p.number == 0 && int(r.Zipper) != br.zipper: // which that one has heard of
+		case br.wanted() && (br.dials || p.number == 0):
 			br.use(p)
-			return
+		default:
+			p.end(errNotWanted)
 		}
-		p.end(errNotWanted)
 	default:
 		p.end(fmt.Errorf("%v frame before the connection is in use", h.Type))
 	}
@@ -180,6 +201,9 @@ func (br *bridge) use(p *peer) {
 	t := &br.trunk
 	t.coming = slices.DeleteFunc(t.coming, func(o *peer) bool { return o == p })
 	delete(t.dialled, p.number)
+	if p.number == 0 {
+		t.ignorant = false
+	}
 	for _, old := range br.conns {
 		if old.number == p.number { // the other end knows sooner than we that it is dead
 			old.end(errOpenedAgain)
@@ -200,8 +224,14 @@ func (br *bridge) use(p *peer) {
 		zap.String("forwarder", br.addr), zap.Int("connection", p.number), zap.Int("in_use", len(br.conns)))
 	if len(br.conns) == 1 {
 		br.restore()
+		br.extendIn(trunk.Redial)
 	}
 	br.spread()
+	if br.said {
+		br.tellAll(p)
+		p.sayBye()
+	}
+	br.job.sayBye()
 }
 
 // spread has the connections share what goes to the ranks behind the bridge. With f.mu.
@@ -248,15 +278,13 @@ func (br *bridge) look() {
 }
 
 // goOn goes on after the loss of a connection that was in use. With f.mu.
-func (br *bridge) goOn(p *peer, reason string, cause error) {
+func (br *bridge) goOn(p *peer, reason string) {
 	b := br.job
 	br.trunk.lost++
 	b.unsure = true
-	switch now := br.first(); {
-	case br.said || br.heard: // nothing comes any more, or can go
-	case now == nil:
-		br.cut(p, reason, cause)
-	default:
+	if now := br.first(); now == nil {
+		br.cut(p, reason)
+	} else {
 		was := p.conn
 		for v := range b.table {
 			if b.via[v] == br {
@@ -264,8 +292,10 @@ func (br *bridge) goOn(p *peer, reason string, cause error) {
 			}
 		}
 		br.spread()
-		br.repeat(reason)
-		br.tellAll()
+		if !br.said && !br.heard { // else nothing comes any more that needs an answer, or can go
+			br.repeat(reason)
+			br.tellAll(now)
+		}
 	}
 	b.sayBye()
 	br.extendIn(trunk.Soon)
@@ -281,85 +311,90 @@ func (br *bridge) repeat(reason string) {
 		case b.left[uint32(v)]:
 			b.markLeft(uint32(v), br.network)
 		default:
-			b.markUnreachable(uint32(v), reason, br.network)
+			b.markUnreachable(uint32(v), absence{reason, true}, br.network)
 			b.markReachable(uint32(v), br.network)
 		}
 	}
 }
 
-// tellAll says to the other end which ranks it can reach through here: it may not have heard the
-// last. With f.mu.
-func (br *bridge) tellAll() {
+// tellAll says to the other end, over p, which ranks it can reach through here: it may not have heard
+// the last. With f.mu.
+func (br *bridge) tellAll(p *peer) {
 	b := br.job
 	for v := range b.table {
 		if b.hops.next(br.zipper, b.clusterOf[v]) != b.hops.here {
 			continue
 		}
-		reason, absent := b.absent[uint32(v)]
-		left := b.left[uint32(v)]
-		br.send(wire.TypeRailState, &wire.RailState{Rank: uint32(v), Up: !absent && !left, Gone: left, Reason: reason})
+		why, absent := b.absent[uint32(v)]
+		gone := b.left[uint32(v)]
+		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: uint32(v), Up: !absent && !gone, Gone: gone,
+			Cut: why.cut, Reason: why.reason}))
 	}
 }
 
 // cut takes a bridge that has lost its last connection, p's, out of use. With f.mu.
-func (br *bridge) cut(p *peer, reason string, cause error) {
-	b, t := br.job, &br.trunk
+func (br *bridge) cut(p *peer, reason string) {
+	b := br.job
 	for v := range b.table {
 		switch {
 		case b.via[v] != br || !b.table[v].CompareAndSwap(p.conn, nil):
 		case b.left[uint32(v)]:
 			b.markLeft(uint32(v), br.network)
-		default:
-			t.missing = append(t.missing, uint32(v))
-			b.markUnreachable(uint32(v), reason, br.network)
+		case !br.heard:
+			b.markUnreachable(uint32(v), absence{reason, true}, br.network)
 		}
 	}
-	t.reason = reason
-	patience := br.f.policy.Load().Outage
-	if b.resumes() {
-		patience = b.patience(cause)
-	}
-	t.patience = br.f.cfg.clock.AfterFunc(patience, br.cutOff)
+	br.trunk.patience = br.f.cfg.clock.AfterFunc(b.patience(), br.cutOff)
 }
 
 // restore takes it into use again, with its only connection. With f.mu.
 func (br *bridge) restore() {
-	b, t := br.job, &br.trunk
-	t.patience.Stop()
-	for _, v := range t.missing {
-		if b.table[v].CompareAndSwap(nil, br.first().conn) {
-			b.markReachable(v, br.network)
+	b := br.job
+	br.trunk.patience.Stop()
+	for v := range b.table { // whom the other end does not reach it will tell
+		if b.via[v] == br && !b.left[uint32(v)] && b.table[v].CompareAndSwap(nil, br.first().conn) && !br.heard {
+			b.markReachable(uint32(v), br.network)
 		}
 	}
-	t.missing = nil
-	br.tellAll()
+	if !br.said {
+		br.tellAll(br.first())
+	}
 	b.log.Info("the link to another forwarder is back", zap.String("job", b.id), zap.String("forwarder", br.addr))
 }
 
 // cutOff ends the waiting for a bridge that is cut.
 func (br *bridge) cutOff() {
-	br.f.mu.Lock()
-	var over *Summary
-	defer func() {
-		br.f.mu.Unlock()
-		if over != nil && br.f.cfg.JobEnd != nil {
-			br.f.cfg.JobEnd(*over)
+	b := br.job
+	br.f.thenPerhapsLast(b, func() {
+		if br.first() != nil || !br.wanted() {
+			return
 		}
-	}()
-	if b := br.job; b.state == running && br.first() == nil && b.hops.bridges[br.zipper] == br {
 		b.log.Error("the link to another forwarder does not come back", zap.String("job", b.id),
-			zap.String("forwarder", br.addr))
-		br.noMore()
+			zap.String("forwarder", br.addr), zap.Duration("after", b.patience()))
+		br.giveUp(fmt.Sprintf("the link to the forwarder %s does not come back for %v", br.addr, b.patience()))
+	})
+}
+
+// giveUp goes on without a bridge that is cut, or fails the job if there is no other way. Of one
+// over which all is said nothing is missed. With f.mu.
+func (br *bridge) giveUp(reason string) {
+	b := br.job
+	br.noMore()
+	switch {
+	case br.said:
+		br.theirs, br.heard = true, true
+	case b.resumes():
+		b.fail(wire.Nobody, reason, nil)
+		return
+	default:
 		delete(b.hops.bridges, br.zipper)
-		if b.resumes() {
-			b.fail(wire.Nobody, br.trunk.reason, nil)
-		} else {
-			b.sayBye()
-		}
-		if b.live == 0 && !b.expects() {
-			over = br.f.finish(b)
+		for v := range b.table {
+			if b.via[v] == br && !b.left[uint32(v)] {
+				b.markUnreachable(uint32(v), absence{reason: reason}, br.network)
+			}
 		}
 	}
+	b.sayBye()
 }
 
 // notComing sees to a connection that has ended before it was in use. With f.mu.

@@ -10,10 +10,10 @@ const (
 	// them by hand, short enough that a job which is never complete does not hold its nodes.
 	defaultTimeout = time.Minute
 
-	// defaultPatience is how long a rank out of reach is waited for, 30 s: longer than a switch
+	// defaultPatience is how long a rank out of reach is waited for, 60 s: longer than a switch
 	// takes to start again. Longer: a host that has lost its power keeps the others waiting;
 	// shorter: a cut network ends the job.
-	defaultPatience = 30 * time.Second
+	defaultPatience = time.Minute
 
 	// longestOrder is what fits into a variable of the environment, in bytes: 128 KiB with its name.
 	longestOrder = 128<<10 - 64

@@ -106,7 +106,7 @@ const (
 	TypeProof     Type = 46 // forwarder → joiner, forwarder that dialled: that it has its host key
 	TypeHalf      Type = 47 // launcher → forwarder: how its cluster's half of a job stands
 	TypeCount     Type = 48 // either way: how many bytes were sent before it
-	TypeRailState Type = 41 // forwarder → rank, in jobs of several rails: another rank's link is lost, or is there again
+	TypeRailState Type = 41 // forwarder → rank or forwarder: another rank's link is lost, or is there again
 )
 
 // FlagSync marks an Eager frame whose sender waits for the match (MPI_Ssend).

@@ -7,22 +7,27 @@ import "fmt"
 // come.
 //
 //	0  u32     rank    virtual
-//	4  u32     state   0: the link is lost, 1: it is there again, 2: the rank has taken its leave
-//	8  string  reason  why it is lost, with the link's name; empty when it is up
+//	4  u32     state   0: the link is lost, 1: it is there again, 2: the rank has taken its leave, 3: the
+//	                   rank may live, but the way to it is cut between forwarders, who open it again
+//	8  string  reason  why it is lost or cut, with the link's name; else empty
 type RailState struct {
 	Rank   uint32
 	Up     bool
 	Gone   bool
+	Cut    bool
 	Reason string
 }
 
 // Append adds the body's bytes to b.
 func (s *RailState) Append(b []byte) []byte {
 	up := uint32(0)
-	if s.Up {
+	switch {
+	case s.Up:
 		up = 1
-	} else if s.Gone {
+	case s.Gone:
 		up = 2
+	case s.Cut:
+		up = 3
 	}
 	b = le.AppendUint32(b, s.Rank)
 	b = le.AppendUint32(b, up)
@@ -36,8 +41,8 @@ func ParseRailState(b []byte) (RailState, error) {
 	if err := r.end(); err != nil {
 		return RailState{}, err
 	}
-	if up > 2 {
+	if up > 3 {
 		return RailState{}, fmt.Errorf("wire: rail state %d is neither up nor down", up)
 	}
-	return RailState{rank, up == 1, up == 2, reason}, nil
+	return RailState{rank, up == 1, up == 2, up == 3, reason}, nil
 }

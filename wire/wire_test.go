@@ -84,9 +84,10 @@ var samples = []sample{
 	{"count", TypeCount, &Count{3, 0x0102030405060708}, "0300000000000000" + "0807060504030201", parser(ParseCount), false},
 	{"landed", TypeLanded, &Landed{6}, "0600000000000000", parser(ParseLanded), false},
 	{"echo", TypeEcho, &Echo{7}, "0700000000000000", parser(ParseEcho), false},
-	{"rail state", TypeRailState, &RailState{3, false, false, "why"}, "03000000" + "00000000" + "0300" + "776879", parser(ParseRailState), false},
-	{"rail state, up", TypeRailState, &RailState{4, true, false, ""}, "04000000" + "01000000" + "0000", parser(ParseRailState), false},
-	{"rail state, gone", TypeRailState, &RailState{5, false, true, ""}, "05000000" + "02000000" + "0000", parser(ParseRailState), false},
+	{"rail state", TypeRailState, &RailState{3, false, false, false, "why"}, "03000000" + "00000000" + "0300" + "776879", parser(ParseRailState), false},
+	{"rail state, up", TypeRailState, &RailState{4, true, false, false, ""}, "04000000" + "01000000" + "0000", parser(ParseRailState), false},
+	{"rail state, gone", TypeRailState, &RailState{5, false, true, false, ""}, "05000000" + "02000000" + "0000", parser(ParseRailState), false},
+	{"rail state, cut", TypeRailState, &RailState{6, false, false, true, "why"}, "06000000" + "03000000" + "0300" + "776879", parser(ParseRailState), false},
 	{"abort", TypeAbort, &Abort{-1, 3, "why", 2, ramp[[16]byte](0)}, "ffffffff" + "03000000" + "0300" + "776879" + "02000000" + ramp32[:32], parser(ParseAbort), false},
 }
 
@@ -304,7 +305,7 @@ func TestHostile(t *testing.T) {
 		{"keys of some", layout(func(l *Layout) { l.Keys = make([]SealKey, 2) }), pl, "2 keys for 3 ranks"},
 		{"string too long", append([]byte{1, 0, 0, 0, 1, 0x10}, make([]byte, 4097)...), parser(ParseRefuse), "at most 4096"},
 		{"name too long", join(func(j *Join) { j.Host = strings.Repeat("h", MaxName+1) }), pj, "at most 255"},
-		{"neither up nor down", []byte{0, 0, 0, 0, 3, 0, 0, 0, 0, 0}, parser(ParseRailState), "neither"},
+		{"neither up nor down", []byte{0, 0, 0, 0, 4, 0, 0, 0, 0, 0}, parser(ParseRailState), "neither"},
 		{"neither yes nor no", []byte{0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}, parser(ParseCancelReply), "neither"},
 	} {
 		_, err := c.parse(c.b)

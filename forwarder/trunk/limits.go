@@ -36,6 +36,10 @@ const (
 	// more often; later: the job waits longer.
 	Redial = 500 * time.Millisecond
 
+	// Attempt is how long one attempt to dial a connection takes at most, 3 s: after an outage the
+	// kernel would wait longer and longer until it asks again. Some round trips of the longest path.
+	Attempt = 3 * time.Second
+
 	// Retry is the same of one that could not be opened while there are others, 5 s.
 	Retry = 5 * time.Second
 

@@ -96,11 +96,11 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[job.Poll]
 	cfg.Seal = sealed.keys(id.Seal, &joined.layout)
-	if len(targets) == 1 || job.Patience != "" {
+	if len(targets) == 1 || paths != nil || job.Patience != "" {
 		cfg.Limits.NoRail = patience
 	}
 	cfg.Limits.LastWay = max(engine.DefaultLastWay, patience)
-	if len(targets) == 1 && (patience == 0 || job.Protocol == jobenv.Classic) {
+	if targets[len(targets)-1].Row == 0 && (patience == 0 || job.Protocol == jobenv.Classic) {
 		cfg.Redial = nil
 	}
 	if job.Protocol == jobenv.Classic {

@@ -26,6 +26,10 @@ const (
 	// is damaged on its way is said again before the forwarder gives this process up.
 	redialLimit = time.Second
 
+	// anewSilence is how long a forwarder of a job of several hops may say nothing then: one that was
+	// started again gathers the job first, and pings those that wait.
+	anewSilence = 10 * time.Second
+
 	// acceptPause is between attempts to accept where that fails, most likely for want of
 	// descriptors.
 	acceptPause = 100 * time.Millisecond

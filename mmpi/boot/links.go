@@ -114,8 +114,11 @@ func joinFirst(ctx context.Context, d *dial.Dialer, targets []dial.Target) (*adm
 	ctx, cancel := context.WithCancel(ctx)
 	a := &admission{links: make([]transport.Link, len(targets)), targets: targets, dialer: *d,
 		first: make([]attempt, len(targets)), cancel: cancel}
-	a.dialer.Notify = nil                 // from then on the engine tells what it has lost
-	if targets[len(targets)-1].Row == 0 { // which has to know soon whether anybody is there
+	a.dialer.Notify = nil // from then on the engine tells what it has lost
+	switch {              // it has to know soon whether anybody is there
+	case len(targets[0].ID.Zippers) > 0:
+		a.dialer.Limit, a.dialer.Silence = redialLimit, anewSilence
+	case len(targets) == 1:
 		a.dialer.Limit, a.dialer.Silence = redialLimit, redialLimit
 	}
 	ended := make(chan int, len(targets)) // targets whose attempt has an answer

@@ -38,12 +38,12 @@ type Config struct {
 	// Addresses name the forwarders of Links to the user. May be nil.
 	Addresses []string
 	// Redial opens the link of a place in Links again after it was lost, or for the first time; it
-	// tries until ctx ends. It is called only if there are several. nil: never again.
+	// tries until ctx ends. nil: never again.
 	Redial func(ctx context.Context, rail int) (transport.Link, error)
 
 	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
-	// there, one for each row of forwarders (for one's own cluster: any). Then Redial is not called
-	// for a link that was there and is lost. nil: every link leads to all.
+	// there, one for each row of forwarders (for one's own cluster: any). nil: every link leads to
+	// all.
 	Routes [][]int
 
 	// Direct has an entry for every process to which a link without a forwarder can be made; the

@@ -24,7 +24,8 @@ type railNet struct {
 	clusters []wire.Cluster
 	routes   [][][]int // by cluster: of each cluster the places of the rails that lead there, row by row
 	strands  [][]*strand
-	told     []string // what engines have said since the last look
+	told     []string        // what engines have said since the last look
+	cuts     map[[2]int]bool // pairs of ranks between which the way is cut
 }
 
 // strand is one rail of a rank. Direct ones come after those to forwarders, by the rank at the
@@ -51,7 +52,7 @@ func newRailNet(t testing.TB, sizes []int, limits Limits, opt netOptions, log fu
 	if limits.LongPath == 0 {
 		limits.LongPath = -1
 	}
-	n := &railNet{t: t, log: log}
+	n := &railNet{t: t, log: log, cuts: map[[2]int]bool{}}
 	for i, s := range sizes {
 		n.clusters = append(n.clusters, wire.Cluster{Name: string(rune('a' + i)), Size: uint32(s)})
 	}
@@ -215,7 +216,7 @@ func (n *railNet) relay(s *strand, most int) (moved int) {
 				on = "on the direct link"
 			}
 			n.log("  %s %s", describe(h, frame), on)
-			if far := n.far(s, int(h.Dst)); !far.eof {
+			if far := n.far(s, int(h.Dst)); !far.eof && !n.isCut(s.rank, int(h.Dst)) {
 				far.down = append(far.down, frame...)
 			}
 		}
@@ -269,6 +270,24 @@ func (n *railNet) back(s *strand) {
 			}
 		}
 	}
+}
+
+// cut cuts what is between the forwarders of two ranks, or mends it: both hear of it from theirs.
+func (n *railNet) cut(a, b int, cut bool) {
+	n.cuts[[2]int{min(a, b), max(a, b)}] = cut
+	for _, s := range n.strands[a] {
+		if s.peer < 0 && slices.Contains(n.routes[n.clusterOf(a)][n.clusterOf(b)], s.rail) {
+			far := n.far(s, b)
+			s.down, far.down = cutState(s.down, b, cut), cutState(far.down, a, cut)
+		}
+	}
+}
+
+func (n *railNet) isCut(a, b int) bool { return n.cuts[[2]int{min(a, b), max(a, b)}] }
+
+func cutState(b []byte, rank int, cut bool) []byte {
+	x := wire.RailState{Rank: uint32(rank), Up: !cut, Cut: cut, Reason: "the trunk is cut"}
+	return wire.AppendFrame(b, wire.Header{Type: wire.TypeRailState, Src: wire.Nobody, Dst: wire.Nobody}, &x)
 }
 
 // railState appends what a forwarder says of a rank's link.

@@ -31,6 +31,7 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	net 2 2 [rails=N] [hops] [direct=A-B,…] [limits as of world]   hops: forwarders between neighbours of clusters in a row
 //	lose RANK RAIL, back RANK RAIL         the link to a forwarder ends, is there again
 //	meet A B, part A B                     the same of a direct link
+//	cut A B, mend A B                      what is between the forwarders of two ranks
 //	relay RANK RAIL [N], tick RANK MILLISECONDS
 //	bye RANK                               what Finish does after its barrier
 func TestScripts(t *testing.T) {
@@ -240,6 +241,8 @@ func (s *script) doNet(command string, p []string) bool {
 		s.n.meet(s.num(p[0]), s.num(p[1]))
 	case "part":
 		s.n.part(s.num(p[0]), s.num(p[1]))
+	case "cut", "mend":
+		s.n.cut(s.num(p[0]), s.num(p[1]), command == "cut")
 	case "relay":
 		most := 0
 		if len(p) > 2 {

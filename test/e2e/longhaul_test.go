@@ -29,10 +29,16 @@ func newSites(t *testing.T, options ...string) *lab {
 // forwarders starts one on each border node.
 func (l *lab) forwarders(options ...string) {
 	for _, node := range []string{"gA", "gB"} {
-		f := l.b.Start(nil, l.env, append([]string{"scripts/lab", "on", node, l.b.Zipper, "forwarder", "--log", "info"}, options...)...)
-		l.b.WaitFor(20*time.Second, "the forwarder on "+node,
-			func() bool { return strings.Contains(f.Stderr(), "listening") })
+		l.forwarder(node, options...)
 	}
+}
+
+// forwarder starts one.
+func (l *lab) forwarder(node string, options ...string) *Proc {
+	f := l.b.Start(nil, l.env, append([]string{"scripts/lab", "on", node, l.b.Zipper, "forwarder", "--log", "info"}, options...)...)
+	l.b.WaitFor(20*time.Second, "the forwarder on "+node,
+		func() bool { return strings.Contains(f.Stderr(), "listening") })
+	return f
 }
 
 // sites writes a job file: a on Open MPI at one site, b on MPICH at the other, and how each border

@@ -25,8 +25,8 @@ import (
 //     sequenced frames not acknowledged. Credit and acknowledgement are said again.
 //  4. A forwarder that loses another rank's link says so (forwarderSays): the same for that peer
 //     alone.
-//  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable). Where there is
-//     one rail the forwarder decides that of others.
+//  5. Whom no rail reaches for too long is dead, and the job ends (checkReachable). Where one rail
+//     leads to a rank its forwarder decides that (checkOnly).
 
 // failover is what is known of losses.
 type failover struct {
@@ -36,6 +36,7 @@ type failover struct {
 	unreachableSince map[int]time.Duration // ranks that no rail reaches: since when
 	finishing        bool                  // losses no longer matter
 	looked           bool                  // whether all forwarders have come
+	toldCut          bool                  // the user knows that ranks are out of reach
 }
 
 // lost sees to a rail that has failed: if it cannot be opened again, and there is no other one, or
@@ -79,7 +80,7 @@ func (v *failover) struckOut(r *rail) bool {
 func (v *failover) railDown(r *rail, reason string) {
 	s := v.set
 	if r.peer == nil {
-		v.lastErr = reason
+		v.lastErr, r.why, r.lostAt = reason, reason, s.Now()
 	}
 	for !r.queue.Empty() {
 		if f := r.pop(); f.seq == 0 {
@@ -106,7 +107,6 @@ func (v *failover) railDown(r *rail, reason string) {
 		return
 	}
 	if r.peer == nil {
-		r.lostAt = s.Now()
 		v.updateReachable()
 		v.tellLost(r, reason)
 	}
@@ -179,13 +179,13 @@ func (v *failover) forwarderSays(r *rail, x wire.RailState) error {
 		return nil
 	}
 	if r.unreachable == nil {
-		r.unreachable = map[int]string{}
+		r.unreachable = map[int]wire.RailState{}
 	}
-	r.unreachable[rank] = wire.Printable(x.Reason)
-	if p := s.peers[rank]; p != nil {
-		r.purge(p)
-		r.laneDown(p)
-	}
+	x.Reason = wire.Printable(x.Reason)
+	r.unreachable[rank] = x
+	p := s.Peer(rank)
+	r.purge(p)
+	r.laneDown(p)
 	v.updateRank(rank)
 	return nil
 }
@@ -272,35 +272,38 @@ func (v *failover) checkReachable(now time.Duration) {
 		return
 	}
 	for rank, since := range v.unreachableSince {
+		last, limit := v.lastErr, limit
+		for _, r := range s.railsTo(rank) {
+			if x, ok := r.unreachable[rank]; ok {
+				last = x.Reason
+				if x.Cut {
+					limit = s.limit.NoRail // it may live: a link between forwarders is opened again
+				}
+			}
+		}
 		if now-since <= limit {
 			continue
-		}
-		last := v.lastErr
-		for _, r := range s.railsTo(rank) {
-			if reason, ok := r.unreachable[rank]; ok {
-				last = reason
-			}
 		}
 		v.abortJob(rank, fmt.Sprintf("no forwarder could reach rank %d for %v; the last: %s", rank, limit, last))
 		return
 	}
 }
 
-// checkOnly ends the job when a forwarder that is the only way to somebody has been out of reach for
-// too long. Whom that does not reach, it decides.
+// checkOnly ends the job when a forwarder over which alone some rank is reached has been out of
+// reach for too long. Whom that does not reach, it decides.
 func (v *failover) checkOnly(now time.Duration) {
 	for _, r := range v.set.forwarders {
 		if r.linked() || r.lostAt == 0 {
 			continue
 		}
 		limit := v.set.limit.NoRail
-		if errors.Is(r.failed, unix.ECONNREFUSED) {
+		if v.set.paths == nil && errors.Is(r.failed, unix.ECONNREFUSED) {
 			limit = min(limit, refusedFor)
 		}
 		if now-r.lostAt <= limit {
 			continue
 		}
-		reason := fmt.Sprintf("%s, and the forwarder is not reached again for %v", v.lastErr, limit)
+		reason := fmt.Sprintf("%s, and the forwarder is not reached again for %v", r.why, limit)
 		if r.failed != nil {
 			reason += fmt.Sprintf(": %v", r.failed)
 		}

@@ -25,7 +25,7 @@ func (s *Set) SayBye() {
 func (v *failover) leave(r *rail) {
 	s := r.set
 	for _, p := range s.peers {
-		if p != nil && (p.several() || r.reborn) && r.reaches(p.Rank) {
+		if p != nil && p.repeats(r) && r.reaches(p.Rank) {
 			f := p.NewFrame(wire.TypeAck, 0, 0, 0)
 			f.sum(s)
 			f.rail = r

@@ -40,6 +40,7 @@ func (s *Set) Tick(now time.Duration) {
 	}
 	if s.replays {
 		s.failover.checkReachable(now)
+		s.failover.tellCut(now)
 	}
 	if s.multi {
 		s.failover.tellMissing(now)
@@ -51,7 +52,7 @@ func (s *Set) Tick(now time.Duration) {
 // network still reaches the other host: the process there is stopped, or waits for a core.
 func (r *rail) patience() time.Duration {
 	s := r.set
-	another := r.tracked() && slices.ContainsFunc(s.forwarders, func(o *rail) bool { return o != r && o.linked() })
+	another := (s.multi || r.peer != nil) && slices.ContainsFunc(s.forwarders, func(o *rail) bool { return o != r && o.linked() })
 	if l, ok := r.link.(transport.Listening); ok && !another {
 		if unheard, known := l.Unheard(); known && unheard < s.limit.Silence {
 			return max(s.limit.Silence, s.limit.LastWay)

@@ -131,13 +131,9 @@ const (
 	// back, in nanoseconds. Default 1 s: it is dead, most likely.
 	deadAfter = time.Second
 
-	// refusedFor is how long a job goes on whose only forwarder does not take connections, in
-	// nanoseconds. Default 2 s: its process is dead, most likely.
+	// refusedFor is how long a job of one hop goes on whose only forwarder does not take connections,
+	// in nanoseconds. Default 2 s: its process is dead, most likely.
 	refusedFor = 2 * time.Second
-
-	// rowBack is how long the link of a row of several is tried again, in nanoseconds. Default 3 s: as
-	// long as its forwarder waits for a rank whose link was closed. Then the row goes on without it.
-	rowBack = 3 * time.Second
 
 	// maxStrikes is how often in a row a link may be lost within strikeTime and without anything
 	// new over it before the job ends. Default 6: with the pauses between them about 2 s.
@@ -150,6 +146,10 @@ const (
 	// lateAfter is when the user is told of a forwarder that has not been there since the start, in
 	// nanoseconds. Default 3 s: the pieces of a job may start in any order.
 	lateAfter = 3 * time.Second
+
+	// cutAfter is when the user is told that the way to some ranks is cut, in nanoseconds. Default 2
+	// s: most are back before.
+	cutAfter = 2 * time.Second
 
 	// poolKeep is how much a Pool keeps for later, in bytes. Default 16 MiB.
 	poolKeep = 16 << 20

@@ -46,6 +46,26 @@ func (v *failover) tellMissing(now time.Duration) {
 	}
 }
 
+// tellCut tells of ranks to which the way is cut for a while, and that it is there again.
+func (v *failover) tellCut(now time.Duration) {
+	s := v.set
+	if first, _ := s.world.Mine(); s.warn == nil || v.finishing || s.world.Rank != first {
+		return
+	}
+	for rank, since := range v.unreachableSince {
+		for _, r := range s.railsTo(rank) {
+			if x := r.unreachable[rank]; x.Cut && now-since > cutAfter && !v.toldCut {
+				v.toldCut = true
+				s.warn(fmt.Sprintf("%s; it is opened again, and what may be lost is sent again", x.Reason))
+			}
+		}
+	}
+	if v.toldCut && len(v.unreachableSince) == 0 {
+		v.toldCut = false
+		s.warn("all ranks are within reach again")
+	}
+}
+
 func (v *failover) tellBack(r *rail) {
 	s := v.set
 	if r.told && !s.resumes {

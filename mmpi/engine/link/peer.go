@@ -74,6 +74,12 @@ func (p *Peer) several() bool { return p.set.multi || p.direct != nil }
 // because forwarders on its way have several connections between them (a trunk).
 func (p *Peer) scattered() bool { return p.several() || p.set.paths != nil }
 
+// repeats reports whether something may be said to the peer again over a rail: after the loss of a
+// link on the way.
+func (p *Peer) repeats(r *rail) bool {
+	return p.several() || r.reborn || p.set.paths != nil && p.set.replays
+}
+
 // sendAck tells the peer what we have taken.
 func (p *Peer) sendAck() { p.Send(p.NewFrame(wire.TypeAck, 0, 0, 0)) }
 

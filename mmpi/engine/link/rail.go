@@ -29,7 +29,8 @@ type rail struct {
 	strikes int           // losses in a row, soon after the link was there and without anything new
 	since   time.Duration // when the link was taken into use,
 	had     uint64        // and Set.progress then
-	lostAt  time.Duration // when it was lost
+	lostAt  time.Duration // when it was lost,
+	why     string        // and why
 
 	link    transport.Link
 	lender  transport.Lender // the link, if it has large pieces
@@ -45,7 +46,7 @@ type rail struct {
 	seal sealing.Link // at level sealed: for frames to and from the forwarder
 	room []byte       // and for the segment at hand
 
-	unreachable map[int]string // virtual ranks to which the forwarder has no link, and why
+	unreachable map[int]wire.RailState // what the forwarder says of virtual ranks to which it has no link
 	in          input
 
 	queue   list.List[*Frame] // control and eager frames: they overtake segments, but do not interrupt one

@@ -57,7 +57,7 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 		s.direct.news(r, err)
 	case !s.resumes:
 		r.failed = err
-		if s.paths != nil && r.lostAt > 0 && (isFinal || s.Now()-r.lostAt > min(rowBack, s.limit.NoRail)) {
+		if s.paths != nil && r.lostAt > 0 && (isFinal || s.Now()-r.lostAt > s.limit.NoRail) {
 			r.redial = nil // its row goes on without it
 			r.to(down)
 			s.failover.tellGivenUp(r)
@@ -69,7 +69,7 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 		s.wake()
 		return true
 	case isFinal:
-		s.upper.Fatal(fault.Link, 1, fmt.Sprintf("%s; it was opened again: %v", s.failover.lastErr, err))
+		s.upper.Fatal(fault.Link, 1, fmt.Sprintf("%s; it was opened again: %v", r.why, err))
 		return true
 	default:
 		r.failed = err

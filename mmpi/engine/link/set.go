@@ -114,7 +114,7 @@ type Set struct {
 	direct      directState
 	slots       int         // rails that may lead to one process
 	multi       bool        // more than one forwarder leads to each process
-	resumes     bool        // one does, and its link is opened again when it is lost
+	resumes     bool        // one does to each, and links are opened again when they are lost
 	replays     bool        // the job goes on when a link to a forwarder is lost
 	progress    uint64      // rises with everything new that comes or is acknowledged
 	paths       [][]*rail   // in a job of several hops: the rails that lead to each virtual rank; nil: all do

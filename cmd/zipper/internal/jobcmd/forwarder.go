@@ -60,8 +60,6 @@ func forwarderFlags() []cli.Flag {
 			Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
 		&cli.IntFlag{Name: "trunk",
 			Usage: fmt.Sprintf("connections that carry large frames to another forwarder, in jobs of several hops, if this one dials it: 1 to %d; one more carries small ones (default: one for all within a site, 4 and more over a long path)", trunk.Most)},
-		&cli.DurationFlag{Name: "outage", Value: forwarder.Outage,
-			Usage: "how long a job that can go on without it waits for a lost link to another forwarder"},
 		&cli.StringFlag{Name: "protocol",
 			Usage: "classic: one transfer at a time, stored whole, one thread; for jobs with --protocol classic only"},
 		&cli.StringFlag{Name: "level", Value: wire.LevelPlain.String(),

@@ -26,7 +26,7 @@ const configFlag = "config"
 const maxConfig = 1 << 20
 
 // reloadable are the options that count without a new start.
-var reloadable = []string{"log", "secret-file", "ticket-key", "job", "dial-allow", "outage", "level", "memory", "job-memory",
+var reloadable = []string{"log", "secret-file", "ticket-key", "job", "dial-allow", "level", "memory", "job-memory",
 	"max-timeout", "max-ranks", "max-gathering", "max-gathering-from", "max-jobs", "max-jobs-of-user", "max-unjoined",
 	"max-unjoined-from", "max-links-from"}
 
@@ -172,7 +172,7 @@ func forwarderConfig(c *cli.Context) (cfg forwarder.Config, err error) {
 	cfg = forwarder.Config{Memory: int64(c.Int("memory")) << 20, JobMemory: int64(c.Int("job-memory")) << 20,
 		Loops: c.Int("loops"), Nice: c.Int("nice"),
 		Poll: c.String("poll"), Protocol: c.String("protocol"), Jobs: c.StringSlice("job"),
-		Trunk: c.Int("trunk"), Outage: c.Duration("outage"),
+		Trunk:      c.Int("trunk"),
 		MaxTimeout: c.Duration("max-timeout"), MaxRanks: c.Int("max-ranks"),
 		MaxGathering: c.Int("max-gathering"), MaxGatheringFrom: c.Int("max-gathering-from"),
 		MaxJobs: c.Int("max-jobs"), MaxJobsOf: c.Int("max-jobs-of-user"),

@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// longStream is a stream over the long link, over one trunk or several side by side: each is between
+// forwarders at a port.
+type longStream struct {
+	l    *lab
+	p    *Proc
+	stop string
+}
+
+func (l *lab) overTrunks(prog string, ports ...string) *longStream {
+	var zippers []string
+	for _, port := range ports {
+		zippers = append(zippers, "{"+strings.ReplaceAll(fmt.Sprintf(siteA, ""), "7475", port)+", dial: [wan]}",
+			"{"+strings.ReplaceAll(fmt.Sprintf(siteB, wanB), "7475", port)+"}")
+	}
+	s := &longStream{l: l, stop: filepath.Join(l.b.T.TempDir(), "stop")}
+	s.p = l.b.Start(nil, l.env, l.b.Zipper, "run", "--file", l.sites(zippers...), "--", prog, s.stop)
+	return s
+}
+
+func (s *longStream) rounds() int { return strings.Count(s.p.Stdout(), "round ") }
+
+// goesOn waits for the stream to go on.
+func (s *longStream) goesOn(what string) {
+	s.l.b.T.Helper()
+	from := s.rounds()
+	defer func() {
+		if s.l.b.T.Failed() {
+			s.l.b.T.Logf("the job says: %s", s.p.Stderr())
+		}
+	}()
+	s.l.b.WaitFor(time.Minute, what, func() bool { return s.rounds() >= from+2 })
+}
+
+// end has the stream end well, with every byte right.
+func (s *longStream) end() Result {
+	s.l.b.T.Helper()
+	if err := os.WriteFile(s.stop, nil, 0o600); err != nil {
+		s.l.b.T.Fatal(err)
+	}
+	return s.l.b.OK(s.p.Wait())
+}
+
+// The long link is cut for 20 s under two jobs, one over one trunk and one over two side by side, all
+// of which go with it; then each border node's forwarder is killed and started again. The jobs go on,
+// and every byte is right.
+func TestLabOutage(t *testing.T) {
+	l := newSites(t)
+	b := l.b
+	gA, gB := l.forwarder("gA", "--listen", ":7485", "--status", "none"), l.forwarder("gB", "--listen", ":7485", "--status", "none")
+	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	b.Compile(MPICH, "test/programs/c/stream.c")
+	path := strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)
+	one, rows := l.overTrunks(path, "7485"), l.overTrunks(path, "7475", "7485")
+	all := func(what string) {
+		t.Helper()
+		one.goesOn("one trunk: " + what)
+		rows.goesOn("two trunks: " + what)
+	}
+	all("to run")
+	const cut = 20 * time.Second
+	begin := time.Now()
+	l.lab("line", "cut", cut.String())
+	b.WaitFor(cut, "the user to be told that the link is cut", func() bool {
+		return strings.Contains(one.p.Stderr(), "it is opened again, and what may be lost is sent again")
+	})
+	before := one.rounds()
+	time.Sleep(time.Until(begin.Add(cut)))
+	if n := one.rounds(); n > before+1 {
+		t.Errorf("%d rounds while the long link was cut: is it?", n-before)
+	}
+	all("to go on after the cut")
+	for _, x := range []struct {
+		node string
+		p    *Proc
+	}{{"gB", gB}, {"gA", gA}} {
+		x.p.Signal(syscall.SIGKILL)
+		x.p.Wait()
+		rows.goesOn("two trunks: to go on without a forwarder of one, on " + x.node)
+		l.forwarder(x.node, "--listen", ":7485", "--status", "none")
+		all("to go on after the forwarder on " + x.node + " was started again")
+	}
+	r := one.end()
+	if !strings.Contains(r.Stderr, "all ranks are within reach again") {
+		t.Errorf("the user is not told that all is well again:\n%v", r)
+	}
+	rows.end()
+}
