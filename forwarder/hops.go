@@ -44,8 +44,14 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 			}
 		}
 	}
-	if b.gather.Complete() {
-		f.sees(b, h.here)
+	f.perhapsAll(b)
+}
+
+// perhapsAll goes on if this forwarder sees all ranks, and large packets get to its neighbours. With
+// f.mu.
+func (f *Forwarder) perhapsAll(b *job) {
+	if b.gather.Complete() && !slices.ContainsFunc(b.bridges(), func(br *bridge) bool { return !br.large }) {
+		f.sees(b, b.hops.here)
 	}
 }
 
@@ -163,6 +169,7 @@ func (f *Forwarder) bridged(br *bridge, p *peer) {
 	h := br.job.hops
 	h.bridges[br.zipper] = br
 	br.conns = []*peer{p}
+	br.sendLarge(p)
 	f.log.Info("link to another forwarder", zap.String("job", br.job.id), zap.String("forwarder", br.addr),
 		zap.String("link", p.conn.Link().Remote()))
 	for _, j := range h.joins {
@@ -188,6 +195,8 @@ func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 	case wire.TypePing:
 		br.send(wire.TypePong, nil)
 	case wire.TypePong:
+		br.large = true
+		f.perhapsAll(br.job)
 	case wire.TypeJoin:
 		var j wire.Join
 		if j, err = wire.ParseJoin(body); err == nil {
@@ -282,9 +291,7 @@ func (f *Forwarder) joinedThere(br *bridge, j *wire.Join) error {
 		return refused
 	}
 	b.spread(j)
-	if b.gather.Complete() {
-		f.sees(b, b.hops.here)
-	}
+	f.perhapsAll(b)
 	return nil
 }
 

@@ -23,6 +23,10 @@ const (
 	// than an ordinary start takes.
 	Patience = 5 * time.Second
 
+	// largeAnswer is how long a forwarder may take to answer a Ping of the largest size over a new link,
+	// 5 s: longer than a loss and its repetition take, shorter than a user's patience.
+	largeAnswer = 5 * time.Second
+
 	// noticeAfterRefusal: they are told so long after one was refused, 1 s, since more of them may
 	// follow.
 	noticeAfterRefusal = time.Second

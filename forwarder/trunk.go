@@ -341,7 +341,7 @@ func (br *bridge) cut(p *peer, reason string) {
 		case b.left[uint32(v)]:
 			b.markLeft(uint32(v), br.network)
 		case !br.heard:
-			b.markUnreachable(uint32(v), absence{reason, true}, br.network)
+			b.markUnreachable(uint32(v), absence{reason, b.patience() > 0}, br.network)
 		}
 	}
 	br.trunk.patience = br.f.cfg.clock.AfterFunc(b.patience(), br.cutOff)
@@ -389,7 +389,7 @@ func (br *bridge) giveUp(reason string) {
 	default:
 		delete(b.hops.bridges, br.zipper)
 		for v := range b.table {
-			if b.via[v] == br && !b.left[uint32(v)] {
+			if b.via[v] == br && b.absent[uint32(v)].cut {
 				b.markUnreachable(uint32(v), absence{reason: reason}, br.network)
 			}
 		}

@@ -97,7 +97,7 @@ const (
 	TypeAbort     Type = 36 // any → all: the job ends with this code, and why
 	TypeBye       Type = 37 // clean end of a link; the other end answers ByeAck and closes
 	TypeByeAck    Type = 38
-	TypePing      Type = 39
+	TypePing      Type = 39 // with up to MaxPing bytes that say nothing
 	TypePong      Type = 40
 	TypeBridge    Type = 42 // forwarder → forwarder: let me in as a link of a job with several hops
 	TypeReady     Type = 43 // forwarder ↔ forwarder: all ranks have joined, as this forwarder sees it
@@ -108,6 +108,9 @@ const (
 	TypeCount     Type = 48 // either way: how many bytes were sent before it
 	TypeRailState Type = 41 // forwarder → rank or forwarder: another rank's link is lost, or is there again
 )
+
+// MaxPing is the most bytes of a Ping: enough for packets of full size.
+const MaxPing = 8 << 10
 
 // FlagSync marks an Eager frame whose sender waits for the match (MPI_Ssend).
 const FlagSync uint8 = 1
@@ -220,7 +223,7 @@ var lengths = [TypeCount + 1]struct{ min, max uint32 }{
 	TypeAbort:       {1, 10 + MaxString + 4 + SealProofLen + 1},
 	TypeBye:         {1, 1},
 	TypeByeAck:      {1, 1},
-	TypePing:        {1, 1},
+	TypePing:        {1, MaxPing + 1},
 	TypePong:        {1, 1},
 	TypeRailState:   {1, 10 + MaxString + 1},
 	TypeBridge:      {4 + 1, MaxJoin + MaxBridge + 1},

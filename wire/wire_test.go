@@ -154,7 +154,7 @@ func TestHeader(t *testing.T) {
 // are taken.
 func TestHeaderLengths(t *testing.T) {
 	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen, TypeCredit: CreditLen, TypeAck: 0,
-		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeEcho: EchoLen, TypeBye: 0, TypeByeAck: 0, TypePing: 0, TypePong: 0, TypeMeet: MeetLen, TypeProof: ProofLen}
+		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeEcho: EchoLen, TypeBye: 0, TypeByeAck: 0, TypePong: 0, TypeMeet: MeetLen, TypeProof: ProofLen}
 	ok := func(typ Type, n uint32) bool {
 		h := Header{Type: typ, Length: n}
 		_, err := ParseHeader(h.Append(nil))
@@ -169,6 +169,9 @@ func TestHeaderLengths(t *testing.T) {
 		if !ok(typ, n) || ok(typ, n-1) || !ok(typ, n+MaxPayload) || ok(typ, n+MaxPayload+1) {
 			t.Errorf("%v: want %d bytes and at most %d of payload", typ, n, MaxPayload)
 		}
+	}
+	if !ok(TypePing, 0) || !ok(TypePing, MaxPing) || ok(TypePing, MaxPing+1) {
+		t.Errorf("Ping: want up to %d bytes", MaxPing)
 	}
 	sealed := func(typ Type, n uint32) bool {
 		h := Header{Type: typ, Flags: FlagSealed, Length: n}
