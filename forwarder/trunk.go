@@ -371,7 +371,7 @@ func (br *bridge) cutOff() {
 		}
 		b.log.Error("the link to another forwarder does not come back", zap.String("job", b.id),
 			zap.String("forwarder", br.addr), zap.Duration("after", b.patience()))
-		br.giveUp(fmt.Sprintf("the link to the forwarder %s does not come back for %v", br.addr, b.patience()))
+		br.giveUp(fmt.Sprintf("the link to the forwarder %s is lost, and does not come back for %v", br.addr, b.patience()))
 	})
 }
 

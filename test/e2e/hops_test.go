@@ -56,14 +56,15 @@ func TestWindowsHops(t *testing.T) {
 	windows(b, hopFlags(ab, bc), []split{oneOneOne, mixedThree})
 }
 
-// A rank, or a forwarder, that is killed ends the job in all clusters, with an error that names it.
+// A rank that is killed ends the job in all clusters, as does a forwarder that is not started again,
+// with an error that names it.
 func TestHopsKilled(t *testing.T) {
 	b := New(t)
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
 	// pairs 0 - 2 and 1 - 3: one of them over both forwarders
 	clusters := []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}
 	begin := func(ab, bc *Forwarder) (*Proc, string) {
-		args, id := b.runArgs(Job{Clusters: clusters, Flags: hopFlags(ab, bc)})
+		args, id := b.runArgs(Job{Clusters: clusters, Flags: append(hopFlags(ab, bc), "--patience", "5s")})
 		p := b.Start(nil, nil, append(args, "--", prog, "/nonexistent")...)
 		b.WaitFor(time.Minute, "the stream to run", func() bool { return strings.Contains(p.Stdout(), "round ") })
 		return p, id
@@ -181,7 +182,7 @@ func TestHopsSideBySideKilled(t *testing.T) {
 			flags = rowFlags(bc.Addr, one.Addr, two.Addr)
 		}
 		var args []string
-		args, id = b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}, Flags: flags})
+		args, id = b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}, Flags: append(flags, "--patience", "8s")})
 		p = b.Start(nil, nil, append(args, "--", b.Compile(OpenMPI, "test/programs/c/"+program), stop)...)
 		rounds := func() int { return strings.Count(p.Stdout(), "round ") }
 		more = func(what string) {

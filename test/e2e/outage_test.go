@@ -52,6 +52,34 @@ func (s *longStream) end() Result {
 	return s.l.b.OK(s.p.Wait())
 }
 
+// Large packets vanish on the long link: doctor and run name the black hole within their time-outs, and
+// the remedies that they name work.
+func TestLabBlackHole(t *testing.T) {
+	l := newSites(t, "--blackhole", "1400")
+	b := l.b
+	prog := b.Compile(OpenMPI, "test/programs/c/random.c")
+	b.Compile(MPICH, "test/programs/c/random.c")
+	path := strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)
+	job := l.sites("{"+fmt.Sprintf(siteA, "")+", dial: [wan]}", "{"+fmt.Sprintf(siteB, wanB)+"}")
+	run := func() Result {
+		return b.Run(nil, l.env, b.Zipper, "run", "--timeout", "15s", "--file", job, "--", path, "3", "60")
+	}
+	for _, r := range []Result{b.Run(nil, l.env, b.Zipper, "doctor", "--file", job), run()} {
+		if r.Status == 0 || !strings.Contains(r.Stdout+r.Stderr, "MTU black hole") || r.Took > 40*time.Second {
+			t.Errorf("not told of the black hole, or not in time:\n%v", r)
+		}
+	}
+	for _, node := range []string{"gA", "gB"} {
+		l.lab("on", node, "sysctl", "-w", "net.ipv4.tcp_mtu_probing=1")
+	}
+	b.OK(run())
+	for _, node := range []string{"gA", "gB"} {
+		l.lab("on", node, "sysctl", "-w", "net.ipv4.tcp_mtu_probing=0")
+		l.lab("on", node, "ip", "link", "set", "dev", "wan", "mtu", "1400")
+	}
+	b.OK(run())
+}
+
 // The long link is cut for 20 s under two jobs, one over one trunk and one over two side by side, all
 // of which go with it; then each border node's forwarder is killed and started again. The jobs go on,
 // and every byte is right.
