@@ -120,6 +120,11 @@ func TestRowsBroken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newHopNet(t, []int{2, 2}, 1, 1, 1)
 			engines := n.join(t)
+			for _, e := range engines {
+				e.lock()
+				e.links.Limit().NoRail = 3 * time.Second // else a forwarder that is started again is waited for
+				e.unlock()
+			}
 			for _, i := range dead {
 				n.proxies[i].kill()
 			}
