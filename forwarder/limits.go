@@ -59,6 +59,10 @@ const (
 	maxDirections = 256
 	maxClusters   = 16
 
+	// limitedFrom: a job is said to be limited by links that were full for more than this part of
+	// the time, 5 %.
+	limitedFrom = 0.05
+
 	// minReadBuffer is the smallest Config.ReadBuffer, 4 KiB.
 	minReadBuffer = 4 << 10
 

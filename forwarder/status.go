@@ -59,7 +59,9 @@ type JobStatus struct {
 type ClusterStatus struct {
 	Name    string  `json:"name"`
 	Size    int     `json:"size"`
-	Blocked float64 `json:"blocked_seconds"` // for how long its links did not take what there was, added up
+	Host    string  `json:"host,omitempty"`   // of its first rank
+	Origin  string  `json:"origin,omitempty"` // for whom that runs, as it says: user=NAME, and SCHEDULER=ID of a batch job
+	Blocked float64 `json:"blocked_seconds"`  // for how long its links did not take what there was, added up
 }
 
 // TrunkStatus is the link to another forwarder.
@@ -116,10 +118,7 @@ func (j *job) status() JobStatus {
 			s.QueuedBytes += c.Queued()
 		}
 	}
-	s.MoreClusters = max(0, len(j.clusters)-maxClusters)
-	for i, c := range j.clusters[:len(j.clusters)-s.MoreClusters] {
-		s.Clusters = append(s.Clusters, ClusterStatus{c.Name, int(c.Size), j.blockedIn(i)})
-	}
+	s.Clusters, s.MoreClusters = j.clusterStatus()
 	if j.memory != nil {
 		s.PeakBytes = j.memory.Peak()
 	}

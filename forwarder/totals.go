@@ -93,24 +93,90 @@ func (j *job) blockedIn(cluster int) float64 {
 	return time.Duration(j.blocked[cluster].Load()).Seconds()
 }
 
-// Summary tells what became of a job.
+// clusterStatus shows the first clusters, and says how many more there are. With f.mu.
+func (j *job) clusterStatus() (list []ClusterStatus, more int) {
+	more = max(0, len(j.clusters)-maxClusters)
+	for i, c := range j.clusters[:len(j.clusters)-more] {
+		host, origin := j.gather.Origin(i)
+		list = append(list, ClusterStatus{c.Name, int(c.Size), host, origin, j.blockedIn(i)})
+	}
+	return list, more
+}
+
+// origins says for whom the clusters run, for the log.
+func (j *job) origins() (list []string) {
+	clusters, _ := j.clusterStatus()
+	for _, c := range clusters {
+		list = append(list, wire.Printable(c.Name+" on "+c.Host+" "+c.Origin))
+	}
+	return list
+}
+
+// Limiting says who took least of what there was between two moments, d apart: a cluster, or another
+// forwarder; and for which part of the time its links were full. Below 5 % it is nobody.
+func Limiting(now, before *JobStatus, d time.Duration) (who string, part float64) {
+	part = limitedFrom
+	consider := func(name string, now, then float64, links int) {
+		if p := (now - then) / (d.Seconds() * float64(max(1, links))); d > 0 && p > part {
+			who, part = name, min(1, p)
+		}
+	}
+	for i, c := range now.Clusters {
+		then := 0.0
+		if i < len(before.Clusters) {
+			then = before.Clusters[i].Blocked
+		}
+		consider("cluster "+c.Name, c.Blocked, then, c.Size)
+	}
+	for i, t := range now.Trunks {
+		then := 0.0
+		if i < len(before.Trunks) {
+			then = before.Trunks[i].Blocked
+		}
+		consider("forwarder "+t.Forwarder, t.Blocked, then, t.Connections)
+	}
+	return who, part
+}
+
+// Summary tells what became of a job. It is also its record for accounts (package account).
 type Summary struct {
-	Job     string    `json:"job"`
-	User    string    `json:"user,omitempty"` // whom its ticket names
-	Created time.Time `json:"created"`        // first rank joined
-	Started time.Time `json:"started"`        // last rank joined; zero if that never happened
-	Ended   time.Time `json:"ended"`
-	OK      bool      `json:"ok"` // every rank said Bye
-	Code    int32     `json:"code"`
-	Reason  string    `json:"reason,omitempty"`
-	Traffic []Traffic `json:"traffic"` // directions between different clusters first to last, then others that were used
+	Job         string          `json:"job"`
+	Key         string          `json:"key"`            // tells those of the same id apart
+	User        string          `json:"user,omitempty"` // whom its ticket names
+	Level       string          `json:"level"`
+	Ranks       int             `json:"ranks"`
+	Clusters    []ClusterStatus `json:"clusters"` // the first ones
+	Created     time.Time       `json:"created"`  // first rank joined
+	Started     time.Time       `json:"started"`  // last rank joined; zero if that never happened
+	Ended       time.Time       `json:"ended"`
+	OK          bool            `json:"ok"` // every rank said Bye
+	Code        int32           `json:"code"`
+	Reason      string          `json:"reason,omitempty"`
+	Messages    uint64          `json:"messages"`
+	Bytes       uint64          `json:"payload_bytes"`
+	PeakBytes   int64           `json:"peak_bytes"` // the most that was kept of what its links sent
+	LostLinks   int             `json:"lost_links"`
+	BadFrames   int             `json:"bad_frames"`
+	LimitedBy   string          `json:"limited_by,omitempty"`   // whose links were full for the greatest part of the time
+	LimitedPart float64         `json:"limited_part,omitempty"` // 0 to 1
+	Traffic     []Traffic       `json:"traffic"`                // directions between different clusters first to last, then others that were used
 
 	key [wire.PublicKeyLen]byte
 }
 
-func (j *job) summary(now time.Time) Summary {
-	return Summary{Job: j.id, User: j.user, Created: j.created, Started: j.started, Ended: now, OK: j.reason == "",
-		Code: j.code, Reason: j.reason, Traffic: j.readTraffic(), key: j.key}
+// summary is of a job whose last status is known. With f.mu.
+func (j *job) summary(last *JobStatus, now time.Time) Summary {
+	s := Summary{Job: j.id, Key: last.Key, User: j.user, Level: last.Level, Ranks: last.Ranks, Clusters: last.Clusters,
+		Created: j.created, Started: j.started, Ended: now, OK: j.reason == "", Code: j.code, Reason: j.reason,
+		PeakBytes: last.PeakBytes, LostLinks: last.LostLinks, BadFrames: last.BadFrames, Traffic: last.Traffic, key: j.key}
+	for i := range s.Traffic {
+		s.Messages += s.Traffic[i].Messages
+		s.Bytes += s.Traffic[i].PayloadBytes
+	}
+	if who, part := Limiting(last, &JobStatus{}, now.Sub(j.started)); who != "" {
+		s.LimitedBy, s.LimitedPart = who, part
+	}
+	return s
 }
 
 // Traffic is what went from the ranks of one cluster to those of another.

@@ -34,6 +34,7 @@ type Gather struct {
 
 type rank struct {
 	host     string
+	origin   string
 	lib      string
 	tag      uint32
 	instance uint64
@@ -65,7 +66,7 @@ func (g *Gather) Add(j *wire.Join) (int, *Refused) {
 			fmt.Sprintf("rank %d of cluster %q is already in job %q (on host %s): start each cluster once, and every run with a new job id",
 				j.Rank, j.Cluster, g.job, g.ranks[v].host), false}
 	}
-	g.ranks[v] = rank{j.Host, j.Library, j.TagUB, j.Instance, j.Doors,
+	g.ranks[v] = rank{j.Host, j.Origin, j.Library, j.TagUB, j.Instance, j.Doors,
 		wire.SealKey{Instance: j.Instance, Key: j.SealKey, Proof: j.Proof}}
 	return v, nil
 }
@@ -92,6 +93,13 @@ func (g *Gather) Fits(j *wire.Join) *Refused {
 
 // Way returns how the job's ranks reach each other.
 func (g *Gather) Way() Way { return Way{g.layout, g.networks, g.zippers} }
+
+// Origin returns the host of a cluster's first rank, and for whom that says it runs; empty: it is not
+// in.
+func (g *Gather) Origin(cluster int) (host, origin string) {
+	r := g.ranks[g.base[cluster]]
+	return r.host, r.origin
+}
 
 // Level returns how far the job trusts what its frames travel over.
 func (g *Gather) Level() wire.Level { return g.level }

@@ -46,6 +46,7 @@ type Identity struct {
 	Protocol string         // how messages travel: empty, or "classic"
 	Settings string         // what must be equal in the whole job besides, as NAME=VALUE words
 	Host     string
+	Origin   string // for whom the process runs (wire.Join)
 	Level    wire.Level
 	Patience int64                   // how long a rank out of reach is waited for, in milliseconds; 0: it is not
 	Rails    int                     // forwarders this rank joins; 0 means 1
@@ -102,7 +103,7 @@ func (id *Identity) Validate() error {
 	case id.Rank < 0:
 		return fmt.Errorf("handshake: rank %d is out of range", id.Rank)
 	}
-	for _, s := range []string{id.Job, id.Cluster, id.Library, id.Model, id.Protocol, id.Settings, id.Host} {
+	for _, s := range []string{id.Job, id.Cluster, id.Library, id.Model, id.Protocol, id.Settings, id.Host, id.Origin} {
 		if len(s) > wire.MaxName {
 			return fmt.Errorf("handshake: %.20q… is longer than %d bytes", s, wire.MaxName)
 		}
@@ -143,7 +144,7 @@ func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside st
 	j := wire.Join{
 		Version: version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
 		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings,
-		Host: id.Host, Level: id.Level, Patience: uint32(id.Patience), Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
+		Host: id.Host, Origin: id.Origin, Level: id.Level, Patience: uint32(id.Patience), Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
 		LinkKey: c.LinkKey, Ticket: id.Ticket, Nonce: fresh,
 	}

@@ -78,6 +78,7 @@ type Job struct {
 	Forwarders  []string          // addresses that this cluster reaches
 	HostKeys    map[string]string // of Forwarders, by address, as far as they are known; empty with Zippers, which have their own
 	Ticket      string
+	Origin      string   // see VarOrigin
 	Networks    []string // that have no ranks, and forwarders are on
 	Zippers     []Zipper // all forwarders of a job with several hops; empty: every cluster reaches all of Forwarders
 	Dual        []Dual   // of this cluster's zipper nodes
@@ -258,7 +259,7 @@ func (j Job) Environ() []string {
 	e := []string{VarJob + "=" + j.ID, VarSecret + "=" + j.Secret, VarCluster + "=" + j.Cluster, VarLayout +
 		"=" + FormatLayout(j.Layout),
 		VarForwarders + "=" + j.forwarderList(), VarTimeout + "=" + j.Timeout.String()}
-	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarTicket, j.Ticket}, {VarNetworks, strings.Join(j.Networks, ",")}, {VarLog, j.Log}, {VarPoll, j.Poll},
+	for _, v := range [][2]string{{VarOrder, FormatOrder(j.Order)}, {VarTicket, j.Ticket}, {VarOrigin, j.Origin}, {VarNetworks, strings.Join(j.Networks, ",")}, {VarLog, j.Log}, {VarPoll, j.Poll},
 		{VarReport, j.Report}, {VarCollectives, j.Collectives}, {VarProtocol, j.Protocol},
 		{VarLevel, j.Level}, {VarPatience, j.Patience}, {VarDual, FormatDual(j.Dual)},
 		{VarInPlace, j.inPlaceGiven}, {VarCache, map[bool]string{true: "1"}[j.Cache]}} {

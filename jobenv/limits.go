@@ -18,6 +18,9 @@ const (
 	// longestOrder is what fits into a variable of the environment, in bytes: 128 KiB with its name.
 	longestOrder = 128<<10 - 64
 
+	// maxOriginWord is how long a user's name, or a batch job's id, may be, in bytes.
+	maxOriginWord = 64
+
 	// maxCluster is the most ranks that a layout may give a cluster: more is a slip of the pen.
 	maxCluster = 1 << 20
 )

@@ -62,6 +62,7 @@ type Port struct {
 //	string    protocol    how messages travel: empty, or "classic"; the forwarder must work the same way
 //	string    settings    what must be equal in the whole job besides, as NAME=VALUE words
 //	string    host
+//	string    origin      for whom the process runs, as it says: words user=NAME and SCHEDULER=ID of a batch job; empty: not said
 //	u16       level       how far the job trusts what its frames travel over (Level)
 //	u32       patience_ms how long a rank out of reach is waited for, if nothing says that it is dead; at most MaxPatience
 //	u16       rails       forwarders the rank joins, this one included, at least 1
@@ -91,6 +92,7 @@ type Join struct {
 	Protocol  string
 	Settings  string
 	Host      string
+	Origin    string
 	Level     Level
 	Patience  uint32 // ms
 	Rails     uint16
@@ -123,6 +125,7 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = appendString(b, j.Protocol)
 	b = appendString(b, j.Settings)
 	b = appendString(b, j.Host)
+	b = appendString(b, j.Origin)
 	b = le.AppendUint16(b, uint16(j.Level))
 	b = le.AppendUint32(b, j.Patience)
 	b = le.AppendUint16(b, j.Rails)
@@ -176,6 +179,7 @@ func ParseJoin(b []byte) (Join, error) {
 	j.Protocol = r.name()
 	j.Settings = r.name()
 	j.Host = r.name()
+	j.Origin = r.name()
 	level := r.u16()
 	if r.err == nil && int(level) >= len(levelNames) {
 		r.fail(fmt.Errorf("wire: unknown level %d", level))

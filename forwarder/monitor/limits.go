@@ -54,8 +54,4 @@ const (
 
 	// jobsShown is how many jobs a page has, 100; more are counted.
 	jobsShown = 100
-
-	// limitedFrom: a job is said to be limited by links that were full for more than this part of
-	// the time, 5 %.
-	limitedFrom = 0.05
 )

@@ -96,7 +96,7 @@ func newCollector(f Source) *collector {
 		rtt:       desc("trunk_round_trip_seconds", "Shortest round trip to another forwarder; 0: unknown.", "peer"),
 		trunkLost: desc("trunk_connections_lost_total", "Connections to other forwarders that were lost."),
 		info: desc("job_info", "1 for each job that has not ended, with who and what it is.",
-			"zipper_job", "key", "user", "state", "level"),
+			"zipper_job", "key", "user", "origin", "host", "state", "level"),
 		jobMessages: desc("job_messages_total", "Messages of a job that has not ended.", one...),
 		jobPayload:  desc("job_payload_bytes_total", "Bytes of the data of a job that has not ended.", one...),
 		jobQueued:   desc("job_queued_bytes", "Bytes of a job that wait for destinations which do not take them.", one...),
@@ -200,7 +200,11 @@ func (c *collector) eachJob(jobs []forwarder.JobStatus, ch emit) {
 	for i := range jobs[:listed] {
 		j := &jobs[i]
 		id := wire.Printable(j.Job)
-		ch.gauge(c.info, 1, id, j.Key, wire.Printable(j.User), j.State, j.Level)
+		host := ""
+		if len(j.Clusters) > 0 {
+			host = wire.Printable(j.Clusters[0].Host)
+		}
+		ch.gauge(c.info, 1, id, j.Key, wire.Printable(j.User), wire.Printable(originOf(j.Clusters)), host, j.State, j.Level)
 		ch.gauge(c.jobQueued, float64(j.QueuedBytes), id, j.Key)
 		var sum forwarder.Traffic
 		for k := range j.Traffic {

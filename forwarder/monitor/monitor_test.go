@@ -50,7 +50,7 @@ func TestHealth(t *testing.T) {
 }
 
 var sample = fixed{forwarder.Status{Protocol: 1, Started: time.Unix(1, 0).UTC(), Now: time.Unix(2, 0).UTC(), Addresses: []string{"127.0.0.1:7475"}, Loops: 2, Links: 3,
-	Jobs: []forwarder.JobStatus{{Job: "j", Key: "00ff", State: "running", Level: "sealed", Ranks: 4, Joined: 4, QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4}},
+	Jobs: []forwarder.JobStatus{{Job: "j", Key: "00ff", State: "running", Level: "sealed", Ranks: 4, Joined: 4, QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4, Host: "n1", Origin: "user=u slurm=7"}},
 		Traffic: []forwarder.Traffic{{From: "a", To: "b", Messages: 5, PayloadBytes: 60, HeaderBytes: 70, Frames: 8}}},
 		{Job: "j", Key: "00fe", State: "gathering", Clusters: []forwarder.ClusterStatus{}, Traffic: []forwarder.Traffic{}}},
 	Past:   []forwarder.Summary{{Job: "old", OK: true, Traffic: []forwarder.Traffic{}}},
@@ -93,7 +93,7 @@ func TestMetrics(t *testing.T) {
 		`zipper_build_info{goversion="` + runtime.Version() + `",protocol="` + strconv.Itoa(wire.Version) + `",version="1.2"} 1`,
 		`zipper_forwarder_links 3`, `zipper_forwarder_jobs{level="sealed",state="running"} 1`,
 		`zipper_forwarder_jobs{level="plain",state="failed"} 0`, `zipper_forwarder_queued_bytes 77`,
-		`zipper_forwarder_job_info{key="00ff",level="sealed",state="running",user="",zipper_job="j"} 1`,
+		`zipper_forwarder_job_info{host="n1",key="00ff",level="sealed",origin="user=u slurm=7",state="running",user="",zipper_job="j"} 1`,
 		`zipper_forwarder_job_payload_bytes_total{key="00ff",zipper_job="j"} 60`,
 		`zipper_forwarder_messages_total 1005`, `zipper_forwarder_resent_frames_total 2`, `zipper_forwarder_payload_bytes_total 1060`,
 		`zipper_forwarder_refused_joins_total{reason="wrong secret"} 3`, `zipper_forwarder_jobs_ended_total{result="ok"} 9`,

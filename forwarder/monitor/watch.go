@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +60,7 @@ type JobView struct {
 type PastView struct {
 	Job     string    `json:"job"`
 	User    string    `json:"user,omitempty"`
+	Origin  string    `json:"origin,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 	OK      bool      `json:"ok"`
@@ -156,7 +158,7 @@ func (w *watch) view() []byte {
 		v.MoreJobs, v.Jobs = n, v.Jobs[:jobsShown]
 	}
 	for _, p := range slices.Backward(s.Past) {
-		v.Past = append(v.Past, PastView{p.Job, p.User, p.Started, p.Ended, p.OK, p.Code, p.Reason})
+		v.Past = append(v.Past, PastView{p.Job, p.User, originOf(p.Clusters), p.Started, p.Ended, p.OK, p.Code, p.Reason})
 	}
 	text, err := json.Marshal(&v)
 	if err != nil {
@@ -187,7 +189,9 @@ func (w *watch) job(j *forwarder.JobStatus, now time.Time) JobView {
 		v.Rate += v.Rates[i]
 		v.MessageRate += per(t.Messages, o.Messages, d)
 	}
-	v.Limited = limited(j, before, d)
+	if who, part := forwarder.Limiting(j, before, d); who != "" {
+		v.Limited = fmt.Sprintf("Limited by %s: its links were full %.0f %% of the time", who, 100*part)
+	}
 	if long, at := w.before(j, minuteSteps); long != nil {
 		v.MinuteRate = per(data(j), data(long), now.Sub(at))
 	}
@@ -206,28 +210,15 @@ func (w *watch) before(j *forwarder.JobStatus, steps int) (*forwarder.JobStatus,
 	return nil, time.Time{}
 }
 
-// limited names who keeps a job waiting: whose links were full for the greatest part of the time.
-func limited(j, before *forwarder.JobStatus, d time.Duration) string {
-	who, most := "", limitedFrom
-	consider := func(name string, now, then float64, links int) {
-		if part := (now - then) / (d.Seconds() * float64(max(1, links))); part > most {
-			who, most = name, part
+// originOf says for whom clusters run, once for each who says the same.
+func originOf(clusters []forwarder.ClusterStatus) string {
+	var list []string
+	for _, c := range clusters {
+		if c.Origin != "" && !slices.Contains(list, c.Origin) {
+			list = append(list, c.Origin)
 		}
 	}
-	for i, c := range j.Clusters {
-		if i < len(before.Clusters) {
-			consider("cluster "+c.Name, c.Blocked, before.Clusters[i].Blocked, c.Size)
-		}
-	}
-	for i, t := range j.Trunks {
-		if i < len(before.Trunks) {
-			consider("the way to the forwarder "+t.Forwarder, t.Blocked, before.Trunks[i].Blocked, t.Connections)
-		}
-	}
-	if who == "" {
-		return ""
-	}
-	return fmt.Sprintf("Limited by %s: its links were full %.0f %% of the time", who, 100*min(1, most))
+	return strings.Join(list, "; ")
 }
 
 func data(j *forwarder.JobStatus) (n uint64) {

@@ -57,7 +57,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, Rank: loc.Rank,
 		Layout: w.Clusters, TagUB: loc.TagUB,
-		Library: loc.Library, Model: Model, Host: loc.Host, TimeoutMS: job.Timeout.Milliseconds(),
+		Library: loc.Library, Model: Model, Host: loc.Host, Origin: jobenv.Origin(os.Getenv, os.Getuid()), TimeoutMS: job.Timeout.Milliseconds(),
 		Patience: patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Instance: mathrand.Uint64()}
 	// The key of a sealed job lives as long as the process: who learns the job's secret later cannot

@@ -89,7 +89,8 @@ function matrix (card, j) {
 
 // links shows how the links of clusters, and to other forwarders, stand.
 function links (card, j, v) {
-  const rows = j.clusters.map(c => ['cluster ' + c.name, c.size + (c.size === 1 ? ' rank' : ' ranks'),
+  const rows = j.clusters.map(c => ['cluster ' + c.name, c.size + (c.size === 1 ? ' rank' : ' ranks') +
+    (c.host ? ', the first on ' + c.host : '') + (c.origin ? ', ' + c.origin : ''),
     c.blocked_seconds ? 'full for ' + span(c.blocked_seconds) + ' of rank time' : 'free'])
   if (j.more_clusters) rows.push(['more clusters', String(j.more_clusters), ''])
   for (const t of j.trunks || []) {
@@ -142,7 +143,8 @@ function showJob (j, v, order) {
     put(card.state, j.state)
     news.push('job ' + j.job + ' is ' + j.state)
   }
-  const who = [j.user && 'user ' + j.user, j.by && 'by ' + j.by].filter(Boolean).join(', ')
+  const says = [...new Set(j.clusters.map(c => c.origin).filter(Boolean))].join('; ')
+  const who = [j.user && 'user ' + j.user, says].filter(Boolean).join(', ')
   put(card.rest, ', ' + j.joined + ' of ' + j.ranks + ' ranks, level ' + j.level + (who ? ', ' + who : '') +
     (j.state === 'gathering' ? ', for ' + span(since(j.created, v.now)) : ', for ' + span(since(j.started, v.now))))
   put(card.waits, j.state === 'gathering'
@@ -171,7 +173,7 @@ function past (v) {
     body.replaceChildren(...v.past.map(p => {
       const row = el('tr')
       const began = Date.parse(p.started) > 0
-      row.append(el('th', p.job, { scope: 'row' }), el('td', [p.user, p.by].filter(Boolean).join(', ')), el('td', began ? span(since(p.started, p.ended)) : ''),
+      row.append(el('th', p.job, { scope: 'row' }), el('td', p.user || p.origin), el('td', began ? span(since(p.started, p.ended)) : ''),
         el('td', '', { 'data-ended': p.ended }), el('td', p.ok ? 'well' : 'failed (' + p.code + '): ' + p.reason))
       return row
     }))

@@ -48,6 +48,7 @@ func forwarderFlags() []cli.Flag {
 		&cli.StringFlag{Name: "status", Value: fmt.Sprintf("127.0.0.1:%d", monitor.DefaultPort),
 			Usage: "`HOST:PORT` where zipper status is answered; none: nowhere"},
 		&cli.BoolFlag{Name: "metrics", Usage: "answer Prometheus there as well (/metrics)"},
+		&cli.StringFlag{Name: "accounting", Usage: "append a record of each job that has run to `FILE`, one line of JSON (docs/monitoring.md)"},
 		&cli.BoolFlag{Name: "nat",
 			Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/guide.md"},
 		&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},

@@ -21,6 +21,7 @@ import (
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/jobforwarder"
 	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/account"
 	"github.com/leidenzipper/zipper/forwarder/monitor"
 	"github.com/leidenzipper/zipper/forwarder/nat"
 	"github.com/leidenzipper/zipper/handshake"
@@ -96,8 +97,22 @@ func serveForwarder(line *cli.Context) (err error) {
 		cfg.Meters = metrics.Meters()
 	}
 	var f *forwarder.Forwarder
+	atEnd := []func(forwarder.Summary){}
 	if line.IsSet("job") {
-		cfg.JobEnd = whenAllHaveRun(line.StringSlice("job"), func() { f.Drain() })
+		atEnd = append(atEnd, whenAllHaveRun(line.StringSlice("job"), func() { f.Drain() }))
+	}
+	if name := c.String("accounting"); name != "" {
+		records, err := account.Open(name, log)
+		if err != nil {
+			return clikit.Usage(fmt.Errorf("--accounting: %w", err))
+		}
+		defer records.Close()
+		atEnd = append(atEnd, records.JobEnd)
+	}
+	cfg.JobEnd = func(s forwarder.Summary) {
+		for _, f := range atEnd {
+			f(s)
+		}
 	}
 	if f, err = forwarder.New(cfg); err != nil {
 		return clikit.Usage(err)

@@ -81,7 +81,7 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 		}
 		first := 0
 		for _, c := range j.Clusters {
-			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d\n", text(c.Name), first, first+c.Size-1)
+			fmt.Fprintf(w, "  cluster %s: virtual ranks %d to %d%s\n", text(c.Name), first, first+c.Size-1, whoRuns(c))
 			first += c.Size
 		}
 		if j.MoreClusters > 0 {
@@ -139,6 +139,17 @@ func writeTotals(w io.Writer, t *forwarder.Totals) {
 		fmt.Fprintf(w, "since the start %d links of ranks and %d to other forwarders lost, %d damaged frames, %d frames sent again\n",
 			t.LostLinks, t.LostTrunks, t.BadFrames, t.Traffic.ResentFrames)
 	}
+}
+
+// whoRuns says where a cluster's first rank runs, and for whom.
+func whoRuns(c forwarder.ClusterStatus) (s string) {
+	if c.Host != "" {
+		s = ", the first on " + wire.Printable(c.Host)
+	}
+	if c.Origin != "" {
+		s += ", " + wire.Printable(c.Origin)
+	}
+	return s
 }
 
 // trunkState says how the link to another forwarder stands.

@@ -1,0 +1,94 @@
+// Package account writes a record of each job that has run over a forwarder into a file: one line of
+// JSON, a forwarder.Summary.
+package account
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder"
+)
+
+// Log writes records in the order in which jobs end. Each is one write at the end of the file, which
+// is opened for it: so the file may be moved away at any time, and several forwarders may write into
+// one. Safe for concurrent use.
+type Log struct {
+	name string
+	log  *zap.Logger
+	done chan struct{} // closed when all is written
+
+	mu      sync.Mutex
+	waiting [][]byte // lines
+	some    *sync.Cond
+	closed  bool
+}
+
+// Open checks that records can be written.
+func Open(name string, log *zap.Logger) (*Log, error) {
+	l := &Log{name: name, log: log, done: make(chan struct{})}
+	l.some = sync.NewCond(&l.mu)
+	if err := l.write(nil); err != nil {
+		return nil, fmt.Errorf("cannot write accounts: %w (give a file in a directory that this user may write)", err)
+	}
+	go l.run()
+	return l, nil
+}
+
+// JobEnd takes a job's record. It does not block: the file may be on a disk that does.
+func (l *Log) JobEnd(s forwarder.Summary) {
+	line, err := json.Marshal(&s)
+	if err != nil {
+		l.log.Error("no record of a job", zap.String("job", s.Job), zap.Error(err))
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting = append(l.waiting, append(line, '\n'))
+	l.some.Signal()
+}
+
+// Close waits until all is written. No job ends any more.
+func (l *Log) Close() {
+	l.mu.Lock()
+	l.closed = true
+	l.some.Signal()
+	l.mu.Unlock()
+	<-l.done
+}
+
+func (l *Log) run() {
+	defer close(l.done)
+	for {
+		l.mu.Lock()
+		for len(l.waiting) == 0 && !l.closed {
+			l.some.Wait()
+		}
+		lines := l.waiting
+		l.waiting = nil
+		l.mu.Unlock()
+		if len(lines) == 0 {
+			return
+		}
+		for _, line := range lines {
+			if err := l.write(line); err != nil { // then the log has it
+				l.log.Error("a job's record cannot be written to "+l.name, zap.Error(err), zap.ByteString("record", line))
+			}
+		}
+	}
+}
+
+func (l *Log) write(line []byte) error {
+	f, err := os.OpenFile(l.name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	if err != nil {
+		return err
+	}
+	if len(line) > 0 {
+		_, err = f.Write(line)
+	}
+	return errors.Join(err, f.Close())
+}
