@@ -16,6 +16,13 @@ const tellTime = 3 * time.Second
 // hear it, so it need only be longer than that takes on a busy machine. Chosen, not measured.
 const othersTime = 10 * time.Second
 
+// What a job waits for is shown from progressFrom on, 1 s, which most are complete in, and then every
+// progressStep, half a second.
+const (
+	progressFrom = time.Second
+	progressStep = 500 * time.Millisecond
+)
+
 // reapRounds bounds how often what outlives its launcher is looked for: a process may fork while it
 // is.
 const reapRounds = 20

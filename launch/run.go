@@ -19,7 +19,8 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	Tag            bool
 	RunDir         string
-	Record         string // file for the job's recorded traffic (package traffic/trace); empty: none
+	Record         string               // file for the job's recorded traffic (package traffic/trace); empty: none
+	Progress       func(missing string) // if not nil, is told what the job waits for while it gathers over a forwarder of this run; empty: nothing
 	StartForwarder func(ctx context.Context, w Wanted) (Forwarder, error)
 }
 
@@ -84,6 +85,9 @@ func Run(ctx context.Context, job *spec.Job, o Options) (out Outcome, err error)
 	}
 	if fwd != nil {
 		defer fwd.Close()
+		if o.Progress != nil {
+			defer showProgress(fwd, o.Progress)()
+		}
 	}
 	if recorded != nil {
 		for _, h := range halves {

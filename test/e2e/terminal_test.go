@@ -16,6 +16,13 @@ import (
 // terminal opens a new one: the end that a shell has, while its other end stays open.
 func terminal(t *testing.T) *os.File {
 	t.Helper()
+	_, shell := terminalPair(t)
+	return shell
+}
+
+// terminalPair opens a new one: the end at which a person sits, and the one that a shell has.
+func terminalPair(t *testing.T) (person, shell *os.File) {
+	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -28,12 +35,12 @@ func terminal(t *testing.T) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shell, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	shell, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shell.Close() })
-	return shell
+	return person, shell
 }
 
 // TestBackgroundOfTerminal: a job that was started with & in a shell at a terminal runs to its end,

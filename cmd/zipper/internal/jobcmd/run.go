@@ -94,8 +94,9 @@ func run(c *cli.Context) error {
 	// forwarder in it would be silent, and given up.
 	signal.Ignore(syscall.SIGTSTP, syscall.SIGTTIN)
 	named := job.Zippers // Run adds its own
+	stdout, stderr, progress := withProgress()
 	out, err := launch.Run(ctx, job, launch.Options{
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
+		Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Progress: progress, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
 		Record:         c.String("record"),
 		StartForwarder: jobforwarder.Starter(log),
 	})
@@ -117,6 +118,26 @@ func run(c *cli.Context) error {
 		return clikit.StatusError{Code: max(out.Status, 1), Err: err}
 	}
 	return nil
+}
+
+// withProgress is where a job's output goes, and who is told what it waits for: a line on the
+// terminal, if standard error is one.
+func withProgress() (stdout, stderr io.Writer, progress func(missing string)) {
+	columns, _, ok := clikit.Terminal(os.Stderr)
+	if !ok {
+		return os.Stdout, os.Stderr, nil
+	}
+	p := clikit.NewProgress(os.Stderr, columns)
+	stdout = os.Stdout
+	if _, _, ok := clikit.Terminal(os.Stdout); ok {
+		stdout = p.Over(os.Stdout)
+	}
+	return stdout, p.Over(os.Stderr), func(missing string) {
+		if missing != "" {
+			missing = "zipper: waiting for " + missing
+		}
+		p.Show(missing)
+	}
 }
 
 // printStats is the summary for people.

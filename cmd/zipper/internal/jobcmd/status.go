@@ -2,6 +2,7 @@ package jobcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,32 +29,88 @@ func Status() *cli.Command {
 ssh zip1 zipper status         the one on a zipper node
 
 A forwarder answers on the loopback address, port %d, unless it was told otherwise (zipper forwarder --status).`, monitor.DefaultPort),
-		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print all of it as JSON"}},
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print all of it as JSON"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "show it anew every two seconds, with rates, until Ctrl-C"}},
 		Action: showStatus,
 	}
 }
 
-// answerTime is how long a forwarder has to answer.
-const answerTime = 10 * time.Second
+// answerTime is how long a forwarder has to answer; watchStep is how often it is asked by --watch.
+const (
+	answerTime = 10 * time.Second
+	watchStep  = 2 * time.Second
+)
 
 func showStatus(c *cli.Context) error {
 	if c.NArg() > 1 {
 		return clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
 	}
 	addr := statusAddress(c.Args().First())
-	ctx, cancel := context.WithTimeout(c.Context, answerTime)
-	defer cancel()
-	s, err := monitor.Fetch(ctx, addr)
+	if c.Bool("watch") {
+		if c.Bool("json") {
+			return clikit.Usage(errors.New("--watch and --json: want one of them"))
+		}
+		ctx, cancel := clikit.UntilSignal(c.Context)
+		defer cancel()
+		return watchStatus(ctx, addr, os.Stdout)
+	}
+	s, err := fetch(c.Context, addr)
 	if err != nil {
 		return err
 	}
 	if c.Bool("json") {
 		return clikit.WriteJSON(os.Stdout, s)
 	}
-	return writeStatus(os.Stdout, s)
+	return writeStatus(os.Stdout, s, nil)
 }
 
-func writeStatus(out io.Writer, s forwarder.Status) error {
+func fetch(ctx context.Context, addr string) (forwarder.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	return monitor.Fetch(ctx, addr)
+}
+
+// watchStatus shows the status again and again until ctx ends: over itself on a terminal, else one
+// after the other. A forwarder that does not answer may be about to start again.
+func watchStatus(ctx context.Context, addr string, out *os.File) error {
+	var before *forwarder.Status
+	t := time.NewTicker(watchStep)
+	defer t.Stop()
+	for first := true; ; first = false {
+		var text strings.Builder
+		s, err := fetch(ctx, addr)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && first:
+			return err
+		case err != nil:
+			fmt.Fprintf(&text, "%v\n", err)
+			before = nil
+		default:
+			if err := writeStatus(&text, s, before); err != nil {
+				return err
+			}
+			before = &s
+		}
+		if columns, rows, ok := clikit.Terminal(out); ok {
+			err = clikit.Page(out, text.String(), columns, rows)
+		} else {
+			_, err = fmt.Fprintln(out, text.String())
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+	}
+}
+
+// writeStatus writes for people; before, if not nil, is what there was a while ago, for rates.
+func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) error {
 	text := wire.Printable // a forwarder passes on what strangers said
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "forwarder on %s: up %v, protocol version %d, %d event loops, %d links\n",
@@ -94,7 +151,12 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 		for _, t := range j.Trunks {
 			fmt.Fprintf(w, "  to the forwarder %s: %s\n", text(t.Forwarder), trunkState(t))
 		}
-		writeTraffic(w, j.Traffic)
+		writeTraffic(w, j.Traffic, rates(&j, &s, before))
+		if was := jobBefore(&j, before); was != nil {
+			if who, part := forwarder.Limiting(&j, was, s.Now.Sub(before.Now)); who != "" {
+				fmt.Fprintf(w, "  limited by %s: its links were full %.0f %% of the time\n", text(who), 100*part)
+			}
+		}
 		if j.Doors > 0 {
 			fmt.Fprintf(w, "  the kernel passes connections on from %d ports; what takes them is not counted here\n",
 				j.Doors)
@@ -118,7 +180,7 @@ func writeStatus(out io.Writer, s forwarder.Status) error {
 			how = fmt.Sprintf("failed (%d): %s", p.Code, text(p.Reason))
 		}
 		fmt.Fprintf(w, "past job %s, %v ago: %s\n", text(p.Job), s.Now.Sub(p.Ended).Round(time.Second), how)
-		writeTraffic(w, p.Traffic)
+		writeTraffic(w, p.Traffic, nil)
 	}
 	return w.Flush()
 }
@@ -176,10 +238,44 @@ func trunkState(t forwarder.TrunkStatus) string {
 	return s
 }
 
-func writeTraffic(w io.Writer, traffic []forwarder.Traffic) {
+// jobBefore is a job as it was, if it ran.
+func jobBefore(j *forwarder.JobStatus, before *forwarder.Status) *forwarder.JobStatus {
+	if before != nil {
+		for i := range before.Jobs {
+			if o := &before.Jobs[i]; o.Job == j.Job && o.Key == j.Key && o.State == j.State && j.State == "running" {
+				return o
+			}
+		}
+	}
+	return nil
+}
+
+// rates says how fast data went in each direction since before; nil: it is not known.
+func rates(j *forwarder.JobStatus, s, before *forwarder.Status) []string {
+	was := jobBefore(j, before)
+	if was == nil {
+		return nil
+	}
+	old := map[[2]string]uint64{}
+	for _, t := range was.Traffic {
+		old[[2]string{t.From, t.To}] = t.PayloadBytes
+	}
+	var list []string
+	for _, t := range j.Traffic {
+		n := t.PayloadBytes - min(t.PayloadBytes, old[[2]string{t.From, t.To}])
+		list = append(list, fmt.Sprintf("\t%.3g MB/s", float64(n)/1e6/max(1e-3, s.Now.Sub(before.Now).Seconds())))
+	}
+	return list
+}
+
+func writeTraffic(w io.Writer, traffic []forwarder.Traffic, rates []string) {
 	text := wire.Printable
-	for _, t := range traffic {
-		fmt.Fprintf(w, "  %s -> %s\t%d messages\t%d bytes of data\t%d bytes of headers and control\n", text(t.From), text(t.To),
-			t.Messages, t.PayloadBytes, t.HeaderBytes)
+	for i, t := range traffic {
+		rate := ""
+		if i < len(rates) {
+			rate = rates[i]
+		}
+		fmt.Fprintf(w, "  %s -> %s\t%d messages\t%d bytes of data\t%d bytes of headers and control%s\n", text(t.From), text(t.To),
+			t.Messages, t.PayloadBytes, t.HeaderBytes, rate)
 	}
 }

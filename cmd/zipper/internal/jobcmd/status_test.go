@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
 )
@@ -14,17 +15,17 @@ func TestStatusIsText(t *testing.T) {
 	traffic := []forwarder.Traffic{{From: evil, To: evil}}
 	s := forwarder.Status{Addresses: []string{evil},
 		Jobs: []forwarder.JobStatus{{Job: evil, State: evil, Missing: evil, Refused: evil, Reason: evil,
-			Clusters: []forwarder.ClusterStatus{{Name: evil, Size: 1}}, Forwarders: []string{evil}, Traffic: traffic}},
+			Clusters: []forwarder.ClusterStatus{{Name: evil, Size: 1, Host: evil, Origin: evil}}, Forwarders: []string{evil}, Traffic: traffic}},
 		Past: []forwarder.Summary{{Job: evil, Reason: evil, Traffic: traffic}}}
 	var out bytes.Buffer
-	if err := writeStatus(&out, s); err != nil {
+	if err := writeStatus(&out, s, nil); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.ContainsAny(out.Bytes(), "\x1b\r\u202e") {
 		t.Errorf("got %q", out.String())
 	}
-	if n := bytes.Count(out.Bytes(), []byte(`x\x1b[2J\r\n\u202eok`)); n != 14 {
-		t.Errorf("%d of 14 texts in %q", n, out.String())
+	if n := bytes.Count(out.Bytes(), []byte(`x\x1b[2J\r\n\u202eok`)); n != 16 {
+		t.Errorf("%d of 16 texts in %q", n, out.String())
 	}
 }
 
@@ -34,13 +35,32 @@ func TestStatusCounts(t *testing.T) {
 	s := forwarder.Status{Jobs: []forwarder.JobStatus{{Job: "j", Level: "sealed", LostLinks: 3, BadFrames: 1, Traffic: []forwarder.Traffic{again}}},
 		Totals: forwarder.Totals{Refused: map[string]uint64{"no ticket": 2, "layout": 0}, LostLinks: 5, LostTrunks: 6, BadFrames: 7, Traffic: forwarder.Traffic{ResentFrames: 8}}}
 	var out bytes.Buffer
-	if err := writeStatus(&out, s); err != nil {
+	if err := writeStatus(&out, s, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"level sealed\n", "refused since the start: 2: no ticket\n",
 		"since the start 5 links of ranks and 6 to other forwarders lost, 7 damaged frames, 8 frames sent again\n",
 		"3 links lost and made again, or lost for a while; 1 of them for damaged frames; 4 frames sent again\n"} {
 		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+// TestStatusRates: with what there was before, directions have a rate, and who limits a job is named.
+func TestStatusRates(t *testing.T) {
+	at := func(second int64, moved uint64, blocked float64) forwarder.Status {
+		return forwarder.Status{Now: time.Unix(second, 0), Jobs: []forwarder.JobStatus{{Job: "j", State: "running",
+			Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 1}, {Name: "b", Size: 1, Blocked: blocked}},
+			Traffic:  []forwarder.Traffic{{From: "a", To: "b", PayloadBytes: moved}}}}}
+	}
+	before := at(10, 1e6, 0)
+	var out bytes.Buffer
+	if err := writeStatus(&out, at(12, 5e6, 1), &before); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2 MB/s", "limited by cluster b: its links were full 50 % of the time"} {
+		if !bytes.Contains(out.Bytes(), []byte(want)) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
