@@ -135,22 +135,6 @@ int main(int argc, char **argv) {
   CHECK(size < np, "a host's communicator of all clusters");
   MPI_Comm_free(&inside);
 
-#if MPI_VERSION >= 4
-  {
-    int code, class_, got[16];
-    MPI_Count counts[16] = {(MPI_Count)1 << 40};
-    MPI_Aint places[16] = {0};
-    MPI_Errhandler old;
-    CHECK(np <= 16, "too many processes");
-    MPI_Comm_get_errhandler(d, &old);
-    MPI_Comm_set_errhandler(d, MPI_ERRORS_RETURN);
-    code = MPI_Allgatherv_c(&me, 0, MPI_INT, got, counts, places, MPI_INT, d);
-    MPI_Error_class(code, &class_);
-    SAME(class_, MPI_ERR_COUNT, "class of a count of 2^40");
-    MPI_Comm_set_errhandler(d, old);
-    MPI_Errhandler_free(&old);
-  }
-#endif
   int sum = 0;
   MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, d);
   SAME(sum, np * (np - 1) / 2, "sum at the end");
