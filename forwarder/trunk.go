@@ -246,7 +246,7 @@ func (br *bridge) spread() {
 	for _, o := range bulk {
 		over = append(over, o.conn)
 	}
-	p.conn.Spread(over)
+	p.conn.Spread(over, trunk.Burst)
 }
 
 // look looks whether the trunk is to have more connections, and which lose packets.

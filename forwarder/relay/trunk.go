@@ -9,8 +9,8 @@ import (
 // Several connections may lead to the same forwarder: a trunk, for a path so long that one
 // connection does not fill it. The routes' tables have the first, which carries small frames and
 // the forwarders' own, so that these never wait behind large ones and keep their order. Frames of
-// much payload (bulk) go over the others, each over the first one for which nothing waits, or the one
-// for which least does: a burst goes where the last one went, over a connection whose window is open.
+// much payload (bulk) go over the others: over the first of them, whose window is open from the last
+// burst, as long as less than a burst waits for it; else over the one for which least does.
 //
 // So a frame may be overtaken by any of another class, and a large one by any other. Ranks that are
 // several hops apart are ready for that: what is sequenced is put in order by its number, a segment
@@ -18,26 +18,29 @@ import (
 // takes with it, only ranks can send again.
 
 // trunk is what carries bulk in place of the connection that has it.
-type trunk struct{ conns []*Conn }
+type trunk struct {
+	conns []*Conn
+	burst int64 // may wait for the first before the others are used
+}
 
-// Spread has bulk for this connection go over others, rather over the first of them; none: over
-// itself again. Any thread.
-func (c *Conn) Spread(over []*Conn) {
+// Spread has bulk for this connection go over others, over the first of them as long as less than a
+// burst of bytes waits for it; none: over itself again. Any thread.
+func (c *Conn) Spread(over []*Conn, burst int) {
 	if len(over) == 0 {
 		c.trunk.Store(nil)
 		return
 	}
-	c.trunk.Store(&trunk{conns: over})
+	c.trunk.Store(&trunk{over, int64(burst)})
 }
 
 // pick chooses the connection for a frame of bulk.
 func (t *trunk) pick() *Conn {
 	best := t.conns[0]
 	least := best.out.depth.Load()
+	if least < t.burst {
+		return best
+	}
 	for _, c := range t.conns[1:] {
-		if least == 0 {
-			break
-		}
 		if d := c.out.depth.Load(); d < least {
 			best, least = c, d
 		}

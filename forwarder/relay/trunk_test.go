@@ -7,11 +7,11 @@ import (
 )
 
 // TestSpread: what is small stays with the connection that the table has, in order; bulk goes over
-// the others: over the first of them as long as nothing waits for it, then over the next.
+// the others: over the first of them as long as less than a burst waits for it, then over the next.
 func TestSpread(t *testing.T) {
 	f, g := newFixture(t), newFixture(t)
 	f.run()
-	f.ctl[1].conn.Spread([]*Conn{g.ctl[0].conn, g.ctl[1].conn})
+	f.ctl[1].conn.Spread([]*Conn{g.ctl[0].conn, g.ctl[1].conn}, 1000)
 	both := append(eagerFrame(10), dataFrame(100)...)
 	both = append(append(both, eagerFrame(20)...), dataFrame(200)...)
 	if n, err := f.ranks[0].TryWrite(both); n != len(both) || err != nil {
@@ -28,7 +28,7 @@ func TestSpread(t *testing.T) {
 	}
 	// The first takes nothing more: the other one has the rest.
 	rest := 0
-	for range 8 {
+	for range 16 {
 		p := dataFrame(300)
 		if n, err := f.ranks[0].TryWrite(p); n != len(p) || err != nil {
 			t.Fatal(n, err)
@@ -40,10 +40,10 @@ func TestSpread(t *testing.T) {
 	if rest == 0 {
 		t.Error("nothing over the second")
 	}
-	if q := g.ctl[0].conn.Queued(); q == 0 || q > len(dataFrame(300)) {
+	if q := g.ctl[0].conn.Queued(); q < 1000 || q > 1000+len(dataFrame(300)) {
 		t.Errorf("%d bytes wait for the one that does not read", q)
 	}
-	f.ctl[1].conn.Spread(nil)
+	f.ctl[1].conn.Spread(nil, 0)
 	f.from(t, 0, wire.TypeEager, 0, 1, 10)
 	if n := f.reads(t, 1); n != len(eagerFrame(10)) {
 		t.Errorf("%d bytes, without a trunk", n)

@@ -20,6 +20,11 @@ const (
 	// turn of Measure, since a queue that overflows once is nothing.
 	lossShare = 20000
 
+	// Burst is how many bytes may wait for the first connection for bulk before the others are used,
+	// 1 MiB, the longest message that goes at once: one that is warm sends that in a round trip, where
+	// others take several for a tenth of it.
+	Burst = 1 << 20
+
 	// Most is how many there may be, 16. More: queues on the way overflow, and one job takes more
 	// than its share from others.
 	Most = 16
