@@ -40,7 +40,7 @@ listen: [127.0.0.1:1, "127.0.0.1:2"]
 job: one
 level: sealed
 memory: 7
-max-timeout: 3s
+max-gathering: 3
 metrics: true
 max-ranks: 5
 `, "--max-ranks", "6", "--trunk", "2")
@@ -51,7 +51,7 @@ max-ranks: 5
 		t.Errorf("listen: %q", got)
 	}
 	if !reflect.DeepEqual(cfg.Jobs, []string{"one"}) || cfg.Level.String() != "sealed" || cfg.Memory != 7<<20 ||
-		cfg.MaxTimeout.Seconds() != 3 || !c.Bool("metrics") {
+		cfg.MaxGathering != 3 || !c.Bool("metrics") {
 		t.Errorf("the file: %+v", cfg)
 	}
 	if cfg.MaxRanks != 6 || cfg.Trunk != 2 {
