@@ -24,7 +24,7 @@ var larger = map[string]struct {
 	reason string
 }{
 	"forwarder":   {24, "a job's life is one state machine under one lock; what has none of its state is below already"},
-	"wire":        {23, "one frame a file, and the newest version in two for two builds"},
+	"wire":        {24, "one frame a file, and the newest version in two for two builds"},
 	"collectives": {24, "one algorithm a file, and a new one is one file more"},
 }
 

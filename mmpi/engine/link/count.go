@@ -21,15 +21,15 @@ type counter struct {
 	came    wire.Counted
 }
 
-// tickCount sees that the other end is told.
-func (r *rail) tickCount(now time.Duration) {
-	if c := &r.count; c.sent > c.counted && now-c.at >= r.set.limit.Ping {
+// tick sees that the other end is told.
+func (c *counter) tick(now, every time.Duration) {
+	if c.sent > c.counted && now-c.at >= every {
 		c.due = true
 	}
 }
 
 // sayCount queues a Count, if one is due and no frame is half written: it is the next to go.
-func (r *rail) sayCount() {
+func sayCount(r *rail) {
 	c := &r.count
 	if !c.due || r.link == nil || r.seg.active || !r.queue.Empty() && r.queue.First().Of.off > 0 {
 		return
@@ -45,11 +45,11 @@ func (r *rail) sayCount() {
 	r.queue.PushFirst(&f.out)
 }
 
-// countCame checks a Count that has come.
-func (r *rail) countCame(body []byte) error {
+// take checks a Count that came when at bytes had come.
+func (c *counter) take(body []byte, at uint64) error {
 	x, err := wire.ParseCount(body)
 	if err == nil {
-		err = r.count.came.Take(x, r.in.at)
+		err = c.came.Take(x, at)
 	}
 	if err != nil {
 		return breach{fmt.Errorf("not what was sent has come: %w", err)}

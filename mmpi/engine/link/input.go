@@ -315,7 +315,7 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		r.count.due = true // we may be too idle to do it later
 	case wire.TypePong:
 	case wire.TypeCount:
-		return r.countCame(body)
+		return r.count.take(body, r.in.at)
 	case wire.TypeByeAck:
 		if r.state != byeSent {
 			return breach{errors.New("the forwarder said good-bye unasked")}

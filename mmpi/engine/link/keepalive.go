@@ -17,7 +17,7 @@ func (s *Set) Tick(now time.Duration) {
 	}
 	s.FlushAcks()
 	for _, r := range s.rails {
-		r.tickCount(now)
+		r.count.tick(now, s.limit.Ping)
 		switch {
 		case r.state == byeSent: // Bye or its answer may have been damaged
 			if limit := s.limit.Silence / 2; now-r.pinged > limit {

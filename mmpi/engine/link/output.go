@@ -38,7 +38,7 @@ func (r *rail) write() (moved int, err error) {
 	full := false // no room for a large piece
 	for turn := r.set.turn; moved < turn; {
 		iov := r.iov[:0]
-		r.sayCount()
+		sayCount(r)
 		if !r.seg.active && r.queue.Empty() {
 			if err := r.nextSegment(); err != nil {
 				return moved, err
