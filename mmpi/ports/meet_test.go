@@ -85,7 +85,7 @@ func TestMeetSecret(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	port := acc.Open()
-	go acc.Accept(ctx, port, []int32{0}) //nolint:errcheck // nobody comes
+	go acc.Accept(ctx, port, []int32{0})
 	if _, err := con.Connect(ctx, port, []int32{0}); err == nil || !strings.Contains(err.Error(), "another secret") {
 		t.Errorf("%v", err)
 	}
