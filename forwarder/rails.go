@@ -85,7 +85,7 @@ func (j *job) markLeft(rank uint32, network int) {
 	if j.hops == nil {
 		return
 	}
-	j.tellBridges(gone, network)
+	tellBridges(j, gone, network)
 	if j.unsure {
 		j.tellRanks(gone)
 	}
@@ -94,10 +94,10 @@ func (j *job) markLeft(rank uint32, network int) {
 // tell sends a RailState to all whose way to the rank leads through here. With f.mu.
 func (j *job) tell(s *wire.RailState, network int) {
 	j.tellRanks(s)
-	j.tellBridges(s, network)
+	tellBridges(j, s, network)
 }
 
-func (j *job) tellBridges(s *wire.RailState, network int) {
+func tellBridges(j *job, s *wire.RailState, network int) {
 	for _, br := range j.bridges() {
 		if br.network != network && !br.said {
 			br.send(wire.TypeRailState, s)

@@ -79,7 +79,7 @@ func (c *Conn) sendCount() {
 }
 
 // tickCount sends a Count if it is time for one.
-func (c *Conn) tickCount(now time.Time) {
+func tickCount(c *Conn, now time.Time) {
 	if now.Sub(c.counted) >= c.shared.cfg.PingInterval && c.out.uncounted() {
 		c.counted = now
 		c.sendCount()
@@ -87,7 +87,7 @@ func (c *Conn) tickCount(now time.Time) {
 }
 
 // counts checks a Count that has come; at is how much had come before it.
-func (c *Conn) counts(body []byte, at uint64) error {
+func counts(c *Conn, body []byte, at uint64) error {
 	x, err := wire.ParseCount(body)
 	if err == nil {
 		err = c.came.Take(x, at)

@@ -62,7 +62,7 @@ func (c *Conn) Writable() { c.out.flush(c.worker.vec) }
 // Tick looks at the clock.
 func (c *Conn) Tick(now time.Time) {
 	cfg := &c.shared.cfg
-	c.tickCount(now)
+	tickCount(c, now)
 	switch idle := now.Sub(c.heard); {
 	case c.State() == Lingering:
 		if now.After(c.deadline) {

@@ -94,7 +94,7 @@ func (c *Conn) own(h *wire.Header, whole []byte, at uint64) {
 		case wire.TypePong:
 			return
 		case wire.TypeCount:
-			if err := c.counts(body, at); err != nil {
+			if err := counts(c, body, at); err != nil {
 				c.Bad(err.Error())
 			}
 			return
