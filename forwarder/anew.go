@@ -54,20 +54,6 @@ func (br *bridge) anew(p *peer) {
 	}
 }
 
-// refused goes on when the other end does not take a connection. With f.mu.
-func (br *bridge) refused(p *peer, code wire.RefuseCode, reason string) {
-	p.end(errors.New(reason))
-	switch {
-	case !br.wanted() || br.first() != nil:
-	case code == wire.RefuseJob:
-		br.giveUp("the forwarder " + br.addr + ": " + reason)
-	case code == wire.RefuseTaken && br.said:
-		br.giveUp(reason)
-	case code == wire.RefuseTaken:
-		br.trunk.ignorant = p.number != 0
-	}
-}
-
 // hasFailed says why a job that is over has failed; empty: it has not, or is not known. With f.mu.
 func (f *Forwarder) hasFailed(j *wire.Join) string {
 	for i := len(f.past) - 1; i >= 0; i-- {

@@ -188,3 +188,8 @@ func (br *bridge) end(cause error) {
 }
 
 var errNotWanted = errors.New("the connection is needed no more")
+
+// wanted reports whether the bridge may still carry something, if only Bye. With f.mu.
+func (br *bridge) wanted() bool {
+	return br.job.state == running && !(br.said && br.theirs) && br.job.hops.bridges[br.zipper] == br
+}

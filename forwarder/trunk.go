@@ -115,11 +115,6 @@ func (br *bridge) extend() {
 	}
 }
 
-// wanted reports whether the bridge may still carry something, if only Bye. With f.mu.
-func (br *bridge) wanted() bool {
-	return br.job.state == running && !(br.said && br.theirs) && br.job.hops.bridges[br.zipper] == br
-}
-
 // dial opens one more connection, aside. With f.mu.
 func (br *bridge) dial(number int) {
 	f := br.f
@@ -434,4 +429,18 @@ func (br *bridge) extendIn(pause time.Duration) {
 		defer br.f.mu.Unlock()
 		br.extend()
 	})
+}
+
+// refused goes on when the other end does not take a connection. With f.mu.
+func (br *bridge) refused(p *peer, code wire.RefuseCode, reason string) {
+	p.end(errors.New(reason))
+	switch {
+	case !br.wanted() || br.first() != nil:
+	case code == wire.RefuseJob:
+		br.giveUp("the forwarder " + br.addr + ": " + reason)
+	case code == wire.RefuseTaken && br.said:
+		br.giveUp(reason)
+	case code == wire.RefuseTaken:
+		br.trunk.ignorant = p.number != 0
+	}
 }
