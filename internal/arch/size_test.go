@@ -23,13 +23,11 @@ var larger = map[string]struct {
 	limit  int
 	reason string
 }{
-	"forwarder":            {25, "a job's life is one state machine under one lock; what has none of its state is below already"},
-	"forwarder.Forwarder":  {50, "the same: each is a thing that happens to it, under its lock"},
-	"forwarder.job":        {46, "the same"},
-	"forwarder/relay":      {21, "one way of a frame a file: copied, spliced, sealed, over a trunk"},
-	"forwarder/relay.Conn": {47, "what comes in, what goes out and its state have methods of their own already"},
-	"wire":                 {24, "one frame a file, and the newest version in two for two builds"},
-	"collectives":          {24, "one algorithm a file, and a new one is one file more"},
+	"forwarder":           {25, "a job's life is one state machine under one lock; what has none of its state is below already"},
+	"forwarder.Forwarder": {50, "the same: each is a thing that happens to it, under its lock"},
+	"forwarder/relay":     {21, "one way of a frame a file: copied, spliced, sealed, over a trunk"},
+	"wire":                {24, "one frame a file, and the newest version in two for two builds"},
+	"collectives":         {24, "one algorithm a file, and a new one is one file more"},
 }
 
 // TestSizes checks packages and types.

@@ -25,14 +25,8 @@ type proxy struct {
 	bytes int64 // that went through
 	taken int   // links so far
 
-	armed [2]*event // by way: what is done next
+	armed [2]*event // by way, from who dials to who listens and back: what is done next
 }
-
-// Ways of a proxy: from who dials to who listens, and back.
-const (
-	there = iota
-	back
-)
 
 func newProxy(t testing.TB, target string) *proxy {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,7 +12,7 @@ import (
 // couple is two jobs of one program that find each other.
 type couple struct {
 	*Bed
-	program string // "{mpi}" stands for the library
+	program string    // "{mpi}" stands for the library
 	secrets [2]string // files
 	accept  Job
 	connect Job
