@@ -139,7 +139,8 @@ func (b *bench) dialContext(ctx context.Context, id handshake.Identity) (*rank, 
 	return &rank{b.t, l, layout}, nil
 }
 
-// join joins all ranks of a job at once and returns them by virtual rank.
+// join joins all ranks of a job and returns them by virtual rank. The first one of the first cluster is
+// there before all others.
 func (b *bench) join(job string, layout ...wire.Cluster) []*rank {
 	b.t.Helper()
 	type result struct {
@@ -155,6 +156,9 @@ func (b *bench) join(job string, layout ...wire.Cluster) []*rank {
 				r, err := b.dial(identity(job, c.Name, i, layout...))
 				results <- result{r, err}
 			}()
+			if n == 1 {
+				b.opened(job)
+			}
 		}
 	}
 	ranks := make([]*rank, n)
@@ -166,6 +170,19 @@ func (b *bench) join(job string, layout ...wire.Cluster) []*rank {
 		ranks[r.r.Rank] = r.r
 	}
 	return ranks
+}
+
+// opened waits until a job is there.
+func (b *bench) opened(job string) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for _, j := range b.f.Status().Jobs {
+			if j.Job == job {
+				return
+			}
+		}
+	}
+	b.t.Fatalf("nobody has opened job %s", job)
 }
 
 func await(fd int, events int16) error {
