@@ -57,6 +57,7 @@ type Forwarder struct {
 	memory  *budget.Budget // what all jobs and links may keep
 	relay   *relay.Relay
 	workers workers
+	works   chan struct{} // closed when the workers are there
 	asides  sync.WaitGroup
 	born    time.Time
 
@@ -89,7 +90,7 @@ func New(cfg Config) (*Forwarder, error) {
 	f := &Forwarder{cfg: cfg, keys: keys, log: cfg.Log, memory: memory,
 		relay: relay.New(cfg.relay(memory)), born: cfg.clock.Now(),
 		peers: map[*peer]int{}, jobs: jobs{}, totals: newTotals(), strangers: strangers.New(cfg.strangers()),
-		drain: drain{over: make(chan struct{})}, empty: make(chan struct{})}
+		works: make(chan struct{}), drain: drain{over: make(chan struct{})}, empty: make(chan struct{})}
 	f.policy.Store(&policy{Config: cfg, terms: cfg.terms(keys)})
 	return f, nil
 }
@@ -100,6 +101,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 	if err := f.makeLoops(); err != nil {
 		return err
 	}
+	close(f.works)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	var loops, accepts sync.WaitGroup

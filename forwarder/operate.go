@@ -75,6 +75,11 @@ func (d *drain) check(l jobs) {
 // Alive returns when the forwarder has shown that it works: its lock can be had, and each event
 // loop has run what was asked of it. The error is ctx's, if that ended before.
 func (f *Forwarder) Alive(ctx context.Context) error {
+	select {
+	case <-f.works:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	shown := make(chan struct{}, len(f.workers)+1)
 	show := func() { shown <- struct{}{} }
 	go func() {

@@ -118,6 +118,9 @@ func (l *link) frames() error {
 				return fmt.Errorf("rank %d: %w", l.rank, err)
 			}
 		}
+		if _, err = l.in.Discard(int(h.Length)); err != nil {
+			return fmt.Errorf("rank %d: %w", l.rank, err)
+		}
 		switch h.Type {
 		case wire.TypePing:
 			err = l.control(wire.TypePong)
@@ -127,11 +130,7 @@ func (l *link) frames() error {
 		case wire.TypeAbort, wire.TypeBye:
 			return fmt.Errorf("rank %d: the forwarder ended the job", l.rank)
 		case wire.TypeEager:
-			if _, err = l.in.Discard(int(h.Length)); err == nil {
-				err = l.message()
-			}
-		case wire.TypeData:
-			_, err = l.in.Discard(int(h.Length))
+			err = l.message()
 		}
 		if err != nil {
 			return err
