@@ -71,8 +71,10 @@ func joinJob(t testing.TB, job jobenv.Job, sizes ...int) []*Engine {
 			e, err := BootForTest(j, p.local, p.size, &fakeNative{board: p.board, rank: p.local, first: p.first})
 			if err != nil {
 				t.Error(err)
+				return
 			}
 			engines[i] = e
+			t.Cleanup(e.closeUnlessClosed)
 		})
 	}
 	wg.Wait()
@@ -80,6 +82,16 @@ func joinJob(t testing.TB, job jobenv.Job, sizes ...int) []*Engine {
 		t.FailNow()
 	}
 	return engines
+}
+
+// closeUnlessClosed ends an engine whose test has not: it would go on dialling.
+func (e *Engine) closeUnlessClosed() {
+	e.lock()
+	closed := e.stopping
+	e.unlock()
+	if !closed {
+		e.close()
+	}
 }
 
 // spanAll makes MPI_COMM_WORLD.
