@@ -104,7 +104,8 @@ func TestWrongProtocolVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := n - wire.ChallengeLen
-	binary.LittleEndian.PutUint32(frame[header:], 99)
+	binary.LittleEndian.PutUint32(frame[header:], 99)   // the newest version that it speaks,
+	binary.LittleEndian.PutUint32(frame[header+4:], 99) // and the oldest
 	h, err := wire.ParseHeader(frame)
 	if err != nil {
 		t.Fatal(err)

@@ -55,8 +55,9 @@ func TestTickets(t *testing.T) {
 			b.Fails(r, r.Status, "no ticket", c.want)
 		}
 	}
-	// The halves bring it, too.
-	t.Setenv("ZIPPER_TICKET_FILE", good)
+	// The halves bring it, too. Of another run: of this one's id a half has just failed.
+	id = JobID(t)
+	t.Setenv("ZIPPER_TICKET_FILE", ticket(id, "2", "1h"))
 	t.Setenv("ZIPPER_SECRET_FILE", secret)
 	half := func(cluster, mpi string) *Proc {
 		return b.Start(nil, nil, b.Zipper, "join", "--job", id, "--cluster", cluster, "--layout", "a=1,b=1", "--zipper", f.Addr,

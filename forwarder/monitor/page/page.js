@@ -44,8 +44,8 @@ function facts (dl, list) {
 function chart (v) {
   const most = Math.max(1, ...v.rates)
   const points = v.rates.map((r, i) => (600 * i / Math.max(1, v.rates.length - 1)).toFixed(1) + ' ' + (115 - 105 * r / most).toFixed(1))
-  $('rate').querySelector('.line').setAttribute('d', 'M' + points.join('L'))
-  $('rate').querySelector('.area').setAttribute('d', 'M0 120L' + points.join('L') + 'L600 120Z')
+  $('rate').querySelector('.line').setAttribute('d', points.length ? 'M' + points.join('L') : '')
+  $('rate').querySelector('.area').setAttribute('d', points.length ? 'M0 120L' + points.join('L') + 'L600 120Z' : '')
   put($('rate-text'), 'Data relayed over the last ' + span(Math.max(0, v.rates.length - 1) * v.step) + ': now ' +
     rate(v.rates.at(-1) || 0) + ', at most ' + rate(most > 1 ? most : 0))
 }
