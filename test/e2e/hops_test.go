@@ -171,7 +171,7 @@ func TestHopsSideBySideKilled(t *testing.T) {
 	ended := func() {
 		rows += 2
 		b.WaitFor(10*time.Second, "the forwarder between b and c to see both rows end",
-			func() bool { return strings.Count(bc.Stderr(), "job ended") == rows })
+			func() bool { return strings.Count(bc.Stderr(), "\tjob ended\t") == rows })
 		b.NothingLeft(id)
 	}
 	// Pairs 0 - 2 and 1 - 3: one of them over both stages.

@@ -152,8 +152,8 @@ func TestLabLongBench(t *testing.T) {
 	dir := t.TempDir()
 	r := b.OK(b.Run(nil, nil, "bin/zipper-longhaul", "--program", program, "--quick", "--delay", "2ms", "--only", "^1 MiB stream, one pair|^8 B|^bcast of 8 B", "--out", dir))
 	for _, want := range []string{
-		`1 MiB stream, one pair +TCP, 4 streams +[0-9]`, `1 MiB stream, one pair +zipped +[0-9]`, `1 MiB stream, one pair +routed +[0-9]`,
-		`1 MiB stream, one pair +trunk +[0-9]`, `8 B arrives +trunk +[0-9]`, `8 B arrives +zipped +[0-9]`, `bcast of 8 B, 4\+4 ranks +routed +[0-9]`,
+		`1 MiB stream, one pair[ |]+TCP, 4 streams[ |]+[0-9]`, `1 MiB stream, one pair[ |]+zipped[ |]+[0-9]`, `1 MiB stream, one pair[ |]+routed[ |]+[0-9]`,
+		`1 MiB stream, one pair[ |]+trunk[ |]+[0-9]`, `8 B arrives[ |]+trunk[ |]+[0-9]`, `8 B arrives[ |]+zipped[ |]+[0-9]`, `bcast of 8 B, 4\+4 ranks[ |]+routed[ |]+[0-9]`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.Stdout) {
 			t.Errorf("no line like %q:\n%v", want, r)
