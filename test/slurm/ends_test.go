@@ -14,6 +14,7 @@ const endsIn = 5 * time.Second
 
 // TestEnds: however one half ends, the other ends within seconds and names the cause.
 func TestEnds(t *testing.T) {
+	long(t)
 	s := site(t)
 	a, b := s.Cluster("a"), s.Cluster("b")
 	forever := s.path("cg-{mpi}") + " 2000 1e-300"

@@ -5,6 +5,7 @@ import "testing"
 // TestHetjob: the groups of a heterogeneous job are clusters by themselves, of one MPI library or of
 // two, started by srun with what each library needs.
 func TestHetjob(t *testing.T) {
+	long(t)
 	s := site(t)
 	a := s.Cluster("a")
 	groups := []string{"-N", "1", "-n", "2", ":", "-N", "1", "-n", "2"}

@@ -91,3 +91,11 @@ func (j Job) state() string {
 	}
 	return j.State()
 }
+
+// long skips a test unless the long ones are asked for: a batch system takes its time.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("ZIPPER_LONG") == "" {
+		t.Skip("long test: scripts/test --long slurm")
+	}
+}

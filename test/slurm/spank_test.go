@@ -13,6 +13,7 @@ import (
 // starts on the job's gateway node for a licence, and that ends with the job; one that the job does not
 // use is ended by the epilog.
 func TestPlugin(t *testing.T) {
+	long(t)
 	s := site(t)
 	root, err := filepath.Abs("../..")
 	s.do(err)

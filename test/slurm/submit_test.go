@@ -14,6 +14,7 @@ import (
 // TestSubmit: zipper submit at cluster a gives b its half through a remote shell; a job that ends
 // well, and one of which b's half is cancelled, running and still in the queue.
 func TestSubmit(t *testing.T) {
+	long(t)
 	s := site(t)
 	a, b := s.Cluster("a"), s.Cluster("b")
 	port := freePorts(t, 1)[0]
