@@ -329,7 +329,7 @@ func (s *Self) meet(ctx context.Context, d door, tell []byte, taken *atomic.Bool
 	}
 	loc := s.Local
 	loc.Rank, loc.Size, loc.Hosts, loc.Warn, loc.Embedded, loc.Via = 0, 1, nil, nil, false, d.via
-	e, _, err := boot.Join(ctx, d.job, loc, alone{})
+	e, _, err := boot.Join(ctx, d.job, loc, engine.Alone{})
 	if err != nil {
 		return nil, err
 	}

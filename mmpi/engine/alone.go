@@ -1,0 +1,29 @@
+package engine
+
+import "errors"
+
+// Alone is the Native of a process that has no native MPI: no message is ever in its cluster, of
+// which it is the only process. All that would need one fails. Failed, if not nil, is told why the
+// engine has.
+type Alone struct{ Failed func(reason string) }
+
+var errAlone = errors.New("there is no native MPI here")
+
+func (Alone) Improbe(*Comm, int, int) (Probe, bool, error)          { return Probe{}, false, nil }
+func (Alone) Iprobe(*Comm, int, int) (Probe, bool, error)           { return Probe{}, false, nil }
+func (Alone) Imrecv(*Request, uint64) error                         { return errAlone }
+func (Alone) Irecv(*Request) error                                  { return errAlone }
+func (Alone) Test(*Request) (bool, error)                           { return true, errAlone }
+func (Alone) Cancel(*Request) error                                 { return errAlone }
+func (Alone) Coll(*Comm, *Coll) (uint64, error)                     { return 0, errAlone }
+func (Alone) CollTest(uint64) (bool, error)                         { return true, errAlone }
+func (Alone) ReduceLocal([]byte, []byte, int, uint64, uint64) error { return errAlone }
+func (Alone) Compute(uint8, uint8, []byte, []byte) error            { return errAlone }
+func (Alone) SetActivity(Activity)                                  {}
+
+// Fail tells whoever has started the engine.
+func (a Alone) Fail(_ int, reason string) {
+	if a.Failed != nil {
+		a.Failed(reason)
+	}
+}
