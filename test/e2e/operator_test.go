@@ -88,6 +88,7 @@ func TestReloadAndDrain(t *testing.T) {
 	}
 	b.goesOn(p)
 	waits := b.Start(nil, nil, b.Zipper, "drain", "--wait", at)
+	b.WaitFor(waitForwarder, "drain to have asked", func() bool { return strings.Contains(waits.Stdout(), "it has 1") })
 	stop()
 	if r := b.OK(f.Wait()); !strings.Contains(r.Stderr, "all jobs are over") {
 		t.Errorf("the forwarder says: %v", r)

@@ -86,8 +86,15 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 	}
 	// Whoever answers there may say any number.
 	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.PID))
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(words) == 0 {
+		// It may have ended since it answered. Then this is said as if it had been asked later.
+		if _, err := monitor.Fetch(ctx, at); err != nil {
+			return at, s, err
+		}
+	}
 	if err != nil || s.PID <= 1 || !bytes.Contains(words, []byte("\x00forwarder\x00")) {
-		return at, s, fmt.Errorf("what shows its status at %s says that it is process %d, which is no zipper forwarder here (does it run in a container?)", at, s.PID)
+		return at, s, fmt.Errorf("what shows its status at %s says that it is process %d, "+
+			"which is no zipper forwarder here (does it run in a container?)", at, s.PID)
 	}
 	if err := syscall.Kill(s.PID, sig); err != nil {
 		return at, s, fmt.Errorf("process %d: %w (the forwarder's user and root may do this)", s.PID, err)
