@@ -42,6 +42,8 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 //	deaf RANK                                      reads, but does not answer Pings
 //	cut NAME NAME [N]                              breaks the link between two forwarders, which the
 //	                                               first has dialled: all connections, or one
+//	hold NAME NAME N, release NAME NAME N          of what the first sends over one of these nothing
+//	                                               arrives; then it does
 //	aside [error]                                  does what was to be done aside, or has it fail
 //	wait D                                         lets time pass
 //	status NAME, stop NAME, kill NAME
@@ -191,6 +193,8 @@ func (s *script) do(w []string) {
 		for _, l := range links {
 			l.Cut()
 		}
+	case "hold", "release":
+		s.zips[p[0]].links[p[1]][s.num(p[2])].Hold(w[0] == "hold")
 	case "aside":
 		if len(p) > 0 {
 			s.broken = errors.New("does not work")
