@@ -3,7 +3,8 @@ package wire
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
+
+	"github.com/leidenzipper/zipper/internal/crc32c"
 )
 
 // Sums tell frames that were damaged on their way. That of a header is checked by whoever reads it,
@@ -19,14 +20,11 @@ var ErrSum = errors.New("damaged on its way (checksum)")
 // checkAt is where a header's own sum is.
 const checkAt = HeaderLen - 4
 
-// castagnoli is the polynomial that processors compute.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Sum is the CRC32C of b. It does not allocate.
-func Sum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+func Sum(b []byte) uint32 { return crc32c.Sum(b) }
 
 // SumMore goes on with the sum of what is before b.
-func SumMore(sum uint32, b []byte) uint32 { return crc32.Update(sum, castagnoli, b) }
+func SumMore(sum uint32, b []byte) uint32 { return crc32c.Update(sum, b) }
 
 // SumFrame puts the sums into a whole frame between ranks whose header has none yet.
 func SumFrame(frame []byte) {

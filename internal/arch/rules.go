@@ -27,9 +27,9 @@ var transports = []string{"transport/tcp", "transport/shm", "transport/verbs", "
 
 // Rules is the one table. internal/docgen writes it into ARCHITECTURE.md.
 var Rules = []Rule{
-	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack"}, Only: []string{Nothing},
+	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c"}, Only: []string{Nothing},
 		Why: "Leaves."},
-	{Of: []string{"wire"}, Only: []string{"vrank"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
+	{Of: []string{"wire"}, Only: []string{"vrank", "internal/crc32c"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
 	{Of: []string{"handshake"}, Only: []string{"wire", "vrank", "seal"}, Never: []string{"net/...", "os", "time"},
 		Why: "State machines: whoever drives them has the socket and the clock."},
 	{Of: []string{"seal"}, Only: []string{Nothing}, Never: []string{"net/...", "os", Clock, "runtime/cgo", "crypto/rand", "math/rand", "math/rand/v2"},

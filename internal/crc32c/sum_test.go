@@ -1,0 +1,108 @@
+package crc32c
+
+import (
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+	"testing"
+)
+
+func random(n int) []byte {
+	r := rand.New(rand.NewPCG(1, 2))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+// needFold skips where there is nothing but hash/crc32 to compare with itself.
+func needFold(t testing.TB) {
+	if !folds {
+		t.Skip("this processor does not multiply polynomials in vectors of 64 bytes")
+	}
+}
+
+// TestCheckValue: the check value of the CRC catalogue (CRC-32/ISCSI), on every processor.
+func TestCheckValue(t *testing.T) {
+	if got := Sum([]byte("123456789")); got != 0xe3069283 {
+		t.Errorf("%08x", got)
+	}
+	if got := Update(Sum([]byte("1234")), []byte("56789")); got != 0xe3069283 {
+		t.Errorf("in two parts %08x", got)
+	}
+}
+
+// TestUpdate compares with hash/crc32: every length up to several turns of the loop, at every
+// alignment in a vector, after any sum.
+func TestUpdate(t *testing.T) {
+	needFold(t)
+	b := random(5*least + 64)
+	for n := range 5 * least {
+		for _, from := range []int{0, 1, 8, n % 64, 63} {
+			for _, sum := range []uint32{0, 1, 0xffffffff, uint32(n) * 2654435761} {
+				if got, want := Update(sum, b[from:from+n]), crc32.Update(sum, table, b[from:from+n]); got != want {
+					t.Fatalf("%d bytes from %d, after %08x: %08x, want %08x", n, from, sum, got, want)
+				}
+			}
+		}
+	}
+	long := random(1<<20 + 13)
+	if got, want := Sum(long), crc32.Checksum(long, table); got != want {
+		t.Errorf("%d bytes: %08x, want %08x", len(long), got, want)
+	}
+}
+
+// TestEveryBit: no bit is left out of the sum.
+func TestEveryBit(t *testing.T) {
+	b := random(3*least + 5)
+	was := Sum(b)
+	for bit := range 8 * len(b) {
+		b[bit/8] ^= 1 << (bit % 8)
+		if Sum(b) == was {
+			t.Fatalf("bit %d", bit)
+		}
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+}
+
+func TestNoAllocation(t *testing.T) {
+	b := random(4096)
+	if n := testing.AllocsPerRun(100, func() { Sum(b) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzUpdate(f *testing.F) {
+	f.Add(uint32(0), []byte{}, uint16(0))
+	f.Add(uint32(1), random(least), uint16(0))
+	f.Add(uint32(0xffffffff), random(3*least+77), uint16(130))
+	f.Fuzz(func(t *testing.T, sum uint32, b []byte, at uint16) {
+		needFold(t)
+		for len(b) < 2*least { // the fuzzer likes short ones
+			b = append(b, append([]byte{byte(len(b))}, b...)...)
+		}
+		cut := int(at) % (len(b) + 1)
+		if got, want := Update(Update(sum, b[:cut]), b[cut:]), crc32.Update(sum, table, b); got != want {
+			t.Errorf("%d bytes cut at %d, after %08x: %08x, want %08x", len(b), cut, sum, got, want)
+		}
+	})
+}
+
+// BenchmarkSum has hash/crc32 beside it.
+func BenchmarkSum(b *testing.B) {
+	for _, n := range []int{256, 4 << 10, 128 << 10, 1 << 20, 64 << 20} {
+		p := random(n)
+		for name, sum := range map[string]func([]byte) uint32{
+			"this":     Sum,
+			"standard": func(p []byte) uint32 { return crc32.Checksum(p, table) },
+		} {
+			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
+				b.SetBytes(int64(n))
+				for b.Loop() {
+					sum(p)
+				}
+			})
+		}
+	}
+}
