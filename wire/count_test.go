@@ -1,0 +1,33 @@
+package wire
+
+import (
+	"testing"
+)
+
+// TestCounted: what is left out before a Count, comes twice, or is put in is noticed, a Count that is
+// left out with the next one.
+func TestCounted(t *testing.T) {
+	type come struct{ number, bytes, at uint64 }
+	for _, c := range []struct {
+		name string
+		all  []come // the last one is wrong
+		want string
+	}{
+		{"left out", []come{{1, 0, 100}, {2, 500, 600}, {3, 700, 760}}, "40 bytes that were sent have not come"},
+		{"twice", []come{{1, 50, 0}, {2, 150, 140}}, "40 bytes have come that were not sent"},
+		{"the first", []come{{2, 60, 60}}, "count 2 has come in place of 1"},
+		{"with what was sent", []come{{1, 0, 0}, {3, 120, 60}}, "60 bytes that were sent have not come"},
+		{"repeated", []come{{1, 0, 0}, {2, 60, 60}, {2, 60, 120}}, "60 bytes have come that were not sent"},
+		{"exchanged", []come{{1, 0, 0}, {3, 60, 60}}, "count 3 has come in place of 2"},
+	} {
+		var k Counted
+		for i, x := range c.all {
+			switch err := k.Take(Count{x.number, x.bytes}, x.at); {
+			case i < len(c.all)-1 && err != nil:
+				t.Errorf("%s: %d: %v", c.name, i, err)
+			case i == len(c.all)-1 && (err == nil || err.Error() != c.want):
+				t.Errorf("%s: %v, want %s", c.name, err, c.want)
+			}
+		}
+	}
+}
