@@ -27,6 +27,7 @@ type event struct {
 	Skip   int       // frames that go by before it
 	Only   wire.Type // these are counted; 0: all
 	Harm   int       // in harms
+	Before []byte    // in place of a harm: comes before the frame
 	Seed   uint64
 	Typ    wire.Type   // of the frame that it has met
 	Met    atomic.Bool // it has been done
@@ -38,6 +39,9 @@ func (e *event) String() string {
 }
 
 func (e *event) do(frame []byte, next func() []byte) []byte {
+	if e.Before != nil {
+		return append(bytes.Clone(e.Before), frame...)
+	}
 	return harms[e.Harm].do(rand.New(rand.NewPCG(e.Seed, 1)), frame, next)
 }
 
