@@ -84,3 +84,41 @@ func TestMangledJobs(t *testing.T) {
 		}
 	}
 }
+
+// TestInventedBye: at level checked a Bye that no forwarder has said is a lost link, and the job goes
+// on. One in the name of a rank the forwarder has to believe: the job ends, and says why. At level
+// sealed neither does anything (TestSealedMeddling).
+func TestInventedBye(t *testing.T) {
+	for _, toRank := range []bool{true, false} {
+		t.Run(map[bool]string{true: "of the forwarder", false: "of a rank"}[toRank], func(t *testing.T) {
+			b := New(t)
+			prog, native := secretProgram(b, "6")
+			f := b.StartForwarder()
+			n := 0
+			m := meddle(t, f.Addr, func(to bool, h wire.Header, frame []byte) [][]byte {
+				if h.Type == wire.TypeEager && to == toRank {
+					if n++; n == 5 {
+						return [][]byte{wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil), frame}
+					}
+				}
+				return [][]byte{frame}
+			})
+			r := b.Zipped(Job{Clusters: []Cluster{A(1, OpenMPI), B(1, OpenMPI)},
+				Flags: []string{"--zipper", "a@" + m.Addr + "+b@" + f.Addr, "--level", "checked"}}, prog, "6")
+			if n < 5 {
+				t.Fatalf("only %d messages went by", n)
+			}
+			if toRank {
+				b.Same(native, b.OK(r), nil)
+				if !strings.Contains(r.Stderr, "the forwarder is shutting down") {
+					t.Errorf("nobody has noticed:\n%v", r)
+				}
+				return
+			}
+			if r.Status == 0 {
+				t.Fatalf("a rank that has not ended is missed by nobody:\n%v", r)
+			}
+			b.Fails(r, r.Status, "said good-bye unasked", "has left job")
+		})
+	}
+}
