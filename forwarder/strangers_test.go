@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,57 +17,19 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/handshake/handshaketest"
 	"github.com/leidenzipper/zipper/wire"
 )
 
 // stranger connects to the forwarder from an address of its own on the loopback network.
 func (b *bench) stranger(from string) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
-	c, err := d.DialContext(context.Background(), "tcp", b.ln.Addr())
-	if err == nil {
-		err = c.SetDeadline(time.Now().Add(patience))
-	}
-	return c, err
-}
-
-func readFrame(c net.Conn) (wire.Header, []byte, error) {
-	var head [wire.HeaderLen]byte
-	if _, err := io.ReadFull(c, head[:]); err != nil {
-		return wire.Header{}, nil, err
-	}
-	h, err := wire.ParseHeader(head[:])
-	if err != nil {
-		return h, nil, err
-	}
-	body := make([]byte, h.Length)
-	_, err = io.ReadFull(c, body)
-	return h, body, err
-}
-
-// joinFrame is the Join that a stranger answers the Challenge of its connection with.
-func joinFrame(c net.Conn, id handshake.Identity) (frame []byte, err error) {
-	j, err := handshake.NewJoiner(id, freshBytes())
-	if err != nil {
-		return nil, err
-	}
-	h, body, err := readFrame(c)
-	if err != nil {
-		return nil, err
-	}
-	j.HandleMessage(h, body)
-	err = handshake.Drive(j, func(f []byte) error { frame = f; return nil }, func(e handshake.Event) error {
-		if e.Err != nil {
-			return e.Err
-		}
-		return nil
-	})
-	return frame, err
+	return handshaketest.Connect(from, b.ln.Addr(), patience)
 }
 
 // refusedWith reads until the forwarder refuses, or closes without a word.
 func refusedWith(c net.Conn) (string, error) {
 	for {
-		h, body, err := readFrame(c)
+		h, body, err := handshaketest.ReadFrame(c)
 		if err != nil {
 			return "", err
 		}
@@ -94,7 +55,7 @@ func TestFloods(t *testing.T) {
 			id := id
 			id.Job = fmt.Sprintf("flood-%d", i)
 			id.TimeoutMS = 1<<32 - 1
-			if f, err := joinFrame(c, id); err == nil {
+			if f, err := handshaketest.JoinFrame(c, id); err == nil {
 				_, _ = c.Write(f[:len(f)*part/2])
 			}
 		}
@@ -195,7 +156,7 @@ func TestOldestGoes(t *testing.T) {
 		t.Errorf("the oldest: %q, %v", why, err)
 	}
 	for _, c := range append(links[1:], other) {
-		if f, err := joinFrame(c, identity("j", "a", 0, twoClusters...)); err != nil || len(f) == 0 {
+		if f, err := handshaketest.JoinFrame(c, identity("j", "a", 0, twoClusters...)); err != nil || len(f) == 0 {
 			t.Errorf("a later one: %v", err)
 		}
 	}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/handshake/handshaketest"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -33,7 +33,7 @@ func TestFloods(t *testing.T) {
 		return func(c net.Conn, i int) {
 			id := floodIdentity(fmt.Sprintf("flood-%d", i), 0, layout)
 			id.TimeoutMS = 1<<32 - 1
-			if f, err := joinFrame(c, id); err == nil {
+			if f, err := handshaketest.JoinFrame(c, id); err == nil {
 				if half {
 					f = f[:len(f)/2]
 				}
@@ -179,45 +179,7 @@ func floodIdentity(job string, rank int, layout []wire.Cluster) handshake.Identi
 func stranger(addr string) (net.Conn, error) { return connectFrom("127.0.0.2", addr) }
 
 func connectFrom(from, addr string) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: time.Minute}
-	c, err := d.Dial("tcp", addr)
-	if err == nil {
-		err = c.SetDeadline(time.Now().Add(2 * time.Minute))
-	}
-	return c, err
-}
-
-func readFrame(c net.Conn) (wire.Header, []byte, error) {
-	var head [wire.HeaderLen]byte
-	if _, err := io.ReadFull(c, head[:]); err != nil {
-		return wire.Header{}, nil, err
-	}
-	h, err := wire.ParseHeader(head[:])
-	if err != nil {
-		return h, nil, err
-	}
-	body := make([]byte, h.Length)
-	_, err = io.ReadFull(c, body)
-	return h, body, err
-}
-
-// joinFrame is the Join that answers the Challenge of a connection.
-func joinFrame(c net.Conn, id handshake.Identity) (frame []byte, err error) {
-	var fresh [wire.NonceLen]byte
-	if _, err := rand.Read(fresh[:]); err != nil {
-		return nil, err
-	}
-	j, err := handshake.NewJoiner(id, fresh)
-	if err != nil {
-		return nil, err
-	}
-	h, body, err := readFrame(c)
-	if err != nil {
-		return nil, err
-	}
-	j.HandleMessage(h, body)
-	err = handshake.Drive(j, func(f []byte) error { frame = f; return nil }, func(e handshake.Event) error { return e.Err })
-	return frame, err
+	return handshaketest.Connect(from, addr, 2*time.Minute)
 }
 
 // joined is a rank's connection after its Layout.
@@ -226,14 +188,14 @@ func joined(from, addr string, id handshake.Identity) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := joinFrame(c, id)
+	f, err := handshaketest.JoinFrame(c, id)
 	if err == nil {
 		_, err = c.Write(f)
 	}
 	for err == nil {
 		var h wire.Header
 		var body []byte
-		switch h, body, err = readFrame(c); {
+		switch h, body, err = handshaketest.ReadFrame(c); {
 		case err != nil:
 		case h.Type == wire.TypeLayout:
 			return c, nil
@@ -282,7 +244,7 @@ func (p *pairOfRanks) ping(t *testing.T) time.Duration {
 			return 0
 		}
 		for {
-			h, _, err := readFrame(p.ends[1-from])
+			h, _, err := handshaketest.ReadFrame(p.ends[1-from])
 			if err != nil {
 				t.Error(err)
 				return 0
