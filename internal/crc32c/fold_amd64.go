@@ -11,3 +11,8 @@ var folds = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512VPCLMU
 //
 //go:noescape
 func fold(raw uint32, b []byte, by *[3]factors) uint32
+
+// weave is fold for multiples of block, and faster.
+//
+//go:noescape
+func weave(raw uint32, b []byte, by *[3]factors, after *[3]uint64) uint32

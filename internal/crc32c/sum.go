@@ -1,6 +1,5 @@
-// Package crc32c computes the CRC32C, as hash/crc32 does with Castagnoli's polynomial, in half the
-// time where the processor multiplies polynomials in vectors of 64 bytes, and in a third of it where
-// the bytes come from memory.
+// Package crc32c computes the CRC32C, as hash/crc32 does with Castagnoli's polynomial, but two to
+// three times as fast where the processor multiplies polynomials in vectors of 64 bytes.
 package crc32c
 
 import "hash/crc32"
@@ -17,6 +16,9 @@ func Sum(b []byte) uint32 { return Update(0, b) }
 // Update goes on with the sum of what is before b, 0 if that is nothing. It does not allocate, and
 // is safe for concurrent use.
 func Update(sum uint32, b []byte) uint32 {
+	if n := len(b) / block * block; n > 0 && folds {
+		sum, b = ^weave(^sum, b[:n], &distances, &runs), b[n:]
+	}
 	if n := len(b) &^ (least - 1); n > 0 && folds {
 		sum, b = ^fold(^sum, b[:n], &distances), b[n:]
 	}
@@ -25,6 +27,14 @@ func Update(sum uint32, b []byte) uint32 {
 	}
 	return crc32.Update(sum, table, b)
 }
+
+// A block is what weave takes at once: bytes that it folds, least of them first and in each turn,
+// and three runs for the processor's own instruction, which does 40 bytes of each in a turn.
+const (
+	turns = 64
+	run   = turns * 40
+	block = (turns+1)*least + 3*run
+)
 
 // distances are by how many bits fold moves on 16 bytes: those of 256 bytes, of 64, of 16.
 var distances = [3]factors{over(8 * 256), over(8 * 64), over(8 * 16)}
@@ -36,11 +46,16 @@ var distances = [3]factors{over(8 * 256), over(8 * 64), over(8 * 16)}
 // Using PCLMULQDQ Instruction", Intel 2009, "Folding".)
 type factors [2]uint64
 
+// runs move a sum on by three runs, two and one: a product of two numbers of 32 bits is one place
+// too low in 64, and the instruction that makes its remainder multiplies by x^32.
+var runs = [3]uint64{power(8*3*run-33) >> 1, power(8*2*run-33) >> 1, power(8*run-33) >> 1}
+
 func over(bits int) factors { return factors{power(bits + 32), power(bits - 32)} }
 
 // power is x^n modulo the polynomial, as the processor's multiplication wants it where the lowest
-// bit is the highest power: a product of two numbers of 64 bits has 127, so it is one place too low,
-// and a factor of 33 bits makes up for that. That the 32 bits are the high ones of the 64 is the x^32.
+// bit is the highest power: a product of two numbers of 64 bits has 127, so it is one place too
+// low, and a factor of 33 bits makes up for that. That its 32 bits of powers are not at the high end
+// of the 64 is the x^32.
 func power(n int) uint64 {
 	r := uint32(1) << 31 // x^0
 	for range n {

@@ -47,15 +47,19 @@ func TestUpdate(t *testing.T) {
 			}
 		}
 	}
-	long := random(1<<20 + 13)
-	if got, want := Sum(long), crc32.Checksum(long, table); got != want {
-		t.Errorf("%d bytes: %08x, want %08x", len(long), got, want)
+	long := random(4*block + 64)
+	for _, n := range []int{block - 1, block, block + 1, block + least, 2*block - 1, 2 * block, 3*block + 1000, 4 * block} {
+		for from := range 64 {
+			if got, want := Update(7, long[from:from+n]), crc32.Update(7, table, long[from:from+n]); got != want {
+				t.Fatalf("%d bytes from %d: %08x, want %08x", n, from, got, want)
+			}
+		}
 	}
 }
 
 // TestEveryBit: no bit is left out of the sum.
 func TestEveryBit(t *testing.T) {
-	b := random(3*least + 5)
+	b := random(block + 3*least + 5)
 	was := Sum(b)
 	for bit := range 8 * len(b) {
 		b[bit/8] ^= 1 << (bit % 8)
