@@ -92,6 +92,7 @@ type Config struct {
 	pipeFrom, pipeSize int // see package relay
 	clock              clock
 	spawn              func(fn func()) // runs what may block; a goroutine of its own
+	loops              loop.System     // what loops wait by
 }
 
 // Meters take what is measured while a forwarder works; nil ones are not wanted. Safe for concurrent

@@ -135,7 +135,7 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 
 func (f *Forwarder) makeLoops() error {
 	for i := range f.cfg.Loops {
-		c := loop.Config{Poll: f.cfg.Poll, Tick: f.cfg.tick(), Nice: f.cfg.Nice, Now: f.cfg.clock.Now}
+		c := loop.Config{Poll: f.cfg.Poll, Tick: f.cfg.tick(), Nice: f.cfg.Nice, Now: f.cfg.clock.Now, System: f.cfg.loops}
 		if i == 0 {
 			c.Log = f.log // it says for all what the system does not grant
 		}
@@ -217,3 +217,30 @@ func (f *Forwarder) inOrder() []*peer {
 }
 
 var errStopped = errors.New("the forwarder has stopped")
+
+// Driven is a forwarder without threads, for simulations: who has it calls Turn again and again, and
+// gives it links.
+type Driven struct{ f *Forwarder }
+
+// NewDriven makes a forwarder with one loop. The configuration's listeners are only named.
+func NewDriven(cfg Config, sys System) (*Driven, error) {
+	cfg.clock, cfg.spawn, cfg.loops, cfg.Loops, cfg.Poll = drivenClock{sys}, sys.Go, sys, 1, PollEvent
+	f, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.makeLoops(); err != nil {
+		return nil, err
+	}
+	close(f.works)
+	return &Driven{f}, nil
+}
+
+// Take gives the forwarder a link that has come in.
+func (d *Driven) Take(link transport.Link) { d.f.take(link, d.f.mayConnect, (*peer).challenge) }
+
+// Turn is one turn of the event loop, which may wait.
+func (d *Driven) Turn() { d.f.workers[0].Loop.Turn() }
+
+// Status is Forwarder.Status.
+func (d *Driven) Status() Status { return d.f.Status() }

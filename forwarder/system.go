@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/leidenzipper/zipper/forwarder/loop"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -14,10 +15,7 @@ type clock interface {
 }
 
 // timer is what clock.AfterFunc returns, as time.Timer does it.
-type timer interface {
-	Stop() bool
-	Reset(d time.Duration) bool
-}
+type timer = Timer
 
 type systemClock struct{}
 
@@ -45,3 +43,26 @@ func freshBytes() (b [wire.NonceLen]byte) {
 	_, _ = rand.Read(b[:]) // never fails
 	return b
 }
+
+// System is what a Driven forwarder has of the operating system.
+type System interface {
+	loop.System
+
+	Now() time.Time
+	// AfterFunc has fn called, between two turns of the forwarder, when d is over.
+	AfterFunc(d time.Duration, fn func()) Timer
+	// Go runs what may block beside the forwarder.
+	Go(fn func())
+}
+
+// Timer is what System.AfterFunc returns, as time.Timer does it.
+type Timer interface {
+	Stop() bool
+	Reset(d time.Duration) bool
+}
+
+// drivenClock is the clock of a System.
+type drivenClock struct{ System }
+
+// AfterFunc is System's.
+func (c drivenClock) AfterFunc(d time.Duration, fn func()) timer { return c.System.AfterFunc(d, fn) }

@@ -20,7 +20,6 @@ import (
 	"runtime"
 	"sync"
 	"time"
-	"unsafe"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
@@ -53,6 +52,8 @@ type Config struct {
 	Poll string        // Adaptive, Event or Busy
 	Tick time.Duration // between two Ticks
 	Now  func() time.Time
+	// System is what the loop waits by; nil: the one that the process runs on.
+	System System
 
 	// Nice is the nice value of the thread, -20 (before others) to 19, if the system lets it have
 	// that; 0: that of the process. Log is told if the system does not; nil: nobody is.
@@ -63,6 +64,7 @@ type Config struct {
 // Loop is one event-loop thread. Methods are for its own thread, but for Post and Stop.
 type Loop struct {
 	cfg     Config
+	sys     System
 	epfd    int
 	wake    int // eventfd
 	watches []*Watch
@@ -109,12 +111,15 @@ func New(cfg Config) (*Loop, error) {
 	}
 	l := &Loop{cfg: cfg, now: cfg.Now()}
 	l.next = l.now.Add(cfg.Tick)
+	if l.sys = cfg.System; l.sys == nil {
+		l.sys = linux{}
+	}
 	var err error
-	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+	if l.epfd, err = l.sys.Epoll(); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
-	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		unix.Close(l.epfd)
+	if l.wake, err = l.sys.Event(); err != nil {
+		l.sys.Close(l.epfd)
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
 	if err := l.ctl(unix.EPOLL_CTL_ADD, l.wake, unix.EPOLLIN, wakeSlot); err != nil {
@@ -126,12 +131,12 @@ func New(cfg Config) (*Loop, error) {
 
 // Close frees the loop. Run must have returned.
 func (l *Loop) Close() {
-	unix.Close(l.epfd)
-	unix.Close(l.wake)
+	l.sys.Close(l.epfd)
+	l.sys.Close(l.wake)
 }
 
 func (l *Loop) ctl(op, fd int, events uint32, slot int) error {
-	if err := unix.EpollCtl(l.epfd, op, fd, &unix.EpollEvent{Events: events, Fd: int32(slot)}); err != nil {
+	if err := l.sys.Control(l.epfd, op, fd, &unix.EpollEvent{Events: events, Fd: int32(slot)}); err != nil {
 		return fmt.Errorf("epoll_ctl: %w", err)
 	}
 	return nil
@@ -147,7 +152,7 @@ func (l *Loop) Post(fn func()) bool {
 	l.inbox = append(l.inbox, fn)
 	if !l.awake {
 		l.awake = true
-		_, _ = unix.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail: the counter is small
+		l.sys.Signal(l.wake)
 	}
 	return true
 }
@@ -186,6 +191,9 @@ func (l *Loop) Run() {
 // Step is one turn that does not wait; it reports whether there was anything to do. It is for those
 // who drive a loop themselves instead of calling Run.
 func (l *Loop) Step() bool { return l.turn(false) }
+
+// Turn is one turn that waits, for them too.
+func (l *Loop) Turn() { l.turn(true) }
 
 func (l *Loop) turn(wait bool) (found bool) {
 	ready := l.armAll()
@@ -281,27 +289,11 @@ func (w *Watch) touch() {
 	}
 }
 
-// poll waits for events, at most ms milliseconds. Without waiting it is a raw call that the
-// scheduler does not see.
-func (l *Loop) poll(ms int) int {
-	if ms == 0 {
-		n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epfd), uintptr(unsafe.Pointer(&l.events)),
-			maxEvents, 0, 0, 0)
-		if e != 0 {
-			return 0
-		}
-		return int(n)
-	}
-	n, err := unix.EpollWait(l.epfd, l.events[:], ms)
-	if err != nil { // EINTR; nothing else with good arguments
-		return 0
-	}
-	return n
-}
+// poll waits for events, at most ms milliseconds.
+func (l *Loop) poll(ms int) int { return l.sys.Wait(l.epfd, l.events[:], ms) }
 
 func (l *Loop) runInbox() {
-	var n [8]byte
-	_, _ = unix.Read(l.wake, n[:]) // EAGAIN is fine
+	l.sys.Drain(l.wake)
 	l.mu.Lock()
 	work := l.inbox
 	l.inbox, l.awake = nil, false

@@ -7,6 +7,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/pt2pt"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
+	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -73,6 +74,8 @@ type Config struct {
 	Recorder Recorder
 	// Quiet leaves out the progress thread; somebody must call Progress often. For tests.
 	Quiet bool
+	// System is what the engine sleeps by; nil: the one that the process runs on.
+	System wait.System
 
 	Limits Limits // zero values: the defaults
 	// Collectives says which algorithm is used when; equal in all processes.

@@ -21,7 +21,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/leidenzipper/zipper/mmpi/engine/coll"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
@@ -61,19 +60,23 @@ func New(cfg Config) (*Engine, error) {
 	e.firstMine, e.endMine = e.world.Mine()
 	d := (*driver)(e)
 	limits := cfg.Limits.withDefaults(cfg.World.Size())
+	system := cfg.System
+	if system == nil {
+		system = wait.NewLinux()
+	}
 	var err error
 	e.p2p, err = pt2pt.New(
 		pt2pt.Config{World: &e.world, Native: cfg.Native, Recorder: cfg.Recorder, Fatal: e.fatal, Limits: limits.pt2pt()},
 		link.Config{World: &e.world, Lock: d, Links: cfg.Links, Addresses: cfg.Addresses, Redial: cfg.Redial,
 			Routes: cfg.Routes, Direct: cfg.Direct, ZcopyFrom: cfg.ZcopyFrom, Level: cfg.Level, Seal: cfg.Seal, Warn: cfg.Warn, Trace: cfg.Trace,
-			Woken: e.wait.WakeAll, Start: time.Now(), Limits: limits.link()})
+			Woken: e.wait.WakeAll, System: system, Limits: limits.link()})
 	if err != nil {
 		return nil, err
 	}
 	e.links = e.p2p.Links()
 	e.colls = coll.New(e.p2p, cfg.Native, &e.world, cfg.Collectives)
 	e.windows = rmawin.New(e.p2p, d, cfg.Native.Compute)
-	if err := e.wait.Open(d, cfg.Embedded); err != nil {
+	if err := e.wait.Open(system, d, cfg.Embedded); err != nil {
 		return nil, failure(ErrInternal, "event descriptors: %v", err)
 	}
 	e.mu.Lock() // a link that is opened may be there before the last one is begun

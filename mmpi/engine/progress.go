@@ -65,7 +65,7 @@ func (e *Engine) advance() int {
 // await makes progress until cond (called with the lock held) or until the time is over; 0: no
 // limit.
 func (e *Engine) await(limit time.Duration, what string, cond func() bool) error {
-	begin := time.Now()
+	begin := e.links.Now()
 	for {
 		e.lock()
 		ok, err := cond(), e.p2p.Err()
@@ -75,7 +75,7 @@ func (e *Engine) await(limit time.Duration, what string, cond func() bool) error
 			return nil
 		case err != nil:
 			return err
-		case limit > 0 && time.Since(begin) > limit:
+		case limit > 0 && e.links.Now()-begin > limit:
 			return failure(ErrLink, "no %s within %v", what, limit)
 		}
 		e.Progress(time.Millisecond)

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
-	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/transport"
 )
 
@@ -100,7 +99,7 @@ func (s *Set) stepDirect() (n int) {
 		set = append(set, unix.PollFd{Fd: fd, Events: unix.POLLIN})
 	}
 	s.direct.set = set
-	wait.Ppoll(set, 0, true)
+	s.system.Poll(set, 0, true)
 	for i, r := range direct {
 		if set[i].Revents != 0 || r.pending() {
 			n += r.step()

@@ -336,6 +336,6 @@ func (v *failover) abortJob(cause int, reason string) {
 func (v *failover) giveWay(cause int) {
 	s := v.set
 	if first, end := s.world.Mine(); cause != s.world.Rank && cause >= first && cause < end {
-		time.Sleep(s.limit.Grace)
+		s.system.Hold(nil, s.limit.Grace)
 	}
 }

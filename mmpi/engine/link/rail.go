@@ -236,7 +236,7 @@ func fullPackets(n, packet, head int) int {
 }
 
 // Now is the time since the start.
-func (s *Set) Now() time.Duration { return time.Since(s.start) }
+func (s *Set) Now() time.Duration { return s.system.Now() - s.start }
 
 // toScratch has the rest of the payload that is coming thrown away.
 func (r *rail) toScratch() {

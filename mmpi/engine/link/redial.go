@@ -22,28 +22,24 @@ func (v *failover) reconnect(r *rail) {
 	}
 	r.to(dialling)
 	strikes := r.strikes
-	go func() {
+	s.system.Go(func() {
 		wait := time.Duration(0)
 		if strikes > 1 {
 			wait = min(firstRedial<<(strikes-1), maxRedial)
 		}
-		select {
-		case <-s.ctx.Done():
+		if !s.system.Pause(s.ctx, wait) {
 			return
-		case <-time.After(wait):
 		}
 		for pause := firstRedial; ; pause = min(2*pause, maxRedial) {
 			err := redial(s.ctx)
 			if err == nil || s.ctx.Err() != nil || v.redialFailed(r, err) {
 				return
 			}
-			select {
-			case <-s.ctx.Done():
+			if !s.system.Pause(s.ctx, pause) {
 				return
-			case <-time.After(pause):
 			}
 		}
-	}()
+	}, false)
 }
 
 // redialFailed notes why a link could not be opened, and reports whether that is the end.

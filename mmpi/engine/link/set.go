@@ -25,6 +25,7 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
+	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -89,22 +90,23 @@ type Config struct {
 	Woken func()
 	// Trace is told of every change of a rail's state; nil: nobody.
 	Trace func(string)
-	// Start is when Now is 0.
-	Start time.Time
+	// System has the time, and goroutines that open links.
+	System wait.System
 
 	Limits Limits
 }
 
 // Set is all rails of a process, and its peers.
 type Set struct {
-	world *world.World
-	upper Upper
-	limit Limits
-	start time.Time
-	warn  func(string)
-	woken func()
-	trace func(string)
-	lock  sync.Locker
+	world  *world.World
+	upper  Upper
+	limit  Limits
+	system wait.System
+	start  time.Duration // by its time, when Now is 0
+	warn   func(string)
+	woken  func()
+	trace  func(string)
+	lock   sync.Locker
 
 	checked     bool // bodies and payloads have sums
 	seal        *sealing.Keys
@@ -144,7 +146,7 @@ func New(cfg Config) (*Set, error) {
 	if n == 0 || n > MaxRails {
 		return nil, fault.New(fault.Unsupported, "%d forwarders; want 1 to %d", n, MaxRails)
 	}
-	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, start: cfg.Start,
+	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, system: cfg.System, start: cfg.System.Now(),
 		warn: cfg.Warn, woken: cfg.Woken, trace: cfg.Trace, lock: cfg.Lock,
 		checked: cfg.Level == wire.LevelChecked, seal: cfg.Seal, size: cfg.World.Size(), slots: n, turn: turnSize}
 	s.landedEvery = min(landedEvery, minOnWay/2*s.limit.Segment)

@@ -1,7 +1,6 @@
 package wait
 
 import (
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -20,13 +19,13 @@ type progressThread struct {
 	ticked    time.Duration // when it ticked last
 	due       atomic.Bool   // whoever polls next ticks
 	set       []unix.PollFd // scratch
-	stopped   chan struct{}
+	join      func()
 }
 
 // Start starts the progress thread.
 func (w *Waiter) Start() {
 	w.t.started = true
-	go w.run()
+	w.t.join = w.sys.Go(w.run, true)
 }
 
 // Started reports whether there is a progress thread.
@@ -35,8 +34,8 @@ func (w *Waiter) Started() bool { return w.t.started }
 // Stop waits until the progress thread has noticed that the driver has ended.
 func (w *Waiter) Stop() {
 	if w.t.started {
-		signal(w.ev.kick)
-		<-w.t.stopped
+		w.sys.Signal(w.ev.kick)
+		w.t.join()
 	}
 }
 
@@ -57,21 +56,17 @@ func (w *Waiter) TakeDue() bool {
 func (w *Waiter) FlushSoon() {
 	if !w.t.timing {
 		w.t.timing = true
-		w.ev.setTimer()
+		w.sys.SetTimer(w.ev.timer)
 	}
 }
 
 // rouse ends the progress thread's sleep.
 func (w *Waiter) rouse() {
 	w.t.idle.Store(false)
-	signal(w.ev.kick)
+	w.sys.Signal(w.ev.kick)
 }
 
 func (w *Waiter) run() {
-	runtime.LockOSThread()
-	// A program's threads may have inherited more; old kernels and other systems do without.
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
-	defer close(w.t.stopped)
 	var seen uint64
 	every := TickEvery
 	own := []unix.PollFd{{Fd: int32(w.ev.kick), Events: unix.POLLIN}, {Fd: int32(w.ev.timer), Events: unix.POLLIN}}
@@ -92,9 +87,9 @@ func (w *Waiter) run() {
 			if every == AckEvery {
 				w.mayIdle()
 			}
-			w.sleep(own, untilMultiple(every))
+			w.sleep(own, w.sys.UntilMultiple(every))
 			if own[0].Revents != 0 {
-				drain(w.ev.kick)
+				w.sys.Drain(w.ev.kick)
 				if w.tick() {
 					return
 				}
@@ -125,10 +120,10 @@ func (w *Waiter) mayIdle() {
 // has kicked it too, so the sleep ends at once.
 func (w *Waiter) sleep(set []unix.PollFd, d time.Duration) {
 	if !w.t.idle.Load() {
-		Ppoll(set, d, w.keeps)
+		w.sys.Poll(set, d, w.keeps)
 		return
 	}
-	Ppoll(set, untilMultiple(idleFor), false)
+	w.sys.Poll(set, w.sys.UntilMultiple(idleFor), false)
 	w.t.idle.Store(false)
 }
 
@@ -153,9 +148,9 @@ func (w *Waiter) tick() bool {
 // flush writes out what is held: the program is busy with something else. Whoever has the lock may
 // be somebody who has given the core away (tick): then it looks again after as long a time.
 func (w *Waiter) flush() {
-	drain(w.ev.timer)
+	w.sys.Drain(w.ev.timer)
 	if !w.d.TryLock() {
-		w.ev.setTimer()
+		w.sys.SetTimer(w.ev.timer)
 		return
 	}
 	defer w.d.Unlock()
@@ -167,7 +162,7 @@ func (w *Waiter) flush() {
 func (w *Waiter) watch() bool {
 	t := &w.t
 	if !w.d.TryLock() {
-		Ppoll(nil, contendedFor, w.keeps) // somebody is at it
+		w.sys.Poll(nil, contendedFor, w.keeps) // somebody is at it
 		return false
 	}
 	if w.d.Ended() {
@@ -194,7 +189,7 @@ func (w *Waiter) watch() bool {
 	t.watching.Store(false)
 	t.unwaked = !slices.ContainsFunc(p, func(f unix.PollFd) bool { return f.Revents != 0 })
 	if p[0].Revents != 0 {
-		drain(w.ev.kick)
+		w.sys.Drain(w.ev.kick)
 	}
 	if p[len(p)-1].Revents != 0 {
 		w.flush()

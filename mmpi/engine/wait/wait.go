@@ -49,6 +49,7 @@ type Driver interface {
 
 // Waiter is how the threads of one process wait.
 type Waiter struct {
+	sys   System
 	d     Driver
 	keeps bool // see Open
 	ev    events
@@ -62,14 +63,13 @@ type Waiter struct {
 }
 
 // Open prepares waiting for d. embedded: this Go runtime serves the engine alone (Ppoll).
-func (w *Waiter) Open(d Driver, embedded bool) error {
-	w.d, w.keeps = d, embedded
-	w.t.stopped = make(chan struct{})
-	return w.ev.open()
+func (w *Waiter) Open(sys System, d Driver, embedded bool) error {
+	w.sys, w.d, w.keeps = sys, d, embedded
+	return w.ev.open(sys)
 }
 
 // Close frees the descriptors. No thread waits any more.
-func (w *Waiter) Close() { w.ev.close() }
+func (w *Waiter) Close() { w.ev.close(w.sys) }
 
 // Polled notes that an application thread looks for progress.
 func (w *Waiter) Polled() { w.polls.Add(1) }
@@ -78,7 +78,7 @@ func (w *Waiter) Polled() { w.polls.Add(1) }
 // operation is over.
 func (w *Waiter) Alert(completed bool) {
 	if completed && w.sleepers.Load() > 0 {
-		signal(w.ev.wake)
+		w.sys.Signal(w.ev.wake)
 	}
 	if w.t.watching.Load() && !w.t.forOutput && w.d.Pending() || w.t.idle.Load() && !w.d.Quiet() {
 		w.rouse()
@@ -88,9 +88,9 @@ func (w *Waiter) Alert(completed bool) {
 // WakeAll has whoever sleeps do so on descriptors that are new.
 func (w *Waiter) WakeAll() {
 	if w.sleepers.Load() > 0 {
-		signal(w.ev.wake)
+		w.sys.Signal(w.ev.wake)
 	}
-	signal(w.ev.kick)
+	w.sys.Signal(w.ev.kick)
 }
 
 // Block sleeps on the links for up to d, unlocked meanwhile. The caller has the lock, and has it
@@ -111,14 +111,14 @@ func (w *Waiter) Block(d time.Duration) {
 	w.sleepers.Add(1)
 	w.longest = d
 	w.d.Unlock()
-	Ppoll(set, d, keep)
+	w.sys.Poll(set, d, keep)
 	w.d.Lock()
 	w.polls.Add(1)
 	if w.sleepers.Add(-1) == 0 && w.t.idle.Load() {
 		w.rouse()
 	}
 	if set[0].Revents != 0 {
-		drain(w.ev.wake)
+		w.sys.Drain(w.ev.wake)
 	}
 	w.sets = append(w.sets, set[:0])
 }
@@ -126,5 +126,5 @@ func (w *Waiter) Block(d time.Duration) {
 // Pause sleeps with the lock until a link is ready, for up to d: at the end of the job only, when
 // nothing else may happen.
 func (w *Waiter) Pause(d time.Duration) {
-	Ppoll(w.d.Poll([]unix.PollFd{{Fd: int32(w.ev.wake), Events: unix.POLLIN}}), d, false)
+	w.sys.Hold(w.d.Poll([]unix.PollFd{{Fd: int32(w.ev.wake), Events: unix.POLLIN}}), d)
 }

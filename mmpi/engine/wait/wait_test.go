@@ -41,7 +41,7 @@ func (d *fakeDriver) tickIfDue() {
 func newFake(t *testing.T) (*fakeDriver, *Waiter) {
 	w := new(Waiter)
 	d := &fakeDriver{w: w, start: time.Now()}
-	if err := w.Open(d, false); err != nil {
+	if err := w.Open(NewLinux(), d, false); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.Close)
@@ -119,7 +119,7 @@ func TestTogether(t *testing.T) {
 	}
 	for _, d := range []time.Duration{time.Microsecond, TickEvery, 3 * TickEvery, AckEvery} {
 		before := clock()
-		wait := untilMultiple(d)
+		wait := (Linux{}).UntilMultiple(d)
 		after := clock()
 		if wait <= 0 || wait > d {
 			t.Fatalf("%v until a multiple of %v", wait, d)

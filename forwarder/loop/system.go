@@ -1,0 +1,62 @@
+package loop
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// System is what a loop waits by: descriptors that tell of others. Linux's is the default, a
+// simulation brings its own.
+type System interface {
+	// Epoll makes a descriptor that Control tells what to wait for, and on which Wait does so, for up
+	// to ms milliseconds. Errors of Wait are 0 events.
+	Epoll() (fd int, err error)
+	Control(epfd, op, fd int, e *unix.EpollEvent) error
+	Wait(epfd int, events []unix.EpollEvent, ms int) int
+
+	// Event makes a descriptor that is readable from Signal until Drain.
+	Event() (fd int, err error)
+	Signal(fd int)
+	Drain(fd int)
+
+	// Close frees any of them.
+	Close(fd int)
+}
+
+type linux struct{}
+
+func (linux) Epoll() (int, error) { return unix.EpollCreate1(unix.EPOLL_CLOEXEC) }
+
+func (linux) Control(epfd, op, fd int, e *unix.EpollEvent) error {
+	return unix.EpollCtl(epfd, op, fd, e)
+}
+
+// Wait without waiting is a raw call that the scheduler does not see.
+func (linux) Wait(epfd int, events []unix.EpollEvent, ms int) int {
+	if ms == 0 {
+		n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))),
+			uintptr(len(events)), 0, 0, 0)
+		if e != 0 {
+			return 0
+		}
+		return int(n)
+	}
+	n, err := unix.EpollWait(epfd, events, ms)
+	if err != nil { // EINTR; nothing else with good arguments
+		return 0
+	}
+	return n
+}
+
+func (linux) Event() (int, error) { return unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK) }
+
+// Signal cannot fail: the counter is small.
+func (linux) Signal(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+func (linux) Drain(fd int) {
+	var n [8]byte
+	_, _ = unix.Read(fd, n[:]) // EAGAIN is fine
+}
+
+func (linux) Close(fd int) { unix.Close(fd) }

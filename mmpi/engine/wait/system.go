@@ -1,0 +1,138 @@
+package wait
+
+import (
+	"context"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// System is what an engine has of the operating system: time, threads of its own, and descriptors
+// to sleep on. Linux is one, a simulation another.
+type System interface {
+	// Now is the time since some moment before the engine's start.
+	Now() time.Duration
+	// UntilMultiple is how long it takes until the host's clock shows a multiple of d.
+	UntilMultiple(d time.Duration) time.Duration
+	// Go runs fn beside the program; thread: on a thread of its own, for which precise timers do not
+	// matter. join waits for its end.
+	Go(fn func(), thread bool) (join func())
+	// Pause sleeps for d; false: ctx has ended.
+	Pause(ctx context.Context, d time.Duration) bool
+	// Hold sleeps for up to d, or until one of the descriptors is ready, with the engine's lock.
+	Hold(set []unix.PollFd, d time.Duration)
+
+	// Event makes a descriptor that is readable from Signal until Drain.
+	Event() (fd int, err error)
+	// Timer makes one that is readable FlushAfter after SetTimer, until Drain.
+	Timer() (fd int, err error)
+	Signal(fd int)
+	Drain(fd int)
+	SetTimer(fd int)
+	// Close frees one of them.
+	Close(fd int)
+	// Poll sleeps until one of the descriptors is ready, for up to d; keep as for Ppoll.
+	Poll(set []unix.PollFd, d time.Duration, keep bool)
+}
+
+// Linux is the system that the process runs on. Its time begins with NewLinux.
+type Linux struct{ start time.Time }
+
+// NewLinux has its time begin.
+func NewLinux() Linux { return Linux{time.Now()} }
+
+// Now implements System, as do all others.
+func (l Linux) Now() time.Duration { return time.Since(l.start) }
+
+// UntilMultiple is by the host's monotonic clock. So the progress threads of all processes of a
+// host wake together, by one interrupt of a core instead of one for each process, and what programs
+// lose by it they lose at the same time (Petrini, Kerbyson, Pakin: The Case of the Missing
+// Supercomputer Performance, SC 2003).
+func (Linux) UntilMultiple(d time.Duration) time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return d
+	}
+	return d - time.Duration(t.Nano())%d
+}
+
+// Go starts a goroutine.
+func (Linux) Go(fn func(), thread bool) (join func()) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if thread {
+			runtime.LockOSThread()
+			// A program's threads may have inherited more; old kernels and other systems do without.
+			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
+		}
+		fn()
+	}()
+	return func() { <-over }
+}
+
+// Pause sleeps.
+func (Linux) Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// Hold sleeps.
+func (Linux) Hold(set []unix.PollFd, d time.Duration) { Ppoll(set, d, false) }
+
+// Event makes an eventfd.
+func (Linux) Event() (fd int, err error) {
+	return unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+}
+
+// Timer makes a timerfd.
+func (Linux) Timer() (fd int, err error) {
+	return unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+}
+
+var flushAfter = unix.ItimerSpec{Value: unix.NsecToTimespec(int64(FlushAfter))}
+
+// SetTimer cannot fail with these arguments.
+func (Linux) SetTimer(fd int) {
+	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(fd), 0,
+		uintptr(unsafe.Pointer(&flushAfter)), 0, 0, 0)
+}
+
+var one = [8]byte{1}
+
+// Signal fails only when the counter is full: then it is readable already.
+func (Linux) Signal(fd int) { _, _ = unix.Write(fd, one[:]) }
+
+// Drain reads an eventfd or a timerfd.
+func (Linux) Drain(fd int) {
+	var b [8]byte
+	_, _ = unix.Read(fd, b[:])
+}
+
+// Close closes.
+func (Linux) Close(fd int) { unix.Close(fd) }
+
+// Poll is Ppoll.
+func (Linux) Poll(set []unix.PollFd, d time.Duration, keep bool) { Ppoll(set, d, keep) }
+
+// Ppoll sleeps until one of the descriptors is ready, for up to d; an interrupted sleep is a short
+// sleep. With keep the thread sleeps behind the Go scheduler's back and keeps its P: else the
+// scheduler's monitor takes the P away after 20 µs, and then looks for more of that every 20 µs,
+// which costs a core what a busy forwarder would. Sleeps are short, and a signal ends them when the
+// world has to stop. Only where this Go runtime serves the engine alone: a Go program has
+// goroutines that need the P.
+func Ppoll(set []unix.PollFd, d time.Duration, keep bool) {
+	t := unix.NsecToTimespec(int64(max(d, 0)))
+	if !keep {
+		_, _ = unix.Ppoll(set, &t, nil)
+		return
+	}
+	_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(set))),
+		uintptr(len(set)), uintptr(unsafe.Pointer(&t)), 0, 0, 0)
+}
