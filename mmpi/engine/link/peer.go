@@ -143,6 +143,7 @@ func (p *Peer) gone() {
 			p.set.freeFrame(f)
 		}
 	}
+	p.kept = 0
 }
 
 // measure sends an echo to a peer if the path there should be measured.
