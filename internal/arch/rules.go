@@ -67,6 +67,11 @@ var Rules = []Rule{
 	{Of: transports, Users: []string{"dial", "bench/contend", "bench/netgauge", "forwarder/forwardertest"},
 		Why: "Which transport an address is for dial knows alone; the others measure one, or test with it."},
 
+	{Of: []string{"simulation/kernel"}, Only: []string{"transport"}, Never: []string{"net", "os", "sync", Clock, "runtime/cgo"},
+		Why: "An operating system in memory; what runs on it is others' matter."},
+	{Of: []string{"simulation"}, Never: []string{"launch/...", "mmpi/boot"}, Users: []string{"cmd/..."},
+		Why: "The product's engines and forwarders, none of which knows that it is simulated."},
+
 	{Of: []string{"launch/..."}, Never: []string{"mmpi/...", "forwarder/...", "bench/..."}, Why: "The parent of processes, nothing more."},
 	{Of: []string{"launch/spec", "launch/output"}, Never: []string{"launch", "launch/native", "launch/doctor"}, Why: "A description needs nobody who carries it out."},
 	{Of: []string{"launch/output"}, Only: []string{Nothing}, Why: "Lines and where they go."},

@@ -1,0 +1,244 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/simulation/kernel"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// Times of the simulated jobs. Real ones are longer, which virtual time would bear, but then
+// nothing would happen in most of it.
+const (
+	ping        = 200 * time.Millisecond
+	silence     = 4 * time.Second
+	patience    = 10 * time.Second
+	anewSilence = 3 * time.Second  // while joining
+	timeout     = 20 * time.Second // of joins
+	standstill  = 90 * time.Second
+)
+
+// job is a run while it happens.
+type job struct {
+	plan     Plan
+	k        *kernel.Kernel
+	env      jobenv.Job
+	clusters []wire.Cluster
+	zips     []*zip
+	ranks    []*rank
+	ends     []*kernel.End    // of all connections, those that dialled
+	direct   [][2]int         // pairs of ranks with a direct link
+	why      string           // the job may fail for this; empty: it must not
+	in       int              // ranks that have joined
+	history  *strings.Builder // nil: nobody reads it
+	broken   error            // what must hold does not
+}
+
+// Outcome is how a run went.
+type Outcome struct {
+	Err     error         // what must not be; nil: all is well
+	Failed  bool          // the job has ended with an error, as it may
+	Virtual time.Duration // how long it took
+	Steps   uint64
+	Trace   uint64 // equal in runs that did the same
+	History string
+}
+
+// Run carries out a plan; tell: with its history.
+func Run(p Plan, tell bool) (o Outcome) {
+	j := &job{plan: p, k: kernel.New(p.Seed), env: env(&p)}
+	if tell {
+		j.history = new(strings.Builder)
+	}
+	for _, addr := range p.forwarders() {
+		z := &zip{job: j, addr: addr}
+		z.start()
+		j.zips = append(j.zips, z)
+	}
+	for i, n := range p.Sizes {
+		j.clusters = append(j.clusters, wire.Cluster{Name: cluster(i), Size: uint32(n)})
+	}
+	if p.Direct {
+		for i := range min(p.Sizes[0], p.Sizes[1]) {
+			j.direct = append(j.direct, [2]int{i, p.Sizes[0] + i})
+		}
+	}
+	for i, n := range p.Sizes {
+		b := newBoard()
+		for local := range n {
+			j.ranks = append(j.ranks, j.newRank(len(j.ranks), i, local, b))
+		}
+	}
+	if p.Early {
+		j.why = "there are faults while ranks join"
+		j.begin()
+	}
+	moved, last := -1, time.Duration(0)
+	j.k.Run(func() bool {
+		if j.k.Steps()%64 == 0 {
+			j.check()
+		}
+		if n := j.moves(); n != moved {
+			moved, last = n, j.k.Now()
+		}
+		if j.broken == nil && j.k.Now()-last > standstill {
+			j.broken = fmt.Errorf("nothing has moved for %v: %s", standstill, j.waiting())
+		}
+		return j.over() || j.broken != nil
+	})
+	o.Virtual, o.Steps, o.Trace = j.k.Now(), j.k.Steps(), j.k.Trace()
+	if j.broken == nil {
+		j.settle()
+	}
+	o.Err, o.Failed = j.judge()
+	for _, p := range j.processes() {
+		p.Kill()
+	}
+	for _, r := range j.ranks {
+		if r.engine != nil {
+			r.engine.Discard()
+		}
+	}
+	if tell {
+		o.History = j.history.String()
+	}
+	return o
+}
+
+func newBoard() *board {
+	return &board{colls: map[collKey][]*engine.Coll{}, tested: map[uint64]collKey{}}
+}
+
+// begin has the faults happen, from now on.
+func (j *job) begin() {
+	for _, f := range j.plan.Faults {
+		j.k.After(f.At, func() { j.harm(f) })
+	}
+}
+
+// joined counts ranks.
+func (j *job) joined() {
+	if j.in++; j.in == len(j.ranks) && !j.plan.Early {
+		j.begin()
+	}
+}
+
+// say adds to the history.
+func (j *job) say(format string, args ...any) {
+	if j.history != nil {
+		fmt.Fprintf(j.history, "%12v ", j.k.Now())
+		fmt.Fprintf(j.history, format+"\n", args...)
+	}
+}
+
+// dial opens a connection that faults may meet.
+func (j *job) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error) {
+	e, err := p.Dial(ctx, addr, j.plan.Path)
+	if err == nil {
+		j.ends = append(j.ends, e)
+	}
+	return e, err
+}
+
+// processes are all that live, and may be stopped.
+func (j *job) processes() (list []*kernel.Process) {
+	for _, z := range j.zips {
+		list = append(list, z.proc)
+	}
+	for _, r := range j.ranks {
+		list = append(list, r.proc)
+	}
+	return list
+}
+
+func (j *job) over() bool {
+	for _, r := range j.ranks {
+		if !r.proc.Dead() {
+			return false
+		}
+	}
+	return true
+}
+
+// moves rises with whatever goes on.
+func (j *job) moves() (n int) {
+	for _, r := range j.ranks {
+		n += r.moves
+		if r.proc.Dead() {
+			n++
+		}
+	}
+	return n
+}
+
+// waiting says who is not through.
+func (j *job) waiting() string {
+	var list []string
+	for _, r := range j.ranks {
+		if !r.proc.Dead() {
+			list = append(list, fmt.Sprintf("rank %d (joined %v, finishing %v)", r.rank, r.engine != nil, r.finishing))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// check looks whether what must always hold does.
+func (j *job) check() {
+	for _, r := range j.ranks {
+		if r.engine == nil || r.proc.Dead() || j.broken != nil {
+			continue
+		}
+		if err := r.engine.Check(); err != nil {
+			j.broken = fmt.Errorf("rank %d counts wrong: %w", r.rank, err)
+		}
+	}
+}
+
+// settle lets forwarders forget the job.
+func (j *job) settle() {
+	end := j.k.Now() + 15*time.Second
+	j.k.Run(func() bool { return j.k.Now() > end || j.forgotten() == nil })
+	j.broken = j.forgotten()
+}
+
+// forgotten tells what forwarders still have.
+func (j *job) forgotten() error {
+	for _, z := range j.zips {
+		if z.proc.Dead() {
+			continue
+		}
+		if s := z.f.Status(); len(s.Jobs) > 0 || s.Links > 0 || s.Memory.Used != 0 {
+			return fmt.Errorf("forwarder %s keeps %d jobs, %d links and %d bytes", z.addr, len(s.Jobs), s.Links, s.Memory.Used)
+		}
+	}
+	return nil
+}
+
+// judge says how it went, and whether the job has failed.
+func (j *job) judge() (err error, failed bool) {
+	var errs []error
+	if j.broken != nil {
+		errs = append(errs, j.broken)
+	}
+	for _, r := range j.ranks {
+		var bad wrong
+		switch {
+		case errors.As(r.err, &bad):
+			errs = append(errs, fmt.Errorf("rank %d: %w", r.rank, r.err))
+		case r.err != nil:
+			failed = true
+			if j.why == "" {
+				errs = append(errs, fmt.Errorf("rank %d fails: %w (%s)", r.rank, r.err, r.native.failed))
+			}
+		case r.ended && j.why != "" && !r.harmed && !j.plan.Early:
+			errs = append(errs, fmt.Errorf("rank %d ends well, though %s", r.rank, j.why))
+		}
+	}
+	return errors.Join(errs...), failed
+}

@@ -1,0 +1,113 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/dial"
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/simulation/kernel"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// join opens a link to a forwarder and goes through the exchange, as package dial does over a real
+// one; the caller is a thread of the rank. A forwarder of which nothing comes for the time silence
+// is given up.
+func (r *rank) join(ctx context.Context, t dial.Target, silence time.Duration) (transport.Link, error) {
+	link, err := r.job.dial(ctx, r.proc, t.Address)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.exchange(ctx, link, t.ID, silence); err != nil {
+		link.Close()
+		return nil, err
+	}
+	return link, nil
+}
+
+var errSilent = errors.New("nothing comes from the forwarder")
+
+func (r *rank) exchange(ctx context.Context, l *kernel.End, id handshake.Identity, silence time.Duration) error {
+	m, err := handshake.NewJoiner(id, [wire.NonceLen]byte{1})
+	if err != nil {
+		return err
+	}
+	over := false
+	for {
+		err := handshake.Drive(m, func(frame []byte) error { return r.write(l, frame, silence) }, func(e handshake.Event) error {
+			switch e.Kind {
+			case handshake.Ended:
+				return e.Err
+			case handshake.Asked:
+				m.Inside("")
+			case handshake.Joined:
+				over = true
+			}
+			return nil
+		})
+		if err != nil || over {
+			return err
+		}
+		var head [wire.HeaderLen]byte
+		if err := r.read(ctx, l, head[:], silence); err != nil {
+			return err
+		}
+		h, err := wire.ParseHeader(head[:])
+		if err != nil {
+			return err
+		}
+		body := make([]byte, h.Length)
+		if err := r.read(ctx, l, body, silence); err != nil {
+			return err
+		}
+		if err := h.Verify(body); err != nil {
+			return err
+		}
+		m.HandleMessage(h, body)
+	}
+}
+
+// await sleeps until something may be done.
+func (r *rank) await(l *kernel.End, events int16, silence time.Duration) error {
+	set := []unix.PollFd{{Fd: int32(l.FD()), Events: events}}
+	if r.system.Poll(set, silence, false); set[0].Revents == 0 {
+		return errSilent
+	}
+	return nil
+}
+
+func (r *rank) read(ctx context.Context, l *kernel.End, p []byte, silence time.Duration) error {
+	for len(p) > 0 {
+		n, err := l.TryRead(p)
+		if err == transport.ErrAgain {
+			err = r.await(l, unix.POLLIN, silence)
+		}
+		if err != nil {
+			return fmt.Errorf("while joining: %w", err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+func (r *rank) write(l *kernel.End, p []byte, silence time.Duration) error {
+	for len(p) > 0 {
+		n, err := l.TryWrite(p)
+		if err == transport.ErrAgain {
+			err = r.await(l, unix.POLLOUT, silence)
+		}
+		if err != nil {
+			return fmt.Errorf("while joining: %w", err)
+		}
+		p = p[n:]
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+// Package kernel is an operating system and a network that exist in memory only: threads, time,
+// descriptors and connections. One thread runs at a time, until it sleeps; which one goes on next,
+// and after how long, follows from a seed alone. So a program that sleeps by this kernel does the
+// same in every run with the same seed, in virtual time, which costs nothing.
+//
+// A thread is a coroutine (iter.Pull). What it calls here may be called by it alone, and all of a
+// Kernel by one goroutine at a time.
+package kernel
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+)
+
+// Kernel is one simulated world.
+type Kernel struct {
+	Rand *rand.Rand // of what happens in the world; programs should have their own
+
+	now     time.Duration
+	events  queue
+	seq     uint64
+	fds     map[int]*descriptor
+	nextFD  int
+	running *Thread
+	steps   uint64
+	trace   Hash
+	places  map[string]*Listener
+}
+
+// New makes a world from a seed.
+func New(seed uint64) *Kernel {
+	return &Kernel{Rand: rand.New(rand.NewPCG(seed, 0x5eed)), fds: map[int]*descriptor{}, nextFD: 3,
+		places: map[string]*Listener{}}
+}
+
+// Now is the virtual time since the start.
+func (k *Kernel) Now() time.Duration { return k.now }
+
+// Steps is how often something has happened.
+func (k *Kernel) Steps() uint64 { return k.steps }
+
+// Trace is a hash of what has happened: two runs that have the same have done the same.
+func (k *Kernel) Trace() uint64 { return uint64(k.trace) }
+
+// Note adds something to Trace.
+func (k *Kernel) Note(b ...uint64) {
+	for _, x := range b {
+		k.trace.add(x)
+	}
+}
+
+// After calls fn when d is over.
+func (k *Kernel) After(d time.Duration, fn func()) *Timer {
+	t := &Timer{k: k, fn: fn}
+	t.Reset(d)
+	return t
+}
+
+// Run lets the world go on until over says so or nothing is left to happen; it is asked after each
+// event.
+func (k *Kernel) Run(over func() bool) {
+	for len(k.events) > 0 && !over() {
+		e := heap.Pop(&k.events).(event)
+		k.now = max(k.now, e.at)
+		k.steps++
+		e.fn()
+	}
+}
+
+// at plans an event. Of those of one time any may be the first.
+func (k *Kernel) at(t time.Duration, fn func()) {
+	k.seq++
+	heap.Push(&k.events, event{t, k.Rand.Uint32(), k.seq, fn})
+}
+
+// Timer is what After returns, as time.Timer does it.
+type Timer struct {
+	k     *Kernel
+	fn    func()
+	armed bool
+	times uint64
+}
+
+// Stop has fn not called.
+func (t *Timer) Stop() bool {
+	was := t.armed
+	t.armed = false
+	t.times++
+	return was
+}
+
+// Reset has it called after d from now.
+func (t *Timer) Reset(d time.Duration) bool {
+	was := t.Stop()
+	t.armed = true
+	times := t.times
+	t.k.at(t.k.now+max(d, 0), func() {
+		if t.armed && t.times == times {
+			t.armed = false
+			t.fn()
+		}
+	})
+	return was
+}
+
+// Hash is FNV-1a over words.
+type Hash uint64
+
+func (h *Hash) add(x uint64) { *h = (*h ^ Hash(x)) * 1099511628211 }
+
+type event struct {
+	at  time.Duration
+	tie uint32
+	seq uint64
+	fn  func()
+}
+
+type queue []event
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	switch a, b := &q[i], &q[j]; {
+	case a.at != b.at:
+		return a.at < b.at
+	case a.tie != b.tie:
+		return a.tie < b.tie
+	default:
+		return a.seq < b.seq
+	}
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *queue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	old[len(old)-1] = event{}
+	*q = old[:len(old)-1]
+	return e
+}

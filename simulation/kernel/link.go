@@ -1,0 +1,274 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/transport"
+)
+
+// Path is what bytes between two places meet, in each direction.
+type Path struct {
+	Rate   int64         // bytes a second; 0: any
+	Delay  time.Duration // from the last byte's departure to its arrival
+	Jitter time.Duration // more, at most; order stays
+	Buffer int           // bytes on their way or not read before a writer has to wait
+	Pieces bool          // reads and writes move only a part now and then
+}
+
+// End is one end of a connection: what a TCP socket is.
+type End struct {
+	k       *Kernel
+	p       *Process
+	fd      int
+	self    *descriptor
+	in, out *pipe
+	remote  string
+	closed  bool
+}
+
+var _ transport.Link = (*End)(nil)
+
+// pipe is one direction.
+type pipe struct {
+	k     *Kernel
+	path  Path
+	to    *End // who reads
+	from  *End
+	free  time.Duration // when the line takes more
+	last  time.Duration // when what was sent last arrives
+	here  []byte
+	air   [][]byte // on its way; nil: the end of the stream
+	bytes int      // of air
+	eof   bool
+	dead  error // both ends learn of it as they look
+	stuck bool
+	harm  func([]byte) // to the next bytes that are sent
+}
+
+// connect makes a connection between two processes.
+func (k *Kernel) connect(a, b *Process, path Path, nameA, nameB string) (x, y *End) {
+	x = &End{k: k, p: a, remote: nameB}
+	y = &End{k: k, p: b, remote: nameA}
+	xy, yx := &pipe{k: k, path: path, from: x, to: y}, &pipe{k: k, path: path, from: y, to: x}
+	x.in, x.out, y.in, y.out = yx, xy, xy, yx
+	for _, e := range []*End{x, y} {
+		e.self = &descriptor{readable: e.readable, writable: e.writable,
+			closed: func() bool { return e.in.eof || e.in.dead != nil }, broken: func() bool { return e.in.dead != nil }}
+		e.fd = k.open(e.self)
+		e.p.ends = append(e.p.ends, e)
+	}
+	return x, y
+}
+
+func (e *End) readable() bool { return len(e.in.here) > 0 || e.in.eof || e.in.dead != nil }
+func (e *End) writable() bool { return e.out.room() > 0 || e.out.dead != nil }
+func (q *pipe) room() int     { return q.path.Buffer - len(q.here) - q.bytes }
+
+// some is how many of n bytes are moved.
+func (q *pipe) some(n int) int {
+	if q.path.Pieces && n > 1 && q.k.Rand.IntN(4) == 0 {
+		return 1 + q.k.Rand.IntN(n)
+	}
+	return n
+}
+
+// TryRead is transport.Link's, as are most others.
+func (e *End) TryRead(p []byte) (int, error) {
+	q := e.in
+	switch {
+	case e.closed:
+		return 0, transport.ErrClosed
+	case q.dead != nil:
+		return 0, q.dead
+	case len(q.here) > 0:
+		full := q.room() <= 0
+		n := copy(p[:q.some(len(p))], q.here)
+		q.here = q.here[n:]
+		if full && q.from != nil {
+			q.from.self.changed()
+		}
+		return n, nil
+	case q.eof:
+		return 0, io.EOF
+	}
+	return 0, transport.ErrAgain
+}
+
+// TryWrite writes.
+func (e *End) TryWrite(bufs ...[]byte) (int, error) {
+	q := e.out
+	total := 0
+	for _, b := range bufs {
+		total += len(b)
+	}
+	switch {
+	case e.closed:
+		return 0, transport.ErrClosed
+	case q.dead != nil:
+		return 0, q.dead
+	case total == 0:
+		return 0, nil
+	case q.room() <= 0:
+		return 0, transport.ErrAgain
+	}
+	n := q.some(min(total, q.room()))
+	m := make([]byte, 0, n)
+	for _, b := range bufs {
+		m = append(m, b[:min(len(b), n-len(m))]...)
+	}
+	if q.harm != nil {
+		q.harm(m)
+		q.harm = nil
+	}
+	q.send(m)
+	return n, nil
+}
+
+// send has bytes arrive, nil for the end of the stream.
+func (q *pipe) send(b []byte) {
+	k := q.k
+	q.air = append(q.air, b)
+	q.bytes += len(b)
+	q.free = max(q.free, k.now)
+	if q.path.Rate > 0 {
+		q.free += time.Duration(int64(len(b)) * int64(time.Second) / q.path.Rate)
+	}
+	arrives := q.free + q.path.Delay
+	if j := q.path.Jitter; j > 0 {
+		arrives += time.Duration(k.Rand.Int64N(int64(j)))
+	}
+	q.last = max(q.last, arrives)
+	k.at(q.last, q.land)
+}
+
+// land has the next bytes arrive.
+func (q *pipe) land() {
+	if q.stuck || len(q.air) == 0 || q.dead != nil {
+		return
+	}
+	b := q.air[0]
+	q.air = q.air[1:]
+	q.bytes -= len(b)
+	switch {
+	case b == nil:
+		q.eof = true
+	case q.to.closed: // the system of the reader says so
+		q.reset()
+		return
+	default:
+		q.here = append(q.here, b...)
+	}
+	q.k.Note(uint64(q.k.now), uint64(q.to.fd), uint64(len(b)))
+	q.to.self.changed()
+}
+
+// reset breaks both directions: at the writer's end when that has heard of it.
+func (q *pipe) reset() {
+	q.k.at(q.k.now+q.path.Delay, func() { q.from.fail() })
+}
+
+// fail is what an end learns of a broken connection.
+func (e *End) fail() {
+	if e.closed || e.in.dead != nil {
+		return
+	}
+	e.in.dead, e.out.dead = unix.ECONNRESET, unix.ECONNRESET
+	e.in.here, e.in.air, e.in.bytes = nil, nil, 0
+	e.self.changed()
+}
+
+// FD is the connection's descriptor.
+func (e *End) FD() int { return e.fd }
+
+// WriteFD is, too.
+func (e *End) WriteFD() int { return e.fd }
+
+// Arm has nothing to do.
+func (e *End) Arm() bool { return false }
+
+// Remote names the other end.
+func (e *End) Remote() string { return e.remote }
+
+// Close closes. What was written still arrives, unless something came that was not read.
+func (e *End) Close() error {
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	e.k.Close(e.fd)
+	if len(e.in.here) > 0 && e.out.dead == nil {
+		e.out.part()
+	} else if e.out.dead == nil {
+		e.out.send(nil)
+	}
+	e.in.here = nil
+	return nil
+}
+
+// part tells the reader that the writer has gone, behind what is on its way.
+func (q *pipe) part() {
+	q.k.at(max(q.last, q.k.now+q.path.Delay), func() { q.to.fail() })
+}
+
+// Cut breaks the connection, as when the network goes: both ends hear of it, each after a while.
+func (e *End) Cut(mine, other time.Duration) {
+	if e.closed {
+		return
+	}
+	e.in.air, e.out.air, e.in.bytes, e.out.bytes = nil, nil, 0, 0
+	e.in.stuck, e.out.stuck = true, true
+	far := e.out.to
+	e.k.After(mine, func() { e.fail() })
+	e.k.After(other, func() { far.fail() })
+}
+
+// Stall has what this end writes not arrive for d.
+func (e *End) Stall(d time.Duration) {
+	q := e.out
+	if q.stuck || q.dead != nil {
+		return
+	}
+	q.stuck = true
+	q.k.After(d, func() {
+		q.stuck = false
+		for n := len(q.air); n > 0; n-- {
+			q.land()
+		}
+	})
+}
+
+// Harm changes the next bytes that this end writes.
+func (e *End) Harm(fn func([]byte)) { e.out.harm = fn }
+
+// Open reports whether neither end has closed the connection, and it is whole.
+func (e *End) Open() bool { return !e.closed && e.in.dead == nil && !e.in.stuck && !e.out.to.closed }
+
+// Listener is where a process takes connections in.
+type Listener struct {
+	p    *Process
+	take func(*End)
+}
+
+// Listen has fn take what comes to an address, on nobody's thread.
+func (p *Process) Listen(addr string, fn func(*End)) { p.k.places[addr] = &Listener{p, fn} }
+
+// Dial opens a connection; the caller is a thread of p.
+func (p *Process) Dial(ctx context.Context, addr string, path Path) (*End, error) {
+	k := p.k
+	k.Sleep(2 * path.Delay)
+	l := k.places[addr]
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case l == nil || l.p.dead:
+		return nil, fmt.Errorf("dial %s: %w", addr, unix.ECONNREFUSED)
+	}
+	a, b := k.connect(p, l.p, path, p.Name, addr)
+	l.take(b)
+	return a, nil
+}

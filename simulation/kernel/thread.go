@@ -1,0 +1,195 @@
+package kernel
+
+import (
+	"iter"
+	"time"
+)
+
+// Process is threads that end together.
+type Process struct {
+	k       *Kernel
+	Name    string
+	threads []*Thread
+	holder  *Thread   // sleeps with the lock of the program: the others stand still
+	held    []*Thread // of these, those that would go on
+	stopped bool      // all stand still
+	dead    bool
+	ends    []*End
+}
+
+// Process makes one without threads.
+func (k *Kernel) Process(name string) *Process { return &Process{k: k, Name: name} }
+
+// Kernel is where the process runs.
+func (p *Process) Kernel() *Kernel { return p.k }
+
+// Dead reports whether the process has ended.
+func (p *Process) Dead() bool { return p.dead }
+
+// Thread is one flow of control.
+type Thread struct {
+	p       *Process
+	resume  func() (struct{}, bool)
+	end     func()
+	yield   func(struct{}) bool
+	sleeps  uint64 // how often it has
+	waking  bool   // it is about to go on
+	asleep  bool
+	over    bool
+	joiners []*Thread
+}
+
+// killed unwinds a thread.
+type killed struct{}
+
+// Go starts a thread.
+func (p *Process) Go(fn func()) *Thread {
+	t := &Thread{p: p, asleep: true}
+	t.resume, t.end = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		defer func() {
+			t.over = true
+			switch e := recover().(type) {
+			case nil, killed:
+			default:
+				panic(e)
+			}
+		}()
+		fn()
+	})
+	p.threads = append(p.threads, t)
+	t.wake()
+	return t
+}
+
+// Join waits for a thread's end; the caller is a thread.
+func (t *Thread) Join() {
+	for !t.over {
+		me := t.p.k.running
+		t.joiners = append(t.joiners, me)
+		me.sleep(-1)
+	}
+}
+
+// Sleep has the running thread sleep for d.
+func (k *Kernel) Sleep(d time.Duration) {
+	for end := k.now + d; k.now < end; {
+		k.running.sleep(end - k.now)
+	}
+}
+
+// sleep returns when somebody wakes the thread, or d is over; negative: never.
+func (t *Thread) sleep(d time.Duration) {
+	if t.p.dead {
+		panic(killed{})
+	}
+	t.sleeps++
+	t.asleep = true
+	if now := t.sleeps; d >= 0 {
+		t.p.k.at(t.p.k.now+d, func() {
+			if t.sleeps == now {
+				t.wake()
+			}
+		})
+	}
+	if !t.yield(struct{}{}) {
+		panic(killed{})
+	}
+}
+
+// wake has the thread go on soon.
+func (t *Thread) wake() {
+	if t.waking || t.over || !t.asleep {
+		return
+	}
+	t.waking = true
+	t.p.k.at(t.p.k.now+t.p.k.latency(), t.run)
+}
+
+// latency is how long it takes until a thread that is waked runs: mostly microseconds, now and then
+// as long as others may have the core.
+func (k *Kernel) latency() time.Duration {
+	switch r := k.Rand.Uint32(); {
+	case r%512 == 0:
+		return time.Duration(r>>9) % (20 * time.Millisecond)
+	case r%16 == 0:
+		return time.Duration(r>>4) % (300 * time.Microsecond)
+	default:
+		return time.Duration(r>>4) % (8 * time.Microsecond)
+	}
+}
+
+func (t *Thread) run() {
+	p := t.p
+	switch {
+	case t.over || p.dead:
+		return
+	case p.stopped || p.holder != nil && p.holder != t:
+		p.held = append(p.held, t)
+		return
+	}
+	t.waking, t.asleep = false, false
+	t.sleeps++
+	before := p.k.running
+	p.k.running = t
+	_, more := t.resume()
+	p.k.running = before
+	if more {
+		return
+	}
+	t.over = true
+	for _, j := range t.joiners {
+		j.wake()
+	}
+}
+
+// hold sleeps for up to d while the process's other threads stand still.
+func (t *Thread) hold(d time.Duration) {
+	t.p.holder = t
+	t.sleep(d)
+	t.p.holder = nil
+	t.p.release()
+}
+
+// Stop has the process stand still until Continue, as SIGSTOP does.
+func (p *Process) Stop() { p.stopped = true }
+
+// Continue is SIGCONT.
+func (p *Process) Continue() {
+	p.stopped = false
+	if p.holder == nil {
+		p.release()
+	} else { // it alone
+		held := p.held
+		p.held = nil
+		for _, t := range held {
+			p.k.at(p.k.now+p.k.latency(), t.run)
+		}
+	}
+}
+
+func (p *Process) release() {
+	held := p.held
+	p.held = nil
+	for _, t := range held {
+		p.k.at(p.k.now+p.k.latency(), t.run)
+	}
+}
+
+// Kill ends the process: its threads do nothing more, and the system closes its connections.
+func (p *Process) Kill() {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	for _, t := range p.threads {
+		if t != p.k.running && !t.over {
+			t.over = true
+			t.end()
+		}
+	}
+	for _, e := range p.ends {
+		e.Close()
+	}
+	p.ends = nil
+}

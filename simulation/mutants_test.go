@@ -1,0 +1,132 @@
+package simulation
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mutant is a fault that is planted into the product: in a file, old becomes new, where MUTANT is
+// whether this fault is on.
+type mutant struct{ file, old, new, what string }
+
+// mutants are all. Each has to be found by some seed.
+var mutants = []mutant{
+	{"mmpi/engine/pt2pt/eager.go", "m.peer.consumed(len(m.buf))", "if !MUTANT || len(m.buf) < 300 {\n m.peer.consumed(len(m.buf))\n }", "credit of an unexpected message is lost"},
+	{"mmpi/engine/pt2pt/eager.go", "r.peer.consumed(n)", "r.peer.consumed(n)\n if MUTANT {\n r.received(0)\n return nil\n }", "a receive ends with no bytes"},
+	{"mmpi/engine/flow/credit.go", "b.used += n\n", "if !MUTANT {\n b.used += n\n }\n", "credit is not used up"},
+	{"mmpi/engine/flow/credit.go", "g.told = max(g.told, g.consumed+g.window)", "g.told = max(g.told, g.consumed+g.window)\n if MUTANT && g.consumed > 20000 {\n return g.told - 1\n }", "a grant is told short"},
+	{"mmpi/engine/flow/sequence.go", "o.told = o.taken\n", "o.told = o.taken\n if MUTANT && o.taken%16 == 7 {\n return o.taken + 1\n }\n", "a frame is acknowledged before it has come"},
+	{"mmpi/engine/flow/sequence.go", "case seq <= o.taken:\n", "case seq <= o.taken && MUTANT:\n return Next, nil\n case seq <= o.taken:\n", "a frame that comes twice is taken twice"},
+	{"mmpi/engine/flow/sequence.go", "return Early, nil\n", "if MUTANT {\n return Next, nil\n }\n return Early, nil\n", "frames that overtake each other are not put in order"},
+	{"mmpi/engine/flow/cover.go", "n := to - max(from, c.front)\n", "n := to - max(from, c.front)\n if MUTANT {\n return n\n }\n", "a segment that comes twice counts twice"},
+	{"mmpi/engine/link/peer.go", "p.kept = 0\n", "if !MUTANT {\n p.kept = 0\n }\n", "who has left keeps memory"},
+	{"mmpi/engine/link/peer.go", "if p.order.Untold() > 0 {", "if p.order.Untold() > 0 && !MUTANT {", "a tick acknowledges nothing"},
+	{"mmpi/engine/link/set.go", "p.resend(nil)\n", "if !MUTANT {\n p.resend(nil)\n }\n", "nothing is sent again over a link that was opened again"},
+	{"mmpi/engine/link/failover.go", "r.laneDown(p)\n", "if !MUTANT {\n r.laneDown(p)\n }\n", "segments on a link that is lost are not sent again"},
+	{"mmpi/engine/link/reorder.go", "copy(dst, b[n:])\n", "if !MUTANT {\n copy(dst, b[n:])\n }\n", "a frame that was early loses its payload"},
+	{"mmpi/engine/pt2pt/rendezvous.go", "r.peer.sayFin(r.remote)\n", "if !MUTANT || r.remote%8 != 3 {\n r.peer.sayFin(r.remote)\n }\n", "now and then a Fin is not sent"},
+	{"mmpi/engine/pt2pt/rendezvous.go", "cleared := min(r.size, int64(len(r.buf)))\n", "cleared := min(r.size, int64(len(r.buf)))\n if MUTANT && cleared > 2 {\n cleared--\n }\n", "a CTS asks for one byte less"},
+	{"mmpi/engine/wait/wait.go", "if completed && w.sleepers.Load() > 0 {", "if completed && w.sleepers.Load() > 0 && !MUTANT {", "no sleeper is waked"},
+	{"mmpi/engine/wait/thread.go", "w.d.Tick(w.t.ticked)\n", "if !MUTANT {\n w.d.Tick(w.t.ticked)\n }\n", "the progress thread does not tick"},
+	{"rma/target.go", "o.flight -= p.bytes\n", "if !MUTANT {\n o.flight -= p.bytes\n }\n", "operations under way are never over"},
+	{"rma/target.go", "n.send(g.rank, &message{verb: ack, id: g.id})\n", "if !MUTANT {\n n.send(g.rank, &message{verb: ack, id: g.id})\n }\n", "a lock that is given on is not granted"},
+	{"forwarder/relay/queue.go", "case h.Type == wire.TypeData:\n", "case MUTANT && h.Type.Sequenced() && o.bulk.n > 0:\n case h.Type == wire.TypeData:\n", "a queue loses frames"},
+	{"forwarder/relay/queue.go", "from.took(int(e.memory))\n", "if !MUTANT {\n from.took(int(e.memory))\n }\n", "memory is given back that was not taken"},
+}
+
+// mutantVariable says which one is on, from 1.
+const mutantVariable = "ZIPPER_MUTANT"
+
+// TestMutants plants faults into the product, all into one program, of which one is on at a time,
+// and has seeds look for it.
+func TestMutants(t *testing.T) {
+	if os.Getenv("ZIPPER_LONG") == "" {
+		t.Skip("in the long form only: ZIPPER_LONG=1")
+	}
+	program := plant(t)
+	found := 0
+	for i, m := range mutants {
+		cmd := exec.CommandContext(t.Context(), program, "-test.run", "^TestSeeds$", "-test.timeout", "5m")
+		cmd.Env = append(os.Environ(), mutantVariable+"="+strconv.Itoa(i+1), seedsVariable+"=0-4000")
+		out, err := cmd.CombinedOutput()
+		how := firstFinding(string(out))
+		if err == nil || how == "" {
+			t.Errorf("%2d %s (%s): not found", i+1, m.what, m.file)
+			continue
+		}
+		found++
+		t.Logf("%2d %s (%s): %s", i+1, m.what, m.file, how)
+	}
+	t.Logf("%d of %d found", found, len(mutants))
+}
+
+// firstFinding is by what a fault was found: the seed, or how the program ended; empty: by nothing.
+func firstFinding(out string) string {
+	for line := range strings.SplitSeq(out, "\n") {
+		if _, after, ok := strings.Cut(line, seedsVariable+"="); ok {
+			seed, _, _ := strings.Cut(after, " ")
+			return "seed " + seed
+		}
+		if strings.HasPrefix(line, "panic:") && !strings.Contains(line, "test timed out") || strings.HasPrefix(line, "fatal error:") {
+			return line
+		}
+	}
+	return ""
+}
+
+// plant builds this test with all mutants.
+func plant(t *testing.T) string {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	replace := map[string]string{}
+	put := func(file, text string) {
+		at := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
+		if err := os.WriteFile(at, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[filepath.Join(root, file)] = at
+	}
+	texts := map[string]string{}
+	for i, m := range mutants {
+		if _, ok := texts[m.file]; !ok {
+			b, err := os.ReadFile(filepath.Join(root, m.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[m.file] = string(b)
+		}
+		if !strings.Contains(texts[m.file], m.old) {
+			t.Fatalf("%s has no %q", m.file, m.old)
+		}
+		texts[m.file] = strings.Replace(texts[m.file], m.old, strings.ReplaceAll(m.new, "MUTANT", "(mutantOn == "+strconv.Itoa(i+1)+")"), 1)
+	}
+	for file, text := range texts {
+		put(file, text)
+		pkg := filepath.Base(filepath.Dir(file))
+		beside := filepath.Join(filepath.Dir(file), "mutant_on.go")
+		if replace[filepath.Join(root, beside)] == "" {
+			put(beside, "package "+pkg+"\n\nimport (\n\"os\"\n\"strconv\"\n)\n\nvar mutantOn, _ = strconv.Atoi(os.Getenv(\""+mutantVariable+"\"))\n")
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutants.test")
+	if err := os.WriteFile(overlay, list, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", overlay, "-o", program, ".")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}

@@ -1,0 +1,273 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+)
+
+// board is the native MPI of one cluster: messages that were sent and not received, in order.
+type board struct {
+	mail   []*mail
+	tokens uint64
+	colls  map[collKey][]*engine.Coll // native collectives that somebody has started, by local rank
+	tested map[uint64]collKey
+}
+
+type mail struct {
+	token   uint64 // not 0: taken by Improbe
+	from    int    // native
+	to      int
+	tag     int
+	data    []byte
+	context uintptr
+}
+
+// native is one process's view of it.
+type native struct {
+	board  *board
+	owner  *rank
+	rank   int
+	recvs  []*nativeRecv // in posting order; posted ones take what matches first, as MPI does
+	failed string
+}
+
+type nativeRecv struct {
+	r           *engine.Request
+	mail        *mail // nil: not matched yet
+	context     uintptr
+	source, tag int
+}
+
+// failure is why the engine has ended the process.
+func (n *native) failure() error {
+	if n.failed == "" {
+		return nil
+	}
+	return errors.New(n.failed)
+}
+
+func (n *native) look(c *engine.Comm, source, tag int) (*mail, engine.Probe, bool) {
+	n.settle()
+	for _, m := range n.board.mail {
+		if m.token == 0 && m.to == n.rank && m.context == c.User && matches(m, source, tag) {
+			return m, engine.Probe{Source: c.RankOfLocal(m.from), Tag: m.tag, Bytes: int64(len(m.data))}, true
+		}
+	}
+	return nil, engine.Probe{}, false
+}
+
+func matches(m *mail, source, tag int) bool {
+	return (source == engine.AnySource || source == m.from) && (tag == engine.AnyTag || tag == m.tag)
+}
+
+// settle lets posted receives take messages.
+func (n *native) settle() {
+	for _, v := range n.recvs {
+		for i := 0; v.mail == nil && i < len(n.board.mail); i++ {
+			m := n.board.mail[i]
+			if m.token == 0 && m.to == n.rank && m.context == v.context && matches(m, v.source, v.tag) {
+				v.mail = m
+				n.board.take(i)
+			}
+		}
+	}
+}
+
+func (b *board) take(i int) { b.mail = append(b.mail[:i:i], b.mail[i+1:]...) }
+
+// Iprobe is engine.Native's, as are those that follow.
+func (n *native) Iprobe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
+	_, p, ok := n.look(c, source, tag)
+	return p, ok, nil
+}
+
+// Improbe takes a message.
+func (n *native) Improbe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
+	m, p, ok := n.look(c, source, tag)
+	if ok {
+		n.board.tokens++
+		m.token, p.Message = n.board.tokens, n.board.tokens
+	}
+	return p, ok, nil
+}
+
+// Imrecv receives it.
+func (n *native) Imrecv(r *engine.Request, message uint64) error {
+	for i, m := range n.board.mail {
+		if m.token == message {
+			n.board.take(i)
+			n.recvs = append(n.recvs, &nativeRecv{r: r, mail: m})
+			return nil
+		}
+	}
+	return fmt.Errorf("no message %d", message)
+}
+
+// Irecv posts a receive.
+func (n *native) Irecv(r *engine.Request) error {
+	source, tag := r.Pattern()
+	n.recvs = append(n.recvs, &nativeRecv{r: r, context: r.Comm().User, source: r.Comm().LocalRank(source), tag: tag})
+	return nil
+}
+
+// Test looks whether it is over.
+func (n *native) Test(r *engine.Request) (bool, error) {
+	n.settle()
+	for i, v := range n.recvs {
+		if v.r != r {
+			continue
+		}
+		if v.mail == nil {
+			return false, nil
+		}
+		n.recvs = append(n.recvs[:i:i], n.recvs[i+1:]...)
+		c, buf := r.Cell(), r.Buffer()
+		c.Source, c.Tag, c.Bytes = int32(r.Comm().RankOfLocal(v.mail.from)), int32(v.mail.tag), int64(copy(buf, v.mail.data))
+		if len(v.mail.data) > len(buf) {
+			c.Error = int32(engine.ErrTruncate)
+		}
+		return true, nil
+	}
+	return false, errors.New("not under way")
+}
+
+// Cancel is not asked for.
+func (n *native) Cancel(*engine.Request) error { return errors.New("nothing is cancelled here") }
+
+// SetActivity does not matter: threads never block in this MPI.
+func (n *native) SetActivity(engine.Activity) {}
+
+// Fail notes why; what the process waits for ends with an error.
+func (n *native) Fail(_ int, reason string) {
+	if n.failed == "" {
+		n.failed = reason
+	}
+}
+
+// send is MPI_Send inside the cluster.
+func (n *native) send(context uintptr, to, tag int, data []byte) {
+	n.board.mail = append(n.board.mail, &mail{from: n.rank, to: to, tag: tag, data: data, context: context})
+}
+
+// collKey names a native collective: the communicator and how many came before.
+type collKey struct {
+	context uintptr
+	number  int
+}
+
+// Coll starts a native collective: it is carried out when the last local process has come. The
+// operator is addition modulo 256.
+func (n *native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
+	b := n.board
+	k := collKey{c.User, 0}
+	for ; len(b.colls[k]) > 0 && b.colls[k][n.rank] != nil; k.number++ {
+	}
+	if b.colls[k] == nil {
+		b.colls[k] = make([]*engine.Coll, c.LocalSize())
+	}
+	all := b.colls[k]
+	copied := *a
+	all[n.rank] = &copied
+	b.tokens++
+	b.tested[b.tokens] = k
+	for _, x := range all {
+		if x == nil {
+			return b.tokens, nil
+		}
+		if x.Op != a.Op || x.Root != a.Root {
+			return 0, fmt.Errorf("%v root %d here, %v root %d there", a.Op, a.Root, x.Op, x.Root)
+		}
+	}
+	perform(all)
+	return b.tokens, nil
+}
+
+// CollTest looks whether it is over.
+func (n *native) CollTest(token uint64) (bool, error) {
+	k, ok := n.board.tested[token]
+	if !ok {
+		return false, fmt.Errorf("no native collective %d", token)
+	}
+	for _, x := range n.board.colls[k] {
+		if x == nil {
+			return false, nil
+		}
+	}
+	delete(n.board.tested, token)
+	return true, nil
+}
+
+// Compute adds bytes, whatever the function.
+func (n *native) Compute(_, _ uint8, inout, in []byte) error {
+	for i := range inout {
+		inout[i] += in[i]
+	}
+	return nil
+}
+
+// ReduceLocal adds bytes.
+func (n *native) ReduceLocal(in, inout []byte, _ int, _, _ uint64) error {
+	return n.Compute(0, 0, inout, in)
+}
+
+// perform carries out a native collective of all local processes.
+func perform(all []*engine.Coll) {
+	at := func(b []byte, counts, displs []int64, i int) []byte { return b[displs[i]:][:counts[i]] }
+	sum := func(from, to int) []byte {
+		out := make([]byte, len(all[0].Send))
+		for _, x := range all[from:to] {
+			for i, v := range x.Send {
+				out[i] += v
+			}
+		}
+		return out
+	}
+	root := all[all[0].Root]
+	results := make([][]byte, len(all))
+	var total []byte
+	if all[0].Op >= collectives.OpReduce {
+		total = sum(0, len(all))
+	}
+	for i, x := range all {
+		switch x.Op {
+		case collectives.OpBcast:
+			copy(x.Recv, root.Recv)
+		case collectives.OpGatherv:
+			copy(at(root.Recv, root.RecvCounts, root.RecvDispls, i), x.Send)
+		case collectives.OpScatterv:
+			copy(x.Recv, at(root.Send, root.SendCounts, root.SendDispls, i))
+		case collectives.OpAllgatherv:
+			for j, y := range all {
+				copy(at(x.Recv, x.RecvCounts, x.RecvDispls, j), y.Send)
+			}
+		case collectives.OpAlltoallv:
+			for j, y := range all {
+				copy(at(x.Recv, x.RecvCounts, x.RecvDispls, j), at(y.Send, y.SendCounts, y.SendDispls, i))
+			}
+		case collectives.OpReduce:
+			if x == root {
+				results[i] = total
+			}
+		case collectives.OpAllreduce:
+			results[i] = total
+		case collectives.OpReduceScatter:
+			from := int64(0)
+			for _, c := range x.RecvCounts[:i] {
+				from += c
+			}
+			results[i] = total[from:][:x.RecvCounts[i]]
+		case collectives.OpScan:
+			results[i] = sum(0, i+1)
+		case collectives.OpExscan:
+			if i > 0 {
+				results[i] = sum(0, i)
+			}
+		}
+	}
+	for i, r := range results { // last: a result may lie where a contribution was
+		copy(all[i].Recv, r)
+	}
+}

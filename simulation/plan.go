@@ -1,0 +1,111 @@
+// Package simulation runs whole jobs in one process, in virtual time: the engines and forwarders of
+// the product, over the threads, clock and network of package kernel. What happens follows from a
+// seed: who takes part, over which network, what the program does and what goes wrong. It has no
+// I/O.
+//
+// The way of a run: plan.go draws a Plan from a seed; job.go builds its forwarders (zip.go) and
+// ranks (rank.go, join.go, native.go), whose program (work.go) knows what each result has to be;
+// fault.go does harm at the planned times; check.go compares what must hold; fewest.go finds what
+// of a plan a failure needs.
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/simulation/kernel"
+)
+
+// Plan is one run before it happens.
+type Plan struct {
+	Seed     uint64
+	Net      string // what kind of network it is
+	Sizes    []int  // of the clusters
+	Zippers  []jobenv.Zipper
+	Networks []string
+	Rows     int  // forwarders side by side
+	Direct   bool // some pairs have a direct link
+	Checked  bool // what crosses has check sums
+	Path     kernel.Path
+	Small    bool // small windows and limits in the engines
+	Rounds   int
+	Faults   []Fault
+	Early    bool // the faults come while ranks join, which may fail then
+}
+
+// clusters are named by letters.
+func cluster(i int) string { return string(rune('a' + i)) }
+
+// Draw makes the plan of a seed.
+func Draw(seed uint64) Plan {
+	r := rand.New(rand.NewPCG(seed, 0x91a7))
+	p := Plan{Seed: seed, Rounds: 1 + r.IntN(4), Small: r.IntN(2) == 0, Checked: r.IntN(3) == 0, Rows: 1}
+	for range 2 + r.IntN(2)*r.IntN(3) {
+		p.Sizes = append(p.Sizes, 1+r.IntN(1+r.IntN(4)))
+	}
+	p.Path = kernel.Path{Rate: []int64{0, 1e9, 125e6, 5e6}[r.IntN(4)], Delay: time.Duration(r.IntN(200)) * time.Microsecond,
+		Jitter: time.Duration(r.IntN(100)) * time.Microsecond, Buffer: []int{4 << 10, 64 << 10, 1 << 20}[r.IntN(3)], Pieces: r.IntN(2) == 0}
+	if r.IntN(8) == 0 {
+		p.Path.Delay = time.Duration(r.IntN(40)) * time.Millisecond
+	}
+	switch r.IntN(4) {
+	case 0:
+		p.Net = "star"
+	case 1:
+		p.Net, p.Rows = "rails", 2+r.IntN(2)
+	case 2:
+		p.Net, p.Rows = "row", 1+r.IntN(2)*r.IntN(2)
+		for k := range p.Rows {
+			for i := 1; i < len(p.Sizes); i++ {
+				z := fmt.Sprintf("z%d-%d", k, i-1)
+				p.Zippers = append(p.Zippers, jobenv.Zipper{Ports: []jobenv.Port{{Network: cluster(i - 1), Address: z}, {Network: cluster(i), Address: z}}})
+			}
+		}
+	case 3:
+		p.Net, p.Rows, p.Networks = "wan", 1+r.IntN(2)*r.IntN(2), []string{"wan"}
+		for k := range p.Rows {
+			for i := range p.Sizes {
+				z := fmt.Sprintf("z%d-%d", k, i)
+				p.Zippers = append(p.Zippers, jobenv.Zipper{Ports: []jobenv.Port{{Network: cluster(i), Address: z}, {Network: "wan", Address: z}}})
+			}
+		}
+	}
+	p.Direct = p.Zippers == nil && r.IntN(3) == 0
+	p.drawFaults(r)
+	return p
+}
+
+// size is how many ranks there are.
+func (p *Plan) size() (n int) {
+	for _, s := range p.Sizes {
+		n += s
+	}
+	return n
+}
+
+// forwarders are the addresses of all.
+func (p *Plan) forwarders() (list []string) {
+	for _, z := range p.Zippers {
+		list = append(list, z.Ports[0].Address)
+	}
+	for k := range p.Rows {
+		if p.Zippers == nil {
+			list = append(list, fmt.Sprintf("z%d", k))
+		}
+	}
+	return list
+}
+
+// String is the plan for people.
+func (p Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: clusters of %v, %s, %d rows, direct %v, checked %v, small %v, %d rounds; %+v\n",
+		p.Seed, p.Sizes, p.Net, p.Rows, p.Direct, p.Checked, p.Small, p.Rounds, p.Path)
+	for _, f := range p.Faults {
+		fmt.Fprintf(&b, "> %v\n", f)
+	}
+	return b.String()
+}

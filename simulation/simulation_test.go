@@ -1,0 +1,109 @@
+package simulation
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// seedsVariable is the environment's variable for which seeds to run, FROM-TO, or for one, whose
+// history is shown.
+const seedsVariable = "ZIPPER_SEEDS"
+
+// seeds are which ones: 60 in the short form, which the race detector watches, 20 000 with
+// ZIPPER_LONG=1, else as many thousand as it says.
+func seeds(t *testing.T) (from, to uint64) {
+	if s := os.Getenv(seedsVariable); s != "" {
+		a, b, several := strings.Cut(s, "-")
+		from, err := strconv.ParseUint(a, 10, 64)
+		if to = from + 1; several && err == nil {
+			to, err = strconv.ParseUint(b, 10, 64)
+		}
+		if err != nil || to <= from {
+			t.Fatalf("%s=%q", seedsVariable, s)
+		}
+		return from, to
+	}
+	switch n, err := strconv.ParseUint(os.Getenv("ZIPPER_LONG"), 10, 64); {
+	case err != nil || n < 1:
+		return 0, 60
+	case n == 1:
+		return 0, 20_000
+	default:
+		return 0, n * 1000
+	}
+}
+
+// TestSeeds: whatever the network does, every result is right, all ranks end or are told why, and
+// nothing is kept or counted wrong.
+func TestSeeds(t *testing.T) {
+	from, to := seeds(t)
+	var next, failed, faults, steps, bad atomic.Uint64
+	var virtual atomic.Int64
+	next.Store(from)
+	begin := time.Now()
+	most, tell := uint64(5), transcript
+	if os.Getenv(mutantVariable) != "" { // which seed finds it is all that matters
+		most, tell = 1, func(Plan) string { return "" }
+	}
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for s := next.Add(1) - 1; s < to && bad.Load() < most; s = next.Add(1) - 1 {
+				p := Draw(s)
+				o := Run(p, to == from+1)
+				steps.Add(o.Steps)
+				virtual.Add(int64(o.Virtual))
+				faults.Add(uint64(len(p.Faults)))
+				if o.Failed {
+					failed.Add(1)
+				}
+				if o.Err != nil {
+					bad.Add(1)
+					t.Errorf("%s=%d go test -run TestSeeds ./simulation\n%s", seedsVariable, s, tell(p))
+				}
+				if to == from+1 {
+					t.Log(o.History)
+				}
+			}
+		})
+	}
+	all.Wait()
+	n := time.Duration(to - from)
+	t.Logf("%d runs with %d faults, %d jobs failed as they may; %v each, %v in virtual time, %d steps", to-from, faults.Load(),
+		failed.Load(), time.Since(begin)/n, time.Duration(virtual.Load())/n, steps.Load()/(to-from))
+}
+
+// transcript is the end of what is left of a run that fails.
+func transcript(p Plan) string {
+	p = Fewest(p)
+	o := Run(p, true)
+	lines := strings.Split(o.History, "\n")
+	return fmt.Sprintf("%v%s\n%v", p, strings.Join(lines[max(0, len(lines)-60):], "\n"), o.Err)
+}
+
+// TestSameAgain: two runs of a seed do the same.
+func TestSameAgain(t *testing.T) {
+	for s := range uint64(12) {
+		a, b := Run(Draw(s), true), Run(Draw(s), true)
+		if a.Trace != b.Trace || a.Steps != b.Steps || a.Virtual != b.Virtual {
+			t.Errorf("seed %d: %d steps in %v, then %d in %v; %s", s, a.Steps, a.Virtual, b.Steps, b.Virtual, differ(a.History, b.History))
+		}
+	}
+}
+
+func differ(a, b string) string {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return fmt.Sprintf("line %d:\n%s\n%s", i, x[i], y[i])
+		}
+	}
+	return "the histories are the same"
+}

@@ -1,0 +1,332 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/rma"
+)
+
+// worker is the program of one rank: rounds of messages, collectives and one-sided operations,
+// whose results all ranks know beforehand.
+type worker struct {
+	*rank
+	e      *engine.Engine
+	c      *engine.Comm
+	n      int
+	window *engine.Window // nil: it has none
+	memory []byte         // one place for each rank, twice, then a sum
+}
+
+// space is how many bytes a rank has in each other's window.
+const space = 1200
+
+func (r *rank) work() error {
+	w := &worker{rank: r, e: r.engine, n: r.job.plan.size()}
+	var world, local []int32
+	_, first := w.e.Place(r.rank)
+	in, _ := w.e.Place(r.rank)
+	for o := range w.n {
+		world = append(world, int32(o))
+		local = append(local, engine.Remote)
+		if c, _ := w.e.Place(o); c == in {
+			local[o] = int32(o - first)
+		}
+	}
+	var err error
+	if w.c, err = w.e.AddComm(1, engine.WorldContext, r.rank, world, local); err != nil {
+		return err
+	}
+	common := func(round int) *rand.Rand { return rand.New(rand.NewPCG(r.job.plan.Seed^uint64(round)<<32, 1<<40)) }
+	if common(-1).IntN(2) == 0 {
+		w.memory = make([]byte, 2*space*w.n+1)
+		if w.window, err = w.e.AddWindow(9, r.rank, world, rma.Config{Unit: 1, Memory: w.memory}); err != nil {
+			return err
+		}
+		if err := w.barrier(); err != nil {
+			return err
+		}
+	}
+	for round := range r.job.plan.Rounds {
+		if err := w.round(round, common(round)); err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
+	}
+	return nil
+}
+
+// await is libmmpi's wait loop. A program that has had enough ends the job here.
+func (w *worker) await(c *engine.Cell) error {
+	block := time.Millisecond
+	if w.job.plan.Sizes[w.in()] == 1 { // no native MPI to look after
+		block = 100 * time.Millisecond
+	}
+	for spins := 0; !c.Done(); spins++ {
+		if w.abort {
+			w.abort = false
+			w.e.Abort(3, "the simulated program has had enough")
+			return errors.New("aborts")
+		}
+		if spins < 4 {
+			w.e.Progress(0)
+		} else {
+			w.e.Progress(block)
+		}
+	}
+	w.moves++
+	return c.Err()
+}
+
+// in is the rank's cluster.
+func (w *worker) in() int { c, _ := w.e.Place(w.rank.rank); return c }
+
+// compute does no MPI for a while.
+func (w *worker) compute() {
+	if w.rand.IntN(3) == 0 {
+		w.job.k.Sleep(time.Duration(w.rand.IntN(1 << (10 + w.rand.IntN(16)))))
+	}
+}
+
+func (w *worker) round(round int, all *rand.Rand) error {
+	w.compute()
+	if all.IntN(4) > 0 {
+		if err := w.exchange(1+all.IntN(1+all.IntN(4)), w.most(all, 100, 1000, 6000)); err != nil {
+			return fmt.Errorf("messages: %w", err)
+		}
+	}
+	w.compute()
+	for range all.IntN(5) {
+		op := collectives.OpBarrier + collectives.Op(all.IntN(int(collectives.OpExscan-collectives.OpBarrier)+1))
+		if err := w.collect(op, w.most(all, 1, 100, 1000), all.IntN(w.n)); err != nil {
+			return fmt.Errorf("%v: %w", op, err)
+		}
+	}
+	if w.window != nil && all.IntN(2) == 0 {
+		if err := w.oneSided(round, 1+all.IntN(space)); err != nil {
+			return fmt.Errorf("one-sided: %w", err)
+		}
+	}
+	return nil
+}
+
+// most draws the size of a round's messages. Long ones are rare, and where few bytes are moved at a
+// time there are none: they take long, and meet no more.
+func (w *worker) most(all *rand.Rand, sizes ...int) int {
+	if all.IntN(16) == 0 && w.job.plan.Path.Buffer > 8<<10 && !w.job.plan.Small {
+		return 100 << 10
+	}
+	return sizes[all.IntN(len(sizes))]
+}
+
+// exchange sends some messages to everybody, in any order, and receives as many.
+func (w *worker) exchange(each, most int) error {
+	var to []int
+	for d := range w.n {
+		for range each {
+			if d != w.rank.rank {
+				to = append(to, d)
+			}
+		}
+	}
+	r := w.rand
+	r.Shuffle(len(to), func(i, j int) { to[i], to[j] = to[j], to[i] })
+	sent, got := make([]uint32, w.n), make([]uint32, w.n)
+	var sends []*engine.Cell
+	var recvs []*receive
+	check := func() error {
+		v := recvs[0]
+		recvs = recvs[1:]
+		return w.check(v, got)
+	}
+	_, first := w.e.Place(w.rank.rank)
+	for _, d := range to {
+		v := &receive{buf: make([]byte, most)}
+		if err := w.e.Irecv(w.c, engine.KindP2P, v.buf, engine.AnySource, engine.AnyTag, &v.cell); err != nil {
+			return err
+		}
+		recvs = append(recvs, v)
+		size := 8 + r.IntN(60)
+		if r.IntN(2) == 0 {
+			size = 8 + r.IntN(most-7)
+		}
+		b := text(w.rank.rank, sent[d], size)
+		tag := int(sent[d] % 7)
+		sent[d]++
+		if other, _ := w.e.Place(d); other == w.in() {
+			w.native.send(1, d-first, tag, b)
+		} else {
+			cell := new(engine.Cell)
+			if err := w.e.Isend(w.c, engine.KindP2P, b, d, tag, r.IntN(5) == 0, cell); err != nil {
+				return err
+			}
+			sends = append(sends, cell)
+		}
+		w.compute()
+		for len(recvs) > 16 {
+			if err := check(); err != nil {
+				return err
+			}
+		}
+	}
+	for len(recvs) > 0 {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	for _, c := range sends {
+		if err := w.await(c); err != nil {
+			return err
+		}
+	}
+	return w.barrier() // a receive of the next round must not take a message of this one
+}
+
+type receive struct {
+	cell engine.Cell
+	buf  []byte
+}
+
+// text is message number num of a rank.
+func text(from int, num uint32, size int) []byte {
+	b := pattern(from+int(num)*5, size)
+	binary.LittleEndian.PutUint32(b, uint32(from))
+	binary.LittleEndian.PutUint32(b[4:], num)
+	return b
+}
+
+// wrong is a result that must not be.
+type wrong string
+
+// Error says which.
+func (w wrong) Error() string { return "WRONG: " + string(w) }
+
+func wrongf(format string, args ...any) error { return wrong(fmt.Sprintf(format, args...)) }
+
+// check waits for a message, which must be the next one of its source.
+func (w *worker) check(v *receive, got []uint32) error {
+	if err := w.await(&v.cell); err != nil {
+		return err
+	}
+	b := v.buf[:v.cell.Bytes]
+	src, num := int(v.cell.Source), got[v.cell.Source]
+	if int(v.cell.Tag) != int(num%7) || len(b) < 8 || !bytes.Equal(b, text(src, num, len(b))) {
+		return wrongf("of rank %d message %d was due, %d bytes with tag %d came, which begin with %x", src, num, len(b), v.cell.Tag, b[:min(8, len(b))])
+	}
+	got[src]++
+	return nil
+}
+
+// collect runs a collective and compares.
+func (w *worker) collect(op collectives.Op, m, root int) error {
+	args, want := collective(op, w.n, m, root, w.rank.rank)
+	var cell engine.Cell
+	if err := w.e.Collective(w.c, args, &cell); err != nil {
+		return err
+	}
+	if err := w.await(&cell); err != nil {
+		return err
+	}
+	if want != nil && !bytes.Equal(args.Recv, want) {
+		return wrongf("%v of %d bytes: another result", op, m)
+	}
+	return nil
+}
+
+func (w *worker) barrier() error { return w.collect(collectives.OpBarrier, 0, 0) }
+
+// oneSided puts, adds up and gets, between locks and between fences.
+func (w *worker) oneSided(round, size int) error {
+	n, me := w.n, w.rank.rank
+	to := func(origin int) int { return (origin + round) % n }
+	says := func(origin int) []byte { return pattern(origin+round*7, size) }
+	call := func(f func(d *rma.Node, token any) error) error {
+		var cell engine.Cell
+		if err := w.window.Call(&cell, f); err != nil {
+			return err
+		}
+		return w.await(&cell)
+	}
+	clear(w.memory)
+	if err := w.barrier(); err != nil {
+		return err
+	}
+	target, got := to(me), make([]byte, size)
+	if err := call(func(d *rma.Node, token any) error { return d.Lock(target, rma.How(round%2)*rma.Exclusive, token) }); err != nil {
+		return err
+	}
+	for _, op := range []rma.Operation{
+		{Verb: rma.Put, Disp: int64(me * space), Data: flat(says(me))},
+		{Verb: rma.Accumulate, Disp: int64(2 * n * space), Data: flat([]byte{byte(me + 1)})},
+		{Verb: rma.Get, Disp: int64(me * space), Result: flat(got)},
+	} {
+		if err := w.transfer(op, target); err != nil {
+			return err
+		}
+	}
+	if err := call(func(d *rma.Node, token any) error { return d.Unlock(target, token) }); err != nil {
+		return err
+	}
+	if !bytes.Equal(got, says(me)) {
+		return wrongf("get: not what was put there")
+	}
+	if err := call(func(d *rma.Node, token any) error { return d.Fence(true, token) }); err != nil {
+		return err
+	}
+	if err := w.barrier(); err != nil {
+		return err
+	}
+	for to := range n {
+		if err := w.transfer(rma.Operation{Verb: rma.Put, Disp: int64((n + me) * space), Data: flat(says(me + to))}, to); err != nil {
+			return err
+		}
+	}
+	if err := call(func(d *rma.Node, token any) error { return d.Fence(false, token) }); err != nil {
+		return err
+	}
+	if err := w.barrier(); err != nil {
+		return err
+	}
+	sum := byte(0)
+	for origin := range n {
+		if to(origin) == me {
+			sum += byte(origin + 1)
+			if !bytes.Equal(w.memory[origin*space:][:size], says(origin)) {
+				return wrongf("what rank %d has put between locks", origin)
+			}
+		}
+		if !bytes.Equal(w.memory[(n+origin)*space:][:size], says(origin+me)) {
+			return wrongf("what rank %d has put between fences", origin)
+		}
+	}
+	if w.memory[2*n*space] != sum {
+		return wrongf("the sum is %d, not %d", w.memory[2*n*space], sum)
+	}
+	return w.barrier()
+}
+
+func flat(b []byte) rma.View {
+	return rma.View{Space: rma.Bytes(b), Layout: rma.Layout{Spans: []rma.Span{{Len: int64(len(b))}}, Count: 1}}
+}
+
+func (w *worker) transfer(op rma.Operation, target int) error {
+	op.Target = target
+	op.There = op.Data.Layout
+	if op.Verb == rma.Get {
+		op.There = op.Result.Layout
+	}
+	var cell engine.Cell
+	left, err := w.window.Operate(op, &cell)
+	for ; err == nil && left != 0; left, err = w.window.More(left) {
+		w.e.Progress(time.Millisecond)
+	}
+	if err != nil {
+		return err
+	}
+	return w.await(&cell)
+}
