@@ -197,6 +197,9 @@ func (p *Peer) Far() bool {
 // Kept is how many bytes of frames it has not acknowledged: copies that are kept for replay.
 func (p *Peer) Kept() int { return p.kept }
 
+// Arriving is how many bytes of payload the frame has that is next in order and has come in part.
+func (p *Peer) Arriving() int { return p.delivering.n }
+
 // RoundTrip is how long it takes to a process and back at least; 0: not known yet.
 func (p *Peer) RoundTrip() time.Duration { return p.path.RoundTrip() }
 

@@ -208,6 +208,9 @@ func (ep *Endpoint) recount() (n counted) {
 // Check compares the counters that are kept by hand with what they count; held is the sum of Hold's
 // calls. For tests.
 func (ep *Endpoint) Check(held int) error {
+	if err := ep.checkCredit(); err != nil {
+		return err
+	}
 	want := ep.recount()
 	want.active += held
 	if got := (counted{ep.active, ep.localPosted, ep.flushes}); got != want {
@@ -231,6 +234,46 @@ func (ep *Endpoint) Check(held int) error {
 		if c.outstanding != outstanding {
 			return fault.New(fault.Internal, "communicator %x counts %d operations, there are %d",
 				c.context, c.outstanding, outstanding)
+		}
+	}
+	return nil
+}
+
+// checkCredit compares the eager payload that peers are charged for with the messages that are kept,
+// and the one of each that may be arriving.
+func (ep *Endpoint) checkCredit() error {
+	if ep.Err() != nil {
+		return nil // nobody sends any more
+	}
+	kept := map[*peer]uint64{}
+	keep := func(m *message) {
+		if !m.rts {
+			kept[m.peer] += uint64(len(m.buf))
+		}
+	}
+	for _, m := range ep.orphans {
+		keep(m)
+	}
+	for _, m := range ep.probed {
+		keep(m)
+	}
+	for _, c := range ep.comms {
+		if c == nil {
+			continue
+		}
+		for k := range c.queues {
+			for n := c.queues[k].unexpected.First(); n != nil; n = n.Next() {
+				keep(n.Of)
+			}
+		}
+	}
+	for _, p := range ep.peers {
+		if p == nil {
+			continue
+		}
+		if n, least := p.eagerIn.Waiting(), kept[p]; n < least || n > least+uint64(p.Arriving()) {
+			return fault.New(fault.Internal, "rank %d is charged for %d bytes, %d are kept and %d arrive",
+				p.Rank, n, least, p.Arriving())
 		}
 	}
 	return nil
