@@ -27,7 +27,6 @@ type bridge struct {
 	said, heard bool    // Bye, over all connections
 	theirs      bool    // heard over one
 	trunk       trunkState
-	large       bool // large packets get there
 	dials       bool // from here
 	cert        handshake.Certificate
 

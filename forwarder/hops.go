@@ -47,10 +47,10 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 	f.perhapsAll(b)
 }
 
-// perhapsAll goes on if this forwarder sees all ranks, and large packets get to its neighbours. With
+// perhapsAll goes on if this forwarder sees all ranks, and the links to its neighbours are tried. With
 // f.mu.
 func (f *Forwarder) perhapsAll(b *job) {
-	if b.gather.Complete() && !slices.ContainsFunc(b.bridges(), func(br *bridge) bool { return !br.large }) {
+	if b.gather.Complete() && !slices.ContainsFunc(b.bridges(), func(br *bridge) bool { return !br.first().warming.Warm() }) {
 		f.sees(b, b.hops.here)
 	}
 }
@@ -169,7 +169,7 @@ func (f *Forwarder) bridged(br *bridge, p *peer) {
 	h := br.job.hops
 	h.bridges[br.zipper] = br
 	br.conns = []*peer{p}
-	br.sendLarge(p)
+	br.try(p)
 	f.log.Info("link to another forwarder", zap.String("job", br.job.id), zap.String("forwarder", br.addr),
 		zap.String("link", p.conn.Link().Remote()))
 	for _, j := range h.joins {
@@ -195,8 +195,9 @@ func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 	case wire.TypePing:
 		br.send(wire.TypePong, nil)
 	case wire.TypePong:
-		br.large = true
-		f.perhapsAll(br.job)
+		if p.answered() {
+			f.perhapsAll(br.job)
+		}
 	case wire.TypeJoin:
 		var j wire.Join
 		if j, err = wire.ParseJoin(body); err == nil {
@@ -244,7 +245,9 @@ func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
 				f.bridged(br, p)
 			case p.number == 0:
 				br.anew(p)
-			} // else it waits for the other end's Ready
+			default: // it waits for the other end's Ready
+				p.warm()
+			}
 		case handshake.Ended:
 			f.noForwarder(p, e.Err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
+	"github.com/leidenzipper/zipper/forwarder/trunk"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/transport"
@@ -32,6 +33,7 @@ type peer struct {
 	bridger *handshake.Bridger  // which has not been introduced yet
 	number  int                 // of the connection in the bridge's trunk
 	later   bool                // it comes into a job that runs, or waits for that (trunk.go)
+	warming trunk.Warming       // of the connection to another forwarder
 	byeCame bool                // over the bridge
 	guest   *strangers.Stranger // nil: dialled by us
 	seal    *seal.Channel       // for the link, if its job is sealed

@@ -29,7 +29,8 @@ var update = flag.Bool("update", false, "write the transcripts anew")
 // give. One thread drives all: forwarders' loops are stepped, the clock stands still but for
 // "wait", and what forwarders do aside (dial, ask the kernel) waits for "aside". Commands:
 //
-//	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N]  starts one
+//	forwarder NAME [nat] [patience=D] [linger=D] [trunk=N] [far=D]  starts one; far is the
+//	                                               round trip to those that it dials
 //	job ID CLUSTER=N… [rails=N] [patience=D] [NAME:CLUSTER,…]…  the job that ranks join; NAME:… are its forwarders
 //	                                               if it has several hops
 //	join RANK[@NAME] [secret=S] [timeout=D] [layout=CLUSTER:N] [inside]
@@ -237,6 +238,10 @@ func (s *script) do(w []string) {
 func (s *script) forwarder(p []string, opt map[string]string) {
 	name := p[0]
 	z := &scripted{links: map[string][]*memnet.Link{}}
+	var far time.Duration
+	if d := opt["far"]; d != "" {
+		far = s.duration(d)
+	}
 	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}),
 		clock: s.now,
 		spawn: func(fn func()) { s.asides = append(s.asides, fn) },
@@ -254,8 +259,8 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 				from, to = fmt.Sprintf("%s/%d", name, n), fmt.Sprintf("%s/%d", addr, n)
 			}
 			z.links[addr] = append(z.links[addr], a)
-			other.f.take(named{b, from}, other.f.mayConnect, (*peer).challenge)
-			return named{a, to}, nil
+			other.f.take(named{b, from, far}, other.f.mayConnect, (*peer).challenge)
+			return named{a, to, far}, nil
 		},
 		JobEnd: func(j Summary) {
 			s.printf("  %s: job %s is over: ok=%v code=%d %s", name, j.Job, j.OK, j.Code, j.Reason)
@@ -371,7 +376,7 @@ func (s *script) join(p []string, opt map[string]string) {
 	if !slices.Contains(s.joined, e.name) {
 		s.joined = append(s.joined, e.name)
 	}
-	s.zips[zip].f.take(named{b, e.name}, s.zips[zip].f.mayConnect, (*peer).challenge)
+	s.zips[zip].f.take(named{b, e.name, 0}, s.zips[zip].f.mayConnect, (*peer).challenge)
 }
 
 func (s *script) send(e *processEnd, frame []byte) {

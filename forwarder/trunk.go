@@ -22,8 +22,9 @@ import (
 //  1. The forwarder that has dialled the first one decides how many there are to be, by the round
 //     trip (begin; package trunk), and dials the others (extend). It shows the same certificate, and
 //     the connection's number.
-//  2. The other end answers Ready when its job runs (offered, admit). Only then are frames of the job
-//     sent over the connection, by both ends, so none comes before the job runs there.
+//  2. The other end answers Ready when its job runs, and the connection is warm (offered, admit;
+//     newlink.go). Only then are frames of the job sent over the connection, by both ends, so none
+//     comes before the job runs there.
 //  3. The first that is in use carries small frames, and what forwarders say to each other; the
 //     others carry bulk (relay, trunk.go, which says what may overtake what). Bye goes over each, and
 //     an end has heard it when it has come over all: nothing of the job comes after that.
@@ -47,6 +48,7 @@ const maxConnections = 2 + trunk.Most
 // trunkState is what a bridge knows of its connections beside those in use.
 type trunkState struct {
 	size     trunk.Size
+	far      bool         // a long path
 	dialled  map[int]bool // numbers of those that are being dialled
 	coming   []*peer      // that are not in use yet
 	losses   trunk.Losses
@@ -64,7 +66,7 @@ func (br *bridge) begin() {
 	for _, p := range slices.Clone(br.trunk.coming) { // which admit shortens
 		br.admit(p)
 	}
-	if known && path.RoundTrip > trunk.Far {
+	if br.trunk.far = known && path.RoundTrip > trunk.Far; br.trunk.far {
 		br.trunk.watch = br.f.cfg.clock.AfterFunc(trunk.Measure, br.look)
 	}
 	if !br.dials {
@@ -75,23 +77,8 @@ func (br *bridge) begin() {
 	br.extend()
 }
 
-// path is what is known of the way that the connection to the peer takes.
-func (p *peer) path() (path transport.Path, known bool) {
-	if l, ok := p.conn.Link().(transport.Distant); ok {
-		return l.Path()
-	}
-	return path, false
-}
-
-// far has the connection to the peer sent as suits a long path, where bursts of their own are rare
-// or would be lost, if it has one.
-func (p *peer) far() {
-	if path, known := p.path(); known && path.RoundTrip > trunk.Far {
-		p.conn.Link().(transport.Distant).Far()
-	}
-}
-
-// extend dials the connections that are not there. With f.mu.
+// extend dials the connections that are not there: over a long path those for bursts first, since
+// others are cold, and would take their place. With f.mu.
 func (br *bridge) extend() {
 	if !br.dials || !br.wanted() || br.f.stopping {
 		return
@@ -109,10 +96,23 @@ func (br *bridge) extend() {
 		if t.dialled[n] || slices.ContainsFunc(br.conns, func(p *peer) bool { return p.number == n }) {
 			continue
 		}
+		if n >= trunk.Eager && t.far && t.bursts() {
+			return // use goes on
+		}
 		t.dialled[n] = true
 		missing--
 		br.dial(n)
 	}
+}
+
+// bursts reports whether one of those for bursts is being dialled.
+func (t *trunkState) bursts() bool {
+	for n := range t.dialled {
+		if n > 0 && n < trunk.Eager {
+			return true
+		}
+	}
+	return false
 }
 
 // dial opens one more connection, aside. With f.mu.
@@ -145,13 +145,16 @@ func (br *bridge) dial(number int) {
 func (br *bridge) offered(p *peer, number int) {
 	p.bridge, p.number, p.later = br, number, true
 	br.trunk.coming = append(br.trunk.coming, p)
-	if br.job.state == running {
-		br.admit(p)
-	}
+	p.warm()
+	br.admit(p)
 }
 
-// admit tells the other end that its connection is in use. With f.mu.
+// admit tells the other end that its connection is in use, if the job runs and the connection is warm, or
+// waited for. With f.mu.
 func (br *bridge) admit(p *peer) {
+	if br.job.state != running || !p.warming.Warm() && br.first() != nil {
+		return
+	}
 	_ = p.conn.Send(frame(wire.TypeReady, &wire.Ready{Zipper: uint32(br.job.hops.here)}))
 	br.use(p)
 }
@@ -162,6 +165,9 @@ func (br *bridge) laterFrame(p *peer, h wire.Header, body []byte) {
 	case wire.TypePing:
 		_ = p.conn.Send(frame(wire.TypePong, nil))
 	case wire.TypePong:
+		if p.answered() && !br.dials && p.number != 0 {
+			br.admit(p)
+		}
 	case wire.TypeRefuse:
 		reason := "refused"
 		code := wire.RefuseMalformed
@@ -220,6 +226,9 @@ func (br *bridge) use(p *peer) {
 	if len(br.conns) == 1 {
 		br.restore()
 		br.extendIn(trunk.Redial)
+	}
+	if br.trunk.far && p.number < trunk.Eager {
+		br.extend()
 	}
 	br.spread()
 	if br.said {

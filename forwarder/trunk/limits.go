@@ -25,6 +25,14 @@ const (
 	// others take several for a tenth of it.
 	Burst = 1 << 20
 
+	// lastBatch is how many packets of 8 KiB the last batch that warms a connection has, 128: a Burst,
+	// so that the window is open for two, of which an idle time may take one. More: a job's start
+	// takes a round trip longer for each doubling; fewer: its first long message does.
+	lastBatch = 128
+
+	// full: a batch that takes 4 of the shortest round trips has filled the path.
+	full = 4
+
 	// Most is how many there may be, 16. More: queues on the way overflow, and one job takes more
 	// than its share from others.
 	Most = 16

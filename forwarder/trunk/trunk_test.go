@@ -2,6 +2,7 @@ package trunk
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,5 +91,50 @@ func TestLosses(t *testing.T) {
 	now[1] = transport.Path{Sent: 10, Repeated: 1} // another connection
 	if got := l.Look(now); len(got) > 0 {
 		t.Errorf("another one: %v", got)
+	}
+}
+
+// TestWarming: batches double as each is answered, up to a burst in all; not where the path is short,
+// or full, and an answer too many changes nothing.
+func TestWarming(t *testing.T) {
+	far := transport.Path{RoundTrip: 40 * time.Millisecond}
+	for _, c := range []struct {
+		what  string
+		path  transport.Path
+		known bool
+		takes func(batch int) time.Duration
+		want  []int
+	}{
+		{"far", far, true, func(int) time.Duration { return far.RoundTrip }, []int{1, 2, 4, 8, 16, 32, 64, 128}},
+		{"full", far, true, func(n int) time.Duration { return time.Duration(n) * far.RoundTrip }, []int{1, 2, 4, 8}},
+		{"near", transport.Path{RoundTrip: time.Millisecond}, true, func(int) time.Duration { return 0 }, []int{1}},
+		{"not known", far, false, func(int) time.Duration { return 0 }, []int{1}},
+	} {
+		var w Warming
+		if !w.Warm() || w.Silent() {
+			t.Errorf("%s: has begun", c.what)
+		}
+		now := time.Unix(1, 0)
+		n := w.Begin(now)
+		if w.Warm() || !w.Silent() {
+			t.Errorf("%s: nothing is answered yet", c.what)
+		}
+		var got []int
+		for n > 0 {
+			got = append(got, n)
+			now = now.Add(c.takes(n))
+			for range n - 1 {
+				if more := w.Answered(now, c.path, c.known); more != 0 || w.Warm() {
+					t.Fatalf("%s: %d more, before all of %d are answered", c.what, more, n)
+				}
+			}
+			n = w.Answered(now, c.path, c.known)
+			if w.Silent() {
+				t.Errorf("%s: silent", c.what)
+			}
+		}
+		if !slices.Equal(got, c.want) || !w.Warm() || w.Answered(now, c.path, c.known) != 0 {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
 	}
 }

@@ -10,12 +10,15 @@ import (
 )
 
 // A connection over a long path carries no more than the kernel's buffers at its ends hold in a
-// round trip. They grow by themselves, up to a maximum that the host's administrator sets.
+// round trip. They grow by themselves, up to a maximum that the host's administrator sets. And it
+// takes several round trips to become fast, again after each time in which nothing was sent, unless
+// the administrator has that off.
 
-// Buffers are the most bytes that the kernel gives a connection. 0: unknown.
+// Buffers are what the kernel gives a connection.
 type Buffers struct {
-	Send    int `json:"send"`    // net.ipv4.tcp_wmem's third number
-	Receive int `json:"receive"` // net.ipv4.tcp_rmem's
+	Send    int  `json:"send"`    // the most bytes, net.ipv4.tcp_wmem's third number; 0: unknown
+	Receive int  `json:"receive"` // net.ipv4.tcp_rmem's
+	Restart bool `json:"restart"` // net.ipv4.tcp_slow_start_after_idle
 }
 
 // buffers reads them from proc, /proc/sys/net/ipv4.
@@ -29,7 +32,8 @@ func buffers(proc string) Buffers {
 		n, _ := strconv.Atoi(words[2])
 		return max(n, 0)
 	}
-	return Buffers{most("tcp_wmem"), most("tcp_rmem")}
+	restart, _ := os.ReadFile(filepath.Join(proc, "tcp_slow_start_after_idle"))
+	return Buffers{most("tcp_wmem"), most("tcp_rmem"), strings.TrimSpace(string(restart)) == "1"}
 }
 
 // speed is an interface's rate in Mbit/s as sys, /sys/class/net, has it; 0: unknown.
@@ -65,4 +69,14 @@ func narrow(h *Hello, roundTrip time.Duration) (detail, advice string) {
 	}
 	return fmt.Sprintf("%s: a connection over a round trip of %v does not fill %d Mbit/s%s", h.Host,
 		roundTrip.Round(time.Millisecond), rate, detail), "as root, at both ends: sysctl -w" + advice
+}
+
+// cools says what to do if a host's connections over a path become slow while they are idle; empty:
+// nothing.
+func cools(h *Hello, roundTrip time.Duration) (detail, advice string) {
+	if roundTrip < farAway || !h.Buffers.Restart {
+		return "", ""
+	}
+	return fmt.Sprintf("%s: a connection over a round trip of %v begins slowly again whenever it was idle", h.Host,
+		roundTrip.Round(time.Millisecond)), "as root, at both ends: sysctl -w net.ipv4.tcp_slow_start_after_idle=0"
 }

@@ -10,12 +10,12 @@ import (
 
 func TestBuffers(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"tcp_wmem": "4096\t16384\t4194304\n", "tcp_rmem": "4096 131072\n"} {
+	for name, text := range map[string]string{"tcp_wmem": "4096\t16384\t4194304\n", "tcp_rmem": "4096 131072\n", "tcp_slow_start_after_idle": "1\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if b := buffers(dir); b != (Buffers{Send: 4194304}) {
+	if b := buffers(dir); b != (Buffers{Send: 4194304, Restart: true}) {
 		t.Errorf("%+v", b)
 	}
 	for _, c := range []struct{ text, want string }{{"1000\n", "1000"}, {"-1\n", "0"}, {"", "0"}} {
@@ -34,7 +34,7 @@ func TestBuffers(t *testing.T) {
 // TestNarrow: what does not fill the path is said with the line that mends it, and nothing else.
 func TestNarrow(t *testing.T) {
 	at := func(mbit, send, receive int) *Hello {
-		return &Hello{Host: "a1", Addresses: []Address{{Speed: 100}, {Speed: mbit}}, Buffers: Buffers{send, receive}}
+		return &Hello{Host: "a1", Addresses: []Address{{Speed: 100}, {Speed: mbit}}, Buffers: Buffers{Send: send, Receive: receive}}
 	}
 	for _, c := range []struct {
 		h    *Hello
@@ -46,11 +46,25 @@ func TestNarrow(t *testing.T) {
 		{at(1000, 4<<20, 8<<20), 40 * time.Millisecond, "net.ipv4.tcp_wmem='4096 16384 7000000'"},
 		{at(10000, 4<<20, 6<<20), 40 * time.Millisecond, "net.ipv4.tcp_wmem='4096 16384 70000000' net.ipv4.tcp_rmem='4096 131072 70000000'"},
 		{at(10000, 0, 0), 40 * time.Millisecond, ""},
-		{&Hello{Buffers: Buffers{1, 1}}, time.Second, ""},
+		{&Hello{Buffers: Buffers{Send: 1, Receive: 1}}, time.Second, ""},
 	} {
 		detail, advice := narrow(c.h, c.rtt)
 		if !strings.HasSuffix(advice, c.want) || (advice == "") != (c.want == "") || (detail == "") != (c.want == "") {
 			t.Errorf("%v over %v: %q, %q", c.h, c.rtt, detail, advice)
+		}
+	}
+}
+
+// TestCools: a host far away whose connections cool down is told so, a near one is not.
+func TestCools(t *testing.T) {
+	for _, c := range []struct {
+		restart bool
+		rtt     time.Duration
+		want    string
+	}{{true, 40 * time.Millisecond, "tcp_slow_start_after_idle=0"}, {true, time.Millisecond, ""}, {false, time.Second, ""}} {
+		detail, advice := cools(&Hello{Host: "a1", Buffers: Buffers{Restart: c.restart}}, c.rtt)
+		if !strings.HasSuffix(advice, c.want) || (advice == "") != (c.want == "") || (detail == "") != (c.want == "") {
+			t.Errorf("%+v: %q, %q", c, detail, advice)
 		}
 	}
 }

@@ -99,8 +99,10 @@ func (r *Report) forwarders(job *spec.Job, p, here *patient) {
 		case Reached:
 			r.add(OK, subject, fmt.Sprintf("%s reaches it (%v)", p.Host, took), "")
 			// It took a round trip to connect, and one until the other end had said something.
-			if detail, advice := narrow(&p.Hello, a.Took/2); advice != "" {
-				r.add(Warn, subject, detail, advice)
+			for _, look := range []func(*Hello, time.Duration) (detail, advice string){narrow, cools} {
+				if detail, advice := look(&p.Hello, a.Took/2); advice != "" {
+					r.add(Warn, subject, detail, advice)
+				}
 			}
 		case Refused:
 			advice := "start it there: zipper forwarder"

@@ -1,0 +1,94 @@
+package forwarder
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/forwarder/trunk"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// What a new link between forwarders goes through before it carries anything, all of it by Pings as
+// long as they may be, which fill packets:
+//
+//  1. A path may let small packets pass and drop large ones without a word: what a job gathers with is
+//     small, so it would begin, and hang at its first large message. TCP does not let full packets be
+//     broken up on the way, so if the first Ping is not answered the job is given up (try).
+//  2. Over a long path more of them open TCP's windows (warm, answered; package trunk): before an end
+//     says that it is ready, or that a connection of a running job is in use, so that the job's first
+//     long message does not have to. Only the connections that take bursts are warmed.
+
+// try sees whether large packets get to the other end, over the first connection of a job that
+// gathers. With f.mu.
+func (br *bridge) try(p *peer) {
+	f := br.f
+	p.warm()
+	f.cfg.clock.AfterFunc(largeAnswer, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if !p.warming.Silent() || br.first() != p || br.job.state != gathering {
+			return
+		}
+		f.log.Error("large packets do not get to another forwarder", zap.String("job", br.job.id),
+			zap.String("forwarder", br.addr))
+		f.giveUp(br.job, wire.RefuseTimeout, fmt.Sprintf("job %q: small packets get from this forwarder to the forwarder %s, "+
+			"large ones%s do not: something on the way drops them without a word (an MTU black hole); on both hosts "+
+			"lower the MTU of the interface there (ip link set dev NAME mtu 1400), or set sysctl net.ipv4.tcp_mtu_probing=1",
+			br.job.id, br.addr, size(p.conn.Link())))
+	})
+}
+
+// warm begins to warm a connection that is not in use yet, if it is one of those for bursts: of a
+// running job's over a long path only. With f.mu.
+func (p *peer) warm() {
+	if path, known := p.path(); p.later && (p.number >= trunk.Eager || !known || path.RoundTrip <= trunk.Far) {
+		return
+	}
+	p.pad(p.warming.Begin(p.f.cfg.clock.Now()))
+}
+
+// answered goes on when a Ping is answered, and reports whether the connection is warm. With f.mu.
+func (p *peer) answered() (warm bool) {
+	path, known := p.path()
+	p.pad(p.warming.Answered(p.f.cfg.clock.Now(), path, known))
+	return p.warming.Warm()
+}
+
+// path is what is known of the way that the connection to the peer takes.
+func (p *peer) path() (path transport.Path, known bool) {
+	if l, ok := p.conn.Link().(transport.Distant); ok {
+		return l.Path()
+	}
+	return path, false
+}
+
+// far has the connection to the peer sent as suits a long path, where bursts of their own are rare
+// or would be lost, if it has one.
+func (p *peer) far() {
+	if path, known := p.path(); known && path.RoundTrip > trunk.Far {
+		p.conn.Link().(transport.Distant).Far()
+	}
+}
+
+// pad sends n full Pings.
+func (p *peer) pad(n int) {
+	for range n {
+		_ = p.sendFrame(frame(wire.TypePing, padding{}))
+	}
+}
+
+// size is how long full packets of a link are.
+func size(l transport.Link) string {
+	if p, ok := l.(transport.Packeted); ok && p.Packet() > 0 {
+		return fmt.Sprintf(" (%d bytes of TCP's)", p.Packet())
+	}
+	return ""
+}
+
+// padding is the body of a Ping that fills packets.
+type padding struct{}
+
+// Append adds it to b.
+func (padding) Append(b []byte) []byte { return append(b, make([]byte, wire.MaxPing)...) }
