@@ -181,6 +181,19 @@ int zcoll_run(zreq *r);
 
 #define Z_COLLECTIVE(...) Z_COLLECTIVE_AS(Z_BY_REQUEST, __VA_ARGS__)
 
+/* With a root: Open MPI's nonblocking ones do not end between two groups of which one has several
+ * processes, while the blocking ones do. */
+static inline int zcoll_between(MPI_Comm comm) {
+  int inter = 0;
+  return z_on_open_mpi() && !real.Comm_test_inter(comm, &inter) && inter;
+}
+#define Z_ROOTED_INSIDE(NAME, INAME, ...)                            \
+  do {                                                               \
+    if (zcoll_between(comm)) Z_BY_BARRIER(NAME, INAME, __VA_ARGS__); \
+    Z_BY_REQUEST(NAME, INAME, __VA_ARGS__);                          \
+  } while (0)
+#define Z_ROOTED(...) Z_COLLECTIVE_AS(Z_ROOTED_INSIDE, __VA_ARGS__)
+
 /* The types of the MPI_Alltoallw or MPI_Ialltoallw that this thread has called in Fortran on a
  * spanning communicator, until that takes them; else NULL (fortran.c). */
 extern _Thread_local struct zfortran_types { const MPI_Fint *send, *receive; } zfortran_types;

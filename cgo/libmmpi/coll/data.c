@@ -31,7 +31,7 @@ static void bcast(zcoll *j, void *buf, int count, MPI_Datatype type, int root) {
   else j->args.recv = zcoll_recv(j, buf, count, type, &j->args.send_bytes);
 }
 
-Z_COLLECTIVE(Bcast, Ibcast, bcast, (void *buf, int count, MPI_Datatype type, int root), buf, count, type, root)
+Z_ROOTED(Bcast, Ibcast, bcast, (void *buf, int count, MPI_Datatype type, int root), buf, count, type, root)
 
 /* ---- gather ---- */
 
@@ -72,13 +72,13 @@ static void gatherv(zcoll *j, const void *in, int n, MPI_Datatype type, void *ou
   gather_blocks(j, in, n, type, &(zblocks){.buf = out, .counts = counts, .displs = displs, .type = to}, root);
 }
 
-Z_COLLECTIVE(Gather, Igather, gather,
-             (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, int root), in, n, type, out,
-             m, to, root)
-Z_COLLECTIVE(Gatherv, Igatherv, gatherv,
-             (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[],
-              MPI_Datatype to, int root),
-             in, n, type, out, counts, displs, to, root)
+Z_ROOTED(Gather, Igather, gather,
+         (const void *in, int n, MPI_Datatype type, void *out, int m, MPI_Datatype to, int root), in, n, type, out, m,
+         to, root)
+Z_ROOTED(Gatherv, Igatherv, gatherv,
+         (const void *in, int n, MPI_Datatype type, void *out, const int counts[], const int displs[], MPI_Datatype to,
+          int root),
+         in, n, type, out, counts, displs, to, root)
 
 /* ---- scatter ---- */
 
@@ -110,13 +110,13 @@ static void scatterv(zcoll *j, const void *in, const int *counts, const int *dis
                  type, root);
 }
 
-Z_COLLECTIVE(Scatter, Iscatter, scatter,
-             (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root), in, n, from,
-             out, m, type, root)
-Z_COLLECTIVE(Scatterv, Iscatterv, scatterv,
-             (const void *in, const int counts[], const int displs[], MPI_Datatype from, void *out, int m,
-              MPI_Datatype type, int root),
-             in, counts, displs, from, out, m, type, root)
+Z_ROOTED(Scatter, Iscatter, scatter,
+         (const void *in, int n, MPI_Datatype from, void *out, int m, MPI_Datatype type, int root), in, n, from, out, m,
+         type, root)
+Z_ROOTED(Scatterv, Iscatterv, scatterv,
+         (const void *in, const int counts[], const int displs[], MPI_Datatype from, void *out, int m,
+          MPI_Datatype type, int root),
+         in, counts, displs, from, out, m, type, root)
 
 /* ---- allgather ---- */
 

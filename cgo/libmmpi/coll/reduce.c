@@ -104,8 +104,8 @@ static void reduce_scatter_block(zcoll *j, const void *in, void *out, int64_t co
   scatter_reduced(j, in, out, NULL, count, type, op);
 }
 
-Z_COLLECTIVE(Reduce, Ireduce, reduce, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root),
-             in, out, count, type, op, root)
+Z_ROOTED(Reduce, Ireduce, reduce, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op, int root), in,
+         out, count, type, op, root)
 Z_COLLECTIVE(Allreduce, Iallreduce, allreduce, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in,
              out, count, type, op)
 Z_COLLECTIVE(Scan, Iscan, scan, (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in, out, count,
@@ -118,9 +118,9 @@ Z_COLLECTIVE(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block,
              (const void *in, void *out, int count, MPI_Datatype type, MPI_Op op), in, out, count, type, op)
 
 #ifdef Z_HAVE_Allreduce_c
-Z_COLLECTIVE(Reduce_c, Ireduce_c, reduce,
-             (const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op, int root), in, out, count, type,
-             op, root)
+Z_ROOTED(Reduce_c, Ireduce_c, reduce,
+         (const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op, int root), in, out, count, type, op,
+         root)
 Z_COLLECTIVE(Allreduce_c, Iallreduce_c, allreduce,
              (const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op), in, out, count, type, op)
 Z_COLLECTIVE(Scan_c, Iscan_c, scan, (const void *in, void *out, MPI_Count count, MPI_Datatype type, MPI_Op op), in, out,
