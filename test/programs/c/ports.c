@@ -4,14 +4,11 @@
  *   ports accept|connect PLACE MESSAGES ROUNDS
  *   ports both NOWHERE MESSAGES ROUNDS        one job, whose halves do it
  *
- * PLACE is a file for the port's name, or name:WORD, under which it is published. */
+ * PLACE is a file for the port's name, or name:WORD, under which it is published (port.h). */
 #include "check.h"
-#include <errno.h>
-#include <unistd.h>
+#include "port.h"
 
 enum { BATCH = 32, LARGEST = 3 << 20 };
-static const char *place;
-static char port[MPI_MAX_PORT_NAME];
 static char *out[BATCH], *in[BATCH];
 
 static int size_of(uint64_t m) {
@@ -97,39 +94,11 @@ static void collectives(MPI_Comm inter, int accepts) {
   MPI_Comm_free(&half), MPI_Comm_free(&part), MPI_Comm_free(&all);
 }
 
-static void tell(void) {
-  char text[4096];
-  MPI_Open_port(MPI_INFO_NULL, port);
-  if (!strncmp(place, "name:", 5)) {
-    MPI_Publish_name(place + 5, MPI_INFO_NULL, port);
-    return;
-  }
-  snprintf(text, sizeof text, "%s.new", place);
-  FILE *f = fopen(text, "w");
-  if (!f || fputs(port, f) < 0 || fclose(f) || rename(text, place)) MPI_Abort(MPI_COMM_WORLD, 9);
-}
-
-static void find(void) {
-  if (!strncmp(place, "name:", 5)) {
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    for (int i = 0; MPI_Lookup_name(place + 5, MPI_INFO_NULL, port); i++)
-      if (i == 60) MPI_Abort(MPI_COMM_WORLD, 8);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-    return;
-  }
-  for (FILE *f = NULL; !f; usleep(20000))
-    if ((f = fopen(place, "r"))) {
-      if (!fgets(port, sizeof port, f)) MPI_Abort(MPI_COMM_WORLD, 7);
-      fclose(f);
-      return;
-    }
-}
-
 int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me), MPI_Comm_size(MPI_COMM_WORLD, &np);
   if (argc < 5) MPI_Abort(MPI_COMM_WORLD, 2);
-  place = argv[2];
+  const char *place = argv[2];
   int both = !strcmp(argv[1], "both"), accepts = both ? me % 2 == 0 : !strcmp(argv[1], "accept"), n = atoi(argv[3]),
       rounds = atoi(argv[4]), rank, size;
   for (int i = 0; i < BATCH; i++) out[i] = malloc(LARGEST + 8), in[i] = malloc(LARGEST + 8);
@@ -144,15 +113,13 @@ int main(int argc, char **argv) {
       MPI_Recv(port, 256, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   } else if (rank == 0) {
-    if (accepts) tell();
-    else find();
+    if (accepts) tell_port(place);
+    else find_port(place);
   }
   for (int round = 0; round < rounds; round++) {
     MPI_Comm group = round % 2 ? MPI_COMM_SELF : from; /* every other time only the first two */
     if (group == MPI_COMM_SELF && rank) continue;
-    int rc = accepts ? MPI_Comm_accept(port, MPI_INFO_NULL, 0, group, &inter)
-                     : MPI_Comm_connect(port, MPI_INFO_NULL, 0, group, &inter);
-    SAME(rc, MPI_SUCCESS, "connecting");
+    SAME(connect_jobs(accepts, group, &inter), MPI_SUCCESS, "connecting");
     int flag;
     MPI_Comm_test_inter(inter, &flag);
     SAME(flag, 1, "an intercommunicator");
@@ -161,10 +128,7 @@ int main(int argc, char **argv) {
     MPI_Comm_disconnect(&inter);
     SAME(inter == MPI_COMM_NULL, 1, "no communicator any more");
   }
-  if (accepts && rank == 0) {
-    if (!both && !strncmp(place, "name:", 5)) MPI_Unpublish_name(place + 5, MPI_INFO_NULL, port);
-    MPI_Close_port(port);
-  }
+  if (accepts && rank == 0) forget_port(place);
   MPI_Comm_free(&from);
   line("%d rounds of %d messages", rounds, n);
   return finish();

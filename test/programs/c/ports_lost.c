@@ -3,9 +3,7 @@
  *
  *   ports_lost accept|connect FILE */
 #include "check.h"
-#include <unistd.h>
-
-static char port[MPI_MAX_PORT_NAME];
+#include "port.h"
 
 static void say(const char *what, int code) {
   char text[MPI_MAX_ERROR_STRING];
@@ -20,20 +18,11 @@ int main(int argc, char **argv) {
   start(&argc, &argv);
   if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
   int accepts = !strcmp(argv[1], "accept");
-  if (me == 0 && accepts) {
-    char text[4096];
-    snprintf(text, sizeof text, "%s.new", argv[2]);
-    MPI_Open_port(MPI_INFO_NULL, port);
-    FILE *f = fopen(text, "w");
-    if (!f || fputs(port, f) < 0 || fclose(f) || rename(text, argv[2])) MPI_Abort(MPI_COMM_WORLD, 9);
+  if (me == 0) {
+    if (accepts) tell_port(argv[2]);
+    else find_port(argv[2]);
   }
-  for (FILE *f = NULL; me == 0 && !accepts && !f; usleep(20000))
-    if ((f = fopen(argv[2], "r"))) {
-      if (!fgets(port, sizeof port, f)) MPI_Abort(MPI_COMM_WORLD, 7);
-      fclose(f);
-    }
-  if (accepts) MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-  else MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+  connect_jobs(accepts, MPI_COMM_WORLD, &inter);
   MPI_Comm_dup(inter, &dup);
   MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(dup, MPI_ERRORS_RETURN);
