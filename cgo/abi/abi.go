@@ -156,6 +156,7 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		cluster: C.int32_t(cluster),
 		offset:  C.int32_t(first), tag_ub: C.int32_t(w.TagUB)}
 	if e != nil {
+		out.runs = 1
 		out.recording = C.int32_t(bool32(e.Recording()))
 		out.order = kept(w.Order)
 		out.libraries = C.int32_t(w.Libraries)

@@ -12,7 +12,7 @@
 #define ZIPPER_ABI_H
 #include <stdint.h>
 
-#define Z_ABI_VERSION 10 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
+#define Z_ABI_VERSION 11 /* also in cgo/mpi/engine.c; raised whenever this file changes what it declares */
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
@@ -60,6 +60,7 @@ typedef struct z_world {
   const int32_t *order;      /* [size] of every rank of MPI_COMM_WORLD the virtual rank; NULL: the same. Stays */
   const char *namesake;      /* my cluster's name if another one has a host named as mine, else NULL. Stays */
   int32_t libraries;         /* different MPI libraries in the job, whatever their versions */
+  int32_t runs; /* 1: the engine does. 0: one cluster, and no forwarder by which other jobs could be reached */
 } z_world;
 
 /* A message that the native library matched for the engine (MPI_Improbe on the local part of a

@@ -36,11 +36,12 @@ type Local struct {
 const Model = runtime.GOARCH + " little endian"
 
 // Join makes this process part of the job and starts the engine. It blocks until all ranks of all
-// clusters are in or the job's time-out ends. The engine is nil if the job has one cluster only:
-// nothing spans. The world is valid then too.
+// clusters are in or the job's time-out ends. In a job of one cluster nothing spans: the engine has
+// no links and is there for what connects to other jobs, or it is nil if the job names no forwarder
+// to do so by. The world is valid then too.
 func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) (*engine.Engine, engine.World, error) {
 	w, err := worldOf(&job, &loc)
-	if err != nil || len(job.Layout) == 1 {
+	if err != nil || len(job.Layout) == 1 && len(job.Forwarders) == 0 {
 		return nil, w, err
 	}
 	tuning, err := collectives.ParseTuning(job.Collectives)
@@ -54,6 +55,11 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	patience, err := jobenv.ParsePatience(job.Patience)
 	if err != nil {
 		return nil, w, failure(engine.ErrArg, "%s: %v", jobenv.VarPatience, err)
+	}
+	if len(job.Layout) == 1 {
+		e, err := engine.New(engine.Config{World: w, Warn: loc.Warn, Native: native, Embedded: loc.Embedded,
+			Poll: pollOf(job.Poll), Collectives: tuning})
+		return e, w, err
 	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, Rank: loc.Rank,
 		Layout: w.Clusters, TagUB: loc.TagUB,
@@ -94,7 +100,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: joined.links,
 		Addresses: addresses(targets),
 		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
-	cfg.Poll = map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[job.Poll]
+	cfg.Poll = pollOf(job.Poll)
 	cfg.Seal = sealed.keys(id.Seal, &joined.layout)
 	if len(targets) == 1 || paths != nil || job.Patience != "" {
 		cfg.Limits.NoRail = patience
@@ -123,6 +129,11 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	ln.joinDirect(ctx, e, &id, direct, loc.Warn)
 	return e, w, nil
+}
+
+// pollOf reads jobenv.Job.Poll.
+func pollOf(s string) engine.Poll {
+	return map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[s]
 }
 
 // worldOf is who takes part, by the job's description alone.

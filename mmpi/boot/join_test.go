@@ -62,6 +62,15 @@ func TestJoinAlone(t *testing.T) {
 	if e != nil || err != nil || w.Rank != 1 || w.Size() != 2 {
 		t.Errorf("%v, %+v, %v", e, w, err)
 	}
+	// One that could be connected to others by a forwarder has an engine, which needs none
+	job.Forwarders = []string{"nowhere:1"}
+	e, w, err = Join(t.Context(), job, Local{Rank: 1, Size: 2}, engine.Alone{})
+	if err != nil || w.Rank != 1 || e.Progress(0) != 0 || e.Err() != nil {
+		t.Fatalf("%+v, %v", w, err)
+	}
+	if err := e.Finish(); err != nil {
+		t.Error(err)
+	}
 }
 
 // Settings are what a Join must agree in: an order of ranks, which may be long, by its digest.

@@ -33,8 +33,8 @@ const MaxRails = link.MaxRails
 type Config struct {
 	World  World
 	Native Native
-	// Links are joined links to forwarders, 1 to MaxRails; nil: not there yet. At least one is
-	// there.
+	// Links are joined links to forwarders, 1 to MaxRails, none if there is one cluster; nil: not
+	// there yet. At least one of them is there.
 	Links []transport.Link
 	// Addresses name the forwarders of Links to the user. May be nil.
 	Addresses []string

@@ -36,15 +36,21 @@ int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c) {
   return rc;
 }
 
+int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out) {
+  int32_t *all = malloc((size_t)z_layout.size * sizeof *all);
+  if (!all) return MPI_ERR_NO_MEM;
+  for (int i = 0; i < z_layout.size; i++) all[i] = z_layout.order ? z_layout.order[i] : i;
+  int rc = zcomm_add(0, native, context, all, z_layout.size, out);
+  free(all);
+  return rc;
+}
+
 int zcomm_start(void) {
   int rc = zgroup_start();
   if (!rc) rc = zpset_start(getenv("ZIPPER_LAYOUT"));
-  int32_t *all = malloc((size_t)z_layout.size * sizeof *all);
-  if (rc || !all) return rc ? rc : MPI_ERR_NO_MEM;
-  for (int i = 0; i < z_layout.size; i++) all[i] = z_layout.order ? z_layout.order[i] : i;
-  rc = zcomm_add(0, MPI_COMM_WORLD, 0xFFFFFFFF00000000u, all, z_layout.size, &z_whole);
+  if (rc || z_layout.clusters == 1) return rc;
+  rc = zcomm_add_all(MPI_COMM_WORLD, 0xFFFFFFFF00000000u, &z_whole);
   if (!rc) zsmall_world(z_whole);
-  free(all);
   return rc;
 }
 

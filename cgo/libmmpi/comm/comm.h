@@ -8,6 +8,9 @@
  * spanning communicator whose rank i is process world[i], over a link (0: the job). MPI error code. */
 int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
+/* The same of all ranks of the job, in the order of MPI_COMM_WORLD. */
+int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out);
+
 /* What a duplicate of c has of it besides its ranks: topology, groups. MPI_ERR_NO_MEM: no
  * topology. */
 int zcomm_like(zcomm *made, const zcomm *c);
@@ -77,7 +80,9 @@ int zcomm_meet(MPI_Comm comm);
 int zmeet_held(void);       /* no duplication may start its native part now */
 void zmeet_copying(int by); /* so many more of them have, in this process */
 
-int zcomm_start(void); /* after ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000). MPI error code */
+/* After ze_start: MPI_COMM_WORLD is spanning (context 0xFFFFFFFF00000000) if there are several
+ * clusters. MPI error code */
+int zcomm_start(void);
 void zcomm_stop(void); /* before native finalize */
 
 /* Sets of processes by name (pset.c): "mpi://WORLD", "mpi://SELF", and "zipper://cluster/NAME" of each

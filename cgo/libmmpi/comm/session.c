@@ -14,7 +14,7 @@ static zcomm *hidden(void) { return zcomm_find_other(z_private); }
 
 int zcomm_sessions_start(void) {
   zcomm *made;
-  return hidden() ? MPI_SUCCESS : zcomm_add(0, z_private, 0xFFFFFFFE00000000u, z_whole->world, z_whole->size, &made);
+  return hidden() ? MPI_SUCCESS : zcomm_add_all(z_private, 0xFFFFFFFE00000000u, &made);
 }
 
 static int raise(MPI_Session session, int class_, const char *function, const char *text) {
@@ -139,7 +139,7 @@ int z_Intercomm_create_from_groups(MPI_Group local, int leader, MPI_Group remote
   if (mine->rank[leader] == z_layout.rank) { /* the others need not know that one */
     if (!others || remote_leader < 0 || remote_leader >= others->size)
       return fail(handler, MPI_ERR_GROUP, function, "the remote group is no group with such a leader");
-    while (z_whole->world[far] != others->rank[remote_leader]) far++;
+    while (zpset_member(0, far) != others->rank[remote_leader]) far++;
   }
   int rc = z_Comm_create_from_group(local, string, MPI_INFO_NULL, handler, &half);
   if (rc) return rc;

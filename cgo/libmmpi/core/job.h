@@ -11,7 +11,8 @@
 
 extern z_engine z_eng;   /* the engine's functions: z_eng.ze_isend(…) */
 extern z_world z_layout; /* size, rank, clusters, offset, tag_ub, order */
-/* 1: this process is in a job of more than one cluster. 0: everything is passed through */
+/* 1: this process is in a job of more than one cluster, or of one that may be connected to others.
+ * 0: everything is passed through */
 extern int z_on;
 extern int z_threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
 extern volatile int32_t z_busy; /* the engine's: enum z_activity */

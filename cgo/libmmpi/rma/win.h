@@ -3,7 +3,7 @@
  * handle of a served one is that of a native window of this process alone, which has the name, the
  * attributes, the error handler and the info. Of a native one the engine has the locks alone:
  * whoever waits for a lock there serves others meanwhile, and then takes the native one, for which
- * nobody waits long. */
+ * nobody waits long. In a job of one cluster it has nothing of those: the engine has no link. */
 #ifndef ZIPPER_WIN_H
 #define ZIPPER_WIN_H
 #include "comm/comm.h"

@@ -115,27 +115,27 @@ static int meet_posts(MPI_Group native, zwin *w, int posts) {
   return rc;
 }
 
-static int native_group(MPI_Group group, int assert, zwin *w, int posts) {
+static int native_group(MPI_Group group, int assert, MPI_Win win, zwin *w, int posts) {
   MPI_Group native;
   int rc = zgroup_native(group, &native);
   if (rc) return z_raise(NULL, rc, posts ? "MPI_Win_post" : "MPI_Win_start", "the group has members in other clusters");
-  if (!posts) rc = meet_posts(native, w, 0);
-  if (!rc) rc = posts ? NATIVELY(Win_post, native, assert, w->native) : NATIVELY(Win_start, native, assert, w->native);
-  if (!rc && posts) rc = meet_posts(native, w, 1);
+  if (w && !posts) rc = meet_posts(native, w, 0);
+  if (!rc) rc = posts ? NATIVELY(Win_post, native, assert, win) : NATIVELY(Win_start, native, assert, win);
+  if (w && !rc && posts) rc = meet_posts(native, w, 1);
   if (native != MPI_GROUP_EMPTY) real.Group_free(&native);
   return rc;
 }
 
 int z_Win_post(MPI_Group group, int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
-  if (!w) return real.Win_post(group, assert, win);
-  return w->served ? with_group(group, w, "MPI_Win_post", Z_SYNC_POST) : native_group(group, assert, w, 1);
+  if (w && w->served) return with_group(group, w, "MPI_Win_post", Z_SYNC_POST);
+  return native_group(group, assert, win, w, 1);
 }
 
 int z_Win_start(MPI_Group group, int assert, MPI_Win win) {
   zwin *w = zwin_get(win);
-  if (!w) return real.Win_start(group, assert, win);
-  return w->served ? with_group(group, w, "MPI_Win_start", Z_SYNC_START) : native_group(group, assert, w, 0);
+  if (w && w->served) return with_group(group, w, "MPI_Win_start", Z_SYNC_START);
+  return native_group(group, assert, win, w, 0);
 }
 
 int z_Win_complete(MPI_Win win) { return simple(win, "MPI_Win_complete", Z_SYNC_COMPLETE); }

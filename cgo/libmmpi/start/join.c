@@ -139,7 +139,7 @@ int zjob_join(void) {
     fflush(NULL);
     return real.Abort(MPI_COMM_WORLD, 1);
   }
-  if (z_layout.clusters <= 1) {
+  if (!z_layout.runs) {
     free(hosts);
     return MPI_SUCCESS;
   }

@@ -68,8 +68,9 @@ static int open_world(void) {
 }
 
 int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) {
-  const char *layout = getenv("ZIPPER_LAYOUT");
-  if (!layout || !strchr(layout, ',')) return real.Session_init(info, handler, session);
+  const char *layout = getenv("ZIPPER_LAYOUT"), *forwarders = getenv("ZIPPER_FORWARDERS");
+  if (!layout || (!strchr(layout, ',') && (!forwarders || !*forwarders)))
+    return real.Session_init(info, handler, session);
   pthread_mutex_lock(&life.lock);
   int rc = open_world();
   if (!rc) rc = zcomm_sessions_start();

@@ -63,8 +63,8 @@ type Config struct {
 	World *world.World
 	Upper Upper
 	Lock  sync.Locker
-	// Links are joined links to forwarders, 1 to MaxRails; nil: not there yet. At least one is
-	// there.
+	// Links are joined links to forwarders, 1 to MaxRails, none if there is one cluster; nil: not
+	// there yet. At least one of them is there.
 	Links []transport.Link
 	// Addresses name the forwarders of Links to the user. May be nil.
 	Addresses []string
@@ -143,7 +143,7 @@ type Set struct {
 // New makes a set over joined links. Start has to be called when the upper layers are there.
 func New(cfg Config) (*Set, error) {
 	n := len(cfg.Links)
-	if n == 0 || n > MaxRails {
+	if n == 0 && len(cfg.World.Clusters) > 1 || n > MaxRails {
 		return nil, fault.New(fault.Unsupported, "%d forwarders; want 1 to %d", n, MaxRails)
 	}
 	s := &Set{world: cfg.World, upper: cfg.Upper, limit: cfg.Limits, system: cfg.System, start: cfg.System.Now(),
