@@ -38,27 +38,32 @@ func TestHere(t *testing.T) {
 	}
 }
 
-// TestSlurmCause: what Slurm's commands print, as they did in 22.05 and do in 23.11.
+// TestSlurmCause: what Slurm 22.05 says of a job that ends, and while it does.
 func TestSlurmCause(t *testing.T) {
-	for _, tc := range []struct{ name, scontrol, json, sinfo, want string }{
-		{"cancelled", "JobId=12 JobState=CANCELLED Reason=None ExitCode=0:15 RunTime=00:00:02 TimeLimit=00:05:00", "", "", "cancelled by its batch system (scancel, Slurm job 12)"},
-		{"completing, with JSON", "JobState=COMPLETING ExitCode=0:0", `{"jobs":[{"job_id":11,"job_state":"TIMEOUT"},{"job_id":12,"job_state":"NODE_FAIL"}]}`, "b1 idle\nb2 down*\n", "lost its node b2 (Slurm job 12)"},
-		{"several states", "JobState=COMPLETING ExitCode=0:0", `{"jobs":[{"job_id":12,"job_state":["CANCELLED","COMPLETING"]}]}`, "", "scancel"},
-		{"completing, without", "JobState=COMPLETING ExitCode=0:15 RunTime=00:00:02 TimeLimit=00:05:00", "error", "b1 allocated\n", "scancel"},
-		{"time limit", "JobState=COMPLETING ExitCode=0:15 RunTime=1-00:00:03 TimeLimit=1-00:00:00", "", "", "reached its time limit of 1-00:00:00"},
-		{"time limit, said", "JobState=TIMEOUT RunTime=00:01:03 TimeLimit=00:01:00", "", "", "reached its time limit of 00:01:00"},
-		{"no limit", "JobState=COMPLETING ExitCode=0:15 RunTime=00:01:03 TimeLimit=UNLIMITED", "", "", "scancel"},
-		{"node failure", "JobState=COMPLETING ExitCode=0:15 RunTime=00:01:03 TimeLimit=01:00:00", "", "b2 down\n", "lost its node b2"},
-		{"memory", "JobState=COMPLETING ExitCode=0:125", "", "", "ran out of memory"},
-		{"preempted", "JobState=PREEMPTED", "", "", "preempted"},
-		{"running", "JobState=RUNNING ExitCode=0:0", "", "", ""},
-		{"failed", "JobState=FAILED ExitCode=1:0", "", "", ""},
-		{"no controller", "", "", "", ""},
+	const ending = "JobState=COMPLETING Restarts=0 ExitCode=0:0 RunTime=00:00:07 TimeLimit=00:01:00 "
+	for _, tc := range []struct{ name, scontrol, want string }{
+		{"cancelled", "JobState=CANCELLED Reason=None Restarts=0 ExitCode=0:15", "was cancelled by its batch system (scancel, Slurm job 12)"},
+		{"being cancelled", ending + "Reason=None PreemptTime=None", "was cancelled by its batch system (scancel, Slurm job 12)"},
+		{"time limit", "JobState=TIMEOUT Reason=TimeLimit TimeLimit=00:01:00", "reached its time limit of 00:01:00"},
+		{"being over its time limit", ending + "Reason=TimeLimit PreemptTime=None", "reached its time limit of 00:01:00"},
+		{"node failure", "JobState=NODE_FAIL Reason=NodeDown ExitCode=0:9", "lost its node b2 (Slurm job 12)"},
+		{"losing a node", ending + "Reason=NodeDown PreemptTime=None", "lost its node b2 (Slurm job 12)"},
+		{"memory", "JobState=COMPLETING Reason=OOM ExitCode=0:125", "ran out of memory"},
+		{"preempted", "JobState=PREEMPTED Reason=None PreemptTime=2026-11-26T00:08:28", "was preempted"},
+		{"being preempted", ending + "Reason=None PreemptTime=2026-11-26T00:08:28", "was preempted"},
+		{"requeued", "JobState=PENDING Reason=BeginTime Restarts=3 ExitCode=0:0", "put back into the queue"},
+		{"being requeued", "JobState=COMPLETING Reason=None Restarts=3 ExitCode=0:0", "put back into the queue"},
+		{"cancelled in its third run", "JobState=COMPLETING Reason=None Restarts=2 ExitCode=0:0", "scancel"},
+		{"another reason", ending + "Reason=InactiveLimit", "was ended by its batch system (InactiveLimit, Slurm job 12)"},
+		{"running", "JobState=RUNNING Reason=None ExitCode=0:0", ""},
+		{"failed", "JobState=FAILED Reason=NonZeroExitCode ExitCode=1:0", ""},
+		{"failing", ending + "Reason=NonZeroExitCode", ""},
+		{"no controller", "", ""},
 	} {
 		run := func(_ context.Context, w ...string) string {
-			return map[string]string{"scontrol": tc.scontrol, "squeue": tc.json, "sinfo": tc.sinfo}[w[0]]
+			return map[string]string{"scontrol": tc.scontrol, "sinfo": "b1 idle\nb2 down*\n"}[w[0]]
 		}
-		j, _ := from(env("SLURM_JOB_ID", "12", "SLURM_JOB_NODELIST", "b[1-2]"), run, killed{})
+		j, _ := from(env("SLURM_JOB_ID", "12", "SLURM_JOB_NODELIST", "b[1-2]", "SLURM_RESTART_COUNT", "2"), run, killed{})
 		if got := j.Cause(t.Context()); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}

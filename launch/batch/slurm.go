@@ -2,12 +2,10 @@ package batch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // command is what a command prints; empty if it fails.
@@ -21,68 +19,57 @@ func command(ctx context.Context, words ...string) string {
 	return string(out)
 }
 
-// slurmCause asks the controller. While the job's processes are ending it says COMPLETING, which
-// hides the state that the job will have; newer ones, and their JSON, say both.
+// slurmCause asks the controller.
 func (j Job) slurmCause(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, slurmTime)
 	defer cancel()
 	f := fields(j.run(ctx, "scontrol", "-o", "show", "job", j.ID))
+	return j.explain(ctx, j.state(f), f)
+}
+
+// OfSlurm is Cause for another job of Slurm, of which scontrol, there, has said this.
+func OfSlurm(id, said string) string {
+	j := Job{System: "Slurm", ID: id, get: func(string) string { return "" }}
+	f := fields(said)
+	return j.explain(context.Background(), j.state(f), f)
+}
+
+// state is the one that the job will have. While its processes end Slurm says COMPLETING instead, but
+// has noted all else: the controller does so before it has anything killed, so no signal comes before.
+func (j Job) state(f map[string]string) string {
 	state := f["JobState"]
-	if state == "COMPLETING" || state == "" {
-		if s := j.baseState(ctx); s != "" {
-			state = s
-		}
+	if state != "COMPLETING" {
+		return state
 	}
-	if state == "COMPLETING" {
-		state = j.guess(ctx, f)
-	}
-	return j.explain(ctx, state, f)
-}
-
-// baseState is the state beside COMPLETING, from squeue's JSON: a word, or since 23.11 several.
-func (j Job) baseState(ctx context.Context) string {
-	var all struct {
-		Jobs []struct {
-			ID    int             `json:"job_id"`
-			State json.RawMessage `json:"job_state"`
-		} `json:"jobs"`
-	}
-	if json.Unmarshal([]byte(j.run(ctx, "squeue", "--json", "-j", j.ID)), &all) != nil {
-		return "" // it was built without
-	}
-	for _, job := range all.Jobs {
-		if strconv.Itoa(job.ID) != j.ID {
-			continue
-		}
-		var one string
-		var several []string
-		if json.Unmarshal(job.State, &one) != nil && json.Unmarshal(job.State, &several) != nil {
-			return ""
-		}
-		for _, s := range append(several, one) {
-			if s != "" && s != "COMPLETING" {
-				return s
-			}
-		}
-	}
-	return ""
-}
-
-// guess tells the state of a job that is completing from what else is said of it.
-func (j Job) guess(ctx context.Context, f map[string]string) string {
-	limit, limited := duration(f["TimeLimit"])
-	ran, _ := duration(f["RunTime"])
-	switch {
-	case f["ExitCode"] == "0:125" || strings.Contains(f["Reason"], "OutOfMemory"):
+	switch reason := f["Reason"]; {
+	case reasons[reason] != "":
+		return reasons[reason]
+	case f["ExitCode"] == "0:125": // how a step says that the kernel has killed for memory
 		return "OUT_OF_MEMORY"
 	case f["PreemptTime"] != "" && f["PreemptTime"] != "None":
 		return "PREEMPTED"
-	case limited && ran >= limit:
-		return "TIMEOUT"
-	case len(j.downNodes(ctx)) > 0:
-		return "NODE_FAIL"
+	case number(f["Restarts"]) > number(j.get("SLURM_RESTART_COUNT")): // it counts from the order on
+		return "REQUEUED"
+	case reason != "None":
+		return reason
 	}
 	return "CANCELLED" // it is ended although this process, which belongs to it, is here
+}
+
+// reasons are those that go with a state.
+var reasons = map[string]string{
+	"TimeLimit":   "TIMEOUT",
+	"DeadLine":    "DEADLINE",
+	"NodeDown":    "NODE_FAIL",
+	"OutOfMemory": "OUT_OF_MEMORY",
+
+	"NonZeroExitCode": "FAILED",
+}
+
+// number is 0 for what is none.
+func number(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
 }
 
 func (j Job) explain(ctx context.Context, state string, f map[string]string) string {
@@ -104,7 +91,10 @@ func (j Job) explain(ctx context.Context, state string, f map[string]string) str
 	case "REQUEUED", "PENDING":
 		return fmt.Sprintf("was put back into the queue (%v: submit halves with sbatch --no-requeue)", j)
 	}
-	return ""
+	if state != strings.ToUpper(state) { // a reason
+		return fmt.Sprintf("was ended by its batch system (%s, %v)", state, j)
+	}
+	return "" // by itself, or not at all
 }
 
 // downNodes are those of the job's nodes that are down.
@@ -120,26 +110,4 @@ func (j Job) downNodes(ctx context.Context) (down []string) {
 		}
 	}
 	return down
-}
-
-// duration reads Slurm's [DAYS-]HH:MM:SS; ok is false for UNLIMITED.
-func duration(s string) (d time.Duration, ok bool) {
-	days, rest, some := strings.Cut(s, "-")
-	if !some {
-		days, rest = "0", s
-	}
-	n, err := strconv.Atoi(days)
-	parts := strings.Split(rest, ":")
-	if err != nil || len(parts) != 3 {
-		return 0, false
-	}
-	d = time.Duration(n) * 24 * time.Hour
-	for i, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
-		k, err := strconv.Atoi(parts[i])
-		if err != nil {
-			return 0, false
-		}
-		d += time.Duration(k) * unit
-	}
-	return d, true
 }
