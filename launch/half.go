@@ -56,6 +56,22 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	return status, err
 }
 
+// NotStarted tells the job's forwarders that the half cannot be started, because of err, or has been
+// ended meanwhile: then the batch system's reason, which it returns, comes first.
+func (h *Half) NotStarted(ctx context.Context, err error) error {
+	w := newWord(h.Share)
+	why := ""
+	if ctx.Err() != nil {
+		why = w.ending(context.Cause(ctx))
+	} else {
+		why = w.ended(1, err, "")
+	}
+	if why != "" {
+		return errors.New(why)
+	}
+	return err
+}
+
 // run is Run without telling anybody; said is the first error of the half's ranks.
 func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, said string, err error) {
 	c := h.Cluster
@@ -82,7 +98,7 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	cmd.Env = n.Environ(os.Environ())
 	streams := output.Open(output.Launcher{
 		Cluster: c.Name, World: jobenv.WorldRanks(h.Share.Order, h.Share.Layout, c.Name),
-		Tag: h.Tag, MPICH: c.MPI == spec.MPICH, PRRTE: h.prrte,
+		Tag: h.Tag, MPICH: c.MPI == spec.MPICH, PRRTE: h.prrte, Srun: c.Group != "",
 	}, stdout, stderr)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, streams.Stdout, streams.Stderr
 	var watch func(context.Context, int) error

@@ -39,16 +39,11 @@ func newWord(share jobenv.Job) *word {
 }
 
 // TellEnded tells the forwarders of a job that a half has ended, or that it will never begin, for the
-// reason why, a clause without its subject ("has no program"); empty: what the batch system says of
-// the job that this process is in. It returns what the forwarders have said, one line each.
-func TellEnded(ctx context.Context, share jobenv.Job, why string) ([]string, error) {
-	w := newWord(share)
-	if why == "" {
-		if why = w.batch.Cause(ctx); why == "" {
-			why = "has ended"
-		}
-	}
-	return w.tell(ctx, wire.HalfEnded, "cluster "+share.Cluster+" "+why)
+// reason why, a clause without its subject ("has no program"): one that began then, so that a later
+// job of the same id is told nothing of it. Who cannot be told waits his time.
+func TellEnded(ctx context.Context, share jobenv.Job, began time.Time, why string) {
+	w := word{share: share, began: began}
+	w.tell(ctx, wire.HalfEnded, "cluster "+share.Cluster+" "+why)
 }
 
 // clause is a sentence about the half, without a full stop.
@@ -75,10 +70,11 @@ func (w *word) watch(ctx context.Context) (stop func()) {
 	}
 }
 
-// ending tells that the half is being ended, by a signal or because its launcher is gone.
-func (w *word) ending(cause error) {
+// ending tells that the half is being ended, by a signal or because its launcher is gone. It returns
+// the reason, a sentence; empty: another half has failed, and told it.
+func (w *word) ending(cause error) string {
 	if fromElsewhere(cause) {
-		return // the one that failed has told it
+		return ""
 	}
 	w.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tellTime)
@@ -92,8 +88,9 @@ func (w *word) ending(cause error) {
 			}
 		}
 		w.why = w.clause(why)
-		_, _ = w.tell(ctx, wire.HalfEnded, w.why) // who cannot be told finds out
+		w.tell(ctx, wire.HalfEnded, w.why)
 	})
+	return w.why
 }
 
 // elsewhere is the cause of the end of a half because another one has failed.
@@ -123,7 +120,7 @@ func (w *word) ended(status int, err error, said string) string {
 				why += ": " + said
 			}
 		}
-		_, _ = w.tell(ctx, wire.HalfEnded, w.clause(why))
+		w.tell(ctx, wire.HalfEnded, w.clause(why))
 	})
 	return w.why
 }
@@ -155,7 +152,7 @@ func (w *word) pauses() (stop func()) {
 					state, why = wire.HalfSuspended, w.batch.Suspended()
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), tellTime)
-				_, _ = w.tell(ctx, state, "cluster "+w.share.Cluster+" "+why)
+				w.tell(ctx, state, "cluster "+w.share.Cluster+" "+why)
 				cancel()
 			}
 		}
@@ -167,18 +164,13 @@ func (w *word) pauses() (stop func()) {
 	}
 }
 
-// tell tells all forwarders that the cluster reaches, at the same time.
-func (w *word) tell(ctx context.Context, state wire.HalfState, reason string) (said []string, err error) {
+// tell tells all forwarders that the cluster reaches, at the same time; who cannot be told finds out.
+func (w *word) tell(ctx context.Context, state wire.HalfState, reason string) {
 	half := wire.Half{State: state, Code: 1, Job: w.share.ID, Cluster: w.share.Cluster, Reason: reason, Ticket: w.share.Ticket,
 		TimeoutMS: uint32(w.share.Timeout.Milliseconds()), RanMS: uint32(time.Since(w.began).Milliseconds())}
-	said, errs := make([]string, len(w.share.Forwarders)), make([]error, len(w.share.Forwarders))
 	var all sync.WaitGroup
-	for i, at := range w.share.Forwarders {
-		all.Go(func() {
-			said[i], errs[i] = dial.Tell(ctx, at, half, w.share.Secret, tellTime)
-			said[i] = at + ": " + said[i]
-		})
+	for _, at := range w.share.Forwarders {
+		all.Go(func() { _, _ = dial.Tell(ctx, at, half, w.share.Secret, tellTime) })
 	}
 	all.Wait()
-	return said, errors.Join(errs...)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -43,6 +45,13 @@ func (c *dedup) again(text string) bool {
 	c.more[text] = 0
 	c.order = append(c.order, text)
 	return false
+}
+
+// fatal reports whether a rank has said why it does not go on: all do that but those that leave.
+func (c *dedup) fatal() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.order, func(text string) bool { return !strings.HasPrefix(text, "leaving the job: ") })
 }
 
 // rest says how many more there were.

@@ -11,6 +11,7 @@ type Launcher struct {
 	Tag     bool  // it puts the native rank before what it hands on; we put that of World instead
 	MPICH   bool  // it is MPICH's, else Open MPI's
 	PRRTE   bool  // it is Open MPI's since version 5
+	Srun    bool  // it is Slurm's, for either library; without Tag
 }
 
 // Streams are a launcher's two streams on their way to those who read them.
@@ -21,6 +22,7 @@ type Streams struct {
 	stderr   io.Writer
 	merged   *Merger // to the reader of standard output
 	banner   hydra
+	tasks    srun
 	said     dedup
 }
 
@@ -41,6 +43,8 @@ func Open(l Launcher, stdout, stderr io.Writer) *Streams {
 func (s *Streams) stream(m *Merger, streams string, watch func(Edit) Edit) io.WriteCloser {
 	l := s.launcher
 	switch {
+	case l.Srun:
+		return m.Source(watch(s.tasks.watch(nil)))
 	case l.MPICH && l.Tag:
 		return m.Source(watch(s.banner.watch(retag(l.Cluster, l.World))))
 	case l.MPICH:
@@ -65,8 +69,18 @@ func (s *Streams) Close() {
 }
 
 // Status translates the launcher's exit status to 128 + N where it hides that signal N ended a
-// process.
-func (s *Streams) Status(status int) int { return s.banner.status(status) }
+// process, and 0 to 1 where it has lost the processes' own: MPICH's does if its daemon is gone first,
+// as happens under srun after a stop. What srun says of others than those that failed does not count.
+// The streams are closed.
+func (s *Streams) Status(status int) int {
+	switch {
+	case s.launcher.Srun:
+		return s.tasks.status(status)
+	case status == 0 && s.launcher.MPICH && s.said.fatal():
+		return 1
+	}
+	return s.banner.status(status)
+}
 
 // Complaint is the first error that a rank has printed; empty: none. The streams are closed.
 func (s *Streams) Complaint() string {

@@ -5,6 +5,7 @@ package submit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leidenzipper/zipper/launch/batch"
 	"github.com/leidenzipper/zipper/launch/output"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
@@ -32,6 +34,7 @@ type Half struct {
 	dir   string   // the job's, in the user's home there
 	read  int      // bytes of its output so far
 	state string
+	why   string // what the batch system says of its end, a clause without its subject; empty: nothing
 	code  int
 }
 
@@ -194,6 +197,7 @@ func (h *Half) look(ctx context.Context, to io.Writer) error {
 		return fmt.Errorf("cluster %s: no state of job %s: %s", h.Cluster.Name, h.ID, strings.TrimSpace(said))
 	}
 	h.code = code(h.state, statusOf.FindStringSubmatch(said))
+	h.why = batch.OfSlurm(h.ID, said)
 	return nil
 }
 
@@ -246,8 +250,10 @@ func Cancel(halves []*Half) (err error) {
 
 // Watch waits for the end of all halves, passes their output on, and gives the job's exit status with
 // the reason if that is not 0. The first half that fails has the others cancelled: at once if they
-// wait in a queue, else after the time in which they end by themselves. ctx's end cancels all.
-func Watch(ctx context.Context, halves []*Half, stdout io.Writer) (status int, err error) {
+// wait in a queue, else after the time in which they end by themselves. tell has the job's forwarders
+// told of it, for what the half itself could not: it never began, or had no time. ctx's end cancels
+// all.
+func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(cluster, why string)) (status int, err error) {
 	merged := output.NewMerger(stdout)
 	ended := make(chan *Half)
 	failed := make(chan struct{})
@@ -266,6 +272,7 @@ func Watch(ctx context.Context, halves []*Half, stdout io.Writer) (status int, e
 		if h.code != 0 && first == nil {
 			first = h
 			fail()
+			tell(h.Cluster.Name, cmp.Or(h.why, "ended as Slurm job "+h.ID+": "+h.state))
 		}
 	}
 	for _, h := range halves {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -51,7 +52,7 @@ func execProgram(c *cli.Context) error {
 	}()
 	_, rank, started := native.Rank(os.Getenv)
 	if r.Share.ID != "" && (!started || native.Speaks(os.Getenv)) {
-		tellEnd(r.Share, err)
+		tellEnd(r.Share, time.Now(), fmt.Sprintf("could not be started (%v)", err))
 	}
 	switch {
 	case !started || rank == "0":

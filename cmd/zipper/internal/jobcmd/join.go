@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
@@ -59,8 +60,7 @@ func join(c *cli.Context) error {
 			return clikit.ExitUsage, err
 		}
 		if err := h.Prepare(ctx); err != nil {
-			tellEnd(h.Share, err)
-			return clikit.ExitFailure, err
+			return clikit.ExitFailure, h.NotStarted(ctx, err)
 		}
 		// in the background of a terminal: reading finds nothing, instead of stopping this process
 		signal.Ignore(syscall.SIGTTIN)
@@ -113,9 +113,10 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	return h, nil
 }
 
-// tellEnd tells the job's forwarders that a half cannot be: the others need not wait for it.
-func tellEnd(share jobenv.Job, why error) {
+// tellEnd tells the job's forwarders that a half has ended, or cannot be: the others need not wait for
+// it. why is a clause without its subject, began when the half did.
+func tellEnd(share jobenv.Job, began time.Time, why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTime)
 	defer cancel()
-	_, _ = launch.TellEnded(ctx, share, fmt.Sprintf("could not be started (%v)", why)) // who cannot be told waits his time
+	launch.TellEnded(ctx, share, began, why)
 }

@@ -56,6 +56,7 @@ func submitJob(c *cli.Context) error {
 		}
 		return nil
 	}
+	began := time.Now()
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
 	for _, h := range halves {
@@ -64,7 +65,15 @@ func submitJob(c *cli.Context) error {
 		}
 		fmt.Fprintf(os.Stderr, "zipper: job %s, cluster %s: Slurm job %s%s\n", job.ID, h.Cluster.Name, h.ID, on(h.Where()))
 	}
-	status, err := submit.Watch(ctx, halves, os.Stdout)
+	status, err := submit.Watch(ctx, halves, os.Stdout, func(cluster, why string) {
+		share := job.Share(cluster)
+		for _, h := range halves {
+			if h.Where() == "" { // the forwarders as they are reached from here
+				share.Forwarders = job.Share(h.Cluster.Name).Forwarders
+			}
+		}
+		tellEnd(share, began, why)
+	})
 	if sig, ok := clikit.InterruptOf(ctx); ok {
 		return clikit.StatusError{Code: sig.Status(), Err: sig}
 	}
