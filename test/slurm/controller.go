@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,7 +53,11 @@ func NewSite(t *testing.T) *Site {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, mpi := range []string{"openmpi", "mpich"} {
-		for name, source := range map[string]string{"cg": filepath.Join(root, "examples", "c", "cg.c"), "hog": filepath.Join("testdata", "hog.c")} {
+		for name, source := range map[string]string{
+			"cg":      filepath.Join(root, "examples", "c", "cg.c"),
+			"badluck": filepath.Join(root, "test", "programs", "c", "badluck.c"),
+			"hog":     filepath.Join("testdata", "hog.c"),
+		} {
 			out, err := exec.Command("mpicc."+mpi, "-O2", "-o", filepath.Join(dir, name+"-"+mpi), source, "-lm").CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -116,16 +122,30 @@ func (s *Site) until(what string, done func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(60 * time.Second); !done(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.t.Fatalf("%s: not after a minute", what)
+			s.t.Fatalf("%s: not after a minute\n%s", what, s.outputs())
 		}
 	}
+}
+
+// outputs are what jobs have printed so far, and what the logs of their prologs say.
+func (s *Site) outputs() string {
+	var b strings.Builder
+	for _, pattern := range []string{s.path("home", "*-*"), s.path("run", "*.log")} {
+		files, _ := filepath.Glob(pattern)
+		for _, f := range files {
+			text, _ := os.ReadFile(f)
+			fmt.Fprintf(&b, "%s:\n%s\n", f, tail(string(text)))
+		}
+	}
+	return b.String()
 }
 
 // Cluster is one of Slurm's, with two nodes of four processors each.
 type Cluster struct {
 	site    *Site
 	Name    string
-	daemons []int // process ids of its slurmds
+	daemons []int  // process ids of its slurmds
+	group   string // the control group that limits their memory; empty: none
 }
 
 // Cluster starts a cluster for the time of the test; more are lines of its configuration.
@@ -158,6 +178,7 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/linear
 SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=1
 ReturnToService=2
 SlurmdParameters=config_overrides
 AccountingStorageType=accounting_storage/none
@@ -188,6 +209,7 @@ func (c *Cluster) limitMemory(bytes int) (ok bool) {
 		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+memory"), 0o600) // or there is no limit below
 	}
 	group := filepath.Join(root, filepath.Base(c.site.Dir)+"-"+c.Name)
+	c.group = group
 	if os.Mkdir(group, 0o755) != nil || os.WriteFile(filepath.Join(group, limit), []byte(strconv.Itoa(bytes)), 0o600) != nil {
 		return false
 	}
@@ -205,23 +227,54 @@ func (c *Cluster) limitMemory(bytes int) (ok bool) {
 	return true
 }
 
+// killed is how many processes the kernel has killed in the control group that limits memory.
+func (c *Cluster) killed() (n int) {
+	c.site.t.Helper()
+	for _, name := range []string{"memory.events", "memory.oom_control"} { // of either kind
+		text, _ := os.ReadFile(filepath.Join(c.group, name))
+		for line := range strings.Lines(string(text)) {
+			if _, count, ok := strings.Cut(strings.TrimSpace(line), "oom_kill "); ok {
+				k, err := strconv.Atoi(count)
+				c.site.do(err)
+				n += k
+			}
+		}
+	}
+	return n
+}
+
+// secondNode changes what the controller holds of the cluster's second node.
+func (c *Cluster) secondNode(changes ...string) {
+	c.site.t.Helper()
+	c.Administer(append([]string{"scontrol", "update", "nodename=" + c.Name + "2"}, changes...)...)
+}
+
 // idle reports whether no job is there, nor its end being seen to.
 func (c *Cluster) idle() bool {
 	out, _ := c.command("sinfo", "-h", "-o", "%T %D").Output()
 	return strings.TrimSpace(string(out)) == "idle 2"
 }
 
+// freePorts are ports for servers that start later. They lie below those that the kernel gives to
+// connections (32768 and more, by default), of which one might be taken until then.
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 1000 {
+		port := 10000 + mathrand.IntN(20000)
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		l.Close()
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+		if len(ports) == n {
+			return ports
+		}
 	}
-	return ports
+	t.Fatal("there are no free ports")
+	return nil
 }
 
 func (c *Cluster) conf() string { return c.site.path(c.Name, "slurm.conf") }

@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,78 +13,109 @@ import (
 // endsIn is how long the other half may take to end.
 const endsIn = 5 * time.Second
 
-// TestEnds: however one half ends, the other ends within seconds and names the cause.
+// ending is a way in which a half ends.
+type ending struct {
+	name    string
+	program string                        // of the half that ends, if not the usual one
+	usual   string                        // of both halves, if not a long calculation
+	options []string                      // of its job
+	end     func(half Job) (at time.Time) // ends it, once the job runs, and says from when it has; nil: it does by itself
+	state   string                        // of its job
+	cause   string                        // in what the other half prints, after "cluster NAME "
+	env     map[string]string             // of both
+}
+
+// TestEnds: however a half ends, of either MPI library, the other one ends within seconds and names
+// the cause.
 func TestEnds(t *testing.T) {
 	long(t)
 	s := site(t)
 	a, b := s.Cluster("a"), s.Cluster("b")
-	forever := s.path("cg-{mpi}") + " 2000 1e-300"
-	grow := s.path("grow")
-	limited := b.limitMemory(600 << 20)
-	for _, tc := range []struct {
-		name    string
-		program string            // of half b, if not the usual one
-		options []string          // of its job
-		end     func(half Job)    // ends it, once the job runs; nil: it ends by itself
-		state   string            // of its job
-		cause   string            // in what half a prints
-		slow    time.Duration     // how long Slurm itself may take after end
-		env     map[string]string // of both
-	}{
-		{name: "cancelled", end: Job.Cancel, state: "CANCELLED", cause: "job j ended: cluster b was cancelled by its batch system (scancel, Slurm job "},
-		{name: "time limit", end: func(j Job) { j.cluster.Administer("scontrol", "update", "jobid="+j.ID, "EndTime=now") }, state: "TIMEOUT",
-			cause: "cluster b reached its time limit", slow: 45 * time.Second},
-		{name: "node failure", options: []string{"-N", "2", "--no-requeue"}, state: "NODE_FAIL", cause: "cluster b lost its node",
-			end: func(j Job) { j.cluster.Administer("scontrol", "update", "nodename=b2", "state=down", "reason=test") }},
-		{name: "memory", program: s.path("hog-mpich") + " " + grow, state: "FAILED", cause: "cluster b ran out of memory: the kernel has killed",
-			end: func(Job) { s.do(os.WriteFile(grow, nil, 0o644)) }, slow: 10 * time.Second}, //nolint:gosec // the user looks for it
-		{name: "suspended", env: map[string]string{"ZIPPER_PATIENCE": "3s"}, state: "FAILED", cause: "cluster b is suspended by its batch system (Slurm job ",
-			end: func(j Job) { j.cluster.Administer("scontrol", "suspend", j.ID) }, slow: 3 * time.Second},
-		{name: "no program", program: "/nonexistent", state: "FAILED", cause: "cluster b could not be started"},
-		{name: "fails", program: "/bin/false", state: "FAILED", cause: "cluster b ended with exit status 1"},
+	limited := a.limitMemory(600<<20) && b.limitMemory(600<<20)
+	const patience = 3 * time.Second
+	hog := s.path("hog-{mpi}") + " "
+	for _, e := range []ending{
+		{name: "cancelled", state: "CANCELLED", cause: "was cancelled by its batch system (scancel, Slurm job ",
+			end: func(j Job) time.Time { j.Cancel(); return time.Now() }},
+		{name: "time limit", state: "TIMEOUT", cause: "reached its time limit of ",
+			end: func(j Job) time.Time {
+				j.cluster.Administer("scontrol", "update", "jobid="+j.ID, "EndTime=now+2")
+				s.until("Slurm ends the job", func() bool { return j.State() != "RUNNING" }) // it looks twice a minute
+				return time.Now()
+			}},
+		{name: "node failure", options: []string{"-N", "2", "--no-requeue"}, state: "NODE_FAIL", cause: "lost its node ",
+			end: func(j Job) time.Time { j.cluster.secondNode("state=down", "reason=test"); return time.Now() }},
+		{name: "memory", usual: hog + s.path("never"), program: hog + s.path("grow"), state: "FAILED", cause: "ran out of memory: the kernel has killed ",
+			end: func(j Job) time.Time {
+				before := j.cluster.killed()
+				s.do(os.WriteFile(s.path("grow"), nil, 0o644)) //nolint:gosec // the user looks for it
+				s.until("the kernel kills", func() bool { return j.cluster.killed() > before })
+				s.do(os.Remove(s.path("grow")))
+				return time.Now()
+			}},
+		{name: "suspended", env: map[string]string{"ZIPPER_PATIENCE": patience.String()}, state: "FAILED", cause: "is suspended by its batch system (Slurm job ",
+			end: func(j Job) time.Time {
+				j.cluster.Administer("scontrol", "suspend", j.ID)
+				return time.Now().Add(patience)
+			}},
+		{name: "no program", program: "/nonexistent", state: "FAILED", cause: "could not be started"},
+		{name: "fails", program: "/bin/false", state: "FAILED", cause: "ended with exit status 1"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			s.t = t
-			if tc.name == "memory" && !limited {
-				t.Skip("needs a memory controller of control groups that root may use")
-			}
-			var env strings.Builder
-			for k, v := range tc.env {
-				env.WriteString("export " + k + "=" + v + "\n")
-			}
-			scriptA, scriptB, status := halves(s, forever)
-			if tc.program != "" {
-				command, _, _ := strings.Cut(scriptB, " -- ")
-				scriptB = command + " -- " + tc.program
-			}
-			ja := a.Submit(env.String()+scriptA+"\nstatus=$?\necho ended at $(date +%s%N)\nexit $status", "-n", "2")
-			if tc.end == nil {
-				s.until("half a gathers", func() bool { return strings.Contains(jobs(s, status), `"gathering"`) })
-			}
-			jb := b.Submit(env.String()+scriptB, append([]string{"-n", "2"}, tc.options...)...)
-			begin := time.Now()
-			if tc.end != nil {
-				s.until("the job runs", func() bool { return strings.Contains(jobs(s, status), `"running"`) })
-				begin = time.Now()
-				tc.end(jb)
-			}
-			state, output := ja.Wait()
-			took := endedAt(output).Sub(begin)
-			if state != "FAILED" || !strings.Contains(output, tc.cause) || took > endsIn+tc.slow {
-				t.Errorf("half a: %s after %v:\n%s", state, took, output)
-			}
-			if tc.name == "suspended" {
-				b.Administer("scontrol", "resume", jb.ID)
-			}
-			stateB, outputB := jb.Wait()
-			if stateB != tc.state {
-				t.Errorf("half b: %s\n%s", stateB, outputB)
-			}
-			t.Logf("%v\na: %s\nb: %s", took, output, outputB)
-			if tc.name == "node failure" {
-				b.Administer("scontrol", "update", "nodename=b2", "state=idle")
-			}
-		})
+		for _, c := range []struct{ ends, other *Cluster }{{b, a}, {a, b}} {
+			t.Run(e.name+" "+c.ends.Name, func(t *testing.T) {
+				s.t = t
+				if e.name == "memory" && !limited {
+					t.Skip("needs a memory controller of control groups that root may use")
+				}
+				e.try(t, s, c.ends, c.other)
+			})
+		}
+	}
+}
+
+func (e ending) try(t *testing.T, s *Site, ends, other *Cluster) {
+	t.Helper()
+	var env strings.Builder
+	for k, v := range e.env {
+		env.WriteString("export " + k + "=" + v + "\n")
+	}
+	scripts, status := halves(s, cmp.Or(e.usual, s.path("cg-{mpi}")+" 2000 1e-300"))
+	if e.program != "" {
+		command, _, _ := strings.Cut(scripts[ends.Name], " -- ")
+		scripts[ends.Name] = command + " -- " + strings.ReplaceAll(e.program, "{mpi}", mpiOf[ends.Name])
+	}
+	script := func(c *Cluster) string {
+		return env.String() + scripts[c.Name] + "\nstatus=$?\necho ended at $(date +%s%N)\nexit $status"
+	}
+	j := other.Submit(script(other), "-n", "2")
+	if e.end == nil {
+		s.until("the other half gathers", func() bool { return strings.Contains(jobs(s, status), `"gathering"`) })
+	}
+	half := ends.Submit(script(ends), append([]string{"-n", "2"}, e.options...)...)
+	var at time.Time
+	if e.end != nil {
+		s.until("the job runs", func() bool { return strings.Contains(jobs(s, status), `"running"`) })
+		at = e.end(half)
+	}
+	state, output := j.Wait()
+	if e.end == nil {
+		_, outputHalf := half.Wait()
+		at = endedAt(outputHalf)
+	}
+	took := endedAt(output).Sub(at)
+	if want := "cluster " + ends.Name + " " + e.cause; state != "FAILED" || !strings.Contains(output, want) || took > endsIn {
+		t.Errorf("the other half: %s after %v, want %q:\n%s", state, took, want, output)
+	}
+	if e.name == "suspended" {
+		ends.Administer("scontrol", "resume", half.ID)
+	}
+	stateHalf, outputHalf := half.Wait()
+	if stateHalf != e.state {
+		t.Errorf("the half that ends: %s\n%s", stateHalf, outputHalf)
+	}
+	t.Logf("the other half ended %v later\n%s\nthe half that ends: %s", took.Round(time.Millisecond), output, outputHalf)
+	if e.name == "node failure" {
+		ends.secondNode("state=idle")
 	}
 }
 

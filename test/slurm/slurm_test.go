@@ -35,12 +35,16 @@ func TestSharedAllocation(t *testing.T) {
 	solved(t, state, output)
 }
 
-// halves are the scripts of a job whose halves are batch jobs of two controllers, and where its
-// forwarder tells its status.
-func halves(s *Site, program string) (a, b, status string) {
+// mpiOf are the MPI libraries of a job's clusters, by name.
+var mpiOf = map[string]string{"a": "openmpi", "b": "mpich"}
+
+// halves are the scripts of a job whose halves are batch jobs of two controllers, by cluster, and where
+// its forwarder tells its status.
+func halves(s *Site, program string) (scripts map[string]string, status string) {
 	s.t.Helper()
 	ports := freePorts(s.t, 2)
-	port, status := ports[0], fmt.Sprintf("127.0.0.1:%d", ports[1])
+	port := ports[0]
+	status = fmt.Sprintf("127.0.0.1:%d", ports[1])
 	s.daemon(s.Zipper(), "forwarder", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--status", status)
 	dir, err := os.MkdirTemp(s.Home, "job")
 	s.do(err)
@@ -52,25 +56,25 @@ func halves(s *Site, program string) (a, b, status string) {
 	s.do(os.Chown(secret, uid, gid))
 	text := fmt.Sprintf("ZIPPER_JOB=j\nZIPPER_SECRET_FILE=%s\nZIPPER_LAYOUT=a=2,b=2\nZIPPER_FORWARDERS=127.0.0.1:%d\nZIPPER_TIMEOUT=60s\n", secret, port)
 	s.do(os.WriteFile(env, []byte(text), 0o644)) //nolint:gosec // the user reads it
-	half := func(cluster, mpi string) string {
-		return strings.NewReplacer("{mpi}", mpi, "{cluster}", cluster).Replace(
-			s.Zipper() + " join --env " + env + " --cluster {cluster} --mpi {mpi} -- " + program)
+	scripts = map[string]string{}
+	for cluster, mpi := range mpiOf {
+		scripts[cluster] = fmt.Sprintf("%s join --env %s --cluster %s --mpi %s -- %s", s.Zipper(), env, cluster, mpi, strings.ReplaceAll(program, "{mpi}", mpi))
 	}
-	return half("a", "openmpi"), half("b", "mpich"), status
+	return scripts, status
 }
 
 // TestTwoJobs: each half is a batch job of its own controller, in either order.
 func TestTwoJobs(t *testing.T) {
 	s := site(t)
 	a, b := s.Cluster("a"), s.Cluster("b")
-	scriptA, scriptB, _ := halves(s, s.path("cg-{mpi}"))
+	scripts, _ := halves(s, s.path("cg-{mpi}"))
 	for _, first := range []*Cluster{a, b} {
 		var jobs [2]Job
 		for i := range 2 {
 			if (first == a) == (i == 0) {
-				jobs[0] = a.Submit(scriptA, "-n", "2")
+				jobs[0] = a.Submit(scripts["a"], "-n", "2")
 			} else {
-				jobs[1] = b.Submit(scriptB, "-N", "2", "--ntasks-per-node=1")
+				jobs[1] = b.Submit(scripts["b"], "-N", "2", "--ntasks-per-node=1")
 			}
 			if i == 0 {
 				s.until("the first half runs", func() bool { return max(jobs[0].state(), jobs[1].state()) == "RUNNING" })
