@@ -147,12 +147,7 @@ func TestSystemd(t *testing.T) {
 			}
 		}
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := free.Addr().String()
-	free.Close()
+	addr := freePort(t)
 	p := b.Start(nil, []string{"NOTIFY_SOCKET=" + at, "WATCHDOG_USEC=200000"}, "systemd-socket-activate", "--listen", addr,
 		"--setenv=NOTIFY_SOCKET", "--setenv=WATCHDOG_USEC", b.Zipper, "forwarder", "--status", "none", "--log", "info")
 	b.WaitFor(waitForwarder, "the socket", func() bool { return strings.Contains(p.Stderr(), "Listening on") })

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
 // TestPrometheus has a real Prometheus scrape two forwarders while a job runs over both. Its own tool
@@ -185,12 +186,7 @@ func decode(b *Bed, name string, unmarshal func([]byte, any) error, into any) {
 // freePort is an address of the loopback interface that nobody listens on.
 func freePort(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", freeport.Of(t, 1)[0])
 }
 
 func get(t *testing.T, url string) string {

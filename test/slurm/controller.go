@@ -6,17 +6,16 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
-	mathrand "math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
 // The user and group that submit jobs: nobody and nogroup.
@@ -154,7 +153,7 @@ func (s *Site) Cluster(name string, more ...string) *Cluster {
 	host, err := os.Hostname()
 	s.do(err)
 	host, _, _ = strings.Cut(host, ".")
-	ports := freePorts(s.t, 3)
+	ports := freeport.Of(s.t, 3)
 	s.mkdir(name+"/state", 0o755)
 	s.mkdir(name+"/spool", 0o755)
 	nodes := []string{name + "1", name + "2"}
@@ -253,28 +252,6 @@ func (c *Cluster) secondNode(changes ...string) {
 func (c *Cluster) idle() bool {
 	out, _ := c.command("sinfo", "-h", "-o", "%T %D").Output()
 	return strings.TrimSpace(string(out)) == "idle 2"
-}
-
-// freePorts are ports for servers that start later. They lie below those that the kernel gives to
-// connections (32768 and more, by default), of which one might be taken until then.
-func freePorts(t *testing.T, n int) (ports []int) {
-	t.Helper()
-	for range 1000 {
-		port := 10000 + mathrand.IntN(20000)
-		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
-		if err != nil {
-			continue
-		}
-		l.Close()
-		if !slices.Contains(ports, port) {
-			ports = append(ports, port)
-		}
-		if len(ports) == n {
-			return ports
-		}
-	}
-	t.Fatal("there are no free ports")
-	return nil
 }
 
 func (c *Cluster) conf() string { return c.site.path(c.Name, "slurm.conf") }

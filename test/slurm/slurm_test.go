@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
 func site(t *testing.T) *Site {
@@ -42,7 +44,7 @@ var mpiOf = map[string]string{"a": "openmpi", "b": "mpich"}
 // its forwarder tells its status.
 func halves(s *Site, program string) (scripts map[string]string, status string) {
 	s.t.Helper()
-	ports := freePorts(s.t, 2)
+	ports := freeport.Of(s.t, 2)
 	port := ports[0]
 	status = fmt.Sprintf("127.0.0.1:%d", ports[1])
 	s.daemon(s.Zipper(), "forwarder", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--status", status)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
 // TestPlugin: a heterogeneous job whose tasks the SPANK plug-in wraps, over a forwarder that the prolog
@@ -33,7 +35,7 @@ func TestPlugin(t *testing.T) {
 	}
 	s.do(os.WriteFile(s.path("plugstack.conf"), []byte(fmt.Sprintf("required %s zipper=%s task=%s\n", s.path("zipper.so"), s.Zipper(), s.path("zipper-task"))), 0o644)) //nolint:gosec // all read it
 	a := s.Cluster("a", "PlugStackConfig="+s.path("plugstack.conf")+"\n", "PrologFlags=Alloc\n", "Prolog="+s.path("prolog")+"\n", "Epilog="+s.path("epilog")+"\n", "Licenses=zipper:1\n")
-	port := freePorts(t, 1)[0]
+	port := freeport.Of(t, 1)[0]
 	secret, env := s.path("home", "secret"), s.path("home", "job.env")
 	if out, err := exec.Command(s.Zipper(), "secret", secret).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
 // TestSubmit: zipper submit at cluster a gives b its half through a remote shell; a job that ends
@@ -17,7 +19,7 @@ func TestSubmit(t *testing.T) {
 	long(t)
 	s := site(t)
 	a, b := s.Cluster("a"), s.Cluster("b")
-	port := freePorts(t, 1)[0]
+	port := freeport.Of(t, 1)[0]
 	s.daemon(s.Zipper(), "forwarder", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--status", "none")
 	rsh := s.path("rsh")                                                                                                               // takes a host and a command, as ssh does; the host is cluster b's
 	s.do(os.WriteFile(rsh, []byte("#!/bin/sh\n[ \"$1\" = head-b ] || exit 255\nshift\nSLURM_CONF="+b.conf()+" exec \"$@\"\n"), 0o755)) //nolint:gosec // the user runs it
