@@ -80,6 +80,9 @@ func (p *peer) fromForwarder(br *bridge, h wire.Header, body []byte) {
 	case wire.TypeRailState:
 		s, err := wire.ParseRailState(body)
 		if err == nil {
+			err = p.came.Take(s.Number)
+		}
+		if err == nil {
 			err = br.mayTell(&s)
 		}
 		if err != nil {

@@ -37,8 +37,11 @@ type peer struct {
 	byeCame bool                // over the bridge
 	guest   *strangers.Stranger // nil: dialled by us
 	seal    *seal.Channel       // for the link, if its job is sealed
+	states  uint32              // RailStates that it was sent
 
 	deadline time.Time // of the Join; zero: none. Its loop only
+
+	came wire.Ordered // RailStates. Its loop only
 }
 
 // waiting is a peer's place in a job that gathers.
@@ -63,6 +66,13 @@ func peerOf(c *relay.Conn) *peer {
 func (p *peer) sendFrame(frame []byte) error {
 	_ = p.conn.Send(frame)
 	return nil
+}
+
+// sendState tells the peer of a rank's link. With f.mu.
+func (p *peer) sendState(s wire.RailState) {
+	p.states++
+	s.Number = p.states
+	_ = p.conn.Send(frame(wire.TypeRailState, &s)) // who reads nothing is found dead soon
 }
 
 // say sends what the exchange has to say to a peer that goes on waiting, or is let in. With f.mu.

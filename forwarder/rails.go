@@ -66,13 +66,13 @@ func (br *bridge) unreachable(s *wire.RailState) {
 // or the way to it begins: others there do not come through here. With f.mu.
 func (j *job) markUnreachable(rank uint32, why absence, network int) {
 	j.absent[rank], j.unsure = why, true
-	j.tell(&wire.RailState{Rank: rank, Reason: why.reason, Cut: why.cut}, network)
+	j.tell(wire.RailState{Rank: rank, Reason: why.reason, Cut: why.cut}, network)
 }
 
 // markReachable takes that back. With f.mu.
 func (j *job) markReachable(rank uint32, network int) {
 	delete(j.absent, rank)
-	j.tell(&wire.RailState{Rank: rank, Up: true}, network)
+	j.tell(wire.RailState{Rank: rank, Up: true}, network)
 }
 
 // markLeft notes that a rank has taken its leave: what others have sent it, and do not know to have
@@ -81,7 +81,7 @@ func (j *job) markReachable(rank uint32, network int) {
 func (j *job) markLeft(rank uint32, network int) {
 	j.left[rank] = true
 	delete(j.absent, rank)
-	gone := &wire.RailState{Rank: rank, Gone: true}
+	gone := wire.RailState{Rank: rank, Gone: true}
 	if j.hops == nil {
 		return
 	}
@@ -92,25 +92,24 @@ func (j *job) markLeft(rank uint32, network int) {
 }
 
 // tell sends a RailState to all whose way to the rank leads through here. With f.mu.
-func (j *job) tell(s *wire.RailState, network int) {
+func (j *job) tell(s wire.RailState, network int) {
 	j.tellRanks(s)
 	tellBridges(j, s, network)
 }
 
-func tellBridges(j *job, s *wire.RailState, network int) {
+func tellBridges(j *job, s wire.RailState, network int) {
 	for _, br := range j.bridges() {
-		if br.network != network && !br.said {
-			br.send(wire.TypeRailState, s)
+		if p := br.first(); p != nil && br.network != network && !br.said {
+			p.sendState(s)
 		}
 	}
 }
 
 // tellRanks sends a RailState to all ranks here but the one it is about. With f.mu.
-func (j *job) tellRanks(s *wire.RailState) {
-	state := frame(wire.TypeRailState, s)
+func (j *job) tellRanks(s wire.RailState) {
 	for v := range j.table {
 		if c := j.table[v].Load(); c != nil && uint32(v) != s.Rank && (j.via == nil || j.via[v] == nil) {
-			_ = c.Send(state) // a rank that reads nothing is found dead soon
+			peerOf(c).sendState(s)
 		}
 	}
 }
@@ -150,16 +149,16 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 	p.say()
 	for _, r := range slices.Sorted(maps.Keys(b.absent)) {
 		why := b.absent[r]
-		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Reason: why.reason, Cut: why.cut}))
+		p.sendState(wire.RailState{Rank: r, Reason: why.reason, Cut: why.cut})
 	}
 	for _, r := range slices.Sorted(maps.Keys(b.left)) {
-		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: r, Gone: true}))
+		p.sendState(wire.RailState{Rank: r, Gone: true})
 	}
 	b.live++
 	p.run(&member{job: b, rank: v})
 	b.table[v].Store(p.conn)
 	f.log.Info("rank is back", zap.Object("peer", p))
-	b.tell(&wire.RailState{Rank: v, Up: true}, b.clusterOf[v])
+	b.tell(wire.RailState{Rank: v, Up: true}, b.clusterOf[v])
 	return nil
 }
 

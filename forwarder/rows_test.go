@@ -131,14 +131,16 @@ func TestRowAborts(t *testing.T) {
 // any damage. If nobody can come back it ends the job, as does anything of this kind.
 func TestRowLies(t *testing.T) {
 	for name, c := range map[string]struct {
-		rows int
-		s    wire.RailState
+		rows, before int // before: so many others were left out on the way
+		s            wire.RailState
+		want         string
 	}{
-		"rank here":      {2, wire.RailState{Rank: 0}},
-		"rank nowhere":   {2, wire.RailState{Rank: 1 << 31}},
-		"here is back":   {2, wire.RailState{Rank: 0, Up: true}},
-		"here has left":  {2, wire.RailState{Rank: 0, Gone: true}},
-		"nobody is back": {1, wire.RailState{Rank: 3}},
+		"rank here":      {2, 0, wire.RailState{Rank: 0}, "damaged: RailState of rank"},
+		"rank nowhere":   {2, 0, wire.RailState{Rank: 1 << 31}, "damaged: RailState of rank"},
+		"here is back":   {2, 0, wire.RailState{Rank: 0, Up: true}, "damaged: RailState of rank"},
+		"here has left":  {2, 0, wire.RailState{Rank: 0, Gone: true}, "damaged: RailState of rank"},
+		"not the first":  {2, 1, wire.RailState{Rank: 3, Up: true}, "damaged: state 2 has come in place of 1"},
+		"nobody is back": {1, 0, wire.RailState{Rank: 3}, "the forwarder z1 broke the protocol"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
@@ -146,18 +148,20 @@ func TestRowLies(t *testing.T) {
 			links := ch.joinAll("j")
 			liar := ch.benches[1].f
 			liar.mu.Lock()
-			liar.jobs.named("j").hops.bridges[0].send(wire.TypeRailState, &c.s)
+			over := liar.jobs.named("j").hops.bridges[0].first()
+			over.states += uint32(c.before)
+			over.sendState(c.s)
 			liar.mu.Unlock()
 			if c.rows > 1 {
 				for _, v := range []uint32{3, 4} { // those behind the link
-					if s := links[0][0].expectState(v, false); !strings.Contains(s.Reason, "damaged: RailState of rank") {
+					if s := links[0][0].expectState(v, false); !strings.Contains(s.Reason, c.want) {
 						t.Errorf("reason %q", s.Reason)
 					}
 				}
 				return
 			}
 			_, body := links[0][0].expect(wire.TypeAbort)
-			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, "the forwarder z1 broke the protocol") {
+			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, c.want) {
 				t.Errorf("%+v %v", a, err)
 			}
 		})

@@ -331,8 +331,7 @@ func (br *bridge) tellAll(p *peer) {
 		}
 		why, absent := b.absent[uint32(v)]
 		gone := b.left[uint32(v)]
-		_ = p.sendFrame(frame(wire.TypeRailState, &wire.RailState{Rank: uint32(v), Up: !absent && !gone, Gone: gone,
-			Cut: why.cut, Reason: why.reason}))
+		p.sendState(wire.RailState{Rank: uint32(v), Up: !absent && !gone, Gone: gone, Cut: why.cut, Reason: why.reason})
 	}
 }
 

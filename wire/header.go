@@ -225,7 +225,7 @@ var lengths = [TypeCount + 1]struct{ min, max uint32 }{
 	TypeByeAck:      {1, 1},
 	TypePing:        {1, MaxPing + 1},
 	TypePong:        {1, 1},
-	TypeRailState:   {1, 10 + MaxString + 1},
+	TypeRailState:   {1, 14 + MaxString + 1},
 	TypeBridge:      {4 + 1, MaxJoin + MaxBridge + 1},
 	TypeReady:       {4 + 1, 4 + 1},
 	TypeMeet:        {MeetLen + 1, MeetLen + 1},

@@ -68,7 +68,7 @@ func TestHostile(t *testing.T) {
 		{"keys of some", layout(func(l *Layout) { l.Keys = make([]SealKey, 2) }), pl, "2 keys for 3 ranks"},
 		{"string too long", append([]byte{1, 0, 0, 0, 1, 0x10}, make([]byte, 4097)...), parser(ParseRefuse), "at most 4096"},
 		{"name too long", join(func(j *Join) { j.Host = strings.Repeat("h", MaxName+1) }), pj, "at most 255"},
-		{"neither up nor down", []byte{0, 0, 0, 0, 4, 0, 0, 0, 0, 0}, parser(ParseRailState), "neither"},
+		{"neither up nor down", []byte{1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0}, parser(ParseRailState), "neither"},
 		{"neither yes nor no", []byte{0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}, parser(ParseCancelReply), "neither"},
 	} {
 		_, err := c.parse(c.b)

@@ -4,13 +4,15 @@ import "fmt"
 
 // RailState tells a rank that this forwarder has lost its link to another rank of the job, or has
 // it back. Frames that were on their way to that rank over this forwarder may be lost, or may have
-// come.
+// come. The last one of a rank holds, so their order matters: each has a number.
 //
-//	0  u32     rank    virtual
-//	4  u32     state   0: the link is lost, 1: it is there again, 2: the rank has taken its leave, 3: the
-//	                   rank may live, but the way to it is cut between forwarders, who open it again
-//	8  string  reason  why it is lost or cut, with the link's name; else empty
+//	 0  u32     number  of these over this link, from 1
+//	 4  u32     rank    virtual
+//	 8  u32     state   0: the link is lost, 1: it is there again, 2: the rank has taken its leave, 3: the
+//	                    rank may live, but the way to it is cut between forwarders, who open it again
+//	12  string  reason  why it is lost or cut, with the link's name; else empty
 type RailState struct {
+	Number uint32
 	Rank   uint32
 	Up     bool
 	Gone   bool
@@ -29,6 +31,7 @@ func (s *RailState) Append(b []byte) []byte {
 	case s.Cut:
 		up = 3
 	}
+	b = le.AppendUint32(b, s.Number)
 	b = le.AppendUint32(b, s.Rank)
 	b = le.AppendUint32(b, up)
 	return appendString(b, s.Reason)
@@ -37,12 +40,26 @@ func (s *RailState) Append(b []byte) []byte {
 // ParseRailState reads a RailState that fills b.
 func ParseRailState(b []byte) (RailState, error) {
 	r := reader{b: b}
-	rank, up, reason := r.u32(), r.u32(), r.string()
+	number, rank, up, reason := r.u32(), r.u32(), r.u32(), r.string()
 	if err := r.end(); err != nil {
 		return RailState{}, err
 	}
 	if up > 3 {
 		return RailState{}, fmt.Errorf("wire: rail state %d is neither up nor down", up)
 	}
-	return RailState{rank, up == 1, up == 2, up == 3, reason}, nil
+	return RailState{number, rank, up == 1, up == 2, up == 3, reason}, nil
+}
+
+// Ordered compares the numbers of what comes over a link with those that should. The zero value is
+// that of a new link.
+type Ordered struct{ last uint32 }
+
+// Take checks the next number. An error means that something was left out on the way, or is in
+// another place.
+func (o *Ordered) Take(number uint32) error {
+	o.last++
+	if number != o.last {
+		return fmt.Errorf("state %d has come in place of %d", number, o.last)
+	}
+	return nil
 }

@@ -83,10 +83,10 @@ var samples = []sample{
 	{"count", TypeCount, &Count{3, 0x0102030405060708}, "0300000000000000" + "0807060504030201", parser(ParseCount), false},
 	{"landed", TypeLanded, &Landed{6}, "0600000000000000", parser(ParseLanded), false},
 	{"echo", TypeEcho, &Echo{7}, "0700000000000000", parser(ParseEcho), false},
-	{"rail state", TypeRailState, &RailState{3, false, false, false, "why"}, "03000000" + "00000000" + "0300" + "776879", parser(ParseRailState), false},
-	{"rail state, up", TypeRailState, &RailState{4, true, false, false, ""}, "04000000" + "01000000" + "0000", parser(ParseRailState), false},
-	{"rail state, gone", TypeRailState, &RailState{5, false, true, false, ""}, "05000000" + "02000000" + "0000", parser(ParseRailState), false},
-	{"rail state, cut", TypeRailState, &RailState{6, false, false, true, "why"}, "06000000" + "03000000" + "0300" + "776879", parser(ParseRailState), false},
+	{"rail state", TypeRailState, &RailState{7, 3, false, false, false, "why"}, "07000000" + "03000000" + "00000000" + "0300" + "776879", parser(ParseRailState), false},
+	{"rail state, up", TypeRailState, &RailState{7, 4, true, false, false, ""}, "07000000" + "04000000" + "01000000" + "0000", parser(ParseRailState), false},
+	{"rail state, gone", TypeRailState, &RailState{7, 5, false, true, false, ""}, "07000000" + "05000000" + "02000000" + "0000", parser(ParseRailState), false},
+	{"rail state, cut", TypeRailState, &RailState{7, 6, false, false, true, "why"}, "07000000" + "06000000" + "03000000" + "0300" + "776879", parser(ParseRailState), false},
 	{"abort", TypeAbort, &Abort{-1, 3, "why", 2, ramp[[16]byte](0)}, "ffffffff" + "03000000" + "0300" + "776879" + "02000000" + ramp32[:32], parser(ParseAbort), false},
 }
 

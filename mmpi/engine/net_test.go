@@ -34,6 +34,7 @@ type strand struct {
 	rank, rail int
 	peer       int // direct: the other end; else -1
 	up, down   []byte
+	states     uint32 // RailStates that this link has brought
 	eof        bool
 	slow       bool // of what has come little is read at a time
 	redial     chan transport.Link
@@ -266,7 +267,7 @@ func (n *railNet) back(s *strand) {
 	for _, all := range n.strands {
 		for _, o := range all {
 			if o.peer < 0 && o.eof && n.clusterOf(o.rank) != n.clusterOf(s.rank) && n.far(o, s.rank) == s {
-				s.down = railState(s.down, o.rank, false)
+				s.hears(wire.RailState{Rank: uint32(o.rank), Reason: "cut"})
 			}
 		}
 	}
@@ -278,22 +279,19 @@ func (n *railNet) cut(a, b int, cut bool) {
 	for _, s := range n.strands[a] {
 		if s.peer < 0 && slices.Contains(n.routes[n.clusterOf(a)][n.clusterOf(b)], s.rail) {
 			far := n.far(s, b)
-			s.down, far.down = cutState(s.down, b, cut), cutState(far.down, a, cut)
+			s.hears(wire.RailState{Rank: uint32(b), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
+			far.hears(wire.RailState{Rank: uint32(a), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
 		}
 	}
 }
 
 func (n *railNet) isCut(a, b int) bool { return n.cuts[[2]int{min(a, b), max(a, b)}] }
 
-func cutState(b []byte, rank int, cut bool) []byte {
-	x := wire.RailState{Rank: uint32(rank), Up: !cut, Cut: cut, Reason: "the trunk is cut"}
-	return wire.AppendFrame(b, wire.Header{Type: wire.TypeRailState, Src: wire.Nobody, Dst: wire.Nobody}, &x)
-}
-
-// railState appends what a forwarder says of a rank's link.
-func railState(b []byte, rank int, up bool) []byte {
-	x := wire.RailState{Rank: uint32(rank), Up: up, Reason: "cut"}
-	return wire.AppendFrame(b, wire.Header{Type: wire.TypeRailState, Src: wire.Nobody, Dst: wire.Nobody}, &x)
+// hears has the rank's forwarder say something of another rank.
+func (s *strand) hears(x wire.RailState) {
+	s.states++
+	x.Number = s.states
+	s.down = wire.AppendFrame(s.down, wire.Header{Type: wire.TypeRailState, Src: wire.Nobody, Dst: wire.Nobody}, &x)
 }
 
 // tell has the forwarders tell the other clusters of a rank's link.
@@ -304,7 +302,7 @@ func (n *railNet) tell(s *strand, up bool) {
 			continue
 		}
 		if far := n.far(s, to); !far.eof {
-			far.down = railState(far.down, s.rank, up)
+			far.hears(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
 		}
 	}
 }
@@ -316,6 +314,7 @@ func (n *railNet) open(s *strand) {
 	if rail() != "dialling" {
 		n.t.Fatalf("rank %d: rail %d is %s", s.rank, s.rail, rail())
 	}
+	s.states = 0
 	s.redial <- s.link()
 	for end := time.Now().Add(20 * time.Second); rail() == "dialling"; time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(end) {

@@ -178,7 +178,8 @@ func (s *Set) freeFrame(f *Frame) {
 // left out on the way is noticed when nothing follows it, too, and the link is lost, as by any other
 // damage.
 
-// counter is a rail's part of that, both ways; all of it is about the link at hand.
+// counter is a rail's part of that, both ways, and of the order of RailStates; all of it is about the
+// link at hand.
 type counter struct {
 	sent    uint64 // bytes that the link took
 	counts  uint64 // Counts of these
@@ -186,6 +187,7 @@ type counter struct {
 	at      time.Duration
 	due     bool // the next frame is a Count
 	came    wire.Counted
+	states  wire.Ordered // RailStates that came
 }
 
 // tick sees that the other end is told.

@@ -323,6 +323,9 @@ func (r *rail) control(h wire.Header, body []byte) error {
 		r.to(closed)
 	case wire.TypeRailState:
 		s, err := wire.ParseRailState(body)
+		if err == nil {
+			err = r.count.states.Take(s.Number)
+		}
 		if err != nil {
 			return breach{err}
 		}
