@@ -38,9 +38,11 @@ type Comm struct {
 	ranks   map[int32]int32
 
 	queues      [kinds]matchQueue
-	localPosted int  // entries of the p2p posted queue that a local message may match
-	flush       bool // an entry left the posted queue: local receives may be free to go to native MPI
-	outstanding int  // requests, and matched messages
+	wild        list.List[*Request] // entries of the p2p posted queue for any source,
+	shadows     list.List[*Request] // and those for a local one
+	localPosted int                 // how many these two have
+	flush       bool                // an entry left the posted queue: local receives may be free to go to native MPI
+	outstanding int                 // requests, and matched messages
 }
 
 // ID is the number that Endpoint.Comm takes.
@@ -204,7 +206,7 @@ func (ep *Endpoint) adopt(c *Comm) error {
 				m.peer.Rank, c.context))
 			return ep.err
 		}
-		c.queues[m.kind].unexpected.Push(&m.node)
+		c.queues[m.kind].keep(m)
 	}
 	clear(ep.orphans[len(left):])
 	ep.orphans = left
@@ -218,14 +220,11 @@ func (ep *Endpoint) DropComm(c *Comm) error {
 		return fault.New(fault.Arg, "communicator %x is freed with %d operations outstanding", c.context, c.outstanding)
 	}
 	for k := range c.queues {
-		q := &c.queues[k].unexpected
-		for n := q.First(); n != nil; {
-			m := n.Of
-			n = n.Next()
-			q.Remove(&m.node)
+		for q := &c.queues[k]; !q.unexpected.Empty(); {
+			m := q.unexpected.First().Of
+			q.drop(m)
 			ep.discard(m)
 		}
-		*q = list.List[*message]{}
 	}
 	delete(ep.contextOf, c.context)
 	ep.comms[c.id] = nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/idtable"
+	"github.com/leidenzipper/zipper/internal/list"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
@@ -154,7 +155,7 @@ func (ep *Endpoint) Fail(code fault.Code, reason string) bool {
 	for _, c := range ep.comms {
 		if c != nil {
 			c.queues = [kinds]matchQueue{}
-			c.localPosted = 0
+			c.wild, c.shadows, c.localPosted = list.List[*Request]{}, list.List[*Request]{}, 0
 		}
 	}
 	ep.localPosted = 0

@@ -5,6 +5,7 @@ import "github.com/leidenzipper/zipper/internal/list"
 // message is an envelope from another cluster, with its payload if it was eager.
 type message struct {
 	node    list.Node[*message]
+	sorted  [3]list.Node[*message] // by patterns that take it, if the queue is long
 	peer    *peer
 	context uint64
 	kind    int

@@ -1,6 +1,9 @@
 package pt2pt
 
-import "github.com/leidenzipper/zipper/mmpi/engine/fault"
+import (
+	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/mmpi/engine/fault"
+)
 
 // Receives that the cluster's own MPI completes. A wildcard receive may take a message from the own
 // cluster, which the engine does not see: it looks for one natively (probeLocal). A receive from
@@ -23,12 +26,13 @@ func (c *Comm) unshadow() {
 	}
 	c.flush = false
 	ep.flushes--
-	q := &c.queues[KindP2P].posted
-	for n := q.First(); n != nil; {
+	q := &c.queues[KindP2P]
+	for n := c.shadows.First(); n != nil; {
 		r := n.Of
 		n = n.Next()
-		if r.source != AnySource && c.native[r.source] != Remote && !c.shadowed(r.source, r.tag, r) {
-			q.Remove(&r.node)
+		if !c.shadowed(r.source, r.tag, r) {
+			q.unpost(r)
+			c.shadows.Remove(&r.local)
 			c.localPosted--
 			ep.localPosted--
 			r.startNative(ep.native.Irecv(r))
@@ -61,58 +65,88 @@ func (r *Request) receiveProbed(p Probe) {
 // probeLocal takes native messages for posted receives: what is found goes to the first entry that
 // takes its envelope, which need not be the one that was probed for.
 func (c *Comm) probeLocal() (found int) {
-	ep := c.ep
 	c.unshadow()
-	var tried [4]struct{ source, tag int } // patterns that found nothing in this pass
-	n := 0
-	q := &c.queues[KindP2P]
-	for x := q.posted.First(); x != nil && c.localPosted > 0; {
-		r := x.Of
-		if !c.mayBeLocal(r.source) {
-			x = x.Next()
-			continue
-		}
-		skip := false
-		for _, t := range tried[:n] {
-			skip = skip || covers(t.source, t.tag, r.source, r.tag) // AnySource, AnyTag are covered only by themselves
-		}
-		if skip {
-			x = x.Next()
-			continue
-		}
-		p, ok, err := ep.native.Iprobe(c, c.LocalRank(r.source), r.tag)
-		if err != nil {
-			ep.fatal(fault.Internal, 1, "native probe: "+err.Error())
-			return found
-		}
-		if !ok {
-			if n < len(tried) {
-				tried[n] = struct{ source, tag int }{r.source, r.tag}
-				n++
-			}
-			x = x.Next()
-			continue
-		}
-		// Taking it by r's pattern could overtake: an earlier entry for any tag may have to take a
-		// message that this sender sent before and that came since that entry was probed for. So
-		// take the sender's first message for the first entry that takes this one: with AnyTag it
-		// is the sender's first of all, with a tag every message of that tag has the same first
-		// entry.
-		first := q.first(p.Source, p.Tag)
-		p, ok, err = ep.native.Improbe(c, c.LocalRank(p.Source), first.tag)
-		if err != nil {
-			ep.fatal(fault.Internal, 1, "native probe: "+err.Error())
-			return found
-		}
-		if !ok { // another thread was quicker
-			x = x.Next()
-			continue
-		}
+	var t tried
+	for c.localPosted > 0 && c.probeOne(&t) {
 		found++
-		q.first(p.Source, p.Tag).receiveProbed(p)
-		x = q.posted.First() // the queue has changed
 	}
 	return found
+}
+
+// tried are the patterns that found nothing in a pass.
+type tried struct {
+	patterns [4]struct{ source, tag int }
+	n        int
+}
+
+// covers reports whether what a receive takes would have been found; AnySource, AnyTag are covered
+// only by themselves.
+func (t *tried) covers(r *Request) bool {
+	for _, p := range t.patterns[:t.n] {
+		if covers(p.source, p.tag, r.source, r.tag) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *tried) add(source, tag int) {
+	if t.n < len(t.patterns) {
+		t.patterns[t.n] = struct{ source, tag int }{source, tag}
+		t.n++
+	}
+}
+
+// probeOne takes one message; false: there is none that a receive takes, or the endpoint has
+// failed.
+func (c *Comm) probeOne(t *tried) bool {
+	if c.localPosted > len(t.patterns) && t.n == 0 {
+		// Most often there is none at all, which need not be asked for each of many receives.
+		if c.probeFor(AnySource, AnyTag, t) {
+			return true
+		}
+	}
+	for _, l := range [...]*list.List[*Request]{&c.wild, &c.shadows} {
+		for x := l.First(); x != nil && c.ep.err == nil; x = x.Next() {
+			if r := x.Of; !t.covers(r) && c.probeFor(r.source, r.tag, t) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// probeFor takes a message that the pattern takes, and a receive.
+func (c *Comm) probeFor(source, tag int, t *tried) bool {
+	ep := c.ep
+	q := &c.queues[KindP2P]
+	p, ok, err := ep.native.Iprobe(c, c.LocalRank(source), tag)
+	if err != nil {
+		ep.fatal(fault.Internal, 1, "native probe: "+err.Error())
+		return false
+	}
+	if !ok {
+		t.add(source, tag)
+		return false
+	}
+	// Taking it by the pattern could overtake: an earlier entry for any tag may have to take a
+	// message that this sender sent before and that came since that entry was probed for. So take
+	// the sender's first message for the first entry that takes this one: with AnyTag it is the
+	// sender's first of all, with a tag every message of that tag has the same first entry.
+	first := q.first(p.Source, p.Tag)
+	if first == nil { // of a pattern that is nobody's
+		return false
+	}
+	p, ok, err = ep.native.Improbe(c, c.LocalRank(p.Source), first.tag)
+	if err != nil {
+		ep.fatal(fault.Internal, 1, "native probe: "+err.Error())
+		return false
+	}
+	if !ok { // another thread was quicker
+		return false
+	}
+	q.first(p.Source, p.Tag).receiveProbed(p)
+	return true
 }
 
 // StepNative probes for posted receives and tests native ones. It returns how many went on.

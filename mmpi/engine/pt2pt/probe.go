@@ -31,7 +31,7 @@ func (ep *Endpoint) Improbe(c *Comm, source, tag int, out *Cell) (handle uint64,
 	case err != nil:
 		return 0, false, err
 	case m != nil:
-		c.queues[KindP2P].unexpected.Remove(&m.node)
+		c.queues[KindP2P].drop(m)
 		ep.probes++
 		handle = ep.probes
 		ep.probed[handle] = m

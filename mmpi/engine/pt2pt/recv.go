@@ -53,5 +53,5 @@ func (ep *Endpoint) unexpected(m *message, c *Comm) {
 		ep.orphans = append(ep.orphans, m)
 		return
 	}
-	c.queues[m.kind].unexpected.Push(&m.node)
+	c.queues[m.kind].keep(m)
 }

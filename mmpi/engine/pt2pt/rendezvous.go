@@ -139,10 +139,10 @@ func (p *peer) takeBack(handle uint64) bool {
 			continue
 		}
 		for k := range c.queues {
-			q := &c.queues[k].unexpected
-			for n := q.First(); n != nil; n = n.Next() {
+			q := &c.queues[k]
+			for n := q.unexpected.First(); n != nil; n = n.Next() {
 				if m := n.Of; mine(m) {
-					q.Remove(n)
+					q.drop(m)
 					ep.freeMessage(m)
 					return true
 				}

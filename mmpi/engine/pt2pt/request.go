@@ -83,6 +83,9 @@ type Request struct {
 	in   link.Sink   // a receive that has cleared its send
 
 	node   list.Node[*Request] // in the posted queue
+	sorted list.Node[*Request] // there, by its pattern, if the queue is long
+	local  list.Node[*Request] // in Comm.locals
+	order  uint64              // in the posted queue
 	probed bool                // native: came by Imrecv and cannot be cancelled
 }
 
@@ -124,7 +127,7 @@ func (ep *Endpoint) request(c *Comm, kind int, buf []byte, cell *Cell) *Request 
 		ep.free = ep.free[:n-1]
 	} else {
 		r = &Request{index: uint32(len(ep.requests)), gen: 1}
-		r.node.Of = r
+		r.node.Of, r.local.Of = r, r
 		ep.requests = append(ep.requests, r)
 	}
 	r.comm, r.kind, r.buf, r.cell = c, kind, buf, cell

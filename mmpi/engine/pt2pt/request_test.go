@@ -53,7 +53,7 @@ func TestMatching(t *testing.T) {
 	for _, p := range [][2]int{{3, 1}, {AnySource, 2}, {3, AnyTag}, {AnySource, AnyTag}} {
 		r := &Request{source: p[0], tag: p[1]}
 		r.node.Of = r
-		q.posted.Push(&r.node)
+		q.post(r)
 	}
 	for _, c := range []struct{ source, tag, wantSource, wantTag int }{
 		{3, 1, 3, 1}, {3, 2, AnySource, 2}, {3, 9, 3, AnyTag}, {5, 2, AnySource, 2}, {5, 9, AnySource, AnyTag},
@@ -65,7 +65,7 @@ func TestMatching(t *testing.T) {
 	for i, e := range [][2]int{{1, 1}, {2, 1}, {1, 2}, {1, 1}} {
 		m := &message{source: e[0], tag: e[1], size: int64(i)}
 		m.node.Of = m
-		q.unexpected.Push(&m.node)
+		q.keep(m)
 	}
 	for _, c := range []struct{ source, tag, want int }{{1, 2, 2}, {AnySource, 1, 0}, {1, AnyTag, 3}, {AnySource, AnyTag, 1}} {
 		if m := q.take(c.source, c.tag); m == nil || int(m.size) != c.want {
