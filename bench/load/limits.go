@@ -19,5 +19,8 @@ const (
 // linkBuffer is each link's in either direction, bytes: there are thousands of links.
 const linkBuffer = 4 << 10
 
+// fewOthers is how many descriptors a process has open beside its links, at most.
+const fewOthers = 64
+
 // patience is how long after its time a phase may end, and how long leaving may take.
 const patience = time.Minute

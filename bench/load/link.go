@@ -28,6 +28,7 @@ type link struct {
 	out   *bufio.Writer
 	frame []byte // the message, header and all
 	seq   uint64
+	got   int // bytes of frames until it was in
 
 	going atomic.Bool // start a new message for each one that comes back
 	slow  atomic.Bool // stop reading at the next message until gate is closed
@@ -56,6 +57,7 @@ func (l *link) join(id handshake.Identity) error {
 		if err != nil {
 			return fmt.Errorf("rank %d joins: %w", l.rank, err)
 		}
+		l.got += wire.HeaderLen + len(body)
 		m.HandleMessage(h, body)
 		err = handshake.Drive(m, func(frame []byte) error {
 			_, err := l.conn.Write(frame)

@@ -32,6 +32,7 @@ type Options struct {
 	Window   int           // messages under way for each pair in the rate phase
 	Duration time.Duration // of each phase
 	Slow     bool          // also the phase with a receiver that does not read; needs 4 links
+	PerHost  int           // links that say they are on one host, at least 1
 	Job      string        // id
 	Secret   string
 }
@@ -40,6 +41,10 @@ type Options struct {
 type Row struct {
 	Links     int     `json:"links"`
 	JoinS     float64 `json:"join_s"`       // until all were in, s
+	JoinCPU   float64 `json:"join_cpu_s"`   // forwarder's processor time for that, s; 0: not known
+	JoinKiB   float64 `json:"join_rss_kib"` // its resident set then
+	JoinSent  float64 `json:"join_sent_b"`  // what all links got until they were in, bytes
+	LeaveS    float64 `json:"leave_s"`      // from the first Bye to the last ByeAck, s
 	LatencyUS float64 `json:"latency_us"`   // one pair active, the others idle: one-way time, median, us
 	Latency99 float64 `json:"latency99_us"` // 99th percentile
 	LoadedUS  float64 `json:"loaded_us"`    // all pairs active with one message each: one-way time, median, us
@@ -100,25 +105,37 @@ type world struct {
 // Run measures with one number of links. It returns when the links are closed.
 func Run(ctx context.Context, o Options) (Row, error) {
 	row := Row{Links: o.Links}
-	if o.Links < 2 || o.Links%2 != 0 || o.Size < 0 || o.Size > wire.MaxPayload || o.Window < 1 || o.Duration <= 0 {
-		return row, fmt.Errorf("load: %d links, messages of %d bytes, window %d, %v: links come in pairs, windows and durations are positive",
-			o.Links, o.Size, o.Window, o.Duration)
+	if o.Links < 2 || o.Links%2 != 0 || o.Size < 0 || o.Size > wire.MaxPayload || o.Window < 1 || o.Duration <= 0 || o.PerHost < 1 {
+		return row, fmt.Errorf("load: %d links, %d on a host, messages of %d bytes, window %d, %v: links come in pairs, windows and durations are positive",
+			o.Links, o.PerHost, o.Size, o.Window, o.Duration)
+	}
+	if free := descriptors() - fewOthers; o.Links > free {
+		return row, fmt.Errorf("load: %d links, but this process may have %d descriptors open: ulimit -n %d first, or in a shell that may",
+			o.Links, free+fewOthers, o.Links+fewOthers)
 	}
 	row.BeforeKiB = resident(o.PID)
 	w := &world{o: o}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	start := time.Now()
+	used, start := processor(o.PID), time.Now()
 	if err := w.join(ctx); err != nil {
 		w.close()
 		return row, errors.Join(err, context.Cause(ctx)) // whose end closes what joins
 	}
 	row.JoinS = time.Since(start).Seconds()
+	if o.PID != 0 {
+		row.JoinCPU, row.JoinKiB = processor(o.PID)-used, resident(o.PID)
+	}
+	for _, l := range w.links {
+		row.JoinSent += float64(l.got)
+	}
 	stop := context.AfterFunc(ctx, w.close) // unblocks everything
 	defer stop()
 	err := w.measure(ctx, &row)
 	if err == nil {
+		start = time.Now()
 		err = w.leave()
+		row.LeaveS = time.Since(start).Seconds()
 	}
 	w.close()
 	return row, errors.Join(err, context.Cause(ctx))
@@ -280,7 +297,7 @@ func (w *world) join(ctx context.Context) error {
 			c := layout[i/half]
 			joined <- l.join(handshake.Identity{Job: w.o.Job, Secret: w.o.Secret, Cluster: c.Name, Rank: i % half,
 				Layout: layout, TagUB: 1 << 28,
-				Library: "load generator", Model: "none", Host: "load", TimeoutMS: 60_000})
+				Library: "load generator", Model: "none", Host: fmt.Sprintf("load-%05d.cluster.example", i/w.o.PerHost), TimeoutMS: 60_000})
 		}()
 	}
 	for range w.links {

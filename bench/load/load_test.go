@@ -45,14 +45,14 @@ func serve(t *testing.T) string {
 
 // Everything that was sent comes back, and a receiver that does not read holds nobody else up.
 func TestRun(t *testing.T) {
-	o := Options{Addr: serve(t), Links: 16, Size: 8, Window: 4, Duration: 200 * time.Millisecond, Slow: true,
+	o := Options{Addr: serve(t), Links: 16, PerHost: 3, Size: 8, Window: 4, Duration: 200 * time.Millisecond, Slow: true,
 		Job: "load", Secret: "s"}
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Rate <= 0 || r.Jain <= 0 || r.Jain > 1 || r.LatencyUS <= 0 || r.LoadedUS <= 0 || r.Latency99 < r.LatencyUS ||
-		r.SlowRatio <= 0 {
+		r.SlowRatio <= 0 || r.JoinSent <= 0 || r.LeaveS <= 0 {
 		t.Errorf("implausible: %+v", r)
 	}
 }
@@ -61,7 +61,7 @@ func TestRunEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	if _, err := Run(ctx, Options{Addr: serve(t), Links: 4, Window: 1, Duration: time.Hour, Job: "long",
+	if _, err := Run(ctx, Options{Addr: serve(t), Links: 4, PerHost: 1, Window: 1, Duration: time.Hour, Job: "long",
 		Secret: "s"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
@@ -71,8 +71,9 @@ func TestRunEndsWithContext(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	for _, o := range []Options{{Links: 3, Window: 1, Duration: 1}, {Links: 2, Duration: 1}, {Links: 2, Window: 1},
-		{Links: 2, Window: 1, Duration: 1, Size: 1 << 30}} {
+	for _, o := range []Options{{Links: 3, PerHost: 1, Window: 1, Duration: 1}, {Links: 2, PerHost: 1, Duration: 1},
+		{Links: 2, PerHost: 1, Window: 1}, {Links: 2, PerHost: 1, Window: 1, Duration: 1, Size: 1 << 30},
+		{Links: 2, Window: 1, Duration: 1}, {Links: 1 << 30, PerHost: 1, Window: 1, Duration: 1}} {
 		if _, err := Run(t.Context(), o); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"syscall"
 )
 
 // resident is a process's resident set, KiB; 0 if it is not known.
@@ -40,4 +41,13 @@ func statFields(pid int, file string) [][]byte {
 		return nil
 	}
 	return bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+}
+
+// descriptors is how many this process may have open.
+func descriptors() int {
+	var l syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
+		return fewOthers // not known: no more links than that
+	}
+	return int(min(l.Cur, 1<<30))
 }

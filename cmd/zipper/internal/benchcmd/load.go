@@ -34,6 +34,7 @@ Half of the links are one cluster, half another; pairs of them send messages to 
 small machine rates are those of both together.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "links", Usage: "`LIST` of numbers of links", Value: "2,16,128,1024,4096"},
+			&cli.IntFlag{Name: "per-host", Usage: "links that say they are on one host", Value: 1},
 			&cli.IntFlag{Name: "size", Usage: "payload of a message, bytes", Value: 8},
 			&cli.IntFlag{Name: "window", Usage: "messages under way for each pair in the rate phase", Value: 8},
 			&cli.DurationFlag{Name: "time", Usage: "of each phase", Value: 2 * time.Second},
@@ -63,8 +64,8 @@ func benchLoad(c *cli.Context) error {
 	for _, n := range links {
 		fmt.Fprintf(os.Stderr, "%d links\n", n)
 		o := load.Options{Links: n, Size: c.Int("size"), Window: c.Int("window"), Duration: c.Duration("time"),
-			Slow: n >= 4,
-			Job:  fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: jobenv.NewSecret()}
+			Slow: n >= 4, PerHost: c.Int("per-host"),
+			Job: fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: jobenv.NewSecret()}
 		row, err := loadRow(ctx, c, o)
 		if err != nil {
 			return clikit.Because(ctx, err)
@@ -113,7 +114,8 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 	if err != nil {
 		return load.Row{}, err
 	}
-	cmd := exec.Command(self, append([]string{"forwarder", "--listen", o.Addr, "--status", "none", "--log", "error"},
+	cmd := exec.Command(self, append([]string{"forwarder", "--listen", o.Addr, "--status", "none", "--log", "error",
+		"--max-unjoined", strconv.Itoa(o.Links + 1), "--max-unjoined-from", strconv.Itoa(o.Links + 1), "--max-links-from", strconv.Itoa(o.Links + 1)},
 		c.StringSlice("forwarder")...)...)
 	// tells of links that are closed when it is stopped: of interest only when something went wrong
 	var log bytes.Buffer
@@ -144,10 +146,11 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 
 func loadTable(w io.Writer, rows []load.Row, slope float64, known bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "links\tjoin s\tlone us\t99 %\tloaded us\t99 %\tmessages/s\tJain\tbeside slow\tCPU us\tRSS KiB\t")
+	fmt.Fprintln(t, "links\tjoin s\tCPU s\tRSS MiB\tsent MB\tlone us\t99 %\tloaded us\t99 %\tmessages/s\tJain\tbeside slow\tCPU us\tRSS KiB\tleave s\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%d\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.4f\t%.3f\t%.2f\t%.0f\t\n", r.Links, r.JoinS,
-			r.LatencyUS, r.Latency99, r.LoadedUS, r.Loaded99, r.Rate, r.Jain, r.SlowRatio, r.CPU, r.IdleKiB)
+		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.4f\t%.3f\t%.2f\t%.0f\t%.2f\t\n", r.Links, r.JoinS,
+			r.JoinCPU, r.JoinKiB/1024, r.JoinSent/1e6,
+			r.LatencyUS, r.Latency99, r.LoadedUS, r.Loaded99, r.Rate, r.Jain, r.SlowRatio, r.CPU, r.IdleKiB, r.LeaveS)
 	}
 	if err := t.Flush(); err != nil || !known {
 		return err
@@ -159,11 +162,11 @@ func loadTable(w io.Writer, rows []load.Row, slope float64, known bool) error {
 func loadCSV(w io.Writer, rows []load.Row) error {
 	out := csv.NewWriter(w)
 	out.Write([]string{"links", "join_s", "latency_us", "latency99_us", "loaded_us", "loaded99_us", "rate", "jain",
-		"slow_ratio", "cpu_us", "rss_kib", "rss_before_kib"})
+		"slow_ratio", "cpu_us", "rss_kib", "rss_before_kib", "join_cpu_s", "join_rss_kib", "join_sent_b", "leave_s"})
 	for _, r := range rows {
 		line := []string{strconv.Itoa(r.Links)}
 		for _, v := range []float64{r.JoinS, r.LatencyUS, r.Latency99, r.LoadedUS, r.Loaded99, r.Rate, r.Jain,
-			r.SlowRatio, r.CPU, r.IdleKiB, r.BeforeKiB} {
+			r.SlowRatio, r.CPU, r.IdleKiB, r.BeforeKiB, r.JoinCPU, r.JoinKiB, r.JoinSent, r.LeaveS} {
 			line = append(line, strconv.FormatFloat(v, 'g', 8, 64))
 		}
 		out.Write(line)
