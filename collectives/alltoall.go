@@ -8,6 +8,9 @@ package collectives
 //
 //	time 2λ + L + a·b·m·G; bytes a·b·m, messages 1
 //
+// If a leader would have more than Tuning.Window bytes in one of its buffers, that in p pieces: p
+// times λ, L and messages.
+//
 // otherwise every pair of ranks by itself, blocks without bytes not at all, those of up to a
 // segment in chunks of p bytes. Ranks begin with different peers.
 //
@@ -59,80 +62,162 @@ func alltoallLocal(e *env, a Args) op {
 	}
 }
 
+// combined is what the rounds of an alltoall through the leader share. Of very many ranks it goes in
+// pieces, each with some receivers of every cluster, in memory that does not grow.
+type combined struct {
+	e       *env
+	a       Args
+	m       int               // bytes of a block
+	width   int               // most receivers of a cluster in a piece
+	through func(f func(int)) // the clusters whose blocks go through the leader
+	blocks  int               // blocks that a rank gets in this way
+
+	out, in                              []byte // of each rank
+	gathered, byPeer, arrived, scattered []byte // the leader's
+}
+
 func alltoallCombined(e *env, a Args, m int) Schedule {
 	n := e.local.Size()
 	// What goes through the leader: what is for other clusters; few bytes among few ranks all, in
 	// place of a native alltoall.
-	through, total, direct := e.l.others, (e.l.Size-n)*m, []op{alltoallLocal(e, a)}
-	if e.l.few() && e.l.Size*m <= e.t.Slice {
-		through, total, direct = e.l.clusters, e.l.Size*m, nil
+	width, pieces := e.l.pieces(m, e.t.Window)
+	c := &combined{e: e, a: a, m: m, width: width, through: e.l.others, blocks: e.l.Size - n}
+	direct := []op{alltoallLocal(e, a)}
+	if pieces == 1 && e.l.few() && e.l.Size*m <= e.t.Slice {
+		c.through, c.blocks, direct = e.l.clusters, e.l.Size, nil
 	}
-	out, in := e.Scratch(total), e.Scratch(total)
-	first := func() ([]Request, error) { // my blocks, by cluster, then by rank
+	most := c.to(0) // no piece has more
+	c.out, c.in = e.Scratch(most*m), e.Scratch(c.blocks*m)
+	if e.local.Rank() == 0 {
+		mine := len(c.part(e.l.Cluster, 0))
+		c.gathered, c.byPeer = e.Scratch(n*most*m), e.Scratch(n*most*m)
+		c.arrived, c.scattered = e.Scratch(mine*c.blocks*m), e.Scratch(mine*c.blocks*m)
+	}
+	var s Schedule
+	for i := range pieces {
+		s = append(s, c.piece(i, direct)...)
+		direct = nil // with the first
+	}
+	return s
+}
+
+// pieces says of how many receivers in each cluster a piece of an alltoall of blocks of m bytes is,
+// for the buffers of each leader to have at most so many bytes (or one receiver), and how many pieces
+// there are.
+func (l *Layout) pieces(m, most int) (width, n int) {
+	worst := 1 // bytes for one receiver in each cluster
+	for _, ranks := range l.Members {
+		worst = max(worst, len(ranks)*(len(l.Members)-1)*m, (l.Size-len(ranks))*m)
+	}
+	width = max(1, most/worst)
+	return width, (l.widest() + width - 1) / width
+}
+
+// part gives the receivers of a cluster in a piece.
+func (c *combined) part(cluster, piece int) []int {
+	ranks := c.e.l.Members[cluster]
+	from := min(piece*c.width, len(ranks))
+	return ranks[from:min(from+c.width, len(ranks))]
+}
+
+// to is how many blocks each rank has for a piece.
+func (c *combined) to(piece int) (n int) {
+	c.through(func(k int) { n += len(c.part(k, piece)) })
+	return n
+}
+
+// piece is the rounds of one; direct starts beside the first.
+func (c *combined) piece(i int, direct []op) Schedule {
+	e, a, m := c.e, c.a, c.m
+	n := e.local.Size()
+	out, in := c.out[:c.to(i)*m], c.in
+	mine, first := c.part(e.l.Cluster, i), min(i*c.width, n)
+	if me := e.local.Rank(); me < first || me >= first+len(mine) {
+		in = nil
+	}
+	pack := func() ([]Request, error) { // my blocks, by cluster, then by rank
 		rest := out
-		through(func(k int) {
-			for _, r := range e.l.Members[k] {
+		c.through(func(k int) {
+			for _, r := range c.part(k, i) {
 				rest = rest[copy(rest, block(a.Send, a.SendCounts[r], a.SendDispls[r])):]
 			}
 		})
 		return nil, nil
 	}
-	last := func() ([]Request, error) {
+	unpack := func() ([]Request, error) {
 		rest := in
-		through(func(k int) {
+		c.through(func(k int) {
 			for _, r := range e.l.Members[k] {
-				rest = rest[copy(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), rest):]
+				if in != nil {
+					rest = rest[copy(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), rest):]
+				}
 			}
 		})
 		return nil, nil
 	}
 	if e.local.Rank() != 0 {
-		return Schedule{first,
+		return Schedule{pack,
 			round(append(direct, func() (Request, error) { return e.local.Gatherv(out, nil, nil, nil, 0) })...),
 			step(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, in, 0) }),
-			last}
+			unpack}
 	}
+	counts, displs, gathered := equalBlocks(n, len(out), c.gathered)
+	toEach, places := make([]int64, n), make([]int64, n)
+	for k := range mine {
+		toEach[first+k], places[first+k] = int64(c.blocks*m), int64(k*c.blocks*m)
+	}
+	return Schedule{pack,
+		round(append(direct, func() (Request, error) { return e.local.Gatherv(out, gathered, counts, displs, 0) })...),
+		func() ([]Request, error) { return c.exchange(i, len(out)) },
+		func() ([]Request, error) { c.sort(len(mine)); return nil, nil },
+		step(func() (Request, error) {
+			return e.local.Scatterv(c.scattered[:len(mine)*c.blocks*m], toEach, places, in, 0)
+		}),
+		unpack}
+}
 
-	counts, displs, gathered := e.equal(total)
-	byPeer, arrived, scattered := e.Scratch(n*total), e.Scratch(n*total), e.Scratch(n*total)
-	// For peers in cluster k with kn ranks: byPeer and arrived have one area of n·kn blocks per
-	// cluster.
-	exchange := func() ([]Request, error) {
-		var b batch
-		before := 0 // bytes for the clusters before k, of one rank here
-		through(func(k int) {
-			kn := len(e.l.Members[k])
-			message := byPeer[n*before:][:n*kn*m]
-			for src := range n {
-				for dst := range kn {
-					copy(message[(dst*n+src)*m:][:m], gathered[src*total+before+dst*m:])
-				}
+// exchange sends each other leader what is for the piece's receivers of its cluster, by receiver,
+// and begins to get the same from it. total is what was gathered from each rank. byPeer and arrived
+// have an area for each cluster.
+func (c *combined) exchange(piece, total int) ([]Request, error) {
+	var b batch
+	e, m, n := c.e, c.m, c.e.local.Size()
+	mine := len(c.part(e.l.Cluster, piece))
+	before, arrived := 0, c.arrived // before: bytes for the clusters before k, of one rank here
+	c.through(func(k int) {
+		kn := len(c.part(k, piece))
+		message := c.byPeer[n*before:][:n*kn*m]
+		for src := range n {
+			for dst := range kn {
+				copy(message[(dst*n+src)*m:][:m], c.gathered[src*total+before+dst*m:])
 			}
-			from := arrived[n*before:][:n*kn*m]
-			if k == e.l.Cluster {
-				copy(from, message)
-			} else {
+		}
+		from := arrived[:len(e.l.Members[k])*mine*m]
+		arrived = arrived[len(from):]
+		if k == e.l.Cluster {
+			copy(from, message)
+		} else {
+			if len(from) > 0 {
 				b.add(e.Recv(e.l.Members[k][0], 0, from))
+			}
+			if len(message) > 0 {
 				b.add(e.Send(e.l.Members[k][0], 0, message))
 			}
-			before += kn * m
-		})
-		return b.reqs, b.err
-	}
-	sorted := func() ([]Request, error) {
-		before := 0
-		through(func(k int) {
-			each := len(e.l.Members[k]) * m // bytes from cluster k for one rank here
-			for dst := range n {
-				copy(scattered[dst*total+before:][:each], arrived[n*before+dst*each:])
-			}
-			before += each
-		})
-		return nil, nil
-	}
-	return Schedule{first,
-		round(append(direct, func() (Request, error) { return e.local.Gatherv(out, gathered, counts, displs, 0) })...),
-		exchange, sorted,
-		step(func() (Request, error) { return e.local.Scatterv(scattered, counts, displs, in, 0) }),
-		last}
+		}
+		before += kn * m
+	})
+	return b.reqs, b.err
+}
+
+// sort puts what has arrived for receivers here by receiver, then by sender.
+func (c *combined) sort(receivers int) {
+	before, arrived := 0, c.arrived
+	c.through(func(k int) {
+		each := len(c.e.l.Members[k]) * c.m // bytes from cluster k for one rank here
+		for dst := range receivers {
+			copy(c.scattered[dst*c.blocks*c.m+before:][:each], arrived[dst*each:])
+		}
+		arrived = arrived[receivers*each:]
+		before += each
+	})
 }

@@ -72,11 +72,16 @@ func (e *env) combined(uniform bool, m, cluster int) bool {
 // cluster.
 func (e *env) equal(m int) (counts, displs []int64, all []byte) {
 	n := len(e.l.mine())
+	return equalBlocks(n, m, e.Scratch(n*m))
+}
+
+// equalBlocks is equal for n ranks in memory that may be larger.
+func equalBlocks(n, m int, memory []byte) (counts, displs []int64, all []byte) {
 	counts, displs = make([]int64, n), make([]int64, n)
 	for i := range n {
 		counts[i], displs[i] = int64(m), int64(i*m)
 	}
-	return counts, displs, e.Scratch(n * m)
+	return counts, displs, memory[:n*m]
 }
 
 // gatherSmall brings blocks of equal size to local rank 0, one behind the other.

@@ -49,15 +49,16 @@ func (o *simOp) Done() (bool, error) {
 func (o *simOp) finish(time int) { o.over, o.time = true, max(time, o.started) }
 
 type proc struct {
-	w      *world
-	l      *Layout
-	clock  int
-	calls  int // native collectives so far
-	runner *Runner
-	ops    []*simOp // all so far
-	fail   error    // what the next send is to fail with
-	over   bool
-	err    error
+	w       *world
+	l       *Layout
+	clock   int
+	calls   int // native collectives so far
+	runner  *Runner
+	ops     []*simOp // all so far
+	largest int      // bytes of scratch at once
+	fail    error    // what the next send is to fail with
+	over    bool
+	err     error
 }
 
 // newOp makes an operation of this process, begun now.
@@ -185,6 +186,7 @@ func (p *proc) Layout() *Layout { return p.l }
 func (p *proc) Local() Local    { return simLocal{p} }
 
 func (p *proc) Scratch(n int) []byte {
+	p.largest = max(p.largest, n)
 	b := make([]byte, n)
 	poison(b)
 	return b

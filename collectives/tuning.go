@@ -23,7 +23,8 @@ import (
 //	alltoall        block ≤ CombineBlock bytes (uniform counts every pair of ranks by itself, a block of at most Segment
 //	                only): one message per pair of clusters;  bytes in chunks
 //	                a rank's blocks together ≤ Slice bytes, cluster of
-//	                at most 8 ranks: those inside it go with them
+//	                at most 8 ranks: those inside it go with them;
+//	                in pieces of at most Window bytes at a leader
 //	reduce_scatter  all blocks ≤ Combine bytes: via leaders   native reduce_scatter, then straight to the owner
 //
 // Blocks of up to Segment bytes of an alltoall cross in messages of at most Chunk bytes: a
@@ -32,7 +33,7 @@ import (
 type Tuning struct {
 	Segment      int // bytes; default 64 KiB, the eager limit: a segment crosses without a handshake
 	Chunk        int // bytes; default 16 KiB
-	Window       int // bytes of segments that a pipeline keeps under way between clusters; default 16 MiB
+	Window       int // bytes of segments that a pipeline keeps under way between clusters, and of a leader's alltoall; default 16 MiB
 	LocalDepth   int // native collectives of one pipeline stage at a time; default 2
 	Leaders      int // most leaders per cluster; default 4
 	Slice        int // bytes of a rank's part of a message; default 2 KiB
