@@ -57,7 +57,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %v", addr, err)
 			continue
 		}
-		if layout.Ranks() != 1 || layout.Host(0) != "h" {
+		if layout.Ranks() != 1 || layout.Namesake {
 			t.Errorf("%s: %+v", addr, layout)
 		}
 		l.Close()

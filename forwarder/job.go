@@ -90,7 +90,7 @@ type job struct {
 	code      int32
 	reason    string // why it failed
 	clusters  []wire.Cluster
-	layout    wire.Layout        // answer to those who join; Rank is not set
+	layout    wire.Layout        // answer to those who join; Rank and Namesake are not set
 	hops      *hops              // nil: one hop
 	opening   *opening           // while the kernel is asked
 	ways      io.Closer          // that the kernel has open for it; nil: none
@@ -106,6 +106,7 @@ type job struct {
 
 	// Fixed when it is ready, or starts; then read by all loops without a lock.
 	hosts     []string                     // per virtual rank
+	namesakes map[string]bool              // of hosts in several clusters
 	clusterOf []int                        // per virtual rank
 	table     []atomic.Pointer[relay.Conn] // per virtual rank; nil: departed or dead
 	counts    *relay.Counts

@@ -29,14 +29,14 @@ func (f *Forwarder) complete(b *job) {
 	b.to(ready)
 	b.layout = layout
 	b.hosts = make([]string, b.gather.Ranks())
-	b.clusterOf = nil
+	b.clusterOf, b.namesakes = nil, b.gather.Namesakes()
 	for i, c := range b.clusters {
 		for range c.Size {
 			b.clusterOf = append(b.clusterOf, i)
 		}
 	}
 	for v := range b.hosts {
-		b.hosts[v] = layout.Host(v)
+		b.hosts[v] = b.gather.Host(v)
 	}
 	ways, doors := f.ways(b)
 	if len(ways) == 0 {
@@ -106,7 +106,7 @@ func (f *Forwarder) start(b *job) {
 	layout := b.layout
 	var room []byte // one for all: with each of its own this would take memory in proportion to the square of the ranks
 	for _, p := range ranks {
-		layout.Rank = uint32(p.waiting.rank)
+		layout.Rank, layout.Namesake = uint32(p.waiting.rank), b.namesakes[b.hosts[p.waiting.rank]]
 		p.conn.Seal(p.seal)
 		room = p.joining.Admit(&layout, room)
 		p.say()

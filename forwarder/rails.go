@@ -143,7 +143,7 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 		delete(b.waits, v)
 	}
 	layout := b.layout
-	layout.Rank = v
+	layout.Rank, layout.Namesake = v, b.namesakes[b.hosts[v]]
 	p.conn.Seal(p.seal)
 	p.joining.Admit(&layout, nil)
 	p.say()

@@ -95,7 +95,7 @@ func (a *Acceptor) Examine(h wire.Header, body []byte) (x Examined) {
 	case wire.TypeHalf:
 		x.half, x.err = wire.ParseHalf(body)
 		h := &x.half
-		x.genuine = x.err == nil && h.Version == wire.Version &&
+		x.genuine = x.err == nil && wire.Speaks(h.Version) &&
 			ed25519.Verify(h.PublicKey[:], signedHalf(h, a.nonce), h.Signature[:])
 		x.wanted = x.genuine && a.ofOperator(h.Job, h.PublicKey)
 	}

@@ -202,8 +202,26 @@ func (g *Gather) Ranks() int { return g.size }
 // Complete reports whether everybody is in.
 func (g *Gather) Complete() bool { return len(g.ranks) == g.size }
 
-// Layout returns the answer for all joiners of a complete job; the caller sets Rank for each. The
-// slices are shared. It fails when the answer is too long for a frame.
+// Host returns the host of a virtual rank that is in.
+func (g *Gather) Host(v int) string { return g.ranks[v].host }
+
+// Namesakes returns the names that hosts of more than one cluster have.
+func (g *Gather) Namesakes() map[string]bool {
+	shared, cluster := map[string]bool{}, map[string]int{}
+	for c, first := range g.base {
+		for v := first; v < first+int(g.layout[c].Size); v++ {
+			host := g.ranks[v].host
+			if other, there := cluster[host]; there && other != c {
+				shared[host] = true
+			}
+			cluster[host] = c
+		}
+	}
+	return shared
+}
+
+// Layout returns the answer for all joiners of a complete job; the caller sets Rank and Namesake for
+// each. The slices are shared. It fails when the answer is too long for a frame.
 func (g *Gather) Layout() (wire.Layout, *Refused) {
 	l := wire.Layout{TagUB: 1<<32 - 1, Clusters: g.layout}
 	for _, b := range g.base {
@@ -213,13 +231,15 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 	for v := range g.size {
 		r := g.ranks[v]
 		l.TagUB = min(l.TagUB, r.tag)
-		i, ok := index[r.host]
-		if !ok {
-			i = uint32(len(l.Hosts))
-			index[r.host] = i
-			l.Hosts = append(l.Hosts, r.host)
+		if g.version < wire.Hostless {
+			i, ok := index[r.host]
+			if !ok {
+				i = uint32(len(l.Hosts))
+				index[r.host] = i
+				l.Hosts = append(l.Hosts, r.host)
+			}
+			l.Where = append(l.Where, i)
 		}
-		l.Where = append(l.Where, i)
 		for _, d := range r.doors {
 			l.Doors = append(l.Doors, wire.Door{Rank: uint32(v), Instance: r.instance, Port: d})
 		}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,6 +24,9 @@ func TestHostile(t *testing.T) {
 		change(&l)
 		return l.Append(nil)
 	}
+	hostless := layout(func(l *Layout) { l.Hosts, l.Where = nil, nil })
+	odd := bytes.Clone(hostless)
+	odd[len(odd)-12] = 2 // before no doors and no keys
 	pj, pl := parser(ParseJoin), parser(ParseLayout)
 	for _, c := range []struct {
 		name  string
@@ -59,7 +63,8 @@ func TestHostile(t *testing.T) {
 		{"good layout", layout(func(*Layout) {}), pl, ""},
 		{"rank outside", layout(func(l *Layout) { l.Rank = 3 }), pl, "rank 3 of 3"},
 		{"host outside", layout(func(l *Layout) { l.Where[2] = 1 }), pl, "host 1 of 1"},
-		{"no hosts", layout(func(l *Layout) { l.Hosts = nil }), pl, "0 hosts"},
+		{"no hosts", hostless, pl, ""},
+		{"neither a namesake nor none", odd, pl, "2 as whether"},
 		{"more hosts than ranks", layout(func(l *Layout) { l.Hosts = make([]string, 4) }), pl, "4 hosts"},
 		{"libraries", layout(func(l *Layout) { l.Libraries = l.Libraries[:1] }), pl, "1 libraries"},
 		{"door of nobody", layout(func(l *Layout) { l.Doors = []Door{{3, 0, Port{0, "x"}}} }), pl, "rank 3 of 3"},

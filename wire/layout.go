@@ -9,8 +9,9 @@ import "fmt"
 //	u32     tag_ub    the lowest of all ranks' tag_ub
 //	u16     clusters  then for each: string name, u32 size
 //	u16     libraries one per cluster: string library
-//	u32     hosts     then for each a string: the different hosts
-//	u32[N]  where     for each virtual rank the index of its host
+//	u32     hosts     0 from version Hostless on; before, then for each a string: the different hosts
+//	u32     namesake  if there are no hosts: 1 if a host of another cluster has the name of the joiner's, else 0
+//	u32[N]  where     if there are: for each virtual rank the index of its host
 //	u32     doors     then for each: u32 rank, u64 instance, u16 cluster, string address
 //	u32     keys      of a sealed job as many as there are ranks, else none; for each: u64 instance, byte[32] seal key,
 //	                  byte[16] proof, as in its Join
@@ -19,7 +20,8 @@ type Layout struct {
 	TagUB     uint32
 	Clusters  []Cluster
 	Libraries []string // per cluster
-	Hosts     []string
+	Namesake  bool     // a host of another cluster has the name of the joiner's
+	Hosts     []string // none from version Hostless on
 	Where     []uint32 // per virtual rank, an index into Hosts
 	Doors     []Door
 	Keys      []SealKey // per virtual rank; nil: the job is not sealed
@@ -48,9 +50,6 @@ func (l *Layout) Ranks() int {
 	return n
 }
 
-// Host returns the host of a virtual rank below Ranks().
-func (l *Layout) Host(rank int) string { return l.Hosts[l.Where[rank]] }
-
 // ClusterOf returns the index of the cluster of a virtual rank below Ranks(), and its native rank
 // there.
 func (l *Layout) ClusterOf(rank int) (cluster, native int) {
@@ -61,6 +60,21 @@ func (l *Layout) ClusterOf(rank int) (cluster, native int) {
 		rank -= int(c.Size)
 	}
 	return -1, -1
+}
+
+// namesake finds by the hosts of all whether one of another cluster has the name of the joiner's.
+func (l *Layout) namesake() bool {
+	mine, _ := l.ClusterOf(int(l.Rank))
+	rank := 0
+	for k, c := range l.Clusters {
+		for _, w := range l.Where[rank : rank+int(c.Size)] {
+			if k != mine && w == l.Where[l.Rank] {
+				return true
+			}
+		}
+		rank += int(c.Size)
+	}
+	return false
 }
 
 // Append adds the body's bytes to b.
@@ -75,6 +89,13 @@ func (l *Layout) Append(b []byte) []byte {
 	b = le.AppendUint32(b, uint32(len(l.Hosts)))
 	for _, s := range l.Hosts {
 		b = appendString(b, s)
+	}
+	if len(l.Hosts) == 0 {
+		namesake := uint32(0)
+		if l.Namesake {
+			namesake = 1
+		}
+		b = le.AppendUint32(b, namesake)
 	}
 	for _, w := range l.Where {
 		b = le.AppendUint32(b, w)
@@ -104,13 +125,20 @@ func ParseLayout(b []byte) (Layout, error) {
 	}
 	ranks := l.Ranks()
 	hosts := int(r.u32())
-	if r.err == nil && (hosts == 0 || hosts > ranks) {
+	if r.err == nil && hosts > ranks {
 		r.fail(fmt.Errorf("wire: %d hosts for %d ranks", hosts, ranks))
+	}
+	if hosts == 0 {
+		n := r.u32()
+		if n > 1 {
+			r.fail(fmt.Errorf("wire: %d as whether a host has a namesake", n))
+		}
+		l.Namesake = n == 1
 	}
 	for i := 0; i < hosts && r.err == nil; i++ {
 		l.Hosts = append(l.Hosts, r.name())
 	}
-	for i := 0; i < ranks && r.err == nil; i++ {
+	for i := 0; i < ranks && hosts > 0 && r.err == nil; i++ {
 		w := r.u32()
 		if int(w) >= hosts {
 			r.fail(fmt.Errorf("wire: rank %d on host %d of %d", i, w, hosts))
@@ -140,6 +168,9 @@ func ParseLayout(b []byte) (Layout, error) {
 	}
 	if err := r.end(); err != nil {
 		return Layout{}, err
+	}
+	if hosts > 0 {
+		l.Namesake = l.namesake()
 	}
 	return l, nil
 }

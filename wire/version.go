@@ -12,6 +12,9 @@ import "fmt"
 // Oldest version of the protocol that is spoken here.
 const Oldest = 10
 
+// Hostless is the first version whose Layout names no hosts.
+const Hostless = 11
+
 // Speaks reports whether a version is spoken here.
 func Speaks(version uint32) bool { return version >= Oldest && version <= Version }
 

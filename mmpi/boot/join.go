@@ -95,7 +95,7 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		return nil, w, &notIn{failure(engine.ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err), err}
 	}
 	w.TagUB = int(joined.layout.TagUB)
-	w.Namesake, w.Libraries = namesake(&joined.layout, w.Rank), libraries(&joined.layout)
+	w.Namesake, w.Libraries = joined.layout.Namesake, libraries(&joined.layout)
 	direct := openers(&id, &joined.layout)
 	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: joined.links,
 		Addresses: addresses(targets),
@@ -157,17 +157,6 @@ func worldOf(job *jobenv.Job, loc *Local) (engine.World, error) {
 	}
 	w.Rank = first + loc.Rank
 	return w, nil
-}
-
-// namesake tells whether a host of another cluster has the name of a rank's.
-func namesake(l *wire.Layout, rank int) bool {
-	mine, _ := l.ClusterOf(rank)
-	for other := range l.Ranks() {
-		if c, _ := l.ClusterOf(other); c != mine && l.Host(other) == l.Host(rank) {
-			return true
-		}
-	}
-	return false
 }
 
 // libraries counts the MPI libraries of the job by name: "Open MPI 4.1.4" has a version.
