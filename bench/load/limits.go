@@ -22,5 +22,12 @@ const linkBuffer = 4 << 10
 // fewOthers is how many descriptors a process has open beside its links, at most.
 const fewOthers = 64
 
+// atOnce is how many links connect or say who they are at a time, and joinTime how long they wait
+// for the others.
+const (
+	atOnce   = 128
+	joinTime = 5 * time.Minute
+)
+
 // patience is how long after its time a phase may end, and how long leaving may take.
 const patience = time.Minute

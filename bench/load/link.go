@@ -44,7 +44,14 @@ type link struct {
 	latency []time.Duration // of the last trips, half of the round trip
 }
 
-func (l *link) join(id handshake.Identity) error {
+func (l *link) connected(c net.Conn) {
+	l.conn, l.in, l.out = c, bufio.NewReaderSize(c, linkBuffer), bufio.NewWriterSize(c, linkBuffer)
+}
+
+// join takes part in the exchange; asked is called when the Join is sent, or will not be.
+func (l *link) join(id handshake.Identity, asked func()) error {
+	asked = sync.OnceFunc(asked)
+	defer asked()
 	var fresh [wire.NonceLen]byte
 	_, _ = rand.Read(fresh[:]) // never fails
 	m, err := handshake.NewJoiner(id, fresh)
@@ -69,6 +76,7 @@ func (l *link) join(id handshake.Identity) error {
 			joined = e.Kind == handshake.Joined
 			return nil
 		})
+		asked()
 		if err != nil {
 			return err
 		}

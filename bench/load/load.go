@@ -9,7 +9,6 @@
 package load
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -275,12 +274,7 @@ func (w *world) join(ctx context.Context) error {
 	w.gate = make(chan struct{})
 	envelope := wire.Envelope{Size: uint64(w.o.Size)}
 	for i := range w.o.Links {
-		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.o.Addr)
-		if err != nil {
-			return err
-		}
-		l := &link{conn: c, in: bufio.NewReaderSize(c, linkBuffer), out: bufio.NewWriterSize(c, linkBuffer),
-			rank: uint32(i), peer: uint32((i + half) % w.o.Links),
+		l := &link{rank: uint32(i), peer: uint32((i + half) % w.o.Links),
 			starts: i < half, gate: w.gate, bye: make(chan struct{}), ended: make(chan error, 1)}
 		l.frame = append(envelope.Append(make([]byte, wire.HeaderLen, wire.HeaderLen+wire.EnvelopeLen+w.o.Size)),
 			make([]byte, w.o.Size)...)
@@ -289,15 +283,21 @@ func (w *world) join(ctx context.Context) error {
 		}
 		w.links = append(w.links, l)
 	}
-	stop := context.AfterFunc(ctx, w.close)
-	defer stop()
 	joined := make(chan error, len(w.links))
+	room := make(chan struct{}, atOnce)
 	for i, l := range w.links {
+		room <- struct{}{} // each says at once who it is: a forwarder waits for that only so long
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.o.Addr)
+		if err != nil {
+			return err
+		}
+		l.connected(c)
+		defer context.AfterFunc(ctx, func() { c.Close() })()
 		go func() {
 			c := layout[i/half]
 			joined <- l.join(handshake.Identity{Job: w.o.Job, Secret: w.o.Secret, Cluster: c.Name, Rank: i % half,
 				Layout: layout, TagUB: 1 << 28,
-				Library: "load generator", Model: "none", Host: fmt.Sprintf("load-%05d.cluster.example", i/w.o.PerHost), TimeoutMS: 60_000})
+				Library: "load generator", Model: "none", Host: fmt.Sprintf("load-%05d.cluster.example", i/w.o.PerHost), TimeoutMS: joinTime.Milliseconds()}, func() { <-room })
 		}()
 	}
 	for range w.links {
@@ -327,6 +327,8 @@ func (w *world) leave() error {
 
 func (w *world) close() {
 	for _, l := range w.links {
-		l.conn.Close()
+		if l.conn != nil {
+			l.conn.Close()
+		}
 	}
 }

@@ -34,6 +34,7 @@ Half of the links are one cluster, half another; pairs of them send messages to 
 small machine rates are those of both together.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "links", Usage: "`LIST` of numbers of links", Value: "2,16,128,1024,4096"},
+			&cli.BoolFlag{Name: "slow", Usage: "with the phase in which one receiver does not read", Value: true},
 			&cli.IntFlag{Name: "per-host", Usage: "links that say they are on one host", Value: 1},
 			&cli.IntFlag{Name: "size", Usage: "payload of a message, bytes", Value: 8},
 			&cli.IntFlag{Name: "window", Usage: "messages under way for each pair in the rate phase", Value: 8},
@@ -64,7 +65,7 @@ func benchLoad(c *cli.Context) error {
 	for _, n := range links {
 		fmt.Fprintf(os.Stderr, "%d links\n", n)
 		o := load.Options{Links: n, Size: c.Int("size"), Window: c.Int("window"), Duration: c.Duration("time"),
-			Slow: n >= 4, PerHost: c.Int("per-host"),
+			Slow: c.Bool("slow") && n >= 4, PerHost: c.Int("per-host"),
 			Job: fmt.Sprintf("load-%d-%d", os.Getpid(), n), Secret: jobenv.NewSecret()}
 		row, err := loadRow(ctx, c, o)
 		if err != nil {
