@@ -28,10 +28,14 @@ func stoppedOf(id, program string) (pids []int) {
 
 // Receivers that have cleared their senders and then read nothing: two forwarders in a row keep no
 // more than a job may, those who send are held back, another job on the same forwarders runs as if
-// nothing were, and when the receivers go on every byte arrives.
+// nothing were, and when the receivers go on every byte arrives. 32 pairs with ZIPPER_LONG=1.
 func TestReceiversStopped(t *testing.T) {
 	b := New(t)
-	const pairs, most = 4, 4 << 20
+	const most = 4 << 20
+	pairs := 4
+	if long() {
+		pairs = 32
+	}
 	var fs []*forwarder.Forwarder
 	flags := []string{"--network", "wan"}
 	for _, net := range []string{"a", "b"} {
