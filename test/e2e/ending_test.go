@@ -9,11 +9,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/wire"
 )
 
 // TestEnding starts jobs that work with several threads and end, one after the other, while any of
 // their processes (ranks, launchers, the forwarder in zipper run) loses its processor now and then.
-// Where one does not end, what all its threads do is printed. The long run takes a thousand.
+// One in five goes over a path with delays. Where one does not end, what all its threads do is
+// printed. The long run takes a thousand.
 func TestEnding(t *testing.T) {
 	each := 6
 	if long() {
@@ -23,12 +26,23 @@ func TestEnding(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			b := New(t)
 			path := compileFor(b, s.clusters, "c/ending.c", "-pthread")
+			random := rand.New(rand.NewPCG(uint64(i), 2)) //nolint:gosec // not a secret
+			slow := meddle(t, b.StartForwarder().Addr, func(_ bool, _ wire.Header, frame []byte) [][]byte {
+				if random.IntN(4) == 0 {
+					time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) // that is the delay
+				}
+				return [][]byte{frame}
+			})
 			for run := range each {
+				j := Job{Clusters: s.clusters}
+				if run%5 == 4 {
+					j.Flags = []string{"--zipper", slow.Addr}
+				}
 				argv := []string{path}
 				if run%2 == 1 {
 					argv = append(argv, "frees")
 				}
-				b.endsWell(Job{Clusters: s.clusters}, uint64(1000*i+run), argv...)
+				b.endsWell(j, uint64(1000*i+run), argv...)
 			}
 		})
 	}

@@ -5,7 +5,7 @@
 
 static int refuse(MPI_Comm comm, const char *function) {
   return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
-                    "a job that spans clusters takes no processes from outside");
+                    "a zipped job takes no processes from outside: they would not have MMPI");
 }
 
 int z_Comm_spawn(const char *command, char *argv[], int n, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *inter,
