@@ -1,8 +1,11 @@
 # The few commands of every day; what they do is in scripts/. CONTRIBUTING.md says when to use which.
-.PHONY: build install package quick verify coverage lint format generate
+.PHONY: build docs install package quick verify coverage lint format generate
 
 build: # bin/ and lib/
 	scripts/build
+
+docs: # build/docs: the documents for a browser
+	scripts/docs
 
 install: build # into PREFIX (/usr/local), below DESTDIR
 	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
@@ -25,5 +28,5 @@ lint: build
 format: # writes what `make lint` asks for
 	scripts/lint --fix format
 
-generate: # the tables in ARCHITECTURE.md and docs/tuning.md
+generate: # the tables in ARCHITECTURE.md and docs/reference/tuning.md
 	go generate ./internal/...

@@ -1,6 +1,6 @@
 // Package contention is the root of the models that predict how long transfers
 // between zipped clusters take and which resource is the bottleneck. It holds
-// no code; see docs/contention.md and the packages below it:
+// no code; see docs/howto/predicting.md and the packages below it:
 //
 //	num        one algorithm, exact or with floats
 //	penalty    Martinasso–Méhaut penalties for InfiniBand

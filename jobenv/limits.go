@@ -27,7 +27,7 @@ const (
 
 // From these sizes on, in bytes, messages are sent and received in place over verbs: 1 MiB, and
 // 128 KiB where registrations are kept. Registering memory costs a system call and some time for
-// each page, a copy some time for each byte (docs/infiniband.md).
+// each page, a copy some time for each byte (docs/howto/infiniband.md).
 const (
 	inPlace       = 1 << 20
 	inPlaceCached = 128 << 10

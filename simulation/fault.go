@@ -59,7 +59,7 @@ func (p *Plan) drawFaults(r *rand.Rand) {
 			f.Kind = Restart
 		case x < 36 && p.Checked:
 			f.Kind = Corrupt
-		case x < 38 && !(p.Early && p.Zippers != nil): // docs/simulation.md, "Open"
+		case x < 38 && !(p.Early && p.Zippers != nil): // docs/design/simulation.md, "Open"
 			f.Kind = Kill
 		default:
 			f.Kind = Abort

@@ -27,7 +27,7 @@ func TestDocumentedFlags(t *testing.T) {
 		"partition", "no-requeue", "ntasks", "het-group", "gres", "nodelist", // Slurm's, and its plug-in's
 		"zipper-cluster", "zipper-job-file", "zipper-forwarder"}
 	var files []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/launch/*", "dist/*.*"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/launch/*", "dist/*.*"} {
 		found, err := filepath.Glob(filepath.Join("../..", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v", pattern, err)

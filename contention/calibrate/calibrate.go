@@ -115,7 +115,7 @@ func (s *Samples) write(w *strings.Builder) error {
 	if name == "" {
 		name = "calibrated"
 	}
-	fmt.Fprintf(w, "# Written by zipper calibrate. Edit freely; docs/contention.md describes the fields.\nname: %q\n",
+	fmt.Fprintf(w, "# Written by zipper calibrate. Edit freely; docs/howto/predicting.md describes the fields.\nname: %q\n",
 		name)
 	var ethernet []string
 	fmt.Fprintln(w, "clusters:")

@@ -1,7 +1,7 @@
 // Package platform reads the platform file (hosts, networks and zippers with
 // their capacities) and makes the resource graph of the messages on it.
 //
-// The file is YAML with comments, meant to be edited; docs/contention.md shows
+// The file is YAML with comments, meant to be edited; docs/howto/predicting.md shows
 // one. Unknown fields, capacities that are not positive and routes with cycles
 // are errors that name the line.
 package platform

@@ -1,7 +1,7 @@
 package solve
 
 // The numbers of the rule sharing.Buffered (buffered.go). They trade the time of a run for nearness
-// to what is measured; docs/contention.md says how near that is.
+// to what is measured; docs/howto/predicting.md says how near that is.
 const (
 	// piece is what the fastest connection moves in the shortest step, bytes. Programs move pieces,
 	// too, so finer steps would not be truer.

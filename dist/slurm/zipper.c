@@ -1,6 +1,6 @@
 /*
- * SPANK plug-in of the Leiden Zipper for Slurm. make -C dist/slurm builds it; a line in plugstack.conf
- * on all nodes loads it:
+ * SPANK plug-in of the Leiden Zipper for Slurm. make -C dist/slurm builds it; a line in
+ * plugstack.conf on all nodes loads it:
  *
  *   required /usr/lib/slurm/zipper.so zipper=/usr/local/bin/zipper task=/usr/local/libexec/zipper-task
  *

@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 mkdir -p build/examples
 # Every cluster needs the program built with its own MPI library. {mpi} below stands for openmpi or mpich.
-for mpi in openmpi mpich; do mpicc.$mpi -O2 -o build/examples/cg.$mpi examples/c/cg.c -lm; done
+for mpi in openmpi mpich; do mpicc.$mpi -O2 -o build/examples/cg.$mpi examples/cg/cg.c -lm; done
 
 # a has the virtual ranks 0 and 1, b has 2 and 3. --stats shows that at the end, and what crossed the forwarder.
 bin/zipper run --cluster a=2,mpi=openmpi --cluster b=2,mpi=mpich --stats -- "$PWD/build/examples/cg.{mpi}" 96

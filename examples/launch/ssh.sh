@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 mkdir -p build/examples
-for mpi in openmpi mpich; do mpicc.$mpi -O2 -o build/examples/cg.$mpi examples/c/cg.c -lm; done
+for mpi in openmpi mpich; do mpicc.$mpi -O2 -o build/examples/cg.$mpi examples/cg/cg.c -lm; done
 
 if ssh -o BatchMode=yes -o ConnectTimeout=5 localhost true 2>/dev/null; then
   rsh=ssh

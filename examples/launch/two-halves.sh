@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 mkdir -p build/examples
-for mpi in openmpi mpich; do mpicc.$mpi -O2 -o build/examples/cg.$mpi examples/c/cg.c -lm; done
+for mpi in openmpi mpich; do mpicc.$mpi -O2 -o build/examples/cg.$mpi examples/cg/cg.c -lm; done
 work=$(mktemp -d)
 port=$((20000 + $$ % 20000))
 trap 'kill $forwarder 2>/dev/null; wait; rm -rf "$work"' EXIT

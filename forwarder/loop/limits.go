@@ -7,7 +7,7 @@ import "time"
 const (
 	// spinFor: so long nothing is found before the loop sleeps, 200 µs. Both of a ping-pong's ranks
 	// are waited for in it, if they spin as well. Longer: latency over slower ranks; shorter:
-	// processor time (docs/measurements.md).
+	// processor time (docs/decisions).
 	spinFor = 200 * time.Microsecond
 
 	// crowded: whoever gives way for longer than 500 µs shares the core with somebody who computes,
@@ -21,8 +21,7 @@ const (
 	firstPenalty = 16
 )
 
-// Where the loop's thread stands among others that want its core (docs/measurements.md, "A core for
-// the forwarder").
+// Where the loop's thread stands among others that want its core (docs/decisions/0022-a-core-for-the-forwarder.md).
 const (
 	bulkNice  = 3                     // nice value while large segments come fast: behind the ranks, which copy
 	bulkEvery = 10 * time.Millisecond // time between two looks at the rate

@@ -82,7 +82,7 @@ func forwards() error {
 		return fmt.Errorf("is IP forwarding on? %w", err)
 	}
 	if string(bytes.TrimSpace(on)) != "1" {
-		return errors.New("IP forwarding is off: sysctl -w net.ipv4.ip_forward=1 (docs/guide.md says what else to see to)")
+		return errors.New("IP forwarding is off: sysctl -w net.ipv4.ip_forward=1 (docs/howto/direct-links.md says what else to see to)")
 	}
 	return nil
 }

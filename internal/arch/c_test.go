@@ -13,7 +13,7 @@ import (
 )
 
 // chapters are the folders of cgo/libmmpi: each may use those before it, and itself.
-// ARCHITECTURE.md has them, too.
+// docs/design/c-library.md has them, too.
 var chapters = []string{"core", "type", "request", "p2p", "coll", "comm", "topo", "rma", "io", "wrap", "start"}
 
 const (
@@ -51,12 +51,12 @@ func TestChapters(t *testing.T) {
 	for _, fault := range faults(files) {
 		t.Error(fault)
 	}
-	overview, err := os.ReadFile("../../ARCHITECTURE.md")
+	overview, err := os.ReadFile("../../docs/design/c-library.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if row := "`" + strings.Join(chapters, "` ← `") + "`"; !strings.Contains(string(overview), row) {
-		t.Errorf("ARCHITECTURE.md lacks the chapters of cgo/libmmpi in their order:\n%s", row)
+		t.Errorf("docs/design/c-library.md lacks the chapters of cgo/libmmpi in their order:\n%s", row)
 	}
 }
 

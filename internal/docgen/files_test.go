@@ -23,21 +23,9 @@ var notOurs = []string{"mpi.h", "natives.h", "wrap.c", "thing_test.c", "cgo/libm
 // TestNamedFiles: every source file that a document or a comment names is in the tree, with or
 // without its folders.
 func TestNamedFiles(t *testing.T) {
-	var tree []string
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			if name := d.Name(); strings.HasPrefix(name, ".") && name != ".." || name == "build" || name == "testdata" {
-				return fs.SkipDir
-			}
-		}
-		tree = append(tree, filepath.ToSlash(path))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := tree(t)
 	documents, comments := 0, 0
-	for _, file := range tree {
+	for _, file := range all {
 		var found [][]string
 		switch filepath.Ext(file) {
 		case ".md":
@@ -51,7 +39,7 @@ func TestNamedFiles(t *testing.T) {
 		}
 		for _, m := range found {
 			if !slices.Contains(notOurs, m[1]) &&
-				!slices.ContainsFunc(tree, func(f string) bool { return strings.HasSuffix(f, "/"+m[1]) }) {
+				!slices.ContainsFunc(all, func(f string) bool { return strings.HasSuffix(f, "/"+m[1]) }) {
 				t.Errorf("%s names %s, which is not in the tree", strings.TrimPrefix(file, "../../"), m[1])
 			}
 		}
@@ -68,4 +56,24 @@ func read(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// tree has the files of the project, without those of builds, of tests' data and of git.
+func tree(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			if name := d.Name(); strings.HasPrefix(name, ".") && name != ".." || name == "build" || name == "testdata" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		files = append(files, filepath.ToSlash(path))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }

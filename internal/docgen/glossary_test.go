@@ -13,9 +13,9 @@ var (
 	inComment = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
 )
 
-// TestGlossary: every row of docs/glossary.md ends with a file and names that the file has.
+// TestGlossary: every row of docs/reference/glossary.md ends with a file and names that the file has.
 func TestGlossary(t *testing.T) {
-	text, err := os.ReadFile("../../docs/glossary.md")
+	text, err := os.ReadFile("../../docs/reference/glossary.md")
 	if err != nil {
 		t.Fatal(err)
 	}

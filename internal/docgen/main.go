@@ -1,5 +1,5 @@
 // Command docgen writes the parts of documents that are made from code: the import rules in
-// ARCHITECTURE.md, the numbers in docs/tuning.md. Run by go generate (make generate); a test checks
+// ARCHITECTURE.md, the numbers in docs/reference/tuning.md. Run by go generate (make generate); a test checks
 // that they are up to date.
 package main
 
@@ -16,8 +16,8 @@ import (
 
 // documents are the files that have a made part, and what makes it from the tree below root.
 var documents = map[string]func(root string) (string, error){
-	"ARCHITECTURE.md": func(string) (string, error) { return arch.Overview(), nil },
-	"docs/tuning.md":  tuning,
+	"ARCHITECTURE.md":          func(string) (string, error) { return arch.Overview(), nil },
+	"docs/reference/tuning.md": tuning,
 }
 
 // The made part stands between these lines.

@@ -260,7 +260,7 @@ func obstacles(dev string, locked uint64) (out []string) {
 		}
 	}
 	if locked < enoughLocked {
-		out = append(out, fmt.Sprintf("locked memory is limited to %d KiB (ulimit -l): raise it (memlock in /etc/security/limits.conf, LimitMEMLOCK=infinity in a service file), see docs/infiniband.md",
+		out = append(out, fmt.Sprintf("locked memory is limited to %d KiB (ulimit -l): raise it (memlock in /etc/security/limits.conf, LimitMEMLOCK=infinity in a service file), see docs/howto/infiniband.md",
 			locked>>10))
 	}
 	return out

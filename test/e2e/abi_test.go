@@ -221,7 +221,7 @@ func TestABIReadme(t *testing.T) {
 	if err := os.Symlink(filepath.Dir(b.Zipper), filepath.Join(dir, "bin")); err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile(filepath.Join(b.Root, "examples/c/cg.c"))
+	source, err := os.ReadFile(filepath.Join(b.Root, "examples/cg/cg.c"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestClassic(t *testing.T) {
 
 	t.Run("a forwarder of its own", func(t *testing.T) {
 		f := b.StartForwarder("--protocol", "classic")
-		cg := b.Compile(OpenMPI, "examples/c/cg.c")
+		cg := b.Compile(OpenMPI, "examples/cg/cg.c")
 		r := b.OK(b.Zipped(Job{Clusters: clusters, Flags: []string{"--protocol", "classic", "--zipper", f.Addr}}, cg,
 			"48"))
 		if !strings.Contains(r.Stdout, ": verified") {
@@ -36,7 +36,7 @@ func TestSettingsDiffer(t *testing.T) {
 	t.Parallel() // mostly waits for a time-out
 	b := New(t)
 	f := b.StartForwarder()
-	prog := b.Compile(OpenMPI, "examples/c/cg.c")
+	prog := b.Compile(OpenMPI, "examples/cg/cg.c")
 	id := JobID(t)
 	half := func(cluster, collectives string) *Proc {
 		return b.Start(nil, []string{"ZIPPER_SECRET=" + SecretOf("s"), "ZIPPER_COLLECTIVES=" + collectives}, b.Zipper, "join", "--job",

@@ -22,7 +22,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestConformanceTable fails when docs/conformance.md is not what the generator makes of the
+// TestConformanceTable fails when docs/reference/conformance.md is not what the generator makes of the
 // libraries just built.
 func TestConformanceTable(t *testing.T) {
 	if o, m := version(OpenMPI), version(MPICH); !strings.HasPrefix(o, "4.1.") || !strings.HasPrefix(m, "4.0.") {
@@ -31,12 +31,12 @@ func TestConformanceTable(t *testing.T) {
 	b := New(t)
 	made := b.OK(b.Run(nil, nil, filepath.Join(b.Root, "build/gen"), "-table", "build/openmpi/functions.tsv",
 		"build/mpich/functions.tsv", b.mpi5()))
-	kept, err := os.ReadFile(filepath.Join(b.Root, "docs/conformance.md"))
+	kept, err := os.ReadFile(filepath.Join(b.Root, "docs/reference/conformance.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(kept) != made.Stdout {
-		t.Errorf("docs/conformance.md is out of date: go generate ./cgo/libmmpi/gen\n%s",
+		t.Errorf("docs/reference/conformance.md is out of date: go generate ./cgo/libmmpi/gen\n%s",
 			firstDifference(lines(string(kept), nil), lines(made.Stdout, nil)))
 	}
 }
@@ -74,7 +74,7 @@ func TestABIConformance(t *testing.T) {
 	if built := read(filepath.Join(b.Root, "build/abi/functions.tsv")); !slices.Equal(listed, built) {
 		t.Errorf("cgo/libmmpi/gen/mpi5.txt is not the header's: %s", firstDifference(built, listed))
 	}
-	table, err := os.ReadFile(filepath.Join(b.Root, "docs/conformance.md"))
+	table, err := os.ReadFile(filepath.Join(b.Root, "docs/reference/conformance.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestABIConformance(t *testing.T) {
 			name, _, _ := strings.Cut(line, "\t")
 			if strings.HasPrefix(name, "MPI_") && !strings.Contains(string(table), "| "+name+" |") &&
 				!strings.Contains(string(table), "`"+name+"`") {
-				t.Errorf("docs/conformance.md lacks %s, which %s has", name, version(mpi))
+				t.Errorf("docs/reference/conformance.md lacks %s, which %s has", name, version(mpi))
 			}
 		}
 	}

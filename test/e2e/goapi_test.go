@@ -52,7 +52,7 @@ func TestGoAPI(t *testing.T) {
 func TestGoExample(t *testing.T) {
 	b := New(t)
 	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}},
-		b.goProgram(OpenMPI, "./examples/go/ring")))
+		b.goProgram(OpenMPI, "./examples/ring")))
 	if !strings.Contains(r.Stdout, "passed 4 processes and came back as 6") {
 		t.Error(r)
 	}

@@ -226,7 +226,7 @@ func TestHopsSideBySideKilled(t *testing.T) {
 // What cannot work is said before anything starts, or by those who wait in vain.
 func TestHopsRefused(t *testing.T) {
 	b := New(t)
-	prog := b.Compile(OpenMPI, "examples/c/cg.c")
+	prog := b.Compile(OpenMPI, "examples/cg/cg.c")
 	clusters := []Cluster{A(1, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}
 	run := func(timeout string, flags ...string) Result {
 		return b.Zipped(Job{Clusters: clusters, Flags: flags, Timeout: timeout}, prog, "32")
@@ -272,7 +272,7 @@ func TestHopsLab(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r = b.OK(b.Run(nil, env, b.Zipper, "run", "--file", file, "--", b.Compile(OpenMPI, "examples/c/cg.c"), "64"))
+	r = b.OK(b.Run(nil, env, b.Zipper, "run", "--file", file, "--", b.Compile(OpenMPI, "examples/cg/cg.c"), "64"))
 	if !strings.Contains(r.Stdout, "on 4 ranks") || !strings.Contains(r.Stdout, ": verified") {
 		t.Errorf("no verified result on 4 ranks:\n%v", r)
 	}

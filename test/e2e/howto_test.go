@@ -26,12 +26,12 @@ func steps(page string) (all []step) {
 	return all
 }
 
-// docs/two-sites.md from top to bottom, between two sites with a firewall. Only what is another in the
+// docs/tutorial/3-two-sites.md from top to bottom, between two sites with a firewall. Only what is another in the
 // lab than at a reader's is put in its place: the remote shell, and the program.
 func TestLabHowTo(t *testing.T) {
 	l := twoSites(t, "--delay", "20ms", "--open", "gB:7475")
 	b := l.b
-	page, err := os.ReadFile(filepath.Join(b.Root, "docs/two-sites.md"))
+	page, err := os.ReadFile(filepath.Join(b.Root, "docs/tutorial/3-two-sites.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,8 +100,8 @@ func (l *lab) stream(prog, job string) (p *Proc, more func(what string), stop fu
 func TestLab(t *testing.T) {
 	l := newLab(t)
 	b := l.b
-	cg := strings.Replace(b.Compile(OpenMPI, "examples/c/cg.c"), "/"+OpenMPI+"/", "/{mpi}/", 1)
-	b.Compile(MPICH, "examples/c/cg.c")
+	cg := strings.Replace(b.Compile(OpenMPI, "examples/cg/cg.c"), "/"+OpenMPI+"/", "/{mpi}/", 1)
+	b.Compile(MPICH, "examples/cg/cg.c")
 	mixed := l.job("ranks: 2, mpi: openmpi", "ranks: 2, mpi: mpich")
 	twoNodes := `args: [--bind-to, none, --map-by, node, --mca, plm_rsh_agent, "` + b.Root + `/scripts/lab-rsh", --mca, oob_tcp_if_include, %[1]s.0/24, --mca, btl_tcp_if_include, %[1]s.0/24]`
 	spread := l.job("ranks: 2, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(twoNodes, "10.81.1"),

@@ -133,9 +133,9 @@ func TestLinkedProgram(t *testing.T) {
 func TestExamplePrograms(t *testing.T) {
 	b := New(t)
 	for _, e := range []struct{ wrapper, source, want string }{
-		{"cc", "examples/c/cg.c", "verified"},
-		{"cxx", "examples/cpp/sort.cpp", "80000 numbers, sorted"},
-		{"fc", "examples/fortran/heat.f90", "steps on 4 processes the temperature is a straight line"},
+		{"cc", "examples/cg/cg.c", "verified"},
+		{"cxx", "examples/sort/sort.cpp", "80000 numbers, sorted"},
+		{"fc", "examples/heat/heat.f90", "steps on 4 processes the temperature is a straight line"},
 	} {
 		dir := t.TempDir()
 		for _, mpi := range []string{OpenMPI, MPICH} {
@@ -148,7 +148,7 @@ func TestExamplePrograms(t *testing.T) {
 		}
 	}
 	r := b.OK(b.Zipped(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}}, python3,
-		filepath.Join(b.Root, "examples/python/pi.py")))
+		filepath.Join(b.Root, "examples/pi/pi.py")))
 	if !strings.Contains(r.Stdout, "pi is about 3.1") {
 		t.Error(r)
 	}

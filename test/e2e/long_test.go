@@ -91,8 +91,8 @@ func TestLabLong(t *testing.T) {
 		fwd := b.Start(nil, l.env, "scripts/lab", "on", "gA", b.Zipper, "forwarder", "--log", "info")
 		b.WaitFor(20*time.Second, "the forwarder on gA",
 			func() bool { return strings.Contains(fwd.Stderr(), "listening") })
-		cg := strings.Replace(b.Compile(OpenMPI, "examples/c/cg.c"), "/"+OpenMPI+"/", "/{mpi}/", 1)
-		b.Compile(MPICH, "examples/c/cg.c")
+		cg := strings.Replace(b.Compile(OpenMPI, "examples/cg/cg.c"), "/"+OpenMPI+"/", "/{mpi}/", 1)
+		b.Compile(MPICH, "examples/cg/cg.c")
 		file := filepath.Join(t.TempDir(), "job.yaml")
 		text := fmt.Sprintf("rsh: %s/scripts/lab-rsh\nzippers:\n- addresses: {a: \"10.81.1.1:7475\", b: \"10.81.4.1:7475\"}\nclusters:\n"+
 			"- {name: a, login: a1, ranks: 2, mpi: openmpi}\n- {name: b, login: b1, ranks: 2, mpi: mpich}\n", b.Root)

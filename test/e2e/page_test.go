@@ -25,14 +25,18 @@ import (
 )
 
 // browser is a headless Chromium that has a page open. What it complains of, and requests to others
-// than the page's host, fail the test at its end.
+// than the page's host, or for more than files, fail the test at its end.
 type browser struct {
 	b   *Bed
 	ctx context.Context
 }
 
-func openPage(b *Bed, addr string) *browser {
+func openPage(b *Bed, page string) *browser {
 	b.T.Helper()
+	at, err := url.Parse(page)
+	if err != nil {
+		b.T.Fatal(err)
+	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1100, 1000))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	b.T.Cleanup(cancel)
@@ -45,10 +49,10 @@ func openPage(b *Bed, addr string) *browser {
 		defer mu.Unlock()
 		faults = append(faults, fmt.Sprintf(format, args...))
 	}
-	err := chromedp.Listen(ctx, func(ev any) {
+	err = chromedp.Listen(ctx, func(ev any) {
 		switch ev := ev.(type) {
 		case *network.EventRequestWillBeSent:
-			if u, err := url.Parse(ev.Request.URL); err != nil || u.Host != addr {
+			if u, err := url.Parse(ev.Request.URL); err != nil || u.Scheme != at.Scheme && u.Scheme != "data" || u.Host != at.Host {
 				fault("request to %s", ev.Request.URL)
 			}
 		case *runtime.EventConsoleAPICalled:
@@ -73,7 +77,7 @@ func openPage(b *Bed, addr string) *browser {
 	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
 		b.T.Fatal(err)
 	}
-	w.do("open the page", chromedp.Navigate("http://"+addr+"/"))
+	w.do("open the page", chromedp.Navigate(page))
 	b.T.Cleanup(func() { // before the browser is closed
 		mu.Lock()
 		defer mu.Unlock()
@@ -117,14 +121,14 @@ const contrast = `(() => {
   return least.toFixed(2)
 })()`
 
-// TestPage has headless Chromium look at a forwarder while a job runs: it sees the job, its matrix and
-// a rate that moves, by keyboard, too, light and dark. ZIPPER_PICTURE names a file for a picture of
-// it: docs/figures/page.png is made so.
+// TestPage has headless Chromium look at a forwarder while a job runs: it sees the job, its matrix
+// and a rate that moves, by keyboard, too, light and dark. ZIPPER_PICTURE names a file for a
+// picture of it: docs/figures/page.png is made so.
 func TestPage(t *testing.T) {
 	b := New(t)
 	status := freePort(t)
 	f := b.StartForwarder("--status", status)
-	w := openPage(b, status)
+	w := openPage(b, "http://"+status+"/")
 	seen := func(limit time.Duration, what, js string) {
 		t.Helper()
 		b.WaitFor(limit, what, func() bool { return w.text(js) == "true" })
@@ -145,7 +149,8 @@ func TestPage(t *testing.T) {
 	}
 	b.WaitFor(20*time.Second, "a chart", func() bool { return len(w.text(`document.querySelector('#rate .line').getAttribute('d')`)) > 60 })
 
-	// By keyboard: past the skip link to the button, which stops the page; on to the job's matrix and links.
+	// By keyboard: past the skip link to the button, which stops the page; on to the job's matrix
+	// and links.
 	w.do("keys", chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(" "))
 	seen(5*time.Second, "the page to pause", `document.querySelector('#live').textContent === 'paused' && document.activeElement.id === 'pause'`)
 	w.do("keys", chromedp.KeyEvent(" "), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))

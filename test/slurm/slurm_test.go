@@ -19,7 +19,7 @@ func site(t *testing.T) *Site {
 	return NewSite(t)
 }
 
-// solved checks a job that has printed what examples/c/cg.c says on four ranks.
+// solved checks a job that has printed what examples/cg/cg.c says on four ranks.
 func solved(t *testing.T, state, output string) {
 	t.Helper()
 	if state != "COMPLETED" || !strings.Contains(output, "on 4 ranks") || !strings.Contains(output, "verified") {

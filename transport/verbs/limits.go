@@ -17,7 +17,7 @@ const (
 	defaultBlockSize = 132 << 10
 
 	// defaultTimeout is of one acknowledgement, 4.096 µs · 2^16: 0.27 s. softTimeout, 2.1 s, is
-	// soft-RoCE's: it may spoil what it sends again (docs/infiniband.md), so it is not to do that
+	// soft-RoCE's: it may spoil what it sends again (docs/howto/infiniband.md), so it is not to do that
 	// because the peer's host is busy.
 	defaultTimeout = 16
 	softTimeout    = 19
@@ -67,7 +67,7 @@ const (
 )
 
 // What a cache of registrations keeps for those who may come back. More kept costs locked memory,
-// and time where the program unmaps; fewer are registered again (docs/infiniband.md).
+// and time where the program unmaps; fewer are registered again (docs/howto/infiniband.md).
 const (
 	maxKept      = 128
 	maxKeptBytes = 256 << 20

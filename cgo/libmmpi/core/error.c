@@ -145,7 +145,7 @@ int zconstants_differ(int64_t sent, int64_t room, char *text, size_t size) {
     if (!each) each = times(sent, constants[i].mpich, room, constants[i].open_mpi);
     if (each < 1 || each > z_layout.size || n >= size) continue; /* such a string of every rank at most */
     n += (size_t)snprintf(text + n, size - n, "%s%s (%d, %d)",
-                          found++ ? ", " : "constants that differ in Open MPI and MPICH (docs/guide.md)? ",
+                          found++ ? ", " : "constants that differ in Open MPI and MPICH (docs/howto/programs.md)? ",
                           constants[i].name, constants[i].open_mpi, constants[i].mpich);
   }
 #else

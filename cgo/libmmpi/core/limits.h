@@ -1,4 +1,4 @@
-/* The library's numbers: what they trade, and where they were measured (docs/measurements.md, by
+/* The library's numbers: what they trade, and where they were measured (docs/decisions, by
  * section). What Go must know, too, is Z_FEW_RANKS in abi.h, and Z_CROWDED_US, which is crowded in
  * forwarder/loop/limits.go. */
 #ifndef ZIPPER_LIMITS_H

@@ -40,7 +40,7 @@ MPI 5.0 (abi: programs of its standard ABI over Open MPI 6 and MPICH 5, whose ow
 
 The functions MPI_T_… go to the native library unwrapped, and ` + "`MPI_Session_c2f`" + ` and ` + "`MPI_Session_f2c`" + ` of the newest libraries' own headers are native. Big-count functions (…_c) take
 any count, those with arrays of counts or displacements too (MPI_Gatherv_c and its like); MPI_Buffer_attach_c takes below 2³¹.
-MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (guide.md), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
+MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (across-clusters.md), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
 that spans clusters is of shared memory. MPI_Comm_spawn, MPI_Comm_spawn_multiple and MPI_Comm_join are refused on every communicator, those inside a cluster too: processes from outside the job do not have MMPI,
 so what they share with its processes would hang. Jobs that are started by themselves connect (guide.md).
 `

@@ -118,7 +118,7 @@ void zwin_doubt(void) {
 }
 
 /* Whether a window inside a cluster is to be served: that is right always, while native ones have
- * their libraries' limits (docs/guide.md). */
+ * their libraries' limits (docs/reference/across-clusters.md). */
 static int served(MPI_Info info) {
   if (z_layout.clusters == 1) return 0;
   char text[MPI_MAX_INFO_VAL + 1] = "";

@@ -1,5 +1,5 @@
 /* MPI's fault tolerance (ULFM, MPIX_…): not there in a zipped job, on no communicator, and each
- * function says so; docs/fault-tolerance.md. Those that mpi.h declares have generated wrappers; the
+ * function says so; docs/reference/fault-tolerance.md. Those that mpi.h declares have generated wrappers; the
  * others, which Open MPI 5 declares elsewhere, would go past us to the local part of a communicator
  * alone, and are symbols of ours. */
 #define _GNU_SOURCE

@@ -32,8 +32,8 @@ static MPI_Request *send_all(int root, int tags, char **keep) {
 int main(int argc, char **argv) {
   start(&argc, &argv);
   for (int root = 0; root < np; root++) {
-    /* 1. One at a time, anything from anywhere. 2. Fixed tags from any source. 3. A mixture outstanding at
-     * once. */
+    /* 1. One at a time, anything from anywhere. 2. Fixed tags from any source. 3. A mixture
+     * outstanding at once. */
     for (int phase = 1; phase <= 3; phase++) {
       int tags = phase == 2 ? 4 : 3, total = np * M;
       char *keep;

@@ -1,6 +1,6 @@
 /* Many operations on windows at once, each of few bytes: by several threads on one window and on
- * windows of their own, and atomic ones by all ranks on one. With a number, so many of each, and how
- * long each kind takes on standard error.
+ * windows of their own, and atomic ones by all ranks on one. With a number, so many of each, and
+ * how long each kind takes on standard error.
  *
  *   rma_storm [operations of a thread]
  */

@@ -1,6 +1,6 @@
 /* Is what comes over reliable connections what was sent, once and in order, also when
  * acknowledgements come late? Plain verbs, nothing of the zipper: on soft-RoCE it is not
- * (docs/infiniband.md).
+ * (docs/howto/infiniband.md).
  *
  *   resend TIMEOUT SECONDS PORT [SERVER]    one end without SERVER, the other with its IP address
  *

@@ -91,7 +91,7 @@ TEST(constants_of_two_libraries_may_be_why_a_message_is_not_as_long_as_expected)
   CHECK(!zconstants_differ(0, 0, text, sizeof text));
   fake.handler = MPI_ERRORS_ARE_FATAL;
   CHECK(strstr(said(truncated), "longer than the receive buffer of 128: constants that differ in Open MPI and MPICH "
-                                "(docs/guide.md)? MPI_MAX_PROCESSOR_NAME"));
+                                "(docs/howto/programs.md)? MPI_MAX_PROCESSOR_NAME"));
   cut.bytes = 512;
   CHECK(strstr(said(truncated), "256 bytes came where 512 were expected: constants that differ in Open MPI and MPICH"));
   cut.bytes = 128;

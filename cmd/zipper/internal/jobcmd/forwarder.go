@@ -29,7 +29,7 @@ func Forwarder() *cli.Command {
 		Usage: "relay between clusters, on a zipper node, until a signal ends it",
 		Description: `zipper forwarder                        on all addresses of this host
 zipper forwarder --listen 10.1.0.1 --listen 10.2.0.1 --secret-file /etc/zipper/secret
-zipper forwarder --listen verbs:10.1.0.1 --listen verbs:10.2.0.1    over InfiniBand or RoCE, on the adapters of these addresses (options: docs/infiniband.md)
+zipper forwarder --listen verbs:10.1.0.1 --listen verbs:10.2.0.1    over InfiniBand or RoCE, on the adapters of these addresses (options: docs/howto/infiniband.md)
 
 It serves any number of jobs at a time. Every job has its own secret, which the forwarder need not know; with
 --secret-file only jobs with that secret are served.`,
@@ -48,9 +48,9 @@ func forwarderFlags() []cli.Flag {
 		&cli.StringFlag{Name: "status", Value: fmt.Sprintf("127.0.0.1:%d", monitor.DefaultPort),
 			Usage: "`HOST:PORT` where zipper status is answered; none: nowhere"},
 		&cli.BoolFlag{Name: "metrics", Usage: "answer Prometheus there as well (/metrics)"},
-		&cli.StringFlag{Name: "accounting", Usage: "append a record of each job that has run to `FILE`, one line of JSON (docs/monitoring.md)"},
+		&cli.StringFlag{Name: "accounting", Usage: "append a record of each job that has run to `FILE`, one line of JSON (docs/howto/monitoring.md)"},
 		&cli.BoolFlag{Name: "nat",
-			Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/guide.md"},
+			Usage: "let this node's kernel pass connections between ranks on (nftables; needs CAP_NET_ADMIN and IP forwarding): see docs/howto/direct-links.md"},
 		&cli.StringFlag{Name: "secret-file", Usage: "serve only jobs with the secret in `FILE`"},
 		&cli.StringFlag{Name: "host-key",
 			Usage: "`FILE` with the key by which ranks know this forwarder; made if it is not there (default: host_key in the state directory)"},

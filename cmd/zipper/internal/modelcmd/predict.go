@@ -28,7 +28,7 @@ func Predict() *cli.Command {
 		ArgsUsage: "PLATFORM PATTERN|TRACE",
 		Description: "PLATFORM is a platform file. PATTERN is a pattern file or a generator: ring, chain, alltoall, gather, scatter or random,\n" +
 			"with settings like random:d=2,seed=1,size=10MB. TRACE is a file that zipper run --record wrote.\n" +
-			"docs/contention.md describes the files and the models.",
+			"docs/howto/predicting.md describes the files and the models.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "sharing",
 				Usage: "`RULE` max-min, streams, buffered, zhu, zhu-paper or penalty (default: the platform's)"},
