@@ -62,8 +62,8 @@ func alltoallLocal(e *env, a Args) op {
 	}
 }
 
-// combined is what the rounds of an alltoall through the leader share. Of very many ranks it goes in
-// pieces, each with some receivers of every cluster, in memory that does not grow.
+// combined is what the rounds of an alltoall through the leader share. Of very many ranks it goes
+// in pieces, each with some receivers of every cluster, in memory that does not grow.
 type combined struct {
 	e       *env
 	a       Args
@@ -102,8 +102,8 @@ func alltoallCombined(e *env, a Args, m int) Schedule {
 }
 
 // pieces says of how many receivers in each cluster a piece of an alltoall of blocks of m bytes is,
-// for the buffers of each leader to have at most so many bytes (or one receiver), and how many pieces
-// there are.
+// for the buffers of each leader to have at most so many bytes (or one receiver), and how many
+// pieces there are.
 func (l *Layout) pieces(m, most int) (width, n int) {
 	worst := 1 // bytes for one receiver in each cluster
 	for _, ranks := range l.Members {

@@ -17,8 +17,8 @@ import (
 //  2. The old one forgets the connections that it had, which are dead, and tells at once all that
 //     the new one is to gather through it: the Joins, and that all others are ready (anew).
 //  3. When the new one sees all ranks it says Ready and its job runs. Then the old one uses the
-//     connection as any that takes the place of a lost one (trunk.go), and all ranks send again what
-//     is not acknowledged.
+//     connection as any that takes the place of a lost one (trunk.go), and all ranks send again
+//     what is not acknowledged.
 
 var errBegunAnew = errors.New("the other forwarder begins anew")
 

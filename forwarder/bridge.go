@@ -72,7 +72,8 @@ func (br *bridge) allowed(h wire.Header) error {
 	return nil
 }
 
-// mayTell checks what the other forwarder says of a rank: only whether one behind it can be reached.
+// mayTell checks what the other forwarder says of a rank: only whether one behind it can be
+// reached.
 func (br *bridge) mayTell(s *wire.RailState) error {
 	if int64(s.Rank) >= int64(len(br.job.via)) || br.job.via[s.Rank] != br {
 		return fmt.Errorf("RailState of rank %d, which is not behind that link", s.Rank)

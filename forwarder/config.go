@@ -37,15 +37,15 @@ type Config struct {
 	NAT  NAT  // passes connections between ranks on in the kernel where it can; nil: all frames are relayed here
 	Dial Dial // opens links to other forwarders, for jobs of several hops (these are refused)
 
-	// Trunk is how many connections carry bulk to another forwarder that this one has dialled, up to
-	// trunk.Most; one more carries all else (one for all within a site; over a long path as many as
-	// fill it).
+	// Trunk is how many connections carry bulk to another forwarder that this one has dialled, up
+	// to trunk.Most; one more carries all else (one for all within a site; over a long path as many
+	// as fill it).
 	Trunk int
 
 	Level  wire.Level // the weakest that jobs may have
 	Secret string     // if not empty, only jobs with this secret are served
-	// Ticket, if not nil, names the user of a Join, or says what is wrong with its ticket; only jobs
-	// whose ranks bring good ones are served. Any goroutine.
+	// Ticket, if not nil, names the user of a Join, or says what is wrong with its ticket; only
+	// jobs whose ranks bring good ones are served. Any goroutine.
 	Ticket  func(j *wire.Join) (user string, err error)
 	HostKey ed25519.PrivateKey // by which ranks and other forwarders know this one (none)
 	Jobs    []string           // if not empty, only these job ids are served
@@ -57,8 +57,8 @@ type Config struct {
 	Unreachable  time.Duration // a link whose other host the network has not reached for this long is dead (6 s)
 	Linger       time.Duration // how long a link may take to close after Bye, Refuse or Abort (5 s)
 
-	// What is bounded because strangers decide it; see also package strangers. An address is an IPv4
-	// address or an IPv6 network of 64 bits.
+	// What is bounded because strangers decide it; see also package strangers. An address is an
+	// IPv4 address or an IPv6 network of 64 bits.
 	MaxTimeout       time.Duration // a Join with a longer time-out waits this long (1 h)
 	MaxRanks         int           // of a job (65536)
 	MaxGathering     int           // jobs that gather at once (1024)
@@ -95,8 +95,8 @@ type Config struct {
 	loops              loop.System     // what loops wait by
 }
 
-// Meters take what is measured while a forwarder works; nil ones are not wanted. Safe for concurrent
-// use, and quick: some are called for each frame that is queued.
+// Meters take what is measured while a forwarder works; nil ones are not wanted. Safe for
+// concurrent use, and quick: some are called for each frame that is queued.
 type Meters struct {
 	Waited, Length relay.Observer // of each queued frame: its wait in seconds; the queue's bytes then. Both or none
 	Gather, Ran    relay.Observer // of each job: seconds from its first join to its last; until its end

@@ -171,8 +171,8 @@ func (j *job) failWith(code int32, reason string, last []byte, cause *peer) {
 	}
 }
 
-// perhapsLast ends a job that has no links and waits for none; nil: it goes on, or the kernel has to
-// take something back first. With f.mu.
+// perhapsLast ends a job that has no links and waits for none; nil: it goes on, or the kernel has
+// to take something back first. With f.mu.
 func (f *Forwarder) perhapsLast(b *job) *Summary {
 	if b.live > 0 || b.expects() || b.state != running && b.state != ending {
 		return nil

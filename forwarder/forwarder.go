@@ -95,8 +95,9 @@ func New(cfg Config) (*Forwarder, error) {
 	return f, nil
 }
 
-// Serve takes links in and relays until ctx ends, or it has been drained; then it refuses and aborts
-// what is there, closes everything and returns nil. Any other error means that it could not start. Call it once.
+// Serve takes links in and relays until ctx ends, or it has been drained; then it refuses and
+// aborts what is there, closes everything and returns nil. Any other error means that it could not
+// start. Call it once.
 func (f *Forwarder) Serve(ctx context.Context) error {
 	if err := f.makeLoops(); err != nil {
 		return err
@@ -218,8 +219,8 @@ func (f *Forwarder) inOrder() []*peer {
 
 var errStopped = errors.New("the forwarder has stopped")
 
-// Driven is a forwarder without threads, for simulations: who has it calls Turn again and again, and
-// gives it links.
+// Driven is a forwarder without threads, for simulations: who has it calls Turn again and again,
+// and gives it links.
 type Driven struct{ f *Forwarder }
 
 // NewDriven makes a forwarder with one loop. The configuration's listeners are only named.

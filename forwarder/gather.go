@@ -96,10 +96,10 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	return nil
 }
 
-// A meeting is a job of two processes, which belong to two jobs (handshake.MeetingID). Who waits for
-// the other does not know by which way that will come, and waits at one forwarder. Who comes knows:
-// where it takes several forwarders its Join describes that way, and who waits is refused with the
-// description, to join again by it.
+// A meeting is a job of two processes, which belong to two jobs (handshake.MeetingID). Who waits
+// for the other does not know by which way that will come, and waits at one forwarder. Who comes
+// knows: where it takes several forwarders its Join describes that way, and who waits is refused
+// with the description, to join again by it.
 
 // another reports whether a Join to a meeting describes another way than those that wait there.
 func (j *job) another(join *wire.Join) bool {

@@ -43,8 +43,8 @@ func (p *policy) serves(j *wire.Join) *handshake.Refused {
 	return nil
 }
 
-// open begins a job with its first Join, p's; here is this forwarder's index in the job's zippers. With
-// f.mu.
+// open begins a job with its first Join, p's; here is this forwarder's index in the job's zippers.
+// With f.mu.
 func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshake.Refused) {
 	j := &e.Join
 	if gone := f.halves.Without(halves.Run{ID: handshake.JobID(j.Job), Key: j.PublicKey}, j.Cluster, f.cfg.clock.Now()); gone != "" {
@@ -172,7 +172,8 @@ func (f *Forwarder) noteRefusal(p *peer, e *handshake.Event) {
 		b.id, e.Join.Rank, e.Join.Cluster, e.Join.Host, p.conn.Link().Remote(), e.Err.Reason))
 }
 
-// noticeSoon has those who wait told what is missing: not at once, since more may follow. With f.mu.
+// noticeSoon has those who wait told what is missing: not at once, since more may follow. With
+// f.mu.
 func (f *Forwarder) noticeSoon(b *job) {
 	if !b.soon {
 		b.soon = true

@@ -139,8 +139,8 @@ func (b *bench) dialContext(ctx context.Context, id handshake.Identity) (*rank, 
 	return &rank{b.t, l, layout}, nil
 }
 
-// join joins all ranks of a job and returns them by virtual rank. The first one of the first cluster is
-// there before all others.
+// join joins all ranks of a job and returns them by virtual rank. The first one of the first
+// cluster is there before all others.
 func (b *bench) join(job string, layout ...wire.Cluster) []*rank {
 	b.t.Helper()
 	type result struct {

@@ -47,8 +47,8 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 	f.perhapsAll(b)
 }
 
-// perhapsAll goes on if this forwarder sees all ranks, and the links to its neighbours are tried. With
-// f.mu.
+// perhapsAll goes on if this forwarder sees all ranks, and the links to its neighbours are tried.
+// With f.mu.
 func (f *Forwarder) perhapsAll(b *job) {
 	if b.gather.Complete() && !slices.ContainsFunc(b.bridges(), func(br *bridge) bool { return !br.first().warming.Warm() }) {
 		f.sees(b, b.hops.here)
@@ -257,8 +257,9 @@ func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
 
 var errNoForwarder = errors.New("what answers there is no forwarder (its log says more)")
 
-// noForwarder gives up a job one of whose other forwarders does not take this one, is not the one that
-// the job wants, or is none at all: of what answers there a stranger is told no more. With f.mu.
+// noForwarder gives up a job one of whose other forwarders does not take this one, is not the one
+// that the job wants, or is none at all: of what answers there a stranger is told no more. With
+// f.mu.
 func (f *Forwarder) noForwarder(p *peer, why *handshake.Refused) {
 	br := p.bridge
 	f.log.Warn("another forwarder does not agree", zap.String("job", br.job.id), zap.String("forwarder", br.addr),

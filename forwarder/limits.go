@@ -23,8 +23,8 @@ const (
 	// than an ordinary start takes.
 	Patience = 5 * time.Second
 
-	// largeAnswer is how long a forwarder may take to answer a Ping of the largest size over a new link,
-	// 5 s: longer than a loss and its repetition take, shorter than a user's patience.
+	// largeAnswer is how long a forwarder may take to answer a Ping of the largest size over a new
+	// link, 5 s: longer than a loss and its repetition take, shorter than a user's patience.
 	largeAnswer = 5 * time.Second
 
 	// noticeAfterRefusal: they are told so long after one was refused, 1 s, since more of them may
@@ -46,16 +46,16 @@ const (
 	// later; shorter: on a busy host one that lives is given up.
 	comesBack = 3 * time.Second
 
-	// maxBad is how many damaged frames may come from a rank within badTime, 100 in 10 s: those of a
-	// bad line. Of a rank that sends more the job fails.
+	// maxBad is how many damaged frames may come from a rank within badTime, 100 in 10 s: those of
+	// a bad line. Of a rank that sends more the job fails.
 	maxBad  = 100
 	badTime = 10 * time.Second
 
 	// keepSummaries is how many ended jobs Status remembers.
 	keepSummaries = 32
 
-	// maxDirections and maxClusters are how many of a job Status tells one by one, 256 and 16: a page
-	// that people read. A job of 256 clusters has 65536 directions.
+	// maxDirections and maxClusters are how many of a job Status tells one by one, 256 and 16: a
+	// page that people read. A job of 256 clusters has 65536 directions.
 	maxDirections = 256
 	maxClusters   = 16
 
@@ -76,7 +76,8 @@ const (
 	// MaxTimeout is how long a job may gather, 1 h: batch systems start halves minutes apart.
 	MaxTimeout = time.Hour
 
-	// MaxRanks of a job. The format has room for twice as many; a job's tables take memory for each.
+	// MaxRanks of a job. The format has room for twice as many; a job's tables take memory for
+	// each.
 	MaxRanks = 1 << 16
 
 	// MaxGathering jobs at once, and MaxGatheringFrom one address, which may be a centre's. More:

@@ -23,8 +23,8 @@ import (
 // heard, as long as the job's patience lasts. Then the job fails, with the cause of the loss.
 //
 // In a job of several hops the word goes over the bridges to those whose way to the rank leads
-// through here, also that a rank has taken its leave. In one of several rows a rank that has not come
-// back in time is not taken back any more: the job has other rows. A bridge is opened again
+// through here, also that a rank has taken its leave. In one of several rows a rank that has not
+// come back in time is not taken back any more: the job has other rows. A bridge is opened again
 // (trunk.go), also by a forwarder that was started again and gathers the job anew (anew.go).
 
 // linkLost notes that a rank's link is lost, and why. With f.mu.

@@ -112,8 +112,8 @@ func (j *job) origins() (list []string) {
 	return list
 }
 
-// Limiting says who took least of what there was between two moments, d apart: a cluster, or another
-// forwarder; and for which part of the time its links were full. Below 5 % it is nobody.
+// Limiting says who took least of what there was between two moments, d apart: a cluster, or
+// another forwarder; and for which part of the time its links were full. Below 5 % it is nobody.
 func Limiting(now, before *JobStatus, d time.Duration) (who string, part float64) {
 	part = limitedFrom
 	consider := func(name string, now, then float64, links int) {
@@ -192,8 +192,8 @@ type Traffic struct {
 	PlacedBytes  uint64 `json:"placed_bytes"`  // of these: written straight into the receiving program's memory
 }
 
-// readTraffic is bounded, since strangers say how many clusters there are: of many clusters only the
-// directions that were used are told, and of many such the greatest, and the rest together.
+// readTraffic is bounded, since strangers say how many clusters there are: of many clusters only
+// the directions that were used are told, and of many such the greatest, and the rest together.
 func (j *job) readTraffic() []Traffic {
 	t := []Traffic{}
 	if j.counts == nil {

@@ -20,29 +20,29 @@ import (
 // A bridge of a running job is a trunk of one or more connections:
 //
 //  1. The forwarder that has dialled the first one decides how many there are to be, by the round
-//     trip (begin; package trunk), and dials the others (extend). It shows the same certificate, and
-//     the connection's number.
+//     trip (begin; package trunk), and dials the others (extend). It shows the same certificate,
+//     and the connection's number.
 //  2. The other end answers Ready when its job runs, and the connection is warm (offered, admit;
 //     newlink.go). Only then are frames of the job sent over the connection, by both ends, so none
 //     comes before the job runs there.
 //  3. The first that is in use carries small frames, and what forwarders say to each other; the
-//     others carry bulk (relay, trunk.go, which says what may overtake what). Bye goes over each, and
-//     an end has heard it when it has come over all: nothing of the job comes after that.
+//     others carry bulk (relay, trunk.go, which says what may overtake what). Bye goes over each,
+//     and an end has heard it when it has come over all: nothing of the job comes after that.
 //  4. While they have to wait for room in the kernel's buffers there are more, and those that lose
 //     packets are sent over in another way (look).
-//  5. One that is lost is dialled again, under another number: 0 is for those who gather. Frames that
-//     were on it are lost: ranks are told that those behind the bridge are out of reach and there
-//     again, and send again what is not acknowledged (repeat). If the first is lost the next one
-//     takes its place.
-//  6. If all are lost the ranks behind it are out of reach (cut) until one is back (restore), or for
-//     good when the job's patience is over (cutOff): the job fails, or its other rows go on.
+//  5. One that is lost is dialled again, under another number: 0 is for those who gather. Frames
+//     that were on it are lost: ranks are told that those behind the bridge are out of reach and
+//     there again, and send again what is not acknowledged (repeat). If the first is lost the next
+//     one takes its place.
+//  6. If all are lost the ranks behind it are out of reach (cut) until one is back (restore), or
+//     for good when the job's patience is over (cutOff): the job fails, or its other rows go on.
 //  7. The other end may have been started again, and know nothing of the job (anew.go).
 //
 // Of a job whose ranks cannot send again (of the classic protocol, or without patience) a lost
 // connection is the end.
 
-// maxConnections bounds the numbers of a trunk's connections: the first, those for bulk, and one that
-// takes the first one's place.
+// maxConnections bounds the numbers of a trunk's connections: the first, those for bulk, and one
+// that takes the first one's place.
 const maxConnections = 2 + trunk.Most
 
 // trunkState is what a bridge knows of its connections beside those in use.
@@ -149,8 +149,8 @@ func (br *bridge) offered(p *peer, number int) {
 	br.admit(p)
 }
 
-// admit tells the other end that its connection is in use, if the job runs and the connection is warm, or
-// waited for. With f.mu.
+// admit tells the other end that its connection is in use, if the job runs and the connection is
+// warm, or waited for. With f.mu.
 func (br *bridge) admit(p *peer) {
 	if br.job.state != running || !p.warming.Warm() && br.first() != nil {
 		return
@@ -321,8 +321,8 @@ func (br *bridge) repeat(reason string) {
 	}
 }
 
-// tellAll says to the other end, over p, which ranks it can reach through here: it may not have heard
-// the last. With f.mu.
+// tellAll says to the other end, over p, which ranks it can reach through here: it may not have
+// heard the last. With f.mu.
 func (br *bridge) tellAll(p *peer) {
 	b := br.job
 	for v := range b.table {

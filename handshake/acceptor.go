@@ -62,8 +62,8 @@ type Examined struct {
 	seal    *seal.Channel // of a sealed job
 }
 
-// Examine parses a frame and checks its signatures: all of HandleMessage that takes long. It changes
-// nothing, so it may be called beside any other method.
+// Examine parses a frame and checks its signatures: all of HandleMessage that takes long. It
+// changes nothing, so it may be called beside any other method.
 func (a *Acceptor) Examine(h wire.Header, body []byte) (x Examined) {
 	switch h.Type {
 	case wire.TypeJoin:

@@ -8,8 +8,8 @@ import (
 )
 
 // FuzzExchange gives what comes from the other end to each kind of end. None panics, what they say
-// is whole frames, and each comes to one end at most, after which it says nothing. That is a good one
-// only where the other end need not show that it has the job's key, which nobody here has.
+// is whole frames, and each comes to one end at most, after which it says nothing. That is a good
+// one only where the other end need not show that it has the job's key, which nobody here has.
 func FuzzExchange(f *testing.F) {
 	frames := [][]byte{}
 	said := func(b []byte) error { frames = append(frames, b); return nil }

@@ -94,8 +94,8 @@ func (g *Gather) Fits(j *wire.Join) *Refused {
 // Way returns how the job's ranks reach each other.
 func (g *Gather) Way() Way { return Way{g.layout, g.networks, g.zippers} }
 
-// Origin returns the host of a cluster's first rank, and for whom that says it runs; empty: it is not
-// in.
+// Origin returns the host of a cluster's first rank, and for whom that says it runs; empty: it is
+// not in.
 func (g *Gather) Origin(cluster int) (host, origin string) {
 	r := g.ranks[g.base[cluster]]
 	return r.host, r.origin
@@ -220,8 +220,8 @@ func (g *Gather) Namesakes() map[string]bool {
 	return shared
 }
 
-// Layout returns the answer for all joiners of a complete job; the caller sets Rank and Namesake for
-// each. The slices are shared. It fails when the answer is too long for a frame.
+// Layout returns the answer for all joiners of a complete job; the caller sets Rank and Namesake
+// for each. The slices are shared. It fails when the answer is too long for a frame.
 func (g *Gather) Layout() (wire.Layout, *Refused) {
 	l := wire.Layout{TagUB: 1<<32 - 1, Clusters: g.layout}
 	for _, b := range g.base {

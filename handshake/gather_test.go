@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// TestNamesakes: a Layout tells each rank whether a host of another cluster has the name of its own;
-// one of a job of an earlier version by the hosts of all ranks, which no other has.
+// TestNamesakes: a Layout tells each rank whether a host of another cluster has the name of its
+// own; one of a job of an earlier version by the hosts of all ranks, which no other has.
 func TestNamesakes(t *testing.T) {
 	clusters := []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}}
 	hosts := []string{"n1", "n2", "n3", "n2", "n3"}

@@ -9,8 +9,8 @@ import (
 )
 
 // A forwarder proves with its answer to a Join or a Bridge that it has the host key which its
-// Challenge named. The signature covers both frames, so all that either end has said of itself. Each
-// has random bytes of its own in them: what was signed before, or for another link, is worth
+// Challenge named. The signature covers both frames, so all that either end has said of itself.
+// Each has random bytes of its own in them: what was signed before, or for another link, is worth
 // nothing. It comes with what is sent anyway, and costs no round trip.
 
 // proofOf is what a forwarder signs: body is that of a frame of type t.

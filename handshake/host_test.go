@@ -59,7 +59,8 @@ func TestHostKey(t *testing.T) {
 func TestProof(t *testing.T) {
 	id := member("a", 0)
 	id.HostKey = publicOf(hostKey(7))
-	// impostor shows the Challenge of an acceptor, which need not have the key, and answers with proof.
+	// impostor shows the Challenge of an acceptor, which need not have the key, and answers with
+	// proof.
 	impostor := func(a *Acceptor, fresh byte, proof []byte) *Refused {
 		t.Helper()
 		j, err := NewJoiner(id, nonce(fresh))

@@ -111,8 +111,8 @@ func (id *Identity) Validate() error {
 	return nil
 }
 
-// SetLevel sets the job's level. A process of a sealed job gets its key, made of fresh random bytes;
-// Job, Secret, Layout, Cluster, Rank and Instance are set before.
+// SetLevel sets the job's level. A process of a sealed job gets its key, made of fresh random
+// bytes; Job, Secret, Layout, Cluster, Rank and Instance are set before.
 func (id *Identity) SetLevel(l wire.Level, random [seal.PublicLen]byte) (err error) {
 	id.Level, id.Seal = l, nil
 	if l != wire.LevelSealed {

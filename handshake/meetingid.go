@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Jobs that processes of a job make beside it have ids made of the job's own. Its key is theirs, and
-// whoever may serve the job may serve them: JobID gives the job's.
+// Jobs that processes of a job make beside it have ids made of the job's own. Its key is theirs,
+// and whoever may serve the job may serve them: JobID gives the job's.
 const (
 	meetingMark    = rowMark + "p" // one process of this job and one of another one meet
 	connectionMark = rowMark + "c" // what comes of it

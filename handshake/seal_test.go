@@ -28,8 +28,8 @@ func sealedMember(t *testing.T, cluster string, rank, virtual int) Identity {
 	return id
 }
 
-// TestSealedJoin: the Layout hands everybody's key round as it was joined with, all pairs have a key
-// by it, and forwarder and rank have one for their link.
+// TestSealedJoin: the Layout hands everybody's key round as it was joined with, all pairs have a
+// key by it, and forwarder and rank have one for their link.
 func TestSealedJoin(t *testing.T) {
 	ids := []Identity{sealedMember(t, "a", 0, 0), sealedMember(t, "b", 0, 1), sealedMember(t, "b", 1, 2)}
 	var g *Gather

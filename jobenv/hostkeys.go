@@ -14,8 +14,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// What ZIPPER_HOST_KEYS says of forwarders whose host key the job does not have, and known_forwarders
-// neither. A key that is there must be the right one in any case.
+// What ZIPPER_HOST_KEYS says of forwarders whose host key the job does not have, and
+// known_forwarders neither. A key that is there must be the right one in any case.
 const (
 	AnyKey    = ""           // take them
 	StrictKey = "strict"     // take none of them
@@ -141,8 +141,8 @@ type keyless struct {
 }
 
 // AskHostKeys has ask find out the keys that are not known yet, by address, and adds them to the
-// file of known ones; a forwarder without a key stays without. With a policy other than AcceptNew it
-// does nothing.
+// file of known ones; a forwarder without a key stays without. With a policy other than AcceptNew
+// it does nothing.
 func (j *Job) AskHostKeys(policy, file string, ask func(address string) (string, error)) error {
 	if policy != AcceptNew {
 		return nil

@@ -15,7 +15,8 @@ const (
 	// shorter: a cut network ends the job.
 	defaultPatience = time.Minute
 
-	// longestOrder is what fits into a variable of the environment, in bytes: 128 KiB with its name.
+	// longestOrder is what fits into a variable of the environment, in bytes: 128 KiB with its
+	// name.
 	longestOrder = 128<<10 - 64
 
 	// maxOriginWord is how long a user's name, or a batch job's id, may be, in bytes.

@@ -39,8 +39,9 @@ func CheckSecret(secret string) error {
 	return nil
 }
 
-// secretBits is how many bits a word has if each of its characters was chosen among all of its kind.
-// A word of letters of one case alone is taken for language: a few random letters in it do not show.
+// secretBits is how many bits a word has if each of its characters was chosen among all of its
+// kind. A word of letters of one case alone is taken for language: a few random letters in it do
+// not show.
 func secretBits(s string) float64 {
 	var lower, upper, digit, hex, other bool
 	different := map[rune]bool{}
@@ -82,8 +83,8 @@ func secretBits(s string) float64 {
 }
 
 // ReadSecret reads a secret from a file and checks it. A file that others can read or write is
-// refused, as ssh refuses such keys: who has the secret can join the job, or run jobs on a forwarder
-// that demands it.
+// refused, as ssh refuses such keys: who has the secret can join the job, or run jobs on a
+// forwarder that demands it.
 func ReadSecret(name string) (string, error) {
 	b, err := ReadPrivate(name)
 	if err != nil {
@@ -111,7 +112,8 @@ func ticket(get func(string) string) (string, error) {
 	return t, nil
 }
 
-// ReadTicket reads a ticket from a file. It is no secret: who has it needs the job's secret as well.
+// ReadTicket reads a ticket from a file. It is no secret: who has it needs the job's secret as
+// well.
 func ReadTicket(name string) (string, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// ParseLevel reads the level of a job with a protocol, and with these networks without ranks; empty:
-// the default. A long link between two sites is one of those, and others may listen there.
+// ParseLevel reads the level of a job with a protocol, and with these networks without ranks;
+// empty: the default. A long link between two sites is one of those, and others may listen there.
 func ParseLevel(s, protocol string, networks []string) (wire.Level, error) {
 	l := wire.LevelChecked
 	switch {

@@ -16,8 +16,8 @@ type Zipper struct {
 	HostKey string // that it must have (wire.FormatHostKey); empty: any
 }
 
-// Port is a zipper's place on one network: a cluster's, or one without ranks. On the latter Address may
-// be empty: then the zipper does not listen there, and opens the links itself.
+// Port is a zipper's place on one network: a cluster's, or one without ranks. On the latter Address
+// may be empty: then the zipper does not listen there, and opens the links itself.
 type Port struct{ Network, Address string }
 
 // Address is the zipper's address on a network; empty: it has none there.
@@ -35,8 +35,8 @@ func (z Zipper) On(network string) bool {
 	return slices.ContainsFunc(z.Ports, func(p Port) bool { return p.Network == network })
 }
 
-// String is the form that ParseZipper reads: a@ADDRESS+b@ADDRESS, and the name alone of a network on
-// which it does not listen; then # and the host key, if there is one.
+// String is the form that ParseZipper reads: a@ADDRESS+b@ADDRESS, and the name alone of a network
+// on which it does not listen; then # and the host key, if there is one.
 func (z Zipper) String() string {
 	var parts []string
 	for _, p := range z.Ports {
@@ -51,8 +51,8 @@ func (z Zipper) String() string {
 
 // ParseZipper reads one forwarder: ADDRESS alone (then Ports is empty and every cluster reaches it
 // there), ADDRESS=a+b or ADDRESS=a,b if it is on these networks only, a@ADDRESS+b@ADDRESS if it has
-// different addresses there, a@ADDRESS+b if it does not listen on network b, which has no ranks. All
-// may end in # and the forwarder's host key.
+// different addresses there, a@ADDRESS+b if it does not listen on network b, which has no ranks.
+// All may end in # and the forwarder's host key.
 func ParseZipper(s string) (address string, z Zipper, err error) {
 	s, key, has := cutKey(s)
 	z.HostKey = key
@@ -91,8 +91,8 @@ func ParseZipper(s string) (address string, z Zipper, err error) {
 	return "", z, nil
 }
 
-// Net is what the forwarders of a job with several hops join: its clusters, and its networks without
-// ranks.
+// Net is what the forwarders of a job with several hops join: its clusters, and its networks
+// without ranks.
 type Net struct {
 	Layout   []Cluster
 	Networks []string // names; none is a cluster's
@@ -192,7 +192,8 @@ func CheckNetworks(networks []string, layout []Cluster) error {
 // Net is the job's.
 func (j Job) Net() Net { return Net{j.Layout, j.Networks} }
 
-// forwarders takes the list of forwarders apart: plain addresses, or zippers of which this cluster reaches some.
+// forwarders takes the list of forwarders apart: plain addresses, or zippers of which this cluster
+// reaches some.
 func (j *Job) forwarders(list string) error {
 	plain := 0
 	for _, f := range strings.Split(list, ",") {

@@ -36,8 +36,8 @@ type Half struct {
 // Run starts the cluster's processes and waits for their end. When ctx ends they are told to end,
 // then killed. Nothing of them is left when it returns. The exit status is that of the native
 // launcher (128 + signal if a signal ended it or, where it tells, one of its processes); the error
-// is set when it could not be started at all, or the batch system has ended it. Prepare must have gone
-// well.
+// is set when it could not be started at all, or the batch system has ended it. Prepare must have
+// gone well.
 func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, err error) {
 	if !h.Tells || len(h.Share.Forwarders) == 0 {
 		status, _, err = h.run(ctx, stdin, stdout, stderr)
@@ -56,8 +56,8 @@ func (h *Half) Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	return status, err
 }
 
-// NotStarted tells the job's forwarders that the half cannot be started, because of err, or has been
-// ended meanwhile: then the batch system's reason, which it returns, comes first.
+// NotStarted tells the job's forwarders that the half cannot be started, because of err, or has
+// been ended meanwhile: then the batch system's reason, which it returns, comes first.
 func (h *Half) NotStarted(ctx context.Context, err error) error {
 	w := newWord(h.Share)
 	why := ""

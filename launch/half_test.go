@@ -139,7 +139,8 @@ func TestStaleRunDirectories(t *testing.T) {
 	}
 }
 
-// TestKilledLauncher: the directories of a launcher that was killed go with it, without another one.
+// TestKilledLauncher: the directories of a launcher that was killed go with it, without another
+// one.
 func TestKilledLauncher(t *testing.T) {
 	if base := os.Getenv("ZIPPER_TEST_KILLED_LAUNCHER"); base != "" {
 		r, err := newRundir(base, "j")

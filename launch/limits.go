@@ -7,8 +7,8 @@ import "time"
 // measured.
 const Grace = 3 * time.Second
 
-// tellTime bounds telling a forwarder that a half has ended, and asking the batch system why, 3 s: a
-// batch system that ends a job waits longer than that before it kills, as a rule.
+// tellTime bounds telling a forwarder that a half has ended, and asking the batch system why, 3 s:
+// a batch system that ends a job waits longer than that before it kills, as a rule.
 const tellTime = 3 * time.Second
 
 // othersTime is how long the other halves have to end by themselves once one has failed. The
@@ -16,8 +16,8 @@ const tellTime = 3 * time.Second
 // hear it, so it need only be longer than that takes on a busy machine. Chosen, not measured.
 const othersTime = 10 * time.Second
 
-// What a job waits for is shown from progressFrom on, 1 s, which most are complete in, and then every
-// progressStep, half a second.
+// What a job waits for is shown from progressFrom on, 1 s, which most are complete in, and then
+// every progressStep, half a second.
 const (
 	progressFrom = time.Second
 	progressStep = 500 * time.Millisecond
@@ -34,8 +34,8 @@ const (
 	stdinPiece = 64 << 10
 )
 
-// How often what a script has started is looked at until it is zipped, at first and after a while: a
-// look reads some files of each process on the host, 3 ms with 300 of them. One that has an MPI
+// How often what a script has started is looked at until it is zipped, at first and after a while:
+// a look reads some files of each process on the host, 3 ms with 300 of them. One that has an MPI
 // library without ours in so many looks, for more than a second, will not only print its version.
 // Chosen, not measured.
 const (

@@ -16,7 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A half that ends tells the job's forwarders, so that the other halves end at once and can say why:
+// A half that ends tells the job's forwarders, so that the other halves end at once and can say
+// why:
 //
 //  1. a signal to this process: the batch system is asked what it means while the processes of the
 //     half are still ending (ending);
@@ -38,9 +39,9 @@ func newWord(share jobenv.Job) *word {
 	return w
 }
 
-// TellEnded tells the forwarders of a job that a half has ended, or that it will never begin, for the
-// reason why, a clause without its subject ("has no program"): one that began then, so that a later
-// job of the same id is told nothing of it. Who cannot be told waits his time.
+// TellEnded tells the forwarders of a job that a half has ended, or that it will never begin, for
+// the reason why, a clause without its subject ("has no program"): one that began then, so that a
+// later job of the same id is told nothing of it. Who cannot be told waits his time.
 func TellEnded(ctx context.Context, share jobenv.Job, began time.Time, why string) {
 	w := word{share: share, began: began}
 	w.tell(ctx, wire.HalfEnded, "cluster "+share.Cluster+" "+why)
@@ -70,8 +71,8 @@ func (w *word) watch(ctx context.Context) (stop func()) {
 	}
 }
 
-// ending tells that the half is being ended, by a signal or because its launcher is gone. It returns
-// the reason, a sentence; empty: another half has failed, and told it.
+// ending tells that the half is being ended, by a signal or because its launcher is gone. It
+// returns the reason, a sentence; empty: another half has failed, and told it.
 func (w *word) ending(cause error) string {
 	if fromElsewhere(cause) {
 		return ""
@@ -103,8 +104,8 @@ func fromElsewhere(cause error) bool {
 	return errors.As(cause, &e)
 }
 
-// ended tells that the half has ended with a status, or could not be started. said is the first error
-// of its ranks. It returns what the batch system says of the end, a sentence; empty: nothing.
+// ended tells that the half has ended with a status, or could not be started. said is the first
+// error of its ranks. It returns what the batch system says of the end, a sentence; empty: nothing.
 func (w *word) ended(status int, err error, said string) string {
 	w.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tellTime)
@@ -164,7 +165,8 @@ func (w *word) pauses() (stop func()) {
 	}
 }
 
-// tell tells all forwarders that the cluster reaches, at the same time; who cannot be told finds out.
+// tell tells all forwarders that the cluster reaches, at the same time; who cannot be told finds
+// out.
 func (w *word) tell(ctx context.Context, state wire.HalfState, reason string) {
 	half := wire.Half{State: state, Code: 1, Job: w.share.ID, Cluster: w.share.Cluster, Reason: reason, Ticket: w.share.Ticket,
 		TimeoutMS: uint32(w.share.Timeout.Milliseconds()), RanMS: uint32(time.Since(w.began).Milliseconds())}

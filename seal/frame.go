@@ -79,8 +79,8 @@ func cipherOf(key []byte, info string, salt []byte) (cipher.AEAD, error) {
 }
 
 // Seal appends a sealed frame of a class to out: head as it is, plain encrypted, tag and number.
-// plain may begin in out's memory where its encryption will, right behind head's place, and must not
-// overlap it otherwise. Without room for all out grows.
+// plain may begin in out's memory where its encryption will, right behind head's place, and must
+// not overlap it otherwise. Without room for all out grows.
 func (s *Sealer) Seal(out, head, plain []byte, class Class) ([]byte, error) {
 	if s.numbers[class] >= lastNumber {
 		return out, errUsedUp

@@ -221,8 +221,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestNonces: what is sealed again looks different, also in another class, and a key is used up some
-// day.
+// TestNonces: what is sealed again looks different, also in another class, and a key is used up
+// some day.
 func TestNonces(t *testing.T) {
 	s, o := pair(t)
 	seen := map[string]bool{}

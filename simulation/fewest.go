@@ -2,8 +2,8 @@ package simulation
 
 import "slices"
 
-// Fewest gives a plan that fails too and has less in it: faults are left out as long as it does, and
-// rounds.
+// Fewest gives a plan that fails too and has less in it: faults are left out as long as it does,
+// and rounds.
 func Fewest(p Plan) Plan {
 	fails := func(p Plan) bool { return Run(p, false).Err != nil }
 	for size := len(p.Faults); size > 0; size /= 2 {

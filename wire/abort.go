@@ -1,8 +1,8 @@
 package wire
 
 // Abort ends the job everywhere. A rank sends it to its forwarder (dst Nobody), which passes it to
-// all others. In a sealed job it comes with that rank's word, which forwarders hand on with all that
-// it is for, and only ranks can check.
+// all others. In a sealed job it comes with that rank's word, which forwarders hand on with all
+// that it is for, and only ranks can check.
 //
 //	0  i32     code    exit status, as given to MPI_Abort; 1 when a link or a rank failed
 //	4  u32     rank    virtual rank that is the cause; Nobody when it is the forwarder

@@ -41,8 +41,8 @@ func (c *Challenge) Append(b []byte) []byte {
 	return append(append(b, c.LinkKey[:]...), c.HostKey[:]...)
 }
 
-// ParseChallenge reads a Challenge. Without a version that both ends speak (Common) only Version and
-// Oldest are read.
+// ParseChallenge reads a Challenge. Without a version that both ends speak (Common) only Version
+// and Oldest are read.
 func ParseChallenge(b []byte) (Challenge, error) {
 	r := reader{b: b}
 	c := Challenge{Version: r.u32()}

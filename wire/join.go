@@ -158,8 +158,9 @@ func (j *Join) Append(b []byte) []byte {
 	return append(j.AppendUnsigned(b), j.Signature[:]...)
 }
 
-// ParseJoin reads a Join that fills b. Of a version that is not spoken here only Version is read. A Join that
-// parses names a cluster of its own layout and a rank inside it; the signature is not checked here.
+// ParseJoin reads a Join that fills b. Of a version that is not spoken here only Version is read. A
+// Join that parses names a cluster of its own layout and a rank inside it; the signature is not
+// checked here.
 func ParseJoin(b []byte) (Join, error) {
 	r := reader{b: b}
 	j := Join{Version: r.u32()}
@@ -285,7 +286,8 @@ func (r *reader) clusters() []Cluster {
 	return l
 }
 
-// networks reads the names of networks without ranks and checks that each is another, and no cluster's.
+// networks reads the names of networks without ranks and checks that each is another, and no
+// cluster's.
 func (r *reader) networks(layout []Cluster) []string {
 	n := int(r.u16())
 	if r.err == nil && n > MaxNetworks {

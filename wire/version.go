@@ -2,9 +2,9 @@ package wire
 
 import "fmt"
 
-// An end speaks all versions of the protocol from Oldest to Version. Who speaks first on a link says
-// which (Challenge), and the other end takes the newest that both speak for all that follows. A job
-// has one version: that of its first Join. What may change from one version to the next is in
+// An end speaks all versions of the protocol from Oldest to Version. Who speaks first on a link
+// says which (Challenge), and the other end takes the newest that both speak for all that follows.
+// A job has one version: that of its first Join. What may change from one version to the next is in
 // COMPATIBILITY.md.
 //
 // Version is in version_release.go; version_next.go has the one after it, for tests of this.

@@ -111,8 +111,9 @@ func (f *Figure) Met() bool {
 	return m >= f.Aim
 }
 
-// Table writes a line of Markdown for every row and target: median, lowest and highest of the rounds
-// that count, the aim and whether it is met, and the long link's lateness in the worst of all rounds.
+// Table writes a line of Markdown for every row and target: median, lowest and highest of the
+// rounds that count, the aim and whether it is met, and the long link's lateness in the worst of
+// all rounds.
 func (r *Report) Table(w io.Writer) error {
 	fmt.Fprintf(w, "%v; %s; %d rounds in turn; TCP carries at most %.0f Mbit/s\n\n", r.Line, r.Congestion, r.Rounds, Payload(r.Line))
 	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)

@@ -42,7 +42,8 @@ func Payload(o delayline.Options) float64 {
 // Milliseconds of a delay.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// impossible says that a rate is more than the line carries: then it was measured wrongly. Empty: it is not.
+// impossible says that a rate is more than the line carries: then it was measured wrongly. Empty:
+// it is not.
 func (r Row) impossible(v float64, o delayline.Options) string {
 	most := Payload(o)
 	if r.Both {

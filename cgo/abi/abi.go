@@ -1,8 +1,8 @@
 // Package abi is the Go side of abi.h: it exports the ze_ functions over package engine. A program
 // that links it has the engine inside; package lib makes libmmpi-engine.so of it.
 //
-// The C border needs one engine for the process's job, and one for each connection to another; these
-// and the job are this package's only state.
+// The C border needs one engine for the process's job, and one for each connection to another;
+// these and the job are this package's only state.
 //
 // All exports may be called from any thread of the program that may call MPI; abi.h says what each
 // returns. After an error code ze_error has its text, for the thread whose call failed.

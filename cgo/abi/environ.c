@@ -16,7 +16,8 @@ static void wipe(char *entry, const char *name) {
   while (*p) *p++ = 0;
 }
 
-/* begin and end of the block that the kernel made when the process began; 0 where it does not say. */
+/* begin and end of the block that the kernel made when the process began; 0 where it does not
+ * say. */
 static int block(char **begin, char **end) {
   char line[1024];
   int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);

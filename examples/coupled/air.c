@@ -1,4 +1,5 @@
-/* The air of a coupled pair: it has little heat, and gives the ocean its mean temperature each step. */
+/* The air of a coupled pair: it has little heat, and gives the ocean its mean temperature each
+ * step. */
 #include "coupled.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* The ocean of a coupled pair: it has much heat, and gives the air its mean temperature each step. */
+/* The ocean of a coupled pair: it has much heat, and gives the air its mean temperature each
+ * step. */
 #include "coupled.h"
 
 #include <stdio.h>

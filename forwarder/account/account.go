@@ -1,5 +1,5 @@
-// Package account writes a record of each job that has run over a forwarder into a file: one line of
-// JSON, a forwarder.Summary.
+// Package account writes a record of each job that has run over a forwarder into a file: one line
+// of JSON, a forwarder.Summary.
 package account
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// Log writes records in the order in which jobs end. Each is one write at the end of the file, which
-// is opened for it: so the file may be moved away at any time, and several forwarders may write into
-// one. Safe for concurrent use.
+// Log writes records in the order in which jobs end. Each is one write at the end of the file,
+// which is opened for it: so the file may be moved away at any time, and several forwarders may
+// write into one. Safe for concurrent use.
 type Log struct {
 	name string
 	log  *zap.Logger

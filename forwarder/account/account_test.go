@@ -13,8 +13,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// TestLog: each job has its line, also when the file is moved away meanwhile; what cannot be written
-// is in the log.
+// TestLog: each job has its line, also when the file is moved away meanwhile; what cannot be
+// written is in the log.
 func TestLog(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "jobs")

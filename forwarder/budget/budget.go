@@ -2,8 +2,9 @@
 // destinations that do not take it, and frames that have come in part. One Budget is for the
 // process, one for each job. At the limit nothing is thrown away and nobody is closed: whoever has
 // more than what is left is not read for a while, so its own TCP connection holds it back, and all
-// others go on (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6, 1998).
-// With n such connections each comes to 1/(n+1) of the limit, so there is always something left.
+// others go on (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6,
+// 1998). With n such connections each comes to 1/(n+1) of the limit, so there is always something
+// left.
 package budget
 
 import (

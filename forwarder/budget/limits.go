@@ -9,8 +9,8 @@ const (
 	Share = 4
 
 	// JobLeast is what a job may have, 16 MiB, and LinkShare for each of its links if that is more,
-	// 256 KiB: a long segment. More: a destination that does not read holds back those who send to it,
-	// and to others, later; less: a forwarder takes less.
+	// 256 KiB: a long segment. More: a destination that does not read holds back those who send to
+	// it, and to others, later; less: a forwarder takes less.
 	JobLeast  = 16 << 20
 	LinkShare = 256 << 10
 

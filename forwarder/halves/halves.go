@@ -1,6 +1,6 @@
-// Package halves remembers which halves of jobs have ended while their job was not at the forwarder:
-// another half that comes later need not wait for them. It owns no clock, and is not safe for
-// concurrent use. What strangers can have it remember is bounded.
+// Package halves remembers which halves of jobs have ended while their job was not at the
+// forwarder: another half that comes later need not wait for them. It owns no clock, and is not
+// safe for concurrent use. What strangers can have it remember is bounded.
 package halves
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// keep is how many halves are remembered, 256, and how many jobs: with MaxReason 128 KiB. A stranger
-// who has more of them forgotten gains that others wait out their time.
+// keep is how many halves are remembered, 256, and how many jobs: with MaxReason 128 KiB. A
+// stranger who has more of them forgotten gains that others wait out their time.
 const keep = 256
 
 // MaxReason is how much of a half's reason is kept, bytes.

@@ -21,7 +21,8 @@ const (
 	firstPenalty = 16
 )
 
-// Where the loop's thread stands among others that want its core (docs/decisions/0022-a-core-for-the-forwarder.md).
+// Where the loop's thread stands among others that want its core
+// (docs/decisions/0022-a-core-for-the-forwarder.md).
 const (
 	bulkNice  = 3                     // nice value while large segments come fast: behind the ranks, which copy
 	bulkEvery = 10 * time.Millisecond // time between two looks at the rate

@@ -9,8 +9,8 @@ import (
 // System is what a loop waits by: descriptors that tell of others. Linux's is the default, a
 // simulation brings its own.
 type System interface {
-	// Epoll makes a descriptor that Control tells what to wait for, and on which Wait does so, for up
-	// to ms milliseconds. Errors of Wait are 0 events.
+	// Epoll makes a descriptor that Control tells what to wait for, and on which Wait does so, for
+	// up to ms milliseconds. Errors of Wait are 0 events.
 	Epoll() (fd int, err error)
 	Control(epfd, op, fd int, e *unix.EpollEvent) error
 	Wait(epfd int, events []unix.EpollEvent, ms int) int

@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// health answers whether new jobs may be sent here, for what asks often: a load balancer, a monitor.
-// 200: yes; 503: it is drained, or stands still.
+// health answers whether new jobs may be sent here, for what asks often: a load balancer, a
+// monitor. 200: yes; 503: it is drained, or stands still.
 func health(w http.ResponseWriter, r *http.Request, f Source) {
 	ctx, cancel := context.WithTimeout(r.Context(), aliveWithin)
 	defer cancel()

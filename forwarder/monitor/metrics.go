@@ -13,9 +13,9 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Metrics are what Prometheus is told, docs/howto/monitoring.md has the list. There are as many series as
-// maxJobs and maxPeers allow, whatever jobs and strangers do, and no label that Prometheus gives
-// itself (job, instance, le). Totals stay when a job ends.
+// Metrics are what Prometheus is told, docs/howto/monitoring.md has the list. There are as many
+// series as maxJobs and maxPeers allow, whatever jobs and strangers do, and no label that
+// Prometheus gives itself (job, instance, le). Totals stay when a job ends.
 type Metrics struct {
 	registry                    *prometheus.Registry
 	waited, length, gather, ran prometheus.Histogram

@@ -1,6 +1,6 @@
 // Package monitor shows a forwarder's status over HTTP: a page for people at /, JSON at /status,
-// health at /healthz, and Prometheus metrics at /metrics if wanted. It reveals job ids, users and counts, no secrets; let it
-// listen on the loopback address unless the network is trusted.
+// health at /healthz, and Prometheus metrics at /metrics if wanted. It reveals job ids, users and
+// counts, no secrets; let it listen on the loopback address unless the network is trusted.
 package monitor
 
 import (

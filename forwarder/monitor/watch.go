@@ -89,8 +89,8 @@ func (w *watch) run(ctx context.Context) {
 	}
 }
 
-// look takes the forwarder's status in and tells all who watch. Who has not taken the last view gets
-// none.
+// look takes the forwarder's status in and tells all who watch. Who has not taken the last view
+// gets none.
 func (w *watch) look() {
 	s := w.f.Status()
 	w.mu.Lock()

@@ -8,9 +8,9 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Each end of a link of a running job tells the other now and then how many bytes it has sent (frame
-// Count). So what was left out on the way is noticed when nothing follows it, too, and the link is
-// lost, as by any other damage.
+// Each end of a link of a running job tells the other now and then how many bytes it has sent
+// (frame Count). So what was left out on the way is noticed when nothing follows it, too, and the
+// link is lost, as by any other damage.
 
 // putCount puts a frame, made of how much goes before it, right behind the frame that is half
 // written. Nothing is done while another one waits.

@@ -12,8 +12,9 @@ import (
 )
 
 // What the event loop asks of a connection (loop.Handler). It reads from here down: fill (input.go)
-// cuts what comes into frames, unless too much is kept already (buffer.go); frames in a row go to run (run.go), large segments to forward.go,
-// directly or by pipe.go; frames for the forwarder itself to the control.
+// cuts what comes into frames, unless too much is kept already (buffer.go); frames in a row go to
+// run (run.go), large segments to forward.go, directly or by pipe.go; frames for the forwarder
+// itself to the control.
 
 var _ loop.Handler = (*Conn)(nil)
 

@@ -10,7 +10,8 @@ import (
 // each byte; smaller: others wait less.
 const (
 	// ReadBuffer is how many bytes a loop reads at once; one buffer per loop, not per connection.
-	// 260 KiB: two segments with all that is around them (docs/decisions/0015-the-forwarders-read-buffer.md).
+	// 260 KiB: two segments with all that is around them
+	// (docs/decisions/0015-the-forwarders-read-buffer.md).
 	ReadBuffer = 2*wire.SegmentSize + 4<<10
 
 	// readTurns and writeTurns are how often a connection is read, or written, in one turn of the

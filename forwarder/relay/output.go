@@ -39,9 +39,9 @@ type output struct {
 	watched       // how long frames wait
 }
 
-// write sends whole frames from src, which came over a connection (nil: they are our own), directly if it can. vec is the caller's scratch of length 1.
-// When owner is not nil it holds b and nothing else, and taken reports that the queue keeps it. The
-// error blames the source.
+// write sends whole frames from src, which came over a connection (nil: they are our own), directly
+// if it can. vec is the caller's scratch of length 1. When owner is not nil it holds b and nothing
+// else, and taken reports that the queue keeps it. The error blames the source.
 func (o *output) write(vec [][]byte, from *memory, src uint32, b []byte, owner *buffer) (taken bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -79,8 +79,8 @@ func (c *Conn) to(next State) bool {
 	}
 }
 
-// full reports whether the connection must not be read now, since too much is kept of what came over
-// it (buffer.go), and sees to it that it is read again. On its loop, as what follows.
+// full reports whether the connection must not be read now, since too much is kept of what came
+// over it (buffer.go), and sees to it that it is read again. On its loop, as what follows.
 func (c *Conn) full() bool {
 	if c.closing || !c.memory.Over() || !c.live() {
 		return false
@@ -114,8 +114,8 @@ func (c *Conn) resume() {
 	}
 }
 
-// tickPaused looks at a connection that is not read, now and then: it is not silent, and we are not,
-// though its pings are not answered. Others may have made room for it.
+// tickPaused looks at a connection that is not read, now and then: it is not silent, and we are
+// not, though its pings are not answered. Others may have made room for it.
 func (c *Conn) tickPaused(now time.Time) {
 	c.heard, c.pinged = now, false
 	_ = c.Send(frame(wire.TypePong)) // too much waits for it: it hears that

@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A connection that has more waiting than is left of its job's budget is not read, but hears that we
-// are there; it is read again when its destination has read, and nothing is lost.
+// A connection that has more waiting than is left of its job's budget is not read, but hears that
+// we are there; it is read again when its destination has read, and nothing is lost.
 func TestPause(t *testing.T) {
 	f := newFixture(t)
 	job := budget.New(32 << 10)

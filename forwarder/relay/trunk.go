@@ -9,8 +9,8 @@ import (
 // Several connections may lead to the same forwarder: a trunk, for a path so long that one
 // connection does not fill it. The routes' tables have the first, which carries small frames and
 // the forwarders' own, so that these never wait behind large ones and keep their order. Frames of
-// much payload (bulk) go over the others: over the first of them, whose window is open from the last
-// burst, as long as less than a burst waits for it; else over the one for which least does.
+// much payload (bulk) go over the others: over the first of them, whose window is open from the
+// last burst, as long as less than a burst waits for it; else over the one for which least does.
 //
 // So a frame may be overtaken by any of another class, and a large one by any other. Ranks that are
 // several hops apart are ready for that: what is sequenced is put in order by its number, a segment

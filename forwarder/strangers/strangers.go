@@ -5,8 +5,8 @@
 //  2. links that have not joined: beyond UnjoinedFrom the oldest of that address is to go, beyond
 //     Unjoined the oldest of the address that has most (Connect). One that joins is not counted
 //     any more (Settle);
-//  3. jobs that gather: beyond GatheringFrom of an address, or Gathering, no other one may be opened
-//     (MayOpen).
+//  3. jobs that gather: beyond GatheringFrom of an address, or Gathering, no other one may be
+//     opened (MayOpen).
 package strangers
 
 import (

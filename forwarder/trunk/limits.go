@@ -11,23 +11,24 @@ const (
 	// tenths of it over 100 ms.
 	first = 4
 
-	// Eager is how many connections, those that small frames and bursts take, do without a congestion
-	// control that spreads what it sends over a round trip (BBR), 2: over 40 ms a burst as long as
-	// the last one would be on its way for 14 ms more. Once packets are lost they take it, too.
+	// Eager is how many connections, those that small frames and bursts take, do without a
+	// congestion control that spreads what it sends over a round trip (BBR), 2: over 40 ms a burst
+	// as long as the last one would be on its way for 14 ms more. Once packets are lost they take
+	// it, too.
 	Eager = 2
 
 	// lossShare: a connection loses packets if one of so many has to be sent again, 20000: two in
 	// turn of Measure, since a queue that overflows once is nothing.
 	lossShare = 20000
 
-	// Burst is how many bytes may wait for the first connection for bulk before the others are used,
-	// 1 MiB, the longest message that goes at once: one that is warm sends that in a round trip, where
-	// others take several for a tenth of it.
+	// Burst is how many bytes may wait for the first connection for bulk before the others are
+	// used, 1 MiB, the longest message that goes at once: one that is warm sends that in a round
+	// trip, where others take several for a tenth of it.
 	Burst = 1 << 20
 
-	// lastBatch is how many packets of 8 KiB the last batch that warms a connection has, 128: a Burst,
-	// so that the window is open for two, of which an idle time may take one. More: a job's start
-	// takes a round trip longer for each doubling; fewer: its first long message does.
+	// lastBatch is how many packets of 8 KiB the last batch that warms a connection has, 128: a
+	// Burst, so that the window is open for two, of which an idle time may take one. More: a job's
+	// start takes a round trip longer for each doubling; fewer: its first long message does.
 	lastBatch = 128
 
 	// full: a batch that takes 4 of the shortest round trips has filled the path.
@@ -41,16 +42,17 @@ const (
 	// round trips, and longer than a connection takes to become fast.
 	Measure = 2 * time.Second
 
-	// Soon is how long after a loss a connection is dialled again, 20 ms: most of those that are lost
-	// were only damaged.
+	// Soon is how long after a loss a connection is dialled again, 20 ms: most of those that are
+	// lost were only damaged.
 	Soon = 20 * time.Millisecond
 
-	// Redial is the same after a failure to do so, 500 ms. Sooner: a forwarder that is away is asked
-	// more often; later: the job waits longer.
+	// Redial is the same after a failure to do so, 500 ms. Sooner: a forwarder that is away is
+	// asked more often; later: the job waits longer.
 	Redial = 500 * time.Millisecond
 
 	// Attempt is how long one attempt to dial a connection takes at most, 3 s: after an outage the
-	// kernel would wait longer and longer until it asks again. Some round trips of the longest path.
+	// kernel would wait longer and longer until it asks again. Some round trips of the longest
+	// path.
 	Attempt = 3 * time.Second
 
 	// Retry is the same of one that could not be opened while there are others, 5 s.

@@ -63,8 +63,8 @@ func (s *Size) Grow(now map[int]transport.Path) (more bool) {
 	return true
 }
 
-// Losses notes which connections lose packets. The zero value knows of none. Not safe for concurrent
-// use.
+// Losses notes which connections lose packets. The zero value knows of none. Not safe for
+// concurrent use.
 type Losses struct {
 	seen  map[int]transport.Path // at the last look
 	again map[int]bool           // they did then

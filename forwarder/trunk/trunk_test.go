@@ -94,8 +94,8 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestWarming: batches double as each is answered, up to a burst in all; not where the path is short,
-// or full, and an answer too many changes nothing.
+// TestWarming: batches double as each is answered, up to a burst in all; not where the path is
+// short, or full, and an answer too many changes nothing.
 func TestWarming(t *testing.T) {
 	far := transport.Path{RoundTrip: 40 * time.Millisecond}
 	for _, c := range []struct {

@@ -54,8 +54,8 @@ func over(bits int) factors { return factors{power(bits + 32), power(bits - 32)}
 
 // power is x^n modulo the polynomial, as the processor's multiplication wants it where the lowest
 // bit is the highest power: a product of two numbers of 64 bits has 127, so it is one place too
-// low, and a factor of 33 bits makes up for that. That its 32 bits of powers are not at the high end
-// of the 64 is the x^32.
+// low, and a factor of 33 bits makes up for that. That its 32 bits of powers are not at the high
+// end of the 64 is the x^32.
 func power(n int) uint64 {
 	r := uint32(1) << 31 // x^0
 	for range n {

@@ -13,7 +13,8 @@ var (
 	inComment = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
 )
 
-// TestGlossary: every row of docs/reference/glossary.md ends with a file and names that the file has.
+// TestGlossary: every row of docs/reference/glossary.md ends with a file and names that the file
+// has.
 func TestGlossary(t *testing.T) {
 	text, err := os.ReadFile("../../docs/reference/glossary.md")
 	if err != nil {

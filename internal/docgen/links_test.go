@@ -16,8 +16,8 @@ var (
 	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 )
 
-// TestLinks: every link of a document leads to a file or folder of the tree, and to a heading that is
-// there.
+// TestLinks: every link of a document leads to a file or folder of the tree, and to a heading that
+// is there.
 func TestLinks(t *testing.T) {
 	links := 0
 	for _, file := range documentsOf(t) {

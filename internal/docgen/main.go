@@ -1,6 +1,6 @@
 // Command docgen writes the parts of documents that are made from code: the import rules in
-// ARCHITECTURE.md, the numbers in docs/reference/tuning.md. Run by go generate (make generate); a test checks
-// that they are up to date.
+// ARCHITECTURE.md, the numbers in docs/reference/tuning.md. Run by go generate (make generate); a
+// test checks that they are up to date.
 package main
 
 //go:generate go run . ../..

@@ -4,8 +4,8 @@ package idtable
 import "sync/atomic"
 
 // Table gives the thing with a number. Its zero value is empty. Set is called by one goroutine at a
-// time, Get by any at any time. Both take constant time: a change writes one place, and the table is
-// copied only when it has to be twice as large.
+// time, Get by any at any time. Both take constant time: a change writes one place, and the table
+// is copied only when it has to be twice as large.
 type Table[T any] struct {
 	places atomic.Pointer[[]atomic.Pointer[T]]
 }

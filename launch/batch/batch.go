@@ -1,6 +1,6 @@
 // Package batch knows what a batch system says of the job that this process is in: which it is, and
-// why it ends. It asks the system's own commands and the kernel, and changes nothing. Every question
-// is bounded in time; what cannot be found out is empty.
+// why it ends. It asks the system's own commands and the kernel, and changes nothing. Every
+// question is bounded in time; what cannot be found out is empty.
 package batch
 
 import (
@@ -60,7 +60,8 @@ func (j Job) Cause(ctx context.Context) string {
 	return ""
 }
 
-// Ending is Cause for a process that a signal has come to: a moment later the batch system may say more.
+// Ending is Cause for a process that a signal has come to: a moment later the batch system may say
+// more.
 func (j Job) Ending(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, endingTime)
 	defer cancel()

@@ -34,8 +34,9 @@ func OfSlurm(id, said string) string {
 	return j.explain(context.Background(), j.state(f), f)
 }
 
-// state is the one that the job will have. While its processes end Slurm says COMPLETING instead, but
-// has noted all else: the controller does so before it has anything killed, so no signal comes before.
+// state is the one that the job will have. While its processes end Slurm says COMPLETING instead,
+// but has noted all else: the controller does so before it has anything killed, so no signal comes
+// before.
 func (j Job) state(f map[string]string) string {
 	state := f["JobState"]
 	if state != "COMPLETING" {

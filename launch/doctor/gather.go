@@ -8,8 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
-// Whether forwarders reach each other nobody but they can tell. So a job of one rank in each cluster
-// gathers over all of them, as a real one does:
+// Whether forwarders reach each other nobody but they can tell. So a job of one rank in each
+// cluster gathers over all of them, as a real one does:
 //
 //  1. each cluster's probe is given that job (gather) and joins it (join.go);
 //  2. the forwarders make their links, or say in their refusal which of them they cannot make;

@@ -22,7 +22,8 @@ func TestSrun(t *testing.T) {
 	}
 }
 
-// TestSrunFits: only srun's own --mpi is at fault, not that of the daemons that it starts for mpirun.
+// TestSrunFits: only srun's own --mpi is at fault, not that of the daemons that it starts for
+// mpirun.
 func TestSrunFits(t *testing.T) {
 	for _, tc := range []struct {
 		env  map[string]string

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// srun watches what Slurm's launcher prints: once a process has failed it kills the others, and exits
-// with the highest status, that of those; only its first line on an end tells which came first. Safe
-// for concurrent use.
+// srun watches what Slurm's launcher prints: once a process has failed it kills the others, and
+// exits with the highest status, that of those; only its first line on an end tells which came
+// first. Safe for concurrent use.
 type srun struct{ first atomic.Int32 }
 
 // What strsignal says of a signal, or how the process exited.

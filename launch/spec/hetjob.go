@@ -24,8 +24,9 @@ func HetGroups(get func(string) string) ([]Cluster, error) {
 	return clusters, nil
 }
 
-// UseHetGroups makes the groups of this Slurm job the job's clusters if it names none, and else gives
-// each of its clusters the group in its place, if there are as many and none has hosts of its own.
+// UseHetGroups makes the groups of this Slurm job the job's clusters if it names none, and else
+// gives each of its clusters the group in its place, if there are as many and none has hosts of its
+// own.
 func (j *Job) UseHetGroups() error {
 	groups, err := HetGroups(os.Getenv)
 	if err != nil || len(groups) < 2 {

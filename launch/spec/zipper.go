@@ -17,8 +17,8 @@ type Zipper struct {
 	Address string // HOST:PORT as the clusters reach it
 	// other addresses on some networks: a zipper node is known by a different one on each
 	Per map[string]string
-	// Networks are those that it is on: clusters', or without ranks. Empty: those on which it has an
-	// address, which is all clusters' if Address is not empty.
+	// Networks are those that it is on: clusters', or without ranks. Empty: those on which it has
+	// an address, which is all clusters' if Address is not empty.
 	Networks []string
 	HostKey  string // that it must have (jobenv.Zipper); empty: any
 	// Dials are those of its networks, without ranks, on which it does not listen.

@@ -1,6 +1,6 @@
 // Package submit gives the halves of a job to the batch systems of their clusters, Slurm's here and
-// over a remote shell there, and watches them as one job: one output, one status, and no half goes on
-// without the others. All that it does at a cluster is a small script for its /bin/sh.
+// over a remote shell there, and watches them as one job: one output, one status, and no half goes
+// on without the others. All that it does at a cluster is a small script for its /bin/sh.
 package submit
 
 import (
@@ -46,8 +46,8 @@ func (h *Half) Where() string {
 	return h.shell[len(h.shell)-2]
 }
 
-// Prepare makes the halves of a job, which names forwarders that run already. The error says what to
-// change.
+// Prepare makes the halves of a job, which names forwarders that run already. The error says what
+// to change.
 func Prepare(job *spec.Job, timeout time.Duration) ([]*Half, error) {
 	if job.Timeout == 0 {
 		job.Timeout = timeout
@@ -248,11 +248,11 @@ func Cancel(halves []*Half) (err error) {
 	return err
 }
 
-// Watch waits for the end of all halves, passes their output on, and gives the job's exit status with
-// the reason if that is not 0. The first half that fails has the others cancelled: at once if they
-// wait in a queue, else after the time in which they end by themselves. tell has the job's forwarders
-// told of it, for what the half itself could not: it never began, or had no time. ctx's end cancels
-// all.
+// Watch waits for the end of all halves, passes their output on, and gives the job's exit status
+// with the reason if that is not 0. The first half that fails has the others cancelled: at once if
+// they wait in a queue, else after the time in which they end by themselves. tell has the job's
+// forwarders told of it, for what the half itself could not: it never began, or had no time. ctx's
+// end cancels all.
 func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(cluster, why string)) (status int, err error) {
 	merged := output.NewMerger(stdout)
 	ended := make(chan *Half)

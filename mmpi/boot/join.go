@@ -66,8 +66,8 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 		Library: loc.Library, Model: Model, Host: loc.Host, Origin: jobenv.Origin(os.Getenv, os.Getuid()), TimeoutMS: job.Timeout.Milliseconds(),
 		Patience: patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Instance: mathrand.Uint64()}
-	// The key of a sealed job lives as long as the process: who learns the job's secret later cannot
-	// read what was sent.
+	// The key of a sealed job lives as long as the process: who learns the job's secret later
+	// cannot read what was sent.
 	if err := id.SetLevel(level, nonce()); err != nil {
 		return nil, w, failure(engine.ErrInternal, "%v", err)
 	}
@@ -171,8 +171,8 @@ func libraries(l *wire.Layout) int {
 	return len(names)
 }
 
-// otherSize is what to do about the ways in which batch systems start other MPI worlds than was meant.
-// get reads the environment.
+// otherSize is what to do about the ways in which batch systems start other MPI worlds than was
+// meant. get reads the environment.
 func otherSize(job *jobenv.Job, loc *Local, get func(string) string) string {
 	all := 0
 	for _, c := range job.Layout {
@@ -202,8 +202,8 @@ func settings(job *jobenv.Job, tuning collectives.Tuning, ordered bool) string {
 	return s
 }
 
-// notIn is why the process was not let into its job: an *engine.Error for the program, and perhaps a
-// *handshake.Refused.
+// notIn is why the process was not let into its job: an *engine.Error for the program, and perhaps
+// a *handshake.Refused.
 type notIn struct{ program, cause error }
 
 func (n *notIn) Error() string { return n.program.Error() }

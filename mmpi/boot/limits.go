@@ -16,18 +16,18 @@ const (
 	// node as can listen at one address.
 	portsTried = 100
 
-	// maxPending is how many connections at a time may be there whose other end is not known yet: of
-	// more the oldest goes. It bounds what strangers can make the process hold; ranks that come all at
-	// once and are closed for it come again.
+	// maxPending is how many connections at a time may be there whose other end is not known yet:
+	// of more the oldest goes. It bounds what strangers can make the process hold; ranks that come
+	// all at once and are closed for it come again.
 	maxPending = 64
 
 	// redialLimit is how long one attempt to connect again to the only forwarder takes at most, and
-	// how long that may say nothing then: the engine learns so often why it is not reached, and what
-	// is damaged on its way is said again before the forwarder gives this process up.
+	// how long that may say nothing then: the engine learns so often why it is not reached, and
+	// what is damaged on its way is said again before the forwarder gives this process up.
 	redialLimit = time.Second
 
-	// anewSilence is how long a forwarder of a job of several hops may say nothing then: one that was
-	// started again gathers the job first, and pings those that wait.
+	// anewSilence is how long a forwarder of a job of several hops may say nothing then: one that
+	// was started again gathers the job first, and pings those that wait.
 	anewSilence = 10 * time.Second
 
 	// acceptPause is between attempts to accept where that fails, most likely for want of

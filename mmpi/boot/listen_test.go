@@ -79,7 +79,8 @@ func TestOpeners(t *testing.T) {
 	}
 }
 
-// TestSilentStrangers: two hundred who connect to a rank's listener and say nothing keep nobody out.
+// TestSilentStrangers: two hundred who connect to a rank's listener and say nothing keep nobody
+// out.
 func TestSilentStrangers(t *testing.T) {
 	id := identityForTest
 	id.Instance = 7

@@ -9,7 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// channels are what the joins of a sealed job have made for links that the engine has not taken yet.
+// channels are what the joins of a sealed job have made for links that the engine has not taken
+// yet.
 type channels struct {
 	mu sync.Mutex
 	of map[transport.Link]*seal.Channel

@@ -9,8 +9,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// inventBye has a Bye that nobody has said come before a message from the first rank to the last, at
-// a job's only forwarder or, there, at the last rank.
+// inventBye has a Bye that nobody has said come before a message from the first rank to the last,
+// at a job's only forwarder or, there, at the last rank.
 func inventBye(t *testing.T, there bool) (engines []*Engine, p *proxy, arrived bool) {
 	_, addr := serve(t)
 	p = newProxy(t, addr)
@@ -42,8 +42,8 @@ func inventBye(t *testing.T, there bool) (engines []*Engine, p *proxy, arrived b
 	return engines, p, got.Done() && got.Err() == nil && in[0] == 42
 }
 
-// TestInventedBye: a forwarder that says good-bye is a link that is lost. Where it is still there the
-// link is made again, and nothing is lost.
+// TestInventedBye: a forwarder that says good-bye is a link that is lost. Where it is still there
+// the link is made again, and nothing is lost.
 func TestInventedBye(t *testing.T) {
 	engines, p, arrived := inventBye(t, true)
 	if !arrived {
@@ -55,8 +55,9 @@ func TestInventedBye(t *testing.T) {
 	ready(t, engines)
 }
 
-// TestInventedByeOfRank: a forwarder has to believe a rank's Bye, and has told others of it by the time
-// that the rank objects. So the rank ends, at once, and says why; its launcher ends the others.
+// TestInventedByeOfRank: a forwarder has to believe a rank's Bye, and has told others of it by the
+// time that the rank objects. So the rank ends, at once, and says why; its launcher ends the
+// others.
 func TestInventedByeOfRank(t *testing.T) {
 	engines, _, _ := inventBye(t, false)
 	for end := time.Now().Add(20 * time.Second); engines[0].Err() == nil && time.Now().Before(end); {

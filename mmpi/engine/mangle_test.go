@@ -153,10 +153,11 @@ type outcome struct {
 	err    error // wrong bytes, a hang, or the end of the job
 }
 
-// TestMangled: whatever a network does to what it carries, no wrong byte reaches the program, nothing
-// hangs, and the job goes on: messages, collectives and windows, over one and two forwarders and
-// hops, at levels checked and sealed. ZIPPER_LONG=N makes N thousand events, 100 with N=1. A job that
-// fails is run again with fewer and fewer events: what is left is printed, with the command for it.
+// TestMangled: whatever a network does to what it carries, no wrong byte reaches the program,
+// nothing hangs, and the job goes on: messages, collectives and windows, over one and two
+// forwarders and hops, at levels checked and sealed. ZIPPER_LONG=N makes N thousand events, 100
+// with N=1. A job that fails is run again with fewer and fewer events: what is left is printed,
+// with the command for it.
 func TestMangled(t *testing.T) {
 	if c := os.Getenv(mangledCase); c != "" {
 		runCase(t, c)

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// mangledCase is the environment's variable for one job: its kind, its seed, how many events were
-	// planned and which of them happen.
+	// mangledCase is the environment's variable for one job: its kind, its seed, how many events
+	// were planned and which of them happen.
 	mangledCase = "ZIPPER_MANGLED"
 	// mangledMost is when the long form stops.
 	mangledMost = 45 * time.Minute
@@ -193,8 +193,8 @@ func allUp(engines []*Engine) bool {
 	return true
 }
 
-// TestLeftOut: a whole frame that is left out, and nothing follows it, is noticed, over links of ranks
-// and between forwarders: the link is made again and the frame is sent again.
+// TestLeftOut: a whole frame that is left out, and nothing follows it, is noticed, over links of
+// ranks and between forwarders: the link is made again and the frame is sent again.
 func TestLeftOut(t *testing.T) {
 	for _, net := range mangledNets {
 		t.Run(net.name, func(t *testing.T) {

@@ -314,9 +314,9 @@ func TestRailsAllGone(t *testing.T) {
 	}
 }
 
-// TestStatesInOrder: what a forwarder says of other ranks' links is believed in the order in which it
-// was said only. Where one is left out, or two have changed places, the link is lost, and the next
-// one begins with how things are.
+// TestStatesInOrder: what a forwarder says of other ranks' links is believed in the order in which
+// it was said only. Where one is left out, or two have changed places, the link is lost, and the
+// next one begins with how things are.
 func TestStatesInOrder(t *testing.T) {
 	n := newRailNet(t, []int{1, 1}, Limits{}, netOptions{rails: 2}, t.Logf)
 	state := func() string { return n.engines[0].Rails()[0].State }

@@ -143,8 +143,8 @@ func TestRowsRankDies(t *testing.T) {
 
 // A row that is not complete at first is used when it is.
 func TestRowsLate(t *testing.T) {
-	// With two ranks in the first cluster each row is home to the messages of some pair: of others it
-	// takes only what the home is too busy for, on a crowded machine next to nothing.
+	// With two ranks in the first cluster each row is home to the messages of some pair: of others
+	// it takes only what the home is too busy for, on a crowded machine next to nothing.
 	n := newHopNet(t, []int{2, 1}, 2, 1, 1)
 	n.proxies[1].kill()
 	engines := joinJob(t, n.job, n.sizes...)

@@ -159,8 +159,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestSealedForgeries: what a forwarder changes, repeats or invents is noticed by the rank that gets
-// it, and nothing of it reaches the program.
+// TestSealedForgeries: what a forwarder changes, repeats or invents is noticed by the rank that
+// gets it, and nothing of it reaches the program.
 func TestSealedForgeries(t *testing.T) {
 	headerAgain := func(frame []byte, change func(h *wire.Header)) []byte {
 		h, err := wire.ParseHeader(frame)
@@ -242,8 +242,8 @@ func TestSealedForgeries(t *testing.T) {
 	}
 }
 
-// TestSealedStranger: a key that the job's secret does not vouch for ends the job before anything is
-// sealed with it.
+// TestSealedStranger: a key that the job's secret does not vouch for ends the job before anything
+// is sealed with it.
 func TestSealedStranger(t *testing.T) {
 	s := newSealedJob(t, "job", 2)
 	f := newFabric(t, []int{1, 1}, Limits{}, s.change)

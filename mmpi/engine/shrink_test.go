@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// shrink runs a job that fails again, in processes of their own, with fewer and fewer of its events.
+// shrink runs a job that fails again, in processes of their own, with fewer and fewer of its
+// events.
 func shrink(t *testing.T, net mangledNet, seed uint64, planned int, met []*event) string {
 	self, err := os.Executable()
 	if err != nil {

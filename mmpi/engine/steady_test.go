@@ -115,7 +115,8 @@ func BenchmarkOneWay(b *testing.B) {
 	}
 }
 
-// BenchmarkBurst is 64 small messages in one direction, then as many in the other; op is one message.
+// BenchmarkBurst is 64 small messages in one direction, then as many in the other; op is one
+// message.
 func BenchmarkBurst(b *testing.B) {
 	const burst = 64
 	for level, change := range levels(b) {

@@ -16,9 +16,9 @@ const (
 	pause = 20 * time.Millisecond
 
 	// sameTime is how long a process that dials waits at its own forwarder for one whose job names
-	// other addresses, 2 s: perhaps those are addresses of the same one. Then it goes the way by the
-	// others. Longer: a connection over two forwarders takes longer to begin; shorter: on a busy
-	// host one forwarder is taken for two.
+	// other addresses, 2 s: perhaps those are addresses of the same one. Then it goes the way by
+	// the others. Longer: a connection over two forwarders takes longer to begin; shorter: on a
+	// busy host one forwarder is taken for two.
 	sameTime = 2 * time.Second
 
 	// lookupTime is how long a name is looked up, 2 s: whoever has published it is there already.

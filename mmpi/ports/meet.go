@@ -300,8 +300,8 @@ func canonical(z jobenv.Zipper) string {
 	return ""
 }
 
-// across has a meeting go over the forwarders of a row, which both jobs name: their networks have no
-// ranks in the meeting, its two ends are on networks of their own.
+// across has a meeting go over the forwarders of a row, which both jobs name: their networks have
+// no ranks in the meeting, its two ends are on networks of their own.
 func (s *Self) across(job jobenv.Job, row []jobenv.Zipper, acc, con int) jobenv.Job {
 	zippers := slices.Clone(row)
 	for i := range zippers {
@@ -320,8 +320,8 @@ func (s *Self) across(job jobenv.Job, row []jobenv.Zipper, acc, con int) jobenv.
 
 var errGone = errors.New("the other end of the meeting has gone")
 
-// meet makes a meeting's job, tells the other end something and returns what that tells. taken, if not
-// nil, is set by who does so; another one who comes meanwhile is sent away, to come again.
+// meet makes a meeting's job, tells the other end something and returns what that tells. taken, if
+// not nil, is set by who does so; another one who comes meanwhile is sent away, to come again.
 func (s *Self) meet(ctx context.Context, d door, tell []byte, taken *atomic.Bool) ([]byte, error) {
 	me := 0
 	if d.job.Cluster == dialler {

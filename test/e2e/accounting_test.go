@@ -11,8 +11,8 @@ import (
 	"github.com/leidenzipper/zipper/forwarder"
 )
 
-// TestAccounting: a forwarder writes a record of each job that has run: whose it was, in which batch
-// job, what it sent and how it ended. zipper status and the log name who, too.
+// TestAccounting: a forwarder writes a record of each job that has run: whose it was, in which
+// batch job, what it sent and how it ended. zipper status and the log name who, too.
 func TestAccounting(t *testing.T) {
 	b := New(t)
 	file := filepath.Join(t.TempDir(), "jobs")

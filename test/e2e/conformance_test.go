@@ -22,8 +22,8 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestConformanceTable fails when docs/reference/conformance.md is not what the generator makes of the
-// libraries just built.
+// TestConformanceTable fails when docs/reference/conformance.md is not what the generator makes of
+// the libraries just built.
 func TestConformanceTable(t *testing.T) {
 	if o, m := version(OpenMPI), version(MPICH); !strings.HasPrefix(o, "4.1.") || !strings.HasPrefix(m, "4.0.") {
 		t.Skipf("the table is of the functions of Open MPI 4.1 and MPICH 4.0, here are %s and %s", o, m)

@@ -66,7 +66,8 @@ func TestFloods(t *testing.T) {
 			defer wait.Wait()
 			defer stop()
 
-			// The job that runs, and beside it what this machine does to anybody who sleeps a moment.
+			// The job that runs, and beside it what this machine does to anybody who sleeps a
+			// moment.
 			var pause, late atomic.Int64
 			wait.Go(func() {
 				for ctx.Err() == nil {
@@ -130,7 +131,8 @@ func TestFloods(t *testing.T) {
 			if d := time.Duration(pause.Load()); d > 500*time.Millisecond+slow() {
 				t.Errorf("the running job paused for %v", d)
 			}
-			// Besides what is kept: Go's heap before it is collected, and the kernel's buffers of nobody.
+			// Besides what is kept: Go's heap before it is collected, and the kernel's buffers of
+			// nobody.
 			if n := resident(t, f.Cmd.Process.Pid) - before; n > 2*memory<<20 {
 				t.Errorf("the forwarder has grown by %d MiB, where it may keep %d", n>>20, memory)
 			}

@@ -56,8 +56,8 @@ func TestWindowsHops(t *testing.T) {
 	windows(b, hopFlags(ab, bc), []split{oneOneOne, mixedThree})
 }
 
-// A rank that is killed ends the job in all clusters, as does a forwarder that is not started again,
-// with an error that names it.
+// A rank that is killed ends the job in all clusters, as does a forwarder that is not started
+// again, with an error that names it.
 func TestHopsKilled(t *testing.T) {
 	b := New(t)
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")

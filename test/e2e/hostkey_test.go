@@ -87,7 +87,8 @@ func TestHostKeyIsKept(t *testing.T) {
 	}
 }
 
-// TestForwardersHaveTheirKeys: in a job of several hops the forwarders prove their keys to each other.
+// TestForwardersHaveTheirKeys: in a job of several hops the forwarders prove their keys to each
+// other.
 func TestForwardersHaveTheirKeys(t *testing.T) {
 	b := New(t)
 	dir := t.TempDir()

@@ -12,7 +12,8 @@ import (
 // step is a block of commands, or a file, on a page that says what to do.
 type step struct{ where, kind, text string }
 
-// steps takes the fenced blocks out of a page: each for the node that the paragraph before it names.
+// steps takes the fenced blocks out of a page: each for the node that the paragraph before it
+// names.
 func steps(page string) (all []step) {
 	block := regexp.MustCompile("(?m)^ *(?:On (\\w+):\\n *)?```(\\w*)\\n([^`]*?)^ *```$")
 	for _, m := range block.FindAllStringSubmatch(page, -1) {
@@ -26,8 +27,8 @@ func steps(page string) (all []step) {
 	return all
 }
 
-// docs/tutorial/3-two-sites.md from top to bottom, between two sites with a firewall. Only what is another in the
-// lab than at a reader's is put in its place: the remote shell, and the program.
+// docs/tutorial/3-two-sites.md from top to bottom, between two sites with a firewall. Only what is
+// another in the lab than at a reader's is put in its place: the remote shell, and the program.
 func TestLabHowTo(t *testing.T) {
 	l := twoSites(t, "--delay", "20ms", "--open", "gB:7475")
 	b := l.b

@@ -141,7 +141,8 @@ func TestLabLongFirewall(t *testing.T) {
 	}
 }
 
-// scripts/bench longhaul in its short form: every kind of target has its row, with the long link's lateness or a reason.
+// scripts/bench longhaul in its short form: every kind of target has its row, with the long link's
+// lateness or a reason.
 func TestLabLongBench(t *testing.T) {
 	b := New(t)
 	if os.Geteuid() != 0 {

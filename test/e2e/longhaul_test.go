@@ -95,8 +95,8 @@ func TestLabTwoSites(t *testing.T) {
 			}
 		}
 	})
-	// The half whose patience ends first says what it knows: its forwarder cannot reach the other one,
-	// or is not reached.
+	// The half whose patience ends first says what it knows: its forwarder cannot reach the other
+	// one, or is not reached.
 	unreached := regexp.MustCompile(`no link (from|to) the forwarder 10\.81\.\d\.\d+:\d+`)
 	for _, tc := range []struct{ name, gA, gB, want string }{
 		// gA listens, and nothing may come in there.

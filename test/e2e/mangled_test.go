@@ -11,9 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// harmer does to one frame of about so many, of those that belong to running jobs, what a bad network
-// does: a bit is flipped, the frame is cut short or left out, comes twice, or junk before it. With what
-// it does it stops after most times.
+// harmer does to one frame of about so many, of those that belong to running jobs, what a bad
+// network does: a bit is flipped, the frame is cut short or left out, comes twice, or junk before
+// it. With what it does it stops after most times.
 func harmer(seed uint64, of, most int, done *atomic.Int64) func(toRank bool, h wire.Header, frame []byte) [][]byte {
 	r := rand.New(rand.NewPCG(seed, 5))
 	return func(_ bool, h wire.Header, frame []byte) [][]byte {
@@ -85,9 +85,9 @@ func TestMangledJobs(t *testing.T) {
 	}
 }
 
-// TestInventedBye: at level checked a Bye that no forwarder has said is a lost link, and the job goes
-// on. One in the name of a rank the forwarder has to believe: the job ends, and says why. At level
-// sealed neither does anything (TestSealedMeddling).
+// TestInventedBye: at level checked a Bye that no forwarder has said is a lost link, and the job
+// goes on. One in the name of a rank the forwarder has to believe: the job ends, and says why. At
+// level sealed neither does anything (TestSealedMeddling).
 func TestInventedBye(t *testing.T) {
 	for _, toRank := range []bool{true, false} {
 		t.Run(map[bool]string{true: "of the forwarder", false: "of a rank"}[toRank], func(t *testing.T) {

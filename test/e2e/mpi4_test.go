@@ -16,8 +16,8 @@ func TestSplitCluster(t *testing.T) {
 }
 
 // TestSessions runs a program of sessions, without MPI_Init and with it before and after the first
-// session, over the clusters whose library has them. It prints the same each time, and natively only
-// one is run: MPICH 4.0 crashes in a session after the last one without MPI_Init.
+// session, over the clusters whose library has them. It prints the same each time, and natively
+// only one is run: MPICH 4.0 crashes in a session after the last one without MPI_Init.
 func TestSessions(t *testing.T) {
 	for _, first := range []string{"without", "before", "after"} {
 		overSplits(t, first, withMPI4(), func(b *Bed, s split) {
@@ -29,10 +29,10 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// withMPI4 are splits of MPICH, whose sessions and partitioned communication work natively. Open MPI
-// 6.0.0rc2 alone (mpirun -n 3, without zipper) ends a process in MPI_Session_get_pset_info
-// ("MPI_SUCCESS: no errors", fatal); partitioned.c gets parts that are not there, "wrong
-// numbers in a part that has arrived is 1200, want 0", and then stands still.
+// withMPI4 are splits of MPICH, whose sessions and partitioned communication work natively. Open
+// MPI 6.0.0rc2 alone (mpirun -n 3, without zipper) ends a process in MPI_Session_get_pset_info
+// ("MPI_SUCCESS: no errors", fatal); partitioned.c gets parts that are not there, "wrong numbers in
+// a part that has arrived is 1200, want 0", and then stands still.
 func withMPI4() []split {
 	return []split{mpichPair, {"2+2 MPICH", []Cluster{A(2, MPICH), B(2, MPICH)}}}
 }

@@ -20,8 +20,8 @@ func TestNATLab(t *testing.T) {
 		"127.0.0.1:7487"}
 	b.Fails(b.Run(nil, l.env, fwd...), 1, "--nat: IP forwarding is off: sysctl -w net.ipv4.ip_forward=1")
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
-	// The firewall of docs/howto/direct-links.md: nothing else is forwarded, for a node that has z1 as its
-	// gateway neither.
+	// The firewall of docs/howto/direct-links.md: nothing else is forwarded, for a node that has z1
+	// as its gateway neither.
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "on"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "on", "z1", "nft",
 		"add table inet guard; add chain inet guard forward { type filter hook forward priority 0; policy drop; }; add rule inet guard forward ct status dnat accept"))

@@ -81,8 +81,8 @@ func TestNetworksRefused(t *testing.T) {
 	}
 }
 
-// zipper doctor has a job gather over all forwarders, and says which link between them cannot be made
-// and what to do; zipper run says the same.
+// zipper doctor has a job gather over all forwarders, and says which link between them cannot be
+// made and what to do; zipper run says the same.
 func TestNetworksDoctor(t *testing.T) {
 	b := New(t)
 	y, z := b.StartForwarder(), b.StartForwarder()

@@ -123,8 +123,8 @@ func TestNotReloaded(t *testing.T) {
 	b.Fails(b.Run(nil, nil, b.Zipper, "drain", ln.Addr().String()), 1, "no zipper forwarder here")
 }
 
-// TestSystemd: systemd hears when a forwarder listens, reloads, lives and stops, and a socket that it
-// has opened is used.
+// TestSystemd: systemd hears when a forwarder listens, reloads, lives and stops, and a socket that
+// it has opened is used.
 func TestSystemd(t *testing.T) {
 	b := New(t)
 	at := filepath.Join(t.TempDir(), "notify")

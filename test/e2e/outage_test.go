@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// longStream is a stream over the long link, over one trunk or several side by side: each is between
-// forwarders at a port.
+// longStream is a stream over the long link, over one trunk or several side by side: each is
+// between forwarders at a port.
 type longStream struct {
 	l    *lab
 	p    *Proc
@@ -52,8 +52,8 @@ func (s *longStream) end() Result {
 	return s.l.b.OK(s.p.Wait())
 }
 
-// Large packets vanish on the long link: doctor and run name the black hole within their time-outs, and
-// the remedies that they name work.
+// Large packets vanish on the long link: doctor and run name the black hole within their time-outs,
+// and the remedies that they name work.
 func TestLabBlackHole(t *testing.T) {
 	l := newSites(t, "--blackhole", "1400")
 	b := l.b
@@ -80,9 +80,9 @@ func TestLabBlackHole(t *testing.T) {
 	b.OK(run())
 }
 
-// The long link is cut for 20 s under two jobs, one over one trunk and one over two side by side, all
-// of which go with it; then each border node's forwarder is killed and started again. The jobs go on,
-// and every byte is right.
+// The long link is cut for 20 s under two jobs, one over one trunk and one over two side by side,
+// all of which go with it; then each border node's forwarder is killed and started again. The jobs
+// go on, and every byte is right.
 func TestLabOutage(t *testing.T) {
 	l := newSites(t)
 	b := l.b

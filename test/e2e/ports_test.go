@@ -127,8 +127,8 @@ func TestPortsShared(t *testing.T) {
 	}
 }
 
-// A job of one cluster that may be connected to others is as natively in all the rest. Of MPICH only
-// what Debian's 4.0 gets right natively: it loses puts, and fails in some other programs.
+// A job of one cluster that may be connected to others is as natively in all the rest. Of MPICH
+// only what Debian's 4.0 gets right natively: it loses puts, and fails in some other programs.
 func TestPortsOneCluster(t *testing.T) {
 	New(t)
 	short := []string{"p2p_modes", "requests", "coll_vector", "comm_make", "intercomm", "intercoll", "group_algebra", "attributes",

@@ -20,10 +20,10 @@ import (
 	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
-// TestPrometheus has a real Prometheus scrape two forwarders while a job runs over both. Its own tool
-// finds nothing wrong with the metrics and the rules of dist/prometheus; each query of the dashboard
-// and of the rules returns data; no label clashes with one of Prometheus's; and when a forwarder is
-// gone the alert that says so is raised, while what it has relayed stays known.
+// TestPrometheus has a real Prometheus scrape two forwarders while a job runs over both. Its own
+// tool finds nothing wrong with the metrics and the rules of dist/prometheus; each query of the
+// dashboard and of the rules returns data; no label clashes with one of Prometheus's; and when a
+// forwarder is gone the alert that says so is raised, while what it has relayed stays known.
 func TestPrometheus(t *testing.T) {
 	b := New(t)
 	dir := t.TempDir()

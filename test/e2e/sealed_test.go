@@ -25,8 +25,8 @@ func secretProgram(b *Bed, rounds string) (path string, native Result) {
 	return strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1), b.OK(b.Native(OpenMPI, 2, prog, rounds))
 }
 
-// matching gives the part of a frame's envelope that says for which receive it is: communicator, tag
-// and kind; nil for a frame that has none, or that cannot be read.
+// matching gives the part of a frame's envelope that says for which receive it is: communicator,
+// tag and kind; nil for a frame that has none, or that cannot be read.
 func matching(h wire.Header, frame []byte) []byte {
 	if h.Flags&wire.FlagSealed != 0 || h.Type != wire.TypeEager && h.Type != wire.TypeRTS {
 		return nil
@@ -75,8 +75,8 @@ func TestSealedCapture(t *testing.T) {
 	}
 }
 
-// TestSealedMeddling: what somebody on the way does to a sealed job's frames is noticed by the ranks
-// and never delivered, and the job goes on.
+// TestSealedMeddling: what somebody on the way does to a sealed job's frames is noticed by the
+// ranks and never delivered, and the job goes on.
 func TestSealedMeddling(t *testing.T) {
 	const forged, repeated, plain = "is not what its sender has sealed", "it has come before", "it is not sealed"
 	again := func(frame []byte, change func(h *wire.Header)) []byte {
@@ -188,8 +188,8 @@ func TestSealedWindows(t *testing.T) {
 	windows(b, []string{"--zipper", f.Addr, "--level", "sealed"}, some[1:])
 }
 
-// TestSealedNatively: programs print over a sealed job what they print natively: through one and two
-// forwarders, with direct links, and over several hops.
+// TestSealedNatively: programs print over a sealed job what they print natively: through one and
+// two forwarders, with direct links, and over several hops.
 func TestSealedNatively(t *testing.T) {
 	b := New(t)
 	const source = "test/programs/c/random.c"

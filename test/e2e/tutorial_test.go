@@ -33,8 +33,8 @@ func (b *Bed) page(name string) []block {
 	return blocks
 }
 
-// follow runs the commands of pages from top to bottom in one shell, in a folder in which the project
-// is as in its own, and compares what they print.
+// follow runs the commands of pages from top to bottom in one shell, in a folder in which the
+// project is as in its own, and compares what they print.
 func (b *Bed) follow(pages ...string) {
 	b.T.Helper()
 	dir := b.T.TempDir()

@@ -31,8 +31,8 @@ func onTerminal(b *Bed, argv ...string) (*exec.Cmd, *buffer) {
 	return cmd, &shown
 }
 
-// TestWatch: on a terminal zipper status --watch shows a running job with a rate, again and again over
-// itself, in as many columns as there are; Ctrl-C ends it well.
+// TestWatch: on a terminal zipper status --watch shows a running job with a rate, again and again
+// over itself, in as many columns as there are; Ctrl-C ends it well.
 func TestWatch(t *testing.T) {
 	b := New(t)
 	status := freePort(t)
@@ -68,8 +68,8 @@ func TestWatch(t *testing.T) {
 	b.OK(job.Wait())
 }
 
-// TestProgressLine: while a job gathers zipper run says on a terminal what it waits for, and takes the
-// line away when the job runs; elsewhere it says nothing.
+// TestProgressLine: while a job gathers zipper run says on a terminal what it waits for, and takes
+// the line away when the job runs; elsewhere it says nothing.
 func TestProgressLine(t *testing.T) {
 	b := New(t)
 	late := t.TempDir() + "/late"

@@ -198,8 +198,8 @@ KillWait=5
 	return c
 }
 
-// limitMemory puts what the cluster's nodes start from now on into a control group of so many bytes,
-// in either kind of hierarchy; ok: that could be done.
+// limitMemory puts what the cluster's nodes start from now on into a control group of so many
+// bytes, in either kind of hierarchy; ok: that could be done.
 func (c *Cluster) limitMemory(bytes int) (ok bool) {
 	c.site.t.Helper()
 	root, limit := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHetjob: the groups of a heterogeneous job are clusters by themselves, of one MPI library or of
-// two, started by srun with what each library needs.
+// TestHetjob: the groups of a heterogeneous job are clusters by themselves, of one MPI library or
+// of two, started by srun with what each library needs.
 func TestHetjob(t *testing.T) {
 	long(t)
 	s := site(t)

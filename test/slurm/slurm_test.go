@@ -40,8 +40,8 @@ func TestSharedAllocation(t *testing.T) {
 // mpiOf are the MPI libraries of a job's clusters, by name.
 var mpiOf = map[string]string{"a": "openmpi", "b": "mpich"}
 
-// halves are the scripts of a job whose halves are batch jobs of two controllers, by cluster, and where
-// its forwarder tells its status.
+// halves are the scripts of a job whose halves are batch jobs of two controllers, by cluster, and
+// where its forwarder tells its status.
 func halves(s *Site, program string) (scripts map[string]string, status string) {
 	s.t.Helper()
 	ports := freeport.Of(s.t, 2)

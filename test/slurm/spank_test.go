@@ -11,9 +11,9 @@ import (
 	"github.com/leidenzipper/zipper/internal/freeport"
 )
 
-// TestPlugin: a heterogeneous job whose tasks the SPANK plug-in wraps, over a forwarder that the prolog
-// starts on the job's gateway node for a licence, and that ends with the job; one that the job does not
-// use is ended by the epilog.
+// TestPlugin: a heterogeneous job whose tasks the SPANK plug-in wraps, over a forwarder that the
+// prolog starts on the job's gateway node for a licence, and that ends with the job; one that the
+// job does not use is ended by the epilog.
 func TestPlugin(t *testing.T) {
 	long(t)
 	s := site(t)

@@ -5,8 +5,8 @@ import "fmt"
 // immediate is the immediate data of a message. Every message has some: what it is, a value, and
 // its number in its direction of the queue pair, from 0. So the end that it comes to knows that
 // none is missing, has come twice or is cut. A reliable connection promises that, but not every
-// device keeps it (docs/howto/infiniband.md, "Soft-RoCE"), and bytes that a job computes with are worth
-// the look.
+// device keeps it (docs/howto/infiniband.md, "Soft-RoCE"), and bytes that a job computes with are
+// worth the look.
 //
 //	kind 3 bits · value 16 bits · number 13 bits
 type immediate uint32

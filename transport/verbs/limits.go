@@ -17,8 +17,8 @@ const (
 	defaultBlockSize = 132 << 10
 
 	// defaultTimeout is of one acknowledgement, 4.096 µs · 2^16: 0.27 s. softTimeout, 2.1 s, is
-	// soft-RoCE's: it may spoil what it sends again (docs/howto/infiniband.md), so it is not to do that
-	// because the peer's host is busy.
+	// soft-RoCE's: it may spoil what it sends again (docs/howto/infiniband.md), so it is not to do
+	// that because the peer's host is busy.
 	defaultTimeout = 16
 	softTimeout    = 19
 

@@ -30,8 +30,8 @@ type bed struct {
 	arrived  chan arrival
 }
 
-// arrival is a datagram: its number, how long it was under way, and when it came, as the kernel says: on a busy machine
-// a test has its turn much later.
+// arrival is a datagram: its number, how long it was under way, and when it came, as the kernel
+// says: on a busy machine a test has its turn much later.
 type arrival struct {
 	number int
 	took   time.Duration
@@ -203,7 +203,8 @@ func TestLine(t *testing.T) {
 		for _, a := range b.await(50, b.send(50, 100, time.Millisecond)) {
 			took = append(took, a.took)
 		}
-		// 0.13 ms on the line. The upper bound is for busy machines; what is late the line says itself.
+		// 0.13 ms on the line. The upper bound is for busy machines; what is late the line says
+		// itself.
 		if least := slices.Min(took); least < o.Delay || least > o.Delay+5*time.Millisecond+b.line.stats()[0].LateMax {
 			t.Errorf("under way for %v at least, want %v", least, o.Delay)
 		}

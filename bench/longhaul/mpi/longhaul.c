@@ -48,9 +48,10 @@ static void show(const char *word, const double *v, int n) {
   printf("\n");
 }
 
-/* Mbit/s between two moments at which whole windows had arrived. Native MPI lets the messages of a window go on side by
- * side, so that they arrive all at once, after a time in which none does: at other moments as much as a window would be
- * counted that came before, or not counted that has come. at[k]: when window k + 1 had arrived. */
+/* Mbit/s between two moments at which whole windows had arrived. Native MPI lets the messages of a
+ * window go on side by side, so that they arrive all at once, after a time in which none does: at
+ * other moments as much as a window would be counted that came before, or not counted that has
+ * come. at[k]: when window k + 1 had arrived. */
 static double between(const double *at, int n, double window_bytes, double from, double until) {
   int i = 0, j = n - 1;
   while (i < n - 2 && at[i] < from) i++;
@@ -58,7 +59,8 @@ static double between(const double *at, int n, double window_bytes, double from,
   return j > i ? (j - i) * window_bytes * 8 / 1e6 / (at[j] - at[i]) : 0;
 }
 
-/* Windows of requests, sends in the first half, receives in the second; MPI_REQUEST_NULL where nothing is under way. */
+/* Windows of requests, sends in the first half, receives in the second; MPI_REQUEST_NULL where
+ * nothing is under way. */
 static double stream(int bytes, double warm, double seconds, double under_way, int both) {
   int peer = rank < pairs ? rank + pairs : rank - pairs;
   int sends = both || rank < pairs, receives = both || rank >= pairs;

@@ -12,8 +12,8 @@ void zsmall_stop(void);
 typedef struct zsmall zsmall; /* a stage under way */
 
 int zsmall_takes(const zcomm *c, const z_coll *a); /* whether the stage may be done like this */
-/* Whether the communicator has, or will have, the channel that this needs. If not, the stage is done
- * natively and zsmall_ask beside it, until zsmall_known: there is one, or none to be had. */
+/* Whether the communicator has, or will have, the channel that this needs. If not, the stage is
+ * done natively and zsmall_ask beside it, until zsmall_known: there is one, or none to be had. */
 int zsmall_ready(zcomm *c);
 int zsmall_ask(zcomm *c); /* MPI error code, as the next two */
 int zsmall_known(zcomm *c, int *known);

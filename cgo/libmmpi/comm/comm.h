@@ -5,7 +5,8 @@
 #include "comm/group.h"
 
 /* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a
- * spanning communicator whose rank i is process world[i], over a link (0: the job). MPI error code. */
+ * spanning communicator whose rank i is process world[i], over a link (0: the job). MPI error
+ * code. */
 int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
 /* The same of all ranks of the job, in the order of MPI_COMM_WORLD. */
@@ -85,8 +86,8 @@ void zmeet_copying(int by); /* so many more of them have, in this process */
 int zcomm_start(void);
 void zcomm_stop(void); /* before native finalize */
 
-/* Sets of processes by name (pset.c): "mpi://WORLD", "mpi://SELF", and "zipper://cluster/NAME" of each
- * cluster, numbered in that order. */
+/* Sets of processes by name (pset.c): "mpi://WORLD", "mpi://SELF", and "zipper://cluster/NAME" of
+ * each cluster, numbered in that order. */
 #define ZPSET_CLUSTER "zipper://cluster"
 int zpset_start(const char *layout); /* "a=4,b=2". MPI error code */
 void zpset_stop(void);

@@ -113,8 +113,8 @@ int z_unsupported(MPI_Comm comm, const char *function) {
 
 /* ---- messages that are not as long as expected ---- */
 
-/* Constants of mpi.h that are other numbers in other libraries: what a program in a job of two sends
- * by one of them has another length. */
+/* Constants of mpi.h that are other numbers in other libraries: what a program in a job of two
+ * sends by one of them has another length. */
 #ifndef Z_STANDARD_ABI
 static const struct {
   const char *name;

@@ -23,7 +23,8 @@ typedef int MPI_Fint;
 #define Z_TYPE_OF MPI_Type_f2c
 #endif
 
-/* Whether Open MPI is below: known to the shim of one library, asked by that of the standard ABI. */
+/* Whether Open MPI is below: known to the shim of one library, asked by that of the standard
+ * ABI. */
 #ifdef Z_STANDARD_ABI
 int z_on_open_mpi(void);
 #elif defined(OPEN_MPI)

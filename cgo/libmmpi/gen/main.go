@@ -9,8 +9,8 @@
 //
 //	gen -table build/openmpi/functions.tsv build/mpich/functions.tsv build/mpi5/abi/functions.tsv
 //
-// prints the conformance table (docs/reference/conformance.md). The last is made like the others, from
-// mpi5.txt: every library with MPI 5's standard ABI has those functions.
+// prints the conformance table (docs/reference/conformance.md). The last is made like the others,
+// from mpi5.txt: every library with MPI 5's standard ABI has those functions.
 package main
 
 //go:generate sh -euc "cd ../../..; mkdir -p build/mpi5/abi; go run ./cgo/libmmpi/gen -out build/mpi5/abi cgo/libmmpi/policy/shim.txt cgo/libmmpi/policy/comms.txt cgo/libmmpi/policy/windows.txt < cgo/libmmpi/gen/mpi5.txt; go run ./cgo/libmmpi/gen -table build/openmpi/functions.tsv build/mpich/functions.tsv build/mpi5/abi/functions.tsv > build/conformance.md; mv build/conformance.md docs/reference/conformance.md"

@@ -1,7 +1,7 @@
 /* Partitioned communication of MPI 4 with another cluster. What matches is the initializations, in
- * order: the sender tells the receiver how it cuts its data and a context of the two alone, in which
- * part i is a message of tag i. So a part is sent when it is ready, whatever the receiver's own
- * partitions are, and rounds cannot overtake each other. Inside a cluster it is all native.
+ * order: the sender tells the receiver how it cuts its data and a context of the two alone, in
+ * which part i is a message of tag i. So a part is sent when it is ready, whatever the receiver's
+ * own partitions are, and rounds cannot overtake each other. Inside a cluster it is all native.
  *
  * Threads may mark parts, and ask for them, at once: `lock` keeps what they share. */
 #include "p2p/p2p.h"

@@ -51,8 +51,8 @@ int zwin_raise_engine(zwin *w, int z_error, const char *function);
 /* Whether rank is MPI_PROC_NULL or one of the window's; if not, the error has been raised. */
 int zwin_check_target(zwin *w, int rank, const char *function);
 int zwin_unsupported(MPI_Win win, const char *function);
-/* No epoch is open, and all that this process has asked of others is answered; if not, the error has
- * been raised. */
+/* No epoch is open, and all that this process has asked of others is answered; if not, the error
+ * has been raised. */
 int zwin_idle(zwin *w, const char *function);
 
 void zwin_doubt(void); /* says on standard error what in the user's variable for windows is not understood */

@@ -1,7 +1,7 @@
 /* MPI's fault tolerance (ULFM, MPIX_…): not there in a zipped job, on no communicator, and each
- * function says so; docs/reference/fault-tolerance.md. Those that mpi.h declares have generated wrappers; the
- * others, which Open MPI 5 declares elsewhere, would go past us to the local part of a communicator
- * alone, and are symbols of ours. */
+ * function says so; docs/reference/fault-tolerance.md. Those that mpi.h declares have generated
+ * wrappers; the others, which Open MPI 5 declares elsewhere, would go past us to the local part of
+ * a communicator alone, and are symbols of ours. */
 #define _GNU_SOURCE
 #include "core/error.h"
 #include <dlfcn.h>

@@ -90,8 +90,8 @@ func (g *Grant) Window() uint64 { return g.window }
 // Grow widens the window by n bytes.
 func (g *Grant) Grow(n uint64) { g.window += n }
 
-// Suits gives the window that the path needs: pathShare times what is consumed in a round trip,
-// as far as the running measurement, of a round trip at least, knows. Called whenever credit is Due.
+// Suits gives the window that the path needs: pathShare times what is consumed in a round trip, as
+// far as the running measurement, of a round trip at least, knows. Called whenever credit is Due.
 func (g *Grant) Suits(now, roundTrip time.Duration) uint64 {
 	n, d := g.consumed-g.counted, now-g.since
 	if d >= roundTrip {

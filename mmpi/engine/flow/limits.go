@@ -7,8 +7,8 @@ const (
 	// segments on their way.
 	maxSpans = 1 << 12
 
-	// maxPlace bounds where a segment says that it is, in bytes of an epoch. Default 2^62: more than
-	// anybody sends.
+	// maxPlace bounds where a segment says that it is, in bytes of an epoch. Default 2^62: more
+	// than anybody sends.
 	maxPlace = 1 << 62
 
 	// MaxEarly is how far ahead of the next frame an early one may be, in frames. Default 65536.
@@ -29,7 +29,8 @@ const (
 	// against the part of a window that is of no use.
 	tellShare = 4
 
-	// tellShareLong is tellShare on a long path, where the window is what holds a flow up. Default 8.
+	// tellShareLong is tellShare on a long path, where the window is what holds a flow up. Default
+	// 8.
 	tellShareLong = 8
 
 	// pathShare: a window is so many times what its path delivers in a round trip. Default 2: what

@@ -25,9 +25,9 @@ type Frame struct {
 	kept       list.Node[*Frame] // among a peer's retained frames
 }
 
-// NewFrame starts a frame to the peer: the header is written but for its sums, with room for body and
-// payload, which the caller appends to Buf. Then Send has to be called with it, before another NewFrame to the
-// peer.
+// NewFrame starts a frame to the peer: the header is written but for its sums, with room for body
+// and payload, which the caller appends to Buf. Then Send has to be called with it, before another
+// NewFrame to the peer.
 func (p *Peer) NewFrame(t wire.Type, flags uint8, body, payload int) *Frame {
 	return p.newFrame(t, flags, 1, body, payload)
 }
@@ -139,8 +139,8 @@ func (f *Frame) unseal(s *Set) {
 	}
 }
 
-// keyless says that there is no way to seal for another process, or open what is said to be its: the
-// job ends.
+// keyless says that there is no way to seal for another process, or open what is said to be its:
+// the job ends.
 type keyless struct{ error }
 
 // makePair has the keys of this process and the peer made, if they are not yet.
@@ -174,12 +174,12 @@ func (s *Set) freeFrame(f *Frame) {
 	s.frames = append(s.frames, f)
 }
 
-// Each end of a link tells the other now and then how many bytes it has sent (frame Count): what was
-// left out on the way is noticed when nothing follows it, too, and the link is lost, as by any other
-// damage.
+// Each end of a link tells the other now and then how many bytes it has sent (frame Count): what
+// was left out on the way is noticed when nothing follows it, too, and the link is lost, as by any
+// other damage.
 
-// counter is a rail's part of that, both ways, and of the order of RailStates; all of it is about the
-// link at hand.
+// counter is a rail's part of that, both ways, and of the order of RailStates; all of it is about
+// the link at hand.
 type counter struct {
 	sent    uint64 // bytes that the link took
 	counts  uint64 // Counts of these

@@ -131,8 +131,8 @@ const (
 	// back, in nanoseconds. Default 1 s: it is dead, most likely.
 	deadAfter = time.Second
 
-	// refusedFor is how long a job of one hop goes on whose only forwarder does not take connections,
-	// in nanoseconds. Default 2 s: its process is dead, most likely.
+	// refusedFor is how long a job of one hop goes on whose only forwarder does not take
+	// connections, in nanoseconds. Default 2 s: its process is dead, most likely.
 	refusedFor = 2 * time.Second
 
 	// maxStrikes is how often in a row a link may be lost within strikeTime and without anything
@@ -147,8 +147,8 @@ const (
 	// nanoseconds. Default 3 s: the pieces of a job may start in any order.
 	lateAfter = 3 * time.Second
 
-	// cutAfter is when the user is told that the way to some ranks is cut, in nanoseconds. Default 2
-	// s: most are back before.
+	// cutAfter is when the user is told that the way to some ranks is cut, in nanoseconds. Default
+	// 2 s: most are back before.
 	cutAfter = 2 * time.Second
 
 	// poolKeep is how much a Pool keeps for later, in bytes. Default 16 MiB.

@@ -3,8 +3,8 @@ package pt2pt
 import "github.com/leidenzipper/zipper/internal/list"
 
 // deep finds what a long queue has of a pattern, source and tag, without a walk through the queue:
-// lists by the pattern's hash, each in the queue's order. The zero value is for a short queue, which
-// is walked through.
+// lists by the pattern's hash, each in the queue's order. The zero value is for a short queue,
+// which is walked through.
 type deep[T any] struct {
 	on    bool           // the queue is a long one
 	lists []list.List[T] // as many as a power of two

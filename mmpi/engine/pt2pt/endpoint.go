@@ -240,8 +240,8 @@ func (ep *Endpoint) Check(held int) error {
 	return nil
 }
 
-// checkCredit compares the eager payload that peers are charged for with the messages that are kept,
-// and the one of each that may be arriving.
+// checkCredit compares the eager payload that peers are charged for with the messages that are
+// kept, and the one of each that may be arriving.
 func (ep *Endpoint) checkCredit() error {
 	if ep.Err() != nil {
 		return nil // nobody sends any more

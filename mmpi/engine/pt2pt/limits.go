@@ -31,15 +31,15 @@ const (
 	// two delays.
 	longEager = wire.MaxPayload
 
-	// longKept is how much may be kept for replay of what went to a peer over a long path, in bytes,
-	// for another long message to go without asking. Default 8 MiB. Trades memory of senders against
-	// the rate of blocking sends: as much goes in a round trip.
+	// longKept is how much may be kept for replay of what went to a peer over a long path, in
+	// bytes, for another long message to go without asking. Default 8 MiB. Trades memory of senders
+	// against the rate of blocking sends: as much goes in a round trip.
 	longKept = 8 << 20
 
 	// shortQueue is the longest queue of receives or unexpected messages that is searched by a walk
-	// through it, 64; growth, how many lists a longer one has at first for each entry, 4; keptLists,
-	// how many it keeps at most when it is empty, 4096. Trades the time of a hash against that of
-	// the walk, and memory, 16 bytes a list, against putting all in anew. Measured:
+	// through it, 64; growth, how many lists a longer one has at first for each entry, 4;
+	// keptLists, how many it keeps at most when it is empty, 4096. Trades the time of a hash
+	// against that of the walk, and memory, 16 bytes a list, against putting all in anew. Measured:
 	// docs/decisions.
 	shortQueue = 64
 	growth     = 4

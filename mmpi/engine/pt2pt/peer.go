@@ -30,9 +30,9 @@ func (ep *Endpoint) peer(rank int) *peer {
 }
 
 // atOnce reports whether a message that is longer than others goes with its envelope all the same:
-// on a long path, where asking takes two more delays and a copy takes nothing beside that. Not while
-// others are announced: who has several under way does not wait for each, and segments go over all
-// connections between two forwarders. What is kept for replay is bounded.
+// on a long path, where asking takes two more delays and a copy takes nothing beside that. Not
+// while others are announced: who has several under way does not wait for each, and segments go
+// over all connections between two forwarders. What is kept for replay is bounded.
 func (p *peer) atOnce(n int) bool {
 	return n <= longEager && p.ep.limit.Eager >= 0 && p.asking == 0 && p.Long() && p.Kept()+n <= longKept
 }

@@ -12,8 +12,8 @@ import (
 //     a long path a message of a megabyte is short enough (peer.atOnce): asking takes longer.
 //  2. Else it is announced: a frame with the envelope alone (RTS). The buffer belongs to the engine
 //     until Fin; rendezvous.go has the rest.
-//  3. link.Peer.Send numbers the frame, keeps it until it is acknowledged, and queues it on the rail
-//     that reaches the peer.
+//  3. link.Peer.Send numbers the frame, keeps it until it is acknowledged, and queues it on the
+//     rail that reaches the peer.
 //  4. The caller has it written (link.Set.Flush, link/output.go), with others that follow at once.
 
 // Isend starts to send buf to rank dest of the communicator, which is in another cluster. Unless

@@ -16,8 +16,8 @@ type System interface {
 	Now() time.Duration
 	// UntilMultiple is how long it takes until the host's clock shows a multiple of d.
 	UntilMultiple(d time.Duration) time.Duration
-	// Go runs fn beside the program; thread: on a thread of its own, for which precise timers do not
-	// matter. join waits for its end.
+	// Go runs fn beside the program; thread: on a thread of its own, for which precise timers do
+	// not matter. join waits for its end.
 	Go(fn func(), thread bool) (join func())
 	// Pause sleeps for d; false: ctx has ended.
 	Pause(ctx context.Context, d time.Duration) bool
@@ -65,7 +65,8 @@ func (Linux) Go(fn func(), thread bool) (join func()) {
 		defer close(over)
 		if thread {
 			runtime.LockOSThread()
-			// A program's threads may have inherited more; old kernels and other systems do without.
+			// A program's threads may have inherited more; old kernels and other systems do
+			// without.
 			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
 		}
 		fn()

@@ -321,7 +321,8 @@ static void refused(const char *what, int rc) {
   SAME(class_, MPI_ERR_UNSUPPORTED_OPERATION, what);
 }
 
-/* Written and read in order, without a place of one's own; a view that begins where the pointer is. */
+/* Written and read in order, without a place of one's own; a view that begins where the pointer
+ * is. */
 static void sequential(MPI_Comm c) {
   enum { N = 3 };
   int rank, size, amode = 0, head = -1, mine[N], got[N];

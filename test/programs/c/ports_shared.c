@@ -117,7 +117,8 @@ static void file(MPI_Comm all, const char *directory) {
   MPI_File_read_at(f, other * (MPI_Offset)sizeof in, in, N, MPI_INT, &status);
   for (int i = 0; i < N; i++) SAME(in[i], other * 10000 + i, "of the next");
   MPI_Barrier(all);
-  /* The shared pointer: everybody takes a piece of his own, in whatever order, then in order of rank */
+  /* The shared pointer: everybody takes a piece of his own, in whatever order, then in order of
+   * rank */
   MPI_File_seek_shared(f, 0, MPI_SEEK_SET);
   MPI_File_read_shared(f, in, N, MPI_INT, &status);
   int whose = in[0] / 10000, *all_of = malloc((size_t)size * sizeof *all_of);

@@ -97,8 +97,8 @@ static void dynamic(void) {
   free(a), free(b);
 }
 
-/* Memory that was attached in parts, in any order, is one to whoever puts, adds and gets across their
- * borders; an element may lie across one, too. */
+/* Memory that was attached in parts, in any order, is one to whoever puts, adds and gets across
+ * their borders; an element may lie across one, too. */
 static void neighbours(void) {
   MPI_Win w;
   MPI_Aint at[64];

@@ -1,7 +1,7 @@
-/* A communicator of the process's own cluster by MPI 4's words, as docs/howto/rank-order.md shows it. Natively
- * nobody knows the value and the answer is MPI_COMM_NULL: all are one cluster. What is printed does
- * not depend on that; with "clusters N" as arguments there must be N. An MPI 3 library has no such
- * words, and asks by those of Open MPI. */
+/* A communicator of the process's own cluster by MPI 4's words, as docs/howto/rank-order.md shows
+ * it. Natively nobody knows the value and the answer is MPI_COMM_NULL: all are one cluster. What is
+ * printed does not depend on that; with "clusters N" as arguments there must be N. An MPI 3 library
+ * has no such words, and asks by those of Open MPI. */
 #include "check.h"
 
 static MPI_Comm mine(MPI_Comm from, int type, const char *key, const char *value) {

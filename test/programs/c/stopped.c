@@ -1,6 +1,6 @@
-/* stopped [stop]: the ranks of the first half send COUNT messages of BYTES each to their partners in
- * the second half, whose receives are there. With "stop" the partners stop themselves when all of
- * them have heard that everything is on its way, until somebody has them continue (SIGCONT). */
+/* stopped [stop]: the ranks of the first half send COUNT messages of BYTES each to their partners
+ * in the second half, whose receives are there. With "stop" the partners stop themselves when all
+ * of them have heard that everything is on its way, until somebody has them continue (SIGCONT). */
 #include "check.h"
 #include <signal.h>
 

@@ -288,7 +288,8 @@ static int Isend(const void *buf, int n, MPI_Datatype type, int dest, int tag, M
   return MPI_SUCCESS;
 }
 
-/* One that goes nowhere finds fault with its arguments all the same. Others are received at once. */
+/* One that goes nowhere finds fault with its arguments all the same. Others are received at
+ * once. */
 static int Send(const void *buf, int n, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
   (void)buf, (void)n, (void)comm;
   if (dest == MPI_PROC_NULL) {

@@ -1,5 +1,5 @@
-/* Point to point: which way a message goes, and with what (p2p/p2p.c, p2p/bsend.c). This is rank 3 of clusters of
- * 2 and 3: ranks 0 and 1 are remote, ranks 2, 3, 4 are native ranks 0, 1, 2. */
+/* Point to point: which way a message goes, and with what (p2p/p2p.c, p2p/bsend.c). This is rank 3
+ * of clusters of 2 and 3: ranks 0 and 1 are remote, ranks 2, 3, 4 are native ranks 0, 1, 2. */
 #include "p2p/p2p.h"
 #include "requests.h"
 

@@ -95,8 +95,8 @@ func forwarderFlags() []cli.Flag {
 }
 
 // dialler is how the forwarder reaches others: on the networks that were allowed. Without any, jobs
-// that hold the operator's secret or a ticket may have it dial everywhere, others private networks; what listens
-// on this host only may dial this host.
+// that hold the operator's secret or a ticket may have it dial everywhere, others private networks;
+// what listens on this host only may dial this host.
 func dialler(networks []string, cfg *forwarder.Config) (forwarder.Dial, error) {
 	if len(networks) == 0 && (cfg.Secret != "" || cfg.Ticket != nil) {
 		return dial.Open, nil

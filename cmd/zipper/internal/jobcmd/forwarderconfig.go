@@ -155,8 +155,8 @@ func needRestart(was, is *cli.Context) (names []string) {
 // maxMiB is the most memory that can be asked for.
 const maxMiB = 1 << 30
 
-// forwarderConfig is what the options say, but for Log, NAT, HostKey, Listeners and Dial, which need
-// the system.
+// forwarderConfig is what the options say, but for Log, NAT, HostKey, Listeners and Dial, which
+// need the system.
 func forwarderConfig(c *cli.Context) (cfg forwarder.Config, err error) {
 	if c.String("status") == "" {
 		return cfg, errors.New("--status: want HOST:PORT, or none")

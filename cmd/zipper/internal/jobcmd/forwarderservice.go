@@ -139,8 +139,8 @@ func (s *service) serve() error {
 	return err
 }
 
-// whenAllHaveRun gives what a forwarder calls at the end of jobs: it calls done once all of these have
-// run. One that never became complete has not: its halves may be started again.
+// whenAllHaveRun gives what a forwarder calls at the end of jobs: it calls done once all of these
+// have run. One that never became complete has not: its halves may be started again.
 func whenAllHaveRun(ids []string, done func()) func(forwarder.Summary) {
 	var mu sync.Mutex
 	left := map[string]bool{}

@@ -113,8 +113,8 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 	return h, nil
 }
 
-// tellEnd tells the job's forwarders that a half has ended, or cannot be: the others need not wait for
-// it. why is a clause without its subject, began when the half did.
+// tellEnd tells the job's forwarders that a half has ended, or cannot be: the others need not wait
+// for it. why is a clause without its subject, began when the half did.
 func tellEnd(share jobenv.Job, began time.Time, why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), tellTime)
 	defer cancel()

@@ -52,7 +52,8 @@ func TestPassphrase(t *testing.T) {
 	if err != nil || jobenv.CheckSecret(one) != nil {
 		t.Fatalf("%q, %v", one, err)
 	}
-	// As Python has it: hashlib.scrypt(words, salt=b"zipper secret\0lab", n=1<<17, r=8, p=1, dklen=16).
+	// As Python has it: hashlib.scrypt(words, salt=b"zipper secret\0lab", n=1<<17, r=8, p=1,
+	// dklen=16).
 	if one != "69abd01e4fb03ffdd75cbb666a1fbdc4" {
 		t.Errorf("got %s: secrets that are in use would no longer come out", one)
 	}

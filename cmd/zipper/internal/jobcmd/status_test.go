@@ -47,7 +47,8 @@ func TestStatusCounts(t *testing.T) {
 	}
 }
 
-// TestStatusRates: with what there was before, directions have a rate, and who limits a job is named.
+// TestStatusRates: with what there was before, directions have a rate, and who limits a job is
+// named.
 func TestStatusRates(t *testing.T) {
 	at := func(second int64, moved uint64, blocked float64) forwarder.Status {
 		return forwarder.Status{Now: time.Unix(second, 0), Jobs: []forwarder.JobStatus{{Job: "j", State: "running",

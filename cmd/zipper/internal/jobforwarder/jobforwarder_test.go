@@ -15,8 +15,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// TestServesItsJobOnly: the forwarder of zipper run lets nobody in who has not the job's secret, and
-// what others do is not taken for the job's end.
+// TestServesItsJobOnly: the forwarder of zipper run lets nobody in who has not the job's secret,
+// and what others do is not taken for the job's end.
 func TestServesItsJobOnly(t *testing.T) {
 	secret := jobenv.NewSecret()
 	f, err := start(launch.Wanted{Job: "j", Secret: secret, Local: true}, zap.NewNop())
