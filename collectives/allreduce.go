@@ -186,7 +186,8 @@ func flatSums(e *env, a Args, seg segments, window int) localSums {
 			for r := range recv {
 				recv[r], at[r] = counts[me], int64(r)*counts[me]
 			}
-			b.add(e.local.Alltoallv(seg.of(a.Send, i, unit), counts, displs, operands.at(i, n*int(counts[me])), recv, at))
+			b.add(e.local.Alltoallv(seg.of(a.Send, i, unit), counts, displs, operands.at(i, n*int(counts[me])), recv,
+				at))
 		}, e.t.LocalDepth}},
 		sum: func(i int) ([]byte, error) {
 			list, units := all(i)

@@ -50,7 +50,8 @@ func TestPieces(t *testing.T) {
 		}
 		width, pieces := l.pieces(c.m, most)
 		if width != c.width || pieces != c.pieces {
-			t.Errorf("%d × %d ranks, %d bytes: %d receivers in each of %d pieces, want %d, %d", c.clusters, c.ranks, c.m,
+			t.Errorf("%d × %d ranks, %d bytes: %d receivers in each of %d pieces, want %d, %d", c.clusters, c.ranks,
+				c.m,
 				width, pieces, c.width, c.pieces)
 		}
 	}

@@ -183,7 +183,8 @@ func fits(what string, b []byte, counts, displs []int64, size int) error {
 	}
 	for i, n := range counts {
 		if n < 0 || n > 0 && (displs[i] < 0 || displs[i] > int64(len(b))-n) {
-			return fmt.Errorf("%s block of rank %d (%d bytes at %d) lies outside the buffer of %d bytes", what, i, n, displs[i], len(b))
+			return fmt.Errorf("%s block of rank %d (%d bytes at %d) lies outside the buffer of %d bytes", what, i, n,
+				displs[i], len(b))
 		}
 	}
 	return nil

@@ -76,7 +76,8 @@ func trial(t *testing.T, op Op, clusterOf []int, m int, tuning Tuning) {
 				rng := rand.New(rand.NewSource(seed))
 				c := newCall(rng, op, len(clusterOf), m, root, uniform, inPlace, o)
 				if err := run(newWorld(clusterOf, seed), c, o, tuning); err != nil {
-					t.Fatalf("%v of %s, %d per rank, root %d, uniform %v, in place %v, seed %d: %v", op, o.name, m, root, uniform, inPlace, seed, err)
+					t.Fatalf("%v of %s, %d per rank, root %d, uniform %v, in place %v, seed %d: %v", op, o.name, m,
+						root, uniform, inPlace, seed, err)
 				}
 			}
 		}
@@ -216,13 +217,15 @@ func TestErrorsLetOthersFinish(t *testing.T) {
 
 func TestParseTuning(t *testing.T) {
 	got, err := ParseTuning(" segment=96K, leaders=2,window=8M,slice=5,combine=100,chunk=7 ")
-	if want := (Tuning{Segment: 96 << 10, Leaders: 2, Window: 8 << 20, Slice: 5, Combine: 100, Chunk: 7}); err != nil || got != want {
+	if want := (Tuning{Segment: 96 << 10, Leaders: 2, Window: 8 << 20, Slice: 5, Combine: 100, Chunk: 7}); err != nil ||
+		got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err := ParseTuning(""); err != nil || got != (Tuning{}) {
 		t.Errorf("empty: %+v, %v", got, err)
 	}
-	for _, bad := range []string{"segments=1", "segment", "segment=", "segment=0", "segment=-1", "leaders=x", "window=2000M", "combine=1KK1"} {
+	for _, bad := range []string{"segments=1", "segment", "segment=", "segment=0", "segment=-1", "leaders=x",
+		"window=2000M", "combine=1KK1"} {
 		if _, err := ParseTuning(bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}

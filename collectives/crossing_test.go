@@ -78,7 +78,8 @@ func TestCrossing(t *testing.T) {
 								t.Errorf("%v: %d bytes from cluster %d to %d, want %d", op, w.crossed[f][k], f, k, want)
 							}
 							if bytes == 8 && w.messages[f][k] > 1 {
-								t.Errorf("%v: %d messages from cluster %d to %d for %d bytes", op, w.messages[f][k], f, k, bytes)
+								t.Errorf("%v: %d messages from cluster %d to %d for %d bytes", op, w.messages[f][k], f,
+									k, bytes)
 							}
 						}
 					}

@@ -31,9 +31,11 @@ func gridSums(e *env, a Args, seg segments, window int) localSums {
 	row, places, hosts := g.rows[g.host], len(g.rows[g.host]), len(g.rows)
 	column := g.column(g.place)
 	widest := (seg.size + e.local.Size() - 1) / e.local.Size() * unit
-	packed, onHost := e.newRing(e.local.Size()*widest, slots(seg.n, depth)), e.newRing(e.local.Size()*widest, slots(seg.n, depth, depth))
+	packed, onHost := e.newRing(e.local.Size()*widest, slots(seg.n, depth)),
+		e.newRing(e.local.Size()*widest, slots(seg.n, depth, depth))
 	operands := e.newRing(hosts*widest, slots(seg.n, depth, window, depth))
-	back, others := e.newRing(hosts*widest, slots(seg.n, depth, depth)), e.newRing(e.local.Size()*widest, slots(seg.n, depth, 1))
+	back, others := e.newRing(hosts*widest, slots(seg.n, depth, depth)),
+		e.newRing(e.local.Size()*widest, slots(seg.n, depth, 1))
 
 	// The slices of each column, as ranges of bytes of a segment, and their length together.
 	cut := func(i int) (of [][]area, bytes []int64) {
@@ -132,7 +134,8 @@ type moves struct {
 }
 
 func newMoves(ranks int) *moves {
-	return &moves{scounts: make([]int64, ranks), sdispls: make([]int64, ranks), rcounts: make([]int64, ranks), rdispls: make([]int64, ranks)}
+	return &moves{scounts: make([]int64, ranks), sdispls: make([]int64, ranks), rcounts: make([]int64, ranks),
+		rdispls: make([]int64, ranks)}
 }
 
 func (m *moves) send(to int, n int64) {

@@ -49,7 +49,8 @@ func (l watchedLocal) Bcast(b []byte, root int) (Request, error) {
 // Where Leaf says that a process only gives and gets, its schedule does exactly that.
 func TestLeaf(t *testing.T) {
 	taken := map[Op]int{}
-	for _, clusters := range [][]int{{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1}, {0, 1, 0, 1}, {0, 0, 1}, {0, 1, 1, 2, 2, 2}, {0, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
+	for _, clusters := range [][]int{{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1}, {0, 1, 0, 1},
+		{0, 0, 1}, {0, 1, 1, 2, 2, 2}, {0, 1, 1, 1, 1, 1, 1, 1, 1, 1}} {
 		for rank := range clusters {
 			l := NewLayout(clusters, rank)
 			for _, n := range []int{0, 1, 8, 1000, 1024, 1032, 2048, 5000, 8192} {
@@ -74,10 +75,12 @@ func TestLeaf(t *testing.T) {
 					}
 					want := []string{fmt.Sprintf("gather %x to 0", give), fmt.Sprintf("bcast %d from 0", p.Get)}
 					if !slices.Equal(w.calls, want) || p.Give != len(give) {
-						t.Fatalf("%v of %d bytes, rank %d of %v: %+v, but the schedule does %q", a.Op, n, rank, clusters, p, w.calls)
+						t.Fatalf("%v of %d bytes, rank %d of %v: %+v, but the schedule does %q", a.Op, n, rank,
+							clusters, p, w.calls)
 					}
 					if a.Op != OpBarrier && !bytes.Equal(a.Recv[:p.Get], w.got) {
-						t.Fatalf("%v of %d bytes, rank %d of %v: the result is not what was got", a.Op, n, rank, clusters)
+						t.Fatalf("%v of %d bytes, rank %d of %v: the result is not what was got", a.Op, n, rank,
+							clusters)
 					}
 				}
 			}
@@ -101,7 +104,8 @@ func smallCalls(l *Layout, n int) (calls []tunedCall) {
 	send := bytes.Repeat([]byte{byte(l.Rank + 1)}, n)
 	all := []Args{{Op: OpBarrier}, {Op: OpBcast, Recv: make([]byte, n)}}
 	for _, commutative := range []bool{true, false} {
-		all = append(all, Args{Op: OpAllreduce, Send: send, Recv: make([]byte, n), Count: n, Extent: 1, Commutative: commutative})
+		all = append(all, Args{Op: OpAllreduce, Send: send, Recv: make([]byte, n), Count: n, Extent: 1,
+			Commutative: commutative})
 	}
 	for _, apart := range []int{n, n + 3} {
 		for _, more := range []int{0, 2} {
@@ -111,11 +115,13 @@ func smallCalls(l *Layout, n int) (calls []tunedCall) {
 				at += apart + more*r
 			}
 			own := bytes.Repeat([]byte{9}, int(counts[l.Rank]))
-			all = append(all, Args{Op: OpAllgatherv, Send: own, Recv: make([]byte, at), RecvCounts: counts, RecvDispls: displs, Uniform: more == 0})
+			all = append(all, Args{Op: OpAllgatherv, Send: own, Recv: make([]byte, at), RecvCounts: counts,
+				RecvDispls: displs, Uniform: more == 0})
 		}
 	}
 	for _, a := range all {
-		calls = append(calls, tunedCall{a, Tuning{}}, tunedCall{a, Tuning{Slice: 16, CombineBlock: 8 << 10, Combine: 1 << 10}})
+		calls = append(calls, tunedCall{a, Tuning{}},
+			tunedCall{a, Tuning{Slice: 16, CombineBlock: 8 << 10, Combine: 1 << 10}})
 	}
 	return calls
 }

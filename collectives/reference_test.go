@@ -180,7 +180,8 @@ func alltoalls(rng *rand.Rand, c *call, m int, uniform bool) {
 		a.RecvDispls, size = scattered(rng, a.RecvCounts, rng.Intn(2) == 0)
 		a.Recv, c.want[r] = poisoned(size), poisoned(size)
 		for s := range n {
-			copy(block(c.want[r], from[r][s], a.RecvDispls[s]), block(c.args[s].Send, from[r][s], c.args[s].SendDispls[r]))
+			copy(block(c.want[r], from[r][s], a.RecvDispls[s]), block(c.args[s].Send, from[r][s],
+				c.args[s].SendDispls[r]))
 		}
 	}
 }
@@ -255,7 +256,8 @@ func (c call) check(o operator) error {
 			return fmt.Errorf("rank %d received\n%x, want\n%x", r, head(got), head(want))
 		}
 		for i := 0; i < len(want); i += 4 {
-			g, w := math.Float32frombits(binary.LittleEndian.Uint32(got[i:])), math.Float32frombits(binary.LittleEndian.Uint32(want[i:]))
+			g, w := math.Float32frombits(binary.LittleEndian.Uint32(got[i:])),
+				math.Float32frombits(binary.LittleEndian.Uint32(want[i:]))
 			if d := math.Abs(float64(g - w)); !(d < 1e-5) {
 				return fmt.Errorf("rank %d element %d is %g, want %g", r, i/4, g, w)
 			}

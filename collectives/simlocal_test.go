@@ -41,11 +41,13 @@ func (s simLocal) start(kind string, root int, a nativeArgs) (Request, error) {
 	}
 	n := (*list)[p.calls]
 	if n.kind != kind || n.root != root {
-		return nil, fmt.Errorf("native collective %d is %s root %d here, %s root %d elsewhere", p.calls, kind, root, n.kind, n.root)
+		return nil, fmt.Errorf("native collective %d is %s root %d here, %s root %d elsewhere", p.calls, kind, root,
+			n.kind, n.root)
 	}
 	p.calls++
 	a.op = p.newOp(nil)
-	inPlace := same(a.send, a.recv) || a.counts != nil && kind != "scatterv" && same(a.send, block(a.recv, a.counts[s.Rank()], a.displs[s.Rank()]))
+	inPlace := same(a.send, a.recv) || a.counts != nil && kind != "scatterv" &&
+		same(a.send, block(a.recv, a.counts[s.Rank()], a.displs[s.Rank()]))
 	if n.early || inPlace {
 		a.send = bytes.Clone(a.send)
 	}
@@ -201,8 +203,10 @@ func (s simLocal) Scatterv(send []byte, counts, displs []int64, recv []byte, roo
 func (s simLocal) Allgatherv(send, recv []byte, counts, displs []int64) (Request, error) {
 	return s.start("allgatherv", 0, nativeArgs{send: send, recv: recv, counts: counts, displs: displs})
 }
-func (s simLocal) Alltoallv(send []byte, scounts, sdispls []int64, recv []byte, rcounts, rdispls []int64) (Request, error) {
-	return s.start("alltoallv", 0, nativeArgs{send: send, sendc: scounts, sendd: sdispls, recv: recv, counts: rcounts, displs: rdispls})
+func (s simLocal) Alltoallv(send []byte, scounts, sdispls []int64, recv []byte, rcounts, rdispls []int64) (Request,
+	error) {
+	return s.start("alltoallv", 0, nativeArgs{send: send, sendc: scounts, sendd: sdispls, recv: recv, counts: rcounts,
+		displs: rdispls})
 }
 func (s simLocal) Reduce(send, recv []byte, count, root int) (Request, error) {
 	return s.start("reduce", root, nativeArgs{send: send, recv: recv, count: count})

@@ -50,8 +50,10 @@ func (t Tuning) withDefaults() Tuning {
 		return d
 	}
 	return Tuning{
-		Segment: or(t.Segment, 64<<10), Chunk: or(t.Chunk, 16<<10), Window: or(t.Window, 16<<20), LocalDepth: or(t.LocalDepth, 2),
-		Leaders: or(t.Leaders, 4), Slice: or(t.Slice, 2<<10), Combine: or(t.Combine, 32<<10), CombineBlock: or(t.CombineBlock, 1<<10),
+		Segment: or(t.Segment, 64<<10), Chunk: or(t.Chunk, 16<<10), Window: or(t.Window, 16<<20),
+		LocalDepth: or(t.LocalDepth, 2),
+		Leaders:    or(t.Leaders, 4), Slice: or(t.Slice, 2<<10), Combine: or(t.Combine, 32<<10),
+		CombineBlock: or(t.CombineBlock, 1<<10),
 	}
 }
 
@@ -59,7 +61,8 @@ func (t Tuning) withDefaults() Tuning {
 // equal behaviour.
 func (t Tuning) String() string {
 	t = t.withDefaults()
-	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d", t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock)
+	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d",
+		t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock)
 }
 
 // window is the number of segments under way between clusters.
@@ -70,7 +73,8 @@ func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 // gives the defaults.
 func ParseTuning(s string) (Tuning, error) {
 	var t Tuning
-	fields := map[string]*int{"segment": &t.Segment, "chunk": &t.Chunk, "window": &t.Window, "localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,
+	fields := map[string]*int{"segment": &t.Segment, "chunk": &t.Chunk, "window": &t.Window,
+		"localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,
 		"combine": &t.Combine, "combineblock": &t.CombineBlock}
 	for _, part := range strings.Split(s, ",") {
 		if part = strings.TrimSpace(part); part == "" {

@@ -202,7 +202,8 @@ func TestDescriptorsTaken(t *testing.T) {
 	g := &greedy{t: t}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*fullPause)
 	defer cancel()
-	if _, _, err := (&Dialer{Transport: g}).Dial(ctx, "x", identity(patience, alone)); !errors.Is(err, context.DeadlineExceeded) || g.dials < 2 {
+	if _, _, err := (&Dialer{Transport: g}).Dial(ctx, "x", identity(patience, alone)); !errors.Is(err,
+		context.DeadlineExceeded) || g.dials < 2 {
 		t.Errorf("%d attempts: %v", g.dials, err)
 	}
 }

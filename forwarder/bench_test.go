@@ -36,7 +36,8 @@ func pairUp(b *testing.B, readBuffer int) (links [2]transport.Link) {
 	errs := make(chan error)
 	for _, c := range layout {
 		go func() {
-			l, where, err := new(dial.Dialer).Dial(context.Background(), ln.Addr(), identity("bench", c.Name, 0, layout...))
+			l, where, err := new(dial.Dialer).Dial(context.Background(), ln.Addr(),
+				identity("bench", c.Name, 0, layout...))
 			if err == nil {
 				links[where.Rank] = l
 			}
@@ -120,7 +121,8 @@ func cacheMisses(b *testing.B) (all hardware) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_HARDWARE, Config: unix.PERF_COUNT_HW_CACHE_MISSES, Bits: unix.PerfBitInherit | unix.PerfBitExcludeHv}
+	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_HARDWARE, Config: unix.PERF_COUNT_HW_CACHE_MISSES,
+		Bits: unix.PerfBitInherit | unix.PerfBitExcludeHv}
 	attr.Size = uint32(unsafe.Sizeof(attr))
 	for _, t := range threads {
 		id, _ := strconv.Atoi(t.Name())

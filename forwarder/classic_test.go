@@ -11,11 +11,13 @@ import (
 )
 
 func cts(src, dst int, sender, bytes uint64) []byte {
-	return wire.AppendFrame(nil, wire.Header{Type: wire.TypeCTS, Src: uint32(src), Dst: uint32(dst)}, &wire.CTS{Sender: sender, Receiver: 1, Bytes: bytes})
+	return wire.AppendFrame(nil, wire.Header{Type: wire.TypeCTS, Src: uint32(src), Dst: uint32(dst)},
+		&wire.CTS{Sender: sender, Receiver: 1, Bytes: bytes})
 }
 
 func fin(src, dst int, sender uint64) []byte {
-	return wire.AppendFrame(nil, wire.Header{Type: wire.TypeFin, Src: uint32(src), Dst: uint32(dst)}, &wire.Fin{Sender: sender})
+	return wire.AppendFrame(nil, wire.Header{Type: wire.TypeFin, Src: uint32(src), Dst: uint32(dst)},
+		&wire.Fin{Sender: sender})
 }
 
 func (b *bench) dialClassic(id handshake.Identity) (*rank, error) {
@@ -49,7 +51,8 @@ func TestClassic(t *testing.T) {
 		t.Errorf("%d loops", b.f.cfg.Loops)
 	}
 	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}
-	if _, err := b.dial(identity("plain", "a", 0, layout...)); err == nil || !strings.Contains(err.Error(), "protocol") {
+	if _, err := b.dial(identity("plain", "a", 0, layout...)); err == nil ||
+		!strings.Contains(err.Error(), "protocol") {
 		t.Errorf("a job without the protocol: %v", err)
 	}
 	r0, r1 := b.joinClassic(layout)
@@ -98,7 +101,8 @@ func TestClassicFlood(t *testing.T) {
 	r1.send(frame)
 	r0.expect(wire.TypeCTS)
 	_, body := r0.expect(wire.TypeAbort)
-	if a, err := wire.ParseAbort(body); err != nil || a.Rank != 1 || !strings.Contains(a.Reason, "too many transfers wait") {
+	if a, err := wire.ParseAbort(body); err != nil || a.Rank != 1 || !strings.Contains(a.Reason,
+		"too many transfers wait") {
 		t.Errorf("%+v, %v", a, err)
 	}
 	r0.link.Close()

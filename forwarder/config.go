@@ -173,7 +173,8 @@ func (c Config) withDefaults() (Config, error) {
 	case c.MaxJobs < 0 || c.MaxJobsOf < 0:
 		return c, errors.New("forwarder: a negative number of jobs")
 	case c.Trunk < 0 || c.Trunk > trunk.Most:
-		return c, fmt.Errorf("forwarder: %d connections of a trunk: want 1 to %d, or 0 to have it decided", c.Trunk, trunk.Most)
+		return c, fmt.Errorf("forwarder: %d connections of a trunk: want 1 to %d, or 0 to have it decided", c.Trunk,
+			trunk.Most)
 	case c.Memory < 0 || c.JobMemory < 0:
 		return c, fmt.Errorf("forwarder: %d bytes of memory, %d for a job: out of range", c.Memory, c.JobMemory)
 	case c.Nice < -20 || c.Nice > 19:

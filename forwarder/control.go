@@ -141,7 +141,8 @@ func (p *peer) Route() *relay.Route {
 // may come.
 func mayJoin(h wire.Header) error {
 	switch h.Type {
-	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge, wire.TypeReady, wire.TypeProof, wire.TypeHalf:
+	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge,
+		wire.TypeReady, wire.TypeProof, wire.TypeHalf:
 		return nil
 	}
 	return fmt.Errorf("%v frame before the job is complete", h.Type)

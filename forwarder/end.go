@@ -226,7 +226,8 @@ func (f *Forwarder) bury(b *job) *Summary {
 	if f.past = append(f.past, s); len(f.past) > keepSummaries {
 		f.past = append(f.past[:0], f.past[1:]...)
 	}
-	f.log.Info("job ended", zap.String("job", s.Job), zap.String("user", s.User), zap.Strings("origins", b.origins()), zap.Bool("ok", s.OK), zap.Int32("code", s.Code),
+	f.log.Info("job ended", zap.String("job", s.Job), zap.String("user", s.User), zap.Strings("origins", b.origins()),
+		zap.Bool("ok", s.OK), zap.Int32("code", s.Code),
 		zap.Duration("ran", s.Ended.Sub(s.Started)), zap.Any("traffic", s.Traffic))
 	return &s
 }

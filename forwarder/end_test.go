@@ -22,7 +22,8 @@ func TestDeadRank(t *testing.T) {
 			for _, x := range r[:3] {
 				_, body := x.expect(wire.TypeAbort)
 				a, err := wire.ParseAbort(body)
-				if err != nil || a.Rank != 3 || a.Code != 1 || !strings.Contains(a.Reason, "virtual rank 3 (rank 1 of cluster b on host host-b") {
+				if err != nil || a.Rank != 3 || a.Code != 1 || !strings.Contains(a.Reason,
+					"virtual rank 3 (rank 1 of cluster b on host host-b") {
 					t.Errorf("abort %+v, %v", a, err)
 				}
 				x.link.Close()
@@ -42,7 +43,8 @@ func TestAbort(t *testing.T) {
 	for i := range 25 { // more than sockets take, and not so much that rank 0 is not read any more
 		r[0].send(data(0, 2, uint64(i), make([]byte, 200_000)))
 	}
-	r[0].send(wire.AppendFrame(nil, wire.Header{Type: wire.TypeAbort, Src: 0, Dst: wire.Nobody}, &wire.Abort{Code: 42, Rank: 0, Reason: "MPI_Abort", By: wire.Nobody}))
+	r[0].send(wire.AppendFrame(nil, wire.Header{Type: wire.TypeAbort, Src: 0, Dst: wire.Nobody},
+		&wire.Abort{Code: 42, Rank: 0, Reason: "MPI_Abort", By: wire.Nobody}))
 	for _, x := range r {
 		for {
 			h, body, err := x.recv()
@@ -53,7 +55,9 @@ func TestAbort(t *testing.T) {
 				continue
 			}
 			a, err := wire.ParseAbort(body)
-			if err != nil || a.Code != 42 || a.Rank != 0 || !strings.Contains(a.Reason, "MPI_Abort, by virtual rank 0 (rank 0 of cluster a on host ") || !strings.HasSuffix(a.Reason, " with code 42") {
+			if err != nil || a.Code != 42 || a.Rank != 0 || !strings.Contains(a.Reason,
+				"MPI_Abort, by virtual rank 0 (rank 0 of cluster a on host ") ||
+				!strings.HasSuffix(a.Reason, " with code 42") {
 				t.Errorf("rank %d: %v %+v, %v", x.Rank, h.Type, a, err)
 			}
 			break
@@ -108,7 +112,8 @@ func TestHalfDead(t *testing.T) {
 	idle(30 * time.Second)
 	for _, x := range r[:3] {
 		_, body := x.expect(wire.TypeAbort)
-		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 || !strings.Contains(a.Reason, "no answer for 1m0s") {
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 ||
+			!strings.Contains(a.Reason, "no answer for 1m0s") {
 			t.Errorf("rank %d: %+v, %v", x.Rank, a, err)
 		}
 	}
@@ -140,7 +145,8 @@ func TestShutdown(t *testing.T) {
 	}()
 	for _, x := range r {
 		_, body := x.expect(wire.TypeAbort)
-		if a, err := wire.ParseAbort(body); err != nil || a.Rank != wire.Nobody || !strings.Contains(a.Reason, "shutting down") {
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != wire.Nobody ||
+			!strings.Contains(a.Reason, "shutting down") {
 			t.Errorf("abort %+v, %v", a, err)
 		}
 		x.link.Close()

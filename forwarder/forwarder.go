@@ -136,7 +136,8 @@ func (f *Forwarder) Serve(ctx context.Context) error {
 
 func (f *Forwarder) makeLoops() error {
 	for i := range f.cfg.Loops {
-		c := loop.Config{Poll: f.cfg.Poll, Tick: f.cfg.tick(), Nice: f.cfg.Nice, Now: f.cfg.clock.Now, System: f.cfg.loops}
+		c := loop.Config{Poll: f.cfg.Poll, Tick: f.cfg.tick(), Nice: f.cfg.Nice, Now: f.cfg.clock.Now,
+			System: f.cfg.loops}
 		if i == 0 {
 			c.Log = f.log // it says for all what the system does not grant
 		}

@@ -23,12 +23,17 @@ func FuzzStream(f *testing.F) {
 	f.Add(true, uint64(6), wire.AppendFrame(nil, wire.Header{Type: wire.TypeAbort}, &wire.Abort{Code: 3, Reason: "x"}))
 	f.Add(true, uint64(7), data(0, 0, 5, make([]byte, 200)))
 	f.Add(true, uint64(8), data(0, 1, 0, make([]byte, 70_000))[:60_000])
-	f.Add(false, uint64(9), wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: wire.Version, Job: "j", Cluster: "a", Layout: []wire.Cluster{{Name: "a", Size: 1}}}))
-	f.Add(false, uint64(10), wire.AppendFrame(nil, wire.Header{Type: wire.TypeRefuse}, &wire.Refuse{Code: 1, Reason: "no"}))
+	f.Add(false, uint64(9), wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin},
+		&wire.Join{Version: wire.Version, Job: "j", Cluster: "a", Layout: []wire.Cluster{{Name: "a", Size: 1}}}))
+	f.Add(false, uint64(10), wire.AppendFrame(nil, wire.Header{Type: wire.TypeRefuse},
+		&wire.Refuse{Code: 1, Reason: "no"}))
 	f.Add(false, uint64(11), header(wire.TypePong, 0, 0))
 	f.Add(false, uint64(12), []byte("GET / HTTP/1.0\r\n\r\n"))
-	f.Add(false, uint64(13), wire.AppendFrame(nil, wire.Header{Type: wire.TypeBridge}, &wire.Bridge{Version: wire.Version, To: 1, Join: wire.Join{Version: wire.Version, Rails: 1, Job: "j", Cluster: "a",
-		Layout: []wire.Cluster{{Name: "a", Size: 1}}, Zippers: []wire.Zipper{{Ports: []wire.Port{{Address: "x"}}}, {Ports: []wire.Port{{Address: "y"}}}}}}))
+	f.Add(false, uint64(13), wire.AppendFrame(nil, wire.Header{Type: wire.TypeBridge},
+		&wire.Bridge{Version: wire.Version, To: 1, Join: wire.Join{Version: wire.Version, Rails: 1, Job: "j",
+			Cluster: "a",
+			Layout:  []wire.Cluster{{Name: "a", Size: 1}}, Zippers: []wire.Zipper{{Ports: []wire.Port{{Address: "x"}}},
+				{Ports: []wire.Port{{Address: "y"}}}}}}))
 	f.Add(false, uint64(14), wire.AppendFrame(nil, wire.Header{Type: wire.TypeReady}, &wire.Ready{Zipper: 1}))
 	two := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}
 	f.Fuzz(func(t *testing.T, joined bool, seed uint64, input []byte) {

@@ -32,7 +32,8 @@ func (p *policy) serves(j *wire.Join) *handshake.Refused {
 			"this forwarder has %s, the job %s: start both with the same --protocol",
 			handshake.ProtocolName(p.Protocol), handshake.ProtocolName(j.Protocol))
 	case j.Level < p.Level:
-		return refusal(wire.RefuseSettings, "the job has level %v, this forwarder serves %v or stronger: start it with --level %v",
+		return refusal(wire.RefuseSettings,
+			"the job has level %v, this forwarder serves %v or stronger: start it with --level %v",
 			j.Level, p.Level, p.Level)
 	case wire.Ranks(j.Layout) > p.MaxRanks:
 		return refusal(wire.RefuseLayout, "the job has %d ranks, at most %d are served here (--max-ranks)",
@@ -47,8 +48,10 @@ func (p *policy) serves(j *wire.Join) *handshake.Refused {
 // With f.mu.
 func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshake.Refused) {
 	j := &e.Join
-	if gone := f.halves.Without(halves.Run{ID: handshake.JobID(j.Job), Key: j.PublicKey}, j.Cluster, f.cfg.clock.Now()); gone != "" {
-		return nil, refusal(wire.RefuseHalf, "job %s ended before this half came: %s (start both halves again, with a new job id)",
+	if gone := f.halves.Without(halves.Run{ID: handshake.JobID(j.Job), Key: j.PublicKey}, j.Cluster,
+		f.cfg.clock.Now()); gone != "" {
+		return nil, refusal(wire.RefuseHalf,
+			"job %s ended before this half came: %s (start both halves again, with a new job id)",
 			handshake.JobID(j.Job), gone)
 	}
 	if f.drain.on {
@@ -61,7 +64,8 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshak
 		return nil, refused
 	}
 	now, timeout := f.cfg.clock.Now(), f.policy.Load().timeout(j)
-	b := &job{id: j.Job, key: j.PublicKey, user: e.User, log: f.log, gather: handshake.NewGather(j), waiting: map[*peer]*waiting{}, created: now,
+	b := &job{id: j.Job, key: j.PublicKey, user: e.User, log: f.log, gather: handshake.NewGather(j),
+		waiting: map[*peer]*waiting{}, created: now,
 		clusters: j.Layout, expires: now.Add(timeout)}
 	if len(j.Zippers) > 0 {
 		var err error
@@ -92,7 +96,8 @@ func (b *job) keep(memory *budget.Budget, j *wire.Join) *handshake.Refused {
 	most := joinsLeast + int64(b.gather.Ranks())*joinShare
 	switch {
 	case b.kept+n > most:
-		return refusal(wire.RefuseLayout, "the names and addresses in the Joins of job %q take more than %d bytes", b.id, most)
+		return refusal(wire.RefuseLayout, "the names and addresses in the Joins of job %q take more than %d bytes",
+			b.id, most)
 	case !memory.Keep(n):
 		return refusal(wire.RefuseJob, "this forwarder has no memory left (--memory)")
 	}

@@ -45,7 +45,8 @@ func (p *peer) hear(h *wire.Half) (text string, refused *handshake.Refused) {
 			here = append(here, b)
 		}
 	}
-	f.log.Warn("word of a half", zap.String("job", h.Job), zap.String("cluster", h.Cluster), zap.Stringer("state", h.State),
+	f.log.Warn("word of a half", zap.String("job", h.Job), zap.String("cluster", h.Cluster),
+		zap.Stringer("state", h.State),
 		zap.String("reason", h.Reason), zap.Int("jobs", len(here)))
 	if len(here) == 0 {
 		if h.State == wire.HalfEnded {
@@ -73,7 +74,8 @@ func (p *peer) part(run halves.Run, h *wire.Half) (string, *handshake.Refused) {
 	if f.halves.Took(run, now.Add(-time.Duration(h.RanMS)*time.Millisecond)) {
 		return "the job has ended", nil
 	}
-	join := wire.Join{Job: h.Job, PublicKey: h.PublicKey, Ticket: h.Ticket, Protocol: f.cfg.Protocol, Level: f.policy.Load().Level}
+	join := wire.Join{Job: h.Job, PublicKey: h.PublicKey, Ticket: h.Ticket, Protocol: f.cfg.Protocol,
+		Level: f.policy.Load().Level}
 	policy := f.policy.Load()
 	if refused := policy.serves(&join); refused != nil {
 		return "", refused

@@ -14,7 +14,8 @@ import (
 
 // tell tells the forwarder how cluster b of job j stands.
 func (b *bench) tell(secret string, state wire.HalfState, ran time.Duration) (string, error) {
-	return dial.Tell(context.Background(), b.ln.Addr(), wire.Half{State: state, Code: 7, Job: "j", Cluster: "b", Reason: "cluster b is why",
+	return dial.Tell(context.Background(), b.ln.Addr(), wire.Half{State: state, Code: 7, Job: "j", Cluster: "b",
+		Reason:    "cluster b is why",
 		TimeoutMS: 60000, RanMS: uint32(ran.Milliseconds())}, secret, patience)
 }
 
@@ -61,7 +62,8 @@ func TestHalfEnds(t *testing.T) {
 	}
 	for _, rank := range r {
 		_, body := rank.expect(wire.TypeAbort)
-		if a, err := wire.ParseAbort(body); err != nil || a.Code != 7 || a.Reason != "job j ended: cluster b is why" || a.Rank != wire.Nobody {
+		if a, err := wire.ParseAbort(body); err != nil || a.Code != 7 || a.Reason != "job j ended: cluster b is why" ||
+			a.Rank != wire.Nobody {
 			t.Errorf("%+v, %v", a, err)
 		}
 		rank.link.Close()
@@ -130,7 +132,8 @@ func TestHalfIsSuspended(t *testing.T) {
 	say(wire.HalfSuspended)
 	for _, rank := range r {
 		_, body := rank.expect(wire.TypeAbort)
-		if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, "cluster b is why for longer than the job's patience of 100ms (--patience") {
+		if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason,
+			"cluster b is why for longer than the job's patience of 100ms (--patience") {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}

@@ -113,7 +113,8 @@ func (m jobs) named(id string) *job {
 }
 
 func identity(job, cluster string, rank int, layout ...wire.Cluster) handshake.Identity {
-	return handshake.Identity{Job: job, Secret: "s3cret", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1 << 28, Library: "lib-" + cluster, Model: "m", Host: "host-" + cluster, TimeoutMS: patience.Milliseconds()}
+	return handshake.Identity{Job: job, Secret: "s3cret", Cluster: cluster, Rank: rank, Layout: layout, TagUB: 1 << 28,
+		Library: "lib-" + cluster, Model: "m", Host: "host-" + cluster, TimeoutMS: patience.Milliseconds()}
 }
 
 // rank is a joined rank.
@@ -294,13 +295,15 @@ func (r *rank) send(p []byte) {
 }
 
 func eager(src, dst, seq int, payload []byte) []byte {
-	h := wire.Header{Type: wire.TypeEager, Epoch: 1, Length: uint32(wire.EnvelopeLen + len(payload)), Src: uint32(src), Dst: uint32(dst), Seq: uint64(seq)}
+	h := wire.Header{Type: wire.TypeEager, Epoch: 1, Length: uint32(wire.EnvelopeLen + len(payload)), Src: uint32(src),
+		Dst: uint32(dst), Seq: uint64(seq)}
 	e := wire.Envelope{Tag: 7, Size: uint64(len(payload))}
 	return append(e.Append(h.Append(nil)), payload...)
 }
 
 func data(src, dst int, offset uint64, payload []byte) []byte {
-	h := wire.Header{Type: wire.TypeData, Epoch: 1, Length: uint32(wire.DataLen + len(payload)), Src: uint32(src), Dst: uint32(dst)}
+	h := wire.Header{Type: wire.TypeData, Epoch: 1, Length: uint32(wire.DataLen + len(payload)), Src: uint32(src),
+		Dst: uint32(dst)}
 	d := wire.Data{Receiver: 1, Offset: offset}
 	return append(d.Append(h.Append(nil)), payload...)
 }

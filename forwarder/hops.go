@@ -40,7 +40,8 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 		h.dialled = true
 		for k := range h.zippers {
 			if n, ok := h.neighbour(k); ok && n.dials {
-				f.reachOut(b, &bridge{f: f, job: b, zipper: k, network: n.network, addr: n.addr, dials: true, cert: cert})
+				f.reachOut(b, &bridge{f: f, job: b, zipper: k, network: n.network, addr: n.addr, dials: true,
+					cert: cert})
 			}
 		}
 	}
@@ -64,7 +65,8 @@ func (f *Forwarder) reachOut(b *job, br *bridge) {
 	f.aside(func() { link, err = f.policy.Load().Dial(b.hops.ctx, br.addr) }, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, 0, f.policy.Load().terms, freshBytes())
+				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, 0, f.policy.Load().terms,
+					freshBytes())
 				return b.state == gathering
 			}, nil)
 			return

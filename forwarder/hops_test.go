@@ -175,7 +175,8 @@ func TestHops(t *testing.T) {
 
 // TestHopsTree: a star around one network and a chain behind it; ranks three forwarders apart.
 func TestHopsTree(t *testing.T) {
-	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}, {Name: "d", Size: 1}, {Name: "e", Size: 1}}
+	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}, {Name: "d", Size: 1},
+		{Name: "e", Size: 1}}
 	ch := newChain(t, layout, [][]uint16{{3, 4}, {0, 1}, {1, 2}, {1, 3}})
 	links := ch.joinAll("j")
 	at := []*rank{links[0][1], links[1][1], links[2][2], links[3][3], links[4][0]}
@@ -208,7 +209,8 @@ func TestHopsDeath(t *testing.T) {
 		links := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}).joinAll("j")
 		links[0][0].link.Close()
 		_, body := links[4][1].expect(wire.TypeAbort)
-		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 0 || !strings.Contains(a.Reason, "rank 0 of cluster a on host host-a") {
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 0 ||
+			!strings.Contains(a.Reason, "rank 0 of cluster a on host host-a") {
 			t.Errorf("%+v %v", a, err)
 		}
 	})
@@ -216,7 +218,8 @@ func TestHopsDeath(t *testing.T) {
 		links := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}}).joinAll("j")
 		links[3][1].send(abortFrame(7, 3, "enough"))
 		_, body := links[1][0].expect(wire.TypeAbort)
-		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 || a.Code != 7 || a.Reason != "enough, by virtual rank 3 (rank 0 of cluster c on host host-c) with code 7" {
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != 3 || a.Code != 7 ||
+			a.Reason != "enough, by virtual rank 3 (rank 0 of cluster c on host host-c) with code 7" {
 			t.Errorf("%+v %v", a, err)
 		}
 	})
@@ -229,7 +232,8 @@ func TestHopsDeath(t *testing.T) {
 		}
 		ch.benches[1].f.mu.Unlock()
 		_, body := links[0][0].expect(wire.TypeAbort)
-		if a, err := wire.ParseAbort(body); err != nil || a.Rank != wire.Nobody || !strings.Contains(a.Reason, "the link to the forwarder z1 is lost") {
+		if a, err := wire.ParseAbort(body); err != nil || a.Rank != wire.Nobody ||
+			!strings.Contains(a.Reason, "the link to the forwarder z1 is lost") {
 			t.Errorf("%+v %v", a, err)
 		}
 	})
@@ -240,13 +244,15 @@ func TestHopsRefused(t *testing.T) {
 	on := [][]uint16{{0, 1}, {1, 2}}
 	t.Run("loop", func(t *testing.T) {
 		ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}, {0, 2}}, 2)
-		if _, err := ch.benches[0].dial(ch.identity("j", 0, 0, 0)); err == nil || !strings.Contains(err.Error(), "closes a loop") {
+		if _, err := ch.benches[0].dial(ch.identity("j", 0, 0, 0)); err == nil ||
+			!strings.Contains(err.Error(), "closes a loop") {
 			t.Error(err)
 		}
 	})
 	t.Run("foreign cluster", func(t *testing.T) {
 		ch := newChain(t, threeInARow, on)
-		if _, err := ch.benches[0].dial(ch.identity("j", 2, 0, 0)); err == nil || !strings.Contains(err.Error(), "does not reach this forwarder") {
+		if _, err := ch.benches[0].dial(ch.identity("j", 2, 0, 0)); err == nil ||
+			!strings.Contains(err.Error(), "does not reach this forwarder") {
 			t.Error(err)
 		}
 	})
@@ -284,7 +290,8 @@ func TestHopsRefused(t *testing.T) {
 			errs <- err
 		}()
 		go ch.benches[0].dialContext(ctx, ch.identity("j", 0, 1, 0))
-		for ch.benches[1].f.Status().Jobs == nil || len(ch.benches[1].f.Status().Jobs) == 0 || ch.benches[1].f.Status().Jobs[0].Joined < 2 {
+		for ch.benches[1].f.Status().Jobs == nil || len(ch.benches[1].f.Status().Jobs) == 0 ||
+			ch.benches[1].f.Status().Jobs[0].Joined < 2 {
 			time.Sleep(time.Millisecond)
 		}
 		cancel()
@@ -302,7 +309,8 @@ func TestBridgeLies(t *testing.T) {
 		"source outside":      eager(9, 1, 1, nil),
 		"back where it came":  eager(3, 4, 1, nil),
 		"destination outside": eager(3, 9, 1, nil),
-		"join when it runs":   wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: wire.Version}),
+		"join when it runs": wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin},
+			&wire.Join{Version: wire.Version}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ch := newChain(t, threeInARow, [][]uint16{{0, 1}, {1, 2}})
@@ -312,7 +320,8 @@ func TestBridgeLies(t *testing.T) {
 			_ = liar.jobs.named("j").hops.bridges[0].first().conn.Send(frame)
 			liar.mu.Unlock()
 			_, body := links[0][0].expect(wire.TypeAbort)
-			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason, "the forwarder z1 broke the protocol") {
+			if a, err := wire.ParseAbort(body); err != nil || !strings.Contains(a.Reason,
+				"the forwarder z1 broke the protocol") {
 				t.Errorf("%+v %v", a, err)
 			}
 		})

@@ -34,7 +34,8 @@ func TestBeyondCredit(t *testing.T) {
 			}
 			_, body := r[1].expect(wire.TypeAbort)
 			a, err := wire.ParseAbort(body)
-			if err != nil || a.Rank != 0 || !strings.Contains(a.Reason, c.want) || !strings.Contains(a.Reason, "rank 0 of cluster a on host host-a") {
+			if err != nil || a.Rank != 0 || !strings.Contains(a.Reason, c.want) ||
+				!strings.Contains(a.Reason, "rank 0 of cluster a on host host-a") {
 				t.Errorf("abort %+v, %v", a, err)
 			}
 			pingPong(t, other[0], other[2])
@@ -101,12 +102,13 @@ func TestGarbageInsteadOfJoin(t *testing.T) {
 	b := start(t, tcpNetwork(), nil)
 	other := b.join("other", twoClusters...)
 	for name, p := range map[string][]byte{
-		"text":       []byte("SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\nand more\r\n"),
-		"zeros":      make([]byte, 1000),
-		"eager":      eager(0, 1, 1, nil),
-		"huge":       data(0, 1, 0, make([]byte, wire.MaxPayload))[:wire.HeaderLen],
-		"bad join":   wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: wire.Version}),
-		"forged":     wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: wire.Version, Job: "other", Cluster: "a", Layout: twoClusters}),
+		"text":     []byte("SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\nand more\r\n"),
+		"zeros":    make([]byte, 1000),
+		"eager":    eager(0, 1, 1, nil),
+		"huge":     data(0, 1, 0, make([]byte, wire.MaxPayload))[:wire.HeaderLen],
+		"bad join": wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: wire.Version}),
+		"forged": wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin},
+			&wire.Join{Version: wire.Version, Job: "other", Cluster: "a", Layout: twoClusters}),
 		"half":       make([]byte, 1),
 		"bye":        header(wire.TypeBye, 0, 0),
 		"join twice": bytes.Repeat(wire.AppendFrame(nil, wire.Header{Type: wire.TypeJoin}, &wire.Join{Version: 77}), 2),
@@ -144,7 +146,8 @@ func TestPingFlood(t *testing.T) {
 		}
 	}()
 	_, body := r[1].expect(wire.TypeAbort)
-	if a, err := wire.ParseAbort(body); err != nil || a.Rank != 0 || !strings.Contains(a.Reason, "does not read the answers") {
+	if a, err := wire.ParseAbort(body); err != nil || a.Rank != 0 || !strings.Contains(a.Reason,
+		"does not read the answers") {
 		t.Errorf("abort %+v, %v", a, err)
 	}
 	for _, x := range r[1:] {

@@ -35,7 +35,8 @@ func (f *Forwarder) mayConnect(p *peer) bool {
 	link := p.conn.Link()
 	g, oldest, err := f.strangers.Connect(link.Remote(), p)
 	if err != nil {
-		_, _ = link.TryWrite(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseJob, Reason: err.Error()})) // if it takes it
+		_, _ = link.TryWrite(frame(wire.TypeRefuse, &wire.Refuse{Code: wire.RefuseJob,
+			Reason: err.Error()})) // if it takes it
 		f.log.Warn("link refused", zap.String("link", link.Remote()), zap.Error(err))
 		return false
 	}

@@ -50,7 +50,8 @@ func TestRefusedJoins(t *testing.T) {
 	_, err := b.dial(last)
 	for _, err := range []error{err, <-waiting} {
 		var r *handshake.Refused
-		if !errors.As(err, &r) || r.Code != wire.RefuseTimeout || !strings.Contains(r.Reason, "missing: cluster b (2 ranks); refused: ") ||
+		if !errors.As(err, &r) || r.Code != wire.RefuseTimeout || !strings.Contains(r.Reason,
+			"missing: cluster b (2 ranks); refused: ") ||
 			!strings.Contains(r.Reason, `1 rank of cluster "a" (rank taken)`) {
 			t.Errorf("at the time-out: %v", err)
 		}
@@ -79,7 +80,8 @@ func TestSameID(t *testing.T) {
 	r := b.join("j", twoClusters...)
 	pingPong(t, r[0], r[3])
 	s := b.f.Status()
-	if len(s.Jobs) != 2 || s.Jobs[0].State != "gathering" || s.Jobs[1].State != "running" || s.Jobs[0].Key == s.Jobs[1].Key {
+	if len(s.Jobs) != 2 || s.Jobs[0].State != "gathering" || s.Jobs[1].State != "running" ||
+		s.Jobs[0].Key == s.Jobs[1].Key {
 		t.Errorf("the status has %+v", s.Jobs)
 	}
 	// While it runs somebody else comes with its id: he waits for others of his own.
@@ -117,7 +119,8 @@ func TestTickets(t *testing.T) {
 	}
 	_, err := b.dial(ofTwoRails(0, "bad"))
 	var refused *handshake.Refused
-	if !errors.As(err, &refused) || refused.Code != wire.RefuseTicket || !strings.Contains(refused.Reason, "no ticket of this site") {
+	if !errors.As(err, &refused) || refused.Code != wire.RefuseTicket ||
+		!strings.Contains(refused.Reason, "no ticket of this site") {
 		t.Errorf("without one: %v", err)
 	}
 	first := make(chan *rank, 1)

@@ -122,5 +122,6 @@ func (f *Forwarder) start(b *job) {
 	b.waiting = nil
 	observe(f.cfg.Meters.Gather, b.started.Sub(b.created))
 	f.log.Info("job runs", zap.String("job", b.id), zap.Int("ranks", len(b.hosts)),
-		zap.Duration("gathered_in", b.started.Sub(b.created)), zap.Strings("libraries", layout.Libraries), zap.Strings("origins", b.origins()))
+		zap.Duration("gathered_in", b.started.Sub(b.created)), zap.Strings("libraries", layout.Libraries),
+		zap.Strings("origins", b.origins()))
 }

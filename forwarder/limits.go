@@ -158,5 +158,6 @@ func (c *Config) relay(memory *budget.Budget) relay.Config {
 		ReadBuffer: c.ReadBuffer, FlowLimit: c.FlowLimit, ControlLimit: c.ControlLimit,
 		PipeFrom: c.pipeFrom, PipeSize: c.pipeSize,
 		Waited: c.Meters.Waited, Length: c.Meters.Length,
-		PingInterval: c.PingInterval, PeerTimeout: c.PeerTimeout, Unreachable: c.Unreachable, Linger: c.Linger, Log: c.Log}
+		PingInterval: c.PingInterval, PeerTimeout: c.PeerTimeout, Unreachable: c.Unreachable, Linger: c.Linger,
+		Log: c.Log}
 }

@@ -38,7 +38,8 @@ func (m *member) allowed(h wire.Header) error {
 		return m.bridge.allowed(h)
 	}
 	switch {
-	case h.Type == wire.TypeAbort, h.Type == wire.TypeBye, h.Type == wire.TypePing, h.Type == wire.TypePong, h.Type == wire.TypeCount:
+	case h.Type == wire.TypeAbort, h.Type == wire.TypeBye, h.Type == wire.TypePing, h.Type == wire.TypePong,
+		h.Type == wire.TypeCount:
 		return nil
 	case !h.Type.BetweenRanks():
 		return fmt.Errorf("%v frame in a running job", h.Type)

@@ -56,7 +56,8 @@ func (p *passed) closings() int {
 }
 
 // joinInside joins all ranks of a job, each with where it says it takes connections.
-func (b *bench) joinInside(inside func(v int) string, change func(*handshake.Identity), layout ...wire.Cluster) []*rank {
+func (b *bench) joinInside(inside func(v int) string, change func(*handshake.Identity),
+	layout ...wire.Cluster) []*rank {
 	b.t.Helper()
 	var ids []handshake.Identity
 	for _, c := range layout {

@@ -34,10 +34,11 @@ func (br *bridge) try(p *peer) {
 		}
 		f.log.Error("large packets do not get to another forwarder", zap.String("job", br.job.id),
 			zap.String("forwarder", br.addr))
-		f.giveUp(br.job, wire.RefuseTimeout, fmt.Sprintf("job %q: small packets get from this forwarder to the forwarder %s, "+
-			"large ones%s do not: something on the way drops them without a word (an MTU black hole); on both hosts "+
-			"lower the MTU of the interface there (ip link set dev NAME mtu 1400), or set sysctl net.ipv4.tcp_mtu_probing=1",
-			br.job.id, br.addr, size(p.conn.Link())))
+		f.giveUp(br.job, wire.RefuseTimeout,
+			fmt.Sprintf("job %q: small packets get from this forwarder to the forwarder %s, "+
+				"large ones%s do not: something on the way drops them without a word (an MTU black hole); on both hosts "+
+				"lower the MTU of the interface there (ip link set dev NAME mtu 1400), or set sysctl net.ipv4.tcp_mtu_probing=1",
+				br.job.id, br.addr, size(p.conn.Link())))
 	})
 }
 

@@ -22,7 +22,8 @@ func TestPipes(t *testing.T) {
 		name string
 		size int
 		used bool
-	}{{"pipes", relay.PipeSize, true}, {"two for a segment", 32 << 10, true}, {"too small", 4 << 10, false}, {"none", -1, false}} {
+	}{{"pipes", relay.PipeSize, true}, {"two for a segment", 32 << 10, true}, {"too small", 4 << 10, false},
+		{"none", -1, false}} {
 		t.Run(c.name, func(t *testing.T) {
 			b := start(t, tcpNetwork(), func(cfg *Config) { cfg.pipeSize, cfg.JobMemory = c.size, 128<<20 })
 			r := b.join("j", twoClusters...)
@@ -34,7 +35,8 @@ func TestPipes(t *testing.T) {
 				}
 			}
 			for i := 7; i < frames; i += 8 {
-				if h, body := r[3].expect(wire.TypeEager); h.Seq != uint64(i/8+1) || !bytes.Equal(body[wire.EnvelopeLen:], pattern(i, i)) {
+				if h, body := r[3].expect(wire.TypeEager); h.Seq != uint64(i/8+1) ||
+					!bytes.Equal(body[wire.EnvelopeLen:], pattern(i, i)) {
 					t.Fatalf("message %d: %+v", i, h)
 				}
 			}

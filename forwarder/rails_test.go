@@ -170,7 +170,8 @@ func TestRailsDisagree(t *testing.T) {
 	id := dual("b", 0)
 	id.Rails = 1
 	var refused *handshake.Refused
-	if _, err := b.dial(id); !errors.As(err, &refused) || refused.Code != wire.RefuseLayout || !strings.Contains(refused.Reason, "--zipper") {
+	if _, err := b.dial(id); !errors.As(err, &refused) || refused.Code != wire.RefuseLayout ||
+		!strings.Contains(refused.Reason, "--zipper") {
 		t.Fatalf("%v", err)
 	}
 }

@@ -37,7 +37,8 @@ func TestRelay(t *testing.T) {
 		x.bye()
 	}
 	s := b.ended()
-	want := []Traffic{{From: "a", To: "b", Messages: 24, PayloadBytes: payload, HeaderBytes: 24 * (wire.HeaderLen + wire.EnvelopeLen), Frames: 24}, {From: "b", To: "a"}}
+	want := []Traffic{{From: "a", To: "b", Messages: 24, PayloadBytes: payload,
+		HeaderBytes: 24 * (wire.HeaderLen + wire.EnvelopeLen), Frames: 24}, {From: "b", To: "a"}}
 	if !s.OK || s.Job != "j" || len(s.Traffic) != 2 || s.Traffic[0] != want[0] || s.Traffic[1] != want[1] {
 		t.Errorf("summary %+v, want traffic %+v", s, want)
 	}

@@ -78,7 +78,8 @@ func TestRowLosesBridge(t *testing.T) {
 			}
 			for _, v := range []uint32{3, 4} {
 				for _, r := range []*rank{a0, a1, b0} {
-					if s := r.expectState(v, false); !strings.Contains(s.Reason, "the link to the forwarder z1 is lost") {
+					if s := r.expectState(v, false); !strings.Contains(s.Reason,
+						"the link to the forwarder z1 is lost") {
 						t.Errorf("reason %q", s.Reason)
 					}
 				}
@@ -171,7 +172,8 @@ func TestRowLies(t *testing.T) {
 // An operator who serves certain jobs serves all their rows.
 func TestRowsOfServedJobs(t *testing.T) {
 	p := &policy{Config: Config{Jobs: []string{"j"}, MaxRanks: 1}}
-	for id, ok := range map[string]bool{"j": true, handshake.RowID("j", 0): true, handshake.RowID("j", 2): true, "jj": false, handshake.RowID("k", 1): false} {
+	for id, ok := range map[string]bool{"j": true, handshake.RowID("j", 0): true, handshake.RowID("j", 2): true,
+		"jj": false, handshake.RowID("k", 1): false} {
 		if refused := p.serves(&wire.Join{Job: id}); (refused == nil) != ok {
 			t.Errorf("%s: %v", id, refused)
 		}

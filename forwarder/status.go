@@ -79,7 +79,8 @@ type TrunkStatus struct {
 func (f *Forwarder) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{Protocol: wire.Version, PID: os.Getpid(), Config: f.cfg.File, Draining: f.drain.on, Started: f.born, Now: f.cfg.clock.Now(), Loops: f.cfg.Loops,
+	s := Status{Protocol: wire.Version, PID: os.Getpid(), Config: f.cfg.File, Draining: f.drain.on, Started: f.born,
+		Now: f.cfg.clock.Now(), Loops: f.cfg.Loops,
 		Links: len(f.peers), Jobs: []JobStatus{}, Past: slices.Clone(f.past), Addresses: []string{}}
 	if k := f.cfg.HostKey; k != nil {
 		s.HostKey = wire.FormatHostKey([wire.PublicKeyLen]byte(k.Public().(ed25519.PublicKey)))
@@ -96,8 +97,10 @@ func (f *Forwarder) Status() Status {
 }
 
 func (j *job) status() JobStatus {
-	s := JobStatus{Job: j.id, Key: hex.EncodeToString(j.key[:8]), User: j.user, State: j.publicState(), Level: j.gather.Level().String(), Created: j.created, Started: j.started,
-		Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, LostLinks: j.losses, BadFrames: j.badFrames, Traffic: j.readTraffic()}
+	s := JobStatus{Job: j.id, Key: hex.EncodeToString(j.key[:8]), User: j.user, State: j.publicState(),
+		Level: j.gather.Level().String(), Created: j.created, Started: j.started,
+		Ranks: j.gather.Ranks(), Joined: j.live, Reason: j.reason, Doors: j.doors, LostLinks: j.losses,
+		BadFrames: j.badFrames, Traffic: j.readTraffic()}
 	if j.state <= ready {
 		s.Joined, s.Missing, s.Refused = j.gather.Joined(), j.gather.Missing(), j.gather.Refusals()
 	}

@@ -59,7 +59,8 @@ func TestStatusOfManyClusters(t *testing.T) {
 		last := j.Traffic[len(j.Traffic)-1]
 		if len(j.Traffic) != maxDirections+1 || messages != uint64(n*(n-1)) || last.From != others ||
 			j.MoreClusters != wire.MaxClusters-maxClusters {
-			t.Errorf("%d directions with %d messages, the last from %s; %d more clusters", len(j.Traffic), messages, last.From, j.MoreClusters)
+			t.Errorf("%d directions with %d messages, the last from %s; %d more clusters", len(j.Traffic), messages,
+				last.From, j.MoreClusters)
 		}
 	}
 	b.stop()
@@ -78,7 +79,8 @@ func TestTotalsStay(t *testing.T) {
 	r[0].send(again)
 	r[1].expect(wire.TypeEager)
 	before := b.f.Status()
-	if got := before.Totals.Traffic; got.Messages != 2 || got.PayloadBytes != 150 || got.ResentFrames != 1 || before.Totals.OK != 0 {
+	if got := before.Totals.Traffic; got.Messages != 2 || got.PayloadBytes != 150 || got.ResentFrames != 1 ||
+		before.Totals.OK != 0 {
 		t.Errorf("while it runs: %+v", before.Totals)
 	}
 	if _, err := b.dial(identity("k", "c", 0, layout...)); err == nil {

@@ -71,7 +71,8 @@ func TestFloods(t *testing.T) {
 			const links, attempts, attackers = 300, 1500, 4
 			var log counter
 			b := start(t, tcpNetwork(), func(c *Config) {
-				c.Log = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), &log, zap.InfoLevel))
+				c.Log = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), &log,
+					zap.InfoLevel))
 				c.MaxLinksFrom, c.MaxUnjoinedFrom, c.MaxGatheringFrom, c.MaxRanks = links, links/2, 20, wire.MaxRanks
 			})
 			page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

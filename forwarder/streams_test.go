@@ -48,7 +48,8 @@ func shmNetwork() network {
 }
 
 func networks() map[string]network {
-	return map[string]network{"tcp": tcpNetwork(), "shm": shmNetwork(), "memnet": memoryNetwork(memnet.Options{Partial: 7}),
+	return map[string]network{"tcp": tcpNetwork(), "shm": shmNetwork(),
+		"memnet": memoryNetwork(memnet.Options{Partial: 7}),
 		"pieces": memoryNetwork(memnet.Options{Partial: 7, Pieces: 4})}
 }
 
@@ -128,7 +129,8 @@ func TestStreams(t *testing.T) {
 	for name, n := range networks() {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, n, func(c *Config) { c.pipeFrom = 100 })
-			r := b.join("j", wire.Cluster{Name: "a", Size: 2}, wire.Cluster{Name: "b", Size: 1}, wire.Cluster{Name: "c", Size: 1})
+			r := b.join("j", wire.Cluster{Name: "a", Size: 2}, wire.Cluster{Name: "b", Size: 1},
+				wire.Cluster{Name: "c", Size: 1})
 			const frames = 150
 			var wg sync.WaitGroup
 			for i, x := range r {
@@ -236,7 +238,8 @@ func TestSmallOvertakesBulk(t *testing.T) {
 		}
 	}
 	for i := range 19 {
-		if _, body := r[2].expect(wire.TypeData); int(body[8]) != i+1 || !bytes.Equal(body[wire.DataLen:], pattern(5000, i+1)) {
+		if _, body := r[2].expect(wire.TypeData); int(body[8]) != i+1 ||
+			!bytes.Equal(body[wire.DataLen:], pattern(5000, i+1)) {
 			t.Errorf("bulk frame %d comes as %d", body[8], i+1)
 		}
 	}

@@ -168,7 +168,8 @@ type Summary struct {
 func (j *job) summary(last *JobStatus, now time.Time) Summary {
 	s := Summary{Job: j.id, Key: last.Key, User: j.user, Level: last.Level, Ranks: last.Ranks, Clusters: last.Clusters,
 		Created: j.created, Started: j.started, Ended: now, OK: j.reason == "", Code: j.code, Reason: j.reason,
-		PeakBytes: last.PeakBytes, LostLinks: last.LostLinks, BadFrames: last.BadFrames, Traffic: last.Traffic, key: j.key}
+		PeakBytes: last.PeakBytes, LostLinks: last.LostLinks, BadFrames: last.BadFrames, Traffic: last.Traffic,
+		key: j.key}
 	for i := range s.Traffic {
 		s.Messages += s.Traffic[i].Messages
 		s.Bytes += s.Traffic[i].PayloadBytes

@@ -127,7 +127,8 @@ func (br *bridge) dial(number int) {
 	}, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, number, f.policy.Load().terms, freshBytes())
+				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, number, f.policy.Load().terms,
+					freshBytes())
 				p.number, p.later = number, true
 				br.trunk.coming = append(br.trunk.coming, p)
 				return br.wanted()
@@ -374,7 +375,8 @@ func (br *bridge) cutOff() {
 		}
 		b.log.Error("the link to another forwarder does not come back", zap.String("job", b.id),
 			zap.String("forwarder", br.addr), zap.Duration("after", b.patience()))
-		br.giveUp(fmt.Sprintf("the link to the forwarder %s is lost, and does not come back for %v", br.addr, b.patience()))
+		br.giveUp(fmt.Sprintf("the link to the forwarder %s is lost, and does not come back for %v", br.addr,
+			b.patience()))
 	})
 }
 

@@ -32,7 +32,8 @@ type Terms struct {
 func NewAcceptor(seed [ed25519.SeedSize]byte, terms *Terms) *Acceptor {
 	a := &Acceptor{exchange: exchange{state: awaitJoin}, key: ed25519.NewKeyFromSeed(seed[:]), terms: terms}
 	copy(a.nonce[:], a.key.Public().(ed25519.PublicKey))
-	c := &wire.Challenge{Version: wire.Version, Oldest: wire.Oldest, Nonce: a.nonce, NAT: terms.NAT, LinkKey: terms.Keys.Public}
+	c := &wire.Challenge{Version: wire.Version, Oldest: wire.Oldest, Nonce: a.nonce, NAT: terms.NAT,
+		LinkKey: terms.Keys.Public}
 	if terms.HostKey != nil {
 		copy(c.HostKey[:], terms.HostKey.Public().(ed25519.PublicKey))
 	}
@@ -87,7 +88,8 @@ func (a *Acceptor) Examine(h wire.Header, body []byte) (x Examined) {
 		if x.wanted && f.Join.Sealed() {
 			x.seal, x.err = a.terms.Keys.Link(f.OwnKey, a.nonce)
 		}
-		x.host = f.HostKey == [wire.PublicKeyLen]byte{} || ed25519.Verify(f.HostKey[:], signedHost(f, a.nonce), f.Proof[:])
+		x.host = f.HostKey == [wire.PublicKeyLen]byte{} || ed25519.Verify(f.HostKey[:], signedHost(f, a.nonce),
+			f.Proof[:])
 		if x.wanted && x.host {
 			x.user, x.ticket = a.ticket(&f.Join)
 			x.proof = a.prove(h.Type, body)

@@ -39,7 +39,8 @@ type Bridger struct {
 // the connection of that number between the two. own is what the forwarder here shows; fresh is
 // random bytes for this link.
 func NewBridger(cert Certificate, to, number int, own *Terms, fresh [wire.NonceLen]byte) *Bridger {
-	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to), number: uint16(number), own: own, fresh: fresh}
+	return &Bridger{exchange: exchange{hint: forwarderHint}, cert: cert, peer: uint16(to), number: uint16(number),
+		own: own, fresh: fresh}
 }
 
 // HandleMessage takes a frame from the other forwarder. body is not kept.
@@ -135,7 +136,8 @@ func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
 	default:
 		a.to(awaitDecision)
 		a.sendProof(x)
-		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To), Number: int(f.Number), Seal: x.seal, User: x.user, Ticket: x.ticket})
+		a.push(Event{Kind: Bridged, Join: f.Join, To: int(f.To), Number: int(f.Number), Seal: x.seal, User: x.user,
+			Ticket: x.ticket})
 	}
 }
 

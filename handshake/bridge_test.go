@@ -37,14 +37,16 @@ func TestBridge(t *testing.T) {
 	if here.Kind != Bridged || here.To != 1 || here.Join.Here != 0 || here.Join.Job != "j" || there.Kind != Bridged {
 		t.Errorf("%+v, %+v", here, there)
 	}
-	if here, _ := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)), acceptor(2, "other")); here.Kind != Ended ||
+	if here, _ := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)),
+		acceptor(2, "other")); here.Kind != Ended ||
 		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a forwarder with another secret: %+v", here)
 	}
 	// Who has overheard the Join has not the key.
 	stolen := cert
 	stolen.key = acceptor(9, "").key
-	if here, _ := introduce(t, NewBridger(stolen, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)), acceptor(2, "")); here.Kind != Ended ||
+	if here, _ := introduce(t, NewBridger(stolen, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)),
+		acceptor(2, "")); here.Kind != Ended ||
 		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a stolen Join: %+v", here)
 	}

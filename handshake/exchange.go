@@ -32,7 +32,8 @@ const (
 	over                        // nothing that comes is heeded, nothing is sent any more
 )
 
-var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await proof", "await layout",
+var stateNames = [...]string{"await challenge", "await join", "await decision", "await inside", "await proof",
+	"await layout",
 	"await meet", "await notice", "over"}
 
 func (s state) String() string { return stateNames[s] }

@@ -14,7 +14,8 @@ func machines(t *testing.T) map[string]Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]Machine{"acceptor": acceptor(1, ""), "joiner": j, "bridger": NewBridger(Certificate{}, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)),
+	return map[string]Machine{"acceptor": acceptor(1, ""), "joiner": j, "bridger": NewBridger(Certificate{}, 1, 0,
+		&Terms{Keys: forwarderKeys(9)}, nonce(5)),
 		"responder": responder("s", 1), "initiator": NewInitiator(Key("j", "s"), 1, door, nonce(2))}
 }
 

@@ -44,8 +44,10 @@ type rank struct {
 
 // NewGather starts a job with its first Join, which fixes the key and the layout; Add it next.
 func NewGather(j *wire.Join) *Gather {
-	g := &Gather{job: j.Job, key: j.PublicKey, version: j.Version, layout: j.Layout, networks: j.Networks, zippers: j.Zippers, model: j.Model,
-		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, level: j.Level, patience: j.Patience, rails: j.Rails}
+	g := &Gather{job: j.Job, key: j.PublicKey, version: j.Version, layout: j.Layout, networks: j.Networks,
+		zippers: j.Zippers, model: j.Model,
+		modelOf: j.Cluster, proto: j.Protocol, setting: j.Settings, level: j.Level, patience: j.Patience,
+		rails: j.Rails}
 	n := 0
 	for _, c := range j.Layout {
 		g.base = append(g.base, n)
@@ -145,12 +147,14 @@ func (g *Gather) place(j *wire.Join) (int, *Refused) {
 		return 0, &Refused{wire.RefuseSettings, unequal(j.Settings, j.Cluster, g.setting, g.modelOf), false}
 	}
 	if j.Level != g.level {
-		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("level %v in cluster %q, %v in %q: start all clusters with the same --level",
-			j.Level, j.Cluster, g.level, g.modelOf), false}
+		return 0, &Refused{wire.RefuseSettings,
+			fmt.Sprintf("level %v in cluster %q, %v in %q: start all clusters with the same --level",
+				j.Level, j.Cluster, g.level, g.modelOf), false}
 	}
 	if j.Patience != g.patience {
-		return 0, &Refused{wire.RefuseSettings, fmt.Sprintf("patience of %d ms in cluster %q, %d in %q: start all clusters with the same --patience",
-			j.Patience, j.Cluster, g.patience, g.modelOf), false}
+		return 0, &Refused{wire.RefuseSettings,
+			fmt.Sprintf("patience of %d ms in cluster %q, %d in %q: start all clusters with the same --patience",
+				j.Patience, j.Cluster, g.patience, g.modelOf), false}
 	}
 	if j.Rails != g.rails {
 		return 0, &Refused{wire.RefuseLayout,

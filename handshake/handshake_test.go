@@ -94,7 +94,8 @@ func TestJoin(t *testing.T) {
 		deliver(t, a.NextEvent, joiners[v].HandleMessage)
 		e, ok := joiners[v].NextEvent()
 		if !ok || e.Kind != Joined || int(e.Layout.Rank) != v || e.Layout.TagUB != 1000 ||
-			e.Layout.Hosts != nil || g.Host(v) != []string{"host-a", "host-b", "host-b"}[v] || e.Layout.Libraries[1] != "lib b" {
+			e.Layout.Hosts != nil || g.Host(v) != []string{"host-a", "host-b", "host-b"}[v] ||
+			e.Layout.Libraries[1] != "lib b" {
 			t.Errorf("rank %d: %+v", v, e)
 		}
 	}
@@ -214,7 +215,8 @@ func TestVersion(t *testing.T) {
 	deliver(t, j.NextEvent, a.HandleMessage)
 	e, _ := a.NextEvent()
 	if e.Kind != Ended || !e.Err.Remote || e.Err.Code != wire.RefuseVersion ||
-		!strings.Contains(e.Err.Reason, fmt.Sprintf("versions %d to %d there, %s here", wire.Version+1, wire.Version+2, wire.Versions(wire.Oldest, wire.Version))) {
+		!strings.Contains(e.Err.Reason, fmt.Sprintf("versions %d to %d there, %s here", wire.Version+1, wire.Version+2,
+			wire.Versions(wire.Oldest, wire.Version))) {
 		t.Errorf("forwarder: %+v", e)
 	}
 	// A newer rank.

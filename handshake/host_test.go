@@ -45,7 +45,8 @@ func TestHostKey(t *testing.T) {
 		deliver(t, a.NextEvent, j.HandleMessage)
 		last, _ := deliver(t, j.NextEvent, a.HandleMessage)
 		e, _ := deliver(t, a.NextEvent, j.HandleMessage)
-		if refused := last.Err; refused == nil || refused.Code != wire.RefuseHostKey || refused.Remote || j.state != over {
+		if refused := last.Err; refused == nil || refused.Code != wire.RefuseHostKey || refused.Remote ||
+			j.state != over {
 			t.Errorf("%s: %+v", what, refused)
 		}
 		if e.Kind != Ended || e.Err.Code != wire.RefuseHostKey || !e.Err.Remote || e.Join.Job != "" {
@@ -93,7 +94,8 @@ func TestProof(t *testing.T) {
 	if refused := impostor(proving(1, 7), 4, proof); refused != nil {
 		t.Errorf("the same link: %+v", refused)
 	}
-	liar := NewAcceptor([wire.NonceLen]byte{1}, &Terms{HostKey: append(hostKey(9)[:32:32], hostKey(7)[32:]...), Keys: forwarderKeys(1)})
+	liar := NewAcceptor([wire.NonceLen]byte{1}, &Terms{HostKey: append(hostKey(9)[:32:32], hostKey(7)[32:]...),
+		Keys: forwarderKeys(1)})
 	_, e := upToDecision(t, id, liar)
 	if e.Kind != Verified {
 		t.Fatalf("%+v", e)
@@ -104,7 +106,8 @@ func TestProof(t *testing.T) {
 		"zeros":             impostor(proving(1, 7), 4, make([]byte, wire.ProofLen)),
 		"too short":         impostor(proving(1, 7), 4, proof[:10]),
 	} {
-		if refused == nil || refused.Remote || refused.Code != wire.RefuseHostKey && refused.Code != wire.RefuseMalformed {
+		if refused == nil || refused.Remote || refused.Code != wire.RefuseHostKey &&
+			refused.Code != wire.RefuseMalformed {
 			t.Errorf("%s: %+v", what, refused)
 		}
 	}

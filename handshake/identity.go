@@ -144,7 +144,8 @@ func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside st
 	j := wire.Join{
 		Version: version, TimeoutMS: uint32(id.TimeoutMS), Job: id.Job, Cluster: id.Cluster, Rank: uint32(id.Rank),
 		TagUB: uint32(id.TagUB), Library: id.Library, Model: id.Model, Protocol: id.Protocol, Settings: id.Settings,
-		Host: id.Host, Origin: id.Origin, Level: id.Level, Patience: uint32(id.Patience), Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
+		Host: id.Host, Origin: id.Origin, Level: id.Level, Patience: uint32(id.Patience),
+		Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
 		LinkKey: c.LinkKey, Ticket: id.Ticket, Nonce: fresh,
 	}

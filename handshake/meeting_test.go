@@ -104,7 +104,8 @@ func TestMeetingMalformed(t *testing.T) {
 		}
 	}
 	m := NewInitiator(Key("j", "s"), 1, door, nonce(2))
-	m.HandleMessage(wire.Control(wire.TypeChallenge), (&wire.Challenge{Version: wire.Version + 1, Oldest: wire.Version + 1}).Append(nil))
+	m.HandleMessage(wire.Control(wire.TypeChallenge),
+		(&wire.Challenge{Version: wire.Version + 1, Oldest: wire.Version + 1}).Append(nil))
 	m.NextEvent()
 	if e, _ := m.NextEvent(); e.Kind != Ended || e.Err.Code != wire.RefuseVersion ||
 		!strings.Contains(e.Err.Reason, "COMPATIBILITY.md") {

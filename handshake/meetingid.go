@@ -50,7 +50,8 @@ func ParseWay(s string) (w Way, err error) {
 	if err = json.Unmarshal([]byte(s), &w); err != nil {
 		return w, fmt.Errorf("handshake: the way to a meeting: %w", err)
 	}
-	if len(w.Zippers) == 0 || len(w.Zippers) > wire.MaxZippers || len(w.Layout) != 2 || len(w.Networks) > wire.MaxNetworks {
+	if len(w.Zippers) == 0 || len(w.Zippers) > wire.MaxZippers || len(w.Layout) != 2 ||
+		len(w.Networks) > wire.MaxNetworks {
 		return w, errors.New("handshake: the way to a meeting is none")
 	}
 	for _, z := range w.Zippers {

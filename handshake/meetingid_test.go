@@ -10,7 +10,8 @@ import (
 func TestMeetingIDs(t *testing.T) {
 	m := MeetingID("job", "1")
 	c := ConnectionID(m, "2")
-	for id, meeting := range map[string]bool{"job": false, RowID("job", 1): false, m: true, RowID(m, 1): true, c: false, "job#p": false} {
+	for id, meeting := range map[string]bool{"job": false, RowID("job", 1): false, m: true, RowID(m, 1): true, c: false,
+		"job#p": false} {
 		if IsMeeting(id) != meeting || JobID(id) != "job" {
 			t.Errorf("%q: a meeting %v, of job %q", id, IsMeeting(id), JobID(id))
 		}

@@ -20,7 +20,8 @@ func forwarderKeys(seed byte) *seal.Forwarder {
 func sealedMember(t *testing.T, cluster string, rank, virtual int) Identity {
 	id := member(cluster, rank)
 	id.Level, id.Instance = wire.LevelSealed, 100+uint64(virtual)
-	p, err := seal.NewJob(id.Job, id.Secret).NewParty([seal.PublicLen]byte{1, byte(virtual)}, uint32(virtual), id.Instance)
+	p, err := seal.NewJob(id.Job, id.Secret).NewParty([seal.PublicLen]byte{1, byte(virtual)}, uint32(virtual),
+		id.Instance)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +79,10 @@ func TestSealedJoin(t *testing.T) {
 	}
 	again := ids[0]
 	again.Seal = sealedMember(t, "a", 0, 9).Seal // the instance is right, the key is not
-	_, e := upToDecision(t, Identity{Job: "j", Secret: "s", Cluster: "a", Layout: layout, TagUB: 1000, Library: "lib a", Model: "lp64",
-		Host: "host-a", TimeoutMS: 1000, Level: wire.LevelSealed, Instance: again.Seal.Instance, Seal: again.Seal}, acceptor(7, "s"))
+	_, e := upToDecision(t, Identity{Job: "j", Secret: "s", Cluster: "a", Layout: layout, TagUB: 1000, Library: "lib a",
+		Model: "lp64",
+		Host:  "host-a", TimeoutMS: 1000, Level: wire.LevelSealed, Instance: again.Seal.Instance, Seal: again.Seal},
+		acceptor(7, "s"))
 	e.Join.Instance = ids[0].Instance
 	if _, refused := g.Again(&e.Join); refused == nil {
 		t.Error("a rank comes back with another key")
@@ -117,7 +120,8 @@ func TestSealedOrNot(t *testing.T) {
 		t.Errorf("%v", refused)
 	}
 	sealed, plain := sealedMember(t, "a", 0, 0), member("a", 0)
-	l := wire.Layout{TagUB: 1000, Clusters: layout, Libraries: []string{"", ""}, Hosts: []string{"h"}, Where: []uint32{0, 0, 0}}
+	l := wire.Layout{TagUB: 1000, Clusters: layout, Libraries: []string{"", ""}, Hosts: []string{"h"},
+		Where: []uint32{0, 0, 0}}
 	keyed := l
 	keyed.Keys = make([]wire.SealKey, 3)
 	for what, c := range map[string]struct {
@@ -128,7 +132,8 @@ func TestSealedOrNot(t *testing.T) {
 		j, _ := upToDecision(t, c.id, a)
 		a.Admit(&c.l, nil)
 		deliver(t, a.NextEvent, j.HandleMessage)
-		if r, _ := deliver(t, j.NextEvent, func(wire.Header, []byte) {}); r.Kind != Ended || !strings.Contains(r.Err.Reason, what) {
+		if r, _ := deliver(t, j.NextEvent, func(wire.Header, []byte) {}); r.Kind != Ended ||
+			!strings.Contains(r.Err.Reason, what) {
 			t.Errorf("%s: %+v", what, r)
 		}
 	}
@@ -172,7 +177,8 @@ func TestSealedLarge(t *testing.T) {
 			}
 		}
 		l, refused := g.Layout()
-		if fits := refused == nil; fits != c.fits || !fits && !strings.Contains(refused.Reason, "do not seal a job of so many") {
+		if fits := refused == nil; fits != c.fits || !fits && !strings.Contains(refused.Reason,
+			"do not seal a job of so many") {
 			t.Fatalf("%d ranks: %v", c.ranks, refused)
 		}
 		if c.fits {

@@ -30,11 +30,13 @@ type Teller struct {
 func NewTeller(half wire.Half, secret string) (*Teller, error) {
 	switch {
 	case half.Job == "" || len(half.Job) > wire.MaxName || len(half.Cluster) > wire.MaxName:
-		return nil, fmt.Errorf("handshake: job %.20q, cluster %.20q: want 1 to %d bytes", half.Job, half.Cluster, wire.MaxName)
+		return nil, fmt.Errorf("handshake: job %.20q, cluster %.20q: want 1 to %d bytes", half.Job, half.Cluster,
+			wire.MaxName)
 	case secret == "":
 		return nil, errors.New("handshake: the job has no secret")
 	case len(half.Ticket) > wire.MaxTicket:
-		return nil, fmt.Errorf("handshake: a ticket of %d bytes, at most %d are possible", len(half.Ticket), wire.MaxTicket)
+		return nil, fmt.Errorf("handshake: a ticket of %d bytes, at most %d are possible", len(half.Ticket),
+			wire.MaxTicket)
 	}
 	return &Teller{exchange: exchange{hint: forwarderHint}, half: half, secret: secret}, nil
 }

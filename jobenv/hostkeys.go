@@ -25,7 +25,8 @@ const (
 // ParseHostKeys checks such a word.
 func ParseHostKeys(s string) error {
 	if s != AnyKey && s != StrictKey && s != AcceptNew {
-		return fmt.Errorf("host keys %q: want %s or %s, or nothing to take forwarders whose key is not known", s, StrictKey, AcceptNew)
+		return fmt.Errorf("host keys %q: want %s or %s, or nothing to take forwarders whose key is not known", s,
+			StrictKey, AcceptNew)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func TestHostKeys(t *testing.T) {
 		"zip1=a+b": "zip1 is not known",
 	} {
 		vars[VarForwarders] = list
-		if _, err := From(get); (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
+		if _, err := From(get); (err == nil) != (problem == "") || err != nil &&
+			!strings.Contains(err.Error(), problem) {
 			t.Errorf("strict, %s: %v", list, err)
 		}
 	}
@@ -70,7 +71,8 @@ func TestAskHostKeys(t *testing.T) {
 		return keyA, nil
 	}
 	for range 2 {
-		vars := map[string]string{VarJob: "j", VarSecret: goodSecret, VarCluster: "a", VarLayout: "a=1,b=1", VarKnown: file,
+		vars := map[string]string{VarJob: "j", VarSecret: goodSecret, VarCluster: "a", VarLayout: "a=1,b=1",
+			VarKnown:      file,
 			VarForwarders: "zip1:7475", VarHostKeys: AcceptNew}
 		j, err := From(func(k string) string { return vars[k] })
 		if err == nil {
@@ -111,7 +113,8 @@ func FuzzKnown(f *testing.F) {
 
 // FuzzZipper: what is read of one forwarder is written as it is read again.
 func FuzzZipper(f *testing.F) {
-	for _, s := range []string{"zip1", "zip1:1=a+b", "a@x:1+b@y#" + keyA, "verbs:h?connect=cm#" + keyB, "unix:/tmp/#x"} {
+	for _, s := range []string{"zip1", "zip1:1=a+b", "a@x:1+b@y#" + keyA, "verbs:h?connect=cm#" + keyB,
+		"unix:/tmp/#x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

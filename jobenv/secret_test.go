@@ -18,9 +18,11 @@ func TestReadSecret(t *testing.T) {
 		text    string
 		mode    os.FileMode
 		problem string
-	}{{" " + goodSecret + "\n", 0o600, ""}, {goodSecret, 0o400, ""}, {" \n", 0o600, "empty"}, {"hush", 0o600, "want 128"},
+	}{{" " + goodSecret + "\n", 0o600, ""}, {goodSecret, 0o400, ""}, {" \n", 0o600, "empty"},
+		{"hush", 0o600, "want 128"},
 		{"correct horse battery staple and then some more", 0o600, "--passphrase"},
-		{goodSecret, 0o640, "chmod 600 " + name}, {goodSecret, 0o644, "chmod 600 " + name}, {goodSecret, 0o602, "chmod 600 " + name}} {
+		{goodSecret, 0o640, "chmod 600 " + name}, {goodSecret, 0o644, "chmod 600 " + name},
+		{goodSecret, 0o602, "chmod 600 " + name}} {
 		if err := os.WriteFile(name, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +44,8 @@ func TestCheckSecret(t *testing.T) {
 	for range 1000 {
 		b := make([]byte, 24)
 		_, _ = rand.Read(b) // never fails
-		for _, s := range []string{hex.EncodeToString(b[:16]), strings.ToUpper(hex.EncodeToString(b[:16])), rand.Text() + "7",
+		for _, s := range []string{hex.EncodeToString(b[:16]), strings.ToUpper(hex.EncodeToString(b[:16])),
+			rand.Text() + "7",
 			base64.StdEncoding.EncodeToString(b), base64.RawURLEncoding.EncodeToString(b)} {
 			if err := CheckSecret(s); err != nil {
 				t.Fatalf("%s: %v", s, err)
@@ -50,7 +53,8 @@ func TestCheckSecret(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"s", "s3cret", "0123456789012345", strings.Repeat("a", 100), strings.Repeat("a1", 50),
-		"correcthorsebatterystaple", "thequickbrownfoxjumpsoverthelazydog", "31415926535897932384626433832795", "00112233445566778899aabbccddee"} {
+		"correcthorsebatterystaple", "thequickbrownfoxjumpsoverthelazydog", "31415926535897932384626433832795",
+		"00112233445566778899aabbccddee"} {
 		if CheckSecret(s) == nil {
 			t.Errorf("%q is taken for a secret of %.0f bits", s, secretBits(s))
 		}

@@ -158,7 +158,8 @@ func (n Net) links(zippers []Zipper, row []int) error {
 					why = "one that is on no cluster's network cannot open it: " +
 						"give it an address there, and have the other one on the network of a cluster"
 				}
-				return fmt.Errorf("zippers %d and %d have no way to open their link over %s; %s", i+1, k+1, p.Network, why)
+				return fmt.Errorf("zippers %d and %d have no way to open their link over %s; %s", i+1, k+1, p.Network,
+					why)
 			}
 		}
 	}

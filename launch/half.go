@@ -73,7 +73,8 @@ func (h *Half) NotStarted(ctx context.Context, err error) error {
 }
 
 // run is Run without telling anybody; said is the first error of the half's ranks.
-func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, said string, err error) {
+func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (status int, said string,
+	err error) {
 	c := h.Cluster
 	rd, err := newRundir(h.RunDir, h.Share.ID)
 	if err != nil {
@@ -83,7 +84,8 @@ func (h *Half) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Write
 	mark := rand.Text()
 	n := native.Command{
 		MPI: c.MPI, Mpirun: c.Mpirun, PRRTE: h.prrte, Ranks: c.Ranks, InOrder: c.InOrder, Extra: c.Args, Tag: h.Tag,
-		Group: c.Group, Stdin: h.Share.First(), Env: h.variables(mark), Words: append([]string{c.ZipperPath(), "exec", "--"}, c.Program...),
+		Group: c.Group, Stdin: h.Share.First(), Env: h.variables(mark),
+		Words: append([]string{c.ZipperPath(), "exec", "--"}, c.Program...),
 	}
 	if h.Nodes != "" || c.Hosts != "" {
 		n.Hosts = filepath.Join(rd.dir, "hosts")
@@ -131,7 +133,8 @@ func (h *Half) variables(mark string) map[string]string {
 			env[k] = v
 		}
 	}
-	for _, k := range []string{jobenv.VarOrder, jobenv.VarProtocol, jobenv.VarLevel, jobenv.VarPatience, jobenv.VarDual, jobenv.VarReport} {
+	for _, k := range []string{jobenv.VarOrder, jobenv.VarProtocol, jobenv.VarLevel, jobenv.VarPatience, jobenv.VarDual,
+		jobenv.VarReport} {
 		if env[k] != "" {
 			env[k] = "" // the share says what counts: zipper bench does not look at the environment
 		}

@@ -99,9 +99,11 @@ func mapped(maps string) (library string, ours bool) {
 			continue
 		}
 		switch name := filepath.Base(path); {
-		case strings.HasPrefix(name, "libmmpi-") && !strings.HasPrefix(name, "libmmpi-audit") && !strings.HasPrefix(name, "libmmpi-unmaps"):
+		case strings.HasPrefix(name, "libmmpi-") && !strings.HasPrefix(name, "libmmpi-audit") &&
+			!strings.HasPrefix(name, "libmmpi-unmaps"):
 			return "", true
-		case strings.HasPrefix(name, "libmpi.so."), strings.HasPrefix(name, "libmpich.so."), strings.HasPrefix(name, "libmpi_abi"):
+		case strings.HasPrefix(name, "libmpi.so."), strings.HasPrefix(name, "libmpich.so."),
+			strings.HasPrefix(name, "libmpi_abi"):
 			library = "/" + path
 		}
 	}

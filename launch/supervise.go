@@ -11,7 +11,8 @@ import (
 
 // supervise runs cmd in a process group of its own until it and everything that bears the mark is
 // gone. watch, if not nil, is told its process id and ends it by an error, which is returned.
-func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(context.Context, int) error) (status int, err error) {
+func supervise(ctx context.Context, cmd *exec.Cmd, mark string, watch func(context.Context, int) error) (status int,
+	err error) {
 	// The kernel sends Pdeathsig when the *thread* that started the child ends, so keep that thread
 	// until it is over.
 	runtime.LockOSThread()

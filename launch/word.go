@@ -49,7 +49,8 @@ func TellEnded(ctx context.Context, share jobenv.Job, began time.Time, why strin
 
 // clause is a sentence about the half, without a full stop.
 func (w *word) clause(why string) string {
-	return fmt.Sprintf("cluster %s %s, %v after it began", w.share.Cluster, why, time.Since(w.began).Round(100*time.Millisecond))
+	return fmt.Sprintf("cluster %s %s, %v after it began", w.share.Cluster, why,
+		time.Since(w.began).Round(100*time.Millisecond))
 }
 
 // watch tells of signals to this process until the half has ended; stop waits for what is being
@@ -168,7 +169,8 @@ func (w *word) pauses() (stop func()) {
 // tell tells all forwarders that the cluster reaches, at the same time; who cannot be told finds
 // out.
 func (w *word) tell(ctx context.Context, state wire.HalfState, reason string) {
-	half := wire.Half{State: state, Code: 1, Job: w.share.ID, Cluster: w.share.Cluster, Reason: reason, Ticket: w.share.Ticket,
+	half := wire.Half{State: state, Code: 1, Job: w.share.ID, Cluster: w.share.Cluster, Reason: reason,
+		Ticket:    w.share.Ticket,
 		TimeoutMS: uint32(w.share.Timeout.Milliseconds()), RanMS: uint32(time.Since(w.began).Milliseconds())}
 	var all sync.WaitGroup
 	for _, at := range w.share.Forwarders {

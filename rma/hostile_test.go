@@ -134,7 +134,8 @@ func FuzzReceive(f *testing.F) {
 		}
 		n.fenced = true
 		result := make([]byte, 16)
-		for _, op := range []Operation{fetchAdd(0, 0, 1, result[:8:8]), {Verb: Get, Target: 0, There: flat(result[:8]).Layout, Result: flat(result[:8:8])}} {
+		for _, op := range []Operation{fetchAdd(0, 0, 1, result[:8:8]), {Verb: Get, Target: 0,
+			There: flat(result[:8]).Layout, Result: flat(result[:8:8])}} {
 			x, err := n.Begin(op, nil)
 			if err != nil {
 				t.Fatal(err)

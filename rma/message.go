@@ -84,7 +84,8 @@ func parse(b []byte, runs []Run) (m message, err error) {
 	if len(b) < headLen {
 		return m, fmt.Errorf("rma: message of %d bytes", len(b))
 	}
-	m = message{verb: Verb(b[0]), fn: b[1], kind: b[2], id: le.Uint64(b[8:]), disp: int64(le.Uint64(b[16:])), want: int64(le.Uint64(b[24:]))}
+	m = message{verb: Verb(b[0]), fn: b[1], kind: b[2], id: le.Uint64(b[8:]), disp: int64(le.Uint64(b[16:])),
+		want: int64(le.Uint64(b[24:]))}
 	n := le.Uint32(b[4:])
 	if n > maxRuns || len(b) < headLen+int(n)*runLen {
 		return m, fmt.Errorf("rma: message of %d bytes with %d runs", len(b), n)

@@ -16,7 +16,8 @@ func (n *Node) Begin(op Operation, token any) (*Transfer, error) {
 	if err := n.reachable(op.Target); err != nil {
 		return nil, err
 	}
-	t := &Transfer{op: op, data: cursor{Layout: op.Data.Layout}, there: cursor{Layout: op.There}, result: cursor{Layout: op.Result.Layout}, left: op.There.Size(),
+	t := &Transfer{op: op, data: cursor{Layout: op.Data.Layout}, there: cursor{Layout: op.There},
+		result: cursor{Layout: op.Result.Layout}, left: op.There.Size(),
 		w: &waiter{1, token}}
 	data, result := t.left, t.left
 	switch op.Verb {
@@ -36,7 +37,8 @@ func (n *Node) Begin(op Operation, token any) (*Transfer, error) {
 		return nil, fmt.Errorf("rma: verb %d", op.Verb)
 	}
 	if op.Data.Size() != data || op.Result.Size() != result {
-		return nil, fmt.Errorf("%w: %d bytes at the target, %d to send, %d to receive", ErrRange, t.left, op.Data.Size(), op.Result.Size())
+		return nil, fmt.Errorf("%w: %d bytes at the target, %d to send, %d to receive", ErrRange, t.left,
+			op.Data.Size(), op.Result.Size())
 	}
 	return t, nil
 }

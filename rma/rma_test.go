@@ -17,7 +17,8 @@ func compute(fn, _ uint8, inout, in []byte) error {
 		return fmt.Errorf("function %d over %d bytes", fn, len(inout))
 	}
 	for i := 0; i < len(inout); i += 8 {
-		binary.LittleEndian.PutUint64(inout[i:], binary.LittleEndian.Uint64(inout[i:])+binary.LittleEndian.Uint64(in[i:]))
+		binary.LittleEndian.PutUint64(inout[i:],
+			binary.LittleEndian.Uint64(inout[i:])+binary.LittleEndian.Uint64(in[i:]))
 	}
 	return nil
 }
@@ -115,7 +116,8 @@ func (j *job) operate(rank int, op Operation, token any) {
 func u64(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
 
 func fetchAdd(target int, disp int64, v uint64, result []byte) Operation {
-	return Operation{Verb: Fetch, Fn: sum, Target: target, Disp: disp, Data: flat(u64(v)), There: flat(make([]byte, 8)).Layout, Result: flat(result)}
+	return Operation{Verb: Fetch, Fn: sum, Target: target, Disp: disp, Data: flat(u64(v)),
+		There: flat(make([]byte, 8)).Layout, Result: flat(result)}
 }
 
 // Fetched tickets are all different, whatever the order of delivery, from this process too.
@@ -182,7 +184,8 @@ func TestExclusive(t *testing.T) {
 				a.value = make([]byte, 8)
 				j.operate(i, Operation{Verb: Get, Target: 1, There: flat(a.value).Layout, Result: flat(a.value)}, key)
 			case 3:
-				j.operate(i, Operation{Verb: Put, Target: 1, Data: flat(u64(le.Uint64(a.value) + 1)), There: flat(a.value).Layout}, nil)
+				j.operate(i, Operation{Verb: Put, Target: 1, Data: flat(u64(le.Uint64(a.value) + 1)),
+					There: flat(a.value).Layout}, nil)
 				j.ok(n.Unlock(1, key))
 			case 4:
 				if a.state, a.round = 0, a.round+1; a.round == rounds {
@@ -209,7 +212,8 @@ func TestStalled(t *testing.T) {
 			j.run()
 			j.ok(lock(j.nodes[1]))
 			for i := range uint64(3) {
-				j.operate(1, Operation{Verb: Put, Target: 2, Data: flat(u64(i + 7)), There: flat(make([]byte, 8)).Layout}, nil)
+				j.operate(1, Operation{Verb: Put, Target: 2, Data: flat(u64(i + 7)),
+					There: flat(make([]byte, 8)).Layout}, nil)
 			}
 			j.ok(j.nodes[1].Flush(2, "flushed"))
 			j.run()
@@ -285,7 +289,8 @@ func TestUnchecked(t *testing.T) {
 // A reader does not overtake a waiting writer for ever.
 func TestFair(t *testing.T) {
 	var l lockTable
-	if !l.request(lockRequest{0, 1, false}) || l.request(lockRequest{1, 2, true}) || l.request(lockRequest{2, 3, false}) {
+	if !l.request(lockRequest{0, 1, false}) || l.request(lockRequest{1, 2, true}) ||
+		l.request(lockRequest{2, 3, false}) {
 		t.Fatal("shared is granted, exclusive waits, and shared behind it")
 	}
 	if g, ok := l.release(0); !ok || len(g) != 1 || g[0].rank != 1 {
@@ -324,7 +329,8 @@ func TestEpochs(t *testing.T) {
 				if !j.done[fmt.Sprint("start", r, round)] {
 					t.Fatal("not started after the post")
 				}
-				j.operate(r, Operation{Verb: Put, Target: 0, Disp: int64(r), Data: flat(u64(uint64(r + round))), There: flat(make([]byte, 8)).Layout}, nil)
+				j.operate(r, Operation{Verb: Put, Target: 0, Disp: int64(r), Data: flat(u64(uint64(r + round))),
+					There: flat(make([]byte, 8)).Layout}, nil)
 				j.ok(j.nodes[r].Complete(fmt.Sprint("complete", r, round)))
 			}
 			j.ok(j.nodes[0].Wait(fmt.Sprint("wait", round)))
@@ -355,7 +361,8 @@ func TestLayouts(t *testing.T) {
 	n := there.Size()
 	j.operate(0, Operation{Verb: Put, Target: 1, Disp: 2, Data: flat(data[:n]), There: there}, "put")
 	back := make([]byte, n)
-	j.operate(0, Operation{Verb: Get, Target: 1, Disp: 2, There: there, Result: View{Bytes(back), Layout{[]Span{{0, 3}, {3, 5}}, 8, n / 8}}}, "get")
+	j.operate(0, Operation{Verb: Get, Target: 1, Disp: 2, There: there, Result: View{Bytes(back),
+		Layout{[]Span{{0, 3}, {3, 5}}, 8, n / 8}}}, "get")
 	j.run()
 	if !j.done["put"] || !j.done["get"] || !bytes.Equal(back, data[:n]) {
 		t.Fatal("what was put is not what comes back")
@@ -394,13 +401,15 @@ func TestErrors(t *testing.T) {
 	if _, err := n.Begin(put, nil); !errors.Is(err, ErrSync) {
 		t.Errorf("put without an epoch: %v", err)
 	}
-	for name, err := range map[string]error{"unlock": n.Unlock(1, nil), "flush": n.Flush(1, nil), "complete": n.Complete(nil), "wait": n.Wait(nil), "unlock_all": n.UnlockAll(nil)} {
+	for name, err := range map[string]error{"unlock": n.Unlock(1, nil), "flush": n.Flush(1, nil),
+		"complete": n.Complete(nil), "wait": n.Wait(nil), "unlock_all": n.UnlockAll(nil)} {
 		if !errors.Is(err, ErrSync) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	j.ok(n.Lock(1, Exclusive, nil))
-	for name, err := range map[string]error{"lock": n.Lock(1, Exclusive, nil), "fence": n.Fence(true, nil), "start": n.Start(nil, nil), "lock_all": n.LockAll(false, nil), "free": n.Idle(nil)} {
+	for name, err := range map[string]error{"lock": n.Lock(1, Exclusive, nil), "fence": n.Fence(true, nil),
+		"start": n.Start(nil, nil), "lock_all": n.LockAll(false, nil), "free": n.Idle(nil)} {
 		if !errors.Is(err, ErrSync) {
 			t.Errorf("%s under a lock: %v", name, err)
 		}
@@ -430,7 +439,8 @@ func TestDynamic(t *testing.T) {
 		t.Error("attached twice")
 	}
 	j.ok(j.nodes[0].Lock(1, 0, "lock"))
-	j.operate(0, Operation{Verb: Put, Target: 1, Disp: 1<<47 + 8, Data: flat(u64(5)), There: flat(make([]byte, 8)).Layout}, nil)
+	j.operate(0, Operation{Verb: Put, Target: 1, Disp: 1<<47 + 8, Data: flat(u64(5)),
+		There: flat(make([]byte, 8)).Layout}, nil)
 	j.run()
 	if le.Uint64(mem[8:]) != 5 {
 		t.Error("nothing came")

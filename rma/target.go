@@ -62,7 +62,8 @@ func (n *Node) keep(from int, b []byte) error {
 		n.stalled[from] = k
 	}
 	if k.bytes += len(b); k.bytes > maxKept {
-		return fmt.Errorf("rma: rank %d waits for the lock and has sent %d bytes, more than may be on their way", from, k.bytes)
+		return fmt.Errorf("rma: rank %d waits for the lock and has sent %d bytes, more than may be on their way", from,
+			k.bytes)
 	}
 	k.messages = append(k.messages, bytes.Clone(b))
 	return nil

@@ -83,8 +83,9 @@ func TestOthersKeys(t *testing.T) {
 		p.Proof = j.Prove(&p.Member)
 		return p
 	}
-	for what, p := range map[string]*Party{"job": again(NewJob("job2", "secret"), 1, 8), "secret": again(NewJob("job", "Secret"), 1, 8),
-		"rank": again(j, 2, 8), "instance": again(j, 1, 9)} {
+	for what, p := range map[string]*Party{"job": again(NewJob("job2", "secret"), 1, 8),
+		"secret": again(NewJob("job", "Secret"), 1, 8),
+		"rank":   again(j, 2, 8), "instance": again(j, 1, 9)} {
 		m := a.Member
 		m.Proof = p.job.Prove(&m)
 		_, o, err := p.Pair(&m)

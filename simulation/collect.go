@@ -36,7 +36,8 @@ func collective(op collectives.Op, n, m, root, me int) (a engine.Coll, want []by
 	for r := range n {
 		all = append(all, pattern(r, m)...)
 	}
-	a.Args = collectives.Args{Op: op, Root: root, Send: pattern(me, m), Recv: make([]byte, m), Uniform: true, Count: m, Extent: 1, Commutative: true}
+	a.Args = collectives.Args{Op: op, Root: root, Send: pattern(me, m), Recv: make([]byte, m), Uniform: true, Count: m,
+		Extent: 1, Commutative: true}
 	a.Type, a.Operator = 7, 8
 	switch op {
 	case collectives.OpBcast:

@@ -214,7 +214,8 @@ func (j *job) forgotten() error {
 			continue
 		}
 		if s := z.f.Status(); len(s.Jobs) > 0 || s.Links > 0 || s.Memory.Used != 0 {
-			return fmt.Errorf("forwarder %s keeps %d jobs, %d links and %d bytes", z.addr, len(s.Jobs), s.Links, s.Memory.Used)
+			return fmt.Errorf("forwarder %s keeps %d jobs, %d links and %d bytes", z.addr, len(s.Jobs), s.Links,
+				s.Memory.Used)
 		}
 	}
 	return nil

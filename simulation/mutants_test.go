@@ -73,7 +73,8 @@ func firstFinding(out string) string {
 			seed, _, _ := strings.Cut(after, " ")
 			return "seed " + seed
 		}
-		if strings.HasPrefix(line, "panic:") && !strings.Contains(line, "test timed out") || strings.HasPrefix(line, "fatal error:") {
+		if strings.HasPrefix(line, "panic:") && !strings.Contains(line, "test timed out") ||
+			strings.HasPrefix(line, "fatal error:") {
 			return line
 		}
 	}
@@ -107,7 +108,8 @@ func plant(t *testing.T) string {
 		if !strings.Contains(texts[m.file], m.old) {
 			t.Fatalf("%s has no %q", m.file, m.old)
 		}
-		texts[m.file] = strings.Replace(texts[m.file], m.old, strings.ReplaceAll(m.new, "MUTANT", "(mutantOn == "+strconv.Itoa(i+1)+")"), 1)
+		texts[m.file] = strings.Replace(texts[m.file], m.old, strings.ReplaceAll(m.new, "MUTANT",
+			"(mutantOn == "+strconv.Itoa(i+1)+")"), 1)
 	}
 	for file, text := range texts {
 		put(file, text)

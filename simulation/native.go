@@ -125,7 +125,8 @@ func (n *native) Test(r *engine.Request) (bool, error) {
 		}
 		n.recvs = append(n.recvs[:i:i], n.recvs[i+1:]...)
 		c, buf := r.Cell(), r.Buffer()
-		c.Source, c.Tag, c.Bytes = int32(r.Comm().RankOfLocal(v.mail.from)), int32(v.mail.tag), int64(copy(buf, v.mail.data))
+		c.Source, c.Tag, c.Bytes = int32(r.Comm().RankOfLocal(v.mail.from)), int32(v.mail.tag),
+			int64(copy(buf, v.mail.data))
 		if len(v.mail.data) > len(buf) {
 			c.Error = int32(engine.ErrTruncate)
 		}

@@ -46,8 +46,10 @@ func Draw(seed uint64) Plan {
 	for range 2 + r.IntN(2)*r.IntN(3) {
 		p.Sizes = append(p.Sizes, 1+r.IntN(1+r.IntN(4)))
 	}
-	p.Path = kernel.Path{Rate: []int64{0, 1e9, 125e6, 5e6}[r.IntN(4)], Delay: time.Duration(r.IntN(200)) * time.Microsecond,
-		Jitter: time.Duration(r.IntN(100)) * time.Microsecond, Buffer: []int{4 << 10, 64 << 10, 1 << 20}[r.IntN(3)], Pieces: r.IntN(2) == 0}
+	p.Path = kernel.Path{Rate: []int64{0, 1e9, 125e6, 5e6}[r.IntN(4)],
+		Delay:  time.Duration(r.IntN(200)) * time.Microsecond,
+		Jitter: time.Duration(r.IntN(100)) * time.Microsecond, Buffer: []int{4 << 10, 64 << 10, 1 << 20}[r.IntN(3)],
+		Pieces: r.IntN(2) == 0}
 	if r.IntN(8) == 0 {
 		p.Path.Delay = time.Duration(r.IntN(40)) * time.Millisecond
 	}
@@ -61,7 +63,9 @@ func Draw(seed uint64) Plan {
 		for k := range p.Rows {
 			for i := 1; i < len(p.Sizes); i++ {
 				z := fmt.Sprintf("z%d-%d", k, i-1)
-				p.Zippers = append(p.Zippers, jobenv.Zipper{Ports: []jobenv.Port{{Network: cluster(i - 1), Address: z}, {Network: cluster(i), Address: z}}})
+				p.Zippers = append(p.Zippers,
+					jobenv.Zipper{Ports: []jobenv.Port{{Network: cluster(i - 1), Address: z},
+						{Network: cluster(i), Address: z}}})
 			}
 		}
 	case 3:
@@ -69,7 +73,9 @@ func Draw(seed uint64) Plan {
 		for k := range p.Rows {
 			for i := range p.Sizes {
 				z := fmt.Sprintf("z%d-%d", k, i)
-				p.Zippers = append(p.Zippers, jobenv.Zipper{Ports: []jobenv.Port{{Network: cluster(i), Address: z}, {Network: "wan", Address: z}}})
+				p.Zippers = append(p.Zippers,
+					jobenv.Zipper{Ports: []jobenv.Port{{Network: cluster(i), Address: z},
+						{Network: "wan", Address: z}}})
 			}
 		}
 	}

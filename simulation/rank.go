@@ -37,7 +37,8 @@ type rank struct {
 
 // newRank makes it; its main thread joins and does the work.
 func (j *job) newRank(number, in, local int, b *board) *rank {
-	r := &rank{job: j, rank: number, proc: j.k.Process(fmt.Sprintf("rank%d", number)), rand: rand.New(rand.NewPCG(j.plan.Seed, uint64(number)))}
+	r := &rank{job: j, rank: number, proc: j.k.Process(fmt.Sprintf("rank%d", number)),
+		rand: rand.New(rand.NewPCG(j.plan.Seed, uint64(number)))}
 	r.system = kernel.System{Process: r.proc, FlushAfter: wait.FlushAfter}
 	r.native = &native{board: b, rank: local, owner: r}
 	r.proc.Go(func() {
@@ -74,8 +75,10 @@ func (r *rank) enter(in, local int) error {
 	w := engine.World{Rank: r.rank, Clusters: r.job.clusters, TagUB: 1 << 20}
 	j := r.job.env
 	j.Cluster = cluster(in)
-	id := handshake.Identity{Job: j.ID, Secret: j.Secret, Cluster: j.Cluster, Rank: local, Layout: w.Clusters, TagUB: w.TagUB,
-		Library: "simulated", Model: "m", Host: "host-" + j.Cluster, TimeoutMS: timeout.Milliseconds(), Patience: patience.Milliseconds(),
+	id := handshake.Identity{Job: j.ID, Secret: j.Secret, Cluster: j.Cluster, Rank: local, Layout: w.Clusters,
+		TagUB:   w.TagUB,
+		Library: "simulated", Model: "m", Host: "host-" + j.Cluster, TimeoutMS: timeout.Milliseconds(),
+		Patience: patience.Milliseconds(),
 		Instance: uint64(r.rank + 1), Level: r.job.level()}
 	targets, routes, err := dial.Targets(j, id)
 	if err != nil {
@@ -97,7 +100,8 @@ func (r *rank) enter(in, local int) error {
 	if failed != nil {
 		return failed
 	}
-	cfg := engine.Config{World: w, Native: r.native, Links: links, Routes: routes, Level: r.job.level(), System: r.system,
+	cfg := engine.Config{World: w, Native: r.native, Links: links, Routes: routes, Level: r.job.level(),
+		System: r.system,
 		Redial: func(ctx context.Context, rail int) (transport.Link, error) {
 			return r.join(ctx, targets[rail], anewSilence)
 		},

@@ -76,7 +76,8 @@ func TestSeeds(t *testing.T) {
 	}
 	all.Wait()
 	n := time.Duration(to - from)
-	t.Logf("%d runs with %d faults, %d jobs failed as they may; %v each, %v in virtual time, %d steps", to-from, faults.Load(),
+	t.Logf("%d runs with %d faults, %d jobs failed as they may; %v each, %v in virtual time, %d steps", to-from,
+		faults.Load(),
 		failed.Load(), time.Since(begin)/n, time.Duration(virtual.Load())/n, steps.Load()/(to-from))
 }
 
@@ -93,7 +94,8 @@ func TestSameAgain(t *testing.T) {
 	for s := range uint64(12) {
 		a, b := Run(Draw(s), true), Run(Draw(s), true)
 		if a.Trace != b.Trace || a.Steps != b.Steps || a.Virtual != b.Virtual {
-			t.Errorf("seed %d: %d steps in %v, then %d in %v; %s", s, a.Steps, a.Virtual, b.Steps, b.Virtual, differ(a.History, b.History))
+			t.Errorf("seed %d: %d steps in %v, then %d in %v; %s", s, a.Steps, a.Virtual, b.Steps, b.Virtual,
+				differ(a.History, b.History))
 		}
 	}
 }

@@ -216,7 +216,8 @@ func (w *worker) check(v *receive, got []uint32) error {
 	b := v.buf[:v.cell.Bytes]
 	src, num := int(v.cell.Source), got[v.cell.Source]
 	if int(v.cell.Tag) != int(num%7) || len(b) < 8 || !bytes.Equal(b, text(src, num, len(b))) {
-		return wrongf("of rank %d message %d was due, %d bytes with tag %d came, which begin with %x", src, num, len(b), v.cell.Tag, b[:min(8, len(b))])
+		return wrongf("of rank %d message %d was due, %d bytes with tag %d came, which begin with %x", src, num, len(b),
+			v.cell.Tag, b[:min(8, len(b))])
 	}
 	got[src]++
 	return nil
@@ -282,7 +283,8 @@ func (w *worker) oneSided(round, size int) error {
 		return err
 	}
 	for to := range n {
-		if err := w.transfer(rma.Operation{Verb: rma.Put, Disp: int64((n + me) * space), Data: flat(says(me + to))}, to); err != nil {
+		if err := w.transfer(rma.Operation{Verb: rma.Put, Disp: int64((n + me) * space), Data: flat(says(me + to))},
+			to); err != nil {
 			return err
 		}
 	}

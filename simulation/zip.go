@@ -54,8 +54,9 @@ func (z *zip) start() {
 	f, err := forwarder.NewDriven(forwarder.Config{Listeners: []transport.Listener{place(z.addr)}, ReadBuffer: 16 << 10,
 		Log:  zap.New(zipLog{z: z}),
 		Dial: func(ctx context.Context, addr string) (transport.Link, error) { return z.job.dial(ctx, proc, addr) },
-		Jobs: nil, PingInterval: ping, PeerTimeout: silence, Unreachable: silence, Linger: time.Second, JoinTimeout: 5 * time.Second,
-		Memory: 256 << 20}, zipSystem{z.job.k, proc})
+		Jobs: nil, PingInterval: ping, PeerTimeout: silence, Unreachable: silence, Linger: time.Second,
+		JoinTimeout: 5 * time.Second,
+		Memory:      256 << 20}, zipSystem{z.job.k, proc})
 	if err != nil {
 		panic(err)
 	}

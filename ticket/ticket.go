@@ -62,7 +62,8 @@ func Make(t Ticket, site ed25519.PrivateKey, now time.Time) (string, error) {
 		return "", errors.New("ticket: it would expire before it begins")
 	}
 	c := claims{Job: t.Job, Ranks: t.Ranks, RegisteredClaims: jwt.RegisteredClaims{Subject: t.User,
-		Audience: jwt.ClaimStrings{audience}, IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(t.Expires)}}
+		Audience: jwt.ClaimStrings{audience}, IssuedAt: jwt.NewNumericDate(now),
+		ExpiresAt: jwt.NewNumericDate(t.Expires)}}
 	c.Key.JWK.Type, c.Key.JWK.Curve, c.Key.JWK.X = "OKP", "Ed25519", base64.RawURLEncoding.EncodeToString(t.Key)
 	return jwt.NewWithClaims(jwt.SigningMethodEdDSA, &c).SignedString(site)
 }

@@ -21,7 +21,8 @@ var (
 func public(k ed25519.PrivateKey) ed25519.PublicKey { return k.Public().(ed25519.PublicKey) }
 
 func sample() Ticket {
-	return Ticket{User: "alice", Job: "j1", Key: public(handshake.Key("j1", "secret")), Ranks: 4, Expires: now.Add(time.Hour)}
+	return Ticket{User: "alice", Job: "j1", Key: public(handshake.Key("j1", "secret")), Ranks: 4,
+		Expires: now.Add(time.Hour)}
 }
 
 func made(t testing.TB, ticket Ticket, key ed25519.PrivateKey) string {
@@ -34,7 +35,8 @@ func made(t testing.TB, ticket Ticket, key ed25519.PrivateKey) string {
 }
 
 func joinOf(ticket string) *wire.Join {
-	j := &wire.Join{Job: "j1", Cluster: "a", Layout: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}}, Ticket: ticket}
+	j := &wire.Join{Job: "j1", Cluster: "a", Layout: []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}},
+		Ticket: ticket}
 	copy(j.PublicKey[:], sample().Key)
 	return j
 }
@@ -92,9 +94,11 @@ func TestCheck(t *testing.T) {
 
 // TestOtherMethods: the public key as a secret, and no signature at all, are the classic ways in.
 func TestOtherMethods(t *testing.T) {
-	c := claims{Job: "j1", Ranks: 4, RegisteredClaims: jwt.RegisteredClaims{Audience: jwt.ClaimStrings{audience}, ExpiresAt: jwt.NewNumericDate(now.Add(time.Hour))}}
+	c := claims{Job: "j1", Ranks: 4, RegisteredClaims: jwt.RegisteredClaims{Audience: jwt.ClaimStrings{audience},
+		ExpiresAt: jwt.NewNumericDate(now.Add(time.Hour))}}
 	c.Key.JWK.Type, c.Key.JWK.Curve, c.Key.JWK.X = "OKP", "Ed25519", base64.RawURLEncoding.EncodeToString(sample().Key)
-	for method, key := range map[jwt.SigningMethod]any{jwt.SigningMethodNone: jwt.UnsafeAllowNoneSignatureType, jwt.SigningMethodHS256: []byte(public(site))} {
+	for method, key := range map[jwt.SigningMethod]any{jwt.SigningMethodNone: jwt.UnsafeAllowNoneSignatureType,
+		jwt.SigningMethodHS256: []byte(public(site))} {
 		s, err := jwt.NewWithClaims(method, &c).SignedString(key)
 		if err != nil {
 			t.Fatal(err)

@@ -125,7 +125,8 @@ func TestTree(t *testing.T) {
 	if _, err := Tree(names, len(names), [][]int{{0, 1, 2, 3}}); err != nil {
 		t.Errorf("one zipper: %v", err)
 	}
-	if r, err := Tree(names, len(names), [][]int{{0, 1}, {1, 2}, {1, 3}}); err != nil || !slices.Equal(r.Next(0, 3), []int{2}) {
+	if r, err := Tree(names, len(names), [][]int{{0, 1}, {1, 2}, {1, 3}}); err != nil ||
+		!slices.Equal(r.Next(0, 3), []int{2}) {
 		t.Errorf("star: %v", err)
 	}
 	for want, on := range map[string][][]int{

@@ -85,8 +85,10 @@ func ParseBridge(b []byte) (Bridge, error) {
 	if f.Join, err = ParseJoin(r.b); err != nil {
 		return Bridge{Version: f.Version}, err
 	}
-	if n := len(f.Join.Zippers); f.Join.Version != f.Version || int(f.From) >= n || int(f.To) >= n || f.From == f.To || f.Join.Here != f.From {
-		return Bridge{Version: f.Version}, fmt.Errorf("wire: link from forwarder %d to %d of %d, with a Join for %d", f.From, f.To, n, f.Join.Here)
+	if n := len(f.Join.Zippers); f.Join.Version != f.Version || int(f.From) >= n || int(f.To) >= n || f.From == f.To ||
+		f.Join.Here != f.From {
+		return Bridge{Version: f.Version}, fmt.Errorf("wire: link from forwarder %d to %d of %d, with a Join for %d",
+			f.From, f.To, n, f.Join.Here)
 	}
 	return f, nil
 }

@@ -196,7 +196,8 @@ func ParseHeader(b []byte) (Header, error) {
 func ParsedHeader(b []byte) Header {
 	return Header{
 		Type: Type(b[0]), Flags: b[1], Epoch: binary.LittleEndian.Uint16(b[2:]),
-		Length: binary.LittleEndian.Uint32(b[4:]), Src: binary.LittleEndian.Uint32(b[8:]), Dst: binary.LittleEndian.Uint32(b[12:]),
+		Length: binary.LittleEndian.Uint32(b[4:]), Src: binary.LittleEndian.Uint32(b[8:]),
+		Dst: binary.LittleEndian.Uint32(b[12:]),
 		Seq: binary.LittleEndian.Uint64(b[16:]), Ack: binary.LittleEndian.Uint64(b[24:]),
 		BodySum: binary.LittleEndian.Uint32(b[32:]), PayloadSum: binary.LittleEndian.Uint32(b[36:]),
 	}
@@ -298,9 +299,13 @@ func (t Type) Sealable() bool {
 
 var typeNames = [TypeCount + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
-	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply", TypeChallenge: "Challenge",
-	TypeJoin: "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye", TypeByeAck: "ByeAck",
-	TypePing: "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState", TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof", TypeHalf: "Half", TypeCount: "Count",
+	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply",
+	TypeChallenge: "Challenge",
+	TypeJoin:      "Join", TypeLayout: "Layout", TypeRefuse: "Refuse", TypeAbort: "Abort", TypeBye: "Bye",
+	TypeByeAck: "ByeAck",
+	TypePing:   "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState",
+	TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof",
+	TypeHalf: "Half", TypeCount: "Count",
 }
 
 func (t Type) String() string {

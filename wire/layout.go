@@ -149,7 +149,8 @@ func ParseLayout(b []byte) (Layout, error) {
 	for i := 0; i < doors && r.err == nil; i++ {
 		d := Door{r.u32(), r.u64(), Port{r.u16(), r.name()}}
 		if r.err == nil && (int(d.Rank) >= ranks || int(d.Network) >= len(l.Clusters) || d.Address == "") {
-			r.fail(fmt.Errorf("wire: door %q of rank %d of %d for cluster %d of %d", d.Address, d.Rank, ranks, d.Network, len(l.Clusters)))
+			r.fail(fmt.Errorf("wire: door %q of rank %d of %d for cluster %d of %d", d.Address, d.Rank, ranks,
+				d.Network, len(l.Clusters)))
 		}
 		l.Doors = append(l.Doors, d)
 	}

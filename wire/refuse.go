@@ -23,8 +23,10 @@ const (
 	RefuseMeeting   RefuseCode = 14 // who waits for another job is to join again, by the way that the reason describes (handshake.Way)
 )
 
-var refuseNames = [...]string{"", "malformed", "wrong version", "wrong secret", "wrong job", "layout differs", "rank taken",
-	"data model differs", "time-out", "shutting down", "settings differ", "wrong host key", "no ticket", "half is gone", "another way"}
+var refuseNames = [...]string{"", "malformed", "wrong version", "wrong secret", "wrong job", "layout differs",
+	"rank taken",
+	"data model differs", "time-out", "shutting down", "settings differ", "wrong host key", "no ticket", "half is gone",
+	"another way"}
 
 func (c RefuseCode) String() string {
 	if c >= 1 && int(c) < len(refuseNames) {

@@ -43,7 +43,8 @@ const zero32 = "0000000000000000000000000000000000000000000000000000000000000000
 
 var samples = []sample{
 	{"envelope", TypeEager, &Envelope{Context: 0xFFFFFFFF00000000, Tag: -2, Kind: KindCollective, Size: 0x0102030405060708, Handle: 9},
-		"00000000ffffffff" + "feffffff" + "01000000" + "0807060504030201" + "0900000000000000", parser(ParseEnvelope), true},
+		"00000000ffffffff" + "feffffff" + "01000000" + "0807060504030201" + "0900000000000000", parser(ParseEnvelope),
+		true},
 	{"cts", TypeCTS, &CTS{1, 2, 0x1000}, "0100000000000000" + "0200000000000000" + "0010000000000000", parser(ParseCTS), false},
 	{"data", TypeData, &Data{3, 0x10000}, "0300000000000000" + "0000010000000000", parser(ParseData), true},
 	{"fin", TypeFin, &Fin{4}, "0400000000000000", parser(ParseFin), false},
@@ -53,37 +54,63 @@ var samples = []sample{
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
 	{"challenge", TypeChallenge, &Challenge{Version, Oldest, ramp[[32]byte](0), true, ramp[[32]byte](0), ramp[[32]byte](0)}, "0b000000" + "0a000000" + ramp32 + "01000000" + ramp32 + ramp32, parser(ParseChallenge), false},
-	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff, Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Origin: "u", Level: LevelSealed, Patience: 30000, Rails: 2, Instance: 0x0102030405060708,
-		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"}, Zippers: []Zipper{{Ports: []Port{{0, "x"}, {1, "yz"}}, HostKey: ramp[[32]byte](0)}, {Ports: []Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), Ticket: "t", Nonce: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"0b000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" + "0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0100" + "75" + "0200" + "30750000" + "0200" + "0807060504030201" +
-			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" + "0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + ramp32 + "0100" + "0200" + "0000" + zero32 + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32[:32] + ramp32 + "0100" + "74" + ramp32 + ramp32 + ramp32 +
+	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff,
+		Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Origin: "u",
+		Level: LevelSealed, Patience: 30000, Rails: 2, Instance: 0x0102030405060708,
+		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"},
+		Zippers: []Zipper{{Ports: []Port{{0, "x"}, {1, "yz"}}, HostKey: ramp[[32]byte](0)},
+			{Ports: []Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), Ticket: "t", Nonce: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
+		"0b000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" +
+			"0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0100" + "75" +
+			"0200" + "30750000" + "0200" + "0807060504030201" +
+			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" +
+			"0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + ramp32 + "0100" + "0200" + "0000" +
+			zero32 + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32[:32] + ramp32 +
+			"0100" + "74" + ramp32 + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
-	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Number: 3, Nonce: ramp[[32]byte](0), Fresh: ramp[[32]byte](0), OwnKey: ramp[[32]byte](0), LinkKey: ramp[[32]byte](0), HostKey: ramp[[32]byte](0), Proof: ramp[[64]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j", Cluster: "b",
-		Layout: []Cluster{{"b", 1}}, Zippers: []Zipper{{Ports: []Port{{0, "x"}}}, {Ports: []Port{{0, "y"}}}}, Here: 1, PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
-		"0b000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + ramp32 + ramp64 + ramp32 + "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
-			"0b000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" + "0000" + "0000" + "0000" + "0000" + "0000" + "00000000" + "0100" + "0000000000000000" +
-			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + zero32 + "0100" + "0000" + "0100" + "79" + zero32 + "0100" + "0000" + "0000" + strings.Repeat("00", 80) + "0000" + zero32 + ramp32 + ramp32 +
+	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Number: 3, Nonce: ramp[[32]byte](0),
+		Fresh: ramp[[32]byte](0), OwnKey: ramp[[32]byte](0), LinkKey: ramp[[32]byte](0), HostKey: ramp[[32]byte](0),
+		Proof: ramp[[64]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j",
+			Cluster: "b",
+			Layout:  []Cluster{{"b", 1}}, Zippers: []Zipper{{Ports: []Port{{0, "x"}}}, {Ports: []Port{{0, "y"}}}}, Here: 1,
+			PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
+		"0b000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + ramp32 + ramp64 + ramp32 +
+			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
+			"0b000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" +
+			"0000" + "0000" + "0000" + "0000" + "0000" + "00000000" + "0100" + "0000000000000000" +
+			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + zero32 + "0100" +
+			"0000" + "0100" + "79" + zero32 + "0100" + "0000" + "0000" + strings.Repeat("00", 80) + "0000" +
+			zero32 + ramp32 + ramp32 +
 			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseBridge), false},
 	{"proof", TypeProof, &Proof{ramp[[64]byte](0)}, ramp64, parser(ParseProof), false},
 	{"half", TypeHalf, &Half{Version: Version, TimeoutMS: 60000, RanMS: 1000, State: HalfSuspended, Code: -2, Job: "j1", Cluster: "b", Reason: "né", Ticket: "t", PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"0b000000" + "60ea0000" + "e8030000" + "0200" + "feffffff" + "0200" + "6a31" + "0100" + "62" + "0300" + "6ec3a9" + "0100" + "74" + ramp32 + ramp64, parser(ParseHalf), false},
+		"0b000000" + "60ea0000" + "e8030000" + "0200" + "feffffff" + "0200" + "6a31" + "0100" + "62" + "0300" +
+			"6ec3a9" + "0100" + "74" + ramp32 + ramp64, parser(ParseHalf), false},
 	{"ready", TypeReady, &Ready{2}, "02000000", parser(ParseReady), false},
-	{"meet", TypeMeet, &Meet{1, 2, 0x0102030405060708, ramp[[32]byte](0), ramp[[64]byte](0)}, "01000000" + "02000000" + "0807060504030201" + ramp32 + ramp32 +
+	{"meet", TypeMeet, &Meet{1, 2, 0x0102030405060708, ramp[[32]byte](0), ramp[[64]byte](0)}, "01000000" + "02000000" +
+		"0807060504030201" + ramp32 + ramp32 +
 		"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseMeet), false},
-	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}}, Libraries: []string{"X", ""}, Namesake: true,
+	{"layout", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}},
+		Libraries: []string{"X", ""}, Namesake: true,
 		Doors: []Door{{2, 0x0102030405060708, Port{0, "d"}}}},
-		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" + "58" + "0000" +
-			"00000000" + "01000000" + "01000000" + "02000000" + "0807060504030201" + "0000" + "0100" + "64" + "00000000", parser(ParseLayout), false},
+		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" +
+			"58" + "0000" +
+			"00000000" + "01000000" + "01000000" + "02000000" + "0807060504030201" + "0000" + "0100" + "64" +
+			"00000000", parser(ParseLayout), false},
 	{"layout of version 10", TypeLayout, &Layout{Rank: 2, TagUB: 0xfffffff, Clusters: []Cluster{{"a", 1}, {"b", 2}}, Libraries: []string{"X", ""}, Hosts: []string{"h1", "h2"}, Where: []uint32{0, 1, 1},
 		Doors: []Door{{2, 0x0102030405060708, Port{0, "d"}}}},
-		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" + "58" + "0000" +
-			"02000000" + "0200" + "6831" + "0200" + "6832" + "00000000" + "01000000" + "01000000" + "01000000" + "02000000" + "0807060504030201" + "0000" + "0100" + "64" + "00000000", parser(ParseLayout), false},
+		"02000000" + "ffffff0f" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0200" + "0100" +
+			"58" + "0000" +
+			"02000000" + "0200" + "6831" + "0200" + "6832" + "00000000" + "01000000" + "01000000" + "01000000" +
+			"02000000" + "0807060504030201" + "0000" + "0100" + "64" + "00000000", parser(ParseLayout), false},
 	{"layout of version 10, a name twice", TypeLayout, &Layout{Rank: 1, TagUB: 1, Clusters: []Cluster{{"a", 1}, {"b", 1}}, Libraries: []string{"", ""}, Namesake: true, Hosts: []string{"h"}, Where: []uint32{0, 0}},
-		"01000000" + "01000000" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "01000000" + "0200" + "0000" + "0000" +
+		"01000000" + "01000000" + "0200" + "0100" + "61" + "01000000" + "0100" + "62" + "01000000" + "0200" + "0000" +
+			"0000" +
 			"01000000" + "0100" + "68" + "00000000" + "00000000" + "00000000" + "00000000", parser(ParseLayout), false},
 	{"layout of a sealed job", TypeLayout, &Layout{Rank: 0, TagUB: 1, Clusters: []Cluster{{"a", 1}}, Libraries: []string{""}, Hosts: []string{"h"}, Where: []uint32{0},
 		Keys: []SealKey{{0x0102030405060708, ramp[[32]byte](0), ramp[[16]byte](0)}}},
-		"00000000" + "01000000" + "0100" + "0100" + "61" + "01000000" + "0100" + "0000" + "01000000" + "0100" + "68" + "00000000" + "00000000" +
+		"00000000" + "01000000" + "0100" + "0100" + "61" + "01000000" + "0100" + "0000" + "01000000" + "0100" + "68" +
+			"00000000" + "00000000" +
 			"01000000" + "0807060504030201" + ramp32 + ramp32[:32], parser(ParseLayout), false},
 	{"refuse", TypeRefuse, &Refuse{RefuseSecret, "né"}, "03000000" + "0300" + "6ec3a9", parser(ParseRefuse), false},
 	{"notice", TypeNotice, &Notice{"né"}, "0300" + "6ec3a9", parser(ParseNotice), false},
@@ -133,8 +160,10 @@ func TestGolden(t *testing.T) {
 }
 
 func TestHeader(t *testing.T) {
-	h := Header{Type: TypeData, Flags: FlagSync, Epoch: 0x0102, Length: 0x10010, Src: 3, Dst: Nobody, Seq: 0x0102030405060708, Ack: 9, BodySum: 0x0a0b0c0d, PayloadSum: 0x0e0f1011}
-	const want = "0401020110000100" + "03000000" + "ffffffff" + "0807060504030201" + "0900000000000000" + "0d0c0b0a" + "11100f0e" + "0cbea504"
+	h := Header{Type: TypeData, Flags: FlagSync, Epoch: 0x0102, Length: 0x10010, Src: 3, Dst: Nobody,
+		Seq: 0x0102030405060708, Ack: 9, BodySum: 0x0a0b0c0d, PayloadSum: 0x0e0f1011}
+	const want = "0401020110000100" + "03000000" + "ffffffff" + "0807060504030201" + "0900000000000000" + "0d0c0b0a" +
+		"11100f0e" + "0cbea504"
 	b := h.Append(nil)
 	if hex.EncodeToString(b) != want {
 		t.Errorf("bytes %x, want %s", b, want)
@@ -159,8 +188,10 @@ func TestHeader(t *testing.T) {
 // TestHeaderLengths checks for every type that exactly the sizes which its body and payload allow
 // are taken.
 func TestHeaderLengths(t *testing.T) {
-	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen, TypeCredit: CreditLen, TypeAck: 0,
-		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeEcho: EchoLen, TypeBye: 0, TypeByeAck: 0, TypePong: 0, TypeMeet: MeetLen, TypeProof: ProofLen}
+	fixed := map[Type]uint32{TypeRTS: EnvelopeLen, TypeCTS: CTSLen, TypeFin: FinLen, TypeMatched: MatchedLen,
+		TypeCredit: CreditLen, TypeAck: 0,
+		TypeCancel: CancelLen, TypeCancelReply: CancelReplyLen, TypeLanded: LandedLen, TypeEcho: EchoLen, TypeBye: 0,
+		TypeByeAck: 0, TypePong: 0, TypeMeet: MeetLen, TypeProof: ProofLen}
 	ok := func(typ Type, n uint32) bool {
 		h := Header{Type: typ, Length: n}
 		_, err := ParseHeader(h.Append(nil))
@@ -189,13 +220,16 @@ func TestHeaderLengths(t *testing.T) {
 			if sealed(typ, n) || sealed(typ, n+SealLen) {
 				t.Errorf("%v: sealed before there are keys", typ)
 			}
-		} else if !sealed(typ, n+SealLen) || sealed(typ, n+SealLen-1) || sealed(typ, n+SealLen+1) || sealed(typ, SealLen-1) {
+		} else if !sealed(typ, n+SealLen) || sealed(typ, n+SealLen-1) || sealed(typ, n+SealLen+1) ||
+			sealed(typ, SealLen-1) {
 			t.Errorf("%v: want exactly %d bytes when sealed", typ, n+SealLen)
 		}
 	}
 	big := Header{Type: TypeData, Flags: FlagSealed, Length: DataLen + MaxPayload + SealLen}
-	if _, err := ParseHeader(big.Append(nil)); err != nil || big.Payload() != MaxPayload || big.Rest() != MaxPayload+SealLen {
-		t.Errorf("the largest sealed frame has %d bytes of payload, %d after its body: %v", big.Payload(), big.Rest(), err)
+	if _, err := ParseHeader(big.Append(nil)); err != nil || big.Payload() != MaxPayload ||
+		big.Rest() != MaxPayload+SealLen {
+		t.Errorf("the largest sealed frame has %d bytes of payload, %d after its body: %v", big.Payload(), big.Rest(),
+			err)
 	}
 	for typ := range 256 {
 		typ := Type(typ)

@@ -13,7 +13,8 @@ import (
 // Sites is two nodes at each of two sites with a long link between their border nodes, gA and gB,
 // and a forwarder on gA; another one runs on gB from the first job that needs it on.
 func Sites(o delayline.Options) Config {
-	return Config{Name: "zw", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"gA"}, Long: &o}
+	return Config{Name: "zw", NodesA: []string{"a1", "a2"}, NodesB: []string{"b1", "b2"}, Zippers: []string{"gA"},
+		Long: &o}
 }
 
 // long are the words for lab up.
@@ -54,7 +55,8 @@ func (l *Lab) Far(a, b int) drive.Target {
 // Trunk is a job over a forwarder on each border node, with the long link between the two; that on
 // gA dials.
 func (l *Lab) Trunk(a, b int) drive.Target {
-	t := l.sites("trunk", "off", a, b, []string{"wan"}, spec.Zipper{Per: map[string]string{"a": "gA" + port}, Dials: []string{"wan"}},
+	t := l.sites("trunk", "off", a, b, []string{"wan"}, spec.Zipper{Per: map[string]string{"a": "gA" + port},
+		Dials: []string{"wan"}},
 		spec.Zipper{Per: map[string]string{"b": "gB" + port, "wan": "10.81.4.2" + port}})
 	return drive.Target{Name: t.Name, Job: func() (*spec.Job, error) {
 		if !l.far {

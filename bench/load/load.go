@@ -104,7 +104,8 @@ type world struct {
 // Run measures with one number of links. It returns when the links are closed.
 func Run(ctx context.Context, o Options) (Row, error) {
 	row := Row{Links: o.Links}
-	if o.Links < 2 || o.Links%2 != 0 || o.Size < 0 || o.Size > wire.MaxPayload || o.Window < 1 || o.Duration <= 0 || o.PerHost < 1 {
+	if o.Links < 2 || o.Links%2 != 0 || o.Size < 0 || o.Size > wire.MaxPayload || o.Window < 1 || o.Duration <= 0 ||
+		o.PerHost < 1 {
 		return row, fmt.Errorf("load: %d links, %d on a host, messages of %d bytes, window %d, %v: links come in pairs, windows and durations are positive",
 			o.Links, o.PerHost, o.Size, o.Window, o.Duration)
 	}

@@ -45,8 +45,9 @@ func serve(t *testing.T) string {
 
 // Everything that was sent comes back, and a receiver that does not read holds nobody else up.
 func TestRun(t *testing.T) {
-	o := Options{Addr: serve(t), Links: 16, PerHost: 3, Size: 8, Window: 4, Duration: 200 * time.Millisecond, Slow: true,
-		Job: "load", Secret: "s"}
+	o := Options{Addr: serve(t), Links: 16, PerHost: 3, Size: 8, Window: 4, Duration: 200 * time.Millisecond,
+		Slow: true,
+		Job:  "load", Secret: "s"}
 	r, err := Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

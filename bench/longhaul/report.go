@@ -115,7 +115,8 @@ func (f *Figure) Met() bool {
 // rounds that count, the aim and whether it is met, and the long link's lateness in the worst of
 // all rounds.
 func (r *Report) Table(w io.Writer) error {
-	fmt.Fprintf(w, "%v; %s; %d rounds in turn; TCP carries at most %.0f Mbit/s\n\n", r.Line, r.Congestion, r.Rounds, Payload(r.Line))
+	fmt.Fprintf(w, "%v; %s; %d rounds in turn; TCP carries at most %.0f Mbit/s\n\n", r.Line, r.Congestion, r.Rounds,
+		Payload(r.Line))
 	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	fmt.Fprintln(t, "| row\t| target\t| median\t| lowest - highest\t| unit\t| aim\t| verdict\t| line late, us: median, p99, max |")
 	fmt.Fprintln(t, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---|")
@@ -173,9 +174,11 @@ func (f *Figure) cells(notes *[]string) [8]string {
 	}
 	var late Value
 	for _, v := range f.Values {
-		late.LateMedian, late.Late99, late.LateMax = max(late.LateMedian, v.LateMedian), max(late.Late99, v.Late99), max(late.LateMax, v.LateMax)
+		late.LateMedian, late.Late99, late.LateMax = max(late.LateMedian, v.LateMedian), max(late.Late99, v.Late99),
+			max(late.LateMax, v.LateMax)
 	}
-	return [8]string{f.Row, f.Target, number(stat.Median(good)), number(slices.Min(good)) + " - " + number(slices.Max(good)), f.Unit, aim,
+	return [8]string{f.Row, f.Target, number(stat.Median(good)), number(slices.Min(good)) + " - " +
+		number(slices.Max(good)), f.Unit, aim,
 		strings.TrimSpace(strings.TrimPrefix(verdict, ", ") + " " + note),
 		fmt.Sprintf("%.0f, %.0f, %.0f", late.LateMedian, late.Late99, late.LateMax)}
 }
@@ -191,12 +194,14 @@ func number(v float64) string {
 // CSV writes every value, and a line without one for what was not measured.
 func (r *Report) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"delay_ms", "row", "target", "unit", "aim", "round", "value", "late_median_us", "late_p99_us", "late_max_us", "void", "not_measured"})
+	c.Write([]string{"delay_ms", "row", "target", "unit", "aim", "round", "value", "late_median_us", "late_p99_us",
+		"late_max_us", "void", "not_measured"})
 	g := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 	for _, f := range r.Figures {
 		head := []string{g(Milliseconds(r.Line.Delay)), f.Row, f.Target, f.Unit, g(f.Aim)}
 		for _, v := range f.Values {
-			c.Write(append(slices.Clone(head), strconv.Itoa(v.Round), g(v.Value), g(v.LateMedian), g(v.Late99), g(v.LateMax), v.Void, ""))
+			c.Write(append(slices.Clone(head), strconv.Itoa(v.Round), g(v.Value), g(v.LateMedian), g(v.Late99),
+				g(v.LateMax), v.Void, ""))
 		}
 		if f.Reason != "" {
 			c.Write(append(slices.Clone(head), "", "", "", "", "", "", f.Reason))

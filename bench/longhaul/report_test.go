@@ -95,7 +95,8 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back Report
-	if err := json.Unmarshal(out.Bytes(), &back); err != nil || len(back.Figures) != 7 || back.Figures[0].Values[1].Void == "" {
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || len(back.Figures) != 7 ||
+		back.Figures[0].Values[1].Void == "" {
 		t.Errorf("%v: %+v", err, back)
 	}
 }

@@ -94,21 +94,24 @@ var (
 	Loss001   = rate("1 MiB stream, 0.01 % loss", 0.9, 0.9)
 	Loss01    = rate("1 MiB stream, 0.1 % loss", 0.7, 0.5)
 
-	Arrives = Row{Name: "1 MiB blocking, warm: arrives", Unit: Milli, Most: true, Aim: func(o delayline.Options) float64 {
-		return 1.1 * (Milliseconds(o.Delay) + (1<<20)*8/1e3/Payload(o))
-	}}
-	First = Row{Name: "1 MiB blocking, the first: arrives", Unit: Milli, Most: true, Aim: func(o delayline.Options) float64 {
-		if short(o) {
-			return 100
-		}
-		return 220
-	}}
+	Arrives = Row{Name: "1 MiB blocking, warm: arrives", Unit: Milli, Most: true,
+		Aim: func(o delayline.Options) float64 {
+			return 1.1 * (Milliseconds(o.Delay) + (1<<20)*8/1e3/Payload(o))
+		}}
+	First = Row{Name: "1 MiB blocking, the first: arrives", Unit: Milli, Most: true,
+		Aim: func(o delayline.Options) float64 {
+			if short(o) {
+				return 100
+			}
+			return 220
+		}}
 	Returns = Row{Name: "1 MiB blocking, warm: MPI_Send returns", Unit: Milli, Most: true, Aim: constant(3)}
 	Small   = beyond("8 B arrives", 0.5)
 
-	Memory = Row{Name: "memory of the forwarders, 32 pairs", Unit: MB, Most: true, Aim: func(o delayline.Options) float64 {
-		return 3*float64(o.Rate)/8e6*2*o.Delay.Seconds() + 64
-	}}
+	Memory = Row{Name: "memory of the forwarders, 32 pairs", Unit: MB, Most: true,
+		Aim: func(o delayline.Options) float64 {
+			return 3*float64(o.Rate)/8e6*2*o.Delay.Seconds() + 64
+		}}
 	Outage  = Row{Name: "the long link cut for a while: the stream goes on after", Unit: Milli}
 	Restart = Row{Name: "a forwarder of the trunk killed and started again", Unit: Milli}
 )

@@ -210,7 +210,8 @@ func fan(name, about string, which func(b, ack []byte) (out, back []byte)) Patte
 	}
 	return Pattern{Name: name, About: about, Needs: Reliable,
 		Run: func(ep Endpoint, o Options, clock Clock) (*Report, error) {
-			rep := &Report{Columns: []string{"size (B)", "median (us)", "min", "max", "ci95", "bandwidth at rank 0 (MB/s)"}}
+			rep := &Report{Columns: []string{"size (B)", "median (us)", "min", "max", "ci95",
+				"bandwidth at rank 0 (MB/s)"}}
 			ack := make([]byte, 1)
 			for _, size := range o.Sizes {
 				b := make([]byte, size)

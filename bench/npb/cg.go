@@ -109,7 +109,8 @@ func newCG(w *mmpi.Comm, par cgClass) *cg {
 	g.next()
 	s.a = makeMatrix(par.n, par.nonzer, 0.1, par.shift, g, s.r0, s.r1, s.c0, s.c1)
 	n := s.c1 - s.c0
-	s.x, s.z, s.p, s.q, s.r = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	s.x, s.z, s.p, s.q, s.r = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n),
+		make([]float64, n)
 	s.sum, s.tmp = make([]float64, s.r1-s.r0), make([]float64, s.r1-s.r0)
 	return s
 }

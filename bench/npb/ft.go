@@ -56,9 +56,11 @@ func FT(p *mmpi.Process, class Class) (Result, error) {
 	n := float64(par.nx * par.ny * par.nz)
 	steps := len(par.sums)
 	return Result{
-		Kernel: "FT", Class: class.String(), Size: fmt.Sprintf("%dx%dx%d", par.nx, par.ny, par.nz), Ranks: w.Size(), Steps: steps, Seconds: t,
+		Kernel: "FT", Class: class.String(), Size: fmt.Sprintf("%dx%dx%d", par.nx, par.ny, par.nz), Ranks: w.Size(),
+		Steps: steps, Seconds: t,
 		Mops:     1e-6 * n * (14.8157 + 7.19641*math.Log(n) + (5.23518+7.21113*math.Log(n))*float64(steps)) / t,
-		Verified: right == steps, Detail: fmt.Sprintf("%d of %d checksums right, worst relative error %.1e", right, steps, worst),
+		Verified: right == steps, Detail: fmt.Sprintf("%d of %d checksums right, worst relative error %.1e", right,
+			steps, worst),
 	}, err
 }
 

@@ -43,7 +43,8 @@ func IS(p *mmpi.Process, class Class) (Result, error) {
 	return Result{
 		Kernel: "IS", Class: class.String(), Size: fmt.Sprint(s.n), Ranks: w.Size(), Steps: steps, Seconds: t,
 		Mops: float64(steps*s.n) / t / 1e6, Verified: sorted && s.passed == steps*len(par.index),
-		Detail: fmt.Sprintf("%d of %d official ranks right; keys in order, none lost: %v", s.passed, steps*len(par.index), sorted),
+		Detail: fmt.Sprintf("%d of %d official ranks right; keys in order, none lost: %v", s.passed,
+			steps*len(par.index), sorted),
 	}, err
 }
 
@@ -68,12 +69,13 @@ var isClasses = map[Class]isClass{
 	'S': {16, 11, [5]int{48427, 17148, 23627, 62548, 4431}, [5]int{0, 18, 346, 64917, 65463}, plusMinus(2, 0, 0)},
 	'W': {20, 16, [5]int{357773, 934767, 875723, 898999, 404505}, [5]int{1249, 11698, 1039987, 1043896, 1048018}, plusMinus(1, -2, 0)},
 	'A': {23, 19, [5]int{2112377, 662041, 5336171, 3642833, 4250760}, [5]int{104, 17523, 123928, 8288932, 8388264}, plusMinus(2, -1, -1)},
-	'B': {25, 21, [5]int{41869, 812306, 5102857, 18232239, 26860214}, [5]int{33422937, 10244, 59149, 33135281, 99}, func(key, step int) int {
-		if key == 1 || key == 2 || key == 4 {
-			return step
-		}
-		return -step
-	}},
+	'B': {25, 21, [5]int{41869, 812306, 5102857, 18232239, 26860214}, [5]int{33422937, 10244, 59149, 33135281, 99},
+		func(key, step int) int {
+			if key == 1 || key == 2 || key == 4 {
+				return step
+			}
+			return -step
+		}},
 	'C': {27, 23, [5]int{44172927, 72999161, 74326391, 129606274, 21736814}, [5]int{61147, 882988, 266290, 133997595, 133525895}, plusMinus(2, 0, 0)},
 }
 

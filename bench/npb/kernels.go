@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/mmpi"
 )
 
-var kernels = map[string]func(*mmpi.Process, Class) (Result, error){"EP": EP, "IS": IS, "CG": CG, "MG": MG, "FT": FT, "LU": LU}
+var kernels = map[string]func(*mmpi.Process, Class) (Result, error){"EP": EP, "IS": IS, "CG": CG, "MG": MG, "FT": FT,
+	"LU": LU}
 
 // Run runs the kernel of that name (any case) on all processes of World.
 func Run(p *mmpi.Process, kernel string, class Class) (Result, error) {

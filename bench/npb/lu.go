@@ -45,7 +45,8 @@ func LU(p *mmpi.Process, class Class) (Result, error) {
 	n := float64(par.n)
 	worst := res.worst(par.want)
 	return Result{
-		Kernel: "LU", Class: class.String(), Size: fmt.Sprintf("%dx%dx%d", par.n, par.n, par.n), Ranks: w.Size(), Steps: par.steps, Seconds: t,
+		Kernel: "LU", Class: class.String(), Size: fmt.Sprintf("%dx%dx%d", par.n, par.n, par.n), Ranks: w.Size(),
+		Steps: par.steps, Seconds: t,
 		Mops:     1e-6 * float64(par.steps) * (1984.77*n*n*n - 10923.3*n*n + 27770.9*n - 144010) / t,
 		Verified: worst <= 1e-8, Detail: fmt.Sprintf("residual, error and surface integral: worst relative difference %.1e (allowed 1e-8)", worst),
 	}, err
@@ -61,7 +62,8 @@ type luNorms struct {
 func (r luNorms) worst(want luNorms) float64 {
 	w := math.Abs((r.surface - want.surface) / want.surface)
 	for m := range 5 {
-		w = max(w, math.Abs((r.residual[m]-want.residual[m])/want.residual[m]), math.Abs((r.err[m]-want.err[m])/want.err[m]))
+		w = max(w, math.Abs((r.residual[m]-want.residual[m])/want.residual[m]),
+			math.Abs((r.err[m]-want.err[m])/want.err[m]))
 	}
 	if math.IsNaN(w) {
 		return math.Inf(1)

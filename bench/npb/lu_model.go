@@ -32,7 +32,8 @@ var luCoef = [5][13]float64{
 // luExact is the exact solution at a point of the unit cube.
 func luExact(x, y, z float64) (u vec5) {
 	for m, c := range luCoef {
-		u[m] = c[0] + (c[1]+(c[4]+(c[7]+c[10]*x)*x)*x)*x + (c[2]+(c[5]+(c[8]+c[11]*y)*y)*y)*y + (c[3]+(c[6]+(c[9]+c[12]*z)*z)*z)*z
+		u[m] = c[0] + (c[1]+(c[4]+(c[7]+c[10]*x)*x)*x)*x + (c[2]+(c[5]+(c[8]+c[11]*y)*y)*y)*y +
+			(c[3]+(c[6]+(c[9]+c[12]*z)*z)*z)*z
 	}
 	return u
 }

@@ -50,9 +50,11 @@ func MG(p *mmpi.Process, class Class) (Result, error) {
 	}
 	t, err = slowest(w, t)
 	return Result{
-		Kernel: "MG", Class: class.String(), Size: fmt.Sprintf("%dx%dx%d", par.n, par.n, par.n), Ranks: w.Size(), Steps: par.steps, Seconds: t,
+		Kernel: "MG", Class: class.String(), Size: fmt.Sprintf("%dx%dx%d", par.n, par.n, par.n), Ranks: w.Size(),
+		Steps: par.steps, Seconds: t,
 		Mops:     58 * float64(par.steps) * math.Pow(float64(par.n), 3) / t / 1e6,
-		Verified: closeTo(norm, par.norm, 1e-8), Detail: fmt.Sprintf("residual norm %.13e (official %.13e)", norm, par.norm),
+		Verified: closeTo(norm, par.norm, 1e-8), Detail: fmt.Sprintf("residual norm %.13e (official %.13e)", norm,
+			par.norm),
 	}, err
 }
 

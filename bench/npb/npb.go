@@ -81,5 +81,6 @@ func seconds(since time.Time) float64 { return time.Since(since).Seconds() }
 
 // String is the result for a person, in two lines.
 func (r Result) String() string {
-	return fmt.Sprintf("%s class %s, %s on %d ranks: %.3f s, %.1f Mop/s, verified: %v\n  %s", r.Kernel, r.Class, r.Size, r.Ranks, r.Seconds, r.Mops, r.Verified, r.Detail)
+	return fmt.Sprintf("%s class %s, %s on %d ranks: %.3f s, %.1f Mop/s, verified: %v\n  %s", r.Kernel, r.Class, r.Size,
+		r.Ranks, r.Seconds, r.Mops, r.Verified, r.Detail)
 }

@@ -97,7 +97,8 @@ func main() {
 					}
 					o.Rule.Min = min(o.Rule.Min, o.Rule.Max)
 					format := c.String("format")
-					write := map[string]func(*osu.Result, io.Writer) error{"table": tableFoot, "csv": (*osu.Result).CSV, "json": (*osu.Result).JSON}[format]
+					write := map[string]func(*osu.Result, io.Writer) error{"table": tableFoot, "csv": (*osu.Result).CSV,
+						"json": (*osu.Result).JSON}[format]
 					if write == nil {
 						return cli.Exit("--format is table, csv or json", 2)
 					}

@@ -30,7 +30,8 @@ func newApp() *cli.App {
 		Name:  "zipper",
 		Usage: "one MPI world over clusters that share no network",
 		Commands: []*cli.Command{
-			jobcmd.Run(), jobcmd.Join(), jobcmd.Exec(), jobcmd.Submit(), jobcmd.Forwarder(), jobcmd.Secret(), jobcmd.Ticket(),
+			jobcmd.Run(), jobcmd.Join(), jobcmd.Exec(), jobcmd.Submit(), jobcmd.Forwarder(), jobcmd.Secret(),
+			jobcmd.Ticket(),
 			benchcmd.Bench(), benchcmd.Calibrate(),
 			jobcmd.Status(), jobcmd.Drain(), jobcmd.Reload(), jobcmd.Doctor(),
 			jobcmd.Compiler("cc", native.LangC), jobcmd.Compiler("cxx", native.LangCXX),

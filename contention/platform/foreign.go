@@ -31,7 +31,8 @@ func errForeign(text []byte) error {
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	for _, f := range foreign {
 		if f.tell.Match(head) {
-			return fmt.Errorf("this is %s; wanted is a platform file as examples/contention/platform.yaml: %s", f.what, f.how)
+			return fmt.Errorf("this is %s; wanted is a platform file as examples/contention/platform.yaml: %s", f.what,
+				f.how)
 		}
 	}
 	return nil

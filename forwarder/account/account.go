@@ -76,7 +76,8 @@ func (l *Log) run() {
 		}
 		for _, line := range lines {
 			if err := l.write(line); err != nil { // then the log has it
-				l.log.Error("a job's record cannot be written to "+l.name, zap.Error(err), zap.ByteString("record", line))
+				l.log.Error("a job's record cannot be written to "+l.name, zap.Error(err),
+					zap.ByteString("record", line))
 			}
 		}
 	}

@@ -19,7 +19,8 @@ func TestLog(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "jobs")
 	core, said := observer.New(zap.ErrorLevel)
-	if _, err := Open(filepath.Join(dir, "none", "jobs"), zap.NewNop()); err == nil || !strings.Contains(err.Error(), "may write") {
+	if _, err := Open(filepath.Join(dir, "none", "jobs"), zap.NewNop()); err == nil ||
+		!strings.Contains(err.Error(), "may write") {
 		t.Errorf("no such directory: %v", err)
 	}
 	l, err := Open(name, zap.New(core))
@@ -34,7 +35,8 @@ func TestLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	var s forwarder.Summary
-	if err := json.Unmarshal(text, &s); err != nil || s.Job != "one" || s.Messages != 7 || s.Reason != evil || strings.Count(string(text), "\n") != 1 {
+	if err := json.Unmarshal(text, &s); err != nil || s.Job != "one" || s.Messages != 7 || s.Reason != evil ||
+		strings.Count(string(text), "\n") != 1 {
 		t.Errorf("record %q: %v", text, err)
 	}
 	if err := os.Rename(name, name+".1"); err != nil {

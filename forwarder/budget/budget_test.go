@@ -21,7 +21,8 @@ func TestShares(t *testing.T) {
 			}
 		}
 		want := int64(limit * hogs / (hogs + 1))
-		if used := job.Used(); used < want-int64(hogs)*piece || used > want+int64(hogs)*piece || used != process.Used() {
+		if used := job.Used(); used < want-int64(hogs)*piece || used > want+int64(hogs)*piece ||
+			used != process.Used() {
 			t.Errorf("%d hogs have %d of %d, the process %d", hogs, used, limit, process.Used())
 		}
 		small := &accounts[hogs]

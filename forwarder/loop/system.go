@@ -35,7 +35,8 @@ func (linux) Control(epfd, op, fd int, e *unix.EpollEvent) error {
 // Wait without waiting is a raw call that the scheduler does not see.
 func (linux) Wait(epfd int, events []unix.EpollEvent, ms int) int {
 	if ms == 0 {
-		n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))),
+		n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd),
+			uintptr(unsafe.Pointer(unsafe.SliceData(events))),
 			uintptr(len(events)), 0, 0, 0)
 		if e != 0 {
 			return 0

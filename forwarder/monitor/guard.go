@@ -21,8 +21,10 @@ func guard(next http.Handler) http.Handler {
 			"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		site := r.Header.Get("Sec-Fetch-Site")
 		byLink := r.Header.Get("Sec-Fetch-Mode") == "navigate" // shows the page, tells the other site nothing
-		if local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); local != nil && local.IP.IsLoopback() && !loopback(r.Host) {
-			http.Error(w, "this address is for its own host: open it as http://localhost or http://127.0.0.1", http.StatusForbidden)
+		if local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); local != nil &&
+			local.IP.IsLoopback() && !loopback(r.Host) {
+			http.Error(w, "this address is for its own host: open it as http://localhost or http://127.0.0.1",
+				http.StatusForbidden)
 			return
 		}
 		if site != "" && site != "same-origin" && site != "none" && !byLink {

@@ -41,7 +41,8 @@ func TestGuard(t *testing.T) {
 		if answer.StatusCode != c.status {
 			t.Errorf("%s: %s, want %d", c.what, answer.Status, c.status)
 		}
-		if h := answer.Header; h.Get("Content-Security-Policy") == "" || h.Get("X-Frame-Options") != "DENY" || h.Get("Access-Control-Allow-Origin") != "" {
+		if h := answer.Header; h.Get("Content-Security-Policy") == "" || h.Get("X-Frame-Options") != "DENY" ||
+			h.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: headers %v", c.what, h)
 		}
 	}

@@ -32,12 +32,16 @@ func NewMetrics(version string) *Metrics {
 	}
 	m := &Metrics{registry: prometheus.NewRegistry(),
 		waited: histogram("queue_wait_seconds",
-			"How long frames waited for a destination that did not take them at once; others are not counted.", waitBuckets),
-		length: histogram("queue_bytes", "Bytes that waited for a destination when a frame was put there, with it.", lengthBuckets),
+			"How long frames waited for a destination that did not take them at once; others are not counted.",
+			waitBuckets),
+		length: histogram("queue_bytes", "Bytes that waited for a destination when a frame was put there, with it.",
+			lengthBuckets),
 		gather: histogram("gather_seconds", "From a job's first join to its last.", gatherBuckets),
 		ran:    histogram("job_seconds", "How long jobs ran.", ranBuckets)}
-	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "zipper_build_info", Help: "1, with what runs here as labels.",
-		ConstLabels: prometheus.Labels{"version": version, "protocol": strconv.Itoa(wire.Version), "goversion": runtime.Version()}})
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "zipper_build_info",
+		Help: "1, with what runs here as labels.",
+		ConstLabels: prometheus.Labels{"version": version, "protocol": strconv.Itoa(wire.Version),
+			"goversion": runtime.Version()}})
 	info.Set(1)
 	m.registry.MustRegister(m.waited, m.length, m.gather, m.ran, info, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -73,8 +77,9 @@ func newCollector(f Source) *collector {
 	}
 	one := []string{"zipper_job", "key"} // the key because several users may have jobs of one id
 	return &collector{f: f,
-		links:    desc("links", "Links that are open."),
-		jobs:     desc("jobs", "Jobs by state, and by how far they trust what their frames travel over.", "state", "level"),
+		links: desc("links", "Links that are open."),
+		jobs: desc("jobs", "Jobs by state, and by how far they trust what their frames travel over.", "state",
+			"level"),
 		ranks:    desc("ranks", "Ranks of the jobs that are linked now."),
 		queued:   desc("queued_bytes", "Bytes that wait for destinations which do not take them."),
 		memory:   desc("memory_bytes", "Bytes kept of what came in."),
@@ -91,7 +96,8 @@ func newCollector(f Source) *collector {
 		again:    desc("resent_frames_total", "Frames of these that had been sent before, over a link that was lost."),
 		passed: desc("passed_bytes_total",
 			"Bytes of the programs' data that were sent from where they were received, without a copy (over verbs, or through pipes)."),
-		placed:    desc("placed_bytes_total", "Bytes of these that were written straight into the receiving program's memory (verbs)."),
+		placed: desc("placed_bytes_total",
+			"Bytes of these that were written straight into the receiving program's memory (verbs)."),
 		trunk:     desc("trunk_connections", "Connections to another forwarder that are in use; 0: it is cut.", "peer"),
 		rtt:       desc("trunk_round_trip_seconds", "Shortest round trip to another forwarder; 0: unknown.", "peer"),
 		trunkLost: desc("trunk_connections_lost_total", "Connections to other forwarders that were lost."),
@@ -99,8 +105,10 @@ func newCollector(f Source) *collector {
 			"zipper_job", "key", "user", "origin", "host", "state", "level"),
 		jobMessages: desc("job_messages_total", "Messages of a job that has not ended.", one...),
 		jobPayload:  desc("job_payload_bytes_total", "Bytes of the data of a job that has not ended.", one...),
-		jobQueued:   desc("job_queued_bytes", "Bytes of a job that wait for destinations which do not take them.", one...),
-		jobsNotTold: desc("jobs_not_listed", "Jobs that are counted, but have no series of their own, since there are too many."),
+		jobQueued: desc("job_queued_bytes", "Bytes of a job that wait for destinations which do not take them.",
+			one...),
+		jobsNotTold: desc("jobs_not_listed",
+			"Jobs that are counted, but have no series of their own, since there are too many."),
 	}
 }
 
@@ -204,7 +212,8 @@ func (c *collector) eachJob(jobs []forwarder.JobStatus, ch emit) {
 		if len(j.Clusters) > 0 {
 			host = wire.Printable(j.Clusters[0].Host)
 		}
-		ch.gauge(c.info, 1, id, j.Key, wire.Printable(j.User), wire.Printable(originOf(j.Clusters)), host, j.State, j.Level)
+		ch.gauge(c.info, 1, id, j.Key, wire.Printable(j.User), wire.Printable(originOf(j.Clusters)), host, j.State,
+			j.Level)
 		ch.gauge(c.jobQueued, float64(j.QueuedBytes), id, j.Key)
 		var sum forwarder.Traffic
 		for k := range j.Traffic {

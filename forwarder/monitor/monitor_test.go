@@ -49,12 +49,16 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-var sample = fixed{forwarder.Status{Protocol: 1, Started: time.Unix(1, 0).UTC(), Now: time.Unix(2, 0).UTC(), Addresses: []string{"127.0.0.1:7475"}, Loops: 2, Links: 3,
-	Jobs: []forwarder.JobStatus{{Job: "j", Key: "00ff", State: "running", Level: "sealed", Ranks: 4, Joined: 4, QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4, Host: "n1", Origin: "user=u slurm=7"}},
+var sample = fixed{forwarder.Status{Protocol: 1, Started: time.Unix(1, 0).UTC(), Now: time.Unix(2, 0).UTC(),
+	Addresses: []string{"127.0.0.1:7475"}, Loops: 2, Links: 3,
+	Jobs: []forwarder.JobStatus{{Job: "j", Key: "00ff", State: "running", Level: "sealed", Ranks: 4, Joined: 4,
+		QueuedBytes: 77, Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 4, Host: "n1",
+			Origin: "user=u slurm=7"}},
 		Traffic: []forwarder.Traffic{{From: "a", To: "b", Messages: 5, PayloadBytes: 60, HeaderBytes: 70, Frames: 8}}},
 		{Job: "j", Key: "00fe", State: "gathering", Clusters: []forwarder.ClusterStatus{}, Traffic: []forwarder.Traffic{}}},
-	Past:   []forwarder.Summary{{Job: "old", OK: true, Traffic: []forwarder.Traffic{}}},
-	Totals: forwarder.Totals{OK: 9, Refused: map[string]uint64{"wrong secret": 3}, Traffic: forwarder.Traffic{Messages: 1005, PayloadBytes: 1060, ResentFrames: 2}}}}
+	Past: []forwarder.Summary{{Job: "old", OK: true, Traffic: []forwarder.Traffic{}}},
+	Totals: forwarder.Totals{OK: 9, Refused: map[string]uint64{"wrong secret": 3},
+		Traffic: forwarder.Traffic{Messages: 1005, PayloadBytes: 1060, ResentFrames: 2}}}}
 
 func TestStatus(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,14 +72,16 @@ func TestStatus(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, sample.s) {
 		t.Errorf("got %+v, %v; want %+v", got, err, sample.s)
 	}
-	if r, err := http.Get("http://" + ln.Addr().String() + "/metrics"); err != nil || r.StatusCode != http.StatusNotFound {
+	if r, err := http.Get("http://" + ln.Addr().String() + "/metrics"); err != nil ||
+		r.StatusCode != http.StatusNotFound {
 		t.Errorf("metrics were not asked for: %v, %v", r, err)
 	}
 	cancel()
 	if err := <-served; err != nil {
 		t.Errorf("Serve: %v", err)
 	}
-	if _, err := Fetch(context.Background(), ln.Addr().String()); err == nil || !strings.Contains(err.Error(), "no forwarder") {
+	if _, err := Fetch(context.Background(), ln.Addr().String()); err == nil ||
+		!strings.Contains(err.Error(), "no forwarder") {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -108,7 +114,8 @@ func TestMetrics(t *testing.T) {
 func TestFetchElsewhere(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }))
 	defer s.Close()
-	if _, err := Fetch(context.Background(), strings.TrimPrefix(s.URL, "http://")); err == nil || !strings.Contains(err.Error(), "is that a forwarder?") {
+	if _, err := Fetch(context.Background(), strings.TrimPrefix(s.URL, "http://")); err == nil ||
+		!strings.Contains(err.Error(), "is that a forwarder?") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -130,14 +137,16 @@ func TestFetchSaysWhatToDo(t *testing.T) {
 		}
 	}()
 	ctx := context.Background()
-	if _, err := Fetch(ctx, addr); err == nil || !strings.Contains(err.Error(), "the status is at port 7476") || strings.Contains(err.Error(), "x00") {
+	if _, err := Fetch(ctx, addr); err == nil || !strings.Contains(err.Error(), "the status is at port 7476") ||
+		strings.Contains(err.Error(), "x00") {
 		t.Errorf("another port: %v", err)
 	}
 	ln.Close()
 	if _, err := Fetch(ctx, addr); err == nil || !strings.Contains(err.Error(), "start one with zipper forwarder") {
 		t.Errorf("nobody here: %v", err)
 	}
-	if _, err := Fetch(ctx, "no.such.host.invalid:7476"); err == nil || !strings.Contains(err.Error(), "(ssh no.such.host.invalid zipper status)") {
+	if _, err := Fetch(ctx, "no.such.host.invalid:7476"); err == nil || !strings.Contains(err.Error(),
+		"(ssh no.such.host.invalid zipper status)") {
 		t.Errorf("nobody there: %v", err)
 	}
 }
@@ -148,7 +157,8 @@ func TestPagesOfStrangers(t *testing.T) {
 	name := strings.Repeat("n", wire.MaxName)
 	var f fixed
 	for i := range forwarder.MaxGathering {
-		j := forwarder.JobStatus{Job: fmt.Sprintf("%0*d", wire.MaxName, i), Key: strings.Repeat("0", 16), State: "gathering", MoreClusters: 240,
+		j := forwarder.JobStatus{Job: fmt.Sprintf("%0*d", wire.MaxName, i), Key: strings.Repeat("0", 16),
+			State: "gathering", MoreClusters: 240,
 			Missing: strings.Repeat(name, 22), Traffic: []forwarder.Traffic{}}
 		for range 16 {
 			j.Clusters = append(j.Clusters, forwarder.ClusterStatus{Name: name, Size: 1})

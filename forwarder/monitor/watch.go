@@ -96,7 +96,8 @@ func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if last := &w.now; !last.Now.IsZero() {
-		w.rates = append(w.rates, per(s.Totals.Traffic.PayloadBytes, last.Totals.Traffic.PayloadBytes, s.Now.Sub(last.Now)))
+		w.rates = append(w.rates, per(s.Totals.Traffic.PayloadBytes, last.Totals.Traffic.PayloadBytes,
+			s.Now.Sub(last.Now)))
 	}
 	if len(w.rates) > ratesKept {
 		w.rates = slices.Delete(w.rates, 0, 1)
@@ -146,8 +147,10 @@ func (w *watch) subscribe() (next <-chan []byte, leave func()) {
 // view is what there is now, as JSON. With w.mu.
 func (w *watch) view() []byte {
 	s := &w.now
-	v := View{Now: s.Now, Started: s.Started, Version: w.version, Addresses: s.Addresses, Links: s.Links, Memory: s.Memory,
-		Totals: s.Totals, Step: step.Seconds(), Rates: append([]float64{}, w.rates...), Jobs: []JobView{}, Past: []PastView{}}
+	v := View{Now: s.Now, Started: s.Started, Version: w.version, Addresses: s.Addresses, Links: s.Links,
+		Memory: s.Memory,
+		Totals: s.Totals, Step: step.Seconds(), Rates: append([]float64{}, w.rates...), Jobs: []JobView{},
+		Past: []PastView{}}
 	for i := range s.Jobs {
 		v.Jobs = append(v.Jobs, w.job(&s.Jobs[i], s.Now))
 	}
@@ -158,7 +161,8 @@ func (w *watch) view() []byte {
 		v.MoreJobs, v.Jobs = n, v.Jobs[:jobsShown]
 	}
 	for _, p := range slices.Backward(s.Past) {
-		v.Past = append(v.Past, PastView{p.Job, p.User, originOf(p.Clusters), p.Started, p.Ended, p.OK, p.Code, p.Reason})
+		v.Past = append(v.Past, PastView{p.Job, p.User, originOf(p.Clusters), p.Started, p.Ended, p.OK, p.Code,
+			p.Reason})
 	}
 	text, err := json.Marshal(&v)
 	if err != nil {

@@ -26,8 +26,10 @@ func (s *steady) Status() forwarder.Status {
 		Jobs: []forwarder.JobStatus{
 			{Job: "waits", State: "gathering", Missing: "rank 1 of cluster b", Traffic: []forwarder.Traffic{}},
 			{Job: "j", State: "running", Started: time.Unix(1000, 0),
-				Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 1}, {Name: "b", Size: 2, Blocked: float64(s.n) * step.Seconds()}},
-				Traffic:  []forwarder.Traffic{{From: "a", To: "b", Messages: uint64(s.n), PayloadBytes: moved, Frames: 1}}}}}
+				Clusters: []forwarder.ClusterStatus{{Name: "a", Size: 1},
+					{Name: "b", Size: 2, Blocked: float64(s.n) * step.Seconds()}},
+				Traffic: []forwarder.Traffic{{From: "a", To: "b", Messages: uint64(s.n), PayloadBytes: moved,
+					Frames: 1}}}}}
 }
 
 func viewOf(t *testing.T, w *watch) (v View) {

@@ -51,7 +51,8 @@ func TestInNamespace(t *testing.T) {
 	if err := os.WriteFile(forwarding, []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(); err == nil || !strings.Contains(err.Error(), "IP forwarding is off: sysctl -w net.ipv4.ip_forward=1") {
+	if _, err := Open(); err == nil || !strings.Contains(err.Error(),
+		"IP forwarding is off: sysctl -w net.ipv4.ip_forward=1") {
 		t.Errorf("without IP forwarding: %v", err)
 	}
 	if err := os.WriteFile(forwarding, []byte("1"), 0); err != nil {
@@ -98,7 +99,8 @@ func TestInNamespace(t *testing.T) {
 	if err := os.WriteFile(forwarding, []byte("0"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(), "IP forwarding is off") {
+	if _, _, err := table.OpenWays([]Way{{own, one}}); err == nil || !strings.Contains(err.Error(),
+		"IP forwarding is off") {
 		t.Errorf("IP forwarding switched off: %v", err)
 	}
 	if err := os.WriteFile(forwarding, []byte("1"), 0); err != nil {
@@ -129,10 +131,12 @@ func TestInNamespace(t *testing.T) {
 	if err := all.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := table.OpenWays([]Way{{own, one}, {netip.MustParseAddr("::1"), one}}); err == nil || !strings.Contains(err.Error(), "want IPv4") {
+	if _, _, err := table.OpenWays([]Way{{own, one}, {netip.MustParseAddr("::1"), one}}); err == nil ||
+		!strings.Contains(err.Error(), "want IPv4") {
 		t.Errorf("IPv6: %v", err)
 	}
-	if _, _, err := table.OpenWays([]Way{{netip.MustParseAddr("192.0.2.1"), one}}); err == nil || !strings.Contains(err.Error(), "192.0.2.1") {
+	if _, _, err := table.OpenWays([]Way{{netip.MustParseAddr("192.0.2.1"), one}}); err == nil ||
+		!strings.Contains(err.Error(), "192.0.2.1") {
 		t.Errorf("an address that is not this host's: %v", err)
 	}
 	_, third, err := table.OpenWays([]Way{{own, two}})

@@ -49,7 +49,8 @@ func (r *Relay) Conn(w *Worker, link transport.Link, control Control) *Conn {
 	c.lender, _ = link.(transport.Lender)
 	c.piper, _ = link.(transport.Piper)
 	c.out = output{link: link, lender: c.lender, piper: c.piper, pool: &r.pool, arm: c.armWrite, broken: c.broken,
-		limits: limits{r.cfg.FlowLimit, r.cfg.ControlLimit}, watched: watched{length: r.cfg.Length, waited: r.cfg.Waited}}
+		limits: limits{r.cfg.FlowLimit, r.cfg.ControlLimit}, watched: watched{length: r.cfg.Length,
+			waited: r.cfg.Waited}}
 	c.out.placer, _ = link.(transport.Placer)
 	c.memory.Open(r.cfg.Memory, r.cfg.Joining)
 	c.memory.wake = func() { c.Post(c.wake) }

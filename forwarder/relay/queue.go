@@ -136,7 +136,8 @@ func (o *output) store(p []byte, bulk bool) (*buffer, int, int) {
 	}
 	var buf *buffer
 	if q.n > 0 {
-		if last := q.at(q.n - 1); last.buf != nil && last.end == len(last.buf.b) && cap(last.buf.b)-len(last.buf.b) >= len(p) {
+		if last := q.at(q.n - 1); last.buf != nil && last.end == len(last.buf.b) &&
+			cap(last.buf.b)-len(last.buf.b) >= len(p) {
 			buf = last.buf
 		}
 	}
@@ -157,7 +158,8 @@ func (o *output) charge(src uint32, payload, control int) error {
 			f.payload+payload)
 	}
 	if f.control+control > o.limits.control {
-		return fmt.Errorf("sent too many messages: %d bytes of envelopes wait here for a rank that does not read", f.control+control)
+		return fmt.Errorf("sent too many messages: %d bytes of envelopes wait here for a rank that does not read",
+			f.control+control)
 	}
 	if o.flows == nil {
 		o.flows = map[uint32]flow{}

@@ -60,7 +60,8 @@ func newFixture(t *testing.T) *fixture {
 	}
 	r := New(Config{ReadBuffer: 4 << 10, FlowLimit: 10_000, ControlLimit: 10_000, PipeFrom: PipeFrom,
 		PipeSize:     PipeSize,
-		PingInterval: 2 * time.Second, PeerTimeout: time.Minute, Unreachable: time.Minute, Linger: 5 * time.Second, Log: zap.NewNop()})
+		PingInterval: 2 * time.Second, PeerTimeout: time.Minute, Unreachable: time.Minute, Linger: 5 * time.Second,
+		Log: zap.NewNop()})
 	w := r.Worker(f.l)
 	for i := range f.ranks {
 		a, b := memnet.Pipe(memnet.Options{Buffer: 1000})
@@ -100,7 +101,8 @@ func (f *fixture) runWith(job *budget.Budget) {
 	counts := NewCounts(2, []int{0, 1})
 	for i := range table {
 		table[i].Store(f.ctl[i].conn)
-		f.ctl[i].conn.Run(&Route{Rank: uint32(i), Table: table, Counts: counts, Memory: job, Allowed: onlyType(wire.TypeBye)})
+		f.ctl[i].conn.Run(&Route{Rank: uint32(i), Table: table, Counts: counts, Memory: job,
+			Allowed: onlyType(wire.TypeBye)})
 		if f.ctl[i].conn.State() != Running {
 			continue
 		}

@@ -82,7 +82,8 @@ func TestLosses(t *testing.T) {
 	for i, c := range []struct {
 		sent, repeated uint64
 		want           bool
-	}{{1000, 0, false}, {1000, 100, false}, {1000, 0, false}, {100000, 5, false}, {100000, 4, false}, {100000, 5, false},
+	}{{1000, 0, false}, {1000, 100, false}, {1000, 0, false}, {100000, 5, false}, {100000, 4, false},
+		{100000, 5, false},
 		{0, 0, false}, {100, 1, false}, {100, 1, true}, {100, 1, true}} {
 		if got := pass(c.sent, c.repeated); (len(got) == 1 && got[0] == 1) != c.want || len(got) > 1 {
 			t.Errorf("%d: %v", i, got)

@@ -148,13 +148,15 @@ func faults(files map[string]string) []string {
 	for _, path := range slices.Sorted(maps.Keys(sources)) {
 		s := sources[path]
 		for _, h := range s.includes {
-			if strings.Contains(h, "/") && !slices.Contains(chapters, strings.Split(h, "/")[0]) || above(h, path) || !strings.Contains(h, "/") && h != "natives.h" && h != "abi.h" {
+			if strings.Contains(h, "/") && !slices.Contains(chapters, strings.Split(h, "/")[0]) || above(h, path) ||
+				!strings.Contains(h, "/") && h != "natives.h" && h != "abi.h" {
 				list = append(list, fmt.Sprintf("%s includes %s: not of its chapter or a lower one", path, h))
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.closure(shared))) {
 			switch where, ok := definer[name]; {
-			case !ok && s.calls[name] && ofShim.MatchString(name) && !s.own[name] && s.inline[name] == nil && shared[name] == nil:
+			case !ok && s.calls[name] && ofShim.MatchString(name) && !s.own[name] && s.inline[name] == nil &&
+				shared[name] == nil:
 				list = append(list, fmt.Sprintf("%s calls %s, which nobody defines", path, name))
 			case !ok || s.own[name] || where == path:
 			case above(where, path):

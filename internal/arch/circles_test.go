@@ -41,7 +41,8 @@ func TestGoCircles(t *testing.T) {
 		for _, circle := range circles(r.ties(filepath.ToSlash(dir))) {
 			limit := max(goFilesInCircle, largerCircles[filepath.ToSlash(dir)].limit)
 			if len(circle) > limit {
-				t.Errorf("%s: a circle of %d files, more than %d: %s", dir, len(circle), limit, strings.Join(circle, " "))
+				t.Errorf("%s: a circle of %d files, more than %d: %s", dir, len(circle), limit,
+					strings.Join(circle, " "))
 			}
 		}
 	}

@@ -27,7 +27,8 @@ var (
 )
 
 func scan(path, text string) *csource {
-	s := &csource{path: path, defines: map[string]bool{}, own: map[string]bool{}, inline: map[string][]string{}, uses: map[string]bool{}, calls: map[string]bool{}}
+	s := &csource{path: path, defines: map[string]bool{}, own: map[string]bool{}, inline: map[string][]string{},
+		uses: map[string]bool{}, calls: map[string]bool{}}
 	for _, m := range cInclude.FindAllStringSubmatch(text, -1) {
 		s.includes = append(s.includes, m[1])
 	}
@@ -67,7 +68,8 @@ func (s *csource) declarations(tokens []string, simple map[string]string, callin
 		case t == ";":
 			s.variable(head)
 			head = nil
-		case len(head) == 0 && i+1 < len(tokens) && tokens[i+1] == "(" && (calling[t] || t == strings.ToUpper(t) && len(t) > 2):
+		case len(head) == 0 && i+1 < len(tokens) && tokens[i+1] == "(" &&
+			(calling[t] || t == strings.ToUpper(t) && len(t) > 2):
 			end := closing(tokens, i+1) // a macro that makes functions
 			s.use(tokens[i : end+1])
 			i = end
@@ -117,7 +119,8 @@ func (s *csource) variable(head []string) {
 		return
 	}
 	value, static := index(head, "="), head[0] == "static"
-	if open := index(head, "("); open >= 0 && (value < 0 || open < value) && !(open+1 < len(head) && head[open+1] == "*") {
+	if open := index(head, "("); open >= 0 && (value < 0 || open < value) &&
+		!(open+1 < len(head) && head[open+1] == "*") {
 		return // a prototype
 	}
 	s.use(head[value+1:])
@@ -126,7 +129,8 @@ func (s *csource) variable(head []string) {
 		if i+1 < len(head) {
 			next = head[i+1]
 		}
-		if i > 0 && cName.MatchString(t) && strings.Contains(";,=[", next) && (value < 0 || i < value || head[i-1] == ",") {
+		if i > 0 && cName.MatchString(t) && strings.Contains(";,=[", next) &&
+			(value < 0 || i < value || head[i-1] == ",") {
 			if static || strings.HasSuffix(s.path, ".h") {
 				s.own[t] = true
 			} else {
@@ -151,7 +155,8 @@ func (s *csource) use(tokens []string) {
 func names(tokens []string) []string {
 	var list []string
 	for i, t := range tokens {
-		if cName.MatchString(t) && (i == 0 || tokens[i-1] != "." && tokens[i-1] != "->") && (i+1 == len(tokens) || tokens[i+1] != "##") && (i == 0 || tokens[i-1] != "##") {
+		if cName.MatchString(t) && (i == 0 || tokens[i-1] != "." && tokens[i-1] != "->") &&
+			(i+1 == len(tokens) || tokens[i+1] != "##") && (i == 0 || tokens[i-1] != "##") {
 			list = append(list, t)
 		}
 	}

@@ -63,7 +63,8 @@ func load(t *testing.T) graph {
 			}
 			for path, places := range p.ImportPos {
 				if _, ours := strings.CutPrefix(path, module+"/"); ours || !strings.Contains(path, module) {
-					g[name][strings.TrimPrefix(path, module+"/")] = fmt.Sprintf("%s:%d", filepath.Join(dir, filepath.Base(places[0].Filename)), places[0].Line)
+					g[name][strings.TrimPrefix(path, module+"/")] = fmt.Sprintf("%s:%d",
+						filepath.Join(dir, filepath.Base(places[0].Filename)), places[0].Line)
 				}
 			}
 			if len(p.CgoFiles) > 0 {
@@ -95,7 +96,9 @@ func folders(t *testing.T) map[string][]string {
 			switch {
 			case rel == ".":
 				return nil
-			case strings.HasPrefix(d.Name(), "."), slices.Contains([]string{"testdata", "build", "bin", "lib", filepath.Join("internal", "tools")}, rel), d.Name() == "testdata":
+			case strings.HasPrefix(d.Name(), "."),
+				slices.Contains([]string{"testdata", "build", "bin", "lib", filepath.Join("internal", "tools")}, rel),
+				d.Name() == "testdata":
 				return fs.SkipDir
 			}
 			return nil
@@ -126,7 +129,9 @@ func clock(t *testing.T, path string) string {
 		if !ok || line != "" {
 			return line == ""
 		}
-		if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}, s.Sel.Name) {
+		if x, ok := s.X.(*ast.Ident); ok && x.Name == "time" &&
+			slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker",
+				"Tick"}, s.Sel.Name) {
 			line = fmt.Sprint(set.Position(s.Pos()).Line)
 		}
 		return true
@@ -198,7 +203,8 @@ func (g graph) ways(pkg string) (list [][]string) {
 
 // TestRules shows that each kind of rule finds what it is for.
 func TestRules(t *testing.T) {
-	g := graph{"a": {"b": "a/a.go:3", "fmt": "a/a.go:4"}, "b": {"b/c": "b/b.go:1", "net": "b/b.go:2"}, "b/c": {Clock: "b/c/c.go:9"}, "d": {"b/c": "d/d.go:1"}}
+	g := graph{"a": {"b": "a/a.go:3", "fmt": "a/a.go:4"}, "b": {"b/c": "b/b.go:1", "net": "b/b.go:2"},
+		"b/c": {Clock: "b/c/c.go:9"}, "d": {"b/c": "d/d.go:1"}}
 	for _, c := range []struct {
 		name string
 		rule Rule
@@ -216,7 +222,8 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := g.check(c.rule)
-			if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.HasPrefix(found[0], c.want)) {
+			if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 ||
+				!strings.HasPrefix(found[0], c.want)) {
 				t.Errorf("found %q, want %q", found, c.want)
 			}
 		})

@@ -38,7 +38,8 @@ func TestSizes(t *testing.T) {
 			used[what], limit = true, e.limit
 		}
 		if n > limit {
-			t.Errorf("%s has %d %s, more than %d: divide it, or give a reason in internal/arch/size_test.go", what, n, unit, limit)
+			t.Errorf("%s has %d %s, more than %d: divide it, or give a reason in internal/arch/size_test.go", what, n,
+				unit, limit)
 		}
 	}
 	dirs := folders(t)

@@ -48,7 +48,8 @@ func TestUpdate(t *testing.T) {
 		}
 	}
 	long := random(4*block + 64)
-	for _, n := range []int{block - 1, block, block + 1, block + least, 2*block - 1, 2 * block, 3*block + 1000, 4 * block} {
+	for _, n := range []int{block - 1, block, block + 1, block + least, 2*block - 1, 2 * block, 3*block + 1000,
+		4 * block} {
 		for from := range 64 {
 			if got, want := Update(7, long[from:from+n]), crc32.Update(7, table, long[from:from+n]); got != want {
 				t.Fatalf("%d bytes from %d: %08x, want %08x", n, from, got, want)

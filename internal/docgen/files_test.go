@@ -45,7 +45,8 @@ func TestNamedFiles(t *testing.T) {
 		}
 	}
 	if documents < 100 || comments < 100 {
-		t.Errorf("only %d names of files in documents and %d in comments: are the patterns still right?", documents, comments)
+		t.Errorf("only %d names of files in documents and %d in comments: are the patterns still right?", documents,
+			comments)
 	}
 }
 

@@ -49,7 +49,8 @@ func goNumbers(path string) ([]group, error) {
 					continue
 				}
 				for _, field := range fields.Fields.List {
-					g.numbers = append(g.numbers, number{name: s.Name.Name + "." + names(field.Names), text: comments(field.Doc, field.Comment)})
+					g.numbers = append(g.numbers, number{name: s.Name.Name + "." + names(field.Names),
+						text: comments(field.Doc, field.Comment)})
 				}
 			}
 		}

@@ -35,7 +35,8 @@ func tuning(root string) (string, error) {
 			return err
 		}
 		if d.IsDir() {
-			if rel != "." && strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"build", "bin", "lib"}, rel) || d.Name() == "testdata" {
+			if rel != "." && strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"build", "bin", "lib"},
+				rel) || d.Name() == "testdata" {
 				return fs.SkipDir
 			}
 			return nil

@@ -71,7 +71,8 @@ func TestOpenSSL(t *testing.T) {
 	}
 	dir := t.TempDir()
 	name, public := filepath.Join(dir, "k"), filepath.Join(dir, "p")
-	for _, args := range [][]string{{"genpkey", "-algorithm", "ed25519", "-out", name}, {"pkey", "-in", name, "-pubout", "-out", public}} {
+	for _, args := range [][]string{{"genpkey", "-algorithm", "ed25519", "-out", name},
+		{"pkey", "-in", name, "-pubout", "-out", public}} {
 		if out, err := exec.Command("openssl", args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -87,7 +88,8 @@ func TestOpenSSL(t *testing.T) {
 		t.Error(err)
 	}
 	rsa := filepath.Join(dir, "r")
-	if out, err := exec.Command("openssl", "genpkey", "-algorithm", "x25519", "-out", rsa).CombinedOutput(); err != nil {
+	if out, err := exec.Command("openssl", "genpkey", "-algorithm", "x25519", "-out",
+		rsa).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	os.Chmod(rsa, 0o600)

@@ -63,7 +63,8 @@ func TestSlurmCause(t *testing.T) {
 		run := func(_ context.Context, w ...string) string {
 			return map[string]string{"scontrol": tc.scontrol, "sinfo": "b1 idle\nb2 down*\n"}[w[0]]
 		}
-		j, _ := from(env("SLURM_JOB_ID", "12", "SLURM_JOB_NODELIST", "b[1-2]", "SLURM_RESTART_COUNT", "2"), run, killed{})
+		j, _ := from(env("SLURM_JOB_ID", "12", "SLURM_JOB_NODELIST", "b[1-2]", "SLURM_RESTART_COUNT", "2"), run,
+			killed{})
 		if got := j.Cause(t.Context()); !strings.Contains(got, tc.want) || (got == "") != (tc.want == "") {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}

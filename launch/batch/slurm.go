@@ -78,7 +78,8 @@ func (j Job) explain(ctx context.Context, state string, f map[string]string) str
 	case "CANCELLED":
 		return fmt.Sprintf("was cancelled by its batch system (scancel, %v)", j)
 	case "TIMEOUT", "DEADLINE":
-		return fmt.Sprintf("reached its time limit of %s (%v: ask for more time, as with sbatch --time)", f["TimeLimit"], j)
+		return fmt.Sprintf("reached its time limit of %s (%v: ask for more time, as with sbatch --time)",
+			f["TimeLimit"], j)
 	case "NODE_FAIL", "BOOT_FAIL":
 		node := ""
 		if down := j.downNodes(ctx); len(down) > 0 {
@@ -106,7 +107,8 @@ func (j Job) downNodes(ctx context.Context) (down []string) {
 	}
 	for line := range strings.Lines(j.run(ctx, "sinfo", "-N", "-h", "-n", list, "-o", "%N %T")) {
 		f := strings.Fields(line)
-		if len(f) == 2 && (strings.HasPrefix(f[1], "down") || strings.HasPrefix(f[1], "fail") || strings.HasSuffix(f[1], "*")) {
+		if len(f) == 2 && (strings.HasPrefix(f[1], "down") || strings.HasPrefix(f[1], "fail") ||
+			strings.HasSuffix(f[1], "*")) {
 			down = append(down, f[0])
 		}
 	}

@@ -10,7 +10,8 @@ import (
 
 func TestBuffers(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"tcp_wmem": "4096\t16384\t4194304\n", "tcp_rmem": "4096 131072\n", "tcp_slow_start_after_idle": "1\n"} {
+	for name, text := range map[string]string{"tcp_wmem": "4096\t16384\t4194304\n", "tcp_rmem": "4096 131072\n",
+		"tcp_slow_start_after_idle": "1\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,8 @@ func TestBuffers(t *testing.T) {
 // TestNarrow: what does not fill the path is said with the line that mends it, and nothing else.
 func TestNarrow(t *testing.T) {
 	at := func(mbit, send, receive int) *Hello {
-		return &Hello{Host: "a1", Addresses: []Address{{Speed: 100}, {Speed: mbit}}, Buffers: Buffers{Send: send, Receive: receive}}
+		return &Hello{Host: "a1", Addresses: []Address{{Speed: 100}, {Speed: mbit}},
+			Buffers: Buffers{Send: send, Receive: receive}}
 	}
 	for _, c := range []struct {
 		h    *Hello
@@ -61,7 +63,8 @@ func TestCools(t *testing.T) {
 		restart bool
 		rtt     time.Duration
 		want    string
-	}{{true, 40 * time.Millisecond, "tcp_slow_start_after_idle=0"}, {true, time.Millisecond, ""}, {false, time.Second, ""}} {
+	}{{true, 40 * time.Millisecond, "tcp_slow_start_after_idle=0"}, {true, time.Millisecond, ""},
+		{false, time.Second, ""}} {
 		detail, advice := cools(&Hello{Host: "a1", Buffers: Buffers{Restart: c.restart}}, c.rtt)
 		if !strings.HasSuffix(advice, c.want) || (advice == "") != (c.want == "") || (detail == "") != (c.want == "") {
 			t.Errorf("%+v: %q, %q", c, detail, advice)

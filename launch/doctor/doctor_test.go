@@ -123,7 +123,8 @@ func told(h Hello, answers ...Answer) *patient {
 }
 
 func TestDual(t *testing.T) {
-	a := Hello{Host: "a1", Stack: "1", Addresses: []Address{{CIDR: "10.0.0.5/24", Interface: "eth0"}, {CIDR: "10.9.0.5/24", Interface: "eth1"}}}
+	a := Hello{Host: "a1", Stack: "1", Addresses: []Address{{CIDR: "10.0.0.5/24", Interface: "eth0"},
+		{CIDR: "10.9.0.5/24", Interface: "eth1"}}}
 	b := Hello{Host: "b1", Stack: "2", Addresses: []Address{{CIDR: "10.9.0.6/24", Interface: "eth0"}}}
 	for _, c := range []struct {
 		dual   string
@@ -163,7 +164,8 @@ func TestDual(t *testing.T) {
 func TestBetweenFindsFalseReachability(t *testing.T) {
 	a := Hello{Host: "a1", Stack: "1", Addresses: []Address{{CIDR: "10.0.0.5/24", Interface: "eth0"}},
 		Fabrics: []Fabric{{"mlx5_0/1", "fe80:0000:0000:0000", "InfiniBand", "ACTIVE"}}}
-	b := Hello{Host: "b1", Stack: "2", Addresses: []Address{{CIDR: "10.0.0.6/24", Interface: "eth0"}}, Fabrics: a.Fabrics}
+	b := Hello{Host: "b1", Stack: "2", Addresses: []Address{{CIDR: "10.0.0.6/24", Interface: "eth0"}},
+		Fabrics: a.Fabrics}
 	var r Report
 	r.between(told(a, Answer{Kind: Silent}), told(b))
 	var warnings []string

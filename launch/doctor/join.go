@@ -33,8 +33,9 @@ func join(ctx context.Context, environ []string, begin time.Time) Answer {
 	if err != nil {
 		return fail(err)
 	}
-	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, TagUB: 1, Library: "zipper doctor",
-		Model: "zipper doctor", TimeoutMS: job.Timeout.Milliseconds(), Instance: instance()}
+	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, TagUB: 1,
+		Library: "zipper doctor",
+		Model:   "zipper doctor", TimeoutMS: job.Timeout.Milliseconds(), Instance: instance()}
 	id.Host, _ = os.Hostname()
 	for _, c := range job.Layout {
 		id.Layout = append(id.Layout, wire.Cluster{Name: c.Name, Size: uint32(c.Size)})

@@ -17,7 +17,8 @@ func sharedObject(t *testing.T, cc, out, soname, function string, needed ...stri
 	if err := os.WriteFile(source, []byte("void "+function+"(void) {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"-shared", "-fPIC", "-Wl,--no-as-needed", "-Wl,-soname," + soname, "-o", out, source}, needed...)
+	args := append([]string{"-shared", "-fPIC", "-Wl,--no-as-needed", "-Wl,-soname," + soname, "-o", out, source},
+		needed...)
 	if msg, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, msg)
 	}

@@ -70,7 +70,8 @@ func TestPreloadSanitizer(t *testing.T) {
 			t.Errorf("%q, %q: %q, want %q", c.first, c.old, got, c.want)
 		}
 	}
-	if got, want := preloadFirst("/s/libmmpi-unmaps.so", "libasan.so.8:/a.so"), "libasan.so.8:/s/libmmpi-unmaps.so:/a.so"; got != want {
+	if got, want := preloadFirst("/s/libmmpi-unmaps.so", "libasan.so.8:/a.so"),
+		"libasan.so.8:/s/libmmpi-unmaps.so:/a.so"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

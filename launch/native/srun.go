@@ -26,7 +26,8 @@ func (n Command) srun() []string {
 	if n.Stdin {
 		input = "0"
 	}
-	a := []string{"--het-group=" + n.Group, "--mpi=" + SrunMPI(n.MPI), "--overlap", "--kill-on-bad-exit=1", "--input=" + input}
+	a := []string{"--het-group=" + n.Group, "--mpi=" + SrunMPI(n.MPI), "--overlap", "--kill-on-bad-exit=1", "--input=" +
+		input}
 	a = append(a, n.Extra...)
 	a = append(a, "-n", strconv.Itoa(n.Ranks))
 	return append(a, n.Words...)
@@ -39,5 +40,6 @@ func srunFits(get func(string) string, started, program spec.MPI) error {
 	if !bySrun || started != spec.MPICH || program != spec.OpenMPI {
 		return nil
 	}
-	return fmt.Errorf("srun --mpi=pmi2 is for %v, and this program is one of %v: start it with srun --mpi=%s", started, program, sruns[program])
+	return fmt.Errorf("srun --mpi=pmi2 is for %v, and this program is one of %v: start it with srun --mpi=%s", started,
+		program, sruns[program])
 }

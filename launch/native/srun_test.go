@@ -10,7 +10,8 @@ import (
 
 func TestSrun(t *testing.T) {
 	n := Command{MPI: spec.MPICH, Group: "1", Ranks: 3, Extra: []string{"--mem=1G"}, Words: []string{"zipper", "exec"}}
-	want := []string{"--het-group=1", "--mpi=pmi2", "--overlap", "--kill-on-bad-exit=1", "--input=none", "--mem=1G", "-n", "3", "zipper", "exec"}
+	want := []string{"--het-group=1", "--mpi=pmi2", "--overlap", "--kill-on-bad-exit=1", "--input=none", "--mem=1G",
+		"-n", "3", "zipper", "exec"}
 	t.Setenv("SLURM_MPI_TYPE", "")
 	if got := n.Args(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -127,7 +127,8 @@ func parseFile(b []byte) (*Job, error) {
 		}
 		return nil, explain(err)
 	}
-	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol, Level: f.Level, Patience: f.Patience,
+	j := &Job{ID: f.Job, Program: f.Program, Timeout: time.Duration(f.Timeout), Poll: f.Poll, Protocol: f.Protocol,
+		Level: f.Level, Patience: f.Patience,
 		Log: f.Log, Env: f.Env, Rsh: f.Rsh, Networks: f.Networks}
 	switch f.Poll {
 	case "", "adaptive", "busy", "event":
@@ -147,7 +148,8 @@ func parseFile(b []byte) (*Job, error) {
 		}
 	}
 	for i, z := range f.Zippers {
-		out := Zipper{Per: map[string]string{}, Networks: append(z.Clusters, z.Networks...), Dials: z.Dial, HostKey: z.HostKey}
+		out := Zipper{Per: map[string]string{}, Networks: append(z.Clusters, z.Networks...), Dials: z.Dial,
+			HostKey: z.HostKey}
 		var err error
 		if a, key, ok := strings.Cut(z.Address, "#"); ok && out.HostKey == "" {
 			z.Address, out.HostKey = a, key
@@ -176,7 +178,8 @@ func parseFile(b []byte) (*Job, error) {
 		}
 		j.Clusters = append(j.Clusters, Cluster{Name: c.Name, Ranks: int(c.Ranks), MPI: c.MPI, Hosts: c.Hosts,
 			Launcher: c.Launcher, Login: c.Login,
-			Program: c.Program, Mpirun: c.Mpirun, Args: c.Args, Env: c.Env, Zipper: c.Zipper, Dir: c.Dir, Dual: dual, Batch: c.Batch})
+			Program: c.Program, Mpirun: c.Mpirun, Args: c.Args, Env: c.Env, Zipper: c.Zipper, Dir: c.Dir, Dual: dual,
+			Batch: c.Batch})
 	}
 	return j, nil
 }

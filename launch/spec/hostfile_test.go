@@ -66,10 +66,12 @@ func TestHostFile(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", m, got, err, want)
 		}
 	}
-	if text, err := HostFile(OpenMPI, []HostLine{{Name: "fd01::1", Slots: "1"}}); text != "fd01::1 slots=1\n" || err != nil {
+	if text, err := HostFile(OpenMPI, []HostLine{{Name: "fd01::1", Slots: "1"}}); text != "fd01::1 slots=1\n" ||
+		err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err := HostFile(MPICH, []HostLine{{Name: "fd01::1"}}); err == nil || !strings.Contains(err.Error(), "give the host's name") {
+	if _, err := HostFile(MPICH, []HostLine{{Name: "fd01::1"}}); err == nil ||
+		!strings.Contains(err.Error(), "give the host's name") {
 		t.Error(err)
 	}
 }

@@ -113,7 +113,8 @@ func (j *Job) Normalize() error {
 		}
 		for _, name := range z.Dials {
 			if !slices.Contains(j.Networks, name) {
-				return fmt.Errorf("a zipper has no address on network %q, which is none of the networks without ranks", name)
+				return fmt.Errorf("a zipper has no address on network %q, which is none of the networks without ranks",
+					name)
 			}
 		}
 		for _, name := range z.Networks {

@@ -115,8 +115,9 @@ clusters:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Job{ID: "j1", Secret: "00112233445566778899aabbccddeeff", Program: []string{"./prog.{mpi}", "1", "2"}, Timeout: 90 * time.Second,
-		Rsh: []string{"ssh", "-p", "22"},
+	want := &Job{ID: "j1", Secret: "00112233445566778899aabbccddeeff", Program: []string{"./prog.{mpi}", "1", "2"},
+		Timeout: 90 * time.Second,
+		Rsh:     []string{"ssh", "-p", "22"},
 		Zippers: []Zipper{{Address: "zip1:7475", Per: map[string]string{}},
 			{Per: map[string]string{"a": "10.0.0.1:7475", "b": "10.1.0.1:99"}},
 			{Address: "zip2:80", Per: map[string]string{}}},

@@ -29,8 +29,10 @@ func (j *Job) Offset(cluster string) int {
 
 // Share is what the processes of one cluster learn of the job.
 func (j *Job) Share(cluster string) jobenv.Job {
-	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Ticket: j.Ticket, Origin: jobenv.Origin(os.Getenv, os.Getuid()), Cluster: cluster, Layout: j.Layout(), Order: j.Order, Networks: j.Networks,
-		Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Level: j.Level, Patience: j.Patience, Collectives: j.Collectives}
+	s := jobenv.Job{ID: j.ID, Secret: j.Secret, Ticket: j.Ticket, Origin: jobenv.Origin(os.Getenv, os.Getuid()),
+		Cluster: cluster, Layout: j.Layout(), Order: j.Order, Networks: j.Networks,
+		Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Level: j.Level, Patience: j.Patience,
+		Collectives: j.Collectives}
 	for _, c := range j.Clusters {
 		if c.Name == cluster {
 			s.Dual = c.Dual

@@ -87,7 +87,8 @@ func Prepare(job *spec.Job, timeout time.Duration) ([]*Half, error) {
 func script(job *spec.Job, c spec.Cluster, dir string) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n")
-	for _, o := range append([]string{"--no-requeue", "--job-name=zipper-" + job.ID, fmt.Sprintf("--ntasks=%d", c.Ranks)}, c.Batch...) {
+	for _, o := range append([]string{"--no-requeue", "--job-name=zipper-" + job.ID,
+		fmt.Sprintf("--ntasks=%d", c.Ranks)}, c.Batch...) {
 		fmt.Fprintf(&b, "#SBATCH %s\n", o)
 	}
 	for _, m := range []map[string]string{job.Env, c.Env} {
@@ -138,7 +139,8 @@ func (h *Half) here(ctx context.Context, script string) (string, error) {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("cluster %s: %s: %w: %s", h.Cluster.Name, strings.Join(h.shell, " "), err, strings.TrimSpace(errs.String()))
+		return "", fmt.Errorf("cluster %s: %s: %w: %s", h.Cluster.Name, strings.Join(h.shell, " "), err,
+			strings.TrimSpace(errs.String()))
 	}
 	return string(out), nil
 }
@@ -219,7 +221,8 @@ func code(state string, m []string) (n int) {
 // over reports whether the batch job has ended.
 func (h *Half) over() bool {
 	switch h.state {
-	case "", "PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING", "RESIZING", "REQUEUED":
+	case "", "PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING",
+		"RESIZING", "REQUEUED":
 		return false
 	}
 	return true
@@ -233,7 +236,9 @@ func (h *Half) cancel() error {
 
 // clear removes the half's files at its cluster.
 func (h *Half) clear() error {
-	_, err := h.here(context.Background(), fmt.Sprintf("d=$HOME/%s\ncd \"$d\" && rm -f %s.env %[2]s.sh %[2]s.out\ncd\nrmdir \"$d\" 2>/dev/null\n:\n", h.dir, h.Cluster.Name))
+	_, err := h.here(context.Background(),
+		fmt.Sprintf("d=$HOME/%s\ncd \"$d\" && rm -f %s.env %[2]s.sh %[2]s.out\ncd\nrmdir \"$d\" 2>/dev/null\n:\n",
+			h.dir, h.Cluster.Name))
 	return err
 }
 
@@ -253,7 +258,8 @@ func Cancel(halves []*Half) (err error) {
 // they wait in a queue, else after the time in which they end by themselves. tell has the job's
 // forwarders told of it, for what the half itself could not: it never began, or had no time. ctx's
 // end cancels all.
-func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(cluster, why string)) (status int, err error) {
+func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(cluster, why string)) (status int,
+	err error) {
 	merged := output.NewMerger(stdout)
 	ended := make(chan *Half)
 	failed := make(chan struct{})
@@ -287,7 +293,8 @@ func Watch(ctx context.Context, halves []*Half, stdout io.Writer, tell func(clus
 			status = max(status, h.code)
 		}
 	}
-	return status, errors.Join(fmt.Errorf("cluster %s: Slurm job %s: %s", first.Cluster.Name, first.ID, first.state), err)
+	return status, errors.Join(fmt.Errorf("cluster %s: Slurm job %s: %s", first.Cluster.Name, first.ID, first.state),
+		err)
 }
 
 // watch looks after one half until it is over.

@@ -63,8 +63,9 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	}
 	id := handshake.Identity{Job: job.ID, Secret: job.Secret, Ticket: job.Ticket, Cluster: job.Cluster, Rank: loc.Rank,
 		Layout: w.Clusters, TagUB: loc.TagUB,
-		Library: loc.Library, Model: Model, Host: loc.Host, Origin: jobenv.Origin(os.Getenv, os.Getuid()), TimeoutMS: job.Timeout.Milliseconds(),
-		Patience: patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
+		Library: loc.Library, Model: Model, Host: loc.Host, Origin: jobenv.Origin(os.Getenv, os.Getuid()),
+		TimeoutMS: job.Timeout.Milliseconds(),
+		Patience:  patience.Milliseconds(), Protocol: job.Protocol, Settings: settings(&job, tuning, w.Order != nil),
 		Instance: mathrand.Uint64()}
 	// The key of a sealed job lives as long as the process: who learns the job's secret later
 	// cannot read what was sent.
@@ -92,14 +93,16 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 	joined, err := joinFirst(ctx, dialer, targets)
 	if err != nil {
 		ln.close()
-		return nil, w, &notIn{failure(engine.ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err), err}
+		return nil, w, &notIn{failure(engine.ErrLink, "cluster %s cannot join job %q: %v", job.Cluster, job.ID, err),
+			err}
 	}
 	w.TagUB = int(joined.layout.TagUB)
 	w.Namesake, w.Libraries = joined.layout.Namesake, libraries(&joined.layout)
 	direct := openers(&id, &joined.layout)
 	cfg := engine.Config{World: w, Warn: loc.Warn, Direct: direct, Native: native, Links: joined.links,
 		Addresses: addresses(targets),
-		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning, Limits: engine.Limits{Grace: grace}}
+		Redial:    joined.redial, Routes: paths, Embedded: loc.Embedded, Level: level, Collectives: tuning,
+		Limits: engine.Limits{Grace: grace}}
 	cfg.Poll = pollOf(job.Poll)
 	cfg.Seal = sealed.keys(id.Seal, &joined.layout)
 	if len(targets) == 1 || paths != nil || job.Patience != "" {
@@ -185,7 +188,8 @@ func otherSize(job *jobenv.Job, loc *Local, get func(string) string) string {
 		if strings.HasPrefix(loc.Library, "MPICH") {
 			mpi = "pmi2"
 		}
-		return fmt.Sprintf(" (srun has started each process as a world of its own: %s needs srun --mpi=%s)", loc.Library, mpi)
+		return fmt.Sprintf(" (srun has started each process as a world of its own: %s needs srun --mpi=%s)",
+			loc.Library, mpi)
 	case step && loc.Size == all:
 		return " (these are the ranks of all clusters: start each by an srun of its own, not by one with a colon, or all by zipper run)"
 	}

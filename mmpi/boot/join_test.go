@@ -119,7 +119,8 @@ func TestTargets(t *testing.T) {
 // targetsAt are forwarders to join as the only rank of a job.
 func targetsAt(addrs ...string) (all []dial.Target) {
 	for row, a := range addrs {
-		all = append(all, dial.Target{Address: a, Row: row, ID: handshake.Identity{Job: "j", Secret: "s", Cluster: "a", Rails: len(addrs),
+		all = append(all, dial.Target{Address: a, Row: row, ID: handshake.Identity{Job: "j", Secret: "s", Cluster: "a",
+			Rails:  len(addrs),
 			Layout: []wire.Cluster{{Name: "a", Size: 1}}, TimeoutMS: 20_000, Instance: 1}})
 	}
 	return all

@@ -23,7 +23,8 @@ func addresses(targets []dial.Target) (list []string) {
 
 // targetsOf gives the forwarders that the process joins, of which an engine takes a limited number;
 // paths is nil unless the job has several hops (dial.Targets).
-func targetsOf(job jobenv.Job, id handshake.Identity, via map[string]string) (targets []dial.Target, paths [][]int, err error) {
+func targetsOf(job jobenv.Job, id handshake.Identity, via map[string]string) (targets []dial.Target, paths [][]int,
+	err error) {
 	if targets, paths, err = dial.Targets(job, id); err != nil {
 		return nil, nil, err
 	}

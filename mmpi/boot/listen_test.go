@@ -101,7 +101,8 @@ func TestSilentStrangers(t *testing.T) {
 	}
 	began := time.Now()
 	at := wire.Door{Rank: 0, Instance: id.Instance, Port: wire.Port{Address: l.Addr()}}
-	good, err := connect(t.Context(), l.Addr(), handshake.NewInitiator(handshake.Key(id.Job, id.Secret), 1, at, nonce()))
+	good, err := connect(t.Context(), l.Addr(), handshake.NewInitiator(handshake.Key(id.Job, id.Secret), 1, at,
+		nonce()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ import (
 func inventBye(t *testing.T, there bool) (engines []*Engine, p *proxy, arrived bool) {
 	_, addr := serve(t)
 	p = newProxy(t, addr)
-	job := jobenv.Job{ID: "test", Secret: "s", Level: "checked", Forwarders: []string{p.ln.Addr().String()}, Timeout: 20 * time.Second}
+	job := jobenv.Job{ID: "test", Secret: "s", Level: "checked", Forwarders: []string{p.ln.Addr().String()},
+		Timeout: 20 * time.Second}
 	engines = joinJob(t, job, 1, 1)
 	ready(t, engines)
 	ev := &event{Only: wire.TypeEager, Before: wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil)}
@@ -63,7 +64,8 @@ func TestInventedByeOfRank(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); engines[0].Err() == nil && time.Now().Before(end); {
 		engines[0].Progress(time.Millisecond)
 	}
-	if err := engines[0].Err(); err == nil || !strings.Contains(err.Error(), "said good-bye unasked") || !strings.Contains(err.Error(), "has left job") {
+	if err := engines[0].Err(); err == nil || !strings.Contains(err.Error(), "said good-bye unasked") ||
+		!strings.Contains(err.Error(), "has left job") {
 		t.Errorf("the rank that has not said it: %v", err)
 	}
 }

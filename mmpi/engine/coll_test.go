@@ -48,7 +48,8 @@ func newCollCase(op collectives.Op, n, m, root int) collCase {
 	var before []byte
 	for r := range n {
 		a := &c.args[r]
-		a.Args = collectives.Args{Op: op, Root: root, Send: pattern(r, m), Recv: make([]byte, m), Uniform: true, Count: m, Extent: 1, Commutative: true}
+		a.Args = collectives.Args{Op: op, Root: root, Send: pattern(r, m), Recv: make([]byte, m), Uniform: true,
+			Count: m, Extent: 1, Commutative: true}
 		a.Type, a.Operator = 7, 8
 		switch op {
 		case collectives.OpBcast:
@@ -125,7 +126,8 @@ func TestCollectives(t *testing.T) {
 				for r := range n {
 					op := c.args[r].Op
 					if !cells[i][r].Done() || cells[i][r].Err() != nil {
-						t.Fatalf("%v of %d bytes over %v: rank %d done %v, %v", op, m, sizes, r, cells[i][r].Done(), cells[i][r].Err())
+						t.Fatalf("%v of %d bytes over %v: rank %d done %v, %v", op, m, sizes, r, cells[i][r].Done(),
+							cells[i][r].Err())
 					}
 					if c.want[r] != nil && !bytes.Equal(c.args[r].Recv, c.want[r]) {
 						t.Fatalf("%v of %d bytes over %v: rank %d has a wrong result", op, m, sizes, r)
@@ -158,7 +160,8 @@ func TestActivity(t *testing.T) {
 	var cells [3]Cell
 	barrier := func(r int) {
 		t.Helper()
-		if err := f.engines[r].Collective(comms[r], newCollCase(collectives.OpBarrier, 3, 0, 0).args[r], &cells[r]); err != nil {
+		if err := f.engines[r].Collective(comms[r], newCollCase(collectives.OpBarrier, 3, 0, 0).args[r],
+			&cells[r]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -197,7 +200,9 @@ func TestSkipped(t *testing.T) {
 	c.args[0].Skipped = 3
 	for range 3 { // process 1 does not need process 0 to have done these
 		var cell Cell
-		if err := f.engines[1].Collective(comms[1], Coll{Args: collectives.Args{Op: collectives.OpBcast, Recv: make([]byte, 4), Root: 1}}, &cell); err != nil || !cell.Done() {
+		if err := f.engines[1].Collective(comms[1],
+			Coll{Args: collectives.Args{Op: collectives.OpBcast, Recv: make([]byte, 4), Root: 1}}, &cell); err != nil ||
+			!cell.Done() {
 			t.Fatal(err, cell)
 		}
 	}
@@ -299,7 +304,8 @@ func TestCollectivesFailWithTheLink(t *testing.T) {
 	comms := f.world(5)
 	var cells [3]Cell
 	for i := range cells {
-		if err := f.engines[0].Collective(comms[0], newCollCase(collectives.OpAllreduce, 4, 10, 0).args[0], &cells[i]); err != nil {
+		if err := f.engines[0].Collective(comms[0], newCollCase(collectives.OpAllreduce, 4, 10, 0).args[0],
+			&cells[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

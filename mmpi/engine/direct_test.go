@@ -19,7 +19,8 @@ import (
 // dual joins a job through n forwarders whose ranks outside a cluster listen for that one's.
 func dual(t testing.TB, n int, cluster string, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
 	t.Helper()
-	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second, Dual: []jobenv.Dual{{Cluster: cluster, Address: "127.0.0.1:0"}}}
+	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second,
+		Dual: []jobenv.Dual{{Cluster: cluster, Address: "127.0.0.1:0"}}}
 	var all []*forwarder.Forwarder
 	for range n {
 		f, addr := serve(t)
@@ -150,9 +151,11 @@ func TestDirectStrangers(t *testing.T) {
 	for name, say := range map[string][]byte{
 		"silence":     nil,
 		"web browser": []byte("GET / HTTP/1.1\r\n\r\n"),
-		"no proof":    wire.AppendFrame(nil, wire.Header{Type: wire.TypeMeet, Src: wire.Nobody, Dst: wire.Nobody}, &wire.Meet{From: 1}),
-		"much":        wire.AppendFrame(nil, wire.Header{Type: wire.TypeLayout, Src: wire.Nobody, Dst: wire.Nobody}, &wire.Refuse{Reason: "x"})[:wire.HeaderLen],
-		"data":        wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Src: 1, Dst: 0}, nil),
+		"no proof": wire.AppendFrame(nil, wire.Header{Type: wire.TypeMeet, Src: wire.Nobody, Dst: wire.Nobody},
+			&wire.Meet{From: 1}),
+		"much": wire.AppendFrame(nil, wire.Header{Type: wire.TypeLayout, Src: wire.Nobody, Dst: wire.Nobody},
+			&wire.Refuse{Reason: "x"})[:wire.HeaderLen],
+		"data": wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Src: 1, Dst: 0}, nil),
 	} {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -195,7 +198,8 @@ func TestDirectForged(t *testing.T) {
 	for _, r := range e.links.Status() {
 		if r.Peer == 0 {
 			fd = r.FD
-			if _, err := unix.Write(r.FD, wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Src: 2, Dst: 0}, nil)); err != nil {
+			if _, err := unix.Write(r.FD, wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Src: 2, Dst: 0},
+				nil)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -66,9 +66,11 @@ func New(cfg Config) (*Engine, error) {
 	}
 	var err error
 	e.p2p, err = pt2pt.New(
-		pt2pt.Config{World: &e.world, Native: cfg.Native, Recorder: cfg.Recorder, Fatal: e.fatal, Limits: limits.pt2pt()},
+		pt2pt.Config{World: &e.world, Native: cfg.Native, Recorder: cfg.Recorder, Fatal: e.fatal,
+			Limits: limits.pt2pt()},
 		link.Config{World: &e.world, Lock: d, Links: cfg.Links, Addresses: cfg.Addresses, Redial: cfg.Redial,
-			Routes: cfg.Routes, Direct: cfg.Direct, ZcopyFrom: cfg.ZcopyFrom, Level: cfg.Level, Seal: cfg.Seal, Warn: cfg.Warn, Trace: cfg.Trace,
+			Routes: cfg.Routes, Direct: cfg.Direct, ZcopyFrom: cfg.ZcopyFrom, Level: cfg.Level, Seal: cfg.Seal,
+			Warn: cfg.Warn, Trace: cfg.Trace,
 			Woken: e.wait.WakeAll, System: system, Limits: limits.link()})
 	if err != nil {
 		return nil, err

@@ -90,7 +90,8 @@ func newFabric(t testing.TB, sizes []int, limits Limits, change ...func(rank int
 		for range s {
 			l := &memLink{in: &f.down[rank], out: &f.up[rank], eof: &f.eof[rank]}
 			nat := &fakeNative{board: board, rank: rank - first, first: first}
-			cfg := Config{World: World{Rank: rank, Clusters: clusters, TagUB: 1 << 20}, Native: nat, Links: []transport.Link{l}, Quiet: true, Limits: limits}
+			cfg := Config{World: World{Rank: rank, Clusters: clusters, TagUB: 1 << 20}, Native: nat,
+				Links: []transport.Link{l}, Quiet: true, Limits: limits}
 			for _, f := range change {
 				f(rank, &cfg)
 			}
@@ -166,9 +167,11 @@ func (f *fabric) relay(from, n int) (moved int) {
 		moved++
 		switch h.Type {
 		case wire.TypePing:
-			f.down[from] = wire.AppendFrame(f.down[from], wire.Header{Type: wire.TypePong, Src: wire.Nobody, Dst: wire.Nobody}, nil)
+			f.down[from] = wire.AppendFrame(f.down[from], wire.Header{Type: wire.TypePong, Src: wire.Nobody,
+				Dst: wire.Nobody}, nil)
 		case wire.TypeBye:
-			f.down[from] = wire.AppendFrame(f.down[from], wire.Header{Type: wire.TypeByeAck, Src: wire.Nobody, Dst: wire.Nobody}, nil)
+			f.down[from] = wire.AppendFrame(f.down[from], wire.Header{Type: wire.TypeByeAck, Src: wire.Nobody,
+				Dst: wire.Nobody}, nil)
 		case wire.TypeAbort:
 			for r := range f.down {
 				if r != from {
@@ -281,7 +284,8 @@ type nativeRecv struct {
 func (n *fakeNative) look(context uintptr, source, tag int) *mail {
 	n.settle()
 	for _, m := range n.board.mail {
-		if m.token == 0 && m.to == n.rank && m.context == context && (source == AnySource || source == m.from) && (tag == AnyTag || tag == m.tag) {
+		if m.token == 0 && m.to == n.rank && m.context == context && (source == AnySource || source == m.from) &&
+			(tag == AnyTag || tag == m.tag) {
 			return m
 		}
 	}
@@ -295,7 +299,8 @@ func (n *fakeNative) settle() {
 			continue
 		}
 		for i, m := range n.board.mail {
-			if m.token == 0 && m.to == n.rank && m.context == v.context && (v.source == AnySource || v.source == m.from) && (v.tag == AnyTag || v.tag == m.tag) {
+			if m.token == 0 && m.to == n.rank && m.context == v.context &&
+				(v.source == AnySource || v.source == m.from) && (v.tag == AnyTag || v.tag == m.tag) {
 				v.mail = m
 				n.board.mail = append(n.board.mail[:i:i], n.board.mail[i+1:]...)
 				break
@@ -368,7 +373,8 @@ func (v *nativeRecv) fill(cell *Cell, buf []byte, c *Comm) {
 		cell.Cancelled = 1
 		return
 	}
-	cell.Source, cell.Tag, cell.Bytes = int32(c.RankOfLocal(v.mail.from)), int32(v.mail.tag), int64(copy(buf, v.mail.data))
+	cell.Source, cell.Tag, cell.Bytes = int32(c.RankOfLocal(v.mail.from)), int32(v.mail.tag),
+		int64(copy(buf, v.mail.data))
 	if len(v.mail.data) > len(buf) {
 		cell.Error = int32(ErrTruncate)
 	}

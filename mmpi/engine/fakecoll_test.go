@@ -69,7 +69,8 @@ func (n *fakeNative) Compute(_, _ uint8, inout, in []byte) error {
 
 func (n *fakeNative) ReduceLocal(in, inout []byte, count int, typ, op uint64) error {
 	if typ != 7 || op != 8 || len(in) != count || len(inout) != count {
-		return fmt.Errorf("reduction of %d with %d and %d bytes, type %d, operator %d", count, len(in), len(inout), typ, op)
+		return fmt.Errorf("reduction of %d with %d and %d bytes, type %d, operator %d", count, len(in), len(inout), typ,
+			op)
 	}
 	for i := range in {
 		inout[i] += in[i]

@@ -84,7 +84,8 @@ func TestHostileFrames(t *testing.T) {
 				e.Progress(0)
 			}
 			n := f.natives[0]
-			if !strings.Contains(n.failed, c.want) || !strings.Contains(n.failed, "link rank 0 - forwarder mem") || n.code == 0 {
+			if !strings.Contains(n.failed, c.want) || !strings.Contains(n.failed, "link rank 0 - forwarder mem") ||
+				n.code == 0 {
 				t.Fatalf("failed with %d, %q; want a link error with %q", n.code, n.failed, c.want)
 			}
 			for i := range cells {
@@ -119,7 +120,8 @@ func TestReordered(t *testing.T) {
 		return out
 	}
 	for i := range 4 {
-		if err := f.engines[1].Isend(c[1], KindP2P, []byte{byte(i), 1, 2, 3}[:i+1], 0, i, false, new(Cell)); err != nil {
+		if err := f.engines[1].Isend(c[1], KindP2P, []byte{byte(i), 1, 2, 3}[:i+1], 0, i, false,
+			new(Cell)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,9 +225,11 @@ func FuzzFrames(f *testing.F) {
 	cts := wire.CTS{Sender: 1<<32 | 1, Receiver: 1, Bytes: 100}
 	data := wire.Data{Receiver: 1<<32 | 3}
 	f.Add(raw(wire.TypeEager, 1, 0, envelope(1, 9, 0, 10, 0), 10))
-	f.Add(append(raw(wire.TypeRTS, 1, 0, envelope(1, 9, 0, 100, 5), 0), raw(wire.TypeData, 0, 0, data.Append(nil), 100)...))
+	f.Add(append(raw(wire.TypeRTS, 1, 0, envelope(1, 9, 0, 100, 5), 0), raw(wire.TypeData, 0, 0, data.Append(nil),
+		100)...))
 	f.Add(raw(wire.TypeCTS, 1, 0, cts.Append(nil), 0))
-	f.Add(append(raw(wire.TypeEager, 2, 0, envelope(1, 9, 0, 10, 0), 10), raw(wire.TypeEager, 1, 0, envelope(1, 9, 0, 0, 0), 0)...))
+	f.Add(append(raw(wire.TypeEager, 2, 0, envelope(1, 9, 0, 10, 0), 10),
+		raw(wire.TypeEager, 1, 0, envelope(1, 9, 0, 0, 0), 0)...))
 	f.Add(raw(wire.TypeCancel, 1, 0, binary.LittleEndian.AppendUint64(nil, 5), 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		x := newFabric(t, []int{1, 1}, Limits{Eager: 64, EagerWindow: 1000, DataWindow: 1000, Segment: 100, Orphans: 4})

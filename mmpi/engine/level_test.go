@@ -42,7 +42,8 @@ func TestDamage(t *testing.T) {
 			in := [2][]byte{make([]byte, eager), make([]byte, large)}
 			cells := make([]Cell, 4)
 			for i, n := range []int{eager, large} {
-				if err := f.engines[0].Isend(comms[0], KindP2P, bytes.Repeat([]byte{7}, n), 1, i, false, &cells[i]); err != nil {
+				if err := f.engines[0].Isend(comms[0], KindP2P, bytes.Repeat([]byte{7}, n), 1, i, false,
+					&cells[i]); err != nil {
 					t.Fatal(err)
 				}
 				if err := f.engines[1].Irecv(comms[1], KindP2P, in[i], 0, i, &cells[2+i]); err != nil {
@@ -60,7 +61,8 @@ func TestDamage(t *testing.T) {
 				t.Fatalf("failed with %q, want %q", got, c.want)
 			}
 			for i := range in {
-				if cell := &cells[2+i]; cell.Done() && cell.Error == 0 && !bytes.Equal(in[i], bytes.Repeat([]byte{7}, len(in[i]))) {
+				if cell := &cells[2+i]; cell.Done() && cell.Error == 0 &&
+					!bytes.Equal(in[i], bytes.Repeat([]byte{7}, len(in[i]))) {
 					t.Errorf("the program got wrong bytes in message %d", i)
 				}
 			}

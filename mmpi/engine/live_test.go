@@ -130,7 +130,8 @@ func TestLiveRandom(t *testing.T) {
 	}
 	t.Run("classic", func(t *testing.T) {
 		_, addr := serve(t, func(c *forwarder.Config) { c.Protocol = forwarder.Classic })
-		job := jobenv.Job{ID: "test", Secret: "s", Forwarders: []string{addr}, Timeout: 20 * time.Second, Protocol: jobenv.Classic}
+		job := jobenv.Job{ID: "test", Secret: "s", Forwarders: []string{addr}, Timeout: 20 * time.Second,
+			Protocol: jobenv.Classic}
 		randomTraffic(t, joinJob(t, job, 2, 1, 2), 1)
 	})
 }
@@ -144,7 +145,8 @@ func chained(t testing.TB, sizes ...int) ([]*Engine, []*forwarder.Forwarder) {
 	for i := range len(sizes) - 1 {
 		f, addr := serve(t, func(c *forwarder.Config) { c.Dial = dial.Open })
 		all = append(all, f)
-		zippers = append(zippers, jobenv.Zipper{Ports: []jobenv.Port{{Network: string(rune('a' + i)), Address: addr}, {Network: string(rune('b' + i)), Address: addr}}})
+		zippers = append(zippers, jobenv.Zipper{Ports: []jobenv.Port{{Network: string(rune('a' + i)), Address: addr},
+			{Network: string(rune('b' + i)), Address: addr}}})
 	}
 	job.Zippers = zippers
 	return joinJob(t, job, sizes...), all
@@ -162,7 +164,8 @@ func TestHubRandom(t *testing.T) {
 		{Ports: []jobenv.Port{{Network: "a", Address: addrs[1]}, {Network: "u"}}},
 		{Ports: []jobenv.Port{{Network: "b", Address: addrs[2]}, {Network: "v"}}},
 	}
-	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second, Networks: []string{"u", "v"}, Zippers: zippers}
+	job := jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second, Networks: []string{"u", "v"},
+		Zippers: zippers}
 	randomTraffic(t, joinJob(t, job, 2, 2), 5)
 }
 
@@ -240,7 +243,8 @@ func exchangeOn(e *Engine, c *Comm, each int, r *rand.Rand) error {
 		b := v.buf[:v.cell.Bytes]
 		src, num := int(binary.LittleEndian.Uint32(b)), binary.LittleEndian.Uint32(b[4:])
 		if src != int(v.cell.Source) || num != got[src] || int(v.cell.Tag) != int(num%7) {
-			return fmt.Errorf("message %d of rank %d where %d of rank %d with tag %d was due", num, src, got[src], v.cell.Source, v.cell.Tag)
+			return fmt.Errorf("message %d of rank %d where %d of rank %d with tag %d was due", num, src, got[src],
+				v.cell.Source, v.cell.Tag)
 		}
 		got[src]++
 		for i := 8; i < len(b); i++ {

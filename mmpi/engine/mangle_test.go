@@ -122,7 +122,8 @@ func plan(seed uint64, events int) []*event {
 	var all []*event
 	for i := range events {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
-		all = append(all, &event{Number: i, Proxy: r.IntN(12), Way: r.IntN(2), Skip: r.IntN(40), Harm: r.IntN(len(harms)), Seed: r.Uint64()})
+		all = append(all, &event{Number: i, Proxy: r.IntN(12), Way: r.IntN(2), Skip: r.IntN(40),
+			Harm: r.IntN(len(harms)), Seed: r.Uint64()})
 	}
 	return all
 }

@@ -150,7 +150,8 @@ func (n *mangledNet) run(t *testing.T, seed uint64, events []*event) (o outcome)
 				e.lock()
 				e.fatal(ErrLink, 1, "the test: "+err.Error()) // the others need not wait
 				e.unlock()
-				errs[e.world.Rank] = fmt.Errorf("rank %d: %w (%v, %q)", e.world.Rank, err, e.Err(), e.native.(*fakeNative).failed)
+				errs[e.world.Rank] = fmt.Errorf("rank %d: %w (%v, %q)", e.world.Rank, err, e.Err(),
+					e.native.(*fakeNative).failed)
 			}
 		})
 	}
@@ -222,7 +223,8 @@ func TestLeftOut(t *testing.T) {
 				}
 				proxies[i/2].disarm(ev.Way)
 				if !got.Done() || got.Err() != nil || in[0] != out[0] {
-					t.Fatalf("proxy %d, way %d: %v left out (%v): done %v after %v, %v", i/2, i%2, ev.Typ, ev.Met.Load(), got.Done(), time.Since(begin), got.Err())
+					t.Fatalf("proxy %d, way %d: %v left out (%v): done %v after %v, %v", i/2, i%2, ev.Typ,
+						ev.Met.Load(), got.Done(), time.Since(begin), got.Err())
 				}
 				ready(t, engines)
 				if ev.Met.Load() {

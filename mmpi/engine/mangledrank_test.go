@@ -137,7 +137,8 @@ func (w *worker) oneSided(round int, all *rand.Rand) error {
 		return err
 	}
 	for to := range n {
-		if err := w.transfer(rma.Operation{Verb: rma.Put, Disp: int64((n + me) * place), Data: flat(text(me + to))}, to); err != nil {
+		if err := w.transfer(rma.Operation{Verb: rma.Put, Disp: int64((n + me) * place), Data: flat(text(me + to))},
+			to); err != nil {
 			return err
 		}
 	}

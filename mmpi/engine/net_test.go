@@ -89,9 +89,10 @@ func newRailNet(t testing.TB, sizes []int, limits Limits, opt netOptions, log fu
 }
 
 func (n *railNet) join(rank, cluster, rails int, limits Limits, opt netOptions, native *fakeNative) {
-	cfg := Config{World: World{Rank: rank, Clusters: n.clusters, TagUB: 1 << 20}, Native: native, Quiet: true, Limits: limits,
-		Trace: func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d: %s", rank, s)) },
-		Warn:  func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d warns: %s", rank, s)) }}
+	cfg := Config{World: World{Rank: rank, Clusters: n.clusters, TagUB: 1 << 20}, Native: native, Quiet: true,
+		Limits: limits,
+		Trace:  func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d: %s", rank, s)) },
+		Warn:   func(s string) { n.told = append(n.told, fmt.Sprintf("  rank %d warns: %s", rank, s)) }}
 	if opt.hops {
 		cfg.Routes = n.routes[cluster]
 	}
@@ -448,7 +449,8 @@ func netRandom(t *testing.T, r *rand.Rand) {
 	for pair, all := range received {
 		for i, m := range all {
 			if !m.cell.Done() || m.cell.Err() != nil || !bytes.Equal(m.buf[:m.cell.Bytes], m.want) {
-				t.Fatalf("%v, %+v: message %d of %d from %d to %d: done %v, %d of %d bytes", sizes, opt, i, len(all), pair[0], pair[1],
+				t.Fatalf("%v, %+v: message %d of %d from %d to %d: done %v, %d of %d bytes", sizes, opt, i, len(all),
+					pair[0], pair[1],
 					m.cell.Done(), m.cell.Bytes, len(m.want))
 			}
 		}

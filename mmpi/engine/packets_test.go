@@ -35,11 +35,12 @@ func TestFullPackets(t *testing.T) {
 		{400, 900, []int{800 - head, 100 + head}},
 	} {
 		t.Run(fmt.Sprint(c.packet, " ", c.message), func(t *testing.T) {
-			f := newFabric(t, []int{1, 1}, Limits{Eager: 300, EagerWindow: 20000, DataWindow: 10000, Segment: 1000}, func(rank int, cfg *Config) {
-				if rank == 0 {
-					cfg.Links[0] = packetLink{cfg.Links[0].(*memLink), c.packet}
-				}
-			})
+			f := newFabric(t, []int{1, 1}, Limits{Eager: 300, EagerWindow: 20000, DataWindow: 10000, Segment: 1000},
+				func(rank int, cfg *Config) {
+					if rank == 0 {
+						cfg.Links[0] = packetLink{cfg.Links[0].(*memLink), c.packet}
+					}
+				})
 			var lengths []int
 			f.edit = func(h *wire.Header, frame []byte) [][]byte {
 				if h.Type == wire.TypeData {

@@ -41,12 +41,13 @@ func TestPieces(t *testing.T) {
 	for _, segment := range []int{1000, 1300} {
 		t.Run(fmt.Sprint(segment), func(t *testing.T) {
 			var l *pieceLink
-			f := newFabric(t, []int{1, 1}, Limits{Eager: 500, EagerWindow: 20000, DataWindow: 10000, Segment: segment}, func(rank int, cfg *Config) {
-				if rank == 0 {
-					l = &pieceLink{memLink: cfg.Links[0].(*memLink)}
-					cfg.Links[0] = l
-				}
-			})
+			f := newFabric(t, []int{1, 1}, Limits{Eager: 500, EagerWindow: 20000, DataWindow: 10000, Segment: segment},
+				func(rank int, cfg *Config) {
+					if rank == 0 {
+						l = &pieceLink{memLink: cfg.Links[0].(*memLink)}
+						cfg.Links[0] = l
+					}
+				})
 			c := f.world(1)
 			const large, small = 8, 20
 			got := make([][]byte, large+small)
@@ -70,7 +71,8 @@ func TestPieces(t *testing.T) {
 			if segment < l.MaxPiece() {
 				for i := range got {
 					if cells[i].Done() != (i >= large) {
-						t.Errorf("without a place for pieces: message %d of %d bytes done: %v", i, len(got[i]), cells[i].Done())
+						t.Errorf("without a place for pieces: message %d of %d bytes done: %v", i, len(got[i]),
+							cells[i].Done())
 					}
 				}
 			}
@@ -79,7 +81,8 @@ func TestPieces(t *testing.T) {
 				f.settle()
 			}
 			for i := range got {
-				if !cells[i].Done() || !sent[i].Done() || !bytes.Equal(got[i], bytes.Repeat([]byte{byte(i + 1)}, len(got[i]))) {
+				if !cells[i].Done() || !sent[i].Done() || !bytes.Equal(got[i],
+					bytes.Repeat([]byte{byte(i + 1)}, len(got[i]))) {
 					t.Fatalf("message %d is not there, or changed", i)
 				}
 			}

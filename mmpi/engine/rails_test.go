@@ -308,7 +308,8 @@ func TestRailsAllGone(t *testing.T) {
 		for e.Err() == nil && time.Since(begin) < 10*time.Second {
 			e.Progress(time.Millisecond)
 		}
-		if n := e.native.(*fakeNative); !strings.Contains(n.failed, "no forwarder could be reached") || !strings.Contains(n.failed, "link rank") {
+		if n := e.native.(*fakeNative); !strings.Contains(n.failed, "no forwarder could be reached") ||
+			!strings.Contains(n.failed, "link rank") {
 			t.Errorf("rank %d: %q", e.world.Rank, n.failed)
 		}
 	}

@@ -28,7 +28,9 @@ func newHopNet(t testing.TB, stages []int, sizes ...int) *hopNet {
 			p := newProxy(t, addr)
 			a := p.ln.Addr().String()
 			n.proxies, n.forwarders = append(n.proxies, p), append(n.forwarders, f)
-			n.job.Zippers = append(n.job.Zippers, jobenv.Zipper{Ports: []jobenv.Port{{Network: string(rune('a' + s)), Address: a}, {Network: string(rune('b' + s)), Address: a}}})
+			n.job.Zippers = append(n.job.Zippers,
+				jobenv.Zipper{Ports: []jobenv.Port{{Network: string(rune('a' + s)), Address: a},
+					{Network: string(rune('b' + s)), Address: a}}})
 		}
 	}
 	return n
@@ -43,7 +45,8 @@ func (n *hopNet) join(t testing.TB) []*Engine {
 // Everything that TestLiveRandom sends, with two forwarders side by side in one stage and in all:
 // all of them carry, and all their jobs end well.
 func TestRowsRandom(t *testing.T) {
-	for _, c := range []struct{ stages, jobs []int }{{[]int{2, 1}, []int{1, 1, 2}}, {[]int{2, 2}, []int{1, 1, 1, 1}}, {[]int{1, 3}, []int{3, 1, 1, 1}}} {
+	for _, c := range []struct{ stages, jobs []int }{{[]int{2, 1}, []int{1, 1, 2}}, {[]int{2, 2}, []int{1, 1, 1, 1}},
+		{[]int{1, 3}, []int{3, 1, 1, 1}}} {
 		n := newHopNet(t, c.stages, 2, 1, 2)
 		randomTraffic(t, n.join(t), 1)
 		for i, p := range n.proxies {

@@ -126,7 +126,8 @@ func (s *script) do(w []string) {
 	}
 	comm := func(rank int) *Comm { return s.f.engines[rank].p2p.CommOf(uint64(opt["ctx"])) }
 	p := plain
-	limits := Limits{Eager: opt["eager"], EagerWindow: opt["window"], DataWindow: opt["data"], Segment: opt["segment"], Orphans: opt["orphans"],
+	limits := Limits{Eager: opt["eager"], EagerWindow: opt["window"], DataWindow: opt["data"], Segment: opt["segment"],
+		Orphans:  opt["orphans"],
 		LongPath: time.Duration(opt["long"])}
 	if s.n != nil && s.doNet(w[0], p) {
 		return
@@ -171,7 +172,8 @@ func (s *script) do(w []string) {
 	case "send":
 		r := s.num(p[0])
 		o := &op{cell: new(Cell), rank: r, buf: s.contents(p[1], s.num(p[4]))}
-		s.start(p[1], o, s.f.engines[r].Isend(comm(r), KindP2P, o.buf, s.num(p[2]), s.num(p[3]), len(p) > 5 && p[5] == "sync", o.cell))
+		s.start(p[1], o, s.f.engines[r].Isend(comm(r), KindP2P, o.buf, s.num(p[2]), s.num(p[3]), len(p) > 5 &&
+			p[5] == "sync", o.cell))
 	case "local":
 		r := s.num(p[0])
 		n := s.f.natives[r]

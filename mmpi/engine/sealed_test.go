@@ -139,16 +139,19 @@ func TestSealed(t *testing.T) {
 	}
 	got, cells := sendAll(t, f, sealedSizes...)
 	for i, n := range sealedSizes {
-		if want := bytes.Repeat(secretText, n/len(secretText)+1)[:n]; !cells[i].Done() || cells[i].Error != 0 || !bytes.Equal(got[i], want) {
+		if want := bytes.Repeat(secretText, n/len(secretText)+1)[:n]; !cells[i].Done() || cells[i].Error != 0 ||
+			!bytes.Equal(got[i], want) {
 			t.Errorf("message %d of %d bytes: done %v, error %d, %.20q", i, n, cells[i].Done(), cells[i].Error, got[i])
 		}
 	}
-	for _, typ := range []wire.Type{wire.TypeEager, wire.TypeRTS, wire.TypeCTS, wire.TypeData, wire.TypeFin, wire.TypeMatched} {
+	for _, typ := range []wire.Type{wire.TypeEager, wire.TypeRTS, wire.TypeCTS, wire.TypeData, wire.TypeFin,
+		wire.TypeMatched} {
 		if frames[typ] == 0 {
 			t.Errorf("no %v frame has crossed", typ)
 		}
 	}
-	for what, p := range map[string][]byte{"payload": secretText, "tag": binary.LittleEndian.AppendUint32(nil, secretTag),
+	for what, p := range map[string][]byte{"payload": secretText, "tag": binary.LittleEndian.AppendUint32(nil,
+		secretTag),
 		"context": binary.LittleEndian.AppendUint64(nil, secretContext)} {
 		if bytes.Contains(crossed, p) {
 			t.Errorf("the %s can be read on the way", what)
@@ -195,7 +198,8 @@ func TestSealedForgeries(t *testing.T) {
 		"repeated": {func(_ *fabric, frame []byte) [][]byte { return [][]byte{frame, bytes.Clone(frame)} }, "it has come before"},
 		"mirrored": {func(f *fabric, frame []byte) [][]byte { // back to who has sent it
 			back := headerAgain(frame, func(h *wire.Header) { h.Src, h.Dst = h.Dst, h.Src })
-			f.down[binary.LittleEndian.Uint32(back[12:])] = append(f.down[binary.LittleEndian.Uint32(back[12:])], back...)
+			f.down[binary.LittleEndian.Uint32(back[12:])] = append(f.down[binary.LittleEndian.Uint32(back[12:])],
+				back...)
 			return [][]byte{frame}
 		}, "sealed"},
 		"invented, plain": {func(f *fabric, frame []byte) [][]byte {
@@ -209,7 +213,8 @@ func TestSealedForgeries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, err := p.Seal(nil, wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Epoch: 1, Src: h.Src, Dst: h.Dst}, nil))
+			a, err := p.Seal(nil, wire.AppendFrame(nil, wire.Header{Type: wire.TypeAck, Epoch: 1, Src: h.Src,
+				Dst: h.Dst}, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +238,8 @@ func TestSealedForgeries(t *testing.T) {
 					t.Errorf("ends with %q, want %q", failed, c.want)
 				}
 				for i, n := range sealedSizes {
-					if want := bytes.Repeat(secretText, n/len(secretText)+1)[:n]; cells[i].Done() && cells[i].Error == 0 && !bytes.Equal(got[i], want) {
+					if want := bytes.Repeat(secretText, n/len(secretText)+1)[:n]; cells[i].Done() &&
+						cells[i].Error == 0 && !bytes.Equal(got[i], want) {
 						t.Errorf("message %d is delivered wrong", i)
 					}
 				}
@@ -289,7 +295,8 @@ func TestSealedAbort(t *testing.T) {
 		never string
 	}{
 		"a rank's": {func(s *sealedJob) []byte { return control(s, signed(s)) }, 42,
-			"job ended with exit status 42: MPI_Abort, by virtual rank 0 (rank 0 of cluster a) with code 42", "forwarder"},
+			"job ended with exit status 42: MPI_Abort, by virtual rank 0 (rank 0 of cluster a) with code 42",
+			"forwarder"},
 		"the forwarder's": {func(s *sealedJob) []byte {
 			return control(s, wire.Abort{Code: 1, Rank: wire.Nobody, Reason: "shutting down", By: wire.Nobody})
 		}, 1, "job ended by the forwarder: shutting down", "rank 0"},
@@ -323,7 +330,8 @@ func TestSealedAbort(t *testing.T) {
 // FuzzSealed: whatever comes over a link of a sealed job, nothing of it is handled but Pings that
 // are not sealed yet.
 func FuzzSealed(f *testing.F) {
-	h := wire.Header{Type: wire.TypeEager, Flags: wire.FlagSealed, Epoch: 1, Length: wire.EnvelopeLen + wire.SealLen, Src: 0, Dst: 1, Seq: 1}
+	h := wire.Header{Type: wire.TypeEager, Flags: wire.FlagSealed, Epoch: 1, Length: wire.EnvelopeLen + wire.SealLen,
+		Src: 0, Dst: 1, Seq: 1}
 	f.Add(h.Append(nil), make([]byte, h.Length))
 	h.Type, h.Length, h.Seq = wire.TypeData, wire.DataLen+100_000+wire.SealLen, 0
 	f.Add(h.Append(nil), make([]byte, 300))
@@ -342,7 +350,8 @@ func FuzzSealed(f *testing.F) {
 		b.down[1] = append(append(b.down[1], head...), rest...)
 		b.engines[1].Progress(0)
 		for len(b.up[1]) > 0 {
-			if h, err := wire.ParseHeader(b.up[1]); err != nil || h.Type != wire.TypePong && h.Type != wire.TypeAbort && h.Type != wire.TypeCount {
+			if h, err := wire.ParseHeader(b.up[1]); err != nil || h.Type != wire.TypePong && h.Type != wire.TypeAbort &&
+				h.Type != wire.TypeCount {
 				t.Fatalf("answers with %v, %v", h.Type, err)
 			} else {
 				b.up[1] = b.up[1][wire.HeaderLen+int(h.Length):]

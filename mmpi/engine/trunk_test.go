@@ -73,7 +73,8 @@ func TestOvertaken(t *testing.T) {
 		settle()
 		for i := range sizes {
 			if !out[i].Done() || !in[i].Done() || !bytes.Equal(sent[i], got[i]) {
-				t.Fatalf("seed %d, message %d of %d bytes: sent %v, received %v", seed, i, sizes[i], out[i].Done(), in[i].Done())
+				t.Fatalf("seed %d, message %d of %d bytes: sent %v, received %v", seed, i, sizes[i], out[i].Done(),
+					in[i].Done())
 			}
 		}
 	}
@@ -101,7 +102,8 @@ func newTrunkNet(t testing.TB, rows int) *trunkNet {
 		n.proxies, n.forwarders = append(n.proxies, p), append(n.forwarders, y, z)
 		n.job.Zippers = append(n.job.Zippers,
 			jobenv.Zipper{Ports: []jobenv.Port{{Network: "a", Address: atY}, {Network: "wan"}}},
-			jobenv.Zipper{Ports: []jobenv.Port{{Network: "b", Address: atZ}, {Network: "wan", Address: p.ln.Addr().String()}}})
+			jobenv.Zipper{Ports: []jobenv.Port{{Network: "b", Address: atZ},
+				{Network: "wan", Address: p.ln.Addr().String()}}})
 	}
 	return n
 }

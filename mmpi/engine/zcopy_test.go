@@ -74,7 +74,8 @@ const part = 4 << 20
 func zcopies(t *testing.T, warn func(string)) (*fabric, [2]*zcopyLink) {
 	var l [2]*zcopyLink
 	f := newFabric(t, []int{1, 1}, Limits{Eager: 500, DataWindow: 1 << 20, Segment: 1000}, func(rank int, cfg *Config) {
-		l[rank] = &zcopyLink{pieceLink: &pieceLink{memLink: cfg.Links[0].(*memLink), places: 1 << 30}, live: map[*zcopyRegion]bool{}}
+		l[rank] = &zcopyLink{pieceLink: &pieceLink{memLink: cfg.Links[0].(*memLink), places: 1 << 30},
+			live: map[*zcopyRegion]bool{}}
 		cfg.Links[0], cfg.ZcopyFrom, cfg.Warn = l[rank], 5000, warn
 	})
 	return f, l
@@ -118,10 +119,13 @@ func TestInPlace(t *testing.T) {
 	exchange(t, f, l, c, KindP2P, n)
 	// Segments of 1000 bytes: one lies across the border of the first part, the one at 8388000
 	// across that of the second.
-	if want := []string{fmt.Sprintf("pin 0+%d", part), fmt.Sprintf("pin 4194000+%d", part), fmt.Sprintf("pin %d+%d", 4194000+part/1000*1000, n-4194000-part/1000*1000)}; !slices.Equal(l[0].told, want) || l[0].inPlace != n {
+	if want := []string{fmt.Sprintf("pin 0+%d", part), fmt.Sprintf("pin 4194000+%d", part),
+		fmt.Sprintf("pin %d+%d", 4194000+part/1000*1000, n-4194000-part/1000*1000)}; !slices.Equal(l[0].told, want) ||
+		l[0].inPlace != n {
 		t.Errorf("sender: %q, want %q; %d of %d bytes in place", l[0].told, want, l[0].inPlace, n)
 	}
-	if want := []string{fmt.Sprintf("expect @0 0+%d", part), fmt.Sprintf("expect @%d %d+%d", part, part, part), fmt.Sprintf("expect @%d %d+1500", 2*part, 2*part)}; !slices.Equal(l[1].told, want) {
+	if want := []string{fmt.Sprintf("expect @0 0+%d", part), fmt.Sprintf("expect @%d %d+%d", part, part, part),
+		fmt.Sprintf("expect @%d %d+1500", 2*part, 2*part)}; !slices.Equal(l[1].told, want) {
 		t.Errorf("receiver: %q, want %q", l[1].told, want)
 	}
 	for _, x := range []struct{ kind, n int }{{KindP2P, 4999}, {KindCollective, 100_000}, {KindInternal, 100_000}} {
@@ -203,7 +207,8 @@ func TestInPlaceRailLost(t *testing.T) {
 	}
 	n.settle()
 	if in.Done() || len(l[0].live) != 1 || len(l[1].live) != 1 || l[0].inPlace == 0 {
-		t.Fatalf("%d and %d regions, %d bytes in place, done %v", len(l[0].live), len(l[1].live), l[0].inPlace, in.Done())
+		t.Fatalf("%d and %d regions, %d bytes in place, done %v", len(l[0].live), len(l[1].live), l[0].inPlace,
+			in.Done())
 	}
 	n.lose(n.strands[0][0])
 	n.engines[0].Progress(0)

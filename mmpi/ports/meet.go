@@ -77,7 +77,8 @@ func (s *Self) await(ctx context.Context, id, level string, tell []byte) (got []
 	return best.got, best.apart, errors.Join(best.err, ctx.Err())
 }
 
-func (s *Self) awaitAt(ctx context.Context, d door, tell []byte, taken *atomic.Bool) (got []byte, apart bool, err error) {
+func (s *Self) awaitAt(ctx context.Context, d door, tell []byte, taken *atomic.Bool) (got []byte, apart bool,
+	err error) {
 	own := handshake.JobID(d.job.ID) == s.Job.ID // which the forwarder serves
 	at := d
 	for {
@@ -93,7 +94,8 @@ func (s *Self) awaitAt(ctx context.Context, d door, tell []byte, taken *atomic.B
 			}
 			at.job = by(d.job, w)
 			continue
-		case passes(err), own && errors.As(err, &refused) && refused.Code == wire.RefuseJob: // the one before has failed
+		case passes(err), own && errors.As(err, &refused) &&
+			refused.Code == wire.RefuseJob: // the one before has failed
 			at = d
 		default:
 			return nil, false, err
@@ -210,8 +212,10 @@ var ends = []wire.Cluster{{Name: acceptor, Size: 1}, {Name: dialler, Size: 1}}
 // meeting is the job of a meeting, as one of its ends.
 func (s *Self) meeting(id, level, end string) jobenv.Job {
 	j := s.Job
-	return jobenv.Job{ID: id, Secret: j.Secret, Ticket: j.Ticket, Cluster: end, Layout: []jobenv.Cluster{{Name: acceptor, Size: 1}, {Name: dialler, Size: 1}},
-		Forwarders: j.Forwarders, HostKeys: j.HostKeys, Timeout: j.Timeout, Log: j.Log, Poll: j.Poll, Protocol: j.Protocol, Level: level}
+	return jobenv.Job{ID: id, Secret: j.Secret, Ticket: j.Ticket, Cluster: end,
+		Layout:     []jobenv.Cluster{{Name: acceptor, Size: 1}, {Name: dialler, Size: 1}},
+		Forwarders: j.Forwarders, HostKeys: j.HostKeys, Timeout: j.Timeout, Log: j.Log, Poll: j.Poll,
+		Protocol: j.Protocol, Level: level}
 }
 
 // by has a meeting go that way.

@@ -182,7 +182,8 @@ func (p *Plan) Seat(self *Self, accepts bool) (*Seat, error) {
 	if accepts {
 		mine = &p.Accept
 	}
-	job := jobenv.Job{ID: p.ID, Secret: self.Job.Secret, Ticket: self.Job.Ticket, Timeout: self.Job.Timeout, Log: self.Job.Log,
+	job := jobenv.Job{ID: p.ID, Secret: self.Job.Secret, Ticket: self.Job.Ticket, Timeout: self.Job.Timeout,
+		Log:  self.Job.Log,
 		Poll: self.Job.Poll, Protocol: self.Job.Protocol, InPlace: self.Job.InPlace, Cache: self.Job.Cache,
 		HostKeys: self.Job.HostKeys, Patience: p.Accept.Patience, Collectives: p.Accept.Collectives}
 	seat := &Seat{Ranks: make([]int32, len(p.Accept.Members)+len(p.Dial.Members))}

@@ -12,8 +12,9 @@ import (
 
 // self is rank `rank` of a job of clusters a=2,b=2.
 func self(id, cluster string, rank int, forwarders ...string) *Self {
-	return &Self{Rank: rank, Local: boot.Local{}, Job: jobenv.Job{ID: id, Secret: "s", Cluster: cluster, Forwarders: forwarders,
-		Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}}}}
+	return &Self{Rank: rank, Local: boot.Local{}, Job: jobenv.Job{ID: id, Secret: "s", Cluster: cluster,
+		Forwarders: forwarders,
+		Layout:     []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 2}}}}
 }
 
 func zipper(t *testing.T, s string) jobenv.Zipper {
@@ -112,7 +113,8 @@ func TestPortName(t *testing.T) {
 	if got, err := Parse(p.String()); err != nil || got.String() != p.String() || len(p.String()) > 200 {
 		t.Errorf("%q: %v", p, err)
 	}
-	for _, bad := range []string{"", "zipper", "zipper|job|checked|1|x:1", "x|" + p.ID + "|checked|1|x:1", "zipper|" + p.ID + "|checked|1|"} {
+	for _, bad := range []string{"", "zipper", "zipper|job|checked|1|x:1", "x|" + p.ID + "|checked|1|x:1", "zipper|" +
+		p.ID + "|checked|1|"} {
 		if _, err := Parse(bad); err == nil {
 			t.Errorf("%q is taken for a port", bad)
 		}
@@ -130,7 +132,8 @@ func TestAcross(t *testing.T) {
 			s := self(id, cluster, 0)
 			s.Job.Layout = []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}, {Name: "c", Size: 1}}
 			if name == "wan" {
-				s.Job.Layout, s.Job.Networks = []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "c", Size: 1}}, []string{"w"}
+				s.Job.Layout, s.Job.Networks = []jobenv.Cluster{{Name: "a", Size: 1}, {Name: "c", Size: 1}},
+					[]string{"w"}
 			}
 			var list []jobenv.Zipper
 			for _, z := range zippers {

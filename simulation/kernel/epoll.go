@@ -59,7 +59,8 @@ func (k *Kernel) Control(epfd, op, fd int, event *unix.EpollEvent) error {
 func (k *Kernel) Wait(epfd int, events []unix.EpollEvent, ms int) (n int) {
 	e := k.fds[epfd].epoll
 	if ms > 0 {
-		k.poll([]unix.PollFd{{Fd: int32(epfd), Events: unix.POLLIN}}, time.Duration(ms)*time.Millisecond, (*Thread).sleep)
+		k.poll([]unix.PollFd{{Fd: int32(epfd), Events: unix.POLLIN}}, time.Duration(ms)*time.Millisecond,
+			(*Thread).sleep)
 	}
 	for _, i := range e.list {
 		if r := i.ready(); r != 0 && n < len(events) {

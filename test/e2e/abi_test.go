@@ -86,7 +86,8 @@ func (o abiOracle) faults() string {
 		if len(text) > most {
 			text = text[:most] + " …"
 		}
-		out = append(out, fmt.Sprintf("natively on %s (%s) it ends with status %d:\n%s", mpi, version(mpi), r.Status, text))
+		out = append(out, fmt.Sprintf("natively on %s (%s) it ends with status %d:\n%s", mpi, version(mpi), r.Status,
+			text))
 	}
 	return strings.Join(out, "\n")
 }
@@ -147,7 +148,8 @@ func (b *Bed) compileABI(compiler, file string, flags ...string) string {
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		b.T.Fatal(err)
 	}
-	args := append([]string{"-O1", "-g", "-Wall", "-pthread", "-o", out, filepath.Join(b.Root, "test/programs", file)}, flags...)
+	args := append([]string{"-O1", "-g", "-Wall", "-pthread", "-o", out, filepath.Join(b.Root, "test/programs", file)},
+		flags...)
 	cmd := exec.Command(filepath.Join(b.Root, compiler), append(args, "-lm")...)
 	if msg, err := cmd.CombinedOutput(); err != nil {
 		b.T.Fatalf("%s: %v\n%s", cmd, err, msg)
@@ -181,7 +183,8 @@ func TestABIFortran(t *testing.T) {
 			}
 		}
 		include := "-I/usr/lib/x86_64-linux-gnu/openmpi/include"
-		r := b.Run(nil, nil, "gfortran", "-fallow-argument-mismatch", "-w", include, "-o", out, "test/programs/fortran/f77.f", lib)
+		r := b.Run(nil, nil, "gfortran", "-fallow-argument-mismatch", "-w", include, "-o", out,
+			"test/programs/fortran/f77.f", lib)
 		if r.Status == 0 {
 			t.Errorf("a Fortran program links with %s: run it, too", lib)
 		} else if !strings.Contains(r.Stderr, "undefined reference to `mpi_init_'") {

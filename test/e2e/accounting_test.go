@@ -33,7 +33,8 @@ func TestAccounting(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.OK(p.Wait())
-	bad := b.Run(nil, who[:1], b.Zipper, "run", "--zipper", f.Addr, "--cluster", "a=1,mpi=openmpi", "--cluster", "b=1,mpi=openmpi", "--",
+	bad := b.Run(nil, who[:1], b.Zipper, "run", "--zipper", f.Addr, "--cluster", "a=1,mpi=openmpi", "--cluster",
+		"b=1,mpi=openmpi", "--",
 		b.Compile(OpenMPI, "test/programs/c/badluck.c"), "exit", "3", "1")
 	if bad.Status == 0 {
 		t.Errorf("the bad job ended well:\n%v", bad)
@@ -55,14 +56,16 @@ func TestAccounting(t *testing.T) {
 		return len(records) == 2
 	})
 	s := records[0]
-	if s.Job != id || !s.OK || s.Ranks != 2 || len(s.Clusters) != 2 || s.Clusters[0].Origin != "user=alice slurm=4711" || s.Clusters[0].Host == "" ||
+	if s.Job != id || !s.OK || s.Ranks != 2 || len(s.Clusters) != 2 ||
+		s.Clusters[0].Origin != "user=alice slurm=4711" || s.Clusters[0].Host == "" ||
 		s.Messages < 100 || s.Bytes < 8<<20 || len(s.Traffic) != 2 || s.Started.IsZero() || !s.Ended.After(s.Started) {
 		t.Errorf("the first job's record: %+v", s)
 	}
 	if s.Traffic[0].PayloadBytes+s.Traffic[1].PayloadBytes != s.Bytes {
 		t.Errorf("bytes of the directions do not add up: %+v", s)
 	}
-	if s := records[1]; s.OK || s.Code == 0 || s.Reason == "" || !strings.HasPrefix(s.Clusters[0].Origin, "user=alice") {
+	if s := records[1]; s.OK || s.Code == 0 || s.Reason == "" || !strings.HasPrefix(s.Clusters[0].Origin,
+		"user=alice") {
 		t.Errorf("the second job's record: %+v", s)
 	}
 	if !strings.Contains(f.Stderr(), "user=alice slurm=4711") {

@@ -39,7 +39,8 @@ func TestSettingsDiffer(t *testing.T) {
 	prog := b.Compile(OpenMPI, "examples/cg/cg.c")
 	id := JobID(t)
 	half := func(cluster, collectives string) *Proc {
-		return b.Start(nil, []string{"ZIPPER_SECRET=" + SecretOf("s"), "ZIPPER_COLLECTIVES=" + collectives}, b.Zipper, "join", "--job",
+		return b.Start(nil, []string{"ZIPPER_SECRET=" + SecretOf("s"), "ZIPPER_COLLECTIVES=" + collectives}, b.Zipper,
+			"join", "--job",
 			id, "--cluster", cluster,
 			"--layout", "a=1,b=1", "--zipper", f.Addr, "--timeout", "20s", "--mpi", OpenMPI, "--", prog, "32")
 	}

@@ -13,11 +13,13 @@ func TestDeviceMemory(t *testing.T) {
 		"libze_loader.so.1": "Level Zero"} {
 		overSplits(t, name, byLength([]split{mixedPair}, []split{twoOne, mixedPair, mpichPair}), func(b *Bed, s split) {
 			driver := filepath.Join(b.T.TempDir(), file)
-			b.OK(b.Run(nil, nil, "gcc", "-shared", "-fPIC", "-Wl,-soname,"+file, "-o", driver, "test/programs/c/fakedriver.c"))
+			b.OK(b.Run(nil, nil, "gcc", "-shared", "-fPIC", "-Wl,-soname,"+file, "-o", driver,
+				"test/programs/c/fakedriver.c"))
 			j, path := Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/device.c")
 			b.OK(b.Zipped(j, path, driver))
 			r := b.Zipped(j, path, driver, "fatal")
-			if want := "the buffer is memory of a " + name + " device"; r.Status == 0 || !strings.Contains(r.Stderr, want) {
+			if want := "the buffer is memory of a " + name + " device"; r.Status == 0 ||
+				!strings.Contains(r.Stderr, want) {
 				b.T.Errorf("want it to fail with %q: %v", want, r)
 			}
 		})

@@ -66,7 +66,8 @@ func (b *Bed) endsWell(j Job, seed uint64, argv ...string) {
 		case <-time.After(pause):
 		}
 		if time.Since(begin) > patience {
-			b.T.Fatalf("run %d has not ended in %v; it printed:\n%s%s\n%s", seed, patience, p.Stdout(), p.Stderr(), stacks(id))
+			b.T.Fatalf("run %d has not ended in %v; it printed:\n%s%s\n%s", seed, patience, p.Stdout(), p.Stderr(),
+				stacks(id))
 		}
 		victims := Processes(id)
 		if !disturb || len(victims) == 0 {

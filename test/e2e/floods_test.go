@@ -121,7 +121,8 @@ func TestFloods(t *testing.T) {
 						t.Errorf("%s took %v", page, d)
 					}
 					var s forwarder.Status
-					if page == "status" && (json.Unmarshal(body, &s) != nil || s.Memory.Used > s.Memory.Limit || s.Memory.Limit != memory<<20) {
+					if page == "status" && (json.Unmarshal(body, &s) != nil || s.Memory.Used > s.Memory.Limit ||
+						s.Memory.Limit != memory<<20) {
 						t.Errorf("memory: %+v", s.Memory)
 					}
 				}
@@ -173,7 +174,8 @@ func resident(t *testing.T, pid int) int {
 }
 
 func floodIdentity(job string, rank int, layout []wire.Cluster) handshake.Identity {
-	return handshake.Identity{Job: job, Secret: SecretOf("flood"), Cluster: layout[rank].Name, Layout: layout, TagUB: 1 << 28,
+	return handshake.Identity{Job: job, Secret: SecretOf("flood"), Cluster: layout[rank].Name, Layout: layout,
+		TagUB:   1 << 28,
 		Library: "lib", Model: "m", Host: "host", TimeoutMS: 60_000}
 }
 
@@ -223,7 +225,8 @@ func joinPair(t *testing.T, addr, job string) *pairOfRanks {
 	var wait sync.WaitGroup
 	for i := range p.ends {
 		wait.Go(func() {
-			p.ends[i], errs[i] = joined("127.0.0.1", addr, floodIdentity(job, i, []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}))
+			p.ends[i], errs[i] = joined("127.0.0.1", addr, floodIdentity(job, i,
+				[]wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}))
 		})
 	}
 	wait.Wait()
@@ -238,7 +241,8 @@ func (p *pairOfRanks) ping(t *testing.T) time.Duration {
 	begin := time.Now()
 	p.seq++
 	for from := range 2 {
-		h := wire.Header{Type: wire.TypeEager, Epoch: 1, Length: wire.EnvelopeLen, Src: uint32(from), Dst: uint32(1 - from), Seq: p.seq}
+		h := wire.Header{Type: wire.TypeEager, Epoch: 1, Length: wire.EnvelopeLen, Src: uint32(from),
+			Dst: uint32(1 - from), Seq: p.seq}
 		frame := (&wire.Envelope{}).Append(h.AppendUnsummed(nil))
 		wire.SumFrame(frame)
 		if _, err := p.ends[from].Write(frame); err != nil {
@@ -280,7 +284,8 @@ func floodQueues(ctx context.Context, wait *sync.WaitGroup, addr string, begun c
 				return
 			}
 			defer c.Close()
-			h := wire.Header{Type: wire.TypeData, Epoch: 1, Length: wire.DataLen + 128<<10, Src: uint32(rank), Dst: uint32((rank + half) % (2 * half))}
+			h := wire.Header{Type: wire.TypeData, Epoch: 1, Length: wire.DataLen + 128<<10, Src: uint32(rank),
+				Dst: uint32((rank + half) % (2 * half))}
 			f := append((&wire.Data{}).Append(h.AppendUnsummed(nil)), make([]byte, 128<<10)...)
 			wire.SumFrame(f)
 			for off := 0; ctx.Err() == nil; {

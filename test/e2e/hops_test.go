@@ -182,7 +182,8 @@ func TestHopsSideBySideKilled(t *testing.T) {
 			flags = rowFlags(bc.Addr, one.Addr, two.Addr)
 		}
 		var args []string
-		args, id = b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)}, Flags: append(flags, "--patience", "8s")})
+		args, id = b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(1, OpenMPI), C(1, OpenMPI)},
+			Flags: append(flags, "--patience", "8s")})
 		p = b.Start(nil, nil, append(args, "--", b.Compile(OpenMPI, "test/programs/c/"+program), stop)...)
 		rounds := func() int { return strings.Count(p.Stdout(), "round ") }
 		more = func(what string) {

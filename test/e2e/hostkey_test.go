@@ -30,7 +30,8 @@ func TestHostKeys(t *testing.T) {
 	f := b.StartForwarder("--host-key", file)
 	key := hostKey(t, f)
 	run := func(env []string, flags ...string) Result {
-		args := append([]string{b.Zipper, "run", "--cluster", "a=1,mpi=openmpi", "--cluster", "b=1,mpi=mpich"}, flags...)
+		args := append([]string{b.Zipper, "run", "--cluster", "a=1,mpi=openmpi", "--cluster", "b=1,mpi=mpich"},
+			flags...)
 		return b.Run(nil, env, append(args, "--", bad(b), "finish")...)
 	}
 	other := b.StartForwarder("--host-key", filepath.Join(dir, "other"))
@@ -47,7 +48,8 @@ func TestHostKeys(t *testing.T) {
 		}
 		b.Fails(r, r.Status, words...)
 	}
-	refuses("another key", run(nil, "--zipper", f.Addr+"#"+wrong), "wrong host key", "it is another one, or somebody in between")
+	refuses("another key", run(nil, "--zipper", f.Addr+"#"+wrong), "wrong host key",
+		"it is another one, or somebody in between")
 	if strings.Contains(f.Stderr(), "job runs") == strings.Contains(other.Stderr(), "job runs") {
 		t.Error("the job ran at the other forwarder, or at both")
 	}
@@ -95,7 +97,8 @@ func TestForwardersHaveTheirKeys(t *testing.T) {
 	x := b.StartForwarder("--host-key", filepath.Join(dir, "x"))
 	y := b.StartForwarder("--host-key", filepath.Join(dir, "y"))
 	run := func(keyX, keyY string) Result {
-		return b.Run(nil, nil, b.Zipper, "run", "--cluster", "a=1,mpi=openmpi", "--cluster", "b=1,mpi=mpich", "--cluster", "c=1,mpi=openmpi",
+		return b.Run(nil, nil, b.Zipper, "run", "--cluster", "a=1,mpi=openmpi", "--cluster", "b=1,mpi=mpich",
+			"--cluster", "c=1,mpi=openmpi",
 			"--zipper", x.Addr+"=a,b#"+keyX, "--zipper", y.Addr+"=b,c#"+keyY, "--", bad(b), "finish")
 	}
 	b.OK(run(hostKey(t, x), hostKey(t, y)))

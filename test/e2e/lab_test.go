@@ -104,7 +104,8 @@ func TestLab(t *testing.T) {
 	b.Compile(MPICH, "examples/cg/cg.c")
 	mixed := l.job("ranks: 2, mpi: openmpi", "ranks: 2, mpi: mpich")
 	twoNodes := `args: [--bind-to, none, --map-by, node, --mca, plm_rsh_agent, "` + b.Root + `/scripts/lab-rsh", --mca, oob_tcp_if_include, %[1]s.0/24, --mca, btl_tcp_if_include, %[1]s.0/24]`
-	spread := l.job("ranks: 2, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(twoNodes, "10.81.1"),
+	spread := l.job("ranks: 2, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.A.openmpi, "+fmt.Sprintf(twoNodes,
+		"10.81.1"),
 		"ranks: 2, mpi: openmpi, hosts: /run/"+l.name()+"/hosts.B.openmpi, "+fmt.Sprintf(twoNodes, "10.81.2"))
 
 	t.Run("doctor", func(t *testing.T) {

@@ -151,7 +151,8 @@ func TestLabLongBench(t *testing.T) {
 	program := b.Compile(OpenMPI, "bench/longhaul/mpi/longhaul.c")
 	b.OK(b.Run(nil, nil, "go", "build", "-o", "bin/zipper-longhaul", "./bench/longhaul/zipper-longhaul"))
 	dir := t.TempDir()
-	r := b.OK(b.Run(nil, nil, "bin/zipper-longhaul", "--program", program, "--quick", "--delay", "2ms", "--only", "^1 MiB stream, one pair|^8 B|^bcast of 8 B", "--out", dir))
+	r := b.OK(b.Run(nil, nil, "bin/zipper-longhaul", "--program", program, "--quick", "--delay", "2ms", "--only",
+		"^1 MiB stream, one pair|^8 B|^bcast of 8 B", "--out", dir))
 	for _, want := range []string{
 		`1 MiB stream, one pair[ |]+TCP, 4 streams[ |]+[0-9]`, `1 MiB stream, one pair[ |]+zipped[ |]+[0-9]`, `1 MiB stream, one pair[ |]+routed[ |]+[0-9]`,
 		`1 MiB stream, one pair[ |]+trunk[ |]+[0-9]`, `8 B arrives[ |]+trunk[ |]+[0-9]`, `8 B arrives[ |]+zipped[ |]+[0-9]`, `bcast of 8 B, 4\+4 ranks[ |]+routed[ |]+[0-9]`,
@@ -161,7 +162,8 @@ func TestLabLongBench(t *testing.T) {
 		}
 	}
 	for _, suffix := range []string{"csv", "json"} {
-		if text, err := os.ReadFile(filepath.Join(dir, "longhaul-2ms."+suffix)); err != nil || !strings.Contains(string(text), "late") {
+		if text, err := os.ReadFile(filepath.Join(dir, "longhaul-2ms."+suffix)); err != nil ||
+			!strings.Contains(string(text), "late") {
 			t.Errorf("%v: %s", err, text)
 		}
 	}

@@ -59,7 +59,8 @@ func TestMangledJobs(t *testing.T) {
 			return []string{"--zipper", between(b.StartForwarder(), 1, done)}
 		}},
 		{"two forwarders, sealed", func(done *atomic.Int64) []string {
-			return []string{"--zipper", between(b.StartForwarder(), 2, done), "--zipper", between(b.StartForwarder(), 3, done), "--level", "sealed"}
+			return []string{"--zipper", between(b.StartForwarder(), 2, done), "--zipper",
+				between(b.StartForwarder(), 3, done), "--level", "sealed"}
 		}},
 		{"between forwarders", func(done *atomic.Int64) []string {
 			y, z := b.StartForwarder(), b.StartForwarder()
@@ -72,9 +73,11 @@ func TestMangledJobs(t *testing.T) {
 				b := *b
 				b.T = t
 				path := compileFor(&b, clusters, argv[0])
-				native := oracle.run(&b, 3, append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)}, argv[1:]...)...)
+				native := oracle.run(&b, 3, append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)},
+					argv[1:]...)...)
 				var done atomic.Int64
-				r := b.OK(b.Zipped(Job{Clusters: clusters, Flags: net.flags(&done)}, append([]string{path}, argv[1:]...)...))
+				r := b.OK(b.Zipped(Job{Clusters: clusters, Flags: net.flags(&done)},
+					append([]string{path}, argv[1:]...)...))
 				b.Same(native, r, nil)
 				if done.Load() == 0 {
 					t.Error("nothing was damaged")

@@ -40,7 +40,8 @@ func TestNATLab(t *testing.T) {
 		native := b.OK(b.Native(OpenMPI, 3, random, "11", "300"))
 		spread := `ranks: 2, mpi: openmpi, hosts: /run/` + l.name() + `/hosts.A.openmpi, args: [--bind-to, none, --map-by, node, --mca, plm_rsh_agent, "` + b.Root + `/scripts/lab-rsh", --mca, oob_tcp_if_include, 10.81.1.0/24, --mca, btl_tcp_if_include, 10.81.1.0/24]`
 		for _, level := range []string{"checked", "sealed"} {
-			r := b.OK(b.Run(nil, l.env, b.Zipper, "run", "--level", level, "--file", job(spread, "ranks: 1, mpi: mpich"), "--",
+			r := b.OK(b.Run(nil, l.env, b.Zipper, "run", "--level", level, "--file",
+				job(spread, "ranks: 1, mpi: mpich"), "--",
 				strings.Replace(random, "/"+OpenMPI+"/", "/{mpi}/", 1), "11", "300"))
 			b.Same(native, r, nil)
 			if n := last(); n != 0 || strings.Contains(r.Stderr, "no direct link") {

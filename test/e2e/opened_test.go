@@ -80,7 +80,8 @@ func TestOtherLibrary(t *testing.T) {
 	b.OK(b.Run(nil, nil, "mpicc.mpich", "-shared", "-fPIC", "-Dmain=mpi", "-o", part,
 		filepath.Join(b.Root, "test/programs/c/deadlock.c"), "-lm"))
 	program := filepath.Join(dir, "program")
-	b.OK(b.Run(nil, nil, "cc", "-o", program, source, "-L"+dir, "-lpart", "-Wl,-rpath,"+dir, "-Wl,--allow-shlib-undefined"))
+	b.OK(b.Run(nil, nil, "cc", "-o", program, source, "-L"+dir, "-lpart", "-Wl,-rpath,"+dir,
+		"-Wl,--allow-shlib-undefined"))
 	b.Fails(b.Zipped(job, program), 127, "libpart.so", "libmpich.so.12", advice)
 	// Linked to it itself: refused before anything is started.
 	b.Fails(b.Zipped(job, b.Compile(MPICH, "test/programs/c/pairs.c")), 1, "libmpich.so.12", advice)

@@ -148,10 +148,12 @@ func TestSystemd(t *testing.T) {
 		}
 	}
 	addr := freePort(t)
-	p := b.Start(nil, []string{"NOTIFY_SOCKET=" + at, "WATCHDOG_USEC=200000"}, "systemd-socket-activate", "--listen", addr,
+	p := b.Start(nil, []string{"NOTIFY_SOCKET=" + at, "WATCHDOG_USEC=200000"}, "systemd-socket-activate", "--listen",
+		addr,
 		"--setenv=NOTIFY_SOCKET", "--setenv=WATCHDOG_USEC", b.Zipper, "forwarder", "--status", "none", "--log", "info")
 	b.WaitFor(waitForwarder, "the socket", func() bool { return strings.Contains(p.Stderr(), "Listening on") })
-	b.OK(b.Run(nil, nil, b.Zipper, "run", "--zipper", addr, "--cluster", "a=1,mpi=openmpi", "--cluster", "b=1,mpi=mpich",
+	b.OK(b.Run(nil, nil, b.Zipper, "run", "--zipper", addr, "--cluster", "a=1,mpi=openmpi", "--cluster",
+		"b=1,mpi=mpich",
 		"--", bad(b), "finish"))
 	hears("READY=1")
 	hears("WATCHDOG=1")

@@ -63,7 +63,8 @@ func TestOrdersDiffer(t *testing.T) {
 	var procs []*Proc
 	id := JobID(t)
 	for cluster, order := range map[string]string{"a": "b,a,b,a", "b": "a,b,a,b"} {
-		procs = append(procs, b.Start(nil, []string{"ZIPPER_JOB=" + id, "ZIPPER_SECRET=" + SecretOf("s"), "ZIPPER_LAYOUT=a=2,b=2",
+		procs = append(procs, b.Start(nil, []string{"ZIPPER_JOB=" + id, "ZIPPER_SECRET=" + SecretOf("s"),
+			"ZIPPER_LAYOUT=a=2,b=2",
 			"ZIPPER_FORWARDERS=" + f.Addr},
 			b.Zipper, "join", "--cluster", cluster, "--order", order, "--mpi", OpenMPI, "--", prog, "finish"))
 	}

@@ -86,7 +86,8 @@ func TestLabBlackHole(t *testing.T) {
 func TestLabOutage(t *testing.T) {
 	l := newSites(t)
 	b := l.b
-	gA, gB := l.forwarder("gA", "--listen", ":7485", "--status", "none"), l.forwarder("gB", "--listen", ":7485", "--status", "none")
+	gA, gB := l.forwarder("gA", "--listen", ":7485", "--status", "none"),
+		l.forwarder("gB", "--listen", ":7485", "--status", "none")
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
 	b.Compile(MPICH, "test/programs/c/stream.c")
 	path := strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)

@@ -52,7 +52,8 @@ func openPage(b *Bed, page string) *browser {
 	err = chromedp.Listen(ctx, func(ev any) {
 		switch ev := ev.(type) {
 		case *network.EventRequestWillBeSent:
-			if u, err := url.Parse(ev.Request.URL); err != nil || u.Scheme != at.Scheme && u.Scheme != "data" || u.Host != at.Host {
+			if u, err := url.Parse(ev.Request.URL); err != nil || u.Scheme != at.Scheme && u.Scheme != "data" ||
+				u.Host != at.Host {
 				fault("request to %s", ev.Request.URL)
 			}
 		case *runtime.EventConsoleAPICalled:
@@ -153,7 +154,8 @@ func TestPage(t *testing.T) {
 	// and links.
 	w.do("keys", chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(" "))
 	seen(5*time.Second, "the page to pause", `document.querySelector('#live').textContent === 'paused' && document.activeElement.id === 'pause'`)
-	w.do("keys", chromedp.KeyEvent(" "), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	w.do("keys", chromedp.KeyEvent(" "), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab),
+		chromedp.KeyEvent(kb.Enter))
 	seen(5*time.Second, "the links of the job to be open", card+`.querySelector('details').open && /cluster a/.test(`+card+`.querySelector('.links').textContent)`)
 	if n := w.text(`[...document.querySelectorAll('table, [role], button, article, section')].filter(e => e.matches('table') ? !e.caption && !e.closest('[aria-labelledby]') : e.matches('[role=status], button') ? !e.textContent : !e.getAttribute('aria-label') && !document.getElementById(e.getAttribute('aria-labelledby'))?.textContent).map(e => e.outerHTML.slice(0, 60)).join()`); n != "" {
 		t.Errorf("without a name for a screen reader: %s", n)
@@ -196,13 +198,18 @@ func (m *many) Status() forwarder.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.n++
-	s := forwarder.Status{Now: time.Now(), Started: time.Now().Add(-time.Hour), Addresses: []string{"192.0.2.1:7475"}, Links: 50000}
+	s := forwarder.Status{Now: time.Now(), Started: time.Now().Add(-time.Hour), Addresses: []string{"192.0.2.1:7475"},
+		Links: 50000}
 	for i := range 50 {
-		j := forwarder.JobStatus{Job: fmt.Sprintf("job<b>%d", i), Key: fmt.Sprintf("%016x", i), State: "running", Level: "sealed", Ranks: 1000, Joined: 1000, Started: s.Started}
+		j := forwarder.JobStatus{Job: fmt.Sprintf("job<b>%d", i), Key: fmt.Sprintf("%016x", i), State: "running",
+			Level: "sealed", Ranks: 1000, Joined: 1000, Started: s.Started}
 		for c := range 4 {
-			j.Clusters = append(j.Clusters, forwarder.ClusterStatus{Name: fmt.Sprintf("cluster%d", c), Size: 250, Blocked: float64(m.n*uint64(i)) * 10})
+			j.Clusters = append(j.Clusters, forwarder.ClusterStatus{Name: fmt.Sprintf("cluster%d", c), Size: 250,
+				Blocked: float64(m.n*uint64(i)) * 10})
 			for d := range 4 {
-				j.Traffic = append(j.Traffic, forwarder.Traffic{From: fmt.Sprintf("cluster%d", c), To: fmt.Sprintf("cluster%d", d), Frames: m.n, Messages: m.n * 7, PayloadBytes: m.n * uint64(1000003*(i+c+d))})
+				j.Traffic = append(j.Traffic, forwarder.Traffic{From: fmt.Sprintf("cluster%d", c),
+					To: fmt.Sprintf("cluster%d", d), Frames: m.n, Messages: m.n * 7,
+					PayloadBytes: m.n * uint64(1000003*(i+c+d))})
 			}
 		}
 		s.Jobs = append(s.Jobs, j)

@@ -131,7 +131,8 @@ func TestPortsShared(t *testing.T) {
 // only what Debian's 4.0 gets right natively: it loses puts, and fails in some other programs.
 func TestPortsOneCluster(t *testing.T) {
 	New(t)
-	short := []string{"p2p_modes", "requests", "coll_vector", "comm_make", "intercomm", "intercoll", "group_algebra", "attributes",
+	short := []string{"p2p_modes", "requests", "coll_vector", "comm_make", "intercomm", "intercoll", "group_algebra",
+		"attributes",
 		"rma_fence", "rma_epochs", "threads_multiple"}
 	broken := []string{"p2p_errors", "mpi4", "isendrecv"}
 	for _, p := range programs {
@@ -144,7 +145,8 @@ func TestPortsOneCluster(t *testing.T) {
 		}
 		overSplits(t, p.title(), asked(splits), func(b *Bed, s split) {
 			path := compileFor(b, s.clusters, p.file, p.flags...)
-			native := oracle.run(b, s.ranks(), append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)}, p.args...)...)
+			native := oracle.run(b, s.ranks(), append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)},
+				p.args...)...)
 			// Nobody is there at the address: it takes a forwarder only to connect
 			zipped := b.OK(b.Zipped(Job{Clusters: s.clusters, Flags: []string{"--zipper", "127.0.0.1:9"}},
 				append([]string{path}, p.args...)...))

@@ -27,7 +27,8 @@ import (
 func TestPrometheus(t *testing.T) {
 	b := New(t)
 	dir := t.TempDir()
-	ab, bc := b.StartForwarder("--metrics", "--status", freePort(t)), b.StartForwarder("--metrics", "--status", freePort(t))
+	ab, bc := b.StartForwarder("--metrics", "--status", freePort(t)), b.StartForwarder("--metrics", "--status",
+		freePort(t))
 	statusOf := func(f *Forwarder) string { return f.Cmd.Args[len(f.Cmd.Args)-1] }
 	p := startPrometheus(b, dir, statusOf(ab), statusOf(bc))
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")

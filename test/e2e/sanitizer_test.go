@@ -28,7 +28,8 @@ func TestSanitizers(t *testing.T) {
 				}
 			}
 			path := compileFor(b, s.clusters, "c/sanitized.c", "-fsanitize="+run.kind)
-			native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(compileFor(b, s.clusters, "c/sanitized.c"), "{mpi}", OpenMPI)))
+			native := b.OK(b.Native(OpenMPI, s.ranks(), strings.ReplaceAll(compileFor(b, s.clusters, "c/sanitized.c"),
+				"{mpi}", OpenMPI)))
 			b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Env: run.env}, path)), nil)
 			if run.kind == "address" {
 				r := b.Zipped(Job{Clusters: s.clusters, Env: run.env}, path, "overflow")
@@ -39,7 +40,8 @@ func TestSanitizers(t *testing.T) {
 		})
 	}
 	b := New(t)
-	r := b.OK(b.Run(nil, nil, b.Zipper, "doctor", b.Compile(OpenMPI, "test/programs/c/sanitized.c", "-fsanitize=address")))
+	r := b.OK(b.Run(nil, nil, b.Zipper, "doctor", b.Compile(OpenMPI, "test/programs/c/sanitized.c",
+		"-fsanitize=address")))
 	if want := "libasan.so"; !strings.Contains(r.Stdout, want) {
 		t.Errorf("doctor does not say %q:\n%v", want, r)
 	}

@@ -116,10 +116,12 @@ func TestSealedMeddling(t *testing.T) {
 			return [][]byte{wire.AppendFrame(nil, h, &e), frame}
 		}, plain, false},
 		{"send an Abort", wire.TypeEager, func(frame []byte) [][]byte {
-			return [][]byte{wire.AppendFrame(nil, wire.Control(wire.TypeAbort), &wire.Abort{Code: 77, Rank: 1, Reason: "gotcha", By: 1}), frame}
+			return [][]byte{wire.AppendFrame(nil, wire.Control(wire.TypeAbort),
+				&wire.Abort{Code: 77, Rank: 1, Reason: "gotcha", By: 1}), frame}
 		}, plain, false},
 		{"send the forwarder an Abort", wire.TypeEager, func(frame []byte) [][]byte {
-			return [][]byte{wire.AppendFrame(nil, wire.Control(wire.TypeAbort), &wire.Abort{Code: 77, Rank: 0, Reason: "gotcha", By: 0}), frame}
+			return [][]byte{wire.AppendFrame(nil, wire.Control(wire.TypeAbort),
+				&wire.Abort{Code: 77, Rank: 0, Reason: "gotcha", By: 0}), frame}
 		}, plain, true},
 		{"say Bye", wire.TypeEager, func(frame []byte) [][]byte {
 			return [][]byte{wire.AppendFrame(nil, wire.Control(wire.TypeBye), nil), frame}
@@ -166,8 +168,10 @@ func TestSealedWrongSecret(t *testing.T) {
 	f := b.StartForwarder()
 	id := JobID(t)
 	join := func(cluster, secret string) *Proc {
-		return b.Start(nil, []string{"ZIPPER_SECRET=" + SecretOf(secret)}, b.Zipper, "join", "--job", id, "--cluster", cluster,
-			"--layout", "a=1,b=1", "--zipper", f.Addr, "--timeout", "10s", "--level", "sealed", "--mpi", OpenMPI, "--", prog, "finish")
+		return b.Start(nil, []string{"ZIPPER_SECRET=" + SecretOf(secret)}, b.Zipper, "join", "--job", id, "--cluster",
+			cluster,
+			"--layout", "a=1,b=1", "--zipper", f.Addr, "--timeout", "10s", "--level", "sealed", "--mpi", OpenMPI, "--",
+			prog, "finish")
 	}
 	first, second := join("a", "right"), join("b", "other")
 	for _, p := range []*Proc{first, second} {
@@ -211,14 +215,16 @@ func TestSealedNatively(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := *b
 			b.T = t
-			b.Same(native, b.OK(b.Zipped(Job{Clusters: c.clusters, Flags: append(c.flags, "--level", "sealed")}, path, "11", "150")), nil)
+			b.Same(native, b.OK(b.Zipped(Job{Clusters: c.clusters, Flags: append(c.flags, "--level", "sealed")}, path,
+				"11", "150")), nil)
 		})
 	}
 	if !strings.Contains(f.Stderr(), "job runs") {
 		t.Error("the forwarder has served nobody")
 	}
 	begin := time.Now()
-	r := b.Zipped(Job{Clusters: two, Flags: []string{"--zipper", f.Addr, "--level", "checked"}, Timeout: "20s"}, path, "11", "1")
+	r := b.Zipped(Job{Clusters: two, Flags: []string{"--zipper", f.Addr, "--level", "checked"}, Timeout: "20s"}, path,
+		"11", "1")
 	b.Fails(r, r.Status, "the job has level checked, this forwarder serves sealed or stronger")
 	if r.Status == 0 || time.Since(begin) > 20*time.Second {
 		t.Errorf("a weaker job: %v", r)

@@ -18,7 +18,8 @@ func TestTickets(t *testing.T) {
 	f := b.StartForwarder("--ticket-key", site+".pub")
 	// ticket makes one for a user's job, as the site does: it needs the job's key only.
 	ticket := func(job, ranks, expires string) string {
-		key := strings.TrimSpace(b.OK(b.Run(nil, nil, b.Zipper, "ticket", "--secret-file", secret, "--job", job)).Stdout)
+		key := strings.TrimSpace(b.OK(b.Run(nil, nil, b.Zipper, "ticket", "--secret-file", secret, "--job",
+			job)).Stdout)
 		r := b.OK(b.Run(nil, nil, b.Zipper, "ticket", "--key", site, "--user", "alice", "--job", job, "--job-key", key,
 			"--ranks", ranks, "--expires", expires))
 		name := filepath.Join(t.TempDir(), "ticket")
@@ -60,7 +61,8 @@ func TestTickets(t *testing.T) {
 	t.Setenv("ZIPPER_TICKET_FILE", ticket(id, "2", "1h"))
 	t.Setenv("ZIPPER_SECRET_FILE", secret)
 	half := func(cluster, mpi string) *Proc {
-		return b.Start(nil, nil, b.Zipper, "join", "--job", id, "--cluster", cluster, "--layout", "a=1,b=1", "--zipper", f.Addr,
+		return b.Start(nil, nil, b.Zipper, "join", "--job", id, "--cluster", cluster, "--layout", "a=1,b=1", "--zipper",
+			f.Addr,
 			"--mpi", mpi, "--", strings.ReplaceAll(bad(b), "{mpi}", mpi), "finish")
 	}
 	one, two := half("a", OpenMPI), half("b", MPICH)

@@ -73,7 +73,8 @@ func TestVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	half := func(b *Bed, cluster, mpi string) *Proc {
-		return b.Start(nil, nil, b.Zipper, "join", "--job", "versions", "--secret-file", secret, "--zipper", theirs.Addr,
+		return b.Start(nil, nil, b.Zipper, "join", "--job", "versions", "--secret-file", secret, "--zipper",
+			theirs.Addr,
 			"--layout", "a=1,b=1", "--cluster", cluster, "--mpi", mpi, "--timeout", "20s", "--", program, "finish")
 	}
 	first := half(b, "a", OpenMPI)

@@ -86,7 +86,8 @@ func TestProgressLine(t *testing.T) {
 	const line = "zipper: waiting for "
 	text := shown.String()
 	i := strings.Index(text, line)
-	if i < 0 || !strings.Contains(text[i:], "cluster b") || !strings.Contains(text[strings.LastIndex(text, line):], "\r\x1b[K") {
+	if i < 0 || !strings.Contains(text[i:], "cluster b") || !strings.Contains(text[strings.LastIndex(text, line):],
+		"\r\x1b[K") {
 		t.Errorf("the terminal shows %q", text)
 	}
 	if r := b.OK(b.Run(nil, nil, args...)); strings.Contains(r.Stderr, line) {

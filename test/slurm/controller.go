@@ -57,7 +57,8 @@ func NewSite(t *testing.T) *Site {
 			"badluck": filepath.Join(root, "test", "programs", "c", "badluck.c"),
 			"hog":     filepath.Join("testdata", "hog.c"),
 		} {
-			out, err := exec.Command("mpicc."+mpi, "-O2", "-o", filepath.Join(dir, name+"-"+mpi), source, "-lm").CombinedOutput()
+			out, err := exec.Command("mpicc."+mpi, "-O2", "-o", filepath.Join(dir, name+"-"+mpi), source,
+				"-lm").CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -160,7 +161,8 @@ func (s *Site) Cluster(name string, more ...string) *Cluster {
 	var lines strings.Builder
 	for i, node := range nodes {
 		s.mkdir(name+"/tmp/"+node, 0o1777|os.ModeSticky)
-		fmt.Fprintf(&lines, "NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=4 RealMemory=1000\n", node, host, ports[i+1])
+		fmt.Fprintf(&lines, "NodeName=%s NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=4 RealMemory=1000\n", node,
+			host, ports[i+1])
 	}
 	conf := fmt.Sprintf(`ClusterName=%[1]s
 SlurmctldHost=%[2]s(127.0.0.1)
@@ -205,11 +207,13 @@ func (c *Cluster) limitMemory(bytes int) (ok bool) {
 	root, limit := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
 	if _, err := os.Stat(root); err != nil {
 		root, limit = "/sys/fs/cgroup", "memory.max"
-		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+memory"), 0o600) // or there is no limit below
+		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+memory"),
+			0o600) // or there is no limit below
 	}
 	group := filepath.Join(root, filepath.Base(c.site.Dir)+"-"+c.Name)
 	c.group = group
-	if os.Mkdir(group, 0o755) != nil || os.WriteFile(filepath.Join(group, limit), []byte(strconv.Itoa(bytes)), 0o600) != nil {
+	if os.Mkdir(group, 0o755) != nil || os.WriteFile(filepath.Join(group, limit), []byte(strconv.Itoa(bytes)),
+		0o600) != nil {
 		return false
 	}
 	c.site.t.Cleanup(func() {
@@ -260,7 +264,8 @@ func (c *Cluster) conf() string { return c.site.path(c.Name, "slurm.conf") }
 func (c *Cluster) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Dir = c.site.Home
-	cmd.Env = []string{"SLURM_CONF=" + c.conf(), "HOME=" + c.site.Home, "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "USER=nobody"}
+	cmd.Env = []string{"SLURM_CONF=" + c.conf(), "HOME=" + c.site.Home, "PATH=/usr/bin:/bin", "LANG=C.UTF-8",
+		"USER=nobody"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
 	return cmd
 }

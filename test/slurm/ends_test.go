@@ -43,9 +43,11 @@ func TestEnds(t *testing.T) {
 				s.until("Slurm ends the job", func() bool { return j.State() != "RUNNING" }) // it looks twice a minute
 				return time.Now()
 			}},
-		{name: "node failure", options: []string{"-N", "2", "--no-requeue"}, state: "NODE_FAIL", cause: "lost its node ",
-			end: func(j Job) time.Time { j.cluster.secondNode("state=down", "reason=test"); return time.Now() }},
-		{name: "memory", usual: hog + s.path("never"), program: hog + s.path("grow"), state: "FAILED", cause: "ran out of memory: the kernel has killed ",
+		{name: "node failure", options: []string{"-N", "2", "--no-requeue"}, state: "NODE_FAIL",
+			cause: "lost its node ",
+			end:   func(j Job) time.Time { j.cluster.secondNode("state=down", "reason=test"); return time.Now() }},
+		{name: "memory", usual: hog + s.path("never"), program: hog + s.path("grow"), state: "FAILED",
+			cause: "ran out of memory: the kernel has killed ",
 			end: func(j Job) time.Time {
 				before := j.cluster.killed()
 				s.do(os.WriteFile(s.path("grow"), nil, 0o644)) //nolint:gosec // the user looks for it
@@ -53,7 +55,8 @@ func TestEnds(t *testing.T) {
 				s.do(os.Remove(s.path("grow")))
 				return time.Now()
 			}},
-		{name: "suspended", env: map[string]string{"ZIPPER_PATIENCE": patience.String()}, state: "FAILED", cause: "is suspended by its batch system (Slurm job ",
+		{name: "suspended", env: map[string]string{"ZIPPER_PATIENCE": patience.String()}, state: "FAILED",
+			cause: "is suspended by its batch system (Slurm job ",
 			end: func(j Job) time.Time {
 				j.cluster.Administer("scontrol", "suspend", j.ID)
 				return time.Now().Add(patience)
@@ -103,7 +106,8 @@ func (e ending) try(t *testing.T, s *Site, ends, other *Cluster) {
 		at = endedAt(outputHalf)
 	}
 	took := endedAt(output).Sub(at)
-	if want := "cluster " + ends.Name + " " + e.cause; state != "FAILED" || !strings.Contains(output, want) || took > endsIn {
+	if want := "cluster " + ends.Name + " " + e.cause; state != "FAILED" || !strings.Contains(output, want) ||
+		took > endsIn {
 		t.Errorf("the other half: %s after %v, want %q:\n%s", state, took, want, output)
 	}
 	if e.name == "suspended" {
@@ -113,7 +117,8 @@ func (e ending) try(t *testing.T, s *Site, ends, other *Cluster) {
 	if stateHalf != e.state {
 		t.Errorf("the half that ends: %s\n%s", stateHalf, outputHalf)
 	}
-	t.Logf("the other half ended %v later\n%s\nthe half that ends: %s", took.Round(time.Millisecond), output, outputHalf)
+	t.Logf("the other half ended %v later\n%s\nthe half that ends: %s", took.Round(time.Millisecond), output,
+		outputHalf)
 	if e.name == "node failure" {
 		ends.secondNode("state=idle")
 	}

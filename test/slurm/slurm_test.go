@@ -60,7 +60,8 @@ func halves(s *Site, program string) (scripts map[string]string, status string) 
 	s.do(os.WriteFile(env, []byte(text), 0o644)) //nolint:gosec // the user reads it
 	scripts = map[string]string{}
 	for cluster, mpi := range mpiOf {
-		scripts[cluster] = fmt.Sprintf("%s join --env %s --cluster %s --mpi %s -- %s", s.Zipper(), env, cluster, mpi, strings.ReplaceAll(program, "{mpi}", mpi))
+		scripts[cluster] = fmt.Sprintf("%s join --env %s --cluster %s --mpi %s -- %s", s.Zipper(), env, cluster, mpi,
+			strings.ReplaceAll(program, "{mpi}", mpi))
 	}
 	return scripts, status
 }

@@ -23,18 +23,22 @@ func TestPlugin(t *testing.T) {
 	for _, name := range []string{"prolog", "epilog", "zipper-task"} {
 		text, err := os.ReadFile(filepath.Join(dist, name))
 		s.do(err)
-		head := fmt.Sprintf("#!/bin/sh\nexport ZIPPER=%s ZIPPER_GATEWAYS=%s ZIPPER_RUN=%s\n", s.Zipper(), s.path("gateways"), s.path("run"))
+		head := fmt.Sprintf("#!/bin/sh\nexport ZIPPER=%s ZIPPER_GATEWAYS=%s ZIPPER_RUN=%s\n", s.Zipper(),
+			s.path("gateways"), s.path("run"))
 		if name == "zipper-task" {
 			head = "" // the user's environment is not to have these
 		}
 		s.do(os.WriteFile(s.path(name), []byte(head+string(text)), 0o755)) //nolint:gosec // Slurm runs it
 	}
 	s.do(os.WriteFile(s.path("gateways"), []byte("a1\n"), 0o600))
-	if out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", s.path("zipper.so"), filepath.Join(dist, "zipper.c")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", s.path("zipper.so"),
+		filepath.Join(dist, "zipper.c")).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s.do(os.WriteFile(s.path("plugstack.conf"), []byte(fmt.Sprintf("required %s zipper=%s task=%s\n", s.path("zipper.so"), s.Zipper(), s.path("zipper-task"))), 0o644)) //nolint:gosec // all read it
-	a := s.Cluster("a", "PlugStackConfig="+s.path("plugstack.conf")+"\n", "PrologFlags=Alloc\n", "Prolog="+s.path("prolog")+"\n", "Epilog="+s.path("epilog")+"\n", "Licenses=zipper:1\n")
+	s.do(os.WriteFile(s.path("plugstack.conf"),
+		[]byte(fmt.Sprintf("required %s zipper=%s task=%s\n", s.path("zipper.so"), s.Zipper(), s.path("zipper-task"))), 0o644)) //nolint:gosec // all read it
+	a := s.Cluster("a", "PlugStackConfig="+s.path("plugstack.conf")+"\n", "PrologFlags=Alloc\n",
+		"Prolog="+s.path("prolog")+"\n", "Epilog="+s.path("epilog")+"\n", "Licenses=zipper:1\n")
 	port := freeport.Of(t, 1)[0]
 	secret, env := s.path("home", "secret"), s.path("home", "job.env")
 	if out, err := exec.Command(s.Zipper(), "secret", secret).CombinedOutput(); err != nil {
@@ -45,7 +49,8 @@ func TestPlugin(t *testing.T) {
 	// a group is a cluster: one of Open MPI, one of MPICH
 	script := fmt.Sprintf("export ZIPPER_JOB_FILE=%s\n", env)
 	for i, c := range []struct{ name, mpi, library string }{{"a", "pmix", "openmpi"}, {"b", "pmi2", "mpich"}} {
-		script += fmt.Sprintf("srun --het-group=%d --mpi=%s --zipper-cluster=%s %s &\npid%d=$!\n", i, c.mpi, c.name, s.path("cg-"+c.library), i)
+		script += fmt.Sprintf("srun --het-group=%d --mpi=%s --zipper-cluster=%s %s &\npid%d=$!\n", i, c.mpi, c.name,
+			s.path("cg-"+c.library), i)
 	}
 	ended := "for i in $(seq 50); do pgrep -u nobody -f 'forwarder --job j ' >pids || exit 0; sleep 0.1; done; echo still there; cat pids; exit 1\n"
 	groups := []string{"-N", "1", "-n", "2", "-L", "zipper", "--zipper-forwarder=" + env, ":", "-N", "1", "-n", "2"}

@@ -60,7 +60,8 @@ clusters:
 		Job{b, id}.Cancel()
 		begin := time.Now()
 		err := cmd.Wait()
-		if took := time.Since(begin); err == nil || !strings.Contains(errs.String(), "Slurm job "+id+": CANCELLED") && tc.state == "PENDING" || took > 30*time.Second {
+		if took := time.Since(begin); err == nil || !strings.Contains(errs.String(), "Slurm job "+id+": CANCELLED") &&
+			tc.state == "PENDING" || took > 30*time.Second {
 			t.Errorf("%s: %v after %v\n%s\n%s", tc.state, err, took, out, errs)
 		}
 		// by the half itself, or by zipper submit if that had no time to, or never began
@@ -74,7 +75,8 @@ clusters:
 	}
 	// a half alone is not put back into the queue, and the scripts can be had without submitting
 	script, err := a.command(s.Zipper(), "submit", "--script", s.path("job.yaml")).CombinedOutput()
-	if err != nil || strings.Count(string(script), "#SBATCH --no-requeue") != 2 || strings.Contains(string(script), "ZIPPER_SECRET") {
+	if err != nil || strings.Count(string(script), "#SBATCH --no-requeue") != 2 ||
+		strings.Contains(string(script), "ZIPPER_SECRET") {
 		t.Errorf("%v\n%s", err, script)
 	}
 }

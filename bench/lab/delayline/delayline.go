@@ -134,7 +134,8 @@ func (o Options) Args() []string {
 	if o.Rate > 0 {
 		rate = fmt.Sprintf("%dbit", o.Rate)
 	}
-	args := []string{"--delay", o.Delay.String(), "--rate", rate, "--loss", fmt.Sprint(o.Loss), "--mtu", strconv.Itoa(o.MTU),
+	args := []string{"--delay", o.Delay.String(), "--rate", rate, "--loss", fmt.Sprint(o.Loss), "--mtu",
+		strconv.Itoa(o.MTU),
 		"--blackhole", strconv.Itoa(o.BlackHole), "--seed", strconv.FormatUint(o.Seed, 10)}
 	if o.Queue > 0 {
 		args = append(args, "--queue", strconv.Itoa(o.Queue))

@@ -62,7 +62,8 @@ func TestPieces(t *testing.T) {
 		name string
 		ipv6 bool
 		lose []int // packets that do not pass
-	}{{"4", false, nil}, {"6", true, nil}, {"4 with gaps", false, []int{0, 3, 4, 19}}, {"6 with gaps", true, []int{2, 20}}} {
+	}{{"4", false, nil}, {"6", true, nil}, {"4 with gaps", false, []int{0, 3, 4, 19}},
+		{"6 with gaps", true, []int{2, 20}}} {
 		t.Run(c.name, func(t *testing.T) {
 			whole := large(c.ipv6, size, payload)
 			form := look(whole)
@@ -104,7 +105,8 @@ func TestPieces(t *testing.T) {
 					t.Errorf("packet %d: sequence number %#x, want %#x", next, got, want)
 				}
 				n := (len(rest) + size - 1) / size
-				if last := next+n == 21; (h[13]&tcpFIN != 0) != last || (h[13]&tcpPSH != 0) != last || (h[13]&tcpCWR != 0) != (next == 0) {
+				if last := next+n == 21; (h[13]&tcpFIN != 0) != last || (h[13]&tcpPSH != 0) != last ||
+					(h[13]&tcpCWR != 0) != (next == 0) {
 					t.Errorf("packets %d to %d: flags %#x", next, next+n-1, h[13])
 				}
 				if one := n == 1; (b[1] == gsoNone) != one {

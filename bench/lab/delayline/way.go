@@ -51,7 +51,8 @@ func NewWay(o Options, number uint64) (*Way, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	w := &Way{chance: rand.New(rand.NewPCG(o.Seed, number)), ring: make([]byte, int(o.memory())), pieces: make([]piece, 1024)}
+	w := &Way{chance: rand.New(rand.NewPCG(o.Seed, number)), ring: make([]byte, int(o.memory())),
+		pieces: make([]piece, 1024)}
 	w.take(o)
 	return w, nil
 }

@@ -132,7 +132,8 @@ func TestChangeKeepsOrder(t *testing.T) {
 	if times, lengths := drain(w); lengths[0] != 100 || times[1] != 50*time.Millisecond {
 		t.Errorf("%v %v", times, lengths)
 	}
-	if err := w.Change(Options{Rate: 1e9, Delay: time.Second, MTU: 1500}); err == nil || !strings.Contains(err.Error(), "memory") {
+	if err := w.Change(Options{Rate: 1e9, Delay: time.Second, MTU: 1500}); err == nil ||
+		!strings.Contains(err.Error(), "memory") {
 		t.Errorf("more memory than there is: %v", err)
 	}
 	if err := w.Change(Options{MTU: 1400}); err == nil {
@@ -246,7 +247,8 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.set, err, c.want)
 		}
 	}
-	for _, o := range []Options{Defaults(), {Delay: 1500 * us, Loss: 0.0001, Queue: 2_000_000, Rate: 123456, MTU: 9000, BlackHole: 1400, Seed: 7}, {MTU: 1500}} {
+	for _, o := range []Options{Defaults(), {Delay: 1500 * us, Loss: 0.0001, Queue: 2_000_000, Rate: 123456, MTU: 9000,
+		BlackHole: 1400, Seed: 7}, {MTU: 1500}} {
 		var got Options
 		for args := o.Args(); len(args) > 0; args = args[2:] {
 			if err := got.Set(args[0][2:], args[1]); err != nil {

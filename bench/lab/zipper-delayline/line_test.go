@@ -73,7 +73,8 @@ func newBed(t *testing.T, o delayline.Options) *bed {
 		own := string('1' + '2' - other[0])
 		ip("-n " + name + end + " link set dev wan address 02:00:00:00:00:0" + own)
 		ip("-n " + name + end + " addr add 10.9.0." + own + "/24 dev wan")
-		ip("-n " + name + end + " neigh add 10.9.0." + other + " lladdr 02:00:00:00:00:0" + other + " dev wan nud permanent")
+		ip("-n " + name + end + " neigh add 10.9.0." + other + " lladdr 02:00:00:00:00:0" + other +
+			" dev wan nud permanent")
 	}
 	b.from = b.listen(name+"a", "10.9.0.1:9000")
 	b.to = b.listen(name+"b", "10.9.0.2:9000")
@@ -277,8 +278,10 @@ func TestCommandsRefuse(t *testing.T) {
 		l.ways[0], l.ways[1] = l.ways[1], c
 	}
 	for words, want := range map[string]string{
-		"": "want stats", "hello": "hello: want stats", "cut": "want cut TIME", "cut 3": "want a time", "cut -3s": "want a time",
-		"set": "want set NAME=VALUE", "set delay": "want a time", "set delay=5s": "more memory", "set mtu=1400": "of the start",
+		"": "want stats", "hello": "hello: want stats", "cut": "want cut TIME", "cut 3": "want a time",
+		"cut -3s": "want a time",
+		"set":     "want set NAME=VALUE", "set delay": "want a time", "set delay=5s": "more memory",
+		"set mtu=1400":         "of the start",
 		"set delay=1ms loss=7": "want 0 to 1",
 	} {
 		if _, err := l.command(strings.Fields(words)); err == nil || !strings.Contains(err.Error(), want) {

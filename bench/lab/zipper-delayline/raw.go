@@ -45,7 +45,8 @@ func read(fd int, b []byte) (n int, errno unix.Errno) {
 // write writes a frame in two parts, of which the second may be empty.
 func write(fd int, head, payload []byte) unix.Errno {
 	if len(payload) == 0 {
-		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&head[0])), uintptr(len(head)))
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&head[0])),
+			uintptr(len(head)))
 		return errno
 	}
 	parts := [2]unix.Iovec{{Base: &head[0]}, {Base: &payload[0]}}
@@ -59,6 +60,7 @@ func write(fd int, head, payload []byte) unix.Errno {
 func poll(fd int, ns int64) unix.Errno {
 	f := unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	timeout := unix.NsecToTimespec(ns)
-	_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&f)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
+	_, _, errno := unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&f)), 1, uintptr(unsafe.Pointer(&timeout)),
+		0, 0, 0)
 	return errno
 }

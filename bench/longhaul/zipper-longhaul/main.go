@@ -61,7 +61,8 @@ func parseFlags(args []string) (s settings, err error) {
 	}
 	flags.IntVar(&s.rounds, "rounds", 5, "of every row")
 	flags.IntVar(&s.others, "others", 0, "measure what the trunk is compared with, and outages, in the first `rounds` only; 0: in all")
-	flags.BoolVar(&s.quick, "quick", false, "see whether everything runs: short streams, one round at 5 ms; the figures say nothing")
+	flags.BoolVar(&s.quick, "quick", false,
+		"see whether everything runs: short streams, one round at 5 ms; the figures say nothing")
 	flags.StringVar(&s.out, "out", "", "`directory` for longhaul-DELAY.csv and .json")
 	flags.StringVar(&s.program, "program", "", "the compiled bench/longhaul/mpi/longhaul.c")
 	flags.StringVar(&s.congestion, "congestion", "cubic", "control of all nodes: cubic, reno, bbr")
@@ -172,7 +173,8 @@ func over(ctx context.Context, line delayline.Options, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Down()) }()
-	m := &measurement{lab: l, self: self, program: s.program, warm: 2 * time.Second, seconds: 5 * time.Second, window: 32 << 20, count: 20, times: 10,
+	m := &measurement{lab: l, self: self, program: s.program, warm: 2 * time.Second, seconds: 5 * time.Second,
+		window: 32 << 20, count: 20, times: 10,
 		cut: 20 * time.Second, only: s.only, on: s.on,
 		report: &longhaul.Report{Environment: drive.Describe(line.String()), Line: line, Congestion: s.congestion}}
 	if s.quick {

@@ -29,7 +29,8 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	s, err := parseFlags(strings.Fields("--program p --quick --queue 2MB"))
-	if err != nil || s.rounds != 1 || len(s.lines) != 1 || s.lines[0].Delay != 5*time.Millisecond || s.lines[0].Queue != 2_000_000 {
+	if err != nil || s.rounds != 1 || len(s.lines) != 1 || s.lines[0].Delay != 5*time.Millisecond ||
+		s.lines[0].Queue != 2_000_000 {
 		t.Errorf("%v: %+v", err, s)
 	}
 	s, err = parseFlags(strings.Fields("--program p"))
@@ -41,7 +42,8 @@ func TestFlags(t *testing.T) {
 // What launchers and libraries print beside the numbers does not matter.
 func TestParse(t *testing.T) {
 	n, err := parse("a warning\nrates 1.5 2\n\nWARNING: took a nap\ntook\narrives 3\narrives 4\n")
-	if err != nil || !slices.Equal(n["rates"], []float64{1.5, 2}) || !slices.Equal(n["arrives"], []float64{3, 4}) || len(n["took"]) != 0 {
+	if err != nil || !slices.Equal(n["rates"], []float64{1.5, 2}) || !slices.Equal(n["arrives"], []float64{3, 4}) ||
+		len(n["took"]) != 0 {
 		t.Errorf("%v: %v", err, n)
 	}
 	if _, err := parse("rates 1 many\n"); err == nil {

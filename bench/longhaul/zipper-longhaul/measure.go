@@ -177,13 +177,15 @@ func (m *measurement) plain(ctx context.Context, row longhaul.Row, n int) {
 }
 
 // stream measures pairs of ranks; fair, if not nil, is the row for Jain's index.
-func (m *measurement) stream(ctx context.Context, p *place, pairs int, how string, bytes int, row longhaul.Row, fair *longhaul.Row) {
+func (m *measurement) stream(ctx context.Context, p *place, pairs int, how string, bytes int, row longhaul.Row,
+	fair *longhaul.Row) {
 	if !m.goes(ctx, p, row) {
 		return
 	}
 	var got numbers
 	ways, err := m.watched(ctx, func() (err error) {
-		got, err = m.mpi(ctx, p.job(pairs, pairs), m.limit(), how, strconv.Itoa(bytes), seconds(m.warm), seconds(m.seconds), strconv.Itoa(m.window))
+		got, err = m.mpi(ctx, p.job(pairs, pairs), m.limit(), how, strconv.Itoa(bytes), seconds(m.warm),
+			seconds(m.seconds), strconv.Itoa(m.window))
 		return err
 	})
 	if err == nil && len(got["rates"]) == 0 {
@@ -318,7 +320,8 @@ func (m *measurement) outage(ctx context.Context, p *place) {
 		begun = time.Now()
 		timer := time.AfterFunc(after, func() { _ = m.lab.Line(ctx, "cut", m.cut.String()) })
 		defer timer.Stop()
-		_, err := m.mpi(ctx, t, whole+3*time.Minute, "stream", strconv.Itoa(1<<20), "0", seconds(whole), strconv.Itoa(m.window))
+		_, err := m.mpi(ctx, t, whole+3*time.Minute, "stream", strconv.Itoa(1<<20), "0", seconds(whole),
+			strconv.Itoa(m.window))
 		return err
 	})
 	if err != nil {

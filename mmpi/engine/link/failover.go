@@ -268,7 +268,8 @@ func (v *failover) checkReachable(now time.Duration) {
 		}
 	}
 	if v.noneSince > 0 && now-v.noneSince > limit {
-		s.upper.Fatal(fault.Link, 1, fmt.Sprintf("no forwarder could be reached for %v; the last: %s", limit, v.lastErr))
+		s.upper.Fatal(fault.Link, 1, fmt.Sprintf("no forwarder could be reached for %v; the last: %s", limit,
+			v.lastErr))
 		return
 	}
 	for rank, since := range v.unreachableSince {

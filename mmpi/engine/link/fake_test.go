@@ -81,9 +81,11 @@ func tcpPair(t *testing.T) (u [2]*fakeUpper) {
 		t.Fatal(err)
 	}
 	for i, l := range []transport.Link{a, b} {
-		u[i] = &fakeUpper{sources: map[uint64]*Source{}, sinks: map[uint64]*Sink{}, written: map[uint64]bool{}, filled: map[uint64]bool{}}
+		u[i] = &fakeUpper{sources: map[uint64]*Source{}, sinks: map[uint64]*Sink{}, written: map[uint64]bool{},
+			filled: map[uint64]bool{}}
 		w := &world.World{Rank: i, Clusters: []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}}
-		s, err := New(Config{World: w, Upper: u[i], Lock: new(sync.Mutex), Links: []transport.Link{l}, System: wait.NewLinux(),
+		s, err := New(Config{World: w, Upper: u[i], Lock: new(sync.Mutex), Links: []transport.Link{l},
+			System: wait.NewLinux(),
 			Limits: Limits{DataWindow: MaxDataWindow, EarlyWindow: 1 << 20, Segment: DefaultSegment, Ping: time.Hour}})
 		if err != nil {
 			t.Fatal(err)

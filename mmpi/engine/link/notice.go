@@ -21,7 +21,8 @@ func (v *failover) tellLost(r *rail, why string) {
 		return
 	}
 	r.told = true
-	s.warn(fmt.Sprintf("%s; %d of %d forwarders in use, it is tried again", why, v.linkedForwarders(), len(s.forwarders)))
+	s.warn(fmt.Sprintf("%s; %d of %d forwarders in use, it is tried again", why, v.linkedForwarders(),
+		len(s.forwarders)))
 }
 
 // tellGivenUp tells that a forwarder is not tried any more.
@@ -70,6 +71,7 @@ func (v *failover) tellBack(r *rail) {
 	s := v.set
 	if r.told && !s.resumes {
 		r.told = false
-		s.warn(fmt.Sprintf("forwarder %s is in use; %d of %d", r.link.Remote(), v.linkedForwarders(), len(s.forwarders)))
+		s.warn(fmt.Sprintf("forwarder %s is in use; %d of %d", r.link.Remote(), v.linkedForwarders(),
+			len(s.forwarders)))
 	}
 }

@@ -57,7 +57,8 @@ func (s *Set) Peer(rank int) *Peer {
 		window := uint64(s.limit.DataWindow)
 		cluster, _ := s.world.Place(rank)
 		p = &Peer{Rank: rank, Ahead: s.limit.EarlyWindow, set: s, preferred: s.preferredRail(rank),
-			path: &s.pathTo[cluster], lanes: make([]lane, s.slots), dataOut: flow.NewBudget(window), dataIn: flow.NewGrant(window)}
+			path: &s.pathTo[cluster], lanes: make([]lane, s.slots), dataOut: flow.NewBudget(window),
+			dataIn: flow.NewGrant(window)}
 		for i := range p.lanes {
 			p.lanes[i].out = flow.NewLane()
 		}

@@ -77,7 +77,8 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op r
 	}
 	if p.delivering.some() { // a copy of it has begun
 		if p.delivering.n != payload || p.delivering.typ != h.Type {
-			return nil, op, fmt.Errorf("frame %d comes again with %d bytes instead of %d", h.Seq, payload, p.delivering.n)
+			return nil, op, fmt.Errorf("frame %d comes again with %d bytes instead of %d", h.Seq, payload,
+				p.delivering.n)
 		}
 		for _, o := range s.rails {
 			if o.readsDelivering(p) { // which of them will come whole is not known: this one waits aside

@@ -108,7 +108,8 @@ func (s *Set) segmentLanded(op *rxOp) error {
 		if err := a.Count(op.epoch, op.seq, op.n); err != nil {
 			return err
 		}
-		if every := s.landedEvery; r.shares() && (over || a.Untold() >= every) || a.Untold() >= max(every, landedLazily) {
+		if every := s.landedEvery; r.shares() && (over || a.Untold() >= every) ||
+			a.Untold() >= max(every, landedLazily) {
 			r.sendLanded(p, a)
 		}
 	}

@@ -125,7 +125,8 @@ func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, nativ
 	if ep.contextOf[context] != nil || context == controlContext {
 		return nil, fault.New(fault.Arg, "context %x exists", context)
 	}
-	c := &Comm{User: user, ep: ep, context: context, rank: rank, world: slices.Clone(world), native: slices.Clone(native)}
+	c := &Comm{User: user, ep: ep, context: context, rank: rank, world: slices.Clone(world),
+		native: slices.Clone(native)}
 	identity := true
 	n := 0
 	for i, v := range world {

@@ -49,7 +49,8 @@ func TestDeep(t *testing.T) {
 			i := slices.IndexFunc(receives, func(r *Request) bool { return covers(r.source, r.tag, source, tag) })
 			switch r := q.first(source, tag); {
 			case i < 0 && r != nil || i >= 0 && r != receives[i]:
-				t.Fatalf("seed %d, step %d: source %d, tag %d meets %v, not receive %d of %d", seed, step, source, tag, r, i, len(receives))
+				t.Fatalf("seed %d, step %d: source %d, tag %d meets %v, not receive %d of %d", seed, step, source, tag,
+					r, i, len(receives))
 			case r != nil && rnd.IntN(2) == 0:
 				q.unpost(r)
 				receives = slices.Delete(receives, i, i+1)
@@ -58,7 +59,8 @@ func TestDeep(t *testing.T) {
 			i = slices.IndexFunc(messages, func(m *message) bool { return covers(source, tag, m.source, m.tag) })
 			switch m := q.look(source, tag); {
 			case i < 0 && m != nil || i >= 0 && m != messages[i]:
-				t.Fatalf("seed %d, step %d: source %d, tag %d takes %v, not message %d of %d", seed, step, source, tag, m, i, len(messages))
+				t.Fatalf("seed %d, step %d: source %d, tag %d takes %v, not message %d of %d", seed, step, source, tag,
+					m, i, len(messages))
 			case m != nil && rnd.IntN(2) == 0:
 				q.drop(m)
 				messages = slices.Delete(messages, i, i+1)
@@ -75,7 +77,8 @@ func TestDeep(t *testing.T) {
 			}
 		}
 		if q.receives != len(receives) || q.messages != len(messages) {
-			t.Fatalf("seed %d: counts %d receives, %d messages of %d and %d", seed, q.receives, q.messages, len(receives), len(messages))
+			t.Fatalf("seed %d: counts %d receives, %d messages of %d and %d", seed, q.receives, q.messages,
+				len(receives), len(messages))
 		}
 		if sources*tags > 300 && long == 0 {
 			t.Errorf("seed %d: the queues were never long", seed)

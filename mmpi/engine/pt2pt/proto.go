@@ -21,7 +21,8 @@ import (
 type proto struct{ ep *Endpoint }
 
 // Frame implements link.Upper, as do the other methods.
-func (x proto) Frame(lp *link.Peer, h wire.Header, body []byte, payload int) (dst []byte, done link.Payload, err error) {
+func (x proto) Frame(lp *link.Peer, h wire.Header, body []byte, payload int) (dst []byte, done link.Payload,
+	err error) {
 	p := x.ep.peer(lp.Rank)
 	switch h.Type {
 	case wire.TypeEager:

@@ -67,7 +67,8 @@ func TestMatching(t *testing.T) {
 		m.node.Of = m
 		q.keep(m)
 	}
-	for _, c := range []struct{ source, tag, want int }{{1, 2, 2}, {AnySource, 1, 0}, {1, AnyTag, 3}, {AnySource, AnyTag, 1}} {
+	for _, c := range []struct{ source, tag, want int }{{1, 2, 2}, {AnySource, 1, 0}, {1, AnyTag, 3},
+		{AnySource, AnyTag, 1}} {
 		if m := q.take(c.source, c.tag); m == nil || int(m.size) != c.want {
 			t.Errorf("source %d, tag %d: %+v, want message %d", c.source, c.tag, m, c.want)
 		}

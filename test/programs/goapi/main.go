@@ -20,7 +20,8 @@ import (
 var ctx = context.Background()
 
 func main() {
-	level := map[string]mmpi.Level{"serialized": mmpi.Serialized, "funneled": mmpi.Funneled, "multiple": mmpi.Multiple}[os.Args[1]]
+	level := map[string]mmpi.Level{"serialized": mmpi.Serialized, "funneled": mmpi.Funneled,
+		"multiple": mmpi.Multiple}[os.Args[1]]
 	p, err := mmpi.Init(level)
 	if err != nil {
 		log.Fatal(err)
@@ -31,7 +32,8 @@ func main() {
 	for _, part := range []struct {
 		name string
 		run  func(*mmpi.Process) (any, error)
-	}{{"point to point", pointToPoint}, {"together", together}, {"collectives", collectives}, {"operators", operators}, {"windows", windows}, {"communicators", communicators}, {"errors", mistakes}, {"contexts", contexts}} {
+	}{{"point to point", pointToPoint}, {"together", together}, {"collectives", collectives}, {"operators", operators},
+		{"windows", windows}, {"communicators", communicators}, {"errors", mistakes}, {"contexts", contexts}} {
 		out, err := part.run(p)
 		if err != nil {
 			fail(p, fmt.Errorf("rank %d: %s: %w", p.World().Rank(), part.name, err))
@@ -88,7 +90,8 @@ func pointToPoint(p *mmpi.Process) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := first(check("source", st.Source, prev), check("tag", st.Tag, 7), check("bytes", st.Bytes, 8*size)); err != nil {
+		if err := first(check("source", st.Source, prev), check("tag", st.Tag, 7),
+			check("bytes", st.Bytes, 8*size)); err != nil {
 			return nil, err
 		}
 		for i := range size {
@@ -159,7 +162,8 @@ func collectives(p *mmpi.Process) (any, error) {
 		return nil, err
 	}
 	for i := range n {
-		if err := first(check("allgather", all[i], int64(i*i)), check("alltoall", swapped[i], int64(100*i+r))); err != nil {
+		if err := first(check("allgather", all[i], int64(i*i)), check("alltoall", swapped[i],
+			int64(100*i+r))); err != nil {
 			return nil, err
 		}
 	}

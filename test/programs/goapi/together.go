@@ -61,7 +61,8 @@ func together(p *mmpi.Process) (any, error) {
 			}
 			continue
 		}
-		if err := first(err, check("done", done, true), check("source", st.Source, prev), check("tag", st.Tag, i), check("bytes", st.Bytes, 4*(i+1))); err != nil {
+		if err := first(err, check("done", done, true), check("source", st.Source, prev), check("tag", st.Tag, i),
+			check("bytes", st.Bytes, 4*(i+1))); err != nil {
 			return nil, err
 		}
 		for _, v := range in[i] {

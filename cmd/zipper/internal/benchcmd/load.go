@@ -116,7 +116,8 @@ func loadRow(ctx context.Context, c *cli.Context, o load.Options) (row load.Row,
 		return load.Row{}, err
 	}
 	cmd := exec.Command(self, append([]string{"forwarder", "--listen", o.Addr, "--status", "none", "--log", "error",
-		"--max-unjoined", strconv.Itoa(o.Links + 1), "--max-unjoined-from", strconv.Itoa(o.Links + 1), "--max-links-from", strconv.Itoa(o.Links + 1)},
+		"--max-unjoined", strconv.Itoa(o.Links + 1), "--max-unjoined-from", strconv.Itoa(o.Links + 1),
+		"--max-links-from", strconv.Itoa(o.Links + 1)},
 		c.StringSlice("forwarder")...)...)
 	// tells of links that are closed when it is stopped: of interest only when something went wrong
 	var log bytes.Buffer
@@ -149,7 +150,8 @@ func loadTable(w io.Writer, rows []load.Row, slope float64, known bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "links\tjoin s\tCPU s\tRSS MiB\tsent MB\tlone us\t99 %\tloaded us\t99 %\tmessages/s\tJain\tbeside slow\tCPU us\tRSS KiB\tleave s\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.4f\t%.3f\t%.2f\t%.0f\t%.2f\t\n", r.Links, r.JoinS,
+		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.4f\t%.3f\t%.2f\t%.0f\t%.2f\t\n",
+			r.Links, r.JoinS,
 			r.JoinCPU, r.JoinKiB/1024, r.JoinSent/1e6,
 			r.LatencyUS, r.Latency99, r.LoadedUS, r.Loaded99, r.Rate, r.Jain, r.SlowRatio, r.CPU, r.IdleKiB, r.LeaveS)
 	}

@@ -33,7 +33,8 @@ func TestPage(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	term.Reset()
-	if err := Page(&term, strings.Repeat("x\n", 3), 80, 24); err != nil || strings.Count(term.String(), "x\x1b[K\n") != 3 {
+	if err := Page(&term, strings.Repeat("x\n", 3), 80, 24); err != nil ||
+		strings.Count(term.String(), "x\x1b[K\n") != 3 {
 		t.Errorf("got %q, %v", term.String(), err)
 	}
 }

@@ -82,7 +82,8 @@ func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder
 		return at, s, err
 	}
 	if !here(at) {
-		return at, s, fmt.Errorf("%s is not an address of this host: say it there (ssh HOST zipper %s)", at, c.Command.Name)
+		return at, s, fmt.Errorf("%s is not an address of this host: say it there (ssh HOST zipper %s)", at,
+			c.Command.Name)
 	}
 	// Whoever answers there may say any number.
 	words, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.PID))

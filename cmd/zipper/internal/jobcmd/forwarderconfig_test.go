@@ -13,7 +13,8 @@ import (
 )
 
 // configured gives what a command line of zipper forwarder comes to, with a file of that text.
-func configured(t *testing.T, text string, args ...string) (c *cli.Context, cfg forwarder.Config, file string, err error) {
+func configured(t *testing.T, text string, args ...string) (c *cli.Context, cfg forwarder.Config, file string,
+	err error) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "forwarder.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -293,7 +293,8 @@ func listeners(c *cli.Context) (l []transport.Listener, err error) {
 
 // serveStatus answers zipper status until ctx ends. Only an address that was asked for must be
 // free: several forwarders may run on one host.
-func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, metrics *monitor.Metrics, log *zap.Logger) error {
+func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, metrics *monitor.Metrics,
+	log *zap.Logger) error {
 	addr := c.String("status")
 	if addr == "none" {
 		return nil
@@ -308,7 +309,8 @@ func serveStatus(ctx context.Context, c *cli.Context, f *forwarder.Forwarder, me
 	}
 	log.Info("status", zap.String("address", ln.Addr().String()))
 	go func() {
-		if err := monitor.Serve(ctx, ln, monitor.Shown{Forwarder: f, Version: "zipper " + c.App.Version, Metrics: metrics}); err != nil {
+		if err := monitor.Serve(ctx, ln, monitor.Shown{Forwarder: f, Version: "zipper " + c.App.Version,
+			Metrics: metrics}); err != nil {
 			log.Error("the status is no longer shown", zap.Error(err))
 		}
 	}()

@@ -33,7 +33,8 @@ func hostKey(name string, log *zap.Logger) (ed25519.PrivateKey, error) {
 			return nil, err
 		}
 	}
-	log.Info("host key", zap.String("key", wire.FormatHostKey([wire.PublicKeyLen]byte(key.Public().(ed25519.PublicKey)))),
+	log.Info("host key", zap.String("key",
+		wire.FormatHostKey([wire.PublicKeyLen]byte(key.Public().(ed25519.PublicKey)))),
 		zap.String("file", name), zap.Bool("new", made))
 	return key, nil
 }

@@ -91,7 +91,8 @@ func halfFromFlags(c *cli.Context) (*launch.Half, error) {
 		return nil, helpless(err)
 	}
 	policy := cmp.Or(c.String("host-keys"), os.Getenv(jobenv.VarHostKeys))
-	if err := share.AskHostKeys(policy, jobenv.KnownFile(os.Getenv), clikit.AskHostKey(c.Context, share.Timeout)); err != nil {
+	if err := share.AskHostKeys(policy, jobenv.KnownFile(os.Getenv), clikit.AskHostKey(c.Context,
+		share.Timeout)); err != nil {
 		return nil, err
 	}
 	h := &launch.Half{Share: share, Tells: true, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),

@@ -31,7 +31,8 @@ func stretch(passphrase, name string) (string, error) {
 	if n := utf8.RuneCountInString(words); n < shortestPassphrase {
 		return "", fmt.Errorf("the passphrase has %d characters, want at least %d: five words or more that do not belong together", n, shortestPassphrase)
 	}
-	key, err := scrypt.Key([]byte(words), []byte("zipper secret\x00"+name), scryptN, scryptR, scryptP, jobenv.SecretBits/8)
+	key, err := scrypt.Key([]byte(words), []byte("zipper secret\x00"+name), scryptN, scryptR, scryptP,
+		jobenv.SecretBits/8)
 	if err != nil {
 		return "", err
 	}

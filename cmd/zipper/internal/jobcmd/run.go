@@ -96,7 +96,8 @@ func run(c *cli.Context) error {
 	named := job.Zippers // Run adds its own
 	stdout, stderr, progress := withProgress()
 	out, err := launch.Run(ctx, job, launch.Options{
-		Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Progress: progress, Tag: c.Bool("tag"), RunDir: c.String("run-dir"),
+		Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Progress: progress, Tag: c.Bool("tag"),
+		RunDir:         c.String("run-dir"),
 		Record:         c.String("record"),
 		StartForwarder: jobforwarder.Starter(log),
 	})

@@ -25,7 +25,8 @@ func TestSecretCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := app.Run([]string{"zipper", "secret", file}); err == nil || !strings.Contains(err.Error(), "is there already") {
+	if err := app.Run([]string{"zipper", "secret", file}); err == nil ||
+		!strings.Contains(err.Error(), "is there already") {
 		t.Errorf("a file that is there: %v", err)
 	}
 	if again, _ := jobenv.ReadSecret(file); again != one {

@@ -30,7 +30,8 @@ ssh zip1 zipper status         the one on a zipper node
 
 A forwarder answers on the loopback address, port %d, unless it was told otherwise (zipper forwarder --status).`, monitor.DefaultPort),
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print all of it as JSON"},
-			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "show it anew every two seconds, with rates, until Ctrl-C"}},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"},
+				Usage: "show it anew every two seconds, with rates, until Ctrl-C"}},
 		Action: showStatus,
 	}
 }
@@ -123,7 +124,8 @@ func writeStatus(out io.Writer, s forwarder.Status, before *forwarder.Status) er
 	}
 	writeTotals(w, &s.Totals)
 	for _, j := range s.Jobs {
-		fmt.Fprintf(w, "job %s: %s, %d of %d ranks, level %s\n", text(j.Job), text(j.State), j.Joined, j.Ranks, text(j.Level))
+		fmt.Fprintf(w, "job %s: %s, %d of %d ranks, level %s\n", text(j.Job), text(j.State), j.Joined, j.Ranks,
+			text(j.Level))
 		if j.User != "" {
 			fmt.Fprintf(w, "  user %s\n", text(j.User))
 		}
@@ -275,7 +277,8 @@ func writeTraffic(w io.Writer, traffic []forwarder.Traffic, rates []string) {
 		if i < len(rates) {
 			rate = rates[i]
 		}
-		fmt.Fprintf(w, "  %s -> %s\t%d messages\t%d bytes of data\t%d bytes of headers and control%s\n", text(t.From), text(t.To),
+		fmt.Fprintf(w, "  %s -> %s\t%d messages\t%d bytes of data\t%d bytes of headers and control%s\n", text(t.From),
+			text(t.To),
 			t.Messages, t.PayloadBytes, t.HeaderBytes, rate)
 	}
 }

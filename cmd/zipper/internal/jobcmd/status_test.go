@@ -15,7 +15,8 @@ func TestStatusIsText(t *testing.T) {
 	traffic := []forwarder.Traffic{{From: evil, To: evil}}
 	s := forwarder.Status{Addresses: []string{evil},
 		Jobs: []forwarder.JobStatus{{Job: evil, State: evil, Missing: evil, Refused: evil, Reason: evil,
-			Clusters: []forwarder.ClusterStatus{{Name: evil, Size: 1, Host: evil, Origin: evil}}, Forwarders: []string{evil}, Traffic: traffic}},
+			Clusters:   []forwarder.ClusterStatus{{Name: evil, Size: 1, Host: evil, Origin: evil}},
+			Forwarders: []string{evil}, Traffic: traffic}},
 		Past: []forwarder.Summary{{Job: evil, Reason: evil, Traffic: traffic}}}
 	var out bytes.Buffer
 	if err := writeStatus(&out, s, nil); err != nil {
@@ -32,8 +33,10 @@ func TestStatusIsText(t *testing.T) {
 // TestStatusCounts: what was refused, damaged, lost and sent again is told, and the level of a job.
 func TestStatusCounts(t *testing.T) {
 	again := forwarder.Traffic{From: "a", To: "b", ResentFrames: 4}
-	s := forwarder.Status{Jobs: []forwarder.JobStatus{{Job: "j", Level: "sealed", LostLinks: 3, BadFrames: 1, Traffic: []forwarder.Traffic{again}}},
-		Totals: forwarder.Totals{Refused: map[string]uint64{"no ticket": 2, "layout": 0}, LostLinks: 5, LostTrunks: 6, BadFrames: 7, Traffic: forwarder.Traffic{ResentFrames: 8}}}
+	s := forwarder.Status{Jobs: []forwarder.JobStatus{{Job: "j", Level: "sealed", LostLinks: 3, BadFrames: 1,
+		Traffic: []forwarder.Traffic{again}}},
+		Totals: forwarder.Totals{Refused: map[string]uint64{"no ticket": 2, "layout": 0}, LostLinks: 5, LostTrunks: 6,
+			BadFrames: 7, Traffic: forwarder.Traffic{ResentFrames: 8}}}
 	var out bytes.Buffer
 	if err := writeStatus(&out, s, nil); err != nil {
 		t.Fatal(err)

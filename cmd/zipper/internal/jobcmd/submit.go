@@ -63,7 +63,8 @@ func submitJob(c *cli.Context) error {
 		if err := h.Submit(ctx); err != nil {
 			return errors.Join(err, submit.Cancel(halves))
 		}
-		fmt.Fprintf(os.Stderr, "zipper: job %s, cluster %s: Slurm job %s%s\n", job.ID, h.Cluster.Name, h.ID, on(h.Where()))
+		fmt.Fprintf(os.Stderr, "zipper: job %s, cluster %s: Slurm job %s%s\n", job.ID, h.Cluster.Name, h.ID,
+			on(h.Where()))
 	}
 	status, err := submit.Watch(ctx, halves, os.Stdout, func(cluster, why string) {
 		share := job.Share(cluster)

@@ -70,7 +70,8 @@ func makeTicket(c *cli.Context) error {
 		return clikit.Usage(fmt.Errorf("--key: %w", err))
 	}
 	now := time.Now()
-	text, err := ticket.Make(ticket.Ticket{User: c.String("user"), Job: c.String("job"), Key: key, Ranks: c.Int("ranks"),
+	text, err := ticket.Make(ticket.Ticket{User: c.String("user"), Job: c.String("job"), Key: key,
+		Ranks:   c.Int("ranks"),
 		Expires: now.Add(c.Duration("expires"))}, site, now)
 	if err != nil {
 		return clikit.Usage(err)

@@ -62,7 +62,8 @@ func start(w launch.Wanted, log *zap.Logger) (launch.Forwarder, error) {
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	r := &inProcess{job: w.Job, port: port, key: wire.FormatHostKey([wire.PublicKeyLen]byte(public)), served: make(chan struct{}), ended: make(chan struct{})}
+	r := &inProcess{job: w.Job, port: port, key: wire.FormatHostKey([wire.PublicKeyLen]byte(public)),
+		served: make(chan struct{}), ended: make(chan struct{})}
 	if !log.Core().Enabled(zap.InfoLevel) {
 		log = zap.NewNop() // what goes wrong with the job, the run reports itself
 	}

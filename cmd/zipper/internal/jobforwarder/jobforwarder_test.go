@@ -26,8 +26,9 @@ func TestServesItsJobOnly(t *testing.T) {
 	defer f.Close()
 	layout := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}
 	join := func(job, secret, cluster string) (transport.Link, error) {
-		l, _, err := new(dial.Dialer).Dial(t.Context(), f.Address("127.0.0.1"), handshake.Identity{Job: job, Secret: secret, Cluster: cluster,
-			Layout: layout, TagUB: 1, TimeoutMS: (20 * time.Second).Milliseconds()})
+		l, _, err := new(dial.Dialer).Dial(t.Context(), f.Address("127.0.0.1"),
+			handshake.Identity{Job: job, Secret: secret, Cluster: cluster,
+				Layout: layout, TagUB: 1, TimeoutMS: (20 * time.Second).Milliseconds()})
 		return l, err
 	}
 	for _, stranger := range [][2]string{{"j", jobenv.NewSecret()}, {"k", jobenv.NewSecret()}, {"k", secret}} {
