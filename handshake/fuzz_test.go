@@ -28,9 +28,8 @@ func FuzzExchange(f *testing.F) {
 	i.HandleMessage(wire.Control(wire.TypeChallenge), frames[len(frames)-1][wire.HeaderLen:])
 	_ = Drive(i, said, nothing)
 	for typ, b := range map[wire.Type]wire.Body{wire.TypeNotice: &wire.Notice{Text: "waits"},
-		wire.TypeProof: &wire.Proof{},
-		wire.TypeLayout: &wire.Layout{Clusters: layout, TagUB: 5, Libraries: []string{"", ""}, Hosts: []string{"h"},
-			Where: []uint32{0, 0, 0}},
+		wire.TypeProof:  &wire.Proof{},
+		wire.TypeLayout: &wire.Layout{Clusters: layout, TagUB: 5, Libraries: []string{"", ""}},
 		wire.TypeRefuse: &wire.Refuse{Code: 1, Reason: "no"}, wire.TypePing: nil} {
 		frames = append(frames, wire.AppendFrame(nil, wire.Control(typ), b))
 	}

@@ -231,19 +231,9 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 	for _, b := range g.base {
 		l.Libraries = append(l.Libraries, g.ranks[b].lib)
 	}
-	index := map[string]uint32{}
 	for v := range g.size {
 		r := g.ranks[v]
 		l.TagUB = min(l.TagUB, r.tag)
-		if g.version < wire.Hostless {
-			i, ok := index[r.host]
-			if !ok {
-				i = uint32(len(l.Hosts))
-				index[r.host] = i
-				l.Hosts = append(l.Hosts, r.host)
-			}
-			l.Where = append(l.Where, i)
-		}
 		for _, d := range r.doors {
 			l.Doors = append(l.Doors, wire.Door{Rank: uint32(v), Instance: r.instance, Port: d})
 		}
@@ -253,7 +243,7 @@ func (g *Gather) Layout() (wire.Layout, *Refused) {
 	}
 	if n := len(l.Append(nil)); n > wire.MaxLength {
 		return wire.Layout{}, &Refused{wire.RefuseLayout,
-			fmt.Sprintf("the layout of job %q with all host names and addresses has %d bytes, at most %d fit: use shorter host names, fewer dual-homed ranks, or do not seal a job of so many", g.job, n, wire.MaxLength), false}
+			fmt.Sprintf("the layout of job %q with all addresses has %d bytes, at most %d fit: use fewer dual-homed ranks, or do not seal a job of so many", g.job, n, wire.MaxLength), false}
 	}
 	return l, nil
 }

@@ -94,7 +94,7 @@ func TestJoin(t *testing.T) {
 		deliver(t, a.NextEvent, joiners[v].HandleMessage)
 		e, ok := joiners[v].NextEvent()
 		if !ok || e.Kind != Joined || int(e.Layout.Rank) != v || e.Layout.TagUB != 1000 ||
-			e.Layout.Hosts != nil || g.Host(v) != []string{"host-a", "host-b", "host-b"}[v] ||
+			g.Host(v) != []string{"host-a", "host-b", "host-b"}[v] ||
 			e.Layout.Libraries[1] != "lib b" {
 			t.Errorf("rank %d: %+v", v, e)
 		}
@@ -299,7 +299,7 @@ func TestOutOfTurn(t *testing.T) {
 // TestLayoutIsChecked: a rank computes with the layout, so a wrong one must not get through.
 func TestLayoutIsChecked(t *testing.T) {
 	for name, change := range map[string]func(*wire.Layout){
-		"clusters": func(l *wire.Layout) { l.Clusters = layout[:1]; l.Libraries = l.Libraries[:1]; l.Where = l.Where[:1] },
+		"clusters": func(l *wire.Layout) { l.Clusters = layout[:1]; l.Libraries = l.Libraries[:1] },
 		"sizes": func(l *wire.Layout) {
 			l.Clusters = []wire.Cluster{{Name: "a", Size: 2},
 				{Name: "b", Size: 1}}
@@ -312,8 +312,7 @@ func TestLayoutIsChecked(t *testing.T) {
 		deliver(t, a.NextEvent, j.HandleMessage)
 		deliver(t, j.NextEvent, a.HandleMessage)
 		deliver(t, a.NextEvent, j.HandleMessage)
-		l := wire.Layout{TagUB: 10, Clusters: layout, Libraries: []string{"", ""}, Hosts: []string{"h"},
-			Where: []uint32{0, 0, 0}}
+		l := wire.Layout{TagUB: 10, Clusters: layout, Libraries: []string{"", ""}}
 		change(&l)
 		a.Admit(&l, nil)
 		deliver(t, a.NextEvent, j.HandleMessage)
@@ -390,18 +389,18 @@ func TestHugeLayout(t *testing.T) {
 	}
 	few := []wire.Cluster{{Name: "a", Size: 5000}}
 	for _, c := range []struct {
-		host int
-		ok   bool
+		address int
+		ok      bool
 	}{{100, true}, {250, false}} {
 		g := NewGather(&wire.Join{Job: "j", Cluster: "a", Layout: few})
 		for r := range 5000 {
 			if _, refused := g.Add(&wire.Join{Job: "j", Cluster: "a", Layout: few, Rank: uint32(r),
-				Host: fmt.Sprintf("%0*d", c.host, r)}); refused != nil {
+				Doors: []wire.Port{{Address: fmt.Sprintf("%0*d", c.address, r)}}}); refused != nil {
 				t.Fatal(refused)
 			}
 		}
 		if _, refused := g.Layout(); c.ok != (refused == nil) {
-			t.Errorf("host names of %d bytes: %v", c.host, refused)
+			t.Errorf("addresses of %d bytes: %v", c.address, refused)
 		}
 	}
 }

@@ -120,8 +120,7 @@ func TestSealedOrNot(t *testing.T) {
 		t.Errorf("%v", refused)
 	}
 	sealed, plain := sealedMember(t, "a", 0, 0), member("a", 0)
-	l := wire.Layout{TagUB: 1000, Clusters: layout, Libraries: []string{"", ""}, Hosts: []string{"h"},
-		Where: []uint32{0, 0, 0}}
+	l := wire.Layout{TagUB: 1000, Clusters: layout, Libraries: []string{"", ""}}
 	keyed := l
 	keyed.Keys = make([]wire.SealKey, 3)
 	for what, c := range map[string]struct {

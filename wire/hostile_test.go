@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,12 +19,11 @@ func TestHostile(t *testing.T) {
 		return j.Append(nil)
 	}
 	layout := func(change func(*Layout)) []byte {
-		l := Layout{Clusters: two, Libraries: []string{"", ""}, Hosts: []string{"h"}, Where: []uint32{0, 0, 0}}
+		l := Layout{Clusters: two, Libraries: []string{"", ""}}
 		change(&l)
 		return l.Append(nil)
 	}
-	hostless := layout(func(l *Layout) { l.Hosts, l.Where = nil, nil })
-	odd := bytes.Clone(hostless)
+	odd := layout(func(*Layout) {})
 	odd[len(odd)-12] = 2 // before no doors and no keys
 	pj, pl := parser(ParseJoin), parser(ParseLayout)
 	for _, c := range []struct {
@@ -62,10 +60,7 @@ func TestHostile(t *testing.T) {
 		{"a key for nothing", join(func(j *Join) { j.SealKey[0] = 1 }), pj, "level plain"},
 		{"good layout", layout(func(*Layout) {}), pl, ""},
 		{"rank outside", layout(func(l *Layout) { l.Rank = 3 }), pl, "rank 3 of 3"},
-		{"host outside", layout(func(l *Layout) { l.Where[2] = 1 }), pl, "host 1 of 1"},
-		{"no hosts", hostless, pl, ""},
 		{"neither a namesake nor none", odd, pl, "2 as whether"},
-		{"more hosts than ranks", layout(func(l *Layout) { l.Hosts = make([]string, 4) }), pl, "4 hosts"},
 		{"libraries", layout(func(l *Layout) { l.Libraries = l.Libraries[:1] }), pl, "1 libraries"},
 		{"door of nobody", layout(func(l *Layout) { l.Doors = []Door{{3, 0, Port{0, "x"}}} }), pl, "rank 3 of 3"},
 		{"door for no cluster", layout(func(l *Layout) { l.Doors = []Door{{0, 0, Port{2, "x"}}} }), pl, "cluster 2 of 2"},

@@ -9,9 +9,7 @@ import "fmt"
 //	u32     tag_ub    the lowest of all ranks' tag_ub
 //	u16     clusters  then for each: string name, u32 size
 //	u16     libraries one per cluster: string library
-//	u32     hosts     0 from version Hostless on; before, then for each a string: the different hosts
-//	u32     namesake  if there are no hosts: 1 if a host of another cluster has the name of the joiner's, else 0
-//	u32[N]  where     if there are: for each virtual rank the index of its host
+//	u32     namesake  1 if a host of another cluster has the name of the joiner's, else 0
 //	u32     doors     then for each: u32 rank, u64 instance, u16 cluster, string address
 //	u32     keys      of a sealed job as many as there are ranks, else none; for each: u64 instance, byte[32] seal key,
 //	                  byte[16] proof, as in its Join
@@ -21,8 +19,6 @@ type Layout struct {
 	Clusters  []Cluster
 	Libraries []string // per cluster
 	Namesake  bool     // a host of another cluster has the name of the joiner's
-	Hosts     []string // none from version Hostless on
-	Where     []uint32 // per virtual rank, an index into Hosts
 	Doors     []Door
 	Keys      []SealKey // per virtual rank; nil: the job is not sealed
 }
@@ -62,21 +58,6 @@ func (l *Layout) ClusterOf(rank int) (cluster, native int) {
 	return -1, -1
 }
 
-// namesake finds by the hosts of all whether one of another cluster has the name of the joiner's.
-func (l *Layout) namesake() bool {
-	mine, _ := l.ClusterOf(int(l.Rank))
-	rank := 0
-	for k, c := range l.Clusters {
-		for _, w := range l.Where[rank : rank+int(c.Size)] {
-			if k != mine && w == l.Where[l.Rank] {
-				return true
-			}
-		}
-		rank += int(c.Size)
-	}
-	return false
-}
-
 // Append adds the body's bytes to b.
 func (l *Layout) Append(b []byte) []byte {
 	b = le.AppendUint32(b, l.Rank)
@@ -86,20 +67,11 @@ func (l *Layout) Append(b []byte) []byte {
 	for _, s := range l.Libraries {
 		b = appendString(b, s)
 	}
-	b = le.AppendUint32(b, uint32(len(l.Hosts)))
-	for _, s := range l.Hosts {
-		b = appendString(b, s)
+	namesake := uint32(0)
+	if l.Namesake {
+		namesake = 1
 	}
-	if len(l.Hosts) == 0 {
-		namesake := uint32(0)
-		if l.Namesake {
-			namesake = 1
-		}
-		b = le.AppendUint32(b, namesake)
-	}
-	for _, w := range l.Where {
-		b = le.AppendUint32(b, w)
-	}
+	b = le.AppendUint32(b, namesake)
 	b = le.AppendUint32(b, uint32(len(l.Doors)))
 	for _, d := range l.Doors {
 		b = le.AppendUint64(le.AppendUint32(b, d.Rank), d.Instance)
@@ -124,26 +96,11 @@ func ParseLayout(b []byte) (Layout, error) {
 		l.Libraries = append(l.Libraries, r.name())
 	}
 	ranks := l.Ranks()
-	hosts := int(r.u32())
-	if r.err == nil && hosts > ranks {
-		r.fail(fmt.Errorf("wire: %d hosts for %d ranks", hosts, ranks))
-	}
-	if hosts == 0 {
-		n := r.u32()
-		if n > 1 {
-			r.fail(fmt.Errorf("wire: %d as whether a host has a namesake", n))
-		}
-		l.Namesake = n == 1
-	}
-	for i := 0; i < hosts && r.err == nil; i++ {
-		l.Hosts = append(l.Hosts, r.name())
-	}
-	for i := 0; i < ranks && hosts > 0 && r.err == nil; i++ {
-		w := r.u32()
-		if int(w) >= hosts {
-			r.fail(fmt.Errorf("wire: rank %d on host %d of %d", i, w, hosts))
-		}
-		l.Where = append(l.Where, w)
+	switch n := r.u32(); {
+	case n > 1:
+		r.fail(fmt.Errorf("wire: %d as whether a host has a namesake", n))
+	case n == 1:
+		l.Namesake = true
 	}
 	doors := int(r.u32())
 	for i := 0; i < doors && r.err == nil; i++ {
@@ -169,9 +126,6 @@ func ParseLayout(b []byte) (Layout, error) {
 	}
 	if err := r.end(); err != nil {
 		return Layout{}, err
-	}
-	if hosts > 0 {
-		l.Namesake = l.namesake()
 	}
 	return l, nil
 }

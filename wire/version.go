@@ -10,10 +10,7 @@ import "fmt"
 // Version is in version_release.go; version_next.go has the one after it, for tests of this.
 
 // Oldest version of the protocol that is spoken here.
-const Oldest = 10
-
-// Hostless is the first version whose Layout names no hosts.
-const Hostless = 11
+const Oldest = 11
 
 // Speaks reports whether a version is spoken here.
 func Speaks(version uint32) bool { return version >= Oldest && version <= Version }

@@ -60,7 +60,7 @@ func TestHostileFrames(t *testing.T) {
 		{"segment too long", [][]byte{raw(wire.TypeRTS, 1, 0, envelope(1, 9, 0, 100, 5), 0), raw(wire.TypeData, 0, 0, data(1<<32|3, 0), 101)}, "101 bytes at 0"},
 		{"empty segment", [][]byte{raw(wire.TypeRTS, 1, 0, envelope(1, 9, 0, 100, 5), 0), raw(wire.TypeData, 0, 0, data(1<<32|3, 0), 0)}, "Data"},
 		{"too many orphans", [][]byte{raw(wire.TypeRTS, 1, 0, envelope(5, 1, 0, 1, 1), 0), raw(wire.TypeRTS, 2, 0, envelope(5, 1, 0, 1, 2), 0), raw(wire.TypeRTS, 3, 0, envelope(5, 1, 0, 1, 3), 0)}, "unknown here"},
-		{"layout again", [][]byte{wire.AppendFrame(nil, wire.Header{Type: wire.TypeLayout, Src: wire.Nobody, Dst: wire.Nobody}, &wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 1}}, Libraries: []string{"x"}, Hosts: []string{"h"}, Where: []uint32{0}})}, "unexpected Layout"},
+		{"layout again", [][]byte{wire.AppendFrame(nil, wire.Header{Type: wire.TypeLayout, Src: wire.Nobody, Dst: wire.Nobody}, &wire.Layout{Clusters: []wire.Cluster{{Name: "a", Size: 1}}, Libraries: []string{"x"}})}, "unexpected Layout"},
 		{"good-bye unasked", [][]byte{wire.AppendFrame(nil, wire.Header{Type: wire.TypeByeAck, Src: wire.Nobody, Dst: wire.Nobody}, nil)}, "unasked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
