@@ -8,7 +8,8 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// TestNamesakes: a Layout tells each rank whether a host of another cluster has the name of its own.
+// TestNamesakes: a Layout tells each rank whether a host of another cluster has the name of its
+// own.
 func TestNamesakes(t *testing.T) {
 	clusters := []wire.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 3}}
 	hosts := []string{"n1", "n2", "n3", "n2", "n3"}
