@@ -393,7 +393,11 @@ func (r *rail) step() (moved int) {
 		m, err = r.write()
 		n += m
 	}
-	if err != nil && r.state != closed && !r.set.ended {
+	switch {
+	case err == nil || r.set.ended:
+	case r.state == closed: // what is queued cannot go out any more
+		r.close()
+	default:
 		r.set.failover.lost(r, err)
 	}
 	return n

@@ -316,7 +316,7 @@ func (s *Set) Quiet() bool {
 // Arm prepares the links for sleeping on them; true: there is something to read.
 func (s *Set) Arm() (ready bool) {
 	for _, r := range s.rails {
-		if r.linked() && r.link.Arm() {
+		if r.reads() && r.link.Arm() {
 			ready = true
 		}
 	}
@@ -326,14 +326,13 @@ func (s *Set) Arm() (ready bool) {
 // Poll appends the links' descriptors, for writing too where something waits.
 func (s *Set) Poll(p []unix.PollFd) []unix.PollFd {
 	for _, r := range s.rails {
-		if !r.linked() {
-			continue
-		}
 		l := r.link
-		p = append(p, unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN})
+		if r.reads() {
+			p = append(p, unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN})
+		}
 		switch {
 		case !r.pending():
-		case l.WriteFD() == l.FD():
+		case r.reads() && l.WriteFD() == l.FD():
 			p[len(p)-1].Events |= unix.POLLOUT
 		default:
 			p = append(p, unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT})
