@@ -22,12 +22,22 @@ func (e *Engine) Finish() error {
 		e.links.Flush()
 		e.unlock()
 		err = e.await(byeTimeout, "the forwarder's good-bye", e.links.ByeAcked)
+		if err != nil && e.byeLost() {
+			err = nil // all is done; a forwarder for which the job is over gathers another one for us
+		}
 	}
 	e.close()
 	if e.recorder != nil {
 		err = errors.Join(err, e.recorder.Close())
 	}
 	return err
+}
+
+// byeLost reports whether all that is missing is the good-bye of forwarders to which the link is lost.
+func (e *Engine) byeLost() bool {
+	e.lock()
+	defer e.unlock()
+	return e.p2p.Err() == nil && e.links.ByeLost()
 }
 
 // close ends the progress thread and the links.

@@ -1,6 +1,8 @@
 package link
 
 import (
+	"slices"
+
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -46,6 +48,9 @@ func (s *Set) ByeAcked() bool {
 	}
 	return true
 }
+
+// ByeLost reports whether those that have not answered cannot any more: their links are lost.
+func (s *Set) ByeLost() bool { return !slices.ContainsFunc(s.rails, (*rail).open) }
 
 // SayAbort puts an Abort on all rails: the rank is the cause.
 func (s *Set) SayAbort(status, rank int, reason string) {
