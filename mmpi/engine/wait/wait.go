@@ -123,8 +123,12 @@ func (w *Waiter) Block(d time.Duration) {
 	w.sets = append(w.sets, set[:0])
 }
 
-// Pause sleeps with the lock until a link is ready, for up to d: at the end of the job only, when
-// nothing else may happen.
+// Pause sleeps with the lock until a link takes more, for up to d: at the end of the job only, when
+// nothing else may happen. What comes is not read any more, so nobody is waked by it.
 func (w *Waiter) Pause(d time.Duration) {
-	w.sys.Hold(w.d.Poll([]unix.PollFd{{Fd: int32(w.ev.wake), Events: unix.POLLIN}}), d)
+	set := w.d.Poll(nil)
+	for i := range set {
+		set[i].Events &^= unix.POLLIN
+	}
+	w.sys.Hold(set, d)
 }
