@@ -210,7 +210,8 @@ func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 		if r, err = wire.ParseReady(body); err == nil && int(r.Zipper) >= len(br.job.hops.zippers) {
 			err = fmt.Errorf("forwarder %d of %d", r.Zipper, len(br.job.hops.zippers))
 		}
-		if err == nil {
+		// What others say of this one is from before it was started again.
+		if err == nil && int(r.Zipper) != br.job.hops.here {
 			f.sees(br.job, int(r.Zipper))
 		}
 	case wire.TypeRefuse:
