@@ -59,7 +59,7 @@ func (p *Plan) drawFaults(r *rand.Rand) {
 			f.Kind = Restart
 		case x < 36 && p.Checked:
 			f.Kind = Corrupt
-		case x < 38 && !(p.Early && p.Zippers != nil): // docs/design/simulation.md, "Open"
+		case x < 38:
 			f.Kind = Kill
 		default:
 			f.Kind = Abort
@@ -107,14 +107,22 @@ func (j *job) harm(f Fault) {
 			return
 		}
 		j.say("fault: %v: rank %d", f, r.rank)
-		if j.why == "" && !r.finishing {
-			j.why = fmt.Sprintf("rank %d ends", r.rank)
-		}
-		r.harmed = true
 		if f.Kind == Kill {
+			j.perish(r)
 			r.proc.Kill()
 		} else {
-			r.abort = true
+			r.abort = true // as soon as its program waits
 		}
+	}
+}
+
+// perish notes that a rank does not come to its end.
+func (j *job) perish(r *rank) {
+	r.harmed = true
+	switch {
+	case r.finishing: // some may be through by then
+		j.excused = true
+	case j.why == "":
+		j.why = fmt.Sprintf("rank %d ends", r.rank)
 	}
 }

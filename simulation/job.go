@@ -34,7 +34,8 @@ type job struct {
 	ranks    []*rank
 	ends     []*kernel.End    // of all connections, those that dialled
 	direct   [][2]int         // pairs of ranks with a direct link
-	why      string           // the job may fail for this; empty: it must not
+	why      string           // the job has to fail for this; empty: it must not
+	excused  bool             // it may
 	in       int              // ranks that have joined
 	history  *strings.Builder // nil: nobody reads it
 	broken   error            // what must hold does not
@@ -89,6 +90,9 @@ func Run(p Plan, tell bool) (o Outcome) {
 		}
 		if j.broken == nil && j.k.Now()-last > standstill {
 			j.broken = fmt.Errorf("nothing has moved for %v: %s", standstill, j.waiting())
+		}
+		if who := j.k.Stuck(); who != "" && j.broken == nil {
+			j.broken = fmt.Errorf("%s spins: a descriptor is ready for ever", who)
 		}
 		return j.over() || j.broken != nil
 	})
@@ -202,7 +206,7 @@ func (j *job) check() {
 
 // settle lets forwarders forget the job.
 func (j *job) settle() {
-	end := j.k.Now() + 15*time.Second
+	end := j.k.Now() + 2*timeout // one that was started again waits for ranks so long
 	j.k.Run(func() bool { return j.k.Now() > end || j.forgotten() == nil })
 	j.broken = j.forgotten()
 }
@@ -234,7 +238,7 @@ func (j *job) judge() (err error, failed bool) {
 			errs = append(errs, fmt.Errorf("rank %d: %w", r.rank, r.err))
 		case r.err != nil:
 			failed = true
-			if j.why == "" {
+			if j.why == "" && !j.excused {
 				errs = append(errs, fmt.Errorf("rank %d fails: %w (%s)", r.rank, r.err, r.native.failed))
 			}
 		case r.ended && j.why != "" && !r.harmed && !j.plan.Early:

@@ -70,6 +70,7 @@ func (w *worker) await(c *engine.Cell) error {
 	for spins := 0; !c.Done(); spins++ {
 		if w.abort {
 			w.abort = false
+			w.job.perish(w.rank)
 			w.e.Abort(3, "the simulated program has had enough")
 			return errors.New("aborts")
 		}
@@ -244,7 +245,7 @@ func (w *worker) barrier() error { return w.collect(collectives.OpBarrier, 0, 0)
 // oneSided puts, adds up and gets, between locks and between fences.
 func (w *worker) oneSided(round, size int) error {
 	n, me := w.n, w.rank.rank
-	to := func(origin int) int { return (origin + round) % n }
+	to := func(origin int) int { return (origin/2 + round) % n } // two meet at a target
 	says := func(origin int) []byte { return pattern(origin+round*7, size) }
 	call := func(f func(d *rma.Node, token any) error) error {
 		var cell engine.Cell

@@ -33,7 +33,8 @@ func (e *Engine) Finish() error {
 	return err
 }
 
-// byeLost reports whether all that is missing is the good-bye of forwarders to which the link is lost.
+// byeLost reports whether all that is missing is the good-bye of forwarders to which the link is
+// lost.
 func (e *Engine) byeLost() bool {
 	e.lock()
 	defer e.unlock()

@@ -77,12 +77,20 @@ func (k *Kernel) look(set []unix.PollFd) (found bool) {
 	return found
 }
 
+// mostLooks is how often a thread may look at its descriptors without sleeping: one on which nobody
+// does what it asks for is ready for ever.
+const mostLooks = 20_000
+
 // poll is ppoll by the running thread.
 func (k *Kernel) poll(set []unix.PollFd, d time.Duration, sleep func(*Thread, time.Duration)) {
+	t := k.running
 	if k.look(set) || d <= 0 {
+		if k.looks++; k.looks > mostLooks {
+			k.stuck = t.p.Name
+			sleep(t, -1)
+		}
 		return
 	}
-	t := k.running
 	var on []*descriptor
 	for _, p := range set {
 		if d := k.fds[int(p.Fd)]; d != nil {

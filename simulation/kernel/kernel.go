@@ -24,6 +24,8 @@ type Kernel struct {
 	nextFD  int
 	running *Thread
 	steps   uint64
+	looks   int    // of a thread, since it slept last
+	stuck   string // a thread looks and looks
 	trace   Hash
 	places  map[string]*Listener
 }
@@ -39,6 +41,9 @@ func (k *Kernel) Now() time.Duration { return k.now }
 
 // Steps is how often something has happened.
 func (k *Kernel) Steps() uint64 { return k.steps }
+
+// Stuck says which thread goes on and on without sleeping; empty: none.
+func (k *Kernel) Stuck() string { return k.stuck }
 
 // Trace is a hash of what has happened: two runs that have the same have done the same.
 func (k *Kernel) Trace() uint64 { return uint64(k.trace) }
@@ -64,6 +69,7 @@ func (k *Kernel) Run(over func() bool) {
 		e := heap.Pop(&k.events).(event)
 		k.now = max(k.now, e.at)
 		k.steps++
+		k.looks = 0
 		e.fn()
 	}
 }

@@ -29,6 +29,7 @@ type End struct {
 	in, out *pipe
 	remote  string
 	closed  bool
+	dead    error // the connection is broken, as far as this end knows
 }
 
 var _ transport.Link = (*End)(nil)
@@ -45,7 +46,6 @@ type pipe struct {
 	air   [][]byte // on its way; nil: the end of the stream
 	bytes int      // of air
 	eof   bool
-	dead  error // both ends learn of it as they look
 	stuck bool
 	harm  func([]byte) // to the next bytes that are sent
 }
@@ -58,15 +58,15 @@ func (k *Kernel) connect(a, b *Process, path Path, nameA, nameB string) (x, y *E
 	x.in, x.out, y.in, y.out = yx, xy, xy, yx
 	for _, e := range []*End{x, y} {
 		e.self = &descriptor{readable: e.readable, writable: e.writable,
-			closed: func() bool { return e.in.eof || e.in.dead != nil }, broken: func() bool { return e.in.dead != nil }}
+			closed: func() bool { return e.in.eof || e.dead != nil }, broken: func() bool { return e.dead != nil }}
 		e.fd = k.open(e.self)
 		e.p.ends = append(e.p.ends, e)
 	}
 	return x, y
 }
 
-func (e *End) readable() bool { return len(e.in.here) > 0 || e.in.eof || e.in.dead != nil }
-func (e *End) writable() bool { return e.out.room() > 0 || e.out.dead != nil }
+func (e *End) readable() bool { return len(e.in.here) > 0 || e.in.eof || e.dead != nil }
+func (e *End) writable() bool { return e.out.room() > 0 || e.dead != nil }
 func (q *pipe) room() int     { return q.path.Buffer - len(q.here) - q.bytes }
 
 // some is how many of n bytes are moved.
@@ -83,8 +83,8 @@ func (e *End) TryRead(p []byte) (int, error) {
 	switch {
 	case e.closed:
 		return 0, transport.ErrClosed
-	case q.dead != nil:
-		return 0, q.dead
+	case e.dead != nil:
+		return 0, e.dead
 	case len(q.here) > 0:
 		full := q.room() <= 0
 		n := copy(p[:q.some(len(p))], q.here)
@@ -109,8 +109,8 @@ func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 	switch {
 	case e.closed:
 		return 0, transport.ErrClosed
-	case q.dead != nil:
-		return 0, q.dead
+	case e.dead != nil:
+		return 0, e.dead
 	case total == 0:
 		return 0, nil
 	case q.room() <= 0:
@@ -148,7 +148,7 @@ func (q *pipe) send(b []byte) {
 
 // land has the next bytes arrive.
 func (q *pipe) land() {
-	if q.stuck || len(q.air) == 0 || q.dead != nil {
+	if q.stuck || len(q.air) == 0 || q.to.dead != nil {
 		return
 	}
 	b := q.air[0]
@@ -174,10 +174,10 @@ func (q *pipe) reset() {
 
 // fail is what an end learns of a broken connection.
 func (e *End) fail() {
-	if e.closed || e.in.dead != nil {
+	if e.closed || e.dead != nil {
 		return
 	}
-	e.in.dead, e.out.dead = unix.ECONNRESET, unix.ECONNRESET
+	e.dead = unix.ECONNRESET
 	e.in.here, e.in.air, e.in.bytes = nil, nil, 0
 	e.self.changed()
 }
@@ -201,9 +201,9 @@ func (e *End) Close() error {
 	}
 	e.closed = true
 	e.k.Close(e.fd)
-	if len(e.in.here) > 0 && e.out.dead == nil {
+	if len(e.in.here) > 0 && e.dead == nil {
 		e.out.part()
-	} else if e.out.dead == nil {
+	} else if e.dead == nil {
 		e.out.send(nil)
 	}
 	e.in.here = nil
@@ -230,7 +230,7 @@ func (e *End) Cut(mine, other time.Duration) {
 // Stall has what this end writes not arrive for d.
 func (e *End) Stall(d time.Duration) {
 	q := e.out
-	if q.stuck || q.dead != nil {
+	if q.stuck || e.dead != nil {
 		return
 	}
 	q.stuck = true
@@ -246,7 +246,9 @@ func (e *End) Stall(d time.Duration) {
 func (e *End) Harm(fn func([]byte)) { e.out.harm = fn }
 
 // Open reports whether neither end has closed the connection, and it is whole.
-func (e *End) Open() bool { return !e.closed && e.in.dead == nil && !e.in.stuck && !e.out.to.closed }
+func (e *End) Open() bool {
+	return !e.closed && e.dead == nil && !e.in.stuck && !e.out.to.closed && e.out.to.dead == nil
+}
 
 // Listener is where a process takes connections in.
 type Listener struct {
