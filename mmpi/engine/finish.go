@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/leidenzipper/zipper/mmpi/engine/link"
 )
 
 // Finish ends the engine in step with all other processes: what was sent is flushed and
@@ -38,7 +40,7 @@ func (e *Engine) Finish() error {
 func (e *Engine) byeLost() bool {
 	e.lock()
 	defer e.unlock()
-	return e.p2p.Err() == nil && e.links.ByeLost()
+	return e.p2p.Err() == nil && link.ByeLost(e.links)
 }
 
 // close ends the progress thread and the links.

@@ -50,7 +50,7 @@ func (s *Set) ByeAcked() bool {
 }
 
 // ByeLost reports whether those that have not answered cannot any more: their links are lost.
-func (s *Set) ByeLost() bool { return !slices.ContainsFunc(s.rails, (*rail).open) }
+func ByeLost(s *Set) bool { return !slices.ContainsFunc(s.rails, (*rail).open) }
 
 // SayAbort puts an Abort on all rails: the rank is the cause.
 func (s *Set) SayAbort(status, rank int, reason string) {

@@ -132,7 +132,7 @@ func (r *rail) linked() bool { return r.state >= up && r.link != nil }
 
 // reads reports whether what comes is read. Nobody sleeps on a link of which it is not: once the
 // other end has closed it, it would be ready for ever.
-func (r *rail) reads() bool { return r.linked() && r.state != closed }
+func reads(r *rail) bool { return r.linked() && r.state != closed }
 
 // open reports whether frames for others may be put on the rail.
 func (r *rail) open() bool { return r.state == up || r.state == byeSent }

@@ -316,7 +316,7 @@ func (s *Set) Quiet() bool {
 // Arm prepares the links for sleeping on them; true: there is something to read.
 func (s *Set) Arm() (ready bool) {
 	for _, r := range s.rails {
-		if r.reads() && r.link.Arm() {
+		if reads(r) && r.link.Arm() {
 			ready = true
 		}
 	}
@@ -327,12 +327,12 @@ func (s *Set) Arm() (ready bool) {
 func (s *Set) Poll(p []unix.PollFd) []unix.PollFd {
 	for _, r := range s.rails {
 		l := r.link
-		if r.reads() {
+		if reads(r) {
 			p = append(p, unix.PollFd{Fd: int32(l.FD()), Events: unix.POLLIN})
 		}
 		switch {
 		case !r.pending():
-		case r.reads() && l.WriteFD() == l.FD():
+		case reads(r) && l.WriteFD() == l.FD():
 			p[len(p)-1].Events |= unix.POLLOUT
 		default:
 			p = append(p, unix.PollFd{Fd: int32(l.WriteFD()), Events: unix.POLLOUT})
