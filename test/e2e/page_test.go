@@ -233,7 +233,7 @@ func TestPageOfMany(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	w := openPage(b, ln.Addr().String())
+	w := openPage(b, "http://"+ln.Addr().String()+"/")
 	b.WaitFor(time.Minute, "refreshes", func() bool { return w.text("times.length >= 7") == "true" })
 	if n := w.text("document.querySelectorAll('article').length + ' ' + document.querySelectorAll('article td span').length + ' ' + document.querySelectorAll('b').length"); n != "50 800 0" {
 		t.Errorf("articles, cells, bold: %s, want 50 800 0", n)
