@@ -53,7 +53,7 @@ func NewSite(t *testing.T) *Site {
 	}
 	for _, mpi := range []string{"openmpi", "mpich"} {
 		for name, source := range map[string]string{
-			"cg":      filepath.Join(root, "examples", "c", "cg.c"),
+			"cg":      filepath.Join(root, "examples", "cg", "cg.c"),
 			"badluck": filepath.Join(root, "test", "programs", "c", "badluck.c"),
 			"hog":     filepath.Join("testdata", "hog.c"),
 		} {
