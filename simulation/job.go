@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/jobenv"
-	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/simulation/kernel"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -116,7 +115,7 @@ func Run(p Plan, tell bool) (o Outcome) {
 }
 
 func newBoard() *board {
-	return &board{colls: map[collKey][]*engine.Coll{}, tested: map[uint64]collKey{}}
+	return new(board)
 }
 
 // begin has the faults happen, from now on.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/collectives/collectivestest"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
@@ -12,8 +12,7 @@ import (
 type board struct {
 	mail   []*mail
 	tokens uint64
-	colls  map[collKey][]*engine.Coll // native collectives that somebody has started, by local rank
-	tested map[uint64]collKey
+	colls  collectivestest.Native
 }
 
 type mail struct {
@@ -153,122 +152,21 @@ func (n *native) send(context uintptr, to, tag int, data []byte) {
 	n.board.mail = append(n.board.mail, &mail{from: n.rank, to: to, tag: tag, data: data, context: context})
 }
 
-// collKey names a native collective: the communicator and how many came before.
-type collKey struct {
-	context uintptr
-	number  int
-}
-
-// Coll starts a native collective: it is carried out when the last local process has come. The
-// operator is addition modulo 256.
+// Coll starts a native collective.
 func (n *native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
-	b := n.board
-	k := collKey{c.User, 0}
-	for ; len(b.colls[k]) > 0 && b.colls[k][n.rank] != nil; k.number++ {
-	}
-	if b.colls[k] == nil {
-		b.colls[k] = make([]*engine.Coll, c.LocalSize())
-	}
-	all := b.colls[k]
-	copied := *a
-	all[n.rank] = &copied
-	b.tokens++
-	b.tested[b.tokens] = k
-	for _, x := range all {
-		if x == nil {
-			return b.tokens, nil
-		}
-		if x.Op != a.Op || x.Root != a.Root {
-			return 0, fmt.Errorf("%v root %d here, %v root %d there", a.Op, a.Root, x.Op, x.Root)
-		}
-	}
-	perform(all)
-	return b.tokens, nil
+	return n.board.colls.Start(c.User, c.LocalSize(), n.rank, a.Args)
 }
 
 // CollTest looks whether it is over.
-func (n *native) CollTest(token uint64) (bool, error) {
-	k, ok := n.board.tested[token]
-	if !ok {
-		return false, fmt.Errorf("no native collective %d", token)
-	}
-	for _, x := range n.board.colls[k] {
-		if x == nil {
-			return false, nil
-		}
-	}
-	delete(n.board.tested, token)
-	return true, nil
-}
+func (n *native) CollTest(token uint64) (bool, error) { return n.board.colls.Test(token) }
 
 // Compute adds bytes, whatever the function.
 func (n *native) Compute(_, _ uint8, inout, in []byte) error {
-	for i := range inout {
-		inout[i] += in[i]
-	}
+	collectivestest.Add(inout, in)
 	return nil
 }
 
 // ReduceLocal adds bytes.
 func (n *native) ReduceLocal(in, inout []byte, _ int, _, _ uint64) error {
 	return n.Compute(0, 0, inout, in)
-}
-
-// perform carries out a native collective of all local processes.
-func perform(all []*engine.Coll) {
-	at := func(b []byte, counts, displs []int64, i int) []byte { return b[displs[i]:][:counts[i]] }
-	sum := func(from, to int) []byte {
-		out := make([]byte, len(all[0].Send))
-		for _, x := range all[from:to] {
-			for i, v := range x.Send {
-				out[i] += v
-			}
-		}
-		return out
-	}
-	root := all[all[0].Root]
-	results := make([][]byte, len(all))
-	var total []byte
-	if all[0].Op >= collectives.OpReduce {
-		total = sum(0, len(all))
-	}
-	for i, x := range all {
-		switch x.Op {
-		case collectives.OpBcast:
-			copy(x.Recv, root.Recv)
-		case collectives.OpGatherv:
-			copy(at(root.Recv, root.RecvCounts, root.RecvDispls, i), x.Send)
-		case collectives.OpScatterv:
-			copy(x.Recv, at(root.Send, root.SendCounts, root.SendDispls, i))
-		case collectives.OpAllgatherv:
-			for j, y := range all {
-				copy(at(x.Recv, x.RecvCounts, x.RecvDispls, j), y.Send)
-			}
-		case collectives.OpAlltoallv:
-			for j, y := range all {
-				copy(at(x.Recv, x.RecvCounts, x.RecvDispls, j), at(y.Send, y.SendCounts, y.SendDispls, i))
-			}
-		case collectives.OpReduce:
-			if x == root {
-				results[i] = total
-			}
-		case collectives.OpAllreduce:
-			results[i] = total
-		case collectives.OpReduceScatter:
-			from := int64(0)
-			for _, c := range x.RecvCounts[:i] {
-				from += c
-			}
-			results[i] = total[from:][:x.RecvCounts[i]]
-		case collectives.OpScan:
-			results[i] = sum(0, i+1)
-		case collectives.OpExscan:
-			if i > 0 {
-				results[i] = sum(0, i)
-			}
-		}
-	}
-	for i, r := range results { // last: a result may lie where a contribution was
-		copy(all[i].Recv, r)
-	}
 }

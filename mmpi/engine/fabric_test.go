@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/leidenzipper/zipper/collectives/collectivestest"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -245,8 +246,7 @@ type board struct {
 	sync.Mutex
 	mail   []*mail
 	tokens uint64
-	colls  map[collKey][]*Coll // native collectives that somebody has started, by local rank
-	tested map[uint64]collKey
+	colls  collectivestest.Native
 }
 
 type mail struct {

@@ -1,0 +1,131 @@
+// Package collectivestest stands in for the collectives of a cluster's native MPI in tests and
+// simulations: they are done in memory, and the only operator is addition modulo 256.
+package collectivestest
+
+import (
+	"fmt"
+
+	"github.com/leidenzipper/zipper/collectives"
+)
+
+// Native is the collectives of one cluster's native MPI. The zero value has none. It has no lock:
+// callers see to it that one process at a time is in it.
+type Native struct {
+	tokens  uint64
+	started map[call][]*collectives.Args // by local rank; nil: that one has not come
+	waiting map[uint64]call              // by token, until Test has said that it is over
+}
+
+// call names a collective: the communicator and how many came before.
+type call struct {
+	context uintptr
+	number  int
+}
+
+// Start is a process's call: of local rank, of so many local processes. The collective is carried
+// out when the last of them has come. The token is for Test. An error says that processes have
+// called different ones.
+func (n *Native) Start(context uintptr, processes, rank int, a collectives.Args) (token uint64, err error) {
+	if n.started == nil {
+		n.started, n.waiting = map[call][]*collectives.Args{}, map[uint64]call{}
+	}
+	k := call{context, 0}
+	for ; len(n.started[k]) > 0 && n.started[k][rank] != nil; k.number++ {
+	}
+	if n.started[k] == nil {
+		n.started[k] = make([]*collectives.Args, processes)
+	}
+	all := n.started[k]
+	all[rank] = &a
+	n.tokens++
+	n.waiting[n.tokens] = k
+	for _, x := range all {
+		if x == nil {
+			return n.tokens, nil
+		}
+		if x.Op != a.Op || x.Root != a.Root {
+			return 0, fmt.Errorf("%v root %d here, %v root %d there", a.Op, a.Root, x.Op, x.Root)
+		}
+	}
+	perform(all)
+	return n.tokens, nil
+}
+
+// Test reports whether a collective is over, and forgets the token then.
+func (n *Native) Test(token uint64) (bool, error) {
+	k, ok := n.waiting[token]
+	if !ok {
+		return false, fmt.Errorf("no native collective %d", token)
+	}
+	for _, x := range n.started[k] {
+		if x == nil {
+			return false, nil
+		}
+	}
+	delete(n.waiting, token)
+	return true, nil
+}
+
+// Add is the operator: inout[i] += in[i].
+func Add(inout, in []byte) {
+	for i := range inout {
+		inout[i] += in[i]
+	}
+}
+
+// perform carries out a native collective of all local processes.
+func perform(all []*collectives.Args) {
+	at := func(b []byte, counts, displs []int64, i int) []byte { return b[displs[i]:][:counts[i]] }
+	sum := func(from, to int) []byte {
+		out := make([]byte, len(all[0].Send))
+		for _, x := range all[from:to] {
+			Add(out, x.Send)
+		}
+		return out
+	}
+	root := all[all[0].Root]
+	results := make([][]byte, len(all))
+	var total []byte
+	if all[0].Op >= collectives.OpReduce {
+		total = sum(0, len(all))
+	}
+	for i, x := range all {
+		switch x.Op {
+		case collectives.OpBcast:
+			copy(x.Recv, root.Recv)
+		case collectives.OpGatherv:
+			copy(at(root.Recv, root.RecvCounts, root.RecvDispls, i), x.Send)
+		case collectives.OpScatterv:
+			copy(x.Recv, at(root.Send, root.SendCounts, root.SendDispls, i))
+		case collectives.OpAllgatherv:
+			for j, y := range all {
+				copy(at(x.Recv, x.RecvCounts, x.RecvDispls, j), y.Send)
+			}
+		case collectives.OpAlltoallv:
+			for j, y := range all {
+				copy(at(x.Recv, x.RecvCounts, x.RecvDispls, j), at(y.Send, y.SendCounts, y.SendDispls, i))
+			}
+		case collectives.OpReduce:
+			if x == root {
+				results[i] = total
+			}
+		case collectives.OpAllreduce:
+			results[i] = total
+		case collectives.OpReduceScatter:
+			from := int64(0)
+			for _, c := range x.RecvCounts[:i] {
+				from += c
+			}
+			results[i] = total[from:][:x.RecvCounts[i]]
+		case collectives.OpScan:
+			results[i] = sum(0, i+1)
+		case collectives.OpExscan:
+			if i > 0 {
+				results[i] = sum(0, i)
+			}
+		}
+	}
+	for i, r := range results { // last: a result may lie where a contribution was
+		copy(all[i].Recv, r)
+	}
+}
