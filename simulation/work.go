@@ -11,6 +11,7 @@ import (
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/mmpi/engine"
 	"github.com/leidenzipper/zipper/rma"
+	"github.com/leidenzipper/zipper/rma/rmatest"
 )
 
 // worker is the program of one rank: rounds of messages, collectives and one-sided operations,
@@ -45,7 +46,7 @@ func (r *rank) work() error {
 	}
 	common := func(round int) *rand.Rand { return rand.New(rand.NewPCG(r.job.plan.Seed^uint64(round)<<32, 1<<40)) }
 	if common(-1).IntN(2) == 0 {
-		w.memory = make([]byte, 2*space*w.n+1)
+		w.memory = make([]byte, rmatest.MemoryLen(w.n, space))
 		if w.window, err = w.e.AddWindow(9, r.rank, world, rma.Config{Unit: 1, Memory: w.memory}); err != nil {
 			return err
 		}
@@ -242,87 +243,26 @@ func (w *worker) collect(op collectives.Op, m, root int) error {
 
 func (w *worker) barrier() error { return w.collect(collectives.OpBarrier, 0, 0) }
 
-// oneSided puts, adds up and gets, between locks and between fences.
+// oneSided is a round of one-sided communication.
 func (w *worker) oneSided(round, size int) error {
-	n, me := w.n, w.rank.rank
-	to := func(origin int) int { return (origin/2 + round) % n } // two meet at a target
-	says := func(origin int) []byte { return pattern(origin+round*7, size) }
-	call := func(f func(d *rma.Node, token any) error) error {
-		var cell engine.Cell
-		if err := w.window.Call(&cell, f); err != nil {
-			return err
-		}
-		return w.await(&cell)
-	}
-	clear(w.memory)
-	if err := w.barrier(); err != nil {
-		return err
-	}
-	target, got := to(me), make([]byte, size)
-	if err := call(func(d *rma.Node, token any) error { return d.Lock(target, rma.How(round%2)*rma.Exclusive, token) }); err != nil {
-		return err
-	}
-	for _, op := range []rma.Operation{
-		{Verb: rma.Put, Disp: int64(me * space), Data: flat(says(me))},
-		{Verb: rma.Accumulate, Disp: int64(2 * n * space), Data: flat([]byte{byte(me + 1)})},
-		{Verb: rma.Get, Disp: int64(me * space), Result: flat(got)},
-	} {
-		if err := w.transfer(op, target); err != nil {
-			return err
-		}
-	}
-	if err := call(func(d *rma.Node, token any) error { return d.Unlock(target, token) }); err != nil {
-		return err
-	}
-	if !bytes.Equal(got, says(me)) {
-		return wrongf("get: not what was put there")
-	}
-	if err := call(func(d *rma.Node, token any) error { return d.Fence(true, token) }); err != nil {
-		return err
-	}
-	if err := w.barrier(); err != nil {
-		return err
-	}
-	for to := range n {
-		if err := w.transfer(rma.Operation{Verb: rma.Put, Disp: int64((n + me) * space), Data: flat(says(me + to))},
-			to); err != nil {
-			return err
-		}
-	}
-	if err := call(func(d *rma.Node, token any) error { return d.Fence(false, token) }); err != nil {
-		return err
-	}
-	if err := w.barrier(); err != nil {
-		return err
-	}
-	sum := byte(0)
-	for origin := range n {
-		if to(origin) == me {
-			sum += byte(origin + 1)
-			if !bytes.Equal(w.memory[origin*space:][:size], says(origin)) {
-				return wrongf("what rank %d has put between locks", origin)
+	r := rmatest.Round{Me: w.rank.rank, Processes: w.n, Number: round, Size: size, Space: space, Memory: w.memory,
+		To:      func(origin int) int { return (origin/2 + round) % w.n }, // two meet at a target
+		Pattern: pattern, Operate: w.operate, Barrier: w.barrier,
+		Call: func(f func(d *rma.Node, token any) error) error {
+			var cell engine.Cell
+			if err := w.window.Call(&cell, f); err != nil {
+				return err
 			}
-		}
-		if !bytes.Equal(w.memory[(n+origin)*space:][:size], says(origin+me)) {
-			return wrongf("what rank %d has put between fences", origin)
-		}
+			return w.await(&cell)
+		}}
+	err := r.Run()
+	if bad := rmatest.Wrong(""); errors.As(err, &bad) {
+		return wrong(bad)
 	}
-	if w.memory[2*n*space] != sum {
-		return wrongf("the sum is %d, not %d", w.memory[2*n*space], sum)
-	}
-	return w.barrier()
+	return err
 }
 
-func flat(b []byte) rma.View {
-	return rma.View{Space: rma.Bytes(b), Layout: rma.Layout{Spans: []rma.Span{{Len: int64(len(b))}}, Count: 1}}
-}
-
-func (w *worker) transfer(op rma.Operation, target int) error {
-	op.Target = target
-	op.There = op.Data.Layout
-	if op.Verb == rma.Get {
-		op.There = op.Result.Layout
-	}
+func (w *worker) operate(op rma.Operation) error {
 	var cell engine.Cell
 	left, err := w.window.Operate(op, &cell)
 	for ; err == nil && left != 0; left, err = w.window.More(left) {

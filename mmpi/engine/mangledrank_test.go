@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/leidenzipper/zipper/collectives"
 	"github.com/leidenzipper/zipper/rma"
+	"github.com/leidenzipper/zipper/rma/rmatest"
 )
 
 // worker is one rank of a mangled job: rounds of messages, collectives and one-sided operations,
@@ -26,7 +26,7 @@ type worker struct {
 const place = 9000
 
 func newWorker(t *testing.T, e *Engine, seed uint64) (*worker, error) {
-	w := &worker{e: e, c: spanAll(t, e), memory: make([]byte, 2*place*e.world.Size()+1), seed: seed}
+	w := &worker{e: e, c: spanAll(t, e), memory: make([]byte, rmatest.MemoryLen(e.world.Size(), place)), seed: seed}
 	var ranks []int32
 	for r := range e.world.Size() {
 		ranks = append(ranks, int32(r))
@@ -92,86 +92,24 @@ func (w *worker) barrier() error {
 	return w.collect([]collCase{newCollCase(collectives.OpBarrier, w.e.world.Size(), 0, 0)})
 }
 
-// oneSided puts, adds up and gets, between locks and between fences.
+// oneSided is a round of one-sided communication.
 func (w *worker) oneSided(round int, all *rand.Rand) error {
-	n, me := w.e.world.Size(), w.e.world.Rank
-	size := 1 + all.IntN(place)
-	to := func(origin int) int { return (origin + round) % n }
-	text := func(origin int) []byte { return pattern(origin+round*7, size) }
-	call := func(f func(d *rma.Node, token any) error) error {
-		var cell Cell
-		if err := w.window.Call(&cell, f); err != nil {
-			return err
-		}
-		await(w.e, &cell)
-		return cell.Err()
-	}
-	clear(w.memory)
-	if err := w.barrier(); err != nil {
-		return err
-	}
-	target, got := to(me), make([]byte, size)
-	err := call(func(d *rma.Node, token any) error { return d.Lock(target, rma.How(round%2)*rma.Exclusive, token) })
-	if err != nil {
-		return err
-	}
-	for _, op := range []rma.Operation{
-		{Verb: rma.Put, Disp: int64(me * place), Data: flat(text(me))},
-		{Verb: rma.Accumulate, Disp: int64(2 * n * place), Data: flat([]byte{byte(me + 1)})},
-		{Verb: rma.Get, Disp: int64(me * place), Result: flat(got)},
-	} {
-		if err := w.transfer(op, target); err != nil {
-			return err
-		}
-	}
-	if err := call(func(d *rma.Node, token any) error { return d.Unlock(target, token) }); err != nil {
-		return err
-	}
-	if !bytes.Equal(got, text(me)) {
-		return errors.New("get: not what was put there")
-	}
-	if err := call(func(d *rma.Node, token any) error { return d.Fence(true, token) }); err != nil {
-		return err
-	}
-	if err := w.barrier(); err != nil {
-		return err
-	}
-	for to := range n {
-		if err := w.transfer(rma.Operation{Verb: rma.Put, Disp: int64((n + me) * place), Data: flat(text(me + to))},
-			to); err != nil {
-			return err
-		}
-	}
-	if err := call(func(d *rma.Node, token any) error { return d.Fence(false, token) }); err != nil {
-		return err
-	}
-	if err := w.barrier(); err != nil {
-		return err
-	}
-	sum := byte(0)
-	for origin := range n {
-		if to(origin) == me {
-			sum += byte(origin + 1)
-			if !bytes.Equal(w.memory[origin*place:][:size], text(origin)) {
-				return fmt.Errorf("what rank %d has put between locks is wrong", origin)
+	n := w.e.world.Size()
+	r := rmatest.Round{Me: w.e.world.Rank, Processes: n, Number: round, Size: 1 + all.IntN(place), Space: place,
+		Memory: w.memory, To: func(origin int) int { return (origin + round) % n },
+		Pattern: pattern, Operate: w.operate, Barrier: w.barrier,
+		Call: func(f func(d *rma.Node, token any) error) error {
+			var cell Cell
+			if err := w.window.Call(&cell, f); err != nil {
+				return err
 			}
-		}
-		if !bytes.Equal(w.memory[(n+origin)*place:][:size], text(origin+me)) {
-			return fmt.Errorf("what rank %d has put between fences is wrong", origin)
-		}
-	}
-	if w.memory[2*n*place] != sum {
-		return fmt.Errorf("the sum is %d, want %d", w.memory[2*n*place], sum)
-	}
-	return nil
+			await(w.e, &cell)
+			return cell.Err()
+		}}
+	return r.Run()
 }
 
-func (w *worker) transfer(op rma.Operation, target int) error {
-	op.Target = target
-	op.There = op.Data.Layout
-	if op.Verb == rma.Get {
-		op.There = op.Result.Layout
-	}
+func (w *worker) operate(op rma.Operation) error {
 	var cell Cell
 	left, err := w.window.Operate(op, &cell)
 	for ; err == nil && left != 0; left, err = w.window.More(left) {
