@@ -1,0 +1,249 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/memnet"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+func (s *script) do(w []string) {
+	var p []string
+	opt := map[string]string{}
+	for _, x := range w[1:] {
+		if k, v, ok := strings.Cut(x, "="); ok && w[0] != "job" {
+			opt[k] = v
+		} else {
+			p = append(p, x)
+		}
+	}
+	switch w[0] {
+	case "forwarder":
+		s.forwarder(p, opt)
+	case "job":
+		s.newJob(p)
+	case "join":
+		s.join(p, opt)
+	case "eager", "data":
+		e := s.end(p[0])
+		make := eager
+		if w[0] == "data" {
+			make = func(src, dst, seq int, b []byte) []byte { return data(src, dst, uint64(seq), b) }
+		}
+		e.seq++
+		s.send(e, make(int(e.rank), s.num(p[1]), int(e.seq), pattern(s.num(p[2]), 0)))
+	case "bye":
+		s.send(s.end(p[0]), frame(wire.TypeBye, nil))
+	case "abort":
+		e := s.end(p[0])
+		s.send(e, abortFrame(int32(s.num(p[1])), e.rank, "MPI_Abort"))
+	case "garbage":
+		s.send(s.end(p[0]), slices.Repeat([]byte{200}, wire.HeaderLen))
+	case "close":
+		s.leave(s.end(p[0]))
+	case "stall", "read":
+		s.end(p[0]).stalled = w[0] == "stall"
+	case "deaf":
+		s.end(p[0]).deaf = true
+	case "cut":
+		links := s.zips[p[0]].links[p[1]]
+		if len(p) > 2 {
+			links = links[s.num(p[2]):][:1]
+		}
+		for _, l := range links {
+			l.Cut()
+		}
+	case "hold", "release":
+		s.zips[p[0]].links[p[1]][s.num(p[2])].Hold(w[0] == "hold")
+	case "aside":
+		if len(p) > 0 {
+			s.broken = errors.New("does not work")
+		}
+		work := s.asides
+		s.asides = nil
+		for _, fn := range work {
+			fn()
+		}
+		s.broken = nil
+	case "wait":
+		s.wait(s.duration(p[0]))
+	case "status":
+		for _, j := range s.zips[p[0]].f.Status().Jobs {
+			s.printf("  %s: %s, %d of %d joined, %d doors, %d bytes wait; missing %q, refused %q, reason %q",
+				j.Job, j.State, j.Joined, j.Ranks, j.Doors, j.QueuedBytes, j.Missing, j.Refused, j.Reason)
+			for _, t := range j.Trunks {
+				s.printf("  %s: %d connections to %s, %d lost", j.Job, t.Connections, t.Forwarder, t.Lost)
+			}
+		}
+	case "stop":
+		f := s.zips[p[0]].f
+		f.cfg.Linger = 0
+		f.shutdown()
+	case "kill":
+		z := s.zips[p[0]]
+		delete(s.zips, p[0])
+		s.order = slices.DeleteFunc(s.order, func(name string) bool { return name == p[0] })
+		s.dead = append(s.dead, z)
+		peers := slices.SortedFunc(maps.Keys(z.f.peers), func(p, q *peer) int { return z.f.peers[p] - z.f.peers[q] })
+		for _, p := range peers {
+			p.conn.Link().Close()
+		}
+	default:
+		s.t.Fatalf("no command %q", w[0])
+	}
+	s.settle()
+}
+
+func (s *script) forwarder(p []string, opt map[string]string) {
+	name := p[0]
+	z := &scripted{links: map[string][]*memnet.Link{}}
+	var far time.Duration
+	if d := opt["far"]; d != "" {
+		far = s.duration(d)
+	}
+	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}),
+		clock: s.now,
+		spawn: func(fn func()) { s.asides = append(s.asides, fn) },
+		Dial: func(_ context.Context, addr string) (transport.Link, error) {
+			other := s.zips[addr]
+			if s.broken != nil {
+				return nil, s.broken
+			}
+			if other == nil {
+				return nil, errors.New("nobody is there")
+			}
+			a, b := memnet.Pipe(memnet.Options{})
+			from, to := name, addr
+			if n := len(z.links[addr]); n > 0 {
+				from, to = fmt.Sprintf("%s/%d", name, n), fmt.Sprintf("%s/%d", addr, n)
+			}
+			z.links[addr] = append(z.links[addr], a)
+			other.f.take(named{b, from, far}, other.f.mayConnect, (*peer).challenge)
+			return named{a, to, far}, nil
+		},
+		JobEnd: func(j Summary) {
+			s.printf("  %s: job %s is over: ok=%v code=%d %s", name, j.Job, j.OK, j.Code, j.Reason)
+			for _, t := range j.Traffic {
+				if t.Frames > 0 {
+					s.printf("  %s: %s to %s: %d frames, %d bytes", name, t.From, t.To, t.Frames, t.PayloadBytes)
+				}
+			}
+		}}
+	if slices.Contains(p, "nat") {
+		cfg.NAT = scriptNAT{s}
+	}
+	if d := opt["patience"]; d != "" {
+		cfg.Patience = s.duration(d)
+	}
+	if n := opt["trunk"]; n != "" {
+		cfg.Trunk = s.num(n)
+	}
+	if d := opt["linger"]; d != "" {
+		cfg.Linger = s.duration(d)
+	}
+	var err error
+	if z.f, err = New(cfg); err == nil {
+		err = z.f.makeLoops()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.zips[name] = z
+	s.order = append(s.order, name)
+}
+
+func (s *script) newJob(p []string) {
+	s.job = identity(p[0], "", 0)
+	for _, x := range p[1:] {
+		if name, on, ok := strings.Cut(x, ":"); ok {
+			var z wire.Zipper
+			for _, n := range strings.Split(on, ",") { // a network with a "-" is one that it does not listen on
+				n, silent := strings.CutSuffix(n, "-")
+				p := wire.Port{Network: uint16(s.network(n)), Address: name}
+				if silent {
+					p.Address = ""
+				}
+				z.Ports = append(z.Ports, p)
+			}
+			s.job.Zippers = append(s.job.Zippers, z)
+			continue
+		}
+		k, v, _ := strings.Cut(x, "=")
+		switch k {
+		case "rails":
+			s.job.Rails = s.num(v)
+		case "patience":
+			s.job.Patience = s.duration(v).Milliseconds()
+		case "networks":
+			s.job.Networks = strings.Split(v, ",")
+		default:
+			s.job.Layout = append(s.job.Layout, wire.Cluster{Name: k, Size: uint32(s.num(v))})
+		}
+	}
+}
+
+func (s *script) cluster(name string) int {
+	return slices.IndexFunc(s.job.Layout, func(c wire.Cluster) bool { return c.Name == name })
+}
+
+func (s *script) network(name string) int {
+	if c := s.cluster(name); c >= 0 {
+		return c
+	}
+	return len(s.job.Layout) + slices.Index(s.job.Networks, name)
+}
+
+func (s *script) join(p []string, opt map[string]string) {
+	who, zip, several := strings.Cut(p[0], "@")
+	if !several {
+		zip = s.order[0]
+	}
+	id := s.job
+	id.Cluster, id.Rank = who[:1], s.num(who[1:])
+	id.Library, id.Host, id.Instance = "lib-"+id.Cluster, "host-"+id.Cluster, uint64(id.Cluster[0])<<8+uint64(id.Rank)
+	for k, z := range id.Zippers {
+		if z.Ports[0].Address == zip {
+			id.Here = k
+		}
+	}
+	if v := opt["secret"]; v != "" {
+		id.Secret = v
+	}
+	if v := opt["timeout"]; v != "" {
+		id.TimeoutMS = s.duration(v).Milliseconds()
+	}
+	if v := opt["layout"]; v != "" {
+		c, n, _ := strings.Cut(v, ":")
+		id.Layout = slices.Clone(id.Layout)
+		id.Layout[s.cluster(c)].Size = uint32(s.num(n))
+	}
+	j, err := handshake.NewJoiner(id, [32]byte{1})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	a, b := memnet.Pipe(memnet.Options{Buffer: 8 << 10})
+	e := &processEnd{name: p[0], zip: zip, link: a, joiner: j}
+	if slices.Contains(p, "inside") {
+		e.inside = "10.0.0.1:5000"
+	}
+	if old := s.ends[e.name]; old != nil && !old.gone {
+		old.name += "'"
+		s.ends[old.name] = old
+		s.joined[slices.Index(s.joined, e.name)] = old.name
+	}
+	s.ends[e.name] = e
+	if !slices.Contains(s.joined, e.name) {
+		s.joined = append(s.joined, e.name)
+	}
+	s.zips[zip].f.take(named{b, e.name, 0}, s.zips[zip].f.mayConnect, (*peer).challenge)
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// lose ends a rank's link to a forwarder, which tells the others.
+func (n *railNet) lose(s *strand) {
+	s.eof = true
+	s.up = nil
+	n.tell(s, false)
+}
+
+// back opens it again. The forwarder says who is out of its reach meanwhile.
+func (n *railNet) back(s *strand) {
+	n.open(s)
+	n.tell(s, true)
+	for _, all := range n.strands {
+		for _, o := range all {
+			if o.peer < 0 && o.eof && n.clusterOf(o.rank) != n.clusterOf(s.rank) && n.far(o, s.rank) == s {
+				s.hears(wire.RailState{Rank: uint32(o.rank), Reason: "cut"})
+			}
+		}
+	}
+}
+
+// cut cuts what is between the forwarders of two ranks, or mends it: both hear of it from theirs.
+func (n *railNet) cut(a, b int, cut bool) {
+	n.cuts[[2]int{min(a, b), max(a, b)}] = cut
+	for _, s := range n.strands[a] {
+		if s.peer < 0 && slices.Contains(n.routes[n.clusterOf(a)][n.clusterOf(b)], s.rail) {
+			far := n.far(s, b)
+			s.hears(wire.RailState{Rank: uint32(b), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
+			far.hears(wire.RailState{Rank: uint32(a), Up: !cut, Cut: cut, Reason: "the trunk is cut"})
+		}
+	}
+}
+
+func (n *railNet) isCut(a, b int) bool { return n.cuts[[2]int{min(a, b), max(a, b)}] }
+
+// hears has the rank's forwarder say something of another rank.
+func (s *strand) hears(x wire.RailState) {
+	s.states++
+	x.Number = s.states
+	s.down = wire.AppendFrame(s.down, wire.Header{Type: wire.TypeRailState, Src: wire.Nobody, Dst: wire.Nobody}, &x)
+}
+
+// tell has the forwarders tell the other clusters of a rank's link.
+func (n *railNet) tell(s *strand, up bool) {
+	for to := range n.engines {
+		there := n.routes[n.clusterOf(s.rank)][n.clusterOf(to)]
+		if n.clusterOf(to) == n.clusterOf(s.rank) || !slices.Contains(there, s.rail) {
+			continue
+		}
+		if far := n.far(s, to); !far.eof {
+			far.hears(wire.RailState{Rank: uint32(s.rank), Up: up, Reason: "cut"})
+		}
+	}
+}
+
+// open gives a rank the link that it dials, and waits until it has taken it.
+func (n *railNet) open(s *strand) {
+	e := n.engines[s.rank]
+	rail := func() string { return e.Rails()[s.rail].State }
+	if rail() != "dialling" {
+		n.t.Fatalf("rank %d: rail %d is %s", s.rank, s.rail, rail())
+	}
+	s.states = 0
+	s.redial <- s.link()
+	for end := time.Now().Add(20 * time.Second); rail() == "dialling"; time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			n.t.Fatal("the link is not taken")
+		}
+	}
+}
+
+// meet makes a direct link; part ends it at both ends.
+func (n *railNet) meet(a, b int) {
+	n.open(n.direct(b, a))
+	s := n.direct(a, b)
+	if !n.engines[a].DirectUp(b, s.link()) {
+		n.log("  rank %d does not want it", a)
+	}
+}
+
+func (n *railNet) part(a, b int) {
+	for _, s := range []*strand{n.direct(a, b), n.direct(b, a)} {
+		s.eof = true
+		s.up = nil
+	}
+}
