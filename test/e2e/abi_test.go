@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"debug/elf"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,69 +50,11 @@ func (b *Bed) nativeABI(mpi string, ranks int, argv ...string) Result {
 	return b.Native(mpi, ranks, append([]string{"env", "LD_LIBRARY_PATH=" + dir}, argv...)...)
 }
 
-// abiOracle is what a program does on each library alone.
-type abiOracle struct {
-	results map[string]Result
-	right   []string // the libraries on which it succeeds
-}
-
-func (b *Bed) askABI(ranks int, argv ...string) abiOracle {
-	b.T.Helper()
-	o := abiOracle{results: map[string]Result{}}
-	for _, mpi := range []string{OpenMPI, MPICH} {
-		r := b.nativeABI(mpi, ranks, append([]string{"timeout", "40"}, argv...)...)
-		o.results[mpi] = r
-		if r.Status == 0 {
-			o.right = append(o.right, mpi)
-		}
-	}
-	return o
-}
-
-// faults says how it fails natively.
-func (o abiOracle) faults() string {
-	var out []string
-	for _, mpi := range []string{OpenMPI, MPICH} {
-		r := o.results[mpi]
-		if r.Status == 0 {
-			continue
-		}
-		text := strings.TrimSpace(r.Stderr + r.Stdout)
-		if text == "" {
-			text = "(no output)"
-		}
-		const most = 600
-		if len(text) > most {
-			text = text[:most] + " …"
-		}
-		out = append(out, fmt.Sprintf("natively on %s (%s) it ends with status %d:\n%s", mpi, version(mpi), r.Status,
-			text))
-	}
-	return strings.Join(out, "\n")
-}
-
-// compareABI runs a program zipped over the split; it must print what it prints on one library
-// alone. If it fails, it must fail on one of them natively, too.
-func (b *Bed) compareABI(o abiOracle, s split, argv ...string) {
-	b.T.Helper()
-	j := Job{Clusters: s.clusters}
-	zipped := b.Zipped(j, argv...)
-	if zipped.Status != 0 && len(o.right) < 2 {
-		b.T.Skipf("fails, as it does without zipper; %s", o.faults())
-	}
-	b.OK(zipped)
-	var differ string
-	for _, mpi := range o.right {
-		want, got := lines(o.results[mpi].Stdout, nil), lines(zipped.Stdout, nil)
-		if differ = firstDifference(want, got); differ == "none" {
-			return
-		}
-	}
-	if len(o.right) == 0 {
-		b.T.Logf("works zipped; %s", o.faults())
-		return
-	}
-	b.T.Errorf("zipped output differs from native output:\n%s\n%v", differ, zipped)
+// askABI is asked what a program does on each library alone.
+func (b *Bed) askABI(ranks int, argv ...string) *witnesses {
+	return &witnesses{mpis: []string{OpenMPI, MPICH}, ask: func(mpi string) Result {
+		return b.nativeABI(mpi, ranks, append([]string{"timeout", nativeLimit}, argv...)...)
+	}}
 }
 
 // TestABIPrograms compares every program in C and C++, built once for MPI 5's standard ABI, over
@@ -134,7 +75,7 @@ func TestABIPrograms(t *testing.T) {
 				t.Run(s.name, func(t *testing.T) {
 					b := b
 					b.T = t
-					b.compareABI(o, s, argv...)
+					b.compare(o, Job{Clusters: s.clusters}, argv...)
 				})
 			}
 		})
@@ -204,7 +145,7 @@ func TestABIPython(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			b := *b
 			b.T = t
-			b.compareABI(o, s, argv...)
+			b.compare(o, Job{Clusters: s.clusters}, argv...)
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 // TestUnsupported runs a program that checks that what the conformance table calls an error is one,
 // at every rank.
 func TestUnsupported(t *testing.T) {
-	for _, s := range some {
+	for _, s := range []split{twoOne, mixed, mpichPair} {
 		t.Run(s.name, func(t *testing.T) {
 			b := New(t)
 			r := b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/unsupported.c")))

@@ -15,8 +15,8 @@ import (
 
 // TestEnding starts jobs that work with several threads and end, one after the other, while any of
 // their processes (ranks, launchers, the forwarder in zipper run) loses its processor now and then.
-// One in five goes over a path with delays. Where one does not end, what all its threads do is
-// printed. The long run takes a thousand.
+// One in five goes over a path with delays, of the long run's thousand all. Where one does not end,
+// what all its threads do is printed, and what the forwarder shows.
 func TestEnding(t *testing.T) {
 	each := 6
 	if long() {
@@ -27,7 +27,10 @@ func TestEnding(t *testing.T) {
 			b := New(t)
 			path := compileFor(b, s.clusters, "c/ending.c", "-pthread")
 			random := rand.New(rand.NewPCG(uint64(i), 2)) //nolint:gosec // not a secret
-			slow := meddle(t, b.StartForwarder().Addr, func(_ bool, _ wire.Header, frame []byte) [][]byte {
+			lasting := *b // the forwarder serves all runs
+			lasting.Limit = 3 * time.Hour
+			f := lasting.StartForwarder("--status", "127.0.0.1:0")
+			slow := meddle(t, f.Addr, func(_ bool, _ wire.Header, frame []byte) [][]byte {
 				if random.IntN(4) == 0 {
 					time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) // that is the delay
 				}
@@ -35,21 +38,22 @@ func TestEnding(t *testing.T) {
 			})
 			for run := range each {
 				j := Job{Clusters: s.clusters}
-				if run%5 == 4 {
+				if run%5 == 4 || long() {
 					j.Flags = []string{"--zipper", slow.Addr}
 				}
 				argv := []string{path}
 				if run%2 == 1 {
 					argv = append(argv, "frees")
 				}
-				b.endsWell(j, uint64(1000*i+run), argv...)
+				b.endsWell(j, f, uint64(1000*i+run), argv...)
 			}
 		})
 	}
 }
 
-// endsWell runs a job while its processes are stopped at random; the seed says when and which.
-func (b *Bed) endsWell(j Job, seed uint64, argv ...string) {
+// endsWell runs a job, perhaps over the forwarder, while its processes are stopped at random; the
+// seed says when and which.
+func (b *Bed) endsWell(j Job, f *Forwarder, seed uint64, argv ...string) {
 	b.T.Helper()
 	const patience = 60 * time.Second // half of what a run may take, so there is time to look
 	args, id := b.runArgs(j)
@@ -66,8 +70,8 @@ func (b *Bed) endsWell(j Job, seed uint64, argv ...string) {
 		case <-time.After(pause):
 		}
 		if time.Since(begin) > patience {
-			b.T.Fatalf("run %d has not ended in %v; it printed:\n%s%s\n%s", seed, patience, p.Stdout(), p.Stderr(),
-				stacks(id))
+			b.T.Fatalf("run %d has not ended in %v; it printed:\n%s%s\n%s\nthe forwarder shows\n%v", seed, patience,
+				p.Stdout(), p.Stderr(), stacks(id), b.Run(nil, nil, b.Zipper, "status", statusOf(f)))
 		}
 		victims := Processes(id)
 		if !disturb || len(victims) == 0 {

@@ -36,6 +36,103 @@ func (n *natives) run(b *Bed, ranks int, argv ...string) Result {
 	return r
 }
 
+// nativeLimit is how many seconds a program may take natively, where it is not known to end.
+const nativeLimit = "40"
+
+// witnesses are MPI libraries of which each is asked at most once what a program does on it alone.
+type witnesses struct {
+	mpis []string
+	ask  func(mpi string) Result
+	said map[string]Result
+}
+
+func (w *witnesses) of(mpi string) Result {
+	r, ok := w.said[mpi]
+	if !ok {
+		r = w.ask(mpi)
+		if w.said == nil {
+			w.said = map[string]Result{}
+		}
+		w.said[mpi] = r
+	}
+	return r
+}
+
+// faults says on which libraries it fails, and how; empty: on none.
+func (w *witnesses) faults() string {
+	var out []string
+	for _, mpi := range w.mpis {
+		r := w.of(mpi)
+		if r.Status == 0 {
+			continue
+		}
+		text := strings.TrimSpace(r.Stderr + r.Stdout)
+		if text == "" {
+			text = "(no output)"
+		}
+		const most = 600
+		if len(text) > most {
+			text = text[:most] + " …"
+		}
+		out = append(out, fmt.Sprintf("natively on %s (%s) it ends with status %d:\n%s", mpi, version(mpi), r.Status,
+			text))
+	}
+	return strings.Join(out, "\n")
+}
+
+// compare runs a program zipped; it must print what it prints on one library alone. If it fails, it
+// must fail on one of them natively, too: then the test is skipped, and says how.
+func (b *Bed) compare(w *witnesses, j Job, argv ...string) {
+	b.T.Helper()
+	zipped := b.Zipped(j, argv...)
+	if zipped.Status != 0 {
+		if faults := w.faults(); faults != "" {
+			b.T.Skipf("fails, as it does without zipper; %s", faults)
+		}
+	}
+	b.OK(zipped)
+	differ := ""
+	for _, mpi := range w.mpis {
+		if w.of(mpi).Status != 0 {
+			continue
+		}
+		want, got := lines(w.of(mpi).Stdout, nil), lines(zipped.Stdout, nil)
+		if differ = firstDifference(want, got); differ == "none" {
+			return
+		}
+	}
+	if differ == "" {
+		b.T.Logf("works zipped; %s", w.faults())
+		return
+	}
+	b.T.Errorf("zipped output differs from native output:\n%s\n%v", differ, zipped)
+}
+
+// asNatively compares a program, with "{mpi}" in its path, zipped with itself on Open MPI alone.
+// With the libraries of Debian 12 all of them are right there. Of others, release candidates among
+// them, not all are: there compare decides, by the libraries of the job.
+func (b *Bed) asNatively(j Job, argv ...string) {
+	b.T.Helper()
+	ranks := split{clusters: j.Clusters}.ranks()
+	on := func(mpi string) []string {
+		return append([]string{strings.ReplaceAll(argv[0], "{mpi}", mpi)}, argv[1:]...)
+	}
+	if strings.HasPrefix(version(OpenMPI), "4.1.") && strings.HasPrefix(version(MPICH), "4.0.") {
+		native := oracle.run(b, ranks, on(OpenMPI)...)
+		b.Same(native, b.OK(b.Zipped(j, argv...)), nil)
+		return
+	}
+	w := &witnesses{ask: func(mpi string) Result {
+		return b.Native(mpi, ranks, append([]string{"timeout", nativeLimit}, on(mpi)...)...)
+	}}
+	for _, mpi := range []string{OpenMPI, MPICH} {
+		if slices.ContainsFunc(j.Clusters, func(c Cluster) bool { return c.MPI == mpi }) {
+			w.mpis = append(w.mpis, mpi)
+		}
+	}
+	b.compare(w, j, argv...)
+}
+
 // compileFor builds a program for every MPI library of the split and gives its path with "{mpi}" in
 // it.
 func compileFor(b *Bed, clusters []Cluster, file string, flags ...string) string {

@@ -89,10 +89,7 @@ func TestPrograms(t *testing.T) {
 			}
 			overSplits(t, "", asked(byLength(p.splits, longer)), func(b *Bed, s split) {
 				path := compileFor(b, s.clusters, p.file, p.flags...)
-				native := oracle.run(b, s.ranks(), append([]string{strings.ReplaceAll(path, "{mpi}", OpenMPI)},
-					p.args...)...)
-				zipped := b.OK(b.Zipped(Job{Clusters: s.clusters}, append([]string{path}, p.args...)...))
-				b.Same(native, zipped, nil)
+				b.asNatively(Job{Clusters: s.clusters}, append([]string{path}, p.args...)...)
 			})
 		})
 	}
@@ -212,8 +209,7 @@ func windows(b *Bed, flags []string, splits []split) {
 				b := *b
 				b.T = t
 				path := compileFor(&b, s.clusters, file)
-				native := oracle.run(&b, s.ranks(), strings.ReplaceAll(path, "{mpi}", OpenMPI))
-				b.Same(native, b.OK(b.Zipped(Job{Clusters: s.clusters, Flags: flags}, path)), nil)
+				b.asNatively(Job{Clusters: s.clusters, Flags: flags}, path)
 			})
 		}
 		b.T.Run("c/rma_threads.c "+s.name, func(t *testing.T) {

@@ -18,6 +18,7 @@ func TestSanitizers(t *testing.T) {
 		// MPI libraries leave memory at their end, which is no leak of ours
 		{"address", []string{"ASAN_OPTIONS=detect_leaks=0"}, mixedPair},
 		{"address", []string{"ASAN_OPTIONS=detect_leaks=0", preloaded}, oneOne},
+		{"address", []string{"ASAN_OPTIONS=detect_leaks=0", preloaded}, mpichPair},
 		// MPICH 4.0 crashes natively when it ends with the thread sanitizer
 		{"thread", []string{"TSAN_OPTIONS=report_bugs=0"}, oneOne},
 	} {
