@@ -127,12 +127,15 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: "the engine is running already"})
 	}
 	l := boot.Local{Rank: int(loc.rank), Size: int(loc.size), TagUB: int(loc.tag_ub),
-		Library: C.GoString(loc.library), Host: C.GoString(loc.host), Embedded: embedded.Load(),
+		Library: C.GoString(loc.library), Host: C.GoString(loc.host), Embedded: embedded.Load(), Spawned: loc.spawned != 0,
 		Hosts: slices.Clone(unsafe.Slice((*int32)(unsafe.Pointer(loc.hosts)), int(loc.size)))}
 	*out = C.z_world{size: loc.size, rank: loc.rank, clusters: 1, tag_ub: loc.tag_ub}
 	job, err := readJob()
 	if errors.Is(err, jobenv.ErrNoJob) {
 		return C.Z_OK
+	}
+	if err != nil && l.Spawned { // of the job's description it may have no more than this
+		job, err = jobenv.Job{ID: os.Getenv(jobenv.VarJob), Cluster: os.Getenv(jobenv.VarCluster)}, nil
 	}
 	if err != nil {
 		return result(&engine.Error{Code: engine.ErrArg, Reason: err.Error()})
@@ -164,6 +167,9 @@ func ze_start(n *C.z_native, loc *C.z_local, out *C.z_world) C.int {
 			out.namesake = C.CString(w.Clusters[cluster].Name)
 		}
 		running.Store(e)
+		if l.Spawned {
+			job.Forwarders = nil // links connects to nobody
+		}
 		links.start(ports.Self{Job: job, Local: l, Rank: w.Rank}, n, int32(w.Size()))
 	}
 	return C.Z_OK

@@ -30,9 +30,22 @@ func copyOut(s string, to *C.char, room int) error {
 	return nil
 }
 
+// connects says why this process connects to no other job.
+func connects() error {
+	if len(links.self.Job.Forwarders) == 0 {
+		return &engine.Error{Code: engine.ErrArg, Reason: "processes that MPI_Comm_spawn has started connect to no other job"}
+	}
+	return nil
+}
+
 //export ze_port_open
 func ze_port_open(name *C.char, room int32) C.int {
-	return with(func(*engine.Engine) error { return copyOut(links.self.Open().String(), name, int(room)) })
+	return with(func(*engine.Engine) error {
+		if err := connects(); err != nil {
+			return err
+		}
+		return copyOut(links.self.Open().String(), name, int(room))
+	})
 }
 
 //export ze_port_close
@@ -49,6 +62,9 @@ func ze_meet(port *C.char, accepts int32, world *int32, n int32, cell *engineCel
 	}
 	members := slices.Clone(unsafe.Slice(world, n))
 	links.run(cell.cell(), func(ctx context.Context) error {
+		if err := connects(); err != nil {
+			return err
+		}
 		meet := links.self.Accept
 		if accepts == 0 {
 			var cancel context.CancelFunc
@@ -91,6 +107,9 @@ func ze_join(plan uintptr, size int64, accepts int32, cell *engineCell, n, low *
 func ze_publish(name, port *C.char, cell *engineCell) C.int {
 	service, at := C.GoString(name), C.GoString(port)
 	links.run(cell.cell(), func(ctx context.Context) error {
+		if err := connects(); err != nil {
+			return err
+		}
 		return links.names.Publish(ctx, &links.self, service, at)
 	})
 	return C.Z_OK
@@ -100,6 +119,9 @@ func ze_publish(name, port *C.char, cell *engineCell) C.int {
 func ze_lookup(name, port *C.char, cell *engineCell) C.int {
 	service := C.GoString(name)
 	links.run(cell.cell(), func(ctx context.Context) error {
+		if err := connects(); err != nil {
+			return err
+		}
 		at, err := links.self.Lookup(ctx, service)
 		if err != nil {
 			return err

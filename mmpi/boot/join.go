@@ -26,6 +26,7 @@ type Local struct {
 	Host       string
 	Hosts      []int32           // see engine.World
 	Embedded   bool              // see engine.Config
+	Spawned    bool              // MPI_Comm_spawn of some process has started this native world, beside the job's
 	Warn       func(string)      // is told what the user should know though the job goes on; nil: nobody
 	Via        map[string]string // of forwarders in the job's description, where this process reaches them, if elsewhere
 	Unmaps     dial.Unmaps       // tells what the program unmaps, if registrations of its memory are to be kept
@@ -38,10 +39,15 @@ const Model = runtime.GOARCH + " little endian"
 // Join makes this process part of the job and starts the engine. It blocks until all ranks of all
 // clusters are in or the job's time-out ends. In a job of one cluster nothing spans: the engine has
 // no links and is there for what connects to other jobs, or it is nil if the job names no forwarder
-// to do so by. The world is valid then too.
+// to do so by. The world is valid then too. A world that the program has spawned is not of the job:
+// its engine, which there is if the job's processes have one, has no links, and connects to nobody.
 func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) (*engine.Engine, engine.World, error) {
+	alone := len(job.Layout) == 1 && len(job.Forwarders) == 0
+	if loc.Spawned {
+		job = beside(&job, &loc)
+	}
 	w, err := worldOf(&job, &loc)
-	if err != nil || len(job.Layout) == 1 && len(job.Forwarders) == 0 {
+	if err != nil || alone {
 		return nil, w, err
 	}
 	tuning, err := collectives.ParseTuning(job.Collectives)
@@ -137,6 +143,13 @@ func Join(ctx context.Context, job jobenv.Job, loc Local, native engine.Native) 
 // pollOf reads jobenv.Job.Poll.
 func pollOf(s string) engine.Poll {
 	return map[string]engine.Poll{"busy": engine.PollBusy, "event": engine.PollEvent}[s]
+}
+
+// beside describes a spawned world, which goes about its native communicators as the job that it is
+// beside does.
+func beside(job *jobenv.Job, loc *Local) jobenv.Job {
+	return jobenv.Job{ID: job.ID, Cluster: job.Cluster, Poll: job.Poll,
+		Layout: []jobenv.Cluster{{Name: job.Cluster, Size: loc.Size}}}
 }
 
 // worldOf is who takes part, by the job's description alone.

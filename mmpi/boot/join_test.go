@@ -73,6 +73,31 @@ func TestJoinAlone(t *testing.T) {
 	}
 }
 
+// A spawned world is none of the job's ranks: its engine has no links, whatever the job's clusters,
+// and there is none where the job has none.
+func TestJoinSpawned(t *testing.T) {
+	job := jobenv.Job{ID: "j", Cluster: "b", Layout: []jobenv.Cluster{{Name: "a", Size: 2}, {Name: "b", Size: 1}},
+		Forwarders: []string{"nowhere:1"}, Order: []jobenv.Cluster{{Name: "b", Size: 1}, {Name: "a", Size: 2}}}
+	e, w, err := Join(t.Context(), job, Local{Rank: 2, Size: 3, Spawned: true}, engine.Alone{})
+	if err != nil || e == nil || w.Rank != 2 || w.Size() != 3 || len(w.Clusters) != 1 || w.Order != nil {
+		t.Fatalf("%v, %+v, %v", e, w, err)
+	}
+	if err := e.Finish(); err != nil {
+		t.Error(err)
+	}
+	job = jobenv.Job{ID: "j", Cluster: "b", Layout: []jobenv.Cluster{{Name: "b", Size: 1}}}
+	if e, _, err := Join(t.Context(), job, Local{Rank: 2, Size: 3, Spawned: true}, engine.Alone{}); e != nil || err != nil {
+		t.Errorf("beside a job without engines: %v, %v", e, err)
+	}
+	job = jobenv.Job{ID: "j"} // all that the environment had
+	if e, w, err = Join(t.Context(), job, Local{Rank: 0, Size: 1, Spawned: true}, engine.Alone{}); e == nil || err != nil || w.Size() != 1 {
+		t.Fatalf("knowing little: %v, %+v, %v", e, w, err)
+	}
+	if err := e.Finish(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Settings are what a Join must agree in: an order of ranks, which may be long, by its digest.
 func TestSettings(t *testing.T) {
 	job := jobenv.Job{Order: []jobenv.Cluster{{Name: "b", Size: 1}, {Name: "a", Size: 1}}}

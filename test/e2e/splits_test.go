@@ -33,6 +33,7 @@ var (
 	mixed       = split{"2+2 mixed", []Cluster{A(2, OpenMPI), B(2, MPICH)}}
 	mpichPair   = split{"1+1 MPICH", []Cluster{A(1, MPICH), B(1, MPICH)}}
 	mixedThree  = split{"1+2+1 mixed", []Cluster{A(1, MPICH), B(2, OpenMPI), C(1, OpenMPI)}}
+	oneCluster  = []split{{"2", []Cluster{A(2, OpenMPI)}}, {"2 MPICH", []Cluster{A(2, MPICH)}}}
 	some        = []split{twoOne, mixed}
 	more        = []split{twoOne, oneOneOne, mixed}
 	every       = []split{oneOne, twoOne, oneThree, threeFour, oneOneOne, mixedPair, mixed, mpichPair, mixedThree}

@@ -39,7 +39,7 @@ typedef struct plan {
 } plan;
 
 typedef struct hello {
-  uint64_t context;
+  uint64_t context, mark;
   int32_t size;
 } hello;
 
@@ -55,9 +55,13 @@ static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *
   int rc = z_Comm_group(comm, &handle), first = 1;
   if (rc) return rc;
   const zgroup *mine = zgroup_get(handle);
-  hello out = {z_eng.ze_next_context(0), mine->size}, in;
+  hello out = {z_eng.ze_next_context(0), z_world_mark, mine->size}, in;
   rc = z_Sendrecv(&out, sizeof out, MPI_BYTE, leader, tag, &in, sizeof in, MPI_BYTE, leader, tag, peer,
                   MPI_STATUS_IGNORE);
+  if (!rc && in.mark != out.mark)
+    rc = z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
+                    "not supported by MMPI where one group was spawned by the other: make it of the spawned ones' "
+                    "intercommunicator");
   int32_t *others = rc ? NULL : malloc((size_t)in.size * sizeof *others);
   if (!rc && others)
     rc = z_Sendrecv(mine->rank, mine->size * 4, MPI_BYTE, leader, tag, others, in.size * 4, MPI_BYTE, leader, tag, peer,

@@ -28,7 +28,7 @@ func meaning(policy, spanning string) (string, error) {
 const tableHead = `# MPI functions on communicators that span clusters
 
 Made by ` + "`go generate ./cgo/libmmpi/gen`" + ` (after ` + "`scripts/build`" + `) from the functions of the ` + "`mpi.h`" + ` of Open MPI 4.1 and MPICH 4.0, those of
-MPI 5.0 (abi: programs of its standard ABI over Open MPI 6 and MPICH 5, whose own headers have nothing more of MPI 4 and 5), and the policy files in ` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function, but for windows (guide.md).
+MPI 5.0 (abi: programs of its standard ABI over Open MPI 6 and MPICH 5, whose own headers have nothing more of MPI 4 and 5), and the policy files in ` + "`cgo/libmmpi/policy`" + `: do not edit. A communicator inside one cluster is native in every function, but for windows (across-clusters.md).
 
 | word | what the function does |
 |---|---|
@@ -41,8 +41,8 @@ MPI 5.0 (abi: programs of its standard ABI over Open MPI 6 and MPICH 5, whose ow
 The functions MPI_T_… go to the native library unwrapped, and ` + "`MPI_Session_c2f`" + ` and ` + "`MPI_Session_f2c`" + ` of the newest libraries' own headers are native. Big-count functions (…_c) take
 any count, those with arrays of counts or displacements too (MPI_Gatherv_c and its like); MPI_Buffer_attach_c takes below 2³¹.
 MPI_File_open needs the user's word that the path is shared, MPI_File_set_atomicity refuses atomic mode (across-clusters.md), and MPI_Win_shared_query says MPI_ERR_RMA_FLAVOR: no window
-that spans clusters is of shared memory. MPI_Comm_spawn, MPI_Comm_spawn_multiple and MPI_Comm_join are refused on every communicator, those inside a cluster too: processes from outside the job do not have MMPI,
-so what they share with its processes would hang. Jobs that are started by themselves connect (guide.md).
+that spans clusters is of shared memory. MPI_Comm_join is refused in every process; jobs that are started by themselves connect (../howto/connecting-jobs.md).
+What MPI_Comm_spawn and MPI_Comm_spawn_multiple start from a communicator inside a cluster has limits (across-clusters.md).
 `
 
 // table writes the conformance table of functions.tsv files, each in a directory named after its

@@ -49,6 +49,7 @@ static int after_init(int rc) {
     z_enter();
     rc = zjob_join();
     z_leave();
+    zspawn_note();
   }
   leave_out("LD_PRELOAD"), leave_out("LD_AUDIT");
   return rc;

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 int zjob_finalizing;
@@ -107,8 +108,26 @@ static int find_hosts(int rank, int hosts[]) {
   return rc;
 }
 
+/* A world that MPI_Comm_spawn has started is one of its own: what tells of the job's ranks is not
+ * about it. */
+static int is_spawned(void) {
+  MPI_Comm parent;
+  return !real.Comm_get_parent(&parent) && parent != MPI_COMM_NULL;
+}
+
+static int begin_beside(const z_local *local) {
+  const char *cluster = getenv("ZIPPER_CLUSTER");
+  char layout[300];
+  snprintf(layout, sizeof layout, "%s=%d", cluster ? cluster : "spawned", local->size);
+  setenv("ZIPPER_LAYOUT", layout, 1);
+  z_layout.namesake = getenv(ZSPAWN_NAMESAKE);
+  if (local->rank == 0)
+    z_world_mark = z_eng.ze_next_context(0) ^ ((uint64_t)getpid() << 32) ^ (uint64_t)time(NULL) << 16;
+  return real.Bcast(&z_world_mark, sizeof z_world_mark, MPI_BYTE, 0, z_private);
+}
+
 int zjob_join(void) {
-  z_local local = {0};
+  z_local local = {.spawned = is_spawned()};
   char library[64], host[256] = "";
   int rc, found = 0, level = 0, *ub = NULL, keyval;
   if ((rc = real.Comm_rank(MPI_COMM_WORLD, &local.rank)) || (rc = real.Comm_size(MPI_COMM_WORLD, &local.size)))
@@ -150,6 +169,7 @@ int zjob_join(void) {
   if ((rc = real.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave, &keyval, NULL))) return rc;
   if ((rc = real.Comm_set_attr(MPI_COMM_SELF, keyval, NULL)) || (rc = real.Comm_free_keyval(&keyval))) return rc;
   if ((rc = zprivate_start()) || (rc = zsmall_start(local.tag_ub, local.size, hosts))) return rc;
+  if (local.spawned && (rc = begin_beside(&local))) return rc;
   if ((rc = ztype_start()) || (rc = zcomm_start())) return rc;
   z_on = 1;
   if (z_layout.rank == 0) zwin_doubt(), zfile_doubt();

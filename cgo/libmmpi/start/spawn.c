@@ -1,26 +1,124 @@
-/* Processes that are not of the job: refused, on communicators inside a cluster too. They would not
- * have MMPI, which does collectives in forms that theirs do not match, and waits for their progress
- * in its own way: what they share with us would hang. */
-#include "core/error.h"
+/* Processes that the program starts itself: by the native library, from a communicator inside the
+ * cluster. They get MMPI too and are a world of their own beside the job, without links: so what
+ * they share with their parents, which is native, is done in the same forms on both sides (a
+ * blocking collective as a nonblocking one that is waited for), and a parent that waits for them
+ * serves the job.
+ *
+ * Where the communicator spans clusters it is refused: the processes would be in one cluster, and
+ * the ranks of the others have no way to them. */
+#define _GNU_SOURCE
+#include "comm/comm.h"
+#include "start/start.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 static int refuse(MPI_Comm comm, const char *function) {
   return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
-                    "a zipped job takes no processes from outside: they would not have MMPI");
+                    "the communicator spans clusters, and those processes would be in one: call it on one inside a "
+                    "cluster, as MPI_COMM_SELF is");
+}
+
+/* ---- what they need of our environment ---- */
+
+/* Native libraries hand down the launcher's environment, which is not ours: zipper exec comes after
+ * it. MPICH's way has little room. */
+enum { CARRIED = 6 };
+static char *carried[CARRIED + 1];
+
+static char *assignment(const char *name, const char *value) {
+  char *text;
+  return asprintf(&text, "%s=%s", name, value) < 0 ? NULL : text;
+}
+
+void zspawn_note(void) {
+  static const char *const names[CARRIED] = {"LD_PRELOAD", "LD_AUDIT",       "ZIPPER_ABI_LIBRARY",
+                                             "ZIPPER_JOB", "ZIPPER_CLUSTER", ZSPAWN_NAMESAKE};
+  const char *preload = getenv("LD_PRELOAD"), *audit = getenv("LD_AUDIT");
+  char *list = NULL;
+  Dl_info self;
+  /* Linked to the program: other programs are to have us all the same */
+  if (!(audit && strstr(audit, "libmmpi-audit")) && dladdr((void *)zspawn_note, &self) && self.dli_fname &&
+      !(preload && strstr(preload, self.dli_fname)) &&
+      asprintf(&list, "%s%s%s", self.dli_fname, preload ? ":" : "", preload ? preload : "") < 0)
+    list = NULL;
+  for (int i = 0, n = 0; i < CARRIED; i++) {
+    const char *value = i == 0 && list ? list : i == CARRIED - 1 ? z_layout.namesake : getenv(names[i]);
+    if (value && *value && (carried[n] = assignment(names[i], value))) n++;
+  }
+  free(list);
+}
+
+static const char env[] = "/usr/bin/env";
+
+/* The arguments of env(1) that starts the command with what is carried. To be freed. */
+static char **arguments(char *command, char **argv) {
+  int n = 0, given = 0;
+  while (carried[n]) n++;
+  while (argv && argv[given]) given++; /* MPI_ARGV_NULL has none */
+  char **all = calloc((size_t)(n + given + 2), sizeof *all);
+  if (!all) return NULL;
+  memcpy(all, carried, (size_t)n * sizeof *all);
+  all[n] = command;
+  for (int i = 0; i < given; i++) all[n + 1 + i] = argv[i];
+  return all;
+}
+
+/* env would find out too late: natively it is an error of the call. */
+static int found(const char *command) { return *command != '/' || !access(command, X_OK); }
+
+/* ---- the calls ---- */
+
+static int is_root(MPI_Comm comm, int root) {
+  int rank;
+  return !real.Comm_rank(comm, &rank) && rank == root;
 }
 
 int z_Comm_spawn(const char *command, char *argv[], int n, MPI_Info info, int root, MPI_Comm comm, MPI_Comm *inter,
                  int codes[]) {
-  (void)command, (void)argv, (void)n, (void)info, (void)root, (void)inter, (void)codes;
-  return refuse(comm, "MPI_Comm_spawn");
+  static const char function[] = "MPI_Comm_spawn";
+  char **all = NULL;
+  if (zcomm_find(comm)) return refuse(comm, function);
+  int rc = zcomm_meet(comm), at_root = is_root(comm, root);
+  if (rc) return rc;
+  if (at_root && found(command) && !(all = arguments((char *)(uintptr_t)command, argv)))
+    z_no_memory("the processes to be spawned");
+  z_enter();
+  rc = real.Comm_spawn(all ? env : command, all ? all : argv, n, info, root, comm, inter, codes);
+  z_leave();
+  free(all);
+  return rc;
 }
 
 int z_Comm_spawn_multiple(int count, char *commands[], char **argvs[], const int n[], const MPI_Info infos[], int root,
                           MPI_Comm comm, MPI_Comm *inter, int codes[]) {
-  (void)count, (void)commands, (void)argvs, (void)n, (void)infos, (void)root, (void)inter, (void)codes;
-  return refuse(comm, "MPI_Comm_spawn_multiple");
+  static const char function[] = "MPI_Comm_spawn_multiple";
+  if (zcomm_find(comm)) return refuse(comm, function);
+  int rc = zcomm_meet(comm), at_root = is_root(comm, root) && count > 0;
+  if (rc) return rc;
+  char **names = NULL, ***all = NULL;
+  if (at_root) {
+    names = calloc((size_t)count, sizeof *names), all = calloc((size_t)count, sizeof *all);
+    for (int i = 0; i < count && names && all; i++) {
+      char **argv = argvs == MPI_ARGVS_NULL ? NULL : argvs[i];
+      names[i] = found(commands[i]) ? (char *)(uintptr_t)env : commands[i];
+      all[i] = names[i] == commands[i] ? argv : arguments(commands[i], argv);
+    }
+    if (!names || !all) z_no_memory("the processes to be spawned");
+  }
+  z_enter();
+  rc = real.Comm_spawn_multiple(count, at_root ? names : commands, at_root ? all : argvs, n, infos, root, comm, inter,
+                                codes);
+  z_leave();
+  for (int i = 0; i < count && at_root; i++)
+    if (names[i] != commands[i]) free(all[i]);
+  free(names), free(all);
+  return rc;
 }
 
 int z_Comm_join(int socket, MPI_Comm *out) {
   (void)socket, (void)out;
-  return refuse(MPI_COMM_SELF, "MPI_Comm_join");
+  return z_raise_on(MPI_COMM_SELF, MPI_ERR_UNSUPPORTED_OPERATION, "MPI_Comm_join",
+                    "jobs connect by MPI_Comm_accept and MPI_Comm_connect");
 }

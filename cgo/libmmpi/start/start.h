@@ -24,6 +24,10 @@ int zsession_finalize(void);
  * has several clusters. MPI error code. */
 int zjob_join(void);
 
+/* Notes what processes that the program spawns need of the environment, and of z_layout (spawn.c). */
+void zspawn_note(void);
+#define ZSPAWN_NAMESAKE "ZIPPER_NAMESAKE" /* there, z_world.namesake */
+
 extern int zjob_finalizing; /* native MPI_Finalize is running and all of this cluster are there */
 
 #pragma GCC visibility pop

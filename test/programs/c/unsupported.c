@@ -59,12 +59,11 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   each(c);
   each(MPI_COMM_WORLD);
-  MPI_Comm spawned;
-  int code_of_spawn[1], class_of_spawn = -1;
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* inside a cluster too */
-  MPI_Error_class(MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &spawned, code_of_spawn),
-                  &class_of_spawn);
-  SAME(class_of_spawn, MPI_ERR_UNSUPPORTED_OPERATION, "Comm_spawn on MPI_COMM_SELF");
+  MPI_Comm joined;
+  int class_of_join = -1;
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Error_class(MPI_Comm_join(0, &joined), &class_of_join);
+  SAME(class_of_join, MPI_ERR_UNSUPPORTED_OPERATION, "Comm_join");
 
   /* A handler of the program's own gets the communicator and the code; a dup inherits it. */
   MPI_Comm_create_errhandler(handler, &mine);
