@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/seeds"
 )
 
 // mutant is a fault that is planted into the product: in a file, old becomes new, where MUTANT is
@@ -55,7 +57,7 @@ func TestMutants(t *testing.T) {
 			continue
 		}
 		cmd := exec.CommandContext(t.Context(), program, "-test.run", "^TestSeeds$", "-test.timeout", "5m")
-		cmd.Env = append(os.Environ(), mutantVariable+"="+strconv.Itoa(i+1), seedsVariable+"=0-1900")
+		cmd.Env = append(os.Environ(), mutantVariable+"="+strconv.Itoa(i+1), seeds.Variable+"=0-1900")
 		out, err := cmd.CombinedOutput()
 		how := firstFinding(string(out))
 		if err == nil || how == "" {
@@ -71,7 +73,7 @@ func TestMutants(t *testing.T) {
 // firstFinding is by what a fault was found: the seed, or how the program ended; empty: by nothing.
 func firstFinding(out string) string {
 	for line := range strings.SplitSeq(out, "\n") {
-		if _, after, ok := strings.Cut(line, seedsVariable+"="); ok {
+		if _, after, ok := strings.Cut(line, seeds.Variable+"="); ok {
 			seed, _, _ := strings.Cut(after, " ")
 			return "seed " + seed
 		}

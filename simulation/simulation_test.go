@@ -10,24 +10,18 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/internal/seeds"
 )
 
-// seedsVariable is the environment's variable for which seeds to run, FROM-TO, or for one, whose
-// history is shown.
-const seedsVariable = "ZIPPER_SEEDS"
-
-// seeds are which ones: 60 in the short form, which the race detector watches, 20 000 with
-// ZIPPER_LONG=1, else as many thousand as it says.
-func seeds(t *testing.T) (from, to uint64) {
-	if s := os.Getenv(seedsVariable); s != "" {
-		a, b, several := strings.Cut(s, "-")
-		from, err := strconv.ParseUint(a, 10, 64)
-		if to = from + 1; several && err == nil {
-			to, err = strconv.ParseUint(b, 10, 64)
-		}
-		if err != nil || to <= from {
-			t.Fatalf("%s=%q", seedsVariable, s)
-		}
+// which seeds to run: 60 in the short form, which the race detector watches, 20 000 with
+// ZIPPER_LONG=1, else as many thousand as it says, or those that are asked for.
+func which(t *testing.T) (from, to uint64) {
+	from, to, err := seeds.Asked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if to > 0 {
 		return from, to
 	}
 	switch n, err := strconv.ParseUint(os.Getenv("ZIPPER_LONG"), 10, 64); {
@@ -43,7 +37,7 @@ func seeds(t *testing.T) (from, to uint64) {
 // TestSeeds: whatever the network does, every result is right, all ranks end or are told why, and
 // nothing is kept or counted wrong.
 func TestSeeds(t *testing.T) {
-	from, to := seeds(t)
+	from, to := which(t)
 	var next, failed, faults, steps, bad atomic.Uint64
 	var virtual atomic.Int64
 	next.Store(from)
@@ -66,7 +60,7 @@ func TestSeeds(t *testing.T) {
 				}
 				if o.Err != nil {
 					bad.Add(1)
-					t.Errorf("%s=%d go test -run TestSeeds ./simulation\n%s", seedsVariable, s, tell(p))
+					t.Errorf("%s=%d go test -run TestSeeds ./simulation\n%s", seeds.Variable, s, tell(p))
 				}
 				if to == from+1 {
 					t.Log(o.History)

@@ -39,6 +39,7 @@ type Conn struct {
 	heard    time.Time // last bytes
 	counted  time.Time // last Count that was sent
 	came     wire.Counted
+	slow     wire.Trickle
 	pinged   bool // since then
 	closing  bool // the other end has closed it
 }

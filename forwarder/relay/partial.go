@@ -16,6 +16,18 @@ type input struct {
 	stalled bool      // nothing went into the pipe last time: is it full?
 }
 
+// begun is where the frame that has come in part begins, in bytes of the link; without one: read.
+func (in *input) begun() uint64 {
+	have := in.nhead
+	switch {
+	case in.part != nil:
+		have = len(in.part.b)
+	case in.piped != nil:
+		have = dataHead + in.piped.bytes - in.piped.left()
+	}
+	return in.read - uint64(have)
+}
+
 // keep keeps the beginning of a frame of so many bytes. Of a stranger it has no more memory than it
 // has sent.
 func (in *input) keep(c *Conn, p []byte, need int) {

@@ -102,3 +102,27 @@ func TestHalfJoin(t *testing.T) {
 		t.Errorf("%d bytes are booked when it is whole", c.memory.Held())
 	}
 }
+
+// A piece of a frame that was left out is noticed though the other end still answers pings, which
+// the rest of the frame swallows.
+func TestTrickle(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	h := wire.Header{Type: wire.TypeEager, Src: 0, Dst: 1, Length: wire.EnvelopeLen + 900}
+	part := append(h.Append(nil), make([]byte, 100)...)
+	pong := wire.AppendFrame(nil, wire.Control(wire.TypePong), nil)
+	seconds := 0
+	for b := part; len(f.ctl[0].notes) == 0 && seconds < 20; b = pong {
+		if n, err := f.ranks[0].TryWrite(b); n != len(b) || err != nil {
+			t.Fatal(n, err)
+		}
+		f.settle()
+		f.now = f.now.Add(2 * time.Second)
+		f.settle()
+		seconds += 2
+	}
+	f.ctl[0].told(t, "bad: a frame does not come to its end: a part of it was left out")
+	if seconds > 10 {
+		t.Errorf("it was noticed after %d s", seconds)
+	}
+}

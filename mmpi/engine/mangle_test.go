@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/seeds"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -42,8 +43,10 @@ func (e *event) do(frame []byte, next func() []byte) []byte {
 	if e.Before != nil {
 		return append(bytes.Clone(e.Before), frame...)
 	}
-	return harms[e.Harm].do(rand.New(rand.NewPCG(e.Seed, 1)), frame, next)
+	return harms[e.Harm].do(e.rand(), frame, next)
 }
+
+func (e *event) rand() *rand.Rand { return rand.New(rand.NewPCG(e.Seed, 1)) }
 
 func (e *event) done(typ wire.Type) {
 	e.Typ = typ
@@ -157,22 +160,18 @@ type outcome struct {
 // TestMangled: whatever a network does to what it carries, no wrong byte reaches the program,
 // nothing hangs, and the job goes on: messages, collectives and windows, over one and two
 // forwarders and hops, at levels checked and sealed. ZIPPER_LONG=N makes N thousand events, 100
-// with N=1. A job that fails is run again with fewer and fewer events: what is left is printed,
+// with N=1, ZIPPER_SEEDS=FROM-TO 50 for each seed. A job that fails is run again with fewer and fewer events: what is left is printed,
 // with the command for it.
 func TestMangled(t *testing.T) {
 	if c := os.Getenv(mangledCase); c != "" {
 		runCase(t, c)
 		return
 	}
-	jobs, events := len(mangledNets), 12
-	if n := mangledLong(); n > 0 {
-		events = 50
-		jobs = n * 1000 / events
-	}
+	from, to, events := mangledJobs(t)
 	begin := time.Now()
 	sum, harm := map[string]int{}, map[string]int{}
-	for seed := range uint64(jobs) {
-		if time.Since(begin) > mangledMost {
+	for seed := from; seed < to; seed++ {
+		if os.Getenv(seeds.Variable) == "" && time.Since(begin) > mangledMost {
 			t.Logf("stopped after %v", mangledMost)
 			break
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/internal/seeds"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -20,7 +22,7 @@ const (
 	// mangledCase is the environment's variable for one job: its kind, its seed, how many events
 	// were planned and which of them happen.
 	mangledCase = "ZIPPER_MANGLED"
-	// mangledMost is when the long form stops.
+	// mangledMost is when the long form of ZIPPER_LONG stops.
 	mangledMost = 45 * time.Minute
 	// mangledHang is how long a job may stand still.
 	mangledHang = 40 * time.Second
@@ -28,15 +30,23 @@ const (
 	mangledPing = 200 * time.Millisecond
 )
 
-// mangledLong is how many thousand events are asked for; 0: the short form.
-func mangledLong() int {
-	switch n, err := strconv.Atoi(os.Getenv("ZIPPER_LONG")); {
+// mangledJobs are which jobs are run, by their seeds, with how many events each: one of each kind
+// of net with 12, as many as ZIPPER_LONG asks for with 50, or those of ZIPPER_SEEDS with 50.
+func mangledJobs(t *testing.T) (from, to uint64, events int) {
+	from, to, err := seeds.Asked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if to > 0 {
+		return from, to, 50
+	}
+	switch n, err := strconv.ParseUint(os.Getenv("ZIPPER_LONG"), 10, 64); {
 	case err != nil || n < 1:
-		return 0
+		return 0, uint64(len(mangledNets)), 12
 	case n == 1:
-		return 100
+		return 0, 2000, 50
 	default:
-		return n
+		return 0, n * 20, 50
 	}
 }
 
@@ -194,47 +204,65 @@ func allUp(engines []*Engine) bool {
 	return true
 }
 
-// TestLeftOut: a whole frame that is left out, and nothing follows it, is noticed, over links of
-// ranks and between forwarders: the link is made again and the frame is sent again.
+// TestLeftOut: a whole frame, or a piece of one, that is left out, and nothing follows it, is
+// noticed, over links of ranks and between forwarders: the link is made again and the frame is sent
+// again.
 func TestLeftOut(t *testing.T) {
-	for _, net := range mangledNets {
-		t.Run(net.name, func(t *testing.T) {
-			engines, proxies := net.start(t, net.level)
-			ready(t, engines)
-			first, last := engines[0], engines[len(engines)-1]
-			there, here := spanAll(t, first), spanAll(t, last)
-			drop := slices.IndexFunc(harms, func(h harm) bool { return h.name == "drop frame" })
-			met := 0
-			for i := range 2 * len(proxies) { // some of which the message does not come by
-				out, in := []byte{byte(i + 1)}, make([]byte, 1)
-				var sent, got Cell
-				if err := last.Irecv(here, KindP2P, in, 0, 1, &got); err != nil {
-					t.Fatal(err)
-				}
-				ev := &event{Way: i % 2, Harm: drop, Only: wire.TypeEager}
-				proxies[i/2].arm(ev)
-				begin := time.Now()
-				if err := first.Isend(there, KindP2P, out, len(engines)-1, 1, false, &sent); err != nil {
-					t.Fatal(err)
-				}
-				for !got.Done() && time.Since(begin) < 10*time.Second {
-					last.Progress(time.Millisecond)
-					first.Progress(0)
-				}
-				proxies[i/2].disarm(ev.Way)
-				if !got.Done() || got.Err() != nil || in[0] != out[0] {
-					t.Fatalf("proxy %d, way %d: %v left out (%v): done %v after %v, %v", i/2, i%2, ev.Typ,
-						ev.Met.Load(), got.Done(), time.Since(begin), got.Err())
+	half := uint64(0) // the seed with which more than half of a frame is dropped
+	for ; ; half++ {
+		if i, k := piece((&event{Seed: half}).rand(), make([]byte, 1000)); k-i > 500 && k < 900 {
+			break
+		}
+	}
+	for _, left := range []struct {
+		harm string
+		of   wire.Type
+		size int // of the message, in bytes
+	}{{"drop frame", wire.TypeEager, 1}, {"drop", wire.TypeData, 100_000}} {
+		for _, net := range mangledNets {
+			t.Run(left.harm+", "+net.name, func(t *testing.T) {
+				engines, proxies := net.start(t, net.level)
+				for _, e := range engines {
+					e.lock()
+					e.links.Limit().Ping = mangledPing
+					e.unlock()
 				}
 				ready(t, engines)
-				if ev.Met.Load() {
-					met++
-					t.Logf("proxy %d, way %d: %v", i/2, i%2, time.Since(begin).Round(time.Millisecond))
+				first, last := engines[0], engines[len(engines)-1]
+				there, here := spanAll(t, first), spanAll(t, last)
+				met := 0
+				for i := range 2 * len(proxies) { // some of which the message does not come by
+					out, in := bytes.Repeat([]byte{byte(i + 1)}, left.size), make([]byte, left.size)
+					var sent, got Cell
+					if err := last.Irecv(here, KindP2P, in, 0, 1, &got); err != nil {
+						t.Fatal(err)
+					}
+					ev := &event{Way: i % 2, Only: left.of, Seed: half,
+						Harm: slices.IndexFunc(harms, func(h harm) bool { return h.name == left.harm })}
+					proxies[i/2].arm(ev)
+					begin := time.Now()
+					if err := first.Isend(there, KindP2P, out, len(engines)-1, 1, false, &sent); err != nil {
+						t.Fatal(err)
+					}
+					for !(got.Done() && sent.Done()) && time.Since(begin) < 10*time.Second {
+						last.Progress(time.Millisecond)
+						first.Progress(0)
+					}
+					proxies[i/2].disarm(ev.Way)
+					if !got.Done() || got.Err() != nil || !bytes.Equal(in, out) {
+						t.Fatalf("proxy %d, way %d: %v left out (%v): done %v after %v, %v", i/2, i%2, ev.Typ,
+							ev.Met.Load(), got.Done(), time.Since(begin), got.Err())
+					}
+					ready(t, engines)
+					if ev.Met.Load() {
+						met++
+						t.Logf("proxy %d, way %d: %v", i/2, i%2, time.Since(begin).Round(time.Millisecond))
+					}
 				}
-			}
-			if met < 2 { // to the forwarder, and from it
-				t.Errorf("the message was left out %d times", met)
-			}
-		})
+				if met == 0 {
+					t.Error("the message came by no proxy")
+				}
+			})
+		}
 	}
 }

@@ -96,8 +96,8 @@ type trunkNet struct {
 func newTrunkNet(t testing.TB, rows int) *trunkNet {
 	n := &trunkNet{job: jobenv.Job{ID: "test", Secret: "s", Timeout: 20 * time.Second, Networks: []string{"wan"}}}
 	for range rows {
-		y, atY := serve(t, func(c *forwarder.Config) { c.Dial, c.Trunk = dial.Open, 3 })
-		z, atZ := serve(t, func(c *forwarder.Config) { c.Dial = dial.Open })
+		y, atY := serve(t, func(c *forwarder.Config) { c.Dial, c.PingInterval, c.Trunk = dial.Open, mangledPing, 3 })
+		z, atZ := serve(t, func(c *forwarder.Config) { c.Dial, c.PingInterval = dial.Open, mangledPing })
 		p := newProxy(t, atZ)
 		n.proxies, n.forwarders = append(n.proxies, p), append(n.forwarders, y, z)
 		n.job.Zippers = append(n.job.Zippers,

@@ -40,6 +40,14 @@ type input struct {
 	at   uint64 // of these before the frame at hand
 }
 
+// begun is where the frame that has come in part begins, in bytes of the link; without one: read.
+func (in *input) begun() uint64 {
+	if in.busy {
+		return in.at
+	}
+	return in.read - uint64(in.w-in.r)
+}
+
 // breach is a fault of what came over a link rather than of the link.
 type breach struct{ error }
 

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -19,6 +20,8 @@ func (s *Set) Tick(now time.Duration) {
 	for _, r := range s.rails {
 		r.count.tick(now, s.limit.Ping)
 		switch {
+		case reads(r) && r.slow.Look(now, r.in.read, r.in.begun(), 2*s.limit.Ping):
+			s.failover.lost(r, breach{errors.New("a frame does not come to its end: a part of it was left out")})
 		case r.state == byeSent: // Bye or its answer may have been damaged
 			if limit := s.limit.Silence / 2; now-r.pinged > limit {
 				s.failover.lost(r, fault.New(fault.Link, "no good-bye for %v", limit))

@@ -57,6 +57,7 @@ type rail struct {
 	iov     [][]byte
 
 	count  counter
+	slow   wire.Trickle
 	fresh  bool          // something came since the last tick
 	heard  time.Duration // tick at which something had come last
 	pinged time.Duration // tick at which an unanswered ping was sent; 0: none
@@ -179,7 +180,7 @@ func (r *rail) takeIntoUse(l transport.Link) {
 	r.unreachable, r.blocked, r.failed = nil, false, nil
 	r.fresh, r.heard, r.pinged = true, r.set.Now(), 0
 	r.since, r.had = r.heard, r.set.progress
-	r.reborn = true
+	r.reborn, r.slow = true, wire.Trickle{}
 }
 
 // push queues a frame.
