@@ -7,7 +7,7 @@ import "time"
 const (
 	// spinFor: so long nothing is found before the loop sleeps, 200 µs. Both of a ping-pong's ranks
 	// are waited for in it, if they spin as well. Longer: latency over slower ranks; shorter:
-	// processor time (docs/decisions).
+	// processor time (docs/decisions/0001-waits-give-way-before-they-sleep.md).
 	spinFor = 200 * time.Microsecond
 
 	// crowded: whoever gives way for longer than 500 µs shares the core with somebody who computes,

@@ -10,7 +10,7 @@ import (
 // is put before them: Linux weighs threads when it spreads them, so the loop gets a core of its own
 // where ranks that spin share the host with it. While large ones go through as fast as processors
 // can it is put behind them: it finds more to do in each turn then, and the ranks, which copy, have
-// a core each (docs/decisions).
+// a core each (docs/decisions/0022-a-core-for-the-forwarder.md).
 type priority struct {
 	nice  int       // for small messages
 	fixed bool      // the system lets it be no other

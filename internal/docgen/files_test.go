@@ -13,7 +13,7 @@ import (
 var (
 	inDocument = regexp.MustCompile("`((?:[a-z0-9_]+/)*[a-z0-9_]+\\.(?:go|c|h))`")
 	comment    = regexp.MustCompile(`(?s)(?:^|[^:"'\x60\w])(//[^\n]*|/\*.*?\*/)`)
-	inText     = regexp.MustCompile(`(?:^|[^\w./"<*-])((?:[a-z0-9_]+/)*[a-z0-9_]+\.(?:go|c|h))\b`)
+	inText     = regexp.MustCompile(`(?:^|[^\w./"<*-])((?:[a-z0-9_]+/)*[a-z0-9_]+\.(?:go|c|h)|docs/[\w/-]+\.md)\b`)
 )
 
 // notOurs are files of others, those that a build makes, and examples of names.
@@ -21,7 +21,7 @@ var notOurs = []string{"mpi.h", "natives.h", "wrap.c", "thing_test.c", "cgo/libm
 	"rxe_comp.c", "rxe_req.c", "linux/netfilter/nf_tables.h", "net/ipv4/tcp.c"}
 
 // TestNamedFiles: every source file that a document or a comment names is in the tree, with or
-// without its folders.
+// without its folders, and every page of docs that a comment names.
 func TestNamedFiles(t *testing.T) {
 	all := tree(t)
 	documents, comments := 0, 0
@@ -65,7 +65,8 @@ func tree(t *testing.T) []string {
 	var files []string
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			if name := d.Name(); strings.HasPrefix(name, ".") && name != ".." || name == "build" || name == "testdata" {
+			if name := d.Name(); strings.HasPrefix(name, ".") && name != ".." || name == "build" || name == "testdata" ||
+				path == "../../bin" || path == "../../lib" {
 				return fs.SkipDir
 			}
 			return nil

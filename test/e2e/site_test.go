@@ -34,6 +34,6 @@ func TestSite(t *testing.T) {
 	}
 	w.do("search", chromedp.Navigate(root+"/search.html?q=splice"))
 	b.WaitFor(20*time.Second, "what the search finds", func() bool {
-		return strings.Contains(w.text(`document.querySelector('#search-results').textContent`), "Splice")
+		return strings.Contains(w.text(`document.querySelector('#search-results').textContent`), "through a pipe")
 	})
 }

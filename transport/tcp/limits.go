@@ -7,13 +7,13 @@ const maxVec = 64
 // Unsent is how many bytes a socket holds that it cannot send yet: 128 KiB, a segment of the
 // engine's. The kernel would take megabytes, and what overtakes bulk in the queues above (small
 // messages, the go-ahead for messages in the other direction) would wait behind them: seconds,
-// where a slow link is shared. Measured: docs/decisions/0019-unsent-data-in-sockets.md.
+// where a slow link is shared. Measured: docs/decisions/0021-little-unsent-in-sockets.md.
 const Unsent = 128 << 10
 
 // BBR, where it is the system's default, sets a timer for every packet that it lets go: at the
-// speed of a cluster's network that takes more processor time than the data (docs/decisions).
-// Reno is allowed to everybody. Other defaults stay. Over a long path BBR is what fills it where
-// packets are lost (Far).
+// speed of a cluster's network that takes more processor time than the data
+// (docs/decisions/0020-reno-in-place-of-bbr.md). Reno is allowed to everybody. Other defaults stay.
+// Over a long path BBR is what fills it where packets are lost (Far).
 const (
 	pacing   = "bbr"
 	unpacing = "reno"
@@ -27,5 +27,5 @@ const repeats = 4
 // offload is what Linux puts into one packet at most, in bytes, which the network card, or the
 // kernel just before it, cuts into segments: a whole number of them (64 KiB without the room for
 // headers, net/ipv4/tcp.c, tcp_xmit_size_goal; a card may be set to take more). What a packet
-// costs: docs/decisions.
+// costs: docs/decisions/0012-segments-fill-packets.md.
 const offload = 64<<10 - 321

@@ -1,26 +1,26 @@
-/* The library's numbers: what they trade, and where they were measured (docs/decisions, by
- * section). What Go must know, too, is Z_FEW_RANKS in abi.h, and Z_CROWDED_US, which is crowded in
+/* The library's numbers: what they trade, and in which page of docs/decisions they were measured.
+ * What Go must know, too, is Z_FEW_RANKS in abi.h, and Z_CROWDED_US, which is crowded in
  * forwarder/loop/limits.go. */
 #ifndef ZIPPER_LIMITS_H
 #define ZIPPER_LIMITS_H
 
 /* Waiting (request/wait.c). With forwarder/loop/limits.go, where forwarders wait, these belong
- * together: change both, and measure both. Microseconds, but for turns. */
+ * together: change both, and measure both. Microseconds, but for turns. Measured:
+ * docs/decisions/0001-waits-give-way-before-they-sleep.md. */
 enum {
   /* The longest spin before the first sleep: an answer takes that long where all on its way sleep
    * and waking each takes 50 us. Longer: processor time; shorter: a sleep and its timer in each
-   * answer. "The lock and the core". */
+   * answer. */
   Z_SPIN_US = 400,
 
   /* The shortest, after spins that did not pay: about one turn. */
   Z_SHORT_SPIN_US = 5,
 
-  /* The longest spin while native MPI has something under way, which wakes nobody. "Hosts, and long
-   * native messages". */
+  /* The longest spin while native MPI has something under way, which wakes nobody. */
   Z_NATIVE_SPIN_US = 20000,
 
   /* A turn that finds nothing takes no longer than that: the rest of the time others had the core,
-   * and it does not count as spinning. "Turns, timers, stages". */
+   * and it does not count as spinning. */
   Z_TURN_US = 5,
 
   /* Whoever gives way for so long shares the core with somebody who computes, and a sleeper is back
@@ -33,7 +33,7 @@ enum {
   Z_SELDOM_WAITS = 1024,
 
   /* Turns that test native stages alone, then one for all else: entering the engine costs several
-   * times as much. "Leaders and followers". */
+   * times as much (docs/decisions/0007-followers-without-the-engine.md). */
   Z_ALONE_TURNS = 64,
 
   /* Turns between yields while only native MPI is waited for, which yields by itself if it was told
@@ -45,7 +45,7 @@ enum {
   Z_FIRST_SLEEP_US = 20,
   Z_LONGEST_SLEEP_US = 1000,
 
-  /* The same while native MPI is waited for. "Collectives of 8 B" has naps and yields compared. */
+  /* The same while native MPI is waited for. */
   Z_FIRST_NAP_US = 5,
   Z_LONGEST_NAP_US = 200,
 
@@ -69,8 +69,8 @@ enum {
 
   /* Bytes of a piece of a message inside a host. Open MPI's eager limit there is 4 KiB with its
    * head; what is longer goes, where it may not read another process's memory (containers), by a
-   * request, an answer and pieces, each of which waits for the other's next look. "Pieces inside a
-   * host". */
+   * request, an answer and pieces, each of which waits for the other's next look
+   * (docs/decisions/0009-pieces-inside-a-host.md). */
   Z_PIECE = 4000,
   Z_PIECES = 17, /* of a message at most: longer ones are native MPI's */
 };

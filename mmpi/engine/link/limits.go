@@ -27,7 +27,7 @@ const MaxRails = 16
 const (
 	// DefaultSegment is the payload of a Data frame, in bytes. Default 128 KiB. Trades the wait of
 	// what comes behind a segment, in a forwarder that stores it, against headers and turns.
-	// Measured: docs/decisions.
+	// Measured: docs/decisions/0018-segments-through-pipes.md.
 	DefaultSegment = wire.SegmentSize
 
 	// MaxDataWindow bounds a pair's window of segments at first, in bytes. Default 4 MiB,
@@ -77,7 +77,7 @@ const (
 	batch = 16
 
 	// longSegment is how many times as long as others segments of direct links, and of fast flows,
-	// are. Default 4. Measured: docs/decisions.
+	// are. Default 4. Measured: docs/decisions/0013-long-segments-without-a-copy.md.
 	longSegment = wire.LongSegment
 
 	// longFor is the time that a longer segment takes at most, as fast as its flow is, in
