@@ -1,5 +1,5 @@
-// Package arch has the rules of who may import whom, which its tests check and ARCHITECTURE.md
-// shows (go generate).
+// Package arch has the rules of who may import whom, which its tests check and
+// docs/reference/import-rules.md shows (go generate).
 package arch
 
 import (
@@ -25,7 +25,8 @@ const Clock = "a clock"
 
 var transports = []string{"transport/tcp", "transport/shm", "transport/verbs", "transport/memnet"}
 
-// Rules is the one table. internal/docgen writes it into ARCHITECTURE.md.
+// Rules is the one table. internal/docgen writes it into
+// docs/reference/import-rules.md.
 var Rules = []Rule{
 	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c"}, Only: []string{Nothing},
 		Why: "Leaves."},
@@ -93,7 +94,7 @@ var Rules = []Rule{
 	{Of: []string{"cmd/..."}, Users: []string{"cmd/..."}, Why: "Commands are the end of the line."},
 }
 
-// Overview is the table as ARCHITECTURE.md has it.
+// Overview is the table as docs/reference/import-rules.md has it.
 func Overview() string {
 	var b strings.Builder
 	for _, r := range Rules {
