@@ -1,4 +1,5 @@
-# The few commands of every day; what they do is in scripts/. CONTRIBUTING.md says when to use which.
+# The few commands of every day; what they do is in scripts/. CONTRIBUTING.md says when to use
+# which.
 .PHONY: build docs install package quick verify coverage lint format generate
 
 build: # bin/ and lib/
@@ -28,5 +29,5 @@ lint: build
 format: # writes what `make lint` asks for
 	scripts/lint --fix format
 
-generate: # the tables in ARCHITECTURE.md and docs/reference/tuning.md
-	go generate ./internal/...
+generate: # what of docs/reference is made from code
+	go generate ./internal/... ./cmd/zipper ./forwarder/monitor

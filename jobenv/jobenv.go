@@ -19,8 +19,8 @@ import (
 // The variables. Ranks inside the cluster come from the cluster's own MPI, never from here.
 const (
 	VarJob        = "ZIPPER_JOB"         // job id: letters, digits, '.', '_', '-'
-	VarSecret     = "ZIPPER_SECRET"      // shared secret of the job, or
-	VarSecretFile = "ZIPPER_SECRET_FILE" // a file that holds it
+	VarSecret     = "ZIPPER_SECRET"      // shared secret of the job
+	VarSecretFile = "ZIPPER_SECRET_FILE" // a file that holds it, in its place
 	VarCluster    = "ZIPPER_CLUSTER"     // name of this process's cluster
 	VarLayout     = "ZIPPER_LAYOUT"      // all clusters in order of virtual rank: "a=4,b=2"
 	// networks without ranks that forwarders of a job with several hops are on: "wan,wan2"
@@ -35,8 +35,8 @@ const (
 	// accept-new: the launcher asks it once, and keeps what it says
 	VarHostKeys   = "ZIPPER_HOST_KEYS"
 	VarKnown      = "ZIPPER_KNOWN_FORWARDERS" // the file known_forwarders; default: in ~/.config/zipper
-	VarTicket     = "ZIPPER_TICKET"           // the job's ticket, for forwarders that demand one, or
-	VarTicketFile = "ZIPPER_TICKET_FILE"      // a file that holds it
+	VarTicket     = "ZIPPER_TICKET"           // the job's ticket, for forwarders that demand one
+	VarTicketFile = "ZIPPER_TICKET_FILE"      // a file that holds it, in its place
 	// for ranks on zipper nodes: the nodes' addresses on the networks of other clusters, whose
 	// ranks then reach them without a forwarder (ParseDual); ranks on other nodes ignore it
 	VarDual    = "ZIPPER_DUAL"
@@ -51,13 +51,13 @@ const (
 	// all clusters
 	VarLevel = "ZIPPER_LEVEL"
 	// how long a rank out of reach is waited for if nothing says that it is dead, a Go duration;
-	// default 30s; equal in all clusters
+	// default 60s; equal in all clusters
 	VarPatience = "ZIPPER_PATIENCE"
 	// where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in
 	// all clusters
 	VarCollectives = "ZIPPER_COLLECTIVES"
 	// bytes: messages at least so long are sent from the program's memory and received into it over
-	// verbs, without copies; 0: none; default 1 MiB, with VarCache 128 KiB
+	// verbs, without copies; 0: none; default 1 MiB, where registrations are kept 128 KiB
 	VarInPlace = "ZIPPER_IN_PLACE"
 	// 1: registrations of that memory are kept, and a preloaded library watches what the program
 	// unmaps
@@ -70,13 +70,14 @@ type Cluster = vrank.Cluster
 
 // Job is what the variables say.
 type Job struct {
-	ID          string
-	Secret      string
-	Cluster     string
-	Layout      []Cluster
-	Order       []Cluster         // of the ranks of MPI_COMM_WORLD, in runs; nil: that of virtual rank
-	Forwarders  []string          // addresses that this cluster reaches
-	HostKeys    map[string]string // of Forwarders, by address, as far as they are known; empty with Zippers, which have their own
+	ID         string
+	Secret     string
+	Cluster    string
+	Layout     []Cluster
+	Order      []Cluster // of the ranks of MPI_COMM_WORLD, in runs; nil: that of virtual rank
+	Forwarders []string  // addresses that this cluster reaches
+	// of Forwarders, by address, as far as they are known; empty with Zippers, which have their own
+	HostKeys    map[string]string
 	Ticket      string
 	Origin      string   // see VarOrigin
 	Networks    []string // that have no ranks, and forwarders are on

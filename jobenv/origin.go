@@ -16,8 +16,8 @@ var batch = []struct{ name, variable string }{
 	{"gridengine", "JOB_ID"},
 }
 
-// VarOrigin has Origin's words where the launcher knows them and the process does not: behind a
-// remote shell a process has no variables of the batch job that started it.
+// VarOrigin has for whom the process runs (user=NAME slurm=ID), where the launcher knows that and
+// the process does not: behind a remote shell it has no variables of the batch job.
 const VarOrigin = "ZIPPER_ORIGIN"
 
 // Origin says for whom a process runs, as words for people and accounts: user=NAME, and

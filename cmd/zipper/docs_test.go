@@ -37,6 +37,9 @@ func TestDocumentedFlags(t *testing.T) {
 	app, lines := newApp(), 0
 	known := append(others, flagsOf(app.Commands)...)
 	for _, file := range files {
+		if filepath.Base(file) == "commands.md" {
+			continue // it is made of the flags
+		}
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Metrics are what Prometheus is told, docs/howto/monitoring.md has the list. There are as many
+// Metrics are what Prometheus is told, docs/reference/metrics.md has the list. There are as many
 // series as maxJobs and maxPeers allow, whatever jobs and strangers do, and no label that
 // Prometheus gives itself (job, instance, le). Totals stay when a job ends.
 type Metrics struct {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/leidenzipper/zipper/internal/docpart"
 )
 
 // columns is the longest line of prose, in documents and in comments that stand alone. gofmt and
@@ -19,33 +21,56 @@ var (
 	layout = regexp.MustCompile(`^\s*//\t|\S {2,}\S|\s*\\$`)
 	// Comments that machines read, and generated ones.
 	directive = regexp.MustCompile(`^\s*//(go:|export |nolint|line )|#cgo|DO NOT EDIT`)
-	prose     = map[string]*regexp.Regexp{
-		".go": regexp.MustCompile(`^\s*//`),
-		".c":  regexp.MustCompile(`^\s*(/\*|\* )`),
-		".h":  regexp.MustCompile(`^\s*(/\*|\* )`),
-	}
+	slashes   = regexp.MustCompile(`^\s*//`)
+	stars     = regexp.MustCompile(`^\s*(/\*|\* )`)
+	hashes    = regexp.MustCompile(`^\s*# `)
+	prose     = map[string]*regexp.Regexp{".go": slashes, ".c": stars, ".h": stars, ".sh": hashes, ".yaml": hashes,
+		".yml": hashes, ".conf": hashes, ".service": hashes, ".socket": hashes, ".py": hashes}
+	// A comment behind code, and what is before it.
+	behind = regexp.MustCompile(`^(.*\S)\s+// \S`)
 )
 
+// codeColumns is the longest line of code; one that is longer by its comment has it above.
+const codeColumns = 120
+
+// proseOf tells comments in a file; nil: it has none.
+func proseOf(file, text string) *regexp.Regexp {
+	switch ext := filepath.Ext(file); {
+	case ext != "":
+		return prose[ext]
+	case strings.HasPrefix(text, "#!"), filepath.Base(file) == "Makefile":
+		return hashes
+	}
+	return nil
+}
+
 // TestColumns: prose fits into the columns, in documents (but for code, tables, addresses and what
-// programs write) and in comments.
+// programs write) and in comments of Go, C, shell, YAML and systemd.
 func TestColumns(t *testing.T) {
 	for _, file := range tree(t) {
-		ext := filepath.Ext(file)
-		if ext != ".md" && prose[ext] == nil || strings.HasSuffix(file, "reference/conformance.md") {
+		ext, text := filepath.Ext(file), read(t, file)
+		comment := proseOf(file, text)
+		if ext != ".md" && comment == nil || strings.HasSuffix(file, "reference/conformance.md") {
 			continue
 		}
 		code, made := false, false
-		for i, line := range strings.Split(read(t, file), "\n") {
+		for i, line := range strings.Split(text, "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
 				code = !code
 			}
-			made = made && line+"\n" != end || line+"\n" == begin
+			made = made && line+"\n" != docpart.End || line+"\n" == docpart.Begin
 			width := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    "))
 			switch {
 			case made, width <= columns, code && ext == ".md", unbroken.MatchString(line):
 			case ext == ".md",
-				prose[ext].MatchString(line) && !directive.MatchString(line) && !layout.MatchString(line):
+				comment.MatchString(line) && !directive.MatchString(line) && !layout.MatchString(line):
 				t.Errorf("%s:%d: %d columns; prose has at most %d", file, i+1, width, columns)
+			case ext == ".go" && width > codeColumns:
+				m := behind.FindStringSubmatch(line)
+				if m != nil && !strings.Contains(line, "//nolint") && strings.Count(m[1], `"`)%2 == 0 &&
+					utf8.RuneCountInString(strings.ReplaceAll(m[1], "\t", "    ")) <= codeColumns {
+					t.Errorf("%s:%d: %d columns; the comment belongs above", file, i+1, width)
+				}
 			}
 		}
 	}

@@ -4,18 +4,23 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/leidenzipper/zipper/internal/docpart"
 )
 
 // TestUpToDate: the documents have what is made from the code as it is.
 func TestUpToDate(t *testing.T) {
-	for name := range documents {
-		is, want, err := document("../..", name)
+	for name, part := range documents {
+		made, err := part("../..")
 		if err != nil {
 			t.Error(err)
-		} else if is != want {
-			t.Errorf("%s is not up to date: make generate", name)
+			continue
 		}
+		docpart.Test(t, filepath.Join("../..", folder, name), made)
 	}
 }
 
@@ -102,4 +107,30 @@ func numbersOf(t *testing.T, read func(string) ([]group, error), name, text stri
 		t.Fatal(err)
 	}
 	return got
+}
+
+// TestEnvironment: every variable of ours that a program reads is in docs/reference/environment.md.
+func TestEnvironment(t *testing.T) {
+	page := read(t, "../../docs/reference/environment.md")
+	within := []string{ // between our own programs, and of tests
+		"ZIPPER_LAUNCH", "ZIPPER_FORWARDER", "ZIPPER_TASK_CLUSTER", "ZIPPER_TASK_ENV", "ZIPPER_TASK_PROGRAM",
+		"ZIPPER_TASK_ZIPPER"}
+	name, found := regexp.MustCompile(`"(ZIPPER_[A-Z_]*[A-Z])"`), 0
+	for _, file := range tree(t) {
+		rel := strings.TrimPrefix(file, "../../")
+		first, _, _ := strings.Cut(rel, "/")
+		if ext := filepath.Ext(file); ext != ".go" && ext != ".c" || strings.HasSuffix(file, "_test.go") ||
+			first == "test" || strings.HasPrefix(rel, "cgo/libmmpi/test/") || rel == "internal/docpart/docpart.go" {
+			continue
+		}
+		for _, m := range name.FindAllStringSubmatch(read(t, file), -1) {
+			found++
+			if !slices.Contains(within, m[1]) && !strings.Contains(page, "`"+m[1]+"`") {
+				t.Errorf("%s reads %s, which docs/reference/environment.md lacks", rel, m[1])
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d variables found: is the pattern still right?", found)
+	}
 }

@@ -13,7 +13,7 @@ import (
 
 const (
 	auditLibrary = "libmmpi-audit.so"
-	// VarABILibrary tells that library which file is the cluster's libmpi_abi.so.1.
+	// VarABILibrary tells libmmpi-audit.so which file is the cluster's libmpi_abi.so.1.
 	VarABILibrary = "ZIPPER_ABI_LIBRARY"
 )
 

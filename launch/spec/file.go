@@ -15,49 +15,90 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// file is the job file's form. Unknown keys are errors.
+// file is the job file's form. Unknown keys are errors. Its comments, and those of its parts, are
+// docs/reference/job-file.md.
 type file struct {
-	Job      string            `yaml:"job"`
-	Secret   string            `yaml:"secret_file"`
-	Ticket   string            `yaml:"ticket_file"`
-	Program  command           `yaml:"program"`
-	Timeout  duration          `yaml:"timeout"`
-	Poll     string            `yaml:"poll"`
-	Protocol string            `yaml:"protocol"`
-	Level    string            `yaml:"level"`
-	Patience string            `yaml:"patience"`
-	Log      string            `yaml:"log"`
-	Env      map[string]string `yaml:"env"`
-	Rsh      command           `yaml:"rsh"`
-	Networks []string          `yaml:"networks"`
-	Zippers  []fileZipper      `yaml:"zippers"`
-	Clusters []fileCluster     `yaml:"clusters"`
+	// Any word; made up if it is not there.
+	Job string `yaml:"job"`
+	// A file with the job's secret, for forwarders that demand one; else one is made up.
+	Secret string `yaml:"secret_file"`
+	// A file with the job's ticket, for forwarders that demand one.
+	Ticket string `yaml:"ticket_file"`
+	// Program and arguments. {mpi} and {cluster} in them stand for each cluster's own.
+	Program command `yaml:"program"`
+	// How long the clusters wait for each other to join: 60s.
+	Timeout duration `yaml:"timeout"`
+	// How waiting ranks wait: adaptive, busy or event.
+	Poll string `yaml:"poll"`
+	// classic: as the original middleware, to compare with.
+	Protocol string `yaml:"protocol"`
+	// How far the job trusts its networks: plain, checked or sealed. Else checked, or sealed with
+	// networks.
+	Level string `yaml:"level"`
+	// How long a rank out of reach is waited for if nothing says that it is dead: 60s.
+	Patience string `yaml:"patience"`
+	// What ranks and launcher say: debug, info, warn or error.
+	Log string `yaml:"log"`
+	// Variables of the environment for all processes.
+	Env map[string]string `yaml:"env"`
+	// The remote shell for clusters that are started elsewhere: ssh.
+	Rsh command `yaml:"rsh"`
+	// Networks without ranks that zippers are on, such as a long link between two sites.
+	Networks []string `yaml:"networks"`
+	// Forwarders that run already. Without this key one is started on this host for the job.
+	Zippers []fileZipper `yaml:"zippers"`
+	// In the order of virtual ranks.
+	Clusters []fileCluster `yaml:"clusters"`
 }
 
+// fileZipper may also be no more than its address.
 type fileZipper struct {
-	Address   string            `yaml:"address"`
+	// HOST or HOST:PORT, as all clusters reach it; #KEY behind it is its host key.
+	Address string `yaml:"address"`
+	// Its address on each network, if it has several.
 	Addresses map[string]string `yaml:"addresses"`
-	Clusters  []string          `yaml:"clusters"`
-	Networks  []string          `yaml:"networks"`
-	Dial      command           `yaml:"dial"`
-	HostKey   string            `yaml:"fingerprint"`
+	// The clusters that reach it, if these are not all.
+	Clusters []string `yaml:"clusters"`
+	// The networks without ranks that it is on.
+	Networks []string `yaml:"networks"`
+	// Of these the ones where it dials others and does not listen.
+	Dial command `yaml:"dial"`
+	// The host key that it must have, as zipper status shows it.
+	HostKey string `yaml:"fingerprint"`
 }
 
+// fileCluster has to have name and ranks.
 type fileCluster struct {
-	Name     string            `yaml:"name"`
-	Ranks    count             `yaml:"ranks"`
-	MPI      MPI               `yaml:"mpi"`
-	Hosts    string            `yaml:"hosts"`
-	Launcher string            `yaml:"launcher"`
-	Login    string            `yaml:"login"`
-	Program  command           `yaml:"program"`
-	Mpirun   string            `yaml:"mpirun"`
-	Args     []string          `yaml:"args"`
-	Env      map[string]string `yaml:"env"`
-	Zipper   string            `yaml:"zipper"`
-	Dir      string            `yaml:"dir"`
-	Dual     command           `yaml:"dual"`
-	Batch    []string          `yaml:"batch"`
+	// A word.
+	Name string `yaml:"name"`
+	// How many processes.
+	Ranks count `yaml:"ranks"`
+	// openmpi or mpich; found out from the program if it is not there.
+	MPI MPI `yaml:"mpi"`
+	// A host file in Open MPI's form (node1 slots=4). Else the hosts that the batch system gave, or
+	// this host alone.
+	Hosts string `yaml:"hosts"`
+	// mpirun: the cluster is started from this host. ssh: from its login host.
+	Launcher string `yaml:"launcher"`
+	// That host, if it is not the first one of hosts.
+	Login string `yaml:"login"`
+	// A program of its own, in place of the job's; without arguments it has the job's.
+	Program command `yaml:"program"`
+	// The native launcher's path, if it is not on PATH.
+	Mpirun string `yaml:"mpirun"`
+	// More arguments for it, behind ours, so that they win.
+	Args []string `yaml:"args"`
+	// Variables of the environment for this cluster's processes.
+	Env map[string]string `yaml:"env"`
+	// The zipper command's path on the cluster's nodes, if it is not the same as here.
+	Zipper string `yaml:"zipper"`
+	// Working directory there.
+	Dir string `yaml:"dir"`
+	// Addresses of its zipper nodes on the networks of other clusters, whose ranks then reach them
+	// without a forwarder: [CLUSTER@]HOST[:PORT].
+	Dual command `yaml:"dual"`
+	// Options for its batch system, with zipper submit.
+	Batch []string `yaml:"batch"`
 }
 
 // command is a list of words, or one string that is split at white space.

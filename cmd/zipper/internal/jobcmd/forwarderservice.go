@@ -122,7 +122,8 @@ func serveForwarder(line *cli.Context) (err error) {
 }
 
 func (s *service) serve() error {
-	but := []os.Signal{syscall.SIGQUIT} // shows where all goroutines stand: nothing of a forwarder's is left behind by that
+	// shows where all goroutines stand: nothing of a forwarder's is left behind by that
+	but := []os.Signal{syscall.SIGQUIT}
 	if s.reloads() {
 		but = append(but, syscall.SIGHUP)
 	}

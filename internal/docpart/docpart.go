@@ -1,0 +1,63 @@
+// Package docpart puts what is made from code into documents.
+package docpart
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The made part of a document stands between these lines.
+const (
+	Begin = "<!-- Made by make generate: what is written here is lost. -->\n"
+	End   = "<!-- Here ends what make generate makes. -->\n"
+)
+
+// Variable of the environment: with it Test writes documents.
+const Variable = "ZIPPER_GENERATE"
+
+// Document is a document's text as it is, and as it should be with this part.
+func Document(path, made string) (is, want string, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", err
+	}
+	is = string(b)
+	before, rest, ok := strings.Cut(is, Begin)
+	_, after, ok2 := strings.Cut(rest, End)
+	if !ok || !ok2 {
+		return "", "", fmt.Errorf("%s lacks the lines between which the made part stands", path)
+	}
+	return is, before + Begin + "\n" + strings.TrimRight(made, "\n") + "\n\n" + End + after, nil
+}
+
+// Write puts the part into the document.
+func Write(path, made string) error {
+	is, want, err := Document(path, made)
+	if err != nil || is == want {
+		return err
+	}
+	return os.WriteFile(path, []byte(want), 0o644)
+}
+
+// Test fails if the document is not up to date; with Variable it is written instead, for packages
+// that docgen cannot ask.
+func Test(t testing.TB, path, made string) {
+	t.Helper()
+	if os.Getenv(Variable) != "" {
+		if err := Write(path, made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is, want, err := Document(path, made); err != nil {
+		t.Fatal(err)
+	} else if is != want {
+		t.Errorf("%s is not up to date: make generate", path)
+	}
+}
+
+// Cell is a text as a table has it: in one line, without what ends a cell.
+func Cell(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
+}
