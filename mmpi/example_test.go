@@ -92,6 +92,54 @@ func ExampleComm_Probe() {
 	// Output: [1 2 3]
 }
 
+// Everyone gives a row to the right-hand neighbour and gets one from the left.
+func ExampleSendrecv() {
+	right := (world.Rank() + 1) % world.Size()
+	left := (world.Rank() + world.Size() - 1) % world.Size()
+	row := make([]float64, 3)
+	s, err := mmpi.Sendrecv(context.Background(), world, []float64{1, 2, 3}, right, 4, row, left, 4)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(row, s.Source == left)
+	// Output: [1 2 3] true
+}
+
+// The sum goes over both clusters while the program computes.
+func ExampleIallreduce() {
+	sum := make([]int64, 1)
+	under, err := mmpi.Iallreduce(world, []int64{1}, sum, mmpi.Sum)
+	if err != nil {
+		log.Fatal(err)
+	}
+	mean := 0.0
+	for i := range 1000 { // work that needs no sum
+		mean += float64(i) / 1000
+	}
+	if _, err := under.Wait(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%.1f, everybody took part: %v\n", mean, int(sum[0]) == world.Size())
+	// Output: 499.5, everybody took part: true
+}
+
+// Rank 0 gets everybody's block, in order of rank.
+func ExampleGather() {
+	var all []int32
+	if world.Rank() == 0 {
+		all = make([]int32, world.Size())
+	}
+	if err := mmpi.Gather(world, []int32{int32(world.Rank())}, all, 0); err != nil {
+		log.Fatal(err)
+	}
+	ordered := true
+	for i, v := range all {
+		ordered = ordered && int(v) == i
+	}
+	fmt.Println(ordered)
+	// Output: true
+}
+
 func ExampleAllreduce() {
 	top := make([]int32, 1)
 	if err := mmpi.Allreduce(world, []int32{int32(world.Rank())}, top, mmpi.Max); err != nil {

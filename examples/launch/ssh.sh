@@ -1,10 +1,12 @@
 #!/bin/sh
-# One terminal, two clusters behind ssh: zipper run logs in to one host of each cluster, starts its half there, streams the
-# output back, and ends both when one fails, at Ctrl-C, or when a connection breaks.
+# One terminal, two clusters behind ssh: zipper run logs in to one host of each cluster, starts its
+# half there, streams the output back, and ends both when one fails, at Ctrl-C, or when a connection
+# breaks.
 #
-# Runs as it stands on one machine: if ssh to localhost works without a password, that is used; otherwise a stand-in that
-# runs the words it is given in a local shell, as ssh would on the other host. In earnest, replace localhost by the
-# clusters' login hosts and name the forwarder's address on each network.
+# Runs as it stands on one machine: if ssh to localhost works without a password, that is used;
+# otherwise a stand-in that runs the words it is given in a local shell, as ssh would on the other
+# host. In earnest, replace localhost by the clusters' login hosts and name the forwarder's address
+# on each network.
 set -eu
 cd "$(dirname "$0")/../.."
 mkdir -p build/examples
@@ -20,8 +22,9 @@ else
   chmod +x "$rsh"
 fi
 
-# Without --zipper the forwarder runs inside zipper run, on this host, which both clusters must then reach; they are
-# told the address by which they do. With a forwarder on a zipper node: --zipper zip1 (start it with zipper forwarder).
+# Without --zipper the forwarder runs inside zipper run, on this host, which both clusters must then
+# reach; they are told the address by which they do. With a forwarder on a zipper node: --zipper
+# zip1 (start it with zipper forwarder).
 exec bin/zipper run --rsh "$rsh" \
   --cluster a=2,mpi=openmpi,launcher=ssh,login=localhost \
   --cluster b=2,mpi=mpich,launcher=ssh,login=localhost \

@@ -1,8 +1,10 @@
 #!/bin/sh
-# Two halves, as two batch systems would start them: each cluster runs its own script, in any order, knowing only the
-# job's id, its secret, the layout, and where the forwarder is. Nothing here starts both.
+# Two halves, as two batch systems would start them: each cluster runs its own script, in any order,
+# knowing only the job's id, its secret, the layout, and where the forwarder is. Nothing here starts
+# both.
 #
-# Runs as it stands on one machine: the forwarder and the two "batch scripts" are functions that run in the background.
+# Runs as it stands on one machine: the forwarder and the two "batch scripts" are functions that run
+# in the background.
 set -eu
 cd "$(dirname "$0")/../.."
 mkdir -p build/examples
@@ -15,7 +17,8 @@ trap 'kill $forwarder 2>/dev/null; wait; rm -rf "$work"' EXIT
 bin/zipper forwarder --listen ":$port" --status none --log warn &
 forwarder=$!
 
-# 2. What both halves must know. The secret belongs in a file that only you can read, copied to both clusters.
+# 2. What both halves must know. The secret belongs in a file that only you can read, copied to both
+# clusters.
 bin/zipper secret "$work/secret"
 cat >"$work/job.env" <<END
 ZIPPER_JOB=example-$$
@@ -24,8 +27,9 @@ ZIPPER_LAYOUT=a=2,b=2
 ZIPPER_FORWARDERS=127.0.0.1:$port
 ZIPPER_TIMEOUT=120s
 END
-# ZIPPER_TIMEOUT is how long a half waits for the other one: as long as the other batch queue may take.
-# ZIPPER_FORWARDERS is the zipper node's address on this cluster's own network: in general another one in each cluster.
+# ZIPPER_TIMEOUT is how long a half waits for the other one: as long as the other batch queue may
+# take. ZIPPER_FORWARDERS is the zipper node's address on this cluster's own network: in general
+# another one in each cluster.
 
 # 3. Cluster a's batch script: plain mpirun; zipper exec turns each process into a rank of the job.
 batch_a() {

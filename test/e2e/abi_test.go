@@ -150,6 +150,9 @@ func TestABIPython(t *testing.T) {
 	}
 }
 
+// TestABIExample: the README of examples/abi is right.
+func TestABIExample(t *testing.T) { newABI(t).follow("examples/abi/README.md") }
+
 // TestABIReadme runs the example "One binary" of the README as it stands there.
 func TestABIReadme(t *testing.T) {
 	b := newABI(t)

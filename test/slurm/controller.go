@@ -290,6 +290,21 @@ func (c *Cluster) Submit(script string, options ...string) Job {
 	return Job{c, id}
 }
 
+// SubmitIn submits a batch script as it stands, from a folder, by a user on whose PATH zipper is.
+func (c *Cluster) SubmitIn(dir, script string) Job {
+	c.site.t.Helper()
+	cmd := c.command("sbatch", "--parsable", "-o", filepath.Join(c.site.Home, c.Name+"-%j"))
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(script)
+	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(c.site.Zipper())+":/usr/bin:/bin",
+		"OMPI_MCA_btl_vader_single_copy_mechanism=none", "OMPI_MCA_mpi_yield_when_idle=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		c.site.t.Fatalf("sbatch: %v\n%s", err, out)
+	}
+	id, _, _ := strings.Cut(strings.TrimSpace(string(out)), ";")
+	return Job{c, id}
+}
+
 // State is the job's, as Slurm says it: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED …
 func (j Job) State() string {
 	out, _ := j.cluster.command("scontrol", "-o", "show", "job", j.ID).Output()

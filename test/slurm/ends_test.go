@@ -16,13 +16,14 @@ const endsIn = 5 * time.Second
 // ending is a way in which a half ends.
 type ending struct {
 	name    string
-	program string                        // of the half that ends, if not the usual one
-	usual   string                        // of both halves, if not a long calculation
-	options []string                      // of its job
-	end     func(half Job) (at time.Time) // ends it, once the job runs, and says from when it has; nil: it does by itself
-	state   string                        // of its job
-	cause   string                        // in what the other half prints, after "cluster NAME "
-	env     map[string]string             // of both
+	program string   // of the half that ends, if not the usual one
+	usual   string   // of both halves, if not a long calculation
+	options []string // of its job
+	// ends it, once the job runs, and says from when it has; nil: it does by itself
+	end   func(half Job) (at time.Time)
+	state string            // of its job
+	cause string            // in what the other half prints, after "cluster NAME "
+	env   map[string]string // of both
 }
 
 // TestEnds: however a half ends, of either MPI library, the other one ends within seconds and names

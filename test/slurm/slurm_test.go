@@ -91,6 +91,45 @@ func TestTwoJobs(t *testing.T) {
 	}
 }
 
+// TestPair: the two batch scripts of examples/slurm do what its README says.
+func TestPair(t *testing.T) {
+	s := site(t)
+	port := freeport.Of(t, 1)[0]
+	s.daemon(s.Zipper(), "forwarder", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--status", "none")
+	dir := filepath.Join("..", "..", "examples", "slurm")
+	env, err := os.ReadFile(filepath.Join(dir, "job.env"))
+	s.do(err)
+	text := strings.Replace(string(env), "zip1:7475", fmt.Sprintf("127.0.0.1:%d", port), 1)
+	jobs := map[string]Job{}
+	for cluster, mpi := range mpiOf {
+		c := s.Cluster(cluster)
+		home := filepath.Join(s.Home, cluster)
+		s.do(os.Mkdir(home, 0o755))
+		s.do(os.WriteFile(filepath.Join(home, "job.env"), []byte(text), 0o644)) //nolint:gosec // the user reads it
+		s.do(os.Symlink(s.path("cg-"+mpi), filepath.Join(home, "cg")))
+		secret := filepath.Join(home, "job.secret")
+		if len(jobs) == 0 {
+			s.do(exec.Command(s.Zipper(), "secret", secret).Run())
+		} else {
+			b, err := os.ReadFile(filepath.Join(s.Home, other(cluster), "job.secret"))
+			s.do(err)
+			s.do(os.WriteFile(secret, b, 0o600))
+		}
+		s.do(os.Chown(secret, uid, gid))
+		script, err := os.ReadFile(filepath.Join(dir, cluster+".sh"))
+		s.do(err)
+		jobs[cluster] = c.SubmitIn(home, string(script))
+	}
+	state, output := jobs["a"].Wait()
+	solved(t, state, output)
+	if state, output := jobs["b"].Wait(); state != "COMPLETED" {
+		t.Errorf("%s:\n%s", state, output)
+	}
+}
+
+// other is the other one of two clusters.
+func other(cluster string) string { return map[string]string{"a": "b", "b": "a"}[cluster] }
+
 // state of a job that may not be there yet.
 func (j Job) state() string {
 	if j.cluster == nil {

@@ -21,7 +21,8 @@ func TestSubmit(t *testing.T) {
 	a, b := s.Cluster("a"), s.Cluster("b")
 	port := freeport.Of(t, 1)[0]
 	s.daemon(s.Zipper(), "forwarder", "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--status", "none")
-	rsh := s.path("rsh")                                                                                                               // takes a host and a command, as ssh does; the host is cluster b's
+	// takes a host and a command, as ssh does; the host is cluster b's
+	rsh := s.path("rsh")
 	s.do(os.WriteFile(rsh, []byte("#!/bin/sh\n[ \"$1\" = head-b ] || exit 255\nshift\nSLURM_CONF="+b.conf()+" exec \"$@\"\n"), 0o755)) //nolint:gosec // the user runs it
 	start := func(program, batch string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 		job := fmt.Sprintf(`

@@ -1,0 +1,57 @@
+package handshake_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/seal"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// A rank joins a job of one rank: frames go from one machine to the other, whoever carries them.
+func ExampleJoiner() {
+	rank, err := handshake.NewJoiner(handshake.Identity{Job: "j1", Secret: "the job's secret", Cluster: "a",
+		Layout: []wire.Cluster{{Name: "a", Size: 1}}, TagUB: 1 << 20, Model: "amd64 little endian", Host: "n1",
+		TimeoutMS: 60_000}, [wire.NonceLen]byte{1}) // of random bytes in earnest
+	if err != nil {
+		log.Fatal(err)
+	}
+	keys, err := seal.NewForwarder([seal.PublicLen]byte{3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	forwarder := handshake.NewAcceptor([wire.NonceLen]byte{2}, &handshake.Terms{Keys: keys})
+
+	// carry hands frames on, and gives what else there is to be done.
+	carry := func(from func() (handshake.Event, bool), to func(wire.Header, []byte)) handshake.Event {
+		for {
+			e, ok := from()
+			if !ok || e.Kind != handshake.Send {
+				return e
+			}
+			h, err := wire.ParseHeader(e.Frame)
+			if err != nil {
+				log.Fatal(err)
+			}
+			to(h, e.Frame[wire.HeaderLen:])
+		}
+	}
+	carry(forwarder.NextEvent, rank.HandleMessage) // Challenge
+	carry(rank.NextEvent, forwarder.HandleMessage) // Join
+	verified := carry(forwarder.NextEvent, rank.HandleMessage)
+
+	job := handshake.NewGather(&verified.Join)
+	if _, refused := job.Add(&verified.Join); refused != nil {
+		log.Fatal(refused)
+	}
+	layout, refused := job.Layout()
+	if refused != nil {
+		log.Fatal(refused)
+	}
+	forwarder.Admit(&layout, nil)
+	carry(forwarder.NextEvent, rank.HandleMessage)
+	e, _ := rank.NextEvent()
+	fmt.Println(e.Kind == handshake.Joined, e.Layout.Clusters)
+	// Output: true [{a 1}]
+}

@@ -1,0 +1,27 @@
+package memnet_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/leidenzipper/zipper/transport"
+	"github.com/leidenzipper/zipper/transport/memnet"
+)
+
+// A link moves what it can without blocking. ErrAgain says to wait on its descriptor.
+func ExamplePipe() {
+	a, b := memnet.Pipe(memnet.Options{})
+	defer a.Close()
+	defer b.Close()
+	p := make([]byte, 16)
+	_, err := b.TryRead(p)
+	fmt.Println("nothing yet:", errors.Is(err, transport.ErrAgain))
+	n, err := a.TryWrite([]byte("he"), []byte("llo"))
+	fmt.Println(n, err)
+	n, err = b.TryRead(p)
+	fmt.Println(string(p[:n]), err)
+	// Output:
+	// nothing yet: true
+	// 5 <nil>
+	// hello <nil>
+}
