@@ -11,9 +11,9 @@ package collectives
 // Slices of many bytes: every cluster cuts a segment into one slice for each of its ranks. A native
 // alltoall brings a rank all operands of its slice, which it combines in order of rank; the owners
 // of slices that overlap exchange what these have in common and combine it in cluster order; a
-// native allgather joins the slices. Every rank does the same share of the work, on its link are
-// 2m-m/a bytes each way, and both native steps are one step long, where a reduction to one rank and
-// a broadcast move s bytes some log(a) times one after the other. Where hosts share a link among
+// native allgather joins the slices. Every rank does the same share of the work: on its link are
+// 2m-m/a bytes each way. Both native steps are one step long, where a reduction to one rank and a
+// broadcast move s bytes some log(a) times one after the other. Where hosts share a link among
 // their ranks, each host combines first, and both native steps are two (grid.go).
 //
 //	time λ(s) + L + mG + λ(s); bytes m between each two clusters, each way; messages at most (a+b-1) a segment

@@ -101,9 +101,8 @@ func alltoallCombined(e *env, a Args, m int) Schedule {
 	return s
 }
 
-// pieces says of how many receivers in each cluster a piece of an alltoall of blocks of m bytes is,
-// for the buffers of each leader to have at most so many bytes (or one receiver), and how many
-// pieces there are.
+// pieces cuts an alltoall of blocks of m bytes, so that the buffers of each leader have at most so
+// many bytes (or one receiver): of width receivers in each cluster is a piece, and there are n.
 func (l *Layout) pieces(m, most int) (width, n int) {
 	worst := 1 // bytes for one receiver in each cluster
 	for _, ranks := range l.Members {

@@ -5,7 +5,7 @@
 // goroutines or reads a clock.
 //
 // Symbols of the cost formulas: L seconds for one crossing, G seconds per byte that crosses, m
-// bytes per rank, n ranks in all, a and b ranks of two clusters, c clusters, λ seconds for one
+// bytes per rank, n ranks in all, a and b ranks of two clusters, c clusters; λ seconds for one
 // native collective of small messages, s bytes of a segment. Bytes are given for each ordered pair
 // of clusters.
 package collectives

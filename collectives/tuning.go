@@ -31,9 +31,11 @@ import (
 // forwarder relays whole frames, and many senders' frames arrive side by side, so whole blocks
 // would all come late and leave the second link idle meanwhile.
 type Tuning struct {
-	Segment      int // bytes; default 64 KiB, the eager limit: a segment crosses without a handshake
-	Chunk        int // bytes; default 16 KiB
-	Window       int // bytes of segments that a pipeline keeps under way between clusters, and of a leader's alltoall; default 16 MiB
+	Segment int // bytes; default 64 KiB, the eager limit: a segment crosses without a handshake
+	Chunk   int // bytes; default 16 KiB
+	// bytes of segments that a pipeline keeps under way between clusters, and of a leader's
+	// alltoall; default 16 MiB
+	Window       int
 	LocalDepth   int // native collectives of one pipeline stage at a time; default 2
 	Leaders      int // most leaders per cluster; default 4
 	Slice        int // bytes of a rank's part of a message; default 2 KiB

@@ -53,7 +53,8 @@ func (br *bridge) send(t wire.Type, body wire.Body) {
 func (br *bridge) allowed(h wire.Header) error {
 	if !h.Type.BetweenRanks() {
 		switch h.Type {
-		case wire.TypeAbort, wire.TypeBye, wire.TypePing, wire.TypePong, wire.TypeCount, wire.TypeReady: // Ready: the same by another way
+		// Ready: the same by another way
+		case wire.TypeAbort, wire.TypeBye, wire.TypePing, wire.TypePong, wire.TypeCount, wire.TypeReady:
 			return nil
 		case wire.TypeRailState:
 			if br.job.goesOn() {

@@ -107,7 +107,8 @@ func (j *job) halfEnded(f *Forwarder, h *wire.Half) {
 		fallthrough
 	case gathering:
 		f.giveUp(j, wire.RefuseHalf, j.endedBy(h.Reason))
-		f.halves.Gone(j.run(), h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.policy.Load().waits(h))) // others of its ranks may be on their way
+		// others of its ranks may be on their way
+		f.halves.Gone(j.run(), h.Cluster, h.Reason, f.cfg.clock.Now().Add(f.policy.Load().waits(h)))
 	case running:
 		j.failFor(f, max(h.Code, 1), j.endedBy(h.Reason))
 	}

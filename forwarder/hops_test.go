@@ -182,7 +182,8 @@ func TestHopsTree(t *testing.T) {
 	at := []*rank{links[0][1], links[1][1], links[2][2], links[3][3], links[4][0]}
 	for i, from := range at {
 		for k, to := range at {
-			if i == k || i == 1 || k == 1 || i == 3 && k == 4 || i == 4 && k == 3 { // those have several links; the way is another's matter
+			// those have several links; the way is another's matter
+			if i == k || i == 1 || k == 1 || i == 3 && k == 4 || i == 4 && k == 3 {
 				continue
 			}
 			from.send(eager(i, k, 1, pattern(100, i)))
@@ -400,7 +401,8 @@ func TestBridgeRefused(t *testing.T) {
 		}
 		x := &rank{t: t, link: l}
 		h, challenge := x.expect(wire.TypeChallenge)
-		m := handshake.NewBridger(certificate(t, id), 0, 0, &handshake.Terms{Keys: linkKeys(t)}, freshBytes()) // the other way round: z0 is the one to dial
+		// the other way round: z0 is the one to dial
+		m := handshake.NewBridger(certificate(t, id), 0, 0, &handshake.Terms{Keys: linkKeys(t)}, freshBytes())
 		m.HandleMessage(h, challenge)
 		e, _ := m.NextEvent()
 		x.send(e.Frame)

@@ -47,21 +47,23 @@ type JobStatus struct {
 	Reason       string          `json:"reason,omitempty"`     // when failed
 	Forwarders   []string        `json:"forwarders,omitempty"` // with links to this one, in a job of several hops
 	Trunks       []TrunkStatus   `json:"trunks,omitempty"`     // these links
-	Doors        int             `json:"doors,omitempty"`      // ports that the kernel passes on; that traffic is not counted
-	LostLinks    int             `json:"lost_links"`           // that the job outlived
-	BadFrames    int             `json:"bad_frames"`           // damaged, or none at all: each ended its link
-	QueuedBytes  int             `json:"queued_bytes"`         // waiting for destinations that do not take them
-	PeakBytes    int64           `json:"peak_bytes"`           // the most that was kept of what its links sent
-	Traffic      []Traffic       `json:"traffic"`
+	// ports that the kernel passes on; that traffic is not counted
+	Doors       int       `json:"doors,omitempty"`
+	LostLinks   int       `json:"lost_links"`   // that the job outlived
+	BadFrames   int       `json:"bad_frames"`   // damaged, or none at all: each ended its link
+	QueuedBytes int       `json:"queued_bytes"` // waiting for destinations that do not take them
+	PeakBytes   int64     `json:"peak_bytes"`   // the most that was kept of what its links sent
+	Traffic     []Traffic `json:"traffic"`
 }
 
 // ClusterStatus is one cluster of a job.
 type ClusterStatus struct {
-	Name    string  `json:"name"`
-	Size    int     `json:"size"`
-	Host    string  `json:"host,omitempty"`   // of its first rank
-	Origin  string  `json:"origin,omitempty"` // for whom that runs, as it says: user=NAME, and SCHEDULER=ID of a batch job
-	Blocked float64 `json:"blocked_seconds"`  // for how long its links did not take what there was, added up
+	Name string `json:"name"`
+	Size int    `json:"size"`
+	Host string `json:"host,omitempty"` // of its first rank
+	// for whom that runs, as it says: user=NAME, and SCHEDULER=ID of a batch job
+	Origin  string  `json:"origin,omitempty"`
+	Blocked float64 `json:"blocked_seconds"` // for how long its links did not take what there was, added up
 }
 
 // TrunkStatus is the link to another forwarder.

@@ -140,26 +140,28 @@ func Limiting(now, before *JobStatus, d time.Duration) (who string, part float64
 
 // Summary tells what became of a job. It is also its record for accounts (package account).
 type Summary struct {
-	Job         string          `json:"job"`
-	Key         string          `json:"key"`            // tells those of the same id apart
-	User        string          `json:"user,omitempty"` // whom its ticket names
-	Level       string          `json:"level"`
-	Ranks       int             `json:"ranks"`
-	Clusters    []ClusterStatus `json:"clusters"` // the first ones
-	Created     time.Time       `json:"created"`  // first rank joined
-	Started     time.Time       `json:"started"`  // last rank joined; zero if that never happened
-	Ended       time.Time       `json:"ended"`
-	OK          bool            `json:"ok"` // every rank said Bye
-	Code        int32           `json:"code"`
-	Reason      string          `json:"reason,omitempty"`
-	Messages    uint64          `json:"messages"`
-	Bytes       uint64          `json:"payload_bytes"`
-	PeakBytes   int64           `json:"peak_bytes"` // the most that was kept of what its links sent
-	LostLinks   int             `json:"lost_links"`
-	BadFrames   int             `json:"bad_frames"`
-	LimitedBy   string          `json:"limited_by,omitempty"`   // whose links were full for the greatest part of the time
-	LimitedPart float64         `json:"limited_part,omitempty"` // 0 to 1
-	Traffic     []Traffic       `json:"traffic"`                // directions between different clusters first to last, then others that were used
+	Job       string          `json:"job"`
+	Key       string          `json:"key"`            // tells those of the same id apart
+	User      string          `json:"user,omitempty"` // whom its ticket names
+	Level     string          `json:"level"`
+	Ranks     int             `json:"ranks"`
+	Clusters  []ClusterStatus `json:"clusters"` // the first ones
+	Created   time.Time       `json:"created"`  // first rank joined
+	Started   time.Time       `json:"started"`  // last rank joined; zero if that never happened
+	Ended     time.Time       `json:"ended"`
+	OK        bool            `json:"ok"` // every rank said Bye
+	Code      int32           `json:"code"`
+	Reason    string          `json:"reason,omitempty"`
+	Messages  uint64          `json:"messages"`
+	Bytes     uint64          `json:"payload_bytes"`
+	PeakBytes int64           `json:"peak_bytes"` // the most that was kept of what its links sent
+	LostLinks int             `json:"lost_links"`
+	BadFrames int             `json:"bad_frames"`
+	// whose links were full for the greatest part of the time
+	LimitedBy   string  `json:"limited_by,omitempty"`
+	LimitedPart float64 `json:"limited_part,omitempty"` // 0 to 1
+	// directions between different clusters first to last, then others that were used
+	Traffic []Traffic `json:"traffic"`
 
 	key [wire.PublicKeyLen]byte
 }

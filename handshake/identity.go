@@ -48,9 +48,10 @@ type Identity struct {
 	Host     string
 	Origin   string // for whom the process runs (wire.Join)
 	Level    wire.Level
-	Patience int64                   // how long a rank out of reach is waited for, in milliseconds; 0: it is not
-	Rails    int                     // forwarders this rank joins; 0 means 1
-	Instance uint64                  // random, one per process: lets it, and nobody else, come back to a job after a lost link
+	Patience int64 // how long a rank out of reach is waited for, in milliseconds; 0: it is not
+	Rails    int   // forwarders this rank joins; 0 means 1
+	// random, one per process: lets it, and nobody else, come back to a job after a lost link
+	Instance uint64
 	Networks []string                // of a job with several hops, without ranks
 	Zippers  []wire.Zipper           // all forwarders of such a job
 	Here     int                     // which of them this link goes to

@@ -49,9 +49,13 @@ func (z Zipper) String() string {
 	return withKey(strings.Join(parts, "+"), z.HostKey)
 }
 
-// ParseZipper reads one forwarder: ADDRESS alone (then Ports is empty and every cluster reaches it
-// there), ADDRESS=a+b or ADDRESS=a,b if it is on these networks only, a@ADDRESS+b@ADDRESS if it has
-// different addresses there, a@ADDRESS+b if it does not listen on network b, which has no ranks.
+// ParseZipper reads one forwarder:
+//
+//	ADDRESS                    every cluster reaches it there; Ports is empty
+//	ADDRESS=a+b, ADDRESS=a,b   it is on these networks only
+//	a@ADDRESS+b@ADDRESS        it has different addresses there
+//	a@ADDRESS+b                it does not listen on network b, which has no ranks
+//
 // All may end in # and the forwarder's host key.
 func ParseZipper(s string) (address string, z Zipper, err error) {
 	s, key, has := cutKey(s)

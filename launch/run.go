@@ -19,8 +19,10 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	Tag            bool
 	RunDir         string
-	Record         string               // file for the job's recorded traffic (package traffic/trace); empty: none
-	Progress       func(missing string) // if not nil, is told what the job waits for while it gathers over a forwarder of this run; empty: nothing
+	Record         string // file for the job's recorded traffic (package traffic/trace); empty: none
+	// if not nil, is told what the job waits for while it gathers over a forwarder of this run;
+	// empty: nothing
+	Progress       func(missing string)
 	StartForwarder func(ctx context.Context, w Wanted) (Forwarder, error)
 }
 

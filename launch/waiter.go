@@ -31,7 +31,8 @@ func (w *waiter) ended(e Ended) {
 		return
 	}
 	switch {
-	case e.err != nil && (w.fwd == nil || !w.started()): // with all ranks there it has the program's status, not the remote shell's
+	// with all ranks there it has the program's status, not the remote shell's
+	case e.err != nil && (w.fwd == nil || !w.started()):
 		w.fail(e.err, 0)
 	case e.Status != 0:
 		wait := othersTime

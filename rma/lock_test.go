@@ -155,7 +155,9 @@ func TestUnchecked(t *testing.T) {
 	j.ok(j.nodes[2].UnlockAll("over"))
 	j.ok(j.nodes[0].Unlock(2, "free"))
 	j.ok(j.nodes[2].LockAll(true, "looking"))
-	j.ok(j.nodes[1].Lock(2, Exclusive, "beside")) // what coarray libraries do with events: they look at their own memory until another has changed it
+	// what coarray libraries do with events: they look at their own memory until another has
+	// changed it
+	j.ok(j.nodes[1].Lock(2, Exclusive, "beside"))
 	j.run()
 	if !j.done["beside"] {
 		t.Fatal("an unchecked lock keeps others out")

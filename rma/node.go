@@ -51,7 +51,8 @@ type Operation struct {
 const (
 	markEvery = 1 << 20
 	maxFlight = 4 << 20
-	maxKept   = 2 * maxFlight // of one origin that waits for the lock: it has sent more than maxFlight only by what says so
+	// of one origin that waits for the lock: it has sent more than maxFlight only by what says so
+	maxKept = 2 * maxFlight
 )
 
 // Node is one process's end of a window.
@@ -88,8 +89,10 @@ type backlog struct {
 
 // peer is what is known of another process.
 type peer struct {
-	sent, acked   uint64 // operations; acked: known to be done
-	flight, fresh int64  // bytes of messages, and of answers to them, not known to have been taken; of them, since the last flush
+	sent, acked uint64 // operations; acked: known to be done
+	// bytes of messages, and of answers to them, not known to have been taken; of them, since the
+	// last flush
+	flight, fresh int64
 	last          uint64 // the answer that will say that most is done
 	locked, asked bool   // asked: the target knows of the lock; without, it is one of MPI_MODE_NOCHECK
 	granted       bool   // the target has said so

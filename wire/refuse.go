@@ -7,20 +7,23 @@ type RefuseCode uint32
 
 // Why a join failed.
 const (
-	RefuseMalformed RefuseCode = 1  // a frame that no honest peer of this version sends
-	RefuseVersion   RefuseCode = 2  // other protocol version
-	RefuseSecret    RefuseCode = 3  // the signature is wrong, or made from another secret
-	RefuseJob       RefuseCode = 4  // the forwarder does not serve this job, or the rank that was dialled is of another run
-	RefuseLayout    RefuseCode = 5  // clusters or sizes differ from those of the ranks already there
-	RefuseTaken     RefuseCode = 6  // this rank of this cluster is already there
-	RefuseModel     RefuseCode = 7  // data model differs
-	RefuseTimeout   RefuseCode = 8  // ranks are missing at the end of the time-out
-	RefuseShutdown  RefuseCode = 9  // the forwarder is ending
-	RefuseSettings  RefuseCode = 10 // protocol or settings differ
-	RefuseHostKey   RefuseCode = 11 // a forwarder has not the host key that it should have
-	RefuseTicket    RefuseCode = 12 // the job has no ticket that is good here
-	RefuseHalf      RefuseCode = 13 // another cluster's half of the job has ended
-	RefuseMeeting   RefuseCode = 14 // who waits for another job is to join again, by the way that the reason describes (handshake.Way)
+	RefuseMalformed RefuseCode = 1 // a frame that no honest peer of this version sends
+	RefuseVersion   RefuseCode = 2 // other protocol version
+	RefuseSecret    RefuseCode = 3 // the signature is wrong, or made from another secret
+	// the forwarder does not serve this job, or the rank that was dialled is of another run
+	RefuseJob      RefuseCode = 4
+	RefuseLayout   RefuseCode = 5  // clusters or sizes differ from those of the ranks already there
+	RefuseTaken    RefuseCode = 6  // this rank of this cluster is already there
+	RefuseModel    RefuseCode = 7  // data model differs
+	RefuseTimeout  RefuseCode = 8  // ranks are missing at the end of the time-out
+	RefuseShutdown RefuseCode = 9  // the forwarder is ending
+	RefuseSettings RefuseCode = 10 // protocol or settings differ
+	RefuseHostKey  RefuseCode = 11 // a forwarder has not the host key that it should have
+	RefuseTicket   RefuseCode = 12 // the job has no ticket that is good here
+	RefuseHalf     RefuseCode = 13 // another cluster's half of the job has ended
+	// who waits for another job is to join again, by the way that the reason describes
+	// (handshake.Way)
+	RefuseMeeting RefuseCode = 14
 )
 
 var refuseNames = [...]string{"", "malformed", "wrong version", "wrong secret", "wrong job", "layout differs",

@@ -35,10 +35,11 @@ type Config struct {
 	Latency        string // how long a limited link queues, such as "500ms"; empty: the script's default
 	// "fifo" or "peers": limited links serve the nodes at their far ends in turn; empty: the
 	// script's default
-	Queue            string
-	MTU              string             // bytes of a packet; empty: the script's default
-	Sysctl           []string           // NAME=VALUE of the nodes' network settings
-	Long             *delayline.Options // two sites with this link between their border nodes; Zippers are then gA (Sites)
+	Queue  string
+	MTU    string   // bytes of a packet; empty: the script's default
+	Sysctl []string // NAME=VALUE of the nodes' network settings
+	// two sites with this link between their border nodes; Zippers are then gA (Sites)
+	Long             *delayline.Options
 	ForwarderOptions []string
 	Log              *os.File // what the scripts and forwarders say; nil: nothing
 }

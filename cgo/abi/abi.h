@@ -320,13 +320,13 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   /* a port of this process; room: bytes of name */                                                                   \
   F(int, ze_port_open, (char *name, int32_t room))                                                                    \
   F(int, ze_port_close, (const char *name))                                                                           \
-  /* wait at the port for another job (accepts = 1), or go there (0), as the one of the n processes \
-   * world that does so for all; aside: when cell is done ze_result gives what came of it, and \
-   * *plan, of cell->bytes, is what all of them need; free() it */                 \
+  /* wait at the port for another job (accepts = 1), or go there (0), as the one of the n \
+   * processes world that does so for all; aside: when cell is done ze_result gives what came of \
+   * it, and *plan, of cell->bytes, is what all of them need; free() it */                           \
   F(int, ze_meet, (const char *port, int32_t accepts, const int32_t *world, int32_t n, z_cell *cell, void **plan))    \
-  /* join what was agreed on: how many processes there are, the first `low` of them those of the side \
-   * that accepted, and their numbers, to be free()d; cell->source is the link, 0 where all are of this \
-   * job */               \
+  /* join what was agreed on: how many processes there are, the first `low` of them those of the \
+   * side that accepted, and their numbers, to be free()d; cell->source is the link, 0 where all \
+   * are of this job */                    \
   F(int, ze_join,                                                                                                     \
     (const void *plan, int64_t bytes, int32_t accepts, z_cell *cell, int32_t *n, int32_t *low, int32_t **numbers))    \
   /* names for ports, aside: `port` has room for Z_PORT_NAME bytes */                                                 \

@@ -84,7 +84,9 @@ type Service int
 const (
 	Reliable   Service = iota // RC: reliable connection
 	Unreliable                // UC: unreliable connection; messages may be lost as a whole; no reads
-	Datagram                  // UD: unreliable datagrams of one packet; sends only; a longer one is not sent, without an error
+	// UD: unreliable datagrams of one packet; sends only; a longer one is not sent, without an
+	// error
+	Datagram
 )
 
 var services = [...]C.int{Reliable: C.IBV_QPT_RC, Unreliable: C.IBV_QPT_UC, Datagram: C.IBV_QPT_UD}

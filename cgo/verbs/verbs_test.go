@@ -192,7 +192,8 @@ func TestUnreliable(t *testing.T) {
 	for i := range k.mem[:5000] {
 		k.mem[i] = byte(i * 7)
 	}
-	check(t, k.a.Post(Request{ID: 10, Op: Send, Flags: Signaled, Local: Range{k.mr, 0, 9}})) // no receive is posted: lost
+	// no receive is posted: lost
+	check(t, k.a.Post(Request{ID: 10, Op: Send, Flags: Signaled, Local: Range{k.mr, 0, 9}}))
 	if c := k.await(t, 1)[10]; c.Status != 0 {
 		t.Errorf("lost message: %v", c.Status)
 	}

@@ -17,8 +17,8 @@ import (
 //     zipper, share their connection equally;
 //   - a zipper's outgoing connection is a queue, first in first out.
 //
-// Time goes in steps that end when all of a connection has been sent, when a transfer that others
-// wait for has arrived, when a queue is empty, and at the latest when the fastest connection has
+// Time goes in steps. One ends when all of a connection has been sent, when a transfer that others
+// wait for has arrived, or when a queue is empty; at the latest when the fastest connection has
 // moved a piece (or a part of the whole that keeps the number of steps bounded). Pieces are what
 // programs move, too, so finer steps would not be truer. A step may last longer than until such an
 // event by a quarter of Options.Grain of the time that the transfer has taken by then (what each of

@@ -197,7 +197,8 @@ func tables(t *testing.T, want ...int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) { // the kernel removes a dead owner's a moment later
+	// the kernel removes a dead owner's a moment later
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		list, err := conn.ListTables()
 		if err != nil {
 			t.Fatal(err)

@@ -17,7 +17,9 @@ type zerocopy struct {
 	head  [dataHead]byte
 	block transport.Block
 	pipe  *transport.Pipe
-	last  *transport.Pipe // the one that is filled: pipe, or a second, because pieces as small as packets take a place each
+	// the one that is filled: pipe, or a second, because pieces as small as packets take a place
+	// each
+	last  *transport.Pipe
 	r     *Relay
 	count *counters // of its direction
 	bytes int       // of payload

@@ -36,7 +36,8 @@ func (n Command) srun() []string {
 // srunFits refuses a program that srun has started with what another library finds its ranks by:
 // --mpi of srun says so, and not the cluster. get reads the environment.
 func srunFits(get func(string) string, started, program spec.MPI) error {
-	bySrun := get("SLURM_STEP_ID") != "" && get("OMPI_COMM_WORLD_RANK") == "" && get("MPI_LOCALRANKID") == "" // mpirun's daemons are in steps, too
+	// mpirun's daemons are in steps, too
+	bySrun := get("SLURM_STEP_ID") != "" && get("OMPI_COMM_WORLD_RANK") == "" && get("MPI_LOCALRANKID") == ""
 	if !bySrun || started != spec.MPICH || program != spec.OpenMPI {
 		return nil
 	}

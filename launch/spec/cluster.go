@@ -18,8 +18,10 @@ type Cluster struct {
 	MPI   MPI // empty: found out from the program and from what is installed
 	// host file in the native MPI's own form; empty: the hosts that the batch system gave, or this
 	// one (ssh: the login host) alone
-	Hosts    string
-	Group    string            // group of the heterogeneous Slurm job that this process is in: srun starts the cluster there; empty: none
+	Hosts string
+	// group of the heterogeneous Slurm job that this process is in: srun starts the cluster there;
+	// empty: none
+	Group    string
 	InOrder  bool              // Hosts names a host for each native rank, one a line
 	Launcher string            // "mpirun" (default): start it from here; "ssh": log in to Login and start it there
 	Login    string            // host for launcher ssh; empty: the first host of Hosts

@@ -24,12 +24,13 @@ type Local struct {
 	TagUB      int
 	Library    string // "Open MPI 4.1.4"
 	Host       string
-	Hosts      []int32           // see engine.World
-	Embedded   bool              // see engine.Config
-	Spawned    bool              // MPI_Comm_spawn of some process has started this native world, beside the job's
-	Warn       func(string)      // is told what the user should know though the job goes on; nil: nobody
-	Via        map[string]string // of forwarders in the job's description, where this process reaches them, if elsewhere
-	Unmaps     dial.Unmaps       // tells what the program unmaps, if registrations of its memory are to be kept
+	Hosts      []int32      // see engine.World
+	Embedded   bool         // see engine.Config
+	Spawned    bool         // MPI_Comm_spawn of some process has started this native world, beside the job's
+	Warn       func(string) // is told what the user should know though the job goes on; nil: nobody
+	// of forwarders in the job's description, where this process reaches them, if elsewhere
+	Via    map[string]string
+	Unmaps dial.Unmaps // tells what the program unmaps, if registrations of its memory are to be kept
 }
 
 // Model names the data model: two processes of a job must agree, since data crosses as it lies in

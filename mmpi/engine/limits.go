@@ -22,7 +22,8 @@ type Limits struct {
 	LastWay     time.Duration // the same for the only link left, as long as the network reaches its other host
 	NoRail      time.Duration // how long a job of several rails goes on when none is left, or none to some rank
 	LongPath    time.Duration // there and back, from which on a path is long; -1: paths are not measured
-	Grace       time.Duration // of the cluster's own launcher to end this process when a rank of it ends the job; zero: none
+	// of the cluster's own launcher to end this process when a rank of it ends the job; zero: none
+	Grace time.Duration
 }
 
 const (

@@ -50,7 +50,9 @@ func TestRowsRandom(t *testing.T) {
 		n := newHopNet(t, c.stages, 2, 1, 2)
 		randomTraffic(t, n.join(t), 1)
 		for i, p := range n.proxies {
-			if p.carried() < 1<<16 { // which rail takes a segment depends on the processors; nothing but control frames is less
+			// which rail takes a segment depends on the processors; nothing but control frames is
+			// less
+			if p.carried() < 1<<16 {
 				t.Errorf("stages %v: forwarder %d carried only %d bytes", c.stages, i, p.carried())
 			}
 			end := time.Now().Add(10 * time.Second)

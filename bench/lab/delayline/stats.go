@@ -22,8 +22,10 @@ type Stats struct {
 	LateMedian time.Duration // how long after its time a packet left
 	Late99     time.Duration
 	LateMax    time.Duration
-	Look99     time.Duration // how long the input was not looked at while the thread was busy: so late may an arrival be noted
-	LookMax    time.Duration
+	// how long the input was not looked at while the thread was busy: so late may an arrival be
+	// noted
+	Look99  time.Duration
+	LookMax time.Duration
 }
 
 // Bounds of a measurement that counts.

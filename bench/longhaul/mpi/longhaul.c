@@ -10,7 +10,8 @@
  *   longhaul block BYTES COUNT
  *     Blocking sends, one after the other: us until each has arrived, us until MPI_Send returned.
  *   longhaul coll NAME BYTES COUNT
- *     barrier, bcast, allreduce, allgather, alltoall: us from a common start to the last rank's end.
+ *     barrier, bcast, allreduce, allgather, alltoall: us from a common start to the last rank's
+ *     end.
  *
  * Rank 0 prints lines of a word and numbers. */
 #define _GNU_SOURCE

@@ -59,7 +59,8 @@ func wrappers(functions []function, p map[string]string) string {
 func wrapper(f function, policy string, all map[string]function) string {
 	var b strings.Builder
 	real := fmt.Sprintf("real.%s(%s)", f.name, f.arguments(nil))
-	fmt.Fprintf(&b, "WRAPPER %s {\n", f.prototype("("+f.pmpi()+")")) // in parentheses, for some are macros too (MPICH 5)
+	// The name is in parentheses, for some are macros too (MPICH 5).
+	fmt.Fprintf(&b, "WRAPPER %s {\n", f.prototype("("+f.pmpi()+")"))
 	ret := "return "
 	if f.result == "void" {
 		ret = ""

@@ -17,10 +17,18 @@ const (
 	skip    = "skip"    // no wrapper: the program reaches the native function itself
 	guarded = "guarded" // native; unsupported where an argument spans clusters; the thread is marked as inside
 	window  = "window"  // z_X where the window among the arguments is served, else guarded
-	narrow  = "narrow"  // the big-count form X_c of an own function: z_X where the counts fit an int, else guarded; no policy file names it
-	arrays  = "arrays"  // the big-count form of a collective with arrays: likewise, the arrays narrowed; no policy file names it
-	persist = "persist" // a persistent collective that starts an own nonblocking one: z_X, generated; no policy file names it
-	synced  = "synced"  // guarded, after a barrier of the communicator or file that serves others while it waits: the function blocks and has no I-form
+	// the big-count form X_c of an own function: z_X where the counts fit an int, else guarded; no
+	// policy file names it
+	narrow = "narrow"
+	// the big-count form of a collective with arrays: likewise, the arrays narrowed; no policy file
+	// names it
+	arrays = "arrays"
+	// a persistent collective that starts an own nonblocking one: z_X, generated; no policy file
+	// names it
+	persist = "persist"
+	// guarded, after a barrier of the communicator or file that serves others while it waits: the
+	// function blocks and has no I-form
+	synced = "synced"
 )
 
 // policies maps a function's name without MPI_ to what its wrapper does; functions not named get
