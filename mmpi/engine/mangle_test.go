@@ -160,8 +160,8 @@ type outcome struct {
 // TestMangled: whatever a network does to what it carries, no wrong byte reaches the program,
 // nothing hangs, and the job goes on: messages, collectives and windows, over one and two
 // forwarders and hops, at levels checked and sealed. ZIPPER_LONG=N makes N thousand events, 100
-// with N=1, ZIPPER_SEEDS=FROM-TO 50 for each seed. A job that fails is run again with fewer and fewer events: what is left is printed,
-// with the command for it.
+// with N=1, ZIPPER_SEEDS=FROM-TO 50 for each seed. A job that fails is run again with fewer and
+// fewer events: what is left is printed, with the command for it.
 func TestMangled(t *testing.T) {
 	if c := os.Getenv(mangledCase); c != "" {
 		runCase(t, c)

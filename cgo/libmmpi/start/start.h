@@ -24,7 +24,8 @@ int zsession_finalize(void);
  * has several clusters. MPI error code. */
 int zjob_join(void);
 
-/* Notes what processes that the program spawns need of the environment, and of z_layout (spawn.c). */
+/* Notes what processes that the program spawns need of the environment, and of z_layout
+ * (spawn.c). */
 void zspawn_note(void);
 #define ZSPAWN_NAMESAKE "ZIPPER_NAMESAKE" /* there, z_world.namesake */
 
