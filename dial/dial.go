@@ -141,17 +141,39 @@ func (d *Dialer) once(ctx context.Context, at string, id handshake.Identity) (tr
 	return l, joined.Layout, nil
 }
 
+// late is the end of the time to connect in.
+type late struct {
+	limit       time.Duration
+	last, ended error // of the last attempt; of the caller's context: nil if that goes on
+}
+
+func (e *late) Error() string {
+	return fmt.Sprintf("not reachable within %v (is it running, is the address right?): %v",
+		e.limit.Round(10*time.Millisecond), e.last)
+}
+
+func (e *late) Unwrap() []error {
+	if e.ended == nil {
+		return []error{e.last}
+	}
+	return []error{e.last, e.ended}
+}
+
 func connect(ctx context.Context, td transport.Dialer, addr string, limit time.Duration,
 	failed func(error)) (transport.Link, error) {
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end))
+	}
 	tctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	pause := firstPause
+	var last error // the last one before the time was over, if there is one
 	for {
 		l, err := td.Dial(tctx, addr)
 		if err == nil {
 			return l, nil
 		}
-		if ctx.Err() != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, ctx.Err()
 		}
 		var dns *net.DNSError
@@ -164,11 +186,15 @@ func connect(ctx context.Context, td transport.Dialer, addr string, limit time.D
 		if tctx.Err() == nil {
 			failed(err)
 		}
+		if tctx.Err() == nil || last == nil {
+			last = err
+		}
 		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-tctx.Done():
-			return nil, fmt.Errorf("not reachable within %v (is it running, is the address right?): %w", limit, err)
+		case <-tctx.Done(): // which ends with ctx, too
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil, ctx.Err()
+			}
+			return nil, &late{limit, last, ctx.Err()}
 		case <-time.After(pause):
 			pause = min(2*pause, maxPause)
 		}

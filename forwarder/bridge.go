@@ -194,3 +194,9 @@ var errNotWanted = errors.New("the connection is needed no more")
 func (br *bridge) wanted() bool {
 	return br.job.state == running && !(br.said && br.theirs) && br.job.hops.bridges[br.zipper] == br
 }
+
+// tellsOf reports whether the other end learns of a rank through us. With f.mu.
+func (br *bridge) tellsOf(j *wire.Join) bool {
+	h := br.job.hops
+	return h.next(br.zipper, br.job.clusterIndex(j.Cluster)) == h.here
+}

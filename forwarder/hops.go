@@ -58,6 +58,10 @@ func (f *Forwarder) perhapsAll(b *job) {
 
 var errNoAnswer = errors.New("no link in time (its log says more)")
 
+// unreached says what to do when a forwarder cannot be dialled.
+const unreached = "is that its address there, does it run, does its site's firewall let that port in? " +
+	"if that must not be, the other side has to dial (dial: in the job file)"
+
 // reachOut dials a neighbour, aside.
 func (f *Forwarder) reachOut(b *job, br *bridge) {
 	var link transport.Link
@@ -80,8 +84,8 @@ func (f *Forwarder) reachOut(b *job, br *bridge) {
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.giveUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q: this forwarder cannot reach the forwarder %s: %v",
-			b.id, br.addr, err))
+		f.giveUp(b, wire.RefuseTimeout, fmt.Sprintf("job %q: this forwarder cannot reach the forwarder %s: %v; %s",
+			b.id, br.addr, err, unreached))
 	})
 }
 
@@ -98,12 +102,6 @@ func (br *bridge) announce(j *wire.Join) {
 	if p := br.first(); p != nil && br.tellsOf(j) {
 		_ = p.sendFrame(frame(wire.TypeJoin, j))
 	}
-}
-
-// tellsOf reports whether the other end learns of a rank through us. With f.mu.
-func (br *bridge) tellsOf(j *wire.Join) bool {
-	h := br.job.hops
-	return h.next(br.zipper, br.job.clusterIndex(j.Cluster)) == h.here
 }
 
 // bridgeIn takes a link that another forwarder has made, or says why not. On its own loop, with

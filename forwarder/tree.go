@@ -69,7 +69,7 @@ func (h *hops) neighbour(k int) (n neighbour, ok bool) {
 		for _, p := range h.zippers[k].Ports {
 			if p.Network == mine.Network && k != h.here {
 				dials, possible := vrank.Dials(h.end(h.here, mine), h.end(k, p))
-				return neighbour{int(p.Network), p.Address, dials}, possible
+				return neighbour{int(p.Network), p.Address, mine.Address, dials}, possible
 			}
 		}
 	}
@@ -80,6 +80,7 @@ func (h *hops) neighbour(k int) (n neighbour, ok bool) {
 type neighbour struct {
 	network int
 	addr    string // empty: it does not listen there
+	mine    string // the same of this one
 	dials   bool   // this forwarder opens the link
 }
 
@@ -112,7 +113,8 @@ func (h *hops) gaps() string {
 		case n.dials:
 			fmt.Fprintf(&b, "; no link to the forwarder %s", h.name(k))
 		default:
-			fmt.Fprintf(&b, "; no link from the forwarder %s, which is to dial this one", h.name(k))
+			fmt.Fprintf(&b, "; no link from the forwarder %s, which is to dial this one at %s: its log says why; "+
+				"is that this one's address there, does the firewall here let that port in?", h.name(k), n.mine)
 		}
 	}
 	return b.String()
