@@ -138,23 +138,52 @@ func (n Net) Rows(zippers []Zipper) ([][]int, *vrank.Routes, error) {
 		return nil, nil, err
 	}
 	for _, row := range rows {
-		if err := n.links(zippers, row); err != nil {
+		if _, err := n.links(zippers, row); err != nil {
 			return nil, nil, err
 		}
 	}
 	return rows, routes, nil
 }
 
-// links checks that every link between two zippers of a row can be opened from one end.
-func (n Net) links(zippers []Zipper, row []int) error {
+// Link is one that a forwarder opens to another, on a network that both are on.
+type Link struct {
+	Network  string
+	From, To int    // the zippers, by their places in the job
+	Address  string // To's
+}
+
+// Links are all of these, each once. The error is that of Rows.
+func (n Net) Links(zippers []Zipper) (all []Link, err error) {
+	rows, _, err := n.Rows(zippers)
+	for _, row := range rows {
+		links, _ := n.links(zippers, row) // which Rows has checked
+		for _, l := range links {
+			if !slices.Contains(all, l) {
+				all = append(all, l)
+			}
+		}
+	}
+	return all, err
+}
+
+// links are those between the forwarders of a row. It is an error if one of them can be opened by
+// neither.
+func (n Net) links(zippers []Zipper, row []int) (links []Link, err error) {
 	for at, i := range row {
-		for _, k := range row[at+1:] {
+		for next, k := range row[at+1:] {
 			for _, p := range zippers[i].Ports {
 				if !zippers[k].On(p.Network) {
 					continue
 				}
 				a, b := n.end(zippers, i, p.Network), n.end(zippers, k, p.Network)
-				if _, ok := vrank.Dials(a, b); ok {
+				a.Zipper, b.Zipper = at, at+1+next // a row is a job of its own
+				here, ok := vrank.Dials(a, b)
+				switch {
+				case here:
+					links = append(links, Link{p.Network, i, k, zippers[k].Address(p.Network)})
+					continue
+				case ok:
+					links = append(links, Link{p.Network, k, i, p.Address})
 					continue
 				}
 				why := "neither listens there: give one of them an address, as in " + p.Network + "@HOST[:PORT]"
@@ -162,12 +191,12 @@ func (n Net) links(zippers []Zipper, row []int) error {
 					why = "one that is on no cluster's network cannot open it: " +
 						"give it an address there, and have the other one on the network of a cluster"
 				}
-				return fmt.Errorf("zippers %d and %d have no way to open their link over %s; %s", i+1, k+1, p.Network,
+				return nil, fmt.Errorf("zippers %d and %d have no way to open their link over %s; %s", i+1, k+1, p.Network,
 					why)
 			}
 		}
 	}
-	return nil
+	return links, nil
 }
 
 // end is zipper i's end of a link on a network.

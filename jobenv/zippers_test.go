@@ -119,3 +119,32 @@ func TestNetworks(t *testing.T) {
 		}
 	}
 }
+
+// TestLinks: who opens which link, where.
+func TestLinks(t *testing.T) {
+	for _, tc := range []struct {
+		networks, forwarders string
+		want                 []Link
+	}{
+		{"w", "a@x:1+w@x2:1,b@y:1+w@y2:1", []Link{{"w", 0, 1, "y2:1"}}},
+		{"w", "b@y:1+w@y2:1,a@x:1+w", []Link{{"w", 1, 0, "y2:1"}}},
+		{"v,w", "v@h:1+w@h:2,a@x:1+v,w+b@y:1", []Link{{"v", 1, 0, "h:1"}, {"w", 2, 0, "h:2"}}},
+		// side by side, and of the second row the forwarder of b is named first
+		{"w", "a@x:1+w@x2:1,b@y:1+w@y2:1,b@q:1+w@q2:1,a@p:1+w@p2:1", []Link{{"w", 0, 1, "y2:1"}, {"w", 3, 2, "q2:1"}}},
+		{"", "x:1=a+b,y:1=a+b", nil},
+	} {
+		j, err := From(func(k string) string {
+			return map[string]string{VarJob: "j", VarSecret: goodSecret, VarCluster: "a", VarLayout: "a=1,b=2",
+				VarNetworks: tc.networks, VarForwarders: tc.forwarders}[k]
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if links, err := j.Net().Links(j.Zippers); err != nil || !reflect.DeepEqual(links, tc.want) {
+			t.Errorf("%s: %v, %v", tc.forwarders, links, err)
+		}
+	}
+	if _, err := (Net{Layout: []Cluster{{Name: "a", Size: 1}}}).Links([]Zipper{{}}); err == nil {
+		t.Error("a zipper on no network")
+	}
+}

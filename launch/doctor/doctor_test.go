@@ -75,6 +75,22 @@ func TestDial(t *testing.T) {
 	}
 }
 
+// TestReach: a border node asks whether it gets to other forwarders.
+func TestReach(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := ln.Addr().String()
+	ln.Close()
+	good := listener(t, challenge(wire.Version))
+	r := Reach(t.Context(), []string{good, closed})
+	if len(r.Findings) != 2 || r.Problems() != 1 || r.Findings[0].Level != OK ||
+		!strings.Contains(r.Findings[0].Subject, good) || r.Findings[1].Advice != "start it there: zipper forwarder" {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 func TestProbe(t *testing.T) {
 	p, err := probe(context.Background(), "a", nil, "")
 	if err != nil {

@@ -23,6 +23,32 @@ func Host(ctx context.Context, program []string) *Report {
 	return r
 }
 
+// Reach examines the way from this host to forwarders elsewhere, as a border node's to the other
+// site's.
+func Reach(ctx context.Context, forwarders []string) *Report {
+	r := &Report{}
+	p, err := probe(ctx, "", nil, "")
+	if err != nil {
+		r.add(Fail, "this host", err.Error(), "")
+		return r
+	}
+	defer p.stop()
+	var targets []Target
+	for _, at := range forwarders {
+		targets = append(targets, Target{Address: at})
+	}
+	answers, err := p.dial(targets)
+	if err != nil {
+		r.add(Fail, "this host", err.Error(), "")
+		return r
+	}
+	for i, a := range answers {
+		r.answered(p, p.Host+" -> forwarder "+targets[i].Address, a, "start it there: zipper forwarder",
+			"check the address, the route, and that firewalls let that port in")
+	}
+	return r
+}
+
 // Job examines the hosts of a job's clusters: which of them reach which, and the forwarders. The
 // job must be normalized.
 func Job(ctx context.Context, job *spec.Job) *Report {
@@ -88,35 +114,36 @@ func (r *Report) forwarders(job *spec.Job, p, here *patient) {
 		return
 	}
 	for i, a := range answers {
-		to, what := targets[i].Address, "forwarder "+targets[i].Address
+		what, advice := "forwarder "+targets[i].Address, "start it there: zipper forwarder"
 		if own {
-			to, _, _ = net.SplitHostPort(to)
+			to, _, _ := net.SplitHostPort(targets[i].Address)
 			what = "this host (" + to + "), where zipper run starts a forwarder"
+			advice = "open this host's firewall for its own clusters, or run a forwarder elsewhere and name it with --zipper"
 		}
-		subject := p.cluster + " -> " + what
-		took := a.Took.Round(10 * time.Microsecond)
-		switch a.Kind {
-		case Reached:
-			r.add(OK, subject, fmt.Sprintf("%s reaches it (%v)", p.Host, took), "")
-			// It took a round trip to connect, and one until the other end had said something.
-			for _, look := range []func(*Hello, time.Duration) (detail, advice string){narrow, cools} {
-				if detail, advice := look(&p.Hello, a.Took/2); advice != "" {
-					r.add(Warn, subject, detail, advice)
-				}
+		r.answered(p, p.cluster+" -> "+what, a, advice,
+			"the address must be the zipper node's on this cluster's own network (addresses: in the job file gives one per cluster); check routes and firewall")
+	}
+}
+
+// answered judges what the patient has found at a forwarder's address; refused and silent are what
+// to do if nobody listens there, and if nothing answers.
+func (r *Report) answered(p *patient, subject string, a Answer, refused, silent string) {
+	switch a.Kind {
+	case Reached:
+		r.add(OK, subject, fmt.Sprintf("%s reaches it (%v)", p.Host, a.Took.Round(10*time.Microsecond)), "")
+		// It took a round trip to connect, and one until the other end had said something.
+		for _, look := range []func(*Hello, time.Duration) (detail, advice string){narrow, cools} {
+			if detail, advice := look(&p.Hello, a.Took/2); advice != "" {
+				r.add(Warn, subject, detail, advice)
 			}
-		case Refused:
-			advice := "start it there: zipper forwarder"
-			if own {
-				advice = "open this host's firewall for its own clusters, or run a forwarder elsewhere and name it with --zipper"
-			}
-			r.add(Fail, subject, p.Host+": "+a.Detail, advice)
-		case Other:
-			r.add(Fail, subject, p.Host+": "+a.Detail,
-				"check the address: it must be the zipper node's on this cluster's network")
-		case Silent:
-			r.add(Fail, subject, p.Host+": "+a.Detail,
-				"the address must be the zipper node's on this cluster's own network (addresses: in the job file gives one per cluster); check routes and firewall")
 		}
+	case Refused:
+		r.add(Fail, subject, p.Host+": "+a.Detail, refused)
+	case Other:
+		r.add(Fail, subject, p.Host+": "+a.Detail,
+			"check the address: it must be the forwarder's on that host's network")
+	case Silent:
+		r.add(Fail, subject, p.Host+": "+a.Detail, silent)
 	}
 }
 

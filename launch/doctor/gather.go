@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/launch/spec"
 )
 
@@ -14,10 +15,15 @@ import (
 //  1. each cluster's probe is given that job (gather) and joins it (join.go);
 //  2. the forwarders make their links, or say in their refusal which of them they cannot make;
 //  3. every rank says Bye, and the job has ended well.
+//
+// Whatever comes of it, it is said who opens which link, where firewalls have to let it in.
 
 // gather has the patients join a job over the job's forwarders, if it is one of several hops.
 func (r *Report) gather(job *spec.Job, ps []*patient) {
 	share := job.Share(job.Clusters[0].Name)
+	if len(share.Zippers) > 0 {
+		r.ports(&share)
+	}
 	if len(share.Zippers) == 0 || len(ps) < len(job.Clusters) {
 		return // a cluster without a probe is reported already
 	}
@@ -42,8 +48,8 @@ func (r *Report) gather(job *spec.Job, ps []*patient) {
 			r.add(Fail, subject, errs[i].Error(), "")
 		case answers[i][0].Kind != Reached:
 			r.add(Fail, subject, answers[i][0].Detail,
-				"each link between forwarders needs an open port at the end that is dialled (--zipper says which: "+
-					"the one that has an address there): check addresses, routes and firewalls, and that all forwarders run")
+				"check addresses, routes and firewalls (the ports are above), and that all forwarders run; zipper doctor "+
+					"--to ADDRESS, on the host of a forwarder that dials, says whether it gets there")
 		default:
 			continue
 		}
@@ -52,5 +58,19 @@ func (r *Report) gather(job *spec.Job, ps []*patient) {
 	if good {
 		r.add(OK, "forwarders", fmt.Sprintf("a job of all clusters gathers over them (%v)",
 			answers[0][0].Took.Round(10*time.Microsecond)), "")
+	}
+}
+
+// ports says who opens the links between forwarders.
+func (r *Report) ports(share *jobenv.Job) {
+	links, err := share.Net().Links(share.Zippers)
+	if err != nil {
+		r.add(Fail, "forwarders", err.Error(), "")
+		return
+	}
+	for _, l := range links {
+		r.add(OK, "network "+l.Network, fmt.Sprintf("zipper %d (%v) opens the links to zipper %d, at %s", l.From+1,
+			share.Zippers[l.From], l.To+1, l.Address),
+			"let connections from the former's host to "+l.Address+" pass; none the other way")
 	}
 }

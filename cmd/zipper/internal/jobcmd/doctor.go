@@ -9,6 +9,7 @@ import (
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/launch/doctor"
+	"github.com/leidenzipper/zipper/launch/spec"
 )
 
 // Doctor is zipper doctor.
@@ -22,6 +23,8 @@ zipper doctor ./prog.{mpi}          and whether the program can be run zipped, w
 zipper doctor --file job.yaml       the job's networks: which cluster reaches which forwarder, that the clusters do
                                     not reach each other, and addresses or fabrics that only seem to be shared; and of
                                     clusters that are started from this host, their programs, directories and launchers
+zipper doctor --to gB.example.org   on a border node: whether it reaches the other site's forwarder, and whether its
+                                    kernel lets a connection fill the way there
 
 The exit status is 1 if a problem was found.`,
 		Flags: []cli.Flag{
@@ -29,6 +32,7 @@ The exit status is 1 if a problem was found.`,
 			&cli.StringSliceFlag{Name: "zipper", Aliases: []string{"z"}, Usage: "as for zipper run"},
 			&cli.StringSliceFlag{Name: "network", Usage: "as for zipper run"},
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "job description, YAML `FILE`"},
+			&cli.StringSliceFlag{Name: "to", Usage: "a forwarder, `HOST[:PORT]`, that this host is to reach; may be repeated"},
 			&cli.StringFlag{Name: "rsh", Usage: "remote shell `COMMAND` (default ssh)",
 				EnvVars: []string{"ZIPPER_RSH"}},
 			&cli.BoolFlag{Name: "json", Usage: "print the findings as JSON"},
@@ -45,7 +49,21 @@ func examine(c *cli.Context) error {
 		return doctor.Serve(ctx, os.Stdin, os.Stdout)
 	}
 	var r *doctor.Report
-	if c.IsSet("file") || c.IsSet("cluster") {
+	switch {
+	case c.IsSet("to"):
+		var to []string
+		for _, s := range c.StringSlice("to") {
+			z, err := spec.ParseZipper(s)
+			if err == nil && z.Address == "" {
+				err = fmt.Errorf("%s: want HOST[:PORT]", s)
+			}
+			if err != nil {
+				return clikit.Usage(fmt.Errorf("--to: %w", err))
+			}
+			to = append(to, z.Address)
+		}
+		r = doctor.Reach(ctx, to)
+	case c.IsSet("file") || c.IsSet("cluster"):
 		job, err := clikit.JobFromFlags(c)
 		if err != nil {
 			return clikit.Usage(err)
@@ -57,7 +75,7 @@ func examine(c *cli.Context) error {
 			return clikit.Usage(err)
 		}
 		r = doctor.Job(ctx, job)
-	} else {
+	default:
 		if c.IsSet("zipper") {
 			return clikit.Usage(errors.New("--zipper: say also which clusters use it (--cluster or --file)"))
 		}
