@@ -7,6 +7,7 @@ import (
 
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/addr"
+	"github.com/leidenzipper/zipper/transport/command"
 	"github.com/leidenzipper/zipper/transport/shm"
 	"github.com/leidenzipper/zipper/transport/tcp"
 	"github.com/leidenzipper/zipper/transport/verbs"
@@ -31,11 +32,22 @@ func pick(at string, unmaps Unmaps) (transport.Dialer, string) {
 // handshake is the caller's. It is how forwarders reach each other.
 func Open(ctx context.Context, at string) (transport.Link, error) {
 	td, target := pick(at, nil)
-	limit := openTime
+	return connect(ctx, td, target, openLimit(ctx), func(error) {})
+}
+
+// openLimit is how long to try: a minute, if the context does not say.
+func openLimit(ctx context.Context) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
-		limit = time.Until(end)
+		return time.Until(end)
 	}
-	return connect(ctx, td, target, limit, func(error) {})
+	return openTime
+}
+
+// Through is Open by a command for the shell, whose standard input and output are the link: ssh -W
+// HOST:PORT, or its like. tell is given what it writes to its standard error. No address stands for
+// one: who may name addresses need not be one who may run commands.
+func Through(ctx context.Context, line string, tell func(line string)) (transport.Link, error) {
+	return connect(ctx, command.Dialer{Tell: tell}, line, openLimit(ctx), func(error) {})
 }
 
 // Once connects to an address and tries only once.

@@ -1,17 +1,22 @@
 package forwarder
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/trunk"
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// What a new link between forwarders goes through before it carries anything, all of it by Pings as
-// long as they may be, which fill packets:
+// How the further connections of a trunk are dialled (extend), again after a while if they do not
+// come (notThere), and what a new link between forwarders goes through before it carries anything,
+// all of it by Pings as long as they may be, which fill packets:
 //
 //  1. A path may let small packets pass and drop large ones without a word: what a job gathers with
 //     is small, so it would begin, and hang at its first large message. TCP does not let full
@@ -20,6 +25,113 @@ import (
 //  2. Over a long path more of them open TCP's windows (warm, answered; package trunk): before an
 //     end says that it is ready, or that a connection of a running job is in use, so that the job's
 //     first long message does not have to. Only the connections that take bursts are warmed.
+
+// extend dials the connections that are not there: over a long path those for bursts first, since
+// others are cold, and would take their place. With f.mu.
+func (br *bridge) extend() {
+	if !br.dials || !br.wanted() || br.f.stopping {
+		return
+	}
+	t := &br.trunk
+	missing := t.size.Connections() - len(br.conns) - len(t.dialled)
+	if t.ignorant {
+		missing = 0
+		if !t.dialled[0] {
+			t.dialled[0] = true
+			br.dial(0)
+		}
+	}
+	for n := 1; n < maxConnections && missing > 0; n++ {
+		if t.dialled[n] || slices.ContainsFunc(br.conns, func(p *peer) bool { return p.number == n }) {
+			continue
+		}
+		if n >= trunk.Eager && t.far && t.bursts() {
+			return // use goes on
+		}
+		t.dialled[n] = true
+		missing--
+		br.dial(n)
+	}
+}
+
+// bursts reports whether one of those for bursts is being dialled.
+func (t *trunkState) bursts() bool {
+	for n := range t.dialled {
+		if n > 0 && n < trunk.Eager {
+			return true
+		}
+	}
+	return false
+}
+
+// dial opens one more connection, aside. With f.mu.
+func (br *bridge) dial(number int) {
+	f := br.f
+	attempt := trunk.Attempt
+	if br.trunk.carried {
+		attempt = trunk.AttemptCarried
+	}
+	ctx, cancel := context.WithTimeout(br.job.hops.life, attempt)
+	var link transport.Link
+	var err error
+	f.aside(func() {
+		defer cancel()
+		link, err = f.policy.Load().Dial(ctx, br.addr)
+	}, func() {
+		if err == nil {
+			f.take(link, func(p *peer) bool {
+				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, number, f.policy.Load().terms,
+					freshBytes())
+				p.number, p.later = number, true
+				br.trunk.coming = append(br.trunk.coming, p)
+				return br.wanted()
+			}, nil)
+			return
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		br.notThere(number, err)
+	})
+}
+
+// notComing sees to a connection that has ended before it was in use. With f.mu.
+func (br *bridge) notComing(p *peer, cause error) {
+	t := &br.trunk
+	if slices.Contains(t.coming, p) {
+		t.coming = slices.DeleteFunc(t.coming, func(o *peer) bool { return o == p })
+		br.notThere(p.number, cause)
+	}
+}
+
+// notThere goes on when a connection could not be opened: it is tried again. With f.mu.
+func (br *bridge) notThere(number int, why error) {
+	delete(br.trunk.dialled, number)
+	if !br.wanted() {
+		return
+	}
+	br.f.log.Warn("no further connection to another forwarder", zap.String("job", br.job.id),
+		zap.String("forwarder", br.addr), zap.Int("connection", number), zap.Error(why))
+	pause := trunk.Redial
+	if br.first() != nil {
+		pause = trunk.Retry // the job runs over the others
+	}
+	br.extendIn(pause)
+}
+
+// extendIn dials what is missing in a while. With f.mu.
+func (br *bridge) extendIn(pause time.Duration) {
+	if !br.dials || !br.wanted() {
+		return
+	}
+	if br.trunk.again != nil {
+		br.trunk.again.Stop()
+	}
+	br.trunk.again = br.f.cfg.clock.AfterFunc(pause, func() {
+		br.f.mu.Lock()
+		defer br.f.mu.Unlock()
+		br.extend()
+	})
+}
 
 // try sees whether large packets get to the other end, over the first connection of a job that
 // gathers. With f.mu.
@@ -64,6 +176,12 @@ func (p *peer) path() (path transport.Path, known bool) {
 		return l.Path()
 	}
 	return path, false
+}
+
+// carried reports whether somebody else takes the connection's bytes to the peer.
+func (p *peer) carried() bool {
+	_, ok := p.conn.Link().(transport.Carried)
+	return ok
 }
 
 // far has the connection to the peer sent as suits a long path, where bursts of their own are rare

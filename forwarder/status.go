@@ -73,6 +73,7 @@ type TrunkStatus struct {
 	Lost        int     `json:"lost"`                 // connections so far
 	RoundTrip   float64 `json:"round_trip_ms"`        // the shortest; 0: unknown
 	Congestion  string  `json:"congestion,omitempty"` // control of the first connection: "cubic", "bbr", …
+	Carried     bool    `json:"carried,omitempty"`    // by a command, such as ssh
 	QueuedBytes int     `json:"queued_bytes"`
 	Blocked     float64 `json:"blocked_seconds"` // for how long it did not take what there was
 }
@@ -134,6 +135,7 @@ func (j *job) status() JobStatus {
 func (br *bridge) status() TrunkStatus {
 	s := TrunkStatus{Forwarder: br.addr, Connections: len(br.conns), Lost: br.trunk.lost}
 	if p := br.first(); p != nil {
+		s.Carried = p.carried()
 		if l, ok := p.conn.Link().(transport.Distant); ok {
 			path, _ := l.Path()
 			s.RoundTrip, s.Congestion = float64(path.RoundTrip)/float64(time.Millisecond), path.Congestion

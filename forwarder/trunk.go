@@ -1,18 +1,15 @@
 package forwarder
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/trunk"
-	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -20,8 +17,8 @@ import (
 // A bridge of a running job is a trunk of one or more connections:
 //
 //  1. The forwarder that has dialled the first one decides how many there are to be, by the round
-//     trip (begin; package trunk), and dials the others (extend). It shows the same certificate,
-//     and the connection's number.
+//     trip (begin; package trunk), and dials the others (extend; newlink.go). It shows the same
+//     certificate, and the connection's number.
 //  2. The other end answers Ready when its job runs, and the connection is warm (offered, admit;
 //     newlink.go). Only then are frames of the job sent over the connection, by both ends, so none
 //     comes before the job runs there.
@@ -49,6 +46,7 @@ const maxConnections = 2 + trunk.Most
 type trunkState struct {
 	size     trunk.Size
 	far      bool         // a long path
+	carried  bool         // by commands
 	dialled  map[int]bool // numbers of those that are being dialled
 	coming   []*peer      // that are not in use yet
 	losses   trunk.Losses
@@ -72,73 +70,13 @@ func (br *bridge) begin() {
 	if !br.dials {
 		return
 	}
-	br.trunk.size = trunk.New(path, known, br.f.cfg.Trunk)
+	fixed := br.f.cfg.Trunk
+	if br.trunk.carried = br.first().carried(); br.trunk.carried && fixed == 0 { // which nobody does on a short path
+		fixed = trunk.First
+	}
+	br.trunk.size = trunk.New(path, known, fixed)
 	br.trunk.dialled = map[int]bool{}
 	br.extend()
-}
-
-// extend dials the connections that are not there: over a long path those for bursts first, since
-// others are cold, and would take their place. With f.mu.
-func (br *bridge) extend() {
-	if !br.dials || !br.wanted() || br.f.stopping {
-		return
-	}
-	t := &br.trunk
-	missing := t.size.Connections() - len(br.conns) - len(t.dialled)
-	if t.ignorant {
-		missing = 0
-		if !t.dialled[0] {
-			t.dialled[0] = true
-			br.dial(0)
-		}
-	}
-	for n := 1; n < maxConnections && missing > 0; n++ {
-		if t.dialled[n] || slices.ContainsFunc(br.conns, func(p *peer) bool { return p.number == n }) {
-			continue
-		}
-		if n >= trunk.Eager && t.far && t.bursts() {
-			return // use goes on
-		}
-		t.dialled[n] = true
-		missing--
-		br.dial(n)
-	}
-}
-
-// bursts reports whether one of those for bursts is being dialled.
-func (t *trunkState) bursts() bool {
-	for n := range t.dialled {
-		if n > 0 && n < trunk.Eager {
-			return true
-		}
-	}
-	return false
-}
-
-// dial opens one more connection, aside. With f.mu.
-func (br *bridge) dial(number int) {
-	f := br.f
-	ctx, cancel := context.WithTimeout(br.job.hops.life, trunk.Attempt)
-	var link transport.Link
-	var err error
-	f.aside(func() {
-		defer cancel()
-		link, err = f.policy.Load().Dial(ctx, br.addr)
-	}, func() {
-		if err == nil {
-			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, number, f.policy.Load().terms,
-					freshBytes())
-				p.number, p.later = number, true
-				br.trunk.coming = append(br.trunk.coming, p)
-				return br.wanted()
-			}, nil)
-			return
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		br.notThere(number, err)
-	})
 }
 
 // offered takes a connection that the other end has opened, in use as soon as the job runs. With
@@ -400,45 +338,6 @@ func (br *bridge) giveUp(reason string) {
 		}
 	}
 	b.sayBye()
-}
-
-// notComing sees to a connection that has ended before it was in use. With f.mu.
-func (br *bridge) notComing(p *peer, cause error) {
-	t := &br.trunk
-	if slices.Contains(t.coming, p) {
-		t.coming = slices.DeleteFunc(t.coming, func(o *peer) bool { return o == p })
-		br.notThere(p.number, cause)
-	}
-}
-
-// notThere goes on when a connection could not be opened: it is tried again. With f.mu.
-func (br *bridge) notThere(number int, why error) {
-	delete(br.trunk.dialled, number)
-	if !br.wanted() {
-		return
-	}
-	br.f.log.Warn("no further connection to another forwarder", zap.String("job", br.job.id),
-		zap.String("forwarder", br.addr), zap.Int("connection", number), zap.Error(why))
-	pause := trunk.Redial
-	if br.first() != nil {
-		pause = trunk.Retry // the job runs over the others
-	}
-	br.extendIn(pause)
-}
-
-// extendIn dials what is missing in a while. With f.mu.
-func (br *bridge) extendIn(pause time.Duration) {
-	if !br.dials || !br.wanted() {
-		return
-	}
-	if br.trunk.again != nil {
-		br.trunk.again.Stop()
-	}
-	br.trunk.again = br.f.cfg.clock.AfterFunc(pause, func() {
-		br.f.mu.Lock()
-		defer br.f.mu.Unlock()
-		br.extend()
-	})
 }
 
 // refused goes on when the other end does not take a connection. With f.mu.

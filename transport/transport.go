@@ -100,6 +100,14 @@ type Path struct {
 	Congestion     string // what controls the rate: "cubic", "bbr", …
 }
 
+// Carried is a Link whose bytes somebody else takes to the other site, over connections of its own
+// of which nothing is known here. It is slower than a connection, and is taken where there is none.
+type Carried interface {
+	Link
+
+	Carried() // says so
+}
+
 // Homed is a Link over an IP network.
 type Homed interface {
 	Link

@@ -6,10 +6,10 @@ const (
 	// Far is from which round trip on a path is a long one, 2 ms: longer than any within a site.
 	Far = 2 * time.Millisecond
 
-	// first is how many connections carry bulk over a long path at first, 4: with the buffers that
+	// First is how many connections carry bulk over a long path at first, 4: with the buffers that
 	// the kernel gives one by default they carry 1 Gbit/s over a round trip of 40 ms, and nine
 	// tenths of it over 100 ms.
-	first = 4
+	First = 4
 
 	// Eager is how many connections, those that small frames and bursts take, do without a
 	// congestion control that spreads what it sends over a round trip (BBR), 2: over 40 ms a burst
@@ -55,7 +55,10 @@ const (
 	// path.
 	Attempt = 3 * time.Second
 
-	// Retry is the same of one that could not be opened while there are others, 5 s.
+	// AttemptCarried is the same where a command opens it, 20 s: ssh takes ten round trips.
+	AttemptCarried = 20 * time.Second
+
+	// Retry is Redial of one that could not be opened while there are others, 5 s.
 	Retry = 5 * time.Second
 
 	// shortShare: more are opened if they were short of room for half of the time that they were

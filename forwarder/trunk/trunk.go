@@ -23,7 +23,7 @@ func New(path transport.Path, known bool, fixed int) Size {
 	case fixed > 0:
 		return Size{bulk: min(fixed, Most), fixed: true}
 	case known && path.RoundTrip > Far:
-		return Size{bulk: first}
+		return Size{bulk: First}
 	}
 	return Size{bulk: 1, fixed: true}
 }

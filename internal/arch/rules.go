@@ -23,7 +23,7 @@ const Nothing = "nothing"
 // Clock as one of Rule.Never: no function that reads a clock or waits. Durations are allowed.
 const Clock = "a clock"
 
-var transports = []string{"transport/tcp", "transport/shm", "transport/verbs", "transport/memnet"}
+var transports = []string{"transport/tcp", "transport/shm", "transport/verbs", "transport/command", "transport/memnet"}
 
 // Rules is the one table. internal/docgen writes it into
 // docs/reference/import-rules.md.

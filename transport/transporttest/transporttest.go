@@ -39,6 +39,7 @@ const (
 	Packeted
 	Homed
 	Distant
+	Carried
 	Lender
 	Placer
 	Piper
@@ -53,6 +54,7 @@ var capabilities = []struct {
 	{Packeted, "Packeted", is[transport.Packeted]},
 	{Homed, "Homed", is[transport.Homed]},
 	{Distant, "Distant", is[transport.Distant]},
+	{Carried, "Carried", is[transport.Carried]},
 	{Lender, "Lender", is[transport.Lender]},
 	{Placer, "Placer", is[transport.Placer]},
 	{Piper, "Piper", is[transport.Piper]},

@@ -1,14 +1,17 @@
 package jobcmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/dial"
@@ -59,6 +62,8 @@ func forwarderFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "job", Usage: "serve only job `ID`, and end when it has run; may be repeated"},
 		&cli.StringSliceFlag{Name: "dial-allow",
 			Usage: "dial other forwarders, for jobs of several hops, on the network `CIDR` only; may be repeated (default: private networks; with --secret-file all)"},
+		&cli.StringSliceFlag{Name: "dial-by",
+			Usage: "open links to the forwarder that jobs know by an address with a command of the shell, whose standard input and output are the connection: `ADDRESS=COMMAND`, as in gB.example.org='ssh -W localhost:7475 gB.example.org'; may be repeated (docs/howto/two-sites.md)"},
 		&cli.IntFlag{Name: "trunk",
 			Usage: fmt.Sprintf("connections that carry large frames to another forwarder, in jobs of several hops, if this one dials it: 1 to %d; one more carries small ones (default: one for all within a site, 4 and more over a long path)", trunk.Most)},
 		&cli.StringFlag{Name: "protocol",
@@ -94,10 +99,39 @@ func forwarderFlags() []cli.Flag {
 	}
 }
 
-// dialler is how the forwarder reaches others: on the networks that were allowed. Without any, jobs
-// that hold the operator's secret or a ticket may have it dial everywhere, others private networks;
-// what listens on this host only may dial this host.
-func dialler(networks []string, cfg *forwarder.Config) (forwarder.Dial, error) {
+// dialler is how the forwarder reaches others: by the command for the address, or on the networks
+// that were allowed. Without any, jobs that hold the operator's secret or a ticket may have it dial
+// everywhere, others private networks; what listens on this host only may dial this host.
+func dialler(c *cli.Context, cfg *forwarder.Config, log *zap.Logger) (forwarder.Dial, error) {
+	direct, err := directly(c.StringSlice("dial-allow"), cfg)
+	if err != nil {
+		return nil, err
+	}
+	commands := map[string]string{}
+	for _, s := range c.StringSlice("dial-by") {
+		at, line, ok := strings.Cut(s, "=")
+		if at == "" || !ok || strings.TrimSpace(line) == "" {
+			return nil, fmt.Errorf("--dial-by %s: want ADDRESS=COMMAND", s)
+		}
+		at = addr.WithPort(at, jobenv.DefaultPort)
+		commands[at] = line
+		log.Info("links to a forwarder are opened by a command: slower than by TCP", zap.String("forwarder", at),
+			zap.String("command", line))
+	}
+	return func(ctx context.Context, at string) (transport.Link, error) {
+		line, ok := commands[at]
+		if !ok {
+			return direct(ctx, at)
+		}
+		return dial.Through(ctx, line, func(said string) {
+			log.Warn("a command that opens links says", zap.String("forwarder", at),
+				zap.String("line", wire.Printable(said)))
+		})
+	}, nil
+}
+
+// directly is the same without commands.
+func directly(networks []string, cfg *forwarder.Config) (forwarder.Dial, error) {
 	if len(networks) == 0 && (cfg.Secret != "" || cfg.Ticket != nil) {
 		return dial.Open, nil
 	}

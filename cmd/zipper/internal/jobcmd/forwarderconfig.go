@@ -26,9 +26,9 @@ const configFlag = "config"
 const maxConfig = 1 << 20
 
 // reloadable are the options that count without a new start.
-var reloadable = []string{"log", "secret-file", "ticket-key", "job", "dial-allow", "level", "memory", "job-memory",
-	"max-timeout", "max-ranks", "max-gathering", "max-gathering-from", "max-jobs", "max-jobs-of-user", "max-unjoined",
-	"max-unjoined-from", "max-links-from"}
+var reloadable = []string{"log", "secret-file", "ticket-key", "job", "dial-allow", "dial-by", "level", "memory",
+	"job-memory", "max-timeout", "max-ranks", "max-gathering", "max-gathering-from", "max-jobs", "max-jobs-of-user",
+	"max-unjoined", "max-unjoined-from", "max-links-from"}
 
 // withConfig is the options of the command line and, for those that are not there, of the
 // configuration file, if one is named.
@@ -38,13 +38,13 @@ func withConfig(c *cli.Context) (*cli.Context, error) {
 		return c, nil
 	}
 	flags := forwarderFlags()
-	set := flag.NewFlagSet(c.Command.Name, flag.ContinueOnError)
+	options := flag.NewFlagSet(c.Command.Name, flag.ContinueOnError)
 	for _, f := range flags {
-		if err := f.Apply(set); err != nil {
+		if err := f.Apply(options); err != nil {
 			return nil, err
 		}
 	}
-	all := cli.NewContext(c.App, set, nil)
+	all := cli.NewContext(c.App, options, nil)
 	all.Command = c.Command
 	said := map[string]bool{} // on the command line, or in the environment
 	for _, f := range flags {
@@ -53,31 +53,40 @@ func withConfig(c *cli.Context) (*cli.Context, error) {
 			continue
 		}
 		said[name] = true
-		for _, v := range values(c, f) {
-			if err := all.Set(name, v); err != nil {
-				return nil, err
-			}
+		if err := set(all, f, values(c, f)); err != nil {
+			return nil, err
 		}
 	}
-	options, err := readConfig(file)
+	read, err := readConfig(file)
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range options {
-		known := slices.ContainsFunc(flags, func(f cli.Flag) bool { return f.Names()[0] == o.name })
+	for _, o := range read {
+		at := slices.IndexFunc(flags, func(f cli.Flag) bool { return f.Names()[0] == o.name })
 		switch {
-		case !known:
+		case at < 0:
 			return nil, fmt.Errorf("%s:%d: there is no option %q (zipper forwarder --help)", file, o.line, o.name)
 		case said[o.name]:
 			continue
 		}
-		for _, v := range o.values {
-			if err := all.Set(o.name, v); err != nil {
-				return nil, fmt.Errorf("%s:%d: %s: %w", file, o.line, o.name, err)
-			}
+		if err := set(all, flags[at], o.values); err != nil {
+			return nil, fmt.Errorf("%s:%d: %s: %w", file, o.line, o.name, err)
 		}
 	}
 	return all, nil
+}
+
+// set sets an option. A list is set at once: one by one its values would be split at their commas.
+func set(c *cli.Context, f cli.Flag, values []string) error {
+	if _, list := f.(*cli.StringSliceFlag); list {
+		values = []string{cli.NewStringSlice(values...).Serialize()}
+	}
+	for _, v := range values {
+		if err := c.Set(f.Names()[0], v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // values is how an option can be set to what it has.

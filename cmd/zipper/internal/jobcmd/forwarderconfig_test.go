@@ -1,6 +1,7 @@
 package jobcmd
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -8,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/forwarder/reach"
 )
 
 // configured gives what a command line of zipper forwarder comes to, with a file of that text.
@@ -27,7 +30,7 @@ func configured(t *testing.T, text string, args ...string) (c *cli.Context, cfg 
 		}
 		return nil
 	}
-	app := &cli.App{Commands: []*cli.Command{cmd}}
+	app := &cli.App{Commands: []*cli.Command{cmd}, DisableSliceFlagSeparator: true} // as zipper has it
 	if err := app.Run(append([]string{"zipper", "forwarder", "--config", file}, args...)); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +105,39 @@ func TestNeedRestart(t *testing.T) {
 		}
 		if !known {
 			t.Errorf("no option %q", name)
+		}
+	}
+}
+
+// TestDialBy: links to an address are opened by its command, those to others as ever.
+func TestDialBy(t *testing.T) {
+	c, cfg, _, err := configured(t, "dial-by: [\"gB=printf 'a=b, c'\"]\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := dialler(c, &cfg, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := open(t.Context(), "gB:7475")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer link.Close()
+	b := make([]byte, 20)
+	if n, err := link.TryRead(b); err != nil || string(b[:n]) != "a=b, c" {
+		t.Errorf("%q, %v", b[:n], err)
+	}
+	if _, err := open(t.Context(), "gB:7476"); !errors.Is(err, reach.ErrNotAllowed) {
+		t.Errorf("another address: %v", err)
+	}
+	for _, bad := range []string{"gB", "=ssh", "gB= "} {
+		c, cfg, _, err := configured(t, "", "--dial-by", bad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := dialler(c, &cfg, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "want ADDRESS=COMMAND") {
+			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }

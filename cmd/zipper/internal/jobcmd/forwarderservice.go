@@ -76,7 +76,7 @@ func serveForwarder(line *cli.Context) (err error) {
 	if cfg.Listeners, err = listeners(c); err != nil {
 		return err
 	}
-	if cfg.Dial, err = dialler(c.StringSlice("dial-allow"), &cfg); err != nil {
+	if cfg.Dial, err = dialler(c, &cfg, log); err != nil {
 		return clikit.Usage(err)
 	}
 	if c.Bool("nat") {
@@ -214,7 +214,7 @@ func (s *service) reload() error {
 		return err
 	}
 	cfg.Listeners = s.cfg.Listeners
-	if cfg.Dial, err = dialler(c.StringSlice("dial-allow"), &cfg); err != nil {
+	if cfg.Dial, err = dialler(c, &cfg, s.log); err != nil {
 		return err
 	}
 	if err := s.f.Reload(cfg); err != nil {

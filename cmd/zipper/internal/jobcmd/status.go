@@ -225,6 +225,9 @@ func trunkState(t forwarder.TrunkStatus) string {
 	case t.Connections > 1:
 		s = fmt.Sprintf("%d connections", t.Connections)
 	}
+	if t.Carried {
+		s += " by a command, slower than those of TCP"
+	}
 	if t.RoundTrip > 0 {
 		s += fmt.Sprintf(", round trip %.3g ms", t.RoundTrip)
 	}
