@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,8 +16,8 @@ import (
 	"github.com/leidenzipper/zipper/bench/lab/delayline"
 )
 
-// twoSites sets the lab up with a long link between two border nodes and proves that it is as
-// asked.
+// twoSites sets the lab up with a long link between two border nodes, or others as the options say,
+// and proves that it is as asked.
 func twoSites(t *testing.T, options ...string) *lab {
 	b := New(t)
 	if os.Geteuid() != 0 {
@@ -37,10 +38,11 @@ func (l *lab) lab(words ...string) string {
 	return l.b.OK(l.b.Run(nil, l.env, append([]string{"scripts/lab"}, words...)...)).Stdout
 }
 
-// line is what has passed the long link, from gA and from gB.
-func (l *lab) line() (ways []delayline.Stats) {
+// line is what has passed the long link, or the one of that number, from its first end and from the
+// other.
+func (l *lab) line(number ...string) (ways []delayline.Stats) {
 	l.b.T.Helper()
-	out := l.lab("line", "stats")
+	out := l.lab(slices.Concat([]string{"line"}, number, []string{"stats"})...)
 	if err := json.Unmarshal([]byte(out), &ways); err != nil || len(ways) != 2 {
 		l.b.T.Fatalf("%v: %s", err, out)
 	}

@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sshd runs a server of OpenSSH on gB, on the long link, and gives the command that logs in there
+// from gA.
+func (l *lab) sshd() (login string) {
+	b := l.b
+	dir := b.T.TempDir()
+	for _, key := range []string{"host", "user"} {
+		b.OK(b.Run(nil, nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key)))
+	}
+	public, err := os.ReadFile(filepath.Join(dir, "host.pub"))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"known": "10.81.4.2 " + string(public),
+		"config": fmt.Sprintf("ListenAddress 10.81.4.2\nHostKey %s/host\nAuthorizedKeysFile %[1]s/user.pub\nPidFile none\n"+
+			"UsePAM no\nStrictModes no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nLogLevel ERROR\n", dir),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+	const own = "/run/sshd" // which its package makes when the system starts
+	if err := os.Mkdir(own, 0o755); err == nil {
+		b.T.Cleanup(func() { os.Remove(own) })
+	}
+	server := b.Start(nil, l.env, "scripts/lab", "on", "gB", "/usr/sbin/sshd", "-D", "-e", "-f", filepath.Join(dir, "config"))
+	login = fmt.Sprintf("ssh -F none -i %s/user -o UserKnownHostsFile=%[1]s/known -o BatchMode=yes "+
+		"-o ServerAliveInterval=2 -o ServerAliveCountMax=3 root@10.81.4.2", dir)
+	b.WaitFor(20*time.Second, "sshd to let us in", func() bool {
+		if b.T.Failed() {
+			b.T.Log(server.Stderr())
+		}
+		r := b.Run(nil, l.env, append([]string{"scripts/lab", "on", "gA"}, append(strings.Fields(login), "true")...)...)
+		return r.Status == 0
+	})
+	return login
+}
+
+// carriers are the processes of ssh that carry links from gA.
+func (l *lab) carriers() (pids []int) {
+	for _, word := range strings.Fields(l.b.Run(nil, nil, "ip", "netns", "pids", l.name()+"-gA").Stdout) {
+		line, _ := os.ReadFile("/proc/" + word + "/cmdline") // an error: it has ended
+		if bytes.HasPrefix(line, []byte("ssh\x00")) && bytes.Contains(line, []byte("\x00-W\x00")) {
+			pid, _ := strconv.Atoi(word)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Nothing gets from one site to the other but ssh: a trunk's connections are carried by commands of
+// it, jobs run as natively, and what is carried by one that is killed is sent again. What ssh says
+// when it does not get there is in the forwarder's log.
+func TestLabSSH(t *testing.T) {
+	l := twoSites(t, "--delay", "20ms", "--open", "gB:22")
+	b := l.b
+	login := l.sshd()
+	dials := func(login string) []string {
+		return []string{"--dial-by", "10.81.4.2:7475=" + login + " -W localhost:7475"}
+	}
+	l.forwarder("gB")
+	f := l.forwarder("gA", dials(login)...)
+	if !strings.Contains(f.Stderr(), "slower than by TCP") {
+		t.Errorf("not told that it is slower:\n%s", f.Stderr())
+	}
+	compile := func(name string) string {
+		prog := b.Compile(OpenMPI, "test/programs/c/"+name)
+		b.Compile(MPICH, "test/programs/c/"+name)
+		return strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)
+	}
+	random := compile("random.c")
+	job := l.sites("{"+fmt.Sprintf(siteA, "")+", dial: [wan]}", "{"+fmt.Sprintf(siteB, wanB)+"}")
+	native := b.OK(b.Native(OpenMPI, 4, strings.Replace(random, "{mpi}", OpenMPI, 1), "3", "60"))
+	b.Same(native, b.OK(b.Run(nil, l.env, b.Zipper, "run", "--file", job, "--", random, "3", "60")), nil)
+
+	s := l.streams(compile("stream.c"), job)
+	s.goesOn("the stream to run")
+	shows := func(want string) {
+		t.Helper()
+		b.WaitFor(time.Minute, want, func() bool {
+			r := b.Run(nil, l.env, "scripts/lab", "on", "gA", b.Zipper, "status")
+			return regexp.MustCompile(want).MatchString(r.Stdout)
+		})
+	}
+	shows(`to the forwarder 10\.81\.4\.2:7475: 5 connections by a command, slower than those of TCP`)
+	pids := l.carriers()
+	if len(pids) != 5 {
+		t.Fatalf("%d processes of ssh, want 5", len(pids))
+	}
+	if err := syscall.Kill(pids[2], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	shows(`5 connections by a command, .*1 lost so far`)
+	s.goesOn("the stream to go on")
+	s.end()
+	b.WaitFor(20*time.Second, "all of ssh to end with the job", func() bool { return len(l.carriers()) == 0 })
+
+	f.Signal(syscall.SIGTERM)
+	f.Wait()
+	f = l.forwarder("gA", dials(strings.Replace(login, "/user ", "/host ", 1))...) // which is nobody's
+	l.cannot(job, random, "cannot reach the forwarder 10.81.4.2:7475", "no link from the forwarder")
+	if !strings.Contains(f.Stderr(), "Permission denied") {
+		t.Errorf("what ssh says is not in the log:\n%s", f.Stderr())
+	}
+}
