@@ -27,7 +27,7 @@ func TestEnding(t *testing.T) {
 			b := New(t)
 			path := compileFor(b, s.clusters, "c/ending.c", "-pthread")
 			random := rand.New(rand.NewPCG(uint64(i), 2)) //nolint:gosec // not a secret
-			lasting := *b // the forwarder serves all runs
+			lasting := *b                                 // the forwarder serves all runs
 			lasting.Limit = 3 * time.Hour
 			f := lasting.StartForwarder("--status", "127.0.0.1:0")
 			slow := meddle(t, f.Addr, func(_ bool, _ wire.Header, frame []byte) [][]byte {

@@ -1,6 +1,9 @@
 package e2e
 
-import "testing"
+import (
+	"path/filepath"
+	"testing"
+)
 
 // TestSpawn has programs start processes by themselves, from communicators inside a cluster: in
 // jobs of several clusters, in one of one cluster that may be connected to others, and in one that
@@ -21,4 +24,12 @@ func TestSpawn(t *testing.T) {
 			b.asNatively(Job{Clusters: s.clusters, Flags: run.flags}, path)
 		})
 	}
+}
+
+// TestSpawnPython has mpi4py spawn the workers of a pool.
+func TestSpawnPython(t *testing.T) {
+	overSplits(t, "", []split{twoOne, oneCluster[0]}, func(b *Bed, s split) {
+		argv := []string{python3, filepath.Join(b.Root, "test/programs/python/pool.py")}
+		b.asNatively(Job{Clusters: s.clusters, Flags: []string{"--zipper", b.StartForwarder().Addr}}, argv...)
+	})
 }

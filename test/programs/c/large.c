@@ -116,28 +116,31 @@ static void reduce(void) {
   leave(out, FEW), leave(in, FEW);
 }
 
-static void rma(void) {
-  int next = (me + 1) % np;
+/* One put into a window, all of which it fills. */
+static void put(size_t tiles, int count, MPI_Datatype type, size_t used, const char *what) {
   MPI_Win w;
-  char *mine = arena(FEW, 0), *out = arena(FEW, 15), *in;
+  char *mine = arena(tiles, 0), *out = arena(tiles, 15);
+  MPI_Win_create(mine, (MPI_Aint)(tiles * TILE), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w);
+  MPI_Win_fence(0, w);
+  MPI_Put(out, count, type, (me + 1) % np, 0, count, type, w);
+  MPI_Win_fence(0, w);
+  arrived(mine, tiles, 15, used, what);
+  MPI_Win_free(&w);
+  leave(out, tiles), leave(mine, tiles);
+}
+
+static void rma(void) {
+  MPI_Win w;
+  put(FEW, 1, huge, TILE - GAP, "put");
+  put(MANY, MANY, block, TILE, "put tiles");
+  char *mine = arena(FEW, 15), *in = arena(FEW, 0); /* the window's middle is the same memory */
   MPI_Win_create(mine, (MPI_Aint)(FEW * TILE), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &w);
   MPI_Win_fence(0, w);
-  MPI_Put(out, 1, huge, next, 0, 1, huge, w);
+  MPI_Get(in, FEW, gappy, (me + 1) % np, 0, FEW, gappy, w);
   MPI_Win_fence(0, w);
-  arrived(mine, FEW, 15, TILE - GAP, "put");
-  MPI_Win_fence(0, w);
-  MPI_Put(out, FEW, block, next, 0, FEW, block, w);
-  MPI_Win_fence(0, w);
-  arrived(mine, FEW, 15, TILE, "put tiles");
-  in = arena(FEW, 0); /* the window's middle is the same memory */
-  MPI_Barrier(MPI_COMM_WORLD);
-  fill(mine + TILE, TILE, 16);
-  MPI_Win_fence(0, w);
-  MPI_Get(in, FEW, gappy, next, 0, FEW, gappy, w);
-  MPI_Win_fence(0, w);
-  CHECK(filled(in, TILE - GAP, 15) && filled(in + (FEW - 1) * TILE, TILE - GAP, 17), "got");
+  arrived(in, FEW, 15, TILE - GAP, "got");
   MPI_Win_free(&w);
-  leave(in, FEW), leave(out, FEW), leave(mine, FEW);
+  leave(in, FEW), leave(mine, FEW);
 }
 
 static void file(const char *directory) {
@@ -145,25 +148,26 @@ static void file(const char *directory) {
   MPI_Status s;
   char name[300];
   snprintf(name, sizeof name, "%s/large.%d", directory, np);
-  char *b = arena(FEW, me == 0 ? 19 : 0);
+  char *b = arena(MANY, me == 0 ? 19 : 0);
   MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &f);
   if (me == 0) {
-    MPI_File_write_at(f, 0, b, FEW, block, &s);
-    bytes_are(&s, (MPI_Count)(FEW * TILE), "written");
+    MPI_File_write_at(f, 0, b, MANY, block, &s);
+    bytes_are(&s, (MPI_Count)(MANY * TILE), "written");
   }
   MPI_File_sync(f), MPI_Barrier(MPI_COMM_WORLD), MPI_File_sync(f);
+  leave(b, MANY);
   if (me == np - 1) {
-    leave(b, FEW), b = arena(FEW, 0);
-    MPI_File_read_at(f, 0, b, FEW, block, &s);
-    bytes_are(&s, (MPI_Count)(FEW * TILE), "read");
-    arrived(b, FEW, 19, TILE, "read");
-    leave(b, FEW), b = arena(FEW, 0);
+    b = arena(MANY, 0);
+    MPI_File_read_at(f, 0, b, MANY, block, &s);
+    bytes_are(&s, (MPI_Count)(MANY * TILE), "read");
+    arrived(b, MANY, 19, TILE, "read");
+    leave(b, MANY), b = arena(FEW, 0);
     MPI_File_read_at(f, 0, b, FEW, gappy, &s); /* its tiles have other bytes than those in the file */
     bytes_are(&s, (MPI_Count)FEW * (TILE - GAP), "read into tiles with gaps");
     CHECK(filled(b, TILE - GAP, 19), "the first of them");
+    leave(b, FEW);
   }
   MPI_File_close(&f);
-  leave(b, FEW);
 }
 
 #if MPI_VERSION >= 4
