@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // program is one program of test/programs and how it is run.
@@ -164,6 +165,7 @@ func TestLarge(t *testing.T) {
 		{"file", nil, []split{oneOne, mixedPair, mpichPair}},
 	} {
 		overSplits(t, run.what, byLength(run.splits, run.long), func(b *Bed, s split) {
+			b.Limit = 10 * time.Minute // for 5 GiB and more several times over, while others compute
 			j, arg := Job{Clusters: s.clusters}, run.what
 			if arg == "file" {
 				arg = b.T.TempDir()
