@@ -55,7 +55,8 @@ func (l *lab) sshd() (login string) {
 func (l *lab) carriers() (pids []int) {
 	for _, word := range strings.Fields(l.b.Run(nil, nil, "ip", "netns", "pids", l.name()+"-gA").Stdout) {
 		line, _ := os.ReadFile("/proc/" + word + "/cmdline") // an error: it has ended
-		if bytes.HasPrefix(line, []byte("ssh\x00")) && bytes.Contains(line, []byte("\x00-W\x00")) {
+		if bytes.HasPrefix(line, []byte("ssh\x00")) && bytes.Contains(line, []byte("\x00-W\x00")) &&
+			bytes.Contains(line, []byte("/user\x00")) {
 			pid, _ := strconv.Atoi(word)
 			pids = append(pids, pid)
 		}
@@ -68,53 +69,58 @@ func (l *lab) carriers() (pids []int) {
 // when it does not get there is in the forwarder's log.
 func TestLabSSH(t *testing.T) {
 	l := twoSites(t, "--delay", "20ms", "--open", "gB:22")
-	b := l.b
 	login := l.sshd()
-	dials := func(login string) []string {
-		return []string{"--dial-by", "10.81.4.2:7475=" + login + " -W localhost:7475"}
-	}
 	l.forwarder("gB")
-	f := l.forwarder("gA", dials(login)...)
-	if !strings.Contains(f.Stderr(), "slower than by TCP") {
-		t.Errorf("not told that it is slower:\n%s", f.Stderr())
+	dialling := func(port, login string) *Proc {
+		return l.forwarder("gA", "--listen", ":"+port, "--status", "127.0.0.1:1"+port, "--dial-by",
+			"10.81.4.2:7475="+login+" -W localhost:7475")
 	}
-	compile := func(name string) string {
-		prog := b.Compile(OpenMPI, "test/programs/c/"+name)
-		b.Compile(MPICH, "test/programs/c/"+name)
-		return strings.Replace(prog, "/"+OpenMPI+"/", "/{mpi}/", 1)
+	good, bad := dialling("7475", login), dialling("7485", strings.Replace(login, "/user ", "/host ", 1)) // which is nobody's
+	if !strings.Contains(good.Stderr(), "slower than by TCP") {
+		t.Errorf("not told that it is slower:\n%s", good.Stderr())
 	}
-	random := compile("random.c")
-	job := l.sites("{"+fmt.Sprintf(siteA, "")+", dial: [wan]}", "{"+fmt.Sprintf(siteB, wanB)+"}")
-	native := b.OK(b.Native(OpenMPI, 4, strings.Replace(random, "{mpi}", OpenMPI, 1), "3", "60"))
-	b.Same(native, b.OK(b.Run(nil, l.env, b.Zipper, "run", "--file", job, "--", random, "3", "60")), nil)
+	random, stream := l.both("random.c"), l.both("stream.c")
+	job := func(l *lab, port string) string {
+		return l.sites("{"+strings.Replace(fmt.Sprintf(siteA, ""), "7475", port, 1)+", dial: [wan]}",
+			"{"+fmt.Sprintf(siteB, wanB)+"}")
+	}
+	t.Run("jobs", func(t *testing.T) {
+		t.Parallel()
+		l := l.in(t)
+		b := l.b
+		job := job(l, "7475")
+		native := b.OK(b.Native(OpenMPI, 4, strings.Replace(random, "{mpi}", OpenMPI, 1), "3", "60"))
+		b.Same(native, b.OK(b.Run(nil, l.env, b.Zipper, "run", "--file", job, "--", random, "3", "60")), nil)
+		s := l.streams(stream, job)
+		s.goesOn("the stream to run")
+		shows := func(want string) {
+			t.Helper()
+			b.WaitFor(time.Minute, want, func() bool {
+				r := b.Run(nil, l.env, "scripts/lab", "on", "gA", b.Zipper, "status", "127.0.0.1:17475")
+				return regexp.MustCompile(want).MatchString(r.Stdout)
+			})
+		}
+		shows(`to the forwarder 10\.81\.4\.2:7475: 5 connections by a command, slower than those of TCP`)
+		if err := syscall.Kill(l.carriers()[2], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		shows(`5 connections by a command, .*1 lost so far`)
+		s.goesOn("the stream to go on")
+		s.end()
+		b.WaitFor(20*time.Second, "all of ssh to end with the job", func() bool { return len(l.carriers()) == 0 })
+	})
+	t.Run("not let in", func(t *testing.T) {
+		t.Parallel()
+		l := l.in(t)
+		l.cannot(job(l, "7485"), random, "cannot reach the forwarder 10.81.4.2:7475", "no link from the forwarder")
+		if !strings.Contains(bad.Stderr(), "Permission denied") {
+			t.Errorf("what ssh says is not in the log:\n%s", bad.Stderr())
+		}
+	})
+}
 
-	s := l.streams(compile("stream.c"), job)
-	s.goesOn("the stream to run")
-	shows := func(want string) {
-		t.Helper()
-		b.WaitFor(time.Minute, want, func() bool {
-			r := b.Run(nil, l.env, "scripts/lab", "on", "gA", b.Zipper, "status")
-			return regexp.MustCompile(want).MatchString(r.Stdout)
-		})
-	}
-	shows(`to the forwarder 10\.81\.4\.2:7475: 5 connections by a command, slower than those of TCP`)
-	pids := l.carriers()
-	if len(pids) != 5 {
-		t.Fatalf("%d processes of ssh, want 5", len(pids))
-	}
-	if err := syscall.Kill(pids[2], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	shows(`5 connections by a command, .*1 lost so far`)
-	s.goesOn("the stream to go on")
-	s.end()
-	b.WaitFor(20*time.Second, "all of ssh to end with the job", func() bool { return len(l.carriers()) == 0 })
-
-	f.Signal(syscall.SIGTERM)
-	f.Wait()
-	f = l.forwarder("gA", dials(strings.Replace(login, "/user ", "/host ", 1))...) // which is nobody's
-	l.cannot(job, random, "cannot reach the forwarder 10.81.4.2:7475", "no link from the forwarder")
-	if !strings.Contains(f.Stderr(), "Permission denied") {
-		t.Errorf("what ssh says is not in the log:\n%s", f.Stderr())
-	}
+// both compiles a program of C for both libraries, and gives its path with {mpi} in it.
+func (l *lab) both(name string) string {
+	l.b.Compile(MPICH, "test/programs/c/"+name)
+	return strings.Replace(l.b.Compile(OpenMPI, "test/programs/c/"+name), "/"+OpenMPI+"/", "/{mpi}/", 1)
 }
