@@ -55,7 +55,7 @@ func TestEnding(t *testing.T) {
 // seed says when and which.
 func (b *Bed) endsWell(j Job, f *Forwarder, seed uint64, argv ...string) {
 	b.T.Helper()
-	const patience = 60 * time.Second // half of what a run may take, so there is time to look
+	patience := b.Limit / 2 // so there is time to look
 	args, id := b.runArgs(j)
 	p := b.Start(nil, j.Env, append(append(args, "--"), argv...)...)
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not a secret
