@@ -203,6 +203,22 @@ func (l *Lab) Forwarders() (pids []int) {
 	return pids
 }
 
+// Restart kills a forwarder, by its place in Forwarders, and starts it again.
+func (l *Lab) Restart(i int) error {
+	old := l.running[i]
+	if err := old.Process.Kill(); err != nil {
+		return err
+	}
+	_ = old.Wait() // that it was killed is no news
+	cmd := l.command(context.Background(), old.Args[1:]...)
+	cmd.Stdout, cmd.Stderr = old.Stdout, old.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	l.running[i] = cmd
+	return nil
+}
+
 func (l *Lab) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, l.script, args...)
 	cmd.Env = append(os.Environ(), l.settings()...)

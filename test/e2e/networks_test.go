@@ -128,7 +128,8 @@ func TestNetworksDoctor(t *testing.T) {
 }
 
 // Two trunks side by side between two sites: a border node of one is killed in the middle of
-// transfers, and the job goes on over the other, with every byte right.
+// transfers, and the job goes on over the other, with every byte right. Started again, it is used
+// again: now one of the other trunk is killed.
 func TestNetworksSideBySideKilled(t *testing.T) {
 	b := New(t)
 	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
@@ -154,6 +155,41 @@ func TestNetworksSideBySideKilled(t *testing.T) {
 	forwarders[0].Signal(syscall.SIGKILL)
 	forwarders[0].Wait()
 	more("the stream to go on over the other trunk")
+	forwarders[0] = b.StartForwarderAt(forwarders[0].Addr)
+	b.WaitFor(time.Minute, "the row to run again",
+		func() bool { return strings.Contains(forwarders[0].Stderr(), "job runs") })
+	forwarders[2].Signal(syscall.SIGKILL)
+	forwarders[2].Wait()
+	more("the stream to go on over the trunk that is back")
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.OK(p.Wait())
+	b.NothingLeft(id)
+}
+
+// Two sites with one border node each: one is killed in the middle of transfers and started again,
+// then the other. What was on its way there is sent again; every byte is right.
+func TestNetworksRestarted(t *testing.T) {
+	b := New(t)
+	prog := b.Compile(OpenMPI, "test/programs/c/stream.c")
+	stop := filepath.Join(t.TempDir(), "stop")
+	nodes := []*Forwarder{b.StartForwarder(), b.StartForwarder()}
+	args, id := b.runArgs(Job{Clusters: []Cluster{A(2, OpenMPI), B(2, OpenMPI)}, Flags: []string{"--network", "wan",
+		"--zipper", "a@" + nodes[0].Addr + "+wan@" + nodes[0].Addr,
+		"--zipper", "b@" + nodes[1].Addr + "+wan@" + nodes[1].Addr}})
+	p := b.Start(nil, nil, append(args, "--", prog, stop)...)
+	more := func(what string) {
+		from := strings.Count(p.Stdout(), "round ")
+		b.WaitFor(time.Minute, what, func() bool { return strings.Count(p.Stdout(), "round ") >= from+3 })
+	}
+	more("the stream to run")
+	for i, f := range nodes {
+		f.Signal(syscall.SIGKILL)
+		f.Wait()
+		nodes[i] = b.StartForwarderAt(f.Addr)
+		more("the stream to go on over the one that is back")
+	}
 	if err := os.WriteFile(stop, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

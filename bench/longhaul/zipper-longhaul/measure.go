@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -120,7 +121,11 @@ func (m *measurement) all(ctx context.Context, places []*place) error {
 	for _, p := range places {
 		m.outage(ctx, p)
 	}
-	m.miss(longhaul.Restart, onTrunk, "a job of one row ends with a forwarder: what was on its way there is lost")
+	for _, p := range places {
+		if p.name == onTrunk {
+			m.restart(ctx, p)
+		}
+	}
 	return context.Cause(ctx)
 }
 
@@ -131,13 +136,6 @@ func (m *measurement) note(ctx context.Context, row longhaul.Row, target string,
 	}
 	m.report.Miss(row, target, oneLine(err.Error()))
 	fmt.Fprintf(os.Stderr, "%s, %s: %v\n", row.Name, target, err)
-}
-
-// miss notes a reason, if the row is wanted.
-func (m *measurement) miss(row longhaul.Row, target, reason string) {
-	if m.wanted(row, target) {
-		m.report.Miss(row, target, reason)
-	}
 }
 
 func (m *measurement) wanted(row longhaul.Row, target string) bool {
@@ -306,26 +304,42 @@ func highest(pid int) (float64, error) {
 	return 0, fmt.Errorf("process %d has no VmHWM", pid)
 }
 
-// outage cuts the long link under a stream: how long the job took more than without, in ms.
+// outage cuts the long link under a stream: how long the job took more than without, its start
+// included, in ms.
 func (m *measurement) outage(ctx context.Context, p *place) {
-	row := longhaul.Outage
+	const after = 3 * time.Second // the job has started
+	m.disturbed(ctx, p, longhaul.Outage, after, after+m.cut+5*time.Second,
+		func() error { return m.lab.Line(ctx, "cut", m.cut.String()) })
+}
+
+// restart kills the forwarder that dials, just before the end of a stream, and starts it again: how
+// long the job took more than without, its start included, in ms.
+func (m *measurement) restart(ctx context.Context, p *place) {
+	const after = 3 * time.Second
+	m.disturbed(ctx, p, longhaul.Restart, after, after, func() error { return m.lab.Restart(0) })
+}
+
+// disturbed does something after a time in the middle of a stream that is to last for whole.
+func (m *measurement) disturbed(ctx context.Context, p *place, row longhaul.Row, after, whole time.Duration,
+	what func() error) {
 	if !m.goes(ctx, p, row) {
 		return
 	}
 	t := p.job(1, 1)
-	const after = 3 * time.Second // the job has started
-	whole := after + m.cut + 5*time.Second
 	var begun time.Time
 	ways, err := m.watched(ctx, func() error {
 		begun = time.Now()
-		timer := time.AfterFunc(after, func() { _ = m.lab.Line(ctx, "cut", m.cut.String()) })
-		defer timer.Stop()
+		done := make(chan error, 1)
+		timer := time.AfterFunc(after, func() { done <- what() })
 		_, err := m.mpi(ctx, t, whole+3*time.Minute, "stream", strconv.Itoa(1<<20), "0", seconds(whole),
 			strconv.Itoa(m.window))
+		if !timer.Stop() {
+			err = errors.Join(err, <-done)
+		}
 		return err
 	})
 	if err != nil {
-		m.note(ctx, row, p.name, fmt.Errorf("after a cut of %v: %w", m.cut, err))
+		m.note(ctx, row, p.name, err)
 		return
 	}
 	m.report.Add(row, p.name, m.round, longhaul.Milliseconds(time.Since(begun)-whole), ways)
