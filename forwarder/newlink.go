@@ -79,19 +79,26 @@ func (br *bridge) dial(number int) {
 		link, err = f.policy.Load().Dial(ctx, br.addr)
 	}, func() {
 		if err == nil {
-			f.take(link, func(p *peer) bool {
-				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, number, f.policy.Load().terms,
-					freshBytes())
-				p.number, p.later = number, true
-				br.trunk.coming = append(br.trunk.coming, p)
-				return br.wanted()
-			}, nil)
+			f.take(link, func(p *peer) bool { return br.expect(p, number) }, nil)
 			return
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		br.notThere(number, err)
 	})
+}
+
+// expect has a connection that was dialled be one of the bridge's, unless it is not wanted any more.
+// With f.mu.
+func (br *bridge) expect(p *peer, number int) bool {
+	if !br.wanted() {
+		return false
+	}
+	p.bridge = br
+	p.bridger = handshake.NewBridger(br.cert, br.zipper, number, br.f.policy.Load().terms, freshBytes())
+	p.number, p.later = number, true
+	br.trunk.coming = append(br.trunk.coming, p)
+	return true
 }
 
 // notComing sees to a connection that has ended before it was in use. With f.mu.
