@@ -2,6 +2,8 @@ package forwarder
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -15,7 +17,8 @@ import (
 //     forwarder when a rank has joined it (hops.go, reachOut), or the old one, which has been told
 //     that the job is not known there (refused; the other end opens the job for it).
 //  2. The old one forgets the connections that it had, which are dead, and tells at once all that
-//     the new one is to gather through it: the Joins, and that all others are ready (anew).
+//     the new one is to gather through it: who has left, the Joins, those of who has left too, and
+//     that all others are ready (anew).
 //  3. When the new one sees all ranks it says Ready and its job runs. Then the old one uses the
 //     connection as any that takes the place of a lost one (trunk.go), and all ranks send again
 //     what is not acknowledged.
@@ -42,8 +45,11 @@ func (br *bridge) anew(p *peer) {
 		t.lost += len(old)
 		br.cut(old[0], "the forwarder "+br.addr+" was started again")
 	}
+	for _, v := range slices.Sorted(maps.Keys(b.left)) {
+		p.sendState(wire.RailState{Rank: v, Gone: true, Reason: openedAgain})
+	}
 	for _, j := range b.hops.joins {
-		if br.tellsOf(j) {
+		if br.tellsOf(j) || b.left[rankOf(b.clusters, j)] { // those that have left do not come back there
 			_ = p.sendFrame(frame(wire.TypeJoin, j))
 		}
 	}

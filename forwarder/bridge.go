@@ -141,6 +141,7 @@ func (j *job) sayBye() {
 	if j.state != running || j.hops.staying > 0 {
 		return
 	}
+	over := false // something is that others wait for
 	for _, br := range j.bridges() {
 		still := br.said || br.first() == nil && j.resumes()
 		for _, o := range j.hops.bridges {
@@ -150,13 +151,18 @@ func (j *job) sayBye() {
 			continue
 		}
 		br.said = true
+		if br.first() == nil { // nothing comes over it any more either
+			br.theirs, br.heard, over = true, true, true
+		}
 		if !j.goesOn() || br.first() == nil {
-			br.theirs = br.theirs || br.first() == nil
 			br.noMore()
 		}
 		for _, p := range br.conns {
 			p.sayBye()
 		}
+	}
+	if over {
+		j.sayBye()
 	}
 }
 

@@ -231,3 +231,8 @@ func (f *Forwarder) bury(b *job) *Summary {
 		zap.Duration("ran", s.Ended.Sub(s.Started)), zap.Any("traffic", s.Traffic))
 	return &s
 }
+
+// knew reports whether a job was here that is over. With f.mu.
+func knew(past []Summary, j *wire.Join) bool {
+	return slices.ContainsFunc(past, func(s Summary) bool { return s.Job == j.Job && s.key == j.PublicKey })
+}

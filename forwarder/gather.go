@@ -40,6 +40,9 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	if e.Ticket != nil && !back { // who comes back has shown the job's key, and was let in before
 		return refusal(wire.RefuseTicket, "%v", e.Ticket)
 	}
+	if b == nil && leaves(j) && knew(f.past, j) {
+		return refusal(wire.RefuseTaken, "job %q is over", j.Job)
+	}
 	if b == nil {
 		var refused *handshake.Refused
 		if b, refused = f.open(p, e, int(j.Here)); refused != nil {
@@ -76,7 +79,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 		return refused
 	}
 	now, timeout := f.cfg.clock.Now(), f.policy.Load().timeout(j)
-	if t := now.Add(timeout); t.Before(b.expires) { // whoever is first at the end of its patience decides
+	if t := now.Add(timeout); t.Before(b.expires) && !leaves(j) { // whoever is first at the end of its patience decides
 		b.expires = t
 		b.timer.Reset(timeout)
 	}

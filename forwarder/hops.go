@@ -48,10 +48,11 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 	f.perhapsAll(b)
 }
 
-// perhapsAll goes on if this forwarder sees all ranks, and the links to its neighbours are tried.
+// perhapsAll goes on if this forwarder sees all ranks, and the links to its neighbours are there and
+// tried: what says Ready may be sent frames of the job.
 // With f.mu.
 func (f *Forwarder) perhapsAll(b *job) {
-	if b.gather.Complete() && !slices.ContainsFunc(b.bridges(), func(br *bridge) bool { return !br.first().warming.Warm() }) {
+	if b.gather.Complete() && b.bridged() && !slices.ContainsFunc(b.bridges(), func(br *bridge) bool { return !br.first().warming.Warm() }) {
 		f.sees(b, b.hops.here)
 	}
 }
@@ -180,6 +181,7 @@ func (f *Forwarder) bridged(br *bridge, p *peer) {
 			br.send(wire.TypeReady, &wire.Ready{Zipper: uint32(z)})
 		}
 	}
+	f.perhapsAll(br.job)
 }
 
 // gatherOver handles a frame that comes over a bridge before the job runs. On the link's own loop,
@@ -203,6 +205,8 @@ func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 		if j, err = wire.ParseJoin(body); err == nil {
 			err = f.joinedThere(br, &j)
 		}
+	case wire.TypeRailState:
+		err = leftBefore(p, br.job, body)
 	case wire.TypeReady:
 		var r wire.Ready
 		if r, err = wire.ParseReady(body); err == nil && int(r.Zipper) >= len(br.job.hops.zippers) {
@@ -286,7 +290,12 @@ func (f *Forwarder) joinedThere(br *bridge, j *wire.Join) error {
 	if refused := b.gather.Fits(j); refused != nil {
 		return refused
 	}
-	if b.hops.next(b.hops.here, b.clusterIndex(j.Cluster)) != br.zipper {
+	v := rankOf(b.clusters, j)
+	left := b.hops.left[v]
+	if left && b.gather.In(int(v)) {
+		return nil // several forwarders tell of it
+	}
+	if b.hops.next(b.hops.here, b.clusterIndex(j.Cluster)) != br.zipper && !left {
 		return fmt.Errorf("cluster %s is not there", j.Cluster)
 	}
 	if _, refused := b.gather.Add(j); refused != nil {

@@ -98,6 +98,7 @@ type job struct {
 	absent    map[uint32]absence // ranks that are out of reach and may come back
 	waits     map[uint32]*wait   // those that are waited for, of our own
 	left      map[uint32]bool    // ranks that have said Bye
+	cameBack  map[uint32]bool    // that have lost a link, and opened another one
 	unsure    bool               // something may have been lost on its way
 	bad       map[uint32]bad     // what damaged frames came from ranks
 	suspended map[string]timer   // clusters that stand still: ends the job
@@ -244,4 +245,16 @@ func (j *job) bridges() (list []*bridge) {
 		list = append(list, j.hops.bridges[k])
 	}
 	return list
+}
+
+// rankOf is the virtual rank of who joins.
+func rankOf(clusters []wire.Cluster, join *wire.Join) uint32 {
+	v := join.Rank
+	for _, c := range clusters {
+		if c.Name == join.Cluster {
+			break
+		}
+		v += c.Size
+	}
+	return v
 }

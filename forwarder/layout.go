@@ -87,7 +87,8 @@ func (f *Forwarder) start(b *job) {
 	b.notice.Stop()
 	f.strangers.Over(b.opener)
 	b.started, b.live, b.absent = f.cfg.clock.Now(), len(b.waiting), map[uint32]absence{}
-	b.waits, b.left, b.bad = map[uint32]*wait{}, map[uint32]bool{}, map[uint32]bad{}
+	b.waits, b.bad = map[uint32]*wait{}, map[uint32]bad{}
+	b.left, b.cameBack = map[uint32]bool{}, map[uint32]bool{}
 	b.table = make([]atomic.Pointer[relay.Conn], len(b.hosts))
 	b.memory = budget.New(f.policy.Load().jobMemory(len(b.waiting) + len(b.bridges())))
 	b.counts = relay.NewCounts(len(b.clusters), b.clusterOf)
@@ -120,6 +121,7 @@ func (f *Forwarder) start(b *job) {
 		br.begin()
 	}
 	b.waiting = nil
+	startWithout(b)
 	observe(f.cfg.Meters.Gather, b.started.Sub(b.created))
 	f.log.Info("job runs", zap.String("job", b.id), zap.Int("ranks", len(b.hosts)),
 		zap.Duration("gathered_in", b.started.Sub(b.created)), zap.Strings("libraries", layout.Libraries),

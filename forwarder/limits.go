@@ -120,8 +120,14 @@ func (c *Config) tick() time.Duration {
 
 // timeout is how long a rank waits for the others, here.
 func (c *Config) timeout(j *wire.Join) time.Duration {
+	if leaves(j) { // others that are in the same position are there soon
+		return comesBack
+	}
 	return min(time.Duration(j.TimeoutMS)*time.Millisecond, c.MaxTimeout)
 }
+
+// leaves reports whether a rank joins only to take its leave.
+func leaves(j *wire.Join) bool { return j.TimeoutMS == 0 }
 
 // terms is the part that is about who may join.
 func (c *Config) terms(keys *seal.Forwarder) *handshake.Terms {

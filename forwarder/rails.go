@@ -49,6 +49,7 @@ func (br *bridge) unreachable(s *wire.RailState) {
 	switch {
 	case b.state != running || br.first() == nil:
 	case s.Gone:
+		b.unsure = b.unsure || s.Reason != ""
 		if !b.left[s.Rank] {
 			b.markLeft(s.Rank, br.network)
 		}
@@ -76,13 +77,18 @@ func (j *job) markReachable(rank uint32, network int) {
 }
 
 // markLeft notes that a rank has taken its leave: what others have sent it, and do not know to have
-// arrived, it does not need. Ranks here hear of it if something may have been lost on the way, or
-// when they come back. With f.mu.
+// arrived, it does not need. Ranks here hear of it if something may have been lost on the way; where
+// there is one hop, if they have had another link; and when they come back. With f.mu.
 func (j *job) markLeft(rank uint32, network int) {
 	j.left[rank] = true
 	delete(j.absent, rank)
 	gone := wire.RailState{Rank: rank, Gone: true}
 	if j.hops == nil {
+		for v := range j.table {
+			if c := j.table[v].Load(); c != nil && j.cameBack[uint32(v)] {
+				peerOf(c).sendState(gone)
+			}
+		}
 		return
 	}
 	tellBridges(j, gone, network)
@@ -155,6 +161,7 @@ func (f *Forwarder) again(p *peer, b *job, j *wire.Join) *handshake.Refused {
 		p.sendState(wire.RailState{Rank: r, Gone: true})
 	}
 	b.live++
+	b.cameBack[v] = true
 	p.run(&member{job: b, rank: v})
 	b.table[v].Store(p.conn)
 	f.log.Info("rank is back", zap.Object("peer", p))
@@ -276,4 +283,16 @@ func (br *bridge) mayBeBad() bool {
 	}
 	br.job.badFrames++
 	return br.trunk.bad.more(br.f.cfg.clock.Now())
+}
+
+// startWithout has the ranks of a job that starts know who has left before. With f.mu.
+func startWithout(j *job) {
+	if j.hops == nil {
+		return
+	}
+	for _, v := range slices.Sorted(maps.Keys(j.hops.left)) {
+		j.unsure = true
+		j.left[v] = true
+		j.tellRanks(wire.RailState{Rank: v, Gone: true})
+	}
 }

@@ -27,7 +27,8 @@ type hops struct {
 	cancel   context.CancelFunc
 	life     context.Context // ends with the job
 	over     context.CancelFunc
-	staying  int // ranks here that have not said Bye
+	staying  int             // ranks here that have not said Bye
+	left     map[uint32]bool // ranks that took their leave of a forwarder that was at this one's place before
 }
 
 func newHops(j *wire.Join, here int) (*hops, error) {
@@ -47,10 +48,10 @@ func newHops(j *wire.Join, here int) (*hops, error) {
 		return nil, err
 	}
 	h := &hops{here: here, clusters: len(j.Layout), zippers: j.Zippers, routes: routes,
-		bridges: map[int]*bridge{}, ready: make([]bool, len(j.Zippers))}
+		bridges: map[int]*bridge{}, left: map[uint32]bool{}, ready: make([]bool, len(j.Zippers))}
 	// Dialling ends before the job's patience does, so that it is said why there is no link.
 	h.life, h.over = context.WithCancel(context.Background())
-	h.ctx, h.cancel = context.WithTimeout(h.life, time.Duration(j.TimeoutMS)*time.Millisecond*3/4)
+	h.ctx, h.cancel = context.WithTimeout(h.life, max(time.Duration(j.TimeoutMS)*time.Millisecond, comesBack)*3/4)
 	return h, nil
 }
 
@@ -157,4 +158,20 @@ func (j *job) mayBridge(from, here, number int) *handshake.Refused {
 // clusterIndex finds a Join's cluster, which is in its layout.
 func (j *job) clusterIndex(name string) int {
 	return slices.IndexFunc(j.clusters, func(c wire.Cluster) bool { return c.Name == name })
+}
+
+// leftBefore takes another forwarder's word, while a job gathers, that a rank will not come: this
+// forwarder's predecessor has let it go.
+func leftBefore(p *peer, b *job, body []byte) error {
+	s, err := wire.ParseRailState(body)
+	if err == nil {
+		err = p.came.Take(s.Number)
+	}
+	if err == nil && (!s.Gone || int64(s.Rank) >= int64(b.gather.Ranks())) {
+		err = fmt.Errorf("state of rank %d", s.Rank)
+	}
+	if err == nil {
+		b.hops.left[s.Rank] = true
+	}
+	return err
 }

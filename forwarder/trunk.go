@@ -136,6 +136,9 @@ func (br *bridge) laterFrame(p *peer, h wire.Header, body []byte) {
 
 var errOpenedAgain = errors.New("the other forwarder has opened it again")
 
+// openedAgain is a RailState's reason of a rank that has left.
+const openedAgain = "a link between forwarders was opened again"
+
 // use has a connection carry frames of the job. With f.mu.
 func (br *bridge) use(p *peer) {
 	t := &br.trunk
@@ -270,6 +273,9 @@ func (br *bridge) tellAll(p *peer) {
 		}
 		why, absent := b.absent[uint32(v)]
 		gone := b.left[uint32(v)]
+		if gone { // what it has acknowledged may have been lost
+			why.reason = openedAgain
+		}
 		p.sendState(wire.RailState{Rank: uint32(v), Up: !absent && !gone, Gone: gone, Cut: why.cut, Reason: why.reason})
 	}
 }

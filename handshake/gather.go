@@ -197,6 +197,12 @@ func ProtocolName(p string) string {
 // Remove gives a virtual rank's place free again, before the job is complete.
 func (g *Gather) Remove(v int) { delete(g.ranks, v) }
 
+// In reports whether a virtual rank is in.
+func (g *Gather) In(v int) bool {
+	_, in := g.ranks[v]
+	return in
+}
+
 // Joined returns how many ranks are in.
 func (g *Gather) Joined() int { return len(g.ranks) }
 

@@ -61,6 +61,9 @@ type Identity struct {
 	Ticket   string                  // by which the job is let in where forwarders demand one; empty: none
 	// TimeoutMS is how long to wait for the others at the forwarder, in milliseconds: 1 to 2^32-1.
 	TimeoutMS int64
+	// Leaving is of a rank that was in and lost its link between its good-bye and the answer. It
+	// waits for nobody.
+	Leaving bool
 }
 
 // RowID is the id under which row k of a job of several hops joins (vrank.Rows), from 0: to the
@@ -149,6 +152,9 @@ func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside st
 		Rails: uint16(max(1, id.Rails)), Instance: id.Instance, Layout: id.Layout,
 		Networks: id.Networks, Zippers: id.Zippers, Here: uint16(id.Here), Doors: id.Doors, Inside: inside,
 		LinkKey: c.LinkKey, Ticket: id.Ticket, Nonce: fresh,
+	}
+	if id.Leaving {
+		j.TimeoutMS = 0
 	}
 	if id.Seal != nil {
 		j.SealKey, j.Proof = id.Seal.Public, id.Seal.Proof

@@ -98,18 +98,21 @@ func (j *job) harm(f Fault) {
 		k.After(f.For, p.Continue)
 	case Restart:
 		z := j.zips[pick(len(j.zips))]
-		j.say("fault: %v: %s", f, z.addr)
-		z.proc.Kill()
-		k.After(f.For, z.start)
+		j.say("fault: %v: %s", f, z.Addr)
+		for _, r := range j.ranks { // those that were through do not come back to the only forwarder
+			j.excused = j.excused || r.ended && len(j.zips) == 1
+		}
+		z.Proc.Kill()
+		k.After(f.For, z.Start)
 	case Kill, Abort:
 		r := j.ranks[pick(len(j.ranks))]
-		if r.proc.Dead() {
+		if r.Proc.Dead() {
 			return
 		}
-		j.say("fault: %v: rank %d", f, r.rank)
+		j.say("fault: %v: rank %d", f, r.Rank)
 		if f.Kind == Kill {
 			j.perish(r)
-			r.proc.Kill()
+			r.Proc.Kill()
 		} else {
 			r.abort = true // as soon as its program waits
 		}
@@ -123,6 +126,6 @@ func (j *job) perish(r *rank) {
 	case r.finishing: // some may be through by then
 		j.excused = true
 	case j.why == "":
-		j.why = fmt.Sprintf("rank %d ends", r.rank)
+		j.why = fmt.Sprintf("rank %d ends", r.Rank)
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/simulation/kernel"
+	"github.com/leidenzipper/zipper/simulation/process"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -29,13 +31,15 @@ type job struct {
 	k        *kernel.Kernel
 	env      jobenv.Job
 	clusters []wire.Cluster
-	zips     []*zip
+	zips     []*process.Forwarder
+	world    process.World
 	ranks    []*rank
 	ends     []*kernel.End    // of all connections, those that dialled
 	direct   [][2]int         // pairs of ranks with a direct link
 	why      string           // the job has to fail for this; empty: it must not
 	excused  bool             // it may
 	in       int              // ranks that have joined
+	ending   int              // and that have come to their end
 	history  *strings.Builder // nil: nobody reads it
 	broken   error            // what must hold does not
 }
@@ -56,21 +60,21 @@ func Run(p Plan, tell bool) (o Outcome) {
 	if tell {
 		j.history = new(strings.Builder)
 	}
+	j.world = process.World{K: j.k, Dial: j.dial}
+	if tell {
+		j.world.Say = j.say
+	}
 	for _, addr := range p.forwarders() {
-		z := &zip{job: j, addr: addr}
-		z.start()
-		j.zips = append(j.zips, z)
+		j.zips = append(j.zips, j.world.NewForwarder(addr, nil, forwarderConfig()))
 	}
-	for i, n := range p.Sizes {
-		j.clusters = append(j.clusters, wire.Cluster{Name: cluster(i), Size: uint32(n)})
-	}
+	j.clusters = process.Clusters(&j.env)
 	if p.Direct {
 		for i := range min(p.Sizes[0], p.Sizes[1]) {
 			j.direct = append(j.direct, [2]int{i, p.Sizes[0] + i})
 		}
 	}
 	for i, n := range p.Sizes {
-		b := newBoard()
+		b := new(process.Cluster)
 		for local := range n {
 			j.ranks = append(j.ranks, j.newRank(len(j.ranks), i, local, b))
 		}
@@ -104,8 +108,8 @@ func Run(p Plan, tell bool) (o Outcome) {
 		p.Kill()
 	}
 	for _, r := range j.ranks {
-		if r.engine != nil {
-			r.engine.Discard()
+		if r.Engine != nil {
+			r.Engine.Discard()
 		}
 	}
 	if tell {
@@ -114,8 +118,10 @@ func Run(p Plan, tell bool) (o Outcome) {
 	return o
 }
 
-func newBoard() *board {
-	return new(board)
+// forwarderConfig is what all forwarders have.
+func forwarderConfig() forwarder.Config {
+	return forwarder.Config{ReadBuffer: 16 << 10, PingInterval: ping, PeerTimeout: silence, Unreachable: silence,
+		Linger: time.Second, JoinTimeout: 5 * time.Second, Memory: 256 << 20}
 }
 
 // begin has the faults happen, from now on.
@@ -127,7 +133,14 @@ func (j *job) begin() {
 
 // joined counts ranks.
 func (j *job) joined() {
-	if j.in++; j.in == len(j.ranks) && !j.plan.Early {
+	if j.in++; j.in == len(j.ranks) && !j.plan.Early && !j.plan.Late {
+		j.begin()
+	}
+}
+
+// finishes notes that a rank has come to its end.
+func (j *job) finishes() {
+	if j.ending++; j.ending == 1 && j.plan.Late {
 		j.begin()
 	}
 }
@@ -152,17 +165,17 @@ func (j *job) dial(ctx context.Context, p *kernel.Process, addr string) (*kernel
 // processes are all that live, and may be stopped.
 func (j *job) processes() (list []*kernel.Process) {
 	for _, z := range j.zips {
-		list = append(list, z.proc)
+		list = append(list, z.Proc)
 	}
 	for _, r := range j.ranks {
-		list = append(list, r.proc)
+		list = append(list, r.Proc)
 	}
 	return list
 }
 
 func (j *job) over() bool {
 	for _, r := range j.ranks {
-		if !r.proc.Dead() {
+		if !r.Proc.Dead() {
 			return false
 		}
 	}
@@ -173,7 +186,7 @@ func (j *job) over() bool {
 func (j *job) moves() (n int) {
 	for _, r := range j.ranks {
 		n += r.moves
-		if r.proc.Dead() {
+		if r.Proc.Dead() {
 			n++
 		}
 	}
@@ -184,8 +197,8 @@ func (j *job) moves() (n int) {
 func (j *job) waiting() string {
 	var list []string
 	for _, r := range j.ranks {
-		if !r.proc.Dead() {
-			list = append(list, fmt.Sprintf("rank %d (joined %v, finishing %v)", r.rank, r.engine != nil, r.finishing))
+		if !r.Proc.Dead() {
+			list = append(list, fmt.Sprintf("rank %d (joined %v, finishing %v)", r.Rank, r.Engine != nil, r.finishing))
 		}
 	}
 	return strings.Join(list, ", ")
@@ -194,11 +207,11 @@ func (j *job) waiting() string {
 // check looks whether what must always hold does.
 func (j *job) check() {
 	for _, r := range j.ranks {
-		if r.engine == nil || r.proc.Dead() || j.broken != nil {
+		if r.Engine == nil || r.Proc.Dead() || j.broken != nil {
 			continue
 		}
-		if err := r.engine.Check(); err != nil {
-			j.broken = fmt.Errorf("rank %d counts wrong: %w", r.rank, err)
+		if err := r.Engine.Check(); err != nil {
+			j.broken = fmt.Errorf("rank %d counts wrong: %w", r.Rank, err)
 		}
 	}
 }
@@ -213,11 +226,11 @@ func (j *job) settle() {
 // forgotten tells what forwarders still have.
 func (j *job) forgotten() error {
 	for _, z := range j.zips {
-		if z.proc.Dead() {
+		if z.Proc.Dead() {
 			continue
 		}
-		if s := z.f.Status(); len(s.Jobs) > 0 || s.Links > 0 || s.Memory.Used != 0 {
-			return fmt.Errorf("forwarder %s keeps %d jobs, %d links and %d bytes", z.addr, len(s.Jobs), s.Links,
+		if s := z.Status(); len(s.Jobs) > 0 || s.Links > 0 || s.Memory.Used != 0 {
+			return fmt.Errorf("forwarder %s keeps %d jobs, %d links and %d bytes", z.Addr, len(s.Jobs), s.Links,
 				s.Memory.Used)
 		}
 	}
@@ -234,14 +247,14 @@ func (j *job) judge() (err error, failed bool) {
 		var bad wrong
 		switch {
 		case errors.As(r.err, &bad):
-			errs = append(errs, fmt.Errorf("rank %d: %w", r.rank, r.err))
+			errs = append(errs, fmt.Errorf("rank %d: %w", r.Rank, r.err))
 		case r.err != nil:
 			failed = true
 			if j.why == "" && !j.excused {
-				errs = append(errs, fmt.Errorf("rank %d fails: %w (%s)", r.rank, r.err, r.native.failed))
+				errs = append(errs, fmt.Errorf("rank %d fails: %w (%s)", r.Rank, r.err, r.Native.Failure()))
 			}
 		case r.ended && j.why != "" && !r.harmed && !j.plan.Early:
-			errs = append(errs, fmt.Errorf("rank %d ends well, though %s", r.rank, j.why))
+			errs = append(errs, fmt.Errorf("rank %d ends well, though %s", r.Rank, j.why))
 		}
 	}
 	return errors.Join(errs...), failed

@@ -3,8 +3,8 @@
 // seed: who takes part, over which network, what the program does and what goes wrong. It has no
 // I/O.
 //
-// The way of a run: plan.go draws a Plan from a seed; job.go builds its forwarders (zip.go) and
-// ranks (rank.go, join.go, native.go), whose program (work.go) knows what each result has to be;
+// The way of a run: plan.go draws a Plan from a seed; job.go builds its forwarders and
+// ranks (rank.go), of package process, whose program (work.go) knows what each result has to be;
 // fault.go does harm at the planned times; check.go compares what must hold; fewest.go finds what
 // of a plan a failure needs.
 package simulation
@@ -34,6 +34,7 @@ type Plan struct {
 	Rounds   int
 	Faults   []Fault
 	Early    bool // the faults come while ranks join, which may fail then
+	Late     bool // they come from when the first rank has nothing left but to end
 }
 
 // clusters are named by letters.
@@ -81,6 +82,8 @@ func Draw(seed uint64) Plan {
 	}
 	p.Direct = p.Zippers == nil && r.IntN(3) == 0
 	p.drawFaults(r)
+	late := rand.New(rand.NewPCG(seed, 0x1a7e))
+	p.Late = len(p.Faults) > 0 && !p.Early && late.IntN(4) == 0
 	return p
 }
 
@@ -110,6 +113,9 @@ func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: clusters of %v, %s, %d rows, direct %v, checked %v, small %v, %d rounds; %+v\n",
 		p.Seed, p.Sizes, p.Net, p.Rows, p.Direct, p.Checked, p.Small, p.Rounds, p.Path)
+	if p.Late {
+		b.WriteString("> when the first rank ends:\n")
+	}
 	for _, f := range p.Faults {
 		fmt.Fprintf(&b, "> %v\n", f)
 	}

@@ -2,31 +2,24 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
-	"github.com/leidenzipper/zipper/dial"
-	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/jobenv"
 	"github.com/leidenzipper/zipper/mmpi/engine"
-	"github.com/leidenzipper/zipper/mmpi/engine/wait"
 	"github.com/leidenzipper/zipper/simulation/kernel"
+	"github.com/leidenzipper/zipper/simulation/process"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
 // rank is one process of the job.
 type rank struct {
+	*process.Member
 	job       *job
-	rank      int
-	proc      *kernel.Process
-	system    kernel.System
-	native    *native
-	engine    *engine.Engine // nil: it has not joined
-	rand      *rand.Rand     // what it does when
+	rand      *rand.Rand // what it does when
 	ended     bool
 	finishing bool  // it has called Finish
 	harmed    bool  // a fault is to end it
@@ -36,16 +29,14 @@ type rank struct {
 }
 
 // newRank makes it; its main thread joins and does the work.
-func (j *job) newRank(number, in, local int, b *board) *rank {
-	r := &rank{job: j, rank: number, proc: j.k.Process(fmt.Sprintf("rank%d", number)),
-		rand: rand.New(rand.NewPCG(j.plan.Seed, uint64(number)))}
-	r.system = kernel.System{Process: r.proc, FlushAfter: wait.FlushAfter}
-	r.native = &native{board: b, rank: local, owner: r}
-	r.proc.Go(func() {
+func (j *job) newRank(number, in, local int, b *process.Cluster) *rank {
+	r := &rank{job: j, rand: rand.New(rand.NewPCG(j.plan.Seed, uint64(number))),
+		Member: j.world.NewMember(number, j.k.Process(fmt.Sprintf("rank%d", number)), process.NewNative(b, local))}
+	r.Proc.Go(func() {
 		r.err = r.main(in, local)
 		r.ended = true
 		j.say("rank %d ends: %v", number, r.err)
-		r.proc.Kill() // as processes that end do
+		r.Proc.Kill() // as processes that end do
 	})
 	return r
 }
@@ -60,79 +51,27 @@ func (r *rank) main(in, local int) error {
 		return err
 	}
 	r.finishing = true
-	if err := r.engine.Finish(); err != nil {
+	r.job.finishes()
+	if err := r.Engine.Finish(); err != nil {
 		return fmt.Errorf("finish: %w", err)
 	}
-	if err := r.native.failure(); err != nil {
+	if err := r.Native.Failure(); err != nil {
 		return fmt.Errorf("finish: %w", err)
 	}
 	return nil
 }
 
-// enter joins the job and starts the engine, as mmpi/boot does.
+// enter joins the job.
 func (r *rank) enter(in, local int) error {
-	p := r.job.plan
-	w := engine.World{Rank: r.rank, Clusters: r.job.clusters, TagUB: 1 << 20}
-	j := r.job.env
-	j.Cluster = cluster(in)
-	id := handshake.Identity{Job: j.ID, Secret: j.Secret, Cluster: j.Cluster, Rank: local, Layout: w.Clusters,
-		TagUB:   w.TagUB,
-		Library: "simulated", Model: "m", Host: "host-" + j.Cluster, TimeoutMS: timeout.Milliseconds(),
-		Patience: patience.Milliseconds(),
-		Instance: uint64(r.rank + 1), Level: r.job.level()}
-	targets, routes, err := dial.Targets(j, id)
-	if err != nil {
-		return err
-	}
-	links := make([]transport.Link, len(targets))
-	var threads []*kernel.Thread
-	var failed error
-	for i, t := range targets {
-		threads = append(threads, r.proc.Go(func() {
-			if err := r.joinFirst(t, &links[i]); err != nil {
-				failed = err
-			}
-		}))
-	}
-	for _, t := range threads {
-		t.Join()
-	}
-	if failed != nil {
-		return failed
-	}
-	cfg := engine.Config{World: w, Native: r.native, Links: links, Routes: routes, Level: r.job.level(),
-		System: r.system,
-		Redial: func(ctx context.Context, rail int) (transport.Link, error) {
-			return r.join(ctx, targets[rail], anewSilence)
-		},
-		Trace:  func(s string) { r.job.say("rank %d: %s", r.rank, s) },
-		Warn:   func(s string) { r.job.say("rank %d warns: %s", r.rank, s) },
-		Direct: r.directs(),
+	p := &r.job.plan
+	e := process.Entry{Job: r.job.env, Local: local, Host: "host-" + cluster(in), Level: r.job.level(),
+		Timeout: timeout, Patience: patience, Silence: anewSilence, Direct: r.directs(),
 		Limits: engine.Limits{Ping: ping, Silence: silence, LastWay: silence, NoRail: patience}}
-	for _, t := range targets {
-		cfg.Addresses = append(cfg.Addresses, t.Address)
-	}
+	e.Job.Cluster = cluster(in)
 	if p.Small {
-		cfg.Limits.Eager, cfg.Limits.EagerWindow, cfg.Limits.DataWindow, cfg.Limits.Segment = 500, 3000, 16000, 1500
+		e.Limits.Eager, e.Limits.EagerWindow, e.Limits.DataWindow, e.Limits.Segment = 500, 3000, 16000, 1500
 	}
-	r.engine, err = engine.New(cfg)
-	return err
-}
-
-// joinFirst joins a forwarder, as often as it takes.
-func (r *rank) joinFirst(t dial.Target, link *transport.Link) error {
-	for end := r.job.k.Now() + timeout; ; r.job.k.Sleep(100 * time.Millisecond) {
-		l, err := r.join(context.Background(), t, timeout)
-		var refused *handshake.Refused
-		switch {
-		case err == nil:
-			*link = l
-			return nil
-		case r.job.k.Now() > end || errors.As(err, &refused) && refused.Final():
-			return err
-		}
-		r.job.say("rank %d at %s: %v", r.rank, t.Address, err)
-	}
+	return r.Enter(&e, r.job.clusters)
 }
 
 // directs are the openers of direct links: of ranks with the same local number.
@@ -141,11 +80,11 @@ func (r *rank) directs() map[int]engine.Opener {
 		return nil
 	}
 	list := map[int]engine.Opener{}
-	for _, o := range r.job.pairs(r.rank) {
+	for _, o := range r.job.pairs(r.Rank) {
 		list[o] = nil
-		if o < r.rank { // the other one listens
+		if o < r.Rank { // the other one listens
 			list[o] = func(ctx context.Context) (transport.Link, error) {
-				l, err := r.job.dial(ctx, r.proc, fmt.Sprintf("door%d-%d", o, r.rank))
+				l, err := r.job.dial(ctx, r.Proc, fmt.Sprintf("door%d-%d", o, r.Rank))
 				if err != nil {
 					return nil, err
 				}
@@ -153,9 +92,9 @@ func (r *rank) directs() map[int]engine.Opener {
 			}
 			continue
 		}
-		r.proc.Listen(fmt.Sprintf("door%d-%d", r.rank, o), func(e *kernel.End) {
-			r.proc.Go(func() {
-				if r.engine == nil || !r.engine.DirectUp(o, e) {
+		r.Proc.Listen(fmt.Sprintf("door%d-%d", r.Rank, o), func(e *kernel.End) {
+			r.Proc.Go(func() {
+				if r.Engine == nil || !r.Engine.DirectUp(o, e) {
 					e.Close()
 				}
 			})

@@ -29,25 +29,19 @@ type worker struct {
 const space = 1200
 
 func (r *rank) work() error {
-	w := &worker{rank: r, e: r.engine, n: r.job.plan.size()}
-	var world, local []int32
-	_, first := w.e.Place(r.rank)
-	in, _ := w.e.Place(r.rank)
-	for o := range w.n {
-		world = append(world, int32(o))
-		local = append(local, engine.Remote)
-		if c, _ := w.e.Place(o); c == in {
-			local[o] = int32(o - first)
-		}
-	}
+	w := &worker{rank: r, e: r.Engine, n: r.job.plan.size()}
 	var err error
-	if w.c, err = w.e.AddComm(1, engine.WorldContext, r.rank, world, local); err != nil {
+	if w.c, err = r.Comm(); err != nil {
 		return err
+	}
+	world := make([]int32, w.n)
+	for o := range world {
+		world[o] = int32(o)
 	}
 	common := func(round int) *rand.Rand { return rand.New(rand.NewPCG(r.job.plan.Seed^uint64(round)<<32, 1<<40)) }
 	if common(-1).IntN(2) == 0 {
 		w.memory = make([]byte, rmatest.MemoryLen(w.n, space))
-		if w.window, err = w.e.AddWindow(9, r.rank, world, rma.Config{Unit: 1, Memory: w.memory}); err != nil {
+		if w.window, err = w.e.AddWindow(9, r.Rank, world, rma.Config{Unit: 1, Memory: w.memory}); err != nil {
 			return err
 		}
 		if err := w.barrier(); err != nil {
@@ -86,7 +80,7 @@ func (w *worker) await(c *engine.Cell) error {
 }
 
 // in is the rank's cluster.
-func (w *worker) in() int { c, _ := w.e.Place(w.rank.rank); return c }
+func (w *worker) in() int { c, _ := w.e.Place(w.Rank); return c }
 
 // compute does no MPI for a while.
 func (w *worker) compute() {
@@ -131,7 +125,7 @@ func (w *worker) exchange(each, most int) error {
 	var to []int
 	for d := range w.n {
 		for range each {
-			if d != w.rank.rank {
+			if d != w.Rank {
 				to = append(to, d)
 			}
 		}
@@ -146,7 +140,7 @@ func (w *worker) exchange(each, most int) error {
 		recvs = recvs[1:]
 		return w.check(v, got)
 	}
-	_, first := w.e.Place(w.rank.rank)
+	_, first := w.e.Place(w.Rank)
 	for _, d := range to {
 		v := &receive{buf: make([]byte, most)}
 		if err := w.e.Irecv(w.c, engine.KindP2P, v.buf, engine.AnySource, engine.AnyTag, &v.cell); err != nil {
@@ -157,11 +151,11 @@ func (w *worker) exchange(each, most int) error {
 		if r.IntN(2) == 0 {
 			size = 8 + r.IntN(most-7)
 		}
-		b := text(w.rank.rank, sent[d], size)
+		b := text(w.Rank, sent[d], size)
 		tag := int(sent[d] % 7)
 		sent[d]++
 		if other, _ := w.e.Place(d); other == w.in() {
-			w.native.send(1, d-first, tag, b)
+			w.Native.Send(1, d-first, tag, b)
 		} else {
 			cell := new(engine.Cell)
 			if err := w.e.Isend(w.c, engine.KindP2P, b, d, tag, r.IntN(5) == 0, cell); err != nil {
@@ -227,7 +221,7 @@ func (w *worker) check(v *receive, got []uint32) error {
 
 // collect runs a collective and compares.
 func (w *worker) collect(op collectives.Op, m, root int) error {
-	args, want := collective(op, w.n, m, root, w.rank.rank)
+	args, want := collective(op, w.n, m, root, w.Rank)
 	var cell engine.Cell
 	if err := w.e.Collective(w.c, args, &cell); err != nil {
 		return err
@@ -245,7 +239,7 @@ func (w *worker) barrier() error { return w.collect(collectives.OpBarrier, 0, 0)
 
 // oneSided is a round of one-sided communication.
 func (w *worker) oneSided(round, size int) error {
-	r := rmatest.Round{Me: w.rank.rank, Processes: w.n, Number: round, Size: size, Space: space, Memory: w.memory,
+	r := rmatest.Round{Me: w.Rank, Processes: w.n, Number: round, Size: size, Space: space, Memory: w.memory,
 		To:      func(origin int) int { return (origin/2 + round) % w.n }, // two meet at a target
 		Pattern: pattern, Operate: w.operate, Barrier: w.barrier,
 		Call: func(f func(d *rma.Node, token any) error) error {

@@ -52,7 +52,7 @@ type Port struct {
 // Join asks to be let into a job as one native rank of one cluster.
 //
 //	u32       version
-//	u32       timeout_ms  how long the joiner waits for the others
+//	u32       timeout_ms  how long the joiner waits for the others; 0: it only takes its leave of a job that it was in
 //	string    job         strings are a u16 length and UTF-8 bytes, at most MaxName
 //	string    cluster
 //	u32       rank        native rank in that cluster

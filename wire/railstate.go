@@ -10,7 +10,8 @@ import "fmt"
 //	 4  u32     rank    virtual
 //	 8  u32     state   0: the link is lost, 1: it is there again, 2: the rank has taken its leave, 3: the
 //	                    rank may live, but the way to it is cut between forwarders, who open it again
-//	12  string  reason  why it is lost or cut, with the link's name; else empty
+//	12  string  reason  why it is lost or cut, with the link's name; of a rank that has left, between
+//	                    forwarders: why those here may not know that it has all; else empty
 type RailState struct {
 	Number uint32
 	Rank   uint32

@@ -71,8 +71,11 @@ var Rules = []Rule{
 
 	{Of: []string{"simulation/kernel"}, Only: []string{"transport"}, Never: []string{"net", "os", "sync", Clock, "runtime/cgo"},
 		Why: "An operating system in memory; what runs on it is others' matter."},
-	{Of: []string{"simulation"}, Never: []string{"launch/...", "mmpi/boot"}, Users: []string{"cmd/..."},
-		Why: "The product's engines and forwarders, none of which knows that it is simulated."},
+	{Of: []string{"simulation"}, Never: []string{"launch/...", "mmpi/boot", "contention/..."}, Users: []string{"cmd/..."},
+		Why: "Random jobs with what must hold of them."},
+	{Of: []string{"simulation/process", "simulation/play"}, Never: []string{"launch/...", "mmpi/boot", "bench/..."},
+		Users: []string{"simulation/...", "bench/contend", "cmd/zipper/internal/modelcmd"},
+		Why:   "The product's engines and forwarders, none of which knows that it is simulated."},
 
 	{Of: []string{"launch/..."}, Never: []string{"mmpi/...", "forwarder/...", "bench/..."}, Why: "The parent of processes, nothing more."},
 	{Of: []string{"launch/spec", "launch/output"}, Never: []string{"launch", "launch/native", "launch/doctor"}, Why: "A description needs nobody who carries it out."},
@@ -87,7 +90,7 @@ var Rules = []Rule{
 		"cmd/zipper/internal/benchcmd",
 		"cmd/zipper/internal/modelcmd", "forwarder/...", "bench/...", "contention/..."},
 		Why: "What commands have in common."},
-	{Of: []string{"cmd/zipper/internal/modelcmd"}, Only: []string{"cmd/zipper/internal/clikit", "contention/...", "jobenv", "traffic/...", "vrank"},
+	{Of: []string{"cmd/zipper/internal/modelcmd"}, Only: []string{"cmd/zipper/internal/clikit", "contention/...", "simulation/play", "jobenv", "traffic/...", "vrank"},
 		Why: "Models run where nothing else does."},
 	{Of: []string{"cmd/zipper/internal/benchcmd", "cmd/zipper/internal/jobcmd"}, Users: []string{"cmd/zipper"}, Why: "Commands do not call each other."},
 	{Of: []string{"bench/..."}, Users: []string{"bench/...", "cmd/..."}, Why: "Nothing that is measured knows by what."},

@@ -165,7 +165,7 @@ func TestJoinFirst(t *testing.T) {
 	}
 	forwardertest.Serve(t, forwarder.Config{Listeners: []transport.Listener{late}, Loops: 1,
 		Linger: 100 * time.Millisecond})
-	first, err := a.redial(t.Context(), 0)
+	first, err := a.redial(t.Context(), 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestJoinFirst(t *testing.T) {
 	a.links[1].Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if l, err := a.redial(ctx, 1); !errors.Is(err, context.Canceled) {
+	if l, err := a.redial(ctx, 1, false); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", l, err)
 	}
 }

@@ -188,11 +188,13 @@ func (a *admission) discard() {
 
 // redial is engine.Config.Redial: what has come of the first attempt, if nobody has asked yet, else
 // a new one. Only one goroutine at a time may call it for a rail.
-func (a *admission) redial(ctx context.Context, rail int) (transport.Link, error) {
+func (a *admission) redial(ctx context.Context, rail int, leaves bool) (transport.Link, error) {
 	if f := &a.first[rail]; f.state == underWay {
 		got := f.take(ctx)
 		return got.link, got.err
 	}
-	l, _, err := a.dialer.Dial(ctx, a.targets[rail].Address, a.targets[rail].ID)
+	id := a.targets[rail].ID
+	id.Leaving = leaves
+	l, _, err := a.dialer.Dial(ctx, a.targets[rail].Address, id)
 	return l, err
 }

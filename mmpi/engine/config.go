@@ -39,8 +39,8 @@ type Config struct {
 	// Addresses name the forwarders of Links to the user. May be nil.
 	Addresses []string
 	// Redial opens the link of a place in Links again after it was lost, or for the first time; it
-	// tries until ctx ends. nil: never again.
-	Redial func(ctx context.Context, rail int) (transport.Link, error)
+	// tries until ctx ends. leaves: all is done but the good-bye. nil: never again.
+	Redial func(ctx context.Context, rail int, leaves bool) (transport.Link, error)
 
 	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
 	// there, one for each row of forwarders (for one's own cluster: any). nil: every link leads to

@@ -16,6 +16,9 @@ func (e *Engine) Finish() error {
 	err := e.barrier()
 	if err == nil {
 		err = e.await(byeTimeout, "acknowledgements", func() bool { return e.links.Unacked() == 0 })
+		if err != nil && e.byeLost() {
+			err = nil // all have come this far; what is not acknowledged has been, by who has left
+		}
 	}
 	if err == nil {
 		e.lock()
@@ -57,44 +60,54 @@ func (e *Engine) close() {
 	e.wait.Close()
 }
 
-// barrier returns when every process of the job has called it. Messages go between clusters only:
-// everybody reports to a collector in another cluster (virtual rank 0; for rank 0's own cluster the
-// first rank of the next one), the second collector reports to rank 0, and the way back is the
-// same.
+// barrier returns when every process of the job has called it. Messages go between clusters only,
+// up a tree and down again.
 func (e *Engine) barrier() error {
 	const arrive, leave = 0, 1
-	second := int(e.world.Clusters[0].Size) // first rank of cluster 1
-	if second >= e.world.Size() {
+	parent, children := finishTree(&e.world)
+	if parent < 0 && len(children) == 0 {
 		return nil // one cluster
 	}
-	me := e.world.Rank
-	var group []int // who reports to me
-	collector := 0
-	switch {
-	case me == 0:
-		for r := second; r < e.world.Size(); r++ {
-			group = append(group, r)
-		}
-		collector = -1
-	case me == second:
-		for r := 1; r < second; r++ {
-			group = append(group, r)
-		}
-	case me < second:
-		collector = second
-	}
-	if err := e.exchange(group, arrive, false); err != nil {
+	if err := e.exchange(children, arrive, false); err != nil {
 		return fmt.Errorf("waiting for all processes to finish: %w", err)
 	}
-	if collector >= 0 {
-		if err := e.exchange([]int{collector}, arrive, true); err != nil {
+	if parent >= 0 {
+		if err := e.exchange([]int{parent}, arrive, true); err != nil {
 			return err
 		}
-		if err := e.exchange([]int{collector}, leave, false); err != nil {
+		if err := e.exchange([]int{parent}, leave, false); err != nil {
 			return fmt.Errorf("waiting for all processes to finish: %w", err)
 		}
 	}
-	return e.exchange(group, leave, true)
+	return e.exchange(children, leave, true)
+}
+
+// finishTree gives a process's place in a tree of all, in which parents and children are of
+// different clusters: those of the first cluster, a0 a1 ..., and all others, b0 b1 ..., have each
+// other for children, at least finishFan of them before the next one has any, so that the parents
+// of b0 b1 ... are a0 a0 ... a1 a1 ..., and those of a1 a2 ... are b0 b0 ... parent is -1 for a0,
+// the root; in a world of one cluster nobody has any.
+func finishTree(w *World) (parent int, children []int) {
+	size, first := w.Size(), int(w.Clusters[0].Size)
+	if first == size {
+		return -1, nil
+	}
+	others := size - first
+	fanA := max(finishFan, (others+first-1)/first)    // children of one of the first cluster
+	fanB := max(finishFan, (first-1+others-1)/others) // of one of the others
+	if b := w.Rank - first; b >= 0 {
+		for a := 1 + b*fanB; a <= min((b+1)*fanB, first-1); a++ {
+			children = append(children, a)
+		}
+		return b / fanA, children
+	}
+	for b := w.Rank * fanA; b < min((w.Rank+1)*fanA, others); b++ {
+		children = append(children, first+b)
+	}
+	if w.Rank == 0 {
+		return -1, children
+	}
+	return first + (w.Rank-1)/fanB, children
 }
 
 // exchange sends an empty control message to each rank, or receives one from each.

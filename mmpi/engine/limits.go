@@ -58,6 +58,10 @@ const (
 	// has anything else left to do.
 	byeTimeout = 10 * time.Second
 
+	// finishFan is how many processes report to one at the end of the job. Default 32. Trades the
+	// work of one process against the levels of the tree.
+	finishFan = 32
+
 	// abortTime is how long Abort waits for the links to take its message, in nanoseconds. Default
 	// 1 s.
 	abortTime = time.Second

@@ -14,7 +14,7 @@ type descriptor struct {
 	set                bool        // of an event
 	timer              *Timer
 	sleepers           []*Thread
-	epolls             []*epoll
+	epolls             []*interest
 	epoll              *epoll
 }
 
@@ -48,8 +48,8 @@ func (d *descriptor) changed() {
 	for _, t := range d.sleepers {
 		t.wake()
 	}
-	for _, e := range d.epolls {
-		e.self.changed()
+	for _, i := range d.epolls {
+		i.changed()
 	}
 }
 
@@ -82,12 +82,13 @@ func (k *Kernel) look(set []unix.PollFd) (found bool) {
 const mostLooks = 20_000
 
 // poll is ppoll by the running thread.
-func (k *Kernel) poll(set []unix.PollFd, d time.Duration, sleep func(*Thread, time.Duration)) {
+func (k *Kernel) poll(set []unix.PollFd, d time.Duration) {
 	t := k.running
+	t.catchUp()
 	if k.look(set) || d <= 0 {
 		if k.looks++; k.looks > mostLooks {
 			k.stuck = t.p.Name
-			sleep(t, -1)
+			t.sleep(-1)
 		}
 		return
 	}
@@ -104,7 +105,7 @@ func (k *Kernel) poll(set []unix.PollFd, d time.Duration, sleep func(*Thread, ti
 		}
 	}()
 	for end := k.now + d; !k.look(set) && k.now < end; {
-		sleep(t, end-k.now)
+		t.sleep(end - k.now)
 	}
 }
 
@@ -156,10 +157,10 @@ type System struct {
 }
 
 // Now is the virtual time.
-func (s System) Now() time.Duration { return s.k.now }
+func (s System) Now() time.Duration { return s.k.Now() }
 
 // UntilMultiple is until then.
-func (s System) UntilMultiple(d time.Duration) time.Duration { return d - s.k.now%d }
+func (s System) UntilMultiple(d time.Duration) time.Duration { return d - s.k.Now()%d }
 
 // Go starts a thread.
 func (s System) Go(fn func(), _ bool) (join func()) { return s.Process.Go(fn).Join }
@@ -170,11 +171,17 @@ func (s System) Pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Hold sleeps while no other thread goes on.
-func (s System) Hold(set []unix.PollFd, d time.Duration) { s.k.poll(set, d, (*Thread).hold) }
+// Hold sleeps while no other thread of the process goes on.
+func (s System) Hold(set []unix.PollFd, d time.Duration) {
+	p := s.Process
+	p.holder = s.k.running
+	s.k.poll(set, d)
+	p.holder = nil
+	p.release()
+}
 
 // Poll sleeps.
-func (s System) Poll(set []unix.PollFd, d time.Duration, _ bool) { s.k.poll(set, d, (*Thread).sleep) }
+func (s System) Poll(set []unix.PollFd, d time.Duration, _ bool) { s.k.poll(set, d) }
 
 // Event, Signal, Drain and Close are the kernel's.
 func (s System) Event() (int, error) { return s.k.Event() }

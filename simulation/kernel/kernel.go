@@ -36,8 +36,13 @@ func New(seed uint64) *Kernel {
 		places: map[string]*Listener{}}
 }
 
-// Now is the virtual time since the start.
-func (k *Kernel) Now() time.Duration { return k.now }
+// Now is the virtual time since the start; for a thread that computes, as far as it has come.
+func (k *Kernel) Now() time.Duration {
+	if k.running != nil {
+		return k.now + k.running.spent
+	}
+	return k.now
+}
 
 // Steps is how often something has happened.
 func (k *Kernel) Steps() uint64 { return k.steps }
@@ -101,7 +106,7 @@ func (t *Timer) Reset(d time.Duration) bool {
 	was := t.Stop()
 	t.armed = true
 	times := t.times
-	t.k.at(t.k.now+max(d, 0), func() {
+	t.k.at(t.k.Now()+max(d, 0), func() {
 		if t.armed && t.times == times {
 			t.armed = false
 			t.fn()
@@ -143,4 +148,12 @@ func (q *queue) Pop() any {
 	old[len(old)-1] = event{}
 	*q = old[:len(old)-1]
 	return e
+}
+
+// Running is whose thread runs; nil: nobody's.
+func (k *Kernel) Running() *Process {
+	if k.running == nil {
+		return nil
+	}
+	return k.running.p
 }

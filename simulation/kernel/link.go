@@ -18,6 +18,10 @@ type Path struct {
 	Jitter time.Duration // more, at most; order stays
 	Buffer int           // bytes on their way or not read before a writer has to wait
 	Pieces bool          // reads and writes move only a part now and then
+
+	// Out and In are what bytes meet instead from who dials, and to it: rate, delay and buffer do
+	// not count then.
+	Out, In *Way
 }
 
 // End is one end of a connection: what a TCP socket is.
@@ -48,6 +52,7 @@ type pipe struct {
 	eof   bool
 	stuck bool
 	harm  func([]byte) // to the next bytes that are sent
+	flow
 }
 
 // connect makes a connection between two processes.
@@ -55,6 +60,8 @@ func (k *Kernel) connect(a, b *Process, path Path, nameA, nameB string) (x, y *E
 	x = &End{k: k, p: a, remote: nameB}
 	y = &End{k: k, p: b, remote: nameA}
 	xy, yx := &pipe{k: k, path: path, from: x, to: y}, &pipe{k: k, path: path, from: y, to: x}
+	xy.on(path.Out, xy.arrives, func() { x.self.changed() })
+	yx.on(path.In, yx.arrives, func() { y.self.changed() })
 	x.in, x.out, y.in, y.out = yx, xy, xy, yx
 	for _, e := range []*End{x, y} {
 		e.self = &descriptor{readable: e.readable, writable: e.writable,
@@ -66,8 +73,14 @@ func (k *Kernel) connect(a, b *Process, path Path, nameA, nameB string) (x, y *E
 }
 
 func (e *End) readable() bool { return len(e.in.here) > 0 || e.in.eof || e.dead != nil }
-func (e *End) writable() bool { return e.out.room() > 0 || e.dead != nil }
-func (q *pipe) room() int     { return q.path.Buffer - len(q.here) - q.bytes }
+func (e *End) writable() bool { return e.out.room() > 0 && !e.out.full || e.dead != nil }
+
+func (q *pipe) room() int {
+	if q.way != nil {
+		return q.way.Unsent - q.notsent
+	}
+	return q.path.Buffer - len(q.here) - q.bytes
+}
 
 // some is how many of n bytes are moved.
 func (q *pipe) some(n int) int {
@@ -89,6 +102,11 @@ func (e *End) TryRead(p []byte) (int, error) {
 		full := q.room() <= 0
 		n := copy(p[:q.some(len(p))], q.here)
 		q.here = q.here[n:]
+		q.k.spendOn(n)
+		if q.way != nil {
+			q.opened()
+			return n, nil
+		}
 		if full && q.from != nil {
 			q.from.self.changed()
 		}
@@ -96,6 +114,7 @@ func (e *End) TryRead(p []byte) (int, error) {
 	case q.eof:
 		return 0, io.EOF
 	}
+	q.k.spendOn(0)
 	return 0, transport.ErrAgain
 }
 
@@ -113,7 +132,9 @@ func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 		return 0, e.dead
 	case total == 0:
 		return 0, nil
-	case q.room() <= 0:
+	case q.room() <= 0 || q.full:
+		q.full = q.way != nil
+		q.k.spendOn(0)
 		return 0, transport.ErrAgain
 	}
 	n := q.some(min(total, q.room()))
@@ -125,12 +146,17 @@ func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 		q.harm(m)
 		q.harm = nil
 	}
+	q.k.spendOn(n)
 	q.send(m)
 	return n, nil
 }
 
 // send has bytes arrive, nil for the end of the stream.
 func (q *pipe) send(b []byte) {
+	if q.way != nil {
+		q.sendOn(b)
+		return
+	}
 	k := q.k
 	q.air = append(q.air, b)
 	q.bytes += len(b)
@@ -144,6 +170,13 @@ func (q *pipe) send(b []byte) {
 	}
 	q.last = max(q.last, arrives)
 	k.at(q.last, q.land)
+}
+
+// arrives has bytes be there that have passed a way.
+func (q *pipe) arrives(b []byte) {
+	q.air = append(q.air, b)
+	q.bytes += len(b)
+	q.land()
 }
 
 // land has the next bytes arrive.
@@ -221,6 +254,7 @@ func (e *End) Cut(mine, other time.Duration) {
 		return
 	}
 	e.in.air, e.out.air, e.in.bytes, e.out.bytes = nil, nil, 0, 0
+	e.in.pending, e.out.pending = nil, nil
 	e.in.stuck, e.out.stuck = true, true
 	far := e.out.to
 	e.k.After(mine, func() { e.fail() })
@@ -238,6 +272,9 @@ func (e *End) Stall(d time.Duration) {
 		q.stuck = false
 		for n := len(q.air); n > 0; n-- {
 			q.land()
+		}
+		if q.way != nil {
+			q.pump()
 		}
 	})
 }
@@ -262,7 +299,11 @@ func (p *Process) Listen(addr string, fn func(*End)) { p.k.places[addr] = &Liste
 // Dial opens a connection; the caller is a thread of p.
 func (p *Process) Dial(ctx context.Context, addr string, path Path) (*End, error) {
 	k := p.k
-	k.Sleep(2 * path.Delay)
+	if path.Out != nil {
+		k.Sleep(path.Out.Delay + path.In.Delay)
+	} else {
+		k.Sleep(2 * path.Delay)
+	}
 	l := k.places[addr]
 	switch {
 	case ctx.Err() != nil:
@@ -273,4 +314,20 @@ func (p *Process) Dial(ctx context.Context, addr string, path Path) (*End, error
 	a, b := k.connect(p, l.p, path, p.Name, addr)
 	l.take(b)
 	return a, nil
+}
+
+// Connect gives two processes a connection that is there at once.
+func (p *Process) Connect(o *Process, path Path) (mine, other *End) {
+	return p.k.connect(p, o, path, p.Name, o.Name)
+}
+
+// Owner is whose end it is.
+func (e *End) Owner() *Process { return e.p }
+
+// Delay is how long what this end writes is on its way, beside lines.
+func (e *End) Delay() time.Duration {
+	if e.out.way != nil {
+		return e.out.way.Delay
+	}
+	return e.out.path.Delay
 }

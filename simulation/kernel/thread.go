@@ -9,6 +9,7 @@ import (
 type Process struct {
 	k       *Kernel
 	Name    string
+	host    *Host // nil: its threads take no time
 	threads []*Thread
 	holder  *Thread   // sleeps with the lock of the program: the others stand still
 	held    []*Thread // of these, those that would go on
@@ -37,6 +38,8 @@ type Thread struct {
 	asleep  bool
 	over    bool
 	joiners []*Thread
+	spent   time.Duration // since it went on, by a process on a host
+	onCore  bool
 }
 
 // killed unwinds a thread.
@@ -64,8 +67,8 @@ func (p *Process) Go(fn func()) *Thread {
 
 // Join waits for a thread's end; the caller is a thread.
 func (t *Thread) Join() {
-	for !t.over {
-		me := t.p.k.running
+	me := t.p.k.running
+	for me.catchUp(); !t.over; {
 		t.joiners = append(t.joiners, me)
 		me.sleep(-1)
 	}
@@ -73,6 +76,7 @@ func (t *Thread) Join() {
 
 // Sleep has the running thread sleep for d.
 func (k *Kernel) Sleep(d time.Duration) {
+	k.running.catchUp()
 	for end := k.now + d; k.now < end; {
 		k.running.sleep(end - k.now)
 	}
@@ -80,6 +84,7 @@ func (k *Kernel) Sleep(d time.Duration) {
 
 // sleep returns when somebody wakes the thread, or d is over; negative: never.
 func (t *Thread) sleep(d time.Duration) {
+	t.catchUp()
 	if t.p.dead {
 		panic(killed{})
 	}
@@ -103,12 +108,16 @@ func (t *Thread) wake() {
 		return
 	}
 	t.waking = true
-	t.p.k.at(t.p.k.now+t.p.k.latency(), t.run)
+	t.p.k.at(t.p.k.Now()+t.p.latency(), t.run)
 }
 
 // latency is how long it takes until a thread that is waked runs: mostly microseconds, now and then
 // as long as others may have the core.
-func (k *Kernel) latency() time.Duration {
+func (p *Process) latency() time.Duration {
+	k := p.k
+	if p.host != nil {
+		return 0 // Host.Costs has it
+	}
 	switch r := k.Rand.Uint32(); {
 	case r%512 == 0:
 		return time.Duration(r>>9) % (20 * time.Millisecond)
@@ -126,7 +135,12 @@ func (t *Thread) run() {
 		return
 	case p.stopped || p.holder != nil && p.holder != t:
 		p.held = append(p.held, t)
+		t.leave()
 		return
+	case !p.host.take(t):
+		return
+	case p.host != nil && t.asleep:
+		t.spent += p.host.Costs.Switch
 	}
 	t.waking, t.asleep = false, false
 	t.sleeps++
@@ -134,6 +148,12 @@ func (t *Thread) run() {
 	p.k.running = t
 	_, more := t.resume()
 	p.k.running = before
+	if !more || t.asleep {
+		if more && t.spent > 0 {
+			panic("kernel: a thread sleeps that computes")
+		}
+		t.leave()
+	}
 	if more {
 		return
 	}
@@ -143,12 +163,54 @@ func (t *Thread) run() {
 	}
 }
 
-// hold sleeps for up to d while the process's other threads stand still.
-func (t *Thread) hold(d time.Duration) {
-	t.p.holder = t
-	t.sleep(d)
-	t.p.holder = nil
-	t.p.release()
+// take gives a thread a core, or has it wait for one.
+func (h *Host) take(t *Thread) bool {
+	switch {
+	case h == nil || t.onCore:
+		return true
+	case h.busy >= h.Cores:
+		h.waiting = append(h.waiting, t)
+		return false
+	}
+	h.busy++
+	t.onCore = true
+	return true
+}
+
+// leave gives the thread's core to the next one.
+func (t *Thread) leave() {
+	h := t.p.host
+	if h == nil || !t.onCore {
+		return
+	}
+	t.onCore = false
+	h.busy--
+	for len(h.waiting) > 0 {
+		next := h.waiting[0]
+		h.waiting = h.waiting[1:]
+		if !next.over && !next.p.dead {
+			next.p.k.at(next.p.k.now, next.run)
+			return
+		}
+	}
+}
+
+// catchUp lets the world go on until the thread has done what it has spent time on: what it does
+// between two calls of the kernel it does at once, with its own clock ahead.
+func (t *Thread) catchUp() {
+	if t.spent == 0 {
+		return
+	}
+	if t.p.dead {
+		panic(killed{})
+	}
+	d := t.spent
+	t.spent = 0
+	t.p.host.Used += d
+	t.p.k.at(t.p.k.now+d, t.run)
+	if !t.yield(struct{}{}) {
+		panic(killed{})
+	}
 }
 
 // Stop has the process stand still until Continue, as SIGSTOP does.
@@ -163,7 +225,7 @@ func (p *Process) Continue() {
 		held := p.held
 		p.held = nil
 		for _, t := range held {
-			p.k.at(p.k.now+p.k.latency(), t.run)
+			p.k.at(p.k.now+p.latency(), t.run)
 		}
 	}
 }
@@ -172,7 +234,7 @@ func (p *Process) release() {
 	held := p.held
 	p.held = nil
 	for _, t := range held {
-		p.k.at(p.k.now+p.k.latency(), t.run)
+		p.k.at(p.k.now+p.latency(), t.run)
 	}
 }
 
@@ -186,6 +248,7 @@ func (p *Process) Kill() {
 		if t != p.k.running && !t.over {
 			t.over = true
 			t.end()
+			t.leave()
 		}
 	}
 	for _, e := range p.ends {

@@ -46,7 +46,7 @@ func (s *Set) addDirect(openers map[int]Opener) error {
 		p := s.Peer(rank)
 		r := &rail{set: s, index: len(s.forwarders), peer: p}
 		if open != nil {
-			r.redial = func(ctx context.Context) error {
+			r.redial = func(ctx context.Context, _ bool) error {
 				l, err := open(ctx)
 				if err == nil && !s.DirectUp(rank, l) {
 					l.Close()

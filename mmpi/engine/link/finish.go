@@ -18,7 +18,10 @@ func (s *Set) SayBye() {
 		if r.state == up {
 			s.failover.leave(r)
 		} else if s.resumes && r.peer == nil && (r.state == down || r.state == dialling) {
-			r.leaves = true // as soon as it is back
+			r.leaves = true // as soon as it is back: it is not to wait for others there
+			if r.retry != nil {
+				r.retry()
+			}
 		}
 	}
 }

@@ -16,13 +16,14 @@ import (
 type rail struct {
 	set    *Set
 	state  railState
-	addr   string                          // forwarder: as the job names it; empty: unknown
-	index  int                             // in Set.forwarders and Peer.lanes; the direct one is the last
-	peer   *Peer                           // direct: the process at the other end
-	redial func(ctx context.Context) error // opens the link and hands it over; nil: never, or the other end does
-	failed error                           // why the last attempt to open it failed
-	told   bool                            // forwarder: the user knows that it is not in use
-	leaves bool                            // Bye is to be said again when the link is back
+	addr   string   // forwarder: as the job names it; empty: unknown
+	index  int      // in Set.forwarders and Peer.lanes; the direct one is the last
+	peer   *Peer    // direct: the process at the other end
+	redial redialer // opens the link and hands it over; nil: never, or the other end does
+	retry  func()   // ends the attempt to open it that is under way; nil: none is
+	failed error    // why the last attempt to open it failed
+	told   bool     // forwarder: the user knows that it is not in use
+	leaves bool     // Bye is to be said again when the link is back
 
 	reborn  bool          // it has had another link: what comes may have come before
 	losses  int           // of its links
@@ -62,6 +63,9 @@ type rail struct {
 	heard  time.Duration // tick at which something had come last
 	pinged time.Duration // tick at which an unanswered ping was sent; 0: none
 }
+
+// redialer opens a link; leaves: to say good-bye there, and no more.
+type redialer func(ctx context.Context, leaves bool) error
 
 // railState is where a rail stands.
 //

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -31,7 +32,7 @@ func (v *failover) reconnect(r *rail) {
 			return
 		}
 		for pause := firstRedial; ; pause = min(2*pause, maxRedial) {
-			err := redial(s.ctx)
+			err := v.attempt(r, redial)
 			if err == nil || s.ctx.Err() != nil || v.redialFailed(r, err) {
 				return
 			}
@@ -40,6 +41,18 @@ func (v *failover) reconnect(r *rail) {
 			}
 		}
 	}, false)
+}
+
+// attempt tries once to open a rail's link.
+func (v *failover) attempt(r *rail, redial redialer) error {
+	s := v.set
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	s.lock.Lock()
+	leaves := r.leaves
+	r.retry = cancel
+	s.lock.Unlock()
+	return redial(ctx, leaves)
 }
 
 // redialFailed notes why a link could not be opened, and reports whether that is the end.
@@ -59,7 +72,11 @@ func (v *failover) redialFailed(r *rail, err error) (over bool) {
 			s.failover.tellGivenUp(r)
 			return true
 		}
-	case r.leaves && (isFinal || errors.Is(err, unix.ECONNREFUSED)): // it knows that we leave, or is gone
+	case r.leaves && errors.Is(err, context.Canceled): // it was to come back, and has to leave now
+		r.failed = err
+	case r.leaves && errors.Is(err, unix.ECONNREFUSED) && s.Now()-r.lostAt < refusedFor: // others may need us there
+		r.failed = err
+	case r.leaves && (final != nil || errors.Is(err, unix.ECONNREFUSED)): // our job does not run there, or it is gone
 		r.to(closed)
 		r.leaves = false
 		s.wake()

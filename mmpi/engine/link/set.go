@@ -69,8 +69,9 @@ type Config struct {
 	// Addresses name the forwarders of Links to the user. May be nil.
 	Addresses []string
 	// Redial opens the link of a place in Links again after it was lost, or for the first time; it
-	// tries until ctx ends. nil: never again; with one link the job then ends with it.
-	Redial func(ctx context.Context, rail int) (transport.Link, error)
+	// tries until ctx ends. leaves: all is done but the good-bye. nil: never again; with one link
+	// the job then ends with it.
+	Redial func(ctx context.Context, rail int, leaves bool) (transport.Link, error)
 	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
 	// there. nil: every link leads to all.
 	Routes [][]int
@@ -186,8 +187,8 @@ func (s *Set) addForwarders(cfg *Config) {
 			r.to(up)
 		}
 		if s.replays && cfg.Redial != nil {
-			r.redial = func(ctx context.Context) error {
-				l, err := cfg.Redial(ctx, i)
+			r.redial = func(ctx context.Context, leaves bool) error {
+				l, err := cfg.Redial(ctx, i, leaves)
 				if err == nil && !s.railUp(r, l) {
 					l.Close()
 				}

@@ -1,4 +1,4 @@
-package simulation
+package process
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 // join opens a link to a forwarder and goes through the exchange, as package dial does over a real
 // one; the caller is a thread of the rank. A forwarder of which nothing comes for the time silence
 // is given up.
-func (r *rank) join(ctx context.Context, t dial.Target, silence time.Duration) (transport.Link, error) {
-	link, err := r.job.dial(ctx, r.proc, t.Address)
+func (r *Member) join(ctx context.Context, t dial.Target, silence time.Duration) (transport.Link, error) {
+	link, err := r.world.Dial(ctx, r.Proc, t.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -32,14 +32,14 @@ func (r *rank) join(ctx context.Context, t dial.Target, silence time.Duration) (
 
 var errSilent = errors.New("nothing comes from the forwarder")
 
-func (r *rank) exchange(ctx context.Context, l *kernel.End, id handshake.Identity, silence time.Duration) error {
+func (r *Member) exchange(ctx context.Context, l *kernel.End, id handshake.Identity, silence time.Duration) error {
 	m, err := handshake.NewJoiner(id, [wire.NonceLen]byte{1})
 	if err != nil {
 		return err
 	}
 	over := false
 	for {
-		err := handshake.Drive(m, func(frame []byte) error { return r.write(l, frame, silence) }, func(e handshake.Event) error {
+		err := handshake.Drive(m, func(frame []byte) error { return r.write(ctx, l, frame, silence) }, func(e handshake.Event) error {
 			switch e.Kind {
 			case handshake.Ended:
 				return e.Err
@@ -72,20 +72,30 @@ func (r *rank) exchange(ctx context.Context, l *kernel.End, id handshake.Identit
 	}
 }
 
+// looks is how soon an attempt ends that is wanted no more.
+const looks = 100 * time.Millisecond
+
 // await sleeps until something may be done.
-func (r *rank) await(l *kernel.End, events int16, silence time.Duration) error {
+func (r *Member) await(ctx context.Context, l *kernel.End, events int16, silence time.Duration) error {
 	set := []unix.PollFd{{Fd: int32(l.FD()), Events: events}}
-	if r.system.Poll(set, silence, false); set[0].Revents == 0 {
-		return errSilent
+	for end := r.System.Now() + silence; ; {
+		r.System.Poll(set, min(looks, end-r.System.Now()), false)
+		switch {
+		case set[0].Revents != 0:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case r.System.Now() >= end:
+			return errSilent
+		}
 	}
-	return nil
 }
 
-func (r *rank) read(ctx context.Context, l *kernel.End, p []byte, silence time.Duration) error {
+func (r *Member) read(ctx context.Context, l *kernel.End, p []byte, silence time.Duration) error {
 	for len(p) > 0 {
 		n, err := l.TryRead(p)
 		if err == transport.ErrAgain {
-			err = r.await(l, unix.POLLIN, silence)
+			err = r.await(ctx, l, unix.POLLIN, silence)
 		}
 		if err != nil {
 			return fmt.Errorf("while joining: %w", err)
@@ -98,11 +108,11 @@ func (r *rank) read(ctx context.Context, l *kernel.End, p []byte, silence time.D
 	return nil
 }
 
-func (r *rank) write(l *kernel.End, p []byte, silence time.Duration) error {
+func (r *Member) write(ctx context.Context, l *kernel.End, p []byte, silence time.Duration) error {
 	for len(p) > 0 {
 		n, err := l.TryWrite(p)
 		if err == transport.ErrAgain {
-			err = r.await(l, unix.POLLOUT, silence)
+			err = r.await(ctx, l, unix.POLLOUT, silence)
 		}
 		if err != nil {
 			return fmt.Errorf("while joining: %w", err)

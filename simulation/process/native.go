@@ -1,4 +1,4 @@
-package simulation
+package process
 
 import (
 	"errors"
@@ -8,8 +8,9 @@ import (
 	"github.com/leidenzipper/zipper/mmpi/engine"
 )
 
-// board is the native MPI of one cluster: messages that were sent and not received, in order.
-type board struct {
+// Cluster is the native MPI of one: messages that were sent and not received, in order. Nothing of
+// it takes time.
+type Cluster struct {
 	mail   []*mail
 	tokens uint64
 	colls  collectivestest.Native
@@ -24,10 +25,9 @@ type mail struct {
 	context uintptr
 }
 
-// native is one process's view of it.
-type native struct {
-	board  *board
-	owner  *rank
+// Native is one process's view of it.
+type Native struct {
+	board  *Cluster
 	rank   int
 	recvs  []*nativeRecv // in posting order; posted ones take what matches first, as MPI does
 	failed string
@@ -40,15 +40,18 @@ type nativeRecv struct {
 	source, tag int
 }
 
-// failure is why the engine has ended the process.
-func (n *native) failure() error {
+// NewNative is that of a native rank.
+func NewNative(c *Cluster, rank int) *Native { return &Native{board: c, rank: rank} }
+
+// Failure is why the engine has ended the process.
+func (n *Native) Failure() error {
 	if n.failed == "" {
 		return nil
 	}
 	return errors.New(n.failed)
 }
 
-func (n *native) look(c *engine.Comm, source, tag int) (*mail, engine.Probe, bool) {
+func (n *Native) look(c *engine.Comm, source, tag int) (*mail, engine.Probe, bool) {
 	n.settle()
 	for _, m := range n.board.mail {
 		if m.token == 0 && m.to == n.rank && m.context == c.User && matches(m, source, tag) {
@@ -63,7 +66,7 @@ func matches(m *mail, source, tag int) bool {
 }
 
 // settle lets posted receives take messages.
-func (n *native) settle() {
+func (n *Native) settle() {
 	for _, v := range n.recvs {
 		for i := 0; v.mail == nil && i < len(n.board.mail); i++ {
 			m := n.board.mail[i]
@@ -75,16 +78,16 @@ func (n *native) settle() {
 	}
 }
 
-func (b *board) take(i int) { b.mail = append(b.mail[:i:i], b.mail[i+1:]...) }
+func (b *Cluster) take(i int) { b.mail = append(b.mail[:i:i], b.mail[i+1:]...) }
 
 // Iprobe is engine.Native's, as are those that follow.
-func (n *native) Iprobe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
+func (n *Native) Iprobe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
 	_, p, ok := n.look(c, source, tag)
 	return p, ok, nil
 }
 
 // Improbe takes a message.
-func (n *native) Improbe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
+func (n *Native) Improbe(c *engine.Comm, source, tag int) (engine.Probe, bool, error) {
 	m, p, ok := n.look(c, source, tag)
 	if ok {
 		n.board.tokens++
@@ -94,7 +97,7 @@ func (n *native) Improbe(c *engine.Comm, source, tag int) (engine.Probe, bool, e
 }
 
 // Imrecv receives it.
-func (n *native) Imrecv(r *engine.Request, message uint64) error {
+func (n *Native) Imrecv(r *engine.Request, message uint64) error {
 	for i, m := range n.board.mail {
 		if m.token == message {
 			n.board.take(i)
@@ -106,14 +109,14 @@ func (n *native) Imrecv(r *engine.Request, message uint64) error {
 }
 
 // Irecv posts a receive.
-func (n *native) Irecv(r *engine.Request) error {
+func (n *Native) Irecv(r *engine.Request) error {
 	source, tag := r.Pattern()
 	n.recvs = append(n.recvs, &nativeRecv{r: r, context: r.Comm().User, source: r.Comm().LocalRank(source), tag: tag})
 	return nil
 }
 
 // Test looks whether it is over.
-func (n *native) Test(r *engine.Request) (bool, error) {
+func (n *Native) Test(r *engine.Request) (bool, error) {
 	n.settle()
 	for i, v := range n.recvs {
 		if v.r != r {
@@ -135,38 +138,38 @@ func (n *native) Test(r *engine.Request) (bool, error) {
 }
 
 // Cancel is not asked for.
-func (n *native) Cancel(*engine.Request) error { return errors.New("nothing is cancelled here") }
+func (n *Native) Cancel(*engine.Request) error { return errors.New("nothing is cancelled here") }
 
 // SetActivity does not matter: threads never block in this MPI.
-func (n *native) SetActivity(engine.Activity) {}
+func (n *Native) SetActivity(engine.Activity) {}
 
 // Fail notes why; what the process waits for ends with an error.
-func (n *native) Fail(_ int, reason string) {
+func (n *Native) Fail(_ int, reason string) {
 	if n.failed == "" {
 		n.failed = reason
 	}
 }
 
-// send is MPI_Send inside the cluster.
-func (n *native) send(context uintptr, to, tag int, data []byte) {
+// Send is MPI_Send inside the cluster.
+func (n *Native) Send(context uintptr, to, tag int, data []byte) {
 	n.board.mail = append(n.board.mail, &mail{from: n.rank, to: to, tag: tag, data: data, context: context})
 }
 
 // Coll starts a native collective.
-func (n *native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
+func (n *Native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
 	return n.board.colls.Start(c.User, c.LocalSize(), n.rank, a.Args)
 }
 
 // CollTest looks whether it is over.
-func (n *native) CollTest(token uint64) (bool, error) { return n.board.colls.Test(token) }
+func (n *Native) CollTest(token uint64) (bool, error) { return n.board.colls.Test(token) }
 
 // Compute adds bytes, whatever the function.
-func (n *native) Compute(_, _ uint8, inout, in []byte) error {
+func (n *Native) Compute(_, _ uint8, inout, in []byte) error {
 	collectivestest.Add(inout, in)
 	return nil
 }
 
 // ReduceLocal adds bytes.
-func (n *native) ReduceLocal(in, inout []byte, _ int, _, _ uint64) error {
+func (n *Native) ReduceLocal(in, inout []byte, _ int, _, _ uint64) error {
 	return n.Compute(0, 0, inout, in)
 }

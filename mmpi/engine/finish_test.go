@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// TestFinishTree: everybody but the root has one parent, of another cluster, who knows of it; from
+// everybody a way leads to the root; nobody has more children than there have to be.
+func TestFinishTree(t *testing.T) {
+	for _, sizes := range [][]uint32{{1, 1}, {2, 3}, {1, 200}, {200, 1}, {5, 1, 1, 300}, {5000, 5000}, {40, 70, 1}, {3}} {
+		w := World{}
+		for i, n := range sizes {
+			w.Clusters = append(w.Clusters, wire.Cluster{Name: string(rune('a' + i)), Size: n})
+		}
+		size, first := w.Size(), int(sizes[0])
+		most := max(finishFan, (size-first+first-1)/first, first/max(1, size-first)+1)
+		parents := make([]int, size)
+		children := make([][]int, size)
+		for r := range size {
+			w.Rank = r
+			parents[r], children[r] = finishTree(&w)
+		}
+		for r := range size {
+			if len(children[r]) > most {
+				t.Errorf("%v: rank %d has %d children", sizes, r, len(children[r]))
+			}
+			for _, c := range children[r] {
+				in, _ := w.Place(r)
+				if of, _ := w.Place(c); parents[c] != r || in == of {
+					t.Fatalf("%v: rank %d is a child of %d, and its parent is %d", sizes, c, r, parents[c])
+				}
+			}
+			if p := parents[r]; p >= 0 && !slices.Contains(children[p], r) {
+				t.Fatalf("%v: rank %d does not know of its child %d", sizes, p, r)
+			}
+			steps := 0
+			for at := r; at > 0 && len(sizes) > 1; at = parents[at] {
+				if steps++; steps > 10 {
+					t.Fatalf("%v: no way from rank %d to the root", sizes, r)
+				}
+			}
+		}
+	}
+}
