@@ -29,7 +29,7 @@ type Options struct {
 // way is on the network, and never more messages at a time than a cluster has hosts.
 func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, error) {
 	m := &measurer{ctx: ctx, site: s, Options: o}
-	out := calibrate.Samples{Name: s.Name}
+	out := calibrate.Samples{Name: s.Name, Packet: s.Packet, Burst: s.Burst}
 	for i := range s.Clusters {
 		c, err := m.cluster(i)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/calibrate"
+	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/forwarder"
 	"github.com/leidenzipper/zipper/forwarder/forwardertest"
 )
@@ -145,6 +146,10 @@ func TestPlay(t *testing.T) {
 // A recorded job's ranks are the lab's hosts in order; what cannot be placed is refused.
 func TestReplayRefuses(t *testing.T) {
 	l := &Lab{Site: *loopback(t, 2, 1)}
+	p, err := platform.Read(strings.NewReader("clusters:\n  - {name: a, hosts: 2, nic: 1gbit}\n  - {name: b, hosts: 2, nic: 1gbit}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for what, text := range map[string]string{
 		"three ranks where there are two hosts": "zipper-trace 1\njob j\ncluster a 3\ncluster b 1\nmessage 0 1 0 3 5\nend 4\n",
 		"one cluster":                           "zipper-trace 1\njob j\ncluster a 2\nmessage 0 1 0 1 5\nend 3\n",
@@ -154,7 +159,7 @@ func TestReplayRefuses(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Replay(t.Context(), nil, file, 1); err == nil {
+		if _, err := l.Replay(t.Context(), p, file, 1); err == nil {
 			t.Errorf("%s: accepted", what)
 		}
 	}

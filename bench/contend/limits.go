@@ -20,6 +20,12 @@ const latencySamples = 9
 // nothing is lost and what is measured is the sharing of links.
 const window = 256 << 10
 
+// A packet in the lab, and what a limited link lets pass at once after a pause: bytes.
+const (
+	packet = 9000
+	burst  = 16 << 10
+)
+
 // A forwarder that is to be the bottleneck has quotaTime of a processor in each quotaPeriod, both
 // in microseconds.
 const (

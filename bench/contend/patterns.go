@@ -60,8 +60,12 @@ func Random(s *Site, kind Kind, d int, seed uint64, bytes int) Pattern {
 // model is the pattern for package predict.
 func (p *Pattern) model() (list []platform.Message) {
 	for _, m := range p.Messages {
-		list = append(list, platform.Message{Name: m.From + ">" + m.To, From: m.From, To: m.To,
-			Bytes: big.NewRat(int64(m.Bytes), 1)})
+		list = append(list, between(m.From, m.To, m.Bytes))
 	}
 	return list
+}
+
+// between is a message for package predict.
+func between(from, to string, bytes int) platform.Message {
+	return platform.Message{Name: from + ">" + to, From: from, To: to, Bytes: big.NewRat(int64(bytes), 1)}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/pattern"
 	"github.com/leidenzipper/zipper/contention/platform"
-	"github.com/leidenzipper/zipper/contention/predict"
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
@@ -38,49 +37,26 @@ func (r *Replayed) Error(rule string) float64 {
 // rule that can.
 func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, times int) (Replayed, error) {
 	r := Replayed{Trace: file, Predicted: make(map[string]float64), Load: load()}
-	f, err := os.Open(file)
+	messages, err := replayed(p, file)
 	if err != nil {
 		return r, err
 	}
-	defer f.Close()
-	t, err := trace.Read(f)
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", file, err)
-	}
-	if len(t.Messages) == 0 || len(t.Clusters) != len(l.Clusters) {
-		return r, fmt.Errorf("%s: want messages between %d clusters", file, len(l.Clusters))
-	}
-	var places []string
-	type place struct{ cluster, host int }
-	at := make(map[string]place)
-	for i, c := range t.Clusters {
-		if c.Ranks > len(l.Clusters[i].Hosts) {
-			return r, fmt.Errorf("%s: %d ranks in cluster %s, the lab has %d hosts in each", file, c.Ranks, c.Name,
-				len(l.Clusters[i].Hosts))
+	at := make(map[string]int) // hosts in their clusters
+	for _, c := range l.Clusters {
+		for k, h := range c.Hosts {
+			at[h] = k
 		}
-		for k, h := range l.Clusters[i].Hosts[:c.Ranks] {
-			places = append(places, h)
-			at[h] = place{i, k}
-		}
-	}
-	messages, err := pattern.Replay(t, places, nil)
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", file, err)
 	}
 	steps := make([]transfer.Step, len(messages))
 	for i, m := range messages {
 		bytes := int(m.Bytes.Num().Int64())
-		via := (at[m.From].host + at[m.To].host) % len(l.Zippers) // as package platform chooses
+		via := (at[m.From] + at[m.To]) % len(l.Zippers) // as package platform chooses
 		steps[i] = transfer.Step{Message: transfer.Message{From: m.From, To: m.To, Via: via, Bytes: bytes},
 			After: slices.Concat(m.After, m.Sent)}
 		r.Bytes += int64(bytes)
 	}
 	r.Messages = len(messages)
-	for _, rule := range Rules() {
-		if x, err := predict.Run(spread(p), messages, predict.Options{Sharing: rule, Grain: -1}); err == nil {
-			r.Predicted[rule] = x.Makespan
-		}
-	}
+	r.predict(p, messages, Rules())
 	before, err := l.usage()
 	if err != nil {
 		return r, err
@@ -98,4 +74,52 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 	after, err := l.usage()
 	r.Processors = after.since(before)
 	return r, err
+}
+
+// replayed are the messages of a recorded job on a platform, a rank on each host.
+func replayed(p *platform.Platform, file string) ([]platform.Message, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t, err := trace.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(t.Messages) == 0 || len(t.Clusters) != len(p.Clusters) {
+		return nil, fmt.Errorf("%s: want messages between %d clusters", file, len(p.Clusters))
+	}
+	var places []string
+	for i, c := range t.Clusters {
+		hosts := p.Clusters[i].Hosts.Names
+		if c.Ranks > len(hosts) {
+			return nil, fmt.Errorf("%s: %d ranks in cluster %s, there are %d hosts in each", file, c.Ranks, c.Name,
+				len(hosts))
+		}
+		places = append(places, hosts[:c.Ranks]...)
+	}
+	messages, err := pattern.Replay(t, places, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return messages, nil
+}
+
+// predict fills in what rules say, of those that can.
+func (r *Replayed) predict(p *platform.Platform, messages []platform.Message, rules []string) {
+	for _, rule := range rules {
+		if x, err := forecast(spread(p), messages, rule); err == nil {
+			r.Predicted[rule] = x.Makespan
+		}
+	}
+}
+
+// Again predicts what was played before, by some rules.
+func (r *Replayed) Again(p *platform.Platform, rules []string) error {
+	messages, err := replayed(p, r.Trace)
+	if err == nil {
+		r.predict(p, messages, rules)
+	}
+	return err
 }

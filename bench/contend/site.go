@@ -19,6 +19,8 @@ type Site struct {
 	Clusters []Cluster
 	Zippers  []Zipper
 	InFlight int // bytes of a connection that are on the way at most, as far as is known
+	Packet   int // bytes; 0: not known
+	Burst    int // bytes that a limited link lets pass at once; 0: none, or not known
 	Session  *transfer.Session
 }
 
@@ -48,7 +50,7 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 	// fixed and smaller than the queues, so nothing is ever lost and what a share is decided by is
 	// the queues alone. Long packets and forwarders that do not spin leave the processors idle for
 	// the most part.
-	cfg := lab.Config{Name: name, Rate: rate, Burst: "16kb", Queue: queue, MTU: "9000", Log: log,
+	cfg := lab.Config{Name: name, Rate: rate, Burst: fmt.Sprint(burst/1024, "kb"), Queue: queue, MTU: strconv.Itoa(packet), Log: log,
 		ForwarderOptions: []string{"--poll", "event"},
 		Sysctl:           []string{lab.Reno, fmt.Sprintf("net.ipv4.tcp_rmem=4096 %d %[1]d", window)}}
 	for i := range n {
@@ -58,7 +60,8 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 	for i := range z {
 		cfg.Zippers = append(cfg.Zippers, "z"+strconv.Itoa(i+1))
 	}
-	l = &Lab{Site: Site{Name: "lab", Clusters: []Cluster{{"a", cfg.NodesA, 1}, {"b", cfg.NodesB, 1}}, InFlight: window}}
+	l = &Lab{Site: Site{Name: "lab", Clusters: []Cluster{{"a", cfg.NodesA, 1}, {"b", cfg.NodesB, 1}}, InFlight: window,
+		Packet: packet, Burst: burst}}
 	if l.lab, err = lab.Up(ctx, cfg); err != nil {
 		return nil, err
 	}

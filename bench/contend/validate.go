@@ -8,11 +8,27 @@ import (
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
+	"github.com/leidenzipper/zipper/simulation/play"
 )
 
 // Rules are the sharing rules that are compared.
 func Rules() []string {
-	return []string{"max-min", "streams", "buffered", "zhu", "zhu-paper", "penalty"}
+	return []string{"max-min", "streams", "buffered", "zhu", "zhu-paper", "penalty", Simulation}
+}
+
+// Simulation is no rule, but the product's own code in virtual time (package play).
+const Simulation = "simulation"
+
+// forecast predicts messages by a rule.
+func forecast(p *platform.Platform, messages []platform.Message, rule string) (*predict.Report, error) {
+	if rule != Simulation {
+		return predict.Run(p, messages, predict.Options{Sharing: rule, Grain: -1})
+	}
+	r, err := play.Run(p, messages, play.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return r.Report, nil
 }
 
 // Timed is a transfer of a pattern, measured and predicted.
@@ -33,6 +49,7 @@ type Outcome struct {
 	Kind      Kind    `json:"kind"`
 	D         int     `json:"d"`
 	Seed      uint64  `json:"seed"`
+	Bytes     int     `json:"bytes"` // of a transfer
 	Transfers []Timed `json:"transfers"`
 	// Failed are rules that cannot predict the pattern, and why: zhu-paper, where the printed
 	// algorithm divides what it has already given away.
@@ -120,7 +137,7 @@ func spread(p *platform.Platform) *platform.Platform {
 }
 
 func (l *Lab) outcome(p *platform.Platform, x Pattern) (Outcome, error) {
-	o := Outcome{Pattern: x.Name(), Kind: x.Kind, D: x.D, Seed: x.Seed, Load: load()}
+	o := Outcome{Pattern: x.Name(), Kind: x.Kind, D: x.D, Seed: x.Seed, Bytes: x.Messages[0].Bytes, Load: load()}
 	before, err := l.usage()
 	if err != nil {
 		return o, err
@@ -141,8 +158,14 @@ func (l *Lab) outcome(p *platform.Platform, x Pattern) (Outcome, error) {
 		}
 		o.Transfers = append(o.Transfers, t)
 	}
-	for _, rule := range Rules() {
-		r, err := predict.Run(p, x.model(), predict.Options{Sharing: rule})
+	o.predict(p, x.model(), Rules())
+	return o, nil
+}
+
+// predict fills in what rules say.
+func (o *Outcome) predict(p *platform.Platform, messages []platform.Message, rules []string) {
+	for _, rule := range rules {
+		r, err := forecast(p, messages, rule)
 		if err != nil {
 			if o.Failed == nil {
 				o.Failed = make(map[string]string)
@@ -150,11 +173,22 @@ func (l *Lab) outcome(p *platform.Platform, x Pattern) (Outcome, error) {
 			o.Failed[rule] = err.Error()
 			continue
 		}
+		delete(o.Failed, rule)
 		for i, m := range r.Messages {
 			o.Transfers[i].Predicted[rule] = m.Finish - m.Start
 		}
 	}
-	return o, nil
+}
+
+// Again predicts outcomes that were measured before, by some rules.
+func Again(p *platform.Platform, list []Outcome, rules []string) {
+	for i := range list {
+		var messages []platform.Message
+		for _, t := range list[i].Transfers {
+			messages = append(messages, between(t.From, t.To, list[i].Bytes))
+		}
+		list[i].predict(spread(p), messages, rules)
+	}
 }
 
 // Scores sums up the transfers that which chooses (nil: all) by every rule.

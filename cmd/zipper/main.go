@@ -36,7 +36,7 @@ func newApp() *cli.App {
 			jobcmd.Status(), jobcmd.Drain(), jobcmd.Reload(), jobcmd.Doctor(),
 			jobcmd.Compiler("cc", native.LangC), jobcmd.Compiler("cxx", native.LangCXX),
 			jobcmd.Compiler("fc", native.LangFortran),
-			modelcmd.Predict(), modelcmd.Plan(),
+			modelcmd.Predict(), modelcmd.Simulate(), modelcmd.Plan(),
 			shellcmd.Completion(), shellcmd.Man(),
 		},
 		Version:                   version(),

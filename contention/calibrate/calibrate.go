@@ -68,6 +68,8 @@ type Samples struct {
 	Clusters []Cluster
 	Zippers  []Zipper
 	Striped  Striped // without rates: not measured
+	// Packet and Burst are how adapters pass bytes, for simulation; 0: not known.
+	Packet, Burst int
 }
 
 // Thresholds of the decisions below; rates nearer than this are the same.
@@ -138,6 +140,9 @@ func (s *Samples) write(w *strings.Builder) error {
 	}
 	if err := s.rails(w, w.String()); err != nil {
 		return err
+	}
+	if s.Packet > 0 || s.Burst > 0 {
+		fmt.Fprintf(w, "network: {packet: %d, burst: %d} # bytes\n", s.Packet, s.Burst)
 	}
 	switch {
 	case len(ethernet) > 0:

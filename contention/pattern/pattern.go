@@ -110,6 +110,11 @@ func parse(f []string, places []string) (m platform.Message, after []string, err
 	if m.To, err = host(f[1], places); err != nil {
 		return m, nil, err
 	}
+	if from, err := strconv.Atoi(f[0]); err == nil {
+		if to, err := strconv.Atoi(f[1]); err == nil {
+			m.Ranks = []int{from, to}
+		}
+	}
 	m.SameHost = true // different ranks may share a host; equal names were refused
 	if m.Bytes, err = quantity.Size(f[2]); err != nil {
 		return m, nil, err
@@ -149,5 +154,5 @@ func host(s string, places []string) (string, error) {
 // message between two ranks.
 func message(from, to int, bytes *big.Rat, places []string) platform.Message {
 	return platform.Message{Name: fmt.Sprintf("%d>%d", from, to), From: places[from], To: places[to], Bytes: bytes,
-		SameHost: true}
+		SameHost: true, Ranks: []int{from, to}}
 }

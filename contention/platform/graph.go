@@ -22,7 +22,8 @@ type Message struct {
 	Sent     []int    // and of those from the same host that it must be through with: solve.Transfer.Sent
 	// SameHost allows From = To: two ranks of one host.
 	SameHost bool
-	Line     int // of the pattern or trace, for errors; 0 if none
+	Ranks    []int // from and to, of messages between virtual ranks; nil: between hosts
+	Line     int   // of the pattern or trace, for errors; 0 if none
 }
 
 // Graph is messages on a platform: the network, and the transfers (stages and

@@ -30,9 +30,10 @@ type Cluster struct {
 	Latency Time // of a message within the cluster
 	// Lone is the rate of a lone transfer, 1/alpha of the penalty rule; default
 	// is what the adapter sends.
-	Lone  Rate
-	RuleB string `yaml:"rule_b"` // U (default), R or off
-	line  int
+	Lone      Rate
+	RuleB     string    `yaml:"rule_b"` // U (default), R or off
+	Processor Processor // of a host, for simulation
+	line      int
 }
 
 // Forwarder is the work of a zipper: a copy rate, or threads that receive and
@@ -78,11 +79,28 @@ type Zipper struct {
 	// bytes of a connection to or from it that nothing overtakes: in the socket, on the way;
 	// default 0. For sharing buffered
 	Socket    Size
-	Handshake Time // before a message's first byte
-	Eager     Size // of the longest message that goes without a handshake; default: none does
-	Latency   Time // that it adds to those of the clusters, or:
-	Through   Time // from cluster to cluster, of a small message, in place of all these
+	Handshake Time      // before a message's first byte
+	Eager     Size      // of the longest message that goes without a handshake; default: none does
+	Latency   Time      // that it adds to those of the clusters, or:
+	Through   Time      // from cluster to cluster, of a small message, in place of all these
+	Processor Processor // for simulation
 	line      int
+}
+
+// Processor is what the processors of a host take for what they do. The solver does not know it,
+// simulations do.
+type Processor struct {
+	Cores   int  // default: those for ranks, and on a zipper node one
+	Switch  Time // until a thread that is waked does something
+	Call    Time // reading or writing once
+	Byte    Time // each byte that is read or written
+	Message Time // sending or receiving a message, by MPI
+}
+
+// Network is how adapters pass bytes, for simulation.
+type Network struct {
+	Packet Size // default 9000
+	Burst  Size // that a limited link lets pass at once after a pause; default: none
 }
 
 // Route names the zippers between two clusters that have several ways; by
@@ -111,6 +129,7 @@ type Platform struct {
 	Zippers  []Zipper
 	Routes   []Route
 	Rails    Rails
+	Network  Network
 
 	hosts map[string]place
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/cmd/zipper/internal/clikit"
 	"github.com/leidenzipper/zipper/contention/calibrate"
+	"github.com/leidenzipper/zipper/contention/platform"
 )
 
 func contentionCommand() *cli.Command {
@@ -35,6 +36,8 @@ times; those during which more than half was used or taken are named. Needs root
 			&cli.IntFlag{Name: "scarce", Value: 30, Usage: "runs with a scarce resource"},
 			&cli.StringSliceFlag{Name: "replay",
 				Usage: "play the messages of a trace `FILE` of zipper run --record, a rank on each host (may be repeated)"},
+			&cli.StringFlag{Name: "again",
+				Usage: "predict anew what a run has measured whose output is in `DIR`, instead of measuring"},
 			&cli.BoolFlag{Name: "verbose", Usage: "print every transfer"},
 			clikit.LogFlag,
 		}, labFlags("20mbit", "peers")...),
@@ -76,6 +79,9 @@ func benchContention(c *cli.Context) error {
 	dir := c.String("output")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
+	}
+	if from := c.String("again"); from != "" {
+		return predictAgain(from, dir, c.Bool("verbose"))
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
@@ -127,6 +133,43 @@ func benchContention(c *cli.Context) error {
 	}
 	r.sum()
 	return errors.Join(err, r.write(dir))
+}
+
+// predictAgain predicts what a run has measured.
+func predictAgain(from, to string, verbose bool) error {
+	b, err := os.ReadFile(filepath.Join(from, "report.json"))
+	if err != nil {
+		return err
+	}
+	var r contentionReport
+	if err := json.Unmarshal(b, &r); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(from, "report.json"), err)
+	}
+	f, err := os.Open(filepath.Join(from, "platform.yaml"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	p, err := platform.Read(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	for i := range r.Patterns {
+		r.Patterns[i].Bytes = r.Bytes
+	}
+	contend.Again(p, r.Patterns, contend.Rules())
+	for _, o := range r.Patterns {
+		printPattern(o, verbose)
+	}
+	for i := range r.Replayed {
+		if err := r.Replayed[i].Again(p, contend.Rules()); err != nil {
+			return err
+		}
+		printReplayed(r.Replayed[i])
+	}
+	r.Scores, r.Named = map[string][]contend.Score{}, 0
+	r.sum()
+	return r.write(to)
 }
 
 func printPattern(o contend.Outcome, verbose bool) {

@@ -38,7 +38,7 @@ func zipper(t *testing.T, args ...string) (string, error) {
 	var out bytes.Buffer
 	app := &cli.App{Name: "zipper", Writer: &out, ErrWriter: &out, DisableSliceFlagSeparator: true,
 		ExitErrHandler: func(*cli.Context, error) {},
-		Commands:       []*cli.Command{Predict(), Plan()}}
+		Commands:       []*cli.Command{Predict(), Simulate(), Plan()}}
 	err := app.Run(append([]string{"zipper"}, args...))
 	return out.String(), err
 }

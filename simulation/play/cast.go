@@ -1,0 +1,194 @@
+package play
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/forwarder"
+	"github.com/leidenzipper/zipper/jobenv"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/simulation/kernel"
+	"github.com/leidenzipper/zipper/simulation/process"
+)
+
+// proc is a process that sends and receives.
+type proc struct {
+	r       *run
+	p       *kernel.Process
+	host    string
+	cluster int // -1: on a zipper node
+	virtual int // rank
+	local   int
+	members []*process.Member // by job
+	comms   []*engine.Comm
+	pending [][]operation // by job
+	data    []byte        // of every message: nobody looks at it
+}
+
+// simJob is a job of all processes over some forwarders: over all, or, where messages are spread
+// over zippers, over one of them.
+type simJob struct{ env jobenv.Job }
+
+// cast makes forwarders and processes, and has them join.
+func (r *run) cast(messages []platform.Message) error {
+	if err := r.processes(messages); err != nil {
+		return err
+	}
+	r.rank()
+	if err := r.read(messages); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(r.messages, func(m message) bool { return m.engine }) {
+		r.makeJobs()
+	}
+	if r.members == 0 {
+		r.whenIn()
+	}
+	return nil
+}
+
+// processes are one for each rank, or for each host where messages are between hosts.
+func (r *run) processes(messages []platform.Message) error {
+	for _, m := range messages {
+		for i, host := range []string{m.From, m.To} {
+			if !r.p.HasHost(host) {
+				return fmt.Errorf("message %s: there is no host %q", m.Name, host)
+			}
+			if m.Ranks != nil {
+				if r.byRank[m.Ranks[i]] == nil {
+					r.byRank[m.Ranks[i]] = r.process(host)
+				}
+			} else if r.byHost[host] == nil {
+				r.byHost[host] = r.process(host)
+			}
+		}
+	}
+	return nil
+}
+
+func (r *run) process(host string) *proc {
+	p := &proc{r: r, p: r.k.Process(host), host: host, cluster: r.p.ClusterOf(host)}
+	p.p.On(r.hosts[host])
+	r.procs = append(r.procs, p)
+	return p
+}
+
+// rank gives the processes of clusters their ranks: in order of cluster and host.
+func (r *run) rank() {
+	at := func(p *proc) int {
+		if p.cluster < 0 {
+			return 0
+		}
+		return slices.Index(r.p.Clusters[p.cluster].Hosts.Names, p.host)
+	}
+	slices.SortStableFunc(r.procs, func(a, b *proc) int {
+		if a.cluster != b.cluster {
+			return a.cluster - b.cluster
+		}
+		return at(a) - at(b)
+	})
+	n, of := 0, make([]int, len(r.p.Clusters))
+	for _, p := range r.procs {
+		if p.cluster < 0 {
+			continue
+		}
+		p.virtual, p.local = n, of[p.cluster]
+		of[p.cluster]++
+		n++
+	}
+}
+
+func (r *run) makeJobs() {
+	layout := r.layout()
+	for i := range r.p.Zippers {
+		z := &r.p.Zippers[i]
+		cfg := forwarder.Config{Memory: 1 << 30}
+		r.forwarders = append(r.forwarders, r.world.NewForwarder(z.Name, r.hosts[z.Name], cfg, ports(z)...))
+	}
+	add := func(id string, zippers []platform.Zipper) {
+		j := &simJob{jobenv.Job{ID: id, Secret: "simulated", Layout: layout, Networks: r.transit(layout), Timeout: joinTime}}
+		for _, z := range zippers {
+			j.env.Forwarders = append(j.env.Forwarders, z.Name)
+			if !r.star() {
+				j.env.Zippers = append(j.env.Zippers, jobenv.Zipper{Ports: r.doors(&z)})
+			}
+		}
+		r.jobs = append(r.jobs, j)
+	}
+	if r.spread() {
+		for i, z := range r.p.Zippers {
+			add(fmt.Sprintf("simulated-%d", i), []platform.Zipper{z})
+		}
+	} else {
+		add("simulated", r.p.Zippers)
+	}
+	for _, p := range r.procs {
+		if p.cluster >= 0 {
+			p.join()
+		}
+	}
+}
+
+// doors are a zipper's ports as jobs of several hops describe them.
+func (r *run) doors(z *platform.Zipper) (list []jobenv.Port) {
+	for _, c := range r.p.Clusters {
+		if _, ok := z.Ports[c.Name]; ok {
+			list = append(list, jobenv.Port{Network: c.Name, Address: port(z.Name, c.Name)})
+		}
+	}
+	return list
+}
+
+// transit are the networks without processes, in a job of several hops.
+func (r *run) transit(layout []jobenv.Cluster) (list []string) {
+	for _, c := range r.p.Clusters {
+		if !r.star() && !slices.ContainsFunc(layout, func(l jobenv.Cluster) bool { return l.Name == c.Name }) {
+			list = append(list, c.Name)
+		}
+	}
+	return list
+}
+
+func ports(z *platform.Zipper) (list []string) {
+	for c := range z.Ports {
+		list = append(list, port(z.Name, c))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// join has a process join all jobs, one after the other.
+func (p *proc) join() {
+	r := p.r
+	r.members++
+	c := &r.p.Clusters[p.cluster]
+	p.members, p.comms = make([]*process.Member, len(r.jobs)), make([]*engine.Comm, len(r.jobs))
+	p.pending = make([][]operation, len(r.jobs))
+	p.p.Go(func() {
+		for i, j := range r.jobs {
+			m := r.world.NewMember(p.virtual, p.p, process.NewNative(new(process.Cluster), p.local))
+			p.members[i] = m
+			e := process.Entry{Job: j.env, Local: p.local, Host: p.host, Timeout: joinTime, Patience: patience,
+				Silence: time.Second}
+			e.Job.Cluster = c.Name
+			e.Job.Forwarders = nil
+			for _, z := range j.env.Forwarders {
+				e.Job.Forwarders = append(e.Job.Forwarders, port(z, c.Name))
+			}
+			var err error
+			if err = m.Enter(&e, process.Clusters(&j.env)); err == nil {
+				p.comms[i], err = m.Comm()
+			}
+			if err != nil {
+				r.fail(fmt.Errorf("%s: %w", p.host, err))
+				return
+			}
+		}
+		p.post()
+		if r.in++; r.in == r.members {
+			r.whenIn()
+		}
+	})
+}

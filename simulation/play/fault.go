@@ -1,0 +1,133 @@
+package play
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/leidenzipper/zipper/simulation/kernel"
+)
+
+// Fault is something that goes wrong while messages are sent.
+type Fault struct {
+	Kind string        // of Kinds
+	At   time.Duration // after the first message may begin
+	For  time.Duration // how long it lasts
+	Who  string        // a host or a zipper; empty: drawn
+}
+
+// Kinds are what can go wrong, and what it is.
+func Kinds() map[string]string {
+	return map[string]string{
+		"cut":     "a connection to a forwarder breaks",
+		"stall":   "what one end of a connection writes does not arrive for a while",
+		"pause":   "a process stands still for a while",
+		"restart": "a forwarder is killed, and started again after a while",
+		"kill":    "a rank is killed, which ends the job",
+	}
+}
+
+// ParseFault reads KIND@TIME[/FOR][=WHO]: "cut@1.5s", "restart@2s/300ms=z1".
+func ParseFault(s string) (f Fault, err error) {
+	rest := s
+	rest, f.Who, _ = strings.Cut(rest, "=")
+	kind, when, ok := strings.Cut(rest, "@")
+	if _, known := Kinds()[kind]; !known || !ok {
+		return f, fmt.Errorf("fault %q: want KIND@TIME[/FOR][=WHO], with cut, stall, pause, restart or kill", s)
+	}
+	at, long, lasts := strings.Cut(when, "/")
+	f.Kind, f.For = kind, lasting
+	if f.At, err = time.ParseDuration(at); err == nil && lasts {
+		f.For, err = time.ParseDuration(long)
+	}
+	if err != nil || f.At < 0 || f.For < 0 {
+		return f, fmt.Errorf("fault %q: want times like 1.5s and 300ms", s)
+	}
+	return f, nil
+}
+
+// lasting is how long a fault lasts that does not say, 100 ms.
+const lasting = 100 * time.Millisecond
+
+// harmLater has the faults happen.
+func (r *run) harmLater() {
+	draw := rand.New(rand.NewPCG(r.Seed, 0xfa17))
+	for _, f := range r.Faults {
+		r.k.After(f.At, func() { r.harm(f, draw) })
+	}
+	if r.Rate <= 0 {
+		return
+	}
+	var next func()
+	next = func() {
+		r.k.After(time.Duration(draw.ExpFloat64()/r.Rate*float64(time.Second)), func() {
+			kinds := []string{"cut", "stall", "pause", "restart"}
+			r.harm(Fault{Kind: kinds[draw.IntN(len(kinds))], At: r.k.Now() - r.begin,
+				For: time.Duration(draw.Int64N(int64(2 * lasting)))}, draw)
+			next()
+		})
+	}
+	next()
+}
+
+// harm has a fault happen.
+func (r *run) harm(f Fault, draw *rand.Rand) {
+	said := fmt.Sprintf("%s at %v", f.Kind, f.At.Round(time.Microsecond))
+	done := func(who string) {
+		if f.Kind != "cut" && f.Kind != "kill" {
+			said += fmt.Sprintf(" for %v", f.For.Round(time.Microsecond))
+		}
+		r.done = append(r.done, said+": "+who)
+		if r.world.Say != nil {
+			r.world.Say("fault: %s: %s", said, who)
+		}
+	}
+	switch f.Kind {
+	case "cut", "stall":
+		r.ends = slices.DeleteFunc(r.ends, func(e *kernel.End) bool { return !e.Open() })
+		list := slices.Clone(r.ends)
+		if f.Who != "" {
+			list = slices.DeleteFunc(list, func(e *kernel.End) bool {
+				zipper, _ := r.address(e.Remote())
+				return zipper != f.Who && e.Owner().Host().Name != f.Who
+			})
+		}
+		if len(list) == 0 {
+			return
+		}
+		e := list[draw.IntN(len(list))]
+		if f.Kind == "cut" {
+			e.Cut(0, e.Delay())
+		} else {
+			e.Stall(f.For)
+		}
+		done(e.Owner().Host().Name + " to " + e.Remote())
+	case "restart":
+		for i, n := 0, draw.IntN(max(1, len(r.forwarders))); i < len(r.forwarders); i++ {
+			z := r.forwarders[(i+n)%len(r.forwarders)]
+			if f.Who == "" || f.Who == z.Addr {
+				z.Proc.Kill()
+				r.k.After(f.For, z.Start)
+				done(z.Addr)
+				return
+			}
+		}
+	default:
+		for i, n := 0, draw.IntN(len(r.procs)); i < len(r.procs); i++ {
+			p := r.procs[(i+n)%len(r.procs)]
+			if f.Who != "" && f.Who != p.host {
+				continue
+			}
+			if f.Kind == "kill" {
+				p.p.Kill()
+			} else {
+				p.p.Stop()
+				r.k.After(f.For, p.p.Continue)
+			}
+			done(p.host)
+			return
+		}
+	}
+}

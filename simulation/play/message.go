@@ -1,0 +1,306 @@
+package play
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/mmpi/engine"
+	"github.com/leidenzipper/zipper/simulation/kernel"
+	"github.com/leidenzipper/zipper/transport"
+)
+
+// message is one, while it is sent.
+type message struct {
+	*platform.Message
+	from, to *proc
+	bytes    int
+	engine   bool // it passes forwarders: else it is a stream of its own, or stays in memory
+	job      int
+	tag      int
+	waits    int   // messages that must be over first,
+	then     []int // those that wait for its end, or
+	sent     []int // until it has been sent
+	begins   time.Duration
+	start    time.Duration
+	finish   time.Duration
+	stands   []stand
+}
+
+// operation is a send or a receive of an engine under way.
+type operation struct {
+	cell *engine.Cell
+	over func()
+}
+
+// read takes the messages.
+func (r *run) read(list []platform.Message) error {
+	of := func(m *platform.Message, i int, host string) *proc {
+		if m.Ranks != nil {
+			return r.byRank[m.Ranks[i]]
+		}
+		return r.byHost[host]
+	}
+	r.messages = make([]message, len(list))
+	tags := map[[2]*proc]int{}
+	for i := range list {
+		m := &list[i]
+		x := &r.messages[i]
+		*x = message{Message: m, from: of(m, 0, m.From), to: of(m, 1, m.To), begins: seconds(m.Start)}
+		size, _ := m.Bytes.Float64()
+		if x.bytes = int(size); size < 0 || size > 1<<40 {
+			return fmt.Errorf("message %s has %v bytes", m.Name, size)
+		}
+		x.engine = x.from.cluster >= 0 && x.to.cluster >= 0 && x.from.cluster != x.to.cluster
+		if _, ok := r.network(x); !ok && !x.engine {
+			return errNetwork(m.From, m.To)
+		}
+		if r.spread() {
+			x.job = (r.index(x.from) + r.index(x.to)) % len(r.p.Zippers)
+		}
+		pair := [2]*proc{x.from, x.to}
+		x.tag = tags[pair] % (1 << 20)
+		tags[pair]++
+	}
+	for i, m := range list {
+		for _, k := range m.After {
+			r.messages[k].then = append(r.messages[k].then, i)
+		}
+		for _, k := range m.Sent {
+			r.messages[k].sent = append(r.messages[k].sent, i)
+		}
+		r.messages[i].waits = len(m.After) + len(m.Sent)
+	}
+	return nil
+}
+
+// index of a process's host in its cluster.
+func (r *run) index(p *proc) int {
+	for i, h := range r.p.Clusters[p.cluster].Hosts.Names {
+		if h == p.host {
+			return i
+		}
+	}
+	return 0
+}
+
+// network is one that both ends of a message are on.
+func (r *run) network(m *message) (cluster string, ok bool) {
+	on := func(p *proc, c string) bool {
+		if p.cluster >= 0 {
+			return r.p.Clusters[p.cluster].Name == c
+		}
+		_, ok := r.zipper(p.host).Ports[c]
+		return ok
+	}
+	for _, c := range r.p.Clusters {
+		if on(m.from, c.Name) && on(m.to, c.Name) {
+			return c.Name, true
+		}
+	}
+	return "", false
+}
+
+// post posts the receives of a process that is in its jobs.
+func (p *proc) post() {
+	r := p.r
+	most := 0
+	for i := range r.messages {
+		if m := &r.messages[i]; m.engine && (m.to == p || m.from == p) {
+			most = max(most, m.bytes)
+		}
+	}
+	p.data = make([]byte, most)
+	for i := range r.messages {
+		m := &r.messages[i]
+		if !m.engine || m.to != p {
+			continue
+		}
+		cell := new(engine.Cell)
+		e := p.members[m.job].Engine
+		if err := e.Irecv(p.comms[m.job], engine.KindP2P, p.data[:m.bytes], m.from.virtual, m.tag, cell); err != nil {
+			r.fail(err)
+			return
+		}
+		p.pending[m.job] = append(p.pending[m.job], operation{cell, func() {
+			p.compute()
+			r.over(i)
+		}})
+	}
+}
+
+// compute is what the process does for a message beside moving it.
+func (p *proc) compute() {
+	c := p.r.p.Zippers[0].Processor.Message.Rat
+	if p.cluster >= 0 {
+		c = p.r.p.Clusters[p.cluster].Processor.Message.Rat
+	}
+	p.r.k.Spend(seconds(c))
+}
+
+// work has a process look after its jobs, each by a thread of its own.
+func (p *proc) work() {
+	for j := range p.members {
+		p.p.Go(func() {
+			for p.look(j) {
+				p.members[j].Engine.Progress(turn)
+			}
+		})
+	}
+}
+
+// look sees what is over in a job; false: the run is.
+func (p *proc) look(job int) bool {
+	r := p.r
+	if err := p.members[job].Engine.Err(); err != nil {
+		r.fail(fmt.Errorf("%s: %w", p.host, err))
+		return false
+	}
+	list := p.pending[job]
+	p.pending[job] = nil // what is over may begin more
+	for _, o := range list {
+		switch {
+		case !o.cell.Done():
+			p.pending[job] = append(p.pending[job], o)
+		case o.cell.Err() != nil:
+			r.fail(fmt.Errorf("%s: %w", p.host, o.cell.Err()))
+		default:
+			o.over()
+		}
+	}
+	return r.err == nil
+}
+
+// over has a message be there.
+func (r *run) over(i int) {
+	m := &r.messages[i]
+	m.finish = r.k.Now()
+	r.stood(m)
+	r.left--
+	r.moved = r.k.Now()
+	if r.world.Say != nil {
+		r.world.Say("%s is there: %d bytes after %v", m.Name, m.bytes, m.finish-m.start)
+	}
+	r.release(m.then)
+}
+
+// wasSent has the sender of a message be through with it.
+func (r *run) wasSent(i int) { r.release(r.messages[i].sent) }
+
+// release counts down what messages wait for.
+func (r *run) release(list []int) {
+	for _, k := range list {
+		if r.messages[k].waits--; r.messages[k].waits == 0 {
+			r.start(k)
+		}
+	}
+}
+
+// launch starts a message that waits for no other.
+func (r *run) launch(i int) {
+	if r.messages[i].waits == 0 {
+		r.start(i)
+	}
+}
+
+// start has a message be sent when its time has come: at once by the thread that knows of it, if
+// that is its sender's.
+func (r *run) start(i int) {
+	m := &r.messages[i]
+	at := max(r.k.Now(), r.begin+m.begins) + seconds(m.Delay)
+	if at == r.k.Now() && r.k.Running() == m.from.p {
+		m.from.send(i)
+		return
+	}
+	r.k.After(at-r.k.Now(), func() { m.from.p.Go(func() { m.from.send(i) }) })
+}
+
+func (p *proc) send(i int) {
+	r := p.r
+	m := &r.messages[i]
+	m.start = r.k.Now()
+	r.stands(m)
+	p.compute()
+	if !m.engine {
+		r.stream(i)
+		return
+	}
+	cell := new(engine.Cell)
+	e := p.members[m.job].Engine
+	if err := e.Isend(p.comms[m.job], engine.KindP2P, p.data[:m.bytes], m.to.virtual, m.tag, false, cell); err != nil {
+		r.fail(err)
+		return
+	}
+	if cell.Done() && cell.Err() == nil {
+		r.wasSent(i)
+		return
+	}
+	p.pending[m.job] = append(p.pending[m.job], operation{cell, func() { r.wasSent(i) }})
+}
+
+// stream sends a message inside a network, over a connection of its own.
+func (r *run) stream(i int) {
+	m := &r.messages[i]
+	if m.from.host == m.to.host {
+		takes := time.Duration(0)
+		if m.from.cluster >= 0 {
+			if rate := number(r.p.Clusters[m.from.cluster].Memory.Rat); rate > 0 {
+				takes = time.Duration(float64(m.bytes) / rate * float64(time.Second))
+			}
+		}
+		m.from.p.Go(func() {
+			r.k.Sleep(takes)
+			r.wasSent(i)
+			m.to.compute()
+			r.over(i)
+		})
+		return
+	}
+	cluster, _ := r.network(m)
+	out, in := m.from.p.Connect(m.to.p, r.path(m.from.host, m.to.host, cluster))
+	m.from.p.Go(func() {
+		r.push(m.from, out, m.bytes)
+		r.wasSent(i)
+	})
+	m.to.p.Go(func() {
+		r.pull(m.to, in, m.bytes)
+		in.Close()
+		m.to.compute()
+		r.over(i)
+	})
+}
+
+// push writes n bytes, or one.
+func (r *run) push(p *proc, l *kernel.End, n int) {
+	b := make([]byte, chunk)
+	sys := kernel.System{Process: p.p}
+	for n = max(n, 1); n > 0; {
+		k, err := l.TryWrite(b[:min(n, chunk)])
+		if errors.Is(err, transport.ErrAgain) {
+			sys.Poll([]unix.PollFd{{Fd: int32(l.FD()), Events: unix.POLLOUT}}, standstill, false)
+		} else if err != nil {
+			r.fail(err)
+			return
+		}
+		n -= k
+	}
+}
+
+// pull reads as many.
+func (r *run) pull(p *proc, l *kernel.End, n int) {
+	b := make([]byte, chunk)
+	sys := kernel.System{Process: p.p}
+	for n = max(n, 1); n > 0; {
+		k, err := l.TryRead(b)
+		if errors.Is(err, transport.ErrAgain) {
+			sys.Poll([]unix.PollFd{{Fd: int32(l.FD()), Events: unix.POLLIN}}, standstill, false)
+		} else if err != nil {
+			r.fail(err)
+			return
+		}
+		n -= k
+	}
+}

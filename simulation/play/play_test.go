@@ -1,0 +1,154 @@
+package play
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leidenzipper/zipper/contention/pattern"
+	"github.com/leidenzipper/zipper/contention/platform"
+)
+
+const lab = `
+name: lab
+clusters:
+  - {name: a, hosts: 4, nic: 20mbit, latency: 0.25ms}
+  - {name: b, hosts: 4, nic: 20mbit, latency: 0.25ms}
+zippers:
+  - {name: z1, ports: {a: 20mbit, b: 20mbit}, through: 0.25ms, socket: 393216}
+  - {name: z2, ports: {a: 20mbit, b: 20mbit}, through: 0.25ms, socket: 393216}
+network: {burst: 16KiB}
+`
+
+const row = `
+clusters:
+  - {name: a, hosts: 2, nic: 1gbit, latency: 0.1ms}
+  - {name: b, hosts: 2, nic: 1gbit, latency: 0.1ms}
+  - {name: c, hosts: 2, nic: 1gbit, latency: 0.1ms}
+zippers:
+  - {name: z1, ports: {a: 1gbit, b: 1gbit}}
+  - {name: z2, ports: {b: 1gbit, c: 100mbit}}
+`
+
+func read(t *testing.T, text string) *platform.Platform {
+	p, err := platform.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func messages(t *testing.T, p *platform.Platform, text string) []platform.Message {
+	list, err := pattern.Read(strings.NewReader(text), p.Places())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestKnown: what can be worked out by hand comes out.
+func TestKnown(t *testing.T) {
+	for _, c := range []struct {
+		what, platform, pattern string
+		want                    []float64 // seconds, finish
+	}{
+		{"a message through a zipper", lab, "a1 b1 8MB", []float64{3.2}},
+		{"one inside a cluster", lab, "a1 a2 8MB", []float64{3.2}},
+		{"two into one host, by both zippers", lab, "a1 b1 8MB\na2 b1 8MB", []float64{6.4, 6.4}},
+		{"one after the other", lab, "a1 b1 8MB name=x\nb1 a2 4MB after=x", []float64{3.2, 4.8}},
+		{"both directions", lab, "a1 b1 8MB\nb1 a1 8MB", []float64{3.2, 3.2}},
+		{"later", lab, "a1 b1 8MB start=2s", []float64{5.2}},
+		{"two hops, the slow one last", row, "a1 c1 10MB", []float64{0.8}},
+		{"a small one", lab, "a1 b1 1B", []float64{0.00025}},
+	} {
+		p := read(t, c.platform)
+		r, err := Run(p, messages(t, p, c.pattern), Options{})
+		if err != nil {
+			t.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		for i, m := range r.Report.Messages {
+			if e := m.Finish/c.want[i] - 1; math.Abs(e) > 0.05 {
+				t.Errorf("%s: message %d is there after %.4f s, want about %v", c.what, i, m.Finish, c.want[i])
+			}
+		}
+	}
+}
+
+// TestSameAgain: two runs of a seed do the same, faults and all.
+func TestSameAgain(t *testing.T) {
+	p := read(t, lab)
+	list, err := pattern.Generate("random:d=2,size=300kB", p.Places())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Seed: 3, Rate: 20}
+	a, err := Run(p, list, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Run(p, list, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Steps != b.Steps || a.Report.Makespan != b.Report.Makespan || len(a.Faults) == 0 {
+		t.Errorf("%d events in %v s, then %d in %v s; %d faults", a.Steps, a.Report.Makespan, b.Steps, b.Report.Makespan,
+			len(a.Faults))
+	}
+}
+
+// TestFaults: what is lost is sent again, and takes longer; a rank that is killed ends the job.
+func TestFaults(t *testing.T) {
+	p := read(t, lab)
+	list := messages(t, p, "a1 b1 8MB\na2 b3 8MB")
+	whole, err := Run(p, list, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"cut@1s=a1", "restart@1s/200ms=z1", "pause@1s/300ms=b1"} {
+		f, err := ParseFault(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(p, list, Options{Faults: []Fault{f}})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if len(r.Faults) != 1 || r.Report.Makespan < whole.Report.Makespan {
+			t.Errorf("%s: %v, %.3f s instead of %.3f", text, r.Faults, r.Report.Makespan, whole.Report.Makespan)
+		}
+		var b bytes.Buffer
+		r.Stats(&b)
+		if !strings.Contains(b.String(), "a -> b: 1 messages") || !strings.Contains(b.String(), "fault") {
+			t.Errorf("%s: it says:\n%s", text, b.String())
+		}
+	}
+	if _, err := Run(p, list, Options{Faults: []Fault{{Kind: "kill", At: time.Second, Who: "b1"}}}); err == nil {
+		t.Error("a rank was killed, and nobody failed")
+	}
+	for _, bad := range []string{"cut", "cut@", "cut@1", "burn@1s", "cut@-1s", "cut@1s/x"} {
+		if _, err := ParseFault(bad); err == nil {
+			t.Errorf("fault %q was accepted", bad)
+		}
+	}
+}
+
+// TestCosts: processor time counts, and who has one core shares it.
+func TestCosts(t *testing.T) {
+	fast := "clusters:\n  - {name: a, hosts: 2, nic: 100gbit}\n  - {name: b, hosts: 2, nic: 100gbit}\n" +
+		"zippers:\n  - {name: z, ports: {a: 100gbit, b: 100gbit}, forwarder: {copy: 500 MB/s}}\n"
+	p := read(t, fast)
+	r, err := Run(p, messages(t, p, "a1 b1 100MB"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Report.Makespan; got < 0.19 || got > 0.23 {
+		t.Errorf("100 MB through a forwarder that copies 500 MB/s take %.3f s", got)
+	}
+	if busy := r.Forwarders[0].Busy; busy < 0.9 || busy > 1.001 {
+		t.Errorf("its core is busy for %.3f of the time", busy)
+	}
+}

@@ -1,0 +1,173 @@
+package play
+
+import (
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/leidenzipper/zipper/contention/platform"
+	"github.com/leidenzipper/zipper/simulation/kernel"
+	"github.com/leidenzipper/zipper/wire"
+)
+
+// site is a platform's hosts and adapters in a kernel.
+type site struct {
+	k     *kernel.Kernel
+	p     *platform.Platform
+	lines map[string]*kernel.Line
+	order []*kernel.Line // as they were made
+	kinds map[*kernel.Line]string
+	hosts map[string]*kernel.Host
+	ways  map[[3]string]*kernel.Way
+}
+
+func newSite(k *kernel.Kernel, p *platform.Platform) *site {
+	s := &site{k: k, p: p, lines: map[string]*kernel.Line{}, kinds: map[*kernel.Line]string{},
+		hosts: map[string]*kernel.Host{}, ways: map[[3]string]*kernel.Way{}}
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		for _, h := range c.Hosts.Names {
+			s.hosts[h] = &kernel.Host{Name: h, Cores: max(c.Cores, c.Processor.Cores, 1), Costs: costs(&c.Processor)}
+		}
+	}
+	for i := range p.Zippers {
+		z := &p.Zippers[i]
+		h := &kernel.Host{Name: z.Name, Cores: max(z.Cores+1, z.Processor.Cores), Costs: costs(&z.Processor)}
+		if copied := number(z.Forwarder.Copy.Rat); copied > 0 { // what comes and what goes
+			h.Costs.Byte = max(h.Costs.Byte, 1e9/copied/2)
+		}
+		s.hosts[z.Name] = h
+	}
+	return s
+}
+
+// number is a quantity as a float; not given: 0.
+func number(r *big.Rat) float64 {
+	if r == nil {
+		return 0
+	}
+	v, _ := r.Float64()
+	return v
+}
+
+func seconds(r *big.Rat) time.Duration { return time.Duration(number(r) * float64(time.Second)) }
+
+func costs(p *platform.Processor) kernel.Costs {
+	return kernel.Costs{Switch: seconds(p.Switch.Rat), Call: seconds(p.Call.Rat), Byte: 1e9 * number(p.Byte.Rat)}
+}
+
+// line is an adapter's direction, or a backbone's.
+func (s *site) line(kind, name string, rate *big.Rat) *kernel.Line {
+	l := s.lines[name]
+	if l == nil {
+		l = s.k.Line(name, number(rate), int(number(s.p.Network.Burst.Rat)))
+		s.lines[name] = l
+		s.order = append(s.order, l)
+		s.kinds[l] = kind
+	}
+	return l
+}
+
+// zipper is the zipper of a name; nil: it is a host.
+func (s *site) zipper(name string) *platform.Zipper {
+	for i := range s.p.Zippers {
+		if s.p.Zippers[i].Name == name {
+			return &s.p.Zippers[i]
+		}
+	}
+	return nil
+}
+
+// way is how bytes get from a place to another one on the network of a cluster.
+func (s *site) way(from, to, cluster string) *kernel.Way {
+	key := [3]string{from, to, cluster}
+	if w := s.ways[key]; w != nil {
+		return w
+	}
+	var c *platform.Cluster
+	for i := range s.p.Clusters {
+		if s.p.Clusters[i].Name == cluster {
+			c = &s.p.Clusters[i]
+		}
+	}
+	w := &kernel.Way{Packet: s.packet(), Unsent: wire.SegmentSize, Window: s.window(from, to), Delay: s.delay(from, to, c)}
+	pass := func(l *kernel.Line, key string) { w.Lines = append(w.Lines, kernel.Passage{Line: l, Key: key}) }
+	if from != to { // else by memory, which the host's processors are charged for
+		pass(s.adapter(from, c, true), to)
+		if z, o := s.zipper(from) != nil, s.zipper(to) != nil; c.Backbone != nil && z != o {
+			name, rate := ".up", c.Backbone.Out.Rat
+			if z {
+				name, rate = ".down", c.Backbone.In.Rat
+			}
+			pass(s.line("backbone", "backbone "+c.Name+name, rate), from+">"+to)
+		}
+		pass(s.adapter(to, c, false), from)
+	}
+	s.ways[key] = w
+	return w
+}
+
+func (s *site) packet() int {
+	if n := int(number(s.p.Network.Packet.Rat)); n > 0 {
+		return n
+	}
+	return packet
+}
+
+// window is what a connection may have on its way: a zipper's socket without what is unsent.
+func (s *site) window(from, to string) int {
+	n := 0
+	for _, name := range []string{from, to} {
+		if z := s.zipper(name); z != nil {
+			n = max(n, int(number(z.Socket.Rat))-wire.SegmentSize)
+		}
+	}
+	for i := range s.p.Zippers { // the hosts of one cluster have the same systems
+		n = max(n, int(number(s.p.Zippers[i].Socket.Rat))-wire.SegmentSize)
+	}
+	if n > 0 {
+		return n
+	}
+	return window
+}
+
+// adapter is one direction of a place's adapter.
+func (s *site) adapter(name string, c *platform.Cluster, out bool) *kernel.Line {
+	kind, d, label := "nic", c.NIC, name
+	if z := s.zipper(name); z != nil {
+		kind, d, label = "port", z.Ports[c.Name], name+"."+c.Name
+	}
+	if out {
+		return s.line(kind, label+".out", d.Out.Rat)
+	}
+	return s.line(kind, label+".in", d.In.Rat)
+}
+
+// delay is what a small message takes beside lines and processors. What was measured through a
+// zipper has two ways in it, and what the zipper and the receiver do.
+func (s *site) delay(from, to string, c *platform.Cluster) time.Duration {
+	if from == to {
+		return 0
+	}
+	receiver := s.hosts[to].Costs
+	z := s.zipper(from)
+	if z == nil {
+		z = s.zipper(to)
+	}
+	switch {
+	case z == nil || z.Through.Rat == nil && z.Latency.Rat == nil:
+		return max(0, seconds(c.Latency.Rat)-receiver.Switch-2*receiver.Call)
+	case z.Through.Rat == nil:
+		return max(0, seconds(c.Latency.Rat)+seconds(z.Latency.Rat)/2-receiver.Switch-2*receiver.Call)
+	}
+	mine, end := s.hosts[z.Name].Costs, costs(&c.Processor)
+	return max(0, (seconds(z.Through.Rat)-mine.Switch-2*mine.Call-end.Switch-2*end.Call)/2)
+}
+
+// path is the connection of a place that dials with another one.
+func (s *site) path(from, to, cluster string) kernel.Path {
+	return kernel.Path{Out: s.way(from, to, cluster), In: s.way(to, from, cluster)}
+}
+
+// errNetwork names two places that share no network.
+func errNetwork(from, to string) error { return fmt.Errorf("%s and %s share no network", from, to) }
