@@ -48,11 +48,11 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 	f.perhapsAll(b)
 }
 
-// perhapsAll goes on if this forwarder sees all ranks, and the links to its neighbours are there and
-// tried: what says Ready may be sent frames of the job.
-// With f.mu.
+// perhapsAll goes on if this forwarder sees all ranks, and the links to its neighbours are there
+// and tried: who says Ready may be sent frames of the job. With f.mu.
 func (f *Forwarder) perhapsAll(b *job) {
-	if b.gather.Complete() && b.bridged() && !slices.ContainsFunc(b.bridges(), func(br *bridge) bool { return !br.first().warming.Warm() }) {
+	cold := func(br *bridge) bool { return !br.first().warming.Warm() }
+	if b.gather.Complete() && b.bridged() && !slices.ContainsFunc(b.bridges(), cold) {
 		f.sees(b, b.hops.here)
 	}
 }

@@ -77,8 +77,8 @@ func (j *job) markReachable(rank uint32, network int) {
 }
 
 // markLeft notes that a rank has taken its leave: what others have sent it, and do not know to have
-// arrived, it does not need. Ranks here hear of it if something may have been lost on the way; where
-// there is one hop, if they have had another link; and when they come back. With f.mu.
+// arrived, it does not need. Ranks here hear of it if something may have been lost on the way;
+// where there is one hop, if they have had another link; and when they come back. With f.mu.
 func (j *job) markLeft(rank uint32, network int) {
 	j.left[rank] = true
 	delete(j.absent, rank)

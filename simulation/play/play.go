@@ -3,8 +3,9 @@
 // what the forwarders counted. It predicts what contention/predict does by arithmetic, from the
 // same platform file and messages; docs/howto/predicting.md says when to use which.
 //
-// site.go makes the platform's adapters and hosts; run.go knows what there is; cast.go its forwarders and processes; message.go
-// has processes send and receive; fault.go does harm; report.go sums up.
+// site.go makes the platform's adapters and hosts; run.go knows what there is; cast.go makes
+// forwarders and processes; message.go has processes send and receive; fault.go does harm;
+// report.go sums up.
 package play
 
 import (
