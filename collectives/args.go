@@ -61,7 +61,7 @@ func New(c Comm, a Args, t Tuning) (Schedule, error) {
 	if err := a.check(c.Layout()); err != nil {
 		return nil, fmt.Errorf("%v: %w", a.Op, err)
 	}
-	x := &env{Comm: c, l: c.Layout(), local: c.Local(), t: t.withDefaults()}
+	x := &env{Comm: c, l: c.Layout(), local: c.Local(), t: t.Filled()}
 	if len(x.l.mine()) == 1 {
 		x.local = solo{}
 	}

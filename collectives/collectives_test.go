@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"strings"
 	"testing"
 )
 
@@ -229,6 +230,23 @@ func TestParseTuning(t *testing.T) {
 		if _, err := ParseTuning(bad); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
+	}
+}
+
+// What Table writes is read back as the same, and a line may have a comment.
+func TestTuningTable(t *testing.T) {
+	want := Tuning{Segment: 96 << 10, Leaders: 2, Combine: 100}
+	text := want.Table("of two clusters,\nsegment=1\n")
+	got, err := ParseTuning(text)
+	if err != nil || got.String() != want.String() || !strings.HasPrefix(text, "# of two clusters,\n# segment=1\n") {
+		t.Errorf("%v, %v from\n%s", got, err, text)
+	}
+	got, err = ParseTuning("# none\nsegment=1K # one, chunk=7\n\nleaders=3, slice=4\r\n")
+	if want := (Tuning{Segment: 1 << 10, Leaders: 3, Slice: 4}); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := ParseTuning("segment=1K\nno=1\n"); err == nil || !strings.Contains(err.Error(), "no such setting") {
+		t.Error(err)
 	}
 }
 

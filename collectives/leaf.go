@@ -14,7 +14,7 @@ func Leaf(l *Layout, a Args, t Tuning) (p Part, ok bool) {
 	if l.local() == 0 || !l.few() || a.check(l) != nil {
 		return p, false
 	}
-	e := env{l: l, t: t.withDefaults(), extent: a.Extent}
+	e := env{l: l, t: t.Filled(), extent: a.Extent}
 	switch a.Op {
 	case OpBarrier:
 		return Part{1, 1}, true

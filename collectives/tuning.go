@@ -43,8 +43,8 @@ type Tuning struct {
 	CombineBlock int // bytes; default 1 KiB
 }
 
-// withDefaults fills in what is zero.
-func (t Tuning) withDefaults() Tuning {
+// Filled has the defaults where t has zero.
+func (t Tuning) Filled() Tuning {
 	or := func(v, d int) int {
 		if v > 0 {
 			return v
@@ -62,7 +62,7 @@ func (t Tuning) withDefaults() Tuning {
 // String is the whole of it, defaults filled in, in the form that ParseTuning reads: equal for
 // equal behaviour.
 func (t Tuning) String() string {
-	t = t.withDefaults()
+	t = t.Filled()
 	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d",
 		t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock)
 }
@@ -70,22 +70,47 @@ func (t Tuning) String() string {
 // window is the number of segments under way between clusters.
 func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 
+// Table is the whole of it as a file with a setting a line, which ParseTuning reads. about, if not
+// empty, is put before it as a comment.
+func (t Tuning) Table(about string) string {
+	var b strings.Builder
+	for line := range strings.Lines(about) {
+		fmt.Fprintf(&b, "# %s\n", strings.TrimSpace(line))
+	}
+	for part := range strings.SplitSeq(t.String(), ",") {
+		b.WriteString(part + "\n")
+	}
+	return b.String()
+}
+
 // ParseTuning reads "segment=64K,leaders=2": any of segment, chunk, window, localdepth, leaders,
-// slice, combine, combineblock, each with a positive number; sizes in bytes or with K or M. Empty
+// slice, combine, combineblock, each with a positive number; sizes in bytes or with K or M. They may
+// stand in lines of their own, and what follows a # in a line is a comment: a file of Table. Empty
 // gives the defaults.
 func ParseTuning(s string) (Tuning, error) {
 	var t Tuning
+	for line := range strings.Lines(s) {
+		line, _, _ = strings.Cut(line, "#")
+		if err := t.parse(line); err != nil {
+			return Tuning{}, err
+		}
+	}
+	return t, nil
+}
+
+// parse takes the settings of a line.
+func (t *Tuning) parse(line string) error {
 	fields := map[string]*int{"segment": &t.Segment, "chunk": &t.Chunk, "window": &t.Window,
 		"localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,
 		"combine": &t.Combine, "combineblock": &t.CombineBlock}
-	for _, part := range strings.Split(s, ",") {
+	for part := range strings.SplitSeq(line, ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(part, "=")
 		field := fields[name]
 		if field == nil {
-			return Tuning{}, fmt.Errorf("%q: no such setting of collectives; there are segment, chunk, window, localdepth, leaders, slice, combine, combineblock", name)
+			return fmt.Errorf("%q: no such setting of collectives; there are segment, chunk, window, localdepth, leaders, slice, combine, combineblock", name)
 		}
 		unit := 1
 		switch {
@@ -96,9 +121,9 @@ func ParseTuning(s string) (Tuning, error) {
 		}
 		n, err := strconv.Atoi(strings.TrimRight(value, "KM"))
 		if err != nil || n < 1 || n > 1<<30/unit {
-			return Tuning{}, fmt.Errorf("%s=%q: want a positive number below 1024M, as in segment=64K", name, value)
+			return fmt.Errorf("%s=%q: want a positive number below 1024M, as in segment=64K", name, value)
 		}
 		*field = n * unit
 	}
-	return t, nil
+	return nil
 }

@@ -32,7 +32,7 @@ func newApp() *cli.App {
 		Commands: []*cli.Command{
 			jobcmd.Run(), jobcmd.Join(), jobcmd.Exec(), jobcmd.Submit(), jobcmd.Forwarder(), jobcmd.Secret(),
 			jobcmd.Ticket(),
-			benchcmd.Bench(), benchcmd.Calibrate(),
+			benchcmd.Bench(), benchcmd.Calibrate(), benchcmd.Tune(),
 			jobcmd.Status(), jobcmd.Drain(), jobcmd.Reload(), jobcmd.Doctor(),
 			jobcmd.Compiler("cc", native.LangC), jobcmd.Compiler("cxx", native.LangCXX),
 			jobcmd.Compiler("fc", native.LangFortran),

@@ -43,7 +43,7 @@ func openBench(c *cli.Context) (*bench, error) {
 	if err != nil {
 		return nil, clikit.Usage(err)
 	}
-	for _, m := range strings.Split(cmp.Or(c.String("modes"), c.String("mode")), ",") {
+	for _, m := range strings.Split(cmp.Or(c.String("modes"), c.String("mode"), "zipped"), ",") {
 		if err := checkMode(m, c.Bool("lab")); err != nil {
 			return nil, clikit.Usage(err)
 		}
@@ -105,9 +105,24 @@ func (b *bench) targets(modes []string, job *spec.Job) (all []drive.Target, err 
 		if err != nil {
 			return nil, clikit.Usage(err)
 		}
-		all = append(all, t)
+		all = append(all, withTuning(t, job.Collectives))
 	}
 	return all, nil
+}
+
+// withTuning is a target whose collectives work as a table says; empty: as the built-in one does.
+func withTuning(t drive.Target, table string) drive.Target {
+	if table == "" {
+		return t
+	}
+	return drive.Target{Name: t.Name, Job: func() (*spec.Job, error) {
+		j, err := t.Job()
+		if err != nil {
+			return nil, err
+		}
+		j.Collectives = table
+		return j, nil
+	}}
 }
 
 // openTarget is openBench and the one target that --mode names.

@@ -26,7 +26,7 @@ var targetFlags = []cli.Flag{
 	&cli.IntFlag{Name: "lab-zippers", Usage: "zipper nodes of the lab, 1 to 8", Value: 1},
 	rateFlag("zipper-rate", "", "another limit of the links of the lab's zipper nodes"),
 	&cli.StringFlag{Name: "format", Usage: "table, csv or json", Value: "table"},
-	clikit.LogFlag,
+	clikit.TuningFlag, clikit.LogFlag,
 }
 
 const modes = "zipped, plain, checked or sealed (zipped at that level), classic (the original's protocol), native (one cluster, no zipper), nat (lab only: zipper forwarder --nat), routed (lab only: the zipper node routes IP)"

@@ -80,7 +80,10 @@ func JobFromFlags(c *cli.Context) (*spec.Job, error) {
 	if c.IsSet("patience") {
 		job.Patience = c.String("patience")
 	}
-	job.Collectives = os.Getenv(jobenv.VarCollectives)
+	var err error
+	if job.Collectives, err = tuning(c.String("tuning")); err != nil {
+		return nil, err
+	}
 	if c.IsSet("job") {
 		job.ID = c.String("job")
 	}

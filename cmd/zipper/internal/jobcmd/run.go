@@ -63,6 +63,7 @@ run (255 or 127 from the remote shell: no login, no such command), 2 for wrong f
 				EnvVars: []string{"ZIPPER_PROTOCOL"}},
 			&cli.StringFlag{Name: "level", Usage: levelUsage, EnvVars: []string{jobenv.VarLevel}},
 			&cli.StringFlag{Name: "patience", Usage: patienceUsage, EnvVars: []string{jobenv.VarPatience}},
+			clikit.TuningFlag,
 			&cli.StringFlag{Name: "job", Usage: "job `ID`; default: made up"},
 			&cli.StringFlag{Name: "secret-file",
 				Usage: "`FILE` with the job's secret, for forwarders that demand one; default: made up"},

@@ -1,0 +1,49 @@
+// Package tune chooses where one algorithm of collectives takes over from another by what is faster
+// on the user's clusters: one setting after the other, candidates in turn with the best so far. It
+// does not measure: who does is a Measure.
+package tune
+
+import "github.com/leidenzipper/zipper/collectives"
+
+// Setting is one number of collectives.Tuning, and what its choice shows in: benchmarks at sizes by
+// doubling from Min to Max, bytes.
+type Setting struct {
+	Name       string
+	Benchmarks []string
+	Min, Max   int
+	field      func(*collectives.Tuning) *int
+	least      int
+}
+
+// Settings in the order in which they are chosen: first those on which others depend.
+func Settings() []Setting {
+	return []Setting{
+		{"segment", []string{"bcast", "reduce", "allgather", "alltoall"}, 32 << 10, 512 << 10,
+			func(t *collectives.Tuning) *int { return &t.Segment }, 4 << 10},
+		{"chunk", []string{"alltoall"}, 4 << 10, 64 << 10,
+			func(t *collectives.Tuning) *int { return &t.Chunk }, 1 << 10},
+		{"slice", []string{"bcast", "allreduce"}, 2 << 10, 256 << 10,
+			func(t *collectives.Tuning) *int { return &t.Slice }, 256},
+		{"combineblock", []string{"alltoall", "allgather", "allreduce"}, 256, 16 << 10,
+			func(t *collectives.Tuning) *int { return &t.CombineBlock }, 64},
+		{"combine", []string{"gather", "scatter", "allgather"}, 1 << 10, 64 << 10,
+			func(t *collectives.Tuning) *int { return &t.Combine }, 1 << 10},
+		{"leaders", []string{"bcast", "reduce"}, 128 << 10, 1 << 20,
+			func(t *collectives.Tuning) *int { return &t.Leaders }, 1},
+		{"localdepth", []string{"bcast", "allreduce"}, 128 << 10, 1 << 20,
+			func(t *collectives.Tuning) *int { return &t.LocalDepth }, 1},
+	}
+}
+
+// candidates are a quarter, half, twice and four times what the best so far has.
+func (s Setting) candidates(best collectives.Tuning) (list []collectives.Tuning) {
+	now := *s.field(&best)
+	for _, n := range []int{now / 4, now / 2, now * 2, now * 4} {
+		if n >= s.least {
+			t := best
+			*s.field(&t) = n
+			list = append(list, t)
+		}
+	}
+	return list
+}

@@ -1,0 +1,50 @@
+package clikit
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/leidenzipper/zipper/collectives"
+	"github.com/leidenzipper/zipper/jobenv"
+)
+
+// TuningFlag is --tuning.
+var TuningFlag = &cli.StringFlag{Name: "tuning", EnvVars: []string{"ZIPPER_TUNING"},
+	Usage: "`FILE` of zipper tune: where one collective algorithm takes over from another"}
+
+// ReadTuning reads a table; without a name the built-in one.
+func ReadTuning(name string) (collectives.Tuning, error) {
+	if name == "" {
+		return collectives.Tuning{}, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return collectives.Tuning{}, fmt.Errorf("--tuning: %w", err)
+	}
+	t, err := collectives.ParseTuning(string(text))
+	if err != nil {
+		return t, fmt.Errorf("--tuning %s: %w", name, err)
+	}
+	return t, nil
+}
+
+// tuning is what the job's processes are told, from a file or the environment; empty: nothing.
+func tuning(file string) (string, error) {
+	own := os.Getenv(jobenv.VarCollectives)
+	switch {
+	case file != "" && own != "":
+		return "", fmt.Errorf("--tuning and %s both say how collectives work: leave one out", jobenv.VarCollectives)
+	case file != "":
+		t, err := ReadTuning(file)
+		return t.String(), err
+	case own == "":
+		return "", nil
+	}
+	t, err := collectives.ParseTuning(own)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", jobenv.VarCollectives, err)
+	}
+	return t.String(), nil
+}
