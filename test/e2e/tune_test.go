@@ -11,6 +11,7 @@ import (
 // refused before anything starts.
 func TestTune(t *testing.T) {
 	b := New(t)
+	b.Limit *= 4 // 30 jobs
 	file := filepath.Join(t.TempDir(), "clusters.tuning")
 	r := b.OK(b.Run(nil, nil, b.Zipper, "tune", "--cluster", "a=2", "--cluster", "b=1", "--on", "leaders", "--rounds", "6",
 		"--reps", "2", "--output", file))

@@ -1,6 +1,7 @@
-/* What scripts/bench sweep measures in an MPI job: one operation at several sizes.
+/* What scripts/bench sweep measures in an MPI job: an operation at several sizes, or one such after
+ * the other.
  *
- *   sweep SECONDS OPERATION SIZE...
+ *   sweep SECONDS OPERATION SIZE... [OPERATION SIZE...]...
  *
  * Sizes are bytes: of a message, or of the part that each rank has for each other (or all) in a
  * collective. They come in the order given. Before a size come calls that are not counted, then some
@@ -396,43 +397,66 @@ static void measure(int which, double seconds) {
   if (rank == 0) printf("point %s %d %.3f\n", all[which].name, size, (v[(plan[1] - 1) / 2] + v[plan[1] / 2]) / 2 * 1e6);
 }
 
+static int find(const char *name) {
+  for (int i = 0; i < ALL; i++)
+    if (!strcmp(all[i].name, name)) return i;
+  return -1;
+}
+
+/* The memory of other ranks that an operation is about, if it is. */
+static void open_window(int which, size_t n) {
+  static char *memory;
+  if (!all[which].window) return;
+  if (!memory) memory = room(n);
+  MPI_Win_create(memory, (MPI_Aint)n, 1, MPI_INFO_NULL, WORLD, &win);
+}
+
+static void close_window(int which) {
+  if (all[which].window) MPI_Win_free(&win);
+}
+
 int main(int argc, char **argv) {
-  int which = 0, got;
+  int which = -1, got, many = 0;
   if (argc == 2 && !strcmp(argv[1], "list")) {
     for (int i = 0; i < ALL; i++) printf("%s\n", all[i].name);
     return 0;
   }
-  while (argc > 3 && which < ALL && strcmp(all[which].name, argv[2])) which++;
-  int many = which < ALL && all[which].calls == threads;
+  for (int i = 2; i < argc; i++) many |= !strcmp(argv[i], "threads");
   MPI_Init_thread(&argc, &argv, many ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &got);
   MPI_Comm_rank(WORLD, &rank);
   MPI_Comm_size(WORLD, &ranks);
   last = ranks - 1;
-  if (argc < 4 || which == ALL) die("want sweep SECONDS OPERATION SIZE..., or sweep list");
   if (ranks < 2) die("want two ranks at least");
   if (many && got < MPI_THREAD_MULTIPLE) die("this MPI has no threads");
-  double seconds = atof(argv[1]);
+  double seconds = argc > 1 ? atof(argv[1]) : 0;
   size_t most = 8;
-  for (int i = 3; i < argc; i++) {
-    size_t n = (size_t)atol(argv[i]);
-    if (n > 1 << 30) die("at most 1 GiB");
-    most = n > most ? n : most;
+  for (int i = 2; i < argc; i++) {
+    char *end;
+    long n = strtol(argv[i], &end, 10);
+    if (*end) which = find(argv[i]);
+    if (which < 0 || n < 0 || n > 1 << 30) die("want sweep SECONDS OPERATION SIZE... [OPERATION SIZE...]..., or list");
+    size_t need = (size_t)n * (size_t)(all[which].parts ? all[which].parts : ranks);
+    most = need > most ? need : most;
   }
-  most *= (size_t)(all[which].parts ? all[which].parts : ranks);
+  if (which < 0 || seconds <= 0) die("want sweep SECONDS OPERATION SIZE..., or sweep list");
   out = room(most), in = room(most);
   counts = room(sizeof(int) * (size_t)ranks), places = room(sizeof(int) * (size_t)ranks);
-  if (all[which].window) {
-    char *memory = room(most);
-    MPI_Win_create(memory, (MPI_Aint)most, 1, MPI_INFO_NULL, WORLD, &win);
-  }
-  for (int i = 3; i < argc; i++) {
+  which = -1;
+  for (int i = 2; i < argc; i++) {
+    int next = find(argv[i]);
+    if (next >= 0) {
+      if (which >= 0) close_window(which);
+      which = next;
+      open_window(which, most);
+      continue;
+    }
     size = atoi(argv[i]);
     for (int k = 0; k < ranks; k++) counts[k] = size, places[k] = k * size;
     if (all[which].bulks) beside(all[which].name, all[which].bulks < 0 ? 0 : all[which].bulks);
     else measure(which, seconds);
     fflush(stdout);
   }
-  if (all[which].window) MPI_Win_free(&win);
+  close_window(which);
   MPI_Finalize();
   return 0;
 }

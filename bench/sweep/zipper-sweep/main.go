@@ -55,6 +55,7 @@ type settings struct {
 	order      string
 	rounds     int
 	again      int
+	together   bool // operations in one job
 	seconds    float64
 	out        string
 	program    string
@@ -72,6 +73,7 @@ func parseFlags(args []string) (s settings, err error) {
 	flags.IntVar(&s.rounds, "rounds", 6, "of all modes in turn; an interval takes 6")
 	flags.IntVar(&s.again, "again", 6, "rounds in which the worst point of each curve is measured again, alone")
 	flags.Float64Var(&s.seconds, "seconds", 0.1, "of a point in one round")
+	flags.BoolVar(&s.together, "together", false, "all operations in one job, which saves the starts of many")
 	quick := flags.Bool("quick", false, "see whether everything runs: few sizes, one short round on 1+1 ranks; the figures say nothing")
 	flags.StringVar(&s.out, "out", "", "`directory` for sweep.csv and sweep.json")
 	flags.StringVar(&s.program, "program", "", "the compiled bench/sweep/mpi/sweep.c")
@@ -84,8 +86,8 @@ func parseFlags(args []string) (s settings, err error) {
 	if *quick {
 		set := map[string]bool{}
 		flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
-		for name, value := range map[string]string{"sizes": "8,65537", "ranks": "1+1", "rounds": "1", "again": "0",
-			"seconds": "0.001"} {
+		for name, value := range map[string]string{"sizes": "8,64K", "ranks": "1+1", "rounds": "1", "again": "0",
+			"seconds": "0.001", "together": "true"} {
 			if !set[name] {
 				if err := flags.Set(name, value); err != nil {
 					return s, err

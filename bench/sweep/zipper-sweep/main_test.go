@@ -31,7 +31,7 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	s, err := parseFlags(strings.Fields("--program p --quick --ranks 3+5 --rate none --on bcast|iscan"))
-	if err != nil || s.rounds != 1 || s.again != 0 || !slices.Equal(s.sizes, []int{8, 65537}) || len(s.ranks) != 1 ||
+	if err != nil || s.rounds != 1 || s.again != 0 || !slices.Equal(s.sizes, []int{8, 65536}) || len(s.ranks) != 1 ||
 		s.ranks[0] != [2]int{3, 5} || s.rate != "" || len(s.operations) != 2 {
 		t.Errorf("%v: %+v", err, s)
 	}
@@ -66,5 +66,22 @@ func TestOrder(t *testing.T) {
 	m.order = down
 	if d := m.inOrder(sizes()); d[0] != 1<<20 || d[len(d)-1] != 1 {
 		t.Error(d)
+	}
+}
+
+// Each operation has a job of its own, or all are in one but for threads; one that has none of the
+// sizes is in none.
+func TestJobs(t *testing.T) {
+	s, err := parseFlags(strings.Fields("--program p --on bcast|threads|barrier|beside --sizes 4,128K"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &measurement{settings: s, report: &sweep.Report{}}
+	if jobs := m.jobs(); len(jobs) != 3 || jobs[0][0].operation != "threads" || !slices.Equal(jobs[0][0].sizes, []int{4}) {
+		t.Errorf("%v", jobs)
+	}
+	m.together = true
+	if jobs := m.jobs(); len(jobs) != 2 || len(jobs[0]) != 1 || len(jobs[1]) != 2 || !slices.Equal(jobs[1][0].sizes, []int{0}) {
+		t.Errorf("%v", jobs)
 	}
 }

@@ -34,8 +34,8 @@ const pointTime = 30 * time.Second
 func (m *measurement) all(ctx context.Context) error {
 	for m.report.Rounds < m.rounds && ctx.Err() == nil {
 		for _, ranks := range m.ranks {
-			for _, o := range m.operations {
-				m.turn(ctx, o.Name, ranks, m.inOrder(o.Sizes(m.sizes)), false)
+			for _, some := range m.jobs() {
+				m.turn(ctx, some, ranks, false)
 			}
 		}
 		if ctx.Err() == nil {
@@ -49,6 +49,32 @@ func (m *measurement) all(ctx context.Context) error {
 		return fmt.Errorf("%d jobs failed, as noted below the table", len(m.report.Failures))
 	}
 	return context.Cause(ctx)
+}
+
+// part is an operation and its sizes, in a job.
+type part struct {
+	operation string
+	sizes     []int
+}
+
+// jobs are what the jobs of a round measure: an operation each, or all together but for threads,
+// for which all of MPI works differently.
+func (m *measurement) jobs() (all [][]part) {
+	var together []part
+	for _, o := range m.operations {
+		p := part{o.Name, m.inOrder(o.Sizes(m.sizes))}
+		switch {
+		case len(p.sizes) == 0:
+		case m.together && o.Name != "threads":
+			together = append(together, p)
+		default:
+			all = append(all, []part{p})
+		}
+	}
+	if together != nil {
+		all = append(all, together)
+	}
+	return all
 }
 
 // inOrder is the order of a round's sizes, the same for all modes.
@@ -65,8 +91,8 @@ func (m *measurement) inOrder(sizes []int) []int {
 
 // worst measures a curve's worst points again.
 func (m *measurement) worst(ctx context.Context, c *sweep.Curve) {
-	name, _, part := strings.Cut(c.Operation, ".") // beside.p90 comes with beside
-	if part || m.again == 0 {
+	name, _, within := strings.Cut(c.Operation, ".") // beside.p90 comes with beside
+	if within || m.again == 0 {
 		return
 	}
 	var sizes []int
@@ -81,25 +107,25 @@ func (m *measurement) worst(ctx context.Context, c *sweep.Curve) {
 	}
 	for _, n := range sizes {
 		for range m.again {
-			m.turn(ctx, name, ranks, []int{n}, true)
+			m.turn(ctx, []part{{name, []int{n}}}, ranks, true)
 		}
 	}
 }
 
-// turn runs an operation in all modes, one after the other. Every second time the other way round:
-// what the machine does more and more of is nobody's fault.
-func (m *measurement) turn(ctx context.Context, operation string, ranks [2]int, sizes []int, again bool) {
-	if len(sizes) == 0 {
-		return
+// turn runs a job in all modes, one after the other. Every second time the other way round: what
+// the machine does more and more of is nobody's fault.
+func (m *measurement) turn(ctx context.Context, parts []part, ranks [2]int, again bool) {
+	where, what := fmt.Sprintf("%d+%d", ranks[0], ranks[1]), parts[0].operation
+	if len(parts) > 1 {
+		what += fmt.Sprintf(" and %d others", len(parts)-1)
 	}
-	where := fmt.Sprintf("%d+%d", ranks[0], ranks[1])
 	order := make([]int, len(m.modes))
 	for i := range order {
 		order[i] = i
 	}
 	round := m.report.Rounds
 	if again {
-		round = m.turns(operation, where, sizes[0])
+		round = m.turns(what, where, parts[0].sizes[0])
 	}
 	if round%2 == 1 {
 		slices.Reverse(order)
@@ -108,14 +134,14 @@ func (m *measurement) turn(ctx context.Context, operation string, ranks [2]int, 
 		if ctx.Err() != nil {
 			return
 		}
-		fmt.Fprintf(os.Stderr, "round %d: %s on %s, %s\n", round+1, operation, where, m.modes[mode])
-		points, err := m.job(ctx, m.target(m.modes[mode], ranks), operation, sizes)
+		fmt.Fprintf(os.Stderr, "round %d: %s on %s, %s\n", round+1, what, where, m.modes[mode])
+		points, err := m.job(ctx, m.target(m.modes[mode], ranks), parts)
 		for _, p := range points {
 			m.report.Add(p.operation, where, p.size, mode, round, p.micro, again)
 		}
 		if err != nil && ctx.Err() == nil {
-			m.report.Fail(fmt.Sprintf("%s on %s, %s: %v", operation, where, m.modes[mode], err))
-			fmt.Fprintf(os.Stderr, "%s on %s, %s: %v\n", operation, where, m.modes[mode], err)
+			m.report.Fail(fmt.Sprintf("%s on %s, %s: %v", what, where, m.modes[mode], err))
+			fmt.Fprintf(os.Stderr, "%s on %s, %s: %v\n", what, where, m.modes[mode], err)
 		}
 	}
 }
@@ -164,17 +190,24 @@ type point struct {
 }
 
 // job runs the MPI program on a target. With an error come the points before it.
-func (m *measurement) job(ctx context.Context, t drive.Target, operation string, sizes []int) ([]point, error) {
-	limit := time.Duration(len(sizes)) * (pointTime + time.Duration(m.seconds*float64(time.Second)))
+func (m *measurement) job(ctx context.Context, t drive.Target, parts []part) ([]point, error) {
+	count := 0
+	for _, p := range parts {
+		count += len(p.sizes)
+	}
+	limit := time.Duration(count) * (pointTime + time.Duration(m.seconds*float64(time.Second)))
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %v", limit))
 	defer cancel()
 	job, err := t.Job()
 	if err != nil {
 		return nil, err
 	}
-	job.Program = []string{m.program, strconv.FormatFloat(m.seconds, 'f', -1, 64), operation}
-	for _, n := range sizes {
-		job.Program = append(job.Program, strconv.Itoa(n))
+	job.Program = []string{m.program, strconv.FormatFloat(m.seconds, 'f', -1, 64)}
+	for _, p := range parts {
+		job.Program = append(job.Program, p.operation)
+		for _, n := range p.sizes {
+			job.Program = append(job.Program, strconv.Itoa(n))
+		}
 	}
 	var out, errs bytes.Buffer
 	res, err := launch.Run(ctx, job, launch.Options{Stdout: &out, Stderr: &errs})
@@ -190,8 +223,8 @@ func (m *measurement) job(ctx context.Context, t drive.Target, operation string,
 	if err == nil {
 		err = failed
 	}
-	if err == nil && len(points) < len(sizes) {
-		err = fmt.Errorf("%d points for %d sizes", len(points), len(sizes))
+	if err == nil && len(points) < count {
+		err = fmt.Errorf("%d points for %d sizes", len(points), count)
 	}
 	return points, err
 }
