@@ -1,16 +1,12 @@
 package wait
 
-// events are the descriptors that end sleeps.
+// events are the descriptors that end the progress thread's sleeps.
 type events struct {
-	wake  int // event: of application threads
-	kick  int // event: of the progress thread
-	timer int // timer of the progress thread, for held messages
+	kick  int // event
+	timer int // timer, for held messages
 }
 
 func (v *events) open(sys System) (err error) {
-	if v.wake, err = sys.Event(); err != nil {
-		return err
-	}
 	if v.kick, err = sys.Event(); err != nil {
 		return err
 	}
@@ -19,7 +15,6 @@ func (v *events) open(sys System) (err error) {
 }
 
 func (v *events) close(sys System) {
-	sys.Close(v.wake)
 	sys.Close(v.kick)
 	sys.Close(v.timer)
 }

@@ -33,9 +33,9 @@ const (
 	// program may have blocked the signal that would end a longer one.
 	keptFor = 5 * time.Millisecond
 
-	// sharedFor is the longest sleep where other threads sleep too, in nanoseconds. Default 1 ms:
-	// several sleepers may take each other's wake-ups.
-	sharedFor = time.Millisecond
+	// unwakedFor is the longest sleep of a thread that others cannot wake, because the process has
+	// no descriptor left for it, in nanoseconds. Default 1 ms.
+	unwakedFor = time.Millisecond
 
 	// contendedFor is how long the progress thread waits when another thread has the lock, in
 	// nanoseconds. Default 100 µs.

@@ -2,8 +2,9 @@
 // descriptors, sleeps and the progress thread. It knows neither links nor messages; what it drives
 // is a Driver.
 //
-// Waiting application threads sleep in ppoll on the links and on an event, which a thread that
-// completes something for another one signals. The progress thread sleeps by time alone while
+// Waiting application threads sleep in ppoll on the links and on an event each, which a thread that
+// completes something for another one signals: of one event for all the first who is back would take
+// the others' wake-ups. The progress thread sleeps by time alone while
 // application threads poll, so messages do not wake it; when nobody has polled for a tick it sleeps
 // on the links itself, until somebody polls again. An event of its own tells it that there is
 // output it does not know of.
@@ -14,6 +15,7 @@
 package wait
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -57,6 +59,8 @@ type Waiter struct {
 	polls    atomic.Uint64   // calls of Polled
 	sleepers atomic.Int32    // application threads in ppoll
 	longest  time.Duration   // how long the last of them wants to sleep
+	asleep   []*sleeper      // these threads; under the lock
+	awake    []*sleeper      // free; under the lock
 	sets     [][]unix.PollFd // free; under the lock
 
 	t progressThread
@@ -69,7 +73,14 @@ func (w *Waiter) Open(sys System, d Driver, embedded bool) error {
 }
 
 // Close frees the descriptors. No thread waits any more.
-func (w *Waiter) Close() { w.ev.close(w.sys) }
+func (w *Waiter) Close() {
+	w.ev.close(w.sys)
+	for _, s := range w.awake {
+		if s.wake >= 0 {
+			w.sys.Close(s.wake)
+		}
+	}
+}
 
 // Polled notes that an application thread looks for progress.
 func (w *Waiter) Polled() { w.polls.Add(1) }
@@ -77,19 +88,46 @@ func (w *Waiter) Polled() { w.polls.Add(1) }
 // Alert wakes threads that sleep and should know of what has changed under the lock; completed: an
 // operation is over.
 func (w *Waiter) Alert(completed bool) {
-	if completed && w.sleepers.Load() > 0 {
-		w.sys.Signal(w.ev.wake)
+	if completed {
+		w.wakeSleepers()
 	}
 	if w.t.watching.Load() && !w.t.forOutput && w.d.Pending() || w.t.idle.Load() && !w.d.Quiet() {
 		w.rouse()
 	}
 }
 
-// WakeAll has whoever sleeps do so on descriptors that are new.
-func (w *Waiter) WakeAll() {
-	if w.sleepers.Load() > 0 {
-		w.sys.Signal(w.ev.wake)
+// sleeper is an application thread in ppoll.
+type sleeper struct {
+	wake     int // event; -1: there is none left
+	signaled bool
+}
+
+func (w *Waiter) wakeSleepers() {
+	for _, s := range w.asleep {
+		if !s.signaled && s.wake >= 0 {
+			s.signaled = true
+			w.sys.Signal(s.wake)
+		}
 	}
+}
+
+// bed gives the calling thread an event to sleep on.
+func (w *Waiter) bed() *sleeper {
+	if n := len(w.awake); n > 0 {
+		s := w.awake[n-1]
+		w.awake = w.awake[:n-1]
+		return s
+	}
+	wake, err := w.sys.Event()
+	if err != nil { // the process has too many descriptors
+		wake = -1
+	}
+	return &sleeper{wake: wake}
+}
+
+// WakeAll has whoever sleeps do so on descriptors that are new. With the lock.
+func (w *Waiter) WakeAll() {
+	w.wakeSleepers()
 	w.sys.Signal(w.ev.kick)
 }
 
@@ -100,14 +138,19 @@ func (w *Waiter) Block(d time.Duration) {
 		return
 	}
 	keep := w.keeps && d <= keptFor
+	s := w.bed()
 	if w.sleepers.Load() > 0 {
-		d, keep = min(d, sharedFor), false
+		keep = false
+	}
+	if s.wake < 0 {
+		d = min(d, unwakedFor)
 	}
 	var set []unix.PollFd
 	if n := len(w.sets); n > 0 {
 		set, w.sets = w.sets[n-1], w.sets[:n-1]
 	}
-	set = w.d.Poll(append(set, unix.PollFd{Fd: int32(w.ev.wake), Events: unix.POLLIN}))
+	set = w.d.Poll(append(set, unix.PollFd{Fd: int32(s.wake), Events: unix.POLLIN}))
+	w.asleep = append(w.asleep, s)
 	w.sleepers.Add(1)
 	w.longest = d
 	w.d.Unlock()
@@ -117,9 +160,13 @@ func (w *Waiter) Block(d time.Duration) {
 	if w.sleepers.Add(-1) == 0 && w.t.idle.Load() {
 		w.rouse()
 	}
-	if set[0].Revents != 0 {
-		w.sys.Drain(w.ev.wake)
+	if s.signaled {
+		s.signaled = false
+		w.sys.Drain(s.wake)
 	}
+	i := slices.Index(w.asleep, s)
+	w.asleep = slices.Delete(w.asleep, i, i+1)
+	w.awake = append(w.awake, s)
 	w.sets = append(w.sets, set[:0])
 }
 

@@ -196,3 +196,35 @@ func TestThread(t *testing.T) {
 	d.leave(func() { d.ended = true })
 	w.Stop()
 }
+
+// TestEachIsWaked: a completion wakes all threads that sleep, whichever of them is back first: the
+// rest do not sleep on until their time is over.
+func TestEachIsWaked(t *testing.T) {
+	d, w := newFake(t)
+	const threads = 8
+	for range 20 {
+		var over sync.WaitGroup
+		for range threads {
+			over.Go(func() { d.sleep(time.Minute) })
+		}
+		for w.sleepers.Load() < threads {
+			time.Sleep(time.Millisecond)
+		}
+		begun := time.Now()
+		d.Lock()
+		w.Alert(true)
+		d.Mutex.Unlock()
+		over.Wait()
+		if took := time.Since(begun); took > 30*time.Second {
+			t.Fatalf("all are back after %v only", took)
+		}
+	}
+	if len(w.asleep) != 0 || len(w.awake) != threads {
+		t.Errorf("%d asleep, %d events for %d threads", len(w.asleep), len(w.awake), threads)
+	}
+	for _, s := range w.awake {
+		if readable(t, s.wake, 0) {
+			t.Error("an event is left signaled: the next sleep would be none")
+		}
+	}
+}
