@@ -56,6 +56,9 @@ const (
 	// where one collective algorithm takes over from another, as in segment=64K,leaders=2; equal in
 	// all clusters
 	VarCollectives = "ZIPPER_COLLECTIVES"
+	// file of zipper tune whose table zipper run and zipper bench give to all clusters as
+	// ZIPPER_COLLECTIVES
+	VarTuning = "ZIPPER_TUNING"
 	// bytes: messages at least so long are sent from the program's memory and received into it over
 	// verbs, without copies; 0: none; default 1 MiB, where registrations are kept 128 KiB
 	VarInPlace = "ZIPPER_IN_PLACE"

@@ -4,9 +4,9 @@
  *   sweep SECONDS OPERATION SIZE... [OPERATION SIZE...]...
  *
  * Sizes are bytes: of a message, or of the part that each rank has for each other (or all) in a
- * collective. They come in the order given. Before a size come calls that are not counted, then some
- * SECONDS of calls that are, in blocks; the value is the median of the blocks. For each size rank 0
- * prints
+ * collective. They come in the order given. Before a size come calls that are not counted, then
+ * some SECONDS of calls that are, in blocks; the value is the median of the blocks. For each size
+ * rank 0 prints
  *
  *   point OPERATION SIZE MICROSECONDS
  *

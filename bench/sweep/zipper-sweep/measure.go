@@ -29,8 +29,8 @@ type measurement struct {
 // pointTime is how long one point may take beside its time: some are many seconds of calls.
 const pointTime = 30 * time.Second
 
-// all measures every curve, then the worst point of each again. The end of ctx is an error, and that
-// a job failed: the others are measured nevertheless.
+// all measures every curve, then the worst point of each again. The end of ctx is an error, and
+// that a job failed: the others are measured nevertheless.
 func (m *measurement) all(ctx context.Context) error {
 	for m.report.Rounds < m.rounds && ctx.Err() == nil {
 		for _, ranks := range m.ranks {
@@ -174,7 +174,7 @@ func (m *measurement) target(mode string, ranks [2]int) drive.Target {
 			return nil, err
 		}
 		for i := range j.Clusters {
-			// Debian's settings forbid the only component of Open MPI 4.1 that has windows over TCP.
+			// Debian's settings forbid the only component of Open MPI 4.1 with windows over TCP.
 			c := &j.Clusters[i]
 			c.Args = append(slices.Clone(c.Args), "--mca", "osc", "^ucx")
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // TuningFlag is --tuning.
-var TuningFlag = &cli.StringFlag{Name: "tuning", EnvVars: []string{"ZIPPER_TUNING"},
+var TuningFlag = &cli.StringFlag{Name: "tuning", EnvVars: []string{jobenv.VarTuning},
 	Usage: "`FILE` of zipper tune: where one collective algorithm takes over from another"}
 
 // ReadTuning reads a table; without a name the built-in one.

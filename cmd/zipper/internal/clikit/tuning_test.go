@@ -10,8 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/jobenv"
 )
 
-// Processes are told the whole table in one line, wherever it comes from, so that it is equal in all
-// clusters.
+// Processes are told the whole table in one line, wherever it comes from, so that it is equal in
+// all clusters.
 func TestTuning(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table")
 	want := collectives.Tuning{Chunk: 8 << 10, Leaders: 2}
