@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/forwarder/loop"
+	"github.com/leidenzipper/zipper/internal/trickle"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
@@ -39,7 +40,7 @@ type Conn struct {
 	heard    time.Time // last bytes
 	counted  time.Time // last Count that was sent
 	came     wire.Counted
-	slow     wire.Trickle
+	slow     trickle.Detector
 	pinged   bool // since then
 	closing  bool // the other end has closed it
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/internal/trickle"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
@@ -58,7 +59,7 @@ type rail struct {
 	iov     [][]byte
 
 	count  counter
-	slow   wire.Trickle
+	slow   trickle.Detector
 	fresh  bool          // something came since the last tick
 	heard  time.Duration // tick at which something had come last
 	pinged time.Duration // tick at which an unanswered ping was sent; 0: none
@@ -184,7 +185,7 @@ func (r *rail) takeIntoUse(l transport.Link) {
 	r.unreachable, r.blocked, r.failed = nil, false, nil
 	r.fresh, r.heard, r.pinged = true, r.set.Now(), 0
 	r.since, r.had = r.heard, r.set.progress
-	r.reborn, r.slow = true, wire.Trickle{}
+	r.reborn, r.slow = true, trickle.Detector{}
 }
 
 // push queues a frame.

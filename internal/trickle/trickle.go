@@ -1,12 +1,13 @@
-package wire
+// Package trickle finds frames that never come to their end.
+package trickle
 
 import "time"
 
-// Trickle finds a link on which a part of a frame was left out: its receiver takes what follows
+// Detector finds a link on which a part of a frame was left out: its receiver takes what follows
 // for the rest of that frame. If the sender has little more to say, each end hears something of the
 // other now and then, and waits for ever. A frame of a sound link comes to its end, or pauses and
 // then goes on with all that fits, for its sender does nothing else before.
-type Trickle struct {
+type Detector struct {
 	begun uint64        // where the frame begins, in bytes of the link
 	read  uint64        // bytes from the link at the last look
 	few   uint64        // bytes of it since
@@ -20,7 +21,7 @@ const trickled = 4 << 10
 // Look reports whether a frame has trickled for longer than patience, which is longer than the
 // time between two pings. So many bytes were read by now, those of the frame at hand, which is not
 // complete, from begun on; without one, begun is read.
-func (t *Trickle) Look(now time.Duration, read, begun uint64, patience time.Duration) bool {
+func (t *Detector) Look(now time.Duration, read, begun uint64, patience time.Duration) bool {
 	n := read - t.read
 	t.read = read
 	if begun != t.begun || begun == read {

@@ -1,4 +1,4 @@
-package wire
+package trickle
 
 import (
 	"testing"
@@ -43,7 +43,7 @@ func TestTrickle(t *testing.T) {
 		{"goes on after two", join(begun, every(1, 9000, 1448, false), every(1, 2, 0, false), every(1, 9000, 1448, false)), -1},
 		{"nothing", every(50, 1000, 0, true), -1},
 	} {
-		var k Trickle
+		var k Detector
 		var now time.Duration
 		var read, begun uint64
 		got := -1
