@@ -240,7 +240,7 @@ const waitForwarder = 20 * time.Second
 // StartForwarderAt starts one at an address of the loopback interface.
 func (b *Bed) StartForwarderAt(addr string, flags ...string) *Forwarder {
 	b.T.Helper()
-	p := b.Start(nil, nil, append([]string{b.Zipper, "forwarder", "--listen", addr, "--log", "info"},
+	p := b.Serve(nil, append([]string{b.Zipper, "forwarder", "--listen", addr, "--log", "info"},
 		flags...)...)
 	f := &Forwarder{Proc: p}
 	b.WaitFor(waitForwarder, "the forwarder to listen", func() bool {

@@ -259,7 +259,7 @@ func TestHopsLab(t *testing.T) {
 		}
 	}
 	for _, z := range []string{"z1", "z2"} {
-		f := b.Start(nil, env, "scripts/lab", "on", z, b.Zipper, "forwarder", "--log", "info")
+		f := b.Serve(env, "scripts/lab", "on", z, b.Zipper, "forwarder", "--log", "info")
 		b.WaitFor(20*time.Second, "the forwarder on "+z,
 			func() bool { return strings.Contains(f.Stderr(), "listening") })
 	}

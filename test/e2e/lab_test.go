@@ -39,7 +39,7 @@ func newLab(t *testing.T) *lab {
 			t.Fatalf("not proven: %s\n%v", want, r)
 		}
 	}
-	l.fwd = b.Start(nil, l.env, "scripts/lab", "on", "z1", b.Zipper, "forwarder", "--log", "info")
+	l.fwd = b.Serve(l.env, "scripts/lab", "on", "z1", b.Zipper, "forwarder", "--log", "info")
 	b.WaitFor(20*time.Second, "the forwarder on z1",
 		func() bool { return strings.Contains(l.fwd.Stderr(), "listening") })
 	return l

@@ -90,7 +90,7 @@ func TestLabLong(t *testing.T) {
 	t.Run("one forwarder", func(t *testing.T) { // on gA, so the long link is between it and the ranks of b
 		l.lab("line", "set", "delay=5ms")
 		l.lab("route", "far")
-		fwd := b.Start(nil, l.env, "scripts/lab", "on", "gA", b.Zipper, "forwarder", "--log", "info")
+		fwd := b.Serve(l.env, "scripts/lab", "on", "gA", b.Zipper, "forwarder", "--log", "info")
 		b.WaitFor(20*time.Second, "the forwarder on gA",
 			func() bool { return strings.Contains(fwd.Stderr(), "listening") })
 		cg := strings.Replace(b.Compile(OpenMPI, "examples/cg/cg.c"), "/"+OpenMPI+"/", "/{mpi}/", 1)

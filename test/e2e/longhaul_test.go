@@ -28,7 +28,7 @@ func (l *lab) forwarders(options ...string) {
 
 // forwarder starts one.
 func (l *lab) forwarder(node string, options ...string) *Proc {
-	f := l.b.Start(nil, l.env, append([]string{"scripts/lab", "on", node, l.b.Zipper, "forwarder", "--log", "info"},
+	f := l.b.Serve(l.env, append([]string{"scripts/lab", "on", node, l.b.Zipper, "forwarder", "--log", "info"},
 		options...)...)
 	l.b.WaitFor(20*time.Second, "the forwarder on "+node,
 		func() bool { return strings.Contains(f.Stderr(), "listening") })

@@ -27,7 +27,7 @@ func TestNATLab(t *testing.T) {
 		"add table inet guard; add chain inet guard forward { type filter hook forward priority 0; policy drop; }; add rule inet guard forward ct status dnat accept"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "prove"))
 	b.OK(b.Run(nil, l.env, "scripts/lab", "route", "nat"))
-	p := b.Start(nil, l.env, fwd...)
+	p := b.Serve(l.env, fwd...)
 	b.WaitFor(20*time.Second, "the forwarder with --nat",
 		func() bool { return strings.Contains(p.Stderr(), "listening") })
 

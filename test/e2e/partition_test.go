@@ -23,7 +23,7 @@ func TestPartition(t *testing.T) {
 	t.Cleanup(func() { b.OK(b.Run(nil, env, "scripts/lab", "down")) })
 	var forwarders []*Proc
 	for _, z := range []string{"z1", "z2"} {
-		f := b.Start(nil, env, "scripts/lab", "on", z, b.Zipper, "forwarder", "--log", "info")
+		f := b.Serve(env, "scripts/lab", "on", z, b.Zipper, "forwarder", "--log", "info")
 		b.WaitFor(20*time.Second, "the forwarder on "+z,
 			func() bool { return strings.Contains(f.Stderr(), "listening") })
 		forwarders = append(forwarders, f)

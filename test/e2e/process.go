@@ -70,6 +70,17 @@ func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 	return p
 }
 
+// Serve starts a command that is there as long as the test, which the limit of a run is not for.
+func (b *Bed) Serve(env []string, argv ...string) *Proc {
+	b.T.Helper()
+	c := *b
+	c.Limit = asLongAsTests
+	return c.Start(nil, env, argv...)
+}
+
+// asLongAsTests is longer than go test lets tests take.
+const asLongAsTests = 24 * time.Hour
+
 // Stdout is what it has written so far.
 func (p *Proc) Stdout() string { return p.out.String() }
 

@@ -38,7 +38,7 @@ func (l *lab) sshd() (login string) {
 	if err := os.Mkdir(own, 0o755); err == nil {
 		b.T.Cleanup(func() { os.Remove(own) })
 	}
-	server := b.Start(nil, l.env, "scripts/lab", "on", "gB", "/usr/sbin/sshd", "-D", "-e", "-f", filepath.Join(dir, "config"))
+	server := b.Serve(l.env, "scripts/lab", "on", "gB", "/usr/sbin/sshd", "-D", "-e", "-f", filepath.Join(dir, "config"))
 	login = fmt.Sprintf("ssh -F none -i %s/user -o UserKnownHostsFile=%[1]s/known -o BatchMode=yes "+
 		"-o ServerAliveInterval=2 -o ServerAliveCountMax=3 root@10.81.4.2", dir)
 	b.WaitFor(20*time.Second, "sshd to let us in", func() bool {
