@@ -83,7 +83,7 @@ func TestLabTutorial(t *testing.T) {
 }
 
 // elsewhere are examples that need more than others, and the tests that run them.
-var elsewhere = map[string]string{"ring": "TestGoRing", "abi": "TestABIExample", "slurm": "TestPair of test/slurm"}
+var elsewhere = map[string]string{"ring": "TestGoExample", "abi": "TestABIExample", "slurm": "TestPair of test/slurm"}
 
 // TestExampleFolders: each example's README is right.
 func TestExampleFolders(t *testing.T) {
