@@ -15,7 +15,7 @@ import (
 )
 
 // How the further connections of a trunk are dialled (extend), again after a while if they do not
-// come (notThere), and what a new link between forwarders goes through before it carries anything,
+// come (notThere). And what a new link between forwarders goes through before it carries anything,
 // all of it by Pings as long as they may be, which fill packets:
 //
 //  1. A path may let small packets pass and drop large ones without a word: what a job gathers with

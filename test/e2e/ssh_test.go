@@ -75,7 +75,8 @@ func TestLabSSH(t *testing.T) {
 		return l.forwarder("gA", "--listen", ":"+port, "--status", "127.0.0.1:1"+port, "--dial-by",
 			"10.81.4.2:7475="+login+" -W localhost:7475")
 	}
-	good, bad := dialling("7475", login), dialling("7485", strings.Replace(login, "/user ", "/host ", 1)) // which is nobody's
+	// which is nobody's
+	good, bad := dialling("7475", login), dialling("7485", strings.Replace(login, "/user ", "/host ", 1))
 	if !strings.Contains(good.Stderr(), "slower than by TCP") {
 		t.Errorf("not told that it is slower:\n%s", good.Stderr())
 	}
