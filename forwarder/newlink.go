@@ -88,8 +88,8 @@ func (br *bridge) dial(number int) {
 	})
 }
 
-// expect has a connection that was dialled be one of the bridge's, unless it is not wanted any more.
-// With f.mu.
+// expect has a connection that was dialled be one of the bridge's, unless it is not wanted any
+// more. With f.mu.
 func (br *bridge) expect(p *peer, number int) bool {
 	if !br.wanted() {
 		return false
