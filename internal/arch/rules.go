@@ -28,7 +28,7 @@ var transports = []string{"transport/tcp", "transport/shm", "transport/verbs", "
 // Rules is the one table. internal/docgen writes it into
 // docs/reference/import-rules.md.
 var Rules = []Rule{
-	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c"}, Only: []string{Nothing},
+	{Of: []string{"vrank", "internal/agent", "internal/list", "internal/idtable", "internal/disjoint", "internal/lines", "internal/timerslack", "internal/crc32c", "internal/trickle", "internal/seeds"}, Only: []string{Nothing},
 		Why: "Leaves."},
 	{Of: []string{"wire"}, Only: []string{"vrank", "internal/crc32c"}, Never: []string{"net/...", "os", "time"}, Why: "Bytes and their meaning, nothing else."},
 	{Of: []string{"handshake"}, Only: []string{"wire", "vrank", "seal"}, Never: []string{"net/...", "os", "time"},
@@ -60,7 +60,7 @@ var Rules = []Rule{
 	{Of: []string{"forwarder/loop"}, Only: []string{Nothing}, Why: "Descriptors and times; no bytes, no jobs."},
 	{Of: []string{"forwarder/halves"}, Only: []string{"wire"}, Why: "A list; who keeps it says what time it is."},
 	{Of: []string{"forwarder/budget"}, Only: []string{Nothing}, Why: "Numbers of bytes."},
-	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/budget", "forwarder/loop", "transport", "wire", "seal"}, Why: "Bytes from one connection to another; no jobs."},
+	{Of: []string{"forwarder/relay"}, Only: []string{"forwarder/budget", "forwarder/loop", "internal/trickle", "transport", "wire", "seal"}, Why: "Bytes from one connection to another; no jobs."},
 	{Of: []string{"forwarder/trunk"}, Only: []string{"transport"}, Why: "Arithmetic: how many connections there are to be."},
 	{Of: []string{"forwarder/..."}, Never: []string{"mmpi/...", "cgo/abi/...", "cgo/mpi/...", "cgo/unmaps", "launch/...", "jobenv"},
 		Why: "A forwarder needs no MPI and serves whatever launcher."},
