@@ -43,7 +43,8 @@ type Dialer struct {
 	// Sealed, if not nil, is given what seals the frames between the two ends of a link of a sealed
 	// job, before Dial returns it.
 	Sealed func(transport.Link, *seal.Channel)
-	// Limit is how long connecting may take in all; 0: the identity's time-out.
+	// Limit is how long connecting may take in all, and how long the forwarder may pause then
+	// before its first word and within a frame; 0: the identity's time-out, and Silence.
 	Limit time.Duration
 	// Patience is how long it may take to reach the forwarder before Notify is told; 0: 2 s.
 	Patience time.Duration
@@ -119,7 +120,9 @@ func (d *Dialer) once(ctx context.Context, at string, id handshake.Identity) (tr
 	if err != nil {
 		return nil, wire.Layout{}, fmt.Errorf("forwarder %s: %w", at, err)
 	}
-	joined, err := join(ctx, l, id, min(cmp.Or(d.Silence, maxSilence), limit+refusal), func(missing string) {
+	quiet := silence{between: min(cmp.Or(d.Silence, maxSilence), limit+refusal)}
+	quiet.within = min(quiet.between, cmp.Or(d.Limit, maxSilence))
+	joined, err := join(ctx, l, id, quiet, func(missing string) {
 		if d.Notify != nil {
 			d.Notify(fmt.Sprintf("forwarder %s: %s", at, missing))
 		}

@@ -260,6 +260,8 @@ func TestNotAForwarder(t *testing.T) {
 			"nothing has come from it for 200ms"},
 		"silent within a header": {func(c net.Conn) { c.Write(challenge[:7]); io.Copy(io.Discard, c) },
 			"nothing has come from it for 200ms"},
+		"silent within a frame": {func(c net.Conn) { c.Write(challenge[:len(challenge)-1]); io.Copy(io.Discard, c) },
+			"nothing has come from it for 100ms"},
 		"cancelled": {func(c net.Conn) { c.Read(make([]byte, 1)) }, "deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,6 +283,9 @@ func TestNotAForwarder(t *testing.T) {
 				cancel()
 				ctx, cancel = context.WithTimeout(context.Background(), 200*time.Millisecond)
 				d.Silence = 0
+			}
+			if name == "silent within a frame" {
+				d.Limit, d.Silence = 100*time.Millisecond, patience // a link that is made again
 			}
 			defer cancel()
 			_, _, err = d.Dial(ctx, ln.Addr().String(), identity(patience, alone))

@@ -28,8 +28,8 @@ func HostKey(ctx context.Context, at string, limit time.Duration) (string, error
 }
 
 // challenge reads the first frame of a link.
-func challenge(ctx context.Context, l transport.Link, silence time.Duration) (wire.Challenge, error) {
-	b, err := newBlocking(ctx, l, silence)
+func challenge(ctx context.Context, l transport.Link, limit time.Duration) (wire.Challenge, error) {
+	b, err := newBlocking(ctx, l, silence{limit, limit})
 	if err != nil {
 		return wire.Challenge{}, err
 	}

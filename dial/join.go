@@ -18,9 +18,9 @@ import (
 // join runs the rank's end of the join exchange on a new link and blocks until the job is complete,
 // refused, or ctx ends; told, if not nil, hears what the forwarder says is missing; inside, if not
 // nil, gives the IP address and port where connections are taken that the forwarder's kernel passes
-// on, empty if none are. A forwarder of which nothing comes for the time silence is given up: it
-// pings those that wait. It reads not one byte beyond the Layout. The link stays open in any case.
-func join(ctx context.Context, l transport.Link, id handshake.Identity, silence time.Duration, told func(string),
+// on, empty if none are. A forwarder that says too little is given up: it pings those that wait. It
+// reads not one byte beyond the Layout. The link stays open in any case.
+func join(ctx context.Context, l transport.Link, id handshake.Identity, quiet silence, told func(string),
 	inside func() string) (handshake.Event, error) {
 	var fresh [wire.NonceLen]byte
 	_, _ = rand.Read(fresh[:]) // never fails
@@ -28,7 +28,7 @@ func join(ctx context.Context, l transport.Link, id handshake.Identity, silence 
 	if err != nil {
 		return handshake.Event{}, err
 	}
-	return run(ctx, l, m, wire.MaxLength, silence, func(e handshake.Event) {
+	return run(ctx, l, m, wire.MaxLength, quiet, func(e handshake.Event) {
 		switch {
 		case e.Kind == handshake.Told && told != nil:
 			told(e.Text)
@@ -44,16 +44,21 @@ func join(ctx context.Context, l transport.Link, id handshake.Identity, silence 
 // known, refused, or ctx ends; it returns the other end's virtual rank. It reads not one byte
 // beyond the exchange. The link stays open in any case.
 func Meet(ctx context.Context, l transport.Link, m *handshake.Meeting) (rank int, err error) {
-	e, err := run(ctx, l, m, meetLength, 0, nil)
+	e, err := run(ctx, l, m, meetLength, silence{}, nil)
 	return e.To, err
 }
 
+// silence is how long nothing may come; 0: no limit.
+type silence struct {
+	between time.Duration // two frames
+	within  time.Duration // one, which the other end says at once, and before the first
+}
+
 // run does what the machine says until its last event, which it returns; others than Send are done
-// by do. No frame may have more than a number of bytes after its header, and silence, if not 0, is
-// the longest time between two bytes.
-func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, silence time.Duration,
+// by do. No frame may have more than a number of bytes after its header.
+func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, quiet silence,
 	do func(handshake.Event)) (handshake.Event, error) {
-	b, err := newBlocking(ctx, l, silence)
+	b, err := newBlocking(ctx, l, quiet)
 	if err != nil {
 		return handshake.Event{}, err
 	}
@@ -88,18 +93,19 @@ func run(ctx context.Context, l transport.Link, m handshake.Machine, most int, s
 type blocking struct {
 	ctx     context.Context
 	link    transport.Link
-	silence time.Duration // 0: no limit
+	quiet   silence
+	silence time.Duration // of quiet, now
 	cancel  int           // eventfd that ctx's end makes readable
 	stop    func() bool
 	done    chan struct{} // closed when the context's callback has run
 }
 
-func newBlocking(ctx context.Context, l transport.Link, silence time.Duration) (*blocking, error) {
+func newBlocking(ctx context.Context, l transport.Link, quiet silence) (*blocking, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	b := &blocking{ctx: ctx, link: l, silence: silence, cancel: fd, done: make(chan struct{})}
+	b := &blocking{ctx: ctx, link: l, quiet: quiet, silence: quiet.within, cancel: fd, done: make(chan struct{})}
 	b.stop = context.AfterFunc(ctx, func() {
 		defer close(b.done)
 		_, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // cannot fail: the counter is 0
@@ -152,12 +158,16 @@ func (b *blocking) readFull(p []byte) error {
 		case err != nil:
 			return err
 		}
+		if n > 0 {
+			b.silence = b.quiet.within
+		}
 		p = p[n:]
 	}
 	return nil
 }
 
 func (b *blocking) readFrame(most int) (wire.Header, []byte, error) {
+	defer func() { b.silence = b.quiet.between }()
 	var head [wire.HeaderLen]byte
 	if err := b.readFull(head[:]); err != nil {
 		return wire.Header{}, nil, err

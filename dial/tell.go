@@ -25,7 +25,7 @@ func Tell(ctx context.Context, at string, half wire.Half, secret string, limit t
 		return "", fmt.Errorf("forwarder %s: %w", at, err)
 	}
 	defer l.Close()
-	e, err := run(ctx, l, m, wire.MaxJoin, limit, nil)
+	e, err := run(ctx, l, m, wire.MaxJoin, silence{limit, limit}, nil)
 	if err != nil {
 		return "", fmt.Errorf("forwarder %s: %w", at, err)
 	}
