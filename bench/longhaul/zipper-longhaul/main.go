@@ -23,22 +23,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/longhaul"
 )
 
-func main() {
-	err := run(os.Args[1:])
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "zipper-longhaul:", err)
-	}
-	var wrong usageError
-	switch {
-	case errors.Is(err, flag.ErrHelp), errors.As(err, &wrong):
-		os.Exit(2)
-	case err != nil:
-		os.Exit(1)
-	}
-}
-
-// usageError is a mistake on the command line.
-type usageError struct{ error }
+func main() { drive.Exit("zipper-longhaul", run(os.Args[1:])) }
 
 // settings of the command line.
 type settings struct {
@@ -79,7 +64,7 @@ func parseFlags(args []string) (s settings, err error) {
 		if errors.Is(err, flag.ErrHelp) {
 			return s, err
 		}
-		return s, usageError{err}
+		return s, drive.Usage(err)
 	}
 	if s.quick {
 		s.rounds = 1
@@ -90,23 +75,23 @@ func parseFlags(args []string) (s settings, err error) {
 	for d := range strings.SplitSeq(*delays, ",") {
 		line := o
 		if err := line.Set("delay", d); err != nil {
-			return s, usageError{err}
+			return s, drive.Usage(err)
 		}
 		if err := line.Check(); err != nil {
-			return s, usageError{err}
+			return s, drive.Usage(err)
 		}
 		if line.Rate == 0 {
-			return s, usageError{errors.New("rate off: the aims are shares of a rate")}
+			return s, drive.Usage(errors.New("rate off: the aims are shares of a rate"))
 		}
 		s.lines = append(s.lines, line)
 	}
 	switch {
 	case s.rounds < 1:
-		return s, usageError{fmt.Errorf("rounds %d: want a number from 1", s.rounds)}
+		return s, drive.Usage(fmt.Errorf("rounds %d: want a number from 1", s.rounds))
 	case s.others < 0:
-		return s, usageError{fmt.Errorf("others %d: want a number of rounds", s.others)}
+		return s, drive.Usage(fmt.Errorf("others %d: want a number of rounds", s.others))
 	case s.program == "" || flags.NArg() > 0:
-		return s, usageError{errors.New("want --program PATH and no arguments")}
+		return s, drive.Usage(errors.New("want --program PATH and no arguments"))
 	}
 	s.program, err = filepath.Abs(s.program)
 	return s, err
@@ -143,7 +128,7 @@ func plain(args []string) error {
 	if len(args) >= 3 {
 		n, err := strconv.Atoi(args[2])
 		if err != nil || n < 1 {
-			return usageError{fmt.Errorf("%s streams", args[2])}
+			return drive.Usage(fmt.Errorf("%s streams", args[2]))
 		}
 		switch {
 		case args[0] == "tcp-send" && len(args) == 3:
@@ -152,12 +137,12 @@ func plain(args []string) error {
 			warm, err := time.ParseDuration(args[3])
 			seconds, err2 := time.ParseDuration(args[4])
 			if err := errors.Join(err, err2); err != nil {
-				return usageError{err}
+				return drive.Usage(err)
 			}
 			return tcpReceive(args[1], n, warm, seconds)
 		}
 	}
-	return usageError{errors.New("want tcp-receive ADDRESS STREAMS WARM TIME or tcp-send ADDRESS STREAMS")}
+	return drive.Usage(errors.New("want tcp-receive ADDRESS STREAMS WARM TIME or tcp-send ADDRESS STREAMS"))
 }
 
 // over measures over one link; what was measured before an error is written, too.
@@ -196,14 +181,7 @@ func write(r *longhaul.Report, dir string) error {
 	if dir == "" {
 		return err
 	}
-	save := func(suffix string, form func(f *os.File) error) {
-		f, failed := os.Create(filepath.Join(dir, "longhaul-"+r.Line.Delay.String()+suffix))
-		if failed == nil {
-			failed = errors.Join(form(f), f.Close())
-		}
-		err = errors.Join(err, failed)
-	}
-	save(".csv", func(f *os.File) error { return r.CSV(f) })
-	save(".json", func(f *os.File) error { return r.JSON(f) })
-	return err
+	name := "longhaul-" + r.Line.Delay.String()
+	return errors.Join(err, drive.Save(dir, name+".csv", func(f *os.File) error { return r.CSV(f) }),
+		drive.Save(dir, name+".json", func(f *os.File) error { return r.JSON(f) }))
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/bench/drive"
 )
 
 func TestFlags(t *testing.T) {
@@ -23,7 +25,7 @@ func TestFlags(t *testing.T) {
 		"--program p --delay 1ms,,2ms": "want a time",
 	} {
 		_, err := parseFlags(strings.Fields(args))
-		var usage usageError
+		var usage drive.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}

@@ -21,22 +21,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/sweep"
 )
 
-func main() {
-	err := run(os.Args[1:])
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "zipper-sweep:", err)
-	}
-	var wrong usageError
-	switch {
-	case errors.Is(err, flag.ErrHelp), errors.As(err, &wrong):
-		os.Exit(2)
-	case err != nil:
-		os.Exit(1)
-	}
-}
-
-// usageError is a mistake on the command line.
-type usageError struct{ error }
+func main() { drive.Exit("zipper-sweep", run(os.Args[1:])) }
 
 // Orders of sizes.
 const (
@@ -81,7 +66,7 @@ func parseFlags(args []string) (s settings, err error) {
 		if errors.Is(err, flag.ErrHelp) {
 			return s, err
 		}
-		return s, usageError{err}
+		return s, drive.Usage(err)
 	}
 	if *quick {
 		set := map[string]bool{}
@@ -100,7 +85,7 @@ func parseFlags(args []string) (s settings, err error) {
 		expression, err = regexp.Compile("")
 	}
 	if err != nil {
-		return s, usageError{err}
+		return s, drive.Usage(err)
 	}
 	for _, o := range sweep.Operations() {
 		if expression.MatchString(o.Name) {
@@ -108,20 +93,20 @@ func parseFlags(args []string) (s settings, err error) {
 		}
 	}
 	if s.sizes, err = sweep.ParseSizes(*sizes, !*powers); err != nil {
-		return s, usageError{err}
+		return s, drive.Usage(err)
 	}
 	for r := range strings.SplitSeq(*ranks, ",") {
 		a, b, _ := strings.Cut(r, "+")
 		n, err := strconv.Atoi(a)
 		m, err2 := strconv.Atoi(b)
 		if err := errors.Join(err, err2); err != nil || n < 1 || m < 1 {
-			return s, usageError{fmt.Errorf("ranks %q: want numbers like 4+4", r)}
+			return s, drive.Usage(fmt.Errorf("ranks %q: want numbers like 4+4", r))
 		}
 		s.ranks = append(s.ranks, [2]int{n, m})
 	}
 	for m := range strings.SplitSeq(*modes, ",") {
 		if !slices.Contains([]string{"zipped", "nat", "routed"}, m) {
-			return s, usageError{fmt.Errorf("mode %q: want zipped, nat, routed", m)}
+			return s, drive.Usage(fmt.Errorf("mode %q: want zipped, nat, routed", m))
 		}
 		s.modes = append(s.modes, m)
 	}
@@ -130,15 +115,15 @@ func parseFlags(args []string) (s settings, err error) {
 	}
 	switch {
 	case len(s.operations) == 0:
-		return s, usageError{fmt.Errorf("--on %s: no such operation", *on)}
+		return s, drive.Usage(fmt.Errorf("--on %s: no such operation", *on))
 	case !slices.Contains([]string{up, down, mixed}, s.order):
-		return s, usageError{fmt.Errorf("order %q: want up, down or mixed", s.order)}
+		return s, drive.Usage(fmt.Errorf("order %q: want up, down or mixed", s.order))
 	case s.rounds < 1 || s.again < 0:
-		return s, usageError{errors.New("want rounds from 1, again from 0")}
+		return s, drive.Usage(errors.New("want rounds from 1, again from 0"))
 	case s.seconds <= 0:
-		return s, usageError{errors.New("want seconds above 0")}
+		return s, drive.Usage(errors.New("want seconds above 0"))
 	case s.program == "" || flags.NArg() > 0:
-		return s, usageError{errors.New("want --program PATH and no arguments")}
+		return s, drive.Usage(errors.New("want --program PATH and no arguments"))
 	}
 	s.program, err = filepath.Abs(s.program)
 	return s, err
@@ -176,14 +161,6 @@ func write(r *sweep.Report, dir string) error {
 	if dir == "" {
 		return err
 	}
-	save := func(name string, form func(f *os.File) error) {
-		f, failed := os.Create(filepath.Join(dir, name))
-		if failed == nil {
-			failed = errors.Join(form(f), f.Close())
-		}
-		err = errors.Join(err, failed)
-	}
-	save("sweep.csv", func(f *os.File) error { return r.CSV(f) })
-	save("sweep.json", func(f *os.File) error { return r.JSON(f) })
-	return err
+	return errors.Join(err, drive.Save(dir, "sweep.csv", func(f *os.File) error { return r.CSV(f) }),
+		drive.Save(dir, "sweep.json", func(f *os.File) error { return r.JSON(f) }))
 }

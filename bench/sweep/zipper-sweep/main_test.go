@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/sweep"
 )
 
@@ -25,7 +26,7 @@ func TestFlags(t *testing.T) {
 		"--program p --seconds 0":     "seconds above 0",
 	} {
 		_, err := parseFlags(strings.Fields(args))
-		var usage usageError
+		var usage drive.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}

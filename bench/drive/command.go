@@ -1,0 +1,45 @@
+package drive
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// UsageError is a mistake on the command line of a program that measures.
+type UsageError struct{ Err error }
+
+// Usage makes a UsageError.
+func Usage(err error) error { return UsageError{err} }
+
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what the mistake is.
+func (e UsageError) Unwrap() error { return e.Err }
+
+// Exit ends such a program: with status 0 if err is nil, 2 after a mistake on the command line or a
+// question for help, else 1. It says what is wrong.
+func Exit(name string, err error) {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, name+":", err)
+	}
+	var wrong UsageError
+	switch {
+	case errors.Is(err, flag.ErrHelp), errors.As(err, &wrong):
+		os.Exit(2)
+	case err != nil:
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Save writes a file of the directory.
+func Save(dir, name string, form func(f *os.File) error) error {
+	f, err := os.Create(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(form(f), f.Close())
+}
