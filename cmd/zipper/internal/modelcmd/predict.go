@@ -20,6 +20,21 @@ import (
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
+// Flags that predict and simulate have, of files that both read.
+func ranksFlag() cli.Flag {
+	return &cli.StringFlag{Name: "ranks",
+		Usage: "plan `FILE` with one \"RANK HOST\" a line, as zipper plan writes it"}
+}
+
+func computeFlag() cli.Flag {
+	return &cli.Float64Flag{Name: "compute",
+		Usage: "keep the gaps between a trace's messages, times `FACTOR` (0 is communication only)"}
+}
+
+func rowsFlag() cli.Flag {
+	return &cli.IntFlag{Name: "rows", Value: 40, Usage: "messages in the table, 0 for `N` = all"}
+}
+
 // Predict is zipper predict.
 func Predict() *cli.Command {
 	return &cli.Command{
@@ -32,14 +47,11 @@ func Predict() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "sharing",
 				Usage: "`RULE` max-min, streams, buffered, zhu, zhu-paper or penalty (default: the platform's)"},
-			&cli.StringFlag{Name: "ranks",
-				Usage: "plan `FILE` with one \"RANK HOST\" a line, as zipper plan writes it"},
-			&cli.Float64Flag{Name: "compute",
-				Usage: "keep the gaps between a trace's messages, times `FACTOR` (0 is communication only)"},
+			ranksFlag(), computeFlag(),
 			&cli.Float64Flag{Name: "grain", Value: -1,
 				Usage: "handle events together that are within this `PART` of a duration (0 exact; default by size)"},
 			&cli.BoolFlag{Name: "no-gains", Usage: "do not try what doubling each resource would save"},
-			&cli.IntFlag{Name: "rows", Value: 40, Usage: "messages in the table, 0 for `N` = all"},
+			rowsFlag(),
 			&cli.BoolFlag{Name: "json", Usage: "write JSON"},
 			&cli.StringFlag{Name: "picture", Usage: "also draw timeline and utilisation into `FILE` (.svg or .png)"},
 		},
