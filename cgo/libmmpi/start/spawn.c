@@ -20,6 +20,25 @@ static int refuse(MPI_Comm comm, const char *function) {
                     "cluster, as MPI_COMM_SELF is");
 }
 
+/* Whether the program wants them in another cluster than this, the only one where they can be. It
+ * says so by a key of the info, which counts at the root alone. */
+static int elsewhere(MPI_Info info) {
+  char set[MPI_MAX_INFO_VAL + sizeof ZPSET_CLUSTER "/"] = ZPSET_CLUSTER "/", *name = set + sizeof ZPSET_CLUSTER;
+  int found = 0, of;
+  if (info == MPI_INFO_NULL || real.Info_get(info, "zipper_cluster", MPI_MAX_INFO_VAL, name, &found) || !found)
+    return 0;
+  return (of = zpset_find(set)) < 0 || !zpset_has_me(of);
+}
+
+/* All of comm hear of it. */
+static int refuse_elsewhere(MPI_Comm comm, int mine, const char *function) {
+  int any = 0, rc = zcomm_most(comm, mine, &any, function);
+  if (rc || !any) return rc;
+  return z_raise_on(comm, MPI_ERR_UNSUPPORTED_OPERATION, function,
+                    "zipper_cluster names another cluster than the caller's: processes in that one are started by a "
+                    "process that is there, or are a job that connects (MPI_Comm_accept, MPI_Comm_connect)");
+}
+
 /* ---- what they need of our environment ---- */
 
 /* Native libraries hand down the launcher's environment, which is not ours: zipper exec comes after
@@ -80,8 +99,8 @@ int z_Comm_spawn(const char *command, char *argv[], int n, MPI_Info info, int ro
   static const char function[] = "MPI_Comm_spawn";
   char **all = NULL;
   if (zcomm_find(comm)) return refuse(comm, function);
-  int rc = zcomm_meet(comm), at_root = is_root(comm, root);
-  if (rc) return rc;
+  int at_root = is_root(comm, root), rc = refuse_elsewhere(comm, at_root && elsewhere(info), function);
+  if (rc || (rc = zcomm_meet(comm))) return rc;
   if (at_root && found(command) && !(all = arguments((char *)(uintptr_t)command, argv)))
     z_no_memory("the processes to be spawned");
   z_enter();
@@ -95,8 +114,10 @@ int z_Comm_spawn_multiple(int count, char *commands[], char **argvs[], const int
                           MPI_Comm comm, MPI_Comm *inter, int codes[]) {
   static const char function[] = "MPI_Comm_spawn_multiple";
   if (zcomm_find(comm)) return refuse(comm, function);
-  int rc = zcomm_meet(comm), at_root = is_root(comm, root) && count > 0;
-  if (rc) return rc;
+  int at_root = is_root(comm, root) && count > 0, away = 0;
+  for (int i = 0; i < count && at_root && infos; i++) away |= elsewhere(infos[i]);
+  int rc = refuse_elsewhere(comm, away, function);
+  if (rc || (rc = zcomm_meet(comm))) return rc;
   char **names = NULL, ***all = NULL;
   if (at_root) {
     names = calloc((size_t)count, sizeof *names), all = calloc((size_t)count, sizeof *all);

@@ -109,9 +109,13 @@ static void parents(char *program, MPI_Comm comm) {
   MPI_Comm children;
   int codes[CHILDREN] = {-1, -1}, n = 0;
   char *arguments[] = {"child", "a word = another", NULL};
+  const char *cluster = getenv("ZIPPER_CLUSTER");
+  MPI_Info info;
   if (!able()) return;
-  SAME(MPI_Comm_spawn(program, arguments, CHILDREN, MPI_INFO_NULL, 0, comm, &children, codes), MPI_SUCCESS,
-       "Comm_spawn");
+  MPI_Info_create(&info);
+  if (cluster) MPI_Info_set(info, "zipper_cluster", cluster); /* MMPI's: the one that this process is in */
+  SAME(MPI_Comm_spawn(program, arguments, CHILDREN, info, 0, comm, &children, codes), MPI_SUCCESS, "Comm_spawn");
+  MPI_Info_free(&info);
   SAME(codes[0] | codes[1], MPI_SUCCESS, "codes");
   MPI_Comm_remote_size(children, &n);
   SAME(n, CHILDREN, "children");

@@ -50,6 +50,26 @@ static void each(MPI_Comm c) {
   refused("File_open", MPI_File_open(c, "/nonexistent/file", MPI_MODE_RDONLY, MPI_INFO_NULL, &f));
 }
 
+/* Processes in another cluster than the caller's, or in none: all of the communicator hear of it
+ * though only its root names one. */
+static void spawn_elsewhere(const char *cluster) {
+  MPI_Comm host, other;
+  MPI_Info info, of_root;
+  int rank, codes[2], numbers[] = {1, 1};
+  char *commands[] = {"true", "true"};
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &host);
+  MPI_Comm_rank(host, &rank);
+  MPI_Comm_set_errhandler(host, MPI_ERRORS_RETURN);
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "zipper_cluster", cluster);
+  of_root = rank == 0 ? info : MPI_INFO_NULL;
+  MPI_Info infos[] = {MPI_INFO_NULL, of_root};
+  refused("Comm_spawn elsewhere", MPI_Comm_spawn("true", MPI_ARGV_NULL, 1, of_root, 0, host, &other, codes));
+  refused("Comm_spawn_multiple elsewhere",
+          MPI_Comm_spawn_multiple(2, commands, MPI_ARGVS_NULL, numbers, infos, 0, host, &other, codes));
+  MPI_Info_free(&info), MPI_Comm_free(&host);
+}
+
 int main(int argc, char **argv) {
   start(&argc, &argv);
   MPI_Comm c, d;
@@ -59,6 +79,9 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   each(c);
   each(MPI_COMM_WORLD);
+  const char *cluster = getenv("ZIPPER_CLUSTER"); /* this one's name, a or b */
+  spawn_elsewhere(cluster && !strcmp(cluster, "a") ? "b" : "a");
+  spawn_elsewhere("of nobody");
   MPI_Comm joined;
   int class_of_join = -1;
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
