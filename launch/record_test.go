@@ -30,9 +30,9 @@ func TestRecordMerges(t *testing.T) {
 		}
 	}
 	zero, one := trace.NewRecorder(0, 10), trace.NewRecorder(1, 10)
-	zero.Sent(5, 1, 100)
-	zero.Sent(6, 1, 100)
-	one.Received(9, 0)
+	zero.Sent(5, 2, 1, 100)
+	zero.Sent(6, 2, 1, 100)
+	one.Received(9, 3, 0)
 	part("0", zero)
 	if _, err := r.merge(); err == nil || !strings.Contains(err.Error(), "ranks 1 left no record") {
 		t.Errorf("without rank 1: %v", err)

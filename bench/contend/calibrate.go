@@ -29,7 +29,7 @@ type Options struct {
 // way is on the network, and never more messages at a time than a cluster has hosts.
 func Calibrate(ctx context.Context, s *Site, o Options) (calibrate.Samples, error) {
 	m := &measurer{ctx: ctx, site: s, Options: o}
-	out := calibrate.Samples{Name: s.Name, Packet: s.Packet, Burst: s.Burst}
+	out := calibrate.Samples{Name: s.Name, Packet: s.Packet, Burst: s.Burst, Machine: s.Machine}
 	for i := range s.Clusters {
 		c, err := m.cluster(i)
 		if err != nil {
@@ -143,6 +143,13 @@ func (m *measurer) cluster(i int) (out calibrate.Cluster, err error) {
 	if m.Quick {
 		return out, nil
 	}
+	for _, h := range c.Hosts[:2] {
+		x, err := m.site.Session.Costs(h)
+		if err != nil {
+			return out, err
+		}
+		out.Costs = append(out.Costs, x)
+	}
 	if out.Latency, err = m.latencies("latency in "+c.Name, lone); err != nil {
 		return out, err
 	}
@@ -231,6 +238,13 @@ func (m *measurer) zipper(k int) (out calibrate.Zipper, err error) {
 			return out, err
 		}
 		out.Copies = append(out.Copies, rate)
+	}
+	if !m.Quick {
+		x, err := m.site.Session.Costs(z.Name)
+		if err != nil {
+			return out, err
+		}
+		out.Costs = append(out.Costs, x)
 	}
 	host := func(c, turn int) string { return cs[c].Hosts[turn%len(cs[c].Hosts)] }
 	for c := range cs {

@@ -21,14 +21,14 @@ func Histogram(title string, list []Outcome, format string) ([]byte, error) {
 	p.BackgroundColor = color.White
 	p.Legend.Top = true
 	p.Add(plotter.NewGrid())
-	for k, rule := range Rules() {
+	for k, rule := range predicted(list) {
 		bins := make(plotter.XYs, histogramBins)
 		for i := range bins {
 			bins[i].X = (float64(i-histogramBins/2) + 0.5) * 5
 		}
 		for i := range list {
 			for j := range list[i].Transfers {
-				if list[i].Failed[rule] != "" {
+				if _, ok := list[i].Transfers[j].Predicted[rule]; !ok || list[i].Failed[rule] != "" {
 					continue
 				}
 				at := int(math.Floor(list[i].Transfers[j].Error(rule)/0.05)) + histogramBins/2

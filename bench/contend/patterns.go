@@ -2,6 +2,7 @@ package contend
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 
@@ -60,12 +61,13 @@ func Random(s *Site, kind Kind, d int, seed uint64, bytes int) Pattern {
 // model is the pattern for package predict.
 func (p *Pattern) model() (list []platform.Message) {
 	for _, m := range p.Messages {
-		list = append(list, between(m.From, m.To, m.Bytes))
+		list = append(list, between(m.From, m.To, m.Bytes, 0))
 	}
 	return list
 }
 
-// between is a message for package predict.
-func between(from, to string, bytes int) platform.Message {
-	return platform.Message{Name: from + ">" + to, From: from, To: to, Bytes: big.NewRat(int64(bytes), 1)}
+// between is a message for package predict, which starts after some seconds.
+func between(from, to string, bytes int, start float64) platform.Message {
+	return platform.Message{Name: from + ">" + to, From: from, To: to, Bytes: big.NewRat(int64(bytes), 1),
+		Start: big.NewRat(int64(math.Round(1e6*start)), 1e6)}
 }

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/leidenzipper/zipper/contention/calibrate"
+	"github.com/leidenzipper/zipper/contention/platform"
 	"github.com/leidenzipper/zipper/contention/predict"
+	"github.com/leidenzipper/zipper/simulation/play"
 )
 
 // Scarce is a run in which one resource had been made scarce.
@@ -22,7 +24,12 @@ type Scarce struct {
 	Made  string `json:"made"` // cluster a's adapters: "nic a"; zipper's: "port z1.a", "forwarder z1"
 	Named string `json:"named"`
 	Right bool   `json:"right"`
-	Error string `json:"error,omitempty"` // the calibration failed
+	// What simulation names.
+	Simulated      string `json:"simulated"`
+	SimulatedRight bool   `json:"simulated_right"`
+	Bytes          int    `json:"bytes"`                // of a message
+	Calibrated     string `json:"calibrated,omitempty"` // the platform file
+	Error          string `json:"error,omitempty"`      // the calibration failed
 }
 
 // Scarcity makes one resource scarce in each run (its kind in turn, which one by the run's seed),
@@ -55,26 +62,15 @@ func (l *Lab) scarce(ctx context.Context, s *Scarce, kind int, rng *rand.Rand, b
 	slow string) (err error) {
 	c, z := l.Clusters[rng.IntN(2)], rng.IntN(len(l.Zippers))
 	zipper := l.Zippers[z].Name
-	var mine func(resource string) bool
+	s.Bytes = bytes
 	var nodes []string
 	switch kind {
 	case 0:
 		s.Kind, s.Made, nodes = "nic", "nic "+c.Name, c.Hosts
-		mine = func(r string) bool {
-			host, _, _ := strings.Cut(r, ".")
-			for _, h := range c.Hosts {
-				if h == host {
-					return true
-				}
-			}
-			return false
-		}
 	case 1:
 		s.Kind, s.Made, nodes = "port", "port "+zipper+"."+c.Name, []string{zipper + "." + strings.ToUpper(c.Name)}
-		mine = func(r string) bool { return strings.HasPrefix(r, zipper+"."+c.Name+".") }
 	default:
 		s.Kind, s.Made = "forwarder", "forwarder "+zipper
-		mine = func(r string) bool { return strings.HasPrefix(r, zipper+".cpu") || strings.HasPrefix(r, zipper+".fwd") }
 		free, err := quota(l.lab.Forwarders()[z])
 		if err != nil {
 			return err
@@ -91,21 +87,66 @@ func (l *Lab) scarce(ctx context.Context, s *Scarce, kind int, rng *rand.Rand, b
 	if err != nil {
 		return err
 	}
-	p, err := calibrate.Write(io.Discard, samples)
-	if err != nil {
+	var file strings.Builder
+	if _, err := calibrate.Write(&file, samples); err != nil {
 		s.Error = err.Error()
 		return nil
 	}
-	x := Random(&l.Site, Cross, 2, s.Seed, bytes)
+	s.Calibrated = file.String()
+	return s.Name()
+}
+
+// Name has the model, and simulation, name the bottleneck of a random pattern on the platform as it
+// was calibrated.
+func (s *Scarce) Name() error {
+	if s.Calibrated == "" {
+		return nil
+	}
+	p, err := platform.Read(strings.NewReader(s.Calibrated))
+	if err != nil {
+		return err
+	}
+	site := siteOf(p)
+	x := Random(site, Cross, 2, s.Seed, s.Bytes)
 	r, err := predict.Run(p, x.model(), predict.Options{Sharing: "max-min", Gains: true})
 	if err != nil {
 		return err
 	}
-	s.Named, s.Right = r.Bottleneck, r.Bottleneck != ""
-	for _, name := range strings.Split(r.Bottleneck, " with ") {
-		s.Right = s.Right && mine(name)
+	s.Named, s.Right = r.Bottleneck, s.is(site, r.Bottleneck)
+	y, err := play.Run(p, x.model(), play.Options{})
+	if err != nil {
+		return err
 	}
+	s.Simulated, s.SimulatedRight = y.Report.Bottleneck, s.is(site, y.Report.Bottleneck)
 	return nil
+}
+
+// siteOf are a platform's hosts and zippers, without a session.
+func siteOf(p *platform.Platform) *Site {
+	s := &Site{Name: p.Name}
+	for _, c := range p.Clusters {
+		s.Clusters = append(s.Clusters, Cluster{c.Name, c.Hosts.Names, c.Cores})
+	}
+	for _, z := range p.Zippers {
+		s.Zippers = append(s.Zippers, Zipper{z.Name, z.Cores})
+	}
+	return s
+}
+
+// is reports whether resources, joined by "with", are those that had been made scarce.
+func (s *Scarce) is(site *Site, named string) bool {
+	_, made, _ := strings.Cut(s.Made, " ")
+	for name := range strings.SplitSeq(named, " with ") {
+		switch node, way, _ := strings.Cut(name, "."); {
+		case s.Kind == "port" && strings.HasPrefix(name, made+"."):
+		case s.Kind == "forwarder" && (strings.HasPrefix(name, made+".cpu") || strings.HasPrefix(name, made+".fwd")):
+		case s.Kind == "nic" && (way == "in" || way == "out") && slices.ContainsFunc(site.Clusters,
+			func(c Cluster) bool { return c.Name == made && slices.Contains(c.Hosts, node) }):
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // fraction of a rate such as 50mbit.

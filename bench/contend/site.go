@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 
 	"github.com/leidenzipper/zipper/bench/lab"
@@ -21,6 +22,7 @@ type Site struct {
 	InFlight int // bytes of a connection that are on the way at most, as far as is known
 	Packet   int // bytes; 0: not known
 	Burst    int // bytes that a limited link lets pass at once; 0: none, or not known
+	Machine  int // cores, if all hosts are one machine; 0: each has its own
 	Session  *transfer.Session
 }
 
@@ -61,7 +63,7 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 		cfg.Zippers = append(cfg.Zippers, "z"+strconv.Itoa(i+1))
 	}
 	l = &Lab{Site: Site{Name: "lab", Clusters: []Cluster{{"a", cfg.NodesA, 1}, {"b", cfg.NodesB, 1}}, InFlight: window,
-		Packet: packet, Burst: burst}}
+		Packet: packet, Burst: burst, Machine: runtime.NumCPU()}}
 	if l.lab, err = lab.Up(ctx, cfg); err != nil {
 		return nil, err
 	}
@@ -88,6 +90,7 @@ func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log
 		_ = l.lab.Down() // the first error is the cause
 		return nil, err
 	}
+	l.Session.OneMachine = true
 	return l, nil
 }
 

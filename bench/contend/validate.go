@@ -3,7 +3,9 @@ package contend
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/leidenzipper/zipper/bench/transfer"
 	"github.com/leidenzipper/zipper/contention/platform"
@@ -18,6 +20,10 @@ func Rules() []string {
 
 // Simulation is no rule, but the product's own code in virtual time (package play).
 const Simulation = "simulation"
+
+// Another is no rule either, but what the same pattern took when it was measured another time: no
+// prediction can be nearer than measurements are to each other.
+const Another = "another run"
 
 // forecast predicts messages by a rule.
 func forecast(p *platform.Platform, messages []platform.Message, rule string) (*predict.Report, error) {
@@ -50,7 +56,11 @@ type Outcome struct {
 	D         int     `json:"d"`
 	Seed      uint64  `json:"seed"`
 	Bytes     int     `json:"bytes"` // of a transfer
+	Round     int     `json:"round"` // of several
 	Transfers []Timed `json:"transfers"`
+	// Starts are when hosts began, in seconds after the first of them, if known. Measured times
+	// count from the receiver's.
+	Starts map[string]float64 `json:"starts_s,omitempty"`
 	// Failed are rules that cannot predict the pattern, and why: zhu-paper, where the printed
 	// algorithm divides what it has already given away.
 	Failed map[string]string `json:"failed,omitempty"`
@@ -86,28 +96,51 @@ func Seeds() (list []Pattern) {
 	return list
 }
 
-// Validate measures every pattern and predicts it by every rule on the platform. A measurement
-// during which more than Disturbed of the processor time was stolen is repeated, at most Attempts
-// times in all, and the one with the least counts: what a link does while the hypervisor stops the
-// whole machine is not what is predicted.
-func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pattern, bytes int,
+// Validate measures every pattern in each of some rounds and predicts it by every rule on the
+// platform. A measurement during which more than Disturbed of the processor time was stolen is
+// repeated, at most Attempts times in all, and the one with the least counts: what a link does
+// while the hypervisor stops the whole machine is not what is predicted.
+func (l *Lab) Validate(ctx context.Context, p *platform.Platform, patterns []Pattern, bytes, rounds int,
 	each func(Outcome)) ([]Outcome, error) {
 	var list []Outcome
 	p = spread(p)
-	for _, x := range patterns {
-		if err := context.Cause(ctx); err != nil {
-			return list, err
-		}
-		o, err := undisturbed(func() (Outcome, error) { return l.outcome(p, Random(&l.Site, x.Kind, x.D, x.Seed, bytes)) })
-		if err != nil {
-			return list, fmt.Errorf("%s: %w", x.Name(), err)
-		}
-		list = append(list, o)
-		if each != nil {
-			each(o)
+	for round := range rounds {
+		for _, x := range patterns {
+			if err := context.Cause(ctx); err != nil {
+				return list, err
+			}
+			o, err := undisturbed(func() (Outcome, error) { return l.outcome(p, Random(&l.Site, x.Kind, x.D, x.Seed, bytes)) })
+			if err != nil {
+				return list, fmt.Errorf("%s: %w", x.Name(), err)
+			}
+			o.Round = round
+			list = append(list, o)
+			if each != nil {
+				each(o)
+			}
 		}
 	}
+	besideAnother(list)
 	return list, nil
+}
+
+// besideAnother has each measurement of a pattern predicted by the next one of it, the last one by
+// the first.
+func besideAnother(list []Outcome) {
+	of := make(map[string][]*Outcome)
+	for i := range list {
+		of[list[i].Pattern] = append(of[list[i].Pattern], &list[i])
+	}
+	for _, same := range of {
+		for k, o := range same {
+			next := same[(k+1)%len(same)]
+			for i := range o.Transfers {
+				if next != o {
+					o.Transfers[i].Predicted[Another] = next.Transfers[i].Measured
+				}
+			}
+		}
+	}
 }
 
 // undisturbed measures until little is stolen.
@@ -158,12 +191,22 @@ func (l *Lab) outcome(p *platform.Platform, x Pattern) (Outcome, error) {
 		}
 		o.Transfers = append(o.Transfers, t)
 	}
-	o.predict(p, x.model(), Rules())
+	o.Starts = l.Session.Starts()
+	o.predict(p, Rules())
 	return o, nil
 }
 
+// messages are the pattern's.
+func (o *Outcome) messages() (list []platform.Message) {
+	for _, t := range o.Transfers {
+		list = append(list, between(t.From, t.To, o.Bytes, o.Starts[t.From]))
+	}
+	return list
+}
+
 // predict fills in what rules say.
-func (o *Outcome) predict(p *platform.Platform, messages []platform.Message, rules []string) {
+func (o *Outcome) predict(p *platform.Platform, rules []string) {
+	messages := o.messages()
 	for _, rule := range rules {
 		r, err := forecast(p, messages, rule)
 		if err != nil {
@@ -175,7 +218,7 @@ func (o *Outcome) predict(p *platform.Platform, messages []platform.Message, rul
 		}
 		delete(o.Failed, rule)
 		for i, m := range r.Messages {
-			o.Transfers[i].Predicted[rule] = m.Finish - m.Start
+			o.Transfers[i].Predicted[rule] = m.Finish - o.Starts[m.To]
 		}
 	}
 }
@@ -183,29 +226,42 @@ func (o *Outcome) predict(p *platform.Platform, messages []platform.Message, rul
 // Again predicts outcomes that were measured before, by some rules.
 func Again(p *platform.Platform, list []Outcome, rules []string) {
 	for i := range list {
-		var messages []platform.Message
-		for _, t := range list[i].Transfers {
-			messages = append(messages, between(t.From, t.To, list[i].Bytes))
-		}
-		list[i].predict(spread(p), messages, rules)
+		list[i].predict(spread(p), rules)
 	}
+	besideAnother(list)
+}
+
+// predicted are the rules by which something of the list is predicted: Rules, then others.
+func predicted(list []Outcome) []string {
+	rules := Rules()
+	for i := range list {
+		for _, t := range list[i].Transfers {
+			for _, rule := range slices.Sorted(maps.Keys(t.Predicted)) {
+				if !slices.Contains(rules, rule) {
+					rules = append(rules, rule)
+				}
+			}
+		}
+	}
+	return rules
 }
 
 // Scores sums up the transfers that which chooses (nil: all) by every rule.
 func Scores(list []Outcome, which func(*Outcome) bool) (scores []Score) {
-	for _, rule := range Rules() {
+	for _, rule := range predicted(list) {
 		s := Score{Rule: rule}
 		for i := range list {
 			if which != nil && !which(&list[i]) {
 				continue
 			}
 			for k := range list[i].Transfers {
+				t := &list[i].Transfers[k]
 				s.Transfers++
-				if list[i].Failed[rule] != "" {
+				if _, ok := t.Predicted[rule]; !ok || list[i].Failed[rule] != "" {
 					s.Failed++
 					continue
 				}
-				e := math.Abs(list[i].Transfers[k].Error(rule))
+				e := math.Abs(t.Error(rule))
 				s.Mean += e
 				s.Worst = math.Max(s.Worst, e)
 				if e <= Near {

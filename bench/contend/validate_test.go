@@ -34,6 +34,63 @@ func TestScores(t *testing.T) {
 	}
 }
 
+// Measurements of one pattern are set beside each other.
+func TestBesideAnother(t *testing.T) {
+	of := func(pattern string, measured float64) Outcome {
+		return Outcome{Pattern: pattern, Transfers: []Timed{{Measured: measured, Predicted: map[string]float64{}}}}
+	}
+	list := []Outcome{of("x", 1), of("y", 7), of("x", 2), of("x", 4)}
+	besideAnother(list)
+	for i, want := range []float64{2, 0, 4, 1} {
+		if got := list[i].Transfers[0].Predicted[Another]; got != want {
+			t.Errorf("%d: %v, want %v", i, got, want)
+		}
+	}
+	for _, s := range Scores(list, nil) {
+		if s.Rule == Another && s.Transfers-s.Failed != 3 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestNamedScarce(t *testing.T) {
+	site := &Site{Clusters: []Cluster{{Name: "a", Hosts: []string{"a1", "a2"}}}, Zippers: []Zipper{{Name: "z1"}}}
+	for _, x := range []struct {
+		kind, made, named string
+		right             bool
+	}{
+		{"nic", "nic a", "a1.in", true}, {"nic", "nic a", "a1.in with a2.out", true}, {"nic", "nic a", "a1.cpu", false},
+		{"nic", "nic a", "a1.in with z1.a.in", false}, {"port", "port z1.a", "z1.a.out", true},
+		{"port", "port z1.a", "z1.b.out", false}, {"port", "port z1.a", "", false},
+		{"forwarder", "forwarder z1", "z1.cpu", true}, {"forwarder", "forwarder z1", "z1.a.in", false},
+	} {
+		s := Scarce{Kind: x.kind, Made: x.made}
+		if s.is(site, x.named) != x.right {
+			t.Errorf("%s named for %s", x.named, x.made)
+		}
+	}
+}
+
+// A run is not set beside itself where there are others.
+func TestRecordedError(t *testing.T) {
+	list := []Recorded{{Kernel: "cg", Rate: "1gbit", Trace: "1", Whole: 10, Simulated: map[string]float64{"1gbit": 11, "2gbit": 6}},
+		{Kernel: "cg", Rate: "1gbit", Trace: "2", Whole: 12}, {Kernel: "cg", Rate: "1gbit", Trace: "3", Whole: 10},
+		{Kernel: "mg", Rate: "1gbit", Trace: "4", Whole: 5, Simulated: map[string]float64{"1gbit": 6}},
+		{Kernel: "cg", Rate: "2gbit", Trace: "5", Whole: 5}}
+	for _, x := range []struct {
+		i    int
+		rate string
+		want float64
+	}{{0, "1gbit", 0}, {0, "2gbit", 0.2}, {3, "1gbit", 0.2}} {
+		if e, ok := list[x.i].Error(list, x.rate); !ok || math.Abs(e-x.want) > 1e-9 {
+			t.Errorf("%d at %s: %v, %v", x.i, x.rate, e, ok)
+		}
+	}
+	if _, ok := list[3].Error(list, "2gbit"); ok {
+		t.Error("a kernel was compared that has not been measured")
+	}
+}
+
 func TestSeedsAreManyAndDifferent(t *testing.T) {
 	seen, kinds := map[uint64]bool{}, map[Kind]int{}
 	for _, p := range Seeds() {

@@ -63,7 +63,7 @@ func (m *mover) do(q request) (answer, error) {
 		m.player = nil
 		return x.play()
 	case q.Go:
-		return m.run()
+		return m.run(q.At)
 	case q.Leave:
 		return answer{}, m.leave()
 	case q.Drop && len(m.engines) > 0:
@@ -73,6 +73,9 @@ func (m *mover) do(q request) (answer, error) {
 	case q.Copy:
 		rate, err := copyRate()
 		return answer{Rate: rate}, err
+	case q.Costs:
+		c, err := costs()
+		return answer{Costs: &c}, err
 	}
 	return answer{}, errors.New("an empty request")
 }

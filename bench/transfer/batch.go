@@ -17,6 +17,7 @@ type running struct {
 	batch
 	conns []net.Conn     // of direct sends, by index
 	recvs []*engine.Cell // of receives through forwarders, by index; nil if direct
+	data  []byte         // of every message: nobody looks at it
 }
 
 // ready connects streams and posts receives, so that go only moves data.
@@ -51,22 +52,30 @@ func (m *mover) ready(b *batch) error {
 			return err
 		}
 	}
+	largest := 1
+	for _, p := range r.Sends {
+		largest = max(largest, p.Bytes)
+	}
+	r.data = make([]byte, largest)
 	m.batch = r
 	return nil
 }
 
-// run moves the batch and times the receives.
-func (m *mover) run() (answer, error) {
+// run moves the batch from a moment on (0: at once) and times the receives.
+func (m *mover) run(at int64) (answer, error) {
 	r := m.batch
 	if r == nil {
 		return answer{}, errors.New("go without ready")
 	}
 	m.batch = nil
+	if at > 0 {
+		until(at)
+	}
 	begin := time.Now()
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex
-		x    answer
+		x    = answer{Began: moment()}
 		errs []error
 	)
 	got := func(id int, err error) {
@@ -84,11 +93,7 @@ func (m *mover) run() (answer, error) {
 			got(id, err)
 		}
 	}
-	largest := 1
-	for _, p := range r.Sends {
-		largest = max(largest, p.Bytes)
-	}
-	data := make([]byte, largest)
+	data := r.data
 	waits := make([][]waiting, len(m.engines))
 	for i, p := range r.Sends {
 		if p.Via == Direct {

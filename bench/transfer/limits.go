@@ -33,3 +33,15 @@ const (
 	copyBytes = 32 << 20
 	copyTime  = 50 * time.Millisecond
 )
+
+// startsIn is how long it takes from asking for a start at which all hosts of one machine are to
+// begin together: so long that all have been told.
+const startsIn = 20 * time.Millisecond
+
+// What processors take is measured by so many calls at a time, moving one byte or costsBytes, and
+// so many wakings; the median of costsTimes such measurements counts.
+const (
+	costsCalls = 200
+	costsBytes = 64 << 10
+	costsTimes = 9
+)

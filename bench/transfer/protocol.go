@@ -6,7 +6,10 @@
 // own, so the session chooses which one a message takes.
 package transfer
 
-import "github.com/leidenzipper/zipper/jobenv"
+import (
+	"github.com/leidenzipper/zipper/contention/calibrate"
+	"github.com/leidenzipper/zipper/jobenv"
+)
 
 // Direct is the Via of a message that takes no forwarder.
 const Direct = -1
@@ -25,10 +28,12 @@ type request struct {
 	Join  *joinRequest `json:"join,omitempty"`
 	Ready *batch       `json:"ready,omitempty"` // prepare to send and receive
 	Go    bool         `json:"go,omitempty"`
+	At    int64        `json:"at,omitempty"`   // go at this moment; 0: at once
 	Play  *played      `json:"play,omitempty"` // the same for a program
 	Leave bool         `json:"leave,omitempty"`
-	Drop  bool         `json:"drop,omitempty"` // leave the job joined last
-	Copy  bool         `json:"copy,omitempty"` // time copies in memory
+	Drop  bool         `json:"drop,omitempty"`  // leave the job joined last
+	Copy  bool         `json:"copy,omitempty"`  // time copies in memory
+	Costs bool         `json:"costs,omitempty"` // and what processors take
 }
 
 type joinRequest struct {
@@ -44,12 +49,14 @@ type batch struct {
 
 // answer is what the agent says to each request.
 type answer struct {
-	Port    int     `json:"port,omitempty"`    // the first answer of all: where it listens
-	Seconds []timed `json:"seconds,omitempty"` // to go: of each receive
-	CPU     float64 `json:"cpu,omitempty"`     // seconds this process has used so far
-	Took    float64 `json:"took,omitempty"`    // to go, of a program: seconds
-	Rate    float64 `json:"rate,omitempty"`    // to copy: bytes/s
-	Error   string  `json:"error,omitempty"`
+	Port    int              `json:"port,omitempty"`    // the first answer of all: where it listens
+	Seconds []timed          `json:"seconds,omitempty"` // to go: of each receive
+	CPU     float64          `json:"cpu,omitempty"`     // seconds this process has used so far
+	Began   int64            `json:"began,omitempty"`   // to go: the moment
+	Took    float64          `json:"took,omitempty"`    // to go, of a program: seconds
+	Rate    float64          `json:"rate,omitempty"`    // to copy: bytes/s
+	Costs   *calibrate.Costs `json:"costs,omitempty"`
+	Error   string           `json:"error,omitempty"`
 }
 
 type timed struct {

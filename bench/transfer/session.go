@@ -5,11 +5,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
+	"time"
 
+	"github.com/leidenzipper/zipper/contention/calibrate"
 	"github.com/leidenzipper/zipper/internal/agent"
 	"github.com/leidenzipper/zipper/jobenv"
 )
@@ -37,12 +41,16 @@ type Message struct {
 
 // Session leads agents. Not safe for concurrent use.
 type Session struct {
+	// OneMachine says that all hosts are namespaces of one machine, with one clock: messages then
+	// start together to some microseconds.
+	OneMachine bool
 	agents     map[string]*remote
 	order      []*remote
 	layout     []jobenv.Cluster
 	forwarders []Forwarder
 	next       int // message id
 	cpu        map[string]float64
+	began      map[string]int64 // of the last Run: moments, by host
 }
 
 type remote struct {
@@ -174,6 +182,19 @@ func (s *Session) CopyRate(host string) (float64, error) {
 	return answers[r].Rate, err
 }
 
+// Costs are what a host's processors take.
+func (s *Session) Costs(host string) (calibrate.Costs, error) {
+	r := s.agents[host]
+	if r == nil {
+		return calibrate.Costs{}, fmt.Errorf("no host is named %s", host)
+	}
+	answers, err := s.ask(map[*remote]request{r: {Costs: true}})
+	if err != nil {
+		return calibrate.Costs{}, err
+	}
+	return *answers[r].Costs, nil
+}
+
 // ask puts all questions at once and collects the answers.
 func (s *Session) ask(questions map[*remote]request) (map[*remote]answer, error) {
 	answers := make(map[*remote]answer)
@@ -228,18 +249,26 @@ func (s *Session) Run(messages []Message) ([]float64, error) {
 	s.next += len(messages)
 	ready, start := make(map[*remote]request), make(map[*remote]request)
 	for r, b := range batches {
-		ready[r], start[r] = request{Ready: b}, request{Go: true}
+		ready[r] = request{Ready: b}
 	}
 	if _, err := s.ask(ready); err != nil {
 		return nil, err
+	}
+	begin := int64(0)
+	if s.OneMachine {
+		begin = moment() + int64(startsIn)
+	}
+	for r := range batches {
+		start[r] = request{Go: true, At: begin}
 	}
 	answers, err := s.ask(start)
 	if err != nil {
 		return nil, err
 	}
 	seconds := make([]float64, len(messages))
+	s.began = make(map[string]int64)
 	for r, a := range answers {
-		s.cpu[r.Name] = a.CPU
+		s.cpu[r.Name], s.began[r.Name] = a.CPU, a.Began
 		for _, t := range a.Seconds {
 			if t.ID < base || t.ID >= s.next {
 				return nil, fmt.Errorf("host %s timed a message that it was not asked for", r.Name)
@@ -253,6 +282,20 @@ func (s *Session) Run(messages []Message) ([]float64, error) {
 		}
 	}
 	return seconds, nil
+}
+
+// Starts are when hosts began in the last Run, in seconds after the first of them; nil if their
+// clocks differ.
+func (s *Session) Starts() map[string]float64 {
+	if !s.OneMachine || len(s.began) == 0 {
+		return nil
+	}
+	first := slices.Min(slices.Collect(maps.Values(s.began)))
+	list := make(map[string]float64)
+	for host, at := range s.began {
+		list[host] = time.Duration(at - first).Seconds()
+	}
+	return list
 }
 
 // CPU is what the agents have used so far, in seconds.

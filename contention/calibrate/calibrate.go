@@ -36,6 +36,14 @@ type Cluster struct {
 	OutAlone, OutBusy []float64
 	Latency           []float64 // of small messages, one way
 	Graphs            []Timed
+	Costs             []Costs // of hosts' processors; empty: not measured
+}
+
+// Costs are what processors take, in seconds.
+type Costs struct {
+	Switch float64 `json:"switch_s"` // until a thread that is waked does something
+	Call   float64 `json:"call_s"`   // reading or writing once
+	Byte   float64 `json:"byte_s"`   // each byte that is read or written
 }
 
 // Zipper are the measurements of one zipper node. Maps are by cluster, or by
@@ -54,6 +62,7 @@ type Zipper struct {
 	Eager     int
 	// Copies are rates at which one thread copies memory there, bytes/s.
 	Copies []float64
+	Costs  []Costs // empty: not measured
 	// Segment is the longest piece that the forwarder has wholly before it sends it on, bytes; 0:
 	// none.
 	Segment int
@@ -70,6 +79,7 @@ type Samples struct {
 	Striped  Striped // without rates: not measured
 	// Packet and Burst are how adapters pass bytes, for simulation; 0: not known.
 	Packet, Burst int
+	Machine       int // cores, if all hosts are one machine; 0: each has its own
 }
 
 // Thresholds of the decisions below; rates nearer than this are the same.
@@ -144,6 +154,9 @@ func (s *Samples) write(w *strings.Builder) error {
 	if s.Packet > 0 || s.Burst > 0 {
 		fmt.Fprintf(w, "network: {packet: %d, burst: %d} # bytes\n", s.Packet, s.Burst)
 	}
+	if s.Machine > 0 {
+		fmt.Fprintf(w, "machine: {cores: %d} # that all hosts and zippers share\n", s.Machine)
+	}
 	switch {
 	case len(ethernet) > 0:
 		fmt.Fprintf(w, "sharing: zhu # reverse traffic slows the adapters of %s\n", strings.Join(ethernet, ", "))
@@ -190,6 +203,7 @@ func (c *Cluster) write(w io.Writer) (skewed bool, err error) {
 		}
 		fmt.Fprintf(w, "    latency: %.9f # seconds ± %.2g (standard error)\n", l.Value, l.Err)
 	}
+	processor(w, c.Costs)
 	return skewed, c.ruleB(w, lone.Value)
 }
 
@@ -219,6 +233,7 @@ func (z *Zipper) write(w io.Writer) error {
 	if err := z.memory(w); err != nil {
 		return err
 	}
+	processor(w, z.Costs)
 	if len(z.Through) > 0 {
 		l, err := fit.Mean(z.Through)
 		if err != nil || l.Value < 0 {
@@ -242,6 +257,21 @@ func (z *Zipper) write(w io.Writer) error {
 		fmt.Fprintf(w, "    socket: %d # unsent in a socket and, where known, on the way\n", z.Socket)
 	}
 	return nil
+}
+
+// processor writes the means of what was measured.
+func processor(w io.Writer, list []Costs) {
+	if len(list) == 0 {
+		return
+	}
+	var m Costs
+	for _, c := range list {
+		m.Switch += c.Switch / float64(len(list))
+		m.Call += c.Call / float64(len(list))
+		m.Byte += c.Byte / float64(len(list))
+	}
+	fmt.Fprintf(w, "    processor: {switch: %.2fus, call: %.2fus, byte: %.4fns} # by TCP inside a host\n", 1e6*m.Switch,
+		1e6*m.Call, 1e9*m.Byte)
 }
 
 // memory is what a zipper's memory carries, in copies: a relayed byte is copied out of the kernel

@@ -143,6 +143,30 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// What ranks computed between messages, by the processor time that was recorded.
+func TestReplayWork(t *testing.T) {
+	tr := &trace.Trace{Clusters: []trace.Cluster{{Name: "a", Ranks: 2}}, Messages: []trace.Message{
+		{Start: 100, End: 200, Src: 0, Dst: 1, Bytes: 7, SrcUsed: 40, DstUsed: 90}, // 60 of 100 waited
+		{Start: 150, End: 260, Src: 0, Dst: 1, Bytes: 7, SrcUsed: 50, DstUsed: 95}, // 10 after the first
+		{Start: 300, End: 400, Src: 1, Dst: 0, Bytes: 7, SrcUsed: 120, DstUsed: 70},
+	}}
+	ms, err := Replay(tr, places, big.NewRat(2, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{80, 20, 50} {
+		if ms[i].Work.Cmp(big.NewRat(want, 1e9)) != 0 {
+			t.Errorf("message %d: %v ns", i, new(big.Rat).Mul(ms[i].Work, big.NewRat(1e9, 1)).RatString())
+		}
+	}
+	if ms[0].Follows != 0 || ms[1].Follows != 1 || ms[2].Follows != 0 {
+		t.Errorf("after %d, %d, %d", ms[0].Follows, ms[1].Follows, ms[2].Follows)
+	}
+	if ms, err = Replay(tr, places, nil); err != nil || ms[1].Work != nil {
+		t.Errorf("communication-only replay kept work: %v", err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("a1 b1 64KiB name=x\n0 3 1MB start=1ms after=x # c")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -49,7 +49,7 @@ func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Messa
 		}
 		return int(min(max(a.End-b.End, -1), 1))
 	})
-	ends := newHistory(t.Ranks(), ms)
+	ends, used := newHistory(t.Ranks(), ms), newProcessorTimes(t.Ranks(), ms)
 	for i, m := range ms {
 		x := message(m.Src, m.Dst, big.NewRat(m.Bytes, 1), places)
 		x.Line = m.Line
@@ -65,6 +65,11 @@ func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Messa
 		}
 		if compute != nil && compute.Sign() > 0 {
 			x.Delay = new(big.Rat).Mul(big.NewRat(m.Start-last, 1e9), compute)
+			x.Work, x.Follows = used.before(m, last)
+			if x.Work != nil {
+				x.Work.Mul(x.Work, compute)
+			}
+			used.begun[m.Src] = i + 1
 		}
 		list = append(list, x)
 	}

@@ -85,6 +85,9 @@ func (p *Platform) check(line func(field string) int) error {
 			return fmt.Errorf("line %d: zipper %s: %w", p.Zippers[i].line, p.Zippers[i].Name, err)
 		}
 	}
+	if p.Machine.Cores < 0 {
+		return fmt.Errorf("line %d: machine: cores must not be negative", line("machine"))
+	}
 	for i := range p.Routes {
 		if _, err := p.follow(&p.Routes[i]); err != nil {
 			return fmt.Errorf("line %d: route from %s to %s: %w", p.Routes[i].line, p.Routes[i].From, p.Routes[i].To,

@@ -103,6 +103,12 @@ type Network struct {
 	Burst  Size // that a limited link lets pass at once after a pause; default: none
 }
 
+// Machine is given where all hosts and zippers are one machine, as in a lab of namespaces, for
+// simulation.
+type Machine struct {
+	Cores int // that they share; default: each has its own
+}
+
 // Route names the zippers between two clusters that have several ways; by
 // default the way with the fewest zippers is taken.
 type Route struct {
@@ -130,6 +136,7 @@ type Platform struct {
 	Routes   []Route
 	Rails    Rails
 	Network  Network
+	Machine  Machine
 
 	hosts map[string]place
 }

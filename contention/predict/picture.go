@@ -84,26 +84,17 @@ func (r *Report) timeline() (*plot.Plot, int) {
 	p.Title.Text = fmt.Sprintf("%s, rule %s: %.4g s, bottleneck %s", r.Platform, r.Rule, r.Makespan, r.Bottleneck)
 	p.X.Label.Text = "seconds"
 	list := slices.Clone(r.Messages)
+	if pairs := r.pairs(); len(list) > maxRows && len(pairs) <= maxRows {
+		return r.byPair(p, pairs)
+	}
 	if len(list) > maxRows {
 		slices.SortStableFunc(list, func(a, b Message) int { return cmp.Compare(b.Finish-b.Start, a.Finish-a.Start) })
 		list = list[:maxRows]
 		p.Title.Text += fmt.Sprintf(" (the %d longest of %d messages)", maxRows, len(r.Messages))
 	}
 	slices.SortStableFunc(list, func(a, b Message) int { return cmp.Compare(b.Start, a.Start) })
-	colours := make(map[string]color.Color)
 	var bars rows
-	fill := func(limit string) color.Color {
-		c, ok := colours[limit]
-		if !ok {
-			c = color.Gray{170} // more limits than colours
-			if k := len(colours); k < len(palette()) {
-				c = palette()[k]
-				p.Legend.Add(limit, swatch{c})
-			}
-			colours[limit] = c
-		}
-		return c
-	}
+	fill := fills(p)
 	var labels []plot.Tick
 	for y, m := range list {
 		labels = append(labels, plot.Tick{Value: float64(y), Label: m.Name})
@@ -115,12 +106,85 @@ func (r *Report) timeline() (*plot.Plot, int) {
 			bars.spans = append(bars.spans, row{y, s.From, s.To, fill(s.Limit)})
 		}
 	}
+	return r.finish(p, bars, labels)
+}
+
+func (r *Report) finish(p *plot.Plot, bars rows, labels []plot.Tick) (*plot.Plot, int) {
 	p.Add(bars)
 	p.Y.Tick.Marker = plot.ConstantTicks(labels)
-	p.Y.Min, p.Y.Max = -1, float64(len(list))
+	p.Y.Min, p.Y.Max = -1, float64(len(labels))
 	p.X.Min, p.X.Max = 0, 1.25*math.Max(r.Makespan, 1e-9) // room for the legend
 	p.Legend.Top = true
-	return p, len(list)
+	return p, len(labels)
+}
+
+// fills are the colours of what limits messages, each in the legend once.
+func fills(p *plot.Plot) func(limit string) color.Color {
+	colours := make(map[string]color.Color)
+	return func(limit string) color.Color {
+		c, ok := colours[limit]
+		if !ok {
+			c = color.Gray{170} // more limits than colours
+			if k := len(colours); k < len(palette()) {
+				c = palette()[k]
+				p.Legend.Add(limit, swatch{c})
+			}
+			colours[limit] = c
+		}
+		return c
+	}
+}
+
+// pairs are who sends to whom, in order.
+func (r *Report) pairs() (list [][2]string) {
+	seen := make(map[[2]string]bool)
+	for _, m := range r.Messages {
+		if pair := [2]string{m.From, m.To}; !seen[pair] {
+			seen[pair] = true
+			list = append(list, pair)
+		}
+	}
+	slices.SortFunc(list, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	return list
+}
+
+// grains are how many parts of a row are told apart in a picture of many messages.
+const grains = 2000
+
+// byPair draws the messages of each pair of hosts in one row, what is limited by the same and
+// nearer than can be seen as one.
+func (r *Report) byPair(p *plot.Plot, pairs [][2]string) (*plot.Plot, int) {
+	p.Title.Text += fmt.Sprintf(" (%d messages)", len(r.Messages))
+	fill, least := fills(p), r.Makespan/grains
+	list := slices.Clone(r.Messages)
+	slices.SortStableFunc(list, func(a, b Message) int { return cmp.Compare(a.Start, b.Start) })
+	var bars rows
+	var labels []plot.Tick
+	for y, pair := range slices.Backward(pairs) {
+		y = len(pairs) - 1 - y
+		labels = append(labels, plot.Tick{Value: float64(y), Label: pair[0] + " > " + pair[1]})
+		now := row{y: -1}
+		for _, m := range list {
+			if m.From != pair[0] || m.To != pair[1] {
+				continue
+			}
+			c := color.Color(color.Gray{170})
+			if len(m.Limits) > 0 {
+				c = fill(m.Limits[0].Resource)
+			}
+			to := math.Max(m.Finish, m.Start+least/2)
+			if now.y == y && now.fill == c && m.Start <= now.to+least {
+				now.to = math.Max(now.to, to)
+				continue
+			}
+			if now.y == y {
+				bars.spans = append(bars.spans, now)
+			}
+			now = row{y, m.Start, to, c}
+		}
+		bars.spans = append(bars.spans, now)
+	}
+	return r.finish(p, bars, labels)
 }
 
 type swatch struct{ fill color.Color }

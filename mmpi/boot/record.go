@@ -5,6 +5,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/traffic/trace"
 )
 
@@ -15,15 +17,30 @@ type recording struct {
 	trace *trace.Recorder
 	path  string
 	host  string
+	used  time.Duration // processor time before
 }
 
 func newRecording(prefix string, rank int, host string) *recording {
-	return &recording{trace.NewRecorder(rank, recordLimit), fmt.Sprintf("%s%d", prefix, rank), host}
+	return &recording{trace.NewRecorder(rank, recordLimit), fmt.Sprintf("%s%d", prefix, rank), host, processorTime()}
 }
 
-func (r *recording) Sent(at time.Duration, to, bytes int) { r.trace.Sent(int64(at), to, int64(bytes)) }
+func (r *recording) Sent(at time.Duration, to, bytes int) {
+	r.trace.Sent(int64(at), int64(processorTime()-r.used), to, int64(bytes))
+}
 
-func (r *recording) Received(at time.Duration, from int) { r.trace.Received(int64(at), from) }
+func (r *recording) Received(at time.Duration, from int) {
+	r.trace.Received(int64(at), int64(processorTime()-r.used), from)
+}
+
+// processorTime is what this process has had so far: what passed without it was waiting, for
+// messages or for a processor.
+func processorTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
 
 func (r *recording) Inside(to int, bytes int64) { r.trace.Count(to, bytes) }
 

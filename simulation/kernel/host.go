@@ -7,12 +7,19 @@ import "time"
 type Host struct {
 	Name  string
 	Cores int
+	Share *Host // whose cores they are, if several hosts are one machine; nil: its own
 	Costs Costs
 	Used  time.Duration // processor time so far
 
 	busy    int
 	waiting []*Thread // for a core, in order
+	behind  []*Thread // those that compute, behind these
+	late    map[string]time.Duration
 }
+
+// Late is how long packets from a host have waited here for a processor so far, together: those
+// that came when all were busy, or the process that reads them, until they were read.
+func (h *Host) Late(from string) time.Duration { return h.late[from] }
 
 // Costs are what a host's processors take for what is done.
 type Costs struct {
@@ -26,6 +33,116 @@ func (p *Process) On(h *Host) { p.host = h }
 
 // Host is where a process runs; nil: nowhere.
 func (p *Process) Host() *Host { return p.host }
+
+// cores is the host whose cores these are.
+func (h *Host) cores() *Host {
+	if h.Share != nil {
+		return h.Share
+	}
+	return h
+}
+
+// take gives a thread a core, or has it wait for one.
+func (h *Host) take(t *Thread) bool {
+	if h == nil || t.onCore {
+		return true
+	}
+	h = h.cores()
+	if h.busy < h.Cores {
+		h.busy++
+		t.enter()
+		return true
+	}
+	h.waiting = append(h.waiting, t)
+	return false
+}
+
+func (t *Thread) enter() {
+	t.onCore = true
+	t.p.onCore++
+}
+
+// leave gives the thread's core to the next one.
+func (t *Thread) leave() {
+	if t.p.host == nil || !t.onCore {
+		return
+	}
+	h := t.p.host.cores()
+	t.onCore = false
+	t.p.onCore--
+	for _, list := range []*[]*Thread{&h.waiting, &h.behind} {
+		for len(*list) > 0 {
+			next := (*list)[0]
+			*list = (*list)[1:]
+			if !next.over && !next.p.dead {
+				next.enter()
+				next.p.k.at(next.p.k.now, next.run)
+				return
+			}
+		}
+	}
+	h.busy--
+}
+
+// slice is for how long a thread computes before others may have its core.
+const slice = 100 * time.Microsecond
+
+// Compute has the running thread compute for d as programs do: whoever else has something to do
+// goes first, and those that compute take turns.
+func (k *Kernel) Compute(d time.Duration) {
+	t := k.running
+	t.catchUp()
+	if t.p.host == nil {
+		k.Sleep(d)
+		return
+	}
+	for h := t.p.host.cores(); d > 0; d -= slice {
+		t.spent += min(d, slice)
+		t.catchUp()
+		if len(h.waiting) == 0 && len(h.behind) == 0 {
+			continue
+		}
+		h.behind = append(h.behind, t)
+		t.leave()
+		if !t.yield(struct{}{}) {
+			panic(killed{})
+		}
+	}
+}
+
+// unread are packets that wait for a processor.
+type unread struct {
+	came time.Duration
+	size int
+	late bool // all were busy, or the reader
+}
+
+// landed notes that a packet is there to be read.
+func (q *pipe) landed(n int) {
+	if p := q.to.p; p.host != nil && q.from.p.host != nil {
+		h := p.host.cores()
+		q.unread = append(q.unread, unread{q.k.now, n, h.busy >= h.Cores || p.onCore > 0})
+	}
+}
+
+// taken notes that n bytes of them have been.
+func (q *pipe) taken(n int) {
+	for n > 0 && len(q.unread) > 0 {
+		u := &q.unread[0]
+		if u.size > n {
+			u.size -= n
+			return
+		}
+		if h := q.to.p.host; u.late {
+			if h.late == nil {
+				h.late = make(map[string]time.Duration)
+			}
+			h.late[q.from.p.host.Name] += q.k.Now() - u.came
+		}
+		n -= u.size
+		q.unread = q.unread[1:]
+	}
+}
 
 // Spend has the running thread compute for d.
 func (k *Kernel) Spend(d time.Duration) {

@@ -24,7 +24,8 @@ type turn struct {
 	packets []*queued
 	free    time.Duration // with Burst: when its next packet may go
 	left    int           // bytes before it is another one's turn
-	waited  time.Duration // by all packets so far, before they began to pass
+	last    time.Duration // when its last packet has passed
+	waited  time.Duration // by all packets so far, before they began to pass, also outside the queue
 }
 
 // queued is a packet at a line.
@@ -47,7 +48,18 @@ func (k *Kernel) Line(name string, rate float64, burst int) *Line {
 	return &Line{Name: name, Rate: rate, Burst: burst, k: k, queue: map[string]*turn{}}
 }
 
-// Waited is how long the packets of a queue have waited so far, together.
+// turn is the queue of a key.
+func (l *Line) turn(key string) *turn {
+	t := l.queue[key]
+	if t == nil {
+		t = &turn{}
+		l.queue[key] = t
+	}
+	return t
+}
+
+// Waited is how long packets have waited for their queue's turn so far, together: in the queue, or
+// in the adapter's own host because there is no room in it.
 func (l *Line) Waited(key string) time.Duration {
 	if t := l.queue[key]; t != nil {
 		return t.waited
@@ -65,11 +77,7 @@ func (l *Line) takes(n int) time.Duration {
 
 // push has a packet pass.
 func (l *Line) push(q *queued, key string) {
-	t := l.queue[key]
-	if t == nil {
-		t = &turn{}
-		l.queue[key] = t
-	}
+	t := l.turn(key)
 	q.came = l.k.now
 	t.packets = append(t.packets, q)
 	if len(t.packets) == 1 {
@@ -118,14 +126,16 @@ func (l *Line) pass(i int) {
 	}
 	l.Bytes += int64(n)
 	l.Busy += l.takes(n)
+	at := now
 	if l.Burst == 0 {
 		l.free = now + l.takes(n)
-		l.k.at(l.free, p.passed)
-		return
+		at = l.free
+	} else {
+		l.free = max(l.free, now-l.takes(l.Burst)) + l.takes(n)
+		t.free = max(t.free, now-l.takes(keyBurst)) + l.takes(n)
 	}
-	l.free = max(l.free, now-l.takes(l.Burst)) + l.takes(n)
-	t.free = max(t.free, now-l.takes(keyBurst)) + l.takes(n)
-	l.k.at(now, p.passed)
+	t.last = max(at, t.last+1) // none overtakes: of events of one time any may be the first
+	l.k.at(t.last, p.passed)
 }
 
 // arm has serve called.

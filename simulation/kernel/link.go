@@ -40,18 +40,19 @@ var _ transport.Link = (*End)(nil)
 
 // pipe is one direction.
 type pipe struct {
-	k     *Kernel
-	path  Path
-	to    *End // who reads
-	from  *End
-	free  time.Duration // when the line takes more
-	last  time.Duration // when what was sent last arrives
-	here  []byte
-	air   [][]byte // on its way; nil: the end of the stream
-	bytes int      // of air
-	eof   bool
-	stuck bool
-	harm  func([]byte) // to the next bytes that are sent
+	k      *Kernel
+	path   Path
+	to     *End // who reads
+	from   *End
+	free   time.Duration // when the line takes more
+	last   time.Duration // when what was sent last arrives
+	here   []byte
+	air    [][]byte // on its way; nil: the end of the stream
+	bytes  int      // of air
+	eof    bool
+	stuck  bool
+	harm   func([]byte) // to the next bytes that are sent
+	unread []unread     // by size, as in here
 	flow
 }
 
@@ -102,6 +103,7 @@ func (e *End) TryRead(p []byte) (int, error) {
 		full := q.room() <= 0
 		n := copy(p[:q.some(len(p))], q.here)
 		q.here = q.here[n:]
+		q.taken(n)
 		q.k.spendOn(n)
 		if q.way != nil {
 			q.opened()
@@ -195,6 +197,7 @@ func (q *pipe) land() {
 		return
 	default:
 		q.here = append(q.here, b...)
+		q.landed(len(b))
 	}
 	q.k.Note(uint64(q.k.now), uint64(q.to.fd), uint64(len(b)))
 	q.to.self.changed()

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,7 @@ type Process struct {
 	Name    string
 	host    *Host // nil: its threads take no time
 	threads []*Thread
+	onCore  int       // of these
 	holder  *Thread   // sleeps with the lock of the program: the others stand still
 	held    []*Thread // of these, those that would go on
 	stopped bool      // all stand still
@@ -158,40 +160,11 @@ func (t *Thread) run() {
 		return
 	}
 	t.over = true
+	if i := slices.Index(p.threads, t); i >= 0 {
+		p.threads = slices.Delete(p.threads, i, i+1)
+	}
 	for _, j := range t.joiners {
 		j.wake()
-	}
-}
-
-// take gives a thread a core, or has it wait for one.
-func (h *Host) take(t *Thread) bool {
-	switch {
-	case h == nil || t.onCore:
-		return true
-	case h.busy >= h.Cores:
-		h.waiting = append(h.waiting, t)
-		return false
-	}
-	h.busy++
-	t.onCore = true
-	return true
-}
-
-// leave gives the thread's core to the next one.
-func (t *Thread) leave() {
-	h := t.p.host
-	if h == nil || !t.onCore {
-		return
-	}
-	t.onCore = false
-	h.busy--
-	for len(h.waiting) > 0 {
-		next := h.waiting[0]
-		h.waiting = h.waiting[1:]
-		if !next.over && !next.p.dead {
-			next.p.k.at(next.p.k.now, next.run)
-			return
-		}
 	}
 }
 

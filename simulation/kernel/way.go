@@ -37,6 +37,9 @@ type flow struct {
 	full    bool         // the writer waits for room
 	limited bool         // by the reader
 	pumps   bool         // pump is called soon
+	lands   time.Duration
+	held    bool // by the first line, since
+	since   time.Duration
 }
 
 // on puts a pipe on a way.
@@ -62,6 +65,8 @@ func (q *pipe) sendOn(b []byte) {
 
 // pump sends what it may.
 func (q *pipe) pump() {
+	q.letGo()
+	defer q.hold()
 	for len(q.pending) > 0 && q.local < localPackets && !q.stuck {
 		b := q.pending[0]
 		n := min(q.way.Packet, q.notsent)
@@ -85,6 +90,20 @@ func (q *pipe) pump() {
 	if q.full && q.notsent < q.way.Unsent/2 {
 		q.full = false
 		q.takes()
+	}
+}
+
+// hold notes that bytes wait for the first line although the window is open, outside its queue.
+func (q *pipe) hold() {
+	q.held, q.since = q.local >= localPackets && len(q.pending) > 0 && !q.stuck, q.k.now
+}
+
+// letGo has the line know how long they have.
+func (q *pipe) letGo() {
+	if q.held && len(q.way.Lines) > 0 {
+		p := q.way.Lines[0]
+		packets := (q.notsent + q.way.Packet - 1) / q.way.Packet
+		p.Line.turn(p.Key).waited += time.Duration(packets) * (q.k.now - q.since)
 	}
 }
 
@@ -135,7 +154,8 @@ func (p *packet) passed() {
 		p.enter()
 		return
 	}
-	q.k.at(q.k.now+q.way.Delay, p.arrive)
+	q.lands = max(q.k.now+q.way.Delay, q.lands+1)
+	q.k.at(q.lands, p.arrive)
 }
 
 // arrive has a packet be there, and its sender hear of it.

@@ -23,8 +23,9 @@ type proc struct {
 	local   int
 	members []*process.Member // by job
 	comms   []*engine.Comm
-	pending [][]operation // by job
-	data    []byte        // of every message: nobody looks at it
+	pending [][]operation   // by job
+	coming  map[*proc][]int // messages whose receives are not posted, by sender
+	data    []byte          // of every message: nobody looks at it
 }
 
 // simJob is a job of all processes over some forwarders: over all, or, where messages are spread

@@ -14,6 +14,11 @@ const (
 	// chunk is what a message inside a cluster is written in, in bytes. Default 64 KiB.
 	chunk = 64 << 10
 
+	// ahead is how many receives from one process are posted at a time. Default 16. More only takes
+	// time to look through them; fewer than the messages of a pair that are under way would have
+	// these wait.
+	ahead = 16
+
 	// turn is how long a process that waits sleeps at most, in nanoseconds. Default 5 ms. The end
 	// of a message over one forwarder does not wake who waits for another one.
 	turn = 5 * time.Millisecond

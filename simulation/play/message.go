@@ -23,7 +23,8 @@ type message struct {
 	tag      int
 	waits    int   // messages that must be over first,
 	then     []int // those that wait for its end, or
-	sent     []int // until it has been sent
+	sent     []int // until it has been sent, or
+	next     []int // until it has begun
 	begins   time.Duration
 	start    time.Duration
 	finish   time.Duration
@@ -73,6 +74,10 @@ func (r *run) read(list []platform.Message) error {
 			r.messages[k].sent = append(r.messages[k].sent, i)
 		}
 		r.messages[i].waits = len(m.After) + len(m.Sent)
+		if r.works(&m) && m.Follows > 0 {
+			r.messages[m.Follows-1].next = append(r.messages[m.Follows-1].next, i)
+			r.messages[i].waits++
+		}
 	}
 	return nil
 }
@@ -104,32 +109,51 @@ func (r *run) network(m *message) (cluster string, ok bool) {
 	return "", false
 }
 
-// post posts the receives of a process that is in its jobs.
+// post posts the first receives of a process that is in its jobs.
 func (p *proc) post() {
-	r := p.r
 	most := 0
-	for i := range r.messages {
-		if m := &r.messages[i]; m.engine && (m.to == p || m.from == p) {
+	for i := range p.r.messages {
+		if m := &p.r.messages[i]; m.engine && (m.to == p || m.from == p) {
 			most = max(most, m.bytes)
 		}
 	}
 	p.data = make([]byte, most)
-	for i := range r.messages {
-		m := &r.messages[i]
-		if !m.engine || m.to != p {
-			continue
+	p.coming = map[*proc][]int{}
+	var from []*proc
+	for i := range p.r.messages {
+		if m := &p.r.messages[i]; m.engine && m.to == p {
+			if p.coming[m.from] == nil {
+				from = append(from, m.from)
+			}
+			p.coming[m.from] = append(p.coming[m.from], i)
 		}
-		cell := new(engine.Cell)
-		e := p.members[m.job].Engine
-		if err := e.Irecv(p.comms[m.job], engine.KindP2P, p.data[:m.bytes], m.from.virtual, m.tag, cell); err != nil {
-			r.fail(err)
-			return
-		}
-		p.pending[m.job] = append(p.pending[m.job], operation{cell, func() {
-			p.compute()
-			r.over(i)
-		}})
 	}
+	for _, o := range from {
+		for range ahead {
+			p.receive(o)
+		}
+	}
+}
+
+// receive posts the next receive from a process.
+func (p *proc) receive(from *proc) {
+	list := p.coming[from]
+	if len(list) == 0 {
+		return
+	}
+	i := list[0]
+	p.coming[from] = list[1:]
+	m, cell := &p.r.messages[i], new(engine.Cell)
+	e := p.members[m.job].Engine
+	if err := e.Irecv(p.comms[m.job], engine.KindP2P, p.data[:m.bytes], from.virtual, m.tag, cell); err != nil {
+		p.r.fail(err)
+		return
+	}
+	p.pending[m.job] = append(p.pending[m.job], operation{cell, func() {
+		p.receive(from)
+		p.compute()
+		p.r.over(i)
+	}})
 }
 
 // compute is what the process does for a message beside moving it.
@@ -210,7 +234,20 @@ func (r *run) launch(i int) {
 // that is its sender's.
 func (r *run) start(i int) {
 	m := &r.messages[i]
-	at := max(r.k.Now(), r.begin+m.begins) + seconds(m.Delay)
+	at := max(r.k.Now(), r.begin+m.begins)
+	if r.works(m.Message) {
+		work := seconds(m.Work)
+		r.moved = max(r.moved, at+work)
+		r.k.After(at-r.k.Now(), func() {
+			m.from.p.Go(func() {
+				r.k.Compute(work)
+				m.from.send(i)
+			})
+		})
+		return
+	}
+	at += seconds(m.Delay)
+	r.moved = max(r.moved, at)
 	if at == r.k.Now() && r.k.Running() == m.from.p {
 		m.from.send(i)
 		return
@@ -218,10 +255,15 @@ func (r *run) start(i int) {
 	r.k.After(at-r.k.Now(), func() { m.from.p.Go(func() { m.from.send(i) }) })
 }
 
+// works reports whether a message's sender computes before it on cores that hosts share: else its
+// gap, in which it may have waited for them, is kept.
+func (r *run) works(m *platform.Message) bool { return r.p.Machine.Cores > 0 && m.Work != nil }
+
 func (p *proc) send(i int) {
 	r := p.r
 	m := &r.messages[i]
 	m.start = r.k.Now()
+	defer r.release(m.next)
 	r.stands(m)
 	p.compute()
 	if !m.engine {

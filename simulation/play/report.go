@@ -9,15 +9,16 @@ import (
 
 	"github.com/leidenzipper/zipper/contention/predict"
 	"github.com/leidenzipper/zipper/contention/quantity"
-	"github.com/leidenzipper/zipper/simulation/kernel"
 )
 
-// stand is how long packets had waited in a queue that a message passes when it began.
+// stand is how long packets had waited when a message began at something that it passes: in a
+// queue of a line, or for a host's processors.
 type stand struct {
-	line   *kernel.Line
-	key    string
-	waited time.Duration
-	during time.Duration // until it was there
+	resource string
+	key      string // which queue, or whose packets
+	waited   func(key string) time.Duration
+	before   time.Duration
+	during   time.Duration // until it was there
 }
 
 // measure notes where resources stand before the first message.
@@ -33,16 +34,20 @@ func (r *run) measure() {
 
 // stands notes where the queues stand that a message passes.
 func (r *run) stands(m *message) {
-	add := func(w *kernel.Way) {
-		for _, p := range w.Lines {
-			if !slices.ContainsFunc(m.stands, func(s stand) bool { return s.line == p.Line && s.key == p.Key }) {
-				m.stands = append(m.stands, stand{line: p.Line, key: p.Key, waited: p.Line.Waited(p.Key)})
-			}
+	add := func(resource, key string, waited func(string) time.Duration) {
+		if !slices.ContainsFunc(m.stands, func(s stand) bool { return s.resource == resource && s.key == key }) {
+			m.stands = append(m.stands, stand{resource: resource, key: key, waited: waited, before: waited(key)})
 		}
+	}
+	pass := func(from, to, network string) {
+		for _, p := range r.way(from, to, network).Lines {
+			add(p.Line.Name, p.Key, p.Line.Waited)
+		}
+		add(to+processors, from, r.hosts[to].Late)
 	}
 	if !m.engine {
 		if c, _ := r.network(m); m.From != m.To {
-			add(r.way(m.From, m.To, c))
+			pass(m.From, m.To, c)
 		}
 		return
 	}
@@ -53,26 +58,29 @@ func (r *run) stands(m *message) {
 		}
 		in, out := r.p.Clusters[m.from.cluster].Name, r.p.Clusters[m.to.cluster].Name
 		if _, ok := z.Ports[in]; ok {
-			add(r.way(m.From, z.Name, in))
+			pass(m.From, z.Name, in)
 		}
 		if _, ok := z.Ports[out]; ok {
-			add(r.way(z.Name, m.To, out))
+			pass(z.Name, m.To, out)
 		}
 	}
 }
+
+// processors is what the name of a host's has behind the host's.
+const processors = ".cpu"
 
 // stood notes how long was waited there meanwhile.
 func (r *run) stood(m *message) {
 	for i := range m.stands {
 		s := &m.stands[i]
-		s.during = s.line.Waited(s.key) - s.waited
+		s.during = s.waited(s.key) - s.before
 	}
 }
 
 func (r *run) result() *Result {
 	x := &Result{Started: r.begin - settle, Steps: r.k.Steps(), Faults: r.done}
 	p := &predict.Report{Platform: r.p.Name, Rule: "simulation", Events: int(r.k.Steps())}
-	waiting, all := map[*kernel.Line]time.Duration{}, time.Duration(0)
+	waiting, all := map[string]time.Duration{}, time.Duration(0)
 	for i := range r.messages {
 		m := &r.messages[i]
 		t := predict.Message{Name: m.Name, From: m.From, To: m.To, Bytes: float64(m.bytes),
@@ -86,36 +94,46 @@ func (r *run) result() *Result {
 		}
 		for _, s := range m.stands {
 			if s.during > 0 {
-				t.Limits = append(t.Limits, predict.Share{Resource: s.line.Name, Share: float64(s.during) / float64(sum)})
+				t.Limits = append(t.Limits, predict.Share{Resource: s.resource, Share: float64(s.during) / float64(sum)})
 			}
-			waiting[s.line] += s.during
+			waiting[s.resource] += s.during
 			all += s.during
 		}
 		slices.SortStableFunc(t.Limits, func(a, b predict.Share) int { return cmp.Compare(b.Share, a.Share) })
 		p.Messages = append(p.Messages, t)
 		p.Makespan = max(p.Makespan, t.Finish)
 	}
-	best := 0.0
-	for _, l := range r.order {
-		busy := (l.Busy - r.used[l.Name]).Seconds()
-		if busy == 0 && waiting[l] == 0 {
-			continue
-		}
-		y := predict.Resource{Name: l.Name, Kind: r.kinds[l], Capacity: l.Rate, Utilisation: min(1, busy/p.Makespan)}
-		if all > 0 {
-			y.Limiting = float64(waiting[l]) / float64(all)
-		}
-		if y.Limiting > best {
-			best, p.Bottleneck = y.Limiting, y.Name
+	best := time.Duration(0)
+	add := func(y predict.Resource) {
+		if w := waiting[y.Name]; w > 0 {
+			y.Limiting = float64(w) / float64(all)
+			if w > best {
+				best, p.Bottleneck = w, y.Name
+			}
 		}
 		p.Resources = append(p.Resources, y)
 	}
+	for _, l := range r.order {
+		if busy := (l.Busy - r.used[l.Name]).Seconds(); busy > 0 || waiting[l.Name] > 0 {
+			add(predict.Resource{Name: l.Name, Kind: r.kinds[l], Capacity: l.Rate, Utilisation: min(1, busy/p.Makespan)})
+		}
+	}
+	thread := func(host string) (busy float64) {
+		h := r.hosts[host]
+		busy = (h.Used - r.used[host]).Seconds() / p.Makespan
+		add(predict.Resource{Name: host + processors, Kind: "thread", Capacity: float64(h.Cores),
+			Utilisation: busy / float64(h.Cores)})
+		return busy
+	}
 	for _, f := range r.forwarders {
-		h := r.hosts[f.Addr]
-		busy := (h.Used - r.used[f.Addr]).Seconds() / p.Makespan
-		p.Resources = append(p.Resources, predict.Resource{Name: f.Addr + ".cpu", Kind: "thread",
-			Capacity: float64(h.Cores), Utilisation: busy / float64(h.Cores)})
-		x.Forwarders = append(x.Forwarders, r.told(f.Addr, busy))
+		x.Forwarders = append(x.Forwarders, r.told(f.Addr, thread(f.Addr)))
+	}
+	for i := range r.p.Clusters {
+		for _, h := range r.p.Clusters[i].Hosts.Names {
+			if waiting[h+processors] > 0 {
+				thread(h)
+			}
+		}
 	}
 	x.Report = p
 	return x

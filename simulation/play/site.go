@@ -24,15 +24,19 @@ type site struct {
 func newSite(k *kernel.Kernel, p *platform.Platform) *site {
 	s := &site{k: k, p: p, lines: map[string]*kernel.Line{}, kinds: map[*kernel.Line]string{},
 		hosts: map[string]*kernel.Host{}, ways: map[[3]string]*kernel.Way{}}
+	var all *kernel.Host
+	if p.Machine.Cores > 0 {
+		all = &kernel.Host{Name: "machine", Cores: p.Machine.Cores}
+	}
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		for _, h := range c.Hosts.Names {
-			s.hosts[h] = &kernel.Host{Name: h, Cores: max(c.Cores, c.Processor.Cores, 1), Costs: costs(&c.Processor)}
+			s.hosts[h] = &kernel.Host{Name: h, Cores: max(c.Cores, c.Processor.Cores, 1), Share: all, Costs: costs(&c.Processor)}
 		}
 	}
 	for i := range p.Zippers {
 		z := &p.Zippers[i]
-		h := &kernel.Host{Name: z.Name, Cores: max(z.Cores+1, z.Processor.Cores), Costs: costs(&z.Processor)}
+		h := &kernel.Host{Name: z.Name, Cores: max(z.Cores+1, z.Processor.Cores), Share: all, Costs: costs(&z.Processor)}
 		if copied := number(z.Forwarder.Copy.Rat); copied > 0 { // what comes and what goes
 			h.Costs.Byte = max(h.Costs.Byte, 1e9/copied/2)
 		}

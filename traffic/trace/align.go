@@ -21,8 +21,8 @@ func (m *merger) offsets() []int64 {
 	for pair, sent := range m.sent {
 		ends := m.received[pair]
 		for k := range min(len(sent), len(ends)) {
-			if d, ok := least[pair]; !ok || ends[k]-sent[k].at < d {
-				least[pair] = ends[k] - sent[k].at
+			if d, ok := least[pair]; !ok || ends[k].at-sent[k].at < d {
+				least[pair] = ends[k].at - sent[k].at
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func (m *merger) align() {
 	}
 	for pair, ends := range m.received {
 		for k := range ends {
-			ends[k] = max(0, ends[k]-ahead[pair[1]]-first)
+			ends[k].at = max(0, ends[k].at-ahead[pair[1]]-first)
 		}
 	}
 }

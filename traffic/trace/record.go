@@ -26,23 +26,24 @@ type event struct {
 	at    int64 // ns since the job's start
 	peer  int32
 	bytes int64
+	used  int64 // processor time of the rank so far, ns
 }
 
 // NewRecorder records for a virtual rank. limit is the number of events of each
-// direction kept with their times (24 bytes each); beyond it only the counts
+// direction kept with their times (32 bytes each); beyond it only the counts
 // go on.
 func NewRecorder(rank, limit int) *Recorder {
 	return &Recorder{rank: rank, limit: limit, totals: make(map[int]*[2]int64)}
 }
 
 // Sent notes a message to a rank at the time (ns since the job's start) of the
-// send call.
-func (r *Recorder) Sent(at int64, dst int, bytes int64) {
+// send call, when the rank had used so much processor time (ns).
+func (r *Recorder) Sent(at, used int64, dst int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(dst, bytes)
 	if len(r.sent) < r.limit {
-		r.sent = append(r.sent, event{at, int32(dst), bytes})
+		r.sent = append(r.sent, event{at, int32(dst), bytes, used})
 	}
 }
 
@@ -64,11 +65,11 @@ func (r *Recorder) count(dst int, bytes int64) {
 }
 
 // Received notes that a message from a rank has arrived completely.
-func (r *Recorder) Received(at int64, src int) {
+func (r *Recorder) Received(at, used int64, src int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.received) < r.limit {
-		r.received = append(r.received, event{at: at, peer: int32(src)})
+		r.received = append(r.received, event{at: at, peer: int32(src), used: used})
 	}
 }
 
@@ -77,8 +78,8 @@ func (r *Recorder) Received(at int64, src int) {
 //	zipper-trace-part 1
 //	rank RANK HOST
 //	total DST MESSAGES BYTES
-//	sent TIME DST BYTES
-//	received TIME SRC
+//	sent TIME DST BYTES USED
+//	received TIME SRC USED
 //	end RECORDS
 func (r *Recorder) Write(w io.Writer, host string) error {
 	if err := word(host); err != nil {
@@ -97,10 +98,10 @@ func (r *Recorder) Write(w io.Writer, host string) error {
 		fmt.Fprintf(b, "total %d %d %d\n", dst, r.totals[dst][0], r.totals[dst][1])
 	}
 	for _, e := range r.sent {
-		fmt.Fprintf(b, "sent %d %d %d\n", e.at, e.peer, e.bytes)
+		fmt.Fprintf(b, "sent %d %d %d %d\n", e.at, e.peer, e.bytes, e.used)
 	}
 	for _, e := range r.received {
-		fmt.Fprintf(b, "received %d %d\n", e.at, e.peer)
+		fmt.Fprintf(b, "received %d %d %d\n", e.at, e.peer, e.used)
 	}
 	fmt.Fprintf(b, "end %d\n", 1+len(peers)+len(r.sent)+len(r.received))
 	return b.Flush()
@@ -114,7 +115,7 @@ func (r *Recorder) Write(w io.Writer, host string) error {
 // ends when it starts.
 func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatched int, err error) {
 	t = &Trace{Job: job, Clusters: clusters, Hosts: make(map[int]string)}
-	m := merger{t: t, sent: make(map[[2]int][]event), received: make(map[[2]int][]int64)}
+	m := merger{t: t, sent: make(map[[2]int][]event), received: make(map[[2]int][]event)}
 	for i, part := range parts {
 		if err := m.read(part); err != nil {
 			return nil, 0, fmt.Errorf("part %d: %w", i, err)
@@ -126,8 +127,8 @@ func Merge(job string, clusters []Cluster, parts []io.Reader) (t *Trace, unmatch
 		n := min(len(sent), len(ends))
 		unmatched += len(sent) - n
 		for k := range n {
-			t.Messages = append(t.Messages, Message{Start: sent[k].at, End: max(sent[k].at, ends[k]), Src: pair[0],
-				Dst: pair[1], Bytes: sent[k].bytes})
+			t.Messages = append(t.Messages, Message{Start: sent[k].at, End: max(sent[k].at, ends[k].at), Src: pair[0],
+				Dst: pair[1], Bytes: sent[k].bytes, SrcUsed: sent[k].used, DstUsed: ends[k].used})
 		}
 	}
 	slices.SortFunc(t.Messages, func(a, b Message) int {
@@ -148,7 +149,7 @@ const longest = 1 << 55
 type merger struct {
 	t        *Trace
 	sent     map[[2]int][]event
-	received map[[2]int][]int64
+	received map[[2]int][]event
 }
 
 func (m *merger) read(r io.Reader) error {
@@ -162,14 +163,14 @@ func (m *merger) read(r io.Reader) error {
 			}
 			return nil
 		}
-		size, ok := map[string]int{"rank": 3, "total": 4, "sent": 4, "received": 3, "end": 2}[f[0]]
+		size, ok := map[string]int{"rank": 3, "total": 4, "sent": 5, "received": 4, "end": 2}[f[0]]
 		if !ok || len(f) != size {
 			return fmt.Errorf("unknown record %q of %d fields", f[0], len(f))
 		}
 		if (f[0] == "rank") != (rank < 0) || ended {
 			return errors.New("want one rank record first and one end record last")
 		}
-		var v [3]int64
+		var v [4]int64
 		numeric := f[1:]
 		if f[0] == "rank" {
 			numeric = f[1:2]
@@ -177,8 +178,9 @@ func (m *merger) read(r io.Reader) error {
 		if err := numbers(numeric, v[:len(numeric)]); err != nil {
 			return err
 		}
-		if (f[0] == "sent" || f[0] == "received") && v[0] > longest {
-			return fmt.Errorf("%d ns is more than a year", v[0])
+		used, timed := map[string]int64{"sent": v[3], "received": v[2]}[f[0]]
+		if timed && max(v[0], used) > longest {
+			return fmt.Errorf("%d ns is more than a year", max(v[0], used))
 		}
 		peer := map[string]int64{"rank": v[0], "total": v[0], "sent": v[1], "received": v[1]}[f[0]]
 		if peer >= int64(ranks) {
@@ -198,10 +200,10 @@ func (m *merger) read(r io.Reader) error {
 			m.t.Totals = append(m.t.Totals, Total{Src: rank, Dst: int(v[0]), Messages: v[1], Bytes: v[2]})
 		case "sent":
 			pair := [2]int{rank, int(v[1])}
-			m.sent[pair] = append(m.sent[pair], event{at: v[0], bytes: v[2]})
+			m.sent[pair] = append(m.sent[pair], event{at: v[0], bytes: v[2], used: v[3]})
 		case "received":
 			pair := [2]int{int(v[1]), rank}
-			m.received[pair] = append(m.received[pair], v[0])
+			m.received[pair] = append(m.received[pair], event{at: v[0], used: v[2]})
 		case "end":
 			ended = true
 			if v[0] != int64(records) {

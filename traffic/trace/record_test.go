@@ -11,14 +11,14 @@ import (
 
 func TestRecordAndMerge(t *testing.T) {
 	a, b := NewRecorder(0, 3), NewRecorder(1, 3)
-	a.Sent(10, 1, 100)
-	b.Received(15, 0)
-	a.Sent(20, 1, 200)
-	b.Received(19, 0) // a clock behind
-	b.Sent(30, 0, 5)
-	a.Received(40, 1)
-	a.Sent(50, 1, 1) // never received
-	a.Sent(60, 1, 2) // beyond the limit
+	a.Sent(10, 3, 1, 100)
+	b.Received(15, 4, 0)
+	a.Sent(20, 5, 1, 200)
+	b.Received(19, 6, 0) // a clock behind
+	b.Sent(30, 7, 0, 5)
+	a.Received(40, 8, 1)
+	a.Sent(50, 9, 1, 1) // never received
+	a.Sent(60, 9, 1, 2) // beyond the limit
 	var parts [2]bytes.Buffer
 	if err := a.Write(&parts[0], "h1"); err != nil {
 		t.Fatal(err)
@@ -32,8 +32,9 @@ func TestRecordAndMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The fastest messages took -1 and 10: 1 is behind by 5.
-	want := []Message{{Start: 10, End: 20, Src: 0, Dst: 1, Bytes: 100},
-		{Start: 20, End: 24, Src: 0, Dst: 1, Bytes: 200}, {Start: 35, End: 40, Src: 1, Dst: 0, Bytes: 5}}
+	want := []Message{{Start: 10, End: 20, Src: 0, Dst: 1, Bytes: 100, SrcUsed: 3, DstUsed: 4},
+		{Start: 20, End: 24, Src: 0, Dst: 1, Bytes: 200, SrcUsed: 5, DstUsed: 6},
+		{Start: 35, End: 40, Src: 1, Dst: 0, Bytes: 5, SrcUsed: 7, DstUsed: 8}}
 	if !reflect.DeepEqual(x.Messages, want) || unmatched != 1 || x.Hosts[1] != "h2" || x.Matrix()[[2]int{0, 1}] != 303 {
 		t.Errorf("%+v, %d unmatched", x, unmatched)
 	}
@@ -48,11 +49,12 @@ func TestRecordAndMerge(t *testing.T) {
 		{"zipper-trace-part", "zipper-trace", "line 1: not a part"},
 		{"rank 0 h1", "rank 7 h1", "line 2: rank 7"},
 		{"rank 0 h1\n", "", "line 2: want one rank record first"},
-		{"sent 10 1 100", "sent 10 0 100", "rank 0 sends to itself"},
-		{"sent 10 1 100", "sent x 1 100", "is no number"},
-		{"sent 10 1 100", "sent 99999999999999999 1 100", "more than a year"},
-		{"sent 10 1 100", "\n", "unknown record"},
-		{"sent 10 1 100\n", "", "counts"},
+		{"sent 10 1 100 3", "sent 10 0 100 3", "rank 0 sends to itself"},
+		{"sent 10 1 100 3", "sent x 1 100 3", "is no number"},
+		{"sent 10 1 100 3", "sent 99999999999999999 1 100 3", "more than a year"},
+		{"sent 10 1 100 3", "\n", "unknown record"},
+		{"sent 10 1 100 3\n", "", "counts"},
+		{"sent 10 1 100 3", "sent 10 1 100", "unknown record"},
 		{"end", "end 6\nend", "line"},
 		{"end 6\n", "", "cut short"},
 	} {
@@ -79,8 +81,8 @@ func TestClocksAreAligned(t *testing.T) {
 	}
 	var want []Message
 	pass := func(start, took int64, src, dst int) {
-		rs[src].Sent(start+ahead[src], dst, 1)
-		rs[dst].Received(start+took+ahead[dst], src)
+		rs[src].Sent(start+ahead[src], 0, dst, 1)
+		rs[dst].Received(start+took+ahead[dst], 0, src)
 		want = append(want, Message{Start: start, End: start + took, Src: src, Dst: dst, Bytes: 1})
 	}
 	pass(10_000, 100, 0, 1)
@@ -114,8 +116,8 @@ func TestRecorderIsConcurrent(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for i := range 500 {
-				r.Sent(int64(i), 1, 1)
-				r.Received(int64(i), 1)
+				r.Sent(int64(i), 0, 1, 1)
+				r.Received(int64(i), 0, 1)
 			}
 		})
 	}
@@ -132,12 +134,12 @@ func TestRecorderIsConcurrent(t *testing.T) {
 func BenchmarkRecorder(b *testing.B) {
 	r := NewRecorder(0, 1<<20)
 	for b.Loop() {
-		r.Sent(1, 1, 1)
+		r.Sent(1, 1, 1, 1)
 	}
 }
 
 func FuzzMerge(f *testing.F) {
-	f.Add("zipper-trace-part 1\nrank 0 h\ntotal 1 2 3\nsent 1 1 3\nreceived 5 1\nend 4\n")
+	f.Add("zipper-trace-part 1\nrank 0 h\ntotal 1 2 3\nsent 1 1 3 0\nreceived 5 1 0\nend 4\n")
 	f.Fuzz(func(t *testing.T, s string) {
 		x, _, err := Merge("job", []Cluster{{"c", 3}}, []io.Reader{strings.NewReader(s)})
 		if err != nil {

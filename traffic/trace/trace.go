@@ -7,12 +7,13 @@
 //	cluster NAME RANKS                       in order of virtual rank
 //	host RANK NAME                           optional
 //	total SRC DST MESSAGES BYTES             the communication matrix
-//	message START END SRC DST BYTES          a message
+//	message START END SRC DST BYTES [USED USED]  a message
 //	end RECORDS
 //
 // SRC, DST and RANK are virtual ranks. START and END are nanoseconds since the
 // job's start on one clock, of the send call and of the receive's completion;
-// messages are in no particular order. total lines add up (every rank may write
+// messages are in no particular order. USED is the processor time that the sender
+// had used until START, and the receiver until END, in nanoseconds. total lines add up (every rank may write
 // its own). A file may have totals only, messages only, or both; the last line
 // counts all lines before it but the first, so that a file cut short is noticed.
 // Empty lines and what follows a # are ignored and not counted.
@@ -51,6 +52,8 @@ type Message struct {
 	Src, Dst   int
 	Bytes      int64
 	Line       int
+	// Processor time that the sender had used by Start and the receiver by End, ns; 0: not known.
+	SrcUsed, DstUsed int64
 }
 
 // Trace is a whole file.
@@ -143,7 +146,11 @@ func (t *Writer) Total(x Total) error {
 // Message adds a message.
 func (t *Writer) Message(m Message) error {
 	b := append(t.w.AvailableBuffer(), "message "...)
-	for i, v := range [...]int64{m.Start, m.End, int64(m.Src), int64(m.Dst), m.Bytes} {
+	fields := []int64{m.Start, m.End, int64(m.Src), int64(m.Dst), m.Bytes, m.SrcUsed, m.DstUsed}
+	if m.SrcUsed == 0 && m.DstUsed == 0 {
+		fields = fields[:5]
+	}
+	for i, v := range fields {
 		if i > 0 {
 			b = append(b, ' ')
 		}
@@ -206,7 +213,7 @@ func (p *parser) record(f []string) error {
 	if !ok {
 		return fmt.Errorf("unknown record %q", f[0])
 	}
-	if len(f) != size {
+	if len(f) != size && (f[0] != "message" || len(f) != size+2) {
 		return fmt.Errorf("%s has %d fields, want %d", f[0], len(f)-1, size-1)
 	}
 	var err error
@@ -231,12 +238,12 @@ func (p *parser) record(f []string) error {
 		}
 	case "message":
 		p.data = true
-		var v [5]int64
-		if err = numbers(f[1:], v[:]); err == nil {
+		var v [7]int64
+		if err = numbers(f[1:], v[:len(f)-1]); err == nil {
 			if v[1] < v[0] {
 				return fmt.Errorf("message ends at %d before it starts at %d", v[1], v[0])
 			}
-			p.t.Messages = append(p.t.Messages, Message{v[0], v[1], int(v[2]), int(v[3]), v[4], p.line})
+			p.t.Messages = append(p.t.Messages, Message{v[0], v[1], int(v[2]), int(v[3]), v[4], p.line, v[5], v[6]})
 			err = p.pair(v[2], v[3])
 		}
 	case "end":

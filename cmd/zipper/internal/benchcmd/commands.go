@@ -7,6 +7,6 @@ func Bench() *cli.Command {
 	return &cli.Command{
 		Name: "bench", Usage: "measure: OSU-style, NAS kernels, networks, comparisons, a report",
 		Subcommands: []*cli.Command{osuCommand(), npbCommand(), compareCommand(), scaleCommand(), netCommand(),
-			agentCommand(), contentionCommand(), loadCommand(), reportCommand()},
+			agentCommand(), contentionCommand(), kernelsCommand(), loadCommand(), reportCommand()},
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -33,11 +35,15 @@ times; those during which more than half was used or taken are named. Needs root
 			&cli.IntFlag{Name: "patterns", Value: len(contend.Seeds()), Usage: "of the fixed list, evenly chosen"},
 			&cli.Uint64Flag{Name: "seeds",
 				Usage: "a number added to the fixed seeds: other patterns, to try things on"},
+			&cli.IntFlag{Name: "rounds", Value: 1,
+				Usage: "how often each pattern is measured; from 2 on measurements are also compared with each other"},
 			&cli.IntFlag{Name: "scarce", Value: 30, Usage: "runs with a scarce resource"},
 			&cli.StringSliceFlag{Name: "replay",
 				Usage: "play the messages of a trace `FILE` of zipper run --record, a rank on each host (may be repeated)"},
 			&cli.StringFlag{Name: "again",
 				Usage: "predict anew what a run has measured whose output is in `DIR`, instead of measuring"},
+			&cli.StringFlag{Name: "simgrid",
+				Usage: "with --again, predict by SimGrid, too: `PROGRAM` made of bench/contend/simgrid"},
 			&cli.BoolFlag{Name: "verbose", Usage: "print every transfer"},
 			clikit.LogFlag,
 		}, labFlags("20mbit", "peers")...),
@@ -57,6 +63,8 @@ type contentionReport struct {
 	Replayed []contend.Replayed `json:"replayed,omitempty"`
 	Scarce   []contend.Scarce   `json:"scarce"`
 	Named    int                `json:"scarce_named"`
+	// by simulation
+	NamedSimulated int `json:"scarce_named_by_simulation"`
 }
 
 func benchContention(c *cli.Context) error {
@@ -66,8 +74,8 @@ func benchContention(c *cli.Context) error {
 	}
 	patterns := contend.Seeds()
 	n := c.Int("patterns")
-	if n < 0 || n > len(patterns) || c.Int("scarce") < 0 {
-		return clikit.Usage(fmt.Errorf("--patterns: want 0 to %d; --scarce: 0 or more", len(patterns)))
+	if n < 0 || n > len(patterns) || c.Int("scarce") < 0 || c.Int("rounds") < 1 {
+		return clikit.Usage(fmt.Errorf("--patterns: want 0 to %d; --scarce: 0 or more; --rounds: 1 or more", len(patterns)))
 	}
 	for i := range n {
 		patterns[i] = patterns[i*len(patterns)/n]
@@ -81,7 +89,7 @@ func benchContention(c *cli.Context) error {
 		return err
 	}
 	if from := c.String("again"); from != "" {
-		return predictAgain(from, dir, c.Bool("verbose"))
+		return predictAgain(from, dir, c.String("simgrid"), c.Bool("verbose"))
 	}
 	ctx, cancel := clikit.UntilSignal(c.Context)
 	defer cancel()
@@ -108,7 +116,7 @@ func benchContention(c *cli.Context) error {
 			if err != nil {
 				return err
 			}
-			r.Patterns, err = lab.Validate(ctx, p, patterns, bytes,
+			r.Patterns, err = lab.Validate(ctx, p, patterns, bytes, c.Int("rounds"),
 				func(o contend.Outcome) { printPattern(o, c.Bool("verbose")) })
 			if err != nil {
 				return err
@@ -124,7 +132,7 @@ func benchContention(c *cli.Context) error {
 		}
 		var err error
 		r.Scarce, err = lab.Scarcity(ctx, c.Int("scarce"), max(1, bytes/16), c.String("rate"), func(s contend.Scarce) {
-			fmt.Printf("scarce %-12s named %-24s %v\n", s.Made, s.Named, s.Right)
+			printScarce(s)
 		})
 		return err
 	}()
@@ -136,7 +144,7 @@ func benchContention(c *cli.Context) error {
 }
 
 // predictAgain predicts what a run has measured.
-func predictAgain(from, to string, verbose bool) error {
+func predictAgain(from, to, simgrid string, verbose bool) error {
 	b, err := os.ReadFile(filepath.Join(from, "report.json"))
 	if err != nil {
 		return err
@@ -158,6 +166,11 @@ func predictAgain(from, to string, verbose bool) error {
 		r.Patterns[i].Bytes = r.Bytes
 	}
 	contend.Again(p, r.Patterns, contend.Rules())
+	if simgrid != "" {
+		if err := contend.BySimGrid(simgrid, p, r.Patterns); err != nil {
+			return err
+		}
+	}
 	for _, o := range r.Patterns {
 		printPattern(o, verbose)
 	}
@@ -167,7 +180,13 @@ func predictAgain(from, to string, verbose bool) error {
 		}
 		printReplayed(r.Replayed[i])
 	}
-	r.Scores, r.Named = map[string][]contend.Score{}, 0
+	for i := range r.Scarce {
+		if err := r.Scarce[i].Name(); err != nil {
+			return err
+		}
+		printScarce(r.Scarce[i])
+	}
+	r.Scores = map[string][]contend.Score{}
 	r.sum()
 	return r.write(to)
 }
@@ -181,12 +200,15 @@ func printPattern(o contend.Outcome, verbose bool) {
 	for _, x := range s {
 		fmt.Printf("  %s %3.0f %% near, mean %4.1f %%", x.Rule, 100*x.Near, 100*x.Mean)
 	}
+	if late := slices.Max(append(slices.Collect(maps.Values(o.Starts)), 0)); late > 0 {
+		fmt.Printf("  starts within %.1f ms", 1000*late)
+	}
 	fmt.Println()
 	for _, t := range o.Transfers {
 		if verbose {
 			fmt.Printf("    %s>%s %s measured %.3f s", t.From, t.To, t.Via, t.Measured)
 			for _, x := range s {
-				if o.Failed[x.Rule] == "" {
+				if _, ok := t.Predicted[x.Rule]; ok && o.Failed[x.Rule] == "" {
 					fmt.Printf("  %s %.3f s (%+.0f %%)", x.Rule, t.Predicted[x.Rule], 100*t.Error(x.Rule))
 				}
 			}
@@ -209,7 +231,13 @@ func printReplayed(x contend.Replayed) {
 	fmt.Println()
 }
 
+func printScarce(s contend.Scarce) {
+	fmt.Printf("scarce %-12s named %-24s %v  by simulation %-12s %v\n", s.Made, s.Named, s.Right, s.Simulated,
+		s.SimulatedRight)
+}
+
 func (r *contentionReport) sum() {
+	r.Named, r.NamedSimulated = 0, 0
 	r.Scores["all"] = contend.Scores(r.Patterns, nil)
 	for d := 1; d <= 3; d++ {
 		r.Scores[fmt.Sprintf("d=%d", d)] = contend.Scores(r.Patterns, func(o *contend.Outcome) bool { return o.D == d })
@@ -223,6 +251,9 @@ func (r *contentionReport) sum() {
 		if s.Right {
 			r.Named++
 		}
+		if s.SimulatedRight {
+			r.NamedSimulated++
+		}
 	}
 }
 
@@ -234,17 +265,17 @@ func (r *contentionReport) write(dir string) error {
 		fmt.Printf("more than %.0f %% of the processor time used or stolen, so that they may have counted: %s\n",
 			100*contend.Busy, strings.Join(r.Busy, ", "))
 	}
-	fmt.Printf("%-8s %-10s %9s %12s %8s %8s\n", "", "rule", "transfers", "within 10 %", "mean", "worst")
+	fmt.Printf("%-8s %-26s %9s %12s %8s %8s\n", "", "rule", "transfers", "within 10 %", "mean", "worst")
 	for _, group := range []string{"all", "d=1", "d=2", "d=3", "any", "cross", "local"} {
 		for _, s := range r.Scores[group] {
-			if s.Transfers > 0 {
-				fmt.Printf("%-8s %-10s %9d %10.1f %% %6.1f %% %6.1f %%\n", group, s.Rule, s.Transfers, 100*s.Near,
+			if s.Transfers > s.Failed {
+				fmt.Printf("%-8s %-26s %9d %10.1f %% %6.1f %% %6.1f %%\n", group, s.Rule, s.Transfers, 100*s.Near,
 					100*s.Mean, 100*s.Worst)
 			}
 		}
 	}
 	if len(r.Scarce) > 0 {
-		fmt.Printf("scarce resource named in %d of %d runs\n", r.Named, len(r.Scarce))
+		fmt.Printf("scarce resource named in %d of %d runs, by simulation in %d\n", r.Named, len(r.Scarce), r.NamedSimulated)
 	}
 	b, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
