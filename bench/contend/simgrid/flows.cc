@@ -32,7 +32,7 @@ namespace {
 
 // What the product has: pieces of a message, and how much of a pair of hosts may be on the way.
 constexpr double kPiece = 128 << 10;
-constexpr int kWindow = 32;  // pieces
+constexpr int kWindow = 32; // pieces
 
 struct Message {
   std::string from, to, via;
@@ -58,12 +58,12 @@ struct Queue {
 };
 
 class World {
- public:
+public:
   explicit World(std::string way) : way_(std::move(way)) {}
 
-  void read(std::istream& in) {
+  void read(std::istream &in) {
     zone_ = sg4::create_full_zone("net");
-    std::map<std::string, sg4::Link*> links;
+    std::map<std::string, sg4::Link *> links;
     for (std::string line; std::getline(in, line);) {
       std::istringstream words(line);
       std::string kind, name, to;
@@ -73,14 +73,13 @@ class World {
       } else if (kind == "link") {
         double rate = 0, latency = 0;
         words >> rate >> latency;
-        if (way_ == "forwarder") latency = 0;  // else every piece has it
+        if (way_ == "forwarder") latency = 0; // else every piece has it
         links[name] = zone_->create_link(name, rate)->set_latency(latency)->seal();
       } else if (kind == "route") {
         std::vector<sg4::LinkInRoute> list;
         words >> to;
         for (std::string l; words >> l;) list.emplace_back(links.at(l));
-        zone_->add_route(hosts_.at(name)->get_netpoint(), hosts_.at(to)->get_netpoint(), nullptr, nullptr, list,
-                         false);
+        zone_->add_route(hosts_.at(name)->get_netpoint(), hosts_.at(to)->get_netpoint(), nullptr, nullptr, list, false);
       } else if (kind == "message") {
         Message m;
         m.from = name;
@@ -96,15 +95,15 @@ class World {
       connections();
       return;
     }
-    for (auto& m : messages_) flow(m);
+    for (auto &m : messages_) flow(m);
   }
 
   void tell() const {
-    for (const auto& m : messages_) std::printf("%.9f\n", m.finish);
+    for (const auto &m : messages_) std::printf("%.9f\n", m.finish);
   }
 
- private:
-  void flow(Message& m) {
+private:
+  void flow(Message &m) {
     sg4::Actor::create(m.from + ">" + m.to, hosts_.at(m.from), [this, &m] {
       sg4::this_actor::sleep_until(m.start);
       sg4::Comm::sendto(hosts_.at(m.from), hosts_.at(m.to), m.bytes);
@@ -112,11 +111,11 @@ class World {
     });
   }
 
-  Queue& out(const std::string& zipper, const std::string& host) {
-    auto& q = queues_[zipper + ">" + host];
+  Queue &out(const std::string &zipper, const std::string &host) {
+    auto &q = queues_[zipper + ">" + host];
     if (!q) {
       q = std::make_unique<Queue>();
-      Queue* mine = q.get();
+      Queue *mine = q.get();
       sg4::Actor::create(zipper + ">" + host, hosts_.at(zipper), [mine] { mine->serve(); })->daemonize();
     }
     return *q;
@@ -125,29 +124,27 @@ class World {
   // What a host sends by a zipper is one connection: pieces of its messages in turn, as far as
   // their windows allow.
   void connections() {
-    std::map<std::pair<std::string, std::string>, std::vector<Message*>> of;
-    for (auto& m : messages_) {
-      if (m.via == "-")
-        flow(m);
-      else
-        of[{m.from, m.via}].push_back(&m);
+    std::map<std::pair<std::string, std::string>, std::vector<Message *>> of;
+    for (auto &m : messages_) {
+      if (m.via == "-") flow(m);
+      else of[{m.from, m.via}].push_back(&m);
     }
-    for (auto& [ends, list] : of) {
-      for (auto* m : list) out(m->via, m->to);
+    for (auto &[ends, list] : of) {
+      for (auto *m : list) out(m->via, m->to);
       sg4::Actor::create(ends.first + ">" + ends.second, hosts_.at(ends.first),
                          [this, from = ends.first, zipper = ends.second, list = list] { send(from, zipper, list); });
     }
   }
 
-  void send(const std::string& from, const std::string& zipper, const std::vector<Message*>& list) {
+  void send(const std::string &from, const std::string &zipper, const std::vector<Message *> &list) {
     struct State {
-      Message* m;
+      Message *m;
       double left, missing;
       int window = kWindow;
     };
     std::vector<std::shared_ptr<State>> open;
     double start = 0;
-    for (auto* m : list) {
+    for (auto *m : list) {
       open.push_back(std::make_shared<State>(State{m, m->bytes, m->bytes}));
       start = std::max(start, m->start);
     }
@@ -175,23 +172,21 @@ class World {
         credit->release();
         if ((s->missing -= n) <= 0) s->m->finish = sg4::Engine::get_clock();
       });
-      if (s->left <= 0)
-        open.erase(open.begin() + static_cast<long>(next));
-      else
-        next++;
+      if (s->left <= 0) open.erase(open.begin() + static_cast<long>(next));
+      else next++;
     }
   }
 
   std::string way_;
-  sg4::NetZone* zone_ = nullptr;
-  std::map<std::string, sg4::Host*> hosts_;
+  sg4::NetZone *zone_ = nullptr;
+  std::map<std::string, sg4::Host *> hosts_;
   std::vector<Message> messages_;
   std::map<std::string, std::unique_ptr<Queue>> queues_;
 };
 
-}  // namespace
+} // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char **argv) {
   sg4::Engine engine(&argc, argv);
   if (argc != 2 || (std::string(argv[1]) != "flows" && std::string(argv[1]) != "forwarder")) {
     std::cerr << "usage: simgrid flows|forwarder [--cfg=...] < platform and messages\n";
