@@ -15,8 +15,14 @@ func TestDeviceMemory(t *testing.T) {
 			driver := filepath.Join(b.T.TempDir(), file)
 			b.OK(b.Run(nil, nil, "gcc", "-shared", "-fPIC", "-Wl,-soname,"+file, "-o", driver,
 				"test/programs/c/fakedriver.c"))
+			none := filepath.Join(b.T.TempDir(), file) // of the same name, as hwloc loads one for MPI libraries
+			b.OK(b.Run(nil, nil, "gcc", "-shared", "-fPIC", "-DNO_DEVICES", "-Wl,-soname,"+file, "-o", none,
+				"test/programs/c/fakedriver.c"))
 			j, path := Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/device.c")
 			b.OK(b.Zipped(j, path, driver))
+			if name == "Level Zero" {
+				b.OK(b.Zipped(Job{Clusters: s.clusters, Env: []string{"DRIVER_BEFORE=" + none}}, path, driver))
+			}
 			r := b.Zipped(j, path, driver, "fatal")
 			if want := "the buffer is memory of a " + name + " device"; r.Status == 0 ||
 				!strings.Contains(r.Stderr, want) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -36,6 +37,7 @@ func TestEnding(t *testing.T) {
 				}
 				return [][]byte{frame}
 			})
+			asNatively := 0
 			for run := range each {
 				j := Job{Clusters: s.clusters}
 				if run%5 == 4 || long() {
@@ -45,15 +47,22 @@ func TestEnding(t *testing.T) {
 				if run%2 == 1 {
 					argv = append(argv, "frees")
 				}
-				b.endsWell(j, f, uint64(1000*i+run), argv...)
+				if !b.endsWell(j, f, uint64(1000*i+run), argv...) {
+					asNatively++
+				}
+			}
+			if asNatively > 0 {
+				t.Skipf("in %d of %d runs the launcher of Open MPI (%s) has not noticed that its processes had ended",
+					asNatively, each, version(OpenMPI))
 			}
 		})
 	}
 }
 
 // endsWell runs a job, perhaps over the forwarder, while its processes are stopped at random; the
-// seed says when and which.
-func (b *Bed) endsWell(j Job, f *Forwarder, seed uint64, argv ...string) {
+// seed says when and which. False: all has ended but a launcher that does natively what this one
+// did.
+func (b *Bed) endsWell(j Job, f *Forwarder, seed uint64, argv ...string) bool {
 	b.T.Helper()
 	patience := b.Limit / 2 // so there is time to look
 	args, id := b.runArgs(j)
@@ -66,10 +75,16 @@ func (b *Bed) endsWell(j Job, f *Forwarder, seed uint64, argv ...string) {
 		case <-p.done:
 			b.OK(p.Wait())
 			b.NothingLeft(id)
-			return
+			return true
 		case <-time.After(pause):
 		}
 		if time.Since(begin) > patience {
+			if onlyPrterun(id) && !allRightNatively() {
+				p.cancel()
+				p.Wait()
+				b.NothingLeft(id)
+				return false
+			}
 			b.T.Fatalf("run %d has not ended in %v; it printed:\n%s%s\n%s\nthe forwarder shows\n%v", seed, patience,
 				p.Stdout(), p.Stderr(), stacks(id), b.Run(nil, nil, b.Zipper, "status", statusOf(f)))
 		}
@@ -85,14 +100,30 @@ func (b *Bed) endsWell(j Job, f *Forwarder, seed uint64, argv ...string) {
 	}
 }
 
-// stacks is what the threads of a job's processes do, as gdb sees it.
+// onlyPrterun tells whether nothing is left of a job but Open MPI's launcher, from version 5 on.
+// That of 6.0.0rc2 alone (mpirun -n 2, without zipper), stopped now and then with the processes it
+// has started, was found asleep for good behind them in three runs of twenty.
+func onlyPrterun(id string) bool {
+	pids := Processes(id)
+	for _, pid := range pids {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // it may have ended meanwhile
+		if strings.TrimSpace(string(name)) != "prterun" {
+			return false
+		}
+	}
+	return len(pids) > 0
+}
+
+// stacks says which processes of a job are left, and what their threads do, as gdb sees it.
 func stacks(id string) string {
 	var out strings.Builder
 	pids := Processes(id)
 	slices.Sort(pids)
 	for _, pid := range pids {
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended meanwhile
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		o, err := exec.Command("gdb", "-p", fmt.Sprint(pid), "-batch", "-ex", "thread apply all bt 25").CombinedOutput()
-		fmt.Fprintf(&out, "--- process %d (%v)\n%s\n", pid, err, o)
+		fmt.Fprintf(&out, "--- process %d: %q, %s(gdb: %v)\n%s\n", pid, command, stat, err, o)
 	}
 	return out.String()
 }

@@ -14,12 +14,14 @@ func TestHostNames(t *testing.T) {
 		if err != nil {
 			b.T.Fatal(err)
 		}
-		r := b.OK(b.Zipped(Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/names.c")))
+		j, path := Job{Clusters: s.clusters}, compileFor(b, s.clusters, "c/names.c")
+		r := b.Zipped(j, path)
 		for _, c := range s.clusters {
 			if n := strings.Count(r.Stdout, ": "+host+"."+c.Name+"\n"); n != c.Ranks {
 				b.T.Errorf("%d ranks are on %s.%s, want %d: %v", n, host, c.Name, c.Ranks, r)
 			}
 		}
+		b.okOrAsNatively(r, j, path)
 	})
 }
 

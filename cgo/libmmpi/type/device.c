@@ -29,6 +29,7 @@ static _Thread_local char blame[200];
 typedef struct search {
   unsigned long long loaded;
   int driver; /* -1: what is loaded is counted only */
+  int skip;   /* so many of that name first */
   char path[512];
 } search;
 
@@ -38,7 +39,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *arg) {
   s->loaded = info->dlpi_adds;
   if (s->driver < 0) return 1;
   const char *slash = strrchr(info->dlpi_name, '/'), *base = slash ? slash + 1 : info->dlpi_name;
-  if (strncmp(base, drivers[s->driver].file, strlen(drivers[s->driver].file))) return 0;
+  if (strncmp(base, drivers[s->driver].file, strlen(drivers[s->driver].file)) || s->skip-- > 0) return 0;
   return snprintf(s->path, sizeof s->path, "%s", info->dlpi_name) < (int)sizeof s->path;
 }
 
@@ -66,14 +67,21 @@ static void begin(int driver, void *lib) {
   __atomic_store_n(&asks[driver], ask, __ATOMIC_RELEASE);
 }
 
+/* There may be several of a name: hwloc loads the system's Level Zero for MPI libraries, which has
+ * no device, and the program its own. */
+static void find(int driver) {
+  search s;
+  for (int nth = 0; !asks[driver]; nth++) {
+    s = (search){.driver = driver, .skip = nth};
+    if (!dl_iterate_phdr(visit, &s)) return;
+    void *lib = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD); /* and it stays */
+    if (lib) begin(driver, lib);
+  }
+}
+
 static void look(unsigned long long loaded) {
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < DRIVERS; i++) {
-    search s = {.driver = i};
-    if (asks[i] || !dl_iterate_phdr(visit, &s)) continue;
-    void *lib = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD); /* and it stays */
-    if (lib) begin(i, lib);
-  }
+  for (int i = 0; i < DRIVERS; i++) find(i);
   __atomic_store_n(&looked, loaded, __ATOMIC_RELEASE);
   pthread_mutex_unlock(&lock);
 }

@@ -1,5 +1,6 @@
 /* Buffers in a device's memory are refused between clusters, with MPI_ERR_BUFFER, and what comes
- * after works: a driver is opened after MPI_Init.
+ * after works: a driver is opened after MPI_Init. Before it there may be one of the same name
+ * without a device, which DRIVER_BEFORE names.
  *
  *   device libcuda.so.1         or another fake driver (fakedriver.c); with a second argument the error is fatal
  */
@@ -22,6 +23,8 @@ int main(int argc, char **argv) {
   MPI_Win w;
   MPI_Sendrecv(&x, 1, MPI_INT, me < np - 1 ? me + 1 : 0, 1, &y, 1, MPI_INT, me ? me - 1 : np - 1, 1, MPI_COMM_WORLD,
                MPI_STATUS_IGNORE);
+  const char *before = getenv("DRIVER_BEFORE");
+  CHECK(!before || dlopen(before, RTLD_NOW), "%s", dlerror());
   void *lib = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
   if (lib) memory = (void *(*)(void))dlsym(lib, "fake_device_memory");
   CHECK(memory, "%s", dlerror());
