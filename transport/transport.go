@@ -77,6 +77,15 @@ type Packeted interface {
 	Packet() int
 }
 
+// Narrow is a Link that may be slower than what writes to it.
+type Narrow interface {
+	Link
+
+	// Bottleneck is how fast the network takes what is written, in bytes per second, while more is
+	// written than that and a queue stands before it; 0: none does. Where Link's writes are called.
+	Bottleneck() float64
+}
+
 // Distant is a Link over a network that may be long.
 type Distant interface {
 	Link

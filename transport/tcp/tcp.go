@@ -30,6 +30,7 @@ type link struct {
 	remote string
 	here   netip.Addr
 	there  netip.Addr
+	watch  watch // the writer's
 }
 
 var (
@@ -130,12 +131,23 @@ func (l *link) writeOne(p []byte) (int, error) {
 func (l *link) written(n int, e syscall.Errno) (int, error) {
 	switch e {
 	case 0:
+		l.watched(n, false)
 		return n, nil
 	case unix.EAGAIN, unix.EINTR, unix.ENOBUFS:
+		l.watched(0, true)
 		return 0, transport.ErrAgain
 	}
 	return 0, l.fail("write", e)
 }
+
+func (l *link) watched(n int, full bool) {
+	if l.ref.Acquire() {
+		l.watch.wrote(l.fd, n, full)
+		l.ref.Release()
+	}
+}
+
+func (l *link) Bottleneck() float64 { return l.watch.bottleneck() }
 
 // Unheard is from TCP's own acknowledgements, which the peer's kernel sends while the process is
 // stopped. A closed window is not a segment that waits: probes of it are answered.
@@ -231,7 +243,7 @@ func newLink(c *net.TCPConn) (*link, error) {
 		return nil, fmt.Errorf("prepare socket: %w", dupErr)
 	}
 	l := &link{fd: fd, remote: "tcp " + c.RemoteAddr().String(), here: address(c.LocalAddr()),
-		there: address(c.RemoteAddr())}
+		there: address(c.RemoteAddr()), watch: watch{since: time.Now()}}
 	l.ref.Free = func() { unix.Close(fd) }
 	return l, nil
 }

@@ -80,9 +80,13 @@ const (
 	// are. Default 4. Measured: docs/decisions/0013-long-segments-without-a-copy.md.
 	longSegment = wire.LongSegment
 
-	// longFor is the time that a longer segment takes at most, as fast as its flow is, in
-	// nanoseconds. Default 100 µs: a forwarder stores it whole and nothing overtakes it.
+	// longFor is the time that a longer segment takes at most, as fast as its flow is, and one
+	// where the network is slow, in nanoseconds. Default 100 µs: a forwarder stores it whole and
+	// nothing overtakes it.
 	longFor = 100 * time.Microsecond
+
+	// leastSegment is the shortest segment of a message that is longer, in bytes. Default 16 KiB.
+	leastSegment = 16 << 10
 
 	// longShare: a longer segment is no more than one of so many parts of what is left. Default 16:
 	// nothing goes out of the forwarder before the first is there.

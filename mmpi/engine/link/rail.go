@@ -38,6 +38,7 @@ type rail struct {
 	lender  transport.Lender // the link, if it has large pieces
 	placer  transport.Placer // the link, if they need not be copied
 	piper   transport.Piper  // the link, if it takes what is in
+	narrow  transport.Narrow // nil: the link does not know
 	pipe    *transport.Pipe  // which has pages of the segment at hand (splice.go); nil: there is none yet
 	splices bool             // long segments go that way
 	most    int              // bytes of payload in a segment,
@@ -157,6 +158,7 @@ func (r *rail) attach(l transport.Link) {
 	r.lender, _ = l.(transport.Lender)
 	r.placer, _ = l.(transport.Placer)
 	r.piper, r.splices = l.(transport.Piper)
+	r.narrow, _ = l.(transport.Narrow)
 	if r.set.seal != nil { // all of it is made anew in memory of our own
 		r.lender, r.placer, r.piper, r.splices = nil, nil, nil, false
 		if r.peer == nil && l != nil {

@@ -142,9 +142,16 @@ func (r *rail) share(p *Peer) int {
 }
 
 // segmentSize is how many of the bytes that are left of a message go into the next segment to a
-// peer. It is longer than usual (longFor, longShare) where the flow is fast and much is left.
+// peer. It is longer than usual (longFor, longShare) where the flow is fast and much is left. It is
+// shorter (longFor) where the network is slow: what overtakes others waits for the end of a
+// segment.
 func (r *rail) segmentSize(p *Peer, left int64) int {
 	n := r.most
+	if r.narrow != nil {
+		if rate := r.narrow.Bottleneck(); rate > 0 {
+			n = min(n, max(leastSegment, int(rate*longFor.Seconds())))
+		}
+	}
 	if r.long > n && r.packet > 0 && !r.shares() {
 		n = max(n, fullPackets(min(r.long, int(p.backlog/longShare), int(p.pace.Rate()*longFor.Seconds())), r.packet,
 			segmentHead(r.set)))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
+	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -133,6 +134,34 @@ func TestLongSegments(t *testing.T) {
 		t.Errorf("of %d bytes a few are left", left)
 	}
 	if p.backlog = 0; r.segmentSize(p, 5) != 5 {
+		t.Error("more than is left")
+	}
+}
+
+// slowNetwork is a link before which a queue stands.
+type slowNetwork struct {
+	transport.Link
+	rate float64
+}
+
+func (s *slowNetwork) Bottleneck() float64 { return s.rate }
+
+// TestShortSegments: a slow network gets segments that it carries in a short time.
+func TestShortSegments(t *testing.T) {
+	u := tcpPair(t)
+	r, p := u[0].set.rails[0], u[0].set.Peer(1)
+	slow := &slowNetwork{Link: r.link}
+	r.narrow = slow
+	for _, c := range []struct {
+		rate float64
+		want int
+	}{{0, r.most}, {10e9, r.most}, {250e6, 25000}, {1e6, leastSegment}} {
+		slow.rate = c.rate
+		if n := r.segmentSize(p, 10<<20); n != c.want {
+			t.Errorf("%v bytes/s: segments of %d bytes, want %d", c.rate, n, c.want)
+		}
+	}
+	if slow.rate = 1e6; r.segmentSize(p, 5) != 5 {
 		t.Error("more than is left")
 	}
 }

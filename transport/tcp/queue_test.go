@@ -1,0 +1,138 @@
+package tcp
+
+import (
+	"testing"
+	"time"
+)
+
+// path is a network that carries rate bytes per second, with a round trip of least when nothing
+// waits.
+type path struct {
+	rate  float64
+	least time.Duration
+}
+
+// drive has a writer with much to send keep the connection full for n measurements.
+func (p path) drive(q *queue, s *sample, n int) {
+	for range n {
+		s.least, s.trip, s.full = p.least, p.least+8*time.Millisecond, true
+		if q.bound > 0 {
+			s.trip = max(time.Duration(float64(q.bound)/p.rate*1e9), p.least)
+		}
+		rate := p.rate
+		if q.bound > 0 { // less than the path holds
+			rate = min(rate, float64(q.bound)/p.least.Seconds())
+		}
+		d := max(measureFor, 2*s.trip)
+		s.at += d
+		s.busy += d
+		s.acked += uint64(rate * d.Seconds())
+		q.measured(*s)
+	}
+}
+
+// Where a queue stands the bound falls until no more than what is ahead waits; elsewhere there is
+// none.
+func TestQueueBounded(t *testing.T) {
+	const us, ms = time.Microsecond, time.Millisecond
+	for _, c := range []struct {
+		path
+		want int
+	}{
+		{path{125e6, 50 * us}, 18750},        // 1 Gbit/s
+		{path{1e6, 50 * us}, leastHeld},      // 8 Mbit/s
+		{path{500e6, 1 * ms}, 0},             // one that holds more than is allowed
+		{path{125e6, 3 * ms}, 0},             // a long one
+		{path{2e9, 10 * us}, 0},              // a fast one
+		{path{1.1e9, 10 * us}, 121000},       // one that is not
+		{path{125e6, 1000 * us}, 137_500},    // what it holds, and what is ahead
+		{path{12.5e6, 1000 * us}, leastHeld}, // 100 Mbit/s
+		{path{1.249e9, 200 * us}, 374_700},   // nearly too fast
+	} {
+		var q queue
+		var s sample
+		c.drive(&q, &s, 40)
+		if q.bound != c.want && (q.bound < c.want*99/100 || q.bound > c.want*101/100) {
+			t.Errorf("%v: bound to %d, want %d", c.path, q.bound, c.want)
+		}
+		if want := min(c.want, 1) * int(c.rate); int(q.bottleneck()) > want*101/100 || int(q.bottleneck()) < want*99/100 {
+			t.Errorf("%v: bottleneck %v", c.path, q.bottleneck())
+		}
+	}
+}
+
+// A queue that has not stood for long, or a short one, is none.
+func TestQueueStands(t *testing.T) {
+	var q queue
+	var s sample
+	p := path{125e6, 50 * time.Microsecond}
+	for range 10 {
+		p.drive(&q, &s, stands-1)
+		s.trip, s.at, s.busy = standing-1, s.at+measureFor, s.busy+measureFor
+		q.measured(s)
+	}
+	if q.bound != 0 {
+		t.Errorf("bound to %d", q.bound)
+	}
+	if p.drive(&q, &s, stands); q.bound == 0 {
+		t.Error("not bound")
+	}
+	was := q.bound
+	s.at += measureFor / 2
+	if q.measured(s); q.bound != was {
+		t.Error("a short measurement counts")
+	}
+}
+
+// A bound that was too low is lifted, and lowered again later and later.
+func TestQueueShort(t *testing.T) {
+	var q queue
+	var s sample
+	p := path{125e6, 50 * time.Microsecond}
+	p.drive(&q, &s, 40)
+	low := q.bound
+	for k := holdFor; k < longestHold; k *= 2 {
+		q.short()
+		if q.bound != min(2*low, mostHeld) {
+			t.Fatalf("bound to %d after %d", q.bound, low)
+		}
+		p.drive(&q, &s, k)
+		if q.bound != min(2*low, mostHeld) {
+			t.Fatalf("lowered to %d within %d measurements", q.bound, k)
+		}
+		if p.drive(&q, &s, 20); q.bound > low*101/100 {
+			t.Fatalf("bound to %d after %d", q.bound, k)
+		}
+		q.next = 2 * k
+	}
+	p.drive(&q, &s, 2*longestHold)
+	if q.next != holdFor {
+		t.Errorf("after a long time of peace the next hold is %d", q.next)
+	}
+}
+
+// One that makes the connection slower is lifted until it is gone: another's queue may be what the
+// round trip is of.
+func TestQueueFree(t *testing.T) {
+	var q queue
+	var s sample
+	p := path{125e6, 50 * time.Microsecond}
+	p.drive(&q, &s, 40)
+	for range 20 {
+		s.at, s.busy, s.acked, s.trip = s.at+measureFor, s.busy+measureFor, s.acked+uint64(25e6*measureFor.Seconds()), 5*time.Millisecond
+		if q.measured(s); q.bound == 0 {
+			break
+		}
+	}
+	if q.bound > 0 {
+		t.Errorf("bound to %d", q.bound)
+	}
+	for range leaveFor / 2 {
+		if p.drive(&q, &s, 1); q.bound > 0 {
+			t.Fatal("bound again at once")
+		}
+	}
+	if p.drive(&q, &s, leaveFor); q.bound == 0 {
+		t.Error("never bound again")
+	}
+}
