@@ -150,6 +150,7 @@ private:
     }
     sg4::this_actor::sleep_until(start);
     auto credit = sg4::Semaphore::create(0);
+    int under_way = 0;
     for (size_t next = 0; !open.empty();) {
       size_t looked = 0;
       while (looked < open.size() && open[next % open.size()]->window == 0) {
@@ -158,6 +159,7 @@ private:
       }
       if (looked == open.size()) {
         credit->acquire();
+        under_way--;
         continue;
       }
       next %= open.size();
@@ -165,6 +167,7 @@ private:
       double n = std::min(kPiece, s->left);
       s->left -= n;
       s->window--;
+      under_way++;
       sg4::Comm::sendto(hosts_.at(from), hosts_.at(zipper), n);
       out(zipper, s->m->to).push([this, s, n, zipper, credit] {
         sg4::Comm::sendto(hosts_.at(zipper), hosts_.at(s->m->to), n);
@@ -175,6 +178,7 @@ private:
       if (s->left <= 0) open.erase(open.begin() + static_cast<long>(next));
       else next++;
     }
+    for (; under_way > 0; under_way--) credit->acquire(); // the run ends with the last sender
   }
 
   std::string way_;
