@@ -56,8 +56,14 @@ func Once(ctx context.Context, at string) (transport.Link, error) {
 	return td.Dial(ctx, target)
 }
 
-// Listening takes links in at a TCP socket that listens already, which it owns from then on.
-func Listening(l *net.TCPListener) transport.Listener { return tcp.From(l) }
+// Listening takes links in at a TCP socket that listens already, and is closed in its place.
+func Listening(l *net.TCPListener) (transport.Listener, error) {
+	taken, err := tcp.From(l)
+	if err != nil {
+		return nil, err // a nil pointer is no nil Listener
+	}
+	return taken, nil
+}
 
 // Listen takes links in at an address. Of TCP and verbs an empty host means all addresses, port 0
 // any free port; a verbs address fails if this host has no RDMA port for it. A unix: path may be

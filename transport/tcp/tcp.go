@@ -13,7 +13,10 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -28,7 +31,6 @@ type link struct {
 	fd     int
 	ref    fdref.Ref
 	remote string
-	here   netip.Addr
 	there  netip.Addr
 	watch  watch // the writer's
 }
@@ -206,8 +208,16 @@ func (l *link) fail(op string, e syscall.Errno) error {
 	return fmt.Errorf("%s %s: %w", op, l.remote, e)
 }
 
-// Home is without the zone of a link-local address.
-func (l *link) Home() (here, there netip.Addr) { return l.here, l.there }
+// Home is without the zone of a link-local address; of a closed link this end's is not known.
+func (l *link) Home() (here, there netip.Addr) {
+	if l.ref.Acquire() {
+		if at, err := unix.Getsockname(l.fd); err == nil {
+			here, _ = place(at)
+		}
+		l.ref.Release()
+	}
+	return here.WithZone(""), l.there
+}
 
 func (l *link) FD() int        { return l.fd }
 func (l *link) WriteFD() int   { return l.fd }
@@ -219,10 +229,10 @@ func (l *link) Close() error {
 	return nil
 }
 
-// newLink takes a connection away from Go's netpoller.
-func newLink(c *net.TCPConn) (*link, error) {
+// dialled takes a connection away from Go's netpoller.
+func dialled(c *net.TCPConn) (*link, error) {
 	defer c.Close()
-	if err := errors.Join(c.SetNoDelay(true), c.SetKeepAlive(false)); err != nil {
+	if err := prepare(c); err != nil {
 		return nil, err
 	}
 	raw, err := c.SyscallConn()
@@ -230,26 +240,63 @@ func newLink(c *net.TCPConn) (*link, error) {
 		return nil, err
 	}
 	fd := -1
-	var dupErr error
-	err = raw.Control(func(s uintptr) {
-		if dupErr = unix.SetsockoptInt(int(s), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, Unsent); dupErr == nil {
-			fd, dupErr = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0)
-		}
-	})
-	if err != nil {
+	var failed error
+	if err := raw.Control(func(s uintptr) { fd, failed = unix.FcntlInt(s, unix.F_DUPFD_CLOEXEC, 0) }); err != nil {
 		return nil, err
 	}
-	if dupErr != nil {
-		return nil, fmt.Errorf("prepare socket: %w", dupErr)
+	if failed != nil {
+		return nil, fmt.Errorf("prepare socket: %w", failed)
 	}
-	l := &link{fd: fd, remote: "tcp " + c.RemoteAddr().String(), here: address(c.LocalAddr()),
-		there: address(c.RemoteAddr()), watch: watch{since: time.Now()}}
-	l.ref.Free = func() { unix.Close(fd) }
-	return l, nil
+	return newLink(fd, c.RemoteAddr().(*net.TCPAddr).AddrPort()), nil
 }
 
-func address(a net.Addr) netip.Addr {
-	return a.(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
+func newLink(fd int, remote netip.AddrPort) *link {
+	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
+	l := &link{fd: fd, remote: "tcp " + remote.String(), there: remote.Addr().WithZone(""),
+		watch: watch{since: time.Now()}}
+	l.ref.Free = func() { unix.Close(fd) }
+	return l
+}
+
+// prepare sets a socket's options; connections that a listening one takes have them from it.
+func prepare(c syscall.Conn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = raw.Control(func(s uintptr) {
+		set = errors.Join(unix.SetsockoptInt(int(s), unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+			unix.SetsockoptInt(int(s), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0),
+			unix.SetsockoptInt(int(s), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, Unsent))
+	})
+	if err = errors.Join(err, set); err != nil {
+		return fmt.Errorf("prepare socket: %w", err)
+	}
+	return nil
+}
+
+// place is an address as the kernel has it.
+func place(s unix.Sockaddr) (addr netip.Addr, port int) {
+	switch a := s.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrFrom4(a.Addr), a.Port
+	case *unix.SockaddrInet6:
+		addr = netip.AddrFrom16(a.Addr).Unmap()
+		if a.ZoneId != 0 && addr.Is6() {
+			addr = addr.WithZone(zone(int(a.ZoneId)))
+		}
+		return addr, a.Port
+	}
+	return addr, 0
+}
+
+// zone is the name of a network interface, for people.
+func zone(index int) string {
+	if i, err := net.InterfaceByIndex(index); err == nil {
+		return i.Name
+	}
+	return strconv.Itoa(index)
 }
 
 // unpaced is for sockets that are neither connected nor listening yet: one that BBR has begun to
@@ -287,11 +334,17 @@ func (d Dialer) Dial(ctx context.Context, addr string) (transport.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newLink(c.(*net.TCPConn))
+	return dialled(c.(*net.TCPConn))
 }
 
-// Listener takes links in. Safe for concurrent use.
-type Listener struct{ l *net.TCPListener }
+// Listener takes links in, past Go's netpoller, which knows the listening socket only. Safe for
+// concurrent use.
+type Listener struct {
+	socket *os.File
+	raw    syscall.RawConn // of it
+	addr   string
+	closed atomic.Bool
+}
 
 var _ transport.Listener = (*Listener)(nil)
 
@@ -303,26 +356,62 @@ func Listen(addr string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{l.(*net.TCPListener)}, nil
+	return From(l.(*net.TCPListener))
 }
 
-// From is a Listener for a socket that listens already, which it owns from then on.
-func From(l *net.TCPListener) *Listener { return &Listener{l} }
-
-// Accept blocks for the next link.
-func (l *Listener) Accept() (transport.Link, error) {
-	c, err := l.l.AcceptTCP()
-	if errors.Is(err, net.ErrClosed) {
-		return nil, transport.ErrClosed
+// From is a Listener for a socket that listens already, and is closed in its place.
+func From(l *net.TCPListener) (*Listener, error) {
+	defer l.Close()
+	if err := prepare(l); err != nil {
+		return nil, err
 	}
+	socket, err := l.File()
 	if err != nil {
 		return nil, err
 	}
-	return newLink(c)
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	return &Listener{socket: socket, raw: raw, addr: l.Addr().String()}, nil
+}
+
+// Accept blocks for the next link.
+func (l *Listener) Accept() (transport.Link, error) {
+	fd := -1
+	var from unix.Sockaddr
+	var failed error
+	err := l.raw.Read(func(s uintptr) bool {
+		fd, from, failed = accept(int(s))
+		return failed != unix.EAGAIN
+	})
+	switch {
+	case err != nil && l.closed.Load():
+		return nil, transport.ErrClosed
+	case err != nil:
+		return nil, err
+	case failed != nil:
+		return nil, fmt.Errorf("accept %s: %w", l.addr, failed)
+	}
+	addr, port := place(from)
+	return newLink(fd, netip.AddrPortFrom(addr, uint16(port))), nil
+}
+
+// accept takes one connection, whichever comes first that its other end has not given up.
+func accept(fd int) (int, unix.Sockaddr, error) {
+	for {
+		c, from, err := unix.Accept4(fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+		if err != unix.EINTR && err != unix.ECONNABORTED {
+			return c, from, err
+		}
+	}
 }
 
 // Addr returns "ip:port" as listened on.
-func (l *Listener) Addr() string { return l.l.Addr().String() }
+func (l *Listener) Addr() string { return l.addr }
 
 // Close ends Accept; links that were accepted stay.
-func (l *Listener) Close() error { return l.l.Close() }
+func (l *Listener) Close() error {
+	l.closed.Store(true)
+	return l.socket.Close()
+}

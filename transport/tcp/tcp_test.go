@@ -3,6 +3,8 @@ package tcp
 import (
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/transport"
 	"github.com/leidenzipper/zipper/transport/transporttest"
 )
@@ -37,4 +39,29 @@ func pair(t *testing.T) (dialled, accepted transport.Link) {
 	}
 	t.Cleanup(func() { accepted.Close() })
 	return dialled, accepted
+}
+
+// TestOptions: both ends of a link are set up alike, though the options of the one that is taken in
+// are the listening socket's.
+func TestOptions(t *testing.T) {
+	dialled, accepted := pair(t)
+	for _, o := range []struct {
+		what              string
+		level, name, want int
+	}{{"delay", unix.IPPROTO_TCP, unix.TCP_NODELAY, 1}, {"keep-alive", unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0},
+		{"unsent", unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, Unsent}} {
+		for end, l := range map[string]transport.Link{"dialled": dialled, "accepted": accepted} {
+			if got, err := unix.GetsockoptInt(l.FD(), o.level, o.name); err != nil || got != o.want {
+				t.Errorf("%s of the %s end: %d, %v, want %d", o.what, end, got, err, o.want)
+			}
+		}
+	}
+	for end, l := range map[string]transport.Link{"dialled": dialled, "accepted": accepted} {
+		if flags, err := unix.FcntlInt(uintptr(l.FD()), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK == 0 {
+			t.Errorf("the %s end blocks: %x, %v", end, flags, err)
+		}
+		if flags, err := unix.FcntlInt(uintptr(l.FD()), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("the %s end is inherited: %x, %v", end, flags, err)
+		}
+	}
 }

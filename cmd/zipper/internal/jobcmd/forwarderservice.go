@@ -280,7 +280,11 @@ func listeners(c *cli.Context) (l []transport.Listener, err error) {
 		if !ok {
 			return l, errors.New("systemd has passed a socket that does not listen on TCP (ListenStream=[HOST:]PORT)")
 		}
-		l = append(l, dial.Listening(t))
+		one, err := dial.Listening(t)
+		if err != nil {
+			return l, fmt.Errorf("a socket of systemd: %w", err)
+		}
+		l = append(l, one)
 	}
 	for _, spec := range specs {
 		one, err := listen(spec)
