@@ -241,7 +241,7 @@ func TestNotReachable(t *testing.T) {
 
 // TestNotAForwarder: something else answers, or hangs up, or says nothing.
 func TestNotAForwarder(t *testing.T) {
-	question := wire.Challenge{Version: wire.Version}
+	question := wire.Challenge{Version: wire.Version, LinkKey: [wire.SealKeyLen]byte{9}}
 	challenge := wire.AppendFrame(nil, wire.Header{Type: wire.TypeChallenge, Dst: wire.Nobody, Src: wire.Nobody},
 		&question)
 	for name, c := range map[string]struct {

@@ -93,6 +93,7 @@ type Config struct {
 	clock              clock
 	spawn              func(fn func()) // runs what may block; a goroutine of its own
 	loops              loop.System     // what loops wait by
+	files              int             // links that it may have open, at most
 }
 
 // Meters take what is measured while a forwarder works; nil ones are not wanted. Safe for
@@ -143,7 +144,7 @@ func (c Config) withDefaults() (Config, error) {
 		{&c.MaxRanks, MaxRanks}, {&c.MaxGathering, MaxGathering}, {&c.MaxGatheringFrom, MaxGatheringFrom},
 		{&c.MaxUnjoined, min(MaxUnjoined, descriptors()/2)}, {&c.MaxUnjoinedFrom, min(MaxUnjoinedFrom, descriptors()/4)},
 		{&c.MaxLinksFrom, descriptors() / 2},
-		{&c.pipeFrom, relay.PipeFrom}, {&c.pipeSize, relay.PipeSize},
+		{&c.pipeFrom, relay.PipeFrom}, {&c.pipeSize, relay.PipeSize}, {&c.files, max(1, descriptors()-otherFiles)},
 	} {
 		if *d.v == 0 {
 			*d.v = d.def

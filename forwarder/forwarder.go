@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -227,6 +228,7 @@ type Driven struct{ f *Forwarder }
 // NewDriven makes a forwarder with one loop. The configuration's listeners are only named.
 func NewDriven(cfg Config, sys System) (*Driven, error) {
 	cfg.clock, cfg.spawn, cfg.loops, cfg.Loops, cfg.Poll = drivenClock{sys}, sys.Go, sys, 1, PollEvent
+	cfg.files = math.MaxInt // in memory there is room
 	f, err := New(cfg)
 	if err != nil {
 		return nil, err

@@ -57,6 +57,9 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 			return refused
 		}
 	}
+	if b.pass == nil {
+		b.pass, b.guest = e.Pass, j.Guest
+	}
 	if back {
 		return f.again(p, b, j)
 	}
@@ -87,6 +90,7 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	f.strangers.Settle(p.guest)
 	p.waiting = &waiting{b, rank, p.inside(j), j.Instance, b.kept - had}
 	b.waiting[p] = p.waiting
+	p.joining.Placed()
 	f.log.Debug("rank joined", zap.String("job", b.id), zap.String("cluster", j.Cluster),
 		zap.Uint32("rank", j.Rank), zap.Int("virtual_rank", rank),
 		zap.String("host", j.Host), zap.String("link", p.conn.Link().Remote()))

@@ -57,6 +57,11 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshak
 	if f.drain.on {
 		return nil, refusal(wire.RefuseShutdown, drainReason)
 	}
+	if n := linksOf(j, here); n > f.cfg.files {
+		return nil, refusal(wire.RefuseLayout,
+			"job %q has %d ranks with a link to this forwarder, which may have %d links open: "+
+				"start it with ulimit -n %d or more (LimitNOFILE= of a service)", j.Job, n, f.cfg.files, n+otherFiles)
+	}
 	if err := f.strangers.MayOpen(p.guest); err != nil {
 		return nil, refusal(wire.RefuseJob, "%v", err)
 	}
@@ -87,6 +92,20 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshak
 	f.log.Info("job begins to gather", zap.String("job", b.id), zap.Int("ranks", b.gather.Ranks()),
 		zap.Duration("timeout", timeout), zap.String("user", b.user))
 	return b, nil
+}
+
+// linksOf is how many ranks of a job have a link to the forwarder with that index.
+func linksOf(j *wire.Join, here int) int {
+	if len(j.Zippers) == 0 {
+		return wire.Ranks(j.Layout)
+	}
+	n := 0
+	for _, p := range j.Zippers[here].Ports {
+		if int(p.Network) < len(j.Layout) { // else one without ranks
+			n += int(j.Layout[p.Network].Size)
+		}
+	}
+	return n
 }
 
 // keep books a Join that a job keeps as long as it is there, or says that there is no room. With

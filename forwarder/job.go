@@ -15,6 +15,7 @@ import (
 	"github.com/leidenzipper/zipper/forwarder/relay"
 	"github.com/leidenzipper/zipper/forwarder/strangers"
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -74,6 +75,8 @@ type job struct {
 	id        string
 	key       [wire.PublicKeyLen]byte // who does not have its secret half is not of this job
 	user      string                  // whom its first Join's ticket names; empty: none was demanded
+	pass      *seal.Pass              // that its ranks show; nil: none has, yet
+	guest     [wire.SealKeyLen]byte   // and the key that it is made with
 	log       *zap.Logger
 	state     jobState          // set by to
 	gather    *handshake.Gather // while it gathers; afterwards for who comes back

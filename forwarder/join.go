@@ -1,14 +1,13 @@
 package forwarder
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
 	"go.uber.org/zap"
 
 	"github.com/leidenzipper/zipper/handshake"
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -62,9 +61,7 @@ func (p *peer) crowdOut() {
 func (p *peer) challenge() {
 	f := p.f
 	p.deadline = p.conn.Now().Add(f.cfg.JoinTimeout)
-	var seed [ed25519.SeedSize]byte
-	_, _ = rand.Read(seed[:]) // never fails
-	joining := handshake.NewAcceptor(seed, f.policy.Load().terms)
+	joining := handshake.NewAcceptor(freshBytes(), f.policy.Load().terms)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p.joining = joining
@@ -81,7 +78,7 @@ func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 	f.mu.Unlock()
 	var seen handshake.Examined
 	if a != nil {
-		seen = a.Examine(h, body) // arithmetic that others need not wait for
+		seen = a.Examine(h, body, passesOf(f)) // arithmetic that others need not wait for
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,6 +113,18 @@ func (f *Forwarder) join(p *peer, h wire.Header, body []byte) {
 		}
 		return nil
 	})
+}
+
+// passesOf are the passes that ranks of the jobs here have shown.
+func passesOf(f *Forwarder) handshake.Passes {
+	return func(j *wire.Join) *seal.Pass {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if b := f.jobs.find(j); b != nil && b.guest == j.Guest {
+			return b.pass
+		}
+		return nil
+	}
 }
 
 // notIn ends the joining of a peer whose exchange has failed. With f.mu.

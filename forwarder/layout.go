@@ -7,6 +7,7 @@ import (
 
 	"github.com/leidenzipper/zipper/forwarder/budget"
 	"github.com/leidenzipper/zipper/forwarder/relay"
+	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -15,9 +16,9 @@ import (
 //  1. its layout is made (complete); if that is too long for a frame everybody is refused;
 //  2. if the kernel may open ways between its ranks (nat.go) it is asked to, aside, and the job is
 //     ready until the answer comes, or the time-out (opened);
-//  3. every rank's Layout is sent, then every connection gets its route (start). Both under
-//     Forwarder.mu, which a loop that reads the first frames waits for (peer.Route), so no frame
-//     overtakes a Layout.
+//  3. every rank's Proof and Layout are sent, then every connection gets its route (start). Both
+//     under Forwarder.mu, which a loop that reads the first frames waits for (peer.Route), so no
+//     frame overtakes a Layout.
 
 // complete goes on with a job whose ranks are all in. With f.mu.
 func (f *Forwarder) complete(b *job) {
@@ -104,9 +105,16 @@ func (f *Forwarder) start(b *job) {
 	if b.hops != nil {
 		b.startBridges()
 	}
+	joining := make([]*handshake.Acceptor, len(ranks))
+	for i, p := range ranks {
+		joining[i] = p.joining
+	}
 	layout := b.layout
 	var room []byte // one for all: with each of its own this would take memory in proportion to the square of the ranks
-	for _, p := range ranks {
+	for i, p := range ranks {
+		if i%handshake.Jointly == 0 {
+			handshake.Prove(joining[i:min(i+handshake.Jointly, len(joining))])
+		}
 		layout.Rank, layout.Namesake = uint32(p.waiting.rank), b.namesakes[b.hosts[p.waiting.rank]]
 		p.conn.Seal(p.seal)
 		room = p.joining.Admit(&layout, room)

@@ -76,8 +76,8 @@ const (
 	// MaxTimeout is how long a job may gather, 1 h: batch systems start halves minutes apart.
 	MaxTimeout = time.Hour
 
-	// MaxRanks of a job. The format has room for twice as many; a job's tables take memory for
-	// each.
+	// MaxRanks of a job. The format has room for sixteen times as many; a job's tables take memory
+	// for each.
 	MaxRanks = 1 << 16
 
 	// MaxGathering jobs at once, and MaxGatheringFrom one address, which may be a centre's. More:
@@ -95,6 +95,9 @@ const (
 	// few thousand.
 	joinsLeast = 1 << 20
 	joinShare  = 8 << 10
+
+	// otherFiles is how many files a forwarder has open beside its links, at most.
+	otherFiles = 64
 
 	// fewDescriptors is how many there are taken to be where the system does not say.
 	fewDescriptors = 1024

@@ -73,7 +73,8 @@ func TestFloods(t *testing.T) {
 			b := start(t, tcpNetwork(), func(c *Config) {
 				c.Log = zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(zap.NewDevelopmentEncoderConfig()), &log,
 					zap.InfoLevel))
-				c.MaxLinksFrom, c.MaxUnjoinedFrom, c.MaxGatheringFrom, c.MaxRanks = links, links/2, 20, wire.MaxRanks
+				c.MaxLinksFrom, c.MaxUnjoinedFrom, c.MaxGatheringFrom = links, links/2, 20
+				c.MaxRanks, c.files = wire.MaxRanks, wire.MaxRanks
 			})
 			page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				fmt.Fprint(w, b.f.Status().Links)
@@ -176,7 +177,7 @@ func TestBounds(t *testing.T) {
 	long := identity("long", "a", 0, twoClusters...)
 	long.TimeoutMS = 1<<32 - 1
 	done := make(chan struct{})
-	go func() { defer close(done); try(long, "is not complete after 3") }()
+	go func() { defer close(done); try(long, "is not complete after ") }()
 	for len(b.f.Status().Jobs) == 0 {
 		time.Sleep(time.Millisecond)
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// Certificate lets a forwarder show to another one that a rank of the job has joined it: it holds
-// the rank's Join and the key whose public half was the nonce that the Join is signed for. The
+// Certificate lets a forwarder show to another one that a rank of the job has joined it: it is the
+// rank's Join, which names the forwarder's X25519 key, and the nonce that it is signed for. The
 // forwarder knows neither the job's secret nor its key.
 type Certificate struct {
-	key  ed25519.PrivateKey
-	join wire.Join
+	nonce [wire.NonceLen]byte
+	join  wire.Join
 }
 
 // Bridger is the end of a new link between two forwarders that made it. Not safe for concurrent
@@ -21,7 +21,7 @@ type Certificate struct {
 //
 //	acceptor (Acceptor)              dialler (Bridger)
 //	Challenge{version, nonce}  ──►
-//	                           ◄──   Bridge{certificate, host key, signatures over the nonce}
+//	                           ◄──   Bridge{certificate, host key, signature and pass over the nonce}
 //	Proof of the host key      ──►
 //	or Refuse{code, reason}    ──►
 type Bridger struct {
@@ -80,15 +80,18 @@ func (b *Bridger) answer(c *wire.Challenge, body []byte) {
 		return
 	}
 	f := wire.Bridge{Version: join.Version, From: join.Here, To: b.peer, Number: b.number, Fresh: b.fresh,
-		OwnKey: b.own.Keys.Public, LinkKey: c.LinkKey, Join: *join}
-	copy(f.Nonce[:], b.cert.key.Public().(ed25519.PublicKey))
+		Nonce: b.cert.nonce, OwnKey: b.own.Keys.Public, LinkKey: c.LinkKey, Join: *join}
 	if host := b.own.HostKey; host != nil {
 		copy(f.HostKey[:], host.Public().(ed25519.PublicKey))
 		copy(f.Proof[:], ed25519.Sign(host, signedHost(&f, c.Nonce)))
 	}
-	copy(f.Signature[:], ed25519.Sign(b.cert.key, signedBridge(&f, c.Nonce)))
+	pass, err := b.own.Keys.Visit(c.LinkKey)
+	if err != nil {
+		b.malformed(wire.Control(wire.TypeChallenge), err)
+		return
+	}
+	f.Pass = pass.Show(shownBridge(&f, c.Nonce))
 	if f.Join.Sealed() {
-		var err error
 		if b.seal, err = b.own.Keys.Dialled(c.LinkKey, c.Nonce); err != nil {
 			b.malformed(wire.Header{Type: wire.TypeChallenge}, err)
 			return
@@ -142,7 +145,7 @@ func (a *Acceptor) handleBridge(h wire.Header, x *Examined) {
 }
 
 // Certificate is good for the Join that this exchange has verified.
-func (a *Acceptor) Certificate(j *wire.Join) Certificate { return Certificate{a.key, *j} }
+func (a *Acceptor) Certificate(j *wire.Join) Certificate { return Certificate{a.nonce, *j} }
 
 // Release ends the exchange without an answer: the link is one between forwarders.
 func (a *Acceptor) Release() {
@@ -157,7 +160,14 @@ func signedHost(f *wire.Bridge, nonce [wire.NonceLen]byte) []byte {
 	return f.AppendUnsigned(b)
 }
 
-func signedBridge(f *wire.Bridge, nonce [wire.NonceLen]byte) []byte {
+// visits reports whether the other end has the private half of its link key.
+func (a *Acceptor) visits(f *wire.Bridge) bool {
+	pass, err := a.terms.Keys.Pass(f.OwnKey)
+	return err == nil && pass.Good(f.Pass, shownBridge(f, a.nonce))
+}
+
+// shownBridge is what a Bridge's pass is shown for.
+func shownBridge(f *wire.Bridge, nonce [wire.NonceLen]byte) []byte {
 	b := append([]byte("zipper bridge\x00"), nonce[:]...)
 	return f.AppendUnsigned(b)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leidenzipper/zipper/seal"
 	"github.com/leidenzipper/zipper/wire"
 )
 
@@ -33,26 +34,31 @@ func introduce(t *testing.T, b *Bridger, a *Acceptor) (Event, Event) {
 
 func TestBridge(t *testing.T) {
 	cert := certified(t, hopped(0))
-	here, there := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)), acceptor(2, "s"))
+	here, there := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(1)}, nonce(5)), acceptor(2, "s"))
 	if here.Kind != Bridged || here.To != 1 || here.Join.Here != 0 || here.Join.Job != "j" || there.Kind != Bridged {
 		t.Errorf("%+v, %+v", here, there)
 	}
-	if here, _ := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)),
+	if here, _ := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(1)}, nonce(5)),
 		acceptor(2, "other")); here.Kind != Ended ||
 		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a forwarder with another secret: %+v", here)
 	}
 	// Who has overheard the Join has not the key.
-	stolen := cert
-	stolen.key = acceptor(9, "").key
-	if here, _ := introduce(t, NewBridger(stolen, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)),
+	if here, _ := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5)),
 		acceptor(2, "")); here.Kind != Ended ||
 		here.Err.Code != wire.RefuseSecret {
 		t.Errorf("a stolen Join: %+v", here)
 	}
-	// A Bridge that was overheard is worth nothing on another link.
+	liar := &seal.Forwarder{} // which shows a key that it has not
+	*liar = *forwarderKeys(9)
+	liar.Public = forwarderKeys(1).Public
+	if here, _ := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: liar}, nonce(5)),
+		acceptor(2, "")); here.Kind != Ended || here.Err.Code != wire.RefuseSecret {
+		t.Errorf("a stolen Join with its key: %+v", here)
+	}
+	// A Bridge that was overheard is worth nothing on another link, nor is a changed one.
 	var frame []byte
-	a, b := acceptor(2, ""), NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5))
+	a, b := acceptor(2, ""), NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(1)}, nonce(5))
 	deliver(t, a.NextEvent, b.HandleMessage)
 	deliver(t, b.NextEvent, func(_ wire.Header, body []byte) { frame = append([]byte(nil), body...) })
 	again := acceptor(3, "")
@@ -62,8 +68,14 @@ func TestBridge(t *testing.T) {
 		e.Err.Code != wire.RefuseSecret {
 		t.Errorf("replayed: %+v", e)
 	}
+	frame[8] ^= 1 // its number
+	a.HandleMessage(wire.Header{Type: wire.TypeBridge}, frame)
+	if e, _ := deliver(t, a.NextEvent, func(wire.Header, []byte) {}); e.Kind != Ended ||
+		e.Err.Code != wire.RefuseSecret {
+		t.Errorf("changed: %+v", e)
+	}
 	// A newer forwarder, which does not speak the job's version.
-	a, b = acceptor(2, ""), NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(9)}, nonce(5))
+	a, b = acceptor(2, ""), NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(1)}, nonce(5))
 	deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
 		body[0], body[4] = wire.Version+1, wire.Version+1
 		b.HandleMessage(h, body)

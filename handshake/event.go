@@ -11,7 +11,7 @@ import (
 // Event is something the owner of a state machine has to do.
 type Event struct {
 	Kind  EventKind
-	Frame []byte // Send: a whole frame
+	Frame []byte // Send: one or more whole frames
 	// Verified, Bridged; Acceptor's Ended: as far as one came, proven to be made with its key only
 	// if the Refused is not one of RefuseSecret or RefuseMalformed
 	Join   wire.Join
@@ -25,7 +25,8 @@ type Event struct {
 	// Verified, Bridged, Joined, if the job is sealed: for frames of a running job between the two
 	// ends of the link; else nil
 	Seal *seal.Channel
-	Err  *Refused // Ended
+	Pass *seal.Pass // Verified: that the Join has shown, for Passes
+	Err  *Refused   // Ended
 }
 
 // EventKind says which.

@@ -55,8 +55,8 @@ var legal = [...]uint16{
 type exchange struct {
 	events []Event
 	state  state
-	hint   string    // after what is said of a bad frame, for the user
-	came   wire.Join // Acceptor: as far as one came, authentic or not
+	hint   string     // after what is said of a bad frame, for the user
+	came   *wire.Join // Acceptor: as far as one came, authentic or not, until Placed; nil: none
 }
 
 // to moves the exchange to the next state.
@@ -76,7 +76,9 @@ func (x *exchange) NextEvent() (e Event, ok bool) {
 		return Event{}, false
 	}
 	e = x.events[0]
-	x.events = x.events[1:]
+	if x.events = x.events[1:]; len(x.events) == 0 {
+		x.events = nil // what waits long keeps little
+	}
 	return e, true
 }
 
@@ -125,7 +127,11 @@ func (x *exchange) unexpected(h wire.Header) { x.malformed(h, errUnexpected) }
 
 func (x *exchange) fail(why *Refused) {
 	x.to(over)
-	x.push(Event{Kind: Ended, Err: why, Join: x.came})
+	e := Event{Kind: Ended, Err: why}
+	if x.came != nil {
+		e.Join = *x.came
+	}
+	x.push(e)
 }
 
 // challenged takes the first frame of the end that speaks first; ok: it is good.

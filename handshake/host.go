@@ -11,7 +11,8 @@ import (
 // A forwarder proves with its answer to a Join or a Bridge that it has the host key which its
 // Challenge named. The signature covers both frames, so all that either end has said of itself.
 // Each has random bytes of its own in them: what was signed before, or for another link, is worth
-// nothing. It comes with what is sent anyway, and costs no round trip.
+// nothing. It comes with what is sent anyway, and costs no round trip. Those who wait for the same
+// job have one signature for many (joint.go).
 
 // proofOf is what a forwarder signs: body is that of a frame of type t.
 func proofOf(challenge []byte, t wire.Type, body []byte) []byte {
@@ -25,8 +26,12 @@ func (a *Acceptor) prove(t wire.Type, body []byte) *wire.Proof {
 	if a.terms.HostKey == nil {
 		return nil
 	}
+	return a.sign(proofOf(a.challenge, t, body))
+}
+
+func (a *Acceptor) sign(what []byte) *wire.Proof {
 	p := &wire.Proof{}
-	copy(p.Signature[:], ed25519.Sign(a.terms.HostKey, proofOf(a.challenge, t, body)))
+	copy(p.Signature[:], ed25519.Sign(a.terms.HostKey, what))
 	return p
 }
 
@@ -66,7 +71,15 @@ func (w *witness) waits() bool { return w.key != [wire.PublicKeyLen]byte{} }
 
 // good reports whether this is it.
 func (w *witness) good(p *wire.Proof) bool {
-	return ed25519.Verify(w.key[:], proofOf(w.challenge, w.said, w.answer), p.Signature[:])
+	return ed25519.Verify(w.key[:], w.proof(), p.Signature[:])
 }
+
+// goodJoint reports whether this is it.
+func (w *witness) goodJoint(p *wire.JointProof) bool {
+	return ed25519.Verify(w.key[:], rootOf(p, w.proof()), p.Signature[:])
+}
+
+// proof is what the forwarder has to have signed, alone or with others.
+func (w *witness) proof() []byte { return proofOf(w.challenge, w.said, w.answer) }
 
 const noProof = "the forwarder does not have the host key that it shows"

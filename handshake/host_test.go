@@ -31,6 +31,8 @@ func TestHostKey(t *testing.T) {
 		id.HostKey = expected
 		a := proving(1, 7)
 		j, e := upToDecision(t, id, a)
+		a.Notice("wait")
+		deliver(t, a.NextEvent, j.HandleMessage)
 		if e.Kind != Verified || j.state != awaitLayout {
 			t.Errorf("%+v, %v", e, j.state)
 		}
@@ -86,6 +88,8 @@ func TestProof(t *testing.T) {
 	var proof []byte
 	deliver(t, a.NextEvent, j.HandleMessage)
 	deliver(t, j.NextEvent, a.HandleMessage)
+	a.NextEvent()
+	a.Notice("wait")
 	deliver(t, a.NextEvent, func(h wire.Header, body []byte) {
 		if h.Type == wire.TypeProof {
 			proof = append([]byte(nil), body...)
@@ -153,7 +157,7 @@ func TestForwardersCheckEachOther(t *testing.T) {
 		{"the one that is dialled has none", hostKey(1), nil, false},
 		{"the one that is dialled only shows it", hostKey(1), append(hostKey(9)[:32:32], hostKey(2)[32:]...), false},
 	} {
-		b := NewBridger(cert, 1, 0, &Terms{HostKey: c.own, Keys: forwarderKeys(9)}, nonce(5))
+		b := NewBridger(cert, 1, 0, &Terms{HostKey: c.own, Keys: forwarderKeys(1)}, nonce(5))
 		at := NewAcceptor([wire.NonceLen]byte{2}, &Terms{HostKey: c.peer, Keys: forwarderKeys(2)})
 		deliver(t, at.NextEvent, b.HandleMessage)
 		deliver(t, b.NextEvent, at.HandleMessage)

@@ -9,9 +9,12 @@
 //	or Refuse{code, reason}          ──►      refused (the rank may refuse too: other version)
 //
 // The job's key pair is Ed25519 with the seed SHA-256("zipper job" ‖ job id ‖ 0 ‖ secret). The
-// signature covers "zipper join" ‖ 0 ‖ nonce ‖ the Join without its signature, so it is good for
-// one link only and shows that the joiner knows the secret without showing the secret. The Proof is
-// as good for the forwarder (host.go). Nothing is encrypted.
+// signature covers "zipper join" ‖ 0 ‖ nonce ‖ the Join up to it, so it is good for one link only
+// and shows that the joiner knows the secret without showing the secret. So does the pass behind it,
+// a MAC that only the job's ranks and this forwarder can make (package seal), and it is all that is
+// looked at once one rank's signature has said that the pass is the job's. The Proof is as good for
+// the forwarder (host.go); it may come late, but before all else that is believed. Nothing is
+// encrypted.
 //
 // A rank of a sealed job has its X25519 key in the Join (package seal), with what shows that the
 // key was made by who knows the secret; the Layout hands these round. The forwarder's key is in the
@@ -141,8 +144,8 @@ func Key(job, secret string) ed25519.PrivateKey {
 }
 
 // join makes the signed Join for one link, whose other end has sent the Challenge; fresh is random
-// bytes for it.
-func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside string) wire.Join {
+// bytes for it. It fails if the Challenge's link key is none.
+func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside string) (wire.Join, error) {
 	key := Key(id.Job, id.Secret)
 	version, _ := c.Common()
 	j := wire.Join{
@@ -160,8 +163,18 @@ func (id *Identity) join(c *wire.Challenge, fresh [wire.NonceLen]byte, inside st
 		j.SealKey, j.Proof = id.Seal.Public, id.Seal.Proof
 	}
 	copy(j.PublicKey[:], key.Public().(ed25519.PublicKey))
+	guest, err := seal.NewGuest(JobID(id.Job), id.Secret)
+	if err != nil {
+		return j, err
+	}
+	pass, err := guest.Pass(c.LinkKey)
+	if err != nil {
+		return j, err
+	}
+	j.Guest = guest.Public
 	copy(j.Signature[:], ed25519.Sign(key, signed(&j, c.Nonce)))
-	return j
+	j.Pass = pass.Show([]byte(shownWith), c.Nonce[:], j.AppendUnshown(nil))
+	return j, nil
 }
 
 // verify reports whether the Join's signature is by its own public key and for this nonce.
@@ -173,3 +186,6 @@ func signed(j *wire.Join, nonce [wire.NonceLen]byte) []byte {
 	b := append([]byte("zipper join\x00"), nonce[:]...)
 	return j.AppendUnsigned(b)
 }
+
+// shownWith comes before the nonce and the Join up to its pass, for which that is shown.
+const shownWith = "zipper join pass\x00"

@@ -63,14 +63,10 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 		j.join("")
 	case h.Type == wire.TypeProof && j.state == awaitProof:
 		p, err := wire.ParseProof(body)
-		switch {
-		case err != nil:
-			j.malformed(h, err)
-		case !j.host.good(&p):
-			j.refuse(wire.RefuseHostKey, noProof)
-		default:
-			j.to(awaitLayout)
-		}
+		j.proven(h, err, err == nil && j.host.good(&p))
+	case h.Type == wire.TypeJointProof && j.state == awaitProof:
+		p, err := wire.ParseJointProof(body)
+		j.proven(h, err, err == nil && j.host.goodJoint(&p))
 	case h.Type == wire.TypeLayout && j.state == awaitLayout:
 		l, err := wire.ParseLayout(body)
 		if err == nil {
@@ -94,6 +90,18 @@ func (j *Joiner) HandleMessage(h wire.Header, body []byte) {
 	}
 }
 
+// proven goes on with a Proof.
+func (j *Joiner) proven(h wire.Header, err error, good bool) {
+	switch {
+	case err != nil:
+		j.malformed(h, err)
+	case !good:
+		j.refuse(wire.RefuseHostKey, noProof)
+	default:
+		j.to(awaitLayout)
+	}
+}
+
 // Inside answers Asked: the IP address and port where this process takes connections that the
 // forwarder's kernel passes on; empty: it takes none.
 func (j *Joiner) Inside(address string) {
@@ -103,7 +111,11 @@ func (j *Joiner) Inside(address string) {
 }
 
 func (j *Joiner) join(inside string) {
-	join := j.id.join(&j.challenge, j.fresh, inside)
+	join, err := j.id.join(&j.challenge, j.fresh, inside)
+	if err != nil {
+		j.malformed(wire.Control(wire.TypeChallenge), err)
+		return
+	}
 	j.send(wire.TypeJoin, &join)
 	j.host.answered(wire.TypeJoin, &join)
 	if j.host.waits() {

@@ -9,7 +9,7 @@ import (
 )
 
 func forwarderKeys(seed byte) *seal.Forwarder {
-	f, err := seal.NewForwarder([seal.PublicLen]byte{seed})
+	f, err := seal.NewForwarder([seal.PublicLen]byte{0, seed})
 	if err != nil {
 		panic(err)
 	}
@@ -143,7 +143,7 @@ func TestSealedBridge(t *testing.T) {
 	id := sealedMember(t, "b", 1, 2)
 	id.Zippers, id.Here = hopped(0).Zippers, 0
 	cert := certified(t, id)
-	here, there := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(3)}, nonce(5)), acceptor(2, "s"))
+	here, there := introduce(t, NewBridger(cert, 1, 0, &Terms{Keys: forwarderKeys(1)}, nonce(5)), acceptor(2, "s"))
 	if here.Seal == nil || there.Seal == nil {
 		t.Fatalf("%+v, %+v", here, there)
 	}

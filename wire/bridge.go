@@ -3,40 +3,40 @@ package wire
 import "fmt"
 
 // MaxBridge is the most bytes of a Bridge beside its Join.
-const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + NonceLen + 2*SealKeyLen + PublicKeyLen + SignatureLen + SignatureLen
+const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + NonceLen + 2*SealKeyLen + PublicKeyLen + SignatureLen + SealProofLen
 
 // Bridge is the answer of a forwarder that has made a link to another one to its Challenge: it asks
-// to carry the frames of a job. The Join is one that a rank of the job has signed for the sender,
-// over a nonce that is the public key of a pair which only the sender has: who can sign with that
-// pair is a forwarder that a member of the job has joined.
+// to carry the frames of a job. The Join is one that a rank of the job has signed for the sender: its
+// link key is the sender's X25519 key, and who has the pass that goes with that is a forwarder that
+// a member of the job has joined.
 //
 //	u32       version
 //	u16       from       the sender's index in the Join's zippers
 //	u16       to         the receiver's
 //	u16       number     of the connection in the trunk between the two; a trunk's first is 0
-//	byte[32]  nonce      for which the Join is signed: the sender's public key (Ed25519)
+//	byte[32]  nonce      for which the Join is signed
 //	byte[32]  fresh      random bytes, for the receiver's Proof
-//	byte[32]  own key    the sender's X25519 key, from which those of the link are made if it is sealed
+//	byte[32]  own key    the sender's X25519 key, as its Join has it; from it those of the link are made if it is sealed
 //	byte[32]  link key   the receiver's, as its Challenge has it
 //	byte[32]  host key   the sender's (Ed25519); zero: it has none
 //	byte[64]  proof      by the host key over the receiver's nonce and all of the others but the next
-//	byte[64]  signature  by the pair over the receiver's nonce and all of the others but the proof
+//	byte[16]  pass       made with the pass of the two over the receiver's nonce and all of the others but the proof
 //	...       Join       to the end
 type Bridge struct {
-	Version   uint32
-	From, To  uint16
-	Number    uint16
-	Nonce     [NonceLen]byte
-	Fresh     [NonceLen]byte
-	OwnKey    [SealKeyLen]byte
-	LinkKey   [SealKeyLen]byte
-	HostKey   [PublicKeyLen]byte
-	Proof     [SignatureLen]byte
-	Signature [SignatureLen]byte
-	Join      Join
+	Version  uint32
+	From, To uint16
+	Number   uint16
+	Nonce    [NonceLen]byte
+	Fresh    [NonceLen]byte
+	OwnKey   [SealKeyLen]byte
+	LinkKey  [SealKeyLen]byte
+	HostKey  [PublicKeyLen]byte
+	Proof    [SignatureLen]byte
+	Pass     [SealProofLen]byte
+	Join     Join
 }
 
-// AppendUnsigned adds everything but the two signatures: what is signed.
+// AppendUnsigned adds everything but proof and pass: what these are for.
 func (f *Bridge) AppendUnsigned(b []byte) []byte {
 	b = le.AppendUint32(b, f.Version)
 	b = le.AppendUint16(b, f.From)
@@ -57,13 +57,12 @@ func (f *Bridge) Append(b []byte) []byte {
 	b = append(append(b, f.Nonce[:]...), f.Fresh[:]...)
 	b = append(append(b, f.OwnKey[:]...), f.LinkKey[:]...)
 	b = append(b, f.HostKey[:]...)
-	b = append(append(b, f.Proof[:]...), f.Signature[:]...)
+	b = append(append(b, f.Proof[:]...), f.Pass[:]...)
 	return f.Join.Append(b)
 }
 
-// ParseBridge reads a Bridge that fills b. Of a version that is not spoken here only
-// Version is read. The
-// signatures are not checked here.
+// ParseBridge reads a Bridge that fills b. Of a version that is not spoken here only Version is
+// read. Signatures and passes are not checked here.
 func ParseBridge(b []byte) (Bridge, error) {
 	r := reader{b: b}
 	f := Bridge{Version: r.u32()}
@@ -77,7 +76,7 @@ func ParseBridge(b []byte) (Bridge, error) {
 	r.bytes(f.LinkKey[:])
 	r.bytes(f.HostKey[:])
 	r.bytes(f.Proof[:])
-	r.bytes(f.Signature[:])
+	r.bytes(f.Pass[:])
 	if r.err != nil {
 		return Bridge{Version: f.Version}, r.err
 	}

@@ -70,7 +70,7 @@ func ParseChallenge(b []byte) (Challenge, error) {
 const ProofLen = SignatureLen
 
 // Proof is a forwarder's answer to a Join or a Bridge: it shows that it has the host key that its
-// Challenge named. All later frames of the exchange come after it.
+// Challenge named. It comes before all later frames of the exchange but Ping and Refuse.
 //
 //	0  byte[64]  signature  by the host key over the Challenge and the Join or Bridge (package handshake)
 type Proof struct{ Signature [SignatureLen]byte }
@@ -84,6 +84,53 @@ func ParseProof(b []byte) (Proof, error) {
 	var p Proof
 	r.bytes(p.Signature[:])
 	return p, r.end()
+}
+
+// NodeLen is the size of a hash in a JointProof in bytes, MaxDepth the most of them.
+const (
+	NodeLen  = 32
+	MaxDepth = 5
+)
+
+// JointProof is a Proof that one signature gives for up to 2^MaxDepth ranks: they are the leaves of
+// a tree of hashes whose root is signed.
+//
+//	0  byte[64]  signature  by the host key over the root (package handshake)
+//	64 u32       place      of the receiver's leaf, from the left
+//	68 byte[32]  nodes      for each level from the leaf on the one beside; at most MaxDepth
+type JointProof struct {
+	Signature [SignatureLen]byte
+	Place     uint32
+	Nodes     [][NodeLen]byte
+}
+
+// Append adds the body's bytes to b.
+func (p *JointProof) Append(b []byte) []byte {
+	b = le.AppendUint32(append(b, p.Signature[:]...), p.Place)
+	for _, n := range p.Nodes {
+		b = append(b, n[:]...)
+	}
+	return b
+}
+
+// ParseJointProof reads a JointProof that fills b. The signature is not checked here.
+func ParseJointProof(b []byte) (JointProof, error) {
+	r := reader{b: b}
+	var p JointProof
+	r.bytes(p.Signature[:])
+	p.Place = r.u32()
+	for r.err == nil && len(r.b) >= NodeLen && len(p.Nodes) < MaxDepth {
+		var n [NodeLen]byte
+		r.bytes(n[:])
+		p.Nodes = append(p.Nodes, n)
+	}
+	if r.err == nil && p.Place>>len(p.Nodes) != 0 {
+		r.fail(fmt.Errorf("wire: place %d in a tree of depth %d", p.Place, len(p.Nodes)))
+	}
+	if err := r.end(); err != nil {
+		return JointProof{}, err
+	}
+	return p, nil
 }
 
 // hostKeys is how people write a host key: 43 characters, of which none means anything in an

@@ -95,6 +95,8 @@ func FuzzFrame(f *testing.F) {
 				v, err = parser(ParseNotice)(body)
 			case TypeProof:
 				v, err = parser(ParseProof)(body)
+			case TypeJointProof:
+				v, err = parser(ParseJointProof)(body)
 			case TypeHalf:
 				v, err = parser(ParseHalf)(body)
 				if err == nil && v.(*Half).Version != Version {

@@ -90,23 +90,24 @@ const (
 
 // Frames between the two ends of one link.
 const (
-	TypeChallenge Type = 32 // forwarder → joiner: a nonce
-	TypeJoin      Type = 33 // joiner → forwarder: who I am, with proof of the job's secret
-	TypeLayout    Type = 34 // forwarder → joiner: the job is complete, this is everybody
-	TypeRefuse    Type = 35 // either way: no, and why
-	TypeAbort     Type = 36 // any → all: the job ends with this code, and why
-	TypeBye       Type = 37 // clean end of a link; the other end answers ByeAck and closes
-	TypeByeAck    Type = 38
-	TypePing      Type = 39 // with up to MaxPing bytes that say nothing
-	TypePong      Type = 40
-	TypeBridge    Type = 42 // forwarder → forwarder: let me in as a link of a job with several hops
-	TypeReady     Type = 43 // forwarder ↔ forwarder: all ranks have joined, as this forwarder sees it
-	TypeMeet      Type = 44 // rank ↔ rank, on a direct link: who I am, with proof of the job's secret
-	TypeNotice    Type = 45 // forwarder → joiner that waits: what is missing
-	TypeProof     Type = 46 // forwarder → joiner, forwarder that dialled: that it has its host key
-	TypeHalf      Type = 47 // launcher → forwarder: how its cluster's half of a job stands
-	TypeCount     Type = 48 // either way: how many bytes were sent before it
-	TypeRailState Type = 41 // forwarder → rank or forwarder: another rank's link is lost, or is there again
+	TypeChallenge  Type = 32 // forwarder → joiner: a nonce
+	TypeJoin       Type = 33 // joiner → forwarder: who I am, with proof of the job's secret
+	TypeLayout     Type = 34 // forwarder → joiner: the job is complete, this is everybody
+	TypeRefuse     Type = 35 // either way: no, and why
+	TypeAbort      Type = 36 // any → all: the job ends with this code, and why
+	TypeBye        Type = 37 // clean end of a link; the other end answers ByeAck and closes
+	TypeByeAck     Type = 38
+	TypePing       Type = 39 // with up to MaxPing bytes that say nothing
+	TypePong       Type = 40
+	TypeBridge     Type = 42 // forwarder → forwarder: let me in as a link of a job with several hops
+	TypeReady      Type = 43 // forwarder ↔ forwarder: all ranks have joined, as this forwarder sees it
+	TypeMeet       Type = 44 // rank ↔ rank, on a direct link: who I am, with proof of the job's secret
+	TypeNotice     Type = 45 // forwarder → joiner that waits: what is missing
+	TypeProof      Type = 46 // forwarder → joiner, forwarder that dialled: that it has its host key
+	TypeHalf       Type = 47 // launcher → forwarder: how its cluster's half of a job stands
+	TypeCount      Type = 48 // either way: how many bytes were sent before it
+	TypeJointProof Type = 49 // forwarder → joiner: the same as Proof, by a signature for several
+	TypeRailState  Type = 41 // forwarder → rank or forwarder: another rank's link is lost, or is there again
 )
 
 // MaxPing is the most bytes of a Ping: enough for packets of full size.
@@ -204,7 +205,7 @@ func ParsedHeader(b []byte) Header {
 }
 
 // lengths gives for each type the least and most bytes after the header, plus one.
-var lengths = [TypeCount + 1]struct{ min, max uint32 }{
+var lengths = [TypeJointProof + 1]struct{ min, max uint32 }{
 	TypeEager:       {EnvelopeLen + 1, EnvelopeLen + MaxPayload + 1},
 	TypeRTS:         {EnvelopeLen + 1, EnvelopeLen + 1},
 	TypeCTS:         {CTSLen + 1, CTSLen + 1},
@@ -234,6 +235,7 @@ var lengths = [TypeCount + 1]struct{ min, max uint32 }{
 	TypeProof:       {ProofLen + 1, ProofLen + 1},
 	TypeHalf:        {4 + 1, MaxJoin + 1},
 	TypeCount:       {CountLen + 1, CountLen + 1},
+	TypeJointProof:  {SignatureLen + 4 + 1, SignatureLen + 4 + MaxDepth*NodeLen + 1},
 }
 
 // BodyLen returns the size in bytes of the body before the payload, for frames between ranks; 0 for
@@ -297,7 +299,7 @@ func (t Type) Sealable() bool {
 	return t.BetweenRanks()
 }
 
-var typeNames = [TypeCount + 1]string{
+var typeNames = [TypeJointProof + 1]string{
 	TypeEager: "Eager", TypeRTS: "RTS", TypeCTS: "CTS", TypeData: "Data", TypeFin: "Fin", TypeMatched: "Matched",
 	TypeCredit: "Credit", TypeAck: "Ack", TypeCancel: "Cancel", TypeCancelReply: "CancelReply",
 	TypeChallenge: "Challenge",
@@ -305,7 +307,7 @@ var typeNames = [TypeCount + 1]string{
 	TypeByeAck: "ByeAck",
 	TypePing:   "Ping", TypePong: "Pong", TypeLanded: "Landed", TypeEcho: "Echo", TypeRailState: "RailState",
 	TypeBridge: "Bridge", TypeReady: "Ready", TypeMeet: "Meet", TypeNotice: "Notice", TypeProof: "Proof",
-	TypeHalf: "Half", TypeCount: "Count",
+	TypeHalf: "Half", TypeCount: "Count", TypeJointProof: "JointProof",
 }
 
 func (t Type) String() string {

@@ -9,7 +9,7 @@ import (
 // Limits of what a Join may announce.
 const (
 	MaxClusters = 256
-	MaxRanks    = 1 << 17 // virtual ranks of one job, so that a Layout fits in one frame
+	MaxRanks    = 1 << 20 // virtual ranks of one job: tables have an entry for each
 	MaxZippers  = 64      // forwarders of a job with several hops
 	MaxNetworks = 64      // networks of such a job that have no ranks
 	MaxTicket   = 2048    // bytes
@@ -79,7 +79,9 @@ type Port struct {
 //	string    ticket      by which the job is let in where forwarders demand one (package ticket), at most MaxTicket; empty: none
 //	byte[32]  nonce       random bytes for this link, for the forwarder's Proof
 //	byte[32]  public key  of the pair made from job and secret
-//	byte[64]  signature   by that pair over the nonce and all of the above
+//	byte[32]  guest       public half of the job's X25519 pair, for its passes (package seal)
+//	byte[64]  signature   by the job's pair over the nonce and all of the above
+//	byte[16]  pass        made with the pass for this forwarder over the nonce and all of the above
 type Join struct {
 	Version   uint32
 	TimeoutMS uint32
@@ -109,7 +111,9 @@ type Join struct {
 	Ticket    string
 	Nonce     [NonceLen]byte
 	PublicKey [PublicKeyLen]byte
+	Guest     [SealKeyLen]byte
 	Signature [SignatureLen]byte
+	Pass      [SealProofLen]byte
 }
 
 // AppendUnsigned adds everything but the signature: what is signed.
@@ -147,7 +151,13 @@ func (j *Join) AppendUnsigned(b []byte) []byte {
 	b = append(b, j.LinkKey[:]...)
 	b = appendString(b, j.Ticket)
 	b = append(b, j.Nonce[:]...)
-	return append(b, j.PublicKey[:]...)
+	b = append(b, j.PublicKey[:]...)
+	return append(b, j.Guest[:]...)
+}
+
+// AppendUnshown adds everything but the pass: what that is shown for.
+func (j *Join) AppendUnshown(b []byte) []byte {
+	return append(j.AppendUnsigned(b), j.Signature[:]...)
 }
 
 // Sealed reports whether the joiner's job is sealed.
@@ -155,12 +165,12 @@ func (j *Join) Sealed() bool { return j.SealKey != [SealKeyLen]byte{} }
 
 // Append adds the body's bytes to b.
 func (j *Join) Append(b []byte) []byte {
-	return append(j.AppendUnsigned(b), j.Signature[:]...)
+	return append(j.AppendUnshown(b), j.Pass[:]...)
 }
 
 // ParseJoin reads a Join that fills b. Of a version that is not spoken here only Version is read. A
-// Join that parses names a cluster of its own layout and a rank inside it; the signature is not
-// checked here.
+// Join that parses names a cluster of its own layout and a rank inside it; signature and pass are
+// not checked here.
 func ParseJoin(b []byte) (Join, error) {
 	r := reader{b: b}
 	j := Join{Version: r.u32()}
@@ -210,7 +220,9 @@ func ParseJoin(b []byte) (Join, error) {
 	j.Ticket = r.text(MaxTicket)
 	r.bytes(j.Nonce[:])
 	r.bytes(j.PublicKey[:])
+	r.bytes(j.Guest[:])
 	r.bytes(j.Signature[:])
+	r.bytes(j.Pass[:])
 	if err := r.end(); err != nil {
 		return Join{Version: j.Version}, err
 	}

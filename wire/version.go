@@ -10,7 +10,7 @@ import "fmt"
 // Version is in version_release.go; version_next.go has the one after it, for tests of this.
 
 // Oldest version of the protocol that is spoken here.
-const Oldest = 11
+const Oldest = 12
 
 // Speaks reports whether a version is spoken here.
 func Speaks(version uint32) bool { return version >= Oldest && version <= Version }

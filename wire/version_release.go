@@ -3,4 +3,4 @@
 package wire
 
 // Version of the protocol: the newest that is spoken here.
-const Version = 11
+const Version = 12

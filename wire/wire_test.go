@@ -53,38 +53,39 @@ var samples = []sample{
 	{"cancel", TypeCancel, &Cancel{8}, "0800000000000000", parser(ParseCancel), false},
 	{"cancel reply, yes", TypeCancelReply, &CancelReply{9, true}, "0900000000000000" + "0100000000000000", parser(ParseCancelReply), false},
 	{"cancel reply, no", TypeCancelReply, &CancelReply{9, false}, "0900000000000000" + "0000000000000000", parser(ParseCancelReply), false},
-	{"challenge", TypeChallenge, &Challenge{Version, Oldest, ramp[[32]byte](0), true, ramp[[32]byte](0), ramp[[32]byte](0)}, "0b000000" + "0b000000" + ramp32 + "01000000" + ramp32 + ramp32, parser(ParseChallenge), false},
+	{"challenge", TypeChallenge, &Challenge{Version, Oldest, ramp[[32]byte](0), true, ramp[[32]byte](0), ramp[[32]byte](0)}, "0c000000" + "0c000000" + ramp32 + "01000000" + ramp32 + ramp32, parser(ParseChallenge), false},
 	{"join", TypeJoin, &Join{Version: Version, TimeoutMS: 60000, Job: "j1", Cluster: "b", Rank: 1, TagUB: 0x7fffffff,
 		Library: "MPICH", Model: "lp64", Protocol: "classic", Settings: "A=1", Host: "h2", Origin: "u",
 		Level: LevelSealed, Patience: 30000, Rails: 2, Instance: 0x0102030405060708,
 		Layout: []Cluster{{"a", 1}, {"b", 2}}, Networks: []string{"w"},
 		Zippers: []Zipper{{Ports: []Port{{0, "x"}, {1, "yz"}}, HostKey: ramp[[32]byte](0)},
-			{Ports: []Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), Ticket: "t", Nonce: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"0b000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" +
+			{Ports: []Port{{2, ""}}}}, Here: 1, Doors: []Port{{0, "d"}}, Inside: "i", SealKey: ramp[[32]byte](0), Proof: ramp[[16]byte](0), LinkKey: ramp[[32]byte](0), Ticket: "t", Nonce: ramp[[32]byte](0), PublicKey: ramp[[32]byte](0), Guest: ramp[[32]byte](0), Signature: ramp[[64]byte](0), Pass: ramp[[16]byte](0)},
+		"0c000000" + "60ea0000" + "0200" + "6a31" + "0100" + "62" + "01000000" + "ffffff7f" + "0500" + "4d50494348" +
 			"0400" + "6c703634" + "0700" + "636c6173736963" + "0300" + "413d31" + "0200" + "6832" + "0100" + "75" +
 			"0200" + "30750000" + "0200" + "0807060504030201" +
 			"0200" + "0100" + "61" + "01000000" + "0100" + "62" + "02000000" + "0100" + "0100" + "77" + "0200" +
 			"0200" + "0000" + "0100" + "78" + "0100" + "0200" + "797a" + ramp32 + "0100" + "0200" + "0000" +
 			zero32 + "0100" + "0100" + "0000" + "0100" + "64" + "0100" + "69" + ramp32 + ramp32[:32] + ramp32 +
-			"0100" + "74" + ramp32 + ramp32 + ramp32 +
-			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseJoin), false},
+			"0100" + "74" + ramp32 + ramp32 + ramp32 + ramp64 + ramp32[:32], parser(ParseJoin), false},
 	{"bridge", TypeBridge, &Bridge{Version: Version, From: 1, To: 0, Number: 3, Nonce: ramp[[32]byte](0),
 		Fresh: ramp[[32]byte](0), OwnKey: ramp[[32]byte](0), LinkKey: ramp[[32]byte](0), HostKey: ramp[[32]byte](0),
-		Proof: ramp[[64]byte](0), Signature: ramp[[64]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j",
+		Proof: ramp[[64]byte](0), Pass: ramp[[16]byte](0), Join: Join{Version: Version, Rails: 1, Job: "j",
 			Cluster: "b",
 			Layout:  []Cluster{{"b", 1}}, Zippers: []Zipper{{Ports: []Port{{0, "x"}}}, {Ports: []Port{{0, "y"}}}}, Here: 1,
 			PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)}},
-		"0b000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + ramp32 + ramp64 + ramp32 +
-			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f" +
-			"0b000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" +
+		"0c000000" + "0100" + "0000" + "0300" + ramp32 + ramp32 + ramp32 + ramp32 + ramp32 + ramp64 + ramp32[:32] +
+			"0c000000" + "00000000" + "0100" + "6a" + "0100" + "62" + "00000000" + "00000000" + "0000" + "0000" +
 			"0000" + "0000" + "0000" + "0000" + "0000" + "00000000" + "0100" + "0000000000000000" +
 			"0100" + "0100" + "62" + "01000000" + "0000" + "0200" + "0100" + "0000" + "0100" + "78" + zero32 + "0100" +
 			"0000" + "0100" + "79" + zero32 + "0100" + "0000" + "0000" + strings.Repeat("00", 80) + "0000" +
-			zero32 + ramp32 + ramp32 +
-			"202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f", parser(ParseBridge), false},
+			zero32 + ramp32 + zero32 + ramp64 + zero32[:32], parser(ParseBridge), false},
 	{"proof", TypeProof, &Proof{ramp[[64]byte](0)}, ramp64, parser(ParseProof), false},
+	{"joint proof", TypeJointProof, &JointProof{ramp[[64]byte](0), 3, [][32]byte{ramp[[32]byte](0), {}}},
+		ramp64 + "03000000" + ramp32 + zero32, parser(ParseJointProof), false},
+	{"joint proof for one", TypeJointProof, &JointProof{Signature: ramp[[64]byte](0)}, ramp64 + "00000000",
+		parser(ParseJointProof), false},
 	{"half", TypeHalf, &Half{Version: Version, TimeoutMS: 60000, RanMS: 1000, State: HalfSuspended, Code: -2, Job: "j1", Cluster: "b", Reason: "né", Ticket: "t", PublicKey: ramp[[32]byte](0), Signature: ramp[[64]byte](0)},
-		"0b000000" + "60ea0000" + "e8030000" + "0200" + "feffffff" + "0200" + "6a31" + "0100" + "62" + "0300" +
+		"0c000000" + "60ea0000" + "e8030000" + "0200" + "feffffff" + "0200" + "6a31" + "0100" + "62" + "0300" +
 			"6ec3a9" + "0100" + "74" + ramp32 + ramp64, parser(ParseHalf), false},
 	{"ready", TypeReady, &Ready{2}, "02000000", parser(ParseReady), false},
 	{"meet", TypeMeet, &Meet{1, 2, 0x0102030405060708, ramp[[32]byte](0), ramp[[64]byte](0)}, "01000000" + "02000000" +
