@@ -45,9 +45,9 @@ func allgatherLocal(e *env, a Args) op {
 func allgatherLeaders(e *env, a Args) Schedule {
 	s := Schedule{step(allgatherLocal(e, a))}
 	// The other clusters' streams, one behind the other, are broadcast at once.
-	streams, spread := make([]area, len(e.l.Members)), []func(){}
+	streams, spread := make([]area, e.l.Clusters()), []func(){}
 	var all []byte
-	if len(e.l.Members) == 2 {
+	if e.l.Clusters() == 2 {
 		k := 1 - e.l.Cluster
 		b, f := e.landing(k, a.Recv, a.RecvCounts, a.RecvDispls)
 		all, streams[k] = b, area{0, int64(len(b))}
@@ -57,7 +57,7 @@ func allgatherLeaders(e *env, a Args) Schedule {
 	} else {
 		var at int64
 		e.l.others(func(k int) {
-			t, _ := extent(e.l.Members[k], a.RecvCounts, a.RecvDispls)
+			t, _ := extent(e.l.Members(k), a.RecvCounts, a.RecvDispls)
 			streams[k] = area{at, t.bytes}
 			at += t.bytes
 		})
@@ -71,7 +71,7 @@ func allgatherLeaders(e *env, a Args) Schedule {
 			var b batch
 			mine := e.packed(e.l.Cluster, a.Recv, a.RecvCounts, a.RecvDispls)
 			e.l.others(func(k int) {
-				peer := e.l.Members[k][0]
+				peer := e.l.Member(k, 0)
 				if in := streams[k].of(all); len(in) > 0 {
 					b.add(e.Recv(peer, 0, in))
 				}
@@ -94,9 +94,9 @@ func allgatherLeaders(e *env, a Args) Schedule {
 }
 
 func allgatherFew(e *env, a Args) Schedule {
-	streams, at := make([]area, len(e.l.Members)), int64(0)
-	for k, ranks := range e.l.Members {
-		t, _ := extent(ranks, a.RecvCounts, a.RecvDispls)
+	streams, at := make([]area, e.l.Clusters()), int64(0)
+	for k := range e.l.Clusters() {
+		t, _ := extent(e.l.Members(k), a.RecvCounts, a.RecvDispls)
 		streams[k] = area{at, t.bytes}
 		at += t.bytes
 	}
@@ -118,17 +118,17 @@ func allgatherFew(e *env, a Args) Schedule {
 			var b batch
 			e.l.others(func(k int) {
 				if in := streams[k].of(all); len(in) > 0 {
-					b.add(e.Recv(e.l.Members[k][0], 0, in))
+					b.add(e.Recv(e.l.Member(k, 0), 0, in))
 				}
 				if len(own) > 0 {
-					b.add(e.Send(e.l.Members[k][0], 0, own))
+					b.add(e.Send(e.l.Member(k, 0), 0, own))
 				}
 			})
 			return b.reqs, b.err
 		})
 	}
 	return append(s, step(func() (Request, error) { return e.local.Bcast(all, 0) }), compute(func() error {
-		for k := range e.l.Members {
+		for k := range e.l.Clusters() {
 			e.spread(k, streams[k].of(all), a)
 		}
 		return nil
@@ -137,7 +137,7 @@ func allgatherFew(e *env, a Args) Schedule {
 
 // spread copies a cluster's blocks from one behind the other to their places in the receive buffer.
 func (e *env) spread(cluster int, from []byte, a Args) {
-	for _, r := range e.l.Members[cluster] {
+	for _, r := range e.l.Members(cluster) {
 		from = from[copy(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), from):]
 	}
 }
@@ -150,11 +150,11 @@ type stream struct {
 }
 
 func (e *env) stream(from, to int, counts []int64) stream {
-	starts := make([]int64, 1, len(e.l.Members[from])+1)
-	for i, r := range e.l.Members[from] {
+	starts := make([]int64, 1, e.l.SizeOf(from)+1)
+	for i, r := range e.l.Members(from) {
 		starts = append(starts, starts[i]+counts[r])
 	}
-	slices := int64(len(e.l.Members[to]))
+	slices := int64(e.l.SizeOf(to))
 	slice := (starts[len(starts)-1] + slices - 1) / slices
 	return stream{starts, slices, (slice + int64(e.t.Segment) - 1) / int64(e.t.Segment)}
 }
@@ -191,7 +191,7 @@ func allgatherDirect(e *env, a Args) Schedule {
 		cluster, piece int
 	}
 	var units []unit
-	streams, place, spread := make([]stream, len(e.l.Members)), make([][]byte, len(e.l.Members)), []func(){}
+	streams, place, spread := make([]stream, e.l.Clusters()), make([][]byte, e.l.Clusters()), []func(){}
 	e.l.others(func(k int) {
 		streams[k] = e.stream(k, e.l.Cluster, a.RecvCounts)
 		var f func()
@@ -212,7 +212,7 @@ func allgatherDirect(e *env, a Args) Schedule {
 			u := units[i]
 			from, to := streams[u.cluster].piece(me, u.piece)
 			streams[u.cluster].parts(from, to, func(sender int, from, to int64) {
-				b.add(e.Recv(e.l.Members[u.cluster][sender], 0, place[u.cluster][from:to]))
+				b.add(e.Recv(e.l.Member(u.cluster, sender), 0, place[u.cluster][from:to]))
 			})
 		}, e.t.window()},
 		stage{func(i int, b *batch) {
@@ -241,10 +241,10 @@ func sendSlices(e *env, a Args, to int, b *batch) {
 		return
 	}
 	for p := range int(st.pieces) {
-		for j := range e.l.Members[to] {
+		for j := range e.l.SizeOf(to) {
 			from, upto := st.piece(j, p)
 			if from, upto = max(from, start), min(upto, end); from < upto {
-				b.add(e.Send(e.l.Members[to][j], 0, a.Send[from-start:upto-start]))
+				b.add(e.Send(e.l.Member(to, j), 0, a.Send[from-start:upto-start]))
 			}
 		}
 	}

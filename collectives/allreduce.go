@@ -43,7 +43,7 @@ func allreduceFew(e *env, a Args, n int) Schedule {
 		return Schedule{step(e.gatherSmall(send, nil)), last}
 	}
 	operands := e.Scratch(e.local.Size() * n)
-	parts, me := cutEqually(e.Scratch(len(e.l.Members)*n), len(e.l.Members)), e.l.Cluster
+	parts, me := cutEqually(e.Scratch(e.l.Clusters()*n), e.l.Clusters()), e.l.Cluster
 	parts[len(parts)-1] = result
 	return Schedule{
 		step(e.gatherSmall(send, operands)),
@@ -51,7 +51,7 @@ func allreduceFew(e *env, a Args, n int) Schedule {
 			var b batch
 			b.add(nil, e.foldTo(parts[me], operands, a.Count))
 			e.l.others(func(k int) {
-				peer := e.l.Members[k][0]
+				peer := e.l.Member(k, 0)
 				b.add(e.Recv(peer, 0, parts[k]))
 				b.add(e.Send(peer, 0, parts[me]))
 			})
@@ -89,7 +89,7 @@ func allreduceLeaders(e *env, a Args) Schedule {
 			if leads(i) {
 				p := parts.at(i)
 				e.l.others(func(k int) {
-					peer := e.l.Members[k][e.l.leader(k, i, e.t.Leaders, 0)]
+					peer := e.l.Member(k, e.l.leader(k, i, e.t.Leaders, 0))
 					b.add(e.Recv(peer, 0, p[k]))
 					b.add(e.Send(peer, 0, p[me]))
 				})
@@ -136,7 +136,7 @@ func allreduceSlices(e *env, a Args) Schedule {
 	sums := local(e, a, seg, window)
 	slice := func(i int) (from, to int) { return e.slicing(seg.count(i), e.l.Cluster).of(e.local.Rank()) }
 	widest := (seg.size + e.local.Size() - 1) / e.local.Size() * unit
-	parts := make([]ring, len(e.l.Members))
+	parts := make([]ring, e.l.Clusters())
 	e.l.others(func(k int) { parts[k] = e.newRing(widest, slots(seg.n, window, e.t.LocalDepth)) })
 
 	stages := append(sums.in,
@@ -147,18 +147,18 @@ func allreduceSlices(e *env, a Args) Schedule {
 			e.l.others(func(k int) {
 				theirs := parts[k].at(i, (to-from)*unit)
 				e.slicing(seg.count(i), k).common(from, to, most, func(r, lo, hi int) {
-					b.add(e.Recv(e.l.Members[k][r], 0, theirs[(lo-from)*unit:(hi-from)*unit]))
+					b.add(e.Recv(e.l.Member(k, r), 0, theirs[(lo-from)*unit:(hi-from)*unit]))
 				})
 			})
 			e.l.others(func(k int) {
 				e.slicing(seg.count(i), k).common(from, to, most, func(r, lo, hi int) {
-					b.add(e.Send(e.l.Members[k][r], 0, mine[(lo-from)*unit:(hi-from)*unit]))
+					b.add(e.Send(e.l.Member(k, r), 0, mine[(lo-from)*unit:(hi-from)*unit]))
 				})
 			})
 		}, window},
 		stage{func(i int, b *batch) {
 			from, to := slice(i)
-			all := make([][]byte, len(e.l.Members))
+			all := make([][]byte, e.l.Clusters())
 			e.l.others(func(k int) { all[k] = parts[k].at(i, (to-from)*unit) })
 			all[e.l.Cluster] = sums.at(i)
 			b.add(nil, e.fold(all, to-from))

@@ -22,15 +22,15 @@ func alltoall(e *env, a Args) Schedule {
 	ops := []op{}
 	me := e.local.Rank()
 	e.l.others(func(k int) {
-		n := len(e.l.Members[k])
+		n := e.l.SizeOf(k)
 		for i := range n {
-			r := e.l.Members[k][(me+i)%n]
+			r := e.l.Member(k, (me+i)%n)
 			e.chunks(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), func(b []byte) {
 				ops = append(ops, func() (Request, error) { return e.Recv(r, 0, b) })
 			})
 		}
 		for i := range n {
-			r := e.l.Members[k][(me+i)%n]
+			r := e.l.Member(k, (me+i)%n)
 			e.chunks(block(a.Send, a.SendCounts[r], a.SendDispls[r]), func(b []byte) {
 				ops = append(ops, func() (Request, error) { return e.Send(r, 0, b) })
 			})
@@ -105,8 +105,8 @@ func alltoallCombined(e *env, a Args, m int) Schedule {
 // many bytes (or one receiver): of width receivers in each cluster is a piece, and there are n.
 func (l *Layout) pieces(m, most int) (width, n int) {
 	worst := 1 // bytes for one receiver in each cluster
-	for _, ranks := range l.Members {
-		worst = max(worst, len(ranks)*(len(l.Members)-1)*m, (l.Size-len(ranks))*m)
+	for _, size := range l.Sizes {
+		worst = max(worst, size*(l.Clusters()-1)*m, (l.Size-size)*m)
 	}
 	width = max(1, most/worst)
 	return width, (l.widest() + width - 1) / width
@@ -114,7 +114,7 @@ func (l *Layout) pieces(m, most int) (width, n int) {
 
 // part gives the receivers of a cluster in a piece.
 func (c *combined) part(cluster, piece int) []int {
-	ranks := c.e.l.Members[cluster]
+	ranks := c.e.l.Members(cluster)
 	from := min(piece*c.width, len(ranks))
 	return ranks[from:min(from+c.width, len(ranks))]
 }
@@ -146,7 +146,7 @@ func (c *combined) piece(i int, direct []op) Schedule {
 	unpack := func() ([]Request, error) {
 		rest := in
 		c.through(func(k int) {
-			for _, r := range e.l.Members[k] {
+			for _, r := range e.l.Members(k) {
 				if in != nil {
 					rest = rest[copy(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), rest):]
 				}
@@ -191,16 +191,16 @@ func (c *combined) exchange(piece, total int) ([]Request, error) {
 				copy(message[(dst*n+src)*m:][:m], c.gathered[src*total+before+dst*m:])
 			}
 		}
-		from := arrived[:len(e.l.Members[k])*mine*m]
+		from := arrived[:e.l.SizeOf(k)*mine*m]
 		arrived = arrived[len(from):]
 		if k == e.l.Cluster {
 			copy(from, message)
 		} else {
 			if len(from) > 0 {
-				b.add(e.Recv(e.l.Members[k][0], 0, from))
+				b.add(e.Recv(e.l.Member(k, 0), 0, from))
 			}
 			if len(message) > 0 {
-				b.add(e.Send(e.l.Members[k][0], 0, message))
+				b.add(e.Send(e.l.Member(k, 0), 0, message))
 			}
 		}
 		before += kn * m
@@ -212,7 +212,7 @@ func (c *combined) exchange(piece, total int) ([]Request, error) {
 func (c *combined) sort(receivers int) {
 	before, arrived := 0, c.arrived
 	c.through(func(k int) {
-		each := len(c.e.l.Members[k]) * c.m // bytes from cluster k for one rank here
+		each := c.e.l.SizeOf(k) * c.m // bytes from cluster k for one rank here
 		for dst := range receivers {
 			copy(c.scattered[dst*c.blocks*c.m+before:][:each], arrived[dst*each:])
 		}

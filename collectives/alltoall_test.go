@@ -2,6 +2,7 @@ package collectives
 
 import (
 	"math/rand"
+	"slices"
 	"testing"
 )
 
@@ -44,10 +45,7 @@ func TestPieces(t *testing.T) {
 	for _, c := range []struct{ clusters, ranks, m, width, pieces int }{
 		{2, 5000, 8, 419, 12}, {2, 5000, 1 << 10, 3, 1667}, {2, 4, 8, 524288, 1}, {256, 40, 8, 205, 1}, {2, 1 << 16, 1 << 10, 1, 1 << 16},
 	} {
-		l := &Layout{Size: c.clusters * c.ranks}
-		for range c.clusters {
-			l.Members = append(l.Members, make([]int, c.ranks))
-		}
+		l := &Layout{Size: c.clusters * c.ranks, Sizes: slices.Repeat([]int{c.ranks}, c.clusters)}
 		width, pieces := l.pieces(c.m, most)
 		if width != c.width || pieces != c.pieces {
 			t.Errorf("%d × %d ranks, %d bytes: %d receivers in each of %d pieces, want %d, %d", c.clusters, c.ranks,

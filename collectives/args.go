@@ -62,7 +62,7 @@ func New(c Comm, a Args, t Tuning) (Schedule, error) {
 		return nil, fmt.Errorf("%v: %w", a.Op, err)
 	}
 	x := &env{Comm: c, l: c.Layout(), local: c.Local(), t: t.Filled()}
-	if len(x.l.mine()) == 1 {
+	if x.l.SizeOf(x.l.Cluster) == 1 {
 		x.local = solo{}
 	}
 	switch a.Op {

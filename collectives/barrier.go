@@ -13,7 +13,7 @@ func barrier(e *env) Schedule {
 	if e.local.Rank() == 0 {
 		var b []op
 		e.l.others(func(k int) {
-			peer := e.l.Members[k][0]
+			peer := e.l.Member(k, 0)
 			b = append(b, func() (Request, error) { return e.Recv(peer, 0, nil) }, func() (Request, error) { return e.Send(peer, 0, nil) })
 		})
 		s = append(s, round(b...))

@@ -25,7 +25,7 @@ func bcast(e *env, buf []byte, root int) Schedule {
 
 func bcastLeaders(e *env, buf []byte, root int) Schedule {
 	seg := cut(len(buf), 1, e.t)
-	home, rootLocal := e.l.ClusterOf[root], e.l.LocalOf[root]
+	home, rootLocal := e.l.ClusterOf(root), e.l.LocalOf(root)
 	window := e.t.window()
 	if seg.n == 0 {
 		return nil
@@ -41,7 +41,7 @@ func bcastLeaders(e *env, buf []byte, root int) Schedule {
 		return pipeline(seg.n,
 			stage{func(i int, b *batch) {
 				if leader(e.l.Cluster, i) == e.local.Rank() {
-					b.add(e.Recv(e.l.Members[home][leader(home, i)], 0, seg.of(buf, i, 1)))
+					b.add(e.Recv(e.l.Member(home, leader(home, i)), 0, seg.of(buf, i, 1)))
 				}
 			}, window},
 			stage{func(i int, b *batch) {
@@ -50,7 +50,7 @@ func bcastLeaders(e *env, buf []byte, root int) Schedule {
 	}
 	sent := make([]batch, seg.n)
 	send := func(i int) {
-		e.l.others(func(k int) { sent[i].add(e.Send(e.l.Members[k][leader(k, i)], 0, seg.of(buf, i, 1))) })
+		e.l.others(func(k int) { sent[i].add(e.Send(e.l.Member(k, leader(k, i)), 0, seg.of(buf, i, 1))) })
 	}
 	return pipeline(seg.n,
 		stage{func(i int, b *batch) {
@@ -68,13 +68,13 @@ func bcastLeaders(e *env, buf []byte, root int) Schedule {
 }
 
 func bcastSlices(e *env, buf []byte, root int) Schedule {
-	me, n, home := e.local.Rank(), e.local.Size(), e.l.ClusterOf[root]
+	me, n, home := e.local.Rank(), e.local.Size(), e.l.ClusterOf(root)
 	seg, window := e.cutWide(len(buf), 1)
 	most := e.t.Segment
 	source := func(i int) slicing { // of the root's cluster
 		s := e.slicing(seg.count(i), home)
 		if s.ranks > 1 {
-			s.without = e.l.LocalOf[root]
+			s.without = e.l.LocalOf(root)
 		}
 		return s
 	}
@@ -83,7 +83,7 @@ func bcastSlices(e *env, buf []byte, root int) Schedule {
 			stage{func(i int, b *batch) {
 				from, to := e.slicing(seg.count(i), e.l.Cluster).of(me)
 				source(i).common(from, to, most, func(r, lo, hi int) {
-					b.add(e.Recv(e.l.Members[home][r], 0, seg.of(buf, i, 1)[lo:hi]))
+					b.add(e.Recv(e.l.Member(home, r), 0, seg.of(buf, i, 1)[lo:hi]))
 				})
 			}, window},
 			stage{func(i int, b *batch) {
@@ -104,14 +104,14 @@ func bcastSlices(e *env, buf []byte, root int) Schedule {
 				counts, displs = source(i).blocks(1)
 				send = all
 			}
-			b.add(e.local.Scatterv(send, counts, displs, all[from:to], e.l.LocalOf[root]))
+			b.add(e.local.Scatterv(send, counts, displs, all[from:to], e.l.LocalOf(root)))
 		}, e.t.LocalDepth},
 		stage{func(i int, b *batch) {
 			all := seg.of(buf, i, 1)
 			from, to := source(i).of(me)
 			e.l.others(func(k int) {
 				e.slicing(len(all), k).common(from, to, most, func(r, lo, hi int) {
-					sent[i].add(e.Send(e.l.Members[k][r], 0, all[lo:hi]))
+					sent[i].add(e.Send(e.l.Member(k, r), 0, all[lo:hi]))
 				})
 			})
 			if n > 2 {

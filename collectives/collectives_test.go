@@ -252,6 +252,6 @@ func TestTuningTable(t *testing.T) {
 
 func ExampleNewLayout() {
 	l := NewLayout([]int{4, 4, 2, 4}, 3)
-	fmt.Println(l.Cluster, l.Members, l.LocalOf, l.Contiguous)
-	// Output: 0 [[0 1 3] [2]] [0 1 0 2] false
+	fmt.Println(l.Cluster, l.Members(0), l.Members(1), l.LocalOf(3), l.Contiguous)
+	// Output: 0 [0 1 3] [2] 2 false
 }

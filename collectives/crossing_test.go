@@ -9,7 +9,7 @@ import (
 // least gives the fewest payload bytes that must go from cluster f to cluster t, for m bytes per
 // rank.
 func least(op Op, l *Layout, root, f, t, m int) int {
-	home, a, b := l.ClusterOf[root], len(l.Members[f]), len(l.Members[t])
+	home, a, b := l.ClusterOf(root), l.SizeOf(f), l.SizeOf(t)
 	when := func(c bool, n int) int {
 		if c {
 			return n
@@ -69,8 +69,8 @@ func TestCrossing(t *testing.T) {
 					if err := run(w, c, o, Tuning{}); err != nil {
 						t.Fatalf("%v: %v", op, err)
 					}
-					for f := range l.Members {
-						for k := range l.Members {
+					for f := range l.Clusters() {
+						for k := range l.Clusters() {
 							if f == k {
 								continue
 							}
@@ -110,15 +110,15 @@ func TestUnevenCountsCrossOnce(t *testing.T) {
 			}
 			want := [2]int{}
 			for r, a := range c.args {
-				mine := l.ClusterOf[r]
-				for q, k := range l.ClusterOf {
+				mine := l.ClusterOf(r)
+				for q, k := range clusterOf {
 					switch {
 					case k == mine:
 					case op == OpGatherv && r == root:
 						want[k] += int(a.RecvCounts[q])
 					case op == OpScatterv && r == root, op == OpAlltoallv:
 						want[mine] += int(a.SendCounts[q])
-					case op == OpAllgatherv && r == l.Members[mine][0]:
+					case op == OpAllgatherv && r == l.Member(mine, 0):
 						want[k] += int(a.RecvCounts[q])
 					}
 				}

@@ -7,7 +7,7 @@ package collectives
 //	combined  time λ + L + b·m·G; bytes b·m, messages 1
 //	direct    time L + b·m·G;     bytes b·m, messages b
 func gather(e *env, a Args) Schedule {
-	home, rootLocal := e.l.ClusterOf[a.Root], e.l.LocalOf[a.Root]
+	home, rootLocal := e.l.ClusterOf(a.Root), e.l.LocalOf(a.Root)
 	if e.l.Rank == a.Root {
 		return gatherAtRoot(e, a)
 	}
@@ -35,9 +35,9 @@ func gatherAtRoot(e *env, a Args) Schedule {
 	first := []op{func() (Request, error) { return e.local.Gatherv(a.Send, a.Recv, counts, displs, e.local.Rank()) }}
 	var after []func()
 	e.l.others(func(k int) {
-		m := int(a.RecvCounts[e.l.Members[k][0]])
+		m := int(a.RecvCounts[e.l.Member(k, 0)])
 		if !e.combined(a.Uniform, m, k) {
-			for _, r := range e.l.Members[k] {
+			for _, r := range e.l.Members(k) {
 				if b := block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]); len(b) > 0 {
 					first = append(first, func() (Request, error) { return e.Recv(r, 0, b) })
 				}
@@ -45,7 +45,7 @@ func gatherAtRoot(e *env, a Args) Schedule {
 			return
 		}
 		together, spread := e.landing(k, a.Recv, a.RecvCounts, a.RecvDispls)
-		first = append(first, func() (Request, error) { return e.Recv(e.l.Members[k][0], 0, together) })
+		first = append(first, func() (Request, error) { return e.Recv(e.l.Member(k, 0), 0, together) })
 		if spread != nil {
 			after = append(after, spread)
 		}
@@ -64,14 +64,14 @@ func gatherAtRoot(e *env, a Args) Schedule {
 
 // combined reports whether the blocks of m bytes of a cluster cross as one message.
 func (e *env) combined(uniform bool, m, cluster int) bool {
-	n := len(e.l.Members[cluster])
+	n := e.l.SizeOf(cluster)
 	return uniform && m > 0 && n > 1 && m*n <= e.t.Combine
 }
 
 // equal gives counts, displacements and memory for a block of m bytes of every rank of this
 // cluster.
 func (e *env) equal(m int) (counts, displs []int64, all []byte) {
-	n := len(e.l.mine())
+	n := e.l.SizeOf(e.l.Cluster)
 	return equalBlocks(n, m, e.Scratch(n*m))
 }
 
@@ -102,14 +102,14 @@ func (e *env) gatherSmall(own, all []byte) op {
 // buf itself if they lie there like that, else scratch memory, and then a function that copies them
 // to their places.
 func (e *env) landing(cluster int, buf []byte, counts, displs []int64) (together []byte, spread func()) {
-	total, dense := extent(e.l.Members[cluster], counts, displs)
+	total, dense := extent(e.l.Members(cluster), counts, displs)
 	if dense {
 		return total.of(buf), nil
 	}
 	together = e.Scratch(int(total.bytes))
 	return together, func() {
 		rest := together
-		for _, r := range e.l.Members[cluster] {
+		for _, r := range e.l.Members(cluster) {
 			n := copy(block(buf, counts[r], displs[r]), rest)
 			rest = rest[n:]
 		}
@@ -119,13 +119,13 @@ func (e *env) landing(cluster int, buf []byte, counts, displs []int64) (together
 // packed gives the blocks of a cluster's ranks one behind the other: buf itself if they lie so,
 // else a copy.
 func (e *env) packed(cluster int, buf []byte, counts, displs []int64) []byte {
-	total, dense := extent(e.l.Members[cluster], counts, displs)
+	total, dense := extent(e.l.Members(cluster), counts, displs)
 	if dense {
 		return total.of(buf)
 	}
 	b := e.Scratch(int(total.bytes))
 	rest := b
-	for _, r := range e.l.Members[cluster] {
+	for _, r := range e.l.Members(cluster) {
 		rest = rest[copy(rest, block(buf, counts[r], displs[r])):]
 	}
 	return b

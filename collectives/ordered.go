@@ -26,7 +26,7 @@ func gatherOrdered(e *env, send []byte, count, leader int) (Round, *ordered) {
 		return step(func() (Request, error) { return e.local.Gatherv(send, nil, nil, nil, leader) }), nil
 	}
 	counts, displs, all := e.equal(len(send))
-	o := &ordered{env: e, count: count, bytes: len(send), gathered: all, in: make([][]byte, len(e.l.Members))}
+	o := &ordered{env: e, count: count, bytes: len(send), gathered: all, in: make([][]byte, e.l.Clusters())}
 	return step(func() (Request, error) { return e.local.Gatherv(send, all, counts, displs, leader) }), o
 }
 
@@ -49,7 +49,7 @@ func (o *ordered) reduceRuns() error {
 		if r.Cluster != o.l.Cluster {
 			continue
 		}
-		first, members := o.l.LocalOf[r.First], make([][]byte, r.Count)
+		first, members := o.l.LocalOf(r.First), make([][]byte, r.Count)
 		for i := range members {
 			members[i] = o.gathered[(first+i)*o.bytes:][:o.bytes]
 		}
@@ -96,13 +96,13 @@ func (o *ordered) exchangeRuns(peer func(k int) int, out func(k int) []byte, exp
 }
 
 // first gives the leader of a cluster.
-func (e *env) first(k int) int { return e.l.Members[k][0] }
+func (e *env) first(k int) int { return e.l.Member(k, 0) }
 
 func reduceOrdered(e *env, a Args) Schedule {
-	home := e.l.ClusterOf[a.Root]
+	home := e.l.ClusterOf(a.Root)
 	leader := 0
 	if e.l.Cluster == home {
-		leader = e.l.LocalOf[a.Root]
+		leader = e.l.LocalOf(a.Root)
 	}
 	if a.Count == 0 {
 		return nil
@@ -193,7 +193,7 @@ func scanOrdered(e *env, a Args) Schedule {
 	if o == nil {
 		return Schedule{gather, step(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, recv, 0) })}
 	}
-	last := func(k int) int { return e.l.Members[k][len(e.l.Members[k])-1] }
+	last := func(k int) int { return e.l.Member(k, e.l.SizeOf(k)-1) }
 	counts, displs, results := e.equal(o.bytes)
 	if e.l.Rank == 0 && a.Op == OpExscan {
 		counts[0] = 0
@@ -236,7 +236,7 @@ func (o *ordered) prefixes(results []byte, inclusive bool) error {
 			continue
 		}
 		for i := range r.Count {
-			at := (o.l.LocalOf[r.First] + i) * o.bytes
+			at := (o.l.LocalOf(r.First) + i) * o.bytes
 			result := results[at:][:o.bytes]
 			if !inclusive {
 				copy(result, sum)

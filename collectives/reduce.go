@@ -6,7 +6,7 @@ package collectives
 //
 //	time λ(s) + L + mG; bytes m from each other cluster to the root's
 func reduce(e *env, a Args) Schedule {
-	home := e.l.ClusterOf[a.Root]
+	home := e.l.ClusterOf(a.Root)
 	seg, unit := cut(a.Count, e.extent, e.t), e.extent
 	window := e.t.window()
 	leader := func(k, i int) int { return e.l.leader(k, i, e.t.Leaders, 0) }
@@ -27,7 +27,7 @@ func reduce(e *env, a Args) Schedule {
 				}
 			}, window})
 	}
-	rootLocal := e.l.LocalOf[a.Root]
+	rootLocal := e.l.LocalOf(a.Root)
 	if e.l.Rank != a.Root {
 		return pipeline(seg.n, stage{func(i int, b *batch) {
 			b.add(e.local.Reduce(seg.of(a.Send, i, unit), nil, seg.count(i), rootLocal))
@@ -41,14 +41,14 @@ func reduceAtRoot(e *env, a Args, seg segments, leader func(k, i int) int) Sched
 	parts := e.newParts(seg, slots(seg.n, e.t.LocalDepth, window, 1))
 	// The last cluster's part, into which the others are folded, has the receive buffer, unless the
 	// program's own contribution is there.
-	if !same(a.Send, a.Recv) || e.l.Cluster == len(e.l.Members)-1 {
+	if !same(a.Send, a.Recv) || e.l.Cluster == e.l.Clusters()-1 {
 		parts.last = a.Recv
 	}
 	crossing := make([]batch, seg.n)
 	return pipeline(seg.n,
 		stage{func(i int, b *batch) {
 			p := parts.at(i)
-			e.l.others(func(k int) { crossing[i].add(e.Recv(e.l.Members[k][leader(k, i)], 0, p[k])) })
+			e.l.others(func(k int) { crossing[i].add(e.Recv(e.l.Member(k, leader(k, i)), 0, p[k])) })
 			b.add(e.local.Reduce(seg.of(a.Send, i, unit), p[e.l.Cluster], seg.count(i), e.local.Rank()))
 		}, e.t.LocalDepth},
 		stage{func(i int, b *batch) { *b, crossing[i] = crossing[i], batch{} }, window},
@@ -71,7 +71,7 @@ type parts struct {
 }
 
 func (e *env) newParts(seg segments, slots int) parts {
-	n := len(e.l.Members)
+	n := e.l.Clusters()
 	return parts{seg, e.extent, e.newRing(n*seg.size*e.extent, slots), nil, n}
 }
 

@@ -50,7 +50,7 @@ func (v vector) part(cluster int, of []byte) []byte {
 
 // partBytes is the size of a cluster's part.
 func (v vector) partBytes(cluster int) int {
-	t, _ := extent(v.e.l.Members[cluster], v.bytes, v.displs)
+	t, _ := extent(v.e.l.Members(cluster), v.bytes, v.displs)
 	return int(t.bytes)
 }
 
@@ -78,7 +78,7 @@ func reduceScatterLeaders(e *env, a Args, v vector) Schedule {
 		}
 	}
 	mine := v.partBytes(e.l.Cluster)
-	reduced, parts := e.Scratch(len(v.all)), make([][]byte, len(e.l.Members))
+	reduced, parts := e.Scratch(len(v.all)), make([][]byte, e.l.Clusters())
 	return Schedule{
 		step(func() (Request, error) { return e.local.Reduce(v.all, reduced, count, 0) }),
 		func() ([]Request, error) {
@@ -87,10 +87,10 @@ func reduceScatterLeaders(e *env, a Args, v vector) Schedule {
 			e.l.others(func(k int) {
 				if mine > 0 {
 					parts[k] = e.Scratch(mine)
-					b.add(e.Recv(e.l.Members[k][0], 0, parts[k]))
+					b.add(e.Recv(e.l.Member(k, 0), 0, parts[k]))
 				}
 				if part := v.part(k, reduced); len(part) > 0 {
-					b.add(e.Send(e.l.Members[k][0], 0, part))
+					b.add(e.Send(e.l.Member(k, 0), 0, part))
 				}
 			})
 			return b.reqs, b.err
@@ -109,11 +109,12 @@ func reduceScatterLeaders(e *env, a Args, v vector) Schedule {
 func reduceScatterDirect(e *env, a Args, v vector) Schedule {
 	me, n := e.local.Rank(), e.local.Size()
 	recv := a.Recv[:v.bytes[e.l.Rank]]
-	parts, sums := make([][]byte, len(e.l.Members)), make([][]byte, len(e.l.Members))
+	parts, sums := make([][]byte, e.l.Clusters()), make([][]byte, e.l.Clusters())
 
 	reduceAll := func() ([]Request, error) {
 		var b batch
-		for k, ranks := range e.l.Members {
+		for k := range e.l.Clusters() {
+			ranks := e.l.Members(k)
 			counts := make([]int64, n) // elements of cluster k's part that each local rank gets
 			for q, r := range ranks {
 				if k == e.l.Cluster {
@@ -133,7 +134,7 @@ func reduceScatterDirect(e *env, a Args, v vector) Schedule {
 		var b batch
 		parts[e.l.Cluster] = sums[e.l.Cluster]
 		e.l.others(func(k int) {
-			ranks := e.l.Members[k]
+			ranks := e.l.Members(k)
 			if len(recv) > 0 {
 				parts[k] = e.Scratch(len(recv))
 				b.add(e.Recv(ranks[reducer(me, n, len(ranks))], 0, parts[k]))

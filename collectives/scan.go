@@ -73,14 +73,14 @@ func (x *scanner) exchange(i int, b *batch) {
 	mine := x.l.Cluster
 	if x.leader(mine, i) == x.local.Rank() && mine > 0 {
 		for k, part := range x.before.at(i) {
-			ranks := x.l.Members[k]
+			ranks := x.l.Members(k)
 			b.add(x.Recv(ranks[len(ranks)-1], 0, part))
 		}
 	}
-	if x.last && mine < len(x.l.Members)-1 {
+	if x.last && mine < x.l.Clusters()-1 {
 		t := x.total(i, b)
-		for k := mine + 1; k < len(x.l.Members); k++ {
-			b.add(x.Send(x.l.Members[k][x.leader(k, i)], 0, t))
+		for k := mine + 1; k < x.l.Clusters(); k++ {
+			b.add(x.Send(x.l.Member(k, x.leader(k, i)), 0, t))
 		}
 	}
 }

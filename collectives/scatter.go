@@ -7,7 +7,7 @@ package collectives
 //	combined  time L + b·m·G + λ; bytes b·m, messages 1
 //	direct    time L + b·m·G;     bytes b·m, messages b
 func scatter(e *env, a Args) Schedule {
-	home, rootLocal := e.l.ClusterOf[a.Root], e.l.LocalOf[a.Root]
+	home, rootLocal := e.l.ClusterOf(a.Root), e.l.LocalOf(a.Root)
 	if e.l.Rank == a.Root {
 		return scatterAtRoot(e, a)
 	}
@@ -33,13 +33,13 @@ func scatter(e *env, a Args) Schedule {
 func scatterAtRoot(e *env, a Args) Schedule {
 	var ops []op
 	e.l.others(func(k int) {
-		m := int(a.SendCounts[e.l.Members[k][0]])
+		m := int(a.SendCounts[e.l.Member(k, 0)])
 		if e.combined(a.Uniform, m, k) {
 			b := e.packed(k, a.Send, a.SendCounts, a.SendDispls)
-			ops = append(ops, func() (Request, error) { return e.Send(e.l.Members[k][0], 0, b) })
+			ops = append(ops, func() (Request, error) { return e.Send(e.l.Member(k, 0), 0, b) })
 			return
 		}
-		for _, r := range e.l.Members[k] {
+		for _, r := range e.l.Members(k) {
 			if b := block(a.Send, a.SendCounts[r], a.SendDispls[r]); len(b) > 0 {
 				ops = append(ops, func() (Request, error) { return e.Send(r, 0, b) })
 			}

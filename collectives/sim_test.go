@@ -94,10 +94,10 @@ func newWorld(clusterOf []int, seed int64) *world {
 		l.SetHosts(hostsOf(len(l.mine()), seed))
 		w.procs = append(w.procs, &proc{w: w, l: l})
 	}
-	for _, ranks := range w.procs[0].l.Members {
-		w.hosts = append(w.hosts, hostsOf(len(ranks), seed))
+	for _, size := range w.procs[0].l.Sizes {
+		w.hosts = append(w.hosts, hostsOf(size, seed))
 	}
-	c := len(w.procs[0].l.Members)
+	c := w.procs[0].l.Clusters()
 	w.natives = make([][]*native, c)
 	for range c {
 		w.crossed, w.messages = append(w.crossed, make([]int, c)), append(w.messages, make([]int, c))
@@ -222,11 +222,11 @@ func (w *world) queue(k pipe) *queue {
 
 func (p *proc) Send(to, stage int, b []byte) (Request, error) {
 	w := p.w
-	if p.l.ClusterOf[to] == p.l.Cluster {
+	if p.l.ClusterOf(to) == p.l.Cluster {
 		return nil, fmt.Errorf("message to local rank %d", to)
 	}
-	w.crossed[p.l.Cluster][p.l.ClusterOf[to]] += len(b)
-	w.messages[p.l.Cluster][p.l.ClusterOf[to]]++
+	w.crossed[p.l.Cluster][p.l.ClusterOf(to)] += len(b)
+	w.messages[p.l.Cluster][p.l.ClusterOf(to)]++
 	if err := p.fail; err != nil {
 		p.fail = nil
 		return nil, err
@@ -242,7 +242,7 @@ func (p *proc) Send(to, stage int, b []byte) (Request, error) {
 }
 
 func (p *proc) Recv(from, stage int, b []byte) (Request, error) {
-	if p.l.ClusterOf[from] == p.l.Cluster {
+	if p.l.ClusterOf(from) == p.l.Cluster {
 		return nil, fmt.Errorf("message from local rank %d", from)
 	}
 	poison(b)

@@ -30,8 +30,8 @@ type nativeArgs struct {
 
 type simLocal struct{ p *proc }
 
-func (s simLocal) Rank() int { return s.p.l.LocalOf[s.p.l.Rank] }
-func (s simLocal) Size() int { return len(s.p.l.Members[s.p.l.Cluster]) }
+func (s simLocal) Rank() int { return s.p.l.LocalOf(s.p.l.Rank) }
+func (s simLocal) Size() int { return s.p.l.SizeOf(s.p.l.Cluster) }
 
 func (s simLocal) start(kind string, root int, a nativeArgs) (Request, error) {
 	p, w := s.p, s.p.w

@@ -8,7 +8,7 @@ type slicing struct {
 }
 
 func (e *env) slicing(units, cluster int) slicing {
-	return slicing{units, len(e.l.Members[cluster]), -1}
+	return slicing{units, e.l.SizeOf(cluster), -1}
 }
 
 // cutWide makes segments of which a slice has about t.Segment bytes; window is the number of them

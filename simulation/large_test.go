@@ -67,6 +67,8 @@ type large struct {
 	marks    []mark
 	err      error
 	alltoall bool
+	counts   []int64 // and places, of everybody's blocks of an alltoall: the same for all ranks
+	displs   []int64
 	bare     bool // no engines: ranks only join
 }
 
@@ -90,6 +92,9 @@ var (
 func newLarge(n int) *large {
 	l := &large{n: n, k: kernel.New(1), alltoall: n <= mostAlltoall, bare: n > mostEngines}
 	l.world = process.World{K: l.k, Dial: l.dial}
+	for o := range n {
+		l.counts, l.displs = append(l.counts, 8), append(l.displs, int64(8*o))
+	}
 	l.node = &kernel.Host{Name: "z", Cores: 1, Costs: usualCosts}
 	return l
 }
@@ -204,13 +209,12 @@ func (l *large) rank(m *process.Member, e *process.Entry, clusters []wire.Cluste
 // everybody is an alltoall: each rank sends each other one both numbers.
 func (l *large) everybody(m *process.Member) error {
 	a := collectives.Args{Op: collectives.OpAlltoallv, Send: make([]byte, 8*l.n), Recv: make([]byte, 8*l.n),
-		SendCounts: make([]int64, l.n), SendDispls: make([]int64, l.n), Uniform: true, Count: 8, Extent: 1}
+		SendCounts: l.counts, SendDispls: l.displs, RecvCounts: l.counts, RecvDispls: l.displs,
+		Uniform: true, Count: 8, Extent: 1}
 	for o := range l.n {
-		a.SendCounts[o], a.SendDispls[o] = 8, int64(8*o)
 		binary.LittleEndian.PutUint32(a.Send[8*o:], uint32(m.Rank))
 		binary.LittleEndian.PutUint32(a.Send[8*o+4:], uint32(o))
 	}
-	a.RecvCounts, a.RecvDispls = a.SendCounts, a.SendDispls
 	return l.collect(m, a, func() bool {
 		for o := range l.n {
 			if binary.LittleEndian.Uint32(a.Recv[8*o:]) != uint32(o) ||

@@ -12,8 +12,21 @@ import (
 // callers see to it that one process at a time is in it.
 type Native struct {
 	tokens  uint64
-	started map[call][]*collectives.Args // by local rank; nil: that one has not come
-	waiting map[uint64]call              // by token, until Test has said that it is over
+	started map[call]*joint
+	waiting map[uint64]*joint // by token, until Test has said that it is over
+	next    map[member]int    // how many collectives it has started
+}
+
+// joint is one collective.
+type joint struct {
+	args    []*collectives.Args // by local rank; nil: that one has not come
+	missing int
+}
+
+// member is a process of a communicator.
+type member struct {
+	context uintptr
+	rank    int
 }
 
 // call names a collective: the communicator and how many came before.
@@ -27,40 +40,41 @@ type call struct {
 // called different ones.
 func (n *Native) Start(context uintptr, processes, rank int, a collectives.Args) (token uint64, err error) {
 	if n.started == nil {
-		n.started, n.waiting = map[call][]*collectives.Args{}, map[uint64]call{}
+		n.started, n.waiting, n.next = map[call]*joint{}, map[uint64]*joint{}, map[member]int{}
 	}
-	k := call{context, 0}
-	for ; len(n.started[k]) > 0 && n.started[k][rank] != nil; k.number++ {
-	}
-	if n.started[k] == nil {
-		n.started[k] = make([]*collectives.Args, processes)
-	}
+	me := member{context, rank}
+	k := call{context, n.next[me]}
+	n.next[me]++
 	all := n.started[k]
-	all[rank] = &a
+	if all == nil {
+		all = &joint{make([]*collectives.Args, processes), processes}
+		n.started[k] = all
+	}
+	all.args[rank] = &a
+	all.missing--
 	n.tokens++
-	n.waiting[n.tokens] = k
-	for _, x := range all {
-		if x == nil {
-			return n.tokens, nil
-		}
+	n.waiting[n.tokens] = all
+	if all.missing > 0 {
+		return n.tokens, nil
+	}
+	delete(n.started, k)
+	for _, x := range all.args {
 		if x.Op != a.Op || x.Root != a.Root {
 			return 0, fmt.Errorf("%v root %d here, %v root %d there", a.Op, a.Root, x.Op, x.Root)
 		}
 	}
-	perform(all)
+	perform(all.args)
 	return n.tokens, nil
 }
 
 // Test reports whether a collective is over, and forgets the token then.
 func (n *Native) Test(token uint64) (bool, error) {
-	k, ok := n.waiting[token]
-	if !ok {
+	all, ok := n.waiting[token]
+	switch {
+	case !ok:
 		return false, fmt.Errorf("no native collective %d", token)
-	}
-	for _, x := range n.started[k] {
-		if x == nil {
-			return false, nil
-		}
+	case all.missing > 0:
+		return false, nil
 	}
 	delete(n.waiting, token)
 	return true, nil

@@ -11,7 +11,7 @@ import (
 // local is the native part.
 type local struct{ x *collective }
 
-func (l local) Rank() int { return l.x.q.layout.LocalOf[l.x.q.c.Rank()] }
+func (l local) Rank() int { return l.x.q.layout.LocalOf(l.x.q.c.Rank()) }
 func (l local) Size() int { return l.x.q.c.LocalSize() }
 
 // nativeStage is a native collective that is under way.

@@ -65,7 +65,7 @@ func (s *Set) addDirect(openers map[int]Opener) error {
 func (s *Set) DirectUp(rank int, l transport.Link) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	r := s.peers[rank].direct
+	r := s.peers.Get(rank).direct
 	if !s.wants(r) {
 		return false
 	}

@@ -98,7 +98,7 @@ func (v *failover) railDown(r *rail, reason string) {
 		op.peer.aheadBytes -= op.n
 	}
 	r.in = input{buf: r.in.buf}
-	for _, p := range s.peers {
+	for _, p := range s.peers.All() {
 		if p != nil && (r.peer == nil || r.peer == p) {
 			r.laneDown(p)
 		}
@@ -166,14 +166,14 @@ func (v *failover) forwarderSays(r *rail, x wire.RailState) error {
 		return nil // others go that way
 	}
 	if x.Gone {
-		if p := s.peers[rank]; p != nil {
+		if p := s.peers.Get(rank); p != nil {
 			p.gone()
 		}
 	}
 	if x.Up || x.Gone {
 		delete(r.unreachable, rank)
 		delete(v.unreachableSince, rank)
-		if p := s.peers[rank]; p != nil {
+		if p := s.peers.Get(rank); p != nil {
 			p.resend(nil)
 		}
 		return nil

@@ -29,7 +29,7 @@ func (s *Set) SayBye() {
 // leave says good-bye on a rail.
 func (v *failover) leave(r *rail) {
 	s := r.set
-	for _, p := range s.peers {
+	for _, p := range s.peers.All() {
 		if p != nil && p.repeats(r) && r.reaches(p.Rank) {
 			f := p.NewFrame(wire.TypeAck, 0, 0, 0)
 			f.sum(s)
@@ -100,7 +100,7 @@ func (s *Set) Close() {
 // Check compares the counters that are kept by hand with what they count. For tests.
 func (s *Set) Check() error {
 	unacked := 0
-	for _, p := range s.peers {
+	for _, p := range s.peers.All() {
 		if p == nil {
 			continue
 		}

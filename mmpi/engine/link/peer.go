@@ -52,7 +52,7 @@ type lane struct {
 
 // Peer gives the peer of a virtual rank, which must be in range.
 func (s *Set) Peer(rank int) *Peer {
-	p := s.peers[rank]
+	p := s.peers.Get(rank)
 	if p == nil {
 		window := uint64(s.limit.DataWindow)
 		cluster, _ := s.world.Place(rank)
@@ -62,7 +62,7 @@ func (s *Set) Peer(rank int) *Peer {
 		for i := range p.lanes {
 			p.lanes[i].out = flow.NewLane()
 		}
-		s.peers[rank] = p
+		s.peers.Set(rank, p)
 	}
 	return p
 }

@@ -112,4 +112,4 @@ func (s *Set) wake() {
 }
 
 // StopRedial has a direct link not opened again by this end when it is lost.
-func (s *Set) StopRedial(rank int) { s.peers[rank].direct.redial = nil }
+func (s *Set) StopRedial(rank int) { s.peers.Get(rank).direct.redial = nil }

@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leidenzipper/zipper/internal/sparse"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/flow"
 	"github.com/leidenzipper/zipper/mmpi/engine/sealing"
@@ -115,16 +116,16 @@ type Set struct {
 	rails       []*rail // to the forwarders, then the direct ones
 	forwarders  []*rail
 	direct      directState
-	slots       int         // rails that may lead to one process
-	multi       bool        // more than one forwarder leads to each process
-	resumes     bool        // one does to each, and links are opened again when they are lost
-	replays     bool        // the job goes on when a link to a forwarder is lost
-	progress    uint64      // rises with everything new that comes or is acknowledged
-	paths       [][]*rail   // in a job of several hops: the rails that lead to each virtual rank; nil: all do
-	turn        int         // bytes that a rail writes at a time
-	landedEvery int         // bytes of segments that may stay unacknowledged on a lane
-	pathTo      []flow.Path // by cluster
-	peers       []*Peer     // by virtual rank; nil until first used
+	slots       int                 // rails that may lead to one process
+	multi       bool                // more than one forwarder leads to each process
+	resumes     bool                // one does to each, and links are opened again when they are lost
+	replays     bool                // the job goes on when a link to a forwarder is lost
+	progress    uint64              // rises with everything new that comes or is acknowledged
+	paths       [][]*rail           // in a job of several hops: the rails that lead to each virtual rank; nil: all do
+	turn        int                 // bytes that a rail writes at a time
+	landedEvery int                 // bytes of segments that may stay unacknowledged on a lane
+	pathTo      []flow.Path         // by cluster
+	peers       sparse.Table[*Peer] // by virtual rank; nil until first used
 
 	frames  []*Frame     // free
 	acks    []*Peer      // that are owed an acknowledgement
@@ -158,7 +159,7 @@ func New(cfg Config) (*Set, error) {
 	if s.seal != nil {
 		s.zcopy.from = 0
 	}
-	s.peers = make([]*Peer, s.size)
+	s.peers = sparse.New[*Peer](s.size)
 	s.pathTo = make([]flow.Path, len(cfg.World.Clusters))
 	s.multi = n > 1 && (cfg.Routes == nil || len(cfg.Routes[0]) > 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -211,7 +212,7 @@ func (s *Set) railUp(r *rail, l transport.Link) bool {
 	s.failover.tellBack(r)
 	s.failover.noneSince = 0
 	clear(s.failover.unreachableSince) // who is out of reach here too is told by the forwarder
-	for _, p := range s.peers {
+	for _, p := range s.peers.All() {
 		if p != nil {
 			p.resend(nil)
 		}

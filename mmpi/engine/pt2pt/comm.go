@@ -32,10 +32,7 @@ type Comm struct {
 	id      int32
 	context uint64
 	rank    int
-	world   []int32 // virtual rank of every rank
-	native  []int32 // rank in the local part, or Remote
-	local   []int32 // rank of every rank of the local part
-	ranks   map[int32]int32
+	members
 
 	queues      [kinds]matchQueue
 	wild        list.List[*Request] // entries of the p2p posted queue for any source,
@@ -54,59 +51,8 @@ func (c *Comm) Rank() int { return c.rank }
 // Context is the number that tells its messages from others'.
 func (c *Comm) Context() uint64 { return c.context }
 
-// Size is the number of ranks.
-func (c *Comm) Size() int { return len(c.world) }
-
-// LocalSize is the number of ranks in this cluster.
-func (c *Comm) LocalSize() int { return len(c.local) }
-
-// Virtual is the virtual rank of a rank.
-func (c *Comm) Virtual(rank int) int { return int(c.world[rank]) }
-
-// IsRemote reports whether a rank's messages come through the engine.
-func (c *Comm) IsRemote(rank int) bool { return c.native[rank] == Remote }
-
 // Outstanding is how many requests are under way, and messages matched and not received.
 func (c *Comm) Outstanding() int { return c.outstanding }
-
-// LocalRank translates a rank of the communicator into one of its local part; AnySource stays.
-func (c *Comm) LocalRank(rank int) int {
-	if rank == AnySource {
-		return rank
-	}
-	return int(c.native[rank])
-}
-
-// RankOfLocal is the inverse of LocalRank; -1 if there is no such local rank.
-func (c *Comm) RankOfLocal(local int) int {
-	if local < 0 || local >= len(c.local) {
-		return -1
-	}
-	return int(c.local[local])
-}
-
-// rankOf gives the rank of a process, or -1.
-func (c *Comm) rankOf(virtual int) int {
-	if c.ranks == nil { // the world: identity
-		if virtual < len(c.world) {
-			return virtual
-		}
-		return -1
-	}
-	if r, ok := c.ranks[int32(virtual)]; ok {
-		return int(r)
-	}
-	return -1
-}
-
-// remoteRank is rankOf for processes whose messages come through the engine; -1 for others.
-func (c *Comm) remoteRank(virtual int) int {
-	r := c.rankOf(virtual)
-	if r >= 0 && c.native[r] != Remote {
-		return -1
-	}
-	return r
-}
 
 // NewContext makes a context id that no other process makes, and not this one again.
 func (ep *Endpoint) NewContext() uint64 {
@@ -125,37 +71,33 @@ func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, nativ
 	if ep.contextOf[context] != nil || context == controlContext {
 		return nil, fault.New(fault.Arg, "context %x exists", context)
 	}
-	c := &Comm{User: user, ep: ep, context: context, rank: rank, world: slices.Clone(world),
-		native: slices.Clone(native)}
-	identity := true
-	n := 0
+	c := &Comm{User: user, ep: ep, context: context, rank: rank, members: members{size: len(world)}}
+	identity, row := true, true // virtual ranks are ranks; native ones are in a row
 	for i, v := range world {
 		if v < 0 || int(v) >= ep.size {
 			return nil, fault.New(fault.Arg, "rank %d is virtual rank %d of %d", i, v, ep.size)
 		}
 		identity = identity && int(v) == i
-		if native[i] != Remote {
-			n++
-		}
-	}
-	c.local = make([]int32, n)
-	for i := range c.local {
-		c.local[i] = -1
-	}
-	for i, l := range native {
-		if l == Remote {
+		if native[i] == Remote {
 			continue
 		}
-		if l < 0 || int(l) >= n || c.local[l] != -1 {
-			return nil, fault.New(fault.Arg, "rank %d has native rank %d among %d", i, l, n)
+		if c.localSize == 0 {
+			c.first = i
 		}
-		c.local[l] = int32(i)
+		row = row && i == c.first+c.localSize && int(native[i]) == c.localSize
+		c.localSize++
+	}
+	if !row {
+		if err := c.listLocal(native); err != nil {
+			return nil, err
+		}
 	}
 	if int(world[rank]) != ep.world.Rank {
 		return nil, fault.New(fault.Arg, "rank %d is virtual rank %d, this process is %d",
 			rank, world[rank], ep.world.Rank)
 	}
 	if !identity {
+		c.world = slices.Clone(world)
 		c.ranks = make(map[int32]int32, len(world))
 		for i, v := range world {
 			c.ranks[v] = int32(i)
@@ -167,12 +109,7 @@ func (ep *Endpoint) AddComm(user uintptr, context uint64, rank int, world, nativ
 
 // addControl makes the communicator of the engine's own messages: all processes, no native part.
 func (ep *Endpoint) addControl() {
-	c := &Comm{ep: ep, context: controlContext, rank: ep.world.Rank,
-		world: make([]int32, ep.size), native: make([]int32, ep.size)}
-	for i := range c.world {
-		c.world[i] = int32(i)
-		c.native[i] = Remote
-	}
+	c := &Comm{ep: ep, context: controlContext, rank: ep.world.Rank, members: members{size: ep.size}}
 	ep.register(c)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/leidenzipper/zipper/internal/idtable"
 	"github.com/leidenzipper/zipper/internal/list"
+	"github.com/leidenzipper/zipper/internal/sparse"
 	"github.com/leidenzipper/zipper/mmpi/engine/fault"
 	"github.com/leidenzipper/zipper/mmpi/engine/link"
 	"github.com/leidenzipper/zipper/mmpi/engine/world"
@@ -88,8 +89,8 @@ type Endpoint struct {
 	probed    map[uint64]*message
 	probes    uint64
 
-	peers    []*peer    // by virtual rank; nil until first used
-	requests []*Request // by index
+	peers    sparse.Table[*peer] // by virtual rank; nil until first used
+	requests []*Request          // by index
 	free     []*Request
 	natives  []*Request // being received by native MPI
 	messages []*message // free
@@ -108,7 +109,7 @@ func New(cfg Config, lc link.Config) (ep *Endpoint, err error) {
 	ep = &Endpoint{world: cfg.World, native: cfg.Native, recorder: cfg.Recorder, fatal: cfg.Fatal,
 		limit: cfg.Limits, size: cfg.World.Size(), contextOf: map[uint64]*Comm{},
 		probed: map[uint64]*message{}, poolLeft: cfg.Limits.EagerPool}
-	ep.peers = make([]*peer, ep.size)
+	ep.peers = sparse.New[*peer](ep.size)
 	lc.Upper = proto{ep}
 	if ep.links, err = link.New(lc); err != nil {
 		return nil, err
@@ -268,7 +269,7 @@ func (ep *Endpoint) checkCredit() error {
 			}
 		}
 	}
-	for _, p := range ep.peers {
+	for _, p := range ep.peers.All() {
 		if p == nil {
 			continue
 		}

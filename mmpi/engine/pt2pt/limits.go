@@ -20,8 +20,9 @@ const (
 	// MinEagerWindow at least. Trades memory of receivers against messages that have to ask.
 	MaxEagerWindow = 256 << 10
 
-	// MinEagerWindow is the least first window of eager payload, in bytes. Default 16 KiB.
-	MinEagerWindow = 16 << 10
+	// MinEagerWindow is the least first window of eager payload, in bytes, of very large jobs.
+	// Default 1 KiB. Longer messages ask the first time; who asks gets a wider window (widen).
+	MinEagerWindow = 1 << 10
 
 	// DefaultOrphans is how many envelopes are kept per peer for communicators not known here yet.
 	// Default 65536.

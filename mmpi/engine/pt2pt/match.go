@@ -102,10 +102,14 @@ func (q *matchQueue) take(source, tag int) *message {
 }
 
 // mayBeLocal reports whether a local message can match the pattern.
-func (c *Comm) mayBeLocal(source int) bool { return source == AnySource || c.native[source] != Remote }
+func (c *Comm) mayBeLocal(source int) bool {
+	return source == AnySource || c.nativeOf(source) != Remote
+}
 
 // mayBeRemote reports whether a message from another cluster can match the pattern.
-func (c *Comm) mayBeRemote(source int) bool { return source == AnySource || c.native[source] == Remote }
+func (c *Comm) mayBeRemote(source int) bool {
+	return source == AnySource || c.nativeOf(source) == Remote
+}
 
 // post appends a receive to the posted queue.
 func (r *Request) post() {

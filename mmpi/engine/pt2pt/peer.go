@@ -20,11 +20,11 @@ type peer struct {
 
 // peer gives the peer of a virtual rank, which must be in range.
 func (ep *Endpoint) peer(rank int) *peer {
-	p := ep.peers[rank]
+	p := ep.peers.Get(rank)
 	if p == nil {
 		window := uint64(ep.limit.EagerWindow)
 		p = &peer{Peer: ep.links.Peer(rank), ep: ep, eagerOut: flow.NewBudget(window), eagerIn: flow.NewGrant(window)}
-		ep.peers[rank] = p
+		ep.peers.Set(rank, p)
 	}
 	return p
 }

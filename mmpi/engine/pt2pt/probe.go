@@ -70,7 +70,7 @@ func (ep *Endpoint) probe(c *Comm, source, tag int, take bool) (*message, *Probe
 	if ep.err != nil {
 		return nil, nil, ep.err
 	}
-	if source != AnySource && (source < 0 || source >= len(c.world)) || tag < AnyTag {
+	if source != AnySource && (source < 0 || source >= c.size) || tag < AnyTag {
 		return nil, nil, fault.New(fault.Arg, "probe of %d, tag %d", source, tag)
 	}
 	if c.mayBeRemote(source) {

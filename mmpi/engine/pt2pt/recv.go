@@ -13,7 +13,7 @@ func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *
 	if ep.err != nil {
 		return ep.err
 	}
-	if source != AnySource && (source < 0 || source >= len(c.world)) || tag < AnyTag || kind < 0 || kind >= kinds {
+	if source != AnySource && (source < 0 || source >= c.size) || tag < AnyTag || kind < 0 || kind >= kinds {
 		return fault.New(fault.Arg, "receive from %d, tag %d, kind %d", source, tag, kind)
 	}
 	r := ep.request(c, kind, buf, cell)
@@ -27,7 +27,7 @@ func (ep *Endpoint) Irecv(c *Comm, kind int, buf []byte, source, tag int, cell *
 			return nil
 		}
 	}
-	if source != AnySource && c.native[source] != Remote && !c.shadowed(source, tag, nil) {
+	if source != AnySource && c.nativeOf(source) != Remote && !c.shadowed(source, tag, nil) {
 		r.startNative(ep.native.Irecv(r)) // the shadow has gone since the caller asked
 		return nil
 	}

@@ -23,13 +23,13 @@ func (ep *Endpoint) Isend(c *Comm, kind int, buf []byte, dest, tag int, sync boo
 	if ep.err != nil {
 		return ep.err
 	}
-	if dest < 0 || dest >= len(c.world) || c.native[dest] != Remote {
+	if dest < 0 || dest >= c.size || c.nativeOf(dest) != Remote {
 		return fault.New(fault.Arg, "rank %d is not in another cluster", dest)
 	}
 	if kind < 0 || kind >= kinds || tag < 0 || kind == KindP2P && tag > ep.world.TagUB {
 		return fault.New(fault.Arg, "tag %d, kind %d: tags go from 0 to %d", tag, kind, ep.world.TagUB)
 	}
-	p := ep.peer(int(c.world[dest]))
+	p := ep.peer(c.Virtual(dest))
 	if ep.recorder != nil && c.context != controlContext {
 		ep.recorder.Sent(ep.links.Now(), p.Rank, len(buf))
 	}
