@@ -78,12 +78,20 @@ func (c *Conn) Tick(now time.Time) {
 		c.End(fmt.Errorf("no answer for %v%w", c.patience(), ErrSilent))
 	case c.pinged && c.unheard() >= cfg.Unreachable:
 		c.End(fmt.Errorf("its host could not be reached for %v%w", cfg.Unreachable, ErrSilent))
-	case idle >= cfg.PingInterval && !c.pinged:
+	case idle >= c.pingAfter() && !c.pinged:
 		c.pinged = true
 		_ = c.Send(frame(wire.TypePing)) // too much waits for it already: it will be found dead
 		c.counted = now
 		c.sendCount()
 	}
+}
+
+// pingAfter is after how much silence the peer is pinged.
+func (c *Conn) pingAfter() time.Duration {
+	if c.State() == Joining {
+		return joiningPings * c.shared.cfg.PingInterval
+	}
+	return c.shared.cfg.PingInterval
 }
 
 // ErrSilent is in the cause of an end that does not show that the other end is dead.
