@@ -10,8 +10,8 @@
 //
 // The job's key pair is Ed25519 with the seed SHA-256("zipper job" ‖ job id ‖ 0 ‖ secret). The
 // signature covers "zipper join" ‖ 0 ‖ nonce ‖ the Join up to it, so it is good for one link only
-// and shows that the joiner knows the secret without showing the secret. So does the pass behind it,
-// a MAC that only the job's ranks and this forwarder can make (package seal), and it is all that is
+// and shows that the joiner knows the secret without showing the secret. So does the pass behind
+// it, a MAC that only the job's ranks and this forwarder can make (package seal); it is all that is
 // looked at once one rank's signature has said that the pass is the job's. The Proof is as good for
 // the forwarder (host.go); it may come late, but before all else that is believed. Nothing is
 // encrypted.

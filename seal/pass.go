@@ -8,8 +8,8 @@ import (
 )
 
 // Pass is a key that the ranks of a job and one forwarder have in common, or two forwarders, and
-// nobody else: what is shown to a forwarder to be let in. Both ends make it from one private key and
-// the other end's public one, so nothing of it travels. Safe for concurrent use.
+// nobody else: what is shown to a forwarder to be let in. Both ends make it from one private key
+// and the other end's public one, so nothing of it travels. Safe for concurrent use.
 type Pass struct{ key []byte }
 
 // Guest is the job's end of its passes: a key pair of the job's, the same in all its ranks. Safe

@@ -102,7 +102,7 @@ func newLarge(n int) *large {
 // mostAlltoall is for how many ranks an alltoall is tried: each has that many times 8 bytes, twice.
 const mostAlltoall = 4096
 
-// mostEngines is for how many ranks there are engines: each takes some 200 kB.
+// mostEngines is for how many ranks there are engines: each takes 90 kB and more.
 const mostEngines = 12_000
 
 // dial gives each rank an adapter of its own.

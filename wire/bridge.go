@@ -6,9 +6,9 @@ import "fmt"
 const MaxBridge = 4 + 2 + 2 + 2 + NonceLen + NonceLen + 2*SealKeyLen + PublicKeyLen + SignatureLen + SealProofLen
 
 // Bridge is the answer of a forwarder that has made a link to another one to its Challenge: it asks
-// to carry the frames of a job. The Join is one that a rank of the job has signed for the sender: its
-// link key is the sender's X25519 key, and who has the pass that goes with that is a forwarder that
-// a member of the job has joined.
+// to carry the frames of a job. The Join is one that a rank of the job has signed for the sender:
+// its link key is the sender's X25519 key, and who has the pass that goes with that is a forwarder
+// that a member of the job has joined.
 //
 //	u32       version
 //	u16       from       the sender's index in the Join's zippers

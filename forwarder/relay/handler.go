@@ -78,7 +78,7 @@ func (c *Conn) Tick(now time.Time) {
 		c.End(fmt.Errorf("no answer for %v%w", c.patience(), ErrSilent))
 	case c.pinged && c.unheard() >= cfg.Unreachable:
 		c.End(fmt.Errorf("its host could not be reached for %v%w", cfg.Unreachable, ErrSilent))
-	case idle >= c.pingAfter() && !c.pinged:
+	case idle >= pingAfter(c) && !c.pinged:
 		c.pinged = true
 		_ = c.Send(frame(wire.TypePing)) // too much waits for it already: it will be found dead
 		c.counted = now
@@ -87,7 +87,7 @@ func (c *Conn) Tick(now time.Time) {
 }
 
 // pingAfter is after how much silence the peer is pinged.
-func (c *Conn) pingAfter() time.Duration {
+func pingAfter(c *Conn) time.Duration {
 	if c.State() == Joining {
 		return joiningPings * c.shared.cfg.PingInterval
 	}
