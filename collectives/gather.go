@@ -5,7 +5,13 @@ package collectives
 // its block to the root.
 //
 //	combined  time λ + L + b·m·G; bytes b·m, messages 1
-//	direct    time L + b·m·G;     bytes b·m, messages b
+//	direct    time L + b·m·G;     bytes b·m, messages b·⌈m/s⌉
+//
+// A block of up to Tuning.kept bytes goes in segments, which need no go-ahead and which the engine
+// keeps: a rank leaves as soon as that has them, as where a socket takes all of a message. Of
+// longer ones the root takes one rank's after the other's, so that not everybody stays to the end.
+//
+//	long      rank i of those leaves after i·m·G
 func gather(e *env, a Args) Schedule {
 	home, rootLocal := e.l.ClusterOf(a.Root), e.l.LocalOf(a.Root)
 	if e.l.Rank == a.Root {
@@ -15,10 +21,11 @@ func gather(e *env, a Args) Schedule {
 		return Schedule{step(func() (Request, error) { return e.local.Gatherv(a.Send, nil, nil, nil, rootLocal) })}
 	}
 	if !e.combined(a.Uniform, len(a.Send), e.l.Cluster) {
-		if len(a.Send) == 0 {
-			return nil
-		}
-		return Schedule{step(func() (Request, error) { return e.Send(a.Root, 0, a.Send) })}
+		var ops []op
+		e.pieces(a.Send, e.t.kept(), func(b []byte) {
+			ops = append(ops, func() (Request, error) { return e.Send(a.Root, 0, b) })
+		})
+		return Schedule{round(ops...)}
 	}
 	if e.local.Rank() != 0 {
 		return Schedule{step(func() (Request, error) { return e.local.Gatherv(a.Send, nil, nil, nil, 0) })}
@@ -30,17 +37,53 @@ func gather(e *env, a Args) Schedule {
 	}
 }
 
+// pieces calls f for the parts of a block of a gather or scatter that cross as messages of their
+// own: segments if the engine may keep them, else larger ones.
+func (e *env) pieces(b []byte, keeps int, f func(piece []byte)) {
+	most := e.t.Segment
+	if len(b) > keeps {
+		most = max(most, e.t.kept()/2)
+	}
+	for len(b) > 0 {
+		n := min(len(b), most)
+		f(b[:n])
+		b = b[n:]
+	}
+}
+
+// begun gives a round that starts operations, and the last one of a schedule, which waits for them.
+func begun(ops []op) (begin, end Round) {
+	var waiting batch
+	begin = func() ([]Request, error) {
+		for _, o := range ops {
+			waiting.add(o())
+		}
+		return nil, nil
+	}
+	return begin, func() ([]Request, error) { return waiting.reqs, waiting.err }
+}
+
+// inTurn starts operations one after the other, a few at a time.
+func inTurn(ops []op) Schedule {
+	return pipeline(len(ops), stage{func(i int, b *batch) { b.add(ops[i]()) }, 3})
+}
+
 func gatherAtRoot(e *env, a Args) Schedule {
 	counts, displs := e.l.pick(a.RecvCounts, e.l.Cluster), e.l.pick(a.RecvDispls, e.l.Cluster)
 	first := []op{func() (Request, error) { return e.local.Gatherv(a.Send, a.Recv, counts, displs, e.local.Rank()) }}
+	var long []op // one after the other
 	var after []func()
 	e.l.others(func(k int) {
 		m := int(a.RecvCounts[e.l.Member(k, 0)])
 		if !e.combined(a.Uniform, m, k) {
 			for _, r := range e.l.Members(k) {
-				if b := block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]); len(b) > 0 {
-					first = append(first, func() (Request, error) { return e.Recv(r, 0, b) })
+				list := &first
+				if a.RecvCounts[r] > int64(e.t.kept()) {
+					list = &long
 				}
+				e.pieces(block(a.Recv, a.RecvCounts[r], a.RecvDispls[r]), e.t.kept(), func(b []byte) {
+					*list = append(*list, func() (Request, error) { return e.Recv(r, 0, b) })
+				})
 			}
 			return
 		}
@@ -50,16 +93,14 @@ func gatherAtRoot(e *env, a Args) Schedule {
 			after = append(after, spread)
 		}
 	})
-	s := Schedule{round(first...)}
-	if len(after) > 0 {
-		s = append(s, compute(func() error {
-			for _, f := range after {
-				f()
-			}
-			return nil
-		}))
-	}
-	return s
+	begin, end := begun(first)
+	s := append(append(Schedule{begin}, inTurn(long)...), end)
+	return append(s, compute(func() error {
+		for _, f := range after {
+			f()
+		}
+		return nil
+	}))
 }
 
 // combined reports whether the blocks of m bytes of a cluster cross as one message.
@@ -71,7 +112,7 @@ func (e *env) combined(uniform bool, m, cluster int) bool {
 // equal gives counts, displacements and memory for a block of m bytes of every rank of this
 // cluster.
 func (e *env) equal(m int) (counts, displs []int64, all []byte) {
-	n := e.l.SizeOf(e.l.Cluster)
+	n := len(e.l.mine())
 	return equalBlocks(n, m, e.Scratch(n*m))
 }
 

@@ -16,6 +16,7 @@ type grid struct {
 // layout is used; without it every algorithm treats the ranks alike.
 func (l *Layout) SetHosts(hostOf []int) {
 	of, place, rows := grouped(hostOf)
+	l.hosts = rows
 	me, each := l.local(), len(rows[0])
 	if len(rows) > 1 && each > 1 && !slices.ContainsFunc(rows, func(row []int) bool { return len(row) != each }) {
 		l.grid = &grid{rows: rows, host: of[me], place: place[me], ordered: slices.IsSorted(of)}

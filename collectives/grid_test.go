@@ -28,6 +28,35 @@ func TestHostsCombineFirst(t *testing.T) {
 	}
 }
 
+// TestLinksOfHosts: what large reductions move between a cluster's hosts is what their costs say.
+func TestLinksOfHosts(t *testing.T) {
+	const m = 96 << 10
+	o := xor()
+	for _, tc := range []struct {
+		op    Op
+		ranks []int
+		want  int
+	}{
+		// Two ranks on each host: its sum goes to the next one, in each cluster.
+		{OpReduce, []int{0, 0, 0, 0, 1, 1, 1, 1}, 2 * m},
+		{OpReduce, []int{0, 0, 0, 1, 1, 1, 1, 1}, m + 2*m},
+		// In a cluster every rank combines as many blocks as there are clusters, and gets each from
+		// the other hosts once.
+		{OpReduceScatter, []int{0, 0, 0, 0, 1, 1, 1, 1}, 2 * (8 * m)},
+		// From rank to rank, at the border of two hosts.
+		{OpScan, []int{0, 0, 0, 0, 1, 1, 1, 1}, 2 * m},
+	} {
+		w := newWorld(tc.ranks, 1) // two neighbours on a host
+		c := newCall(rand.New(rand.NewSource(1)), tc.op, len(tc.ranks), m/o.extent, 0, true, false, o)
+		if err := run(w, c, o, Tuning{Segment: 5000, Chunk: 3000}); err != nil {
+			t.Fatal(err)
+		}
+		if w.between != tc.want {
+			t.Errorf("%v over %v: %d bytes between hosts, want %d", tc.op, tc.ranks, w.between, tc.want)
+		}
+	}
+}
+
 func TestGrids(t *testing.T) {
 	for _, tc := range []struct {
 		hosts           []int

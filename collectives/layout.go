@@ -12,7 +12,8 @@ type Layout struct {
 	Contiguous bool  // every cluster's ranks are one run: then cluster order is rank order
 
 	members [][]int // [cluster] → its ranks; nil until they are asked for
-	grid    *grid   // of this process's cluster; nil: none, or unknown
+	hosts   [][]int // of this process's cluster: the local ranks on each, in ascending order; nil: unknown
+	grid    *grid   // … if they are one; nil: none, or unknown
 }
 
 // Run is a range of ranks of one cluster.

@@ -2,10 +2,13 @@ package collectives
 
 // Part is what a leaf, a process that leads nobody, does in a small collective: it gives local rank
 // 0 so many bytes of what it sends (a native Gatherv), and gets so many of the result from it (a
-// native Bcast).
+// native Bcast or Scatterv).
 type Part struct {
-	Give, Get int
+	Give, Get int // Nothing: no message
 }
+
+// Nothing instead of a number of bytes: there is no message.
+const Nothing = -1
 
 // Leaf reports whether a collective is no more than that in this process. The bytes that it gives
 // are all of Send, in a barrier any; those that it gets belong at the beginning of Recv. What
@@ -18,6 +21,19 @@ func Leaf(l *Layout, a Args, t Tuning) (p Part, ok bool) {
 	switch a.Op {
 	case OpBarrier:
 		return Part{1, 1}, true
+	case OpGatherv:
+		return Part{len(a.Send), Nothing}, e.viaFirst(a, len(a.Send))
+	case OpScatterv:
+		return Part{Nothing, len(a.Recv)}, e.viaFirst(a, len(a.Recv))
+	case OpReduce:
+		n := a.Count * a.Extent
+		return Part{n, Nothing}, (a.Commutative || l.Contiguous) && e.reducesFew(a) && e.collector(l.Cluster, a.Root) == 0
+	case OpReduceScatter:
+		all, own := int64(0), a.RecvCounts[l.Rank]*int64(a.Extent)
+		for _, n := range a.RecvCounts {
+			all += n * int64(a.Extent)
+		}
+		return Part{int(all), int(own)}, (a.Commutative || l.Contiguous) && 0 < all && all <= int64(e.t.Combine)
 	case OpAllreduce:
 		n := a.Count * a.Extent
 		return Part{n, n}, (a.Commutative || l.Contiguous) && e.sumsFew(n)
@@ -32,4 +48,13 @@ func Leaf(l *Layout, a Args, t Tuning) (p Part, ok bool) {
 		return Part{int(a.RecvCounts[l.Rank]), int(total)}, l.Contiguous && total > 0 && e.gathersFew(total)
 	}
 	return p, false
+}
+
+// viaFirst reports whether in a gather or scatter local rank 0 has this process's block of m bytes
+// from it or for it: as the root, or on the way to or from another cluster.
+func (e *env) viaFirst(a Args, m int) bool {
+	if e.l.ClusterOf(a.Root) == e.l.Cluster {
+		return e.l.LocalOf(a.Root) == 0
+	}
+	return e.combined(a.Uniform, m, e.l.Cluster)
 }

@@ -46,6 +46,14 @@ func (l watchedLocal) Bcast(b []byte, root int) (Request, error) {
 	return l.w.note("bcast %d from %d", len(b), root)
 }
 
+func (l watchedLocal) Scatterv(_ []byte, _, _ []int64, b []byte, root int) (Request, error) {
+	for i := range b {
+		b[i] = byte(i*5 + 3)
+	}
+	l.w.got = slices.Clone(b)
+	return l.w.note("scatter %d from %d", len(b), root)
+}
+
 // Where Leaf says that a process only gives and gets, its schedule does exactly that.
 func TestLeaf(t *testing.T) {
 	taken := map[Op]int{}
@@ -73,12 +81,19 @@ func TestLeaf(t *testing.T) {
 					if a.Op == OpBarrier {
 						give = make([]byte, 1)
 					}
-					want := []string{fmt.Sprintf("gather %x to 0", give), fmt.Sprintf("bcast %d from 0", p.Get)}
-					if !slices.Equal(w.calls, want) || p.Give != len(give) {
+					var want []string
+					if p.Give != Nothing {
+						want = append(want, fmt.Sprintf("gather %x to 0", give[:p.Give]))
+					}
+					if p.Get != Nothing {
+						how := map[bool]string{true: "scatter", false: "bcast"}[a.Op == OpScatterv || a.Op == OpReduceScatter]
+						want = append(want, fmt.Sprintf("%s %d from 0", how, p.Get))
+					}
+					if !slices.Equal(w.calls, want) || p.Give != Nothing && p.Give != len(give) {
 						t.Fatalf("%v of %d bytes, rank %d of %v: %+v, but the schedule does %q", a.Op, n, rank,
 							clusters, p, w.calls)
 					}
-					if a.Op != OpBarrier && !bytes.Equal(a.Recv[:p.Get], w.got) {
+					if a.Op != OpBarrier && p.Get != Nothing && !bytes.Equal(a.Recv[:p.Get], w.got) {
 						t.Fatalf("%v of %d bytes, rank %d of %v: the result is not what was got", a.Op, n, rank,
 							clusters)
 					}
@@ -86,7 +101,7 @@ func TestLeaf(t *testing.T) {
 			}
 		}
 	}
-	for _, op := range []Op{OpBarrier, OpAllreduce, OpAllgatherv} {
+	for _, op := range []Op{OpBarrier, OpGatherv, OpScatterv, OpReduce, OpAllreduce, OpReduceScatter, OpAllgatherv} {
 		if taken[op] == 0 {
 			t.Errorf("no %v was taken", op)
 		}
@@ -107,6 +122,16 @@ func smallCalls(l *Layout, n int) (calls []tunedCall) {
 		all = append(all, Args{Op: OpAllreduce, Send: send, Recv: make([]byte, n), Count: n, Extent: 1,
 			Commutative: commutative})
 	}
+	for _, root := range []int{0, l.Size / 2, l.Size - 1} {
+		if root == l.Rank {
+			continue // it has the blocks of all
+		}
+		for _, uniform := range []bool{true, false} {
+			all = append(all, Args{Op: OpGatherv, Root: root, Send: send, Uniform: uniform},
+				Args{Op: OpScatterv, Root: root, Recv: make([]byte, n), Uniform: uniform},
+				Args{Op: OpReduce, Root: root, Send: send, Count: n, Extent: 1, Commutative: uniform})
+		}
+	}
 	for _, apart := range []int{n, n + 3} {
 		for _, more := range []int{0, 2} {
 			counts, displs, at := make([]int64, l.Size), make([]int64, l.Size), 0
@@ -114,6 +139,9 @@ func smallCalls(l *Layout, n int) (calls []tunedCall) {
 				counts[r], displs[r] = int64(n+more*r), int64(at)
 				at += apart + more*r
 			}
+			total := bytes.Repeat([]byte{7}, at-l.Size*(apart-n))
+			all = append(all, Args{Op: OpReduceScatter, Send: total, Recv: make([]byte, counts[l.Rank]), RecvCounts: counts,
+				Extent: 1, Commutative: more == 0})
 			own := bytes.Repeat([]byte{9}, int(counts[l.Rank]))
 			all = append(all, Args{Op: OpAllgatherv, Send: own, Recv: make([]byte, at), RecvCounts: counts,
 				RecvDispls: displs, Uniform: more == 0})

@@ -1,13 +1,82 @@
 package collectives
 
-// reduce: a native reduction of every segment to a leader of each cluster (in the root's cluster:
-// the root), which sends it to the root; there the clusters' parts are combined in cluster order.
-// Leaders take turns by segment.
+// reduce of m bytes to one rank.
+//
+// One segment, in clusters of few ranks: the leader of each cluster (in the root's: the root)
+// gathers the operands and combines them; leaders send that to the root, which combines the
+// clusters' parts in their order. All others leave when their operand is with the leader.
+//
+//	time λ + L + mG; bytes m from each other cluster to the root's, messages 1
+//
+// More, where the order of operands does not count: reducechain.go. Else a native reduction of
+// every segment to a leader of each cluster, and on as before. Leaders take turns by segment.
 //
 //	time λ(s) + L + mG; bytes m from each other cluster to the root's
 func reduce(e *env, a Args) Schedule {
-	home := e.l.ClusterOf(a.Root)
-	seg, unit := cut(a.Count, e.extent, e.t), e.extent
+	seg := cut(a.Count, e.extent, e.t)
+	switch {
+	case e.reducesFew(a):
+		return reduceFew(e, a)
+	case seg.n > 1 && a.Commutative && e.l.widest() <= FewRanks:
+		return reduceChain(e, a, seg)
+	}
+	return reduceLeaders(e, a, seg)
+}
+
+// reducesFew reports whether a reduction is done by reduceFew.
+func (e *env) reducesFew(a Args) bool { return cut(a.Count, e.extent, e.t).n == 1 && e.l.few() }
+
+// collector gives the local rank of a cluster that has its part of a reduction in the end.
+func (e *env) collector(cluster, root int) int {
+	if cluster == e.l.ClusterOf(root) {
+		return e.l.LocalOf(root)
+	}
+	return 0
+}
+
+func reduceFew(e *env, a Args) Schedule {
+	n := a.Count * e.extent
+	send, leader := a.Send[:n], e.collector(e.l.Cluster, a.Root)
+	if e.local.Rank() != leader {
+		return Schedule{step(func() (Request, error) { return e.local.Gatherv(send, nil, nil, nil, leader) })}
+	}
+	counts, displs, operands := e.equal(n)
+	gather := func() (Request, error) { return e.local.Gatherv(send, operands, counts, displs, leader) }
+	if e.l.Rank != a.Root {
+		sum := e.Scratch(n)
+		return Schedule{step(gather), func() ([]Request, error) {
+			var b batch
+			b.add(nil, e.foldTo(sum, operands, a.Count))
+			b.add(e.Send(a.Root, 0, sum))
+			return b.reqs, b.err
+		}}
+	}
+	parts := cutEqually(e.Scratch(e.l.Clusters()*n), e.l.Clusters())
+	if !same(send, a.Recv) {
+		parts[len(parts)-1] = a.Recv[:n]
+	}
+	var crossing batch
+	return Schedule{
+		func() ([]Request, error) {
+			var b batch
+			e.l.others(func(k int) { crossing.add(e.Recv(e.l.Member(k, 0), 0, parts[k])) })
+			b.add(gather())
+			return b.reqs, b.err
+		},
+		func() ([]Request, error) {
+			crossing.add(nil, e.foldTo(parts[e.l.Cluster], operands, a.Count))
+			return crossing.reqs, crossing.err
+		},
+		compute(func() error {
+			err := e.fold(parts, a.Count)
+			copy(a.Recv, parts[len(parts)-1])
+			return err
+		}),
+	}
+}
+
+func reduceLeaders(e *env, a Args, seg segments) Schedule {
+	home, unit := e.l.ClusterOf(a.Root), e.extent
 	window := e.t.window()
 	leader := func(k, i int) int { return e.l.leader(k, i, e.t.Leaders, 0) }
 	if e.l.Cluster != home {

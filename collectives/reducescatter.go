@@ -3,23 +3,25 @@ package collectives
 // reduce_scatter; M bytes is the whole vector, its part for a cluster what the blocks of its ranks
 // have.
 //
-// few bytes: native reduction to a leader, leaders exchange each other's parts and combine what
-// they get in cluster order, native scatter.
+// few bytes: native reduction to a leader (in clusters of few ranks: a gather), leaders exchange
+// each other's parts and combine what they get in cluster order, native scatter.
 //
 //	time 2λ + L + M·G/c; bytes the receiving cluster's part, messages 1
 //
-// many bytes: each cluster natively reduces and scatters every cluster's part, the remote ones over
-// all its ranks, whose i-th of n takes blocks of as many ranks as the other cluster has more; they
-// send every block straight to its owner.
+// many bytes, few ranks: reduceblocks.go. Else each cluster natively reduces and scatters every
+// cluster's part, the remote ones over all its ranks, whose i-th of n takes blocks of as many ranks
+// as the other cluster has more; they send every block straight to its owner.
 //
 //	time λ(M) + L + M·G/c; bytes the receiving cluster's part, messages one per receiving rank
 func reduceScatter(e *env, a Args) Schedule {
 	v := newVector(e, a)
-	if len(v.all) == 0 {
+	switch {
+	case len(v.all) == 0:
 		return nil
-	}
-	if len(v.all) <= e.t.Combine {
+	case len(v.all) <= e.t.Combine:
 		return reduceScatterLeaders(e, a, v)
+	case e.l.widest() <= FewRanks:
+		return reduceBlocks(e, a, v)
 	}
 	return reduceScatterDirect(e, a, v)
 }
@@ -71,18 +73,32 @@ func (v vector) scatterLocal(part, recv []byte) (Request, error) {
 func reduceScatterLeaders(e *env, a Args, v vector) Schedule {
 	recv := a.Recv[:v.bytes[e.l.Rank]]
 	count := len(v.all) / e.extent
+	reduced, parts := []byte(nil), make([][]byte, e.l.Clusters())
+	if e.local.Rank() == 0 {
+		reduced = e.Scratch(len(v.all))
+	}
+	first := func() (Request, error) { return e.local.Reduce(v.all, reduced, count, 0) }
+	combine := func() error { return nil }
+	if e.l.few() {
+		var operands []byte
+		if e.local.Rank() == 0 {
+			operands = e.Scratch(e.local.Size() * len(v.all))
+			combine = func() error { return e.foldTo(reduced, operands, count) }
+		}
+		first = e.gatherSmall(v.all, operands)
+	}
 	if e.local.Rank() != 0 {
 		return Schedule{
-			step(func() (Request, error) { return e.local.Reduce(v.all, nil, count, 0) }),
+			step(first),
 			step(func() (Request, error) { return v.scatterLocal(nil, recv) }),
 		}
 	}
 	mine := v.partBytes(e.l.Cluster)
-	reduced, parts := e.Scratch(len(v.all)), make([][]byte, e.l.Clusters())
 	return Schedule{
-		step(func() (Request, error) { return e.local.Reduce(v.all, reduced, count, 0) }),
+		step(first),
 		func() ([]Request, error) {
 			var b batch
+			b.add(nil, combine())
 			parts[e.l.Cluster] = v.part(e.l.Cluster, reduced)
 			e.l.others(func(k int) {
 				if mine > 0 {

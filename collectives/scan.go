@@ -1,12 +1,27 @@
 package collectives
 
-// scan and exscan where every cluster's ranks are contiguous: a native scan of every segment; the
-// last rank of a cluster then has the cluster's total and sends it to a leader of each later
-// cluster, which combines the totals of the clusters before it in order and broadcasts them
-// natively; every rank puts them in front of its own prefix.
+// scan and exscan of m bytes where every cluster's ranks are contiguous.
+//
+// Few bytes, few ranks: scanfew.go. Many, over two clusters of few ranks: scanchain.go. Else a
+// native scan of every segment; the last rank of a cluster then has the cluster's total and sends
+// it to a leader of each later cluster, which combines the totals of the clusters before it in
+// order and broadcasts them natively; every rank puts them in front of its own prefix.
 //
 //	time λ(s) + L + mG + λ(s); bytes m from each cluster to each later one
 func scan(e *env, a Args) Schedule {
+	n := a.Count * e.extent
+	switch {
+	case n == 0:
+		return nil
+	case n <= e.t.Slice*e.l.widest() && e.l.widest() <= FewRanks:
+		return scanFew(e, a)
+	case e.l.Clusters() == 2 && e.l.widest() <= FewRanks:
+		return scanChain(e, a)
+	}
+	return scanLeaders(e, a)
+}
+
+func scanLeaders(e *env, a Args) Schedule {
 	x := newScanner(e, a)
 	depth := e.t.LocalDepth
 	s := []stage{{x.prefix, depth}, {x.exchange, e.t.window()}}

@@ -5,7 +5,11 @@ package collectives
 // its owner.
 //
 //	combined  time L + b·m·G + λ; bytes b·m, messages 1
-//	direct    time L + b·m·G;     bytes b·m, messages b
+//	direct    time L + b·m·G;     bytes b·m, messages b·⌈m/s⌉
+//
+// Blocks that go by themselves go in order of rank, so that not everybody stays to the end: in
+// segments, which the engine keeps so that the root need not stay, as long as these are no more
+// than Tuning.Window bytes for all ranks.
 func scatter(e *env, a Args) Schedule {
 	home, rootLocal := e.l.ClusterOf(a.Root), e.l.LocalOf(a.Root)
 	if e.l.Rank == a.Root {
@@ -15,10 +19,11 @@ func scatter(e *env, a Args) Schedule {
 		return Schedule{step(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, a.Recv, rootLocal) })}
 	}
 	if !e.combined(a.Uniform, len(a.Recv), e.l.Cluster) {
-		if len(a.Recv) == 0 {
-			return nil
-		}
-		return Schedule{step(func() (Request, error) { return e.Recv(a.Root, 0, a.Recv) })}
+		var ops []op
+		e.pieces(a.Recv, e.keptForAll(), func(b []byte) {
+			ops = append(ops, func() (Request, error) { return e.Recv(a.Root, 0, b) })
+		})
+		return Schedule{round(ops...)}
 	}
 	if e.local.Rank() != 0 {
 		return Schedule{step(func() (Request, error) { return e.local.Scatterv(nil, nil, nil, a.Recv, 0) })}
@@ -30,22 +35,30 @@ func scatter(e *env, a Args) Schedule {
 	}
 }
 
+// keptForAll is how many bytes the engine keeps of a block that goes to a rank.
+func (e *env) keptForAll() int { return e.t.Window / e.l.Size }
+
 func scatterAtRoot(e *env, a Args) Schedule {
-	var ops []op
+	var first, long []op
 	e.l.others(func(k int) {
 		m := int(a.SendCounts[e.l.Member(k, 0)])
 		if e.combined(a.Uniform, m, k) {
 			b := e.packed(k, a.Send, a.SendCounts, a.SendDispls)
-			ops = append(ops, func() (Request, error) { return e.Send(e.l.Member(k, 0), 0, b) })
+			first = append(first, func() (Request, error) { return e.Send(e.l.Member(k, 0), 0, b) })
 			return
 		}
 		for _, r := range e.l.Members(k) {
-			if b := block(a.Send, a.SendCounts[r], a.SendDispls[r]); len(b) > 0 {
-				ops = append(ops, func() (Request, error) { return e.Send(r, 0, b) })
+			list := &first
+			if a.SendCounts[r] > int64(e.keptForAll()) {
+				list = &long
 			}
+			e.pieces(block(a.Send, a.SendCounts[r], a.SendDispls[r]), e.keptForAll(), func(b []byte) {
+				*list = append(*list, func() (Request, error) { return e.Send(r, 0, b) })
+			})
 		}
 	})
 	counts, displs := e.l.pick(a.SendCounts, e.l.Cluster), e.l.pick(a.SendDispls, e.l.Cluster)
-	ops = append(ops, func() (Request, error) { return e.local.Scatterv(a.Send, counts, displs, a.Recv, e.local.Rank()) })
-	return Schedule{round(ops...)}
+	first = append(first, func() (Request, error) { return e.local.Scatterv(a.Send, counts, displs, a.Recv, e.local.Rank()) })
+	begin, end := begun(first)
+	return append(append(Schedule{begin}, inTurn(long)...), end)
 }

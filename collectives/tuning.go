@@ -70,6 +70,20 @@ func (t Tuning) String() string {
 // window is the number of segments under way between clusters.
 func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 
+// kept is how many bytes of a message a rank hands over at once and is done with, where others get
+// the result: a quarter of Window, by default as much as Linux lets a socket's buffer grow to.
+func (t Tuning) kept() int { return max(t.Segment, t.Window/4) }
+
+// finer has smaller segments, for n bytes that go from rank to rank: so that many have some at a
+// time.
+func (t Tuning) finer(n int) Tuning {
+	t.Segment = min(t.Segment, max(n/atATime, t.Chunk))
+	return t
+}
+
+// atATime is the number of segments that finer aims at. Default 16: twice the ranks of a few.
+const atATime = 2 * FewRanks
+
 // Table is the whole of it as a file with a setting a line, which ParseTuning reads. about, if not
 // empty, is put before it as a comment.
 func (t Tuning) Table(about string) string {

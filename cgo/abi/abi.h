@@ -296,7 +296,8 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   /* start; arrays in args are copied, buffers must stay */                                                           \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell))                                                   \
   /* 1: in this process it is no more than to give local rank 0 so many bytes of `send`, and to \
-   * get so many into `recv` from it, natively, as the engine would; all in the same order */                     \
+   * get so many into `recv` from it, natively, as the engine would; all in the same order. \
+   * -1 bytes: there is no message */                     \
   F(int, ze_coll_leaf, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get))                               \
   /* a window of `bytes` at base; dynamic: of what is attached */                                                     \
   F(int, ze_win_add,                                                                                                  \

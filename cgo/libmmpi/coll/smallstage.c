@@ -42,9 +42,9 @@ int zsmall_takes(const zcomm *c, const z_coll *a) {
   if (c->native_size < 2 || c->native_size > Z_FEW_RANKS) return 0;
   switch (a->op) {
   case Z_ALLGATHERV:
-  case Z_ALLTOALLV: return 1;
+  case Z_ALLTOALLV:
   case Z_GATHERV:
-  case Z_SCATTERV: return a->root == 0;
+  case Z_SCATTERV: return 1;
   default: return a->op == Z_BCAST && a->root == 0 && a->send_bytes <= Z_SMALL_BCAST;
   }
 }
@@ -104,8 +104,9 @@ struct zsmall {
 
 /* How much of a message between this process and another goes at a time: both know it. */
 static int64_t piece(const zsmall *f, const z_coll *a, int peer, int64_t bytes) {
-  int exchanged = a->op == Z_ALLTOALLV || a->op == Z_ALLGATHERV; /* the others' messages may meet those of leaffast.c */
-  return exchanged && bytes <= Z_PIECES * Z_PIECE && host_of[peer] == host_of[world_rank(f->comm, f->comm->native_rank)]
+  /* What leaffast.c sends or gets is no longer than a piece, but for broadcasts */
+  return a->op != Z_BCAST && bytes <= Z_PIECES * Z_PIECE &&
+                 host_of[peer] == host_of[world_rank(f->comm, f->comm->native_rank)]
              ? Z_PIECE
              : bytes;
 }
@@ -127,10 +128,10 @@ static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
   *b = (block){a->send, a->send_bytes};
   switch (a->op) {
   case Z_BCAST: b->at = a->recv; return me == 0;
-  case Z_GATHERV: return i == 0;
+  case Z_GATHERV: return i == a->root;
   case Z_ALLGATHERV: return 1;
   case Z_SCATTERV:
-    if (me != 0) return 0;
+    if (me != a->root) return 0;
     break;
   default: break;
   }
@@ -142,10 +143,10 @@ static int received(const zcomm *c, const z_coll *a, int i, block *b) {
   int me = c->native_rank;
   *b = (block){a->recv, a->send_bytes};
   switch (a->op) {
-  case Z_BCAST:
-  case Z_SCATTERV: return i == 0;
+  case Z_BCAST: return i == 0;
+  case Z_SCATTERV: return i == a->root;
   case Z_GATHERV:
-    if (me != 0) return 0;
+    if (me != a->root) return 0;
     break;
   default: break;
   }
