@@ -10,8 +10,9 @@ import (
 // same values; zero means the default.
 //
 //	collective      small                                     large
-//	reduce,         one segment, one leader a cluster         segments of Segment bytes, pipelined: crossing and native
-//	scan, exscan                                              collectives overlap; leaders take turns by segment
+//	reduce          one segment, one leader a cluster         segments of Segment bytes, pipelined, from host to host; or
+//	                                                          native and by leaders that take turns
+//	scan, exscan    a part for each rank ≤ Slice bytes        segments from rank to rank, or as with reduce natively
 //	bcast           as reduce, while the message has at most   a slice of every segment for each rank: native scatter, every
 //	                Segment bytes or a slice < Slice bytes    rank sends its slice, native alltoall and allgather
 //	allreduce       as reduce, while a slice < Slice bytes    the same with native alltoall, combining, native allgather; with
@@ -25,7 +26,8 @@ import (
 //	                a rank's blocks together ≤ Slice bytes, cluster of
 //	                at most 8 ranks: those inside it go with them;
 //	                in pieces of at most Window bytes at a leader
-//	reduce_scatter  all blocks ≤ Combine bytes: via leaders   native reduce_scatter, then straight to the owner
+//	reduce_scatter  all blocks ≤ Combine bytes: via leaders   segments combined on hosts, in clusters, by owners; or native
+//	                                                          reduce_scatter, then straight to the owner
 //
 // Blocks of up to Segment bytes of an alltoall cross in messages of at most Chunk bytes: a
 // forwarder relays whole frames, and many senders' frames arrive side by side, so whole blocks
