@@ -64,7 +64,7 @@ func newBlocks(e *env, a Args, v vector) *blocks {
 	for _, b := range v.bytes {
 		longest = max(longest, b)
 	}
-	x.n = max(1, cut(int(longest), 1, e.t.finer(int(longest))).n)
+	x.n = max(1, cut(int(longest), 1, e.t.finer(int(longest), 8*FewRanks)).n)
 	most := func(ranks []int) (bytes int) { // of a slice of each of their blocks
 		for _, r := range ranks {
 			bytes += (int(v.counts[r]) + x.n - 1) / x.n * e.extent

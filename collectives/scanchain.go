@@ -6,7 +6,7 @@ package collectives
 //
 //	time (a+b)·λ(s) + L + mG; bytes m from the first cluster to the second; messages 1 a segment
 func scanChain(e *env, a Args) Schedule {
-	x := &scanLine{env: e, a: a, seg: cut(a.Count, e.extent, e.t.finer(a.Count*e.extent))}
+	x := &scanLine{env: e, a: a, seg: cut(a.Count, e.extent, e.t.finer(a.Count*e.extent, 2*FewRanks))}
 	n, depth := x.seg.size*e.extent, e.t.ahead()
 	steps := e.local.Size() - 1 // from each rank to the next one
 	under := slots(x.seg.n, (steps+1)*depth, e.t.window())

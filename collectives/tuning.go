@@ -76,15 +76,12 @@ func (t Tuning) window() int { return max(1, t.Window/t.Segment) }
 // the result: a quarter of Window, by default as much as Linux lets a socket's buffer grow to.
 func (t Tuning) kept() int { return max(t.Segment, t.Window/4) }
 
-// finer has smaller segments, for n bytes that go from rank to rank: so that many have some at a
-// time.
-func (t Tuning) finer(n int) Tuning {
-	t.Segment = min(t.Segment, max(n/atATime, t.Chunk))
+// finer has smaller segments, for n bytes that go from rank to rank: about so many, of at least
+// Chunk bytes, so that all ranks have some at a time.
+func (t Tuning) finer(n, segments int) Tuning {
+	t.Segment = min(t.Segment, max(n/segments, t.Chunk))
 	return t
 }
-
-// atATime is the number of segments that finer aims at. Default 16: twice the ranks of a few.
-const atATime = 2 * FewRanks
 
 // Table is the whole of it as a file with a setting a line, which ParseTuning reads. about, if not
 // empty, is put before it as a comment.
