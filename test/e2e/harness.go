@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +128,12 @@ func (b *Bed) Compile(mpi, source string, extra ...string) string {
 // Native runs a program under the native mpirun alone: the oracle.
 func (b *Bed) Native(mpi string, ranks int, argv ...string) Result {
 	b.T.Helper()
+	return b.nativeBy(nil, mpi, ranks, argv...)
+}
+
+// nativeBy is Native with words before mpirun.
+func (b *Bed) nativeBy(words []string, mpi string, ranks int, argv ...string) Result {
+	b.T.Helper()
 	var args []string
 	if mpi == OpenMPI {
 		args = append(args, "--oversubscribe", "--bind-to", "none")
@@ -141,7 +148,7 @@ func (b *Bed) Native(mpi string, ranks int, argv ...string) Result {
 		// read another one's memory
 		env = append(env, "OMPI_MCA_osc=^rdma,ucx")
 	}
-	return b.Run(nil, env, append([]string{"mpirun." + mpi}, args...)...)
+	return b.Run(nil, env, append(append(slices.Clone(words), "mpirun."+mpi), args...)...)
 }
 
 // version is that of the MPI library installed.
