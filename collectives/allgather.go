@@ -28,12 +28,15 @@ func allgather(e *env, a Args) Schedule {
 	if total <= int64(e.t.Combine) {
 		return allgatherLeaders(e, a)
 	}
+	if total <= int64(e.t.Pair*e.l.Size) {
+		return allgatherPairs(e, a)
+	}
 	return allgatherDirect(e, a)
 }
 
 // gathersFew reports whether an allgather of so many bytes in all is done by allgatherFew.
 func (e *env) gathersFew(total int64) bool {
-	return total <= int64(min(e.t.Combine, e.t.CombineBlock*e.l.Size)) && e.l.few()
+	return total <= int64(e.t.Combine) && e.l.few()
 }
 
 // allgatherLocal is the native allgather of this cluster's own blocks.

@@ -21,7 +21,7 @@ package collectives
 // The result has the same bits everywhere.
 func allreduce(e *env, a Args) Schedule {
 	switch n := a.Count * e.extent; {
-	case n >= e.t.Slice*e.l.widest():
+	case n*e.l.widest() > e.t.Combine && n >= e.t.Slice*e.l.widest():
 		return allreduceSlices(e, a)
 	case e.sumsFew(n):
 		return allreduceFew(e, a, n)
@@ -29,9 +29,10 @@ func allreduce(e *env, a Args) Schedule {
 	return allreduceLeaders(e, a)
 }
 
-// sumsFew reports whether an allreduce of n bytes is done by allreduceFew.
+// sumsFew reports whether an allreduce of n bytes is done by allreduceFew. Other clusters may do it
+// by allreduceLeaders, so it is one message.
 func (e *env) sumsFew(n int) bool {
-	return 0 < n && n <= e.t.CombineBlock && n < e.t.Slice*e.l.widest() && e.l.few()
+	return 0 < n && n <= e.t.Segment && n*e.l.widest() <= e.t.Combine && e.l.few()
 }
 
 // allreduceFew: the leader combines the operands of its cluster, n bytes each: a native reduction

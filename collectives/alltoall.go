@@ -3,22 +3,43 @@ package collectives
 // alltoall, between clusters of a and b ranks; inside a cluster native.
 //
 // small blocks, all of the same count: native gather to the leader, which sorts by receiver; one
-// message to each other leader; native scatter. Of few bytes in clusters of few ranks the blocks
-// inside the cluster go the same way.
+// message to each other leader; native scatter. In clusters of few ranks the blocks inside the
+// cluster go the same way.
 //
 //	time 2λ + L + a·b·m·G; bytes a·b·m, messages 1
 //
 // If a leader would have more than Tuning.Window bytes in one of its buffers, that in p pieces: p
 // times λ, L and messages.
 //
+// larger ones, and small ones of any counts, in clusters of few ranks: alltoallPairs.
+//
 // otherwise every pair of ranks by itself, blocks without bytes not at all, those of up to a
 // segment in chunks of p bytes. Ranks begin with different peers.
 //
 //	time L + a·b·m·G; bytes the blocks', messages a·b·⌈m/p⌉
 func alltoall(e *env, a Args) Schedule {
-	if a.Uniform && a.SendCounts[0] > 0 && a.SendCounts[0] <= int64(e.t.CombineBlock) && e.l.Size > 2 {
-		return alltoallCombined(e, a, int(a.SendCounts[0]))
+	m, few := a.SendCounts[0], e.l.Size > 2 && e.l.widest() <= FewRanks
+	switch {
+	case a.Uniform && m > 0 && m <= int64(e.t.CombineBlock) && e.l.Size > 2:
+		return alltoallCombined(e, a, int(m))
+	case few && (!a.Uniform || m > 0 && m <= int64(e.t.Pair)):
+		return alltoallPairs(e, a)
 	}
+	return alltoallDirect(e, a)
+}
+
+// throughLeader reports whether all blocks of an alltoall go through the leader of this cluster, at
+// once.
+func (e *env) throughLeader(a Args) bool {
+	m := a.SendCounts[0]
+	if !a.Uniform || m == 0 || m > int64(e.t.CombineBlock) || e.l.Size <= 2 || !e.l.few() {
+		return false
+	}
+	_, pieces := e.l.pieces(int(m), e.t.Window)
+	return pieces == 1
+}
+
+func alltoallDirect(e *env, a Args) Schedule {
 	ops := []op{}
 	me := e.local.Rank()
 	e.l.others(func(k int) {
@@ -78,12 +99,12 @@ type combined struct {
 
 func alltoallCombined(e *env, a Args, m int) Schedule {
 	n := e.local.Size()
-	// What goes through the leader: what is for other clusters; few bytes among few ranks all, in
-	// place of a native alltoall.
+	// What goes through the leader: what is for other clusters; among few ranks all, in place of a
+	// native alltoall.
 	width, pieces := e.l.pieces(m, e.t.Window)
 	c := &combined{e: e, a: a, m: m, width: width, through: e.l.others, blocks: e.l.Size - n}
 	direct := []op{alltoallLocal(e, a)}
-	if pieces == 1 && e.l.few() && e.l.Size*m <= e.t.Slice {
+	if e.throughLeader(a) {
 		c.through, c.blocks, direct = e.l.clusters, e.l.Size, nil
 	}
 	most := c.to(0) // no piece has more

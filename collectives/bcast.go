@@ -17,10 +17,15 @@ package collectives
 //
 //	time λ(s) + L + mG + λ(s); bytes m from the root's cluster to each other one; messages at most (a+b-1) a segment
 func bcast(e *env, buf []byte, root int) Schedule {
-	if len(buf) > e.t.Segment && len(buf) >= e.t.Slice*e.l.widest() {
+	if e.broadcastsSlices(len(buf)) {
 		return bcastSlices(e, buf, root)
 	}
 	return bcastLeaders(e, buf, root)
+}
+
+// broadcastsSlices reports whether a bcast of n bytes goes by slices.
+func (e *env) broadcastsSlices(n int) bool {
+	return n > e.t.Segment && n >= e.t.Slice*e.l.widest()
 }
 
 func bcastLeaders(e *env, buf []byte, root int) Schedule {

@@ -19,6 +19,7 @@ func shapes() map[string][]int {
 		"1+1+1":          {0, 1, 2},
 		"2+1+3":          {0, 0, 1, 2, 2, 2},
 		"1+6":            {7, 3, 3, 3, 3, 3, 3},
+		"2+9":            {0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1},
 		"interleaved 2":  {0, 1, 0, 1, 1, 0},
 		"interleaved 3":  {2, 0, 0, 1, 2, 2, 1, 0},
 		"inner 2":        {0, 1, 1, 0},
@@ -46,8 +47,8 @@ func run(w *world, c call, o operator, t Tuning) error {
 func TestAgainstReference(t *testing.T) {
 	tunings := map[string]Tuning{
 		"default":      {},
-		"small pieces": {Segment: 48, Chunk: 20, Window: 96, LocalDepth: 1, Leaders: 2, Slice: 1, Combine: 1, CombineBlock: 1},
-		"few bytes":    {Segment: 5, Chunk: 3, Window: 20, Slice: 1, Combine: 1, CombineBlock: 1},
+		"small pieces": {Segment: 48, Chunk: 20, Window: 96, LocalDepth: 1, Leaders: 2, Slice: 1, Combine: 1, CombineBlock: 1, Pair: 50},
+		"few bytes":    {Segment: 5, Chunk: 3, Window: 20, Slice: 1, Combine: 1, CombineBlock: 1, Pair: 1},
 		"combined":     {Segment: 40, Window: 160, LocalDepth: 3, Leaders: 9, Slice: 200, Combine: 1 << 20, CombineBlock: 1 << 20},
 	}
 	for shape, clusterOf := range shapes() {

@@ -34,6 +34,8 @@ type Comm interface {
 	// must stay until done. A message longer than b is an error of the Recv.
 	Send(to int, stage int, b []byte) (Request, error)
 	Recv(from int, stage int, b []byte) (Request, error)
+	// RecvAtMost is Recv of a message that may be shorter than b.
+	RecvAtMost(from int, stage int, b []byte) (Request, error)
 	// Local is the part of the communicator in this process's cluster.
 	Local() Local
 	// Reduce computes inout = in op inout over count elements laid out as the collective's type.

@@ -96,7 +96,8 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestUnevenCountsCrossOnce: with counts that differ, only the blocks for the other cluster cross.
+// TestUnevenCountsCrossOnce: with counts that differ, only the blocks for the other cluster cross, in
+// an alltoall their lengths, too.
 func TestUnevenCountsCrossOnce(t *testing.T) {
 	clusterOf := []int{0, 0, 0, 1, 1, 1, 1}
 	l := NewLayout(clusterOf, 0)
@@ -116,7 +117,9 @@ func TestUnevenCountsCrossOnce(t *testing.T) {
 					case k == mine:
 					case op == OpGatherv && r == root:
 						want[k] += int(a.RecvCounts[q])
-					case op == OpScatterv && r == root, op == OpAlltoallv:
+					case op == OpAlltoallv:
+						want[mine] += 4 + int(a.SendCounts[q])
+					case op == OpScatterv && r == root:
 						want[mine] += int(a.SendCounts[q])
 					case op == OpAllgatherv && r == l.Member(mine, 0):
 						want[k] += int(a.RecvCounts[q])

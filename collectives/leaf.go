@@ -34,18 +34,21 @@ func Leaf(l *Layout, a Args, t Tuning) (p Part, ok bool) {
 			all += n * int64(a.Extent)
 		}
 		return Part{int(all), int(own)}, (a.Commutative || l.Contiguous) && 0 < all && all <= int64(e.t.Combine)
+	case OpBcast:
+		n := len(a.Recv)
+		root := l.LocalOf(a.Root) // that of another cluster sends to local rank 0
+		return Part{Nothing, n}, n > 0 && n <= e.t.Segment && !e.broadcastsSlices(n) &&
+			(root == 0 || l.ClusterOf(a.Root) != l.Cluster)
 	case OpAllreduce:
 		n := a.Count * a.Extent
 		return Part{n, n}, (a.Commutative || l.Contiguous) && e.sumsFew(n)
 	case OpAllgatherv:
-		var total int64
-		for i, n := range a.RecvCounts {
-			if a.RecvDispls[i] != total {
-				return p, false
-			}
-			total += n
-		}
-		return Part{int(a.RecvCounts[l.Rank]), int(total)}, l.Contiguous && total > 0 && e.gathersFew(total)
+		total, together := inOrder(a.RecvCounts, a.RecvDispls)
+		return Part{int(a.RecvCounts[l.Rank]), int(total)}, together && l.Contiguous && total > 0 && e.gathersFew(total)
+	case OpAlltoallv:
+		total, together := inOrder(a.RecvCounts, a.RecvDispls)
+		_, sends := inOrder(a.SendCounts, a.SendDispls)
+		return Part{int(total), int(total)}, together && sends && l.Contiguous && e.throughLeader(a)
 	}
 	return p, false
 }
@@ -57,4 +60,16 @@ func (e *env) viaFirst(a Args, m int) bool {
 		return e.l.LocalOf(a.Root) == 0
 	}
 	return e.combined(a.Uniform, m, e.l.Cluster)
+}
+
+// inOrder reports whether blocks lie one behind the other from the beginning, and their length
+// together.
+func inOrder(counts, displs []int64) (total int64, together bool) {
+	for i, n := range counts {
+		if displs[i] != total {
+			return 0, false
+		}
+		total += n
+	}
+	return total, true
 }

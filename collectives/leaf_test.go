@@ -19,12 +19,13 @@ func (w *watched) note(f string, a ...any) (Request, error) {
 	return nil, nil
 }
 
-func (w *watched) Layout() *Layout                        { return w.l }
-func (w *watched) Local() Local                           { return watchedLocal{w: w} }
-func (w *watched) Scratch(n int) []byte                   { return make([]byte, n) }
-func (w *watched) Reduce(_, _ []byte, _ int) error        { return nil }
-func (w *watched) Send(int, int, []byte) (Request, error) { return w.note("send") }
-func (w *watched) Recv(int, int, []byte) (Request, error) { return w.note("receive") }
+func (w *watched) Layout() *Layout                              { return w.l }
+func (w *watched) Local() Local                                 { return watchedLocal{w: w} }
+func (w *watched) Scratch(n int) []byte                         { return make([]byte, n) }
+func (w *watched) Reduce(_, _ []byte, _ int) error              { return nil }
+func (w *watched) Send(int, int, []byte) (Request, error)       { return w.note("send") }
+func (w *watched) Recv(int, int, []byte) (Request, error)       { return w.note("receive") }
+func (w *watched) RecvAtMost(int, int, []byte) (Request, error) { return w.note("receive") }
 
 type watchedLocal struct {
 	Local // nil: any other call fails
@@ -86,7 +87,8 @@ func TestLeaf(t *testing.T) {
 						want = append(want, fmt.Sprintf("gather %x to 0", give[:p.Give]))
 					}
 					if p.Get != Nothing {
-						how := map[bool]string{true: "scatter", false: "bcast"}[a.Op == OpScatterv || a.Op == OpReduceScatter]
+						how := map[bool]string{true: "scatter", false: "bcast"}[a.Op == OpScatterv || a.Op == OpReduceScatter ||
+							a.Op == OpAlltoallv]
 						want = append(want, fmt.Sprintf("%s %d from 0", how, p.Get))
 					}
 					if !slices.Equal(w.calls, want) || p.Give != Nothing && p.Give != len(give) {
@@ -101,7 +103,8 @@ func TestLeaf(t *testing.T) {
 			}
 		}
 	}
-	for _, op := range []Op{OpBarrier, OpGatherv, OpScatterv, OpReduce, OpAllreduce, OpReduceScatter, OpAllgatherv} {
+	for _, op := range []Op{OpBarrier, OpBcast, OpGatherv, OpScatterv, OpReduce, OpAllreduce, OpReduceScatter, OpAllgatherv,
+		OpAlltoallv} {
 		if taken[op] == 0 {
 			t.Errorf("no %v was taken", op)
 		}
@@ -117,7 +120,10 @@ type tunedCall struct {
 // apart, or of several sizes.
 func smallCalls(l *Layout, n int) (calls []tunedCall) {
 	send := bytes.Repeat([]byte{byte(l.Rank + 1)}, n)
-	all := []Args{{Op: OpBarrier}, {Op: OpBcast, Recv: make([]byte, n)}}
+	all := []Args{{Op: OpBarrier}}
+	for root := range l.Size {
+		all = append(all, Args{Op: OpBcast, Root: root, Recv: make([]byte, n)})
+	}
 	for _, commutative := range []bool{true, false} {
 		all = append(all, Args{Op: OpAllreduce, Send: send, Recv: make([]byte, n), Count: n, Extent: 1,
 			Commutative: commutative})
@@ -144,7 +150,9 @@ func smallCalls(l *Layout, n int) (calls []tunedCall) {
 				Extent: 1, Commutative: more == 0})
 			own := bytes.Repeat([]byte{9}, int(counts[l.Rank]))
 			all = append(all, Args{Op: OpAllgatherv, Send: own, Recv: make([]byte, at), RecvCounts: counts,
-				RecvDispls: displs, Uniform: more == 0})
+				RecvDispls: displs, Uniform: more == 0}, Args{Op: OpAlltoallv, Send: bytes.Repeat(send[:min(n, 1)], at),
+				SendCounts: counts, SendDispls: displs, Recv: make([]byte, at), RecvCounts: counts, RecvDispls: displs,
+				Uniform: more == 0})
 		}
 	}
 	for _, a := range all {

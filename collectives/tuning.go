@@ -43,6 +43,7 @@ type Tuning struct {
 	Slice        int // bytes of a rank's part of a message; default 2 KiB
 	Combine      int // bytes; default 32 KiB
 	CombineBlock int // bytes; default 1 KiB
+	Pair         int // bytes; default 8 KiB
 }
 
 // Filled has the defaults where t has zero.
@@ -57,7 +58,7 @@ func (t Tuning) Filled() Tuning {
 		Segment: or(t.Segment, 64<<10), Chunk: or(t.Chunk, 16<<10), Window: or(t.Window, 16<<20),
 		LocalDepth: or(t.LocalDepth, 2),
 		Leaders:    or(t.Leaders, 4), Slice: or(t.Slice, 2<<10), Combine: or(t.Combine, 32<<10),
-		CombineBlock: or(t.CombineBlock, 1<<10),
+		CombineBlock: or(t.CombineBlock, 1<<10), Pair: or(t.Pair, 8<<10),
 	}
 }
 
@@ -65,8 +66,8 @@ func (t Tuning) Filled() Tuning {
 // equal behaviour.
 func (t Tuning) String() string {
 	t = t.Filled()
-	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d",
-		t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock)
+	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d,pair=%d",
+		t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock, t.Pair)
 }
 
 // window is the number of segments under way between clusters.
@@ -97,8 +98,8 @@ func (t Tuning) Table(about string) string {
 }
 
 // ParseTuning reads "segment=64K,leaders=2": any of segment, chunk, window, localdepth, leaders,
-// slice, combine, combineblock, each with a positive number; sizes in bytes or with K or M. They
-// may stand in lines of their own, and what follows a # in a line is a comment: a file of Table.
+// slice, combine, combineblock, pair, each with a positive number; sizes in bytes or with K or M.
+// They may stand in lines of their own, and what follows a # in a line is a comment: a file of Table.
 // Empty gives the defaults.
 func ParseTuning(s string) (Tuning, error) {
 	var t Tuning
@@ -115,7 +116,7 @@ func ParseTuning(s string) (Tuning, error) {
 func (t *Tuning) parse(line string) error {
 	fields := map[string]*int{"segment": &t.Segment, "chunk": &t.Chunk, "window": &t.Window,
 		"localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,
-		"combine": &t.Combine, "combineblock": &t.CombineBlock}
+		"combine": &t.Combine, "combineblock": &t.CombineBlock, "pair": &t.Pair}
 	for part := range strings.SplitSeq(line, ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
@@ -123,7 +124,7 @@ func (t *Tuning) parse(line string) error {
 		name, value, _ := strings.Cut(part, "=")
 		field := fields[name]
 		if field == nil {
-			return fmt.Errorf("%q: no such setting of collectives; there are segment, chunk, window, localdepth, leaders, slice, combine, combineblock", name)
+			return fmt.Errorf("%q: no such setting of collectives; there are segment, chunk, window, localdepth, leaders, slice, combine, combineblock, pair", name)
 		}
 		unit := 1
 		switch {

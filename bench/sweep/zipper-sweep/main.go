@@ -19,6 +19,7 @@ import (
 	"github.com/leidenzipper/zipper/bench/drive"
 	"github.com/leidenzipper/zipper/bench/lab"
 	"github.com/leidenzipper/zipper/bench/sweep"
+	"github.com/leidenzipper/zipper/collectives"
 )
 
 func main() { drive.Exit("zipper-sweep", run(os.Args[1:])) }
@@ -52,7 +53,7 @@ func parseFlags(args []string) (s settings, err error) {
 	sizes := flags.String("sizes", "1..16M", "`bytes`: a range, or a list")
 	powers := flags.Bool("powers", false, "powers of two alone, without their neighbours")
 	ranks := flags.String("ranks", "2+2,4+4,3+5", "`list` of ranks in both clusters")
-	modes := flags.String("modes", "zipped,nat,routed", "`list`; the last is what the others are compared with")
+	modes := flags.String("modes", "zipped,nat,routed", "`list`; the last is what the others are compared with. zipped:slice=4K;combine=64K has another table of collectives")
 	rate := flags.String("rate", "1gbit", "limit of every link; none: no limit")
 	flags.StringVar(&s.order, "order", mixed, "of the sizes in a job: up, down, or mixed, another one in each round")
 	flags.IntVar(&s.rounds, "rounds", 6, "of all modes in turn; an interval takes 6")
@@ -105,8 +106,12 @@ func parseFlags(args []string) (s settings, err error) {
 		s.ranks = append(s.ranks, [2]int{n, m})
 	}
 	for m := range strings.SplitSeq(*modes, ",") {
-		if !slices.Contains([]string{"zipped", "nat", "routed"}, m) {
+		kind, table := tuned(m)
+		if !slices.Contains([]string{"zipped", "nat", "routed"}, kind) {
 			return s, drive.Usage(fmt.Errorf("mode %q: want zipped, nat, routed", m))
+		}
+		if _, err := collectives.ParseTuning(table); err != nil {
+			return s, drive.Usage(fmt.Errorf("mode %q: %w", m, err))
 		}
 		s.modes = append(s.modes, m)
 	}
@@ -127,6 +132,12 @@ func parseFlags(args []string) (s settings, err error) {
 	}
 	s.program, err = filepath.Abs(s.program)
 	return s, err
+}
+
+// tuned takes a mode like zipped:slice=4K;combine=64K apart: its kind, and the table of collectives.
+func tuned(mode string) (kind, table string) {
+	kind, table, _ = strings.Cut(mode, ":")
+	return kind, strings.ReplaceAll(table, ";", ",")
 }
 
 func run(args []string) (err error) {

@@ -20,6 +20,7 @@ func TestFlags(t *testing.T) {
 		"--program p --ranks 4":       "like 4+4",
 		"--program p --ranks 0+1":     "like 4+4",
 		"--program p --modes classic": "want zipped, nat, routed",
+		"--program p --modes zipped:size=1": "no such setting",
 		"--program p --order no":      "up, down or mixed",
 		"--program p --rounds 0":      "rounds from 1",
 		"--program p --again -1":      "again from 0",

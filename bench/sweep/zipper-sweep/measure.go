@@ -162,7 +162,8 @@ func (m *measurement) turns(operation, where string, size int) (n int) {
 
 func (m *measurement) target(mode string, ranks [2]int) drive.Target {
 	t := m.lab.Zipped(mode, ranks[0], ranks[1], nil)
-	switch mode {
+	kind, table := tuned(mode)
+	switch kind {
 	case "nat":
 		t = m.lab.NAT(ranks[0], ranks[1])
 	case "routed":
@@ -173,6 +174,7 @@ func (m *measurement) target(mode string, ranks [2]int) drive.Target {
 		if err != nil {
 			return nil, err
 		}
+		j.Collectives = table
 		for i := range j.Clusters {
 			// Debian's settings forbid the only component of Open MPI 4.1 with windows over TCP.
 			c := &j.Clusters[i]

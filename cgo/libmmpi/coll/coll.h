@@ -45,6 +45,7 @@ typedef struct zcoll {
   zlater *later;
   int (*combine)(struct zcoll *); /* done before the results go to the program; error class. NULL: nothing to do */
   void *operands;                 /* … its own */
+  void *leaf;                     /* what leaffast.c has under way */
   int (*launch)(zreq *r);         /* other than by ze_coll; what it returns is in rc too when it fails */
   MPI_Datatype type;              /* nonblocking reductions: ours to free; 0 = none */
   MPI_Op op;                      /* … and in use until the end; 0 = none */
@@ -102,6 +103,7 @@ typedef struct zchannel {
   int32_t number;    /* -1: there was none left */
   MPI_Request request;
   struct zsmall *first, *last;
+  int passing_on; /* the stage started last has messages left to start */
 } zchannel;
 
 /* What this process does in a collective that it may take only the leaf's part in (leaffast.c). */
@@ -131,6 +133,7 @@ void zgate_open(zgate *g); /* launches those that wait, until one of them closes
 /* Does a blocking collective that is small and that another process leads (leaffast.c). 1: it is
  * over in this process, or has failed: j->rc. 0: it is the engine's. */
 int zleaf_try(zcoll *j);
+int zleaf_start(zreq *r); /* a nonblocking one. 1: it is under way */
 
 /* One call of a collective: a request with a zcoll to prepare, then started, or started and waited
  * for. */

@@ -1,10 +1,15 @@
 /* Small collectives in a process that leads nobody: its block goes to local rank 0 of its cluster,
  * the result comes from there, or one of both. Where nothing else is under way these are two native
- * messages and a native wait, without the engine, which would send the same ones (smallstage.c):
- * whether another process, or this one the next time, does it by way of the engine makes no
- * difference to anybody. */
+ * messages, or the pieces of two, and a native wait, without the engine, which would send the same
+ * ones (smallstage.c): whether another process, or this one the next time, does it by way of the
+ * engine makes no difference to anybody. */
 #include "coll/coll.h"
 #include "coll/smallstage.h"
+
+/* Of blocks of equal size the first is at the beginning and the second next to it: so are all. */
+static int together(const int64_t *counts, const int64_t *displs, int size) {
+  return !displs[0] && (size < 2 || displs[1] == counts[0]);
+}
 
 /* What ze_coll_leaf is asked about, as far as that depends on more than the kind; -1: do not
  * ask. */
@@ -19,18 +24,23 @@ static int64_t key_of(const z_coll *a, int size, int rank) {
     return own >> 20 || a->count * a->extent >> 20 ? -1 : (a->count * a->extent * 2 + !!a->commutative) << 20 | own;
   case Z_BARRIER: return 0;
   case Z_ALLREDUCE: return a->count * a->extent * 2 + !!a->commutative;
-  case Z_ALLGATHERV: /* blocks of equal size, the first at the beginning and the second next to it: so are all */
-    return a->uniform && !a->recv_displs[0] && (size < 2 || a->recv_displs[1] == a->recv_counts[0]) ? a->recv_counts[0]
-                                                                                                    : -1;
+  case Z_BCAST: return a->send_bytes * size + a->root;
+  case Z_ALLTOALLV:
+    if (!a->uniform || !together(a->send_counts, a->send_displs, size)) return -1;
+    /* fall through */
+  case Z_ALLGATHERV: return a->uniform && together(a->recv_counts, a->recv_displs, size) ? a->recv_counts[0] : -1;
   default: return -1;
   }
 }
 
-/* Whether the leader's stages are messages, and not in pieces. */
+/* Whether the leader has something else for each. */
+static int in_blocks(int op) { return op == Z_SCATTERV || op == Z_REDUCE_SCATTER || op == Z_ALLTOALLV; }
+
+/* Whether the leader's stages are messages, of which this process passes none on. */
 static int as_messages(const zcomm *c, int op, const zleaf *p) {
-  const int blocks = op == Z_SCATTERV || op == Z_REDUCE_SCATTER;
-  const z_coll gather = {.op = Z_GATHERV}, back = {.op = blocks ? Z_SCATTERV : Z_BCAST, .send_bytes = p->get};
-  return zsmall_takes(c, &gather) && zsmall_takes(c, &back) && p->give <= Z_PIECE && (!blocks || p->get <= Z_PIECE);
+  const z_coll gather = {.op = Z_GATHERV}, back = {.op = in_blocks(op) ? Z_SCATTERV : Z_BCAST, .send_bytes = p->get};
+  return zsmall_takes(c, &gather) && zsmall_takes(c, &back) && p->give <= Z_SMALL_BCAST && p->get <= Z_SMALL_BCAST &&
+         (in_blocks(op) || !zsmall_passes_on(c, p->get));
 }
 
 static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
@@ -45,25 +55,75 @@ static const zleaf *leaf_of(zcomm *c, const z_coll *a) {
   return p->may ? p : NULL;
 }
 
-int zleaf_try(zcoll *j) {
+/* What is under way: parts before `first` are over. */
+typedef struct talk {
+  int tag, n, first, rc;
+  MPI_Request requests[2 * Z_PIECES];
+} talk;
+
+/* Starts a message of smallstage.c. */
+static void start(talk *t, const zcomm *c, int local, int sends, char *at, int64_t bytes) {
+  int peer = zsmall_world_rank(c, local);
+  int64_t most = zsmall_piece(c, peer, bytes), done = 0;
+  do {
+    int n = (int)(bytes - done < most ? bytes - done : most);
+    MPI_Request *q = &t->requests[t->n++];
+    t->rc = sends ? real.Isend(at + done, n, MPI_BYTE, peer, t->tag, zsmall_comm, q)
+                  : real.Irecv(at + done, n, MPI_BYTE, peer, t->tag, zsmall_comm, q);
+    done += n;
+  } while (done < bytes && !t->rc);
+}
+
+/* Whether this process can do it; then its messages have started. */
+static int start_all(talk *t, zcoll *j) {
+  static char nothing; /* of a barrier */
   zcomm *c = j->comm;
   zcollstate *m = zcollstate_of(c);
-  int tag;
-  char nothing = 0;
-  if (c->native_rank == 0 || j->rc || j->launch || c->inter || !zsmall_tag(c, &tag)) return 0;
+  if (c->native_rank == 0 || j->rc || j->launch || c->inter || !zsmall_tag(c, &t->tag)) return 0;
   /* Who waits in the engine serves windows at once */
   if (!z_may_block() || m->gate.closed || m->gate.first || z_serving) return 0;
   const zleaf *p = leaf_of(c, &j->args);
   if (!p) return 0;
+  int barrier = j->args.op == Z_BARRIER, source = in_blocks(p->op) ? 0 : zsmall_source(c, c->native_rank, p->get);
+  const char *send = barrier ? &nothing : j->args.send;
+  char *recv = barrier ? &nothing : j->args.recv;
   m->skipped++;
-  int leader = zsmall_leader(c);
-  const void *send = j->args.send;
-  void *recv = j->args.recv;
-  if (j->args.op == Z_BARRIER) send = recv = &nothing;
-  if (p->give >= 0) j->rc = real.Send(send, (int)p->give, MPI_BYTE, leader, tag, zsmall_comm);
-  if (j->rc || p->get < 0) return 1;
-  MPI_Request request;
-  j->rc = real.Irecv(recv, (int)p->get, MPI_BYTE, leader, tag, zsmall_comm, &request);
-  if (!j->rc) j->rc = z_wait_stage(&request);
+  t->n = t->first = t->rc = 0;
+  if (p->give >= 0) start(t, c, 0, 1, (char *)(uintptr_t)send, p->give);
+  if (!t->rc && p->get >= 0) start(t, c, source, 0, recv, p->get);
+  return 1;
+}
+
+int zleaf_try(zcoll *j) {
+  talk t;
+  if (!start_all(&t, j)) return 0;
+  for (; t.first < t.n && !t.rc; t.first++) t.rc = z_wait_stage(&t.requests[t.first]);
+  j->rc = t.rc;
+  return 1;
+}
+
+/* Of a nonblocking one: whether it is over. */
+static int moved(zreq *r) {
+  zcoll *j = r->extra;
+  talk *t = j->leaf;
+  for (int flag; t->first < t->n && !t->rc; t->first++) {
+    t->rc = real.Test(&t->requests[t->first], &flag, MPI_STATUS_IGNORE);
+    if (!t->rc && !flag) return z_looks++, 0;
+  }
+  j->rc = t->rc;
+  r->poll = NULL;
+  r->cell.done = 1;
+  __atomic_sub_fetch(&z_leaves, 1, __ATOMIC_RELAXED);
+  return 1;
+}
+
+int zleaf_start(zreq *r) {
+  zcoll *j = r->extra;
+  talk t;
+  if (!start_all(&t, j)) return 0;
+  if (!(j->leaf = zcoll_grab(j, sizeof t))) z_no_memory("a collective");
+  *(talk *)j->leaf = t;
+  r->poll = moved;
+  __atomic_add_fetch(&z_leaves, 1, __ATOMIC_RELAXED);
   return 1;
 }

@@ -111,7 +111,8 @@ int zcoll_start(zreq *r, MPI_Request *request) {
   zcoll *j = r->extra;
   MPI_Request handle = r->handle;
   if (j->rc) return refuse(r, zcoll_wrong(j->rc));
-  if (!wait_at(&zcollstate_of(r->comm)->gate, r) && launch(r)) return refuse(r, z_eng.ze_error());
+  if (!(j->nonblocking && zleaf_start(r)) && !wait_at(&zcollstate_of(r->comm)->gate, r) && launch(r))
+    return refuse(r, z_eng.ze_error());
   if (request) *request = zfortran_request ? stand_in(handle) : handle;
   return MPI_SUCCESS;
 }

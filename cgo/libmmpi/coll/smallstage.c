@@ -70,13 +70,11 @@ int zsmall_known(zcomm *c, int *known) {
   return rc;
 }
 
-static int world_rank(const zcomm *c, int local) { return c->world[c->rank_of[local]] - z_layout.offset; }
-
-int zsmall_leader(const zcomm *c) { return world_rank(c, 0); }
+int zsmall_world_rank(const zcomm *c, int local) { return c->world[c->rank_of[local]] - z_layout.offset; }
 
 int zsmall_tag(zcomm *c, int *tag) {
   const zchannel *ch = &zcollstate_of(c)->channel;
-  *tag = ch->number * givers + world_rank(c, 0);
+  *tag = ch->number * givers + zsmall_world_rank(c, 0);
   return ch->asked && !ch->asking && ch->number > 0;
 }
 
@@ -98,27 +96,36 @@ struct zsmall {
   zcomm *comm;
   zsmall *next; /* that waits for the channel as well */
   int n, first; /* parts before `first` are over */
+  int later;    /* those from here on start when the others are over, and stages after this one then */
   int started, rc;
   part parts[2 * (Z_FEW_RANKS - 1) * Z_PIECES];
 };
 
-/* How much of a message between this process and another goes at a time: both know it. */
-static int64_t piece(const zsmall *f, const z_coll *a, int peer, int64_t bytes) {
-  /* What leaffast.c sends or gets is no longer than a piece, but for broadcasts */
-  return a->op != Z_BCAST && bytes <= Z_PIECES * Z_PIECE &&
-                 host_of[peer] == host_of[world_rank(f->comm, f->comm->native_rank)]
-             ? Z_PIECE
-             : bytes;
+int64_t zsmall_piece(const zcomm *c, int peer, int64_t bytes) {
+  return bytes <= Z_PIECES * Z_PIECE && host_of[peer] == host_of[zsmall_world_rank(c, c->native_rank)] ? Z_PIECE : bytes;
 }
 
-static void add_message(zsmall *f, const z_coll *a, int local, int sends, block b) {
-  int peer = world_rank(f->comm, local);
-  int64_t most = piece(f, a, peer, b.bytes), done = 0;
+static void add_message(zsmall *f, int local, int sends, block b) {
+  int peer = zsmall_world_rank(f->comm, local);
+  int64_t most = zsmall_piece(f->comm, peer, b.bytes), done = 0;
   do { /* an empty one, too */
     int64_t n = b.bytes - done < most ? b.bytes - done : most;
     f->parts[f->n++] = (part){(char *)(uintptr_t)b.at + done, n, peer, sends, MPI_REQUEST_NULL};
     done += n;
   } while (done < b.bytes);
+}
+
+int zsmall_source(const zcomm *c, int i, int64_t bytes) {
+  int first = 0; /* on the same host */
+  if (bytes <= Z_FLAT_BCAST) return 0;
+  while (host_of[zsmall_world_rank(c, first)] != host_of[zsmall_world_rank(c, i)]) first++;
+  return i == first ? 0 : first;
+}
+
+int zsmall_passes_on(const zcomm *c, int64_t bytes) {
+  for (int i = 0; i < c->native_size; i++)
+    if (i != c->native_rank && zsmall_source(c, i, bytes) == c->native_rank) return 1;
+  return 0;
 }
 
 /* What this process has for local rank i, and what it gets from it: 0 if they have no message for
@@ -127,7 +134,7 @@ static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
   int me = c->native_rank;
   *b = (block){a->send, a->send_bytes};
   switch (a->op) {
-  case Z_BCAST: b->at = a->recv; return me == 0;
+  case Z_BCAST: b->at = a->recv; return i > 0 && zsmall_source(c, i, a->send_bytes) == me;
   case Z_GATHERV: return i == a->root;
   case Z_ALLGATHERV: return 1;
   case Z_SCATTERV:
@@ -143,7 +150,7 @@ static int received(const zcomm *c, const z_coll *a, int i, block *b) {
   int me = c->native_rank;
   *b = (block){a->recv, a->send_bytes};
   switch (a->op) {
-  case Z_BCAST: return i == 0;
+  case Z_BCAST: return me > 0 && zsmall_source(c, me, a->send_bytes) == i;
   case Z_SCATTERV: return i == a->root;
   case Z_GATHERV:
     if (me != a->root) return 0;
@@ -162,11 +169,10 @@ static void keep_own(const zcomm *c, const z_coll *a) {
     memcpy((char *)(uintptr_t)to.at, from.at, (size_t)from.bytes);
 }
 
-static void start(zsmall *f) {
+static void start(zsmall *f, int from, int to) {
   int tag;
-  f->started = 1;
   f->rc = zsmall_tag(f->comm, &tag) ? MPI_SUCCESS : MPI_ERR_OTHER;
-  for (part *p = f->parts; p < f->parts + f->n && !f->rc; p++) {
+  for (part *p = f->parts + from; p < f->parts + to && !f->rc; p++) {
     zmany m;
     if ((f->rc = zmany_begin(&m, p->bytes, MPI_BYTE))) return;
     f->rc = p->sends ? real.Isend(p->at, m.count, m.type, p->peer, tag, zsmall_comm, &p->request)
@@ -175,14 +181,17 @@ static void start(zsmall *f) {
   }
 }
 
-/* Starts what has been begun, in that order, once the channel is known. */
+/* Starts what has been begun, in that order, once the channel is known: all messages of a stage
+ * before those of the next. */
 static int start_all(zcomm *c) {
   zchannel *ch = &zcollstate_of(c)->channel;
   int known, rc = zsmall_known(c, &known);
-  while (!rc && known && ch->first) {
+  while (!rc && known && ch->first && !ch->passing_on) {
     zsmall *f = ch->first;
     if (!(ch->first = f->next)) ch->last = NULL;
-    start(f);
+    f->started = 1;
+    ch->passing_on = f->later < f->n;
+    start(f, 0, f->later);
   }
   return rc;
 }
@@ -196,12 +205,15 @@ int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
   f->rc = MPI_SUCCESS;
   /* Else ranks that have nothing for each other are silent: both know */
   int whole = a->op != Z_ALLTOALLV;
-  for (int sends = 0; sends < 2; sends++)
+  for (int sends = 0; sends < 2; sends++) {
+    f->later = f->n; /* what a broadcast has brought is passed on */
     for (int k = 1; k < c->native_size; k++) { /* everyone begins with another one */
       int i = (c->native_rank + (sends ? k : c->native_size - k)) % c->native_size;
       block b;
-      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) add_message(f, a, i, sends, b);
+      if ((sends ? sent : received)(c, a, i, &b) && (whole || b.bytes > 0)) add_message(f, i, sends, b);
     }
+  }
+  if (a->op != Z_BCAST || !f->later) f->later = f->n;
   keep_own(c, a);
   zchannel *ch = &zcollstate_of(c)->channel;
   if (ch->last) ch->last->next = f;
@@ -211,11 +223,19 @@ int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
   return start_all(c);
 }
 
+static int pass_on(zsmall *f) {
+  start(f, f->later, f->n);
+  f->later = f->n;
+  zcollstate_of(f->comm)->channel.passing_on = 0;
+  return f->rc ? f->rc : start_all(f->comm);
+}
+
 int zsmall_test(zsmall *f, int *over) {
   *over = 0;
   int rc = f->started ? f->rc : start_all(f->comm);
   if (rc || !f->started) return rc;
   for (int flag; f->first < f->n; f->first++) {
+    if (f->first == f->later && (rc = pass_on(f))) return rc;
     rc = real.Test(&f->parts[f->first].request, &flag, MPI_STATUS_IGNORE);
     if (rc || !flag) return rc;
   }

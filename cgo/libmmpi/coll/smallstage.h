@@ -23,5 +23,11 @@ int zsmall_test(zsmall *f, int *over);
 /* For leaffast.c, which sends the same messages. */
 extern MPI_Comm zsmall_comm;
 int zsmall_tag(zcomm *c, int *tag); /* 0: none is known */
-int zsmall_leader(const zcomm *c);  /* local rank 0, as a rank of zsmall_comm */
+int zsmall_world_rank(const zcomm *c, int local); /* of zsmall_comm */
+/* Who sends local rank i a broadcast of local rank 0: of many bytes only one process on each other
+ * host gets it from there, and passes it on. A local rank */
+int zsmall_source(const zcomm *c, int i, int64_t bytes);
+int zsmall_passes_on(const zcomm *c, int64_t bytes); /* whether this process does */
+/* How much of a message between this process and another goes at a time: both know it. */
+int64_t zsmall_piece(const zcomm *c, int peer, int64_t bytes);
 #endif

@@ -8,7 +8,7 @@ z_engine z_eng;
 z_world z_layout;
 int z_on, z_threads, z_native_size;
 volatile int32_t z_busy;
-int32_t z_pending, z_serving, z_others;
+int32_t z_pending, z_leaves, z_serving, z_others;
 uint64_t z_world_mark;
 _Thread_local int z_inside;
 

@@ -17,6 +17,7 @@ extern int z_on;
 extern int z_threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
 extern volatile int32_t z_busy; /* the engine's: enum z_activity */
 extern int32_t z_pending;       /* operations of ours that only our own steps move on (comm/idup.c) */
+extern int32_t z_leaves;        /* nonblocking collectives that the engine does not know of (coll/leaffast.c) */
 extern int32_t z_serving;       /* windows: whoever waits does so in the engine, which serves them at once */
 extern int z_native_size;       /* processes of this cluster */
 extern uint64_t z_world_mark;   /* 0, or of a world that was spawned: its virtual ranks are not the job's */

@@ -64,8 +64,13 @@ enum { Z_MONITOR_SLACK_NS = 5000000 };
 /* Native stages of collectives as messages (coll/smallstage.c), among up to Z_FEW_RANKS
  * processes. */
 enum {
-  /* Bytes of a broadcast: of more, a tree sends less from one process. */
-  Z_SMALL_BCAST = 4096,
+  /* Bytes of a broadcast: of more, a tree sends less from one process. Also of what goes to local
+   * rank 0 without the engine (coll/leaffast.c). At most Z_PIECES * Z_PIECE. */
+  Z_SMALL_BCAST = 65536,
+
+  /* Bytes of a broadcast of which each process gets its own from local rank 0. Of more, one process
+   * on each other host does, and passes it on. */
+  Z_FLAT_BCAST = 8192,
 
   /* Bytes of a piece of a message inside a host. Open MPI's eager limit there is 4 KiB with its
    * head; what is longer goes, where it may not read another process's memory (containers), by a

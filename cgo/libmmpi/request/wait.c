@@ -130,6 +130,9 @@ enum wait_for {
   LINKS, /* a message that nobody asked the engine for yet */
 };
 
+/* Whether only native stages of collectives are under way: the engine's, or those of a leaf. */
+static int stages_alone(void) { return z_busy == Z_STAGING || (z_busy == Z_IDLE && z_leaves); }
+
 /* A turn of a wait for native stages of collectives where nothing that comes over a link can help,
  * without entering the engine, which costs several times as much. 1: nothing has come, and the wait
  * goes on spinning. */
@@ -155,7 +158,7 @@ static void wait(int (*over)(void *), void *arg, enum wait_for what) {
   spin_start();
   while (!over(arg)) {
     zreq_reap();
-    if (z_busy == Z_STAGING && what == ENGINE && block <= 0 && !z_threads && !z_pending && ++turn % Z_ALONE_TURNS) {
+    if (stages_alone() && what == ENGINE && block <= 0 && !z_threads && !z_pending && ++turn % Z_ALONE_TURNS) {
       if (stages_turn(give_way)) continue;
       block = 0;
     }

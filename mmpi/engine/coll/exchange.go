@@ -12,7 +12,7 @@ import (
 // message is a send or receive of an algorithm.
 type message struct {
 	cell pt2pt.Cell
-	size int64 // of a receive; -1: a send
+	size int64 // of a receive; -1: a send, or any size that fits
 }
 
 func (m *message) Done() (bool, error) {
@@ -40,7 +40,15 @@ func (x *collective) Send(to, stage int, b []byte) (collectives.Request, error) 
 }
 
 func (x *collective) Recv(from, stage int, b []byte) (collectives.Request, error) {
-	m := &message{size: int64(len(b))}
+	return x.receive(from, stage, b, int64(len(b)))
+}
+
+func (x *collective) RecvAtMost(from, stage int, b []byte) (collectives.Request, error) {
+	return x.receive(from, stage, b, -1)
+}
+
+func (x *collective) receive(from, stage int, b []byte, size int64) (collectives.Request, error) {
+	m := &message{size: size}
 	if err := x.set.ep.Irecv(x.q.c, pt2pt.KindCollective, b, from, x.tag|stage, &m.cell); err != nil {
 		return nil, err
 	}
