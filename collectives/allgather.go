@@ -3,10 +3,12 @@ package collectives
 // allgather, from a cluster of a ranks to one of b:
 //
 // few bytes: native allgather in every cluster, leaders exchange what theirs brought, native
-// broadcast. Of very few and few ranks: native gather, the same exchange, native broadcast of
-// everything; these are fewer messages.
+// broadcast. Of few ranks: native gather, the same exchange, native broadcast of everything; these
+// are fewer messages, and of more bytes, too.
 //
 //	time 2λ + L + a·m·G; bytes a·m, messages 1
+//
+// more: allgatherPairs.
 //
 // many bytes: the blocks of cluster a, one behind the other, are a stream; it is cut into b equal
 // slices and every sender sends the parts of its block straight to the owners of the slices they
@@ -28,16 +30,14 @@ func allgather(e *env, a Args) Schedule {
 	if total <= int64(e.t.Combine) {
 		return allgatherLeaders(e, a)
 	}
-	if total <= int64(e.t.Pair*e.l.Size) {
+	if total <= int64(e.t.Few) {
 		return allgatherPairs(e, a)
 	}
 	return allgatherDirect(e, a)
 }
 
 // gathersFew reports whether an allgather of so many bytes in all is done by allgatherFew.
-func (e *env) gathersFew(total int64) bool {
-	return total <= int64(e.t.Combine) && e.l.few()
-}
+func (e *env) gathersFew(total int64) bool { return e.fewBytes(int(total)) && e.l.widest() <= FewRanks }
 
 // allgatherLocal is the native allgather of this cluster's own blocks.
 func allgatherLocal(e *env, a Args) op {

@@ -2,9 +2,10 @@ package collectives
 
 // allreduce of a vector of m bytes.
 //
-// Slices of few bytes: a native reduction of every segment to a leader of each cluster (of a few
-// small operands: a gather), leaders exchange these parts and combine them in cluster order, native
-// broadcasts. Leaders take turns by segment.
+// Slices of few bytes: a native reduction of every segment to a leader of each cluster, leaders
+// exchange these parts and combine them in cluster order, native broadcasts. Leaders take turns by
+// segment. Among few ranks, of more bytes too, the leader gathers all operands of its cluster: the
+// fewest messages, which on processors that ranks share cost more than the bytes on its link.
 //
 //	time λ(s) + L + mG + λ(s); bytes m between each two clusters, each way; messages 1 a segment
 //
@@ -21,7 +22,7 @@ package collectives
 // The result has the same bits everywhere.
 func allreduce(e *env, a Args) Schedule {
 	switch n := a.Count * e.extent; {
-	case n*e.l.widest() > e.t.Combine && n >= e.t.Slice*e.l.widest():
+	case n*e.l.widest() > e.t.Few && n >= e.t.Slice*e.l.widest():
 		return allreduceSlices(e, a)
 	case e.sumsFew(n):
 		return allreduceFew(e, a, n)
@@ -29,10 +30,13 @@ func allreduce(e *env, a Args) Schedule {
 	return allreduceLeaders(e, a)
 }
 
-// sumsFew reports whether an allreduce of n bytes is done by allreduceFew. Other clusters may do it
-// by allreduceLeaders, so it is one message.
-func (e *env) sumsFew(n int) bool {
-	return 0 < n && n <= e.t.Segment && n*e.l.widest() <= e.t.Combine && e.l.few()
+// sumsFew reports whether an allreduce of n bytes is done by allreduceFew. Other clusters, of more
+// ranks, may do it by allreduceLeaders.
+func (e *env) sumsFew(n int) bool { return e.fewBytes(n) && e.l.few() }
+
+// fewBytes reports whether a leader may send n bytes to each rank of its cluster, in one segment.
+func (e *env) fewBytes(n int) bool {
+	return 0 < n && n <= e.t.Segment && n*e.l.widest() <= e.t.Few
 }
 
 // allreduceFew: the leader combines the operands of its cluster, n bytes each: a native reduction

@@ -47,9 +47,9 @@ func run(w *world, c call, o operator, t Tuning) error {
 func TestAgainstReference(t *testing.T) {
 	tunings := map[string]Tuning{
 		"default":      {},
-		"small pieces": {Segment: 48, Chunk: 20, Window: 96, LocalDepth: 1, Leaders: 2, Slice: 1, Combine: 1, CombineBlock: 1, Pair: 50},
-		"few bytes":    {Segment: 5, Chunk: 3, Window: 20, Slice: 1, Combine: 1, CombineBlock: 1, Pair: 1},
-		"combined":     {Segment: 40, Window: 160, LocalDepth: 3, Leaders: 9, Slice: 200, Combine: 1 << 20, CombineBlock: 1 << 20},
+		"small pieces": {Segment: 48, Chunk: 20, Window: 96, LocalDepth: 1, Leaders: 2, Slice: 1, Combine: 1, CombineBlock: 1, Few: 60, Pair: 50},
+		"few bytes":    {Segment: 5, Chunk: 3, Window: 20, Slice: 1, Combine: 1, CombineBlock: 1, Few: 1, Pair: 1},
+		"combined":     {Segment: 40, Window: 160, LocalDepth: 3, Leaders: 9, Slice: 200, Combine: 1 << 20, CombineBlock: 1 << 20, Few: 1 << 20},
 	}
 	for shape, clusterOf := range shapes() {
 		for tuned, tuning := range tunings {

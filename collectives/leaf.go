@@ -44,7 +44,7 @@ func Leaf(l *Layout, a Args, t Tuning) (p Part, ok bool) {
 		return Part{n, n}, (a.Commutative || l.Contiguous) && e.sumsFew(n)
 	case OpAllgatherv:
 		total, together := inOrder(a.RecvCounts, a.RecvDispls)
-		return Part{int(a.RecvCounts[l.Rank]), int(total)}, together && l.Contiguous && total > 0 && e.gathersFew(total)
+		return Part{int(a.RecvCounts[l.Rank]), int(total)}, together && l.Contiguous && e.gathersFew(total)
 	case OpAlltoallv:
 		total, together := inOrder(a.RecvCounts, a.RecvDispls)
 		_, sends := inOrder(a.SendCounts, a.SendDispls)

@@ -15,17 +15,21 @@ import (
 //	scan, exscan    a part for each rank ≤ Slice bytes        segments from rank to rank, or as with reduce natively
 //	bcast           as reduce, while the message has at most   a slice of every segment for each rank: native scatter, every
 //	                Segment bytes or a slice < Slice bytes    rank sends its slice, native alltoall and allgather
-//	allreduce       as reduce, while a slice < Slice bytes    the same with native alltoall, combining, native allgather; with
-//	                                                          equally many ranks on each of several hosts first inside each
+//	allreduce       cluster of at most 8 ranks: the leader     the same with native alltoall, combining, native allgather; with
+//	                gathers and combines; else as reduce,     equally many ranks on each of several hosts first inside each
+//	                while bytes × ranks of the largest cluster
+//	                ≤ Few or a slice < Slice bytes
 //	gather,         cluster's blocks ≤ Combine bytes (uniform  every rank straight to or from the root
 //	scatter         counts only): one message per cluster
-//	allgather       all blocks ≤ Combine bytes: leaders        every rank sends its block (in segments) to one rank of each
-//	                exchange one message                      other cluster, native allgather there
-//	alltoall        block ≤ CombineBlock bytes (uniform counts every pair of ranks by itself, a block of at most Segment
-//	                only): one message per pair of clusters;  bytes in chunks
-//	                a rank's blocks together ≤ Slice bytes, cluster of
-//	                at most 8 ranks: those inside it go with them;
-//	                in pieces of at most Window bytes at a leader
+//	allgather       all blocks × ranks of the largest cluster  all blocks ≤ Few bytes: every rank sends its block to one rank of
+//	                ≤ Few bytes, all clusters of at most 8    each other cluster, native allgather there; more: in segments, as
+//	                ranks, or all blocks ≤ Combine bytes:     equal slices
+//	                leaders exchange one message
+//	alltoall        block ≤ CombineBlock bytes (uniform counts cluster of at most 8 ranks, blocks ≤ Pair bytes: a rank's all to
+//	                only): one message per pair of clusters;  one rank of each other cluster, native alltoall there; other
+//	                of at most 8 ranks, those inside it go    blocks: every pair of ranks by itself, a block of at most
+//	                with them; in pieces of at most Window    Segment bytes in chunks
+//	                bytes at a leader
 //	reduce_scatter  all blocks ≤ Combine bytes: via leaders   segments combined on hosts, in clusters, by owners; or native
 //	                                                          reduce_scatter, then straight to the owner
 //
@@ -43,6 +47,7 @@ type Tuning struct {
 	Slice        int // bytes of a rank's part of a message; default 2 KiB
 	Combine      int // bytes; default 32 KiB
 	CombineBlock int // bytes; default 1 KiB
+	Few          int // bytes; default 256 KiB
 	Pair         int // bytes; default 8 KiB
 }
 
@@ -58,7 +63,7 @@ func (t Tuning) Filled() Tuning {
 		Segment: or(t.Segment, 64<<10), Chunk: or(t.Chunk, 16<<10), Window: or(t.Window, 16<<20),
 		LocalDepth: or(t.LocalDepth, 2),
 		Leaders:    or(t.Leaders, 4), Slice: or(t.Slice, 2<<10), Combine: or(t.Combine, 32<<10),
-		CombineBlock: or(t.CombineBlock, 1<<10), Pair: or(t.Pair, 8<<10),
+		CombineBlock: or(t.CombineBlock, 1<<10), Few: or(t.Few, 256<<10), Pair: or(t.Pair, 8<<10),
 	}
 }
 
@@ -66,8 +71,8 @@ func (t Tuning) Filled() Tuning {
 // equal behaviour.
 func (t Tuning) String() string {
 	t = t.Filled()
-	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d,pair=%d",
-		t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock, t.Pair)
+	return fmt.Sprintf("segment=%d,chunk=%d,window=%d,localdepth=%d,leaders=%d,slice=%d,combine=%d,combineblock=%d,few=%d,pair=%d",
+		t.Segment, t.Chunk, t.Window, t.LocalDepth, t.Leaders, t.Slice, t.Combine, t.CombineBlock, t.Few, t.Pair)
 }
 
 // window is the number of segments under way between clusters.
@@ -98,7 +103,7 @@ func (t Tuning) Table(about string) string {
 }
 
 // ParseTuning reads "segment=64K,leaders=2": any of segment, chunk, window, localdepth, leaders,
-// slice, combine, combineblock, pair, each with a positive number; sizes in bytes or with K or M.
+// slice, combine, combineblock, few, pair, each with a positive number; sizes in bytes or with K or M.
 // They may stand in lines of their own, and what follows a # in a line is a comment: a file of Table.
 // Empty gives the defaults.
 func ParseTuning(s string) (Tuning, error) {
@@ -116,7 +121,7 @@ func ParseTuning(s string) (Tuning, error) {
 func (t *Tuning) parse(line string) error {
 	fields := map[string]*int{"segment": &t.Segment, "chunk": &t.Chunk, "window": &t.Window,
 		"localdepth": &t.LocalDepth, "leaders": &t.Leaders, "slice": &t.Slice,
-		"combine": &t.Combine, "combineblock": &t.CombineBlock, "pair": &t.Pair}
+		"combine": &t.Combine, "combineblock": &t.CombineBlock, "few": &t.Few, "pair": &t.Pair}
 	for part := range strings.SplitSeq(line, ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
@@ -124,7 +129,7 @@ func (t *Tuning) parse(line string) error {
 		name, value, _ := strings.Cut(part, "=")
 		field := fields[name]
 		if field == nil {
-			return fmt.Errorf("%q: no such setting of collectives; there are segment, chunk, window, localdepth, leaders, slice, combine, combineblock, pair", name)
+			return fmt.Errorf("%q: no such setting of collectives; there are segment, chunk, window, localdepth, leaders, slice, combine, combineblock, few, pair", name)
 		}
 		unit := 1
 		switch {

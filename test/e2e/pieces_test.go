@@ -4,7 +4,7 @@ import "testing"
 
 // smallPieces are settings under which ordinary sizes go the way of large ones: many segments,
 // turning leaders, nothing combined.
-const smallPieces = "segment=1K,chunk=300,window=64K,leaders=2,slice=64,combine=1,combineblock=1,localdepth=1"
+const smallPieces = "segment=1K,chunk=300,window=64K,leaders=2,slice=64,combine=1,combineblock=1,few=1,pair=700,localdepth=1"
 
 // TestCollectivesInSmallPieces runs the programs of collectives with smallPieces.
 func TestCollectivesInSmallPieces(t *testing.T) {

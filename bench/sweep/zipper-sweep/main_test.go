@@ -12,19 +12,19 @@ import (
 
 func TestFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"":                            "want --program",
-		"--program p x":               "no arguments",
-		"--program p --on bcas":       "no such operation",
-		"--program p --on (":          "missing closing",
-		"--program p --sizes 0":       "want a number of bytes",
-		"--program p --ranks 4":       "like 4+4",
-		"--program p --ranks 0+1":     "like 4+4",
-		"--program p --modes classic": "want zipped, nat, routed",
+		"":                                  "want --program",
+		"--program p x":                     "no arguments",
+		"--program p --on bcas":             "no such operation",
+		"--program p --on (":                "missing closing",
+		"--program p --sizes 0":             "want a number of bytes",
+		"--program p --ranks 4":             "like 4+4",
+		"--program p --ranks 0+1":           "like 4+4",
+		"--program p --modes classic":       "want zipped, nat, routed",
 		"--program p --modes zipped:size=1": "no such setting",
-		"--program p --order no":      "up, down or mixed",
-		"--program p --rounds 0":      "rounds from 1",
-		"--program p --again -1":      "again from 0",
-		"--program p --seconds 0":     "seconds above 0",
+		"--program p --order no":            "up, down or mixed",
+		"--program p --rounds 0":            "rounds from 1",
+		"--program p --again -1":            "again from 0",
+		"--program p --seconds 0":           "seconds above 0",
 	} {
 		_, err := parseFlags(strings.Fields(args))
 		var usage drive.UsageError

@@ -102,7 +102,8 @@ struct zsmall {
 };
 
 int64_t zsmall_piece(const zcomm *c, int peer, int64_t bytes) {
-  return bytes <= Z_PIECES * Z_PIECE && host_of[peer] == host_of[zsmall_world_rank(c, c->native_rank)] ? Z_PIECE : bytes;
+  return bytes <= Z_PIECES * Z_PIECE && host_of[peer] == host_of[zsmall_world_rank(c, c->native_rank)] ? Z_PIECE
+                                                                                                       : bytes;
 }
 
 static void add_message(zsmall *f, int local, int sends, block b) {
@@ -206,7 +207,7 @@ int zsmall_begin(zcomm *c, const z_coll *a, zsmall **out) {
   /* Else ranks that have nothing for each other are silent: both know */
   int whole = a->op != Z_ALLTOALLV;
   for (int sends = 0; sends < 2; sends++) {
-    f->later = f->n; /* what a broadcast has brought is passed on */
+    f->later = f->n;                           /* what a broadcast has brought is passed on */
     for (int k = 1; k < c->native_size; k++) { /* everyone begins with another one */
       int i = (c->native_rank + (sends ? k : c->native_size - k)) % c->native_size;
       block b;

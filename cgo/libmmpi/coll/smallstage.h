@@ -22,7 +22,7 @@ int zsmall_test(zsmall *f, int *over);
 
 /* For leaffast.c, which sends the same messages. */
 extern MPI_Comm zsmall_comm;
-int zsmall_tag(zcomm *c, int *tag); /* 0: none is known */
+int zsmall_tag(zcomm *c, int *tag);               /* 0: none is known */
 int zsmall_world_rank(const zcomm *c, int local); /* of zsmall_comm */
 /* Who sends local rank i a broadcast of local rank 0: of many bytes only one process on each other
  * host gets it from there, and passes it on. A local rank */
