@@ -62,8 +62,8 @@ func (p *bundles) cross() ([]Request, error) {
 	return b.reqs, b.err
 }
 
-// place gives memory for the bundles of some local ranks, one behind the other, and notes where each
-// is.
+// place gives memory for the bundles of some local ranks, one behind the other, and notes where
+// each is.
 func (p *bundles) place(ranks []int) []byte {
 	var total int64
 	for _, r := range ranks {

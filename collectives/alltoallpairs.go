@@ -144,7 +144,7 @@ func (p *pairs) parts(from []byte, list [][]byte) error {
 	return nil
 }
 
-// passOn starts the native alltoall: for each rank here its block of mine, then those of the sources.
+// passOn starts the native alltoall: for each rank here its block of mine, then the sources'.
 func (p *pairs) passOn() ([]Request, error) {
 	e, a, ranks := p.e, p.a, p.e.l.mine()
 	var b batch

@@ -96,8 +96,8 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestUnevenCountsCrossOnce: with counts that differ, only the blocks for the other cluster cross, in
-// an alltoall their lengths, too.
+// TestUnevenCountsCrossOnce: with counts that differ, only the blocks for the other cluster cross,
+// in an alltoall their lengths, too.
 func TestUnevenCountsCrossOnce(t *testing.T) {
 	clusterOf := []int{0, 0, 0, 1, 1, 1, 1}
 	l := NewLayout(clusterOf, 0)

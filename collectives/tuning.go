@@ -103,9 +103,9 @@ func (t Tuning) Table(about string) string {
 }
 
 // ParseTuning reads "segment=64K,leaders=2": any of segment, chunk, window, localdepth, leaders,
-// slice, combine, combineblock, few, pair, each with a positive number; sizes in bytes or with K or M.
-// They may stand in lines of their own, and what follows a # in a line is a comment: a file of Table.
-// Empty gives the defaults.
+// slice, combine, combineblock, few, pair, each with a positive number; sizes in bytes or with K or
+// M. They may stand in lines of their own, and what follows a # in a line is a comment: a file of
+// Table. Empty gives the defaults.
 func ParseTuning(s string) (Tuning, error) {
 	var t Tuning
 	for line := range strings.Lines(s) {
