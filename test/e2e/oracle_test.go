@@ -126,14 +126,14 @@ func (b *Bed) asNatively(j Job, argv ...string) {
 	b.compare(b.askLibraries(j, argv...), j, argv...)
 }
 
-// allRightNatively: with the libraries of Debian 12 all programs are right there. Of others, release
-// candidates among them, not all are.
+// allRightNatively: with the libraries of Debian 12 all programs are right there. Of others,
+// release candidates among them, not all are.
 func allRightNatively() bool {
 	return strings.HasPrefix(version(OpenMPI), "4.1.") && strings.HasPrefix(version(MPICH), "4.0.")
 }
 
-// okOrAsNatively fails the test if a job has failed, or skips it, where the program, with "{mpi}" in
-// its path, fails on one of the job's libraries alone, too.
+// okOrAsNatively fails the test if a job has failed, or skips it, where the program, with "{mpi}"
+// in its path, fails on one of the job's libraries alone, too.
 func (b *Bed) okOrAsNatively(r Result, j Job, argv ...string) {
 	b.T.Helper()
 	if r.Status != 0 && !allRightNatively() {

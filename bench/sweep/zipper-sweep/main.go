@@ -134,7 +134,8 @@ func parseFlags(args []string) (s settings, err error) {
 	return s, err
 }
 
-// tuned takes a mode like zipped:slice=4K;combine=64K apart: its kind, and the table of collectives.
+// tuned takes a mode like zipped:slice=4K;combine=64K apart: its kind, and the table of
+// collectives.
 func tuned(mode string) (kind, table string) {
 	kind, table, _ = strings.Cut(mode, ":")
 	return kind, strings.ReplaceAll(table, ";", ",")

@@ -40,8 +40,8 @@ static int levels(MPI_Comm from, int *clusters) {
   return all;
 }
 
-/* Sets of processes, where all libraries of the job have MPI 4.1's words for them. Natively Open MPI
- * 6.0.0rc2 finds none. */
+/* Sets of processes, where all libraries of the job have MPI 4.1's words for them. Natively Open
+ * MPI 6.0.0rc2 finds none. */
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION > 0)
 enum { SETS = 1 };
 static void by_set(int clusters) {
