@@ -12,10 +12,11 @@
 //
 // SRC, DST and RANK are virtual ranks. START and END are nanoseconds since the
 // job's start on one clock, of the send call and of the receive's completion;
-// messages are in no particular order. USED is the processor time that the sender
-// had used until START, and the receiver until END, in nanoseconds. total lines add
-// up (every rank may write its own). A file may have totals only, messages only, or both; the last line
-// counts all lines before it but the first, so that a file cut short is noticed.
+// messages are in no particular order. USED is the processor time that the
+// sender had used until START, and the receiver until END, in nanoseconds. total
+// lines add up (every rank may write its own). A file may have totals only,
+// messages only, or both; the last line counts all lines before it but the
+// first, so that a file cut short is noticed.
 // Empty lines and what follows a # are ignored and not counted.
 package trace
 
