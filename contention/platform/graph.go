@@ -21,8 +21,8 @@ type Message struct {
 	After    []int    // indices of messages that must have finished
 	Sent     []int    // and of those from the same host that it must be through with: solve.Transfer.Sent
 	// Work is what the sender computes before, in seconds of a processor, after it has begun
-	// message Follows-1 (0: none) and those of After and Sent are over: for simulation of hosts that share
-	// cores, in place of Delay; nil: not known.
+	// message Follows-1 (0: none) and those of After and Sent are over: for simulation of hosts
+	// that share cores, in place of Delay; nil: not known.
 	Work    *big.Rat
 	Follows int
 	// SameHost allows From = To: two ranks of one host.
