@@ -48,34 +48,30 @@ const (
 	// standing and standingShare say that a queue stands: a round trip takes 1 ms, and eight times
 	// as long as the shortest. Shorter: a process that is slow to get a core is taken for a slow
 	// link; longer: small messages wait longer before something is done.
-	standing      = time.Millisecond
+	standing      = 500 * time.Microsecond
 	standingShare = 8
 
 	// nearTrip is the shortest round trip of paths that are left alone, in nanoseconds. Default 2
 	// ms: what they hold is most of what waits there.
 	nearTrip = 2 * time.Millisecond
 
-	// stands is how many measurements in a row have to say so. Default 4.
-	stands = 4
+	// stands is how many measurements in a row have to say so. Default 3.
+	stands = 3
 
 	// measureFor is the shortest measurement, in nanoseconds during which something was
 	// unacknowledged. Default 20 ms: acknowledgements come in bursts of up to some milliseconds.
 	measureFor = 20 * time.Millisecond
 
-	// tick is how far off the kernel's word may be of how long something was unacknowledged, in
-	// nanoseconds. Default 10 ms: it counts in ticks, 100 to 1000 a second.
-	tick = 10 * time.Millisecond
-
 	// fastest is the rate above which nothing is done, in bytes per second. Default 10 Gbit/s: a
 	// megabyte takes less than 1 ms there, and processors are the limit.
 	fastest = 1250e6
 
-	// forget is the share of the best rate that is forgotten at each measurement. Default 1/16.
-	forget = 1. / 16
+	// forget is the share of the best rate that is forgotten at each measurement. Default 1/256.
+	forget = 1. / 256
 
 	// slower is the share of the best rate below which a connection has become slower. Default
-	// 0.75.
-	slower = 0.75
+	// 0.9.
+	slower = 0.9
 
 	// holdFor and longestHold say for how many measurements a bound that was too low is not
 	// lowered: 8, twice as many when it is too low again, up to 1024. Each time costs what the link

@@ -13,9 +13,9 @@ import (
 // machine without I/O, for the link's writer.
 //
 // Free until a queue has stood for some measurements; then bounded, lower and lower down to what
-// the path holds and ahead besides. A bound that was too low (the socket ran dry before its writer
-// came back, or the connection became slower) is doubled, and lowered again later and later. Who
-// becomes slower with the highest bound, or is very fast, is free again.
+// the path holds and ahead besides. A bound with which the connection became slower (its writer did
+// not come back before the socket ran dry) is doubled, and lowered again later and later. Who is
+// slower with the highest bound, or is very fast, is free again.
 type queue struct {
 	at    time.Duration // of the last measurement,
 	acked uint64        // bytes by then,
@@ -42,7 +42,7 @@ type sample struct {
 func (q *queue) measured(s sample) {
 	q.full = q.full || s.full
 	busy := s.busy - q.busy
-	if d := s.at - q.at; busy > d-tick { // all the time
+	if d := s.at - q.at; q.full && busy > d/2 { // there was more to send all the time
 		busy = d
 	}
 	if busy < measureFor || busy < 2*s.trip {
@@ -64,7 +64,7 @@ func (q *queue) measured(s sample) {
 	case q.bound > 0 && q.hold > 0:
 		q.hold--
 	case q.bound > 0:
-		q.bound = max(q.bound-q.bound/4, q.enough(s.least))
+		q.bound = max(q.bound/2, q.enough(s.least))
 		q.next = max(q.next-1, holdFor)
 	case q.best > fastest || s.least > nearTrip || q.enough(s.least) == mostHeld ||
 		s.trip < standing || s.trip < standingShare*s.least || q.stood < 0:
@@ -103,7 +103,6 @@ type watch struct {
 	since   time.Time // the clock of its samples starts
 	written int       // bytes since it was asked
 	full    int       // times that the socket was full, since
-	waits   bool      // the last write found it full
 	never   bool      // a bound could not be taken back: this kernel is older than 5.14
 }
 
@@ -112,14 +111,7 @@ func (w *watch) wrote(fd, n int, full bool) {
 	if w.never {
 		return
 	}
-	if w.waits && n > 0 && w.bound > 0 {
-		if left, err := unix.IoctlGetInt(fd, unix.SIOCOUTQ); err == nil && left <= n { // nothing but this write
-			was := w.bound
-			w.short()
-			w.apply(fd, was)
-		}
-	}
-	if w.waits = full; full {
+	if full {
 		w.full++
 	}
 	if w.written += n; w.written < askAfter && w.full < askFull && (w.bound == 0 || !full) {
