@@ -2,12 +2,15 @@ package spec
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leidenzipper/zipper/wire"
 )
 
 func TestParseCluster(t *testing.T) {
@@ -68,12 +71,12 @@ func TestNormalize(t *testing.T) {
 		"no clusters": {Program: []string{"p"}},
 		"twice":       {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1}, {Name: "a", Ranks: 1}}},
 		"at least 1":  {Program: []string{"p"}, Clusters: []Cluster{{Name: "a"}}},
-		"ranks together": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1 << 16},
-			{Name: "b", Ranks: 1<<16 + 1}}},
-		"at most 131072": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1e9}}},
-		"cluster name":   {Program: []string{"p"}, Clusters: []Cluster{{Name: "a,b", Ranks: 1}}},
-		"no program":     {Clusters: one},
-		"launcher=":      {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "fork"}}},
+		"ranks together": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: wire.MaxRanks / 2},
+			{Name: "b", Ranks: wire.MaxRanks/2 + 1}}},
+		fmt.Sprint("at most ", wire.MaxRanks): {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1e9}}},
+		"cluster name":                        {Program: []string{"p"}, Clusters: []Cluster{{Name: "a,b", Ranks: 1}}},
+		"no program":                          {Clusters: one},
+		"launcher=":                           {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "fork"}}},
 		"for launcher=ssh": {Program: []string{"p"}, Clusters: []Cluster{{Name: "a", Ranks: 1, Launcher: "mpirun",
 			Login: "h"}}},
 		"job id":   {ID: "a b", Program: []string{"p"}, Clusters: one},
