@@ -67,7 +67,8 @@ var programs = []program{
 	{file: "c/rma_fence.c", splits: []split{oneOne, twoOne, oneOneOne, mixed}},
 	{file: "c/rma_lock.c", splits: []split{twoOne, oneThree, mixed}},
 	{file: "c/rma_epochs.c", splits: []split{twoOne, oneThree, mixed}},
-	{file: "c/rma_types.c", splits: []split{twoOne, mixed}},
+	// types by big-count functions need MPI 4
+	{file: "c/rma_types.c", splits: append(withMPI4(), twoOne, mixed), only: append(withMPI4(), every...)},
 	{name: "threads_funneled", file: "c/threads.c", args: []string{"funneled"}, splits: some},
 	{name: "threads_serialized", file: "c/threads.c", args: []string{"serialized"}, splits: some},
 	{name: "threads_multiple", file: "c/threads.c", args: []string{"multiple"}, splits: some},

@@ -37,19 +37,25 @@ int ztype_made(MPI_Datatype type, zmade *m) {
 #endif
 }
 
+int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addresses, MPI_Count *counts,
+                   MPI_Datatype *types) {
+#ifdef Z_HAVE_Type_get_contents_c
+  return real.Type_get_contents_c(type, m->ints, m->addresses, m->counts, m->types, ints, addresses, counts, types);
+#else
+  (void)counts;
+  return real.Type_get_contents(type, (int)m->ints, (int)m->addresses, (int)m->types, ints, addresses, types);
+#endif
+}
+
 static int contiguous(MPI_Datatype type, int *yes, int *predefined);
 
 /* The single type that a dup, contiguous or resized type was made of. */
 static int inner(MPI_Datatype type, const zmade *m, int *yes) {
-  int ints[1], predefined, rc;
+  int ints[1], predefined;
   MPI_Aint addresses[2];
-  MPI_Datatype of;
-#ifdef Z_HAVE_Type_get_contents_c
   MPI_Count counts[2];
-  rc = real.Type_get_contents_c(type, m->ints, m->addresses, m->counts, 1, ints, addresses, counts, &of);
-#else
-  rc = real.Type_get_contents(type, (int)m->ints, (int)m->addresses, 1, ints, addresses, &of);
-#endif
+  MPI_Datatype of;
+  int rc = ztype_contents(type, m, ints, addresses, counts, &of);
   if (rc) return rc;
   rc = contiguous(of, yes, &predefined);
   if (!predefined) real.Type_free(&of);

@@ -59,6 +59,11 @@ typedef struct zmade {
 } zmade;
 int ztype_made(MPI_Datatype type, zmade *m);
 
+/* The arguments, into room for as many. What is not predefined of the types is the caller's to
+ * free. */
+int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addresses, MPI_Count *counts,
+                   MPI_Datatype *types);
+
 int ztype_start(void); /* after native MPI_Init */
 void ztype_stop(void); /* before native MPI_Finalize */
 #endif

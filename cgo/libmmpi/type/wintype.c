@@ -162,15 +162,23 @@ static int repeat(zflat **out, const part *p, int64_t at, int64_t n) {
   return rc;
 }
 
-/* Elements of an array by lists of indices, the fastest dimension first. */
-static int tuples(zflat **out, const part *p, int dims, int *const *index, const int *count, const int *size, int dim,
-                  int64_t offset) {
-  int64_t step = p->extent;
+/* What is chosen of an array's dimension of `size` indices: blocks from `first` on, one every
+ * `step`, up to `end`. */
+typedef struct dimension {
+  int64_t size, first, block, step, end;
+} dimension;
+
+/* The chosen elements of an array, the fastest dimension first. */
+static int chosen(zflat **out, const part *p, const dimension *dims, int dim, int64_t offset) {
+  const dimension *d = &dims[dim];
+  int64_t unit = p->extent;
   int rc = MPI_SUCCESS;
-  for (int d = 0; d < dim; d++) step *= size[d];
-  for (int i = 0; i < count[dim] && !rc; i++) {
-    int64_t at = offset + index[dim][i] * step;
-    rc = dim == 0 ? repeat(out, p, at, 1) : tuples(out, p, dims, index, count, size, dim - 1, at);
+  for (int k = 0; k < dim; k++) unit *= dims[k].size;
+  for (int64_t from = d->first; from < d->end && !rc; from += d->step) {
+    int64_t n = d->end - from < d->block ? d->end - from : d->block;
+    if (dim == 0) rc = repeat(out, p, offset + from * unit, n);
+    else
+      for (int64_t i = 0; i < n && !rc; i++) rc = chosen(out, p, dims, dim - 1, offset + (from + i) * unit);
   }
   return rc;
 }
@@ -185,104 +193,116 @@ enum { OMPI_DARG = -1, MPICH_DARG = -49767 };
 #define IS(x, standard, openmpi, mpich) ((x) == (standard))
 #endif
 
-/* Which indices of a dimension of `size` a process has whose coordinate is `me` of n. The list has
- * room for all. */
-static int distribution(int size, int how, int arg, int n, int me, int *list) {
-  int count = 0, block = arg;
+/* What a process has of a dimension whose coordinate there is `me` of n. */
+static dimension distribution(int64_t size, int64_t how, int64_t arg, int64_t n, int64_t me) {
+  int64_t block = arg;
   if (IS(how, MPI_DISTRIBUTE_NONE, OMPI_NONE, MPICH_NONE)) block = size;
   else if (IS(arg, MPI_DISTRIBUTE_DFLT_DARG, OMPI_DARG, MPICH_DARG))
     block = IS(how, MPI_DISTRIBUTE_BLOCK, OMPI_BLOCK, MPICH_BLOCK) ? (size + n - 1) / n : 1;
-  for (int i = 0; i < size; i++)
-    if (i / block % n == me) list[count++] = i;
-  return count;
+  return (dimension){size, me * block, block, n * block, size};
 }
 
 /* Subarrays and distributed arrays. */
-static int array(zflat **out, const part *p, int combiner, const int *ints) {
-  int dims = combiner == MPI_COMBINER_SUBARRAY ? ints[0] : ints[2], rc = MPI_SUCCESS;
-  const int *sizes = combiner == MPI_COMBINER_SUBARRAY ? ints + 1 : ints + 3;
-  const int *hows = sizes + dims, *args = hows + dims, *grid = args + dims; /* subarray: sub-sizes, starts */
-  int order = combiner == MPI_COMBINER_SUBARRAY ? args[dims] : grid[dims], rank = ints[1];
-  int *index[dims], count[dims], size[dims];
-  memset(index, 0, sizeof index);
-  for (int k = dims - 1; k >= 0; k--) { /* the last dimension of the grid of processes varies fastest */
-    int d = IS(order, MPI_ORDER_C, OMPI_ORDER_C, MPICH_ORDER_C) ? dims - 1 - k : k;
-    size[d] = sizes[k];
-    if (!(index[d] = malloc(((size_t)sizes[k] + 1) * sizeof(int)))) {
-      rc = MPI_ERR_NO_MEM;
-      continue;
-    }
-    if (combiner == MPI_COMBINER_SUBARRAY) {
-      count[d] = hows[k];
-      for (int i = 0; i < hows[k]; i++) index[d][i] = args[k] + i;
-    } else {
-      count[d] = distribution(sizes[k], hows[k], args[k], grid[k], rank % grid[k], index[d]);
+static int array(zflat **out, const part *p, int combiner, const int64_t *args) {
+  int subarray = combiner == MPI_COMBINER_SUBARRAY, n = (int)(subarray ? args[0] : args[2]);
+  const int64_t *sizes = subarray ? args + 1 : args + 3;
+  const int64_t *hows = sizes + n, *darg = hows + n, *grid = darg + n; /* subarray: sub-sizes, starts */
+  int64_t order = subarray ? darg[n] : grid[n], rank = args[1];
+  dimension dims[n];
+  for (int k = n - 1; k >= 0; k--) { /* the last dimension of the grid of processes varies fastest */
+    int d = IS(order, MPI_ORDER_C, OMPI_ORDER_C, MPICH_ORDER_C) ? n - 1 - k : k;
+    if (subarray) dims[d] = (dimension){sizes[k], darg[k], hows[k], hows[k], darg[k] + hows[k]};
+    else {
+      dims[d] = distribution(sizes[k], hows[k], darg[k], grid[k], rank % grid[k]);
       rank /= grid[k];
     }
   }
-  if (!rc) rc = tuples(out, p, dims, index, count, size, dims - 1, 0);
-  for (int d = 0; d < dims; d++) free(index[d]);
-  return rc;
+  return chosen(out, p, dims, n - 1, 0);
 }
 
-static int derived(int combiner, const int *ints, const MPI_Aint *addresses, const part *parts, zflat **out) {
+static int derived(int combiner, const int64_t *args, const part *parts, zflat **out) {
   const part *p = parts;
-  int n = ints[0], rc = MPI_SUCCESS;
+  int64_t n = args[0];
+  int rc = MPI_SUCCESS;
   switch (combiner) {
   case MPI_COMBINER_DUP:
   case MPI_COMBINER_RESIZED: return repeat(out, p, 0, 1);
   case MPI_COMBINER_CONTIGUOUS: return repeat(out, p, 0, n);
   case MPI_COMBINER_SUBARRAY:
-  case MPI_COMBINER_DARRAY: return array(out, p, combiner, ints);
+  case MPI_COMBINER_DARRAY: return array(out, p, combiner, args);
   }
-  for (int i = 0; i < n && !rc; i++) {
+  for (int64_t i = 0; i < n && !rc; i++) {
     switch (combiner) {
-    case MPI_COMBINER_VECTOR: rc = repeat(out, p, (int64_t)i * ints[2] * p->extent, ints[1]); break;
-    case MPI_COMBINER_HVECTOR: rc = repeat(out, p, i * (int64_t)addresses[0], ints[1]); break;
-    case MPI_COMBINER_INDEXED: rc = repeat(out, p, ints[1 + n + i] * (int64_t)p->extent, ints[1 + i]); break;
-    case MPI_COMBINER_HINDEXED: rc = repeat(out, p, addresses[i], ints[1 + i]); break;
-    case MPI_COMBINER_INDEXED_BLOCK: rc = repeat(out, p, ints[2 + i] * (int64_t)p->extent, ints[1]); break;
-    case MPI_COMBINER_HINDEXED_BLOCK: rc = repeat(out, p, addresses[i], ints[1]); break;
-    case MPI_COMBINER_STRUCT: rc = repeat(out, &parts[i], addresses[i], ints[1 + i]); break;
+    case MPI_COMBINER_VECTOR: rc = repeat(out, p, i * args[2] * p->extent, args[1]); break;
+    case MPI_COMBINER_HVECTOR: rc = repeat(out, p, i * args[2], args[1]); break;
+    case MPI_COMBINER_INDEXED: rc = repeat(out, p, args[1 + n + i] * p->extent, args[1 + i]); break;
+    case MPI_COMBINER_HINDEXED: rc = repeat(out, p, args[1 + n + i], args[1 + i]); break;
+    case MPI_COMBINER_INDEXED_BLOCK: rc = repeat(out, p, args[2 + i] * p->extent, args[1]); break;
+    case MPI_COMBINER_HINDEXED_BLOCK: rc = repeat(out, p, args[2 + i], args[1]); break;
+    case MPI_COMBINER_STRUCT: rc = repeat(out, &parts[i], args[1 + n + i], args[1 + i]); break;
     default: rc = MPI_ERR_TYPE;
     }
   }
   return rc;
 }
 
+static int64_t *append(int64_t *to, const int *from, MPI_Count n) {
+  for (MPI_Count i = 0; i < n; i++) *to++ = from[i];
+  return to;
+}
+
+/* The constructor's arguments but for its types, in its order, whichever of its two forms the
+ * program called: a big-count function's counts lie apart, and its addresses are counts, too. */
+static int arguments(MPI_Datatype type, const zmade *m, int64_t *args, MPI_Datatype *types) {
+  int *ints = malloc(((size_t)m->ints + 1) * sizeof *ints), rc = MPI_ERR_NO_MEM;
+  MPI_Aint *addresses = malloc(((size_t)m->addresses + 1) * sizeof *addresses);
+  MPI_Count *counts = malloc(((size_t)m->counts + 1) * sizeof *counts), before = m->ints;
+  if (ints && addresses && counts) rc = ztype_contents(type, m, ints, addresses, counts, types);
+  if (!rc) {
+    if (m->combiner == MPI_COMBINER_SUBARRAY) before = 1; /* the number of dimensions */
+    if (m->combiner == MPI_COMBINER_DARRAY) before = 3;   /* size, rank, number of dimensions */
+    args = append(args, ints, before);
+    for (MPI_Count i = 0; i < m->counts; i++) *args++ = counts[i];
+    args = append(args, ints + before, m->ints - before);
+    for (MPI_Count i = 0; i < m->addresses; i++) *args++ = addresses[i];
+  }
+  free(ints), free(addresses), free(counts);
+  return rc;
+}
+
 /* Takes the type's own list of parts apart. */
-static int contents(MPI_Datatype type, int elements, int ni, int na, int nt, int combiner, zflat **out) {
-  int *ints = malloc(((size_t)ni + 1) * sizeof *ints), rc = MPI_ERR_NO_MEM;
-  MPI_Aint *addresses = malloc(((size_t)na + 1) * sizeof *addresses), lb;
-  MPI_Datatype *types = malloc(((size_t)nt + 1) * sizeof *types);
-  part *parts = calloc((size_t)nt + 1, sizeof *parts);
-  if (ints && addresses && types && parts) rc = real.Type_get_contents(type, ni, na, nt, ints, addresses, types);
-  for (int i = 0; i < nt && !rc; i++) {
-    if (!(parts[i].flat = empty())) rc = MPI_ERR_NO_MEM;
-    else if (!(rc = flatten(types[i], elements, &parts[i].flat)))
-      rc = real.Type_get_extent(types[i], &lb, &parts[i].extent);
-    if (parts[i].flat) mix(*out, parts[i].flat->number);
+static int contents(MPI_Datatype type, int elements, const zmade *m, zflat **out) {
+  int64_t *args = calloc((size_t)(m->ints + m->addresses + m->counts) + 1, sizeof *args);
+  MPI_Datatype *types = malloc(((size_t)m->types + 1) * sizeof *types);
+  part *parts = calloc((size_t)m->types + 1, sizeof *parts);
+  MPI_Aint lb;
+  int rc = args && types && parts ? arguments(type, m, args, types) : MPI_ERR_NO_MEM;
+  MPI_Count got = rc ? 0 : m->types;
+  for (MPI_Count i = 0; i < got; i++) {
+    if (!rc && !(parts[i].flat = empty())) rc = MPI_ERR_NO_MEM;
+    if (!rc) rc = flatten(types[i], elements, &parts[i].flat);
+    if (!rc) rc = real.Type_get_extent(types[i], &lb, &parts[i].extent);
+    if (!rc) mix(*out, parts[i].flat->number);
     const ztype *t = ztype_get(types[i]);
     if (!t || !t->predefined) real.Type_free(&types[i]);
   }
-  if (!rc && ni == 0) ints[0] = 1;
-  if (!rc) rc = derived(combiner, ints, addresses, parts, out);
-  for (int i = 0; i < nt && parts; i++) free(parts[i].flat);
-  free(ints), free(addresses), free(types), free(parts);
+  if (!rc) rc = derived(m->combiner, args, parts, out);
+  for (MPI_Count i = 0; i < got; i++) free(parts[i].flat);
+  free(args), free(types), free(parts);
   return rc;
 }
 
 static int flatten(MPI_Datatype type, int elements, zflat **out) {
   zmade m;
   int rc = ztype_made(type, &m);
-  if (rc || m.counts) return rc ? rc : MPI_ERR_TYPE; /* of a big-count function: its contents have another form */
+  if (rc) return rc;
   switch (m.combiner) {
   case MPI_COMBINER_NAMED: return leaf(type, elements, 0, out);
   case MPI_COMBINER_F90_REAL: return leaf(type, elements, 'r', out);
   case MPI_COMBINER_F90_COMPLEX: return leaf(type, elements, 'c', out);
   case MPI_COMBINER_F90_INTEGER: return leaf(type, elements, 'i', out);
   }
-  return contents(type, elements, (int)m.ints, (int)m.addresses, (int)m.types, m.combiner, out);
+  return contents(type, elements, &m, out);
 }
 
 const zflat *zflat_get(MPI_Datatype type, int elements, int *rc) {

@@ -101,13 +101,15 @@ typedef struct fake_piece {
  * map is worked out from MPI's definition of the constructor, element by element. */
 MPI_Datatype fake_type(int combiner, int n, const int *ints, int na, const MPI_Aint *addresses, int nt,
                        const MPI_Datatype *types);
-MPI_Datatype fake_f90(int combiner, int64_t size);      /* a type without parts that MPI_Type_create_f90_… gives */
-MPI_Datatype fake_big_count(void);                      /* one that a big-count function made: four bytes */
+MPI_Datatype fake_f90(int combiner, int64_t size); /* a type without parts that MPI_Type_create_f90_… gives */
+MPI_Datatype fake_big_count(MPI_Datatype type);    /* as the big-count form of its constructor makes it */
+/* Of bytes, by a big-count function; it has no type map, which may be huge. */
+MPI_Datatype fake_huge(int combiner, int ni, const int *ints, int nc, const MPI_Count *counts);
 MPI_Datatype fake_gapped(int64_t size, int64_t extent); /* one piece of that size and a gap */
 void fake_uncommit(MPI_Datatype type);
 int fake_committed(MPI_Datatype type);
 void fake_type_free(MPI_Datatype type); /* the program frees it */
-int fake_types(void);                   /* derived types that are alive */
+int fake_types(void);                   /* references to derived types */
 /* The type map, neighbours joined: what must be sent, in that order. whole: pairs with their
  * gaps. */
 int fake_map(MPI_Datatype type, int whole, fake_piece *out, int room);
@@ -116,6 +118,8 @@ int fake_map(MPI_Datatype type, int whole, fake_piece *out, int room);
   (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), (int[]) { __VA_ARGS__ }
 #define FAKE_AINTS(...) \
   (int)(sizeof((MPI_Aint[]){__VA_ARGS__}) / sizeof(MPI_Aint)), (MPI_Aint[]) { __VA_ARGS__ }
+#define FAKE_COUNTS(...) \
+  (int)(sizeof((MPI_Count[]){__VA_ARGS__}) / sizeof(MPI_Count)), (MPI_Count[]) { __VA_ARGS__ }
 #define FAKE_TYPES(...) \
   (int)(sizeof((MPI_Datatype[]){__VA_ARGS__}) / sizeof(MPI_Datatype)), (MPI_Datatype[]) { __VA_ARGS__ }
 #define FAKE_NONE 0, NULL

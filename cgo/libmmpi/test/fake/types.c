@@ -15,9 +15,10 @@ typedef struct piece {
 
 typedef struct type {
   MPI_Datatype handle;
-  int refs, predefined, uncommitted, combiner, big_count;
-  int n, ni, na, nt, ints[ARGUMENTS];
+  int refs, predefined, uncommitted, combiner;
+  int n, ni, na, nc, nt, ints[ARGUMENTS];
   MPI_Aint addresses[ARGUMENTS];
+  MPI_Count counts[ARGUMENTS]; /* of a big-count function */
   MPI_Datatype types[PARTS];
   int64_t lb, extent;
   piece map[PIECES];
@@ -228,10 +229,29 @@ MPI_Datatype fake_f90(int combiner, int64_t size) {
   return t->handle;
 }
 
-MPI_Datatype fake_big_count(void) {
-  type *t = new_type(MPI_COMBINER_CONTIGUOUS);
-  t->big_count = 1, t->nt = 1, t->types[0] = MPI_BYTE, t->ints[0] = 4;
-  construct(t);
+MPI_Datatype fake_big_count(MPI_Datatype handle) {
+  const type *of = type_of(handle);
+  FAKE_ASSERT(of->nt > 0 && of->combiner != MPI_COMBINER_DUP, "the type's constructor has no big-count form");
+  type *t = type_of(fake_type(of->combiner, of->ni, of->ints, of->na, of->addresses, of->nt, of->types));
+  /* Which integers are counts there, where addresses are, too. */
+  int first = t->combiner == MPI_COMBINER_SUBARRAY ? 1 : t->combiner == MPI_COMBINER_DARRAY ? 3 : 0;
+  int end = t->combiner == MPI_COMBINER_SUBARRAY ? t->ni - 1
+            : t->combiner == MPI_COMBINER_DARRAY ? 3 + t->ints[2]
+                                                 : t->ni;
+  t->ni = t->na = 0;
+  for (int i = 0; i < of->ni; i++)
+    if (i < first || i >= end) t->ints[t->ni++] = of->ints[i];
+    else t->counts[t->nc++] = of->ints[i];
+  for (int i = 0; i < of->na; i++) t->counts[t->nc++] = of->addresses[i];
+  return t->handle;
+}
+
+MPI_Datatype fake_huge(int combiner, int ni, const int *ints, int nc, const MPI_Count *counts) {
+  type *t = new_type(combiner);
+  FAKE_ASSERT(ni <= ARGUMENTS && nc <= ARGUMENTS, "the fake has no room for so many arguments");
+  t->ni = ni, t->nc = nc, t->nt = 1, t->types[0] = MPI_BYTE;
+  for (int i = 0; i < ni; i++) t->ints[i] = ints[i];
+  for (int i = 0; i < nc; i++) t->counts[i] = counts[i];
   return t->handle;
 }
 
@@ -259,7 +279,7 @@ void fake_type_free(MPI_Datatype handle) { drop(type_of(handle)); }
 
 int fake_types(void) {
   int n = 0;
-  for (int i = 0; i < made; i++) n += !types[i].predefined && types[i].refs > 0;
+  for (int i = 0; i < made; i++) n += types[i].predefined ? 0 : types[i].refs;
   return n;
 }
 
@@ -311,23 +331,26 @@ static int Type_get_true_extent(MPI_Datatype handle, MPI_Aint *lb, MPI_Aint *ext
 
 static int Type_get_envelope(MPI_Datatype handle, int *ni, int *na, int *nt, int *combiner) {
   const type *t = type_of(handle);
-  if (t->big_count) return MPI_ERR_TYPE;
+  if (t->nc) return MPI_ERR_TYPE;
   *ni = t->ni, *na = t->na, *nt = t->nt, *combiner = t->combiner;
   return MPI_SUCCESS;
 }
 
-static int Type_get_contents(MPI_Datatype handle, int ni, int na, int nt, int ints[], MPI_Aint addresses[],
-                             MPI_Datatype parts[]) {
-  const type *t = type_of(handle);
-  FAKE_ASSERT(!t->predefined && !t->big_count,
-              "Type_get_contents got a type that has none, or of a big-count function");
-  FAKE_ASSERT(ni >= t->ni && na >= t->na && nt >= t->nt, "Type_get_contents got too little room");
+static void contents_of(const type *t, int ints[], MPI_Aint addresses[], MPI_Datatype parts[]) {
   for (int i = 0; i < t->ni; i++) ints[i] = t->ints[i];
   for (int i = 0; i < t->na; i++) addresses[i] = t->addresses[i];
   for (int i = 0; i < t->nt; i++) {
     parts[i] = t->types[i];
     if (!type_of(parts[i])->predefined) type_of(parts[i])->refs++; /* the caller's to free */
   }
+}
+
+static int Type_get_contents(MPI_Datatype handle, int ni, int na, int nt, int ints[], MPI_Aint addresses[],
+                             MPI_Datatype parts[]) {
+  const type *t = type_of(handle);
+  FAKE_ASSERT(!t->predefined && !t->nc, "Type_get_contents got a type that has none, or of a big-count function");
+  FAKE_ASSERT(ni >= t->ni && na >= t->na && nt >= t->nt, "Type_get_contents got too little room");
+  contents_of(t, ints, addresses, parts);
   return MPI_SUCCESS;
 }
 
@@ -335,16 +358,17 @@ static int Type_get_contents(MPI_Datatype handle, int ni, int na, int nt, int in
 static int Type_get_envelope_c(MPI_Datatype handle, MPI_Count *ni, MPI_Count *na, MPI_Count *nc, MPI_Count *nt,
                                int *combiner) {
   const type *t = type_of(handle);
-  *ni = t->ni, *na = t->na, *nt = t->nt, *nc = t->big_count, *combiner = t->combiner;
+  *ni = t->ni, *na = t->na, *nc = t->nc, *nt = t->nt, *combiner = t->combiner;
   return MPI_SUCCESS;
 }
 
 static int Type_get_contents_c(MPI_Datatype handle, MPI_Count ni, MPI_Count na, MPI_Count nc, MPI_Count nt, int ints[],
                                MPI_Aint addresses[], MPI_Count counts[], MPI_Datatype parts[]) {
   const type *t = type_of(handle);
-  FAKE_ASSERT(nc >= t->big_count, "Type_get_contents_c got too little room");
-  if (!t->big_count) return Type_get_contents(handle, (int)ni, (int)na, (int)nt, ints, addresses, parts);
-  counts[0] = t->ints[0], parts[0] = t->types[0];
+  FAKE_ASSERT(!t->predefined, "Type_get_contents_c got a type that has none");
+  FAKE_ASSERT(ni >= t->ni && na >= t->na && nc >= t->nc && nt >= t->nt, "Type_get_contents_c got too little room");
+  for (int i = 0; i < t->nc; i++) counts[i] = t->counts[i];
+  contents_of(t, ints, addresses, parts);
   return MPI_SUCCESS;
 }
 #endif
