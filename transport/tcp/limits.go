@@ -45,8 +45,8 @@ const (
 	leastHeld = 16 << 10
 	mostHeld  = 384 << 10
 
-	// standing and standingShare say that a queue stands: a round trip takes 1 ms, and eight times
-	// as long as the shortest. Shorter: a process that is slow to get a core is taken for a slow
+	// standing and standingShare say that a queue stands: a round trip takes 0.5 ms, and eight
+	// times as long as the shortest. Shorter: a process that is slow to get a core is taken for a slow
 	// link; longer: small messages wait longer before something is done.
 	standing      = 500 * time.Microsecond
 	standingShare = 8

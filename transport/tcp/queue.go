@@ -31,7 +31,7 @@ type queue struct {
 
 // sample is what TCP says of a connection.
 type sample struct {
-	at          time.Duration
+	at          time.Duration // when it was taken, on a clock of the connection's
 	acked       uint64        // bytes that have been acknowledged, in all
 	busy        time.Duration // something was unacknowledged for so long, in all
 	trip, least time.Duration // the round trip, lately and at least
@@ -102,7 +102,7 @@ type watch struct {
 	queue
 	since   time.Time // the clock of its samples starts
 	written int       // bytes since it was asked
-	full    int       // times that the socket was full, since
+	fulls   int       // times that the socket was full, since
 	never   bool      // a bound could not be taken back: this kernel is older than 5.14
 }
 
@@ -112,9 +112,9 @@ func (w *watch) wrote(fd, n int, full bool) {
 		return
 	}
 	if full {
-		w.full++
+		w.fulls++
 	}
-	if w.written += n; w.written < askAfter && w.full < askFull && (w.bound == 0 || !full) {
+	if w.written += n; w.written < askAfter && w.fulls < askFull && (w.bound == 0 || !full) {
 		return
 	}
 	var info unix.TCPInfo // what x/sys does for this allocates
@@ -125,9 +125,9 @@ func (w *watch) wrote(fd, n int, full bool) {
 	}
 	const us = time.Microsecond
 	was := w.bound
-	w.measured(sample{time.Since(w.since), info.Bytes_acked, time.Duration(info.Busy_time) * us, time.Duration(info.Rtt) * us,
-		time.Duration(info.Min_rtt) * us, w.full > 0})
-	w.written, w.full = 0, 0
+	w.measured(sample{time.Since(w.since), info.Bytes_acked, time.Duration(info.Busy_time) * us,
+		time.Duration(info.Rtt) * us, time.Duration(info.Min_rtt) * us, w.fulls > 0})
+	w.written, w.fulls = 0, 0
 	w.apply(fd, was)
 }
 
