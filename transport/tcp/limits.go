@@ -46,8 +46,8 @@ const (
 	mostHeld  = 384 << 10
 
 	// standing and standingShare say that a queue stands: a round trip takes 0.5 ms, and eight
-	// times as long as the shortest. Shorter: a process that is slow to get a core is taken for a slow
-	// link; longer: small messages wait longer before something is done.
+	// times as long as the shortest. Shorter: a process that is slow to get a core is taken for a
+	// slow link; longer: small messages wait longer before something is done.
 	standing      = 500 * time.Microsecond
 	standingShare = 8
 
