@@ -315,7 +315,7 @@ func TestMessages(t *testing.T) {
 		{[]string{"run", "--timeout", "10", "--cluster", "a=1", "--", "true"}, 2,
 			"--timeout 10: want a duration with its unit, such as 10s"},
 		{[]string{"exec", "--", "true"}, 2, "no job: give --job"},
-		{[]string{"run", "--cluster", "a=1000000000", "--", "true"}, 2, "want at least 1 and at most 131072"},
+		{[]string{"run", "--cluster", "a=1000000000", "--", "true"}, 2, "want at least 1 and at most 1048576"},
 		{[]string{"doctor", "--cluster", "a=1", "/nowhere/prog.{mpi}"}, 1, "1 problem found"},
 		{[]string{"join", "--job", "j", "--cluster", "a", "--layout", "a=1,b=1", "--", "true"}, 2,
 			"set ZIPPER_SECRET or ZIPPER_SECRET_FILE to the job's secret (as flags: --secret-file)"},
