@@ -98,7 +98,7 @@ func (l *Lab) record(ctx context.Context, r *drive.Runner, dir string, x *Record
 	if !result.Verified {
 		return fmt.Errorf("%s %s: the result is wrong: %s", x.Kernel, x.Class, result.Detail)
 	}
-	recorded, err := readTrace(recording.Options.Record)
+	recorded, err := trace.ReadFile(recording.Options.Record)
 	if err != nil {
 		return err
 	}
@@ -110,23 +110,11 @@ func (l *Lab) record(ctx context.Context, r *drive.Runner, dir string, x *Record
 	return nil
 }
 
-func readTrace(file string) (*trace.Trace, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	t, err := trace.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return t, nil
-}
-
 // Simulate plays the recording on the platform of each of some rates, with the gaps between its
 // messages as computing. draw, if not nil, is given the time line on the platform of its own rate.
-func (x *Recorded) Simulate(dir string, rates []string, draw func(picture func(w io.Writer, format string) error) error) error {
-	t, err := readTrace(filepath.Join(dir, x.Trace))
+func (x *Recorded) Simulate(dir string, rates []string,
+	draw func(picture func(w io.Writer, format string) error) error) error {
+	t, err := trace.ReadFile(filepath.Join(dir, x.Trace))
 	if err != nil {
 		return err
 	}

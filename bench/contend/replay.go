@@ -3,7 +3,6 @@ package contend
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/leidenzipper/zipper/bench/transfer"
@@ -78,14 +77,9 @@ func (l *Lab) Replay(ctx context.Context, p *platform.Platform, file string, tim
 
 // replayed are the messages of a recorded job on a platform, a rank on each host.
 func replayed(p *platform.Platform, file string) ([]platform.Message, error) {
-	f, err := os.Open(file)
+	t, err := trace.ReadFile(file)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	t, err := trace.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(t.Messages) == 0 || len(t.Clusters) != len(p.Clusters) {
 		return nil, fmt.Errorf("%s: want messages between %d clusters", file, len(p.Clusters))

@@ -162,12 +162,7 @@ func (r *Runner) Matrix(ctx context.Context, t Target, kernel, class string) (np
 	if err != nil {
 		return res, out, nil, err
 	}
-	f, err := os.Open(recording.Options.Record)
-	if err != nil {
-		return res, out, nil, err
-	}
-	defer f.Close()
-	recorded, err := trace.Read(f)
+	recorded, err := trace.ReadFile(recording.Options.Record)
 	if err != nil {
 		return res, out, nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
@@ -171,6 +172,20 @@ func (t *Writer) Close() error {
 		t.err = err
 	}
 	return t.err
+}
+
+// ReadFile reads a file by its name. Errors name the file and the line.
+func ReadFile(name string) (*Trace, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return t, nil
 }
 
 // Read reads a whole file. Errors name the line.
