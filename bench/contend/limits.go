@@ -16,9 +16,15 @@ const (
 // latencySamples is of how many small messages a latency is the median: odd.
 const latencySamples = 9
 
-// window is the receive window in the lab, bytes: fixed, and smaller than the queues, so that
-// nothing is lost and what is measured is the sharing of links.
-const window = 256 << 10
+// window is what a connection in the lab has on its way at most, in bytes: fixed, and smaller than
+// the queues, so that nothing is lost and what is measured is the sharing of links. A sender's
+// buffer of send bytes holds that and what it has not sent, with what the system needs beside; a
+// receiver's buffer does not matter.
+const (
+	window  = 256 << 10
+	send    = 448 << 10
+	receive = 8 << 20
+)
 
 // A packet in the lab, and what a limited link lets pass at once after a pause: bytes.
 const (
