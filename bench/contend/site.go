@@ -48,14 +48,13 @@ type Lab struct {
 // OpenLab makes a lab of n hosts a cluster and z zippers, all links shaped to the rate with a queue
 // of the kind ("fifo" or "peers", see scripts/lab). Close it in any case when the error is nil.
 func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log *os.File) (l *Lab, err error) {
-	// What is measured is the sharing of links, not TCP's search for its rate: what a sender may
-	// have on the way is fixed, by its buffer, and less than the queues take, so nothing is ever
-	// lost and what a share is decided by is the queues alone. It is not fixed by the receiver's
-	// window: acknowledgements overtake here, and Linux throws away data with one that is older than
-	// the newest by more than the largest window (RFC 5961), or that has an older timestamp (PAWS).
-	// Where a host was sent more than it sent, its own data were lost so, and TCP went slow for
-	// seconds. Long packets and forwarders that do not spin leave the processors idle for the most
-	// part.
+	// What is measured is the sharing of links, not TCP's search for its rate. What a sender may
+	// have on the way is fixed, by its buffer, and less than the queues take. So nothing is ever
+	// lost, and the queues alone decide a share. The receiver's window does not fix it, since
+	// acknowledgements overtake here: Linux throws away data with one that is older than the newest
+	// by more than the largest window (RFC 5961), or that has an older timestamp (PAWS). Where a
+	// host was sent more than it sent, its own data were lost so, and TCP went slow for seconds.
+	// Long packets and forwarders that do not spin leave the processors idle for the most part.
 	cfg := lab.Config{Name: name, Rate: rate, Burst: fmt.Sprint(burst/1024, "kb"), Queue: queue, MTU: strconv.Itoa(packet), Log: log,
 		ForwarderOptions: []string{"--poll", "event"},
 		Sysctl: []string{lab.Reno, "net.ipv4.tcp_timestamps=0", fmt.Sprintf("net.ipv4.tcp_rmem=4096 %d %[1]d", receive),
