@@ -111,6 +111,11 @@ func (n Command) needs(get func(string) string) []string {
 				set("OMPI_MCA_osc", "^rdma,ucx")
 			}
 		}
+		if n.Here && n.PRRTE {
+			// Without a device of its kind this component sets itself up and clears up for every
+			// window, says so each time, and crashes where several threads make windows at once.
+			set("OMPI_MCA_osc", "^ucx")
+		}
 		if _, err := exec.LookPath("ssh"); err != nil && n.Here {
 			set(agent, "true") // it looks for one even when all ranks are here
 		}

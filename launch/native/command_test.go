@@ -47,6 +47,22 @@ func TestNativeArguments(t *testing.T) {
 	}
 }
 
+// TestWindowComponents: since Open MPI 5 osc/ucx is left out where all ranks are on this host.
+func TestWindowComponents(t *testing.T) {
+	for _, n := range []Command{
+		{MPI: spec.OpenMPI, PRRTE: true, Here: true},
+		{MPI: spec.OpenMPI, PRRTE: true},
+		{MPI: spec.OpenMPI, Here: true},
+	} {
+		for user, want := range map[string]bool{"": n.PRRTE && n.Here, "rdma": false} {
+			e := n.needs(func(k string) string { return map[string]string{"OMPI_MCA_osc": user}[k] })
+			if slices.Contains(e, "OMPI_MCA_osc=^ucx") != want {
+				t.Errorf("here %v, by PRRTE %v, the user says %q: %v", n.Here, n.PRRTE, user, e)
+			}
+		}
+	}
+}
+
 // TestSeveralHosts: over several hosts nothing is set that holds for one host only.
 func TestSeveralHosts(t *testing.T) {
 	none := func(string) string { return "" }
