@@ -143,11 +143,13 @@ func (b *Bed) nativeBy(words []string, mpi string, ranks int, argv ...string) Re
 	}
 	args = append(append(args, "-n", fmt.Sprint(ranks)), argv...)
 	env := []string{"OMPI_MCA_mpi_yield_when_idle=1"}
+	// As zipper run: other components for windows crash or fail where a process may not read another
+	// one's memory (Open MPI 4), or where several threads make windows at once.
+	osc := "^ucx"
 	if strings.HasPrefix(version(OpenMPI), "4.") {
-		// as zipper run: its other components for windows crash or fail where a process may not
-		// read another one's memory
-		env = append(env, "OMPI_MCA_osc=^rdma,ucx")
+		osc = "^rdma,ucx"
 	}
+	env = append(env, "OMPI_MCA_osc="+osc)
 	return b.Run(nil, env, append(append(slices.Clone(words), "mpirun."+mpi), args...)...)
 }
 
