@@ -150,7 +150,10 @@ func (b *Bed) nativeBy(words []string, mpi string, ranks int, argv ...string) Re
 		osc = "^rdma,ucx"
 	}
 	env = append(env, "OMPI_MCA_osc="+osc)
-	return b.Run(nil, env, append(append(slices.Clone(words), "mpirun."+mpi), args...)...)
+	p := b.Start(nil, env, append(append(slices.Clone(words), "mpirun."+mpi), args...)...)
+	r := p.Wait()
+	p.endRest() // it would take the processors of the zipped run that follows
+	return r
 }
 
 // version is that of the MPI library installed.

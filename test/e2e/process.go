@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -27,10 +29,13 @@ type Proc struct {
 	Cmd    *exec.Cmd
 	out    buffer
 	errs   buffer
+	mark   string // in the environment of all that it starts
 	begin  time.Time
 	done   chan struct{}
 	cancel context.CancelFunc
 }
+
+var runs atomic.Int64
 
 // buffer is safe for concurrent use.
 type buffer struct {
@@ -42,32 +47,50 @@ func (w *buffer) Write(p []byte) (int, error) { w.mu.Lock(); defer w.mu.Unlock()
 func (w *buffer) String() string              { w.mu.Lock(); defer w.mu.Unlock(); return w.b.String() }
 
 // Start starts a command in a process group of its own; it is killed when its limit or the test
-// ends.
+// ends, and what it has started and left behind, with the test. If the tests themselves are killed
+// it is told to end.
 func (b *Bed) Start(stdin []byte, env []string, argv ...string) *Proc {
 	b.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), b.Limit)
-	p := &Proc{b: b, begin: time.Now(), done: make(chan struct{}), cancel: cancel}
+	p := &Proc{b: b, mark: fmt.Sprintf("E2E_RUN=%d-%d", os.Getpid(), runs.Add(1)), begin: time.Now(),
+		done: make(chan struct{}), cancel: cancel}
 	p.Cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	p.Cmd.Dir = b.Root
 	// Where Python has no buffer it writes a line in two pieces, between which others' lines come.
-	p.Cmd.Env = append(append(os.Environ(), "PYTHONUNBUFFERED="), env...)
+	p.Cmd.Env = append(append(os.Environ(), "PYTHONUNBUFFERED=", p.mark), env...)
 	if stdin != nil {
 		p.Cmd.Stdin = bytes.NewReader(stdin)
 	}
 	p.Cmd.Stdout, p.Cmd.Stderr = &p.out, &p.errs
-	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	p.Cmd.Cancel = func() error { return syscall.Kill(-p.Cmd.Process.Pid, syscall.SIGTERM) }
 	p.Cmd.WaitDelay = 10 * time.Second
-	if err := p.Cmd.Start(); err != nil {
+	started := make(chan error)
+	go func() {
+		// The kernel sends Pdeathsig when the thread that started the child ends.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.Cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.Cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
 		cancel()
 		b.T.Fatal(err)
 	}
-	go func() {
-		_ = p.Cmd.Wait()
-		close(p.done)
-	}()
-	b.T.Cleanup(func() { cancel(); <-p.done })
+	b.T.Cleanup(func() { cancel(); <-p.done; p.endRest() })
 	return p
+}
+
+// endRest kills what the command has left behind: processes that it has started and their
+// launcher did not end, which may compute for good. Only native runs may leave any (NothingLeft).
+func (p *Proc) endRest() {
+	for _, pid := range having(p.mark) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+	}
 }
 
 // Serve starts a command that is there as long as the test, which the limit of a run is not for.
@@ -122,12 +145,15 @@ func (b *Bed) WaitFor(limit time.Duration, what string, ok func() bool) {
 }
 
 // Processes lists the processes whose environment says that they belong to the job.
-func Processes(id string) []int {
+func Processes(id string) []int { return having("ZIPPER_JOB=" + id) }
+
+// having lists the processes that started with a variable of this value.
+func having(variable string) []int {
 	var pids []int
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
 		env, err := os.ReadFile(f)
-		if err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00ZIPPER_JOB="+id+"\x00")) {
+		if err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+variable+"\x00")) {
 			var pid int
 			if _, err := fmt.Sscanf(f, "/proc/%d/environ", &pid); err == nil {
 				pids = append(pids, pid)

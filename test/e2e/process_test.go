@@ -1,0 +1,22 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+// TestRestEnds: what a command leaves behind is gone after its test.
+func TestRestEnds(t *testing.T) {
+	b := New(t)
+	var mark string
+	t.Run("command", func(t *testing.T) {
+		b := *b
+		b.T = t
+		p := b.Start(nil, nil, "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 &")
+		b.OK(p.Wait())
+		if mark = p.mark; len(having(mark)) == 0 {
+			t.Error("it has left nothing behind")
+		}
+	})
+	b.WaitFor(10*time.Second, "what it left behind to end", func() bool { return len(having(mark)) == 0 })
+}
