@@ -1,0 +1,21 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// TestTemplates: issue templates begin as code hosts want it; others are not offered to anybody.
+func TestTemplates(t *testing.T) {
+	pages, err := filepath.Glob("../../.github/ISSUE_TEMPLATE/*.md")
+	if err != nil || len(pages) < 2 {
+		t.Fatalf("%d pages: %v", len(pages), err)
+	}
+	head := regexp.MustCompile(`^---\nname: .+\nabout: .+\n---\n\S`)
+	for _, page := range pages {
+		if !head.MatchString(read(t, page)) {
+			t.Errorf("%s does not begin with ---, name:, about:, --- in lines of their own", page)
+		}
+	}
+}
