@@ -9,19 +9,6 @@ import (
 	"time"
 )
 
-// TestExamples runs the scripts of examples/launch as they stand.
-func TestExamples(t *testing.T) {
-	for _, name := range []string{"one-terminal", "ssh", "two-halves"} {
-		t.Run(name, func(t *testing.T) {
-			b := New(t)
-			r := b.OK(b.Run(nil, nil, "examples/launch/"+name+".sh"))
-			if !strings.Contains(r.Stdout, ": verified") {
-				t.Errorf("no verified result:\n%v", r)
-			}
-		})
-	}
-}
-
 func TestTwoHalvesInAnyOrder(t *testing.T) {
 	b := New(t)
 	prog := bad(b)
