@@ -16,8 +16,8 @@
 
 /* Portable values: no native constant crosses this border. */
 enum { Z_ANY_SOURCE = -1, Z_ANY_TAG = -1, Z_PROC_NULL = -2, Z_REMOTE = -1, Z_GIVE_WAY = -1 };
-/* Processes of a cluster whose small messages go straight to one of them. With more, a tree has
- * fewer one after the other, but more steps */
+/* Up to so many processes of a cluster send small messages straight to one of them. With more, a
+ * tree has more steps, but fewer messages one after the other. */
 enum { Z_FEW_RANKS = 8 };
 enum z_error {
   Z_OK = 0,
@@ -92,8 +92,8 @@ typedef struct z_coll {
   int32_t root;     /* rank in the communicator */
   const void *send; /* never "in place": the shim passes the place itself; may equal recv only for reductions */
   void *recv;
-  /* My own block: gather, allgather: what I send; scatter: what I receive; bcast: the buffer in
-   * `recv` */
+  /* The rank's own block. Gather and allgather: what it sends. Scatter: what it receives. Bcast:
+   * the buffer in `recv`. */
   int64_t send_bytes;
   const int64_t *send_counts, *send_displs; /* [size]: scatterv at the root, alltoallv */
   /* [size]: gatherv at the root, allgatherv, alltoallv; reduce_scatter: counts in elements */
@@ -105,14 +105,14 @@ typedef struct z_coll {
   uint64_t type, mpi_op; /* reductions: native handles, for z_native only */
   int32_t commutative;
   int32_t uniform; /* every rank has the same count and knows so (MPI_Gather, not MPI_Gatherv) */
-  /* Collectives on the communicator since the last ze_coll that this process has done without it
-   * (ze_coll_leaf) */
+  /* How many collectives this process has done on the communicator by itself (ze_coll_leaf) since
+   * its last ze_coll. */
   uint32_t skipped;
 } z_coll;
 
-/* One-sided operations on a window that spans clusters. Memory is described as count elements,
- * extent bytes from one to the next, of the spans (off, len), in the order of the type map; offsets
- * count from `base`, at the target from its displacement. */
+/* One-sided operations on a window that spans clusters. Memory is described as `count` elements,
+ * `extent` bytes from one to the next. An element is a list of spans (off, len) in the order of the
+ * type map. Offsets count from `base`, and at the target from the displacement. */
 typedef struct z_span {
   int64_t off, len;
 } z_span;
@@ -234,9 +234,9 @@ typedef struct z_native {
   void (*fail)(int32_t code, const char *reason);
 } z_native;
 
-/* Connections to other jobs: each is a link, an engine of its own, numbered from 1; 0 is the job.
- * A process of another job has a number beyond those of this one's virtual ranks, the same however
- * often it is met, which only this process knows it by. */
+/* Connections to other jobs. Each is a link, with an engine of its own, numbered from 1; 0 is the
+ * job itself. A process of another job gets a number above the virtual ranks of this job. It is the
+ * same whenever that process is met, and known to this process alone. */
 enum { Z_LINKS = 127, Z_PORT_NAME = 256 };
 
 /* The engine. All functions are exported by libmmpi-engine.so and looked up by name; in a Go
@@ -252,20 +252,20 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
 } z_local;
 
 #define Z_ENGINE_FUNCTIONS(F)                                                                                         \
-  /* joins the job (environment ZIPPER_*); blocks until all clusters are in or the time-out \
-   * ends; out->clusters = 1: nothing spans, stay out of the way */                         \
+  /* joins the job (environment ZIPPER_*). Blocks until all clusters are in, or the time-out ends. */                 \
+  /* out->clusters is 1: nothing spans, stay out of the way */                                                        \
   F(int, ze_start, (const z_native *native, const z_local *local, z_world *out))                                      \
   /* flush, wait for acks, barrier over all, BYE. Last call but ze_error */                                           \
   F(int, ze_finish, (void))                                                                                           \
   /* end all clusters' jobs; returns once the forwarder has it or after 1 s */                                        \
   F(void, ze_abort, (int32_t code))                                                                                   \
-  /* why the last failing call of this thread failed; valid until this thread's next call, \
-   * whatever others do */                          \
+  /* why the last call of this thread failed that did. Valid until this thread's next call, whatever */               \
+  /* other threads do */                                                                                              \
   F(const char *, ze_error, (void))                                                                                   \
   /* a fresh context id made by this process, for communicators over that link */                                     \
   F(uint64_t, ze_next_context, (int32_t link))                                                                        \
-  /* world[i]: process number of rank i; native[i]: rank in the local part or Z_REMOTE; link: 0 if \
-   * all are of this job */                  \
+  /* world[i]: process number of rank i. native[i]: its rank in the local part, or Z_REMOTE. link: 0 */               \
+  /* if all are of this job */                                                                                        \
   F(int, ze_comm_add,                                                                                                 \
     (int32_t link, void *comm, uint64_t context, int32_t size, int32_t rank, const int32_t *world,                    \
      const int32_t *native, int32_t native_size, int32_t *id))                                                        \
@@ -275,29 +275,28 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   F(int, ze_isend,                                                                                                    \
     (int32_t comm, int32_t kind, const void *buf, int64_t bytes, int32_t dest, int32_t tag, int32_t mode,             \
      z_cell *cell))                                                                                                   \
-  /* remote source, Z_ANY_SOURCE, or a local source if ze_shadowed says 1. If the message comes \
-   * natively the engine calls imrecv/irecv and `buf` is not used */                     \
+  /* the source is remote, Z_ANY_SOURCE, or a local one for which ze_shadowed says 1. If the message */               \
+  /* comes natively the engine calls imrecv or irecv, and `buf` is not used */                                        \
   F(int, ze_irecv, (int32_t comm, int32_t kind, void *buf, int64_t bytes, int32_t source, int32_t tag, z_cell *cell)) \
-  /* 1: a receive posted earlier may match what this local receive would: give it to ze_irecv. \
-   * 0: post it natively at once */                      \
+  /* 1: a receive posted earlier may match what this local receive would, so give it to ze_irecv. 0: */               \
+  /* post it natively at once */                                                                                      \
   F(int, ze_shadowed, (int32_t comm, int32_t source, int32_t tag))                                                    \
-  /* out->done = found; any source, local too (native iprobe; a hit that matches an entry of D \
-   * is received into that entry, then again) */                      \
+  /* out->done: found. Any source, also a local one by a native iprobe. If that finds a message for */                \
+  /* an entry of list D, it is received into that entry, and the probe goes on */                                     \
   F(int, ze_iprobe, (int32_t comm, int32_t source, int32_t tag, z_cell * out))                                        \
   /* native=1: message is the shim's token from z_probe */                                                            \
   F(int, ze_improbe, (int32_t comm, int32_t source, int32_t tag, z_cell * out, uint64_t * message, int32_t * native)) \
   /* a remote message found by ze_improbe */                                                                          \
   F(int, ze_mrecv, (uint64_t message, void *buf, int64_t bytes, z_cell *cell))                                        \
   F(int, ze_cancel, (int32_t comm, z_cell * cell))                                                                    \
-  /* move what can be moved; returns >0 if anything happened. block_us>0: when nothing does, \
-   * sleep up to that long on the links; Z_GIVE_WAY: give the core to others for a moment first \
-   * */                        \
+  /* moves what can be moved; > 0 if anything happened. block_us > 0: if nothing does, sleeps up to */                \
+  /* that long on the links. Z_GIVE_WAY: first gives the core to others for a moment */                               \
   F(int, ze_progress, (int32_t block_us))                                                                             \
   /* start; arrays in args are copied, buffers must stay */                                                           \
   F(int, ze_coll, (int32_t comm, const z_coll *args, z_cell *cell))                                                   \
-  /* 1: in this process it is no more than to give local rank 0 so many bytes of `send`, and to \
-   * get so many into `recv` from it, natively, as the engine would; all in the same order. \
-   * -1 bytes: there is no message */                     \
+  /* 1: this process only gives local rank 0 so many bytes of `send`, gets so many into `recv`, or */                 \
+  /* both. It does so by the native messages that the engine would send, in the same order. -1 */                     \
+  /* bytes: there is no message */                                                                                    \
   F(int, ze_coll_leaf, (int32_t comm, const z_coll *args, int64_t *give, int64_t *get))                               \
   /* a window of `bytes` at base; dynamic: of what is attached */                                                     \
   F(int, ze_win_add,                                                                                                  \
@@ -307,8 +306,8 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   F(int, ze_win_drop, (int32_t win))                                                                                  \
   F(int, ze_win_attach, (int32_t win, void *base, int64_t bytes))                                                     \
   F(int, ze_win_detach, (int32_t win, void *base))                                                                    \
-  /* what is sent is copied; cell (may be NULL) is done when results are there. *left is not 0 \
-   * if too much is on its way to the target: then ze_win_more until it is */                      \
+  /* what is sent is copied. cell (may be NULL) is done when results are there. *left is not 0 if */                  \
+  /* too much is on its way to the target: then call ze_win_more until it is 0 */                                     \
   F(int, ze_win_op, (int32_t win, const z_rma *op, z_cell *cell, uint64_t *left))                                     \
   F(int, ze_win_more, (int32_t win, uint64_t * left))                                                                 \
   /* cell is done when it is over */                                                                                  \
@@ -321,13 +320,13 @@ typedef struct z_local { /* what only native MPI knows, given to ze_start by eve
   /* a port of this process; room: bytes of name */                                                                   \
   F(int, ze_port_open, (char *name, int32_t room))                                                                    \
   F(int, ze_port_close, (const char *name))                                                                           \
-  /* wait at the port for another job (accepts = 1), or go there (0), as the one of the n \
-   * processes world that does so for all; aside: when cell is done ze_result gives what came of \
-   * it, and *plan, of cell->bytes, is what all of them need; free() it */                           \
+  /* accepts = 1: waits at the port for another job; 0: goes there. One of the n processes in world */                \
+  /* does so for all. Aside: when cell is done ze_result has the result, and *plan, of cell->bytes */                 \
+  /* bytes, is what all of them need; free() it */                                                                    \
   F(int, ze_meet, (const char *port, int32_t accepts, const int32_t *world, int32_t n, z_cell *cell, void **plan))    \
-  /* join what was agreed on: how many processes there are, the first `low` of them those of the \
-   * side that accepted, and their numbers, to be free()d; cell->source is the link, 0 where all \
-   * are of this job */                    \
+  /* joins what was agreed on. *n: how many processes there are. The first *low are of the side that */               \
+  /* accepted. *numbers: their numbers; free() it. cell->source is the link, or 0 where all are of */                 \
+  /* this job */                                                                                                      \
   F(int, ze_join,                                                                                                     \
     (const void *plan, int64_t bytes, int32_t accepts, z_cell *cell, int32_t *n, int32_t *low, int32_t **numbers))    \
   /* names for ports, aside: `port` has room for Z_PORT_NAME bytes */                                                 \

@@ -1,6 +1,6 @@
-/* Taking the job's secret out of the environment once it has been read: out of what the program and
- * its children see, and out of the memory that /proc/PID/environ shows. What the program itself has
- * copied before, it has. */
+/* Takes the job's secret out of the environment once it has been read: out of what the program and
+ * its children see, and out of the memory that /proc/PID/environ shows. A copy that the program
+ * itself has made before stays. */
 #include "native.h"
 #include <fcntl.h>
 #include <stdlib.h>

@@ -2,8 +2,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Why the last call of each thread failed. Of _Thread_local memory a library that is opened late
- * has but a few hundred bytes: so a pointer, freed when the thread ends. */
+/* Why the last call of each thread failed. A library that is opened late has only a few hundred
+ * bytes of _Thread_local memory. So a pointer is kept for each thread, and its text is freed when
+ * the thread ends. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t why;
 static int kept;
@@ -23,8 +24,8 @@ const char *zn_error(void) {
   return text ? text : "no error";
 }
 
-/* What native MPI finds wrong it tells the program's error handler, which may call MPI_Abort: then
- * this thread has the engine's lock already. */
+/* A call that fails may run the program's error handler, and that may call MPI_Abort. This thread
+ * then has the engine's lock already. */
 static _Thread_local int within;
 
 int zn_within(void) { return within; }

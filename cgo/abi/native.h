@@ -13,8 +13,8 @@ typedef struct zn_token {
   uint64_t token;
 } zn_token;
 
-/* ze_error's text, of the calling thread: an exported function and what it calls are on the thread
- * that called it. zn_set_error takes text, which malloc made. */
+/* ze_error's text, of the calling thread. Go runs an exported function on the thread that called
+ * it, so this is the right one. zn_set_error takes over the text, which malloc made. */
 void zn_set_error(char *text);
 const char *zn_error(void);
 
@@ -35,8 +35,8 @@ zn_token zn_coll(const z_native *n, uintptr_t comm, int32_t op, int32_t root, ui
                  int32_t commutative);
 int zn_coll_test(const z_native *n, uint64_t token);
 int zn_reduce_local(const z_native *n, uintptr_t in, uintptr_t inout, int64_t count, uint64_t type, uint64_t op);
-/* arith.c: inout = inout fn in, over bytes bytes of numbers; -1: no such function of such
- * numbers. */
+/* arith.c: inout = inout fn in, over `bytes` bytes of numbers. -1: the function is not defined for
+ * such numbers. */
 int zn_compute(int32_t fn, int32_t number, uintptr_t inout, uintptr_t in, int64_t bytes);
 void zn_fail(const z_native *n, int32_t code, const char *reason);
 #endif

@@ -1,12 +1,14 @@
-/* libmmpi-audit.so: LD_AUDIT of programs that are not linked to MPI themselves: interpreters, whose
- * extensions are, and programs that open an MPI library with dlopen.
+/* libmmpi-audit.so is the LD_AUDIT of programs that are not linked to MPI themselves: interpreters,
+ * whose extensions are, and programs that open an MPI library with dlopen.
  *
- * Preloading does not reach them all. What dlsym finds with a library's handle, and what an object
- * opened with RTLD_DEEPBIND calls, is that library's own, whatever is preloaded. So the loader is
- * given MMPI's library in place of the MPI library: where something needs or opens libmpi.so.40 it
- * gets libmmpi-openmpi-opened.so. That is libmmpi-openmpi.so, but the true libmpi.so.40 it needs by
- * the name libmpi-so.40, for by the other the loader knows it itself from then on. The same program
- * may so be of either library or of MPI 5's standard ABI.
+ * Preloading does not reach all of them. What dlsym finds by a library's handle is that library's
+ * own, whatever is preloaded. The same goes for what an object calls that was opened with
+ * RTLD_DEEPBIND.
+ *
+ * So the loader is given MMPI's library in place of the MPI library: where something needs or opens
+ * libmpi.so.40 it gets libmmpi-openmpi-opened.so. That is a copy of libmmpi-openmpi.so that needs
+ * the true library by another name, libmpi-so.40, because from then on the loader takes the usual
+ * name for ours. So one program may be of either library, or of MPI 5's standard ABI.
  *
  * The loader has this library in a namespace of its own, with a C library of its own. */
 #define _GNU_SOURCE
@@ -53,8 +55,8 @@ static enum kind by_name(const char *name) {
   return NONE;
 }
 
-/* Which MPI library is meant by what is needed or opened; file: where it is, if that is known. A
- * name without a version is that of a link. */
+/* Which MPI library is meant by what is needed or opened. file is where it is, if that is known. A
+ * name without a version is a link to one that has a version. */
 static enum kind meant(const char *name, const char *file) {
   enum kind k = by_name(base(name));
   if (k != NONE || strcmp(base(name), "libmpi.so")) return k;

@@ -186,8 +186,8 @@ b_outcome b_wait(uintptr_t r) {
   o.request = (uintptr_t)r_;
   return o;
 }
-/* One after the other: Open MPI 4.1's MPI_Waitall hangs, in programs that ask for a thread level,
- * if a request has failed and another is not over. */
+/* One after the other. Open MPI 4.1's MPI_Waitall hangs, in programs that ask for a thread level,
+ * if one request has failed and another is not over. */
 void b_wait_each(int n, const uintptr_t *requests, b_outcome *out) {
   for (int i = 0; i < n; i++) out[i] = b_wait(requests[i]);
 }
@@ -275,8 +275,8 @@ int b_put(const void *p, int n, int target, int64_t at, uintptr_t win) {
   return MPI_Put(p, n, MPI_BYTE, target, (MPI_Aint)at, n, MPI_BYTE, WIN(win));
 }
 int b_win_flush(int target, uintptr_t win) { return MPI_Win_flush(target, WIN(win)); }
-/* MPI_Win_sync alone moves nothing on in some libraries: a probe does, if it finds nothing and, in
- * MPICH, its communicator has other processes. So it is for a tag that is hardly ever used, the
+/* In some libraries MPI_Win_sync alone moves nothing on. A probe does, if it finds nothing and, in
+ * MPICH, its communicator has other processes. So it is for a tag that is hardly ever used: the
  * highest that every library has. */
 int b_win_sync(uintptr_t win) {
   int flag, e = MPI_Win_sync(WIN(win));

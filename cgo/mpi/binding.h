@@ -8,8 +8,8 @@ typedef struct b_status {
   int source, tag, cancelled;
   int64_t bytes;
 } b_status;
-/* What the calls that a message takes return: as values, for what C gets the address of Go has to
- * allocate. */
+/* What calls return that every message makes. It comes as values, because Go has to allocate
+ * everything whose address C gets. */
 typedef struct b_request {
   int error;
   uintptr_t request;

@@ -9,11 +9,11 @@
  * it, tells it so. */
 _Static_assert(Z_ABI_VERSION == 12, "abi.h has changed: say so here, so that this file is compiled anew");
 
-/* Absent when the program is linked with the MPI library alone: then there is nothing to zip. */
+/* Absent when the program is linked with the MPI library alone: there is nothing to zip then. */
 extern void mmpi_register_engine(uint32_t abi, const z_engine *) __attribute__((weak));
 
-/* The engine's functions are exported by this very program (package cgo/abi); cgo cannot link them
- * across packages, the dynamic linker can. */
+/* This very program exports the engine's functions (package cgo/abi). cgo cannot link them across
+ * packages, but the dynamic linker can. */
 const char *b_register_engine(void) {
   static z_engine engine;
   if (!mmpi_register_engine) return 0;

@@ -1,14 +1,14 @@
 /* What the preloaded library (preload/unmaps.c) and the engine share: notes of memory that the
- * program gives back to the system, or was about to. */
+ * program has given back to the system, or is about to. */
 #ifndef ZIPPER_UNMAPS_H
 #define ZIPPER_UNMAPS_H
 #include <stdint.h>
 
 #define ZU_NOTES 1024
 
-/* Note t, counted from 0, is in note[t % ZU_NOTES]; number is t + 1 when from and to (the first
- * byte behind) are valid, written after them. A reader that finds another number does not know what
- * was noted, and has to think of the whole address space. All fields are atomic. */
+/* Note t, counted from 0, is in note[t % ZU_NOTES]. Its number becomes t + 1 after from and to (the
+ * first byte behind) have been written. A reader that finds another number does not know what was
+ * noted, and must take it for the whole address space. All fields are atomic. */
 typedef struct zu_list {
   uint64_t count;
   struct {

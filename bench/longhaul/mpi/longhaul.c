@@ -2,9 +2,9 @@
  * p + i. All ranks are on one machine, in namespaces of their own, and share its monotonic clock.
  *
  *   longhaul stream BYTES WARM SECONDS WINDOW
- *     Messages of BYTES, WINDOW bytes of them under way at once over all pairs (at least four
- *     messages of each), for WARM and then SECONDS seconds that count, or longer until four windows
- *     have gone. Mbit/s that arrive at each receiver.
+ *     Messages of BYTES, with WINDOW bytes of them under way at once over all pairs, but at least
+ *     four messages of each. WARM seconds do not count; then come SECONDS seconds that do, or as
+ *     many as four windows take. Mbit/s that arrive at each receiver.
  *   longhaul both BYTES WARM SECONDS WINDOW
  *     The same in both directions at once.
  *   longhaul block BYTES COUNT

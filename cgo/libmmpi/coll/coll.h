@@ -24,8 +24,8 @@ typedef struct zblocks {
   int together; /* one after the other in memory, whatever the types */
 } zblocks;
 
-/* Counts and displacements of a big-count function that are no int: an array of int that stands for
- * one of 64-bit numbers (wrap/collargs.c) → that one. */
+/* Counts and displacements of big-count functions that do not fit an int. An array of int stands
+ * for the array of 64-bit numbers, which is found here by its address (wrap/collargs.c). */
 extern zmap z_wide;
 static inline int64_t zcoll_number(const int *array, int i) {
   const int64_t *wide = zmap_count(&z_wide) ? zmap_get(&z_wide, z_key(array)) : NULL;
@@ -57,21 +57,21 @@ void *zcoll_grab(zcoll *j, int64_t bytes); /* zeroed, lives until the end; NULL 
 const void *zcoll_send(zcoll *j, const void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 void *zcoll_recv(zcoll *j, void *buf, int64_t count, MPI_Datatype type, int64_t *bytes);
 
-/* The same for a buffer of n blocks: counts and displacements in bytes from the result. ZB_COPY:
- * what is sent is also received into (alltoall in place). Block `keep` of a ZB_RECV buffer (-1:
- * none) is sent from there: in place. */
+/* The same for a buffer of n blocks, with counts and displacements in bytes from the result.
+ * ZB_COPY: what is sent is also received into (alltoall in place). keep: the block of a ZB_RECV
+ * buffer that this process sends from there (in place); -1: none. */
 enum { ZB_SEND, ZB_COPY, ZB_RECV };
 int64_t zcoll_offset(zcoll *j, const zblocks *b, int i); /* where block i begins, in bytes from b->buf on */
 void *zcoll_blocks(zcoll *j, int how, const zblocks *b, int n, int keep, const int64_t **counts,
                    const int64_t **displs);
 
-/* Buffers of reductions: elements laid out as the type, NULL only with rc set or without elements.
- * The result has room for `room` elements of which `results` are the program's at the end
- * (untouched: none); in_place: `room` are there before. */
+/* Buffers of reductions: elements laid out as the type. NULL: rc is set, or there are no elements.
+ * The result has room for `room` elements, of which the first `results` go to the program at the
+ * end (untouched: none of them). in_place: it begins with the program's `room` elements. */
 const void *zcoll_operand(zcoll *j, const void *buf, int64_t count, MPI_Datatype type);
 void *zcoll_result(zcoll *j, void *buf, int64_t room, int64_t results, MPI_Datatype type, int in_place, int untouched);
-/* What all reductions have in common: op is the engine's (enum z_coll_op), mpi_op the program's.
- * rc, if that is set. */
+/* What all reductions have in common. op is the engine's (enum z_coll_op), mpi_op the program's.
+ * Returns j->rc. */
 int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op mpi_op);
 
 /* The same collectives over an intercommunicator (coll/inter.c); arguments as the program's. */
@@ -97,7 +97,8 @@ typedef struct zgate {
   zreq *first, **end; /* waiting, linked by `next` */
 } zgate;
 
-/* What smallstage.c tells its messages in a communicator by, and the stages that wait for it. */
+/* The channel is what smallstage.c makes the tags of a communicator's messages from. Stages wait
+ * here until it is known. */
 typedef struct zchannel {
   int asked, asking; /* asking: request is under way, and number not known yet */
   int32_t number;    /* -1: there was none left */
@@ -106,7 +107,8 @@ typedef struct zchannel {
   int passing_on; /* the stage started last has messages left to start */
 } zchannel;
 
-/* What this process does in a collective that it may take only the leaf's part in (leaffast.c). */
+/* A collective in which this process may be a leaf, and what it then gives and gets
+ * (leaffast.c). */
 typedef struct zleaf {
   int known, op, may;
   int64_t key, give, get;
@@ -130,22 +132,22 @@ int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell);
 void zgate_close(zgate *g);
 void zgate_open(zgate *g); /* launches those that wait, until one of them closes the gate again */
 
-/* Does a blocking collective that is small and that another process leads (leaffast.c). 1: it is
- * over in this process, or has failed: j->rc. 0: it is the engine's. */
+/* Does a small blocking collective that another process leads (leaffast.c). 1: it is over in this
+ * process, or has failed (j->rc). 0: the engine has to do it. */
 int zleaf_try(zcoll *j);
 int zleaf_start(zreq *r); /* a nonblocking one. 1: it is under way */
 
-/* One call of a collective: a request with a zcoll to prepare, then started, or started and waited
- * for. */
+/* One call of a collective: zcoll_begin makes a request with a zcoll, which the caller prepares.
+ * zcoll_start starts it, zcoll_run also waits for it. */
 zreq *zcoll_begin(zcomm *c, int nonblocking, const char *function);
 static inline zcoll *zcoll_of(zreq *r) { return (zcoll *)r->extra; }
 int zcoll_start(zreq *r, MPI_Request *request);
 int zcoll_run(zreq *r);
 
 /* Defines z_NAME and z_INAME, which share `prepare(zcoll *, ...)`. PARAMS is the list of parameters
- * in parentheses without communicator and request, what follows it the same as arguments. On a
- * communicator that does not span they are native; the blocking one in the form that `inside` says,
- * the same at all ranks, for not all may be idle. */
+ * in parentheses, without communicator and request; the same as arguments follow. On a communicator
+ * that does not span the call is native. `inside` says by which form the blocking one is made
+ * there; that is the same at all ranks, because not all of them may be idle. */
 #define Z_LIST(...) __VA_ARGS__
 #define Z_COLLECTIVE_AS(inside, NAME, INAME, prepare, PARAMS, ...)    \
   int z_##NAME(Z_LIST PARAMS, MPI_Comm comm) {                        \
@@ -184,8 +186,8 @@ int zcoll_run(zreq *r);
 
 #define Z_COLLECTIVE(...) Z_COLLECTIVE_AS(Z_BY_REQUEST, __VA_ARGS__)
 
-/* With a root: Open MPI's nonblocking ones do not end between two groups of which one has several
- * processes, while the blocking ones do. */
+/* Collectives with a root. Between two groups Open MPI's nonblocking ones do not end if one of the
+ * groups has several processes; the blocking ones do. */
 static inline int zcoll_between(MPI_Comm comm) {
   int inter = 0;
   return z_on_open_mpi() && !real.Comm_test_inter(comm, &inter) && inter;
@@ -197,11 +199,11 @@ static inline int zcoll_between(MPI_Comm comm) {
   } while (0)
 #define Z_ROOTED(...) Z_COLLECTIVE_AS(Z_ROOTED_INSIDE, __VA_ARGS__)
 
-/* The types of the MPI_Alltoallw or MPI_Ialltoallw that this thread has called in Fortran on a
- * spanning communicator, until that takes them; else NULL (fortran.c). */
+/* The types that this thread has given in Fortran to MPI_Alltoallw or MPI_Ialltoallw on a spanning
+ * communicator, until the call takes them; else NULL (wrap/fortran.c). */
 extern _Thread_local struct zfortran_types { const MPI_Fint *send, *receive; } zfortran_types;
-/* Not NULL: a caller in Fortran that is to be given another request than the program's, which goes
- * there (fortran.c). */
+/* Where the program's request goes if a caller in Fortran is to be given another one; else NULL
+ * (wrap/fortran.c). */
 extern _Thread_local MPI_Request *zfortran_request;
 
 /* Checks while preparing: rc is set when one fails. */

@@ -39,7 +39,7 @@ static void send_block(zcoll *j, const void *buf, int count, MPI_Datatype type) 
   if (!zcoll_check_count(j, count)) j->args.send = zcoll_send(j, buf, count, type, &j->args.send_bytes);
 }
 
-/* My block of what is received is there already and is what I send. */
+/* In place: what this process sends is its own block of what is received. */
 static void send_in_place(zcoll *j) {
   int me = j->comm->rank;
   if (j->rc) return;
@@ -168,7 +168,8 @@ static void alltoallv(zcoll *j, const void *in, const int *sc, const int *sd, MP
                   &(zblocks){.buf = out, .counts = rc, .displs = rd, .type = to});
 }
 
-/* Handles for all peers, of a caller in Fortran whose own types are known. */
+/* The types as C handles for all peers, if the call came from Fortran; else those that were
+ * given. */
 static const MPI_Datatype *types_of(zcoll *j, const MPI_Fint *fortran, const MPI_Datatype *types) {
   MPI_Datatype *all = fortran ? zcoll_grab(j, j->comm->peers * (int64_t)sizeof *all) : NULL;
   for (int i = 0; all && i < j->comm->peers; i++) all[i] = Z_TYPE_OF(fortran[i]);

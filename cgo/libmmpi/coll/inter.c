@@ -1,12 +1,11 @@
 /* Collectives over intercommunicators. Every process sends a block to each member of the other
- * group and gets one from each, most of them empty: one exchange over the members of both groups
- * (Z_ALLTOALLV), of which the processes that give MPI_PROC_NULL need to know nothing. Reductions
- * exchange the operands and combine them where the result is wanted, in order of rank.
+ * group and gets one from each; most blocks are empty. So each collective is one exchange over the
+ * members of both groups (Z_ALLTOALLV). Processes that give MPI_PROC_NULL need to know nothing of
+ * the others. Reductions exchange the operands and combine them where the result is wanted, in
+ * order of rank.
  *
  *   time L + blocks·m·G; bytes: broadcast from the root n·m for n members of the other group,
- *   allgather a·b·m, allreduce 2·a·b·m
- *
- */
+ *   allgather a·b·m, allreduce 2·a·b·m */
 #include "coll/coll.h"
 #include <string.h>
 
@@ -162,8 +161,8 @@ void zinter_allreduce(zcoll *j, const void *in, void *out, int64_t count, MPI_Da
   recv_operands(j, out, count, 0, count, type);
 }
 
-/* What one group has is scattered over the other: both have as many elements in all. counts NULL:
- * `count` for every member of my group. */
+/* Combines what one group has and scatters it over the other; both have as many elements in all.
+ * counts NULL: every member of this process's group gets `count`. */
 void zinter_reduce_scatter(zcoll *j, const void *in, void *out, const int *counts, int64_t count, MPI_Datatype type,
                            MPI_Op op) {
   int64_t total = 0, take = 0;

@@ -1,17 +1,18 @@
-/* Small collectives in a process that leads nobody: its block goes to local rank 0 of its cluster,
- * the result comes from there, or one of both. Where nothing else is under way these are two native
- * messages, or the pieces of two, and a native wait, without the engine, which would send the same
- * ones (smallstage.c): whether another process, or this one the next time, does it by way of the
- * engine makes no difference to anybody. */
+/* Small collectives in a process that leads nobody, a leaf: it gives its block to local rank 0 of
+ * its cluster, or gets the result from there, or both. Where nothing else is under way that is two
+ * native messages (or the pieces of two) and a native wait. They are the messages that the engine
+ * would send (smallstage.c), so they are sent here, without the engine. Other processes cannot tell
+ * the two ways apart, and each call may go by either. */
 #include "coll/coll.h"
 #include "coll/smallstage.h"
 
-/* Of blocks of equal size the first is at the beginning and the second next to it: so are all. */
+/* Whether the blocks, which have equal sizes, lie one after the other: if the first two do, all
+ * do. */
 static int together(const int64_t *counts, const int64_t *displs, int size) {
   return !displs[0] && (size < 2 || displs[1] == counts[0]);
 }
 
-/* What ze_coll_leaf is asked about, as far as that depends on more than the kind; -1: do not
+/* A number for what ze_coll_leaf's answer depends on besides the kind of the collective. -1: do not
  * ask. */
 static int64_t key_of(const z_coll *a, int size, int rank) {
   int64_t own;

@@ -23,9 +23,9 @@ static int broadcast(running *r, const z_coll *a, MPI_Comm comm) {
   return rc ? rc : real.Ibcast(a->recv, r->many.count, r->many.type, a->root, comm, &r->request);
 }
 
-/* Data movement with a block for each rank. MPI wants counts and places to stay until the end.
- * MPI_ERR_COUNT: they are too large for these types. Big-count functions take part in the same
- * collective as the others: who needs them calls them. */
+/* Data movement with a block for each rank. MPI wants counts and displacements to stay until the
+ * end. MPI_ERR_COUNT: they are too large for these types. The big-count functions take part in the
+ * same collective as the others, so only a process that needs them calls them. */
 #define BLOCKS(NAME, COUNT, PLACE, SUFFIX)                                                                        \
   static int NAME(running *r, const z_coll *a, MPI_Comm comm, int n, int rank) {                                  \
     COUNT *sc = (COUNT *)r->counts, *rc = sc + n, bytes = (COUNT)a->send_bytes;                                   \

@@ -3,9 +3,9 @@
 #include "type/op.h"
 #include <stddef.h>
 
-/* Whether a predefined operator is for a predefined type. Asked here, by a reduction of this
- * process alone, since later only some processes would notice, in MPI_Reduce_local, which raises
- * its error on MPI_COMM_WORLD. */
+/* The error class of a predefined operator that is not for this predefined type. A reduction of
+ * this process alone finds it. Later only some processes would notice, in MPI_Reduce_local, which
+ * raises its error on MPI_COMM_WORLD. */
 static int undefined(const ztype *t, MPI_Datatype type, MPI_Op op) {
   static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
   int fn = t->predefined ? zop_fn(op) : 0, class_ = MPI_SUCCESS;
@@ -43,8 +43,8 @@ int zcoll_reduction(zcoll *j, int op, int64_t count, MPI_Datatype type, MPI_Op m
   return MPI_SUCCESS;
 }
 
-/* Operands of `count` elements, a result of `results`; the result of Exscan at rank 0 stays as it
- * is. */
+/* Operands of `count` elements and a result of `results`. untouched: the result stays as it is, as
+ * that of Exscan does at rank 0. */
 static void operands(zcoll *j, const void *in, void *out, int64_t count, int64_t results, MPI_Datatype type,
                      int untouched) {
   int in_place = in == MPI_IN_PLACE;

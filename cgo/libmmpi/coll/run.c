@@ -1,5 +1,5 @@
-/* One call of a collective, whichever it is: from the request to its start in the engine, or in
- * this process alone, and to the end. Blocking and nonblocking ones share the way. */
+/* One call of any collective: from the request to its start, in the engine or in this process
+ * alone, and to its end. Blocking and nonblocking ones share the way. */
 #include "coll/coll.h"
 
 _Thread_local MPI_Request *zfortran_request;
@@ -52,7 +52,8 @@ int zcoll_submit(zcomm *c, z_coll *args, z_cell *cell) {
   return z_eng.ze_coll(c->id, args, cell);
 }
 
-/* Why it failed, or MPI_SUCCESS: then another thread may be through with r by now. */
+/* Starts r. The error class, or MPI_SUCCESS; after success another thread may already be through
+ * with r. */
 static int launch(zreq *r) {
   zcoll *j = r->extra;
   if (j->launch) return j->launch(r);
@@ -83,7 +84,7 @@ void zgate_close(zgate *g) {
 void zgate_open(zgate *g) {
   z_lock(&g->lock);
   g->closed = 0;
-  if (!g->launching) { /* else the thread that launches goes on, so that one comes after the other */
+  if (!g->launching) { /* else the thread that is launching goes on: one collective starts after the other */
     g->launching = 1;
     for (zreq *r; (r = g->first) && !g->closed;) {
       g->first = r->next;
@@ -96,8 +97,8 @@ void zgate_open(zgate *g) {
   z_unlock(&g->lock);
 }
 
-/* A request of the native library's nonblocking collectives, which Open MPI's Fortran hangs things
- * on. */
+/* Gives a Fortran caller a request that is really a native collective's, because Open MPI's Fortran
+ * functions attach things to it. The program's own request goes to zfortran_request. */
 static MPI_Request stand_in(MPI_Request handle) {
   static _Thread_local int in, out;
   MPI_Request native;

@@ -1,12 +1,13 @@
-/* Native stages among few processes: point-to-point messages on a communicator of ours. A native
- * nonblocking collective makes a schedule each time and notices late what has come; for few bytes
- * both cost more than the messages, and for many among few its messages are the same.
+/* Native stages among few processes, as point-to-point messages on a communicator of our own. A
+ * native nonblocking collective makes a schedule each time, and is slow to notice what has come.
+ * For few bytes that costs more than the messages; for many bytes among few processes its messages
+ * would be the same.
  *
- * Tags. Two processes may be together in several communicators whose stages overlap in time. Local
- * rank 0 of each gives it a number of its own, the channel, and tells the others by a native
- * broadcast beside the first stage, which is done natively; MPI_COMM_WORLD has channel 1. The tag
- * is made of the channel and of who gave it, so it belongs to one communicator. Its stages start in
- * the same order everywhere, and messages keep their order.
+ * Tags. Two processes may be together in several communicators whose stages overlap in time. So
+ * local rank 0 of each communicator gives it a number, the channel. It tells the others by a native
+ * broadcast beside the first stage, which is still done natively; MPI_COMM_WORLD has channel 1. The
+ * tag is made of the channel and of who gave it, so it belongs to one communicator. The stages of a
+ * communicator start in the same order everywhere, and messages keep their order.
  *
  * Called with the engine's lock, like native.c. */
 #include "coll/smallstage.h"
@@ -29,7 +30,7 @@ int zsmall_start(int tag_ub, int native_size, int hosts[]) {
 void zsmall_world(zcomm *c) {
   zchannel *ch = &zcollstate_of(c)->channel;
   ch->asked = 1, ch->number = most_channels > 0 ? 1 : -1;
-  channels = 1; /* more than need be where this process does not give the world its channel */
+  channels = 1; /* Channel 1 is taken by the world. Where another process gives the world's, number 1 is lost here */
 }
 
 void zsmall_stop(void) {
@@ -96,7 +97,7 @@ struct zsmall {
   zcomm *comm;
   zsmall *next; /* that waits for the channel as well */
   int n, first; /* parts before `first` are over */
-  int later;    /* those from here on start when the others are over, and stages after this one then */
+  int later;    /* parts from here on start when the others are over; only then does the next stage start */
   int started, rc;
   part parts[2 * (Z_FEW_RANKS - 1) * Z_PIECES];
 };
@@ -129,8 +130,8 @@ int zsmall_passes_on(const zcomm *c, int64_t bytes) {
   return 0;
 }
 
-/* What this process has for local rank i, and what it gets from it: 0 if they have no message for
- * each other. */
+/* The block that this process has for local rank i, or (below) gets from it. 0: they have no
+ * message for each other. */
 static int sent(const zcomm *c, const z_coll *a, int i, block *b) {
   int me = c->native_rank;
   *b = (block){a->send, a->send_bytes};
@@ -182,8 +183,8 @@ static void start(zsmall *f, int from, int to) {
   }
 }
 
-/* Starts what has been begun, in that order, once the channel is known: all messages of a stage
- * before those of the next. */
+/* Starts the stages that wait, in order, once the channel is known: all messages of a stage before
+ * those of the next. */
 static int start_all(zcomm *c) {
   zchannel *ch = &zcollstate_of(c)->channel;
   int known, rc = zsmall_known(c, &known);

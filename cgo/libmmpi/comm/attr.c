@@ -1,6 +1,7 @@
-/* Attributes of communicators are the native library's: the user's handle is its handle. The
- * predefined ones that speak of the whole job are answered here, and all of a communicator that the
- * program frees are deleted here: the native communicator may have to live on. */
+/* Attributes of communicators are the native library's, since the user's handle is its handle. Two
+ * things are done here. The predefined attributes that speak of the whole job are answered. And
+ * when the program frees a communicator all its attributes are deleted, because the native
+ * communicator may have to live on. */
 #include "comm/comm.h"
 #include <string.h>
 
@@ -8,7 +9,7 @@ typedef struct predefined {
   int tag_ub, universe, wtime_is_global;
 } predefined;
 
-/* Filled the same by every thread: MPI wants the address of an int that stays. */
+/* MPI wants the address of an int that stays. Every thread fills in the same values. */
 static predefined values;
 
 int *zattr_of_job(int keyval) {
@@ -35,8 +36,8 @@ int z_Attr_get(MPI_Comm comm, int keyval, void *value, int *flag) { return z_Com
 
 /* ---- the end ---- */
 
-/* Every keyval that the program made, the newest last: no function tells which attributes there
- * are. Some have been freed, but attributes of theirs may be left. */
+/* Every keyval that the program made, the newest last, because no function tells which attributes a
+ * communicator has. Keyvals that have been freed stay here: attributes of theirs may be left. */
 static struct {
   pthread_mutex_t lock;
   int n, room, *of;
@@ -58,8 +59,8 @@ void zattr_note(int keyval) {
   z_unlock(&keyvals.lock);
 }
 
-/* Whether a communicator has an attribute, perhaps of a keyval that is no more: then native MPI
- * raises an error that is nobody's. */
+/* Whether a communicator has an attribute. The keyval may have been freed; native MPI then raises
+ * an error, which is not for the program. */
 static int has(MPI_Comm comm, int keyval) {
   MPI_Errhandler handler;
   void *value;
@@ -81,7 +82,7 @@ int zattr_delete_all(MPI_Comm comm) {
   for (int i = n - 1; i >= 0 && !rc; i--) {
     if (!has(comm, of[i])) continue;
     rc = real.Comm_delete_attr(comm, of[i]);
-    /* MPICH 5 says success where it has called an error handler of the program's */
+    /* MPICH 5 returns success after it has called an error handler of the program */
     if (!rc && has(comm, of[i])) rc = MPI_ERR_OTHER;
   }
   free(of);

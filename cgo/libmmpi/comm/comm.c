@@ -192,9 +192,9 @@ int z_Comm_remote_group(MPI_Comm comm, MPI_Group *out) {
 
 static int only_mine(void *c) { return __atomic_load_n(&((zcomm *)c)->refs, __ATOMIC_ACQUIRE) == 1; }
 
-/* With `wait` only when nothing is under way on it any more, else the last operation ends it. The
- * attributes go now, while a callback may still communicate on it; if one does not let it go, it
- * stays. */
+/* wait: returns only when nothing is under way on the communicator any more; else its last
+ * operation ends it. Attributes are deleted now, while their callbacks may still communicate on it.
+ * If a callback fails the communicator stays. */
 static int free_comm(MPI_Comm *comm, int wait, const char *function) {
   zcomm *c = zcomm_find(*comm);
   if (*comm == MPI_COMM_WORLD) return z_raise(c, MPI_ERR_COMM, function, "MPI_COMM_WORLD lives until MPI_Finalize");

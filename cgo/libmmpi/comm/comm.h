@@ -4,68 +4,68 @@
 #include "coll/coll.h"
 #include "comm/group.h"
 
-/* Makes a native communicator of this cluster's ranks, in order of rank, the local part of a
- * spanning communicator whose rank i is process world[i], over a link (0: the job). MPI error
- * code. */
+/* Makes a native communicator the local part of a spanning one. It has this cluster's ranks of
+ * that, in order of rank. Rank i of the spanning one is process world[i], reached over a link (0:
+ * the job). MPI error code. */
 int zcomm_add(int32_t link, MPI_Comm native, uint64_t context, const int32_t *world, int size, zcomm **out);
 
 /* The same of all ranks of the job, in the order of MPI_COMM_WORLD. */
 int zcomm_add_all(MPI_Comm native, uint64_t context, zcomm **out);
 
-/* What a duplicate of c has of it besides its ranks: topology, groups. MPI_ERR_NO_MEM: no
+/* Gives a duplicate of c what c has besides its ranks: topology, groups. MPI_ERR_NO_MEM: no
  * topology. */
 int zcomm_like(zcomm *made, const zcomm *c);
 int zcomm_add_like(MPI_Comm native, uint64_t context, const zcomm *c); /* zcomm_add of such a duplicate */
 
-/* All collectives that this process started on c before are over in it when this returns: native
- * collectives on the local part come in the same order everywhere. Rank `root` gives bytes that all
- * get. */
+/* When one of these returns, all collectives that this process started on c before are over in it,
+ * so that native collectives on the local part come in the same order everywhere. zcomm_bcast gives
+ * all ranks the bytes of `root`. */
 int zcomm_bcast(zcomm *c, void *data, int bytes, int root, const char *function);
 int zcomm_allgather(zcomm *c, const void *mine, int bytes, void *all, const char *function);
 /* bytes[i] of rank i */
 int zcomm_allgatherv(zcomm *c, const void *mine, const int64_t *bytes, void *all, const char *function);
 
-/* The greatest number of any rank, on a communicator that spans or does not. */
+/* The greatest of the numbers that the ranks give, on a communicator that spans or does not. */
 int zcomm_most(MPI_Comm comm, int mine, int *most, const char *function);
 
-/* One answer everywhere, after each cluster's library has made its part, or has failed (rc; it has
- * raised that): libraries run out of communicators at different numbers. If one has failed *made is
- * freed and the error is raised. Collective. */
+/* Makes all clusters give one answer after each library has made its part, or has failed (rc, which
+ * it has raised). Libraries run out of communicators at different numbers. If one has failed, *made
+ * is freed and the error is raised. Collective. */
 int zcomm_agree(zcomm *c, int rc, MPI_Comm *made, const char *function);
-/* … where it is known what others found (not 0: one has failed) */
+/* … where it is known already what the others found (worst; not 0: one has failed) */
 int zcomm_verdict(zcomm *c, int rc, int worst, MPI_Comm *made, const char *function);
 
 /* The part of c with this color (< 0: none), in order of key, then rank. *out: MPI_COMM_NULL
  * without color. The error is raised. */
 int zcomm_split(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
-/* The same with the result an intercommunicator (c is one): the members of the two groups each in
- * order. MPI_COMM_NULL if a group is empty. */
+/* The same for an intercommunicator c, with an intercommunicator as the result: the members of each
+ * group in their order. MPI_COMM_NULL if a group is empty. */
 int zcomm_split_groups(zcomm *c, int color, int key, const char *function, MPI_Comm *out);
 
-/* A copy of a communicator inside this cluster that the engine knows as it knows those that span:
- * for what is to be served by it all the same. The error is raised. */
+/* A copy of a communicator inside this cluster that the engine knows although it does not span, so
+ * that the engine can serve what is on it. The error is raised. */
 int zcomm_adopt(MPI_Comm comm, const char *function, MPI_Comm *out);
 
 /* Rank in c of every member of g; MPI_ERR_GROUP if one is not there. */
 int zcomm_members_of(const zcomm *c, const zgroup *g, int *ranks);
 
 /* A native communicator of those of the n virtual ranks that are in this cluster, in that order,
- * made from one that has them all. Called by all of them, this process among them; meanwhile each
- * serves the others. MPI error code. */
+ * made from one that has them all. All of them call this, this process among them; each serves the
+ * others meanwhile. MPI error code. */
 int zcomm_part(MPI_Comm from, const int32_t *world, int n, int tag, MPI_Comm *out);
-/* The first half of it: all of them in this cluster are there */
+/* The first half of it: returns when all of them in this cluster are there */
 int zcomm_meet_members(const int32_t *world, int n, int tag);
 
-/* The communicator of a group's members, this process among them, all of whom call this: *out is
- * spanning or native. c: of comm, spanning or NULL. MPI error code. */
+/* The communicator of a group's members. All of them call this, this process among them. *out
+ * spans, or is native. c is comm's spanning communicator, or NULL. MPI error code. */
 int zcomm_make_group(zcomm *c, MPI_Comm comm, const zgroup *g, int tag, MPI_Comm *out);
 
-/* For MPI_Session_init: what sessions make communicators by is there (session.c). MPI error code */
+/* For MPI_Session_init: makes what sessions make communicators from (session.c). MPI error code */
 int zcomm_sessions_start(void);
 
-/* Intercommunicators (intercomm.c). c has the members of two groups, the `low` first of one; both
- * know it as such. */
+/* Intercommunicators (intercomm.c). Makes one of c, whose first `low` ranks are one group and the
+ * others the other group. Both groups know it in this order. */
 void zinter_set(zcomm *c, int low);
 /* The same where nothing spans: *comm, a native communicator of the members of both groups, becomes
  * a native intercommunicator. */
@@ -74,14 +74,14 @@ int zinter_native(MPI_Comm *comm, int low);
 int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *function);
 int zinter_inherit(MPI_Comm from, MPI_Comm to); /* the error handler */
 
-/* Before a native function that blocks, has no nonblocking form and makes a communicator: all of
- * comm are there, and no duplication is halfway in any of them (meet.c). Idle or not: it is a
- * collective, so all ranks have to do it or none. */
+/* Called before a native function that blocks, has no nonblocking form and makes a communicator
+ * (meet.c). On return all of comm are there, and no duplication is halfway in any of them. It is a
+ * collective: all ranks call it, whether idle or not, or none does. */
 int zcomm_meet(MPI_Comm comm);
 int zmeet_held(void);       /* no duplication may start its native part now */
 void zmeet_copying(int by); /* so many more of them have, in this process */
 
-/* After ze_start: MPI_COMM_WORLD is spanning (context 0xFFFFFFFF00000000) if there are several
+/* After ze_start: makes MPI_COMM_WORLD spanning (context 0xFFFFFFFF00000000) if there are several
  * clusters. MPI error code */
 int zcomm_start(void);
 void zcomm_stop(void); /* before native finalize */
@@ -98,10 +98,12 @@ int zpset_size(int i);
 int32_t zpset_member(int i, int rank); /* virtual rank */
 int zpset_has_me(int i);
 
-/* Where the value of a predefined attribute that speaks of the whole job lies; NULL: it is none */
+/* The value of a predefined attribute that speaks of the whole job; NULL: keyval is none of
+ * these */
 int *zattr_of_job(int keyval);
 void zattr_note(int keyval); /* the program has made this one */
-/* Runs the delete callbacks of all attributes that the program set, the newest keyval's first. One
- * that fails has been raised, and its attribute is there as before, with those that come after. */
+/* Runs the delete callbacks of all attributes that the program set, those of the newest keyval
+ * first. If one fails its error has been raised, and that attribute and those after it are still
+ * there. */
 int zattr_delete_all(MPI_Comm comm);
 #endif

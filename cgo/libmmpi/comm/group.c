@@ -89,7 +89,8 @@ static int raise(const char *function, int class_) {
                 : MPI_SUCCESS;
 }
 
-/* at[v] is the position of process v among the n, or -1. To be freed. */
+/* A table from process to its position among the n, -1 for those that are not among them. To be
+ * freed. */
 static int32_t *positions(const int32_t *rank, int n) {
   size_t bytes = (size_t)z_processes() * sizeof(int32_t);
   int32_t *at = malloc(bytes);
@@ -99,8 +100,8 @@ static int32_t *positions(const int32_t *rank, int n) {
   return at;
 }
 
-/* Members of a that are (want = 1) or are not (0) in b; with `more` followed by those of b that are
- * not in a. */
+/* The members of a that are in b (want = 1) or are not (want = 0). With `more` all members of a,
+ * then those of b that are not in a. */
 static int combine(const char *function, MPI_Group ha, MPI_Group hb, int want, int more, MPI_Group *out) {
   const zgroup *a = zgroup_get(ha), *b = zgroup_get(hb);
   if (!a || !b) return raise(function, MPI_ERR_GROUP);

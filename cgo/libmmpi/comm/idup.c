@@ -1,7 +1,7 @@
-/* MPI_Comm_idup and MPI_Comm_idup_with_info: first the engine brings the new context id to all,
- * then the native library duplicates the local part, then all tell each other how that went, and
- * the copy exists. Whoever waits for anything moves it on; collectives that the program starts
- * meanwhile wait. */
+/* MPI_Comm_idup and MPI_Comm_idup_with_info, in three steps. The engine brings the new context id
+ * to all. The native library duplicates the local part. Then all tell each other how that went, and
+ * the copy exists. Whoever waits for anything moves a duplication on. Collectives that the program
+ * starts meanwhile wait. */
 #include "comm/comm.h"
 
 typedef struct idup {
@@ -79,7 +79,8 @@ static int move(zreq *r) {
   }
 }
 
-/* The program's request waits; another, which the program does not see, goes through the steps. */
+/* The program's request waits; another one, which the program does not see, goes through the
+ * steps. */
 static int launch(zreq *user) {
   zcoll *j = user->extra;
   idup *d = j->args.recv;

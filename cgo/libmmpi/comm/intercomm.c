@@ -1,7 +1,8 @@
-/* Intercommunicators whose two groups are not all in one cluster. One is a spanning communicator of
- * the members of both groups that the program sees as two: point to point adds where the other
- * group begins (zcomm_at), collectives are in coll/inter.c. Its handle is a native
- * intracommunicator of those in this cluster. Where both groups are in one cluster it is native. */
+/* Intercommunicators whose two groups are not all in one cluster. To the engine one is a spanning
+ * communicator of the members of both groups; the program sees it as two. Point to point adds where
+ * the other group begins (zcomm_at), and collectives are in coll/inter.c. The handle is a native
+ * intracommunicator of the members in this cluster. Where both groups are in one cluster it is
+ * native. */
 #include "comm/comm.h"
 #include <stddef.h>
 #include <string.h>
@@ -47,9 +48,9 @@ static int no_memory(MPI_Comm comm, const char *function) {
   return z_raise_on(comm, MPI_ERR_NO_MEM, function, "no memory");
 }
 
-/* Tells the other leader, over whatever communicator they share, the members of this group, and
- * hears of the other's. The group with the lowest virtual rank comes first, and its leader's
- * context id is taken: both sides find the same. */
+/* Tells the other leader the members of this group, and hears the other group's, over whatever
+ * communicator the two share. The group with the lowest virtual rank comes first, and its leader's
+ * context id is taken, so both sides come to the same. */
 static int agree(MPI_Comm comm, MPI_Comm peer, int leader, int tag, const char *function, plan *p) {
   MPI_Group handle;
   int rc = z_Comm_group(comm, &handle), first = 1;
@@ -95,7 +96,7 @@ int zinter_spread(MPI_Comm comm, void *data, int bytes, int root, const char *fu
   return rc ? rc : z_wait_native(&request, MPI_STATUS_IGNORE);
 }
 
-/* As MPI wants it: the new communicator has the error handler of the group's. */
+/* MPI wants the new communicator to have the error handler of the group's communicator. */
 int zinter_inherit(MPI_Comm from, MPI_Comm to) {
   MPI_Errhandler handler;
   int rc = real.Comm_get_errhandler(from, &handler);
@@ -104,7 +105,8 @@ int zinter_inherit(MPI_Comm from, MPI_Comm to) {
   return rc;
 }
 
-/* One answer in both groups, after each cluster's library has made its part or failed (rc). */
+/* Makes both groups give one answer after each cluster's library has made its part, or has failed
+ * (rc). */
 static int agree_made(MPI_Comm comm, int root, MPI_Comm peer, int leader, int tag, const char *function, int rc,
                       MPI_Comm *made) {
   int worst[2] = {0, 0}, rank, lost = zcomm_most(comm, rc != MPI_SUCCESS, &worst[0], function);
@@ -153,8 +155,8 @@ end:
 
 /* ---- merge ---- */
 
-/* The group that is `high` comes second; if both or none are, the order is the one that both sides
- * know. */
+/* The group that is `high` comes second. If both are, or none is, the order is that of the
+ * intercommunicator, which both sides know. */
 int z_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm *out) {
   zcomm *c = zcomm_find(comm);
   if (!c) {

@@ -1,8 +1,8 @@
-/* New communicators from old ones. First the engine agrees on what the new one is (and with that
- * everything started before on the old one is over, so native collectives come in the same order
- * everywhere); then all ranks of the cluster meet in a barrier during which each serves the others;
- * then the native function, which blocks, has nobody left to wait for. A result inside one cluster
- * is a plain native communicator. */
+/* New communicators from old ones, in three steps. First the engine agrees on what the new one is.
+ * With that everything started before on the old one is over, so native collectives come in the
+ * same order everywhere. Then all ranks of the cluster meet, and each serves the others meanwhile.
+ * So the native function, which blocks, has nobody left to wait for. A result inside one cluster is
+ * a plain native communicator. */
 #include "comm/comm.h"
 
 static int failed(MPI_Comm comm, int rc, const char *function) {

@@ -30,8 +30,8 @@ typedef struct answer {
   uint64_t failed; /* not 0: somebody's library could not make its part */
 } answer;
 
-/* One step of telling: between member `peer` and this process, which is the first or not; natively
- * inside the cluster. */
+/* Starts one message between member `peer` and this process, one of which is the first member:
+ * natively inside the cluster, else by the engine. */
 static int pass(const meeting *m, const int *ranks, int peer, int send, void *data, int bytes, z_cell *cell,
                 MPI_Request *request) {
   int tag = zprivate_tag(ZTAG_CONTEXT, m->tag), world = m->g->rank[peer], native = zcluster_rank(world);
@@ -44,8 +44,8 @@ static int pass(const meeting *m, const int *ranks, int peer, int send, void *da
   return failed ? z_error_class(failed) : MPI_SUCCESS;
 }
 
-/* The first member hears from all how it went (*said: of each), or tells them; all others the other
- * way round. */
+/* to_first: every member tells the first one how it went, and that one gets an array (said). Else
+ * the first tells all others. */
 static int tell(const meeting *m, const int *ranks, int to_first, void *said, int bytes) {
   int first = m->me == 0, last = first ? m->g->size : 2, n = 0, rc = MPI_SUCCESS;
   MPI_Request *requests = malloc((size_t)m->g->size * sizeof *requests);
@@ -65,8 +65,8 @@ static int tell(const meeting *m, const int *ranks, int to_first, void *said, in
   return rc;
 }
 
-/* One answer for all members: libraries run out of communicators at different numbers. With it
- * comes the first member's context id. */
+/* Makes all members give one answer, because libraries run out of communicators at different
+ * numbers. The first member's context id comes with it. */
 static int agree(const meeting *m, const int *ranks, int rc, MPI_Comm *made, uint64_t *context) {
   uint64_t mine = rc != MPI_SUCCESS, *all = m->me ? &mine : calloc((size_t)m->g->size, sizeof *all);
   answer a = {m->me ? 0 : z_eng.ze_next_context(m->c->link), mine};

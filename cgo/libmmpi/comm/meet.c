@@ -1,9 +1,10 @@
 /* Meeting before a blocking native call that makes a communicator.
  *
- * Native libraries make new communicators one after the other, in an order of their own. So a
- * function that blocks in there would wait for a duplication (idup.c) that others of comm have
- * started and this process has not, and now could not. That one has been called everywhere, so it
- * comes to an end while all are here: they go round until no process is at one. */
+ * Native libraries make communicators one after the other, in an order of their own. Suppose others
+ * of comm have started a duplication (idup.c) and this process has not. A function that blocks here
+ * would wait for that duplication, which this process could then not start. So all meet first, and
+ * go round until no process has a duplication under way: each has been called everywhere, so it
+ * comes to an end. */
 #include "comm/comm.h"
 #include "core/privcomm.h"
 
@@ -13,7 +14,8 @@ static int32_t held;   /* > 0: no other is started */
 int zmeet_held(void) { return __atomic_load_n(&held, __ATOMIC_SEQ_CST) > 0; }
 void zmeet_copying(int by) { __atomic_add_fetch(&copies, by, __ATOMIC_SEQ_CST); }
 
-/* From here on no duplication starts its native part; whether one is at it, in this process. */
+/* From here on no duplication starts its native part in this process. Returns whether one is at
+ * it. */
 static int hold_duplications(void) {
   __atomic_add_fetch(&held, 1, __ATOMIC_SEQ_CST);
   return __atomic_load_n(&copies, __ATOMIC_SEQ_CST) > 0;
@@ -28,7 +30,7 @@ int zcomm_meet(MPI_Comm comm) {
   int inter, any = 1, rc = real.Comm_test_inter(comm, &inter);
   while (!rc && any) {
     any = hold_duplications();
-    /* Between two groups each hears of the other's first, then of its own too */
+    /* Between two groups each hears of the other group in the first round, and then of its own */
     for (int round = 0; round <= inter && !rc; round++) {
       MPI_Request request;
       int mine = any, others;

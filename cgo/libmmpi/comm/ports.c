@@ -1,7 +1,7 @@
-/* Connections to other jobs: ports, names for them, and the intercommunicators that come of it. The
- * engine finds the other job's process and agrees with it (Go's package ports); then all who are to
- * be connected join a job of their own, a link of the engine's. Between processes of one job there
- * is nothing to join: that is an intercommunicator like any other. */
+/* Connections to other jobs: ports, names for them, and the intercommunicators that are made over
+ * them. The engine finds the other job's process and agrees with it (Go's package ports). Then all
+ * who are to be connected join a job of their own, which is a link of the engine's. Processes of
+ * one job have nothing to join: they get an intercommunicator like any other. */
 #include "comm/comm.h"
 #include "core/error.h"
 #include "core/privcomm.h"
@@ -12,7 +12,7 @@
 
 static int over(void *cell) { return __atomic_load_n(&((z_cell *)cell)->done, __ATOMIC_ACQUIRE); }
 
-/* Z_OK, or the error, of which ze_error has the text. Meanwhile all is served. */
+/* Waits, serving everything meanwhile. Z_OK, or the error, for which ze_error has the text. */
 static int await(z_cell *cell) {
   z_wait_links(over, cell);
   return z_eng.ze_result(cell);

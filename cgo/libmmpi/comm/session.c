@@ -1,5 +1,5 @@
 /* Sessions: process sets, their groups, and communicators that are made from a group alone. A
- * session is a native one; what is begun with the first is in start/session.c. */
+ * session is a native one. What the first session starts is in start/session.c. */
 #include "comm/comm.h"
 #include "core/error.h"
 #include "core/privcomm.h"
@@ -9,7 +9,8 @@
 #ifdef Z_HAVE_Session_init
 
 /* All ranks of MPI_COMM_WORLD over z_private, for messages that no message of the program can
- * match. Others that have no session do not know it, and get none. */
+ * match. A process that has no session does not know this communicator, and gets no messages of
+ * it. */
 static zcomm *hidden(void) { return zcomm_find_other(z_private); }
 
 int zcomm_sessions_start(void) {
@@ -27,8 +28,9 @@ static int raise(MPI_Session session, int class_, const char *function, const ch
 
 /* ---- process sets ---- */
 
-/* The native library's own set number n among those that we do not have; its number there. Without:
- * -1 and *n is less by as many as there are. */
+/* The native library's own process sets are numbered here without those that we have, too. Returns
+ * the library's number of set *n, or -1 if there is none, and then *n is less by the number of sets
+ * there are. */
 static int native_set(MPI_Session session, MPI_Info info, int *n) {
   int all = 0;
   if (real.Session_get_num_psets(session, info, &all)) return -1;
@@ -88,9 +90,9 @@ int z_Group_from_session_pset(MPI_Session session, const char *name, MPI_Group *
 
 /* ---- communicators ---- */
 
-/* The program tells makings at the same time apart by a string, native MPI and our messages by a
- * tag. Two strings of one tag only come in each other's way where the same processes make both at
- * once, from two threads. */
+/* A program that makes two communicators at the same time tells them apart by a string. Native MPI,
+ * and our messages, do so by a tag that is made of it. Two strings with the same tag matter only
+ * where the same processes make both at once, from two threads. */
 static int tag_of(const char *string) {
   uint32_t h = 2166136261u;
   for (; *string; string++) h = (h ^ (unsigned char)*string) * 16777619u;

@@ -1,5 +1,6 @@
-/* MPI_Comm_split_type: by hardware, which is inside one cluster, where the native library knows it;
- * by cluster, which a program asks for with the words of MPI 4; by sets of processes. */
+/* MPI_Comm_split_type. Hardware is inside one cluster, so the native library splits by it.
+ * Clusters, for which a program asks with the words of MPI 4, and sets of processes are done
+ * here. */
 #include "comm/comm.h"
 #include "core/error.h"
 #include <string.h>
@@ -37,8 +38,8 @@ int z_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm 
   zcomm *c = zcomm_find(comm);
   int set = -1, mine = wanted(type, info, &set), what = mine, color = MPI_UNDEFINED;
   if (c && c->inter) return z_raise(c, MPI_ERR_COMM, function, "not for an intercommunicator");
-  /* Whoever says MPI_UNDEFINED does not know what the others ask for, and has to go their way. What
-   * was started before on a spanning communicator is over then. */
+  /* A process that says MPI_UNDEFINED does not know what the others ask for, and has to do as they
+   * do. This also ends what was started before on a spanning communicator. */
   int rc = zcomm_most(comm, mine, &what, function);
   if (rc) return rc;
   if (what == NOT_OURS) { /* ranks that share memory, or any other piece of hardware, are in one cluster */

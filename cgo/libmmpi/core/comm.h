@@ -15,7 +15,7 @@ typedef struct zattached {
 typedef struct zcomm {
   MPI_Comm native; /* the local part; its handle is the user's handle */
   uint64_t context;
-  int32_t link; /* 0: all ranks are of this job; else the connection to another one that they are of */
+  int32_t link; /* 0: all ranks are of this job; else the connection to the other job that some of them are of */
   int32_t id;   /* the engine's */
   int32_t size, rank;
   int32_t native_size, native_rank;
@@ -39,12 +39,12 @@ static inline int zcomm_first(const zcomm *c) { return c->inter && !c->base ? c-
 static inline int zcomm_members(const zcomm *c) { return c->inter ? c->size - c->peers : c->size; }
 
 extern zmap z_comms; /* native handle → zcomm; only spanning ones */
-/* That of MPI_COMM_WORLD, which most calls are on: no hash in their way. NULL: not started, or
- * over */
+/* That of MPI_COMM_WORLD, kept apart because most calls are on it and need no hash then. NULL:
+ * before the job has begun, or after its end. */
 extern zcomm *z_whole;
 
-/* The spanning communicator of a handle, or NULL: not spanning (or no communicator at all: native
- * MPI will say so). */
+/* The spanning communicator of a handle. NULL: it does not span, or is no communicator at all,
+ * which native MPI will say. */
 zcomm *zcomm_find_other(MPI_Comm comm); /* of any but MPI_COMM_WORLD: out of the way of most calls */
 static inline zcomm *zcomm_find(MPI_Comm comm) { return comm == MPI_COMM_WORLD ? z_whole : zcomm_find_other(comm); }
 
@@ -52,8 +52,8 @@ static inline zcomm *zcomm_retain(zcomm *c) {
   __atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
   return c;
 }
-/* A communicator that nobody can find yet, whose rank i is virtual rank world[i] (copied); NULL: no
- * memory. */
+/* Makes a communicator that nobody can find yet, whose rank i is virtual rank world[i] (copied).
+ * NULL: no memory. */
 zcomm *zcomm_make(MPI_Comm native, uint64_t context, const int32_t *world, int size);
 /* Number of this process's cluster among those of the ranks. */
 static inline int zcomm_cluster(const zcomm *c) { return c && c->link ? z_eng.ze_cluster(c->link) : z_layout.cluster; }

@@ -19,9 +19,10 @@ int z_error_class(int z_error) {
   }
 }
 
-/* Error codes with a text of ours, so that MPI_Error_string names the function. Codes are never
- * given back, so each text gets one, and when there are too many the class must do. The texts are
- * kept here: MPICH does not find those of codes added to its own classes. */
+/* Error codes with a text of ours, so that MPI_Error_string names the function. MPI never takes a
+ * code back, so each text gets one; when there are too many, the error class alone has to do. The
+ * texts are kept here, because MPICH does not find those of codes that were added to its own
+ * classes. */
 static struct {
   pthread_mutex_t lock;
   int n;
@@ -58,8 +59,8 @@ int z_Error_string(int code, char *string, int *length) {
   return MPI_SUCCESS;
 }
 
-/* Programs compare the return code with common classes directly; only for some they need the text
- * more. */
+/* Programs compare the return code with common error classes directly, so the code is the class
+ * itself, unless the text is more useful (needs_text). */
 static int begin(int class_, int needs_text, const char *function, const char *text, MPI_Errhandler handler) {
   char line[MPI_MAX_ERROR_STRING];
   snprintf(line, sizeof line, "%s: %s", function, text);
@@ -113,8 +114,8 @@ int z_unsupported(MPI_Comm comm, const char *function) {
 
 /* ---- messages that are not as long as expected ---- */
 
-/* Constants of mpi.h that are other numbers in other libraries: what a program in a job of two
- * sends by one of them has another length. */
+/* Constants of mpi.h that differ between the libraries. A message whose length a program takes from
+ * one of them is of another length in the other library. */
 #ifndef Z_STANDARD_ABI
 static const struct {
   const char *name;
@@ -130,7 +131,7 @@ static const struct {
 };
 enum { CONSTANTS = sizeof constants / sizeof *constants };
 
-/* How often a is in n and b in m, as often; 0: not so. */
+/* How many times n holds a, if m holds b as often; 0: it does not. */
 static int64_t times(int64_t n, int64_t a, int64_t m, int64_t b) {
   return n % a == 0 && m % b == 0 && n / a == m / b ? n / a : 0;
 }

@@ -11,17 +11,17 @@
 int z_raise(zcomm *c, int class_, const char *function, const char *format, ...) __attribute__((format(printf, 4, 5)));
 int z_raise_on(MPI_Comm comm, int class_, const char *function, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* What all raising has in common: the code to call the handler with and to return. `handler` is
- * that of the thing that the call was on (MPI_ERRHANDLER_NULL: not known) and is freed; where it is
- * fatal all clusters end. */
+/* What all raising has in common. Returns the code to call the handler with, and to return.
+ * `handler` is that of what the call was on (MPI_ERRHANDLER_NULL: not known), and is freed. If it
+ * is fatal all clusters end. */
 int z_error_begin(int class_, const char *function, const char *text, MPI_Errhandler handler);
 int z_unsupported(MPI_Comm comm, const char *function);               /* …on a communicator that spans clusters */
 int z_error_class(int z_error);                                       /* enum z_error → native class */
 int z_raise_engine(zcomm *c, int z_error, const char *function);      /* … with the text of ze_error() */
 int z_raise_cell(zcomm *c, const z_cell *cell, const char *function); /* … that an operation ended with */
 
-/* Whether a message of `sent` bytes where `room` were expected may come from a constant that
- * differs between the MPI libraries of the job; text says which. */
+/* Whether a constant that differs between the job's MPI libraries may be why a message has `sent`
+ * bytes where `room` were expected. The text says which constant. */
 int zconstants_differ(int64_t sent, int64_t room, char *text, size_t size);
 
 #pragma GCC visibility pop

@@ -11,8 +11,8 @@
 
 extern z_engine z_eng;   /* the engine's functions: z_eng.ze_isend(…) */
 extern z_world z_layout; /* size, rank, clusters, offset, tag_ub, order */
-/* 1: this process is in a job of more than one cluster, or of one that may be connected to others.
- * 0: everything is passed through */
+/* 1: this process is in a job of several clusters, or of one that may be connected to other jobs.
+ * 0: everything is passed through. */
 extern int z_on;
 extern int z_threads;           /* 1: MPI_THREAD_MULTIPLE was granted */
 extern volatile int32_t z_busy; /* the engine's: enum z_activity */
@@ -22,7 +22,7 @@ extern int32_t z_serving;       /* windows: whoever waits does so in the engine,
 extern int z_native_size;       /* processes of this cluster */
 extern uint64_t z_world_mark;   /* 0, or of a world that was spawned: its virtual ranks are not the job's */
 
-/* How many numbers of processes there are: virtual ranks, and processes of other jobs. */
+/* How many processes have a number: those of this job (virtual ranks), and those of other jobs. */
 extern int32_t z_others; /* of the latter */
 static inline int32_t z_processes(void) { return z_layout.size + __atomic_load_n(&z_others, __ATOMIC_ACQUIRE); }
 
@@ -34,10 +34,11 @@ static inline int zcluster_has(int32_t virtual_rank) {
 /* … and its rank in the native world. */
 static inline int zcluster_rank(int32_t virtual_rank) { return virtual_rank - z_layout.offset; }
 
-/* Memory is out. A call that can still say so raises MPI_ERR_NO_MEM, and nothing has happened: so
- * where the program decides how much is needed (buffers, one entry for each rank or request). Where
- * a few bytes are lacking without which the library no longer knows what is under way or who a
- * handle belongs to, the job ends here, in all clusters: `what` is in the message. */
+/* Ends the job, in all clusters, for want of memory; `what` is in the message. A call that can
+ * still fail raises MPI_ERR_NO_MEM instead, and nothing has happened then. It does so where the
+ * program decides how much is needed: buffers, one entry for each rank or request. This function is
+ * for the few bytes without which the library no longer knows what is under way, or who a handle
+ * belongs to. */
 void z_no_memory(const char *what) __attribute__((noreturn));
 
 /* Locks cost nothing below MPI_THREAD_MULTIPLE. */
@@ -48,8 +49,8 @@ static inline void z_unlock(pthread_mutex_t *m) {
   if (z_threads) pthread_mutex_unlock(m);
 }
 
-/* Whether this thread may block inside native MPI: the engine is idle. With MPI_THREAD_MULTIPLE
- * another thread could end the idleness meanwhile, so never. */
+/* Whether this thread may block inside native MPI, because the engine is idle. Never with
+ * MPI_THREAD_MULTIPLE: another thread could give the engine work meanwhile. */
 static inline int z_may_block(void) { return !z_busy && !z_threads && !z_pending; }
 
 #pragma GCC visibility pop

@@ -9,8 +9,8 @@ static zslot *find(ztable *t, uint64_t key) {
   }
 }
 
-/* Makes room for one more key: at most half of the slots are used after a rebuild, at most three
- * quarters before. */
+/* Makes room for one more key. After a rebuild at most half of the slots are used, before it at
+ * most three quarters. */
 static void rebuild(zmap *m) {
   uint32_t bits = 6;
   while ((1u << bits) < 2 * (m->live + 1)) bits++;

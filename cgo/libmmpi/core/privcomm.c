@@ -1,13 +1,13 @@
-/* Native communicators of our own, and what Open MPI's libnbc, which has its nonblocking
- * collectives, asks of us. */
+/* Native communicators of our own, and what they have to do for Open MPI's libnbc, the part that
+ * has its nonblocking collectives. */
 #include "core/privcomm.h"
 #include <pthread.h>
 
 MPI_Comm z_private = MPI_COMM_NULL, z_self = MPI_COMM_NULL;
 
-/* Not MPI_Comm_dup: Open MPI's agrees by a nonblocking collective on the parent, and from then on
- * each turn of native progress, of which a local message takes several, looks for more of those: 2
- * % of a ping-pong. This one agrees by messages. */
+/* Not by MPI_Comm_dup: that of Open MPI agrees by a nonblocking collective on the parent. From then
+ * on each turn of native progress looks for more of those, which makes a ping-pong 2 % slower.
+ * MPI_Comm_create_group agrees by messages. */
 int zprivate_dup(MPI_Comm from, MPI_Comm *out) {
   MPI_Group all;
   int rc = real.Comm_group(from, &all);
@@ -30,11 +30,11 @@ void zprivate_stop(void) {
   real.Comm_free(&z_private);
 }
 
-/* Open MPI 4.1's libnbc takes its progress function off the list when the last communicator that
- * ever ran a nonblocking collective is freed, even if one is still pending there: that one never
- * completes. Natively MPI_COMM_WORLD mostly prevents this; zipped, a cluster of one process does
- * nothing on it. So ours does, before the program frees any. Of the collectives that are no empty
- * operation for one process, this is the least. */
+/* Open MPI 4.1's libnbc forgets its progress function when the last communicator that ever ran a
+ * nonblocking collective is freed. A collective that is still pending then never completes.
+ * Natively MPI_COMM_WORLD mostly prevents this, but in a zipped job a cluster of one process runs
+ * nothing on it. So a communicator of ours runs one, before the program frees any. This is the
+ * cheapest collective that is not empty for one process. */
 static void keep_progressing(void) {
   int in = 0, out;
   MPI_Request request;

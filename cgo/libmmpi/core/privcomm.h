@@ -7,8 +7,8 @@
 
 extern MPI_Comm z_private, z_self; /* dups of the native world and of MPI_COMM_SELF */
 
-/* Tags of z_private. ZTAG_LEADERS begins a range, ZTAG_CONTEXT and ZTAG_MEET are followed by the
- * lower bits of a tag of the program's. */
+/* Tags of z_private. ZTAG_LEADERS begins a range. The lower bits of ZTAG_CONTEXT and ZTAG_MEET are
+ * those of a tag of the program. */
 enum { ZTAG_PLACEHOLDER = 0, ZTAG_NOBODY = 1, ZTAG_LEADERS = 2, ZTAG_CONTEXT = 1 << 13, ZTAG_MEET = 1 << 14 };
 static inline int zprivate_tag(int use, int tag) { return use | (tag & (ZTAG_CONTEXT - 1)); }
 

@@ -21,7 +21,8 @@ void zfile_doubt(void) {
     }
 }
 
-/* Whether path, which has no links, is one of the colon-separated directories or below. */
+/* Whether path, which has no symbolic links in it, is one of the colon-separated directories, or
+ * below one. */
 static int below(const char *path, const char *directories) {
   char one[PATH_MAX], directory[PATH_MAX];
   for (const char *d = directories; *d; d += strcspn(d, ":"), d += *d == ':') {
@@ -34,8 +35,8 @@ static int below(const char *path, const char *directories) {
   return 0;
 }
 
-/* The directory of the name without links and dots, as it is on this host; of one that does not
- * exist (*missing) or cannot be one, the deepest directory above it. */
+/* The directory that a file's name is in, without links and dots, as it is on this host. If it does
+ * not exist (*missing), or cannot be a directory, the deepest one above it. */
 static int directory_of(const char *name, char *out, int32_t *missing) {
   char copy[PATH_MAX];
   const char *colon = strchr(name, ':'); /* "ufs:/path" names a file system's driver */

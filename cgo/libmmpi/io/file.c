@@ -1,9 +1,10 @@
-/* MPI-IO on a communicator that spans clusters. Where the user says that a path is on a file system
- * that all clusters share, each cluster opens the file natively for its own part, and reads and
- * writes go to its native MPI-IO. What is agreed over all clusters is here: opening (a new file is
- * made by one cluster, then the others open it), closing and deleting, size, syncing. The shared
- * file pointer is ours (sharedpointer.c). Atomic mode, which needs locks that clusters do not
- * share, is refused. */
+/* MPI-IO on a communicator that spans clusters. The user says that a path is on a file system that
+ * all clusters share. Then each cluster opens the file natively for its own part, and reads and
+ * writes go to its native MPI-IO.
+ *
+ * Here is what all clusters have to agree on: opening (one cluster makes a new file, then the
+ * others open it), closing and deleting, size, syncing. The shared file pointer is ours
+ * (sharedpointer.c). Atomic mode is refused: it needs locks that clusters do not share. */
 #include "io/file.h"
 #include "comm/comm.h"
 #include <stdio.h>
@@ -39,8 +40,8 @@ static int portable(int rc) {
 
 /* ---- open ---- */
 
-/* The native libraries fill gaps between what a process writes with what they read there before,
- * which in a file that another cluster writes to at the same time would undo its writes. */
+/* Hints that keep native libraries from filling the gaps between a process's writes with what they
+ * read there before. That would undo what another cluster has written meanwhile. */
 static int careful(MPI_Info info, MPI_Info *out) {
   static const char *const off[] = {"romio_ds_write", "romio_cb_write"};
   int rc = info == MPI_INFO_NULL ? real.Info_create(out) : real.Info_dup(info, out), flag;
@@ -63,7 +64,7 @@ static int open_native(const zcomm *c, const char *name, int amode, MPI_Info inf
   return rc;
 }
 
-/* The worst of what all found, as an index in classes; -1 if they could not tell each other. */
+/* The worst of what the ranks found, as an index in classes. -1: they could not tell each other. */
 static int worst(zcomm *c, int mine, const char *function) {
   int *all = malloc((size_t)c->size * sizeof *all), found = -1;
   if (all && !zcomm_allgather(c, &mine, sizeof mine, all, function)) {
@@ -77,8 +78,8 @@ static int worst(zcomm *c, int mine, const char *function) {
 
 static int open_everywhere(zcomm *c, const char *name, int amode, MPI_Info info, MPI_File *out) {
   static const char function[] = "MPI_File_open";
-  /* In sequential mode all access is by the shared pointer, which is ours and leads to explicit
-   * offsets */
+  /* Sequential mode is not given to the native library: all access in it is by the shared pointer,
+   * which is ours, and so at explicit offsets */
   int first = zcluster_has(c->world[0]), found = 0, opened = 0,
       native = amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_SEQUENTIAL);
   if (first) found = portable(open_native(c, name, native, info, out)), opened = !found;
@@ -107,7 +108,7 @@ static int portable_amode(int amode) {
   return set;
 }
 
-/* The same verdict at all ranks: an error class, 0 to go on; *why is for the user. */
+/* The verdict, the same at all ranks: an error class, or 0 to go on. *why is for the user. */
 static int verdict(zcomm *c, const char *name, int amode, MPI_Info info, const char **why) {
   /* With the function's name below MPI_MAX_ERROR_STRING, which is 256 in Open MPI */
   static _Thread_local char text[200];
@@ -204,7 +205,7 @@ int z_File_close(MPI_File *file) {
   return rc ? rc : rc2;
 }
 
-/* Nobody begins before all have come, nobody goes on before it is done everywhere. */
+/* Nobody begins before all have come, and nobody goes on before it is done everywhere. */
 #define TOGETHER(NAME, PARAMS, ...)                     \
   int z_##NAME PARAMS {                                 \
     zfile *f = zfile_find(file);                        \
@@ -216,8 +217,8 @@ int z_File_close(MPI_File *file) {
 TOGETHER(File_set_size, (MPI_File file, MPI_Offset size), file, size)
 TOGETHER(File_sync, (MPI_File file), file)
 
-/* In the cluster of rank 0 only: the libraries look where the file ends and write from there on, so
- * two at once would add up. The others hear from it how it went. */
+/* Done in the cluster of rank 0 only, which tells the others how it went. The libraries write from
+ * where they find the file's end, so two that do it at once would make the file too long. */
 int z_File_preallocate(MPI_File file, MPI_Offset size) {
   static const char function[] = "MPI_File_preallocate";
   zfile *f = zfile_find(file);

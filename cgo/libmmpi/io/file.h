@@ -27,8 +27,8 @@ typedef struct zfile {
 /* The spanning file behind a handle; NULL: inside one cluster, native. */
 zfile *zfile_find(MPI_File file);
 
-/* Before a collective native call on a file: all who share it in this cluster are there, and each
- * served the others meanwhile. */
+/* Called before a collective native call on a file. When it returns all who share the file in this
+ * cluster are there; each serves the others meanwhile. */
 int zfile_meet(MPI_File file);
 
 /* The shared file pointer; collective. */

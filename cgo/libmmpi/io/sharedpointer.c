@@ -1,6 +1,6 @@
-/* The shared file pointer of a file that spans clusters: one number, in a window of rank 0, which
- * each access moves on by what it takes. Ordered access is the same with one move for all. What is
- * then read or written is at an explicit offset, natively. */
+/* The shared file pointer of a file that spans clusters: a number in a window of rank 0. Each
+ * access moves it on by the number of elements, and then reads or writes natively at an explicit
+ * offset. An ordered access moves it once for all ranks. */
 #include "comm/comm.h"
 #include "io/file.h"
 
@@ -111,7 +111,7 @@ ORDERED(File_read_ordered, File_read_at, void *)
 
 /* ---- where it is ---- */
 
-/* The end of the file in elementary types: only the individual pointer finds it. */
+/* The end of the file in elementary types, which only the individual pointer can find. */
 static int end_of(MPI_File file, MPI_Offset *end) {
   MPI_Offset mine;
   int rc = real.File_get_position(file, &mine);

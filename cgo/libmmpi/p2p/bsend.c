@@ -1,7 +1,7 @@
-/* Buffered sends: copies of the shim's, counted against the size of the attached buffer as MPI's
- * model prescribes (bytes and MPI_BSEND_OVERHEAD each). Native ones are not used for local peers
- * either: MPI_Buffer_detach would wait for them natively, and a peer may have to be served before
- * it receives them. Only persistent ones to local peers are native. */
+/* Buffered sends. The shim makes the copies, and counts them against the size of the attached
+ * buffer as MPI's model prescribes: their bytes, and MPI_BSEND_OVERHEAD for each. Sends to local
+ * peers are copied here, too. MPI_Buffer_detach would wait for native ones natively, and a peer may
+ * have to be served before it receives them. Only persistent sends to local peers are native. */
 #include "p2p/p2p.h"
 
 static int64_t attached = -1; /* bytes of the buffer; -1: there is none */
@@ -33,8 +33,8 @@ int z_Buffer_detach_c(void *buffer, MPI_Count *size) {
 }
 #endif
 
-/* Starts a buffered send, which ends by itself: to a rank of c or, c being NULL, to a native rank
- * of comm. */
+/* Starts a buffered send, which ends by itself. It goes to a rank of c or, if c is NULL, to a
+ * native rank of comm. */
 static int start_buffered(zcomm *c, MPI_Comm comm, int native, const char *function, const void *buf, int count,
                           MPI_Datatype type, int dest, int tag) {
   int rc = c ? p2p_check(c, function, count, type, dest, tag, 0) : MPI_SUCCESS;

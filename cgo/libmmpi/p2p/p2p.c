@@ -1,6 +1,5 @@
-/* Point to point. Every call has one branch: the peer is in this cluster (native MPI on the local
- * part) or not (engine).
- */
+/* Point to point. Every call has one branch: if the peer is in this cluster it is native MPI's, on
+ * the local part; else it is the engine's. */
 #include "p2p/p2p.h"
 #include <limits.h>
 
@@ -25,8 +24,8 @@ void p2p_now_native(zreq *r) {
   r->poll = poll_native;
 }
 
-/* The bytes to send, r->count of them: the program's memory or, of a buffered send and where it has
- * gaps, a copy. */
+/* The bytes to send, r->count of them. They are in the program's memory; a buffered send, and a
+ * type with gaps, need a copy. */
 static int gather(zreq *r, const void *buf, int64_t count, MPI_Datatype type, enum p2p_mode mode, const void **data) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
@@ -85,8 +84,8 @@ int p2p_unpack(zreq *r) {
   return class_;
 }
 
-/* A receive that the engine matches: of a remote message, or of any, or of a local one behind an
- * earlier one of that kind. */
+/* Starts a receive that the engine has to match. Its source is remote or any, or it is a local one
+ * behind such a receive. */
 static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag, int local) {
   const ztype *t = ztype_get(type);
   if (!t) return MPI_ERR_TYPE;
@@ -109,8 +108,8 @@ static int start_engine_recv(zreq *r, void *buf, int64_t count, MPI_Datatype typ
   return rc ? z_error_class(r->cell.error = rc) : MPI_SUCCESS;
 }
 
-/* Whether a receive can be posted natively at once: the source is here and no earlier deferred
- * receive could want its message. */
+/* Whether a receive can be posted natively at once. It can if its source is here and no earlier
+ * receive, which the engine has, could take the message. */
 int p2p_receives_natively(const zcomm *c, int source, int tag) {
   if (source == MPI_PROC_NULL) return 1;
   if (source == MPI_ANY_SOURCE || p2p_native_rank(c, source) == Z_REMOTE) return 0;
@@ -170,8 +169,8 @@ int z_cb_cancel(z_cell *cell) {
 
 /* ---- blocking ---- */
 
-/* The ways that are not taken in a hurry stay out of line: a local message while nothing else is
- * under way costs few instructions. */
+/* Ways that need not be fast are kept out of line, so that a local message costs few instructions
+ * while nothing else is under way. */
 #define UNHURRIED static __attribute__((noinline))
 
 UNHURRIED int send_while_busy(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
@@ -227,7 +226,8 @@ UNHURRIED int receive(void *buf, int count, MPI_Datatype type, int source, int t
   return zreq_complete(r, status);
 }
 
-/* While the engine has nothing to do no deferred receive can want the message of a local source. */
+/* While the engine has nothing to do, it has no receive that could take a local source's
+ * message. */
 int z_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status) {
   if (!z_may_block()) return receive(buf, count, type, source, tag, comm, status);
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);

@@ -11,8 +11,8 @@
 
 enum p2p_mode { P2P_STANDARD, P2P_SYNCHRONOUS, P2P_READY, P2P_BUFFERED };
 
-/* zipper run --record: counts a message to a native rank of comm, a communicator of this cluster or
- * a spanning one's local part. */
+/* For zipper run --record: counts a message to a native rank of comm. That is a communicator of
+ * this cluster, or the local part of a spanning one. */
 void p2p_record(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type);
 static inline void p2p_note(MPI_Comm comm, int dest, int64_t count, MPI_Datatype type) {
   if (__builtin_expect(z_layout.recording, 0) && dest >= 0) p2p_record(comm, dest, count, type);
@@ -38,7 +38,8 @@ static inline int p2p_native_isend(enum p2p_mode mode, const void *buf, int coun
   }
 }
 
-/* The rank in the local part of a peer that is there, of MPI_PROC_NULL or of MPI_ANY_SOURCE. */
+/* The rank in the local part of a peer that is in this cluster. MPI_PROC_NULL and MPI_ANY_SOURCE
+ * stay as they are. */
 static inline int p2p_native_rank(const zcomm *c, int peer) { return peer >= 0 ? c->native_of[c->base + peer] : peer; }
 
 /* Raises and returns the code of a wrong argument. */
@@ -46,29 +47,29 @@ int p2p_check(zcomm *c, const char *function, int64_t count, MPI_Datatype type, 
 
 int p2p_receives_natively(const zcomm *c, int source, int tag);
 
-/* Keeps a type alive: r->type = type or a dup of it (the program may free its own at once). */
+/* Keeps a type alive for r (r->type): the program may free its own at once. */
 void p2p_hold_type(zreq *r, MPI_Datatype type);
 
 /* Of a receive that the engine packs into r->packed: r->finish, which unpacks it. */
 int p2p_unpack(zreq *r);
 
-/* Starts an operation of r->comm (arguments checked), natively or in the engine. An MPI error code:
- * then p2p_failed. */
+/* Starts an operation of r->comm, whose arguments have been checked, natively or in the engine.
+ * After an MPI error code p2p_failed is called. */
 int p2p_start_send(zreq *r, const void *buf, int64_t count, MPI_Datatype type, int dest, int tag, enum p2p_mode mode);
 int p2p_start_recv(zreq *r, void *buf, int64_t count, MPI_Datatype type, int source, int tag);
 
 void p2p_now_native(zreq *r); /* r->native does the work and is polled */
 
-/* Starts a buffered send to a native rank of comm, for which r needs no communicator. */
+/* Starts a buffered send to a native rank of comm. r needs no communicator for it. */
 int p2p_start_copy(zreq *r, const void *buf, int count, MPI_Datatype type, int native, int tag, MPI_Comm comm);
 
-/* A buffered send of a persistent request, to a remote peer; a failure has been raised if
- * r->raised. */
+/* Starts a buffered send of a persistent request to a remote peer. r->raised says whether a failure
+ * has been raised. */
 int p2p_start_bsend(zreq *r, const void *buf, int count, MPI_Datatype type, int dest, int tag);
 
-/* Where a message to dest goes: NULL for a rank of this cluster (or a communicator that does not
- * span) and *native, the rank for native MPI; else the communicator, also if it has no rank dest:
- * p2p_check says so. */
+/* Where a message to dest goes. NULL: native MPI sends it, to rank *native. That is so for a rank
+ * of this cluster, and on a communicator that does not span. Else the communicator, also if it has
+ * no rank dest, which p2p_check will say. */
 static inline zcomm *p2p_route(MPI_Comm comm, int dest, int *native) {
   *native = dest;
   zcomm *c = dest == MPI_PROC_NULL ? NULL : zcomm_find(comm);

@@ -1,9 +1,10 @@
-/* Partitioned communication of MPI 4 with another cluster. What matches is the initializations, in
- * order: the sender tells the receiver how it cuts its data and a context of the two alone, in
- * which part i is a message of tag i. So a part is sent when it is ready, whatever the receiver's
- * own partitions are, and rounds cannot overtake each other. Inside a cluster it is all native.
+/* Partitioned communication of MPI 4 with another cluster. Initializations match in order, as
+ * messages do. By one the sender tells the receiver how it cuts its data, and a context that the
+ * two have alone, in which part i is a message of tag i. So a part is sent when it is ready,
+ * whatever partitions the receiver has, and rounds cannot overtake each other. Inside a cluster it
+ * is all native.
  *
- * Threads may mark parts, and ask for them, at once: `lock` keeps what they share. */
+ * Several threads may mark parts, or ask for them, at once: `lock` guards what they share. */
 #include "p2p/p2p.h"
 
 #ifdef Z_HAVE_Psend_init
@@ -31,8 +32,8 @@ typedef struct parted {
 
 /* ---- the communicator on which initializations meet ---- */
 
-/* The program's with another context, so that no message of the program can match. It lives as long
- * as that one: a message may come when nobody here has any request left. */
+/* The program's communicator with another context, so that no message of the program can match. It
+ * lives as long as that one, because a message may come when nobody here has a request left. */
 typedef struct meeting {
   zattached head;
   int32_t id;
@@ -203,7 +204,8 @@ int z_Pready_list(int n, listed partitions[], MPI_Request request) {
 
 /* ---- receiving ---- */
 
-/* Posts the receives of a round as soon as it is known what comes. With the lock. */
+/* Posts the receives of a round as soon as it is known how the sender cuts its data. With the lock
+ * held. */
 static void post(zreq *r, parted *p) {
   if (p->left >= 0 || !__atomic_load_n(&p->hello.done, __ATOMIC_ACQUIRE)) return;
   p->left = 0;
@@ -224,7 +226,8 @@ static void post(zreq *r, parted *p) {
   }
 }
 
-/* Whether own partition i is there, and then in the program's memory. With the lock. */
+/* Whether the receiver's own partition i has come; it is in the program's memory then. With the
+ * lock held. */
 static int there(parted *p, const zreq *r, int i) {
   if (p->left < 0) return 0;
   if (p->class_ || p->marked[i]) return 1;
@@ -351,7 +354,8 @@ static int init(zcomm *c, int sends, void *buf, int partitions, MPI_Count count,
   return MPI_SUCCESS;
 }
 
-/* MPI says MPI_Count, MPICH 5's header of the standard ABI int, beside a _c. */
+/* The type of counts, which MPI calls MPI_Count. In MPICH 5's header of the standard ABI it is int,
+ * and there is a form with _c beside it. */
 #ifdef Z_HAVE_Psend_init_c
 typedef int counted;
 #else

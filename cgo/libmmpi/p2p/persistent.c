@@ -45,8 +45,8 @@ SEND_INIT(Ssend_init, P2P_SYNCHRONOUS)
 SEND_INIT(Rsend_init, P2P_READY)
 SEND_INIT(Bsend_init, P2P_BUFFERED)
 
-/* A receive from a local peer too: whether it may go to native MPI shows only when it is
- * started. */
+/* Also for a source in this cluster: only when it is started does it show whether native MPI may
+ * have it. */
 int z_Recv_init(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request) {
   zcomm *c = source == MPI_PROC_NULL ? NULL : zcomm_find(comm);
   if (!c) return real.Recv_init(buf, count, type, source, tag, comm, request);

@@ -1,6 +1,6 @@
-/* Probes, and messages that a matched probe gave. A remote message has a native placeholder: a
- * zero-byte message of this process to itself, matched natively, so that its handle is as good as
- * any (Fortran index included). */
+/* Probes, and the messages that matched probes give. A remote message has a native placeholder: a
+ * message of no bytes that this process sends itself and matches natively. So its handle is as good
+ * as any, in Fortran too. */
 #include "p2p/p2p.h"
 
 /* A matched message of a spanning communicator. */
@@ -67,8 +67,8 @@ typedef struct probe {
 
 /* A native handle that stands for a remote message. */
 static int placeholder(MPI_Message *message, MPI_Request *self) {
-  /* Each thread gets its own message: in MPICH its send is over when that has been received, which
-   * another might do late */
+  /* With the lock each thread gets the message that it sent. In MPICH a send is over when its
+   * message has been received, which another thread might do late */
   static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
   z_lock(&one);
   int flag = 0, rc = real.Isend(NULL, 0, MPI_BYTE, zcluster_rank(z_layout.rank), ZTAG_PLACEHOLDER, z_private, self);
@@ -122,8 +122,8 @@ static void try_engine(probe *p) {
   p->rc = remember(p, !native, message, self);
 }
 
-/* Remote messages and any source are the engine's; a local source is asked natively unless a
- * deferred receive comes before. */
+/* The engine looks for remote messages and for those of any source. A source in this cluster is
+ * asked natively, unless a receive that the engine has comes before. */
 static int try_once(void *arg) {
   probe *p = arg;
   p->flag = 0;

@@ -5,8 +5,8 @@ static int is_local(const zcomm *c, int peer) {
   return peer == MPI_PROC_NULL || (peer >= 0 && p2p_native_rank(c, peer) != Z_REMOTE);
 }
 
-/* Both parts at once. If the send does not start the receive is taken back, or a later message
- * would go into memory that is the program's again. */
+/* Starts both. If the send does not start the receive is taken back: a later message would go into
+ * memory that is the program's again. */
 static int start_both(zcomm *c, const char *function, const void *sendbuf, int64_t sendcount, MPI_Datatype sendtype,
                       int dest, int sendtag, void *recvbuf, int recvcount, MPI_Datatype recvtype, int source,
                       int recvtag, zreq **in, zreq **out) {
@@ -69,8 +69,8 @@ int z_Sendrecv(const void *sendbuf, int sendcount, MPI_Datatype sendtype, int de
   return rc ? rc : rc2;
 }
 
-/* Where a buffer is replaced its data leave from a packed copy, which is sent as `as` says; the
- * caller frees both. The error is raised. */
+/* For MPI_Sendrecv_replace: a packed copy of the buffer, which is sent as `as` says. The caller
+ * frees both. The error is raised. */
 static int packed_copy(zcomm *c, const char *function, const void *buf, int count, MPI_Datatype type, void **copy,
                        zmany *as) {
   const ztype *t = ztype_get(type);

@@ -16,7 +16,8 @@ static void note_done(all *a, int i, int rc) {
   if (rc) a->failed = 1;
 }
 
-/* One after the other, which is all that requests need that the engine completes by itself. */
+/* Waits for one request after the other. That will do where the engine completes all of them by
+ * itself. */
 static void each_over(all *a) {
   for (int i = 0; i < a->b.n; i++) {
     zreq *r = a->b.ours[i];
@@ -68,7 +69,8 @@ static int all_requests_over(const zbatch *b) {
   return 1;
 }
 
-/* The shim's first, whose being over lasts; then the native ones, all or none. */
+/* Tests the shim's requests first, because they stay over once they are; then the native ones, all
+ * or none. */
 int z_Testall(int n, MPI_Request requests[], int *flag, MPI_Status statuses[]) {
   if (zbatch_untouched(n, requests)) {
     int rc = real.Testall(n, requests, flag, statuses);

@@ -1,5 +1,5 @@
-/* Request objects: pool, placeholders, what happens when one is over, requests that the program let
- * go of. */
+/* Request objects: their pool, their placeholders, what happens when one is over, and requests that
+ * the program has let go of. */
 #include "request/request.h"
 #include "core/error.h"
 #include "core/privcomm.h"
@@ -9,9 +9,9 @@
 zmap z_requests;
 zmap z_receives;
 
-/* Objects with a placeholder keep it for ever: a placeholder (Recv_init on MPI_PROC_NULL) is a
- * native request with a Fortran index that no native call ever completes, and z_requests always
- * knows it. */
+/* A placeholder (Recv_init on MPI_PROC_NULL) is a native request that no native call ever
+ * completes, and that has a Fortran index. An object that has one keeps it for ever, and z_requests
+ * always knows it. */
 static struct {
   pthread_mutex_t lock;
   zreq *with_handle, *bare;
@@ -115,8 +115,8 @@ int zreq_complete(zreq *r, MPI_Status *status) {
 
 int zreq_cancel(zreq *r) {
   if (zreq_over(r)) return MPI_SUCCESS;
-  /* What the shim started natively it polls itself. What the engine has another thread may be
-   * handing to native MPI just now, or ending there: the engine knows under its lock. */
+  /* The shim polls by itself what it has started natively. Another thread may just be handing the
+   * engine's request to native MPI, or ending it there; the engine, which has the lock, knows. */
   if (r->poll && r->is_native) return real.Cancel(&r->native);
   int e = z_eng.ze_cancel(r->comm->id, &r->cell);
   return e ? z_raise_engine(r->comm, e, "MPI_Cancel") : MPI_SUCCESS;

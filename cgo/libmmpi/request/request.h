@@ -25,22 +25,23 @@ typedef struct zreq {
   int32_t peer, tag;
   int64_t element; /* bytes of data in one element of type */
   void *packed;    /* packed copy of buf; NULL: none */
-  /* The native operation that does the work (local peer, or started by the engine: imrecv, irecv);
-   * is_native stays set when it is over and status is its status, with the source translated. */
+  /* The native operation that does the work: the shim has started it with a local peer, or the
+   * engine has (imrecv, irecv). is_native stays set when it is over; status is its status then,
+   * with the source translated. */
   MPI_Request native;
   int32_t is_native;
   MPI_Status status;
   const char *function; /* "MPI_Irecv", for errors */
-  /* Collectives: moves a multi-stage operation on and returns 1 when it is over; NULL: over when
+  /* Moves an operation of several stages on, and returns 1 when it is over. NULL: it is over when
    * cell.done. Called by a thread of the program, one at a time. */
   int (*poll)(struct zreq *);
-  /* After it is over, once: copies results to the user, frees extra; error class or MPI_SUCCESS.
-   * NULL: nothing to do. */
+  /* Called once when it is over: copies results to the user and frees extra. Error class or
+   * MPI_SUCCESS. NULL: nothing to do. */
   int (*finish)(struct zreq *);
   void *extra;
   struct zreq *inner;          /* persistent: the operation started last, NULL = inactive */
   int (*start)(struct zreq *); /* persistent: sets inner; the code to return, raised */
-  /* persistent: the program frees it: what extra holds, before extra itself. NULL: nothing */
+  /* persistent: called when the program frees it, to free what extra holds. NULL: nothing to do */
   void (*end)(struct zreq *);
   struct zreq *next; /* lists: free objects, released requests */
 } zreq;
@@ -53,26 +54,28 @@ extern zmap z_receives;
 static inline zreq *zreq_find(MPI_Request handle) {
   return zmap_count(&z_requests) ? (zreq *)zmap_get(&z_requests, z_key(handle)) : NULL;
 }
-/* Takes the entry of a native receive out; NULL: there is none. The reference is the caller's. */
+/* Takes out the entry of a native receive; NULL: there is none. The caller gets its reference. */
 static inline zcomm *z_receives_take(MPI_Request handle) {
   return zmap_count(&z_receives) ? (zcomm *)zmap_remove(&z_receives, z_key(handle)) : NULL;
 }
 
-/* A fresh request on c (takes a reference), with a placeholder handle for the user. Fields not
- * named are 0. */
+/* A new request on c (it takes a reference) with a placeholder handle for the user. All other
+ * fields are 0. */
 zreq *zreq_new(zcomm *c, int kind, const char *function);
-/* … without a handle, for blocking calls; z_wait_cell, then zreq_finish, then zreq_free. */
+/* … without a handle, for blocking calls: then come z_wait_cell, zreq_finish and zreq_free. */
 zreq *zreq_new_blocking(zcomm *c, int kind, const char *function);
 int zreq_over(zreq *r); /* polls this request once */
-/* It is over: results and status to the user; error class. Again: the same */
+/* Gives results and status of a request that is over to the user; its error class. A second call
+ * returns the same */
 int zreq_finish(zreq *r, MPI_Status *status);
 int zreq_raise(zreq *r); /* raises the error that zreq_finish found, if any; the code to return */
 /* Waits for a blocking call's request, finishes, raises, frees; the code to return */
 int zreq_complete(zreq *r, MPI_Status *status);
-/* Tries to; how it went is in the status when it is over. MPI error code, raised */
+/* Tries to cancel it. When it is over the status says whether that was so. MPI error code,
+ * raised */
 int zreq_cancel(zreq *r);
-/* Cancels it, waits for its end, which may still be its message, and frees it. No error is raised
- * for that */
+/* Cancels it, waits for its end, which may be that its message comes after all, and frees it. No
+ * error is raised */
 void zreq_withdraw(zreq *r);
 void zreq_release(zreq *r);          /* the user has let it go: it is finished and freed when it is over */
 void zreq_reap(void);                /* … that happens here */

@@ -58,7 +58,7 @@ static int some_native(some *s) {
   return out == MPI_UNDEFINED;
 }
 
-/* Concludes what is over, at most s->most; true when there is something or nothing is active. */
+/* Concludes what is over, s->most at most. True when something is, or when no request is active. */
 static int some_over(void *arg) {
   some *s = arg;
   int nothing_native = 1;

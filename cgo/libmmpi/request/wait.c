@@ -1,6 +1,6 @@
-/* The wait loop. A waiting thread serves everything: native progress (a peer may need it for its
- * own rendezvous), the links (through ze_progress, which also probes for deferred receives), and
- * what the program has let go of. */
+/* The wait loop. A waiting thread serves everything: native progress, which a peer may need for a
+ * rendezvous of its own; the links, through ze_progress, which also probes for deferred receives;
+ * and the requests that the program has let go of. */
 #include "request/wait.h"
 #include "core/limits.h"
 #include "core/privcomm.h"
@@ -18,13 +18,13 @@ static inline void relax(void) {
 #endif
 }
 
-/* ZIPPER_POLL: adaptive spins as long as that has paid lately, then sleeps; event sleeps at once;
- * busy never does. */
+/* ZIPPER_POLL. adaptive: spins as long as that has paid lately, then sleeps. event: sleeps at once.
+ * busy: never sleeps. */
 static enum manner { ADAPTIVE, BUSY, EVENT } manner;
 
-/* Open MPI with mpi_yield_when_idle gives the core away inside of its progress function, even when
- * it has just received a message over TCP, and tells nobody. So our waits switch that off while
- * they last, and give way themselves when they have found nothing anywhere. */
+/* With mpi_yield_when_idle Open MPI gives the core away inside its progress function. It does so
+ * even when it has just received a message over TCP, and tells nobody. So our waits switch that off
+ * while they last, and give way themselves when they have found nothing anywhere. */
 int z_native_yields;            /* that cannot be switched off: giving way twice is too much */
 static bool (*let_yield)(bool); /* NULL: it does not yield, or cannot be told not to */
 static int waits;               /* of ours, of all threads, that have switched it off */
@@ -62,11 +62,13 @@ static double now_us(void) {
   return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-/* How long this thread's waits spin, giving way to others between turns: as long as possible after
- * a spin that paid, half as long after one that did not. What others had the core meanwhile is not
- * counted: where many take turns, a sleep would end before the answer comes, and its timer can cost
- * more than all their turns. Where others compute on our core, giving way takes a slice of the
- * scheduler's time and a sleeper is back sooner: then the spin ends at once. */
+/* How long this thread's waits spin, giving way to others between turns. After a spin that paid the
+ * next one may be as long as possible, after one that did not half as long as that was.
+ *
+ * The time that others have the core does not count. Where many processes take turns a sleep would
+ * begin before the answer comes, and its timer can cost more than all their turns. Where another
+ * process computes on our core, giving way takes a whole slice of the scheduler's time. A process
+ * that sleeps gets the core back sooner, so the spin ends at once. */
 static _Thread_local struct spin {
   double limit, used, last; /* us */
   unsigned waits, explore;
@@ -78,9 +80,9 @@ static void spin_start(void) {
 }
 
 /* Whether to take another turn at once, after one that found nothing. While native MPI has
- * something under way, nearly as in native MPI, which never sleeps: nothing would wake us, a long
- * message takes many looks of both sides, and a short sleep takes more of the core than many
- * looks. */
+ * something under way (native) the wait hardly ever sleeps, as native MPI's own does not. Nothing
+ * would wake it, a long message needs many looks of both sides, and a short sleep costs more of the
+ * core than many looks. */
 static int spin_on(int native) {
   if (manner != ADAPTIVE) return manner == BUSY;
   double now = now_us(), turn = spin.last ? now - spin.last : 0;
@@ -100,16 +102,17 @@ static void spin_paid(void) {
 
 _Thread_local unsigned z_looks;
 
-/* Native progress without any request of our own: by a probe that finds nothing. One that finds a
- * message moves nothing on, in Open MPI and in MPICH, and one for a later call of ours may long lie
- * there; so it is for a tag that nobody uses. On a communicator of one process MPICH moves nothing
- * on either. */
+/* Drives native progress without any request of ours, by a probe that finds nothing. A probe that
+ * finds a message moves nothing on, in Open MPI and in MPICH, and a message for a later call of
+ * ours may lie there for long. So the probe is for a tag that nobody uses. On a communicator of one
+ * process MPICH moves nothing on either. */
 static void poke(void) {
   int flag;
   real.Iprobe(MPI_ANY_SOURCE, ZTAG_NOBODY, z_private, &flag, MPI_STATUS_IGNORE);
 }
 
-/* A program that only tests may be what a local peer waits for: native MPI moves on here too. */
+/* A local peer may be waiting for a program that only tests, so native MPI is moved on here,
+ * too. */
 void z_poll(void) {
   poke();
   z_eng.ze_progress(0);
@@ -124,18 +127,18 @@ void z_poll_if_busy(void) {
 enum wait_for {
   NATIVE, /* native MPI alone */
   STAGE,  /* the same for a collective: it may take long, so the wait ends up sleeping as one in the engine does */
-  /* An engine's request, which may be in native MPI's hands: then the engine is idle, but tests it
-   * in ze_progress */
+  /* A request of the engine. Native MPI may have it in its hands; the engine is idle then, and
+   * tests it in ze_progress */
   ENGINE,
   LINKS, /* a message that nobody asked the engine for yet */
 };
 
-/* Whether only native stages of collectives are under way: the engine's, or those of a leaf. */
+/* Whether only native stages of collectives are under way, the engine's or those of a leaf. */
 static int stages_alone(void) { return z_busy == Z_STAGING || (z_busy == Z_IDLE && z_leaves); }
 
-/* A turn of a wait for native stages of collectives where nothing that comes over a link can help,
- * without entering the engine, which costs several times as much. 1: nothing has come, and the wait
- * goes on spinning. */
+/* A turn of a wait for native stages of collectives, when nothing that comes over a link can help.
+ * It does not enter the engine, which costs several times as much. 1: nothing has come, and the
+ * wait goes on spinning. */
 static int stages_turn(int give_way) {
   if (stages_moved() || !spin_on(1)) return 0;
   if (give_way) sched_yield();

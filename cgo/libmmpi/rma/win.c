@@ -49,7 +49,7 @@ static int make_window(MPI_Comm comm, const char *function, zwin **out) {
   return MPI_SUCCESS;
 }
 
-/* Ranks agree on the context and tell each other how large their parts are. */
+/* Makes the ranks agree on the context and tell each other how large their parts are. */
 static int agree(zwin *w, const char *function) {
   zcomm *c = w->comm;
   zshape mine = {z_eng.ze_next_context(c->link), w->bytes, w->unit};
@@ -68,8 +68,8 @@ static int agree(zwin *w, const char *function) {
 
 /* ---- native windows ---- */
 
-/* Before the native function, which blocks: all ranks are there, and each served the others
- * meanwhile. */
+/* Called before the native function, which blocks. When it returns all ranks are there; each has
+ * served the others meanwhile. */
 static int native_begin(MPI_Comm comm, const char *function, zwin **out) {
   *out = NULL; /* the job's only cluster: the engine has no link to know of a window by */
   if (z_layout.clusters == 1) return z_native_barrier(comm);
@@ -117,8 +117,8 @@ void zwin_doubt(void) {
     fprintf(stderr, "MMPI: %s=%s is neither 0 nor 1: windows inside clusters are served, as with 1\n", variable, s);
 }
 
-/* Whether a window inside a cluster is to be served: that is right always, while native ones have
- * their libraries' limits (docs/reference/across-clusters.md). */
+/* Whether the engine is to serve a window inside a cluster. That is always right; native windows
+ * have the limits of their libraries (docs/reference/across-clusters.md). */
 static int served(MPI_Info info) {
   if (z_layout.clusters == 1) return 0;
   char text[MPI_MAX_INFO_VAL + 1] = "";
@@ -220,7 +220,8 @@ int z_Win_free(MPI_Win *win) {
   if (rc || (rc = z_Barrier(w->comm->native))) return rc;
   if ((failed = z_eng.ze_win_drop(w->id))) return zwin_raise_engine(w, failed, "MPI_Win_free");
   zwin *outer = zwin_dying;
-  /* The handle may come back at once in another thread, for a window that we do not list perhaps */
+  /* Another thread may be given the same handle at once, perhaps for a window that we do not
+   * list */
   if (z_threads) delist(w);
   zwin_dying = w;
   rc = real.Win_free(win); /* attribute callbacks may still ask for the window */

@@ -1,9 +1,11 @@
-/* Windows (MPI-3 one-sided communication). Served ones are the engine's (package rma): all on
- * spanning communicators, and those inside a cluster unless they are to be native. The program's
- * handle of a served one is that of a native window of this process alone, which has the name, the
- * attributes, the error handler and the info. Of a native one the engine has the locks alone:
- * whoever waits for a lock there serves others meanwhile, and then takes the native one, for which
- * nobody waits long. In a job of one cluster it has nothing of those: the engine has no link. */
+/* Windows (MPI-3 one-sided communication). The engine serves all windows on spanning communicators,
+ * and those inside a cluster unless they are to be native (package rma). The program's handle of a
+ * served window is a native window of this process alone, which has the name, the attributes, the
+ * error handler and the info.
+ *
+ * Of a native window the engine has the locks alone. A process waits for a lock there, serving
+ * others meanwhile, and then takes the native lock, for which nobody has to wait long. In a job of
+ * one cluster the engine has no link, and nothing of these windows. */
 #ifndef ZIPPER_WIN_H
 #define ZIPPER_WIN_H
 #include "comm/comm.h"
@@ -29,7 +31,7 @@ typedef struct zwin {
 
 extern zmap z_windows; /* handle → zwin */
 
-/* With threads: the one that this thread is freeing natively, which z_windows has no more */
+/* With threads: the window that this thread is freeing natively, which is no longer in z_windows */
 extern _Thread_local zwin *zwin_dying;
 
 /* The window, or NULL: none of the program's. */
@@ -48,11 +50,11 @@ static inline zwin *zwin_find(MPI_Win win) {
  * return. */
 int zwin_raise(zwin *w, int class_, const char *function, const char *why);
 int zwin_raise_engine(zwin *w, int z_error, const char *function);
-/* Whether rank is MPI_PROC_NULL or one of the window's; if not, the error has been raised. */
+/* Whether rank is MPI_PROC_NULL or a rank of the window. If not, the error has been raised. */
 int zwin_check_target(zwin *w, int rank, const char *function);
 int zwin_unsupported(MPI_Win win, const char *function);
-/* No epoch is open, and all that this process has asked of others is answered; if not, the error
- * has been raised. */
+/* Checks that no epoch is open, and that all that this process has asked of others is answered. If
+ * not, the error has been raised. */
 int zwin_idle(zwin *w, const char *function);
 
 void zwin_doubt(void); /* says on standard error what in the user's variable for windows is not understood */

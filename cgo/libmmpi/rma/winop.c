@@ -191,8 +191,8 @@ int z_Fetch_and_op(const void *from, void *result, MPI_Datatype type, int rank, 
   return fn ? now(win, &BOTH(Z_FETCH, fn, "MPI_Fetch_and_op")) : bad_operator(win, "MPI_Fetch_and_op");
 }
 
-/* Compare and swap is for integers, logical values and bytes. -1 are some of those that have no
- * arithmetic here. */
+/* Compare and swap is for integers, logical values and bytes. A type whose number is -1 may be one
+ * of these without arithmetic here. */
 static int swappable(MPI_Datatype type) {
   int rc;
   const zflat *f = zflat_get(type, 1, &rc);

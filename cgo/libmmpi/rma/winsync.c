@@ -1,5 +1,5 @@
-/* Synchronization of windows. The engine keeps the epochs of served ones and the locks of all; a
- * call that waits has a cell. */
+/* Synchronization of windows. The engine keeps the epochs of the windows that it serves, and the
+ * locks of all. A call that waits has a cell. */
 #include "rma/win.h"
 
 #define NATIVELY(NAME, ...) (z_enter(), natively(real.NAME(__VA_ARGS__)))
@@ -24,8 +24,8 @@ static int simple(MPI_Win win, const char *function, int what) {
   return sync_to(zwin_find(win), function, what, 0, 0, NULL, 0);
 }
 
-/* With native windows: a rank that waits natively would not receive what others of the cluster send
- * it meanwhile, which they may need to come here. So first all meet in a barrier that serves. */
+/* For native windows. A rank that waits natively would not receive what others of the cluster send
+ * it, and they may need that to get here. So first all meet in a barrier that serves. */
 static int meet(zwin *w) { return w ? z_native_barrier(w->comm->native) : MPI_SUCCESS; }
 
 int z_Win_fence(int assert, MPI_Win win) {
@@ -92,9 +92,9 @@ static int with_group(MPI_Group group, zwin *w, const char *function, int what) 
   return rc;
 }
 
-/* With native windows MPI_Win_start or MPI_Win_complete waits natively until the targets have
- * called MPI_Win_post, for which they may need us to receive something. So with each post goes a
- * message to the origins, and MPI_Win_start first waits for those, serving others. */
+/* For native windows. MPI_Win_start or MPI_Win_complete waits natively until the targets have
+ * called MPI_Win_post, and they may need us to receive something before. So each post sends the
+ * origins a message, and MPI_Win_start first waits for these messages, serving others. */
 static int meet_posts(MPI_Group native, zwin *w, int posts) {
   int n, rc = real.Group_size(native, &n);
   MPI_Group all = MPI_GROUP_NULL;
@@ -163,8 +163,8 @@ int z_Win_unlock(int rank, MPI_Win win) {
   return rc || !w || rank == MPI_PROC_NULL ? rc : sync_to(w, "MPI_Win_unlock", Z_SYNC_UNLOCK, rank, 0, NULL, 0);
 }
 
-/* The engine takes the locks of lock_all one by one with the first operation, of which it does not
- * know in a native window. */
+/* Takes or gives back the locks of all targets one by one. The engine does that for its own windows
+ * with the first operation to a target; of a native window's operations it does not know. */
 static int every(zwin *w, const char *function, int what, int flag) {
   int n = w->comm->size, failed = Z_OK, rc = MPI_SUCCESS, begun = 0;
   z_cell *cells = calloc((size_t)n, sizeof *cells);
@@ -201,8 +201,8 @@ static int flush(int rank, MPI_Win win, const char *function) {
 
 int z_Win_flush(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush"); }
 int z_Win_flush_all(MPI_Win win) { return sync_to(zwin_find(win), "MPI_Win_flush_all", Z_SYNC_FLUSH, -1, 0, NULL, 0); }
-/* What is sent has been copied, but results have to come: those of a target are there when it has
- * answered. */
+/* What is sent has been copied, but results may still have to come. Those of a target are there
+ * when it has answered. */
 int z_Win_flush_local(int rank, MPI_Win win) { return flush(rank, win, "MPI_Win_flush_local"); }
 int z_Win_flush_local_all(MPI_Win win) {
   return sync_to(zwin_find(win), "MPI_Win_flush_local_all", Z_SYNC_FLUSH, -1, 0, NULL, 0);

@@ -1,5 +1,5 @@
-/* How the engine comes into the process: from its own library, or with a program in Go that has
- * it. */
+/* How the engine comes into the process: from its own library, or with a Go program that has it
+ * linked in. */
 #define _GNU_SOURCE
 #include "core/job.h"
 #include "core/limits.h"
@@ -21,8 +21,9 @@ EXPORT void mmpi_register_engine(uint32_t abi, const z_engine *engine) {
 
 int zengine_is_programs(void) { return registered != 0; }
 
-/* Go reserves address space, of which it uses little, and where a limit denies it, as batch systems
- * set for memory, ends the process with a trace of its own that says nothing to a user. */
+/* Whether there is address space enough. Go reserves much of it and uses little. Where a limit
+ * denies it, as batch systems set for memory, Go ends the process with a trace that says nothing to
+ * a user. */
 static int room(void) {
   static const size_t wanted = (size_t)Z_ENGINE_MIB << 20;
   struct rlimit limit;
@@ -45,9 +46,9 @@ const char *zengine_open(void) {
   if (!dladdr((void *)zengine_open, &self) || !self.dli_fname) return "cannot find out where libmmpi lies";
   const char *slash = strrchr(self.dli_fname, '/');
   snprintf(path, sizeof path, "%.*slibmmpi-engine.so", slash ? (int)(slash - self.dli_fname + 1) : 0, self.dli_fname);
-  /* Threads inherit this. Go's monitor thread would wake every 20 us while a rank waits, because
-   * its thread never comes by the scheduler: on a node whose ranks use all cores that is a tenth of
-   * one. */
+  /* Threads inherit this slack. Without it Go's monitor thread would wake every 20 us while a rank
+   * waits, because that rank's thread never comes by Go's scheduler. On a node whose ranks use all
+   * cores that is a tenth of a core for each. */
   int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
   prctl(PR_SET_TIMERSLACK, Z_MONITOR_SLACK_NS, 0, 0, 0);
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);

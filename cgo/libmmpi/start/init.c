@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the launcher: we, and the library of the standard ABI that the program is to have. */
+/* Whether a library is one that the launcher has put there: ours, or that of the standard ABI which
+ * the program is to have. */
 static int is_ours(const char *library) { return strstr(library, "libmmpi-") || strstr(library, "libmpi_abi"); }
 
 /* Children of the program shall not carry us along. */
@@ -26,10 +27,11 @@ static int zipped(void) {
   return job && *job;
 }
 
-/* Open MPI's own MPI-IO writes small pieces by reading what lies around them and writing it back,
- * without a lock that the other clusters would heed: what they have written meanwhile is undone.
- * Both places that do so, data sieving and the collective component two_phase, heed no hint, unlike
- * ROMIO (file.c), only parameters read at the start, which no user can want otherwise. */
+/* Open MPI's own MPI-IO writes small pieces by reading what lies around them and writing all of it
+ * back. It takes no lock that the other clusters would heed, so it undoes what they have written
+ * meanwhile. Two parts of it do so: data sieving, and the collective component two_phase. Unlike
+ * ROMIO (io/file.c) they heed no hint, only parameters that are read at the start. No user can want
+ * these otherwise. */
 static void before_init(void) {
   static const char variable[] = "OMPI_MCA_fcoll", without[] = "two_phase";
   const char *components = getenv(variable);

@@ -17,9 +17,9 @@
 
 int zjob_finalizing;
 
-/* What happens when the program crashes is its own affair, or MPI's: Go's handlers, which the
- * engine brings, would call those that were there before, but no backtrace goes past them to the
- * place of the crash. They may go: the engine does not recover from such signals. */
+/* The engine brings Go's handlers for crashes. They call those that were there before, but no
+ * backtrace gets past them to the place of the crash. So the program's handlers, or MPI's, are put
+ * back; the engine does not recover from such signals. */
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE};
 enum { CRASHES = sizeof crashes / sizeof *crashes };
 
@@ -27,8 +27,8 @@ static void crash_handlers(struct sigaction kept[CRASHES], int restore) {
   for (int i = 0; i < CRASHES; i++) sigaction(crashes[i], restore ? &kept[i] : NULL, restore ? NULL : &kept[i]);
 }
 
-/* The job is lost. Any thread, so native MPI is not asked; the launcher sees the exit code and ends
- * the rest. */
+/* Ends this process because the job is lost. Any thread may call it, so native MPI is not asked.
+ * The launcher sees the exit code and ends the rest. */
 static void fail(int32_t code, const char *reason) {
   if (reason && *reason) {
     char line[1024];
@@ -79,7 +79,8 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
   (void)self, (void)keyval, (void)value, (void)extra;
   if (!z_on) return MPI_SUCCESS;
   zreq_finish_released();
-  /* From here on nobody in this cluster needs our native progress, so the engine may block. */
+  /* From here on nobody in this cluster needs this process's native progress, so the engine may
+   * block. */
   int rc = private_barrier();
   if (z_eng.ze_finish())
     fprintf(stderr, "MMPI: virtual rank %d: leaving the job: %s\n", z_layout.rank, z_eng.ze_error());
@@ -95,8 +96,8 @@ static int leave(MPI_Comm self, int keyval, void *value, void *extra) {
 
 /* ---- joining ---- */
 
-/* hosts[i]: the first native rank on the host of native rank i. On a communicator that goes again,
- * for what zprivate_dup says. */
+/* Fills hosts: hosts[i] is the first native rank on the host of native rank i. It asks on a
+ * communicator that is freed again, because of what zprivate_dup says. */
 static int find_hosts(int rank, int hosts[]) {
   MPI_Comm all, host;
   int first = rank, rc = zprivate_dup(MPI_COMM_WORLD, &all);
@@ -108,8 +109,8 @@ static int find_hosts(int rank, int hosts[]) {
   return rc;
 }
 
-/* A world that MPI_Comm_spawn has started is one of its own: what tells of the job's ranks is not
- * about it. */
+/* A world that MPI_Comm_spawn has started is a world of its own: settings about the job's ranks are
+ * not for it. */
 static int is_spawned(void) {
   MPI_Comm parent;
   return !real.Comm_get_parent(&parent) && parent != MPI_COMM_NULL;

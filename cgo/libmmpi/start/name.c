@@ -1,5 +1,5 @@
-/* MPI_Get_processor_name: hosts of two clusters may have one name, and a name is to tell a program
- * which processes are on one host. */
+/* MPI_Get_processor_name. A program is to tell by the name which processes are on one host, but
+ * hosts of two clusters may have the same name. */
 #include "core/job.h"
 #include <stdio.h>
 #include <string.h>

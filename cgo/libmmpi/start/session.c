@@ -1,8 +1,8 @@
 /* How long MPI is up in a process that may use sessions. What spans clusters is made over the
- * native world, so the first session of a process without MPI_Init starts that, too, and the
- * program does not see it: MPI_Init may follow. The end comes with the last session after
- * MPI_Finalize, or, if MPI_Init never came, at the end of the process: until then there may be
- * another session. */
+ * native world. So the first session of a process without MPI_Init starts that world, too; the
+ * program does not see it, and may still call MPI_Init. MPI ends with the last session after
+ * MPI_Finalize. If MPI_Init was never called it ends with the process, because until then there may
+ * be another session. */
 #include "comm/comm.h"
 #include "start/start.h"
 #include <stdio.h>
@@ -33,7 +33,7 @@ int zsession_finalize(void) {
   return goes_on;
 }
 
-/* Both are called by constructors that run before ours: those of Open MPI's C++ library for one. */
+/* Constructors that run before ours call both: those of Open MPI's C++ library, for example. */
 int z_Initialized(int *flag) {
   zload();
   int rc = real.Initialized(flag);
@@ -50,13 +50,13 @@ int z_Finalized(int *flag) {
 
 #ifdef Z_HAVE_Session_init
 
-/* The process ends, and the job in it. With sessions open it is a failure, as natively. A child
- * after fork has no job. */
+/* The process ends, and its part in the job. With sessions open that is a failure, as it is
+ * natively. A child after fork has no job. */
 static void at_exit(void) {
   if (z_on && life.hidden && !life.open && life.begun == life.ended) real.Finalize();
 }
 
-/* A process that has MPI_THREAD_MULTIPLE is what any later session may want. */
+/* Later sessions may want any thread level, so the world has MPI_THREAD_MULTIPLE. */
 static int open_world(void) {
   int up = 0, over = 0, rc = real.Finalized(&over);
   if (!rc) rc = real.Initialized(&up);
@@ -84,7 +84,7 @@ int z_Session_init(MPI_Info info, MPI_Errhandler handler, MPI_Session *session) 
       "MMPI: MPI_Session_init: no session: in a zipped job none is begun after MPI has ended, by MPI_Finalize and the "
       "end of all sessions before\n",
       stderr);
-  /* The program will not look at the code, and with no session it crashes */
+  /* Such a program will not look at the code, and would crash without a session */
   if (handler == MPI_ERRORS_ARE_FATAL || handler == MPI_ERRORS_ABORT) {
     if (z_on) z_eng.ze_abort(1);
     exit(1);

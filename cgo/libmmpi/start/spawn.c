@@ -1,11 +1,11 @@
-/* Processes that the program starts itself: by the native library, from a communicator inside the
- * cluster. They get MMPI too and are a world of their own beside the job, without links: so what
- * they share with their parents, which is native, is done in the same forms on both sides (a
- * blocking collective as a nonblocking one that is waited for), and a parent that waits for them
- * serves the job.
+/* Processes that the program starts itself. The native library starts them, from a communicator
+ * inside the cluster. They get MMPI too, and are a world of their own beside the job, without
+ * links. What they share with their parents is native, so both sides must use the same forms of
+ * calls: a blocking collective is a nonblocking one that is waited for. A parent that waits for
+ * them serves the job.
  *
- * Where the communicator spans clusters it is refused: the processes would be in one cluster, and
- * the ranks of the others have no way to them. */
+ * On a communicator that spans clusters this is refused: the processes would be in one cluster, and
+ * the ranks of the others would have no way to them. */
 #define _GNU_SOURCE
 #include "comm/comm.h"
 #include "start/start.h"
@@ -20,8 +20,8 @@ static int refuse(MPI_Comm comm, const char *function) {
                     "cluster, as MPI_COMM_SELF is");
 }
 
-/* Whether the program wants them in another cluster than this, the only one where they can be. It
- * says so by a key of the info, which counts at the root alone. */
+/* Whether the program wants the processes in another cluster; they can be in this one only. A key
+ * of the info says so, which counts at the root alone. */
 static int elsewhere(MPI_Info info) {
   char set[MPI_MAX_INFO_VAL + sizeof ZPSET_CLUSTER "/"] = ZPSET_CLUSTER "/", *name = set + sizeof ZPSET_CLUSTER;
   int found = 0, of;
@@ -41,8 +41,8 @@ static int refuse_elsewhere(MPI_Comm comm, int mine, const char *function) {
 
 /* ---- what they need of our environment ---- */
 
-/* Native libraries hand down the launcher's environment, which is not ours: zipper exec comes after
- * it. MPICH's way has little room. */
+/* Native libraries hand down the launcher's environment. It lacks what zipper exec sets, so that is
+ * carried along. MPICH's own way has little room. */
 enum { CARRIED = 6 };
 static char *carried[CARRIED + 1];
 
@@ -71,7 +71,7 @@ void zspawn_note(void) {
 
 static const char env[] = "/usr/bin/env";
 
-/* The arguments of env(1) that starts the command with what is carried. To be freed. */
+/* The arguments of env(1) that sets what is carried and starts the command. To be freed. */
 static char **arguments(char *command, char **argv) {
   int n = 0, given = 0;
   while (carried[n]) n++;
@@ -84,7 +84,7 @@ static char **arguments(char *command, char **argv) {
   return all;
 }
 
-/* env would find out too late: natively it is an error of the call. */
+/* Natively this is an error of the call; env would find out too late. */
 static int found(const char *command) { return *command != '/' || !access(command, X_OK); }
 
 /* ---- the calls ---- */

@@ -15,16 +15,16 @@ void zload(void); /* fills `real`; again: nothing */
 /* MPI_Init_thread, and joining. MPI error code */
 int zworld_init(int *argc, char ***argv, int required, int *provided);
 
-/* MPI_Init, and MPI_Finalize, of a program with sessions (session.c). 1: that is all there is to
+/* For MPI_Init and MPI_Finalize of a program with sessions (session.c). 1: there is nothing else to
  * do. */
 int zsession_init(int *provided);
 int zsession_finalize(void);
 
-/* Joins the job of the environment, whose communicators are there afterwards; z_on says whether it
- * has several clusters. MPI error code. */
+/* Joins the job that the environment describes. Its communicators are there afterwards, and z_on
+ * says whether it has several clusters. MPI error code. */
 int zjob_join(void);
 
-/* Notes what processes that the program spawns need of the environment, and of z_layout
+/* Notes what of the environment, and of z_layout, the processes need that the program spawns
  * (spawn.c). */
 void zspawn_note(void);
 #define ZSPAWN_NAMESAKE "ZIPPER_NAMESAKE" /* there, z_world.namesake */

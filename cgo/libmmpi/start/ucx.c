@@ -6,10 +6,10 @@
 #include <stddef.h>
 
 #if defined(MPICH) && !defined(OPEN_MPI)
-/* UCX 1.13.1 below MPICH 4.0.2 (Debian 12) hangs in MPI_Finalize about one run in four over TCP,
- * waiting for a disconnection that the peer has already gone through. All of the cluster have left
- * our barrier by then, so nothing is in flight and the end of the process closes the connection.
- * Only this version, only in a zipped job. */
+/* UCX 1.13.1 below MPICH 4.0.2 (Debian 12) hangs in MPI_Finalize in about one run of four over TCP.
+ * It waits for a disconnection that the peer has already gone through. So in a zipped job, and with
+ * this version only, the disconnection is left out. All of the cluster have left our barrier by
+ * then: nothing is in flight, and the end of the process closes the connection. */
 EXPORT void *ucp_disconnect_nb(void *endpoint);
 void *ucp_disconnect_nb(void *endpoint) {
   unsigned major = 0, minor = 0, release = 0;

@@ -60,8 +60,8 @@ static ztopo *as_graph(const edge *all, int count, int n) {
   return t;
 }
 
-/* Places a graph of which each process knows its own part, *t: *t becomes the part of the node that
- * this process takes, *position. */
+/* Places the nodes of a graph of which each process knows its own part, *t. *position becomes the
+ * node that this process takes, and *t the part of that node. */
 static int reorder_graph(zcomm *c, ztopo **t, const char *function, int *position) {
   int n = (*t)->n, m = (*t)->m, count, *places = malloc((size_t)c->size * sizeof *places), *all = NULL;
   int shape[3] = {n, m, (*t)->weighted}, *shapes = malloc((size_t)c->size * sizeof shape);

@@ -1,7 +1,7 @@
-/* Placing processes on a topology so that neighbours are in the same cluster: every edge between
- * clusters crosses the zipper. Processes in order of cluster take positions in an order that keeps
- * neighbours together; the order with the fewest edges between clusters wins, the given one when
- * none is better. */
+/* Places processes on a topology so that neighbours are in the same cluster, since every edge
+ * between clusters crosses the zipper. Processes are taken cluster by cluster, and positions in
+ * several orders that keep neighbours together. The order with the fewest edges between clusters
+ * wins; if none is better the given one stays. */
 #include "core/limits.h"
 #include "topo/topo.h"
 #include <stdlib.h>

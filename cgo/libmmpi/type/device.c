@@ -1,5 +1,5 @@
-/* Which driver knows an address. Programs open drivers when they like, so with every question it is
- * looked, in some 30 ns, whether the process has loaded anything since. */
+/* Which driver knows an address. Programs open drivers when they like. So each question first looks
+ * whether the process has loaded anything since the last one, which takes some 30 ns. */
 #define _GNU_SOURCE
 #include "type/device.h"
 #include <dlfcn.h>
@@ -67,8 +67,8 @@ static void begin(int driver, void *lib) {
   __atomic_store_n(&asks[driver], ask, __ATOMIC_RELEASE);
 }
 
-/* There may be several of a name: hwloc loads the system's Level Zero for MPI libraries, which has
- * no device, and the program its own. */
+/* There may be several libraries of a name. hwloc loads the system's Level Zero for MPI libraries,
+ * which has no device, and the program loads its own. */
 static void find(int driver) {
   search s;
   for (int nth = 0; !asks[driver]; nth++) {
@@ -88,7 +88,8 @@ static void look(unsigned long long loaded) {
 
 /* ---- asking ---- */
 
-/* CUDA's question, and HIP's with the same numbers; what both can read is called managed. */
+/* CUDA's question; HIP's has the same numbers. Memory that host and device can read is called
+ * managed. */
 static int unreadable(void *ask, const void *p, unsigned device) {
   enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
   int (*get)(void *, int, uintptr_t) = (int (*)(void *, int, uintptr_t))ask;

@@ -6,11 +6,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether n bytes at p are in the memory of a device that the host cannot read, as the device's own
- * driver says, if this process has loaded one. Then zdevice_blame says so. */
+/* Whether n bytes at p are in the memory of a device and the host cannot read them. The device's
+ * own driver is asked, if this process has loaded one. zdevice_blame then has the reason. */
 int zdevice_has(const void *p, int64_t n);
 
-/* What this thread's last zdevice_has found, for the user, once; else what is given. */
+/* What this thread's last zdevice_has has found, in words for the user, once; else `otherwise`. */
 const char *zdevice_blame(const char *otherwise);
 
 #pragma GCC visibility pop

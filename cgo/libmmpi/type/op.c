@@ -22,8 +22,8 @@ int zop_fn(MPI_Op op) {
   return 0;
 }
 
-/* Operators in use by nonblocking and persistent reductions: the program may free them meanwhile,
- * the native library must not. */
+/* Operators that nonblocking and persistent reductions use. The program may free them meanwhile,
+ * but the native library must not. */
 typedef struct use {
   MPI_Op op;
   int count, freed;

@@ -1,7 +1,7 @@
-/* Datatypes. A type is contiguous if it is a predefined type without gaps, or made of one by dup,
- * contiguous or a resizing that leaves no gap; such buffers are sent as they are. Everything else
- * goes through the native library's MPI_Pack, whose bytes are the same in all MPI libraries on one
- * kind of processor; no layout is interpreted here. */
+/* Datatypes. A type is contiguous if it is a predefined type without gaps, or is made of such a one
+ * by dup, contiguous, or a resizing that leaves no gap. Buffers of such types are sent as they are.
+ * All others go through the native library's MPI_Pack, whose bytes are the same in all MPI
+ * libraries on one kind of processor. No layout is interpreted here. */
 #include "type/type.h"
 #include "core/job.h"
 #include "core/limits.h"
@@ -26,7 +26,8 @@ int ztype_start(void) { return real.Type_create_keyval(MPI_TYPE_NULL_COPY_FN, fo
 
 void ztype_stop(void) { real.Type_free_keyval(&keyval); }
 
-/* The short form does not take what a big-count function made: it raises an error. */
+/* The big-count form where there is one: the short form raises an error about types that a
+ * big-count function made. */
 int ztype_made(MPI_Datatype type, zmade *m) {
 #ifdef Z_HAVE_Type_get_envelope_c
   return real.Type_get_envelope_c(type, &m->ints, &m->addresses, &m->counts, &m->types, &m->combiner);
@@ -80,8 +81,8 @@ static int contiguous(MPI_Datatype type, int *yes, int *predefined) {
   return MPI_SUCCESS;
 }
 
-/* No function tells; but one that sends nothing, and reads nothing, finds fault with a type that
- * has not been committed. */
+/* No function tells whether a type has been committed. But a send to MPI_PROC_NULL, which reads
+ * nothing, fails if it has not. */
 static int committed(MPI_Datatype type) { return real.Send(&type, 1, type, MPI_PROC_NULL, 0, z_self); }
 
 static int learn(MPI_Datatype type, ztype *t) {
@@ -116,9 +117,9 @@ static int64_t at_once(const ztype *t) {
   return t->size > Z_PACK_BYTES ? 1 : t->size > 0 ? Z_PACK_BYTES / t->size : INT_MAX;
 }
 
-/* The native library moves the data itself, by a message to this very process: it knows where parts
- * of an element go, takes MPI_BOTTOM, which MPICH's MPI_Pack and MPI_Unpack refuse, and elements
- * of more bytes than an int counts. n elements, of which there are `bytes`, become packed, or… */
+/* Packs by a message of this process to itself, so that the native library moves the data. Unlike
+ * MPI_Pack of MPICH it takes MPI_BOTTOM, and it takes elements of more bytes than an int counts. n
+ * elements become `bytes` packed bytes. */
 static int pack_by_message(const void *from, int n, MPI_Datatype type, void *packed, int64_t bytes) {
   zmany as;
   int rc = zmany_begin(&as, bytes, MPI_PACKED);
@@ -130,7 +131,7 @@ static int pack_by_message(const void *from, int n, MPI_Datatype type, void *pac
   return rc;
 }
 
-/* … the other way. */
+/* The other way. */
 static int unpack_by_message(const void *packed, int64_t bytes, void *to, int n, MPI_Datatype type) {
   zmany as;
   int rc = zmany_begin(&as, bytes, MPI_PACKED);

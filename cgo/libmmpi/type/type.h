@@ -21,29 +21,30 @@ extern zmap z_types; /* handle → ztype */
 
 const ztype *ztype_learn(MPI_Datatype type);
 
-/* What the type is; NULL if data cannot be sent with it (MPI_DATATYPE_NULL, not committed, no
- * memory for it: MPI_ERR_TYPE is due). Valid until the program frees the type. */
+/* What is known of a type. NULL: data cannot be sent with it, and MPI_ERR_TYPE is due
+ * (MPI_DATATYPE_NULL, not committed, no memory). Valid until the program frees the type. */
 static inline const ztype *ztype_get(MPI_Datatype type) {
   const ztype *t = (const ztype *)zmap_get(&z_types, z_key(type));
   return t ? t : ztype_learn(type);
 }
 
-/* Whether contiguous bytes are at no address, which the engine would take for an empty message, or
- * any where only a device is: MPI_ERR_BUFFER is due (zdevice_blame). */
+/* Whether MPI_ERR_BUFFER is due (zdevice_blame). The bytes are contiguous and at address NULL,
+ * which the engine would take for an empty message; or they are where only a device can read
+ * them. */
 static inline int ztype_nowhere(const ztype *t, const void *buf, int64_t bytes) {
   return (t->contiguous && bytes && !buf) || zdevice_has(buf, bytes);
 }
 
-/* Packs count elements into out (count * size bytes). comm is any native communicator. MPI error
- * code, not raised. */
+/* Packs count elements into out, which has room for count * size bytes. comm is any native
+ * communicator. MPI error code, not raised. */
 int ztype_pack(const void *buf, int64_t count, MPI_Datatype type, void *out, MPI_Comm comm);
 
-/* Unpacks bytes (at most count elements, else MPI_ERR_TRUNCATE; the last may be there in part) into
- * buf. */
+/* Unpacks bytes into buf. More than count elements are MPI_ERR_TRUNCATE; the last element may be
+ * there in part. */
 int ztype_unpack(const void *packed, int64_t bytes, void *buf, int64_t count, MPI_Datatype type, MPI_Comm comm);
 
-/* n elements one after the other as what one call of native MPI can take, whose counts are int:
- * those elements themselves or, of more, one of a type that zmany_end frees. MPI error code. */
+/* n elements one after the other as count and type of one native call, whose counts are int. Too
+ * many for that become one element of a type that zmany_end frees. MPI error code. */
 typedef struct zmany {
   MPI_Datatype type;
   int count, made;
@@ -51,16 +52,16 @@ typedef struct zmany {
 int zmany_begin(zmany *m, int64_t n, MPI_Datatype of);
 void zmany_end(zmany *m);
 
-/* What a type was made by and of how much; counts > 0: by a big-count function, and then its counts
- * are not among the integers. */
+/* By which constructor a type was made, and how many arguments that had. counts > 0: it was a
+ * big-count function, whose counts are not among the integers. */
 typedef struct zmade {
   MPI_Count ints, addresses, counts, types;
   int combiner;
 } zmade;
 int ztype_made(MPI_Datatype type, zmade *m);
 
-/* The arguments, into room for as many. What is not predefined of the types is the caller's to
- * free. */
+/* The arguments themselves, into room for as many. The caller frees those of the types that are not
+ * predefined. */
 int ztype_contents(MPI_Datatype type, const zmade *m, int *ints, MPI_Aint *addresses, MPI_Count *counts,
                    MPI_Datatype *types);
 

@@ -1,6 +1,6 @@
-/* Datatypes as spans of bytes: what the engine's thread at the target, whose MPI library may be
- * another one, can go by. A type is taken apart by MPI_Type_get_contents once; the result is kept
- * until the type is freed. */
+/* Datatypes as spans of bytes. That is what the engine at the target can go by, whose MPI library
+ * may be another one. MPI_Type_get_contents takes a type apart once; the result is kept until the
+ * type is freed. */
 #include "type/wintype.h"
 #include "core/job.h"
 #include "type/type.h"
@@ -162,8 +162,8 @@ static int repeat(zflat **out, const part *p, int64_t at, int64_t n) {
   return rc;
 }
 
-/* What is chosen of an array's dimension of `size` indices: blocks from `first` on, one every
- * `step`, up to `end`. */
+/* What is chosen of a dimension of an array that has `size` indices: blocks from `first` on, one
+ * every `step`, up to `end`. */
 typedef struct dimension {
   int64_t size, first, block, step, end;
 } dimension;
@@ -184,7 +184,7 @@ static int chosen(zflat **out, const part *p, const dimension *dims, int dim, in
 }
 
 /* Below the standard ABI Open MPI 6.0 and MPICH 5.0 give back constants of their own for orders and
- * distributions, in place of the program's. No two of them are alike. */
+ * distributions, not those of the program. All these numbers are different. */
 #ifdef Z_STANDARD_ABI
 enum { OMPI_ORDER_C = 0, MPICH_ORDER_C = 56, OMPI_NONE = 2, MPICH_NONE = 123, OMPI_BLOCK = 0, MPICH_BLOCK = 121 };
 enum { OMPI_DARG = -1, MPICH_DARG = -49767 };
@@ -193,7 +193,7 @@ enum { OMPI_DARG = -1, MPICH_DARG = -49767 };
 #define IS(x, standard, openmpi, mpich) ((x) == (standard))
 #endif
 
-/* What a process has of a dimension whose coordinate there is `me` of n. */
+/* The part of a dimension that a process has whose coordinate in it is `me` of n. */
 static dimension distribution(int64_t size, int64_t how, int64_t arg, int64_t n, int64_t me) {
   int64_t block = arg;
   if (IS(how, MPI_DISTRIBUTE_NONE, OMPI_NONE, MPICH_NONE)) block = size;
@@ -251,8 +251,9 @@ static int64_t *append(int64_t *to, const int *from, MPI_Count n) {
   return to;
 }
 
-/* The constructor's arguments but for its types, in its order, whichever of its two forms the
- * program called: a big-count function's counts lie apart, and its addresses are counts, too. */
+/* The constructor's arguments in its order, without the types. It does not matter which of its two
+ * forms the program called; a big-count function's counts are in an array of their own, and its
+ * addresses are counts, too. */
 static int arguments(MPI_Datatype type, const zmade *m, int64_t *args, MPI_Datatype *types) {
   int *ints = malloc(((size_t)m->ints + 1) * sizeof *ints), rc = MPI_ERR_NO_MEM;
   MPI_Aint *addresses = malloc(((size_t)m->addresses + 1) * sizeof *addresses);

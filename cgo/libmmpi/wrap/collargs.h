@@ -14,23 +14,22 @@ typedef struct zargs {
 #define ZARGS(C) \
   { .comm = (C), .op = MPI_OP_NULL }
 
-/* What an array has one element for: each peer, each member of the process's own group, each
- * neighbour it receives from or sends to. */
+/* What an array has an element for: each peer, each member of the process's own group, or each
+ * neighbour that the process receives from or sends to. */
 enum zeach { Z_PEERS, Z_MEMBERS, Z_SOURCES, Z_DESTINATIONS };
 
-/* In collectives with a root: whether this process is it; whether it has the other role. Its
- * arguments for neither mean nothing. */
+/* In collectives with a root: whether this process is the root, and whether it has the other role.
+ * If neither, its arguments mean nothing. */
 static inline int zargs_root(const zcomm *c, int root) { return c->inter ? root == MPI_ROOT : root == c->rank; }
 static inline int zargs_leaf(const zcomm *c, int root) { return !c->inter || root >= 0; }
 
-/* An array of 64-bit numbers as one of int, which stands for them where they do not fit
- * (zcoll_number). An array that does not count is passed through as NULL. */
+/* An array of int for one of 64-bit numbers. Where these do not fit, the array of int stands for
+ * the other one (zcoll_number). An array that does not count becomes NULL. */
 const int *zargs_ints(zargs *k, const void *wide, int counts, enum zeach each);
 /* n elements of a type as *count of the type returned. */
 MPI_Datatype zargs_many(zargs *k, int64_t n, MPI_Datatype type, int *count);
 
-/* Handles that stay valid when the program frees its own. One that does not count is passed
- * through. */
+/* Handles that stay valid when the program frees its own. What does not count is passed through. */
 MPI_Datatype zargs_type(zargs *k, MPI_Datatype type, int counts);
 const MPI_Datatype *zargs_types(zargs *k, const MPI_Datatype *types, int counts, enum zeach each);
 MPI_Op zargs_op(zargs *k, MPI_Op op);
@@ -38,8 +37,9 @@ MPI_Op zargs_op(zargs *k, MPI_Op op);
 int zargs_refuse(zargs *k, const char *function); /* raises k->rc and frees; the code to return */
 void zargs_free(zargs *k);
 
-/* A persistent collective (persistcoll.c): start calls the nonblocking one with the arguments kept,
- * on a communicator of the request's own. Takes over what k holds, also if it fails. Collective. */
+/* Makes a persistent collective (persistcoll.c). start calls the nonblocking one with the arguments
+ * that were kept, on a communicator of the request's own. It takes over what k holds, also if it
+ * fails. Collective. */
 typedef int zstarter(const void *args, MPI_Comm comm, MPI_Request *request);
 int zpersist_new(zargs *k, const char *function, zstarter *start, const void *args, size_t size, MPI_Request *request);
 void zpersist_keep(MPI_Request request, zargs *k); /* … and k too, until the request is freed */

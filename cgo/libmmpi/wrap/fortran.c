@@ -1,10 +1,10 @@
-/* MPI_Alltoallw and MPI_Ialltoallw in Fortran. Open MPI's make C handles of as many types as the
- * native communicator has ranks, which is only a part of one that spans clusters; all else that
- * they do to the arguments is right. So the program's own types are kept at hand.
+/* MPI_Alltoallw and MPI_Ialltoallw in Fortran. Those of Open MPI make C handles of as many types as
+ * the native communicator has ranks, and that is only a part of one that spans clusters. All else
+ * that they do to the arguments is right. So the program's own types are kept for coll/data.c.
  *
- * Since Open MPI 6 they also write into the request that comes back what is to be freed with it, as
- * if it were one of the native library's collectives. So they get such a request, which is over by
- * then (coll/run.c), and the program gets ours. */
+ * Since Open MPI 6 they also write into the request that comes back, as if it were one of the
+ * native library's collectives, what is to be freed with it. So they are given such a request,
+ * which is over by then (coll/run.c), and the program gets ours. */
 #define _GNU_SOURCE
 #include "coll/coll.h"
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* Predefined attributes and keyvals in Fortran, whose functions do not come by those of C
+/* Predefined attributes and keyvals in Fortran, whose functions do not call those of C
  * (comm/attr.c, rma/win.c). */
 #define _GNU_SOURCE
 #include "rma/win.h"
@@ -51,8 +51,8 @@ FORTRAN_KEYVALS(mpi_comm_create_keyval_)
 FORTRAN_KEYVALS(mpi_comm_create_keyval_f08_)
 #endif
 
-/* What the native window, which has no memory, does not know; its function has said that the
- * attribute is there. */
+/* Gives a window's attribute the right value. The native function has said that it is there, but
+ * the native window has no memory. */
 static void of_window(MPI_Win win, int keyval, MPI_Aint *value) {
   const zwin *w = z_on && !z_inside ? zwin_find(win) : NULL;
   if (!w) return;

@@ -1,6 +1,6 @@
-/* Persistent collectives on spanning communicators. Each has a communicator of its own, for
- * requests may be started in any order, another in every process (MPI 4.0, 6.13); starting one is
- * the nonblocking collective on that. */
+/* Persistent collectives on spanning communicators. Each has a communicator of its own, because
+ * every process may start such requests in an order of its own (MPI 4.0, 6.13). Starting one is the
+ * nonblocking collective on that communicator. */
 #include "comm/comm.h"
 #include "wrap/collargs.h"
 #include <stddef.h>
@@ -28,7 +28,7 @@ static void end(zreq *r) {
   z_Comm_free(&p->comm); /* what is under way on it ends it */
 }
 
-/* A communicator of the same processes with the same topology; attributes are not copied. */
+/* A communicator of the same processes, with the same topology. Attributes are not copied. */
 static int twin(zcomm *c, const char *function, MPI_Comm *out) {
   int rc = c->inter ? zcomm_split_groups(c, 0, c->rank, function, out) : zcomm_split(c, 0, c->rank, function, out);
   if (!rc && (rc = zcomm_like(zcomm_find(*out), c))) {

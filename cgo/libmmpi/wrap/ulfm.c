@@ -1,7 +1,7 @@
-/* MPI's fault tolerance (ULFM, MPIX_…): not there in a zipped job, on no communicator, and each
- * function says so; docs/reference/fault-tolerance.md. Those that mpi.h declares have generated
- * wrappers; the others, which Open MPI 5 declares elsewhere, would go past us to the local part of
- * a communicator alone, and are symbols of ours. */
+/* MPI's fault tolerance (ULFM, MPIX_…) is not there in a zipped job, on no communicator, and each
+ * of its functions says so (docs/reference/fault-tolerance.md). Functions that mpi.h declares have
+ * generated wrappers. The others, which Open MPI 5 declares elsewhere, would reach the local part
+ * of a communicator without us, so they are symbols of ours. */
 #define _GNU_SOURCE
 #include "core/error.h"
 #include <dlfcn.h>
@@ -23,8 +23,8 @@ static int absent(MPI_Comm comm, const char *function, ...) {
   }                                                                                      \
   extern __typeof__(PMPIX_##NAME) MPIX_##NAME __attribute__((alias("PMPIX_" #NAME), visibility("default")));
 
-/* REFUSED of a function that mpi.h declares: there Z_HAVE_X_… is 1, and the comma it becomes moves
- * the choice on. */
+/* Chooses REFUSED for a function that mpi.h declares, else SYMBOL. If it is declared Z_HAVE_X_… is
+ * 1, and becomes a comma that moves the choice on. */
 #define COMMA_1 ,
 #define PASTE(X) COMMA_##X
 #define PROBE(X) PASTE(X)

@@ -1,8 +1,7 @@
 /* Errors that are returned, with a world that goes on afterwards: truncation in every form, bad
- * arguments. Only classes are checked. The argument is the longest message in ints (default 100):
- * Open MPI 4.1 writes past the end of a too short buffer when a longer one comes from a rank of the
- * same host, so more can be asked only where all partners are remote.
- */
+ * arguments. Only classes are checked. The argument is the longest message in ints (default 100).
+ * Open MPI 4.1 writes past the end of a buffer that is too short for a message from a rank of the
+ * same host. So more can be asked only where all partners are remote. */
 #include "check.h"
 
 static int class_of(int code) {

@@ -5,8 +5,8 @@
  *   random SEED [OPERATIONS [SKIP]]     SKIP: "100-250,300-300" leaves these operations out
  *
  * An operation is a round of messages, a collective, or the making or freeing of a communicator.
- * Each draws from a generator of its own, and what it uses it finds in the state that the
- * operations before it left, so any subset of the operations is again a valid program: on failure a
+ * Each draws from a generator of its own, and uses what is there in the state that the operations
+ * before it have left. So any subset of the operations is again a valid program: on failure a
  * driver leaves out more and more of them (test/e2e: minimize).
  *
  * Why the outcome is determined. In a round each rank posts its early receives, then starts its

@@ -1,6 +1,6 @@
-/* Windows with MPI_Win_fence: put, get and accumulate between all pairs, all ways to make a window,
- * attributes, sizes from nothing to more than fits one message, operations of the same epoch to one
- * target in order, errors. */
+/* Windows with MPI_Win_fence. Put, get and accumulate between all pairs; all ways to make a window;
+ * attributes; sizes from nothing to more than fits one message; operations of one epoch to one
+ * target in order; errors. */
 #include "check.h"
 
 #if MPI_VERSION >= 4

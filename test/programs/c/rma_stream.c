@@ -1,6 +1,6 @@
 /* Pairs of ranks, one in each half of the world, put large blocks into each other's windows and
- * read them back, all draw tickets from one counter, and every byte is checked, until the file
- * argv[1] is there. Rank 0 says each round that is through, and at the end the longest round. */
+ * read them back. All draw tickets from one counter. Every byte is checked, until the file argv[1]
+ * is there. Rank 0 says each round that is through, and at the end the longest round. */
 #include "check.h"
 #include <unistd.h>
 

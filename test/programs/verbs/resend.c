@@ -4,9 +4,10 @@
  *
  *   resend TIMEOUT SECONDS PORT [SERVER]    one end without SERVER, the other with its IP address
  *
- * 8 connections over the first RDMA device, in both directions, half of them by sends and half by
- * RDMA writes with immediate data, of 16 bytes to 8 or 32 KiB, at most 16 under way. An
- * acknowledgement is awaited for 4.096 us * 2^TIMEOUT. Each message says what it is in every word.
+ * 8 connections over the first RDMA device, in both directions. Half of them use sends, half RDMA
+ * writes with immediate data. Messages have 16 bytes to 8 or 32 KiB, and at most 16 are under way.
+ * An acknowledgement is awaited for 4.096 us * 2^TIMEOUT. Each message says what it is in every
+ * word.
  * A sender writes nothing to a buffer before its completion, and spoils it then; a receiver spoils
  * what it has looked at. A connection ends with its first fault. Exit status 0: no fault. */
 #include <arpa/inet.h>

@@ -7,17 +7,20 @@
  *   engine.c    the ze_ functions (struct z_engine)
  *   system.c    clock, sleeping, memory, dlsym              of the C library, by the linker's --wrap
  *
- * What it is: this process is one rank of a job of several clusters. Nobody else is there: what
- * other processes would do the test does for them, by completing requests (fake_done, fake_arrive),
- * by saying what they give to collectives (fake_others) and by setting things off at a time
- * (fake_at). It is strict: a function that is not faked, a handle that is none or is freed, a
- * blocking call that nothing would end, or one while the engine is busy, fails the test. What is
- * left at the end of native objects, operations and memory a test asks for (fake_requests,
- * fake_ops, fake_types, fake_blocks, …). What it is not: no message is carried, also not to this
- * process itself but for the one Sendrecv that packs; native collectives are over at once and give
- * what this process gave; handles are never used again; error codes are classes; attributes exist
- * for datatypes alone; there is one thread, though z_threads may be set. Statuses keep their bytes
- * where the native library does, so they are read as its own macros read them.
+ * What it is. This process is one rank of a job of several clusters, and nobody else is there. What
+ * other processes would do the test does for them: it completes requests (fake_done, fake_arrive),
+ * says what they give to collectives (fake_others), and sets things off at a time (fake_at).
+ *
+ * It is strict. A test fails by a function that is not faked, a handle that is none or is freed, a
+ * blocking call that nothing would end, or one while the engine is busy. A test can ask what native
+ * objects, operations and memory are left at the end (fake_requests, fake_ops, fake_types,
+ * fake_blocks, …).
+ *
+ * What it is not. No message is carried, also not to this process itself, but for the one Sendrecv
+ * that packs. Native collectives are over at once and give what this process gave. Handles are
+ * never used again; error codes are classes; attributes exist for datatypes alone; there is one
+ * thread, though z_threads may be set. Statuses keep their bytes where the native library does, so
+ * they are read as its own macros read them.
  */
 #ifndef ZIPPER_FAKE_H
 #define ZIPPER_FAKE_H
