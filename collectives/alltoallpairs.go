@@ -6,10 +6,10 @@ import (
 )
 
 // alltoallPairs, between clusters of a and b ranks: every rank sends its blocks for another cluster
-// together, to one rank of it, its partner; that one passes them on, with its own blocks for its
-// cluster, by a native alltoall. In place of a·b messages that cross there are as many as the
-// larger cluster has ranks, for which blocks are on a link inside the receivers' cluster once more:
-// blocks of more than Tuning.Pair bytes go to their receivers themselves.
+// together, to one rank of it, its partner. The partner passes them on, with its own blocks for its
+// cluster, by a native alltoall. So as many messages cross as the larger cluster has ranks, in
+// place of a·b. The price is that blocks take a link inside the receivers' cluster once more, so
+// blocks of more than Tuning.Pair bytes go straight to their receivers.
 //
 //	time L + a·b·m·G + λ; bytes a·b·m, messages max(a, b)
 //

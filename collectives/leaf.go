@@ -1,8 +1,8 @@
 package collectives
 
-// Part is what a leaf, a process that leads nobody, does in a small collective: it gives local rank
-// 0 so many bytes of what it sends (a native Gatherv), and gets so many of the result from it (a
-// native Bcast or Scatterv).
+// Part is what a leaf, a process that leads nobody, does in a small collective. It gives local rank
+// 0 so many bytes of what it sends (a native Gatherv). From there it gets so many bytes of the
+// result (a native Bcast or Scatterv).
 type Part struct {
 	Give, Get int // Nothing: no message
 }

@@ -9,8 +9,8 @@ package collectives
 //	time 2λ + L + M·G/c; bytes the receiving cluster's part, messages 1
 //
 // many bytes, few ranks: reduceblocks.go. Else each cluster natively reduces and scatters every
-// cluster's part, the remote ones over all its ranks, whose i-th of n takes blocks of as many ranks
-// as the other cluster has more; they send every block straight to its owner.
+// cluster's part. A remote cluster's part is scattered over all ranks of this one, so each has the
+// blocks of one or several ranks there. It sends every block straight to its owner.
 //
 //	time λ(M) + L + M·G/c; bytes the receiving cluster's part, messages one per receiving rank
 func reduceScatter(e *env, a Args) Schedule {

@@ -3,9 +3,9 @@ package collectives
 // scan and exscan of m bytes where every cluster's ranks are contiguous.
 //
 // Few bytes, few ranks: scanfew.go. Many, over two clusters of few ranks: scanchain.go. Else a
-// native scan of every segment; the last rank of a cluster then has the cluster's total and sends
-// it to a leader of each later cluster, which combines the totals of the clusters before it in
-// order and broadcasts them natively; every rank puts them in front of its own prefix.
+// native scan of every segment. The last rank of a cluster then has the cluster's total, and sends
+// it to a leader of each later cluster. That one combines the totals of the clusters before it, in
+// order, and broadcasts the result natively. Every rank puts it in front of its own prefix.
 //
 //	time λ(s) + L + mG + λ(s); bytes m from each cluster to each later one
 func scan(e *env, a Args) Schedule {

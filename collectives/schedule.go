@@ -48,8 +48,9 @@ func (b *batch) add(r Request, err error) {
 // stage is one step that every segment of a pipelined message goes through.
 type stage struct {
 	start func(seg int, b *batch)
-	// depth: a segment's operations must be over (and the next stage begins with it) this many
-	// rounds after they started, so as many segments are in this stage at a time. At least 1.
+	// depth is how many rounds a segment stays in this stage, and so how many segments are in it
+	// at a time. After so many its operations must be over, and the next stage begins with it. At
+	// least 1.
 	depth int
 }
 

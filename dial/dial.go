@@ -1,7 +1,7 @@
 // Package dial reaches a forwarder or a peer and runs the handshake with it. It is the one place
-// that knows which transport an address is for: Dialer joins a rank to a job at a forwarder, Open
-// and Once only connect, Listen is the other end, and Meet runs the exchange of a direct link that
-// is there.
+// that knows which transport an address is for. Dialer joins a rank to a job at a forwarder; Open
+// and Once only connect; Listen is the other end; Meet runs the exchange of a direct link that is
+// there.
 //
 // All functions block until they are through or their context ends, and are safe for concurrent
 // use. Errors name the address. A *handshake.Refused is one end's word that it will not do; an

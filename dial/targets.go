@@ -8,14 +8,14 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// In a job of several hops (networks and forwarders form a tree) a process joins the forwarders on
+// In a job of several hops networks and forwarders form a tree. A process joins the forwarders on
 // its own network, and exactly one of its links leads to each other cluster. A message of two hops
 // is to both ends the same as one of one hop: envelopes, credit and acknowledgements go end to end.
 //
-// Where forwarders stand side by side the net is taken apart into rows (vrank.Rows), each a tree by
-// itself, which the forwarders serve as jobs of their own. A process has links of its own in every
-// row, also where two rows share a forwarder, so one link of each row leads to each other cluster:
-// these are the several rails of that pair, and both ends count the same rows.
+// Where forwarders stand side by side the net is taken apart into rows (vrank.Rows). Each is a tree
+// by itself, which the forwarders serve as a job of its own. A process has links of its own in
+// every row, also where two rows share a forwarder, so one link of each row leads to each other
+// cluster. These are the rails of that pair, and both ends count the same rows.
 
 // Target is a forwarder to join, and as whom.
 type Target struct {

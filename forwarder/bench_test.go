@@ -82,9 +82,9 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkReadBuffer is the same over the size of the forwarder's read buffer, with the processor
-// time of sender, forwarder and receiver together, and their cache misses where the machine counts
-// them. The thesis took cache misses for the cause of its dips at 32 and 256 KiB.
+// BenchmarkReadBuffer is the same over the size of the forwarder's read buffer. It reports the
+// processor time of sender, forwarder and receiver together, and their cache misses where the
+// machine counts them. The thesis took cache misses for the cause of its dips at 32 and 256 KiB.
 func BenchmarkReadBuffer(b *testing.B) {
 	for _, size := range []int{4096, 32768, 98304, 131072} {
 		for _, kib := range []int{16, 32, 64, 128, 192, 260, 390, 520, 1040, 4096} {

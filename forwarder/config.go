@@ -74,10 +74,10 @@ type Config struct {
 	// Classic for CTS frames that wait for their turn (64 MiB).
 	FlowLimit, ControlLimit int
 
-	// Memory is how many bytes the forwarder keeps of what waits for destinations that do not take
-	// it, of frames that have come in part, and of Joins (a quarter of the machine's memory);
-	// JobMemory how many for one job (16 MiB, or 256 KiB for each of its links if that is more). At
-	// its limit links that have most waiting are not read: see package budget.
+	// Memory is how many bytes the forwarder keeps: of what waits for destinations that do not take
+	// it, of frames that have come in part, and of Joins. Default: a quarter of the machine's
+	// memory. JobMemory is how many for one job (16 MiB, or 256 KiB for each of its links if that
+	// is more). At its limit links that have most waiting are not read: see package budget.
 	Memory, JobMemory int64
 
 	// JobEnd, if not nil, is called when a job has ended and all its links are gone. It must not

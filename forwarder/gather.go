@@ -103,19 +103,18 @@ func (f *Forwarder) gather(p *peer, e *handshake.Event) *handshake.Refused {
 	return nil
 }
 
-// A meeting is a job of two processes, which belong to two jobs (handshake.MeetingID). Who waits
-// for the other does not know by which way that will come, and waits at one forwarder. Who comes
-// knows: where it takes several forwarders its Join describes that way, and who waits is refused
-// with the description, to join again by it.
+// A meeting is a job of two processes, which belong to two jobs (handshake.MeetingID). The process
+// that waits does not know by which way the other one will come, and waits at one forwarder. The
+// one that comes knows. If the way takes several forwarders its Join describes it; the one that
+// waits is refused with that description, and joins again by that way.
 
 // another reports whether a Join to a meeting describes another way than those that wait there.
 func (j *job) another(join *wire.Join) bool {
 	return j.state == gathering && handshake.IsMeeting(j.id) && (j.hops == nil) != (len(join.Zippers) == 0)
 }
 
-// byWay makes room for who comes to a meeting by a way of several hops; or tells that way, if
-// somebody has come by one, as the reason why this Join, which is of no such way, is refused. With
-// f.mu.
+// byWay makes room for a process that comes to a meeting by a way of several hops. If one has come
+// so already, it refuses a Join that is of no such way, with that way as the reason. With f.mu.
 func (f *Forwarder) byWay(b *job, j *wire.Join) *handshake.Refused {
 	if len(j.Zippers) == 0 {
 		return refusal(wire.RefuseMeeting, "%s", b.gather.Way().String())

@@ -15,9 +15,9 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A job of several hops: its networks and forwarders form a tree, every rank joins the forwarders
-// on its own network, and forwarders that are on the same network have a link (bridge.go) for the
-// job. How such a job gathers:
+// The networks and forwarders of a job of several hops form a tree. Every rank joins the forwarders
+// on its own network, and forwarders on the same network have a link for the job (bridge.go). How
+// such a job gathers:
 //
 //  1. The first rank that joins brings the tree and every forwarder's addresses. The forwarder
 //     dials those neighbours that it is to dial (vrank.Dials) and shows them that rank's Join
@@ -262,9 +262,9 @@ func (f *Forwarder) introduce(p *peer, h wire.Header, body []byte) {
 
 var errNoForwarder = errors.New("what answers there is no forwarder (its log says more)")
 
-// noForwarder gives up a job one of whose other forwarders does not take this one, is not the one
-// that the job wants, or is none at all: of what answers there a stranger is told no more. With
-// f.mu.
+// noForwarder gives up a job because another forwarder of it does not take this one, or is not the
+// one that the job wants. If it is no forwarder at all, a stranger's job is told no more than that
+// about what answers there. With f.mu.
 func (f *Forwarder) noForwarder(p *peer, why *handshake.Refused) {
 	br := p.bridge
 	f.log.Warn("another forwarder does not agree", zap.String("job", br.job.id), zap.String("forwarder", br.addr),

@@ -15,16 +15,17 @@ import (
 )
 
 // How the further connections of a trunk are dialled (extend), again after a while if they do not
-// come (notThere). And what a new link between forwarders goes through before it carries anything,
-// all of it by Pings as long as they may be, which fill packets:
+// come (notThere). And what a new link between forwarders goes through before it carries anything.
+// Both steps are by Pings as long as they may be, which fill packets:
 //
-//  1. A path may let small packets pass and drop large ones without a word: what a job gathers with
+//  1. A path may let small packets pass and drop large ones without a word. What a job gathers with
 //     is small, so it would begin, and hang at its first large message. TCP does not let full
 //     packets be broken up on the way, so if the first Ping is not answered the job is given up
 //     (try).
-//  2. Over a long path more of them open TCP's windows (warm, answered; package trunk): before an
-//     end says that it is ready, or that a connection of a running job is in use, so that the job's
-//     first long message does not have to. Only the connections that take bursts are warmed.
+//  2. Over a long path further Pings open TCP's windows (warm, answered; package trunk), so that
+//     the job's first long message does not have to. Only then an end says that it is ready, or
+//     that a connection of a running job is in use. Only the connections that take bursts are
+//     warmed.
 
 // extend dials the connections that are not there: over a long path those for bursts first, since
 // others are cold, and would take their place. With f.mu.

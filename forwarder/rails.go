@@ -13,19 +13,20 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// A lost link is not the end of a job: the rank may have another one, or opens it again
-// (again). The forwarder tells the others (RailState), who use another way and decide
-// themselves when nobody can reach a rank any more; the rank may join again.
+// A lost link is not the end of a job: the rank may have another one, or opens it again (again).
+// The forwarder tells the others (RailState). They use another way, and decide themselves when
+// nobody can reach a rank any more. The rank may join again.
 //
-// In a job with one way between any two ranks a rank whose link is lost opens it again (again),
-// and what was on its way is sent again. How long it is waited for depends on what the loss shows:
-// a link that was closed, as a process's are when it ends, a moment; one of which nothing was
-// heard, as long as the job's patience lasts. Then the job fails, with the cause of the loss.
+// In a job with one way between any two ranks, a rank whose link is lost opens it again (again),
+// and what was on its way is sent again. How long that is waited for depends on the loss. If the
+// link was closed, as a process's links are when it ends, it is a moment. If nothing was heard, it
+// is as long as the job's patience lasts. Then the job fails, with the cause of the loss.
 //
-// In a job of several hops the word goes over the bridges to those whose way to the rank leads
-// through here, also that a rank has taken its leave. In one of several rows a rank that has not
-// come back in time is not taken back any more: the job has other rows. A bridge is opened again
-// (trunk.go), also by a forwarder that was started again and gathers the job anew (anew.go).
+// In a job of several hops the forwarder also tells, over its bridges, those whose way to the rank
+// leads through here; so it does when a rank has taken its leave. In a job of several rows a rank
+// that has not come back in time is not taken back any more: the job has other rows. A bridge is
+// opened again (trunk.go), also by a forwarder that was started again and gathers the job anew
+// (anew.go).
 
 // linkLost notes that a rank's link is lost, and why. With f.mu.
 func (f *Forwarder) linkLost(m *member, reason string, cause error) {
@@ -63,8 +64,9 @@ func (br *bridge) unreachable(s *wire.RailState) {
 	}
 }
 
-// markUnreachable notes that a rank cannot be reached from here; network is the one on which it is,
-// or the way to it begins: others there do not come through here. With f.mu.
+// markUnreachable notes that a rank cannot be reached from here, and tells others. network is the
+// one on which the rank is, or on which the way to it begins. Whoever is on that network does not
+// reach the rank through here, and is not told. With f.mu.
 func (j *job) markUnreachable(rank uint32, why absence, network int) {
 	j.absent[rank], j.unsure = why, true
 	j.tell(wire.RailState{Rank: rank, Reason: why.reason, Cut: why.cut}, network)

@@ -112,9 +112,10 @@ func (a *Acceptor) Examine(h wire.Header, body []byte, known Passes) (x Examined
 	return x
 }
 
-// member reports whether a Join is by who has the job's secret. Its pass shows that: in a tenth of
-// the time that the signature takes, which says whose the pass is, and has to be good for the first
-// one of a job; and in a job of several hops always, since other forwarders see the Join.
+// member reports whether a Join is by somebody who has the job's secret. Its pass shows that, in a
+// tenth of the time that its signature takes. The signature has to be good as well in the first
+// Join of a job, because it says whose the pass is; and in all Joins of a job of several hops,
+// because other forwarders see them.
 func (a *Acceptor) member(x *Examined, body []byte, known Passes) bool {
 	j := &x.join
 	if known != nil && len(j.Zippers) == 0 {

@@ -12,8 +12,8 @@ import (
 type Event struct {
 	Kind  EventKind
 	Frame []byte // Send: one or more whole frames
-	// Verified, Bridged; Acceptor's Ended: as far as one came, proven to be made with its key only
-	// if the Refused is not one of RefuseSecret or RefuseMalformed
+	// Verified, Bridged; Acceptor's Ended: what of a Join came. Unless the Refused is of
+	// RefuseSecret or RefuseMalformed, it is proven to be made with its key
 	Join   wire.Join
 	To     int         // Bridged: this forwarder's index in the job's zippers; Met: the other end's virtual rank
 	Number int         // Bridged: which connection of the trunk between the two it is

@@ -9,16 +9,18 @@
 //	or Refuse{code, reason}          ──►      refused (the rank may refuse too: other version)
 //
 // The job's key pair is Ed25519 with the seed SHA-256("zipper job" ‖ job id ‖ 0 ‖ secret). The
-// signature covers "zipper join" ‖ 0 ‖ nonce ‖ the Join up to it, so it is good for one link only
-// and shows that the joiner knows the secret without showing the secret. So does the pass behind
-// it, a MAC that only the job's ranks and this forwarder can make (package seal); it is all that is
-// looked at once one rank's signature has said that the pass is the job's. The Proof is as good for
-// the forwarder (host.go); it may come late, but before all else that is believed. Nothing is
-// encrypted.
+// signature covers "zipper join" ‖ 0 ‖ nonce ‖ the Join up to it. So it is good for one link only,
+// and shows that the joiner knows the secret without showing the secret.
 //
-// A rank of a sealed job has its X25519 key in the Join (package seal), with what shows that the
-// key was made by who knows the secret; the Layout hands these round. The forwarder's key is in the
-// Challenge and comes back in the Join, signed with it: so both know that they have each other's.
+// Behind it is the pass, a MAC that only the job's ranks and this forwarder can make (package
+// seal), which shows the same. Once the signature of one rank has said that the pass is the job's,
+// nothing else is looked at. The forwarder's Proof (host.go) is worth as much; it may come late,
+// but before all else that is believed. Nothing is encrypted.
+//
+// A rank of a sealed job has its X25519 key in the Join (package seal), with what shows that
+// somebody who knows the secret made that key; the Layout hands these round. The forwarder's key is
+// in the Challenge and comes back in the Join, signed with it: so both know that they have each
+// other's.
 //
 // Whoever drives a machine (Drive) has the link and the clock. How an exchange fails is an event
 // with a *Refused, of either end; what a stranger sends can do no more than that. Times are

@@ -17,8 +17,8 @@ import (
 //	Notice{what came of it}    ──►        heard
 //	or Refuse{code, reason}
 //
-// The signature covers "zipper half" ‖ 0 ‖ nonce ‖ the Half without its signature, so that only who
-// knows the job's secret can end the job, once for each link.
+// The signature covers "zipper half" ‖ 0 ‖ nonce ‖ the Half without its signature. So only somebody
+// who knows the job's secret can end the job, once for each link.
 type Teller struct {
 	exchange
 	half   wire.Half

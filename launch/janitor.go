@@ -9,9 +9,9 @@ import (
 
 // janitor removes a launcher's directories when the launcher is gone, however it ended: kill -9
 // leaves it no time, and its next start may be far off, or elsewhere. It waits at the end of a pipe
-// whose other end closes with the launcher, in a session of its own, so that what ends a terminal's
-// or a job's processes by group does not end it. What still dies may write meanwhile, so it looks
-// more than once.
+// whose other end closes with the launcher. It has a session of its own, so that what ends the
+// processes of a terminal or a job by their group does not end it. What still dies may write
+// meanwhile, so it looks more than once.
 const janitor = `trap '' INT TERM HUP QUIT PIPE
 read -r done && exit
 for i in 1 2 3 4 5 6 7 8 9 10; do

@@ -13,9 +13,9 @@ import (
 	"os/exec"
 )
 
-// A half on another host: `rsh HOST zipper join --piped` there reads its description and then the
-// program's standard input from its own, framed, so that the end of the program's input and the end
-// of the connection are different things: when the connection is gone, the half ends.
+// A half on another host: `rsh HOST zipper join --piped` there reads its description from its
+// standard input, and then the program's. Both are framed, so that the end of the program's input
+// and the end of the connection are different things: when the connection is gone, the half ends.
 //
 //	u8 kind ('H' half as JSON, 'D' data, 'E' end of data)   u32 length, little-endian   bytes
 const (

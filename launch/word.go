@@ -39,9 +39,10 @@ func newWord(share jobenv.Job) *word {
 	return w
 }
 
-// TellEnded tells the forwarders of a job that a half has ended, or that it will never begin, for
-// the reason why, a clause without its subject ("has no program"): one that began then, so that a
-// later job of the same id is told nothing of it. Who cannot be told waits his time.
+// TellEnded tells the forwarders of a job that a half has ended, or that it will never begin. why
+// is the reason, as a clause without its subject ("has no program"). began is when the half did, so
+// that a later job of the same id is told nothing of it. Halves that cannot be told wait until
+// their time is over.
 func TellEnded(ctx context.Context, share jobenv.Job, began time.Time, why string) {
 	w := word{share: share, began: began}
 	w.tell(ctx, wire.HalfEnded, "cluster "+share.Cluster+" "+why)

@@ -107,8 +107,8 @@ func (p *Process) Finalize() error {
 
 // Exit ends the process as C's exit does, in place of os.Exit or of returning from main. Since
 // version 4.2 MPICH tells its launcher in exit handlers, which Go does not call, that a process has
-// ended well: without them the launcher may kill those that are not quite through, and end the job
-// with status 9. Nothing deferred is run.
+// ended well. Without that the launcher may kill processes that are not quite through, and end the
+// job with status 9. Nothing deferred is run.
 func Exit(code int) { mpi.Exit(code) }
 
 // Abort ends all processes of all clusters with the exit code. It does not return.

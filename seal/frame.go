@@ -118,9 +118,9 @@ func (o *Opener) Open(frame []byte, head int, class Class, seen *Window) (plain 
 	return plain, nil
 }
 
-// windowLen is how far behind the latest a frame may come. Default 4096: where several connections
-// carry the large frames of a pair these overtake each other by what one of them holds, at most all
-// that a pair may have on its way.
+// windowLen is how far behind the latest a frame may come. Default 4096. Where several connections
+// carry the large frames of a pair, these overtake each other by what one connection holds. That is
+// at most all that a pair may have on its way.
 const windowLen = 4096
 
 // Window knows which frames of a class have come over a way. The zero value: none.

@@ -2,9 +2,9 @@
 // key, the keys of a pair of ranks and of a link, and frames that are sealed and opened. It is
 // arithmetic: no I/O, no clock, no randomness of its own.
 //
-// Every rank makes a fresh X25519 key for the job. Its Join carries the public half, the Layout
-// hands them round. A Proof, a MAC by the job's secret, ties the key to job, rank and instance, so
-// that no forwarder, which does not have the secret, can put in a key of its own.
+// Every rank makes a fresh X25519 key for the job. Its Join carries the public half, and the Layout
+// hands all of them round. A Proof, a MAC by the job's secret, ties the key to job, rank and
+// instance. So no forwarder can put in a key of its own, since it does not have the secret.
 //
 //	job secret ─HKDF-Extract(job id)→ job key ─Expand→ key of proofs, key of words
 //	X25519(a, b) ‖ job key ─HKDF-Extract→ pair key ─Expand(a, b as ranks, instances, publics)→ a→b

@@ -101,8 +101,8 @@ type Distant interface {
 // Path is the way to a link's other end.
 type Path struct {
 	RoundTrip time.Duration // the shortest measured
-	// Busy is how long something has waited to be sent or acknowledged, in all, and Short how long
-	// of that only the room that the system gives the link at one of its ends held it up.
+	// Busy is how long something has waited to be sent or acknowledged, in all. Short is how much
+	// of that was only for want of room, which the system gives the link at either end.
 	Busy, Short time.Duration
 	// Sent is how many packets with data were sent, and Repeated how many of them again.
 	Sent, Repeated uint64
@@ -151,8 +151,8 @@ type Lender interface {
 // Placer is a Lender that carries pieces from the caller's memory and into the reader's, with no
 // copy at either end.
 //
-// The memory must not be Go's, and stays mapped until the Region is released and the peer has, as
-// far as the caller knows, what was sent from it (or has sent all that it expects). Errors of Pin
+// The memory must not be Go's. It stays mapped until the Region is released and the caller knows
+// that the peer has what was sent from it, or has sent all that is expected there. Errors of Pin
 // and Expect end nothing: the caller does it with copies.
 type Placer interface {
 	Lender

@@ -71,9 +71,9 @@ func NewRoutes(clusters int, zippers []Zipper) (*Routes, error) {
 }
 
 // Tree is NewRoutes for zippers that join named networks in a chain or a tree, so that exactly one
-// way leads from each to each other: on[i] are the networks that zipper i is on. A network is a
-// cluster's, or one without ranks. A zipper that closes a loop is refused, and so is a network that
-// is left alone, or one without ranks (from index clusters on) that only one zipper is on.
+// way leads from each to each other. on[i] are the networks that zipper i is on. A network is a
+// cluster's, or one without ranks (from index clusters on). What is refused: a zipper that closes a
+// loop, a network that is left alone, and a network without ranks that only one zipper is on.
 func Tree(names []string, clusters int, on [][]int) (*Routes, error) {
 	numbers := make([]int, len(on))
 	for i := range numbers {

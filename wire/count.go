@@ -2,9 +2,9 @@ package wire
 
 import "fmt"
 
-// Count says how much was sent over a link before it, so that frames left out on the way, or sent
-// twice by somebody there, are noticed also when nothing follows them. Each end of a link sends one
-// when a running job begins to use it, and then now and then.
+// Count says how much was sent over a link before it. So it is noticed when frames were left out on
+// the way, or sent twice by somebody there, even if nothing follows them. Each end of a link sends
+// one when a running job begins to use it, and then now and then.
 //
 //	0  u64  number  of these over this link, from 1
 //	8  u64  bytes   sent over this link before it, from anywhere before the first one on

@@ -23,13 +23,13 @@
 //
 // # Sealed jobs
 //
-// In a sealed job every frame of a running job has FlagSealed: what follows the header is
-// encrypted and SealLen bytes longer, a tag over all, the header included, and the number of the
-// transmission (package seal). Nobody on the way changes a header. The body of Data, which has no
-// more to tell than where in a message the payload belongs, is authenticated but not encrypted, so
-// that payload is encrypted from where the program has it. Frames between ranks are sealed from
-// rank to rank: a forwarder sees headers only. Frames between the two ends of a link are sealed
-// with keys of that link; on a direct link these are the pair's.
+// In a sealed job every frame of a running job has FlagSealed: what follows the header is encrypted
+// and SealLen bytes longer, a tag over all, the header included, and the number of the transmission
+// (package seal). Nobody on the way changes a header. The body of Data tells only where in a
+// message the payload belongs. It is authenticated but not encrypted, so that the payload can be
+// encrypted from where the program has it. Frames between ranks are sealed from rank to rank: a
+// forwarder sees headers only. Frames between the two ends of a link are sealed with keys of that
+// link; on a direct link these are the pair's.
 //
 // What a seal leaves to show is that a frame which is authentic does no harm when it comes again,
 // late, in another place or not at all. For each type:

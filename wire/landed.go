@@ -3,9 +3,9 @@ package wire
 // LandedLen is the size of a Landed in bytes.
 const LandedLen = 8
 
-// Landed goes back over the rail that Data frames came over: so much of their payload has landed,
-// from the first one of the epoch in its header on without a gap (Data frames may overtake each
-// other, and say their places). It is cumulative.
+// Landed goes back over the rail that Data frames came over. It says how much of their payload has
+// landed without a gap, counted from the first Data frame of the epoch that its header names. (Data
+// frames may overtake each other, and say their places.) It is cumulative.
 //
 //	0  u64  bytes
 type Landed struct{ Bytes uint64 }

@@ -32,9 +32,10 @@ type Scarce struct {
 	Error          string `json:"error,omitempty"`      // the calibration failed
 }
 
-// Scarcity makes one resource scarce in each run (its kind in turn, which one by the run's seed),
-// calibrates anew and lets the model name the bottleneck of a random pattern through that resource:
-// the name is right if it is of the scarce resource alone. rate is that of all other links.
+// Scarcity makes one resource scarce in each run and calibrates anew. Kinds of resources come in
+// turn; which one of a kind it is follows from the run's seed. The model then names the bottleneck
+// of a random pattern through that resource, and is right if it names the scarce resource alone.
+// rate is that of all other links.
 func (l *Lab) Scarcity(ctx context.Context, runs, bytes int, rate string,
 	each func(Scarce)) (list []Scarce, err error) {
 	slow, err := fraction(rate, 5)

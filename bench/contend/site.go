@@ -45,8 +45,9 @@ type Lab struct {
 	lab *lab.Lab
 }
 
-// OpenLab makes a lab of n hosts a cluster and z zippers, all links shaped to the rate with a queue
-// of the kind ("fifo" or "peers", see scripts/lab). Close it in any case when the error is nil.
+// OpenLab makes a lab of n hosts a cluster and z zippers. All links are shaped to the rate, with a
+// queue of the kind "fifo" or "peers" (see scripts/lab). Close it in any case when the error is
+// nil.
 func OpenLab(ctx context.Context, name string, n, z int, rate, queue string, log *os.File) (l *Lab, err error) {
 	// What is measured is the sharing of links, not TCP's search for its rate. What a sender may
 	// have on the way is fixed, by its buffer, and less than the queues take. So nothing is ever

@@ -6,9 +6,9 @@ import (
 )
 
 // stayAwake keeps idle processors from sleeping for as long as the file is open, as on nodes that
-// are tuned for latency: waking a processor of a virtual machine takes tens of microseconds, and
-// milliseconds where the host has other work, which would be measured in place of what is compared
-// (Linux's PM QoS interface, cpu_dma_latency). nil: this system has no such thing.
+// are tuned for latency. To wake a processor of a virtual machine takes tens of microseconds, and
+// milliseconds where the host has other work. That would be measured in place of what is compared.
+// It uses Linux's PM QoS interface, cpu_dma_latency. nil: this system has no such thing.
 func stayAwake() *os.File {
 	f, err := os.OpenFile("/dev/cpu_dma_latency", os.O_WRONLY, 0)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package lab gives benchmarks the namespace lab of scripts/lab: two clusters on separate networks
-// with zipper nodes between them on one Linux machine, and the targets to compare in it: zipped,
-// nat (the zipper node's kernel passes connections on), classic (the original's protocol), routed
-// (the zipper node routes IP and one ordinary MPI job covers both clusters), native (one cluster
+// with zipper nodes between them, on one Linux machine. Targets to compare in it: zipped; nat (the
+// zipper node's kernel passes connections on); classic (the original's protocol); routed (the
+// zipper node routes IP, and one ordinary MPI job covers both clusters); native (one cluster
 // alone). Needs root.
 package lab
 
@@ -370,8 +370,8 @@ const (
 	natPort     = ":7486"
 )
 
-// Routed is one ordinary Open MPI job over both clusters, a ranks on the nodes of the first and b
-// on those of the second, with the first zipper node routing IP between them.
+// Routed is one ordinary Open MPI job over both clusters, with the first zipper node routing IP
+// between them. a ranks are on the nodes of the first cluster, b on those of the second.
 func (l *Lab) Routed(a, b int) drive.Target {
 	return drive.Target{Name: "routed", Job: func() (*spec.Job, error) {
 		if err := l.route("on"); err != nil {

@@ -23,10 +23,10 @@ func (a *sparse) times(x, out []float64) {
 	}
 }
 
-// makeMatrix builds the block [r0,r1)×[c0,c1) of NPB's CG matrix of order n: the sum of n outer
-// products of sparse random vectors with nonzer elements and one diagonal element, weighted so that
-// the condition number is about 1/rcond, minus shift on the diagonal. g is the benchmark's stream
-// after its first number.
+// makeMatrix builds the block [r0,r1)×[c0,c1) of NPB's CG matrix of order n. That is the sum of n
+// outer products of sparse random vectors, which have nonzer elements and one diagonal element.
+// They are weighted so that the condition number is about 1/rcond. From the diagonal shift is
+// subtracted. g is the benchmark's stream after its first number.
 func makeMatrix(n, nonzer int, rcond, shift float64, g *random, r0, r1, c0, c1 int) *sparse {
 	pow2 := 1
 	for pow2 < n {

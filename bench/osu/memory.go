@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Memory is for the buffers of one benchmark after the other. They are as the original's: whole
-// pages, written before they are sent, since what was never written is one page of zeros that no
-// copy has to fetch, and not the Go runtime's, which would have to be told of every message. They
-// stay until the process ends: links may have registered them.
+// Memory is for the buffers of one benchmark after the other. As in the original they are whole
+// pages that are written before they are sent: what was never written is one page of zeros, which
+// no copy has to fetch. They are not the Go runtime's, which would have to be told of every
+// message. They stay until the process ends, because links may have registered them.
 type Memory struct{ send, recv []byte }
 
 // hold makes room for n bytes in each.

@@ -120,9 +120,9 @@ func Autocorrelation(x []float64, lag int) float64 {
 	return num / den
 }
 
-// Subsample takes every k-th value with the smallest k up to a quarter of the sequence for which
-// neighbours no longer correlate at the 5 % level (|autocorrelation| < 1.96/√n), since intervals
-// assume independent values. It returns the sequence itself if it is fine already, and k.
+// Subsample takes every k-th value, because intervals assume independent values. k is the smallest,
+// up to a quarter of the sequence, for which neighbours no longer correlate at the 5 % level
+// (|autocorrelation| < 1.96/√n). It returns the sequence itself if it is fine already, and k.
 func Subsample(x []float64) (kept []float64, k int) {
 	for k = 1; ; k++ {
 		kept = kept[:0:0]

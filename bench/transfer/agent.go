@@ -112,8 +112,8 @@ func (m *mover) join(q *joinRequest) error {
 		}
 		m.engines = append(m.engines, &peerEngine{e, comm})
 	}
-	// An engine has two threads that sleep in system calls, each of which keeps its P until Go's
-	// monitor takes that away, which one with a long timer slack does late.
+	// An engine has two threads that sleep in system calls. Each of them keeps its P until Go's
+	// monitor takes that away, which is late where the monitor has a long timer slack.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2*len(m.engines)+2))
 	return nil
 }

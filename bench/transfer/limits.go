@@ -27,8 +27,8 @@ const (
 // memory; fewer than the sends that an engine can have under way would make these wait.
 const ahead = 8
 
-// The copies that are timed are of buffers too large for caches, bytes, for so long that the clock
-// of processor time, which may step by milliseconds, does not count.
+// The copies that are timed are of buffers too large for caches, in bytes. They take so long that
+// it does not matter if the clock of processor time steps by milliseconds.
 const (
 	copyBytes = 32 << 20
 	copyTime  = 50 * time.Millisecond

@@ -10,9 +10,8 @@ import (
 	"github.com/leidenzipper/zipper/collectives"
 )
 
-// worse is the ratio from which on a candidate that is slower at some size, as its whole interval
-// says, is not taken, however much faster it is at others: two algorithms meet where neither is
-// worse.
+// worse is the ratio from which on a candidate is not taken, however much faster it is elsewhere,
+// if at some size all of its interval is above that. Two algorithms meet where neither is worse.
 const worse = 1.02
 
 // Measure runs the setting's benchmarks with each of the tunings in turn. The comparisons are one a

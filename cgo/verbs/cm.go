@@ -374,8 +374,8 @@ func (q *QP) InitBy(m *CM, remote Access) error {
 }
 
 // ConnectBy is Connect over the path of a connection: MTU, service level, partition and addresses
-// are the communication manager's. Of p are used: how patient to be, and if QPN is not 0 the peer's
-// queue pair and packet sequence numbers, for another queue pair than the one that the connection
+// are the communication manager's. Of p it uses how patient to be. If QPN is not 0 it also uses the
+// peer's queue pair and packet sequence numbers: they are of another queue pair than the connection
 // is about.
 func (q *QP) ConnectBy(m *CM, p Path) error {
 	var rtr, rts C.struct_ibv_qp_attr

@@ -214,10 +214,10 @@ type TauLop struct {
 	L [][]Value // [size][tau-1]
 }
 
-// FitTauLop takes the overhead o(m) (half a round trip of an eager message, or
-// of a synchronous send for rendezvous) and ring times, as repetitions
-// [size][tau-1], of messages that take the given number of transfers each:
-// L = (ring - o)/transfers.
+// FitTauLop takes the overhead o(m): half a round trip of an eager message, or
+// of a synchronous send for rendezvous. It also takes ring times, as
+// repetitions [size][tau-1], of messages that take the given number of
+// transfers each: L = (ring - o)/transfers.
 func FitTauLop(overhead [][]float64, ring [][][]float64, transfers int) (TauLop, error) {
 	var t TauLop
 	if transfers < 1 || len(overhead) != len(ring) {

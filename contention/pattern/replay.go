@@ -20,13 +20,13 @@ const Segment = 128 << 10
 
 // Replay makes the messages of a recorded trace, to be run on any platform.
 //
-// Times of the recording are only used for order. A message starts when its sender is through with
-// the last large message that it had sent, and has the last one that it had received, when it was
-// recorded to start. One that was still under way then, like one of a set of nonblocking sends, is
-// not waited for; nor are sent ones of up to Eager bytes, which do not wait for the receiver. What
-// passed between is taken as computation and repeated, multiplied by compute: 0 replays
-// communication only, 1 keeps the gaps. A trace without messages gives one message per pair of its
-// matrix, all at once.
+// Times of the recording are only used for order. Which messages a sender was through with when a
+// message was recorded to start says what that message waits for: the last large one that the
+// sender had sent, and the last one that it had received. One that was still under way then, like
+// one of a set of nonblocking sends, is not waited for; nor are sent ones of up to Eager bytes,
+// which do not wait for the receiver. What passed between is taken as computation and repeated,
+// multiplied by compute: 0 replays communication only, 1 keeps the gaps. A trace without messages
+// gives one message per pair of its matrix, all at once.
 func Replay(t *trace.Trace, places []string, compute *big.Rat) ([]platform.Message, error) {
 	if n := t.Ranks(); n > len(places) {
 		return nil, fmt.Errorf("the trace has %d ranks, the platform has room for %d", n, len(places))

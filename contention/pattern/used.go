@@ -53,8 +53,9 @@ func (p *processorTimes) at(rank int, t int64) int64 {
 	return a.used + int64(float64(b.used-a.used)*float64(t-a.at)/float64(b.at-a.at))
 }
 
-// before is what the sender of a message used before it, since the last message that it had waited
-// for had ended and since it had begun the one before, which is follows-1.
+// before is the processor time that the sender of a message used before it: since the last message
+// that it had waited for had ended, and since it had begun its message before. follows-1 is that
+// message.
 func (p *processorTimes) before(m trace.Message, last int64) (work *big.Rat, follows int) {
 	if !p.known {
 		return nil, 0

@@ -1,13 +1,13 @@
 // Package penalty is the model of Martinasso and Méhaut, "A Contention-Aware
 // Performance Model for HPC-Based Networks: A Case Study of the InfiniBand
-// Network" (Euro-Par 2011): on one switch with credit flow control, a transfer
-// that shares its sender or receiver is slowed by a penalty rho >= 1 that
+// Network" (Euro-Par 2011). On one switch with credit flow control, a transfer
+// that shares its sender or receiver is slowed by a penalty rho >= 1. That
 // follows from the graph of the transfers under way alone.
 //
 // The time per byte of a transfer is alpha*rho, alpha the inverse bandwidth of
-// a lone transfer. With out(v) and in(v) the transfers leaving and entering v,
-// Eout(e) the edges that leave e's source (e included) and Conf(e) those that
-// enter e's destination from another source:
+// a lone transfer. Let out(v) and in(v) be the numbers of transfers that leave
+// and enter v. Eout(e) are the edges that leave e's source (e included), and
+// Conf(e) those that enter e's destination from another source. Then
 //
 //	rho(e) = max over f in Eout(e) of out(s) + k(f)
 //

@@ -7,9 +7,9 @@ const ExactLimit = 14
 // otherwise.
 const exactSteps = 20_000_000
 
-// coarsest is how many vertices a graph is contracted to before it is placed, and stalled how many
-// in a hundred may be left of the last one, or contracting ends. Fewer vertices are placed faster,
-// and with less to choose from.
+// coarsest is how many vertices a graph is contracted to before it is placed. stalled ends
+// contracting early: it goes on only while at most so many in a hundred vertices are left of the
+// last graph. Fewer vertices are placed faster, and with less to choose from.
 const (
 	coarsest = 40
 	stalled  = 95

@@ -8,9 +8,9 @@ import (
 )
 
 // Streams is max-min sharing among connections instead of transfers. What a
-// host sends through a zipper travels over its one connection to that zipper,
-// what a zipper sends a host over another, so on a resource the connections get
-// equal parts, not the transfers; a connection's transfers divide its part.
+// host sends through a zipper travels over its one connection to that zipper;
+// what a zipper sends to a host travels over another one. So on a resource the
+// connections get equal parts, and a connection's transfers divide its part.
 // What a transfer or a connection cannot use, being limited elsewhere, the
 // others get. Transfers without Hops, and uses that belong to no hop (a
 // forwarder's), count as connections of their own.

@@ -7,8 +7,8 @@ import (
 // How zipped clusters really move bytes, for the rule sharing.Buffered. A transfer through zippers
 // is not one stream from end to end: every hop is a connection of its own, and a forwarder queues
 // what the next connection does not take. So a slow receiver does not slow the sender down before a
-// whole window (Flow.Window) of the pair is on its way, and a queue is served in the order of
-// arrival: who sends faster into a queue gets more out of it. What is modelled:
+// whole window (Flow.Window) of the pair is on its way. And a queue is served in the order of
+// arrival, so who sends faster into it gets more out of it. What is modelled:
 //
 //   - connections share resources max-min fairly (progressive filling), whatever number of
 //     transfers they carry;
@@ -20,10 +20,10 @@ import (
 // Time goes in steps. One ends when all of a connection has been sent, when a transfer that others
 // wait for has arrived, or when a queue is empty; at the latest when the fastest connection has
 // moved a piece (or a part of the whole that keeps the number of steps bounded). Pieces are what
-// programs move, too, so finer steps would not be truer. A step may last longer than until such an
-// event by a quarter of Options.Grain of the time that the transfer has taken by then (what each of
-// a chain of transfers begins late adds up); the end of a transfer within a step is worked out from
-// its rate.
+// programs move, too, so finer steps would not be truer. A step may go on beyond such an event, by
+// a quarter of Options.Grain of the time that the transfer has taken by then; it may not be more,
+// because in a chain of transfers the delays add up. The end of a transfer within a step is worked
+// out from its rate.
 
 // buffers is a run.
 type buffers[T num.Number[T]] struct {

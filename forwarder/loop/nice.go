@@ -6,11 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// priority is the place of a loop's thread among others that want its core. For small messages it
-// is put before them: Linux weighs threads when it spreads them, so the loop gets a core of its own
-// where ranks that spin share the host with it. While large ones go through as fast as processors
-// can it is put behind them: it finds more to do in each turn then, and the ranks, which copy, have
-// a core each (docs/decisions/0022-a-core-for-the-forwarder.md).
+// priority is the place of a loop's thread among others that want its core.
+//
+// For small messages the thread goes before them. Linux weighs threads when it spreads them over
+// cores. So the loop gets a core of its own where it shares the host with ranks that spin.
+//
+// While large messages go through as fast as processors can, the thread goes behind them. Then the
+// ranks, which copy, have a core each, and the loop finds more to do in each turn
+// (docs/decisions/0022-a-core-for-the-forwarder.md).
 type priority struct {
 	nice  int       // for small messages
 	fixed bool      // the system lets it be no other

@@ -6,9 +6,9 @@ import (
 )
 
 // guard keeps pages of other sites from what is shown here. A browser on this host reaches the
-// loopback address for whatever page it shows: by a link or a script (Sec-Fetch-Site), in a frame,
-// or by a name of the page's own that leads to 127.0.0.1, for which the script is of this site. So
-// a request that comes to the loopback address has to be for it.
+// loopback address for whatever page it shows: by a link or a script (Sec-Fetch-Site), or in a
+// frame. A page may also have a name that leads to 127.0.0.1, and then its script is of this site.
+// So a request that comes to the loopback address has to be for that address.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -7,8 +7,8 @@ const (
 	// that keeps it.
 	MaxWays = 1024
 
-	// atOnce is how many ways are in one message to the kernel, which takes 64 KiB for a list, and
-	// as much for a message as the socket's buffer has.
+	// atOnce is how many ways are in one message to the kernel. It takes 64 KiB for a list, and for
+	// a message as much as the socket's buffer has.
 	atOnce = 256
 
 	// answerTime is how long the kernel may take to answer, 2 s. It answers at once; a table that

@@ -85,8 +85,9 @@ const (
 	// PingInterval: who said nothing for 2 s is pinged.
 	PingInterval = 2 * time.Second
 
-	// joiningPings: who waits for others to join only after three times that. Thousands do, for as
-	// long as a batch system takes; a rank gives up a forwarder of which it hears nothing for 10 s.
+	// joiningPings: who waits for others to join is pinged after three times that. Thousands may
+	// wait, for as long as a batch system takes; a rank gives up a forwarder of which it hears
+	// nothing for 10 s.
 	joiningPings = 3
 
 	// PeerTimeout: who said nothing for a minute, though pinged, is dead. So long may a process be

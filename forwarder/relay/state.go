@@ -79,8 +79,9 @@ func (c *Conn) to(next State) bool {
 	}
 }
 
-// full reports whether the connection must not be read now, since too much is kept of what came
-// over it (buffer.go), and sees to it that it is read again. On its loop, as what follows.
+// full reports whether the connection must not be read now, because too much is kept of what came
+// over it (buffer.go). It sees to it that the connection is read again. On its loop, as what
+// follows.
 func (c *Conn) full() bool {
 	if c.closing || !c.memory.Over() || !c.live() {
 		return false

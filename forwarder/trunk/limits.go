@@ -6,29 +6,28 @@ const (
 	// Far is from which round trip on a path is a long one, 2 ms: longer than any within a site.
 	Far = 2 * time.Millisecond
 
-	// First is how many connections carry bulk over a long path at first, 4: with the buffers that
-	// the kernel gives one by default they carry 1 Gbit/s over a round trip of 40 ms, and nine
+	// First is how many connections carry bulk over a long path at first, 4. With the buffers that
+	// the kernel gives each by default they carry 1 Gbit/s over a round trip of 40 ms, and nine
 	// tenths of it over 100 ms.
 	First = 4
 
-	// Eager is how many connections, those that small frames and bursts take, do without a
-	// congestion control that spreads what it sends over a round trip (BBR), 2: over 40 ms a burst
-	// as long as the last one would be on its way for 14 ms more. Once packets are lost they take
-	// it, too.
+	// Eager is how many connections do without a congestion control that spreads what it sends over
+	// a round trip (BBR), 2: those that small frames and bursts take. Over 40 ms a burst as long as
+	// the last one would be on its way for 14 ms more. Once packets are lost they take it, too.
 	Eager = 2
 
-	// lossShare: a connection loses packets if one of so many has to be sent again, 20000: two in
-	// turn of Measure, since a queue that overflows once is nothing.
+	// lossShare: a connection counts as losing packets if one of so many has to be sent again,
+	// 20000, in two Measures in a row: a queue that overflows once is nothing.
 	lossShare = 20000
 
 	// Burst is how many bytes may wait for the first connection for bulk before the others are
-	// used, 1 MiB, the longest message that goes at once: one that is warm sends that in a round
-	// trip, where others take several for a tenth of it.
+	// used, 1 MiB: the longest message that goes at once. A warm connection sends that in a round
+	// trip; others take several round trips for a tenth of it.
 	Burst = 1 << 20
 
 	// lastBatch is how many packets of 8 KiB the last batch that warms a connection has, 128: a
-	// Burst, so that the window is open for two, of which an idle time may take one. More: a job's
-	// start takes a round trip longer for each doubling; fewer: its first long message does.
+	// Burst. That opens the window for two Bursts, of which an idle time may take one. More: a
+	// job's start takes a round trip longer for each doubling; fewer: its first long message does.
 	lastBatch = 128
 
 	// full: a batch that takes 4 of the shortest round trips has filled the path.

@@ -28,8 +28,9 @@ func Update(sum uint32, b []byte) uint32 {
 	return crc32.Update(sum, table, b)
 }
 
-// A block is what weave takes at once: bytes that it folds, least of them first and in each turn,
-// and three runs for the processor's own instruction, which does 40 bytes of each in a turn.
+// A block is what weave takes at once. A part of it is folded, `least` bytes first and in each
+// turn. The rest is three runs for the processor's own instruction, which does 40 bytes of each in
+// a turn.
 const (
 	turns = 64
 	run   = turns * 40

@@ -23,10 +23,10 @@ const (
 // returns in the program so started, or with an error. It is to be called first, before there is
 // any goroutine or file that the new program would miss.
 //
-// Go's monitor thread looks every 20 µs for threads that stay in system calls or foreign code, as
-// those do that wait for messages, for a millisecond and more after each it finds. A process that
-// wakes a few hundred times a second takes 5 to 10 % of a core that way. With a long slack the
-// monitor's sleeps last longer.
+// Go's monitor thread looks every 20 µs for threads that stay in system calls or foreign code.
+// After each that it finds it does so for a millisecond and more. Threads that wait for messages
+// are such, so a process that wakes a few hundred times a second takes 5 to 10 % of a core. With a
+// long slack the monitor's sleeps last longer.
 func Start() error {
 	runtime.LockOSThread() // the slack is a thread's
 	defer runtime.UnlockOSThread()
@@ -55,9 +55,9 @@ func Start() error {
 // Workers gives the Go runtime's threads their usual slack back: those that run Go, not the
 // monitor. To be called before anything else where the runtime has started with a long slack.
 //
-// A thread that looks for work sleeps for 3 µs when it is about to take some from another one
-// (runqgrab in the runtime), as at the start of a garbage collection: with the monitor's slack that
-// took up to 5 ms, in which the program had none of Go's processors.
+// A thread that looks for work sleeps for 3 µs before it takes some from another one (runqgrab in
+// the runtime), as at the start of a garbage collection. With the monitor's slack that took up to
+// 5 ms, in which the program had none of Go's processors.
 func Workers() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0) // the caller may be locked to its thread
 	found := map[int]bool{unix.Gettid(): true}
@@ -78,11 +78,11 @@ func Workers() {
 
 // reset gives workers threads the usual slack, and adds their ids to found.
 func reset(found map[int]bool) {
-	// With one processor a thread is waked or made only when the one before it blocks, so
-	// goroutines that block locked to their threads find all there are, and none is made that they
-	// do not find. What needs a thread later finds these idle: where there is none, the monitor
-	// itself makes one when it takes the processor of a thread that stays in a system call, and the
-	// new thread inherits the monitor's slack.
+	// With one processor a thread is waked or made only when the one before it blocks. So
+	// goroutines that are locked to their threads and block find all threads there are, and no
+	// thread is made that they do not find. Later, what needs a thread finds these idle. If there
+	// were none the monitor would make one, when it takes the processor of a thread that stays in a
+	// system call, and the new thread would inherit the monitor's slack.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var lock sync.Mutex
 	var all, done sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// killed counts processes that the kernel has killed for want of memory in this process's control
-// group, those above it that belong to the batch job, and the job's steps.
+// killed counts the processes that the kernel has killed for want of memory: in this process's
+// control group, in those above it that belong to the batch job, and in the job's steps.
 type killed struct {
 	files []string
 	at    int // then

@@ -58,9 +58,9 @@ func CompilerCommand(lang Language, m spec.MPI, args []string) ([]string, error)
 		return nil, err
 	}
 	dir := filepath.Dir(shim)
-	// A linker that drops what seems unneeded must be told not to: a Fortran program names no C
-	// function of MPI, and in a C program MMPI has them all, so that the MPI library below (which
-	// the wrapper names after this) looks idle.
+	// A linker that drops what seems unneeded must be told not to. A Fortran program names no C
+	// function of MPI. In a C program MMPI has all of these, so that the MPI library below it,
+	// which the wrapper names after this, looks idle.
 	return append(cmd, "-L"+dir, "-Wl,-rpath,"+dir, "-Wl,--no-as-needed", "-lmmpi-"+string(m)), nil
 }
 

@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// fragments undoes what Open MPI's --tag-output does to long lines: it puts "[1,RANK]<stdout>:"
-// before every piece of at most 4 KiB that it reads from a process, in the middle of lines too, and
-// pieces of several processes take turns. Each process's text goes, without tags, to a writer of
-// its own; what stands where a tag belongs and has none is the launcher's own. A tag that the
-// processes themselves print cannot be told from the launcher's if it is one of this stream and of
-// a process that there is. Safe for concurrent use.
+// fragments undoes what Open MPI's --tag-output does to long lines. That puts "[1,RANK]<stdout>:"
+// before every piece of at most 4 KiB that it reads from a process. Tags come in the middle of
+// lines, too, and pieces of several processes take turns.
+//
+// Each process's text goes, without tags, to a writer of its own. Text without a tag where one
+// belongs is the launcher's own. A tag that the processes themselves print cannot be told from the
+// launcher's, if it is of this stream and of a process that there is. Safe for concurrent use.
 type fragments struct {
 	open  func(native int) io.WriteCloser // the writer of a native rank; launcher: of the launcher's own words
 	ranks int                             // so many there are

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// hydra watches what MPICH's launcher and its processes print: when a signal ended a process the
-// launcher exits with the signal's number, as it would if the process had exited with that, and
-// only its banner tells which. For a process that called MPI_Abort it sometimes takes the code for
-// a signal, and shows the banner too; then the process itself has named the code. Safe for
+// hydra watches what MPICH's launcher and its processes print. When a signal ended a process the
+// launcher exits with the signal's number, as it would if the process had exited with that; only
+// its banner tells which it was. For a process that called MPI_Abort it sometimes takes the code
+// for a signal, and shows the banner too; then the process itself has named the code. Safe for
 // concurrent use.
 type hydra struct {
 	signal  atomic.Int32

@@ -68,10 +68,10 @@ func (s *Streams) Close() {
 	last.Close()
 }
 
-// Status translates the launcher's exit status to 128 + N where it hides that signal N ended a
-// process, and 0 to 1 where it has lost the processes' own: MPICH's does if its daemon is gone
-// first, as happens under srun after a stop. What srun says of others than those that failed does
-// not count. The streams are closed.
+// Status translates the launcher's exit status. It becomes 128 + N where the launcher hides that
+// signal N ended a process. 0 becomes 1 where it has lost the processes' own: MPICH's does if its
+// daemon is gone first, as happens under srun after a stop. What srun says of others than those
+// that failed does not count. The streams are closed.
 func (s *Streams) Status(status int) int {
 	switch {
 	case s.launcher.Srun:

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// HetGroups gives the groups of a heterogeneous job of Slurm in which this process is as clusters
-// without a program, named g0, g1 and so on, each with as many ranks as it has tasks; nil: it is in
-// none. get reads the environment.
+// HetGroups gives the groups of the heterogeneous Slurm job that this process is in, as clusters
+// without a program. They are named g0, g1 and so on, and each has as many ranks as its group has
+// tasks. nil: the process is in no such job. get reads the environment.
 func HetGroups(get func(string) string) ([]Cluster, error) {
 	size, _ := strconv.Atoi(get("SLURM_HET_SIZE"))
 	var clusters []Cluster
@@ -24,9 +24,8 @@ func HetGroups(get func(string) string) ([]Cluster, error) {
 	return clusters, nil
 }
 
-// UseHetGroups makes the groups of this Slurm job the job's clusters if it names none, and else
-// gives each of its clusters the group in its place, if there are as many and none has hosts of its
-// own.
+// UseHetGroups makes the groups of this Slurm job the job's clusters, if it names none. Else each
+// cluster gets the group in its place, if there are as many and no cluster has hosts of its own.
 func (j *Job) UseHetGroups() error {
 	groups, err := HetGroups(os.Getenv)
 	if err != nil || len(groups) < 2 {

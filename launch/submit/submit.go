@@ -1,6 +1,7 @@
-// Package submit gives the halves of a job to the batch systems of their clusters, Slurm's here and
-// over a remote shell there, and watches them as one job: one output, one status, and no half goes
-// on without the others. All that it does at a cluster is a small script for its /bin/sh.
+// Package submit gives the halves of a job to the batch systems of their clusters: Slurm's here,
+// and over a remote shell there. It watches them as one job, with one output and one status, in
+// which no half goes on without the others. All that it does at a cluster is a small script for its
+// /bin/sh.
 package submit
 
 import (

@@ -22,8 +22,9 @@ const (
 	maxPending = 64
 
 	// redialLimit is how long one attempt to connect again to the only forwarder takes at most, and
-	// how long that may say nothing then: the engine learns so often why it is not reached, and
-	// what is damaged on its way is said again before the forwarder gives this process up.
+	// how long the forwarder may say nothing then. So often the engine learns why the forwarder is
+	// not reached. And if a frame was damaged on its way, it is said again before the forwarder
+	// gives this process up.
 	redialLimit = time.Second
 
 	// anewSilence is how long a forwarder of a job of several hops may say nothing then: one that

@@ -20,9 +20,12 @@ import (
 
 // A rank on a zipper node listens for direct links at the node's address on another cluster's
 // network, and says so when it joins. The Layout tells all ranks of all listeners, and those of the
-// other cluster connect. A forwarder with --nat asks every rank for a listener on its own network
-// (inside) and has its kernel pass on to it what comes to a port of its own, which then is the
-// rank's listener in the Layout. Otherwise forwarders carry the addresses and nothing else of this.
+// other cluster connect.
+//
+// A forwarder with --nat asks every rank for a listener on the rank's own network (inside). It has
+// its kernel pass on to it what comes to a port of the forwarder's host. The Layout then has that
+// port as the rank's listener. Otherwise forwarders carry the addresses and have no other part in
+// this.
 
 // listener is where this process takes direct links.
 type listener struct {

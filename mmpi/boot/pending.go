@@ -12,8 +12,8 @@ type pending struct {
 	list  []*context.CancelFunc
 }
 
-// add takes in one more, which is given up when ctx ends; where there are too many the oldest goes.
-// done is called when it is known, or has failed.
+// add takes in one more connection, which is given up when ctx ends. If there are too many the
+// oldest goes. done is called when its other end is known, or has failed.
 func (p *pending) add(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithTimeout(ctx, meetingTime)
 	me := &cancel

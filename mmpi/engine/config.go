@@ -42,9 +42,9 @@ type Config struct {
 	// tries until ctx ends. leaves: all is done but the good-bye. nil: never again.
 	Redial func(ctx context.Context, rail int, leaves bool) (transport.Link, error)
 
-	// Routes, in a job of several hops, are for each cluster the places in Links of those that lead
-	// there, one for each row of forwarders (for one's own cluster: any). nil: every link leads to
-	// all.
+	// Routes are for jobs of several hops. For each cluster they have the places in Links of those
+	// that lead there, one for each row of forwarders (for one's own cluster: any). nil: every link
+	// leads to all.
 	Routes [][]int
 
 	// Direct has an entry for every process to which a link without a forwarder can be made; the

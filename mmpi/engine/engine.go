@@ -7,11 +7,12 @@
 //	flow           credit, sequence numbers and pace, as arithmetic
 //	wait           how threads sleep, and the progress thread
 //
-// Threads. All methods of Engine may be called from any thread the program may call MPI from, those
-// marked "application threads only" not from others, because they call native MPI. One lock guards
-// everything. Nobody sleeps with it, but for two at the end of the job, when nothing else is to
-// happen any more: Abort, for up to a second, until its message is out, and who hears that a rank
-// of the same cluster has ended the job, for Limits.Grace. Native MPI, which is called with it, may
+// Threads. All methods of Engine may be called from any thread the program may call MPI from. Those
+// marked "application threads only" call native MPI, so no other thread may call them. One lock
+// guards everything. Nobody sleeps with it but two, at the end of the job, when nothing else is to
+// happen any more. One is Abort, for up to a second, until its message is out. The other is who
+// hears that a rank of the same cluster has ended the job, for Limits.Grace. Native MPI, which is
+// called with it, may
 // give the core away. The thread that waits for a message reads it from the link itself. The
 // progress thread moves bytes when no other thread has done so for a while; it makes no native
 // call.

@@ -83,10 +83,11 @@ func (e *Engine) barrier() error {
 }
 
 // finishTree gives a process's place in a tree of all, in which parents and children are of
-// different clusters: those of the first cluster, a0 a1 ..., and all others, b0 b1 ..., have each
-// other for children, at least finishFan of them before the next one has any, so that the parents
-// of b0 b1 ... are a0 a0 ... a1 a1 ..., and those of a1 a2 ... are b0 b0 ... parent is -1 for a0,
-// the root; in a world of one cluster nobody has any.
+// different clusters. Let a0 a1 ... be the processes of the first cluster, and b0 b1 ... all
+// others. Each a has some of the b for children, and each b some of the a. At least finishFan
+// belong to the first parent before the next one has any. So the parents of b0 b1 ... are a0 a0 ...
+// a1 a1 ..., and those of a1 a2 ... are b0 b0 .... parent is -1 for a0, the root; in a world of one
+// cluster nobody has any.
 func finishTree(w *World) (parent int, children []int) {
 	size, first := w.Size(), int(w.Clusters[0].Size)
 	if first == size {

@@ -14,8 +14,8 @@ const GiveWay time.Duration = -1
 // on the links for up to block. Application threads only.
 func (e *Engine) Progress(block time.Duration) int {
 	if block == GiveWay {
-		// Not in the program, where Go's monitor would see a thread that is long in foreign code
-		// and look for more of that every 20 µs.
+		// The yield is made here, not by the program: there Go's monitor would see a thread that
+		// is long in foreign code, and look for more of that every 20 µs.
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
 	e.lock()

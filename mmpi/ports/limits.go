@@ -16,15 +16,15 @@ const (
 	pause = 20 * time.Millisecond
 
 	// sameTime is how long a process that dials waits at its own forwarder for one whose job names
-	// other addresses, 2 s: perhaps those are addresses of the same one. Then it goes the way by
-	// the others. Longer: a connection over two forwarders takes longer to begin; shorter: on a
-	// busy host one forwarder is taken for two.
+	// other addresses, 2 s: perhaps those are addresses of the same forwarder. Then it goes by way
+	// of the other addresses. With a longer time a connection over two forwarders takes longer to
+	// begin; with a shorter one, on a busy host, one forwarder is taken for two.
 	sameTime = 2 * time.Second
 
 	// lookupTime is how long a name is looked up, 2 s: whoever has published it is there already.
 	lookupTime = 2 * time.Second
 
-	// takenTime is how long somebody else is looked for who has published a name, 500 ms. A shorter
-	// one finds none on a busy host, a longer one is what each MPI_Publish_name takes.
+	// takenTime is how long publishing a name waits for somebody else who has published it, 500 ms.
+	// A shorter time finds nobody on a busy host; a longer one is what each MPI_Publish_name takes.
 	takenTime = 500 * time.Millisecond
 )

@@ -245,8 +245,8 @@ func (s *Self) plain(id, level, end string) door {
 }
 
 // doors are those of a process to a meeting. In a job of several hops the other end may be at any
-// of the forwarders, which both name: then each is a meeting of its own, by the forwarder where the
-// acceptor is and the one where the dialler is; there ≥ 0: only those where the other is at that.
+// of the forwarders, which both name. So each pair of forwarders, the acceptor's and the dialler's,
+// has a meeting of its own. there ≥ 0: only those where the other end is at that forwarder.
 func (s *Self) doors(id, level, end string, there int) (doors []door, err error) {
 	if len(s.Job.Zippers) == 0 {
 		return []door{s.plain(id, level, end)}, nil

@@ -1,7 +1,7 @@
-// Package play has the messages of a pattern or a recorded job sent by the product's engines and
-// forwarders on a platform, in virtual time, and tells when each was there, what it waited for, and
-// what the forwarders counted. It predicts what contention/predict does by arithmetic, from the
-// same platform file and messages; docs/howto/predicting.md says when to use which.
+// Package play has the product's engines and forwarders send the messages of a pattern or a
+// recorded job on a platform, in virtual time. It tells when each message was there, what it waited
+// for, and what the forwarders counted. It predicts what contention/predict does by arithmetic,
+// from the same platform file and messages; docs/howto/predicting.md says when to use which.
 //
 // site.go makes the platform's adapters and hosts; run.go knows what there is; cast.go makes
 // forwarders and processes; message.go has processes send and receive; fault.go does harm;

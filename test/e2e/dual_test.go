@@ -37,9 +37,9 @@ func over(b *Bed, jobs int, status func() forwarder.Status) forwarder.Status {
 	return s
 }
 
-// The random tester gives the same output natively, and over clusters with direct links: from all
-// ranks of a cluster (then no payload goes through the forwarder), from one of two (then only the
-// other one's does), and where both clusters are at home on both networks.
+// The random tester gives the same output natively, and over clusters with direct links. All ranks
+// of a cluster have such links, and then no payload goes through the forwarder; or one of two has,
+// and then only the other one's payload does; or both clusters are at home on both networks.
 func TestDual(t *testing.T) {
 	b := New(t)
 	const source = "test/programs/c/random.c"

@@ -14,10 +14,10 @@ import (
 	"github.com/leidenzipper/zipper/wire"
 )
 
-// TestEnding starts jobs that work with several threads and end, one after the other, while any of
-// their processes (ranks, launchers, the forwarder in zipper run) loses its processor now and then.
-// One in five goes over a path with delays, of the long run's thousand all. Where one does not end,
-// what all its threads do is printed, and what the forwarder shows.
+// TestEnding starts jobs that work with several threads and end, one after the other. Any of their
+// processes (ranks, launchers, the forwarder in zipper run) loses its processor now and then. One
+// job in five goes over a path with delays, and all of the long run's thousand. Where one does not
+// end, what all its threads do is printed, and what the forwarder shows.
 func TestEnding(t *testing.T) {
 	each := 6
 	if long() {

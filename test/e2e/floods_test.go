@@ -24,8 +24,8 @@ import (
 )
 
 // TestFloods: one address does all that a stranger may to a forwarder with its default bounds. All
-// the while a job that runs goes on without a pause of half a second, jobs join within 2 s, the
-// status and the metrics answer, the forwarder stays within its memory, and its log is short.
+// the while a job that runs goes on without a pause of half a second, and jobs join within 2 s.
+// Status and metrics answer, the forwarder stays within its memory, and its log is short.
 func TestFloods(t *testing.T) {
 	pair := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: 1}}
 	huge := []wire.Cluster{{Name: "a", Size: 1}, {Name: "b", Size: wire.MaxRanks - 1}}

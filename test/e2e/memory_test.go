@@ -26,8 +26,8 @@ func stoppedOf(id, program string) (pids []int) {
 	return pids
 }
 
-// Receivers that have cleared their senders and then read nothing: two forwarders in a row keep no
-// more than a job may, those who send are held back, another job on the same forwarders runs as if
+// Receivers have cleared their senders and then read nothing. Two forwarders in a row keep no more
+// than a job may, and those who send are held back. Another job on the same forwarders runs as if
 // nothing were, and when the receivers go on every byte arrives. 32 pairs with ZIPPER_LONG=1.
 func TestReceiversStopped(t *testing.T) {
 	b := New(t)

@@ -148,7 +148,7 @@ func TestLaunchersTakePlans(t *testing.T) {
 	}
 }
 
-// planned runs pairs.c by a plan and checks that every rank is where the plan says, if hosts can be
+// planned runs pairs.c by a plan. It checks that every rank is where the plan says, if hosts can be
 // told apart, and that nothing but the ends of the program crosses.
 func planned(b *Bed, env []string, plan string, apart bool, args ...string) {
 	b.T.Helper()

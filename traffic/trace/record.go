@@ -36,8 +36,8 @@ func NewRecorder(rank, limit int) *Recorder {
 	return &Recorder{rank: rank, limit: limit, totals: make(map[int]*[2]int64)}
 }
 
-// Sent notes a message to a rank at the time (ns since the job's start) of the
-// send call, when the rank had used so much processor time (ns).
+// Sent notes a message to a rank. at is when the send call was made (ns since
+// the job's start), and used the rank's processor time by then (ns).
 func (r *Recorder) Sent(at, used int64, dst int, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,8 +2,8 @@
 // wanted, reads and writes that move only a part; links can be cut and held up. Time is Go's, so
 // inside a testing/synctest bubble a delay costs nothing and is exact.
 //
-// Links can be waited for by their descriptors (eventfds, made when first asked for), as with any
-// transport, or, in pure Go and inside a synctest bubble, with WaitRead and WaitWrite.
+// Links can be waited for by their descriptors, as with any transport: these are eventfds, made
+// when first asked for. In pure Go, and inside a synctest bubble, WaitRead and WaitWrite do so.
 //
 // Sizes are bytes. The errors of a cut link wrap ErrCut. A Network is safe for concurrent use, a
 // Link as any transport.Link.

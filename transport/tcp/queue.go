@@ -7,15 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// queue keeps short what waits in front of a connection: unsent in its socket, and sent in the
-// queue of this host's network card, where the kernel puts what it could send in a millisecond if
-// there were no queue. It bounds what the socket holds, as long as that costs no speed. A state
-// machine without I/O, for the link's writer.
+// queue keeps short what waits in front of a connection. That waits in two places: unsent in the
+// socket, and sent in the queue of this host's network card. There the kernel puts what it could
+// send in a millisecond if there were no queue. So the queue bounds what the socket holds, as long
+// as that costs no speed. A state machine without I/O, for the link's writer.
 //
-// Free until a queue has stood for some measurements; then bounded, lower and lower down to what
-// the path holds and ahead besides. A bound with which the connection became slower (its writer did
-// not come back before the socket ran dry) is doubled, and lowered again later and later. Who is
-// slower with the highest bound, or is very fast, is free again.
+// A socket is free until a queue has stood for some measurements. Then it is bounded, lower and
+// lower, down to what the path holds and `ahead` besides. If the connection becomes slower with a
+// bound, because its writer did not come back before the socket ran dry, the bound is doubled, and
+// lowered again later and later. A connection that is slower even with the highest bound, or is
+// very fast, is free again.
 type queue struct {
 	at    time.Duration // of the last measurement,
 	acked uint64        // bytes by then,

@@ -298,8 +298,8 @@ func (c *cmControl) part() {
 	}
 }
 
-// close waits a little for the peer to answer, because a message of the communication manager that
-// is lost is sent again only as long as its sender is there.
+// close waits a little for the peer to answer: if a message of the communication manager is lost it
+// is sent again only as long as its sender is there.
 func (c *cmControl) close() error {
 	c.mu.Lock()
 	c.closed = true

@@ -1,26 +1,25 @@
 // Package verbs is the transport over InfiniBand and RoCE.
 //
 // A link is two reliable connected queue pairs, one for each direction, so that reader and writer
-// share nothing. The writer copies bytes into a registered slot and sends it; the reader has as
-// many receives posted as the writer has credit, copies the bytes out, posts the slot again and
-// returns credit in batches, as a send without payload whose immediate data count the slots. Every
+// share nothing. The writer copies bytes into a registered slot and sends it. The reader has as
+// many receives posted as the writer has credit. It copies the bytes out, posts the slot again, and
+// returns credit in batches: a send without payload, whose immediate data count the slots. Every
 // message has a number, by which the other end sees that none is lost or comes twice
 // (immediate.go). Nothing is polled for: completion channels' descriptors tell.
 //
-// Large pieces (transport.Lender) do not go through the slots: the writer puts them into one of the
-// reader's blocks by an RDMA write whose immediate data name the block; a credit of its own gives
+// Large pieces (transport.Lender) do not go through the slots. The writer puts them into one of the
+// reader's blocks, by an RDMA write whose immediate data name the block; a credit of its own gives
 // the block back. A forwarder sends a block on from where it came in, with the adapter of the other
 // network, so it copies nothing (block.go). Ranks send from the program's memory, and have what
-// comes written into it (transport.Placer, place.go): where that is the reader tells the writer in
+// comes written into it (transport.Placer, place.go). The reader tells the writer where that is, by
 // notes among its own messages.
 //
 // Links are made over TCP (hello.go, bytcp.go) or by the communication manager (private.go,
 // bycm.go); control.go is all that the two have to differ in. The address is that of the forwarder
-// on the fabric's own IP network (IPoIB or RoCE). Before a link is used, each end has sent the
-// other a random number over the queue pair and been told that it came: two fabrics that are not
-// joined may look alike (same subnet prefix, same LIDs), and then the link is refused. The
-// connection that it was made over carries nothing after that; its end tells that the peer has
-// closed or died.
+// on the fabric's own IP network (IPoIB or RoCE). Two fabrics that are not joined may look alike
+// (same subnet prefix, same LIDs). So before a link is used each end sends the other a random
+// number over the queue pair, and is told that it came; else the link is refused. The connection
+// that it was made over carries nothing after that; its end tells that the peer has closed or died.
 //
 // A link fails, as a TCP connection does, when the device gives up (retry exceeded), the port goes
 // down, or the device is gone.

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The same exchange in the private data of the communication manager's messages, which tell the
-// queue pair that the dialing end writes to and all about the path by themselves. Little endian;
+// The same exchange in the private data of the communication manager's messages. These tell by
+// themselves the queue pair that the dialing end writes to, and all about the path. Little endian;
 // what is behind comes as zeros.
 //
 //	request, reply   magic "ZIPV" · version · 0 · slots 2 · slot size 4 · the second queue pair's number 3, first packet 3 · blocks 2 ·

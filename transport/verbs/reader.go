@@ -36,8 +36,8 @@ type reader struct {
 	places   uint32               // the last one's number
 }
 
-// arrival is a message in a slot, a piece in a block that used up a slot, or a piece of which the
-// slot has only the head behind a note: its body is in place.
+// arrival is a message in a slot, or a piece in a block that used up a slot. Or it is a piece whose
+// body is in place: then the slot has a note, and the piece's head behind it.
 type arrival struct {
 	slot, n int // n: bytes to read
 	block   *block

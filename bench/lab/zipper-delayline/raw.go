@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// realTime starts the program once more with all its threads going before those of other programs,
-// and returns in the program so started, or where that may not be: what comes of it is in the
-// lateness. All threads, since Go moves a goroutine's right to run from one to another, and on a
-// busy machine one that has to wait for the kernel's turn would hold it for tens of milliseconds.
+// realTime starts the program once more, with all its threads going before those of other programs.
+// It returns in the program so started, or where that may not be; the lateness shows what comes of
+// it. It has to be all threads, because Go moves a goroutine's right to run from one to another. On
+// a busy machine a thread that waits for the kernel's turn would hold it for tens of milliseconds.
 func realTime() error {
 	runtime.LockOSThread() // a thread has the policy, and those that it makes get it
 	defer runtime.UnlockOSThread()

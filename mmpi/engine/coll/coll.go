@@ -1,7 +1,7 @@
 // Package coll runs collectives: the algorithms of package collectives over messages between
-// clusters (package pt2pt) and native nonblocking collectives inside each. A communicator's
-// collectives run one at a time, in the order in which they were started, so that their native
-// stages start in the same order in all processes.
+// clusters (package pt2pt) and native nonblocking collectives inside each. The collectives of a
+// communicator run one at a time, in the order in which they were started. So their native stages
+// start in the same order in all processes.
 //
 // A Set is not safe for concurrent use: all is done with the engine's lock. All methods but Fail
 // are for application threads only.

@@ -11,11 +11,12 @@ import (
 	"github.com/leidenzipper/zipper/transport"
 )
 
-// A direct link leads to one process of another cluster without a forwarder: one of the two is on a
-// zipper node, or a zipper node's kernel passes it on. It is a rail that only this pair's frames
-// take, and all of them while it is up. When it is lost they go through the forwarder, as what a
-// lost rail carried does; the end that dialled it opens it again. That a pair can have one is known
-// to both from the start, so both are ready for frames that overtake each other.
+// A direct link leads to one process of another cluster without a forwarder. One of the two is on a
+// zipper node, or a zipper node's kernel passes the link on. It is a rail that only this pair's
+// frames take, and while it is up it takes all of them. When it is lost they go through the
+// forwarder, as the frames of any lost rail go by another; the end that dialled opens it again.
+// Both ends know from the start that they can have one, so both are ready for frames that overtake
+// each other.
 
 // Opener opens the link to a process that can be reached directly; nil: that process does so, and
 // DirectUp is called.

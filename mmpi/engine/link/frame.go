@@ -174,8 +174,8 @@ func (s *Set) freeFrame(f *Frame) {
 	s.frames = append(s.frames, f)
 }
 
-// Each end of a link tells the other now and then how many bytes it has sent (frame Count): what
-// was left out on the way is noticed when nothing follows it, too, and the link is lost, as by any
+// Each end of a link tells the other now and then how many bytes it has sent (frame Count). So what
+// was left out on the way is noticed even if nothing follows it. The link is lost then, as by any
 // other damage.
 
 // counter is a rail's part of that, both ways, and of the order of RailStates; all of it is about

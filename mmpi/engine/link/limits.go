@@ -80,9 +80,9 @@ const (
 	// are. Default 4. Measured: docs/decisions/0013-long-segments-without-a-copy.md.
 	longSegment = wire.LongSegment
 
-	// longFor is the time that a longer segment takes at most, as fast as its flow is, and one
-	// where the network is slow, in nanoseconds. Default 100 µs: a forwarder stores it whole and
-	// nothing overtakes it.
+	// longFor bounds the time that a segment takes, in nanoseconds: a longer one where the flow is
+	// fast, and any one where the network is slow. Default 100 µs: a forwarder stores a segment
+	// whole, and nothing overtakes it.
 	longFor = 100 * time.Microsecond
 
 	// leastSegment is the shortest segment of a message that is longer, in bytes. Default 16 KiB.

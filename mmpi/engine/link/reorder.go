@@ -81,7 +81,7 @@ func (r *rail) arrive(h wire.Header, body []byte, payload int) (dst []byte, op r
 				p.delivering.n)
 		}
 		for _, o := range s.rails {
-			if o.readsDelivering(p) { // which of them will come whole is not known: this one waits aside
+			if o.readsDelivering(p) { // either copy may come whole: this one is read aside meanwhile
 				return p.readAhead(h, body, payload)
 			}
 		}

@@ -1,11 +1,11 @@
 // Package link moves frames, and the bytes of large messages, between the processes of a job:
 // rails, order, replay and fail-over. It knows no request and no MPI; what is above it is an Upper.
 //
-// Every other process is a Peer, and has two services. Frames (Peer.NewFrame, Peer.Send;
+// Every other process is a Peer, and has two services. One is frames (Peer.NewFrame, Peer.Send;
 // Upper.Frame at the other end): sequenced ones arrive once and in order, whatever rails they took
-// and whichever of these are lost. Bytes of a large message: a Source that its receiver has cleared
-// (Peer.Bulk) lands in the Sink of the other end, as segments over all rails that lead there, in
-// any order, each byte once.
+// and whichever of these are lost. The other is the bytes of a large message. A Source that its
+// receiver has cleared (Peer.Bulk) lands in the Sink of the other end. It goes as segments over all
+// rails that lead there, in any order, each byte once.
 //
 // A rail is a link to a forwarder, or to one other process. The way of a byte: Peer.Send →
 // rail.push (frame.go) → rail.write (output.go) → the link → rail.read (input.go) → arrive
@@ -34,9 +34,9 @@ import (
 
 // Upper is what links carry frames for. Its methods are called with the lock.
 type Upper interface {
-	// Frame acts on a frame whose turn it is but for its payload, and returns where that goes (the
-	// rest of it is thrown away) and what is told when it is there; nil: nothing more is to be
-	// done. body is not kept. An error means a peer that breaks the protocol.
+	// Frame acts on a frame whose turn it is, but for its payload. It returns where the payload
+	// goes (what does not fit is thrown away), and what is told when it is there; nil: nothing more
+	// is to be done. body is not kept. An error means a peer that breaks the protocol.
 	Frame(p *Peer, h wire.Header, body []byte, payload int) (dst []byte, done Payload, err error)
 	// Source is the send that a handle names; nil: it is over, or was never cleared.
 	Source(p *Peer, handle uint64) *Source
@@ -78,8 +78,9 @@ type Config struct {
 	Routes [][]int
 	// Direct has an entry for every process to which a link without a forwarder can be made.
 	Direct map[int]Opener
-	// ZcopyFrom is from how many bytes on messages (whose Source or Sink says that it can be) are
-	// sent from where they are and received into it, over links that can. 0: never.
+	// ZcopyFrom is how many bytes a message must have to go without copies: it is sent from where
+	// it is, or received into its place. The link must be able to, and its Source or Sink say that
+	// it may. 0: none does.
 	ZcopyFrom int
 	// Level says what of frames is checked; the same in all processes.
 	Level wire.Level

@@ -6,10 +6,10 @@ import (
 )
 
 // Long segments (segmentSize) are not copied into the socket: it gets the program's pages, through
-// a pipe. They may change only when the receiver has what is in them, as TCP may send them again
-// and, where all is on one machine, reads the receiver them there. So does a Source's buffer: it is
-// the program's again at Abandon. Where a segment's Source no longer cares (detach) its receiver
-// has the bytes already, or gets them another way, and throws these away.
+// a pipe. The pages may change only when the receiver has what is in them. TCP may send them again,
+// and where all is on one machine the receiver reads them there. A Source's buffer does stay that
+// long: it is the program's again at Abandon. Where a segment's Source no longer cares (detach) its
+// receiver has the bytes already, or gets them another way, and throws these away.
 
 // splicing reports whether what is next in the segment at hand goes through the pipe, and puts the
 // segment's head there if it is the first.

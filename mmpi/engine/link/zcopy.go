@@ -10,10 +10,10 @@ import (
 )
 
 // Over a link that can (transport.Placer) large messages of the program are sent from its memory
-// and received into it, without copies. The memory is registered with the link in parts: a receive
-// is one part ahead of what has come, a send registers one when it begins with it, so that neither
-// holds up the message, other traffic or much memory for long. What could not be registered is
-// copied.
+// and received into it, without copies. The memory is registered with the link in parts. A receive
+// is one part ahead of what has come; a send registers a part when it begins with it. So neither
+// holds up the message or other traffic, nor locks much memory for long. What could not be
+// registered is copied.
 
 // zcopy is what links know of the program's memory.
 type zcopy struct {
@@ -132,9 +132,9 @@ func (r *rail) pinned(src *Source, offset int64, n int) *pin {
 	return &m.pins[i]
 }
 
-// expect registers the next parts of a receive with the link that they come over, if it is the only
-// one: what came a second time over another, after a loss, would be written into memory that is the
-// program's again.
+// expect registers the next parts of a receive with the link that they come over, if that is the
+// only one. After a loss something may come a second time over another link, and would be written
+// into memory that is the program's again.
 func (z *zcopy) expect(k *Sink) {
 	if k.peer.scattered() || !z.may(k.Zcopy, &k.mem, len(k.Buf)) {
 		return

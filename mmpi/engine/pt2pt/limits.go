@@ -33,8 +33,8 @@ const (
 	// two delays.
 	longEager = wire.MaxPayload
 
-	// longKept is how much may be kept for replay of what went to a peer over a long path, in
-	// bytes, for another long message to go without asking. Default 8 MiB. Trades memory of senders
+	// longKept is how many bytes that went to a peer over a long path may be kept for replay. With
+	// more, no further long message goes without asking. Default 8 MiB. Trades memory of senders
 	// against the rate of blocking sends: as much goes in a round trip.
 	longKept = 8 << 20
 

@@ -129,10 +129,11 @@ func (c *Comm) probeFor(source, tag int, t *tried) bool {
 		t.add(source, tag)
 		return false
 	}
-	// Taking it by the pattern could overtake: an earlier entry for any tag may have to take a
-	// message that this sender sent before and that came since that entry was probed for. So take
-	// the sender's first message for the first entry that takes this one: with AnyTag it is the
-	// sender's first of all, with a tag every message of that tag has the same first entry.
+	// Taking the message by the pattern that was probed for could overtake another one. Since an
+	// earlier entry for any tag was probed for, a message of this sender may have come that was
+	// sent before this one, and belongs to that entry. So for the first entry that takes this
+	// message, take the sender's first message: with AnyTag the first of all, else the first with
+	// that tag, which all have the same first entry.
 	first := q.first(p.Source, p.Tag)
 	if first == nil { // of a pattern that is nobody's
 		return false

@@ -55,9 +55,9 @@ var legal = [...]uint16{
 // messages must be probed for it (posted).
 func (s state) remote() bool { return s != idle && s != native }
 
-// keepsBusy reports whether a thread must not block in native MPI while the request stands: not for
-// those of communicators in the background; who waits for an answer there counts by himself
-// (Endpoint.Hold).
+// keepsBusy reports whether a thread must not block in native MPI while the request stands. That is
+// not so for requests of communicators in the background: who waits for an answer there counts by
+// himself (Endpoint.Hold).
 func (r *Request) keepsBusy() bool { return r.state.remote() && !r.comm.Background }
 
 // Request is one outstanding operation. Requests are pooled; a handle names one for as long as it

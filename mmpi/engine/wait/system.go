@@ -46,9 +46,9 @@ func NewLinux() Linux { return Linux{time.Now()} }
 // Now implements System, as do all others.
 func (l Linux) Now() time.Duration { return time.Since(l.start) }
 
-// UntilMultiple is by the host's monotonic clock. So the progress threads of all processes of a
-// host wake together, by one interrupt of a core instead of one for each process, and what programs
-// lose by it they lose at the same time (Petrini, Kerbyson, Pakin: The Case of the Missing
+// UntilMultiple goes by the host's monotonic clock. So the progress threads of all processes of a
+// host wake together, by one interrupt of a core instead of one for each process. What programs
+// lose by that, they lose at the same time (Petrini, Kerbyson, Pakin: The Case of the Missing
 // Supercomputer Performance, SC 2003).
 func (Linux) UntilMultiple(d time.Duration) time.Duration {
 	var t unix.Timespec
@@ -123,11 +123,13 @@ func (Linux) Close(fd int) { unix.Close(fd) }
 func (Linux) Poll(set []unix.PollFd, d time.Duration, keep bool) { Ppoll(set, d, keep) }
 
 // Ppoll sleeps until one of the descriptors is ready, for up to d; an interrupted sleep is a short
-// sleep. With keep the thread sleeps behind the Go scheduler's back and keeps its P: else the
-// scheduler's monitor takes the P away after 20 µs, and then looks for more of that every 20 µs,
-// which costs a core what a busy forwarder would. Sleeps are short, and a signal ends them when the
-// world has to stop. Only where this Go runtime serves the engine alone: a Go program has
-// goroutines that need the P.
+// sleep.
+//
+// With keep the thread keeps its P, because Go's scheduler does not learn of the sleep. Otherwise
+// the scheduler's monitor takes the P away after 20 µs, and then looks for more of that every 20
+// µs, which costs a core what a busy forwarder would. Sleeps are short, and a signal ends them when
+// the world has to stop. keep is for processes whose Go runtime serves the engine alone: a Go
+// program has goroutines that need the P.
 func Ppoll(set []unix.PollFd, d time.Duration, keep bool) {
 	t := unix.NsecToTimespec(int64(max(d, 0)))
 	if !keep {

@@ -127,9 +127,9 @@ func (w *Waiter) sleep(set []unix.PollFd, d time.Duration) {
 	w.t.idle.Store(false)
 }
 
-// tick ticks, or leaves that to the thread that has the lock: native MPI gives way to other
-// processes with the lock held, so that waiting for it could take milliseconds, after which the
-// mutex is handed over and both threads have to be woken. It reports whether the driver has ended.
+// tick ticks, or leaves that to the thread that has the lock. Native MPI gives way to other
+// processes with the lock held, so waiting for it could take milliseconds; the mutex would then be
+// handed over, and both threads would have to be woken. It reports whether the driver has ended.
 func (w *Waiter) tick() bool {
 	w.t.ticked = w.d.Now()
 	if !w.d.TryLock() {
@@ -145,8 +145,8 @@ func (w *Waiter) tick() bool {
 	return false
 }
 
-// flush writes out what is held: the program is busy with something else. Whoever has the lock may
-// be somebody who has given the core away (tick): then it looks again after as long a time.
+// flush writes out what is held, because the program is busy with something else. Whoever has the
+// lock may have given the core away (tick); then flush looks again after as long a time.
 func (w *Waiter) flush() {
 	w.sys.Drain(w.ev.timer)
 	if !w.d.TryLock() {

@@ -2,12 +2,12 @@
 // descriptors, sleeps and the progress thread. It knows neither links nor messages; what it drives
 // is a Driver.
 //
-// Waiting application threads sleep in ppoll on the links and on an event each, which a thread
-// that completes something for another signals: of one event for all the first who is back would
-// take the others' wake-ups. The progress thread sleeps by time alone while application threads
-// poll, so messages do not wake it; when nobody has polled for a tick it sleeps on the links
-// itself, until somebody polls again. An event of its own tells it that there is output it does not
-// know of.
+// Waiting application threads sleep in ppoll, on the links and on an event each. A thread that
+// completes something for another one signals that one's event. (With one event for all, the first
+// thread to wake would take the others' signals.) While application threads poll the progress
+// thread sleeps by time alone, so messages do not wake it. When nobody has polled for a tick it
+// sleeps on the links itself, until somebody polls again. An event of its own tells it that there
+// is output it does not know of.
 //
 // Where nothing is left to do it is idle: it sleeps long, and lets Go's monitor sleep too, so that
 // a program that computes or talks inside its cluster is not disturbed. The event ends that when an

@@ -69,8 +69,8 @@ says what counts at the next start only. The forwarder has to have been started 
 	}
 }
 
-// signalForwarder sends a signal, 0 for none, to the forwarder of this host that shows its status
-// where the command's argument says, and returns that address and the status.
+// signalForwarder sends a signal, 0 for none, to a forwarder of this host: the one that shows its
+// status where the command's argument says. It returns that address and the status.
 func signalForwarder(c *cli.Context, sig syscall.Signal) (at string, s forwarder.Status, err error) {
 	if c.NArg() > 1 {
 		return at, s, clikit.Usage(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
