@@ -143,8 +143,8 @@ func (b *Bed) nativeBy(words []string, mpi string, ranks int, argv ...string) Re
 	}
 	args = append(append(args, "-n", fmt.Sprint(ranks)), argv...)
 	env := []string{"OMPI_MCA_mpi_yield_when_idle=1"}
-	// As zipper run: other components for windows crash or fail where a process may not read another
-	// one's memory (Open MPI 4), or where several threads make windows at once.
+	// As zipper run: other components for windows crash or fail where a process may not read
+	// another one's memory (Open MPI 4), or where several threads make windows at once.
 	osc := "^ucx"
 	if strings.HasPrefix(version(OpenMPI), "4.") {
 		osc = "^rdma,ucx"

@@ -74,9 +74,9 @@ int main(int argc, char **argv) {
   CHECK(clusters >= 1 && clusters <= want, "%d clusters of a half", clusters);
   MPI_Comm_free(&half);
 
-  /* Who says MPI_UNDEFINED gets none, and the others theirs. Natively of those that share memory: there
-   * Open MPI 6.0.0rc2 leaves at once with a value that it does not know, while who says MPI_UNDEFINED
-   * waits for all. */
+  /* Who says MPI_UNDEFINED gets none, and the others theirs. Natively of those that share memory:
+   * there Open MPI 6.0.0rc2 leaves at once with a value that it does not know, while who says
+   * MPI_UNDEFINED waits for all. */
   MPI_Comm part = mine(MPI_COMM_WORLD,
                        me == np - 1 ? MPI_UNDEFINED
                        : want > 1   ? BY_CLUSTER
