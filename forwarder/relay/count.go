@@ -13,11 +13,11 @@ import (
 // link is lost, as by any other damage.
 
 // putCount puts a frame, made of how much goes before it, right behind the frame that is half
-// written. Nothing is done while another one waits.
+// written. Nothing is done while another one waits, or what was queued before the connection ran.
 func (o *output) putCount(make func(wire.Count) ([]byte, error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.closed || o.count.buf != nil {
+	if o.closed || o.count.buf != nil || o.ahead > 0 {
 		return
 	}
 	rest := o.current.end - o.current.off

@@ -31,6 +31,7 @@ type output struct {
 	counted uint64 // sent, at the last of them
 	small   fifo
 	bulk    fifo
+	ahead   int             // of small: queued before the connection ran, so nothing may overtake them
 	depth   atomic.Int64    // bytes that are queued
 	skipped int             // bytes of small frames written since the last bulk frame
 	flows   map[uint32]flow // by source
@@ -154,7 +155,7 @@ func (o *output) gather(vec [][]byte) (k, total int) {
 		return
 	}
 	for s, b := 0, 0; s < o.small.n || b < o.bulk.n; {
-		if o.bulkTurn(o.small.n-s, o.bulk.n-b, skipped) {
+		if o.bulkTurn(s, b, skipped) {
 			if o.bulk.at(b).zc != nil || !add(o.bulk.at(b)) {
 				return
 			}
@@ -179,11 +180,12 @@ func (o *output) written(n int) {
 			o.current, o.count = o.count, entry{}
 		}
 		if o.current.buf == nil {
-			if o.bulkTurn(o.small.n, o.bulk.n, o.skipped) {
+			if o.bulkTurn(0, 0, o.skipped) {
 				o.current = o.bulk.pop()
 				o.skipped = 0
 			} else {
 				o.current = o.small.pop()
+				o.ahead = max(o.ahead-1, 0)
 				o.skipped += o.current.end - o.current.off
 			}
 		}
@@ -201,6 +203,7 @@ func (o *output) written(n int) {
 // of the forwarder behind it.
 func (o *output) abortWith(frame []byte) {
 	o.mu.Lock()
+	o.ahead = 0
 	for o.small.n > 0 {
 		o.release(o.small.pop())
 	}

@@ -200,6 +200,7 @@ func (o *output) discard() {
 		o.release(o.count)
 		o.count = entry{}
 	}
+	o.ahead = 0
 	for o.small.n > 0 {
 		o.release(o.small.pop())
 	}
@@ -210,9 +211,17 @@ func (o *output) discard() {
 	o.unblocked()
 }
 
-// bulkTurn decides which class goes next; small and bulk frames are left.
-func (o *output) bulkTurn(small, bulk, skipped int) bool {
-	return bulk > 0 && (small == 0 || skipped >= bulkShare)
+// bulkTurn decides which class goes next, when so many small and bulk frames are taken off before.
+func (o *output) bulkTurn(s, b, skipped int) bool {
+	small, bulk := o.small.n-s, o.bulk.n-b
+	return bulk > 0 && s >= o.ahead && (small == 0 || skipped >= bulkShare)
+}
+
+// runs has what is queued go before all else: the other end runs too when it has come.
+func (o *output) runs() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ahead = o.small.n
 }
 
 // fail notes the link's failure and leaves the rest to the owner loop.

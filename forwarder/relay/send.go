@@ -59,8 +59,7 @@ func (o *output) forward(from *memory, src uint32, p *zerocopy) error {
 
 // zerocopyNext reports whether what is next to write is in a block or a pipe.
 func (o *output) zerocopyNext() bool {
-	return o.current.zc != nil || o.current.buf == nil && o.count.buf == nil && o.bulkTurn(o.small.n, o.bulk.n,
-		o.skipped) && o.bulk.at(0).zc != nil
+	return o.current.zc != nil || o.current.buf == nil && o.count.buf == nil && o.bulkTurn(0, 0, o.skipped) && o.bulk.at(0).zc != nil
 }
 
 // forwardQueued sends what is next, which is in a block or a pipe; false if the link takes no more

@@ -57,6 +57,7 @@ func (c *Conn) Run(r *Route) {
 		c.memory.Move(r.Memory)
 	}
 	c.out.watch(r.Blocked)
+	c.out.runs()
 	c.route.Store(r)
 	if c.to(Running) {
 		c.sendCount()
