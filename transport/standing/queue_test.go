@@ -1,4 +1,4 @@
-package tcp
+package standing
 
 import (
 	"testing"
@@ -13,21 +13,22 @@ type path struct {
 }
 
 // drive has a writer with much to send keep the connection full for n measurements.
-func (p path) drive(q *queue, s *sample, n int) {
+func (p path) drive(q *Queue, s *Sample, n int) {
 	for range n {
-		s.least, s.trip, s.full = p.least, p.least+8*time.Millisecond, true
+		s.Least, s.Trip = p.least, p.least+8*time.Millisecond
+		q.Wrote(0, true)
 		if q.bound > 0 {
-			s.trip = max(time.Duration(float64(q.bound)/p.rate*1e9), p.least)
+			s.Trip = max(time.Duration(float64(q.bound)/p.rate*1e9), p.least)
 		}
 		rate := p.rate
 		if q.bound > 0 { // less than the path holds
 			rate = min(rate, float64(q.bound)/p.least.Seconds())
 		}
-		d := max(measureFor, 2*s.trip)
-		s.at += d
-		s.busy += d
-		s.acked += uint64(rate * d.Seconds())
-		q.measured(*s)
+		d := max(measureFor, 2*s.Trip)
+		s.At += d
+		s.Busy += d
+		s.Acked += uint64(rate * d.Seconds())
+		q.Measured(*s)
 	}
 }
 
@@ -49,27 +50,27 @@ func TestQueueBounded(t *testing.T) {
 		{path{12.5e6, 1000 * us}, leastHeld}, // 100 Mbit/s
 		{path{1.249e9, 200 * us}, 374_700},   // nearly too fast
 	} {
-		var q queue
-		var s sample
+		var q Queue
+		var s Sample
 		c.drive(&q, &s, 40)
 		if q.bound != c.want && (q.bound < c.want*99/100 || q.bound > c.want*101/100) {
 			t.Errorf("%v: bound to %d, want %d", c.path, q.bound, c.want)
 		}
-		if want := min(c.want, 1) * int(c.rate); int(q.bottleneck()) > want*101/100 || int(q.bottleneck()) < want*99/100 {
-			t.Errorf("%v: bottleneck %v", c.path, q.bottleneck())
+		if want := min(c.want, 1) * int(c.rate); int(q.Bottleneck()) > want*101/100 || int(q.Bottleneck()) < want*99/100 {
+			t.Errorf("%v: bottleneck %v", c.path, q.Bottleneck())
 		}
 	}
 }
 
 // A queue that has not stood for long, or a short one, is none.
 func TestQueueStands(t *testing.T) {
-	var q queue
-	var s sample
+	var q Queue
+	var s Sample
 	p := path{125e6, 50 * time.Microsecond}
 	for range 10 {
 		p.drive(&q, &s, stands-1)
-		s.trip, s.at, s.busy = standing-1, s.at+measureFor, s.busy+measureFor
-		q.measured(s)
+		s.Trip, s.At, s.Busy = standing-1, s.At+measureFor, s.Busy+measureFor
+		q.Measured(s)
 	}
 	if q.bound != 0 {
 		t.Errorf("bound to %d", q.bound)
@@ -78,16 +79,16 @@ func TestQueueStands(t *testing.T) {
 		t.Error("not bound")
 	}
 	was := q.bound
-	s.at += measureFor / 2
-	if q.measured(s); q.bound != was {
+	s.At += measureFor / 2
+	if q.Measured(s); q.bound != was {
 		t.Error("a short measurement counts")
 	}
 }
 
 // A bound that was too low is lifted, and lowered again later and later.
 func TestQueueShort(t *testing.T) {
-	var q queue
-	var s sample
+	var q Queue
+	var s Sample
 	p := path{125e6, 50 * time.Microsecond}
 	p.drive(&q, &s, 40)
 	low := q.bound
@@ -114,13 +115,14 @@ func TestQueueShort(t *testing.T) {
 // One that makes the connection slower is lifted until it is gone: another's queue may be what the
 // round trip is of.
 func TestQueueFree(t *testing.T) {
-	var q queue
-	var s sample
+	var q Queue
+	var s Sample
 	p := path{125e6, 50 * time.Microsecond}
 	p.drive(&q, &s, 40)
 	for range 20 {
-		s.at, s.busy, s.acked, s.trip = s.at+measureFor, s.busy+measureFor, s.acked+uint64(25e6*measureFor.Seconds()), 5*time.Millisecond
-		if q.measured(s); q.bound == 0 {
+		s.At, s.Busy, s.Acked, s.Trip = s.At+measureFor, s.Busy+measureFor, s.Acked+uint64(25e6*measureFor.Seconds()), 5*time.Millisecond
+		q.Wrote(0, true)
+		if q.Measured(s); q.bound == 0 {
 			break
 		}
 	}

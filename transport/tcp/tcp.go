@@ -149,7 +149,7 @@ func (l *link) watched(n int, full bool) {
 	}
 }
 
-func (l *link) Bottleneck() float64 { return l.watch.bottleneck() }
+func (l *link) Bottleneck() float64 { return l.watch.Bottleneck() }
 
 // Unheard is from TCP's own acknowledgements, which the peer's kernel sends while the process is
 // stopped. A closed window is not a segment that waits: probes of it are answered.
