@@ -91,7 +91,13 @@ func (br *bridge) offered(p *peer, number int) {
 // admit tells the other end that its connection is in use, if the job runs and the connection is
 // warm, or waited for. With f.mu.
 func (br *bridge) admit(p *peer) {
-	if br.job.state != running || !p.warming.Warm() && br.first() != nil {
+	switch {
+	case br.job.state != running:
+		return
+	case !br.wanted(): // all has come over the others, and they may be gone
+		p.end(errNotWanted)
+		return
+	case !p.warming.Warm() && br.first() != nil:
 		return
 	}
 	_ = p.conn.Send(frame(wire.TypeReady, &wire.Ready{Zipper: uint32(br.job.hops.here)}))
@@ -152,7 +158,7 @@ func (br *bridge) use(p *peer) {
 			old.end(errOpenedAgain)
 		}
 	}
-	if br.job.state != running {
+	if !br.wanted() {
 		p.end(errNotWanted)
 		return
 	}
