@@ -8,10 +8,18 @@ import (
 )
 
 // pattern gives bytes that tell who made them.
-func pattern(who, n int) []byte {
+func pattern(who, n int) []byte { return part(who, 0, n) }
+
+// part is n bytes of a pattern from one on.
+func part(who, from, n int) []byte {
 	b := make([]byte, n)
+	value, left := byte(who*37+from*11+from/251), 251-from%251 // byte i is who*37 + i*11 + i/251
 	for i := range b {
-		b[i] = byte(who*37 + i*11 + i/251)
+		b[i] = value
+		value += 11
+		if left--; left == 0 {
+			value, left = value+1, 251
+		}
 	}
 	return b
 }
@@ -23,18 +31,18 @@ func collective(op collectives.Op, n, m, root, me int) (a engine.Coll, want []by
 	for r := range n {
 		counts[r], displs[r] = int64(m), int64(r*m)
 	}
-	sum := func(ranks, from, size int) []byte { // of the first ranks, of what is at from
-		s := make([]byte, m)
-		for r := range ranks {
-			for i, v := range pattern(r, size)[from:][:m] {
-				s[i] += v
-			}
+	sum := func(ranks, from int) []byte { // of the first ranks, of what is at from
+		s := part(0, from, m)
+		for i, v := range s {
+			s[i] = byte(ranks)*v + byte(37*ranks*(ranks-1)/2)
 		}
 		return s
 	}
-	var all []byte
-	for r := range n {
-		all = append(all, pattern(r, m)...)
+	all := func() (b []byte) {
+		for r := range n {
+			b = append(b, pattern(r, m)...)
+		}
+		return b
 	}
 	a.Args = collectives.Args{Op: op, Root: root, Send: pattern(me, m), Recv: make([]byte, m), Uniform: true, Count: m,
 		Extent: 1, Commutative: true}
@@ -46,33 +54,33 @@ func collective(op collectives.Op, n, m, root, me int) (a engine.Coll, want []by
 		}
 	case collectives.OpGatherv, collectives.OpAllgatherv:
 		if me == root || op == collectives.OpAllgatherv {
-			a.Recv, a.RecvCounts, a.RecvDispls, want = make([]byte, n*m), counts, displs, all
+			a.Recv, a.RecvCounts, a.RecvDispls, want = make([]byte, n*m), counts, displs, all()
 		}
 	case collectives.OpScatterv:
 		if me == root {
-			a.Send, a.SendCounts, a.SendDispls = all, counts, displs
+			a.Send, a.SendCounts, a.SendDispls = all(), counts, displs
 		}
 		want = pattern(me, m)
 	case collectives.OpAlltoallv:
 		a.Send, a.SendCounts, a.SendDispls = pattern(me, n*m), counts, displs
 		a.Recv, a.RecvCounts, a.RecvDispls = make([]byte, n*m), counts, displs
 		for s := range n {
-			want = append(want, pattern(s, n*m)[me*m:][:m]...)
+			want = append(want, part(s, me*m, m)...)
 		}
 	case collectives.OpReduce:
 		if me == root {
-			want = sum(n, 0, m)
+			want = sum(n, 0)
 		}
 	case collectives.OpAllreduce:
-		want = sum(n, 0, m)
+		want = sum(n, 0)
 	case collectives.OpReduceScatter:
 		a.Send, a.RecvCounts = pattern(me, n*m), counts
-		want = sum(n, me*m, n*m)
+		want = sum(n, me*m)
 	case collectives.OpScan:
-		want = sum(me+1, 0, m)
+		want = sum(me+1, 0)
 	case collectives.OpExscan:
 		if me > 0 {
-			want = sum(me, 0, m)
+			want = sum(me, 0)
 		}
 	}
 	return a, want

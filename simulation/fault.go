@@ -112,7 +112,7 @@ func (j *job) harm(f Fault) {
 		j.say("fault: %v: rank %d", f, r.Rank)
 		if f.Kind == Kill {
 			j.perish(r)
-			r.Proc.Kill()
+			r.end()
 		} else {
 			r.abort = true // as soon as its program waits
 		}

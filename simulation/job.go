@@ -23,6 +23,7 @@ const (
 	anewSilence = 3 * time.Second  // while joining
 	timeout     = 20 * time.Second // of joins
 	standstill  = 90 * time.Second
+	together    = 10 * time.Millisecond // of naps
 )
 
 // job is a run while it happens.
@@ -40,6 +41,8 @@ type job struct {
 	excused  bool             // it may
 	in       int              // ranks that have joined
 	ending   int              // and that have come to their end
+	dead     int              // and whose processes have ended
+	moves    int              // rises with whatever programs do
 	history  *strings.Builder // nil: nobody reads it
 	broken   error            // what must hold does not
 }
@@ -61,11 +64,14 @@ func Run(p Plan, tell bool) (o Outcome) {
 		j.history = new(strings.Builder)
 	}
 	j.world = process.World{K: j.k, Dial: j.dial}
+	if !p.Naps {
+		j.world.Together = together
+	}
 	if tell {
 		j.world.Say = j.say
 	}
 	for _, addr := range p.forwarders() {
-		j.zips = append(j.zips, j.world.NewForwarder(addr, nil, forwarderConfig()))
+		j.zips = append(j.zips, j.world.NewForwarder(addr, nil, j.forwarderConfig()))
 	}
 	j.clusters = process.Clusters(&j.env)
 	if p.Direct {
@@ -88,8 +94,8 @@ func Run(p Plan, tell bool) (o Outcome) {
 		if j.k.Steps()%64 == 0 {
 			j.check()
 		}
-		if n := j.moves(); n != moved {
-			moved, last = n, j.k.Now()
+		if j.moves != moved {
+			moved, last = j.moves, j.k.Now()
 		}
 		if j.broken == nil && j.k.Now()-last > standstill {
 			j.broken = fmt.Errorf("nothing has moved for %v: %s", standstill, j.waiting())
@@ -97,7 +103,7 @@ func Run(p Plan, tell bool) (o Outcome) {
 		if who := j.k.Stuck(); who != "" && j.broken == nil {
 			j.broken = fmt.Errorf("%s spins: a descriptor is ready for ever", who)
 		}
-		return j.over() || j.broken != nil
+		return j.dead == len(j.ranks) || j.broken != nil
 	})
 	o.Virtual, o.Steps, o.Trace = j.k.Now(), j.k.Steps(), j.k.Trace()
 	if j.broken == nil {
@@ -119,9 +125,9 @@ func Run(p Plan, tell bool) (o Outcome) {
 }
 
 // forwarderConfig is what all forwarders have.
-func forwarderConfig() forwarder.Config {
+func (j *job) forwarderConfig() forwarder.Config {
 	return forwarder.Config{ReadBuffer: 16 << 10, PingInterval: ping, PeerTimeout: silence, Unreachable: silence,
-		Linger: time.Second, JoinTimeout: 5 * time.Second, Memory: 256 << 20}
+		Linger: time.Second, JoinTimeout: 5 * time.Second, Memory: 256 << 20, Trunk: j.plan.Trunk}
 }
 
 // begin has the faults happen, from now on.
@@ -173,26 +179,6 @@ func (j *job) processes() (list []*kernel.Process) {
 	return list
 }
 
-func (j *job) over() bool {
-	for _, r := range j.ranks {
-		if !r.Proc.Dead() {
-			return false
-		}
-	}
-	return true
-}
-
-// moves rises with whatever goes on.
-func (j *job) moves() (n int) {
-	for _, r := range j.ranks {
-		n += r.moves
-		if r.Proc.Dead() {
-			n++
-		}
-	}
-	return n
-}
-
 // waiting says who is not through.
 func (j *job) waiting() string {
 	var list []string
@@ -204,12 +190,13 @@ func (j *job) waiting() string {
 	return strings.Join(list, ", ")
 }
 
-// check looks whether what must always hold does.
+// check looks whether what must always hold does, at ranks that have done something since.
 func (j *job) check() {
 	for _, r := range j.ranks {
-		if r.Engine == nil || r.Proc.Dead() || j.broken != nil {
+		if r.Engine == nil || r.Proc.Dead() || j.broken != nil || r.Proc.Turns() == r.checked {
 			continue
 		}
+		r.checked = r.Proc.Turns()
 		if err := r.Engine.Check(); err != nil {
 			j.broken = fmt.Errorf("rank %d counts wrong: %w", r.Rank, err)
 		}

@@ -35,6 +35,8 @@ type Plan struct {
 	Faults   []Fault
 	Early    bool // the faults come while ranks join, which may fail then
 	Late     bool // they come from when the first rank has nothing left but to end
+	Trunk    int  // connections for large frames between forwarders; 0: as they decide
+	Naps     bool // ranks take every nap in which nothing happens
 }
 
 // clusters are named by letters.
@@ -84,6 +86,10 @@ func Draw(seed uint64) Plan {
 	p.drawFaults(r)
 	late := rand.New(rand.NewPCG(seed, 0x1a7e))
 	p.Late = len(p.Faults) > 0 && !p.Early && late.IntN(4) == 0
+	if trunks := rand.New(rand.NewPCG(seed, 0x7c)); p.Zippers != nil && trunks.IntN(3) == 0 {
+		p.Trunk = 1 + trunks.IntN(3)
+	}
+	p.Naps = rand.New(rand.NewPCG(seed, 0x4a95)).IntN(16) == 0
 	return p
 }
 
@@ -111,8 +117,8 @@ func (p *Plan) forwarders() (list []string) {
 // String is the plan for people.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: clusters of %v, %s, %d rows, direct %v, checked %v, small %v, %d rounds; %+v\n",
-		p.Seed, p.Sizes, p.Net, p.Rows, p.Direct, p.Checked, p.Small, p.Rounds, p.Path)
+	fmt.Fprintf(&b, "seed %d: clusters of %v, %s, %d rows, trunk %d, direct %v, checked %v, small %v, naps %v, %d rounds; %+v\n",
+		p.Seed, p.Sizes, p.Net, p.Rows, p.Trunk, p.Direct, p.Checked, p.Small, p.Naps, p.Rounds, p.Path)
 	if p.Late {
 		b.WriteString("> when the first rank ends:\n")
 	}

@@ -21,11 +21,11 @@ type rank struct {
 	job       *job
 	rand      *rand.Rand // what it does when
 	ended     bool
-	finishing bool  // it has called Finish
-	harmed    bool  // a fault is to end it
-	abort     bool  // it ends the job as soon as it can
-	err       error // how it ended
-	moves     int   // rises with what its program does
+	finishing bool   // it has called Finish
+	harmed    bool   // a fault is to end it
+	abort     bool   // it ends the job as soon as it can
+	err       error  // how it ended
+	checked   uint64 // turns of the process when its counters were compared
 }
 
 // newRank makes it; its main thread joins and does the work.
@@ -36,9 +36,18 @@ func (j *job) newRank(number, in, local int, b *process.Cluster) *rank {
 		r.err = r.main(in, local)
 		r.ended = true
 		j.say("rank %d ends: %v", number, r.err)
-		r.Proc.Kill() // as processes that end do
+		r.end() // as processes that end do
 	})
 	return r
+}
+
+// end ends its process.
+func (r *rank) end() {
+	if !r.Proc.Dead() {
+		r.job.dead++
+		r.job.moves++
+		r.Proc.Kill()
+	}
 }
 
 func (r *rank) main(in, local int) error {

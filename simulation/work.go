@@ -75,7 +75,7 @@ func (w *worker) await(c *engine.Cell) error {
 			w.e.Progress(block)
 		}
 	}
-	w.moves++
+	w.job.moves++
 	return c.Err()
 }
 

@@ -69,7 +69,7 @@ var Rules = []Rule{
 	{Of: transports, Users: []string{"dial", "bench/contend", "bench/netgauge", "forwarder/forwardertest"},
 		Why: "Which transport an address is for dial knows alone; the others measure one, or test with it."},
 
-	{Of: []string{"simulation/kernel"}, Only: []string{"transport"}, Never: []string{"net", "os", "sync", Clock, "runtime/cgo"},
+	{Of: []string{"simulation/kernel"}, Only: []string{"transport", "transport/standing"}, Never: []string{"net", "os", "sync", Clock, "runtime/cgo"},
 		Why: "An operating system in memory; what runs on it is others' matter."},
 	{Of: []string{"simulation"}, Never: []string{"launch/...", "mmpi/boot", "contention/..."}, Users: []string{"cmd/..."},
 		Why: "Random jobs with what must hold of them."},

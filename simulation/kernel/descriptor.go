@@ -19,9 +19,16 @@ type descriptor struct {
 }
 
 func (k *Kernel) open(d *descriptor) int {
-	k.nextFD++
-	k.fds[k.nextFD] = d
-	return k.nextFD
+	k.fds = append(k.fds, d)
+	return len(k.fds) - 1
+}
+
+// fd is a descriptor that is open; nil: it is not.
+func (k *Kernel) fd(n int) *descriptor {
+	if n < 0 || n >= len(k.fds) {
+		return nil
+	}
+	return k.fds[n]
 }
 
 func never() bool { return false }
@@ -67,7 +74,7 @@ func (k *Kernel) look(set []unix.PollFd) (found bool) {
 	for i := range set {
 		p := &set[i]
 		p.Revents = 0
-		if d := k.fds[int(p.Fd)]; d != nil {
+		if d := k.fd(int(p.Fd)); d != nil {
 			p.Revents = d.ready(p.Events)
 		} else if p.Fd >= 0 {
 			p.Revents = unix.POLLNVAL
@@ -92,21 +99,24 @@ func (k *Kernel) poll(set []unix.PollFd, d time.Duration) {
 		}
 		return
 	}
-	var on []*descriptor
-	for _, p := range set {
-		if d := k.fds[int(p.Fd)]; d != nil {
+	for i := range set {
+		if d := k.fd(int(set[i].Fd)); d != nil {
 			d.sleepers = append(d.sleepers, t)
-			on = append(on, d)
+			t.on = append(t.on, d)
 		}
 	}
-	defer func() {
-		for _, d := range on {
-			d.forget(t)
-		}
-	}()
+	defer t.leaves()
 	for end := k.now + d; !k.look(set) && k.now < end; {
 		t.sleep(end - k.now)
 	}
+}
+
+// leaves has the thread sleep on nothing.
+func (t *Thread) leaves() {
+	for _, d := range t.on {
+		d.forget(t)
+	}
+	t.on = t.on[:0]
 }
 
 // Event makes a descriptor that is readable from Signal until Drain.
@@ -127,7 +137,7 @@ func (p *Process) Timer() (int, error) {
 
 // Signal sets an event.
 func (k *Kernel) Signal(fd int) {
-	if d := k.fds[fd]; d != nil && !d.set {
+	if d := k.fd(fd); d != nil && !d.set {
 		d.set = true
 		d.changed()
 	}
@@ -135,18 +145,18 @@ func (k *Kernel) Signal(fd int) {
 
 // Drain takes an event back.
 func (k *Kernel) Drain(fd int) {
-	if d := k.fds[fd]; d != nil {
+	if d := k.fd(fd); d != nil {
 		d.set = false
 	}
 }
 
 // Close frees a descriptor.
 func (k *Kernel) Close(fd int) {
-	if d := k.fds[fd]; d != nil {
+	if d := k.fd(fd); d != nil {
 		if d.epoll != nil {
 			d.epoll.close()
 		}
-		delete(k.fds, fd)
+		k.fds[fd] = nil
 	}
 }
 
@@ -197,7 +207,7 @@ func (s System) Close(fd int) { s.k.Close(fd) }
 
 // SetTimer sets a timer.
 func (s System) SetTimer(fd int) {
-	if d := s.k.fds[fd]; d != nil {
+	if d := s.k.fd(fd); d != nil {
 		d.timer.Reset(s.FlushAfter)
 	}
 }

@@ -61,7 +61,7 @@ func (e *epoll) readable() bool {
 
 // Control is epoll_ctl.
 func (k *Kernel) Control(epfd, op, fd int, event *unix.EpollEvent) error {
-	e, d := k.fds[epfd].epoll, k.fds[fd]
+	e, d := k.fds[epfd].epoll, k.fd(fd)
 	i := e.all[fd]
 	switch {
 	case d == nil:

@@ -76,7 +76,7 @@ func (t *Thread) leave() {
 			*list = (*list)[1:]
 			if !next.over && !next.p.dead {
 				next.enter()
-				next.p.k.at(next.p.k.now, next.run)
+				next.runAt(next.p.k.now)
 				return
 			}
 		}

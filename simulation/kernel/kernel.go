@@ -8,7 +8,6 @@
 package kernel
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"time"
 )
@@ -20,8 +19,7 @@ type Kernel struct {
 	now     time.Duration
 	events  queue
 	seq     uint64
-	fds     map[int]*descriptor
-	nextFD  int
+	fds     []*descriptor // by number; nil: closed
 	running *Thread
 	steps   uint64
 	looks   int    // of a thread, since it slept last
@@ -30,9 +28,12 @@ type Kernel struct {
 	places  map[string]*Listener
 }
 
+// firstFD is the first descriptor's number.
+const firstFD = 4
+
 // New makes a world from a seed.
 func New(seed uint64) *Kernel {
-	return &Kernel{Rand: rand.New(rand.NewPCG(seed, 0x5eed)), fds: map[int]*descriptor{}, nextFD: 3,
+	return &Kernel{Rand: rand.New(rand.NewPCG(seed, 0x5eed)), fds: make([]*descriptor, firstFD),
 		places: map[string]*Listener{}}
 }
 
@@ -70,19 +71,26 @@ func (k *Kernel) After(d time.Duration, fn func()) *Timer {
 // Run lets the world go on until over says so or nothing is left to happen; it is asked after each
 // event.
 func (k *Kernel) Run(over func() bool) {
-	for len(k.events) > 0 && !over() {
-		e := heap.Pop(&k.events).(event)
-		k.now = max(k.now, e.at)
-		k.steps++
-		k.looks = 0
-		e.fn()
+	for again := true; len(k.events) > 0; {
+		if again && over() {
+			return
+		}
+		e := k.events.pop()
+		if again = !e.who.stale(e.n); again {
+			k.now = max(k.now, e.at)
+			k.steps++
+			k.looks = 0
+			e.who.due()
+		}
 	}
 }
 
 // at plans an event. Of those of one time any may be the first.
-func (k *Kernel) at(t time.Duration, fn func()) {
+func (k *Kernel) at(t time.Duration, fn func()) { k.plan(t, call(fn), 0) }
+
+func (k *Kernel) plan(t time.Duration, who happening, n uint64) {
 	k.seq++
-	heap.Push(&k.events, event{t, k.Rand.Uint32(), k.seq, fn})
+	k.events.push(event{t, k.Rand.Uint32(), k.seq, who, n})
 }
 
 // Timer is what After returns, as time.Timer does it.
@@ -105,14 +113,15 @@ func (t *Timer) Stop() bool {
 func (t *Timer) Reset(d time.Duration) bool {
 	was := t.Stop()
 	t.armed = true
-	times := t.times
-	t.k.at(t.k.Now()+max(d, 0), func() {
-		if t.armed && t.times == times {
-			t.armed = false
-			t.fn()
-		}
-	})
+	t.k.plan(t.k.Now()+max(d, 0), t, t.times)
 	return was
+}
+
+func (t *Timer) stale(n uint64) bool { return !t.armed || t.times != n }
+
+func (t *Timer) due() {
+	t.armed = false
+	t.fn()
 }
 
 // Hash is FNV-1a over words.
@@ -120,35 +129,8 @@ type Hash uint64
 
 func (h *Hash) add(x uint64) { *h = (*h ^ Hash(x)) * 1099511628211 }
 
-type event struct {
-	at  time.Duration
-	tie uint32
-	seq uint64
-	fn  func()
-}
-
-type queue []event
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	switch a, b := &q[i], &q[j]; {
-	case a.at != b.at:
-		return a.at < b.at
-	case a.tie != b.tie:
-		return a.tie < b.tie
-	default:
-		return a.seq < b.seq
-	}
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(event)) }
-func (q *queue) Pop() any {
-	old := *q
-	e := old[len(old)-1]
-	old[len(old)-1] = event{}
-	*q = old[:len(old)-1]
-	return e
-}
+// Thread is the thread that runs; nil: none does.
+func (k *Kernel) Thread() *Thread { return k.running }
 
 // Running is whose thread runs; nil: nobody's.
 func (k *Kernel) Running() *Process {

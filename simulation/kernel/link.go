@@ -36,7 +36,10 @@ type End struct {
 	dead    error // the connection is broken, as far as this end knows
 }
 
-var _ transport.Link = (*End)(nil)
+var (
+	_ transport.Narrow  = (*End)(nil)
+	_ transport.Distant = (*End)(nil)
+)
 
 // pipe is one direction.
 type pipe struct {
@@ -78,7 +81,7 @@ func (e *End) writable() bool { return e.out.room() > 0 && !e.out.full || e.dead
 
 func (q *pipe) room() int {
 	if q.way != nil {
-		return q.way.Unsent - q.notsent
+		return q.vacant()
 	}
 	return q.path.Buffer - len(q.here) - q.bytes
 }
@@ -90,6 +93,18 @@ func (q *pipe) some(n int) int {
 	}
 	return n
 }
+
+// Path is transport.Distant's.
+func (e *End) Path() (p transport.Path, known bool) {
+	q := e.out
+	if q.way == nil {
+		return transport.Path{RoundTrip: 2 * q.path.Delay}, true
+	}
+	return transport.Path{RoundTrip: q.least, Busy: q.inUse()}, q.least > 0
+}
+
+// Far has nothing to do: nothing is lost.
+func (e *End) Far() {}
 
 // TryRead is transport.Link's, as are most others.
 func (e *End) TryRead(p []byte) (int, error) {
@@ -136,6 +151,7 @@ func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 		return 0, nil
 	case q.room() <= 0 || q.full:
 		q.full = q.way != nil
+		q.wrote(0, true)
 		q.k.spendOn(0)
 		return 0, transport.ErrAgain
 	}
@@ -150,7 +166,23 @@ func (e *End) TryWrite(bufs ...[]byte) (int, error) {
 	}
 	q.k.spendOn(n)
 	q.send(m)
+	q.wrote(n, false)
 	return n, nil
+}
+
+// stands is how long a line is taken for already, where a queue stands before it: as transport tcp
+// has it.
+const stands = 500 * time.Microsecond
+
+// Bottleneck is transport.Narrow's.
+func (e *End) Bottleneck() float64 {
+	switch q := e.out; {
+	case q.way != nil:
+		return q.socket.Bottleneck()
+	case q.free > q.k.now+stands:
+		return float64(q.path.Rate)
+	}
+	return 0
 }
 
 // send has bytes arrive, nil for the end of the stream.
@@ -171,8 +203,11 @@ func (q *pipe) send(b []byte) {
 		arrives += time.Duration(k.Rand.Int64N(int64(j)))
 	}
 	q.last = max(q.last, arrives)
-	k.at(q.last, q.land)
+	k.plan(q.last, q, 0)
 }
+
+func (q *pipe) stale(uint64) bool { return false }
+func (q *pipe) due()              { q.land() }
 
 // arrives has bytes be there that have passed a way.
 func (q *pipe) arrives(b []byte) {
@@ -196,7 +231,11 @@ func (q *pipe) land() {
 		q.reset()
 		return
 	default:
-		q.here = append(q.here, b...)
+		if len(q.here) == 0 {
+			q.here = b
+		} else {
+			q.here = append(q.here, b...)
+		}
 		q.landed(len(b))
 	}
 	q.k.Note(uint64(q.k.now), uint64(q.to.fd), uint64(len(b)))

@@ -1,7 +1,9 @@
 package kernel
 
 import (
+	"fmt"
 	"iter"
+	"runtime/debug"
 	"slices"
 	"time"
 )
@@ -16,6 +18,7 @@ type Process struct {
 	holder  *Thread   // sleeps with the lock of the program: the others stand still
 	held    []*Thread // of these, those that would go on
 	stopped bool      // all stand still
+	turns   uint64    // of its threads
 	dead    bool
 	ends    []*End
 }
@@ -25,6 +28,9 @@ func (k *Kernel) Process(name string) *Process { return &Process{k: k, Name: nam
 
 // Kernel is where the process runs.
 func (p *Process) Kernel() *Kernel { return p.k }
+
+// Turns is how often a thread of it has gone on: what it knows is as before while it is the same.
+func (p *Process) Turns() uint64 { return p.turns }
 
 // Dead reports whether the process has ended.
 func (p *Process) Dead() bool { return p.dead }
@@ -40,6 +46,7 @@ type Thread struct {
 	asleep  bool
 	over    bool
 	joiners []*Thread
+	on      []*descriptor // that it sleeps on
 	spent   time.Duration // since it went on, by a process on a host
 	onCore  bool
 }
@@ -57,7 +64,7 @@ func (p *Process) Go(fn func()) *Thread {
 			switch e := recover().(type) {
 			case nil, killed:
 			default:
-				panic(e)
+				panic(fmt.Sprintf("%v\n\n%s", e, debug.Stack())) // whoever resumes it knows nothing of this stack
 			}
 		}()
 		fn()
@@ -92,17 +99,28 @@ func (t *Thread) sleep(d time.Duration) {
 	}
 	t.sleeps++
 	t.asleep = true
-	if now := t.sleeps; d >= 0 {
-		t.p.k.at(t.p.k.now+d, func() {
-			if t.sleeps == now {
-				t.wake()
-			}
-		})
+	if d >= 0 {
+		t.p.k.plan(t.p.k.now+d, t, t.sleeps)
 	}
 	if !t.yield(struct{}{}) {
 		panic(killed{})
 	}
 }
+
+// stale: it sleeps no more.
+func (t *Thread) stale(sleep uint64) bool { return t.sleeps != sleep }
+
+// due: it has slept for long enough.
+func (t *Thread) due() { t.wake() }
+
+// going is an event at which a thread goes on.
+type going Thread
+
+func (g *going) stale(uint64) bool { return g.over || g.p.dead }
+func (g *going) due()              { (*Thread)(g).run() }
+
+// runAt has the thread go on then.
+func (t *Thread) runAt(at time.Duration) { t.p.k.plan(at, (*going)(t), 0) }
 
 // wake has the thread go on soon.
 func (t *Thread) wake() {
@@ -110,7 +128,7 @@ func (t *Thread) wake() {
 		return
 	}
 	t.waking = true
-	t.p.k.at(t.p.k.Now()+t.p.latency(), t.run)
+	t.runAt(t.p.k.Now() + t.p.latency())
 }
 
 // latency is how long it takes until a thread that is waked runs: mostly microseconds, now and then
@@ -146,6 +164,7 @@ func (t *Thread) run() {
 	}
 	t.waking, t.asleep = false, false
 	t.sleeps++
+	p.turns++
 	before := p.k.running
 	p.k.running = t
 	_, more := t.resume()
@@ -180,7 +199,7 @@ func (t *Thread) catchUp() {
 	d := t.spent
 	t.spent = 0
 	t.p.host.Used += d
-	t.p.k.at(t.p.k.now+d, t.run)
+	t.runAt(t.p.k.now + d)
 	if !t.yield(struct{}{}) {
 		panic(killed{})
 	}
@@ -192,22 +211,14 @@ func (p *Process) Stop() { p.stopped = true }
 // Continue is SIGCONT.
 func (p *Process) Continue() {
 	p.stopped = false
-	if p.holder == nil {
-		p.release()
-	} else { // it alone
-		held := p.held
-		p.held = nil
-		for _, t := range held {
-			p.k.at(p.k.now+p.latency(), t.run)
-		}
-	}
+	p.release() // with a holder it alone goes on
 }
 
 func (p *Process) release() {
 	held := p.held
 	p.held = nil
 	for _, t := range held {
-		p.k.at(p.k.now+p.latency(), t.run)
+		t.runAt(p.k.now + p.latency())
 	}
 }
 

@@ -1,6 +1,10 @@
 package kernel
 
-import "time"
+import (
+	"time"
+
+	"github.com/leidenzipper/zipper/transport/standing"
+)
 
 // Way is how bytes of a connection get from one end to the other, as with TCP: in packets over
 // lines, as many at a time as the window allows. Nothing is lost.
@@ -18,10 +22,15 @@ type Passage struct {
 	Key  string
 }
 
-// Packets that a connection begins with, and that it has in its own host's adapter at a time.
+// firstPackets are those that a connection begins with.
+const firstPackets = 10
+
+// TCP hands down to its own host's adapter what it could send in handFor if nothing were queued,
+// localPackets at least and mostLocal at most (tcp_small_queues; docs/decisions/0021).
 const (
-	firstPackets = 10
+	handFor      = time.Millisecond
 	localPackets = 2
+	mostLocal    = 1 << 20
 )
 
 // flow is a pipe's state on a Way.
@@ -32,7 +41,7 @@ type flow struct {
 	pending [][]byte     // not on its way; nil: the end of the stream
 	notsent int          // bytes of these
 	flight  int          // bytes on their way, as far as the sender knows
-	local   int          // packets in the first line
+	local   int          // bytes in the first line
 	most    int          // bytes that may be in flight: slow start
 	full    bool         // the writer waits for room
 	limited bool         // by the reader
@@ -40,6 +49,71 @@ type flow struct {
 	lands   time.Duration
 	held    bool // by the first line, since
 	since   time.Duration
+
+	socket      standing.Queue // bounds what it holds, as transport tcp has it
+	acked       uint64         // bytes that have been acknowledged
+	busy, began time.Duration  // the socket held something for so long, without now: since began
+	trip, least time.Duration  // the round trip, lately and at least
+}
+
+// holds is how many bytes the socket does.
+func (q *pipe) holds() int { return q.notsent + q.flight }
+
+// vacant is how many more it may.
+func (q *pipe) vacant() int {
+	n := q.way.Unsent - q.notsent
+	if b := q.socket.Bound(); b > 0 {
+		n = min(n, b-q.holds())
+	}
+	return n
+}
+
+// writable reports whether a writer is told that it may write: TCP waits until a third is free.
+func (q *pipe) writable() bool {
+	b := q.socket.Bound()
+	return q.notsent < q.way.Unsent/2 && (b == 0 || q.holds() <= 2*b/3)
+}
+
+// wrote follows a write of n bytes; full: the socket takes no more now.
+func (q *pipe) wrote(n int, full bool) {
+	if q.way == nil || !q.socket.Wrote(n, full) {
+		return
+	}
+	q.socket.Measured(standing.Sample{At: q.k.now, Acked: q.acked, Busy: q.inUse(), Trip: q.trip, Least: q.least})
+}
+
+// inUse is how long the socket has held something, in all.
+func (q *pipe) inUse() time.Duration {
+	if q.holds() > 0 {
+		return q.busy + q.k.now - q.began
+	}
+	return q.busy
+}
+
+// acknowledged: n bytes have arrived, which were handed down then.
+func (q *pipe) acknowledged(n int, sent time.Duration) {
+	trip := q.k.now - sent
+	switch q.flight -= n; {
+	case q.trip == 0:
+		q.trip, q.least = trip, trip
+	default:
+		q.trip += (trip - q.trip) / 8 // RFC 6298
+		q.least = min(q.least, trip)
+	}
+	q.acked += uint64(n)
+	q.most = min(q.most+n, q.way.Window)
+	if q.holds() == 0 {
+		q.busy += q.k.now - q.began
+	}
+}
+
+// localMost is how many bytes may be in the first line.
+func (q *pipe) localMost() int {
+	n := localPackets * q.way.Packet
+	if q.least > 0 {
+		n = max(n, min(mostLocal, int(float64(q.most)*float64(handFor)/float64(q.least))))
+	}
+	return n
 }
 
 // on puts a pipe on a way.
@@ -51,6 +125,9 @@ func (q *pipe) on(w *Way, arrived func([]byte), takes func()) {
 
 // sendOn has bytes go on their way as soon as may be.
 func (q *pipe) sendOn(b []byte) {
+	if q.holds() == 0 {
+		q.began = q.k.now
+	}
 	q.pending = append(q.pending, b)
 	q.notsent += len(b)
 	if q.pumps {
@@ -67,7 +144,7 @@ func (q *pipe) sendOn(b []byte) {
 func (q *pipe) pump() {
 	q.letGo()
 	defer q.hold()
-	for len(q.pending) > 0 && q.local < localPackets && !q.stuck {
+	for len(q.pending) > 0 && q.local < q.localMost() && !q.stuck {
 		b := q.pending[0]
 		n := min(q.way.Packet, q.notsent)
 		if b != nil {
@@ -79,15 +156,15 @@ func (q *pipe) pump() {
 			q.pending = q.pending[1:]
 		}
 		q.flight += len(b)
-		q.local++
-		p := &packet{of: q, data: b}
+		q.local += len(b)
+		p := &packet{of: q, data: b, sent: q.k.now}
 		if len(q.way.Lines) == 0 {
 			p.passed()
 			continue
 		}
 		p.enter()
 	}
-	if q.full && q.notsent < q.way.Unsent/2 {
+	if q.full && q.writable() {
 		q.full = false
 		q.takes()
 	}
@@ -95,7 +172,7 @@ func (q *pipe) pump() {
 
 // hold notes that bytes wait for the first line although the window is open, outside its queue.
 func (q *pipe) hold() {
-	q.held, q.since = q.local >= localPackets && len(q.pending) > 0 && !q.stuck, q.k.now
+	q.held, q.since = q.local >= q.localMost() && len(q.pending) > 0 && !q.stuck, q.k.now
 }
 
 // letGo has the line know how long they have.
@@ -111,7 +188,8 @@ func (q *pipe) letGo() {
 type packet struct {
 	of   *pipe
 	hop  int
-	data []byte // nil: the end of the stream
+	sent time.Duration // when it was handed down
+	data []byte        // nil: the end of the stream
 }
 
 // enter has it wait at its next line.
@@ -147,7 +225,7 @@ func (q *pipe) next(n int) []byte {
 func (p *packet) passed() {
 	q := p.of
 	if p.hop++; p.hop == 1 {
-		q.local--
+		q.local -= len(p.data)
 		defer q.pump()
 	}
 	if p.hop < len(q.way.Lines) {
@@ -163,8 +241,7 @@ func (p *packet) arrive() {
 	q, n := p.of, len(p.data)
 	q.arrived(p.data)
 	q.k.at(q.k.now+q.way.Delay, func() {
-		q.flight -= n
-		q.most = min(q.most+n, q.way.Window)
+		q.acknowledged(n, p.sent)
 		q.pump()
 	})
 }

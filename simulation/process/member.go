@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/leidenzipper/zipper/dial"
 	"github.com/leidenzipper/zipper/handshake"
 	"github.com/leidenzipper/zipper/jobenv"
@@ -25,6 +27,10 @@ type World struct {
 	K    *kernel.Kernel
 	Dial func(ctx context.Context, p *kernel.Process, addr string) (*kernel.End, error)
 	Say  func(format string, args ...any) // is told what happens; nil: nobody
+
+	// Together is up to how long ranks go on sleeping that would take shorter naps, one after the
+	// other, in which nothing can happen to them (nap.go); 0: they take each nap.
+	Together time.Duration
 }
 
 // Member is one process's part in a job.
@@ -35,6 +41,10 @@ type Member struct {
 	Native *Native
 	Engine *engine.Engine // nil: it has not joined
 	world  *World
+
+	beside *kernel.Thread // the engine's own
+	bell   int            // wakes who sleeps on; 0: there is none yet
+	set    []unix.PollFd  // scratch
 }
 
 // NewMember makes one. A process may have several, of several jobs.
@@ -96,7 +106,7 @@ func (r *Member) Enter(e *Entry, clusters []wire.Cluster) error {
 	if e.Bare {
 		return nil
 	}
-	cfg := engine.Config{World: w, Native: r.Native, Links: links, Routes: routes, Level: e.Level, System: r.System,
+	cfg := engine.Config{World: w, Native: r.Native, Links: links, Routes: routes, Level: e.Level, System: system{r.System, r},
 		Redial: func(ctx context.Context, rail int, leaves bool) (transport.Link, error) {
 			t := targets[rail]
 			t.ID.Leaving = leaves

@@ -11,9 +11,22 @@ import (
 // Cluster is the native MPI of one: messages that were sent and not received, in order. Nothing of
 // it takes time.
 type Cluster struct {
-	mail   []*mail
-	tokens uint64
-	colls  collectivestest.Native
+	mail    []*mail
+	tokens  uint64
+	colls   collectivestest.Native
+	all     []*Native
+	changes uint64 // of what any of them may be told
+}
+
+// changed has those know that sleep until something has.
+func (b *Cluster) changed() {
+	b.changes++
+	for _, n := range b.all {
+		if n.changed != nil {
+			n.changed()
+			n.changed = nil
+		}
+	}
 }
 
 type mail struct {
@@ -31,6 +44,9 @@ type Native struct {
 	rank   int
 	recvs  []*nativeRecv // in posting order; posted ones take what matches first, as MPI does
 	failed string
+
+	seen    uint64 // changes when the process looked last
+	changed func() // it sleeps until something does; nil: it does not
 }
 
 type nativeRecv struct {
@@ -41,7 +57,11 @@ type nativeRecv struct {
 }
 
 // NewNative is that of a native rank.
-func NewNative(c *Cluster, rank int) *Native { return &Native{board: c, rank: rank} }
+func NewNative(c *Cluster, rank int) *Native {
+	n := &Native{board: c, rank: rank}
+	c.all = append(c.all, n)
+	return n
+}
 
 // Failure is why the engine has ended the process.
 func (n *Native) Failure() error {
@@ -153,10 +173,12 @@ func (n *Native) Fail(_ int, reason string) {
 // Send is MPI_Send inside the cluster.
 func (n *Native) Send(context uintptr, to, tag int, data []byte) {
 	n.board.mail = append(n.board.mail, &mail{from: n.rank, to: to, tag: tag, data: data, context: context})
+	n.board.changed()
 }
 
 // Coll starts a native collective.
 func (n *Native) Coll(c *engine.Comm, a *engine.Coll) (uint64, error) {
+	defer n.board.changed()
 	return n.board.colls.Start(c.User, c.LocalSize(), n.rank, a.Args)
 }
 

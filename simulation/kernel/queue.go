@@ -1,0 +1,89 @@
+package kernel
+
+import "time"
+
+// event is something that is planned.
+type event struct {
+	at  time.Duration
+	tie uint32 // drawn: which of one time is first
+	seq uint64
+	who happening
+	n   uint64 // for stale
+}
+
+// happening is what an event does. All are pointers or functions, so that an event needs no memory of
+// its own.
+type happening interface {
+	due()
+	// stale reports whether the event, of a number, is not to happen any more.
+	stale(n uint64) bool
+}
+
+// call is an event that calls a function.
+type call func()
+
+func (fn call) due()           { fn() }
+func (call) stale(uint64) bool { return false }
+
+// queue is a heap, of which each place has four below it: shallow, since most of what is planned
+// is for soon.
+type queue []event
+
+const below = 4
+
+func (a *event) before(b *event) bool {
+	switch {
+	case a.at != b.at:
+		return a.at < b.at
+	case a.tie != b.tie:
+		return a.tie < b.tie
+	default:
+		return a.seq < b.seq
+	}
+}
+
+func (q *queue) push(e event) {
+	h := append(*q, e)
+	*q = h
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / below
+		if !e.before(&h[up]) {
+			break
+		}
+		h[i] = h[up]
+		i = up
+	}
+	h[i] = e
+}
+
+func (q *queue) pop() event {
+	h := *q
+	first, n := h[0], len(h)-1
+	e := h[n]
+	h[n] = event{}
+	h = h[:n]
+	*q = h
+	if n == 0 {
+		return first
+	}
+	for i := 0; ; {
+		child := below*i + 1
+		if child >= n {
+			h[i] = e
+			return first
+		}
+		least := child
+		for k := child + 1; k < min(child+below, n); k++ {
+			if h[k].before(&h[least]) {
+				least = k
+			}
+		}
+		if !h[least].before(&e) {
+			h[i] = e
+			return first
+		}
+		h[i] = h[least]
+		i = least
+	}
+}
