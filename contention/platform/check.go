@@ -97,6 +97,16 @@ func (p *Platform) check(line func(field string) int) error {
 	return nil
 }
 
+// maxStreams is how many connections a trunk has for large messages at most, farStreams over a long
+// path at first: as forwarder/trunk has them.
+const (
+	maxStreams = 16
+	farStreams = 4
+)
+
+// farTrip is from which round trip on a path is long, 2 ms: as forwarder/trunk.Far.
+func farTrip() *big.Rat { return big.NewRat(2, 1000) }
+
 func (p *Platform) checkCluster(index int, c *Cluster) error {
 	if len(c.Hosts.Names) == 0 {
 		for i := range max(c.Hosts.count, 1) {
@@ -114,6 +124,20 @@ func (p *Platform) checkCluster(index int, c *Cluster) error {
 	}
 	if c.NIC.Out.Rat == nil {
 		return errors.New("nic is missing: give the rate of the hosts' adapters")
+	}
+	switch {
+	case c.Streams < 0 || c.Streams > maxStreams:
+		return fmt.Errorf("%d streams: want 1 to %d", c.Streams, maxStreams)
+	case c.Buffer.Rat != nil && c.Buffer.Sign() == 0:
+		return errors.New("buffer must be more than 0 bytes")
+	case c.Buffer.Rat != nil && (c.Latency.Rat == nil || c.Latency.Sign() == 0):
+		return errors.New("a buffer bounds the rate by the round trip: give a latency")
+	}
+	if c.Streams == 0 {
+		c.Streams = 1
+		if c.Latency.Rat != nil && new(big.Rat).Add(c.Latency.Rat, c.Latency.Rat).Cmp(farTrip()) > 0 {
+			c.Streams = farStreams
+		}
 	}
 	if c.Lone.Rat == nil {
 		c.Lone = c.NIC.Out
@@ -179,8 +203,12 @@ func (p *Platform) checkZipper(index int, z *Zipper) error {
 	case "":
 		z.Relay = CutThrough
 	case CutThrough, StoreAndForward, Segmented:
+	case Translated:
+		if z.Forwarder != (Forwarder{}) || z.Memory != nil {
+			return errors.New("relay nat: no forwarder has the bytes: leave out forwarder and memory")
+		}
 	default:
-		return fmt.Errorf("relay %q: use %s, %s or %s", z.Relay, CutThrough, StoreAndForward, Segmented)
+		return fmt.Errorf("relay %q: use %s, %s, %s or %s", z.Relay, CutThrough, StoreAndForward, Segmented, Translated)
 	}
 	if z.Segment.Rat == nil {
 		z.Segment.Rat = big.NewRat(1<<20, 1)

@@ -15,15 +15,19 @@ import (
 // memory bus, z.B.out, B's backbone and d.in. From zipper to zipper a message
 // does not pass the backbone of the cluster between them.
 func (b *builder[T]) path(from, to place, path []int) []hop[T] {
-	w := &walker[T]{b: b, name: b.name(from) + ">" + b.name(to)}
+	w := &walker[T]{b: b, name: b.name(from) + ">" + b.name(to), from: from, at: b.name(from), zipper: from.cluster < 0}
 	if from.cluster < 0 && to.cluster < 0 {
 		c, _ := b.p.common(from, to) // paths has checked
 		w.use(b.port(from.index, c, true))
 		w.vertex = b.vertex(c, from.index)
 		w.use(b.port(to.index, c, false))
+		w.buffers(c, b.name(to), true)
 		w.arrive(c, b.vertex(c, to.index))
 		w.end()
 		return w.hops
+	}
+	if len(path) > 0 {
+		w.seal(from)
 	}
 	if from.cluster >= 0 {
 		w.use(b.nic(from.cluster, from.index, true))
@@ -43,9 +47,14 @@ func (b *builder[T]) path(from, to place, path []int) []hop[T] {
 	}
 	if to.cluster >= 0 {
 		w.use(b.nic(to.cluster, to.index, false))
+		if len(path) > 0 {
+			w.seal(to)
+		}
+		w.buffers(to.cluster, b.name(to), false)
 		w.arrive(to.cluster, to.index)
 	} else {
 		w.use(b.port(to.index, from.cluster, false))
+		w.buffers(from.cluster, b.name(to), true)
 		w.arrive(from.cluster, b.vertex(from.cluster, to.index))
 	}
 	if from.cluster >= 0 && !w.timed {
@@ -53,6 +62,9 @@ func (b *builder[T]) path(from, to place, path []int) []hop[T] {
 	}
 	if to.cluster >= 0 && to.cluster != from.cluster && !w.timed {
 		w.now.tail = w.now.tail.Add(value[T](b.p.Clusters[to.cluster].Latency.Rat))
+	}
+	if len(path) > 0 {
+		w.window(b.routes[[2]int{from.cluster, to.cluster}])
 	}
 	w.end()
 	return w.hops
@@ -81,6 +93,10 @@ type walker[T num.Number[T]] struct {
 	side   T    // slowest capacity since the last zipper, 0 = none yet
 	sides  []T  // of the segmented stretches so far
 	timed  bool // the zippers know how long a message takes through them
+	from   place
+	at     string // where the path is: a host or
+	zipper bool   // a zipper
+	of     int    // the connection under way, where a zipper translates its addresses
 }
 
 func (w *walker[T]) use(resource int) {
@@ -95,8 +111,8 @@ func (w *walker[T]) use(resource int) {
 
 // arrive ends the edge in the cluster's switch.
 func (w *walker[T]) arrive(cluster, vertex int) {
-	w.flow.Hops = append(w.flow.Hops, sharing.Hop{Domain: w.b.domain(cluster), From: w.vertex, To: vertex})
-	w.vertex = vertex
+	w.flow.Hops = append(w.flow.Hops, sharing.Hop{Domain: w.b.domain(cluster), From: w.vertex, To: vertex, Of: w.of})
+	w.vertex, w.of = vertex, 0
 }
 
 func (w *walker[T]) backbone(cluster int, outward bool) {
@@ -134,8 +150,26 @@ func (w *walker[T]) through(zipper, from, to int) {
 	z := &w.b.p.Zippers[zipper]
 	in, out := w.b.port(zipper, from, false), w.b.port(zipper, to, true)
 	w.now.delay = w.now.delay.Add(value[T](z.Handshake.Rat))
+	if from != w.from.cluster { // a network between, which calibration does not know
+		one := value[T](w.b.p.Clusters[from].Latency.Rat)
+		w.now.delay, w.now.tail = w.now.delay.Add(one).Add(one), w.now.tail.Add(one)
+	}
+	defer func() {
+		latency := z.Latency
+		if w.timed {
+			latency = z.Through
+		}
+		w.now.tail = w.now.tail.Add(value[T](latency.Rat))
+		w.vertex = w.b.vertex(to, zipper)
+	}()
 	if w.now.eager == nil || z.Eager.Rat != nil && z.Eager.Cmp(w.now.eager) < 0 {
 		w.now.eager = z.Eager.Rat
+	}
+	if z.Relay == Translated {
+		w.of = 1 + w.from.index + w.from.cluster*maxHosts
+		w.use(in)
+		w.use(out)
+		return
 	}
 	if window := value[T](z.Window.Rat); w.flow.Window.Sign() == 0 || window.Cmp(w.flow.Window) < 0 {
 		w.flow.Window = window
@@ -144,6 +178,7 @@ func (w *walker[T]) through(zipper, from, to int) {
 		w.flow.Socket = socket
 	}
 	w.use(in)
+	w.buffers(from, z.Name, true)
 	w.arrive(from, w.b.vertex(from, zipper))
 	if z.Relay == StoreAndForward {
 		w.thread(z, from, to, []int{in}, false)
@@ -165,12 +200,6 @@ func (w *walker[T]) through(zipper, from, to int) {
 	}
 	w.copy(z, from, to)
 	w.use(out)
-	latency := z.Latency
-	if w.timed {
-		latency = z.Through
-	}
-	w.now.tail = w.now.tail.Add(value[T](latency.Rat))
-	w.vertex = w.b.vertex(to, zipper)
 }
 
 // direction names a crossing of a zipper, for resources of one direction.

@@ -28,6 +28,11 @@ type Cluster struct {
 	// take no time otherwise.
 	Memory  Rate
 	Latency Time // of a message within the cluster
+	// Buffer, if given, is the bytes that a connection over the network may have on its way: with
+	// the latency it bounds the rate.
+	Buffer  Size
+	Streams int  // connections between two zippers over the network, for large messages; default 4 over a long path, else 1
+	Seal    Rate // if given, messages to other clusters are sealed: what one core seals or opens
 	// Lone is the rate of a lone transfer, 1/alpha of the penalty rule; default
 	// is what the adapter sends.
 	Lone      Rate
@@ -64,6 +69,9 @@ const (
 	CutThrough      Relay = "cut-through"       // default
 	StoreAndForward Relay = "store-and-forward" // the whole message, then on
 	Segmented       Relay = "segmented"         // cut-through that first fills a segment
+	// Translated: the zipper's kernel translates addresses (--nat), so hosts have a connection from
+	// end to end, which no forwarder relays. Rule penalty counts them in the second network only.
+	Translated Relay = "nat"
 )
 
 // Zipper is a host on two or more networks.

@@ -26,9 +26,11 @@ const (
 	Thread               // a forwarder's threads: capacity is their number, weights are seconds of one thread per byte
 	Memory               // a zipper's memory bus; weights are crossings per byte
 	Domain               // a switch under the penalty rule: capacity is 1/alpha, the rate of a lone transfer
+	Buffers              // what may be on its way over a round trip
+	Seal                 // the cores that seal and open a host's messages
 )
 
-var kindNames = [...]string{"nic", "backbone", "port", "copy", "thread", "memory", "domain"}
+var kindNames = [...]string{"nic", "backbone", "port", "copy", "thread", "memory", "domain", "buffers", "seal"}
 
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
@@ -70,6 +72,9 @@ type Use[T any] struct {
 type Hop struct {
 	Domain   int // index of a resource of kind Domain
 	From, To int // vertices, numbered per domain
+	// Of tells connections apart that enter at one vertex: of hosts behind a zipper that translates
+	// addresses. 0: all are one.
+	Of int
 }
 
 // Flow is the path of a transfer through the network.

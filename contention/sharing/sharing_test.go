@@ -28,7 +28,7 @@ func TestNewRefusesBadNetworks(t *testing.T) {
 		"resource number":  {good, Flow[num.Float]{Uses: []Use[num.Float]{{Resource: 5, Weight: 1}}}},
 		"cycle":            {good, Flow[num.Float]{Uses: []Use[num.Float]{one, one}}},
 		"weight":           {good, Flow[num.Float]{Uses: []Use[num.Float]{{}}}},
-		"not a switch":     {good, Flow[num.Float]{Hops: []Hop{{0, 1, 2}}}},
+		"not a switch":     {good, Flow[num.Float]{Hops: []Hop{{Domain: 0, From: 1, To: 2}}}},
 	} {
 		_, err := New([]Resource[num.Float]{x.r}, []Flow[num.Float]{x.f})
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -183,7 +183,7 @@ func TestPenaltyProperties(t *testing.T) {
 func TestRulesRefuseFlowsTheyCannotPlace(t *testing.T) {
 	n, err := New([]Resource[num.Float]{{Name: "switch", Kind: Domain, Capacity: 1, Twin: -1},
 		{Name: "wire", Capacity: 1, Twin: -1}},
-		[]Flow[num.Float]{{Name: "hops only", Hops: []Hop{{0, 1, 2}}},
+		[]Flow[num.Float]{{Name: "hops only", Hops: []Hop{{Domain: 0, From: 1, To: 2}}},
 			{Name: "wire only", Uses: []Use[num.Float]{{Resource: 1, Weight: 1}}}})
 	if err != nil {
 		t.Fatal(err)

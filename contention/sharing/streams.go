@@ -33,14 +33,14 @@ type stream[T num.Number[T]] struct {
 }
 
 // edge names a connection: a hop, or transfer i alone.
-type edge struct{ domain, from, to int }
+type edge struct{ domain, from, to, of int }
 
 func (f *Flow[T]) edge(u *Use[T], i int) edge {
 	if u.Hop > 0 && u.Hop <= len(f.Hops) {
 		h := f.Hops[u.Hop-1]
-		return edge{h.Domain, h.From, h.To}
+		return edge{h.Domain, h.From, h.To, h.Of}
 	}
-	return edge{-1, i, -1}
+	return edge{domain: -1, from: i, to: -1}
 }
 
 type streamUser struct{ active, stream int }

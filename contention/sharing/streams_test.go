@@ -18,7 +18,7 @@ func star[T num.Number[T]](hosts int, capacity func(link int) int64, pairs [][2]
 	var flows []Flow[T]
 	for _, p := range pairs {
 		weight := num.Int[T](1)
-		flows = append(flows, Flow[T]{Name: "t", Hops: []Hop{{0, p[0], p[1]}},
+		flows = append(flows, Flow[T]{Name: "t", Hops: []Hop{{From: p[0], To: p[1]}},
 			Uses: []Use[T]{{Resource: 1 + 2*p[0], Weight: weight, Hop: 1},
 				{Resource: 2 + 2*p[1], Weight: weight, Hop: 1}}})
 	}

@@ -105,7 +105,7 @@ func (r *run) makeJobs() {
 	layout := r.layout()
 	for i := range r.p.Zippers {
 		z := &r.p.Zippers[i]
-		cfg := forwarder.Config{Memory: 1 << 30}
+		cfg := forwarder.Config{Memory: 1 << 30, Trunk: r.streams(z)}
 		r.forwarders = append(r.forwarders, r.world.NewForwarder(z.Name, r.hosts[z.Name], cfg, ports(z)...))
 	}
 	add := func(id string, zippers []platform.Zipper) {
@@ -142,6 +142,17 @@ func (r *run) doors(z *platform.Zipper) (list []jobenv.Port) {
 	return list
 }
 
+// streams is how many connections a zipper has to another one for large messages.
+func (r *run) streams(z *platform.Zipper) (n int) {
+	for i := range r.p.Clusters {
+		c := &r.p.Clusters[i]
+		if _, ok := z.Ports[c.Name]; ok {
+			n = max(n, c.Streams)
+		}
+	}
+	return n
+}
+
 // transit are the networks without processes, in a job of several hops.
 func (r *run) transit(layout []jobenv.Cluster) (list []string) {
 	for _, c := range r.p.Clusters {
@@ -172,7 +183,7 @@ func (p *proc) join() {
 			m := r.world.NewMember(p.virtual, p.p, process.NewNative(new(process.Cluster), p.local))
 			p.members[i] = m
 			e := process.Entry{Job: j.env, Local: p.local, Host: p.host, Timeout: joinTime, Patience: patience,
-				Silence: time.Second}
+				Silence: time.Second, Direct: p.directs(i)}
 			e.Job.Cluster = c.Name
 			e.Job.Forwarders = nil
 			for _, z := range j.env.Forwarders {

@@ -51,6 +51,13 @@ func (r *run) stands(m *message) {
 		}
 		return
 	}
+	if z := r.translator(m.from, m.to); z != nil {
+		for _, p := range r.past(m.from, m.to, z).Lines {
+			add(p.Line.Name, p.Key, p.Line.Waited)
+		}
+		add(m.To+processors, m.From, r.hosts[m.To].Late)
+		return
+	}
 	for i := range r.p.Zippers {
 		z := &r.p.Zippers[i]
 		if r.spread() && i != m.job {

@@ -32,6 +32,9 @@ func newSite(k *kernel.Kernel, p *platform.Platform) *site {
 		c := &p.Clusters[i]
 		for _, h := range c.Hosts.Names {
 			s.hosts[h] = &kernel.Host{Name: h, Cores: max(c.Cores, c.Processor.Cores, 1), Share: all, Costs: costs(&c.Processor)}
+			if rate := number(c.Seal.Rat); rate > 0 { // what comes and what goes
+				s.hosts[h].Costs.Byte += 1e9 / rate
+			}
 		}
 	}
 	for i := range p.Zippers {
@@ -94,7 +97,7 @@ func (s *site) way(from, to, cluster string) *kernel.Way {
 			c = &s.p.Clusters[i]
 		}
 	}
-	w := &kernel.Way{Packet: s.packet(), Unsent: wire.SegmentSize, Window: s.window(from, to), Delay: s.delay(from, to, c)}
+	w := &kernel.Way{Packet: s.packet(), Unsent: wire.SegmentSize, Window: s.window(from, to, c), Delay: s.delay(from, to, c)}
 	pass := func(l *kernel.Line, key string) { w.Lines = append(w.Lines, kernel.Passage{Line: l, Key: key}) }
 	if from != to { // else by memory, which the host's processors are charged for
 		pass(s.adapter(from, c, true), to)
@@ -118,9 +121,13 @@ func (s *site) packet() int {
 	return packet
 }
 
-// window is what a connection may have on its way: a zipper's socket without what is unsent.
-func (s *site) window(from, to string) int {
-	n := 0
+// window is what a connection may have on its way: what the network says, or a zipper's socket
+// without what is unsent.
+func (s *site) window(from, to string, c *platform.Cluster) int {
+	n := int(number(c.Buffer.Rat))
+	if n > 0 {
+		return n
+	}
 	for _, name := range []string{from, to} {
 		if z := s.zipper(name); z != nil {
 			n = max(n, int(number(z.Socket.Rat))-wire.SegmentSize)
