@@ -29,10 +29,11 @@ func pick(at string, unmaps Unmaps) (transport.Dialer, string) {
 }
 
 // Open connects to an address and tries until ctx ends, or for a minute if that has no end. The
-// handshake is the caller's. It is how forwarders reach each other.
-func Open(ctx context.Context, at string) (transport.Link, error) {
+// handshake is the caller's. failed is told why an attempt has not gone well. It is how forwarders
+// reach each other.
+func Open(ctx context.Context, at string, failed func(error)) (transport.Link, error) {
 	td, target := pick(at, nil)
-	return connect(ctx, td, target, openLimit(ctx), func(error) {})
+	return connect(ctx, td, target, openLimit(ctx), failed)
 }
 
 // openLimit is how long to try: a minute, if the context does not say.
@@ -46,8 +47,8 @@ func openLimit(ctx context.Context) time.Duration {
 // Through is Open by a command for the shell, whose standard input and output are the link: ssh -W
 // HOST:PORT, or its like. tell is given what it writes to its standard error. No address stands for
 // one: who may name addresses need not be one who may run commands.
-func Through(ctx context.Context, line string, tell func(line string)) (transport.Link, error) {
-	return connect(ctx, command.Dialer{Tell: tell}, line, openLimit(ctx), func(error) {})
+func Through(ctx context.Context, line string, tell func(line string), failed func(error)) (transport.Link, error) {
+	return connect(ctx, command.Dialer{Tell: tell}, line, openLimit(ctx), failed)
 }
 
 // Once connects to an address and tries only once.

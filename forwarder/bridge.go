@@ -29,6 +29,8 @@ type bridge struct {
 	trunk       trunkState
 	dials       bool // from here
 	cert        handshake.Certificate
+	lacks, told string // links that the other end lacks, and we, as we have told it (tree.go)
+	notices     int    // that came of the former
 
 	blocked atomic.Int64 // nanoseconds for which its connections did not take what there was
 }

@@ -142,7 +142,7 @@ func (p *peer) Route() *relay.Route {
 func mayJoin(h wire.Header) error {
 	switch h.Type {
 	case wire.TypeJoin, wire.TypeRefuse, wire.TypePong, wire.TypePing, wire.TypeChallenge, wire.TypeBridge,
-		wire.TypeReady, wire.TypeProof, wire.TypeHalf, wire.TypeRailState:
+		wire.TypeReady, wire.TypeProof, wire.TypeHalf, wire.TypeRailState, wire.TypeNotice:
 		return nil
 	}
 	return fmt.Errorf("%v frame before the job is complete", h.Type)

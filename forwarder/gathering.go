@@ -74,7 +74,7 @@ func (f *Forwarder) open(p *peer, e *handshake.Event, here int) (*job, *handshak
 		clusters: j.Layout, expires: now.Add(timeout)}
 	if len(j.Zippers) > 0 {
 		var err error
-		if b.hops, err = newHops(j, here); err != nil {
+		if b.hops, err = newHops(j, here, timeout); err != nil {
 			return nil, refusal(wire.RefuseLayout, "%v", err)
 		}
 	}
@@ -149,7 +149,9 @@ func (f *Forwarder) missing(b *job) string {
 		reason += "; refused: " + s
 	}
 	if b.hops != nil {
-		reason += b.hops.gaps()
+		if s := b.hops.gaps(nil); s != "" {
+			reason += "; " + s
+		}
 	}
 	return reason
 }

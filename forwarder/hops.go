@@ -23,7 +23,7 @@ import (
 //     dials those neighbours that it is to dial (vrank.Dials) and shows them that rank's Join
 //     (joinedHere, reachOut, introduce); the others dial it (bridgeIn).
 //  2. Joins are passed on towards the forwarders that do not see the rank themselves: each gathers
-//     the whole job (spread, joinedThere).
+//     the whole job (spread, joinedThere). So is what links are not there yet (tree.go).
 //  3. A forwarder that has all tells the others (sees, with Ready); who has heard it of all starts.
 //     Ready goes out on every bridge before the forwarder starts, so no frame of the job overtakes
 //     it, and no frame comes to a forwarder that has not started.
@@ -44,6 +44,7 @@ func (f *Forwarder) joinedHere(b *job, j *wire.Join, cert handshake.Certificate)
 					cert: cert})
 			}
 		}
+		tellGaps(b)
 	}
 	f.perhapsAll(b)
 }
@@ -67,7 +68,7 @@ const unreached = "is that its address there, does it run, does its site's firew
 func (f *Forwarder) reachOut(b *job, br *bridge) {
 	var link transport.Link
 	var err error
-	f.aside(func() { link, err = f.policy.Load().Dial(b.hops.ctx, br.addr) }, func() {
+	f.aside(func() { link, err = f.policy.Load().Dial(b.hops.ctx, br.addr, br.failing) }, func() {
 		if err == nil {
 			f.take(link, func(p *peer) bool {
 				p.bridge, p.bridger = br, handshake.NewBridger(br.cert, br.zipper, 0, f.policy.Load().terms,
@@ -181,6 +182,7 @@ func (f *Forwarder) bridged(br *bridge, p *peer) {
 			br.send(wire.TypeReady, &wire.Ready{Zipper: uint32(z)})
 		}
 	}
+	tellGaps(br.job)
 	f.perhapsAll(br.job)
 }
 
@@ -204,6 +206,11 @@ func (f *Forwarder) gatherOver(p *peer, h wire.Header, body []byte) {
 		var j wire.Join
 		if j, err = wire.ParseJoin(body); err == nil {
 			err = f.joinedThere(br, &j)
+		}
+	case wire.TypeNotice:
+		var n wire.Notice
+		if n, err = wire.ParseNotice(body); err == nil {
+			br.hearsGaps(&n)
 		}
 	case wire.TypeRailState:
 		err = leftBefore(p, br.job, body)
@@ -335,5 +342,6 @@ func (j *job) bridged() bool {
 	return true
 }
 
-// Dial opens a link to another forwarder's address; it tries until ctx ends.
-type Dial func(ctx context.Context, addr string) (transport.Link, error)
+// Dial opens a link to another forwarder's address; it tries until ctx ends, and tells failed why
+// an attempt has not gone well.
+type Dial func(ctx context.Context, addr string, failed func(error)) (transport.Link, error)

@@ -29,13 +29,19 @@ type chain struct {
 // newChain starts a forwarder for each list of clusters, named z0, z1, …; without says which are
 // not started.
 func newChain(t *testing.T, layout []wire.Cluster, on [][]uint16, without ...int) *chain {
+	return newChainOf(t, "", layout, on, without...)
+}
+
+// newChainOf is the same for forwarders with an operator's secret.
+func newChainOf(t *testing.T, secret string, layout []wire.Cluster, on [][]uint16, without ...int) *chain {
 	ch := &chain{t: t, net: memnet.New(memnet.Options{Partial: 5, Buffer: 64 << 10}), layout: layout}
-	dial := func(ctx context.Context, addr string) (transport.Link, error) {
+	dial := func(ctx context.Context, addr string, failed func(error)) (transport.Link, error) {
 		for {
 			l, err := ch.net.Dial(ctx, addr)
 			if err == nil || ctx.Err() != nil {
 				return l, err
 			}
+			failed(err)
 			select {
 			case <-ctx.Done():
 				return nil, err
@@ -67,7 +73,7 @@ start:
 				return ln
 			},
 			dial: func(transport.Listener) transport.Dialer { return ch.net },
-		}, func(c *Config) { c.Dial = dial }))
+		}, func(c *Config) { c.Dial, c.Secret = dial, secret }))
 	}
 	return ch
 }

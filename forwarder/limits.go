@@ -41,6 +41,16 @@ const (
 	// acceptAgain: a listener that cannot take links in is tried again so much later, 100 ms.
 	acceptAgain = 100 * time.Millisecond
 
+	// maxGaps is how many links that a job lacks are named at once, 4: more have the same cause, or
+	// are for later; maxGapText how many bytes that may take, 1 KiB, which has room for them as a
+	// rule.
+	maxGaps    = 4
+	maxGapText = 1 << 10
+
+	// maxGapNotices is how often another forwarder is heard on the links that it lacks, for a job,
+	// 256: some times for each link of the largest trees. What is passed on is bounded by it.
+	maxGapNotices = 256
+
 	// comesBack is how long a rank is waited for whose link was closed, 3 s: a process that has
 	// ended is not there any more, one that lives is back at once. Longer: a dead rank is reported
 	// later; shorter: on a busy host one that lives is given up.

@@ -114,7 +114,7 @@ func (s *script) forwarder(p []string, opt map[string]string) {
 	cfg := Config{Listeners: []transport.Listener{silent{name}}, Loops: 1, Log: zap.New(scriptLog{s, name}),
 		clock: s.now,
 		spawn: func(fn func()) { s.asides = append(s.asides, fn) },
-		Dial: func(_ context.Context, addr string) (transport.Link, error) {
+		Dial: func(_ context.Context, addr string, failed func(error)) (transport.Link, error) {
 			other := s.zips[addr]
 			if s.broken != nil {
 				return nil, s.broken

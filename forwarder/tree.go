@@ -3,6 +3,7 @@ package forwarder
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,9 +30,11 @@ type hops struct {
 	over     context.CancelFunc
 	staying  int             // ranks here that have not said Bye
 	left     map[uint32]bool // ranks that took their leave of a forwarder that was at this one's place before
+	failures map[int]string  // of the last attempts to dial those that are not reached
 }
 
-func newHops(j *wire.Join, here int) (*hops, error) {
+// newHops is for a job that gathers for at most a while.
+func newHops(j *wire.Join, here int, timeout time.Duration) (*hops, error) {
 	names := make([]string, len(j.Layout), len(j.Layout)+len(j.Networks))
 	for i, c := range j.Layout {
 		names[i] = c.Name
@@ -48,10 +51,11 @@ func newHops(j *wire.Join, here int) (*hops, error) {
 		return nil, err
 	}
 	h := &hops{here: here, clusters: len(j.Layout), zippers: j.Zippers, routes: routes,
-		bridges: map[int]*bridge{}, left: map[uint32]bool{}, ready: make([]bool, len(j.Zippers))}
+		bridges: map[int]*bridge{}, left: map[uint32]bool{}, ready: make([]bool, len(j.Zippers)),
+		failures: map[int]string{}}
 	// Dialling ends before the job's patience does, so that it is said why there is no link.
 	h.life, h.over = context.WithCancel(context.Background())
-	h.ctx, h.cancel = context.WithTimeout(h.life, max(time.Duration(j.TimeoutMS)*time.Millisecond, comesBack)*3/4)
+	h.ctx, h.cancel = context.WithTimeout(h.life, timeout*3/4)
 	return h, nil
 }
 
@@ -104,21 +108,84 @@ func (h *hops) name(k int) string {
 	return fmt.Sprintf("number %d", k+1)
 }
 
-// gaps says which neighbours have no link.
-func (h *hops) gaps() string {
-	var b strings.Builder
+// Links that a job of several hops lacks while it gathers. Who knows of one, and why, need not be
+// the forwarder whose ranks are first at the end of their patience, and may have no ranks. So each
+// tells its neighbours which links it lacks, and what it has heard from those on its other networks
+// (Notice): when a link to them is there, and when that changes. Whoever gives the job up, at
+// whatever moment, can say what is wrong and what to do.
+
+// gaps says which neighbours have no link, and what those that have one lack. to, if not nil, is
+// who is told: what others on that network lack it hears from them.
+func (h *hops) gaps(to *bridge) string {
+	var list []string
 	for k := range h.zippers {
 		n, ok := h.neighbour(k)
 		switch {
 		case !ok || h.bridges[k] != nil:
+		case n.dials && !h.dialled:
+			list = append(list, fmt.Sprintf("no link to the forwarder %s, which this one dials once a rank has joined it",
+				h.name(k)))
 		case n.dials:
-			fmt.Fprintf(&b, "; no link to the forwarder %s", h.name(k))
+			why := ""
+			if s := h.failures[k]; s != "" {
+				why = " (" + s + ")"
+			}
+			list = append(list, fmt.Sprintf("no link to the forwarder %s%s: %s", h.name(k), why, unreached))
 		default:
-			fmt.Fprintf(&b, "; no link from the forwarder %s, which is to dial this one at %s: its log says why; "+
-				"is that this one's address there, does the firewall here let that port in?", h.name(k), n.mine)
+			list = append(list, fmt.Sprintf("no link from the forwarder %s, which dials this one at %s once a rank "+
+				"has joined it: its log says why; is that this one's address there, does the firewall here let that port in?",
+				h.name(k), n.mine))
 		}
 	}
-	return b.String()
+	for _, k := range slices.Sorted(maps.Keys(h.bridges)) {
+		if br := h.bridges[k]; br.lacks != "" && (to == nil || br.network != to.network) {
+			list = append(list, fmt.Sprintf("the forwarder %s says: %s", br.addr, br.lacks))
+		}
+	}
+	if n := len(list) - maxGaps; n > 0 {
+		list = append(list[:maxGaps], fmt.Sprintf("and %d more such links", n))
+	}
+	return strings.Join(list, "; ")
+}
+
+// tellGaps tells the neighbours what has changed. With f.mu.
+func tellGaps(j *job) {
+	if j.state != gathering {
+		return
+	}
+	for _, br := range j.bridges() {
+		if s := gapText(j.hops.gaps(br)); s != br.told {
+			br.told = s
+			br.send(wire.TypeNotice, &wire.Notice{Text: s})
+		}
+	}
+}
+
+// hearsGaps takes the other end's word for what it lacks. With f.mu.
+func (br *bridge) hearsGaps(n *wire.Notice) {
+	if br.notices++; br.notices <= maxGapNotices {
+		br.lacks = gapText(wire.Printable(n.Text))
+		tellGaps(br.job)
+	}
+}
+
+// failing notes why a neighbour is not reached so far. Any thread.
+func (br *bridge) failing(why error) {
+	f, h := br.f, br.job.hops
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.policy.Load().servesStrangers() { // a stranger's job learns nothing of what is there
+		h.failures[br.zipper] = why.Error()
+		tellGaps(br.job)
+	}
+}
+
+// gapText bounds what is told of gaps.
+func gapText(s string) string {
+	if len(s) <= maxGapText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxGapText], "") + "…"
 }
 
 // belongs checks that a rank is one of this forwarder's.

@@ -120,8 +120,8 @@ func (br *bridge) laterFrame(p *peer, h wire.Header, body []byte) {
 			code, reason = r.Code, wire.Printable(r.Reason)
 		}
 		br.refused(p, code, reason)
-	case wire.TypeJoin:
-		if p.number != 0 { // of what the other end gathers we know all
+	case wire.TypeJoin, wire.TypeNotice:
+		if p.number != 0 { // of what the other end gathers, and lacks for it, we know all
 			p.end(fmt.Errorf("%v frame before the connection is in use", h.Type))
 		}
 	case wire.TypeReady:

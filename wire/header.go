@@ -102,7 +102,7 @@ const (
 	TypeBridge     Type = 42 // forwarder → forwarder: let me in as a link of a job with several hops
 	TypeReady      Type = 43 // forwarder ↔ forwarder: all ranks have joined, as this forwarder sees it
 	TypeMeet       Type = 44 // rank ↔ rank, on a direct link: who I am, with proof of the job's secret
-	TypeNotice     Type = 45 // forwarder → joiner that waits: what is missing
+	TypeNotice     Type = 45 // forwarder → joiner that waits, other forwarder: what is missing
 	TypeProof      Type = 46 // forwarder → joiner, forwarder that dialled: that it has its host key
 	TypeHalf       Type = 47 // launcher → forwarder: how its cluster's half of a job stands
 	TypeCount      Type = 48 // either way: how many bytes were sent before it

@@ -2,7 +2,8 @@ package wire
 
 import "fmt"
 
-// Notice tells a joiner that waits for the others of its job what is missing.
+// Notice tells a joiner that waits for the others of its job what is missing; and another forwarder
+// which links to others are, none if it is empty.
 //
 //	0  string  text  for the user
 type Notice struct{ Text string }

@@ -28,7 +28,7 @@ var Private = []netip.Prefix{
 var Loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 // Dial opens a link, as forwarder.Dial.
-type Dial = func(ctx context.Context, at string) (transport.Link, error)
+type Dial = func(ctx context.Context, at string, failed func(error)) (transport.Link, error)
 
 // Only dials addresses on the allowed networks, with dial. A name is looked up once, and the first
 // of its addresses that is allowed is dialled; over verbs only addresses are. Safe for concurrent
@@ -37,7 +37,7 @@ func Only(allowed []netip.Prefix, dial Dial) Dial {
 	permits := func(a netip.Addr) bool {
 		return slices.ContainsFunc(allowed, func(p netip.Prefix) bool { return p.Contains(a.Unmap().WithZone("")) })
 	}
-	return func(ctx context.Context, at string) (transport.Link, error) {
+	return func(ctx context.Context, at string, failed func(error)) (transport.Link, error) {
 		switch kind, _ := addr.Split(at); kind {
 		case addr.KindVerbs:
 			v, err := addr.ParseVerbs(at)
@@ -47,7 +47,7 @@ func Only(allowed []netip.Prefix, dial Dial) Dial {
 			if a, err := netip.ParseAddrPort(v.Host); err != nil || !permits(a.Addr()) {
 				return nil, ErrNotAllowed
 			}
-			return dial(ctx, at)
+			return dial(ctx, at, failed)
 		case addr.KindTCP:
 			host, port, err := net.SplitHostPort(at)
 			if err != nil {
@@ -59,7 +59,7 @@ func Only(allowed []netip.Prefix, dial Dial) Dial {
 			}
 			for _, a := range there {
 				if permits(a) {
-					return dial(ctx, net.JoinHostPort(a.Unmap().String(), port))
+					return dial(ctx, net.JoinHostPort(a.Unmap().String(), port), failed)
 				}
 			}
 		}

@@ -14,7 +14,10 @@ func TestOnly(t *testing.T) {
 	errDialled := errors.New("dialled")
 	var last string
 	dial := Only(append([]netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Private...),
-		func(_ context.Context, at string) (transport.Link, error) { last = at; return nil, errDialled })
+		func(_ context.Context, at string, _ func(error)) (transport.Link, error) {
+			last = at
+			return nil, errDialled
+		})
 	for at, want := range map[string]string{
 		"10.1.2.3:7475": "10.1.2.3:7475", "192.0.2.9:1": "192.0.2.9:1", "[fd00::1]:2": "[fd00::1]:2",
 		"[::ffff:10.1.2.3]:4": "10.1.2.3:4", "verbs:10.1.2.3:7475": "verbs:10.1.2.3:7475",
@@ -23,7 +26,7 @@ func TestOnly(t *testing.T) {
 		"verbs:localhost:1": "", "nonsense": "", "": "", "no.such.name.invalid:1": "",
 	} {
 		last = ""
-		_, err := dial(context.Background(), at)
+		_, err := dial(context.Background(), at, nil)
 		if last != want || want == "" && err != ErrNotAllowed {
 			t.Errorf("%s: dialled %q, %v", at, last, err)
 		}

@@ -67,7 +67,7 @@ func (z *Forwarder) Start() {
 	proc.On(z.host)
 	cfg := z.cfg
 	cfg.Listeners, cfg.Log = []transport.Listener{place(z.Addr)}, zap.New(forwarderLog{z})
-	cfg.Dial = func(ctx context.Context, addr string) (transport.Link, error) {
+	cfg.Dial = func(ctx context.Context, addr string, _ func(error)) (transport.Link, error) {
 		e, err := z.world.Dial(ctx, proc, addr)
 		if err != nil {
 			return nil, err

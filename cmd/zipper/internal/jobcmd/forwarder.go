@@ -118,15 +118,15 @@ func dialler(c *cli.Context, cfg *forwarder.Config, log *zap.Logger) (forwarder.
 		log.Info("links to a forwarder are opened by a command: slower than by TCP", zap.String("forwarder", at),
 			zap.String("command", line))
 	}
-	return func(ctx context.Context, at string) (transport.Link, error) {
+	return func(ctx context.Context, at string, failed func(error)) (transport.Link, error) {
 		line, ok := commands[at]
 		if !ok {
-			return direct(ctx, at)
+			return direct(ctx, at, failed)
 		}
 		return dial.Through(ctx, line, func(said string) {
 			log.Warn("a command that opens links says", zap.String("forwarder", at),
 				zap.String("line", wire.Printable(said)))
-		})
+		}, failed)
 	}, nil
 }
 

@@ -119,7 +119,7 @@ func TestDialBy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := open(t.Context(), "gB:7475")
+	link, err := open(t.Context(), "gB:7475", func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestDialBy(t *testing.T) {
 	if n, err := link.TryRead(b); err != nil || string(b[:n]) != "a=b, c" {
 		t.Errorf("%q, %v", b[:n], err)
 	}
-	if _, err := open(t.Context(), "gB:7476"); !errors.Is(err, reach.ErrNotAllowed) {
+	if _, err := open(t.Context(), "gB:7476", func(error) {}); !errors.Is(err, reach.ErrNotAllowed) {
 		t.Errorf("another address: %v", err)
 	}
 	for _, bad := range []string{"gB", "=ssh", "gB= "} {
