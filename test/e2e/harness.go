@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leidenzipper/zipper/internal/optional"
 	"github.com/leidenzipper/zipper/launch/native"
 )
 
@@ -52,12 +53,14 @@ type Bed struct {
 // long tells whether the long tests are asked for.
 func long() bool { return os.Getenv("ZIPPER_LONG") != "" }
 
+// wanted is how these tests are asked for.
+var wanted = optional.Tests{Variable: "ZIPPER_E2E",
+	Why: "end-to-end tests run with ZIPPER_E2E=1 after scripts/build (scripts/test does both)"}
+
 // New skips the test unless end-to-end tests are asked for.
 func New(t *testing.T) *Bed {
 	t.Helper()
-	if os.Getenv("ZIPPER_E2E") == "" {
-		t.Skip("end-to-end tests run with ZIPPER_E2E=1 after scripts/build (scripts/test does both)")
-	}
+	wanted.Skip(t)
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

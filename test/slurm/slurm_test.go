@@ -9,13 +9,16 @@ import (
 	"testing"
 
 	"github.com/leidenzipper/zipper/internal/freeport"
+	"github.com/leidenzipper/zipper/internal/optional"
 )
+
+var wanted = optional.Tests{Variable: "ZIPPER_SLURM", Why: "needs Slurm and root: scripts/test slurm runs it"}
+
+func TestMain(m *testing.M) { wanted.Main(m) }
 
 func site(t *testing.T) *Site {
 	t.Helper()
-	if os.Getenv("ZIPPER_SLURM") == "" {
-		t.Skip("needs Slurm and root: scripts/test slurm runs it")
-	}
+	wanted.Skip(t)
 	return NewSite(t)
 }
 
